@@ -1,0 +1,138 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "weir/clock.h"
+#include "weir/decision.h"
+#include "weir/quota.h"
+#include "weir/result.h"
+
+namespace weir {
+
+/// What an engine keeps of a key.
+enum class KeyStorage : std::uint8_t {
+  /// A 96-bit fingerprint under a secret drawn per engine: the least memory. Two keys share a
+  /// fingerprint, and so a quota, with a chance of 2^-96 per pair (10 million keys: 6e-16 in all).
+  kFingerprint,
+  /// The text as well: no two keys are ever taken for one, and Visit and on_evict can name them.
+  kText,
+};
+
+/// A key that was dropped to make room.
+struct Eviction {
+  std::string_view key;  ///< Empty with KeyStorage::kFingerprint.
+  Algorithm algorithm;
+  bool active;  ///< It still had charges against it, so its quota has been reopened.
+};
+
+struct EngineOptions {
+  /// The engine never holds more keys than this. Keys that are as good as new go first, since nothing
+  /// is lost by it; then, approximately, the least recently used.
+  std::size_t max_keys = 1'000'000;
+  KeyStorage keys = KeyStorage::kFingerprint;
+  /// Must outlive the engine. Null: SystemClock.
+  const Clock* clock = nullptr;
+  /// Called for each evicted key, on the thread whose call evicted it and while part of the engine is
+  /// locked: be brief, and do not call the engine from it.
+  std::function<void(const Eviction&)> on_evict;
+};
+
+/// Counters since the engine was made. `hits` counts every key of every charging call.
+struct EngineStats {
+  std::uint64_t hits = 0;
+  std::uint64_t allowed = 0;
+  std::uint64_t limited = 0;
+  std::uint64_t created = 0;
+  std::uint64_t evicted = 0;         ///< All evictions, of active and of fresh keys.
+  std::uint64_t evicted_active = 0;  ///< Those that reopened a quota; raise max_keys if this grows.
+};
+
+/// One question of a batch.
+struct Ask {
+  std::string_view key;
+  std::int64_t cost = 1;
+  const Quota* quota = nullptr;  ///< Null: the key's own quota, else the engine's default.
+};
+
+/// One key as Visit shows it.
+struct KeyView {
+  std::string_view key;  ///< Empty with KeyStorage::kFingerprint.
+  Algorithm algorithm;
+};
+
+/// Limits any number of keys in this process, within bounded memory.
+///
+/// Thread-safe: any number of threads may call anything at once, and each call on a key is atomic.
+/// A key has one state per algorithm, so asking it under quotas of two algorithms limits both apart.
+/// A cost of 0 asks without charging; a negative cost is taken as 0. A refused call charges nothing.
+class Engine {
+ public:
+  explicit Engine(const Quota& default_quota, EngineOptions options = {});
+  ~Engine();
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+
+  /// Charges `cost` permits to `key`, under its own quota (SetQuota) or else the default.
+  Decision TryAcquire(std::string_view key, std::int64_t cost = 1);
+  /// The same under a quota given for this call.
+  Decision TryAcquire(std::string_view key, const Quota& quota, std::int64_t cost = 1);
+
+  /// Decides asks[i] into decisions[i] in order, each for itself, with one reading of the clock. On
+  /// large tables several times as fast as single calls. Requires decisions.size() >= asks.size().
+  void TryAcquireBatch(std::span<const Ask> asks, std::span<Decision> decisions);
+
+  /// Charges all asks or, if one of them is refused, none; says which it was. The decisions tell what
+  /// each ask would have got, in order, counting the asks before it; a key may occur more than once.
+  bool TryAcquireAll(std::span<const Ask> asks, std::span<Decision> decisions);
+
+  /// What TryAcquire(key, cost) would answer, without charging.
+  Decision Peek(std::string_view key, std::int64_t cost = 1);
+  Decision Peek(std::string_view key, const Quota& quota, std::int64_t cost = 1);
+
+  /// Gives back up to `cost` permits of the latest charges and tells the state then.
+  Decision Refund(std::string_view key, std::int64_t cost = 1);
+  Decision Refund(std::string_view key, const Quota& quota, std::int64_t cost = 1);
+
+  /// Gives back the permits that `lease` (Decision::lease) names. False if they have come back already:
+  /// released before, or expired. So a late or repeated release never frees somebody else's permits.
+  bool Release(std::string_view key, std::int64_t lease);
+  bool Release(std::string_view key, const Quota& quota, std::int64_t lease);
+
+  /// Forgets the key's charges, under every algorithm.
+  void Reset(std::string_view key);
+
+  /// Gives `key` a quota of its own, until ClearQuota. Charges so far stay.
+  void SetQuota(std::string_view key, const Quota& quota);
+  void ClearQuota(std::string_view key);
+
+  /// Forgets all charges of all keys. Keys' own quotas stay.
+  void Clear();
+
+  /// Keys held now, counting a key once per algorithm it is limited with.
+  std::size_t size() const;
+  EngineStats stats() const;
+
+  /// Shows each key held, a part of the table at a time; keys that come or go meanwhile may be missed.
+  /// `visitor` must not call the engine.
+  void Visit(const std::function<void(const KeyView&)>& visitor) const;
+
+  /// Writes the state of all keys (docs/design/snapshot-format.md). Runs beside other calls, locking a
+  /// small part at a time: each key is consistent in itself, the whole is not of one moment.
+  Status Save(std::ostream& out) const;
+  /// Replaces the state of this engine with what Save wrote. Requires the same KeyStorage. On an error
+  /// the engine is left empty. Not to be called beside other calls.
+  Status Load(std::istream& in);
+
+ private:
+  class Table;
+  std::unique_ptr<Table> table_;
+};
+
+}  // namespace weir

@@ -1,0 +1,47 @@
+#pragma once
+
+// One key's state under any algorithm, as bytes: what the engine keeps behind a slot, what a snapshot
+// holds and what a SQL store keeps in a row. Each algorithm's file documents its bytes. An empty State
+// is a fresh key. The functions below choose the algorithm by quota.algorithm().
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "weir/clock.h"
+#include "weir/decision.h"
+#include "weir/quota.h"
+
+namespace weir::algorithm {
+
+/// A byte buffer of fixed capacity that the caller owns and a step may fill. Not thread-safe.
+struct State {
+  std::uint8_t* data = nullptr;
+  std::uint32_t size = 0;
+  std::uint32_t capacity = 0;
+
+  bool empty() const noexcept { return size == 0; }
+};
+
+/// The capacity that the next Acquire may need: State::capacity must be at least this much.
+std::uint32_t CapacityForAcquire(const Quota& quota, const State& state) noexcept;
+
+/// Charges `cost` (0 = only look) at `now`. A refused charge leaves the key's allowance as it was
+/// (expired parts of the state may be dropped).
+Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
+
+/// Gives back up to `cost` permits, the latest first.
+Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
+
+/// Concurrency: gives back what `lease` names; false if it is not held (any more).
+bool Release(const Quota& quota, State& state, Nanos now, std::int64_t lease) noexcept;
+
+/// The moment from which the state cannot be told from a fresh one, whatever is asked of it; Nanos
+/// min for an empty state. Needs no quota: the state bytes carry what it takes.
+Nanos FreshAt(Algorithm algorithm, const State& state) noexcept;
+
+/// True if the bytes are a state that Acquire could have left. Bytes from disk or a database must
+/// pass this before any other call sees them.
+bool Valid(Algorithm algorithm, std::span<const std::uint8_t> bytes) noexcept;
+
+}  // namespace weir::algorithm

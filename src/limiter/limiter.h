@@ -1,0 +1,58 @@
+#pragma once
+
+// The only decider: Request → policies → charges → store → Decision. Every door calls this and
+// nothing else to decide.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "policy/request.h"
+#include "store/store.h"
+#include "weir/decision.h"
+#include "weir/result.h"
+
+namespace weir::limiter {
+
+/// What one policy said about one descriptor.
+struct PolicyVerdict {
+  std::string_view policy;
+  const Quota* quota = nullptr;  ///< null: unlimited
+  std::size_t descriptor = 0;    ///< index into Request::descriptors
+  Decision decision;
+  bool shadow = false;    ///< decided and counted, but never blocks
+  bool degraded = false;  ///< the store was away: decided by on_store_error
+};
+
+/// One request and its answer. Reused by the doors from call to call, so that nothing is allocated.
+struct Check {
+  policy::Request request;
+  store::Op op = store::Op::kCharge;
+  std::int64_t lease = 0;
+
+  /// Filled: the strictest enforced decision; allowed with limit 0 if nothing applies.
+  Decision decision;
+  std::string_view policy;  ///< whose decision that is; empty if nothing applies
+  bool degraded = false;
+  /// Filled: every policy that applied, in order of descriptors. Views live until `done` returns.
+  std::vector<PolicyVerdict> verdicts;
+  /// Filled: not ok means "could not decide" (with on_store_error: deny, that is a refusal, not this).
+  Status status;
+};
+
+/// Thread safety: one Limiter per reactor; policies and store state behind it are shared.
+class Limiter {
+ public:
+  virtual ~Limiter() = default;
+
+  /// Decides all checks; those that arrived together are decided together. `done` runs before this
+  /// returns if the store is immediate. The checks' memory must live until then.
+  virtual void Decide(std::span<Check> checks, store::Done done) = 0;
+
+  /// The same for charges that a door made itself (CL.THROTTLE carries its own quota): no policies.
+  virtual void Apply(std::span<store::Application> batch, store::Done done) = 0;
+};
+
+}  // namespace weir::limiter

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace weir::policy {
+
+/// One thing known about who asks: `user` = `42`, `route` = `/v1/pay`.
+struct Entry {
+  std::string_view key;
+  std::string_view value;
+};
+
+/// Entries that are matched together.
+using Descriptor = std::span<const Entry>;
+
+/// Who asks, and for how much. A view: the door that made it owns the bytes.
+struct Request {
+  std::string_view domain;
+  std::span<const Descriptor> descriptors;
+  std::int64_t cost = 1;
+};
+
+}  // namespace weir::policy

@@ -1,0 +1,49 @@
+#pragma once
+
+// An HTTP request and response as handlers see them: no socket, no parser, no Beast.
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weir::http {
+
+struct Header {
+  std::string_view name;
+  std::string_view value;
+};
+
+/// Views into the connection's buffer, valid until the reply is given.
+struct Request {
+  std::string_view method;
+  std::string_view path;   ///< still percent-encoded, without the query
+  std::string_view query;  ///< without '?'
+  std::vector<Header> headers;
+  std::string_view body;
+  std::string_view remote;      ///< the peer's address without port
+  std::string_view request_id;  ///< X-Request-Id, or made here
+  bool keep_alive = true;
+  bool secure = false;
+  /// Filled by the router for patterns like /admin/policies/{key}: decoded path parameters in order.
+  std::vector<std::string> params;
+
+  /// The first header of this name, any case; empty if there is none.
+  std::string_view Find(std::string_view name) const noexcept;
+};
+
+struct Response {
+  int status = 200;
+  std::string_view content_type = "application/json";  ///< a literal
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;
+};
+
+/// Gives the answer, once, from any thread.
+using Reply = std::function<void(Response)>;
+
+/// Called on the connection's reactor. May keep `reply` and answer later; `request` is valid until then.
+using Handler = std::function<void(const Request& request, Reply reply)>;
+
+}  // namespace weir::http

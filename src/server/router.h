@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "protocol/http/message.h"
+
+namespace weir::server {
+
+/// Paths → handlers. Filled before the service starts, read-only afterwards (so thread-safe).
+/// A pattern is literal segments and `{name}` segments: "/admin/policies/{key}".
+class Router {
+ public:
+  Router();
+  ~Router();
+  Router(Router&&) noexcept;
+  Router& operator=(Router&&) noexcept;
+
+  void Add(std::string_view method, std::string_view pattern, http::Handler handler);
+
+  /// Finds and calls the handler; answers 404 or 405 (with Allow) itself.
+  void Dispatch(http::Request& request, http::Reply reply) const;
+
+ private:
+  struct Node;
+  std::unique_ptr<Node> root_;
+};
+
+}  // namespace weir::server
