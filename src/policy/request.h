@@ -4,6 +4,10 @@
 #include <span>
 #include <string_view>
 
+namespace weir {
+class Quota;
+}
+
 namespace weir::policy {
 
 /// One thing known about who asks: `user` = `42`, `route` = `/v1/pay`.
@@ -20,6 +24,11 @@ struct Request {
   std::string_view domain;
   std::span<const Descriptor> descriptors;
   std::int64_t cost = 1;
+  /// What each descriptor costs, in their order (0 only looks); empty: `cost` for every one.
+  std::span<const std::int64_t> costs;
+  /// A quota that stands in for the policies of a descriptor, in their order (null: none); empty: none.
+  /// Its key is the whole descriptor. Ignored in a domain that has no policies.
+  std::span<const Quota* const> overrides;
 };
 
 }  // namespace weir::policy
