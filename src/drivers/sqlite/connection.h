@@ -1,0 +1,71 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "drivers/sqlite/statement.h"
+#include "weir/result.h"
+
+struct sqlite3;
+
+namespace weir::sqlite {
+
+/// One connection to one SQLite file. Errors carry these codes: kAlreadyExists for a violated
+/// UNIQUE or PRIMARY KEY, kFailedPrecondition for any other constraint, kUnavailable when the file
+/// is busy, full or unreadable, kInternal for the rest.
+///
+/// Not thread-safe: one thread at a time.
+class Connection {
+ public:
+  struct Options {
+    std::string path;
+    std::chrono::milliseconds busy_timeout{5000};
+    bool read_only = false;
+  };
+
+  /// Opens the file (made with mode 0600 if there is none) with WAL, synchronous=FULL and foreign
+  /// keys.
+  static Result<std::unique_ptr<Connection>> Open(const Options& options);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// Compiles `sql`, or takes it compiled from the last time.
+  Result<Statement> Prepare(std::string_view sql);
+
+  /// Runs one or more statements that take no parameters and whose rows do not matter.
+  Status Execute(const char* sql);
+
+  /// Rows changed by the last statement, and the rowid of the last INSERT.
+  std::int64_t changes() const noexcept;
+  std::int64_t last_insert_rowid() const noexcept;
+
+  /// False inside a transaction. Some failures (disk full, I/O) end the transaction by themselves.
+  bool autocommit() const noexcept;
+
+ private:
+  friend class Statement;
+
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept {
+      return std::hash<std::string_view>{}(text);
+    }
+  };
+
+  explicit Connection(sqlite3* handle) : handle_(handle) {}
+  Error MakeError(int code) const;
+  void GiveBack(sqlite3_stmt* statement) noexcept;
+
+  sqlite3* handle_;
+  std::unordered_map<std::string, std::vector<sqlite3_stmt*>, TextHash, std::equal_to<>> idle_;
+};
+
+}  // namespace weir::sqlite

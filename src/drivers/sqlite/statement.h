@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "weir/result.h"
+
+struct sqlite3_stmt;
+
+namespace weir::sqlite {
+
+class Connection;
+
+/// A prepared statement, borrowed from its Connection and given back on destruction, so that the
+/// same SQL text is compiled once. Parameters and columns are numbered as in SQLite: parameters
+/// from 1, columns from 0.
+///
+/// Not thread-safe: belongs to the thread that uses its Connection, and must not outlive it.
+class Statement {
+ public:
+  Statement(Statement&& other) noexcept;
+  Statement& operator=(Statement&&) = delete;
+  ~Statement();
+
+  /// Text and blobs are copied. A failed bind is reported by the next Step.
+  Statement& Bind(int index, std::int64_t value);
+  Statement& Bind(int index, std::string_view text);
+  Statement& Bind(int index, const char* text) { return Bind(index, std::string_view(text)); }
+  Statement& BindBlob(int index, std::span<const std::byte> bytes);
+  Statement& BindNull(int index);
+
+  /// True: there is a row to read. False: there is none (any more).
+  Result<bool> Step();
+
+  /// Runs to the end, ignoring rows, and makes the statement ready to be bound again.
+  Status Run();
+
+  /// Ready to be bound and stepped again; parameters keep their values.
+  void Reset();
+
+  /// Of the current row. Views live until the next Step or Reset. NULL reads as 0 or as empty.
+  bool IsNull(int column) const;
+  std::int64_t Int(int column) const;
+  std::string_view Text(int column) const;
+  std::span<const std::byte> Blob(int column) const;
+
+ private:
+  friend class Connection;
+  Statement(Connection& owner, sqlite3_stmt* handle) : owner_(&owner), handle_(handle) {}
+  void Note(int code) noexcept;
+
+  Connection* owner_;
+  sqlite3_stmt* handle_;
+  int bind_error_ = 0;
+};
+
+}  // namespace weir::sqlite
