@@ -1,0 +1,48 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weir::test {
+
+/// A blocking TCP connection for tests: any protocol, byte by byte if need be. Every call gives up
+/// after the timeout. Errors throw std::runtime_error, which GoogleTest reports as a failure.
+///
+/// Not thread-safe: one connection, one thread.
+class TcpConnection {
+ public:
+  static constexpr std::chrono::milliseconds kTimeout = std::chrono::seconds(10);
+
+  explicit TcpConnection(std::uint16_t port, const std::string& host = "127.0.0.1",
+                         std::chrono::milliseconds timeout = kTimeout);
+  ~TcpConnection();
+  TcpConnection(TcpConnection&& other) noexcept;
+  TcpConnection& operator=(TcpConnection&& other) noexcept;
+
+  /// Sends all of it.
+  void Send(std::string_view bytes);
+  /// Tells the peer that no more will be sent; reading goes on.
+  void FinishSending();
+
+  /// Exactly `count` bytes.
+  std::string Read(std::size_t count);
+  /// Up to and with the next `mark`.
+  std::string ReadThrough(std::string_view mark);
+  /// Everything until the peer closes; a reset counts as closing.
+  std::string ReadAll();
+
+  int fd() const noexcept { return fd_; }
+
+ private:
+  // Appends what arrives next to buffer_; false when the peer has closed.
+  bool Fill();
+  std::string Take(std::size_t count);
+
+  int fd_ = -1;
+  std::string buffer_;
+};
+
+}  // namespace weir::test
