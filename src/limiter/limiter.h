@@ -21,6 +21,7 @@ struct PolicyVerdict {
   std::string_view policy;
   const Quota* quota = nullptr;  ///< null: unlimited
   std::size_t descriptor = 0;    ///< index into Request::descriptors
+  std::string_view key;          ///< the store's key of the bucket; empty if unlimited
   Decision decision;
   bool shadow = false;    ///< decided and counted, but never blocks
   bool degraded = false;  ///< the store was away: decided by on_store_error
