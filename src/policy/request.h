@@ -21,6 +21,7 @@ using Descriptor = std::span<const Entry>;
 
 /// Who asks, and for how much. A view: the door that made it owns the bytes.
 struct Request {
+  /// Empty stands for "default", the domain of policies that name none.
   std::string_view domain;
   std::span<const Descriptor> descriptors;
   std::int64_t cost = 1;
@@ -29,6 +30,10 @@ struct Request {
   /// A quota that stands in for the policies of a descriptor, in their order (null: none); empty: none.
   /// Its key is the whole descriptor. Ignored in a domain that has no policies.
   std::span<const Quota* const> overrides;
+  /// A bare key (`{"key":"user-123"}`, WEIR.CHECK): the policy whose key is exactly this applies, else
+  /// the default policy, and each key has a bucket of its own. If not empty, the domain and the
+  /// descriptors are not looked at.
+  std::string_view key = {};
 };
 
 }  // namespace weir::policy
