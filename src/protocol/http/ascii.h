@@ -1,0 +1,25 @@
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+
+namespace weir::http {
+
+/// ASCII only and the same in every locale, as HTTP wants it.
+constexpr char Lower(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
+
+constexpr bool EqualsIgnoringCase(std::string_view a, std::string_view b) noexcept {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                            [](char x, char y) { return Lower(x) == Lower(y); });
+}
+
+/// Without leading and trailing spaces and tabs.
+constexpr std::string_view Trim(std::string_view text) noexcept {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace weir::http

@@ -1,0 +1,29 @@
+#pragma once
+
+// The one error body of the HTTP door: { "status", "error", "message", "timestamp" }.
+
+#include <string>
+#include <string_view>
+
+#include "protocol/http/message.h"
+#include "weir/result.h"
+
+namespace weir::http {
+
+/// "Too Many Requests" for 429, and so on; "Unknown" for a number that has no name here.
+std::string_view ReasonPhrase(int status) noexcept;
+
+/// The status with which each error code is answered.
+int StatusFor(Code code) noexcept;
+
+/// An answer with the error body; `message` is for a person and names the field at fault.
+Response ErrorResponse(int status, std::string_view message);
+Response ErrorResponse(const Error& error);
+
+/// Appends `text` as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD.
+void AppendJsonString(std::string& out, std::string_view text);
+
+/// Appends the body alone.
+void AppendErrorBody(std::string& out, int status, std::string_view message);
+
+}  // namespace weir::http

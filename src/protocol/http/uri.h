@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::http {
+
+/// Percent-decodes one path segment. Nothing for a broken escape, for a NUL byte or a control
+/// character, and for bytes that are not UTF-8: such a name could not be shown or stored safely.
+std::optional<std::string> DecodeSegment(std::string_view text);
+
+/// As DecodeSegment, with '+' for a space, as in query strings.
+std::optional<std::string> DecodeQuery(std::string_view text);
+
+/// Walks the pairs of a query string. `key=value`, undecoded; a part without '=' has an empty
+/// value. Not thread-safe, like any value.
+class QueryReader {
+ public:
+  explicit QueryReader(std::string_view query) : rest_(query) {}
+
+  struct Pair {
+    std::string_view key;
+    std::string_view value;
+  };
+  std::optional<Pair> Next() noexcept;
+
+ private:
+  std::string_view rest_;
+};
+
+/// The decoded value of the first pair with this key; nothing if absent or badly encoded.
+std::optional<std::string> QueryValue(std::string_view query, std::string_view key);
+
+/// The length of the well-formed UTF-8 sequence at the start of `text`; 0 if there is none.
+std::size_t Utf8SequenceLength(std::string_view text) noexcept;
+
+/// True if well-formed UTF-8 without control characters.
+bool IsPrintableUtf8(std::string_view text) noexcept;
+
+}  // namespace weir::http
