@@ -1,0 +1,233 @@
+#include "filter/headers.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace weir::filter {
+
+namespace {
+
+constexpr std::int64_t kNanosPerSecond = 1'000'000'000;
+
+/// A decimal on the stack, so that a header costs no allocation.
+class Decimal {
+ public:
+  explicit Decimal(std::int64_t value) noexcept {
+    size_ = static_cast<std::size_t>(
+        std::to_chars(digits_.data(), digits_.data() + digits_.size(), value).ptr - digits_.data());
+  }
+  std::string_view text() const noexcept { return {digits_.data(), size_}; }
+
+ private:
+  std::array<char, 20> digits_;
+  std::size_t size_;
+};
+
+/// A structured-field string (RFC 9651): printable ASCII in quotes.
+void AppendQuoted(std::string& out, std::string_view text) {
+  out += '"';
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c >= 0x20 && c < 0x7f ? c : '_';
+  }
+  out += '"';
+}
+
+void AppendPolicy(std::string& out, const Applied& applied) {
+  if (!out.empty()) out += ", ";
+  AppendQuoted(out, applied.policy);
+  out.append(";q=").append(Decimal(applied.quota->limit()).text());
+  if (applied.quota->algorithm() == Algorithm::kConcurrency) {
+    out += ";qu=\"concurrent-requests\"";
+  } else {
+    out.append(";w=").append(Decimal(CeilSeconds(applied.quota->window())).text());
+  }
+}
+
+void AppendState(std::string& out, const Applied& applied) {
+  if (!out.empty()) out += ", ";
+  AppendQuoted(out, applied.policy);
+  out.append(";r=").append(Decimal(std::max<std::int64_t>(applied.decision.remaining, 0)).text());
+  out.append(";t=").append(Decimal(CeilSeconds(applied.decision.reset_after)).text());
+}
+
+void AppendJsonString(std::string& out, std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  out += '"';
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20) {
+      out += "\\u00";
+      out += kDigits[byte >> 4U];
+      out += kDigits[byte & 15U];
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+/// `2026-02-22T06:55:00Z`
+std::string Timestamp(Nanos now) {
+  const std::chrono::sys_seconds time(std::chrono::seconds(now / kNanosPerSecond));
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  const std::array<std::int64_t, 6> parts = {int{date.year()},        unsigned{date.month()},
+                                             unsigned{date.day()},    clock.hours().count(),
+                                             clock.minutes().count(), clock.seconds().count()};
+  constexpr std::string_view kSeparators = "--T::Z";
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i] < 10) text += '0';
+    text.append(Decimal(parts[i]).text());
+    text += kSeparators[i];
+  }
+  return text;
+}
+
+char Lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+std::string_view Trim(std::string_view text) noexcept {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+bool EqualNoCase(std::string_view a, std::string_view b) noexcept {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return Lower(x) == Lower(y); });
+}
+
+/// Cuts off and returns what stands before the next `separator`.
+std::string_view Next(std::string_view& rest, char separator) noexcept {
+  const auto end = rest.find(separator);
+  const std::string_view part = rest.substr(0, end);
+  rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
+  return Trim(part);
+}
+
+/// The weight of a media range in thousandths, from its parameters; 1000 if there is no `q`.
+int Weight(std::string_view parameters) noexcept {
+  while (!parameters.empty()) {
+    const std::string_view parameter = Next(parameters, ';');
+    if (parameter.size() < 3 || Lower(parameter[0]) != 'q' || parameter[1] != '=') continue;
+    if (parameter[2] != '0') return 1000;
+    int weight = 0;
+    for (std::size_t i = 4; i < 7; ++i) {
+      const char digit = i < parameter.size() ? parameter[i] : '0';
+      weight = weight * 10 + (digit >= '0' && digit <= '9' ? digit - '0' : 0);
+    }
+    return weight;
+  }
+  return 1000;
+}
+
+bool IsJson(std::string_view type) noexcept {
+  return EqualNoCase(type, "application/json") ||
+         (type.size() > 5 && EqualNoCase(type.substr(type.size() - 5), "+json"));
+}
+
+}  // namespace
+
+std::int64_t CeilSeconds(std::chrono::nanoseconds duration) noexcept {
+  const std::int64_t nanos = std::max<std::int64_t>(duration.count(), 0);
+  return nanos / kNanosPerSecond + (nanos % kNanosPerSecond != 0 ? 1 : 0);
+}
+
+void GiveLimitHeaders(std::span<const Applied> applied, const Decision& strictest,
+                      HeaderChoice choice, const HeaderSink& sink) {
+  if (strictest.verdict == Verdict::kLimited) {
+    const std::int64_t wait = std::max<std::int64_t>(CeilSeconds(strictest.retry_after), 1);
+    sink("Retry-After", Decimal(wait).text());
+  }
+  if (applied.empty()) return;
+  if (choice.x_ratelimit) {
+    sink("X-RateLimit-Limit", Decimal(strictest.limit).text());
+    sink("X-RateLimit-Remaining", Decimal(std::max<std::int64_t>(strictest.remaining, 0)).text());
+    sink("X-RateLimit-Reset", Decimal(CeilSeconds(strictest.reset_after)).text());
+  }
+  if (!choice.ietf) return;
+  thread_local std::string value;
+  value.clear();
+  for (const Applied& one : applied) AppendPolicy(value, one);
+  sink("RateLimit-Policy", value);
+  value.clear();
+  for (const Applied& one : applied) AppendState(value, one);
+  sink("RateLimit", value);
+}
+
+Denial MakeDenial(const Decision& decision, std::string_view accept, Nanos now) {
+  std::string message;
+  if (decision.verdict == Verdict::kNever) {
+    message = "This request asks for more than its limit ever grants";
+  } else {
+    const std::int64_t wait = std::max<std::int64_t>(CeilSeconds(decision.retry_after), 1);
+    message.append("Try again in ").append(Decimal(wait).text()).append(" seconds");
+  }
+  if (WantsJson(accept)) return {"application/json", ErrorJson(429, message, now)};
+  return {"text/plain; charset=utf-8", std::move(message)};
+}
+
+std::string ErrorJson(int status, std::string_view message, Nanos now) {
+  std::string json = "{\"status\":";
+  json.append(Decimal(status).text()).append(",\"error\":");
+  AppendJsonString(json, ReasonPhrase(status));
+  json += ",\"message\":";
+  AppendJsonString(json, message);
+  json.append(",\"timestamp\":\"").append(Timestamp(now)).append("\"}");
+  return json;
+}
+
+std::string_view ReasonPhrase(int status) noexcept {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 404:
+      return "Not Found";
+    case 408:
+      return "Request Timeout";
+    case 413:
+      return "Content Too Large";
+    case 414:
+      return "URI Too Long";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
+    case 502:
+      return "Bad Gateway";
+    case 503:
+      return "Service Unavailable";
+    case 504:
+      return "Gateway Timeout";
+    case 505:
+      return "HTTP Version Not Supported";
+    default:
+      return "Unknown";
+  }
+}
+
+bool WantsJson(std::string_view accept) noexcept {
+  int json = 0;
+  int text = 0;
+  while (!accept.empty()) {
+    std::string_view parameters = Next(accept, ',');
+    const std::string_view type = Next(parameters, ';');
+    if (IsJson(type)) json = std::max(json, Weight(parameters));
+    if (EqualNoCase(type, "text/plain")) text = std::max(text, Weight(parameters));
+  }
+  return json > 0 && json >= text;
+}
+
+}  // namespace weir::filter

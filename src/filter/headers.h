@@ -1,0 +1,62 @@
+#pragma once
+
+// What a client is told about its limits: response headers, and the answer to a denied request.
+// Every HTTP door (proxy, /v1/auth, /v1/check, weir::Filter) says it with this code.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "weir/clock.h"
+#include "weir/decision.h"
+#include "weir/quota.h"
+
+namespace weir::filter {
+
+/// One quota that a request was held against.
+struct Applied {
+  std::string_view policy;
+  const Quota* quota = nullptr;
+  Decision decision;
+};
+
+/// Which headers are sent. Retry-After always goes with a 429.
+struct HeaderChoice {
+  bool x_ratelimit = true;  ///< X-RateLimit-Limit, -Remaining, -Reset
+  bool ietf = true;  ///< RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-11
+};
+
+/// Takes one header. The value is gone when the call returns.
+using HeaderSink = std::function<void(std::string_view name, std::string_view value)>;
+
+/// Gives the headers for a request held against `applied`, of which `strictest` decided; none when
+/// `applied` is empty. Times are whole seconds from now, rounded up.
+void GiveLimitHeaders(std::span<const Applied> applied, const Decision& strictest,
+                      HeaderChoice choice, const HeaderSink& sink);
+
+/// Whole seconds, rounded up: waiting that long is always enough.
+std::int64_t CeilSeconds(std::chrono::nanoseconds duration) noexcept;
+
+/// The body of a refusal and its type.
+struct Denial {
+  std::string_view content_type;  ///< a literal
+  std::string body;
+};
+
+/// `Try again in N seconds`, or that in the error schema if `accept` (the Accept header) asks for
+/// JSON.
+Denial MakeDenial(const Decision& decision, std::string_view accept, Nanos now);
+
+/// `{"status":502,"error":"Bad Gateway","message":…,"timestamp":"2026-02-22T06:55:00Z"}`
+std::string ErrorJson(int status, std::string_view message, Nanos now);
+
+/// The reason phrase of a status code; "Unknown" for one that nobody here sends.
+std::string_view ReasonPhrase(int status) noexcept;
+
+/// Whether an Accept header names JSON, and likes it at least as well as plain text.
+bool WantsJson(std::string_view accept) noexcept;
+
+}  // namespace weir::filter

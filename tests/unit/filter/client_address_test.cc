@@ -1,0 +1,61 @@
+#include "filter/client_address.h"
+
+#include <gtest/gtest.h>
+
+namespace weir::filter {
+namespace {
+
+std::string Resolve(std::string_view peer, const std::vector<std::string>& lines,
+                    const std::vector<std::string>& trusted = {"10.0.0.0/8", "::1"}) {
+  const auto networks = ParseNetworks(trusted);
+  const NthValue nth = [&](std::size_t n) -> std::optional<std::string_view> {
+    if (n >= lines.size()) return std::nullopt;
+    return lines[n];
+  };
+  return ResolveClient(*IpAddress::Parse(peer), nth, *networks).ToString();
+}
+
+TEST(ResolveClient, IgnoresForwardedForOfAStranger) {
+  EXPECT_EQ(Resolve("192.0.2.9", {"198.51.100.1"}), "192.0.2.9");
+  EXPECT_EQ(Resolve("192.0.2.9", {"198.51.100.1"}, {}), "192.0.2.9");
+}
+
+TEST(ResolveClient, BelievesATrustedProxy) {
+  EXPECT_EQ(Resolve("10.0.0.1", {"198.51.100.1"}), "198.51.100.1");
+}
+
+TEST(ResolveClient, TakesTheRightmostUntrustedHop) {
+  // The client made up 1.1.1.1; 198.51.100.1 was written by our own 10.0.0.2.
+  EXPECT_EQ(Resolve("10.0.0.1", {"1.1.1.1, 198.51.100.1, 10.0.0.2"}), "198.51.100.1");
+}
+
+TEST(ResolveClient, ReadsSeveralLinesAsOneList) {
+  EXPECT_EQ(Resolve("10.0.0.1", {"1.1.1.1", "198.51.100.1", "10.0.0.2"}), "198.51.100.1");
+}
+
+TEST(ResolveClient, TakesTheFirstHopWhenAllAreTrusted) {
+  EXPECT_EQ(Resolve("10.0.0.1", {"10.0.0.3, 10.0.0.2"}), "10.0.0.3");
+}
+
+TEST(ResolveClient, FallsBackToThePeerWithoutTheHeader) {
+  EXPECT_EQ(Resolve("10.0.0.1", {}), "10.0.0.1");
+}
+
+TEST(ResolveClient, StopsAtTheLastTrustedHopBeforeGarbage) {
+  EXPECT_EQ(Resolve("10.0.0.1", {"198.51.100.1, unknown, 10.0.0.2"}), "10.0.0.2");
+  EXPECT_EQ(Resolve("10.0.0.1", {"198.51.100.1,"}), "10.0.0.1");
+}
+
+TEST(ResolveClient, TakesIpv6AndMappedHops) {
+  EXPECT_EQ(Resolve("::1", {"[2001:db8::7]:80"}), "2001:db8::7");
+  EXPECT_EQ(Resolve("::ffff:10.0.0.1", {"::ffff:198.51.100.1"}), "198.51.100.1");
+}
+
+TEST(ResolveClient, GivesUpOnMoreLinesThanAnyChainHas) {
+  // 33 lines are more than the 32 that are read; reading only some would believe the client's own.
+  EXPECT_EQ(Resolve("10.0.0.1", std::vector<std::string>(33, "198.51.100.1")), "10.0.0.1");
+  EXPECT_EQ(Resolve("10.0.0.1", std::vector<std::string>(32, "198.51.100.1")), "198.51.100.1");
+}
+
+}  // namespace
+}  // namespace weir::filter
