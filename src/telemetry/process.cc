@@ -1,0 +1,82 @@
+#include <dirent.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+#include "telemetry/metrics.h"
+#include "telemetry/version.h"
+
+namespace weir::telemetry {
+namespace {
+
+/// The fields of /proc/self/stat from the third on: what comes before may contain spaces.
+std::istringstream OpenStat() {
+  std::ifstream file("/proc/self/stat");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::size_t end = text.rfind(')');
+  return std::istringstream(end == std::string::npos ? std::string() : text.substr(end + 1));
+}
+
+std::uint64_t OpenFiles() {
+  DIR* directory = opendir("/proc/self/fd");
+  if (directory == nullptr) return 0;
+  std::uint64_t count = 0;
+  while (readdir(directory) != nullptr) ++count;  // NOLINT(concurrency-mt-unsafe): own stream
+  closedir(directory);
+  return count < 3 ? 0 : count - 3;  // ".", ".." and the directory itself
+}
+
+double StartTime(std::uint64_t start_ticks, double ticks_per_second) {
+  std::ifstream file("/proc/stat");
+  std::string word;
+  std::uint64_t boot = 0;
+  while (file >> word) {
+    if (word == "btime") {
+      file >> boot;
+      break;
+    }
+  }
+  return static_cast<double>(boot) + static_cast<double>(start_ticks) / ticks_per_second;
+}
+
+}  // namespace
+
+void CollectProcess(TextWriter& out) {
+  std::istringstream stat = OpenStat();
+  std::string skipped;
+  std::uint64_t user = 0;
+  std::uint64_t system = 0;
+  std::uint64_t threads = 0;
+  std::uint64_t start = 0;
+  std::uint64_t virtual_bytes = 0;
+  std::uint64_t resident_pages = 0;
+  for (int field = 3; field < 14; ++field) stat >> skipped;
+  stat >> user >> system;
+  for (int field = 16; field < 20; ++field) stat >> skipped;
+  stat >> threads >> skipped >> start >> virtual_bytes >> resident_pages;
+  const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+
+  out.Gauge("weir_build_info", "The version of this program; always 1.");
+  const std::array<Label, 1> version = {{{"version", kVersion}}};
+  out.Sample(std::uint64_t{1}, version);
+  out.Counter("process_cpu_seconds_total", "User and system CPU time spent in seconds.");
+  out.Sample(static_cast<double>(user + system) / ticks);
+  out.Gauge("process_resident_memory_bytes", "Resident memory size in bytes.");
+  out.Sample(resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
+  out.Gauge("process_virtual_memory_bytes", "Virtual memory size in bytes.");
+  out.Sample(virtual_bytes);
+  out.Gauge("process_start_time_seconds", "Start time of the process since the Unix epoch.");
+  out.Sample(StartTime(start, ticks));
+  out.Gauge("process_open_fds", "Number of open file descriptors.");
+  out.Sample(OpenFiles());
+  out.Gauge("process_threads", "Number of threads.");
+  out.Sample(threads);
+}
+
+}  // namespace weir::telemetry

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::telemetry {
+
+/// Where a request stands in a distributed trace (W3C Trace Context, version 00). A plain value.
+struct TraceContext {
+  std::array<char, 32> trace_id{};  ///< lower-case hex digits
+  std::array<char, 16> span_id{};
+  bool sampled = false;
+
+  std::string_view trace() const noexcept { return {trace_id.data(), trace_id.size()}; }
+  std::string_view span() const noexcept { return {span_id.data(), span_id.size()}; }
+
+  /// The same trace with a span id of our own, to pass on.
+  TraceContext Child() const;
+  /// As the header's value.
+  std::string ToHeader() const;
+};
+
+/// Reads a `traceparent` header; nothing if it is absent or malformed, which W3C says to ignore.
+std::optional<TraceContext> ParseTraceParent(std::string_view header) noexcept;
+
+/// 16 random hex digits, for request ids. Thread-safe; unique enough to find a line in a log, no
+/// secret.
+std::array<char, 16> RandomId() noexcept;
+
+}  // namespace weir::telemetry

@@ -1,0 +1,75 @@
+#include "telemetry/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace weir::telemetry {
+namespace {
+
+TEST(TextWriter, WritesTheFormatThatPrometheusReads) {
+  std::string out;
+  TextWriter writer(out);
+  writer.Counter("a_total", "Things \\ that\nhappened.");
+  const std::array<Label, 2> labels = {{{"policy", "x\"y\\z\n"}, {"door", "http"}}};
+  writer.Sample(std::uint64_t{3}, labels);
+  writer.Gauge("b", "Half.");
+  writer.Sample(0.5);
+  EXPECT_EQ(out,
+            "# HELP a_total Things \\\\ that\\nhappened.\n"
+            "# TYPE a_total counter\n"
+            "a_total{policy=\"x\\\"y\\\\z\\n\",door=\"http\"} 3\n"
+            "# HELP b Half.\n"
+            "# TYPE b gauge\n"
+            "b 0.5\n");
+}
+
+TEST(TextWriter, AddsHistogramsUpAndCumulates) {
+  LocalHistogram one;
+  LocalHistogram two;
+  one.Observe(10'000);         // the bound belongs to the bucket
+  two.Observe(10'001, 2);      // next bucket, twice
+  two.Observe(2'000'000'000);  // beyond all bounds
+  std::string out;
+  TextWriter writer(out);
+  writer.Histogram("h", "H.");
+  const std::array<const LocalHistogram*, 2> parts = {&one, &two};
+  writer.Samples(parts);
+  EXPECT_NE(out.find("h_bucket{le=\"1e-05\"} 1\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("h_bucket{le=\"2.5e-05\"} 3\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("h_bucket{le=\"1\"} 3\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("h_bucket{le=\"+Inf\"} 4\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("h_count 4\n"), std::string::npos) << out;
+  // 10000 + 2 * 10001 + 2000000000 ns = 2.000030002 s
+  EXPECT_NE(out.find("h_sum 2.000030002\n"), std::string::npos) << out;
+}
+
+TEST(LocalCounter, IsReadWhileItIsWritten) {
+  LocalCounter counter;
+  std::thread writer([&] {
+    for (int i = 0; i < 100'000; ++i) counter.Add();
+  });
+  std::uint64_t last = 0;
+  while (last < 100'000) {
+    const std::uint64_t now = counter.value();
+    ASSERT_GE(now, last);
+    last = now;
+  }
+  writer.join();
+}
+
+TEST(Registry, RendersCollectorsInOrder) {
+  Registry registry;
+  registry.Add([](TextWriter& out) {
+    out.Gauge("a", "A.");
+    out.Sample(std::uint64_t{1});
+  });
+  registry.Add(CollectProcess);
+  const std::string text = registry.Render();
+  EXPECT_EQ(text.find("# HELP a A."), 0u);
+  EXPECT_NE(text.find("weir_build_info{version=\""), std::string::npos);
+  EXPECT_EQ(text.find("process_resident_memory_bytes 0\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weir::telemetry
