@@ -1,0 +1,38 @@
+# The embeddable library: one archive made of the layers that need nothing but the standard library and
+# threads, installed with its headers for find_package(weir).
+include(CMakePackageConfigHelpers)
+
+set(objects)
+foreach(layer base algorithm engine filter)
+  if(TARGET weir_${layer})
+    get_target_property(type weir_${layer} TYPE)
+    if(NOT type STREQUAL "INTERFACE_LIBRARY")
+      list(APPEND objects $<TARGET_OBJECTS:weir_${layer}>)
+    endif()
+  endif()
+endforeach()
+
+add_library(weir_embedded STATIC ${objects})
+add_library(weir::weir ALIAS weir_embedded)
+set_target_properties(weir_embedded PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir LINKER_LANGUAGE CXX)
+target_compile_features(weir_embedded PUBLIC cxx_std_20)
+target_link_libraries(weir_embedded PUBLIC Threads::Threads)
+target_include_directories(weir_embedded PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+if(WEIR_SANITIZE)
+  target_link_options(weir_embedded PUBLIC $<BUILD_INTERFACE:-fsanitize=${WEIR_SANITIZE}>)
+endif()
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
+install(TARGETS weir_embedded EXPORT weirTargets COMPONENT library
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/weir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library
+        FILES_MATCHING PATTERN "*.h")
+install(EXPORT weirTargets NAMESPACE weir:: DESTINATION ${package_dir} COMPONENT library)
+configure_package_config_file(cmake/weirConfig.cmake.in ${PROJECT_BINARY_DIR}/weirConfig.cmake
+                              INSTALL_DESTINATION ${package_dir})
+# Before 1.0 a new minor version may change the API.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/weirConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/weirConfig.cmake ${PROJECT_BINARY_DIR}/weirConfigVersion.cmake
+        DESTINATION ${package_dir} COMPONENT library)

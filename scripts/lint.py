@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Runs clang-tidy on the C++ files of a build, in parallel, and remembers what was clean.
+
+A file that was clean is not looked at again until it, a project header it includes, its compile
+command or .clang-tidy changes. --changed takes only files that differ from main (or, on main itself,
+from the commit before), or include a header that does.
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FOLDERS = ("src/", "apps/", "tests/", "examples/", "bench/")
+
+
+def git(*words):
+    """Output lines of a git command; none if it fails."""
+    done = subprocess.run(["git", "-c", "safe.directory=*", *words], cwd=ROOT, text=True,
+                          capture_output=True, check=False)
+    return done.stdout.split("\n")[:-1] if done.returncode == 0 else []
+
+
+def changed_files():
+    base = git("merge-base", "HEAD", "origin/main") or git("merge-base", "HEAD", "main")
+    files = set(git("diff", "--name-only", *base[:1] or ["HEAD"]))
+    files.update(git("ls-files", "--others", "--exclude-standard"))
+    return files or set(git("diff", "--name-only", "HEAD~1"))
+
+
+def compile_commands(build):
+    """Project file → its compile command."""
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as text:
+        entries = json.load(text)
+    commands = {}
+    for entry in entries:
+        name = os.path.relpath(entry["file"], ROOT)
+        if name.startswith(FOLDERS):
+            commands[name] = entry["command"]
+    return commands
+
+
+def project_headers(build):
+    """Project file → the project files its object was built from, as ninja knows them."""
+    done = subprocess.run(["ninja", "-C", build, "-t", "deps"], text=True, capture_output=True,
+                          check=False)
+    headers = {}
+    for block in done.stdout.split("\n\n"):
+        names = [os.path.relpath(os.path.normpath(os.path.join(build, line.strip())), ROOT)
+                 for line in block.split("\n")[1:]]
+        names = [name for name in names if not name.startswith("..")]
+        if names:
+            headers[names[0]] = names
+    return headers
+
+
+def fingerprint(files, command):
+    digest = hashlib.sha256(command.encode())
+    for name in [".clang-tidy", *sorted(files)]:
+        path = os.path.join(ROOT, name)
+        if os.path.exists(path):
+            with open(path, "rb") as content:
+                digest.update(name.encode() + b"\0" + content.read())
+    return digest.hexdigest()
+
+
+def tidy(build, name):
+    done = subprocess.run(["clang-tidy-14", "--quiet", "-p", build, os.path.join(ROOT, name)],
+                          text=True, capture_output=True, check=False)
+    return done.returncode, done.stdout
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build/dev"))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--changed", action="store_true")
+    parser.add_argument("--budget", type=float, default=float("inf"),
+                        help="seconds after which no further file is begun")
+    options = parser.parse_args()
+    build = os.path.abspath(options.build)
+
+    commands, headers = compile_commands(build), project_headers(build)
+    names = sorted(commands)
+    if options.changed:
+        changed = changed_files()
+        if ".clang-tidy" not in changed:
+            names = [n for n in names if changed.intersection(headers.get(n, [n]))]
+
+    cache = os.path.join(ROOT, "build/lint")
+    os.makedirs(cache, exist_ok=True)
+    marks = {n: os.path.join(cache, fingerprint(headers.get(n, [n]), commands[n])) for n in names}
+    todo = [n for n in names if not os.path.exists(marks[n])]
+    deadline = time.monotonic() + options.budget
+    bad = left = 0
+
+    def work(name):
+        return name, None if time.monotonic() > deadline else tidy(build, name)
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for number, (name, outcome) in enumerate(pool.map(work, todo), 1):
+            if outcome is None:
+                left += 1
+                continue
+            code, text = outcome
+            print(f"[{number}/{len(todo)}] {name}", flush=True)
+            if code == 0:
+                with open(marks[name], "w", encoding="utf-8"):
+                    pass
+            else:
+                bad += 1
+                print(text, flush=True)
+    print(f"clang-tidy: {len(names) - bad - left} files clean, {bad} not"
+          + (f", {left} not looked at in the time given (./dev lint all does)" if left else ""))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
