@@ -1,0 +1,74 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "drivers/postgres/params.h"
+#include "drivers/postgres/rows.h"
+#include "weir/result.h"
+
+namespace boost::asio {
+class io_context;
+}  // namespace boost::asio
+
+namespace weir::postgres {
+
+struct ConnectionOptions {
+  std::string url = {};  ///< postgres://user:password@host:port/database, or libpq's key=value form
+  std::chrono::milliseconds connect_timeout{5000};
+  /// From Send to the answer. The connection is given up then, since nothing else tells a slow
+  /// server from a dead one.
+  std::chrono::milliseconds statement_timeout{10000};
+  /// After a failed attempt to connect; statements sent meanwhile fail at once.
+  std::chrono::milliseconds reconnect_delay{200};
+  /// Statements that may be on their way at once; more are refused with kResourceExhausted.
+  std::size_t max_in_flight = 4096;
+};
+
+/// What a statement came to. `sqlstate` is empty unless the server itself refused.
+struct Answer {
+  Status status;
+  std::string sqlstate = {};
+  Rows rows = {};
+};
+
+/// One pipelined connection to PostgreSQL that connects by itself, and again after it was lost.
+///
+/// Statements are sent as they come, without waiting for the answers of those before; each is a
+/// transaction of its own unless it stands between BEGIN and COMMIT. Who needs several statements
+/// in one transaction must be the connection's only user for that time; after an error the
+/// statements up to ROLLBACK fail too, as in psql. Statements are prepared on first use: their
+/// texts must be few.
+///
+/// If the connection is lost, statements in flight fail with kUnavailable, and whether they took
+/// effect is unknown. A transaction that was open is gone; a statement sent afterwards runs outside
+/// of it, so check the answer of each statement before sending the next that relies on it.
+///
+/// Thread safety: belongs to the thread that runs `io`; callbacks run there, never inside Send.
+/// Resolving a host name blocks that thread: prefer an address or a socket directory.
+class Connection {
+ public:
+  using Done = std::function<void(Answer)>;
+
+  Connection(boost::asio::io_context& io, ConnectionOptions options);
+  /// Statements in flight are told kUnavailable; their callbacks run inside.
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// `sql` is one statement with parameters $1, $2, …; `done` is called once.
+  void Send(std::string_view sql, Params params, Done done);
+
+  bool connected() const noexcept;
+  std::size_t in_flight() const noexcept;
+
+ private:
+  class Session;
+  std::shared_ptr<Session> session_;
+};
+
+}  // namespace weir::postgres

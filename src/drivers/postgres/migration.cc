@@ -1,0 +1,98 @@
+#include "drivers/postgres/migration.h"
+
+#include <libpq-fe.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "drivers/postgres/sqlstate.h"
+
+namespace weir::postgres {
+namespace {
+
+using Handle = std::unique_ptr<PGconn, decltype(&PQfinish)>;
+using Answer = std::unique_ptr<PGresult, decltype(&PQclear)>;
+
+// Any number that no other program is likely to lock.
+constexpr const char* kLock = "SELECT pg_advisory_xact_lock(1466264946)";
+
+Error ErrorOf(PGconn* connection, PGresult* result) {
+  const char* state = result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  std::string text = PQerrorMessage(connection);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return {CodeOf(state == nullptr ? "" : state), "postgres: " + text};
+}
+
+Status Run(PGconn* connection, const char* sql) {
+  const Answer answer(PQexec(connection, sql), &PQclear);
+  const ExecStatusType status = PQresultStatus(answer.get());
+  if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return {};
+  return ErrorOf(connection, answer.get());
+}
+
+Result<std::size_t> VersionOf(PGconn* connection, const std::string& component) {
+  const char* values[] = {component.c_str()};
+  const Answer answer(
+      PQexecParams(connection,
+                   "SELECT coalesce(max(version), 0) FROM weir_migrations WHERE component = $1", 1,
+                   nullptr, values, nullptr, nullptr, 0),
+      &PQclear);
+  if (PQresultStatus(answer.get()) != PGRES_TUPLES_OK) return ErrorOf(connection, answer.get());
+  return static_cast<std::size_t>(std::stoull(PQgetvalue(answer.get(), 0, 0)));
+}
+
+Status Record(PGconn* connection, const std::string& component, std::size_t version) {
+  const std::string number = std::to_string(version);
+  const char* values[] = {component.c_str(), number.c_str()};
+  const Answer answer(
+      PQexecParams(connection,
+                   "INSERT INTO weir_migrations(component, version) VALUES ($1, $2::int)", 2,
+                   nullptr, values, nullptr, nullptr, 0),
+      &PQclear);
+  if (PQresultStatus(answer.get()) != PGRES_COMMAND_OK) return ErrorOf(connection, answer.get());
+  return {};
+}
+
+// Runs the next step, if there is one. True: there may be more.
+Result<bool> RunNext(PGconn* connection, const std::string& component,
+                     std::span<const char* const> steps) {
+  if (Status begun = Run(connection, "BEGIN"); !begun.ok()) return begun.error();
+  if (Status locked = Run(connection, kLock); !locked.ok()) return locked.error();
+  Status made = Run(connection,
+                    "CREATE TABLE IF NOT EXISTS weir_migrations("
+                    "component text, version int, at timestamptz NOT NULL DEFAULT now(), "
+                    "PRIMARY KEY (component, version))");
+  if (!made.ok()) return made.error();
+  Result<std::size_t> version = VersionOf(connection, component);
+  if (!version.ok()) return version.error();
+  if (*version > steps.size()) {
+    return Error{Code::kFailedPrecondition,
+                 "postgres: the tables of '" + component +
+                     "' were made by a newer version of this program; use that one"};
+  }
+  const bool is_current = *version == steps.size();
+  if (!is_current) {
+    if (Status ran = Run(connection, steps[*version]); !ran.ok()) return ran.error();
+    if (Status kept = Record(connection, component, *version + 1); !kept.ok()) return kept.error();
+  }
+  if (Status committed = Run(connection, "COMMIT"); !committed.ok()) return committed.error();
+  return !is_current;
+}
+
+}  // namespace
+
+Status Migrate(const std::string& url, std::string_view component,
+               std::span<const char* const> steps, std::chrono::seconds timeout) {
+  const std::string seconds = std::to_string(timeout.count());
+  const char* names[] = {"dbname", "connect_timeout", "options", nullptr};
+  const char* values[] = {url.c_str(), seconds.c_str(), "-c client_min_messages=warning", nullptr};
+  const Handle connection(PQconnectdbParams(names, values, 1), &PQfinish);
+  if (PQstatus(connection.get()) != CONNECTION_OK) return ErrorOf(connection.get(), nullptr);
+  for (;;) {
+    Result<bool> more = RunNext(connection.get(), std::string(component), steps);
+    if (!more.ok()) return more.error();
+    if (!*more) return {};
+  }
+}
+
+}  // namespace weir::postgres

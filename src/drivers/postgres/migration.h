@@ -1,0 +1,21 @@
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "weir/result.h"
+
+namespace weir::postgres {
+
+/// Brings a component's tables up to date: runs the steps that this database has not seen, each in
+/// a transaction of its own and in order, and remembers them in the table weir_migrations. Several
+/// processes may do so at once; one works, the others wait. Steps are never edited once released.
+///
+/// Blocks, on a connection of its own. Thread-safe.
+Status Migrate(const std::string& url, std::string_view component,
+               std::span<const char* const> steps,
+               std::chrono::seconds timeout = std::chrono::seconds(10));
+
+}  // namespace weir::postgres

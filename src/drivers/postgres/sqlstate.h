@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string_view>
+
+#include "weir/result.h"
+
+namespace weir::postgres {
+
+/// What an SQLSTATE means to a caller: kAlreadyExists for a violated unique constraint,
+/// kFailedPrecondition for any other constraint, kDeadlineExceeded for a statement that ran too
+/// long, kUnavailable when trying again may help (connection lost, server stopping, out of
+/// resources, deadlock, serialization failure), kInternal for the rest.
+Code CodeOf(std::string_view sqlstate) noexcept;
+
+/// True for deadlocks and serialization failures: the transaction was undone, and the same again
+/// will most likely do.
+bool IsRetryable(std::string_view sqlstate) noexcept;
+
+}  // namespace weir::postgres
