@@ -1,0 +1,180 @@
+#include "protocol/resp/batch.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::resp {
+namespace {
+
+// The prefix clients see; Redis clients turn it into an exception's type.
+std::string_view ReplyCode(Code code) noexcept {
+  switch (code) {
+    case Code::kUnavailable:
+    case Code::kDeadlineExceeded:
+      return "TRYAGAIN";
+    case Code::kPermissionDenied:
+      return "NOPERM";
+    case Code::kUnauthenticated:
+      return "NOAUTH";
+    default:
+      return "ERR";
+  }
+}
+
+}  // namespace
+
+Batch::Batch() {
+  charges_.reserve(kMaxQuestions);
+  quotas_.reserve(kMaxQuestions);
+}
+
+Batch::~Batch() = default;
+
+void Batch::AddThrottle(std::string_view key, const Rate& rate, const Quota& quota,
+                        std::int64_t cost) {
+  if (quotas_.empty() || &quota != &quotas_.back()) {
+    quotas_.push_back(quota);
+    last_rate_ = rate;
+  }
+  replies_.push_back({Kind::kThrottle, {}, {}, static_cast<std::uint32_t>(charges_.size())});
+  charges_.push_back({key, cost, &quotas_.back()});
+}
+
+void Batch::AddCheck(store::Op op, std::string_view key, std::int64_t cost, std::int64_t lease,
+                     CheckReply reply, Protocol protocol) {
+  if (checks_.empty()) {
+    checks_.resize(kMaxQuestions);
+  }
+  const std::size_t i = checks_used_++;
+  limiter::Check& check = checks_[i];
+  check.request = {};
+  check.request.key = key;
+  check.request.cost = cost;
+  check.op = op;
+  check.lease = lease;
+  replies_.push_back({Kind::kCheck, reply, protocol, static_cast<std::uint32_t>(i)});
+}
+
+void Batch::EndText() {
+  const auto end = static_cast<std::uint32_t>(text_.size());
+  if (!replies_.empty() && replies_.back().kind == Kind::kText) {
+    replies_.back().index = end;
+  } else {
+    replies_.push_back({Kind::kText, {}, {}, end});
+  }
+}
+
+std::string_view Batch::Keep(std::string_view bytes) {
+  return *kept_.emplace_back(std::make_unique<std::string>(bytes));
+}
+
+void Batch::Submit(limiter::Limiter& limiter, std::function<void()> done) {
+  done_ = std::move(done);
+  const std::size_t throttles = charges_.size();
+  if (decisions_.size() < throttles) {
+    decisions_.resize(throttles);
+    applications_.resize(throttles);
+    for (std::size_t i = 0; i < throttles; ++i) {
+      applications_[i].charges = {charges_.data() + i, 1};
+      applications_[i].decisions = {&decisions_[i], 1};
+    }
+  }
+  outstanding_ = 1 + (throttles > 0 ? 1 : 0) + (checks_used_ > 0 ? 1 : 0);
+  if (throttles > 0) {
+    limiter.Apply({applications_.data(), throttles}, [this] { Finish(); });
+  }
+  if (checks_used_ > 0) {
+    limiter.Decide({checks_.data(), checks_used_}, [this] { Finish(); });
+  }
+  Finish();
+}
+
+void Batch::Finish() {
+  if (--outstanding_ == 0) {
+    // Moved out first: `done` may put this batch to its next use.
+    const auto done = std::exchange(done_, nullptr);
+    done();
+  }
+}
+
+void Batch::WriteReplies(Buffer& out) {
+  std::size_t written = 0;
+  for (const Reply& reply : replies_) {
+    switch (reply.kind) {
+      case Kind::kThrottle:
+        WriteThrottle(reply.index, out);
+        break;
+      case Kind::kCheck:
+        WriteCheck(reply, out);
+        break;
+      case Kind::kText:
+        out.Append(text_.view().substr(written, reply.index - written));
+        written = reply.index;
+        break;
+    }
+  }
+}
+
+void Batch::WriteThrottle(std::size_t index, Buffer& out) {
+  store::Application& application = applications_[index];
+  if (application.status.ok()) [[likely]] {
+    WriteThrottleReply(decisions_[index], out);
+    return;
+  }
+  const Error& error = application.status.error();
+  ReplyWriter(out, Protocol::kResp2).Error(ReplyCode(error.code), error.message);
+  application.status = {};
+}
+
+void Batch::WriteCheck(const Reply& reply, Buffer& out) const {
+  const limiter::Check& check = checks_[reply.index];
+  ReplyWriter writer(out, reply.protocol);
+  if (!check.status.ok()) {
+    writer.Error(ReplyCode(check.status.error().code), check.status.error().message);
+    return;
+  }
+  if (reply.check == CheckReply::kOk) {
+    writer.Ok();
+    return;
+  }
+  if (reply.check == CheckReply::kReleased) {
+    writer.Integer(check.decision.allowed() ? 1 : 0);
+    return;
+  }
+  const Decision& decision = check.decision;
+  const bool names = reply.protocol == Protocol::kResp3;
+  const auto name = [&](std::string_view text) {
+    if (names) writer.Simple(text);
+  };
+  constexpr std::size_t kFields = 7;
+  names ? writer.Map(kFields) : writer.Array(kFields);
+  name("limited");
+  writer.Integer(decision.allowed() ? 0 : 1);
+  name("limit");
+  writer.Integer(decision.limit);
+  name("remaining");
+  writer.Integer(decision.remaining);
+  name("retry_after");
+  writer.Integer(RetrySeconds(decision));
+  name("reset_after");
+  writer.Integer(CeilSeconds(decision.reset_after));
+  name("policy");
+  check.policy.empty() ? writer.Null() : writer.Bulk(check.policy);
+  name("lease");
+  writer.Integer(decision.lease);
+}
+
+void Batch::Clear() {
+  replies_.clear();
+  charges_.clear();
+  quotas_.clear();
+  kept_.clear();
+  text_.Clear();
+  text_.Shrink(64 * 1024);
+  for (std::size_t i = 0; i < checks_used_; ++i) {
+    checks_[i].status = {};
+  }
+  checks_used_ = 0;
+}
+
+}  // namespace weir::resp

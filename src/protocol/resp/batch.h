@@ -1,0 +1,97 @@
+#pragma once
+
+// The questions of one burst of commands, put to the limiter together, and the replies in the order
+// of the commands. A reply that is known at once but stands behind a question waits here as text.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "limiter/limiter.h"
+#include "protocol/resp/buffer.h"
+#include "protocol/resp/reply.h"
+#include "protocol/resp/throttle.h"
+#include "store/store.h"
+#include "weir/decision.h"
+#include "weir/quota.h"
+
+namespace weir::resp {
+
+/// Not thread-safe. Views given to it (keys) must live until the replies are written.
+class Batch {
+ public:
+  /// The most questions of one batch. Bounds its memory; larger bursts take several.
+  static constexpr std::size_t kMaxQuestions = 1024;
+
+  Batch();
+  ~Batch();
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  bool empty() const noexcept { return replies_.empty(); }
+  bool full() const noexcept { return charges_.size() + checks_used_ >= kMaxQuestions; }
+
+  /// A CL.THROTTLE: charges `cost` to `key` under `quota`, which is copied.
+  void AddThrottle(std::string_view key, const Rate& rate, const Quota& quota, std::int64_t cost);
+
+  /// The quota of the command before, if it had the same rate: saves finding it again.
+  const Quota* LastQuota(const Rate& rate) const noexcept {
+    return !quotas_.empty() && rate == last_rate_ ? &quotas_.back() : nullptr;
+  }
+
+  /// How the answer to a policy question is worded.
+  enum class CheckReply : std::uint8_t { kDecision, kReleased, kOk };
+  /// A WEIR.* command: decided by the policies that match `key`.
+  void AddCheck(store::Op op, std::string_view key, std::int64_t cost, std::int64_t lease,
+                CheckReply reply, Protocol protocol);
+
+  /// Where the reply of a command that asks nothing goes when it stands behind questions.
+  /// Write into it, then call EndText.
+  Buffer& text() noexcept { return text_; }
+  void EndText();
+
+  /// Keeps a copy of `bytes` until Clear, for keys whose memory does not last.
+  std::string_view Keep(std::string_view bytes);
+
+  /// Puts all questions to the limiter. `done` runs when all are answered, perhaps before this
+  /// returns.
+  void Submit(limiter::Limiter& limiter, std::function<void()> done);
+
+  /// Appends all replies, in the order they were added. Requires that `done` has run.
+  void WriteReplies(Buffer& out);
+
+  /// Forgets everything, keeping the memory.
+  void Clear();
+
+ private:
+  enum class Kind : std::uint8_t { kThrottle, kCheck, kText };
+  struct Reply {
+    Kind kind;
+    CheckReply check;
+    Protocol protocol;
+    std::uint32_t index;  // of the question; for text, where it ends
+  };
+
+  void Finish();
+  void WriteThrottle(std::size_t index, Buffer& out);
+  void WriteCheck(const Reply& reply, Buffer& out) const;
+
+  std::vector<Reply> replies_;
+  // Reserved once for kMaxQuestions, since applications point into them.
+  std::vector<store::Charge> charges_;
+  std::vector<Quota> quotas_;
+  std::vector<Decision> decisions_;
+  std::vector<store::Application> applications_;
+  std::vector<limiter::Check> checks_;
+  std::size_t checks_used_ = 0;
+  Rate last_rate_;
+  Buffer text_;
+  std::vector<std::unique_ptr<std::string>> kept_;
+  std::function<void()> done_;
+  int outstanding_ = 0;
+};
+
+}  // namespace weir::resp

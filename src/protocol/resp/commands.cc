@@ -1,0 +1,160 @@
+#include "protocol/resp/commands.h"
+
+#include <strings.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "protocol/resp/throttle.h"
+
+namespace weir::resp {
+namespace {
+
+// Reached only when the session's own way has found the arguments wrong.
+void ThrottleError(Session& session, ReplyWriter& reply) {
+  const Result<Throttle> throttle = ParseThrottle(session.command());
+  if (!throttle.ok()) {
+    reply.Error("ERR", throttle.error().message);
+    return;
+  }
+  const Result<Quota> quota = MakeQuota(throttle->rate);
+  reply.Error("ERR", quota.ok() ? "CL.THROTTLE could not be decided" : quota.error().message);
+}
+
+void Ask(Session& session, ReplyWriter& reply, store::Op op, std::int64_t least_cost) {
+  const Parser& command = session.command();
+  std::int64_t cost = 1;
+  if (command.count() > 3) {
+    WrongArity(reply, FindCommand(command[0])->name);
+    return;
+  }
+  if (command.count() == 3) {
+    const auto given = ParseInteger(command[2]);
+    if (!given || *given < least_cost || *given > kMaxLimit) {
+      reply.Error("ERR", "cost must be an integer between " + std::to_string(least_cost) + " and " +
+                             std::to_string(kMaxLimit));
+      return;
+    }
+    cost = *given;
+  }
+  session.batch().AddCheck(op, session.Lasting(1), cost, 0, Batch::CheckReply::kDecision,
+                           session.client().protocol);
+}
+
+void WeirCheck(Session& session, ReplyWriter& reply) { Ask(session, reply, store::Op::kCharge, 0); }
+void WeirPeek(Session& session, ReplyWriter& reply) { Ask(session, reply, store::Op::kPeek, 0); }
+void WeirRefund(Session& session, ReplyWriter& reply) {
+  Ask(session, reply, store::Op::kRefund, 1);
+}
+
+void WeirReset(Session& session, ReplyWriter& /*reply*/) {
+  session.batch().AddCheck(store::Op::kReset, session.Lasting(1), 1, 0, Batch::CheckReply::kOk,
+                           session.client().protocol);
+}
+
+void WeirRelease(Session& session, ReplyWriter& reply) {
+  const auto lease = ParseInteger(session.command()[2]);
+  if (!lease || *lease <= 0) {
+    reply.Error("ERR", "lease must be the positive integer that WEIR.CHECK answered");
+    return;
+  }
+  session.batch().AddCheck(store::Op::kRelease, session.Lasting(1), 1, *lease,
+                           Batch::CheckReply::kReleased, session.client().protocol);
+}
+
+constexpr std::array kCommands = {
+    CommandSpec{"auth", -2, true, false, "connection", "Opens the connection with a password",
+                connection::Auth},
+    CommandSpec{"cl.throttle", -5, false, true, "limits",
+                "Charges a key under the rate given with the command", ThrottleError},
+    CommandSpec{"client", -2, false, false, "connection", "Tells and sets what is known of clients",
+                connection::ClientCommand},
+    CommandSpec{"command", -1, false, false, "server", "Tells about commands", about::Command},
+    CommandSpec{"config", -2, false, false, "server", "Tells settings that tools ask for",
+                about::Config},
+    CommandSpec{"echo", 2, false, false, "connection", "Answers its argument", connection::Echo},
+    CommandSpec{"hello", -1, true, false, "connection", "Chooses the protocol", connection::Hello},
+    CommandSpec{"info", -1, false, false, "server", "Tells about the server", about::Info},
+    CommandSpec{"ping", -1, false, false, "connection", "Answers PONG", connection::Ping},
+    CommandSpec{"quit", -1, true, false, "connection", "Closes the connection", connection::Quit},
+    CommandSpec{"reset", 1, true, false, "connection", "Makes the connection as good as new",
+                connection::Reset},
+    CommandSpec{"select", 2, false, false, "connection", "Accepts database 0, the only one",
+                connection::Select},
+    CommandSpec{"weir.check", -2, false, true, "limits",
+                "Charges a key under the policies it matches", WeirCheck},
+    CommandSpec{"weir.peek", -2, false, true, "limits", "What WEIR.CHECK would answer", WeirPeek},
+    CommandSpec{"weir.refund", -2, false, true, "limits", "Gives permits back to a key",
+                WeirRefund},
+    CommandSpec{"weir.release", 3, false, true, "limits", "Ends a lease on a concurrency limit",
+                WeirRelease},
+    CommandSpec{"weir.reset", 2, false, true, "limits", "Forgets a key's charges", WeirReset},
+};
+
+constexpr std::size_t kLongestName = 12;
+
+// The first words of a command, as Redis quotes them when it does not know it.
+std::string QuoteArguments(const Parser& command) {
+  constexpr std::size_t kMost = 128;
+  std::string quoted;
+  for (std::size_t i = 1; i < command.count() && quoted.size() < kMost; ++i) {
+    quoted += "'" + std::string(command[i].substr(0, kMost - quoted.size())) + "' ";
+  }
+  return quoted;
+}
+
+bool ArityFits(const CommandSpec& spec, std::size_t count) noexcept {
+  const auto words = static_cast<int>(count);
+  return spec.arity > 0 ? words == spec.arity : words >= -spec.arity;
+}
+
+}  // namespace
+
+std::span<const CommandSpec> AllCommands() noexcept { return kCommands; }
+
+const CommandSpec* FindCommand(std::string_view name) noexcept {
+  if (name.size() > kLongestName) {
+    return nullptr;
+  }
+  char buffer[kLongestName];
+  std::transform(name.begin(), name.end(), buffer, [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  const std::string_view lower(buffer, name.size());
+  const auto* const found = std::lower_bound(
+      kCommands.begin(), kCommands.end(), lower,
+      [](const CommandSpec& spec, std::string_view key) { return spec.name < key; });
+  return found != kCommands.end() && found->name == lower ? found : nullptr;
+}
+
+void RunCommand(Session& session, Buffer& out) {
+  const Parser& command = session.command();
+  ReplyWriter reply(out, session.client().protocol);
+  const CommandSpec* const spec = FindCommand(command[0]);
+  if (spec == nullptr) {
+    reply.Error("ERR", "unknown command '" + std::string(command[0].substr(0, 128)) +
+                           "', with args beginning with: " + QuoteArguments(command));
+  } else if (!ArityFits(*spec, command.count())) {
+    WrongArity(reply, spec->name);
+  } else if (!session.client().authenticated && !spec->stranger) {
+    reply.Error("NOAUTH", "Authentication required.");
+  } else {
+    spec->run(session, reply);
+  }
+}
+
+bool SameWord(std::string_view a, std::string_view b) noexcept {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+void WrongArity(ReplyWriter& reply, std::string_view name) {
+  reply.Error("ERR", "wrong number of arguments for '" + std::string(name) + "' command");
+}
+
+void UnknownSubcommand(ReplyWriter& reply, std::string_view command, std::string_view word) {
+  reply.Error("ERR", "unknown subcommand '" + std::string(word.substr(0, 128)) + "'. Try " +
+                         std::string(command) + " HELP.");
+}
+
+}  // namespace weir::resp

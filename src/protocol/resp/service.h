@@ -1,0 +1,65 @@
+#pragma once
+
+// What sessions share: the process-wide facts they tell about, and the parts that a reactor's
+// sessions take turns with.
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "limiter/limiter.h"
+#include "protocol/resp/batch.h"
+#include "protocol/resp/parser.h"
+#include "protocol/resp/throttle.h"
+
+namespace weir::resp {
+
+/// Of the whole process. Thread-safe: options are not changed once sessions run, counters are
+/// atomic.
+struct Service {
+  /// Any of these opens a connection (AUTH); none: no AUTH is needed.
+  std::vector<std::string> passwords;
+  ParserLimits limits;
+  std::string version = "0.1.0";
+  std::uint16_t port = 0;
+  std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+
+  std::atomic<std::int64_t> next_id{1};
+  std::atomic<std::int64_t> connections{0};
+  std::atomic<std::int64_t> connections_total{0};
+  std::atomic<std::int64_t> commands_total{0};
+
+  /// Whether `password` is one of `passwords`, in a time that does not tell how much of it is
+  /// right.
+  bool Authenticate(std::string_view password) const noexcept;
+};
+
+/// Of one reactor. Not thread-safe.
+class Shop {
+ public:
+  Shop(Service& service, limiter::Limiter& limiter) : service_(service), limiter_(limiter) {}
+
+  Service& service() noexcept { return service_; }
+  limiter::Limiter& limiter() noexcept { return limiter_; }
+  QuotaCache& quotas() noexcept { return quotas_; }
+
+  /// A batch to fill. With a store that answers at once, all sessions of a reactor take turns with
+  /// one.
+  std::unique_ptr<Batch> TakeBatch();
+  void GiveBack(std::unique_ptr<Batch> batch);
+
+ private:
+  static constexpr std::size_t kSpareBatches = 8;
+
+  Service& service_;
+  limiter::Limiter& limiter_;
+  QuotaCache quotas_;
+  std::vector<std::unique_ptr<Batch>> spare_;
+};
+
+}  // namespace weir::resp

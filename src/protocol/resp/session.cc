@@ -1,0 +1,157 @@
+#include "protocol/resp/session.h"
+
+#include <strings.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "protocol/resp/commands.h"
+
+namespace weir::resp {
+namespace {
+
+// A stranger gets to send what it takes to log in and no more, as with Redis.
+constexpr std::size_t kStrangerArguments = 10;
+constexpr std::size_t kStrangerBulk = 16 * 1024;
+
+bool IsThrottle(std::string_view name) noexcept {
+  constexpr std::string_view kName = "CL.THROTTLE";
+  return name.size() == kName.size() && strncasecmp(name.data(), kName.data(), kName.size()) == 0;
+}
+
+}  // namespace
+
+Session::Session(Shop& shop, std::string peer, std::string local, std::function<void()> resumed)
+    : shop_(shop), resumed_(std::move(resumed)) {
+  Service& service = shop_.service();
+  client_.id = service.next_id.fetch_add(1, std::memory_order_relaxed);
+  client_.peer = std::move(peer);
+  client_.local = std::move(local);
+  service.connections.fetch_add(1, std::memory_order_relaxed);
+  service.connections_total.fetch_add(1, std::memory_order_relaxed);
+  SetAuthenticated(service.passwords.empty());
+}
+
+Session::~Session() { shop_.service().connections.fetch_sub(1, std::memory_order_relaxed); }
+
+void Session::SetAuthenticated(bool authenticated) {
+  client_.authenticated = authenticated;
+  ParserLimits limits = shop_.service().limits;
+  if (!authenticated) {
+    limits.max_arguments = std::min(limits.max_arguments, kStrangerArguments);
+    limits.max_bulk = std::min(limits.max_bulk, kStrangerBulk);
+  }
+  parser_.set_limits(limits);
+}
+
+std::size_t Session::Feed(std::string_view input, Buffer& out) {
+  std::size_t used = 0;
+  while (!closing_ && out.size() < kMaxOutput) {
+    const std::size_t taken = Fill(input.substr(used), out);
+    used += taken;
+    if (batch_) {
+      Submit(out);
+      if (waiting_) {
+        break;
+      }
+    } else if (taken == 0) {
+      break;
+    }
+  }
+  shop_.service().commands_total.fetch_add(std::exchange(handled_, 0), std::memory_order_relaxed);
+  return used;
+}
+
+// Takes commands until the batch is full, the output is, or `input` holds no complete one.
+std::size_t Session::Fill(std::string_view input, Buffer& out) {
+  std::size_t used = 0;
+  while (!closing_ && !(batch_ && batch_->full()) && out.size() < kMaxOutput) {
+    const Parser::Outcome outcome = parser_.Next(input.substr(used));
+    if (outcome == Parser::Outcome::kError) {
+      Refuse(parser_.error(), out);
+      break;
+    }
+    used += parser_.consumed();
+    if (outcome == Parser::Outcome::kIncomplete) {
+      break;
+    }
+    ++handled_;
+    Handle(out);
+  }
+  return used;
+}
+
+void Session::Handle(Buffer& out) {
+  if (IsThrottle(parser_[0]) && client_.authenticated && HandleThrottle()) {
+    return;
+  }
+  Say(out, [this](Buffer& buffer) { RunCommand(*this, buffer); });
+}
+
+// False if the command is not right: RunCommand tells what is wrong with it.
+bool Session::HandleThrottle() {
+  const Result<Throttle> throttle = ParseThrottle(parser_);
+  if (!throttle.ok()) {
+    return false;
+  }
+  const Rate& rate = throttle->rate;
+  const Quota* quota = batch_ ? batch_->LastQuota(rate) : nullptr;
+  if (quota == nullptr) {
+    quota = shop_.quotas().Find(rate);
+  }
+  if (quota == nullptr) {
+    return false;
+  }
+  batch().AddThrottle(Lasting(1), rate, *quota, throttle->quantity);
+  return true;
+}
+
+void Session::Refuse(std::string_view reason, Buffer& out) {
+  Say(out, [&](Buffer& buffer) { ReplyWriter(buffer, client_.protocol).Error("ERR", reason); });
+  Close();
+}
+
+template <typename Write>
+void Session::Say(Buffer& out, Write write) {
+  if (!batch_) {
+    write(out);
+    return;
+  }
+  Buffer& text = batch_->text();
+  const std::size_t before = text.size();
+  write(text);
+  if (text.size() != before) {
+    batch_->EndText();
+  }
+}
+
+void Session::Submit(Buffer& out) {
+  out_ = &out;
+  waiting_ = true;
+  submitting_ = true;
+  batch_->Submit(shop_.limiter(), [this] { Answered(); });
+  submitting_ = false;
+}
+
+void Session::Answered() {
+  batch_->WriteReplies(*out_);
+  shop_.GiveBack(std::move(batch_));
+  waiting_ = false;
+  if (!submitting_) {
+    resumed_();
+  }
+}
+
+Batch& Session::batch() {
+  if (!batch_) {
+    batch_ = shop_.TakeBatch();
+  }
+  return *batch_;
+}
+
+std::string_view Session::Lasting(std::size_t argument) {
+  const std::string_view bytes = parser_[argument];
+  return parser_.transient() ? batch().Keep(bytes) : bytes;
+}
+
+}  // namespace weir::resp

@@ -1,0 +1,92 @@
+#pragma once
+
+// One connection's conversation: bytes in, bytes out, no socket. Everything that a read brought is
+// parsed, its questions go to the limiter in one batch, and all replies leave in one piece.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "protocol/resp/buffer.h"
+#include "protocol/resp/parser.h"
+#include "protocol/resp/reply.h"
+#include "protocol/resp/service.h"
+
+namespace weir::resp {
+
+/// What a connection has said about itself, and what is known of it.
+struct Client {
+  std::int64_t id = 0;
+  std::string peer;   ///< "address:port"
+  std::string local;  ///< "address:port"
+  std::string name;
+  std::string library_name;
+  std::string library_version;
+  Protocol protocol = Protocol::kResp2;
+  bool authenticated = false;
+  std::chrono::steady_clock::time_point connected = std::chrono::steady_clock::now();
+};
+
+/// Not thread-safe: lives on its connection's reactor.
+class Session {
+ public:
+  /// Feed stops once this much is waiting to be sent, until the peer has read it.
+  static constexpr std::size_t kMaxOutput = 1024 * 1024;
+
+  /// `peer` and `local` are "address:port". `resumed` is called when waiting() has ended.
+  Session(Shop& shop, std::string peer, std::string local, std::function<void()> resumed);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Handles the complete commands at the front of `input` and appends their replies to `out`.
+  /// Returns how many bytes of `input` are done with. If waiting() is true then, `input` must stay
+  /// where it is and `out` and this session must live until `resumed` is called.
+  std::size_t Feed(std::string_view input, Buffer& out);
+
+  /// The store has not answered yet. Requires no Feed until `resumed`.
+  bool waiting() const noexcept { return waiting_; }
+  /// Nothing more is to be read: send what is in `out`, then close.
+  bool closing() const noexcept { return closing_; }
+
+  // For commands (commands.h), while one is handled.
+
+  const Parser& command() const noexcept { return parser_; }
+  Shop& shop() noexcept { return shop_; }
+  Client& client() noexcept { return client_; }
+  /// Takes effect for the replies of this command and those after it.
+  void SetAuthenticated(bool authenticated);
+  void Close() noexcept { closing_ = true; }
+  /// The batch that questions are added to.
+  Batch& batch();
+  /// An argument that lives until the batch is answered.
+  std::string_view Lasting(std::size_t argument);
+
+ private:
+  std::size_t Fill(std::string_view input, Buffer& out);
+  void Handle(Buffer& out);
+  bool HandleThrottle();
+  void Refuse(std::string_view reason, Buffer& out);
+  void Submit(Buffer& out);
+  void Answered();
+  // Runs `write(buffer)` with the buffer where the next reply belongs.
+  template <typename Write>
+  void Say(Buffer& out, Write write);
+
+  Shop& shop_;
+  Parser parser_;
+  Client client_;
+  std::unique_ptr<Batch> batch_;  // held while it has questions
+  Buffer* out_ = nullptr;         // where the batch's replies go
+  bool waiting_ = false;
+  bool submitting_ = false;
+  bool closing_ = false;
+  std::int64_t handled_ = 0;  // commands not yet counted in the service
+  std::function<void()> resumed_;
+};
+
+}  // namespace weir::resp

@@ -1,0 +1,74 @@
+#pragma once
+
+// CL.THROTTLE key max_burst count_per_period period [quantity], as redis-cell defines it: a bucket
+// of max_burst + 1 permits, refilled with count_per_period permits per period seconds.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "protocol/resp/buffer.h"
+#include "protocol/resp/parser.h"
+#include "weir/decision.h"
+#include "weir/quota.h"
+#include "weir/result.h"
+
+namespace weir::resp {
+
+/// The numbers of a CL.THROTTLE command that make its quota.
+struct Rate {
+  std::int64_t max_burst = -1;
+  std::int64_t count = 0;
+  std::int64_t period = 0;
+
+  friend bool operator==(const Rate&, const Rate&) = default;
+};
+
+/// The whole of `text` as a decimal integer; nothing if it is anything else or does not fit.
+std::optional<std::int64_t> ParseInteger(std::string_view text) noexcept;
+
+/// Checks the numbers and makes the quota they stand for. What a Quota cannot hold is an error that
+/// names the argument, never a limit that does not limit.
+Result<Quota> MakeQuota(const Rate& rate);
+
+/// The quotas of rates seen lately. Clients send the same few rates for ever, and making a Quota
+/// (checks, lowest terms) costs more than deciding with it. Not thread-safe: one per reactor.
+class QuotaCache {
+ public:
+  /// Valid until the next call. Null if the rate makes no quota (MakeQuota tells why).
+  const Quota* Find(const Rate& rate);
+
+ private:
+  static constexpr std::size_t kEntries = 256;
+  struct Entry {
+    Rate rate;
+    std::optional<Quota> quota;
+  };
+  std::array<Entry, kEntries> entries_;
+};
+
+/// One CL.THROTTLE command, its numbers parsed.
+struct Throttle {
+  Rate rate;
+  std::int64_t quantity = 1;
+};
+
+/// Reads the arguments of a CL.THROTTLE command.
+Result<Throttle> ParseThrottle(const Parser& command);
+
+/// Appends the five integers of the reply: limited (0 or 1), limit, remaining, seconds until a
+/// retry succeeds (-1 if this one did or if none ever will), seconds until the bucket is full.
+void WriteThrottleReply(const Decision& decision, Buffer& out);
+
+/// Whole seconds, rounded up: who waits that long has waited long enough.
+constexpr std::int64_t CeilSeconds(std::chrono::nanoseconds time) noexcept {
+  return time.count() <= 0 ? 0 : (time.count() - 1) / 1'000'000'000 + 1;
+}
+
+/// What the fourth integer of the reply is.
+constexpr std::int64_t RetrySeconds(const Decision& decision) noexcept {
+  return decision.verdict == Verdict::kLimited ? CeilSeconds(decision.retry_after) : -1;
+}
+
+}  // namespace weir::resp
