@@ -63,7 +63,8 @@ std::optional<std::chrono::nanoseconds> ParseTimeout(std::string_view text) noex
     if (c < '0' || c > '9') return std::nullopt;
     amount = amount * 10 + (c - '0');
   }
-  // Eight digits of hours are 3.6e20 ns, more than 64 bits hold; no call lives for a century anyway.
+  // Eight digits of hours are 3.6e20 ns, more than 64 bits hold; no call lives for a century
+  // anyway.
   constexpr std::int64_t kHour = 3'600'000'000'000;
   constexpr std::int64_t kMostHours = 24 * 36525;
   switch (text.back()) {

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "protocol/grpc/message_reader.h"
+#include "protocol/grpc/status.h"
+#include "weir/clock.h"
+
+namespace google::protobuf {
+class MessageLite;
+}
+
+namespace weir::grpc {
+
+class Method;
+class Session;
+
+/// One call: a stream of an HTTP/2 session, from its request headers to its trailers.
+///
+/// Thread safety: belongs to its session. Methods must not keep a pointer beyond the calls they
+/// are given it in, since a peer may cancel at any time; keep the id and ask Session::Find.
+class Call {
+ public:
+  Session& session() const noexcept { return *session_; }
+  std::int32_t id() const noexcept { return id_; }
+  bool half_closed() const noexcept { return half_closed_; }
+  bool finished() const noexcept { return finished_; }
+
+  /// Queues a message to the client.
+  void Send(const google::protobuf::MessageLite& message);
+  /// Ends the call. A status other than kOk before any message becomes a trailers-only answer.
+  void Finish(StatusCode code, std::string_view message = {});
+  void Finish(const Error& error) { Finish(ToStatusCode(error.code), error.message); }
+
+  /// For streams whose answers may become known out of order: takes a number for a message that was
+  /// read, and sends its answer in the order of the numbers.
+  std::uint64_t Expect() noexcept;
+  void SendInOrder(std::uint64_t number, const google::protobuf::MessageLite& message);
+  /// Numbers taken and not yet answered.
+  std::uint64_t expected() const noexcept { return next_number_ - next_answer_; }
+
+ private:
+  friend class Session;
+  friend struct SessionCallbacks;
+
+  /// Ready for another stream; keeps buffers of ordinary size.
+  void Reset() noexcept;
+  std::size_t backlog() const noexcept { return out_.size() - out_sent_; }
+
+  Session* session_ = nullptr;
+  std::size_t place_ = 0;  // in Session::open_
+  std::int32_t id_ = 0;
+  Method* method_ = nullptr;
+  Nanos deadline_ = 0;  // 0: none
+
+  // The request's head, while it arrives.
+  std::chrono::nanoseconds timeout_{-1};
+  std::size_t header_bytes_ = 0;
+  bool post_ = false;
+  bool grpc_ = false;
+  bool bad_timeout_ = false;
+  bool encoded_ = false;
+
+  // The request's body.
+  MessageReader reader_;
+  std::string held_;  // the message of a single-request method, if the end did not come with it
+  bool has_message_ = false;
+  bool half_closed_ = false;
+  std::size_t unconsumed_ = 0;  // received, but not yet given back to the peer's window
+
+  // The answer.
+  std::string out_;
+  std::size_t out_sent_ = 0;
+  bool submitted_ = false;
+  bool deferred_ = false;
+  bool finished_ = false;
+  StatusCode status_ = StatusCode::kOk;
+  std::string status_message_;
+  std::uint64_t next_number_ = 0;
+  std::uint64_t next_answer_ = 0;
+  std::map<std::uint64_t, std::string> early_;
+};
+
+}  // namespace weir::grpc

@@ -1,0 +1,174 @@
+#include "protocol/grpc/decider.h"
+
+#include <utility>
+
+#include "protocol/grpc/session.h"
+
+namespace weir::grpc {
+namespace {
+
+// Memory beyond these is given back after a burst that needed it.
+constexpr std::size_t kKeptChecks = 4096;
+constexpr std::size_t kKeptMessageBytes = 64 << 10;
+
+}  // namespace
+
+void DecidingMethod::OnMessage(Call& call, std::string_view message) {
+  Burst& burst = decider_.burst();
+  google::protobuf::Message& request = burst.TakeMessage(*this);
+  const std::size_t first = burst.used_;
+  if (!request.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    burst.DropLastMessage(*this);
+    return call.Finish(StatusCode::kInvalidArgument, "the message is not a valid protobuf");
+  }
+  const Status asked = Ask(request, burst);
+  if (!asked.ok()) {
+    burst.Truncate(first);
+    burst.DropLastMessage(*this);
+    return call.Finish(asked.error());
+  }
+  if (!burst.session_) burst.session_ = call.session().link();
+  burst.jobs_.push_back({this, &request, call.id(), call.Expect(), first, burst.used_ - first});
+}
+
+void Burst::AddCheck(std::string_view domain, store::Op op, std::int64_t cost, std::int64_t lease) {
+  if (used_ == checks_.size()) checks_.emplace_back();
+  limiter::Check& check = checks_[used_++];
+  check.request = {};
+  check.request.domain = domain;
+  check.request.cost = cost;
+  check.op = op;
+  check.lease = lease;
+  check.verdicts.clear();
+  check.status = {};
+  check_extents_.push_back({descriptor_extents_.size(), 0});
+}
+
+void Burst::AddDescriptor() {
+  descriptor_extents_.push_back({entries_.size(), 0});
+  costs_.push_back(checks_[used_ - 1].request.cost);
+  overrides_.push_back(nullptr);
+  ++check_extents_.back().count;
+}
+
+void Burst::AddDescriptor(std::int64_t cost, const std::optional<Quota>& override_quota) {
+  AddDescriptor();
+  if (cost != costs_.back()) check_extents_.back().special = true;
+  costs_.back() = cost;
+  if (!override_quota) return;
+  check_extents_.back().special = true;
+  overrides_.back() = &override_quotas_.emplace_back(*override_quota);
+}
+
+void Burst::AddEntry(std::string_view key, std::string_view value) {
+  entries_.push_back({key, value});
+  ++descriptor_extents_.back().count;
+}
+
+google::protobuf::Message& Burst::TakeMessage(const DecidingMethod& method) {
+  Shelf* shelf = nullptr;
+  for (Shelf& candidate : shelves_) {
+    if (candidate.method == &method) shelf = &candidate;
+  }
+  if (shelf == nullptr) {
+    shelf = &shelves_.emplace_back();
+    shelf->method = &method;
+  }
+  if (shelf->used == shelf->messages.size()) shelf->messages.push_back(method.NewRequest());
+  return *shelf->messages[shelf->used++];
+}
+
+void Burst::DropLastMessage(const DecidingMethod& method) noexcept {
+  for (Shelf& shelf : shelves_) {
+    if (shelf.method == &method) --shelf.used;
+  }
+}
+
+void Burst::Truncate(std::size_t checks) noexcept {
+  if (checks == used_) return;
+  const std::size_t descriptors = check_extents_[checks].first;
+  if (descriptors < descriptor_extents_.size()) {
+    entries_.resize(descriptor_extents_[descriptors].first);
+  }
+  descriptor_extents_.resize(descriptors);
+  costs_.resize(descriptors);
+  overrides_.resize(descriptors);
+  check_extents_.resize(checks);
+  used_ = checks;
+}
+
+/// Only now do the arrays stand still, so only now can views of them be taken.
+void Burst::Point() {
+  descriptors_.clear();
+  for (const Extent& extent : descriptor_extents_) {
+    descriptors_.push_back(std::span(entries_).subspan(extent.first, extent.count));
+  }
+  for (std::size_t i = 0; i < used_; ++i) PointCheckAt(i);
+}
+
+void Burst::PointCheckAt(std::size_t index) {
+  const Extent& extent = check_extents_[index];
+  policy::Request& request = checks_[index].request;
+  request.descriptors = std::span(descriptors_).subspan(extent.first, extent.count);
+  if (!extent.special) return;
+  request.costs = std::span(costs_).subspan(extent.first, extent.count);
+  request.overrides = std::span(overrides_).subspan(extent.first, extent.count);
+}
+
+void Burst::Answer() {
+  for (const Job& job : jobs_) {
+    // The session may have gone while the store was asked, and the call may have been cancelled.
+    if (*session_ == nullptr) break;
+    Call* call = (*session_)->Find(job.call);
+    if (call == nullptr || call->finished()) continue;
+    job.method->Answer(job, std::span(checks_).subspan(job.first, job.count), *call);
+  }
+}
+
+void Burst::Clear() {
+  session_.reset();
+  jobs_.clear();
+  if (checks_.size() > kKeptChecks) {
+    checks_ = {};
+    entries_ = {};
+    descriptors_ = {};
+  }
+  used_ = 0;
+  check_extents_.clear();
+  descriptor_extents_.clear();
+  entries_.clear();
+  costs_.clear();
+  overrides_.clear();
+  override_quotas_.clear();
+  for (Shelf& shelf : shelves_) {
+    for (std::size_t i = 0; i < shelf.used; ++i) {
+      if (shelf.messages[i]->ByteSizeLong() > kKeptMessageBytes) {
+        shelf.messages[i] = shelf.method->NewRequest();
+      }
+    }
+    shelf.used = 0;
+    if (shelf.messages.size() > kKeptChecks) shelf.messages.resize(kKeptChecks);
+  }
+}
+
+Decider::Decider(limiter::Limiter& limiter) : limiter_(limiter) {
+  collecting_ = all_.emplace_back(std::make_unique<Burst>()).get();
+}
+
+void Decider::Flush() {
+  Burst* burst = collecting_;
+  if (burst->jobs_.empty()) return;
+  if (idle_.empty()) idle_.push_back(all_.emplace_back(std::make_unique<Burst>()).get());
+  collecting_ = idle_.back();
+  idle_.pop_back();
+  burst->Point();
+  limiter_.Decide(std::span(burst->checks_.data(), burst->used_), [this, burst] { Done(*burst); });
+}
+
+void Decider::Done(Burst& burst) {
+  burst.Answer();
+  burst.Clear();
+  idle_.push_back(&burst);
+}
+
+}  // namespace weir::grpc

@@ -1,0 +1,131 @@
+#pragma once
+
+// What arrives together on a connection is decided together: methods turn messages into jobs of a
+// Burst, and when the session has handed over all it has, the whole burst is one Limiter::Decide.
+// With a store that answers at once the burst is answered before the session looks for output; with
+// one that answers later, the burst waits and the next one collects meanwhile.
+
+#include <google/protobuf/message.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "limiter/limiter.h"
+#include "policy/request.h"
+#include "protocol/grpc/call.h"
+#include "protocol/grpc/method.h"
+#include "store/store.h"
+#include "weir/quota.h"
+
+namespace weir::grpc {
+
+class Burst;
+class Decider;
+
+/// One message that waits for the decisions on its checks.
+struct Job {
+  class DecidingMethod* method = nullptr;
+  google::protobuf::Message* request = nullptr;  ///< owned by the burst
+  std::int32_t call = 0;
+  std::uint64_t number = 0;  ///< its place among the answers of a stream
+  std::size_t first = 0;     ///< its checks in the burst
+  std::size_t count = 0;
+};
+
+/// A method that answers with decisions. Thread safety: belongs to one reactor.
+class DecidingMethod : public Method {
+ public:
+  explicit DecidingMethod(Decider& decider) : decider_(decider) {}
+
+  void OnMessage(Call& call, std::string_view message) final;
+
+  /// An empty message of the request's type. Messages are used again and again.
+  virtual std::unique_ptr<google::protobuf::Message> NewRequest() const = 0;
+  /// Adds the checks that `request` asks for. An error ends the call, and nothing is decided.
+  virtual Status Ask(const google::protobuf::Message& request, Burst& burst) = 0;
+  /// The checks of the job are decided: answers the call.
+  virtual void Answer(const Job& job, std::span<const limiter::Check> checks, Call& call) = 0;
+
+ private:
+  friend class Burst;
+
+  Decider& decider_;
+};
+
+/// Checks that are decided together, and the memory they point into. Used again and again, so that
+/// in steady state nothing is allocated.
+///
+/// Thread safety: belongs to one reactor.
+class Burst {
+ public:
+  /// Begins a check; the descriptors and entries added next belong to it.
+  void AddCheck(std::string_view domain, store::Op op, std::int64_t cost, std::int64_t lease = 0);
+  /// Begins a descriptor of the last check that costs what its check costs.
+  void AddDescriptor();
+  /// The same with a cost of its own and a quota that stands in for the policies', or nothing.
+  void AddDescriptor(std::int64_t cost, const std::optional<Quota>& override_quota);
+  void AddEntry(std::string_view key, std::string_view value);
+
+ private:
+  friend class Decider;
+  friend class DecidingMethod;
+
+  struct Extent {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    bool special = false;  // a check some of whose descriptors have a cost or quota of their own
+  };
+  struct Shelf {
+    const DecidingMethod* method = nullptr;
+    std::vector<std::unique_ptr<google::protobuf::Message>> messages;
+    std::size_t used = 0;
+  };
+
+  google::protobuf::Message& TakeMessage(const DecidingMethod& method);
+  void DropLastMessage(const DecidingMethod& method) noexcept;
+  void Truncate(std::size_t checks) noexcept;
+  void PointCheckAt(std::size_t index);
+  void Point();
+  void Answer();
+  void Clear();
+
+  std::shared_ptr<Session*> session_;
+  std::vector<Job> jobs_;
+  std::vector<limiter::Check> checks_;  // the first used_ are this burst's
+  std::size_t used_ = 0;
+  std::vector<Extent> check_extents_;  // descriptors of each check
+  std::vector<Extent> descriptor_extents_;
+  std::vector<policy::Entry> entries_;
+  std::vector<policy::Descriptor> descriptors_;
+  std::vector<std::int64_t> costs_;
+  std::vector<const Quota*> overrides_;
+  std::deque<Quota> override_quotas_;
+  std::vector<Shelf> shelves_;
+};
+
+/// Collects and runs bursts. Thread safety: belongs to one reactor, as its limiter does.
+class Decider {
+ public:
+  explicit Decider(limiter::Limiter& limiter);
+
+  /// The burst that is being collected.
+  Burst& burst() noexcept { return *collecting_; }
+  /// Decides what has been collected, and has the calls answered when it is.
+  void Flush();
+
+ private:
+  void Done(Burst& burst);
+
+  limiter::Limiter& limiter_;
+  std::vector<std::unique_ptr<Burst>> all_;
+  std::vector<Burst*> idle_;
+  Burst* collecting_ = nullptr;
+};
+
+}  // namespace weir::grpc

@@ -1,0 +1,95 @@
+#include "protocol/grpc/health.h"
+
+#include <algorithm>
+
+#include "grpc/health/v1/health.pb.h"
+#include "protocol/grpc/call.h"
+#include "protocol/grpc/session.h"
+
+namespace weir::grpc {
+namespace {
+
+using ::grpc::health::v1::HealthCheckRequest;
+using ::grpc::health::v1::HealthCheckResponse;
+
+bool ParseOrFinish(HealthCheckRequest& request, std::string_view bytes, Call& call) {
+  if (request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return true;
+  call.Finish(StatusCode::kInvalidArgument, "the message is not a valid protobuf");
+  return false;
+}
+
+HealthCheckResponse Response(bool serving) {
+  HealthCheckResponse response;
+  response.set_status(serving ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING);
+  return response;
+}
+
+}  // namespace
+
+class Health::CheckMethod final : public Method {
+ public:
+  explicit CheckMethod(Health& health) : health_(health) {}
+
+  void OnMessage(Call& call, std::string_view message) override {
+    HealthCheckRequest request;
+    if (!ParseOrFinish(request, message, call)) return;
+    if (!health_.Knows(request.service())) {
+      return call.Finish(StatusCode::kNotFound, "no such service here: " + request.service());
+    }
+    call.Send(Response(health_.serving()));
+    call.Finish(StatusCode::kOk);
+  }
+
+ private:
+  Health& health_;
+};
+
+class Health::WatchMethod final : public Method {
+ public:
+  explicit WatchMethod(Health& health) : health_(health) {}
+
+  void OnMessage(Call& call, std::string_view message) override {
+    HealthCheckRequest request;
+    if (!ParseOrFinish(request, message, call)) return;
+    if (!health_.Knows(request.service())) {
+      HealthCheckResponse unknown;
+      unknown.set_status(HealthCheckResponse::SERVICE_UNKNOWN);
+      return call.Send(unknown);  // and the call stays open, since the protocol wants it so
+    }
+    health_.watchers_.push_back({call.session().link(), call.id()});
+    call.Send(Response(health_.serving()));
+  }
+
+  void OnClose(Call& call) noexcept override {
+    std::erase_if(health_.watchers_, [&call](const Watcher& watcher) {
+      return watcher.call == call.id() && watcher.session == call.session().link();
+    });
+  }
+
+ private:
+  Health& health_;
+};
+
+Health::Health(std::vector<std::string> names) : names_(std::move(names)) { names_.emplace_back(); }
+
+void Health::AddTo(Services& services) {
+  services.Add("/grpc.health.v1.Health/Check", std::make_unique<CheckMethod>(*this));
+  services.Add("/grpc.health.v1.Health/Watch", std::make_unique<WatchMethod>(*this));
+}
+
+void Health::SetServing(bool serving) {
+  if (serving_ == serving) return;
+  serving_ = serving;
+  const HealthCheckResponse response = Response(serving);
+  for (const Watcher& watcher : watchers_) {
+    Session* session = *watcher.session;
+    Call* call = session == nullptr ? nullptr : session->Find(watcher.call);
+    if (call != nullptr) call->Send(response);
+  }
+}
+
+bool Health::Knows(const std::string& name) const noexcept {
+  return std::find(names_.begin(), names_.end(), name) != names_.end();
+}
+
+}  // namespace weir::grpc

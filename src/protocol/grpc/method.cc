@@ -1,0 +1,14 @@
+#include "protocol/grpc/method.h"
+
+namespace weir::grpc {
+
+void Services::Add(std::string path, std::unique_ptr<Method> method) {
+  methods_.insert_or_assign(std::move(path), std::move(method));
+}
+
+Method* Services::Find(std::string_view path) const noexcept {
+  const auto found = methods_.find(path);
+  return found == methods_.end() ? nullptr : found->second.get();
+}
+
+}  // namespace weir::grpc

@@ -1,0 +1,55 @@
+#pragma once
+
+// What a gRPC session serves: methods by path. A method sees calls and messages, never frames.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace weir::grpc {
+
+class Call;
+
+/// One method of a service. Thread safety: belongs to one reactor, as the sessions that call it do.
+class Method {
+ public:
+  virtual ~Method() = default;
+
+  /// True: the client sends exactly one message. The session sees to it, and calls OnMessage only
+  /// once the client has said that nothing follows.
+  virtual bool single_request() const noexcept { return true; }
+
+  /// A message of the call. The bytes are valid during this call only.
+  virtual void OnMessage(Call& call, std::string_view message) = 0;
+  /// The client will send nothing more. Not called when single_request().
+  virtual void OnHalfClose(Call& call) { (void)call; }
+  /// The call is over: answered, cancelled, or its connection gone. `call` is invalid afterwards.
+  virtual void OnClose(Call& call) noexcept { (void)call; }
+};
+
+/// The methods of one reactor. Filled before the first session, then only read.
+///
+/// Thread safety: belongs to one reactor.
+class Services {
+ public:
+  /// `path` as on the wire: "/package.Service/Method".
+  void Add(std::string path, std::unique_ptr<Method> method);
+  /// Null if there is no such method.
+  Method* Find(std::string_view path) const noexcept;
+
+  /// Runs after a session has handed over everything that it found in one piece of input. Methods
+  /// that collect work do it then, so that what arrives together is done together.
+  void OnBurstEnd(std::function<void()> flush) { flush_ = std::move(flush); }
+  void EndBurst() const {
+    if (flush_) flush_();
+  }
+
+ private:
+  std::map<std::string, std::unique_ptr<Method>, std::less<>> methods_;
+  std::function<void()> flush_;
+};
+
+}  // namespace weir::grpc

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "protocol/grpc/method.h"
+
+namespace weir::grpc {
+
+/// Adds grpc.reflection.v1 and v1alpha, which tell clients such as grpcurl what is served here.
+/// `service_names` are the services to list; the reflection services are added to them.
+void AddReflection(Services& services, std::vector<std::string> service_names);
+
+}  // namespace weir::grpc

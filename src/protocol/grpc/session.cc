@@ -1,0 +1,249 @@
+#include "protocol/grpc/session.h"
+
+#include <nghttp2/nghttp2.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "protocol/grpc/method.h"
+
+namespace weir::grpc {
+namespace {
+
+constexpr std::size_t kSpareCalls = 1024;
+
+}  // namespace
+
+Call* Session::Find(std::int32_t id) const noexcept {
+  return static_cast<Call*>(nghttp2_session_get_stream_user_data(h2_, id));
+}
+
+Call& Session::Begin(std::int32_t id) {
+  std::unique_ptr<Call> call;
+  if (spare_.empty()) {
+    call = std::make_unique<Call>();
+  } else {
+    call = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  call->session_ = this;
+  call->id_ = id;
+  call->place_ = open_.size();
+  nghttp2_session_set_stream_user_data(h2_, id, call.get());
+  open_.push_back(std::move(call));
+  return *open_.back();
+}
+
+void Session::OnHeader(Call& call, std::string_view name, std::string_view value) {
+  call.header_bytes_ += name.size() + value.size() + 32;  // as HTTP/2 counts them
+  if (call.header_bytes_ > options_.max_header_bytes) return;
+  if (name == ":path") {
+    call.method_ = services_.Find(value);
+  } else if (name == ":method") {
+    call.post_ = value == "POST";
+  } else if (name == "content-type") {
+    call.grpc_ = IsGrpcContentType(value);
+  } else if (name == "grpc-timeout") {
+    const auto timeout = ParseTimeout(value);
+    call.bad_timeout_ = !timeout;
+    call.timeout_ = timeout.value_or(std::chrono::nanoseconds(-1));
+  } else if (name == "grpc-encoding") {
+    call.encoded_ = value != "identity";
+  }
+}
+
+void Session::OnHead(Call& call) {
+  if (call.header_bytes_ > options_.max_header_bytes) {
+    call.Finish(
+        StatusCode::kResourceExhausted,
+        "request header fields exceed " + std::to_string(options_.max_header_bytes) + " bytes");
+    return;
+  }
+  if (!call.post_) return SubmitHttpError(call, "405");
+  if (!call.grpc_) return SubmitHttpError(call, "415");
+  if (call.method_ == nullptr) {
+    call.Finish(StatusCode::kUnimplemented, "no such method; ask server reflection for the list");
+  } else if (call.encoded_) {
+    call.Finish(StatusCode::kUnimplemented, "only grpc-encoding: identity is supported");
+  } else if (call.bad_timeout_) {
+    call.Finish(StatusCode::kInvalidArgument,
+                "grpc-timeout must be one to eight digits and one of H M S m u n");
+  } else if (call.timeout_ == std::chrono::nanoseconds(0)) {
+    call.Finish(StatusCode::kDeadlineExceeded, "the deadline had passed on arrival");
+  } else if (call.timeout_ > std::chrono::nanoseconds(0)) {
+    call.deadline_ = clock_.Now() + call.timeout_.count();
+    begun_.push_back(call.id_);
+  }
+}
+
+void Session::OnData(Call& call, std::string_view bytes) {
+  if (Blocked(call)) {
+    nghttp2_session_consume_connection(h2_, bytes.size());
+    call.unconsumed_ += bytes.size();
+  } else {
+    nghttp2_session_consume(h2_, call.id_, bytes.size());
+  }
+  if (!call.finished_) ReadMessages(call, bytes);
+}
+
+void Session::ReadMessages(Call& call, std::string_view bytes) {
+  const std::size_t before = call.reader_.buffered() + call.held_.size();
+  while (!call.finished_) {
+    const MessageReader::Step step = call.reader_.Next(bytes, options_.max_message_bytes);
+    if (step == MessageReader::Step::kNeedMore || !Accept(call, step)) break;
+  }
+  buffered_ += call.reader_.buffered() + call.held_.size();
+  buffered_ -= before;
+  if (buffered_ > options_.max_buffered_bytes && call.reader_.midway()) {
+    call.Finish(StatusCode::kResourceExhausted,
+                "too many incomplete messages on this connection at once");
+  }
+}
+
+/// Takes one step of the reader; false when nothing further of this call is wanted.
+bool Session::Accept(Call& call, MessageReader::Step step) {
+  switch (step) {
+    case MessageReader::Step::kMessage:
+      if (!call.method_->single_request()) {
+        call.method_->OnMessage(call, call.reader_.message());
+      } else if (call.has_message_) {
+        call.Finish(StatusCode::kUnimplemented, "this method takes exactly one message");
+      } else {
+        call.has_message_ = true;
+        call.held_.assign(call.reader_.message());
+      }
+      break;
+    case MessageReader::Step::kTooLarge:
+      call.Finish(
+          StatusCode::kResourceExhausted,
+          "a message may have at most " + std::to_string(options_.max_message_bytes) + " bytes");
+      break;
+    case MessageReader::Step::kCompressed:
+      call.Finish(StatusCode::kInternal, "a compressed message without a grpc-encoding");
+      break;
+    case MessageReader::Step::kBadFlag:
+      call.Finish(StatusCode::kInternal, "the first byte of a message must be 0 or 1");
+      break;
+    case MessageReader::Step::kNeedMore:
+      break;
+  }
+  return !call.finished_;
+}
+
+void Session::OnEnd(Call& call) {
+  call.half_closed_ = true;
+  if (call.finished_) return;
+  if (call.reader_.midway()) {
+    call.Finish(StatusCode::kInternal, "the stream ended within a message");
+  } else if (!call.method_->single_request()) {
+    call.method_->OnHalfClose(call);
+  } else if (!call.has_message_) {
+    call.Finish(StatusCode::kUnimplemented, "this method takes exactly one message");
+  } else {
+    call.method_->OnMessage(call, call.held_);
+  }
+}
+
+void Session::OnClosed(Call& call) noexcept {
+  if (call.method_ != nullptr) call.method_->OnClose(call);
+  buffered_ -= call.reader_.buffered() + call.held_.size();
+  std::swap(open_[call.place_], open_.back());
+  open_[call.place_]->place_ = call.place_;
+  std::unique_ptr<Call> last = std::move(open_.back());
+  open_.pop_back();
+  if (spare_.size() < kSpareCalls) {
+    last->Reset();
+    spare_.push_back(std::move(last));
+  }
+}
+
+bool Session::Blocked(const Call& call) const noexcept {
+  return call.backlog() > options_.stream_backlog_bytes ||
+         call.expected() > options_.stream_backlog_messages;
+}
+
+void Session::Unblock(Call& call) {
+  if (call.unconsumed_ == 0 || Blocked(call)) return;
+  nghttp2_session_consume_stream(h2_, call.id_, std::exchange(call.unconsumed_, 0));
+}
+
+/// The call has something new to say.
+void Session::Resume(Call& call) {
+  if (!call.submitted_) {
+    call.submitted_ = true;
+    if (call.finished_ && call.out_.empty()) {
+      SubmitStatusOnly(call);
+    } else {
+      Submit(call);
+    }
+  } else if (call.deferred_) {
+    call.deferred_ = false;
+    nghttp2_session_resume_data(h2_, call.id_);
+  }
+  if (!busy_) observer_.OnOutput();
+}
+
+std::size_t Session::TakeOut(Call& call, std::uint8_t* to, std::size_t room) {
+  const std::size_t take = std::min(room, call.backlog());
+  std::memcpy(to, call.out_.data() + call.out_sent_, take);
+  call.out_sent_ += take;
+  if (call.backlog() == 0) {
+    call.out_.clear();
+    call.out_sent_ = 0;
+  } else if (call.out_sent_ > options_.stream_backlog_bytes) {
+    call.out_.erase(0, std::exchange(call.out_sent_, 0));
+  }
+  Unblock(call);
+  return take;
+}
+
+void Session::OnControlFrame() {
+  if (--control_allowance_ >= 0) return;
+  const Nanos now = clock_.Now();
+  const std::int64_t seconds = std::max<Nanos>(now - control_refilled_, 0) / 1'000'000'000;
+  if (seconds == 0) {
+    nghttp2_session_terminate_session(h2_, NGHTTP2_ENHANCE_YOUR_CALM);
+    return;
+  }
+  control_refilled_ = now;
+  control_allowance_ = seconds > options_.control_burst
+                           ? options_.control_burst
+                           : std::min(options_.control_burst, seconds * options_.control_rate);
+}
+
+void Session::EndCalls(std::string_view reason) {
+  for (const auto& call : open_) call->Finish(StatusCode::kUnavailable, reason);
+}
+
+std::optional<Nanos> Session::NextDeadline() {
+  while (!due_.empty()) {
+    const Call* call = Find(due_.front().second);
+    if (call != nullptr && !call->finished_) return due_.front().first;
+    std::pop_heap(due_.begin(), due_.end(), std::greater<>());
+    due_.pop_back();
+  }
+  return std::nullopt;
+}
+
+void Session::Expire(Nanos now) {
+  for (auto next = NextDeadline(); next && *next <= now; next = NextDeadline()) {
+    Find(due_.front().second)->Finish(StatusCode::kDeadlineExceeded, "the deadline has passed");
+  }
+}
+
+void Session::RememberDeadlines() {
+  for (const std::int32_t id : begun_) {
+    const Call* call = Find(id);
+    if (call == nullptr || call->finished_) continue;
+    due_.emplace_back(call->deadline_, id);
+    std::push_heap(due_.begin(), due_.end(), std::greater<>());
+  }
+  begun_.clear();
+  // Calls that ended before their deadline leave their entry behind; sweep when those prevail.
+  if (due_.size() <= 2 * open_.size() + 1024) return;
+  std::erase_if(due_, [this](const Due& due) { return Find(due.second) == nullptr; });
+  std::make_heap(due_.begin(), due_.end(), std::greater<>());
+}
+
+}  // namespace weir::grpc

@@ -1,0 +1,140 @@
+#pragma once
+
+// The server side of one HTTP/2 connection that speaks gRPC: bytes in, bytes out, no socket.
+// nghttp2 does frames, header compression and flow control; this does calls: heads, messages,
+// statuses, deadlines, back-pressure, and what an ill-willed peer may cost.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "protocol/grpc/call.h"
+#include "weir/clock.h"
+
+struct nghttp2_session;
+
+namespace weir::grpc {
+
+class Services;
+
+struct SessionOptions {
+  std::uint32_t max_concurrent_streams = 16'384;
+  std::size_t max_message_bytes = std::size_t{4} << 20;
+  /// Names and values of one request's header fields.
+  std::size_t max_header_bytes = 16'384;
+  /// Incomplete messages of all streams together; the stream that passes it is refused.
+  std::size_t max_buffered_bytes = std::size_t{16} << 20;
+  /// A stream whose unsent answers pass this gets no more window until they have gone out.
+  std::size_t stream_backlog_bytes = std::size_t{256} << 10;
+  /// As stream_backlog_bytes, for messages that wait for their answer.
+  std::uint64_t stream_backlog_messages = 1024;
+  std::uint32_t connection_window_bytes = std::uint32_t{4} << 20;
+  std::uint32_t stream_window_bytes = std::uint32_t{256} << 10;
+  /// Cancelled streams: how many at once, and how many a second after that; then the peer is cut
+  /// off.
+  std::uint64_t reset_burst = 20'000;
+  std::uint64_t reset_rate = 1'000;
+  /// The same for frames that ask for work and bring none: PING, SETTINGS, PRIORITY, empty DATA.
+  std::int64_t control_burst = 2'000;
+  std::int64_t control_rate = 500;
+};
+
+/// Told by a session that it has something to send although nothing was received. Must not call the
+/// session back from within OnOutput, but soon afterwards.
+class SessionObserver {
+ public:
+  virtual ~SessionObserver() = default;
+  virtual void OnOutput() = 0;
+};
+
+/// Thread safety: belongs to one reactor.
+class Session {
+ public:
+  /// All references must outlive the session.
+  Session(const Services& services, const SessionOptions& options, const Clock& clock,
+          SessionObserver& observer);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Takes what the peer sent. False: the peer broke the protocol; send what there is and close.
+  bool Receive(std::string_view bytes);
+  /// Appends what is to be sent, stopping soon after `out` holds `enough` bytes. False if nothing
+  /// further can ever be sent or received: close when `out` has gone.
+  bool Fill(std::string& out, std::size_t enough);
+
+  /// Tells the peer to go elsewhere, and lets the calls under way finish. The second call refuses
+  /// calls that the peer began in the meantime; it is made by itself when the peer answers.
+  void Drain();
+  /// Ends what is still open with UNAVAILABLE: the last step of a drain.
+  void EndCalls(std::string_view reason);
+
+  /// When Expire should be called next, if at all.
+  std::optional<Nanos> NextDeadline();
+  /// Ends calls whose deadline is `now` or earlier.
+  void Expire(Nanos now);
+
+  /// Null if the call is over.
+  Call* Find(std::int32_t id) const noexcept;
+  std::size_t open_calls() const noexcept { return open_.size(); }
+
+  /// Becomes null when the session is destroyed: for those who answer later.
+  const std::shared_ptr<Session*>& link() const noexcept { return link_; }
+
+ private:
+  friend class Call;
+  friend struct SessionCallbacks;
+
+  // What nghttp2 reports, by way of SessionCallbacks.
+  Call& Begin(std::int32_t id);
+  void OnHeader(Call& call, std::string_view name, std::string_view value);
+  void OnHead(Call& call);
+  void OnData(Call& call, std::string_view bytes);
+  void OnEnd(Call& call);
+  void OnClosed(Call& call) noexcept;
+  void OnControlFrame();
+  void OnPingAnswered();
+  void OnAnswered(Call& call);
+  std::size_t TakeOut(Call& call, std::uint8_t* to, std::size_t room);
+
+  void ReadMessages(Call& call, std::string_view bytes);
+  bool Accept(Call& call, MessageReader::Step step);
+  bool Blocked(const Call& call) const noexcept;
+  void Unblock(Call& call);
+  void Resume(Call& call);
+  void Submit(Call& call);
+  void SubmitStatusOnly(Call& call);
+  void SubmitTrailers(Call& call);
+  void SubmitHttpError(Call& call, std::string_view http_status);
+  void SubmitFinalGoaway();
+  void RememberDeadlines();
+
+  const Services& services_;
+  const SessionOptions options_;
+  const Clock& clock_;
+  SessionObserver& observer_;
+  nghttp2_session* h2_ = nullptr;
+  std::shared_ptr<Session*> link_;
+  std::vector<std::unique_ptr<Call>> open_;   // each knows its place here
+  std::vector<std::unique_ptr<Call>> spare_;  // kept with their buffers
+  std::size_t buffered_ = 0;
+  bool busy_ = false;  // inside Receive or Fill, whose caller will look for output anyway
+  bool draining_ = false;
+  bool goaway_sent_ = false;
+
+  // Deadlines are remembered only for calls that outlive the burst they came in. A heap.
+  using Due = std::pair<Nanos, std::int32_t>;
+  std::vector<std::int32_t> begun_;
+  std::vector<Due> due_;
+
+  std::int64_t control_allowance_;
+  Nanos control_refilled_;
+};
+
+}  // namespace weir::grpc

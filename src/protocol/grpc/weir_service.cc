@@ -1,0 +1,201 @@
+#include "protocol/grpc/weir_service.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "protocol/grpc/rls.h"
+#include "weir/v1/weir.pb.h"
+
+namespace weir::grpc {
+namespace {
+
+v1::Verdict ToProto(Verdict verdict) noexcept {
+  switch (verdict) {
+    case Verdict::kAllowed:
+      return v1::ALLOWED;
+    case Verdict::kLimited:
+      return v1::LIMITED;
+    case Verdict::kNever:
+      return v1::NEVER;
+  }
+  return v1::VERDICT_UNSPECIFIED;
+}
+
+/// CheckResponse and PolicyVerdict have these fields alike.
+template <typename Message>
+void FillDecision(const Decision& decision, Message& message) {
+  message.set_verdict(ToProto(decision.verdict));
+  message.set_limit(decision.limit);
+  message.set_remaining(decision.remaining);
+  message.set_retry_after_ns(decision.retry_after.count());
+  message.set_reset_after_ns(decision.reset_after.count());
+}
+
+void FillResponse(const v1::CheckRequest& request, const limiter::Check& check,
+                  v1::CheckResponse& response) {
+  FillDecision(check.decision, response);
+  response.set_policy(check.policy.data(), check.policy.size());
+  response.set_lease(check.decision.lease);
+  response.set_degraded(check.degraded);
+  if (!request.explain()) return;
+  for (const limiter::PolicyVerdict& verdict : check.verdicts) {
+    v1::PolicyVerdict& told = *response.add_policies();
+    FillDecision(verdict.decision, told);
+    told.set_policy(verdict.policy.data(), verdict.policy.size());
+    told.set_descriptor_index(static_cast<std::uint32_t>(verdict.descriptor));
+    told.set_shadow(verdict.shadow);
+  }
+}
+
+Status AddDescriptors(const google::protobuf::RepeatedPtrField<v1::Descriptor>& descriptors,
+                      Burst& burst) {
+  if (descriptors.empty() || descriptors.size() > kMaxDescriptors) {
+    return Error{Code::kInvalidArgument,
+                 "descriptors must be 1 to " + std::to_string(kMaxDescriptors)};
+  }
+  for (const v1::Descriptor& descriptor : descriptors) {
+    if (descriptor.entries_size() > kMaxEntries) {
+      return Error{Code::kInvalidArgument,
+                   "a descriptor may have at most " + std::to_string(kMaxEntries) + " entries"};
+    }
+    burst.AddDescriptor();
+    for (const v1::Entry& entry : descriptor.entries()) burst.AddEntry(entry.key(), entry.value());
+  }
+  return {};
+}
+
+Status AddCheck(const v1::CheckRequest& request, std::string_view default_domain, store::Op op,
+                Burst& burst) {
+  const std::int64_t cost = request.has_cost() ? request.cost() : 1;
+  if (cost < 0) return Error{Code::kInvalidArgument, "cost must not be negative"};
+  burst.AddCheck(request.domain().empty() ? default_domain : request.domain(), op, cost);
+  return AddDescriptors(request.descriptors(), burst);
+}
+
+/// Check, Peek and Refund: one check in, one answer out.
+class SingleCheck final : public DecidingMethod {
+ public:
+  SingleCheck(Decider& decider, store::Op op) : DecidingMethod(decider), op_(op) {}
+
+  std::unique_ptr<google::protobuf::Message> NewRequest() const override {
+    return std::make_unique<v1::CheckRequest>();
+  }
+
+  Status Ask(const google::protobuf::Message& request, Burst& burst) override {
+    return AddCheck(static_cast<const v1::CheckRequest&>(request), {}, op_, burst);
+  }
+
+  void Answer(const Job& job, std::span<const limiter::Check> checks, Call& call) override {
+    const limiter::Check& check = checks.front();
+    if (!check.status.ok()) return call.Finish(check.status.error());
+    response_.Clear();
+    FillResponse(static_cast<const v1::CheckRequest&>(*job.request), check, response_);
+    call.Send(response_);
+    call.Finish(StatusCode::kOk);
+  }
+
+ private:
+  const store::Op op_;
+  v1::CheckResponse response_;
+};
+
+/// CheckBatch, and CheckStream, which is many of those on one call.
+class BatchCheck final : public DecidingMethod {
+ public:
+  BatchCheck(Decider& decider, bool stream) : DecidingMethod(decider), stream_(stream) {}
+
+  bool single_request() const noexcept override { return !stream_; }
+
+  void OnHalfClose(Call& call) override { FinishIfAnswered(call); }
+
+  std::unique_ptr<google::protobuf::Message> NewRequest() const override {
+    return std::make_unique<v1::CheckBatchRequest>();
+  }
+
+  Status Ask(const google::protobuf::Message& message, Burst& burst) override {
+    const auto& request = static_cast<const v1::CheckBatchRequest&>(message);
+    if (request.checks_size() > kMaxBatch) {
+      return Error{Code::kInvalidArgument,
+                   "a batch may have at most " + std::to_string(kMaxBatch) + " checks"};
+    }
+    for (int i = 0; i < request.checks_size(); ++i) {
+      const Status added = AddCheck(request.checks(i), request.domain(), store::Op::kCharge, burst);
+      if (!added.ok()) {
+        return Error{added.error().code,
+                     "checks[" + std::to_string(i) + "]: " + added.error().message};
+      }
+    }
+    return {};
+  }
+
+  void Answer(const Job& job, std::span<const limiter::Check> checks, Call& call) override {
+    const auto& request = static_cast<const v1::CheckBatchRequest&>(*job.request);
+    response_.Clear();
+    response_.set_id(request.id());
+    for (std::size_t i = 0; i < checks.size(); ++i) {
+      v1::CheckResponse& response = *response_.add_responses();
+      if (checks[i].status.ok()) {
+        FillResponse(request.checks(static_cast<int>(i)), checks[i], response);
+        continue;
+      }
+      const Error& error = checks[i].status.error();
+      response.mutable_error()->set_code(static_cast<int>(ToStatusCode(error.code)));
+      response.mutable_error()->set_message(error.message);
+    }
+    call.SendInOrder(job.number, response_);
+    FinishIfAnswered(call);
+  }
+
+ private:
+  static void FinishIfAnswered(Call& call) {
+    if (call.half_closed() && call.expected() == 0) call.Finish(StatusCode::kOk);
+  }
+
+  const bool stream_;
+  v1::CheckBatchResponse response_;
+};
+
+class Release final : public DecidingMethod {
+ public:
+  using DecidingMethod::DecidingMethod;
+
+  std::unique_ptr<google::protobuf::Message> NewRequest() const override {
+    return std::make_unique<v1::ReleaseRequest>();
+  }
+
+  Status Ask(const google::protobuf::Message& message, Burst& burst) override {
+    const auto& request = static_cast<const v1::ReleaseRequest&>(message);
+    if (request.lease() == 0) {
+      return Error{Code::kInvalidArgument, "lease must be the one that the check returned"};
+    }
+    burst.AddCheck(request.domain(), store::Op::kRelease, 1, request.lease());
+    return AddDescriptors(request.descriptors(), burst);
+  }
+
+  void Answer(const Job&, std::span<const limiter::Check> checks, Call& call) override {
+    const limiter::Check& check = checks.front();
+    if (!check.status.ok()) return call.Finish(check.status.error());
+    response_.Clear();
+    response_.set_released(check.decision.allowed());
+    call.Send(response_);
+    call.Finish(StatusCode::kOk);
+  }
+
+ private:
+  v1::ReleaseResponse response_;
+};
+
+}  // namespace
+
+void AddWeirService(Services& services, Decider& decider) {
+  const std::string prefix = "/weir.v1.Limiter/";
+  services.Add(prefix + "Check", std::make_unique<SingleCheck>(decider, store::Op::kCharge));
+  services.Add(prefix + "Peek", std::make_unique<SingleCheck>(decider, store::Op::kPeek));
+  services.Add(prefix + "Refund", std::make_unique<SingleCheck>(decider, store::Op::kRefund));
+  services.Add(prefix + "CheckBatch", std::make_unique<BatchCheck>(decider, false));
+  services.Add(prefix + "CheckStream", std::make_unique<BatchCheck>(decider, true));
+  services.Add(prefix + "Release", std::make_unique<Release>(decider));
+}
+
+}  // namespace weir::grpc
