@@ -41,7 +41,7 @@ struct EngineOptions {
   const Clock* clock = nullptr;
   /// Called for each evicted key, on the thread whose call evicted it and while part of the engine is
   /// locked: be brief, and do not call the engine from it.
-  std::function<void(const Eviction&)> on_evict;
+  std::function<void(const Eviction&)> on_evict = {};
 };
 
 /// Counters since the engine was made. `hits` counts every key of every charging call.
