@@ -1,0 +1,31 @@
+// A thousand requests of ten clients, decided in one call. Each client may make 60 a day; client 0 pays
+// for more.
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "weir/engine.h"
+
+int main() {
+  const auto standard = weir::Quota::SlidingCounter(60, std::chrono::hours(24));
+  const auto premium = weir::Quota::SlidingCounter(90, std::chrono::hours(24));
+  if (!standard || !premium) return 1;
+  weir::Engine engine(*standard, {.max_keys = 10'000});
+  engine.SetQuota("client-0", *premium);
+
+  std::vector<std::string> keys;
+  for (int i = 0; i < 1000; ++i) keys.push_back("client-" + std::to_string(i % 10));
+  std::vector<weir::Ask> asks;
+  for (const std::string& key : keys) asks.push_back({.key = key});
+  std::vector<weir::Decision> decisions(asks.size());
+  engine.TryAcquireBatch(asks, decisions);
+
+  const auto allowed = std::count_if(decisions.begin(), decisions.end(),
+                                     [](const weir::Decision& d) { return d.allowed(); });
+  std::cout << allowed << " of " << decisions.size() << " allowed\n";
+  std::cout << "client-0 has " << engine.Peek("client-0").remaining << " of "
+            << engine.Peek("client-0").limit << " left\n";
+}
