@@ -16,8 +16,8 @@ enum class Algorithm : std::uint8_t {
   kConcurrency,
 };
 
-/// The largest numbers a Quota takes. Everything is checked against them once, when a Quota is built,
-/// so no later arithmetic can overflow.
+/// The largest numbers a Quota takes. Everything is checked against them once, when a Quota is
+/// built, so no later arithmetic can overflow.
 inline constexpr std::int64_t kMaxLimit = std::int64_t{1} << 40;
 inline constexpr std::chrono::nanoseconds kMaxWindow = std::chrono::hours(24) * 36525;  // 100 years
 inline constexpr std::int64_t kMaxBuckets = 1024;
@@ -27,9 +27,9 @@ class Quota {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  /// A bucket of `capacity` permits, full at first, refilled evenly with `refill` permits per `period`.
-  /// Exact: refill/period is kept as a fraction. An empty bucket must fill within kMaxWindow, and
-  /// refill/period in lowest terms must have a numerator below 2^32.
+  /// A bucket of `capacity` permits, full at first, refilled evenly with `refill` permits per
+  /// `period`. Exact: refill/period is kept as a fraction. An empty bucket must fill within
+  /// kMaxWindow, and refill/period in lowest terms must have a numerator below 2^32.
   static Result<Quota> TokenBucket(std::int64_t capacity, std::int64_t refill,
                                    Duration period = std::chrono::seconds(1));
 
@@ -41,7 +41,8 @@ class Quota {
 
   /// As SlidingLog, approximated with `buckets` counters of window/buckets each (rounded up), the
   /// one that is sliding out counting in proportion to what is left of it.
-  static Result<Quota> SlidingCounter(std::int64_t limit, Duration window, std::int64_t buckets = 10);
+  static Result<Quota> SlidingCounter(std::int64_t limit, Duration window,
+                                      std::int64_t buckets = 10);
 
   /// `limit` permits in flight; a permit that is not released comes back by itself after `lease`.
   static Result<Quota> Concurrency(std::int64_t limit, Duration lease);
@@ -56,7 +57,7 @@ class Quota {
   std::int64_t refill() const noexcept { return refill_; }
   Duration period() const noexcept { return Duration(period_); }
 
-  /// For people, e.g. "token_bucket(capacity=100, refill=10 per 1s)".
+  /// For people, e.g. "token_bucket(capacity=100, refill=1 per 100ms)": numbers in lowest terms.
   std::string ToString() const;
 
   friend bool operator==(const Quota&, const Quota&) = default;
@@ -65,13 +66,16 @@ class Quota {
   friend struct QuotaAccess;
   Quota() = default;
 
+  // One cache line, and what every step of a token bucket needs is worked out beforehand.
   Algorithm algorithm_ = Algorithm::kTokenBucket;
+  std::int32_t buckets_ = 0;
   std::int64_t limit_ = 1;
-  std::int64_t window_ = 1;   // ns; token bucket: limit_ * period_ / refill_, rounded down
-  std::int64_t buckets_ = 0;
-  std::int64_t refill_ = 0;   // lowest terms, below 2^32
-  std::int64_t period_ = 0;   // lowest terms, ns
-  std::int64_t burst_frac_ = 0;  // (limit_ * period_) mod refill_, in 1/refill_ ns
+  std::int64_t window_ = 1;        // ns; token bucket: limit_ * period_ / refill_, rounded down
+  std::int64_t period_ = 0;        // lowest terms, ns
+  std::int64_t step_ = 0;          // ns of one permit: period_ / refill_, rounded down
+  std::uint32_t refill_ = 0;       // lowest terms
+  std::uint32_t window_frac_ = 0;  // what window_ was rounded down by, in 1/refill_ ns
+  std::uint32_t step_frac_ = 0;    // what step_ was rounded down by, in 1/refill_ ns
 };
 
 }  // namespace weir

@@ -1,8 +1,9 @@
 #pragma once
 
-// One key's state under any algorithm, as bytes: what the engine keeps behind a slot, what a snapshot
-// holds and what a SQL store keeps in a row. Each algorithm's file documents its bytes. An empty State
-// is a fresh key. The functions below choose the algorithm by quota.algorithm().
+// One key's state under any algorithm, as bytes: what the engine keeps behind a slot, what a
+// snapshot holds and what a SQL store keeps in a row. Each algorithm's header documents its bytes,
+// and docs/design/state-format.md all of them. An empty State is a fresh key. The functions below
+// choose the algorithm by quota.algorithm().
 
 #include <cstddef>
 #include <cstdint>
@@ -26,11 +27,13 @@ struct State {
 /// The capacity that the next Acquire may need: State::capacity must be at least this much.
 std::uint32_t CapacityForAcquire(const Quota& quota, const State& state) noexcept;
 
-/// Charges `cost` (0 = only look) at `now`. A refused charge leaves the key's allowance as it was
-/// (expired parts of the state may be dropped).
+/// What Acquire would answer, but for the lease.
+Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept;
+
+/// Charges `cost` (0 or less = only look) at `now`. Only a granted charge changes the state.
 Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
 
-/// Gives back up to `cost` permits, the latest first.
+/// Gives back up to `cost` permits, the latest first. Never needs more capacity than the state has.
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
 
 /// Concurrency: gives back what `lease` names; false if it is not held (any more).

@@ -1,8 +1,16 @@
 #pragma once
 
+// The whole step is in this header: it is the engine's hot path and must be inlined there. Spans of
+// time are whole nanoseconds plus a fraction in 1/refill of one, so a rate such as 3 per second,
+// whose permit takes 333,333,333 1/3 ns, is exact for ever. Amounts are compared as debts against
+// the fill time (never as absolute moments), so no sum can overflow whatever the clock says.
+
 #include <cstdint>
 #include <limits>
 
+#include "algorithm/quota_access.h"
+#include "algorithm/time_range.h"
+#include "base/int128.h"
 #include "weir/clock.h"
 #include "weir/decision.h"
 #include "weir/quota.h"
@@ -10,7 +18,8 @@
 namespace weir::algorithm {
 
 /// A token bucket as GCRA: the moment at which the bucket will be full again ("theoretical arrival
-/// time"), in whole nanoseconds plus `frac` / quota.refill() of one. At or before now: a full bucket.
+/// time"), in whole nanoseconds plus `frac` / quota.refill() of one. At or before now: a full
+/// bucket.
 struct TokenBucketState {
   Nanos full_at = std::numeric_limits<Nanos>::min();
   std::uint32_t frac = 0;
@@ -18,10 +27,126 @@ struct TokenBucketState {
   friend bool operator==(const TokenBucketState&, const TokenBucketState&) = default;
 };
 
-/// Charges `cost` (0 = only look) at `now`. A refused charge leaves `state` as it was.
-Decision Acquire(const Quota& quota, TokenBucketState& state, Nanos now, std::int64_t cost) noexcept;
+namespace token_bucket {
 
-/// Gives back up to `cost`.
+/// ns + frac / quota.refill() nanoseconds.
+struct Span {
+  std::uint64_t ns = 0;
+  std::uint64_t frac = 0;
+
+  friend auto operator<=>(const Span&, const Span&) = default;
+};
+
+inline Span Add(Span a, Span b, std::uint64_t n) noexcept {
+  const std::uint64_t frac = a.frac + b.frac;
+  const std::uint64_t carry = frac >= n ? 1 : 0;
+  return {a.ns + b.ns + carry, frac - (carry != 0 ? n : 0)};
+}
+
+/// Requires a >= b.
+inline Span Subtract(Span a, Span b, std::uint64_t n) noexcept {
+  const std::uint64_t borrow = a.frac < b.frac ? 1 : 0;
+  return {a.ns - b.ns - borrow, a.frac + (borrow != 0 ? n : 0) - b.frac};
+}
+
+/// Rounded up to whole nanoseconds; 292 years stand for anything longer.
+inline std::chrono::nanoseconds Ceil(Span span) noexcept {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const std::uint64_t ns = span.ns + (span.frac != 0 ? 1 : 0);
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(ns < kMost ? ns : kMost));
+}
+
+inline Span Window(const Quota& quota) noexcept {
+  return {QuotaAccess::window(quota), QuotaAccess::window_frac(quota)};
+}
+
+/// The time that `cost` permits take to flow in. Requires 0 < cost <= quota.limit().
+inline Span TimeOf(const Quota& quota, std::int64_t cost) noexcept {
+  if (cost == 1) return {QuotaAccess::step(quota), QuotaAccess::step_frac(quota)};
+  const auto permits = static_cast<std::uint64_t>(cost);
+  const std::uint64_t n = QuotaAccess::refill(quota);
+  if (n == 1) return {permits * QuotaAccess::step(quota), 0};
+  std::uint64_t product = 0;
+  if (!__builtin_mul_overflow(permits, QuotaAccess::period(quota), &product)) {
+    return {product / n, product % n};
+  }
+  const UInt128 wide = UInt128{permits} * QuotaAccess::period(quota);
+  return {static_cast<std::uint64_t>(wide / n), static_cast<std::uint64_t>(wide % n)};
+}
+
+/// The whole permits that flow in during `span`. Requires span <= Window(quota).
+inline std::int64_t PermitsIn(const Quota& quota, Span span) noexcept {
+  const std::uint64_t n = QuotaAccess::refill(quota);
+  const std::uint64_t p = QuotaAccess::period(quota);
+  if (n == 1) return static_cast<std::int64_t>(span.ns / p);
+  std::uint64_t product = 0;
+  if (!__builtin_mul_overflow(span.ns, n, &product) &&
+      !__builtin_add_overflow(product, span.frac, &product)) {
+    return static_cast<std::int64_t>(product / p);
+  }
+  return static_cast<std::int64_t>((UInt128{span.ns} * n + span.frac) / p);
+}
+
+/// The time until the bucket is full. A fraction that a quota with another refill left behind is
+/// rounded up, against the key. Unsigned, so a clock far behind the state cannot overflow it.
+inline Span Debt(const Quota& quota, const TokenBucketState& state, Nanos now) noexcept {
+  if (state.full_at < now) return {};
+  const std::uint64_t ns =
+      static_cast<std::uint64_t>(state.full_at) - static_cast<std::uint64_t>(now);
+  if (state.frac >= QuotaAccess::refill(quota)) return {ns + 1, 0};
+  return {ns, state.frac};
+}
+
+/// The answer to a call that leaves the bucket with `debt`.
+inline Decision Describe(const Quota& quota, Span debt) noexcept {
+  const Span window = Window(quota);
+  Decision decision;
+  decision.limit = quota.limit();
+  if (debt < window) {
+    decision.remaining = PermitsIn(quota, Subtract(window, debt, QuotaAccess::refill(quota)));
+  }
+  decision.reset_after = Ceil(debt);
+  return decision;
+}
+
+inline TokenBucketState FullAfter(Span debt, Nanos now) noexcept {
+  return {static_cast<Nanos>(static_cast<std::uint64_t>(now) + debt.ns),
+          static_cast<std::uint32_t>(debt.frac)};
+}
+
+}  // namespace token_bucket
+
+/// Charges `cost` (0 = only look) at `now`. A refused charge leaves `state` as it was.
+inline Decision Acquire(const Quota& quota, TokenBucketState& state, Nanos now,
+                        std::int64_t cost) noexcept {
+  using namespace token_bucket;  // NOLINT(google-build-using-namespace): one function's vocabulary
+  now = ClampTime(now);
+  const Span debt = Debt(quota, state, now);
+  if (cost <= 0) return Describe(quota, debt);
+  if (cost > quota.limit()) {
+    Decision decision = Describe(quota, debt);
+    decision.verdict = Verdict::kNever;
+    return decision;
+  }
+  const std::uint64_t n = QuotaAccess::refill(quota);
+  const Span charged = Add(debt, TimeOf(quota, cost), n);
+  const Span window = Window(quota);
+  if (charged <= window) {
+    state = FullAfter(charged, now);
+    return Describe(quota, charged);
+  }
+  Decision decision = Describe(quota, debt);
+  decision.verdict = Verdict::kLimited;
+  decision.retry_after = Ceil(Subtract(charged, window, n));
+  return decision;
+}
+
+/// The moment from which the state cannot be told from a fresh one.
+inline Nanos FreshAt(const TokenBucketState& state) noexcept {
+  return state.frac == 0 ? state.full_at : state.full_at + 1;
+}
+
+/// Gives back up to `cost`: a full bucket stays full.
 Decision Refund(const Quota& quota, TokenBucketState& state, Nanos now, std::int64_t cost) noexcept;
 
 }  // namespace weir::algorithm

@@ -1,0 +1,47 @@
+#pragma once
+
+// What the steps that count used permits have in common: when a cost fits, and what to answer.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "weir/clock.h"
+#include "weir/decision.h"
+#include "weir/quota.h"
+
+namespace weir::algorithm {
+
+/// True if `cost` is a charge (not a look) and fits beside `used` permits.
+inline bool Charges(const Quota& quota, std::int64_t used, std::int64_t cost) noexcept {
+  return cost > 0 && cost <= quota.limit() - used;
+}
+
+/// The decision on `cost` with `used` permits in use, but for its times and lease.
+inline Decision Answer(const Quota& quota, std::int64_t used, std::int64_t cost) noexcept {
+  Decision decision;
+  decision.limit = quota.limit();
+  decision.remaining = std::max<std::int64_t>(quota.limit() - used, 0);
+  if (cost > quota.limit()) {
+    decision.verdict = Verdict::kNever;
+  } else if (cost > 0 && cost > decision.remaining) {
+    decision.verdict = Verdict::kLimited;
+  }
+  return decision;
+}
+
+/// The time from `now` to `then`, at least 0; 292 years stand for anything longer.
+inline std::chrono::nanoseconds Until(Nanos then, Nanos now) noexcept {
+  if (then <= now) return std::chrono::nanoseconds(0);
+  Nanos span = 0;
+  if (__builtin_sub_overflow(then, now, &span)) return std::chrono::nanoseconds::max();
+  return std::chrono::nanoseconds(span);
+}
+
+/// value / divisor, rounded towards minus infinity. Requires divisor > 0.
+inline std::int64_t FloorDivide(std::int64_t value, std::int64_t divisor) noexcept {
+  const std::int64_t quotient = value / divisor;
+  return value % divisor < 0 ? quotient - 1 : quotient;
+}
+
+}  // namespace weir::algorithm
