@@ -5,7 +5,6 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -33,14 +32,14 @@ struct Eviction {
 };
 
 struct EngineOptions {
-  /// The engine never holds more keys than this. Keys that are as good as new go first, since nothing
-  /// is lost by it; then, approximately, the least recently used.
+  /// The engine never holds more keys than this. Keys that are as good as new go first, since
+  /// nothing is lost by it; then, approximately, the least recently used.
   std::size_t max_keys = 1'000'000;
   KeyStorage keys = KeyStorage::kFingerprint;
   /// Must outlive the engine. Null: SystemClock.
   const Clock* clock = nullptr;
-  /// Called for each evicted key, on the thread whose call evicted it and while part of the engine is
-  /// locked: be brief, and do not call the engine from it.
+  /// Called for each evicted key, on the thread whose call evicted it and while part of the engine
+  /// is locked: be brief, and do not call the engine from it.
   std::function<void(const Eviction&)> on_evict = {};
 };
 
@@ -70,8 +69,9 @@ struct KeyView {
 /// Limits any number of keys in this process, within bounded memory.
 ///
 /// Thread-safe: any number of threads may call anything at once, and each call on a key is atomic.
-/// A key has one state per algorithm, so asking it under quotas of two algorithms limits both apart.
-/// A cost of 0 asks without charging; a negative cost is taken as 0. A refused call charges nothing.
+/// A key has one state per algorithm, so asking it under quotas of two algorithms limits both
+/// apart. A cost of 0 asks without charging; a negative cost is taken as 0. A refused call charges
+/// nothing.
 class Engine {
  public:
   explicit Engine(const Quota& default_quota, EngineOptions options = {});
@@ -88,11 +88,12 @@ class Engine {
   /// large tables several times as fast as single calls. Requires decisions.size() >= asks.size().
   void TryAcquireBatch(std::span<const Ask> asks, std::span<Decision> decisions);
 
-  /// Charges all asks or, if one of them is refused, none; says which it was. The decisions tell what
-  /// each ask would have got, in order, counting the asks before it; a key may occur more than once.
+  /// Charges all asks or, if one of them is refused, none; says which it was. The decisions tell
+  /// what each ask would have got, in order, counting the asks before it; a key may occur more than
+  /// once.
   bool TryAcquireAll(std::span<const Ask> asks, std::span<Decision> decisions);
 
-  /// What TryAcquire(key, cost) would answer, without charging.
+  /// The verdict that TryAcquire would give, without charging; the rest tells how the key stands.
   Decision Peek(std::string_view key, std::int64_t cost = 1);
   Decision Peek(std::string_view key, const Quota& quota, std::int64_t cost = 1);
 
@@ -100,8 +101,9 @@ class Engine {
   Decision Refund(std::string_view key, std::int64_t cost = 1);
   Decision Refund(std::string_view key, const Quota& quota, std::int64_t cost = 1);
 
-  /// Gives back the permits that `lease` (Decision::lease) names. False if they have come back already:
-  /// released before, or expired. So a late or repeated release never frees somebody else's permits.
+  /// Gives back the permits that `lease` (Decision::lease) names. False if they have come back
+  /// already: released before, or expired. So a late or repeated release never frees somebody
+  /// else's permits.
   bool Release(std::string_view key, std::int64_t lease);
   bool Release(std::string_view key, const Quota& quota, std::int64_t lease);
 
@@ -115,19 +117,25 @@ class Engine {
   /// Forgets all charges of all keys. Keys' own quotas stay.
   void Clear();
 
+  /// Drops every key that is as good as new, which changes no decision, and returns how many went.
+  /// Worth calling now and then where many keys come once: it frees memory before max_keys asks for
+  /// it.
+  std::size_t Sweep();
+
   /// Keys held now, counting a key once per algorithm it is limited with.
   std::size_t size() const;
   EngineStats stats() const;
 
-  /// Shows each key held, a part of the table at a time; keys that come or go meanwhile may be missed.
-  /// `visitor` must not call the engine.
+  /// Shows each key held, a part of the table at a time; keys that come or go meanwhile may be
+  /// missed. `visitor` must not call the engine.
   void Visit(const std::function<void(const KeyView&)>& visitor) const;
 
-  /// Writes the state of all keys (docs/design/snapshot-format.md). Runs beside other calls, locking a
-  /// small part at a time: each key is consistent in itself, the whole is not of one moment.
+  /// Writes the state of all keys (docs/design/snapshot-format.md). Runs beside other calls,
+  /// locking a small part at a time: each key is consistent in itself, the whole is not of one
+  /// moment.
   Status Save(std::ostream& out) const;
-  /// Replaces the state of this engine with what Save wrote. Requires the same KeyStorage. On an error
-  /// the engine is left empty. Not to be called beside other calls.
+  /// Replaces the state of this engine with what Save wrote. Requires the same KeyStorage. On an
+  /// error the engine is left empty. Not to be called beside other calls.
   Status Load(std::istream& in);
 
  private:

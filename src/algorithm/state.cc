@@ -15,8 +15,15 @@ namespace weir::algorithm {
 
 namespace {
 
-// A token bucket as bytes (little-endian): i64 full_at, u32 frac.
-constexpr std::uint32_t kTokenBucketBytes = 12;
+bool ValidTokenBucket(std::span<const std::uint8_t> bytes) noexcept {
+  if (bytes.size() != kTokenBucketBytes) return false;
+  const auto full_at = Load<Nanos>(bytes.data());
+  const auto frac = Load<std::uint32_t>(bytes.data() + 8);
+  return full_at >= kEarliest && full_at <= kLatest + kMaxWindow.count() &&
+         frac < std::numeric_limits<std::uint32_t>::max();
+}
+
+}  // namespace
 
 TokenBucketState ReadTokenBucket(const State& state) noexcept {
   if (state.empty()) return {};
@@ -28,16 +35,6 @@ void WriteTokenBucket(State& state, const TokenBucketState& bucket) noexcept {
   Store(state.data + 8, bucket.frac);
   state.size = kTokenBucketBytes;
 }
-
-bool ValidTokenBucket(std::span<const std::uint8_t> bytes) noexcept {
-  if (bytes.size() != kTokenBucketBytes) return false;
-  const auto full_at = Load<Nanos>(bytes.data());
-  const auto frac = Load<std::uint32_t>(bytes.data() + 8);
-  return full_at >= kEarliest && full_at <= kLatest + kMaxWindow.count() &&
-         frac < std::numeric_limits<std::uint32_t>::max();
-}
-
-}  // namespace
 
 std::uint32_t CapacityForAcquire(const Quota& quota, const State& state) noexcept {
   switch (quota.algorithm()) {
@@ -56,10 +53,8 @@ std::uint32_t CapacityForAcquire(const Quota& quota, const State& state) noexcep
 
 Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept {
   switch (quota.algorithm()) {
-    case Algorithm::kTokenBucket: {
-      TokenBucketState bucket = ReadTokenBucket(state);
-      return Acquire(quota, bucket, now, cost);
-    }
+    case Algorithm::kTokenBucket:
+      return Peek(quota, ReadTokenBucket(state), now, cost);
     case Algorithm::kFixedWindow:
       return fixed_window::Peek(quota, state, now, cost);
     case Algorithm::kSlidingLog:

@@ -27,7 +27,8 @@ struct State {
 /// The capacity that the next Acquire may need: State::capacity must be at least this much.
 std::uint32_t CapacityForAcquire(const Quota& quota, const State& state) noexcept;
 
-/// What Acquire would answer, but for the lease.
+/// The verdict that Acquire would give; remaining and reset_after are those of the key as it
+/// stands.
 Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept;
 
 /// Charges `cost` (0 or less = only look) at `now`. Only a granted charge changes the state.
@@ -46,5 +47,10 @@ Nanos FreshAt(Algorithm algorithm, const State& state) noexcept;
 /// True if the bytes are a state that Acquire could have left. Bytes from disk or a database must
 /// pass this before any other call sees them.
 bool Valid(Algorithm algorithm, std::span<const std::uint8_t> bytes) noexcept;
+
+/// A token bucket's bytes (little-endian: i64 full_at, u32 frac), for who keeps the state itself.
+inline constexpr std::uint32_t kTokenBucketBytes = 12;
+struct TokenBucketState ReadTokenBucket(const State& state) noexcept;
+void WriteTokenBucket(State& state, const TokenBucketState& bucket) noexcept;
 
 }  // namespace weir::algorithm

@@ -146,6 +146,14 @@ inline Nanos FreshAt(const TokenBucketState& state) noexcept {
   return state.frac == 0 ? state.full_at : state.full_at + 1;
 }
 
+/// The verdict that Acquire would give, about the bucket as it stands.
+inline Decision Peek(const Quota& quota, TokenBucketState state, Nanos now,
+                     std::int64_t cost) noexcept {
+  const token_bucket::Span debt = token_bucket::Debt(quota, state, ClampTime(now));
+  const Decision asked = Acquire(quota, state, now, cost);
+  return asked.allowed() ? token_bucket::Describe(quota, debt) : asked;
+}
+
 /// Gives back up to `cost`: a full bucket stays full.
 Decision Refund(const Quota& quota, TokenBucketState& state, Nanos now, std::int64_t cost) noexcept;
 

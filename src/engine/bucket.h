@@ -1,0 +1,60 @@
+#pragma once
+
+// How keys lie in memory. A bucket is two cache lines: a header of eight bytes and five slots
+// of 24. A slot holds a 96-bit fingerprint and either a token bucket's state itself (the common
+// case: 96 bits) or a pointer to a Box with any other state and, if the engine keeps it, the key's
+// text.
+
+#include <cstdint>
+
+#include "weir/clock.h"
+#include "weir/quota.h"
+
+namespace weir::engine {
+
+/// What stands for a key and an algorithm. Says also where the key lives, see Shard.
+struct Fingerprint {
+  std::uint64_t high = 0;
+  std::uint32_t low = 0;
+
+  /// The same key's fingerprint under an algorithm; its shard and bucket stay the same.
+  Fingerprint Under(Algorithm algorithm) const noexcept {
+    return {high, low ^ (static_cast<std::uint32_t>(algorithm) * 0x9E3779B1U)};
+  }
+  friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+};
+
+struct Slot {
+  std::uint64_t high = 0;
+  std::uint32_t low = 0;
+  /// Inline: TokenBucketState::frac. Boxed: the time the state is fresh, in CoarseTime units.
+  std::uint32_t extra = 0;
+  /// Inline: TokenBucketState::full_at. Boxed: the Box*.
+  std::int64_t word = 0;
+
+  Fingerprint fingerprint() const noexcept { return {high, low}; }
+};
+
+struct alignas(128) Bucket {
+  static constexpr int kSlots = 5;
+
+  std::uint8_t stamp[kSlots] = {};  ///< the shard's epoch when the slot was last used
+  std::uint8_t used = 0;            ///< bit i: slot i holds a key
+  std::uint8_t boxed = 0;           ///< bit i: slot i holds a Box*
+  /// Keys that live in a later bucket because this one was full; a search may stop where it is 0.
+  /// At 255 it sticks: searches then go on a little longer than they must.
+  std::uint8_t overflow = 0;
+  Slot slots[kSlots];
+
+  bool Has(int i) const noexcept { return (used >> i & 1) != 0; }
+  bool IsBoxed(int i) const noexcept { return (boxed >> i & 1) != 0; }
+};
+static_assert(sizeof(Slot) == 24 && sizeof(Bucket) == 128);
+
+/// Units of 2^32 ns (4.3 s) since the epoch: enough to tell most keys fresh or not without a look
+/// into their box.
+inline std::uint32_t CoarseTime(Nanos t) noexcept {
+  return t <= 0 ? 0 : static_cast<std::uint32_t>(t >> 32);
+}
+
+}  // namespace weir::engine

@@ -1,0 +1,93 @@
+#include "engine/shard.h"
+
+#include <algorithm>
+
+namespace weir::engine {
+
+namespace {
+
+constexpr std::uint8_t kStuck = 255;
+// Shards up to this many buckets are searched whole for a victim; larger ones a stretch at a time.
+constexpr std::uint32_t kSmallShard = 64;
+constexpr std::uint32_t kStretch = 16;
+// The epoch moves on this many times while a shard's worth of keys is inserted.
+constexpr std::uint32_t kEpochsPerTurnover = 16;
+
+}  // namespace
+
+Shard::Place Shard::Insert(const Fingerprint& f, bool boxed) noexcept {
+  constexpr std::uint8_t kAllUsed = (1U << Bucket::kSlots) - 1;
+  Bucket* bucket = HomeOf(f);
+  for (; bucket->used == kAllUsed; bucket = Next(bucket)) {
+    if (bucket->overflow != kStuck) ++bucket->overflow;
+  }
+  int i = 0;
+  while (bucket->Has(i)) ++i;
+  const auto bit = static_cast<std::uint8_t>(1U << i);
+  bucket->used |= bit;
+  if (boxed) bucket->boxed |= bit;
+  bucket->slots[i] = {f.high, f.low, 0, 0};
+  if (++inserts_ > live_ / kEpochsPerTurnover) {
+    inserts_ = 0;
+    ++epoch_;
+  }
+  bucket->stamp[i] = epoch_;
+  ++live_;
+  return {bucket, i};
+}
+
+void Shard::Erase(const Place& place) noexcept {
+  if (place.boxed()) Box::Free(place.box());
+  for (Bucket* b = HomeOf(place.slot().fingerprint()); b != place.bucket; b = Next(b)) {
+    if (b->overflow != kStuck) --b->overflow;
+  }
+  const auto keep = static_cast<std::uint8_t>(~(1U << place.index));
+  place.bucket->used &= keep;
+  place.bucket->boxed &= keep;
+  place.slot() = {};
+  --live_;
+}
+
+std::uint32_t Shard::Clear() noexcept {
+  const std::uint32_t erased = live_;
+  if (erased == 0) return 0;  // leaves memory that was never touched untouched
+  ForEach([](const Place& place) {
+    if (place.boxed()) Box::Free(place.box());
+  });
+  std::fill(buckets_, buckets_ + bucket_count_, Bucket{});
+  live_ = 0;
+  return erased;
+}
+
+bool Shard::IsFresh(const Place& place, Nanos now) noexcept {
+  const Slot& slot = place.slot();
+  if (!place.boxed()) return slot.word < now || (slot.word == now && slot.extra == 0);
+  const std::uint32_t coarse_now = CoarseTime(now);
+  if (slot.extra != coarse_now) return slot.extra < coarse_now;
+  return algorithm::FreshAt(place.box()->algorithm(), place.box()->state()) <= now;
+}
+
+Shard::Victim Shard::FindVictim(Nanos now, std::span<const Fingerprint> pinned) noexcept {
+  Victim victim;
+  int oldest = -1;
+  const std::uint32_t stretch = bucket_count_ <= kSmallShard ? bucket_count_ : kStretch;
+  for (std::uint32_t n = 0; n < bucket_count_; ++n) {
+    if (n >= stretch && victim.place) break;
+    Bucket* bucket = buckets_ + hand_;
+    hand_ = hand_ + 1 == bucket_count_ ? 0 : hand_ + 1;
+    for (int i = 0; i < Bucket::kSlots; ++i) {
+      if (!bucket->Has(i)) continue;
+      const Place place{bucket, i};
+      if (std::ranges::find(pinned, place.slot().fingerprint()) != pinned.end()) continue;
+      if (IsFresh(place, now)) return {place, true};
+      const int age = static_cast<std::uint8_t>(epoch_ - bucket->stamp[i]);
+      if (age > oldest) {
+        oldest = age;
+        victim.place = place;
+      }
+    }
+  }
+  return victim;
+}
+
+}  // namespace weir::engine

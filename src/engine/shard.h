@@ -1,0 +1,132 @@
+#pragma once
+
+// A shard is a small hash table under one lock: buckets probed one after the other from the key's
+// home. Slots never move, so a probe path only grows by inserts and shrinks by erasures, which the
+// buckets' overflow counts keep exact. The table is sized so that a shard is never full before the
+// engine is.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/spin_lock.h"
+#include "engine/box.h"
+#include "engine/bucket.h"
+#include "weir/clock.h"
+#include "weir/quota.h"
+
+namespace weir::engine {
+
+struct FingerprintHash {
+  std::size_t operator()(const Fingerprint& f) const noexcept { return f.high; }
+};
+
+/// Thread safety: everything but `lock` itself requires that `lock` is held.
+class alignas(128) Shard {
+ public:
+  /// A slot in a bucket; empty if bucket is null.
+  struct Place {
+    Bucket* bucket = nullptr;
+    int index = 0;
+
+    explicit operator bool() const noexcept { return bucket != nullptr; }
+    Slot& slot() const noexcept { return bucket->slots[index]; }
+    bool boxed() const noexcept { return bucket->IsBoxed(index); }
+    Box* box() const noexcept { return reinterpret_cast<Box*>(bucket->slots[index].word); }
+    void set_box(Box* box) const noexcept {
+      bucket->slots[index].word = reinterpret_cast<std::int64_t>(box);
+    }
+  };
+  struct Counts {
+    std::uint64_t hits = 0;
+    std::uint64_t allowed = 0;
+    std::uint64_t created = 0;
+    std::uint64_t evicted = 0;
+    std::uint64_t evicted_active = 0;
+  };
+  using Quotas = std::unordered_map<Fingerprint, Quota, FingerprintHash>;
+
+  Shard() = default;
+  ~Shard() { Clear(); }
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+
+  /// Takes zeroed buckets, which must outlive the shard.
+  void Adopt(Bucket* buckets, std::uint32_t count) noexcept {
+    buckets_ = buckets;
+    bucket_count_ = count;
+  }
+
+  Bucket* HomeOf(const Fingerprint& f) const noexcept {
+    return buckets_ + ((f.high >> 32) * bucket_count_ >> 32);
+  }
+
+  /// Finds a key and marks it used. With `text`, its text must be `key` too.
+  Place Find(const Fingerprint& f, std::string_view key, bool text) noexcept {
+    Bucket* bucket = HomeOf(f);
+    for (std::uint32_t probes = 0; probes < bucket_count_; ++probes) {
+      for (int i = 0; i < Bucket::kSlots; ++i) {
+        const Slot& slot = bucket->slots[i];
+        if (slot.high != f.high || slot.low != f.low || !bucket->Has(i)) continue;
+        const Place place{bucket, i};
+        if (text && place.box()->key() != key) continue;
+        if (bucket->stamp[i] != epoch_) bucket->stamp[i] = epoch_;
+        return place;
+      }
+      if (bucket->overflow == 0) return {};
+      bucket = Next(bucket);
+    }
+    return {};
+  }
+
+  bool full() const noexcept { return live_ == bucket_count_ * Bucket::kSlots; }
+
+  /// Takes a free slot for a key that Find did not find. Requires !full().
+  Place Insert(const Fingerprint& f, bool boxed) noexcept;
+  void Erase(const Place& place) noexcept;
+  /// Erases all; returns how many.
+  std::uint32_t Clear() noexcept;
+
+  /// A key to give up: the first one found that is fresh, else the least recently used of those
+  /// looked at (all, in a small shard). None of `pinned`. Goes round the shard from call to call.
+  struct Victim {
+    Place place;
+    bool fresh = false;
+  };
+  Victim FindVictim(Nanos now, std::span<const Fingerprint> pinned) noexcept;
+
+  /// True if nobody could tell this key from one never seen.
+  static bool IsFresh(const Place& place, Nanos now) noexcept;
+
+  /// Calls `visit(place)` for each key; it may erase that key.
+  template <typename Visit>
+  void ForEach(Visit visit) {
+    for (std::uint32_t b = 0; b < bucket_count_; ++b) {
+      for (int i = 0; i < Bucket::kSlots; ++i) {
+        if (buckets_[b].Has(i)) visit(Place{buckets_ + b, i});
+      }
+    }
+  }
+
+  SpinLock lock;
+  Counts counts;
+  /// Keys' own quotas; null while there is none.
+  std::unique_ptr<Quotas> quotas;
+
+ private:
+  Bucket* Next(Bucket* bucket) const noexcept {
+    return ++bucket == buckets_ + bucket_count_ ? buckets_ : bucket;
+  }
+
+  Bucket* buckets_ = nullptr;
+  std::uint32_t bucket_count_ = 0;
+  std::uint32_t live_ = 0;
+  std::uint32_t hand_ = 0;  // the bucket where FindVictim goes on
+  std::uint32_t inserts_ = 0;
+  std::uint8_t epoch_ = 0;  // moves on with inserts; the age of a stamp is epoch_ - stamp
+};
+
+}  // namespace weir::engine

@@ -1,0 +1,214 @@
+// Table::Save and Load. docs/design/snapshot-format.md describes the bytes.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <istream>
+#include <limits>
+#include <mutex>
+#include <ostream>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "algorithm/state.h"
+#include "algorithm/token_bucket.h"
+#include "engine/table.h"
+
+namespace weir::engine {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "snapshots are little-endian");
+
+constexpr std::array<char, 8> kMagic = {'W', 'E', 'I', 'R', 'S', 'N', 'P', '1'};
+constexpr std::uint8_t kKey = 1;
+constexpr std::uint8_t kEnd = 0;
+// What a damaged length may make us allocate at the most.
+constexpr std::uint32_t kMaxStateBytes = 1U << 28;
+constexpr std::uint32_t kMaxKeyBytes = 1U << 24;
+
+Error Damaged(const char* what) {
+  return {Code::kInvalidArgument, std::string("the snapshot is damaged: ") + what};
+}
+
+/// A running checksum (FNV-1a, 64 bits): against damage, not against forgery.
+class Checksum {
+ public:
+  void Add(std::string_view bytes) noexcept {
+    for (const char c : bytes) sum_ = (sum_ ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  }
+  std::uint64_t value() const noexcept { return sum_; }
+
+ private:
+  std::uint64_t sum_ = 0xCBF29CE484222325ULL;
+};
+
+template <typename T>
+void Put(std::string& out, const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+/// Reads fixed-size values and byte strings, summing what it reads.
+class Reader {
+ public:
+  explicit Reader(std::istream& in) : in_(in) {}
+
+  template <typename T>
+  bool Get(T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return Get(reinterpret_cast<char*>(&value), sizeof value);
+  }
+  template <typename Bytes>
+  bool GetBytes(Bytes& bytes, std::uint32_t size) {
+    bytes.resize(size);
+    return Get(reinterpret_cast<char*>(bytes.data()), size);
+  }
+  std::uint64_t checksum() const noexcept { return checksum_.value(); }
+
+ private:
+  bool Get(char* at, std::size_t size) {
+    if (!in_.read(at, static_cast<std::streamsize>(size))) return false;
+    checksum_.Add({at, size});
+    return true;
+  }
+
+  std::istream& in_;
+  Checksum checksum_;
+};
+
+struct Head {
+  std::uint8_t algorithm = 0;
+  Fingerprint fingerprint;
+  std::uint32_t state_size = 0;
+  std::uint32_t key_size = 0;
+};
+
+void PutKey(std::string& out, const Shard::Place& place) {
+  const Slot& slot = place.slot();
+  Put(out, kKey);
+  Put(out, static_cast<std::uint8_t>(place.boxed() ? place.box()->algorithm()
+                                                   : Algorithm::kTokenBucket));
+  Put(out, slot.high);
+  Put(out, slot.low);
+  if (!place.boxed()) {
+    std::array<std::uint8_t, algorithm::kTokenBucketBytes> bytes;
+    algorithm::State state{bytes.data(), 0, bytes.size()};
+    algorithm::WriteTokenBucket(state, {slot.word, slot.extra});
+    Put(out, state.size);
+    Put(out, std::uint32_t{0});
+    Put(out, bytes);
+    return;
+  }
+  const algorithm::State state = place.box()->state();
+  const std::string_view key = place.box()->key();
+  Put(out, state.size);
+  Put(out, static_cast<std::uint32_t>(key.size()));
+  out.append(reinterpret_cast<const char*>(state.data), state.size);
+  out.append(key);
+}
+
+bool GetHead(Reader& in, Head& head) {
+  return in.Get(head.algorithm) && in.Get(head.fingerprint.high) && in.Get(head.fingerprint.low) &&
+         in.Get(head.state_size) && in.Get(head.key_size);
+}
+
+}  // namespace
+
+Status Table::Save(std::ostream& out) const {
+  Checksum checksum;
+  std::string chunk;
+  const auto flush = [&] {
+    checksum.Add(chunk);
+    out.write(chunk.data(), static_cast<std::streamsize>(chunk.size()));
+    chunk.clear();
+  };
+  Put(chunk, kMagic);
+  Put(chunk, options_.keys);
+  Put(chunk, hash_.secret());
+  std::uint64_t count = 0;
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    {
+      const std::lock_guard hold(shards_[i].lock);
+      shards_[i].ForEach([&](const Shard::Place& place) {
+        PutKey(chunk, place);
+        ++count;
+      });
+    }
+    flush();  // outside the lock: the stream may be slow
+  }
+  Put(chunk, kEnd);
+  Put(chunk, count);
+  flush();
+  Put(chunk, checksum.value());
+  flush();
+  if (!out.flush()) return Error{Code::kUnavailable, "the snapshot could not be written"};
+  return {};
+}
+
+Status Table::Load(std::istream& in) {
+  Clear();
+  Status status = LoadKeys(in);
+  if (!status.ok()) Clear();
+  return status;
+}
+
+Status Table::LoadKeys(std::istream& stream) {
+  Reader in(stream);
+  std::array<char, 8> magic;
+  KeyStorage keys;
+  KeyHash::Secret secret;
+  if (!in.Get(magic) || magic != kMagic) {
+    return Error{Code::kInvalidArgument, "this is not a snapshot of this version"};
+  }
+  if (!in.Get(keys) || !in.Get(secret)) return Damaged("it ends early");
+  if (keys != options_.keys) {
+    return Error{Code::kFailedPrecondition, "the snapshot was made with another KeyStorage"};
+  }
+  hash_ = KeyHash(secret);
+  const Call call{clock_->Now(), {}};
+  std::vector<std::uint8_t> state;
+  std::string key;
+  std::uint64_t count = 0;
+  for (std::uint8_t kind = kEnd;; ++count) {
+    if (!in.Get(kind)) return Damaged("it ends early");
+    if (kind == kEnd) break;
+    Head head;
+    if (kind != kKey || !GetHead(in, head)) return Damaged("a key is cut off");
+    if (head.state_size > kMaxStateBytes || head.key_size > kMaxKeyBytes) return Damaged("a size");
+    if (!in.GetBytes(state, head.state_size) || !in.GetBytes(key, head.key_size)) {
+      return Damaged("a key is cut off");
+    }
+    if (head.algorithm > static_cast<std::uint8_t>(Algorithm::kConcurrency)) {
+      return Damaged("an algorithm");
+    }
+    const auto algorithm = static_cast<Algorithm>(head.algorithm);
+    if (!algorithm::Valid(algorithm, state)) return Damaged("a state");
+    Shard& shard = ShardOf(head.fingerprint);
+    const std::lock_guard hold(shard.lock);
+    if (shard.Find(head.fingerprint, key, text_)) return Damaged("a key comes twice");
+    if (text_ || algorithm != Algorithm::kTokenBucket) {
+      Box* box = Box::Make(algorithm, key, head.state_size);
+      box->Assign({state.data(), head.state_size, head.state_size});
+      if (const Shard::Place place = Create(shard, head.fingerprint, box, call)) {
+        place.slot().extra = CoarseTime(algorithm::FreshAt(algorithm, place.box()->state()));
+      }
+    } else if (const Shard::Place place = Create(shard, head.fingerprint, nullptr, call)) {
+      const auto bucket =
+          algorithm::ReadTokenBucket({state.data(), head.state_size, head.state_size});
+      place.slot().word = bucket.full_at;
+      place.slot().extra = bucket.frac;
+    }
+  }
+  std::uint64_t expected_count = 0;
+  std::uint64_t expected_sum = 0;
+  if (!in.Get(expected_count)) return Damaged("it ends early");
+  const std::uint64_t sum = in.checksum();
+  if (!in.Get(expected_sum)) return Damaged("it ends early");
+  if (expected_count != count || expected_sum != sum) return Damaged("the checksum does not match");
+  return {};
+}
+
+}  // namespace weir::engine

@@ -1,0 +1,378 @@
+#include "engine/table.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "algorithm/state.h"
+#include "algorithm/token_bucket.h"
+
+namespace weir::engine {
+
+namespace {
+
+constexpr std::size_t kMaxShards = 1024;
+constexpr std::size_t kKeysPerShard = 64;  // in small engines; large ones have more
+constexpr std::size_t kBatch = 32;         // keys whose memory is fetched at once
+
+std::uint32_t ShardsFor(std::size_t max_keys) {
+  return static_cast<std::uint32_t>(
+      std::bit_floor(std::clamp<std::size_t>(max_keys / kKeysPerShard, 1, kMaxShards)));
+}
+
+// Enough that a shard holds its share of max_keys at a load of 78 %, and six standard deviations
+// more than its share: hashing spreads keys unevenly, and that must not cost a key its place.
+std::uint32_t BucketsFor(std::size_t max_keys, std::uint32_t shards) {
+  const double share = std::ceil(static_cast<double>(max_keys) / shards);
+  const double slots = std::max(share / 0.78, share + 6 * std::sqrt(share));
+  return static_cast<std::uint32_t>(std::ceil(slots / Bucket::kSlots));
+}
+
+algorithm::TokenBucketState InlineState(const Slot& slot) noexcept {
+  return {slot.word, slot.extra};
+}
+
+void SetInlineState(Slot& slot, const algorithm::TokenBucketState& state) noexcept {
+  slot.word = state.full_at;
+  slot.extra = state.frac;
+}
+
+// Takes over what a step left of `state` and keeps the box's size in proportion to it.
+void Settle(const Shard::Place& place, const algorithm::State& state) {
+  Box* box = place.box();
+  box->set_size(state.size);
+  place.slot().extra = CoarseTime(algorithm::FreshAt(box->algorithm(), box->state()));
+  constexpr std::uint32_t kSmallBox = 64;
+  if (box->capacity() > kSmallBox && box->size() < box->capacity() / 4) {
+    place.set_box(Box::Resized(box, std::max(kSmallBox, box->size() * 2)));
+  }
+}
+
+void GrowFor(const Shard::Place& place, std::uint32_t capacity) {
+  Box* box = place.box();
+  if (box->capacity() >= capacity) return;
+  place.set_box(Box::Resized(box, std::max(capacity, box->capacity() + box->capacity() / 2)));
+}
+
+}  // namespace
+
+Table::Table(const Quota& default_quota, EngineOptions options)
+    : default_quota_(default_quota),
+      options_(std::move(options)),
+      clock_(options_.clock != nullptr ? options_.clock : &SystemClock::Get()),
+      text_(options_.keys == KeyStorage::kText),
+      hash_(KeyHash::Draw()),
+      shard_count_(ShardsFor(options_.max_keys)) {
+  const std::uint32_t buckets =
+      BucketsFor(std::max<std::size_t>(options_.max_keys, 1), shard_count_);
+  memory_ = Pages(sizeof(Bucket) * buckets * shard_count_);
+  shards_ = std::make_unique<Shard[]>(shard_count_);
+  auto* all = static_cast<Bucket*>(memory_.data());
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    shards_[i].Adopt(all + std::size_t{i} * buckets, buckets);
+  }
+}
+
+// The shard comes from the low half of `high`, the home bucket from its high half.
+Shard& Table::ShardOf(const Fingerprint& f) const noexcept {
+  return shards_[(f.high & 0xFFFFFFFF) * shard_count_ >> 32];
+}
+
+Table::Located Table::Locate(std::string_view key) const noexcept {
+  const Hash128 hash = hash_(key);
+  const Fingerprint f{hash.high, static_cast<std::uint32_t>(hash.low >> 32)};
+  return {f, &ShardOf(f)};
+}
+
+void Table::Prefetch(const Located& at) noexcept {
+  const auto* bucket = reinterpret_cast<const char*>(at.shard->HomeOf(at.fingerprint));
+  __builtin_prefetch(bucket, 1);
+  __builtin_prefetch(bucket + 64, 1);
+}
+
+const Quota& Table::QuotaOf(const Located& at, const Quota* given) const noexcept {
+  if (given != nullptr) return *given;
+  if (at.shard->quotas == nullptr) return default_quota_;
+  const auto own = at.shard->quotas->find(at.fingerprint);
+  return own == at.shard->quotas->end() ? default_quota_ : own->second;
+}
+
+Decision Table::Acquire(std::string_view key, const Quota* quota, std::int64_t cost) {
+  const Located at = Locate(key);
+  Prefetch(at);
+  const Call call{clock_->Now(), {}};
+  const std::lock_guard hold(at.shard->lock);
+  return Charge(at, key, QuotaOf(at, quota), cost, call);
+}
+
+void Table::AcquireBatch(std::span<const Ask> asks, std::span<Decision> decisions) {
+  const Call call{clock_->Now(), {}};
+  std::array<Located, kBatch> at;
+  while (!asks.empty()) {
+    const std::size_t count = std::min(asks.size(), kBatch);
+    for (std::size_t i = 0; i < count; ++i) {
+      at[i] = Locate(asks[i].key);
+      Prefetch(at[i]);
+    }
+    std::unique_lock<SpinLock> hold;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (hold.mutex() != &at[i].shard->lock) {
+        if (hold.owns_lock()) hold.unlock();
+        hold = std::unique_lock(at[i].shard->lock);
+      }
+      decisions[i] = Charge(at[i], asks[i].key, QuotaOf(at[i], asks[i].quota), asks[i].cost, call);
+    }
+    asks = asks.subspan(count);
+    decisions = decisions.subspan(count);
+  }
+}
+
+Decision Table::Charge(const Located& at, std::string_view key, const Quota& quota,
+                       std::int64_t cost, const Call& call) {
+  Shard& shard = *at.shard;
+  Decision decision;
+  if (text_ || quota.algorithm() != Algorithm::kTokenBucket) {
+    decision = ChargeBoxed(at, key, quota, cost, call);
+  } else {
+    algorithm::TokenBucketState state;
+    const Fingerprint f = at.fingerprint.Under(Algorithm::kTokenBucket);
+    Shard::Place place = shard.Find(f, key, false);
+    if (place) state = InlineState(place.slot());
+    decision = algorithm::Acquire(quota, state, call.now, cost);
+    if (decision.allowed() && cost > 0) {
+      if (!place) place = Create(shard, f, nullptr, call);
+      if (place) SetInlineState(place.slot(), state);
+    }
+  }
+  if (cost > 0) {
+    ++shard.counts.hits;
+    if (decision.allowed()) ++shard.counts.allowed;
+  }
+  return decision;
+}
+
+Decision Table::ChargeBoxed(const Located& at, std::string_view key, const Quota& quota,
+                            std::int64_t cost, const Call& call) {
+  Shard::Place place = Find(at, key, quota.algorithm());
+  if (!place) {
+    if (cost <= 0 || cost > quota.limit())
+      return algorithm::Peek(quota, algorithm::State{}, call.now, cost);
+    Box* box = Box::Make(quota.algorithm(), TextOf(key), algorithm::CapacityForAcquire(quota, {}));
+    place = Create(*at.shard, at.fingerprint.Under(quota.algorithm()), box, call);
+    if (!place) return algorithm::Peek(quota, algorithm::State{}, call.now, cost);
+  }
+  GrowFor(place, algorithm::CapacityForAcquire(quota, place.box()->state()));
+  algorithm::State state = place.box()->state();
+  const Decision decision = algorithm::Acquire(quota, state, call.now, cost);
+  Settle(place, state);
+  return decision;
+}
+
+Shard::Place Table::Find(const Located& at, std::string_view key,
+                         Algorithm algorithm) const noexcept {
+  return at.shard->Find(at.fingerprint.Under(algorithm), key, text_);
+}
+
+// Makes a new key's slot, and takes over `box` (null: an inline state). Empty if there is no room,
+// which takes a call that holds more keys than the engine may: such a key is decided but not
+// remembered.
+Shard::Place Table::Create(Shard& shard, const Fingerprint& f, Box* box, const Call& call) {
+  if (!MakeRoom(shard, call)) {
+    ++shard.counts.evicted;
+    ++shard.counts.evicted_active;
+    Box::Free(box);
+    return {};
+  }
+  const Shard::Place place = shard.Insert(f, box != nullptr);
+  if (box != nullptr) place.set_box(box);
+  ++shard.counts.created;
+  return place;
+}
+
+bool Table::ReserveKey() noexcept {
+  std::size_t size = size_.load(std::memory_order_relaxed);
+  while (size < options_.max_keys) {
+    if (size_.compare_exchange_weak(size, size + 1, std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
+// Afterwards `shard` has a free slot and size_ counts the key that will take it: a new place, or
+// the one that an evicted key gives up.
+bool Table::MakeRoom(Shard& shard, const Call& call) {
+  if (!shard.full() && ReserveKey()) return true;
+  const Shard::Victim victim = shard.FindVictim(call.now, call.pinned);
+  // A fresh key elsewhere is a better loss than one in use here.
+  constexpr std::size_t kTries = 8;
+  const bool spare_it = !victim.fresh && !shard.full();
+  if (spare_it && EvictElsewhere(call.now, /*fresh_only=*/true, kTries)) return true;
+  if (victim.place) {
+    Evict(shard, victim);
+    return true;
+  }
+  // Nothing here to evict. The keys are elsewhere, unless this call alone holds as many as there
+  // may be.
+  while (!shard.full() && call.pinned.size() < options_.max_keys) {
+    if (EvictElsewhere(call.now, /*fresh_only=*/false, shard_count_) || ReserveKey()) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+// Takes other shards' locks only if they are free: whoever waits for one lock may hold another.
+bool Table::EvictElsewhere(Nanos now, bool fresh_only, std::size_t tries) {
+  for (std::size_t i = 0; i < std::min<std::size_t>(tries, shard_count_); ++i) {
+    Shard& other = shards_[rotor_.fetch_add(1, std::memory_order_relaxed) % shard_count_];
+    const std::unique_lock hold(other.lock, std::try_to_lock);
+    if (!hold.owns_lock()) continue;
+    const Shard::Victim victim = other.FindVictim(now, {});
+    if (!victim.place || (fresh_only && !victim.fresh)) continue;
+    Evict(other, victim);
+    return true;
+  }
+  return false;
+}
+
+// The place that size_ counts passes to the key that is coming.
+void Table::Evict(Shard& shard, const Shard::Victim& victim) {
+  ++shard.counts.evicted;
+  if (!victim.fresh) ++shard.counts.evicted_active;
+  if (options_.on_evict) {
+    const Shard::Place& place = victim.place;
+    const bool boxed = place.boxed();
+    options_.on_evict({.key = boxed ? place.box()->key() : std::string_view(),
+                       .algorithm = boxed ? place.box()->algorithm() : Algorithm::kTokenBucket,
+                       .active = !victim.fresh});
+  }
+  shard.Erase(victim.place);
+}
+
+void Table::Erase(Shard& shard, const Shard::Place& place) noexcept {
+  shard.Erase(place);
+  size_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+Decision Table::Peek(std::string_view key, const Quota* given, std::int64_t cost) {
+  const Located at = Locate(key);
+  const Nanos now = clock_->Now();
+  const std::lock_guard hold(at.shard->lock);
+  const Quota& quota = QuotaOf(at, given);
+  const Shard::Place place = Find(at, key, quota.algorithm());
+  if (!place) return algorithm::Peek(quota, algorithm::State{}, now, cost);
+  if (!place.boxed()) return algorithm::Peek(quota, InlineState(place.slot()), now, cost);
+  return algorithm::Peek(quota, place.box()->state(), now, cost);
+}
+
+Decision Table::Refund(std::string_view key, const Quota* given, std::int64_t cost) {
+  const Located at = Locate(key);
+  const Nanos now = clock_->Now();
+  const std::lock_guard hold(at.shard->lock);
+  const Quota& quota = QuotaOf(at, given);
+  const Shard::Place place = Find(at, key, quota.algorithm());
+  if (!place) return algorithm::Peek(quota, algorithm::State{}, now, 0);
+  if (!place.boxed()) {
+    algorithm::TokenBucketState state = InlineState(place.slot());
+    const Decision decision = algorithm::Refund(quota, state, now, cost);
+    SetInlineState(place.slot(), state);
+    return decision;
+  }
+  algorithm::State state = place.box()->state();
+  const Decision decision = algorithm::Refund(quota, state, now, cost);
+  Settle(place, state);
+  return decision;
+}
+
+bool Table::Release(std::string_view key, const Quota* given, std::int64_t lease) {
+  const Located at = Locate(key);
+  const Nanos now = clock_->Now();
+  const std::lock_guard hold(at.shard->lock);
+  const Quota& quota = QuotaOf(at, given);
+  if (quota.algorithm() != Algorithm::kConcurrency) return false;
+  const Shard::Place place = Find(at, key, Algorithm::kConcurrency);
+  if (!place) return false;
+  algorithm::State state = place.box()->state();
+  const bool released = algorithm::Release(quota, state, now, lease);
+  Settle(place, state);
+  return released;
+}
+
+void Table::Reset(std::string_view key) {
+  const Located at = Locate(key);
+  const std::lock_guard hold(at.shard->lock);
+  for (Algorithm algorithm :
+       {Algorithm::kTokenBucket, Algorithm::kFixedWindow, Algorithm::kSlidingLog,
+        Algorithm::kSlidingCounter, Algorithm::kConcurrency}) {
+    if (const Shard::Place place = Find(at, key, algorithm)) Erase(*at.shard, place);
+  }
+}
+
+void Table::SetQuota(std::string_view key, const Quota& quota) {
+  const Located at = Locate(key);
+  const std::lock_guard hold(at.shard->lock);
+  if (at.shard->quotas == nullptr) at.shard->quotas = std::make_unique<Shard::Quotas>();
+  at.shard->quotas->insert_or_assign(at.fingerprint, quota);
+}
+
+void Table::ClearQuota(std::string_view key) {
+  const Located at = Locate(key);
+  const std::lock_guard hold(at.shard->lock);
+  if (at.shard->quotas == nullptr) return;
+  at.shard->quotas->erase(at.fingerprint);
+  if (at.shard->quotas->empty()) at.shard->quotas.reset();
+}
+
+void Table::Clear() {
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    const std::lock_guard hold(shards_[i].lock);
+    size_.fetch_sub(shards_[i].Clear(), std::memory_order_relaxed);
+  }
+}
+
+std::size_t Table::Sweep() {
+  const Nanos now = clock_->Now();
+  std::size_t dropped = 0;
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    const std::lock_guard hold(shards_[i].lock);
+    shards_[i].ForEach([&](const Shard::Place& place) {
+      if (!Shard::IsFresh(place, now)) return;
+      Erase(shards_[i], place);
+      ++dropped;
+    });
+  }
+  return dropped;
+}
+
+EngineStats Table::stats() const {
+  EngineStats sum;
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    const std::lock_guard hold(shards_[i].lock);
+    const Shard::Counts& counts = shards_[i].counts;
+    sum.hits += counts.hits;
+    sum.allowed += counts.allowed;
+    sum.created += counts.created;
+    sum.evicted += counts.evicted;
+    sum.evicted_active += counts.evicted_active;
+  }
+  sum.limited = sum.hits - sum.allowed;
+  return sum;
+}
+
+void Table::Visit(const std::function<void(const KeyView&)>& visitor) const {
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    const std::lock_guard hold(shards_[i].lock);
+    shards_[i].ForEach([&](const Shard::Place& place) {
+      if (place.boxed()) {
+        visitor({place.box()->key(), place.box()->algorithm()});
+      } else {
+        visitor({{}, Algorithm::kTokenBucket});
+      }
+    });
+  }
+}
+
+}  // namespace weir::engine

@@ -1,0 +1,92 @@
+#pragma once
+
+// The engine behind the public class: shards, the bound on keys, and the calls. A call hashes its
+// key, starts fetching the bucket, reads the clock, locks the shard, runs the algorithm's step,
+// unlocks.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/key_hash.h"
+#include "base/pages.h"
+#include "engine/shard.h"
+#include "weir/engine.h"
+
+namespace weir::engine {
+
+/// Thread-safe as Engine is, whose calls these are.
+class Table {
+ public:
+  Table(const Quota& default_quota, EngineOptions options);
+
+  Decision Acquire(std::string_view key, const Quota* quota, std::int64_t cost);
+  void AcquireBatch(std::span<const Ask> asks, std::span<Decision> decisions);
+  bool AcquireAll(std::span<const Ask> asks, std::span<Decision> decisions);
+  Decision Peek(std::string_view key, const Quota* quota, std::int64_t cost);
+  Decision Refund(std::string_view key, const Quota* quota, std::int64_t cost);
+  bool Release(std::string_view key, const Quota* quota, std::int64_t lease);
+  void Reset(std::string_view key);
+  void SetQuota(std::string_view key, const Quota& quota);
+  void ClearQuota(std::string_view key);
+  void Clear();
+  std::size_t Sweep();
+  std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
+  EngineStats stats() const;
+  void Visit(const std::function<void(const KeyView&)>& visitor) const;
+  Status Save(std::ostream& out) const;
+  Status Load(std::istream& in);
+
+ private:
+  /// A key on its way into the table.
+  struct Located {
+    Fingerprint fingerprint;
+    Shard* shard = nullptr;
+  };
+  /// What all keys of one call share.
+  struct Call {
+    Nanos now = 0;
+    std::span<const Fingerprint> pinned;  ///< keys of this call: never evicted by it
+  };
+  class Transaction;
+
+  Located Locate(std::string_view key) const noexcept;
+  Shard& ShardOf(const Fingerprint& f) const noexcept;
+  static void Prefetch(const Located& at) noexcept;
+  std::string_view TextOf(std::string_view key) const noexcept {
+    return text_ ? key : std::string_view();
+  }
+
+  // These require that the key's shard is locked.
+  const Quota& QuotaOf(const Located& at, const Quota* given) const noexcept;
+  Decision Charge(const Located& at, std::string_view key, const Quota& quota, std::int64_t cost,
+                  const Call& call);
+  Decision ChargeBoxed(const Located& at, std::string_view key, const Quota& quota,
+                       std::int64_t cost, const Call& call);
+  Shard::Place Find(const Located& at, std::string_view key, Algorithm algorithm) const noexcept;
+  Shard::Place Create(Shard& shard, const Fingerprint& f, Box* box, const Call& call);
+  bool MakeRoom(Shard& shard, const Call& call);
+  bool EvictElsewhere(Nanos now, bool fresh_only, std::size_t tries);
+  void Evict(Shard& shard, const Shard::Victim& victim);
+  void Erase(Shard& shard, const Shard::Place& place) noexcept;
+  bool ReserveKey() noexcept;
+
+  Status LoadKeys(std::istream& in);
+
+  const Quota default_quota_;
+  const EngineOptions options_;
+  const Clock* const clock_;
+  const bool text_;
+  KeyHash hash_;
+  Pages memory_;
+  std::uint32_t shard_count_;
+  std::unique_ptr<Shard[]> shards_;  // after memory_: shards free what their buckets point to
+  std::atomic<std::size_t> size_{0};
+  std::atomic<std::uint32_t> rotor_{0};  // where EvictElsewhere looks next
+};
+
+}  // namespace weir::engine

@@ -1,0 +1,118 @@
+// Table::AcquireAll: several keys, all or none. Locks the shards of all keys in order of address
+// (so two calls never wait for each other in a ring), charges one ask after the other, and puts
+// everything back if one of them was refused.
+
+#include <algorithm>
+#include <vector>
+
+#include "algorithm/token_bucket.h"
+#include "engine/table.h"
+
+namespace weir::engine {
+
+/// One AcquireAll. Holds the shards' locks from Lock until it goes.
+class Table::Transaction {
+ public:
+  explicit Transaction(Table& table) : table_(table) {}
+  ~Transaction() {
+    for (Shard* shard : shards_) shard->lock.unlock();
+  }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  void Lock(std::span<const Ask> asks) {
+    for (const Ask& ask : asks) {
+      keys_.push_back(table_.Locate(ask.key));
+      Prefetch(keys_.back());
+      shards_.push_back(keys_.back().shard);
+    }
+    std::ranges::sort(shards_, std::less<>());
+    shards_.erase(std::unique(shards_.begin(), shards_.end()), shards_.end());
+    for (Shard* shard : shards_) shard->lock.lock();
+    for (std::size_t i = 0; i < asks.size(); ++i) {
+      const Quota& quota = table_.QuotaOf(keys_[i], asks[i].quota);
+      pinned_.push_back(keys_[i].fingerprint.Under(quota.algorithm()));
+    }
+  }
+
+  bool Charge(std::span<const Ask> asks, std::span<Decision> decisions, Nanos now) {
+    const Call call{now, pinned_};
+    bool all = true;
+    for (std::size_t i = 0; i < asks.size(); ++i) {
+      const Quota& quota = table_.QuotaOf(keys_[i], asks[i].quota);
+      Remember(i, asks[i].key, quota.algorithm());
+      decisions[i] = table_.Charge(keys_[i], asks[i].key, quota, asks[i].cost, call);
+      all = all && decisions[i].allowed();
+    }
+    if (!all) PutBack(asks, decisions);
+    return all;
+  }
+
+ private:
+  /// A key as it was before it was charged.
+  struct Before {
+    std::size_t ask = 0;
+    Algorithm algorithm = Algorithm::kTokenBucket;
+    bool existed = false;
+    Slot slot;                        // inline states
+    std::vector<std::uint8_t> bytes;  // boxed ones
+  };
+
+  void Remember(std::size_t ask, std::string_view key, Algorithm algorithm) {
+    Before before;
+    before.ask = ask;
+    before.algorithm = algorithm;
+    if (const Shard::Place place = table_.Find(keys_[ask], key, algorithm)) {
+      before.existed = true;
+      before.slot = place.slot();
+      if (place.boxed()) {
+        const algorithm::State state = place.box()->state();
+        before.bytes.assign(state.data, state.data + state.size);
+      }
+    }
+    before_.push_back(std::move(before));
+  }
+
+  void PutBack(std::span<const Ask> asks, std::span<const Decision> decisions) {
+    for (auto before = before_.rbegin(); before != before_.rend(); ++before) {
+      const std::size_t i = before->ask;
+      Shard& shard = *keys_[i].shard;
+      if (asks[i].cost > 0 && decisions[i].allowed()) --shard.counts.allowed;
+      const Shard::Place place = table_.Find(keys_[i], asks[i].key, before->algorithm);
+      if (!place) continue;
+      if (!before->existed) {
+        --shard.counts.created;
+        table_.Erase(shard, place);
+      } else if (!place.boxed()) {
+        place.slot() = before->slot;
+      } else {
+        Restore(place, *before);
+      }
+    }
+  }
+
+  static void Restore(const Shard::Place& place, Before& before) {
+    const auto size = static_cast<std::uint32_t>(before.bytes.size());
+    if (place.box()->capacity() < size) place.set_box(Box::Resized(place.box(), size));
+    place.box()->Assign({before.bytes.data(), size, size});
+    place.slot().extra = before.slot.extra;
+  }
+
+  Table& table_;
+  std::vector<Located> keys_;
+  std::vector<Shard*> shards_;
+  std::vector<Fingerprint> pinned_;
+  std::vector<Before> before_;
+};
+
+bool Table::AcquireAll(std::span<const Ask> asks, std::span<Decision> decisions) {
+  if (asks.size() == 1) {
+    decisions[0] = Acquire(asks[0].key, asks[0].quota, asks[0].cost);
+    return decisions[0].allowed();
+  }
+  Transaction transaction(*this);
+  transaction.Lock(asks);
+  return transaction.Charge(asks, decisions, clock_->Now());
+}
+
+}  // namespace weir::engine

@@ -1,0 +1,73 @@
+#include "engine/shard.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <vector>
+
+namespace weir::engine {
+namespace {
+
+/// A shard of `buckets` buckets with its memory.
+struct Fixture {
+  explicit Fixture(std::uint32_t buckets) : memory(buckets) { shard.Adopt(memory.data(), buckets); }
+  std::vector<Bucket> memory;
+  Shard shard;
+};
+
+Fingerprint InBucket(std::uint32_t bucket, std::uint32_t buckets, std::uint32_t n) {
+  // The home is high 32 bits * buckets / 2^32; the middle of the bucket's range lies there.
+  const std::uint64_t high = ((std::uint64_t{bucket} << 32) + (std::uint64_t{1} << 31)) / buckets;
+  return {high << 32 | n, n};
+}
+
+TEST(Shard, KeysThatOverflowTheirBucketAreFoundAgain) {
+  Fixture f(4);
+  std::vector<Fingerprint> keys;
+  for (std::uint32_t n = 0; n < 20; ++n)
+    keys.push_back(InBucket(3, 4, n));  // all want the last bucket
+  for (const Fingerprint& key : keys) ASSERT_TRUE(f.shard.Insert(key, false));
+  EXPECT_TRUE(f.shard.full());
+  for (const Fingerprint& key : keys) EXPECT_TRUE(f.shard.Find(key, {}, false));
+  EXPECT_FALSE(f.shard.Find(InBucket(3, 4, 99), {}, false));
+}
+
+TEST(Shard, ErasingLeavesTheOthersReachableAndTheProbeShort) {
+  Fixture f(8);
+  for (std::uint32_t n = 0; n < 12; ++n) (void)f.shard.Insert(InBucket(0, 8, n), false);
+  for (std::uint32_t n = 0; n < 12; n += 2)
+    f.shard.Erase(f.shard.Find(InBucket(0, 8, n), {}, false));
+  for (std::uint32_t n = 1; n < 12; n += 2)
+    EXPECT_TRUE(f.shard.Find(InBucket(0, 8, n), {}, false)) << n;
+  for (std::uint32_t n = 1; n < 12; n += 2)
+    f.shard.Erase(f.shard.Find(InBucket(0, 8, n), {}, false));
+  for (const Bucket& bucket : f.memory) {
+    EXPECT_EQ(bucket.overflow, 0);
+    EXPECT_EQ(bucket.used, 0);
+  }
+}
+
+TEST(Shard, BehavesAsAMapUnderRandomInsertsAndErasures) {
+  constexpr std::uint32_t kBuckets = 6;
+  Fixture f(kBuckets);
+  std::map<std::uint32_t, std::int64_t> model;
+  std::mt19937 random(42);
+  for (int step = 0; step < 100'000; ++step) {
+    const auto n = static_cast<std::uint32_t>(random() % 60);
+    const Fingerprint key = InBucket(n % 3 == 0 ? 5 : n % kBuckets, kBuckets, n);
+    const Shard::Place place = f.shard.Find(key, {}, false);
+    ASSERT_EQ(static_cast<bool>(place), model.contains(n));
+    if (place) {
+      ASSERT_EQ(place.slot().word, model[n]);
+      f.shard.Erase(place);
+      model.erase(n);
+    } else if (!f.shard.full()) {
+      f.shard.Insert(key, false).slot().word = step;
+      model[n] = step;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::engine
