@@ -1,6 +1,7 @@
-"""Installs the library into an empty prefix and builds and runs a program with it, from nothing else.
+"""Builds and runs a program of another project with the library: installed into an empty prefix and
+found there, and added as a folder. Neither may need a third party's header or library.
 
-Usage: install_test.py CMAKE BUILD_DIR CXX [SANITIZE]
+Usage: install_test.py CMAKE BUILD_DIR SOURCE_DIR CXX [SANITIZE]
 """
 
 import os
@@ -44,26 +45,39 @@ def check_headers(cxx, prefix):
         sys.exit("the program was not compiled against the installed headers")
 
 
+def build_and_run(cmake, folder, *definitions):
+    """Builds the consumer in `folder` and returns the program, having checked what it prints."""
+    run(cmake, "-G", "Ninja", "-S", os.path.join(HERE, "consumer"), "-B", folder, *definitions)
+    run(cmake, "--build", folder)
+    program = os.path.join(folder, "my_app")
+    output = run(program)
+    if output != EXPECTED:
+        sys.exit(f"the program printed\n{output}instead of\n{EXPECTED}")
+    return program
+
+
+def check_libraries(program):
+    libraries = [line.split()[0] for line in run("ldd", program).strip().split("\n")]
+    foreign = [name for name in libraries if not PLAIN_LIBRARIES.search(name)]
+    if foreign:
+        sys.exit(f"the program needs {foreign}")
+
+
 def main():
-    cmake, build, cxx = sys.argv[1:4]
-    sanitize = sys.argv[4] if len(sys.argv) > 4 else ""
+    cmake, build, source, cxx = sys.argv[1:5]
+    flags = [f"-DCMAKE_CXX_COMPILER={cxx}"]
+    if len(sys.argv) > 5:
+        flags += [f"-DCMAKE_CXX_FLAGS=-fsanitize={sys.argv[5]}", f"-DWEIR_SANITIZE={sys.argv[5]}"]
     with tempfile.TemporaryDirectory(prefix="weir-install-") as folder:
-        prefix, consumer = os.path.join(folder, "prefix"), os.path.join(folder, "build")
+        prefix = os.path.join(folder, "prefix")
         run(cmake, "--install", build, "--prefix", prefix, "--component", "library")
-        flags = [f"-DCMAKE_CXX_FLAGS=-fsanitize={sanitize}"] if sanitize else []
-        run(cmake, "-G", "Ninja", "-S", os.path.join(HERE, "consumer"), "-B", consumer,
-            f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={cxx}", *flags)
-        run(cmake, "--build", consumer)
-        program = os.path.join(consumer, "consumer")
-        output = run(program)
-        if output != EXPECTED:
-            sys.exit(f"the program printed\n{output}instead of\n{EXPECTED}")
+        found = build_and_run(cmake, os.path.join(folder, "found"), f"-DCMAKE_PREFIX_PATH={prefix}",
+                              *flags)
         check_headers(cxx, prefix)
-        libraries = [line.split()[0] for line in run("ldd", program).strip().split("\n")]
-        foreign = [name for name in libraries if not PLAIN_LIBRARIES.search(name)]
-        if foreign:
-            sys.exit(f"the program needs {foreign}")
-    print("installed, found, built and ran; needs only", ", ".join(libraries))
+        check_libraries(found)
+        added = build_and_run(cmake, os.path.join(folder, "added"), f"-DWEIR_SOURCE={source}", *flags)
+        check_libraries(added)
+    print("installed and found, added as a folder: built, ran, needs nothing else")
 
 
 if __name__ == "__main__":
