@@ -2,17 +2,9 @@
 # threads, installed with its headers for find_package(weir).
 include(CMakePackageConfigHelpers)
 
-set(objects)
-foreach(layer base algorithm engine filter)
-  if(TARGET weir_${layer})
-    get_target_property(type weir_${layer} TYPE)
-    if(NOT type STREQUAL "INTERFACE_LIBRARY")
-      list(APPEND objects $<TARGET_OBJECTS:weir_${layer}>)
-    endif()
-  endif()
-endforeach()
-
-add_library(weir_embedded STATIC ${objects})
+add_library(weir_embedded STATIC
+            $<TARGET_OBJECTS:weir_base> $<TARGET_OBJECTS:weir_algorithm>
+            $<TARGET_OBJECTS:weir_engine> $<TARGET_OBJECTS:weir_filter>)
 add_library(weir::weir ALIAS weir_embedded)
 set_target_properties(weir_embedded PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir LINKER_LANGUAGE CXX)
 target_compile_features(weir_embedded PUBLIC cxx_std_20)

@@ -1,5 +1,5 @@
-// A thousand requests of ten clients, decided in one call. Each client may make 60 a day; client 0 pays
-// for more.
+// A thousand requests of ten clients, decided in one call. Each client may make 60 a day; client 0
+// pays for more.
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,5 @@
-// At most two exports at a time per account. An export that dies without giving its permit back loses
-// it after ten minutes. The clock is a manual one, so that ten minutes pass at once.
+// At most two exports at a time per account. An export that dies without giving its permit back
+// loses it after ten minutes. The clock is a manual one, so that the minutes pass at once.
 
 #include <chrono>
 #include <iostream>
@@ -21,7 +21,7 @@ int main() {
   std::cout << "and ends again: " << engine.Release("acme", first.lease) << '\n';
   std::cout << "a third may: " << engine.TryAcquire("acme").allowed() << '\n';
 
-  clock.Advance(std::chrono::minutes(10));
-  std::cout << "ten minutes later: " << engine.Peek("acme").remaining << " free\n";
+  clock.Advance(std::chrono::minutes(11));
+  std::cout << "eleven minutes later: " << engine.Peek("acme").remaining << " free\n";
   std::cout << "the second ends, too late: " << engine.Release("acme", second.lease) << '\n';
 }

@@ -1,6 +1,6 @@
 """Compiles and runs every C++ block of a Markdown file against the library.
 
-Usage: run_examples.py CXX FLAGS LIBRARY INCLUDE FILE.md
+Usage: run_examples.py CXX LIBRARY INCLUDE FILE.md [COMPILER FLAGS]
 
 A block with a main() is a program. Any other block is the body of a function; its #include lines go to
 the top of the file. A ```text block right after a C++ block is what that block must print.
@@ -71,8 +71,8 @@ def check_run(block, words, path):
 
 
 def main():
-    cxx, flags, library, include, path = sys.argv[1:6]
-    command = [cxx, "-std=c++20", *flags.split(), "-Wall", "-Wextra", "-Werror",
+    cxx, library, include, path = sys.argv[1:5]
+    command = [cxx, "-std=c++20", *sys.argv[5:], "-Wall", "-Wextra", "-Werror",
                "-Wno-unused-variable", "-Wno-unused-but-set-variable",
                "-I", include, "{source}", library, "-o", "{program}", "-pthread"]
     with open(path, encoding="utf-8") as text:
