@@ -190,19 +190,27 @@ TEST_P(ConcurrencyTest, EverythingAtOnceStaysWhole) {
 }
 
 TEST(EngineOnTheRealClock, SustainedLoadGetsTheRateAndNoMore) {
-  // 2 threads for a while on a bucket of 50 with 1,000 a second: granted <= 50 + 1,000 x elapsed,
-  // and no less than that minus one permit, since nobody waits.
-  Engine engine(*Quota::TokenBucket(50, 1'000), {.max_keys = 10});
+  // An emptied bucket earns 1,000 a second, one per 1,000,000 ns, too large to overflow. It is
+  // emptied between `start` and `emptied`, and empty again between `drained` and `end`; so what was
+  // granted lies between the shortest and the longest of these spans, however the threads are
+  // scheduled.
+  constexpr std::int64_t kCapacity = 1'000'000;
+  Engine engine(*Quota::TokenBucket(kCapacity, 1'000), {.max_keys = 10});
+  const SystemClock& clock = SystemClock::Get();
+  const Nanos start = clock.Now();
+  ASSERT_TRUE(engine.TryAcquire("k", kCapacity).allowed());
+  const Nanos emptied = clock.Now();
   std::atomic<std::int64_t> granted{0};
-  const Nanos start = SystemClock::Get().Now();
   Together(2, [&](int) {
-    while (SystemClock::Get().Now() - start < 200'000'000) {
+    while (clock.Now() - start < 200'000'000) {
       if (engine.TryAcquire("k").allowed()) granted.fetch_add(1);
     }
   });
-  const Nanos elapsed = SystemClock::Get().Now() - start;
-  EXPECT_LE(granted.load(), 50 + elapsed / 1'000'000);
-  EXPECT_GE(granted.load(), 50 + 200 - 1);
+  const Nanos drained = clock.Now();
+  while (engine.TryAcquire("k").allowed()) granted.fetch_add(1);
+  const Nanos end = clock.Now();
+  EXPECT_LE(granted.load(), (end - start) / 1'000'000);
+  EXPECT_GE(granted.load(), (drained - emptied) / 1'000'000);
 }
 
 }  // namespace
