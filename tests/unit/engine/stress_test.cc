@@ -46,12 +46,21 @@ TEST(EngineStress, AFloodOfNewKeysDoesNotReopenTheOnesInUse) {
   Engine engine(*Quota::TokenBucket(1'000, 1), {.max_keys = 10'000, .clock = &clock});
   std::atomic<bool> stop{false};
   std::atomic<std::int64_t> granted{0};
+  std::atomic<std::int64_t> asked{0};
   std::jthread user([&] {
     while (!stop.load()) {
       if (engine.TryAcquire("in use").allowed()) granted.fetch_add(1);
+      asked.fetch_add(1);
     }
   });
-  for (int i = 0; i < 300'000; ++i) (void)engine.TryAcquire("flood:" + std::to_string(i));
+  for (int i = 0; i < 300'000; ++i) {
+    (void)engine.TryAcquire("flood:" + std::to_string(i));
+    if (i % 500 != 0) continue;
+    // In use means asked for now and then: a thread that a busy machine leaves asleep for the whole
+    // flood is not.
+    const std::int64_t before = asked.load();
+    while (asked.load() == before) std::this_thread::yield();
+  }
   while (granted.load() < 1'000) std::this_thread::yield();
   stop.store(true);
   user.join();
