@@ -150,9 +150,10 @@ std::chrono::nanoseconds UntilUsedAtMost(const Buckets& buckets, View view,
     const Int128 left = Int128{room - view.full} * buckets.width / view.partial;
     elapsed = buckets.width - static_cast<Nanos>(left);
   }
-  const Int128 then = Int128{view.current} * buckets.width + elapsed;
+  // Up to two windows ahead of a clock that may be a window before the end of time: beyond 64 bits.
+  const Int128 span = Int128{view.current} * buckets.width + elapsed - view.now;
   constexpr Int128 kMost = std::numeric_limits<Nanos>::max();
-  return Until(static_cast<Nanos>(std::min(then, kMost)), view.now);
+  return std::chrono::nanoseconds(static_cast<Nanos>(std::min(span, kMost)));
 }
 
 Decision Decide(const Quota& quota, const Buckets& buckets, const View& view,

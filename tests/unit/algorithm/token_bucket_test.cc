@@ -67,7 +67,8 @@ TEST(TokenBucket, CostAboveCapacityIsNeverGrantedAndHasNoRetryTime) {
 }
 
 TEST(TokenBucket, RateThatDoesNotDivideASecondNeverDrifts) {
-  // 3 per second: a permit takes 333,333,333 1/3 ns, so three take one second, not a nanosecond less.
+  // 3 per second: a permit takes 333,333,333 1/3 ns, so three take one second, not a nanosecond
+  // less.
   const Quota quota = Bucket(3, 3);
   TokenBucketState state;
   ASSERT_TRUE(Acquire(quota, state, 0, 3).allowed());
