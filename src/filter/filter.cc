@@ -1,0 +1,193 @@
+// How a check works: the request's identities (address, API key, user, route) are found once, each
+// rule that applies turns them into one key, and all keys are charged together or not at all.
+
+#include "weir/filter.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/ip.h"
+#include "filter/client_address.h"
+#include "filter/headers.h"
+#include "filter/route.h"
+
+namespace weir {
+
+namespace {
+
+constexpr std::size_t kMaxRules = 64;
+/// Longer identities are cut: one request must not make us hold an arbitrary amount.
+constexpr std::size_t kMaxValue = 256;
+constexpr std::array<std::string_view, 4> kEntryNames = {"ip", "api_key", "user", "route"};
+
+Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+/// The identities of one request, in the order in which keys name them; empty means absent.
+using Identities = std::array<std::string_view, 4>;
+
+constexpr std::size_t Index(LimitBy by) noexcept { return static_cast<std::size_t>(by); }
+
+/// `|` separates the parts of a key, so it may not appear in one.
+void AppendValue(std::string& key, std::string_view value) {
+  for (const char c : value.substr(0, kMaxValue)) {
+    if (c == '|') {
+      key += "%7C";
+    } else if (c == '%') {
+      key += "%25";
+    } else {
+      key += c;
+    }
+  }
+}
+
+Status Validate(const FilterOptions& options) {
+  if (options.rules.empty()) return Invalid("rules: give at least one");
+  if (options.rules.size() > kMaxRules) return Invalid("rules: more than 64");
+  if (options.ipv4_prefix < 0 || options.ipv4_prefix > 32)
+    return Invalid("ipv4_prefix: not 0 to 32");
+  if (options.ipv6_prefix < 0 || options.ipv6_prefix > 128) {
+    return Invalid("ipv6_prefix: not 0 to 128");
+  }
+  for (std::size_t i = 0; i < options.rules.size(); ++i) {
+    const FilterRule& rule = options.rules[i];
+    const std::string field = "rules[" + std::to_string(i) + "].";
+    if (rule.name.empty()) return Invalid(field + "name: is empty");
+    if (rule.by.empty()) return Invalid(field + "by: name what tells clients apart");
+    if (rule.cost < 1) return Invalid(field + "cost: must be at least 1");
+    const auto same =
+        std::count_if(options.rules.begin(), options.rules.end(),
+                      [&](const FilterRule& other) { return other.name == rule.name; });
+    if (same > 1) return Invalid(field + "name: \"" + rule.name + "\" is used twice");
+  }
+  return {};
+}
+
+/// The key's route part for this request, empty if the rule is not for it.
+std::string_view MatchRoute(const FilterRule& rule, std::string_view route) noexcept {
+  const std::string_view pattern = rule.route;
+  if (pattern.empty()) return route;
+  if (pattern.back() != '*') return route == pattern ? route : std::string_view();
+  return route.starts_with(pattern.substr(0, pattern.size() - 1)) ? pattern : std::string_view();
+}
+
+/// Writes `<rule>\n<key>`: two rules never share a quota. False if the rule does not apply.
+bool BuildKey(const FilterRule& rule, Identities identities, std::string& key) {
+  identities[Index(LimitBy::kRoute)] = MatchRoute(rule, identities[Index(LimitBy::kRoute)]);
+  if (!rule.route.empty() && identities[Index(LimitBy::kRoute)].empty()) return false;
+  key = rule.name;
+  char separator = '\n';
+  for (std::size_t i = 0; i < identities.size(); ++i) {
+    const auto named = [i](LimitBy by) { return Index(by) == i; };
+    if (std::none_of(rule.by.begin(), rule.by.end(), named)) continue;
+    if (identities[i].empty()) return false;
+    key += separator;
+    key.append(kEntryNames[i]).append(":");
+    AppendValue(key, identities[i]);
+    separator = '|';
+  }
+  return true;
+}
+
+/// Whether `a` tells the client more about why and how long it must wait than `b`.
+bool Stricter(const Decision& a, const Decision& b) noexcept {
+  if (a.verdict != b.verdict) return a.verdict > b.verdict;
+  if (a.verdict == Verdict::kLimited) return a.retry_after > b.retry_after;
+  return a.remaining < b.remaining;
+}
+
+}  // namespace
+
+struct Filter::State {
+  State(FilterOptions given, std::vector<IpNetwork> networks)
+      : options(std::move(given)),
+        trusted(std::move(networks)),
+        clock(options.engine.clock != nullptr ? options.engine.clock : &SystemClock::Get()),
+        engine(options.rules.front().quota, options.engine) {}
+
+  std::string_view Header(const FilterRequest& request, std::string_view name) const {
+    if (!request.header || name.empty()) return {};
+    return request.header(name, 0).value_or(std::string_view());
+  }
+
+  std::string Client(const FilterRequest& request) const {
+    const auto peer = IpAddress::Parse(request.peer);
+    if (!peer) return {};
+    const auto forwarded = [&](std::size_t n) -> std::optional<std::string_view> {
+      return request.header ? request.header("X-Forwarded-For", n) : std::nullopt;
+    };
+    return ClientKey(filter::ResolveClient(*peer, forwarded, trusted),
+                     {options.ipv4_prefix, options.ipv6_prefix});
+  }
+
+  std::string User(const FilterRequest& request) const {
+    if (options.user) return options.user(request);
+    return std::string(Header(request, options.user_header));
+  }
+
+  FilterOptions options;
+  std::vector<IpNetwork> trusted;
+  const Clock* clock;
+  Engine engine;
+};
+
+Filter::Filter(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Filter::~Filter() = default;
+Filter::Filter(Filter&&) noexcept = default;
+Filter& Filter::operator=(Filter&&) noexcept = default;
+
+Engine& Filter::engine() noexcept { return state_->engine; }
+
+Result<Filter> Filter::Create(FilterOptions options) {
+  if (auto status = Validate(options); !status) return status.error();
+  auto trusted = ParseNetworks(options.trusted_proxies);
+  if (!trusted) return Invalid("trusted_proxies: " + trusted.error().message);
+  return Filter(std::make_unique<State>(std::move(options), std::move(*trusted)));
+}
+
+FilterVerdict Filter::Check(const FilterRequest& request) {
+  const std::vector<FilterRule>& rules = state_->options.rules;
+  const std::string client = state_->Client(request);
+  const std::string user = state_->User(request);
+  std::string scratch;
+  const Identities identities = {client, state_->Header(request, state_->options.api_key_header),
+                                 user, filter::NormalRoute(request.target, scratch)};
+
+  std::array<std::string, kMaxRules> keys;
+  std::array<Ask, kMaxRules> asks;
+  std::array<filter::Applied, kMaxRules> applied;
+  std::size_t count = 0;
+  for (const FilterRule& rule : rules) {
+    if (!BuildKey(rule, identities, keys[count])) continue;
+    asks[count] = {keys[count], rule.cost, &rule.quota};
+    applied[count] = {rule.name, &rule.quota, {}};
+    ++count;
+  }
+  FilterVerdict verdict;
+  if (count == 0) return verdict;
+
+  std::array<Decision, kMaxRules> decisions;
+  verdict.allowed = state_->engine.TryAcquireAll({asks.data(), count}, {decisions.data(), count});
+  std::size_t strictest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    applied[i].decision = decisions[i];
+    if (Stricter(decisions[i], decisions[strictest])) strictest = i;
+  }
+  verdict.decision = decisions[strictest];
+  verdict.rule = applied[strictest].policy;
+  verdict.key = keys[strictest].substr(verdict.rule.size() + 1);
+  filter::GiveLimitHeaders({applied.data(), count}, verdict.decision,
+                           {state_->options.x_ratelimit_headers, state_->options.ietf_headers},
+                           [&](std::string_view name, std::string_view value) {
+                             verdict.headers.emplace_back(name, value);
+                           });
+  if (verdict.allowed) return verdict;
+
+  filter::Denial denial =
+      filter::MakeDenial(verdict.decision, state_->Header(request, "Accept"), state_->clock->Now());
+  verdict.status = 429;
+  verdict.content_type = denial.content_type;
+  verdict.body = std::move(denial.body);
+  return verdict;
+}
+
+}  // namespace weir
