@@ -42,6 +42,12 @@ void AppendQuoted(std::string& out, std::string_view text) {
   out += '"';
 }
 
+/// Fields that are not known this time are left out.
+bool IsEmpty(const Field& field) {
+  const auto* text = std::get_if<std::string_view>(&field.value);
+  return text != nullptr && text->empty();
+}
+
 void AppendValue(std::string& out, const Field& field) {
   std::visit(
       [&out](const auto& value) {
@@ -150,6 +156,7 @@ void Log(Level level, std::string_view message, std::initializer_list<Field> fie
     line = fmt::format(R"({{"time":"{}","level":"{}","message":)", time, LevelName(level));
     AppendQuoted(line, message);
     for (const Field& field : fields) {
+      if (IsEmpty(field)) continue;
       line += ',';
       AppendQuoted(line, field.name);
       line += ':';
@@ -159,6 +166,7 @@ void Log(Level level, std::string_view message, std::initializer_list<Field> fie
   } else {
     line = fmt::format("{} {:5} {}", time, LevelName(level), message);
     for (const Field& field : fields) {
+      if (IsEmpty(field)) continue;
       line.append(" ").append(field.name).append("=");
       AppendValue(line, field);
     }

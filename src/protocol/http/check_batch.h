@@ -1,0 +1,53 @@
+#pragma once
+
+// Checks that arrived together, with the memory their requests point into.
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/arena.h"
+#include "limiter/limiter.h"
+#include "policy/request.h"
+
+namespace weir::http {
+
+/// Reused from batch to batch, so that in the long run nothing is allocated. Not thread-safe.
+class CheckBatch {
+ public:
+  /// A fresh check at the end, for a door to fill. Its request may point into arena().
+  limiter::Check& Add() {
+    if (used_ == checks_.size()) checks_.emplace_back();
+    limiter::Check& check = checks_[used_++];
+    check.request = {};
+    check.op = store::Op::kCharge;
+    check.lease = 0;
+    check.degraded = false;
+    check.policy = {};
+    check.verdicts.clear();
+    return check;
+  }
+
+  /// Drops the checks from `size` on.
+  void Shrink(std::size_t size) noexcept { used_ = size; }
+
+  std::span<limiter::Check> checks() noexcept { return {checks_.data(), used_}; }
+  std::size_t size() const noexcept { return used_; }
+  Arena& arena() noexcept { return arena_; }
+
+  /// Forgets all; a batch that was unusually large gives its memory back.
+  void Clear() {
+    constexpr std::size_t kKept = 64;
+    if (checks_.size() > kKept) checks_.resize(kKept);
+    used_ = 0;
+    arena_.Clear();
+  }
+
+ private:
+  std::vector<limiter::Check> checks_;
+  std::size_t used_ = 0;
+  Arena arena_;
+};
+
+}  // namespace weir::http

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/http/check_batch.h"
+#include "weir/result.h"
+
+namespace weir::http {
+
+/// What a body may hold at most. A text is counted in bytes.
+inline constexpr std::size_t kMaxChecks = 1000;
+inline constexpr std::size_t kMaxDescriptors = 16;
+inline constexpr std::size_t kMaxEntries = 16;
+inline constexpr std::size_t kMaxNameBytes = 255;
+inline constexpr std::size_t kMaxValueBytes = 1024;
+
+/// So many bytes after a body must be readable, whatever they hold.
+inline constexpr std::size_t kBodyPadding = 64;
+
+/// Reads the JSON bodies of /v1/check, /v1/peek, /v1/refund and /v1/release. Every field is known
+/// or an error: a misspelt "cost" must not quietly become a cost of 1.
+///
+/// Not thread-safe: one per reactor.
+class CheckReader {
+ public:
+  CheckReader();
+  ~CheckReader();
+  CheckReader(const CheckReader&) = delete;
+  CheckReader& operator=(const CheckReader&) = delete;
+
+  struct Found {
+    std::size_t first = 0;  ///< of the batch's checks
+    std::size_t count = 0;
+    bool batch = false;  ///< the body was {"checks":[…]}, so the answer is {"results":[…]}
+  };
+
+  /// Adds the checks of a body to `batch`. An error names the field; the batch is then as it was.
+  Result<Found> Read(std::string_view body, store::Op op, CheckBatch& batch);
+
+ private:
+  class Parser;
+  std::unique_ptr<Parser> parser_;
+};
+
+}  // namespace weir::http

@@ -1,0 +1,121 @@
+#include "protocol/http/response_writer.h"
+
+#include <charconv>
+#include <vector>
+
+#include "protocol/http/error.h"
+#include "weir/result.h"
+
+namespace weir::http {
+namespace {
+
+void AppendNumber(std::string& out, std::int64_t number) {
+  std::array<char, 20> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  out.append(digits.data(), end);
+}
+
+void AppendField(std::string& out, std::string_view name, std::string_view value) {
+  out.append(name).append(": ").append(value).append("\r\n");
+}
+
+std::string_view StatusLine(int status) noexcept {
+  switch (status) {
+    case 200:
+      return "HTTP/1.1 200 OK\r\n";
+    case 429:
+      return "HTTP/1.1 429 Too Many Requests\r\n";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::string_view DateCache::At(std::time_t now) {
+  constexpr std::size_t kLength = 29;
+  if (now != second_) {
+    second_ = now;
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    std::strftime(text_.data(), text_.size(), "%a, %d %b %Y %H:%M:%S GMT", &utc);
+  }
+  return {text_.data(), kLength};
+}
+
+std::int64_t CeilMillis(std::chrono::nanoseconds duration) noexcept {
+  constexpr std::int64_t kNanos = 1'000'000;
+  const std::int64_t nanos = std::max<std::int64_t>(duration.count(), 0);
+  return nanos / kNanos + (nanos % kNanos != 0 ? 1 : 0);
+}
+
+void AppendHead(std::string& out, int status, std::string_view content_type, std::size_t length,
+                const Envelope& envelope) {
+  if (const std::string_view line = StatusLine(status); !line.empty()) {
+    out += line;
+  } else {
+    out += "HTTP/1.1 ";
+    AppendNumber(out, status);
+    out.append(" ").append(ReasonPhrase(status)).append("\r\n");
+  }
+  if (!envelope.date.empty()) AppendField(out, "Date", envelope.date);
+  if (!content_type.empty() && length != 0) AppendField(out, "Content-Type", content_type);
+  if (status != 204 && status != 304) {
+    out += "Content-Length: ";
+    AppendNumber(out, static_cast<std::int64_t>(length));
+    out += "\r\n";
+  }
+  if (!envelope.request_id.empty()) AppendField(out, "X-Request-Id", envelope.request_id);
+  if (!envelope.traceparent.empty()) AppendField(out, "traceparent", envelope.traceparent);
+  if (envelope.close) out += "Connection: close\r\n";
+}
+
+void AppendResponse(std::string& out, const Response& response, const Envelope& envelope) {
+  AppendHead(out, response.status, response.content_type, response.body.size(), envelope);
+  for (const auto& [name, value] : response.headers) AppendField(out, name, value);
+  out += "\r\n";
+  if (!envelope.head) out += response.body;
+}
+
+void AppendDecision(std::string& out, const limiter::Check& check) {
+  if (!check.status.ok()) {
+    out += "{\"error\":";
+    AppendJsonString(out, CodeName(check.status.error().code));
+    out += ",\"message\":";
+    AppendJsonString(out, check.status.error().message);
+    out += '}';
+    return;
+  }
+  const Decision& decision = check.decision;
+  out += decision.allowed() ? "{\"allowed\":true,\"limit\":" : "{\"allowed\":false,\"limit\":";
+  AppendNumber(out, decision.limit);
+  out += ",\"remaining\":";
+  AppendNumber(out, std::max<std::int64_t>(decision.remaining, 0));
+  out += ",\"retryAfterMs\":";
+  AppendNumber(out, CeilMillis(decision.retry_after));
+  out += ",\"resetAfterMs\":";
+  AppendNumber(out, CeilMillis(decision.reset_after));
+  out += ",\"policy\":";
+  AppendJsonString(out, check.policy);
+  if (decision.lease != 0) {
+    out += ",\"lease\":";
+    AppendNumber(out, decision.lease);
+  }
+  if (check.degraded) out += ",\"degraded\":true";
+  out += '}';
+}
+
+void AppendLimitHeaders(std::string& out, const limiter::Check& check,
+                        filter::HeaderChoice choice) {
+  thread_local std::vector<filter::Applied> applied;
+  applied.clear();
+  for (const limiter::PolicyVerdict& verdict : check.verdicts) {
+    if (verdict.shadow || verdict.quota == nullptr) continue;
+    applied.push_back({verdict.policy, verdict.quota, verdict.decision});
+  }
+  filter::GiveLimitHeaders(
+      applied, check.decision, choice,
+      [&out](std::string_view name, std::string_view value) { AppendField(out, name, value); });
+}
+
+}  // namespace weir::http

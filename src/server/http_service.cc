@@ -1,0 +1,74 @@
+#include "server/http_service.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "server/http_connection.h"
+#include "server/http_exchange.h"
+
+namespace weir::server {
+namespace {
+
+constexpr std::uint32_t kLogLinesPerSecond = 20;
+constexpr std::size_t kSpareExchanges = 64;
+
+}  // namespace
+
+HttpWorker::HttpWorker(Reactor& reactor, const HttpOptions& options, const Router& router,
+                       limiter::Limiter& limiter)
+    : reactor_(reactor),
+      options_(options),
+      router_(router),
+      limiter_(limiter),
+      throttle_(kLogLinesPerSecond) {}
+
+HttpWorker::~HttpWorker() = default;
+
+std::unique_ptr<HttpExchanges> HttpWorker::TakeExchanges() {
+  if (spare_.empty()) return std::make_unique<HttpExchanges>();
+  std::unique_ptr<HttpExchanges> exchanges = std::move(spare_.back());
+  spare_.pop_back();
+  return exchanges;
+}
+
+void HttpWorker::GiveBack(std::unique_ptr<HttpExchanges> exchanges) {
+  if (spare_.size() >= kSpareExchanges) return;
+  exchanges->Clear();
+  spare_.push_back(std::move(exchanges));
+}
+
+void HttpDoor::Accept(Reactor& reactor, Socket socket) {
+  boost::system::error_code error;
+  const auto peer = socket.remote_endpoint(error);
+  if (error) return;  // gone already
+  HttpWorker& worker = *workers_[reactor.index()];
+  worker.BindToThisThread();
+  const boost::intrusive_ptr connection(
+      new HttpConnection<Socket>(worker, std::move(socket), peer.address().to_string()));
+  connection->Start();
+}
+
+void CollectHttp(std::span<const HttpWorker* const> workers, telemetry::TextWriter& out) {
+  std::vector<const telemetry::LocalHistogram*> latencies;
+  for (const HttpWorker* worker : workers) latencies.push_back(&worker->metrics().latency);
+  out.Histogram("weir_latency_seconds",
+                "Time from a check's last byte to its answer, in the process.");
+  const std::array<telemetry::Label, 1> door = {{{"door", "http"}}};
+  out.Samples(latencies, door);
+
+  out.Counter("weir_http_responses_total", "HTTP answers by class of status.");
+  constexpr std::array<std::string_view, 6> kClasses = {"", "1xx", "2xx", "3xx", "4xx", "5xx"};
+  for (std::size_t i = 2; i < kClasses.size(); ++i) {
+    std::uint64_t sum = 0;
+    for (const HttpWorker* worker : workers) sum += worker->metrics().responses[i].value();
+    const std::array<telemetry::Label, 1> code = {{{"code", kClasses[i]}}};
+    out.Sample(sum, code);
+  }
+  out.Counter("weir_http_timeouts_total", "Requests that took too long to arrive.");
+  std::uint64_t timeouts = 0;
+  for (const HttpWorker* worker : workers) timeouts += worker->metrics().timeouts.value();
+  out.Sample(timeouts);
+}
+
+}  // namespace weir::server

@@ -1,0 +1,147 @@
+#include "protocol/http/check_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace weir::http {
+namespace {
+
+using store::Op;
+
+class CheckReaderTest : public ::testing::Test {
+ protected:
+  Result<CheckReader::Found> Read(std::string body, Op op = Op::kCharge) {
+    const std::size_t size = body.size();
+    body.append(kBodyPadding, 'x');  // what follows must not matter
+    return reader_.Read(std::string_view(body).substr(0, size), op, batch_);
+  }
+
+  std::string ErrorOf(const std::string& body, Op op = Op::kCharge) {
+    const auto found = Read(body, op);
+    EXPECT_FALSE(found.ok()) << body;
+    EXPECT_EQ(batch_.size(), 0u) << body;
+    return found.ok() ? "" : found.error().message;
+  }
+
+  CheckReader reader_;
+  CheckBatch batch_;
+};
+
+TEST_F(CheckReaderTest, ReadsABareKey) {
+  const auto found = Read(R"({"key":"user-123"})");
+  ASSERT_TRUE(found.ok());
+  EXPECT_FALSE(found->batch);
+  ASSERT_EQ(batch_.size(), 1u);
+  EXPECT_EQ(batch_.checks()[0].request.key, "user-123");
+  EXPECT_EQ(batch_.checks()[0].request.cost, 1);
+  EXPECT_EQ(batch_.checks()[0].op, Op::kCharge);
+}
+
+TEST_F(CheckReaderTest, ReadsDescriptorsInBothForms) {
+  const auto found = Read(R"({"domain":"api","cost":3,"descriptors":[
+      {"user":"42","route":"/v1/pay"}, [{"key":"ip","value":"::1"},{"value":"","key":"x"}]]})");
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  const policy::Request& request = batch_.checks()[0].request;
+  EXPECT_EQ(request.domain, "api");
+  EXPECT_EQ(request.cost, 3);
+  ASSERT_EQ(request.descriptors.size(), 2u);
+  ASSERT_EQ(request.descriptors[0].size(), 2u);
+  EXPECT_EQ(request.descriptors[0][0].key, "user");
+  EXPECT_EQ(request.descriptors[0][0].value, "42");
+  EXPECT_EQ(request.descriptors[0][1].key, "route");
+  EXPECT_EQ(request.descriptors[0][1].value, "/v1/pay");
+  ASSERT_EQ(request.descriptors[1].size(), 2u);
+  EXPECT_EQ(request.descriptors[1][0].value, "::1");
+  EXPECT_EQ(request.descriptors[1][1].key, "x");
+}
+
+TEST_F(CheckReaderTest, ReadsABatchInOrderAndSeveralBodiesIntoOneBatch) {
+  ASSERT_TRUE(Read(R"({"key":"first"})").ok());
+  const auto found = Read(R"({"checks":[{"key":"a"},{"key":"b\u00fc\n","cost":0}]})");
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  EXPECT_TRUE(found->batch);
+  EXPECT_EQ(found->first, 1u);
+  EXPECT_EQ(found->count, 2u);
+  EXPECT_EQ(batch_.checks()[0].request.key, "first");
+  EXPECT_EQ(batch_.checks()[1].request.key, "a");
+  EXPECT_EQ(batch_.checks()[2].request.key, "b\xc3\xbc\n");
+  EXPECT_EQ(batch_.checks()[2].request.cost, 0);
+}
+
+TEST_F(CheckReaderTest, TakesAThousandChecksAndNoMore) {
+  std::string body = R"({"checks":[{"key":"k"})";
+  for (int i = 1; i < 1000; ++i) body += R"(,{"key":"k"})";
+  ASSERT_TRUE(Read(body + "]}").ok());
+  EXPECT_EQ(batch_.size(), 1000u);
+  batch_.Clear();
+  EXPECT_EQ(ErrorOf(body + R"(,{"key":"k"}]})"), "checks: at most 1000 in one request");
+}
+
+TEST_F(CheckReaderTest, ReadsALeaseForReleaseOnly) {
+  ASSERT_TRUE(Read(R"({"key":"k","lease":77})", Op::kRelease).ok());
+  EXPECT_EQ(batch_.checks()[0].lease, 77);
+  EXPECT_EQ(batch_.checks()[0].op, Op::kRelease);
+  batch_.Clear();
+  EXPECT_EQ(ErrorOf(R"({"key":"k"})", Op::kRelease),
+            "lease: is missing; it is in the answer to the check");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","lease":77})"), "lease: is not a field of a check");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","cost":0})", Op::kRefund), "cost: must be at least 1");
+}
+
+TEST_F(CheckReaderTest, NamesTheFieldThatIsWrong) {
+  const std::string cost = "cost: must be an integer from 0 to 1099511627776";
+  for (const char* value : {"-1", "1099511627777", "1e3", "1.5", "\"1\"", "null", "true", "[]",
+                            "{}", "99999999999999999999999999", "9223372036854775808"}) {
+    EXPECT_EQ(ErrorOf(R"({"key":"k","cost":)" + std::string(value) + "}"), cost) << value;
+  }
+  EXPECT_EQ(ErrorOf(R"({"key":5})"), "key: must be a string");
+  EXPECT_EQ(ErrorOf(R"({"key":""})"), "key: must not be empty");
+  EXPECT_EQ(ErrorOf(R"({"key":")" + std::string(1025, 'k') + R"("})"),
+            "key: must not be longer than 1024 bytes");
+  EXPECT_EQ(ErrorOf(R"({"keys":"k"})"), "keys: is not a field of a check");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","key":"l"})"), "key: is given twice");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","descriptors":[{"a":"b"}]})"),
+            "key: cannot be combined with domain or descriptors");
+  EXPECT_EQ(ErrorOf(R"({})"), "give either key or descriptors");
+  EXPECT_EQ(ErrorOf(R"({"domain":"d"})"), "give either key or descriptors");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":{}})"), "descriptors: must be an array");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[]})"), "descriptors: must hold at least one");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[{}]})"), "descriptors[0]: must hold at least one entry");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[{"a":"b"},5]})"),
+            "descriptors[1]: must be an object or an array of {key, value}");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[{"user":42}]})"),
+            "descriptors[0].user: must be a string of at most 1024 bytes");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"value":"x"}]]})"),
+            "descriptors[0]: an entry lacks its key");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"key":"k","name":"x"}]]})"),
+            "descriptors[0]: must hold objects of key and value");
+  EXPECT_EQ(ErrorOf(R"({"checks":5})"), "checks: must be an array");
+  EXPECT_EQ(ErrorOf(R"({"checks":[]})"), "checks: must hold at least one check");
+  EXPECT_EQ(ErrorOf(R"({"checks":[{"key":"a"},5]})"), "checks[1]: must be an object");
+  EXPECT_EQ(ErrorOf(R"({"checks":[{"key":"a"},{"key":"b","cost":-1}]})"),
+            "checks[1].cost: must be an integer from 0 to 1099511627776");
+  EXPECT_EQ(ErrorOf(R"({"checks":[{"key":"a"}],"key":"b"})"),
+            "checks: must be the only field of the body");
+  EXPECT_EQ(ErrorOf(R"({"key":"b","checks":[{"key":"a"}]})"),
+            "checks: must be the only field of the body");
+  EXPECT_EQ(ErrorOf("[]"), "the body must be a JSON object");
+  EXPECT_EQ(ErrorOf("17"), "the body must be a JSON object");
+}
+
+TEST_F(CheckReaderTest, RefusesWhatIsNotJson) {
+  for (const char* body :
+       {"{", "{\"key\"", "{\"key\":\"a\"", "{\"key\":\"a\"}}", "{\"key\":\"a\"} x",
+        "{\"key\":\"a\",}", "{\"key\" \"a\"}", "{\"key\":\"a\" \"cost\":1}", "{'key':'a'}",
+        "{\"key\":\"\\x\"}", "{\"key\":\"\\ud800\"}", "{\"key\":\"\xff\"}",
+        "{\"checks\":[{\"key\":\"a\"]}", "{\"key\":\"a\n\"}", "{\"descriptors\":[{\"a\":\"b\"]}",
+        "{\"key\":\"a\"}{\"key\":\"b\"}"}) {
+    EXPECT_EQ(ErrorOf(body), "the body is not well-formed JSON") << body;
+  }
+  EXPECT_NE(ErrorOf(""), "");
+  // Deeper nesting than any field has is refused by its type, at once.
+  EXPECT_NE(ErrorOf("{\"descriptors\":" + std::string(100'000, '[') + "}"), "");
+}
+
+}  // namespace
+}  // namespace weir::http

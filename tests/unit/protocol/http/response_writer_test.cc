@@ -1,0 +1,103 @@
+#include "protocol/http/response_writer.h"
+
+#include <gtest/gtest.h>
+
+namespace weir::http {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+limiter::Check MakeCheck() {
+  limiter::Check check;
+  check.decision = {.verdict = Verdict::kAllowed,
+                    .limit = 100,
+                    .remaining = 99,
+                    .retry_after = nanoseconds(0),
+                    .reset_after = milliseconds(100),
+                    .lease = 0};
+  check.policy = "per-user";
+  return check;
+}
+
+TEST(Decision, IsWrittenAsTheApiSays) {
+  limiter::Check check = MakeCheck();
+  std::string out;
+  AppendDecision(out, check);
+  EXPECT_EQ(out,
+            R"({"allowed":true,"limit":100,"remaining":99,"retryAfterMs":0,"resetAfterMs":100,)"
+            R"("policy":"per-user"})");
+}
+
+TEST(Decision, RoundsTimesUpAndTellsLeaseAndDegradation) {
+  limiter::Check check = MakeCheck();
+  check.decision.verdict = Verdict::kLimited;
+  check.decision.remaining = 0;
+  check.decision.retry_after = nanoseconds(1);
+  check.decision.reset_after = nanoseconds(1'000'001);
+  check.decision.lease = 7;
+  check.degraded = true;
+  check.policy = "a\"b";
+  std::string out;
+  AppendDecision(out, check);
+  EXPECT_EQ(out, R"({"allowed":false,"limit":100,"remaining":0,"retryAfterMs":1,"resetAfterMs":2,)"
+                 R"("policy":"a\"b","lease":7,"degraded":true})");
+}
+
+TEST(Decision, TellsWhyItCouldNotBeMade) {
+  limiter::Check check;
+  check.status = Error{Code::kUnavailable, "the store is away"};
+  std::string out;
+  AppendDecision(out, check);
+  EXPECT_EQ(out, R"({"error":"unavailable","message":"the store is away"})");
+}
+
+TEST(Response, IsWrittenWithItsHead) {
+  DateCache date;
+  Response response;
+  response.body = "{}";
+  response.headers.emplace_back("Allow", "GET");
+  std::string out;
+  // RFC 9110's own example of a date is 784111777 seconds after the epoch.
+  AppendResponse(out, response, {.date = date.At(784111777), .request_id = "r", .close = true});
+  EXPECT_EQ(out,
+            "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+            "Content-Type: application/json\r\nContent-Length: 2\r\nX-Request-Id: r\r\n"
+            "Connection: close\r\nAllow: GET\r\n\r\n{}");
+}
+
+TEST(Response, OfHeadHasNoBodyButItsLength) {
+  Response response;
+  response.status = 404;
+  response.body = "{}";
+  std::string out;
+  AppendResponse(out, response, {.head = true});
+  EXPECT_EQ(
+      out, "HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n");
+}
+
+TEST(LimitHeaders, TellEachEnforcedPolicy) {
+  const Quota minute = *Quota::FixedWindow(100, std::chrono::seconds(60));
+  limiter::Check check = MakeCheck();
+  check.decision.remaining = 50;
+  check.decision.reset_after = milliseconds(29'001);
+  limiter::PolicyVerdict verdict;
+  verdict.policy = "burst";
+  verdict.quota = &minute;
+  verdict.decision = check.decision;
+  check.verdicts.push_back(verdict);
+  verdict.policy = "hidden";
+  verdict.shadow = true;
+  check.verdicts.push_back(verdict);
+  std::string out;
+  AppendLimitHeaders(out, check, {});
+  EXPECT_EQ(out,
+            "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 50\r\nX-RateLimit-Reset: 30\r\n"
+            "RateLimit-Policy: \"burst\";q=100;w=60\r\nRateLimit: \"burst\";r=50;t=30\r\n");
+  out.clear();
+  AppendLimitHeaders(out, check, {.x_ratelimit = false, .ietf = false});
+  EXPECT_EQ(out, "");
+}
+
+}  // namespace
+}  // namespace weir::http
