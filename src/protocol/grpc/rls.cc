@@ -62,7 +62,9 @@ Result<Quota> OverrideQuota(const RateLimitDescriptor::RateLimitOverride& limit)
   if (times > kMaxSeconds / found->length.count()) {
     return Error{Code::kInvalidArgument, "limit.unit_multiplier makes a window of over 100 years"};
   }
-  return Quota::FixedWindow(limit.requests_per_unit(), found->length * times);
+  // A limit of 0 admits nothing: the smallest quota, which is then asked for more than it has.
+  const std::int64_t permits = std::max<std::int64_t>(limit.requests_per_unit(), 1);
+  return Quota::FixedWindow(permits, found->length * times);
 }
 
 /// The verdict that a descriptor's status tells of: the strictest of those that are enforced, else
@@ -162,7 +164,8 @@ Status ShouldRateLimit::AskFor(const RateLimitRequest& request, bool refunds, Bu
     if (own > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
       return Error{Code::kInvalidArgument, "hits_addend of a descriptor is too large"};
     }
-    burst.AddDescriptor(static_cast<std::int64_t>(own), quota);
+    const bool nothing = descriptor.has_limit() && descriptor.limit().requests_per_unit() == 0;
+    burst.AddDescriptor(nothing && own == 1 ? 2 : static_cast<std::int64_t>(own), quota);
     for (const auto& entry : descriptor.entries()) burst.AddEntry(entry.key(), entry.value());
   }
   return {};

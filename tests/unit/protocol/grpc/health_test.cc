@@ -1,0 +1,82 @@
+#include "protocol/grpc/health.h"
+
+#include "grpc/health/v1/health.pb.h"
+#include "unit/protocol/grpc/session_fixture.h"
+
+namespace weir::grpc::testing {
+namespace {
+
+using ::grpc::health::v1::HealthCheckRequest;
+using ::grpc::health::v1::HealthCheckResponse;
+
+class HealthTest : public SessionTest {
+ protected:
+  void SetUp() override {
+    SessionTest::SetUp();
+    health_.AddTo(services_);
+  }
+
+  static std::string For(const std::string& service) {
+    HealthCheckRequest request;
+    request.set_service(service);
+    return Framed(request);
+  }
+
+  static HealthCheckResponse::ServingStatus StatusOf(const Answer& answer, std::size_t index) {
+    HealthCheckResponse response;
+    EXPECT_TRUE(response.ParseFromString(answer.messages().at(index)));
+    return response.status();
+  }
+
+  Health health_{{"weir.v1.Limiter"}};
+};
+
+TEST_F(HealthTest, CheckKnowsTheServerAndItsServices) {
+  EXPECT_EQ(StatusOf(CallAndWait("/grpc.health.v1.Health/Check", For("")), 0),
+            HealthCheckResponse::SERVING);
+  EXPECT_EQ(StatusOf(CallAndWait("/grpc.health.v1.Health/Check", For("weir.v1.Limiter")), 0),
+            HealthCheckResponse::SERVING);
+  EXPECT_EQ(CallAndWait("/grpc.health.v1.Health/Check", For("other")).status(), "5");
+}
+
+TEST_F(HealthTest, CheckFollowsTheStatus) {
+  health_.SetServing(false);
+  EXPECT_EQ(StatusOf(CallAndWait("/grpc.health.v1.Health/Check", For("")), 0),
+            HealthCheckResponse::NOT_SERVING);
+}
+
+TEST_F(HealthTest, WatchTellsTheStatusAndItsChanges) {
+  const std::int32_t id = client_->Call("/grpc.health.v1.Health/Watch", For(""));
+  client_->Exchange(*server_);
+  EXPECT_EQ(StatusOf(client_->answer(id), 0), HealthCheckResponse::SERVING);
+  EXPECT_FALSE(client_->answer(id).closed);
+  health_.SetServing(true);  // no change, no message
+  health_.SetServing(false);
+  client_->Exchange(*server_);
+  ASSERT_EQ(client_->answer(id).messages().size(), 2U);
+  EXPECT_EQ(StatusOf(client_->answer(id), 1), HealthCheckResponse::NOT_SERVING);
+}
+
+TEST_F(HealthTest, WatchOfAnUnknownServiceStaysOpen) {
+  const std::int32_t id = client_->Call("/grpc.health.v1.Health/Watch", For("other"));
+  client_->Exchange(*server_);
+  EXPECT_EQ(StatusOf(client_->answer(id), 0), HealthCheckResponse::SERVICE_UNKNOWN);
+  EXPECT_FALSE(client_->answer(id).closed);
+}
+
+TEST_F(HealthTest, WatchersThatWentAwayAreForgotten) {
+  const std::int32_t cancelled = client_->Call("/grpc.health.v1.Health/Watch", For(""));
+  const std::int32_t kept = client_->Call("/grpc.health.v1.Health/Watch", For(""));
+  client_->Exchange(*server_);
+  client_->Cancel(cancelled);
+  client_->Exchange(*server_);
+  health_.SetServing(false);
+  client_->Exchange(*server_);
+  EXPECT_EQ(client_->answer(cancelled).messages().size(), 1U);
+  EXPECT_EQ(client_->answer(kept).messages().size(), 2U);
+  server_.reset();
+  health_.SetServing(true);  // nobody is left to tell
+}
+
+}  // namespace
+}  // namespace weir::grpc::testing

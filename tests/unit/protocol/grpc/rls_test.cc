@@ -1,0 +1,413 @@
+#include "protocol/grpc/rls.h"
+
+#include <gmock/gmock.h>
+
+#include <limits>
+#include <map>
+
+#include "envoy/service/ratelimit/v3/rls.pb.h"
+#include "unit/protocol/grpc/fake_limiter.h"
+#include "unit/protocol/grpc/session_fixture.h"
+
+namespace weir::grpc::testing {
+namespace {
+
+using envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
+using envoy::service::ratelimit::v3::RateLimitRequest;
+using envoy::service::ratelimit::v3::RateLimitResponse;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+Decision Allowed(std::int64_t limit, std::int64_t remaining, seconds reset) {
+  Decision decision;
+  decision.limit = limit;
+  decision.remaining = remaining;
+  decision.reset_after = reset;
+  return decision;
+}
+
+Decision Limited(std::int64_t limit, std::chrono::nanoseconds wait) {
+  Decision decision = Allowed(limit, 0, seconds(0));
+  decision.verdict = Verdict::kLimited;
+  decision.retry_after = wait;
+  decision.reset_after = wait;
+  return decision;
+}
+
+RateLimitDescriptor& AddDescriptor(RateLimitRequest& request, const std::string& key,
+                                   const std::string& value) {
+  RateLimitDescriptor& descriptor = *request.add_descriptors();
+  auto& entry = *descriptor.add_entries();
+  entry.set_key(key);
+  entry.set_value(value);
+  return descriptor;
+}
+
+class RlsTest : public SessionTest {
+ protected:
+  void Serve(FakeLimiter::Script script, const RlsOptions& options = {}) {
+    limiter_ = std::make_unique<FakeLimiter>(std::move(script));
+    decider_ = std::make_unique<Decider>(*limiter_);
+    services_.Add(std::string(kShouldRateLimitPath), MakeShouldRateLimit(*decider_, options));
+    services_.OnBurstEnd([this] { decider_->Flush(); });
+  }
+
+  static RateLimitResponse Parsed(const Answer& answer) {
+    RateLimitResponse response;
+    EXPECT_EQ(answer.status(), "0") << answer.message();
+    EXPECT_TRUE(response.ParseFromString(answer.messages().at(0)));
+    return response;
+  }
+
+  RateLimitResponse Ask(const RateLimitRequest& request) {
+    return Parsed(CallAndWait(std::string(kShouldRateLimitPath), Framed(request)));
+  }
+
+  std::string StatusOf(const RateLimitRequest& request) {
+    return CallAndWait(std::string(kShouldRateLimitPath), Framed(request)).status();
+  }
+
+  static std::map<std::string, std::string> Headers(const RateLimitResponse& response) {
+    std::map<std::string, std::string> headers;
+    for (const auto& header : response.response_headers_to_add()) {
+      headers[header.key()] = header.value();
+    }
+    return headers;
+  }
+
+  const Quota minute_ = *Quota::FixedWindow(10, seconds(60));
+  const Quota odd_ = *Quota::FixedWindow(10, seconds(7));
+  std::unique_ptr<FakeLimiter> limiter_;
+  std::unique_ptr<Decider> decider_;
+};
+
+TEST_F(RlsTest, AnswersOneStatusPerDescriptorInTheirOrder) {
+  Serve([this](limiter::Check& check) {
+    AddVerdict(check, 0, "first", &minute_, Allowed(10, 9, seconds(30)));
+    AddVerdict(check, 2, "third", &minute_, Limited(10, milliseconds(1500)));
+  });
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "user", "42");
+  AddDescriptor(request, "plan", "free");
+  AddDescriptor(request, "route", "/pay");
+  const RateLimitResponse response = Ask(request);
+  EXPECT_EQ(response.overall_code(), RateLimitResponse::OVER_LIMIT);
+  ASSERT_EQ(response.statuses_size(), 3);
+
+  EXPECT_EQ(response.statuses(0).code(), RateLimitResponse::OK);
+  EXPECT_EQ(response.statuses(0).current_limit().name(), "first");
+  EXPECT_EQ(response.statuses(0).current_limit().requests_per_unit(), 10U);
+  EXPECT_EQ(response.statuses(0).current_limit().unit(), RateLimitResponse::RateLimit::MINUTE);
+  EXPECT_EQ(response.statuses(0).limit_remaining(), 9U);
+  EXPECT_EQ(response.statuses(0).duration_until_reset().seconds(), 30);
+
+  // Nothing matched the second: OK, without a limit.
+  EXPECT_EQ(response.statuses(1).code(), RateLimitResponse::OK);
+  EXPECT_FALSE(response.statuses(1).has_current_limit());
+  EXPECT_EQ(response.statuses(1).limit_remaining(), 0U);
+
+  EXPECT_EQ(response.statuses(2).code(), RateLimitResponse::OVER_LIMIT);
+  EXPECT_EQ(response.statuses(2).duration_until_reset().seconds(), 2);  // 1.5 s, rounded up
+}
+
+TEST_F(RlsTest, PassesDomainAndEntriesOn) {
+  Serve([](limiter::Check&) {});
+  RateLimitRequest request;
+  request.set_domain("mongo");
+  auto& descriptor = AddDescriptor(request, "database", "users");
+  descriptor.add_entries()->set_key("role");
+  Ask(request);
+  ASSERT_EQ(limiter_->asked().size(), 1U);
+  const Asked& asked = limiter_->asked()[0];
+  EXPECT_EQ(asked.domain, "mongo");
+  EXPECT_THAT(asked.descriptors,
+              ElementsAre(ElementsAre(Pair("database", "users"), Pair("role", ""))));
+  EXPECT_EQ(asked.cost, 1);
+  EXPECT_THAT(asked.costs, IsEmpty());
+}
+
+TEST_F(RlsTest, HitsOfTheRequestAndOfADescriptor) {
+  Serve([](limiter::Check&) {});
+  RateLimitRequest request;
+  request.set_domain("api");
+  request.set_hits_addend(5);
+  AddDescriptor(request, "a", "1");
+  AddDescriptor(request, "b", "1").mutable_hits_addend()->set_value(7);
+  AddDescriptor(request, "c", "1").mutable_hits_addend()->set_value(0);  // only looks
+  Ask(request);
+  EXPECT_EQ(limiter_->asked().at(0).cost, 5);
+  EXPECT_THAT(limiter_->asked().at(0).costs, ElementsAre(5, 7, 0));
+}
+
+TEST_F(RlsTest, AHitsAddendOfZeroInTheRequestMeansOne) {
+  Serve([](limiter::Check&) {});
+  RateLimitRequest request;
+  request.set_domain("api");
+  request.set_hits_addend(0);
+  AddDescriptor(request, "a", "1");
+  Ask(request);
+  EXPECT_EQ(limiter_->asked().at(0).cost, 1);
+}
+
+TEST_F(RlsTest, ALimitInTheDescriptorStandsInForThePolicies) {
+  Serve([](limiter::Check&) {});
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1");
+  auto& limit = *AddDescriptor(request, "b", "1").mutable_limit();
+  limit.set_requests_per_unit(42);
+  limit.set_unit(envoy::type::v3::HOUR);
+  Ask(request);
+  EXPECT_THAT(limiter_->asked().at(0).override_texts,
+              ElementsAre("", Quota::FixedWindow(42, std::chrono::hours(1))->ToString()));
+}
+
+TEST_F(RlsTest, ALimitOfSeveralUnits) {
+  Serve([](limiter::Check&) {});
+  RateLimitRequest request;
+  request.set_domain("api");
+  auto& limit = *AddDescriptor(request, "b", "1").mutable_limit();
+  limit.set_requests_per_unit(42);
+  limit.set_unit(envoy::type::v3::MINUTE);
+  limit.mutable_unit_multiplier()->set_value(5);
+  Ask(request);
+  EXPECT_THAT(limiter_->asked().at(0).override_texts,
+              ElementsAre(Quota::FixedWindow(42, seconds(300))->ToString()));
+}
+
+TEST_F(RlsTest, ALimitOfZeroAdmitsNothing) {
+  Serve([](limiter::Check&) {});
+  RateLimitRequest request;
+  request.set_domain("api");
+  auto& limit = *AddDescriptor(request, "b", "1").mutable_limit();
+  limit.set_unit(envoy::type::v3::SECOND);
+  Ask(request);
+  // The smallest quota, asked for more than it can ever grant.
+  EXPECT_THAT(limiter_->asked().at(0).override_texts,
+              ElementsAre(Quota::FixedWindow(1, seconds(1))->ToString()));
+  EXPECT_THAT(limiter_->asked().at(0).costs, ElementsAre(2));
+}
+
+TEST_F(RlsTest, NegativeHitsAreGivenBack) {
+  Serve([this](limiter::Check& check) {
+    const bool refund = check.op == store::Op::kRefund;
+    AddVerdict(check, 0, refund ? "refunded" : "charged", &minute_,
+               Allowed(10, refund ? 8 : 5, seconds(30)));
+  });
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1").set_is_negative_hits(true);
+  request.mutable_descriptors(0)->mutable_hits_addend()->set_value(3);
+  AddDescriptor(request, "b", "1");
+  const RateLimitResponse response = Ask(request);
+  ASSERT_EQ(limiter_->asked().size(), 2U);
+  EXPECT_THAT(limiter_->asked()[0].descriptors, ElementsAre(ElementsAre(Pair("b", "1"))));
+  EXPECT_EQ(limiter_->asked()[1].op, store::Op::kRefund);
+  EXPECT_THAT(limiter_->asked()[1].costs, ElementsAre(3));
+  // In the order of the request all the same.
+  EXPECT_EQ(response.statuses(0).current_limit().name(), "refunded");
+  EXPECT_EQ(response.statuses(1).current_limit().name(), "charged");
+}
+
+TEST_F(RlsTest, UnlimitedHasTheLargestRemainder) {
+  Serve([](limiter::Check& check) { AddVerdict(check, 0, "free", nullptr, Decision()); });
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1");
+  const RateLimitResponse response = Ask(request);
+  EXPECT_EQ(response.overall_code(), RateLimitResponse::OK);
+  EXPECT_EQ(response.statuses(0).limit_remaining(), 4294967295U);  // 2^32 - 1
+  EXPECT_FALSE(response.statuses(0).has_current_limit());
+  EXPECT_THAT(Headers(response), IsEmpty());
+}
+
+TEST_F(RlsTest, ShadowIsShownButNeverBlocks) {
+  Serve([this](limiter::Check& check) {
+    AddVerdict(check, 0, "watching", &minute_, Limited(10, seconds(3)), true);
+  });
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1");
+  const RateLimitResponse response = Ask(request);
+  EXPECT_EQ(response.overall_code(), RateLimitResponse::OK);
+  EXPECT_EQ(response.statuses(0).code(), RateLimitResponse::OK);
+  EXPECT_EQ(response.statuses(0).current_limit().name(), "watching");
+  EXPECT_THAT(Headers(response), IsEmpty());
+}
+
+TEST_F(RlsTest, OfSeveralPoliciesTheStrictestIsTold) {
+  Serve([this](limiter::Check& check) {
+    AddVerdict(check, 0, "shadow", &minute_, Limited(10, seconds(9)), true);
+    AddVerdict(check, 0, "wide", &minute_, Allowed(10, 9, seconds(1)));
+    AddVerdict(check, 0, "narrow", &odd_, Allowed(10, 2, seconds(1)));
+    AddVerdict(check, 0, "free", nullptr, Decision());
+  });
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1");
+  const RateLimitResponse response = Ask(request);
+  EXPECT_EQ(response.statuses(0).current_limit().name(), "narrow");
+  // A window of 7 s is none of the units.
+  EXPECT_EQ(response.statuses(0).current_limit().unit(), RateLimitResponse::RateLimit::UNKNOWN);
+}
+
+TEST_F(RlsTest, HeadersTellOfTheStrictestLimit) {
+  Serve([this](limiter::Check& check) {
+    AddVerdict(check, 0, "a", &minute_, Allowed(10, 4, seconds(30)));
+    AddVerdict(check, 1, "b", &minute_, Limited(20, milliseconds(2100)));
+  });
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1");
+  AddDescriptor(request, "b", "1");
+  EXPECT_THAT(
+      Headers(Ask(request)),
+      UnorderedElementsAre(Pair("x-ratelimit-limit", "20"), Pair("x-ratelimit-remaining", "0"),
+                           Pair("x-ratelimit-reset", "3"), Pair("retry-after", "3")));
+}
+
+TEST_F(RlsTest, HeadersCanBeTurnedOff) {
+  Serve(
+      [this](limiter::Check& check) {
+        AddVerdict(check, 0, "a", &minute_, Limited(10, seconds(1)));
+      },
+      {false, false});
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1");
+  EXPECT_THAT(Headers(Ask(request)), IsEmpty());
+}
+
+TEST_F(RlsTest, ACostThatCanNeverFitIsOverLimitWithoutRetryAfter) {
+  Serve([this](limiter::Check& check) {
+    Decision never = Allowed(10, 10, seconds(0));
+    never.verdict = Verdict::kNever;
+    AddVerdict(check, 0, "a", &minute_, never);
+  });
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1");
+  const RateLimitResponse response = Ask(request);
+  EXPECT_EQ(response.overall_code(), RateLimitResponse::OVER_LIMIT);
+  EXPECT_EQ(Headers(response).count("retry-after"), 0U);
+}
+
+TEST_F(RlsTest, ALimitBeyond32BitsIsShownAsTheLargest) {
+  Serve([this](limiter::Check& check) {
+    AddVerdict(check, 0, "a", &minute_, Allowed(std::int64_t{1} << 40, 1LL << 39, seconds(1)));
+  });
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1");
+  const RateLimitResponse response = Ask(request);
+  EXPECT_EQ(response.statuses(0).current_limit().requests_per_unit(), 4294967295U);
+  EXPECT_EQ(response.statuses(0).limit_remaining(), 4294967295U);
+}
+
+TEST_F(RlsTest, RequestsThatMakeNoSenseAreInvalidAndDecideNothing) {
+  Serve([](limiter::Check&) {});
+  RateLimitRequest no_domain;
+  AddDescriptor(no_domain, "a", "1");
+  EXPECT_EQ(StatusOf(no_domain), "3");
+  RateLimitRequest no_descriptors;
+  no_descriptors.set_domain("api");
+  EXPECT_EQ(StatusOf(no_descriptors), "3");
+  RateLimitRequest no_entries = no_descriptors;
+  no_entries.add_descriptors();
+  EXPECT_EQ(StatusOf(no_entries), "3");
+  RateLimitRequest no_unit = no_descriptors;
+  AddDescriptor(no_unit, "a", "1").mutable_limit()->set_requests_per_unit(1);
+  EXPECT_EQ(StatusOf(no_unit), "3");
+  RateLimitRequest too_many = no_descriptors;
+  for (int i = 0; i < 257; ++i) AddDescriptor(too_many, "a", "1");
+  EXPECT_EQ(StatusOf(too_many), "3");
+  RateLimitRequest huge = no_descriptors;
+  AddDescriptor(huge, "a", "1").mutable_hits_addend()->set_value(1ULL << 63U);
+  EXPECT_EQ(StatusOf(huge), "3");
+  EXPECT_EQ(CallAndWait(std::string(kShouldRateLimitPath), Framed("\xFF\xFF")).status(), "3");
+  EXPECT_THAT(limiter_->asked(), IsEmpty());
+}
+
+TEST_F(RlsTest, AnInvalidRequestDoesNotDisturbThoseThatCameWithIt) {
+  Serve([this](limiter::Check& check) {
+    AddVerdict(check, 0, check.request.descriptors[0][0].value, &minute_,
+               Allowed(10, 9, seconds(1)));
+  });
+  client_->Exchange(*server_);
+  RateLimitRequest good;
+  good.set_domain("api");
+  AddDescriptor(good, "user", "one");
+  RateLimitRequest bad = good;
+  bad.add_descriptors();  // valid descriptor first, then one without entries
+  RateLimitRequest other;
+  other.set_domain("api");
+  AddDescriptor(other, "user", "two");
+  const std::string path(kShouldRateLimitPath);
+  const std::int32_t a = client_->Call(path, Framed(good));
+  const std::int32_t b = client_->Call(path, Framed(bad));
+  const std::int32_t c = client_->Call(path, Framed(other));
+  client_->Exchange(*server_);
+  EXPECT_THAT(limiter_->calls(), ElementsAre(2));
+  EXPECT_EQ(Parsed(client_->answer(a)).statuses(0).current_limit().name(), "one");
+  EXPECT_EQ(client_->answer(b).status(), "3");
+  EXPECT_EQ(Parsed(client_->answer(c)).statuses(0).current_limit().name(), "two");
+}
+
+TEST_F(RlsTest, AStoreThatCannotDecideIsTheCallsStatus) {
+  Serve([](limiter::Check& check) {
+    check.status = Error{Code::kUnavailable, "the store is away"};
+  });
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1");
+  const Answer& answer = CallAndWait(std::string(kShouldRateLimitPath), Framed(request));
+  EXPECT_EQ(answer.status(), "14");
+  EXPECT_THAT(answer.message(), HasSubstr("away"));
+}
+
+TEST_F(RlsTest, AHundredCallsOfOneReadAreOneDecision) {
+  Serve([](limiter::Check&) {});
+  client_->Exchange(*server_);
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1");
+  for (int i = 0; i < 100; ++i) client_->Call(std::string(kShouldRateLimitPath), Framed(request));
+  client_->Exchange(*server_);
+  EXPECT_THAT(limiter_->calls(), ElementsAre(100));
+}
+
+TEST_F(RlsTest, AnswersThatComeLaterReachTheirCalls) {
+  Serve([this](limiter::Check& check) {
+    AddVerdict(check, 0, check.request.descriptors[0][0].value, &minute_,
+               Allowed(10, 9, seconds(1)));
+  });
+  limiter_->AnswerLater();
+  const std::string path(kShouldRateLimitPath);
+  std::vector<std::int32_t> ids;
+  for (const char* value : {"zero", "one", "two"}) {
+    RateLimitRequest request;
+    request.set_domain("api");
+    AddDescriptor(request, "user", value);
+    ids.push_back(client_->Call(path, Framed(request)));
+    client_->Exchange(*server_);
+  }
+  client_->Cancel(ids[1]);
+  client_->Exchange(*server_);
+  limiter_->Complete(2);
+  limiter_->Complete(1);  // its call is gone
+  client_->Exchange(*server_);
+  EXPECT_FALSE(client_->answer(ids[0]).closed);
+  EXPECT_EQ(Parsed(client_->answer(ids[2])).statuses(0).current_limit().name(), "two");
+  EXPECT_GE(outputs_, 1);
+  server_.reset();
+  limiter_->Complete(0);  // its connection is gone
+}
+
+}  // namespace
+}  // namespace weir::grpc::testing

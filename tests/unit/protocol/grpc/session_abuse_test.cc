@@ -1,0 +1,162 @@
+// What a peer that means ill, or is merely broken, may cost.
+
+#include <gmock/gmock.h>
+#include <nghttp2/nghttp2.h>
+
+#include "unit/protocol/grpc/session_fixture.h"
+
+namespace weir::grpc::testing {
+namespace {
+
+using SessionAbuseTest = SessionTest;
+
+TEST_F(SessionAbuseTest, BytesThatAreNotHttp2EndTheConnection) {
+  EXPECT_FALSE(server_->Receive("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+}
+
+TEST_F(SessionAbuseTest, CancellingInBulkIsCutOff) {
+  SessionOptions options;
+  options.reset_burst = 100;
+  options.reset_rate = 1;
+  Restart(options);
+  client_->Exchange(*server_);
+  bool open = true;
+  for (int i = 0; i < 200 && open; ++i) {
+    const std::int32_t id = client_->Call("/test.Test/Silent", "", {}, true);
+    open = client_->Exchange(*server_);
+    client_->Cancel(id);
+    open = open && client_->Exchange(*server_);
+  }
+  EXPECT_FALSE(open);
+  EXPECT_GT(client_->goaway(), 0);
+}
+
+TEST_F(SessionAbuseTest, CancellingWithinReasonIsFine) {
+  for (int i = 0; i < 1000; ++i) {
+    const std::int32_t id = client_->Call("/test.Test/Silent", "", {}, true);
+    client_->Exchange(*server_);
+    client_->Cancel(id);
+    ASSERT_TRUE(client_->Exchange(*server_));
+  }
+  EXPECT_EQ(server_->open_calls(), 0U);
+}
+
+TEST_F(SessionAbuseTest, AFloodOfPingsIsCutOff) {
+  SessionOptions options;
+  options.control_burst = 100;
+  Restart(options);
+  client_->Exchange(*server_);
+  bool open = true;
+  for (int i = 0; i < 200 && open; ++i) {
+    client_->Ping();
+    open = client_->Exchange(*server_);
+  }
+  EXPECT_FALSE(open);
+  EXPECT_EQ(client_->goaway(), NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+TEST_F(SessionAbuseTest, PingsNowAndThenAreFine) {
+  SessionOptions options;
+  options.control_burst = 10;
+  options.control_rate = 1;
+  Restart(options);
+  client_->Exchange(*server_);
+  for (int i = 0; i < 200; ++i) {
+    client_->Ping();
+    ASSERT_TRUE(client_->Exchange(*server_));
+    clock_.Advance(std::chrono::seconds(1));
+  }
+}
+
+TEST_F(SessionAbuseTest, AFloodOfEmptyDataFramesIsCutOff) {
+  SessionOptions options;
+  options.control_burst = 100;
+  Restart(options);
+  const std::int32_t id = client_->Call("/test.Test/EchoStream", "", {}, true);
+  client_->Exchange(*server_);
+  // Frame header: length 0, type DATA (0), flags 0, stream id.
+  std::string frame(9, '\0');
+  frame[8] = static_cast<char>(id);
+  bool open = true;
+  for (int i = 0; i < 200 && open; ++i) {
+    open = server_->Receive(frame) && client_->Exchange(*server_);
+  }
+  EXPECT_FALSE(open);
+}
+
+TEST_F(SessionAbuseTest, LargeHeadersAreRefusedWithAStatus) {
+  SessionOptions options;
+  options.max_header_bytes = 2000;
+  Restart(options);
+  const Answer& answer =
+      CallAndWait("/test.Test/Echo", Message("x"), {{"x-large", std::string(3000, 'h')}});
+  EXPECT_EQ(answer.status(), "8");
+  EXPECT_EQ(CallAndWait("/test.Test/Echo", Message("x")).status(), "0");
+}
+
+TEST_F(SessionAbuseTest, ManySmallHeadersAreRefusedWithAStatus) {
+  Fields fields;
+  for (int i = 0; i < 500; ++i) fields.emplace_back("x-" + std::to_string(i), "v");
+  EXPECT_EQ(CallAndWait("/test.Test/Echo", Message("x"), fields).status(), "8");
+}
+
+TEST_F(SessionAbuseTest, IncompleteMessagesOfAllStreamsTogetherAreBounded) {
+  SessionOptions options;
+  options.max_buffered_bytes = 100'000;
+  Restart(options);
+  client_->Exchange(*server_);
+  // Each stream announces 60,000 bytes and sends 40,000 of them: two fit, the third passes 100,000.
+  const std::string part = Framed(std::string(60'000, 'p')).substr(0, 40'000);
+  std::vector<std::int32_t> ids;
+  for (int i = 0; i < 3; ++i) {
+    ids.push_back(client_->Call("/test.Test/Echo", part, {}, true));
+    client_->Exchange(*server_);
+  }
+  EXPECT_FALSE(client_->answer(ids[0]).closed);
+  EXPECT_FALSE(client_->answer(ids[1]).closed);
+  EXPECT_EQ(client_->answer(ids[2]).status(), "8");
+}
+
+TEST_F(SessionAbuseTest, AStreamWhoseAnswersAreNotTakenGetsNoMoreWindow) {
+  SessionOptions options;
+  options.stream_backlog_bytes = 10'000;
+  options.stream_window_bytes = 65'535;
+  Restart(options);
+  client_->Exchange(*server_);
+  const std::int32_t id = client_->Call("/test.Test/EchoStream", "", {}, true);
+  client_->Exchange(*server_);
+  // The client sends for ever; nobody takes the server's output.
+  std::size_t taken = 0;
+  for (int i = 0; i < 1000; ++i) {
+    client_->Send(id, Message(std::string(1000, 'z')));
+    const std::string bytes = client_->Output();
+    taken += bytes.size();
+    ASSERT_TRUE(server_->Receive(bytes));
+  }
+  // The window it began with, and what was given back before the backlog was reached.
+  EXPECT_LT(taken, 65'535U + 20'000U + 10'000U);
+  // As soon as the answers go out, everything flows: all thousand messages come back.
+  client_->End(id);
+  client_->Exchange(*server_);
+  EXPECT_EQ(client_->answer(id).messages().size(), 1000U);
+  EXPECT_EQ(client_->answer(id).status(), "0");
+}
+
+TEST_F(SessionAbuseTest, FillStopsWhenThereIsEnough) {
+  client_->Exchange(*server_);
+  std::vector<std::int32_t> ids;
+  for (int i = 0; i < 100; ++i) {
+    ids.push_back(client_->Call("/test.Test/Echo", Message(std::string(500, 'a'))));
+  }
+  server_->Receive(client_->Output());
+  std::string out;
+  EXPECT_TRUE(server_->Fill(out, 1000));
+  EXPECT_GE(out.size(), 1000U);
+  EXPECT_LT(out.size(), 3000U);  // at most one more frame
+  client_->Input(out);
+  client_->Exchange(*server_);
+  for (const std::int32_t id : ids) EXPECT_EQ(client_->answer(id).status(), "0");
+}
+
+}  // namespace
+}  // namespace weir::grpc::testing
