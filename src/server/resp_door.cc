@@ -1,0 +1,74 @@
+#include "server/resp_door.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "protocol/resp/service.h"
+#include "server/listener.h"
+#include "server/poller.h"
+#include "server/resp_connection.h"
+#include "server/tls.h"
+
+namespace weir::server {
+namespace {
+
+// Finds peers that have gone without a word, long before the idle timeout.
+void KeepAlive(int fd) {
+  const int on = 1;
+  const int idle = 60;
+  const int interval = 20;
+  const int probes = 3;
+  static_cast<void>(setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on));
+  static_cast<void>(setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle));
+  static_cast<void>(setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval));
+  static_cast<void>(setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes));
+}
+
+}  // namespace
+
+RespDoor::RespDoor(std::size_t reactors, LimiterOf limiter_of, RespOptions options)
+    : options_(std::move(options)),
+      limiter_of_(std::move(limiter_of)),
+      service_(std::make_unique<resp::Service>()),
+      desks_(reactors) {
+  service_->passwords = options_.passwords;
+  service_->version = options_.version;
+}
+
+RespDoor::~RespDoor() = default;
+
+void RespDoor::Accept(Reactor& reactor, Socket socket) {
+  std::unique_ptr<RespDesk>& desk = desks_[reactor.index()];
+  if (!desk) {
+    Result<std::shared_ptr<Poller>> poller = Poller::Make(reactor.context());
+    if (!poller.ok()) {
+      return;  // out of descriptors; the socket closes, the next one tries again
+    }
+    desk = std::make_unique<RespDesk>(options_, *service_, limiter_of_(reactor), **poller);
+  }
+  std::unique_ptr<TlsSession> tls;
+  if (options_.tls) {
+    Result<std::unique_ptr<TlsSession>> session = options_.tls->NewSession();
+    if (!session.ok()) {
+      return;
+    }
+    tls = std::move(*session);
+  }
+  boost::system::error_code error;
+  const Endpoint peer = socket.remote_endpoint(error);
+  const Endpoint local = socket.local_endpoint(error);
+  const int fd = error ? -1 : socket.release(error);
+  if (error || fd < 0) {
+    return;
+  }
+  KeepAlive(fd);
+  boost::intrusive_ptr<RespConnection> connection(new RespConnection(
+      reactor, *desk, fd, FormatEndpoint(peer), FormatEndpoint(local), std::move(tls)));
+  connection->Start();
+}
+
+}  // namespace weir::server

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "limiter/limiter.h"
+#include "server/reactor.h"
+#include "weir/result.h"
+
+namespace weir::resp {
+struct Service;
+}
+
+namespace weir::server {
+
+class TlsContext;
+class RespDesk;
+
+struct RespOptions {
+  /// AUTH must name one of them; none: no AUTH needed.
+  std::vector<std::string> passwords = {};
+  /// Null: plain TCP.
+  std::shared_ptr<TlsContext> tls = {};
+  std::chrono::milliseconds idle_timeout = std::chrono::hours(1);
+  /// For a TLS handshake.
+  std::chrono::milliseconds handshake_timeout = std::chrono::seconds(10);
+  /// For a peer that does not take its replies.
+  std::chrono::milliseconds write_timeout = std::chrono::seconds(30);
+  std::string version = "0.1.0";
+};
+
+/// The Redis protocol on the reactors: CL.THROTTLE, WEIR.CHECK and what clients send around them.
+///
+/// Thread safety: as Door. What a reactor needs is made on its own thread at its first connection.
+class RespDoor final : public Door {
+ public:
+  /// The limiter of a reactor, asked for once, on that reactor's thread. It must live as long as
+  /// the reactor runs.
+  using LimiterOf = std::function<limiter::Limiter&(Reactor&)>;
+
+  RespDoor(std::size_t reactors, LimiterOf limiter_of, RespOptions options);
+  ~RespDoor() override;
+
+  std::string_view name() const noexcept override { return "resp"; }
+  void Accept(Reactor& reactor, Socket socket) override;
+
+ private:
+  const RespOptions options_;
+  const LimiterOf limiter_of_;
+  std::unique_ptr<resp::Service> service_;
+  std::vector<std::unique_ptr<RespDesk>> desks_;  // by reactor
+};
+
+}  // namespace weir::server

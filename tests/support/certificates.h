@@ -1,0 +1,37 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "support/temp_dir.h"
+
+namespace weir::test {
+
+/// A small certificate authority for tests of TLS, made with the openssl program in a directory of
+/// its own. Everything is valid for 127.0.0.1 and localhost. Errors throw std::runtime_error.
+///
+/// Not thread-safe.
+class Certificates {
+ public:
+  Certificates();
+
+  struct Pair {
+    std::filesystem::path certificate;
+    std::filesystem::path key;
+  };
+
+  /// The authority's own certificate.
+  std::filesystem::path authority() const { return dir_ / "ca.pem"; }
+  /// A certificate for `name`, signed by the authority, in <file>.pem and <file>.key. Made again
+  /// for the same file, it replaces what is there.
+  Pair Issue(const std::string& name, const std::string& file);
+  /// One that nobody vouches for.
+  Pair SelfSigned(const std::string& name, const std::string& file);
+
+  const TempDir& dir() const noexcept { return dir_; }
+
+ private:
+  TempDir dir_;
+};
+
+}  // namespace weir::test

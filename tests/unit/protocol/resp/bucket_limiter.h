@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithm/token_bucket.h"
+#include "limiter/limiter.h"
+#include "weir/clock.h"
+
+namespace weir::resp {
+
+/// A limiter that knows token buckets alone, by a clock that the test moves. It answers at once, or
+/// when the test says so. A key under policy has ten permits, one back each second. Not
+/// thread-safe.
+class BucketLimiter final : public limiter::Limiter {
+ public:
+  ManualClock clock{std::int64_t{1'000'000} * 1'000'000'000};
+  bool later = false;                ///< keep answers until AnswerAll
+  Status status;                     ///< not ok: what every question is answered with
+  std::vector<std::size_t> batches;  ///< the size of each call
+  std::vector<std::int64_t> leases;  ///< those that may be released
+
+  void Apply(std::span<store::Application> batch, store::Done done) override {
+    batches.push_back(batch.size());
+    Run(
+        [this, batch] {
+          for (store::Application& application : batch) {
+            const store::Charge& charge = application.charges[0];
+            auto& state = buckets_[std::string(charge.key)];
+            application.decisions[0] =
+                algorithm::Acquire(*charge.quota, state, clock.Now(), charge.cost);
+            application.status = status;
+          }
+        },
+        std::move(done));
+  }
+
+  void Decide(std::span<limiter::Check> checks, store::Done done) override {
+    batches.push_back(checks.size());
+    Run(
+        [this, checks] {
+          for (limiter::Check& check : checks) Decide(check);
+        },
+        std::move(done));
+  }
+
+  /// Answers all that was asked so far.
+  void AnswerAll() {
+    for (auto& answer : std::exchange(waiting_, {})) answer();
+  }
+  std::size_t waiting() const { return waiting_.size(); }
+
+ private:
+  void Run(std::function<void()> decide, store::Done done) {
+    auto answer = [decide = std::move(decide), done = std::move(done)] {
+      decide();
+      done();
+    };
+    if (later) {
+      waiting_.push_back(answer);
+    } else {
+      answer();
+    }
+  }
+
+  void Decide(limiter::Check& check) {
+    static const Quota quota = *Quota::TokenBucket(10, 1);
+    auto& state = policies_[std::string(check.request.key)];
+    check.status = status;
+    check.policy = "ten";
+    const std::int64_t cost = check.request.cost;
+    switch (check.op) {
+      case store::Op::kCharge:
+        check.decision = algorithm::Acquire(quota, state, clock.Now(), cost);
+        break;
+      case store::Op::kPeek: {
+        auto copy = state;
+        check.decision = algorithm::Acquire(quota, copy, clock.Now(), cost);
+        break;
+      }
+      case store::Op::kRefund:
+        check.decision = algorithm::Refund(quota, state, clock.Now(), cost);
+        break;
+      case store::Op::kReset:
+        state = {};
+        check.decision = {};
+        break;
+      case store::Op::kRelease:
+        check.decision = {};
+        if (std::erase(leases, check.lease) == 0) check.decision.verdict = Verdict::kLimited;
+        break;
+    }
+  }
+
+  std::map<std::string, algorithm::TokenBucketState> buckets_;
+  std::map<std::string, algorithm::TokenBucketState> policies_;
+  std::vector<std::function<void()>> waiting_;
+};
+
+}  // namespace weir::resp
