@@ -27,8 +27,9 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::int64_t kCapacity = 1'000'000;
-constexpr std::int64_t kRefill = 100'000'000;  // per second: nothing here is refused
+// More than any thread can ask for, and ten seconds of it in store, so that nothing is refused.
+constexpr std::int64_t kCapacity = 1'000'000'000;
+constexpr std::int64_t kRefill = 100'000'000;  // per second
 constexpr auto kRound = std::chrono::milliseconds(400);
 constexpr int kRounds = 3;
 

@@ -14,7 +14,9 @@ Decision Refund(const Quota& quota, TokenBucketState& state, Nanos now,
     debt = debt > back ? Subtract(debt, back, QuotaAccess::refill(quota)) : Span{};
     state = FullAfter(debt, now);
   }
-  return Describe(quota, debt);
+  Decision decision;
+  Describe(quota, debt, decision);
+  return decision;
 }
 
 }  // namespace weir::algorithm

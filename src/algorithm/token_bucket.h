@@ -97,16 +97,15 @@ inline Span Debt(const Quota& quota, const TokenBucketState& state, Nanos now) n
   return {ns, state.frac};
 }
 
-/// The answer to a call that leaves the bucket with `debt`.
-inline Decision Describe(const Quota& quota, Span debt) noexcept {
+/// Fills in what a bucket with `debt` has left. Into the caller's decision, which is built once
+/// where the caller's caller wants it: copies of it would cost as much as the step.
+inline void Describe(const Quota& quota, Span debt, Decision& decision) noexcept {
   const Span window = Window(quota);
-  Decision decision;
   decision.limit = quota.limit();
   if (debt < window) {
     decision.remaining = PermitsIn(quota, Subtract(window, debt, QuotaAccess::refill(quota)));
   }
   decision.reset_after = Ceil(debt);
-  return decision;
 }
 
 inline TokenBucketState FullAfter(Span debt, Nanos now) noexcept {
@@ -121,23 +120,23 @@ inline Decision Acquire(const Quota& quota, TokenBucketState& state, Nanos now,
                         std::int64_t cost) noexcept {
   using namespace token_bucket;  // NOLINT(google-build-using-namespace): one function's vocabulary
   now = ClampTime(now);
-  const Span debt = Debt(quota, state, now);
-  if (cost <= 0) return Describe(quota, debt);
+  Span debt = Debt(quota, state, now);
+  Decision decision;
   if (cost > quota.limit()) {
-    Decision decision = Describe(quota, debt);
     decision.verdict = Verdict::kNever;
-    return decision;
+  } else if (cost > 0) {
+    const std::uint64_t n = QuotaAccess::refill(quota);
+    const Span charged = Add(debt, TimeOf(quota, cost), n);
+    const Span window = Window(quota);
+    if (charged <= window) {
+      state = FullAfter(charged, now);
+      debt = charged;
+    } else {
+      decision.verdict = Verdict::kLimited;
+      decision.retry_after = Ceil(Subtract(charged, window, n));
+    }
   }
-  const std::uint64_t n = QuotaAccess::refill(quota);
-  const Span charged = Add(debt, TimeOf(quota, cost), n);
-  const Span window = Window(quota);
-  if (charged <= window) {
-    state = FullAfter(charged, now);
-    return Describe(quota, charged);
-  }
-  Decision decision = Describe(quota, debt);
-  decision.verdict = Verdict::kLimited;
-  decision.retry_after = Ceil(Subtract(charged, window, n));
+  Describe(quota, debt, decision);
   return decision;
 }
 
@@ -150,8 +149,9 @@ inline Nanos FreshAt(const TokenBucketState& state) noexcept {
 inline Decision Peek(const Quota& quota, TokenBucketState state, Nanos now,
                      std::int64_t cost) noexcept {
   const token_bucket::Span debt = token_bucket::Debt(quota, state, ClampTime(now));
-  const Decision asked = Acquire(quota, state, now, cost);
-  return asked.allowed() ? token_bucket::Describe(quota, debt) : asked;
+  Decision decision = Acquire(quota, state, now, cost);
+  if (decision.allowed()) token_bucket::Describe(quota, debt, decision);
+  return decision;
 }
 
 /// Gives back up to `cost`: a full bucket stays full.

@@ -60,13 +60,21 @@ class alignas(128) Shard {
     bucket_count_ = count;
   }
 
+  /// The bucket a key belongs to, of `count`.
+  static std::uint64_t HomeIndex(const Fingerprint& f, std::uint32_t count) noexcept {
+    return (f.high >> 32) * count >> 32;
+  }
   Bucket* HomeOf(const Fingerprint& f) const noexcept {
-    return buckets_ + ((f.high >> 32) * bucket_count_ >> 32);
+    return buckets_ + HomeIndex(f, bucket_count_);
   }
 
   /// Finds a key and marks it used. With `text`, its text must be `key` too.
   Place Find(const Fingerprint& f, std::string_view key, bool text) noexcept {
-    Bucket* bucket = HomeOf(f);
+    return FindFrom(HomeOf(f), f, key, text);
+  }
+  /// The same for a caller that knows the key's home.
+  Place FindFrom(Bucket* home, const Fingerprint& f, std::string_view key, bool text) noexcept {
+    Bucket* bucket = home;
     for (std::uint32_t probes = 0; probes < bucket_count_; ++probes) {
       for (int i = 0; i < Bucket::kSlots; ++i) {
         const Slot& slot = bucket->slots[i];
@@ -80,6 +88,16 @@ class alignas(128) Shard {
       bucket = Next(bucket);
     }
     return {};
+  }
+
+  /// `now`, or the latest time this shard has been asked at if that is a little later: a thread
+  /// that lost its core between reading the clock and locking must not judge by an old time. A
+  /// clock that really goes back, by more than that, is followed.
+  Nanos Later(Nanos now) noexcept {
+    constexpr Nanos kLostCore = 1'000'000'000;
+    if (now < latest_ && now > latest_ - kLostCore) return latest_;
+    latest_ = now;
+    return now;
   }
 
   bool full() const noexcept { return live_ == bucket_count_ * Bucket::kSlots; }
@@ -111,22 +129,30 @@ class alignas(128) Shard {
     }
   }
 
+  // In order of use: what a plain charge touches lies in the first cache line.
   SpinLock lock;
-  Counts counts;
-  /// Keys' own quotas; null while there is none.
-  std::unique_ptr<Quotas> quotas;
 
  private:
   Bucket* Next(Bucket* bucket) const noexcept {
     return ++bucket == buckets_ + bucket_count_ ? buckets_ : bucket;
   }
 
-  Bucket* buckets_ = nullptr;
   std::uint32_t bucket_count_ = 0;
+  Bucket* buckets_ = nullptr;
+  Nanos latest_ = 0;
+  std::uint8_t epoch_ = 0;  // moves on with inserts; the age of a stamp is epoch_ - stamp
+
+ public:
+  /// Keys' own quotas; null while there is none.
+  std::unique_ptr<Quotas> quotas;
+  Counts counts;
+
+ private:
   std::uint32_t live_ = 0;
   std::uint32_t hand_ = 0;  // the bucket where FindVictim goes on
   std::uint32_t inserts_ = 0;
-  std::uint8_t epoch_ = 0;  // moves on with inserts; the age of a stamp is epoch_ - stamp
 };
+
+static_assert(sizeof(Shard) == 128);
 
 }  // namespace weir::engine

@@ -186,7 +186,7 @@ Status Table::LoadKeys(std::istream& stream) {
     }
     const auto algorithm = static_cast<Algorithm>(head.algorithm);
     if (!algorithm::Valid(algorithm, state)) return Damaged("a state");
-    Shard& shard = ShardOf(head.fingerprint);
+    Shard& shard = shards_[ShardIndex(head.fingerprint)];
     const std::lock_guard hold(shard.lock);
     if (shard.Find(head.fingerprint, key, text_)) return Damaged("a key comes twice");
     if (text_ || algorithm != Algorithm::kTokenBucket) {

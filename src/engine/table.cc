@@ -67,47 +67,59 @@ Table::Table(const Quota& default_quota, EngineOptions options)
       clock_(options_.clock != nullptr ? options_.clock : &SystemClock::Get()),
       text_(options_.keys == KeyStorage::kText),
       hash_(KeyHash::Draw()),
-      shard_count_(ShardsFor(options_.max_keys)) {
-  const std::uint32_t buckets =
-      BucketsFor(std::max<std::size_t>(options_.max_keys, 1), shard_count_);
-  memory_ = Pages(sizeof(Bucket) * buckets * shard_count_);
+      shard_count_(ShardsFor(options_.max_keys)),
+      shard_buckets_(BucketsFor(std::max<std::size_t>(options_.max_keys, 1), shard_count_)) {
+  memory_ = Pages(sizeof(Bucket) * shard_buckets_ * shard_count_);
   shards_ = std::make_unique<Shard[]>(shard_count_);
   auto* all = static_cast<Bucket*>(memory_.data());
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
-    shards_[i].Adopt(all + std::size_t{i} * buckets, buckets);
+    shards_[i].Adopt(all + std::size_t{i} * shard_buckets_, shard_buckets_);
   }
 }
 
 // The shard comes from the low half of `high`, the home bucket from its high half.
-Shard& Table::ShardOf(const Fingerprint& f) const noexcept {
-  return shards_[(f.high & 0xFFFFFFFF) * shard_count_ >> 32];
+std::uint64_t Table::ShardIndex(const Fingerprint& f) const noexcept {
+  return (f.high & 0xFFFFFFFF) * shard_count_ >> 32;
 }
 
-Table::Located Table::Locate(std::string_view key) const noexcept {
+// Touches no memory of the shard, so that all there is to fetch can be fetched at once.
+[[gnu::always_inline]] inline Table::Located Table::LocateHere(
+    std::string_view key) const noexcept {
   const Hash128 hash = hash_(key);
   const Fingerprint f{hash.high, static_cast<std::uint32_t>(hash.low >> 32)};
-  return {f, &ShardOf(f)};
+  const std::uint64_t shard = ShardIndex(f);
+  auto* buckets = static_cast<Bucket*>(memory_.data());
+  return {f, &shards_[shard],
+          buckets + shard * shard_buckets_ + Shard::HomeIndex(f, shard_buckets_)};
 }
+
+Table::Located Table::Locate(std::string_view key) const noexcept { return LocateHere(key); }
 
 void Table::Prefetch(const Located& at) noexcept {
-  const auto* bucket = reinterpret_cast<const char*>(at.shard->HomeOf(at.fingerprint));
+  const auto* bucket = reinterpret_cast<const char*>(at.home);
   __builtin_prefetch(bucket, 1);
   __builtin_prefetch(bucket + 64, 1);
+  __builtin_prefetch(at.shard, 1);
 }
 
-const Quota& Table::QuotaOf(const Located& at, const Quota* given) const noexcept {
+[[gnu::always_inline]] inline const Quota& Table::QuotaOf(const Located& at,
+                                                          const Quota* given) const noexcept {
   if (given != nullptr) return *given;
+  return at.shard->quotas == nullptr ? default_quota_ : OwnQuotaOf(at);
+}
+
+const Quota& Table::OwnQuotaOf(const Located& at) const noexcept {
   if (at.shard->quotas == nullptr) return default_quota_;
   const auto own = at.shard->quotas->find(at.fingerprint);
   return own == at.shard->quotas->end() ? default_quota_ : own->second;
 }
 
 Decision Table::Acquire(std::string_view key, const Quota* quota, std::int64_t cost) {
-  const Located at = Locate(key);
+  const Located at = LocateHere(key);
   Prefetch(at);
-  const Call call{clock_->Now(), {}};
+  const Nanos now = clock_->Now();
   const std::lock_guard hold(at.shard->lock);
-  return Charge(at, key, QuotaOf(at, quota), cost, call);
+  return ChargeHere(at, key, QuotaOf(at, quota), cost, {now, {}});
 }
 
 void Table::AcquireBatch(std::span<const Ask> asks, std::span<Decision> decisions) {
@@ -116,16 +128,17 @@ void Table::AcquireBatch(std::span<const Ask> asks, std::span<Decision> decision
   while (!asks.empty()) {
     const std::size_t count = std::min(asks.size(), kBatch);
     for (std::size_t i = 0; i < count; ++i) {
-      at[i] = Locate(asks[i].key);
+      at[i] = LocateHere(asks[i].key);
       Prefetch(at[i]);
     }
-    std::unique_lock<SpinLock> hold;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (hold.mutex() != &at[i].shard->lock) {
-        if (hold.owns_lock()) hold.unlock();
-        hold = std::unique_lock(at[i].shard->lock);
+    // A run of keys in one shard (often one hot key) takes its lock once.
+    for (std::size_t i = 0; i < count;) {
+      Shard* const shard = at[i].shard;
+      const std::lock_guard hold(shard->lock);
+      for (; i < count && at[i].shard == shard; ++i) {
+        const Ask& ask = asks[i];
+        decisions[i] = ChargeHere(at[i], ask.key, QuotaOf(at[i], ask.quota), ask.cost, call);
       }
-      decisions[i] = Charge(at[i], asks[i].key, QuotaOf(at[i], asks[i].quota), asks[i].cost, call);
     }
     asks = asks.subspan(count);
     decisions = decisions.subspan(count);
@@ -134,48 +147,74 @@ void Table::AcquireBatch(std::span<const Ask> asks, std::span<Decision> decision
 
 Decision Table::Charge(const Located& at, std::string_view key, const Quota& quota,
                        std::int64_t cost, const Call& call) {
-  Shard& shard = *at.shard;
-  Decision decision;
-  if (text_ || quota.algorithm() != Algorithm::kTokenBucket) {
-    decision = ChargeBoxed(at, key, quota, cost, call);
-  } else {
-    algorithm::TokenBucketState state;
-    const Fingerprint f = at.fingerprint.Under(Algorithm::kTokenBucket);
-    Shard::Place place = shard.Find(f, key, false);
-    if (place) state = InlineState(place.slot());
-    decision = algorithm::Acquire(quota, state, call.now, cost);
-    if (decision.allowed() && cost > 0) {
-      if (!place) place = Create(shard, f, nullptr, call);
-      if (place) SetInlineState(place.slot(), state);
-    }
+  return ChargeHere(at, key, quota, cost, call);
+}
+
+// Each function below returns one thing in one way, so that the decision is built where the caller
+// wants it: copying it would cost as much as the step.
+[[gnu::always_inline]] inline Decision Table::ChargeHere(const Located& at, std::string_view key,
+                                                         const Quota& quota, std::int64_t cost,
+                                                         const Call& call) {
+  if (text_ || quota.algorithm() != Algorithm::kTokenBucket) [[unlikely]] {
+    return ChargeBoxed(at, key, quota, cost, call);
   }
-  if (cost > 0) {
+  return ChargeInline(at, quota, cost, call);
+}
+
+[[gnu::always_inline]] inline Decision Table::ChargeInline(const Located& at, const Quota& quota,
+                                                           std::int64_t cost, const Call& call) {
+  Shard& shard = *at.shard;
+  const Fingerprint f = at.fingerprint.Under(Algorithm::kTokenBucket);
+  Shard::Place place = shard.FindFrom(at.home, f, {}, false);
+  algorithm::TokenBucketState state;
+  if (place) [[likely]]
+    state = InlineState(place.slot());
+  Decision decision = algorithm::Acquire(quota, state, shard.Later(call.now), cost);
+  if (cost > 0) [[likely]] {
     ++shard.counts.hits;
-    if (decision.allowed()) ++shard.counts.allowed;
+    if (decision.allowed()) {
+      ++shard.counts.allowed;
+      if (!place) [[unlikely]]
+        place = Create(shard, f, nullptr, call);
+      if (place) [[likely]]
+        SetInlineState(place.slot(), state);
+    }
   }
   return decision;
 }
 
 Decision Table::ChargeBoxed(const Located& at, std::string_view key, const Quota& quota,
                             std::int64_t cost, const Call& call) {
+  const Decision decision = StepBoxed(at, key, quota, cost, call);
+  if (cost > 0) {
+    ++at.shard->counts.hits;
+    if (decision.allowed()) ++at.shard->counts.allowed;
+  }
+  return decision;
+}
+
+Decision Table::StepBoxed(const Located& at, std::string_view key, const Quota& quota,
+                          std::int64_t cost, const Call& call) {
+  const Nanos now = at.shard->Later(call.now);
   Shard::Place place = Find(at, key, quota.algorithm());
   if (!place) {
-    if (cost <= 0 || cost > quota.limit())
-      return algorithm::Peek(quota, algorithm::State{}, call.now, cost);
-    Box* box = Box::Make(quota.algorithm(), TextOf(key), algorithm::CapacityForAcquire(quota, {}));
+    const algorithm::State fresh;
+    if (cost <= 0 || cost > quota.limit()) return algorithm::Peek(quota, fresh, now, cost);
+    Box* box =
+        Box::Make(quota.algorithm(), TextOf(key), algorithm::CapacityForAcquire(quota, fresh));
     place = Create(*at.shard, at.fingerprint.Under(quota.algorithm()), box, call);
-    if (!place) return algorithm::Peek(quota, algorithm::State{}, call.now, cost);
+    if (!place) return algorithm::Peek(quota, fresh, now, cost);
   }
   GrowFor(place, algorithm::CapacityForAcquire(quota, place.box()->state()));
   algorithm::State state = place.box()->state();
-  const Decision decision = algorithm::Acquire(quota, state, call.now, cost);
+  const Decision decision = algorithm::Acquire(quota, state, now, cost);
   Settle(place, state);
   return decision;
 }
 
 Shard::Place Table::Find(const Located& at, std::string_view key,
                          Algorithm algorithm) const noexcept {
-  return at.shard->Find(at.fingerprint.Under(algorithm), key, text_);
+  return at.shard->FindFrom(at.home, at.fingerprint.Under(algorithm), key, text_);
 }
 
 // Makes a new key's slot, and takes over `box` (null: an inline state). Empty if there is no room,
@@ -259,8 +298,9 @@ void Table::Erase(Shard& shard, const Shard::Place& place) noexcept {
 
 Decision Table::Peek(std::string_view key, const Quota* given, std::int64_t cost) {
   const Located at = Locate(key);
-  const Nanos now = clock_->Now();
+  const Nanos read = clock_->Now();
   const std::lock_guard hold(at.shard->lock);
+  const Nanos now = at.shard->Later(read);
   const Quota& quota = QuotaOf(at, given);
   const Shard::Place place = Find(at, key, quota.algorithm());
   if (!place) return algorithm::Peek(quota, algorithm::State{}, now, cost);
@@ -270,8 +310,9 @@ Decision Table::Peek(std::string_view key, const Quota* given, std::int64_t cost
 
 Decision Table::Refund(std::string_view key, const Quota* given, std::int64_t cost) {
   const Located at = Locate(key);
-  const Nanos now = clock_->Now();
+  const Nanos read = clock_->Now();
   const std::lock_guard hold(at.shard->lock);
+  const Nanos now = at.shard->Later(read);
   const Quota& quota = QuotaOf(at, given);
   const Shard::Place place = Find(at, key, quota.algorithm());
   if (!place) return algorithm::Peek(quota, algorithm::State{}, now, 0);
@@ -289,8 +330,9 @@ Decision Table::Refund(std::string_view key, const Quota* given, std::int64_t co
 
 bool Table::Release(std::string_view key, const Quota* given, std::int64_t lease) {
   const Located at = Locate(key);
-  const Nanos now = clock_->Now();
+  const Nanos read = clock_->Now();
   const std::lock_guard hold(at.shard->lock);
+  const Nanos now = at.shard->Later(read);
   const Quota& quota = QuotaOf(at, given);
   if (quota.algorithm() != Algorithm::kConcurrency) return false;
   const Shard::Place place = Find(at, key, Algorithm::kConcurrency);

@@ -30,7 +30,7 @@ class Table::Transaction {
     shards_.erase(std::unique(shards_.begin(), shards_.end()), shards_.end());
     for (Shard* shard : shards_) shard->lock.lock();
     for (std::size_t i = 0; i < asks.size(); ++i) {
-      const Quota& quota = table_.QuotaOf(keys_[i], asks[i].quota);
+      const Quota& quota = QuotaOf(i, asks[i]);
       pinned_.push_back(keys_[i].fingerprint.Under(quota.algorithm()));
     }
   }
@@ -39,7 +39,7 @@ class Table::Transaction {
     const Call call{now, pinned_};
     bool all = true;
     for (std::size_t i = 0; i < asks.size(); ++i) {
-      const Quota& quota = table_.QuotaOf(keys_[i], asks[i].quota);
+      const Quota& quota = QuotaOf(i, asks[i]);
       Remember(i, asks[i].key, quota.algorithm());
       decisions[i] = table_.Charge(keys_[i], asks[i].key, quota, asks[i].cost, call);
       all = all && decisions[i].allowed();
@@ -49,6 +49,10 @@ class Table::Transaction {
   }
 
  private:
+  const Quota& QuotaOf(std::size_t i, const Ask& ask) const noexcept {
+    return ask.quota != nullptr ? *ask.quota : table_.OwnQuotaOf(keys_[i]);
+  }
+
   /// A key as it was before it was charged.
   struct Before {
     std::size_t ask = 0;

@@ -69,5 +69,15 @@ TEST(Shard, BehavesAsAMapUnderRandomInsertsAndErasures) {
   }
 }
 
+TEST(Shard, IsNotAskedAtAnOldTimeUnlessTheClockReallyWentBack) {
+  Fixture f(1);
+  constexpr Nanos kSecond = 1'000'000'000;
+  EXPECT_EQ(f.shard.Later(10 * kSecond), 10 * kSecond);
+  EXPECT_EQ(f.shard.Later(10 * kSecond - 1), 10 * kSecond);  // a thread that lost its core
+  EXPECT_EQ(f.shard.Later(9 * kSecond + 1), 10 * kSecond);   // for almost a second
+  EXPECT_EQ(f.shard.Later(10 * kSecond + 5), 10 * kSecond + 5);
+  EXPECT_EQ(f.shard.Later(3 * kSecond), 3 * kSecond);  // the clock went back
+}
+
 }  // namespace
 }  // namespace weir::engine
