@@ -1,0 +1,38 @@
+#include "slots/batch.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace weir::slots {
+
+Batch::Batch(std::span<const Ask> asks) {
+  std::unordered_map<std::string_view, std::size_t> first;
+  first.reserve(asks.size());
+  std::unordered_map<std::string_view, std::size_t> group_of;
+  for (std::size_t i = 0; i < asks.size(); ++i) {
+    const auto [seen, is_new] = first.try_emplace(asks[i].event_id, i);
+    if (!is_new) {
+      repeats_.push_back({i, seen->second});
+      continue;
+    }
+    const auto [group, is_new_group] = group_of.try_emplace(asks[i].config, groups_.size());
+    if (is_new_group) groups_.push_back({asks[i].config, {}});
+    groups_[group->second].asks.push_back(i);
+  }
+  for (ConfigGroup& group : groups_) {
+    std::stable_sort(group.asks.begin(), group.asks.end(), [asks](std::size_t a, std::size_t b) {
+      return asks[a].requested < asks[b].requested;
+    });
+  }
+}
+
+void Batch::CopyAnswers(std::vector<Answer>& answers) const {
+  for (const Repeat& repeat : repeats_) {
+    answers[repeat.ask] = answers[repeat.first];
+    if (answers[repeat.ask].outcome == Outcome::kNew) {
+      answers[repeat.ask].outcome = Outcome::kExisting;
+    }
+  }
+}
+
+}  // namespace weir::slots

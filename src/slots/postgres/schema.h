@@ -1,0 +1,16 @@
+#pragma once
+
+#include <span>
+
+namespace weir::slots::postgres {
+
+/// The steps that make the tables and functions of slots, for weir::postgres::Migrate.
+std::span<const char* const> Migrations() noexcept;
+
+/// The texts of the steps, in order.
+extern const char* const kTables;
+extern const char* const kPlacing;
+extern const char* const kAssigning;
+extern const char* const kConfiguring;
+
+}  // namespace weir::slots::postgres

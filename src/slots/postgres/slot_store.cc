@@ -1,0 +1,325 @@
+#include "slots/postgres/slot_store.h"
+
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include "slots/batch.h"
+#include "slots/postgres/worker.h"
+
+namespace weir::slots::postgres {
+namespace {
+
+using weir::postgres::Params;
+using weir::postgres::Rows;
+using PgAnswer = weir::postgres::Answer;
+
+constexpr int kAskAgain = 4;  // see weir_slots_assign
+constexpr std::size_t kMaxExamples = 20;
+
+constexpr std::string_view kConfigColumns =
+    "SELECT config_name, version, window_ms, max_per_window, headroom, fair_windows, "
+    "cardinality(tenants), active, created_at, tenants[i], weights[i] FROM rate_limit_config "
+    "LEFT JOIN LATERAL generate_subscripts(tenants, 1) i ON true ";
+
+std::string ConfigQuery(std::string_view rest) {
+  return std::string(kConfigColumns) + std::string(rest);
+}
+
+// One row per tenant, or one for a config without.
+std::vector<Config> ReadConfigs(const Rows& rows) {
+  std::vector<Config> configs;
+  for (int row = 0; row < rows.size(); ++row) {
+    const std::string_view name = rows.Text(row, 0);
+    const std::int64_t version = rows.Int(row, 1);
+    if (configs.empty() || configs.back().name != name || configs.back().version != version) {
+      configs.push_back({.name = std::string(name),
+                         .version = version,
+                         .window_size = rows.Int(row, 2),
+                         .max_per_window = rows.Int(row, 3),
+                         .headroom = rows.Int(row, 4),
+                         .fair_windows = rows.Int(row, 5),
+                         .tenants = {},
+                         .active = rows.Int(row, 7) != 0,
+                         .created_at = rows.Int(row, 8)});
+    }
+    if (!rows.IsNull(row, 9)) {
+      configs.back().tenants.emplace_back(rows.Text(row, 9), rows.Int(row, 10));
+    }
+  }
+  return configs;
+}
+
+// The columns config, tenant, requested, window, scheduled from `column` on.
+Slot ReadSlot(const Rows& rows, int row, int column, std::string event_id) {
+  return {.event_id = std::move(event_id),
+          .config = std::string(rows.Text(row, column)),
+          .tenant = std::string(rows.Text(row, column + 1)),
+          .requested = rows.Int(row, column + 2),
+          .window_start = rows.Int(row, column + 3),
+          .scheduled = rows.Int(row, column + 4)};
+}
+
+Params AssignParams(const std::vector<Ask>& asks, const ConfigGroup& group) {
+  std::vector<std::string_view> events;
+  std::vector<std::int64_t> requested;
+  std::vector<std::optional<std::string_view>> tenants;
+  std::vector<std::int64_t> randoms;
+  for (std::size_t index : group.asks) {
+    const Ask& ask = asks[index];
+    events.push_back(ask.event_id);
+    requested.push_back(ask.requested);
+    tenants.push_back(ask.tenant.empty() ? std::nullopt
+                                         : std::optional<std::string_view>(ask.tenant));
+    randoms.push_back(ask.random);
+  }
+  Params params;
+  params.Text(group.config)
+      .TextArray(events)
+      .IntArray(requested)
+      .TextArray(tenants)
+      .IntArray(randoms);
+  return params;
+}
+
+// What happens to one AssignMany until all of its groups are answered. On the worker's thread.
+struct Assignment {
+  std::vector<Ask> asks;
+  Batch batch;
+  std::vector<Answer> answers;
+  std::size_t open = 0;  // groups that are not answered yet
+  Status failure;
+  SlotStore::Done<std::vector<Answer>> done;
+  std::vector<std::size_t> again;  // asks whose event was being cancelled
+
+  Assignment(std::vector<Ask> given, SlotStore::Done<std::vector<Answer>> callback)
+      : asks(std::move(given)), batch(asks), answers(asks.size()), done(std::move(callback)) {}
+
+  void TakeGroup(const ConfigGroup& group, const Rows& rows) {
+    for (int row = 0; row < rows.size(); ++row) {
+      const std::size_t index = group.asks[static_cast<std::size_t>(rows.Int(row, 0) - 1)];
+      const std::int64_t outcome = rows.Int(row, 1);
+      const Ask& ask = asks[index];
+      Answer& answer = answers[index];
+      if (outcome == kAskAgain) {
+        again.push_back(index);
+        continue;
+      }
+      answer.outcome = static_cast<Outcome>(outcome);
+      if (answer.outcome == Outcome::kExisting) {
+        answer.slot = ReadSlot(rows, row, 2, ask.event_id);
+      } else {
+        answer.slot = {ask.event_id,  ask.config,       ask.tenant,
+                       ask.requested, rows.Int(row, 5), rows.Int(row, 6)};
+      }
+    }
+  }
+
+  void Finish() {
+    if (!failure.ok()) return done(failure.error());
+    batch.CopyAnswers(answers);
+    done(std::move(answers));
+  }
+};
+
+}  // namespace
+
+PostgresSlotStore::PostgresSlotStore(Options options)
+    : worker_(std::make_unique<Worker>(std::move(options))) {}
+
+PostgresSlotStore::~PostgresSlotStore() = default;
+
+void PostgresSlotStore::AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>> done) {
+  auto work = std::make_shared<Assignment>(std::move(asks), std::move(done));
+  worker_->Post([this, work] {
+    work->open = work->batch.groups().size();
+    if (work->open == 0) return work->Finish();
+    for (const ConfigGroup& group : work->batch.groups()) {
+      worker_->Run("SELECT * FROM weir_slots_assign($1, $2, $3, $4, $5)",
+                   AssignParams(work->asks, group), [this, work, &group](PgAnswer answer) {
+                     if (answer.status.ok()) {
+                       work->TakeGroup(group, answer.rows);
+                     } else {
+                       work->failure = answer.status;
+                     }
+                     if (--work->open > 0) return;
+                     if (!work->failure.ok() || work->again.empty()) return work->Finish();
+                     std::vector<Ask> rest;
+                     for (std::size_t index : work->again) rest.push_back(work->asks[index]);
+                     AssignMany(std::move(rest), [work](Result<std::vector<Answer>> answers) {
+                       if (!answers.ok()) return work->done(answers.error());
+                       for (std::size_t i = 0; i < work->again.size(); ++i) {
+                         work->answers[work->again[i]] = std::move((*answers)[i]);
+                       }
+                       work->Finish();
+                     });
+                   });
+    }
+  });
+}
+
+void PostgresSlotStore::Find(std::string event_id, Done<std::optional<Slot>> done) {
+  worker_->Post([this, event_id = std::move(event_id), done = std::move(done)]() mutable {
+    Params params = std::move(Params().Text(event_id));
+    worker_->Run(
+        "SELECT (SELECT config_name FROM rate_limit_config c WHERE c.config_id = s.config_id "
+        "LIMIT 1), tenant, requested_time, window_start, scheduled_time "
+        "FROM rate_limit_event_slot s WHERE event_id = $1",
+        std::move(params),
+        [event_id = std::move(event_id), done = std::move(done)](PgAnswer answer) {
+          if (!answer.status.ok()) return done(answer.status.error());
+          if (answer.rows.size() == 0) return done(std::optional<Slot>());
+          done(std::optional<Slot>(ReadSlot(answer.rows, 0, 0, event_id)));
+        });
+  });
+}
+
+void PostgresSlotStore::Cancel(std::string event_id, Done<std::optional<Slot>> done) {
+  worker_->Post([this, event_id = std::move(event_id), done = std::move(done)]() mutable {
+    Params params = std::move(Params().Text(event_id));
+    worker_->Run("SELECT * FROM weir_slots_cancel($1)", std::move(params),
+                 [event_id = std::move(event_id), done = std::move(done)](PgAnswer answer) {
+                   if (!answer.status.ok()) return done(answer.status.error());
+                   if (answer.rows.size() == 0) return done(std::optional<Slot>());
+                   done(std::optional<Slot>(ReadSlot(answer.rows, 0, 0, event_id)));
+                 });
+  });
+}
+
+void PostgresSlotStore::Reschedule(Ask ask, Done<std::optional<Answer>> done) {
+  worker_->Post([this, ask = std::move(ask), done = std::move(done)]() mutable {
+    Params params;
+    params.Text(ask.event_id);
+    if (ask.config.empty()) {
+      params.Null();
+    } else {
+      params.Text(ask.config);
+    }
+    params.Int(ask.requested).Int(ask.random);
+    worker_->Run("SELECT * FROM weir_slots_reschedule($1, $2::text, $3, $4)", std::move(params),
+                 [ask = std::move(ask), done = std::move(done)](PgAnswer answer) {
+                   if (answer.sqlstate.starts_with("WS00")) {
+                     const auto outcome = static_cast<Outcome>(answer.sqlstate.back() - '0');
+                     return done(std::optional<Answer>(Answer{.outcome = outcome}));
+                   }
+                   if (!answer.status.ok()) return done(answer.status.error());
+                   if (answer.rows.size() == 0) return done(std::optional<Answer>());
+                   done(std::optional<Answer>(
+                       Answer{Outcome::kNew, ReadSlot(answer.rows, 0, 0, ask.event_id)}));
+                 });
+  });
+}
+
+void PostgresSlotStore::PutConfig(Config config, Done<Config> done) {
+  worker_->Post([this, config = std::move(config), done = std::move(done)]() mutable {
+    using std::chrono::system_clock;
+    config.created_at = std::chrono::duration_cast<std::chrono::milliseconds>(
+                            system_clock::now().time_since_epoch())
+                            .count();
+    config.active = true;
+    std::vector<std::string_view> tenants;
+    std::vector<std::int64_t> weights;
+    for (const auto& [tenant, weight] : config.tenants) {
+      tenants.push_back(tenant);
+      weights.push_back(weight);
+    }
+    Params params;
+    params.Text(config.name).Int(config.window_size).Int(config.max_per_window);
+    params.Int(config.headroom).Int(config.fair_windows).TextArray(tenants).IntArray(weights);
+    params.Int(config.created_at);
+    // On the slow lane: with many slots of another window size it reads them all.
+    worker_->RunLong("SELECT weir_slots_put_config($1, $2, $3, $4, $5, $6, $7, $8)",
+                     std::move(params),
+                     [config = std::move(config), done = std::move(done)](PgAnswer answer) mutable {
+                       if (!answer.status.ok()) return done(answer.status.error());
+                       config.version = answer.rows.Int(0, 0);
+                       done(std::move(config));
+                     });
+  });
+}
+
+void PostgresSlotStore::GetConfig(std::string name, Done<std::optional<Config>> done) {
+  worker_->Post([this, name = std::move(name), done = std::move(done)]() mutable {
+    worker_->Run(ConfigQuery("WHERE config_name = $1 AND active ORDER BY i"),
+                 std::move(Params().Text(name)), [done = std::move(done)](PgAnswer answer) {
+                   if (!answer.status.ok()) return done(answer.status.error());
+                   std::vector<Config> configs = ReadConfigs(answer.rows);
+                   if (configs.empty()) return done(std::optional<Config>());
+                   done(std::optional<Config>(std::move(configs.front())));
+                 });
+  });
+}
+
+void PostgresSlotStore::ListConfigs(Done<std::vector<Config>> done) {
+  worker_->Post([this, done = std::move(done)]() mutable {
+    worker_->Run(ConfigQuery("WHERE active ORDER BY config_name, i"), {},
+                 [done = std::move(done)](PgAnswer answer) {
+                   if (!answer.status.ok()) return done(answer.status.error());
+                   done(ReadConfigs(answer.rows));
+                 });
+  });
+}
+
+void PostgresSlotStore::ListVersions(std::string name, Done<std::vector<Config>> done) {
+  worker_->Post([this, name = std::move(name), done = std::move(done)]() mutable {
+    worker_->Run(ConfigQuery("WHERE config_name = $1 ORDER BY version DESC, i"),
+                 std::move(Params().Text(name)), [done = std::move(done)](PgAnswer answer) {
+                   if (!answer.status.ok()) return done(answer.status.error());
+                   done(ReadConfigs(answer.rows));
+                 });
+  });
+}
+
+void PostgresSlotStore::Deactivate(std::string name, Done<bool> done) {
+  worker_->Post([this, name = std::move(name), done = std::move(done)]() mutable {
+    worker_->Run("SELECT weir_slots_deactivate($1)", std::move(Params().Text(name)),
+                 [done = std::move(done)](PgAnswer answer) {
+                   if (!answer.status.ok()) return done(answer.status.error());
+                   done(answer.rows.Int(0, 0) != 0);
+                 });
+  });
+}
+
+void PostgresSlotStore::ListWindows(std::string config, Millis from, std::size_t limit,
+                                    Done<std::vector<WindowLoad>> done) {
+  worker_->Post([this, config = std::move(config), from, limit, done = std::move(done)]() mutable {
+    Params params =
+        std::move(Params().Text(config).Int(from).Int(static_cast<std::int64_t>(limit)));
+    worker_->Run(
+        "SELECT window_start, w.window_ms, slot_count, carried, status = 'OPEN' "
+        "FROM rate_limit_config c JOIN rate_limit_window_counter w USING (config_id, window_ms) "
+        "WHERE config_name = $1 AND active AND window_start >= $2 ORDER BY window_start LIMIT $3",
+        std::move(params), [done = std::move(done)](PgAnswer answer) {
+          if (!answer.status.ok()) return done(answer.status.error());
+          std::vector<WindowLoad> windows;
+          for (int row = 0; row < answer.rows.size(); ++row) {
+            windows.push_back({answer.rows.Int(row, 0), answer.rows.Int(row, 1),
+                               answer.rows.Int(row, 2), answer.rows.Int(row, 3),
+                               answer.rows.Int(row, 4) != 0});
+          }
+          done(std::move(windows));
+        });
+  });
+}
+
+void PostgresSlotStore::Verify(Done<Findings> done) {
+  worker_->Post([this, done = std::move(done)]() mutable {
+    worker_->RunLong(
+        "SELECT * FROM weir_slots_verify()", {}, [done = std::move(done)](PgAnswer answer) {
+          if (!answer.status.ok()) return done(answer.status.error());
+          const Rows& rows = answer.rows;
+          Findings findings{
+              .windows = rows.Int(0, 3), .slots = rows.Int(0, 4), .problems = rows.size() - 1};
+          for (int row = 1; row < rows.size() && findings.examples.size() < kMaxExamples; ++row) {
+            findings.examples.push_back(
+                std::string(rows.Text(row, 0)) + " " + FormatInstant(rows.Int(row, 1)) + ": " +
+                std::string(rows.Text(row, 6)) + " (counter " + std::to_string(rows.Int(row, 3)) +
+                ", slots " + std::to_string(rows.Int(row, 4)) + ", maximum " +
+                std::to_string(rows.Int(row, 5)) + ")");
+          }
+          done(std::move(findings));
+        });
+  });
+}
+
+}  // namespace weir::slots::postgres

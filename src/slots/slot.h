@@ -1,0 +1,99 @@
+#pragma once
+
+// What slots are about: a config cuts time into windows, an event gets a place in one.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "slots/time.h"
+
+namespace weir::slots {
+
+inline constexpr std::size_t kMaxBatch = 10'000;
+inline constexpr std::size_t kMaxEventIdBytes = 200;
+inline constexpr std::size_t kMaxNameBytes = 100;  ///< configs and tenants
+inline constexpr std::size_t kMaxTenants = 64;
+inline constexpr std::int64_t kMaxPerWindow = 1'000'000'000;
+inline constexpr Millis kMaxWindowSize = Millis{31} * 24 * 3'600'000;
+inline constexpr std::int64_t kMaxHeadroom = 1'000'000;
+inline constexpr std::int64_t kMaxWeight = 1'000'000;
+inline constexpr std::int64_t kDefaultHeadroom = 100;
+/// The class of all tenants that a config does not name, and of events without a tenant.
+inline constexpr const char* kOtherTenants = "*";
+
+/// One version of a named config. Checked by CheckConfig before it reaches a store.
+struct Config {
+  std::string name = {};
+  std::int64_t version = 0;  ///< from 1; given by the store
+  Millis window_size = 0;
+  std::int64_t max_per_window = 0;
+  /// How many windows past the first one that is not full the search may go.
+  std::int64_t headroom = kDefaultHeadroom;
+  /// In how many windows, from the first one that is not full, tenants are held to their shares.
+  std::int64_t fair_windows = kDefaultHeadroom;
+  /// Tenant → weight, sorted by name; kOtherTenants is always among them unless it is empty: no
+  /// shares.
+  std::vector<std::pair<std::string, std::int64_t>> tenants = {};
+  bool active = true;
+  Millis created_at = 0;
+
+  friend bool operator==(const Config&, const Config&) = default;
+};
+
+/// One event that wants a place at or after `requested`.
+struct Ask {
+  std::string event_id = {};
+  std::string config = {};
+  Millis requested = 0;
+  std::string tenant = {};
+  std::int64_t random = 0;  ///< not negative; decides the place within the window
+};
+
+/// An event's place. scheduled lies in the window, and never before requested.
+struct Slot {
+  std::string event_id = {};
+  std::string config = {};
+  std::string tenant = {};
+  Millis requested = 0;
+  Millis window_start = 0;
+  Millis scheduled = 0;
+
+  friend bool operator==(const Slot&, const Slot&) = default;
+};
+
+enum class Outcome : std::uint8_t {
+  kNew,
+  kExisting,       ///< the event had this slot already
+  kExhausted,      ///< no window within the search limit has room
+  kUnknownConfig,  ///< no active config of this name
+};
+
+/// The slot is meaningful with kNew and kExisting.
+struct Answer {
+  Outcome outcome = Outcome::kNew;
+  Slot slot = {};
+};
+
+/// What one window holds.
+struct WindowLoad {
+  Millis start = 0;
+  Millis size = 0;
+  std::int64_t count = 0;    ///< slots of this window
+  std::int64_t carried = 0;  ///< slots of an earlier window size that fall into this one
+  bool open = true;
+
+  std::int64_t used() const noexcept { return count + carried; }
+};
+
+/// What Verify found wrong, in words that name the window.
+struct Findings {
+  std::int64_t windows = 0;
+  std::int64_t slots = 0;
+  std::int64_t problems = 0;
+  std::vector<std::string> examples = {};  ///< the first few
+};
+
+}  // namespace weir::slots

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "slots/slot.h"
+#include "weir/result.h"
+
+namespace weir::slots {
+
+/// Where slots, window counters and configs live. Both backends keep the same rules:
+///
+/// - An event gets the earliest window with room at or after its requested time; among several
+/// callers
+///   at once never a later one by more than the windows that the others hold just then.
+/// - The first window counts as full for an event at floor(max × remaining / size).
+/// - The same event id gets the same slot for ever, also when two ask at once.
+/// - In every window the counter equals the number of slots and is at most the maximum; so it is at
+///   every moment, and after a crash.
+/// - A new version of a config keeps the counters.
+///
+/// Thread-safe: any thread may call anything. Callbacks run on a thread of the store, once, maybe
+/// before the call returns; they must not block. An error of code kUnavailable means that the
+/// outcome is unknown; asking again is safe, since event ids make it idempotent.
+class SlotStore {
+ public:
+  template <typename T>
+  using Done = std::function<void(Result<T>)>;
+
+  virtual ~SlotStore() = default;
+
+  /// Answers in the order of `asks`, at most kMaxBatch. Within a batch, who asks for an earlier
+  /// time chooses first. Single requests should go through a Combiner.
+  virtual void AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>> done) = 0;
+
+  virtual void Find(std::string event_id, Done<std::optional<Slot>> done) = 0;
+  /// Frees the event's place and forgets the event. Nothing: there was none.
+  virtual void Cancel(std::string event_id, Done<std::optional<Slot>> done) = 0;
+  /// Moves an event to a new requested time, atomically: on any outcome but kNew it keeps its slot.
+  /// An empty ask.config keeps the config. Nothing: there is no such event.
+  virtual void Reschedule(Ask ask, Done<std::optional<Answer>> done) = 0;
+
+  /// Makes the next version of config.name the active one. Answers it with its version.
+  virtual void PutConfig(Config config, Done<Config> done) = 0;
+  /// The active version. Nothing: there is none.
+  virtual void GetConfig(std::string name, Done<std::optional<Config>> done) = 0;
+  /// All active configs by name, or all versions of `name`, newest first.
+  virtual void ListConfigs(Done<std::vector<Config>> done) = 0;
+  virtual void ListVersions(std::string name, Done<std::vector<Config>> done) = 0;
+  /// False: there was no active version.
+  virtual void Deactivate(std::string name, Done<bool> done) = 0;
+
+  /// Windows of the active size that have a row, from `from` on.
+  virtual void ListWindows(std::string config, Millis from, std::size_t limit,
+                           Done<std::vector<WindowLoad>> done) = 0;
+  /// Compares every counter with its slots and its cap.
+  virtual void Verify(Done<Findings> done) = 0;
+};
+
+}  // namespace weir::slots

@@ -1,0 +1,258 @@
+#include "slots/sqlite/slot_store.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "slots/batch.h"
+#include "slots/sqlite/configs.h"
+#include "slots/sqlite/schema.h"
+#include "slots/sqlite/transaction.h"
+
+namespace weir::slots::sqlite {
+namespace {
+
+using weir::sqlite::Connection;
+using weir::sqlite::Database;
+using weir::sqlite::Statement;
+
+constexpr std::size_t kMaxExamples = 20;
+
+// Runs `work(connection) → Result<T>` as a job and tells its value once it is on disk.
+template <typename T, typename Work>
+void WriteFor(Database& database, Work work, SlotStore::Done<T> done) {
+  auto value = std::make_shared<std::optional<T>>();
+  database.Write(
+      [value, work = std::move(work)](Connection& connection) -> Status {
+        Result<T> result = work(connection);
+        if (!result.ok()) return result.error();
+        *value = std::move(*result);
+        return {};
+      },
+      [value, done = std::move(done)](Status status) {
+        if (!status.ok()) return done(status.error());
+        done(std::move(**value));
+      });
+}
+
+template <typename T, typename Work>
+void ReadFor(Database& database, Work work, const SlotStore::Done<T>& done) {
+  std::optional<T> value;
+  Status status = database.Read([&](Connection& connection) -> Status {
+    Result<T> result = work(connection);
+    if (!result.ok()) return result.error();
+    value = std::move(*result);
+    return {};
+  });
+  if (!status.ok()) return done(status.error());
+  done(std::move(*value));
+}
+
+constexpr std::string_view kVerify = R"sql(
+SELECT g.config_name, w.window_start, w.slot_count, w.n, w.cap, CASE
+  WHEN w.slot_count IS NULL THEN 'slots without a counter'
+  WHEN w.slot_count <> w.n THEN 'the counter differs from the number of slots'
+  WHEN w.slot_count > w.cap THEN 'more slots than the maximum'
+  WHEN NOT w.inside THEN 'a slot lies outside its window or before its requested time'
+  WHEN w.status = 'CLOSED' AND NOT EXISTS (
+    SELECT 1 FROM rate_limit_window_counter x WHERE x.config_id = w.config_id
+      AND x.window_ms = w.window_ms AND x.window_start = w.window_start + w.window_ms)
+    THEN 'a full window without a successor'
+  END AS what
+FROM (
+  SELECT c.config_id, c.window_ms, c.window_start, c.slot_count, c.cap, c.status,
+         coalesce(s.n, 0) AS n, coalesce(s.inside, 1) AS inside
+  FROM rate_limit_window_counter c LEFT JOIN counted s USING (config_id, window_ms, window_start)
+  UNION ALL
+  SELECT s.config_id, s.window_ms, s.window_start, NULL, 0, 'OPEN', s.n, 1
+  FROM counted s WHERE NOT EXISTS (
+    SELECT 1 FROM rate_limit_window_counter c WHERE c.config_id = s.config_id
+      AND c.window_ms = s.window_ms AND c.window_start = s.window_start)) w
+LEFT JOIN (SELECT DISTINCT config_id, config_name FROM rate_limit_config) g USING (config_id)
+)sql";
+
+constexpr std::string_view kCounted = R"sql(
+WITH counted AS MATERIALIZED (
+  SELECT config_id, window_ms, window_start, count(*) AS n,
+         min(scheduled_time >= requested_time AND scheduled_time >= window_start
+             AND scheduled_time < window_start + window_ms) AS inside
+  FROM rate_limit_event_slot GROUP BY config_id, window_ms, window_start)
+)sql";
+
+Result<Findings> VerifyAll(Connection& connection) {
+  Result<Statement> query = connection.Prepare(std::string(kCounted) + std::string(kVerify));
+  if (!query.ok()) return query.error();
+  Findings findings;
+  for (;;) {
+    Result<bool> row = query->Step();
+    if (!row.ok()) return row.error();
+    if (!*row) return findings;
+    ++findings.windows;
+    findings.slots += query->Int(3);
+    if (query->IsNull(5)) continue;
+    ++findings.problems;
+    if (findings.examples.size() >= kMaxExamples) continue;
+    findings.examples.push_back(
+        std::string(query->Text(0)) + " " + FormatInstant(query->Int(1)) + ": " +
+        std::string(query->Text(5)) + " (counter " + std::to_string(query->Int(2)) + ", slots " +
+        std::to_string(query->Int(3)) + ", maximum " + std::to_string(query->Int(4)) + ")");
+  }
+}
+
+// What a Reschedule ends with when the event must stay: carried out of the job by the rollback.
+struct Stayed {
+  std::optional<Outcome> outcome;
+};
+
+Result<std::optional<Answer>> Move(Connection& connection, Ask ask, Stayed& stayed) {
+  Result<std::optional<Slot>> old = CancelSlot(connection, ask.event_id);
+  if (!old.ok()) return old.error();
+  if (!old->has_value()) return std::optional<Answer>();
+  if (ask.config.empty()) ask.config = (*old)->config;
+  ask.tenant = (*old)->tenant;
+  std::vector<Answer> answers(1);
+  Status s = AssignGroup(connection, {&ask, 1}, {ask.config, {0}}, answers);
+  if (!s.ok()) return s.error();
+  if (answers[0].outcome != Outcome::kNew) {
+    stayed.outcome = answers[0].outcome;
+    return Error{Code::kFailedPrecondition, "the event keeps its slot"};
+  }
+  return std::optional<Answer>(std::move(answers[0]));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SqliteSlotStore>> SqliteSlotStore::Open(Database& database) {
+  if (Status s = database.Migrate("slots", Migrations()); !s.ok()) return s.error();
+  return std::unique_ptr<SqliteSlotStore>(new SqliteSlotStore(database));
+}
+
+void SqliteSlotStore::AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>> done) {
+  auto kept = std::make_shared<const std::vector<Ask>>(std::move(asks));
+  WriteFor<std::vector<Answer>>(
+      database_,
+      [kept](Connection& connection) -> Result<std::vector<Answer>> {
+        const Batch batch(*kept);
+        std::vector<Answer> answers(kept->size());
+        for (const ConfigGroup& group : batch.groups()) {
+          Status s = AssignGroup(connection, *kept, group, answers);
+          if (!s.ok()) return s.error();
+        }
+        batch.CopyAnswers(answers);
+        return answers;
+      },
+      std::move(done));
+}
+
+void SqliteSlotStore::Find(std::string event_id, Done<std::optional<Slot>> done) {
+  ReadFor<std::optional<Slot>>(
+      database_, [&](Connection& connection) { return FindSlot(connection, event_id); }, done);
+}
+
+void SqliteSlotStore::Cancel(std::string event_id, Done<std::optional<Slot>> done) {
+  WriteFor<std::optional<Slot>>(
+      database_,
+      [event_id = std::move(event_id)](Connection& connection) {
+        return CancelSlot(connection, event_id);
+      },
+      std::move(done));
+}
+
+void SqliteSlotStore::Reschedule(Ask ask, Done<std::optional<Answer>> done) {
+  auto stayed = std::make_shared<Stayed>();
+  WriteFor<std::optional<Answer>>(
+      database_,
+      [ask = std::move(ask), stayed](Connection& connection) {
+        return Move(connection, ask, *stayed);
+      },
+      [stayed, done = std::move(done)](Result<std::optional<Answer>> answer) {
+        if (!stayed->outcome) return done(std::move(answer));
+        done(std::optional<Answer>(Answer{.outcome = *stayed->outcome}));
+      });
+}
+
+void SqliteSlotStore::PutConfig(Config config, Done<Config> done) {
+  using std::chrono::system_clock;
+  config.created_at =
+      std::chrono::duration_cast<std::chrono::milliseconds>(system_clock::now().time_since_epoch())
+          .count();
+  config.active = true;
+  WriteFor<Config>(
+      database_,
+      [config = std::move(config)](Connection& connection) -> Result<Config> {
+        Result<std::int64_t> version = InsertConfig(connection, config);
+        if (!version.ok()) return version.error();
+        Config stored = config;
+        stored.version = *version;
+        return stored;
+      },
+      std::move(done));
+}
+
+void SqliteSlotStore::GetConfig(std::string name, Done<std::optional<Config>> done) {
+  ReadFor<std::optional<Config>>(
+      database_,
+      [&](Connection& connection) -> Result<std::optional<Config>> {
+        Result<std::optional<StoredConfig>> found = LoadActive(connection, name);
+        if (!found.ok()) return found.error();
+        if (!found->has_value()) return std::optional<Config>();
+        return std::optional<Config>(std::move((*found)->config));
+      },
+      done);
+}
+
+void SqliteSlotStore::ListConfigs(Done<std::vector<Config>> done) {
+  ReadFor<std::vector<Config>>(
+      database_, [](Connection& connection) { return LoadConfigs(connection, std::nullopt); },
+      done);
+}
+
+void SqliteSlotStore::ListVersions(std::string name, Done<std::vector<Config>> done) {
+  ReadFor<std::vector<Config>>(
+      database_, [&](Connection& connection) { return LoadConfigs(connection, name); }, done);
+}
+
+void SqliteSlotStore::Deactivate(std::string name, Done<bool> done) {
+  WriteFor<bool>(
+      database_,
+      [name = std::move(name)](Connection& connection) {
+        return DeactivateConfig(connection, name);
+      },
+      std::move(done));
+}
+
+void SqliteSlotStore::ListWindows(std::string config, Millis from, std::size_t limit,
+                                  Done<std::vector<WindowLoad>> done) {
+  ReadFor<std::vector<WindowLoad>>(
+      database_,
+      [&](Connection& connection) -> Result<std::vector<WindowLoad>> {
+        Result<Statement> query = connection.Prepare(
+            "SELECT window_start, w.window_ms, slot_count, carried, status = 'OPEN' "
+            "FROM rate_limit_config JOIN rate_limit_window_counter w USING (config_id, window_ms) "
+            "WHERE config_name = ?1 AND active AND window_start >= ?2 "
+            "ORDER BY window_start LIMIT ?3");
+        if (!query.ok()) return query.error();
+        query->Bind(1, config).Bind(2, from).Bind(3, static_cast<std::int64_t>(limit));
+        std::vector<WindowLoad> windows;
+        for (;;) {
+          Result<bool> row = query->Step();
+          if (!row.ok()) return row.error();
+          if (!*row) return windows;
+          windows.push_back(
+              {query->Int(0), query->Int(1), query->Int(2), query->Int(3), query->Int(4) != 0});
+        }
+      },
+      done);
+}
+
+void SqliteSlotStore::Verify(Done<Findings> done) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(verifying_, [](const std::future<void>& one) {
+    return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  });
+  verifying_.push_back(std::async(std::launch::async, [this, done = std::move(done)] {
+    ReadFor<Findings>(database_, VerifyAll, done);
+  }));
+}
+
+}  // namespace weir::slots::sqlite

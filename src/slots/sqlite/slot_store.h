@@ -1,0 +1,44 @@
+#pragma once
+
+#include <future>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "drivers/sqlite/database.h"
+#include "slots/slot_store.h"
+
+namespace weir::slots::sqlite {
+
+/// Slots in the embedded database. Writes are jobs of its one writer, so batches run one after
+/// another and share commits. Reads are answered before the call returns, except Verify, which has
+/// a thread.
+class SqliteSlotStore final : public SlotStore {
+ public:
+  /// Makes the tables if need be. `database` must outlive the store.
+  static Result<std::unique_ptr<SqliteSlotStore>> Open(weir::sqlite::Database& database);
+  /// The database must have finished the store's jobs, or be closed after this.
+  ~SqliteSlotStore() override = default;
+
+  void AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>> done) override;
+  void Find(std::string event_id, Done<std::optional<Slot>> done) override;
+  void Cancel(std::string event_id, Done<std::optional<Slot>> done) override;
+  void Reschedule(Ask ask, Done<std::optional<Answer>> done) override;
+  void PutConfig(Config config, Done<Config> done) override;
+  void GetConfig(std::string name, Done<std::optional<Config>> done) override;
+  void ListConfigs(Done<std::vector<Config>> done) override;
+  void ListVersions(std::string name, Done<std::vector<Config>> done) override;
+  void Deactivate(std::string name, Done<bool> done) override;
+  void ListWindows(std::string config, Millis from, std::size_t limit,
+                   Done<std::vector<WindowLoad>> done) override;
+  void Verify(Done<Findings> done) override;
+
+ private:
+  explicit SqliteSlotStore(weir::sqlite::Database& database) : database_(database) {}
+
+  weir::sqlite::Database& database_;
+  std::mutex mutex_;
+  std::vector<std::future<void>> verifying_;  // waited for on destruction
+};
+
+}  // namespace weir::slots::sqlite

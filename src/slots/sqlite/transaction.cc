@@ -1,0 +1,172 @@
+#include "slots/sqlite/transaction.h"
+
+#include <limits>
+#include <map>
+#include <string>
+
+#include "slots/config.h"
+#include "slots/sqlite/configs.h"
+#include "slots/sqlite/window_table.h"
+#include "slots/window.h"
+
+namespace weir::slots::sqlite {
+namespace {
+
+using weir::sqlite::Connection;
+using weir::sqlite::Statement;
+
+/// A slot as it is stored.
+struct StoredSlot {
+  std::int64_t config_id = 0;
+  Millis window_size = 0;
+  Slot slot;
+};
+
+Result<std::optional<StoredSlot>> Load(Connection& connection, std::string_view event_id) {
+  Result<Statement> query = connection.Prepare(
+      "SELECT config_id, window_ms, window_start, scheduled_time, requested_time, tenant "
+      "FROM rate_limit_event_slot WHERE event_id = ?1");
+  if (!query.ok()) return query.error();
+  Result<bool> row = query->Bind(1, event_id).Step();
+  if (!row.ok()) return row.error();
+  if (!*row) return std::optional<StoredSlot>();
+  Result<std::string> name = NameOf(connection, query->Int(0));
+  if (!name.ok()) return name.error();
+  return std::optional<StoredSlot>(StoredSlot{query->Int(0), query->Int(1),
+                                              Slot{.event_id = std::string(event_id),
+                                                   .config = std::move(*name),
+                                                   .tenant = std::string(query->Text(5)),
+                                                   .requested = query->Int(4),
+                                                   .window_start = query->Int(2),
+                                                   .scheduled = query->Int(3)}});
+}
+
+PlaceRules RulesFor(const Config& config, std::string_view tenant_class) {
+  PlaceRules rules{.size = config.window_size,
+                   .max = config.max_per_window,
+                   .headroom = config.headroom,
+                   .fair_windows = config.fair_windows,
+                   .shared = !config.tenants.empty(),
+                   .weight = 1,
+                   .total = 0};
+  for (const auto& [name, weight] : config.tenants) {
+    rules.total += weight;
+    if (name == tenant_class) rules.weight = weight;
+  }
+  if (rules.total == 0) rules.total = 1;
+  return rules;
+}
+
+Status InsertSlot(Statement& insert, const StoredConfig& stored, const Slot& slot) {
+  insert.Bind(1, slot.event_id).Bind(2, stored.id).Bind(3, stored.config.window_size);
+  insert.Bind(4, slot.window_start).Bind(5, slot.scheduled).Bind(6, slot.requested);
+  return insert.Bind(7, slot.tenant).Run();
+}
+
+// Places the asks `indexes`, which are of one class and sorted by time.
+Status AssignClass(Connection& connection, const StoredConfig& stored,
+                   std::string_view tenant_class, std::span<const Ask> asks,
+                   const std::vector<std::size_t>& indexes, std::vector<Answer>& answers) {
+  const Config& config = stored.config;
+  SqliteWindowTable table(connection, stored.id, config.window_size, config.max_per_window,
+                          std::string(tenant_class));
+  std::vector<Millis> requested;
+  requested.reserve(indexes.size());
+  for (std::size_t index : indexes) requested.push_back(asks[index].requested);
+  auto placed = Place(RulesFor(config, tenant_class), requested, table);
+  if (!placed.ok()) return placed.error();
+  Result<Statement> insert = connection.Prepare(
+      "INSERT INTO rate_limit_event_slot(event_id, config_id, window_ms, window_start, "
+      "scheduled_time, requested_time, tenant) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+  if (!insert.ok()) return insert.error();
+  for (std::size_t k = 0; k < indexes.size(); ++k) {
+    const Ask& ask = asks[indexes[k]];
+    Answer& answer = answers[indexes[k]];
+    const std::optional<Millis>& window = (*placed)[k];
+    answer.outcome = window ? Outcome::kNew : Outcome::kExhausted;
+    if (!window) continue;
+    answer.slot = {
+        ask.event_id, ask.config,
+        ask.tenant,   ask.requested,
+        *window,      ScheduledIn(*window, config.window_size, ask.requested, ask.random)};
+    if (Status s = InsertSlot(*insert, stored, answer.slot); !s.ok()) return s;
+  }
+  return {};
+}
+
+// A slot of an older window size also took up room in the windows of today's size.
+Status Uncarry(Connection& connection, const StoredSlot& gone, const Config& config) {
+  Result<Statement> update = connection.Prepare(
+      "UPDATE rate_limit_window_counter SET carried = carried - 1, "
+      "status = CASE WHEN slot_count + carried - 1 >= ?4 THEN 'CLOSED' ELSE 'OPEN' END "
+      "WHERE config_id = ?1 AND window_ms = ?2 AND window_start = ?3 AND carried > 0");
+  if (!update.ok()) return update.error();
+  update->Bind(1, gone.config_id).Bind(2, config.window_size);
+  update->Bind(3, WindowOf(gone.slot.scheduled, config.window_size));
+  return update->Bind(4, config.max_per_window).Run();
+}
+
+}  // namespace
+
+Result<std::optional<Slot>> FindSlot(Connection& connection, std::string_view event_id) {
+  Result<std::optional<StoredSlot>> found = Load(connection, event_id);
+  if (!found.ok()) return found.error();
+  if (!found->has_value()) return std::optional<Slot>();
+  return std::optional<Slot>(std::move((*found)->slot));
+}
+
+Status AssignGroup(Connection& connection, std::span<const Ask> asks, const ConfigGroup& group,
+                   std::vector<Answer>& answers) {
+  std::vector<std::size_t> fresh;
+  for (std::size_t index : group.asks) {
+    Result<std::optional<Slot>> existing = FindSlot(connection, asks[index].event_id);
+    if (!existing.ok()) return existing.error();
+    if (existing->has_value()) {
+      answers[index] = {Outcome::kExisting, std::move(**existing)};
+    } else {
+      fresh.push_back(index);
+    }
+  }
+  if (fresh.empty()) return {};
+  Result<std::optional<StoredConfig>> stored = LoadActive(connection, group.config);
+  if (!stored.ok()) return stored.error();
+  if (!stored->has_value()) {
+    for (std::size_t index : fresh) answers[index].outcome = Outcome::kUnknownConfig;
+    return {};
+  }
+  std::map<std::string_view, std::vector<std::size_t>> classes;
+  for (std::size_t index : fresh) {
+    classes[ClassOf((*stored)->config, asks[index].tenant)].push_back(index);
+  }
+  for (const auto& [tenant_class, indexes] : classes) {
+    Status s = AssignClass(connection, **stored, tenant_class, asks, indexes, answers);
+    if (!s.ok()) return s;
+  }
+  return {};
+}
+
+Result<std::optional<Slot>> CancelSlot(Connection& connection, std::string_view event_id) {
+  Result<std::optional<StoredSlot>> found = Load(connection, event_id);
+  if (!found.ok()) return found.error();
+  if (!found->has_value()) return std::optional<Slot>();
+  const StoredSlot& gone = **found;
+  Result<Statement> remove =
+      connection.Prepare("DELETE FROM rate_limit_event_slot WHERE event_id = ?1");
+  if (!remove.ok()) return remove.error();
+  if (Status s = remove->Bind(1, event_id).Run(); !s.ok()) return s.error();
+  Result<std::optional<StoredConfig>> active = LoadActive(connection, gone.slot.config);
+  if (!active.ok()) return active.error();
+  const Config config = active->has_value() ? (*active)->config : Config{};
+  const bool same_size = config.window_size == gone.window_size;
+  SqliteWindowTable table(
+      connection, gone.config_id, gone.window_size,
+      same_size ? config.max_per_window : std::numeric_limits<std::int64_t>::max(),
+      std::string(ClassOf(config, gone.slot.tenant)));
+  if (Status s = table.GiveBack(gone.slot.window_start); !s.ok()) return s.error();
+  if (config.window_size > 0 && !same_size) {
+    if (Status s = Uncarry(connection, gone, config); !s.ok()) return s.error();
+  }
+  return std::optional<Slot>(std::move((*found)->slot));
+}
+
+}  // namespace weir::slots::sqlite

@@ -1,0 +1,266 @@
+#include "slots/time.h"
+
+#include <chrono>
+#include <limits>
+#include <optional>
+
+namespace weir::slots {
+namespace {
+
+constexpr Millis kSecond = 1000;
+constexpr Millis kMinute = 60 * kSecond;
+constexpr Millis kHour = 60 * kMinute;
+constexpr Millis kDay = 24 * kHour;
+constexpr std::size_t kMaxFractionDigits = 18;
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+/// Takes a text apart from the left. Not thread-safe.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : rest_(text) {}
+
+  bool done() const { return rest_.empty(); }
+  char peek() const { return rest_.empty() ? '\0' : rest_.front(); }
+
+  bool Take(char c) {
+    if (peek() != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+
+  /// Exactly `count` digits.
+  std::optional<int> Number(std::size_t count) {
+    if (rest_.size() < count) return std::nullopt;
+    int value = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!IsDigit(rest_[i])) return std::nullopt;
+      value = value * 10 + (rest_[i] - '0');
+    }
+    rest_.remove_prefix(count);
+    return value;
+  }
+
+  std::string_view Digits() {
+    std::size_t count = 0;
+    while (count < rest_.size() && IsDigit(rest_[count])) ++count;
+    const std::string_view digits = rest_.substr(0, count);
+    rest_.remove_prefix(count);
+    return digits;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+struct Fraction {
+  Millis millis = 0;
+  bool finer = false;  // there was more than whole milliseconds
+};
+
+std::optional<Fraction> ReadFraction(Reader& reader) {
+  const std::string_view digits = reader.Digits();
+  if (digits.empty() || digits.size() > kMaxFractionDigits) return std::nullopt;
+  Fraction fraction;
+  for (std::size_t i = 0; i < std::max<std::size_t>(digits.size(), 3); ++i) {
+    const int digit = i < digits.size() ? digits[i] - '0' : 0;
+    if (i < 3) {
+      fraction.millis = fraction.millis * 10 + digit;
+    } else {
+      fraction.finer = fraction.finer || digit != 0;
+    }
+  }
+  return fraction;
+}
+
+std::optional<Millis> ReadDate(Reader& reader) {
+  const auto year = reader.Number(4);
+  if (!year || !reader.Take('-')) return std::nullopt;
+  const auto month = reader.Number(2);
+  if (!month || !reader.Take('-')) return std::nullopt;
+  const auto day = reader.Number(2);
+  if (!day) return std::nullopt;
+  const std::chrono::year_month_day date(std::chrono::year(*year),
+                                         std::chrono::month(static_cast<unsigned>(*month)),
+                                         std::chrono::day(static_cast<unsigned>(*day)));
+  if (!date.ok()) return std::nullopt;
+  return std::chrono::sys_days(date).time_since_epoch().count() * kDay;
+}
+
+std::optional<Millis> ReadTime(Reader& reader) {
+  const auto hour = reader.Number(2);
+  if (!hour || *hour > 23 || !reader.Take(':')) return std::nullopt;
+  const auto minute = reader.Number(2);
+  if (!minute || *minute > 59) return std::nullopt;
+  Millis time = *hour * kHour + *minute * kMinute;
+  if (!reader.Take(':')) return time;
+  const auto second = reader.Number(2);
+  if (!second || *second > 59) return std::nullopt;
+  time += *second * kSecond;
+  if (!reader.Take('.') && !reader.Take(',')) return time;
+  const auto fraction = ReadFraction(reader);
+  if (!fraction) return std::nullopt;
+  return time + fraction->millis + (fraction->finer ? 1 : 0);
+}
+
+// East of Greenwich.
+std::optional<Millis> ReadZone(Reader& reader) {
+  if (reader.Take('Z') || reader.Take('z')) return 0;
+  const bool west = reader.peek() == '-';
+  if (!reader.Take('-') && !reader.Take('+')) return std::nullopt;
+  const auto hour = reader.Number(2);
+  if (!hour || *hour > 18) return std::nullopt;
+  Millis offset = *hour * kHour;
+  if (!reader.done()) {
+    reader.Take(':');
+    const auto minute = reader.Number(2);
+    if (!minute || *minute > 59) return std::nullopt;
+    offset += *minute * kMinute;
+  }
+  return west ? -offset : offset;
+}
+
+std::optional<Millis> ReadInstant(std::string_view text) {
+  Reader reader(text);
+  const auto date = ReadDate(reader);
+  if (!date || !(reader.Take('T') || reader.Take('t') || reader.Take(' '))) return std::nullopt;
+  const auto time = ReadTime(reader);
+  if (!time) return std::nullopt;
+  const auto zone = ReadZone(reader);
+  if (!zone || !reader.done()) return std::nullopt;
+  return *date + *time - *zone;
+}
+
+std::optional<Millis> UnitOf(char letter, bool in_time) {
+  switch (letter) {
+    case 'W':
+      return in_time ? std::nullopt : std::optional<Millis>(7 * kDay);
+    case 'D':
+      return in_time ? std::nullopt : std::optional<Millis>(kDay);
+    case 'H':
+      return in_time ? std::optional<Millis>(kHour) : std::nullopt;
+    case 'M':
+      return in_time ? std::optional<Millis>(kMinute) : std::nullopt;
+    case 'S':
+      return in_time ? std::optional<Millis>(kSecond) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+// One "30M" of a duration.
+std::optional<Millis> ReadPart(Reader& reader, bool in_time, Millis& unit) {
+  const std::string_view digits = reader.Digits();
+  if (digits.empty() || digits.size() > 12) return std::nullopt;
+  Millis value = 0;
+  for (char digit : digits) value = value * 10 + (digit - '0');
+  Fraction fraction;
+  if (reader.Take('.') || reader.Take(',')) {
+    const auto read = ReadFraction(reader);
+    // Only seconds have a fraction, and no finer one than milliseconds.
+    if (!read || read->finer || reader.peek() != 'S') return std::nullopt;
+    fraction = *read;
+  }
+  const auto found = UnitOf(reader.peek(), in_time);
+  if (!found || *found >= unit) return std::nullopt;  // each unit once, the largest first
+  unit = *found;
+  reader.Take(reader.peek());
+  if (value > kMaxInstant / unit) return std::nullopt;
+  return value * unit + fraction.millis;
+}
+
+std::optional<Millis> ReadDuration(std::string_view text) {
+  Reader reader(text);
+  if (!reader.Take('P')) return std::nullopt;
+  Millis total = 0;
+  Millis unit = std::numeric_limits<Millis>::max();
+  bool in_time = false;
+  bool any = false;
+  while (!reader.done()) {
+    if (!in_time && reader.Take('T')) {
+      in_time = true;
+      any = false;  // "PT" and "P1DT" are not durations
+      continue;
+    }
+    const auto part = ReadPart(reader, in_time, unit);
+    if (!part) return std::nullopt;
+    total += *part;
+    any = true;
+  }
+  if (!any || total <= 0 || total > kMaxInstant) return std::nullopt;
+  return total;
+}
+
+void AppendPadded(std::string& out, std::int64_t value, int width) {
+  const std::string digits = std::to_string(value);
+  for (int i = static_cast<int>(digits.size()); i < width; ++i) out += '0';
+  out += digits;
+}
+
+}  // namespace
+
+Result<Millis> ParseInstant(std::string_view text) {
+  const auto instant = ReadInstant(text);
+  if (!instant) {
+    return Error{Code::kInvalidArgument,
+                 "must be an ISO-8601 date and time with a zone, like 2025-06-01T12:00:00Z or "
+                 "2025-06-01T14:00:00+02:00"};
+  }
+  if (*instant < 0 || *instant > kMaxInstant) {
+    return Error{Code::kInvalidArgument, "must lie between the years 1970 and 9999"};
+  }
+  return *instant;
+}
+
+std::string FormatInstant(Millis instant) {
+  const Millis days = instant / kDay;
+  const Millis time = instant % kDay;
+  const std::chrono::year_month_day date{
+      std::chrono::sys_days(std::chrono::days(static_cast<int>(days)))};
+  std::string out;
+  AppendPadded(out, static_cast<int>(date.year()), 4);
+  out += '-';
+  AppendPadded(out, static_cast<unsigned>(date.month()), 2);
+  out += '-';
+  AppendPadded(out, static_cast<unsigned>(date.day()), 2);
+  out += 'T';
+  AppendPadded(out, time / kHour, 2);
+  out += ':';
+  AppendPadded(out, time % kHour / kMinute, 2);
+  out += ':';
+  AppendPadded(out, time % kMinute / kSecond, 2);
+  if (time % kSecond != 0) {
+    out += '.';
+    AppendPadded(out, time % kSecond, 3);
+  }
+  return out + 'Z';
+}
+
+Result<Millis> ParseDuration(std::string_view text) {
+  const auto duration = ReadDuration(text);
+  if (!duration) {
+    return Error{Code::kInvalidArgument,
+                 "must be an ISO-8601 duration of whole milliseconds, more than zero, like PT4S, "
+                 "PT0.5S or PT1H30M"};
+  }
+  return *duration;
+}
+
+std::string FormatDuration(Millis duration) {
+  std::string out = "PT";
+  if (duration >= kHour) out += std::to_string(duration / kHour) + "H";
+  if (duration % kHour >= kMinute) out += std::to_string(duration % kHour / kMinute) + "M";
+  const Millis rest = duration % kMinute;
+  if (rest == 0 && duration > 0) return out;
+  out += std::to_string(rest / kSecond);
+  if (Millis fraction = rest % kSecond; fraction != 0) {
+    out += '.';
+    for (Millis digit = 100; fraction > 0; digit /= 10) {
+      out += static_cast<char>('0' + fraction / digit);
+      fraction %= digit;
+    }
+  }
+  return out + "S";
+}
+
+}  // namespace weir::slots

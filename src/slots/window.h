@@ -1,0 +1,35 @@
+#pragma once
+
+// Window arithmetic: pure, integers only. Windows begin at multiples of their size since the epoch.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "slots/slot.h"
+
+namespace weir::slots {
+
+constexpr Millis WindowOf(Millis instant, Millis size) noexcept { return instant - instant % size; }
+
+/// floor(max × remaining / size): what may be in the first window for someone who asks for
+/// `requested` and so can only use the rest of it. Cannot overflow: kMaxPerWindow × kMaxWindowSize
+/// < 2^63.
+constexpr std::int64_t FirstWindowCapacity(std::int64_t max, Millis requested,
+                                           Millis size) noexcept {
+  return max * (size - requested % size) / size;
+}
+
+/// Uniform over the part of the window that does not lie before `requested`.
+constexpr Millis ScheduledIn(Millis window, Millis size, Millis requested,
+                             std::int64_t random) noexcept {
+  const Millis earliest = std::max(window, requested);
+  return earliest + random % (window + size - earliest);
+}
+
+/// floor(capacity × weight / total), but at least one place: a small weight must not starve.
+constexpr std::int64_t ShareOf(std::int64_t capacity, std::int64_t weight,
+                               std::int64_t total) noexcept {
+  return std::max<std::int64_t>(1, capacity * weight / total);
+}
+
+}  // namespace weir::slots
