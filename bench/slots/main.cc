@@ -1,0 +1,67 @@
+// ./dev bench slots: how fast slots are given, on both stores and the plain way, in one run. Prints
+// `figure` lines. The PostgreSQL is a fresh one with fsync on.
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "drivers/sqlite/database.h"
+#include "plain_way.h"
+#include "slots/postgres/slot_store.h"
+#include "slots/sqlite/slot_store.h"
+#include "store_figures.h"
+#include "support/postgres_server.h"
+#include "support/temp_dir.h"
+
+namespace weir::bench {
+namespace {
+
+void Figure(const std::string& name, double value, const char* unit) {
+  std::printf("figure %s %.*f %s\n", name.c_str(), value < 100 ? 2 : 0, value, unit);
+  std::fflush(stdout);
+}
+
+// Events per second in batches; cost of an event with few and with many slots in the store.
+double MeasureStore(slots::SlotStore& store, const std::string& name, std::int64_t many) {
+  PutConfig(store, "feed");
+  const double seconds = AssignInBatches(store, "feed", "feed-", 500'000, 10'000);
+  const double rate = 500'000 / seconds;
+  Figure(name + ".batch.events_per_s", rate, "events/s");
+  Figure(name + ".batch.500k_seconds", seconds, "s");
+  // The same hot time again and again: windows up to the frontier are full.
+  PutConfig(store, "growing");
+  AssignInBatches(store, "growing", "grow-a-", 10'000, 1'000);
+  const double few = AssignInBatches(store, "growing", "grow-b-", 20'000, 1'000, 1) / 20'000;
+  AssignInBatches(store, "growing", "grow-c-", many - 530'000, 10'000);
+  const double lots = AssignInBatches(store, "growing", "grow-d-", 20'000, 1'000, 1) / 20'000;
+  Figure(name + ".cost_at_10k_slots", few * 1e6, "us/event");
+  Figure(name + ".cost_at_1m_slots", lots * 1e6, "us/event");
+  Figure(name + ".cost_ratio_1m_to_10k", lots / few, "x");
+  return rate;
+}
+
+int Run() {
+  const test::PostgresServer server;
+  double plain = 0;
+  for (const int connections : {1, 4, 8, 16}) {
+    plain = std::max(plain, MeasurePlainWay(server.url(), connections, 2));
+  }
+  Figure("slots.postgres.plain.events_per_s", plain, "events/s");
+  {
+    slots::postgres::PostgresSlotStore store({.url = server.url()});
+    const double rate = MeasureStore(store, "slots.postgres", 1'000'000);
+    Figure("slots.postgres.batch_to_plain", rate / plain, "x");
+  }
+  const test::TempDir dir;
+  auto database = weir::sqlite::Database::Open({.path = (dir / "weir.db").string()});
+  auto store = slots::sqlite::SqliteSlotStore::Open(**database);
+  MeasureStore(**store, "slots.sqlite", 1'000'000);
+  return 0;
+}
+
+}  // namespace
+}  // namespace weir::bench
+
+int main() { return weir::bench::Run(); }

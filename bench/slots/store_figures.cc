@@ -1,0 +1,62 @@
+#include "store_figures.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace weir::bench {
+namespace {
+
+constexpr slots::Millis kNoon = 1'748'779'200'000;
+
+void Require(const Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "slots: %s\n", status.error().message.c_str());
+  std::exit(1);
+}
+
+}  // namespace
+
+void PutConfig(slots::SlotStore& store, const std::string& name) {
+  std::promise<Status> made;
+  store.PutConfig({.name = name, .window_size = 4'000, .max_per_window = 100},
+                  [&](Result<slots::Config> config) {
+                    made.set_value(config.ok() ? Status() : Status(config.error()));
+                  });
+  Require(made.get_future().get());
+}
+
+double AssignInBatches(slots::SlotStore& store, const std::string& name, const std::string& prefix,
+                       std::int64_t count, std::size_t batch, int calls) {
+  std::atomic<std::int64_t> next{0};
+  const auto begun = std::chrono::steady_clock::now();
+  std::vector<std::thread> callers;
+  for (int c = 0; c < calls; ++c) {
+    callers.emplace_back([&, c] {
+      std::mt19937_64 random(static_cast<std::uint64_t>(c));
+      for (;;) {
+        const std::int64_t from = next.fetch_add(static_cast<std::int64_t>(batch));
+        if (from >= count) return;
+        std::vector<slots::Ask> asks;
+        for (std::int64_t i = from; i < std::min(count, from + static_cast<std::int64_t>(batch)); ++i) {
+          asks.push_back({prefix + std::to_string(i), name, kNoon, {},
+                          static_cast<std::int64_t>(random() >> 1U)});
+        }
+        std::promise<Status> done;
+        store.AssignMany(std::move(asks), [&](Result<std::vector<slots::Answer>> answers) {
+          done.set_value(answers.ok() ? Status() : Status(answers.error()));
+        });
+        Require(done.get_future().get());
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+}
+
+}  // namespace weir::bench
