@@ -52,6 +52,15 @@ TcpConnection::TcpConnection(std::uint16_t port, const std::string& host,
   }
 }
 
+TcpConnection TcpConnection::Adopt(int fd, std::chrono::milliseconds timeout) {
+  TcpConnection connection;
+  connection.fd_ = fd;
+  SetTimeout(fd, timeout);
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return connection;
+}
+
 TcpConnection::~TcpConnection() {
   if (fd_ >= 0) close(fd_);
 }

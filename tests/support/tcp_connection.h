@@ -18,6 +18,8 @@ class TcpConnection {
 
   explicit TcpConnection(std::uint16_t port, const std::string& host = "127.0.0.1",
                          std::chrono::milliseconds timeout = kTimeout);
+  /// Takes over a connection that was accepted.
+  static TcpConnection Adopt(int fd, std::chrono::milliseconds timeout = kTimeout);
   ~TcpConnection();
   TcpConnection(TcpConnection&& other) noexcept;
   TcpConnection& operator=(TcpConnection&& other) noexcept;
@@ -37,6 +39,7 @@ class TcpConnection {
   int fd() const noexcept { return fd_; }
 
  private:
+  TcpConnection() = default;
   // Appends what arrives next to buffer_; false when the peer has closed.
   bool Fill();
   std::string Take(std::size_t count);

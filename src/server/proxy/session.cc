@@ -259,6 +259,7 @@ void Session::Linger() {
 
 void Session::Close() {
   if (phase_ == Phase::kClosed) return;
+  const Ptr self(this);  // the upstream's connection may hold the last reference
   phase_ = Phase::kClosed;
   DropUpstream();
   error_code ignored;

@@ -80,11 +80,13 @@ void UpstreamConnection::Connect(const Endpoint& endpoint) {
   if (error) {
     // Answered later like any other outcome: the caller is in the midst of its own work.
     asio::post(socket_.get_executor(), [self = Ptr(this), error] {
+      const auto keeper = self->keeper_;
       if (self->user_ != nullptr) self->user_->OnUpstreamConnected(error);
     });
     return;
   }
   socket_.async_connect(endpoint, [self = Ptr(this)](const error_code& failure) {
+    const auto keeper = self->keeper_;
     if (self->user_ != nullptr) self->user_->OnUpstreamConnected(failure);
   });
 }
@@ -97,6 +99,8 @@ void UpstreamConnection::Read() {
                           [self = Ptr(this)](const error_code& error, std::size_t count) {
                             self->reading_ = false;
                             self->buffer_.Commit(count);
+                            // The user may detach, and must outlive its own call.
+                            const auto keeper = self->keeper_;
                             if (self->user_ != nullptr) {
                               self->user_->OnUpstreamRead(error);
                             } else {
@@ -107,6 +111,7 @@ void UpstreamConnection::Read() {
 
 void UpstreamConnection::WaitWritable() {
   socket_.async_wait(Socket::wait_write, [self = Ptr(this)](const error_code& error) {
+    const auto keeper = self->keeper_;
     if (self->user_ != nullptr && error != asio::error::operation_aborted) {
       self->user_->OnUpstreamWritable();
     }
