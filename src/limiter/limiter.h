@@ -37,9 +37,12 @@ struct Check {
   Decision decision;
   std::string_view policy;  ///< whose decision that is; empty if nothing applies
   bool degraded = false;
+  /// Filled: charged (kCharge) or released (kRelease); true for the other operations.
+  bool applied = false;
   /// Filled: every policy that applied, in order of descriptors. Views live until `done` returns.
   std::vector<PolicyVerdict> verdicts;
-  /// Filled: not ok means "could not decide" (with on_store_error: deny, that is a refusal, not this).
+  /// Filled: not ok means "could not decide" (with on_store_error: deny, that is a refusal, not
+  /// this).
   Status status;
 };
 

@@ -27,12 +27,12 @@ struct Request {
   std::int64_t cost = 1;
   /// What each descriptor costs, in their order (0 only looks); empty: `cost` for every one.
   std::span<const std::int64_t> costs;
-  /// A quota that stands in for the policies of a descriptor, in their order (null: none); empty: none.
-  /// Its key is the whole descriptor. Ignored in a domain that has no policies.
+  /// A quota that stands in for the policies of a descriptor, in their order (null: none); empty:
+  /// none. Its key is the whole descriptor. Ignored in a domain that has no policies.
   std::span<const Quota* const> overrides;
-  /// A bare key (`{"key":"user-123"}`, WEIR.CHECK): the policy whose key is exactly this applies, else
-  /// the default policy, and each key has a bucket of its own. If not empty, the domain and the
-  /// descriptors are not looked at.
+  /// A bare key (`{"key":"user-123"}`, WEIR.CHECK): the policy whose key is exactly this applies,
+  /// else the default policy, and each key has a bucket of its own. If not empty, the domain and
+  /// the descriptors are not looked at.
   std::string_view key = {};
 };
 

@@ -1,0 +1,190 @@
+#include "limiter/batch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "policy/keys.h"
+
+namespace weir::limiter {
+namespace {
+
+// Places in the text of the keys are 32 bits wide.
+constexpr std::size_t kMaxBatchKeyBytes = std::size_t{1} << 30;
+
+// A cost that no limit allows is refused as kNever by the quota itself; it only must not overflow.
+std::int64_t CostOf(std::int64_t asked, std::int64_t factor) noexcept {
+  std::int64_t cost = 0;
+  if (__builtin_mul_overflow(asked, factor, &cost)) return kMaxLimit + 1;
+  return std::clamp<std::int64_t>(cost, 0, kMaxLimit + 1);
+}
+
+std::int64_t AskedCost(const policy::Request& request, std::size_t descriptor) noexcept {
+  return descriptor < request.costs.size() ? request.costs[descriptor] : request.cost;
+}
+
+}  // namespace
+
+void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> policies,
+                  std::span<Check> all) {
+  policies_ = std::move(policies);
+  checks = all;
+  keys_.clear();
+  items_.clear();
+  parts_.clear();
+  charges_.clear();
+  applications_.clear();
+  layouts_.clear();
+  const policy::PolicySet& set = **policies_;
+  for (Check& check : checks) {
+    Part part{static_cast<std::uint32_t>(items_.size()), 0};
+    check_begin_ = items_.size();
+    check.status = Collect(set, check.request);
+    if (!check.status.ok()) items_.resize(part.begin);
+    part.end = static_cast<std::uint32_t>(items_.size());
+    parts_.push_back(part);
+  }
+  // Only now does the text of the keys stand still.
+  for (std::size_t i = 0; i < checks.size(); ++i) {
+    ShareBuckets(parts_[i]);
+    AddApplications(parts_[i], checks[i]);
+  }
+  decisions_.resize(std::max(decisions_.size(), charges_.size()));
+  for (std::size_t i = 0; i < applications_.size(); ++i) {
+    const Layout& layout = layouts_[i];
+    applications_[i].charges = std::span(charges_).subspan(layout.first_charge, layout.charges);
+    applications_[i].decisions = std::span(decisions_).subspan(layout.first_charge, layout.charges);
+  }
+}
+
+Status Batch::Collect(const policy::PolicySet& set, const policy::Request& request) {
+  if (!request.key.empty()) {
+    const policy::Policy& policy = set.ForKey(request.key);
+    const std::size_t key_at = keys_.size();
+    if (policy.quota() != nullptr) policy::AppendBareKey(keys_, request.key);
+    Item item;
+    item.policy = &policy;
+    item.quota = policy.quota();
+    item.cost = CostOf(request.cost, policy.definition.cost);
+    return FinishKey(item, key_at);
+  }
+  // A request that says nothing about who asks still falls under the policies for everybody.
+  const std::size_t count = std::max<std::size_t>(request.descriptors.size(), 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (Status found = CollectDescriptor(set, request, i); !found.ok()) return found;
+  }
+  return {};
+}
+
+Status Batch::CollectDescriptor(const policy::PolicySet& set, const policy::Request& request,
+                                std::size_t index) {
+  const policy::Descriptor descriptor =
+      index < request.descriptors.size() ? request.descriptors[index] : policy::Descriptor();
+  const std::int64_t asked = AskedCost(request, index);
+  Item item;
+  item.descriptor = static_cast<std::uint32_t>(index);
+  if (index < request.overrides.size() && request.overrides[index] != nullptr &&
+      set.HasDomain(request.domain)) {
+    const std::size_t key_at = keys_.size();
+    policy::AppendOverrideKey(keys_, request.domain, descriptor);
+    item.quota = request.overrides[index];
+    item.cost = CostOf(asked, 1);
+    return FinishKey(item, key_at);
+  }
+  set.Match(request.domain, descriptor, match_);
+  for (const policy::Applying& applying : match_.applying) {
+    const std::size_t key_at = keys_.size();
+    item.policy = applying.policy;
+    item.quota = applying.policy->quota();
+    item.cost = CostOf(asked, applying.policy->definition.cost);
+    if (item.quota != nullptr) {
+      policy::AppendKey(keys_, applying.policy->key_parts,
+                        std::span(match_.values).subspan(applying.values_begin));
+    }
+    if (Status kept = FinishKey(item, key_at); !kept.ok()) return kept;
+  }
+  return {};
+}
+
+Status Batch::FinishKey(Item item, std::size_t key_at) {
+  const std::size_t size = keys_.size() - key_at;
+  if (size > policy::kMaxKeyBytes) {
+    keys_.resize(key_at);
+    return Error{Code::kInvalidArgument,
+                 "the entries of a descriptor (or the key) are longer than " +
+                     std::to_string(policy::kMaxKeyBytes) + " bytes"};
+  }
+  if (items_.size() - check_begin_ >= kMaxVerdicts) {
+    return Error{Code::kInvalidArgument,
+                 "more than " + std::to_string(kMaxVerdicts) + " policies apply to one check"};
+  }
+  if (keys_.size() >= kMaxBatchKeyBytes) {
+    return Error{Code::kResourceExhausted, "too many checks in one batch"};
+  }
+  item.key_at = static_cast<std::uint32_t>(key_at);
+  item.key_size = static_cast<std::uint32_t>(size);
+  items_.push_back(item);
+  return {};
+}
+
+// Descriptors of one request may lead to the same bucket; it is charged once, with the largest
+// cost.
+void Batch::ShareBuckets(Part part) {
+  for (std::uint32_t i = part.begin; i < part.end; ++i) {
+    Item& item = items_[i];
+    item.charged_as = i;
+    if (item.quota == nullptr) continue;
+    for (std::uint32_t j = part.begin; j < i; ++j) {
+      Item& earlier = items_[j];
+      if (earlier.policy != item.policy || earlier.charged_as != j || earlier.quota == nullptr ||
+          KeyOf(earlier) != KeyOf(item)) {
+        continue;
+      }
+      item.charged_as = j;
+      earlier.cost = std::max(earlier.cost, item.cost);
+      break;
+    }
+  }
+}
+
+void Batch::AddApplications(Part part, const Check& check) {
+  if (check.op == store::Op::kRelease) {
+    for (std::uint32_t i = part.begin; i < part.end; ++i) {
+      Item& item = items_[i];
+      if (item.charged_as != i || item.quota == nullptr ||
+          item.quota->algorithm() != Algorithm::kConcurrency) {
+        continue;
+      }
+      Lay(check);
+      AddCharge(item);
+    }
+    return;
+  }
+  bool open = false;
+  for (std::uint32_t i = part.begin; i < part.end; ++i) {
+    Item& item = items_[i];
+    if (item.charged_as != i || item.quota == nullptr || item.shadow()) continue;
+    if (!std::exchange(open, true)) Lay(check);
+    AddCharge(item);
+  }
+  for (std::uint32_t i = part.begin; i < part.end; ++i) {
+    Item& item = items_[i];
+    if (item.charged_as != i || item.quota == nullptr || !item.shadow()) continue;
+    Lay(check);
+    AddCharge(item);
+  }
+}
+
+void Batch::Lay(const Check& check) {
+  store::Application& application = applications_.emplace_back();
+  application.op = check.op;
+  application.lease = check.lease;
+  layouts_.push_back({static_cast<std::uint32_t>(charges_.size()), 0});
+}
+
+void Batch::AddCharge(Item& item) {
+  item.application = static_cast<std::uint32_t>(applications_.size() - 1);
+  item.position = layouts_.back().charges++;
+  charges_.push_back({KeyOf(item), item.cost, item.quota});
+}
+
+}  // namespace weir::limiter

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "limiter/limiter.h"
+#include "policy/policy_set.h"
+#include "store/store.h"
+
+namespace weir::limiter {
+
+/// The most policies that may apply to one check, over all its descriptors.
+inline constexpr std::size_t kMaxVerdicts = 256;
+
+/// The memory of one Decide call, from the checks to the store's answer: which policies apply,
+/// under which keys, and the applications made of them. Enforced charges of a check are one
+/// application, so that all or none are charged; each shadow charge is one of its own.
+///
+/// Not thread-safe. Reused, so that nothing is allocated once it has grown.
+class Batch {
+ public:
+  /// A policy (or a quota that came with the request) that applies to a descriptor.
+  struct Item {
+    const policy::Policy* policy = nullptr;  ///< null: the quota came with the request
+    const Quota* quota = nullptr;            ///< null: unlimited
+    std::uint32_t descriptor = 0;
+    std::uint32_t key_at = 0;
+    std::uint32_t key_size = 0;
+    std::int64_t cost = 0;
+    /// The item of the same check with the same bucket, which is charged for both; else itself.
+    std::uint32_t charged_as = 0;
+    std::uint32_t application = kNone;
+    std::uint32_t position = 0;  ///< within the application
+
+    bool shadow() const noexcept { return policy != nullptr && policy->definition.shadow; }
+  };
+
+  /// A check's part of `items`.
+  struct Part {
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+  };
+
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  /// Finds what applies to each check and makes the applications. A check that cannot be decided
+  /// gets its status, and no items.
+  void Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> policies,
+             std::span<Check> checks);
+
+  std::span<store::Application> applications() noexcept { return applications_; }
+  std::span<const Item> ItemsOf(std::size_t check) const noexcept {
+    return std::span(items_).subspan(parts_[check].begin, parts_[check].end - parts_[check].begin);
+  }
+  const Item& charged(const Item& item) const noexcept { return items_[item.charged_as]; }
+  std::string_view KeyOf(const Item& item) const noexcept {
+    return std::string_view(keys_).substr(item.key_at, item.key_size);
+  }
+
+  std::span<Check> checks;
+  store::Done done;
+
+ private:
+  struct Layout {
+    std::uint32_t first_charge;
+    std::uint32_t charges;
+  };
+
+  Status Collect(const policy::PolicySet& set, const policy::Request& request);
+  Status CollectDescriptor(const policy::PolicySet& set, const policy::Request& request,
+                           std::size_t index);
+  Status FinishKey(Item item, std::size_t key_at);
+  void ShareBuckets(Part part);
+  void AddApplications(Part part, const Check& check);
+  void AddCharge(Item& item);
+  void Lay(const Check& check);
+
+  // Keeps the policies alive while views of their names are out. The outer pointer's count belongs
+  // to this thread, the inner one's is shared by all and not touched per check.
+  std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> policies_;
+  policy::MatchBuffer match_;
+  std::string keys_;
+  std::vector<Item> items_;
+  std::size_t check_begin_ = 0;  // of the check that is being collected, in items_
+  std::vector<Part> parts_;
+  std::vector<store::Charge> charges_;
+  std::vector<Decision> decisions_;
+  std::vector<store::Application> applications_;
+  std::vector<Layout> layouts_;
+};
+
+}  // namespace weir::limiter

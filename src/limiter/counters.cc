@@ -1,0 +1,68 @@
+#include "limiter/counters.h"
+
+#include <utility>
+
+namespace weir::limiter {
+
+CounterTable::~CounterTable() {
+  for (std::atomic<Chunk*>& chunk : chunks_) delete chunk.load(std::memory_order_relaxed);
+}
+
+CounterTable::Row& CounterTable::RowOf(std::uint32_t policy) noexcept {
+  std::atomic<Chunk*>& place = chunks_[policy / kRowsPerChunk];
+  Chunk* chunk = place.load(std::memory_order_relaxed);
+  if (chunk == nullptr) {
+    chunk = new Chunk{};
+    place.store(chunk, std::memory_order_release);
+  }
+  return (*chunk)[policy % kRowsPerChunk];
+}
+
+const CounterTable::Row* CounterTable::Find(std::uint32_t policy) const noexcept {
+  const Chunk* chunk = chunks_[policy / kRowsPerChunk].load(std::memory_order_acquire);
+  return chunk == nullptr ? nullptr : &(*chunk)[policy % kRowsPerChunk];
+}
+
+std::shared_ptr<CounterTable> Counters::Add() {
+  auto table = std::make_shared<CounterTable>();
+  const std::lock_guard lock(mutex_);
+  tables_.push_back(table);
+  return table;
+}
+
+CheckCounts Counters::Checks() const {
+  CheckCounts sum;
+  const std::lock_guard lock(mutex_);
+  for (const auto& table : tables_) {
+    sum.allowed += table->Read(CounterTable::kChecksAllowed);
+    sum.limited += table->Read(CounterTable::kChecksLimited);
+    sum.errors += table->Read(CounterTable::kChecksFailed);
+    sum.degraded += table->Read(CounterTable::kChecksDegraded);
+  }
+  return sum;
+}
+
+std::vector<PolicyCounts> Counters::Policies() const {
+  std::vector<policy::PolicyIds::Name> names = ids_.Names();
+  std::vector<PolicyCounts> sums(names.size());
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t id = 0; id < names.size(); ++id) {
+    PolicyCounts& sum = sums[id];
+    sum.domain = std::move(names[id].domain);
+    sum.policy = std::move(names[id].policy);
+    for (const auto& table : tables_) {
+      const CounterTable::Row* row = table->Find(id);
+      if (row == nullptr) continue;
+      const auto read = [row](CounterTable::Kind kind) {
+        return (*row)[kind].load(std::memory_order_relaxed);
+      };
+      sum.allowed += read(CounterTable::kAllowed);
+      sum.limited += read(CounterTable::kLimited);
+      sum.shadow_limited += read(CounterTable::kShadowLimited);
+      sum.errors += read(CounterTable::kErrors);
+    }
+  }
+  return sums;
+}
+
+}  // namespace weir::limiter

@@ -1,0 +1,122 @@
+#include "limiter/explain.h"
+
+#include <memory>
+#include <string_view>
+#include <utility>
+
+namespace weir::limiter {
+namespace {
+
+std::string Milliseconds(std::chrono::nanoseconds span) {
+  // Rounded up: a client that waits this long is not refused again for a fraction.
+  const std::int64_t whole = span.count() / 1'000'000 + (span.count() % 1'000'000 != 0 ? 1 : 0);
+  return std::to_string(whole) + " ms";
+}
+
+std::string WhyOne(const ExplainedPolicy& policy, bool unlimited) {
+  const Decision& decision = policy.decision;
+  if (!policy.replaced_by.empty()) {
+    return "does not apply: the more specific policy '" + policy.replaced_by + "' replaces it";
+  }
+  if (unlimited) return "unlimited: never refuses";
+  std::string why;
+  const std::string counts =
+      std::to_string(decision.remaining) + " of " + std::to_string(decision.limit) + " left";
+  switch (decision.verdict) {
+    case Verdict::kAllowed:
+      why = "would allow: " + counts;
+      break;
+    case Verdict::kLimited:
+      why = "would limit: " + counts + ", enough again in " + Milliseconds(decision.retry_after);
+      break;
+    case Verdict::kNever:
+      why = "would never allow: the cost is larger than the limit of " +
+            std::to_string(decision.limit);
+      break;
+  }
+  if (policy.shadow) why += " (shadow: counted, but blocks nothing)";
+  if (policy.degraded) why += " (the store is away: decided by on_store_error)";
+  return why;
+}
+
+std::string WhyAll(const Explanation& explanation) {
+  if (explanation.policies.empty()) return "allowed: no policy applies";
+  const std::string by = "policy '" + explanation.policy + "'";
+  switch (explanation.decision.verdict) {
+    case Verdict::kAllowed:
+      return explanation.policy.empty() ? "allowed: only shadow policies apply"
+                                        : "allowed by " + by;
+    case Verdict::kLimited:
+      return "limited by " + by + "; clears in " + Milliseconds(explanation.decision.retry_after);
+    case Verdict::kNever:
+      return "can never be allowed by " + by + ": the cost is larger than its limit";
+  }
+  return {};
+}
+
+void AddReplaced(const policy::PolicySet& set, const policy::Request& request,
+                 Explanation& explanation) {
+  if (!request.key.empty()) return;
+  policy::MatchBuffer buffer;
+  for (std::size_t i = 0; i < request.descriptors.size(); ++i) {
+    set.Match(request.domain, request.descriptors[i], buffer, /*keep_replaced=*/true);
+    for (const policy::Applying& applying : buffer.applying) {
+      if (applying.replaced_by == nullptr) continue;
+      ExplainedPolicy& policy = explanation.policies.emplace_back();
+      const policy::Definition& definition = applying.policy->definition;
+      policy.policy = definition.name;
+      policy.source = definition.source;
+      policy.quota = definition.quota ? definition.quota->ToString() : "unlimited";
+      policy.descriptor = i;
+      policy.shadow = definition.shadow;
+      policy.replaced_by = applying.replaced_by->definition.name;
+      policy.why = WhyOne(policy, !definition.quota);
+    }
+  }
+}
+
+std::string SourceOf(const policy::PolicySet& set, const policy::Request& request,
+                     std::string_view name) {
+  const std::string_view domain = request.domain.empty() ? policy::kDefaultDomain : request.domain;
+  if (!request.key.empty()) return set.ForKey(request.key).definition.source;
+  for (const policy::Policy& policy : set.policies()) {
+    if (policy.definition.name == name && policy.definition.domain == domain) {
+      return policy.definition.source;
+    }
+  }
+  return "the request";
+}
+
+}  // namespace
+
+void Explain(PolicyLimiter& limiter, const policy::Request& request,
+             std::function<void(Explanation)> done) {
+  auto check = std::make_shared<Check>();
+  check->request = request;
+  check->op = store::Op::kPeek;
+  std::shared_ptr<const policy::PolicySet> set = limiter.policies();
+  Check* raw = check.get();
+  limiter.Decide(std::span(raw, 1), [check, set, done = std::move(done)] {
+    Explanation explanation;
+    explanation.status = check->status;
+    explanation.decision = check->decision;
+    explanation.policy = check->policy;
+    for (const PolicyVerdict& verdict : check->verdicts) {
+      ExplainedPolicy& policy = explanation.policies.emplace_back();
+      policy.policy = verdict.policy;
+      policy.source = SourceOf(*set, check->request, verdict.policy);
+      policy.quota = verdict.quota == nullptr ? "unlimited" : verdict.quota->ToString();
+      policy.key = verdict.key;
+      policy.descriptor = verdict.descriptor;
+      policy.shadow = verdict.shadow;
+      policy.degraded = verdict.degraded;
+      policy.decision = verdict.decision;
+      policy.why = WhyOne(policy, verdict.quota == nullptr);
+    }
+    AddReplaced(*set, check->request, explanation);
+    explanation.why = WhyAll(explanation);
+    done(std::move(explanation));
+  });
+}
+
+}  // namespace weir::limiter

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "limiter/policy_limiter.h"
+#include "policy/request.h"
+
+namespace weir::limiter {
+
+/// What one policy has to say about a request.
+struct ExplainedPolicy {
+  std::string policy;
+  std::string source;  ///< where the policy is written
+  std::string quota;   ///< "token_bucket(capacity=100, refill=10 per 1s)" or "unlimited"
+  std::string key;     ///< the bucket in the store
+  std::size_t descriptor = 0;
+  bool shadow = false;
+  bool degraded = false;
+  std::string replaced_by;  ///< not empty: a more specific policy stands in its place
+  Decision decision;        ///< what charging would get now
+  std::string why;          ///< a sentence
+};
+
+/// Which policies meet a request and what they would answer.
+struct Explanation {
+  Decision decision;
+  std::string policy;  ///< whose decision it is
+  std::string why;     ///< a sentence about the whole
+  std::vector<ExplainedPolicy> policies;
+  Status status;
+};
+
+/// Explains what a check of this request would get, charging nothing. `request` must live until
+/// `done` is called: before this returns if the store is immediate. On the limiter's thread.
+void Explain(PolicyLimiter& limiter, const policy::Request& request,
+             std::function<void(Explanation)> done);
+
+}  // namespace weir::limiter

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+
+#include "limiter/batch.h"
+#include "weir/engine.h"
+
+namespace weir::limiter {
+
+/// Decides while the store cannot: each policy as its on_store_error says. `local` grants a share
+/// of the quota from an engine in this process, so that all processes together stay near the limit.
+///
+/// Thread-safe.
+class Fallback {
+ public:
+  struct Options {
+    std::size_t max_keys = 100'000;
+    double share = 0.1;  ///< for quotas that came with a request; policies carry their own
+    const Clock* clock = nullptr;
+  };
+
+  explicit Fallback(const Options& options);
+
+  /// Decides the enforced items of one check (all or none charged); decisions[i] is for items[i].
+  /// Only looks unless `charge`.
+  void DecideEnforced(const Batch& batch, std::span<const Batch::Item* const> items, bool charge,
+                      std::span<Decision> decisions);
+
+  /// Decides one shadow item.
+  Decision DecideShadow(const Batch& batch, const Batch::Item& item, bool charge);
+
+ private:
+  Quota LocalQuota(const Batch::Item& item) const;
+
+  const double share_;
+  Engine engine_;
+};
+
+}  // namespace weir::limiter

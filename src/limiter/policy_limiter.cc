@@ -1,0 +1,186 @@
+#include "limiter/policy_limiter.h"
+
+#include <utility>
+
+namespace weir::limiter {
+namespace {
+
+// How the policy of a request's own quota is called in answers.
+constexpr std::string_view kOverrideName = "override";
+
+// More idle memory than this many concurrent batches is given back.
+constexpr std::size_t kMaxIdle = 64;
+
+bool Stricter(const Decision& one, const Decision& other) noexcept {
+  if (one.verdict != other.verdict) return one.verdict > other.verdict;
+  if (one.verdict == Verdict::kLimited) return one.retry_after > other.retry_after;
+  return one.remaining < other.remaining;
+}
+static_assert(Verdict::kAllowed < Verdict::kLimited && Verdict::kLimited < Verdict::kNever);
+
+PolicyVerdict VerdictOf(const Batch& batch, const Batch::Item& item) {
+  PolicyVerdict verdict;
+  verdict.policy =
+      item.policy == nullptr ? kOverrideName : std::string_view(item.policy->definition.name);
+  verdict.quota = item.quota;
+  verdict.descriptor = item.descriptor;
+  verdict.key = batch.KeyOf(item);
+  verdict.shadow = item.shadow();
+  return verdict;
+}
+
+}  // namespace
+
+PolicyLimiter::PolicyLimiter(Shared& shared, std::unique_ptr<store::Store> store)
+    : shared_(shared), store_(std::move(store)), counters_(shared.counters.Add()) {}
+
+PolicyLimiter::~PolicyLimiter() = default;
+
+void PolicyLimiter::Refresh() {
+  const std::uint64_t version = shared_.policies.version();
+  if (version == version_) return;
+  // The version is read first: if the policies change in between, the next check looks again.
+  current_ =
+      std::make_shared<const std::shared_ptr<const policy::PolicySet>>(shared_.policies.Current());
+  version_ = version;
+}
+
+std::unique_ptr<Batch> PolicyLimiter::TakeBatch() {
+  if (idle_.empty()) return std::make_unique<Batch>();
+  std::unique_ptr<Batch> batch = std::move(idle_.back());
+  idle_.pop_back();
+  return batch;
+}
+
+void PolicyLimiter::Decide(std::span<Check> checks, store::Done done) {
+  Refresh();
+  std::unique_ptr<Batch> batch = TakeBatch();
+  batch->Build(current_, checks);
+  batch->done = std::move(done);
+  Batch* raw = batch.release();
+  if (raw->applications().empty()) {
+    Finish(raw);
+    return;
+  }
+  store_->Apply(raw->applications(), [this, raw] { Finish(raw); });
+}
+
+void PolicyLimiter::Apply(std::span<store::Application> batch, store::Done done) {
+  store_->Apply(batch, std::move(done));
+}
+
+void PolicyLimiter::Finish(Batch* raw) {
+  std::unique_ptr<Batch> batch(raw);
+  for (std::size_t i = 0; i < batch->checks.size(); ++i) FinishCheck(*batch, i);
+  const store::Done done = std::exchange(batch->done, nullptr);
+  done();
+  if (idle_.size() < kMaxIdle) idle_.push_back(std::move(batch));
+}
+
+void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
+  Check& check = batch.checks[index];
+  const std::span<const Batch::Item> items = batch.ItemsOf(index);
+  check.verdicts.clear();
+  check.degraded = false;
+  check.applied = check.op != store::Op::kRelease;
+  for (const Batch::Item& item : items) {
+    PolicyVerdict& verdict = check.verdicts.emplace_back(VerdictOf(batch, item));
+    const Batch::Item& charged = batch.charged(item);
+    if (charged.application == Batch::kNone) continue;
+    const store::Application& application = batch.applications()[charged.application];
+    if (application.status.ok()) {
+      verdict.decision = application.decisions[charged.position];
+      if (check.op == store::Op::kRelease) check.applied |= application.applied;
+    } else {
+      verdict.degraded = true;
+      check.degraded = true;
+    }
+  }
+  if (check.degraded) DecideWithoutStore(batch, check, items);
+  Combine(check);
+  Count(batch, index);
+}
+
+void PolicyLimiter::DecideWithoutStore(Batch& batch, Check& check,
+                                       std::span<const Batch::Item> items) {
+  const bool charge = check.op == store::Op::kCharge;
+  if (!charge && check.op != store::Op::kPeek) {
+    for (const Batch::Item& item : items) {
+      if (item.application == Batch::kNone) continue;
+      const store::Application& application = batch.applications()[item.application];
+      if (!application.status.ok()) check.status = application.status;
+    }
+    check.applied = false;
+    return;
+  }
+  std::vector<const Batch::Item*> enforced;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Batch::Item& item = items[i];
+    if (!check.verdicts[i].degraded || &batch.charged(item) != &item) continue;
+    if (item.shadow()) {
+      check.verdicts[i].decision = shared_.fallback.DecideShadow(batch, item, charge);
+    } else {
+      enforced.push_back(&item);
+      places.push_back(i);
+    }
+  }
+  std::vector<Decision> decisions(enforced.size());
+  shared_.fallback.DecideEnforced(batch, enforced, charge, decisions);
+  for (std::size_t k = 0; k < places.size(); ++k) check.verdicts[places[k]].decision = decisions[k];
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Batch::Item& charged = batch.charged(items[i]);
+    if (&charged == &items[i]) continue;
+    check.verdicts[i].decision =
+        check.verdicts[static_cast<std::size_t>(&charged - items.data())].decision;
+  }
+}
+
+void PolicyLimiter::Combine(Check& check) {
+  check.decision = Decision{};
+  check.policy = {};
+  std::int64_t lease = 0;
+  const PolicyVerdict* strictest = nullptr;
+  for (const PolicyVerdict& verdict : check.verdicts) {
+    if (verdict.shadow) continue;
+    if (check.policy.empty()) check.policy = verdict.policy;  // unlimited, unless one below limits
+    if (verdict.quota == nullptr) continue;
+    if (lease == 0) lease = verdict.decision.lease;
+    if (strictest == nullptr || Stricter(verdict.decision, strictest->decision)) {
+      strictest = &verdict;
+    }
+  }
+  if (strictest == nullptr) return;
+  check.decision = strictest->decision;
+  check.policy = strictest->policy;
+  // Whoever was strictest, the permits to release later are those of the concurrency quota.
+  check.decision.lease = check.decision.allowed() ? lease : 0;
+  if (check.op == store::Op::kCharge) check.applied = check.decision.allowed();
+}
+
+void PolicyLimiter::Count(const Batch& batch, std::size_t index) {
+  const Check& check = batch.checks[index];
+  if (!check.status.ok()) {
+    counters_->Raise(CounterTable::kChecksFailed);
+    return;
+  }
+  if (check.op != store::Op::kCharge) return;
+  const bool allowed = check.decision.allowed();
+  counters_->Raise(allowed ? CounterTable::kChecksAllowed : CounterTable::kChecksLimited);
+  if (check.degraded) counters_->Raise(CounterTable::kChecksDegraded);
+  const std::span<const Batch::Item> items = batch.ItemsOf(index);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (items[i].policy == nullptr || &batch.charged(items[i]) != &items[i]) continue;
+    const std::uint32_t id = items[i].policy->id;
+    const PolicyVerdict& verdict = check.verdicts[i];
+    if (verdict.degraded) counters_->Raise(id, CounterTable::kErrors);
+    if (!verdict.decision.allowed()) {
+      counters_->Raise(id, verdict.shadow ? CounterTable::kShadowLimited : CounterTable::kLimited);
+    } else if (allowed || verdict.shadow) {
+      // A policy that would have let pass what another one refused has granted nothing.
+      counters_->Raise(id, CounterTable::kAllowed);
+    }
+  }
+}
+
+}  // namespace weir::limiter

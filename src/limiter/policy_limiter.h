@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "limiter/batch.h"
+#include "limiter/counters.h"
+#include "limiter/fallback.h"
+#include "limiter/limiter.h"
+#include "policy/policy_set.h"
+#include "store/store.h"
+
+namespace weir::limiter {
+
+/// What the limiters of all reactors share. Thread-safe; must outlive them.
+struct Shared {
+  Shared(const policy::LivePolicies& live, const policy::PolicyIds& ids,
+         const Fallback::Options& fallback_options)
+      : policies(live), counters(ids), fallback(fallback_options) {}
+
+  const policy::LivePolicies& policies;
+  Counters counters;
+  Fallback fallback;
+};
+
+/// The Limiter that follows policies.
+///
+/// Thread safety: one per reactor, called on its thread only.
+class PolicyLimiter final : public Limiter {
+ public:
+  PolicyLimiter(Shared& shared, std::unique_ptr<store::Store> store);
+  ~PolicyLimiter() override;
+
+  void Decide(std::span<Check> checks, store::Done done) override;
+  void Apply(std::span<store::Application> batch, store::Done done) override;
+
+  /// The policies that the next check will meet.
+  std::shared_ptr<const policy::PolicySet> policies() const { return shared_.policies.Current(); }
+
+ private:
+  void Refresh();
+  std::unique_ptr<Batch> TakeBatch();
+  void Finish(Batch* raw);
+  void FinishCheck(Batch& batch, std::size_t index);
+  void DecideWithoutStore(Batch& batch, Check& check, std::span<const Batch::Item> items);
+  void Combine(Check& check);
+  void Count(const Batch& batch, std::size_t index);
+
+  Shared& shared_;
+  std::unique_ptr<store::Store> store_;
+  std::shared_ptr<CounterTable> counters_;
+  std::uint64_t version_ = 0;
+  std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> current_;
+  std::vector<std::unique_ptr<Batch>> idle_;
+};
+
+}  // namespace weir::limiter

@@ -1,0 +1,47 @@
+#include "policy/definition.h"
+
+#include <utility>
+
+namespace weir::policy {
+
+EntryMatch MakeEntryMatch(std::string name, std::string_view value) {
+  if (value == "*") return {std::move(name), MatchKind::kAny, {}};
+  if (value.ends_with('*')) {
+    value.remove_suffix(1);
+    return {std::move(name), MatchKind::kPrefix, std::string(value)};
+  }
+  return {std::move(name), MatchKind::kExact, std::string(value)};
+}
+
+std::string MatchText(const EntryMatch& entry) {
+  switch (entry.kind) {
+    case MatchKind::kAny:
+      return "*";
+    case MatchKind::kPrefix:
+      return entry.text + "*";
+    case MatchKind::kExact:
+      return entry.text;
+  }
+  return {};
+}
+
+std::optional<OnStoreError> ParseOnStoreError(std::string_view text) noexcept {
+  if (text == "allow") return OnStoreError::kAllow;
+  if (text == "deny") return OnStoreError::kDeny;
+  if (text == "local") return OnStoreError::kLocal;
+  return std::nullopt;
+}
+
+std::string_view OnStoreErrorName(OnStoreError value) noexcept {
+  switch (value) {
+    case OnStoreError::kAllow:
+      return "allow";
+    case OnStoreError::kDeny:
+      return "deny";
+    case OnStoreError::kLocal:
+      return "local";
+  }
+  return {};
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/quota.h"
+
+namespace weir::policy {
+
+/// The domain of policies and requests that name none.
+inline constexpr std::string_view kDefaultDomain = "default";
+
+/// What a policy does while the store cannot answer.
+enum class OnStoreError : std::uint8_t {
+  kAllow,  ///< let everything pass
+  kDeny,   ///< refuse everything
+  kLocal,  ///< grant this process's share of the quota from memory
+};
+
+/// How one entry of a descriptor is compared.
+enum class MatchKind : std::uint8_t {
+  kAny,     ///< `"*"`: every value, each with a bucket of its own
+  kPrefix,  ///< `/v1/*`: values that begin so; they share one bucket
+  kExact,
+};
+
+struct EntryMatch {
+  std::string name;
+  MatchKind kind = MatchKind::kExact;
+  std::string text;  ///< the value (kExact) or its beginning (kPrefix)
+
+  friend bool operator==(const EntryMatch&, const EntryMatch&) = default;
+};
+
+/// A policy as it was written, checked for itself. Whether it fits with the others is for
+/// PolicySet.
+struct Definition {
+  std::string domain{kDefaultDomain};
+  std::string name;
+  /// Applies to descriptors that have all these entries. None (but has_match): to every request.
+  std::vector<EntryMatch> match;
+  bool has_match = false;
+  std::string key;             ///< if not empty: applies to requests with exactly this bare key
+  std::optional<Quota> quota;  ///< nothing: unlimited
+  OnStoreError on_store_error = OnStoreError::kLocal;
+  bool shadow = false;
+  std::int64_t cost = 1;  ///< what a request of cost 1 charges
+  std::string source;     ///< where it stands, for messages: "policies.yaml:7:3" or "admin API"
+
+  friend bool operator==(const Definition&, const Definition&) = default;
+};
+
+inline constexpr std::int64_t kMaxPolicyCost = 1'000'000;
+inline constexpr std::size_t kMaxNameBytes = 256;  ///< of a domain, policy, entry name or bare key
+inline constexpr std::size_t kMaxMatchBytes = 1024;  ///< of a value or prefix in a match
+inline constexpr std::size_t kMaxMatchEntries = 16;  ///< of one policy
+inline constexpr std::size_t kMaxPolicies = 100'000;
+
+/// Splits a match value: `*`, `prefix*` or the value itself. A `*` elsewhere stands for itself.
+EntryMatch MakeEntryMatch(std::string name, std::string_view value);
+/// The other way round.
+std::string MatchText(const EntryMatch& entry);
+
+std::optional<OnStoreError> ParseOnStoreError(std::string_view text) noexcept;
+std::string_view OnStoreErrorName(OnStoreError value) noexcept;
+
+}  // namespace weir::policy

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/yaml.h"
+
+namespace weir::policy::yaml {
+
+/// The candidate that `word` was probably meant to be, or nothing if none is near.
+std::optional<std::string_view> Nearest(std::string_view word,
+                                        std::span<const std::string_view> candidates);
+
+/// Collects the problems of one file. Not thread-safe.
+class Report {
+ public:
+  Report(std::string file, std::vector<Problem>& problems)
+      : file_(std::move(file)), problems_(problems) {}
+
+  void Add(const Mark& mark, std::string message);
+  const std::string& file() const noexcept { return file_; }
+  bool clean() const noexcept { return count_ == 0; }
+
+ private:
+  std::string file_;
+  std::vector<Problem>& problems_;
+  std::size_t count_ = 0;
+};
+
+/// Scalars as typed values. Nothing (with a problem reported) if the node is of another type;
+/// `what` names the value in the message.
+std::optional<std::string> AsText(const Node& node, std::string_view what, Report& report);
+std::optional<std::int64_t> AsInt(const Node& node, std::string_view what, Report& report);
+std::optional<double> AsNumber(const Node& node, std::string_view what, Report& report);
+std::optional<bool> AsBool(const Node& node, std::string_view what, Report& report);
+std::optional<std::chrono::nanoseconds> AsDuration(const Node& node, std::string_view what,
+                                                   Report& report);
+
+/// The fields of one mapping, taken out by name. Whatever is left when it is done is unknown: an
+/// error that suggests the nearest of the names that were asked for. Not thread-safe.
+class Fields {
+ public:
+  /// `what` names the mapping in messages ("quota", "policy 'pay'"). A node that is no mapping is
+  /// reported and has no fields.
+  Fields(const Node& node, std::string what, Report& report);
+
+  /// The field, or null. An empty field (`name:`) counts as not given.
+  const Node* Take(std::string_view name);
+
+  std::optional<std::string> Text(std::string_view name);
+  std::optional<std::int64_t> Int(std::string_view name);
+  std::optional<double> Number(std::string_view name);
+  std::optional<bool> Bool(std::string_view name);
+  std::optional<std::chrono::nanoseconds> Duration(std::string_view name);
+  /// One text or a list of texts.
+  std::optional<std::vector<std::string>> Texts(std::string_view name);
+
+  /// Reports the fields that nobody took.
+  void Finish();
+
+  const Mark& mark() const noexcept { return node_.mark; }
+  bool is_mapping() const noexcept { return node_.kind == Node::Kind::kMapping; }
+
+ private:
+  std::string Name(std::string_view field) const;
+
+  const Node& node_;
+  const std::string what_;
+  Report& report_;
+  std::vector<std::string_view> asked_;
+};
+
+}  // namespace weir::policy::yaml

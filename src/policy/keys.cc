@@ -1,0 +1,88 @@
+#include "policy/keys.h"
+
+#include <algorithm>
+
+namespace weir::policy {
+namespace {
+
+bool IsPlain(char c, char special) noexcept {
+  return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f && c != '|' && c != '%' && c != special;
+}
+
+void AppendEscapedBeside(std::string& out, std::string_view text, char special) {
+  constexpr char kHex[] = "0123456789ABCDEF";
+  while (!text.empty()) {
+    std::size_t plain = 0;
+    while (plain < text.size() && IsPlain(text[plain], special)) ++plain;
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) return;
+    const auto byte = static_cast<unsigned char>(text.front());
+    out += {'%', kHex[byte >> 4], kHex[byte & 15]};
+    text.remove_prefix(1);
+  }
+}
+
+}  // namespace
+
+void AppendEscaped(std::string& out, std::string_view text) { AppendEscapedBeside(out, text, '|'); }
+
+std::vector<std::string> KeyParts(const Definition& definition) {
+  std::vector<EntryMatch> sorted = definition.match;
+  std::sort(sorted.begin(), sorted.end(),
+            [](const EntryMatch& a, const EntryMatch& b) { return a.name < b.name; });
+  std::vector<std::string> parts(1);
+  AppendEscapedBeside(parts.back(), definition.domain, '/');
+  parts.back() += '/';
+  AppendEscaped(parts.back(), definition.name);
+  for (const EntryMatch& entry : sorted) {
+    parts.back() += '|';
+    AppendEscapedBeside(parts.back(), entry.name, ':');
+    parts.back() += ':';
+    if (entry.kind == MatchKind::kAny) {
+      parts.emplace_back();
+    } else {
+      AppendEscaped(parts.back(), MatchText(entry));
+    }
+  }
+  return parts;
+}
+
+void AppendKey(std::string& out, std::span<const std::string> parts,
+               std::span<const std::string_view> values) {
+  out += parts.front();
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    AppendEscaped(out, values[i - 1]);
+    out += parts[i];
+  }
+}
+
+void AppendBareKey(std::string& out, std::string_view key) {
+  out += "key|";
+  AppendEscaped(out, key);
+}
+
+void AppendOverrideKey(std::string& out, std::string_view domain, Descriptor descriptor) {
+  AppendEscapedBeside(out, domain.empty() ? kDefaultDomain : domain, '/');
+  out += "/%override";
+  // Overrides are rare and descriptors short: pick the next name each time instead of sorting a
+  // copy.
+  const Entry* last = nullptr;
+  for (std::size_t done = 0; done < descriptor.size(); ++done) {
+    const Entry* next = nullptr;
+    const auto before = [](const Entry* a, const Entry* b) {
+      return a->key != b->key ? a->key < b->key : a < b;
+    };
+    for (const Entry& entry : descriptor) {
+      const bool after_last = last == nullptr || before(last, &entry);
+      if (after_last && (next == nullptr || before(&entry, next))) next = &entry;
+    }
+    out += '|';
+    AppendEscapedBeside(out, next->key, ':');
+    out += ':';
+    AppendEscaped(out, next->value);
+    last = next;
+  }
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,41 @@
+#pragma once
+
+// The names of buckets in the store. For people and without ambiguity:
+//   api/per-user|user:42         policy per-user of domain api, for user 42
+//   api/pay|route:/v1/pay|user:42
+//   key|user-123                 a bare key
+//   api/%override|user:42        a quota that came with the request
+// Entries are in the order of their names, however the request or the policy orders them. Values
+// escape
+// `|`, `%` and control bytes as %XX, a domain `/` as well, an entry name `:` as well; so two
+// different (policy, values) never have the same text.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/definition.h"
+#include "policy/request.h"
+
+namespace weir::policy {
+
+/// The longest key that is taken; a request that needs a longer one is refused as invalid.
+inline constexpr std::size_t kMaxKeyBytes = 4096;
+
+void AppendEscaped(std::string& out, std::string_view text);
+
+/// The parts of a policy's keys around the values that its "*" entries match, in the order of entry
+/// names: one more than there are such entries.
+std::vector<std::string> KeyParts(const Definition& definition);
+
+/// Puts parts and values together. Requires values.size() + 1 >= parts.size().
+void AppendKey(std::string& out, std::span<const std::string> parts,
+               std::span<const std::string_view> values);
+
+void AppendBareKey(std::string& out, std::string_view key);
+
+/// All entries of the descriptor, in the order of their names.
+void AppendOverrideKey(std::string& out, std::string_view domain, Descriptor descriptor);
+
+}  // namespace weir::policy

@@ -1,0 +1,70 @@
+// What PolicySet needs beside matching: stable numbers, the default policy, shares of quotas.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "policy/policy_set.h"
+
+namespace weir::policy {
+
+std::uint32_t PolicyIds::IdOf(std::string_view domain, std::string_view policy) {
+  std::string identity = std::to_string(domain.size()) + ':';
+  identity.append(domain).append(policy);
+  const std::lock_guard lock(mutex_);
+  const auto found = ids_.find(identity);
+  if (found != ids_.end()) return found->second;
+  if (names_.size() + 1 >= kMax) {
+    if (names_.size() + 1 == kMax) names_.push_back({"", "(others)"});
+    return kMax - 1;
+  }
+  const auto id = static_cast<std::uint32_t>(names_.size());
+  names_.push_back({std::string(domain), std::string(policy)});
+  ids_.emplace(std::move(identity), id);
+  return id;
+}
+
+std::vector<PolicyIds::Name> PolicyIds::Names() const {
+  const std::lock_guard lock(mutex_);
+  return names_;
+}
+
+Definition DefaultPolicy() {
+  Definition policy;
+  policy.name = "default";
+  policy.quota = *Quota::TokenBucket(100, 10);
+  policy.source = "built in";
+  return policy;
+}
+
+Quota ShareOf(const Quota& quota, double share) {
+  const double scaled = std::floor(static_cast<double>(quota.limit()) * share);
+  const std::int64_t limit =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(scaled), 1, quota.limit());
+  const auto longer = [&](std::chrono::nanoseconds span) {
+    const double nanos = std::ceil(static_cast<double>(span.count()) / share);
+    return std::chrono::nanoseconds(
+        static_cast<std::int64_t>(std::min(nanos, static_cast<double>(kMaxWindow.count()))));
+  };
+  const Result<Quota> part = [&]() -> Result<Quota> {
+    switch (quota.algorithm()) {
+      case Algorithm::kTokenBucket:
+        return Quota::TokenBucket(limit, quota.refill(), longer(quota.period()));
+      case Algorithm::kFixedWindow:
+        return Quota::FixedWindow(limit, quota.window());
+      case Algorithm::kSlidingLog:
+        return Quota::SlidingLog(limit, quota.window());
+      case Algorithm::kSlidingCounter:
+        return Quota::SlidingCounter(limit, quota.window(), quota.buckets());
+      case Algorithm::kConcurrency:
+        return Quota::Concurrency(limit, quota.window());
+    }
+    return quota;
+  }();
+  // A quota at the edge of what is representable may have no exact share: one permit per window.
+  if (part.ok()) return *part;
+  return *Quota::FixedWindow(
+      1, std::clamp<std::chrono::nanoseconds>(quota.window(), std::chrono::seconds(1), kMaxWindow));
+}
+
+}  // namespace weir::policy

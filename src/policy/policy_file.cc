@@ -1,0 +1,221 @@
+#include "policy/policy_file.h"
+
+#include <utility>
+
+namespace weir::policy {
+namespace {
+
+using yaml::Fields;
+using yaml::Node;
+using yaml::Report;
+
+// What a nested policy takes over from those around it.
+struct Outer {
+  std::string domain;
+  std::vector<EntryMatch> match;
+  bool has_match = false;
+  OnStoreError on_store_error = OnStoreError::kLocal;
+  bool shadow = false;
+};
+
+std::string Place(const Report& report, const yaml::Mark& mark) {
+  return report.file() + ":" + std::to_string(mark.line) + ":" + std::to_string(mark.column);
+}
+
+bool CheckName(std::string_view text, const Node& node, const std::string& what, Report& report) {
+  if (text.empty() || text.size() > kMaxNameBytes) {
+    report.Add(node.mark, what + ": expected 1 to " + std::to_string(kMaxNameBytes) + " bytes");
+    return false;
+  }
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      report.Add(node.mark, what + ": must not contain control characters");
+      return false;
+    }
+  }
+  return true;
+}
+
+class Reader {
+ public:
+  Reader(Report& report, std::vector<Definition>& out) : report_(report), out_(out) {}
+
+  void ReadFile(const Node& root) {
+    Fields fields(root, "", report_);
+    if (!fields.is_mapping()) return;
+    Outer outer;
+    outer.domain = kDefaultDomain;
+    if (const Node* domain = fields.Take("domain")) {
+      if (auto text = yaml::AsText(*domain, "domain", report_);
+          text && CheckName(*text, *domain, "domain", report_)) {
+        outer.domain = std::move(*text);
+      }
+    }
+    ReadList(fields.Take("policies"), outer, 1);
+    fields.Finish();
+  }
+
+ private:
+  void ReadList(const Node* list, const Outer& outer, int depth) {
+    if (list == nullptr) return;
+    if (list->kind != Node::Kind::kSequence) {
+      report_.Add(list->mark, "policies: expected a list");
+      return;
+    }
+    if (depth > kMaxPolicyNesting) {
+      report_.Add(list->mark, "policies: nested more than " + std::to_string(kMaxPolicyNesting) +
+                                  " levels deep");
+      return;
+    }
+    for (const Node* item : list->items) {
+      if (out_.size() >= kMaxPolicies) {
+        report_.Add(item->mark, "more than " + std::to_string(kMaxPolicies) + " policies");
+        return;
+      }
+      ReadPolicy(*item, outer, depth);
+    }
+  }
+
+  void ReadPolicy(const Node& node, const Outer& outer, int depth) {
+    Fields fields(node, "policy", report_);
+    if (!fields.is_mapping()) return;
+    Definition policy;
+    policy.domain = outer.domain;
+    policy.match = outer.match;
+    policy.has_match = outer.has_match;
+    policy.on_store_error = outer.on_store_error;
+    policy.shadow = outer.shadow;
+    policy.source = Place(report_, node.mark);
+
+    if (const Node* name = fields.Take("name")) {
+      if (auto text = yaml::AsText(*name, "name", report_);
+          text && CheckName(*text, *name, "name", report_)) {
+        policy.name = std::move(*text);
+      }
+    } else {
+      report_.Add(node.mark, "policy: name is missing");
+    }
+    if (const Node* match = fields.Take("match")) ReadMatch(*match, policy);
+    if (const Node* key = fields.Take("key")) {
+      if (auto text = yaml::AsText(*key, "key", report_);
+          text && CheckName(*text, *key, "key", report_)) {
+        policy.key = std::move(*text);
+      }
+    }
+    ReadBehaviour(fields, policy);
+    const Node* nested = fields.Take("policies");
+    ReadGrant(fields, policy, nested != nullptr);
+    fields.Finish();
+    ReadList(nested,
+             {policy.domain, policy.match, policy.has_match, policy.on_store_error, policy.shadow},
+             depth + 1);
+  }
+
+  void ReadBehaviour(Fields& fields, Definition& policy) {
+    if (const Node* node = fields.Take("on_store_error")) {
+      const std::optional<std::string> text = yaml::AsText(*node, "on_store_error", report_);
+      const std::optional<OnStoreError> value =
+          text ? ParseOnStoreError(*text) : std::optional<OnStoreError>();
+      if (value) {
+        policy.on_store_error = *value;
+      } else if (text) {
+        report_.Add(node->mark, "on_store_error: expected allow, deny or local, got '" +
+                                    text->substr(0, 64) + "'");
+      }
+    }
+    if (auto shadow = fields.Bool("shadow")) policy.shadow = *shadow;
+    if (const Node* node = fields.Take("cost")) {
+      const std::optional<std::int64_t> cost = yaml::AsInt(*node, "cost", report_);
+      if (cost && (*cost < 1 || *cost > kMaxPolicyCost)) {
+        report_.Add(node->mark, "cost: expected 1 to " + std::to_string(kMaxPolicyCost));
+      } else if (cost) {
+        policy.cost = *cost;
+      }
+    }
+  }
+
+  // The quota or `unlimited`, and with it the policy itself. A policy with neither only groups
+  // those that are nested in it.
+  void ReadGrant(Fields& fields, Definition& policy, bool has_nested) {
+    bool unlimited = fields.Bool("unlimited").value_or(false);
+    const Node* quota = fields.Take("quota");
+    if (quota != nullptr && quota->kind == Node::Kind::kMapping && quota->fields.size() == 1 &&
+        quota->fields.front().first->scalar == "unlimited") {
+      unlimited = yaml::AsBool(*quota->fields.front().second, "quota.unlimited", report_) == true;
+      quota = nullptr;
+    }
+    if (quota != nullptr && unlimited) {
+      report_.Add(quota->mark, "policy: unlimited and a quota exclude each other");
+      return;
+    }
+    if (quota != nullptr) {
+      policy.quota = ParseQuota(*quota, report_);
+      if (!policy.quota) return;
+    } else if (!unlimited) {
+      if (!has_nested) {
+        report_.Add(fields.mark(), "policy: expected a quota, or unlimited: true");
+      }
+      return;
+    }
+    if (!policy.has_match && policy.key.empty()) {
+      report_.Add(fields.mark(),
+                  "policy: expected match (which requests it is for; {} is all) or key");
+      return;
+    }
+    out_.push_back(policy);
+  }
+
+  void ReadMatch(const Node& node, Definition& policy) {
+    if (node.kind != Node::Kind::kMapping) {
+      report_.Add(node.mark, "match: expected entries such as { user: \"*\", route: /v1/pay }");
+      return;
+    }
+    policy.has_match = true;
+    for (const auto& [name, value] : node.fields) {
+      if (!CheckName(name->scalar, *name, "match", report_)) continue;
+      const std::string what = "match." + name->scalar;
+      const std::optional<std::string> text = yaml::AsText(*value, what, report_);
+      if (!text) continue;
+      if (text->size() > kMaxMatchBytes) {
+        report_.Add(value->mark,
+                    what + ": longer than " + std::to_string(kMaxMatchBytes) + " bytes");
+        continue;
+      }
+      for (const EntryMatch& entry : policy.match) {
+        if (entry.name != name->scalar) continue;
+        report_.Add(name->mark, what + ": the policy around this one matches it already");
+        return;
+      }
+      if (policy.match.size() >= kMaxMatchEntries) {
+        report_.Add(name->mark,
+                    "match: more than " + std::to_string(kMaxMatchEntries) + " entries");
+        return;
+      }
+      policy.match.push_back(MakeEntryMatch(name->scalar, *text));
+    }
+  }
+
+  Report& report_;
+  std::vector<Definition>& out_;
+};
+
+}  // namespace
+
+std::vector<Definition> ParsePolicies(std::string_view text, const std::string& file,
+                                      std::vector<yaml::Problem>& problems) {
+  std::vector<Definition> definitions;
+  const yaml::Document document = yaml::Document::Parse(text, file, problems);
+  if (document.root() == nullptr) return definitions;
+  Report report(file, problems);
+  Reader(report, definitions).ReadFile(*document.root());
+  return definitions;
+}
+
+std::vector<Definition> LoadPolicyFile(const std::string& path,
+                                       std::vector<yaml::Problem>& problems) {
+  std::string text;
+  if (!yaml::ReadFile(path, yaml::Limits{}.max_bytes, text, problems)) return {};
+  return ParsePolicies(text, path, problems);
+}
+
+}  // namespace weir::policy

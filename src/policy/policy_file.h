@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/definition.h"
+#include "policy/fields.h"
+#include "policy/yaml.h"
+
+namespace weir::policy {
+
+/// How deep `policies` may be nested in policies.
+inline constexpr int kMaxPolicyNesting = 8;
+
+/// Reads the text of a policy file (docs/reference/policies.md). What is wrong is added to
+/// `problems`, with its place; the definitions are then not to be used.
+std::vector<Definition> ParsePolicies(std::string_view text, const std::string& file,
+                                      std::vector<yaml::Problem>& problems);
+
+/// The same from a file on disk.
+std::vector<Definition> LoadPolicyFile(const std::string& path,
+                                       std::vector<yaml::Problem>& problems);
+
+/// Reads a quota: `{ token_bucket: { capacity: 100, refill_per_second: 10 } }`. Nothing, with the
+/// problem reported, if it is not valid. `unlimited` is no quota and not read here.
+std::optional<Quota> ParseQuota(const yaml::Node& node, yaml::Report& report);
+
+}  // namespace weir::policy

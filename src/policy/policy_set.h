@@ -1,0 +1,191 @@
+#pragma once
+
+// Compiled policies. A request must not pay for the number of policies: each policy is filed under
+// the shape of its match (which entry names; exact, prefix of n bytes, or any) and the values it
+// names, so finding those that apply is one hash lookup per shape that the descriptor's entry names
+// allow, and shapes are few. 10,000 policies for 10,000 users are one shape.
+//
+// Among policies that look at the same entry names, the more specific one replaces the more general
+// one (exact before prefix, longer prefix before shorter, any last); equally specific ones all
+// apply, as do policies that look at different names. A shadow policy never replaces an enforced
+// one.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "policy/definition.h"
+#include "policy/request.h"
+#include "weir/quota.h"
+#include "weir/result.h"
+
+namespace weir::policy {
+
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const noexcept {
+    return std::hash<std::string_view>{}(text);
+  }
+};
+template <typename T>
+using TextMap = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
+
+/// Numbers for policies that stay the same over reloads, so that counters can be arrays.
+/// Thread-safe.
+class PolicyIds {
+ public:
+  /// All policies beyond this many names ever seen share the last number.
+  static constexpr std::uint32_t kMax = 200'000;
+
+  struct Name {
+    std::string domain;
+    std::string policy;
+  };
+
+  std::uint32_t IdOf(std::string_view domain, std::string_view policy);
+  /// All names so far; the index is the number.
+  std::vector<Name> Names() const;
+
+ private:
+  mutable std::mutex mutex_;
+  TextMap<std::uint32_t> ids_;
+  std::vector<Name> names_;
+};
+
+/// One compiled policy. Immutable.
+struct Policy {
+  Definition definition;
+  std::uint32_t id = 0;
+  /// What this process grants by itself under on_store_error: local.
+  std::optional<Quota> local_quota;
+  /// The store's key is these, with the escaped values that "*" matched in between.
+  std::vector<std::string> key_parts;
+
+  const Quota* quota() const noexcept { return definition.quota ? &*definition.quota : nullptr; }
+};
+
+struct CompileOptions {
+  /// For bare keys that no policy names. Needs a quota or is unlimited; its name is reported.
+  Definition default_policy;
+  /// The part of a quota that this process grants by itself while the store is away, in (0, 1].
+  double local_share = 0.1;
+};
+
+/// The default policy of the service: token bucket, capacity 100, refill 10 per second.
+Definition DefaultPolicy();
+
+/// `share` of a quota, at least one permit.
+Quota ShareOf(const Quota& quota, double share);
+
+/// A policy that applies to a descriptor, and the values that its "*" entries matched.
+struct Applying {
+  const Policy* policy;
+  std::uint32_t values_begin;  ///< into MatchBuffer::values
+  /// The more specific policy that replaces this one; null: it applies. See Match.
+  const Policy* replaced_by = nullptr;
+};
+
+/// Reused from match to match, so that matching allocates nothing once it is warm. Not thread-safe.
+struct MatchBuffer {
+  std::vector<Applying> applying;
+  std::vector<std::string_view> values;
+
+ private:
+  friend class PolicySet;
+  struct Candidate {
+    std::uint32_t bucket;
+    std::uint32_t values_begin;
+    const Policy* enforced_over = nullptr;  // of a more specific bucket
+    const Policy* shadow_over = nullptr;
+  };
+  std::vector<Candidate> candidates_;
+};
+
+/// All policies in force. Immutable, so thread-safe; shared by the reactors.
+class PolicySet {
+ public:
+  /// Fails with kAlreadyExists if two policies of a domain have the same name, or two the same key.
+  static Result<std::shared_ptr<const PolicySet>> Compile(std::vector<Definition> definitions,
+                                                          const CompileOptions& options,
+                                                          PolicyIds& ids);
+
+  /// Leaves the policies that apply to `descriptor` in buffer.applying. Values are views of the
+  /// request. With `keep_replaced`, those that a more specific one replaces are listed as well.
+  void Match(std::string_view domain, Descriptor descriptor, MatchBuffer& buffer,
+             bool keep_replaced = false) const;
+
+  /// The policy for a bare key: the one that names it, else the default.
+  const Policy& ForKey(std::string_view key) const;
+
+  bool HasDomain(std::string_view domain) const;
+  const std::vector<Policy>& policies() const noexcept { return policies_; }
+  const Policy& default_policy() const noexcept { return default_; }
+
+ private:
+  struct Field {
+    std::string name;
+    MatchKind kind;
+    std::uint32_t length;  // of the prefix
+    friend bool operator==(const Field&, const Field&) = default;
+  };
+  // Fields are sorted by name.
+  struct Shape {
+    std::vector<Field> fields;
+    std::uint32_t family;  // shapes with the same names
+  };
+  // The policies with one shape and the same values.
+  struct Bucket {
+    std::uint32_t shape;
+    std::uint64_t hash;
+    std::vector<std::string> values;  // one per field; empty for kAny
+    std::vector<std::uint32_t> policies;
+  };
+  struct Domain {
+    // Shapes under the rarest of their names, so that common names do not gather them all.
+    TextMap<std::vector<std::uint32_t>> by_name;
+    std::vector<std::uint32_t> nameless;
+  };
+  struct Builder;
+
+  PolicySet() = default;
+  void TryShape(std::uint32_t shape, Descriptor descriptor, const Entry* anchor,
+                MatchBuffer& buffer) const;
+  const std::uint32_t* FindBucket(std::uint32_t shape, std::uint64_t hash,
+                                  std::span<const std::string_view> values) const;
+  static bool MoreSpecific(const Shape& one, const Shape& other);
+  void MarkReplaced(MatchBuffer& buffer) const;
+
+  std::vector<Policy> policies_;
+  Policy default_;
+  std::vector<Shape> shapes_;
+  std::vector<Bucket> buckets_;
+  std::vector<std::uint32_t> table_;  // open addressing by hash → bucket index + 1; 0 is free
+  TextMap<Domain> domains_;
+  TextMap<std::uint32_t> keys_;
+};
+
+/// The set in force, replaced as a whole.
+///
+/// Thread-safe. A reader compares version() with the one it holds, which costs no shared write.
+class LivePolicies {
+ public:
+  explicit LivePolicies(std::shared_ptr<const PolicySet> first) : current_(std::move(first)) {}
+
+  void Publish(std::shared_ptr<const PolicySet> next);
+  std::shared_ptr<const PolicySet> Current() const;
+  std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const PolicySet> current_;
+  std::atomic<std::uint64_t> version_{1};
+};
+
+}  // namespace weir::policy

@@ -1,0 +1,212 @@
+#include "policy/yaml.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+namespace weir::policy::yaml {
+namespace {
+
+Mark MarkOf(const YAML::Mark& mark) { return Mark{mark.line + 1, mark.column + 1}; }
+
+// Leaves yaml-cpp's parser through its own stack, which is exception-safe.
+struct Stop : std::runtime_error {
+  Stop(Mark at, const std::string& why) : std::runtime_error(why), mark(at) {}
+  Mark mark;
+};
+
+}  // namespace
+
+/// Turns yaml-cpp's events into nodes and stops at the limits.
+class Builder : public YAML::EventHandler {
+ public:
+  Builder(Document& document, const Limits& limits) : document_(document), limits_(limits) {}
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnAnchor(const YAML::Mark&, const std::string&) override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Finish(Make(Node::Kind::kNull, mark), anchor);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) throw Stop(MarkOf(mark), "an alias refers to what contains it");
+    Count(found->second->weight, mark);
+    Attach(found->second);
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    Node& node = Make(Node::Kind::kScalar, mark);
+    node.quoted = tag == "!";
+    node.scalar = value;
+    if (!node.quoted && (value.empty() || value == "~" || value == "null")) {
+      node.kind = Node::Kind::kNull;
+    }
+    Finish(node, anchor);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Open(Node::Kind::kSequence, mark, anchor);
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Open(Node::Kind::kMapping, mark, anchor);
+  }
+  void OnMapEnd() override { Close(); }
+
+ private:
+  struct Frame {
+    Node* node;
+    YAML::anchor_t anchor;
+    const Node* key = nullptr;
+    std::unordered_map<std::string_view, bool> seen = {};
+  };
+
+  void Count(std::size_t nodes, const YAML::Mark& mark) {
+    count_ += nodes;
+    if (count_ > limits_.max_nodes) {
+      throw Stop(MarkOf(mark), "too large: more than " + std::to_string(limits_.max_nodes) +
+                                   " values, counting what aliases stand for");
+    }
+  }
+
+  Node& Make(Node::Kind kind, const YAML::Mark& mark) {
+    Count(1, mark);
+    Node& node = document_.nodes_.emplace_back();
+    node.kind = kind;
+    node.mark = MarkOf(mark);
+    return node;
+  }
+
+  void Open(Node::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (stack_.size() >= limits_.max_depth) {
+      throw Stop(MarkOf(mark),
+                 "nested more than " + std::to_string(limits_.max_depth) + " levels deep");
+    }
+    stack_.push_back({&Make(kind, mark), anchor});
+  }
+
+  void Close() {
+    const Frame frame = std::move(stack_.back());
+    stack_.pop_back();
+    Finish(*frame.node, frame.anchor);
+  }
+
+  void Finish(Node& node, YAML::anchor_t anchor) {
+    if (anchor != 0) anchors_[anchor] = &node;
+    Attach(&node);
+  }
+
+  void Attach(const Node* node) {
+    if (stack_.empty()) {
+      document_.root_ = node;
+      return;
+    }
+    Frame& frame = stack_.back();
+    frame.node->weight += node->weight;
+    if (frame.node->kind == Node::Kind::kSequence) {
+      frame.node->items.push_back(node);
+    } else if (frame.key == nullptr) {
+      if (node->kind != Node::Kind::kScalar) throw Stop(node->mark, "a field name must be text");
+      if (!frame.seen.emplace(node->scalar, true).second) {
+        throw Stop(node->mark, "field '" + node->scalar + "' is given twice");
+      }
+      frame.key = node;
+    } else {
+      frame.node->fields.emplace_back(std::exchange(frame.key, nullptr), node);
+    }
+  }
+
+  Document& document_;
+  const Limits& limits_;
+  std::size_t count_ = 0;
+  std::vector<Frame> stack_;
+  std::unordered_map<YAML::anchor_t, const Node*> anchors_;
+};
+
+std::string Problem::ToString() const {
+  if (mark.line == 0) return file + ": " + message;
+  return file + ":" + std::to_string(mark.line) + ":" + std::to_string(mark.column) + ": " +
+         message;
+}
+
+std::string ToString(const std::vector<Problem>& problems) {
+  std::string text;
+  for (const Problem& problem : problems) {
+    if (!text.empty()) text += '\n';
+    text += problem.ToString();
+  }
+  return text;
+}
+
+Document Document::Parse(std::string_view text, const std::string& file,
+                         std::vector<Problem>& problems, const Limits& limits) {
+  Document document;
+  if (text.size() > limits.max_bytes) {
+    problems.push_back({file, {}, "larger than " + std::to_string(limits.max_bytes) + " bytes"});
+    return document;
+  }
+  const auto fail = [&](Mark mark, std::string message) {
+    problems.push_back({file, mark, std::move(message)});
+    document.root_ = nullptr;
+  };
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    Builder builder(document, limits);
+    parser.HandleNextDocument(builder);
+    if (parser.HandleNextDocument(builder)) fail({}, "holds more than one YAML document");
+  } catch (const Stop& stop) {
+    fail(stop.mark, stop.what());
+  } catch (const YAML::Exception& problem) {
+    fail(problem.mark.is_null() ? Mark{} : MarkOf(problem.mark), "not valid YAML: " + problem.msg);
+  } catch (const std::exception& problem) {
+    fail({}, std::string("not valid YAML: ") + problem.what());
+  }
+  return document;
+}
+
+bool ReadFile(const std::string& path, std::size_t max_bytes, std::string& text,
+              std::vector<Problem>& problems) {
+  std::error_code trouble;
+  if (std::filesystem::is_directory(path, trouble)) {
+    problems.push_back({path, {}, "is a directory; expected a file"});
+    return false;
+  }
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    problems.push_back(
+        {path, {}, "cannot be read: " + std::error_code(errno, std::generic_category()).message()});
+    return false;
+  }
+  // In pieces, so that a device or a pipe cannot fill the memory.
+  text.clear();
+  std::array<char, 65536> chunk;
+  while (text.size() <= max_bytes && file.read(chunk.data(), chunk.size()).gcount() > 0) {
+    text.append(chunk.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (text.size() > max_bytes) {
+    problems.push_back({path, {}, "larger than " + std::to_string(max_bytes) + " bytes"});
+    return false;
+  }
+  return true;
+}
+
+}  // namespace weir::policy::yaml

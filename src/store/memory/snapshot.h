@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "weir/engine.h"
+#include "weir/result.h"
+
+namespace weir::store::memory {
+
+/// Writes the engine's state to `path` so that a crash leaves the old file or the new one, never
+/// half: a temporary file beside it (mode 0600), fsync, rename, fsync of the folder.
+Status SaveSnapshot(const Engine& engine, const std::string& path);
+
+/// Replaces the engine's state with the file's. kNotFound if there is none; on any other error (a
+/// damaged or foreign file) the engine is empty and the file is left for whoever wants to look.
+Status LoadSnapshot(Engine& engine, const std::string& path);
+
+/// Saves an engine at an interval on a thread of its own, and once more when it is destroyed.
+///
+/// Thread-safe.
+class SnapshotKeeper {
+ public:
+  struct Options {
+    std::string path;
+    std::chrono::milliseconds interval{5000};  ///< zero: only at the end
+    /// Told each outcome, on the keeper's thread (or the destroying one): for the log and metrics.
+    std::function<void(const Status&)> on_saved;
+  };
+
+  SnapshotKeeper(const Engine& engine, Options options);
+  ~SnapshotKeeper();
+  SnapshotKeeper(const SnapshotKeeper&) = delete;
+  SnapshotKeeper& operator=(const SnapshotKeeper&) = delete;
+
+ private:
+  void Loop();
+  void Save();
+
+  const Engine& engine_;
+  const Options options_;
+  std::mutex mutex_;
+  std::condition_variable stopping_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace weir::store::memory

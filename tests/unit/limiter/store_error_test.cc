@@ -1,0 +1,157 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "unit/limiter/fixture.h"
+
+namespace weir::limiter {
+namespace {
+
+using namespace std::chrono_literals;
+using store::Op;
+using test::Asked;
+using test::World;
+using ::testing::SizeIs;
+
+/// A store that answers when the test says so, or not at all.
+class DistantStore final : public store::Store {
+ public:
+  void Apply(std::span<store::Application> batch, store::Done done) override {
+    if (!down) {
+      pending.push_back({batch, std::move(done)});
+      return;
+    }
+    for (store::Application& application : batch) {
+      application.status = Error{Code::kUnavailable, "the store is away"};
+    }
+    done();
+  }
+  bool immediate() const noexcept override { return false; }
+
+  struct Pending {
+    std::span<store::Application> batch;
+    store::Done done;
+  };
+  bool down = false;
+  std::vector<Pending> pending;
+};
+
+class StoreErrorTest : public ::testing::Test {
+ protected:
+  void Start(std::string_view policies) {
+    world_ = std::make_unique<World>(policies);
+    auto store = std::make_unique<DistantStore>();
+    store_ = store.get();
+    limiter_ = std::make_unique<PolicyLimiter>(world_->shared(), std::move(store));
+    store_->down = true;
+  }
+
+  std::unique_ptr<World> world_;
+  DistantStore* store_ = nullptr;
+  std::unique_ptr<PolicyLimiter> limiter_;
+};
+
+TEST_F(StoreErrorTest, AllowLetsPassAndSaysSo) {
+  Start(
+      "policies: [{name: a, match: {}, on_store_error: allow, quota: {fixed_window: {limit: 1, "
+      "window: 1s}}}]");
+  for (int i = 0; i < 3; ++i) {
+    Asked asked = Asked::For({});
+    EXPECT_TRUE(asked.On(*limiter_).decision.allowed());
+    EXPECT_TRUE(asked.check.degraded);
+    EXPECT_TRUE(asked.check.status.ok());
+  }
+  EXPECT_EQ(world_->CountsOf("a").errors, 3U);
+  EXPECT_EQ(world_->shared().counters.Checks().degraded, 3U);
+}
+
+TEST_F(StoreErrorTest, DenyRefusesAndSaysWhenToAskAgain) {
+  Start(
+      "policies: [{name: a, match: {}, on_store_error: deny, quota: {fixed_window: {limit: 9, "
+      "window: 1s}}}]");
+  Asked asked = Asked::For({});
+  EXPECT_EQ(asked.On(*limiter_).decision.verdict, Verdict::kLimited);
+  EXPECT_TRUE(asked.check.degraded);
+  EXPECT_TRUE(asked.check.status.ok());
+  EXPECT_EQ(asked.check.decision.retry_after, 1s);
+  EXPECT_EQ(asked.check.decision.limit, 9);
+}
+
+TEST_F(StoreErrorTest, LocalGrantsTheShareOfThisProcess) {
+  // A tenth of 20 is 2 for each user.
+  Start(
+      "policies: [{name: a, match: {user: '*'}, quota: {fixed_window: {limit: 20, window: 10s}}}]");
+  for (const char* user : {"1", "2"}) {
+    EXPECT_TRUE(Asked::For({{"user", user}}).On(*limiter_).decision.allowed());
+    EXPECT_TRUE(Asked::For({{"user", user}}).On(*limiter_).decision.allowed());
+    EXPECT_FALSE(Asked::For({{"user", user}}).On(*limiter_).decision.allowed());
+  }
+  // 5 permits fit into the quota but not into the share: that is no "never".
+  EXPECT_EQ(Asked::For({{"user", "3"}}, 5).On(*limiter_).decision.verdict, Verdict::kLimited);
+}
+
+TEST_F(StoreErrorTest, OnePolicyThatDeniesKeepsTheLocalOnesUncharged) {
+  Start(R"(
+policies:
+  - {name: local, match: {user: "*"}, quota: {fixed_window: {limit: 10, window: 10s}}}
+  - {name: deny, match: {user: "*", route: /pay}, on_store_error: deny, quota: {fixed_window: {limit: 9, window: 1s}}}
+)");
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(Asked::For({{"user", "1"}, {"route", "/pay"}}).On(*limiter_).decision.allowed());
+  }
+  EXPECT_TRUE(
+      Asked::For({{"user", "1"}}).On(*limiter_).decision.allowed());  // the share of 1 is untouched
+  EXPECT_FALSE(Asked::For({{"user", "1"}}).On(*limiter_).decision.allowed());
+}
+
+TEST_F(StoreErrorTest, ShadowNeverBlocksHereEither) {
+  Start(
+      "policies: [{name: a, match: {}, shadow: true, on_store_error: deny, quota: {fixed_window: "
+      "{limit: 9, window: 1s}}}]");
+  Asked asked = Asked::For({});
+  EXPECT_TRUE(asked.On(*limiter_).decision.allowed());
+  ASSERT_THAT(asked.check.verdicts, SizeIs(1));
+  EXPECT_FALSE(asked.check.verdicts[0].decision.allowed());
+}
+
+TEST_F(StoreErrorTest, WhatCannotBeGivenBackIsAnError) {
+  Start(
+      "policies: [{name: a, match: {}, on_store_error: allow, quota: {fixed_window: {limit: 9, "
+      "window: 1s}}}]");
+  Asked asked = Asked::For({}, 1, Op::kRefund);
+  asked.On(*limiter_);
+  ASSERT_FALSE(asked.check.status.ok());
+  EXPECT_EQ(asked.check.status.error().code, Code::kUnavailable);
+  EXPECT_FALSE(asked.check.applied);
+}
+
+TEST_F(StoreErrorTest, AnswersMayComeLaterAndInAnyOrder) {
+  Start("policies: [{name: a, match: {user: '*'}, quota: {fixed_window: {limit: 9, window: 1s}}}]");
+  store_->down = false;
+  Asked first = Asked::For({{"user", "1"}});
+  Asked second = Asked::For({{"user", "2"}});
+  int told = 0;
+  limiter_->Decide(std::span(&first.check, 1), [&] { told += 1; });
+  limiter_->Decide(std::span(&second.check, 1), [&] { told += 10; });
+  ASSERT_THAT(store_->pending, SizeIs(2));
+  EXPECT_EQ(told, 0);
+  world_->Publish("");  // the old policies must live until they are answered
+  for (int i : {1, 0}) {
+    auto& pending = store_->pending[static_cast<std::size_t>(i)];
+    ASSERT_THAT(pending.batch, SizeIs(1));
+    ASSERT_THAT(pending.batch[0].charges, SizeIs(1));
+    EXPECT_EQ(pending.batch[0].charges[0].key, i == 0 ? "default/a|user:1" : "default/a|user:2");
+    pending.batch[0].decisions[0].remaining = i + 100;
+    pending.batch[0].applied = true;
+    pending.done();
+  }
+  EXPECT_EQ(told, 11);
+  EXPECT_EQ(first.check.decision.remaining, 100);
+  EXPECT_EQ(second.check.decision.remaining, 101);
+}
+
+}  // namespace
+}  // namespace weir::limiter
