@@ -1,0 +1,320 @@
+#include "config/config.h"
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+
+#include "config/settings.h"
+#include "policy/fields.h"
+#include "policy/policy_file.h"
+#include "policy/policy_set.h"
+
+namespace weir::config {
+namespace {
+
+using policy::yaml::Fields;
+using policy::yaml::Mark;
+using policy::yaml::Nearest;
+using policy::yaml::Node;
+using policy::yaml::Problem;
+using policy::yaml::Report;
+
+constexpr std::string_view kDefaultPolicy = "default_policy";
+constexpr policy::yaml::Limits kLimits{
+    .max_bytes = std::size_t{1} << 20, .max_nodes = 100'000, .max_depth = 16};
+
+std::vector<std::string> Split(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    if (comma > 0) parts.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return parts;
+}
+
+std::string Suggestion(std::string_view key) {
+  std::vector<std::string_view> keys;
+  for (const Setting& setting : AllSettings()) keys.push_back(setting.info.key);
+  keys.push_back(kDefaultPolicy);
+  const auto nearest = Nearest(key, keys);
+  return nearest ? "; did you mean '" + std::string(*nearest) + "'?" : std::string();
+}
+
+bool IsSection(std::string_view name) {
+  return std::any_of(AllSettings().begin(), AllSettings().end(), [&](const Setting& setting) {
+    return setting.info.key.size() > name.size() && setting.info.key.starts_with(name) &&
+           setting.info.key[name.size()] == '.';
+  });
+}
+
+/// Sets a Config from a tree, one setting after the other.
+class Reader {
+ public:
+  Reader(Config& config, Report& report) : config_(config), report_(report) {}
+
+  void ReadRoot(const Node& root) {
+    if (root.kind != Node::Kind::kMapping) {
+      report_.Add(root.mark, "expected settings such as `store: \"memory:\"`");
+      return;
+    }
+    for (const auto& [name, value] : root.fields) {
+      if (name->scalar == kDefaultPolicy) {
+        ReadDefaultPolicy(*value);
+      } else if (IsSection(name->scalar)) {
+        ReadSection(name->scalar, *value);
+      } else {
+        ReadSetting(name->scalar, name->mark, *value);
+      }
+    }
+  }
+
+  void ReadDefaultPolicy(const Node& node) {
+    if (node.kind == Node::Kind::kNull) return;
+    Fields fields(node, std::string(kDefaultPolicy), report_);
+    if (!fields.is_mapping()) return;
+    policy::Definition& policy = config_.default_policy;
+    if (auto name = fields.Text("name"); name && !name->empty()) policy.name = *name;
+    if (fields.Bool("unlimited").value_or(false)) policy.quota.reset();
+    if (const Node* quota = fields.Take("quota")) {
+      if (auto parsed = policy::ParseQuota(*quota, report_)) policy.quota = *parsed;
+    }
+    if (const Node* rule = fields.Take("on_store_error")) {
+      const auto parsed = policy::ParseOnStoreError(rule->scalar);
+      if (parsed) {
+        policy.on_store_error = *parsed;
+      } else {
+        report_.Add(rule->mark, "default_policy.on_store_error: expected allow, deny or local");
+      }
+    }
+    policy.source = report_.file();
+    fields.Finish();
+  }
+
+ private:
+  void ReadSection(const std::string& section, const Node& node) {
+    if (node.kind == Node::Kind::kNull) return;
+    if (node.kind != Node::Kind::kMapping) {
+      report_.Add(node.mark, section + ": expected a mapping of settings");
+      return;
+    }
+    for (const auto& [name, value] : node.fields) {
+      ReadSetting(section + "." + name->scalar, name->mark, *value);
+    }
+  }
+
+  void ReadSetting(const std::string& key, const Mark& mark, const Node& value) {
+    const Setting* setting = FindSetting(key);
+    if (setting == nullptr) {
+      report_.Add(mark, "unknown setting '" + key.substr(0, 64) + "'" + Suggestion(key));
+      return;
+    }
+    std::vector<std::string> texts;
+    if (value.kind == Node::Kind::kSequence && setting->info.list) {
+      for (const Node* item : value.items) {
+        if (item->kind != Node::Kind::kScalar) {
+          report_.Add(item->mark, key + ": expected text");
+          return;
+        }
+        texts.push_back(item->scalar);
+      }
+    } else if (value.kind == Node::Kind::kScalar) {
+      texts.push_back(value.scalar);
+    } else if (value.kind == Node::Kind::kNull) {
+      return;
+    } else {
+      report_.Add(value.mark, key + (setting->info.list ? ": expected a list of texts"
+                                                        : ": expected one value"));
+      return;
+    }
+    if (Status set = setting->apply(config_, texts); !set.ok()) {
+      report_.Add(value.mark, key + ": " + set.error().message);
+    }
+  }
+
+  Config& config_;
+  Report& report_;
+};
+
+void ApplyOverride(Config& config, const Override& one, std::vector<Problem>& problems) {
+  const auto fail = [&](std::string message) {
+    problems.push_back({one.source, {}, std::move(message)});
+  };
+  if (one.key == kDefaultPolicy) {
+    const auto document = policy::yaml::Document::Parse(one.value, one.source, problems, kLimits);
+    Report report(one.source, problems);
+    if (document.root() != nullptr) Reader(config, report).ReadDefaultPolicy(*document.root());
+    return;
+  }
+  const Setting* setting = FindSetting(one.key);
+  if (setting == nullptr) return fail("unknown setting '" + one.key + "'" + Suggestion(one.key));
+  const std::vector<std::string> texts =
+      setting->info.list ? Split(one.value) : std::vector<std::string>{one.value};
+  if (Status set = setting->apply(config, texts); !set.ok()) fail(set.error().message);
+}
+
+// What only the whole can tell.
+void CheckTogether(const Config& config, const std::string& file, std::vector<Problem>& problems) {
+  const auto fail = [&](std::string message) {
+    problems.push_back({file.empty() ? "configuration" : file, {}, std::move(message)});
+  };
+  const Address& http = config.listen.http;
+  if (!http.off && !http.loopback() && config.admin.keys.empty()) {
+    fail("admin.keys: needed, since " + http.ToString() +
+         " (listen.http) can be reached from other machines and serves /admin");
+  }
+  if (config.tls.cert.empty() != config.tls.key.empty()) {
+    fail("tls: cert and key go together");
+  }
+  if (!config.tls.client_ca.empty() && config.tls.cert.empty()) {
+    fail("tls.client_ca: needs tls.cert and tls.key");
+  }
+}
+
+Config Build(const Node* root, const std::string& file, std::span<const Override> overrides,
+             std::vector<Problem>& problems) {
+  Config config;
+  const std::size_t before = problems.size();
+  if (root != nullptr) {
+    Report report(file, problems);
+    Reader(config, report).ReadRoot(*root);
+    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+    for (std::string& path : config.policies) {
+      if (std::filesystem::path(path).is_relative()) path = (folder / path).string();
+    }
+  }
+  for (const Override& one : overrides) ApplyOverride(config, one, problems);
+  if (problems.size() == before) CheckTogether(config, file, problems);
+  return config;
+}
+
+}  // namespace
+
+Config::Config() : default_policy(policy::DefaultPolicy()) {}
+
+Digest Sha256(std::string_view text) {
+  Digest digest;
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  return digest;
+}
+
+bool EqualDigests(const Digest& a, const Digest& b) noexcept {
+  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+std::optional<Address> Address::Parse(std::string_view text) {
+  if (text == "off") return Address{true, {}, 0};
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  std::string_view host = text.substr(0, colon);
+  const std::string_view digits = text.substr(colon + 1);
+  Address address;
+  const auto [end, problem] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), address.port);
+  if (problem != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  const bool bracketed = host.starts_with('[') && host.ends_with(']');
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (host.empty() || host == "*") host = "0.0.0.0";
+  if (host == "localhost") host = "127.0.0.1";
+  const std::optional<IpAddress> ip = IpAddress::Parse(host);
+  // Without brackets, 2001:db8::1:80 would have two meanings.
+  if (!ip || (!bracketed && host.find(':') != std::string_view::npos)) return std::nullopt;
+  address.host = std::string(host);
+  return address;
+}
+
+std::string Address::ToString() const {
+  if (off) return "off";
+  const bool v6 = host.find(':') != std::string::npos;
+  return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+bool Address::loopback() const {
+  static const IpNetwork v4 = *IpNetwork::Parse("127.0.0.0/8");
+  static const IpNetwork v6 = *IpNetwork::Parse("::1");
+  const std::optional<IpAddress> ip = IpAddress::Parse(host);
+  return ip && (v4.Contains(*ip) || v6.Contains(*ip));
+}
+
+std::span<const SettingInfo> Settings() {
+  static const std::vector<SettingInfo> infos = [] {
+    std::vector<SettingInfo> all;
+    for (const Setting& setting : AllSettings()) all.push_back(setting.info);
+    all.push_back({kDefaultPolicy, "", "what bare keys get that no policy names", false});
+    return all;
+  }();
+  return infos;
+}
+
+std::string EnvironmentName(std::string_view key) {
+  std::string name = "WEIR_";
+  for (const char c : key) {
+    name += c == '.' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  }
+  return name;
+}
+
+Environment ReadEnvironment(std::span<const char* const> variables) {
+  Environment environment;
+  std::vector<std::string> names;
+  for (const SettingInfo& info : Settings()) names.push_back(EnvironmentName(info.key));
+  for (const char* variable : variables) {
+    const std::string_view text(variable);
+    if (!text.starts_with("WEIR_") || text.starts_with("WEIR_CONFIG=")) continue;
+    const std::size_t equals = std::min(text.find('='), text.size());
+    const std::string name(text.substr(0, equals));
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      const std::vector<std::string_view> views(names.begin(), names.end());
+      const auto nearest = Nearest(name, views);
+      environment.unknown.push_back(
+          name + " is no setting" +
+          (nearest ? "; did you mean " + std::string(*nearest) + "?" : std::string()));
+      continue;
+    }
+    const SettingInfo& info = Settings()[static_cast<std::size_t>(found - names.begin())];
+    environment.overrides.push_back(
+        {std::string(info.key), std::string(text.substr(std::min(equals + 1, text.size()))), name});
+  }
+  return environment;
+}
+
+Config Parse(std::string_view text, const std::string& file, std::span<const Override> overrides,
+             std::vector<Problem>& problems) {
+  const auto document = policy::yaml::Document::Parse(text, file, problems, kLimits);
+  return Build(document.root(), file, overrides, problems);
+}
+
+Config Load(const std::string& path, std::span<const Override> overrides,
+            std::vector<Problem>& problems) {
+  if (path.empty()) return Build(nullptr, path, overrides, problems);
+  std::string text;
+  if (!policy::yaml::ReadFile(path, kLimits.max_bytes, text, problems)) return {};
+  return Parse(text, path, overrides, problems);
+}
+
+std::string WithoutSecrets(std::string_view url) {
+  const std::size_t scheme = url.find("://");
+  if (scheme == std::string_view::npos) return std::string(url);
+  const std::size_t begin = scheme + 3;
+  const std::size_t end = std::min(url.find_first_of("/?", begin), url.size());
+  // The last @ ends the user and password, which may hold others.
+  const std::size_t at = url.substr(begin, end - begin).rfind('@');
+  std::string shown(url.substr(0, begin));
+  if (at == std::string_view::npos) {
+    shown += url.substr(begin, end - begin);
+  } else {
+    shown += "***" + std::string(url.substr(begin + at, end - begin - at));
+  }
+  const std::string_view path = url.substr(end);
+  const std::size_t query = path.find('?');  // may carry a password, too
+  shown += path.substr(0, query);
+  if (query != std::string_view::npos) shown += "?***";
+  return shown;
+}
+
+}  // namespace weir::config

@@ -1,0 +1,148 @@
+#pragma once
+
+// What the service is told. Every value has a default; a YAML file, the environment
+// (WEIR_LISTEN_HTTP for listen.http) and flags override them, in this order.
+// docs/reference/configuration.md lists all.
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/ip.h"
+#include "policy/definition.h"
+#include "policy/yaml.h"
+
+namespace weir::config {
+
+/// A SHA-256 digest.
+using Digest = std::array<std::uint8_t, 32>;
+Digest Sha256(std::string_view text);
+/// Takes the same time wherever the two differ.
+bool EqualDigests(const Digest& a, const Digest& b) noexcept;
+
+/// Where a door listens. A plain value.
+struct Address {
+  bool off = false;
+  std::string host = {};  ///< an IP address
+  std::uint16_t port = 0;
+
+  /// Takes `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080` (every address) and `off`.
+  static std::optional<Address> Parse(std::string_view text);
+  std::string ToString() const;
+  bool loopback() const;
+
+  friend bool operator==(const Address&, const Address&) = default;
+};
+
+enum class LogFormat : std::uint8_t { kConsole, kJson };
+enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarn, kError, kOff };
+
+struct Config {
+  struct Listen {
+    Address http{false, "127.0.0.1", 8080};
+    Address grpc{false, "127.0.0.1", 8081};
+    Address resp{false, "127.0.0.1", 6380};
+  } listen;
+  std::string data = "./weir-data";
+  std::string store = "memory:";  ///< secret: may hold a password
+  std::vector<std::string> policies;
+  struct Admin {
+    std::vector<Digest> keys;  ///< never the keys themselves
+    std::vector<IpNetwork> allow;
+    bool allow_given = false;  ///< else loopback
+  } admin;
+  struct Slots {
+    std::string store = "sqlite:";
+  } slots;
+  struct Notify {
+    std::string store = "sqlite:";
+    std::string cache;
+    std::string broker = "embedded:";
+  } notify;
+  struct Headers {
+    bool x_ratelimit = true;
+    bool ietf = true;
+  } headers;
+  struct Snapshot {
+    std::chrono::milliseconds interval{5000};  ///< zero: only at shutdown
+  } snapshot;
+  struct Log {
+    LogFormat format = LogFormat::kConsole;
+    LogLevel level = LogLevel::kInfo;
+  } log;
+  std::vector<IpNetwork> trusted_proxies;
+  int ipv6_prefix = 64;
+  policy::Definition default_policy;
+  std::size_t max_keys = 1'000'000;
+  double local_share = 0.1;
+  struct Tls {
+    std::string cert;
+    std::string key;
+    std::string client_ca;
+    bool enabled() const noexcept { return !cert.empty(); }
+  } tls;
+  struct Limits {
+    std::size_t max_body = std::size_t{1} << 20;
+    std::size_t max_header = std::size_t{16} << 10;
+    std::size_t max_connections = 20'000;
+    std::chrono::milliseconds idle_timeout{75'000};
+    std::chrono::milliseconds request_timeout{30'000};
+    std::chrono::milliseconds drain_timeout{10'000};
+  } limits;
+  std::size_t threads = 0;  ///< 0: one per core
+
+  Config();
+};
+
+/// One value that the environment or a flag gives, by its key: {"listen.http", "off"}.
+struct Override {
+  std::string key;
+  std::string value;
+  std::string source;  ///< for messages: "--http", "WEIR_LISTEN_HTTP"
+};
+
+/// A setting as the command line and the documentation show it.
+struct SettingInfo {
+  std::string_view key;   ///< "listen.http"
+  std::string_view flag;  ///< "--http"; empty: none
+  std::string_view help;
+  bool list = false;  ///< several values; in the environment and in flags separated by commas
+};
+/// Every setting, in the order of the documentation.
+std::span<const SettingInfo> Settings();
+
+/// The environment variable of a key: WEIR_LISTEN_HTTP.
+std::string EnvironmentName(std::string_view key);
+
+/// What the environment says.
+struct Environment {
+  std::vector<Override> overrides;
+  /// A sentence for each WEIR_… that is no setting, for the log: perhaps a slip, perhaps (WEIR_PORT
+  /// in Kubernetes) none of ours.
+  std::vector<std::string> unknown;
+};
+/// `variables` are texts like "WEIR_STORE=memory:"; the others are passed over.
+Environment ReadEnvironment(std::span<const char* const> variables);
+
+/// Reads the file (empty path: none), then the overrides in order. What is wrong is added to
+/// `problems` and the config is then not to be used. Relative `policies` of the file are relative
+/// to its folder.
+Config Load(const std::string& path, std::span<const Override> overrides,
+            std::vector<policy::yaml::Problem>& problems);
+
+/// The same from text, for tests and fuzzing; `file` is for messages.
+Config Parse(std::string_view text, const std::string& file, std::span<const Override> overrides,
+             std::vector<policy::yaml::Problem>& problems);
+
+/// A URL without the password in it.
+std::string WithoutSecrets(std::string_view url);
+
+}  // namespace weir::config

@@ -1,0 +1,266 @@
+#include "config/settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <initializer_list>
+
+#include "policy/duration.h"
+
+namespace weir::config {
+namespace {
+
+using Texts = std::span<const std::string>;
+using std::chrono::milliseconds;
+
+Error Expected(std::string_view expected, std::string_view got) {
+  return Error{Code::kInvalidArgument, "expected " + std::string(expected) + ", got '" +
+                                           std::string(got.substr(0, 64)) + "'"};
+}
+
+Result<std::int64_t> Whole(std::string_view text, std::int64_t least, std::int64_t most) {
+  std::string digits(text);
+  std::erase(digits, '_');
+  std::int64_t value = 0;
+  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (problem != std::errc() || end != digits.data() + digits.size() || value < least ||
+      value > most) {
+    return Expected("a whole number from " + std::to_string(least) + " to " + std::to_string(most),
+                    text);
+  }
+  return value;
+}
+
+// 64k, 1M, 2G, or plain bytes.
+Result<std::int64_t> Bytes(std::string_view text, std::int64_t least, std::int64_t most) {
+  std::int64_t unit = 1;
+  std::string_view digits = text;
+  if (!digits.empty()) {
+    switch (digits.back()) {
+      case 'k':
+      case 'K':
+        unit = std::int64_t{1} << 10;
+        break;
+      case 'M':
+        unit = std::int64_t{1} << 20;
+        break;
+      case 'G':
+        unit = std::int64_t{1} << 30;
+        break;
+      default:
+        break;
+    }
+    if (unit > 1) digits.remove_suffix(1);
+  }
+  const Result<std::int64_t> value = Whole(digits, 0, most / unit);
+  if (!value.ok() || *value * unit < least) {
+    return Expected("bytes from " + std::to_string(least) + " to " + std::to_string(most) +
+                        " (k, M and G are understood)",
+                    text);
+  }
+  return *value * unit;
+}
+
+Result<milliseconds> Time(std::string_view text, bool zero_allowed) {
+  if (zero_allowed && (text == "off" || text == "0" || text == "0s")) return milliseconds(0);
+  const Result<std::chrono::nanoseconds> duration = policy::ParseDuration(text);
+  if (!duration.ok()) return duration.error();
+  const auto rounded = std::chrono::duration_cast<milliseconds>(*duration);
+  if (rounded.count() == 0) return Expected("at least 1ms", text);
+  return rounded;
+}
+
+Result<bool> Switch(std::string_view text) {
+  if (text == "true" || text == "on" || text == "yes" || text == "1") return true;
+  if (text == "false" || text == "off" || text == "no" || text == "0") return false;
+  return Expected("true or false", text);
+}
+
+// The text may hold a password, so only its scheme is ever repeated.
+Status Url(std::string& target, Texts texts, std::initializer_list<std::string_view> schemes) {
+  const std::string& text = texts[0];
+  std::string list;
+  for (const std::string_view scheme : schemes) {
+    if (text.starts_with(scheme)) {
+      target = text;
+      return {};
+    }
+    list += (list.empty() ? "" : ", ") + std::string(scheme);
+  }
+  return Expected("a URL that begins with one of " + list, text.substr(0, text.find(':')));
+}
+
+Status SetAddress(Address& target, Texts texts) {
+  std::optional<Address> address = Address::Parse(texts[0]);
+  if (!address) {
+    return Expected("an IP address and port such as 127.0.0.1:8080 or [::1]:8080, or off",
+                    texts[0]);
+  }
+  target = std::move(*address);
+  return {};
+}
+
+template <typename T, typename V>
+Status Set(T& target, const Result<V>& value) {
+  if (!value.ok()) return value.error();
+  target = static_cast<T>(*value);
+  return {};
+}
+
+Status SetNetworks(std::vector<IpNetwork>& target, Texts texts) {
+  Result<std::vector<IpNetwork>> networks = ParseNetworks(texts);
+  if (!networks.ok()) return networks.error();
+  target = std::move(*networks);
+  return {};
+}
+
+std::optional<std::uint8_t> HexDigit(char c) {
+  if (c >= '0' && c <= '9') return static_cast<std::uint8_t>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<std::uint8_t>(c - 'a' + 10);
+  if (c >= 'A' && c <= 'F') return static_cast<std::uint8_t>(c - 'A' + 10);
+  return std::nullopt;
+}
+
+Status SetAdminKeys(Config& config, Texts texts) {
+  constexpr std::string_view kPrefix = "sha256:";
+  config.admin.keys.clear();
+  for (const std::string& text : texts) {
+    if (!text.starts_with(kPrefix)) {
+      if (text.size() < 8) {
+        return Error{Code::kInvalidArgument, "a key must have at least 8 characters"};
+      }
+      config.admin.keys.push_back(Sha256(text));
+      continue;
+    }
+    const std::string_view hex = std::string_view(text).substr(kPrefix.size());
+    Digest digest{};
+    bool good = hex.size() == 2 * digest.size();
+    for (std::size_t i = 0; good && i < digest.size(); ++i) {
+      const auto high = HexDigit(hex[2 * i]);
+      const auto low = HexDigit(hex[2 * i + 1]);
+      good = high && low;
+      if (good) digest[i] = static_cast<std::uint8_t>(*high << 4 | *low);
+    }
+    if (!good) {
+      return Error{Code::kInvalidArgument, "after 'sha256:' expected 64 hexadecimal digits"};
+    }
+    config.admin.keys.push_back(digest);
+  }
+  return {};
+}
+
+Status SetLocalShare(Config& config, Texts texts) {
+  double value = 0;
+  const std::string& text = texts[0];
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size() ||
+      !(value >= 0.0001 && value <= 1)) {
+    return Expected("a number from 0.0001 to 1", text);
+  }
+  config.local_share = value;
+  return {};
+}
+
+Status SetLogFormat(Config& config, Texts texts) {
+  if (texts[0] == "console") {
+    config.log.format = LogFormat::kConsole;
+  } else if (texts[0] == "json") {
+    config.log.format = LogFormat::kJson;
+  } else {
+    return Expected("console or json", texts[0]);
+  }
+  return {};
+}
+
+Status SetLogLevel(Config& config, Texts texts) {
+  constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warn", "error", "off"};
+  const auto found = std::find(kNames.begin(), kNames.end(), texts[0]);
+  if (found == kNames.end()) return Expected("debug, info, warn, error or off", texts[0]);
+  config.log.level = static_cast<LogLevel>(found - kNames.begin());
+  return {};
+}
+
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+// clang-format off
+const Setting kSettings[] = {
+    {{"listen.http", "--http", "address of the HTTP door, or off"},
+     [](Config& c, Texts t) { return SetAddress(c.listen.http, t); }},
+    {{"listen.grpc", "--grpc", "address of the gRPC door, or off"},
+     [](Config& c, Texts t) { return SetAddress(c.listen.grpc, t); }},
+    {{"listen.resp", "--resp", "address of the Redis-protocol door, or off"},
+     [](Config& c, Texts t) { return SetAddress(c.listen.resp, t); }},
+    {{"data", "--data", "folder of the SQLite file and of snapshots"},
+     [](Config& c, Texts t) -> Status {
+       if (t[0].empty()) return Expected("a folder", t[0]);
+       c.data = t[0];
+       return {};
+     }},
+    {{"store", "--store", "where limits are kept: memory:, redis://, redis+cluster://, postgres://, mysql://"},
+     [](Config& c, Texts t) {
+       return Url(c.store, t, {"memory:", "redis://", "rediss://", "redis+cluster://", "postgres://", "postgresql://", "mysql://", "mariadb://"});
+     }},
+    {{"policies", "--policies", "policy files, reloaded when they change", true},
+     [](Config& c, Texts t) -> Status { c.policies.assign(t.begin(), t.end()); return {}; }},
+    {{"admin.keys", "--admin-key", "keys of the admin API, as they are or as sha256:<hex>", true}, SetAdminKeys},
+    {{"admin.allow", "", "networks that may use the admin API; loopback unless given", true},
+     [](Config& c, Texts t) { c.admin.allow_given = true; return SetNetworks(c.admin.allow, t); }},
+    {{"slots.store", "--slots-store", "where slots are kept: sqlite: or postgres://"},
+     [](Config& c, Texts t) { return Url(c.slots.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
+    {{"notify.store", "--notify-store", "where notify keeps users: sqlite: or postgres://"},
+     [](Config& c, Texts t) { return Url(c.notify.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
+    {{"notify.cache", "--notify-cache", "notify's cache: redis://, or empty for none"},
+     [](Config& c, Texts t) -> Status {
+       if (t[0].empty()) { c.notify.cache.clear(); return {}; }
+       return Url(c.notify.cache, t, {"redis://", "rediss://"});
+     }},
+    {{"notify.broker", "--notify-broker", "notify's broker: embedded: or kafka://host:9092"},
+     [](Config& c, Texts t) { return Url(c.notify.broker, t, {"embedded:", "kafka://"}); }},
+    {{"headers.x_ratelimit", "", "send X-RateLimit-Limit, -Remaining and -Reset"},
+     [](Config& c, Texts t) { return Set(c.headers.x_ratelimit, Switch(t[0])); }},
+    {{"headers.ietf", "", "send the IETF fields RateLimit and RateLimit-Policy"},
+     [](Config& c, Texts t) { return Set(c.headers.ietf, Switch(t[0])); }},
+    {{"snapshot.interval", "", "how often the memory store is saved; off: only at shutdown"},
+     [](Config& c, Texts t) { return Set(c.snapshot.interval, Time(t[0], true)); }},
+    {{"log.format", "--log-format", "console or json"}, SetLogFormat},
+    {{"log.level", "--log-level", "debug, info, warn, error or off"}, SetLogLevel},
+    {{"trusted_proxies", "", "networks whose X-Forwarded-For is believed", true},
+     [](Config& c, Texts t) { return SetNetworks(c.trusted_proxies, t); }},
+    {{"ipv6_prefix", "", "IPv6 clients are told apart by this many bits"},
+     [](Config& c, Texts t) { return Set(c.ipv6_prefix, Whole(t[0], 1, 128)); }},
+    {{"max_keys", "", "the most keys the memory store holds"},
+     [](Config& c, Texts t) { return Set(c.max_keys, Whole(t[0], 1, 1'000'000'000)); }},
+    {{"local_share", "", "part of a quota that on_store_error: local grants by itself"}, SetLocalShare},
+    {{"tls.cert", "--tls-cert", "PEM file with the certificate chain; turns TLS on"},
+     [](Config& c, Texts t) -> Status { c.tls.cert = t[0]; return {}; }},
+    {{"tls.key", "--tls-key", "PEM file with the private key"},
+     [](Config& c, Texts t) -> Status { c.tls.key = t[0]; return {}; }},
+    {{"tls.client_ca", "", "PEM file with the authority that clients' certificates must come from"},
+     [](Config& c, Texts t) -> Status { c.tls.client_ca = t[0]; return {}; }},
+    {{"limits.max_body", "", "the largest request body"},
+     [](Config& c, Texts t) { return Set(c.limits.max_body, Bytes(t[0], 1024, kGiB)); }},
+    {{"limits.max_header", "", "the largest request head"},
+     [](Config& c, Texts t) { return Set(c.limits.max_header, Bytes(t[0], 1024, 1 << 20)); }},
+    {{"limits.max_connections", "", "connections of all doors together"},
+     [](Config& c, Texts t) { return Set(c.limits.max_connections, Whole(t[0], 1, 10'000'000)); }},
+    {{"limits.idle_timeout", "", "how long a connection may be idle between requests"},
+     [](Config& c, Texts t) { return Set(c.limits.idle_timeout, Time(t[0], false)); }},
+    {{"limits.request_timeout", "", "how long a request may take to arrive"},
+     [](Config& c, Texts t) { return Set(c.limits.request_timeout, Time(t[0], false)); }},
+    {{"limits.drain_timeout", "", "how long a shutdown waits for requests that are under way"},
+     [](Config& c, Texts t) { return Set(c.limits.drain_timeout, Time(t[0], false)); }},
+    {{"threads", "--threads", "reactors; 0: one per core"},
+     [](Config& c, Texts t) { return Set(c.threads, Whole(t[0], 0, 1024)); }},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Setting> AllSettings() { return kSettings; }
+
+const Setting* FindSetting(std::string_view key) {
+  const auto* found = std::find_if(std::begin(kSettings), std::end(kSettings),
+                                   [&](const Setting& one) { return one.info.key == key; });
+  return found == std::end(kSettings) ? nullptr : found;
+}
+
+}  // namespace weir::config

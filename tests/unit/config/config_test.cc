@@ -1,0 +1,178 @@
+#include "config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace weir::config {
+namespace {
+
+using namespace std::chrono_literals;
+using policy::yaml::Problem;
+using policy::yaml::ToString;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+struct Read {
+  explicit Read(std::string_view text, std::vector<Override> overrides = {})
+      : config(Parse(text, "etc/weir.yaml", overrides, problems)) {}
+  std::string Said() const { return ToString(problems); }
+
+  std::vector<Problem> problems;
+  Config config;
+};
+
+TEST(Config, WithoutAFileEverythingHasItsDefault) {
+  std::vector<Problem> problems;
+  const Config config = Load("", {}, problems);
+  EXPECT_THAT(problems, IsEmpty());
+  EXPECT_EQ(config.listen.http.ToString(), "127.0.0.1:8080");
+  EXPECT_EQ(config.listen.grpc.ToString(), "127.0.0.1:8081");
+  EXPECT_EQ(config.listen.resp.ToString(), "127.0.0.1:6380");
+  EXPECT_EQ(config.data, "./weir-data");
+  EXPECT_EQ(config.store, "memory:");
+  EXPECT_EQ(config.ipv6_prefix, 64);
+  EXPECT_EQ(config.default_policy.quota, *Quota::TokenBucket(100, 10));
+}
+
+TEST(Config, ReadsEverySetting) {
+  const Read read(R"(
+listen: { http: 0.0.0.0:80, grpc: "off", resp: "[::1]:0" }
+data: /var/lib/weir
+store: redis://:hunter2@cache:6379
+policies: [a.yaml, /etc/b.yaml]
+admin: { keys: [correct-horse, "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"], allow: [127.0.0.0/8, "::1"] }
+slots: { store: postgres://db/slots }
+notify: { store: "sqlite:", cache: redis://c, broker: kafka://k:9092 }
+headers: { x_ratelimit: false, ietf: true }
+snapshot: { interval: 30s }
+log: { format: json, level: warn }
+trusted_proxies: 10.0.0.0/8
+ipv6_prefix: 56
+max_keys: 5_000_000
+local_share: 0.5
+tls: { cert: c.pem, key: k.pem, client_ca: ca.pem }
+limits: { max_body: 2M, max_header: 32k, max_connections: 100, idle_timeout: 1m, request_timeout: 500ms, drain_timeout: 3s }
+threads: 4
+default_policy: { quota: { fixed_window: { limit: 7, window: 1s } }, on_store_error: deny }
+)");
+  ASSERT_THAT(read.problems, IsEmpty()) << read.Said();
+  const Config& config = read.config;
+  EXPECT_EQ(config.listen.http, (Address{false, "0.0.0.0", 80}));
+  EXPECT_TRUE(config.listen.grpc.off);
+  EXPECT_EQ(config.listen.resp.ToString(), "[::1]:0");
+  EXPECT_EQ(config.store, "redis://:hunter2@cache:6379");
+  EXPECT_THAT(config.policies, ElementsAre("etc/a.yaml", "/etc/b.yaml"));
+  ASSERT_THAT(config.admin.keys, SizeIs(2));
+  EXPECT_EQ(config.admin.keys[0], Sha256("correct-horse"));
+  EXPECT_EQ(config.admin.keys[1], Sha256("abc"));  // the digest of FIPS 180-2, appendix B.1
+  EXPECT_THAT(config.admin.allow, SizeIs(2));
+  EXPECT_EQ(config.slots.store, "postgres://db/slots");
+  EXPECT_EQ(config.notify.broker, "kafka://k:9092");
+  EXPECT_FALSE(config.headers.x_ratelimit);
+  EXPECT_EQ(config.snapshot.interval, 30s);
+  EXPECT_EQ(config.log.format, LogFormat::kJson);
+  EXPECT_EQ(config.log.level, LogLevel::kWarn);
+  EXPECT_THAT(config.trusted_proxies, SizeIs(1));
+  EXPECT_EQ(config.max_keys, 5'000'000U);
+  EXPECT_EQ(config.local_share, 0.5);
+  EXPECT_EQ(config.tls.client_ca, "ca.pem");
+  EXPECT_EQ(config.limits.max_body, 2U * 1024 * 1024);
+  EXPECT_EQ(config.limits.request_timeout, 500ms);
+  EXPECT_EQ(config.threads, 4U);
+  EXPECT_EQ(config.default_policy.quota, *Quota::FixedWindow(7, 1s));
+  EXPECT_EQ(config.default_policy.on_store_error, policy::OnStoreError::kDeny);
+}
+
+TEST(Config, LaterOverridesWin) {
+  const Read read("store: redis://a\nthreads: 1",
+                  {{"store", "memory:", "WEIR_STORE"},
+                   {"threads", "2", "WEIR_THREADS"},
+                   {"threads", "3", "--threads"},
+                   {"policies", "x.yaml,y.yaml", "--policies"},
+                   {"default_policy", "{quota: {fixed_window: {limit: 9, window: 1s}}}",
+                    "WEIR_DEFAULT_POLICY"}});
+  ASSERT_THAT(read.problems, IsEmpty()) << read.Said();
+  EXPECT_EQ(read.config.store, "memory:");
+  EXPECT_EQ(read.config.threads, 3U);
+  EXPECT_THAT(read.config.policies, ElementsAre("x.yaml", "y.yaml"));  // relative to where we are
+  EXPECT_EQ(read.config.default_policy.quota, *Quota::FixedWindow(9, 1s));
+}
+
+TEST(Config, TheEnvironmentNamesSettings) {
+  const char* const variables[] = {"PATH=/bin", "WEIR_LISTEN_HTTP=off", "WEIR_STORE=a=b",
+                                   "WEIR_CONFIG=/etc/weir.yaml", "WEIR_THREDS=3"};
+  const Environment environment = ReadEnvironment(variables);
+  ASSERT_THAT(environment.overrides, SizeIs(2));
+  EXPECT_EQ(environment.overrides[0].key, "listen.http");
+  EXPECT_EQ(environment.overrides[0].value, "off");
+  EXPECT_EQ(environment.overrides[1].value, "a=b");
+  EXPECT_THAT(environment.unknown,
+              ElementsAre("WEIR_THREDS is no setting; did you mean WEIR_THREADS?"));
+}
+
+struct Case {
+  const char* text;
+  const char* said;
+};
+
+TEST(Config, SaysWhereAndWhatIsWrong) {
+  const Case cases[] = {
+      {"stor: x", "etc/weir.yaml:1:1: unknown setting 'stor'; did you mean 'store'?"},
+      {"listen:\n  htp: off",
+       "etc/weir.yaml:2:3: unknown setting 'listen.htp'; did you mean 'listen.http'?"},
+      {"listen: 8080", "listen: expected a mapping"},
+      {"listen: { http: 8080 }",
+       "etc/weir.yaml:1:17: listen.http: expected an IP address and port"},
+      {"listen: { http: \"2001:db8::1:80\" }", "listen.http: expected"},
+      {"listen: { http: 127.0.0.1:65536 }", "listen.http: expected"},
+      {"store: oracle://x", "store: expected a URL that begins with one of memory:"},
+      {"threads: many", "threads: expected a whole number from 0 to 1024, got 'many'"},
+      {"threads: [1]", "threads: expected one value"},
+      {"policies: {a: b}", "policies: expected a list of texts"},
+      {"log: { level: loud }", "log.level: expected debug, info, warn, error or off"},
+      {"admin: { allow: [nowhere] }", "admin.allow: "},
+      {"admin: { keys: [short] }", "admin.keys: a key must have at least 8 characters"},
+      {"admin: { keys: [\"sha256:12\"] }", "64 hexadecimal digits"},
+      {"limits: { max_body: 1T }", "limits.max_body: expected bytes"},
+      {"snapshot: { interval: 5 }", "snapshot.interval: '5' is no duration"},
+      {"local_share: 0", "local_share: expected a number"},
+      {"tls: { cert: a.pem }", "tls: cert and key go together"},
+      {"default_policy: { quta: {} }", "did you mean 'quota'?"},
+      {"- a", "expected settings"},
+      {"a: b: c", "etc/weir.yaml:1:"},
+  };
+  for (const Case& one : cases) EXPECT_THAT(Read(one.text).Said(), HasSubstr(one.said)) << one.text;
+}
+
+TEST(Config, AnOpenDoorNeedsAnAdminKey) {
+  EXPECT_THAT(Read("listen: { http: 0.0.0.0:8080 }").Said(), HasSubstr("admin.keys: needed"));
+  EXPECT_THAT(Read("listen: { http: \":8080\" }").Said(), HasSubstr("admin.keys: needed"));
+  EXPECT_THAT(Read("listen: { http: \"[::]:8080\" }").Said(), HasSubstr("admin.keys: needed"));
+  EXPECT_THAT(Read("listen: { http: 0.0.0.0:8080 }\nadmin: { keys: [0123456789] }").problems,
+              IsEmpty());
+  EXPECT_THAT(Read("listen: { http: 127.9.9.9:8080 }").problems, IsEmpty());
+  EXPECT_THAT(Read("listen: { http: \"[::1]:8080\", grpc: 0.0.0.0:1 }").problems, IsEmpty());
+}
+
+TEST(Config, SecretsAreNotRepeated) {
+  EXPECT_THAT(Read("store: oracle://me:hunter2@db").Said(), Not(HasSubstr("hunter2")));
+  EXPECT_THAT(Read("admin: { keys: [hunter2] }").Said(), Not(HasSubstr("hunter2")));
+  EXPECT_EQ(WithoutSecrets("postgres://me:p@ss@db:5432/weir?password=x"),
+            "postgres://***@db:5432/weir?***");
+  EXPECT_EQ(WithoutSecrets("redis://cache:6379"), "redis://cache:6379");
+  EXPECT_EQ(WithoutSecrets("memory:"), "memory:");
+}
+
+TEST(Config, DigestsAreCompared) {
+  EXPECT_TRUE(EqualDigests(Sha256("a"), Sha256("a")));
+  EXPECT_FALSE(EqualDigests(Sha256("a"), Sha256("b")));
+}
+
+}  // namespace
+}  // namespace weir::config
