@@ -9,6 +9,7 @@
 #include "protocol/grpc/reflection.h"
 #include "protocol/grpc/weir_service.h"
 #include "server/grpc_connection.h"
+#include "server/tls.h"
 
 namespace weir::server {
 namespace {
@@ -36,19 +37,22 @@ struct GrpcDoor::Desk {
   grpc::Services services;
 };
 
-GrpcDoor::GrpcDoor(const GrpcDoorOptions& options, std::vector<limiter::Limiter*> limiters)
-    : options_(options) {
-  for (limiter::Limiter* limiter : limiters) {
-    desks_.push_back(std::make_unique<Desk>(*limiter, options_.rls));
-  }
-}
+GrpcDoor::GrpcDoor(std::size_t reactors, LimiterOf limiter_of, GrpcDoorOptions options)
+    : options_(std::move(options)), limiter_of_(std::move(limiter_of)), desks_(reactors) {}
 
 GrpcDoor::~GrpcDoor() = default;
 
 void GrpcDoor::Accept(Reactor& reactor, Socket socket) {
-  Desk& desk = *desks_.at(reactor.index());
-  boost::intrusive_ptr<GrpcConnection<Socket>> connection(
-      new GrpcConnection<Socket>(reactor, std::move(socket), desk.services, desk.health, options_));
+  std::unique_ptr<Desk>& desk = desks_.at(reactor.index());
+  if (!desk) desk = std::make_unique<Desk>(limiter_of_(reactor), options_.rls);
+  std::unique_ptr<TlsSession> tls;
+  if (options_.tls) {
+    Result<std::unique_ptr<TlsSession>> session = options_.tls->NewSession();
+    if (!session.ok()) return;  // closes the socket
+    tls = std::move(*session);
+  }
+  boost::intrusive_ptr<GrpcConnection> connection(new GrpcConnection(
+      reactor, std::move(socket), std::move(tls), desk->services, desk->health, options_));
   connection->Start();
 }
 

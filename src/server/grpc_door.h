@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,8 @@
 
 namespace weir::server {
 
+class TlsContext;
+
 struct GrpcDoorOptions {
   grpc::SessionOptions session;
   grpc::RlsOptions rls;
@@ -22,17 +25,22 @@ struct GrpcDoorOptions {
   std::chrono::milliseconds write_timeout{30'000};
   /// A connection without calls is asked to go after this.
   std::chrono::milliseconds idle_timeout{600'000};
+  /// Null: in the clear, with prior knowledge (h2c). Its ALPN protocols should be {"h2"}.
+  std::shared_ptr<TlsContext> tls;
   /// When the service shuts down, streams that have not ended by then are ended.
   std::chrono::milliseconds drain_grace{1'000};
 };
 
-/// gRPC over HTTP/2, in the clear with prior knowledge (h2c).
+/// gRPC over HTTP/2: Envoy's rate limit service, weir.v1, health and reflection.
 ///
-/// Thread safety: as Door; everything behind it is kept per reactor.
-class GrpcDoor : public Door {
+/// Thread safety: as Door. What a reactor needs is made on its own thread at its first connection.
+class GrpcDoor final : public Door {
  public:
-  /// One limiter for each reactor, in their order; they must outlive the door.
-  GrpcDoor(const GrpcDoorOptions& options, std::vector<limiter::Limiter*> limiters);
+  /// The limiter of a reactor, asked for once, on that reactor's thread. It must live as long as
+  /// the reactor runs.
+  using LimiterOf = std::function<limiter::Limiter&(Reactor&)>;
+
+  GrpcDoor(std::size_t reactors, LimiterOf limiter_of, GrpcDoorOptions options);
   ~GrpcDoor() override;
 
   std::string_view name() const noexcept override { return "grpc"; }
@@ -42,6 +50,7 @@ class GrpcDoor : public Door {
   struct Desk;
 
   const GrpcDoorOptions options_;
+  const LimiterOf limiter_of_;
   std::vector<std::unique_ptr<Desk>> desks_;  // one per reactor
 };
 

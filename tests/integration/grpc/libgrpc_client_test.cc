@@ -5,8 +5,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +19,8 @@
 #include "limiter/limiter.h"
 #include "server/grpc_door.h"
 #include "server/reactor_pool.h"
+#include "server/tls.h"
+#include "support/certificates.h"
 #include "weir/v1/weir.grpc.pb.h"
 
 namespace weir::server {
@@ -65,15 +69,23 @@ class StubLimiter final : public limiter::Limiter {
 class LibgrpcClientTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    Serve(nullptr);
+    channel_ = ::grpc::CreateChannel(address_, ::grpc::InsecureChannelCredentials());
+  }
+
+  void Serve(std::shared_ptr<TlsContext> tls) {
+    if (pool_) pool_->Stop();
+    pool_.reset();
     GrpcDoorOptions options;
+    options.tls = std::move(tls);
     options.session.max_message_bytes = 1 << 20;
-    door_ = std::make_unique<GrpcDoor>(options, std::vector<limiter::Limiter*>{&limiter_});
+    door_ = std::make_unique<GrpcDoor>(
+        1, [this](Reactor&) -> limiter::Limiter& { return limiter_; }, options);
     pool_ = std::make_unique<ReactorPool>(PoolOptions{1, 1000});
     const Result<Endpoint> endpoint = pool_->Listen(*door_, "127.0.0.1:0");
     ASSERT_TRUE(endpoint.ok()) << endpoint.error().message;
     pool_->Start();
     address_ = FormatEndpoint(*endpoint);
-    channel_ = ::grpc::CreateChannel(address_, ::grpc::InsecureChannelCredentials());
   }
 
   void TearDown() override {
@@ -346,6 +358,82 @@ TEST_F(LibgrpcClientTest, ADrainingServerTellsWatchersAndLosesNoCall) {
   EXPECT_EQ(response.status(), ::grpc::health::v1::HealthCheckResponse::NOT_SERVING);
   EXPECT_FALSE(watch->Read(&response));
   EXPECT_EQ(watch->Finish().error_code(), ::grpc::StatusCode::UNAVAILABLE);
+}
+
+std::string Contents(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class LibgrpcTlsTest : public LibgrpcClientTest {
+ protected:
+  void ServeTls(bool mutual) {
+    const auto pair = certificates_.Issue("localhost", "server");
+    TlsFiles files;
+    files.certificate = pair.certificate;
+    files.key = pair.key;
+    if (mutual) files.client_ca = certificates_.authority();
+    auto context = TlsContext::Load(files, {"h2"});
+    ASSERT_TRUE(context.ok()) << context.error().message;
+    Serve(*context);
+  }
+
+  ::grpc::Status Check(const ::grpc::SslCredentialsOptions& options, const std::string& user,
+                       v1::CheckResponse& response) {
+    const auto channel = ::grpc::CreateChannel(address_, ::grpc::SslCredentials(options));
+    const auto stub = v1::Limiter::NewStub(channel);
+    ::grpc::ClientContext context;
+    context.set_deadline(system_clock::now() + seconds(20));
+    return stub->Check(&context, CheckOf(user), &response);
+  }
+
+  test::Certificates certificates_;
+};
+
+TEST_F(LibgrpcTlsTest, CallsAreServedOverTlsWithAlpn) {
+  ServeTls(false);
+  ::grpc::SslCredentialsOptions options;
+  options.pem_root_certs = Contents(certificates_.authority());
+  v1::CheckResponse response;
+  const ::grpc::Status status = Check(options, std::string(100'000, 'u'), response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.verdict(), v1::ALLOWED);
+}
+
+TEST_F(LibgrpcTlsTest, MutualTlsNeedsACertificateThatTheAuthorityKnows) {
+  ServeTls(true);
+  ::grpc::SslCredentialsOptions options;
+  options.pem_root_certs = Contents(certificates_.authority());
+  v1::CheckResponse response;
+  EXPECT_EQ(Check(options, "42", response).error_code(), ::grpc::StatusCode::UNAVAILABLE);
+  const auto pair = certificates_.Issue("client", "client");
+  options.pem_cert_chain = Contents(pair.certificate);
+  options.pem_private_key = Contents(pair.key);
+  const ::grpc::Status status = Check(options, "42", response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST_F(LibgrpcTlsTest, AStreamOfLargeMessagesPassesThroughTls) {
+  ServeTls(false);
+  ::grpc::SslCredentialsOptions options;
+  options.pem_root_certs = Contents(certificates_.authority());
+  const auto stub =
+      v1::Limiter::NewStub(::grpc::CreateChannel(address_, ::grpc::SslCredentials(options)));
+  ::grpc::ClientContext context;
+  context.set_deadline(system_clock::now() + seconds(30));
+  const auto stream = stub->CheckStream(&context);
+  v1::CheckBatchRequest request;
+  for (int i = 0; i < 5000; ++i) *request.add_checks() = CheckOf(std::to_string(i));
+  v1::CheckBatchResponse response;
+  for (std::uint64_t id = 0; id < 20; ++id) {
+    request.set_id(id);
+    ASSERT_TRUE(stream->Write(request));
+    ASSERT_TRUE(stream->Read(&response));
+    ASSERT_EQ(response.id(), id);
+    ASSERT_EQ(response.responses_size(), 5000);
+  }
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
 }
 
 }  // namespace

@@ -1,0 +1,181 @@
+#include "server/grpc_connection.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+namespace weir::server {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kFirstRead = 8 << 10;
+constexpr std::size_t kLargestRead = 64 << 10;
+constexpr std::size_t kWriteSize = 64 << 10;
+constexpr std::size_t kKeptCapacity = 256 << 10;
+
+}  // namespace
+
+GrpcConnection::GrpcConnection(Reactor& reactor, Socket socket, std::unique_ptr<TlsSession> tls,
+                               const grpc::Services& services, grpc::Health& health,
+                               const GrpcDoorOptions& options)
+    : Connection(reactor),
+      socket_(std::move(socket)),
+      tls_(std::move(tls)),
+      health_(health),
+      options_(options),
+      session_(services, options.session, SystemClock::Get(), *this),
+      in_(kFirstRead),
+      read_at_(steady_clock::now()),
+      wrote_at_(read_at_) {}
+
+void GrpcConnection::Start() {
+  SetTimer();
+  Flush();
+  Read();
+}
+
+void GrpcConnection::Drain() {
+  if (std::exchange(draining_, true)) return;
+  if (reactor().draining()) health_.SetServing(false);
+  session_.Drain();
+  SetTimer();
+}
+
+void GrpcConnection::OnDeadline() {
+  const Self self(this);  // Close may drop the last other reference
+  const auto now = steady_clock::now();
+  session_.Expire(SystemClock::Get().Now());
+  if (writing_ && now - wrote_at_ >= options_.write_timeout) return Close();
+  if (!greeted_) return Close();
+  if (draining_) {
+    // Unary calls are long done; what is still open are streams that would never end.
+    session_.Drain();
+    session_.EndCalls("the server is shutting down");
+  } else if (session_.open_calls() == 0 && now - read_at_ >= options_.idle_timeout) {
+    Drain();
+  }
+  SetTimer();
+}
+
+void GrpcConnection::Read() {
+  if (reading_ || closed_ || ended_) return;
+  reading_ = true;
+  socket_.async_read_some(
+      boost::asio::buffer(in_),
+      [self = Self(this)](const boost::system::error_code& error, std::size_t size) {
+        self->reading_ = false;
+        if (error) return self->Close();
+        self->OnRead(size);
+      });
+}
+
+void GrpcConnection::OnRead(std::size_t size) {
+  if (closed_) return;
+  if (!Take({in_.data(), size})) ended_ = true;
+  read_at_ = steady_clock::now();
+  if (size == in_.size() && size < kLargestRead) in_.resize(size * 2);
+  SetTimer();
+  Flush();
+  // With a write under way the next read waits for it: that is what slows down a greedy peer.
+  if (!writing_ || out_.size() < kWriteSize) Read();
+}
+
+bool GrpcConnection::Take(std::string_view bytes) {
+  if (!tls_) {
+    greeted_ = true;
+    return session_.Receive(bytes);
+  }
+  if (!tls_->Feed(bytes).ok()) return false;
+  std::array<char, 16 << 10> plain;
+  for (;;) {
+    const Result<std::size_t> size = tls_->Read(plain);
+    if (!size.ok()) return false;
+    if (*size == 0) return !tls_->peer_closed();
+    greeted_ = true;
+    if (!session_.Receive({plain.data(), *size})) return false;
+  }
+}
+
+void GrpcConnection::Flush() {
+  if (writing_ || closed_) return;
+  FillOut();
+  if (out_.empty()) {
+    if (ended_) Close();
+    return;
+  }
+  writing_ = true;
+  wrote_at_ = steady_clock::now();
+  Write(0);
+}
+
+void GrpcConnection::FillOut() {
+  if (!tls_) {
+    if (!session_.Fill(out_, kWriteSize)) ended_ = true;
+    return;
+  }
+  // Before the handshake is done, only TLS itself has something to say.
+  if (tls_->established()) {
+    plain_.clear();
+    const bool open = session_.Fill(plain_, kWriteSize);
+    if (!plain_.empty() && !tls_->Write(plain_).ok()) ended_ = true;
+    if (!open && !std::exchange(ended_, true)) tls_->Close();
+  }
+  std::array<char, 16 << 10> cipher;
+  while (const std::size_t size = tls_->Drain(cipher)) out_.append(cipher.data(), size);
+}
+
+void GrpcConnection::Write(std::size_t sent) {
+  socket_.async_write_some(
+      boost::asio::buffer(out_) + sent,
+      [self = Self(this), sent](const boost::system::error_code& error, std::size_t size) {
+        if (error) return self->Close();
+        self->OnWritten(sent + size);
+      });
+}
+
+void GrpcConnection::OnWritten(std::size_t sent) {
+  if (closed_) return;
+  if (sent < out_.size()) return Write(sent);
+  if (out_.capacity() > kKeptCapacity) out_ = std::string();
+  out_.clear();
+  writing_ = false;
+  Flush();
+  Read();
+}
+
+/// The session has answers that became known later. It must not be called back from here.
+void GrpcConnection::OnOutput() {
+  if (std::exchange(flush_posted_, true)) return;
+  boost::asio::post(reactor().context(), [self = Self(this)] {
+    self->flush_posted_ = false;
+    self->SetTimer();
+    self->Flush();
+  });
+}
+
+/// The next moment at which anything could be due; OnDeadline finds out what.
+void GrpcConnection::SetTimer() {
+  if (closed_) return;
+  milliseconds after = greeted_ ? options_.idle_timeout : options_.handshake_timeout;
+  if (writing_) after = std::min(after, options_.write_timeout);
+  if (draining_) after = std::min(after, options_.drain_grace);
+  if (const auto deadline = session_.NextDeadline()) {
+    const std::chrono::nanoseconds left(*deadline - SystemClock::Get().Now());
+    after = std::min(after, std::chrono::ceil<milliseconds>(left));
+  }
+  reactor().timers().Set(*this, std::max(after, milliseconds(0)));
+}
+
+void GrpcConnection::Close() {
+  if (std::exchange(closed_, true)) return;
+  reactor().timers().Cancel(*this);
+  boost::system::error_code ignored;
+  socket_.shutdown(Socket::shutdown_both, ignored);
+  socket_.close(ignored);
+}
+
+}  // namespace weir::server
