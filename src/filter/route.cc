@@ -1,5 +1,7 @@
 #include "filter/route.h"
 
+#include <algorithm>
+
 namespace weir::filter {
 
 namespace {
@@ -63,13 +65,14 @@ void ResolveSegments(std::string& path) {
     } else if (!segment.empty() && segment != ".") {
       const std::size_t length = segment.size();
       path[written++] = '/';
-      path.replace(written, length, path, read, length);
+      std::copy_n(path.begin() + static_cast<std::ptrdiff_t>(read), length,
+                  path.begin() + static_cast<std::ptrdiff_t>(written));
       written += length;
     }
     read = end + 1;
   }
   path.resize(written);
-  if (path.empty()) path = "/";
+  if (path.empty()) path += '/';
 }
 
 }  // namespace
