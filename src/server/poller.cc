@@ -61,6 +61,7 @@ Status Poller::Add(int fd, Watcher& watcher) {
 void Poller::Remove(int fd, Watcher& watcher) noexcept {
   epoll_ctl(epoll_.native_handle(), EPOLL_CTL_DEL, fd, nullptr);
   std::replace(ready_.begin(), ready_.end(), &watcher, static_cast<Watcher*>(nullptr));
+  std::replace(ending_.begin(), ending_.end(), &watcher, static_cast<Watcher*>(nullptr));
   std::replace(deferred_.begin(), deferred_.end(), &watcher, static_cast<Watcher*>(nullptr));
 }
 
@@ -95,6 +96,16 @@ void Poller::Dispatch() {
     }
   }
   ready_.clear();
+  EndRound();
+}
+
+void Poller::EndRound() {
+  for (std::size_t i = 0; i < ending_.size(); ++i) {
+    if (Watcher* const watcher = std::exchange(ending_[i], nullptr)) {
+      watcher->OnRoundEnd();
+    }
+  }
+  ending_.clear();
 }
 
 void Poller::RunDeferred() {
@@ -107,6 +118,7 @@ void Poller::RunDeferred() {
     }
   }
   deferred_.erase(deferred_.begin(), deferred_.begin() + static_cast<std::ptrdiff_t>(turn));
+  EndRound();
 }
 
 }  // namespace weir::server

@@ -25,6 +25,8 @@ class Poller : public std::enable_shared_from_this<Poller> {
     /// `events` as epoll gives them: what has become possible since the last call. May remove
     /// itself.
     virtual void OnReady(std::uint32_t events) = 0;
+    /// After OnReady of all that were ready together, for those that asked with AtRoundEnd.
+    virtual void OnRoundEnd() = 0;
 
    protected:
     ~Watcher() = default;
@@ -39,6 +41,8 @@ class Poller : public std::enable_shared_from_this<Poller> {
   Status Add(int fd, Watcher& watcher);
   /// Ends watching, before `fd` is closed.
   void Remove(int fd, Watcher& watcher) noexcept;
+  /// To be called from OnReady alone: calls OnRoundEnd when the others have had their turn too.
+  void AtRoundEnd(Watcher& watcher) { ending_.push_back(&watcher); }
   /// Calls OnReady(0) once, after the others have had their turn: for who has more to do than is
   /// fair.
   void Defer(Watcher& watcher);
@@ -47,6 +51,7 @@ class Poller : public std::enable_shared_from_this<Poller> {
   Status Open();
   void Wait();
   void Dispatch();
+  void EndRound();
   void RunDeferred();
 
   using Descriptor =
@@ -55,6 +60,7 @@ class Poller : public std::enable_shared_from_this<Poller> {
   boost::asio::io_context& context_;
   Descriptor epoll_;
   std::vector<Watcher*> ready_;     // of the round being dispatched; null: gone meanwhile
+  std::vector<Watcher*> ending_;    // likewise
   std::vector<Watcher*> deferred_;  // likewise
   bool resume_posted_ = false;
 };

@@ -72,7 +72,16 @@ void RespConnection::OnReady(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) {
     writable_ = true;
   }
-  Run();
+  // Replies wait for the end of the round: a client that shares several connections is then woken
+  // once and finds all its replies, instead of being woken for each.
+  if (!session_.waiting() && !lingering_ && sent() && !unfinished_ && readable_ && !ended_) {
+    if (!Receive()) {
+      Close();
+      return;
+    }
+    Process();
+  }
+  desk_.poller().AtRoundEnd(*this);
 }
 
 void RespConnection::Run() {

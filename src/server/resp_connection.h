@@ -39,7 +39,7 @@ class RespDesk {
 
  private:
   static constexpr std::size_t kScratch = 64 * 1024;
-  static constexpr std::size_t kSpareBuffers = 16;
+  static constexpr std::size_t kSpareBuffers = 256;
   static constexpr std::size_t kKeepCapacity = 256 * 1024;
 
   const RespOptions& options_;
@@ -64,6 +64,7 @@ class RespConnection final : public Connection, private Poller::Watcher {
 
  private:
   void OnReady(std::uint32_t events) override;
+  void OnRoundEnd() override { Run(); }
   void Run();
   bool Step();
   void Finish();
