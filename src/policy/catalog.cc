@@ -1,0 +1,104 @@
+#include "policy/catalog.h"
+
+#include <utility>
+
+#include "policy/policy_file.h"
+
+namespace weir::policy {
+namespace {
+
+std::string Identity(const Definition& definition) {
+  return std::to_string(definition.domain.size()) + ':' + definition.domain + definition.name;
+}
+
+std::shared_ptr<const PolicySet> CompileEmpty(const CompileOptions& options, PolicyIds& ids) {
+  return *PolicySet::Compile({}, options, ids);
+}
+
+}  // namespace
+
+Catalog::Catalog(CompileOptions options)
+    : options_(std::move(options)), live_(CompileEmpty(options_, ids_)) {}
+
+std::vector<yaml::Problem> Catalog::LoadFiles(const std::vector<std::string>& paths) {
+  std::vector<yaml::Problem> problems;
+  std::vector<Definition> read;
+  for (const std::string& path : paths) {
+    std::vector<Definition> some = LoadPolicyFile(path, problems);
+    read.insert(read.end(), std::make_move_iterator(some.begin()),
+                std::make_move_iterator(some.end()));
+  }
+  if (problems.empty()) {
+    // Alone, so that what is wrong with the files is not blamed on stored policies.
+    const auto compiled = PolicySet::Compile(read, options_, ids_);
+    if (!compiled.ok()) problems.push_back({"policies", {}, compiled.error().message});
+  }
+  const std::lock_guard lock(mutex_);
+  status_.last_reload = SystemClock::Get().Now();
+  if (problems.empty()) {
+    std::swap(files_, read);
+    file_names_.clear();
+    file_keys_.clear();
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      file_names_.emplace(Identity(files_[i]), i);
+      if (!files_[i].key.empty()) file_keys_.emplace(files_[i].key, i);
+    }
+    if (weir::Status published = PublishLocked(); !published.ok()) {
+      problems.push_back({"policies", {}, published.error().message});
+    }
+  }
+  ++(problems.empty() ? status_.reloads : status_.failed_reloads);
+  status_.problems = problems;
+  return problems;
+}
+
+weir::Status Catalog::SetStored(std::vector<Definition> stored) {
+  const std::lock_guard lock(mutex_);
+  std::swap(stored_, stored);
+  weir::Status published = PublishLocked();
+  if (!published.ok()) std::swap(stored_, stored);
+  return published;
+}
+
+weir::Status Catalog::CheckFree(const Definition& definition) const {
+  const std::lock_guard lock(mutex_);
+  const Definition* rival = FileRivalLocked(definition);
+  if (rival == nullptr) return {};
+  return Error{Code::kAlreadyExists, "policy '" + definition.name + "' is defined in " +
+                                         rival->source + "; change it there"};
+}
+
+Catalog::Status Catalog::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
+}
+
+const Definition* Catalog::FileRivalLocked(const Definition& definition) const {
+  const auto name = file_names_.find(Identity(definition));
+  if (name != file_names_.end()) return &files_[name->second];
+  if (definition.key.empty()) return nullptr;
+  const auto key = file_keys_.find(definition.key);
+  return key == file_keys_.end() ? nullptr : &files_[key->second];
+}
+
+weir::Status Catalog::PublishLocked() {
+  std::vector<Definition> all = files_;
+  std::vector<std::string> set_aside;
+  for (const Definition& definition : stored_) {
+    if (FileRivalLocked(definition) == nullptr) {
+      all.push_back(definition);
+    } else {
+      set_aside.push_back(definition.name);
+    }
+  }
+  Result<std::shared_ptr<const PolicySet>> compiled =
+      PolicySet::Compile(std::move(all), options_, ids_);
+  if (!compiled.ok()) return compiled.error();
+  live_.Publish(std::move(*compiled));
+  status_.file_policies = files_.size();
+  status_.stored_policies = stored_.size();
+  status_.set_aside = std::move(set_aside);
+  return {};
+}
+
+}  // namespace weir::policy

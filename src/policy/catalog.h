@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "policy/definition.h"
+#include "policy/policy_set.h"
+#include "policy/yaml.h"
+#include "weir/clock.h"
+#include "weir/result.h"
+
+namespace weir::policy {
+
+/// Where policies come together: those of files and those that the admin API stored are compiled
+/// into one set and put in force. Files win: a stored policy whose name or key a file uses is set
+/// aside until the file no longer does.
+///
+/// Thread-safe.
+class Catalog {
+ public:
+  struct Status {
+    std::uint64_t reloads = 0;            ///< of files, that were put in force
+    std::uint64_t failed_reloads = 0;     ///< of files, that changed nothing
+    Nanos last_reload = 0;                ///< when the last of either happened
+    std::vector<yaml::Problem> problems;  ///< of the last reload; empty: it is in force
+    std::size_t file_policies = 0;
+    std::size_t stored_policies = 0;
+    std::vector<std::string> set_aside;  ///< names of stored policies that files replace
+  };
+
+  explicit Catalog(CompileOptions options);
+
+  const LivePolicies& live() const noexcept { return live_; }
+  PolicyIds& ids() noexcept { return ids_; }
+
+  /// Reads the files and puts them in force in place of those before. If one of them is wrong
+  /// nothing changes; what is wrong is returned and kept in status().
+  std::vector<yaml::Problem> LoadFiles(const std::vector<std::string>& paths);
+
+  /// Puts these stored policies in force in place of those before.
+  weir::Status SetStored(std::vector<Definition> stored);
+
+  /// kAlreadyExists if a file has a policy of this name or key.
+  weir::Status CheckFree(const Definition& definition) const;
+
+  Status status() const;
+
+ private:
+  weir::Status PublishLocked();
+  const Definition* FileRivalLocked(const Definition& definition) const;
+
+  const CompileOptions options_;
+  PolicyIds ids_;
+  LivePolicies live_;
+  mutable std::mutex mutex_;
+  std::vector<Definition> files_;
+  std::vector<Definition> stored_;
+  TextMap<std::size_t> file_names_;  // domain + name → files_
+  TextMap<std::size_t> file_keys_;
+  Status status_;
+};
+
+}  // namespace weir::policy

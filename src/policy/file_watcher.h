@@ -1,0 +1,65 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "weir/result.h"
+
+namespace weir::policy {
+
+/// Tells when files change: written in place, replaced by a rename (as editors do), or reached
+/// through a symbolic link that now leads elsewhere (as Kubernetes does). It watches the folders,
+/// not the files, and looks at the files themselves at an interval too, for file systems that tell
+/// nothing.
+///
+/// Thread-safe.
+class FileWatcher {
+ public:
+  struct Options {
+    std::vector<std::string> paths;
+    /// Called on the watcher's thread after a change has been quiet for `settle`.
+    std::function<void()> on_change;
+    std::chrono::milliseconds settle{50};
+    std::chrono::milliseconds interval{5000};
+  };
+
+  static Result<std::unique_ptr<FileWatcher>> Start(Options options);
+  ~FileWatcher();
+  FileWatcher(const FileWatcher&) = delete;
+  FileWatcher& operator=(const FileWatcher&) = delete;
+
+  /// Calls on_change soon, whether or not something changed (for SIGHUP). Safe in a signal handler.
+  void Trigger() noexcept;
+
+ private:
+  // What tells one state of a file from another.
+  struct Stamp {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    std::int64_t size = -1;  // -1: not there
+    std::int64_t modified = 0;
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+
+  FileWatcher(Options options, int notify_fd, int wake_fd);
+  void Loop();
+  void WatchFolders();
+  void Drain() const;
+  std::vector<Stamp> Look() const;
+
+  const Options options_;
+  const int notify_fd_;  // inotify
+  const int wake_fd_;    // eventfd
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> forced_{false};
+  std::vector<int> watches_;
+  std::vector<Stamp> stamps_;
+  std::thread thread_;
+};
+
+}  // namespace weir::policy

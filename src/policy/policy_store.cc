@@ -1,0 +1,166 @@
+#include "policy/policy_store.h"
+
+#include <array>
+#include <chrono>
+#include <utility>
+
+namespace weir::policy {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, PolicyType>, 5> kTypes{{
+    {"TOKEN_BUCKET", PolicyType::kTokenBucket},
+    {"SLIDING_WINDOW", PolicyType::kSlidingWindow},
+    {"FIXED_WINDOW", PolicyType::kFixedWindow},
+    {"SLIDING_COUNTER", PolicyType::kSlidingCounter},
+    {"CONCURRENCY", PolicyType::kConcurrency},
+}};
+
+Error Bad(std::string_view field, std::string_view expected) {
+  return Error{Code::kInvalidArgument, std::string(field) + ": " + std::string(expected)};
+}
+
+std::optional<Error> CheckRange(std::string_view field, std::int64_t value, std::int64_t most) {
+  if (value >= 1 && value <= most) return std::nullopt;
+  return Bad(field, "expected a whole number from 1 to " + std::to_string(most) + ", got " +
+                        std::to_string(value));
+}
+
+std::optional<Error> CheckText(std::string_view field, std::string_view text, std::size_t most) {
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  bool clean = true;
+  for (const char c : text) clean = clean && !control(c);
+  if (!text.empty() && text.size() <= most && clean) return std::nullopt;
+  return Bad(field, "expected 1 to " + std::to_string(most) + " bytes without control characters");
+}
+
+Result<Quota> MakeQuota(const StoredPolicy& policy) {
+  const std::chrono::seconds window(policy.window_seconds);
+  switch (policy.type) {
+    case PolicyType::kTokenBucket:
+      return Quota::TokenBucket(policy.capacity, policy.refill_rate);
+    case PolicyType::kSlidingWindow:
+      return Quota::SlidingLog(policy.capacity, window);
+    case PolicyType::kFixedWindow:
+      return Quota::FixedWindow(policy.capacity, window);
+    case PolicyType::kSlidingCounter:
+      return Quota::SlidingCounter(policy.capacity, window, policy.buckets);
+    case PolicyType::kConcurrency:
+      return Quota::Concurrency(policy.capacity, window);
+  }
+  return Bad("type", "unknown");
+}
+
+std::optional<Error> CheckMatch(const StoredPolicy& policy) {
+  if (policy.match.size() > kMaxMatchEntries) {
+    return Bad("match", "more than " + std::to_string(kMaxMatchEntries) + " entries");
+  }
+  for (std::size_t i = 0; i < policy.match.size(); ++i) {
+    const EntryMatch& entry = policy.match[i];
+    if (auto bad = CheckText("match", entry.name, kMaxNameBytes)) return bad;
+    if (entry.text.size() > kMaxMatchBytes) {
+      return Bad("match." + entry.name, "longer than " + std::to_string(kMaxMatchBytes) + " bytes");
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (policy.match[j].name == entry.name) return Bad("match." + entry.name, "is given twice");
+    }
+  }
+  return std::nullopt;
+}
+
+void AppendJsonText(std::string& out, std::string_view text) {
+  constexpr char kHex[] = "0123456789abcdef";
+  out += '"';
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (byte < 0x20) {
+      out += {'\\', 'u', '0', '0', kHex[byte >> 4], kHex[byte & 15]};
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+}  // namespace
+
+std::string_view PolicyTypeName(PolicyType type) noexcept {
+  return kTypes[static_cast<std::size_t>(type)].first;
+}
+
+std::optional<PolicyType> ParsePolicyType(std::string_view name) noexcept {
+  for (const auto& [text, type] : kTypes) {
+    if (text == name) return type;
+  }
+  return std::nullopt;
+}
+
+Result<Definition> ToDefinition(const StoredPolicy& policy) {
+  constexpr std::int64_t kMaxSeconds =
+      std::chrono::duration_cast<std::chrono::seconds>(kMaxWindow).count();
+  if (auto bad = CheckText("key", policy.key, kMaxNameBytes)) return *bad;
+  if (auto bad = CheckText("domain", policy.domain, kMaxNameBytes)) return *bad;
+  if (auto bad = CheckRange("capacity", policy.capacity, kMaxLimit)) return *bad;
+  if (auto bad = CheckRange("refillRate", policy.refill_rate, kMaxLimit)) return *bad;
+  if (auto bad = CheckRange("windowSeconds", policy.window_seconds, kMaxSeconds)) return *bad;
+  if (auto bad = CheckRange("buckets", policy.buckets, kMaxBuckets)) return *bad;
+  if (auto bad = CheckRange("cost", policy.cost, kMaxPolicyCost)) return *bad;
+  if (auto bad = CheckMatch(policy)) return *bad;
+  Definition definition;
+  if (!policy.unlimited) {
+    Result<Quota> quota = MakeQuota(policy);
+    // The numbers are each in range: what is left is that they do not go together.
+    if (!quota.ok()) {
+      const bool bucket = policy.type == PolicyType::kTokenBucket;
+      return Bad(bucket ? "refillRate" : "capacity", quota.error().message);
+    }
+    definition.quota = *quota;
+  }
+  definition.domain = policy.domain;
+  definition.name = policy.key;
+  definition.has_match = policy.has_match;
+  definition.match = policy.match;
+  if (!policy.has_match) definition.key = policy.key;
+  definition.on_store_error = policy.on_store_error;
+  definition.shadow = policy.shadow;
+  definition.cost = policy.cost;
+  definition.source = "admin API";
+  return definition;
+}
+
+std::string ToJson(const StoredPolicy& policy) {
+  std::string json = "{\"id\":" + std::to_string(policy.id) + ",\"policyKey\":";
+  AppendJsonText(json, policy.key);
+  json.append(",\"type\":\"").append(PolicyTypeName(policy.type)).append("\"");
+  const auto number = [&json](std::string_view name, std::int64_t value) {
+    json.append(",\"").append(name).append("\":").append(std::to_string(value));
+  };
+  const auto flag = [&json](std::string_view name, bool value) {
+    json.append(",\"").append(name).append(value ? "\":true" : "\":false");
+  };
+  number("capacity", policy.capacity);
+  number("refillRate", policy.refill_rate);
+  number("windowSeconds", policy.window_seconds);
+  if (policy.type == PolicyType::kSlidingCounter) number("buckets", policy.buckets);
+  if (policy.has_match) {
+    json += ",\"domain\":";
+    AppendJsonText(json, policy.domain);
+    json += ",\"match\":{";
+    for (std::size_t i = 0; i < policy.match.size(); ++i) {
+      if (i > 0) json += ',';
+      AppendJsonText(json, policy.match[i].name);
+      json += ':';
+      AppendJsonText(json, MatchText(policy.match[i]));
+    }
+    json += '}';
+  }
+  flag("shadow", policy.shadow);
+  flag("unlimited", policy.unlimited);
+  json.append(",\"onStoreError\":\"").append(OnStoreErrorName(policy.on_store_error)).append("\"");
+  number("cost", policy.cost);
+  number("version", policy.version);
+  return json + "}";
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/definition.h"
+#include "weir/clock.h"
+#include "weir/result.h"
+
+namespace weir::policy {
+
+/// The types of the admin API, by their names on the wire.
+enum class PolicyType : std::uint8_t {
+  kTokenBucket,     ///< TOKEN_BUCKET
+  kSlidingWindow,   ///< SLIDING_WINDOW: the exact log
+  kFixedWindow,     ///< FIXED_WINDOW
+  kSlidingCounter,  ///< SLIDING_COUNTER
+  kConcurrency,     ///< CONCURRENCY: capacity in flight, windowSeconds is the lease
+};
+std::string_view PolicyTypeName(PolicyType type) noexcept;
+std::optional<PolicyType> ParsePolicyType(std::string_view name) noexcept;
+
+/// A policy as the admin API knows it. Without `match` it is for requests with the bare key `key`;
+/// with it, for descriptors, and `key` is its name.
+struct StoredPolicy {
+  std::int64_t id = 0;
+  std::string key = {};  ///< policyKey: unique
+  PolicyType type = PolicyType::kTokenBucket;
+  std::int64_t capacity = 100;
+  std::int64_t refill_rate = 10;     ///< permits per second (TOKEN_BUCKET)
+  std::int64_t window_seconds = 60;  ///< (the others)
+  std::int64_t buckets = 10;         ///< (SLIDING_COUNTER)
+  std::string domain{kDefaultDomain};
+  bool has_match = false;
+  std::vector<EntryMatch> match = {};
+  bool shadow = false;
+  bool unlimited = false;
+  OnStoreError on_store_error = OnStoreError::kLocal;
+  std::int64_t cost = 1;
+  std::int64_t version = 0;  ///< 1 when created, raised by each update
+  Nanos created_at = 0;
+  Nanos updated_at = 0;
+
+  friend bool operator==(const StoredPolicy&, const StoredPolicy&) = default;
+};
+
+/// Checks it and makes it a definition. kInvalidArgument names the field as it is called on the
+/// wire.
+Result<Definition> ToDefinition(const StoredPolicy& policy);
+
+/// {"id":1,"policyKey":"user-123","type":"TOKEN_BUCKET","capacity":100,"refillRate":10,"windowSeconds":60,…}
+std::string ToJson(const StoredPolicy& policy);
+
+/// One change, for the history.
+struct PolicyChange {
+  std::int64_t id = 0;
+  std::string key = {};
+  Nanos at = 0;
+  std::string who = {};
+  std::string action = {};  ///< create, update, delete
+  std::string before = {};  ///< JSON, or empty
+  std::string after = {};
+};
+
+/// The policies of the admin API. When a change is told done it is on disk and in force.
+///
+/// Thread-safe. Callbacks run on a thread of the store, or before the call returns if it is
+/// refused.
+class PolicyStore {
+ public:
+  using Done = std::function<void(Result<StoredPolicy>)>;
+
+  struct Page {
+    std::vector<StoredPolicy> policies;  ///< in the order of their keys
+    std::size_t total = 0;
+    std::string next;  ///< give this as `after` to get the next page; empty: there is none
+  };
+
+  virtual ~PolicyStore() = default;
+
+  /// Errors: kInvalidArgument, kAlreadyExists (also if a policy file has it), kResourceExhausted.
+  virtual void Create(StoredPolicy policy, std::string who, Done done) = 0;
+  /// Replaces everything but id and key. Errors: kInvalidArgument, kNotFound.
+  virtual void Update(StoredPolicy policy, std::string who, Done done) = 0;
+  /// Gives what was deleted. Errors: kNotFound.
+  virtual void Delete(std::string key, std::string who, Done done) = 0;
+
+  /// From memory.
+  virtual Result<StoredPolicy> Get(std::string_view key) const = 0;
+  /// Up to `limit` policies whose keys come after `after`. From memory.
+  virtual Page List(std::string_view after, std::size_t limit) const = 0;
+  /// The latest changes first; `key` empty: of all. Reads the disk.
+  virtual Result<std::vector<PolicyChange>> History(std::string_view key, std::size_t limit) = 0;
+};
+
+}  // namespace weir::policy

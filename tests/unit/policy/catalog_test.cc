@@ -1,0 +1,90 @@
+#include "policy/catalog.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/temp_dir.h"
+
+namespace weir::policy {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Definition Stored(const std::string& key, std::int64_t limit) {
+  Definition definition;
+  definition.name = key;
+  definition.key = key;
+  definition.quota = *Quota::FixedWindow(limit, std::chrono::seconds(1));
+  definition.source = "admin API";
+  return definition;
+}
+
+std::string PolicyOf(const Catalog& catalog, std::string_view key) {
+  const auto set = catalog.live().Current();
+  const Policy& policy = set->ForKey(key);
+  return policy.definition.name + "@" + policy.definition.source;
+}
+
+class CatalogTest : public ::testing::Test {
+ protected:
+  test::TempDir folder_;
+  std::string path_ = (folder_ / "p.yaml").string();
+  Catalog catalog_{{DefaultPolicy(), 0.1}};
+};
+
+TEST_F(CatalogTest, FilesAndStoredPoliciesAreInForceTogether) {
+  folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]");
+  EXPECT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
+  EXPECT_TRUE(catalog_.SetStored({Stored("b", 5)}).ok());
+  EXPECT_EQ(PolicyOf(catalog_, "a"), "f@" + path_ + ":1:12");
+  EXPECT_EQ(PolicyOf(catalog_, "b"), "b@admin API");
+  EXPECT_EQ(PolicyOf(catalog_, "c"), "default@built in");
+  EXPECT_EQ(catalog_.status().file_policies, 1U);
+  EXPECT_EQ(catalog_.status().stored_policies, 1U);
+}
+
+TEST_F(CatalogTest, AnInvalidFileChangesNothingAndIsReported) {
+  folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]");
+  ASSERT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
+  const std::uint64_t version = catalog_.live().version();
+  folder_.Write("p.yaml", "policies: [{name: g, key: a, unlimitd: true}]");
+  const auto problems = catalog_.LoadFiles({path_});
+  EXPECT_THAT(yaml::ToString(problems), HasSubstr("p.yaml:1:"));
+  EXPECT_EQ(catalog_.live().version(), version);
+  EXPECT_EQ(PolicyOf(catalog_, "a"), "f@" + path_ + ":1:12");
+  EXPECT_EQ(catalog_.status().failed_reloads, 1U);
+  EXPECT_EQ(catalog_.status().problems.size(), problems.size());
+  folder_.Write("p.yaml", "policies: [{name: g, key: a, unlimited: true}]");
+  EXPECT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
+  EXPECT_THAT(catalog_.status().problems, IsEmpty());
+  EXPECT_EQ(PolicyOf(catalog_, "a"), "g@" + path_ + ":1:12");
+}
+
+TEST_F(CatalogTest, NamesThatTwoFilesUseAreRefused) {
+  folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]");
+  const std::string other =
+      folder_.Write("q.yaml", "policies: [{name: f, key: b, unlimited: true}]").string();
+  EXPECT_THAT(yaml::ToString(catalog_.LoadFiles({path_, other})),
+              HasSubstr("policy name 'f' is taken"));
+}
+
+TEST_F(CatalogTest, FilesWinOverStoredPoliciesAndGiveThePlaceBack) {
+  EXPECT_TRUE(catalog_.SetStored({Stored("a", 5), Stored("b", 6)}).ok());
+  folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]");
+  ASSERT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
+  EXPECT_EQ(PolicyOf(catalog_, "a"), "f@" + path_ + ":1:12");
+  EXPECT_THAT(catalog_.status().set_aside, ElementsAre("a"));
+  const Status taken = catalog_.CheckFree(Stored("a", 1));
+  ASSERT_FALSE(taken.ok());
+  EXPECT_EQ(taken.error().code, Code::kAlreadyExists);
+  EXPECT_TRUE(catalog_.CheckFree(Stored("c", 1)).ok());
+  folder_.Write("p.yaml", "");
+  ASSERT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
+  EXPECT_EQ(PolicyOf(catalog_, "a"), "a@admin API");
+  EXPECT_THAT(catalog_.status().set_aside, IsEmpty());
+}
+
+}  // namespace
+}  // namespace weir::policy
