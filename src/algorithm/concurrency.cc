@@ -37,13 +37,12 @@ Decision Decide(const Quota& quota, const State& state, const View& view,
   if (view.used() > 0) {
     decision.reset_after = Until(NewestCharge(state), view.now);
   }
-  std::int64_t to_expire = view.header.total + cost - quota.limit();
-  if (decision.allowed() && cost > 0 && view.full()) {
-    decision.verdict = Verdict::kLimited;
-    to_expire = view.expired.cost + 1;
-  }
   if (decision.verdict == Verdict::kLimited) {
+    const std::int64_t to_expire = view.header.total + cost - quota.limit();
     decision.retry_after = Until(TimeAtSum(state, to_expire), view.now);
+  } else if (decision.allowed() && cost > 0 && view.full()) {
+    decision.verdict = Verdict::kLimited;
+    decision.retry_after = Until(TimeAtSum(state, view.expired.cost + 1), view.now);
   }
   return decision;
 }

@@ -49,14 +49,18 @@ struct Buckets {
   }
 };
 
-// Adds what a bucket of the state holds. A state kept under another width is re-sorted by the last
-// nanosecond of each bucket: its charges count as later than they were, never as earlier.
+// The index, in buckets of the given width, of the state's bucket `age` before its newest. A state
+// kept under another width is re-sorted by the last nanosecond of each bucket: its charges count as
+// later than they were, never as earlier.
+std::int64_t IndexOf(const Header& header, std::int64_t age, Nanos width) noexcept {
+  if (header.width == width) return header.index - age;
+  const Nanos last = (header.index - age + 1) * header.width - 1;
+  return FloorDivide(std::min(last, kLatest), width);
+}
+
 void AddCount(Buckets& buckets, const Header& header, std::int64_t age,
               std::int64_t count) noexcept {
-  if (header.width != buckets.width) {
-    const Nanos last = (header.index - age + 1) * header.width - 1;
-    age = buckets.newest - FloorDivide(last, buckets.width);
-  }
+  age = buckets.newest - IndexOf(header, age, buckets.width);
   if (age > buckets.slots) return;
   buckets.Grow(age + 1);
   std::int64_t& sum = buckets.counts[static_cast<std::size_t>(age)];
@@ -66,9 +70,7 @@ void AddCount(Buckets& buckets, const Header& header, std::int64_t age,
 void Read(const State& state, Buckets& buckets) noexcept {
   if (state.empty()) return;
   const Header header = ReadHeader(state.data);
-  buckets.newest = header.width == buckets.width
-                       ? header.index
-                       : FloorDivide((header.index + 1) * header.width - 1, buckets.width);
+  buckets.newest = IndexOf(header, 0, buckets.width);
   const std::uint8_t* at = state.data + kHeaderBytes;
   const std::uint8_t* const end = state.data + state.size;
   for (std::int64_t age = 0; at != end; ++age) {
@@ -118,7 +120,8 @@ View Look(const Buckets& buckets, const State& state, Nanos now) noexcept {
   View view{.now = ClampTime(now)};
   view.current = FloorDivide(view.now, buckets.width);
   if (!state.empty()) view.current = std::max(view.current, buckets.newest);
-  view.elapsed = std::max<Nanos>(view.now - view.current * buckets.width, 0);
+  const Nanos start = view.current * buckets.width;
+  view.elapsed = view.now > start ? view.now - start : 0;
   if (state.empty()) return view;
   const std::uint64_t shift =
       static_cast<std::uint64_t>(view.current) - static_cast<std::uint64_t>(buckets.newest);

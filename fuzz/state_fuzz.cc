@@ -1,0 +1,132 @@
+// Any bytes that Valid accepts can be stepped: no step reads or writes out of bounds, overflows, or
+// leaves bytes that Valid refuses. The quota is any, so states also meet quotas they were not made
+// under.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "algorithm/state.h"
+
+namespace {
+
+using weir::Algorithm;
+using weir::Decision;
+using weir::Nanos;
+using weir::Quota;
+using weir::Result;
+using weir::algorithm::State;
+
+/// Takes numbers off the front of the input; zeros when it is used up.
+class Input {
+ public:
+  Input(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+
+  std::int64_t Number() {
+    std::int64_t number = 0;
+    const std::size_t taken = std::min(size_, sizeof number);
+    std::memcpy(&number, data_, taken);
+    data_ += taken;
+    size_ -= taken;
+    return number;
+  }
+  const std::uint8_t* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_;
+};
+
+Result<Quota> AnyQuota(Algorithm algorithm, std::int64_t limit, std::int64_t window,
+                       std::int64_t buckets) {
+  const std::chrono::nanoseconds span(window);
+  switch (algorithm) {
+    case Algorithm::kTokenBucket:
+      return Quota::TokenBucket(limit, buckets, span);
+    case Algorithm::kFixedWindow:
+      return Quota::FixedWindow(limit, span);
+    case Algorithm::kSlidingLog:
+      return Quota::SlidingLog(limit, span);
+    case Algorithm::kSlidingCounter:
+      return Quota::SlidingCounter(limit, span, buckets);
+    case Algorithm::kConcurrency:
+      return Quota::Concurrency(limit, span);
+  }
+  std::abort();
+}
+
+/// A state in a buffer of exactly the capacity it is given, so that a sanitizer sees one byte too
+/// many.
+class Key {
+ public:
+  Key(const std::uint8_t* data, std::size_t size) { Fit(data, size, size); }
+
+  State& Sized(std::size_t capacity) {
+    const std::unique_ptr<std::uint8_t[]> old = std::move(buffer_);
+    Fit(old.get(), state_.size, std::max<std::size_t>(capacity, state_.size));
+    return state_;
+  }
+  State& state() { return state_; }
+
+ private:
+  void Fit(const std::uint8_t* data, std::size_t size, std::size_t capacity) {
+    buffer_ = std::make_unique<std::uint8_t[]>(capacity);
+    if (size > 0) std::memcpy(buffer_.get(), data, size);
+    state_ = {buffer_.get(), static_cast<std::uint32_t>(size),
+              static_cast<std::uint32_t>(capacity)};
+  }
+
+  std::unique_ptr<std::uint8_t[]> buffer_;
+  State state_;
+};
+
+void Check(const Quota& quota, const State& state, const Decision& decision) {
+  const bool sound = weir::algorithm::Valid(quota.algorithm(), {state.data, state.size}) &&
+                     decision.limit == quota.limit() && decision.remaining >= 0 &&
+                     decision.remaining <= quota.limit() && decision.retry_after.count() >= 0 &&
+                     decision.reset_after.count() >= 0;
+  if (!sound) std::abort();
+}
+
+void Step(const Quota& quota, Key& key, std::int64_t what, Nanos now, std::int64_t number) {
+  namespace algorithm = weir::algorithm;
+  if (what % 4 == 0) {
+    Check(quota, key.state(), algorithm::Refund(quota, key.Sized(0), now, number));
+  } else if (what % 4 == 1) {
+    algorithm::Release(quota, key.Sized(0), now, number);
+  } else {
+    State& state = key.Sized(algorithm::CapacityForAcquire(quota, key.state()));
+    const Decision peeked = algorithm::Peek(quota, state, now, number);
+    const Decision decision = algorithm::Acquire(quota, state, now, number);
+    Check(quota, state, decision);
+    if (peeked.verdict != decision.verdict) std::abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 1) return 0;
+  const auto algorithm = static_cast<Algorithm>(data[0] % 5);
+  Input input(data + 1, size - 1);
+  const std::int64_t limit = input.Number();
+  const std::int64_t window = input.Number();
+  const Result<Quota> quota = AnyQuota(algorithm, limit, window, input.Number() & 0x7FF);
+  std::int64_t steps[4][2];
+  for (auto& step : steps) {
+    for (std::int64_t& number : step) number = input.Number();
+  }
+  if (!weir::algorithm::Valid(algorithm, {input.data(), input.size()})) return 0;
+  Key key(input.data(), input.size());
+  weir::algorithm::FreshAt(algorithm, key.state());
+  if (!quota.ok()) return 0;
+  for (const auto& [now, number] : steps) {
+    Step(*quota, key, now ^ number, now, number);
+    weir::algorithm::FreshAt(algorithm, key.state());
+  }
+  return 0;
+}
