@@ -8,6 +8,7 @@
 #include "limiter/limiter.h"
 #include "server/proxy/options.h"
 #include "server/reactor.h"
+#include "telemetry/metrics.h"
 
 namespace weir::server::proxy {
 
@@ -37,5 +38,8 @@ class ProxyDoor final : public Door {
   const ProxyOptions options_;
   std::vector<std::unique_ptr<Shared>> shared_;
 };
+
+/// Collects weir_proxy_* and the counts of allowed and blocked requests.
+void CollectProxy(const ProxyDoor& door, telemetry::TextWriter& out);
 
 }  // namespace weir::server::proxy
