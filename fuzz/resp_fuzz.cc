@@ -29,7 +29,7 @@ std::string Converse(std::string_view bytes, std::size_t piece, bool later, bool
   BucketLimiter limiter;
   limiter.later = later;
   Service service;
-  if (locked) service.passwords = {"secret"};
+  if (locked) service.authenticate = [](std::string_view word) { return word == "secret"; };
   Shop shop(service, limiter);
   Session session(shop, "peer", "local", [] {});
   Buffer in;

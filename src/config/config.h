@@ -59,6 +59,9 @@ struct Config {
     std::vector<IpNetwork> allow;
     bool allow_given = false;  ///< else loopback
   } admin;
+  struct Resp {
+    std::vector<Digest> keys;  ///< any of them opens a Redis client's connection; none: all are open
+  } resp;
   struct Slots {
     std::string store = "sqlite:";
   } slots;

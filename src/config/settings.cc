@@ -120,15 +120,15 @@ std::optional<std::uint8_t> HexDigit(char c) {
   return std::nullopt;
 }
 
-Status SetAdminKeys(Config& config, Texts texts) {
+Status SetKeys(std::vector<Digest>& keys, Texts texts) {
   constexpr std::string_view kPrefix = "sha256:";
-  config.admin.keys.clear();
+  keys.clear();
   for (const std::string& text : texts) {
     if (!text.starts_with(kPrefix)) {
       if (text.size() < 8) {
         return Error{Code::kInvalidArgument, "a key must have at least 8 characters"};
       }
-      config.admin.keys.push_back(Sha256(text));
+      keys.push_back(Sha256(text));
       continue;
     }
     const std::string_view hex = std::string_view(text).substr(kPrefix.size());
@@ -143,7 +143,7 @@ Status SetAdminKeys(Config& config, Texts texts) {
     if (!good) {
       return Error{Code::kInvalidArgument, "after 'sha256:' expected 64 hexadecimal digits"};
     }
-    config.admin.keys.push_back(digest);
+    keys.push_back(digest);
   }
   return {};
 }
@@ -201,9 +201,12 @@ const Setting kSettings[] = {
      }},
     {{"policies", "--policies", "policy files, reloaded when they change", true},
      [](Config& c, Texts t) -> Status { c.policies.assign(t.begin(), t.end()); return {}; }},
-    {{"admin.keys", "--admin-key", "keys of the admin API, as they are or as sha256:<hex>", true}, SetAdminKeys},
+    {{"admin.keys", "--admin-key", "keys of the admin API, as they are or as sha256:<hex>", true},
+     [](Config& c, Texts t) { return SetKeys(c.admin.keys, t); }},
     {{"admin.allow", "", "networks that may use the admin API; loopback unless given", true},
      [](Config& c, Texts t) { c.admin.allow_given = true; return SetNetworks(c.admin.allow, t); }},
+    {{"resp.keys", "--resp-key", "keys that Redis clients must name with AUTH, as they are or as sha256:<hex>; none: no AUTH", true},
+     [](Config& c, Texts t) { return SetKeys(c.resp.keys, t); }},
     {{"slots.store", "--slots-store", "where slots are kept: sqlite: or postgres://"},
      [](Config& c, Texts t) { return Url(c.slots.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
     {{"notify.store", "--notify-store", "where notify keeps users: sqlite: or postgres://"},

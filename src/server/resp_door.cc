@@ -35,7 +35,7 @@ RespDoor::RespDoor(std::size_t reactors, LimiterOf limiter_of, RespOptions optio
       limiter_of_(std::move(limiter_of)),
       service_(std::make_unique<resp::Service>()),
       desks_(reactors) {
-  service_->passwords = options_.passwords;
+  service_->authenticate = options_.authenticate;
   service_->version = options_.version;
 }
 

@@ -22,8 +22,9 @@ class TlsContext;
 class RespDesk;
 
 struct RespOptions {
-  /// AUTH must name one of them; none: no AUTH needed.
-  std::vector<std::string> passwords = {};
+  /// Whether a password opens a connection (AUTH); thread-safe, and as slow for a wrong one as for
+  /// a right one. Empty: no AUTH needed.
+  std::function<bool(std::string_view)> authenticate = {};
   /// Null: plain TCP.
   std::shared_ptr<TlsContext> tls = {};
   std::chrono::milliseconds idle_timeout = std::chrono::hours(1);

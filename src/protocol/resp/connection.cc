@@ -17,7 +17,7 @@ constexpr std::size_t kMaxNameSize = 256;
 // There is one user, as with a Redis that only has a password.
 bool Login(Session& session, std::string_view user, std::string_view password) {
   const Service& service = session.shop().service();
-  if (user != "default" || !(service.passwords.empty() || service.Authenticate(password))) {
+  if (user != "default" || (service.authenticate && !service.authenticate(password))) {
     return false;
   }
   session.SetAuthenticated(true);
@@ -150,7 +150,7 @@ void Auth(Session& session, ReplyWriter& reply) {
     return;
   }
   const bool named = command.count() == 3;
-  if (!named && session.shop().service().passwords.empty()) {
+  if (!named && !session.shop().service().authenticate) {
     reply.Error(
         "ERR",
         "AUTH <password> called without any password configured for the default user. Are you "
@@ -238,7 +238,7 @@ void Reset(Session& session, ReplyWriter& reply) {
   Client& client = session.client();
   client.name.clear();
   client.protocol = Protocol::kResp2;
-  session.SetAuthenticated(session.shop().service().passwords.empty());
+  session.SetAuthenticated(!session.shop().service().authenticate);
   reply.SetProtocol(Protocol::kResp2);
   reply.Simple("RESET");
 }

@@ -3,10 +3,10 @@
 // What sessions share: the process-wide facts they tell about, and the parts that a reactor's
 // sessions take turns with.
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,8 +22,9 @@ namespace weir::resp {
 /// Of the whole process. Thread-safe: options are not changed once sessions run, counters are
 /// atomic.
 struct Service {
-  /// Any of these opens a connection (AUTH); none: no AUTH is needed.
-  std::vector<std::string> passwords;
+  /// Whether a password opens a connection (AUTH), told in a time that does not depend on how much
+  /// of it is right; must be thread-safe. Empty: no AUTH is needed.
+  std::function<bool(std::string_view)> authenticate;
   ParserLimits limits;
   std::string version = "0.1.0";
   std::uint16_t port = 0;
@@ -33,10 +34,6 @@ struct Service {
   std::atomic<std::int64_t> connections{0};
   std::atomic<std::int64_t> connections_total{0};
   std::atomic<std::int64_t> commands_total{0};
-
-  /// Whether `password` is one of `passwords`, in a time that does not tell how much of it is
-  /// right.
-  bool Authenticate(std::string_view password) const noexcept;
 };
 
 /// Of one reactor. Not thread-safe.

@@ -29,7 +29,7 @@ Session::Session(Shop& shop, std::string peer, std::string local, std::function<
   client_.local = std::move(local);
   service.connections.fetch_add(1, std::memory_order_relaxed);
   service.connections_total.fetch_add(1, std::memory_order_relaxed);
-  SetAuthenticated(service.passwords.empty());
+  SetAuthenticated(!service.authenticate);
 }
 
 Session::~Session() { shop_.service().connections.fetch_sub(1, std::memory_order_relaxed); }

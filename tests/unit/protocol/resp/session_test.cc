@@ -18,8 +18,11 @@ using ::testing::StartsWith;
 
 class RespSession : public ::testing::Test {
  protected:
-  explicit RespSession(std::vector<std::string> passwords = {}) {
-    service_.passwords = std::move(passwords);
+  explicit RespSession(const std::vector<std::string>& passwords = {}) {
+    if (passwords.empty()) return;
+    service_.authenticate = [passwords](std::string_view word) {
+      return std::find(passwords.begin(), passwords.end(), word) != passwords.end();
+    };
   }
 
   // Feeds all of `input` as one read and returns the replies.
