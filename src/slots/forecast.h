@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "slots/slot.h"
+
+namespace weir::slots {
+
+/// Where `count` events that ask for `requested` would land if nobody else came, without assigning
+/// them. Shares of tenants are not considered.
+///
+/// Feed it the rows of windows from WindowOf(requested) on, in order, in pages of any size, until
+/// it is done or there are no more; then call Finish. A value, not thread-safe.
+class Forecast {
+ public:
+  Forecast(const Config& config, Millis requested, std::int64_t count);
+
+  void Add(std::span<const WindowLoad> windows);
+  /// Windows without a row are empty: the rest follows by arithmetic.
+  void Finish();
+
+  bool done() const noexcept { return left_ == 0; }
+  Millis next() const noexcept { return next_; }  ///< where the next page begins
+
+  Millis first_window() const noexcept { return first_window_; }
+  Millis last_window() const noexcept { return last_window_; }
+  Millis finished_by() const noexcept { return last_window_ + size_; }
+  std::int64_t windows() const noexcept { return windows_; }  ///< that get events
+  std::int64_t unplaced() const noexcept { return left_; }    ///< after Finish: time ended
+
+ private:
+  void Take(Millis window, std::int64_t room);
+
+  Millis size_;
+  std::int64_t max_;
+  Millis requested_;
+  std::int64_t left_;
+  Millis next_;
+  Millis first_window_ = 0;
+  Millis last_window_ = 0;
+  std::int64_t windows_ = 0;
+};
+
+}  // namespace weir::slots
