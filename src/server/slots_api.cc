@@ -156,13 +156,14 @@ struct SlotsApi::Parts {
   void Reschedule(const Request& request, Reply reply);
 
   void CreateConfig(const Request& request, Reply reply);
-  void ListConfigs(Reply reply);
+  void ListConfigs(const Request& request, Reply reply);
+  void FlushCache(const Request& request, Reply reply);
   void GetConfig(const Request& request, Reply reply);
   void ListVersions(const Request& request, Reply reply);
   void Deactivate(const Request& request, Reply reply);
   void ListWindows(const Request& request, Reply reply);
   void Forecast(const Request& request, Reply reply);
-  void Verify(Reply reply);
+  void Verify(const Request& request, Reply reply);
 
   // The active config, from the cache or the store; answers 404 itself.
   void WithConfig(const std::string& name, Reply reply,
@@ -257,7 +258,7 @@ void SlotsApi::Parts::CreateConfig(const Request& request, Reply reply) {
   });
 }
 
-void SlotsApi::Parts::ListConfigs(Reply reply) {
+void SlotsApi::Parts::ListConfigs(const Request&, Reply reply) {
   store.ListConfigs([reply = std::move(reply)](Result<std::vector<slots::Config>> configs) {
     if (!configs.ok()) return reply(ErrorResponse(configs.error()));
     reply(Json(ListBody("configs", *configs, AppendConfig)));
@@ -366,7 +367,11 @@ void SlotsApi::Parts::ForecastPage(std::shared_ptr<slots::Forecast> forecast,
                     });
 }
 
-void SlotsApi::Parts::Verify(Reply reply) {
+void SlotsApi::Parts::FlushCache(const Request&, Reply reply) {
+  reply(Json("{\"flushed\":" + std::to_string(cache.Flush()) + "}"));
+}
+
+void SlotsApi::Parts::Verify(const Request&, Reply reply) {
   store.Verify([reply = std::move(reply)](Result<slots::Findings> findings) {
     if (!findings.ok()) return reply(ErrorResponse(findings.error()));
     reply(Json(FindingsBody(*findings)));
@@ -376,36 +381,33 @@ void SlotsApi::Parts::Verify(Reply reply) {
 SlotsApi::SlotsApi(slots::SlotStore& store) : parts_(std::make_unique<Parts>(store)) {}
 SlotsApi::~SlotsApi() = default;
 
-void SlotsApi::AddTo(Router& router) {
+void SlotsApi::AddTo(Router& router, const Protect& protect) {
   Parts* const parts = parts_.get();
-  const auto add = [&router, parts](std::string_view method, std::string_view path,
-                                    void (Parts::*handler)(const Request&, Reply)) {
-    router.Add(method, path, [parts, handler](const Request& request, Reply reply) {
-      (parts->*handler)(request, std::move(reply));
-    });
+  using Method = void (Parts::*)(const Request&, Reply);
+  const auto bind = [parts](Method method) -> http::Handler {
+    return [parts, method](const Request& request, Reply reply) {
+      (parts->*method)(request, std::move(reply));
+    };
   };
-  add("POST", "/api/v1/slots", &Parts::Assign);
-  add("POST", "/api/v1/slots/batch", &Parts::AssignBatch);
-  add("GET", "/api/v1/slots/{eventId}", &Parts::Find);
-  add("DELETE", "/api/v1/slots/{eventId}", &Parts::Cancel);
-  add("POST", "/api/v1/slots/{eventId}/reschedule", &Parts::Reschedule);
+  router.Add("POST", "/api/v1/slots", bind(&Parts::Assign));
+  router.Add("POST", "/api/v1/slots/batch", bind(&Parts::AssignBatch));
+  router.Add("GET", "/api/v1/slots/{eventId}", bind(&Parts::Find));
+  router.Add("DELETE", "/api/v1/slots/{eventId}", bind(&Parts::Cancel));
+  router.Add("POST", "/api/v1/slots/{eventId}/reschedule", bind(&Parts::Reschedule));
 
-  constexpr std::string_view kConfig = "/admin/rate-limit/config";
-  const std::string one = std::string(kConfig) + "/{configName}";
-  add("POST", kConfig, &Parts::CreateConfig);
-  router.Add("GET", kConfig,
-             [parts](const Request&, Reply reply) { parts->ListConfigs(std::move(reply)); });
-  add("GET", one, &Parts::GetConfig);
-  add("DELETE", one, &Parts::Deactivate);
-  add("POST", one + "/deactivate", &Parts::Deactivate);
-  add("GET", one + "/versions", &Parts::ListVersions);
-  router.Add("POST", "/admin/rate-limit/cache/flush", [parts](const Request&, const Reply& reply) {
-    reply(Json("{\"flushed\":" + std::to_string(parts->cache.Flush()) + "}"));
-  });
-  add("GET", "/admin/rate-limit/windows", &Parts::ListWindows);
-  add("GET", "/admin/rate-limit/forecast", &Parts::Forecast);
-  router.Add("GET", "/admin/rate-limit/verify",
-             [parts](const Request&, Reply reply) { parts->Verify(std::move(reply)); });
+  const auto admin = [&](std::string_view method, const std::string& path, Method handler) {
+    router.Add(method, "/admin/rate-limit" + path, protect(bind(handler)));
+  };
+  admin("POST", "/config", &Parts::CreateConfig);
+  admin("GET", "/config", &Parts::ListConfigs);
+  admin("GET", "/config/{configName}", &Parts::GetConfig);
+  admin("DELETE", "/config/{configName}", &Parts::Deactivate);
+  admin("POST", "/config/{configName}/deactivate", &Parts::Deactivate);
+  admin("GET", "/config/{configName}/versions", &Parts::ListVersions);
+  admin("POST", "/cache/flush", &Parts::FlushCache);
+  admin("GET", "/windows", &Parts::ListWindows);
+  admin("GET", "/forecast", &Parts::Forecast);
+  admin("GET", "/verify", &Parts::Verify);
 }
 
 }  // namespace weir::server

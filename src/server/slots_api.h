@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "server/router.h"
@@ -17,8 +18,11 @@ class SlotsApi {
   explicit SlotsApi(slots::SlotStore& store);
   ~SlotsApi();
 
+  /// Stands before the handlers under /admin.
+  using Protect = std::function<http::Handler(http::Handler)>;
+
   /// Before the service starts.
-  void AddTo(Router& router);
+  void AddTo(Router& router, const Protect& protect);
 
  private:
   struct Parts;

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "slots/slot.h"
+#include "weir/result.h"
+
+namespace weir::app {
+
+/// One event of a feed: what it asks, or what is wrong with its line.
+struct FeedEvent {
+  slots::Ask ask = {};
+  Status status = {};
+};
+
+/// What a feed leaves out.
+struct FeedDefaults {
+  std::string config = {};
+  std::optional<slots::Millis> requested = {};
+};
+
+/// Reads a feed line by line: `.csv` with a header (eventId, requestedTime, and, if they are there,
+/// configName and tenant), or `.jsonl` with one object of these fields per line. Empty lines are
+/// skipped; a CSV field cannot contain a line break.
+///
+/// Not thread-safe.
+class FeedReader {
+ public:
+  static Result<FeedReader> Open(const std::string& path, FeedDefaults defaults);
+
+  /// Nothing at the end.
+  std::optional<FeedEvent> Next();
+
+  std::int64_t bytes_read() const noexcept { return bytes_read_; }
+  std::int64_t bytes_total() const noexcept { return bytes_total_; }
+
+ private:
+  FeedReader(std::ifstream in, FeedDefaults defaults, bool json);
+  std::optional<std::string> NextLine();
+  Status ReadHeader();
+  FeedEvent FromCsv(const std::string& line) const;
+  FeedEvent FromJson(const std::string& line) const;
+  Status Fill(FeedEvent& event, const std::string& time) const;
+
+  std::ifstream in_;
+  FeedDefaults defaults_;
+  bool json_;
+  std::vector<std::string> columns_;
+  std::int64_t bytes_read_ = 0;
+  std::int64_t bytes_total_ = 0;
+  std::int64_t line_ = 0;
+};
+
+/// The fields of one line of CSV. Nothing if a quote is not closed.
+std::optional<std::vector<std::string>> SplitCsv(const std::string& line);
+/// Appends `text`, quoted if it must be.
+void AppendCsv(std::string& out, const std::string& text);
+
+}  // namespace weir::app

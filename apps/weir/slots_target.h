@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "slots/slot.h"
+#include "weir/result.h"
+
+namespace weir::app {
+
+/// Where `weir slots` works: a running service, or a store directly. Calls block.
+///
+/// Thread-safe as far as Assign goes.
+class SlotsTarget {
+ public:
+  virtual ~SlotsTarget() = default;
+
+  virtual Result<std::vector<slots::Answer>> Assign(std::vector<slots::Ask> asks) = 0;
+  virtual Result<slots::Config> GetConfig(const std::string& name) = 0;
+  virtual Result<std::vector<slots::WindowLoad>> ListWindows(const std::string& config,
+                                                             slots::Millis from,
+                                                             std::size_t limit) = 0;
+  virtual Result<slots::Findings> Verify() = 0;
+};
+
+/// `url` like http://127.0.0.1:8080; `key` goes with requests to /admin if it is not empty.
+Result<std::unique_ptr<SlotsTarget>> OpenService(const std::string& url, const std::string& key);
+/// sqlite:FILE or postgres://….
+Result<std::unique_ptr<SlotsTarget>> OpenStore(const std::string& url);
+
+}  // namespace weir::app
