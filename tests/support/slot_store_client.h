@@ -33,7 +33,8 @@ class SlotStoreClient {
   }
   slots::Answer Assign(slots::Ask ask) { return Assign(std::vector{std::move(ask)}).at(0); }
   std::optional<slots::Slot> Find(const std::string& event) {
-    return Wait<std::optional<slots::Slot>>([&](auto done) { store_.Find(event, std::move(done)); });
+    return Wait<std::optional<slots::Slot>>(
+        [&](auto done) { store_.Find(event, std::move(done)); });
   }
   std::optional<slots::Slot> Cancel(const std::string& event) {
     return Wait<std::optional<slots::Slot>>(
@@ -44,14 +45,16 @@ class SlotStoreClient {
         [&](auto done) { store_.Reschedule(std::move(ask), std::move(done)); });
   }
   slots::Config Put(slots::Config config) {
-    return Wait<slots::Config>([&](auto done) { store_.PutConfig(std::move(config), std::move(done)); });
+    return Wait<slots::Config>(
+        [&](auto done) { store_.PutConfig(std::move(config), std::move(done)); });
   }
   std::optional<slots::Config> Get(const std::string& name) {
     return Wait<std::optional<slots::Config>>(
         [&](auto done) { store_.GetConfig(name, std::move(done)); });
   }
   std::vector<slots::Config> List() {
-    return Wait<std::vector<slots::Config>>([&](auto done) { store_.ListConfigs(std::move(done)); });
+    return Wait<std::vector<slots::Config>>(
+        [&](auto done) { store_.ListConfigs(std::move(done)); });
   }
   std::vector<slots::Config> Versions(const std::string& name) {
     return Wait<std::vector<slots::Config>>(
@@ -74,7 +77,8 @@ class SlotStoreClient {
   T Wait(Call call) {
     std::promise<Result<T>> promise;
     std::future<Result<T>> future = promise.get_future();
-    call(slots::SlotStore::Done<T>([&](Result<T> result) { promise.set_value(std::move(result)); }));
+    call(
+        slots::SlotStore::Done<T>([&](Result<T> result) { promise.set_value(std::move(result)); }));
     Result<T> result = future.get();
     if (!result.ok()) throw std::runtime_error(result.error().message);
     return std::move(*result);

@@ -40,8 +40,8 @@ TEST_P(SlotRules, WindowsFillOneAfterAnother) {
 TEST_P(SlotRules, OneByOneFillsTheSameWindowsAsABatch) {
   client().Put(Pay(3));
   for (const Ask& ask : Asks(7, kNoon)) client().Assign(ask);
-  EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 3), Pair(kNoon + kWindow, 3),
-                                    Pair(kNoon + 2 * kWindow, 1)));
+  EXPECT_THAT(Counts(),
+              ElementsAre(Pair(kNoon, 3), Pair(kNoon + kWindow, 3), Pair(kNoon + 2 * kWindow, 1)));
 }
 
 TEST_P(SlotRules, TheFirstWindowCountsInProportionToWhatIsLeftOfIt) {
@@ -110,9 +110,9 @@ TEST_P(SlotRules, TheSameEventGetsTheSameAnswerForEver) {
 
 TEST_P(SlotRules, AnEventTwiceInABatchHasOneSlot) {
   client().Put(Pay(10));
-  const auto answers = client().Assign(std::vector<Ask>{
-      client().Ask("a", "pay", kNoon), client().Ask("b", "pay", kNoon),
-      client().Ask("a", "pay", kNoon + 50'000)});
+  const auto answers = client().Assign(std::vector<Ask>{client().Ask("a", "pay", kNoon),
+                                                        client().Ask("b", "pay", kNoon),
+                                                        client().Ask("a", "pay", kNoon + 50'000)});
   EXPECT_EQ(answers[0].outcome, Outcome::kNew);
   EXPECT_EQ(answers[2].outcome, Outcome::kExisting);
   EXPECT_EQ(answers[2].slot, answers[0].slot);
@@ -201,9 +201,9 @@ TEST_P(SlotRules, ALowerMaximumKeepsTheCounters) {
   client().Assign(Asks(25, kNoon));  // 10, 10, 5
   EXPECT_EQ(client().Put(Pay(5)).version, 2);
   client().Assign(Asks(7, kNoon, "after"));
-  EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 10), Pair(kNoon + kWindow, 10),
-                                    Pair(kNoon + 2 * kWindow, 5), Pair(kNoon + 3 * kWindow, 5),
-                                    Pair(kNoon + 4 * kWindow, 2)));
+  EXPECT_THAT(Counts(),
+              ElementsAre(Pair(kNoon, 10), Pair(kNoon + kWindow, 10), Pair(kNoon + 2 * kWindow, 5),
+                          Pair(kNoon + 3 * kWindow, 5), Pair(kNoon + 4 * kWindow, 2)));
 }
 
 TEST_P(SlotRules, AHigherMaximumReopensFullWindows) {
@@ -211,8 +211,8 @@ TEST_P(SlotRules, AHigherMaximumReopensFullWindows) {
   client().Assign(Asks(5, kNoon));  // 2, 2, 1
   client().Put(Pay(4));
   client().Assign(Asks(6, kNoon, "after"));
-  EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 4), Pair(kNoon + kWindow, 4),
-                                    Pair(kNoon + 2 * kWindow, 3)));
+  EXPECT_THAT(Counts(),
+              ElementsAre(Pair(kNoon, 4), Pair(kNoon + kWindow, 4), Pair(kNoon + 2 * kWindow, 3)));
 }
 
 TEST_P(SlotRules, AnotherWindowSizeCountsTheSlotsThatFallIntoItsWindows) {
@@ -253,10 +253,10 @@ TEST_P(SlotRules, ABatchAnswersEachEventForItself) {
   client().Put(Pay(2));
   client().Put({.name = "other", .window_size = 1'000, .max_per_window = 1});
   client().Assign(client().Ask("old", "pay", kNoon));
-  const auto answers = client().Assign(std::vector<Ask>{
-      client().Ask("1", "other", kNoon), client().Ask("2", "missing", kNoon),
-      client().Ask("old", "pay", kNoon), client().Ask("3", "pay", kNoon),
-      client().Ask("4", "other", kNoon)});
+  const auto answers = client().Assign(
+      std::vector<Ask>{client().Ask("1", "other", kNoon), client().Ask("2", "missing", kNoon),
+                       client().Ask("old", "pay", kNoon), client().Ask("3", "pay", kNoon),
+                       client().Ask("4", "other", kNoon)});
   EXPECT_EQ(answers[0].outcome, Outcome::kNew);
   EXPECT_EQ(answers[1].outcome, Outcome::kUnknownConfig);
   EXPECT_EQ(answers[2].outcome, Outcome::kExisting);
@@ -265,8 +265,9 @@ TEST_P(SlotRules, ABatchAnswersEachEventForItself) {
 }
 
 TEST_P(SlotRules, TheSearchEndsAtTheHeadroom) {
-  // Two classes of weight 1 share 2 places: one each. The shares hold in more windows than the search
-  // may pass over, so tenant a gets the first window, and of those after it the first and two more.
+  // Two classes of weight 1 share 2 places: one each. The shares hold in more windows than the
+  // search may pass over, so tenant a gets the first window, and of those after it the first and
+  // two more.
   Config config = Pay(2);
   config.headroom = 2;
   config.fair_windows = 100;
@@ -292,7 +293,8 @@ TEST_P(SlotRules, TimeEndsWithTheYear9999) {
 }
 
 TEST_P(SlotRules, ABulkFeedLeavesTheOtherTenantsTheirShareOfTheNearWindows) {
-  // Weights a:1, b:1 and 1 for all others: 3 of 9 places each, in the first window and the 5 after it.
+  // Weights a:1, b:1 and 1 for all others: 3 of 9 places each, in the first window and the 5 after
+  // it.
   Config config = Pay(9);
   config.fair_windows = 5;
   config.tenants = {{"a", 1}, {"b", 1}};
@@ -417,8 +419,8 @@ TEST_P(SlotRules, ConfigsHaveVersionsOfWhichOneIsActive) {
 
 TEST_P(SlotRules, JitterIsUniformOverTheWindow) {
   client().Put(Pay(10'000));
-  // 10,000 events in 40 buckets of 100 ms: 250 expected in each. Chi-square with 39 degrees of freedom
-  // exceeds 72.05 once in a thousand times; the seed is fixed.
+  // 10,000 events in 40 buckets of 100 ms: 250 expected in each. Chi-square with 39 degrees of
+  // freedom exceeds 72.05 once in a thousand times; the seed is fixed.
   std::array<int, 40> buckets{};
   for (const Answer& answer : client().Assign(Asks(10'000, kNoon))) {
     ++buckets.at(static_cast<std::size_t>((answer.slot.scheduled - kNoon) / 100));
@@ -447,9 +449,10 @@ TEST_P(SlotRules, ManyThreadsFillTheWindowsWithoutOverfillingOne) {
     // A quarter of the events is asked for by two threads.
     for (int i = 0; i < 200; ++i) {
       const bool common = i % 4 == 0;
-      work[t].push_back(client().Ask((common ? "c" + std::to_string(t / 2) : "t" + std::to_string(t)) +
-                                         "-" + std::to_string(i),
-                                     "pay", kNoon + (i % 3) * 1'000));
+      work[t].push_back(
+          client().Ask((common ? "c" + std::to_string(t / 2) : "t" + std::to_string(t)) + "-" +
+                           std::to_string(i),
+                       "pay", kNoon + (i % 3) * 1'000));
     }
   }
   {
