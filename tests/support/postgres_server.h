@@ -36,6 +36,9 @@ class PostgresServer {
   /// Runs SQL with psql and answers its unaligned output (columns parted by '|', rows by newline).
   std::string Query(const std::string& sql, const std::string& database = "postgres");
 
+  /// What the server has logged since its last Start.
+  std::string log() const { return process_ ? process_->error_output() : ""; }
+
   /// Ends all other sessions at once, as pg_terminate_backend does. Answers how many there were.
   int TerminateBackends();
 
