@@ -1,4 +1,5 @@
 // weir config check FILE…: says whether configuration and policy files are right, and where not.
+// weir config import --from envoy FILE: turns another program's limits into policies.
 
 #include <iostream>
 #include <string>
@@ -6,6 +7,7 @@
 
 #include "command.h"
 #include "config/config.h"
+#include "policy/envoy_config.h"
 #include "policy/policy_file.h"
 #include "policy/policy_set.h"
 
@@ -71,6 +73,36 @@ int Check(const std::vector<std::string>& files) {
   return problems.empty() ? 0 : 1;
 }
 
+int Import(const std::string& file) {
+  std::vector<Problem> problems;
+  std::vector<policy::Definition> definitions;
+  std::string text;
+  if (policy::yaml::ReadFile(file, policy::yaml::Limits{}.max_bytes, text, problems)) {
+    definitions = policy::ParseEnvoyConfig(text, file, problems);
+  }
+  for (const Problem& problem : problems) std::cerr << problem.ToString() << '\n';
+  if (!problems.empty()) return 1;
+  std::cout << policy::FormatChains(definitions);
+  return 0;
+}
+
+void ConfigureImport(CLI::App& word, int& exit_code) {
+  CLI::App* import =
+      word.add_subcommand("import", "Print the limits of another program as policies.");
+  static std::string from;
+  static std::string file;
+  import->add_option("--from", from, "Whose format it is.")
+      ->required()
+      ->check(CLI::IsMember({"envoy"}));
+  import->add_option("FILE", file, "A configuration of envoyproxy/ratelimit.")->required();
+  import->callback([&exit_code] { exit_code = Import(file);
+});
+import->footer(
+    "The policies go to standard output. A file of Envoy's may also be named under `policies:` as\n"
+    "it is; importing is for those who want to edit it from then on.\n\n"
+    "  weir config import --from envoy ratelimit.yaml > policies.yaml");
+}  // namespace
+
 void Configure(CLI::App& word, int& exit_code) {
   word.require_subcommand(1);
   CLI::App* check = word.add_subcommand(
@@ -78,13 +110,14 @@ void Configure(CLI::App& word, int& exit_code) {
   static std::vector<std::string> files;
   check->add_option("FILE", files, "Configuration or policy files, in any mixture.")->required();
   check->callback([&exit_code] { exit_code = Check(files); });
+  ConfigureImport(word, exit_code);
   check->footer(
       "A configuration's policy files are checked with it. Exit code 0: all is well, 1: something\n"
       "is wrong. Nothing is started and nothing is changed.\n\n"
       "  weir config check weir.yaml\n  weir config check policies.yaml");
 }
 
-const Command kConfig("config", "Check configuration and policy files.", Configure);
+const Command kConfig("config", "Check configuration and policy files, or import them.", Configure);
 
-}  // namespace
+}  // namespace weir::app
 }  // namespace weir::app

@@ -72,7 +72,30 @@ Status Batch::Collect(const policy::PolicySet& set, const policy::Request& reque
   for (std::size_t i = 0; i < count; ++i) {
     if (Status found = CollectDescriptor(set, request, i); !found.ok()) return found;
   }
+  if (set.any_replaces()) DropReplaced();
   return {};
+}
+
+/// Takes out the policies that others of the same check say they replace, whichever descriptor they
+/// apply to.
+void Batch::DropReplaced() {
+  const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(check_begin_);
+  const auto replaced = [this, begin](const Item& item) {
+    if (item.policy == nullptr) return false;
+    return std::any_of(begin, items_.end(), [&item](const Item& other) {
+      if (other.policy == nullptr) return false;
+      const std::vector<std::string>& names = other.policy->definition.replaces;
+      return std::find(names.begin(), names.end(), item.policy->definition.name) != names.end();
+    });
+  };
+  // Marked first and taken out afterwards, so that policies that replace each other both go.
+  std::vector<bool> marks(items_.size() - check_begin_);
+  for (std::size_t i = 0; i < marks.size(); ++i) marks[i] = replaced(items_[check_begin_ + i]);
+  std::size_t kept = check_begin_;
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    if (!marks[i]) items_[kept++] = items_[check_begin_ + i];
+  }
+  items_.resize(kept);
 }
 
 Status Batch::CollectDescriptor(const policy::PolicySet& set, const policy::Request& request,

@@ -73,6 +73,7 @@ class Batch {
   Status CollectDescriptor(const policy::PolicySet& set, const policy::Request& request,
                            std::size_t index);
   Status FinishKey(Item item, std::size_t key_at);
+  void DropReplaced();
   void ShareBuckets(Part part);
   void AddApplications(Part part, const Check& check);
   void AddCharge(Item& item);

@@ -43,6 +43,13 @@ struct Definition {
   /// Applies to descriptors that have all these entries. None (but has_match): to every request.
   std::vector<EntryMatch> match;
   bool has_match = false;
+  /// `match` was written as `chain`: the descriptor must have exactly these entries in this order,
+  /// and of all chains only the most specific applies (policy/chain_tree.h).
+  bool ordered = false;
+  /// With `ordered`: what it matches has no limit, not even that of a more general chain.
+  bool exempt = false;
+  /// Policies of the domain that do not apply to a request to which this one does.
+  std::vector<std::string> replaces;
   std::string key;             ///< if not empty: applies to requests with exactly this bare key
   std::optional<Quota> quota;  ///< nothing: unlimited
   OnStoreError on_store_error = OnStoreError::kLocal;

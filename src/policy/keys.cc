@@ -29,8 +29,10 @@ void AppendEscaped(std::string& out, std::string_view text) { AppendEscapedBesid
 
 std::vector<std::string> KeyParts(const Definition& definition) {
   std::vector<EntryMatch> sorted = definition.match;
-  std::sort(sorted.begin(), sorted.end(),
-            [](const EntryMatch& a, const EntryMatch& b) { return a.name < b.name; });
+  if (!definition.ordered) {
+    std::sort(sorted.begin(), sorted.end(),
+              [](const EntryMatch& a, const EntryMatch& b) { return a.name < b.name; });
+  }
   std::vector<std::string> parts(1);
   AppendEscapedBeside(parts.back(), definition.domain, '/');
   parts.back() += '/';
@@ -39,7 +41,8 @@ std::vector<std::string> KeyParts(const Definition& definition) {
     parts.back() += '|';
     AppendEscapedBeside(parts.back(), entry.name, ':');
     parts.back() += ':';
-    if (entry.kind == MatchKind::kAny) {
+    // In a chain, every value that a prefix matches has a bucket of its own as well.
+    if (entry.kind == MatchKind::kAny || (definition.ordered && entry.kind == MatchKind::kPrefix)) {
       parts.emplace_back();
     } else {
       AppendEscaped(parts.back(), MatchText(entry));

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "policy/envoy_config.h"
+
 namespace weir::policy {
 namespace {
 
@@ -96,6 +98,12 @@ class Reader {
       report_.Add(node.mark, "policy: name is missing");
     }
     if (const Node* match = fields.Take("match")) ReadMatch(*match, policy);
+    if (const Node* chain = fields.Take("chain")) ReadChain(*chain, policy);
+    policy.exempt = fields.Bool("exempt").value_or(false);
+    if (policy.exempt && !policy.ordered) {
+      report_.Add(node.mark, "policy: exempt goes with a chain");
+    }
+    policy.replaces = fields.Texts("replaces").value_or(std::vector<std::string>());
     if (const Node* key = fields.Take("key")) {
       if (auto text = yaml::AsText(*key, "key", report_);
           text && CheckName(*text, *key, "key", report_)) {
@@ -104,6 +112,10 @@ class Reader {
     }
     ReadBehaviour(fields, policy);
     const Node* nested = fields.Take("policies");
+    if (nested != nullptr && policy.ordered) {
+      report_.Add(nested->mark, "policies: a policy with a chain holds no others");
+      nested = nullptr;
+    }
     ReadGrant(fields, policy, nested != nullptr);
     fields.Finish();
     ReadList(nested,
@@ -151,7 +163,7 @@ class Reader {
     if (quota != nullptr) {
       policy.quota = ParseQuota(*quota, report_);
       if (!policy.quota) return;
-    } else if (!unlimited) {
+    } else if (!unlimited && !policy.exempt) {
       if (!has_nested) {
         report_.Add(fields.mark(), "policy: expected a quota, or unlimited: true");
       }
@@ -163,6 +175,40 @@ class Reader {
       return;
     }
     out_.push_back(policy);
+  }
+
+  // The whole descriptor, entry by entry in its order: [{ database: users }, { role: "*" }].
+  void ReadChain(const Node& node, Definition& policy) {
+    if (policy.has_match) {
+      report_.Add(node.mark,
+                  "chain: match and chain exclude each other, also from the policy around");
+      return;
+    }
+    const bool is_list = node.kind == Node::Kind::kSequence && !node.items.empty() &&
+                         node.items.size() <= kMaxMatchEntries;
+    if (!is_list) {
+      report_.Add(node.mark, "chain: expected 1 to " + std::to_string(kMaxMatchEntries) +
+                                 " entries, such as [{ user: \"*\" }]");
+      return;
+    }
+    policy.has_match = true;
+    policy.ordered = true;
+    for (const Node* item : node.items) {
+      if (item->kind != Node::Kind::kMapping || item->fields.size() != 1) {
+        report_.Add(item->mark, "chain: each item must be one entry, such as { user: \"*\" }");
+        continue;
+      }
+      const auto& [name, value] = item->fields.front();
+      const std::optional<std::string> text =
+          yaml::AsText(*value, "chain." + name->scalar.substr(0, 64), report_);
+      if (!text || !CheckName(name->scalar, *name, "chain", report_)) continue;
+      if (text->size() > kMaxMatchBytes) {
+        report_.Add(value->mark,
+                    "chain: a value is longer than " + std::to_string(kMaxMatchBytes) + " bytes");
+        continue;
+      }
+      policy.match.push_back(MakeEntryMatch(name->scalar, *text));
+    }
   }
 
   void ReadMatch(const Node& node, Definition& policy) {
@@ -207,6 +253,7 @@ std::vector<Definition> ParsePolicies(std::string_view text, const std::string& 
   const yaml::Document document = yaml::Document::Parse(text, file, problems);
   if (document.root() == nullptr) return definitions;
   Report report(file, problems);
+  if (IsEnvoyConfig(*document.root())) return ReadEnvoyConfig(*document.root(), report);
   Reader(report, definitions).ReadFile(*document.root());
   return definitions;
 }

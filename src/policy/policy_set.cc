@@ -33,6 +33,13 @@ void PolicySet::Match(std::string_view domain, Descriptor descriptor, MatchBuffe
   for (const std::uint32_t shape : found->second.nameless) {
     TryShape(shape, descriptor, nullptr, buffer);
   }
+  if (found->second.chains) {
+    const auto begin = static_cast<std::uint32_t>(buffer.values.size());
+    const auto chained = found->second.chains->Find(descriptor, buffer.values);
+    if (chained && !policies_[*chained].definition.exempt) {
+      buffer.applying.push_back({&policies_[*chained], begin, nullptr});
+    }
+  }
   if (buffer.candidates_.size() > 1) MarkReplaced(buffer);
   for (const MatchBuffer::Candidate& candidate : buffer.candidates_) {
     for (const std::uint32_t index : buckets_[candidate.bucket].policies) {
@@ -268,7 +275,16 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
         return clash("key", kept.key, at->second);
       }
     }
-    if (kept.has_match) builder.File(index);
+    set->any_replaces_ = set->any_replaces_ || !kept.replaces.empty();
+    if (kept.ordered) {
+      std::unique_ptr<ChainTree>& chains = set->domains_[kept.domain].chains;
+      if (!chains) chains = std::make_unique<ChainTree>();
+      if (const auto other = chains->Add(kept.match, index)) {
+        return clash("the chain of policy", kept.name, *other);
+      }
+    } else if (kept.has_match) {
+      builder.File(index);
+    }
   }
   builder.IndexShapes();
   builder.IndexBuckets();

@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "policy/chain_tree.h"
 #include "policy/definition.h"
 #include "policy/request.h"
 #include "weir/quota.h"
@@ -125,6 +126,8 @@ class PolicySet {
   const Policy& ForKey(std::string_view key) const;
 
   bool HasDomain(std::string_view domain) const;
+  /// Whether any policy replaces others (Definition::replaces).
+  bool any_replaces() const noexcept { return any_replaces_; }
   const std::vector<Policy>& policies() const noexcept { return policies_; }
   const Policy& default_policy() const noexcept { return default_; }
 
@@ -151,6 +154,7 @@ class PolicySet {
     // Shapes under the rarest of their names, so that common names do not gather them all.
     TextMap<std::vector<std::uint32_t>> by_name;
     std::vector<std::uint32_t> nameless;
+    std::unique_ptr<ChainTree> chains;  // null if there are none
   };
   struct Builder;
 
@@ -169,6 +173,7 @@ class PolicySet {
   std::vector<std::uint32_t> table_;  // open addressing by hash → bucket index + 1; 0 is free
   TextMap<Domain> domains_;
   TextMap<std::uint32_t> keys_;
+  bool any_replaces_ = false;
 };
 
 /// The set in force, replaced as a whole.

@@ -1,0 +1,33 @@
+#pragma once
+
+// Configuration of Envoy's rate limit service (envoyproxy/ratelimit), read as it is: a domain and a
+// tree of descriptors. Every descriptor with a limit becomes a policy whose chain leads to it.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/definition.h"
+#include "policy/fields.h"
+#include "policy/yaml.h"
+
+namespace weir::policy {
+
+/// How deep descriptors may be nested: a chain has no more entries.
+inline constexpr std::size_t kMaxEnvoyDepth = kMaxMatchEntries;
+
+/// True for a mapping with `descriptors`, which a file of Weir's own never has.
+bool IsEnvoyConfig(const yaml::Node& root) noexcept;
+
+/// Problems go to the report; the definitions are then not to be used.
+std::vector<Definition> ReadEnvoyConfig(const yaml::Node& root, yaml::Report& report);
+
+/// The same from text that must be such a configuration.
+std::vector<Definition> ParseEnvoyConfig(std::string_view text, const std::string& file,
+                                         std::vector<yaml::Problem>& problems);
+
+/// Definitions of one domain, as ReadEnvoyConfig makes them, in Weir's own form.
+std::string FormatChains(std::span<const Definition> definitions);
+
+}  // namespace weir::policy

@@ -1,0 +1,97 @@
+// A configuration of Envoy's rate limit service, decided as that service decides it.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <vector>
+
+#include "unit/limiter/fixture.h"
+
+namespace weir::limiter::test {
+namespace {
+
+using policy::Descriptor;
+using policy::Entry;
+using std::chrono::seconds;
+
+constexpr std::string_view kConfig = R"(
+domain: d
+descriptors:
+  - key: user
+    rate_limit: { unit: minute, requests_per_unit: 2 }
+  - key: user
+    value: banned
+    rate_limit: { unit: minute, requests_per_unit: 0 }
+  - key: user
+    value: trial*
+    shadow_mode: true
+    rate_limit: { unit: minute, requests_per_unit: 1 }
+  - key: kind
+    value: read
+    rate_limit: { unit: minute, requests_per_unit: 1, name: reads }
+  - key: path
+    value: /big
+    rate_limit: { unit: minute, requests_per_unit: 3, name: big, replaces: [{ name: reads }] }
+)";
+
+class EnvoyLimits : public ::testing::Test {
+ protected:
+  const Check& Ask(std::vector<std::vector<Entry>> descriptors) {
+    entries_ = std::move(descriptors);
+    descriptors_.assign(entries_.begin(), entries_.end());
+    check_.request.domain = "d";
+    check_.request.descriptors = descriptors_;
+    check_.verdicts.clear();
+    limiter_->Decide(std::span(&check_, 1), [] {});
+    return check_;
+  }
+
+  World world_{kConfig};
+  std::unique_ptr<PolicyLimiter> limiter_ = world_.NewLimiter();
+  std::vector<std::vector<Entry>> entries_;
+  std::vector<Descriptor> descriptors_;
+  Check check_;
+};
+
+TEST_F(EnvoyLimits, EachValueHasItsOwnWindow) {
+  EXPECT_TRUE(Ask({{{"user", "a"}}}).decision.allowed());
+  EXPECT_TRUE(Ask({{{"user", "a"}}}).decision.allowed());
+  EXPECT_FALSE(Ask({{{"user", "a"}}}).decision.allowed());
+  EXPECT_TRUE(Ask({{{"user", "b"}}}).decision.allowed());
+  // The world began on a whole minute, so the window ends 60 s later.
+  EXPECT_EQ(Ask({{{"user", "a"}}}).decision.retry_after, seconds(60));
+  world_.clock().Advance(seconds(60));
+  EXPECT_TRUE(Ask({{{"user", "a"}}}).decision.allowed());
+}
+
+TEST_F(EnvoyLimits, ALimitOfZeroIsNeverMet) {
+  EXPECT_EQ(Ask({{{"user", "banned"}}}).decision.verdict, Verdict::kNever);
+}
+
+TEST_F(EnvoyLimits, ShadowModeCountsAndNeverBlocks) {
+  EXPECT_TRUE(Ask({{{"user", "trial-1"}}}).decision.allowed());
+  const Check& second = Ask({{{"user", "trial-1"}}});
+  EXPECT_TRUE(second.decision.allowed());
+  ASSERT_EQ(second.verdicts.size(), 1U);
+  EXPECT_TRUE(second.verdicts[0].shadow);
+  EXPECT_FALSE(second.verdicts[0].decision.allowed());
+  // Another value of the same wildcard has a window of its own.
+  EXPECT_TRUE(Ask({{{"user", "trial-2"}}}).verdicts[0].decision.allowed());
+}
+
+TEST_F(EnvoyLimits, AReplacedLimitIsNeitherAskedNorCharged) {
+  for (int i = 0; i < 3; ++i) {
+    const Check& both = Ask({{{"kind", "read"}}, {{"path", "/big"}}});
+    EXPECT_TRUE(both.decision.allowed());
+    ASSERT_EQ(both.verdicts.size(), 1U);
+    EXPECT_EQ(both.verdicts[0].policy, "big");
+    EXPECT_EQ(both.verdicts[0].descriptor, 1U);
+  }
+  EXPECT_FALSE(Ask({{{"kind", "read"}}, {{"path", "/big"}}}).decision.allowed());
+  // Nothing was taken from "reads" meanwhile: its one request is still there.
+  EXPECT_TRUE(Ask({{{"kind", "read"}}}).decision.allowed());
+  EXPECT_FALSE(Ask({{{"kind", "read"}}}).decision.allowed());
+}
+
+}  // namespace
+}  // namespace weir::limiter::test
