@@ -6,6 +6,8 @@
 namespace weir::resp {
 namespace {
 
+constexpr std::string_view kPrefix = "cl|";
+
 // The prefix clients see; Redis clients turn it into an exception's type.
 std::string_view ReplyCode(Code code) noexcept {
   switch (code) {
@@ -37,7 +39,9 @@ void Batch::AddThrottle(std::string_view key, const Rate& rate, const Quota& quo
     last_rate_ = rate;
   }
   replies_.push_back({Kind::kThrottle, {}, {}, static_cast<std::uint32_t>(charges_.size())});
-  charges_.push_back({key, cost, &quotas_.back()});
+  keys_.append(kPrefix).append(key);
+  key_ends_.push_back(static_cast<std::uint32_t>(keys_.size()));
+  charges_.push_back({{}, cost, &quotas_.back()});
 }
 
 void Batch::AddCheck(store::Op op, std::string_view key, std::int64_t cost, std::int64_t lease,
@@ -78,6 +82,12 @@ void Batch::Submit(limiter::Limiter& limiter, std::function<void()> done) {
       applications_[i].charges = {charges_.data() + i, 1};
       applications_[i].decisions = {&decisions_[i], 1};
     }
+  }
+  // Only now does the text of the keys stand still.
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < throttles; ++i) {
+    charges_[i].key = {keys_.data() + begin, key_ends_[i] - begin};
+    begin = key_ends_[i];
   }
   outstanding_ = 1 + (throttles > 0 ? 1 : 0) + (checks_used_ > 0 ? 1 : 0);
   if (throttles > 0) {
@@ -138,7 +148,7 @@ void Batch::WriteCheck(const Reply& reply, Buffer& out) const {
     return;
   }
   if (reply.check == CheckReply::kReleased) {
-    writer.Integer(check.decision.allowed() ? 1 : 0);
+    writer.Integer(check.applied ? 1 : 0);
     return;
   }
   const Decision& decision = check.decision;
@@ -167,6 +177,8 @@ void Batch::WriteCheck(const Reply& reply, Buffer& out) const {
 void Batch::Clear() {
   replies_.clear();
   charges_.clear();
+  keys_.clear();
+  key_ends_.clear();
   quotas_.clear();
   kept_.clear();
   text_.Clear();

@@ -20,7 +20,8 @@
 
 namespace weir::resp {
 
-/// Not thread-safe. Views given to it (keys) must live until the replies are written.
+/// Not thread-safe. Keys of AddCheck must live until the replies are written; those of AddThrottle
+/// are copied.
 class Batch {
  public:
   /// The most questions of one batch. Bounds its memory; larger bursts take several.
@@ -34,7 +35,11 @@ class Batch {
   bool empty() const noexcept { return replies_.empty(); }
   bool full() const noexcept { return charges_.size() + checks_used_ >= kMaxQuestions; }
 
-  /// A CL.THROTTLE: charges `cost` to `key` under `quota`, which is copied.
+  /// The longest key of AddThrottle.
+  static constexpr std::size_t kMaxKeyBytes = 4000;
+
+  /// A CL.THROTTLE: charges `cost` to `key` under `quota`; both are copied. The bucket's name in
+  /// the store is "cl|<key>", so no key can be made to hit a policy's bucket.
   void AddThrottle(std::string_view key, const Rate& rate, const Quota& quota, std::int64_t cost);
 
   /// The quota of the command before, if it had the same rate: saves finding it again.
@@ -82,6 +87,8 @@ class Batch {
   std::vector<Reply> replies_;
   // Reserved once for kMaxQuestions, since applications point into them.
   std::vector<store::Charge> charges_;
+  std::string keys_;                     // of the charges, one behind the other
+  std::vector<std::uint32_t> key_ends_;  // where each ends
   std::vector<Quota> quotas_;
   std::vector<Decision> decisions_;
   std::vector<store::Application> applications_;

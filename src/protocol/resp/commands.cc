@@ -19,7 +19,11 @@ void ThrottleError(Session& session, ReplyWriter& reply) {
     return;
   }
   const Result<Quota> quota = MakeQuota(throttle->rate);
-  reply.Error("ERR", quota.ok() ? "CL.THROTTLE could not be decided" : quota.error().message);
+  if (!quota.ok()) {
+    reply.Error("ERR", quota.error().message);
+    return;
+  }
+  reply.Error("ERR", "the key is longer than " + std::to_string(Batch::kMaxKeyBytes) + " bytes");
 }
 
 void Ask(Session& session, ReplyWriter& reply, store::Op op, std::int64_t least_cost) {

@@ -94,6 +94,10 @@ bool Session::HandleThrottle() {
   if (!throttle.ok()) {
     return false;
   }
+  const std::string_view key = parser_[1];
+  if (key.size() > Batch::kMaxKeyBytes) {
+    return false;
+  }
   const Rate& rate = throttle->rate;
   const Quota* quota = batch_ ? batch_->LastQuota(rate) : nullptr;
   if (quota == nullptr) {
@@ -102,7 +106,7 @@ bool Session::HandleThrottle() {
   if (quota == nullptr) {
     return false;
   }
-  batch().AddThrottle(Lasting(1), rate, *quota, throttle->quantity);
+  batch().AddThrottle(key, rate, *quota, throttle->quantity);
   return true;
 }
 

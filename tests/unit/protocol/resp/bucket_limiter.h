@@ -54,6 +54,12 @@ class BucketLimiter final : public limiter::Limiter {
   void AnswerAll() {
     for (auto& answer : std::exchange(waiting_, {})) answer();
   }
+  /// The store's keys that Apply has seen.
+  std::vector<std::string> keys() const {
+    std::vector<std::string> names;
+    for (const auto& [key, state] : buckets_) names.push_back(key);
+    return names;
+  }
   std::size_t waiting() const { return waiting_.size(); }
 
  private:
@@ -93,7 +99,7 @@ class BucketLimiter final : public limiter::Limiter {
         break;
       case store::Op::kRelease:
         check.decision = {};
-        if (std::erase(leases, check.lease) == 0) check.decision.verdict = Verdict::kLimited;
+        check.applied = std::erase(leases, check.lease) > 0;
         break;
     }
   }

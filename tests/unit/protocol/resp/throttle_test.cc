@@ -3,6 +3,7 @@
 
 #include "protocol/resp/throttle.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -164,6 +165,16 @@ TEST_F(CellThrottle, WhatIsNotANumberIsNamed) {
   EXPECT_EQ(Throttle("k 1 1 1 1 1"),
             "-ERR Usage: CL.THROTTLE <key> <max_burst> <count per period> <period> [<quantity>]");
   EXPECT_EQ(Throttle("k +1 +1 +1"), "0 2 1 -1 1");
+}
+
+TEST_F(CellThrottle, KeysAreBounded) {
+  EXPECT_EQ(Throttle(std::string(4000, 'k') + " 0 1 1"), "0 1 0 -1 1");
+  EXPECT_EQ(Throttle(std::string(4001, 'k') + " 0 1 1"), "-ERR the key is longer than 4000 bytes");
+}
+
+TEST_F(CellThrottle, KeysHaveANameSpaceOfTheirOwn) {
+  Throttle("key|user-123 0 1 1");
+  EXPECT_THAT(limiter_.keys(), ::testing::ElementsAre("cl|key|user-123"));
 }
 
 TEST(QuotaCache, GivesEachRateItsOwnQuota) {
