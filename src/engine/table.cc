@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -137,7 +138,9 @@ void Table::AcquireBatch(std::span<const Ask> asks, std::span<Decision> decision
       const std::lock_guard hold(shard->lock);
       for (; i < count && at[i].shard == shard; ++i) {
         const Ask& ask = asks[i];
-        decisions[i] = ChargeHere(at[i], ask.key, QuotaOf(at[i], ask.quota), ask.cost, call);
+        // Built in place: an assignment would build it elsewhere first.
+        new (&decisions[i])
+            Decision(ChargeHere(at[i], ask.key, QuotaOf(at[i], ask.quota), ask.cost, call));
       }
     }
     asks = asks.subspan(count);
