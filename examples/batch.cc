@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -16,11 +17,13 @@ int main() {
   weir::Engine engine(*standard, {.max_keys = 10'000});
   engine.SetQuota("client-0", *premium);
 
-  std::vector<std::string> keys;
-  for (int i = 0; i < 1000; ++i) keys.push_back("client-" + std::to_string(i % 10));
-  std::vector<weir::Ask> asks;
-  for (const std::string& key : keys) asks.push_back({.key = key});
-  std::vector<weir::Decision> decisions(asks.size());
+  std::vector<std::string> keys(1000);
+  std::vector<weir::Ask> asks(keys.size());
+  std::vector<weir::Decision> decisions(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    keys[i] = "client-" + std::to_string(i % 10);
+    asks[i].key = keys[i];
+  }
   engine.TryAcquireBatch(asks, decisions);
 
   const auto allowed = std::count_if(decisions.begin(), decisions.end(),
