@@ -2,7 +2,8 @@
 
 namespace weir::slots::postgres {
 
-// weir_slot_create: rows for `p_count` windows from `p_from` on, where they are missing.
+// weir_slot_create: rows for windows that have none. Who may create sees every row that was created
+// before, so there is nothing to conflict with; ON CONFLICT would wait for those who update such rows.
 //
 // weir_slot_take: adds to counters of windows whose rows this transaction has locked, closes the
 // full ones and keeps invariant 1.
@@ -13,13 +14,14 @@ namespace weir::slots::postgres {
 // sorted: a window that has no room for one has none for those behind. Candidates (c_*) are open
 // windows in order; c_used is -1 for one that is held by somebody else or closed to this tenant.
 const char* const kPlacing = R"sql(
-CREATE FUNCTION weir_slot_create(p_id int, p_size bigint, p_from bigint, p_count bigint)
+CREATE FUNCTION weir_slot_create(p_id int, p_size bigint, p_window bigint[])
 RETURNS void LANGUAGE plpgsql AS $f$
 BEGIN
   PERFORM weir_slots_lock_creation(p_id);
   INSERT INTO rate_limit_window_counter(config_id, window_ms, window_start)
-  SELECT p_id, p_size, w FROM generate_series(p_from, p_from + (p_count - 1) * p_size, p_size) w
-  ON CONFLICT DO NOTHING;
+  SELECT p_id, p_size, u.w FROM unnest(p_window) u(w) WHERE NOT EXISTS (
+    SELECT FROM rate_limit_window_counter c
+    WHERE c.config_id = p_id AND c.window_ms = p_size AND c.window_start = u.w);
 END $f$;
 
 CREATE FUNCTION weir_slot_take(p_id int, p_size bigint, p_max bigint, p_class text,
@@ -45,9 +47,7 @@ BEGIN
   IF EXISTS (SELECT FROM unnest(ends) e(w) WHERE NOT EXISTS (
       SELECT FROM rate_limit_window_counter c
       WHERE c.config_id = p_id AND c.window_ms = p_size AND c.window_start = e.w)) THEN
-    PERFORM weir_slots_lock_creation(p_id);
-    INSERT INTO rate_limit_window_counter(config_id, window_ms, window_start)
-    SELECT p_id, p_size, w FROM unnest(ends) w ORDER BY w ON CONFLICT DO NOTHING;
+    PERFORM weir_slot_create(p_id, p_size, ends);
   END IF;
 END $f$;
 
@@ -79,9 +79,7 @@ BEGIN
   IF EXISTS (SELECT FROM unnest(first_w) u(w) WHERE NOT EXISTS (
       SELECT FROM rate_limit_window_counter c
       WHERE c.config_id = p_id AND c.window_ms = p_size AND c.window_start = u.w)) THEN
-    PERFORM weir_slots_lock_creation(p_id);
-    INSERT INTO rate_limit_window_counter(config_id, window_ms, window_start)
-    SELECT p_id, p_size, u.w FROM unnest(first_w) u(w) ON CONFLICT DO NOTHING;
+    PERFORM weir_slot_create(p_id, p_size, first_w);
   END IF;
   SELECT coalesce(array_agg(x.window_start), '{}'), coalesce(array_agg(x.used), '{}')
   INTO c_w, c_used
@@ -149,11 +147,12 @@ BEGIN
       from_w := greatest(s, next_w);
       EXIT WHEN from_w > 253402300799999
         OR (first_open IS NOT NULL AND (from_w - first_open) / p_size > p_headroom);
-      want := least(512, greatest((left_n - q + p_max) / p_max + 1,
-                                  CASE WHEN p_class IS NULL THEN 4 ELSE 128 END));
+      want := least(512, (left_n - q + p_max) / p_max + 1);
       IF NOT EXISTS (SELECT FROM rate_limit_window_counter c WHERE c.config_id = p_id
           AND c.window_ms = p_size AND c.window_start = from_w) THEN
-        PERFORM weir_slot_create(p_id, p_size, from_w, want);
+        -- Some in advance: creating is what callers wait for each other with.
+        PERFORM weir_slot_create(p_id, p_size, ARRAY(
+          SELECT generate_series(from_w, from_w + greatest(want, 64) * p_size, p_size)));
       END IF;
       -- Beyond an open window whose successor has no row the index says nothing.
       l_w := '{}'; l_want := '{}'; k := 0;
@@ -166,7 +165,7 @@ BEGIN
           AND t.window_ms = p_size AND t.tenant = p_class AND t.window_start = c.window_start
         WHERE c.config_id = p_id AND c.window_ms = p_size AND c.status = 'OPEN'
           AND c.window_start >= from_w
-        ORDER BY c.window_start LIMIT want
+        ORDER BY c.window_start LIMIT want + CASE WHEN p_class IS NULL THEN 16 ELSE 128 END
       LOOP
         k := k + 1;
         l_w[k] := rec.w;
@@ -187,7 +186,9 @@ BEGIN
             FROM rate_limit_window_counter c
             WHERE c.config_id = p_id AND c.window_ms = p_size AND c.window_start = ANY (l_want)
               AND c.status = 'OPEN'
-            ORDER BY c.window_start FOR UPDATE SKIP LOCKED) x;
+            ORDER BY c.window_start LIMIT want FOR UPDATE SKIP LOCKED) x;
+      -- With as many as we want, those behind the last one have not been looked at.
+      IF cardinality(k_w) = want THEN next_w := k_w[want] + p_size; END IF;
       IF p_class IS NOT NULL THEN
         SELECT coalesce(array_agg(coalesce(t.slot_count, 0) ORDER BY u.o), '{}') INTO k_class
         FROM unnest(k_w) WITH ORDINALITY u(w, o)
@@ -196,6 +197,7 @@ BEGIN
       END IF;
       k := 1;
       FOREACH w IN ARRAY l_w LOOP
+        EXIT WHEN w >= next_w;
         m := m + 1;
         c_w[m] := w;
         c_taken[m] := 0;
