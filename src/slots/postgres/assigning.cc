@@ -38,7 +38,7 @@ DECLARE
 BEGIN
   SELECT coalesce(array_agg(u.i ORDER BY u.i), '{}') INTO fresh
   FROM unnest(p_event) WITH ORDINALITY u(e, i)
-  WHERE NOT EXISTS (SELECT FROM rate_limit_event_slot s WHERE s.event_id = u.e);
+  WHERE (SELECT true FROM rate_limit_event_slot s WHERE s.event_id = u.e) IS NULL;
 
   IF cardinality(fresh) > 0 THEN
     PERFORM weir_slots_lock_shared(p_name);
@@ -90,9 +90,9 @@ BEGIN
       FOR i, class IN
         SELECT u.i, CASE WHEN u.t = ANY (c.tenants) THEN u.t ELSE '*' END
         FROM unnest(p_event, p_tenant, a_w) WITH ORDINALITY u(e, t, w, i)
-        WHERE u.w IS NOT NULL AND NOT EXISTS (
-          SELECT FROM rate_limit_event_slot s
-          WHERE s.event_id = u.e AND s.xmin = pg_current_xact_id()::xid)
+        WHERE u.w IS NOT NULL AND (
+          SELECT true FROM rate_limit_event_slot s
+          WHERE s.event_id = u.e AND s.xmin = pg_current_xact_id()::xid) IS NULL
       LOOP
         PERFORM weir_slot_give_back(c.config_id, c.window_ms, a_w[i], c.max_per_window, class);
         a_w[i] := NULL;
@@ -110,7 +110,8 @@ BEGIN
          s.tenant, s.requested_time, coalesce(u.w, s.window_start),
          CASE WHEN u.w IS NULL THEN s.scheduled_time ELSE u.at END
   FROM unnest(p_event, a_w, a_at) WITH ORDINALITY u(e, w, at, i)
-  LEFT JOIN rate_limit_event_slot s ON u.w IS NULL AND s.event_id = u.e;
+  LEFT JOIN LATERAL (SELECT * FROM rate_limit_event_slot e
+                     WHERE u.w IS NULL AND e.event_id = u.e OFFSET 0) s ON true;
 END $f$;
 
 -- One place less in a window that this transaction has locked.

@@ -2,8 +2,12 @@
 
 namespace weir::slots::postgres {
 
+// Lookups are functions of their own, or one statement per row: a join that was planned while the
+// tables were small would read all of one side for ever.
+//
 // weir_slot_create: rows for windows that have none. Who may create sees every row that was created
-// before, so there is nothing to conflict with; ON CONFLICT would wait for those who update such rows.
+// before, so there is nothing to conflict with; ON CONFLICT would wait for those who update such
+// rows.
 //
 // weir_slot_take: adds to counters of windows whose rows this transaction has locked, closes the
 // full ones and keeps invariant 1.
@@ -14,40 +18,59 @@ namespace weir::slots::postgres {
 // sorted: a window that has no room for one has none for those behind. Candidates (c_*) are open
 // windows in order; c_used is -1 for one that is held by somebody else or closed to this tenant.
 const char* const kPlacing = R"sql(
+CREATE FUNCTION weir_slot_has_row(p_id int, p_size bigint, p_window bigint) RETURNS boolean
+LANGUAGE plpgsql AS $f$
+BEGIN
+  PERFORM FROM rate_limit_window_counter c
+  WHERE c.config_id = p_id AND c.window_ms = p_size AND c.window_start = p_window;
+  RETURN FOUND;
+END $f$;
+
+CREATE FUNCTION weir_slot_used_by(p_id int, p_size bigint, p_class text, p_window bigint)
+RETURNS bigint LANGUAGE plpgsql AS $f$
+BEGIN
+  RETURN coalesce((SELECT t.slot_count FROM rate_limit_tenant_counter t
+                   WHERE t.config_id = p_id AND t.window_ms = p_size AND t.tenant = p_class
+                     AND t.window_start = p_window), 0);
+END $f$;
+
 CREATE FUNCTION weir_slot_create(p_id int, p_size bigint, p_window bigint[])
 RETURNS void LANGUAGE plpgsql AS $f$
 BEGIN
   PERFORM weir_slots_lock_creation(p_id);
   INSERT INTO rate_limit_window_counter(config_id, window_ms, window_start)
-  SELECT p_id, p_size, u.w FROM unnest(p_window) u(w) WHERE NOT EXISTS (
-    SELECT FROM rate_limit_window_counter c
-    WHERE c.config_id = p_id AND c.window_ms = p_size AND c.window_start = u.w);
+  SELECT p_id, p_size, u.w FROM unnest(p_window) u(w)
+  WHERE NOT weir_slot_has_row(p_id, p_size, u.w);
 END $f$;
 
 CREATE FUNCTION weir_slot_take(p_id int, p_size bigint, p_max bigint, p_class text,
                                p_window bigint[], p_taken bigint[])
 RETURNS void LANGUAGE plpgsql AS $f$
 DECLARE
-  ends bigint[];
+  k int;
+  now_full boolean;
+  missing bigint[] := '{}';
 BEGIN
-  WITH closed AS (
+  FOR k IN 1..cardinality(p_window) LOOP
+    CONTINUE WHEN p_taken[k] = 0;
     UPDATE rate_limit_window_counter c
-    SET slot_count = c.slot_count + t.n, cap = p_max,
-        status = CASE WHEN c.slot_count + c.carried + t.n >= p_max THEN 'CLOSED' ELSE 'OPEN' END
-    FROM unnest(p_window, p_taken) t(w, n)
-    WHERE t.n > 0 AND c.config_id = p_id AND c.window_ms = p_size AND c.window_start = t.w
-    RETURNING c.window_start, c.status)
-  SELECT array_agg(window_start + p_size) INTO ends FROM closed WHERE status = 'CLOSED';
+    SET slot_count = c.slot_count + p_taken[k], cap = p_max,
+        status = CASE WHEN c.slot_count + c.carried + p_taken[k] >= p_max THEN 'CLOSED'
+                      ELSE 'OPEN' END
+    WHERE c.config_id = p_id AND c.window_ms = p_size AND c.window_start = p_window[k]
+    RETURNING c.status = 'CLOSED' INTO STRICT now_full;
+    IF now_full AND NOT weir_slot_has_row(p_id, p_size, p_window[k] + p_size) THEN
+      missing := missing || (p_window[k] + p_size);
+    END IF;
+  END LOOP;
   IF p_class IS NOT NULL THEN
     INSERT INTO rate_limit_tenant_counter AS t
     SELECT p_id, p_size, p_class, u.w, u.n FROM unnest(p_window, p_taken) u(w, n) WHERE u.n > 0
     ON CONFLICT (config_id, window_ms, tenant, window_start)
     DO UPDATE SET slot_count = t.slot_count + excluded.slot_count;
   END IF;
-  IF EXISTS (SELECT FROM unnest(ends) e(w) WHERE NOT EXISTS (
-      SELECT FROM rate_limit_window_counter c
-      WHERE c.config_id = p_id AND c.window_ms = p_size AND c.window_start = e.w)) THEN
-    PERFORM weir_slot_create(p_id, p_size, ends);
+  IF missing <> '{}' THEN
+    PERFORM weir_slot_create(p_id, p_size, missing);
   END IF;
 END $f$;
 
@@ -76,9 +99,7 @@ BEGIN
       k := k + 1; first_w[k] := w; last_w := w;
     END IF;
   END LOOP;
-  IF EXISTS (SELECT FROM unnest(first_w) u(w) WHERE NOT EXISTS (
-      SELECT FROM rate_limit_window_counter c
-      WHERE c.config_id = p_id AND c.window_ms = p_size AND c.window_start = u.w)) THEN
+  IF EXISTS (SELECT FROM unnest(first_w) u(w) WHERE NOT weir_slot_has_row(p_id, p_size, u.w)) THEN
     PERFORM weir_slot_create(p_id, p_size, first_w);
   END IF;
   SELECT coalesce(array_agg(x.window_start), '{}'), coalesce(array_agg(x.used), '{}')
@@ -90,10 +111,8 @@ BEGIN
   m := cardinality(c_w);
   c_taken := array_fill(0::bigint, ARRAY[m]);
   IF p_class IS NOT NULL THEN
-    SELECT coalesce(array_agg(coalesce(t.slot_count, 0) ORDER BY u.o), '{}') INTO c_class
-    FROM unnest(c_w) WITH ORDINALITY u(w, o)
-    LEFT JOIN rate_limit_tenant_counter t ON t.config_id = p_id AND t.window_ms = p_size
-      AND t.tenant = p_class AND t.window_start = u.w;
+    c_class := ARRAY(SELECT weir_slot_used_by(p_id, p_size, p_class, u.w)
+    FROM unnest(c_w) WITH ORDINALITY u(w, o) ORDER BY u.o);
   END IF;
   j := 1;
   FOR i IN 1..n LOOP
@@ -148,8 +167,7 @@ BEGIN
       EXIT WHEN from_w > 253402300799999
         OR (first_open IS NOT NULL AND (from_w - first_open) / p_size > p_headroom);
       want := least(512, (left_n - q + p_max) / p_max + 1);
-      IF NOT EXISTS (SELECT FROM rate_limit_window_counter c WHERE c.config_id = p_id
-          AND c.window_ms = p_size AND c.window_start = from_w) THEN
+      IF NOT weir_slot_has_row(p_id, p_size, from_w) THEN
         -- Some in advance: creating is what callers wait for each other with.
         PERFORM weir_slot_create(p_id, p_size, ARRAY(
           SELECT generate_series(from_w, from_w + greatest(want, 64) * p_size, p_size)));
@@ -157,23 +175,19 @@ BEGIN
       -- Beyond an open window whose successor has no row the index says nothing.
       l_w := '{}'; l_want := '{}'; k := 0;
       FOR rec IN
-        SELECT c.window_start AS w, coalesce(t.slot_count, 0) AS of_class, EXISTS (
-            SELECT FROM rate_limit_window_counter x WHERE x.config_id = p_id
-              AND x.window_ms = p_size AND x.window_start = c.window_start + p_size) AS has_next
+        SELECT c.window_start AS w
         FROM rate_limit_window_counter c
-        LEFT JOIN rate_limit_tenant_counter t ON p_class IS NOT NULL AND t.config_id = p_id
-          AND t.window_ms = p_size AND t.tenant = p_class AND t.window_start = c.window_start
         WHERE c.config_id = p_id AND c.window_ms = p_size AND c.status = 'OPEN'
           AND c.window_start >= from_w
         ORDER BY c.window_start LIMIT want + CASE WHEN p_class IS NULL THEN 16 ELSE 128 END
       LOOP
         k := k + 1;
         l_w[k] := rec.w;
-        IF p_class IS NULL OR rec.of_class < share
+        IF p_class IS NULL OR weir_slot_used_by(p_id, p_size, p_class, rec.w) < share
             OR (rec.w - coalesce(first_open, l_w[1])) / p_size >= p_fair THEN
           l_want := l_want || rec.w;
         END IF;
-        EXIT WHEN NOT rec.has_next;
+        EXIT WHEN NOT weir_slot_has_row(p_id, p_size, rec.w + p_size);
       END LOOP;
       IF k = 0 THEN  -- all closed since we looked at from_w: look again
         next_w := from_w;
@@ -190,10 +204,8 @@ BEGIN
       -- With as many as we want, those behind the last one have not been looked at.
       IF cardinality(k_w) = want THEN next_w := k_w[want] + p_size; END IF;
       IF p_class IS NOT NULL THEN
-        SELECT coalesce(array_agg(coalesce(t.slot_count, 0) ORDER BY u.o), '{}') INTO k_class
-        FROM unnest(k_w) WITH ORDINALITY u(w, o)
-        LEFT JOIN rate_limit_tenant_counter t ON t.config_id = p_id AND t.window_ms = p_size
-          AND t.tenant = p_class AND t.window_start = u.w;
+        k_class := ARRAY(SELECT weir_slot_used_by(p_id, p_size, p_class, u.w)
+        FROM unnest(k_w) WITH ORDINALITY u(w, o) ORDER BY u.o);
       END IF;
       k := 1;
       FOREACH w IN ARRAY l_w LOOP
