@@ -19,7 +19,7 @@ using weir::FilterRequest;
 using weir::LimitBy;
 using weir::Quota;
 
-constexpr int kClients = 200'000;
+constexpr int kClients = 100'000;
 
 std::string Address(int client) {
   return "10." + std::to_string(client >> 16) + "." + std::to_string(client >> 8 & 255) + "." +

@@ -95,6 +95,23 @@ bool Stricter(const Decision& a, const Decision& b) noexcept {
   return a.remaining < b.remaining;
 }
 
+/// The memory of one check, kept from check to check. One per thread.
+struct Scratch {
+  std::vector<std::string> keys;
+  std::vector<Ask> asks;
+  std::vector<filter::Applied> applied;
+  std::vector<Decision> decisions;
+  std::string route;
+
+  static Scratch& Cleared(std::size_t rules) {
+    thread_local Scratch scratch;
+    if (scratch.keys.size() < rules) scratch.keys.resize(rules);
+    scratch.asks.clear();
+    scratch.applied.clear();
+    return scratch;
+  }
+};
+
 }  // namespace
 
 struct Filter::State {
@@ -145,38 +162,34 @@ Result<Filter> Filter::Create(FilterOptions options) {
 }
 
 FilterVerdict Filter::Check(const FilterRequest& request) {
-  const std::vector<FilterRule>& rules = state_->options.rules;
+  const FilterOptions& options = state_->options;
   const std::string client = state_->Client(request);
   const std::string user = state_->User(request);
-  std::string scratch;
-  const Identities identities = {client, state_->Header(request, state_->options.api_key_header),
-                                 user, filter::NormalRoute(request.target, scratch)};
-
-  std::array<std::string, kMaxRules> keys;
-  std::array<Ask, kMaxRules> asks;
-  std::array<filter::Applied, kMaxRules> applied;
-  std::size_t count = 0;
-  for (const FilterRule& rule : rules) {
-    if (!BuildKey(rule, identities, keys[count])) continue;
-    asks[count] = {keys[count], rule.cost, &rule.quota};
-    applied[count] = {rule.name, &rule.quota, {}};
-    ++count;
+  Scratch& scratch = Scratch::Cleared(options.rules.size());
+  const Identities identities = {client, state_->Header(request, options.api_key_header), user,
+                                 filter::NormalRoute(request.target, scratch.route)};
+  for (const FilterRule& rule : options.rules) {
+    std::string& key = scratch.keys[scratch.asks.size()];
+    if (!BuildKey(rule, identities, key)) continue;
+    scratch.asks.push_back({key, rule.cost, &rule.quota});
+    scratch.applied.push_back({rule.name, &rule.quota, {}});
   }
   FilterVerdict verdict;
-  if (count == 0) return verdict;
+  if (scratch.asks.empty()) return verdict;
 
-  std::array<Decision, kMaxRules> decisions;
-  verdict.allowed = state_->engine.TryAcquireAll({asks.data(), count}, {decisions.data(), count});
+  scratch.decisions.resize(scratch.asks.size());
+  verdict.allowed = state_->engine.TryAcquireAll(scratch.asks, scratch.decisions);
   std::size_t strictest = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    applied[i].decision = decisions[i];
-    if (Stricter(decisions[i], decisions[strictest])) strictest = i;
+  for (std::size_t i = 0; i < scratch.asks.size(); ++i) {
+    scratch.applied[i].decision = scratch.decisions[i];
+    if (Stricter(scratch.decisions[i], scratch.decisions[strictest])) strictest = i;
   }
-  verdict.decision = decisions[strictest];
-  verdict.rule = applied[strictest].policy;
-  verdict.key = keys[strictest].substr(verdict.rule.size() + 1);
-  filter::GiveLimitHeaders({applied.data(), count}, verdict.decision,
-                           {state_->options.x_ratelimit_headers, state_->options.ietf_headers},
+  verdict.decision = scratch.decisions[strictest];
+  verdict.rule = scratch.applied[strictest].policy;
+  verdict.key = scratch.keys[strictest].substr(verdict.rule.size() + 1);
+  verdict.headers.reserve(6);
+  filter::GiveLimitHeaders(scratch.applied, verdict.decision,
+                           {options.x_ratelimit_headers, options.ietf_headers},
                            [&](std::string_view name, std::string_view value) {
                              verdict.headers.emplace_back(name, value);
                            });
