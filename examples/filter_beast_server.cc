@@ -3,8 +3,6 @@
 //   filter_beast_server 8080     serves on that port until it is ended
 //   filter_beast_server          serves itself a few requests and prints what came back
 
-#include <weir/filter.h>
-
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
@@ -15,6 +13,8 @@
 #include <string>
 #include <string_view>
 #include <thread>
+
+#include "weir/filter.h"
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
