@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "weir/quota.h"
 
@@ -29,8 +30,9 @@ constexpr std::array<Unit, 8> kUnits{{
 }};
 
 Error Bad(std::string_view text, std::string_view why) {
-  return Error{Code::kInvalidArgument,
-               "'" + std::string(text.substr(0, 64)) + "' is no duration: " + std::string(why)};
+  std::string message("'");
+  message.append(text.substr(0, 64)).append("' is no duration: ").append(why);
+  return Error{Code::kInvalidArgument, std::move(message)};
 }
 
 constexpr std::string_view kExpected =

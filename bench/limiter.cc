@@ -1,0 +1,119 @@
+// What a check costs from Request to Decision on the memory store: matching, keys, engine,
+// combining. One thread; ratios within one run are what counts on a busy machine.
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "limiter/policy_limiter.h"
+#include "policy/policy_file.h"
+#include "policy/policy_set.h"
+#include "store/memory/memory_store.h"
+
+namespace weir::limiter {
+namespace {
+
+constexpr std::size_t kUsers = 10'000;
+
+std::string ManyPolicies(int count) {
+  std::string text = R"(
+policies:
+  - {name: per-user, match: {user: "*"}, quota: {token_bucket: {capacity: 100000000, refill_per_second: 10}}}
+)";
+  for (int i = 0; i < count; ++i) {
+    const std::string number = std::to_string(i);
+    text += "  - {name: r" + number + ", match: {route: /v1/" + number +
+            "}, quota: {token_bucket: {capacity: 100000000, refill_per_second: 10}}}\n";
+    text += "  - {name: t" + number + ", match: {tenant: t" + number +
+            ", plan: \"gold*\"}, quota: {token_bucket: {capacity: 100000000, refill_per_second: "
+            "10}}}\n";
+  }
+  return text;
+}
+
+class Bench {
+ public:
+  explicit Bench(const std::string& text)
+      : live_(Compile(text)),
+        engine_(
+            *Quota::TokenBucket(1, 1),
+            EngineOptions{
+                .max_keys = 100'000, .keys = KeyStorage::kText, .clock = nullptr, .on_evict = {}}),
+        shared_(live_, ids_, Fallback::Options{}),
+        limiter_(shared_, std::make_unique<store::memory::MemoryStore>(engine_)) {}
+
+  /// Nanoseconds a check, asked in batches of `batch`.
+  double Measure(std::size_t batch, bool bare_key, const std::string& route) {
+    std::vector<std::string> users;
+    for (std::size_t i = 0; i < kUsers; ++i)
+      users.push_back("user-" + std::to_string(i * 7919 % kUsers));
+    std::vector<Check> checks(batch);
+    std::vector<std::array<policy::Entry, 2>> entries(batch);
+    std::vector<policy::Descriptor> descriptors(batch);
+    std::size_t next = 0;
+    const auto round = [&] {
+      for (std::size_t i = 0; i < batch; ++i) {
+        const std::string& user = users[next++ % kUsers];
+        if (bare_key) {
+          checks[i].request.key = user;
+        } else {
+          entries[i] = {policy::Entry{"user", user}, policy::Entry{"route", route}};
+          descriptors[i] = entries[i];
+          checks[i].request.descriptors = std::span(&descriptors[i], 1);
+        }
+      }
+      limiter_.Decide(checks, [] {});
+    };
+    const auto run = [&](std::size_t total) {
+      for (std::size_t done = 0; done < total; done += batch) round();
+    };
+    run(2 * kUsers);
+    constexpr std::size_t kTotal = 500'000;
+    const auto start = std::chrono::steady_clock::now();
+    run(kTotal);
+    const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
+    return spent.count() / static_cast<double>(kTotal);
+  }
+
+ private:
+  std::shared_ptr<const policy::PolicySet> Compile(const std::string& text) {
+    std::vector<policy::yaml::Problem> problems;
+    auto definitions = policy::ParsePolicies(text, "bench", problems);
+    auto set =
+        policy::PolicySet::Compile(std::move(definitions), {policy::DefaultPolicy(), 0.1}, ids_);
+    if (!problems.empty() || !set.ok()) std::abort();
+    return *set;
+  }
+
+  policy::PolicyIds ids_;
+  policy::LivePolicies live_;
+  Engine engine_;
+  Shared shared_;
+  PolicyLimiter limiter_;
+};
+
+void Print(const char* name, double value, const char* unit) {
+  std::printf("figure %s %.3g %s\n", name, value, unit);
+}
+
+void Main() {
+  Bench few(ManyPolicies(2));
+  Bench many(ManyPolicies(5'000));
+  Print("limiter.key.ns", few.Measure(1, true, ""), "ns");
+  Print("limiter.key.batch32.ns", few.Measure(32, true, ""), "ns");
+  const double one = few.Measure(1, false, "/none");
+  const double of_many = many.Measure(1, false, "/none");
+  Print("limiter.policy.ns", one, "ns");
+  Print("limiter.policy.batch32.ns", few.Measure(32, false, "/none"), "ns");
+  Print("limiter.policy.of_10001.ns", of_many, "ns");
+  Print("limiter.policy.of_10001.ratio", of_many / one, "x");
+  Print("limiter.two_policies.ns", few.Measure(1, false, "/v1/1"), "ns");
+}
+
+}  // namespace
+}  // namespace weir::limiter
+
+int main() { weir::limiter::Main(); }
