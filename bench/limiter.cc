@@ -1,9 +1,12 @@
 // What a check costs from Request to Decision on the memory store: matching, keys, engine,
 // combining. One thread; ratios within one run are what counts on a busy machine.
 
-#include <chrono>
+#include <time.h>
+
+#include <array>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +35,13 @@ policies:
             "10}}}\n";
   }
   return text;
+}
+
+// The thread's own time: others on the machine do not count.
+double CpuNanos() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
 class Bench {
@@ -72,10 +82,9 @@ class Bench {
     };
     run(2 * kUsers);
     constexpr std::size_t kTotal = 500'000;
-    const auto start = std::chrono::steady_clock::now();
+    const double start = CpuNanos();
     run(kTotal);
-    const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
-    return spent.count() / static_cast<double>(kTotal);
+    return (CpuNanos() - start) / static_cast<double>(kTotal);
   }
 
  private:
