@@ -83,7 +83,8 @@ void Batch::DropReplaced() {
   const auto replaced = [this, begin](const Item& item) {
     if (item.policy == nullptr) return false;
     return std::any_of(begin, items_.end(), [&item](const Item& other) {
-      if (other.policy == nullptr) return false;
+      // A policy on trial takes no enforced one's place.
+      if (other.policy == nullptr || (other.shadow() && !item.shadow())) return false;
       const std::vector<std::string>& names = other.policy->definition.replaces;
       return std::find(names.begin(), names.end(), item.policy->definition.name) != names.end();
     });

@@ -265,6 +265,22 @@ TEST(PolicyLimiter, AKeyThatIsTooLongIsAnErrorOfThatCheckAlone) {
   EXPECT_EQ(checks[1].decision.remaining, 2);
 }
 
+TEST(PolicyLimiter, APolicyOnTrialReplacesNoEnforcedOne) {
+  World world(R"(
+policies:
+  - {name: real, match: {user: "*"}, quota: {fixed_window: {limit: 1, window: 10s}}}
+  - {name: trial, match: {route: "*"}, replaces: [real], shadow: true, quota: {fixed_window: {limit: 9, window: 10s}}}
+  - {name: free, match: {tier: "*"}, replaces: [real], quota: {fixed_window: {limit: 5, window: 10s}}}
+)");
+  auto limiter = world.NewLimiter();
+  Asked tried = Asked::For({{"user", "1"}, {"route", "/"}});
+  EXPECT_TRUE(tried.On(*limiter).decision.allowed());
+  EXPECT_FALSE(tried.On(*limiter).decision.allowed());
+  Asked replaced = Asked::For({{"user", "1"}, {"tier", "gold"}});
+  EXPECT_EQ(replaced.On(*limiter).policy, "free");
+  EXPECT_TRUE(replaced.check.decision.allowed());
+}
+
 TEST(PolicyLimiter, DoneMayAskAgain) {
   World world(kTwo);
   auto limiter = world.NewLimiter();
