@@ -26,7 +26,7 @@ constexpr std::array<std::uint8_t, 256> MakeClasses() noexcept {
   }
   classes['\t'] |= kValue;
   for (const char c : std::string_view("!#$%&'*+-.^_`|~")) {
-    classes[static_cast<std::size_t>(c)] |= kToken;
+    classes[static_cast<std::uint8_t>(c)] |= kToken;
   }
   return classes;
 }

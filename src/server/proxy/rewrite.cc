@@ -103,7 +103,10 @@ void WriteRequestHead(const RequestHead& head, const Sender& sender, std::string
   out.clear();
   out.append(head.method).append(" ").append(head.target);
   out += head.minor_version == 1 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n";
-  if (!head.authority.empty()) out.append("Host: ").append(head.authority).append("\r\n");
+  // An empty Host is right where there is no authority, and HTTP/1.1 wants one.
+  if (!head.authority.empty() || head.minor_version == 1) {
+    out.append("Host: ").append(head.authority).append("\r\n");
+  }
   for (const Field& field : head.fields) {
     if (field.id == FieldId::kHost || Forwarded(field.id) || Removed(head, field)) continue;
     out += field.line;

@@ -73,6 +73,12 @@ TEST(WriteRequestHead, UsesTheAuthorityOfAnAbsoluteTarget) {
             "GET /x HTTP/1.1\r\nHost: b\r\nX-For");
 }
 
+TEST(WriteRequestHead, KeepsAnEmptyHost) {
+  EXPECT_EQ(Forward("GET / HTTP/1.1\r\nHost:\r\n\r\n"),
+            "GET / HTTP/1.1\r\nHost: \r\nX-Forwarded-For: 192.0.2.7\r\n"
+            "X-Forwarded-Proto: http\r\nVia: 1.1 weir\r\n\r\n");
+}
+
 TEST(WriteRequestHead, StaysHttp10ForAnHttp10Client) {
   EXPECT_EQ(Forward("GET / HTTP/1.0\r\n\r\n"),
             "GET / HTTP/1.0\r\nX-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: http\r\n"
