@@ -37,19 +37,25 @@ std::vector<yaml::Problem> Catalog::LoadFiles(const std::vector<std::string>& pa
   status_.last_reload = SystemClock::Get().Now();
   if (problems.empty()) {
     std::swap(files_, read);
-    file_names_.clear();
-    file_keys_.clear();
-    for (std::size_t i = 0; i < files_.size(); ++i) {
-      file_names_.emplace(Identity(files_[i]), i);
-      if (!files_[i].key.empty()) file_keys_.emplace(files_[i].key, i);
-    }
+    IndexFilesLocked();
     if (weir::Status published = PublishLocked(); !published.ok()) {
       problems.push_back({"policies", {}, published.error().message});
+      std::swap(files_, read);
+      IndexFilesLocked();
     }
   }
   ++(problems.empty() ? status_.reloads : status_.failed_reloads);
   status_.problems = problems;
   return problems;
+}
+
+void Catalog::IndexFilesLocked() {
+  file_names_.clear();
+  file_keys_.clear();
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    file_names_.emplace(Identity(files_[i]), i);
+    if (!files_[i].key.empty()) file_keys_.emplace(files_[i].key, i);
+  }
 }
 
 weir::Status Catalog::SetStored(std::vector<Definition> stored) {

@@ -48,6 +48,7 @@ class Catalog {
   Status status() const;
 
  private:
+  void IndexFilesLocked();
   weir::Status PublishLocked();
   const Definition* FileRivalLocked(const Definition& definition) const;
 

@@ -1,0 +1,71 @@
+// weir config check, as a person meets it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/temp_dir.h"
+#include "support/weir_process.h"
+
+namespace weir {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kGood =
+    "domain: api\n"
+    "policies:\n"
+    "  - {name: a, match: {user: \"*\"}, quota: {fixed_window: {limit: 3, window: 1s}}}\n";
+
+struct Outcome {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+Outcome Check(const std::string& file) {
+  test::WeirProcess weir({"config", "check", file});
+  const int code = weir.process().Wait().value_or(-1);
+  return {code, weir.process().output(), weir.process().error_output()};
+}
+
+TEST(ConfigCheck, GoodFilesAreOk) {
+  const test::TempDir folder;
+  const std::string policies = folder.Write("p.yaml", kGood).string();
+  const std::string config = folder.Write("weir.yaml", "policies: [p.yaml]\n").string();
+  const Outcome of_policies = Check(policies);
+  EXPECT_EQ(of_policies.code, 0) << of_policies.err;
+  EXPECT_THAT(of_policies.out, HasSubstr("1 policies: ok"));
+  const Outcome of_config = Check(config);
+  EXPECT_EQ(of_config.code, 0) << of_config.err;
+  EXPECT_THAT(of_config.out, HasSubstr(config + ": ok"));
+}
+
+TEST(ConfigCheck, SaysFileLineAndColumnOfWhatIsWrong) {
+  const test::TempDir folder;
+  const std::string policies =
+      folder.Write("p.yaml", "policies:\n  - name: a\n    mach: {}\n    unlimited: true\n")
+          .string();
+  const std::string config =
+      folder.Write("weir.yaml", "policies: [p.yaml]\nthreads: some\n").string();
+  const Outcome of_policies = Check(policies);
+  EXPECT_EQ(of_policies.code, 1);
+  EXPECT_THAT(of_policies.err,
+              HasSubstr(policies + ":3:5: unknown field 'mach' in policy; did you mean 'match'?"));
+  const Outcome of_config = Check(config);
+  EXPECT_EQ(of_config.code, 1);
+  EXPECT_THAT(of_config.err, HasSubstr(config + ":2:10: threads: expected a whole number"));
+  // A configuration that is right leads on to the policy files that it names.
+  folder.Write("weir.yaml", "policies: [p.yaml]\n");
+  EXPECT_THAT(Check(config).err, HasSubstr("p.yaml:3:5"));
+}
+
+TEST(ConfigCheck, AMissingFileIsNamed) {
+  const Outcome missing = Check("/nonexistent/weir.yaml");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err, HasSubstr("/nonexistent/weir.yaml: cannot be read"));
+}
+
+}  // namespace
+}  // namespace weir
