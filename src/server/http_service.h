@@ -24,6 +24,7 @@
 namespace weir::server {
 
 class HttpExchanges;
+class TlsContext;
 
 /// How GET /v1/auth reads the request that a proxy asks about.
 struct AuthOptions {
@@ -108,14 +109,17 @@ class HttpWorker {
 /// Speaks HTTP/1.1 on every reactor. Thread safety: as Door.
 class HttpDoor final : public Door {
  public:
-  /// One worker per reactor, in their order; all must outlive the connections.
-  explicit HttpDoor(std::vector<HttpWorker*> workers) : workers_(std::move(workers)) {}
+  /// One worker per reactor, in their order; all must outlive the connections. `tls` null: in the
+  /// clear.
+  explicit HttpDoor(std::vector<HttpWorker*> workers, std::shared_ptr<TlsContext> tls = nullptr)
+      : workers_(std::move(workers)), tls_(std::move(tls)) {}
 
   std::string_view name() const noexcept override { return "http"; }
   void Accept(Reactor& reactor, Socket socket) override;
 
  private:
   std::vector<HttpWorker*> workers_;
+  std::shared_ptr<TlsContext> tls_;
 };
 
 /// Collects weir_http_* and weir_latency_seconds of the workers.

@@ -1,0 +1,296 @@
+#include "service.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <utility>
+
+#include "policy/sqlite/sqlite_policy_store.h"
+#include "slots/postgres/slot_store.h"
+#include "slots/sqlite/slot_store.h"
+#include "store/memory/memory_store.h"
+#include "telemetry/log.h"
+#include "telemetry/version.h"
+
+namespace weir::app {
+namespace {
+
+using telemetry::Level;
+using telemetry::Log;
+
+server::HttpOptions HttpOptionsOf(const config::Config& config) {
+  server::HttpOptions options;
+  options.limits.header_bytes = static_cast<std::uint32_t>(config.limits.max_header);
+  options.limits.body_bytes = config.limits.max_body;
+  options.headers.x_ratelimit = config.headers.x_ratelimit;
+  options.headers.ietf = config.headers.ietf;
+  options.auth.trusted_proxies = config.trusted_proxies;
+  options.auth.grouping.v6_prefix = config.ipv6_prefix;
+  options.idle_timeout = config.limits.idle_timeout;
+  options.request_timeout = config.limits.request_timeout;
+  return options;
+}
+
+bool IsPostgres(std::string_view url) {
+  return url.starts_with("postgres://") || url.starts_with("postgresql://");
+}
+
+}  // namespace
+
+Service::Service(config::Config config)
+    : config_(std::move(config)), http_options_(HttpOptionsOf(config_)) {}
+
+Service::~Service() {
+  watcher_.reset();
+  if (pool_) pool_->Stop();
+}
+
+Result<std::unique_ptr<Service>> Service::Open(config::Config config) {
+  std::unique_ptr<Service> service(new Service(std::move(config)));
+  const config::Config& given = service->config_;
+  service->pool_.emplace(server::PoolOptions{.reactors = given.threads,
+                                             .max_connections = given.limits.max_connections});
+  using Step = Status (Service::*)();
+  for (const Step step :
+       {&Service::OpenData, &Service::OpenPolicies, &Service::OpenLimiter, &Service::OpenTls,
+        &Service::OpenSlots, &Service::OpenHttp, &Service::OpenGrpc, &Service::OpenResp}) {
+    if (Status status = (*service.*step)(); !status.ok()) return status.error();
+  }
+  service->AddMetrics();
+  return service;
+}
+
+Status Service::OpenData() {
+  std::error_code error;
+  std::filesystem::create_directories(config_.data, error);
+  if (error) {
+    return Error{Code::kUnavailable,
+                 "data: cannot create " + config_.data + ": " + error.message()};
+  }
+  auto database = sqlite::Database::Open({.path = config_.data + "/weir.db"});
+  if (!database) return database.error();
+  database_ = std::move(*database);
+  return {};
+}
+
+Status Service::OpenPolicies() {
+  catalog_.emplace(policy::CompileOptions{config_.default_policy, config_.local_share});
+  const auto problems = catalog_->LoadFiles(config_.policies);
+  if (!problems.empty()) {
+    return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
+  }
+  auto store = policy::sqlite::SqlitePolicyStore::Open(*database_, *catalog_);
+  if (!store) return store.error();
+  policy_store_ = std::move(*store);
+  if (config_.policies.empty()) return {};
+  policy::FileWatcher::Options options;
+  options.paths = config_.policies;
+  options.on_change = [this] { LogReload(catalog_->LoadFiles(config_.policies)); };
+  auto watcher = policy::FileWatcher::Start(std::move(options));
+  if (!watcher) return watcher.error();
+  watcher_ = std::move(*watcher);
+  return {};
+}
+
+void Service::LogReload(const std::vector<policy::yaml::Problem>& problems) const {
+  if (problems.empty()) {
+    Log(Level::kInfo, "policies reloaded");
+    return;
+  }
+  for (const policy::yaml::Problem& problem : problems) {
+    const std::string text = problem.ToString();
+    Log(Level::kError, "policies not reloaded; nothing has changed",
+        {{"problem", std::string_view(text)}});
+  }
+}
+
+Status Service::OpenLimiter() {
+  if (config_.store != "memory:") {
+    return Error{Code::kUnimplemented,
+                 "store: " + config::WithoutSecrets(config_.store) + " cannot be opened here"};
+  }
+  engine_.emplace(*Quota::TokenBucket(1, 1), EngineOptions{.max_keys = config_.max_keys,
+                                                           .keys = KeyStorage::kText,
+                                                           .clock = nullptr,
+                                                           .on_evict = {}});
+  const std::string path = config_.data + "/limits.snapshot";
+  if (const Status loaded = store::memory::LoadSnapshot(*engine_, path); !loaded.ok()) {
+    if (loaded.error().code != Code::kNotFound) {
+      Log(Level::kError, "snapshot not restored; limits begin anew",
+          {{"error", std::string_view(loaded.error().message)}});
+    }
+  }
+  store::memory::SnapshotKeeper::Options options;
+  options.path = path;
+  options.interval = config_.snapshot.interval;
+  options.on_saved = [](const Status& saved) {
+    if (saved.ok()) return;
+    Log(Level::kError, "snapshot not saved", {{"error", std::string_view(saved.error().message)}});
+  };
+  snapshots_ = std::make_unique<store::memory::SnapshotKeeper>(*engine_, std::move(options));
+  limiter::Fallback::Options fallback;
+  fallback.share = config_.local_share;
+  shared_.emplace(catalog_->live(), catalog_->ids(), fallback);
+  for (std::size_t i = 0; i < pool_->size(); ++i) {
+    limiters_.push_back(std::make_unique<limiter::PolicyLimiter>(
+        *shared_, std::make_unique<store::memory::MemoryStore>(*engine_)));
+  }
+  return {};
+}
+
+Status Service::OpenTls() {
+  if (!config_.tls.enabled()) return {};
+  const server::TlsFiles files{config_.tls.cert, config_.tls.key, config_.tls.client_ca};
+  const auto told = [](const Status& status) {
+    if (status.ok()) return Log(Level::kInfo, "certificates reloaded");
+    Log(Level::kError, "certificates not reloaded",
+        {{"error", std::string_view(status.error().message)}});
+  };
+  struct Wanted {
+    std::shared_ptr<server::TlsContext>& context;
+    std::vector<std::string> protocols;
+  };
+  for (const Wanted& wanted :
+       {Wanted{http_tls_, {"http/1.1"}}, Wanted{grpc_tls_, {"h2"}}, Wanted{resp_tls_, {}}}) {
+    auto context = server::TlsContext::Load(files, wanted.protocols, told);
+    if (!context) return context.error();
+    wanted.context = *context;
+  }
+  return {};
+}
+
+Status Service::OpenSlots() {
+  if (IsPostgres(config_.slots.store)) {
+    slots::postgres::Options options;
+    options.url = config_.slots.store;
+    slot_store_ = std::make_unique<slots::postgres::PostgresSlotStore>(std::move(options));
+  } else if (config_.slots.store == "sqlite:") {
+    auto store = slots::sqlite::SqliteSlotStore::Open(*database_);
+    if (!store) return store.error();
+    slot_store_ = std::move(*store);
+  } else {
+    return Error{Code::kInvalidArgument, "slots.store: must be sqlite: or postgres://…"};
+  }
+  slots_.emplace(*slot_store_);
+  return {};
+}
+
+Status Service::Listen(server::Door& door, const config::Address& address) {
+  if (address.off) return {};
+  const auto endpoint = pool_->Listen(door, address.ToString());
+  if (!endpoint) return endpoint.error();
+  lines_.push_back("listening " + std::string(door.name()) + " " +
+                   server::FormatEndpoint(*endpoint));
+  return {};
+}
+
+std::vector<server::HeldKey> Service::ListKeys(std::string_view after, std::size_t limit) const {
+  // The smallest `limit` keys after the cursor, whatever order the table has them in.
+  std::vector<server::HeldKey> keys;
+  const auto less = [](const server::HeldKey& a, const server::HeldKey& b) {
+    return a.key < b.key;
+  };
+  engine_->Visit([&](const KeyView& view) {
+    if (view.key <= after) return;
+    if (keys.size() == limit && view.key >= keys.front().key) return;
+    keys.push_back({std::string(view.key), view.algorithm});
+    std::push_heap(keys.begin(), keys.end(), less);
+    if (keys.size() <= limit) return;
+    std::pop_heap(keys.begin(), keys.end(), less);
+    keys.pop_back();
+  });
+  std::sort_heap(keys.begin(), keys.end(), less);
+  return keys;
+}
+
+Status Service::OpenHttp() {
+  guard_.emplace(config_.admin.keys, config_.admin.allow);
+  if (config_.listen.http.off) return {};
+  if (!guard_->has_keys() && !config_.listen.http.loopback()) {
+    return Error{Code::kFailedPrecondition,
+                 "the admin API would be open to the network: " + config_.listen.http.ToString() +
+                     " is not a loopback address, so give an API key (--admin-key or admin.keys)"};
+  }
+  admin_.emplace(server::AdminParts{
+      *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
+      config::WithoutSecrets(config_.store),
+      [this](std::string_view after, std::size_t limit) { return ListKeys(after, limit); },
+      [this] { return engine_->size(); }});
+  routers_.resize(pool_->size());
+  std::vector<server::HttpWorker*> workers;
+  for (std::size_t i = 0; i < pool_->size(); ++i) {
+    server::AddOperations(routers_[i], lifecycle_, registry_);
+    server::AddAdmin(routers_[i], *admin_, *limiters_[i]);
+    slots_->AddTo(routers_[i], [this](http::Handler handler) {
+      return server::Guarded(*guard_, std::move(handler));
+    });
+    http_workers_.push_back(std::make_unique<server::HttpWorker>(pool_->reactor(i), http_options_,
+                                                                 routers_[i], *limiters_[i]));
+    workers.push_back(http_workers_.back().get());
+  }
+  http_door_.emplace(std::move(workers), http_tls_);
+  return Listen(*http_door_, config_.listen.http);
+}
+
+Status Service::OpenGrpc() {
+  server::GrpcDoorOptions options;
+  options.tls = grpc_tls_;
+  grpc_door_.emplace(
+      pool_->size(),
+      [this](server::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },
+      std::move(options));
+  return Listen(*grpc_door_, config_.listen.grpc);
+}
+
+Status Service::OpenResp() {
+  server::RespOptions options;
+  options.tls = resp_tls_;
+  options.version = telemetry::kVersion;
+  resp_door_.emplace(
+      pool_->size(),
+      [this](server::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },
+      std::move(options));
+  return Listen(*resp_door_, config_.listen.resp);
+}
+
+void Service::AddMetrics() {
+  registry_.Add(telemetry::CollectProcess);
+  registry_.Add(
+      [this](telemetry::TextWriter& out) { server::CollectDecisions(shared_->counters, out); });
+  registry_.Add([this](telemetry::TextWriter& out) { server::CollectConnections(*pool_, out); });
+  registry_.Add([this](telemetry::TextWriter& out) {
+    std::vector<const server::HttpWorker*> workers;
+    for (const auto& worker : http_workers_) workers.push_back(worker.get());
+    server::CollectHttp(workers, out);
+  });
+  registry_.Add([this](telemetry::TextWriter& out) {
+    const EngineStats stats = engine_->stats();
+    server::CollectKeys(engine_->size(), stats, out);
+    server::CollectReloads(catalog_->status(), out);
+  });
+}
+
+void Service::Start() {
+  pool_->Start();
+  lifecycle_.SetReady(true);
+  for (const std::string& line : lines_) std::cout << line << '\n';
+  std::cout.flush();
+}
+
+void Service::Reload() {
+  LogReload(catalog_->LoadFiles(config_.policies));
+  for (const auto& context : {http_tls_, grpc_tls_, resp_tls_}) {
+    if (context != nullptr) (void)context->Reload();
+  }
+}
+
+void Service::Stop() {
+  lifecycle_.SetReady(false);
+  if (!pool_->Drain(config_.limits.drain_timeout)) {
+    Log(Level::kWarn, "drain took too long; some connections were cut off");
+  }
+  pool_->Stop();
+  snapshots_.reset();
+}
+
+}  // namespace weir::app

@@ -1,0 +1,94 @@
+#pragma once
+
+// The composition root of `weir serve`: the only place where its concrete backends meet the rest.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "drivers/sqlite/database.h"
+#include "limiter/policy_limiter.h"
+#include "policy/catalog.h"
+#include "policy/file_watcher.h"
+#include "policy/policy_store.h"
+#include "server/api/admin.h"
+#include "server/api/admin_guard.h"
+#include "server/api/operations.h"
+#include "server/grpc_door.h"
+#include "server/http_service.h"
+#include "server/reactor_pool.h"
+#include "server/resp_door.h"
+#include "server/router.h"
+#include "server/slots_api.h"
+#include "server/tls.h"
+#include "slots/slot_store.h"
+#include "store/memory/snapshot.h"
+#include "telemetry/metrics.h"
+#include "weir/engine.h"
+#include "weir/result.h"
+
+namespace weir::app {
+
+/// A running service.
+///
+/// Thread safety: for the thread that made it; what runs inside has threads of its own.
+class Service {
+ public:
+  /// Opens everything; nothing is served before Start.
+  static Result<std::unique_ptr<Service>> Open(config::Config config);
+  ~Service();
+
+  /// Serves from now on. Prints one line per open door.
+  void Start();
+  /// Reads the policy files and certificates anew; what is wrong changes nothing and is logged.
+  void Reload();
+  /// Stops accepting, answers what was accepted, saves the limiter's state.
+  void Stop();
+
+ private:
+  explicit Service(config::Config config);
+  Status OpenData();
+  Status OpenPolicies();
+  Status OpenLimiter();
+  Status OpenTls();
+  Status OpenSlots();
+  Status OpenHttp();
+  Status OpenGrpc();
+  Status OpenResp();
+  void AddMetrics();
+  Status Listen(server::Door& door, const config::Address& address);
+  std::vector<server::HeldKey> ListKeys(std::string_view after, std::size_t limit) const;
+  void LogReload(const std::vector<policy::yaml::Problem>& problems) const;
+
+  // In the order in which they need each other: destruction goes from the doors down to the data.
+  const config::Config config_;
+  server::HttpOptions http_options_;
+  telemetry::Registry registry_;
+  server::Lifecycle lifecycle_;
+  std::unique_ptr<sqlite::Database> database_;
+  std::optional<policy::Catalog> catalog_;
+  std::unique_ptr<policy::PolicyStore> policy_store_;
+  std::unique_ptr<slots::SlotStore> slot_store_;
+  std::optional<Engine> engine_;
+  std::unique_ptr<store::memory::SnapshotKeeper> snapshots_;
+  std::optional<limiter::Shared> shared_;
+  std::vector<std::unique_ptr<limiter::PolicyLimiter>> limiters_;
+  std::optional<server::AdminGuard> guard_;
+  std::optional<server::AdminParts> admin_;
+  std::optional<server::SlotsApi> slots_;
+  std::shared_ptr<server::TlsContext> http_tls_;
+  std::shared_ptr<server::TlsContext> grpc_tls_;
+  std::shared_ptr<server::TlsContext> resp_tls_;
+  std::vector<server::Router> routers_;  // one per reactor, with handlers of its own
+  std::vector<std::unique_ptr<server::HttpWorker>> http_workers_;
+  std::optional<server::HttpDoor> http_door_;
+  std::optional<server::GrpcDoor> grpc_door_;
+  std::optional<server::RespDoor> resp_door_;
+  std::optional<server::ReactorPool> pool_;
+  std::unique_ptr<policy::FileWatcher> watcher_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace weir::app

@@ -1,0 +1,73 @@
+#include "server/api/admin_guard.h"
+
+#include <utility>
+
+#include "protocol/http/ascii.h"
+#include "protocol/http/error.h"
+
+namespace weir::server {
+namespace {
+
+std::string_view BearerToken(std::string_view authorization) {
+  constexpr std::string_view kScheme = "Bearer ";
+  if (authorization.size() < kScheme.size() ||
+      !http::EqualsIgnoringCase(authorization.substr(0, kScheme.size()), kScheme)) {
+    return {};
+  }
+  return http::Trim(authorization.substr(kScheme.size()));
+}
+
+/// "http://host:port" → "host:port".
+std::string_view HostOfOrigin(std::string_view origin) {
+  const std::size_t end = origin.find("://");
+  return end == std::string_view::npos ? std::string_view() : origin.substr(end + 3);
+}
+
+}  // namespace
+
+bool IsLoopback(std::string_view address) {
+  static const IpNetwork v4 = *IpNetwork::Parse("127.0.0.0/8");
+  static const IpNetwork v6 = *IpNetwork::Parse("::1/128");
+  const auto parsed = IpAddress::Parse(address);
+  return parsed && (v4.Contains(*parsed) || v6.Contains(*parsed));
+}
+
+bool AdminGuard::KeyMatches(std::string_view key) const {
+  const config::Digest digest = config::Sha256(key);
+  // All are compared, in constant time: neither the place nor the contents of a key show in the
+  // time.
+  bool matches = false;
+  for (const config::Digest& known : digests_) matches |= config::EqualDigests(known, digest);
+  return matches;
+}
+
+std::optional<http::Response> AdminGuard::Refuse(const http::Request& request) const {
+  const auto remote = IpAddress::Parse(request.remote);
+  const bool let_in = allow_.empty() ? has_keys() || IsLoopback(request.remote)
+                                     : remote && ContainsAddress(allow_, *remote);
+  if (!let_in) {
+    return http::ErrorResponse(403, "this address may not use the admin API (admin.allow)");
+  }
+  const std::string_view origin = request.Find("Origin");
+  if (!origin.empty() && HostOfOrigin(origin) != request.Find("Host")) {
+    return http::ErrorResponse(403, "requests from pages of other sites are refused");
+  }
+  if (!has_keys()) return std::nullopt;
+  std::string_view key = request.Find("X-API-Key");
+  if (key.empty()) key = BearerToken(request.Find("Authorization"));
+  if (!key.empty() && KeyMatches(key)) return std::nullopt;
+  http::Response response =
+      http::ErrorResponse(401, key.empty() ? "send an API key in X-API-Key or Authorization: Bearer"
+                                           : "this API key is not known");
+  response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"weir\"");
+  return response;
+}
+
+http::Handler Guarded(const AdminGuard& guard, http::Handler handler) {
+  return [&guard, handler = std::move(handler)](const http::Request& request, http::Reply reply) {
+    if (auto refusal = guard.Refuse(request)) return reply(std::move(*refusal));
+    handler(request, std::move(reply));
+  };
+}
+
+}  // namespace weir::server

@@ -1,0 +1,46 @@
+#pragma once
+
+// What operators and machines ask beside checks: /healthz, /readyz, /metrics.
+
+#include <atomic>
+#include <string>
+
+#include "limiter/counters.h"
+#include "policy/catalog.h"
+#include "server/reactor_pool.h"
+#include "server/router.h"
+#include "telemetry/metrics.h"
+#include "weir/engine.h"
+
+namespace weir::server {
+
+/// Where the service is in its life. Thread-safe.
+class Lifecycle {
+ public:
+  /// True from the moment the doors are open until the drain begins.
+  bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
+  void SetReady(bool ready) noexcept { ready_.store(ready, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> ready_{false};
+};
+
+/// Adds GET /healthz (200 while the process lives), /readyz (503 before start and while draining)
+/// and /metrics. Everything given must outlive the router.
+void AddOperations(Router& router, const Lifecycle& lifecycle, const telemetry::Registry& registry);
+
+/// weir_allowed_total, weir_blocked_total and what each policy said. Policies beyond the first
+/// kMaxPolicyLabels are added up under "other", so that the number of series is bounded.
+inline constexpr std::size_t kMaxPolicyLabels = 100;
+void CollectDecisions(const limiter::Counters& counters, telemetry::TextWriter& out);
+
+/// Keys of the memory store.
+void CollectKeys(std::size_t keys, const EngineStats& stats, telemetry::TextWriter& out);
+
+/// How the last reload of policy files went.
+void CollectReloads(const policy::Catalog::Status& status, telemetry::TextWriter& out);
+
+/// Connections of all reactors.
+void CollectConnections(ReactorPool& pool, telemetry::TextWriter& out);
+
+}  // namespace weir::server
