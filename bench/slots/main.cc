@@ -2,18 +2,21 @@
 // `figure` lines. The PostgreSQL is a fresh one with fsync on.
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "drivers/sqlite/database.h"
+#include "http_figures.h"
 #include "plain_way.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/sqlite/slot_store.h"
 #include "store_figures.h"
 #include "support/postgres_server.h"
 #include "support/temp_dir.h"
+#include "support/weir_process.h"
 
 namespace weir::bench {
 namespace {
@@ -42,6 +45,19 @@ double MeasureStore(slots::SlotStore& store, const std::string& name, std::int64
   return rate;
 }
 
+// The service on this store, as its clients see it.
+void MeasureService(const std::string& name, const std::string& slots_store) {
+  const test::TempDir dir;
+  std::vector<std::string> args = {"serve",  "--http", "127.0.0.1:0", "--grpc",    "off",
+                                   "--resp", "off",    "--data",      dir / "data"};
+  if (!slots_store.empty()) args.insert(args.end(), {"--slots-store", slots_store});
+  test::WeirProcess weir(args);
+  const std::uint16_t port = weir.Port("http");
+  MakeConfig(port);
+  Figure(name + ".single.events_per_s", MeasureSingles(port, 64, 5), "events/s");
+  Figure(name + ".http_500k_seconds", MeasureBatches(port, 500'000), "s");
+}
+
 int Run() {
   const test::PostgresServer server;
   double plain = 0;
@@ -54,6 +70,11 @@ int Run() {
     const double rate = MeasureStore(store, "slots.postgres", 1'000'000);
     Figure("slots.postgres.batch_to_plain", rate / plain, "x");
   }
+  {
+    test::PostgresServer fresh;
+    MeasureService("slots.postgres", fresh.url());
+  }
+  MeasureService("slots.sqlite", {});
   const test::TempDir dir;
   auto database = weir::sqlite::Database::Open({.path = (dir / "weir.db").string()});
   auto store = slots::sqlite::SqliteSlotStore::Open(**database);

@@ -43,8 +43,12 @@ double AssignInBatches(slots::SlotStore& store, const std::string& name, const s
         const std::int64_t from = next.fetch_add(static_cast<std::int64_t>(batch));
         if (from >= count) return;
         std::vector<slots::Ask> asks;
-        for (std::int64_t i = from; i < std::min(count, from + static_cast<std::int64_t>(batch)); ++i) {
-          asks.push_back({prefix + std::to_string(i), name, kNoon, {},
+        for (std::int64_t i = from; i < std::min(count, from + static_cast<std::int64_t>(batch));
+             ++i) {
+          asks.push_back({prefix + std::to_string(i),
+                          name,
+                          kNoon,
+                          {},
                           static_cast<std::int64_t>(random() >> 1U)});
         }
         std::promise<Status> done;

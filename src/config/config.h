@@ -93,7 +93,7 @@ struct Config {
     bool enabled() const noexcept { return !cert.empty(); }
   } tls;
   struct Limits {
-    std::size_t max_body = std::size_t{1} << 20;
+    std::size_t max_body = std::size_t{8} << 20;  ///< a batch of 10,000 slots must fit
     std::size_t max_header = std::size_t{16} << 10;
     std::size_t max_connections = 20'000;
     std::chrono::milliseconds idle_timeout{75'000};

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+namespace weir::bench {
+
+/// Single events per second over HTTP with `clients` connections, each waiting for its answer
+/// before it asks again. All events ask for the same time.
+double MeasureSingles(std::uint16_t port, int clients, double seconds);
+
+/// Seconds to assign `count` events for one time in batches of 10,000 over two connections.
+double MeasureBatches(std::uint16_t port, int count);
+
+/// Makes the config "http": windows of four seconds, 100 events each.
+void MakeConfig(std::uint16_t port);
+
+}  // namespace weir::bench

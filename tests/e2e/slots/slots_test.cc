@@ -1,0 +1,207 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "slots/time.h"
+#include "support/child_process.h"
+#include "support/http_client.h"
+#include "support/postgres_server.h"
+#include "support/temp_dir.h"
+#include "support/weir_process.h"
+
+// The program as its users see it: `weir serve`, the HTTP API, and `weir slots`, on both stores.
+
+namespace weir::slots {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Millis kNine = 1'748'768'400'000;  // 2025-06-01T09:00:00Z, a multiple of 4,000
+
+class Slots : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    std::vector<std::string> args = {"serve",  "--http", "127.0.0.1:0", "--grpc",     "off",
+                                     "--resp", "off",    "--data",      dir_ / "data"};
+    if (GetParam() == "postgres") {
+      server_ = std::make_unique<test::PostgresServer>();
+      args.insert(args.end(), {"--slots-store", server_->url()});
+    }
+    weir_ = std::make_unique<test::WeirProcess>(args);
+    port_ = weir_->Port("http");
+    http_ = std::make_unique<test::HttpClient>(port_, "127.0.0.1", std::chrono::seconds(60));
+  }
+
+  void Configure(int max) {
+    const auto made = http_->Post("/admin/rate-limit/config",
+                                  R"({"configName":"default","windowSize":"PT4S","maxPerWindow":)" +
+                                      std::to_string(max) + "}");
+    ASSERT_EQ(made.status, 201) << made.body;
+  }
+
+  test::RunResult Tool(std::vector<std::string> words) {
+    std::vector<std::string> argv = {WEIR_PROGRAM, "slots"};
+    argv.insert(argv.end(), words.begin(), words.end());
+    argv.insert(argv.end(), {"--url", "http://127.0.0.1:" + std::to_string(port_)});
+    return test::RunProgram(argv, {}, std::chrono::minutes(3));
+  }
+
+  static std::string Event(const std::string& id,
+                           const std::string& time = "2025-06-01T09:00:00Z") {
+    return R"({"eventId":")" + id + R"(","configName":"default","requestedTime":")" + time + "\"}";
+  }
+
+  test::TempDir dir_;
+  std::unique_ptr<test::PostgresServer> server_;
+  std::unique_ptr<test::WeirProcess> weir_;
+  std::uint16_t port_ = 0;
+  std::unique_ptr<test::HttpClient> http_;
+};
+
+TEST_P(Slots, AnswerAsTheReferenceSays) {
+  EXPECT_EQ(http_->Post("/api/v1/slots", Event("e1")).status, 404);
+  Configure(2);
+  const auto fresh = http_->Post("/api/v1/slots", Event("e1", "2025-06-01T11:00:00+02:00"));
+  ASSERT_EQ(fresh.status, 200) << fresh.body;
+  EXPECT_THAT(fresh.body, HasSubstr(R"("requestedTime":"2025-06-01T09:00:00Z")"));
+  EXPECT_THAT(fresh.body, HasSubstr(R"("windowStart":"2025-06-01T09:00:00Z")"));
+  EXPECT_THAT(fresh.body, HasSubstr(R"("status":"NEW")"));
+  const auto again = http_->Post("/api/v1/slots", Event("e1"));
+  EXPECT_THAT(again.body, HasSubstr(R"("status":"EXISTING")"));
+  const std::size_t head = fresh.body.find("\"status\"");
+  EXPECT_EQ(again.body.substr(0, head), fresh.body.substr(0, head));
+  EXPECT_EQ(http_->Get("/api/v1/slots/e1").body, again.body);
+  EXPECT_EQ(http_->Get("/api/v1/slots/none").status, 404);
+
+  const auto wrong = http_->Post("/api/v1/slots", Event("e2", "tomorrow"));
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_THAT(wrong.body, HasSubstr("requestedTime"));
+
+  const auto batch =
+      http_->Post("/api/v1/slots/batch", R"({"events":[)" + Event("b1") + "," + Event("b2", "x") +
+                                             "," + Event("e1") + "," + Event("b3") + "]}");
+  ASSERT_EQ(batch.status, 200) << batch.body;
+  EXPECT_LT(batch.body.find("\"b1\""), batch.body.find("\"INVALID\""));
+  EXPECT_LT(batch.body.find("\"INVALID\""), batch.body.find("\"EXISTING\""));
+  EXPECT_LT(batch.body.find("\"EXISTING\""), batch.body.find("\"b3\""));
+
+  const auto moved =
+      http_->Post("/api/v1/slots/e1/reschedule", R"({"requestedTime":"2025-06-01T10:00:00Z"})");
+  EXPECT_EQ(moved.status, 200);
+  EXPECT_THAT(moved.body, HasSubstr(R"("windowStart":"2025-06-01T10:00:00Z")"));
+  const auto gone = http_->Send("DELETE", "/api/v1/slots/e1");
+  EXPECT_EQ(gone.status, 200);
+  EXPECT_THAT(gone.body, HasSubstr("CANCELLED"));
+  EXPECT_EQ(http_->Send("DELETE", "/api/v1/slots/e1").status, 404);
+}
+
+TEST_P(Slots, ConfigsCanBeManaged) {
+  Configure(2);
+  Configure(3);
+  EXPECT_THAT(http_->Get("/admin/rate-limit/config/default").body, HasSubstr(R"("version":2)"));
+  EXPECT_THAT(http_->Get("/admin/rate-limit/config").body, HasSubstr(R"("maxPerWindow":3)"));
+  EXPECT_THAT(http_->Get("/admin/rate-limit/config/default/versions").body,
+              HasSubstr(R"("version":1)"));
+  EXPECT_THAT(http_->Post("/admin/rate-limit/cache/flush", "").body, HasSubstr("flushed"));
+  EXPECT_EQ(http_->Send("DELETE", "/admin/rate-limit/config/default").status, 200);
+  EXPECT_EQ(http_->Get("/admin/rate-limit/config/default").status, 404);
+  EXPECT_EQ(http_->Post("/api/v1/slots", Event("e")).status, 404);
+  const auto wrong = http_->Post("/admin/rate-limit/config",
+                                 R"({"configName":"x","windowSize":"4 seconds","maxPerWindow":1})");
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_THAT(wrong.body, HasSubstr("windowSize"));
+}
+
+TEST_P(Slots, HalfAMillionEventsForOneTimeEndWhereArithmeticSays) {
+  Configure(100);
+  constexpr int kEvents = 500'000;
+  // 5,000 windows of 100: the last one begins 4,999 × 4 s = 5 h 33 min 16 s after 09:00.
+  const std::string last = FormatInstant(kNine + Millis{4'999} * 4'000);
+  ASSERT_EQ(last, "2025-06-01T14:33:16Z");
+  EXPECT_THAT(Tool({"forecast", "--config", "default", "--count", std::to_string(kEvents), "--at",
+                    "2025-06-01T09:00:00Z", "--json"})
+                  .output,
+              HasSubstr(R"("lastWindow":")" + last));
+  {
+    std::ofstream feed(dir_ / "feed.csv");
+    feed << "eventId\n";
+    for (int i = 0; i < kEvents; ++i) feed << "0c9f2a4e-77d1-4c1b-9a55-" << i << '\n';
+  }
+  const auto imported = Tool({"import", (dir_ / "feed.csv").string(), "--config", "default", "--at",
+                              "2025-06-01T09:00:00Z", "--quiet"});
+  EXPECT_EQ(imported.exit_code, 0) << imported.error_output;
+  EXPECT_THAT(imported.output, HasSubstr("500000 new"));
+  EXPECT_THAT(imported.output, HasSubstr("last window " + last));
+  const auto verified = Tool({"verify"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.output;
+  EXPECT_THAT(verified.output, HasSubstr("500000 slots, 0 problems"));
+  const auto plotted = Tool({"plot", "--config", "default", "--svg", (dir_ / "load.svg").string()});
+  EXPECT_EQ(plotted.exit_code, 0);
+  EXPECT_THAT(plotted.output, HasSubstr("100/100"));
+  EXPECT_THAT(test::ReadFile(dir_ / "load.svg"), HasSubstr("<svg"));
+}
+
+TEST_P(Slots, AnInterruptedImportGoesOnWhereItStopped) {
+  Configure(10);
+  {
+    std::ofstream feed(dir_ / "feed.jsonl");
+    for (int i = 0; i < 3'000; ++i) feed << Event("j" + std::to_string(i)) << '\n';
+  }
+  const std::vector<std::string> words = {
+      "import", (dir_ / "feed.jsonl").string(),   "--batch", "100", "--quiet",
+      "--out",  (dir_ / "answers.jsonl").string()};
+  ASSERT_EQ(Tool(words).exit_code, 0);
+  const std::string whole = test::ReadFile(dir_ / "answers.jsonl");
+  // As if it had been killed while it wrote the answer of the 1,501st event.
+  std::size_t cut = 0;
+  for (int i = 0; i < 1'500; ++i) cut = whole.find('\n', cut) + 1;
+  dir_.Write("answers.jsonl.part", whole.substr(0, cut + 20));
+  const auto resumed = Tool(words);
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.error_output;
+  EXPECT_THAT(resumed.output, HasSubstr("1500 answered before"));
+  EXPECT_THAT(resumed.output, HasSubstr("1500 existing"));
+  // The same answers, but for the status of those that were asked twice.
+  std::string expected = whole;
+  for (std::size_t at = cut; (at = expected.find("\"NEW\"", at)) != std::string::npos;) {
+    expected.replace(at, 5, "\"EXISTING\"");
+  }
+  EXPECT_EQ(test::ReadFile(dir_ / "answers.jsonl"), expected);
+}
+
+TEST_P(Slots, AreKeptThroughKill9) {
+  Configure(10);
+  const auto fresh = http_->Post("/api/v1/slots", Event("e1"));
+  ASSERT_EQ(fresh.status, 200);
+  weir_->process().Kill();
+  std::vector<std::string> args = {"serve",  "--http", "127.0.0.1:0", "--grpc",     "off",
+                                   "--resp", "off",    "--data",      dir_ / "data"};
+  if (server_) args.insert(args.end(), {"--slots-store", server_->url()});
+  test::WeirProcess again(args);
+  test::HttpClient http(again.Port("http"));
+  const auto kept = http.Post("/api/v1/slots", Event("e1"));
+  EXPECT_EQ(kept.body.substr(0, kept.body.find("\"status\"")),
+            fresh.body.substr(0, fresh.body.find("\"status\"")));
+}
+
+TEST_P(Slots, AnswerFiveHundredAndThreeWhileTheStoreIsAway) {
+  if (!server_) GTEST_SKIP() << "the embedded store is never away";
+  Configure(10);
+  server_->Stop();
+  const auto away = http_->Post("/api/v1/slots", Event("e1"));
+  EXPECT_EQ(away.status, 503) << away.body;
+  server_->Start();
+  int status = 0;
+  for (int i = 0; i < 200 && status != 200; ++i) {
+    status = http_->Post("/api/v1/slots", Event("e1")).status;
+  }
+  EXPECT_EQ(status, 200);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, Slots, testing::Values("sqlite", "postgres"),
+                         [](const auto& param) { return param.param; });
+
+}  // namespace
+}  // namespace weir::slots
