@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -22,7 +23,7 @@ constexpr const char* kHeader =
     "eventId,configName,requestedTime,scheduledTime,windowStart,delayMs,status\n";
 
 std::string Brief(double seconds) {
-  const auto whole = static_cast<long>(seconds + 0.5);
+  const long whole = std::lround(seconds);
   if (whole < 60) return std::to_string(whole) + "s";
   if (whole < 3600) return std::to_string(whole / 60) + "m" + std::to_string(whole % 60) + "s";
   return std::to_string(whole / 3600) + "h" + std::to_string(whole % 3600 / 60) + "m";
