@@ -245,6 +245,15 @@ Status Service::OpenGrpc() {
 Status Service::OpenResp() {
   server::RespOptions options;
   options.tls = resp_tls_;
+  if (!config_.resp.keys.empty()) {
+    options.authenticate = [&keys = config_.resp.keys](std::string_view offered) {
+      const config::Digest digest = config::Sha256(offered);
+      bool known = false;
+      // All are compared, so the time does not tell which one it was.
+      for (const config::Digest& key : keys) known |= config::EqualDigests(key, digest);
+      return known;
+    };
+  }
   options.version = telemetry::kVersion;
   resp_door_.emplace(
       pool_->size(),
