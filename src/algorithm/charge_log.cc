@@ -235,8 +235,8 @@ bool RemoveAt(State& state, Nanos time) noexcept {
   LogReader reader(state);
   LogHeader header = reader.header();
   LogEntry entry{.time = header.base};
-  Nanos before = header.base;
-  std::uint32_t at = reader.offset();
+  Nanos before = 0;
+  std::uint32_t at = 0;
   do {
     before = entry.time;
     at = reader.offset();

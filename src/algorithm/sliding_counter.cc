@@ -73,11 +73,16 @@ void Read(const State& state, Buckets& buckets) noexcept {
   buckets.newest = IndexOf(header, 0, buckets.width);
   const std::uint8_t* at = state.data + kHeaderBytes;
   const std::uint8_t* const end = state.data + state.size;
+  const bool same_width = header.width == buckets.width;
   for (std::int64_t age = 0; at != end; ++age) {
-    std::uint64_t count = 0;
-    at = GetVarint(at, end, count);
+    std::uint64_t count = *at;
+    at = count < 0x80 ? at + 1 : GetVarint(at, end, count);
     if (at == nullptr) return;
-    AddCount(buckets, header, age, static_cast<std::int64_t>(count));
+    if (!same_width) {
+      AddCount(buckets, header, age, static_cast<std::int64_t>(count));
+    } else if (age <= buckets.slots) {
+      buckets.counts[static_cast<std::size_t>(buckets.size++)] = static_cast<std::int64_t>(count);
+    }
   }
 }
 
@@ -93,7 +98,7 @@ void Write(State& state, const Buckets& buckets) noexcept {
   while (size > 0 && buckets.count(size - 1) == 0) --size;
   std::uint8_t* at = state.data + kHeaderBytes;
   for (std::int64_t age = 0; age < size; ++age) {
-    at = PutVarint(at, static_cast<std::uint64_t>(buckets.count(age)));
+    at = PutVarint(at, static_cast<std::uint64_t>(buckets.counts[static_cast<std::size_t>(age)]));
   }
   state.size = static_cast<std::uint32_t>(at - state.data);
 }
@@ -128,13 +133,24 @@ View Look(const Buckets& buckets, const State& state, Nanos now) noexcept {
   const auto all_out = static_cast<std::uint64_t>(buckets.slots) + 1;
   view.shift = static_cast<std::int64_t>(std::min(shift, all_out));
   const std::int64_t oldest = std::min(buckets.size, buckets.slots - view.shift);
-  for (std::int64_t age = 0; age < oldest; ++age) view.full += buckets.count(age);
+  for (std::int64_t age = 0; age < oldest; ++age) {
+    view.full += buckets.counts[static_cast<std::size_t>(age)];
+  }
   view.partial = buckets.count(buckets.slots - view.shift);
   return view;
 }
 
 std::int64_t Used(const Buckets& buckets, const View& view) noexcept {
   return view.full + Share(view.partial, view.elapsed, buckets.width);
+}
+
+// The time until a bucket is `elapsed` old. The bucket may lie two windows ahead of a clock that is
+// one before the end of time, so its beginning takes more than 64 bits.
+std::chrono::nanoseconds UntilElapsed(const Buckets& buckets, std::int64_t index, Nanos elapsed,
+                                      Nanos now) noexcept {
+  const Int128 span = Int128{index} * buckets.width + elapsed - now;
+  constexpr Int128 kMost = std::numeric_limits<Nanos>::max();
+  return std::chrono::nanoseconds(static_cast<Nanos>(std::min(span, kMost)));
 }
 
 // The first moment at which at most `room` permits are used, if nothing more is charged. Goes
@@ -153,17 +169,21 @@ std::chrono::nanoseconds UntilUsedAtMost(const Buckets& buckets, View view,
     const Int128 left = Int128{room - view.full} * buckets.width / view.partial;
     elapsed = buckets.width - static_cast<Nanos>(left);
   }
-  // Up to two windows ahead of a clock that may be a window before the end of time: beyond 64 bits.
-  const Int128 span = Int128{view.current} * buckets.width + elapsed - view.now;
-  constexpr Int128 kMost = std::numeric_limits<Nanos>::max();
-  return std::chrono::nanoseconds(static_cast<Nanos>(std::min(span, kMost)));
+  return UntilElapsed(buckets, view.current, elapsed, view.now);
+}
+
+// The time until the newest charge has slid out. Requires one.
+std::chrono::nanoseconds UntilFresh(const Buckets& buckets, const View& view) noexcept {
+  std::int64_t age = 0;
+  while (buckets.count(age) == 0) ++age;
+  return UntilElapsed(buckets, buckets.newest - age + buckets.slots + 1, 0, view.now);
 }
 
 Decision Decide(const Quota& quota, const Buckets& buckets, const View& view,
                 std::int64_t cost) noexcept {
   const std::int64_t used = Used(buckets, view);
   Decision decision = Answer(quota, used, cost);
-  if (used > 0) decision.reset_after = UntilUsedAtMost(buckets, view, 0);
+  if (used > 0) decision.reset_after = UntilFresh(buckets, view);
   if (decision.verdict == Verdict::kLimited) {
     decision.retry_after = UntilUsedAtMost(buckets, view, quota.limit() - cost);
   }

@@ -9,9 +9,9 @@ Decision Refund(const Quota& quota, TokenBucketState& state, Nanos now,
   using namespace token_bucket;  // NOLINT(google-build-using-namespace): one function's vocabulary
   now = ClampTime(now);
   Span debt = Debt(quota, state, now);
-  if (cost > 0 && debt > Span{}) {
+  if (cost > 0 && Span{} < debt) {
     const Span back = TimeOf(quota, std::min(cost, quota.limit()));
-    debt = debt > back ? Subtract(debt, back, QuotaAccess::refill(quota)) : Span{};
+    debt = back < debt ? Subtract(debt, back, QuotaAccess::refill(quota)) : Span{};
     state = FullAfter(debt, now);
   }
   Decision decision;

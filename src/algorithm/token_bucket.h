@@ -34,7 +34,9 @@ struct Span {
   std::uint64_t ns = 0;
   std::uint64_t frac = 0;
 
-  friend auto operator<=>(const Span&, const Span&) = default;
+  friend bool operator<(Span a, Span b) noexcept {
+    return a.ns != b.ns ? a.ns < b.ns : a.frac < b.frac;
+  }
 };
 
 inline Span Add(Span a, Span b, std::uint64_t n) noexcept {
@@ -128,7 +130,7 @@ inline Decision Acquire(const Quota& quota, TokenBucketState& state, Nanos now,
     const std::uint64_t n = QuotaAccess::refill(quota);
     const Span charged = Add(debt, TimeOf(quota, cost), n);
     const Span window = Window(quota);
-    if (charged <= window) {
+    if (!(window < charged)) {
       state = FullAfter(charged, now);
       debt = charged;
     } else {
