@@ -206,11 +206,6 @@ std::vector<server::HeldKey> Service::ListKeys(std::string_view after, std::size
 Status Service::OpenHttp() {
   guard_.emplace(config_.admin.keys, config_.admin.allow);
   if (config_.listen.http.off) return {};
-  if (!guard_->has_keys() && !config_.listen.http.loopback()) {
-    return Error{Code::kFailedPrecondition,
-                 "the admin API would be open to the network: " + config_.listen.http.ToString() +
-                     " is not a loopback address, so give an API key (--admin-key or admin.keys)"};
-  }
   admin_.emplace(server::AdminParts{
       *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
       config::WithoutSecrets(config_.store),
@@ -255,6 +250,16 @@ Status Service::OpenResp() {
     };
   }
   options.version = telemetry::kVersion;
+  if (!config_.resp.keys.empty()) {
+    options.authenticate = [this](std::string_view password) {
+      const config::Digest digest = config::Sha256(password);
+      bool known = false;
+      for (const config::Digest& key : config_.resp.keys) {
+        known |= config::EqualDigests(key, digest);
+      }
+      return known;
+    };
+  }
   resp_door_.emplace(
       pool_->size(),
       [this](server::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },

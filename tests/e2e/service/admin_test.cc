@@ -1,0 +1,149 @@
+// The admin API as the specification's table and examples say.
+
+#include "e2e/service/fixture.h"
+
+namespace weir::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+class Admin : public ServiceTest {};
+
+constexpr std::string_view kExample =
+    R"({ "key": "user-123", "type": "TOKEN_BUCKET", "capacity": 100, "refillRate": 10, "windowSeconds": 60 })";
+
+TEST_F(Admin, PoliciesAreCreatedChangedAndDeleted) {
+  Serve();
+  HttpClient client = Client();
+  const HttpResponse created = client.Post("/admin/policies", kExample);
+  EXPECT_EQ(created.status, 201);
+  EXPECT_THAT(created.body,
+              StartsWith(R"({"id":1,"policyKey":"user-123","type":"TOKEN_BUCKET","capacity":100,)"
+                         R"("refillRate":10,"windowSeconds":60)"));
+  EXPECT_EQ(client.Post("/admin/policies", kExample).status, 409);
+  EXPECT_EQ(client.Get("/admin/policies/user-123").body, created.body);
+  const HttpResponse updated =
+      client.Send("PUT", "/admin/policies/user-123",
+                  R"({"type":"SLIDING_WINDOW","capacity":2,"windowSeconds":60})");
+  EXPECT_EQ(updated.status, 200);
+  EXPECT_THAT(updated.body, HasSubstr(R"("type":"SLIDING_WINDOW","capacity":2)"));
+  // In force at once.
+  EXPECT_EQ(Check(R"({"key":"user-123"})", "/v1/check?http_status=1").status, 200);
+  EXPECT_EQ(Check(R"({"key":"user-123"})", "/v1/check?http_status=1").status, 200);
+  EXPECT_EQ(Check(R"({"key":"user-123"})", "/v1/check?http_status=1").status, 429);
+  EXPECT_EQ(client.Send("DELETE", "/admin/policies/user-123").status, 204);
+  EXPECT_EQ(client.Get("/admin/policies/user-123").status, 404);
+  EXPECT_EQ(client.Send("DELETE", "/admin/policies/user-123").status, 404);
+  EXPECT_EQ(client.Send("PUT", "/admin/policies/user-123", R"({"type":"TOKEN_BUCKET"})").status,
+            404);
+}
+
+TEST_F(Admin, ErrorsHaveOneSchemaAndNameTheField) {
+  Serve();
+  HttpClient client = Client();
+  const HttpResponse response =
+      client.Post("/admin/policies", R"({"key":"k","type":"TOKEN_BUCKET","capacity":0})");
+  EXPECT_EQ(response.status, 400);
+  EXPECT_THAT(response.body,
+              MatchesRegex(R"(\{"status":400,"error":"Bad Request","message":"capacity: .*",)"
+                           R"("timestamp":"20..-..-..T..:..:..Z"\})"));
+  for (const auto& [body, field] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"type":"TOKEN_BUCKET"})", "key: "},
+           {R"({"key":"k","type":"LEAKY"})", "type: "},
+           {R"({"key":"k","type":"TOKEN_BUCKET","capacity":"many"})", "capacity: "},
+           {R"({"key":"k","type":"TOKEN_BUCKET","capacity":99999999999999999999})", "capacity: "},
+           {R"({"key":"k","type":"TOKEN_BUCKET","colour":"red"})", "colour: "}}) {
+    const HttpResponse bad = client.Post("/admin/policies", body);
+    EXPECT_EQ(bad.status, 400) << body;
+    EXPECT_THAT(bad.body, HasSubstr("\"message\":\"" + field)) << body;
+  }
+}
+
+TEST_F(Admin, ListsArePaged) {
+  Serve();
+  HttpClient client = Client();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(client
+                  .Post("/admin/policies",
+                        R"({"key":"p)" + std::to_string(i) + R"(","type":"TOKEN_BUCKET"})")
+                  .status,
+              201);
+  }
+  std::string cursor;
+  int pages = 0;
+  int policies = 0;
+  do {
+    const HttpResponse page = client.Get("/admin/policies?limit=2&cursor=" + cursor);
+    ASSERT_EQ(page.status, 200);
+    EXPECT_EQ(page.Header("X-Total-Count"), "5");
+    for (std::size_t at = page.body.find("policyKey"); at != std::string::npos;
+         at = page.body.find("policyKey", at + 1)) {
+      ++policies;
+    }
+    cursor = page.Header("X-Next-Cursor");
+    ++pages;
+  } while (!cursor.empty() && pages < 10);
+  EXPECT_EQ(pages, 3);
+  EXPECT_EQ(policies, 5);
+  EXPECT_EQ(client.Get("/admin/policies?limit=0").status, 400);
+}
+
+TEST_F(Admin, KeysAreShownAndReset) {
+  Serve();
+  HttpClient client = Client();
+  client.Post("/admin/policies",
+              R"({"key":"user 1/2","type":"FIXED_WINDOW","capacity":100,"windowSeconds":8640000})");
+  for (int i = 0; i < 13; ++i) Check(R"({"key":"user 1/2"})");
+  // 13 of 100 are used, as in the specification's example.
+  EXPECT_THAT(client.Get("/admin/metrics/user%201%2F2").body,
+              StartsWith(R"({"key":"user 1/2","algorithm":"FIXED_WINDOW","currentTokens":87,)"
+                         R"("capacity":100,"windowRequestCount":13,"windowSeconds":8640000)"));
+  EXPECT_THAT(client.Get("/admin/metrics").body, HasSubstr("user 1/2"));
+  EXPECT_EQ(client.Send("POST", "/admin/reset/user%201%2F2").status, 200);
+  EXPECT_THAT(client.Get("/admin/metrics/user%201%2F2").body, HasSubstr("\"currentTokens\":100"));
+  EXPECT_EQ(client.Get("/admin/metrics/%00").status, 400);
+}
+
+TEST_F(Admin, ExplainsWithoutCharging) {
+  ServePolicies(
+      "policies: [{name: per-user, match: {user: \"*\"}, quota: {fixed_window: {limit: 3, window: "
+      "100d}}}]");
+  HttpClient client = Client();
+  Check(R"({"descriptors":[{"user":"42"}],"cost":3})");
+  for (int i = 0; i < 3; ++i) {
+    const HttpResponse response = client.Get("/admin/explain?user=42");
+    EXPECT_EQ(response.status, 200);
+    EXPECT_THAT(response.body, StartsWith(R"({"allowed":false,"limit":3,"remaining":0,)"));
+    EXPECT_THAT(response.body, HasSubstr("\"policy\":\"per-user\""));
+  }
+  EXPECT_THAT(client.Get("/admin/explain?user=43&cost=2").body, StartsWith("{\"allowed\":true"));
+  EXPECT_EQ(client.Get("/admin/explain").status, 400);
+}
+
+TEST_F(Admin, KeysGuardIt) {
+  Serve({"--admin-key", "first-secret", "--admin-key", "second-secret"});
+  HttpClient client = Client();
+  EXPECT_EQ(client.Get("/admin/status").status, 401);
+  EXPECT_EQ(client.Get("/admin/status", {{"X-API-Key", "wrong-secret"}}).status, 401);
+  EXPECT_EQ(client.Get("/admin/status", {{"X-API-Key", "second-secret"}}).status, 200);
+  EXPECT_EQ(client.Get("/admin/status", {{"Authorization", "Bearer first-secret"}}).status, 200);
+  EXPECT_EQ(client.Post("/v1/check", R"({"key":"a"})").status, 200);
+  EXPECT_EQ(weir_->process().error_output().find("secret"), std::string::npos);
+}
+
+TEST_F(Admin, IsNeverOpenToTheNetwork) {
+  WeirProcess weir({"serve", "--http", "0.0.0.0:0", "--grpc", "off", "--resp", "off", "--data",
+                    (dir_ / "data").string()});
+  EXPECT_EQ(weir.process().Wait(), 1);
+  EXPECT_THAT(weir.process().error_output(), HasSubstr("admin.keys: needed"));
+}
+
+TEST_F(Admin, StatusTellsHealthAndVersion) {
+  Serve();
+  EXPECT_THAT(Client().Get("/admin/status").body, StartsWith(R"({"status":"UP","version":")"));
+}
+
+}  // namespace
+}  // namespace weir::test

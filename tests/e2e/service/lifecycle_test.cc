@@ -1,0 +1,167 @@
+// Start, reload, drain, restart and crash.
+
+#include <signal.h>
+
+#include <atomic>
+#include <thread>
+
+#include "e2e/service/fixture.h"
+
+namespace weir::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Lifecycle : public ServiceTest {};
+
+constexpr const char* kLimit =
+    "policies: [{name: p, key: k, quota: {fixed_window: {limit: LIMIT, window: 100d}}}]";
+
+std::string WithLimit(int limit) {
+  std::string text = kLimit;
+  return text.replace(text.find("LIMIT"), 5, std::to_string(limit));
+}
+
+TEST_F(Lifecycle, IsReadyWhenItSaysSo) {
+  Serve();
+  HttpClient client = Client();
+  EXPECT_EQ(client.Get("/healthz").status, 200);
+  EXPECT_EQ(client.Get("/readyz").status, 200);
+  EXPECT_EQ(weir_->process().Terminate(), 0);
+}
+
+TEST_F(Lifecycle, MetricsAreWhatPrometheusReads) {
+  Serve();
+  Check(R"({"key":"a"})");
+  Check(R"({"key":"a","cost":1000})");
+  const std::string text = Client().Get("/metrics").body;
+  for (const char* line :
+       {"weir_allowed_total 1\n", "weir_blocked_total 1\n", "weir_build_info{",
+        "weir_latency_seconds_count{door=\"http\"} 2\n",
+        "weir_policy_allowed_total{domain=\"default\",policy=\"default\"} 1\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  const auto file = dir_.Write("metrics.txt", text);
+  const RunResult checked = RunProgram({"sh", "-c", "promtool check metrics < " + file.string()});
+  EXPECT_EQ(checked.exit_code, 0) << checked.output << checked.error_output;
+}
+
+TEST_F(Lifecycle, ChangedFilesAreInForceAndBadOnesChangeNothing) {
+  const auto file = ServePolicies(WithLimit(10));
+  const auto limit = [this] { return Check(R"({"key":"k"})", "/v1/peek").body; };
+  EXPECT_THAT(limit(), HasSubstr("\"limit\":10,"));
+  dir_.Write("policies.yaml", WithLimit(20));
+  EXPECT_TRUE(WaitUntil([&] { return limit().find("\"limit\":20,") != std::string::npos; }));
+  dir_.Write("policies.yaml",
+             "policies: [{name: p, quota: {fixed_window: {limit: -1, window: 1h}}}]");
+  weir_->process().Signal(SIGHUP);
+  EXPECT_TRUE(weir_->process().WaitForError("policies not reloaded"));
+  EXPECT_THAT(limit(), HasSubstr("\"limit\":20,"));
+  EXPECT_THAT(Client().Get("/metrics").body, HasSubstr("weir_policy_reload_success 0\n"));
+  dir_.Write("policies.yaml", WithLimit(30));
+  weir_->process().Signal(SIGHUP);
+  EXPECT_TRUE(WaitUntil([&] { return limit().find("\"limit\":30,") != std::string::npos; }));
+}
+
+TEST_F(Lifecycle, NothingAcceptedIsDroppedByADrain) {
+  Serve();
+  std::atomic<bool> stop{false};
+  std::atomic<int> answered{0};
+  std::atomic<int> dropped{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        // A refused connection was never accepted; anything after that must be answered.
+        std::optional<HttpClient> client;
+        try {
+          client.emplace(port_);
+          client->connection();
+        } catch (const std::runtime_error&) {
+          return;
+        }
+        bool close = false;
+        while (!stop && !close) {
+          try {
+            const HttpResponse response = client->Post("/v1/check", R"({"key":"k"})");
+            if (response.status == 200) ++answered;
+            close = response.Header("Connection") == "close";
+          } catch (const std::runtime_error&) {
+            ++dropped;
+            return;
+          }
+        }
+      }
+    });
+  }
+  EXPECT_TRUE(WaitUntil([&] { return answered > 200; }));
+  weir_->process().Signal(SIGTERM);
+  EXPECT_EQ(weir_->process().Wait(), 0);
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(dropped.load(), 0);
+}
+
+TEST_F(Lifecycle, AnIdleConnectionDoesNotHoldUpTheDrain) {
+  Serve();
+  HttpClient idle = Client();
+  EXPECT_EQ(idle.Get("/healthz").status, 200);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(weir_->process().Terminate(), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
+TEST_F(Lifecycle, ARestartForgetsNothing) {
+  const auto file = dir_.Write("policies.yaml", WithLimit(10));
+  Serve({"--policies", file.string()});
+  EXPECT_EQ(Client().Post("/admin/policies", R"({"key":"mine","type":"TOKEN_BUCKET"})").status,
+            201);
+  Check(R"({"key":"k","cost":7})");
+  EXPECT_EQ(weir_->process().Terminate(), 0);
+  Serve({"--policies", file.string()});
+  EXPECT_THAT(Check(R"({"key":"k"})").body, HasSubstr("\"remaining\":2,"));
+  EXPECT_EQ(Client().Get("/admin/policies/mine").status, 200);
+}
+
+TEST_F(Lifecycle, ACrashKeepsAnsweredPoliciesAndStateToTheLastSnapshot) {
+  const auto file = dir_.Write("policies.yaml", WithLimit(10));
+  const auto config = dir_.Write("weir.yaml", "snapshot: { interval: 100ms }\n");
+  const std::vector<std::string> arguments = {"--policies", file.string(), "--config",
+                                              config.string()};
+  Serve(arguments);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(Client()
+                  .Post("/admin/policies",
+                        R"({"key":"p)" + std::to_string(i) + R"(","type":"TOKEN_BUCKET"})")
+                  .status,
+              201);
+  }
+  Check(R"({"key":"k","cost":7})");
+  // Two snapshots later the charge is certainly in the file.
+  const auto snapshot = dir_ / "data" / "limits.snapshot";
+  for (int i = 0; i < 2; ++i) {
+    const auto before = std::filesystem::exists(snapshot)
+                            ? std::filesystem::last_write_time(snapshot)
+                            : std::filesystem::file_time_type::min();
+    ASSERT_TRUE(WaitUntil([&] {
+      return std::filesystem::exists(snapshot) &&
+             std::filesystem::last_write_time(snapshot) != before;
+    }));
+  }
+  weir_->process().Kill();
+  Serve(arguments);
+  EXPECT_EQ(Client().Get("/admin/policies").Header("X-Total-Count"), "20");
+  EXPECT_THAT(Check(R"({"key":"k"})").body, HasSubstr("\"remaining\":2,"));
+}
+
+TEST_F(Lifecycle, HelpNeedsNoOtherPage) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--help"}, {"serve", "--help"}, {"version"}}) {
+    WeirProcess weir(words);
+    EXPECT_EQ(weir.process().Wait(), 0);
+    EXPECT_THAT(weir.process().output(), HasSubstr("weir"));
+  }
+}
+
+}  // namespace
+}  // namespace weir::test
