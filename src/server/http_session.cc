@@ -13,6 +13,7 @@ namespace weir::server {
 namespace {
 
 /// When so much waits to be sent, no more requests are answered until it is gone.
+constexpr std::size_t kSmallBuffer = std::size_t{32} << 10U;
 constexpr std::size_t kMaxOutput = std::size_t{256} << 10U;
 
 }  // namespace
@@ -69,7 +70,10 @@ void HttpSession::Received(std::size_t n) {
 }
 
 void HttpSession::AccountForBuffer() {
-  const bool fits = worker_.Account(accounted_, input_.capacity());
+  // Small requests are served however much the large ones hold: nobody is locked out by half-sent
+  // bodies.
+  const bool fits =
+      worker_.Account(accounted_, input_.capacity()) || input_.capacity() <= kSmallBuffer;
   accounted_ = input_.capacity();
   const http::ParserLimits& limits = worker_.options().limits;
   // A chunked body is larger on the wire than its limit; chunks of a few bytes are refused.
