@@ -46,22 +46,18 @@ Status Database::Migrate(std::string_view component, std::span<const char* const
 }
 
 void Database::Write(Job job, Done done) {
-  Status refused;
+  bool closing = false;
   {
     const std::lock_guard lock(queue_mutex_);
-    if (closing_) {
-      refused = Error{Code::kUnavailable, "the database is closing"};
-    } else if (queue_.size() >= options_.max_queued) {
-      refused = Error{Code::kResourceExhausted, "too many writes are waiting for the disk"};
-    } else {
+    if (!closing_ && queue_.size() < options_.max_queued) {
       queue_.push_back({std::move(job), std::move(done), {}});
+      queue_filled_.notify_one();
+      return;
     }
+    closing = closing_;
   }
-  if (!refused.ok()) {
-    done(std::move(refused));
-    return;
-  }
-  queue_filled_.notify_one();
+  done(closing ? Error{Code::kUnavailable, "the database is closing"}
+               : Error{Code::kResourceExhausted, "too many writes are waiting for the disk"});
 }
 
 Status Database::WriteAndWait(Job job) {
