@@ -130,9 +130,8 @@ UpstreamPool::UpstreamPool(Reactor& reactor, std::vector<Endpoint> targets, Pool
   reactor_.timers().Set(*this, kSweep);
 }
 
-UpstreamPool::~UpstreamPool() { Clear(); }
-
 void UpstreamPool::Clear() noexcept {
+  reactor_.timers().Cancel(*this);
   for (Target& target : targets_) {
     for (const UpstreamPtr& connection : target.idle) connection->Close();
     target.idle.clear();

@@ -95,7 +95,6 @@ struct PoolLimits {
 class UpstreamPool final : private TimerWheel::Entry {
  public:
   UpstreamPool(Reactor& reactor, std::vector<Endpoint> targets, PoolLimits limits);
-  ~UpstreamPool() override;
 
   /// A connection to the next upstream in turn: one that rests, or one that is yet to be connected
   /// (open() tells). With `fresh` always the latter.
@@ -107,7 +106,8 @@ class UpstreamPool final : private TimerWheel::Entry {
 
   const Endpoint& endpoint(std::size_t target) const noexcept { return targets_[target].endpoint; }
   std::size_t size() const noexcept { return targets_.size(); }
-  /// Closes what rests.
+  /// Closes what rests and lets go of the reactor: for the time between its end and its
+  /// destruction.
   void Clear() noexcept;
 
  private:
