@@ -34,14 +34,13 @@ class HttpSession::PendingReply {
     if (answered_.exchange(true)) return;
     if (session_.worker_.OnOwnThread()) {
       const boost::intrusive_ptr<Connection> connection = std::move(connection_);
-      session_.Deliver(std::move(response));
+      session_.Deliver(response);
       return;
     }
     // The reference is counted on the session's thread only, so it is moved there.
-    boost::asio::post(
-        session_.worker_.reactor().context(),
-        [&session = session_, connection = std::move(connection_),
-         response = std::move(response)]() mutable { session.Deliver(std::move(response)); });
+    boost::asio::post(session_.worker_.reactor().context(),
+                      [&session = session_, connection = std::move(connection_),
+                       response = std::move(response)] { session.Deliver(response); });
   }
 
  private:
@@ -198,7 +197,7 @@ void HttpSession::Route() {
   inline_ = false;
 }
 
-void HttpSession::Deliver(http::Response response) {
+void HttpSession::Deliver(const http::Response& response) {
   const http::Request& request = parser_.request();
   http::Envelope envelope;
   envelope.date = worker_.Date(worker_.Now());

@@ -74,7 +74,7 @@ class HttpSession {
   void Decide();
   void OnDecided();
   void Route();
-  void Deliver(http::Response response);
+  void Deliver(const http::Response& response);
   void Fail(int status, std::string_view message);
   void TakeRequest();
   bool ClosesNow() const;

@@ -230,7 +230,7 @@ class CheckReader::Parser {
         return place.Wrong("descriptors", "at most " + std::to_string(kMaxDescriptors));
       }
       json::value descriptor;
-      if (std::move(element).get(descriptor) != simdjson::SUCCESS) return BadJson();
+      if (element.get(descriptor) != simdjson::SUCCESS) return BadJson();
       entries_.clear();
       if (Status status = ReadDescriptor(descriptor, place); !status.ok()) return status;
       if (entries_.empty()) {
@@ -321,11 +321,11 @@ class CheckReader::Parser {
       if (std::move(element).get(field) != simdjson::SUCCESS) return BadJson();
       if (field.unescaped_key().get(name) != simdjson::SUCCESS) return BadJson();
       if (name == "key") {
-        const Status status =
+        Status status =
             ReadText(field.value(), DescriptorName() + ".key", kMaxNameBytes, entry.key, place);
         if (!status.ok()) return status;
       } else if (name == "value") {
-        const Status status = ReadEntryValue(field.value(), entry, place);
+        Status status = ReadEntryValue(field.value(), entry, place);
         if (!status.ok()) return status;
       } else {
         return place.Wrong(DescriptorName(), "must hold objects of key and value");

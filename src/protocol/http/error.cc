@@ -79,7 +79,6 @@ int StatusFor(Code code) noexcept {
     case Code::kNotFound:
       return 404;
     case Code::kAlreadyExists:
-      return 409;
     case Code::kFailedPrecondition:
       return 409;
     case Code::kUnauthenticated:
@@ -95,7 +94,7 @@ int StatusFor(Code code) noexcept {
     case Code::kUnimplemented:
       return 501;
     case Code::kInternal:
-      return 500;
+      break;
   }
   return 500;
 }
