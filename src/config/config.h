@@ -60,7 +60,8 @@ struct Config {
     bool allow_given = false;  ///< else loopback
   } admin;
   struct Resp {
-    std::vector<Digest> keys;  ///< any of them opens a Redis client's connection; none: all are open
+    std::vector<Digest>
+        keys;  ///< any of them opens a Redis client's connection; none: all are open
   } resp;
   struct Slots {
     std::string store = "sqlite:";

@@ -2,7 +2,8 @@
 
 // Where the state of limits lives. The limiter speaks to this interface only; apps/weir picks the
 // backend. A backend that answers at once (memory) and one that answers a round trip later (Redis,
-// PostgreSQL, MariaDB) look the same: results are written into the caller's memory, then `done` runs.
+// PostgreSQL, MariaDB) look the same: results are written into the caller's memory, then `done`
+// runs.
 
 #include <cstdint>
 #include <functional>
@@ -27,7 +28,8 @@ enum class Op : std::uint8_t {
   kReset,    ///< forgets each key
 };
 
-/// One atomic group of charges and its answer. The caller owns all memory and keeps it until `done`.
+/// One atomic group of charges and its answer. The caller owns all memory and keeps it until
+/// `done`.
 struct Application {
   Op op = Op::kCharge;
   std::span<const Charge> charges;
@@ -41,10 +43,12 @@ struct Application {
 };
 
 /// Called once when all applications of a batch are filled: before Apply returns, or later on the
-/// thread that called Apply. Must be cheap to move; captures should fit std::function's small buffer.
+/// thread that called Apply. Must be cheap to move; captures should fit std::function's small
+/// buffer.
 using Done = std::function<void()>;
 
-/// Thread safety: a Store object belongs to one thread (a reactor); what stands behind it is shared.
+/// Thread safety: a Store object belongs to one thread (a reactor); what stands behind it is
+/// shared.
 class Store {
  public:
   virtual ~Store() = default;

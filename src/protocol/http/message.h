@@ -26,7 +26,8 @@ struct Request {
   std::string_view request_id;  ///< X-Request-Id, or made here
   bool keep_alive = true;
   bool secure = false;
-  /// Filled by the router for patterns like /admin/policies/{key}: decoded path parameters in order.
+  /// Filled by the router for patterns like /admin/policies/{key}: decoded path parameters in
+  /// order.
   std::vector<std::string> params;
 
   /// The first header of this name, any case; empty if there is none.
@@ -43,7 +44,8 @@ struct Response {
 /// Gives the answer, once, from any thread.
 using Reply = std::function<void(Response)>;
 
-/// Called on the connection's reactor. May keep `reply` and answer later; `request` is valid until then.
+/// Called on the connection's reactor. May keep `reply` and answer later; `request` is valid until
+/// then.
 using Handler = std::function<void(const Request& request, Reply reply)>;
 
 }  // namespace weir::http
