@@ -104,7 +104,8 @@ void Configure(CLI::App& word, int& exit_code) {
   auto flags = std::make_shared<Flags>();
   const auto settings = config::Settings();
   flags->values.resize(settings.size());
-  word.add_option("--config", flags->file, "The configuration file (YAML).");
+  word.add_option("--config", flags->file, "The configuration file (YAML).")
+      ->envname("WEIR_CONFIG");
   for (std::size_t i = 0; i < settings.size(); ++i) {
     if (settings[i].flag.empty()) continue;
     word.add_option(std::string(settings[i].flag), flags->values[i], std::string(settings[i].help))

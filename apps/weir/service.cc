@@ -250,16 +250,6 @@ Status Service::OpenResp() {
     };
   }
   options.version = telemetry::kVersion;
-  if (!config_.resp.keys.empty()) {
-    options.authenticate = [this](std::string_view password) {
-      const config::Digest digest = config::Sha256(password);
-      bool known = false;
-      for (const config::Digest& key : config_.resp.keys) {
-        known |= config::EqualDigests(key, digest);
-      }
-      return known;
-    };
-  }
   resp_door_.emplace(
       pool_->size(),
       [this](server::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },

@@ -21,6 +21,10 @@ struct Fingerprint {
   Fingerprint Under(Algorithm algorithm) const noexcept {
     return {high, low ^ (static_cast<std::uint32_t>(algorithm) * 0x9E3779B1U)};
   }
+  /// Where the key lives: its low half picks the shard, its high half the bucket. The hash behind
+  /// `high` is linear in the key's words, so keys that are counted up would fall into step without
+  /// this.
+  std::uint64_t Spread() const noexcept { return (high ^ high >> 32) * 0x9E3779B97F4A7C15ULL; }
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
 

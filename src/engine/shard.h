@@ -62,7 +62,7 @@ class alignas(128) Shard {
 
   /// The bucket a key belongs to, of `count`.
   static std::uint64_t HomeIndex(const Fingerprint& f, std::uint32_t count) noexcept {
-    return (f.high >> 32) * count >> 32;
+    return (f.Spread() >> 32) * count >> 32;
   }
   Bucket* HomeOf(const Fingerprint& f) const noexcept {
     return buckets_ + HomeIndex(f, bucket_count_);

@@ -78,9 +78,8 @@ Table::Table(const Quota& default_quota, EngineOptions options)
   }
 }
 
-// The shard comes from the low half of `high`, the home bucket from its high half.
 std::uint64_t Table::ShardIndex(const Fingerprint& f) const noexcept {
-  return (f.high & 0xFFFFFFFF) * shard_count_ >> 32;
+  return (f.Spread() & 0xFFFFFFFF) * shard_count_ >> 32;
 }
 
 // Touches no memory of the shard, so that all there is to fetch can be fetched at once.

@@ -16,6 +16,11 @@ class Table::Transaction {
   explicit Transaction(Table& table) : table_(table) {}
   ~Transaction() {
     for (Shard* shard : shards_) shard->lock.unlock();
+    keys_.clear();
+    shards_.clear();
+    pinned_.clear();
+    before_.clear();
+    bytes_.clear();
   }
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
@@ -58,9 +63,22 @@ class Table::Transaction {
     std::size_t ask = 0;
     Algorithm algorithm = Algorithm::kTokenBucket;
     bool existed = false;
-    Slot slot;                        // inline states
-    std::vector<std::uint8_t> bytes;  // boxed ones
+    Slot slot;                 // inline states
+    std::size_t bytes_at = 0;  // boxed ones, in bytes_
+    std::uint32_t bytes_size = 0;
   };
+  /// Kept from call to call, so that a call allocates nothing.
+  struct Memory {
+    std::vector<Located> keys;
+    std::vector<Shard*> shards;
+    std::vector<Fingerprint> pinned;
+    std::vector<Before> before;
+    std::vector<std::uint8_t> bytes;
+  };
+  static Memory& OfThisThread() {
+    thread_local Memory memory;
+    return memory;
+  }
 
   void Remember(std::size_t ask, std::string_view key, Algorithm algorithm) {
     Before before;
@@ -71,10 +89,12 @@ class Table::Transaction {
       before.slot = place.slot();
       if (place.boxed()) {
         const algorithm::State state = place.box()->state();
-        before.bytes.assign(state.data, state.data + state.size);
+        before.bytes_at = bytes_.size();
+        before.bytes_size = state.size;
+        bytes_.insert(bytes_.end(), state.data, state.data + state.size);
       }
     }
-    before_.push_back(std::move(before));
+    before_.push_back(before);
   }
 
   void PutBack(std::span<const Ask> asks, std::span<const Decision> decisions) {
@@ -95,18 +115,20 @@ class Table::Transaction {
     }
   }
 
-  static void Restore(const Shard::Place& place, Before& before) {
-    const auto size = static_cast<std::uint32_t>(before.bytes.size());
+  void Restore(const Shard::Place& place, const Before& before) {
+    const std::uint32_t size = before.bytes_size;
     if (place.box()->capacity() < size) place.set_box(Box::Resized(place.box(), size));
-    place.box()->Assign({before.bytes.data(), size, size});
+    place.box()->Assign({bytes_.data() + before.bytes_at, size, size});
     place.slot().extra = before.slot.extra;
   }
 
   Table& table_;
-  std::vector<Located> keys_;
-  std::vector<Shard*> shards_;
-  std::vector<Fingerprint> pinned_;
-  std::vector<Before> before_;
+  Memory& memory_ = OfThisThread();
+  std::vector<Located>& keys_ = memory_.keys;
+  std::vector<Shard*>& shards_ = memory_.shards;
+  std::vector<Fingerprint>& pinned_ = memory_.pinned;
+  std::vector<Before>& before_ = memory_.before;
+  std::vector<std::uint8_t>& bytes_ = memory_.bytes;
 };
 
 bool Table::AcquireAll(std::span<const Ask> asks, std::span<Decision> decisions) {

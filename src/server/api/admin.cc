@@ -38,12 +38,19 @@ http::Response Status(const AdminParts& parts, std::chrono::steady_clock::time_p
   number("storedPolicies", catalog.stored_policies);
   number("reloads", catalog.reloads);
   number("failedReloads", catalog.failed_reloads);
-  body += ",\"reloadProblems\":[";
-  for (std::size_t i = 0; i < catalog.problems.size(); ++i) {
-    if (i != 0) body += ',';
-    http::AppendJsonString(body, catalog.problems[i].ToString());
-  }
-  body += "]}";
+  const auto texts = [&body](std::string_view name, const auto& items, const auto& text_of) {
+    body += ",\"";
+    body += name;
+    body += "\":[";
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (i != 0) body += ',';
+      http::AppendJsonString(body, text_of(items[i]));
+    }
+    body += ']';
+  };
+  texts("reloadProblems", catalog.problems, [](const auto& problem) { return problem.ToString(); });
+  texts("setAside", catalog.set_aside, [](const std::string& name) { return name; });
+  body += '}';
   return response;
 }
 
