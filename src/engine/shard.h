@@ -35,7 +35,10 @@ class alignas(128) Shard {
     explicit operator bool() const noexcept { return bucket != nullptr; }
     Slot& slot() const noexcept { return bucket->slots[index]; }
     bool boxed() const noexcept { return bucket->IsBoxed(index); }
-    Box* box() const noexcept { return reinterpret_cast<Box*>(bucket->slots[index].word); }
+    Box* box() const noexcept {
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): a slot's word is a time or a box
+      return reinterpret_cast<Box*>(bucket->slots[index].word);
+    }
     void set_box(Box* box) const noexcept {
       bucket->slots[index].word = reinterpret_cast<std::int64_t>(box);
     }
