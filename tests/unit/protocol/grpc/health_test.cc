@@ -28,6 +28,9 @@ class HealthTest : public SessionTest {
     return response.status();
   }
 
+  // Services outlive the sessions that call them; here the session is the base class's.
+  ~HealthTest() override { server_.reset(); }
+
   Health health_{{"weir.v1.Limiter"}};
 };
 
