@@ -137,20 +137,20 @@ TEST_F(ProxyTest, PassesAnEarlyRefusalOfAnUploadOn) {
 }
 
 TEST_F(ProxyTest, LetsAnUnfinishedUploadReachNobodyAsFinished) {
-  std::atomic<bool> ended = false;
-  std::string got;
-  StartUpstream([&](test::TcpConnection& connection) {
+  const auto ended = std::make_shared<std::atomic<bool>>(false);
+  const auto got = std::make_shared<std::string>();
+  StartUpstream([ended, got](test::TcpConnection& connection) {
     connection.ReadThrough("\r\n\r\n");
-    got = connection.ReadAll();
-    ended = true;
+    *got = connection.ReadAll();
+    *ended = true;
   });
   StartProxy();
   {
     test::TcpConnection client(port_);
     client.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\npart");
   }
-  ASSERT_TRUE(test::WaitUntil([&] { return ended.load(); }));
-  EXPECT_EQ(got, "part");
+  ASSERT_TRUE(test::WaitUntil([&] { return ended->load(); }));
+  EXPECT_EQ(*got, "part");
   EXPECT_TRUE(test::WaitUntil([&] { return pool_->reactor(0).stats().open == 0; }));
 }
 
@@ -173,22 +173,22 @@ TEST_F(ProxyTest, HangsUpOnAnIdleClient) {
 }
 
 TEST_F(ProxyTest, FinishesWhatItBeganWhenItDrains) {
-  std::atomic<bool> asked = false;
-  std::atomic<bool> answer = false;
-  StartUpstream([&](test::TcpConnection& connection) {
+  const auto asked = std::make_shared<std::atomic<bool>>(false);
+  const auto answer = std::make_shared<std::atomic<bool>>(false);
+  StartUpstream([asked, answer](test::TcpConnection& connection) {
     connection.ReadThrough("\r\n\r\n");
-    asked = true;
-    if (!test::WaitUntil([&] { return answer.load(); })) return;
+    *asked = true;
+    if (!test::WaitUntil([&] { return answer->load(); })) return;
     connection.Send(kOk);
   });
   StartProxy();
   test::TcpConnection idle(port_);
   test::HttpClient busy(port_);
   busy.SendRaw("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-  ASSERT_TRUE(test::WaitUntil([&] { return asked.load(); }));
+  ASSERT_TRUE(test::WaitUntil([&] { return asked->load(); }));
   std::thread drain([&] { EXPECT_TRUE(pool_->Drain(std::chrono::seconds(10))); });
   EXPECT_EQ(idle.ReadAll(), "");
-  answer = true;
+  *answer = true;
   const auto response = busy.ReadResponse();
   EXPECT_EQ(response.status, 200);
   EXPECT_EQ(response.Header("Connection"), "close");

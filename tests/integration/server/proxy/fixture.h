@@ -67,6 +67,8 @@ class ProxyTest : public ::testing::Test {
  protected:
   ~ProxyTest() override { StopProxy(); }
 
+  /// `serve` runs on after the test's body has ended, until the fixture goes: let it hold what it
+  /// needs, or members of the fixture, but never a reference to a local variable of the body.
   void StartUpstream(test::TcpServer::Serve serve) { upstream_.emplace(std::move(serve)); }
 
   /// Answers every request with `response`; the requests' heads are kept.

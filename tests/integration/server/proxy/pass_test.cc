@@ -60,10 +60,10 @@ TEST_F(ProxyTest, AnswersPipelinedRequestsInOrder) {
 
 TEST_F(ProxyTest, StreamsAChunkedRequestWithTrailersUnchanged) {
   const std::string body = "5;x=y\r\nhello\r\n6\r\n world\r\n0\r\nX-Sum: 1\r\n\r\n";
-  std::string received;
-  StartUpstream([&](test::TcpConnection& connection) {
+  const auto received = std::make_shared<std::string>();
+  StartUpstream([this, received, size = body.size()](test::TcpConnection& connection) {
     Remember(connection.ReadThrough("\r\n\r\n"));
-    received = connection.Read(body.size());
+    *received = connection.Read(size);
     connection.Send("HTTP/1.1 204 No Content\r\n\r\n");
     connection.ReadThrough("\r\n\r\n");
     connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext");
@@ -73,7 +73,7 @@ TEST_F(ProxyTest, StreamsAChunkedRequestWithTrailersUnchanged) {
   client.SendRaw("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
   for (const char byte : body) client.SendRaw({&byte, 1});
   EXPECT_EQ(client.ReadResponse().status, 204);
-  EXPECT_EQ(received, body);
+  EXPECT_EQ(*received, body);
   EXPECT_THAT(heads()[0], HasSubstr("Transfer-Encoding: chunked\r\n"));
   EXPECT_EQ(client.Get("/").body, "next");
 }
@@ -181,14 +181,14 @@ TEST_F(ProxyTest, TakesUpstreamsInTurn) {
 
 TEST_F(ProxyTest, HoldsNoMoreOfABodyThanItsBuffers) {
   // The client does not read. What the upstream gets rid of is then in kernel buffers and ours.
-  std::atomic<std::size_t> sent = 0;
-  StartUpstream([&](test::TcpConnection& connection) {
+  const auto sent = std::make_shared<std::atomic<std::size_t>>(0);
+  StartUpstream([sent](test::TcpConnection& connection) {
     connection.ReadThrough("\r\n\r\n");
     connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
     const std::string block(65'536, 'x');
     while (true) {
       connection.Send(block);
-      sent += block.size();
+      *sent += block.size();
     }
   });
   StartProxy();
@@ -196,11 +196,11 @@ TEST_F(ProxyTest, HoldsNoMoreOfABodyThanItsBuffers) {
   client.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   std::size_t before = 1;
   // Until nothing has moved for half a second.
-  while (before != sent) {
-    before = sent;
+  while (before != *sent) {
+    before = *sent;
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
-  EXPECT_LT(sent, 32U << 20U);
+  EXPECT_LT(*sent, 32U << 20U);
   EXPECT_GT(client.Read(1 << 20U).size(), 0U);
 }
 
