@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "policy/duration.h"
+#include "policy/policy_file.h"
 
 namespace weir::policy {
 namespace {
@@ -50,9 +51,7 @@ class Reader {
   std::vector<Definition> Read(const Node& root) {
     Fields fields(root, "", report_);
     domain_ = fields.Text("domain").value_or("");
-    if (domain_.empty() || domain_.size() > kMaxNameBytes) {
-      report_.Add(root.mark, "domain: expected 1 to " + std::to_string(kMaxNameBytes) + " bytes");
-    }
+    static_cast<void>(CheckName(domain_, root, "domain", report_));
     ReadList(fields.Take("descriptors"));
     fields.Finish();
     ResolveReplaces();
@@ -75,11 +74,7 @@ class Reader {
     if (!fields.is_mapping()) return;
     const std::string key = fields.Text("key").value_or("");
     const std::string value = fields.Text("value").value_or("");
-    if (key.empty() || key.size() > kMaxNameBytes) {
-      report_.Add(node.mark,
-                  "descriptor: key: expected 1 to " + std::to_string(kMaxNameBytes) + " bytes");
-      return;
-    }
+    if (!CheckName(key, node, "descriptor: key", report_)) return;
     if (value.size() > kMaxMatchBytes) {
       report_.Add(node.mark,
                   "descriptor: value: longer than " + std::to_string(kMaxMatchBytes) + " bytes");

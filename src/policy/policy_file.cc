@@ -24,20 +24,6 @@ std::string Place(const Report& report, const yaml::Mark& mark) {
   return report.file() + ":" + std::to_string(mark.line) + ":" + std::to_string(mark.column);
 }
 
-bool CheckName(std::string_view text, const Node& node, const std::string& what, Report& report) {
-  if (text.empty() || text.size() > kMaxNameBytes) {
-    report.Add(node.mark, what + ": expected 1 to " + std::to_string(kMaxNameBytes) + " bytes");
-    return false;
-  }
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      report.Add(node.mark, what + ": must not contain control characters");
-      return false;
-    }
-  }
-  return true;
-}
-
 class Reader {
  public:
   Reader(Report& report, std::vector<Definition>& out) : report_(report), out_(out) {}
@@ -263,6 +249,21 @@ std::vector<Definition> LoadPolicyFile(const std::string& path,
   std::string text;
   if (!yaml::ReadFile(path, yaml::Limits{}.max_bytes, text, problems)) return {};
   return ParsePolicies(text, path, problems);
+}
+
+bool CheckName(std::string_view text, const yaml::Node& node, const std::string& what,
+               yaml::Report& report) {
+  if (text.empty() || text.size() > kMaxNameBytes) {
+    report.Add(node.mark, what + ": expected 1 to " + std::to_string(kMaxNameBytes) + " bytes");
+    return false;
+  }
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      report.Add(node.mark, what + ": must not contain control characters");
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace weir::policy

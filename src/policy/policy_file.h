@@ -27,4 +27,8 @@ std::vector<Definition> LoadPolicyFile(const std::string& path,
 /// problem reported, if it is not valid. `unlimited` is no quota and not read here.
 std::optional<Quota> ParseQuota(const yaml::Node& node, yaml::Report& report);
 
+/// True if `text` may name a policy, a domain or an entry; else reports `what` at `node`.
+bool CheckName(std::string_view text, const yaml::Node& node, const std::string& what,
+               yaml::Report& report);
+
 }  // namespace weir::policy
