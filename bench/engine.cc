@@ -194,7 +194,7 @@ void Denied() {
   }
 }
 
-/// Timed call by call; the time of reading the timer is in it.
+/// Timed call by call, less what reading the timer takes by itself.
 void Latency() {
   constexpr std::uint64_t kKeys = 10'000;
   constexpr std::size_t kCalls = 2'000'000;
@@ -202,16 +202,22 @@ void Latency() {
   Fill(engine, kKeys);
   Indices indices(1, kKeys);
   std::vector<std::int64_t> took(kCalls);
-  for (std::int64_t& ns : took) {
+  std::vector<std::int64_t> timer(kCalls);
+  for (std::size_t i = 0; i < kCalls; ++i) {
     const Key key(indices.Next());
     const auto start = SteadyClock::now();
     (void)engine.TryAcquire(key.view());
-    ns = (SteadyClock::now() - start).count();
+    const auto end = SteadyClock::now();
+    took[i] = (end - start).count();
+    timer[i] = (SteadyClock::now() - end).count();
   }
   std::ranges::sort(took);
-  Figure("engine.p50.10k.ns", static_cast<double>(took[kCalls / 2]), "ns");
-  Figure("engine.p99.10k.ns", static_cast<double>(took[kCalls / 100 * 99]), "ns");
-  Figure("engine.p999.10k.ns", static_cast<double>(took[kCalls / 1000 * 999]), "ns");
+  std::ranges::sort(timer);
+  const std::int64_t own = timer[kCalls / 2];
+  Figure("engine.timer.ns", static_cast<double>(own), "ns");
+  Figure("engine.p50.10k.ns", static_cast<double>(took[kCalls / 2] - own), "ns");
+  Figure("engine.p99.10k.ns", static_cast<double>(took[kCalls / 100 * 99] - own), "ns");
+  Figure("engine.p999.10k.ns", static_cast<double>(took[kCalls / 1000 * 999] - own), "ns");
 }
 
 void Memory(const std::string& name, std::uint64_t keys, KeyStorage storage) {

@@ -5,6 +5,7 @@
 // buckets' overflow counts keep exact. The table is sized so that a shard is never full before the
 // engine is.
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -79,12 +80,11 @@ class alignas(128) Shard {
   Place FindFrom(Bucket* home, const Fingerprint& f, std::string_view key, bool text) noexcept {
     Bucket* bucket = home;
     for (std::uint32_t probes = 0; probes < bucket_count_; ++probes) {
-      for (int i = 0; i < Bucket::kSlots; ++i) {
-        const Slot& slot = bucket->slots[i];
-        if (slot.high != f.high || slot.low != f.low || !bucket->Has(i)) continue;
-        const Place place{bucket, i};
-        if (text && place.box()->key() != key) continue;
-        if (bucket->stamp[i] != epoch_) bucket->stamp[i] = epoch_;
+      for (std::uint32_t left = bucket->Matching(f.high); left != 0; left &= left - 1) {
+        const Place place{bucket, std::countr_zero(left)};
+        if (place.slot().low != f.low || (text && place.box()->key() != key)) continue;
+        std::uint8_t& stamp = bucket->stamp[place.index];
+        if (stamp != epoch_) stamp = epoch_;
         return place;
       }
       if (bucket->overflow == 0) return {};

@@ -26,11 +26,12 @@ std::uint32_t ShardsFor(std::size_t max_keys) {
       std::bit_floor(std::clamp<std::size_t>(max_keys / kKeysPerShard, 1, kMaxShards)));
 }
 
-// Enough that a shard holds its share of max_keys at a load of 78 %, and six standard deviations
-// more than its share: hashing spreads keys unevenly, and that must not cost a key its place.
+// Enough that a shard holds its share of max_keys at a load of 68 %, where few keys live outside
+// their home bucket, and six standard deviations more than its share: hashing spreads keys
+// unevenly, and that must not cost a key its place.
 std::uint32_t BucketsFor(std::size_t max_keys, std::uint32_t shards) {
   const double share = std::ceil(static_cast<double>(max_keys) / shards);
-  const double slots = std::max(share / 0.78, share + 6 * std::sqrt(share));
+  const double slots = std::max(share / 0.68, share + 6 * std::sqrt(share));
   return static_cast<std::uint32_t>(std::ceil(slots / Bucket::kSlots));
 }
 
