@@ -148,6 +148,10 @@ void MoveViews(Request& request, const char* from, const char* to) {
   }
 }
 
+// A chunked body that is not over has at least "0\r\n\r\n" to come, and Beast insists on seeing it
+// whole once it has seen its first line.
+constexpr std::size_t kLeastChunkedRest = 5;
+
 }  // namespace
 
 class RequestParser::Core {
@@ -174,6 +178,10 @@ RequestParser::Outcome RequestParser::Parse(std::span<char> bytes) {
   core.receiver->Within(bytes.data(), bytes.data() + bytes.size());
   while (core.consumed < bytes.size()) {
     const auto rest = bytes.subspan(core.consumed);
+    if (core.receiver->is_header_done() && core.receiver->chunked() &&
+        rest.size() < kLeastChunkedRest) {
+      return Outcome::kNeedMore;
+    }
     core.error = {};
     const std::size_t n =
         core.receiver->put(boost::asio::const_buffer(rest.data(), rest.size()), core.error);

@@ -119,5 +119,19 @@ INSTANTIATE_TEST_SUITE_P(
                 "POST / HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n", 400}),
     [](const auto& test) { return test.param.name; });
 
+TEST(RequestParser, TakesAnEmptyChunkedBodyByteByByte) {
+  const std::string text = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+  RequestParser parser({});
+  std::string buffer;
+  buffer.reserve(text.size() + 64);
+  for (std::size_t size = 1; size <= text.size(); ++size) {
+    buffer += text[size - 1];
+    ASSERT_EQ(parser.Parse(Span(buffer)),
+              size == text.size() ? Outcome::kComplete : Outcome::kNeedMore)
+        << size;
+  }
+  EXPECT_EQ(parser.consumed(), text.size());
+}
+
 }  // namespace
 }  // namespace weir::http
