@@ -1,8 +1,11 @@
 #include "policy/policy_store.h"
 
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <utility>
+
+#include "base/instant.h"
 
 namespace weir::policy {
 namespace {
@@ -159,8 +162,25 @@ std::string ToJson(const StoredPolicy& policy) {
   flag("unlimited", policy.unlimited);
   json.append(",\"onStoreError\":\"").append(OnStoreErrorName(policy.on_store_error)).append("\"");
   number("cost", policy.cost);
+  if (policy.expires_at != 0) {
+    json.append(",\"expiresAt\":\"").append(FormatInstant(policy.expires_at)).append("\"");
+  }
   number("version", policy.version);
   return json + "}";
+}
+
+std::int64_t VersionIn(std::string_view json) noexcept {
+  // Within a string the quotes would be escaped, so this is the field and no text.
+  constexpr std::string_view kField = "\"version\":";
+  const std::size_t at = json.rfind(kField);
+  std::int64_t version = 0;
+  if (at == std::string_view::npos) return version;
+  std::from_chars(json.data() + at + kField.size(), json.data() + json.size(), version);
+  return version;
+}
+
+std::int64_t VersionAfter(const PolicyChange& latest) noexcept {
+  return VersionIn(latest.after.empty() ? latest.before : latest.after) + 1;
 }
 
 }  // namespace weir::policy

@@ -41,9 +41,12 @@ struct StoredPolicy {
   bool unlimited = false;
   OnStoreError on_store_error = OnStoreError::kLocal;
   std::int64_t cost = 1;
-  std::int64_t version = 0;  ///< 1 when created, raised by each update
+  /// 1 when first created, raised by each update, and by creating it again after it was deleted.
+  std::int64_t version = 0;
   Nanos created_at = 0;
   Nanos updated_at = 0;
+  /// When it ends by itself (the version before it comes back, or it goes if it was new); 0: never.
+  Nanos expires_at = 0;
 
   friend bool operator==(const StoredPolicy&, const StoredPolicy&) = default;
 };
@@ -65,6 +68,13 @@ struct PolicyChange {
   std::string before = {};  ///< JSON, or empty
   std::string after = {};
 };
+
+/// The version in a policy's JSON as ToJson writes it; 0 if there is none.
+std::int64_t VersionIn(std::string_view json) noexcept;
+
+/// The version that a policy gets when it is created and `latest` is the last change of its key:
+/// numbers go on after a deletion, so that each names one state for ever.
+std::int64_t VersionAfter(const PolicyChange& latest) noexcept;
 
 /// The policies of the admin API. When a change is told done it is on disk and in force.
 ///

@@ -11,7 +11,8 @@ namespace {
 using weir::sqlite::Connection;
 using weir::sqlite::Statement;
 
-constexpr std::array<const char*, 1> kSteps = {R"(
+constexpr std::array<const char*, 2> kSteps = {
+    R"(
 CREATE TABLE policy (
   id             INTEGER PRIMARY KEY AUTOINCREMENT,
   policy_key     TEXT    NOT NULL UNIQUE,
@@ -47,7 +48,8 @@ CREATE TABLE policy_version (
   after      TEXT    NOT NULL
 );
 CREATE INDEX policy_version_key ON policy_version (policy_key, id);
-)"};
+)",
+    "ALTER TABLE policy ADD COLUMN expires_at INTEGER NOT NULL DEFAULT 0"};
 
 Status WriteMatch(Connection& connection, const StoredPolicy& policy) {
   Result<Statement> clear = connection.Prepare("DELETE FROM policy_match WHERE policy_id = ?1");
@@ -64,7 +66,7 @@ Status WriteMatch(Connection& connection, const StoredPolicy& policy) {
   return {};
 }
 
-// The columns from type to updated_at, in the order of the table.
+// The columns from type to expires_at, in the order of the table.
 void BindColumns(Statement& statement, const StoredPolicy& policy) {
   statement.Bind(2, PolicyTypeName(policy.type))
       .Bind(3, policy.capacity)
@@ -79,7 +81,8 @@ void BindColumns(Statement& statement, const StoredPolicy& policy) {
       .Bind(12, policy.cost)
       .Bind(13, policy.version)
       .Bind(14, policy.created_at)
-      .Bind(15, policy.updated_at);
+      .Bind(15, policy.updated_at)
+      .Bind(16, policy.expires_at);
 }
 
 Result<StoredPolicy> FromRow(const Statement& row) {
@@ -105,6 +108,7 @@ Result<StoredPolicy> FromRow(const Statement& row) {
   policy.version = row.Int(13);
   policy.created_at = row.Int(14);
   policy.updated_at = row.Int(15);
+  policy.expires_at = row.Int(16);
   return policy;
 }
 
@@ -132,8 +136,8 @@ Result<std::vector<StoredPolicy>> ReadPolicies(Connection& connection) {
   std::vector<StoredPolicy> policies;
   Result<Statement> query = connection.Prepare(
       "SELECT id, policy_key, type, capacity, refill_rate, window_seconds, buckets, domain,"
-      " has_match, shadow, unlimited, on_store_error, cost, version, created_at, updated_at"
-      " FROM policy ORDER BY policy_key");
+      " has_match, shadow, unlimited, on_store_error, cost, version, created_at, updated_at,"
+      " expires_at FROM policy ORDER BY policy_key");
   if (!query.ok()) return query.error();
   for (;;) {
     Result<bool> row = query->Step();
@@ -151,8 +155,9 @@ Status InsertPolicy(Connection& connection, StoredPolicy& policy) {
   Result<Statement> insert = connection.Prepare(
       "INSERT INTO policy (policy_key, type, capacity, refill_rate, window_seconds, buckets, "
       "domain,"
-      " has_match, shadow, unlimited, on_store_error, cost, version, created_at, updated_at)"
-      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)");
+      " has_match, shadow, unlimited, on_store_error, cost, version, created_at, updated_at,"
+      " expires_at)"
+      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)");
   if (!insert.ok()) return insert.error();
   insert->Bind(1, policy.key);
   BindColumns(*insert, policy);
@@ -165,8 +170,8 @@ Status UpdatePolicy(Connection& connection, const StoredPolicy& policy) {
   Result<Statement> update = connection.Prepare(
       "UPDATE policy SET type = ?2, capacity = ?3, refill_rate = ?4, window_seconds = ?5,"
       " buckets = ?6, domain = ?7, has_match = ?8, shadow = ?9, unlimited = ?10,"
-      " on_store_error = ?11, cost = ?12, version = ?13, created_at = ?14, updated_at = ?15"
-      " WHERE id = ?1");
+      " on_store_error = ?11, cost = ?12, version = ?13, created_at = ?14, updated_at = ?15,"
+      " expires_at = ?16 WHERE id = ?1");
   if (!update.ok()) return update.error();
   update->Bind(1, policy.id);
   BindColumns(*update, policy);

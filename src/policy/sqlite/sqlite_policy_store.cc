@@ -115,7 +115,9 @@ Status SqlitePolicyStore::RunCreate(Connection& connection, Change& change) {
     return Error{Code::kResourceExhausted,
                  "there are " + std::to_string(kMaxPolicies) + " policies already"};
   }
-  policy.version = 1;
+  Result<std::vector<PolicyChange>> last = ReadVersions(connection, policy.key, 1);
+  if (!last.ok()) return last.error();
+  policy.version = last->empty() ? 1 : VersionAfter(last->front());
   policy.created_at = SystemClock::Get().Now();
   policy.updated_at = policy.created_at;
   if (Status done = InsertPolicy(connection, policy); !done.ok()) return done;

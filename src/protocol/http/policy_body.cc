@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/instant.h"
 #include "protocol/http/check_reader.h"
 
 namespace weir::http {
@@ -58,6 +59,17 @@ Status ReadOnStoreError(json::value value, policy::OnStoreError& outcome) {
   return {};
 }
 
+Status ReadExpiry(json::value value, Nanos& expiry) {
+  expiry = 0;
+  if (value.is_null()) return {};
+  std::string text;
+  if (Status status = ReadText(value, "expiresAt", text); !status.ok()) return status;
+  const auto instant = ParseInstant(text);
+  if (!instant) return Bad("expiresAt", "must be a time like 2030-01-31T12:00:00Z, or null");
+  expiry = *instant;
+  return {};
+}
+
 Status ReadMatch(json::value value, policy::StoredPolicy& policy) {
   json::object object;
   if (value.get_object().get(object) != simdjson::SUCCESS) {
@@ -94,11 +106,14 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   if (name == "unlimited") return ReadFlag(value, name, policy.unlimited);
   if (name == "onStoreError") return ReadOnStoreError(value, policy.on_store_error);
   if (name == "cost") return ReadInteger(value, name, policy.cost);
+  if (name == "expiresAt") return ReadExpiry(value, policy.expires_at);
   // What GET answers may be sent back as it is.
   std::int64_t ignored = 0;
   if (name == "id" || name == "version") return ReadInteger(value, name, ignored);
-  std::string time;
-  if (name == "createdAt" || name == "updatedAt") return ReadText(value, name, time);
+  std::string text;
+  if (name == "createdAt" || name == "updatedAt" || name == "source") {
+    return ReadText(value, name, text);
+  }
   return Bad(name.substr(0, kMaxNameBytes), "is not a field of a policy");
 }
 

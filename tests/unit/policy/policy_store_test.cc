@@ -107,5 +107,22 @@ TEST(PolicyType, NamesAreThoseOfTheWire) {
   EXPECT_FALSE(ParsePolicyType("token_bucket"));
 }
 
+TEST(StoredPolicy, TellsWhenItExpires) {
+  StoredPolicy policy;
+  policy.key = "a";
+  policy.expires_at = 86'400 * std::int64_t{1'000'000'000};
+  EXPECT_THAT(ToJson(policy),
+              ::testing::HasSubstr(R"(,"expiresAt":"1970-01-02T00:00:00Z","version":)"));
+}
+
+TEST(StoredPolicy, ItsVersionIsReadFromTheFieldAndNotFromATextLikeIt) {
+  StoredPolicy policy;
+  policy.key = R"(","version":9)";
+  policy.version = 7;
+  EXPECT_EQ(VersionIn(ToJson(policy)), 7);
+  EXPECT_EQ(VersionIn(""), 0);
+  EXPECT_EQ(VersionAfter({.action = "delete", .before = ToJson(policy)}), 8);
+}
+
 }  // namespace
 }  // namespace weir::policy

@@ -89,6 +89,14 @@ TEST_F(SqlitePolicyStoreTest, AChangeIsInForceWhenItIsToldDone) {
   EXPECT_EQ(LimitInForce("user-123"), 100);  // the default
 }
 
+TEST_F(SqlitePolicyStoreTest, VersionsGoOnWhenAPolicyIsMadeAgain) {
+  ASSERT_TRUE(Create(Sample("a", 1)).ok());  // version 1
+  ASSERT_TRUE(Update(Sample("a", 2)).ok());  // version 2
+  ASSERT_TRUE(Delete("a").ok());             // what went was version 2
+  EXPECT_EQ(Create(Sample("a", 3))->version, 3);
+  EXPECT_EQ(Update(Sample("a", 4))->version, 4);
+}
+
 TEST_F(SqlitePolicyStoreTest, EverythingSurvivesARestart) {
   StoredPolicy full = Sample("full", 5);
   full.type = PolicyType::kSlidingCounter;
@@ -101,6 +109,7 @@ TEST_F(SqlitePolicyStoreTest, EverythingSurvivesARestart) {
   full.shadow = true;
   full.on_store_error = OnStoreError::kDeny;
   full.cost = 3;
+  full.expires_at = 1'900'000'000'000'000'000;
   const Result<StoredPolicy> created = Create(full);
   ASSERT_TRUE(created.ok());
   ASSERT_TRUE(Create(Sample("other", 9)).ok());
