@@ -1,0 +1,183 @@
+#include "notify/event.h"
+
+#include <simdjson.h>
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <optional>
+#include <random>
+#include <utility>
+
+namespace weir::notify {
+namespace {
+
+namespace dom = simdjson::dom;
+
+Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+// FNV-1a with a finishing mix: stable between processes and versions, unlike std::hash.
+std::uint64_t Digest(std::string_view text, std::uint64_t seed) noexcept {
+  std::uint64_t hash = 0xCBF29CE484222325U ^ seed;
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001B3U;
+  }
+  hash ^= hash >> 33U;
+  hash *= 0xFF51AFD7ED558CCDU;
+  hash ^= hash >> 33U;
+  return hash;
+}
+
+// Version 8: the bits are ours to choose. Version 4: they are random.
+std::string Uuid(std::uint64_t high, std::uint64_t low, std::uint64_t version) {
+  high = (high & 0xFFFFFFFFFFFF0FFFU) | (version << 12U);
+  low = (low & 0x3FFFFFFFFFFFFFFFU) | 0x8000000000000000U;
+  std::array<char, 37> text{};
+  std::snprintf(text.data(), text.size(), "%08x-%04x-%04x-%04x-%012llx",
+                static_cast<unsigned>(high >> 32U), static_cast<unsigned>(high >> 16U & 0xFFFFU),
+                static_cast<unsigned>(high & 0xFFFFU), static_cast<unsigned>(low >> 48U),
+                static_cast<unsigned long long>(low & 0xFFFFFFFFFFFFU));
+  return text.data();
+}
+
+std::string MakeId(const SendRequest& request, Micros now) {
+  if (request.idempotency_key.empty()) {
+    static thread_local std::mt19937_64 engine{std::random_device{}()};
+    return Uuid(engine(), engine(), 4);
+  }
+  // A key that is used again after its lifetime is another event. NUL cannot be part of any text.
+  std::string text = request.user_id + '\0' + request.idempotency_key + '\0' +
+                     std::to_string(now / kKeyLifetime) + '\0' + request.message;
+  return Uuid(Digest(text, 1), Digest(text, 2), 8);
+}
+
+int DigitsAt(std::string_view text, std::size_t at, std::size_t count) {
+  int value = 0;
+  for (std::size_t i = at; i < at + count; ++i) {
+    if (text[i] < '0' || text[i] > '9') return -1;
+    value = value * 10 + (text[i] - '0');
+  }
+  return value;
+}
+
+// The form that FormatTime writes, and no other.
+std::optional<Micros> ParseTime(std::string_view text) {
+  if (text.size() != 24 || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' ||
+      text[16] != ':' || text[19] != '.' || text[23] != 'Z') {
+    return std::nullopt;
+  }
+  std::tm parts{};
+  parts.tm_year = DigitsAt(text, 0, 4) - 1900;
+  parts.tm_mon = DigitsAt(text, 5, 2) - 1;
+  parts.tm_mday = DigitsAt(text, 8, 2);
+  parts.tm_hour = DigitsAt(text, 11, 2);
+  parts.tm_min = DigitsAt(text, 14, 2);
+  parts.tm_sec = DigitsAt(text, 17, 2);
+  const int millis = DigitsAt(text, 20, 3);
+  const std::time_t seconds = timegm(&parts);
+  const Micros time = seconds * 1'000'000 + millis * 1000;
+  // Whatever is out of range comes back as another text.
+  return FormatTime(time) == text ? std::optional(time) : std::nullopt;
+}
+
+Result<std::string> TextField(const dom::object& object, const char* field, std::size_t max) {
+  dom::element element;
+  if (object[field].get(element) != simdjson::SUCCESS) {
+    return Invalid(std::string(field) + " is missing");
+  }
+  std::string_view text;
+  if (element.get(text) != simdjson::SUCCESS)
+    return Invalid(std::string(field) + " must be a text");
+  if (text.empty() || text.size() > max) {
+    return Invalid(std::string(field) + " must have 1 to " + std::to_string(max) + " bytes");
+  }
+  return std::string(text);
+}
+
+}  // namespace
+
+Event MakeEvent(const SendRequest& request, Micros now) {
+  return {MakeId(request, now), request.user_id, request.message, now};
+}
+
+std::int64_t MessageDigest(std::string_view message) noexcept {
+  return static_cast<std::int64_t>(Digest(message, 0));
+}
+
+void AppendJsonText(std::string& out, std::string_view text) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  out += '"';
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (byte < 0x20 || byte == 0x7F) {
+      out += "\\u00";
+      out += kHex[byte >> 4U];
+      out += kHex[byte & 0xFU];
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+std::string FormatTime(Micros time) {
+  Micros millis = time / 1000 - (time % 1000 < 0 ? 1 : 0);
+  std::time_t seconds = millis / 1000 - (millis % 1000 < 0 ? 1 : 0);
+  millis -= seconds * 1000;
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
+                parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
+                parts.tm_sec, static_cast<int>(millis));
+  return text.data();
+}
+
+std::string EncodeEvent(const Event& event) {
+  std::string out;
+  out.reserve(event.message.size() + event.user_id.size() + 128);
+  out += "{\"id\":";
+  AppendJsonText(out, event.id);
+  out += ",\"userId\":";
+  AppendJsonText(out, event.user_id);
+  out += ",\"message\":";
+  AppendJsonText(out, event.message);
+  out += ",\"timestamp\":\"" + FormatTime(event.created_at) + "\"}";
+  return out;
+}
+
+Result<Event> DecodeEvent(std::string_view json) {
+  static thread_local dom::parser parser;
+  dom::object object;
+  if (parser.parse(json.data(), json.size()).get(object) != simdjson::SUCCESS) {
+    return Invalid("an event must be a JSON object");
+  }
+  Event event;
+  struct Wanted {
+    const char* name;
+    std::size_t max;
+    std::string& value;
+  };
+  for (const Wanted& wanted :
+       {Wanted{"id", 64, event.id}, Wanted{"userId", kMaxUserIdBytes, event.user_id},
+        Wanted{"message", kMaxMessageBytes, event.message}}) {
+    Result<std::string> text = TextField(object, wanted.name, wanted.max);
+    if (!text.ok()) return text.error();
+    wanted.value = std::move(*text);
+  }
+  std::string_view timestamp;
+  if (object["timestamp"].get(timestamp) == simdjson::SUCCESS) {
+    const std::optional<Micros> time = ParseTime(timestamp);
+    if (!time) return Invalid("timestamp must look like 2026-01-02T03:04:05.678Z");
+    event.created_at = *time;
+  }
+  return event;
+}
+
+}  // namespace weir::notify

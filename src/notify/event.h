@@ -1,0 +1,46 @@
+#pragma once
+
+// A notification on its way to the sender, and its form on the topic:
+//   {"id":"6f1c…","userId":"42","message":"hello","timestamp":"2026-01-02T03:04:05.678Z"}
+
+#include <string>
+#include <string_view>
+
+#include "notify/notify.h"
+#include "weir/result.h"
+
+namespace weir::notify {
+
+/// The topic that carries events from the gateway to the sender.
+inline constexpr std::string_view kTopic = "sms-outbound";
+
+struct Event {
+  std::string id;  ///< a UUID; two events with the same id are the same notification
+  std::string user_id;
+  std::string message;
+  Micros created_at = 0;  ///< kept to the millisecond on the topic
+
+  friend bool operator==(const Event&, const Event&) = default;
+};
+
+/// The event that a request becomes. Its id is random, or, if the request has an idempotency key,
+/// made of user, key, message and the day: a request that is repeated because its answer was lost
+/// becomes the same event, and the sender delivers that once.
+Event MakeEvent(const SendRequest& request, Micros now);
+
+/// A fingerprint of the message, by which a key that comes with another message is noticed.
+std::int64_t MessageDigest(std::string_view message) noexcept;
+
+std::string EncodeEvent(const Event& event);
+
+/// kInvalidArgument, saying what is wrong, if `json` is no event. `timestamp` may be absent; fields
+/// that are not ours are ignored.
+Result<Event> DecodeEvent(std::string_view json);
+
+/// Appends `text` as a JSON string with its quotes: printable on one line, whatever it holds.
+void AppendJsonText(std::string& out, std::string_view text);
+
+/// 2026-01-02T03:04:05.678Z
+std::string FormatTime(Micros time);
+
+}  // namespace weir::notify

@@ -1,0 +1,56 @@
+#include "notify/notify.h"
+
+#include <algorithm>
+
+namespace weir::notify {
+namespace {
+
+Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+bool HasControlCharacter(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+}
+
+Status CheckRange(const char* field, std::int64_t value, std::int64_t high) {
+  if (value >= 1 && value <= high) return {};
+  return Invalid(std::string(field) + " must be a whole number from 1 to " + std::to_string(high));
+}
+
+}  // namespace
+
+Micros NowMicros(const Clock& clock) noexcept { return clock.Now() / 1000; }
+
+Status CheckUserId(std::string_view user_id) {
+  if (user_id.empty()) return Invalid("userId must not be empty");
+  if (user_id.size() > kMaxUserIdBytes) {
+    return Invalid("userId must not be longer than " + std::to_string(kMaxUserIdBytes) + " bytes");
+  }
+  if (HasControlCharacter(user_id)) return Invalid("userId must not have control characters");
+  return {};
+}
+
+Status CheckLimit(const UserLimit& limit) {
+  if (Status s = CheckUserId(limit.user_id); !s.ok()) return s;
+  if (Status s = CheckRange("rateLimit", limit.rate_limit, kMaxRateLimit); !s.ok()) return s;
+  return CheckRange("timeWindow", limit.time_window, kMaxTimeWindow);
+}
+
+Status CheckSend(const SendRequest& request) {
+  if (Status s = CheckUserId(request.user_id); !s.ok()) return s;
+  if (request.message.empty()) return Invalid("message must not be empty");
+  if (request.message.size() > kMaxMessageBytes) {
+    return Invalid("message must not be longer than " + std::to_string(kMaxMessageBytes) +
+                   " bytes");
+  }
+  if (request.idempotency_key.size() > kMaxIdempotencyKeyBytes) {
+    return Invalid("Idempotency-Key must not be longer than " +
+                   std::to_string(kMaxIdempotencyKeyBytes) + " bytes");
+  }
+  if (HasControlCharacter(request.idempotency_key)) {
+    return Invalid("Idempotency-Key must not have control characters");
+  }
+  return {};
+}
+
+}  // namespace weir::notify

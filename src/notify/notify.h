@@ -1,0 +1,75 @@
+#pragma once
+
+// The words of the notification gateway: a user's limit, a request to send, and what came of it.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "weir/clock.h"
+#include "weir/result.h"
+
+namespace weir::notify {
+
+/// Microseconds since the Unix epoch, as fine as the databases keep time.
+using Micros = std::int64_t;
+
+inline constexpr std::size_t kMaxUserIdBytes = 256;
+inline constexpr std::size_t kMaxMessageBytes = 16'384;
+inline constexpr std::size_t kMaxIdempotencyKeyBytes = 255;
+inline constexpr std::int64_t kMaxRateLimit = 1'000'000'000;
+inline constexpr std::int64_t kMaxTimeWindow = 525'600;  ///< minutes: a year of 365 days
+inline constexpr Micros kMicrosPerMinute = 60'000'000;
+/// How long an idempotency key is remembered, at least.
+inline constexpr Micros kKeyLifetime = Micros{24} * 60 * kMicrosPerMinute;
+
+/// One row of the table rate_limit_store.
+struct UserLimit {
+  std::string user_id;
+  std::int64_t rate_limit = 0;   ///< sends per window
+  std::int64_t time_window = 0;  ///< minutes
+  std::int64_t current_count = 0;
+  Micros last_refresh_time = 0;
+
+  Micros window_end() const noexcept { return last_refresh_time + time_window * kMicrosPerMinute; }
+  /// The window is over: the next send starts a new one.
+  bool Expired(Micros now) const noexcept { return now >= window_end(); }
+
+  friend bool operator==(const UserLimit&, const UserLimit&) = default;
+};
+
+/// What a client asks: send `message` to `user_id`.
+struct SendRequest {
+  std::string user_id;
+  std::string message;
+  std::string idempotency_key = {};  ///< empty: none
+};
+
+enum class Outcome {
+  kSent,         ///< confirmed by the broker (or on disk, in the embedded gateway), and counted
+  kLimited,      ///< the user's window is full
+  kUnknownUser,  ///< no configuration exists for the user
+  kKeyReused,    ///< the idempotency key came with another message before
+};
+
+/// The answer to a SendRequest that could be decided.
+struct SendAnswer {
+  Outcome outcome = Outcome::kSent;
+  std::string event_id = {};    ///< kSent
+  bool replayed = false;        ///< kSent: the answer of an earlier request with the same key
+  std::int64_t rate_limit = 0;  ///< kSent and kLimited, as are the next two
+  std::int64_t remaining = 0;
+  Micros resets_at = 0;
+};
+
+Micros NowMicros(const Clock& clock) noexcept;
+
+/// kInvalidArgument naming what is wrong: 1 to kMaxUserIdBytes bytes without control characters.
+Status CheckUserId(std::string_view user_id);
+/// The user id and the ranges of the two numbers.
+Status CheckLimit(const UserLimit& limit);
+/// The user id, the message (1 to kMaxMessageBytes bytes) and the key.
+Status CheckSend(const SendRequest& request);
+
+}  // namespace weir::notify

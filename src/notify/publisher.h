@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+
+#include "notify/event.h"
+#include "weir/result.h"
+
+namespace weir::notify {
+
+/// Puts events on the topic.
+///
+/// Thread-safe: any thread may call Publish.
+class Publisher {
+ public:
+  using Done = std::function<void(Status)>;
+
+  virtual ~Publisher() = default;
+
+  /// `done` is called once, within a bounded time (the publisher's timeout), on a thread of the
+  /// publisher or before Publish returns; it must not block. Ok: the broker has confirmed the
+  /// event. kUnavailable: it has not, and it will not try any longer; the event may still have
+  /// reached the topic (a confirmation can be lost). kResourceExhausted: refused at once, too many
+  /// are waiting. Events of one user keep the order in which they were published.
+  virtual void Publish(Event event, Done done) = 0;
+};
+
+}  // namespace weir::notify
