@@ -1,0 +1,255 @@
+// A random trace, driven through the store and through the pure steps: every answer must be the
+// same, to the last field. The trace goes in groups, so that a store which pays per round trip ends
+// in seconds; the clock moves between groups only.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithm/state.h"
+#include "conformance/store/client.h"
+#include "weir/clock.h"
+
+namespace weir::store::conformance {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The specification as a program: states in a map, one step after the other.
+class Model {
+ public:
+  explicit Model(const Clock& clock) : clock_(clock) {}
+
+  void Apply(Application& application) {
+    application.applied = true;
+    const std::span<const Charge> charges = application.charges;
+    const std::span<Decision> decisions = application.decisions;
+    const auto before = states_;
+    for (std::size_t i = 0; i < charges.size(); ++i) {
+      const Charge& charge = charges[i];
+      switch (application.op) {
+        case Op::kCharge:
+          decisions[i] = Acquire(charge);
+          application.applied &= decisions[i].allowed();
+          break;
+        case Op::kPeek:
+          decisions[i] = Peek(charge, charge.cost);
+          break;
+        case Op::kRefund:
+          decisions[i] = Refund(charge);
+          break;
+        case Op::kRelease:
+          application.applied = Release(charge, application.lease);
+          decisions[i] = Peek(charge, 0);
+          break;
+        case Op::kReset:
+          for (auto& [id, state] : states_) {
+            if (id.first == charge.key) state.clear();
+          }
+          decisions[i] = Peek(charge, 0);
+          break;
+      }
+    }
+    if (application.op == Op::kCharge && !application.applied) states_ = before;
+  }
+
+ private:
+  using Bytes = std::vector<std::uint8_t>;
+
+  Bytes& Find(const Charge& charge) {
+    return states_[{std::string(charge.key), charge.quota->algorithm()}];
+  }
+  static algorithm::State View(Bytes& bytes, std::size_t size) {
+    return {bytes.data(), static_cast<std::uint32_t>(size),
+            static_cast<std::uint32_t>(bytes.size())};
+  }
+  Decision Peek(const Charge& charge, std::int64_t cost) {
+    Bytes& bytes = Find(charge);
+    return algorithm::Peek(*charge.quota, View(bytes, bytes.size()), clock_.Now(), cost);
+  }
+  Decision Acquire(const Charge& charge) {
+    Bytes& bytes = Find(charge);
+    const std::size_t size = bytes.size();
+    bytes.resize(std::max<std::size_t>(
+        size, algorithm::CapacityForAcquire(*charge.quota, View(bytes, size))));
+    algorithm::State state = View(bytes, size);
+    const Decision decision = algorithm::Acquire(*charge.quota, state, clock_.Now(), charge.cost);
+    bytes.resize(state.size);
+    return decision;
+  }
+  Decision Refund(const Charge& charge) {
+    Bytes& bytes = Find(charge);
+    algorithm::State state = View(bytes, bytes.size());
+    const Decision decision = algorithm::Refund(*charge.quota, state, clock_.Now(), charge.cost);
+    bytes.resize(state.size);
+    return decision;
+  }
+  bool Release(const Charge& charge, std::int64_t lease) {
+    Bytes& bytes = Find(charge);
+    algorithm::State state = View(bytes, bytes.size());
+    const bool released = algorithm::Release(*charge.quota, state, clock_.Now(), lease);
+    bytes.resize(state.size);
+    return released;
+  }
+
+  const Clock& clock_;
+  std::map<std::pair<std::string, Algorithm>, Bytes> states_;
+};
+
+/// A group of random steps, twice: once for the store, once for the model.
+class Trace {
+ public:
+  explicit Trace(std::uint64_t seed) : random_(seed) {
+    for (int i = 0; i < 12; ++i) keys_.push_back("{trace}" + std::to_string(i));
+  }
+
+  void Draw(std::size_t count) {
+    charges_.assign(count, {});
+    for (auto* side : {&stores_, &models_}) {
+      side->applications.assign(count, {});
+      side->decisions.assign(count, std::vector<Decision>());
+    }
+    for (std::size_t i = 0; i < count; ++i) DrawStep(i);
+  }
+
+  std::span<Application> for_store() { return stores_.applications; }
+  std::span<Application> for_model() { return models_.applications; }
+
+  /// Remembers leases to release later.
+  void Learn() {
+    for (std::size_t i = 0; i < charges_.size(); ++i) {
+      for (std::size_t c = 0; c < charges_[i].size(); ++c) {
+        const std::int64_t lease = stores_.decisions[i][c].lease;
+        if (lease != 0) leases_.push_back({charges_[i][c], lease});
+      }
+    }
+    if (leases_.size() > 64) leases_.erase(leases_.begin(), leases_.end() - 64);
+  }
+
+  std::chrono::nanoseconds Pause() {
+    switch (Below(4)) {
+      case 0:
+        return 0ns;
+      case 1:
+        return std::chrono::nanoseconds(Below(1000));
+      case 2:
+        return std::chrono::milliseconds(Below(2000));
+      default:
+        return std::chrono::seconds(Below(30));
+    }
+  }
+
+ private:
+  struct Side {
+    std::vector<Application> applications;
+    std::vector<std::vector<Decision>> decisions;
+  };
+  struct Lease {
+    Charge charge;
+    std::int64_t lease;
+  };
+
+  std::size_t Below(std::size_t bound) { return random_() % bound; }
+
+  Charge DrawCharge() {
+    return {keys_[Below(keys_.size())], static_cast<std::int64_t>(Below(5)),
+            &quotas_[Below(quotas_.size())]};
+  }
+
+  void DrawStep(std::size_t i) {
+    Op op = Op::kCharge;
+    std::int64_t lease = 0;
+    const std::size_t kind = Below(100);
+    if (kind < 8) op = Op::kPeek;
+    if (kind >= 8 && kind < 14) op = Op::kRefund;
+    if (kind >= 14 && kind < 18) op = Op::kReset;
+    if (kind >= 18 && kind < 28 && !leases_.empty()) op = Op::kRelease;
+    if (op == Op::kRelease) {
+      const Lease& held = leases_[Below(leases_.size())];
+      charges_[i].push_back(held.charge);
+      lease = held.lease;
+    } else {
+      const std::size_t charges = Below(3) == 0 ? 2 + Below(3) : 1;
+      for (std::size_t c = 0; c < charges; ++c) charges_[i].push_back(DrawCharge());
+    }
+    for (auto* side : {&stores_, &models_}) {
+      side->decisions[i].resize(charges_[i].size());
+      Application& application = side->applications[i];
+      application.op = op;
+      application.lease = lease;
+      application.charges = charges_[i];
+      application.decisions = side->decisions[i];
+    }
+  }
+
+  std::mt19937_64 random_;
+  std::vector<std::string> keys_;
+  const std::vector<Quota> quotas_ = {
+      *Quota::TokenBucket(20, 7, 3s),      *Quota::TokenBucket(1'000'000'007, 999'999'937, 1s),
+      *Quota::FixedWindow(15, 10s),        *Quota::FixedWindow(kMaxLimit, kMaxWindow),
+      *Quota::SlidingLog(12, 7s),          *Quota::SlidingLog(40, 60s),
+      *Quota::SlidingCounter(25, 10s, 10), *Quota::SlidingCounter(9, 7s, 3),
+      *Quota::Concurrency(10, 20s),        *Quota::Concurrency(3, 2s)};
+  std::vector<std::vector<Charge>> charges_;
+  std::vector<Lease> leases_;
+  Side stores_;
+  Side models_;
+};
+
+std::string Describe(const Application& application) {
+  std::string out = "op " + std::to_string(static_cast<int>(application.op));
+  for (const Charge& charge : application.charges) {
+    out += " [" + std::string(charge.key) + " cost " + std::to_string(charge.cost) + " " +
+           charge.quota->ToString() + "]";
+  }
+  return out;
+}
+
+void ExpectSame(const Application& store, const Application& model) {
+  SCOPED_TRACE(Describe(store));
+  ASSERT_EQ(store.applied, model.applied);
+  for (std::size_t i = 0; i < store.decisions.size(); ++i) {
+    const Decision& got = store.decisions[i];
+    const Decision& want = model.decisions[i];
+    ASSERT_EQ(got.verdict, want.verdict) << i;
+    ASSERT_EQ(got.limit, want.limit) << i;
+    ASSERT_EQ(got.remaining, want.remaining) << i;
+    ASSERT_EQ(got.retry_after, want.retry_after) << i;
+    ASSERT_EQ(got.reset_after, want.reset_after) << i;
+    ASSERT_EQ(got.lease, want.lease) << i;
+  }
+}
+
+TEST(StoreDifferential, ARandomTraceIsAnsweredAsThePureStepsDo) {
+  constexpr std::size_t kSteps = 20'000;
+  constexpr std::size_t kGroup = 50;
+  ManualClock clock(Nanos{20'000} * 86'400 * 1'000'000'000 + 123'456'789);
+  const std::unique_ptr<Backend> backend = MakeBackend(&clock);
+  // Groups go to two nodes in turn, so that nothing that decides is kept in one of them.
+  std::array<std::unique_ptr<Client>, 2> clients = {std::make_unique<Client>(*backend, 0),
+                                                    std::make_unique<Client>(*backend, 1)};
+  Model model(clock);
+  Trace trace(20'261'116);
+  for (std::size_t step = 0; step < kSteps; step += kGroup) {
+    trace.Draw(kGroup);
+    clients[step / kGroup % 2]->Apply(trace.for_store());
+    for (std::size_t i = 0; i < kGroup; ++i) {
+      model.Apply(trace.for_model()[i]);
+      SCOPED_TRACE("step " + std::to_string(step + i));
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(trace.for_store()[i], trace.for_model()[i]));
+    }
+    trace.Learn();
+    clock.Advance(trace.Pause());
+  }
+}
+
+}  // namespace
+}  // namespace weir::store::conformance
