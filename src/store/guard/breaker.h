@@ -1,0 +1,79 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+#include "weir/clock.h"
+
+namespace weir::store::guard {
+
+enum class BreakerState : std::uint8_t {
+  kClosed,    ///< calls go to the store
+  kHalfOpen,  ///< one probe is under way; all other calls fail at once
+  kOpen,      ///< calls fail at once
+};
+
+struct BreakerOptions {
+  /// Opens after so many failures in a row,
+  std::uint32_t failures = 5;
+  /// or when this part of at least `least_calls` calls of the last second failed.
+  double ratio = 0.5;
+  std::uint32_t least_calls = 20;
+  /// From opening to the first probe; doubled after each probe that fails, up to `longest_wait`.
+  /// Together with a call's timeout, `longest_wait` must stay below a second: that is how soon
+  /// after the store's return limits are exact again.
+  std::chrono::milliseconds first_wait{50};
+  std::chrono::milliseconds longest_wait{400};
+};
+
+/// Keeps calls away from a store that does not answer, so that nobody waits for a timeout that is
+/// sure to come. Only a probe (Prober) closes it again.
+///
+/// Thread-safe: the calls of all reactors go through one.
+class Breaker {
+ public:
+  using OnChange = std::function<void(BreakerState)>;
+
+  /// `clock` null: SystemClock. `on_change` runs on the thread that caused the change.
+  explicit Breaker(const BreakerOptions& options, const Clock* clock = nullptr,
+                   OnChange on_change = {});
+
+  BreakerState state() const noexcept { return state_.load(std::memory_order_acquire); }
+  bool closed() const noexcept { return state() == BreakerState::kClosed; }
+
+  /// Which closed period this is. A call notes it when it begins, so that what happens to it after
+  /// the breaker has opened and closed again is not held against the store.
+  std::uint64_t period() const noexcept { return period_.load(std::memory_order_acquire); }
+  void Succeeded(std::uint64_t period) noexcept;
+  void Failed(std::uint64_t period);
+
+  /// For the prober: true if it is time for a probe, and the caller must make it now and report.
+  bool ClaimProbe();
+  void ProbeSucceeded();
+  void ProbeFailed();
+
+ private:
+  void SetLocked(BreakerState state);
+  void OpenLocked(Nanos now);
+  Nanos Jittered(std::chrono::milliseconds wait);
+
+  const BreakerOptions options_;
+  const Clock& clock_;
+  const OnChange on_change_;
+  std::atomic<BreakerState> state_{BreakerState::kClosed};
+  std::atomic<std::uint64_t> period_{1};
+  std::atomic<std::uint32_t> in_a_row_{0};
+  std::atomic<std::uint64_t> successes_{0};
+
+  std::mutex mutex_;
+  Nanos second_began_ = 0;
+  std::uint64_t successes_before_ = 0;
+  std::uint64_t failures_ = 0;  // in this second
+  std::chrono::milliseconds wait_;
+  Nanos next_probe_ = 0;
+};
+
+}  // namespace weir::store::guard

@@ -1,0 +1,156 @@
+#include "store/guard/guard.h"
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "telemetry/log.h"
+
+namespace weir::store::guard {
+namespace {
+
+using telemetry::Level;
+using telemetry::Log;
+
+/// Errors come with every check while the store is away; one line in this time tells enough.
+constexpr Nanos kLogEvery = 5'000'000'000;
+constexpr std::size_t kHashDigits = 16;
+
+}  // namespace
+
+Guard::Guard(const GuardOptions& options)
+    : options_(options),
+      clock_(options.clock == nullptr ? SystemClock::Get() : *options.clock),
+      breaker_(options.breaker, options.clock, [this](BreakerState state) { OnChange(state); }),
+      cache_(options.cache) {}
+
+std::shared_ptr<GuardMetrics> Guard::AddMetrics() {
+  auto metrics = std::make_shared<GuardMetrics>();
+  const std::lock_guard lock(mutex_);
+  metrics_.push_back(metrics);
+  return metrics;
+}
+
+void Guard::SetChannelUp(bool up) {
+  if (channel_up_.exchange(up) == up) return;
+  cache_.SetOn(up);
+  Log(up ? Level::kInfo : Level::kWarn,
+      up ? "channel between nodes is open; refusals are remembered"
+         : "channel between nodes is lost; refusals are not remembered");
+}
+
+void Guard::Forget(std::span<const std::uint64_t> hashes) {
+  OnForgotten(hashes);
+  if (publish_) publish_(hashes);
+}
+
+void Guard::OnForgotten(std::span<const std::uint64_t> hashes) {
+  for (const std::uint64_t hash : hashes) cache_.Forget(hash);
+}
+
+void Guard::NoteSuccess() noexcept {
+  up_.store(true, std::memory_order_relaxed);
+  last_success_.store(clock_.Now(), std::memory_order_relaxed);
+}
+
+void Guard::NoteError(const Error& error) {
+  up_.store(false, std::memory_order_relaxed);
+  const Nanos now = clock_.Now();
+  const std::lock_guard lock(mutex_);
+  last_error_ = error.message;
+  last_error_at_ = now;
+  if (now - logged_at_ < kLogEvery) return;
+  logged_at_ = now;
+  Log(Level::kWarn, "the store does not answer; checks are decided by on_store_error",
+      {{"error", std::string_view(error.message)}});
+}
+
+void Guard::OnChange(BreakerState state) {
+  const std::lock_guard lock(mutex_);
+  if (state == BreakerState::kOpen && away_since_ == 0) {
+    away_since_ = clock_.Now();
+    Log(Level::kError, "the store is away; no more checks are sent to it until it is back",
+        {{"error", std::string_view(last_error_)}});
+  } else if (state == BreakerState::kClosed && away_since_ != 0) {
+    Log(Level::kInfo, "the store is back; limits are exact again",
+        {{"away_ms", (clock_.Now() - std::exchange(away_since_, 0)) / 1'000'000}});
+  }
+}
+
+Health Guard::health() const {
+  Health health;
+  health.up = up();
+  health.breaker = breaker_.state();
+  health.channel_up = channel_up_.load();
+  const std::lock_guard lock(mutex_);
+  health.last_error = last_error_;
+  health.last_error_at = last_error_at_;
+  return health;
+}
+
+void Guard::Collect(telemetry::TextWriter& out) const {
+  std::vector<std::shared_ptr<GuardMetrics>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all = metrics_;
+  }
+  const auto sum = [&all](telemetry::LocalCounter GuardMetrics::*counter) {
+    std::uint64_t total = 0;
+    for (const auto& one : all) total += ((*one).*counter).value();
+    return total;
+  };
+  const auto counter = [&](std::string_view name, std::string_view help, std::uint64_t value) {
+    out.Counter(name, help);
+    out.Sample(value);
+  };
+  out.Gauge("weir_store_up", "1 if the store's last answer was one.");
+  out.Sample(std::uint64_t{up() ? 1U : 0U});
+  out.Gauge("weir_store_breaker_state", "0: closed, 1: half open, 2: open.");
+  out.Sample(static_cast<std::uint64_t>(breaker_.state()));
+  out.Gauge("weir_store_channel_up", "1 if messages between nodes arrive.");
+  out.Sample(std::uint64_t{channel_up_.load() ? 1U : 0U});
+  std::vector<const telemetry::LocalHistogram*> latencies;
+  for (const auto& one : all) latencies.push_back(&one->latency);
+  out.Histogram("weir_store_latency_seconds", "Time from a call to the store's answer.");
+  out.Samples(latencies);
+  counter("weir_store_calls_total", "Calls to the store.", sum(&GuardMetrics::calls));
+  counter("weir_store_failures_total", "Charges that the store could not decide.",
+          sum(&GuardMetrics::failures));
+  counter("weir_store_timeouts_total", "Charges that the store did not decide in time.",
+          sum(&GuardMetrics::timeouts));
+  counter("weir_store_short_cut_total", "Charges that were not sent: the breaker was open.",
+          sum(&GuardMetrics::short_cut));
+  counter("weir_store_late_answers_total", "Calls answered after their timeout.",
+          sum(&GuardMetrics::late_answers));
+  const DenyCacheCounts cache = cache_.counts();
+  counter("weir_deny_cache_hits_total", "Refusals that were known and not asked of the store.",
+          cache.hits);
+  counter("weir_deny_cache_kept_total", "Refusals that were remembered.", cache.kept);
+  counter("weir_deny_cache_forgotten_total", "Keys forgotten: refunded, or reset, on any node.",
+          cache.forgotten);
+}
+
+std::string WriteHashes(std::span<const std::uint64_t> hashes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  text.reserve(hashes.size() * kHashDigits);
+  for (const std::uint64_t hash : hashes) {
+    for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[(hash >> shift) & 15U];
+  }
+  return text;
+}
+
+std::optional<std::vector<std::uint64_t>> ReadHashes(std::string_view text) {
+  if (text.size() % kHashDigits != 0 || text.size() > kMaxHashes * kHashDigits) return std::nullopt;
+  std::vector<std::uint64_t> hashes;
+  for (; !text.empty(); text.remove_prefix(kHashDigits)) {
+    std::uint64_t hash = 0;
+    const char* const end = text.data() + kHashDigits;
+    const auto [at, problem] = std::from_chars(text.data(), end, hash, 16);
+    if (problem != std::errc() || at != end) return std::nullopt;
+    hashes.push_back(hash);
+  }
+  return hashes;
+}
+
+}  // namespace weir::store::guard

@@ -1,0 +1,115 @@
+#pragma once
+
+// What stands between the limiter and a store that lives in another process. Guard is what the
+// reactors share: breaker, cache of refusals, the word that goes to other nodes, counts.
+// GuardedStore is a reactor's own part, Prober finds out when the store is back.
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/guard/breaker.h"
+#include "store/guard/deny_cache.h"
+#include "telemetry/metrics.h"
+#include "weir/clock.h"
+#include "weir/result.h"
+
+namespace weir::store::guard {
+
+struct GuardOptions {
+  /// From Apply to its answer, whatever the store does.
+  std::chrono::milliseconds timeout{100};
+  /// Applications of one reactor that wait for the store at once; more are refused at once.
+  std::size_t max_waiting = 65'536;
+  BreakerOptions breaker;
+  DenyCacheOptions cache;
+  const Clock* clock = nullptr;  ///< null: SystemClock
+};
+
+/// How the store is, for people.
+struct Health {
+  bool up = false;  ///< its last answer was one
+  BreakerState breaker = BreakerState::kClosed;
+  bool channel_up = false;  ///< messages between nodes arrive
+  std::string last_error;   ///< empty: none yet
+  Nanos last_error_at = 0;
+};
+
+/// Counts of one reactor's guarded store, written by its thread and read by any.
+struct GuardMetrics {
+  telemetry::LocalHistogram latency;
+  telemetry::LocalCounter calls;
+  telemetry::LocalCounter failures;      ///< applications that the store could not decide
+  telemetry::LocalCounter timeouts;      ///< applications that it did not decide in time
+  telemetry::LocalCounter short_cut;     ///< applications failed at once: the breaker was open
+  telemetry::LocalCounter late_answers;  ///< calls whose answer came after their timeout
+};
+
+/// Thread-safe. Must outlive the stores it guards.
+class Guard {
+ public:
+  /// Sends key hashes to the other nodes. Called on any thread; must not block.
+  using Publish = std::function<void(std::span<const std::uint64_t>)>;
+
+  explicit Guard(const GuardOptions& options);
+
+  const GuardOptions& options() const noexcept { return options_; }
+  const Clock& clock() const noexcept { return clock_; }
+  Breaker& breaker() noexcept { return breaker_; }
+  DenyCache& cache() noexcept { return cache_; }
+  std::shared_ptr<GuardMetrics> AddMetrics();
+
+  /// Before the reactors start.
+  void SetPublish(Publish publish) { publish_ = std::move(publish); }
+  /// The channel between nodes came or went. Until it comes the cache is off.
+  void SetChannelUp(bool up);
+  /// Permits of these keys were given back by this node.
+  void Forget(std::span<const std::uint64_t> hashes);
+  /// The same, told by another node.
+  void OnForgotten(std::span<const std::uint64_t> hashes);
+
+  void NoteSuccess() noexcept;
+  void NoteError(const Error& error);
+  bool up() const noexcept { return up_.load(std::memory_order_relaxed); }
+  Nanos last_success() const noexcept { return last_success_.load(std::memory_order_relaxed); }
+  Health health() const;
+
+  /// weir_store_*.
+  void Collect(telemetry::TextWriter& out) const;
+
+ private:
+  void OnChange(BreakerState state);
+
+  const GuardOptions options_;
+  const Clock& clock_;
+  Breaker breaker_;
+  DenyCache cache_;
+  Publish publish_;
+  std::atomic<bool> channel_up_{false};
+  std::atomic<bool> up_{false};
+  std::atomic<Nanos> last_success_{0};
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<GuardMetrics>> metrics_;
+  std::string last_error_;
+  Nanos last_error_at_ = 0;
+  Nanos logged_at_ = 0;
+  Nanos away_since_ = 0;  // 0: it is not
+};
+
+/// Key hashes as the text of a message, and back: 16 hexadecimal digits each.
+std::string WriteHashes(std::span<const std::uint64_t> hashes);
+/// Nothing if the text is anything else: somebody else wrote to our channel.
+std::optional<std::vector<std::uint64_t>> ReadHashes(std::string_view text);
+/// The most that one message carries.
+inline constexpr std::size_t kMaxHashes = 256;
+
+}  // namespace weir::store::guard

@@ -1,0 +1,350 @@
+#include "store/guard/guarded_store.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <utility>
+
+namespace weir::store::guard {
+namespace {
+
+/// Calls kept for reuse; more are given back to the heap.
+constexpr std::size_t kMaxIdle = 4096;
+
+/// The key of probes. Policies' keys have a '|' in them, so it is nobody's bucket.
+constexpr std::string_view kProbeKey = "weir-probe";
+
+Error Away() { return {Code::kUnavailable, "the store is away (circuit breaker open)"}; }
+
+void Fail(std::span<Application> batch, const Error& error) {
+  for (Application& application : batch) application.status = error;
+}
+
+/// True for errors that say something about the store, and not about the question.
+bool IsStoreFailure(const Status& status) {
+  if (status.ok()) return false;
+  switch (status.error().code) {
+    case Code::kInvalidArgument:
+    case Code::kUnimplemented:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+/// A copy of what the store was asked, and where its answer goes.
+struct GuardedStore::Call {
+  std::span<Application> theirs;  // not to be touched once `told`
+  Done done;
+  std::function<void(const Status&)> probe_done;  // of a probe, which has no `theirs`
+
+  std::vector<Application> ours;
+  std::vector<std::uint32_t> places;  // in theirs, of each of ours
+  std::vector<Charge> charges;
+  std::vector<Decision> decisions;
+  std::vector<Quota> quotas;
+  std::vector<std::uint64_t> marks;  // of the charges, for the cache
+  std::string keys;
+
+  Nanos sent = 0;
+  std::uint64_t period = 0;
+  bool told = false;
+  Call* previous = nullptr;
+  Call* next = nullptr;
+
+  /// Copies an application; pointers are set by Point when all are in.
+  void Add(const Application& application, std::uint32_t place) {
+    Application& own = ours.emplace_back();
+    own.op = application.op;
+    own.lease = application.lease;
+    places.push_back(place);
+    for (const Charge& charge : application.charges) {
+      keys += charge.key;
+      charges.push_back({charge.key, charge.cost, nullptr});
+      quotas.push_back(*charge.quota);
+    }
+    own.charges = {static_cast<const Charge*>(nullptr), 0};
+    counts_.push_back(application.charges.size());
+  }
+
+  void Point() {
+    decisions.resize(charges.size());
+    std::size_t key_at = 0;
+    for (std::size_t i = 0; i < charges.size(); ++i) {
+      const std::size_t size = charges[i].key.size();
+      charges[i].key = std::string_view(keys).substr(key_at, size);
+      charges[i].quota = &quotas[i];
+      key_at += size;
+    }
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+      ours[i].charges = std::span(charges).subspan(first, counts_[i]);
+      ours[i].decisions = std::span(decisions).subspan(first, counts_[i]);
+      first += counts_[i];
+    }
+  }
+
+  std::size_t FirstCharge(const Application& own) const {
+    return own.charges.empty() ? 0 : static_cast<std::size_t>(own.charges.data() - charges.data());
+  }
+
+  void CopyAnswers() const {
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+      Application& to = theirs[places[i]];
+      to.applied = ours[i].applied;
+      to.status = ours[i].status;
+      std::copy(ours[i].decisions.begin(), ours[i].decisions.end(), to.decisions.begin());
+    }
+  }
+
+  void Clear() {
+    theirs = {};
+    done = nullptr;
+    probe_done = nullptr;
+    ours.clear();
+    places.clear();
+    charges.clear();
+    decisions.clear();
+    quotas.clear();
+    marks.clear();
+    keys.clear();
+    counts_.clear();
+    told = false;
+  }
+
+ private:
+  std::vector<std::size_t> counts_;
+};
+
+/// Calls that nobody has answered yet. All have the same patience, so the first is due first.
+struct GuardedStore::CallList {
+  Call* first = nullptr;
+  Call* last = nullptr;
+
+  void Append(Call& call) {
+    call.previous = last;
+    call.next = nullptr;
+    (last == nullptr ? first : last->next) = &call;
+    last = &call;
+  }
+  void Remove(Call& call) {
+    (call.previous == nullptr ? first : call.previous->next) = call.next;
+    (call.next == nullptr ? last : call.next->previous) = call.previous;
+  }
+};
+
+/// The timer outlives the store if its handler is still queued; then `store` is null.
+struct GuardedStore::Alarm {
+  Alarm(boost::asio::io_context& io, GuardedStore* owner) : timer(io), store(owner) {}
+
+  boost::asio::steady_timer timer;
+  GuardedStore* store;
+  bool set = false;
+};
+
+GuardedStore::GuardedStore(boost::asio::io_context& io, Guard& guard, std::unique_ptr<Store> inner)
+    : guard_(guard),
+      clock_(guard.clock()),
+      metrics_(guard.AddMetrics()),
+      waiting_(std::make_unique<CallList>()),
+      inner_(std::move(inner)),
+      alarm_(std::make_shared<Alarm>(io, this)) {}
+
+GuardedStore::~GuardedStore() {
+  alarm_->store = nullptr;
+  alarm_->timer.cancel();
+  Close();
+}
+
+void GuardedStore::Close() {
+  closed_ = true;
+  while (waiting_->first != nullptr) {
+    Expire(*waiting_->first, {Code::kUnavailable, "the service is shutting down"});
+  }
+}
+
+void GuardedStore::Apply(std::span<Application> batch, Done done) {
+  const Nanos now = clock_.Now();
+  DenyCache& cache = guard_.cache();
+  const bool cached = cache.on();
+  Call* call = nullptr;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (cached && cache.TryAnswer(batch[i], now)) continue;
+    if (call == nullptr) call = &TakeCall();
+    call->Add(batch[i], static_cast<std::uint32_t>(i));
+  }
+  if (call == nullptr) return done();
+  call->Point();
+  call->theirs = batch;
+  call->done = std::move(done);
+  call->sent = now;
+  if (cached) {
+    for (const Charge& charge : call->charges) call->marks.push_back(cache.MarkOf(charge.key));
+  }
+  Send(*call);
+}
+
+void GuardedStore::Probe(std::function<void(const Status&)> done) {
+  static const Quota kQuota = *Quota::TokenBucket(1, 1);
+  const Charge charge{kProbeKey, 1, &kQuota};
+  Application application;
+  application.op = Op::kPeek;
+  application.charges = {&charge, 1};
+  Call& call = TakeCall();
+  call.Add(application, 0);
+  call.Point();
+  call.probe_done = std::move(done);
+  call.sent = clock_.Now();
+  Send(call);
+}
+
+GuardedStore::Call& GuardedStore::TakeCall() {
+  if (idle_.empty()) return *calls_.emplace_back(std::make_unique<Call>());
+  Call* call = idle_.back();
+  idle_.pop_back();
+  return *call;
+}
+
+void GuardedStore::GiveBack(Call& call) {
+  applications_ -= call.ours.size();
+  call.Clear();
+  if (idle_.size() < kMaxIdle) {
+    idle_.push_back(&call);
+    return;
+  }
+  std::erase_if(calls_, [&call](const auto& one) { return one.get() == &call; });
+}
+
+void GuardedStore::Send(Call& call) {
+  applications_ += call.ours.size();
+  call.period = guard_.breaker().period();
+  waiting_->Append(call);
+  const bool probe = call.probe_done != nullptr;
+  std::optional<Error> refusal;
+  if (closed_) {
+    refusal = Error{Code::kUnavailable, "the service is shutting down"};
+  } else if (!probe && !guard_.breaker().closed()) {
+    refusal = Away();
+    metrics_->short_cut.Add(call.ours.size());
+  } else if (applications_ > guard_.options().max_waiting) {
+    refusal = Error{Code::kResourceExhausted, "too many checks wait for the store"};
+  }
+  if (refusal) {
+    Expire(call, *refusal);
+    GiveBack(call);
+    return;
+  }
+  metrics_->calls.Add();
+  SetAlarm();
+  inner_->Apply(call.ours, [this, &call] { OnAnswer(call); });
+}
+
+void GuardedStore::OnAnswer(Call& call) {
+  if (call.told) {
+    metrics_->late_answers.Add();
+    ForgetFreed(call);
+    GiveBack(call);
+    return;
+  }
+  waiting_->Remove(call);
+  call.told = true;
+  metrics_->latency.Observe(clock_.Now() - call.sent);
+  Report(call);
+  if (call.probe_done) {
+    const auto done = std::move(call.probe_done);
+    const Status status = call.ours.front().status;
+    GiveBack(call);
+    return done(status);
+  }
+  Learn(call);
+  ForgetFreed(call);
+  call.CopyAnswers();
+  const Done done = std::move(call.done);
+  GiveBack(call);
+  done();
+}
+
+/// What the answer says about the store.
+void GuardedStore::Report(const Call& call) {
+  std::size_t failed = 0;
+  const Error* error = nullptr;
+  for (const Application& application : call.ours) {
+    if (!IsStoreFailure(application.status)) continue;
+    ++failed;
+    error = &application.status.error();
+  }
+  metrics_->failures.Add(failed);
+  // A cluster of which one part is away still answers for the others.
+  const bool answered = failed < call.ours.size();
+  if (answered) guard_.NoteSuccess();
+  if (error != nullptr && !answered) guard_.NoteError(*error);
+  if (call.probe_done) return;
+  answered ? guard_.breaker().Succeeded(call.period) : guard_.breaker().Failed(call.period);
+}
+
+void GuardedStore::Learn(const Call& call) {
+  if (call.marks.empty()) return;
+  for (const Application& application : call.ours) {
+    if (application.op != Op::kCharge || !application.status.ok() || application.applied) continue;
+    const std::size_t first = call.FirstCharge(application);
+    guard_.cache().Keep(
+        application, std::span(call.marks).subspan(first, application.charges.size()), call.sent);
+  }
+}
+
+/// Refunds and resets free permits, also those of which we do not know how they ended.
+void GuardedStore::ForgetFreed(const Call& call) {
+  std::vector<std::uint64_t> hashes;
+  for (const Application& application : call.ours) {
+    if (application.op != Op::kRefund && application.op != Op::kReset) continue;
+    for (const Charge& charge : application.charges) hashes.push_back(HashOf(charge.key));
+  }
+  if (!hashes.empty()) guard_.Forget(hashes);
+}
+
+/// Answers in the store's place. The call itself stays until the store lets go of it.
+void GuardedStore::Expire(Call& call, const Error& error) {
+  waiting_->Remove(call);
+  call.told = true;
+  if (call.probe_done) {
+    const auto done = std::move(call.probe_done);
+    return done(error);
+  }
+  for (const std::uint32_t place : call.places) Fail(call.theirs.subspan(place, 1), error);
+  const Done done = std::move(call.done);
+  done();
+}
+
+void GuardedStore::SetAlarm() {
+  if (alarm_->set || waiting_->first == nullptr) return;
+  alarm_->set = true;
+  const Nanos due =
+      waiting_->first->sent + std::chrono::nanoseconds(guard_.options().timeout).count();
+  alarm_->timer.expires_after(std::chrono::nanoseconds(std::max<Nanos>(0, due - clock_.Now())));
+  alarm_->timer.async_wait([alarm = alarm_](const boost::system::error_code& error) {
+    if (error || alarm->store == nullptr) return;
+    alarm->set = false;
+    alarm->store->OnAlarm();
+  });
+}
+
+void GuardedStore::OnAlarm() {
+  const Nanos timeout = std::chrono::nanoseconds(guard_.options().timeout).count();
+  const Error error{Code::kDeadlineExceeded, "the store did not answer within " +
+                                                 std::to_string(guard_.options().timeout.count()) +
+                                                 " ms"};
+  const Nanos now = clock_.Now();
+  while (waiting_->first != nullptr && waiting_->first->sent + timeout <= now) {
+    Call& call = *waiting_->first;
+    metrics_->timeouts.Add(call.ours.size());
+    metrics_->latency.Observe(timeout);
+    guard_.NoteError(error);
+    if (!call.probe_done) guard_.breaker().Failed(call.period);
+    ForgetFreed(call);
+    Expire(call, error);
+  }
+  SetAlarm();
+}
+
+}  // namespace weir::store::guard

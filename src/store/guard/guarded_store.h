@@ -1,0 +1,76 @@
+#pragma once
+
+// One reactor's way to a distant store. The store may answer late or never, and the caller's memory
+// is gone once it has been told; so each call is copied into a Call of our own, which the store
+// writes to, and which lives until the store has let go of it.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/guard/guard.h"
+#include "store/store.h"
+
+namespace boost::asio {
+class io_context;
+}  // namespace boost::asio
+
+namespace weir::store::guard {
+
+/// A Store in front of a store: answers within the timeout, fails at once while the breaker is
+/// open, and answers refusals that are known by itself.
+///
+/// Thread safety: as Store, belongs to the thread that runs `io`.
+class GuardedStore final : public Store {
+ public:
+  /// `guard` and `io` must outlive it.
+  GuardedStore(boost::asio::io_context& io, Guard& guard, std::unique_ptr<Store> inner);
+  /// What still waits is told kUnavailable; callbacks run inside.
+  ~GuardedStore() override;
+  GuardedStore(const GuardedStore&) = delete;
+  GuardedStore& operator=(const GuardedStore&) = delete;
+
+  void Apply(std::span<Application> batch, Done done) override;
+  bool immediate() const noexcept override { return false; }
+
+  /// Asks the store something that changes nothing, whatever the breaker says. Counts for nobody.
+  void Probe(std::function<void(const Status&)> done);
+
+  /// Tells everything that waits kUnavailable and refuses what comes from now on. For the end, when
+  /// `io` no longer runs.
+  void Close();
+
+ private:
+  struct Call;
+  struct Alarm;
+  struct CallList;
+
+  Call& TakeCall();
+  void Send(Call& call);
+  void OnAnswer(Call& call);
+  void OnAlarm();
+  void Expire(Call& call, const Error& error);
+  void Report(const Call& call);
+  void Learn(const Call& call);
+  void ForgetFreed(const Call& call);
+  void GiveBack(Call& call);
+  void SetAlarm();
+
+  Guard& guard_;
+  const Clock& clock_;
+  std::shared_ptr<GuardMetrics> metrics_;
+  // All calls there are. Before inner_, which may write to them until it is gone.
+  std::vector<std::unique_ptr<Call>> calls_;
+  std::vector<Call*> idle_;
+  std::unique_ptr<CallList> waiting_;  // in the order of their deadlines
+  std::size_t applications_ = 0;       // that wait, or that the store still has
+  bool closed_ = false;
+  std::unique_ptr<Store> inner_;
+  std::shared_ptr<Alarm> alarm_;
+};
+
+}  // namespace weir::store::guard

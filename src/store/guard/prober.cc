@@ -1,0 +1,78 @@
+#include "store/guard/prober.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+namespace weir::store::guard {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{20};
+constexpr Nanos kQuietTime = 1'000'000'000;
+/// A store that did not answer is asked again sooner, since the breaker wants several failures.
+constexpr Nanos kDoubtTime = 100'000'000;
+
+}  // namespace
+
+/// Lives until its last handler has run.
+struct Prober::State : std::enable_shared_from_this<State> {
+  State(boost::asio::io_context& io, Guard& its_guard, GuardedStore& its_store)
+      : guard(its_guard), store(its_store), timer(io) {}
+
+  void Wait() {
+    timer.expires_after(kTick);
+    timer.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (error || self->ended) return;
+      self->Tick();
+      self->Wait();
+    });
+  }
+
+  void Tick() {
+    if (probing) return;
+    if (guard.breaker().ClaimProbe()) return Knock();
+    if (!guard.breaker().closed()) return;
+    const Nanos now = guard.clock().Now();
+    const Nanos patience = guard.up() ? kQuietTime : kDoubtTime;
+    if (now - guard.last_success() < kQuietTime || now - asked < patience) return;
+    Ask(now);
+  }
+
+  void Knock() {
+    probing = true;
+    store.Probe([self = shared_from_this()](const Status& status) {
+      self->probing = false;
+      if (self->ended) return;
+      status.ok() ? self->guard.breaker().ProbeSucceeded() : self->guard.breaker().ProbeFailed();
+    });
+  }
+
+  void Ask(Nanos now) {
+    probing = true;
+    asked = now;
+    const std::uint64_t period = guard.breaker().period();
+    store.Probe([self = shared_from_this(), period](const Status& status) {
+      self->probing = false;
+      if (self->ended || status.ok()) return;
+      self->guard.breaker().Failed(period);
+    });
+  }
+
+  Guard& guard;
+  GuardedStore& store;
+  boost::asio::steady_timer timer;
+  Nanos asked = 0;
+  bool probing = false;
+  bool ended = false;
+};
+
+Prober::Prober(boost::asio::io_context& io, Guard& guard, GuardedStore& store)
+    : state_(std::make_shared<State>(io, guard, store)) {
+  state_->Wait();
+}
+
+Prober::~Prober() {
+  state_->ended = true;
+  state_->timer.cancel();
+}
+
+}  // namespace weir::store::guard

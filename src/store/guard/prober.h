@@ -1,0 +1,27 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "store/guard/guarded_store.h"
+
+namespace weir::store::guard {
+
+/// Watches the store when nobody else does: knocks while the breaker is open, and asks once a
+/// second while no check goes to it, so that operators see a dead store before clients do.
+///
+/// Thread safety: belongs to the thread that runs `io`, as the store it probes through.
+class Prober {
+ public:
+  /// `guard` and `store` must outlive it. Starts at once.
+  Prober(boost::asio::io_context& io, Guard& guard, GuardedStore& store);
+  ~Prober();
+  Prober(const Prober&) = delete;
+  Prober& operator=(const Prober&) = delete;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace weir::store::guard

@@ -1,0 +1,218 @@
+#include "store/guard/guarded_store.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/guard/prober.h"
+#include "store/memory/memory_store.h"
+
+namespace weir::store::guard {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Holds what it is asked until the test lets it answer.
+class DistantStore final : public Store {
+ public:
+  explicit DistantStore(Engine& engine) : memory_(engine) {}
+
+  void Apply(std::span<Application> batch, Done done) override {
+    ++calls;
+    if (down) {
+      for (Application& application : batch) {
+        application.status = Error{Code::kUnavailable, "no connection"};
+      }
+      return done();
+    }
+    if (!holding) return memory_.Apply(batch, std::move(done));
+    held.push_back({batch, std::move(done)});
+  }
+  bool immediate() const noexcept override { return false; }
+
+  void AnswerHeld() {
+    for (auto& [batch, done] : std::exchange(held, {})) memory_.Apply(batch, std::move(done));
+  }
+
+  bool down = false;
+  bool holding = false;
+  int calls = 0;
+  std::vector<std::pair<std::span<Application>, Done>> held;
+
+ private:
+  memory::MemoryStore memory_;
+};
+
+/// One charge with memory that can be given back while the store still thinks about it.
+struct Asked {
+  Asked(std::string name, const Quota& with, Op op = Op::kCharge)
+      : key(std::move(name)), quota(with) {
+    charge = {key, 1, &quota};
+    application.op = op;
+    application.charges = {&charge, 1};
+    application.decisions = {&decision, 1};
+  }
+  std::string key;
+  Quota quota;
+  Charge charge;
+  Decision decision;
+  Application application;
+  bool told = false;
+
+  void On(Store& store) {
+    store.Apply({&application, 1}, [this] { told = true; });
+  }
+};
+
+class GuardedStoreTest : public ::testing::Test {
+ protected:
+  GuardedStoreTest() {
+    auto inner = std::make_unique<DistantStore>(engine_);
+    inner_ = inner.get();
+    store_ = std::make_unique<GuardedStore>(io_, guard_, std::move(inner));
+    guard_.SetPublish([this](std::span<const std::uint64_t> hashes) {
+      published_.insert(published_.end(), hashes.begin(), hashes.end());
+    });
+  }
+
+  /// Runs the reactor until `done` holds.
+  void RunUntil(const std::function<bool()>& done) {
+    const auto deadline = std::chrono::steady_clock::now() + 10s;
+    while (!done() && std::chrono::steady_clock::now() < deadline) {
+      io_.restart();
+      io_.run_one_for(10ms);
+    }
+    ASSERT_TRUE(done());
+  }
+
+  const Quota quota_ = *Quota::FixedWindow(2, 24h);
+  Engine engine_{*Quota::TokenBucket(1, 1)};
+  boost::asio::io_context io_{1};
+  Guard guard_{GuardOptions{.timeout = 20ms, .breaker = {}, .cache = {}}};
+  DistantStore* inner_ = nullptr;
+  std::unique_ptr<GuardedStore> store_;
+  std::vector<std::uint64_t> published_;
+};
+
+TEST_F(GuardedStoreTest, AnswersWithWhatTheStoreSays) {
+  inner_->holding = true;
+  Asked first("k", quota_);
+  first.On(*store_);
+  EXPECT_FALSE(first.told);
+  inner_->AnswerHeld();
+  ASSERT_TRUE(first.told);
+  EXPECT_TRUE(first.application.applied);
+  EXPECT_EQ(first.decision.remaining, 1);
+}
+
+TEST_F(GuardedStoreTest, AnswersInTimeThoughTheStoreDoesNotAndDropsWhatComesLater) {
+  inner_->holding = true;
+  auto asked = std::make_unique<Asked>("k", quota_);
+  const auto began = std::chrono::steady_clock::now();
+  asked->On(*store_);
+  RunUntil([&] { return asked->told; });
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 20ms);
+  ASSERT_FALSE(asked->application.status.ok());
+  EXPECT_EQ(asked->application.status.error().code, Code::kDeadlineExceeded);
+  asked.reset();  // a write to it now is found by ASan
+  inner_->AnswerHeld();
+}
+
+TEST_F(GuardedStoreTest, ALateAnswerStillCountsInTheStore) {
+  inner_->holding = true;
+  Asked late("k", quota_);
+  late.On(*store_);
+  RunUntil([&] { return late.told; });
+  inner_->AnswerHeld();
+  inner_->holding = false;
+  Asked next("k", quota_);
+  next.On(*store_);
+  EXPECT_EQ(next.decision.remaining, 0);  // 2 - the late one - this one
+}
+
+TEST_F(GuardedStoreTest, FailsAtOnceWhileTheBreakerIsOpen) {
+  inner_->down = true;
+  for (int i = 0; i < 5; ++i) Asked("k", quota_).On(*store_);
+  EXPECT_EQ(guard_.breaker().state(), BreakerState::kOpen);
+  const int calls = inner_->calls;
+  Asked asked("k", quota_);
+  asked.On(*store_);
+  ASSERT_TRUE(asked.told);
+  EXPECT_EQ(asked.application.status.error().code, Code::kUnavailable);
+  EXPECT_EQ(inner_->calls, calls);
+}
+
+TEST_F(GuardedStoreTest, TheProberClosesTheBreakerWhenTheStoreIsBack) {
+  Prober prober(io_, guard_, *store_);
+  inner_->down = true;
+  // Nobody asks anything: the prober itself finds out.
+  RunUntil([&] { return guard_.breaker().state() == BreakerState::kOpen; });
+  EXPECT_FALSE(guard_.health().up);
+  EXPECT_EQ(guard_.health().last_error, "no connection");
+  inner_->down = false;
+  const auto back = std::chrono::steady_clock::now();
+  RunUntil([&] { return guard_.breaker().closed(); });
+  EXPECT_LT(std::chrono::steady_clock::now() - back, 1s);
+  EXPECT_TRUE(guard_.health().up);
+}
+
+TEST_F(GuardedStoreTest, AnswersKnownRefusalsItself) {
+  guard_.SetChannelUp(true);
+  for (int i = 0; i < 3; ++i) Asked("k", quota_).On(*store_);  // the third is refused
+  const int calls = inner_->calls;
+  Asked asked("k", quota_);
+  asked.On(*store_);
+  ASSERT_TRUE(asked.told);
+  EXPECT_EQ(asked.decision.verdict, Verdict::kLimited);
+  EXPECT_EQ(inner_->calls, calls);
+  EXPECT_EQ(guard_.cache().counts().hits, 1U);
+}
+
+TEST_F(GuardedStoreTest, ARefundOpensTheKeyAgainAndTellsTheOthers) {
+  guard_.SetChannelUp(true);
+  for (int i = 0; i < 3; ++i) Asked("k", quota_).On(*store_);
+  Asked("k", quota_, Op::kRefund).On(*store_);
+  EXPECT_EQ(published_, std::vector<std::uint64_t>{HashOf("k")});
+  Asked asked("k", quota_);
+  asked.On(*store_);
+  EXPECT_TRUE(asked.decision.allowed());
+}
+
+TEST_F(GuardedStoreTest, AMixedBatchAsksTheStoreForTheRestOnly) {
+  guard_.SetChannelUp(true);
+  for (int i = 0; i < 3; ++i) Asked("k", quota_).On(*store_);
+  Asked known("k", quota_);
+  Asked fresh("l", quota_);
+  std::vector<Application> batch = {fresh.application, known.application, fresh.application};
+  std::vector<Decision> decisions(3);
+  for (std::size_t i = 0; i < 3; ++i) batch[i].decisions = {&decisions[i], 1};
+  bool told = false;
+  store_->Apply(batch, [&told] { told = true; });
+  ASSERT_TRUE(told);
+  EXPECT_EQ(decisions[0].remaining, 1);
+  EXPECT_FALSE(decisions[1].allowed());
+  EXPECT_EQ(decisions[2].remaining, 0);
+  EXPECT_TRUE(batch[2].applied);
+}
+
+TEST_F(GuardedStoreTest, CloseTellsWhoeverWaits) {
+  inner_->holding = true;
+  Asked asked("k", quota_);
+  asked.On(*store_);
+  store_->Close();
+  ASSERT_TRUE(asked.told);
+  EXPECT_EQ(asked.application.status.error().code, Code::kUnavailable);
+  Asked later("k", quota_);
+  later.On(*store_);
+  EXPECT_TRUE(later.told);
+  inner_->AnswerHeld();
+}
+
+}  // namespace
+}  // namespace weir::store::guard
