@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "drivers/kafka/url.h"
+#include "weir/result.h"
+
+struct rd_kafka_s;
+struct rd_kafka_queue_s;
+
+namespace weir::kafka {
+
+struct ConsumerOptions {
+  Url url = {};
+  std::string group = {};
+  std::string topic = {};
+  /// Who does not call Poll for so long loses its partitions to the others of the group.
+  std::chrono::milliseconds max_poll_interval{std::chrono::minutes(5)};
+  std::chrono::milliseconds session_timeout{10'000};
+};
+
+struct Incoming {
+  std::int32_t partition = 0;
+  std::int64_t offset = 0;
+  std::string key = {};
+  std::string payload = {};
+};
+
+/// Up to where a partition has been handled: the offset behind the last message.
+struct Position {
+  std::int32_t partition = 0;
+  std::int64_t offset = 0;
+};
+
+/// One member of a consumer group. Offsets are committed by Commit and by nothing else, so a
+/// message that was not handled comes again. A group that has committed nothing begins with the
+/// oldest.
+///
+/// Not thread-safe: one thread at a time.
+class Consumer {
+ public:
+  /// Does not wait for the broker; a topic that does not exist yet is found within ten seconds of
+  /// being made.
+  static Result<std::unique_ptr<Consumer>> Open(const ConsumerOptions& options);
+  /// Leaves the group, so that another member takes over at once.
+  ~Consumer();
+  Consumer(const Consumer&) = delete;
+  Consumer& operator=(const Consumer&) = delete;
+
+  /// Up to `max` messages, in the order of each partition; none if none comes within `wait`. Broker
+  /// trouble is logged and waited for.
+  std::vector<Incoming> Poll(std::size_t max, std::chrono::milliseconds wait);
+
+  /// Returns when the broker has it. kFailedPrecondition: the partitions belong to another member
+  /// now, which will be given the messages again.
+  Status Commit(std::span<const Position> positions);
+
+ private:
+  struct DeleteClient {
+    void operator()(rd_kafka_s* client) const noexcept;
+  };
+  struct DeleteQueue {
+    void operator()(rd_kafka_queue_s* queue) const noexcept;
+  };
+
+  Consumer() = default;
+
+  std::string topic_;
+  std::unique_ptr<rd_kafka_s, DeleteClient> client_;
+  std::unique_ptr<rd_kafka_queue_s, DeleteQueue> queue_;
+};
+
+}  // namespace weir::kafka

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "drivers/kafka/producer.h"
+#include "notify/publisher.h"
+#include "weir/result.h"
+
+namespace weir::notify::kafka {
+
+struct PublisherOptions {
+  /// After this and at most another second an event that is not confirmed is given up.
+  std::chrono::milliseconds timeout{2000};
+  /// Partitions of the topic if we are the ones who make it.
+  int partitions = 3;
+};
+
+/// Puts events on Kafka's topic `sms-outbound` as JSON. The key is the user's id, so a user's
+/// events keep their order.
+///
+/// Thread-safe.
+class KafkaPublisher final : public Publisher {
+ public:
+  /// `url` as weir::kafka::ParseUrl reads it. Makes the topic if it is not there; a broker that is
+  /// away now is not an error, since it may come back.
+  static Result<std::unique_ptr<KafkaPublisher>> Open(std::string_view url,
+                                                      const PublisherOptions& options = {});
+
+  void Publish(Event event, Done done) override;
+
+ private:
+  explicit KafkaPublisher(std::unique_ptr<weir::kafka::Producer> producer)
+      : producer_(std::move(producer)) {}
+
+  std::unique_ptr<weir::kafka::Producer> producer_;
+};
+
+}  // namespace weir::notify::kafka

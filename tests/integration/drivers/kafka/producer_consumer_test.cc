@@ -1,0 +1,177 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "drivers/kafka/consumer.h"
+#include "drivers/kafka/producer.h"
+#include "drivers/kafka/topics.h"
+#include "support/kafka_server.h"
+#include "support/ports.h"
+#include "support/wait.h"
+
+namespace weir::kafka {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using test::KafkaMessage;
+using test::KafkaServer;
+
+class KafkaDriver : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { broker_ = std::make_unique<KafkaServer>(); }
+  static void TearDownTestSuite() { broker_.reset(); }
+
+  static std::unique_ptr<Producer> MakeProducer(ProducerOptions options = {}) {
+    options.url = *ParseUrl(broker_->url());
+    return *Producer::Open(options);
+  }
+  static std::unique_ptr<Consumer> MakeConsumer(const std::string& topic) {
+    return *Consumer::Open({.url = *ParseUrl(broker_->url()), .group = "g", .topic = topic});
+  }
+  static Status PublishAndWait(Producer& producer, const Outgoing& message) {
+    std::promise<Status> told;
+    producer.Publish(message, [&told](Status status) { told.set_value(std::move(status)); });
+    return told.get_future().get();
+  }
+  /// All that comes until `count` messages are there.
+  static std::vector<Incoming> Take(Consumer& consumer, std::size_t count) {
+    std::vector<Incoming> all;
+    EXPECT_TRUE(test::WaitUntil(
+        [&] {
+          for (Incoming& one : consumer.Poll(100, milliseconds(50))) all.push_back(std::move(one));
+          return all.size() >= count;
+        },
+        seconds(20)));
+    return all;
+  }
+
+  static std::unique_ptr<KafkaServer> broker_;
+};
+std::unique_ptr<KafkaServer> KafkaDriver::broker_;
+
+TEST_F(KafkaDriver, ConfirmedMeansThatKcatReadsIt) {
+  auto producer = MakeProducer();
+  const Status status = PublishAndWait(
+      *producer, {.topic = "confirmed", .key = "ann", .payload = "hi", .headers = {{"why", "x"}}});
+  ASSERT_TRUE(status) << status.error().message;
+  const std::vector<KafkaMessage> messages = broker_->Read("confirmed");
+  ASSERT_EQ(messages.size(), 1);
+  EXPECT_EQ(messages[0].key, "ann");
+  EXPECT_EQ(messages[0].payload, "hi");
+  EXPECT_EQ(messages[0].headers, "why=x");
+}
+
+TEST_F(KafkaDriver, MakingATopicTwiceIsNoError) {
+  const Url url = *ParseUrl(broker_->url());
+  EXPECT_TRUE(MakeTopics(url, {{"made", 2}}));
+  EXPECT_TRUE(MakeTopics(url, {{"made", 2}, {"made-too", 1}}));
+}
+
+TEST_F(KafkaDriver, ManyThreadsPublishAndEachKeyKeepsItsOrder) {
+  ASSERT_TRUE(MakeTopics(*ParseUrl(broker_->url()), {{"order", 3}}));
+  auto producer = MakeProducer();
+  std::atomic<int> confirmed = 0;
+  constexpr int kThreads = 4;
+  constexpr int kEach = 500;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&producer, &confirmed, thread] {
+      for (int i = 0; i < kEach; ++i) {
+        producer->Publish(
+            {.topic = "order", .key = std::to_string(thread), .payload = std::to_string(i)},
+            [&confirmed](const Status& status) { confirmed += status.ok() ? 1 : 0; });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  producer.reset();  // waits for what is on its way
+  EXPECT_EQ(confirmed, kThreads * kEach);
+  std::map<std::string, int> next;
+  for (const KafkaMessage& message : broker_->Read("order")) {
+    EXPECT_EQ(message.payload, std::to_string(next[message.key]++));
+  }
+  EXPECT_EQ(next.size(), kThreads);
+}
+
+TEST_F(KafkaDriver, WhatWasNotCommittedComesAgain) {
+  ASSERT_TRUE(MakeTopics(*ParseUrl(broker_->url()), {{"again", 1}}));
+  auto producer = MakeProducer();
+  for (const char* payload : {"0", "1", "2"}) {
+    ASSERT_TRUE(PublishAndWait(*producer, {.topic = "again", .key = "k", .payload = payload}));
+  }
+  auto consumer = MakeConsumer("again");
+  ASSERT_EQ(Take(*consumer, 3).size(), 3);
+  const Position handled{.partition = 0, .offset = 1};
+  ASSERT_TRUE(consumer->Commit({&handled, 1}));
+
+  consumer = nullptr;
+  consumer = MakeConsumer("again");
+  const std::vector<Incoming> rest = Take(*consumer, 2);
+  ASSERT_EQ(rest.size(), 2);
+  EXPECT_EQ(rest[0].payload, "1");
+  EXPECT_EQ(rest[1].payload, "2");
+}
+
+TEST_F(KafkaDriver, AFullQueueRefusesAtOnce) {
+  std::atomic<int> refused = 0;  // outlives the producer, which tells the rest when it ends
+  const auto producer =
+      *Producer::Open({.url = *ParseUrl("kafka://127.0.0.1:" + std::to_string(test::FreePort())),
+                       .delivery_timeout = seconds(2),
+                       .max_queued = 2});
+  for (int i = 0; i < 3; ++i) {
+    producer->Publish({.topic = "full", .key = "k", .payload = "p"}, [&](const Status& status) {
+      if (!status && status.error().code == Code::kResourceExhausted) ++refused;
+    });
+  }
+  EXPECT_EQ(refused, 1);
+}
+
+// The delivery timeout is 2 s and librdkafka looks for what is late once a second; a second more
+// for a busy machine.
+TEST_F(KafkaDriver, ABrokerThatIsAwayIsAnErrorWithinFourSecondsAndComesBackByItself) {
+  ASSERT_TRUE(MakeTopics(*ParseUrl(broker_->url()), {{"away", 1}}));
+  auto producer = MakeProducer();
+  ASSERT_TRUE(PublishAndWait(*producer, {.topic = "away", .key = "k", .payload = "before"}));
+  broker_->Kill();
+  const auto start = std::chrono::steady_clock::now();
+  const Status away = PublishAndWait(*producer, {.topic = "away", .key = "k", .payload = "lost"});
+  EXPECT_FALSE(away);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(4));
+
+  broker_->Start();
+  EXPECT_TRUE(test::WaitUntil(
+      [&] {
+        return PublishAndWait(*producer, {.topic = "away", .key = "k", .payload = "after"}).ok();
+      },
+      seconds(20)));
+  const std::vector<KafkaMessage> messages = broker_->Read("away");
+  ASSERT_EQ(messages.size(), 2);
+  EXPECT_EQ(messages[0].payload, "before");
+  EXPECT_EQ(messages[1].payload, "after");
+}
+
+TEST_F(KafkaDriver, AHangingBrokerIsUnknownNotRefused) {
+  ASSERT_TRUE(MakeTopics(*ParseUrl(broker_->url()), {{"hang", 1}}));
+  auto producer = MakeProducer();
+  ASSERT_TRUE(PublishAndWait(*producer, {.topic = "hang", .key = "k", .payload = "before"}));
+  broker_->Pause();
+  const auto start = std::chrono::steady_clock::now();
+  const Status status = PublishAndWait(*producer, {.topic = "hang", .key = "k", .payload = "?"});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(4));
+  broker_->Resume();
+  ASSERT_FALSE(status);
+  // It was sent, so the broker may write it once it wakes.
+  EXPECT_EQ(status.error().code, Code::kDeadlineExceeded) << status.error().message;
+}
+
+}  // namespace
+}  // namespace weir::kafka
