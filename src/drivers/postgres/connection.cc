@@ -6,12 +6,14 @@
 
 #include <libpq-fe.h>
 
+#include <algorithm>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <deque>
 #include <optional>
+#include <random>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -41,7 +43,8 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
       : io_(io), options_(std::move(options)), descriptor_(io), timer_(io) {}
   ~Session() { Disconnect(); }
 
-  void Send(std::string_view sql, Params params, Done done);
+  void SendGroup(std::vector<Query> group, std::uint64_t session);
+  std::uint64_t session() const noexcept { return state_ == State::kReady ? generation_ : 0; }
   void Close() {
     closed_ = true;
     Lose({Code::kUnavailable, "postgres: the connection was closed"});
@@ -58,7 +61,9 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
     Params params;
     Done done;
     Clock::time_point deadline;
+    bool joined = false;    // the next one belongs to the same group: no sync after this one
     bool prepares = false;  // a Parse goes before it, whose result comes first
+    int results_due = 0;    // of the Parse and of itself
     Answer answer = {};
   };
 
@@ -68,6 +73,7 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
   void Refuse(Done done, Error error);
   void Transmit(Statement& statement);
   void Flush();
+  void FlushSoon();
   void AwaitRead();
   void AwaitWrite();
   void OnReadable();
@@ -76,6 +82,7 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
   void WatchDeadline();
   void OnDeadline();
   void Lose(const Error& error);
+  std::chrono::microseconds NextDelay();
   void Disconnect();
   template <typename Handler>
   auto Guard(Handler handler);
@@ -88,12 +95,16 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
   PGconn* handle_ = nullptr;
   bool closed_ = false;
   bool writing_ = false;
+  bool flushing_ = false;
   bool watching_ = false;
   std::uint64_t generation_ = 0;  // of the socket; handlers of an older one do nothing
   Clock::time_point retry_at_{};
+  int failures_ = 0;  // attempts to connect since the last that succeeded
+  std::minstd_rand random_{std::random_device{}()};
   Error last_error_;
   std::deque<Statement> waiting_;  // in flight, or waiting for the connection
   std::unordered_map<std::string, std::string> prepared_;
+  std::uint64_t names_ = 0;  // given to prepared statements so far
 };
 
 // A handler that runs only if this session and this socket still exist.
@@ -110,28 +121,53 @@ void Connection::Session::Refuse(Done done, Error error) {
   asio::post(io_, [done = std::move(done), error = std::move(error)] { done({.status = error}); });
 }
 
-void Connection::Session::Send(std::string_view sql, Params params, Done done) {
-  if (waiting_.size() >= options_.max_in_flight) {
-    return Refuse(std::move(done),
-                  {Code::kResourceExhausted, "postgres: too many statements are in flight"});
-  }
+void Connection::Session::SendGroup(std::vector<Query> group, std::uint64_t session) {
   const auto now = Clock::now();
-  if (state_ == State::kIdle && now < retry_at_) return Refuse(std::move(done), last_error_);
-  waiting_.push_back(
-      {std::string(sql), std::move(params), std::move(done), now + options_.statement_timeout});
-  if (state_ == State::kIdle) {
-    Connect();
-  } else if (state_ == State::kReady) {
-    Transmit(waiting_.back());
-    if (state_ == State::kReady) Flush();
-    WatchDeadline();
+  std::optional<Error> refused;
+  if (waiting_.size() + group.size() > options_.max_in_flight) {
+    refused = {Code::kResourceExhausted, "postgres: too many statements are in flight"};
+  } else if (session != 0 && (state_ != State::kReady || session != generation_)) {
+    refused = {Code::kUnavailable, "postgres: the session has been lost"};
+  } else if (state_ == State::kIdle && now < retry_at_) {
+    refused = last_error_;
   }
+  if (refused) {
+    for (Query& query : group) Refuse(std::move(query.done), *refused);
+    return;
+  }
+  const std::size_t first = waiting_.size();
+  for (Query& query : group) {
+    waiting_.push_back({std::string(query.sql), std::move(query.params), std::move(query.done),
+                        now + options_.statement_timeout, /*joined=*/true});
+  }
+  waiting_.back().joined = false;
+  if (state_ == State::kIdle) return Connect();
+  if (state_ != State::kReady) return;
+  for (std::size_t i = first; i < waiting_.size(); ++i) {
+    Transmit(waiting_[i]);
+    if (state_ != State::kReady) return;
+  }
+  FlushSoon();
+  WatchDeadline();
+}
+
+// What is sent by one handler goes out in one write.
+void Connection::Session::FlushSoon() {
+  if (flushing_) return;
+  flushing_ = true;
+  asio::post(io_, [weak = weak_from_this(), generation = generation_] {
+    const std::shared_ptr<Session> self = weak.lock();
+    if (!self || self->generation_ != generation) return;
+    self->flushing_ = false;
+    self->Flush();
+  });
 }
 
 void Connection::Session::Connect() {
   state_ = State::kConnecting;
-  const char* names[] = {"dbname", "application_name", nullptr};
-  const char* values[] = {options_.url.c_str(), "weir", nullptr};
+  // In this order the url has the last word.
+  const char* names[] = {"application_name", "options", "dbname", nullptr};
+  const char* values[] = {"weir", options_.session.c_str(), options_.url.c_str(), nullptr};
   handle_ = PQconnectStartParams(names, values, 1);
   ++generation_;
   if (handle_ == nullptr || PQstatus(handle_) == CONNECTION_BAD) {
@@ -181,7 +217,7 @@ void Connection::Session::Opened() {
   PQsetNoticeProcessor(
       handle_, [](void*, const char*) {}, nullptr);
   state_ = State::kReady;
-  retry_at_ = {};
+  failures_ = 0;
   timer_.cancel();
   for (Statement& statement : waiting_) {
     Transmit(statement);
@@ -207,15 +243,17 @@ void Connection::Session::Transmit(Statement& statement) {
   auto [found, is_new] = prepared_.try_emplace(statement.sql);
   bool sent = true;
   if (is_new) {
-    found->second = "w" + std::to_string(prepared_.size());
+    found->second = "w" + std::to_string(++names_);
     statement.prepares = true;
+    ++statement.results_due;
     sent = PQsendPrepare(handle_, found->second.c_str(), statement.sql.c_str(), count,
                          types.data()) == 1;
   }
   sent = sent &&
          PQsendQueryPrepared(handle_, found->second.c_str(), count, values.data(), lengths.data(),
                              formats.data(), 1) == 1 &&
-         PQpipelineSync(handle_) == 1;
+         (statement.joined || PQpipelineSync(handle_) == 1);
+  ++statement.results_due;
   if (!sent) Lose({Code::kUnavailable, "postgres: " + Trimmed(PQerrorMessage(handle_))});
 }
 
@@ -256,8 +294,11 @@ void Connection::Session::OnReadable() {
 }
 
 void Connection::Session::TakeResult(PGresult* result) {
-  if (result == nullptr) return;  // the end of one command's results
   Statement& statement = waiting_.front();
+  if (result == nullptr) {  // the end of one command's results
+    if (--statement.results_due == 0 && statement.joined) Finish();
+    return;
+  }
   switch (PQresultStatus(result)) {
     case PGRES_PIPELINE_SYNC:
       PQclear(result);
@@ -272,7 +313,12 @@ void Connection::Session::TakeResult(PGresult* result) {
     case PGRES_TUPLES_OK:
       statement.answer.rows = Rows(result);
       return;
-    case PGRES_PIPELINE_ABORTED:  // its Parse failed, which has been noted
+    case PGRES_PIPELINE_ABORTED:  // its Parse failed, which has been noted, or one before it
+      if (statement.answer.status.ok()) {
+        statement.answer.status =
+            Error{Code::kUnavailable, "postgres: a statement before this one failed"};
+        if (statement.prepares) prepared_.erase(statement.sql);
+      }
       PQclear(result);
       return;
     default: {
@@ -309,9 +355,10 @@ void Connection::Session::OnDeadline() {
 }
 
 void Connection::Session::Lose(const Error& error) {
+  const bool was_ready = state_ == State::kReady;
   Disconnect();
   last_error_ = error;
-  retry_at_ = Clock::now() + options_.reconnect_delay;
+  retry_at_ = was_ready ? Clock::time_point() : Clock::now() + NextDelay();
   std::deque<Statement> lost = std::move(waiting_);
   waiting_.clear();
   for (Statement& statement : lost) {
@@ -323,6 +370,17 @@ void Connection::Session::Lose(const Error& error) {
   }
 }
 
+std::chrono::microseconds Connection::Session::NextDelay() {
+  const std::chrono::microseconds longest = options_.longest_reconnect_delay;
+  std::chrono::microseconds delay = options_.reconnect_delay;
+  for (int i = 0; i < failures_ && delay < longest; ++i) delay *= 2;
+  ++failures_;
+  delay = std::min(delay, longest);
+  // At random, so that a fleet does not come back all at once.
+  return delay / 2 +
+         std::chrono::microseconds(random_() % (static_cast<std::uint64_t>(delay.count()) / 2 + 1));
+}
+
 void Connection::Session::Disconnect() {
   ++generation_;
   timer_.cancel();
@@ -331,7 +389,7 @@ void Connection::Session::Disconnect() {
   if (handle_ != nullptr) PQfinish(std::exchange(handle_, nullptr));
   prepared_.clear();
   state_ = State::kIdle;
-  writing_ = watching_ = false;
+  writing_ = watching_ = flushing_ = false;
 }
 
 Connection::Connection(asio::io_context& io, ConnectionOptions options)
@@ -340,8 +398,16 @@ Connection::Connection(asio::io_context& io, ConnectionOptions options)
 Connection::~Connection() { session_->Close(); }
 
 void Connection::Send(std::string_view sql, Params params, Done done) {
-  session_->Send(sql, std::move(params), std::move(done));
+  std::vector<Query> group;
+  group.push_back({sql, std::move(params), std::move(done)});
+  session_->SendGroup(std::move(group), 0);
 }
+
+void Connection::SendGroup(std::vector<Query> group, std::uint64_t session) {
+  if (!group.empty()) session_->SendGroup(std::move(group), session);
+}
+
+std::uint64_t Connection::session() const noexcept { return session_->session(); }
 
 bool Connection::connected() const noexcept { return session_->connected(); }
 std::size_t Connection::in_flight() const noexcept { return session_->in_flight(); }

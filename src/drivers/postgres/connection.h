@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "drivers/postgres/params.h"
 #include "drivers/postgres/rows.h"
@@ -23,8 +25,13 @@ struct ConnectionOptions {
   /// From Send to the answer. The connection is given up then, since nothing else tells a slow
   /// server from a dead one.
   std::chrono::milliseconds statement_timeout{10000};
-  /// After a failed attempt to connect; statements sent meanwhile fail at once.
+  /// After a failed attempt to connect, doubled by each that follows up to the longest, less up to
+  /// half at random; statements sent meanwhile fail at once. A connection that was lost is made
+  /// again without delay.
   std::chrono::milliseconds reconnect_delay{200};
+  std::chrono::milliseconds longest_reconnect_delay{1000};
+  /// Settings of the session, e.g. "-c jit=off"; the url's own `options` go before them.
+  std::string session = {};
   /// Statements that may be on their way at once; more are refused with kResourceExhausted.
   std::size_t max_in_flight = 4096;
 };
@@ -62,6 +69,19 @@ class Connection {
 
   /// `sql` is one statement with parameters $1, $2, …; `done` is called once.
   void Send(std::string_view sql, Params params, Done done);
+
+  /// A statement of a group.
+  struct Query {
+    std::string_view sql;
+    Params params;
+    Done done;
+  };
+  /// Sends statements that the server runs as one: after one that fails the rest are not run, and
+  /// are told so. Which server session must it be, if the group relies on a transaction that is
+  /// open: sent to any other, the group fails with kUnavailable and nothing is run. 0: any.
+  void SendGroup(std::vector<Query> group, std::uint64_t session = 0);
+  /// The session that statements go to now; changes whenever the connection is made again.
+  std::uint64_t session() const noexcept;
 
   bool connected() const noexcept;
   std::size_t in_flight() const noexcept;

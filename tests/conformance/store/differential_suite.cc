@@ -160,8 +160,9 @@ class Trace {
   std::size_t Below(std::size_t bound) { return random_() % bound; }
 
   Charge DrawCharge() {
-    return {keys_[Below(keys_.size())], static_cast<std::int64_t>(Below(5)),
-            &quotas_[Below(quotas_.size())]};
+    const std::size_t key = Below(keys_.size());
+    const std::vector<Quota>& quotas = quotas_[key % 2];
+    return {keys_[key], static_cast<std::int64_t>(Below(5)), &quotas[Below(quotas.size())]};
   }
 
   void DrawStep(std::size_t i) {
@@ -192,12 +193,18 @@ class Trace {
 
   std::mt19937_64 random_;
   std::vector<std::string> keys_;
-  const std::vector<Quota> quotas_ = {
-      *Quota::TokenBucket(20, 7, 3s),      *Quota::TokenBucket(1'000'000'007, 999'999'937, 1s),
-      *Quota::FixedWindow(15, 10s),        *Quota::FixedWindow(kMaxLimit, kMaxWindow),
-      *Quota::SlidingLog(12, 7s),          *Quota::SlidingLog(40, 60s),
-      *Quota::SlidingCounter(25, 10s, 10), *Quota::SlidingCounter(9, 7s, 3),
-      *Quota::Concurrency(10, 20s),        *Quota::Concurrency(3, 2s)};
+  // A key's quotas of one algorithm differ in their limits only. With longer windows they could
+  // tell a state that has expired under the shorter one from a fresh key, and when stores forget
+  // such states is their own affair.
+  const std::array<std::vector<Quota>, 2> quotas_ = {
+      std::vector<Quota>{*Quota::TokenBucket(20, 7, 3s), *Quota::TokenBucket(33, 2, 1s),
+                         *Quota::FixedWindow(15, 10s), *Quota::FixedWindow(40, 10s),
+                         *Quota::SlidingLog(12, 7s), *Quota::SlidingLog(30, 7s),
+                         *Quota::SlidingCounter(25, 10s, 10), *Quota::SlidingCounter(50, 10s, 10),
+                         *Quota::Concurrency(10, 20s), *Quota::Concurrency(4, 20s)},
+      std::vector<Quota>{*Quota::TokenBucket(1'000'000'007, 999'999'937, 1s),
+                         *Quota::FixedWindow(kMaxLimit, kMaxWindow), *Quota::SlidingLog(40, 60s),
+                         *Quota::SlidingCounter(9, 7s, 3), *Quota::Concurrency(3, 2s)}};
   std::vector<std::vector<Charge>> charges_;
   std::vector<Lease> leases_;
   Side stores_;

@@ -1,0 +1,112 @@
+#include "store/postgres/pool.h"
+
+#include <algorithm>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "store/postgres/lane.h"
+#include "store/postgres/schema.h"
+#include "store/postgres/sweeper.h"
+#include "store/sql/combining_store.h"
+
+namespace weir::store::postgres {
+namespace {
+
+namespace asio = boost::asio;
+
+weir::postgres::ConnectionOptions ConnectionOptionsOf(const Options& options) {
+  const std::string limit = std::to_string(options.timeout.count()) + "ms";
+  weir::postgres::ConnectionOptions out;
+  out.url = options.url;
+  out.connect_timeout = options.connect_timeout;
+  out.statement_timeout = options.timeout;
+  out.reconnect_delay = std::chrono::milliseconds(50);
+  out.longest_reconnect_delay = std::chrono::milliseconds(400);
+  // Few statements, always looked up by key: one plan for all, whatever the table was like when it
+  // was made. A node that stands still with rows locked loses them.
+  out.session =
+      "-c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off "
+      "-c enable_mergejoin=off -c plan_cache_mode=force_generic_plan -c jit=off "
+      "-c statement_timeout=" +
+      limit + " -c idle_in_transaction_session_timeout=" + limit;
+  return out;
+}
+
+}  // namespace
+
+/// The pool's thread and what runs on it.
+class Pool::Worker {
+ public:
+  explicit Worker(Options options)
+      : options_(std::move(options)),
+        work_(io_.get_executor()),
+        combiner_({.timeout = options_.timeout},
+                  [this] { asio::post(io_, [this] { StartLane(); }); }) {
+    const LaneParts parts{combiner_, known_, options_.clock,
+                          options_.migrate ? std::function<Status()>(
+                                                 [this] { return postgres::Migrate(options_.url); })
+                                           : nullptr};
+    const weir::postgres::ConnectionOptions connection = ConnectionOptionsOf(options_);
+    for (std::size_t i = 0; i < std::max<std::size_t>(options_.connections, 1); ++i) {
+      lanes_.push_back(std::make_unique<Lane>(io_, connection, parts));
+    }
+    if (options_.sweep_interval.count() > 0) {
+      sweeper_.emplace(
+          io_, connection,
+          Sweeper::Options{options_.sweep_interval, options_.sweep_grace, options_.clock});
+    }
+    asio::post(io_, [this] {
+      for (const auto& lane : lanes_) lane->Start();
+      if (sweeper_) sweeper_->Start();
+    });
+    thread_ = std::thread([this] { io_.run(); });
+  }
+
+  ~Worker() {
+    combiner_.Stop({Code::kUnavailable, "postgres: the store was closed"});
+    io_.stop();
+    thread_.join();
+    // Connections tell their lanes that they are closed, which hand their work back.
+    lanes_.clear();
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  sql::Combiner& combiner() noexcept { return combiner_; }
+
+ private:
+  void StartLane() {
+    const auto lane = std::ranges::find_if(lanes_, [](const auto& l) { return l->free(); });
+    if (lane != lanes_.end()) (*lane)->Start();
+  }
+
+  const Options options_;
+  asio::io_context io_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  sql::KnownKeys known_;
+  sql::Combiner combiner_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::optional<Sweeper> sweeper_;
+  std::thread thread_;
+};
+
+Pool::Pool(Options options) : worker_(std::make_unique<Worker>(std::move(options))) {}
+Pool::~Pool() = default;
+
+Result<std::shared_ptr<Pool>> Pool::Open(Options options) {
+  if (options.migrate) {
+    const Status migrated = postgres::Migrate(options.url);
+    if (!migrated.ok() && migrated.error().code != Code::kUnavailable) return migrated.error();
+  }
+  return std::shared_ptr<Pool>(new Pool(std::move(options)));
+}
+
+std::unique_ptr<Store> Pool::MakeStore(asio::io_context& io) {
+  return std::make_unique<sql::CombiningStore>(io, worker_->combiner(), shared_from_this());
+}
+
+}  // namespace weir::store::postgres

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <string>
+
+#include "drivers/postgres/connection.h"
+#include "weir/clock.h"
+
+namespace weir::store::postgres {
+
+/// Deletes rows that have expired, a small part of the table after the other, round and round.
+/// Several nodes may do so at once: who comes second finds nothing, and rows in use are left alone.
+///
+/// Thread safety: belongs to the thread that runs `io`.
+class Sweeper {
+ public:
+  struct Options {
+    std::chrono::milliseconds interval{500};
+    std::chrono::milliseconds grace{60'000};
+    const Clock* clock = nullptr;
+  };
+
+  Sweeper(boost::asio::io_context& io, weir::postgres::ConnectionOptions connection,
+          const Options& options);
+
+  void Start() { Wait(options_.interval); }
+
+ private:
+  void Wait(std::chrono::milliseconds delay);
+  void Sweep();
+  void OnSwept(const weir::postgres::Answer& answer);
+
+  using SteadyClock = std::chrono::steady_clock;
+  const Options options_;
+  weir::postgres::Connection connection_;
+  boost::asio::basic_waitable_timer<SteadyClock> timer_;
+  std::string after_;
+};
+
+}  // namespace weir::store::postgres

@@ -1,0 +1,229 @@
+#include "store/sql/combiner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "store/sql/combining_store.h"
+
+namespace weir::store::sql {
+
+using Clock = std::chrono::steady_clock;
+
+Combiner::Combiner(CombinerOptions options, std::function<void()> wake)
+    : options_(options),
+      wake_(std::move(wake)),
+      hash_(KeyHash::Draw()),
+      queued_(kStripes),
+      busy_(kStripes),
+      skipped_(kStripes),
+      watcher_([this] { WatchDeadlines(); }) {}
+
+Combiner::~Combiner() {
+  Stop({Code::kUnavailable, "the store was closed"});
+  watcher_.join();
+}
+
+void Combiner::Submit(std::shared_ptr<Submission> submission) {
+  submission->deadline = Clock::now() + options_.timeout;
+  bool wake = false;
+  {
+    const std::lock_guard hold(mutex_);
+    const bool full = queue_.size() + submission->unanswered > options_.max_waiting;
+    if (stopped_ || full || submission->unanswered == 0) {
+      const Error error =
+          stopped_ ? stop_error_
+                   : Error{Code::kUnavailable, "too many checks are waiting for the store"};
+      for (Item& item : submission->items()) {
+        if (item.answered) continue;
+        item.status = error;
+        item.applied = false;
+        item.answered = true;
+      }
+    } else {
+      bool runnable = false;
+      for (Item& item : submission->items()) {
+        if (item.answered) continue;
+        runnable = runnable || IsFree(item);
+        for (const ItemCharge& charge : item.charges) ++queued_[charge.stripe];
+        queue_.push_back({submission, &item});
+      }
+      pending_.push_back(submission);
+      if (pending_.size() == 1) deadlines_changed_.notify_one();
+      wake = runnable && WakeOne();
+      submission = nullptr;
+    }
+  }
+  if (submission != nullptr) Deliver({std::move(submission)});
+  if (wake) wake_();
+}
+
+// Nobody works on its keys, and nobody waits for them.
+bool Combiner::IsFree(const Item& item) const noexcept {
+  return std::ranges::all_of(item.charges, [this](const ItemCharge& charge) {
+    return !busy_[charge.stripe] && queued_[charge.stripe] == 0;
+  });
+}
+
+bool Combiner::MayTake(const Item& item) const noexcept {
+  return std::ranges::all_of(item.charges, [this](const ItemCharge& charge) {
+    return !busy_[charge.stripe] && skipped_[charge.stripe] != scan_;
+  });
+}
+
+Combiner::Taken Combiner::TakeItems() {
+  Taken taken;
+  ++scan_;
+  std::size_t keys = 0;
+  std::size_t kept = 0;
+  std::size_t next = 0;
+  for (; next < queue_.size(); ++next) {
+    Waiting& waiting = queue_[next];
+    const std::span<ItemCharge> charges = waiting.item->charges;
+    if (MayTake(*waiting.item)) {
+      const bool first = taken.items.empty();
+      if (!first && (taken.items.size() >= options_.max_applications ||
+                     keys + charges.size() > options_.max_keys)) {
+        taken.all = false;
+        break;
+      }
+      keys += charges.size();
+      for (const ItemCharge& charge : charges) --queued_[charge.stripe];
+      taken.items.push_back(std::move(waiting));
+    } else {
+      for (const ItemCharge& charge : charges) skipped_[charge.stripe] = scan_;
+      if (kept != next) queue_[kept] = std::move(waiting);
+      ++kept;
+    }
+  }
+  queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(kept),
+               queue_.begin() + static_cast<std::ptrdiff_t>(next));
+  for (const Waiting& waiting : taken.items) {
+    for (const ItemCharge& charge : waiting.item->charges) busy_[charge.stripe] = true;
+  }
+  return taken;
+}
+
+std::unique_ptr<Batch> Combiner::Take() {
+  Taken taken;
+  bool wake = false;
+  {
+    const std::lock_guard hold(mutex_);
+    taken = TakeItems();
+    if (taken.items.empty()) {
+      ++free_lanes_;
+      return nullptr;
+    }
+    wake = !taken.all && WakeOne();
+  }
+  if (wake) wake_();
+  return std::make_unique<Batch>(std::move(taken.items));
+}
+
+bool Combiner::WakeOne() {
+  if (free_lanes_ == 0 || queue_.empty()) return false;
+  --free_lanes_;
+  return true;
+}
+
+void Combiner::Finish(std::unique_ptr<Batch> batch, const Status& status) {
+  Submissions complete;
+  {
+    const std::lock_guard hold(mutex_);
+    for (const Waiting& waiting : batch->items()) {
+      Item& item = *waiting.item;
+      for (const ItemCharge& charge : item.charges) busy_[charge.stripe] = false;
+      if (item.abandoned) continue;
+      if (!status.ok()) {
+        item.status = status;
+        item.applied = false;
+      }
+      Answer(waiting.owner, item, complete);
+    }
+    DropAnswered();
+  }
+  Deliver(std::move(complete));
+}
+
+void Combiner::Answer(const std::shared_ptr<Submission>& owner, Item& item, Submissions& complete) {
+  item.answered = true;
+  if (--owner->unanswered == 0) complete.push_back(owner);
+}
+
+void Combiner::DropAnswered() {
+  while (!pending_.empty() && pending_.front()->unanswered == 0) pending_.pop_front();
+}
+
+void Combiner::Abandon(Submission& submission) {
+  for (Item& item : submission.items()) item.abandoned = item.abandoned || !item.answered;
+  submission.unanswered = 0;
+}
+
+Combiner::Submissions Combiner::Expired() {
+  Submissions expired;
+  const Clock::time_point now = Clock::now();
+  while (!pending_.empty()) {
+    std::shared_ptr<Submission>& front = pending_.front();
+    if (front->unanswered > 0) {
+      if (front->deadline > now) break;
+      Abandon(*front);
+      expired.push_back(front);
+    }
+    pending_.pop_front();
+  }
+  // The queue is in the same order, so what has expired in it stands at its head.
+  while (!queue_.empty() && queue_.front().item->abandoned) {
+    for (const ItemCharge& charge : queue_.front().item->charges) --queued_[charge.stripe];
+    queue_.pop_front();
+  }
+  return expired;
+}
+
+void Combiner::WatchDeadlines() {
+  std::unique_lock hold(mutex_);
+  while (!stopped_) {
+    if (pending_.empty()) {
+      deadlines_changed_.wait(hold);
+    } else {
+      // A copy: waiting lets go of the lock, and the front may go meanwhile.
+      const Clock::time_point deadline = pending_.front()->deadline;
+      deadlines_changed_.wait_until(hold, deadline);
+    }
+    Submissions expired = Expired();
+    if (expired.empty()) continue;
+    // What has gone may have stood in somebody's way.
+    const bool wake = WakeOne();
+    hold.unlock();
+    Deliver(std::move(expired));
+    if (wake) wake_();
+    hold.lock();
+  }
+}
+
+void Combiner::Stop(const Error& error) {
+  Submissions complete;
+  {
+    const std::lock_guard hold(mutex_);
+    if (!stopped_) stop_error_ = error;
+    stopped_ = true;
+    for (const Waiting& waiting : queue_) {
+      Item& item = *waiting.item;
+      if (item.abandoned) continue;
+      item.status = error;
+      item.applied = false;
+      Answer(waiting.owner, item, complete);
+    }
+    queue_.clear();
+    DropAnswered();
+    deadlines_changed_.notify_all();
+  }
+  Deliver(std::move(complete));
+}
+
+void Combiner::Deliver(Submissions complete) {
+  for (std::shared_ptr<Submission>& submission : complete) {
+    Origin& origin = *submission->origin;
+    origin.Return(std::move(submission));
+  }
+}
+
+}  // namespace weir::store::sql

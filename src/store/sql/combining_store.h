@@ -1,0 +1,66 @@
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "store/sql/combiner.h"
+#include "store/store.h"
+
+namespace weir::store::sql {
+
+/// The way back from the lanes to the reactor that asked: answers that are ready together go back
+/// in one hop.
+///
+/// Thread-safe.
+class Origin : public std::enable_shared_from_this<Origin> {
+ public:
+  explicit Origin(boost::asio::io_context& io) : io_(io) {}
+
+  /// On the reactor's thread.
+  void Expect();
+  /// On any thread.
+  void Return(std::shared_ptr<Submission> submission);
+  /// On the reactor's thread. What comes back from now on is dropped.
+  void Close();
+
+ private:
+  void DeliverAll();
+
+  boost::asio::io_context& io_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Submission>> returned_;
+  bool posted_ = false;
+  bool closed_ = false;
+  // The reactor's: keeps its loop running while answers are out.
+  std::size_t expected_ = 0;
+  std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
+};
+
+/// The store of one reactor, in front of a combiner that all reactors share.
+///
+/// Thread safety: belongs to the thread that runs `io`. If it goes while answers are out, they are
+/// dropped: their Done is never called, and the memory that they were meant for is not touched.
+class CombiningStore final : public Store {
+ public:
+  /// `combiner` must outlive the store; `keep` is held as long, for whoever owns the combiner.
+  CombiningStore(boost::asio::io_context& io, Combiner& combiner, std::shared_ptr<void> keep);
+  ~CombiningStore() override;
+  CombiningStore(const CombiningStore&) = delete;
+  CombiningStore& operator=(const CombiningStore&) = delete;
+
+  void Apply(std::span<Application> batch, Done done) override;
+  bool immediate() const noexcept override { return false; }
+
+ private:
+  const std::shared_ptr<void> keep_;
+  Combiner& combiner_;
+  const std::shared_ptr<Origin> origin_;
+};
+
+}  // namespace weir::store::sql

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace weir::store::sql {
+
+/// Remembers, in bounded memory and now and then wrongly, which rows exist, so that those need not
+/// be created before they are locked. Who is told wrongly finds the row missing and creates it.
+///
+/// Thread-safe.
+class KnownKeys {
+ public:
+  bool Has(std::uint64_t hash) const noexcept {
+    return places_[hash % kPlaces].load(std::memory_order_relaxed) == hash;
+  }
+  void Add(std::uint64_t hash) noexcept {
+    places_[hash % kPlaces].store(hash, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::size_t kPlaces = std::size_t{1} << 18;  // 2 MiB
+  std::unique_ptr<std::atomic<std::uint64_t>[]> places_ =
+      std::make_unique<std::atomic<std::uint64_t>[]>(kPlaces);
+};
+
+}  // namespace weir::store::sql

@@ -1,0 +1,103 @@
+#include "store/sql/row.h"
+
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <span>
+
+#include "algorithm/bytes.h"
+#include "algorithm/state.h"
+
+namespace weir::store::sql {
+namespace {
+
+constexpr std::uint8_t kFormat = 1;
+constexpr std::uint8_t kKeyTag =
+    0xFF;  // after the algorithms: sections come in order of their tags
+constexpr std::size_t kIdPrefix = kMaxRowId - SHA256_DIGEST_LENGTH;
+
+Error Damaged(const char* what) {
+  return {Code::kInternal, std::string("the row is damaged (") + what + "); reset the key"};
+}
+
+void AppendSection(std::string& out, std::uint8_t tag, std::string_view bytes) {
+  out.push_back(static_cast<char>(tag));
+  std::array<std::uint8_t, algorithm::kMaxVarint> size;
+  const std::uint8_t* end = algorithm::PutVarint(size.data(), bytes.size());
+  out.append(reinterpret_cast<const char*>(size.data()),
+             static_cast<std::size_t>(end - size.data()));
+  out.append(bytes);
+}
+
+algorithm::State View(const RowState::Bytes& bytes) {
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  // Only read: the pure functions take one type for both.
+  return {const_cast<std::uint8_t*>(bytes.data()), size, size};  // NOLINT
+}
+
+}  // namespace
+
+std::string RowId(std::string_view key) {
+  if (key.size() <= kMaxPlainKey) return std::string(key);
+  std::string id(key.substr(0, kIdPrefix));
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  SHA256(reinterpret_cast<const unsigned char*>(key.data()), key.size(), digest.data());
+  id.append(digest.begin(), digest.end());
+  return id;
+}
+
+Result<RowState> RowState::Parse(std::string_view key, std::string_view bytes) {
+  RowState row;
+  if (bytes.empty()) return row;
+  const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  const auto* const end = at + bytes.size();
+  if (*at++ != kFormat) return Damaged("an unknown format");
+  int last_tag = -1;
+  while (at != end) {
+    const std::uint8_t tag = *at++;
+    std::uint64_t size = 0;
+    at = algorithm::GetVarint(at, end, size);
+    if (at == nullptr || size > static_cast<std::uint64_t>(end - at)) return Damaged("cut short");
+    if (tag <= last_tag) return Damaged("sections out of order");
+    last_tag = tag;
+    const std::span<const std::uint8_t> section(at, size);
+    at += size;
+    if (tag == kKeyTag) {
+      if (!std::ranges::equal(section, key, {}, {},
+                              [](char c) { return static_cast<std::uint8_t>(c); })) {
+        return Error{Code::kAlreadyExists, "another key has this row"};
+      }
+      continue;
+    }
+    if (tag >= kAlgorithms) return Damaged("an unknown section");
+    if (section.empty() || !algorithm::Valid(static_cast<Algorithm>(tag), section)) {
+      return Damaged("not a state");
+    }
+    row.states_[tag].assign(section.begin(), section.end());
+  }
+  return row;
+}
+
+std::string RowState::Encode(std::string_view key) const {
+  std::string out;
+  for (std::size_t tag = 0; tag < kAlgorithms; ++tag) {
+    const Bytes& state = states_[tag];
+    if (state.empty()) continue;
+    if (out.empty()) out.push_back(static_cast<char>(kFormat));
+    AppendSection(out, static_cast<std::uint8_t>(tag),
+                  {reinterpret_cast<const char*>(state.data()), state.size()});
+  }
+  if (!out.empty() && key.size() > kMaxPlainKey) AppendSection(out, kKeyTag, key);
+  return out;
+}
+
+Nanos RowState::FreshAt() const noexcept {
+  Nanos latest = 0;
+  for (std::size_t tag = 0; tag < kAlgorithms; ++tag) {
+    if (states_[tag].empty()) continue;
+    latest = std::max(latest, algorithm::FreshAt(static_cast<Algorithm>(tag), View(states_[tag])));
+  }
+  return latest;
+}
+
+}  // namespace weir::store::sql

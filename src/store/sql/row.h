@@ -1,0 +1,56 @@
+#pragma once
+
+// A key's row, as the SQL stores keep it: an id, the states of the key under each algorithm that it
+// has been asked under, and the moment from which it is as good as absent. docs/design/stores.md
+// documents the bytes.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/clock.h"
+#include "weir/quota.h"
+#include "weir/result.h"
+
+namespace weir::store::sql {
+
+/// A key of at most this many bytes is its row's id. A longer one is its first 224 bytes and the
+/// SHA-256 of all: 256 bytes, which no short key has, so the two never meet.
+inline constexpr std::size_t kMaxPlainKey = 255;
+inline constexpr std::size_t kMaxRowId = 256;
+
+std::string RowId(std::string_view key);
+
+/// The states of one key: what a row's bytes say. An empty text is a fresh key.
+///
+/// Not thread-safe, like any value.
+class RowState {
+ public:
+  static constexpr std::size_t kAlgorithms = 5;
+  using Bytes = std::vector<std::uint8_t>;
+
+  /// Checks everything: bytes from a database may be anybody's. kInternal if they are not what
+  /// Encode could have left for this key, kAlreadyExists if they are another key's.
+  static Result<RowState> Parse(std::string_view key, std::string_view bytes);
+
+  /// Empty if nothing is charged under any algorithm.
+  std::string Encode(std::string_view key) const;
+
+  Bytes& operator[](Algorithm algorithm) noexcept {
+    return states_[static_cast<std::size_t>(algorithm)];
+  }
+  void Clear() noexcept {
+    for (Bytes& state : states_) state.clear();
+  }
+
+  /// The moment from which this cannot be told from a fresh key; 0 if it is one already.
+  Nanos FreshAt() const noexcept;
+
+ private:
+  std::array<Bytes, kAlgorithms> states_;
+};
+
+}  // namespace weir::store::sql
