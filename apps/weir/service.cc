@@ -43,6 +43,8 @@ Service::Service(config::Config config)
 Service::~Service() {
   watcher_.reset();
   if (pool_) pool_->Stop();
+  // While the reactors still exist: it may have answers for them.
+  notify_.reset();
 }
 
 Result<std::unique_ptr<Service>> Service::Open(config::Config config) {
@@ -51,9 +53,9 @@ Result<std::unique_ptr<Service>> Service::Open(config::Config config) {
   service->pool_.emplace(server::PoolOptions{.reactors = given.threads,
                                              .max_connections = given.limits.max_connections});
   using Step = Status (Service::*)();
-  for (const Step step :
-       {&Service::OpenData, &Service::OpenPolicies, &Service::OpenLimiter, &Service::OpenTls,
-        &Service::OpenSlots, &Service::OpenHttp, &Service::OpenGrpc, &Service::OpenResp}) {
+  for (const Step step : {&Service::OpenData, &Service::OpenPolicies, &Service::OpenLimiter,
+                          &Service::OpenTls, &Service::OpenSlots, &Service::OpenNotify,
+                          &Service::OpenHttp, &Service::OpenGrpc, &Service::OpenResp}) {
     if (Status status = (*service.*step)(); !status.ok()) return status.error();
   }
   service->AddMetrics();
@@ -175,6 +177,13 @@ Status Service::OpenSlots() {
   return {};
 }
 
+Status Service::OpenNotify() {
+  auto notify = NotifyService::Open(config_, *database_);
+  if (!notify) return notify.error();
+  notify_ = std::move(*notify);
+  return {};
+}
+
 Status Service::Listen(server::Door& door, const config::Address& address) {
   if (address.off) return {};
   const auto endpoint = pool_->Listen(door, address.ToString());
@@ -216,9 +225,11 @@ Status Service::OpenHttp() {
   for (std::size_t i = 0; i < pool_->size(); ++i) {
     server::AddOperations(routers_[i], lifecycle_, registry_);
     server::AddAdmin(routers_[i], *admin_, *limiters_[i]);
-    slots_->AddTo(routers_[i], [this](http::Handler handler) {
+    const auto protect = [this](http::Handler handler) {
       return server::Guarded(*guard_, std::move(handler));
-    });
+    };
+    slots_->AddTo(routers_[i], protect);
+    notify_->api().AddTo(routers_[i], protect);
     http_workers_.push_back(std::make_unique<server::HttpWorker>(pool_->reactor(i), http_options_,
                                                                  routers_[i], *limiters_[i]));
     workers.push_back(http_workers_.back().get());
@@ -261,6 +272,7 @@ void Service::AddMetrics() {
   registry_.Add(telemetry::CollectProcess);
   registry_.Add(
       [this](telemetry::TextWriter& out) { server::CollectDecisions(shared_->counters, out); });
+  registry_.Add([this](telemetry::TextWriter& out) { notify_->api().Collect(out); });
   registry_.Add([this](telemetry::TextWriter& out) { server::CollectConnections(*pool_, out); });
   registry_.Add([this](telemetry::TextWriter& out) {
     std::vector<const server::HttpWorker*> workers;

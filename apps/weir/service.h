@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "drivers/sqlite/database.h"
 #include "limiter/policy_limiter.h"
+#include "notify_service.h"
 #include "policy/catalog.h"
 #include "policy/file_watcher.h"
 #include "policy/policy_store.h"
@@ -54,6 +55,7 @@ class Service {
   Status OpenLimiter();
   Status OpenTls();
   Status OpenSlots();
+  Status OpenNotify();
   Status OpenHttp();
   Status OpenGrpc();
   Status OpenResp();
@@ -78,6 +80,7 @@ class Service {
   std::optional<server::AdminGuard> guard_;
   std::optional<server::AdminParts> admin_;
   std::optional<server::SlotsApi> slots_;
+  std::unique_ptr<NotifyService> notify_;
   std::shared_ptr<server::TlsContext> http_tls_;
   std::shared_ptr<server::TlsContext> grpc_tls_;
   std::shared_ptr<server::TlsContext> resp_tls_;

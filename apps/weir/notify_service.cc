@@ -1,0 +1,69 @@
+#include "notify_service.h"
+
+#include <string>
+#include <utility>
+
+#include "notify/provider.h"
+#include "notify/sqlite/gateway.h"
+#include "notify/sqlite/outbox_sender.h"
+#include "weir/clock.h"
+
+namespace weir::app {
+namespace {
+
+/// Everything in this process: SQLite and an outbox.
+class EmbeddedNotify final : public NotifyService {
+ public:
+  static Result<std::unique_ptr<NotifyService>> Open(sqlite::Database& database) {
+    std::unique_ptr<EmbeddedNotify> service(new EmbeddedNotify);
+    auto gateway = notify::sqlite::SqliteGateway::Open(
+        database, SystemClock::Get(), {}, [raw = service.get()] { raw->sender_->Wake(); });
+    if (!gateway) return gateway.error();
+    service->gateway_ = std::move(*gateway);
+    service->sender_.emplace(
+        database, service->provider_, SystemClock::Get(),
+        [raw = service->gateway_.get()](std::size_t events) { raw->Delivered(events); });
+    server::NotifyApi::Probes probes;
+    probes.queue = [raw = service.get()] { return std::uint64_t{raw->gateway_->outbox()}; };
+    probes.dead_letters = [raw = service.get()] { return raw->sender_->dead_letters(); };
+    service->api_.emplace(*service->gateway_, SystemClock::Get(), std::move(probes));
+    return std::unique_ptr<NotifyService>(std::move(service));
+  }
+
+  ~EmbeddedNotify() override {
+    api_.reset();
+    gateway_->Close();
+    sender_.reset();
+  }
+
+  server::NotifyApi& api() noexcept override { return *api_; }
+
+ private:
+  EmbeddedNotify() = default;
+
+  notify::ConsoleProvider provider_;
+  std::unique_ptr<notify::sqlite::SqliteGateway> gateway_;
+  std::optional<notify::sqlite::OutboxSender> sender_;
+  std::optional<server::NotifyApi> api_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<NotifyService>> NotifyService::Open(const config::Config& config,
+                                                           sqlite::Database& database) {
+  const config::Config::Notify& wanted = config.notify;
+  if (wanted.store == "sqlite:") {
+    if (wanted.broker != "embedded:") {
+      return Error{Code::kInvalidArgument,
+                   "notify.broker: with notify.store sqlite: it must be embedded:"};
+    }
+    if (!wanted.cache.empty()) {
+      return Error{Code::kInvalidArgument,
+                   "notify.cache: with notify.store sqlite: there is no cache"};
+    }
+    return EmbeddedNotify::Open(database);
+  }
+  return Error{Code::kUnimplemented, "notify.store: only sqlite: can be opened here"};
+}
+
+}  // namespace weir::app

@@ -1,0 +1,98 @@
+#include "notify/postgres/schema.h"
+
+namespace weir::notify::postgres {
+namespace {
+
+#define WEIR_ROW                                              \
+  "s.user_id, s.rate_limit, s.time_window, s.current_count, " \
+  "(extract(epoch FROM s.last_refresh_time) * 1000000)::bigint, pg_backend_pid() "
+
+}  // namespace
+
+std::span<const char* const> Migrations() noexcept {
+  static const char* const steps[] = {R"sql(
+CREATE TABLE rate_limit_store(
+  user_id text PRIMARY KEY,
+  rate_limit int NOT NULL,
+  time_window int NOT NULL,
+  current_count int NOT NULL DEFAULT 0,
+  last_refresh_time timestamp NOT NULL
+) WITH (fillfactor = 50);
+CREATE TABLE notify_key(
+  user_id text NOT NULL,
+  key text NOT NULL,
+  digest bigint NOT NULL,
+  event_id text NOT NULL,
+  rate_limit bigint NOT NULL,
+  remaining bigint NOT NULL,
+  resets_at bigint NOT NULL,
+  created_at bigint NOT NULL,
+  PRIMARY KEY (user_id, key)
+);
+CREATE INDEX notify_key_age ON notify_key(created_at);
+CREATE FUNCTION weir_notify_time(p_micros bigint) RETURNS timestamp LANGUAGE sql IMMUTABLE AS
+  $f$ SELECT timestamp 'epoch' + p_micros * interval '1 microsecond' $f$;
+)sql"};
+  return steps;
+}
+
+const char* const kLockRows =
+    "SELECT " WEIR_ROW
+    "FROM rate_limit_store s WHERE s.user_id = ANY($1) ORDER BY s.user_id FOR UPDATE";
+
+const char* const kReadRows =
+    "SELECT " WEIR_ROW "FROM rate_limit_store s WHERE s.user_id = ANY($1)";
+
+const char* const kWriteRows =
+    "UPDATE rate_limit_store s SET current_count = u.n, last_refresh_time = weir_notify_time(u.t) "
+    "FROM unnest($1::text[], $2::bigint[], $3::bigint[]) u(id, n, t) "
+    "WHERE s.user_id = u.id AND pg_backend_pid() = $4";
+
+// Rows are locked in order first, as path 1 does; an UPDATE alone takes them as they come.
+const char* const kAddCounts =
+    "WITH locked AS MATERIALIZED (SELECT s.user_id FROM rate_limit_store s "
+    "  WHERE s.user_id = ANY($1) ORDER BY s.user_id FOR UPDATE) "
+    "UPDATE rate_limit_store s SET current_count = s.current_count + u.n "
+    "FROM unnest($1::text[], $2::bigint[], $3::bigint[]) u(id, n, t) JOIN locked l "
+    "  ON l.user_id = u.id "
+    "WHERE s.user_id = u.id AND s.last_refresh_time = weir_notify_time(u.t)";
+
+const char* const kRefreshRows =
+    "WITH locked AS MATERIALIZED (SELECT s.user_id FROM rate_limit_store s "
+    "  WHERE s.user_id = ANY($1) ORDER BY s.user_id FOR UPDATE) "
+    "UPDATE rate_limit_store s SET current_count = 0, last_refresh_time = weir_notify_time($3) "
+    "FROM unnest($1::text[], $2::bigint[]) u(id, t) JOIN locked l ON l.user_id = u.id "
+    "WHERE s.user_id = u.id AND s.last_refresh_time = weir_notify_time(u.t)";
+
+const char* const kPutRow =
+    "INSERT INTO rate_limit_store AS s(user_id, rate_limit, time_window, last_refresh_time) "
+    "VALUES ($1, $2, $3, weir_notify_time($4)) ON CONFLICT (user_id) DO UPDATE "
+    "SET rate_limit = excluded.rate_limit, time_window = excluded.time_window, current_count = 0, "
+    "last_refresh_time = excluded.last_refresh_time RETURNING " WEIR_ROW;
+
+const char* const kFindKeys =
+    "SELECT k.user_id, k.key, k.digest, k.event_id, k.rate_limit, k.remaining, k.resets_at "
+    "FROM unnest($1::text[], $2::text[]) u(id, key) "
+    "JOIN notify_key k ON k.user_id = u.id AND k.key = u.key WHERE k.created_at > $3";
+
+const char* const kPutKeys =
+    "INSERT INTO notify_key SELECT u.*, $8 FROM unnest($1::text[], $2::text[], $3::bigint[], "
+    "$4::text[], $5::bigint[], $6::bigint[], $7::bigint[]) u "
+    "WHERE $9 IN (0, pg_backend_pid()) ORDER BY 1, 2 "
+    "ON CONFLICT (user_id, key) DO UPDATE SET digest = excluded.digest, "
+    "event_id = excluded.event_id, rate_limit = excluded.rate_limit, "
+    "remaining = excluded.remaining, resets_at = excluded.resets_at, "
+    "created_at = excluded.created_at";
+
+const char* const kSweepKeys =
+    "DELETE FROM notify_key WHERE ctid IN (SELECT ctid FROM notify_key WHERE created_at <= $1 "
+    "LIMIT 20000 FOR UPDATE SKIP LOCKED)";
+
+// Plans that were made while the table was small must not scan it when it is large.
+const char* const kBounds =
+    "SELECT set_config('lock_timeout', $1, true), "
+    "set_config('idle_in_transaction_session_timeout', $2, true), "
+    "set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), "
+    "set_config('enable_mergejoin', 'off', true)";
+
+}  // namespace weir::notify::postgres

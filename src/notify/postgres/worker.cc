@@ -1,0 +1,217 @@
+#include "notify/postgres/worker.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "drivers/postgres/migration.h"
+#include "notify/postgres/schema.h"
+
+namespace weir::notify::postgres {
+namespace {
+
+constexpr std::chrono::seconds kMigrateAgain{1};
+constexpr std::chrono::seconds kMigrateTimeout{3};
+constexpr std::chrono::seconds kSweepInterval{60};
+
+using weir::postgres::Connection;
+using weir::postgres::ConnectionOptions;
+using weir::postgres::Params;
+
+std::unique_ptr<Connection> Connect(boost::asio::io_context& io, const Options& options) {
+  return std::make_unique<Connection>(
+      io, ConnectionOptions{.url = options.url,
+                            .connect_timeout = options.statement_timeout,
+                            .statement_timeout = options.statement_timeout,
+                            .reconnect_delay = std::chrono::milliseconds(50)});
+}
+
+}  // namespace
+
+PostgresGateway::Worker::Worker(Options options, Publisher& publisher, const Clock& clock)
+    : options_(std::move(options)),
+      parts_(std::make_shared<TransactionParts>(TransactionParts{options_, publisher, clock})),
+      work_(boost::asio::make_work_guard(io_)),
+      sweep_timer_(io_) {
+  for (std::size_t i = 0; i < std::max<std::size_t>(options_.connections, 1); ++i) {
+    connections_.push_back(Connect(io_, options_));
+    idle_.push_back(connections_.back().get());
+  }
+  reads_ = Connect(io_, options_);
+  locking_ = Connect(io_, options_);
+}
+
+void PostgresGateway::Worker::Open() {
+  parts_->post = [weak = weak_from_this()](std::function<void()> task) {
+    if (const auto self = weak.lock()) boost::asio::post(self->io_, std::move(task));
+  };
+  Sweep();
+  thread_ = std::thread([this] { io_.run(); });
+}
+
+void PostgresGateway::Worker::Close() {
+  boost::asio::post(io_, [this] {
+    parts_->closed = true;
+    sweep_timer_.cancel();
+    const Error closing{Code::kUnavailable, "the gateway is closing"};
+    for (auto& [name, user] : users_) {
+      for (Waiting& waiting : user.waiting) Answer(std::move(waiting), closing);
+      user.waiting.clear();
+    }
+    ready_.clear();
+    for (auto& connection : connections_) connection.reset();
+    reads_.reset();
+    locking_.reset();
+    work_.reset();
+    io_.stop();
+  });
+  thread_.join();
+}
+
+void PostgresGateway::Worker::Post(std::function<void()> task) {
+  boost::asio::post(io_, std::move(task));
+}
+
+Status PostgresGateway::Worker::EnsureTables() {
+  if (parts_->closed) return Error{Code::kUnavailable, "the gateway is closing"};
+  if (migrated_) return {};
+  if (std::chrono::steady_clock::now() < migrate_again_) return migrate_error_;
+  // Blocks this thread; nothing can be done here without the tables anyway.
+  Status status = weir::postgres::Migrate(options_.url, "notify", Migrations(), kMigrateTimeout);
+  migrated_ = status.ok();
+  if (!migrated_) {
+    migrate_error_ = {Code::kUnavailable,
+                      "PostgreSQL is temporarily unavailable: " + status.error().message};
+    migrate_again_ = std::chrono::steady_clock::now() + kMigrateAgain;
+    return migrate_error_;
+  }
+  return {};
+}
+
+void PostgresGateway::Worker::Enqueue(Ask ask) {
+  if (Status ready = EnsureTables(); !ready.ok()) return ask.done(ready.error());
+  if (waiting_ >= options_.max_waiting) {
+    return ask.done(Error{Code::kUnavailable, "too many sends are waiting; try again"});
+  }
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  const std::string& name = ask.request.user_id;
+  User& user = users_[name];
+  if (user.waiting.empty() && !user.busy) ready_.push_back(name);
+  user.waiting.push_back({std::move(ask), std::chrono::steady_clock::now()});
+  // Not yet: what else this turn of the reactor brings should go along.
+  if (ready_.size() == 1 && !idle_.empty()) Post([this] { Pump(); });
+}
+
+void PostgresGateway::Worker::Pump() {
+  while (!parts_->closed && !idle_.empty() && !ready_.empty()) {
+    std::vector<std::string> users;
+    std::vector<Ask> asks = TakeBatch(users);
+    if (asks.empty()) continue;
+    Connection* const connection = idle_.back();
+    idle_.pop_back();
+    std::make_shared<Transaction>(
+        parts_, *connection, std::move(asks),
+        [this, connection, users = std::move(users)] { Release(connection, users); })
+        ->Start();
+  }
+}
+
+std::vector<Ask> PostgresGateway::Worker::TakeBatch(std::vector<std::string>& users) {
+  std::vector<Ask> asks;
+  const auto oldest = std::chrono::steady_clock::now() - options_.max_wait;
+  while (!ready_.empty() && asks.size() < options_.max_batch) {
+    const auto found = users_.find(ready_.front());
+    ready_.pop_front();
+    User& user = found->second;
+    const std::size_t before = asks.size();
+    while (!user.waiting.empty() && asks.size() < options_.max_batch) {
+      Waiting waiting = std::move(user.waiting.front());
+      user.waiting.pop_front();
+      if (waiting.since < oldest) {
+        Answer(
+            std::move(waiting),
+            {Code::kUnavailable, "PostgreSQL is temporarily unavailable: the wait was too long"});
+      } else {
+        waiting_.fetch_sub(1, std::memory_order_relaxed);
+        asks.push_back(std::move(waiting.ask));
+      }
+    }
+    if (asks.size() == before) {
+      users_.erase(found);
+      continue;
+    }
+    user.busy = true;
+    users.push_back(found->first);
+  }
+  return asks;
+}
+
+void PostgresGateway::Worker::Release(Connection* connection,
+                                      const std::vector<std::string>& users) {
+  if (parts_->closed) return;
+  idle_.push_back(connection);
+  for (const std::string& name : users) {
+    const auto found = users_.find(name);
+    found->second.busy = false;
+    if (found->second.waiting.empty()) {
+      users_.erase(found);
+    } else {
+      ready_.push_back(name);
+    }
+  }
+  Post([this] { Pump(); });
+}
+
+void PostgresGateway::Worker::Answer(Waiting waiting, Error error) {
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+  waiting.ask.done(std::move(error));
+}
+
+void PostgresGateway::Worker::Run(const char* sql, Params params, Connection::Done done) {
+  if (Status ready = EnsureTables(); !ready.ok()) return done({.status = ready.error()});
+  reads_->Send(sql, std::move(params), std::move(done));
+}
+
+void PostgresGateway::Worker::RunLocking(const char* sql, Params params, Connection::Done done) {
+  if (Status ready = EnsureTables(); !ready.ok()) return done({.status = ready.error()});
+  locking_->Send(sql, std::move(params), std::move(done));
+}
+
+void PostgresGateway::Worker::RunTogether(std::vector<std::pair<const char*, Params>> statements,
+                                          std::function<void(Status)> done) {
+  if (Status ready = EnsureTables(); !ready.ok()) return done(ready.error());
+  struct Progress {
+    std::function<void(Status)> done;
+    std::size_t left;
+    Status status;
+  };
+  auto progress =
+      std::make_shared<Progress>(Progress{std::move(done), statements.size() + 3, Status()});
+  const auto take = [progress](weir::postgres::Answer answer) {
+    if (!answer.status.ok() && progress->status.ok()) progress->status = Unavailable(answer);
+    if (--progress->left == 0) progress->done(progress->status);
+  };
+  locking_->Send("BEGIN", {}, take);
+  locking_->Send(kBounds,
+                 std::move(Params()
+                               .Text(std::to_string(options_.lock_timeout.count()))
+                               .Text(std::to_string(options_.statement_timeout.count()))),
+                 take);
+  for (auto& [sql, params] : statements) locking_->Send(sql, std::move(params), take);
+  // Of a transaction that failed this is a rollback.
+  locking_->Send("COMMIT", {}, take);
+}
+
+void PostgresGateway::Worker::Sweep() {
+  sweep_timer_.expires_after(kSweepInterval);
+  sweep_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error || parts_->closed) return;
+    if (migrated_) {
+      reads_->Send(kSweepKeys, std::move(Params().Int(NowMicros(parts_->clock) - kKeyLifetime)),
+                   [](weir::postgres::Answer) {});
+    }
+    Sweep();
+  });
+}
+
+}  // namespace weir::notify::postgres

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <atomic>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "drivers/postgres/connection.h"
+#include "notify/postgres/gateway.h"
+#include "notify/postgres/transaction.h"
+
+namespace weir::notify::postgres {
+
+/// The gateway's thread and connections, and who waits for whom: a user's requests wait while a
+/// transaction has the user; a transaction takes all users that are free when a connection is.
+///
+/// Thread-safe: Post from any thread; the rest on the worker's own.
+class PostgresGateway::Worker : public std::enable_shared_from_this<Worker> {
+ public:
+  Worker(Options options, Publisher& publisher, const Clock& clock);
+  /// Once, before anything else.
+  void Open();
+  /// Tells everybody who waits kUnavailable, and ends the thread.
+  void Close();
+
+  /// Any thread. After Close nothing is run any more.
+  void Post(std::function<void()> task);
+
+  void Enqueue(Ask ask);
+  /// A statement that is a transaction of its own.
+  void Run(const char* sql, weir::postgres::Params params, weir::postgres::Connection::Done done);
+  /// The same on the connection for statements that wait for locks.
+  void RunLocking(const char* sql, weir::postgres::Params params,
+                  weir::postgres::Connection::Done done);
+  /// BEGIN, bounds, the statements, COMMIT: all or nothing.
+  void RunTogether(std::vector<std::pair<const char*, weir::postgres::Params>> statements,
+                   std::function<void(Status)> done);
+
+  std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
+  const Clock& clock() const noexcept { return parts_->clock; }
+
+ private:
+  using Timer =
+      boost::asio::basic_waitable_timer<std::chrono::steady_clock,
+                                        boost::asio::wait_traits<std::chrono::steady_clock>,
+                                        boost::asio::io_context::executor_type>;
+  struct Waiting {
+    Ask ask;
+    std::chrono::steady_clock::time_point since;
+  };
+  struct User {
+    std::deque<Waiting> waiting;
+    bool busy = false;  // a transaction has it
+  };
+  using Users = std::unordered_map<std::string, User>;
+
+  Status EnsureTables();
+  void Pump();
+  std::vector<Ask> TakeBatch(std::vector<std::string>& users);
+  void Release(weir::postgres::Connection* connection, const std::vector<std::string>& users);
+  void Answer(Waiting waiting, Error error);
+  void Sweep();
+
+  const Options options_;
+  const std::shared_ptr<TransactionParts> parts_;
+  boost::asio::io_context io_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  Timer sweep_timer_;
+  std::vector<std::unique_ptr<weir::postgres::Connection>> connections_;
+  std::vector<weir::postgres::Connection*> idle_;
+  std::unique_ptr<weir::postgres::Connection> reads_;
+  std::unique_ptr<weir::postgres::Connection> locking_;
+  Users users_;
+  std::deque<std::string> ready_;  // users with waiting requests and no transaction
+  std::atomic<std::size_t> waiting_{0};
+  bool migrated_ = false;
+  std::chrono::steady_clock::time_point migrate_again_{};
+  Error migrate_error_;
+  std::thread thread_;
+};
+
+}  // namespace weir::notify::postgres
