@@ -1,0 +1,246 @@
+#include "drivers/redis/connection.h"
+
+// How it works: a Stream per attempt to connect, a queue of who waits for the next replies. One
+// timer watches the oldest command and the attempt to connect. Commands that come before the
+// connection stands are kept as they are; afterwards only their callbacks are.
+
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <deque>
+#include <utility>
+
+#include "drivers/redis/backoff.h"
+#include "drivers/redis/greeting.h"
+#include "drivers/redis/stream.h"
+
+namespace weir::redis {
+namespace {
+
+namespace asio = boost::asio;
+using Clock = std::chrono::steady_clock;
+using Timer =
+    asio::basic_waitable_timer<Clock, asio::wait_traits<Clock>, asio::io_context::executor_type>;
+
+}  // namespace
+
+ConnectionOptions ConnectionOptions::Of(const Address& address, std::size_t endpoint) {
+  return {.endpoint = address.endpoints[endpoint],
+          .user = address.user,
+          .password = address.password,
+          .database = address.database,
+          .tls = address.tls};
+}
+
+class Connection::Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(asio::io_context& io, ConnectionOptions options)
+      : io_(io),
+        options_(std::move(options)),
+        name_("redis " + options_.endpoint.host + ":" + std::to_string(options_.endpoint.port) +
+              ": "),
+        timer_(io),
+        tls_(MakeTlsContext(options_.tls)),
+        backoff_(options_.reconnect_delay, options_.max_reconnect_delay) {}
+
+  void Send(Command command, Done done);
+  void Lose(const std::string& why, Code code = Code::kUnavailable);
+  void Close() {
+    closed_ = true;
+    Lose("the connection was closed");
+  }
+
+  bool connected() const noexcept { return state_ == State::kReady; }
+  std::size_t in_flight() const noexcept { return waiting_.size(); }
+  const Endpoint& endpoint() const noexcept { return options_.endpoint; }
+
+ private:
+  enum class State { kIdle, kConnecting, kReady };
+
+  struct Waiting {
+    Command command;  // empty once it is sent
+    Done done;
+    Clock::time_point deadline;
+  };
+
+  void Connect();
+  void Opened();
+  void Ready();
+  void OnBytes(std::string_view bytes);
+  void TakeReply(Reply reply);
+  void TakeGreeting(const Reply& reply);
+  void Refuse(Done done, Error error);
+  void Watch();
+  void OnTimer();
+  void ExpireUnsent();
+  /// Runs `handler` if this session still exists.
+  template <typename Handler>
+  auto Weak(Handler handler) {
+    return [weak = weak_from_this(), handler = std::move(handler)](auto&&... arguments) {
+      const std::shared_ptr<Session> self = weak.lock();
+      if (self) handler(std::forward<decltype(arguments)>(arguments)...);
+    };
+  }
+
+  asio::io_context& io_;
+  const ConnectionOptions options_;
+  const std::string name_;
+  Timer timer_;
+  const Result<TlsContext> tls_;
+  State state_ = State::kIdle;
+  bool closed_ = false;
+  bool watching_ = false;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<ReplyReader> reader_;
+  std::size_t greetings_ = 0;  // replies still to come before the connection is ready
+  Backoff backoff_;
+  Clock::time_point connect_deadline_{};
+  Clock::time_point retry_at_{};
+  Error last_error_;
+  std::deque<Waiting> waiting_;
+};
+
+void Connection::Session::Refuse(Done done, Error error) {
+  asio::post(io_, [done = std::move(done), error = std::move(error)] { done({.status = error}); });
+}
+
+void Connection::Session::Send(Command command, Done done) {
+  if (waiting_.size() >= options_.max_in_flight) {
+    return Refuse(std::move(done),
+                  {Code::kResourceExhausted, name_ + "too many commands are in flight"});
+  }
+  const auto now = Clock::now();
+  if (closed_ || (state_ == State::kIdle && now < retry_at_)) {
+    return Refuse(std::move(done), last_error_);
+  }
+  if (!tls_.ok()) return Refuse(std::move(done), tls_.error());
+  const bool ready = state_ == State::kReady;
+  if (ready) stream_->Write(command);
+  waiting_.push_back(
+      {ready ? Command() : std::move(command), std::move(done), now + options_.command_timeout});
+  if (state_ == State::kIdle) Connect();
+  Watch();
+}
+
+void Connection::Session::Connect() {
+  state_ = State::kConnecting;
+  connect_deadline_ = Clock::now() + options_.connect_timeout;
+  reader_ = std::make_unique<ReplyReader>();
+  stream_ = std::make_unique<Stream>(
+      io_, options_.endpoint, *tls_,
+      Stream::Callbacks{.opened = Weak([this] { Opened(); }),
+                        .read = Weak([this](std::string_view bytes) { OnBytes(bytes); }),
+                        .lost = Weak([this](const std::string& why) { Lose(why); })});
+}
+
+void Connection::Session::Opened() {
+  const std::vector<Command> greeting = Greeting(options_);
+  greetings_ = greeting.size();
+  for (const Command& command : greeting) stream_->Write(command);
+  if (greetings_ == 0) Ready();
+}
+
+void Connection::Session::Ready() {
+  state_ = State::kReady;
+  for (Waiting& waiting : waiting_) stream_->Write(std::exchange(waiting.command, {}));
+}
+
+void Connection::Session::OnBytes(std::string_view bytes) {
+  if (Status fed = reader_->Feed(bytes); !fed.ok()) return Lose(fed.error().message);
+  const Stream* const stream = stream_.get();
+  Reply reply;
+  while (true) {
+    const Result<bool> complete = reader_->Next(reply);
+    if (!complete.ok()) return Lose(complete.error().message);
+    if (!*complete) return;
+    TakeReply(std::move(reply));
+    // A callback may have ended the connection.
+    if (stream_.get() != stream) return;
+  }
+}
+
+void Connection::Session::TakeReply(Reply reply) {
+  if (greetings_ > 0) return TakeGreeting(reply);
+  if (waiting_.empty()) return Lose("a reply came that nothing had asked for");
+  backoff_.Reset();
+  const Done done = std::move(waiting_.front().done);
+  waiting_.pop_front();
+  Answer answer;
+  if (reply.kind == Reply::Kind::kError) {
+    answer.status = Error{CodeOf(reply.text), name_ + reply.text};
+  }
+  answer.reply = std::move(reply);
+  done(std::move(answer));
+}
+
+void Connection::Session::TakeGreeting(const Reply& reply) {
+  if (reply.kind == Reply::Kind::kError) return Lose(reply.text, CodeOf(reply.text));
+  if (--greetings_ == 0) Ready();
+}
+
+void Connection::Session::Watch() {
+  if (watching_ || state_ == State::kIdle) return;
+  if (waiting_.empty() && state_ == State::kReady) return;
+  watching_ = true;
+  Clock::time_point next = waiting_.empty() ? connect_deadline_ : waiting_.front().deadline;
+  if (state_ == State::kConnecting) next = std::min(next, connect_deadline_);
+  timer_.expires_at(next);
+  timer_.async_wait(Weak([this](const boost::system::error_code& error) {
+    if (!error) OnTimer();
+  }));
+}
+
+void Connection::Session::OnTimer() {
+  watching_ = false;
+  const auto now = Clock::now();
+  if (state_ == State::kConnecting) {
+    if (connect_deadline_ <= now) return Lose("the server did not answer in time");
+    ExpireUnsent();
+  } else if (!waiting_.empty() && waiting_.front().deadline <= now) {
+    return Lose("no answer in time");
+  }
+  Watch();
+}
+
+// A command that was never sent can be given up without giving up the attempt to connect.
+void Connection::Session::ExpireUnsent() {
+  const auto now = Clock::now();
+  while (!waiting_.empty() && waiting_.front().deadline <= now) {
+    Refuse(std::move(waiting_.front().done), {Code::kUnavailable, name_ + "no connection in time"});
+    waiting_.pop_front();
+  }
+}
+
+void Connection::Session::Lose(const std::string& why, Code code) {
+  stream_.reset();
+  timer_.cancel();
+  watching_ = false;
+  greetings_ = 0;
+  state_ = State::kIdle;
+  last_error_ = {code, name_ + why};
+  retry_at_ = Clock::now() + backoff_.Next();
+  std::deque<Waiting> lost = std::exchange(waiting_, {});
+  for (Waiting& waiting : lost) {
+    if (closed_) {
+      waiting.done({.status = last_error_});
+    } else {
+      Refuse(std::move(waiting.done), last_error_);
+    }
+  }
+}
+
+Connection::Connection(asio::io_context& io, ConnectionOptions options)
+    : session_(std::make_shared<Session>(io, std::move(options))) {}
+
+Connection::~Connection() { session_->Close(); }
+
+void Connection::Send(Command command, Done done) {
+  session_->Send(std::move(command), std::move(done));
+}
+
+void Connection::Drop(const std::string& why) { session_->Lose(why); }
+bool Connection::connected() const noexcept { return session_->connected(); }
+std::size_t Connection::in_flight() const noexcept { return session_->in_flight(); }
+const Endpoint& Connection::endpoint() const noexcept { return session_->endpoint(); }
+
+}  // namespace weir::redis

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/result.h"
+
+namespace weir::redis {
+
+struct Endpoint {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 6379;
+
+  friend auto operator<=>(const Endpoint&, const Endpoint&) = default;
+};
+
+struct TlsOptions {
+  bool on = false;
+  /// Who vouches for the server; empty: the system's authorities.
+  std::string ca_file = {};
+  /// Shown to the server if it asks for one.
+  std::string certificate_file = {};
+  std::string key_file = {};
+  /// False trusts any server that answers.
+  bool verify = true;
+};
+
+/// Where and as whom to connect.
+struct Address {
+  std::vector<Endpoint> endpoints = {{}};  ///< One, or some nodes of a cluster.
+  bool cluster = false;
+  std::string user = {};
+  std::string password = {};
+  std::uint32_t database = 0;
+  TlsOptions tls = {};
+};
+
+/// Reads `redis://[user[:password]@]host[:port][/database]`, `rediss://…` for TLS, and
+/// `redis+cluster://` or `rediss+cluster://` with one or more `host[:port]`, parted by commas and
+/// without a database. User and password may hold %XX; `:password@` alone is the default user's.
+/// TLS takes `?ca=FILE&cert=FILE&key=FILE&verify=off`. Errors never repeat the password.
+Result<Address> ParseUrl(std::string_view url);
+
+}  // namespace weir::redis

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/redis_server.h"
+
+namespace weir::test {
+
+/// A real Redis Cluster on the loopback interface: three masters with a third of the slots each,
+/// and a replica for each, all of their own. Making it takes a few seconds. A master that does not
+/// answer for a second is replaced by its replica.
+///
+/// Throws std::runtime_error if it does not come up. As thread-safe as ChildProcess.
+class RedisCluster {
+ public:
+  static constexpr std::size_t kMasters = 3;
+
+  RedisCluster();
+
+  /// redis+cluster://… with the first nodes.
+  std::string url() const;
+  RedisServer& node(std::size_t index) { return *nodes_[index]; }
+  std::size_t size() const noexcept { return nodes_.size(); }
+
+  /// The index of the node that is now the master of a slot.
+  std::size_t MasterOf(std::uint16_t slot);
+  /// An orderly change: the master's replica takes over without losing a write.
+  void Failover(std::uint16_t slot);
+  /// Moves an empty slot to another master, and tells all masters.
+  void MoveSlot(std::uint16_t slot, std::size_t to);
+  /// Waits until every running node says that the cluster is well.
+  void AwaitOk();
+
+ private:
+  std::string IdOf(std::size_t index);
+
+  std::vector<std::unique_ptr<RedisServer>> nodes_;
+};
+
+}  // namespace weir::test
