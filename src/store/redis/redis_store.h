@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "store/store.h"
+#include "weir/clock.h"
+#include "weir/result.h"
+
+namespace boost::asio {
+class io_context;
+}  // namespace boost::asio
+
+namespace weir::store::redis {
+
+struct Options {
+  /// redis://…, rediss://…, redis+cluster://…: see drivers/redis/url.h.
+  std::string url = {};
+  /// Of this reactor; in a cluster, to each of its masters.
+  std::size_t connections = 1;
+  std::chrono::milliseconds connect_timeout{2000};
+  /// From Apply's call being sent to its answer.
+  std::chrono::milliseconds command_timeout{1000};
+  /// What the names of all keys in Redis begin with.
+  std::string prefix = "weir:";
+  /// Cluster only: which keys share a slot. Empty: those of one domain. Otherwise the name of an
+  /// entry such as "user": those of one domain and one value of that entry. See
+  /// docs/design/stores-redis.md.
+  std::string tag_entry = {};
+  /// Applications that may wait or be on their way; more are refused with kResourceExhausted.
+  std::size_t max_pending = 100'000;
+  /// For tests: decides instead of the server's clock, and keys do not expire. Null: the server's.
+  const Clock* clock = nullptr;
+};
+
+/// A store on a Redis server or a Redis Cluster. Connects with the first Apply; whatever cannot be
+/// decided says so in its status, with kUnavailable if trying again may help.
+///
+/// The store belongs to the thread that runs `io`. Destroying it completes what is pending, with an
+/// error.
+Result<std::unique_ptr<Store>> MakeStore(boost::asio::io_context& io, Options options);
+
+}  // namespace weir::store::redis
