@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "policy/sqlite/sqlite_policy_store.h"
+#include "server/dashboard/dashboard.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/sqlite/slot_store.h"
 #include "store/memory/memory_store.h"
@@ -224,6 +225,7 @@ Status Service::OpenHttp() {
   std::vector<server::HttpWorker*> workers;
   for (std::size_t i = 0; i < pool_->size(); ++i) {
     server::AddOperations(routers_[i], lifecycle_, registry_);
+    server::AddDashboard(routers_[i]);
     server::AddAdmin(routers_[i], *admin_, *limiters_[i]);
     const auto protect = [this](http::Handler handler) {
       return server::Guarded(*guard_, std::move(handler));

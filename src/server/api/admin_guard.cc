@@ -23,6 +23,45 @@ std::string_view HostOfOrigin(std::string_view origin) {
   return end == std::string_view::npos ? std::string_view() : origin.substr(end + 3);
 }
 
+/// "localhost:8080" → "localhost", "[::1]:8080" → "::1".
+std::string_view NameOfHost(std::string_view host) {
+  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
+  return host.substr(0, host.find(':'));
+}
+
+/// A page of another site that a browser on this machine shows can reach a loopback address: by a
+/// form, by a fetch without preflight, or by a name of its own that it lets point to 127.0.0.1 (DNS
+/// rebinding: then Origin and Host agree, but Host is that name). Browsers tell on all of them.
+bool IsFromAnotherSite(const http::Request& request) {
+  const std::string_view origin = request.Find("Origin");
+  if (!origin.empty() && HostOfOrigin(origin) != request.Find("Host")) return true;
+  const std::string_view site = request.Find("Sec-Fetch-Site");
+  return !site.empty() && site != "same-origin" && site != "none";
+}
+
+/// Browsers always send a Host; who sends none is none.
+bool NamesLoopback(std::string_view host) {
+  if (host.empty()) return true;
+  const std::string_view name = NameOfHost(host);
+  return http::EqualsIgnoringCase(name, "localhost") || IsLoopback(name);
+}
+
+/// The types that a page may send to other sites without asking first. Only a body has a type;
+/// curl's default, a form, is let pass when no browser sent it.
+bool IsBrowserForm(const http::Request& request) {
+  std::string_view type = request.Find("Content-Type");
+  type = http::Trim(type.substr(0, type.find(';')));
+  if (http::EqualsIgnoringCase(type, "text/plain") ||
+      http::EqualsIgnoringCase(type, "multipart/form-data")) {
+    return true;
+  }
+  const bool browser = !request.Find("Origin").empty() || !request.Find("Referer").empty() ||
+                       !request.Find("Sec-Fetch-Site").empty();
+  return browser && http::EqualsIgnoringCase(type, "application/x-www-form-urlencoded");
+}
+
+bool ChangesNothing(std::string_view method) { return method == "GET" || method == "HEAD"; }
+
 }  // namespace
 
 bool IsLoopback(std::string_view address) {
@@ -48,11 +87,18 @@ std::optional<http::Response> AdminGuard::Refuse(const http::Request& request) c
   if (!let_in) {
     return http::ErrorResponse(403, "this address may not use the admin API (admin.allow)");
   }
-  const std::string_view origin = request.Find("Origin");
-  if (!origin.empty() && HostOfOrigin(origin) != request.Find("Host")) {
+  if (IsFromAnotherSite(request)) {
     return http::ErrorResponse(403, "requests from pages of other sites are refused");
   }
-  if (!has_keys()) return std::nullopt;
+  if (!ChangesNothing(request.method) && IsBrowserForm(request)) {
+    return http::ErrorResponse(415, "Content-Type: must be application/json");
+  }
+  if (!has_keys()) {
+    if (NamesLoopback(request.Find("Host"))) return std::nullopt;
+    return http::ErrorResponse(
+        403,
+        "Host: without admin.keys the admin API answers to localhost, 127.0.0.1 and [::1] alone");
+  }
   std::string_view key = request.Find("X-API-Key");
   if (key.empty()) key = BearerToken(request.Find("Authorization"));
   if (!key.empty() && KeyMatches(key)) return std::nullopt;

@@ -1,5 +1,6 @@
 // Usage of keys: GET /admin/metrics, GET /admin/metrics/{key}, POST /admin/reset/{key}.
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "protocol/http/error.h"
+#include "protocol/http/uri.h"
 #include "server/api/admin.h"
 #include "telemetry/log.h"
 
@@ -83,11 +85,24 @@ http::Response KeyMetrics(const AdminParts& parts, const KeyCheck& asked) {
   return response;
 }
 
+/// A text that every key with this prefix comes after, and no other key does that comes after all
+/// keys before the prefix: keys are UTF-8, so none begins with what is made here.
+std::string JustBefore(std::string prefix) {
+  if (prefix.empty()) return prefix;
+  const char last = prefix.back();
+  prefix.pop_back();
+  if (last != 0) prefix.append(1, static_cast<char>(last - 1)).append(4, '\xff');
+  return prefix;
+}
+
 http::Response ListKeys(const AdminParts& parts, const http::Request& request) {
   const auto page = ReadPage(request.query);
   if (!page.ok()) return http::ErrorResponse(page.error());
+  const std::string prefix = http::QueryValue(request.query, "prefix").value_or("");
+  const std::string after = std::max(page->cursor, JustBefore(prefix));
   // One more than asked for tells whether there is a next page.
-  std::vector<HeldKey> keys = parts.list_keys(page->cursor, page->limit + 1);
+  std::vector<HeldKey> keys = parts.list_keys(after, page->limit + 1);
+  std::erase_if(keys, [&prefix](const HeldKey& key) { return !key.key.starts_with(prefix); });
   http::Response response;
   if (keys.size() > page->limit) {
     keys.resize(page->limit);

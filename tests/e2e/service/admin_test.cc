@@ -90,6 +90,38 @@ TEST_F(Admin, ListsArePaged) {
   EXPECT_EQ(client.Get("/admin/policies?limit=0").status, 400);
 }
 
+TEST_F(Admin, KeysAreFoundByTheirBeginning) {
+  Serve();
+  for (const char* key : {"a", "ab", "abc", "b"}) {
+    ASSERT_EQ(Check(std::string(R"({"key":")") + key + R"("})").status, 200);
+  }
+  HttpClient client = Client();
+  const std::string_view first = R"([{"bucket":"key|ab","key":"ab","algorithm":"TOKEN_BUCKET"})";
+  EXPECT_EQ(
+      client.Get("/admin/metrics?prefix=key%7Cab").body,
+      std::string(first) + R"(,{"bucket":"key|abc","key":"abc","algorithm":"TOKEN_BUCKET"}])");
+  const HttpResponse page = client.Get("/admin/metrics?prefix=key%7Cab&limit=1");
+  EXPECT_EQ(page.body, std::string(first) + "]");
+  EXPECT_EQ(page.Header("X-Next-Cursor"), "key|ab");
+  const HttpResponse last = client.Get("/admin/metrics?prefix=key%7Cab&limit=1&cursor=key%7Cab");
+  EXPECT_EQ(last.body, R"([{"bucket":"key|abc","key":"abc","algorithm":"TOKEN_BUCKET"}])");
+  EXPECT_EQ(last.Header("X-Next-Cursor"), "");
+  EXPECT_EQ(client.Get("/admin/metrics?prefix=key%7Cac").body, "[]");
+}
+
+TEST_F(Admin, AnotherSitesPageIsRefused) {
+  Serve();
+  HttpClient client = Client();
+  const auto post = [&](const std::vector<std::pair<std::string, std::string>>& headers) {
+    return client.Send("POST", "/admin/reset/user-1", "", headers).status;
+  };
+  EXPECT_EQ(post({}), 200);
+  EXPECT_EQ(post({{"Origin", "https://evil.example"}}), 403);
+  EXPECT_EQ(post({{"Host", "evil.example"}, {"Origin", "http://evil.example"}}), 403);
+  EXPECT_EQ(post({{"Sec-Fetch-Site", "cross-site"}}), 403);
+  EXPECT_EQ(post({{"Content-Type", "text/plain"}}), 415);
+}
+
 TEST_F(Admin, KeysAreShownAndReset) {
   Serve();
   HttpClient client = Client();

@@ -8,8 +8,10 @@
 namespace weir::server {
 namespace {
 
-int Ask(const AdminGuard& guard, std::string_view remote, std::vector<http::Header> headers = {}) {
+int Ask(const AdminGuard& guard, std::string_view remote, std::vector<http::Header> headers = {},
+        std::string_view method = "GET") {
   http::Request request;
+  request.method = method;
   request.remote = remote;
   request.headers = std::move(headers);
   const auto refusal = guard.Refuse(request);
@@ -60,4 +62,48 @@ TEST(AdminGuard, RefusesWhatOtherSitesMakeABrowserSend) {
 }
 
 }  // namespace
+TEST(AdminGuard, WithoutKeysAnswersToLoopbackNamesAlone) {
+  // DNS rebinding: a page of evil.example whose name now points to 127.0.0.1.
+  const AdminGuard open = Make({}, {});
+  EXPECT_EQ(Ask(open, "127.0.0.1",
+                {{"Host", "evil.example:8080"}, {"Origin", "http://evil.example:8080"}}),
+            403);
+  EXPECT_EQ(Ask(open, "127.0.0.1", {{"Host", "evil.example"}}), 403);
+  EXPECT_EQ(Ask(open, "127.0.0.1", {{"Host", "localhost.evil.example"}}), 403);
+  EXPECT_EQ(Ask(open, "127.0.0.1", {{"Host", "127.0.0.1.evil.example:80"}}), 403);
+  EXPECT_EQ(Ask(open, "127.0.0.1", {{"Host", "[::1]:8080"}}), 200);
+  EXPECT_EQ(Ask(open, "127.0.0.1", {{"Host", ":8080"}}), 403);
+  EXPECT_EQ(Ask(open, "127.0.0.1", {{"Host", "[]:8080"}}), 403);
+  EXPECT_EQ(Ask(open, "127.0.0.1", {{"Host", "127.0.0.1:8080"}}), 200);
+  EXPECT_EQ(Ask(open, "127.0.0.1", {{"Host", "LOCALHOST"}}), 200);
+}
+
+TEST(AdminGuard, RefusesWhatTheBrowserSaysIsFromAnotherSite) {
+  const AdminGuard guard = Make({}, {});
+  for (const char* site : {"cross-site", "same-site"}) {
+    EXPECT_EQ(Ask(guard, "127.0.0.1", {{"Host", "localhost"}, {"Sec-Fetch-Site", site}}), 403);
+  }
+  for (const char* site : {"same-origin", "none"}) {
+    EXPECT_EQ(Ask(guard, "127.0.0.1", {{"Host", "localhost"}, {"Sec-Fetch-Site", site}}), 200);
+  }
+}
+
+TEST(AdminGuard, TakesNoChangeInTheShapeOfAForm) {
+  const AdminGuard guard = Make({}, {});
+  const auto post = [&](std::vector<http::Header> headers) {
+    return Ask(guard, "127.0.0.1", std::move(headers), "POST");
+  };
+  EXPECT_EQ(post({{"Content-Type", "text/plain"}}), 415);
+  EXPECT_EQ(post({{"Content-Type", "Text/Plain; charset=utf-8"}}), 415);
+  EXPECT_EQ(post({{"Content-Type", "multipart/form-data; boundary=x"}}), 415);
+  EXPECT_EQ(post({{"Content-Type", "application/x-www-form-urlencoded"},
+                  {"Referer", "http://localhost/"}}),
+            415);
+  EXPECT_EQ(post({{"Content-Type", "application/json"}}), 200);
+  EXPECT_EQ(post({}), 200);
+  // What curl -d says unless told otherwise.
+  EXPECT_EQ(post({{"Content-Type", "application/x-www-form-urlencoded"}}), 200);
+  EXPECT_EQ(Ask(guard, "127.0.0.1", {{"Content-Type", "text/plain"}}), 200);
+}
+
 }  // namespace weir::server

@@ -1,0 +1,396 @@
+// Every page and action of the dashboard, in a real browser, against a real service with 100,000 keys and
+// 1,000 policies. Usage: WEIR=program SCREENSHOTS=folder node --test dashboard.test.js
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { KEY, axe, client, shots, startBrowser, startWeir, watchedPage } from './harness.js';
+
+const PAGES = ['overview', 'policies', 'keys', 'slots', 'notify', 'audit'];
+const HOSTILE = [
+  '<script>window.hit=1</script>', '"><img src=x onerror="window.hit=1">', "'; alert(1); '", 'javascript:alert(1)',
+  '\u202egnp.exe\u2066', '{{7*7}}${7*7}', 'a b/c?d#e%41&f=g', '\u0000'.replace('\u0000', 'nul'), 'ünï-çödé-🚰',
+];
+let weir;
+let browser;
+let ask;
+let page;
+let watched;
+const shot = shots(process.env.SCREENSHOTS ?? 'screenshots');
+
+async function seed() {
+  const policies = Array.from({ length: 1000 }, (_, i) => ({
+    key: `customer-${String(i).padStart(4, '0')}`, type: i % 3 ? 'TOKEN_BUCKET' : 'SLIDING_WINDOW', capacity: 50 + i, refillRate: 5, windowSeconds: 60,
+    ...(i % 7 === 0 && { shadow: true }), ...(i % 31 === 30 && { unlimited: true }),
+  }));
+  await Promise.all(Array.from({ length: 20 }, async (_, lane) => {
+    for (let i = lane; i < policies.length; i += 20) await ask('POST', '/admin/policies', policies[i]);
+  }));
+  await ask('POST', '/admin/policies', { key: 'tight', type: 'FIXED_WINDOW', capacity: 5, windowSeconds: 3600 });
+  for (const key of HOSTILE) await ask('POST', '/admin/policies', { key, type: 'TOKEN_BUCKET', capacity: 10, refillRate: 1, shadow: true });
+  for (let i = 0; i < 100; i += 1) {
+    const checks = Array.from({ length: 1000 }, (_, n) => ({ key: `user-${String(i * 1000 + n).padStart(6, '0')}` }));
+    await ask('POST', '/v1/check', { checks });
+  }
+  await ask('POST', '/v1/check', { checks: Array.from({ length: 400 }, (_, i) => ({ key: i % 2 ? 'tight' : `customer-000${i % 5}` })) });
+  await ask('POST', '/v1/check', { checks: [...HOSTILE, 'line\nbreak'].flatMap((key) => Array(12).fill({ key })) });
+  await ask('POST', '/v1/check', { checks: [{ key: 'x'.repeat(1024) }] });
+  await ask('POST', '/admin/rate-limit/config', { configName: 'payouts', windowSize: 'PT1M', maxPerWindow: 100 });
+  await ask('POST', '/admin/rate-limit/config', { configName: HOSTILE[0], windowSize: 'PT1H', maxPerWindow: 10 });
+  const requestedTime = new Date().toISOString();
+  await ask('POST', '/api/v1/slots/batch', { events: Array.from({ length: 1430 }, (_, i) => ({ eventId: `e${i}`, configName: 'payouts', requestedTime })) });
+}
+
+async function signIn(target = page, origin = weir.origin, hash = '') {
+  await target.goto(`${origin}/${hash}`);
+  await target.getByLabel('Admin key').fill(KEY);
+  await target.getByRole('button', { name: 'Sign in' }).click();
+  await target.locator('.top').waitFor();
+}
+
+async function open(id) {
+  await page.getByRole('navigation').getByRole('link', { name: new RegExp(`^${id}$`, 'i') }).click();
+  await page.locator('h1', { hasText: new RegExp(id, 'i') }).waitFor();
+}
+
+/** Playwright's own waiting evaluates text, which the page's security policy forbids. */
+async function until(condition) {
+  for (const end = Date.now() + 10000; !await page.evaluate(condition);) {
+    assert.ok(Date.now() < end, `still not: ${condition}`);
+    await new Promise((resolve) => { setTimeout(resolve, 20); });
+  }
+}
+
+const dialog = () => page.getByRole('dialog');
+const quiet = () => assert.deepEqual(watched.problems.splice(0), []);
+
+before(async () => {
+  weir = await startWeir(process.env.WEIR ?? '../../build/dev/weir', '--admin-key', KEY);
+  ask = client(weir.origin);
+  [browser] = await Promise.all([startBrowser(), seed()]);
+  watched = await watchedPage(browser.context);
+  watched.expect(/status of 401/);
+  watched.expect(/404.*\/admin\/(live|top|audit|notify)/);
+  page = watched.page;
+});
+after(async () => {
+  await browser?.stop();
+  await weir?.stop();
+});
+
+describe('the dashboard', { concurrency: false }, () => {
+  test('asks for the key, refuses a wrong one, and keeps it nowhere', async () => {
+    await page.goto(weir.origin);
+    await page.getByLabel('Admin key').waitFor();
+    assert.deepEqual(await axe(page), []);
+    await shot(page, 'sign-in');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('Type the admin key.').waitFor();
+    await page.getByLabel('Admin key').fill('wrong');
+    await page.keyboard.press('Enter');
+    await page.getByText('This key is not known.').waitFor();
+    await signIn();
+    const kept = await page.evaluate(() => JSON.stringify([localStorage, sessionStorage, document.cookie, location.href, window.name, history.state]));
+    assert.ok(!kept.includes(KEY), kept);
+    assert.equal(await page.evaluate(() => localStorage.length + sessionStorage.length + document.cookie.length), 0);
+    await page.reload();
+    await page.getByLabel('Admin key').waitFor();
+    assert.equal(await page.getByLabel('Admin key').inputValue(), '');
+    await signIn();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Admin key').waitFor();
+    await signIn();
+    quiet();
+  });
+
+  test('shows every page, light and dark, wide and on a phone, without a serious problem', async () => {
+    for (const theme of ['light', 'dark']) {
+      await page.emulateMedia({ colorScheme: theme });
+      for (const id of PAGES) {
+        await open(id);
+        await until(() => !document.querySelector('main').textContent.includes('Reading…'));
+        if (id === 'overview') await page.locator('.facts dd').first().waitFor();
+        assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), theme);
+        assert.deepEqual(await axe(page), [], `${id} ${theme}`);
+        await shot(page, `${id}-${theme}`);
+      }
+    }
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.setViewportSize({ width: 390, height: 844 });
+    for (const id of PAGES) {
+      await open(id);
+      await until(() => !document.querySelector('main').textContent.includes('Reading…'));
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      assert.ok(overflow <= 0, `${id} is ${overflow} px too wide for a phone`);
+      assert.deepEqual(await axe(page), [], `${id} on a phone`);
+      await shot(page, `${id}-phone`, false);
+    }
+    await page.setViewportSize({ width: 1280, height: 860 });
+    quiet();
+  });
+
+  test('lets the person choose the theme', async () => {
+    await page.getByRole('button', { name: 'Use the dark theme' }).click();
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+    await page.getByRole('button', { name: 'Use the light theme' }).click();
+    quiet();
+  });
+
+  test('is used by keyboard alone', async () => {
+    await open('overview');
+    await page.evaluate(() => { document.activeElement.blur(); scrollTo(0, 0); });
+    await page.locator('.skip').focus();
+    await page.keyboard.press('Enter');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'main');
+    await page.getByRole('link', { name: 'Policies' }).focus();
+    await page.keyboard.press('Enter');
+    await until(() => document.activeElement.tagName === 'H1' && document.activeElement.textContent === 'Policies');
+    await page.getByRole('button', { name: 'New policy' }).focus();
+    await page.keyboard.press('Enter');
+    await dialog().waitFor();
+    assert.equal(await page.evaluate(() => document.activeElement.closest('dialog') !== null), true);
+    await page.keyboard.press('Escape');
+    await dialog().waitFor({ state: 'detached' });
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'New policy');
+    quiet();
+  });
+
+  test('leafs through 1,000 policies by 50 and finds one', async () => {
+    await open('policies');
+    await page.getByText(/Policies 1 to 50 of 1,01\d/).waitFor();
+    assert.equal(await page.locator('tbody tr').count(), 50);
+    await page.getByRole('button', { name: 'Next' }).click();
+    await page.getByText(/Policies 51 to 100/).waitFor();
+    await page.getByLabel('Search').fill('customer-0777');
+    await page.getByText('Policies 1 to 1 of 1').waitFor();
+    await page.getByLabel('Search').fill('');
+    await page.getByLabel('State').selectOption('unlimited');
+    await page.getByText('of 32').waitFor();
+    await page.getByLabel('State').selectOption('');
+    await page.getByLabel('Source').selectOption('files');
+    await page.locator('tbody tr').first().waitFor();
+    await page.getByLabel('Source').selectOption('');
+    quiet();
+  });
+
+  test('creates, edits, enforces and deletes a policy, each after asking', async () => {
+    await open('policies');
+    await page.getByRole('button', { name: 'New policy' }).click();
+    assert.deepEqual(await axe(page), []);
+    await shot(page, 'policy-form', false);
+    await dialog().getByRole('button', { name: 'Create' }).click();
+    await dialog().getByText('Give the policy a name.').waitFor();
+    await dialog().getByLabel('Name or key').fill('made-here');
+    await dialog().getByLabel('Algorithm').selectOption('SLIDING_COUNTER');
+    await dialog().getByLabel('Capacity').fill('0');
+    watched.expect(/status of 400/);
+    await dialog().getByRole('button', { name: 'Create' }).click();
+    await dialog().getByText(/capacity/).waitFor();
+    await dialog().getByLabel('Capacity').fill('20');
+    await dialog().getByLabel('Match').fill('user = *\nroute = /v1/pay');
+    await dialog().getByText('Shadow', { exact: true }).click();
+    await dialog().getByRole('button', { name: 'Create' }).click();
+    await dialog().waitFor({ state: 'detached' });
+    assert.deepEqual((({ type, capacity, shadow, match }) => ({ type, capacity, shadow, match }))(await ask('GET', '/admin/policies/made-here')),
+      { type: 'SLIDING_COUNTER', capacity: 20, shadow: true, match: { user: '*', route: '/v1/pay' } });
+
+    await page.getByLabel('Search').fill('made-here');
+    await page.getByRole('button', { name: 'Enforce made-here' }).click();
+    await shot(page, 'confirm', false);
+    await dialog().getByRole('button', { name: 'Cancel' }).click();
+    assert.equal((await ask('GET', '/admin/policies/made-here')).shadow, true);
+    await page.getByRole('button', { name: 'Enforce made-here' }).click();
+    await dialog().getByRole('button', { name: 'Enforce' }).click();
+    await page.getByRole('button', { name: 'Shadow made-here' }).waitFor();
+    assert.equal((await ask('GET', '/admin/policies/made-here')).shadow, false);
+
+    await page.getByRole('button', { name: 'Edit made-here' }).click();
+    await dialog().getByLabel('Capacity').fill('33');
+    await dialog().getByRole('button', { name: 'Save' }).click();
+    await page.getByText('33 in 1 min').waitFor();
+
+    await page.getByRole('button', { name: 'Delete made-here' }).click();
+    await dialog().getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('No policy matches.').waitFor();
+    await assert.rejects(ask('GET', '/admin/policies/made-here'), /404/);
+    quiet();
+  });
+
+  test('leafs through 100,000 keys and never draws them all', async () => {
+    await open('keys');
+    await page.getByText(/Buckets 1 to 50 of 100,/).waitFor();
+    await page.getByRole('button', { name: 'Next' }).click();
+    await page.getByText(/Buckets 51 to 100 of/).waitFor();
+    assert.ok(await page.evaluate(() => document.querySelectorAll('*').length) < 1500);
+    await page.getByLabel('Begins with').fill('key|user-09999');
+    await page.getByText('Buckets 1 to 10').waitFor();
+    await page.getByRole('button', { name: 'key|user-099999' }).click();
+    await page.locator('#found', { hasText: 'user-099999' }).waitFor();
+    quiet();
+  });
+
+  test('explains why a key is limited and resets it after asking', async () => {
+    await open('keys');
+    await page.getByLabel('Key or request').fill('tight');
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.locator('.pill', { hasText: 'limited' }).waitFor();
+    await page.getByText(/Clears in/).waitFor();
+    assert.deepEqual(await axe(page), []);
+    await shot(page, 'key-limited');
+    await page.getByRole('button', { name: 'Reset tight' }).click();
+    await dialog().getByRole('button', { name: 'Cancel' }).click();
+    assert.equal((await ask('GET', '/admin/metrics/tight')).status, 'LIMITED');
+    await page.getByRole('button', { name: 'Reset tight' }).click();
+    await dialog().getByRole('button', { name: 'Reset' }).click();
+    await page.locator('.pill', { hasText: 'has room' }).waitFor();
+    assert.equal((await ask('GET', '/admin/metrics/tight')).status, 'OK');
+    await page.getByLabel('Key or request').fill('user=42 route=/v1/pay');
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByText(/No policy meets/).waitFor();
+    quiet();
+  });
+
+  test('shows the load of windows under their cap, and a forecast', async () => {
+    await open('slots');
+    await page.getByLabel('Config').selectOption({ label: 'payouts' });
+    const chart = page.getByRole('img', { name: /Events per window/ });
+    await chart.waitFor();
+    assert.match(await chart.getAttribute('aria-label'), /the fullest holds 100 of 100/);
+    assert.equal(await page.locator('.chart .cap').count(), 1);
+    await page.getByLabel('Events', { exact: true }).fill('1000');
+    await page.getByRole('button', { name: 'Forecast' }).click();
+    await page.getByText('Nothing was assigned.').waitFor();
+    assert.deepEqual(await axe(page), []);
+    await shot(page, 'slots-forecast');
+    quiet();
+  });
+
+  test('shows hostile names as what they are, in every view', async () => {
+    await open('policies');
+    for (const hostile of HOSTILE) {
+      await page.getByLabel('Search').fill(hostile.slice(0, 12));
+      await page.locator('tbody tr').first().waitFor();
+    }
+    await page.getByLabel('Search').fill('<script');
+    await page.getByRole('button', { name: /^Edit <script/ }).click();
+    await dialog().waitFor();
+    assert.equal(await dialog().getByLabel('Name or key').inputValue(), HOSTILE[0]);
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: /^Delete <script/ }).click();
+    await shot(page, 'hostile-confirm', false);
+    await dialog().getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('No policy matches.').waitFor();
+
+    await open('keys');
+    for (const hostile of [...HOSTILE, 'line\nbreak', 'x'.repeat(1024)]) {
+      await page.getByLabel('Key or request').evaluate((input, value) => { input.value = value; }, hostile);
+      await page.getByRole('button', { name: 'Explain' }).click();
+      await page.locator('#found, [aria-live] .message').first().waitFor();
+    }
+    await page.getByLabel('Key or request').evaluate((input) => { input.value = 'y'.repeat(1 << 20); });
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByText('A key has at most 1,024 bytes.').waitFor();
+    await page.getByLabel('Begins with').fill('key|\u202e');
+    await page.getByText('Buckets 1 to 1').waitFor();
+    assert.equal(await page.locator('tbody .odd').first().textContent(), 'U+202E');
+    await shot(page, 'hostile-keys');
+    for (const id of ['overview', 'slots', 'notify', 'audit']) {
+      await open(id);
+      await page.waitForTimeout(100);
+    }
+    await page.goto(`${weir.origin}/#/keys?key=${encodeURIComponent(HOSTILE[1])}`);
+    await page.goto(`${weir.origin}/#/${encodeURIComponent(HOSTILE[0])}`);
+    assert.equal(await page.evaluate(() => window.hit), undefined);
+    assert.equal(await page.evaluate(() => document.querySelectorAll('main script, main img, main iframe').length), 0);
+    quiet();
+  });
+
+  test('says what is not available instead of failing again and again', async () => {
+    const other = await watchedPage(browser.context);
+    other.expect(/status of (401|404)/);
+    let asked = 0;
+    await other.page.route(/\/admin\/(live|top|audit|notify)/, (route) => {
+      asked += 1;
+      return route.fulfill({ status: 404, contentType: 'application/json', body: '{"status":404,"error":"Not Found","message":"no such path"}' });
+    });
+    await signIn(other.page);
+    await other.page.getByText('The live rate is not available on this service.').first().waitFor();
+    await shot(other.page, 'not-available');
+    await other.page.waitForTimeout(2500);
+    assert.ok(asked <= 3, `${asked} requests for what is not there`);
+    for (const [id, text] of [['notify', 'The notification gateway'], ['audit', 'The audit log']]) {
+      await other.page.getByRole('link', { name: new RegExp(id, 'i') }).click();
+      await other.page.getByText(`${text} is not available on this service.`).waitFor();
+    }
+    assert.deepEqual(other.problems, []);
+    await other.page.close();
+  });
+
+  test('sends the headers that keep others out', async () => {
+    for (const path of ['/', '/assets/app.js', '/assets/base.css']) {
+      const response = await fetch(weir.origin + path);
+      assert.equal(response.status, 200);
+      assert.match(response.headers.get('content-security-policy'), /default-src 'none'.*frame-ancestors 'none'/);
+      assert.equal(response.headers.get('x-content-type-options'), 'nosniff');
+      assert.equal(response.headers.get('referrer-policy'), 'no-referrer');
+      assert.equal(response.headers.get('set-cookie'), null);
+      const again = await fetch(weir.origin + path, { headers: { 'If-None-Match': response.headers.get('etag') } });
+      assert.equal(again.status, 304);
+    }
+    const missing = await fetch(`${weir.origin}/assets/none.js`);
+    assert.equal(missing.status, 404);
+    assert.equal((await missing.json()).status, 404);
+    for (const [method, path] of [['POST', '/admin/reset/x'], ['POST', '/admin/policies'], ['PUT', '/admin/policies/x'], ['DELETE', '/admin/policies/x'],
+      ['GET', '/admin/status'], ['GET', '/admin/metrics'], ['GET', '/admin/explain?key=x'], ['POST', '/admin/rate-limit/config']]) {
+      assert.equal((await fetch(weir.origin + path, { method })).status, 401, `${method} ${path}`);
+    }
+  });
+});
+
+describe('a page of another site', { concurrency: false }, () => {
+  test('changes nothing on a service that asks for no key', async () => {
+    const open = await startWeir(process.env.WEIR ?? '../../build/dev/weir');
+    const { createServer } = await import('node:http');
+    const evil = createServer((request, response) => response.writeHead(200, { 'Content-Type': 'text/html' }).end('<title>evil</title>'));
+    await new Promise((resolve) => { evil.listen(0, '127.0.0.1', resolve); });
+    const attacker = await browser.context.newPage();
+    try {
+      await fetch(`${open.origin}/admin/policies`, { method: 'POST', body: '{"key":"kept","type":"TOKEN_BUCKET"}', headers: { 'Content-Type': 'application/json' } });
+      await attacker.goto(`http://127.0.0.1:${evil.address().port}/`);
+      // Every request that needs no preflight, and some that do.
+      await attacker.evaluate(async (target) => {
+        const body = '{"key":"planted","type":"TOKEN_BUCKET"}';
+        const tries = [['POST', '/admin/policies', { body, mode: 'no-cors' }], ['POST', '/admin/policies', { body: new URLSearchParams({ a: body }), mode: 'no-cors' }],
+          ['POST', '/admin/reset/kept', { mode: 'no-cors' }], ['POST', '/admin/policies', { body, headers: { 'Content-Type': 'application/json' } }],
+          ['DELETE', '/admin/policies/kept', {}], ['GET', '/admin/policies', {}]];
+        await Promise.all(tries.map(([method, path, more]) => fetch(target + path, { method, ...more }).catch(() => {})));
+        navigator.sendBeacon(`${target}/admin/policies`, body);
+      }, open.origin);
+      await attacker.evaluate((target) => {
+        const form = document.createElement('form');
+        form.method = 'POST';
+        form.enctype = 'text/plain';
+        form.action = `${target}/admin/policies`;
+        const input = document.createElement('input');
+        input.name = '{"key":"planted","type":"TOKEN_BUCKET","x":"';
+        input.value = '"}';
+        form.append(input);
+        document.body.append(form);
+        form.submit();
+      }, open.origin);
+      await attacker.waitForLoadState();
+      await attacker.waitForURL(/admin\/policies/);
+      assert.match(await attacker.evaluate(() => document.body.textContent), /403/);
+      const policies = await (await fetch(`${open.origin}/admin/policies`)).json();
+      assert.deepEqual(policies.map((p) => p.policyKey), ['kept']);
+      // Without a key the dashboard opens at once.
+      const page = (await watchedPage(browser.context)).page;
+      await page.goto(open.origin);
+      await page.locator('h1', { hasText: 'Overview' }).waitFor();
+      await page.close();
+    } finally {
+      await attacker.close();
+      evil.close();
+      await open.stop();
+    }
+  });
+});

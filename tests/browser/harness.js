@@ -1,0 +1,103 @@
+// Starts the program and the browser, and watches what the page says while a test drives it.
+
+import { spawn } from 'node:child_process';
+import { mkdtempSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+
+export const KEY = 'browser-test-key';
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+  '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'];
+
+/** `weir serve` on a free port. */
+export async function startWeir(program, ...more) {
+  const data = mkdtempSync(join(tmpdir(), 'weir-browser-'));
+  const child = spawn(program, ['serve', '--http', '127.0.0.1:0', '--grpc', 'off', '--resp', 'off', '--data', data, ...more],
+    { stdio: ['ignore', 'pipe', 'pipe'] });
+  let said = '';
+  child.stderr.on('data', (bytes) => { said = (said + bytes).slice(-20000); });
+  const port = await new Promise((resolve, reject) => {
+    child.stdout.on('data', (bytes) => {
+      said += bytes;
+      const found = /listening http 127\.0\.0\.1:(\d+)/.exec(said);
+      if (found) resolve(Number(found[1]));
+    });
+    child.on('exit', (code) => reject(new Error(`weir ended with ${code}:\n${said}`)));
+  });
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    said: () => said,
+    async stop() {
+      child.removeAllListeners('exit');
+      const gone = new Promise((resolve) => { child.on('exit', resolve); });
+      child.kill('SIGTERM');
+      await gone;
+      rmSync(data, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function startBrowser() {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-chromium-'));
+  const context = await chromium.launchPersistentContext(folder, {
+    executablePath: process.env.WEIR_CHROMIUM ?? '/usr/bin/chromium', args: FLAGS, headless: true,
+    viewport: { width: 1280, height: 860 }, colorScheme: 'light', reducedMotion: 'reduce',
+  });
+  return {
+    context,
+    async stop() {
+      await context.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A page that remembers every error. `expected`: patterns of what a test provokes on purpose. */
+export async function watchedPage(context) {
+  const page = await context.newPage();
+  page.setDefaultTimeout(10000);
+  const problems = [];
+  const expected = [];
+  page.on('console', (line) => {
+    const text = `${line.text()} ${line.location().url ?? ''}`;
+    if (['error', 'warning'].includes(line.type()) && !expected.some((e) => e.test(text))) problems.push(text);
+  });
+  page.on('pageerror', (error) => problems.push(`uncaught: ${error.message}`));
+  page.on('dialog', (box) => {
+    problems.push(`a script opened a dialog: ${box.message()}`);
+    box.dismiss();
+  });
+  page.on('request', (request) => {
+    if (!/^(http:\/\/127\.0\.0\.1:|data:)/.test(request.url())) problems.push(`asked another host: ${request.url()}`);
+  });
+  return { page, problems, expect: (pattern) => expected.push(pattern) };
+}
+
+/** What axe finds that is serious or critical. */
+export async function axe(page) {
+  await page.evaluate(axeSource);
+  const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+  return found.violations.filter((v) => ['serious', 'critical'].includes(v.impact))
+    .map((v) => `${v.id} (${v.impact}): ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(' | ')}`);
+}
+
+export function shots(folder) {
+  mkdirSync(folder, { recursive: true });
+  return (page, name, full = true) => page.screenshot({ path: join(folder, `${name}.png`), fullPage: full, animations: 'disabled' });
+}
+
+/** Asks the service directly, as an operator's script would. */
+export function client(origin) {
+  return async (method, path, body) => {
+    const response = await fetch(origin + path, {
+      method, headers: { 'X-API-Key': KEY, ...(body !== undefined && { 'Content-Type': 'application/json' }) },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 300)}`);
+    return text ? JSON.parse(text) : null;
+  };
+}

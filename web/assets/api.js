@@ -1,0 +1,84 @@
+// The admin API. The key lives in this variable and nowhere else: it is gone with the page.
+
+let key = '';
+let onUnauthorized = () => {};
+
+export function setKey(value) { key = value; }
+export function hasKey() { return key !== ''; }
+export function whenUnauthorized(call) { onUnauthorized = call; }
+
+/** What went wrong, in words for a person. `status` 0: the service could not be reached. */
+export class ApiError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+
+  /** This service has no such endpoint, or it is switched off. */
+  get missing() { return this.status === 404 || this.status === 405 || this.status === 501; }
+}
+
+// A header is bytes; the browser hands them over as if they were Latin-1.
+function headerText(value) {
+  return new TextDecoder().decode(Uint8Array.from(value, (c) => c.charCodeAt(0)));
+}
+
+async function errorOf(response) {
+  let message = response.statusText || `status ${response.status}`;
+  try {
+    const body = await response.json();
+    if (typeof body.message === 'string') message = body.message;
+  } catch { /* not JSON: the status says enough */ }
+  return new ApiError(response.status, message);
+}
+
+async function ask(method, path, body, signal) {
+  const headers = { Accept: 'application/json' };
+  if (key) headers.Authorization = `Bearer ${key}`;
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  let response;
+  try {
+    response = await fetch(path, {
+      method, headers, signal, cache: 'no-store', credentials: 'omit', redirect: 'error',
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new ApiError(0, 'The service cannot be reached.');
+  }
+  if (!response.ok) {
+    const error = await errorOf(response);
+    if (error.status === 401) onUnauthorized(error);
+    throw error;
+  }
+  return response;
+}
+
+async function json(method, path, body, signal) {
+  const response = await ask(method, path, body, signal);
+  if (response.status === 204) return null;
+  const text = await response.text();
+  return text ? JSON.parse(text) : null;
+}
+
+export const get = (path, signal) => json('GET', path, undefined, signal);
+export const post = (path, body) => json('POST', path, body);
+export const put = (path, body) => json('PUT', path, body);
+export const del = (path) => json('DELETE', path);
+
+/** One page of a list: { items, next, total }. */
+export async function page(path, signal) {
+  const response = await ask('GET', path, undefined, signal);
+  const next = response.headers.get('X-Next-Cursor');
+  const total = response.headers.get('X-Total-Count');
+  return {
+    items: await response.json(),
+    next: next ? headerText(next) : '',
+    total: total === null ? undefined : Number(total),
+  };
+}
+
+/** path`/admin/reset/${key}`: every value percent-encoded. */
+export function path(texts, ...values) {
+  return texts.reduce((all, text, i) => all + encodeURIComponent(values[i - 1].toWellFormed?.() ?? values[i - 1]) + text);
+}

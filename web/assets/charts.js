@@ -1,0 +1,126 @@
+// Small charts in SVG: lines over time, bars with a cap. Each also has a sentence for those who do not see it.
+
+import { h, s, show } from './dom.js';
+import { short } from './text.js';
+
+const WIDTH = 640;
+const PAD = { top: 12, right: 10, bottom: 22, left: 46 };
+
+/** The smallest of 1, 2, 2.5, 5 × 10^n that is not below `max`. */
+export function niceTop(max) {
+  if (!(max > 0)) return 1;
+  const size = 10 ** Math.floor(Math.log10(max));
+  return [1, 2, 2.5, 5, 10].map((m) => m * size).find((m) => m >= max * (1 - 1e-9));
+}
+
+function frame(svg, top, height, format) {
+  const inner = height - PAD.top - PAD.bottom;
+  for (let i = 0; i <= 4; i += 1) {
+    const y = PAD.top + (inner * i) / 4;
+    svg.append(s('line', { class: i === 4 ? 'base' : 'rule', x1: PAD.left, x2: WIDTH - PAD.right, y1: y, y2: y }));
+    if (i % 2 === 0) svg.append(s('text', { x: PAD.left - 7, y: y + 4, 'text-anchor': 'end' }, format(top * (1 - i / 4))));
+  }
+  return inner;
+}
+
+function axis(svg, height, labels) {
+  labels.forEach((text, i) => {
+    const anchor = i === 0 ? 'start' : i === labels.length - 1 ? 'end' : 'middle';
+    const x = PAD.left + ((WIDTH - PAD.left - PAD.right) * i) / Math.max(labels.length - 1, 1);
+    svg.append(s('text', { x, y: height - 5, 'text-anchor': anchor }, text));
+  });
+}
+
+function legendOf(series) {
+  return h('ul', { class: 'legend' }, series.map((one) => h('li', null,
+    s('svg', { viewBox: '0 0 14 4', 'aria-hidden': 'true' }, s('line', { class: `line ${one.tone}-line`, x1: 0, x2: 14, y1: 2, y2: 2 })),
+    one.name)));
+}
+
+/**
+ * Lines over time that can be drawn again. `series`: [{ name, tone: 'a'|'b'|'c', area }];
+ * draw({ times, values: [[…], …], describe }).
+ */
+export function lineChart(title, series, { height = 210, format = short, timeText }) {
+  const svg = s('svg', { class: 'chart', viewBox: `0 0 ${WIDTH} ${height}`, role: 'img', 'aria-label': title });
+  const read = h('p', { class: 'chart-read', 'aria-hidden': 'true' });
+  let last = null;
+  let pointed = null;
+
+  function readAt(index) {
+    if (!last || last.times.length === 0) return;
+    const at = index === null ? last.times.length - 1 : index;
+    show(read, `${timeText(last.times[at])}: `, series.map((one, i) => `${one.name} ${format(last.values[i][at])}`).join(' · '));
+  }
+
+  function draw(data) {
+    last = data;
+    const points = data.times.length;
+    const top = niceTop(Math.max(...data.values.flat().filter(Number.isFinite), 0));
+    svg.replaceChildren();
+    const inner = frame(svg, top, height, format);
+    const x = (i) => PAD.left + ((WIDTH - PAD.left - PAD.right) * i) / Math.max(points - 1, 1);
+    const y = (v) => PAD.top + inner * (1 - Math.min((Number.isFinite(v) ? v : 0) / top, 1));
+    series.forEach((one, n) => {
+      if (points === 0) return;
+      const path = data.values[n].map((v, i) => `${i ? 'L' : 'M'}${x(i).toFixed(1)} ${y(v).toFixed(1)}`).join('');
+      if (one.area) svg.append(s('path', { class: `area ${one.tone}-fill`, d: `${path}L${x(points - 1)} ${y(0)}L${x(0)} ${y(0)}Z` }));
+      svg.append(s('path', { class: `line ${one.tone}-line`, d: path }));
+    });
+    if (points > 1) axis(svg, height, [0, 0.5, 1].map((f) => timeText(data.times[Math.round(f * (points - 1))])));
+    if (pointed !== null && pointed < points) svg.append(s('line', { class: 'hair', x1: x(pointed), x2: x(pointed), y1: PAD.top, y2: height - PAD.bottom }));
+    svg.setAttribute('aria-label', `${title}. ${data.describe ?? ''}`);
+    readAt(pointed !== null && pointed < points ? pointed : null);
+  }
+
+  function point(event) {
+    if (!last || last.times.length === 0) return;
+    const box = svg.getBoundingClientRect();
+    const at = ((event.clientX - box.left) / box.width) * WIDTH;
+    const share = (at - PAD.left) / (WIDTH - PAD.left - PAD.right);
+    pointed = Math.max(0, Math.min(last.times.length - 1, Math.round(share * (last.times.length - 1))));
+    draw(last);
+  }
+  svg.addEventListener('pointermove', point);
+  svg.addEventListener('pointerleave', () => {
+    pointed = null;
+    if (last) draw(last);
+  });
+  return { element: h('div', null, legendOf(series), svg, read), draw };
+}
+
+/** Bars with the cap as a line. `bars`: [{ label, value, extra }]; `extra` stands on top, greyed. */
+export function barChart(title, bars, { cap, capText, height = 250, describe, labels }) {
+  const svg = s('svg', { class: 'chart', viewBox: `0 0 ${WIDTH} ${height}`, role: 'img', 'aria-label': `${title}. ${describe ?? ''}` });
+  const read = h('p', { class: 'chart-read', 'aria-hidden': 'true' });
+  const most = Math.max(cap ?? 0, ...bars.map((b) => b.value + (b.extra ?? 0)));
+  const top = niceTop(most * 1.08);
+  const inner = frame(svg, top, height, short);
+  const step = (WIDTH - PAD.left - PAD.right) / Math.max(bars.length, 1);
+  const gap = step > 6 ? Math.min(step * 0.22, 6) : 0;
+  const scale = (v) => (inner * v) / top;
+  bars.forEach((bar, i) => {
+    const x = PAD.left + i * step + gap / 2;
+    const width = Math.min(Math.max(step - gap, 0.6), 46);
+    const left = x + (step - gap - width) / 2;
+    const column = (from, value, tone, opacity) => value > 0 && svg.append(s('rect', {
+      class: `${tone}-fill`, opacity, x: left.toFixed(2), width: width.toFixed(2), rx: width > 5 ? 2 : 0,
+      y: (PAD.top + inner - scale(from + value)).toFixed(2), height: Math.max(scale(value), 0.8).toFixed(2),
+    }));
+    column(0, bar.value, 'a', 0.88);
+    column(bar.value, bar.extra ?? 0, 'c', 0.6);
+  });
+  if (cap !== undefined) {
+    const y = PAD.top + inner - scale(cap);
+    svg.append(s('line', { class: 'cap', x1: PAD.left, x2: WIDTH - PAD.right, y1: y, y2: y }),
+      s('text', { class: 'cap-text', x: WIDTH - PAD.right, y: y - 5, 'text-anchor': 'end' }, capText));
+  }
+  axis(svg, height, labels);
+  svg.addEventListener('pointermove', (event) => {
+    const box = svg.getBoundingClientRect();
+    const at = Math.floor((((event.clientX - box.left) / box.width) * WIDTH - PAD.left) / step);
+    const bar = bars[at];
+    show(read, bar ? `${bar.label}: ${short(bar.value)}${bar.extra ? ` and ${short(bar.extra)} carried` : ''}` : '');
+  });
+  return h('div', null, svg, read);
+}

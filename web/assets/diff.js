@@ -1,0 +1,34 @@
+// What changed between two versions of something, field by field.
+
+import { h } from './dom.js';
+import { plainName } from './text.js';
+
+function parsed(value) {
+  if (typeof value !== 'string') return value ?? null;
+  try {
+    return value === '' ? null : JSON.parse(value);
+  } catch {
+    return { value };
+  }
+}
+
+const write = (value) => plainName(typeof value === 'string' ? value : JSON.stringify(value), 120);
+const IGNORED = new Set(['id', 'version', 'createdAt', 'updatedAt']);
+
+/** [[field, before, after], …] of what differs. */
+export function changes(before, after) {
+  const a = parsed(before) ?? {};
+  const b = parsed(after) ?? {};
+  return [...new Set([...Object.keys(a), ...Object.keys(b)])]
+    .filter((key) => !IGNORED.has(key) && JSON.stringify(a[key]) !== JSON.stringify(b[key]))
+    .map((key) => [key, a[key], b[key]]);
+}
+
+export function diff(before, after) {
+  const found = changes(before, after);
+  if (found.length === 0) return h('span', { class: 'muted' }, 'nothing');
+  return h('div', { class: 'diff' }, found.slice(0, 12).map(([key, was, is]) => h('div', null, `${plainName(key, 40)} `,
+    was !== undefined && h('del', { class: 'gone' }, write(was)), was !== undefined && is !== undefined && ' → ',
+    is !== undefined && h('ins', { class: 'come' }, write(is)))),
+  found.length > 12 && h('div', { class: 'muted' }, `and ${found.length - 12} more`));
+}

@@ -1,0 +1,129 @@
+// What happens now: rates, latency, who is limited and who is busy, and how the store is.
+
+import { get } from '../api.js';
+import { lineChart } from '../charts.js';
+import { h, show } from '../dom.js';
+import { name } from '../name.js';
+import { card, empty, failure, figure, figures, keepFresh, pageHead, table } from '../parts.js';
+import { count, fromBucket, micros, rate, span, time } from '../text.js';
+
+const WINDOW = 300;
+const BARE = 'key|';
+
+/** The mean of the last seconds: one second alone jumps. */
+function recent(seconds, field) {
+  const last = seconds.slice(-5);
+  return last.length ? last.reduce((sum, one) => sum + (one[field] ?? 0), 0) / last.length : 0;
+}
+
+const latest = (seconds, field) => seconds.findLast((one) => one[field] > 0)?.[field] ?? NaN;
+
+/** A key of a bare check links to its page; a bucket of a policy is shown as it is. */
+export function keyLink(text) {
+  const bare = text.startsWith(BARE);
+  const key = bare ? fromBucket(text.slice(BARE.length)) : text;
+  const query = new URLSearchParams(bare || !text.includes('|') ? { key } : { bucket: text });
+  return h('a', { href: `#/keys?${query}` }, name(key, 60));
+}
+
+function topTable(kind, keys) {
+  if (keys.length === 0) return empty(kind === 'limited' ? 'Nobody was limited lately.' : 'No checks lately.');
+  const most = Math.max(...keys.map((k) => k.count), 1);
+  return table(kind === 'limited' ? 'Keys that were limited most' : 'Keys that ask most', [
+    { title: 'Key', head: true, cell: (k) => keyLink(k.key) },
+    { title: 'Policy', cell: (k) => (k.policy ? name(k.policy, 32) : '–') },
+    { title: kind === 'limited' ? 'Limited' : 'Checks', num: true, cell: (k) => (k.error ? `≤ ${count(k.count)}` : count(k.count)) },
+    { title: 'Share', cell: (k) => h('meter', { class: 'load', min: 0, max: most, value: k.count, 'aria-label': `${count(k.count)} of ${count(most)}` }) },
+  ], keys, { stack: false });
+}
+
+const STORE_TONE = { closed: 'good', up: 'good', ok: 'good', healthy: 'good', 'half-open': 'warn', half_open: 'warn', degraded: 'warn', open: 'bad', down: 'bad' };
+function statePill(state) {
+  return h('span', { class: `pill ${STORE_TONE[String(state).toLowerCase()] ?? ''}` }, String(state));
+}
+
+function facts(pairs) {
+  return h('dl', { class: 'facts' }, pairs.filter(([, value]) => value !== undefined && value !== null && value !== '')
+    .map(([term, value]) => h('div', null, h('dt', null, term), h('dd', null, value))));
+}
+
+function statusFacts(status, store) {
+  return facts([
+    ['Store', h('code', null, String(store?.kind ?? status.store?.kind ?? status.store ?? '–'))],
+    ['State', (store?.state ?? status.store?.state) && statePill(store?.state ?? status.store.state)],
+    ['Breaker', (store?.breaker ?? status.store?.breaker) && statePill(store?.breaker ?? status.store.breaker)],
+    ['Keys held', count(status.keys)],
+    ['Policies', `${count(status.storedPolicies)} stored, ${count(status.filePolicies)} from files`],
+    ['Could not decide', count(status.errors)],
+    ['Decided without the store', count(status.degraded)],
+    ['Reloads', status.failedReloads ? `${count(status.reloads)}, ${count(status.failedReloads)} failed` : count(status.reloads)],
+    ['Up for', span((status.uptimeSeconds ?? 0) * 1000)],
+    ['Version', status.version],
+  ]);
+}
+
+export function render(root, { signal }) {
+  const allowed = figure('Allowed');
+  const limited = figure('Limited');
+  const p50 = figure('Latency, p50');
+  const p99 = figure('Latency, p99');
+  const rates = lineChart('Checks a second', [{ name: 'allowed', tone: 'a', area: true }, { name: 'limited', tone: 'b', area: true }], { timeText: time });
+  const latency = lineChart('Latency', [{ name: 'p50', tone: 'c' }, { name: 'p99', tone: 'a' }], { timeText: time, format: micros });
+  const ratesBox = h('div', null, rates.element);
+  const latencyBox = h('div', null, latency.element);
+  const tops = { limited: h('div'), hot: h('div') };
+  const store = h('div');
+  const problems = h('div');
+  let live = null;
+
+  root.append(pageHead('Overview', 'The last five minutes, as they happen.'), problems, h('div', { class: 'grid' },
+    figures(allowed, limited, p50, p99),
+    card('Checks a second', { className: 'half' }, ratesBox),
+    card('Latency of a decision', { className: 'half' }, latencyBox),
+    card('Most limited keys', { className: 'half' }, tops.limited),
+    card('Busiest keys', { className: 'half' }, tops.hot),
+    card('Store and service', {}, store)));
+
+  keepFresh(signal, 1000, async () => {
+    try {
+      live = await get('/admin/live', signal);
+    } catch (error) {
+      if (!signal.aborted && error.missing) [ratesBox, latencyBox].forEach((box) => show(box, failure(error, 'The live rate')));
+      throw error;
+    }
+    const seconds = (live.perSecond ?? []).slice(-WINDOW);
+    const now = { allowed: recent(seconds, 'allowed'), limited: recent(seconds, 'limited'), p50: latest(seconds, 'p50us'), p99: latest(seconds, 'p99us') };
+    allowed.set(rate(now.allowed), 'a second');
+    limited.set(rate(now.limited), 'a second', now.limited > 0);
+    p50.set(micros(now.p50));
+    p99.set(micros(now.p99));
+    const times = seconds.map((one) => one.t);
+    rates.draw({ times, values: [seconds.map((one) => one.allowed), seconds.map((one) => one.limited)],
+      describe: `Now ${rate(now.allowed)} allowed and ${rate(now.limited)} limited a second.` });
+    latency.draw({ times, values: [seconds.map((one) => one.p50us), seconds.map((one) => one.p99us)],
+      describe: `Now ${micros(now.p50)} at the median, ${micros(now.p99)} at the 99th percentile.` });
+  });
+  for (const kind of ['limited', 'hot']) {
+    keepFresh(signal, 3000, async () => {
+      try {
+        show(tops[kind], topTable(kind, ((await get(`/admin/top?kind=${kind}&n=10`, signal)).keys ?? []).slice(0, 10)));
+      } catch (error) {
+        if (!signal.aborted) show(tops[kind], failure(error, 'The list'));
+        throw error;
+      }
+    });
+  }
+  keepFresh(signal, 5000, async () => {
+    try {
+      const status = await get('/admin/status', signal);
+      show(store, statusFacts(status, live?.store));
+      const wrong = status.reloadProblems ?? [];
+      show(problems, wrong.length > 0 && h('div', { class: 'message bad', role: 'alert' },
+        h('p', null, 'The policy files were not reloaded; the policies before are in force.'),
+        wrong.slice(0, 5).map((text) => h('p', { class: 'small mono' }, String(text).slice(0, 500)))));
+    } catch (error) {
+      if (!signal.aborted) show(store, failure(error, 'The status'));
+      throw error;
+    }
+  });
+}

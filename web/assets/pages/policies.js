@@ -1,0 +1,146 @@
+// The policies: find, create, change, shadow → enforce, delete, go back to a version.
+
+import { del, get, page, path, post, put } from '../api.js';
+import { field, h, select, show } from '../dom.js';
+import { name } from '../name.js';
+import { attempt, button, card, confirm, dialog, empty, failure, pageHead, pager, table } from '../parts.js';
+import { moment, plainName, count, span } from '../text.js';
+import { bodyOf, editPolicy } from '../policy_form.js';
+
+const PER_PAGE = 50;
+const MOST = 20000;
+
+export const stateOf = (policy) => (policy.unlimited ? 'unlimited' : policy.shadow ? 'shadow' : 'enforced');
+const TONE = { enforced: 'good', shadow: 'warn', unlimited: '' };
+
+function quotaText(policy) {
+  if (policy.quota) return policy.quota;
+  if (policy.unlimited) return 'no limit';
+  const window = span((policy.windowSeconds ?? 0) * 1000);
+  switch (policy.type) {
+    case 'TOKEN_BUCKET': return `${count(policy.capacity)}, refills ${count(policy.refillRate)} a second`;
+    case 'CONCURRENCY': return `${count(policy.capacity)} at once, lease ${window}`;
+    default: return `${count(policy.capacity)} in ${window}`;
+  }
+}
+
+function matchText(policy) {
+  const entries = Object.entries(policy.match ?? {});
+  if (entries.length === 0) return policy.source && !policy.type ? 'every request' : 'this key';
+  return entries.map(([k, v]) => `${k} = ${v}`).join(', ');
+}
+
+async function readAll(source, signal) {
+  const all = [];
+  let cursor = '';
+  do {
+    const query = new URLSearchParams({ limit: '1000', ...(source && { source }), ...(cursor && { cursor }) });
+    const found = await page(`/admin/policies?${query}`, signal);
+    all.push(...found.items);
+    cursor = found.next;
+  } while (cursor && all.length < MOST);
+  return all;
+}
+
+const listOf = (answer, ...names) => (Array.isArray(answer) ? answer : names.map((n) => answer?.[n]).find(Array.isArray) ?? []);
+
+async function showVersions(policy, changed) {
+  const key = policy.policyKey;
+  let versions;
+  try {
+    versions = listOf(await get(path`/admin/policies/${key}/versions`), 'versions', 'items');
+  } catch (error) {
+    await dialog('Versions', (close) => [failure(error, 'The history of this policy'), h('div', { class: 'buttons' }, button('Close', () => close()))], { narrow: true });
+    return;
+  }
+  const chosen = await dialog(`Versions of ${plainName(key, 60)}`, (close) => [
+    versions.length === 0 ? empty('No versions are kept.') : table('Versions, newest first', [
+      { title: 'Version', head: true, cell: (v) => String(v.version) },
+      { title: 'When', cell: (v) => moment(v.at ?? v.changedAt ?? v.timestamp) },
+      { title: 'Who', cell: (v) => name(v.who ?? '–', 40) },
+      { title: 'Limit', cell: (v) => (v.action === 'delete' ? 'deleted' : quotaText(v.policy ?? v.after ?? v)) },
+      { title: 'Actions', actions: true, cell: (v) => v.version !== policy.version && v.action !== 'delete' &&
+        button('Roll back', () => close(v.version), { class: 'small', 'aria-label': `Roll back to version ${v.version}` }) },
+    ], versions),
+    h('div', { class: 'buttons' }, button('Close', () => close(), { autofocus: true })),
+  ]);
+  if (chosen === undefined) return;
+  if (!await confirm('Roll back?', `The policy “${plainName(key)}” becomes what it was as version ${chosen}, at once.`, 'Roll back', { danger: false })) return;
+  if (await attempt(() => post(path`/admin/policies/${key}/rollback`, { version: chosen }), `Rolled back to version ${chosen}.`)) changed();
+}
+
+export function render(root, { signal }) {
+  let policies = [];
+  let at = 0;
+  const list = h('div', null, empty('Reading…'));
+  const search = h('input', { type: 'search', placeholder: 'Name, entry or value', autocomplete: 'off', spellcheck: 'false' });
+  const state = select([['', 'Any state'], ['enforced', 'Enforced'], ['shadow', 'Shadow'], ['unlimited', 'Unlimited']]);
+  const source = select([['', 'Admin API'], ['files', 'Policy files']]);
+
+  async function load() {
+    try {
+      policies = await readAll(source.value, signal);
+      draw();
+    } catch (error) {
+      if (!signal.aborted) show(list, failure(error, 'The list of policies'));
+    }
+  }
+
+  const edit = async (policy) => { if (await editPolicy(policy)) load(); };
+  async function enforce(policy) {
+    const on = policy.shadow;
+    const title = on ? 'Enforce this policy?' : 'Put this policy in shadow?';
+    const text = on ? `“${plainName(policy.policyKey)}” begins to refuse requests at once.` : `“${plainName(policy.policyKey)}” goes on counting but refuses nobody.`;
+    if (!await confirm(title, text, on ? 'Enforce' : 'Shadow', { danger: false })) return;
+    if (await attempt(() => put(path`/admin/policies/${policy.policyKey}`, bodyOf({ ...policy, shadow: !on })), on ? 'Enforced.' : 'In shadow.')) load();
+  }
+  async function remove(policy) {
+    if (!await confirm('Delete this policy?', [`“${plainName(policy.policyKey)}” is no longer in force at once.`, 'The audit log keeps it; it can be brought back there.'], 'Delete')) return;
+    if (await attempt(() => del(path`/admin/policies/${policy.policyKey}`), 'Deleted.')) load();
+  }
+  function actions(policy) {
+    const label = plainName(policy.policyKey, 60);
+    return [
+      !policy.unlimited && button(policy.shadow ? 'Enforce' : 'Shadow', () => enforce(policy), { class: 'small', 'aria-label': `${policy.shadow ? 'Enforce' : 'Shadow'} ${label}` }), ' ',
+      button('Versions', () => showVersions(policy, load), { class: 'small quiet', 'aria-label': `Versions of ${label}` }),
+      button('Delete', () => remove(policy), { class: 'small quiet', 'aria-label': `Delete ${label}` }),
+    ];
+  }
+
+  function matching() {
+    const words = search.value.trim().toLowerCase();
+    return policies.filter((p) => (!state.value || stateOf(p) === state.value) &&
+      (!words || `${p.policyKey}\n${p.domain ?? ''}\n${matchText(p)}\n${p.source ?? ''}`.toLowerCase().includes(words)));
+  }
+
+  function draw() {
+    const found = matching();
+    at = Math.min(at, Math.max(0, Math.floor((found.length - 1) / PER_PAGE) * PER_PAGE));
+    const rows = found.slice(at, at + PER_PAGE);
+    const own = source.value === '';
+    const turn = (to) => () => { at = to; draw(); list.querySelector('tbody')?.scrollIntoView({ block: 'center' }); };
+    show(list, rows.length === 0 ? empty(policies.length === 0 ? 'There are no policies here yet.' : 'No policy matches.') : table('Policies', [
+      { title: 'Policy', head: true, cell: (p) => (own ? h('button', { class: 'link', type: 'button', 'aria-label': `Edit ${plainName(p.policyKey, 60)}`, onclick: () => edit(p) }, name(p.policyKey, 60)) : name(p.policyKey, 60)) },
+      { title: 'State', cell: (p) => h('span', { class: `pill ${TONE[stateOf(p)]}` }, stateOf(p)) },
+      { title: 'Limit', cell: (p) => quotaText(p) },
+      { title: 'For', cell: (p) => (p.match ? name(matchText(p), 80) : h('span', { class: 'muted' }, matchText(p))) },
+      ...(found.some((p) => p.expiresAt) ? [{ title: 'Until', cell: (p) => (p.expiresAt ? moment(p.expiresAt) : '–') }] : []),
+      own ? { title: 'Actions', actions: true, cell: actions } : { title: 'From', cell: (p) => name(p.source ?? '', 60) },
+    ], rows), pager({
+      noun: 'policies', from: at, shown: rows.length, total: found.length,
+      onPrevious: at > 0 ? turn(at - PER_PAGE) : null,
+      onNext: at + PER_PAGE < found.length ? turn(at + PER_PAGE) : null,
+    }));
+  }
+
+  const again = () => { at = 0; draw(); };
+  search.addEventListener('input', again);
+  state.addEventListener('change', again);
+  source.addEventListener('change', () => { at = 0; load(); });
+  root.append(
+    pageHead('Policies', 'Which limits are in force. A change is on disk and in force when it is answered, and written to the audit log.',
+      button('New policy', () => edit(null), { class: 'primary' })),
+    h('div', { class: 'toolbar' }, h('div', { class: 'grow' }, field('Search', search)), field('State', state), field('Source', source)),
+    card('All policies', {}, list));
+  load();
+}

@@ -1,0 +1,113 @@
+// Slots: how full each window is, under its cap, and where a bulk feed would land.
+
+import { get } from '../api.js';
+import { barChart } from '../charts.js';
+import { field, h, select, show } from '../dom.js';
+import { name } from '../name.js';
+import { card, empty, failure, figure, figures, message, pageHead, table } from '../parts.js';
+import { count, moment, plainName, span, time, toDate } from '../text.js';
+
+const SHOWN = 120;
+
+/** PT1H30M4.5S → milliseconds. */
+export function durationMs(text) {
+  const found = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?$/.exec(text ?? '');
+  if (!found) return NaN;
+  const [, d = 0, h1 = 0, m = 0, s1 = 0] = found;
+  return (Number(d) * 86400 + Number(h1) * 3600 + Number(m) * 60 + Number(s1)) * 1000;
+}
+
+/** Windows without a row are empty: fills the gaps so that the axis is time. */
+export function fillGaps(windows, size, most = SHOWN) {
+  if (windows.length === 0 || !(size > 0)) return [];
+  const rows = new Map(windows.map((w) => [toDate(w.windowStart).getTime(), w]));
+  const first = toDate(windows[0].windowStart).getTime();
+  const last = Math.max(...rows.keys());
+  const all = [];
+  for (let at = first; at <= last && all.length < most; at += size) {
+    const row = rows.get(at);
+    all.push({ start: at, count: row?.count ?? 0, carried: row?.carried ?? 0 });
+  }
+  return all;
+}
+
+const nowLocal = () => {
+  const now = new Date();
+  return new Date(now.getTime() - now.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+};
+
+export function render(root, { signal }) {
+  const body = h('div', null, empty('Reading…'));
+  root.append(pageHead('Slots', 'Events get a time in a window that still has room. No window ever holds more than its cap.'), body);
+
+  function forecastCard(config) {
+    const when = h('input', { type: 'datetime-local', step: 1, value: nowLocal(), required: true });
+    const events = h('input', { type: 'number', min: 1, step: 1, value: '10000', inputmode: 'numeric', required: true });
+    const answer = h('div', { 'aria-live': 'polite' });
+    const ask = async (event) => {
+      event.preventDefault();
+      const requested = new Date(when.value);
+      if (Number.isNaN(requested.getTime()) || !(Number(events.value) >= 1)) {
+        show(answer, message('bad', 'Give a time and a number of events.'));
+        return;
+      }
+      try {
+        const query = new URLSearchParams({ config: config.configName, requestedTime: requested.toISOString(), count: String(Math.floor(Number(events.value))) });
+        const f = await get(`/admin/rate-limit/forecast?${query}`, signal);
+        const boxes = ['Last event', 'Takes', 'Windows used', 'Without a place'].map(figure);
+        boxes[0].set(time(f.finishedBy), new Date(f.finishedBy).toLocaleDateString('en-GB', { day: 'numeric', month: 'short' }));
+        boxes[1].set(span(new Date(f.finishedBy) - requested));
+        boxes[2].set(count(f.windows));
+        boxes[3].set(count(f.unplaced), null, f.unplaced > 0);
+        show(answer, figures(...boxes), h('p', { class: 'muted small' }, `From ${moment(f.firstWindow)} to the window of ${moment(f.lastWindow)}, if nobody else comes. Nothing was assigned.`));
+      } catch (error) {
+        show(answer, message('bad', error.message));
+      }
+    };
+    return card('Forecast a bulk feed', {}, h('form', { class: 'toolbar', novalidate: true, onsubmit: ask },
+      h('div', { class: 'grow' }, field('Wanted from', when)), h('div', { class: 'grow' }, field('Events', events)),
+      h('button', { class: 'primary', type: 'submit' }, 'Forecast')), answer);
+  }
+
+  async function showConfig(config, box) {
+    const load = h('div', null, empty('Reading…'));
+    show(box, h('div', { class: 'grid' }, card('Load per window', { note: `${config.windowSize} each, at most ${count(config.maxPerWindow)}` }, load), forecastCard(config)));
+    try {
+      const found = await get(`/admin/rate-limit/windows?${new URLSearchParams({ config: config.configName, from: new Date(Date.now() - 5 * durationMs(config.windowSize)).toISOString(), limit: String(SHOWN) })}`, signal);
+      const bars = fillGaps(found.windows, durationMs(config.windowSize)).map((w) => ({ label: moment(w.start), value: w.count, extra: w.carried }));
+      if (bars.length === 0) return show(load, empty('No window from now on holds an event.'));
+      const most = Math.max(...bars.map((b) => b.value + b.extra));
+      const ends = [0, Math.floor((bars.length - 1) / 2), bars.length - 1];
+      show(load, barChart('Events per window', bars, {
+        cap: config.maxPerWindow, capText: `cap ${count(config.maxPerWindow)}`, labels: [...new Set(ends)].map((i) => bars[i].label),
+        describe: `${bars.length} windows; the fullest holds ${count(most)} of ${count(config.maxPerWindow)}.`,
+      }), h('details', null, h('summary', null, 'As a table'), table('Events per window', [
+        { title: 'Window', head: true, cell: (b) => b.label },
+        { title: 'Events', num: true, cell: (b) => count(b.value + b.extra) },
+        { title: 'Of the cap', num: true, cell: (b) => `${Math.round((100 * (b.value + b.extra)) / config.maxPerWindow)} %` },
+      ], bars, { stack: false })));
+    } catch (error) {
+      if (!signal.aborted) show(load, failure(error, 'The load'));
+    }
+  }
+
+  async function start() {
+    let configs;
+    try {
+      configs = (await get('/admin/rate-limit/config', signal)).configs;
+    } catch (error) {
+      if (!signal.aborted) show(body, failure(error, 'The slot scheduler'));
+      return;
+    }
+    if (configs.length === 0) {
+      show(body, h('div', { class: 'card' }, empty('There is no slot config yet. Create one with POST /admin/rate-limit/config or “weir slots”.')));
+      return;
+    }
+    const box = h('div');
+    const choice = select(configs.map((c, i) => [String(i), plainName(c.configName, 60)]));
+    choice.addEventListener('change', () => showConfig(configs[Number(choice.value)], box));
+    show(body, configs.length > 1 ? h('div', { class: 'toolbar' }, h('div', { class: 'grow' }, field('Config', choice))) : h('p', { class: 'toolbar' }, name(configs[0].configName)), box);
+    showConfig(configs[0], box);
+  }
+  start();
+}

@@ -1,0 +1,119 @@
+// The form that creates or changes a policy.
+
+import { path, post, put } from './api.js';
+import { field, h, select, show, tick } from './dom.js';
+import { button, dialog, message, toast } from './parts.js';
+import { plainName } from './text.js';
+
+const TYPES = [
+  ['TOKEN_BUCKET', 'Token bucket'], ['SLIDING_WINDOW', 'Sliding window (exact)'], ['SLIDING_COUNTER', 'Sliding counter'],
+  ['FIXED_WINDOW', 'Fixed window'], ['CONCURRENCY', 'Concurrency'],
+];
+const FIELDS = ['policyKey', 'type', 'capacity', 'refillRate', 'windowSeconds', 'buckets', 'domain', 'match', 'shadow',
+  'unlimited', 'onStoreError', 'cost', 'expiresAt'];
+
+/** What may be sent of what was read. */
+export function bodyOf(policy) {
+  return Object.fromEntries(FIELDS.filter((f) => policy[f] !== undefined && policy[f] !== null && policy[f] !== '').map((f) => [f, policy[f]]));
+}
+
+/** "user = *" lines → { user: '*' }; throws with a sentence. */
+function readMatch(text) {
+  const match = {};
+  for (const line of text.split('\n').filter((l) => l.trim() !== '')) {
+    const at = line.indexOf('=');
+    if (at < 1) throw new Error(`Match: write “name = value” on each line, not “${plainName(line, 40)}”.`);
+    match[line.slice(0, at).trim()] = line.slice(at + 1).trim();
+  }
+  return match;
+}
+
+function localTime(iso) {
+  const date = new Date(iso);
+  return Number.isNaN(date.getTime()) ? '' : new Date(date.getTime() - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+}
+
+/** Opens the form; true once something was saved. `policy` null: a new one. */
+export function editPolicy(policy) {
+  const made = policy ?? { type: 'TOKEN_BUCKET', capacity: 100, refillRate: 10, windowSeconds: 60, buckets: 10, onStoreError: 'local', cost: 1 };
+  const number = (value, min = 1) => h('input', { type: 'number', min, step: 1, value: String(value ?? ''), inputmode: 'numeric', required: true });
+  const input = {
+    key: h('input', { value: made.policyKey ?? '', autocomplete: 'off', spellcheck: 'false', required: true, readonly: policy !== null, autofocus: policy === null }),
+    type: select(TYPES, made.type),
+    capacity: number(made.capacity),
+    refillRate: number(made.refillRate),
+    windowSeconds: number(made.windowSeconds),
+    buckets: number(made.buckets ?? 10),
+    domain: h('input', { value: made.domain ?? '', placeholder: 'default', autocomplete: 'off', spellcheck: 'false' }),
+    match: h('textarea', { rows: 2, spellcheck: 'false', placeholder: 'user = *', class: 'mono' }),
+    cost: number(made.cost ?? 1, 0),
+    onStoreError: select([['local', 'decide by a local share'], ['allow', 'allow'], ['deny', 'refuse']], made.onStoreError),
+    expiresAt: h('input', { type: 'datetime-local', step: 1, value: made.expiresAt ? localTime(made.expiresAt) : '' }),
+    shadow: h('input', { checked: made.shadow === true }),
+    unlimited: h('input', { checked: made.unlimited === true }),
+  };
+  input.match.value = Object.entries(made.match ?? {}).map(([k, v]) => `${k} = ${v}`).join('\n');
+  const boxes = {
+    capacity: field('Capacity', input.capacity, 'Permits at most'),
+    refillRate: field('Refill', input.refillRate, 'Permits a second'),
+    windowSeconds: field('Window', input.windowSeconds, 'Seconds'),
+    buckets: field('Buckets', input.buckets, 'Parts of the window'),
+  };
+  const type = field('Algorithm', input.type);
+  const problem = h('div', { 'aria-live': 'polite' });
+
+  function fit() {
+    const bucket = input.type.value === 'TOKEN_BUCKET';
+    type.hidden = boxes.capacity.hidden = input.unlimited.checked;
+    boxes.refillRate.hidden = input.unlimited.checked || !bucket;
+    boxes.windowSeconds.hidden = input.unlimited.checked || bucket;
+    boxes.buckets.hidden = input.unlimited.checked || input.type.value !== 'SLIDING_COUNTER';
+  }
+  input.type.addEventListener('change', fit);
+  input.unlimited.addEventListener('change', fit);
+  fit();
+
+  function read() {
+    const match = readMatch(input.match.value);
+    const body = {
+      policyKey: input.key.value, type: input.type.value, capacity: Number(input.capacity.value), cost: Number(input.cost.value),
+      refillRate: Number(input.refillRate.value), windowSeconds: Number(input.windowSeconds.value),
+      shadow: input.shadow.checked, unlimited: input.unlimited.checked, onStoreError: input.onStoreError.value,
+    };
+    if (body.type === 'SLIDING_COUNTER') body.buckets = Number(input.buckets.value);
+    if (Object.keys(match).length > 0) Object.assign(body, { match, domain: input.domain.value || undefined });
+    if (input.expiresAt.value) body.expiresAt = new Date(input.expiresAt.value).toISOString();
+    if (policy === null && body.policyKey === '') throw new Error('Give the policy a name.');
+    return bodyOf(body);
+  }
+
+  return dialog(policy ? `Edit ${plainName(policy.policyKey, 60)}` : 'New policy', (close) => {
+    const save = h('button', { type: 'submit', class: 'primary' }, policy ? 'Save' : 'Create');
+    return h('form', { novalidate: true, onsubmit: async (event) => {
+      event.preventDefault();
+      save.disabled = true;
+      try {
+        const body = read();
+        if (policy) await put(path`/admin/policies/${policy.policyKey}`, body);
+        else await post('/admin/policies', body);
+        toast(policy ? 'Saved.' : 'Created.');
+        close(true);
+      } catch (error) {
+        show(problem, message('bad', error.message));
+      }
+      save.disabled = false;
+    } },
+    h('div', { class: 'fields' },
+      h('div', { class: 'wide' }, field('Name or key', input.key, 'Without a match below, the policy is for checks of exactly this key.')),
+      type, boxes.capacity, boxes.refillRate, boxes.windowSeconds, boxes.buckets,
+      h('div', { class: 'wide' }, field('Match', input.match, 'One entry a line; * gives each value its own bucket.')),
+      field('Domain', input.domain, 'For policies with a match'),
+      field('Cost', input.cost, 'Permits per check'),
+      field('If the store fails', input.onStoreError),
+      field('Ends', input.expiresAt, 'Empty: stays'),
+      h('div', { class: 'wide' }, tick('Shadow', input.shadow, 'Counts and reports, but refuses nobody.')),
+      h('div', { class: 'wide' }, tick('Unlimited', input.unlimited, 'Whoever it matches passes.')),
+      h('div', { class: 'wide' }, problem)),
+    h('div', { class: 'buttons' }, button('Cancel', () => close(false)), save));
+  });
+}
