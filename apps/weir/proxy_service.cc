@@ -8,7 +8,6 @@
 #include "policy/duration.h"
 #include "policy/policy_file.h"
 #include "server/listener.h"
-#include "store/memory/memory_store.h"
 #include "telemetry/log.h"
 
 namespace weir::app {
@@ -62,6 +61,7 @@ ProxyService::ProxyService(const ProxySettings& settings) : settings_(settings) 
 ProxyService::~ProxyService() {
   if (!pool_) return;
   pool_->Stop();
+  if (stores_) stores_->Close();
   if (door_) door_->Clear();
 }
 
@@ -107,9 +107,6 @@ Result<std::shared_ptr<const policy::PolicySet>> ProxyService::Compile(
 
 Status ProxyService::OpenLimiters() {
   const config::Config& config = settings_.config;
-  if (config.store != "memory:") {
-    return Invalid("weir proxy keeps its limits in memory; store must be memory:");
-  }
   auto definitions = ReadPolicies();
   if (!definitions) return definitions.error();
   const auto only = OnlyDomain(*definitions);
@@ -119,32 +116,19 @@ Status ProxyService::OpenLimiters() {
   if (!set) return set.error();
   policies_.emplace(*set);
 
-  engine_.emplace(*Quota::TokenBucket(1, 1), EngineOptions{.max_keys = config.max_keys});
   std::error_code error;
   std::filesystem::create_directories(config.data, error);
   if (error) {
     return Error{Code::kUnavailable, "data " + config.data + ": " + error.message()};
   }
-  const std::string path = config.data + "/proxy-limits.snapshot";
-  const Status loaded = store::memory::LoadSnapshot(*engine_, path);
-  if (!loaded && loaded.error().code != Code::kNotFound) {
-    Log(Level::kError, "limits not restored",
-        {{"error", std::string_view(loaded.error().message)}});
-  }
-  snapshots_ = std::make_unique<store::memory::SnapshotKeeper>(
-      *engine_,
-      store::memory::SnapshotKeeper::Options{
-          .path = path, .interval = config.snapshot.interval, .on_saved = [](const Status& saved) {
-            if (saved) return;
-            Log(Level::kError, "limits not saved",
-                {{"error", std::string_view(saved.error().message)}});
-          }});
+  auto stores = Stores::Open(config, config.data + "/proxy-limits.snapshot", *pool_);
+  if (!stores) return stores.error();
+  stores_ = std::move(*stores);
   shared_.emplace(
       *policies_, ids_,
       limiter::Fallback::Options{.max_keys = config.max_keys, .share = config.local_share});
   for (std::size_t i = 0; i < pool_->size(); ++i) {
-    limiters_.push_back(std::make_unique<limiter::PolicyLimiter>(
-        *shared_, std::make_unique<store::memory::MemoryStore>(*engine_)));
+    limiters_.push_back(std::make_unique<limiter::PolicyLimiter>(*shared_, stores_->Take(i)));
   }
   return {};
 }
@@ -178,6 +162,7 @@ Status ProxyService::OpenAdmin() {
   if (settings_.admin == "off") return {};
   registry_.Add(telemetry::CollectProcess);
   registry_.Add([this](telemetry::TextWriter& out) { server::proxy::CollectProxy(*door_, out); });
+  registry_.Add([this](telemetry::TextWriter& out) { stores_->Collect(out); });
   router_.Add("GET", "/metrics", [this](const http::Request&, const http::Reply& reply) {
     reply(Text(200, "text/plain; version=0.0.4; charset=utf-8", registry_.Render()));
   });
@@ -219,8 +204,8 @@ void ProxyService::Stop() {
     Log(Level::kWarn, "drain took too long; some connections were cut off");
   }
   pool_->Stop();
+  stores_->Close();
   door_->Clear();
-  snapshots_.reset();
 }
 
 }  // namespace weir::app

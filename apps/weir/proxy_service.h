@@ -15,9 +15,8 @@
 #include "server/proxy/door.h"
 #include "server/reactor_pool.h"
 #include "server/router.h"
-#include "store/memory/snapshot.h"
+#include "stores.h"
 #include "telemetry/metrics.h"
-#include "weir/engine.h"
 #include "weir/result.h"
 
 namespace weir::app {
@@ -65,7 +64,7 @@ class ProxyService {
   telemetry::Registry registry_;
   policy::PolicyIds ids_;
   std::optional<policy::LivePolicies> policies_;
-  std::optional<Engine> engine_;
+  std::unique_ptr<Stores> stores_;
   std::optional<limiter::Shared> shared_;
   std::vector<std::unique_ptr<limiter::PolicyLimiter>> limiters_;
   server::Router router_;
@@ -74,7 +73,6 @@ class ProxyService {
   std::vector<std::unique_ptr<server::HttpWorker>> workers_;
   std::optional<server::HttpDoor> admin_door_;
   std::optional<server::ReactorPool> pool_;
-  std::unique_ptr<store::memory::SnapshotKeeper> snapshots_;
   std::vector<std::string> lines_;
 };
 

@@ -1,6 +1,5 @@
 #include "service.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <utility>
@@ -9,7 +8,6 @@
 #include "server/dashboard/dashboard.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/sqlite/slot_store.h"
-#include "store/memory/memory_store.h"
 #include "telemetry/log.h"
 #include "telemetry/version.h"
 
@@ -44,8 +42,9 @@ Service::Service(config::Config config)
 Service::~Service() {
   watcher_.reset();
   if (pool_) pool_->Stop();
-  // While the reactors still exist: it may have answers for them.
+  // While the reactors still exist: these may have answers for them.
   notify_.reset();
+  if (stores_) stores_->Close();
 }
 
 Result<std::unique_ptr<Service>> Service::Open(config::Config config) {
@@ -108,35 +107,14 @@ void Service::LogReload(const std::vector<policy::yaml::Problem>& problems) cons
 }
 
 Status Service::OpenLimiter() {
-  if (config_.store != "memory:") {
-    return Error{Code::kUnimplemented,
-                 "store: " + config::WithoutSecrets(config_.store) + " cannot be opened here"};
-  }
-  engine_.emplace(*Quota::TokenBucket(1, 1), EngineOptions{.max_keys = config_.max_keys,
-                                                           .keys = KeyStorage::kText,
-                                                           .clock = nullptr,
-                                                           .on_evict = {}});
-  const std::string path = config_.data + "/limits.snapshot";
-  if (const Status loaded = store::memory::LoadSnapshot(*engine_, path); !loaded.ok()) {
-    if (loaded.error().code != Code::kNotFound) {
-      Log(Level::kError, "snapshot not restored; limits begin anew",
-          {{"error", std::string_view(loaded.error().message)}});
-    }
-  }
-  store::memory::SnapshotKeeper::Options options;
-  options.path = path;
-  options.interval = config_.snapshot.interval;
-  options.on_saved = [](const Status& saved) {
-    if (saved.ok()) return;
-    Log(Level::kError, "snapshot not saved", {{"error", std::string_view(saved.error().message)}});
-  };
-  snapshots_ = std::make_unique<store::memory::SnapshotKeeper>(*engine_, std::move(options));
+  auto stores = Stores::Open(config_, config_.data + "/limits.snapshot", *pool_);
+  if (!stores) return stores.error();
+  stores_ = std::move(*stores);
   limiter::Fallback::Options fallback;
   fallback.share = config_.local_share;
   shared_.emplace(catalog_->live(), catalog_->ids(), fallback);
   for (std::size_t i = 0; i < pool_->size(); ++i) {
-    limiters_.push_back(std::make_unique<limiter::PolicyLimiter>(
-        *shared_, std::make_unique<store::memory::MemoryStore>(*engine_)));
+    limiters_.push_back(std::make_unique<limiter::PolicyLimiter>(*shared_, stores_->Take(i)));
   }
   return {};
 }
@@ -194,37 +172,18 @@ Status Service::Listen(server::Door& door, const config::Address& address) {
   return {};
 }
 
-std::vector<server::HeldKey> Service::ListKeys(std::string_view after, std::size_t limit) const {
-  // The smallest `limit` keys after the cursor, whatever order the table has them in.
-  std::vector<server::HeldKey> keys;
-  const auto less = [](const server::HeldKey& a, const server::HeldKey& b) {
-    return a.key < b.key;
-  };
-  engine_->Visit([&](const KeyView& view) {
-    if (view.key <= after) return;
-    if (keys.size() == limit && view.key >= keys.front().key) return;
-    keys.push_back({std::string(view.key), view.algorithm});
-    std::push_heap(keys.begin(), keys.end(), less);
-    if (keys.size() <= limit) return;
-    std::pop_heap(keys.begin(), keys.end(), less);
-    keys.pop_back();
-  });
-  std::sort_heap(keys.begin(), keys.end(), less);
-  return keys;
-}
-
 Status Service::OpenHttp() {
   guard_.emplace(config_.admin.keys, config_.admin.allow);
   if (config_.listen.http.off) return {};
   admin_.emplace(server::AdminParts{
       *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
       config::WithoutSecrets(config_.store),
-      [this](std::string_view after, std::size_t limit) { return ListKeys(after, limit); },
-      [this] { return engine_->size(); }});
+      [this](std::string_view after, std::size_t limit) { return stores_->ListKeys(after, limit); },
+      [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }});
   routers_.resize(pool_->size());
   std::vector<server::HttpWorker*> workers;
   for (std::size_t i = 0; i < pool_->size(); ++i) {
-    server::AddOperations(routers_[i], lifecycle_, registry_);
+    server::AddOperations(routers_[i], lifecycle_, registry_, admin_->store_health);
     server::AddDashboard(routers_[i]);
     server::AddAdmin(routers_[i], *admin_, *limiters_[i]);
     const auto protect = [this](http::Handler handler) {
@@ -282,8 +241,7 @@ void Service::AddMetrics() {
     server::CollectHttp(workers, out);
   });
   registry_.Add([this](telemetry::TextWriter& out) {
-    const EngineStats stats = engine_->stats();
-    server::CollectKeys(engine_->size(), stats, out);
+    stores_->Collect(out);
     server::CollectReloads(catalog_->status(), out);
   });
 }
@@ -308,7 +266,7 @@ void Service::Stop() {
     Log(Level::kWarn, "drain took too long; some connections were cut off");
   }
   pool_->Stop();
-  snapshots_.reset();
+  stores_->Close();
 }
 
 }  // namespace weir::app

@@ -25,9 +25,8 @@
 #include "server/slots_api.h"
 #include "server/tls.h"
 #include "slots/slot_store.h"
-#include "store/memory/snapshot.h"
+#include "stores.h"
 #include "telemetry/metrics.h"
-#include "weir/engine.h"
 #include "weir/result.h"
 
 namespace weir::app {
@@ -61,7 +60,6 @@ class Service {
   Status OpenResp();
   void AddMetrics();
   Status Listen(server::Door& door, const config::Address& address);
-  std::vector<server::HeldKey> ListKeys(std::string_view after, std::size_t limit) const;
   void LogReload(const std::vector<policy::yaml::Problem>& problems) const;
 
   // In the order in which they need each other: destruction goes from the doors down to the data.
@@ -73,8 +71,7 @@ class Service {
   std::optional<policy::Catalog> catalog_;
   std::unique_ptr<policy::PolicyStore> policy_store_;
   std::unique_ptr<slots::SlotStore> slot_store_;
-  std::optional<Engine> engine_;
-  std::unique_ptr<store::memory::SnapshotKeeper> snapshots_;
+  std::unique_ptr<Stores> stores_;
   std::optional<limiter::Shared> shared_;
   std::vector<std::unique_ptr<limiter::PolicyLimiter>> limiters_;
   std::optional<server::AdminGuard> guard_;

@@ -53,6 +53,13 @@ struct Config {
   } listen;
   std::string data = "./weir-data";
   std::string store = "memory:";  ///< secret: may hold a password
+  struct DistantStore {           ///< of stores other than memory:
+    std::chrono::milliseconds timeout{100};
+    std::size_t connections = 0;  ///< 0: as many as suit the store
+    bool required = false;
+    std::uint32_t breaker_failures = 5;
+    std::size_t deny_cache = 65'536;  ///< keys; 0: none
+  } distant;
   std::vector<std::string> policies;
   struct Admin {
     std::vector<Digest> keys;  ///< never the keys themselves

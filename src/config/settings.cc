@@ -199,6 +199,16 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) {
        return Url(c.store, t, {"memory:", "redis://", "rediss://", "redis+cluster://", "postgres://", "postgresql://", "mysql://", "mariadb://"});
      }},
+    {{"store_timeout", "--store-timeout", "how long a check may wait for the store"},
+     [](Config& c, Texts t) { return Set(c.distant.timeout, Time(t[0], false)); }},
+    {{"store_connections", "", "connections to the store; 0: as many as suit it"},
+     [](Config& c, Texts t) { return Set(c.distant.connections, Whole(t[0], 0, 1024)); }},
+    {{"store_required", "--store-required", "true: refuse to start without the store, and be ready only with it"},
+     [](Config& c, Texts t) { return Set(c.distant.required, Switch(t[0])); }},
+    {{"store_breaker_failures", "", "failures in a row after which the store is left alone until it answers a probe"},
+     [](Config& c, Texts t) { return Set(c.distant.breaker_failures, Whole(t[0], 1, 1'000'000)); }},
+    {{"store_deny_cache", "", "the most keys whose refusal is remembered; 0: none"},
+     [](Config& c, Texts t) { return Set(c.distant.deny_cache, Whole(t[0], 0, 100'000'000)); }},
     {{"policies", "--policies", "policy files, reloaded when they change", true},
      [](Config& c, Texts t) -> Status { c.policies.assign(t.begin(), t.end()); return {}; }},
     {{"admin.keys", "--admin-key", "keys of the admin API, as they are or as sha256:<hex>", true},

@@ -9,11 +9,6 @@ namespace {
 // When to ask again while nothing is known about the store.
 constexpr std::chrono::seconds kAskAgain{1};
 
-policy::OnStoreError RuleOf(const Batch::Item& item) {
-  return item.policy == nullptr ? policy::OnStoreError::kLocal
-                                : item.policy->definition.on_store_error;
-}
-
 Decision Refused(const Quota& quota) {
   Decision decision;
   decision.verdict = Verdict::kLimited;
@@ -38,6 +33,11 @@ void Soften(Decision& decision) {
 }
 
 }  // namespace
+
+policy::OnStoreError RuleOf(const Batch::Item& item) noexcept {
+  return item.policy == nullptr ? policy::OnStoreError::kLocal
+                                : item.policy->definition.on_store_error;
+}
 
 Fallback::Fallback(const Options& options)
     : share_(options.share),

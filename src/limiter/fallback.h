@@ -9,6 +9,9 @@
 
 namespace weir::limiter {
 
+/// What is done for this item while the store cannot decide.
+policy::OnStoreError RuleOf(const Batch::Item& item) noexcept;
+
 /// Decides while the store cannot: each policy as its on_store_error says. `local` grants a share
 /// of the quota from an engine in this process, so that all processes together stay near the limit.
 ///

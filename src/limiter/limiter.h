@@ -37,6 +37,7 @@ struct Check {
   Decision decision;
   std::string_view policy;  ///< whose decision that is; empty if nothing applies
   bool degraded = false;
+  std::string_view degraded_by = {};  ///< if degraded: what on_store_error said, e.g. "local"
   /// Filled: charged (kCharge) or released (kRelease); true for the other operations.
   bool applied = false;
   /// Filled: every policy that applied, in order of descriptors. Views live until `done` returns.

@@ -82,6 +82,7 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
   const std::span<const Batch::Item> items = batch.ItemsOf(index);
   check.verdicts.clear();
   check.degraded = false;
+  check.degraded_by = {};
   check.applied = check.op != store::Op::kRelease;
   for (const Batch::Item& item : items) {
     PolicyVerdict& verdict = check.verdicts.emplace_back(VerdictOf(batch, item));
@@ -94,6 +95,7 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
     } else {
       verdict.degraded = true;
       check.degraded = true;
+      if (!item.shadow()) check.degraded_by = policy::OnStoreErrorName(RuleOf(item));
     }
   }
   if (check.degraded) DecideWithoutStore(batch, check, items);

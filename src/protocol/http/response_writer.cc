@@ -116,6 +116,7 @@ void AppendLimitHeaders(std::string& out, const limiter::Check& check,
   filter::GiveLimitHeaders(
       applied, check.decision, choice,
       [&out](std::string_view name, std::string_view value) { AppendField(out, name, value); });
+  if (!check.degraded_by.empty()) AppendField(out, "X-RateLimit-Degraded", check.degraded_by);
 }
 
 }  // namespace weir::http

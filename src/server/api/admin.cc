@@ -13,6 +13,16 @@ namespace {
 
 constexpr std::size_t kMaxPage = 1000;
 
+void AppendStoreHealth(std::string& body, const StoreHealth& health) {
+  body += health.up ? ",\"storeHealth\":{\"up\":true" : ",\"storeHealth\":{\"up\":false";
+  body += ",\"breaker\":";
+  http::AppendJsonString(body, health.breaker);
+  body += health.channel_up ? ",\"channelUp\":true" : ",\"channelUp\":false";
+  body += ",\"lastError\":";
+  http::AppendJsonString(body, health.last_error);
+  body += '}';
+}
+
 http::Response Status(const AdminParts& parts, std::chrono::steady_clock::time_point started) {
   const policy::Catalog::Status catalog = parts.catalog.status();
   const limiter::CheckCounts checks = parts.counters.Checks();
@@ -29,6 +39,7 @@ http::Response Status(const AdminParts& parts, std::chrono::steady_clock::time_p
                               std::chrono::duration_cast<std::chrono::seconds>(uptime).count()));
   body += ",\"store\":";
   http::AppendJsonString(body, parts.store_name);
+  if (const auto health = parts.store_health()) AppendStoreHealth(body, *health);
   number("keys", parts.count_keys());
   number("allowed", checks.allowed);
   number("blocked", checks.limited);

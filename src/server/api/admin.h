@@ -36,6 +36,7 @@ struct AdminParts {
   /// store cannot list them.
   std::function<std::vector<HeldKey>(std::string_view after, std::size_t limit)> list_keys;
   std::function<std::size_t()> count_keys;
+  StoreHealthOf store_health;
 };
 
 /// Adds /admin/status, /admin/metrics, /admin/reset, /admin/policies and /admin/explain. A router

@@ -18,6 +18,13 @@ http::Response Text(int status, std::string body) {
   return response;
 }
 
+http::Response Ready(const Lifecycle& lifecycle, const std::optional<StoreHealth>& store) {
+  if (!lifecycle.ready()) return Text(503, "not ready\n");
+  if (!store || store->up) return Text(200, "ready\n");
+  if (!store->serving) return Text(503, "not ready: the store is away\n");
+  return Text(200, "ready, degraded: the store is away\n");
+}
+
 /// The first policies by themselves and the rest added up.
 std::vector<limiter::PolicyCounts> Bounded(std::vector<limiter::PolicyCounts> all) {
   if (all.size() <= kMaxPolicyLabels) return all;
@@ -46,13 +53,14 @@ void PolicyFamily(telemetry::TextWriter& out, std::string_view name, std::string
 
 }  // namespace
 
-void AddOperations(Router& router, const Lifecycle& lifecycle,
-                   const telemetry::Registry& registry) {
+void AddOperations(Router& router, const Lifecycle& lifecycle, const telemetry::Registry& registry,
+                   const StoreHealthOf& store_health) {
   router.Add("GET", "/healthz",
              [](const http::Request&, const http::Reply& reply) { reply(Text(200, "ok\n")); });
-  router.Add("GET", "/readyz", [&lifecycle](const http::Request&, const http::Reply& reply) {
-    reply(lifecycle.ready() ? Text(200, "ready\n") : Text(503, "not ready\n"));
-  });
+  router.Add("GET", "/readyz",
+             [&lifecycle, &store_health](const http::Request&, const http::Reply& reply) {
+               reply(Ready(lifecycle, store_health()));
+             });
   router.Add("GET", "/metrics", [&registry](const http::Request&, const http::Reply& reply) {
     http::Response response = Text(200, registry.Render());
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";

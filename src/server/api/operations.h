@@ -3,7 +3,10 @@
 // What operators and machines ask beside checks: /healthz, /readyz, /metrics.
 
 #include <atomic>
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "limiter/counters.h"
 #include "policy/catalog.h"
@@ -25,9 +28,21 @@ class Lifecycle {
   std::atomic<bool> ready_{false};
 };
 
-/// Adds GET /healthz (200 while the process lives), /readyz (503 before start and while draining)
-/// and /metrics. Everything given must outlive the router.
-void AddOperations(Router& router, const Lifecycle& lifecycle, const telemetry::Registry& registry);
+/// How a store that is not in this process is.
+struct StoreHealth {
+  bool up = false;                ///< its last answer was one
+  bool serving = true;            ///< false: the service should get no requests now
+  std::string_view breaker = {};  ///< closed, half-open or open
+  bool channel_up = false;        ///< messages between nodes arrive
+  std::string last_error = {};
+};
+/// Nothing for a store that cannot be away.
+using StoreHealthOf = std::function<std::optional<StoreHealth>()>;
+
+/// Adds GET /healthz (200 while the process lives), /readyz (503 before start, while draining, and
+/// while a store is away that is required) and /metrics. Everything given must outlive the router.
+void AddOperations(Router& router, const Lifecycle& lifecycle, const telemetry::Registry& registry,
+                   const StoreHealthOf& store_health);
 
 /// weir_allowed_total, weir_blocked_total and what each policy said. Policies beyond the first
 /// kMaxPolicyLabels are added up under "other", so that the number of series is bounded.

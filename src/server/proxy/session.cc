@@ -188,6 +188,9 @@ void Session::WriteLimitLines() {
                            [this](std::string_view name, std::string_view value) {
                              limit_lines_.append(name).append(": ").append(value).append("\r\n");
                            });
+  if (!check_.degraded_by.empty()) {
+    limit_lines_.append("X-RateLimit-Degraded: ").append(check_.degraded_by).append("\r\n");
+  }
 }
 
 void Session::Deny() {

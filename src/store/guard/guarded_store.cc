@@ -151,17 +151,18 @@ GuardedStore::GuardedStore(boost::asio::io_context& io, Guard& guard, std::uniqu
       inner_(std::move(inner)),
       alarm_(std::make_shared<Alarm>(io, this)) {}
 
-GuardedStore::~GuardedStore() {
-  alarm_->store = nullptr;
-  alarm_->timer.cancel();
-  Close();
-}
+GuardedStore::~GuardedStore() { Close(); }
 
 void GuardedStore::Close() {
+  if (closed_) return;
   closed_ = true;
+  alarm_->store = nullptr;
+  alarm_->timer.cancel();
+  alarm_.reset();
   while (waiting_->first != nullptr) {
     Expire(*waiting_->first, {Code::kUnavailable, "the service is shutting down"});
   }
+  inner_.reset();
 }
 
 void GuardedStore::Apply(std::span<Application> batch, Done done) {
@@ -317,7 +318,7 @@ void GuardedStore::Expire(Call& call, const Error& error) {
 }
 
 void GuardedStore::SetAlarm() {
-  if (alarm_->set || waiting_->first == nullptr) return;
+  if (closed_ || alarm_->set || waiting_->first == nullptr) return;
   alarm_->set = true;
   const Nanos due =
       waiting_->first->sent + std::chrono::nanoseconds(guard_.options().timeout).count();

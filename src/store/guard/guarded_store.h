@@ -40,8 +40,8 @@ class GuardedStore final : public Store {
   /// Asks the store something that changes nothing, whatever the breaker says. Counts for nobody.
   void Probe(std::function<void(const Status&)> done);
 
-  /// Tells everything that waits kUnavailable and refuses what comes from now on. For the end, when
-  /// `io` no longer runs.
+  /// Tells everything that waits kUnavailable, lets go of the store and of `io`, and refuses what
+  /// comes from now on. For the end, when `io` no longer runs.
   void Close();
 
  private:

@@ -1,0 +1,69 @@
+#pragma once
+
+// Where the limits of a service are: in this process, or in a store that many share. Everything
+// that differs between the two for `weir serve` and `weir proxy` is in here.
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend.h"
+#include "config/config.h"
+#include "server/api/admin.h"
+#include "server/reactor_pool.h"
+#include "store/guard/guarded_store.h"
+#include "store/guard/prober.h"
+#include "store/memory/snapshot.h"
+#include "store/store.h"
+#include "telemetry/metrics.h"
+#include "weir/engine.h"
+#include "weir/result.h"
+
+namespace weir::app {
+
+/// The store behind the limiters of all reactors.
+///
+/// Thread safety: health, Collect and the listing of keys from any thread; the rest is for the
+/// thread that made it.
+class Stores {
+ public:
+  /// `snapshot` is the file of the memory store's state. `config` and `pool` must outlive this.
+  static Result<std::unique_ptr<Stores>> Open(const config::Config& config,
+                                              const std::string& snapshot,
+                                              server::ReactorPool& pool);
+  ~Stores();
+
+  /// For the limiter of reactor `index`; once each.
+  std::unique_ptr<store::Store> Take(std::size_t index);
+
+  /// Everything that still waits is answered, and the reactors are let go of; the memory store is
+  /// saved. When the reactors have ended and before they are destroyed.
+  void Close();
+
+  /// How it is, if it can be anything but well.
+  std::optional<server::StoreHealth> health() const;
+  void Collect(telemetry::TextWriter& out) const;
+  /// Of the memory store; others cannot list theirs.
+  std::vector<server::HeldKey> ListKeys(std::string_view after, std::size_t limit) const;
+  std::size_t CountKeys() const { return engine_ ? engine_->size() : 0; }
+
+ private:
+  Stores(const config::Config& config, server::ReactorPool& pool) : config_(config), pool_(pool) {}
+  void OpenMemory(const std::string& snapshot);
+  Status OpenDistant();
+  Status AwaitAnswer();
+
+  const config::Config& config_;
+  server::ReactorPool& pool_;
+  std::optional<Engine> engine_;
+  std::unique_ptr<store::memory::SnapshotKeeper> snapshots_;
+  std::optional<store::guard::Guard> guard_;
+  std::unique_ptr<Backend> backend_;
+  std::vector<std::unique_ptr<store::guard::GuardedStore>> guarded_;
+  std::unique_ptr<store::guard::Prober> prober_;
+};
+
+}  // namespace weir::app
