@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
@@ -170,6 +171,10 @@ Result<Event> DecodeEvent(std::string_view json) {
     Result<std::string> text = TextField(object, wanted.name, wanted.max);
     if (!text.ok()) return text.error();
     wanted.value = std::move(*text);
+  }
+  // It goes into log lines and headers as it is.
+  if (std::any_of(event.id.begin(), event.id.end(), [](char c) { return c <= ' ' || c > '~'; })) {
+    return Invalid("id must be printable ASCII without spaces");
   }
   std::string_view timestamp;
   if (object["timestamp"].get(timestamp) == simdjson::SUCCESS) {

@@ -1,0 +1,67 @@
+#include "notify/delivered_ids.h"
+
+#include <array>
+#include <filesystem>
+#include <system_error>
+
+#include "drivers/sqlite/migration.h"
+
+namespace weir::notify {
+namespace {
+
+// seq grows with every id, so the oldest are those far below the largest.
+constexpr std::array<const char*, 1> kSteps = {
+    "CREATE TABLE delivered (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE)"};
+
+}  // namespace
+
+Result<std::unique_ptr<DeliveredIds>> DeliveredIds::Open(const std::string& directory,
+                                                         std::int64_t max) {
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  if (failed) {
+    return Error{Code::kUnavailable, "cannot make " + directory + ": " + failed.message()};
+  }
+  auto connection = sqlite::Connection::Open({.path = directory + "/sender.db"});
+  if (!connection) return connection.error();
+  if (Status migrated = sqlite::Migrate(**connection, "sender", kSteps); !migrated) {
+    return migrated.error();
+  }
+  return std::unique_ptr<DeliveredIds>(new DeliveredIds(*std::move(connection), max));
+}
+
+Result<std::unordered_set<std::string>> DeliveredIds::Known(std::span<const std::string> ids) {
+  auto statement = connection_->Prepare("SELECT 1 FROM delivered WHERE id = ?1");
+  if (!statement) return statement.error();
+  std::unordered_set<std::string> known;
+  for (const std::string& id : ids) {
+    auto found = statement->Bind(1, id).Step();
+    if (!found) return found.error();
+    if (*found) known.insert(id);
+    statement->Reset();
+  }
+  return known;
+}
+
+Status DeliveredIds::Add(std::span<const std::string> ids) {
+  if (ids.empty()) return {};
+  if (Status begun = connection_->Execute("BEGIN IMMEDIATE"); !begun) return begun;
+  Status added = Insert(ids);
+  if (added) added = connection_->Execute("COMMIT");
+  if (!added && !connection_->autocommit()) static_cast<void>(connection_->Execute("ROLLBACK"));
+  return added;
+}
+
+Status DeliveredIds::Insert(std::span<const std::string> ids) {
+  auto insert = connection_->Prepare("INSERT OR IGNORE INTO delivered (id) VALUES (?1)");
+  if (!insert) return insert.error();
+  for (const std::string& id : ids) {
+    if (Status inserted = insert->Bind(1, id).Run(); !inserted) return inserted;
+  }
+  auto forget = connection_->Prepare(
+      "DELETE FROM delivered WHERE seq <= (SELECT max(seq) FROM delivered) - ?1");
+  if (!forget) return forget.error();
+  return forget->Bind(1, max_).Run();
+}
+
+}  // namespace weir::notify

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "drivers/sqlite/connection.h"
+#include "weir/result.h"
+
+namespace weir::notify {
+
+/// The ids of events that were delivered, in a SQLite file, so that an event that comes twice is
+/// delivered once, also across restarts. The latest `max` ids are kept; an older one is forgotten.
+///
+/// Not thread-safe: one thread at a time.
+class DeliveredIds {
+ public:
+  /// `directory` is made if it is not there.
+  static Result<std::unique_ptr<DeliveredIds>> Open(const std::string& directory,
+                                                    std::int64_t max = 1'000'000);
+
+  /// Those of `ids` that are known.
+  Result<std::unordered_set<std::string>> Known(std::span<const std::string> ids);
+
+  /// On disk when it returns. Ids that are known already do no harm.
+  Status Add(std::span<const std::string> ids);
+
+ private:
+  DeliveredIds(std::unique_ptr<sqlite::Connection> connection, std::int64_t max)
+      : connection_(std::move(connection)), max_(max) {}
+  Status Insert(std::span<const std::string> ids);
+
+  std::unique_ptr<sqlite::Connection> connection_;
+  std::int64_t max_;
+};
+
+}  // namespace weir::notify

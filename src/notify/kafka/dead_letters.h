@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "drivers/kafka/producer.h"
+#include "notify/sender.h"
+#include "weir/result.h"
+
+namespace weir::notify::kafka {
+
+/// Keeps dead letters on the topic `sms-outbound-dlq`: key and payload as they came, and headers
+/// that say why and whence: reason, source-topic, source-partition, source-offset.
+///
+/// Thread-safe.
+class DeadLetterTopic {
+ public:
+  /// `source` is the topic that the messages come from.
+  static Result<std::unique_ptr<DeadLetterTopic>> Open(weir::kafka::Url url, std::string source);
+
+  /// Returns when the broker has confirmed all of them, or with the first error. After an error
+  /// some of them may be there.
+  Status Keep(std::span<const DeadLetter> letters);
+
+ private:
+  DeadLetterTopic(std::unique_ptr<weir::kafka::Producer> producer, std::string source)
+      : producer_(std::move(producer)), source_(std::move(source)) {}
+
+  std::unique_ptr<weir::kafka::Producer> producer_;
+  std::string source_;
+};
+
+}  // namespace weir::notify::kafka

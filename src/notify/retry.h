@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <stop_token>
+
+#include "notify/provider.h"
+#include "weir/result.h"
+
+namespace weir::notify {
+
+/// How often and how patiently a delivery is tried again. The pause before try n+1 is random, up to
+/// first_pause × 2ⁿ⁻¹ and never above longest_pause, so that many senders do not come back at once.
+struct RetryPolicy {
+  int attempts = 5;
+  std::chrono::milliseconds first_pause{200};
+  std::chrono::milliseconds longest_pause{5000};
+};
+
+/// The longest pause after `failures` failures in a row (at least one).
+std::chrono::milliseconds LongestPause(const RetryPolicy& policy, int failures) noexcept;
+
+/// True if the provider says that trying again may help.
+bool MayHelpToRetry(const Error& error) noexcept;
+
+/// Sleeps; false if `stop` was asked for meanwhile.
+bool Sleep(std::chrono::milliseconds pause, const std::stop_token& stop);
+
+/// Delivers, trying again as the policy says. Gives up early when `stop` is asked for: the error is
+/// then the last one, and MayHelpToRetry is true for it.
+Status DeliverWithRetries(Provider& provider, const Event& event, const RetryPolicy& policy,
+                          const std::stop_token& stop);
+
+}  // namespace weir::notify

@@ -1,0 +1,84 @@
+#pragma once
+
+// The sender service: takes events off the topic and hands them to a provider.
+//
+// Deliver, remember the ids on disk, then commit the offsets: in this order, a crash at any moment
+// loses nothing. What was delivered but not yet remembered is delivered once more after a crash (at
+// most the batch in hand); every other repetition is recognized by its id.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "drivers/kafka/consumer.h"
+#include "notify/delivered_ids.h"
+#include "notify/provider.h"
+#include "notify/retry.h"
+
+namespace weir::notify {
+
+/// Where a message that cannot be delivered is kept for people to look at.
+inline constexpr std::string_view kDeadLetterTopic = "sms-outbound-dlq";
+
+struct DeadLetter {
+  kafka::Incoming message;
+  std::string reason;
+};
+
+/// Keeps all of them, or answers why not; called again with the same ones then. Blocks.
+using KeepDeadLetters = std::function<Status(std::span<const DeadLetter>)>;
+
+struct SenderOptions {
+  /// Users whose messages are delivered at the same time; one user's keep their order.
+  std::size_t workers = 1;
+  RetryPolicy retry = {};
+};
+
+struct SenderCounts {
+  std::uint64_t delivered = 0;
+  std::uint64_t duplicates = 0;
+  std::uint64_t malformed = 0;
+  std::uint64_t undeliverable = 0;
+};
+
+/// Handles batches of messages.
+///
+/// Not thread-safe: one thread calls Handle. The stop may be asked for from any thread.
+class Sender {
+ public:
+  /// What is given must outlive this.
+  Sender(Provider& provider, DeliveredIds& delivered, KeepDeadLetters keep, SenderOptions options,
+         std::stop_token stop);
+
+  /// Delivers each message once, or puts it to the dead letters, and answers what may be committed.
+  /// Once stop is asked for, deliveries that fail are not tried again; they and what follows them
+  /// in their partition are left for the next start.
+  std::vector<kafka::Position> Handle(std::vector<kafka::Incoming> messages);
+
+  const SenderCounts& counts() const noexcept { return counts_; }
+
+ private:
+  struct Item;
+  void Decode(std::vector<Item>& items);
+  bool DropKnown(std::vector<Item>& items);
+  void Deliver(std::vector<Item>& items);
+  void DeliverOne(Item& item) const;
+  bool KeepDead(const std::vector<Item>& items);
+  bool Remember(const std::vector<Item>& items);
+  bool Insist(std::string_view what, const std::function<Status()>& attempt);
+  void Count(const std::vector<Item>& items);
+
+  Provider& provider_;
+  DeliveredIds& delivered_;
+  const KeepDeadLetters keep_;
+  const SenderOptions options_;
+  const std::stop_token stop_;
+  SenderCounts counts_;
+};
+
+}  // namespace weir::notify

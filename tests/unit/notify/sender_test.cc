@@ -1,0 +1,181 @@
+#include "notify/sender.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "support/temp_dir.h"
+
+namespace weir::notify {
+
+void PrintTo(const DeadLetter& letter, std::ostream* out) { *out << letter.reason; }
+
+namespace {
+
+using kafka::Incoming;
+using kafka::Position;
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Incoming Message(std::int32_t partition, std::int64_t offset, const std::string& id,
+                 const std::string& user = "ann") {
+  return {.partition = partition,
+          .offset = offset,
+          .key = user,
+          .payload = EncodeEvent({.id = id, .user_id = user, .message = "hi"})};
+}
+
+class RecordingProvider final : public Provider {
+ public:
+  Status Deliver(const Event& event) override {
+    const std::lock_guard lock(mutex_);
+    if (before) before(event);
+    if (const auto found = errors.find(event.id); found != errors.end()) {
+      return Error{found->second, "scripted"};
+    }
+    delivered[event.user_id].push_back(event.id);
+    return {};
+  }
+
+  std::map<std::string, Code> errors;
+  std::map<std::string, std::vector<std::string>> delivered;
+  std::function<void(const Event&)> before;
+
+ private:
+  std::mutex mutex_;
+};
+
+class SenderTest : public testing::Test {
+ protected:
+  std::unique_ptr<Sender> Make(std::size_t workers = 1) {
+    return std::make_unique<Sender>(
+        provider_, *ids_,
+        [this](std::span<const DeadLetter> letters) -> Status {
+          if (refusals_ > 0) {
+            --refusals_;
+            return Error{Code::kUnavailable, "away"};
+          }
+          dead_.insert(dead_.end(), letters.begin(), letters.end());
+          return {};
+        },
+        SenderOptions{.workers = workers,
+                      .retry = {.attempts = 2,
+                                .first_pause = milliseconds(1),
+                                .longest_pause = milliseconds(1)}},
+        stop_.get_token());
+  }
+  static std::vector<std::pair<int, std::int64_t>> Pairs(const std::vector<Position>& positions) {
+    std::vector<std::pair<int, std::int64_t>> pairs;
+    for (const Position& one : positions) pairs.emplace_back(one.partition, one.offset);
+    return pairs;
+  }
+
+  test::TempDir dir_;
+  std::unique_ptr<DeliveredIds> ids_ = *DeliveredIds::Open(dir_.path());
+  RecordingProvider provider_;
+  std::vector<DeadLetter> dead_;
+  int refusals_ = 0;
+  std::stop_source stop_;
+};
+
+TEST_F(SenderTest, DeliversInOrderAndCommitsBehindTheLast) {
+  const auto positions =
+      Make()->Handle({Message(0, 7, "a"), Message(1, 3, "b", "bob"), Message(0, 8, "c")});
+  EXPECT_THAT(provider_.delivered["ann"], ElementsAre("a", "c"));
+  EXPECT_THAT(provider_.delivered["bob"], ElementsAre("b"));
+  EXPECT_THAT(Pairs(positions), ElementsAre(std::pair(0, 9), std::pair(1, 4)));
+}
+
+TEST_F(SenderTest, AnIdIsDeliveredOnceInABatchAndAcrossRestarts) {
+  EXPECT_THAT(Pairs(Make()->Handle({Message(0, 0, "a"), Message(0, 1, "a")})),
+              ElementsAre(std::pair(0, 2)));
+  ids_.reset();
+  ids_ = *DeliveredIds::Open(dir_.path());
+  auto restarted = Make();
+  EXPECT_THAT(Pairs(restarted->Handle({Message(0, 2, "a"), Message(0, 3, "b")})),
+              ElementsAre(std::pair(0, 4)));
+  EXPECT_THAT(provider_.delivered["ann"], ElementsAre("a", "b"));
+  EXPECT_EQ(restarted->counts().duplicates, 1);
+  EXPECT_EQ(restarted->counts().delivered, 1);
+}
+
+TEST_F(SenderTest, MalformedMessagesAreSkippedAndKept) {
+  Incoming bad{.partition = 2, .offset = 5, .key = "k", .payload = "{\"id\":"};
+  EXPECT_THAT(Pairs(Make()->Handle({bad, Message(2, 6, "a")})), ElementsAre(std::pair(2, 7)));
+  EXPECT_THAT(provider_.delivered["ann"], ElementsAre("a"));
+  ASSERT_EQ(dead_.size(), 1);
+  EXPECT_EQ(dead_[0].message.payload, bad.payload);
+  EXPECT_EQ(dead_[0].message.offset, 5);
+  EXPECT_THAT(dead_[0].reason, HasSubstr("JSON"));
+}
+
+TEST_F(SenderTest, AnIdThatCouldForgeALineIsMalformed) {
+  EXPECT_FALSE(Make()
+                   ->Handle({{.partition = 0,
+                              .offset = 0,
+                              .key = "",
+                              .payload = R"({"id":"x\nSMS SENT","userId":"u","message":"m"})"}})
+                   .empty());
+  EXPECT_EQ(dead_.size(), 1);
+}
+
+TEST_F(SenderTest, WhatCannotBeDeliveredGoesToTheDeadLettersAndMayBePutBack) {
+  provider_.errors = {{"never", Code::kInvalidArgument}, {"down", Code::kUnavailable}};
+  auto sender = Make();
+  EXPECT_THAT(
+      Pairs(sender->Handle({Message(0, 0, "never"), Message(0, 1, "down"), Message(0, 2, "fine")})),
+      ElementsAre(std::pair(0, 3)));
+  EXPECT_EQ(dead_.size(), 2);
+  EXPECT_THAT(provider_.delivered["ann"], ElementsAre("fine"));
+
+  provider_.errors.clear();
+  static_cast<void>(sender->Handle({Message(0, 3, "never")}));
+  EXPECT_THAT(provider_.delivered["ann"], ElementsAre("fine", "never"));
+}
+
+TEST_F(SenderTest, NothingIsCommittedBeforeTheDeadLettersAreKept) {
+  refusals_ = 1;
+  Incoming bad{.partition = 0, .offset = 0, .key = "", .payload = "x"};
+  EXPECT_THAT(Pairs(Make()->Handle({bad})), ElementsAre(std::pair(0, 1)));
+  EXPECT_EQ(dead_.size(), 1);
+
+  refusals_ = 1'000'000;
+  stop_.request_stop();
+  EXPECT_THAT(Make()->Handle({bad}), IsEmpty());
+}
+
+TEST_F(SenderTest, AStopLeavesTheRestOfThePartitionForTheNextStart) {
+  provider_.errors = {{"b", Code::kUnavailable}};
+  provider_.before = [this](const Event& event) {
+    if (event.id == "b") stop_.request_stop();
+  };
+  // a is delivered; b fails while we stop; c was not begun.
+  EXPECT_THAT(Pairs(Make()->Handle({Message(0, 0, "a"), Message(0, 1, "b"), Message(0, 2, "c")})),
+              ElementsAre(std::pair(0, 1)));
+  EXPECT_THAT(provider_.delivered["ann"], ElementsAre("a"));
+  EXPECT_THAT(dead_, IsEmpty());
+}
+
+TEST_F(SenderTest, WorkersKeepTheOrderOfEachUser) {
+  std::vector<Incoming> messages;
+  for (int i = 0; i < 200; ++i) {
+    messages.push_back(Message(0, i, "id" + std::to_string(i), "user" + std::to_string(i % 5)));
+  }
+  EXPECT_THAT(Pairs(Make(4)->Handle(messages)), ElementsAre(std::pair(0, 200)));
+  for (int user = 0; user < 5; ++user) {
+    std::vector<std::string> expected;
+    for (int i = user; i < 200; i += 5) expected.push_back("id" + std::to_string(i));
+    EXPECT_EQ(provider_.delivered["user" + std::to_string(user)], expected);
+  }
+}
+
+}  // namespace
+}  // namespace weir::notify
