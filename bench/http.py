@@ -2,7 +2,7 @@
 """Weir's /v1/check against nginx's limit_req, on the same machine in the same run.
 
 Both servers answer wrk on loopback with one reactor or worker each, pinned to the first processor; wrk
-runs on the others. Rates depend on who else uses the machine, so the ratio is taken of requests per
+runs on the others. The proxy is measured last, by bench/proxy.sh. Rates depend on who else uses the machine, so the ratio is taken of requests per
 second of server CPU, from /proc/<pid>/stat. Rounds alternate between the servers; medians are printed.
 
 Usage: WEIR_BUILD=build/release bench/http.py [--seconds 3] [--rounds 3]
@@ -21,7 +21,6 @@ import tempfile
 import time
 
 CONNECTIONS = 64
-PAUSE_MS = 5
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 POLICIES = """\
@@ -81,9 +80,6 @@ local next = 0
 function request()
   next = next % 1000 + 1
   return made[next]
-end
-if {pause} > 0 then
-  function delay() return {pause} end
 end
 """
 
@@ -154,22 +150,17 @@ def start_nginx(folder, pin):
     return Server("nginx", pin + ["nginx", "-p", folder, "-c", config], port)
 
 
-def seconds_of(text):
-    number, unit = re.match(r"([\d.]+)(us|ms|s|m)", text).groups()
-    return float(number) * {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60}[unit]
-
-
 class Measure:
-    """One run of wrk: requests per second, per CPU second, and the latencies."""
+    """One run of wrk: requests per second, and per second of the server's CPU."""
 
-    def __init__(self, server, folder, pin, depth, duration, connections=CONNECTIONS, pause=0):
+    def __init__(self, server, folder, pin, depth, duration):
         script = os.path.join(folder, f"{server.name}-{depth}.lua")
         with open(script, "w", encoding="utf-8") as file:
-            file.write(LUA.format(server=server.name, depth=depth, pause=pause))
+            file.write(LUA.format(server=server.name, depth=depth))
         before = cpu_seconds(server.pids())
         run = subprocess.run(
-            pin + ["wrk", "-t", "1", "-c", str(connections), "-d", f"{duration}s", "--latency", "-s",
-                   script, f"http://127.0.0.1:{server.port}"],
+            pin + ["wrk", "-t", "1", "-c", str(CONNECTIONS), "-d", f"{duration}s", "-s", script,
+                   f"http://127.0.0.1:{server.port}"],
             capture_output=True, text=True, check=True)
         cpu = cpu_seconds(server.pids()) - before
         out = run.stdout
@@ -178,7 +169,19 @@ class Measure:
         requests = int(re.search(r"(\d+) requests in", out).group(1))
         self.rate = float(re.search(r"Requests/sec:\s+([\d.]+)", out).group(1))
         self.per_cpu_second = requests / cpu
-        self.p99 = seconds_of(re.search(r"99%\s+(\S+)", out).group(1))
+
+
+class Latency:
+    """One run at a constant rate, in milliseconds."""
+
+    def __init__(self, server, generator, pin, rate, duration):
+        run = subprocess.run(
+            pin + [generator, str(server.port), str(rate), str(duration), str(CONNECTIONS), server.name],
+            capture_output=True, text=True, check=True)
+        fields = run.stdout.split()
+        values = dict(zip(fields[::2], map(float, fields[1::2])))
+        self.rate = values["rate"]
+        self.p50, self.p99, self.late99 = (values[name] / 1e3 for name in ("p50", "p99", "late99"))
 
 
 def figure(name, value, unit):
@@ -190,8 +193,10 @@ def main():
     parser.add_argument("--seconds", type=int, default=3, help="length of one run of wrk")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each kind; medians are printed")
     options = parser.parse_args()
-    weir_path = os.path.join(os.environ.get("WEIR_BUILD", "build/release"), "weir")
-    for needed in (weir_path, "nginx", "wrk", "taskset"):
+    build = os.environ.get("WEIR_BUILD", "build/release")
+    weir_path = os.path.join(build, "weir")
+    generator = os.path.join(build, "http_rate")
+    for needed in (weir_path, generator, "nginx", "wrk", "taskset"):
         if shutil.which(needed) is None:
             raise SystemExit(f"not found: {needed}")
     cores = sorted(os.sched_getaffinity(0))
@@ -211,11 +216,13 @@ def main():
                         runs.setdefault((server.name, depth), []).append(measure)
             def median(name, depth, field):
                 return statistics.median(getattr(m, field) for m in runs[name, depth])
-            # Half of what one processor can do, from connections that pause between requests.
-            rate = median("weir", 1, "per_cpu_second") / 2
-            half = [Measure(servers[0], folder, load_pin, 1, options.seconds,
-                            connections=max(1, round(rate * PAUSE_MS / 1e3)), pause=PAUSE_MS)
-                    for _ in range(options.rounds)]
+            # Half of what one processor can do, at a constant rate; each server at half of its own.
+            half = {}
+            for _ in range(options.rounds):
+                for server in servers:
+                    rate = median(server.name, 1, "per_cpu_second") / 2
+                    half.setdefault(server.name, []).append(
+                        Latency(server, generator, load_pin, rate, options.seconds))
         finally:
             for server in servers:
                 server.stop()
@@ -231,8 +238,18 @@ def main():
     figure("http.check.pipelined16.rps", median("weir", 16, "rate"), "1/s")
     figure("http.check.pipelined16.ratio_to_nginx",
            median("weir", 16, "per_cpu_second") / median("nginx", 16, "per_cpu_second"), "x")
-    print(f"# at half of capacity: {statistics.median(m.rate for m in half):.0f}/s")
-    figure("http.check.p99_ms", 1e3 * statistics.median(m.p99 for m in half), "ms")
+    def at_half(name, field):
+        return statistics.median(getattr(m, field) for m in half[name])
+
+    for name in ("weir", "nginx"):
+        print(f"# {name} at half of its capacity, {at_half(name, 'rate'):.0f}/s: "
+              f"p50 {at_half(name, 'p50'):.3f} ms, p99 {at_half(name, 'p99'):.3f} ms, "
+              f"of which the generator sent up to {at_half(name, 'late99'):.3f} ms late (p99)")
+    figure("http.check.p50_ms", at_half("weir", "p50"), "ms")
+    figure("http.check.p99_ms", at_half("weir", "p99"), "ms")
+    figure("http.check.nginx_p99_ms", at_half("nginx", "p99"), "ms")
+    subprocess.run(["bash", os.path.join(os.path.dirname(__file__), "proxy.sh"), weir_path], check=True,
+                   env=dict(os.environ, ROUNDS=str(options.rounds), SECONDS_PER_ROUND=str(options.seconds)))
     return 0
 
 

@@ -3,6 +3,7 @@
 # redis-benchmark in the same run: 50 connections, 100,000 keys, pipelines of 1, 16 and 64. Every server
 # has core 0 to itself, the client core 1. Compared is the servers' CPU time per request, since the
 # client is the limit at short pipelines. Ratios above 1: Weir needs less. Medians over the rounds.
+# Neither server saves anything while it is measured.
 #
 # Environment: WEIR_BIN (build/release/weir), ROUNDS (3), SCALE (1; 0.1 for a quick look).
 set -euo pipefail
@@ -56,7 +57,7 @@ await_port() { # FILE PATTERN: prints what the pattern's group matched
 
 start_weir() {
   # shellcheck disable=SC2086  # a program with its arguments
-  taskset -c 0 "$weir" serve --http off --grpc off --resp 127.0.0.1:0 --data "$work/data" \
+  WEIR_SNAPSHOT_INTERVAL=off taskset -c 0 "$weir" serve --http off --grpc off --resp 127.0.0.1:0 --data "$work/data" \
     >"$work/weir.log" 2>&1 &
   weir_pid=$!
   pids+=("$weir_pid")

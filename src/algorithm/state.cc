@@ -25,17 +25,6 @@ bool ValidTokenBucket(std::span<const std::uint8_t> bytes) noexcept {
 
 }  // namespace
 
-TokenBucketState ReadTokenBucket(const State& state) noexcept {
-  if (state.empty()) return {};
-  return {Load<Nanos>(state.data), Load<std::uint32_t>(state.data + 8)};
-}
-
-void WriteTokenBucket(State& state, const TokenBucketState& bucket) noexcept {
-  Store(state.data, bucket.full_at);
-  Store(state.data + 8, bucket.frac);
-  state.size = kTokenBucketBytes;
-}
-
 std::uint32_t CapacityForAcquire(const Quota& quota, const State& state) noexcept {
   switch (quota.algorithm()) {
     case Algorithm::kTokenBucket:

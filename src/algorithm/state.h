@@ -48,9 +48,4 @@ Nanos FreshAt(Algorithm algorithm, const State& state) noexcept;
 /// pass this before any other call sees them.
 bool Valid(Algorithm algorithm, std::span<const std::uint8_t> bytes) noexcept;
 
-/// A token bucket's bytes (little-endian: i64 full_at, u32 frac), for who keeps the state itself.
-inline constexpr std::uint32_t kTokenBucketBytes = 12;
-struct TokenBucketState ReadTokenBucket(const State& state) noexcept;
-void WriteTokenBucket(State& state, const TokenBucketState& bucket) noexcept;
-
 }  // namespace weir::algorithm

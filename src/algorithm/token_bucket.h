@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <limits>
 
+#include "algorithm/bytes.h"
 #include "algorithm/quota_access.h"
+#include "algorithm/state.h"
 #include "algorithm/time_range.h"
 #include "base/int128.h"
 #include "weir/clock.h"
@@ -26,6 +28,20 @@ struct TokenBucketState {
 
   friend bool operator==(const TokenBucketState&, const TokenBucketState&) = default;
 };
+
+/// A token bucket's bytes (little-endian: i64 full_at, u32 frac), for who keeps the state itself.
+inline constexpr std::uint32_t kTokenBucketBytes = 12;
+
+inline TokenBucketState ReadTokenBucket(const State& state) noexcept {
+  if (state.empty()) return {};
+  return {Load<Nanos>(state.data), Load<std::uint32_t>(state.data + 8)};
+}
+
+inline void WriteTokenBucket(State& state, const TokenBucketState& bucket) noexcept {
+  Store(state.data, bucket.full_at);
+  Store(state.data + 8, bucket.frac);
+  state.size = kTokenBucketBytes;
+}
 
 namespace token_bucket {
 

@@ -103,6 +103,15 @@ void Table::Prefetch(const Located& at) noexcept {
   __builtin_prefetch(at.shard, 1);
 }
 
+// Begins to fetch the box that the key may have in its home bucket. Looks without the lock: nothing
+// that is read here is believed, and a wrong guess fetches memory that nobody needs.
+[[gnu::no_sanitize("thread")]] void Table::PrefetchBox(const Located& at) noexcept {
+  for (const Slot& slot : at.home->slots) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): a slot's word is a time or a box
+    if (slot.high == at.fingerprint.high) __builtin_prefetch(reinterpret_cast<void*>(slot.word), 1);
+  }
+}
+
 [[gnu::always_inline]] inline const Quota& Table::QuotaOf(const Located& at,
                                                           const Quota* given) const noexcept {
   if (given != nullptr) return *given;
@@ -132,6 +141,9 @@ void Table::AcquireBatch(std::span<const Ask> asks, std::span<Decision> decision
       at[i] = LocateHere(asks[i].key);
       Prefetch(at[i]);
     }
+    if (text_) {
+      for (std::size_t i = 0; i < count; ++i) PrefetchBox(at[i]);
+    }
     // A run of keys in one shard (often one hot key) takes its lock once.
     for (std::size_t i = 0; i < count;) {
       Shard* const shard = at[i].shard;
@@ -158,10 +170,10 @@ Decision Table::Charge(const Located& at, std::string_view key, const Quota& quo
 [[gnu::always_inline]] inline Decision Table::ChargeHere(const Located& at, std::string_view key,
                                                          const Quota& quota, std::int64_t cost,
                                                          const Call& call) {
-  if (text_ || quota.algorithm() != Algorithm::kTokenBucket) [[unlikely]] {
+  if (quota.algorithm() != Algorithm::kTokenBucket) [[unlikely]] {
     return ChargeBoxed(at, key, quota, cost, call);
   }
-  return ChargeInline(at, quota, cost, call);
+  return text_ ? ChargeText(at, key, quota, cost, call) : ChargeInline(at, quota, cost, call);
 }
 
 [[gnu::always_inline]] inline Decision Table::ChargeInline(const Located& at, const Quota& quota,
@@ -181,6 +193,30 @@ Decision Table::Charge(const Located& at, std::string_view key, const Quota& quo
         place = Create(shard, f, nullptr, call);
       if (place) [[likely]]
         SetInlineState(place.slot(), state);
+    }
+  }
+  return decision;
+}
+
+// The same for a key whose text is kept: the state is in its box. A new key takes the long way.
+Decision Table::ChargeText(const Located& at, std::string_view key, const Quota& quota,
+                           std::int64_t cost, const Call& call) {
+  Shard& shard = *at.shard;
+  const Fingerprint f = at.fingerprint.Under(Algorithm::kTokenBucket);
+  const Shard::Place place = shard.FindFrom(at.home, f, key, true);
+  if (!place) [[unlikely]]
+    return ChargeBoxed(at, key, quota, cost, call);
+  Box& box = *place.box();
+  algorithm::State bytes = box.state();
+  algorithm::TokenBucketState state = algorithm::ReadTokenBucket(bytes);
+  Decision decision = algorithm::Acquire(quota, state, shard.Later(call.now), cost);
+  if (cost > 0) [[likely]] {
+    ++shard.counts.hits;
+    if (decision.allowed()) {
+      ++shard.counts.allowed;
+      algorithm::WriteTokenBucket(bytes, state);
+      box.set_size(bytes.size);
+      place.slot().extra = CoarseTime(algorithm::FreshAt(state));
     }
   }
   return decision;

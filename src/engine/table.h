@@ -60,6 +60,7 @@ class Table {
   Located LocateHere(std::string_view key) const noexcept;
   std::uint64_t ShardIndex(const Fingerprint& f) const noexcept;
   static void Prefetch(const Located& at) noexcept;
+  static void PrefetchBox(const Located& at) noexcept;
   std::string_view TextOf(std::string_view key) const noexcept {
     return text_ ? key : std::string_view();
   }
@@ -72,6 +73,8 @@ class Table {
   Decision ChargeHere(const Located& at, std::string_view key, const Quota& quota,
                       std::int64_t cost, const Call& call);
   Decision ChargeInline(const Located& at, const Quota& quota, std::int64_t cost, const Call& call);
+  Decision ChargeText(const Located& at, std::string_view key, const Quota& quota,
+                      std::int64_t cost, const Call& call);
   Decision ChargeBoxed(const Located& at, std::string_view key, const Quota& quota,
                        std::int64_t cost, const Call& call);
   Decision StepBoxed(const Located& at, std::string_view key, const Quota& quota, std::int64_t cost,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -23,7 +22,7 @@ GrpcConnection::GrpcConnection(Reactor& reactor, Socket socket, std::unique_ptr<
                                const grpc::Services& services, grpc::Health& health,
                                const GrpcDoorOptions& options)
     : Connection(reactor),
-      socket_(std::move(socket)),
+      socket_(std::move(socket), *this, *this),
       tls_(std::move(tls)),
       health_(health),
       options_(options),
@@ -33,6 +32,7 @@ GrpcConnection::GrpcConnection(Reactor& reactor, Socket socket, std::unique_ptr<
       wrote_at_(read_at_) {}
 
 void GrpcConnection::Start() {
+  if (!socket_.is_open()) return;
   SetTimer();
   Flush();
   Read();
@@ -62,19 +62,18 @@ void GrpcConnection::OnDeadline() {
 }
 
 void GrpcConnection::Read() {
-  if (reading_ || closed_ || ended_) return;
-  reading_ = true;
-  socket_.async_read_some(
-      boost::asio::buffer(in_),
-      [self = Self(this)](const boost::system::error_code& error, std::size_t size) {
-        self->reading_ = false;
-        if (error) return self->Close();
-        self->OnRead(size);
-      });
+  if (!closed_ && !ended_) socket_.AwaitReadable();
+}
+
+void GrpcConnection::OnReadable() {
+  if (ended_) return;
+  const EdgeSocket::Received received = socket_.Receive(in_);
+  if (received.outcome == EdgeSocket::Outcome::kNothing) return Read();
+  if (received.outcome != EdgeSocket::Outcome::kBytes) return Close();
+  OnRead(received.size);
 }
 
 void GrpcConnection::OnRead(std::size_t size) {
-  if (closed_) return;
   if (!Take({in_.data(), size})) ended_ = true;
   read_at_ = steady_clock::now();
   if (size == in_.size() && size < kLargestRead) in_.resize(size * 2);
@@ -101,15 +100,14 @@ bool GrpcConnection::Take(std::string_view bytes) {
 }
 
 void GrpcConnection::Flush() {
-  if (writing_ || closed_) return;
-  FillOut();
-  if (out_.empty()) {
-    if (ended_) Close();
-    return;
+  while (!writing_ && !closed_) {
+    FillOut();
+    if (out_.empty()) {
+      if (ended_) Close();
+      return;
+    }
+    if (!Send()) return Close();
   }
-  writing_ = true;
-  wrote_at_ = steady_clock::now();
-  Write(0);
 }
 
 void GrpcConnection::FillOut() {
@@ -128,21 +126,29 @@ void GrpcConnection::FillOut() {
   while (const std::size_t size = tls_->Drain(cipher)) out_.append(cipher.data(), size);
 }
 
-void GrpcConnection::Write(std::size_t sent) {
-  socket_.async_write_some(
-      boost::asio::buffer(out_) + sent,
-      [self = Self(this), sent](const boost::system::error_code& error, std::size_t size) {
-        if (error) return self->Close();
-        self->OnWritten(sent + size);
-      });
-}
-
-void GrpcConnection::OnWritten(std::size_t sent) {
-  if (closed_) return;
-  if (sent < out_.size()) return Write(sent);
+// Sends of out_ what the socket takes. False if the connection is broken.
+bool GrpcConnection::Send() {
+  const std::ptrdiff_t sent = socket_.Send(std::string_view(out_).substr(sent_));
+  if (sent < 0) return false;
+  sent_ += static_cast<std::size_t>(sent);
+  if (sent_ < out_.size()) {
+    if (sent > 0 || !writing_) wrote_at_ = steady_clock::now();
+    writing_ = true;
+    socket_.AwaitWritable();
+    return true;
+  }
   if (out_.capacity() > kKeptCapacity) out_ = std::string();
   out_.clear();
+  sent_ = 0;
   writing_ = false;
+  return true;
+}
+
+void GrpcConnection::OnWritable() {
+  if (!writing_) return;
+  if (!Send()) return Close();
+  if (writing_) return;
+  SetTimer();
   Flush();
   Read();
 }
@@ -173,9 +179,7 @@ void GrpcConnection::SetTimer() {
 void GrpcConnection::Close() {
   if (std::exchange(closed_, true)) return;
   reactor().timers().Cancel(*this);
-  boost::system::error_code ignored;
-  socket_.shutdown(Socket::shutdown_both, ignored);
-  socket_.close(ignored);
+  socket_.Close();
 }
 
 }  // namespace weir::server

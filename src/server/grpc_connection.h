@@ -11,6 +11,7 @@
 #include "protocol/grpc/health.h"
 #include "protocol/grpc/session.h"
 #include "server/connection.h"
+#include "server/edge_socket.h"
 #include "server/grpc_door.h"
 #include "server/reactor.h"
 #include "server/tls.h"
@@ -18,11 +19,12 @@
 namespace weir::server {
 
 /// One HTTP/2 connection: moves bytes between a socket and a session, through TLS if the door has
-/// it. At most one read and one write are under way; while a peer does not take its answers,
-/// nothing more is read from it.
+/// it. While a peer does not take its answers, nothing more is read from it.
 ///
 /// Thread safety: belongs to its reactor.
-class GrpcConnection final : public Connection, private grpc::SessionObserver {
+class GrpcConnection final : public Connection,
+                             private grpc::SessionObserver,
+                             private EdgeSocket::Watcher {
  public:
   /// `tls` null: in the clear.
   GrpcConnection(Reactor& reactor, Socket socket, std::unique_ptr<TlsSession> tls,
@@ -37,28 +39,29 @@ class GrpcConnection final : public Connection, private grpc::SessionObserver {
  private:
   using Self = boost::intrusive_ptr<GrpcConnection>;
 
+  void OnReadable() override;
+  void OnWritable() override;
   void Read();
   void OnRead(std::size_t size);
   /// True if everything was taken and more may come.
   bool Take(std::string_view bytes);
   void Flush();
   void FillOut();
-  void Write(std::size_t sent);
-  void OnWritten(std::size_t sent);
+  bool Send();
   void OnOutput() override;
   void SetTimer();
   void Close();
 
-  Socket socket_;
+  EdgeSocket socket_;
   const std::unique_ptr<TlsSession> tls_;
   grpc::Health& health_;
   const GrpcDoorOptions& options_;
   grpc::Session session_;
   std::vector<char> in_;
   std::string out_;
-  std::string plain_;  // with TLS: what is to be encrypted
-  bool reading_ = false;
-  bool writing_ = false;
+  std::size_t sent_ = 0;  // of out_
+  std::string plain_;     // with TLS: what is to be encrypted
+  bool writing_ = false;  // the peer has yet to take what is in out_
   bool greeted_ = false;  // the peer has said something
   bool ended_ = false;    // nothing further is read; close once everything is written
   bool draining_ = false;

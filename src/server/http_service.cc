@@ -7,20 +7,12 @@
 #include "server/http_connection.h"
 #include "server/http_exchange.h"
 #include "server/tls.h"
-#include "server/tls_stream.h"
 
 namespace weir::server {
 namespace {
 
 constexpr std::uint32_t kLogLinesPerSecond = 20;
 constexpr std::size_t kSpareExchanges = 64;
-
-template <typename Stream>
-void Serve(HttpWorker& worker, Stream stream, const boost::asio::ip::tcp::endpoint& peer) {
-  const boost::intrusive_ptr connection(
-      new HttpConnection<Stream>(worker, std::move(stream), peer.address().to_string()));
-  connection->Start();
-}
 
 }  // namespace
 
@@ -53,17 +45,19 @@ void HttpDoor::Accept(Reactor& reactor, Socket socket) {
   if (error) return;  // gone already
   HttpWorker& worker = *workers_[reactor.index()];
   worker.BindToThisThread();
-  if (tls_ == nullptr) {
-    Serve<Socket>(worker, std::move(socket), peer);
-    return;
+  std::unique_ptr<TlsSession> tls;
+  if (tls_ != nullptr) {
+    auto session = tls_->NewSession();
+    if (!session) {
+      telemetry::Log(telemetry::Level::kError, "no TLS session",
+                     {{"error", std::string_view(session.error().message)}});
+      return;
+    }
+    tls = std::move(*session);
   }
-  auto session = tls_->NewSession();
-  if (!session) {
-    telemetry::Log(telemetry::Level::kError, "no TLS session",
-                   {{"error", std::string_view(session.error().message)}});
-    return;
-  }
-  Serve<TlsStream>(worker, TlsStream(std::move(socket), std::move(*session)), peer);
+  const boost::intrusive_ptr<HttpConnection> connection(
+      new HttpConnection(worker, std::move(socket), std::move(tls), peer.address().to_string()));
+  connection->Start();
 }
 
 void CollectHttp(std::span<const HttpWorker* const> workers, telemetry::TextWriter& out) {

@@ -1,10 +1,6 @@
 #include "server/resp_connection.h"
 
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <utility>
 
@@ -40,48 +36,34 @@ void RespDesk::TakeBack(resp::Buffer& buffer) {
   buffer = resp::Buffer();
 }
 
-RespConnection::RespConnection(Reactor& reactor, RespDesk& desk, int fd, std::string peer,
+RespConnection::RespConnection(Reactor& reactor, RespDesk& desk, Socket socket, std::string peer,
                                std::string local, std::unique_ptr<TlsSession> tls)
     : Connection(reactor),
       desk_(desk),
-      fd_(fd),
+      socket_(std::move(socket), *this, *this),
       tls_(std::move(tls)),
       session_(desk.shop(), std::move(peer), std::move(local), [this] { Resumed(); }) {}
 
-RespConnection::~RespConnection() {
-  if (fd_ >= 0) {
-    ::close(fd_);
-  }
-}
+RespConnection::~RespConnection() = default;
 
 void RespConnection::Start() {
   open_.reset(this);
-  SetDeadline();
-  if (!desk_.poller().Add(fd_, *this).ok()) {
+  if (!socket_.is_open()) {
     Close();
+    return;
   }
+  SetDeadline();
+  socket_.AwaitReadable();
 }
 
-void RespConnection::OnReady(std::uint32_t events) {
-  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
-    hung_up_ = true;
-  }
-  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
-    readable_ = true;
-  }
-  if ((events & EPOLLOUT) != 0) {
-    writable_ = true;
-  }
-  // Replies wait for the end of the round: a client that shares several connections is then woken
-  // once and finds all its replies, instead of being woken for each.
-  if (!session_.waiting() && !lingering_ && sent() && !unfinished_ && readable_ && !ended_) {
-    if (!Receive()) {
-      Close();
-      return;
-    }
-    Process();
-  }
-  desk_.poller().AtRoundEnd(*this);
+void RespConnection::OnReadable() {
+  readable_ = true;
+  Run();
+}
+
+void RespConnection::OnWritable() {
+  writable_ = true;
+  Run();
 }
 
 void RespConnection::Run() {
@@ -89,13 +71,28 @@ void RespConnection::Run() {
   int rounds = 0;
   while (open_ && Step()) {
     if (++rounds == kFairRounds) {
-      desk_.poller().Defer(*this);
+      GoOnLater();
       return;
     }
   }
-  if (open_) {
-    SetDeadline();
+  if (!open_) {
+    return;
   }
+  SetDeadline();
+  if (!readable_ && !ended_) {
+    socket_.AwaitReadable();
+  }
+  if (!writable_) {
+    socket_.AwaitWritable();
+  }
+}
+
+void RespConnection::GoOnLater() {
+  boost::asio::post(reactor().context(), [self = boost::intrusive_ptr<RespConnection>(this)] {
+    if (self->open_) {
+      self->Run();
+    }
+  });
 }
 
 // One read and the replies to it. False when there is nothing to do until something happens.
@@ -145,18 +142,18 @@ void RespConnection::Finish() {
     return;
   }
   lingering_ = true;
-  ::shutdown(fd_, SHUT_WR);
+  static_cast<void>(socket_.ShutDownSend());
   reactor().timers().Set(*this, kLinger);
   Linger();
 }
 
 void RespConnection::Linger() {
-  std::vector<char>& scratch = desk_.scratch();
-  ssize_t count = 0;
+  EdgeSocket::Received received{};
   do {
-    count = ::recv(fd_, scratch.data(), scratch.size(), MSG_DONTWAIT);
-  } while (count > 0);
-  if (count == 0 || errno != EAGAIN) {
+    received = socket_.Receive(desk_.scratch());
+  } while (received.outcome == EdgeSocket::Outcome::kBytes);
+  readable_ = false;
+  if (received.outcome != EdgeSocket::Outcome::kNothing) {
     Close();
   }
 }
@@ -180,30 +177,24 @@ bool RespConnection::Receive() {
   }
   desk_.Lend(input_);
   char* const at = input_.Reserve(kReadSize);
-  const std::size_t room = input_.room();
-  const ssize_t count = ::recv(fd_, at, room, MSG_DONTWAIT);
-  if (count > 0) {
-    input_.Commit(static_cast<std::size_t>(count));
-    // A short read has emptied the socket; what comes later is a new event. Not so behind a
-    // hang-up, which was told already.
-    readable_ = static_cast<std::size_t>(count) == room || hung_up_;
-    return true;
-  }
-  readable_ = false;
-  ended_ = count == 0;
-  return count == 0 || errno == EAGAIN || errno == EINTR;
+  const EdgeSocket::Received received = socket_.Receive({at, input_.room()});
+  input_.Commit(received.size);
+  return Note(received);
+}
+
+bool RespConnection::Note(const EdgeSocket::Received& received) {
+  readable_ = socket_.more();
+  ended_ = received.outcome == EdgeSocket::Outcome::kEnd;
+  return received.outcome != EdgeSocket::Outcome::kBroken;
 }
 
 bool RespConnection::ReceiveTls() {
   std::vector<char>& scratch = desk_.scratch();
-  const ssize_t count = ::recv(fd_, scratch.data(), scratch.size(), MSG_DONTWAIT);
-  if (count <= 0) {
-    readable_ = false;
-    ended_ = count == 0;
-    return count == 0 || errno == EAGAIN || errno == EINTR;
+  const EdgeSocket::Received received = socket_.Receive(scratch);
+  if (!Note(received) || received.size == 0) {
+    return received.outcome != EdgeSocket::Outcome::kBroken;
   }
-  readable_ = static_cast<std::size_t>(count) == scratch.size() || hung_up_;
-  if (!tls_->Feed({scratch.data(), static_cast<std::size_t>(count)}).ok()) {
+  if (!tls_->Feed({scratch.data(), received.size}).ok()) {
     Flush();  // the alert that tells the peer why
     return false;
   }
@@ -254,17 +245,15 @@ bool RespConnection::Encrypt() {
 }
 
 bool RespConnection::Send(resp::Buffer& bytes) {
-  while (!bytes.empty() && writable_) {
-    const std::string_view view = bytes.view();
-    const ssize_t count = ::send(fd_, view.data(), view.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (count >= 0) {
-      bytes.Consume(static_cast<std::size_t>(count));
-    } else if (errno == EAGAIN) {
-      writable_ = false;
-    } else if (errno != EINTR) {
-      return false;
-    }
+  if (bytes.empty() || !writable_) {
+    return true;
   }
+  const std::ptrdiff_t sent = socket_.Send(bytes.view());
+  if (sent < 0) {
+    return false;
+  }
+  bytes.Consume(static_cast<std::size_t>(sent));
+  writable_ = bytes.empty();
   return true;
 }
 
@@ -309,9 +298,7 @@ void RespConnection::Close() {
   if (!open_) {
     return;
   }
-  desk_.poller().Remove(fd_, *this);
-  ::close(fd_);
-  fd_ = -1;
+  socket_.Close();
   reactor().timers().Cancel(*this);
   if (session_.waiting()) {
     waiting_ = open_;

@@ -14,7 +14,7 @@
 #include "protocol/resp/service.h"
 #include "protocol/resp/session.h"
 #include "server/connection.h"
-#include "server/poller.h"
+#include "server/edge_socket.h"
 #include "server/resp_door.h"
 #include "server/tls.h"
 
@@ -23,13 +23,11 @@ namespace weir::server {
 /// What the Redis connections of one reactor share. Thread safety: belongs to the reactor's thread.
 class RespDesk {
  public:
-  RespDesk(const RespOptions& options, resp::Service& service, limiter::Limiter& limiter,
-           Poller& poller)
-      : options_(options), shop_(service, limiter), poller_(poller), scratch_(kScratch) {}
+  RespDesk(const RespOptions& options, resp::Service& service, limiter::Limiter& limiter)
+      : options_(options), shop_(service, limiter), scratch_(kScratch) {}
 
   const RespOptions& options() const noexcept { return options_; }
   resp::Shop& shop() noexcept { return shop_; }
-  Poller& poller() noexcept { return poller_; }
   /// Memory for the moment, for bytes on their way to or from TLS.
   std::vector<char>& scratch() noexcept { return scratch_; }
 
@@ -44,17 +42,16 @@ class RespDesk {
 
   const RespOptions& options_;
   resp::Shop shop_;
-  Poller& poller_;
   std::vector<char> scratch_;
   std::vector<resp::Buffer> spare_;
 };
 
 /// Thread safety: as Connection. Owns itself from Start until it is closed and nothing is under
 /// way.
-class RespConnection final : public Connection, private Poller::Watcher {
+class RespConnection final : public Connection, private EdgeSocket::Watcher {
  public:
-  RespConnection(Reactor& reactor, RespDesk& desk, int fd, std::string peer, std::string local,
-                 std::unique_ptr<TlsSession> tls);
+  RespConnection(Reactor& reactor, RespDesk& desk, Socket socket, std::string peer,
+                 std::string local, std::unique_ptr<TlsSession> tls);
   ~RespConnection() override;
 
   void Start();
@@ -63,8 +60,8 @@ class RespConnection final : public Connection, private Poller::Watcher {
   void OnDeadline() override;
 
  private:
-  void OnReady(std::uint32_t events) override;
-  void OnRoundEnd() override { Run(); }
+  void OnReadable() override;
+  void OnWritable() override;
   void Run();
   bool Step();
   void Finish();
@@ -72,16 +69,18 @@ class RespConnection final : public Connection, private Poller::Watcher {
   void Process();
   bool Receive();
   bool ReceiveTls();
+  bool Note(const EdgeSocket::Received& received);
   bool Flush();
   bool Encrypt();
   bool Send(resp::Buffer& bytes);
+  void GoOnLater();
   void SetDeadline();
   void Resumed();
   void Close();
   bool sent() const noexcept { return output_.empty() && cipher_.empty(); }
 
   RespDesk& desk_;
-  int fd_;
+  EdgeSocket socket_;
   std::unique_ptr<TlsSession> tls_;
   resp::Buffer input_;
   resp::Buffer output_;
@@ -89,7 +88,6 @@ class RespConnection final : public Connection, private Poller::Watcher {
   resp::Session session_;
   bool readable_ = false;
   bool writable_ = true;
-  bool hung_up_ = false;     // the peer has closed its side; what it sent is still to be read
   bool ended_ = false;       // nothing more can be read
   bool unfinished_ = false;  // complete commands may be left in input_
   bool draining_ = false;

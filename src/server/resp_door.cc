@@ -3,13 +3,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <utility>
 
 #include "protocol/resp/service.h"
 #include "server/listener.h"
-#include "server/poller.h"
 #include "server/resp_connection.h"
 #include "server/tls.h"
 
@@ -44,11 +42,7 @@ RespDoor::~RespDoor() = default;
 void RespDoor::Accept(Reactor& reactor, Socket socket) {
   std::unique_ptr<RespDesk>& desk = desks_[reactor.index()];
   if (!desk) {
-    Result<std::shared_ptr<Poller>> poller = Poller::Make(reactor.context());
-    if (!poller.ok()) {
-      return;  // out of descriptors; the socket closes, the next one tries again
-    }
-    desk = std::make_unique<RespDesk>(options_, *service_, limiter_of_(reactor), **poller);
+    desk = std::make_unique<RespDesk>(options_, *service_, limiter_of_(reactor));
   }
   std::unique_ptr<TlsSession> tls;
   if (options_.tls) {
@@ -61,13 +55,13 @@ void RespDoor::Accept(Reactor& reactor, Socket socket) {
   boost::system::error_code error;
   const Endpoint peer = socket.remote_endpoint(error);
   const Endpoint local = socket.local_endpoint(error);
-  const int fd = error ? -1 : socket.release(error);
-  if (error || fd < 0) {
+  if (error) {
     return;
   }
-  KeepAlive(fd);
-  boost::intrusive_ptr<RespConnection> connection(new RespConnection(
-      reactor, *desk, fd, FormatEndpoint(peer), FormatEndpoint(local), std::move(tls)));
+  KeepAlive(socket.native_handle());
+  boost::intrusive_ptr<RespConnection> connection(
+      new RespConnection(reactor, *desk, std::move(socket), FormatEndpoint(peer),
+                         FormatEndpoint(local), std::move(tls)));
   connection->Start();
 }
 

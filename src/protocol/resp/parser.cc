@@ -12,8 +12,10 @@ bool IsSpace(char c) noexcept {
   return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
+bool IsDigit(char c) noexcept { return c >= '0' && c <= '9'; }
+
 int HexValue(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
+  if (IsDigit(c)) return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
@@ -105,6 +107,28 @@ Parser::Outcome Parser::Next(std::string_view input) {
   }
 }
 
+// The usual bulk string: shorter than 100 bytes, and all of it is here. What is anything else is
+// left to ReadBulk.
+bool Parser::ReadShortBulk(std::string_view input) noexcept {
+  constexpr std::size_t kLeast = 6;  // "$0\r\n\r\n"
+  const std::size_t left = input.size() - position_;
+  if (left < kLeast) return false;
+  const char* const start = input.data() + position_;
+  const char* at = start + 1;
+  if (*start != '$' || !IsDigit(*at)) return false;
+  auto size = static_cast<std::size_t>(*at++ - '0');
+  if (IsDigit(*at)) size = 10 * size + static_cast<std::size_t>(*at++ - '0');
+  if (at[0] != '\r' || at[1] != '\n') return false;
+  at += 2;
+  const auto head = static_cast<std::size_t>(at - start);
+  if (left - head < size + 2 || at[size] != '\r' || at[size + 1] != '\n') return false;
+  const std::size_t begin = position_ + head;
+  if (size > limits_.max_bulk || begin + size + 2 > limits_.max_command) return false;
+  places_[count_++] = {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(size)};
+  position_ = begin + size + 2;
+  return true;
+}
+
 Parser::Step Parser::ReadArray(std::string_view input) {
   base_ = input.data();
   if (expected_ == 0) {
@@ -114,6 +138,7 @@ Parser::Step Parser::ReadArray(std::string_view input) {
     }
   }
   while (count_ < expected_) {
+    if (ReadShortBulk(input)) continue;
     const Step step = ReadBulk(input);
     if (step != Step::kDone) {
       return step;
@@ -180,7 +205,7 @@ Parser::Step Parser::ReadLength(std::string_view input, const char* name, std::i
   }
   const std::size_t digits = i;
   std::int64_t value = 0;
-  while (i < input.size() && input[i] >= '0' && input[i] <= '9') {
+  while (i < input.size() && IsDigit(input[i])) {
     if (i - digits == kMaxLengthDigits) {
       return Fail(std::string("invalid ") + name + " length");
     }

@@ -65,6 +65,7 @@ class Parser {
 
   Step ReadArray(std::string_view input);
   Step ReadCount(std::string_view input);
+  bool ReadShortBulk(std::string_view input) noexcept;
   Step ReadBulk(std::string_view input);
   Step ReadLength(std::string_view input, const char* name, std::int64_t* length);
   Step ReadInline(std::string_view input);

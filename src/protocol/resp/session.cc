@@ -1,8 +1,8 @@
 #include "protocol/resp/session.h"
 
-#include <strings.h>
-
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "protocol/resp/commands.h"
@@ -14,9 +14,22 @@ namespace {
 constexpr std::size_t kStrangerArguments = 10;
 constexpr std::size_t kStrangerBulk = 16 * 1024;
 
+std::uint64_t Word(const char* at) noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
+// "cl.throttle" in any case. Letters differ from their capitals in one bit, which is set; the dot
+// stands for itself.
 bool IsThrottle(std::string_view name) noexcept {
-  constexpr std::string_view kName = "CL.THROTTLE";
-  return name.size() == kName.size() && strncasecmp(name.data(), kName.data(), kName.size()) == 0;
+  constexpr std::string_view kName = "cl.throttle";
+  constexpr std::string_view kBits = "\x20\x20\0\x20\x20\x20\x20\x20";
+  constexpr std::string_view kLetters = "\x20\x20\x20\x20\x20\x20\x20\x20";
+  constexpr std::size_t kTail = kName.size() - sizeof(std::uint64_t);
+  return name.size() == kName.size() &&
+         (Word(name.data()) | Word(kBits.data())) == Word(kName.data()) &&
+         (Word(name.data() + kTail) | Word(kLetters.data())) == Word(kName.data() + kTail);
 }
 
 }  // namespace

@@ -22,6 +22,17 @@ constexpr std::int64_t kMaxPeriod =
 }  // namespace
 
 std::optional<std::int64_t> ParseInteger(std::string_view text) noexcept {
+  constexpr std::size_t kShort = 9;  // fits however it is read
+  if (!text.empty() && text.size() <= kShort) {
+    std::int64_t value = 0;
+    std::size_t i = 0;
+    for (; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i) {
+      value = 10 * value + (text[i] - '0');
+    }
+    if (i == text.size()) {
+      return value;
+    }
+  }
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') {
     text.remove_prefix(1);
   }

@@ -34,7 +34,7 @@ void MemoryStore::ChargeSingles(std::span<Application> batch) {
   for (std::size_t i = 0; i < batch.size(); ++i) {
     batch[i].decisions.front() = decisions_[i];
     batch[i].applied = decisions_[i].allowed();
-    batch[i].status = {};
+    if (!batch[i].status.ok()) batch[i].status = {};
   }
 }
 
