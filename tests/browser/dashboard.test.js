@@ -233,7 +233,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await page.getByLabel('Key or request').fill('tight');
     await page.getByRole('button', { name: 'Explain' }).click();
     await page.locator('.pill', { hasText: 'limited' }).waitFor();
-    await page.getByText(/Clears in/).waitFor();
+    await page.getByText(/limited by policy 'tight'; clears in \d+ min/).waitFor();
     assert.deepEqual(await axe(page), []);
     await shot(page, 'key-limited');
     await page.getByRole('button', { name: 'Reset tight' }).click();

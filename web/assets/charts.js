@@ -3,30 +3,29 @@
 import { h, s, show } from './dom.js';
 import { short } from './text.js';
 
-const WIDTH = 640;
 const PAD = { top: 12, right: 10, bottom: 22, left: 46 };
 
-/** The smallest of 1, 2, 2.5, 5 × 10^n that is not below `max`. */
+/** A round number that is not below `max`, and not far above. */
 export function niceTop(max) {
   if (!(max > 0)) return 1;
   const size = 10 ** Math.floor(Math.log10(max));
-  return [1, 2, 2.5, 5, 10].map((m) => m * size).find((m) => m >= max * (1 - 1e-9));
+  return [1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].map((m) => m * size).find((m) => m >= max * (1 - 1e-9));
 }
 
-function frame(svg, top, height, format) {
+function frame(svg, top, width, height, format) {
   const inner = height - PAD.top - PAD.bottom;
   for (let i = 0; i <= 4; i += 1) {
     const y = PAD.top + (inner * i) / 4;
-    svg.append(s('line', { class: i === 4 ? 'base' : 'rule', x1: PAD.left, x2: WIDTH - PAD.right, y1: y, y2: y }));
+    svg.append(s('line', { class: i === 4 ? 'base' : 'rule', x1: PAD.left, x2: width - PAD.right, y1: y, y2: y }));
     if (i % 2 === 0) svg.append(s('text', { x: PAD.left - 7, y: y + 4, 'text-anchor': 'end' }, format(top * (1 - i / 4))));
   }
   return inner;
 }
 
-function axis(svg, height, labels) {
+function axis(svg, width, height, labels) {
   labels.forEach((text, i) => {
     const anchor = i === 0 ? 'start' : i === labels.length - 1 ? 'end' : 'middle';
-    const x = PAD.left + ((WIDTH - PAD.left - PAD.right) * i) / Math.max(labels.length - 1, 1);
+    const x = PAD.left + ((width - PAD.left - PAD.right) * i) / Math.max(labels.length - 1, 1);
     svg.append(s('text', { x, y: height - 5, 'text-anchor': anchor }, text));
   });
 }
@@ -41,8 +40,8 @@ function legendOf(series) {
  * Lines over time that can be drawn again. `series`: [{ name, tone: 'a'|'b'|'c', area }];
  * draw({ times, values: [[…], …], describe }).
  */
-export function lineChart(title, series, { height = 210, format = short, timeText }) {
-  const svg = s('svg', { class: 'chart', viewBox: `0 0 ${WIDTH} ${height}`, role: 'img', 'aria-label': title });
+export function lineChart(title, series, { width = 560, height = 210, format = short, timeText }) {
+  const svg = s('svg', { class: 'chart', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': title });
   const read = h('p', { class: 'chart-read', 'aria-hidden': 'true' });
   let last = null;
   let pointed = null;
@@ -58,8 +57,8 @@ export function lineChart(title, series, { height = 210, format = short, timeTex
     const points = data.times.length;
     const top = niceTop(Math.max(...data.values.flat().filter(Number.isFinite), 0));
     svg.replaceChildren();
-    const inner = frame(svg, top, height, format);
-    const x = (i) => PAD.left + ((WIDTH - PAD.left - PAD.right) * i) / Math.max(points - 1, 1);
+    const inner = frame(svg, top, width, height, format);
+    const x = (i) => PAD.left + ((width - PAD.left - PAD.right) * i) / Math.max(points - 1, 1);
     const y = (v) => PAD.top + inner * (1 - Math.min((Number.isFinite(v) ? v : 0) / top, 1));
     series.forEach((one, n) => {
       if (points === 0) return;
@@ -67,7 +66,7 @@ export function lineChart(title, series, { height = 210, format = short, timeTex
       if (one.area) svg.append(s('path', { class: `area ${one.tone}-fill`, d: `${path}L${x(points - 1)} ${y(0)}L${x(0)} ${y(0)}Z` }));
       svg.append(s('path', { class: `line ${one.tone}-line`, d: path }));
     });
-    if (points > 1) axis(svg, height, [0, 0.5, 1].map((f) => timeText(data.times[Math.round(f * (points - 1))])));
+    if (points > 1) axis(svg, width, height, [0, 0.5, 1].map((f) => timeText(data.times[Math.round(f * (points - 1))])));
     if (pointed !== null && pointed < points) svg.append(s('line', { class: 'hair', x1: x(pointed), x2: x(pointed), y1: PAD.top, y2: height - PAD.bottom }));
     svg.setAttribute('aria-label', `${title}. ${data.describe ?? ''}`);
     readAt(pointed !== null && pointed < points ? pointed : null);
@@ -76,8 +75,8 @@ export function lineChart(title, series, { height = 210, format = short, timeTex
   function point(event) {
     if (!last || last.times.length === 0) return;
     const box = svg.getBoundingClientRect();
-    const at = ((event.clientX - box.left) / box.width) * WIDTH;
-    const share = (at - PAD.left) / (WIDTH - PAD.left - PAD.right);
+    const at = ((event.clientX - box.left) / box.width) * width;
+    const share = (at - PAD.left) / (width - PAD.left - PAD.right);
     pointed = Math.max(0, Math.min(last.times.length - 1, Math.round(share * (last.times.length - 1))));
     draw(last);
   }
@@ -90,21 +89,21 @@ export function lineChart(title, series, { height = 210, format = short, timeTex
 }
 
 /** Bars with the cap as a line. `bars`: [{ label, value, extra }]; `extra` stands on top, greyed. */
-export function barChart(title, bars, { cap, capText, height = 250, describe, labels }) {
-  const svg = s('svg', { class: 'chart', viewBox: `0 0 ${WIDTH} ${height}`, role: 'img', 'aria-label': `${title}. ${describe ?? ''}` });
+export function barChart(title, bars, { cap, capText, width = 1060, height = 280, describe, labels }) {
+  const svg = s('svg', { class: 'chart', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `${title}. ${describe ?? ''}` });
   const read = h('p', { class: 'chart-read', 'aria-hidden': 'true' });
   const most = Math.max(cap ?? 0, ...bars.map((b) => b.value + (b.extra ?? 0)));
   const top = niceTop(most * 1.08);
-  const inner = frame(svg, top, height, short);
-  const step = (WIDTH - PAD.left - PAD.right) / Math.max(bars.length, 1);
+  const inner = frame(svg, top, width, height, short);
+  const step = (width - PAD.left - PAD.right) / Math.max(bars.length, 1);
   const gap = step > 6 ? Math.min(step * 0.22, 6) : 0;
   const scale = (v) => (inner * v) / top;
   bars.forEach((bar, i) => {
     const x = PAD.left + i * step + gap / 2;
-    const width = Math.min(Math.max(step - gap, 0.6), 46);
-    const left = x + (step - gap - width) / 2;
+    const thick = Math.min(Math.max(step - gap, 0.6), 64);
+    const left = x + (step - gap - thick) / 2;
     const column = (from, value, tone, opacity) => value > 0 && svg.append(s('rect', {
-      class: `${tone}-fill`, opacity, x: left.toFixed(2), width: width.toFixed(2), rx: width > 5 ? 2 : 0,
+      class: `${tone}-fill`, opacity, x: left.toFixed(2), width: thick.toFixed(2), rx: thick > 5 ? 2 : 0,
       y: (PAD.top + inner - scale(from + value)).toFixed(2), height: Math.max(scale(value), 0.8).toFixed(2),
     }));
     column(0, bar.value, 'a', 0.88);
@@ -112,13 +111,13 @@ export function barChart(title, bars, { cap, capText, height = 250, describe, la
   });
   if (cap !== undefined) {
     const y = PAD.top + inner - scale(cap);
-    svg.append(s('line', { class: 'cap', x1: PAD.left, x2: WIDTH - PAD.right, y1: y, y2: y }),
-      s('text', { class: 'cap-text', x: WIDTH - PAD.right, y: y - 5, 'text-anchor': 'end' }, capText));
+    svg.append(s('line', { class: 'cap', x1: PAD.left, x2: width - PAD.right, y1: y, y2: y }),
+      s('text', { class: 'cap-text', x: width - PAD.right, y: y - 5, 'text-anchor': 'end' }, capText));
   }
-  axis(svg, height, labels);
+  axis(svg, width, height, labels);
   svg.addEventListener('pointermove', (event) => {
     const box = svg.getBoundingClientRect();
-    const at = Math.floor((((event.clientX - box.left) / box.width) * WIDTH - PAD.left) / step);
+    const at = Math.floor((((event.clientX - box.left) / box.width) * width - PAD.left) / step);
     const bar = bars[at];
     show(read, bar ? `${bar.label}: ${short(bar.value)}${bar.extra ? ` and ${short(bar.extra)} carried` : ''}` : '');
   });

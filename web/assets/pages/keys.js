@@ -9,14 +9,15 @@ import { count, fromBucket, plainName, span } from '../text.js';
 const PER_PAGE = 50;
 const BARE = 'key|';
 
+/** The service counts in milliseconds; people do not. */
+const inWords = (text, longest) => plainName(text, longest).replace(/\b(\d+) ms\b/g, (_, ms) => span(Number(ms)));
+
 function why(explained) {
   const kind = explained.allowed ? 'good' : 'bad';
   const lines = [explained.why || (explained.allowed ? 'A check would be allowed.' : 'A check would be refused.')];
-  if (!explained.allowed) {
-    lines.push(explained.retryAfterMs > 0 ? `Clears in ${span(explained.retryAfterMs)}.` : 'Waiting does not help: the cost is above the limit.');
-  }
+  if (!explained.allowed && !(explained.retryAfterMs > 0)) lines.push('Waiting does not help: the cost is above the limit.');
   // Not an alert: the person asked for it, and the region around it is announced.
-  return h('div', { class: `message ${kind}` }, lines.map((line) => h('p', null, plainName(line, 400))));
+  return h('div', { class: `message ${kind}` }, lines.map((line) => h('p', null, inWords(line, 400))));
 }
 
 function policyTable(policies) {
@@ -26,7 +27,7 @@ function policyTable(policies) {
     { title: 'Left', num: true, cell: (p) => `${count(p.remaining)} of ${count(p.limit)}` },
     { title: 'Use', cell: (p) => h('meter', { class: 'load', min: 0, max: Math.max(p.limit, 1), value: Math.max(p.limit - p.remaining, 0), 'aria-label': `${count(p.limit - p.remaining)} of ${count(p.limit)} used` }) },
     { title: 'As new in', num: true, cell: (p) => span(p.resetAfterMs) },
-    { title: 'Says', cell: (p) => [p.shadow && h('span', { class: 'pill warn' }, 'shadow'), ' ', plainName(p.why, 200)] },
+    { title: 'Says', cell: (p) => [p.shadow && h('span', { class: 'pill warn' }, 'shadow'), ' ', inWords(p.why, 200)] },
   ], policies);
 }
 
