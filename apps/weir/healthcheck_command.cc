@@ -1,0 +1,83 @@
+#include <curl/curl.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "command.h"
+
+namespace weir::app {
+namespace {
+
+constexpr const char* kFooter =
+    R"(For containers and supervisors that have no curl: exits with 0 if healthy, else with 1 and the reason.
+
+  weir healthcheck                                       a service on 127.0.0.1:8080
+  weir healthcheck --url http://127.0.0.1:9000/healthz   another one
+  weir healthcheck --file weir-sender/heartbeat          a sender: its last poll was not long ago
+)";
+
+struct HealthOptions {
+  std::string url = "http://127.0.0.1:8080/readyz";
+  std::string file;
+  std::int64_t seconds = 30;
+};
+
+std::size_t Discard(char* /*bytes*/, std::size_t size, std::size_t count, void* /*unused*/) {
+  return size * count;
+}
+
+/// Empty if all is well.
+std::string AskUrl(const HealthOptions& options) {
+  constexpr long kTimeoutSeconds = 3;
+  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
+                                                                 &curl_easy_cleanup);
+  if (!curl) return "libcurl does not start";
+  curl_easy_setopt(curl.get(), CURLOPT_URL, options.url.c_str());
+  curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl.get(), CURLOPT_PROXY, "");
+  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT, kTimeoutSeconds);
+  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Discard);
+  const CURLcode done = curl_easy_perform(curl.get());
+  if (done != CURLE_OK) return options.url + ": " + curl_easy_strerror(done);
+  long status = 0;
+  curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
+  if (status == 200) return "";
+  return options.url + " answered " + std::to_string(status);
+}
+
+std::string AskFile(const HealthOptions& options) {
+  std::error_code failed;
+  const auto written = std::filesystem::last_write_time(options.file, failed);
+  if (failed) return options.file + ": " + failed.message();
+  const auto age = std::filesystem::file_time_type::clock::now() - written;
+  if (age <= std::chrono::seconds(options.seconds)) return "";
+  return options.file + " was last written " +
+         std::to_string(std::chrono::duration_cast<std::chrono::seconds>(age).count()) + " s ago";
+}
+
+void Configure(CLI::App& word, int& exit_code) {
+  auto options = std::make_shared<HealthOptions>();
+  word.add_option("--url", options->url, "Healthy if it answers 200.")->capture_default_str();
+  word.add_option("--file", options->file, "Healthy if it was written lately; instead of --url.");
+  word.add_option("--max-age", options->seconds, "Seconds that --file may be old.")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{86'400}))
+      ->capture_default_str();
+  word.footer(kFooter);
+  word.callback([options, &exit_code] {
+    const std::string wrong = options->file.empty() ? AskUrl(*options) : AskFile(*options);
+    if (!wrong.empty()) std::cerr << "weir: " << wrong << '\n';
+    exit_code = wrong.empty() ? 0 : 1;
+  });
+}
+
+const Command kHealthcheck("healthcheck", "Ask whether a running service or sender is healthy.",
+                           Configure);
+
+}  // namespace
+}  // namespace weir::app
