@@ -1,8 +1,81 @@
 #include "backend.h"
 
-namespace weir::app {
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
 
-Result<std::unique_ptr<Backend>> OpenBackend(const config::Config& config, store::guard::Guard&) {
+#include "drivers/postgres/channel.h"
+#include "store/postgres/pool.h"
+
+namespace weir::app {
+namespace {
+
+using store::guard::Guard;
+
+/// The name under which nodes tell each other what to forget.
+constexpr const char* kChannel = "weir_forget";
+
+/// Hashes go out in messages of bounded size.
+template <typename Send>
+Guard::Publish InMessages(Send send) {
+  return [send](std::span<const std::uint64_t> hashes) {
+    for (std::size_t at = 0; at < hashes.size(); at += store::guard::kMaxHashes) {
+      const std::size_t count = std::min(store::guard::kMaxHashes, hashes.size() - at);
+      send(store::guard::WriteHashes(hashes.subspan(at, count)));
+    }
+  };
+}
+
+/// What a channel of either kind does with what it hears.
+template <typename Channel>
+typename Channel::Callbacks Listening(Guard& guard) {
+  typename Channel::Callbacks callbacks;
+  callbacks.message = [&guard](std::string_view message) {
+    if (const auto hashes = store::guard::ReadHashes(message)) guard.OnForgotten(*hashes);
+  };
+  callbacks.changed = [&guard](bool up) { guard.SetChannelUp(up); };
+  return callbacks;
+}
+
+class PostgresBackend final : public Backend {
+ public:
+  PostgresBackend(const config::Config& config, std::shared_ptr<store::postgres::Pool> pool,
+                  Guard& guard)
+      : pool_(std::move(pool)) {
+    if (config.distant.deny_cache == 0) return;
+    using weir::postgres::Channel;
+    channel_ = std::make_unique<Channel>(config.store, kChannel, Listening<Channel>(guard));
+    guard.SetPublish(InMessages(
+        [channel = channel_.get()](std::string text) { channel->Publish(std::move(text)); }));
+  }
+
+  std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) override {
+    return pool_->MakeStore(io);
+  }
+
+ private:
+  std::shared_ptr<store::postgres::Pool> pool_;
+  std::unique_ptr<weir::postgres::Channel> channel_;
+};
+
+Result<std::unique_ptr<Backend>> OpenPostgres(const config::Config& config, Guard& guard) {
+  store::postgres::Options options;
+  options.url = config.store;
+  if (config.distant.connections != 0) options.connections = config.distant.connections;
+  options.timeout = config.distant.timeout;
+  auto pool = store::postgres::Pool::Open(std::move(options));
+  if (!pool.ok()) return pool.error();
+  return std::unique_ptr<Backend>(
+      std::make_unique<PostgresBackend>(config, std::move(*pool), guard));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> OpenBackend(const config::Config& config, Guard& guard) {
+  const std::string_view url = config.store;
+  const auto is = [url](std::string_view scheme) { return url.starts_with(scheme); };
+  if (is("postgres://") || is("postgresql://")) return OpenPostgres(config, guard);
   return Error{Code::kUnimplemented,
                "store: " + config::WithoutSecrets(config.store) + " cannot be opened here"};
 }
