@@ -58,8 +58,15 @@ void Lane::Begin() {
     if (create_all_ || !parts_.known.Has(HashOf(row))) unknown.emplace_back(row.id);
   }
   if (!unknown.empty()) {
+    Params params;
+    params.BytesArray(unknown);
+    if (parts_.clock != nullptr) {
+      params.Int(parts_.clock->Now());
+    } else {
+      params.Null();
+    }
     // If it fails, so will the next, which tells why.
-    connection_.Send(kCreateRows, Params().BytesArray(unknown), Ignore);
+    connection_.Send(kCreateRows, std::move(params), Ignore);
   }
   std::vector<Connection::Query> group;
   group.push_back({kBegin, {}, Ignore});

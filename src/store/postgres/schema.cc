@@ -22,10 +22,12 @@ COMMENT ON COLUMN weir_limits.fresh_at IS
 
 }  // namespace
 
-// An empty row need not survive a crash, so its commit does not wait for the disk.
+// An empty row need not survive a crash, so its commit does not wait for the disk. It stays for 10
+// seconds from $2 (null: now), so that nobody sweeps it before the transaction that it is for.
 const char* const kCreateRows = R"(
-INSERT INTO weir_limits(key)
-SELECT k FROM (SELECT set_config('synchronous_commit', 'off', true)) AS quick,
+INSERT INTO weir_limits(key, fresh_at)
+SELECT k, coalesce($2::bigint, (extract(epoch FROM now()) * 1000000)::bigint * 1000) + 10000000000
+FROM (SELECT set_config('synchronous_commit', 'off', true)) AS quick,
               unnest($1::bytea[]) AS k
 ON CONFLICT DO NOTHING)";
 

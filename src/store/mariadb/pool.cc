@@ -1,0 +1,131 @@
+#include "store/mariadb/pool.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "drivers/mariadb/url.h"
+#include "store/mariadb/lane.h"
+#include "store/mariadb/schema.h"
+#include "store/mariadb/sweeper.h"
+#include "store/sql/combining_store.h"
+
+namespace weir::store::mariadb {
+namespace {
+
+weir::mariadb::ConnectionOptions ConnectionOptionsOf(const Options& options) {
+  weir::mariadb::ConnectionOptions out;
+  out.url = options.url;
+  out.connect_timeout = options.connect_timeout;
+  out.statement_timeout = options.timeout;
+  out.session = SessionSettings(options.timeout);
+  return out;
+}
+
+}  // namespace
+
+/// A thread for each connection, since the client library blocks.
+///
+/// Thread-safe.
+class Pool::Workers {
+ public:
+  explicit Workers(Options options)
+      : options_(std::move(options)), combiner_({.timeout = options_.timeout}, [this] { Wake(); }) {
+    const weir::mariadb::ConnectionOptions connection = ConnectionOptionsOf(options_);
+    const LaneParts parts{combiner_, known_, options_.clock,
+                          options_.migrate ? std::function<Status()>(
+                                                 [this] { return mariadb::Migrate(options_.url); })
+                                           : nullptr};
+    for (std::size_t i = 0; i < std::max<std::size_t>(options_.connections, 1); ++i) {
+      lanes_.push_back(std::make_unique<Lane>(connection, parts));
+      threads_.emplace_back([this, lane = lanes_.back().get()] { Work(*lane); });
+    }
+    if (options_.sweep_interval.count() > 0) {
+      sweeper_.emplace(connection, Sweeper::Options{options_.sweep_interval, options_.sweep_grace,
+                                                    options_.clock});
+      threads_.emplace_back([this] { Sweep(); });
+    }
+  }
+
+  ~Workers() {
+    combiner_.Stop({Code::kUnavailable, "mariadb: the store was closed"});
+    {
+      const std::lock_guard hold(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    stopped_sweeping_.notify_all();
+    for (const auto& lane : lanes_) lane->Abort();
+    if (sweeper_) sweeper_->Abort();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  sql::Combiner& combiner() noexcept { return combiner_; }
+
+ private:
+  void Wake() {
+    {
+      const std::lock_guard hold(mutex_);
+      ++wakes_;
+    }
+    changed_.notify_one();
+  }
+
+  void Work(Lane& lane) {
+    for (;;) {
+      lane.Work();
+      std::unique_lock hold(mutex_);
+      changed_.wait(hold, [this] { return wakes_ > 0 || stopping_; });
+      if (stopping_) return;
+      --wakes_;
+    }
+  }
+
+  void Sweep() {
+    std::unique_lock hold(mutex_);
+    std::chrono::milliseconds delay = options_.sweep_interval;
+    while (!stopped_sweeping_.wait_for(hold, delay, [this] { return stopping_; })) {
+      hold.unlock();
+      delay = sweeper_->Sweep();
+      hold.lock();
+    }
+  }
+
+  const Options options_;
+  sql::KnownKeys known_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::condition_variable stopped_sweeping_;
+  std::size_t wakes_ = 0;
+  bool stopping_ = false;
+  sql::Combiner combiner_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::optional<Sweeper> sweeper_;
+  std::vector<std::thread> threads_;
+};
+
+Pool::Pool(Options options) : workers_(std::make_unique<Workers>(std::move(options))) {}
+Pool::~Pool() = default;
+
+Result<std::shared_ptr<Pool>> Pool::Open(Options options) {
+  if (const auto target = weir::mariadb::ParseUrl(options.url); !target.ok()) {
+    return target.error();
+  }
+  if (options.migrate) {
+    const Status migrated = mariadb::Migrate(options.url);
+    if (!migrated.ok() && migrated.error().code != Code::kUnavailable) return migrated.error();
+  }
+  return std::shared_ptr<Pool>(new Pool(std::move(options)));
+}
+
+std::unique_ptr<Store> Pool::MakeStore(boost::asio::io_context& io) {
+  return std::make_unique<sql::CombiningStore>(io, workers_->combiner(), shared_from_this());
+}
+
+}  // namespace weir::store::mariadb
