@@ -69,7 +69,7 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
   void OnBytes(std::string_view bytes);
   void TakeReply(Reply reply);
   void TakeGreeting(const Reply& reply);
-  void Refuse(Done done, Error error);
+  void Refuse(Done done, Error error, bool sent = false);
   void Watch();
   void OnTimer();
   void ExpireUnsent();
@@ -100,8 +100,10 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
   std::deque<Waiting> waiting_;
 };
 
-void Connection::Session::Refuse(Done done, Error error) {
-  asio::post(io_, [done = std::move(done), error = std::move(error)] { done({.status = error}); });
+void Connection::Session::Refuse(Done done, Error error, bool sent) {
+  asio::post(io_, [done = std::move(done), error = std::move(error), sent] {
+    done({.status = error, .reply = {}, .sent = sent});
+  });
 }
 
 void Connection::Session::Send(Command command, Done done) {
@@ -216,7 +218,7 @@ void Connection::Session::Lose(const std::string& why, Code code) {
   timer_.cancel();
   watching_ = false;
   greetings_ = 0;
-  state_ = State::kIdle;
+  const bool sent = std::exchange(state_, State::kIdle) == State::kReady;
   last_error_ = {code, name_ + why};
   retry_at_ = Clock::now() + backoff_.Next();
   std::deque<Waiting> lost = std::exchange(waiting_, {});
@@ -224,7 +226,7 @@ void Connection::Session::Lose(const std::string& why, Code code) {
     if (closed_) {
       waiting.done({.status = last_error_});
     } else {
-      Refuse(std::move(waiting.done), last_error_);
+      Refuse(std::move(waiting.done), last_error_, sent);
     }
   }
 }

@@ -43,6 +43,8 @@ struct ConnectionOptions {
 struct Answer {
   Status status;
   Reply reply = {};
+  /// False if the command certainly never left, so that sending it elsewhere repeats nothing.
+  bool sent = true;
 };
 
 /// One pipelined connection to a Redis server that connects by itself, and again after it was lost.

@@ -1,0 +1,246 @@
+#include "drivers/redis/cluster.h"
+
+// How it works: a table slot -> endpoint, filled by CLUSTER SLOTS and corrected by MOVED. It is
+// read again when something hints that it is old, at most every kRefreshPause, and from time to
+// time anyhow. A slot that nobody is known to have is asked of any node, which redirects.
+
+#include <array>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <charconv>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "drivers/redis/slot.h"
+
+namespace weir::redis {
+namespace {
+
+namespace asio = boost::asio;
+using Clock = std::chrono::steady_clock;
+using Timer =
+    asio::basic_waitable_timer<Clock, asio::wait_traits<Clock>, asio::io_context::executor_type>;
+
+constexpr auto kRetryPause = std::chrono::milliseconds(20);
+constexpr auto kRefreshPause = std::chrono::milliseconds(100);
+constexpr auto kRefreshInterval = std::chrono::seconds(15);
+constexpr int kMaxRedirections = 16;
+
+bool BeginsWith(const Answer& answer, std::string_view word) {
+  return answer.reply.kind == Reply::Kind::kError &&
+         std::string_view(answer.reply.text).substr(0, word.size()) == word;
+}
+
+// "MOVED 3999 127.0.0.1:6381"; a node that does not know its own host leaves it out.
+std::optional<Endpoint> RedirectedTo(std::string_view text, const Endpoint& from) {
+  const std::size_t space = text.rfind(' ');
+  const std::size_t colon = text.rfind(':');
+  if (space == std::string_view::npos || colon == std::string_view::npos || colon < space) {
+    return std::nullopt;
+  }
+  Endpoint endpoint{std::string(text.substr(space + 1, colon - space - 1)), 0};
+  if (endpoint.host.empty()) endpoint.host = from.host;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data() + colon + 1, end, endpoint.port);
+  if (read.ec != std::errc() || read.ptr != end || endpoint.port == 0) return std::nullopt;
+  return endpoint;
+}
+
+}  // namespace
+
+class Cluster::Nodes : public std::enable_shared_from_this<Nodes> {
+ public:
+  Nodes(asio::io_context& io, ConnectionOptions options, std::vector<Endpoint> seeds,
+        std::size_t connections)
+      : io_(io),
+        options_(std::move(options)),
+        seeds_(std::move(seeds)),
+        connections_(std::max<std::size_t>(connections, 1)),
+        timer_(io) {}
+
+  struct Attempt {
+    std::uint16_t slot = 0;
+    const Script* script = nullptr;
+    Command arguments;
+    Connection::Done done;
+    Clock::time_point deadline;
+    int redirections = 0;
+  };
+
+  void Start(Attempt attempt) {
+    attempt.deadline = Clock::now() + options_.command_timeout;
+    if (Clock::now() - refreshed_ > kRefreshInterval) Refresh();
+    const std::optional<Endpoint> owner = owners_[attempt.slot];
+    Try(std::move(attempt), owner, false);
+  }
+  void Close();
+
+ private:
+  void Try(Attempt attempt, std::optional<Endpoint> at, bool asking);
+  void TakeAnswer(Attempt attempt, const Endpoint& from, Answer answer);
+  void TryLater(Attempt attempt, Answer answer);
+  void OnTimer();
+  void Refresh();
+  void TakeSlots(const Endpoint& from, const Answer& answer);
+  void ForgetOthers();
+  const Endpoint& Anyone();
+  Connection& ConnectionTo(const Endpoint& endpoint, std::size_t index);
+
+  asio::io_context& io_;
+  const ConnectionOptions options_;
+  const std::vector<Endpoint> seeds_;
+  const std::size_t connections_;
+  Timer timer_;
+  bool closed_ = false;
+  bool waiting_ = false;
+  bool refreshing_ = false;
+  Clock::time_point refreshed_{};  // when it was last begun
+  std::size_t turn_ = 0;
+  std::array<std::optional<Endpoint>, kSlots> owners_;
+  std::map<Endpoint, std::vector<std::unique_ptr<Connection>>> nodes_;
+  std::vector<Attempt> later_;
+};
+
+Connection& Cluster::Nodes::ConnectionTo(const Endpoint& endpoint, std::size_t index) {
+  auto& connections = nodes_[endpoint];
+  while (connections.size() < connections_) {
+    ConnectionOptions options = options_;
+    options.endpoint = endpoint;
+    connections.push_back(std::make_unique<Connection>(io_, std::move(options)));
+  }
+  return *connections[index % connections_];
+}
+
+// The seeds and the nodes that are known, in turn.
+const Endpoint& Cluster::Nodes::Anyone() {
+  const std::size_t index = turn_++ % (seeds_.size() + nodes_.size());
+  if (index < seeds_.size()) return seeds_[index];
+  return std::next(nodes_.begin(), static_cast<std::ptrdiff_t>(index - seeds_.size()))->first;
+}
+
+void Cluster::Nodes::Try(Attempt attempt, std::optional<Endpoint> at, bool asking) {
+  if (!at) {
+    Refresh();
+    at = Anyone();
+  }
+  // Kept alive by the callback, which a connection may run when this object is about to go.
+  auto kept = std::make_shared<Attempt>(std::move(attempt));
+  kept->script->Call(
+      ConnectionTo(*at, kept->slot), kept->arguments,
+      [self = shared_from_this(), kept, from = *at](Answer answer) {
+        self->TakeAnswer(std::move(*kept), from, std::move(answer));
+      },
+      asking);
+}
+
+void Cluster::Nodes::TakeAnswer(Attempt attempt, const Endpoint& from, Answer answer) {
+  if (answer.status.ok() || closed_) return attempt.done(std::move(answer));
+  const bool moved = BeginsWith(answer, "MOVED ");
+  if (moved || BeginsWith(answer, "ASK ")) {
+    const std::optional<Endpoint> to = RedirectedTo(answer.reply.text, from);
+    if (!to || ++attempt.redirections > kMaxRedirections) return attempt.done(std::move(answer));
+    if (moved) {
+      owners_[attempt.slot] = to;
+      Refresh();
+    }
+    return Try(std::move(attempt), to, !moved);
+  }
+  const bool passing = BeginsWith(answer, "CLUSTERDOWN") || BeginsWith(answer, "TRYAGAIN") ||
+                       BeginsWith(answer, "LOADING") || BeginsWith(answer, "MASTERDOWN");
+  if (answer.status.error().code == Code::kUnavailable) Refresh();
+  if (passing || !answer.sent) return TryLater(std::move(attempt), std::move(answer));
+  attempt.done(std::move(answer));
+}
+
+void Cluster::Nodes::TryLater(Attempt attempt, Answer answer) {
+  if (Clock::now() + kRetryPause >= attempt.deadline) return attempt.done(std::move(answer));
+  later_.push_back(std::move(attempt));
+  if (waiting_) return;
+  waiting_ = true;
+  timer_.expires_after(kRetryPause);
+  timer_.async_wait([self = shared_from_this()](const boost::system::error_code&) {
+    self->waiting_ = false;
+    if (!self->closed_) self->OnTimer();
+  });
+}
+
+void Cluster::Nodes::OnTimer() {
+  for (Attempt& attempt : std::exchange(later_, {})) {
+    const std::optional<Endpoint> owner = owners_[attempt.slot];
+    Try(std::move(attempt), owner, false);
+  }
+}
+
+void Cluster::Nodes::Refresh() {
+  const auto now = Clock::now();
+  if (refreshing_ || now - refreshed_ < kRefreshPause) return;
+  refreshing_ = true;
+  refreshed_ = now;
+  const Endpoint from = Anyone();
+  ConnectionTo(from, 0).Send({"CLUSTER", "SLOTS"},
+                             [self = shared_from_this(), from](const Answer& answer) {
+                               self->refreshing_ = false;
+                               if (!self->closed_) self->TakeSlots(from, answer);
+                             });
+}
+
+// An array of [first, last, [host, port, …] of the master, …]. What is not understood is left out.
+void Cluster::Nodes::TakeSlots(const Endpoint& from, const Answer& answer) {
+  if (!answer.status.ok() || !answer.reply.is_array(1)) return;
+  std::array<std::optional<Endpoint>, kSlots> owners;
+  for (const Reply& range : answer.reply.elements) {
+    if (!range.is_array(3) || !range.elements[2].is_array(2)) continue;
+    const std::int64_t first = range.elements[0].integer;
+    const std::int64_t last = range.elements[1].integer;
+    const std::vector<Reply>& master = range.elements[2].elements;
+    if (first < 0 || last >= kSlots || master[1].integer < 1 || master[1].integer > 65535) continue;
+    Endpoint endpoint{master[0].text.empty() ? from.host : master[0].text,
+                      static_cast<std::uint16_t>(master[1].integer)};
+    for (std::int64_t slot = first; slot <= last; ++slot) {
+      owners[static_cast<std::size_t>(slot)] = endpoint;
+    }
+  }
+  owners_ = std::move(owners);
+  ForgetOthers();
+}
+
+// Connections to nodes that are masters no more, once nothing is in flight on them.
+void Cluster::Nodes::ForgetOthers() {
+  for (auto node = nodes_.begin(); node != nodes_.end();) {
+    bool wanted = false;
+    for (const auto& owner : owners_) wanted = wanted || owner == node->first;
+    for (const auto& connection : node->second) wanted = wanted || connection->in_flight() > 0;
+    node = wanted ? std::next(node) : nodes_.erase(node);
+  }
+}
+
+void Cluster::Nodes::Close() {
+  closed_ = true;
+  timer_.cancel();
+  for (Attempt& attempt : std::exchange(later_, {})) {
+    attempt.done({.status = Error{Code::kUnavailable, "redis: the connection was closed"}});
+  }
+  auto nodes = std::exchange(nodes_, {});
+  nodes.clear();  // calls back those in flight
+}
+
+Cluster::Cluster(asio::io_context& io, ConnectionOptions options, std::vector<Endpoint> seeds,
+                 std::size_t connections)
+    : nodes_(std::make_shared<Nodes>(io, std::move(options), std::move(seeds), connections)) {}
+
+Cluster::~Cluster() { nodes_->Close(); }
+
+void Cluster::Call(std::uint16_t slot, const Script& script, Command arguments,
+                   Connection::Done done) {
+  Nodes::Attempt attempt;
+  attempt.slot = slot;
+  attempt.script = &script;
+  attempt.arguments = std::move(arguments);
+  attempt.done = std::move(done);
+  nodes_->Start(std::move(attempt));
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "drivers/redis/command.h"
+#include "drivers/redis/connection.h"
+#include "drivers/redis/script.h"
+#include "drivers/redis/url.h"
+
+namespace boost::asio {
+class io_context;
+}  // namespace boost::asio
+
+namespace weir::redis {
+
+/// A Redis Cluster: finds out who has which slot and sends calls there, over a few connections to
+/// each master. Redirections (MOVED, ASK) are followed; a cluster that cannot answer just now
+/// (CLUSTERDOWN, TRYAGAIN, a master that cannot be reached) is asked again until command_timeout is
+/// over. Only calls that certainly had no effect are made again: one that was lost on its way fails
+/// with kUnavailable.
+///
+/// Thread safety: as Connection.
+class Cluster {
+ public:
+  /// `options.endpoint` is not used. `seeds`: some of the nodes, at least one.
+  Cluster(boost::asio::io_context& io, ConnectionOptions options, std::vector<Endpoint> seeds,
+          std::size_t connections);
+  /// Calls in flight are told kUnavailable; their callbacks run inside, or later on `io`.
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  /// Calls the script, all of whose keys are of `slot`, as Script::Call does.
+  void Call(std::uint16_t slot, const Script& script, Command arguments, Connection::Done done);
+
+ private:
+  class Nodes;
+  std::shared_ptr<Nodes> nodes_;
+};
+
+}  // namespace weir::redis

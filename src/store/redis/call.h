@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "drivers/redis/command.h"
+#include "drivers/redis/reply.h"
+#include "store/redis/names.h"
+#include "store/store.h"
+#include "weir/clock.h"
+
+namespace weir::store::redis {
+
+/// The text of apply.lua.
+const char* ApplyScript() noexcept;
+
+/// The most charges one application may have, and the most a call takes unless it has only one
+/// application.
+inline constexpr std::size_t kMaxCharges = 1000;
+inline constexpr std::size_t kMaxChargesOfCall = 256;
+
+/// The arguments of one call of the script: the number of keys, the keys, and what to do with them.
+/// `reference` is near the server's time; with `injected` it is the time itself.
+weir::redis::Command Encode(const Names& names, std::span<Application* const> applications,
+                            Nanos reference, bool injected);
+
+/// What the script answered, put into the applications, and the server's time then. The time alone
+/// is filled if the reference was too far away and nothing was done.
+struct Decoded {
+  Status status;
+  Nanos now = 0;
+  bool stale = false;
+};
+Decoded Decode(const weir::redis::Reply& reply, std::span<Application* const> applications);
+
+}  // namespace weir::store::redis

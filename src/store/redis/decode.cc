@@ -1,0 +1,157 @@
+// Decisions out of what apply.lua found. States that fit in a reply come as they were before the
+// charge, and the C++ step decides again on a copy; a log comes as the few numbers its step needs.
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "algorithm/answer.h"
+#include "algorithm/bytes.h"
+#include "algorithm/state.h"
+#include "store/redis/call.h"
+
+namespace weir::store::redis {
+namespace {
+
+using weir::redis::Reply;
+
+Error NotUnderstood() {
+  return {Code::kInternal, "redis: a key does not hold what this version of the program stores"};
+}
+
+/// A log as its charge found it: the packed '<BdI4i4I4i4' of apply.lua.
+struct LogFound {
+  enum class Kind : std::uint8_t { kRefused = 0, kGranted = 1, kFull = 2, kReleased = 3 };
+  static constexpr std::size_t kBytes = 25;
+
+  Kind kind;
+  std::int64_t used;  // before the charge
+  Nanos time;         // granted: of the grant (its lease's end); else of the newest charge
+  Nanos then;         // when the entry that has to leave came (a lease: ends)
+};
+
+bool Read(std::string_view bytes, LogFound& found) {
+  if (bytes.size() != LogFound::kBytes) return false;
+  const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  found.kind = static_cast<LogFound::Kind>(*at);
+  found.used = static_cast<std::int64_t>(algorithm::Load<double>(at + 1));
+  found.time = algorithm::Load<Nanos>(at + 9);
+  found.then = algorithm::Load<Nanos>(at + 17);
+  return true;
+}
+
+Decision Decide(const Quota& quota, const LogFound& found, Nanos now, std::int64_t cost) {
+  const bool leases = quota.algorithm() == Algorithm::kConcurrency;
+  const Nanos lasts = leases ? 0 : quota.window().count();  // a lease's time is its end already
+  if (found.kind == LogFound::Kind::kGranted) {
+    Decision decision = algorithm::Answer(quota, found.used + cost, 0);
+    decision.reset_after = algorithm::Until(found.time + lasts, now);
+    if (leases) decision.lease = found.time;
+    return decision;
+  }
+  Decision decision = algorithm::Answer(quota, found.used, cost);
+  if (found.used > 0) decision.reset_after = algorithm::Until(found.time + lasts, now);
+  if (found.kind == LogFound::Kind::kFull) decision.verdict = Verdict::kLimited;
+  if (decision.verdict == Verdict::kLimited) {
+    decision.retry_after = algorithm::Until(found.then + lasts, now);
+  }
+  return decision;
+}
+
+class Decoder {
+ public:
+  Decoder(const Reply& reply, Nanos now) : reply_(reply), now_(now) {}
+
+  void Fill(Application& application) {
+    application.applied = true;
+    application.status = {};
+    for (std::size_t i = 0; i < application.charges.size(); ++i) {
+      const Charge& charge = application.charges[i];
+      if (application.op == Op::kReset) {
+        application.decisions[i] = algorithm::Peek(*charge.quota, {}, now_, 0);
+      } else if (!FillOne(application, charge, application.decisions[i])) {
+        application.status = NotUnderstood();
+      }
+    }
+  }
+
+ private:
+  bool FillOne(Application& application, const Charge& charge, Decision& decision) {
+    if (next_ >= reply_.elements.size()) return false;
+    const std::string& bytes = reply_.elements[next_++].text;
+    const Quota& quota = *charge.quota;
+    const bool look = application.op == Op::kRefund || application.op == Op::kRelease;
+    if (quota.algorithm() == Algorithm::kSlidingLog ||
+        quota.algorithm() == Algorithm::kConcurrency) {
+      LogFound found{};
+      if (!Read(bytes, found)) return false;
+      decision = Decide(quota, found, now_, look ? 0 : charge.cost);
+      if (application.op == Op::kRelease) {
+        application.applied = found.kind == LogFound::Kind::kReleased;
+      }
+    } else {
+      if (!Repeat(application.op, charge, bytes, decision)) return false;
+      if (application.op == Op::kRelease) application.applied = false;
+    }
+    if (application.op == Op::kCharge) application.applied &= decision.allowed();
+    return true;
+  }
+
+  // The step again, on a copy of the state that the script found.
+  bool Repeat(Op op, const Charge& charge, std::string_view bytes, Decision& decision) {
+    const Quota& quota = *charge.quota;
+    state_.assign(bytes.begin(), bytes.end());
+    if (!algorithm::Valid(quota.algorithm(), state_)) return false;
+    algorithm::State state{state_.data(), static_cast<std::uint32_t>(state_.size()),
+                           static_cast<std::uint32_t>(state_.size())};
+    if (op == Op::kCharge) {
+      state_.resize(
+          std::max<std::size_t>(state_.size(), algorithm::CapacityForAcquire(quota, state)));
+      state.data = state_.data();
+      state.capacity = static_cast<std::uint32_t>(state_.size());
+      decision = algorithm::Acquire(quota, state, now_, charge.cost);
+    } else if (op == Op::kRefund) {
+      decision = algorithm::Refund(quota, state, now_, charge.cost);
+    } else {
+      decision = algorithm::Peek(quota, state, now_, op == Op::kPeek ? charge.cost : 0);
+    }
+    return true;
+  }
+
+  const Reply& reply_;
+  const Nanos now_;
+  std::size_t next_ = 1;
+  std::vector<std::uint8_t> state_;
+};
+
+bool ReadNumber(const std::string& text, std::int64_t& number) {
+  const char* end = text.data() + text.size();
+  return std::from_chars(text.data(), end, number).ptr == end && !text.empty();
+}
+
+}  // namespace
+
+Decoded Decode(const Reply& reply, std::span<Application* const> applications) {
+  if (!reply.is_array(1)) return {.status = NotUnderstood()};
+  const std::string& first = reply.elements[0].text;
+  if (first == "stale" && reply.elements.size() == 3) {
+    std::int64_t seconds = 0;
+    std::int64_t micros = 0;
+    constexpr std::int64_t kMaxSeconds = std::int64_t{1} << 32;
+    if (!ReadNumber(reply.elements[1].text, seconds) || seconds > kMaxSeconds ||
+        !ReadNumber(reply.elements[2].text, micros)) {
+      return {.status = NotUnderstood()};
+    }
+    return {.status = {}, .now = seconds * 1'000'000'000 + micros * 1'000, .stale = true};
+  }
+  if (first.size() != sizeof(Nanos)) return {.status = NotUnderstood()};
+  Decoded decoded;
+  std::memcpy(&decoded.now, first.data(), sizeof decoded.now);
+  Decoder decoder(reply, decoded.now);
+  for (Application* application : applications) decoder.Fill(*application);
+  return decoded;
+}
+
+}  // namespace weir::store::redis

@@ -1,0 +1,59 @@
+#include "store/redis/names.h"
+
+namespace weir::store::redis {
+namespace {
+
+constexpr std::string_view kLetters = "tflcn";  // in the order of Algorithm
+
+// The value of `entry` in "…|entry:value|…", or nothing.
+std::string_view ValueOf(std::string_view key, std::string_view entry) {
+  for (std::size_t at = key.find('|'); at != std::string_view::npos; at = key.find('|', at + 1)) {
+    const std::string_view rest = key.substr(at + 1);
+    if (rest.substr(0, entry.size()) == entry && rest.substr(entry.size(), 1) == ":") {
+      const std::string_view value = rest.substr(entry.size() + 1);
+      return value.substr(0, value.find('|'));
+    }
+  }
+  return {};
+}
+
+// Braces in a tag would end it early, and an empty tag is none: so it is hexadecimal where needed.
+std::string Plain(std::string_view text) {
+  std::string out = "t";
+  for (const char c : text) {
+    if (c == '{' || c == '}' || c == '\\') {
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      const auto byte = static_cast<unsigned char>(c);
+      out += {'\\', kDigits[byte >> 4], kDigits[byte & 0xF]};
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string Names::Tag(std::string_view key) const {
+  if (key.substr(0, 1) == "{") {
+    const std::size_t end = key.find('}');
+    if (end != std::string_view::npos) return Plain(key.substr(1, end - 1));
+  }
+  if (key.substr(0, 3) == "cl|") return Plain(key);
+  const std::size_t end = key.find_first_of("/|");
+  std::string domain(end == std::string_view::npos ? "" : key.substr(0, end));
+  if (!tag_entry_.empty()) {
+    const std::string_view value = ValueOf(key, tag_entry_);
+    if (!value.empty()) domain.append("|").append(value);
+  }
+  return Plain(domain);
+}
+
+void Names::Append(std::string_view key, Algorithm algorithm, std::string& out) const {
+  out += prefix_;
+  if (tagged_) out.append("{").append(Tag(key)).append("}");
+  out.append(key);
+  out += kLetters[static_cast<std::size_t>(algorithm)];
+}
+
+}  // namespace weir::store::redis

@@ -1,0 +1,254 @@
+#include "store/redis/redis_store.h"
+
+// How it works: applications queue in lanes (see route.h). At the end of the turn of the event loop
+// in which they came, each lane sends what it has, many applications to a call of the script, and
+// keeps up to kDepth calls in flight; what comes while all are out waits and goes together.
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <deque>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "store/redis/call.h"
+#include "store/redis/route.h"
+
+namespace weir::store::redis {
+namespace {
+
+namespace asio = boost::asio;
+using weir::redis::Answer;
+
+constexpr std::size_t kDepth = 4;
+constexpr std::size_t kMaxApplications = kMaxChargesOfCall;
+constexpr int kMaxReferences = 3;
+
+/// The applications of one Apply that are not filled yet.
+struct Batch {
+  Done done;
+  std::size_t left = 0;
+};
+
+struct Pending {
+  Application* application;
+  std::shared_ptr<Batch> batch;
+};
+
+/// Applications that travel together.
+struct Load {
+  std::vector<Pending> pending;
+  std::vector<Application*> applications;
+  int references = 0;  // that were tried
+};
+
+/// What the store and its calls in flight share. Not thread-safe.
+class Core : public std::enable_shared_from_this<Core> {
+ public:
+  Core(asio::io_context& io, const Options& options, Routed routed)
+      : io_(io),
+        clock_(options.clock),
+        max_pending_(options.max_pending),
+        names_(std::move(routed.names)),
+        route_(std::move(routed.route)),
+        reference_(SystemClock::Get().Now()) {}
+
+  void Apply(std::span<Application> applications, Done done);
+  void Close();
+
+ private:
+  struct Queue {
+    std::deque<Pending> waiting;
+    std::size_t in_flight = 0;
+    const Load* last = nullptr;  // the latest that was sent, while it is in flight
+
+    // An Apply that does not fit into one call goes call by call: a call that is sent again, to
+    // another node or with the script's text, would be overtaken by the next.
+    bool blocked() const {
+      return last != nullptr && last->pending.back().batch == waiting.front().batch;
+    }
+  };
+
+  void Add(Application& application, const std::shared_ptr<Batch>& batch);
+  void FlushSoon();
+  void Flush();
+  void Pump(Route::Lane lane);
+  std::shared_ptr<Load> Take(Queue& queue);
+  void Send(Route::Lane lane, const std::shared_ptr<Load>& load);
+  void TakeAnswer(Route::Lane lane, const std::shared_ptr<Load>& load, const Answer& answer);
+  void Finish(Load& load, const Status& status);
+  static void Complete(const Pending& pending);
+
+  asio::io_context& io_;
+  const Clock* const clock_;
+  const std::size_t max_pending_;
+  const Names names_;
+  std::unique_ptr<Route> route_;
+  Nanos reference_;  // the server's time, about
+  bool closed_ = false;
+  bool flushing_ = false;
+  std::size_t pending_ = 0;
+  std::unordered_map<Route::Lane, Queue> queues_;
+  std::vector<Route::Lane> touched_;  // lanes with something new
+};
+
+void Core::Complete(const Pending& pending) {
+  if (--pending.batch->left == 0) {
+    const Done done = std::move(pending.batch->done);
+    done();
+  }
+}
+
+void Core::Apply(std::span<Application> applications, Done done) {
+  auto batch = std::make_shared<Batch>();
+  batch->done = std::move(done);
+  batch->left = applications.size() + 1;  // and this call itself
+  route_->Turn();
+  for (Application& application : applications) Add(application, batch);
+  Complete({nullptr, batch});
+}
+
+void Core::Add(Application& application, const std::shared_ptr<Batch>& batch) {
+  const Pending pending{&application, batch};
+  application.status = {};
+  if (application.charges.empty()) {
+    application.applied = true;
+    return Complete(pending);
+  }
+  if (application.charges.size() > kMaxCharges) {
+    application.status =
+        Error{Code::kInvalidArgument,
+              "redis: at most " + std::to_string(kMaxCharges) + " keys can be charged together"};
+    return Complete(pending);
+  }
+  if (pending_ >= max_pending_) {
+    application.status =
+        Error{Code::kResourceExhausted, "redis: too many checks are waiting for the store"};
+    return Complete(pending);
+  }
+  const Result<Route::Lane> lane = route_->LaneOf(application);
+  if (!lane.ok()) {
+    application.status = lane.error();
+    return Complete(pending);
+  }
+  ++pending_;
+  Queue& queue = queues_[*lane];
+  if (queue.waiting.empty()) touched_.push_back(*lane);
+  queue.waiting.push_back(pending);
+  FlushSoon();
+}
+
+void Core::FlushSoon() {
+  if (flushing_) return;
+  flushing_ = true;
+  asio::post(io_, [self = shared_from_this()] {
+    self->flushing_ = false;
+    if (!self->closed_) self->Flush();
+  });
+}
+
+void Core::Flush() {
+  for (const Route::Lane lane : std::exchange(touched_, {})) Pump(lane);
+}
+
+void Core::Pump(Route::Lane lane) {
+  const auto found = queues_.find(lane);
+  if (found == queues_.end()) return;
+  Queue& queue = found->second;
+  while (queue.in_flight < kDepth && !queue.waiting.empty() && !queue.blocked()) {
+    ++queue.in_flight;
+    const std::shared_ptr<Load> load = Take(queue);
+    queue.last = load.get();
+    Send(lane, load);
+  }
+  if (queue.in_flight == 0 && queue.waiting.empty()) queues_.erase(found);
+}
+
+std::shared_ptr<Load> Core::Take(Queue& queue) {
+  auto load = std::make_shared<Load>();
+  std::size_t charges = 0;
+  while (!queue.waiting.empty() && load->pending.size() < kMaxApplications) {
+    charges += queue.waiting.front().application->charges.size();
+    if (charges > kMaxChargesOfCall && !load->pending.empty()) break;
+    load->applications.push_back(queue.waiting.front().application);
+    load->pending.push_back(std::move(queue.waiting.front()));
+    queue.waiting.pop_front();
+  }
+  return load;
+}
+
+void Core::Send(Route::Lane lane, const std::shared_ptr<Load>& load) {
+  const bool injected = clock_ != nullptr;
+  const Nanos reference = injected ? clock_->Now() : reference_;
+  ++load->references;
+  route_->Call(lane, Encode(names_, load->applications, reference, injected),
+               [self = shared_from_this(), lane, load](const Answer& answer) {
+                 self->TakeAnswer(lane, load, answer);
+               });
+}
+
+void Core::TakeAnswer(Route::Lane lane, const std::shared_ptr<Load>& load, const Answer& answer) {
+  Status status = answer.status;
+  if (status.ok()) {
+    const Decoded decoded = Decode(answer.reply, load->applications);
+    status = decoded.status;
+    if (status.ok()) reference_ = decoded.now;
+    if (decoded.stale && !closed_ && load->references < kMaxReferences) return Send(lane, load);
+    if (decoded.stale) status = Error{Code::kUnavailable, "redis: the server's clock jumps about"};
+  }
+  if (!closed_) {
+    Queue& queue = queues_[lane];
+    --queue.in_flight;
+    if (queue.last == load.get()) queue.last = nullptr;
+    Pump(lane);
+  }
+  Finish(*load, status);
+}
+
+void Core::Finish(Load& load, const Status& status) {
+  pending_ -= load.pending.size();
+  for (const Pending& pending : load.pending) {
+    if (!status.ok()) pending.application->status = status;
+    Complete(pending);
+  }
+}
+
+void Core::Close() {
+  closed_ = true;
+  const auto route = std::exchange(route_, nullptr);
+  auto queues = std::exchange(queues_, {});
+  const Error error{Code::kUnavailable, "redis: the store was closed"};
+  for (auto& [lane, queue] : queues) {
+    for (const Pending& pending : queue.waiting) {
+      pending.application->status = error;
+      Complete(pending);
+    }
+  }
+}
+
+class RedisStore final : public Store {
+ public:
+  explicit RedisStore(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+  ~RedisStore() override { core_->Close(); }
+  RedisStore(const RedisStore&) = delete;
+  RedisStore& operator=(const RedisStore&) = delete;
+
+  void Apply(std::span<Application> batch, Done done) override {
+    core_->Apply(batch, std::move(done));
+  }
+  bool immediate() const noexcept override { return false; }
+
+ private:
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> MakeStore(boost::asio::io_context& io, Options options) {
+  Result<Routed> routed = MakeRoute(io, options);
+  if (!routed.ok()) return routed.error();
+  auto core = std::make_shared<Core>(io, options, *std::move(routed));
+  return std::unique_ptr<Store>(std::make_unique<RedisStore>(std::move(core)));
+}
+
+}  // namespace weir::store::redis

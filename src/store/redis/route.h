@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "drivers/redis/command.h"
+#include "drivers/redis/connection.h"
+#include "store/redis/names.h"
+#include "store/redis/redis_store.h"
+#include "store/store.h"
+#include "weir/result.h"
+
+namespace weir::store::redis {
+
+/// Which calls may carry an application, and how they get to a server. A lane is what calls must
+/// keep to: a connection of a single server, a slot of a cluster. Calls of one lane run in order.
+///
+/// Thread safety: belongs to the thread that runs the store's io_context.
+class Route {
+ public:
+  using Lane = std::uint32_t;
+
+  virtual ~Route() = default;
+
+  /// The lane for the applications of the next Apply that may go anywhere.
+  virtual void Turn() = 0;
+  /// Fails if the application's keys cannot be decided together.
+  virtual Result<Lane> LaneOf(const Application& application) = 0;
+  virtual void Call(Lane lane, weir::redis::Command arguments,
+                    weir::redis::Connection::Done done) = 0;
+};
+
+/// Of the server or cluster of `options.url`.
+struct Routed {
+  std::unique_ptr<Route> route;
+  Names names;
+};
+Result<Routed> MakeRoute(boost::asio::io_context& io, const Options& options);
+
+}  // namespace weir::store::redis
