@@ -15,16 +15,14 @@ local MAX_ENTRIES = 1048576
 local MAX_COUNT = 2199023255552
 local unpack_s, pack_s, floor, char = struct.unpack, struct.pack, math.floor, string.char
 
-local injected, now_l, now_h, ref_seconds, ref_nanos, quota_count, application_count =
-  unpack_s('<BI4i4ddHH', ARGV[1])
-local since_ref = 0
+local injected, ref_l, ref_h, ref_seconds, ref_nanos, since_ref, quota_count, application_count =
+  unpack_s('<BI4i4dddHH', ARGV[1])
 if injected == 0 then
   local time = redis.call('TIME')
   since_ref = (time[1] - ref_seconds) * 1e9 + time[2] * 1000 - ref_nanos
   if since_ref > 2 ^ 51 or since_ref < -2 ^ 51 then return { 'stale', time[1], time[2] } end
-  local low = now_l + since_ref
-  now_h, now_l = now_h + floor(low / B), low % B
 end
+local now_h, now_l = ref_h + floor((ref_l + since_ref) / B), (ref_l + since_ref) % B
 
 -- Arithmetic of pairs.
 

@@ -22,9 +22,9 @@ inline constexpr std::size_t kMaxCharges = 1000;
 inline constexpr std::size_t kMaxChargesOfCall = 256;
 
 /// The arguments of one call of the script: the number of keys, the keys, and what to do with them.
-/// `reference` is near the server's time; with `injected` it is the time itself.
+/// `reference` is near the server's time. `now` decides instead of the server's clock.
 weir::redis::Command Encode(const Names& names, std::span<Application* const> applications,
-                            Nanos reference, bool injected);
+                            Nanos reference, std::optional<Nanos> now = std::nullopt);
 
 /// What the script answered, put into the applications, and the server's time then. The time alone
 /// is filled if the reference was too far away and nothing was done.

@@ -11,6 +11,7 @@
 #include "algorithm/quota_access.h"
 #include "algorithm/time_range.h"
 #include "algorithm/token_bucket.h"
+#include "base/int128.h"
 #include "store/redis/call.h"
 
 namespace weir::store::redis {
@@ -23,6 +24,8 @@ static_assert(algorithm::kLatest == (Nanos{1412724991} << 32) + 4221370367);
 constexpr std::int64_t kSecond = 1'000'000'000;
 // Beyond every limit, and exact in Lua.
 constexpr std::int64_t kMaxCost = std::int64_t{1} << 52;
+// The farthest that the script takes a reference to be from now.
+constexpr Nanos kFarthest = Nanos{1} << 51;
 
 template <typename T>
 void Put(std::string& out, T value) {
@@ -49,8 +52,8 @@ class Index {
 
 class Encoder {
  public:
-  Encoder(const Names& names, Nanos reference, bool injected)
-      : names_(names), reference_(reference), injected_(injected) {}
+  Encoder(const Names& names, Nanos reference, std::optional<Nanos> now)
+      : names_(names), reference_(reference), now_(now) {}
 
   void Add(const Application& application) {
     if (application.op == Op::kReset) return AddReset(application);
@@ -70,10 +73,11 @@ class Encoder {
   weir::redis::Command Finish() {
     std::string head;
     const std::int64_t seconds = algorithm::FloorDivide(reference_, kSecond);
-    Put(head, static_cast<std::uint8_t>(injected_));
+    Put(head, static_cast<std::uint8_t>(now_.has_value()));
     Put(head, reference_);
     Put(head, static_cast<double>(seconds));
     Put(head, static_cast<double>(reference_ - seconds * kSecond));
+    Put(head, static_cast<double>(now_.value_or(reference_) - reference_));
     Put(head, static_cast<std::uint16_t>(quota_numbers_.size()));
     Put(head, applications_);
     weir::redis::Command arguments;
@@ -150,7 +154,7 @@ class Encoder {
 
   const Names& names_;
   const Nanos reference_;
-  const bool injected_;
+  const std::optional<Nanos> now_;
   Index<std::string> key_numbers_;
   Index<const Quota*> quota_numbers_;
   weir::redis::Command keys_;
@@ -163,8 +167,16 @@ class Encoder {
 }  // namespace
 
 weir::redis::Command Encode(const Names& names, std::span<Application* const> applications,
-                            Nanos reference, bool injected) {
-  Encoder encoder(names, algorithm::ClampTime(reference), injected);
+                            Nanos reference, std::optional<Nanos> now) {
+  reference = algorithm::ClampTime(reference);
+  if (now) {
+    now = algorithm::ClampTime(*now);
+    // The script would ask for a nearer one.
+    if (Int128{*now} - reference > kFarthest || Int128{reference} - *now > kFarthest) {
+      reference = *now;
+    }
+  }
+  Encoder encoder(names, reference, now);
   for (const Application* application : applications) encoder.Add(*application);
   return encoder.Finish();
 }

@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -178,10 +179,10 @@ std::shared_ptr<Load> Core::Take(Queue& queue) {
 }
 
 void Core::Send(Route::Lane lane, const std::shared_ptr<Load>& load) {
-  const bool injected = clock_ != nullptr;
-  const Nanos reference = injected ? clock_->Now() : reference_;
+  std::optional<Nanos> now;
+  if (clock_ != nullptr) now = clock_->Now();
   ++load->references;
-  route_->Call(lane, Encode(names_, load->applications, reference, injected),
+  route_->Call(lane, Encode(names_, load->applications, reference_, now),
                [self = shared_from_this(), lane, load](const Answer& answer) {
                  self->TakeAnswer(lane, load, answer);
                });

@@ -23,9 +23,8 @@ class RedisClusterBackend final : public Backend {
   }
 
   std::unique_ptr<Store> MakeStore(boost::asio::io_context& io, int) override {
-    auto store = redis::MakeStore(io, {.url = Cluster().url(),
-                                       .command_timeout = std::chrono::seconds(20),
-                                       .clock = clock_});
+    auto store = redis::MakeStore(
+        io, {.url = Cluster().url(), .command_timeout = std::chrono::seconds(20), .clock = clock_});
     if (!store.ok()) throw std::runtime_error(store.error().message);
     return *std::move(store);
   }
