@@ -41,6 +41,7 @@ Service::Service(config::Config config)
 
 Service::~Service() {
   watcher_.reset();
+  live_.reset();
   if (pool_) pool_->Stop();
   // While the reactors still exist: these may have answers for them.
   notify_.reset();
@@ -53,9 +54,10 @@ Result<std::unique_ptr<Service>> Service::Open(config::Config config) {
   service->pool_.emplace(server::PoolOptions{.reactors = given.threads,
                                              .max_connections = given.limits.max_connections});
   using Step = Status (Service::*)();
-  for (const Step step : {&Service::OpenData, &Service::OpenPolicies, &Service::OpenLimiter,
-                          &Service::OpenTls, &Service::OpenSlots, &Service::OpenNotify,
-                          &Service::OpenHttp, &Service::OpenGrpc, &Service::OpenResp}) {
+  for (const Step step :
+       {&Service::OpenData, &Service::OpenPolicies, &Service::OpenLimiter, &Service::OpenTls,
+        &Service::OpenSlots, &Service::OpenNotify, &Service::OpenAdmin, &Service::OpenHttp,
+        &Service::OpenGrpc, &Service::OpenResp}) {
     if (Status status = (*service.*step)(); !status.ok()) return status.error();
   }
   service->AddMetrics();
@@ -172,6 +174,31 @@ Status Service::Listen(server::Door& door, const config::Address& address) {
   return {};
 }
 
+Status Service::OpenAdmin() {
+  auto audit = server::AuditLog::Open(*database_);
+  if (!audit) return audit.error();
+  audit_ = std::move(*audit);
+  policy_changes_.emplace(*policy_store_, *catalog_, *audit_);
+  live_.emplace(server::LiveTotals::Options{.read = [this] { return ReadTotals(); },
+                                            .on_second =
+                                                [this](Nanos now) {
+                                                  shared_->top.Collect(now);
+                                                  policy_changes_->EndExpired(now);
+                                                }});
+  return {};
+}
+
+server::RunningTotals Service::ReadTotals() const {
+  const limiter::CheckCounts checks = shared_->counters.Checks();
+  server::RunningTotals totals{.allowed = checks.allowed, .limited = checks.limited};
+  for (const auto& worker : http_workers_) {
+    for (std::size_t i = 0; i < totals.latency.size(); ++i) {
+      totals.latency[i] += worker->metrics().latency.bucket(i);
+    }
+  }
+  return totals;
+}
+
 Status Service::OpenHttp() {
   guard_.emplace(config_.admin.keys, config_.admin.allow);
   if (config_.listen.http.off) return {};
@@ -179,18 +206,21 @@ Status Service::OpenHttp() {
       *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
       config::WithoutSecrets(config_.store),
       [this](std::string_view after, std::size_t limit) { return stores_->ListKeys(after, limit); },
-      [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }});
+      [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, *audit_,
+      *policy_changes_, shared_->top, *live_});
   routers_.resize(pool_->size());
   std::vector<server::HttpWorker*> workers;
   for (std::size_t i = 0; i < pool_->size(); ++i) {
     server::AddOperations(routers_[i], lifecycle_, registry_, admin_->store_health);
     server::AddDashboard(routers_[i]);
     server::AddAdmin(routers_[i], *admin_, *limiters_[i]);
-    const auto protect = [this](http::Handler handler) {
-      return server::Guarded(*guard_, std::move(handler));
+    const auto protect = [this](const char* action) {
+      return [this, action](http::Handler handler) {
+        return server::Guarded(*guard_, server::Audited(*audit_, action, std::move(handler)));
+      };
     };
-    slots_->AddTo(routers_[i], protect);
-    notify_->api().AddTo(routers_[i], protect);
+    slots_->AddTo(routers_[i], protect("slots.config"));
+    notify_->api().AddTo(routers_[i], protect("notify.config"));
     http_workers_.push_back(std::make_unique<server::HttpWorker>(pool_->reactor(i), http_options_,
                                                                  routers_[i], *limiters_[i]));
     workers.push_back(http_workers_.back().get());
@@ -247,6 +277,8 @@ void Service::AddMetrics() {
 }
 
 void Service::Start() {
+  policy_changes_->EndExpired(SystemClock::Get().Now());
+  live_->Start();
   pool_->Start();
   lifecycle_.SetReady(true);
   for (const std::string& line : lines_) std::cout << line << '\n';
@@ -262,6 +294,7 @@ void Service::Reload() {
 
 void Service::Stop() {
   lifecycle_.SetReady(false);
+  live_->Stop();
   if (!pool_->Drain(config_.limits.drain_timeout)) {
     Log(Level::kWarn, "drain took too long; some connections were cut off");
   }

@@ -55,11 +55,13 @@ class Service {
   Status OpenTls();
   Status OpenSlots();
   Status OpenNotify();
+  Status OpenAdmin();
   Status OpenHttp();
   Status OpenGrpc();
   Status OpenResp();
   void AddMetrics();
   Status Listen(server::Door& door, const config::Address& address);
+  server::RunningTotals ReadTotals() const;
   void LogReload(const std::vector<policy::yaml::Problem>& problems) const;
 
   // In the order in which they need each other: destruction goes from the doors down to the data.
@@ -75,6 +77,8 @@ class Service {
   std::optional<limiter::Shared> shared_;
   std::vector<std::unique_ptr<limiter::PolicyLimiter>> limiters_;
   std::optional<server::AdminGuard> guard_;
+  std::unique_ptr<server::AuditLog> audit_;
+  std::optional<server::PolicyChanges> policy_changes_;
   std::optional<server::AdminParts> admin_;
   std::optional<server::SlotsApi> slots_;
   std::unique_ptr<NotifyService> notify_;
@@ -87,6 +91,7 @@ class Service {
   std::optional<server::GrpcDoor> grpc_door_;
   std::optional<server::RespDoor> resp_door_;
   std::optional<server::ReactorPool> pool_;
+  std::optional<server::LiveTotals> live_;
   std::unique_ptr<policy::FileWatcher> watcher_;
   std::vector<std::string> lines_;
 };

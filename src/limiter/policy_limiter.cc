@@ -32,7 +32,10 @@ PolicyVerdict VerdictOf(const Batch& batch, const Batch::Item& item) {
 }  // namespace
 
 PolicyLimiter::PolicyLimiter(Shared& shared, std::unique_ptr<store::Store> store)
-    : shared_(shared), store_(std::move(store)), counters_(shared.counters.Add()) {}
+    : shared_(shared),
+      store_(std::move(store)),
+      counters_(shared.counters.Add()),
+      sampler_(shared.top.Add()) {}
 
 PolicyLimiter::~PolicyLimiter() = default;
 
@@ -182,6 +185,21 @@ void PolicyLimiter::Count(const Batch& batch, std::size_t index) {
       // A policy that would have let pass what another one refused has granted nothing.
       counters_->Raise(id, CounterTable::kAllowed);
     }
+  }
+  Sample(check, items);
+}
+
+/// Notes the bucket that decided the check.
+void PolicyLimiter::Sample(const Check& check, std::span<const Batch::Item> items) {
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const PolicyVerdict& verdict = check.verdicts[i];
+    if (verdict.shadow || verdict.key.empty() || verdict.policy != check.policy ||
+        verdict.decision.verdict != check.decision.verdict) {
+      continue;
+    }
+    const std::uint32_t policy = items[i].policy == nullptr ? kNoPolicy : items[i].policy->id;
+    sampler_->Note(verdict.key, policy, !check.decision.allowed());
+    return;
   }
 }
 

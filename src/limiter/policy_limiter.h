@@ -9,6 +9,7 @@
 #include "limiter/counters.h"
 #include "limiter/fallback.h"
 #include "limiter/limiter.h"
+#include "limiter/top_keys.h"
 #include "policy/policy_set.h"
 #include "store/store.h"
 
@@ -22,6 +23,7 @@ struct Shared {
 
   const policy::LivePolicies& policies;
   Counters counters;
+  TopKeys top;
   Fallback fallback;
 };
 
@@ -47,10 +49,12 @@ class PolicyLimiter final : public Limiter {
   void DecideWithoutStore(Batch& batch, Check& check, std::span<const Batch::Item> items);
   void Combine(Check& check);
   void Count(const Batch& batch, std::size_t index);
+  void Sample(const Check& check, std::span<const Batch::Item> items);
 
   Shared& shared_;
   std::unique_ptr<store::Store> store_;
   std::shared_ptr<CounterTable> counters_;
+  std::shared_ptr<KeySampler> sampler_;
   std::uint64_t version_ = 0;
   std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> current_;
   std::vector<std::unique_ptr<Batch>> idle_;

@@ -95,6 +95,9 @@ void AddAdmin(Router& router, const AdminParts& parts, limiter::PolicyLimiter& l
   AddAdminPolicies(router, parts);
   AddAdminKeys(router, parts, limiter);
   AddAdminExplain(router, parts, limiter);
+  AddAdminVersions(router, parts);
+  AddAdminAudit(router, parts);
+  AddAdminLive(router, parts);
 }
 
 }  // namespace weir::server

@@ -13,7 +13,10 @@
 #include "policy/catalog.h"
 #include "policy/policy_store.h"
 #include "server/api/admin_guard.h"
+#include "server/api/audit_log.h"
+#include "server/api/live_totals.h"
 #include "server/api/operations.h"
+#include "server/api/policy_changes.h"
 #include "server/router.h"
 
 namespace weir::server {
@@ -37,16 +40,31 @@ struct AdminParts {
   std::function<std::vector<HeldKey>(std::string_view after, std::size_t limit)> list_keys;
   std::function<std::size_t()> count_keys;
   StoreHealthOf store_health;
+  AuditLog& audit;
+  PolicyChanges& changes;
+  const limiter::TopKeys& top;
+  const LiveTotals& live;
 };
 
-/// Adds /admin/status, /admin/metrics, /admin/reset, /admin/policies and /admin/explain. A router
+/// Adds /admin/status, /admin/metrics, /admin/reset, /admin/policies with their versions,
+/// /admin/explain, /admin/audit, /admin/top and /admin/live. A router
 /// belongs to one reactor, and `limiter` is that reactor's.
 void AddAdmin(Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter);
 
 /// The parts of it, one per file.
 void AddAdminPolicies(Router& router, const AdminParts& parts);
 void AddAdminKeys(Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter);
+void AddAdminVersions(Router& router, const AdminParts& parts);
+void AddAdminAudit(Router& router, const AdminParts& parts);
+void AddAdminLive(Router& router, const AdminParts& parts);
 void AddAdminExplain(Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter);
+
+/// The handler, with an entry of the audit log before each answer of success that changed something
+/// (any method but GET and HEAD). For changes that have no undo; what was before is not known.
+http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler);
+
+/// Answers a change of a policy: with it, or 204 if it is gone.
+PolicyChanges::Done AnswerChange(int status, http::Reply reply);
 
 /// Reads ?limit= (1 to 1000, 100 if absent) and ?cursor=; nothing, with the reason in `problem`, if
 /// they are not valid.

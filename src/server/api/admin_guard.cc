@@ -64,6 +64,11 @@ bool ChangesNothing(std::string_view method) { return method == "GET" || method 
 
 }  // namespace
 
+std::string_view ApiKeyOf(const http::Request& request) {
+  const std::string_view key = request.Find("X-API-Key");
+  return key.empty() ? BearerToken(request.Find("Authorization")) : key;
+}
+
 bool IsLoopback(std::string_view address) {
   static const IpNetwork v4 = *IpNetwork::Parse("127.0.0.0/8");
   static const IpNetwork v6 = *IpNetwork::Parse("::1/128");
@@ -99,8 +104,7 @@ std::optional<http::Response> AdminGuard::Refuse(const http::Request& request) c
         403,
         "Host: without admin.keys the admin API answers to localhost, 127.0.0.1 and [::1] alone");
   }
-  std::string_view key = request.Find("X-API-Key");
-  if (key.empty()) key = BearerToken(request.Find("Authorization"));
+  const std::string_view key = ApiKeyOf(request);
   if (!key.empty() && KeyMatches(key)) return std::nullopt;
   http::Response response =
       http::ErrorResponse(401, key.empty() ? "send an API key in X-API-Key or Authorization: Bearer"

@@ -37,6 +37,9 @@ class AdminGuard {
 /// The handler behind the guard. `guard` must outlive it.
 http::Handler Guarded(const AdminGuard& guard, http::Handler handler);
 
+/// The API key that a request carries, in `X-API-Key` or `Authorization: Bearer`; empty: none.
+std::string_view ApiKeyOf(const http::Request& request);
+
 /// True for 127.0.0.0/8 and ::1.
 bool IsLoopback(std::string_view address);
 

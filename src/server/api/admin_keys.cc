@@ -10,7 +10,6 @@
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "server/api/admin.h"
-#include "telemetry/log.h"
 
 namespace weir::server {
 namespace {
@@ -95,6 +94,14 @@ std::string JustBefore(std::string prefix) {
   return prefix;
 }
 
+http::Response ResetDone(const KeyCheck& asked) {
+  http::Response response;
+  response.body = "{\"key\":";
+  http::AppendJsonString(response.body, asked.key);
+  response.body += ",\"status\":\"RESET\"}";
+  return response;
+}
+
 http::Response ListKeys(const AdminParts& parts, const http::Request& request) {
   const auto page = ReadPage(request.query);
   if (!page.ok()) return http::ErrorResponse(page.error());
@@ -139,21 +146,13 @@ void AddAdminKeys(Router& router, const AdminParts& parts, limiter::PolicyLimite
         Decide(limiter, request.params[0], store::Op::kPeek, 1, std::move(reply),
                [&parts](const KeyCheck& asked) { return KeyMetrics(parts, asked); });
       }));
-  router.Add("POST", "/admin/reset/{key}",
-             Guarded(parts.guard, [&limiter](const http::Request& request, http::Reply reply) {
-               telemetry::Log(telemetry::Level::kInfo, "key reset",
-                              {{"key", std::string_view(request.params[0])},
-                               {"who", request.remote},
-                               {"request_id", request.request_id}});
-               Decide(limiter, request.params[0], store::Op::kReset, 0, std::move(reply),
-                      [](const KeyCheck& asked) {
-                        http::Response response;
-                        response.body = "{\"key\":";
-                        http::AppendJsonString(response.body, asked.key);
-                        response.body += ",\"status\":\"RESET\"}";
-                        return response;
-                      });
-             }));
+  router.Add(
+      "POST", "/admin/reset/{key}",
+      Guarded(parts.guard, Audited(parts.audit, "key.reset",
+                                   [&limiter](const http::Request& request, http::Reply reply) {
+                                     Decide(limiter, request.params[0], store::Op::kReset, 0,
+                                            std::move(reply), ResetDone);
+                                   })));
 }
 
 }  // namespace weir::server

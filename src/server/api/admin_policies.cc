@@ -1,3 +1,6 @@
+#include <array>
+#include <charconv>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -6,10 +9,11 @@
 #include "protocol/http/policy_body.h"
 #include "protocol/http/uri.h"
 #include "server/api/admin.h"
-#include "telemetry/log.h"
 
 namespace weir::server {
 namespace {
+
+constexpr std::string_view kAdminSource = "admin API";
 
 http::Response Json(int status, std::string body) {
   http::Response response;
@@ -18,18 +22,13 @@ http::Response Json(int status, std::string body) {
   return response;
 }
 
-/// Logs a change and answers it once it is on disk and in force.
-policy::PolicyStore::Done Answer(std::string_view what, int status, const http::Request& request,
-                                 http::Reply reply) {
-  return [what, status, who = std::string(request.remote), id = std::string(request.request_id),
-          reply = std::move(reply)](const Result<policy::StoredPolicy>& result) {
-    if (!result.ok()) return reply(http::ErrorResponse(result.error()));
-    telemetry::Log(telemetry::Level::kInfo, what,
-                   {{"policy", std::string_view(result->key)},
-                    {"who", std::string_view(who)},
-                    {"request_id", std::string_view(id)}});
-    reply(Json(status, status == 204 ? std::string() : policy::ToJson(*result)));
-  };
+/// How the admin API names an algorithm.
+std::string_view TypeName(const Quota& quota) {
+  constexpr std::array<policy::PolicyType, 5> kTypes = {
+      policy::PolicyType::kTokenBucket, policy::PolicyType::kFixedWindow,
+      policy::PolicyType::kSlidingWindow, policy::PolicyType::kSlidingCounter,
+      policy::PolicyType::kConcurrency};
+  return policy::PolicyTypeName(kTypes[static_cast<std::size_t>(quota.algorithm())]);
 }
 
 void AppendFilePolicy(std::string& out, const policy::Policy& policy) {
@@ -38,6 +37,10 @@ void AppendFilePolicy(std::string& out, const policy::Policy& policy) {
   http::AppendJsonString(out, definition.name);
   out += ",\"domain\":";
   http::AppendJsonString(out, definition.domain);
+  if (definition.quota) {
+    out.append(",\"type\":\"").append(TypeName(*definition.quota));
+    out.append("\",\"capacity\":").append(std::to_string(definition.quota->limit()));
+  }
   out += ",\"quota\":";
   http::AppendJsonString(out, definition.quota ? definition.quota->ToString() : "unlimited");
   out += ",\"match\":{";
@@ -48,48 +51,96 @@ void AppendFilePolicy(std::string& out, const policy::Policy& policy) {
     http::AppendJsonString(out, policy::MatchText(definition.match[i]));
   }
   out += definition.shadow ? "},\"shadow\":true" : "},\"shadow\":false";
-  out += ",\"source\":";
+  out += definition.quota ? ",\"unlimited\":false" : ",\"unlimited\":true";
+  out.append(",\"onStoreError\":\"").append(policy::OnStoreErrorName(definition.on_store_error));
+  out.append("\",\"cost\":").append(std::to_string(definition.cost));
+  out += ",\"source\":\"file\",\"readOnly\":true,\"definedIn\":";
   http::AppendJsonString(out, definition.source);
   out += '}';
 }
 
-/// Everything in force, as far as it is not of the admin API. The cursor is a number.
-http::Response ListFiles(const AdminParts& parts, const PageQuery& page) {
-  const auto set = parts.catalog.live().Current();
+/// The JSON of a stored policy, and where it comes from.
+std::string WithSource(const policy::StoredPolicy& policy) {
+  std::string json = policy::ToJson(policy);
+  json.insert(json.size() - 1, ",\"source\":\"admin\"");
+  return json;
+}
+
+void AppendItem(std::string& list, std::string_view item) {
+  if (list.size() > 1) list += ',';
+  list += item;
+}
+
+/// Where a list goes on: among the policies of the admin API, after a key, or among those of files,
+/// at an index. As text `a…` or `f…`.
+struct Place {
+  bool files = false;
+  std::string after = {};
   std::size_t index = 0;
-  for (const char c : page.cursor) {
-    if (c < '0' || c > '9' || index > policy::kMaxPolicies) {
-      return http::ErrorResponse(400, "cursor: give the X-Next-Cursor of an earlier answer");
-    }
-    index = index * 10 + static_cast<std::size_t>(c - '0');
+};
+
+std::optional<Place> ReadPlace(std::string_view cursor) {
+  if (cursor.empty()) return Place{};
+  const char part = cursor.front();
+  cursor.remove_prefix(1);
+  if (part == 'a') return Place{.after = std::string(cursor)};
+  Place place{.files = true};
+  const auto [end, failed] =
+      std::from_chars(cursor.data(), cursor.data() + cursor.size(), place.index);
+  if (part != 'f' || failed != std::errc() || end != cursor.data() + cursor.size()) {
+    return std::nullopt;
   }
-  http::Response response = Json(200, "[");
-  std::size_t given = 0;
-  const auto& policies = set->policies();
-  for (; index < policies.size() && given < page.limit; ++index) {
-    if (policies[index].definition.source == "admin API") continue;
-    if (given++ != 0) response.body += ',';
-    AppendFilePolicy(response.body, policies[index]);
+  return place;
+}
+
+/// Adds policies of files from `index` on until there are `room` more; tells where to go on, if
+/// there is more.
+std::optional<std::size_t> AddFilePolicies(const policy::PolicySet& set, std::size_t index,
+                                           std::size_t room, std::string& list) {
+  const auto& policies = set.policies();
+  for (; index < policies.size(); ++index) {
+    if (policies[index].definition.source == kAdminSource) continue;
+    if (room-- == 0) return index;
+    std::string item;
+    AppendFilePolicy(item, policies[index]);
+    AppendItem(list, item);
   }
-  response.body += ']';
-  if (index < policies.size())
-    response.headers.emplace_back("X-Next-Cursor", std::to_string(index));
-  return response;
+  return std::nullopt;
 }
 
 http::Response List(const AdminParts& parts, const http::Request& request) {
   const auto page = ReadPage(request.query);
   if (!page.ok()) return http::ErrorResponse(page.error());
-  if (http::QueryValue(request.query, "source") == "files") return ListFiles(parts, *page);
-  const policy::PolicyStore::Page found = parts.policies.List(page->cursor, page->limit);
+  auto place = ReadPlace(page->cursor);
+  if (!place) {
+    return http::ErrorResponse(400, "cursor: give the X-Next-Cursor of an earlier answer");
+  }
+  const std::string source = http::QueryValue(request.query, "source").value_or("");
   http::Response response = Json(200, "[");
-  for (std::size_t i = 0; i < found.policies.size(); ++i) {
-    if (i != 0) response.body += ',';
-    response.body += policy::ToJson(found.policies[i]);
+  std::size_t room = page->limit;
+  std::string next;
+  std::size_t total = 0;
+  if (source != "files" && source != "file") {
+    const bool wanted = !place->files;
+    policy::PolicyStore::Page found = parts.policies.List(place->after, wanted ? room : 1);
+    total += found.total;
+    if (wanted) {
+      for (const auto& policy : found.policies) AppendItem(response.body, WithSource(policy));
+      room -= found.policies.size();
+      if (!found.next.empty()) next = 'a' + found.next;
+    }
+  }
+  if (source != "admin") {
+    total += parts.catalog.status().file_policies;
+    if (next.empty()) {
+      const auto set = parts.catalog.live().Current();
+      const auto more = AddFilePolicies(*set, place->index, room, response.body);
+      if (more) next = 'f' + std::to_string(*more);
+    }
   }
   response.body += ']';
-  response.headers.emplace_back("X-Total-Count", std::to_string(found.total));
-  if (!found.next.empty()) response.headers.emplace_back("X-Next-Cursor", found.next);
+  response.headers.emplace_back("X-Total-Count", std::to_string(total));
+  if (!next.empty()) response.headers.emplace_back("X-Next-Cursor", next);
   return response;
 }
 
@@ -111,8 +162,7 @@ void AddAdminPolicies(Router& router, const AdminParts& parts) {
   add("POST", "/admin/policies", [&parts](const http::Request& request, http::Reply reply) {
     auto policy = http::ReadPolicy(request.body);
     if (!policy.ok()) return reply(http::ErrorResponse(policy.error()));
-    parts.policies.Create(std::move(*policy), std::string(request.remote),
-                          Answer("policy created", 201, request, std::move(reply)));
+    parts.changes.Create(std::move(*policy), WhoAsks(request), AnswerChange(201, std::move(reply)));
   });
   add("PUT", "/admin/policies/{key}", [&parts](const http::Request& request, http::Reply reply) {
     auto policy = http::ReadPolicy(request.body);
@@ -121,12 +171,10 @@ void AddAdminPolicies(Router& router, const AdminParts& parts) {
       return reply(http::ErrorResponse(400, "key: differs from the key in the path"));
     }
     policy->key = request.params[0];
-    parts.policies.Update(std::move(*policy), std::string(request.remote),
-                          Answer("policy updated", 200, request, std::move(reply)));
+    parts.changes.Update(std::move(*policy), WhoAsks(request), AnswerChange(200, std::move(reply)));
   });
   add("DELETE", "/admin/policies/{key}", [&parts](const http::Request& request, http::Reply reply) {
-    parts.policies.Delete(request.params[0], std::string(request.remote),
-                          Answer("policy deleted", 204, request, std::move(reply)));
+    parts.changes.Delete(request.params[0], WhoAsks(request), AnswerChange(204, std::move(reply)));
   });
 }
 

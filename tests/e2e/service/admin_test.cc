@@ -5,6 +5,7 @@
 namespace weir::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
@@ -175,6 +176,117 @@ TEST_F(Admin, IsNeverOpenToTheNetwork) {
 TEST_F(Admin, StatusTellsHealthAndVersion) {
   Serve();
   EXPECT_THAT(Client().Get("/admin/status").body, StartsWith(R"({"status":"UP","version":")"));
+}
+
+TEST_F(Admin, ListsPoliciesOfTheApiAndOfFilesPageByPage) {
+  ServePolicies(
+      "policies: [{name: f1, match: {user: \"*\"}, unlimited: true}, "
+      "{name: f2, match: {ip: \"*\"}, quota: {fixed_window: {limit: 3, window: 1h}}}]");
+  HttpClient client = Client();
+  client.Post("/admin/policies", R"({"key":"a1","type":"TOKEN_BUCKET"})");
+  client.Post("/admin/policies", R"({"key":"a2","type":"TOKEN_BUCKET"})");
+  std::vector<std::string> bodies;
+  std::string cursor;
+  do {
+    const HttpResponse page = client.Get("/admin/policies?limit=1&cursor=" + cursor);
+    ASSERT_EQ(page.status, 200);
+    EXPECT_EQ(page.Header("X-Total-Count"), "4");
+    bodies.push_back(page.body);
+    cursor = page.Header("X-Next-Cursor");
+  } while (!cursor.empty() && bodies.size() < 10);
+  ASSERT_EQ(bodies.size(), 4U);
+  EXPECT_THAT(bodies[0], HasSubstr(R"("policyKey":"a1")"));
+  EXPECT_THAT(bodies[0], HasSubstr(R"("source":"admin")"));
+  EXPECT_THAT(bodies[2], HasSubstr(R"("policyKey":"f1")"));
+  EXPECT_THAT(bodies[2], HasSubstr(R"("unlimited":true)"));
+  EXPECT_THAT(bodies[3], HasSubstr(R"("type":"FIXED_WINDOW","capacity":3)"));
+  EXPECT_THAT(bodies[3], HasSubstr(R"("source":"file","readOnly":true)"));
+  EXPECT_EQ(client.Get("/admin/policies?cursor=x9").status, 400);
+}
+
+TEST_F(Admin, ChangesAreAuditedUndoneAndRolledBack) {
+  Serve({"--admin-key", "first-secret"});
+  HttpClient client = Client();
+  const HttpHeaders key = {{"X-API-Key", "first-secret"}};
+  const auto capacity = [&] {
+    const std::string body = client.Get("/admin/policies/p", key).body;
+    const std::size_t at = body.find("\"capacity\":");
+    return at == std::string::npos ? "none" : body.substr(at + 11, body.find(',', at) - at - 11);
+  };
+  ASSERT_EQ(client.Post("/admin/policies", R"({"key":"p","type":"TOKEN_BUCKET","capacity":1})", key)
+                .status,
+            201);
+  ASSERT_EQ(client.Send("PUT", "/admin/policies/p", R"({"type":"TOKEN_BUCKET","capacity":2})", key)
+                .status,
+            200);
+  ASSERT_EQ(client.Send("POST", "/admin/reset/p", "", key).status, 200);
+  EXPECT_EQ(client.Get("/admin/audit").status, 401);
+  const std::string log = client.Get("/admin/audit", key).body;
+  // printf first-secret | sha256sum begins so.
+  EXPECT_THAT(log, HasSubstr("\"who\":\"key e0a5091e from 127.0.0.1\""));
+  EXPECT_THAT(log, HasSubstr(R"("action":"key.reset","target":"key:p","before":null)"));
+  EXPECT_THAT(log, HasSubstr(R"("action":"policy.update","target":"policy:p","before":{)"));
+  EXPECT_THAT(client.Get("/admin/audit?limit=1", key).body, HasSubstr("\"next\":3"));
+  EXPECT_THAT(client.Get("/admin/audit?limit=1&before=3", key).body, HasSubstr("{\"id\":2,"));
+
+  EXPECT_EQ(client.Send("POST", "/admin/audit/2/undo").status, 401);
+  EXPECT_EQ(client.Send("POST", "/admin/audit/1/undo", "", key).status, 409);
+  EXPECT_EQ(client.Send("POST", "/admin/audit/3/undo", "", key).status, 409);  // a reset
+  EXPECT_EQ(client.Send("POST", "/admin/audit/2/undo", "", key).status, 200);
+  EXPECT_EQ(capacity(), "1");
+  EXPECT_EQ(client.Post("/admin/policies/p/rollback", R"({"version":2})", key).status, 200);
+  EXPECT_EQ(capacity(), "2");
+  EXPECT_EQ(client.Post("/admin/policies/p/rollback", R"({"version":77})", key).status, 404);
+  EXPECT_EQ(client.Post("/admin/policies/p/rollback", "{", key).status, 400);
+  EXPECT_THAT(client.Get("/admin/policies/p/versions/1", key).body,
+              AllOf(HasSubstr("{\"version\":1,"), HasSubstr("\"capacity\":1,")));
+  EXPECT_EQ(client.Get("/admin/policies/p/versions/9", key).status, 404);
+  EXPECT_THAT(client.Get("/admin/policies/p/versions", key).body,
+              HasSubstr(R"({"policyKey":"p","versions":[{"version":4,)"));
+}
+
+TEST_F(Admin, AnOverrideEndsByItself) {
+  Serve();
+  HttpClient client = Client();
+  client.Post("/admin/policies", R"({"key":"p","type":"TOKEN_BUCKET","capacity":1})");
+  // In the past: it ends at the next look, at most a second later.
+  ASSERT_EQ(client
+                .Send("PUT", "/admin/policies/p",
+                      R"({"type":"TOKEN_BUCKET","capacity":9,"expiresAt":"2020-01-01T00:00:00Z"})")
+                .status,
+            200);
+  EXPECT_TRUE(WaitUntil([&] {
+    return client.Get("/admin/policies/p").body.find("\"capacity\":1,") != std::string::npos;
+  }));
+  // It is in force a moment before it is in the log.
+  EXPECT_TRUE(WaitUntil([&] {
+    return client.Get("/admin/audit?limit=1").body.find("\"policy.expire\"") != std::string::npos;
+  }));
+  EXPECT_EQ(client
+                .Send("PUT", "/admin/policies/p",
+                      R"({"type":"TOKEN_BUCKET","capacity":9,"expiresAt":"soon"})")
+                .status,
+            400);
+}
+
+TEST_F(Admin, TellsWhatIsHotAndWhatHappens) {
+  Serve();
+  HttpClient client = Client();
+  client.Post("/admin/policies", R"({"key":"busy","type":"FIXED_WINDOW","capacity":2,)"
+                                 R"("windowSeconds":8640000})");
+  for (int i = 0; i < 5; ++i) Check(R"({"key":"busy"})");
+  Check(R"({"key":"<script>"})");
+  EXPECT_TRUE(WaitUntil([&] {
+    const std::string hot = client.Get("/admin/top").body;
+    return hot.find(R"({"kind":"hot","windowSeconds":60,"keys":[{"key":"busy","bucket":"key|busy",)"
+                    R"("count":5,"error":0,"policy":"busy"},{"key":"<script>")") == 0;
+  }));
+  EXPECT_THAT(client.Get("/admin/top?kind=limited&n=1").body, HasSubstr("\"count\":3,"));
+  EXPECT_EQ(client.Get("/admin/top?kind=cold").status, 400);
+  EXPECT_EQ(client.Get("/admin/top?n=0").status, 400);
+  const std::string live = client.Get("/admin/live").body;
+  EXPECT_THAT(live, HasSubstr("\"perSecond\":[{\"t\":"));
+  EXPECT_THAT(live, HasSubstr(R"("store":{"kind":"memory","state":"up","breaker":"closed"})"));
 }
 
 }  // namespace

@@ -1,0 +1,100 @@
+// GET /admin/audit, POST /admin/audit/{id}/undo, and what puts changes into the log.
+
+#include <charconv>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "protocol/http/error.h"
+#include "protocol/http/uri.h"
+#include "server/api/admin.h"
+#include "telemetry/log.h"
+
+namespace weir::server {
+namespace {
+
+std::optional<std::int64_t> Number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+http::Response List(const AdminParts& parts, const http::Request& request) {
+  const auto page = ReadPage(request.query);
+  if (!page.ok()) return http::ErrorResponse(page.error());
+  const auto before = Number(http::QueryValue(request.query, "before").value_or("0"));
+  if (!before) return http::ErrorResponse(400, "before: must be the id of a change");
+  // One more than asked for tells whether there is a next page.
+  auto entries = parts.audit.List(*before, page->limit + 1);
+  if (!entries.ok()) return http::ErrorResponse(entries.error());
+  http::Response response;
+  response.body = "{\"changes\":[";
+  for (std::size_t i = 0; i < std::min(entries->size(), page->limit); ++i) {
+    if (i != 0) response.body += ',';
+    AppendJson(response.body, (*entries)[i]);
+  }
+  response.body += ']';
+  if (entries->size() > page->limit) {
+    response.body += ",\"next\":" + std::to_string((*entries)[page->limit - 1].id);
+  }
+  response.body += '}';
+  return response;
+}
+
+/// What a change through a wrapped handler was about: "key:user-1", "slots:/admin/…".
+std::string TargetOf(std::string_view action, const http::Request& request) {
+  std::string target(action.substr(0, action.find('.')));
+  target += ':';
+  return target += request.params.empty() ? std::string(request.path) : request.params.front();
+}
+
+}  // namespace
+
+PolicyChanges::Done AnswerChange(int status, http::Reply reply) {
+  return [status, reply = std::move(reply)](Result<std::optional<policy::StoredPolicy>> outcome) {
+    if (!outcome.ok()) return reply(http::ErrorResponse(outcome.error()));
+    http::Response response;
+    response.status = outcome->has_value() ? status : 204;
+    if (outcome->has_value()) response.body = policy::ToJson(**outcome);
+    reply(std::move(response));
+  };
+}
+
+http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler) {
+  return [&audit, action = std::move(action), handler = std::move(handler)](
+             const http::Request& request, http::Reply reply) {
+    if (request.method == "GET" || request.method == "HEAD") {
+      return handler(request, std::move(reply));
+    }
+    AuditEntry entry{
+        .who = WhoAsks(request), .action = action, .target = TargetOf(action, request)};
+    handler(request, [&audit, entry = std::move(entry),
+                      reply = std::move(reply)](http::Response response) mutable {
+      if (response.status / 100 != 2) return reply(std::move(response));
+      entry.after = response.body;
+      telemetry::Log(
+          telemetry::Level::kInfo, entry.action,
+          {{"target", std::string_view(entry.target)}, {"who", std::string_view(entry.who)}});
+      audit.Append(std::move(entry), [reply, response](Result<std::int64_t> written) {
+        if (!written.ok()) return reply(http::ErrorResponse(written.error()));
+        reply(response);
+      });
+    });
+  };
+}
+
+void AddAdminAudit(Router& router, const AdminParts& parts) {
+  router.Add("GET", "/admin/audit",
+             Guarded(parts.guard, [&parts](const http::Request& request, const http::Reply& reply) {
+               reply(List(parts, request));
+             }));
+  router.Add("POST", "/admin/audit/{id}/undo",
+             Guarded(parts.guard, [&parts](const http::Request& request, http::Reply reply) {
+               const auto id = Number(request.params[0]);
+               if (!id) return reply(http::ErrorResponse(400, "id: must be the id of a change"));
+               parts.changes.Undo(*id, WhoAsks(request), AnswerChange(200, std::move(reply)));
+             }));
+}
+
+}  // namespace weir::server

@@ -1,0 +1,112 @@
+#include "limiter/top_keys.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "unit/limiter/fixture.h"
+
+namespace weir::limiter {
+namespace {
+
+using test::Asked;
+using test::kStart;
+using test::World;
+
+constexpr Nanos kSecond = 1'000'000'000;
+
+TEST(TopKeys, TellsHotAndLimitedKeysApart) {
+  World world(
+      "policies: [{name: two, match: {user: \"*\"}, "
+      "quota: {fixed_window: {limit: 2, window: 1h}}}]");
+  const auto limiter = world.NewLimiter();
+  for (int i = 0; i < 5; ++i) Asked::For({{"user", "busy"}}).On(*limiter);  // 2 allowed, 3 limited
+  Asked::For({{"user", "calm"}}).On(*limiter);
+  Asked::Key("bare").On(*limiter);
+  TopKeys& top = world.shared().top;
+  top.Collect(kStart);
+  const auto hot = top.Top(TopKeys::Kind::kHot, 10, kStart);
+  ASSERT_EQ(hot.size(), 3U);
+  EXPECT_EQ(hot[0].key, "default/two|user:busy");
+  EXPECT_EQ(hot[0].count, 5U);
+  EXPECT_EQ(hot[0].error, 0U);
+  const auto limited = top.Top(TopKeys::Kind::kLimited, 10, kStart);
+  ASSERT_EQ(limited.size(), 1U);
+  EXPECT_EQ(limited[0].count, 3U);
+  EXPECT_EQ(top.Top(TopKeys::Kind::kHot, 1, kStart).size(), 1U);
+}
+
+TEST(TopKeys, PeeksAreNotCounted) {
+  World world;
+  const auto limiter = world.NewLimiter();
+  Asked::Key("a", 1, store::Op::kPeek).On(*limiter);
+  world.shared().top.Collect(kStart);
+  EXPECT_TRUE(world.shared().top.Top(TopKeys::Kind::kHot, 10, kStart).empty());
+}
+
+TEST(TopKeys, ForgetAfterAMinute) {
+  TopKeys top;
+  const auto sampler = top.Add();
+  sampler->Note("a", 0, false);
+  top.Collect(kStart);
+  sampler->Note("a", 0, false);
+  top.Collect(kStart + 30 * kSecond);
+  EXPECT_EQ(top.Top(TopKeys::Kind::kHot, 1, kStart + 59 * kSecond)[0].count, 2U);
+  // The slice of the first ten seconds has gone.
+  EXPECT_EQ(top.Top(TopKeys::Kind::kHot, 1, kStart + 60 * kSecond)[0].count, 1U);
+  EXPECT_TRUE(top.Top(TopKeys::Kind::kHot, 1, kStart + 90 * kSecond).empty());
+}
+
+TEST(TopKeys, LongKeysStayApart) {
+  TopKeys top;
+  const auto sampler = top.Add();
+  const std::string common(4000, 'x');
+  sampler->Note(common + "1", 0, false);
+  sampler->Note(common + "2", 0, false);
+  top.Collect(kStart);
+  const auto keys = top.Top(TopKeys::Kind::kHot, 10, kStart);
+  ASSERT_EQ(keys.size(), 2U);
+  EXPECT_EQ(keys[0].key.size(), KeySampler::kMaxText);
+}
+
+TEST(TopKeys, AFloodIsCountedBySamplesThatStandForIt) {
+  TopKeys top;
+  const auto sampler = top.Add();
+  // After the first second the sampler knows how many come.
+  constexpr int kPerSecond = 500'000;
+  for (int second = 0; second < 3; ++second) {
+    for (int i = 0; i < kPerSecond; ++i) sampler->Note(i % 4 == 0 ? "quarter" : "most", 0, false);
+    top.Collect(kStart + second * kSecond);
+  }
+  const auto keys = top.Top(TopKeys::Kind::kHot, 2, kStart);
+  ASSERT_EQ(keys.size(), 2U);
+  EXPECT_EQ(keys[0].key, "most");
+  // 3 × 375,000 and 3 × 125,000. About 1,024 samples a second: a standard deviation of 2 to 4 %,
+  // so a fifth is far out.
+  EXPECT_NEAR(static_cast<double>(keys[0].count), 1'125'000, 225'000);
+  EXPECT_NEAR(static_cast<double>(keys[1].count), 375'000, 75'000);
+}
+
+TEST(TopKeys, SamplesCrossThreads) {
+  TopKeys top;
+  const auto sampler = top.Add();
+  std::atomic<bool> stop{false};
+  std::thread reader([&] {
+    while (!stop.load()) {
+      top.Collect(kStart);
+      EXPECT_LE(top.Top(TopKeys::Kind::kHot, 10, kStart).size(), 3U);
+    }
+  });
+  for (int i = 0; i < 200'000; ++i)
+    sampler->Note(std::string(1, static_cast<char>('a' + i % 3)), 0, i % 2 == 0);
+  stop = true;
+  reader.join();
+  top.Collect(kStart);
+  EXPECT_EQ(top.Top(TopKeys::Kind::kHot, 10, kStart).size(), 3U);
+}
+
+}  // namespace
+}  // namespace weir::limiter

@@ -1,0 +1,173 @@
+#include "server/api/policy_changes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+
+#include "policy/sqlite/sqlite_policy_store.h"
+#include "support/temp_dir.h"
+
+namespace weir::server {
+namespace {
+
+using policy::StoredPolicy;
+using ::testing::HasSubstr;
+
+class PolicyChangesTest : public ::testing::Test {
+ protected:
+  PolicyChangesTest() {
+    database_ = std::move(*sqlite::Database::Open({.path = (folder_ / "weir.db").string()}));
+    store_ = std::move(*policy::sqlite::SqlitePolicyStore::Open(*database_, catalog_));
+    audit_ = std::move(*AuditLog::Open(*database_));
+    changes_.emplace(*store_, catalog_, *audit_);
+  }
+  ~PolicyChangesTest() override { database_.reset(); }
+
+  static StoredPolicy Sample(std::int64_t capacity, Nanos expires_at = 0) {
+    StoredPolicy policy;
+    policy.key = "user-1";
+    policy.capacity = capacity;
+    policy.expires_at = expires_at;
+    return policy;
+  }
+
+  using Outcome = Result<std::optional<StoredPolicy>>;
+  template <typename Call>
+  static Outcome Await(Call call) {
+    std::promise<Outcome> promise;
+    call([&promise](Outcome outcome) { promise.set_value(std::move(outcome)); });
+    return promise.get_future().get();
+  }
+  Outcome Create(const StoredPolicy& policy) {
+    return Await([&](auto done) { changes_->Create(policy, "me", done); });
+  }
+  Outcome Update(const StoredPolicy& policy) {
+    return Await([&](auto done) { changes_->Update(policy, "me", done); });
+  }
+  Outcome Delete() {
+    return Await([&](auto done) { changes_->Delete("user-1", "me", done); });
+  }
+  Outcome RollBack(std::int64_t version) {
+    return Await([&](auto done) { changes_->RollBack("user-1", version, "me", done); });
+  }
+  Outcome Undo(std::int64_t id) {
+    return Await([&](auto done) { changes_->Undo(id, "me", done); });
+  }
+  std::int64_t InForce() { return catalog_.live().Current()->ForKey("user-1").quota()->limit(); }
+  std::vector<AuditEntry> Log() { return *audit_->List(0, 100); }
+
+  static constexpr std::int64_t kDefault = 100;  // the default policy's capacity
+
+  test::TempDir folder_;
+  policy::Catalog catalog_{policy::CompileOptions{policy::DefaultPolicy(), 0.1}};
+  std::unique_ptr<sqlite::Database> database_;
+  std::unique_ptr<policy::PolicyStore> store_;
+  std::unique_ptr<AuditLog> audit_;
+  std::optional<PolicyChanges> changes_;
+};
+
+TEST_F(PolicyChangesTest, EveryChangeIsInTheLogWithBeforeAndAfter) {
+  ASSERT_TRUE(Create(Sample(1)).ok());
+  ASSERT_TRUE(Update(Sample(2)).ok());
+  ASSERT_TRUE(Delete().ok());
+  const auto log = Log();
+  ASSERT_EQ(log.size(), 3U);  // latest first
+  EXPECT_EQ(log[2].action, "policy.create");
+  EXPECT_EQ(log[2].target, "policy:user-1");
+  EXPECT_EQ(log[2].who, "me");
+  EXPECT_EQ(log[2].before, "");
+  EXPECT_THAT(log[2].after, HasSubstr("\"capacity\":1,"));
+  EXPECT_EQ(log[1].before, log[2].after);
+  EXPECT_THAT(log[1].after, HasSubstr("\"capacity\":2,"));
+  EXPECT_EQ(log[0].before, log[1].after);
+  EXPECT_EQ(log[0].after, "");
+}
+
+TEST_F(PolicyChangesTest, WhatIsRefusedIsNotInTheLog) {
+  EXPECT_EQ(Update(Sample(1)).error().code, Code::kNotFound);
+  ASSERT_TRUE(Create(Sample(1)).ok());
+  EXPECT_EQ(Create(Sample(2)).error().code, Code::kAlreadyExists);
+  EXPECT_EQ(Update(Sample(0)).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(Log().size(), 1U);
+}
+
+TEST_F(PolicyChangesTest, UndoTakesBackEachKindOfChange) {
+  ASSERT_TRUE(Create(Sample(1)).ok());  // 1
+  ASSERT_TRUE(Update(Sample(2)).ok());  // 2
+  ASSERT_TRUE(Undo(2).ok());            // 3
+  EXPECT_EQ(InForce(), 1);
+  ASSERT_TRUE(Delete().ok());  // 4
+  EXPECT_EQ(InForce(), kDefault);
+  ASSERT_TRUE(Undo(4).ok());  // 5: it is there again
+  EXPECT_EQ(InForce(), 1);
+  ASSERT_TRUE(Undo(5).ok());  // 6: an undo can be undone
+  EXPECT_EQ(InForce(), kDefault);
+  EXPECT_EQ(Log().front().undoes, 5);
+  EXPECT_EQ(Log().front().action, "policy.undo");
+}
+
+TEST_F(PolicyChangesTest, UndoOfACreationDeletes) {
+  ASSERT_TRUE(Create(Sample(1)).ok());
+  const Outcome undone = Undo(1);
+  ASSERT_TRUE(undone.ok());
+  EXPECT_FALSE(undone->has_value());
+  EXPECT_EQ(InForce(), kDefault);
+}
+
+TEST_F(PolicyChangesTest, OnlyTheLatestChangeOfATargetIsUndone) {
+  ASSERT_TRUE(Create(Sample(1)).ok());
+  ASSERT_TRUE(Update(Sample(2)).ok());
+  EXPECT_EQ(Undo(1).error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(Undo(99).error().code, Code::kNotFound);
+  StoredPolicy other = Sample(7);
+  other.key = "another";
+  ASSERT_TRUE(Create(other).ok());  // of another target: in nobody's way
+  EXPECT_TRUE(Undo(2).ok());
+  EXPECT_EQ(InForce(), 1);
+}
+
+TEST_F(PolicyChangesTest, RollBackMakesItWhatItWasAlsoAfterADeletion) {
+  ASSERT_TRUE(Create(Sample(1)).ok());  // version 1
+  ASSERT_TRUE(Update(Sample(2)).ok());  // version 2
+  Outcome back = RollBack(1);
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ((*back)->version, 3);  // a new version with the contents of the old one
+  EXPECT_EQ(InForce(), 1);
+  ASSERT_TRUE(Delete().ok());
+  back = RollBack(2);
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ((*back)->version, 4);
+  EXPECT_EQ(InForce(), 2);
+  EXPECT_EQ(RollBack(9).error().code, Code::kNotFound);
+}
+
+TEST_F(PolicyChangesTest, WhatExpiresGivesWayToTheVersionBefore) {
+  const Nanos end = SystemClock::Get().Now() + Nanos{3600} * 1'000'000'000;
+  ASSERT_TRUE(Create(Sample(1)).ok());
+  ASSERT_TRUE(Update(Sample(2, end)).ok());
+  ASSERT_TRUE(Update(Sample(3, end)).ok());  // corrected meanwhile: still the same exception
+  changes_->EndExpired(end - 1);
+  EXPECT_EQ(InForce(), 3);
+  changes_->EndExpired(end);
+  // Changes follow each other: this one begins when what EndExpired began has ended.
+  ASSERT_TRUE(Update(Sample(9)).ok());
+  EXPECT_THAT(Log()[0].before, HasSubstr("\"capacity\":1,"));
+  EXPECT_EQ(Log()[1].action, "policy.expire");
+  EXPECT_THAT(Log()[1].after, HasSubstr("\"capacity\":1,"));
+}
+
+TEST_F(PolicyChangesTest, WhatWasNewGoesWhenItExpires) {
+  const Nanos end = SystemClock::Get().Now() + Nanos{3600} * 1'000'000'000;
+  ASSERT_TRUE(Create(Sample(2, end)).ok());
+  changes_->EndExpired(end);
+  EXPECT_EQ(Update(Sample(5)).error().code, Code::kNotFound);
+  EXPECT_EQ(InForce(), kDefault);
+  EXPECT_EQ(Log()[0].who, "expiry");
+  changes_->EndExpired(end + 1);
+  EXPECT_EQ(Log().size(), 2U);
+}
+
+}  // namespace
+}  // namespace weir::server
