@@ -110,12 +110,17 @@ void RedisCluster::Failover(std::uint16_t slot) {
   Require(WaitUntil([&] { return MasterOf(slot) == replica; }, kPatience), "no failover");
 }
 
-void RedisCluster::MoveSlot(std::uint16_t slot, std::size_t to) {
+void RedisCluster::BeginMove(std::uint16_t slot, std::size_t to) {
+  const std::string number = std::to_string(slot);
+  const std::size_t from = MasterOf(slot);
+  nodes_[to]->Command({"CLUSTER", "SETSLOT", number, "IMPORTING", IdOf(from)});
+  nodes_[from]->Command({"CLUSTER", "SETSLOT", number, "MIGRATING", IdOf(to)});
+}
+
+void RedisCluster::EndMove(std::uint16_t slot, std::size_t to) {
   const std::string number = std::to_string(slot);
   const std::size_t from = MasterOf(slot);
   const std::string id = IdOf(to);
-  nodes_[to]->Command({"CLUSTER", "SETSLOT", number, "IMPORTING", IdOf(from)});
-  nodes_[from]->Command({"CLUSTER", "SETSLOT", number, "MIGRATING", id});
   nodes_[to]->Command({"CLUSTER", "SETSLOT", number, "NODE", id});
   nodes_[from]->Command({"CLUSTER", "SETSLOT", number, "NODE", id});
 }

@@ -30,8 +30,10 @@ class RedisCluster {
   std::size_t MasterOf(std::uint16_t slot);
   /// An orderly change: the master's replica takes over without losing a write.
   void Failover(std::uint16_t slot);
-  /// Moves an empty slot to another master, and tells all masters.
-  void MoveSlot(std::uint16_t slot, std::size_t to);
+  /// Moves an empty slot to the master `to`. In between, keys that are not there (yet) are asked of
+  /// the new master.
+  void BeginMove(std::uint16_t slot, std::size_t to);
+  void EndMove(std::uint16_t slot, std::size_t to);
   /// Waits until every running node says that the cluster is well.
   void AwaitOk();
 

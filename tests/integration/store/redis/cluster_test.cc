@@ -1,0 +1,121 @@
+// A cluster whose slots move and whose masters change: no check is lost or counted twice, as long
+// as nobody is killed; and after that, service goes on.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "drivers/redis/slot.h"
+#include "integration/store/redis/client.h"
+#include "store/redis/names.h"
+#include "support/redis_cluster.h"
+
+namespace weir::store::redis {
+namespace {
+
+using std::chrono_literals::operator""s;
+
+class RedisClusterStore : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { cluster_ = new test::RedisCluster; }
+  static void TearDownTestSuite() { delete cluster_; }
+
+  static std::uint16_t SlotOfKey(const std::string& key) {
+    return weir::redis::SlotOf("{" + Names("", true, "").Tag(key) + "}");
+  }
+
+  static test::RedisCluster* cluster_;
+};
+
+test::RedisCluster* RedisClusterStore::cluster_ = nullptr;
+
+TEST_F(RedisClusterStore, DomainsSpreadOverAllMasters) {
+  Client client({.url = cluster_->url()});
+  const Quota quota = *Quota::FixedWindow(10, kMaxWindow);
+  for (int i = 0; i < 60; ++i) {
+    const std::string key = "spread" + std::to_string(i) + "/p|user:1";
+    ASSERT_TRUE(client.One(Op::kCharge, {key, 1, &quota}).applied);
+  }
+  for (std::size_t i = 0; i < test::RedisCluster::kMasters; ++i) {
+    EXPECT_NE(cluster_->node(i).Command({"DBSIZE"}), "0") << i;
+  }
+}
+
+TEST_F(RedisClusterStore, KeysOfTwoSlotsAreRefusedTogether) {
+  Client client({.url = cluster_->url()});
+  const Quota quota = *Quota::FixedWindow(10, kMaxWindow);
+  const std::vector<Charge> charges = {{"one/p|user:1", 1, &quota}, {"two/p|user:1", 1, &quota}};
+  std::vector<Decision> decisions(2);
+  Application application;
+  application.charges = charges;
+  application.decisions = decisions;
+  client.Apply(std::span(&application, 1));
+  ASSERT_FALSE(application.status.ok());
+  EXPECT_EQ(application.status.error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(client.One(Op::kPeek, {"one/p|user:1", 1, &quota}).decision.remaining, 10);
+}
+
+TEST_F(RedisClusterStore, FollowsASlotThatMoves) {
+  Client client({.url = cluster_->url()});
+  Client newcomer({.url = cluster_->url()});
+  const Quota quota = *Quota::FixedWindow(10, kMaxWindow);
+  const std::string key = "moving/p|user:1";
+  const std::uint16_t slot = SlotOfKey(key);
+  // The store knows the slot's master before the slot goes elsewhere; its table is then old.
+  EXPECT_EQ(client.One(Op::kPeek, {key, 1, &quota}).decision.remaining, 10);
+  const std::size_t from = cluster_->MasterOf(slot);
+  const std::size_t to = (from + 1) % test::RedisCluster::kMasters;
+
+  // Half-way: the old master has no such key and says ASK.
+  cluster_->BeginMove(slot, to);
+  const Client::Answer asked = client.One(Op::kCharge, {key, 1, &quota});
+  ASSERT_TRUE(asked.status.ok()) << asked.status.error().message;
+  EXPECT_EQ(asked.decision.remaining, 9);
+  cluster_->EndMove(slot, to);
+  const Client::Answer moved = client.One(Op::kCharge, {key, 1, &quota});
+  ASSERT_TRUE(moved.status.ok()) << moved.status.error().message;
+  EXPECT_EQ(moved.decision.remaining, 8);
+  EXPECT_EQ(newcomer.One(Op::kCharge, {key, 1, &quota}).decision.remaining, 7);
+}
+
+TEST_F(RedisClusterStore, AnOrderlyFailoverLosesNothing) {
+  Client client({.url = cluster_->url(), .command_timeout = 10s});
+  const Quota quota = *Quota::FixedWindow(1'000'000, kMaxWindow);
+  const std::string key = "orderly/p|user:1";
+  const std::uint16_t slot = SlotOfKey(key);
+  std::int64_t charged = 0;
+  for (int i = 0; i < 50; ++i) charged += client.One(Op::kCharge, {key, 1, &quota}).applied ? 1 : 0;
+  cluster_->Failover(slot);
+  for (int i = 0; i < 50; ++i) {
+    const Client::Answer answer = client.One(Op::kCharge, {key, 1, &quota});
+    // The old master may have closed the connection, and then nobody knows whether it counted.
+    if (answer.status.ok()) charged += answer.applied ? 1 : 0;
+  }
+  EXPECT_GE(charged, 99);
+  const std::int64_t used = 1'000'000 - client.One(Op::kPeek, {key, 1, &quota}).decision.remaining;
+  EXPECT_GE(used, charged);
+  EXPECT_LE(used, 100);
+}
+
+// Last, since it leaves the cluster with a node less.
+TEST_F(RedisClusterStore, GoesOnAfterAMasterWasKilled) {
+  Client client({.url = cluster_->url()});
+  const Quota quota = *Quota::FixedWindow(1'000'000, kMaxWindow);
+  const std::string key = "killed/p|user:1";
+  const std::uint16_t slot = SlotOfKey(key);
+  ASSERT_TRUE(client.One(Op::kCharge, {key, 1, &quota}).applied);
+  cluster_->node(cluster_->MasterOf(slot)).Kill();
+  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  Client::Answer answer;
+  do {
+    const auto begin = std::chrono::steady_clock::now();
+    answer = client.One(Op::kCharge, {key, 1, &quota});
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s) << "not within the command's timeout";
+  } while (!answer.status.ok() && std::chrono::steady_clock::now() < deadline);
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error().message;
+}
+
+}  // namespace
+}  // namespace weir::store::redis

@@ -1,0 +1,215 @@
+// A single server that forgets, dies, stands still or breaks off: what a store says meanwhile, and
+// that it is exact again afterwards.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "integration/store/redis/client.h"
+#include "support/certificates.h"
+#include "support/redis_server.h"
+#include "support/tcp_server.h"
+
+namespace weir::store::redis {
+namespace {
+
+using std::chrono_literals::operator""h;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+
+Options Quick(const std::string& url) {
+  return {.url = url, .connections = 2, .connect_timeout = 200ms, .command_timeout = 200ms};
+}
+
+/// Asks until the store decides.
+Client::Answer Patiently(Client& client, const Charge& charge) {
+  Client::Answer answer;
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  do {
+    answer = client.One(Op::kCharge, charge);
+  } while (!answer.status.ok() && std::chrono::steady_clock::now() < deadline);
+  return answer;
+}
+
+TEST(RedisRecovery, AFlushOfScriptsUnderLoadLosesAndRepeatsNothing) {
+  test::RedisServer server;
+  Client client({.url = server.url(), .connections = 2});
+  const Quota quota = *Quota::FixedWindow(1000, kMaxWindow);
+  constexpr std::size_t kBatches = 40;
+  constexpr std::size_t kEach = 50;  // 2,000 ask for 1,000
+  const Charge charge{"hot", 1, &quota};
+  std::vector<std::vector<Decision>> decisions(kBatches, std::vector<Decision>(kEach));
+  std::vector<std::vector<Application>> batches(kBatches, std::vector<Application>(kEach));
+  std::size_t done = 0;
+  for (std::size_t b = 0; b < kBatches; ++b) {
+    for (std::size_t i = 0; i < kEach; ++i) {
+      batches[b][i].charges = std::span(&charge, 1);
+      batches[b][i].decisions = std::span(&decisions[b][i], 1);
+    }
+    client.store().Apply(batches[b], [&done] { ++done; });
+    client.Run([&, waited = 0]() mutable { return waited++ > 0; });
+    if (b % 10 == 5) server.Command({"SCRIPT", "FLUSH"});
+  }
+  client.Run([&] { return done == kBatches; });
+  ASSERT_EQ(done, kBatches);
+  std::size_t admitted = 0;
+  for (const auto& batch : batches) {
+    for (const Application& application : batch) {
+      ASSERT_TRUE(application.status.ok()) << application.status.error().message;
+      admitted += application.applied ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(admitted, 1000U);
+}
+
+TEST(RedisRecovery, AFlushOfEverythingBeginsAnew) {
+  test::RedisServer server;
+  Client client({.url = server.url()});
+  const Quota log = *Quota::SlidingLog(2, 1h);
+  EXPECT_EQ(client.One(Op::kCharge, {"k", 2, &log}).decision.remaining, 0);
+  EXPECT_FALSE(client.One(Op::kCharge, {"k", 1, &log}).applied);
+  server.Command({"FLUSHALL"});
+  EXPECT_EQ(client.One(Op::kCharge, {"k", 1, &log}).decision.remaining, 1);
+  EXPECT_EQ(client.One(Op::kCharge, {"k", 1, &log}).decision.remaining, 0);
+}
+
+TEST(RedisRecovery, AKilledServerIsToldAndFoundAgain) {
+  test::RedisServer server({.durable = true});
+  Client client(Quick(server.url()));
+  const Quota quota = *Quota::FixedWindow(3, kMaxWindow);
+  const Charge charge{"k", 1, &quota};
+  ASSERT_EQ(client.One(Op::kCharge, charge).decision.remaining, 2);
+  server.Kill();
+  const Client::Answer lost = client.One(Op::kCharge, charge);
+  ASSERT_FALSE(lost.status.ok());
+  EXPECT_EQ(lost.status.error().code, Code::kUnavailable);
+  server.Start();
+  // What was answered is in the append-only file; what was refused is not.
+  EXPECT_EQ(Patiently(client, charge).decision.remaining, 1);
+}
+
+TEST(RedisRecovery, AServerThatStandsStillIsGivenUpInTime) {
+  test::RedisServer server;
+  Client client(Quick(server.url()));
+  const Quota quota = *Quota::FixedWindow(1000, kMaxWindow);
+  const Charge charge{"k", 1, &quota};
+  ASSERT_TRUE(client.One(Op::kCharge, charge).status.ok());
+  server.Pause();
+  for (int i = 0; i < 4; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_FALSE(client.One(Op::kCharge, charge).status.ok());
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 200ms + 400ms);
+  }
+  server.Resume();
+  EXPECT_TRUE(Patiently(client, charge).status.ok());
+}
+
+TEST(RedisRecovery, AnAnswerThatBreaksOffIsNoAnswer) {
+  test::TcpServer server([](test::TcpConnection& peer) {
+    peer.ReadThrough("EVALSHA");
+    peer.Send("*2\r\n$8\r\n1234");
+  });
+  Client client(Quick("redis://127.0.0.1:" + std::to_string(server.port())));
+  const Quota quota = *Quota::FixedWindow(3, kMaxWindow);
+  const Client::Answer answer = client.One(Op::kCharge, {"k", 1, &quota});
+  ASSERT_FALSE(answer.status.ok());
+  EXPECT_EQ(answer.status.error().code, Code::kUnavailable);
+}
+
+TEST(RedisRecovery, AnAnswerThatMakesNoSenseIsAnError) {
+  for (const char* reply :
+       {"+OK\r\n", "*0\r\n", "*1\r\n$3\r\nabc\r\n", "*1\r\n$8\r\n12345678\r\n",
+        "*2\r\n$8\r\n12345678\r\n$5\r\nwrong\r\n", "*3\r\n$5\r\nstale\r\n$1\r\nx\r\n$1\r\n0\r\n"}) {
+    test::TcpServer server([reply](test::TcpConnection& peer) {
+      peer.ReadThrough("EVALSHA");
+      peer.Send(reply);
+      peer.ReadAll();
+    });
+    Client client(Quick("redis://127.0.0.1:" + std::to_string(server.port())));
+    const Quota quota = *Quota::FixedWindow(3, kMaxWindow);
+    const Client::Answer answer = client.One(Op::kCharge, {"k", 1, &quota});
+    ASSERT_FALSE(answer.status.ok()) << reply;
+    EXPECT_EQ(answer.status.error().code, Code::kInternal) << reply;
+  }
+}
+
+TEST(RedisRecovery, TlsAndAPasswordLeadToTheSameDecisions) {
+  test::Certificates certificates;
+  test::RedisServer server({.password = "secret", .certificates = &certificates});
+  Client client({.url = server.url()});
+  const Quota quota = *Quota::TokenBucket(2, 1, 1h);
+  EXPECT_EQ(client.One(Op::kCharge, {"k", 2, &quota}).decision.remaining, 0);
+  EXPECT_FALSE(client.One(Op::kCharge, {"k", 1, &quota}).applied);
+}
+
+TEST(RedisRecovery, KeysExpireByThemselves) {
+  test::RedisServer server;
+  Client client({.url = server.url()});
+  const Quota quotas[] = {*Quota::TokenBucket(5, 5, 400ms), *Quota::FixedWindow(5, 400ms),
+                          *Quota::SlidingLog(5, 400ms), *Quota::SlidingCounter(5, 200ms, 2),
+                          *Quota::Concurrency(5, 400ms)};
+  for (const Quota& quota : quotas) {
+    const Client::Answer first = client.One(Op::kCharge, {"k", 3, &quota});
+    ASSERT_TRUE(first.applied) << quota.ToString();
+    // Neither giving back nor releasing makes a key stay for ever.
+    client.One(Op::kRefund, {"k", 1, &quota});
+    client.One(Op::kRelease, {"k", 1, &quota}, first.decision.lease);
+    client.One(Op::kCharge, {"k", 1, &quota});
+    client.One(Op::kRefund, {"k", 10, &quota});
+  }
+  // Five states, and the entries of two logs. -1 would be "never".
+  for (const char* name : {"kt", "kf", "kl", "kle", "kc", "kn", "kne"}) {
+    EXPECT_NE(server.Command({"PTTL", std::string("weir:") + name}), "-1") << name;
+  }
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  while (server.Command({"DBSIZE"}) != "0" && std::chrono::steady_clock::now() < deadline) {
+  }
+  EXPECT_EQ(server.Command({"KEYS", "*"}), "");
+}
+
+TEST(RedisRecovery, AClockFarFromOursDecidesAllTheSame) {
+  // The first call has this machine's time as its reference. Nothing says that the server's is the
+  // same, so a scripted server answers as one whose clock is in 1971.
+  std::atomic<int> calls = 0;
+  test::TcpServer server([&calls](test::TcpConnection& peer) {
+    peer.ReadThrough("EVALSHA");
+    ++calls;
+    peer.Send("*3\r\n$5\r\nstale\r\n$8\r\n31536000\r\n$1\r\n7\r\n");
+    peer.ReadThrough("EVALSHA");
+    ++calls;
+    // now = 31,536,000 s in ns = 0x0070'09D3'2DA3'0000; the key was not there.
+    peer.Send(std::string("*2\r\n$8\r\n\x00\x00\xA3\x2D\xD3\x09\x70\x00\r\n$0\r\n\r\n", 25));
+    peer.ReadAll();
+  });
+  Client client(Quick("redis://127.0.0.1:" + std::to_string(server.port())));
+  const Quota quota = *Quota::FixedWindow(3, kMaxWindow);
+  const Client::Answer answer = client.One(Op::kCharge, {"k", 1, &quota});
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error().message;
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(answer.decision.remaining, 2);
+  // The window began at the epoch: 100 years less one of 365 days.
+  EXPECT_EQ(answer.decision.reset_after, kMaxWindow - 365 * 24h);
+}
+
+TEST(RedisRecovery, WhatIsPendingIsToldWhenTheStoreGoes) {
+  test::RedisServer server;
+  const Quota quota = *Quota::FixedWindow(3, kMaxWindow);
+  const Charge charge{"k", 1, &quota};
+  Decision decision;
+  Application application;
+  application.charges = std::span(&charge, 1);
+  application.decisions = std::span(&decision, 1);
+  bool done = false;
+  {
+    Client client({.url = server.url()});
+    client.store().Apply(std::span(&application, 1), [&done] { done = true; });
+  }
+  EXPECT_TRUE(done);
+  EXPECT_FALSE(application.status.ok());
+}
+
+}  // namespace
+}  // namespace weir::store::redis

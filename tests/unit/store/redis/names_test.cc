@@ -1,0 +1,68 @@
+#include "store/redis/names.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace weir::store::redis {
+namespace {
+
+std::string NameOf(const Names& names, std::string_view key, Algorithm algorithm) {
+  std::string out;
+  names.Append(key, algorithm, out);
+  return out;
+}
+
+TEST(RedisNames, AServersNamesAreThoseOfTheKeys) {
+  const Names names("weir:", false, "");
+  EXPECT_EQ(NameOf(names, "api/p|user:1", Algorithm::kTokenBucket), "weir:api/p|user:1t");
+  EXPECT_EQ(NameOf(names, "api/p|user:1", Algorithm::kConcurrency), "weir:api/p|user:1n");
+}
+
+TEST(RedisNames, AClustersNamesCarryATag) {
+  const Names names("weir:", true, "");
+  EXPECT_EQ(NameOf(names, "api/p|user:1", Algorithm::kFixedWindow), "weir:{tapi}api/p|user:1f");
+  EXPECT_EQ(NameOf(names, "", Algorithm::kFixedWindow), "weir:{t}f");
+}
+
+TEST(RedisNames, ATagIsTheDomain) {
+  const Names names("", true, "");
+  EXPECT_EQ(names.Tag("api/p|user:1"), names.Tag("api/q|route:/x|user:2"));
+  EXPECT_NE(names.Tag("api/p|user:1"), names.Tag("web/p|user:1"));
+  EXPECT_EQ(names.Tag("key|a"), names.Tag("key|b"));
+  EXPECT_EQ(names.Tag("a"), names.Tag("b"));
+}
+
+TEST(RedisNames, ATagMayTakeTheValueOfAnEntry) {
+  const Names names("", true, "user");
+  EXPECT_EQ(names.Tag("api/p|user:1"), names.Tag("api/q|route:/x|user:1"));
+  EXPECT_NE(names.Tag("api/p|user:1"), names.Tag("api/p|user:2"));
+  EXPECT_NE(names.Tag("api/p|user:1"), names.Tag("web/p|user:1"));
+  // Only the entry of that very name.
+  EXPECT_EQ(names.Tag("api/p|superuser:1"), names.Tag("api/p|superuser:2"));
+}
+
+TEST(RedisNames, AKeyMayNameItsTag) {
+  const Names names("", true, "");
+  EXPECT_EQ(names.Tag("{g}a"), names.Tag("{g}b"));
+  EXPECT_NE(names.Tag("{g}a"), names.Tag("{h}a"));
+}
+
+TEST(RedisNames, ThrottleKeysSpreadByThemselves) {
+  const Names names("", true, "");
+  EXPECT_NE(names.Tag("cl|a"), names.Tag("cl|b"));
+}
+
+TEST(RedisNames, BracesInATagCannotEndIt) {
+  const Names names("", true, "user");
+  EXPECT_EQ(names.Tag("api/p|user:}x{").find_first_of("{}"), std::string::npos);
+  std::set<std::string> tags;
+  for (const char* value : {"{", "}", "\\7b", "\\", "7b"}) {
+    tags.insert(names.Tag(std::string("api/p|user:") + value));
+  }
+  EXPECT_EQ(tags.size(), 5U);
+}
+
+}  // namespace
+}  // namespace weir::store::redis
