@@ -123,6 +123,7 @@ class Session {
   std::shared_ptr<Session*> link_;
   std::vector<std::unique_ptr<Call>> open_;   // each knows its place here
   std::vector<std::unique_ptr<Call>> spare_;  // kept with their buffers
+  Call* head_ = nullptr;                      // whose request head is arriving
   std::size_t buffered_ = 0;
   bool busy_ = false;  // inside Receive or Fill, whose caller will look for output anyway
   bool draining_ = false;

@@ -5,6 +5,7 @@
 #include <array>
 #include <span>
 
+#include "base/recycler.h"
 #include "protocol/grpc/method.h"
 #include "protocol/grpc/session.h"
 
@@ -31,6 +32,24 @@ nghttp2_nv Copied(std::string_view name, std::string_view value) noexcept {
   return {Bytes(name), Bytes(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NO_COPY_NAME};
 }
 
+// nghttp2 allocates for each stream, frame and set of fields. Sessions live on their reactor's
+// thread, and so does what they allocate.
+Recycler& OfThisThread() noexcept {
+  thread_local Recycler recycler;
+  return recycler;
+}
+
+nghttp2_mem& Memory() noexcept {
+  static nghttp2_mem memory = {
+      nullptr, [](std::size_t size, void*) { return OfThisThread().Take(size); },
+      [](void* block, void*) { OfThisThread().GiveBack(block); },
+      [](std::size_t count, std::size_t size, void*) {
+        return OfThisThread().TakeZeroed(count, size);
+      },
+      [](void* block, std::size_t size, void*) { return OfThisThread().Resize(block, size); }};
+  return memory;
+}
+
 bool EndsStream(const nghttp2_frame& frame) noexcept {
   return (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
 }
@@ -43,7 +62,9 @@ struct SessionCallbacks {
   static Session& Of(void* user) noexcept { return *static_cast<Session*>(user); }
 
   static int OnBeginHeaders(nghttp2_session*, const nghttp2_frame* frame, void* user) {
-    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) Of(user).Begin(frame->hd.stream_id);
+    Session& session = Of(user);
+    session.head_ =
+        frame->headers.cat == NGHTTP2_HCAT_REQUEST ? &session.Begin(frame->hd.stream_id) : nullptr;
     return 0;
   }
 
@@ -52,7 +73,8 @@ struct SessionCallbacks {
                       std::uint8_t, void* user) {
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
     Session& session = Of(user);
-    Call* call = session.Find(frame->hd.stream_id);
+    // Fields of one head come one after the other.
+    Call* call = session.head_;
     if (call != nullptr) session.OnHeader(*call, View(name, name_size), View(value, value_size));
     return 0;
   }
@@ -117,6 +139,7 @@ struct SessionCallbacks {
   static int OnStreamClosed(nghttp2_session*, std::int32_t id, std::uint32_t, void* user) {
     Session& session = Of(user);
     Call* call = session.Find(id);
+    if (call == session.head_) session.head_ = nullptr;
     if (call != nullptr) session.OnClosed(*call);
     return 0;
   }
@@ -165,7 +188,7 @@ Session::Session(const Services& services, const SessionOptions& options, const 
   nghttp2_option_set_no_auto_window_update(h2_options, 1);
   nghttp2_option_set_no_closed_streams(h2_options, 1);
   nghttp2_option_set_stream_reset_rate_limit(h2_options, options_.reset_burst, options_.reset_rate);
-  nghttp2_session_server_new2(&h2_, kCallbacks, this, h2_options);
+  nghttp2_session_server_new3(&h2_, kCallbacks, this, h2_options, &Memory());
   nghttp2_option_del(h2_options);
 
   const std::array<nghttp2_settings_entry, 4> settings = {{
