@@ -64,6 +64,7 @@ Result<std::unique_ptr<Backend>> OpenPostgres(const config::Config& config, Guar
   options.url = config.store;
   if (config.distant.connections != 0) options.connections = config.distant.connections;
   options.timeout = config.distant.timeout;
+  options.migrate = config.distant.migrate;
   auto pool = store::postgres::Pool::Open(std::move(options));
   if (!pool.ok()) return pool.error();
   return std::unique_ptr<Backend>(

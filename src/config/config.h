@@ -57,6 +57,7 @@ struct Config {
     std::chrono::milliseconds timeout{100};
     std::size_t connections = 0;  ///< 0: as many as suit the store
     bool required = false;
+    bool migrate = true;  ///< SQL stores: make or update the tables at the start
     std::uint32_t breaker_failures = 5;
     std::size_t deny_cache = 65'536;  ///< keys; 0: none
   } distant;

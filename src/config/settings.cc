@@ -205,6 +205,8 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.distant.connections, Whole(t[0], 0, 1024)); }},
     {{"store_required", "--store-required", "true: refuse to start without the store, and be ready only with it"},
      [](Config& c, Texts t) { return Set(c.distant.required, Switch(t[0])); }},
+    {{"store_migrate", "--store-migrate", "make or update the tables of a SQL store; false: leave that to weir migrate"},
+     [](Config& c, Texts t) { return Set(c.distant.migrate, Switch(t[0])); }},
     {{"store_breaker_failures", "", "failures in a row after which the store is left alone until it answers a probe"},
      [](Config& c, Texts t) { return Set(c.distant.breaker_failures, Whole(t[0], 1, 1'000'000)); }},
     {{"store_deny_cache", "", "the most keys whose refusal is remembered; 0: none"},

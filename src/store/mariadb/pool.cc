@@ -17,12 +17,16 @@
 namespace weir::store::mariadb {
 namespace {
 
+// The least that a statement may take before its connection is given up. Callers do not wait for
+// it: they are answered after Options::timeout.
+constexpr std::chrono::milliseconds kPatience{1000};
+
 weir::mariadb::ConnectionOptions ConnectionOptionsOf(const Options& options) {
   weir::mariadb::ConnectionOptions out;
   out.url = options.url;
   out.connect_timeout = options.connect_timeout;
-  out.statement_timeout = options.timeout;
-  out.session = SessionSettings(options.timeout);
+  out.statement_timeout = std::max(options.timeout, kPatience);
+  out.session = SessionSettings(out.statement_timeout);
   return out;
 }
 

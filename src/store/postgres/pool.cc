@@ -16,14 +16,19 @@
 namespace weir::store::postgres {
 namespace {
 
+// The least that a statement may take before its connection is given up. Callers do not wait for
+// it: they are answered after Options::timeout.
+constexpr std::chrono::milliseconds kPatience{1000};
+
 namespace asio = boost::asio;
 
 weir::postgres::ConnectionOptions ConnectionOptionsOf(const Options& options) {
-  const std::string limit = std::to_string(options.timeout.count()) + "ms";
+  const std::chrono::milliseconds patience = std::max(options.timeout, kPatience);
+  const std::string limit = std::to_string(patience.count()) + "ms";
   weir::postgres::ConnectionOptions out;
   out.url = options.url;
   out.connect_timeout = options.connect_timeout;
-  out.statement_timeout = options.timeout;
+  out.statement_timeout = patience;
   out.reconnect_delay = std::chrono::milliseconds(50);
   out.longest_reconnect_delay = std::chrono::milliseconds(400);
   // Few statements, always looked up by key: one plan for all, whatever the table was like when it

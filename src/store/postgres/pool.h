@@ -36,8 +36,9 @@ struct Options {
 /// Thread-safe.
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  /// Fails if the url is wrong or the database refuses us. A server that cannot be reached now is
-  /// no failure: until it can, everything is answered with kUnavailable.
+  /// Fails if the table cannot be made or is a newer program's. A server that cannot be reached now
+  /// (libpq does not tell that from one that refuses us) is no failure: until it can, everything is
+  /// answered with kUnavailable.
   static Result<std::shared_ptr<Pool>> Open(Options options);
   ~Pool();
   Pool(const Pool&) = delete;

@@ -1,0 +1,26 @@
+// The bytes of a row, which may be anybody's: whatever passes must be what would be written back,
+// and every step must stand it.
+
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "algorithm/state.h"
+#include "store/sql/row.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using weir::store::sql::RowState;
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  weir::Result<RowState> row = RowState::Parse("key", bytes);
+  if (!row.ok()) return 0;
+  for (std::uint8_t i = 0; i < RowState::kAlgorithms; ++i) {
+    const auto algorithm = static_cast<weir::Algorithm>(i);
+    const RowState::Bytes& state = (*row)[algorithm];
+    if (!weir::algorithm::Valid(algorithm, state)) std::abort();
+  }
+  (void)row->FreshAt();
+  const std::string again = row->Encode("key");
+  const weir::Result<RowState> reread = RowState::Parse("key", again);
+  if (!reread.ok() || reread->Encode("key") != again) std::abort();
+  return 0;
+}

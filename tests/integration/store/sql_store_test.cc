@@ -1,0 +1,250 @@
+// What befalls a SQL store, on real servers: the same tests for PostgreSQL and MariaDB.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "conformance/store/client.h"
+#include "store/mariadb/pool.h"
+#include "store/mariadb/schema.h"
+#include "store/postgres/pool.h"
+#include "store/postgres/schema.h"
+#include "support/mariadb_server.h"
+#include "support/postgres_server.h"
+#include "support/wait.h"
+
+namespace weir::store {
+namespace {
+
+using namespace std::chrono_literals;
+using conformance::Client;
+
+struct Postgres {
+  using Pool = postgres::Pool;
+  using Options = postgres::Options;
+  using Server = test::PostgresServer;
+  static Status Migrate(const std::string& url) { return postgres::Migrate(url); }
+  static void EndSessions(Server& server) { server.TerminateBackends(); }
+  static std::string Damage() { return "UPDATE weir_limits SET state = 'nonsense'"; }
+  static std::string LockFor2s() {
+    return "BEGIN; SELECT 1 FROM weir_limits FOR UPDATE; SELECT pg_sleep(2); COMMIT";
+  }
+};
+
+struct Mariadb {
+  using Pool = mariadb::Pool;
+  using Options = mariadb::Options;
+  using Server = test::MariadbServer;
+  static Status Migrate(const std::string& url) { return mariadb::Migrate(url); }
+  static void EndSessions(Server& server) {
+    const std::string kills = server.Query(
+        "SELECT CONCAT('KILL ', id, ';') FROM information_schema.processlist "
+        "WHERE user = 'weir' AND id <> CONNECTION_ID()");
+    server.Query(kills);
+  }
+  static std::string Damage() { return "UPDATE weir_limits SET state = 'nonsense'"; }
+  static std::string LockFor2s() {
+    return "BEGIN; SELECT 1 FROM weir_limits FOR UPDATE; SELECT SLEEP(2); COMMIT";
+  }
+};
+
+/// A database of its own per test, on a server that all share.
+template <typename Kind>
+class SqlStoreTest : public testing::Test, public conformance::Backend {
+ protected:
+  using Options = typename Kind::Options;
+
+  SqlStoreTest() {
+    static int number = 0;
+    database_ = "sql" + std::to_string(++number);
+    options_.url = Server().CreateDatabase(database_);
+    options_.timeout = 5s;
+    options_.sweep_interval = 0ms;
+  }
+
+  static typename Kind::Server& Server() {
+    static typename Kind::Server server;
+    return server;
+  }
+  std::string Query(const std::string& sql) { return Server().Query(sql, database_); }
+
+  void Open() {
+    auto pool = Kind::Pool::Open(options_);
+    if (!pool.ok()) throw std::runtime_error(pool.error().message);
+    pool_ = *pool;
+  }
+  std::unique_ptr<Store> MakeStore(boost::asio::io_context& io, int) override {
+    if (pool_ == nullptr) Open();
+    return pool_->MakeStore(io);
+  }
+
+  /// One charge; its status.
+  Status Try(Client& client, const Quota& quota) {
+    const Charge charge{"k", 1, &quota};
+    Decision decision;
+    Application application;
+    application.charges = std::span(&charge, 1);
+    application.decisions = std::span(&decision, 1);
+    client.ApplyAnyhow(std::span(&application, 1));
+    return application.status;
+  }
+
+  const Quota hundred_ = *Quota::FixedWindow(100, kMaxWindow);
+  Options options_;
+  std::shared_ptr<typename Kind::Pool> pool_;
+  std::string database_;
+};
+
+using Kinds = testing::Types<Postgres, Mariadb>;
+TYPED_TEST_SUITE(SqlStoreTest, Kinds);
+
+TYPED_TEST(SqlStoreTest, LostSessionsAreMadeAgainWithoutAnybodyNoticing) {
+  Client client(*this);
+  client.Charge("k", this->hundred_);
+  for (int i = 0; i < 5; ++i) {
+    TypeParam::EndSessions(this->Server());
+    EXPECT_EQ(client.Charge("k", this->hundred_).remaining, 98 - i);
+  }
+}
+
+TYPED_TEST(SqlStoreTest, AServerThatStandsStillIsAnsweredForInTime) {
+  this->options_.timeout = 200ms;
+  Client client(*this);
+  ASSERT_TRUE(test::WaitUntil([&] { return this->Try(client, this->hundred_).ok(); }));
+  client.Reset("k", this->hundred_);
+  this->Server().Pause();
+  for (int i = 0; i < 3; ++i) {
+    const auto begun = std::chrono::steady_clock::now();
+    EXPECT_FALSE(this->Try(client, this->hundred_).ok());
+    const auto took = std::chrono::steady_clock::now() - begun;
+    EXPECT_LT(took, 200ms + 300ms);  // of the test's own machine
+  }
+  this->Server().Resume();
+  ASSERT_TRUE(test::WaitUntil([&] { return this->Try(client, this->hundred_).ok(); }));
+  // Each of the three may have been charged or not, and not one more.
+  const std::int64_t used = 100 - client.Peek("k", this->hundred_).remaining;
+  EXPECT_GE(used, 1);
+  EXPECT_LE(used, 4);
+}
+
+TYPED_TEST(SqlStoreTest, CommittedChargesSurviveACrash) {
+  this->options_.timeout = 10s;
+  Client client(*this);
+  for (int i = 0; i < 10; ++i) client.Charge("k", this->hundred_);
+  this->Server().Crash();
+  EXPECT_FALSE(this->Try(client, this->hundred_).ok());
+  this->Server().Start();
+  ASSERT_TRUE(test::WaitUntil([&] {
+    const Charge peek{"k", 0, &this->hundred_};
+    Decision decision;
+    Application application;
+    application.op = Op::kPeek;
+    application.charges = std::span(&peek, 1);
+    application.decisions = std::span(&decision, 1);
+    client.ApplyAnyhow(std::span(&application, 1));
+    return application.status.ok();
+  }));
+  EXPECT_EQ(client.Peek("k", this->hundred_).remaining, 90);
+}
+
+TYPED_TEST(SqlStoreTest, ARowThatSomebodyElseHoldsTimesOutAndComesBack) {
+  this->options_.timeout = 300ms;
+  this->options_.connections = 1;
+  Client client(*this);
+  ASSERT_TRUE(test::WaitUntil([&] { return this->Try(client, this->hundred_).ok(); }));
+  std::thread holder([&] { this->Query(TypeParam::LockFor2s()); });
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  bool failed = false;
+  while (!failed && std::chrono::steady_clock::now() < deadline) {
+    failed = !this->Try(client, this->hundred_).ok();
+  }
+  EXPECT_TRUE(failed);
+  holder.join();
+  EXPECT_TRUE(test::WaitUntil([&] { return this->Try(client, this->hundred_).ok(); }));
+}
+
+TYPED_TEST(SqlStoreTest, ADamagedRowIsAnErrorUntilTheKeyIsReset) {
+  Client client(*this);
+  client.Charge("k", this->hundred_);
+  this->Query(TypeParam::Damage());
+  const Status status = this->Try(client, this->hundred_);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, Code::kInternal);
+  EXPECT_EQ(client.Reset("k", this->hundred_).remaining, 100);
+  EXPECT_EQ(client.Charge("k", this->hundred_).remaining, 99);
+}
+
+TYPED_TEST(SqlStoreTest, RowsThatVanishAreMadeAgain) {
+  Client client(*this);
+  EXPECT_EQ(client.Charge("k", this->hundred_).remaining, 99);
+  this->Query("DELETE FROM weir_limits");
+  EXPECT_EQ(client.Charge("k", this->hundred_).remaining, 99);
+  // The whole table, too, since we may make tables.
+  this->Query("DROP TABLE weir_limits; DROP TABLE weir_migrations");
+  EXPECT_EQ(client.Charge("k", this->hundred_).remaining, 99);
+}
+
+TYPED_TEST(SqlStoreTest, TablesAreLeftAloneIfToldSo) {
+  this->options_.migrate = false;
+  Client client(*this);
+  EXPECT_FALSE(this->Try(client, this->hundred_).ok());
+  ASSERT_TRUE(TypeParam::Migrate(this->options_.url).ok());
+  ASSERT_TRUE(TypeParam::Migrate(this->options_.url).ok());  // again: nothing to do
+  EXPECT_EQ(this->Query("SELECT COUNT(*) FROM weir_migrations"), "1");
+  EXPECT_TRUE(this->Try(client, this->hundred_).ok());
+  this->Query("INSERT INTO weir_migrations(component, version) VALUES ('limits', 99)");
+  const Status newer = TypeParam::Migrate(this->options_.url);
+  ASSERT_FALSE(newer.ok());
+  EXPECT_EQ(newer.error().code, Code::kFailedPrecondition);
+}
+
+TYPED_TEST(SqlStoreTest, ExpiredRowsAreSweptAndOthersStay) {
+  ManualClock clock(Nanos{20'000} * 86'400 * 1'000'000'000);
+  this->options_.clock = &clock;
+  this->options_.sweep_interval = 5ms;
+  this->options_.sweep_grace = 60s;
+  const Quota brief = *Quota::FixedWindow(5, 10s);
+  Client client(*this);
+  for (int i = 0; i < 20; ++i) client.Charge("brief" + std::to_string(i), brief);
+  client.Charge("long", this->hundred_);
+  EXPECT_EQ(this->Query("SELECT COUNT(*) FROM weir_limits"), "21");
+  clock.Advance(10s + 60s - 1ns);  // one nanosecond before the first may go
+  client.Charge("long", this->hundred_);
+  std::this_thread::sleep_for(50ms);  // ten rounds in which nothing may happen
+  EXPECT_EQ(this->Query("SELECT COUNT(*) FROM weir_limits"), "21");
+  clock.Advance(1ns);
+  EXPECT_TRUE(
+      test::WaitUntil([&] { return this->Query("SELECT COUNT(*) FROM weir_limits") == "1"; }));
+  EXPECT_EQ(client.Peek("long", this->hundred_).remaining, 98);
+  EXPECT_EQ(client.Charge("brief0", brief).remaining, 4);
+  this->pool_.reset();
+}
+
+TYPED_TEST(SqlStoreTest, APoolThatGoesWhileItsServerIsAwayGoesSoon) {
+  this->options_.timeout = 30s;
+  auto client = std::make_unique<Client>(*this);
+  client->Charge("k", this->hundred_);
+  this->Server().Pause();
+  const auto begun = std::chrono::steady_clock::now();
+  client.reset();
+  this->pool_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 5s);
+  this->Server().Resume();
+}
+
+TEST(MariadbPool, RefusesWrongUrlsAndDatabasesAtOnce) {
+  mariadb::Options options;
+  options.url = "mysql://nowhere";
+  EXPECT_FALSE(mariadb::Pool::Open(options).ok());
+  test::MariadbServer server;
+  options.url = server.url("no_such_database");
+  EXPECT_FALSE(mariadb::Pool::Open(options).ok());
+}
+
+}  // namespace
+}  // namespace weir::store
