@@ -107,12 +107,18 @@ Status ReadEndpoints(std::string_view text, Address& address) {
   return {};
 }
 
-Status ReadOption(std::string_view text, TlsOptions& tls) {
+Status ReadOption(std::string_view text, Address& address) {
+  TlsOptions& tls = address.tls;
   const std::size_t equals = text.find('=');
   const std::string_view name = text.substr(0, equals);
   auto value = Decoded(equals == std::string_view::npos ? "" : text.substr(equals + 1));
-  if (!tls.on) return Invalid("options after ? are for TLS: rediss://");
   if (!value || value->empty()) return Invalid("an option after ? reads name=value");
+  if (name == "tag") {
+    if (!address.cluster) return Invalid("the option tag is for redis+cluster://");
+    address.tag = std::move(*value);
+    return {};
+  }
+  if (!tls.on) return Invalid("the options ca, cert, key and verify are for rediss://");
   if (name == "ca") {
     tls.ca_file = std::move(*value);
   } else if (name == "cert") {
@@ -122,16 +128,16 @@ Status ReadOption(std::string_view text, TlsOptions& tls) {
   } else if (name == "verify" && (*value == "on" || *value == "off")) {
     tls.verify = *value == "on";
   } else {
-    return Invalid("options are ca, cert, key and verify=on|off");
+    return Invalid("options are tag, ca, cert, key and verify=on|off");
   }
   return {};
 }
 
-Status ReadOptions(std::string_view text, TlsOptions& tls) {
+Status ReadOptions(std::string_view text, Address& address) {
   while (auto one = TakeUpTo(text, "&")) {
-    if (Status status = ReadOption(*one, tls); !status.ok()) return status;
+    if (Status status = ReadOption(*one, address); !status.ok()) return status;
   }
-  return ReadOption(text, tls);
+  return ReadOption(text, address);
 }
 
 }  // namespace
@@ -147,7 +153,7 @@ Result<Address> ParseUrl(std::string_view url) {
   if (const std::size_t mark = url.find('?'); mark != std::string_view::npos) {
     options = url.substr(mark + 1);
     url = url.substr(0, mark);
-    if (Status status = ReadOptions(options, address.tls); !status.ok()) return status.error();
+    if (Status status = ReadOptions(options, address); !status.ok()) return status.error();
   }
   // A password may hold an @ of its own, a host cannot.
   if (const std::size_t at = url.rfind('@'); at != std::string_view::npos) {

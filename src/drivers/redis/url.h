@@ -35,12 +35,14 @@ struct Address {
   std::string password = {};
   std::uint32_t database = 0;
   TlsOptions tls = {};
+  std::string tag = {};  ///< Cluster: by what its user wants keys to share a slot.
 };
 
 /// Reads `redis://[user[:password]@]host[:port][/database]`, `rediss://…` for TLS, and
 /// `redis+cluster://` or `rediss+cluster://` with one or more `host[:port]`, parted by commas and
 /// without a database. User and password may hold %XX; `:password@` alone is the default user's.
-/// TLS takes `?ca=FILE&cert=FILE&key=FILE&verify=off`. Errors never repeat the password.
+/// TLS takes `?ca=FILE&cert=FILE&key=FILE&verify=off`, a cluster `?tag=NAME`. Errors never repeat
+/// the password.
 Result<Address> ParseUrl(std::string_view url);
 
 }  // namespace weir::redis

@@ -13,7 +13,7 @@
 
 namespace weir::store::redis {
 
-/// The text of apply.lua.
+/// The text of the script.
 const char* ApplyScript() noexcept;
 
 /// The most charges one application may have, and the most a call takes unless it has only one

@@ -1,4 +1,4 @@
-// Decisions out of what apply.lua found. States that fit in a reply come as they were before the
+// Decisions out of what the script found. States that fit in a reply come as they were before the
 // charge, and the C++ step decides again on a copy; a log comes as the few numbers its step needs.
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Error NotUnderstood() {
   return {Code::kInternal, "redis: a key does not hold what this version of the program stores"};
 }
 
-/// A log as its charge found it: the packed '<BdI4i4I4i4' of apply.lua.
+/// A log as its charge found it: the packed '<BdI4i4I4i4' of the script.
 struct LogFound {
   enum class Kind : std::uint8_t { kRefused = 0, kGranted = 1, kFull = 2, kReleased = 3 };
   static constexpr std::size_t kBytes = 25;

@@ -1,4 +1,4 @@
-// The packed arguments of apply.lua, which reads them with the same formats.
+// The packed arguments of the script, which reads them with the same formats.
 
 #include <algorithm>
 #include <bit>
@@ -18,7 +18,7 @@ namespace weir::store::redis {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "values are copied as they lie");
-// apply.lua knows it by its two halves.
+// The script knows it by its two halves.
 static_assert(algorithm::kLatest == (Nanos{1412724991} << 32) + 4221370367);
 
 constexpr std::int64_t kSecond = 1'000'000'000;

@@ -26,7 +26,8 @@ struct Options {
   /// What the names of all keys in Redis begin with.
   std::string prefix = "weir:";
   /// Cluster only: which keys share a slot. Empty: those of one domain. Otherwise the name of an
-  /// entry such as "user": those of one domain and one value of that entry. See
+  /// entry such as "user": those of one domain and one value of that entry; so does `?tag=` in
+  /// the URL. See
   /// docs/design/stores-redis.md.
   std::string tag_entry = {};
   /// Applications that may wait or be on their way; more are refused with kResourceExhausted.

@@ -90,7 +90,8 @@ Result<Routed> MakeRoute(boost::asio::io_context& io, const Options& options) {
   ConnectionOptions connection = ConnectionOptions::Of(*address);
   connection.connect_timeout = options.connect_timeout;
   connection.command_timeout = options.command_timeout;
-  Names names(options.prefix, address->cluster, options.tag_entry);
+  Names names(options.prefix, address->cluster,
+              options.tag_entry.empty() ? address->tag : options.tag_entry);
   if (address->cluster) {
     return Routed{std::make_unique<ClusterRoute>(io, std::move(connection), *address,
                                                  options.connections, names),

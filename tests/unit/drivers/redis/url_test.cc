@@ -30,6 +30,8 @@ TEST(RedisUrl, ReadsTheNodesOfACluster) {
   ASSERT_TRUE(address.ok()) << address.error().message;
   EXPECT_TRUE(address->cluster);
   EXPECT_EQ(address->endpoints, (std::vector<Endpoint>{{"h1", 1}, {"h2", 6379}, {"::1", 3}}));
+  EXPECT_EQ(address->tag, "");
+  EXPECT_EQ(ParseUrl("redis+cluster://h1?tag=user")->tag, "user");
 }
 
 TEST(RedisUrl, ReadsTheOptionsOfTls) {
@@ -63,6 +65,7 @@ TEST(RedisUrl, RefusesWhatItCannotRead) {
                           "rediss://h?ca",
                           "rediss://h?verify=maybe",
                           "redis+cluster://h/1",
+                          "redis://h?tag=user",
                           "redis+cluster://h,"}) {
     EXPECT_FALSE(ParseUrl(url).ok()) << url;
   }

@@ -1,0 +1,277 @@
+-- Logs: a header and a list of entries, oldest first. What a charge changes stays in the log's
+-- table until the application is granted.
+
+local logs = {} -- of the current application
+
+local function open_log(k)
+  local log = logs[k]
+  if log then return log end
+  log = { list = KEYS[k] .. 'e', drop = 0, push = {}, total = 0, count = 0, given_back = 0 }
+  local v = value[k]
+  if v then
+    log.nl, log.nh, log.ml, log.mh, log.total, log.count, log.given_back =
+      unpack_s('<I4i4I4i4ddB', v)
+  end
+  log.stored = log.count
+  logs[k] = log
+  return log
+end
+
+local function pack_entry(l, h, cost)
+  if cost == 1 then return pack_s('<I4i4', l, h) end
+  return pack_s('<I4i4d', l, h, cost)
+end
+
+-- Time and cost of entry i of those not dropped, from 0.
+local function entry(log, i)
+  local at = log.drop + i
+  local packed
+  if at >= log.stored then
+    packed = log.push[at - log.stored + 1]
+  elseif log.replaced and at == log.stored - 1 then
+    packed = log.replaced
+  else
+    local chunk = log.chunk
+    if not chunk or at < log.chunk_at or at >= log.chunk_at + #chunk then
+      chunk = redis.call('LRANGE', log.list, at, at + (chunk and 255 or 7))
+      log.chunk, log.chunk_at = chunk, at
+    end
+    packed = chunk[at - log.chunk_at + 1]
+  end
+  if not packed then return nil end
+  local l, h = unpack_s('<I4i4', packed)
+  local cost = #packed > 8 and unpack_s('<d', packed, 9) or 1
+  if log.given_back == 1 and i == log.count - 1 then cost = 0 end
+  return h, l, cost
+end
+
+-- Cost and count of the entries at or before a time.
+local function prefix_through(log, th, tl)
+  if log.count == 0 then return 0, 0 end
+  if not less(th, tl, log.nh, log.nl) then return log.total, log.count end
+  local sum, count = 0, 0
+  while count < log.count do
+    local h, l, cost = entry(log, count)
+    if not h or less(th, tl, h, l) then break end
+    sum, count = sum + cost, count + 1
+  end
+  return sum, count
+end
+
+local function time_at_sum(log, cost)
+  local sum = 0
+  for i = 0, log.count - 1 do
+    local h, l, c = entry(log, i)
+    if not h then break end
+    sum = sum + c
+    if sum >= cost then return h, l end
+  end
+  return log.nh, log.nl
+end
+
+local function newest_charge(log)
+  if log.given_back == 0 then return log.nh, log.nl end
+  local h, l = entry(log, log.count - 2)
+  return h or log.nh, l or log.nl
+end
+
+local function append(log, expired_cost, expired_count, h, l, cost, mark_h, mark_l)
+  log.total, log.count = log.total - expired_cost, log.count - expired_count
+  log.drop = log.drop + expired_count
+  if log.count == 0 then
+    log.drop, log.push, log.replaced, log.total, log.count = log.stored, {}, nil, 0, 1
+    log.push[1] = pack_entry(l, h, cost)
+  elseif (log.nh == h and log.nl == l) or log.given_back == 1 or log.count >= MAX_ENTRIES then
+    local _, _, kept = entry(log, log.count - 1)
+    local joined = pack_entry(l, h, (kept or 0) + cost)
+    if #log.push > 0 then log.push[#log.push] = joined else log.replaced = joined end
+  else
+    log.push[#log.push + 1] = pack_entry(l, h, cost)
+    log.count = log.count + 1
+  end
+  log.nh, log.nl, log.mh, log.ml = h, l, mark_h, mark_l
+  log.total, log.given_back = log.total + cost, 0
+end
+
+local function save_header(k, log, nanoseconds)
+  value[k] = pack_s('<I4i4I4i4ddB', log.nl, log.nh, log.ml, log.mh, log.total, log.count,
+    log.given_back)
+  if nanoseconds or not lifetime[k] then lifetime[k] = nanoseconds or -1 end
+end
+
+-- A lifetime as Redis takes it: rounded up, and coarsely (by less than a hundredth), so that many
+-- keys share the text.
+local texts = {}
+local function milliseconds(nanoseconds)
+  local unit = 1
+  while nanoseconds > unit * 1.28e8 do unit = unit * 2 end
+  local rounded = (floor(nanoseconds / (unit * 1e6)) + 2) * unit
+  local known = texts[rounded]
+  if not known then
+    known = string.format('%.0f', rounded)
+    texts[rounded] = known
+  end
+  return known
+end
+
+-- Writes what charges have changed. The list outlives its header, which says what of it counts.
+local function save_log(k, log)
+  if not log.lifetime then return end
+  if not value[k] or log.drop >= log.stored then
+    redis.call('DEL', log.list)
+  else
+    if log.replaced then redis.call('LSET', log.list, -1, log.replaced) end
+    if log.drop > 0 then redis.call('LTRIM', log.list, log.drop, -1) end
+  end
+  for i = 1, #log.push do redis.call('RPUSH', log.list, log.push[i]) end
+  if injected == 0 then
+    redis.call('PEXPIRE', log.list, milliseconds(log.lifetime + 1e9))
+  end
+  save_header(k, log, log.lifetime)
+end
+
+local GRANTED, REFUSED, FULL, RELEASED = 1, 0, 2, 3
+
+local function found(kind, used, h, l, then_h, then_l)
+  return pack_s('<BdI4i4I4i4', kind, used, l or 0, h or 0, then_l or 0, then_h or 0)
+end
+
+-- What a log says of itself: used, the time of its newest charge, and when `cost` fits.
+local function describe(log, q, used, expired_cost, cost, full)
+  local h, l, then_h, then_l
+  if used > 0 then h, l = newest_charge(log) end
+  local room = math.max(q.limit - used, 0)
+  if cost > room and cost <= q.limit then
+    then_h, then_l = time_at_sum(log, log.total + cost - q.limit)
+  elseif full and cost > 0 and cost <= room then
+    then_h, then_l = time_at_sum(log, expired_cost + 1)
+    return found(FULL, used, h, l, then_h, then_l)
+  end
+  return found(REFUSED, used, h, l, then_h, then_l)
+end
+
+-- The time of the key, which never goes back, and what has expired by then.
+local function look(log, q)
+  local h, l = now_h, now_l
+  if log.count == 0 then return h, l, 0, 0 end
+  if q.algorithm == 2 then
+    if less(h, l, log.nh, log.nl) then h, l = log.nh, log.nl end
+    return h, l, prefix_through(log, sub(h, l, q.wh, q.wl))
+  end
+  if less(h, l, log.mh, log.ml) then h, l = log.mh, log.ml end
+  return h, l, prefix_through(log, h, l)
+end
+
+local function is_full(log, q, expired_count)
+  return q.algorithm == 4 and log.count - expired_count >= MAX_ENTRIES
+end
+
+local function peek_log(k, q, cost)
+  local log = open_log(k)
+  local _, _, expired_cost, expired_count = look(log, q)
+  return describe(log, q, log.total - expired_cost, expired_cost, cost,
+    is_full(log, q, expired_count))
+end
+
+local function charge_log(k, q, cost)
+  local log = open_log(k)
+  local h, l, expired_cost, expired_count = look(log, q)
+  local used = log.total - expired_cost
+  local full = is_full(log, q, expired_count)
+  if cost <= 0 then return true, describe(log, q, used, expired_cost, cost, full) end
+  if cost > q.limit - used or full then
+    return false, describe(log, q, used, expired_cost, cost, full)
+  end
+  local end_h, end_l
+  if q.algorithm == 2 then
+    append(log, expired_cost, expired_count, h, l, cost, q.wh, q.wl)
+    end_h, end_l = add(h, l, q.wh, q.wl)
+  else
+    local time_h, time_l = h, l
+    h, l = add(now_h, now_l, q.wh, q.wl)
+    if log.count > 0 then
+      local next_h, next_l = add(log.nh, log.nl, 0, 1)
+      if less(h, l, next_h, next_l) then h, l = next_h, next_l end
+    end
+    if h == 0 and l == 0 then l = 1 end
+    append(log, expired_cost, expired_count, h, l, cost, time_h, time_l)
+    end_h, end_l = h, l
+  end
+  log.lifetime = number(sub(end_h, end_l, now_h, now_l))
+  return true, found(GRANTED, used, h, l)
+end
+
+-- A list that was empty for a moment has lost its lifetime.
+local function keep_list(k, log)
+  local left = redis.call('PTTL', KEYS[k])
+  if lifetime[k] and lifetime[k] >= 0 then left = lifetime[k] / 1e6 end
+  if injected == 0 and left >= 0 then
+    redis.call('PEXPIRE', log.list, milliseconds(left * 1e6 + 1e9))
+  end
+end
+
+-- Takes `cost` off the newest entries. The time of the newest stays, as an entry without a cost.
+local function remove_newest(k, log, cost)
+  log.total = log.total - cost
+  local last_h, last_l
+  while log.count > 0 do
+    local h, l, c = entry(log, log.count - 1)
+    if not h then break end
+    last_h, last_l = h, l
+    if cost == 0 and c > 0 then break end
+    if c > cost then
+      redis.call('LSET', log.list, -1, pack_entry(l, h, c - cost))
+      break
+    end
+    redis.call('RPOP', log.list)
+    cost, log.count, log.given_back, last_h = cost - c, log.count - 1, 0, nil
+  end
+  if not last_h or last_h ~= log.nh or last_l ~= log.nl then
+    redis.call('RPUSH', log.list, pack_entry(log.nl, log.nh, 1))
+    log.count, log.given_back = log.count + 1, 1
+  end
+  keep_list(k, log)
+  save_header(k, log)
+  logs[k] = nil
+end
+
+local function refund_log(k, q, cost)
+  local log = open_log(k)
+  local _, _, expired_cost = look(log, q)
+  local back = math.min(cost, log.total - expired_cost)
+  if back > 0 then remove_newest(k, log, back) end
+  return peek_log(k, q, 0)
+end
+
+-- Index and cost of the entry of exactly that time.
+local function find_entry(log, h, l)
+  local low, high = 0, log.count - 1
+  while low <= high do
+    local middle = floor((low + high) / 2)
+    log.chunk = nil
+    local eh, el, cost = entry(log, middle)
+    if not eh then return nil end
+    if eh == h and el == l then return middle, cost end
+    if less(eh, el, h, l) then low = middle + 1 else high = middle - 1 end
+  end
+  return nil
+end
+
+local function release(k, q, l, h)
+  local log = open_log(k)
+  local time_h, time_l = look(log, q)
+  if log.count == 0 or not less(time_h, time_l, h, l) then return false end
+  local at, cost = find_entry(log, h, l)
+  if not at or cost == 0 then return false end
+  log.total = log.total - cost
+  if at == log.count - 1 then
+    redis.call('LSET', log.list, -1, pack_entry(l, h, 1))
+    log.given_back = 1
+  else
+    redis.call('LREM', log.list, 1, pack_entry(l, h, cost))
+    log.count = log.count - 1
+  end
+  save_header(k, log)
+  logs[k] = nil
+  return true
+end
