@@ -27,8 +27,7 @@ struct Options {
   std::string prefix = "weir:";
   /// Cluster only: which keys share a slot. Empty: those of one domain. Otherwise the name of an
   /// entry such as "user": those of one domain and one value of that entry; so does `?tag=` in
-  /// the URL. See
-  /// docs/design/stores-redis.md.
+  /// the URL. See docs/design/stores-redis.md.
   std::string tag_entry = {};
   /// Applications that may wait or be on their way; more are refused with kResourceExhausted.
   std::size_t max_pending = 100'000;
