@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "policy/sqlite/sqlite_policy_store.h"
+#include "server/api/admin_routes.h"
 #include "server/dashboard/dashboard.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/sqlite/slot_store.h"
@@ -213,6 +214,7 @@ Status Service::OpenHttp() {
   for (std::size_t i = 0; i < pool_->size(); ++i) {
     server::AddOperations(routers_[i], lifecycle_, registry_, admin_->store_health);
     server::AddDashboard(routers_[i]);
+    server::AddAdminRoutes(routers_[i], *guard_);
     server::AddAdmin(routers_[i], *admin_, *limiters_[i]);
     const auto protect = [this](const char* action) {
       return [this, action](http::Handler handler) {

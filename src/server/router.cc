@@ -53,6 +53,7 @@ Router& Router::operator=(Router&&) noexcept = default;
 
 void Router::Add(std::string_view method, std::string_view pattern, http::Handler handler) {
   assert(!pattern.empty() && pattern.front() == '/');
+  routes_.emplace_back(method, pattern);
   Node* node = root_.get();
   while (!pattern.empty()) {
     const std::string_view segment = TakeSegment(pattern);

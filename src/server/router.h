@@ -1,7 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "protocol/http/message.h"
 
@@ -18,12 +21,18 @@ class Router {
 
   void Add(std::string_view method, std::string_view pattern, http::Handler handler);
 
+  /// What was added, in that order: method and pattern.
+  const std::vector<std::pair<std::string, std::string>>& routes() const noexcept {
+    return routes_;
+  }
+
   /// Finds and calls the handler; answers 404 or 405 (with Allow) itself.
   void Dispatch(http::Request& request, http::Reply reply) const;
 
  private:
   struct Node;
   std::unique_ptr<Node> root_;
+  std::vector<std::pair<std::string, std::string>> routes_;
 };
 
 }  // namespace weir::server

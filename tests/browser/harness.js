@@ -1,7 +1,7 @@
 // Starts the program and the browser, and watches what the page says while a test drives it.
 
 import { spawn } from 'node:child_process';
-import { mkdtempSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,10 +12,19 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'];
 
-/** `weir serve` on a free port. */
+const POLICIES = `domain: web
+policies:
+  - name: per-client
+    match: { ip: "*" }
+    quota: { sliding_log: { limit: 100, window: 1m } }
+`;
+
+/** `weir serve` on a free port, with one policy from a file. */
 export async function startWeir(program, ...more) {
   const data = mkdtempSync(join(tmpdir(), 'weir-browser-'));
-  const child = spawn(program, ['serve', '--http', '127.0.0.1:0', '--grpc', 'off', '--resp', 'off', '--data', data, ...more],
+  writeFileSync(join(data, 'policies.yaml'), POLICIES);
+  const child = spawn(program, ['serve', '--http', '127.0.0.1:0', '--grpc', 'off', '--resp', 'off', '--data', data,
+    '--policies', join(data, 'policies.yaml'), ...more],
     { stdio: ['ignore', 'pipe', 'pipe'] });
   let said = '';
   child.stderr.on('data', (bytes) => { said = (said + bytes).slice(-20000); });
@@ -76,10 +85,10 @@ export async function watchedPage(context) {
   return { page, problems, expect: (pattern) => expected.push(pattern) };
 }
 
-/** What axe finds that is serious or critical. */
-export async function axe(page) {
-  await page.evaluate(axeSource);
-  const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+/** What axe finds that is serious or critical. `rules`: only these, where only they can differ. */
+export async function axe(page, rules) {
+  if (!await page.evaluate(() => 'axe' in globalThis)) await page.evaluate(axeSource);
+  const found = await page.evaluate((only) => globalThis.axe.run(document, { resultTypes: ['violations'], ...(only && { runOnly: only }) }), rules);
   return found.violations.filter((v) => ['serious', 'critical'].includes(v.impact))
     .map((v) => `${v.id} (${v.impact}): ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(' | ')}`);
 }

@@ -36,15 +36,32 @@ function legendOf(series) {
     one.name)));
 }
 
+/** Draws again when the width that there is changes, so that text keeps its size. */
+function fitted(svg, height, draw) {
+  let width = 0;
+  new ResizeObserver(([entry]) => {
+    const now = Math.max(Math.round(entry.contentRect.width), 240);
+    if (now === width) return;
+    width = now;
+    svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
+    draw(width);
+  }).observe(svg);
+}
+
 /**
  * Lines over time that can be drawn again. `series`: [{ name, tone: 'a'|'b'|'c', area }];
  * draw({ times, values: [[…], …], describe }).
  */
-export function lineChart(title, series, { width = 560, height = 210, format = short, timeText }) {
-  const svg = s('svg', { class: 'chart', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': title });
+export function lineChart(title, series, { height = 210, format = short, timeText }) {
+  const svg = s('svg', { class: 'chart', viewBox: `0 0 560 ${height}`, role: 'img', 'aria-label': title });
   const read = h('p', { class: 'chart-read', 'aria-hidden': 'true' });
+  let width = 560;
   let last = null;
   let pointed = null;
+  fitted(svg, height, (now) => {
+    width = now;
+    if (last) draw(last);
+  });
 
   function readAt(index) {
     if (!last || last.times.length === 0) return;
@@ -89,32 +106,42 @@ export function lineChart(title, series, { width = 560, height = 210, format = s
 }
 
 /** Bars with the cap as a line. `bars`: [{ label, value, extra }]; `extra` stands on top, greyed. */
-export function barChart(title, bars, { cap, capText, width = 1060, height = 280, describe, labels }) {
-  const svg = s('svg', { class: 'chart', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `${title}. ${describe ?? ''}` });
+export function barChart(title, bars, { cap, capText, height = 280, describe, labels }) {
+  const svg = s('svg', { class: 'chart', viewBox: `0 0 1060 ${height}`, role: 'img', 'aria-label': `${title}. ${describe ?? ''}` });
   const read = h('p', { class: 'chart-read', 'aria-hidden': 'true' });
   const most = Math.max(cap ?? 0, ...bars.map((b) => b.value + (b.extra ?? 0)));
   const top = niceTop(most * 1.08);
-  const inner = frame(svg, top, width, height, short);
-  const step = (width - PAD.left - PAD.right) / Math.max(bars.length, 1);
-  const gap = step > 6 ? Math.min(step * 0.22, 6) : 0;
-  const scale = (v) => (inner * v) / top;
-  bars.forEach((bar, i) => {
-    const x = PAD.left + i * step + gap / 2;
-    const thick = Math.min(Math.max(step - gap, 0.6), 64);
-    const left = x + (step - gap - thick) / 2;
-    const column = (from, value, tone, opacity) => value > 0 && svg.append(s('rect', {
-      class: `${tone}-fill`, opacity, x: left.toFixed(2), width: thick.toFixed(2), rx: thick > 5 ? 2 : 0,
-      y: (PAD.top + inner - scale(from + value)).toFixed(2), height: Math.max(scale(value), 0.8).toFixed(2),
-    }));
-    column(0, bar.value, 'a', 0.88);
-    column(bar.value, bar.extra ?? 0, 'c', 0.6);
-  });
-  if (cap !== undefined) {
-    const y = PAD.top + inner - scale(cap);
-    svg.append(s('line', { class: 'cap', x1: PAD.left, x2: width - PAD.right, y1: y, y2: y }),
-      s('text', { class: 'cap-text', x: width - PAD.right, y: y - 5, 'text-anchor': 'end' }, capText));
+  let width = 1060;
+  let step = 1;
+  function draw() {
+    svg.replaceChildren();
+    const inner = frame(svg, top, width, height, short);
+    step = (width - PAD.left - PAD.right) / Math.max(bars.length, 1);
+    const gap = step > 6 ? Math.min(step * 0.22, 6) : 0;
+    const scale = (v) => (inner * v) / top;
+    bars.forEach((bar, i) => {
+      const x = PAD.left + i * step + gap / 2;
+      const thick = Math.min(Math.max(step - gap, 0.6), 64);
+      const left = x + (step - gap - thick) / 2;
+      const column = (from, value, tone, opacity) => value > 0 && svg.append(s('rect', {
+        class: `${tone}-fill`, opacity, x: left.toFixed(2), width: thick.toFixed(2), rx: thick > 5 ? 2 : 0,
+        y: (PAD.top + inner - scale(from + value)).toFixed(2), height: Math.max(scale(value), 0.8).toFixed(2),
+      }));
+      column(0, bar.value, 'a', 0.88);
+      column(bar.value, bar.extra ?? 0, 'c', 0.6);
+    });
+    if (cap !== undefined) {
+      const y = PAD.top + inner - scale(cap);
+      svg.append(s('line', { class: 'cap', x1: PAD.left, x2: width - PAD.right, y1: y, y2: y }),
+        s('text', { class: 'cap-text', x: width - PAD.right, y: y - 5, 'text-anchor': 'end' }, capText));
+    }
+    axis(svg, width, height, width > 500 ? labels : [labels[0], labels.at(-1)]);
   }
-  axis(svg, width, height, labels);
+  draw();
+  fitted(svg, height, (now) => {
+    width = now;
+    draw();
+  });
   svg.addEventListener('pointermove', (event) => {
     const box = svg.getBoundingClientRect();
     const at = Math.floor((((event.clientX - box.left) / box.width) * width - PAD.left) / step);

@@ -27,8 +27,10 @@ export function changes(before, after) {
 export function diff(before, after) {
   const found = changes(before, after);
   if (found.length === 0) return h('span', { class: 'muted' }, 'nothing');
-  return h('div', { class: 'diff' }, found.slice(0, 12).map(([key, was, is]) => h('div', null, `${plainName(key, 40)} `,
+  // What is new or gone has many fields, of which the first say enough.
+  const most = before && after ? 12 : 5;
+  return h('div', { class: 'diff' }, found.slice(0, most).map(([key, was, is]) => h('div', null, `${plainName(key, 40)} `,
     was !== undefined && h('del', { class: 'gone' }, write(was)), was !== undefined && is !== undefined && ' → ',
     is !== undefined && h('ins', { class: 'come' }, write(is)))),
-  found.length > 12 && h('div', { class: 'muted' }, `and ${found.length - 12} more`));
+  found.length > most && h('div', { class: 'muted' }, `and ${found.length - most} more`));
 }

@@ -73,5 +73,11 @@ TEST_F(RouterTest, AnswersOtherMethodsWith405AndAllow) {
 
 TEST_F(RouterTest, TreatsHeadAsGet) { EXPECT_EQ(Ask("HEAD", "/").body, "GET /"); }
 
+TEST_F(RouterTest, ListsWhatWasAdded) {
+  ASSERT_EQ(router_.routes().size(), 7U);
+  EXPECT_EQ(router_.routes()[3],
+            std::make_pair(std::string("GET"), std::string("/admin/policies/{key}")));
+}
+
 }  // namespace
 }  // namespace weir::server

@@ -5,7 +5,7 @@ import { lineChart } from '../charts.js';
 import { h, show } from '../dom.js';
 import { name } from '../name.js';
 import { card, empty, failure, figure, figures, keepFresh, pageHead, table } from '../parts.js';
-import { count, fromBucket, micros, rate, span, time } from '../text.js';
+import { count, micros, plainName, rate, span, time } from '../text.js';
 
 const WINDOW = 300;
 const BARE = 'key|';
@@ -18,28 +18,26 @@ function recent(seconds, field) {
 
 const latest = (seconds, field) => seconds.findLast((one) => one[field] > 0)?.[field] ?? NaN;
 
-/** A key of a bare check links to its page; a bucket of a policy is shown as it is. */
-export function keyLink(text) {
-  const bare = text.startsWith(BARE);
-  const key = bare ? fromBucket(text.slice(BARE.length)) : text;
-  const query = new URLSearchParams(bare || !text.includes('|') ? { key } : { bucket: text });
-  return h('a', { href: `#/keys?${query}` }, name(key, 60));
+/** A bare key leads to what explains it, a bucket of a policy to its place in the list. */
+function keyLink({ key, bucket }) {
+  const bare = bucket.startsWith(BARE);
+  return h('a', { href: `#/keys?${new URLSearchParams(bare ? { key } : { bucket })}` }, name(bare ? key : bucket, 60));
 }
 
 function topTable(kind, keys) {
   if (keys.length === 0) return empty(kind === 'limited' ? 'Nobody was limited lately.' : 'No checks lately.');
   const most = Math.max(...keys.map((k) => k.count), 1);
   return table(kind === 'limited' ? 'Keys that were limited most' : 'Keys that ask most', [
-    { title: 'Key', head: true, cell: (k) => keyLink(k.key) },
+    { title: 'Key', head: true, cell: keyLink },
     { title: 'Policy', cell: (k) => (k.policy ? name(k.policy, 32) : '–') },
     { title: kind === 'limited' ? 'Limited' : 'Checks', num: true, cell: (k) => (k.error ? `≤ ${count(k.count)}` : count(k.count)) },
     { title: 'Share', cell: (k) => h('meter', { class: 'load', min: 0, max: most, value: k.count, 'aria-label': `${count(k.count)} of ${count(most)}` }) },
   ], keys, { stack: false });
 }
 
-const STORE_TONE = { closed: 'good', up: 'good', ok: 'good', healthy: 'good', 'half-open': 'warn', half_open: 'warn', degraded: 'warn', open: 'bad', down: 'bad' };
+const TONE = { closed: 'good', up: 'good', open: 'bad', down: 'bad' };
 function statePill(state) {
-  return h('span', { class: `pill ${STORE_TONE[String(state).toLowerCase()] ?? ''}` }, String(state));
+  return h('span', { class: `pill ${TONE[state] ?? 'warn'}` }, String(state));
 }
 
 function facts(pairs) {
@@ -48,10 +46,12 @@ function facts(pairs) {
 }
 
 function statusFacts(status, store) {
+  const health = status.storeHealth; // of stores that are other servers
   return facts([
-    ['Store', h('code', null, String(store?.kind ?? status.store?.kind ?? status.store ?? '–'))],
-    ['State', (store?.state ?? status.store?.state) && statePill(store?.state ?? status.store.state)],
-    ['Breaker', (store?.breaker ?? status.store?.breaker) && statePill(store?.breaker ?? status.store.breaker)],
+    ['Store', h('code', null, plainName(status.store))],
+    ['State', statePill(health ? (health.up ? 'up' : 'down') : store?.state ?? 'up')],
+    ['Breaker', statePill(health?.breaker ?? store?.breaker ?? 'closed')],
+    ['Last error', health?.lastError && plainName(health.lastError, 200)],
     ['Keys held', count(status.keys)],
     ['Policies', `${count(status.storedPolicies)} stored, ${count(status.filePolicies)} from files`],
     ['Could not decide', count(status.errors)],

@@ -26,7 +26,7 @@ function quotaText(policy) {
 
 function matchText(policy) {
   const entries = Object.entries(policy.match ?? {});
-  if (entries.length === 0) return policy.source && !policy.type ? 'every request' : 'this key';
+  if (entries.length === 0) return policy.readOnly ? 'every request' : 'this key';
   return entries.map(([k, v]) => `${k} = ${v}`).join(', ');
 }
 
@@ -42,13 +42,11 @@ async function readAll(source, signal) {
   return all;
 }
 
-const listOf = (answer, ...names) => (Array.isArray(answer) ? answer : names.map((n) => answer?.[n]).find(Array.isArray) ?? []);
-
 async function showVersions(policy, changed) {
   const key = policy.policyKey;
   let versions;
   try {
-    versions = listOf(await get(path`/admin/policies/${key}/versions`), 'versions', 'items');
+    ({ versions } = await get(path`/admin/policies/${key}/versions`));
   } catch (error) {
     await dialog('Versions', (close) => [failure(error, 'The history of this policy'), h('div', { class: 'buttons' }, button('Close', () => close()))], { narrow: true });
     return;
@@ -56,10 +54,10 @@ async function showVersions(policy, changed) {
   const chosen = await dialog(`Versions of ${plainName(key, 60)}`, (close) => [
     versions.length === 0 ? empty('No versions are kept.') : table('Versions, newest first', [
       { title: 'Version', head: true, cell: (v) => String(v.version) },
-      { title: 'When', cell: (v) => moment(v.at ?? v.changedAt ?? v.timestamp) },
-      { title: 'Who', cell: (v) => name(v.who ?? '–', 40) },
-      { title: 'Limit', cell: (v) => (v.action === 'delete' ? 'deleted' : quotaText(v.policy ?? v.after ?? v)) },
-      { title: 'Actions', actions: true, cell: (v) => v.version !== policy.version && v.action !== 'delete' &&
+      { title: 'When', cell: (v) => moment(v.at) },
+      { title: 'Who', cell: (v) => name(v.who || '–', 40) },
+      { title: 'Limit', cell: (v) => (v.policy ? `${quotaText(v.policy)}${v.policy.shadow ? ', shadow' : ''}` : 'deleted') },
+      { title: 'Actions', actions: true, cell: (v) => v.version !== policy.version && v.policy &&
         button('Roll back', () => close(v.version), { class: 'small', 'aria-label': `Roll back to version ${v.version}` }) },
     ], versions),
     h('div', { class: 'buttons' }, button('Close', () => close(), { autofocus: true })),
@@ -75,7 +73,7 @@ export function render(root, { signal }) {
   const list = h('div', null, empty('Reading…'));
   const search = h('input', { type: 'search', placeholder: 'Name, entry or value', autocomplete: 'off', spellcheck: 'false' });
   const state = select([['', 'Any state'], ['enforced', 'Enforced'], ['shadow', 'Shadow'], ['unlimited', 'Unlimited']]);
-  const source = select([['', 'Admin API'], ['files', 'Policy files']]);
+  const source = select([['', 'All'], ['admin', 'Admin API'], ['files', 'Policy files']]);
 
   async function load() {
     try {
@@ -110,22 +108,21 @@ export function render(root, { signal }) {
   function matching() {
     const words = search.value.trim().toLowerCase();
     return policies.filter((p) => (!state.value || stateOf(p) === state.value) &&
-      (!words || `${p.policyKey}\n${p.domain ?? ''}\n${matchText(p)}\n${p.source ?? ''}`.toLowerCase().includes(words)));
+      (!words || `${p.policyKey}\n${p.domain ?? ''}\n${matchText(p)}\n${p.definedIn ?? ''}`.toLowerCase().includes(words)));
   }
 
   function draw() {
     const found = matching();
     at = Math.min(at, Math.max(0, Math.floor((found.length - 1) / PER_PAGE) * PER_PAGE));
     const rows = found.slice(at, at + PER_PAGE);
-    const own = source.value === '';
     const turn = (to) => () => { at = to; draw(); list.querySelector('tbody')?.scrollIntoView({ block: 'center' }); };
     show(list, rows.length === 0 ? empty(policies.length === 0 ? 'There are no policies here yet.' : 'No policy matches.') : table('Policies', [
-      { title: 'Policy', head: true, cell: (p) => (own ? h('button', { class: 'link', type: 'button', 'aria-label': `Edit ${plainName(p.policyKey, 60)}`, onclick: () => edit(p) }, name(p.policyKey, 60)) : name(p.policyKey, 60)) },
+      { title: 'Policy', head: true, cell: (p) => (p.readOnly ? name(p.policyKey, 60) : h('button', { class: 'link', type: 'button', 'aria-label': `Edit ${plainName(p.policyKey, 60)}`, onclick: () => edit(p) }, name(p.policyKey, 60))) },
       { title: 'State', cell: (p) => h('span', { class: `pill ${TONE[stateOf(p)]}` }, stateOf(p)) },
       { title: 'Limit', cell: (p) => quotaText(p) },
       { title: 'For', cell: (p) => (p.match ? name(matchText(p), 80) : h('span', { class: 'muted' }, matchText(p))) },
       ...(found.some((p) => p.expiresAt) ? [{ title: 'Until', cell: (p) => (p.expiresAt ? moment(p.expiresAt) : '–') }] : []),
-      own ? { title: 'Actions', actions: true, cell: actions } : { title: 'From', cell: (p) => name(p.source ?? '', 60) },
+      { title: 'Actions', actions: true, cell: (p) => (p.readOnly ? h('span', { class: 'muted small' }, 'from ', name(p.definedIn ?? 'a file', 60)) : actions(p)) },
     ], rows), pager({
       noun: 'policies', from: at, shown: rows.length, total: found.length,
       onPrevious: at > 0 ? turn(at - PER_PAGE) : null,

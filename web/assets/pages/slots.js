@@ -79,7 +79,7 @@ export function render(root, { signal }) {
       const most = Math.max(...bars.map((b) => b.value + b.extra));
       const ends = [0, Math.floor((bars.length - 1) / 2), bars.length - 1];
       show(load, barChart('Events per window', bars, {
-        cap: config.maxPerWindow, capText: `cap ${count(config.maxPerWindow)}`, labels: [...new Set(ends)].map((i) => bars[i].label),
+        cap: config.maxPerWindow, capText: `cap ${count(config.maxPerWindow)}`, labels: [...new Set(ends)].map((i) => (bars.length * durationMs(config.windowSize) < 86400000 ? bars[i].label.split(', ')[1] : bars[i].label)),
         describe: `${bars.length} windows; the fullest holds ${count(most)} of ${count(config.maxPerWindow)}.`,
       }), h('details', null, h('summary', null, 'As a table'), table('Events per window', [
         { title: 'Window', head: true, cell: (b) => b.label },

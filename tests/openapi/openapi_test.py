@@ -1,0 +1,194 @@
+"""Holds a running service to docs/reference/openapi.yaml. Usage: openapi_test.py FILE WEIR
+
+Every path of the file is asked, in the file's order, with its own examples: the answer has the first status that is
+listed for it and the shape of its schema. Every route of the service is in the file. Without the key every /admin
+path answers 401, broken JSON 400, an unknown method 405, each with the one error body.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import jsonschema
+import yaml
+
+KEY = "openapi-test-key"
+METHODS = ("get", "post", "put", "delete")
+CONFIG = ("POST", "/admin/rate-limit/config", {"configName": "payouts", "windowSize": "PT1M", "maxPerWindow": 100})
+# What a path needs to be there before its example can be answered.
+BEFORE = {
+    "/v1/check": [CONFIG],
+    "/admin/rate-limit/config/{configName}": [CONFIG],
+    "/admin/audit/{id}/undo": [("POST", "/admin/policies", {"policyKey": "undone", "type": "TOKEN_BUCKET"})],
+}
+
+
+class Service:
+    def __init__(self, weir):
+        self.data = tempfile.TemporaryDirectory()
+        self.child = subprocess.Popen(
+            [weir, "serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off", "--data", self.data.name,
+             "--admin-key", KEY, "--log-level", "error"], stdout=subprocess.PIPE, text=True)
+        for line in self.child.stdout:
+            if line.startswith("listening http "):
+                self.origin = "http://" + line.split()[2]
+                return
+        sys.exit("the program did not start")
+
+    def ask(self, method, path, body=None, key=KEY):
+        headers = {"X-API-Key": key} if key else {}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        request = urllib.request.Request(self.origin + path, body, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, answer.headers.get_content_type(), answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.headers.get_content_type(), error.read()
+
+    def stop(self):
+        self.child.terminate()
+        self.child.wait(timeout=30)
+        self.data.cleanup()
+
+
+class Api:
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as text:
+            self.root = yaml.safe_load(text)
+        jsonschema.Draft202012Validator.check_schema({"$defs": self.root["components"]["schemas"]})
+
+    def follow(self, node):
+        while "$ref" in node:
+            target = self.root
+            for part in node["$ref"].removeprefix("#/").split("/"):
+                target = target[part]
+            node = target
+        return node
+
+    def operations(self):
+        for path, item in self.root["paths"].items():
+            for method in item:
+                if method in METHODS:
+                    yield method.upper(), path, item, item[method]
+
+    def validate(self, schema, value):
+        # The whole file is the root, so that its references lead somewhere.
+        jsonschema.Draft202012Validator({**self.root, **schema} if "$ref" not in schema else
+                                        {**self.root, "allOf": [schema]}).validate(value)
+
+    def target(self, path, item, operation):
+        """The path with the examples of its parameters."""
+        query = []
+        for given in item.get("parameters", []) + operation.get("parameters", []):
+            parameter = self.follow(given)
+            if parameter["in"] == "path":
+                value = urllib.parse.quote(str(parameter["example"]), safe="")
+                path = path.replace("{" + parameter["name"] + "}", value)
+            elif parameter["in"] == "query" and "example" in parameter:
+                query.append((parameter["name"], parameter["example"]))
+        return path + ("?" + urllib.parse.urlencode(query) if query else "")
+
+    def body(self, operation):
+        if "requestBody" not in operation:
+            return None
+        content = self.follow(operation["requestBody"])["content"]["application/json"]
+        self.validate(content["schema"], content["example"])
+        return content["example"]
+
+
+failures = []
+
+
+def check(condition, what):
+    if not condition:
+        failures.append(what)
+
+
+def check_answer(api, operation, where, answer, wanted):
+    status, content_type, body = answer
+    check(str(status) == wanted, f"{where}: {status} instead of {wanted}: {body[:200]!r}")
+    response = operation["responses"].get(str(status))
+    if response is None:
+        return check(False, f"{where}: {status} is not in the file")
+    content = api.follow(response).get("content")
+    if content is None:
+        return check(body == b"", f"{where}: {status} has a body that the file does not know")
+    check(content_type in content, f"{where}: {content_type} instead of {sorted(content)}")
+    if content_type == "application/json":
+        try:
+            api.validate(content[content_type]["schema"], json.loads(body))
+        except (jsonschema.ValidationError, json.JSONDecodeError) as error:
+            check(False, f"{where}: {error.message if hasattr(error, 'message') else error}: {body[:300]!r}")
+
+
+def walk(api, service):
+    count = 0
+    for method, path, item, operation in api.operations():
+        for words in BEFORE.get(path, []):
+            service.ask(*words)
+        target = api.target(path, item, operation)
+        if path == "/admin/audit/{id}/undo":
+            changes = json.loads(service.ask("GET", "/admin/audit")[2])["changes"]
+            target = target.replace("/1/", f"/{changes[0]['id']}/")
+        wanted = "204" if path == "/admin/audit/{id}/undo" else next(iter(operation["responses"]))
+        check_answer(api, operation, f"{method} {target}", service.ask(method, target, api.body(operation)), wanted)
+        count += 1
+    return count
+
+
+def errors(api, service):
+    schema = api.root["components"]["schemas"]["Error"]
+
+    def refused(method, target, body, key, status):
+        found, _, text = service.ask(method, target, body, key)
+        check(found == status, f"{method} {target}: {found} instead of {status}")
+        try:
+            api.validate(schema, json.loads(text))
+        except (jsonschema.ValidationError, json.JSONDecodeError) as error:
+            check(False, f"{method} {target}: {status} has another body: {error}")
+
+    for method, path, item, operation in api.operations():
+        target = api.target(path, item, operation)
+        if path.startswith("/admin"):
+            refused(method, target, api.body(operation), None, 401)
+            refused(method, target, api.body(operation), "wrong-key", 401)
+        if "requestBody" in operation:
+            refused(method, target, b"[", KEY, 400)
+        if path != "/v1/auth":  # takes any method: proxies ask with that of the request
+            refused("PATCH", target, None, KEY, 405)
+
+
+def routes(api, service):
+    served = {re.sub(r"^GET /assets/.*", "GET /assets/{file}", route)
+              for route in json.loads(service.ask("GET", "/admin/routes")[2])["routes"]}
+    written = {f"{method} {path}" for method, path, _, _ in api.operations()}
+    for route in sorted(served - written):
+        check(False, f"served, but not in the file: {route}")
+    for route in sorted(written - served):
+        check(False, f"in the file, but not served: {route}")
+
+
+def main():
+    api = Api(sys.argv[1])
+    service = Service(sys.argv[2])
+    try:
+        routes(api, service)
+        count = walk(api, service)
+        errors(api, service)
+    finally:
+        service.stop()
+    for failure in failures:
+        print(failure)
+    print(f"{count} operations asked, {len(failures)} differences")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
