@@ -43,6 +43,7 @@ std::vector<const Command*> Command::All() {
 
 int main(int argc, char** argv) {
   try {
+    constexpr int kUsage = 2;
     CLI::App program("Weir: flow control. Rate limits, slots and capped notifications.", "weir");
     program.footer(weir::app::kFooter);
     program.require_subcommand(1);
@@ -50,7 +51,12 @@ int main(int argc, char** argv) {
     for (const weir::app::Command* command : weir::app::Command::All()) {
       command->Add(program, exit_code);
     }
-    CLI11_PARSE(program, argc, argv);
+    try {
+      program.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      // --help and --version end here as well.
+      return program.exit(error) == 0 ? 0 : kUsage;
+    }
     return exit_code;
   } catch (const std::exception& error) {
     std::cerr << "weir: " << error.what() << '\n';

@@ -252,8 +252,7 @@ void AddVerify(CLI::App& slots_word, int& exit_code) {
   auto where = std::make_shared<Where>();
   CLI::App* word = slots_word.add_subcommand(
       "verify",
-      "Check that in every window the counter equals the slots and is within the maximum. "
-      "Exits with 2 if not.");
+      "Check every window's counter against its slots and its maximum. Exits with 2 if wrong.");
   where->AddTo(*word);
   word->callback([where, &exit_code] { exit_code = RunVerify(*where); });
 }

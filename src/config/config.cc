@@ -265,6 +265,8 @@ Environment ReadEnvironment(std::span<const char* const> variables) {
   for (const char* variable : variables) {
     const std::string_view text(variable);
     if (!text.starts_with("WEIR_") || text.starts_with("WEIR_CONFIG=")) continue;
+    // For the commands that speak to a service, not for the service.
+    if (text.starts_with("WEIR_URL=") || text.starts_with("WEIR_ADMIN_KEY=")) continue;
     const std::size_t equals = std::min(text.find('='), text.size());
     const std::string name(text.substr(0, equals));
     const auto found = std::find(names.begin(), names.end(), name);

@@ -1,0 +1,118 @@
+#include "console.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+
+#include "protocol/http/uri.h"
+
+namespace weir::app {
+namespace {
+
+std::uint32_t CodePoint(std::string_view sequence) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
+  switch (sequence.size()) {
+    case 1:
+      return byte(0);
+    case 2:
+      return (byte(0) & 0x1fU) << 6U | (byte(1) & 0x3fU);
+    case 3:
+      return (byte(0) & 0x0fU) << 12U | (byte(1) & 0x3fU) << 6U | (byte(2) & 0x3fU);
+    default:
+      return (byte(0) & 0x07U) << 18U | (byte(1) & 0x3fU) << 12U | (byte(2) & 0x3fU) << 6U |
+             (byte(3) & 0x3fU);
+  }
+}
+
+/// What a terminal obeys or a reader does not see: C0, C1, DEL, marks of direction, zero width,
+/// separators of lines, the byte order mark and tags.
+bool IsUnsafe(std::uint32_t code) {
+  constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 9> kRanges = {{{0x00, 0x1f},
+                                                                               {0x7f, 0x9f},
+                                                                               {0xad, 0xad},
+                                                                               {0x61c, 0x61c},
+                                                                               {0x200b, 0x200f},
+                                                                               {0x2028, 0x202e},
+                                                                               {0x2060, 0x206f},
+                                                                               {0xfeff, 0xfeff},
+                                                                               {0xe0000, 0xe007f}}};
+  return std::any_of(kRanges.begin(), kRanges.end(), [code](const auto& range) {
+    return code >= range.first && code <= range.second;
+  });
+}
+
+std::string Escape(const char* format, std::uint32_t code) {
+  std::array<char, 24> text{};
+  const int size = std::snprintf(text.data(), text.size(), format, code);
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+}  // namespace
+
+std::string Shown(std::string_view text, std::size_t columns) {
+  std::string out;
+  std::size_t used = 0;
+  while (!text.empty()) {
+    const std::size_t length = http::Utf8SequenceLength(text);
+    const std::string_view sequence = text.substr(0, std::max<std::size_t>(length, 1));
+    text.remove_prefix(sequence.size());
+    std::string piece(sequence);
+    if (length == 0) {
+      piece = Escape("\\x%02x", static_cast<unsigned char>(sequence.front()));
+    } else if (const std::uint32_t code = CodePoint(sequence); IsUnsafe(code)) {
+      piece = code == '\n' ? "\\n" : Escape(code < 0x80 ? "\\x%02x" : "\\u{%x}", code);
+    }
+    const std::size_t width = length > 1 && piece.size() == length ? 1 : piece.size();
+    if (used + width > columns - (text.empty() ? 0 : 1)) return out + "…";
+    out += piece;
+    used += width;
+  }
+  return out;
+}
+
+std::size_t Columns(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
+  }));
+}
+
+Table::Table(std::vector<std::string> head) {
+  for (std::string& name : head) {
+    right_.push_back(name.starts_with('>'));
+    if (right_.back()) name.erase(0, 1);
+  }
+  rows_.push_back(std::move(head));
+}
+
+void Table::Add(const std::vector<std::string>& row) {
+  std::vector<std::string>& cells = rows_.emplace_back();
+  for (const std::string& cell : row) cells.push_back(Shown(cell));
+}
+
+std::string Table::ToString() const {
+  std::vector<std::size_t> widths(right_.size(), 0);
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Columns(row[i]));
+  }
+  std::string out;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string space(widths[i] - Columns(row[i]), ' ');
+      line += right_[i] ? space + row[i] : row[i] + space;
+      line += "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + '\n';
+  }
+  return out;
+}
+
+std::string Grouped(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,251 @@
+#include <simdjson.h>
+
+#include <iostream>
+#include <memory>
+
+#include "command.h"
+#include "console.h"
+#include "json_fields.h"
+#include "policy_documents.h"
+#include "protocol/http/error.h"
+#include "remote.h"
+
+// weir policy list | get | apply | delete | diff | history | rollback | undo.
+
+namespace weir::app {
+namespace {
+
+namespace dom = simdjson::dom;
+
+struct Words {
+  Remote remote;
+  std::string key;
+  std::string file;
+  std::int64_t number = 0;
+  bool dry_run = false;
+};
+using Run = int (*)(const Words&);
+
+std::string StateOf(dom::element policy) {
+  if (TextOf(policy, "unlimited") == "true") return "unlimited";
+  return TextOf(policy, "shadow") == "true" ? "shadow" : "enforced";
+}
+
+std::string PathOf(const Words& words) { return "/admin/policies/" + UrlEscaped(words.key); }
+
+/// Calls `visit` with every policy of every page.
+template <typename Visit>
+int ForEachPolicy(const Remote& remote, Visit visit) {
+  dom::parser parser;
+  std::string cursor;
+  do {
+    Result<ServiceReply> page =
+        remote.Exchange("GET", "/admin/policies?limit=200&cursor=" + UrlEscaped(cursor));
+    if (!page.ok()) return Fail(page.error());
+    if (!page->ok()) return FailRefused(*page);
+    dom::array policies;
+    if (parser.parse(page->body).get(policies) != simdjson::SUCCESS) {
+      return Fail({Code::kUnavailable, "the answer is not ours"});
+    }
+    for (const dom::element policy : policies) visit(policy);
+    cursor = page->Header("x-next-cursor");
+  } while (!cursor.empty());
+  return kExitOk;
+}
+
+int RunList(const Words& words) {
+  Table table({"policy", "type", ">capacity", "state", "source", "expires"});
+  std::string json = "[";
+  const int code = ForEachPolicy(words.remote, [&](dom::element policy) {
+    if (words.remote.json) {
+      json += (json.size() > 1 ? "," : "") + std::string(simdjson::minify(policy));
+      return;
+    }
+    const std::string place = TextOf(policy, "definedIn");
+    table.Add({TextOf(policy, "policyKey"), TextOf(policy, "type"), TextOf(policy, "capacity"),
+               StateOf(policy), place.empty() ? "admin" : place, TextOf(policy, "expiresAt")});
+  });
+  if (code == kExitOk) std::cout << (words.remote.json ? json + "]\n" : table.ToString());
+  return code;
+}
+
+int RunGet(const Words& words) {
+  return words.remote.Ask("GET", PathOf(words), {}, [&](const ServiceReply& reply) -> int {
+    if (!words.remote.json) std::cout << PrettyPolicy(reply.body);
+    return kExitOk;
+  });
+}
+
+int RunDelete(const Words& words) {
+  return words.remote.Ask("DELETE", PathOf(words), {}, [&](const ServiceReply&) -> int {
+    if (!words.remote.json) std::cout << "deleted " << Shown(words.key) << '\n';
+    return kExitOk;
+  });
+}
+
+int RunHistory(const Words& words) {
+  return words.remote.Ask(
+      "GET", PathOf(words) + "/versions?limit=1000", {}, [&](const ServiceReply& reply) -> int {
+        if (words.remote.json) return kExitOk;
+        dom::parser parser;
+        dom::array versions;
+        if (parser.parse(reply.body)["versions"].get(versions) != simdjson::SUCCESS) {
+          return Fail({Code::kUnavailable, "the answer is not ours"});
+        }
+        Table table({">version", "at", "action", "type", ">capacity", "state", "who"});
+        for (const dom::element one : versions) {
+          dom::element policy;
+          const bool there = one["policy"].get(policy) == simdjson::SUCCESS && !policy.is_null();
+          table.Add({TextOf(one, "version"), TextOf(one, "at"), TextOf(one, "action"),
+                     there ? TextOf(policy, "type") : "", there ? TextOf(policy, "capacity") : "",
+                     there ? StateOf(policy) : "gone", TextOf(one, "who")});
+        }
+        std::cout << table.ToString();
+        return kExitOk;
+      });
+}
+
+int RunRollback(const Words& words) {
+  return words.remote.Ask("POST", PathOf(words) + "/rollback",
+                          "{\"version\":" + std::to_string(words.number) + "}",
+                          [&](const ServiceReply& reply) -> int {
+                            if (!words.remote.json) std::cout << PrettyPolicy(reply.body);
+                            return kExitOk;
+                          });
+}
+
+int RunUndo(const Words& words) {
+  return words.remote.Ask("POST", "/admin/audit/" + std::to_string(words.number) + "/undo", {},
+                          [&](const ServiceReply& reply) -> int {
+                            if (words.remote.json) return kExitOk;
+                            std::cout << "undone\n" << PrettyPolicy(reply.body);
+                            return kExitOk;
+                          });
+}
+
+/// What the service has of each document, and whether it is the same.
+struct Compared {
+  PolicyDocument document;
+  bool exists = false;
+  std::vector<FieldChange> changes = {};
+};
+
+Result<std::vector<Compared>> Compare(const Words& words) {
+  Result<std::vector<PolicyDocument>> documents = ReadPolicyDocuments(words.file);
+  if (!documents.ok()) return documents.error();
+  std::vector<Compared> all;
+  for (PolicyDocument& document : *documents) {
+    Result<ServiceReply> now =
+        words.remote.Exchange("GET", "/admin/policies/" + UrlEscaped(document.policy.key));
+    if (!now.ok()) return now.error();
+    if (!now->ok() && now->status != 404) {
+      return Error{Code::kPermissionDenied,
+                   std::to_string(now->status) + ": " + MessageOf(now->body)};
+    }
+    Compared one{.document = std::move(document), .exists = now->ok()};
+    Result<std::vector<FieldChange>> changes =
+        ChangesTo(one.exists ? now->body : std::string(), one.document);
+    if (!changes.ok()) return changes.error();
+    one.changes = std::move(*changes);
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+const char* WordFor(const Compared& one) {
+  if (!one.exists) return "create";
+  return one.changes.empty() ? "unchanged" : "update";
+}
+
+void Print(const Compared& one, bool json) {
+  if (json) {
+    std::string line = "{\"policyKey\":";
+    http::AppendJsonString(line, one.document.policy.key);
+    line += std::string(",\"action\":\"") + WordFor(one) + "\",\"changes\":[";
+    for (std::size_t i = 0; i < one.changes.size(); ++i) {
+      line += i == 0 ? "{\"field\":" : ",{\"field\":";
+      http::AppendJsonString(line, one.changes[i].field);
+      line += ",\"before\":" + (one.changes[i].before.empty() ? "null" : one.changes[i].before);
+      line += ",\"after\":" + (one.changes[i].after.empty() ? "null" : one.changes[i].after) + "}";
+    }
+    std::cout << line << "]}\n";
+    return;
+  }
+  std::cout << WordFor(one) << ' ' << Shown(one.document.policy.key) << '\n';
+  for (const FieldChange& change : one.changes) {
+    std::cout << "  " << Shown(change.field) << ": "
+              << (change.before.empty() ? "-" : Shown(change.before)) << " → "
+              << (change.after.empty() ? "-" : Shown(change.after)) << '\n';
+  }
+}
+
+int RunDiff(const Words& words) {
+  Result<std::vector<Compared>> all = Compare(words);
+  if (!all.ok()) return Fail(all.error());
+  bool different = false;
+  for (const Compared& one : *all) {
+    different = different || !one.exists || !one.changes.empty();
+    Print(one, words.remote.json);
+  }
+  return different ? kExitNo : kExitOk;
+}
+
+int RunApply(const Words& words) {
+  if (words.dry_run) return RunDiff(words);
+  Result<std::vector<Compared>> all = Compare(words);
+  if (!all.ok()) return Fail(all.error());
+  for (const Compared& one : *all) {
+    if (!one.exists || !one.changes.empty()) {
+      const std::string path =
+          one.exists ? "/admin/policies/" + UrlEscaped(one.document.policy.key) : "/admin/policies";
+      Result<ServiceReply> reply =
+          words.remote.Exchange(one.exists ? "PUT" : "POST", path, one.document.json);
+      if (!reply.ok()) return Fail(reply.error());
+      if (!reply->ok()) return FailRefused(*reply);
+    }
+    Print(one, words.remote.json);
+  }
+  return kExitOk;
+}
+
+/// Adds one word; `what` names what it needs: "key", "file", "version" or "id", space-separated.
+std::shared_ptr<Words> AddWord(CLI::App& parent, const char* name, const char* about,
+                               std::string_view needs, Run run, int& exit_code) {
+  auto words = std::make_shared<Words>();
+  CLI::App* word = parent.add_subcommand(name, about);
+  const auto need = [needs](std::string_view what) { return needs.find(what) != needs.npos; };
+  if (need("key")) word->add_option("policy", words->key, "The policy's key")->required();
+  if (need("file")) {
+    word->add_option("file", words->file, "JSON: a policy or an array of them; - reads the input")
+        ->required();
+  }
+  if (need("version")) {
+    word->add_option("version", words->number, "Which version, see history")->required();
+  }
+  if (need("id")) {
+    word->add_option("change", words->number, "Its id, see GET /admin/audit")->required();
+  }
+  if (need("dry")) word->add_flag("--dry-run", words->dry_run, "Only tell what would change");
+  words->remote.AddTo(*word);
+  word->callback([words, run, &exit_code] { exit_code = run(*words); });
+  return words;
+}
+
+void Configure(CLI::App& word, int& exit_code) {
+  word.require_subcommand(1);
+  AddWord(word, "list", "All policies, of the service and of its files.", "", RunList, exit_code);
+  AddWord(word, "get", "One policy.", "key", RunGet, exit_code);
+  AddWord(word, "apply", "Create or update what a file says.", "file dry", RunApply, exit_code);
+  AddWord(word, "diff", "What apply would change. Exits with 1 if anything.", "file", RunDiff,
+          exit_code);
+  AddWord(word, "delete", "Delete a policy.", "key", RunDelete, exit_code);
+  AddWord(word, "history", "All versions of a policy.", "key", RunHistory, exit_code);
+  AddWord(word, "rollback", "Make a policy what it was in a version.", "key version", RunRollback,
+          exit_code);
+  AddWord(word, "undo", "Take back a change of the audit log.", "id", RunUndo, exit_code);
+}
+
+const Command kPolicy("policy", "See and change the policies of a running service.", Configure);
+
+}  // namespace
+}  // namespace weir::app

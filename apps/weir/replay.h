@@ -1,0 +1,127 @@
+#pragma once
+
+// Policies tried on the past: every request of an access log is decided by the real limiter, on a
+// memory store and a clock that the log moves.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "limiter/policy_limiter.h"
+#include "policy/policy_set.h"
+#include "protocol/access_log/record.h"
+#include "weir/engine.h"
+#include "weir/result.h"
+
+namespace weir::app {
+
+/// Counts over time in bounded memory: when there are too many steps, two become one.
+///
+/// Not thread-safe.
+class Timeline {
+ public:
+  struct Step {
+    std::uint64_t requests = 0;
+    std::uint64_t limited = 0;    ///< by the first set of policies
+    std::uint64_t limited_2 = 0;  ///< by the second
+  };
+  static constexpr std::size_t kMaxSteps = 4096;
+
+  void Add(Nanos at, bool limited, bool limited_2);
+
+  Nanos width() const noexcept { return width_; }
+  /// By number: a step begins at number × width().
+  const std::map<std::int64_t, Step>& steps() const noexcept { return steps_; }
+  /// The same in at most `most` steps.
+  Timeline Coarsened(std::size_t most) const;
+
+ private:
+  void Widen();
+
+  Nanos width_ = 1'000'000'000;
+  std::map<std::int64_t, Step> steps_;
+};
+
+/// One set of policies on trial.
+///
+/// Not thread-safe.
+class Trial {
+ public:
+  struct LimitedKey {
+    std::string key;
+    std::uint64_t count = 0;
+    Nanos first = 0;
+    Nanos last = 0;
+  };
+  /// Keys beyond this many are counted together.
+  static constexpr std::size_t kMaxLimitedKeys = 500'000;
+
+  /// Fails if a policy file is wrong.
+  static Result<std::unique_ptr<Trial>> Open(const std::vector<std::string>& files,
+                                             std::size_t max_keys, std::string domain);
+  ~Trial();
+
+  /// Decides requests that came at the same moment, in order. True where it would be limited.
+  void Decide(Nanos at, const std::vector<access_log::Record>& records, std::vector<bool>& limited);
+
+  limiter::CheckCounts Checks() const;
+  std::vector<limiter::PolicyCounts> Policies() const;
+  /// The keys that were limited most often.
+  std::vector<LimitedKey> TopLimited(std::size_t n) const;
+  std::size_t limited_keys() const noexcept { return limited_.size(); }
+  std::uint64_t evicted_active() const;
+
+ private:
+  struct World;
+  struct Times {
+    std::uint64_t count = 0;
+    Nanos first = 0;
+    Nanos last = 0;
+  };
+
+  explicit Trial(std::unique_ptr<World> world);
+  void Note(std::string_view key, Nanos at);
+
+  std::unique_ptr<World> world_;
+  std::unordered_map<std::string, Times> limited_;
+};
+
+struct ReplayOptions {
+  std::string log;
+  access_log::Format format = access_log::Format::kAuto;
+  std::vector<std::string> candidate;
+  std::vector<std::string> current;  ///< empty: no comparison
+  std::string domain;
+  std::size_t max_keys = 2'000'000;
+  /// Told now and then how much of the log's bytes are read, from 0 to 1.
+  std::function<void(double part, std::uint64_t lines)> on_progress;
+};
+
+struct ReplayResult {
+  std::uint64_t lines = 0;
+  std::uint64_t malformed = 0;
+  std::vector<std::string> examples;  ///< of malformed lines: "line 3: …"
+  std::uint64_t out_of_order = 0;     ///< older than a line before them; taken as of its time
+  access_log::Format format = access_log::Format::kAuto;
+  Nanos from = 0;
+  Nanos to = 0;
+  std::unique_ptr<Trial> candidate;
+  std::unique_ptr<Trial> current;  ///< null: no comparison
+  std::uint64_t newly_limited = 0;
+  std::uint64_t newly_allowed = 0;
+  Timeline timeline;
+};
+
+Result<ReplayResult> Replay(const ReplayOptions& options);
+
+/// The result as JSON, as tables, and as a picture.
+std::string ReplayJson(const ReplayResult& result, std::size_t top);
+std::string ReplayText(const ReplayResult& result, std::size_t top);
+std::string ReplaySvg(const ReplayResult& result);
+
+}  // namespace weir::app

@@ -1,0 +1,159 @@
+// The command line against a running service: what it prints and how it ends.
+
+#include "e2e/service/fixture.h"
+
+namespace weir::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr const char* kKey = "a-secret-of-tests";
+
+// Exit codes as docs/reference/cli.md has them.
+constexpr int kOk = 0;
+constexpr int kNo = 1;
+constexpr int kUsage = 2;
+constexpr int kUnreachable = 3;
+constexpr int kRefused = 4;
+
+class Cli : public ServiceTest {
+ protected:
+  void SetUp() override {
+    const auto file = dir_.Write("policies.yaml", R"(policies:
+  - {name: per-user, match: {user: "*"}, quota: {fixed_window: {limit: 2, window: 100d}}}
+)");
+    Serve({"--admin-key", kKey, "--policies", file.string()});
+  }
+
+  RunResult Weir(std::vector<std::string> words, const std::string& key = kKey) {
+    words.insert(words.begin(), WEIR_PROGRAM);
+    return RunProgram(words, {.env = {"WEIR_URL=http://127.0.0.1:" + std::to_string(port_),
+                                      "WEIR_ADMIN_KEY=" + key}});
+  }
+
+  std::string File(const std::string& text) { return dir_.Write("given.json", text).string(); }
+};
+
+TEST_F(Cli, CheckEndsWithTheVerdict) {
+  const RunResult allowed = Weir({"check", "-e", "user=42", "--cost", "2"});
+  EXPECT_EQ(allowed.exit_code, kOk) << allowed.error_output;
+  EXPECT_EQ(allowed.output, "allowed by per-user: 0 of 2 left\n");
+  const RunResult limited = Weir({"check", "-e", "user=42"});
+  EXPECT_EQ(limited.exit_code, kNo);
+  EXPECT_THAT(limited.output, StartsWith("limited by per-user: 0 of 2 left; retry in "));
+  EXPECT_THAT(Weir({"check", "user-1", "--json"}).output,
+              StartsWith(R"({"allowed":true,"limit":100,"remaining":99,)"));
+  EXPECT_EQ(Weir({"check", "user-1", "--peek", "--cost", "101"}).exit_code, kNo);
+  EXPECT_EQ(Weir({"explain", "-e", "user=42"}).exit_code, kNo);
+  EXPECT_THAT(Weir({"explain", "-e", "user=43"}).output, HasSubstr("default/per-user|user:43"));
+}
+
+TEST_F(Cli, ExitCodesTellFailuresApart) {
+  EXPECT_EQ(Weir({"check"}).exit_code, kUsage);
+  EXPECT_EQ(Weir({"check", "-e", "user"}).exit_code, kUsage);
+  EXPECT_EQ(Weir({"no-such-word"}).exit_code, kUsage);
+  EXPECT_EQ(Weir({"check", "a", "--url", "http://127.0.0.1:1"}).exit_code, kUnreachable);
+  EXPECT_EQ(Weir({"check", "a", "--url", "ftp://x/y"}).exit_code, kUsage);
+  EXPECT_EQ(Weir({"policy", "list"}, "a-wrong-secret").exit_code, kRefused);
+  EXPECT_EQ(Weir({"policy", "get", "nobody"}).exit_code, kRefused);
+  EXPECT_EQ(Weir({"policy", "apply", "/no/such/file"}).exit_code, kUsage);
+  EXPECT_EQ(Weir({"policy", "apply", File("{")}).exit_code, kUsage);
+}
+
+TEST_F(Cli, PoliciesGoThroughTheirLife) {
+  const std::string file = File(R"([{"key":"p","type":"FIXED_WINDOW","capacity":3}])");
+  EXPECT_EQ(Weir({"policy", "diff", file}).exit_code, kNo);
+  EXPECT_EQ(Weir({"policy", "apply", "--dry-run", file}).exit_code, kNo);
+  EXPECT_EQ(Weir({"policy", "get", "p"}).exit_code, kRefused);  // nothing was made
+  EXPECT_THAT(Weir({"policy", "apply", file}).output, StartsWith("create p\n"));
+  const RunResult same = Weir({"policy", "diff", file});
+  EXPECT_EQ(same.exit_code, kOk);
+  EXPECT_EQ(same.output, "unchanged p\n");
+  EXPECT_EQ(Weir({"policy", "apply",
+                  File(R"({"key":"p","type":"FIXED_WINDOW","capacity":5,"shadow":true})")})
+                .output,
+            "update p\n  capacity: 3 → 5\n  shadow: false → true\n");
+  EXPECT_THAT(Weir({"policy", "list"}).output,
+              AllOf(HasSubstr("p         FIXED_WINDOW         5  shadow"),
+                    HasSubstr("per-user  FIXED_WINDOW         2  enforced")));
+  EXPECT_THAT(Weir({"policy", "history", "p"}).output,
+              AllOf(HasSubstr("create"), HasSubstr("update")));
+  EXPECT_EQ(Weir({"policy", "rollback", "p", "1"}).exit_code, kOk);
+  EXPECT_THAT(Weir({"policy", "get", "p", "--json"}).output, HasSubstr("\"capacity\":3,"));
+  EXPECT_EQ(Weir({"policy", "undo", "1"}).exit_code, kRefused);  // not the latest
+  EXPECT_EQ(Weir({"policy", "undo", "3"}).exit_code, kOk);       // the rollback
+  EXPECT_THAT(Weir({"policy", "get", "p", "--json"}).output, HasSubstr("\"capacity\":5,"));
+  EXPECT_EQ(Weir({"policy", "delete", "p"}).exit_code, kOk);
+  EXPECT_EQ(Weir({"policy", "delete", "p"}).exit_code, kRefused);
+}
+
+TEST_F(Cli, ManyPagesOfPoliciesAreListed) {
+  // More than a page of 200.
+  HttpClient client = Client();
+  for (int i = 0; i < 210; ++i) {
+    ASSERT_EQ(client
+                  .Post("/admin/policies",
+                        R"({"type":"TOKEN_BUCKET","key":"p)" + std::to_string(i) + "\"}",
+                        {{"X-API-Key", kKey}})
+                  .status,
+              201);
+  }
+  const std::string list = Weir({"policy", "list"}).output;
+  EXPECT_EQ(std::count(list.begin(), list.end(), '\n'), 1 + 210 + 1);  // head, ours, the file's
+}
+
+TEST_F(Cli, HostileNamesDoNotReachTheTerminal) {
+  // JSON escapes of: an escape sequence cannot be in a name at all; the rest can.
+  EXPECT_EQ(Weir({"policy", "apply", File("{\"key\":\"a\\u001b[31m\",\"type\":\"TOKEN_BUCKET\"}")})
+                .exit_code,
+            kRefused);
+  for (const std::string name :
+       {"<script>alert(1)</script>", "quote's \\\"and\\\" more", "bidi \\u202eevil\\u2066"}) {
+    EXPECT_EQ(
+        Weir({"policy", "apply", File("{\"key\":\"" + name + "\",\"type\":\"TOKEN_BUCKET\"}")})
+            .exit_code,
+        kOk)
+        << name;
+  }
+  Check("{\"key\":\"new\\nline \\u001b]0;title\\u0007 \\u202e\"}");
+  std::string top;
+  EXPECT_TRUE(WaitUntil([&] {
+    top = Weir({"top", "--once"}).output;
+    return top.find("new") != std::string::npos;
+  }));
+  const std::string shown = top + Weir({"policy", "list"}).output;
+  for (const char* bad : {"\x1b", "\x07", "\u202e", "\u2066"})
+    EXPECT_THAT(shown, Not(HasSubstr(bad)));
+  EXPECT_THAT(shown, AllOf(HasSubstr("new%0Aline %1B]0;title%07 \\u{202e}"),
+                           HasSubstr("bidi \\u{202e}evil\\u{2066}"),
+                           HasSubstr("<script>alert(1)</script>")));
+  // A megabyte is refused with a word.
+  const RunResult large =
+      Weir({"policy", "apply",
+            File("{\"key\":\"" + std::string(1'000'000, 'x') + "\",\"type\":\"TOKEN_BUCKET\"}")});
+  EXPECT_NE(large.exit_code, kOk);
+  EXPECT_LT(large.error_output.size(), 2000U);
+}
+
+TEST_F(Cli, ResetTopStatusAndNotifyWork) {
+  Weir({"check", "busy", "--cost", "100"});
+  EXPECT_EQ(Weir({"reset", "busy"}).output, "reset busy\n");
+  EXPECT_EQ(Weir({"check", "busy", "--cost", "100"}).exit_code, kOk);
+  EXPECT_THAT(Weir({"status"}).output, HasSubstr("status          UP\n"));
+  EXPECT_THAT(Weir({"status", "--json"}).output, StartsWith("{\"status\":\"UP\""));
+  EXPECT_TRUE(WaitUntil([&] {
+    return Weir({"top", "--once", "--kind", "hot"}).output.find("busy") != std::string::npos;
+  }));
+  EXPECT_THAT(Weir({"top", "--once", "--json"}).output, StartsWith("{\"live\":{\"now\":"));
+  EXPECT_EQ(Weir({"notify", "config", "u1", "--limit", "1", "--window", "60"}).exit_code, kOk);
+  EXPECT_EQ(Weir({"notify", "send", "u1", "hello"}).exit_code, kOk);
+  EXPECT_EQ(Weir({"notify", "send", "u1", "hello"}).exit_code, kNo);
+  EXPECT_THAT(Weir({"notify", "quota", "u1"}).output, HasSubstr("\"remaining\":0"));
+  EXPECT_EQ(Weir({"notify", "quota", "nobody"}).exit_code, kRefused);
+}
+
+}  // namespace
+}  // namespace weir::test
