@@ -24,10 +24,10 @@ struct Where {
   std::string key = {};
 
   void AddTo(CLI::App& word) {
-    word.add_option("--url", url, "A running service")->capture_default_str();
+    word.add_option("--url", url, "A running service")->envname("WEIR_URL")->capture_default_str();
     word.add_option("--store", store,
                     "Work on a store directly instead: sqlite:FILE or postgres://…");
-    word.add_option("--admin-key", key, "The service's admin key")->envname("WEIR_ADMIN_KEY");
+    word.add_option("--key,--admin-key", key, "The service's admin key")->envname("WEIR_ADMIN_KEY");
   }
 
   Result<std::unique_ptr<SlotsTarget>> Open() const {

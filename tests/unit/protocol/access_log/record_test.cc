@@ -1,0 +1,86 @@
+#include "protocol/access_log/record.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace weir::access_log {
+namespace {
+
+constexpr Nanos kSecond = 1'000'000'000;
+
+TEST(AccessLog, ReadsNginxCombined) {
+  LineParser parser(Format::kAuto);
+  const auto record = parser.Parse(
+      R"(192.0.2.1 - alice [01/Jan/1970:01:00:10 +0100] "GET /v1/pay?id=1 HTTP/1.1" 200 2326 )"
+      R"("http://a/" "Mozilla \"x\"")");
+  ASSERT_TRUE(record);
+  EXPECT_EQ(parser.format(), Format::kCombined);
+  EXPECT_EQ(record->at, 10 * kSecond);  // 01:00:10 an hour east of Greenwich
+  EXPECT_EQ(record->ip, "192.0.2.1");
+  EXPECT_EQ(record->user, "alice");
+  EXPECT_EQ(record->method, "GET");
+  EXPECT_EQ(record->route, "/v1/pay");
+}
+
+TEST(AccessLog, ReadsEnvoysDefault) {
+  LineParser parser(Format::kAuto);
+  const auto record = parser.Parse(
+      R"([1970-01-01T00:00:01.500Z] "POST /api/v1/locations HTTP/2" 204 - 154 0 226 100 )"
+      R"("203.0.113.9, 10.0.35.28" "nsq2http" "cc21d9b0" "locations" "tcp://10.0.2.1:80")");
+  ASSERT_TRUE(record);
+  EXPECT_EQ(parser.format(), Format::kEnvoy);
+  EXPECT_EQ(record->at, 3 * kSecond / 2);
+  EXPECT_EQ(record->ip, "10.0.35.28");  // what Envoy added, not what the client claimed
+  EXPECT_EQ(record->method, "POST");
+  EXPECT_EQ(record->route, "/api/v1/locations");
+  EXPECT_EQ(record->host, "locations");
+}
+
+TEST(AccessLog, ReadsJsonLinesByTheNamesThatServersGive) {
+  LineParser parser(Format::kAuto);
+  auto record = parser.Parse(
+      R"({"time":"1970-01-01T00:00:02Z","remote_addr":"::1","request":"PUT /a?b HTTP/1.0","x":[1]})");
+  ASSERT_TRUE(record);
+  EXPECT_EQ(parser.format(), Format::kJson);
+  EXPECT_EQ(record->at, 2 * kSecond);
+  EXPECT_EQ(record->ip, "::1");
+  EXPECT_EQ(record->route, "/a");
+  record = parser.Parse(R"({"ts":1.25,"client_ip":"a","method":"GET","path":"/p?q","user":"-"})");
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->at, 5 * kSecond / 4);
+  EXPECT_EQ(record->user, "");
+  EXPECT_EQ(record->route, "/p");
+  // As large as this it is milliseconds: 1,700,000,000 s.
+  EXPECT_EQ(parser.Parse(R"({"ts":1700000000000,"ip":"a"})")->at, 1'700'000'000 * kSecond);
+}
+
+TEST(AccessLog, MalformedLinesAreNothing) {
+  for (const Format format : {Format::kCombined, Format::kJson, Format::kEnvoy, Format::kAuto}) {
+    LineParser parser(format);
+    for (const std::string& line :
+         {std::string(), std::string("x"), std::string("\0\0\0", 3), std::string("{"),
+          std::string("{}"), std::string("[] \"\" "), std::string(R"({"ts":"x","ip":"a"})"),
+          std::string(R"({"ip":"a"})"), std::string(R"({"ts":-1,"ip":"a"})"),
+          std::string(R"({"ts":1,"ip":"a"} trailing)"),
+          std::string(R"(1.2.3.4 - - [32/Jan/1970:00:00:00 +0000] "GET / HTTP/1.1" 200 1)"),
+          std::string(R"(1.2.3.4 - - [01/Jux/1970:00:00:00 +0000] "GET / HTTP/1.1" 200 1)"),
+          std::string(R"(1.2.3.4 - - [01/Jan/1970:00:00:00 +0000] "GET" 200 1)"),
+          std::string(R"(1.2.3.4 - - [01/Jan/1970:00:00:00 +0000] "GET / HTTP/1.1)"),
+          std::string(R"([1970-01-01T00:00:00Z] "GET / HTTP/1.1" 200)")}) {
+      EXPECT_FALSE(parser.Parse(line)) << line;
+    }
+    EXPECT_FALSE(parser.Parse(std::string(kMaxLine + 1, 'x')));
+  }
+}
+
+TEST(AccessLog, TheFormatIsThatOfTheFirstGoodLine) {
+  LineParser parser(Format::kAuto);
+  EXPECT_FALSE(parser.Parse("# a comment"));
+  EXPECT_EQ(parser.format(), Format::kAuto);
+  EXPECT_TRUE(parser.Parse(R"({"ts":1,"ip":"a"})"));
+  EXPECT_FALSE(parser.Parse(R"(1.2.3.4 - - [01/Jan/1970:00:00:00 +0000] "GET / HTTP/1.1" 200 1)"));
+}
+
+}  // namespace
+}  // namespace weir::access_log
