@@ -3,7 +3,10 @@
 #include <string>
 #include <utility>
 
+#include "notify/kafka/publisher.h"
+#include "notify/postgres/gateway.h"
 #include "notify/provider.h"
+#include "notify/redis/gateway.h"
 #include "notify/sqlite/gateway.h"
 #include "notify/sqlite/outbox_sender.h"
 #include "weir/clock.h"
@@ -47,6 +50,45 @@ class EmbeddedNotify final : public NotifyService {
   std::optional<server::NotifyApi> api_;
 };
 
+/// PostgreSQL and Kafka, with Redis in front if there is one. `weir sender` delivers.
+class BrokerNotify final : public NotifyService {
+ public:
+  static Result<std::unique_ptr<NotifyService>> Open(const config::Config::Notify& wanted) {
+    std::unique_ptr<BrokerNotify> service(new BrokerNotify);
+    auto publisher = notify::kafka::KafkaPublisher::Open(wanted.broker);
+    if (!publisher) return publisher.error();
+    service->publisher_ = std::move(*publisher);
+    notify::postgres::Options options;
+    options.url = wanted.store;
+    service->postgres_ = std::make_unique<notify::postgres::PostgresGateway>(
+        std::move(options), *service->publisher_, SystemClock::Get());
+    notify::Gateway* gateway = service->postgres_.get();
+    if (!wanted.cache.empty()) {
+      notify::redis::Options cache;
+      cache.url = wanted.cache;
+      auto redis = notify::redis::RedisGateway::Open(std::move(cache), *service->postgres_,
+                                                     *service->postgres_, *service->publisher_,
+                                                     SystemClock::Get());
+      if (!redis) return Error{redis.error().code, "notify.cache: " + redis.error().message};
+      service->redis_ = std::move(*redis);
+      gateway = service->redis_.get();
+    }
+    service->api_.emplace(*gateway, SystemClock::Get(), server::NotifyApi::Probes{});
+    return std::unique_ptr<NotifyService>(std::move(service));
+  }
+
+  server::NotifyApi& api() noexcept override { return *api_; }
+
+ private:
+  BrokerNotify() = default;
+
+  // Each is used by those below it.
+  std::unique_ptr<notify::kafka::KafkaPublisher> publisher_;
+  std::unique_ptr<notify::postgres::PostgresGateway> postgres_;
+  std::unique_ptr<notify::redis::RedisGateway> redis_;
+  std::optional<server::NotifyApi> api_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<NotifyService>> NotifyService::Open(const config::Config& config,
@@ -63,7 +105,11 @@ Result<std::unique_ptr<NotifyService>> NotifyService::Open(const config::Config&
     }
     return EmbeddedNotify::Open(database);
   }
-  return Error{Code::kUnimplemented, "notify.store: only sqlite: can be opened here"};
+  if (wanted.broker == "embedded:") {
+    return Error{Code::kInvalidArgument,
+                 "notify.broker: with notify.store postgres:// it must be kafka://host:9092"};
+  }
+  return BrokerNotify::Open(wanted);
 }
 
 }  // namespace weir::app

@@ -1,0 +1,256 @@
+#include "notify/redis/core.h"
+
+#include <boost/asio/post.hpp>
+#include <future>
+#include <utility>
+
+#include "telemetry/log.h"
+
+namespace weir::notify::redis {
+namespace {
+
+using telemetry::Level;
+using telemetry::Log;
+using weir::redis::Command;
+
+constexpr std::chrono::seconds kDrainTimeout{3};
+constexpr std::chrono::milliseconds kSyncAgain{200};
+constexpr std::size_t kForgetChunk = 500;
+constexpr std::string_view kDownLine = "REDIS DOWN — Falling back to Postgres";
+
+// "run_id:<40 hex digits>" of INFO server.
+std::string RunOf(const std::string& info) {
+  const std::size_t at = info.find("run_id:");
+  if (at == std::string::npos) return {};
+  const std::size_t end = info.find_first_of("\r\n", at);
+  return info.substr(at + 7, end - at - 7);
+}
+
+}  // namespace
+
+RedisGateway::Core::Core(Options options, weir::redis::ConnectionOptions connection,
+                         Gateway& fallback, LimitStore& store, Publisher& publisher,
+                         const Clock& clock)
+    : options_(std::move(options)),
+      fallback_(fallback),
+      store_(store),
+      publisher_(publisher),
+      clock_(clock),
+      work_(boost::asio::make_work_guard(io_)),
+      connection_(std::make_unique<weir::redis::Connection>(io_, std::move(connection))),
+      probe_timer_(io_),
+      sync_timer_(io_),
+      sync_([this](std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed) {
+        AddToStore(std::move(deltas), std::move(keyed));
+      }) {}
+
+void RedisGateway::Core::Open() {
+  Post([this] { Probe(); });
+  thread_ = std::thread([this] { io_.run(); });
+}
+
+void RedisGateway::Core::Close() {
+  auto drained = std::make_shared<std::promise<void>>();
+  std::future<void> done = drained->get_future();
+  Post([this, drained] {
+    drained_ = [drained] { drained->set_value(); };
+    sync_.Flush();
+    if (sync_.idle()) std::exchange(drained_, nullptr)();
+  });
+  done.wait_for(kDrainTimeout);
+  boost::asio::post(io_, [this] {
+    closed_ = true;
+    probe_timer_.cancel();
+    sync_timer_.cancel();
+    const Error closing{Code::kUnavailable, "the gateway is closing"};
+    FailLoads(closing);
+    for (const RequestPtr& request : std::exchange(held_, {})) Answer(request, closing);
+    connection_.reset();
+    work_.reset();
+    io_.stop();
+  });
+  thread_.join();
+}
+
+void RedisGateway::Core::Post(std::function<void()> task) {
+  boost::asio::post(io_, std::move(task));
+}
+
+void RedisGateway::Core::GoDown(const Error& why) {
+  if (state_ != State::kUp || closed_) return;
+  Log(Level::kWarn, kDownLine, {{"error", std::string_view(why.message)}});
+  state_ = State::kFalling;
+  up_.store(false, std::memory_order_release);
+  HoldLoads();
+  sync_.Flush();
+  MaybeFallen();
+}
+
+void RedisGateway::Core::MaybeFallen() {
+  if (state_ != State::kFalling || in_redis_ > 0 || !sync_.idle()) return;
+  state_ = State::kDown;
+  Release();
+  Probe();
+}
+
+void RedisGateway::Core::Release() {
+  for (const RequestPtr& request : std::exchange(held_, {})) Submit(request);
+}
+
+void RedisGateway::Core::Probe() {
+  if (closed_) return;
+  connection_->Send(Command{"INFO", "server"},
+                    [this](const weir::redis::Answer& answer) { Probed(answer); });
+}
+
+void RedisGateway::Core::Probed(const weir::redis::Answer& answer) {
+  if (closed_) return;
+  run_ = answer.status.ok() ? RunOf(answer.reply.text) : std::string();
+  if (run_.empty()) return FailRecovery();
+  state_ = State::kRecovering;
+  MaybeRecovered();
+}
+
+void RedisGateway::Core::FailRecovery() {
+  if (state_ == State::kRecovering) {
+    Log(Level::kWarn, kDownLine);
+    state_ = State::kDown;
+    Release();
+  }
+  probe_timer_.expires_after(options_.probe_interval);
+  probe_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) Probe();
+  });
+}
+
+void RedisGateway::Core::MaybeRecovered() {
+  if (state_ != State::kRecovering || run_.empty() || in_fallback_ > 0 || forgetting_) return;
+  if (!dirty_.empty()) return ForgetDirty();
+  // What the fallback remembered in the meantime, and what a fresh Redis has forgotten.
+  keys_elsewhere_until_ = Now() + kKeyLifetime;
+  Log(Level::kInfo, "Redis decides about sends");
+  state_ = State::kUp;
+  up_.store(true, std::memory_order_release);
+  Release();
+}
+
+void RedisGateway::Core::ForgetDirty() {
+  forgetting_ = true;
+  struct Progress {
+    std::unordered_set<std::string> users;
+    std::size_t left = 1;
+    bool ok = true;
+  };
+  auto progress = std::make_shared<Progress>();
+  progress->users.swap(dirty_);
+  const auto take = [this, progress](bool ok) {
+    progress->ok &= ok;
+    if (--progress->left > 0 || closed_) return;
+    forgetting_ = false;
+    if (progress->ok) return MaybeRecovered();
+    dirty_.merge(progress->users);
+    FailRecovery();
+  };
+  Command command{"DEL"};
+  const auto send = [&] {
+    ++progress->left;
+    connection_->Send(std::exchange(command, Command{"DEL"}),
+                      [take](const weir::redis::Answer& answer) { take(answer.status.ok()); });
+  };
+  for (const std::string& user : progress->users) {
+    command.Add(CacheKey(user));
+    if (command.count() > kForgetChunk) send();
+  }
+  if (command.count() > 1) send();
+  take(true);
+}
+
+void RedisGateway::Core::ScheduleSync() {
+  if (sync_scheduled_ || sync_.calling()) return;
+  sync_scheduled_ = true;
+  sync_timer_.expires_after(sync_failing_ ? kSyncAgain : options_.sync_interval);
+  sync_timer_.async_wait([this](const boost::system::error_code& error) {
+    sync_scheduled_ = false;
+    if (!error) sync_.Flush();
+  });
+}
+
+void RedisGateway::Core::AddToStore(std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed) {
+  store_.Add(std::move(deltas), std::move(keyed), [weak = weak_from_this()](Status status) {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->Post([core = self.get(), status = std::move(status)] { core->Synced(status); });
+  });
+}
+
+void RedisGateway::Core::Synced(const Status& status) {
+  if (closed_) return;
+  sync_.Synced(status.ok());
+  if (!status.ok() && !sync_failing_) {
+    Log(Level::kWarn, "counts wait for PostgreSQL",
+        {{"error", std::string_view(status.error().message)}});
+  }
+  sync_failing_ = !status.ok();
+  if (sync_.idle()) {
+    if (drained_) std::exchange(drained_, nullptr)();
+  } else {
+    ScheduleSync();
+  }
+  if (sync_failing_ && state_ == State::kFalling) {
+    // Redis is away, and the table cannot be asked before it knows what Redis had counted.
+    for (const RequestPtr& request : std::exchange(held_, {})) Answer(request, status.error());
+  }
+  MaybeFallen();
+  StartLoads();
+}
+
+void RedisGateway::Core::Configure(UserLimit limit, Done<UserLimit> done) {
+  const std::string user = limit.user_id;
+  fallback_.Configure(std::move(limit), [weak = weak_from_this(), user,
+                                         done = std::move(done)](Result<UserLimit> saved) {
+    const auto self = weak.lock();
+    if (!self || !saved.ok()) return done(std::move(saved));
+    self->Post([core = self.get(), user, done, saved = std::move(saved)] {
+      if (core->state_ != State::kUp || core->closed_) {
+        // Redis is told before it decides again.
+        core->dirty_.insert(user);
+        Log(Level::kWarn, kDownLine, {{"while", std::string_view("a config was saved")}});
+        return done(saved);
+      }
+      core->connection_->Send(Command{"DEL", CacheKey(user)},
+                              [core, user, done, saved](const weir::redis::Answer& answer) {
+                                if (!answer.status.ok()) {
+                                  core->dirty_.insert(user);
+                                  core->GoDown(answer.status.error());
+                                }
+                                done(saved);
+                              });
+    });
+  });
+}
+
+void RedisGateway::Core::Find(std::string user_id, Done<std::optional<UserLimit>> done) {
+  fallback_.Find(user_id, [weak = weak_from_this(), user = user_id,
+                           done = std::move(done)](Result<std::optional<UserLimit>> row) {
+    const auto self = weak.lock();
+    if (!self || !row.ok() || !row->has_value()) return done(std::move(row));
+    self->Post([core = self.get(), user, done, row = std::move(row)]() mutable {
+      if (core->state_ != State::kUp || core->closed_) return done(std::move(row));
+      core->connection_->Send(
+          Command{"HMGET", CacheKey(user), "currentCount", "windowStart"},
+          [done, row = std::move(row)](const weir::redis::Answer& answer) mutable {
+            // The table may not have caught up; a cache that is away or of another window says
+            // nothing.
+            if (answer.status.ok() && answer.reply.is_array(2) &&
+                answer.reply.elements[1].text == std::to_string((*row)->last_refresh_time)) {
+              const std::int64_t count =
+                  std::strtoll(answer.reply.elements[0].text.c_str(), nullptr, 10);
+              (*row)->current_count = std::max((*row)->current_count, count);
+            }
+            done(std::move(row));
+          });
+    });
+  });
+}
+
+}  // namespace weir::notify::redis

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <atomic>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "drivers/redis/connection.h"
+#include "notify/event.h"
+#include "notify/redis/count_sync.h"
+#include "notify/redis/gateway.h"
+#include "notify/redis/scripts.h"
+
+namespace weir::notify::redis {
+
+/// The gateway's thread and all of its state. In three files: core.cc, where it stands with Redis;
+/// sending.cc, the way of a request; loading.cc, users whose hash is missing.
+///
+/// Thread-safe: Post from any thread; the rest on the core's own.
+class RedisGateway::Core : public std::enable_shared_from_this<Core> {
+ public:
+  Core(Options options, weir::redis::ConnectionOptions connection, Gateway& fallback,
+       LimitStore& store, Publisher& publisher, const Clock& clock);
+  void Open();
+  /// Brings the last counts to the table if that can be done soon, and ends the thread.
+  void Close();
+
+  /// Any thread; forgotten once closed.
+  void Post(std::function<void()> task);
+
+  void Send(SendRequest request, Done<SendAnswer> done);
+  void Configure(UserLimit limit, Done<UserLimit> done);
+  void Find(std::string user_id, Done<std::optional<UserLimit>> done);
+
+  std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
+  bool up() const noexcept { return up_.load(std::memory_order_acquire); }
+
+ private:
+  using Timer =
+      boost::asio::basic_waitable_timer<std::chrono::steady_clock,
+                                        boost::asio::wait_traits<std::chrono::steady_clock>,
+                                        boost::asio::io_context::executor_type>;
+  /// kUp: requests go to Redis. kFalling: they wait until what was counted in Redis is in the
+  /// table. kDown: they go to the fallback. kRecovering: they wait until the fallback has answered
+  /// all it has, and Redis has forgotten the users it counted.
+  enum class State { kUp, kFalling, kDown, kRecovering };
+
+  struct Request {
+    SendRequest send;
+    Done<SendAnswer> done;
+    Event event = {};
+    std::string send_key = {};  // empty: no idempotency key
+    std::int64_t digest = 0;
+    bool key_checked = false;  // the table does not know the key
+    int loads = 0;
+    std::vector<std::pair<std::string, Done<SendAnswer>>> same_key = {};  // message, who
+  };
+  using RequestPtr = std::shared_ptr<Request>;
+
+  struct Load {
+    std::vector<RequestPtr> requests;
+    UserLimit filled = {};
+  };
+
+  // core.cc
+  void GoDown(const Error& why);
+  void MaybeFallen();
+  void Release();
+  void Probe();
+  void Probed(const weir::redis::Answer& answer);
+  void MaybeRecovered();
+  void ForgetDirty();
+  void Recovered();
+  void FailRecovery();
+  void ScheduleSync();
+  void AddToStore(std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed);
+  void Synced(const Status& status);
+
+  // sending.cc
+  void Submit(const RequestPtr& request);
+  bool JoinSameKey(Request& request);
+  void CheckKey(const RequestPtr& request);
+  void Take(const RequestPtr& request);
+  void Took(const RequestPtr& request, const Taken& taken);
+  void Seen(const RequestPtr& request, const std::string& text);
+  void Publish(const RequestPtr& request, Micros window_start, const SendAnswer& answer);
+  void Published(const RequestPtr& request, Micros window_start, const SendAnswer& answer,
+                 const Status& status);
+  void Remember(const Request& request, Micros window_start, const SendAnswer& answer);
+  void Fallback(const RequestPtr& request);
+  void Answer(const RequestPtr& request, const Result<SendAnswer>& answer);
+
+  // loading.cc
+  void Miss(const RequestPtr& request);
+  void StartLoads();
+  void Loaded(const std::vector<std::string>& users,
+              const Result<std::vector<std::optional<UserLimit>>>& rows);
+  void Fill(const UserLimit& row);
+  void Filled();
+  void Verified(const std::vector<std::string>& users,
+                const Result<std::vector<std::optional<UserLimit>>>& rows);
+  void EndLoads();
+  /// Answers all who wait for the user's hash.
+  void FinishLoad(const std::string& user, const Result<SendAnswer>& answer);
+  /// Lets them try again.
+  void Retry(const std::string& user);
+  void HoldLoads();
+  void FailLoads(const Error& error);
+
+  Micros Now() const { return NowMicros(clock_); }
+
+  const Options options_;
+  Gateway& fallback_;
+  LimitStore& store_;
+  Publisher& publisher_;
+  const Clock& clock_;
+  boost::asio::io_context io_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  std::unique_ptr<weir::redis::Connection> connection_;
+  Timer probe_timer_;
+  Timer sync_timer_;
+  bool sync_scheduled_ = false;
+  bool closed_ = false;
+  bool forgetting_ = false;
+  std::function<void()> drained_;
+
+  State state_ = State::kRecovering;
+  std::atomic<bool> up_{false};
+  std::string run_;                        // of the server that we talk to
+  std::size_t in_redis_ = 0;               // requests between their script and their confirmation
+  std::size_t in_fallback_ = 0;            // requests that the fallback has
+  std::deque<RequestPtr> held_;            // kFalling, kRecovering
+  std::unordered_set<std::string> dirty_;  // users that Redis must forget before it decides again
+  Micros keys_elsewhere_until_ = 0;        // so long the table may know keys that Redis does not
+  CountSync sync_;
+  bool sync_failing_ = false;
+  std::unordered_map<std::string, Load> loads_;
+  bool loading_ = false;
+  std::uint64_t load_round_ = 0;  // answers of an older round come too late
+  Micros load_now_ = 0;
+  std::vector<std::string> to_verify_;
+  std::size_t filling_ = 0;
+  std::unordered_map<std::string, RequestPtr> by_key_;  // requests under way that have a key
+  std::atomic<std::size_t> waiting_{0};
+  std::thread thread_;
+};
+
+}  // namespace weir::notify::redis

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "notify/limit_store.h"
+
+namespace weir::notify::redis {
+
+/// Brings what was counted in Redis to the table: gathers confirmed sends and adds them, many users
+/// at a time, one call under way. Knows at every moment what the table does not know yet.
+///
+/// Thread safety: for one thread; the owner sees to it that Done comes back there.
+class CountSync {
+ public:
+  /// Hands a batch to the store; calls Synced with what came of it.
+  using Add = std::function<void(std::vector<CountDelta>, std::vector<KeyedSend>)>;
+
+  explicit CountSync(Add add) : add_(std::move(add)) {}
+
+  /// A place was taken in Redis; what comes of it is not known yet.
+  void Begin(const std::string& user_id) { ++unsynced_[user_id]; }
+  /// It was confirmed: it is to be added.
+  void Confirm(const std::string& user_id, Micros window_start);
+  /// It failed. Redis keeps it counted, the table never learns of it.
+  void Fail(const std::string& user_id) { Forget(user_id, 1); }
+  void Remember(KeyedSend send) { keyed_.push_back(std::move(send)); }
+
+  /// Starts a call if there is something to add and none is under way.
+  void Flush();
+  /// The outcome of the call; after an error its batch waits for the next Flush.
+  void Synced(bool ok);
+
+  bool idle() const noexcept { return unsynced_.empty() && keyed_.empty() && !calling_; }
+  bool calling() const noexcept { return calling_; }
+  bool HasUnsynced(const std::string& user_id) const { return unsynced_.contains(user_id); }
+  std::size_t users() const noexcept { return unsynced_.size(); }
+
+ private:
+  void Forget(const std::string& user_id, std::int64_t sends);
+
+  const Add add_;
+  std::map<std::pair<std::string, Micros>, std::int64_t> pending_;  // by user and window
+  std::vector<KeyedSend> keyed_;
+  std::vector<CountDelta> sent_;  // the batch of the call
+  std::vector<KeyedSend> sent_keyed_;
+  bool calling_ = false;
+  std::unordered_map<std::string, std::int64_t> unsynced_;
+};
+
+}  // namespace weir::notify::redis

@@ -1,0 +1,60 @@
+#pragma once
+
+// What the gateway does in Redis, each in one atomic script. The hash RateLimiterCache:{userId} has
+//   rateLimit, currentCount    as the name says
+//   windowStart, windowEnd     microseconds since the epoch: the window that is counted
+//   serverRun                  the run of the Redis server that the hash was made in
+// and a time to live that ends with the window. A hash of another run may be older than what was
+// counted since (a server that was restored from a snapshot), so it is as good as none. The
+// window's end is compared with the caller's clock as well, which the server's need not follow.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "drivers/redis/command.h"
+#include "drivers/redis/reply.h"
+#include "drivers/redis/script.h"
+#include "notify/notify.h"
+#include "weir/result.h"
+
+namespace weir::notify::redis {
+
+std::string CacheKey(std::string_view user_id);
+/// Where a send is remembered under its idempotency key.
+std::string SendKey(std::string_view user_id, std::string_view key);
+
+/// A send as remembered: counted, and then confirmed by the broker.
+struct Remembered {
+  std::int64_t digest = 0;
+  bool confirmed = false;
+  Micros window_start = 0;  ///< where it was counted
+  SendAnswer answer;
+};
+std::string Encode(const Remembered& send);
+/// Nothing is trusted that was not written by Encode.
+Result<Remembered> Decode(std::string_view text);
+
+/// Takes a place. Keys: the hash and, if the request has a key, SendKey. A send that was counted in
+/// a window that is over and never confirmed is forgotten: it needs a place of this window.
+const weir::redis::Script& TakeScript();
+struct Taken {
+  enum class Kind { kMiss, kLimited, kAllowed, kSeen };
+  Kind kind = Kind::kMiss;
+  std::int64_t rate_limit = 0;
+  std::int64_t remaining = 0;
+  Micros window_start = 0;
+  Micros window_end = 0;
+  std::string seen = {};  ///< kSeen: as Encode wrote it
+};
+/// `send_key` empty: none. `digest` and `event_id` are remembered with it.
+weir::redis::Command TakeArguments(std::string_view user_id, std::string_view send_key, Micros now,
+                                   std::string_view run, std::int64_t digest,
+                                   std::string_view event_id);
+Result<Taken> ReadTaken(const weir::redis::Reply& reply);
+
+/// Makes the hash unless there is a valid one. Within one window a count never falls.
+const weir::redis::Script& FillScript();
+weir::redis::Command FillArguments(const UserLimit& limit, Micros now, std::string_view run);
+
+}  // namespace weir::notify::redis
