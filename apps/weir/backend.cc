@@ -5,7 +5,9 @@
 #include <string_view>
 #include <utility>
 
+#include "drivers/mariadb/channel.h"
 #include "drivers/postgres/channel.h"
+#include "store/mariadb/pool.h"
 #include "store/postgres/pool.h"
 
 namespace weir::app {
@@ -15,6 +17,12 @@ using store::guard::Guard;
 
 /// The name under which nodes tell each other what to forget.
 constexpr const char* kChannel = "weir_forget";
+
+/// When a backend gives a connection up. Later than the guard gives an answer up: a moment's delay
+/// must not cost a connection.
+std::chrono::milliseconds PatienceOf(const config::Config& config) {
+  return std::max(2 * config.distant.timeout, std::chrono::milliseconds(500));
+}
 
 /// Hashes go out in messages of bounded size.
 template <typename Send>
@@ -38,13 +46,13 @@ typename Channel::Callbacks Listening(Guard& guard) {
   return callbacks;
 }
 
-class PostgresBackend final : public Backend {
+/// Both SQL stores: a pool for all reactors and a channel in the same database.
+template <typename Pool, typename Channel>
+class SqlBackend final : public Backend {
  public:
-  PostgresBackend(const config::Config& config, std::shared_ptr<store::postgres::Pool> pool,
-                  Guard& guard)
+  SqlBackend(const config::Config& config, std::shared_ptr<Pool> pool, Guard& guard)
       : pool_(std::move(pool)) {
     if (config.distant.deny_cache == 0) return;
-    using weir::postgres::Channel;
     channel_ = std::make_unique<Channel>(config.store, kChannel, Listening<Channel>(guard));
     guard.SetPublish(InMessages(
         [channel = channel_.get()](std::string text) { channel->Publish(std::move(text)); }));
@@ -55,20 +63,21 @@ class PostgresBackend final : public Backend {
   }
 
  private:
-  std::shared_ptr<store::postgres::Pool> pool_;
-  std::unique_ptr<weir::postgres::Channel> channel_;
+  std::shared_ptr<Pool> pool_;
+  std::unique_ptr<Channel> channel_;
 };
 
-Result<std::unique_ptr<Backend>> OpenPostgres(const config::Config& config, Guard& guard) {
-  store::postgres::Options options;
+template <typename Pool, typename Channel, typename Options>
+Result<std::unique_ptr<Backend>> OpenSql(const config::Config& config, Guard& guard) {
+  Options options;
   options.url = config.store;
   if (config.distant.connections != 0) options.connections = config.distant.connections;
-  options.timeout = config.distant.timeout;
+  options.timeout = PatienceOf(config);
   options.migrate = config.distant.migrate;
-  auto pool = store::postgres::Pool::Open(std::move(options));
+  auto pool = Pool::Open(std::move(options));
   if (!pool.ok()) return pool.error();
   return std::unique_ptr<Backend>(
-      std::make_unique<PostgresBackend>(config, std::move(*pool), guard));
+      std::make_unique<SqlBackend<Pool, Channel>>(config, std::move(*pool), guard));
 }
 
 }  // namespace
@@ -76,7 +85,13 @@ Result<std::unique_ptr<Backend>> OpenPostgres(const config::Config& config, Guar
 Result<std::unique_ptr<Backend>> OpenBackend(const config::Config& config, Guard& guard) {
   const std::string_view url = config.store;
   const auto is = [url](std::string_view scheme) { return url.starts_with(scheme); };
-  if (is("postgres://") || is("postgresql://")) return OpenPostgres(config, guard);
+  if (is("postgres://") || is("postgresql://")) {
+    return OpenSql<store::postgres::Pool, postgres::Channel, store::postgres::Options>(config,
+                                                                                       guard);
+  }
+  if (is("mysql://") || is("mariadb://")) {
+    return OpenSql<store::mariadb::Pool, mariadb::Channel, store::mariadb::Options>(config, guard);
+  }
   return Error{Code::kUnimplemented,
                "store: " + config::WithoutSecrets(config.store) + " cannot be opened here"};
 }

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "support/mariadb_server.h"
 #include "support/postgres_server.h"
 #include "support/redis_cluster.h"
 #include "support/redis_server.h"
@@ -20,6 +21,18 @@ class Postgres final : public StoreServer {
 
  private:
   PostgresServer server_;
+};
+
+class Mariadb final : public StoreServer {
+ public:
+  std::string url() const override { return server_.tcp_url(); }
+  void Kill() override { server_.Crash(); }
+  void Start() override { server_.Start(); }
+  void Pause() override { server_.Pause(); }
+  void Resume() override { server_.Resume(); }
+
+ private:
+  MariadbServer server_;
 };
 
 RedisOptions Durable() {
@@ -57,6 +70,7 @@ class Cluster final : public StoreServer {
 
 std::unique_ptr<StoreServer> StoreServer::Make(std::string_view kind) {
   if (kind == "postgres") return std::make_unique<Postgres>();
+  if (kind == "mariadb") return std::make_unique<Mariadb>();
   if (kind == "redis") return std::make_unique<Redis>();
   if (kind == "redis_cluster") return std::make_unique<Cluster>();
   throw std::runtime_error("no server of kind " + std::string(kind));

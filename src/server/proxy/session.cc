@@ -306,7 +306,9 @@ void Session::OnDeadline() {
       exchange_ = {};
       return Fail(408, "the request did not arrive in time");
     case Phase::kDeciding:
-      return Fail(503, "the limit could not be checked in time");
+      // The store has a time limit of its own, and until it has answered the limiter may look at
+      // the request's head: nothing may be read over it.
+      return Touch(shared_.options.timeouts.stall);
     case Phase::kConnecting:
       return OnUpstreamConnected(asio::error::timed_out);
     case Phase::kExchange:

@@ -188,7 +188,7 @@ TEST_P(ExactTest, AResetOnOneNodeOpensTheKeyOnAllWithinASecond) {
   EXPECT_TRUE(open);
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, ExactTest, ::testing::Values("postgres"),
+INSTANTIATE_TEST_SUITE_P(Stores, ExactTest, ::testing::Values("postgres", "mariadb"),
                          [](const auto& kind) { return std::string(kind.param); });
 
 }  // namespace

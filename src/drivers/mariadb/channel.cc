@@ -1,0 +1,183 @@
+#include "drivers/mariadb/channel.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "drivers/mariadb/connection.h"
+#include "drivers/mariadb/migration.h"
+
+namespace weir::mariadb {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kInterval{200};
+constexpr std::chrono::seconds kCleanEvery{20};
+/// Numbers are given before a row can be seen, so a row may appear after one with a higher number.
+/// So long is looked back for such.
+constexpr std::chrono::seconds kLookBack{2};
+constexpr std::size_t kMaxWaiting = 4096;
+constexpr std::size_t kMaxPerInsert = 64;
+
+constexpr const char* kSteps[] = {
+    "CREATE TABLE IF NOT EXISTS weir_messages("
+    "id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, channel VARCHAR(64) NOT NULL, "
+    "body VARBINARY(8000) NOT NULL, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, "
+    "KEY weir_messages_at (at)) ENGINE=InnoDB"};
+
+}  // namespace
+
+class Channel::Worker {
+ public:
+  Worker(std::string url, std::string name, Callbacks callbacks)
+      : url_(std::move(url)),
+        name_(std::move(name)),
+        callbacks_(std::move(callbacks)),
+        connection_({.url = url_, .session = "SET SESSION autocommit=1"}),
+        thread_([this] { Run(); }) {}
+
+  ~Worker() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_one();
+    connection_.Abort();
+    thread_.join();
+  }
+
+  void Publish(std::string message) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (waiting_.size() >= kMaxWaiting) waiting_.pop_front();
+      waiting_.push_back(std::move(message));
+    }
+    changed_.notify_one();
+  }
+
+ private:
+  void Run() {
+    while (!Pause()) {
+      const bool good = Prepare() && Send() && Receive();
+      if (good) Clean();
+      if (good == up_) continue;
+      up_ = good;
+      if (!good) {
+        seen_.clear();
+        marks_.clear();
+      }
+      callbacks_.changed(good);
+    }
+    if (up_) callbacks_.changed(false);
+  }
+
+  /// True: it is time to stop.
+  bool Pause() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kInterval, [this] { return stopping_ || (up_ && !waiting_.empty()); });
+    return stopping_;
+  }
+
+  bool Prepare() {
+    if (!prepared_) prepared_ = Migrate(url_, "channel", kSteps).ok();
+    return prepared_;
+  }
+
+  bool Send() {
+    std::deque<std::string> some;
+    {
+      const std::lock_guard lock(mutex_);
+      while (!waiting_.empty() && some.size() < kMaxPerInsert) {
+        some.push_back(std::move(waiting_.front()));
+        waiting_.pop_front();
+      }
+    }
+    if (some.empty()) return true;
+    std::string sql = "INSERT INTO weir_messages(channel, body) VALUES ";
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      sql += i == 0 ? "('" : ",('";
+      sql += name_ + "',";
+      AppendLiteral(sql, some[i]);
+      sql += ')';
+    }
+    if (connection_.Run(sql).status.ok()) return true;
+    const std::lock_guard lock(mutex_);
+    waiting_.insert(waiting_.begin(), some.begin(), some.end());
+    return false;
+  }
+
+  bool Receive() {
+    if (!up_) return Begin();
+    const std::string from = std::to_string(marks_.front().id);
+    Answer answer = connection_.Run("SELECT id, body FROM weir_messages WHERE id > " + from +
+                                    " AND channel = '" + name_ + "' ORDER BY id");
+    if (!answer.status.ok() || answer.results.empty()) return false;
+    std::int64_t last = marks_.back().id;
+    while (answer.results[0].Next()) {
+      const std::int64_t id = answer.results[0].Int(0);
+      last = std::max(last, id);
+      if (seen_.insert(id).second) callbacks_.message(answer.results[0].Text(1));
+    }
+    Remember(last);
+    return true;
+  }
+
+  /// Only what comes from now on matters.
+  bool Begin() {
+    Answer answer = connection_.Run("SELECT COALESCE(MAX(id), 0) FROM weir_messages");
+    if (!answer.status.ok() || answer.results.empty() || !answer.results[0].Next()) return false;
+    Remember(answer.results[0].Int(0));
+    return true;
+  }
+
+  void Remember(std::int64_t last) {
+    const auto now = steady_clock::now();
+    marks_.push_back({now, last});
+    while (marks_.size() > 1 && marks_[1].at < now - kLookBack) marks_.pop_front();
+    seen_.erase(seen_.begin(), seen_.upper_bound(marks_.front().id));
+  }
+
+  void Clean() {
+    if (steady_clock::now() < clean_at_) return;
+    clean_at_ = steady_clock::now() + kCleanEvery;
+    static_cast<void>(connection_.Run(
+        "DELETE FROM weir_messages WHERE at < NOW() - INTERVAL 60 SECOND ORDER BY id LIMIT 1000"));
+  }
+
+  struct Mark {
+    steady_clock::time_point at;
+    std::int64_t id;  // the highest seen then
+  };
+
+  const std::string url_;
+  const std::string name_;
+  const Callbacks callbacks_;
+  Connection connection_;
+  bool prepared_ = false;
+  bool up_ = false;
+  std::deque<Mark> marks_;
+  std::set<std::int64_t> seen_;
+  steady_clock::time_point clean_at_{};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::string> waiting_;
+  bool stopping_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+Channel::Channel(std::string url, std::string name, Callbacks callbacks)
+    : worker_(std::make_unique<Worker>(std::move(url), std::move(name), std::move(callbacks))) {}
+
+Channel::~Channel() = default;
+
+void Channel::Publish(std::string message) { worker_->Publish(std::move(message)); }
+
+}  // namespace weir::mariadb

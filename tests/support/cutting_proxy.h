@@ -1,0 +1,42 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace weir::test {
+
+/// A TCP proxy on a free loopback port that can cut connections half-way through a reply.
+///
+/// Thread-safe.
+class CuttingProxy {
+ public:
+  explicit CuttingProxy(std::uint16_t target);
+  ~CuttingProxy();
+  CuttingProxy(const CuttingProxy&) = delete;
+  CuttingProxy& operator=(const CuttingProxy&) = delete;
+
+  std::uint16_t port() const noexcept { return port_; }
+
+  /// The next reply on each open connection is passed on by half, and then both sides are closed.
+  void CutReplies() { ++cuts_wanted_; }
+  /// Replies cut so far.
+  int cut() const noexcept { return cut_; }
+
+ private:
+  void Accept();
+  void Serve(int client);
+
+  const std::uint16_t target_;
+  std::uint16_t port_ = 0;
+  int listener_ = -1;
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> cuts_wanted_{0};
+  std::atomic<int> cut_{0};
+  std::vector<std::thread> threads_;  // of connections; the acceptor's alone
+  std::thread acceptor_;
+};
+
+}  // namespace weir::test
