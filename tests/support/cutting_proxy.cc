@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -69,6 +70,8 @@ void CuttingProxy::Serve(int client) {
   const sockaddr_in address = Loopback(target_);
   const int cuts_at_start = cuts_wanted_;
   bool open = ::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const int on = 1;
+  for (const int fd : {client, server}) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   std::array<char, 65536> bytes;
   while (open && !stopping_) {
     std::array<pollfd, 2> fds = {pollfd{client, POLLIN, 0}, pollfd{server, POLLIN, 0}};
