@@ -7,8 +7,11 @@
 
 #include "drivers/mariadb/channel.h"
 #include "drivers/postgres/channel.h"
+#include "drivers/redis/channel.h"
+#include "drivers/redis/url.h"
 #include "store/mariadb/pool.h"
 #include "store/postgres/pool.h"
+#include "store/redis/redis_store.h"
 
 namespace weir::app {
 namespace {
@@ -80,6 +83,40 @@ Result<std::unique_ptr<Backend>> OpenSql(const config::Config& config, Guard& gu
       std::make_unique<SqlBackend<Pool, Channel>>(config, std::move(*pool), guard));
 }
 
+/// One server or a cluster: each reactor has connections of its own.
+class RedisBackend final : public Backend {
+ public:
+  RedisBackend(const config::Config& config, redis::Address address, Guard& guard)
+      : config_(config) {
+    if (config.distant.deny_cache == 0) return;
+    channel_ = std::make_unique<redis::Channel>(std::move(address), kChannel,
+                                                Listening<redis::Channel>(guard));
+    guard.SetPublish(InMessages(
+        [channel = channel_.get()](std::string text) { channel->Publish(std::move(text)); }));
+  }
+
+  std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) override {
+    store::redis::Options options;
+    options.url = config_.store;
+    if (config_.distant.connections != 0) options.connections = config_.distant.connections;
+    options.connect_timeout = PatienceOf(config_);
+    options.command_timeout = PatienceOf(config_);
+    // The URL was read before, and nothing else is wrong at this point.
+    return std::move(*store::redis::MakeStore(io, std::move(options)));
+  }
+
+ private:
+  const config::Config& config_;
+  std::unique_ptr<redis::Channel> channel_;
+};
+
+Result<std::unique_ptr<Backend>> OpenRedis(const config::Config& config, Guard& guard) {
+  auto address = redis::ParseUrl(config.store);
+  if (!address.ok()) return address.error();
+  return std::unique_ptr<Backend>(
+      std::make_unique<RedisBackend>(config, std::move(*address), guard));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Backend>> OpenBackend(const config::Config& config, Guard& guard) {
@@ -89,6 +126,7 @@ Result<std::unique_ptr<Backend>> OpenBackend(const config::Config& config, Guard
     return OpenSql<store::postgres::Pool, postgres::Channel, store::postgres::Options>(config,
                                                                                        guard);
   }
+  if (is("redis")) return OpenRedis(config, guard);
   if (is("mysql://") || is("mariadb://")) {
     return OpenSql<store::mariadb::Pool, mariadb::Channel, store::mariadb::Options>(config, guard);
   }

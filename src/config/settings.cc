@@ -197,7 +197,7 @@ const Setting kSettings[] = {
      }},
     {{"store", "--store", "where limits are kept: memory:, redis://, redis+cluster://, postgres://, mysql://"},
      [](Config& c, Texts t) {
-       return Url(c.store, t, {"memory:", "redis://", "rediss://", "redis+cluster://", "postgres://", "postgresql://", "mysql://", "mariadb://"});
+       return Url(c.store, t, {"memory:", "redis://", "rediss://", "redis+cluster://", "rediss+cluster://", "postgres://", "postgresql://", "mysql://", "mariadb://"});
      }},
     {{"store_timeout", "--store-timeout", "how long a check may wait for the store"},
      [](Config& c, Texts t) { return Set(c.distant.timeout, Time(t[0], false)); }},
