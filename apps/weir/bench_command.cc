@@ -1,0 +1,158 @@
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "bench_load.h"
+#include "chart.h"
+#include "command.h"
+#include "console.h"
+#include "remote.h"
+
+// weir bench http | grpc | resp: a load generator.
+
+namespace weir::app {
+namespace {
+
+struct Words {
+  LoadOptions options;
+  std::string address;
+  std::string svg;
+  bool json = false;
+};
+
+constexpr std::array<std::pair<const char*, double>, 6> kPercentiles = {
+    {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"p99.99", 0.9999}, {"max", 1}}};
+
+std::string Micros(std::uint64_t nanos) {
+  std::array<char, 48> text{};
+  const int size =
+      std::snprintf(text.data(), text.size(), "%.1f", static_cast<double>(nanos) / 1000);
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+std::string Json(const LoadResult& result) {
+  std::string out = "{\"seconds\":" + std::to_string(result.seconds);
+  const auto number = [&out](const char* name, std::uint64_t value) {
+    out += std::string(",\"") + name + "\":" + std::to_string(value);
+  };
+  number("answered", result.answered());
+  number("allowed", result.allowed);
+  number("limited", result.limited);
+  number("errors", result.errors);
+  number("unanswered", result.unanswered);
+  out +=
+      ",\"perSecond\":" + std::to_string(static_cast<double>(result.answered()) / result.seconds) +
+      ",\"latencyUs\":{";
+  for (std::size_t i = 0; i < kPercentiles.size(); ++i) {
+    out += std::string(i == 0 ? "\"" : ",\"") + kPercentiles[i].first +
+           "\":" + Micros(result.latency.Percentile(kPercentiles[i].second));
+  }
+  return out + "}}\n";
+}
+
+Chart ChartOf(const LoadResult& result) {
+  Chart chart;
+  chart.title = "Answers per second";
+  chart.from = "0 s";
+  chart.to = std::to_string(static_cast<int>(result.seconds)) + " s";
+  chart.series = {{"answers per second", "#2e6fb0", result.per_second}};
+  return chart;
+}
+
+std::string Text(const LoadResult& result) {
+  const double rate = static_cast<double>(result.answered()) / result.seconds;
+  std::string out = Grouped(result.answered()) + " answers in " +
+                    std::to_string(static_cast<int>(result.seconds + 0.5)) +
+                    " s: " + Grouped(static_cast<std::uint64_t>(rate)) + "/s (" +
+                    Grouped(result.allowed) + " allowed, " + Grouped(result.limited) +
+                    " limited, " + Grouped(result.errors) + " errors, " +
+                    Grouped(result.unanswered) + " still under way)\n\n";
+  Table table({"latency", ">µs"});
+  for (const auto& [name, part] : kPercentiles) {
+    table.Add({name, Micros(result.latency.Percentile(part))});
+  }
+  return out + table.ToString() + "\n" + PlotChart(ChartOf(result), 60, 4);
+}
+
+void ShowProgress(double elapsed, std::uint64_t answered) {
+  std::cerr << "\r" << static_cast<int>(elapsed) << " s  " << Grouped(answered) << " answers, "
+            << Grouped(static_cast<std::uint64_t>(static_cast<double>(answered) / elapsed)) << "/s"
+            << std::flush;
+}
+
+int Run(Words& words) {
+  const std::size_t colon = words.address.rfind(':');
+  if (colon == std::string::npos) {
+    std::cerr << "weir: --address must be like 127.0.0.1:8080\n";
+    return kExitUsage;
+  }
+  words.options.host = words.address.substr(0, colon);
+  words.options.port = words.address.substr(colon + 1);
+  const bool progress = isatty(STDERR_FILENO) != 0;
+  if (progress) words.options.on_progress = ShowProgress;
+  const Result<LoadResult> result = RunLoad(words.options);
+  if (progress) std::cerr << "\r\x1b[K";
+  if (!result.ok()) return Fail(result.error());
+  if (!words.svg.empty()) {
+    std::ofstream out(words.svg, std::ios::binary);
+    out << DrawChart(ChartOf(*result));
+    if (!out.flush()) return Fail({Code::kInvalidArgument, words.svg + ": cannot be written"});
+  }
+  std::cout << (words.json ? Json(*result) : Text(*result));
+  return result->errors > 0 ? kExitNo : kExitOk;
+}
+
+void AddDoor(CLI::App& parent, const char* name, const char* address,
+             std::unique_ptr<BenchWire> (*make)(const std::string&), int& exit_code) {
+  auto words = std::make_shared<Words>();
+  words->address = address;
+  CLI::App* word = parent.add_subcommand(name, std::string("Load on the door for ") + name + ".");
+  LoadOptions& options = words->options;
+  word->add_option("--address", words->address, "Of the door")->capture_default_str();
+  word->add_option("-c,--connections", options.connections)
+      ->check(CLI::Range(std::size_t{1}, std::size_t{10'000}))
+      ->capture_default_str();
+  word->add_option("-p,--pipeline", options.pipeline, "Questions under way per connection")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1000}))
+      ->capture_default_str();
+  word->add_option("-r,--rate", options.rate, "Per second in all (default: as fast as answered)")
+      ->check(CLI::Range(0.0, 1e8));
+  word->add_option("-d,--seconds", options.seconds)
+      ->check(CLI::Range(0.1, 86'400.0))
+      ->capture_default_str();
+  word->add_option("--keys", options.keys, "So many different keys")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000'000}))
+      ->capture_default_str();
+  word->add_option("-t,--threads", options.threads)
+      ->check(CLI::Range(std::size_t{1}, std::size_t{256}))
+      ->capture_default_str();
+  word->add_option("--svg", words->svg, "Also write a picture to this file");
+  word->add_flag("--json", words->json, "Print JSON, for scripts");
+  word->callback([words, make, &exit_code] {
+    words->options.make_wire = [words, make] { return make(words->address); };
+    exit_code = Run(*words);
+  });
+}
+
+void Configure(CLI::App& word, int& exit_code) {
+  word.require_subcommand(1);
+  word.footer(
+      "With --rate, a latency counts from when a question was due, not from when it was sent.");
+  AddDoor(
+      word, "http", "127.0.0.1:8080", [](const std::string& to) { return MakeHttpWire(to); },
+      exit_code);
+  AddDoor(
+      word, "grpc", "127.0.0.1:8081", [](const std::string& to) { return MakeGrpcWire(to); },
+      exit_code);
+  AddDoor(
+      word, "resp", "127.0.0.1:6380", [](const std::string&) { return MakeRespWire(); }, exit_code);
+}
+
+const Command kBench("bench", "Put load on a service and measure latencies.", Configure);
+
+}  // namespace
+}  // namespace weir::app

@@ -1,0 +1,41 @@
+#pragma once
+
+// What a load generator says and hears on one connection, for each protocol. No sockets.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::app {
+
+enum class Heard : std::uint8_t { kAllowed, kLimited, kError };
+
+struct HeardReply {
+  std::uint64_t number = 0;  ///< which question it answers, from 0 on
+  Heard what = Heard::kError;
+};
+
+/// One connection's side of a protocol.
+///
+/// Not thread-safe.
+class BenchWire {
+ public:
+  virtual ~BenchWire() = default;
+
+  /// Appends what opens the connection.
+  virtual void Begin(std::string& /*out*/) {}
+  /// Appends the next question, about this key.
+  virtual void Ask(std::string_view key, std::string& out) = 0;
+  /// Takes what came, appends replies that are complete, and to `out` what must be said at once.
+  /// False if it is not of the protocol.
+  virtual bool Take(std::string_view bytes, std::vector<HeardReply>& replies, std::string& out) = 0;
+};
+
+/// `host` goes into the Host header and :authority.
+std::unique_ptr<BenchWire> MakeHttpWire(std::string host);
+std::unique_ptr<BenchWire> MakeRespWire();
+std::unique_ptr<BenchWire> MakeGrpcWire(std::string host);
+
+}  // namespace weir::app
