@@ -20,7 +20,8 @@ enum class KeyStorage : std::uint8_t {
   /// A 96-bit fingerprint under a secret drawn per engine: the least memory. Two keys share a
   /// fingerprint, and so a quota, with a chance of 2^-96 per pair (10 million keys: 6e-16 in all).
   kFingerprint,
-  /// The text as well: no two keys are ever taken for one, and Visit and on_evict can name them.
+  /// The text as well, so that Visit and on_evict can name keys. Which key is meant is told by the
+  /// fingerprint here too: looking at texts would cost every check a second cache miss.
   kText,
 };
 

@@ -10,6 +10,27 @@
 
 namespace weir::engine {
 
+/// One heap block: a key's text, for keys whose state is in their slot. Immutable.
+class KeyText {
+ public:
+  static KeyText* Make(std::string_view key) {
+    void* memory = ::operator new(sizeof(KeyText) + key.size());
+    return new (memory) KeyText(key);
+  }
+  static void Free(KeyText* text) noexcept { ::operator delete(text); }
+
+  std::string_view view() const noexcept {
+    return {reinterpret_cast<const char*>(this + 1), size_};
+  }
+
+ private:
+  explicit KeyText(std::string_view key) noexcept : size_(static_cast<std::uint32_t>(key.size())) {
+    if (!key.empty()) std::memcpy(this + 1, key.data(), key.size());
+  }
+
+  std::uint32_t size_;
+};
+
 /// One heap block: the state bytes of a key and, if kept, its text. Guarded by its shard's lock.
 class Box {
  public:

@@ -3,7 +3,7 @@
 // How keys lie in memory. A bucket is two cache lines: a header of eight bytes and five slots
 // of 24. A slot holds a 96-bit fingerprint and either a token bucket's state itself (the common
 // case: 96 bits) or a pointer to a Box with any other state and, if the engine keeps it, the key's
-// text.
+// text. The texts of keys without a Box lie beside the table, where a check never looks.
 
 #include <cstdint>
 

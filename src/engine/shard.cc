@@ -1,6 +1,7 @@
 #include "engine/shard.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::engine {
 
@@ -36,8 +37,23 @@ Shard::Place Shard::Insert(const Fingerprint& f, bool boxed) noexcept {
   return {bucket, i};
 }
 
+std::string_view Shard::TextOf(const Place& place) const noexcept {
+  if (place.boxed()) return place.box()->key();
+  const KeyText* text = texts_ == nullptr ? nullptr : TextAt(place);
+  return text == nullptr ? std::string_view() : text->view();
+}
+
+// All that the key has on the heap.
+void Shard::FreeHeap(const Place& place) noexcept {
+  if (place.boxed()) {
+    Box::Free(place.box());
+  } else if (texts_ != nullptr) {
+    KeyText::Free(std::exchange(TextAt(place), nullptr));
+  }
+}
+
 void Shard::Erase(const Place& place) noexcept {
-  if (place.boxed()) Box::Free(place.box());
+  FreeHeap(place);
   for (Bucket* b = HomeOf(place.slot().fingerprint()); b != place.bucket; b = Next(b)) {
     if (b->overflow != kStuck) --b->overflow;
   }
@@ -51,9 +67,7 @@ void Shard::Erase(const Place& place) noexcept {
 std::uint32_t Shard::Clear() noexcept {
   const std::uint32_t erased = live_;
   if (erased == 0) return 0;  // leaves memory that was never touched untouched
-  ForEach([](const Place& place) {
-    if (place.boxed()) Box::Free(place.box());
-  });
+  ForEach([this](const Place& place) { FreeHeap(place); });
   std::fill(buckets_, buckets_ + bucket_count_, Bucket{});
   live_ = 0;
   return erased;

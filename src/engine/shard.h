@@ -58,10 +58,12 @@ class alignas(128) Shard {
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  /// Takes zeroed buckets, which must outlive the shard.
-  void Adopt(Bucket* buckets, std::uint32_t count) noexcept {
+  /// Takes zeroed buckets, and a place for each slot's text unless none are kept; both must outlive
+  /// the shard.
+  void Adopt(Bucket* buckets, std::uint32_t count, KeyText** texts) noexcept {
     buckets_ = buckets;
     bucket_count_ = count;
+    texts_ = texts;
   }
 
   /// The bucket a key belongs to, of `count`.
@@ -72,17 +74,15 @@ class alignas(128) Shard {
     return buckets_ + HomeIndex(f, bucket_count_);
   }
 
-  /// Finds a key and marks it used. With `text`, its text must be `key` too.
-  Place Find(const Fingerprint& f, std::string_view key, bool text) noexcept {
-    return FindFrom(HomeOf(f), f, key, text);
-  }
+  /// Finds a key and marks it used.
+  Place Find(const Fingerprint& f) noexcept { return FindFrom(HomeOf(f), f); }
   /// The same for a caller that knows the key's home.
-  Place FindFrom(Bucket* home, const Fingerprint& f, std::string_view key, bool text) noexcept {
+  Place FindFrom(Bucket* home, const Fingerprint& f) noexcept {
     Bucket* bucket = home;
     for (std::uint32_t probes = 0; probes < bucket_count_; ++probes) {
       for (std::uint32_t left = bucket->Matching(f.high); left != 0; left &= left - 1) {
         const Place place{bucket, std::countr_zero(left)};
-        if (place.slot().low != f.low || (text && place.box()->key() != key)) continue;
+        if (place.slot().low != f.low) continue;
         std::uint8_t& stamp = bucket->stamp[place.index];
         if (stamp != epoch_) stamp = epoch_;
         return place;
@@ -107,6 +107,12 @@ class alignas(128) Shard {
 
   /// Takes a free slot for a key that Find did not find. Requires !full().
   Place Insert(const Fingerprint& f, bool boxed) noexcept;
+  /// Keeps the text of a key that has no box, if texts are kept.
+  void SetText(const Place& place, std::string_view key) {
+    if (texts_ != nullptr) TextAt(place) = KeyText::Make(key);
+  }
+  /// The key's text; empty if it is not kept.
+  std::string_view TextOf(const Place& place) const noexcept;
   void Erase(const Place& place) noexcept;
   /// Erases all; returns how many.
   std::uint32_t Clear() noexcept;
@@ -140,6 +146,11 @@ class alignas(128) Shard {
     return ++bucket == buckets_ + bucket_count_ ? buckets_ : bucket;
   }
 
+  KeyText*& TextAt(const Place& place) const noexcept {
+    return texts_[(place.bucket - buckets_) * Bucket::kSlots + place.index];
+  }
+  void FreeHeap(const Place& place) noexcept;
+
   std::uint32_t bucket_count_ = 0;
   Bucket* buckets_ = nullptr;
   Nanos latest_ = 0;
@@ -151,6 +162,7 @@ class alignas(128) Shard {
   Counts counts;
 
  private:
+  KeyText** texts_ = nullptr;  // of each slot; null for the whole if none are kept
   std::uint32_t live_ = 0;
   std::uint32_t hand_ = 0;  // the bucket where FindVictim goes on
   std::uint32_t inserts_ = 0;

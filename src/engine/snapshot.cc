@@ -86,7 +86,8 @@ struct Head {
   std::uint32_t key_size = 0;
 };
 
-void PutKey(std::string& out, const Shard::Place& place) {
+void PutKey(std::string& out, const Shard& shard, const Shard::Place& place) {
+  const std::string_view key = shard.TextOf(place);
   const Slot& slot = place.slot();
   Put(out, kKey);
   Put(out, static_cast<std::uint8_t>(place.boxed() ? place.box()->algorithm()
@@ -98,12 +99,12 @@ void PutKey(std::string& out, const Shard::Place& place) {
     algorithm::State state{bytes.data(), 0, bytes.size()};
     algorithm::WriteTokenBucket(state, {slot.word, slot.extra});
     Put(out, state.size);
-    Put(out, std::uint32_t{0});
+    Put(out, static_cast<std::uint32_t>(key.size()));
     Put(out, bytes);
+    out.append(key);
     return;
   }
   const algorithm::State state = place.box()->state();
-  const std::string_view key = place.box()->key();
   Put(out, state.size);
   Put(out, static_cast<std::uint32_t>(key.size()));
   out.append(reinterpret_cast<const char*>(state.data), state.size);
@@ -133,7 +134,7 @@ Status Table::Save(std::ostream& out) const {
     {
       const std::lock_guard hold(shards_[i].lock);
       shards_[i].ForEach([&](const Shard::Place& place) {
-        PutKey(chunk, place);
+        PutKey(chunk, shards_[i], place);
         ++count;
       });
     }
@@ -188,14 +189,14 @@ Status Table::LoadKeys(std::istream& stream) {
     if (!algorithm::Valid(algorithm, state)) return Damaged("a state");
     Shard& shard = shards_[ShardIndex(head.fingerprint)];
     const std::lock_guard hold(shard.lock);
-    if (shard.Find(head.fingerprint, key, text_)) return Damaged("a key comes twice");
-    if (text_ || algorithm != Algorithm::kTokenBucket) {
+    if (shard.Find(head.fingerprint)) return Damaged("a key comes twice");
+    if (algorithm != Algorithm::kTokenBucket) {
       Box* box = Box::Make(algorithm, key, head.state_size);
       box->Assign({state.data(), head.state_size, head.state_size});
       if (const Shard::Place place = Create(shard, head.fingerprint, box, call)) {
         place.slot().extra = CoarseTime(algorithm::FreshAt(algorithm, place.box()->state()));
       }
-    } else if (const Shard::Place place = Create(shard, head.fingerprint, nullptr, call)) {
+    } else if (const Shard::Place place = CreateInline(shard, head.fingerprint, key, call)) {
       const auto bucket =
           algorithm::ReadTokenBucket({state.data(), head.state_size, head.state_size});
       place.slot().word = bucket.full_at;

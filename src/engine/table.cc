@@ -19,7 +19,10 @@ namespace {
 
 constexpr std::size_t kMaxShards = 1024;
 constexpr std::size_t kKeysPerShard = 64;  // in small engines; large ones have more
-constexpr std::size_t kBatch = 32;         // keys whose memory is fetched at once
+constexpr std::size_t kBatch = 32;         // keys of a batch that are located at a time
+// Keys whose memory is on its way while others are charged. More than the processor can fetch at
+// once would make it wait where it could work.
+constexpr std::size_t kAhead = 16;
 
 std::uint32_t ShardsFor(std::size_t max_keys) {
   return static_cast<std::uint32_t>(
@@ -74,8 +77,15 @@ Table::Table(const Quota& default_quota, EngineOptions options)
   memory_ = Pages(sizeof(Bucket) * shard_buckets_ * shard_count_);
   shards_ = std::make_unique<Shard[]>(shard_count_);
   auto* all = static_cast<Bucket*>(memory_.data());
+  const std::size_t shard_slots = std::size_t{shard_buckets_} * Bucket::kSlots;
+  KeyText** texts = nullptr;
+  if (text_) {
+    texts_ = Pages(sizeof(KeyText*) * shard_slots * shard_count_);
+    texts = static_cast<KeyText**>(texts_.data());
+  }
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
-    shards_[i].Adopt(all + std::size_t{i} * shard_buckets_, shard_buckets_);
+    shards_[i].Adopt(all + std::size_t{i} * shard_buckets_, shard_buckets_,
+                     text_ ? texts + i * shard_slots : nullptr);
   }
 }
 
@@ -103,15 +113,6 @@ void Table::Prefetch(const Located& at) noexcept {
   __builtin_prefetch(at.shard, 1);
 }
 
-// Begins to fetch the box that the key may have in its home bucket. Looks without the lock: nothing
-// that is read here is believed, and a wrong guess fetches memory that nobody needs.
-[[gnu::no_sanitize("thread")]] void Table::PrefetchBox(const Located& at) noexcept {
-  for (const Slot& slot : at.home->slots) {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): a slot's word is a time or a box
-    if (slot.high == at.fingerprint.high) __builtin_prefetch(reinterpret_cast<void*>(slot.word), 1);
-  }
-}
-
 [[gnu::always_inline]] inline const Quota& Table::QuotaOf(const Located& at,
                                                           const Quota* given) const noexcept {
   if (given != nullptr) return *given;
@@ -137,18 +138,18 @@ void Table::AcquireBatch(std::span<const Ask> asks, std::span<Decision> decision
   std::array<Located, kBatch> at;
   while (!asks.empty()) {
     const std::size_t count = std::min(asks.size(), kBatch);
-    for (std::size_t i = 0; i < count; ++i) {
-      at[i] = LocateHere(asks[i].key);
-      Prefetch(at[i]);
-    }
-    if (text_) {
-      for (std::size_t i = 0; i < count; ++i) PrefetchBox(at[i]);
-    }
+    std::size_t located = 0;
+    const auto locate_next = [&] {
+      at[located] = LocateHere(asks[located].key);
+      Prefetch(at[located++]);
+    };
+    while (located < std::min(count, kAhead)) locate_next();
     // A run of keys in one shard (often one hot key) takes its lock once.
     for (std::size_t i = 0; i < count;) {
       Shard* const shard = at[i].shard;
       const std::lock_guard hold(shard->lock);
       for (; i < count && at[i].shard == shard; ++i) {
+        if (located < count) locate_next();
         const Ask& ask = asks[i];
         // Built in place: an assignment would build it elsewhere first.
         new (&decisions[i])
@@ -173,14 +174,15 @@ Decision Table::Charge(const Located& at, std::string_view key, const Quota& quo
   if (quota.algorithm() != Algorithm::kTokenBucket) [[unlikely]] {
     return ChargeBoxed(at, key, quota, cost, call);
   }
-  return text_ ? ChargeText(at, key, quota, cost, call) : ChargeInline(at, quota, cost, call);
+  return ChargeInline(at, key, quota, cost, call);
 }
 
-[[gnu::always_inline]] inline Decision Table::ChargeInline(const Located& at, const Quota& quota,
-                                                           std::int64_t cost, const Call& call) {
+[[gnu::always_inline]] inline Decision Table::ChargeInline(const Located& at, std::string_view key,
+                                                           const Quota& quota, std::int64_t cost,
+                                                           const Call& call) {
   Shard& shard = *at.shard;
   const Fingerprint f = at.fingerprint.Under(Algorithm::kTokenBucket);
-  Shard::Place place = shard.FindFrom(at.home, f, {}, false);
+  Shard::Place place = shard.FindFrom(at.home, f);
   algorithm::TokenBucketState state;
   if (place) [[likely]]
     state = InlineState(place.slot());
@@ -190,33 +192,9 @@ Decision Table::Charge(const Located& at, std::string_view key, const Quota& quo
     if (decision.allowed()) {
       ++shard.counts.allowed;
       if (!place) [[unlikely]]
-        place = Create(shard, f, nullptr, call);
+        place = CreateInline(shard, f, key, call);
       if (place) [[likely]]
         SetInlineState(place.slot(), state);
-    }
-  }
-  return decision;
-}
-
-// The same for a key whose text is kept: the state is in its box. A new key takes the long way.
-Decision Table::ChargeText(const Located& at, std::string_view key, const Quota& quota,
-                           std::int64_t cost, const Call& call) {
-  Shard& shard = *at.shard;
-  const Fingerprint f = at.fingerprint.Under(Algorithm::kTokenBucket);
-  const Shard::Place place = shard.FindFrom(at.home, f, key, true);
-  if (!place) [[unlikely]]
-    return ChargeBoxed(at, key, quota, cost, call);
-  Box& box = *place.box();
-  algorithm::State bytes = box.state();
-  algorithm::TokenBucketState state = algorithm::ReadTokenBucket(bytes);
-  Decision decision = algorithm::Acquire(quota, state, shard.Later(call.now), cost);
-  if (cost > 0) [[likely]] {
-    ++shard.counts.hits;
-    if (decision.allowed()) {
-      ++shard.counts.allowed;
-      algorithm::WriteTokenBucket(bytes, state);
-      box.set_size(bytes.size);
-      place.slot().extra = CoarseTime(algorithm::FreshAt(state));
     }
   }
   return decision;
@@ -235,7 +213,7 @@ Decision Table::ChargeBoxed(const Located& at, std::string_view key, const Quota
 Decision Table::StepBoxed(const Located& at, std::string_view key, const Quota& quota,
                           std::int64_t cost, const Call& call) {
   const Nanos now = at.shard->Later(call.now);
-  Shard::Place place = Find(at, key, quota.algorithm());
+  Shard::Place place = Find(at, quota.algorithm());
   if (!place) {
     const algorithm::State fresh;
     if (cost <= 0 || cost > quota.limit()) return algorithm::Peek(quota, fresh, now, cost);
@@ -251,9 +229,8 @@ Decision Table::StepBoxed(const Located& at, std::string_view key, const Quota& 
   return decision;
 }
 
-Shard::Place Table::Find(const Located& at, std::string_view key,
-                         Algorithm algorithm) const noexcept {
-  return at.shard->FindFrom(at.home, at.fingerprint.Under(algorithm), key, text_);
+Shard::Place Table::Find(const Located& at, Algorithm algorithm) const noexcept {
+  return at.shard->FindFrom(at.home, at.fingerprint.Under(algorithm));
 }
 
 // Makes a new key's slot, and takes over `box` (null: an inline state). Empty if there is no room,
@@ -269,6 +246,13 @@ Shard::Place Table::Create(Shard& shard, const Fingerprint& f, Box* box, const C
   const Shard::Place place = shard.Insert(f, box != nullptr);
   if (box != nullptr) place.set_box(box);
   ++shard.counts.created;
+  return place;
+}
+
+Shard::Place Table::CreateInline(Shard& shard, const Fingerprint& f, std::string_view key,
+                                 const Call& call) {
+  const Shard::Place place = Create(shard, f, nullptr, call);
+  if (place) shard.SetText(place, key);
   return place;
 }
 
@@ -323,7 +307,7 @@ void Table::Evict(Shard& shard, const Shard::Victim& victim) {
   if (options_.on_evict) {
     const Shard::Place& place = victim.place;
     const bool boxed = place.boxed();
-    options_.on_evict({.key = boxed ? place.box()->key() : std::string_view(),
+    options_.on_evict({.key = shard.TextOf(place),
                        .algorithm = boxed ? place.box()->algorithm() : Algorithm::kTokenBucket,
                        .active = !victim.fresh});
   }
@@ -341,7 +325,7 @@ Decision Table::Peek(std::string_view key, const Quota* given, std::int64_t cost
   const std::lock_guard hold(at.shard->lock);
   const Nanos now = at.shard->Later(read);
   const Quota& quota = QuotaOf(at, given);
-  const Shard::Place place = Find(at, key, quota.algorithm());
+  const Shard::Place place = Find(at, quota.algorithm());
   if (!place) return algorithm::Peek(quota, algorithm::State{}, now, cost);
   if (!place.boxed()) return algorithm::Peek(quota, InlineState(place.slot()), now, cost);
   return algorithm::Peek(quota, place.box()->state(), now, cost);
@@ -353,7 +337,7 @@ Decision Table::Refund(std::string_view key, const Quota* given, std::int64_t co
   const std::lock_guard hold(at.shard->lock);
   const Nanos now = at.shard->Later(read);
   const Quota& quota = QuotaOf(at, given);
-  const Shard::Place place = Find(at, key, quota.algorithm());
+  const Shard::Place place = Find(at, quota.algorithm());
   if (!place) return algorithm::Peek(quota, algorithm::State{}, now, 0);
   if (!place.boxed()) {
     algorithm::TokenBucketState state = InlineState(place.slot());
@@ -374,7 +358,7 @@ bool Table::Release(std::string_view key, const Quota* given, std::int64_t lease
   const Nanos now = at.shard->Later(read);
   const Quota& quota = QuotaOf(at, given);
   if (quota.algorithm() != Algorithm::kConcurrency) return false;
-  const Shard::Place place = Find(at, key, Algorithm::kConcurrency);
+  const Shard::Place place = Find(at, Algorithm::kConcurrency);
   if (!place) return false;
   algorithm::State state = place.box()->state();
   const bool released = algorithm::Release(quota, state, now, lease);
@@ -388,7 +372,7 @@ void Table::Reset(std::string_view key) {
   for (Algorithm algorithm :
        {Algorithm::kTokenBucket, Algorithm::kFixedWindow, Algorithm::kSlidingLog,
         Algorithm::kSlidingCounter, Algorithm::kConcurrency}) {
-    if (const Shard::Place place = Find(at, key, algorithm)) Erase(*at.shard, place);
+    if (const Shard::Place place = Find(at, algorithm)) Erase(*at.shard, place);
   }
 }
 
@@ -447,11 +431,9 @@ void Table::Visit(const std::function<void(const KeyView&)>& visitor) const {
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
     const std::lock_guard hold(shards_[i].lock);
     shards_[i].ForEach([&](const Shard::Place& place) {
-      if (place.boxed()) {
-        visitor({place.box()->key(), place.box()->algorithm()});
-      } else {
-        visitor({{}, Algorithm::kTokenBucket});
-      }
+      const Algorithm algorithm =
+          place.boxed() ? place.box()->algorithm() : Algorithm::kTokenBucket;
+      visitor({shards_[i].TextOf(place), algorithm});
     });
   }
 }

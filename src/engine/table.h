@@ -60,7 +60,6 @@ class Table {
   Located LocateHere(std::string_view key) const noexcept;
   std::uint64_t ShardIndex(const Fingerprint& f) const noexcept;
   static void Prefetch(const Located& at) noexcept;
-  static void PrefetchBox(const Located& at) noexcept;
   std::string_view TextOf(std::string_view key) const noexcept {
     return text_ ? key : std::string_view();
   }
@@ -72,15 +71,16 @@ class Table {
                   const Call& call);
   Decision ChargeHere(const Located& at, std::string_view key, const Quota& quota,
                       std::int64_t cost, const Call& call);
-  Decision ChargeInline(const Located& at, const Quota& quota, std::int64_t cost, const Call& call);
-  Decision ChargeText(const Located& at, std::string_view key, const Quota& quota,
-                      std::int64_t cost, const Call& call);
+  Decision ChargeInline(const Located& at, std::string_view key, const Quota& quota,
+                        std::int64_t cost, const Call& call);
   Decision ChargeBoxed(const Located& at, std::string_view key, const Quota& quota,
                        std::int64_t cost, const Call& call);
   Decision StepBoxed(const Located& at, std::string_view key, const Quota& quota, std::int64_t cost,
                      const Call& call);
-  Shard::Place Find(const Located& at, std::string_view key, Algorithm algorithm) const noexcept;
+  Shard::Place Find(const Located& at, Algorithm algorithm) const noexcept;
   Shard::Place Create(Shard& shard, const Fingerprint& f, Box* box, const Call& call);
+  Shard::Place CreateInline(Shard& shard, const Fingerprint& f, std::string_view key,
+                            const Call& call);
   bool MakeRoom(Shard& shard, const Call& call);
   bool EvictElsewhere(Nanos now, bool fresh_only, std::size_t tries);
   void Evict(Shard& shard, const Shard::Victim& victim);
@@ -95,6 +95,7 @@ class Table {
   const bool text_;
   KeyHash hash_;
   Pages memory_;
+  Pages texts_;  // empty unless texts are kept
   std::uint32_t shard_count_;
   std::uint32_t shard_buckets_;      // in each
   std::unique_ptr<Shard[]> shards_;  // after memory_: shards free what their buckets point to

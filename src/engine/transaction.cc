@@ -45,7 +45,7 @@ class Table::Transaction {
     bool all = true;
     for (std::size_t i = 0; i < asks.size(); ++i) {
       const Quota& quota = QuotaOf(i, asks[i]);
-      Remember(i, asks[i].key, quota.algorithm());
+      Remember(i, quota.algorithm());
       decisions[i] = table_.Charge(keys_[i], asks[i].key, quota, asks[i].cost, call);
       all = all && decisions[i].allowed();
     }
@@ -80,11 +80,11 @@ class Table::Transaction {
     return memory;
   }
 
-  void Remember(std::size_t ask, std::string_view key, Algorithm algorithm) {
+  void Remember(std::size_t ask, Algorithm algorithm) {
     Before before;
     before.ask = ask;
     before.algorithm = algorithm;
-    if (const Shard::Place place = table_.Find(keys_[ask], key, algorithm)) {
+    if (const Shard::Place place = table_.Find(keys_[ask], algorithm)) {
       before.existed = true;
       before.slot = place.slot();
       if (place.boxed()) {
@@ -102,7 +102,7 @@ class Table::Transaction {
       const std::size_t i = before->ask;
       Shard& shard = *keys_[i].shard;
       if (asks[i].cost > 0 && decisions[i].allowed()) --shard.counts.allowed;
-      const Shard::Place place = table_.Find(keys_[i], asks[i].key, before->algorithm);
+      const Shard::Place place = table_.Find(keys_[i], before->algorithm);
       if (!place) continue;
       if (!before->existed) {
         --shard.counts.created;

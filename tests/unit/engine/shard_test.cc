@@ -11,7 +11,9 @@ namespace {
 
 /// A shard of `buckets` buckets with its memory.
 struct Fixture {
-  explicit Fixture(std::uint32_t buckets) : memory(buckets) { shard.Adopt(memory.data(), buckets); }
+  explicit Fixture(std::uint32_t buckets) : memory(buckets) {
+    shard.Adopt(memory.data(), buckets, nullptr);
+  }
   std::vector<Bucket> memory;
   Shard shard;
 };
@@ -31,19 +33,16 @@ TEST(Shard, KeysThatOverflowTheirBucketAreFoundAgain) {
     keys.push_back(InBucket(3, 4, n));  // all want the last bucket
   for (const Fingerprint& key : keys) ASSERT_TRUE(f.shard.Insert(key, false));
   EXPECT_TRUE(f.shard.full());
-  for (const Fingerprint& key : keys) EXPECT_TRUE(f.shard.Find(key, {}, false));
-  EXPECT_FALSE(f.shard.Find(InBucket(3, 4, 99), {}, false));
+  for (const Fingerprint& key : keys) EXPECT_TRUE(f.shard.Find(key));
+  EXPECT_FALSE(f.shard.Find(InBucket(3, 4, 99)));
 }
 
 TEST(Shard, ErasingLeavesTheOthersReachableAndTheProbeShort) {
   Fixture f(8);
   for (std::uint32_t n = 0; n < 12; ++n) (void)f.shard.Insert(InBucket(0, 8, n), false);
-  for (std::uint32_t n = 0; n < 12; n += 2)
-    f.shard.Erase(f.shard.Find(InBucket(0, 8, n), {}, false));
-  for (std::uint32_t n = 1; n < 12; n += 2)
-    EXPECT_TRUE(f.shard.Find(InBucket(0, 8, n), {}, false)) << n;
-  for (std::uint32_t n = 1; n < 12; n += 2)
-    f.shard.Erase(f.shard.Find(InBucket(0, 8, n), {}, false));
+  for (std::uint32_t n = 0; n < 12; n += 2) f.shard.Erase(f.shard.Find(InBucket(0, 8, n)));
+  for (std::uint32_t n = 1; n < 12; n += 2) EXPECT_TRUE(f.shard.Find(InBucket(0, 8, n))) << n;
+  for (std::uint32_t n = 1; n < 12; n += 2) f.shard.Erase(f.shard.Find(InBucket(0, 8, n)));
   for (const Bucket& bucket : f.memory) {
     EXPECT_EQ(bucket.overflow, 0);
     EXPECT_EQ(bucket.used, 0);
@@ -58,7 +57,7 @@ TEST(Shard, BehavesAsAMapUnderRandomInsertsAndErasures) {
   for (int step = 0; step < 100'000; ++step) {
     const auto n = static_cast<std::uint32_t>(random() % 60);
     const Fingerprint key = InBucket(n % 3 == 0 ? 5 : n % kBuckets, kBuckets, n);
-    const Shard::Place place = f.shard.Find(key, {}, false);
+    const Shard::Place place = f.shard.Find(key);
     ASSERT_EQ(static_cast<bool>(place), model.contains(n));
     if (place) {
       ASSERT_EQ(place.slot().word, model[n]);
