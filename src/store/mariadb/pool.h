@@ -29,7 +29,7 @@ struct Options {
   const Clock* clock = nullptr;
 };
 
-/// Limits in MariaDB (or MySQL), shared by all nodes that use the same database: its connections,
+/// Limits in MariaDB, shared by all nodes that use the same database: its connections,
 /// their threads, and what all reactors' stores have in common. Connects on first use, and again
 /// whenever a connection is lost.
 ///
