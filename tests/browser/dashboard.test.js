@@ -351,6 +351,9 @@ describe('the dashboard', { concurrency: false }, () => {
     await page.getByLabel('Key or request').evaluate((input) => { input.value = 'y'.repeat(1 << 20); });
     await page.getByRole('button', { name: 'Explain' }).click();
     await page.getByText('A key has at most 1,024 bytes.').waitFor();
+    for (const body of [{ key: 'y'.repeat(1 << 20), type: 'TOKEN_BUCKET' }, { key: 'line\nbreak', type: 'TOKEN_BUCKET' }]) {
+      await assert.rejects(ask('POST', '/admin/policies', body), /(400|413)/);
+    }
     await page.getByLabel('Begins with').fill('key|\u202e');
     await page.getByText('Buckets 1 to 1').waitFor();
     assert.equal(await page.locator('tbody .odd').first().textContent(), 'U+202E');
