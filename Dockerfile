@@ -12,7 +12,8 @@ RUN ./dev build release weir && strip build/release/weir
 FROM debian:12-slim
 # The shared libraries that the program is linked with; a test compares the list.
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates libcurl4 libfmt9 \
+    && apt-get install -y --no-install-recommends ca-certificates libcurl4 libfmt9 libhiredis0.14 \
+       libmariadb3 \
        libnghttp2-14 libpq5 libprotobuf32 librdkafka1 libsimdjson14 libsqlite3-0 libssl3 \
        libyaml-cpp0.7 \
     && rm -rf /var/lib/apt/lists/* \
