@@ -1,14 +1,6 @@
 #include "notify/postgres/schema.h"
 
 namespace weir::notify::postgres {
-namespace {
-
-#define WEIR_ROW                                              \
-  "s.user_id, s.rate_limit, s.time_window, s.current_count, " \
-  "(extract(epoch FROM s.last_refresh_time) * 1000000)::bigint, pg_backend_pid() "
-
-}  // namespace
-
 std::span<const char* const> Migrations() noexcept {
   static const char* const steps[] = {R"sql(
 CREATE TABLE rate_limit_store(
@@ -37,11 +29,16 @@ CREATE FUNCTION weir_notify_time(p_micros bigint) RETURNS timestamp LANGUAGE sql
 }
 
 const char* const kLockRows =
-    "SELECT " WEIR_ROW
+    "SELECT "
+    "s.user_id, s.rate_limit, s.time_window, s.current_count, "
+    "(extract(epoch FROM s.last_refresh_time) * 1000000)::bigint, pg_backend_pid() "
     "FROM rate_limit_store s WHERE s.user_id = ANY($1) ORDER BY s.user_id FOR UPDATE";
 
 const char* const kReadRows =
-    "SELECT " WEIR_ROW "FROM rate_limit_store s WHERE s.user_id = ANY($1)";
+    "SELECT "
+    "s.user_id, s.rate_limit, s.time_window, s.current_count, "
+    "(extract(epoch FROM s.last_refresh_time) * 1000000)::bigint, pg_backend_pid() "
+    "FROM rate_limit_store s WHERE s.user_id = ANY($1)";
 
 const char* const kWriteRows =
     "UPDATE rate_limit_store s SET current_count = u.n, last_refresh_time = weir_notify_time(u.t) "
@@ -68,7 +65,9 @@ const char* const kPutRow =
     "INSERT INTO rate_limit_store AS s(user_id, rate_limit, time_window, last_refresh_time) "
     "VALUES ($1, $2, $3, weir_notify_time($4)) ON CONFLICT (user_id) DO UPDATE "
     "SET rate_limit = excluded.rate_limit, time_window = excluded.time_window, current_count = 0, "
-    "last_refresh_time = excluded.last_refresh_time RETURNING " WEIR_ROW;
+    "last_refresh_time = excluded.last_refresh_time RETURNING "
+    "s.user_id, s.rate_limit, s.time_window, s.current_count, "
+    "(extract(epoch FROM s.last_refresh_time) * 1000000)::bigint, pg_backend_pid() ";
 
 const char* const kFindKeys =
     "SELECT k.user_id, k.key, k.digest, k.event_id, k.rate_limit, k.remaining, k.resets_at "
