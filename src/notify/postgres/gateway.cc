@@ -91,7 +91,7 @@ void PostgresGateway::Load(std::vector<std::string> users, Micros now,
       Params params = std::move(Params().TextArray(expired).IntArray(windows).Int(now));
       std::vector<std::pair<const char*, Params>> statements;
       statements.emplace_back(kRefreshRows, std::move(params));
-      worker->RunTogether(std::move(statements), [worker, users, done](Status refreshed) {
+      worker->RunTogether(std::move(statements), [worker, users, done](const Status& refreshed) {
         if (!refreshed.ok()) return done(refreshed.error());
         worker->Run(kReadRows, UserParams(users), [users, done](PgAnswer again) {
           if (!again.status.ok()) return done(Unavailable(again));
