@@ -240,7 +240,6 @@ void Connection::Send(Command command, Done done) {
   session_->Send(std::move(command), std::move(done));
 }
 
-void Connection::Drop(const std::string& why) { session_->Lose(why); }
 bool Connection::connected() const noexcept { return session_->connected(); }
 std::size_t Connection::in_flight() const noexcept { return session_->in_flight(); }
 const Endpoint& Connection::endpoint() const noexcept { return session_->endpoint(); }

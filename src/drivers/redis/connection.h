@@ -67,9 +67,6 @@ class Connection {
   /// `done` is called once.
   void Send(Command command, Done done);
 
-  /// Gives the connection up, as if it had been lost: the next command opens another.
-  void Drop(const std::string& why);
-
   bool connected() const noexcept;
   std::size_t in_flight() const noexcept;
   const Endpoint& endpoint() const noexcept;
