@@ -1,5 +1,6 @@
 #include "service.h"
 
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <utility>
@@ -26,6 +27,8 @@ server::HttpOptions HttpOptionsOf(const config::Config& config) {
   options.headers.ietf = config.headers.ietf;
   options.auth.trusted_proxies = config.trusted_proxies;
   options.auth.grouping.v6_prefix = config.ipv6_prefix;
+  options.auth.user_header = config.auth.user_header;
+  options.auth.api_key_header = config.auth.api_key_header;
   options.idle_timeout = config.limits.idle_timeout;
   options.request_timeout = config.limits.request_timeout;
   return options;
@@ -234,6 +237,8 @@ Status Service::OpenHttp() {
 Status Service::OpenGrpc() {
   server::GrpcDoorOptions options;
   options.tls = grpc_tls_;
+  options.session.max_concurrent_streams = config_.grpc.max_streams;
+  options.session.max_message_bytes = config_.grpc.max_message;
   grpc_door_.emplace(
       pool_->size(),
       [this](server::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },
@@ -271,6 +276,12 @@ void Service::AddMetrics() {
     std::vector<const server::HttpWorker*> workers;
     for (const auto& worker : http_workers_) workers.push_back(worker.get());
     server::CollectHttp(workers, out);
+    server::DoorFigures http{"http", {}};
+    for (const server::HttpWorker* worker : workers) {
+      http.parts.push_back(&worker->metrics().checks);
+    }
+    const std::array doors = {std::move(http), grpc_door_->Figures(), resp_door_->Figures()};
+    server::CollectDoors(doors, out);
   });
   registry_.Add([this](telemetry::TextWriter& out) {
     stores_->Collect(out);

@@ -71,6 +71,14 @@ struct Config {
     std::vector<Digest>
         keys;  ///< any of them opens a Redis client's connection; none: all are open
   } resp;
+  struct Grpc {
+    std::uint32_t max_streams = 16'384;  ///< at once on one connection
+    std::size_t max_message = std::size_t{4} << 20;
+  } grpc;
+  struct Auth {
+    std::string user_header = "X-User-Id";
+    std::string api_key_header = "X-API-Key";
+  } auth;  ///< which fields of a request GET /v1/auth reads
   struct Slots {
     std::string store = "sqlite:";
   } slots;

@@ -106,6 +106,19 @@ Status Set(T& target, const Result<V>& value) {
   return {};
 }
 
+Status SetFieldName(std::string& target, const std::string& text) {
+  constexpr std::size_t kLongest = 64;
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
+  };
+  if (text.empty() || text.size() > kLongest || !std::all_of(text.begin(), text.end(), fits)) {
+    return Expected("the name of a header field: 1 to 64 letters, digits, - and _", text);
+  }
+  target = text;
+  return {};
+}
+
 Status SetNetworks(std::vector<IpNetwork>& target, Texts texts) {
   Result<std::vector<IpNetwork>> networks = ParseNetworks(texts);
   if (!networks.ok()) return networks.error();
@@ -219,6 +232,14 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { c.admin.allow_given = true; return SetNetworks(c.admin.allow, t); }},
     {{"resp.keys", "--resp-key", "keys that Redis clients must name with AUTH, as they are or as sha256:<hex>; none: no AUTH", true},
      [](Config& c, Texts t) { return SetKeys(c.resp.keys, t); }},
+    {{"grpc.max_streams", "", "calls that one gRPC connection may have open at once"},
+     [](Config& c, Texts t) { return Set(c.grpc.max_streams, Whole(t[0], 1, 1'000'000)); }},
+    {{"grpc.max_message", "", "the largest gRPC message"},
+     [](Config& c, Texts t) { return Set(c.grpc.max_message, Bytes(t[0], 1024, kGiB)); }},
+    {{"auth.user_header", "", "the header field that tells GET /v1/auth who asks"},
+     [](Config& c, Texts t) { return SetFieldName(c.auth.user_header, t[0]); }},
+    {{"auth.api_key_header", "", "the header field that tells GET /v1/auth the API key"},
+     [](Config& c, Texts t) { return SetFieldName(c.auth.api_key_header, t[0]); }},
     {{"slots.store", "--slots-store", "where slots are kept: sqlite: or postgres://"},
      [](Config& c, Texts t) { return Url(c.slots.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
     {{"notify.store", "--notify-store", "where notify keeps users: sqlite: or postgres://"},

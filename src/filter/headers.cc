@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "base/http_status.h"
+
 namespace weir::filter {
 
 namespace {
@@ -181,41 +183,6 @@ std::string ErrorJson(int status, std::string_view message, Nanos now) {
   AppendJsonString(json, message);
   json.append(",\"timestamp\":\"").append(Timestamp(now)).append("\"}");
   return json;
-}
-
-std::string_view ReasonPhrase(int status) noexcept {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 400:
-      return "Bad Request";
-    case 404:
-      return "Not Found";
-    case 408:
-      return "Request Timeout";
-    case 413:
-      return "Content Too Large";
-    case 414:
-      return "URI Too Long";
-    case 429:
-      return "Too Many Requests";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 500:
-      return "Internal Server Error";
-    case 501:
-      return "Not Implemented";
-    case 502:
-      return "Bad Gateway";
-    case 503:
-      return "Service Unavailable";
-    case 504:
-      return "Gateway Timeout";
-    case 505:
-      return "HTTP Version Not Supported";
-    default:
-      return "Unknown";
-  }
 }
 
 bool WantsJson(std::string_view accept) noexcept {

@@ -53,9 +53,6 @@ Denial MakeDenial(const Decision& decision, std::string_view accept, Nanos now);
 /// `{"status":502,"error":"Bad Gateway","message":…,"timestamp":"2026-02-22T06:55:00Z"}`
 std::string ErrorJson(int status, std::string_view message, Nanos now);
 
-/// The reason phrase of a status code; "Unknown" for one that nobody here sends.
-std::string_view ReasonPhrase(int status) noexcept;
-
 /// Whether an Accept header names JSON, and likes it at least as well as plain text.
 bool WantsJson(std::string_view accept) noexcept;
 

@@ -20,11 +20,12 @@ constexpr std::size_t kKeptCapacity = 256 << 10;
 
 GrpcConnection::GrpcConnection(Reactor& reactor, Socket socket, std::unique_ptr<TlsSession> tls,
                                const grpc::Services& services, grpc::Health& health,
-                               const GrpcDoorOptions& options)
+                               DoorMetrics& metrics, const GrpcDoorOptions& options)
     : Connection(reactor),
       socket_(std::move(socket), *this, *this),
       tls_(std::move(tls)),
       health_(health),
+      metrics_(metrics),
       options_(options),
       session_(services, options.session, SystemClock::Get(), *this),
       in_(kFirstRead),
@@ -74,8 +75,8 @@ void GrpcConnection::OnReadable() {
 }
 
 void GrpcConnection::OnRead(std::size_t size) {
-  if (!Take({in_.data(), size})) ended_ = true;
   read_at_ = steady_clock::now();
+  if (!Take({in_.data(), size})) ended_ = true;
   if (size == in_.size() && size < kLargestRead) in_.resize(size * 2);
   SetTimer();
   Flush();
@@ -99,7 +100,13 @@ bool GrpcConnection::Take(std::string_view bytes) {
   }
 }
 
+void GrpcConnection::CountAnswers() {
+  const std::uint64_t answered = session_.TakeAnswered();
+  if (answered != 0) metrics_.Answered((steady_clock::now() - read_at_).count(), answered);
+}
+
 void GrpcConnection::Flush() {
+  CountAnswers();
   while (!writing_ && !closed_) {
     FillOut();
     if (out_.empty()) {

@@ -11,6 +11,7 @@
 #include "protocol/grpc/health.h"
 #include "protocol/grpc/session.h"
 #include "server/connection.h"
+#include "server/door_metrics.h"
 #include "server/edge_socket.h"
 #include "server/grpc_door.h"
 #include "server/reactor.h"
@@ -28,7 +29,7 @@ class GrpcConnection final : public Connection,
  public:
   /// `tls` null: in the clear.
   GrpcConnection(Reactor& reactor, Socket socket, std::unique_ptr<TlsSession> tls,
-                 const grpc::Services& services, grpc::Health& health,
+                 const grpc::Services& services, grpc::Health& health, DoorMetrics& metrics,
                  const GrpcDoorOptions& options);
 
   void Start();
@@ -47,6 +48,7 @@ class GrpcConnection final : public Connection,
   bool Take(std::string_view bytes);
   void Flush();
   void FillOut();
+  void CountAnswers();
   bool Send();
   void OnOutput() override;
   void SetTimer();
@@ -55,6 +57,7 @@ class GrpcConnection final : public Connection,
   EdgeSocket socket_;
   const std::unique_ptr<TlsSession> tls_;
   grpc::Health& health_;
+  DoorMetrics& metrics_;
   const GrpcDoorOptions& options_;
   grpc::Session session_;
   std::vector<char> in_;

@@ -38,9 +38,18 @@ struct GrpcDoor::Desk {
 };
 
 GrpcDoor::GrpcDoor(std::size_t reactors, LimiterOf limiter_of, GrpcDoorOptions options)
-    : options_(std::move(options)), limiter_of_(std::move(limiter_of)), desks_(reactors) {}
+    : options_(std::move(options)),
+      limiter_of_(std::move(limiter_of)),
+      metrics_(reactors),
+      desks_(reactors) {}
 
 GrpcDoor::~GrpcDoor() = default;
+
+DoorFigures GrpcDoor::Figures() const {
+  DoorFigures figures{name(), {}};
+  for (const DoorMetrics& part : metrics_) figures.parts.push_back(&part);
+  return figures;
+}
 
 void GrpcDoor::Accept(Reactor& reactor, Socket socket) {
   std::unique_ptr<Desk>& desk = desks_.at(reactor.index());
@@ -51,8 +60,9 @@ void GrpcDoor::Accept(Reactor& reactor, Socket socket) {
     if (!session.ok()) return;  // closes the socket
     tls = std::move(*session);
   }
-  boost::intrusive_ptr<GrpcConnection> connection(new GrpcConnection(
-      reactor, std::move(socket), std::move(tls), desk->services, desk->health, options_));
+  boost::intrusive_ptr<GrpcConnection> connection(
+      new GrpcConnection(reactor, std::move(socket), std::move(tls), desk->services, desk->health,
+                         metrics_[reactor.index()], options_));
   connection->Start();
 }
 

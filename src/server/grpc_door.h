@@ -10,6 +10,7 @@
 #include "limiter/limiter.h"
 #include "protocol/grpc/rls.h"
 #include "protocol/grpc/session.h"
+#include "server/door_metrics.h"
 #include "server/reactor.h"
 
 namespace weir::server {
@@ -46,11 +47,15 @@ class GrpcDoor final : public Door {
   std::string_view name() const noexcept override { return "grpc"; }
   void Accept(Reactor& reactor, Socket socket) override;
 
+  /// What all reactors have counted here. Any thread.
+  DoorFigures Figures() const;
+
  private:
   struct Desk;
 
   const GrpcDoorOptions options_;
   const LimiterOf limiter_of_;
+  std::vector<DoorMetrics> metrics_;          // one per reactor
   std::vector<std::unique_ptr<Desk>> desks_;  // one per reactor
 };
 

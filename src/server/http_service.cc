@@ -61,13 +61,6 @@ void HttpDoor::Accept(Reactor& reactor, Socket socket) {
 }
 
 void CollectHttp(std::span<const HttpWorker* const> workers, telemetry::TextWriter& out) {
-  std::vector<const telemetry::LocalHistogram*> latencies;
-  for (const HttpWorker* worker : workers) latencies.push_back(&worker->metrics().latency);
-  out.Histogram("weir_latency_seconds",
-                "Time from a check's last byte to its answer, in the process.");
-  const std::array<telemetry::Label, 1> door = {{{"door", "http"}}};
-  out.Samples(latencies, door);
-
   out.Counter("weir_http_responses_total", "HTTP answers by class of status.");
   constexpr std::array<std::string_view, 6> kClasses = {"", "1xx", "2xx", "3xx", "4xx", "5xx"};
   for (std::size_t i = 2; i < kClasses.size(); ++i) {

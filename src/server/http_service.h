@@ -15,6 +15,7 @@
 #include "protocol/http/check_reader.h"
 #include "protocol/http/request_parser.h"
 #include "protocol/http/response_writer.h"
+#include "server/door_metrics.h"
 #include "server/reactor.h"
 #include "server/router.h"
 #include "telemetry/log.h"
@@ -47,7 +48,7 @@ struct HttpOptions {
 
 /// Written by the reactor's thread, read by scrapes.
 struct HttpMetrics {
-  telemetry::LocalHistogram latency;                 ///< of check requests
+  DoorMetrics checks;
   std::array<telemetry::LocalCounter, 6> responses;  ///< by the status's first digit
   telemetry::LocalCounter timeouts;
 };
@@ -122,7 +123,7 @@ class HttpDoor final : public Door {
   std::shared_ptr<TlsContext> tls_;
 };
 
-/// Collects weir_http_* and weir_latency_seconds of the workers.
+/// Collects weir_http_* of the workers.
 void CollectHttp(std::span<const HttpWorker* const> workers, telemetry::TextWriter& out);
 
 }  // namespace weir::server

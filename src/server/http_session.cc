@@ -166,7 +166,7 @@ void HttpSession::OnDecided() {
   const Nanos now = worker_.Now();
   const bool close = ClosesNow() && next_ == Next::kNeedMore;
   exchanges_->AppendReplies(worker_, now, close, output_);
-  worker_.metrics().latency.Observe(now - received_at_, exchanges_->size());
+  worker_.metrics().checks.Answered(now - received_at_, exchanges_->size());
   exchanges_->Clear();
   if (close) finished_ = true;
   waiting_ = false;

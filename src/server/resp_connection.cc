@@ -162,12 +162,21 @@ void RespConnection::Process() {
   unfinished_ = false;
   if (!input_.empty() && !session_.closing()) {
     desk_.Lend(output_);
+    asked_at_ = SystemClock::Get().Now();
     input_.Consume(session_.Feed(input_.view(), output_));
+    if (!session_.waiting()) {
+      CountAnswers();
+    }
     unfinished_ = session_.waiting() || output_.size() >= resp::Session::kMaxOutput;
   }
   if (!session_.waiting()) {
     desk_.TakeBack(input_);
   }
+}
+
+void RespConnection::CountAnswers() {
+  desk_.metrics().Answered(SystemClock::Get().Now() - asked_at_,
+                           static_cast<std::uint64_t>(session_.fed()));
 }
 
 // False if the connection is broken.
@@ -274,6 +283,7 @@ void RespConnection::SetDeadline() {
 
 void RespConnection::Resumed() {
   const boost::intrusive_ptr<RespConnection> alive = std::move(waiting_);
+  CountAnswers();
   if (open_) {
     Run();
   }

@@ -14,20 +14,24 @@
 #include "protocol/resp/service.h"
 #include "protocol/resp/session.h"
 #include "server/connection.h"
+#include "server/door_metrics.h"
 #include "server/edge_socket.h"
 #include "server/resp_door.h"
 #include "server/tls.h"
+#include "weir/clock.h"
 
 namespace weir::server {
 
 /// What the Redis connections of one reactor share. Thread safety: belongs to the reactor's thread.
 class RespDesk {
  public:
-  RespDesk(const RespOptions& options, resp::Service& service, limiter::Limiter& limiter)
-      : options_(options), shop_(service, limiter), scratch_(kScratch) {}
+  RespDesk(const RespOptions& options, resp::Service& service, limiter::Limiter& limiter,
+           DoorMetrics& metrics)
+      : options_(options), shop_(service, limiter), metrics_(metrics), scratch_(kScratch) {}
 
   const RespOptions& options() const noexcept { return options_; }
   resp::Shop& shop() noexcept { return shop_; }
+  DoorMetrics& metrics() noexcept { return metrics_; }
   /// Memory for the moment, for bytes on their way to or from TLS.
   std::vector<char>& scratch() noexcept { return scratch_; }
 
@@ -42,6 +46,7 @@ class RespDesk {
 
   const RespOptions& options_;
   resp::Shop shop_;
+  DoorMetrics& metrics_;
   std::vector<char> scratch_;
   std::vector<resp::Buffer> spare_;
 };
@@ -74,6 +79,7 @@ class RespConnection final : public Connection, private EdgeSocket::Watcher {
   bool Encrypt();
   bool Send(resp::Buffer& bytes);
   void GoOnLater();
+  void CountAnswers();
   void SetDeadline();
   void Resumed();
   void Close();
@@ -86,6 +92,7 @@ class RespConnection final : public Connection, private EdgeSocket::Watcher {
   resp::Buffer output_;
   resp::Buffer cipher_;  // TLS: what of the output is encrypted and not yet sent
   resp::Session session_;
+  Nanos asked_at_ = 0;  // when the limiter was last asked
   bool readable_ = false;
   bool writable_ = true;
   bool ended_ = false;       // nothing more can be read

@@ -32,6 +32,7 @@ RespDoor::RespDoor(std::size_t reactors, LimiterOf limiter_of, RespOptions optio
     : options_(std::move(options)),
       limiter_of_(std::move(limiter_of)),
       service_(std::make_unique<resp::Service>()),
+      metrics_(reactors),
       desks_(reactors) {
   service_->authenticate = options_.authenticate;
   service_->version = options_.version;
@@ -39,10 +40,17 @@ RespDoor::RespDoor(std::size_t reactors, LimiterOf limiter_of, RespOptions optio
 
 RespDoor::~RespDoor() = default;
 
+DoorFigures RespDoor::Figures() const {
+  DoorFigures figures{name(), {}};
+  for (const DoorMetrics& part : metrics_) figures.parts.push_back(&part);
+  return figures;
+}
+
 void RespDoor::Accept(Reactor& reactor, Socket socket) {
   std::unique_ptr<RespDesk>& desk = desks_[reactor.index()];
   if (!desk) {
-    desk = std::make_unique<RespDesk>(options_, *service_, limiter_of_(reactor));
+    desk = std::make_unique<RespDesk>(options_, *service_, limiter_of_(reactor),
+                                      metrics_[reactor.index()]);
   }
   std::unique_ptr<TlsSession> tls;
   if (options_.tls) {

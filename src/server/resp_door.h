@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "limiter/limiter.h"
+#include "server/door_metrics.h"
 #include "server/reactor.h"
 #include "weir/result.h"
 
@@ -50,10 +51,14 @@ class RespDoor final : public Door {
   std::string_view name() const noexcept override { return "resp"; }
   void Accept(Reactor& reactor, Socket socket) override;
 
+  /// What all reactors have counted here. Any thread.
+  DoorFigures Figures() const;
+
  private:
   const RespOptions options_;
   const LimiterOf limiter_of_;
   std::unique_ptr<resp::Service> service_;
+  std::vector<DoorMetrics> metrics_;              // by reactor
   std::vector<std::unique_ptr<RespDesk>> desks_;  // by reactor
 };
 

@@ -43,6 +43,7 @@ void Call::Send(const google::protobuf::MessageLite& message) {
 void Call::Finish(StatusCode code, std::string_view message) {
   if (finished_) return;
   finished_ = true;
+  ++session_->answered_;
   status_ = code;
   status_message_ = PercentEncode(message);
   session_->Resume(*this);

@@ -84,6 +84,9 @@ class Session {
   Call* Find(std::int32_t id) const noexcept;
   std::size_t open_calls() const noexcept { return open_.size(); }
 
+  /// Calls that were answered since the last time this was asked.
+  std::uint64_t TakeAnswered() noexcept { return std::exchange(answered_, 0); }
+
   /// Becomes null when the session is destroyed: for those who answer later.
   const std::shared_ptr<Session*>& link() const noexcept { return link_; }
 
@@ -124,6 +127,7 @@ class Session {
   std::vector<std::unique_ptr<Call>> open_;   // each knows its place here
   std::vector<std::unique_ptr<Call>> spare_;  // kept with their buffers
   Call* head_ = nullptr;                      // whose request head is arriving
+  std::uint64_t answered_ = 0;
   std::size_t buffered_ = 0;
   bool busy_ = false;  // inside Receive or Fill, whose caller will look for output anyway
   bool draining_ = false;

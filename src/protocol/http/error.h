@@ -10,9 +10,6 @@
 
 namespace weir::http {
 
-/// "Too Many Requests" for 429, and so on; "Unknown" for a number that has no name here.
-std::string_view ReasonPhrase(int status) noexcept;
-
 /// The status with which each error code is answered.
 int StatusFor(Code code) noexcept;
 

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <vector>
 
+#include "base/http_status.h"
 #include "protocol/http/error.h"
 #include "weir/result.h"
 

@@ -71,7 +71,8 @@ std::size_t Session::Feed(std::string_view input, Buffer& out) {
       break;
     }
   }
-  shop_.service().commands_total.fetch_add(std::exchange(handled_, 0), std::memory_order_relaxed);
+  fed_ = std::exchange(handled_, 0);
+  shop_.service().commands_total.fetch_add(fed_, std::memory_order_relaxed);
   return used;
 }
 

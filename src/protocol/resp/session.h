@@ -50,6 +50,8 @@ class Session {
 
   /// The store has not answered yet. Requires no Feed until `resumed`.
   bool waiting() const noexcept { return waiting_; }
+  /// Commands that the last Feed handled.
+  std::int64_t fed() const noexcept { return fed_; }
   /// Nothing more is to be read: send what is in `out`, then close.
   bool closing() const noexcept { return closing_; }
 
@@ -86,6 +88,7 @@ class Session {
   bool submitting_ = false;
   bool closing_ = false;
   std::int64_t handled_ = 0;  // commands not yet counted in the service
+  std::int64_t fed_ = 0;
   std::function<void()> resumed_;
 };
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/http_status.h"
 #include "filter/headers.h"
 
 namespace weir::server::proxy {
@@ -142,7 +143,7 @@ void WriteResponseHead(const ResponseHead& head, std::string_view extra, Ending 
 void WriteOwnResponse(const OwnResponse& response, Ending ending, std::string& out) {
   out += "HTTP/1.1 ";
   AppendNumber(out, static_cast<std::uint64_t>(response.status));
-  out.append(" ").append(filter::ReasonPhrase(response.status)).append("\r\n");
+  out.append(" ").append(ReasonPhrase(response.status)).append("\r\n");
   out.append("Content-Type: ").append(response.content_type).append("\r\nContent-Length: ");
   AppendNumber(out, response.body.size());
   out += "\r\n";

@@ -38,6 +38,8 @@ TEST_F(Lifecycle, MetricsAreWhatPrometheusReads) {
   for (const char* line :
        {"weir_allowed_total 1\n", "weir_blocked_total 1\n", "weir_build_info{",
         "weir_latency_seconds_count{door=\"http\"} 2\n",
+        "weir_latency_seconds_count{door=\"grpc\"} 0\n", "weir_requests_total{door=\"http\"} 2\n",
+        "weir_requests_total{door=\"resp\"} 0\n",
         "weir_policy_allowed_total{domain=\"default\",policy=\"default\"} 1\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }

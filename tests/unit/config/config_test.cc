@@ -37,7 +37,14 @@ TEST(Config, WithoutAFileEverythingHasItsDefault) {
   EXPECT_EQ(config.data, "./weir-data");
   EXPECT_EQ(config.store, "memory:");
   EXPECT_EQ(config.ipv6_prefix, 64);
+  EXPECT_EQ(config.auth.user_header, "X-User-Id");
+  EXPECT_EQ(config.auth.api_key_header, "X-API-Key");
   EXPECT_EQ(config.default_policy.quota, *Quota::TokenBucket(100, 10));
+}
+
+TEST(Config, RefusesWhatIsNoHeaderField) {
+  const Read read("auth: { user_header: \"X-User: admin\" }\n");
+  EXPECT_THAT(read.Said(), testing::HasSubstr("header field"));
 }
 
 TEST(Config, ReadsEverySetting) {
@@ -54,6 +61,8 @@ snapshot: { interval: 30s }
 log: { format: json, level: warn }
 trusted_proxies: 10.0.0.0/8
 ipv6_prefix: 56
+grpc: { max_streams: 100, max_message: 64k }
+auth: { user_header: X-Account, api_key_header: X-Token }
 max_keys: 5_000_000
 local_share: 0.5
 tls: { cert: c.pem, key: k.pem, client_ca: ca.pem }
@@ -64,6 +73,10 @@ default_policy: { quota: { fixed_window: { limit: 7, window: 1s } }, on_store_er
   ASSERT_THAT(read.problems, IsEmpty()) << read.Said();
   const Config& config = read.config;
   EXPECT_EQ(config.listen.http, (Address{false, "0.0.0.0", 80}));
+  EXPECT_EQ(config.grpc.max_streams, 100U);
+  EXPECT_EQ(config.grpc.max_message, 65'536U);
+  EXPECT_EQ(config.auth.user_header, "X-Account");
+  EXPECT_EQ(config.auth.api_key_header, "X-Token");
   EXPECT_TRUE(config.listen.grpc.off);
   EXPECT_EQ(config.listen.resp.ToString(), "[::1]:0");
   EXPECT_EQ(config.store, "redis://:hunter2@cache:6379");
