@@ -33,15 +33,34 @@ descriptors:
 
 
 class PythonClient(unittest.TestCase):
+    tls = False
+
+    @classmethod
+    def make_certificate(cls, root):
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+             "-days", "2", "-subj", "/CN=weir-test", "-addext", "subjectAltName=IP:127.0.0.1",
+             "-keyout", str(root / "key.pem"), "-out", str(root / "cert.pem")],
+            check=True, capture_output=True)
+        return [str(root / "cert.pem"), str(root / "key.pem")]
+
+    @classmethod
+    def open_channel(cls, root):
+        if not cls.tls:
+            return grpc.insecure_channel(cls.address)
+        trusted = (root / "cert.pem").read_bytes()
+        return grpc.secure_channel(cls.address, grpc.ssl_channel_credentials(trusted))
+
     @classmethod
     def setUpClass(cls):
         cls.work = tempfile.TemporaryDirectory()
         root = pathlib.Path(cls.work.name)
         subprocess.run([PROTOC, "-I", PROTO_ROOT, f"--python_out={root}", *PROTOS], check=True)
-        sys.path.insert(0, str(root))
+        if not cls.tls:  # the generated modules can be imported once only
+            sys.path.insert(0, str(root))
         (root / "envoy.yaml").write_text(ENVOY_CONFIG)
         cls.server = subprocess.Popen(
-            [PROGRAM, str(root / "envoy.yaml")],
+            [PROGRAM, str(root / "envoy.yaml"), *(cls.make_certificate(root) if cls.tls else [])],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in cls.server.stdout:
             found = re.search(r"listening grpc (127\.0\.0\.1:\d+)", line)
@@ -51,7 +70,7 @@ class PythonClient(unittest.TestCase):
         else:
             raise RuntimeError("the server did not open its gRPC door")
         threading.Thread(target=cls.server.stdout.read, daemon=True).start()
-        cls.channel = grpc.insecure_channel(cls.address)
+        cls.channel = cls.open_channel(root)
 
     @classmethod
     def tearDownClass(cls):
@@ -120,6 +139,39 @@ class PythonClient(unittest.TestCase):
             next(watch)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.CANCELLED)
 
+    def test_a_deadline_ends_a_call_that_goes_on(self):
+        watch = self.channel.unary_stream("/grpc.health.v1.Health/Watch")(b"", timeout=0.5)
+        self.assertEqual(next(watch), b"\x08\x01")
+        with self.assertRaises(grpc.RpcError) as caught:
+            next(watch)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
+        # The connection goes on serving.
+        self.assertEqual(self.rls("free").overall_code, 1)
+
+    def test_a_cancelled_stream_leaves_the_connection_as_it_was(self):
+        from weir.v1 import weir_pb2
+
+        waiting = threading.Event()
+        call = self.channel.stream_stream(
+            "/weir.v1.Limiter/CheckStream",
+            request_serializer=weir_pb2.CheckBatchRequest.SerializeToString,
+            response_deserializer=weir_pb2.CheckBatchResponse.FromString)
+
+        def requests():
+            request = weir_pb2.CheckBatchRequest(domain="edge", id=7)
+            request.checks.add().descriptors.add().entries.add(key="user", value="cancelled")
+            yield request
+            waiting.wait(60)
+
+        answers = call(requests(), timeout=60)
+        self.assertEqual(next(answers).id, 7)
+        answers.cancel()
+        waiting.set()
+        with self.assertRaises(grpc.RpcError) as caught:
+            next(answers)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.CANCELLED)
+        self.assertEqual(self.rls("free").overall_code, 1)
+
     def test_reflection_lists_the_services(self):
         for version in ("v1", "v1alpha"):
             call = self.channel.stream_stream(
@@ -132,6 +184,17 @@ class PythonClient(unittest.TestCase):
         with self.assertRaises(grpc.RpcError) as caught:
             self.rls("x" * (5 << 20))
         self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+
+
+class PythonClientOverTls(PythonClient):
+    tls = True
+
+    def test_in_the_clear_nothing_is_answered(self):
+        with grpc.insecure_channel(self.address) as channel:
+            with self.assertRaises(grpc.RpcError) as caught:
+                channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=5)
+        self.assertIn(caught.exception.code(),
+                      (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED))
 
 
 if __name__ == "__main__":

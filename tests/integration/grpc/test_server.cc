@@ -1,5 +1,6 @@
 // The gRPC door on the memory store with the policies of a file, for clients in other languages:
-// test_server POLICIES. Says `listening grpc <address>` and serves until it is ended.
+// test_server POLICIES [CERTIFICATE KEY]. Says `listening grpc <address>` and serves until it is
+// ended.
 
 #include <unistd.h>
 
@@ -15,11 +16,12 @@
 #include "server/grpc_door.h"
 #include "server/listener.h"
 #include "server/reactor_pool.h"
+#include "server/tls.h"
 #include "store/memory/memory_store.h"
 #include "weir/engine.h"
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 2 && argc != 4) return 2;
   std::vector<weir::policy::yaml::Problem> problems;
   auto definitions = weir::policy::LoadPolicyFile(argv[1], problems);
   std::fputs(weir::policy::yaml::ToString(problems).c_str(), stderr);
@@ -32,8 +34,15 @@ int main(int argc, char** argv) {
   weir::limiter::Shared shared(live, ids, {});
   weir::limiter::PolicyLimiter limiter(shared,
                                        std::make_unique<weir::store::memory::MemoryStore>(engine));
+  weir::server::GrpcDoorOptions options;
+  if (argc == 4) {
+    auto tls = weir::server::TlsContext::Load({argv[2], argv[3], ""}, {"h2"});
+    if (!tls.ok()) return 1;
+    options.tls = *tls;
+  }
   weir::server::GrpcDoor door(
-      1, [&limiter](weir::server::Reactor&) -> weir::limiter::Limiter& { return limiter; }, {});
+      1, [&limiter](weir::server::Reactor&) -> weir::limiter::Limiter& { return limiter; },
+      std::move(options));
   weir::server::ReactorPool pool({1, 1000});
   const auto endpoint = pool.Listen(door, "127.0.0.1:0");
   if (!endpoint.ok()) return 1;
