@@ -1,0 +1,117 @@
+// ./dev bench stores: checks per second and added latency on each distant store, beside the plain
+// way on the same server, in one run. The servers are fresh ones of our own, with durable commits.
+// Prints `figure` lines. An argument names one store: redis, postgres or mariadb.
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "plain_way.h"
+#include "store/mariadb/pool.h"
+#include "store/postgres/pool.h"
+#include "store/redis/redis_store.h"
+#include "store_load.h"
+#include "support/mariadb_server.h"
+#include "support/postgres_server.h"
+#include "support/redis_server.h"
+
+namespace weir::bench {
+namespace {
+
+constexpr std::size_t kHot = 1;
+constexpr std::size_t kSpread = 100'000;
+constexpr double kSeconds = 3;
+constexpr double kPlainSeconds = 1.5;
+
+void Figure(const std::string& name, double value, const char* unit) {
+  std::printf("figure store.%s %.*f %s\n", name.c_str(), value < 100 ? 2 : 0, value, unit);
+  std::fflush(stdout);
+}
+
+/// `plain(connections, keys)` gives the plain way's rate.
+template <typename Plain>
+double BestPlain(const Plain& plain, std::size_t keys) {
+  double best = 0;
+  for (const int connections : {4, 16}) best = std::max(best, plain(connections, keys));
+  return best;
+}
+
+template <typename Plain>
+void Measure(const std::string& name, const MakeStore& make, const Plain& plain) {
+  for (const auto& [kind, keys] : {std::pair{".hot", kHot}, std::pair{".spread", kSpread}}) {
+    const double usual = BestPlain(plain, keys);
+    const double ours = MeasureRate(make, keys, kSeconds);
+    Figure(name + kind + ".plain_rps", usual, "checks/s");
+    Figure(name + kind + ".rps", ours, "checks/s");
+    Figure(name + kind + ".ratio_to_plain", ours / usual, "x");
+  }
+  const Latency latency = MeasureLatency(make, kSeconds);
+  Figure(name + ".latency.p50", latency.p50_ms, "ms");
+  Figure(name + ".latency.p99", latency.p99_ms, "ms");
+}
+
+void MeasureRedis() {
+  const test::RedisServer server;
+  const MakeStore make = [&server](boost::asio::io_context& io) {
+    store::redis::Options options;
+    options.url = server.url();
+    options.command_timeout = std::chrono::seconds(5);
+    return std::move(*store::redis::MakeStore(io, std::move(options)));
+  };
+  const int port = server.port();
+  Measure("redis", make, [port](int connections, std::size_t keys) {
+    return PlainRedis(port, connections, 1, keys, kPlainSeconds);
+  });
+  double pipelined = 0;
+  for (const int depth : {64, 512}) {
+    pipelined = std::max(pipelined, PlainRedis(port, 1, depth, kSpread, kPlainSeconds));
+  }
+  const double ours = MeasureRate(make, kSpread, kSeconds);
+  Figure("redis.spread.pipelined_rps", pipelined, "checks/s");
+  Figure("redis.spread.ratio_to_pipelined", ours / pipelined, "x");
+}
+
+template <typename Pool, typename Options>
+MakeStore PoolOf(const std::string& url) {
+  Options options;
+  options.url = url;
+  options.timeout = std::chrono::seconds(5);
+  auto pool = Pool::Open(std::move(options));
+  if (!pool.ok()) {
+    std::fprintf(stderr, "%s\n", pool.error().message.c_str());
+    std::exit(1);
+  }
+  return [pool = *pool](boost::asio::io_context& io) { return pool->MakeStore(io); };
+}
+
+void MeasurePostgres() {
+  const test::PostgresServer server;
+  const std::string url = server.url();
+  Measure("postgres", PoolOf<store::postgres::Pool, store::postgres::Options>(url),
+          [&url](int connections, std::size_t keys) {
+            return PlainPostgres(url, connections, keys, kPlainSeconds);
+          });
+}
+
+void MeasureMariadb() {
+  const test::MariadbServer server;
+  const std::string url = server.url();
+  Measure("mariadb", PoolOf<store::mariadb::Pool, store::mariadb::Options>(url),
+          [&url](int connections, std::size_t keys) {
+            return PlainMariadb(url, connections, keys, kPlainSeconds);
+          });
+}
+
+int Run(const std::string& only) {
+  if (only.empty() || only == "redis") MeasureRedis();
+  if (only.empty() || only == "postgres") MeasurePostgres();
+  if (only.empty() || only == "mariadb") MeasureMariadb();
+  return 0;
+}
+
+}  // namespace
+}  // namespace weir::bench
+
+int main(int argc, char** argv) { return weir::bench::Run(argc > 1 ? argv[1] : ""); }
