@@ -110,6 +110,7 @@ void Guard::Collect(telemetry::TextWriter& out) const {
   out.Gauge("weir_store_channel_up", "1 if messages between nodes arrive.");
   out.Sample(std::uint64_t{channel_up_.load() ? 1U : 0U});
   std::vector<const telemetry::LocalHistogram*> latencies;
+  latencies.reserve(all.size());
   for (const auto& one : all) latencies.push_back(&one->latency);
   out.Histogram("weir_store_latency_seconds", "Time from a call to the store's answer.");
   out.Samples(latencies);
