@@ -195,12 +195,20 @@ Status Service::OpenAdmin() {
 server::RunningTotals Service::ReadTotals() const {
   const limiter::CheckCounts checks = shared_->counters.Checks();
   server::RunningTotals totals{.allowed = checks.allowed, .limited = checks.limited};
-  for (const auto& worker : http_workers_) {
-    for (std::size_t i = 0; i < totals.latency.size(); ++i) {
-      totals.latency[i] += worker->metrics().latency.bucket(i);
+  for (const server::DoorFigures& door : Doors()) {
+    for (const server::DoorMetrics* part : door.parts) {
+      for (std::size_t i = 0; i < totals.latency.size(); ++i) {
+        totals.latency[i] += part->latency.bucket(i);
+      }
     }
   }
   return totals;
+}
+
+std::array<server::DoorFigures, 3> Service::Doors() const {
+  server::DoorFigures http{"http", {}};
+  for (const auto& worker : http_workers_) http.parts.push_back(&worker->metrics().checks);
+  return {std::move(http), grpc_door_->Figures(), resp_door_->Figures()};
 }
 
 Status Service::OpenHttp() {
@@ -276,12 +284,7 @@ void Service::AddMetrics() {
     std::vector<const server::HttpWorker*> workers;
     for (const auto& worker : http_workers_) workers.push_back(worker.get());
     server::CollectHttp(workers, out);
-    server::DoorFigures http{"http", {}};
-    for (const server::HttpWorker* worker : workers) {
-      http.parts.push_back(&worker->metrics().checks);
-    }
-    const std::array doors = {std::move(http), grpc_door_->Figures(), resp_door_->Figures()};
-    server::CollectDoors(doors, out);
+    server::CollectDoors(Doors(), out);
   });
   registry_.Add([this](telemetry::TextWriter& out) {
     stores_->Collect(out);

@@ -2,6 +2,7 @@
 
 // The composition root of `weir serve`: the only place where its concrete backends meet the rest.
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "server/api/admin.h"
 #include "server/api/admin_guard.h"
 #include "server/api/operations.h"
+#include "server/door_metrics.h"
 #include "server/grpc_door.h"
 #include "server/http_service.h"
 #include "server/reactor_pool.h"
@@ -62,6 +64,7 @@ class Service {
   void AddMetrics();
   Status Listen(server::Door& door, const config::Address& address);
   server::RunningTotals ReadTotals() const;
+  std::array<server::DoorFigures, 3> Doors() const;
   void LogReload(const std::vector<policy::yaml::Problem>& problems) const;
 
   // In the order in which they need each other: destruction goes from the doors down to the data.
