@@ -1,6 +1,8 @@
 #include "notify/redis/core.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
+#include <cstdlib>
 #include <future>
 #include <utility>
 
@@ -230,27 +232,29 @@ void RedisGateway::Core::Configure(UserLimit limit, Done<UserLimit> done) {
 }
 
 void RedisGateway::Core::Find(std::string user_id, Done<std::optional<UserLimit>> done) {
-  fallback_.Find(user_id, [weak = weak_from_this(), user = user_id,
+  std::string user = user_id;
+  fallback_.Find(
+      std::move(user_id), [weak = weak_from_this(), user = std::move(user),
                            done = std::move(done)](Result<std::optional<UserLimit>> row) {
-    const auto self = weak.lock();
-    if (!self || !row.ok() || !row->has_value()) return done(std::move(row));
-    self->Post([core = self.get(), user, done, row = std::move(row)]() mutable {
-      if (core->state_ != State::kUp || core->closed_) return done(std::move(row));
-      core->connection_->Send(
-          Command{"HMGET", CacheKey(user), "currentCount", "windowStart"},
-          [done, row = std::move(row)](const weir::redis::Answer& answer) mutable {
-            // The table may not have caught up; a cache that is away or of another window says
-            // nothing.
-            if (answer.status.ok() && answer.reply.is_array(2) &&
-                answer.reply.elements[1].text == std::to_string((*row)->last_refresh_time)) {
-              const std::int64_t count =
-                  std::strtoll(answer.reply.elements[0].text.c_str(), nullptr, 10);
-              (*row)->current_count = std::max((*row)->current_count, count);
-            }
-            done(std::move(row));
-          });
-    });
-  });
+        const auto self = weak.lock();
+        if (!self || !row.ok() || !row->has_value()) return done(std::move(row));
+        self->Post([core = self.get(), user, done, row = std::move(row)]() mutable {
+          if (core->state_ != State::kUp || core->closed_) return done(std::move(row));
+          core->connection_->Send(
+              Command{"HMGET", CacheKey(user), "currentCount", "windowStart"},
+              [done, row = std::move(row)](const weir::redis::Answer& answer) mutable {
+                // The table may not have caught up; a cache that is away or of another window says
+                // nothing.
+                if (answer.status.ok() && answer.reply.is_array(2) &&
+                    answer.reply.elements[1].text == std::to_string((*row)->last_refresh_time)) {
+                  const std::int64_t count =
+                      std::strtoll(answer.reply.elements[0].text.c_str(), nullptr, 10);
+                  (*row)->current_count = std::max((*row)->current_count, count);
+                }
+                done(std::move(row));
+              });
+        });
+      });
 }
 
 }  // namespace weir::notify::redis

@@ -76,7 +76,7 @@ void SqliteGateway::Configure(UserLimit limit, Done<UserLimit> done) {
         put->Bind(1, stored->user_id).Bind(2, stored->rate_limit).Bind(3, stored->time_window);
         return put->Bind(4, stored->last_refresh_time).Run();
       },
-      [stored, done = std::move(done)](Status status) {
+      [stored, done = std::move(done)](const Status& status) {
         if (!status.ok()) return done(Unavailable(status.error()));
         done(std::move(*stored));
       });

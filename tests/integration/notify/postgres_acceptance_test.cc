@@ -8,10 +8,8 @@ namespace weir::notify::test {
 namespace {
 
 using std::chrono::minutes;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Pair;
 using testing::SizeIs;
 
 class NotifyAcceptance : public ServersTest {

@@ -12,7 +12,6 @@ using std::chrono::seconds;
 using testing::AllOf;
 using testing::Ge;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Le;
 using testing::SizeIs;
 using weir::test::WaitUntil;

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <future>
-#include <map>
 #include <mutex>
 
 #include "notify/sqlite/outbox_sender.h"
@@ -16,7 +15,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::ElementsAre;
-using testing::SizeIs;
 using weir::test::WaitUntil;
 
 /// Keeps what it delivers, and fails as long as it is told to.
