@@ -22,11 +22,11 @@ ELSEWHERE = {  # the beginning of a command → where it is run instead
     "./dev": "CI runs ./dev itself",
     "cmake": "tests/package/install_test.py builds and installs the library",
     "grpcurl": "tests/integration/grpc speaks to the same methods",
-    "weir migrate": "needs a database; tests/conformance",
+    "weir migrate": "needs a database; tests/conformance", "kcat": "needs Kafka; tests/fault/notify",
     "docker": "tests/deploy", "helm": "tests/deploy", "kubectl": "tests/deploy",
     "systemctl": "tests/deploy", "journalctl": "tests/deploy", "sudo": "tests/deploy",
     "apt": "tests/deploy", "dpkg": "tests/deploy", "promtool": "tests/deploy",
-    "git": "not ours", "npm": "tests/web",
+    "git": "not ours", "npm": "tests/browser",
 }
 LASTING = ("weir serve", "weir proxy", "weir sender")
 
