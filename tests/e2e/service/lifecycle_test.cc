@@ -152,7 +152,7 @@ TEST_F(Lifecycle, ACrashKeepsAnsweredPoliciesAndStateToTheLastSnapshot) {
   }
   weir_->process().Kill();
   Serve(arguments);
-  EXPECT_EQ(Client().Get("/admin/policies").Header("X-Total-Count"), "20");
+  EXPECT_EQ(Client().Get("/admin/policies?source=admin").Header("X-Total-Count"), "20");
   EXPECT_THAT(Check(R"({"key":"k"})").body, HasSubstr("\"remaining\":2,"));
 }
 

@@ -31,6 +31,11 @@ class Dev(unittest.TestCase):
         for folder in ("include", "src", "apps", "tests", "examples", "bench", "fuzz", "scripts", ".ci"):
             os.makedirs(os.path.join(self.root, folder))
         self.write(".ci/run", "")
+        self.write("tests/support/kafka/fetch.sh", "#!/bin/sh\n")
+        for name in ("node", "npm"):
+            self.stub(name, "")
+        self.write("tests/browser/package-lock.json", "{}")
+        self.write("tests/browser/node_modules/.weir-lock", "{}")
         self.write("build/fuzz/parser_fuzz", "#!/bin/sh\necho 'stat::number_of_executed_units: 9'\n")
 
     def write(self, name, text):
