@@ -245,7 +245,7 @@ class RedisStore final : public Store {
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> MakeStore(boost::asio::io_context& io, Options options) {
+Result<std::unique_ptr<Store>> MakeStore(boost::asio::io_context& io, const Options& options) {
   Result<Routed> routed = MakeRoute(io, options);
   if (!routed.ok()) return routed.error();
   auto core = std::make_shared<Core>(io, options, *std::move(routed));

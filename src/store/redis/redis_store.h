@@ -40,6 +40,6 @@ struct Options {
 ///
 /// The store belongs to the thread that runs `io`. Destroying it completes what is pending, with an
 /// error.
-Result<std::unique_ptr<Store>> MakeStore(boost::asio::io_context& io, Options options);
+Result<std::unique_ptr<Store>> MakeStore(boost::asio::io_context& io, const Options& options);
 
 }  // namespace weir::store::redis
