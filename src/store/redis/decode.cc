@@ -10,6 +10,7 @@
 #include "algorithm/answer.h"
 #include "algorithm/bytes.h"
 #include "algorithm/state.h"
+#include "algorithm/time_range.h"
 #include "store/redis/call.h"
 
 namespace weir::store::redis {
@@ -35,11 +36,22 @@ struct LogFound {
 bool Read(std::string_view bytes, LogFound& found) {
   if (bytes.size() != LogFound::kBytes) return false;
   const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  const auto used = algorithm::Load<double>(at + 1);
+  if (*at > static_cast<std::uint8_t>(LogFound::Kind::kReleased)) return false;
+  if (!(used >= 0 && used <= static_cast<double>(kMaxLimit)))
+    return false;  // nor if it is no number
   found.kind = static_cast<LogFound::Kind>(*at);
-  found.used = static_cast<std::int64_t>(algorithm::Load<double>(at + 1));
+  found.used = static_cast<std::int64_t>(used);
   found.time = algorithm::Load<Nanos>(at + 9);
   found.then = algorithm::Load<Nanos>(at + 17);
   return true;
+}
+
+/// True if the step may have left a charge at `time`, so that adding a window to it is safe.
+bool Possible(const Quota& quota, Nanos time) {
+  const bool leases = quota.algorithm() == Algorithm::kConcurrency;
+  const Nanos ahead = leases ? kMaxWindow.count() : 0;
+  return time >= algorithm::kEarliest && time <= algorithm::kLatest + ahead + kMaxLimit;
 }
 
 Decision Decide(const Quota& quota, const LogFound& found, Nanos now, std::int64_t cost) {
@@ -86,8 +98,12 @@ class Decoder {
     if (quota.algorithm() == Algorithm::kSlidingLog ||
         quota.algorithm() == Algorithm::kConcurrency) {
       LogFound found{};
-      if (!Read(bytes, found)) return false;
-      decision = Decide(quota, found, now_, look ? 0 : charge.cost);
+      const std::int64_t cost = look ? 0 : charge.cost;
+      if (!Read(bytes, found) || !Possible(quota, found.time) || !Possible(quota, found.then)) {
+        return false;
+      }
+      if (found.kind == LogFound::Kind::kGranted && cost > kMaxLimit) return false;
+      decision = Decide(quota, found, now_, cost);
       if (application.op == Op::kRelease) {
         application.applied = found.kind == LogFound::Kind::kReleased;
       }
@@ -140,8 +156,8 @@ Decoded Decode(const Reply& reply, std::span<Application* const> applications) {
     std::int64_t seconds = 0;
     std::int64_t micros = 0;
     constexpr std::int64_t kMaxSeconds = std::int64_t{1} << 32;
-    if (!ReadNumber(reply.elements[1].text, seconds) || seconds > kMaxSeconds ||
-        !ReadNumber(reply.elements[2].text, micros)) {
+    if (!ReadNumber(reply.elements[1].text, seconds) || seconds < 0 || seconds > kMaxSeconds ||
+        !ReadNumber(reply.elements[2].text, micros) || micros < 0 || micros >= 1'000'000) {
       return {.status = NotUnderstood()};
     }
     return {.status = {}, .now = seconds * 1'000'000'000 + micros * 1'000, .stale = true};
