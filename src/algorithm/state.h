@@ -40,8 +40,8 @@ Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) 
 /// Concurrency: gives back what `lease` names; false if it is not held (any more).
 bool Release(const Quota& quota, State& state, Nanos now, std::int64_t lease) noexcept;
 
-/// The moment from which the state cannot be told from a fresh one, whatever is asked of it; Nanos
-/// min for an empty state. Needs no quota: the state bytes carry what it takes.
+/// The moment from which the state is as good as fresh for the windows it was charged with (a
+/// longer one may begin anew then); Nanos min for an empty state. Needs no quota.
 Nanos FreshAt(Algorithm algorithm, const State& state) noexcept;
 
 /// True if the bytes are a state that Acquire could have left. Bytes from disk or a database must
