@@ -36,25 +36,29 @@ using test::HttpClient;
 using test::TcpConnection;
 using test::WaitUntil;
 
-/// Answers after a while; after `silent` was set, never.
+/// Answers after a while; after `silent` was set, never, and not once it is gone.
 class SlowStore final : public store::Store {
  public:
   SlowStore(boost::asio::io_context& io, Engine& engine, std::chrono::milliseconds delay,
             const std::atomic<bool>& silent)
-      : io_(io), memory_(engine), delay_(delay), silent_(silent) {}
+      : io_(io),
+        memory_(std::make_shared<store::memory::MemoryStore>(engine)),
+        delay_(delay),
+        silent_(silent) {}
 
   void Apply(std::span<store::Application> batch, store::Done done) override {
     if (silent_) return;
     auto timer = std::make_shared<boost::asio::steady_timer>(io_, delay_);
-    timer->async_wait([this, batch, done = std::move(done), timer](const auto& error) {
-      if (!error) memory_.Apply(batch, done);
-    });
+    timer->async_wait(
+        [memory = std::weak_ptr(memory_), batch, done = std::move(done), timer](const auto& error) {
+          if (const auto store = memory.lock(); store && !error) store->Apply(batch, done);
+        });
   }
   bool immediate() const noexcept override { return false; }
 
  private:
   boost::asio::io_context& io_;
-  store::memory::MemoryStore memory_;
+  std::shared_ptr<store::memory::MemoryStore> memory_;
   const std::chrono::milliseconds delay_;
   const std::atomic<bool>& silent_;
 };
