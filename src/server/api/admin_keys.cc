@@ -5,7 +5,9 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
@@ -55,6 +57,24 @@ std::int64_t WindowSeconds(const AdminParts& parts, std::string_view key, const 
   return std::chrono::ceil<std::chrono::seconds>(quota.window()).count();
 }
 
+void AppendNumber(std::string& body, std::string_view name, std::int64_t value) {
+  body.append(",\"").append(name).append("\":").append(std::to_string(value));
+}
+
+void AppendCounts(std::string& body, const Quota& quota, const Decision& decision) {
+  AppendNumber(body, "currentTokens", decision.remaining);
+  AppendNumber(body, "capacity", quota.limit());
+  AppendNumber(body, "windowRequestCount", quota.limit() - decision.remaining);
+}
+
+void AppendState(std::string& body, const Decision& decision, std::string_view policy) {
+  body += ",\"policy\":";
+  http::AppendJsonString(body, policy);
+  AppendNumber(body, "resetAfterMs",
+               std::chrono::ceil<std::chrono::milliseconds>(decision.reset_after).count());
+  body += decision.allowed() ? ",\"status\":\"OK\"" : ",\"status\":\"LIMITED\"";
+}
+
 http::Response KeyMetrics(const AdminParts& parts, const KeyCheck& asked) {
   http::Response response;
   std::string& body = response.body;
@@ -66,21 +86,12 @@ http::Response KeyMetrics(const AdminParts& parts, const KeyCheck& asked) {
     body += ",\"status\":\"UNLIMITED\"}";
     return response;
   }
-  const Decision& decision = verdicts.front().decision;
-  const auto number = [&body](std::string_view name, std::int64_t value) {
-    body.append(",\"").append(name).append("\":").append(std::to_string(value));
-  };
   body += ",\"algorithm\":";
   http::AppendJsonString(body, AlgorithmName(quota->algorithm()));
-  number("currentTokens", decision.remaining);
-  number("capacity", quota->limit());
-  number("windowRequestCount", quota->limit() - decision.remaining);
-  number("windowSeconds", WindowSeconds(parts, asked.key, *quota));
-  body += ",\"policy\":";
-  http::AppendJsonString(body, verdicts.front().policy);
-  number("resetAfterMs",
-         std::chrono::ceil<std::chrono::milliseconds>(decision.reset_after).count());
-  body += decision.allowed() ? ",\"status\":\"OK\"}" : ",\"status\":\"LIMITED\"}";
+  AppendCounts(body, *quota, verdicts.front().decision);
+  AppendNumber(body, "windowSeconds", WindowSeconds(parts, asked.key, *quota));
+  AppendState(body, verdicts.front().decision, verdicts.front().policy);
+  body += '}';
   return response;
 }
 
@@ -102,44 +113,127 @@ http::Response ResetDone(const KeyCheck& asked) {
   return response;
 }
 
-http::Response ListKeys(const AdminParts& parts, const http::Request& request) {
-  const auto page = ReadPage(request.query);
-  if (!page.ok()) return http::ErrorResponse(page.error());
-  const std::string prefix = http::QueryValue(request.query, "prefix").value_or("");
-  const std::string after = std::max(page->cursor, JustBefore(prefix));
-  // One more than asked for tells whether there is a next page.
-  std::vector<HeldKey> keys = parts.list_keys(after, page->limit + 1);
-  std::erase_if(keys, [&prefix](const HeldKey& key) { return !key.key.starts_with(prefix); });
-  http::Response response;
-  if (keys.size() > page->limit) {
-    keys.resize(page->limit);
-    response.headers.emplace_back("X-Next-Cursor", keys.back().key);
-  }
-  response.headers.emplace_back("X-Total-Count", std::to_string(parts.count_keys()));
-  response.body = "[";
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (i != 0) response.body += ',';
-    response.body += "{\"bucket\":";
-    http::AppendJsonString(response.body, keys[i].key);
-    if (keys[i].key.starts_with(kBareKey)) {
-      response.body += ",\"key\":";
-      http::AppendJsonString(response.body, keys[i].key.substr(kBareKey.size()));
+/// The policies by how their buckets' names begin: `domain/name`.
+class PoliciesByBucket {
+ public:
+  explicit PoliciesByBucket(const policy::PolicySet& set) : set_(set) {
+    for (const policy::Policy& policy : set.policies()) {
+      const std::string_view start = policy.key_parts.front();
+      by_start_.emplace(start.substr(0, start.find('|')), &policy);
     }
-    response.body += ",\"algorithm\":";
-    http::AppendJsonString(response.body, AlgorithmName(keys[i].algorithm));
-    response.body += '}';
   }
-  response.body += ']';
-  return response;
+
+  /// Null if the bucket is of no policy that is in force.
+  const policy::Policy* Find(std::string_view bucket) const {
+    if (bucket.starts_with(kBareKey)) {
+      const auto key = http::DecodeSegment(bucket.substr(kBareKey.size()));
+      return key ? &set_.ForKey(*key) : nullptr;
+    }
+    const auto found = by_start_.find(bucket.substr(0, bucket.find('|')));
+    return found == by_start_.end() ? nullptr : found->second;
+  }
+
+ private:
+  const policy::PolicySet& set_;
+  std::unordered_map<std::string_view, const policy::Policy*> by_start_;
+};
+
+/// A page of buckets, with the memory that looking at them takes.
+struct KeyPage {
+  std::vector<HeldKey> keys;
+  std::shared_ptr<const policy::PolicySet> set;
+  std::vector<const policy::Policy*> policies;  // one per key; null: what is used is not known
+  std::vector<store::Charge> charges;           // one per key, as are the decisions
+  std::vector<Decision> decisions;
+  std::vector<store::Application> applications;
+  http::Response response;
+  http::Reply reply;
+};
+
+void AppendKey(std::string& body, const KeyPage& page, std::size_t index) {
+  const HeldKey& held = page.keys[index];
+  body += "{\"bucket\":";
+  http::AppendJsonString(body, held.key);
+  if (held.key.starts_with(kBareKey)) {
+    body += ",\"key\":";
+    http::AppendJsonString(body, held.key.substr(kBareKey.size()));
+  }
+  body += ",\"algorithm\":";
+  http::AppendJsonString(body, AlgorithmName(held.algorithm));
+  if (const policy::Policy* policy = page.policies[index]) {
+    AppendCounts(body, *policy->quota(), page.decisions[index]);
+    AppendState(body, page.decisions[index], policy->definition.name);
+  }
+  body += '}';
+}
+
+void AnswerKeys(KeyPage& page) {
+  for (const store::Application& application : page.applications) {
+    if (!application.status.ok()) {
+      return page.reply(http::ErrorResponse(application.status.error()));
+    }
+  }
+  std::string& body = page.response.body;
+  body = "[";
+  for (std::size_t i = 0; i < page.keys.size(); ++i) {
+    if (i != 0) body += ',';
+    AppendKey(body, page, i);
+  }
+  body += ']';
+  page.reply(std::move(page.response));
+}
+
+/// Looks at every bucket of the page in one go, charging nothing.
+void LookAtKeys(const std::shared_ptr<KeyPage>& page, limiter::PolicyLimiter& limiter) {
+  page->set = limiter.policies();
+  const PoliciesByBucket by_bucket(*page->set);
+  const std::size_t count = page->keys.size();
+  page->charges.resize(count);
+  page->decisions.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const policy::Policy* policy = by_bucket.Find(page->keys[i].key);
+    // What a quota of another algorithm left there says nothing about this one.
+    const bool fits = policy != nullptr && policy->quota() != nullptr &&
+                      policy->quota()->algorithm() == page->keys[i].algorithm;
+    page->policies.push_back(fits ? policy : nullptr);
+    if (!fits) continue;
+    page->charges[i] = {page->keys[i].key, 1, policy->quota()};
+    store::Application& application = page->applications.emplace_back();
+    application.op = store::Op::kPeek;
+    application.charges = std::span(page->charges).subspan(i, 1);
+    application.decisions = std::span(page->decisions).subspan(i, 1);
+  }
+  limiter.Apply(page->applications, [page] { AnswerKeys(*page); });
+}
+
+void ListKeys(const AdminParts& parts, limiter::PolicyLimiter& limiter,
+              const http::Request& request, http::Reply reply) {
+  const auto asked = ReadPage(request.query);
+  if (!asked.ok()) return reply(http::ErrorResponse(asked.error()));
+  const std::string prefix = http::QueryValue(request.query, "prefix").value_or("");
+  const std::string after = std::max(asked->cursor, JustBefore(prefix));
+  const auto page = std::make_shared<KeyPage>();
+  page->reply = std::move(reply);
+  // One more than asked for tells whether there is a next page.
+  page->keys = parts.list_keys(after, asked->limit + 1);
+  std::erase_if(page->keys, [&prefix](const HeldKey& key) { return !key.key.starts_with(prefix); });
+  auto& headers = page->response.headers;
+  if (page->keys.size() > asked->limit) {
+    page->keys.resize(asked->limit);
+    headers.emplace_back("X-Next-Cursor", page->keys.back().key);
+  }
+  headers.emplace_back("X-Total-Count", std::to_string(parts.count_keys()));
+  LookAtKeys(page, limiter);
 }
 
 }  // namespace
 
 void AddAdminKeys(Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter) {
-  router.Add("GET", "/admin/metrics",
-             Guarded(parts.guard, [&parts](const http::Request& request, const http::Reply& reply) {
-               reply(ListKeys(parts, request));
-             }));
+  router.Add(
+      "GET", "/admin/metrics",
+      Guarded(parts.guard, [&parts, &limiter](const http::Request& request, http::Reply reply) {
+        ListKeys(parts, limiter, request, std::move(reply));
+      }));
   router.Add(
       "GET", "/admin/metrics/{key}",
       Guarded(parts.guard, [&parts, &limiter](const http::Request& request, http::Reply reply) {

@@ -74,7 +74,7 @@ class SenderProgram : public testing::Test {
 std::unique_ptr<KafkaServer> SenderProgram::broker_;
 
 // Requirement 5, criteria 1 and 2.
-TEST_F(SenderProgram, PrintsSmsSentWithUserAndPayload) {
+TEST_F(SenderProgram, R5_2_PrintsSmsSentWithUserAndPayload) {
   WeirProcess sender(Args());
   Put("id-1", "42", "hello");
   ASSERT_TRUE(WaitForSent(sender, 1)) << sender.process().error_output();
@@ -83,7 +83,7 @@ TEST_F(SenderProgram, PrintsSmsSentWithUserAndPayload) {
 }
 
 // Requirement 5, criterion 3.
-TEST_F(SenderProgram, LogsMalformedMessagesKeepsThemAndGoesOn) {
+TEST_F(SenderProgram, R5_3_LogsMalformedMessagesKeepsThemAndGoesOn) {
   WeirProcess sender(Args());
   broker_->Write(topic_, "u", "this is no event");
   Put("id-1", "u", "after");
@@ -100,7 +100,7 @@ TEST_F(SenderProgram, LogsMalformedMessagesKeepsThemAndGoesOn) {
   EXPECT_THAT(dead[0].headers, HasSubstr("source-offset=0"));
 }
 
-TEST_F(SenderProgram, ARestartNeitherRepeatsNorForgets) {
+TEST_F(SenderProgram, R5_1_ConsumesTheTopicAndARestartNeitherRepeatsNorForgets) {
   Put("id-1", "u", "one");
   {
     WeirProcess sender(Args());

@@ -191,13 +191,27 @@ TEST_F(NotifyAcceptance, R4_3_OfABatchOnlyWhatWasConfirmedIsCounted) {
   EXPECT_THAT(servers_->EventsOf("r4_3"), SizeIs(40));
 }
 
-TEST_F(NotifyAcceptance, R8_FromConfigOverTheLimitToTheNextWindow) {
-  EXPECT_THAT(gateway.Configure("r8", 3, 1).body, HasSubstr("\"currentCount\":0"));
-  EXPECT_EQ(gateway.SendMany("r8", 3), (std::map<int, int>{{200, 3}}));
-  EXPECT_EQ(gateway.Send("r8").status, 429);
+TEST_F(NotifyAcceptance, R8_1_ASendGoesThroughARealPostgresAndARealKafka) {
+  EXPECT_THAT(servers_->Ask("SELECT version()"), HasSubstr("PostgreSQL"));
+  gateway.Configure("r8_1", 2, 10);
+  EXPECT_EQ(gateway.Send("r8_1").status, 200);
+  EXPECT_EQ(servers_->RowOf("r8_1"), "2|10|1|2026-01-02 03:04:05");
+  EXPECT_THAT(servers_->EventsOf("r8_1"), SizeIs(1));  // read back by kcat
+}
+
+TEST_F(NotifyAcceptance, R8_2_AfterTheLimitSendsAreAnswered429) {
+  gateway.Configure("r8_2", 3, 1);
+  EXPECT_EQ(gateway.SendMany("r8_2", 3), (std::map<int, int>{{200, 3}}));
+  EXPECT_EQ(gateway.SendMany("r8_2", 2), (std::map<int, int>{{429, 2}}));
+}
+
+TEST_F(NotifyAcceptance, R8_3_FromConfigOverTheLimitToTheNextWindow) {
+  EXPECT_THAT(gateway.Configure("r8_3", 3, 1).body, HasSubstr("\"currentCount\":0"));
+  EXPECT_EQ(gateway.SendMany("r8_3", 3), (std::map<int, int>{{200, 3}}));
+  EXPECT_EQ(gateway.Send("r8_3").status, 429);
   gateway.clock.Advance(minutes(1));
-  EXPECT_EQ(gateway.Send("r8").status, 200);
-  EXPECT_EQ(servers_->CountOf("r8"), "1");
+  EXPECT_EQ(gateway.Send("r8_3").status, 200);
+  EXPECT_EQ(servers_->CountOf("r8_3"), "1");
 }
 
 TEST_F(NotifyAcceptance, ARepeatedKeyIsAnsweredAsTheFirstAndNotCounted) {

@@ -163,6 +163,15 @@ TEST_F(NotifyAcceptance, R10_5_3_OnlyASendFillsRedis) {
   EXPECT_EQ(servers_->Redis({"EXISTS", "RateLimiterCache:r10_5_3"}), "1");
 }
 
+TEST_F(NotifyAcceptance, R11_5_OneScriptReadsComparesAndIncrements) {
+  gateway.Configure("r11_5", 100, 10);
+  EXPECT_EQ(gateway.Send("r11_5").status, 200);  // the hash and the script are there now
+  servers_->redis.Command({"CONFIG", "RESETSTAT"});
+  EXPECT_EQ(gateway.SendMany("r11_5", 20), (std::map<int, int>{{200, 20}}));
+  EXPECT_THAT(servers_->Redis({"INFO", "commandstats"}), HasSubstr("cmdstat_evalsha"));
+  EXPECT_EQ(servers_->Hash("r11_5", "currentCount"), "21");
+}
+
 TEST_F(NotifyAcceptance, R11_2_AtTheLimitASendIsAnswered429) {
   gateway.Configure("r11_2", 2, 10);
   EXPECT_EQ(gateway.Send("r11_2").status, 200);
@@ -206,20 +215,72 @@ TEST_F(NotifyAcceptance, R11_6_OfTwoHundredForOnePlaceExactlyOneIsSent) {
   EXPECT_THAT(servers_->EventsOf("r11_6"), SizeIs(3));
 }
 
-TEST_F(NotifyAcceptance, R11_6_2_APlaceIsCountedBeforeThePublishAndNeverGivenBack) {
+TEST_F(NotifyAcceptance, R11_6_1_APlaceIsCountedBeforeTheBrokerHasSaidAnything) {
+  gateway.Configure("r11_6_1", 2, 10);
+  EXPECT_EQ(gateway.Send("r11_6_1").status, 200);
+  ASSERT_TRUE(WaitForCount("r11_6_1", "1"));
+  servers_->kafka.Kill();
+  std::future<Response> send = gateway.StartSend("r11_6_1");
+  EXPECT_TRUE(WaitUntil([&] { return servers_->Hash("r11_6_1", "currentCount") == "2"; }));
+  const Response response = Gateways::Wait(std::move(send));
+  servers_->kafka.Start();
+  EXPECT_EQ(response.status, 503);
+  EXPECT_THAT(response.body, HasSubstr("Kafka is temporarily unavailable"));
+}
+
+TEST_F(NotifyAcceptance, R11_6_2_WhatWasCountedForAFailedPublishStaysCounted) {
   gateway.Configure("r11_6_2", 2, 10);
   EXPECT_EQ(gateway.Send("r11_6_2").status, 200);
   ASSERT_TRUE(WaitForCount("r11_6_2", "1"));
   servers_->kafka.Kill();
-  std::future<Response> send = gateway.StartSend("r11_6_2");
-  // R11.6.1: before the broker has said anything.
-  EXPECT_TRUE(WaitUntil([&] { return servers_->Hash("r11_6_2", "currentCount") == "2"; }));
-  const Response response = Gateways::Wait(std::move(send));
-  EXPECT_EQ(response.status, 503);
-  EXPECT_THAT(response.body, HasSubstr("Kafka is temporarily unavailable"));
+  EXPECT_EQ(gateway.Send("r11_6_2").status, 503);
   servers_->kafka.Start();
   EXPECT_EQ(servers_->Hash("r11_6_2", "currentCount"), "2");
   EXPECT_EQ(gateway.Send("r11_6_2").status, 429);
+}
+
+TEST_F(NotifyAcceptance, R11_6_3_AFailedPublishGivesNothingBack) {
+  gateway.Configure("r11_6_3", 1, 10);
+  servers_->kafka.Kill();
+  std::future<Response> send = gateway.StartSend("r11_6_3");
+  ASSERT_TRUE(WaitUntil([&] { return servers_->Hash("r11_6_3", "currentCount") == "1"; }));
+  // While the publish fails nobody else gets the place, nor afterwards.
+  EXPECT_EQ(gateway.SendMany("r11_6_3", 20), (std::map<int, int>{{429, 20}}));
+  EXPECT_EQ(Gateways::Wait(std::move(send)).status, 503);
+  servers_->kafka.Start();
+  EXPECT_EQ(gateway.SendMany("r11_6_3", 20), (std::map<int, int>{{429, 20}}));
+}
+
+TEST_F(NotifyAcceptance, R11_6_4_AUserMayGetFewerThanTheLimitButNeverMore) {
+  gateway.Configure("r11_6_4", 4, 10);
+  EXPECT_EQ(gateway.Send("r11_6_4").status, 200);
+  servers_->kafka.Kill();
+  EXPECT_EQ(gateway.Send("r11_6_4").status, 503);
+  servers_->kafka.Start();
+  // One of four was lost with the broker, one was sent before: two are left.
+  std::map<int, int> answers;
+  EXPECT_TRUE(WaitUntil([&] { return ++answers[gateway.Send("r11_6_4").status], answers[429] > 0; },
+                        std::chrono::seconds(20)));
+  EXPECT_LE(answers[200], 2);
+  EXPECT_EQ(servers_->Hash("r11_6_4", "currentCount"), "4");
+}
+
+TEST_F(NotifyAcceptance, R13_1_ASendGoesThroughRealPostgresRedisAndKafka) {
+  gateway.Configure("r13_1", 2, 10);
+  EXPECT_EQ(gateway.Send("r13_1").status, 200);
+  EXPECT_EQ(servers_->Hash("r13_1", "currentCount"), "1");
+  EXPECT_TRUE(WaitForCount("r13_1", "1"));
+  EXPECT_THAT(servers_->EventsOf("r13_1"), SizeIs(1));  // read back by kcat
+}
+
+TEST_F(NotifyAcceptance, R13_2_AfterTheLimitRedisAnswers429) {
+  gateway.Configure("r13_2", 3, 10);
+  EXPECT_EQ(gateway.SendMany("r13_2", 3), (std::map<int, int>{{200, 3}}));
+  ASSERT_TRUE(WaitForCount("r13_2", "3"));
+  servers_->postgres.Stop();  // so that it is Redis that answers
+  const std::map<int, int> answers = gateway.SendMany("r13_2", 2);
+  servers_->postgres.Start();
+  EXPECT_EQ(answers, (std::map<int, int>{{429, 2}}));
 }
 
 TEST_F(NotifyAcceptance, R13_3_AColdCacheIsFilledWithTheRightTimeToLive) {
