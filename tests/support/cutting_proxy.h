@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/wait.h"
+
 namespace weir::test {
 
 /// A TCP proxy on a free loopback port that can cut connections half-way through a reply.
@@ -21,9 +23,12 @@ class CuttingProxy {
   std::uint16_t port() const noexcept { return port_; }
 
   /// The next reply on each open connection is passed on by half, and then both sides are closed.
-  void CutReplies() { ++cuts_wanted_; }
-  /// Replies cut so far.
-  int cut() const noexcept { return cut_; }
+  /// Waits for the first such reply; false if there is none in a while.
+  [[nodiscard]] bool CutReplies() {
+    const int before = cut_;
+    ++cuts_wanted_;
+    return WaitUntil([&] { return cut_ > before; });
+  }
 
  private:
   void Accept();
