@@ -30,7 +30,8 @@ RedisCluster::RedisCluster() {
     nodes_[i]->Command({"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
   }
   for (std::size_t i = 1; i < nodes_.size(); ++i) {
-    nodes_[i]->Command({"CLUSTER", "MEET", "127.0.0.1", std::to_string(nodes_[0]->port())});
+    nodes_[i]->Command({"CLUSTER", "MEET", "127.0.0.1", std::to_string(nodes_[0]->port()),
+                        std::to_string(nodes_[0]->bus_port())});
   }
   const auto knows_all = [this](std::size_t i) {
     return nodes_[i]->Command({"CLUSTER", "INFO"}).find("cluster_known_nodes:6") !=

@@ -8,7 +8,10 @@
 
 namespace weir::test {
 
-RedisServer::RedisServer(RedisOptions options) : options_(std::move(options)), port_(FreePort()) {
+RedisServer::RedisServer(RedisOptions options)
+    : options_(std::move(options)),
+      port_(FreePort()),
+      bus_port_(options_.cluster ? FreePort() : std::uint16_t{0}) {
   if (options_.certificates != nullptr) pair_ = options_.certificates->Issue("redis", "redis");
   Start();
 }
@@ -57,7 +60,8 @@ void RedisServer::Start() {
   if (!options_.password.empty()) argv.insert(argv.end(), {"--requirepass", options_.password});
   if (options_.durable) argv.insert(argv.end(), {"--appendonly", "yes", "--appendfsync", "always"});
   if (options_.cluster) {
-    argv.insert(argv.end(), {"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"});
+    argv.insert(argv.end(), {"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
+                             "--cluster-port", std::to_string(bus_port_)});
   }
   argv.insert(argv.end(), options_.settings.begin(), options_.settings.end());
   process_ = std::make_unique<ChildProcess>(std::move(argv));

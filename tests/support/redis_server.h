@@ -35,6 +35,9 @@ class RedisServer {
   /// redis://… or rediss://…, with the password and the authority if there are any.
   std::string url() const;
   std::uint16_t port() const noexcept { return port_; }
+  /// Where the nodes of a cluster speak to each other. Redis would take port() + 10000, which may
+  /// be an outgoing connection's.
+  std::uint16_t bus_port() const noexcept { return bus_port_; }
 
   /// Runs a command with redis-cli and answers its raw output. Throws if it cannot be run.
   std::string Command(std::vector<std::string> words) const;
@@ -51,6 +54,7 @@ class RedisServer {
   RedisOptions options_;
   TempDir dir_;
   std::uint16_t port_;
+  std::uint16_t bus_port_;
   Certificates::Pair pair_;
   std::unique_ptr<ChildProcess> process_;
 };
