@@ -179,10 +179,7 @@ Status Service::Listen(server::Door& door, const config::Address& address) {
 }
 
 Status Service::OpenAdmin() {
-  auto audit = server::AuditLog::Open(*database_);
-  if (!audit) return audit.error();
-  audit_ = std::move(*audit);
-  policy_changes_.emplace(*policy_store_, *catalog_, *audit_);
+  policy_changes_.emplace(*policy_store_, *catalog_);
   live_.emplace(server::LiveTotals::Options{.read = [this] { return ReadTotals(); },
                                             .on_second =
                                                 [this](Nanos now) {
@@ -218,7 +215,7 @@ Status Service::OpenHttp() {
       *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
       config::WithoutSecrets(config_.store),
       [this](std::string_view after, std::size_t limit) { return stores_->ListKeys(after, limit); },
-      [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, *audit_,
+      [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, *policy_store_,
       *policy_changes_, shared_->top, *live_});
   routers_.resize(pool_->size());
   std::vector<server::HttpWorker*> workers;
@@ -229,7 +226,8 @@ Status Service::OpenHttp() {
     server::AddAdmin(routers_[i], *admin_, *limiters_[i]);
     const auto protect = [this](const char* action) {
       return [this, action](http::Handler handler) {
-        return server::Guarded(*guard_, server::Audited(*audit_, action, std::move(handler)));
+        return server::Guarded(*guard_,
+                               server::Audited(*policy_store_, action, std::move(handler)));
       };
     };
     slots_->AddTo(routers_[i], protect("slots.config"));

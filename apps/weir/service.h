@@ -80,7 +80,6 @@ class Service {
   std::optional<limiter::Shared> shared_;
   std::vector<std::unique_ptr<limiter::PolicyLimiter>> limiters_;
   std::optional<server::AdminGuard> guard_;
-  std::unique_ptr<server::AuditLog> audit_;
   std::optional<server::PolicyChanges> policy_changes_;
   std::optional<server::AdminParts> admin_;
   std::optional<server::SlotsApi> slots_;

@@ -183,4 +183,33 @@ std::int64_t VersionAfter(const PolicyChange& latest) noexcept {
   return VersionIn(latest.after.empty() ? latest.before : latest.after) + 1;
 }
 
+Error NoSuchPolicy(std::string_view key) {
+  return Error{Code::kNotFound, "no policy with key '" + std::string(key) + "'"};
+}
+
+void PolicyStore::Create(StoredPolicy policy, std::string who, Done done) {
+  std::string key = policy.key;
+  Change({.key = std::move(key),
+          .wanted = std::move(policy),
+          .who = std::move(who),
+          .action = "policy.create",
+          .must = PolicyEdit::Must::kBeNew},
+         std::move(done));
+}
+
+void PolicyStore::Update(StoredPolicy policy, std::string who, Done done) {
+  std::string key = policy.key;
+  Change({.key = std::move(key),
+          .wanted = std::move(policy),
+          .who = std::move(who),
+          .action = "policy.update",
+          .must = PolicyEdit::Must::kExist},
+         std::move(done));
+}
+
+void PolicyStore::Delete(std::string key, std::string who, Done done) {
+  Change({.key = std::move(key), .who = std::move(who), .action = "policy.delete"},
+         std::move(done));
+}
+
 }  // namespace weir::policy

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policy/audit_log.h"
 #include "policy/definition.h"
 #include "weir/clock.h"
 #include "weir/result.h"
@@ -76,13 +77,42 @@ std::int64_t VersionIn(std::string_view json) noexcept;
 /// numbers go on after a deletion, so that each names one state for ever.
 std::int64_t VersionAfter(const PolicyChange& latest) noexcept;
 
-/// The policies of the admin API. When a change is told done it is on disk and in force.
+/// One change of one policy that somebody wants.
+struct PolicyEdit {
+  enum class Must : std::uint8_t { kAny, kBeNew, kExist };
+
+  std::string key = {};
+  std::optional<StoredPolicy> wanted = {};  ///< its key is `key`; nothing: delete
+  std::string who = {};
+  std::string action = {};  ///< for the audit log: "policy.update", "policy.undo", …
+  Must must = Must::kAny;
+  std::int64_t version = 0;  ///< not 0: only if this is the version in force
+  std::int64_t undoes = 0;   ///< not 0: only if this entry is the latest of the policy
+};
+
+/// How the place is where policies are kept, if it is not in this process.
+struct PolicyHealth {
+  bool up = true;           ///< its last answer was one
+  bool known = true;        ///< false: never read, nor found among what this node remembers
+  std::int64_t change = 0;  ///< how many changes it has had, of those in force here
+  std::string last_error = {};
+};
+
+/// The most that one page of a list has.
+inline constexpr std::size_t kMaxPage = 1000;
+
+/// kNotFound, in words.
+Error NoSuchPolicy(std::string_view key);
+
+/// The policies of the admin API, and its audit log. When a change is told done it is on disk, in
+/// the log and in force on this node.
 ///
-/// Thread-safe. Callbacks run on a thread of the store, or before the call returns if it is
-/// refused.
-class PolicyStore {
+/// Thread-safe. Callbacks run on a thread of the store, or before the call returns.
+class PolicyStore : public AuditLog {
  public:
+  /// What is now in force, or what was deleted.
   using Done = std::function<void(Result<StoredPolicy>)>;
+  using HistoryDone = std::function<void(Result<std::vector<PolicyChange>>)>;
 
   struct Page {
     std::vector<StoredPolicy> policies;  ///< in the order of their keys
@@ -90,21 +120,25 @@ class PolicyStore {
     std::string next;  ///< give this as `after` to get the next page; empty: there is none
   };
 
-  virtual ~PolicyStore() = default;
+  /// Changes of one policy follow each other, wherever they are made: each sees what the one before
+  /// it left and gets a version of its own. Errors: kInvalidArgument, kNotFound, kAlreadyExists
+  /// (also if a policy file has it), kFailedPrecondition (it was changed meanwhile),
+  /// kResourceExhausted, kUnavailable (nothing was changed, unless the message says otherwise).
+  virtual void Change(PolicyEdit edit, Done done) = 0;
 
-  /// Errors: kInvalidArgument, kAlreadyExists (also if a policy file has it), kResourceExhausted.
-  virtual void Create(StoredPolicy policy, std::string who, Done done) = 0;
-  /// Replaces everything but id and key. Errors: kInvalidArgument, kNotFound.
-  virtual void Update(StoredPolicy policy, std::string who, Done done) = 0;
-  /// Gives what was deleted. Errors: kNotFound.
-  virtual void Delete(std::string key, std::string who, Done done) = 0;
+  void Create(StoredPolicy policy, std::string who, Done done);
+  /// Replaces everything but id and key.
+  void Update(StoredPolicy policy, std::string who, Done done);
+  void Delete(std::string key, std::string who, Done done);
 
   /// From memory.
   virtual Result<StoredPolicy> Get(std::string_view key) const = 0;
   /// Up to `limit` policies whose keys come after `after`. From memory.
   virtual Page List(std::string_view after, std::size_t limit) const = 0;
-  /// The latest changes first; `key` empty: of all. Reads the disk.
-  virtual Result<std::vector<PolicyChange>> History(std::string_view key, std::size_t limit) = 0;
+  /// The latest changes first; `key` empty: of all.
+  virtual void History(std::string key, std::size_t limit, HistoryDone done) = 0;
+
+  virtual PolicyHealth health() const { return {}; }
 };
 
 }  // namespace weir::policy

@@ -156,11 +156,13 @@ Status InsertPolicy(Connection& connection, StoredPolicy& policy) {
       "INSERT INTO policy (policy_key, type, capacity, refill_rate, window_seconds, buckets, "
       "domain,"
       " has_match, shadow, unlimited, on_store_error, cost, version, created_at, updated_at,"
-      " expires_at)"
-      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)");
+      " expires_at, id)"
+      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
+      " NULLIF(?17, 0))");
   if (!insert.ok()) return insert.error();
   insert->Bind(1, policy.key);
   BindColumns(*insert, policy);
+  insert->Bind(17, policy.id);
   if (Status done = insert->Run(); !done.ok()) return done;
   policy.id = connection.last_insert_rowid();
   return WriteMatch(connection, policy);

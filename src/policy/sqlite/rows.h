@@ -14,7 +14,7 @@ std::span<const char* const> MigrationSteps();
 
 /// Statements on the tables of policies. Each does one thing to rows and decides nothing.
 Result<std::vector<StoredPolicy>> ReadPolicies(weir::sqlite::Connection& connection);
-/// Sets policy.id.
+/// Sets policy.id if it is 0.
 Status InsertPolicy(weir::sqlite::Connection& connection, StoredPolicy& policy);
 Status UpdatePolicy(weir::sqlite::Connection& connection, const StoredPolicy& policy);
 Status DeletePolicy(weir::sqlite::Connection& connection, std::int64_t id);

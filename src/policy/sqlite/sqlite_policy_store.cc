@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "policy/sqlite/audit_rows.h"
 #include "policy/sqlite/rows.h"
 
 namespace weir::policy::sqlite {
@@ -10,21 +12,48 @@ namespace {
 
 using weir::sqlite::Connection;
 
-constexpr std::size_t kMaxPage = 1000;
-
-Error NotFound(std::string_view key) {
-  return Error{Code::kNotFound, "no policy with key '" + std::string(key) + "'"};
+/// What the tables and the latest policies know of a key.
+Result<PolicyState> ReadState(Connection& connection, const PolicyMap& latest,
+                              const std::string& key) {
+  PolicyState state{.policies = latest.size()};
+  const auto found = latest.find(key);
+  if (found != latest.end()) state.now = found->second;
+  Result<std::vector<PolicyChange>> last = ReadVersions(connection, key, 1);
+  if (!last.ok()) return last.error();
+  if (!last->empty()) state.new_version = VersionAfter(last->front());
+  Result<std::int64_t> entry = LatestEntryOf(connection, std::string(kPolicyTarget) + key);
+  if (!entry.ok()) return entry.error();
+  state.last_entry = *entry;
+  return state;
 }
 
-PolicyChange ChangeOf(const std::string& key, Nanos at, const std::string& who, const char* action,
-                      const StoredPolicy* before, const StoredPolicy* after) {
-  return {0,
-          key,
-          at,
-          who,
-          action,
-          before == nullptr ? "" : ToJson(*before),
-          after == nullptr ? "" : ToJson(*after)};
+/// Writes the policy, its version and its entry of the audit log.
+Status WriteStep(Connection& connection, const PolicyEdit& edit, PolicyStep& step, Nanos at) {
+  Status written = !step.after    ? DeletePolicy(connection, step.before->id)
+                   : !step.before ? InsertPolicy(connection, *step.after)
+                                  : UpdatePolicy(connection, *step.after);
+  if (!written.ok()) return written;
+  AuditEntry entry = EntryOf(edit, step, at);
+  const char* action = !step.after ? "delete" : !step.before ? "create" : "update";
+  if (Status noted =
+          AppendVersion(connection, {0, edit.key, at, edit.who, action, entry.before, entry.after});
+      !noted.ok()) {
+    return noted;
+  }
+  return InsertEntry(connection, entry);
+}
+
+/// Reads on the calling thread.
+template <typename T, typename Read>
+Result<T> ReadNow(weir::sqlite::Database& database, Read read) {
+  Result<T> result = T{};
+  Status done = database.Read([&](Connection& connection) -> Status {
+    result = read(connection);
+    if (!result.ok()) return result.error();
+    return {};
+  });
+  if (!done.ok()) return done.error();
+  return result;
 }
 
 }  // namespace
@@ -32,6 +61,7 @@ PolicyChange ChangeOf(const std::string& key, Nanos at, const std::string& who, 
 Result<std::unique_ptr<SqlitePolicyStore>> SqlitePolicyStore::Open(weir::sqlite::Database& database,
                                                                    Catalog& catalog) {
   if (Status made = database.Migrate("policy", MigrationSteps()); !made.ok()) return made.error();
+  if (Status made = database.Migrate("audit", AuditSteps()); !made.ok()) return made.error();
   std::unique_ptr<SqlitePolicyStore> store(new SqlitePolicyStore(database, catalog));
   Status read =
       database.Read([&store](Connection& connection) { return store->ReloadLatest(connection); });
@@ -53,158 +83,90 @@ Status SqlitePolicyStore::ReloadLatest(Connection& connection) {
 }
 
 Status SqlitePolicyStore::PutInForce() {
-  std::vector<Definition> definitions;
-  definitions.reserve(latest_.size());
-  for (const auto& [key, policy] : latest_) {
-    Result<Definition> definition = ToDefinition(policy);
-    if (!definition.ok()) {
-      return Error{Code::kInternal,
-                   "the stored policy '" + key + "' is damaged: " + definition.error().message};
-    }
-    definitions.push_back(std::move(*definition));
-  }
-  if (Status set = catalog_.SetStored(std::move(definitions)); !set.ok()) return set;
-  const std::lock_guard lock(mutex_);
-  in_force_ = latest_;
-  latest_in_force_ = true;
-  return {};
+  Status put = in_force_.Put(latest_);
+  if (put.ok()) latest_in_force_ = true;
+  return put;
 }
 
-void SqlitePolicyStore::Create(StoredPolicy policy, std::string who, Done done) {
-  Result<Definition> definition = ToDefinition(policy);
-  if (!definition.ok()) return done(definition.error());
-  if (Status free = catalog_.CheckFree(*definition); !free.ok()) return done(free.error());
-  Submit(std::make_shared<Change>(Change{std::move(policy), std::move(who), std::move(done)}),
-         &SqlitePolicyStore::RunCreate);
-}
-
-void SqlitePolicyStore::Update(StoredPolicy policy, std::string who, Done done) {
-  Result<Definition> definition = ToDefinition(policy);
-  if (!definition.ok()) return done(definition.error());
-  Submit(std::make_shared<Change>(Change{std::move(policy), std::move(who), std::move(done)}),
-         &SqlitePolicyStore::RunUpdate);
-}
-
-void SqlitePolicyStore::Delete(std::string key, std::string who, Done done) {
-  StoredPolicy policy;
-  policy.key = std::move(key);
-  Submit(std::make_shared<Change>(Change{std::move(policy), std::move(who), std::move(done)}),
-         &SqlitePolicyStore::RunDelete);
-}
-
-void SqlitePolicyStore::Submit(std::shared_ptr<Change> change, ChangeJob job) {
+void SqlitePolicyStore::Change(PolicyEdit edit, Done done) {
+  if (Status good = CheckEdit(edit); !good.ok()) return done(good.error());
+  auto pending = std::make_shared<Pending>(Pending{std::move(edit), std::move(done)});
   database_.Write(
-      [this, change, job](Connection& connection) -> Status {
+      [this, pending](Connection& connection) -> Status {
         if (latest_unsure_) {
           if (Status read = ReloadLatest(connection); !read.ok()) return read;
         }
-        // What the job leaves in latest_ counts only if the job and its savepoint succeed.
-        Status ran = (this->*job)(connection, *change);
-        if (ran.ok()) latest_in_force_ = false;
-        return ran;
+        return Run(connection, *pending);
       },
-      [this, change](const Status& committed) { Finish(committed, *change); });
+      [this, pending](const Status& committed) { Finish(committed, *pending); });
 }
 
-Status SqlitePolicyStore::RunCreate(Connection& connection, Change& change) {
-  StoredPolicy& policy = change.policy;
-  if (latest_.contains(policy.key)) {
-    return Error{Code::kAlreadyExists, "a policy with key '" + policy.key + "' exists already"};
+Status SqlitePolicyStore::Run(Connection& connection, Pending& pending) {
+  const Nanos at = SystemClock::Get().Now();
+  const PolicyEdit& edit = pending.edit;
+  Result<PolicyState> state = ReadState(connection, latest_, edit.key);
+  if (!state.ok()) return state.error();
+  Result<PolicyStep> step = Decide(edit, *state, at, catalog_);
+  if (!step.ok()) return step.error();
+  pending.step = std::move(*step);
+  if (Status written = WriteStep(connection, edit, pending.step, at); !written.ok()) return written;
+  // What is left in latest_ counts only if the job and its savepoint succeed.
+  if (pending.step.after) {
+    latest_.insert_or_assign(edit.key, *pending.step.after);
+  } else {
+    latest_.erase(edit.key);
   }
-  if (latest_.size() >= kMaxPolicies) {
-    return Error{Code::kResourceExhausted,
-                 "there are " + std::to_string(kMaxPolicies) + " policies already"};
-  }
-  Result<std::vector<PolicyChange>> last = ReadVersions(connection, policy.key, 1);
-  if (!last.ok()) return last.error();
-  policy.version = last->empty() ? 1 : VersionAfter(last->front());
-  policy.created_at = SystemClock::Get().Now();
-  policy.updated_at = policy.created_at;
-  if (Status done = InsertPolicy(connection, policy); !done.ok()) return done;
-  Status noted = AppendVersion(
-      connection, ChangeOf(policy.key, policy.updated_at, change.who, "create", nullptr, &policy));
-  if (noted.ok()) latest_.emplace(policy.key, policy);
-  return noted;
+  latest_in_force_ = false;
+  return {};
 }
 
-Status SqlitePolicyStore::RunUpdate(Connection& connection, Change& change) {
-  StoredPolicy& policy = change.policy;
-  const auto found = latest_.find(policy.key);
-  if (found == latest_.end()) return NotFound(policy.key);
-  policy.id = found->second.id;
-  policy.version = found->second.version + 1;
-  policy.created_at = found->second.created_at;
-  policy.updated_at = SystemClock::Get().Now();
-  if (Status done = UpdatePolicy(connection, policy); !done.ok()) return done;
-  Status noted = AppendVersion(connection, ChangeOf(policy.key, policy.updated_at, change.who,
-                                                    "update", &found->second, &policy));
-  if (noted.ok()) found->second = policy;
-  return noted;
-}
-
-Status SqlitePolicyStore::RunDelete(Connection& connection, Change& change) {
-  const auto found = latest_.find(change.policy.key);
-  if (found == latest_.end()) return NotFound(change.policy.key);
-  change.policy = found->second;
-  if (Status done = DeletePolicy(connection, change.policy.id); !done.ok()) return done;
-  Status noted = AppendVersion(connection, ChangeOf(change.policy.key, SystemClock::Get().Now(),
-                                                    change.who, "delete", &change.policy, nullptr));
-  if (noted.ok()) latest_.erase(found);
-  return noted;
-}
-
-void SqlitePolicyStore::Finish(const Status& committed, Change& change) {
+void SqlitePolicyStore::Finish(const Status& committed, Pending& pending) {
   if (!committed.ok()) {
     // Whether the job or the commit failed, what is on disk is what counts from now on. Refusals
     // changed nothing, and reading again for each of them would be a gift to whoever repeats them.
     const Code code = committed.error().code;
-    if (code != Code::kAlreadyExists && code != Code::kNotFound) latest_unsure_ = true;
-    change.done(committed.error());
-    return;
+    if (code != Code::kAlreadyExists && code != Code::kNotFound &&
+        code != Code::kFailedPrecondition) {
+      latest_unsure_ = true;
+    }
+    return pending.done(committed.error());
   }
   if (latest_unsure_) {
     Status read = database_.Read([this](Connection& c) { return ReloadLatest(c); });
-    if (!read.ok()) return change.done(read.error());
+    if (!read.ok()) return pending.done(read.error());
   }
   if (!latest_in_force_) {
-    if (Status put = PutInForce(); !put.ok()) {
-      change.done(put.error());
-      return;
-    }
+    if (Status put = PutInForce(); !put.ok()) return pending.done(put.error());
   }
-  change.done(std::move(change.policy));
+  PolicyStep& step = pending.step;
+  pending.done(std::move(step.after ? *step.after : *step.before));
 }
 
-Result<StoredPolicy> SqlitePolicyStore::Get(std::string_view key) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = in_force_.find(key);
-  if (found == in_force_.end()) return NotFound(key);
-  return found->second;
-}
-
-PolicyStore::Page SqlitePolicyStore::List(std::string_view after, std::size_t limit) const {
+void SqlitePolicyStore::History(std::string key, std::size_t limit, HistoryDone done) {
   limit = std::clamp<std::size_t>(limit, 1, kMaxPage);
-  Page page;
-  const std::lock_guard lock(mutex_);
-  page.total = in_force_.size();
-  auto at = after.empty() ? in_force_.begin() : in_force_.upper_bound(after);
-  for (; at != in_force_.end() && page.policies.size() < limit; ++at) {
-    page.policies.push_back(at->second);
-  }
-  if (at != in_force_.end()) page.next = page.policies.back().key;
-  return page;
+  done(ReadNow<std::vector<PolicyChange>>(
+      database_, [&](Connection& connection) { return ReadVersions(connection, key, limit); }));
 }
 
-Result<std::vector<PolicyChange>> SqlitePolicyStore::History(std::string_view key,
-                                                             std::size_t limit) {
-  Result<std::vector<PolicyChange>> changes(std::vector<PolicyChange>{});
-  Status read = database_.Read([&](Connection& connection) -> Status {
-    changes = ReadVersions(connection, key, std::clamp<std::size_t>(limit, 1, kMaxPage));
-    if (!changes.ok()) return changes.error();
-    return {};
-  });
-  if (!read.ok()) return read.error();
-  return changes;
+void SqlitePolicyStore::ListEntries(std::int64_t before, std::size_t limit, Listed done) {
+  limit = std::clamp<std::size_t>(limit, 1, kMaxPage);
+  done(ReadNow<std::vector<AuditEntry>>(
+      database_, [&](Connection& connection) { return ReadEntries(connection, before, limit); }));
+}
+
+void SqlitePolicyStore::FindEntry(std::int64_t id, Found done) {
+  done(ReadNow<AuditEntry>(database_,
+                           [&](Connection& connection) { return ReadEntry(connection, id); }));
+}
+
+void SqlitePolicyStore::Append(AuditEntry entry, Appended done) {
+  if (entry.at == 0) entry.at = SystemClock::Get().Now();
+  auto kept = std::make_shared<AuditEntry>(std::move(entry));
+  database_.Write([kept](Connection& connection) { return InsertEntry(connection, *kept); },
+                  [kept, done = std::move(done)](const Status& written) {
+                    if (!written.ok()) return done(written.error());
+                    done(kept->id);
+                  });
 }
 
 }  // namespace weir::policy::sqlite

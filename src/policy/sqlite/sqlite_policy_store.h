@@ -6,16 +6,14 @@
 // force.
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "drivers/sqlite/database.h"
 #include "policy/catalog.h"
+#include "policy/in_force.h"
+#include "policy/policy_edit.h"
 #include "policy/policy_store.h"
 
 namespace weir::policy::sqlite {
@@ -31,31 +29,29 @@ class SqlitePolicyStore final : public PolicyStore {
                                                          Catalog& catalog);
   ~SqlitePolicyStore() override;
 
-  void Create(StoredPolicy policy, std::string who, Done done) override;
-  void Update(StoredPolicy policy, std::string who, Done done) override;
-  void Delete(std::string key, std::string who, Done done) override;
-  Result<StoredPolicy> Get(std::string_view key) const override;
-  Page List(std::string_view after, std::size_t limit) const override;
-  Result<std::vector<PolicyChange>> History(std::string_view key, std::size_t limit) override;
+  void Change(PolicyEdit edit, Done done) override;
+  Result<StoredPolicy> Get(std::string_view key) const override { return in_force_.Get(key); }
+  Page List(std::string_view after, std::size_t limit) const override {
+    return in_force_.List(after, limit);
+  }
+  /// Reads the disk before it returns, as all that follow.
+  void History(std::string key, std::size_t limit, HistoryDone done) override;
+  void ListEntries(std::int64_t before, std::size_t limit, Listed done) override;
+  void FindEntry(std::int64_t id, Found done) override;
+  void Append(AuditEntry entry, Appended done) override;
 
  private:
-  using Map = std::map<std::string, StoredPolicy, std::less<>>;
-
   // What a change needs on its way through the writer. Shared by its job and its done.
-  struct Change {
-    StoredPolicy policy;
-    std::string who;
+  struct Pending {
+    PolicyEdit edit;
     Done done;
+    PolicyStep step = {};
   };
-  using ChangeJob = Status (SqlitePolicyStore::*)(weir::sqlite::Connection&, Change&);
 
   SqlitePolicyStore(weir::sqlite::Database& database, Catalog& catalog)
-      : database_(database), catalog_(catalog) {}
-  void Submit(std::shared_ptr<Change> change, ChangeJob job);
-  Status RunCreate(weir::sqlite::Connection& connection, Change& change);
-  Status RunUpdate(weir::sqlite::Connection& connection, Change& change);
-  Status RunDelete(weir::sqlite::Connection& connection, Change& change);
-  void Finish(const Status& committed, Change& change);
+      : database_(database), catalog_(catalog), in_force_(catalog) {}
+  Status Run(weir::sqlite::Connection& connection, Pending& pending);
+  void Finish(const Status& committed, Pending& pending);
   Status PutInForce();
   Status ReloadLatest(weir::sqlite::Connection& connection);
 
@@ -63,12 +59,11 @@ class SqlitePolicyStore final : public PolicyStore {
   Catalog& catalog_;
 
   // The writer thread's: with the changes that are not committed yet.
-  Map latest_;
+  PolicyMap latest_;
   bool latest_in_force_ = true;
   bool latest_unsure_ = false;  // a commit failed: read it again
 
-  mutable std::mutex mutex_;
-  Map in_force_;
+  InForce in_force_;
 };
 
 }  // namespace weir::policy::sqlite

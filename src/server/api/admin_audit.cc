@@ -1,9 +1,11 @@
 // GET /admin/audit, POST /admin/audit/{id}/undo, and what puts changes into the log.
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
@@ -20,26 +22,32 @@ std::optional<std::int64_t> Number(std::string_view text) {
   return number;
 }
 
-http::Response List(const AdminParts& parts, const http::Request& request) {
-  const auto page = ReadPage(request.query);
-  if (!page.ok()) return http::ErrorResponse(page.error());
-  const auto before = Number(http::QueryValue(request.query, "before").value_or("0"));
-  if (!before) return http::ErrorResponse(400, "before: must be the id of a change");
-  // One more than asked for tells whether there is a next page.
-  auto entries = parts.audit.List(*before, page->limit + 1);
-  if (!entries.ok()) return http::ErrorResponse(entries.error());
+http::Response Listed(const std::vector<AuditEntry>& entries, std::size_t limit) {
   http::Response response;
   response.body = "{\"changes\":[";
-  for (std::size_t i = 0; i < std::min(entries->size(), page->limit); ++i) {
+  for (std::size_t i = 0; i < std::min(entries.size(), limit); ++i) {
     if (i != 0) response.body += ',';
-    AppendJson(response.body, (*entries)[i]);
+    AppendJson(response.body, entries[i]);
   }
   response.body += ']';
-  if (entries->size() > page->limit) {
-    response.body += ",\"next\":" + std::to_string((*entries)[page->limit - 1].id);
+  if (entries.size() > limit) {
+    response.body += ",\"next\":" + std::to_string(entries[limit - 1].id);
   }
   response.body += '}';
   return response;
+}
+
+void List(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
+  const auto page = ReadPage(request.query);
+  if (!page.ok()) return reply(http::ErrorResponse(page.error()));
+  const auto before = Number(http::QueryValue(request.query, "before").value_or("0"));
+  if (!before) return reply(http::ErrorResponse(400, "before: must be the id of a change"));
+  // One more than asked for tells whether there is a next page.
+  parts.audit.ListEntries(
+      *before, page->limit + 1,
+      [reply, limit = page->limit](const Result<std::vector<AuditEntry>>& entries) {
+        reply(entries.ok() ? Listed(*entries, limit) : http::ErrorResponse(entries.error()));
+      });
 }
 
 /// What a change through a wrapped handler was about: "key:user-1", "slots:/admin/…".
@@ -77,7 +85,11 @@ http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler
           telemetry::Level::kInfo, entry.action,
           {{"target", std::string_view(entry.target)}, {"who", std::string_view(entry.who)}});
       audit.Append(std::move(entry), [reply, response](Result<std::int64_t> written) {
-        if (!written.ok()) return reply(http::ErrorResponse(written.error()));
+        if (!written.ok()) {
+          Error error = written.error();
+          error.message = "done, but not in the audit log: " + error.message;
+          return reply(http::ErrorResponse(error));
+        }
         reply(response);
       });
     });
@@ -87,7 +99,7 @@ http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler
 void AddAdminAudit(Router& router, const AdminParts& parts) {
   router.Add("GET", "/admin/audit",
              Guarded(parts.guard, [&parts](const http::Request& request, const http::Reply& reply) {
-               reply(List(parts, request));
+               List(parts, request, reply);
              }));
   router.Add("POST", "/admin/audit/{id}/undo",
              Guarded(parts.guard, [&parts](const http::Request& request, http::Reply reply) {

@@ -27,15 +27,14 @@ void AppendVersion(std::string& out, const PolicyChange& change) {
   out.append(",\"policy\":").append(gone ? "null" : change.after).append("}");
 }
 
-http::Response Versions(const AdminParts& parts, const http::Request& request) {
-  const auto page = ReadPage(request.query);
-  if (!page.ok()) return http::ErrorResponse(page.error());
-  const auto history = parts.policies.History(request.params[0], page->limit);
+using History = Result<std::vector<PolicyChange>>;
+
+http::Response VersionsOf(const std::string& key, const History& history) {
   if (!history.ok()) return http::ErrorResponse(history.error());
   if (history->empty()) return http::ErrorResponse(404, "no policy ever had this key");
   http::Response response;
   response.body = "{\"policyKey\":";
-  http::AppendJsonString(response.body, request.params[0]);
+  http::AppendJsonString(response.body, key);
   response.body += ",\"versions\":[";
   for (std::size_t i = 0; i < history->size(); ++i) {
     if (i != 0) response.body += ',';
@@ -45,23 +44,38 @@ http::Response Versions(const AdminParts& parts, const http::Request& request) {
   return response;
 }
 
-http::Response Version(const AdminParts& parts, const http::Request& request) {
+http::Response VersionOf(std::int64_t version, const History& history) {
+  if (!history.ok()) return http::ErrorResponse(history.error());
+  for (const PolicyChange& change : *history) {
+    if (policy::VersionIn(change.after) != version) continue;
+    http::Response response;
+    AppendVersion(response.body, change);
+    return response;
+  }
+  return http::ErrorResponse(
+      404, "this policy has no version " + std::to_string(version) + " in its history");
+}
+
+void Versions(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
+  const auto page = ReadPage(request.query);
+  if (!page.ok()) return reply(http::ErrorResponse(page.error()));
+  parts.policies.History(request.params[0], page->limit,
+                         [reply, key = request.params[0]](const History& history) {
+                           reply(VersionsOf(key, history));
+                         });
+}
+
+void Version(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
   constexpr std::size_t kAll = 1000;
   const std::string& text = request.params[1];
   std::int64_t version = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), version);
   if (failed != std::errc() || end != text.data() + text.size() || version < 1) {
-    return http::ErrorResponse(400, "version: must be a number from 1 on");
+    return reply(http::ErrorResponse(400, "version: must be a number from 1 on"));
   }
-  const auto history = parts.policies.History(request.params[0], kAll);
-  if (!history.ok()) return http::ErrorResponse(history.error());
-  for (const PolicyChange& change : *history) {
-    if (change.after.empty() || policy::VersionIn(change.after) != version) continue;
-    http::Response response;
-    AppendVersion(response.body, change);
-    return response;
-  }
-  return http::ErrorResponse(404, "this policy has no version " + text + " in its history");
+  parts.policies.History(request.params[0], kAll, [reply, version](const History& history) {
+    reply(VersionOf(version, history));
+  });
 }
 
 Result<std::int64_t> WantedVersion(std::string_view body) {
@@ -79,11 +93,11 @@ Result<std::int64_t> WantedVersion(std::string_view body) {
 void AddAdminVersions(Router& router, const AdminParts& parts) {
   router.Add("GET", "/admin/policies/{key}/versions",
              Guarded(parts.guard, [&parts](const http::Request& request, const http::Reply& reply) {
-               reply(Versions(parts, request));
+               Versions(parts, request, reply);
              }));
   router.Add("GET", "/admin/policies/{key}/versions/{version}",
              Guarded(parts.guard, [&parts](const http::Request& request, const http::Reply& reply) {
-               reply(Version(parts, request));
+               Version(parts, request, reply);
              }));
   router.Add("POST", "/admin/policies/{key}/rollback",
              Guarded(parts.guard, [&parts](const http::Request& request, http::Reply reply) {

@@ -70,9 +70,16 @@ TEST(PolicyFault, WhatWasAnsweredSurvivesAKill) {
     for (int i = 0; i < answered; ++i) {
       ASSERT_TRUE(after.store->Get(std::to_string(i)).ok()) << i << " of " << answered;
     }
-    // Each change has its version, and nothing is half there.
+    // Each change has its version and its entry of the audit log, and nothing is half there.
     const std::size_t total = after.store->List("", 1).total;
-    EXPECT_EQ(after.store->History("", 1000)->size(), std::min<std::size_t>(total, 1000));
+    after.store->History("", 1000, [&](const auto& history) {
+      ASSERT_TRUE(history.ok());
+      EXPECT_EQ(history->size(), std::min<std::size_t>(total, 1000));
+    });
+    after.store->ListEntries(0, 1000, [&](const auto& entries) {
+      ASSERT_TRUE(entries.ok());
+      EXPECT_EQ(entries->size(), std::min<std::size_t>(total, 1000));
+    });
     answered_before += answered;
   }
   EXPECT_GE(answered_before, 40 + 80 + 120);

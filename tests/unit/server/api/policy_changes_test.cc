@@ -12,6 +12,7 @@
 namespace weir::server {
 namespace {
 
+using policy::AuditEntry;
 using policy::StoredPolicy;
 using ::testing::HasSubstr;
 
@@ -20,8 +21,7 @@ class PolicyChangesTest : public ::testing::Test {
   PolicyChangesTest() {
     database_ = std::move(*sqlite::Database::Open({.path = (folder_ / "weir.db").string()}));
     store_ = std::move(*policy::sqlite::SqlitePolicyStore::Open(*database_, catalog_));
-    audit_ = std::move(*AuditLog::Open(*database_));
-    changes_.emplace(*store_, catalog_, *audit_);
+    changes_.emplace(*store_, catalog_);
   }
   ~PolicyChangesTest() override { database_.reset(); }
 
@@ -56,7 +56,11 @@ class PolicyChangesTest : public ::testing::Test {
     return Await([&](auto done) { changes_->Undo(id, "me", done); });
   }
   std::int64_t InForce() { return catalog_.live().Current()->ForKey("user-1").quota()->limit(); }
-  std::vector<AuditEntry> Log() { return *audit_->List(0, 100); }
+  std::vector<AuditEntry> Log() {
+    std::promise<std::vector<AuditEntry>> promise;
+    store_->ListEntries(0, 100, [&](auto entries) { promise.set_value(std::move(*entries)); });
+    return promise.get_future().get();
+  }
 
   static constexpr std::int64_t kDefault = 100;  // the default policy's capacity
 
@@ -64,7 +68,6 @@ class PolicyChangesTest : public ::testing::Test {
   policy::Catalog catalog_{policy::CompileOptions{policy::DefaultPolicy(), 0.1}};
   std::unique_ptr<sqlite::Database> database_;
   std::unique_ptr<policy::PolicyStore> store_;
-  std::unique_ptr<AuditLog> audit_;
   std::optional<PolicyChanges> changes_;
 };
 

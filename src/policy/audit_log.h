@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weir/clock.h"
+#include "weir/result.h"
+
+namespace weir::policy {
+
+/// One change that somebody made.
+struct AuditEntry {
+  std::int64_t id = 0;
+  Nanos at = 0;
+  std::string who = {};
+  std::string action = {};  ///< "policy.update", "key.reset", "slots.config", …
+  std::string target = {};  ///< "policy:user-123", "key:user-123", …
+  std::string before = {};  ///< JSON, or empty
+  std::string after = {};   ///< JSON, or empty
+  std::int64_t undoes = 0;  ///< the entry that this one took back; 0: none
+};
+
+/// Every change through the admin API, for ever. It lives with the policies, so that a change of a
+/// policy and its entry are written together or not at all.
+///
+/// Thread-safe. Callbacks run on a thread of the log, or before the call returns; none of the calls
+/// waits for anything but a local disk.
+class AuditLog {
+ public:
+  using Appended = std::function<void(Result<std::int64_t>)>;
+  using Found = std::function<void(Result<AuditEntry>)>;
+  using Listed = std::function<void(Result<std::vector<AuditEntry>>)>;
+
+  virtual ~AuditLog() = default;
+
+  /// Told once the entry is on disk, with its id, which is given here; and `entry.at` if it is 0.
+  virtual void Append(AuditEntry entry, Appended done) = 0;
+  /// Up to `limit` entries older than `before` (0: all), latest first.
+  virtual void ListEntries(std::int64_t before, std::size_t limit, Listed done) = 0;
+  /// kNotFound if there is none.
+  virtual void FindEntry(std::int64_t id, Found done) = 0;
+};
+
+}  // namespace weir::policy
