@@ -38,10 +38,9 @@ Guard::Publish InMessages(Send send) {
   };
 }
 
-/// What a channel of either kind does with what it hears.
-template <typename Channel>
-typename Channel::Callbacks Listening(Guard& guard) {
-  typename Channel::Callbacks callbacks;
+/// What a channel does with what it hears.
+Channel::Callbacks Listening(Guard& guard) {
+  Channel::Callbacks callbacks;
   callbacks.message = [&guard](std::string_view message) {
     if (const auto hashes = store::guard::ReadHashes(message)) guard.OnForgotten(*hashes);
   };
@@ -49,38 +48,44 @@ typename Channel::Callbacks Listening(Guard& guard) {
   return callbacks;
 }
 
+/// Has the guard say on the channel what all nodes should forget.
+void Speak(Guard& guard, Channel& channel) {
+  guard.SetPublish(InMessages([&channel](std::string text) { channel.Publish(std::move(text)); }));
+}
+
 /// Both SQL stores: a pool for all reactors and a channel in the same database.
-template <typename Pool, typename Channel>
 class SqlBackend final : public Backend {
  public:
-  SqlBackend(const config::Config& config, std::shared_ptr<Pool> pool, Guard& guard)
-      : pool_(std::move(pool)) {
-    if (config.distant.deny_cache == 0) return;
-    channel_ = std::make_unique<Channel>(config.store, kChannel, Listening<Channel>(guard));
-    guard.SetPublish(InMessages(
-        [channel = channel_.get()](std::string text) { channel->Publish(std::move(text)); }));
-  }
+  SqlBackend(std::shared_ptr<store::sql::Pool> pool, std::unique_ptr<Channel> channel)
+      : pool_(std::move(pool)), channel_(std::move(channel)) {}
 
   std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) override {
     return pool_->MakeStore(io);
   }
 
  private:
-  std::shared_ptr<Pool> pool_;
+  std::shared_ptr<store::sql::Pool> pool_;
   std::unique_ptr<Channel> channel_;
 };
 
-template <typename Pool, typename Channel, typename Options>
-Result<std::unique_ptr<Backend>> OpenSql(const config::Config& config, Guard& guard) {
-  Options options;
+/// `open_pool` and `open_channel` are those of one kind of database.
+template <typename OpenPool, typename OpenChannel>
+Result<std::unique_ptr<Backend>> OpenSql(const config::Config& config, Guard& guard,
+                                         OpenPool open_pool, OpenChannel open_channel) {
+  store::sql::PoolOptions options;
   options.url = config.store;
   if (config.distant.connections != 0) options.connections = config.distant.connections;
   options.timeout = PatienceOf(config);
   options.migrate = config.distant.migrate;
-  auto pool = Pool::Open(std::move(options));
+  auto pool = open_pool(std::move(options));
   if (!pool.ok()) return pool.error();
+  std::unique_ptr<Channel> channel;
+  if (config.distant.deny_cache != 0) {
+    channel = open_channel(config.store, kChannel, Listening(guard));
+    Speak(guard, *channel);
+  }
   return std::unique_ptr<Backend>(
-      std::make_unique<SqlBackend<Pool, Channel>>(config, std::move(*pool), guard));
+      std::make_unique<SqlBackend>(std::move(*pool), std::move(channel)));
 }
 
 /// One server or a cluster: each reactor has connections of its own.
@@ -89,10 +94,8 @@ class RedisBackend final : public Backend {
   RedisBackend(const config::Config& config, redis::Address address, Guard& guard)
       : config_(config) {
     if (config.distant.deny_cache == 0) return;
-    channel_ = std::make_unique<redis::Channel>(std::move(address), kChannel,
-                                                Listening<redis::Channel>(guard));
-    guard.SetPublish(InMessages(
-        [channel = channel_.get()](std::string text) { channel->Publish(std::move(text)); }));
+    channel_ = redis::OpenChannel(std::move(address), kChannel, Listening(guard));
+    Speak(guard, *channel_);
   }
 
   std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) override {
@@ -107,7 +110,7 @@ class RedisBackend final : public Backend {
 
  private:
   const config::Config& config_;
-  std::unique_ptr<redis::Channel> channel_;
+  std::unique_ptr<Channel> channel_;
 };
 
 Result<std::unique_ptr<Backend>> OpenRedis(const config::Config& config, Guard& guard) {
@@ -123,12 +126,11 @@ Result<std::unique_ptr<Backend>> OpenBackend(const config::Config& config, Guard
   const std::string_view url = config.store;
   const auto is = [url](std::string_view scheme) { return url.starts_with(scheme); };
   if (is("postgres://") || is("postgresql://")) {
-    return OpenSql<store::postgres::Pool, postgres::Channel, store::postgres::Options>(config,
-                                                                                       guard);
+    return OpenSql(config, guard, store::postgres::OpenPool, postgres::OpenChannel);
   }
   if (is("redis")) return OpenRedis(config, guard);
   if (is("mysql://") || is("mariadb://")) {
-    return OpenSql<store::mariadb::Pool, mariadb::Channel, store::mariadb::Options>(config, guard);
+    return OpenSql(config, guard, store::mariadb::OpenPool, mariadb::OpenChannel);
   }
   return Error{Code::kUnimplemented,
                "store: " + config::WithoutSecrets(config.store) + " cannot be opened here"};

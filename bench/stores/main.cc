@@ -73,12 +73,12 @@ void MeasureRedis() {
   Figure("redis.spread.ratio_to_pipelined", ours / pipelined, "x");
 }
 
-template <typename Pool, typename Options>
-MakeStore PoolOf(const std::string& url) {
-  Options options;
+template <typename OpenPool>
+MakeStore PoolOf(OpenPool open, const std::string& url) {
+  store::sql::PoolOptions options;
   options.url = url;
   options.timeout = std::chrono::seconds(5);
-  auto pool = Pool::Open(std::move(options));
+  auto pool = open(std::move(options));
   if (!pool.ok()) {
     std::fprintf(stderr, "%s\n", pool.error().message.c_str());
     std::exit(1);
@@ -89,7 +89,7 @@ MakeStore PoolOf(const std::string& url) {
 void MeasurePostgres() {
   const test::PostgresServer server;
   const std::string url = server.url();
-  Measure("postgres", PoolOf<store::postgres::Pool, store::postgres::Options>(url),
+  Measure("postgres", PoolOf(store::postgres::OpenPool, url),
           [&url](int connections, std::size_t keys) {
             return PlainPostgres(url, connections, keys, kPlainSeconds);
           });
@@ -98,7 +98,7 @@ void MeasurePostgres() {
 void MeasureMariadb() {
   const test::MariadbServer server;
   const std::string url = server.url();
-  Measure("mariadb", PoolOf<store::mariadb::Pool, store::mariadb::Options>(url),
+  Measure("mariadb", PoolOf(store::mariadb::OpenPool, url),
           [&url](int connections, std::size_t keys) {
             return PlainMariadb(url, connections, keys, kPlainSeconds);
           });

@@ -1,16 +1,11 @@
 #include "support/mariadb_server.h"
 
-#include <fcntl.h>
-#include <pwd.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <array>
 #include <csignal>
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
 
+#include "support/database_files.h"
 #include "support/ports.h"
 
 namespace weir::test {
@@ -20,61 +15,29 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUser = "mysql";
 
-void GiveToServer(const fs::path& path) {
-  if (geteuid() != 0) return;
-  passwd entry{};
-  passwd* found = nullptr;
-  std::array<char, 4096> buffer{};
-  getpwnam_r(kUser, &entry, buffer.data(), buffer.size(), &found);
-  if (found == nullptr) throw std::runtime_error("no system user mysql");
-  const auto give = [found](const fs::path& what) {
-    if (lchown(what.c_str(), found->pw_uid, found->pw_gid) != 0) {
-      throw std::runtime_error("cannot chown " + what.string());
-    }
-  };
-  give(path);
-  for (const auto& inside : fs::recursive_directory_iterator(path)) give(inside.path());
-}
-
-// Other tests may be making it at the same time: one works, the others wait.
-fs::path Template() {
-  const fs::path home = fs::path(WEIR_BUILD_DIR) / "mariadb-template";
-  const int lock = open((home.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-  if (lock < 0) throw std::runtime_error("cannot make " + home.string() + ".lock");
-  flock(lock, LOCK_EX);
-  if (!fs::exists(home)) {
-    const TempDir scratch;
-    GiveToServer(scratch.path());
-    const fs::path data = scratch / "data";
-    const RunResult made =
-        RunProgram({"mariadb-install-db", "--no-defaults", "--datadir=" + data.string(),
-                    "--auth-root-authentication-method=normal", "--skip-test-db",
-                    "--innodb-log-file-size=64M"},
-                   {.directory = "/", .user = kUser});
-    if (made.exit_code != 0) {
-      throw std::runtime_error("mariadb-install-db: " + made.output + made.error_output);
-    }
-    const fs::path unfinished = home.string() + ".new";
-    fs::remove_all(unfinished);
-    fs::copy(data, unfinished, fs::copy_options::recursive);
-    fs::rename(unfinished, home);
+void MakeDatabase(const fs::path& data) {
+  const RunResult made = RunProgram(
+      {"mariadb-install-db", "--no-defaults", "--datadir=" + data.string(),
+       "--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=64M"},
+      {.directory = "/", .user = kUser});
+  if (made.exit_code != 0) {
+    throw std::runtime_error("mariadb-install-db: " + made.output + made.error_output);
   }
-  close(lock);
-  return home;
 }
 
 }  // namespace
 
 MariadbServer::MariadbServer(std::vector<std::string> settings)
     : port_(FreePort()), settings_(std::move(settings)) {
-  fs::copy(Template(), dir_ / "data", fs::copy_options::recursive);
+  fs::copy(DatabaseTemplate("mariadb-template", kUser, MakeDatabase), dir_ / "data",
+           fs::copy_options::recursive);
   dir_.Write("init.sql",
              "CREATE DATABASE IF NOT EXISTS weir;\n"
              "CREATE USER IF NOT EXISTS weir@'%';\n"
              "CREATE USER IF NOT EXISTS weir@localhost;\n"
              "GRANT ALL ON *.* TO weir@'%' WITH GRANT OPTION;\n"
              "GRANT ALL ON *.* TO weir@localhost WITH GRANT OPTION;\n");
-  GiveToServer(dir_.path());
+  GiveTo(kUser, dir_.path());
   Start();
 }
 

@@ -1,17 +1,12 @@
 #include "support/postgres_server.h"
 
-#include <fcntl.h>
-#include <pwd.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <utility>
 
+#include "support/database_files.h"
 #include "support/ports.h"
 
 namespace weir::test {
@@ -29,47 +24,12 @@ std::string Program(const std::string& name) {
   return name;
 }
 
-void GiveToServer(const fs::path& path) {
-  if (geteuid() != 0) return;
-  passwd entry{};
-  passwd* found = nullptr;
-  std::array<char, 4096> buffer{};
-  getpwnam_r(kUser, &entry, buffer.data(), buffer.size(), &found);
-  if (found == nullptr) throw std::runtime_error("no system user postgres");
-  const auto give = [found](const fs::path& what) {
-    if (lchown(what.c_str(), found->pw_uid, found->pw_gid) != 0) {
-      throw std::runtime_error("cannot chown " + what.string());
-    }
-  };
-  give(path);
-  for (const auto& inside : fs::recursive_directory_iterator(path)) give(inside.path());
-}
-
-void RunOrThrow(std::vector<std::string> argv) {
-  const std::string name = argv.front();
-  const RunResult result = RunProgram(std::move(argv), {.directory = "/", .user = kUser});
-  if (result.exit_code != 0) throw std::runtime_error(name + ": " + result.error_output);
-}
-
-// Other tests may be making it at the same time: one works, the others wait.
-fs::path Template() {
-  const fs::path home = fs::path(WEIR_BUILD_DIR) / "postgres-template";
-  const int lock = open((home.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-  if (lock < 0) throw std::runtime_error("cannot make " + home.string() + ".lock");
-  flock(lock, LOCK_EX);
-  if (!fs::exists(home)) {
-    const TempDir scratch;
-    GiveToServer(scratch.path());
-    const fs::path data = scratch / "data";
-    RunOrThrow({Program("initdb"), "--pgdata", data, "--username", "weir", "--auth", "trust",
-                "--encoding", "UTF8", "--locale", "C", "--no-sync"});
-    const fs::path unfinished = home.string() + ".new";
-    fs::remove_all(unfinished);
-    fs::copy(data, unfinished, fs::copy_options::recursive);
-    fs::rename(unfinished, home);
-  }
-  close(lock);
-  return home;
+void MakeDatabase(const fs::path& data) {
+  const RunResult made =
+      RunProgram({Program("initdb"), "--pgdata", data, "--username", "weir", "--auth", "trust",
+                  "--encoding", "UTF8", "--locale", "C", "--no-sync"},
+                 {.directory = "/", .user = kUser});
+  if (made.exit_code != 0) throw std::runtime_error("initdb: " + made.error_output);
 }
 
 }  // namespace
@@ -77,9 +37,10 @@ fs::path Template() {
 PostgresServer::PostgresServer(std::vector<std::string> settings)
     : port_(FreePort()), settings_(std::move(settings)) {
   const fs::path data = dir_ / "data";
-  fs::copy(Template(), data, fs::copy_options::recursive);
+  fs::copy(DatabaseTemplate("postgres-template", kUser, MakeDatabase), data,
+           fs::copy_options::recursive);
   fs::permissions(data, fs::perms::owner_all);
-  GiveToServer(dir_.path());
+  GiveTo(kUser, dir_.path());
   Start();
 }
 

@@ -33,18 +33,16 @@ constexpr const char* kSteps[] = {
     "body VARBINARY(8000) NOT NULL, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, "
     "KEY weir_messages_at (at)) ENGINE=InnoDB"};
 
-}  // namespace
-
-class Channel::Worker {
+class MariadbChannel final : public Channel {
  public:
-  Worker(std::string url, std::string name, Callbacks callbacks)
+  MariadbChannel(std::string url, std::string name, Callbacks callbacks)
       : url_(std::move(url)),
         name_(std::move(name)),
         callbacks_(std::move(callbacks)),
         connection_({.url = url_, .session = "SET SESSION autocommit=1"}),
         thread_([this] { Run(); }) {}
 
-  ~Worker() {
+  ~MariadbChannel() override {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
@@ -54,7 +52,7 @@ class Channel::Worker {
     thread_.join();
   }
 
-  void Publish(std::string message) {
+  void Publish(std::string message) override {
     {
       const std::lock_guard lock(mutex_);
       if (waiting_.size() >= kMaxWaiting) waiting_.pop_front();
@@ -173,11 +171,11 @@ class Channel::Worker {
   std::thread thread_;  // last: it uses all of the above
 };
 
-Channel::Channel(std::string url, std::string name, Callbacks callbacks)
-    : worker_(std::make_unique<Worker>(std::move(url), std::move(name), std::move(callbacks))) {}
+}  // namespace
 
-Channel::~Channel() = default;
-
-void Channel::Publish(std::string message) { worker_->Publish(std::move(message)); }
+std::unique_ptr<Channel> OpenChannel(std::string url, std::string name,
+                                     Channel::Callbacks callbacks) {
+  return std::make_unique<MariadbChannel>(std::move(url), std::move(name), std::move(callbacks));
+}
 
 }  // namespace weir::mariadb

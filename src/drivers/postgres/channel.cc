@@ -29,25 +29,23 @@ constexpr milliseconds kPatience{1000};
 constexpr milliseconds kFirstDelay{50};
 constexpr milliseconds kLongestDelay{500};
 
-}  // namespace
-
-class Channel::Worker {
+class PostgresChannel final : public Channel {
  public:
-  Worker(std::string url, std::string name, Callbacks callbacks)
+  PostgresChannel(std::string url, std::string name, Callbacks callbacks)
       : url_(std::move(url)),
         name_(std::move(name)),
         callbacks_(std::move(callbacks)),
         wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         thread_([this] { Run(); }) {}
 
-  ~Worker() {
+  ~PostgresChannel() override {
     stopping_ = true;
     Wake();
     thread_.join();
     ::close(wake_);
   }
 
-  void Publish(std::string message) {
+  void Publish(std::string message) override {
     {
       const std::lock_guard lock(mutex_);
       if (waiting_.size() >= kMaxWaiting) waiting_.pop_front();
@@ -186,11 +184,11 @@ class Channel::Worker {
   std::thread thread_;  // last: it uses all of the above
 };
 
-Channel::Channel(std::string url, std::string name, Callbacks callbacks)
-    : worker_(std::make_unique<Worker>(std::move(url), std::move(name), std::move(callbacks))) {}
+}  // namespace
 
-Channel::~Channel() = default;
-
-void Channel::Publish(std::string message) { worker_->Publish(std::move(message)); }
+std::unique_ptr<Channel> OpenChannel(std::string url, std::string name,
+                                     Channel::Callbacks callbacks) {
+  return std::make_unique<PostgresChannel>(std::move(url), std::move(name), std::move(callbacks));
+}
 
 }  // namespace weir::postgres

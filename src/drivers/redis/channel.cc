@@ -10,10 +10,11 @@
 #include "drivers/redis/subscriber.h"
 
 namespace weir::redis {
+namespace {
 
-class Channel::Worker {
+class RedisChannel final : public Channel {
  public:
-  Worker(Address address, std::string name, Callbacks callbacks)
+  RedisChannel(Address address, std::string name, Callbacks callbacks)
       : address_(std::move(address)),
         name_(std::move(name)),
         callbacks_(std::move(callbacks)),
@@ -22,7 +23,7 @@ class Channel::Worker {
     thread_ = std::thread([this] { io_.run(); });
   }
 
-  ~Worker() {
+  ~RedisChannel() override {
     boost::asio::post(io_, [this] {
       subscriber_.reset();
       publisher_.reset();
@@ -32,7 +33,7 @@ class Channel::Worker {
     thread_.join();
   }
 
-  void Publish(std::string message) {
+  void Publish(std::string message) override {
     boost::asio::post(io_, [this, message = std::move(message)] {
       if (publisher_ == nullptr) return;
       publisher_->Send(Command{"PUBLISH", name_, message}, [](const Answer&) {});
@@ -78,12 +79,11 @@ class Channel::Worker {
   std::thread thread_;
 };
 
-Channel::Channel(Address address, std::string name, Callbacks callbacks)
-    : worker_(std::make_unique<Worker>(std::move(address), std::move(name), std::move(callbacks))) {
+}  // namespace
+
+std::unique_ptr<Channel> OpenChannel(Address address, std::string name,
+                                     Channel::Callbacks callbacks) {
+  return std::make_unique<RedisChannel>(std::move(address), std::move(name), std::move(callbacks));
 }
-
-Channel::~Channel() = default;
-
-void Channel::Publish(std::string message) { worker_->Publish(std::move(message)); }
 
 }  // namespace weir::redis

@@ -21,7 +21,7 @@ namespace {
 // it: they are answered after Options::timeout.
 constexpr std::chrono::milliseconds kPatience{1000};
 
-weir::mariadb::ConnectionOptions ConnectionOptionsOf(const Options& options) {
+weir::mariadb::ConnectionOptions ConnectionOptionsOf(const sql::PoolOptions& options) {
   weir::mariadb::ConnectionOptions out;
   out.url = options.url;
   out.connect_timeout = options.connect_timeout;
@@ -30,14 +30,12 @@ weir::mariadb::ConnectionOptions ConnectionOptionsOf(const Options& options) {
   return out;
 }
 
-}  // namespace
-
 /// A thread for each connection, since the client library blocks.
 ///
 /// Thread-safe.
-class Pool::Workers {
+class MariadbPool final : public sql::Pool, public std::enable_shared_from_this<MariadbPool> {
  public:
-  explicit Workers(Options options)
+  explicit MariadbPool(sql::PoolOptions options)
       : options_(std::move(options)), combiner_({.timeout = options_.timeout}, [this] { Wake(); }) {
     const weir::mariadb::ConnectionOptions connection = ConnectionOptionsOf(options_);
     const LaneParts parts{combiner_, known_, options_.clock,
@@ -55,7 +53,7 @@ class Pool::Workers {
     }
   }
 
-  ~Workers() {
+  ~MariadbPool() override {
     combiner_.Stop({Code::kUnavailable, "mariadb: the store was closed"});
     {
       const std::lock_guard hold(mutex_);
@@ -67,10 +65,10 @@ class Pool::Workers {
     if (sweeper_) sweeper_->Abort();
     for (std::thread& thread : threads_) thread.join();
   }
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
 
-  sql::Combiner& combiner() noexcept { return combiner_; }
+  std::unique_ptr<Store> MakeStore(boost::asio::io_context& io) override {
+    return std::make_unique<sql::CombiningStore>(io, combiner_, shared_from_this());
+  }
 
  private:
   void Wake() {
@@ -101,7 +99,7 @@ class Pool::Workers {
     }
   }
 
-  const Options options_;
+  const sql::PoolOptions options_;
   sql::KnownKeys known_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -114,10 +112,9 @@ class Pool::Workers {
   std::vector<std::thread> threads_;
 };
 
-Pool::Pool(Options options) : workers_(std::make_unique<Workers>(std::move(options))) {}
-Pool::~Pool() = default;
+}  // namespace
 
-Result<std::shared_ptr<Pool>> Pool::Open(Options options) {
+Result<std::shared_ptr<sql::Pool>> OpenPool(sql::PoolOptions options) {
   if (const auto target = weir::mariadb::ParseUrl(options.url); !target.ok()) {
     return target.error();
   }
@@ -125,11 +122,7 @@ Result<std::shared_ptr<Pool>> Pool::Open(Options options) {
     const Status migrated = mariadb::Migrate(options.url);
     if (!migrated.ok() && migrated.error().code != Code::kUnavailable) return migrated.error();
   }
-  return std::shared_ptr<Pool>(new Pool(std::move(options)));
-}
-
-std::unique_ptr<Store> Pool::MakeStore(boost::asio::io_context& io) {
-  return std::make_unique<sql::CombiningStore>(io, workers_->combiner(), shared_from_this());
+  return std::shared_ptr<sql::Pool>(std::make_shared<MariadbPool>(std::move(options)));
 }
 
 }  // namespace weir::store::mariadb

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kPatience{1000};
 
 namespace asio = boost::asio;
 
-weir::postgres::ConnectionOptions ConnectionOptionsOf(const Options& options) {
+weir::postgres::ConnectionOptions ConnectionOptionsOf(const sql::PoolOptions& options) {
   const std::chrono::milliseconds patience = std::max(options.timeout, kPatience);
   const std::string limit = std::to_string(patience.count()) + "ms";
   weir::postgres::ConnectionOptions out;
@@ -41,12 +41,10 @@ weir::postgres::ConnectionOptions ConnectionOptionsOf(const Options& options) {
   return out;
 }
 
-}  // namespace
-
 /// The pool's thread and what runs on it.
-class Pool::Worker {
+class PostgresPool final : public sql::Pool, public std::enable_shared_from_this<PostgresPool> {
  public:
-  explicit Worker(Options options)
+  explicit PostgresPool(sql::PoolOptions options)
       : options_(std::move(options)),
         work_(io_.get_executor()),
         combiner_({.timeout = options_.timeout},
@@ -71,17 +69,17 @@ class Pool::Worker {
     thread_ = std::thread([this] { io_.run(); });
   }
 
-  ~Worker() {
+  ~PostgresPool() override {
     combiner_.Stop({Code::kUnavailable, "postgres: the store was closed"});
     io_.stop();
     thread_.join();
     // Connections tell their lanes that they are closed, which hand their work back.
     lanes_.clear();
   }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
 
-  sql::Combiner& combiner() noexcept { return combiner_; }
+  std::unique_ptr<Store> MakeStore(boost::asio::io_context& io) override {
+    return std::make_unique<sql::CombiningStore>(io, combiner_, shared_from_this());
+  }
 
  private:
   void StartLane() {
@@ -89,7 +87,7 @@ class Pool::Worker {
     if (lane != lanes_.end()) (*lane)->Start();
   }
 
-  const Options options_;
+  const sql::PoolOptions options_;
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   sql::KnownKeys known_;
@@ -99,19 +97,14 @@ class Pool::Worker {
   std::thread thread_;
 };
 
-Pool::Pool(Options options) : worker_(std::make_unique<Worker>(std::move(options))) {}
-Pool::~Pool() = default;
+}  // namespace
 
-Result<std::shared_ptr<Pool>> Pool::Open(Options options) {
+Result<std::shared_ptr<sql::Pool>> OpenPool(sql::PoolOptions options) {
   if (options.migrate) {
     const Status migrated = postgres::Migrate(options.url);
     if (!migrated.ok() && migrated.error().code != Code::kUnavailable) return migrated.error();
   }
-  return std::shared_ptr<Pool>(new Pool(std::move(options)));
-}
-
-std::unique_ptr<Store> Pool::MakeStore(asio::io_context& io) {
-  return std::make_unique<sql::CombiningStore>(io, worker_->combiner(), shared_from_this());
+  return std::shared_ptr<sql::Pool>(std::make_shared<PostgresPool>(std::move(options)));
 }
 
 }  // namespace weir::store::postgres

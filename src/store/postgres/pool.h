@@ -1,57 +1,15 @@
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <chrono>
-#include <cstddef>
 #include <memory>
-#include <string>
 
-#include "store/store.h"
-#include "weir/clock.h"
+#include "store/sql/pool.h"
 #include "weir/result.h"
 
 namespace weir::store::postgres {
 
-struct Options {
-  std::string url;              ///< postgres://user:password@host:port/database
-  std::size_t connections = 4;  ///< transactions that are under way at once
-  bool migrate = true;          ///< make the table if it is not there
-  /// From Apply to the answer, whatever the server does.
-  std::chrono::milliseconds timeout{1000};
-  std::chrono::milliseconds connect_timeout{1000};
-  /// Between looks at a part of the table for rows that have expired; zero: never. It goes faster
-  /// by itself while there is much to delete.
-  std::chrono::milliseconds sweep_interval{500};
-  /// Rows are kept this long after they expired, should the server's clock be set back.
-  std::chrono::milliseconds sweep_grace{60'000};
-  /// Decides instead of the server's clock: for tests. Must outlive the pool and be one for all
-  /// nodes.
-  const Clock* clock = nullptr;
-};
-
-/// Limits in PostgreSQL, shared by all nodes that use the same database: its connections, their
-/// thread, and what all reactors' stores have in common. Connects on first use, and again whenever
-/// a connection is lost.
-///
-/// Thread-safe.
-class Pool : public std::enable_shared_from_this<Pool> {
- public:
-  /// Fails if the table cannot be made or is a newer program's. A server that cannot be reached now
-  /// (libpq does not tell that from one that refuses us) is no failure: until it can, everything is
-  /// answered with kUnavailable.
-  static Result<std::shared_ptr<Pool>> Open(Options options);
-  ~Pool();
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
-
-  /// The store of the thread that runs `io`. It keeps the pool.
-  std::unique_ptr<Store> MakeStore(boost::asio::io_context& io);
-
- private:
-  class Worker;
-  explicit Pool(Options options);
-
-  std::unique_ptr<Worker> worker_;
-};
+/// Limits in PostgreSQL: one thread runs all connections. Fails if the table cannot be made or is a
+/// newer program's. A server that cannot be reached now (libpq does not tell that from one that
+/// refuses us) is no failure: until it can, everything is answered with kUnavailable.
+Result<std::shared_ptr<sql::Pool>> OpenPool(sql::PoolOptions options);
 
 }  // namespace weir::store::postgres

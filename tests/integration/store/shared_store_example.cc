@@ -14,9 +14,9 @@ int main(int argc, char** argv) {
     std::cerr << "usage: " << argv[0] << " postgres://user@host/database\n";
     return 2;
   }
-  weir::store::postgres::Options options;
+  weir::store::sql::PoolOptions options;
   options.url = argv[1];
-  auto pool = weir::store::postgres::Pool::Open(options);
+  auto pool = weir::store::postgres::OpenPool(options);
   if (!pool.ok()) {
     std::cerr << pool.error().message << '\n';
     return 1;

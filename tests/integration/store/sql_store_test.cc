@@ -25,10 +25,9 @@ using namespace std::chrono_literals;
 using conformance::Client;
 
 struct Postgres {
-  using Pool = postgres::Pool;
-  using Options = postgres::Options;
   using Server = test::PostgresServer;
   static Status Migrate(const std::string& url) { return postgres::Migrate(url); }
+  static auto OpenPool(const sql::PoolOptions& options) { return postgres::OpenPool(options); }
   static void EndSessions(Server& server) { server.TerminateBackends(); }
   static std::string Damage() { return "UPDATE weir_limits SET state = 'nonsense'"; }
   static std::string LockFor2s() {
@@ -37,10 +36,9 @@ struct Postgres {
 };
 
 struct Mariadb {
-  using Pool = mariadb::Pool;
-  using Options = mariadb::Options;
   using Server = test::MariadbServer;
   static Status Migrate(const std::string& url) { return mariadb::Migrate(url); }
+  static auto OpenPool(const sql::PoolOptions& options) { return mariadb::OpenPool(options); }
   static void EndSessions(Server& server) {
     const std::string kills = server.Query(
         "SELECT CONCAT('KILL ', id, ';') FROM information_schema.processlist "
@@ -57,8 +55,6 @@ struct Mariadb {
 template <typename Kind>
 class SqlStoreTest : public testing::Test, public conformance::Backend {
  protected:
-  using Options = typename Kind::Options;
-
   SqlStoreTest() {
     static int number = 0;
     database_ = "sql" + std::to_string(++number);
@@ -74,7 +70,7 @@ class SqlStoreTest : public testing::Test, public conformance::Backend {
   std::string Query(const std::string& sql) { return Server().Query(sql, database_); }
 
   void Open() {
-    auto pool = Kind::Pool::Open(options_);
+    auto pool = Kind::OpenPool(options_);
     if (!pool.ok()) throw std::runtime_error(pool.error().message);
     pool_ = *pool;
   }
@@ -95,8 +91,8 @@ class SqlStoreTest : public testing::Test, public conformance::Backend {
   }
 
   const Quota hundred_ = *Quota::FixedWindow(100, kMaxWindow);
-  Options options_;
-  std::shared_ptr<typename Kind::Pool> pool_;
+  sql::PoolOptions options_;
+  std::shared_ptr<sql::Pool> pool_;
   std::string database_;
 };
 
@@ -238,12 +234,12 @@ TYPED_TEST(SqlStoreTest, APoolThatGoesWhileItsServerIsAwayGoesSoon) {
 }
 
 TEST(MariadbPool, RefusesWrongUrlsAndDatabasesAtOnce) {
-  mariadb::Options options;
+  sql::PoolOptions options;
   options.url = "mysql://nowhere";
-  EXPECT_FALSE(mariadb::Pool::Open(options).ok());
+  EXPECT_FALSE(mariadb::OpenPool(options).ok());
   test::MariadbServer server;
   options.url = server.url("no_such_database");
-  EXPECT_FALSE(mariadb::Pool::Open(options).ok());
+  EXPECT_FALSE(mariadb::OpenPool(options).ok());
 }
 
 }  // namespace

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace weir {
+
+/// Short messages between all who name the same channel of a server, on connections and a thread of
+/// its own. It connects again by itself; what was published while a listener was not connected does
+/// not reach it, and `changed` tells when that was.
+///
+/// Thread-safe. Callbacks run on the channel's thread, and none after the destructor.
+class Channel {
+ public:
+  struct Callbacks {
+    /// What others published; of some servers also what this object did.
+    std::function<void(std::string_view message)> message;
+    /// True: everything that is published from now on arrives. False: no longer.
+    std::function<void(bool up)> changed;
+  };
+
+  Channel() = default;
+  virtual ~Channel() = default;
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  /// Never blocks. While there is no connection, messages may wait for one or be lost. At most
+  /// 7,999 bytes, without a zero byte.
+  virtual void Publish(std::string message) = 0;
+};
+
+}  // namespace weir

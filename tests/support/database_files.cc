@@ -1,0 +1,53 @@
+#include "support/database_files.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <stdexcept>
+
+#include "support/temp_dir.h"
+
+namespace weir::test {
+
+namespace fs = std::filesystem;
+
+void GiveTo(const std::string& user, const fs::path& path) {
+  if (geteuid() != 0) return;
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer{};
+  getpwnam_r(user.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  if (found == nullptr) throw std::runtime_error("no system user " + user);
+  const auto give = [found](const fs::path& what) {
+    if (lchown(what.c_str(), found->pw_uid, found->pw_gid) != 0) {
+      throw std::runtime_error("cannot chown " + what.string());
+    }
+  };
+  give(path);
+  for (const auto& inside : fs::recursive_directory_iterator(path)) give(inside.path());
+}
+
+fs::path DatabaseTemplate(const std::string& name, const std::string& user,
+                          const std::function<void(const fs::path& folder)>& make) {
+  const fs::path home = fs::path(WEIR_BUILD_DIR) / name;
+  const int lock = open((home.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+  if (lock < 0) throw std::runtime_error("cannot make " + home.string() + ".lock");
+  flock(lock, LOCK_EX);
+  if (!fs::exists(home)) {
+    const TempDir scratch;
+    GiveTo(user, scratch.path());
+    const fs::path data = scratch / "data";
+    make(data);
+    const fs::path unfinished = home.string() + ".new";
+    fs::remove_all(unfinished);
+    fs::copy(data, unfinished, fs::copy_options::recursive);
+    fs::rename(unfinished, home);
+  }
+  close(lock);
+  return home;
+}
+
+}  // namespace weir::test
