@@ -157,6 +157,10 @@ void Configure(CLI::App& word, int& exit_code) {
   AddTimeout(word, "--header-timeout", settings.timeouts.header, "For a request head to arrive.");
   AddTimeout(word, "--idle-timeout", settings.timeouts.idle, "Between requests of a client.");
   AddTimeout(word, "--tunnel-timeout", settings.timeouts.tunnel, "Nothing moves in a tunnel.");
+  value("--store", "store",
+        "Where limits are kept, as for weir serve (memory:): several proxies share them.");
+  value("--store-timeout", "store_timeout", "How long a request may wait for the store.");
+  value("--store-required", "store_required", "true: refuse to start without the store (false).");
   value("--data", "data", "Folder where limits survive a restart (./weir-data).");
   value("--threads", "threads", "Reactors; 0: one per core (0).");
   value("--log-format", "log.format", "console or json (console).");

@@ -61,6 +61,13 @@ struct FilterOptions {
   EngineOptions engine = {};
 };
 
+/// A permit that a concurrency rule has granted, until Filter::Release.
+struct FilterLease {
+  std::size_t rule = 0;  ///< index into FilterOptions::rules
+  std::string key;       ///< as the engine knows it
+  std::int64_t lease = 0;
+};
+
 /// What to do with the request.
 struct FilterVerdict {
   bool allowed =
@@ -73,12 +80,15 @@ struct FilterVerdict {
   Decision decision;
   std::string rule;
   std::string key;  ///< `ip:192.0.2.1`, `user:123|route:/v1/pay`
+  /// The permits of all concurrency rules that applied: give the verdict to Filter::Release when
+  /// the request has ended. Otherwise they come back at the end of their leases.
+  std::vector<FilterLease> leases = {};
 };
 
 /// A gate in front of a web service: a request in, a verdict out, no sockets and no framework.
 /// All rules that apply are charged, or none if one of them refuses.
 ///
-/// Thread-safe: any number of threads may call Check at once.
+/// Thread-safe: any number of threads may call Check and Release at once.
 class Filter {
  public:
   /// Fails, naming the field, if the options make no sense.
@@ -89,6 +99,9 @@ class Filter {
 
   /// Charges the request to every rule that applies to it.
   FilterVerdict Check(const FilterRequest& request);
+
+  /// Gives back what `verdict.leases` names; false if nothing of it was still held.
+  bool Release(const FilterVerdict& verdict);
 
   /// The engine that counts, for its statistics, snapshots and resets.
   Engine& engine() noexcept;

@@ -100,6 +100,7 @@ struct Scratch {
   std::vector<std::string> keys;
   std::vector<Ask> asks;
   std::vector<filter::Applied> applied;
+  std::vector<const FilterRule*> rules;
   std::vector<Decision> decisions;
   std::string route;
 
@@ -108,6 +109,7 @@ struct Scratch {
     if (scratch.keys.size() < rules) scratch.keys.resize(rules);
     scratch.asks.clear();
     scratch.applied.clear();
+    scratch.rules.clear();
     return scratch;
   }
 };
@@ -173,6 +175,7 @@ FilterVerdict Filter::Check(const FilterRequest& request) {
     if (!BuildKey(rule, identities, key)) continue;
     scratch.asks.push_back({key, rule.cost, &rule.quota});
     scratch.applied.push_back({rule.name, &rule.quota, {}});
+    scratch.rules.push_back(&rule);
   }
   FilterVerdict verdict;
   if (scratch.asks.empty()) return verdict;
@@ -182,6 +185,11 @@ FilterVerdict Filter::Check(const FilterRequest& request) {
   std::size_t strictest = 0;
   for (std::size_t i = 0; i < scratch.asks.size(); ++i) {
     scratch.applied[i].decision = scratch.decisions[i];
+    if (verdict.allowed && scratch.decisions[i].lease != 0) {
+      const FilterRule* const rule = scratch.rules[i];
+      verdict.leases.push_back({static_cast<std::size_t>(rule - options.rules.data()),
+                                scratch.keys[i], scratch.decisions[i].lease});
+    }
     if (Stricter(scratch.decisions[i], scratch.decisions[strictest])) strictest = i;
   }
   verdict.decision = scratch.decisions[strictest];
@@ -201,6 +209,16 @@ FilterVerdict Filter::Check(const FilterRequest& request) {
   verdict.content_type = denial.content_type;
   verdict.body = std::move(denial.body);
   return verdict;
+}
+
+bool Filter::Release(const FilterVerdict& verdict) {
+  bool released = false;
+  for (const FilterLease& lease : verdict.leases) {
+    if (lease.rule >= state_->options.rules.size()) continue;
+    released |=
+        state_->engine.Release(lease.key, state_->options.rules[lease.rule].quota, lease.lease);
+  }
+  return released;
 }
 
 }  // namespace weir

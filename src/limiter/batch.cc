@@ -22,6 +22,10 @@ std::int64_t AskedCost(const policy::Request& request, std::size_t descriptor) n
   return descriptor < request.costs.size() ? request.costs[descriptor] : request.cost;
 }
 
+bool HoldsPermits(const Batch::Item& item) noexcept {
+  return item.quota != nullptr && item.quota->algorithm() == Algorithm::kConcurrency;
+}
+
 }  // namespace
 
 void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> policies,
@@ -171,18 +175,7 @@ void Batch::ShareBuckets(Part part) {
 }
 
 void Batch::AddApplications(Part part, const Check& check) {
-  if (check.op == store::Op::kRelease) {
-    for (std::uint32_t i = part.begin; i < part.end; ++i) {
-      Item& item = items_[i];
-      if (item.charged_as != i || item.quota == nullptr ||
-          item.quota->algorithm() != Algorithm::kConcurrency) {
-        continue;
-      }
-      Lay(check);
-      AddCharge(item);
-    }
-    return;
-  }
+  if (check.op == store::Op::kRelease) return AddReleases(part, check);
   bool open = false;
   for (std::uint32_t i = part.begin; i < part.end; ++i) {
     Item& item = items_[i];
@@ -195,6 +188,38 @@ void Batch::AddApplications(Part part, const Check& check) {
     if (item.charged_as != i || item.quota == nullptr || !item.shadow()) continue;
     Lay(check);
     AddCharge(item);
+  }
+}
+
+Batch::Item* Batch::FirstConcurrency(Part part, bool shadow) noexcept {
+  for (std::uint32_t i = part.begin; i < part.end; ++i) {
+    if (HoldsPermits(items_[i]) && items_[i].shadow() == shadow) return &items_[i];
+  }
+  return nullptr;
+}
+
+/// Each permit goes back to its own bucket only: leases of two buckets may bear the same number.
+void Batch::AddReleases(Part part, const Check& check) {
+  if (check.permits.empty()) {
+    Item* item = FirstConcurrency(part, false);
+    if (item == nullptr) item = FirstConcurrency(part, true);
+    if (item == nullptr) return;
+    Lay(check);
+    AddCharge(*item);
+    return;
+  }
+  std::vector<bool> used(check.permits.size());
+  for (std::uint32_t i = part.begin; i < part.end; ++i) {
+    if (items_[i].charged_as != i || !HoldsPermits(items_[i])) continue;
+    const std::uint32_t tag = BucketTag(KeyOf(items_[i]));
+    for (std::size_t k = 0; k < check.permits.size(); ++k) {
+      if (used[k] || check.permits[k].bucket != tag) continue;
+      used[k] = true;
+      Lay(check);
+      applications_.back().lease = check.permits[k].lease;
+      AddCharge(items_[i]);
+      break;
+    }
   }
 }
 

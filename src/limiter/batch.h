@@ -76,6 +76,8 @@ class Batch {
   void DropReplaced();
   void ShareBuckets(Part part);
   void AddApplications(Part part, const Check& check);
+  void AddReleases(Part part, const Check& check);
+  Item* FirstConcurrency(Part part, bool shadow) noexcept;
   void AddCharge(Item& item);
   void Lay(const Check& check);
 

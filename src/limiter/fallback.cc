@@ -99,4 +99,8 @@ Decision Fallback::DecideShadow(const Batch& batch, const Batch::Item& item, boo
   return decision;
 }
 
+bool Fallback::Release(const Batch& batch, const Batch::Item& item, std::int64_t lease) {
+  return engine_.Release(batch.KeyOf(item), LocalQuota(item), lease);
+}
+
 }  // namespace weir::limiter

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "limiter/batch.h"
@@ -33,6 +34,9 @@ class Fallback {
 
   /// Decides one shadow item.
   Decision DecideShadow(const Batch& batch, const Batch::Item& item, bool charge);
+
+  /// Gives back a permit that was granted here; false if it was not, or is back already.
+  bool Release(const Batch& batch, const Batch::Item& item, std::int64_t lease);
 
  private:
   Quota LocalQuota(const Batch::Item& item) const;

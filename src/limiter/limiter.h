@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "limiter/permits.h"
 #include "policy/request.h"
 #include "store/store.h"
 #include "weir/decision.h"
@@ -31,6 +32,9 @@ struct PolicyVerdict {
 struct Check {
   policy::Request request;
   store::Op op = store::Op::kCharge;
+  /// kRelease: the permits to give back, as ParsePermits reads them. If there are none, `lease` (a
+  /// Decision's) names the permit of the first concurrency policy that applies.
+  std::vector<Permit> permits = {};
   std::int64_t lease = 0;
 
   /// Filled: the strictest enforced decision; allowed with limit 0 if nothing applies.
@@ -38,7 +42,7 @@ struct Check {
   std::string_view policy;  ///< whose decision that is; empty if nothing applies
   bool degraded = false;
   std::string_view degraded_by = {};  ///< if degraded: what on_store_error said, e.g. "local"
-  /// Filled: charged (kCharge) or released (kRelease); true for the other operations.
+  /// Filled: charged (kCharge) or some permit released (kRelease); true for the other operations.
   bool applied = false;
   /// Filled: every policy that applied, in order of descriptors. Views live until `done` returns.
   std::vector<PolicyVerdict> verdicts;

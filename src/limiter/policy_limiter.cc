@@ -88,14 +88,17 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
   check.degraded_by = {};
   check.applied = check.op != store::Op::kRelease;
   for (const Batch::Item& item : items) {
-    PolicyVerdict& verdict = check.verdicts.emplace_back(VerdictOf(batch, item));
     const Batch::Item& charged = batch.charged(item);
-    if (charged.application == Batch::kNone) continue;
+    const bool asked = charged.application != Batch::kNone;
+    // A release has nothing to say about policies that hold none of its permits.
+    if (check.op == store::Op::kRelease && (!asked || &charged != &item)) continue;
+    PolicyVerdict& verdict = check.verdicts.emplace_back(VerdictOf(batch, item));
+    if (!asked) continue;
     const store::Application& application = batch.applications()[charged.application];
-    if (application.status.ok()) {
-      verdict.decision = application.decisions[charged.position];
-      if (check.op == store::Op::kRelease) check.applied |= application.applied;
-    } else {
+    if (application.status.ok()) verdict.decision = application.decisions[charged.position];
+    if (check.op == store::Op::kRelease) {
+      FinishRelease(batch, item, check);
+    } else if (!application.status.ok()) {
       verdict.degraded = true;
       check.degraded = true;
       if (!item.shadow()) check.degraded_by = policy::OnStoreErrorName(RuleOf(item));
@@ -104,6 +107,15 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
   if (check.degraded) DecideWithoutStore(batch, check, items);
   Combine(check);
   Count(batch, index);
+}
+
+void PolicyLimiter::FinishRelease(Batch& batch, const Batch::Item& item, Check& check) {
+  const store::Application& application = batch.applications()[item.application];
+  // What the store does not know may have been granted here while it was away.
+  const bool released = (application.status.ok() && application.applied) ||
+                        shared_.fallback.Release(batch, item, application.lease);
+  check.applied |= released;
+  if (!released && !application.status.ok()) check.status = application.status;
 }
 
 void PolicyLimiter::DecideWithoutStore(Batch& batch, Check& check,
@@ -145,9 +157,13 @@ void PolicyLimiter::Combine(Check& check) {
   check.decision = Decision{};
   check.policy = {};
   std::int64_t lease = 0;
+  std::int64_t shadow_lease = 0;
   const PolicyVerdict* strictest = nullptr;
   for (const PolicyVerdict& verdict : check.verdicts) {
-    if (verdict.shadow) continue;
+    if (verdict.shadow) {
+      if (shadow_lease == 0) shadow_lease = verdict.decision.lease;
+      continue;
+    }
     if (check.policy.empty()) check.policy = verdict.policy;  // unlimited, unless one below limits
     if (verdict.quota == nullptr) continue;
     if (lease == 0) lease = verdict.decision.lease;
@@ -155,10 +171,12 @@ void PolicyLimiter::Combine(Check& check) {
       strictest = &verdict;
     }
   }
+  // Whoever is strictest, the permit to release later is that of a concurrency quota.
+  if (lease == 0) lease = shadow_lease;
+  check.decision.lease = lease;
   if (strictest == nullptr) return;
   check.decision = strictest->decision;
   check.policy = strictest->policy;
-  // Whoever was strictest, the permits to release later are those of the concurrency quota.
   check.decision.lease = check.decision.allowed() ? lease : 0;
   if (check.op == store::Op::kCharge) check.applied = check.decision.allowed();
 }

@@ -46,6 +46,7 @@ class PolicyLimiter final : public Limiter {
   std::unique_ptr<Batch> TakeBatch();
   void Finish(Batch* raw);
   void FinishCheck(Batch& batch, std::size_t index);
+  void FinishRelease(Batch& batch, const Batch::Item& item, Check& check);
   void DecideWithoutStore(Batch& batch, Check& check, std::span<const Batch::Item> items);
   void Combine(Check& check);
   void Count(const Batch& batch, std::size_t index);

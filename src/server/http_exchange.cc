@@ -173,8 +173,13 @@ void HttpExchanges::AddAuth(HttpWorker& worker, const http::Request& request,
         return Refuse(item, 400, "deny_status: must be 401, 403 or 429");
       }
       item.denied_status = static_cast<int>(*status);
+    } else if (pair->key == "release") {
+      const Status parsed = limiter::ParsePermits(*value, check.permits);
+      if (!parsed.ok()) return Refuse(item, 400, "release: " + parsed.error().message);
+      check.op = store::Op::kRelease;
+      item.endpoint = Endpoint::kRelease;
     } else {
-      return Refuse(item, 400, "query: only domain, cost and deny_status are known");
+      return Refuse(item, 400, "query: only domain, cost, deny_status and release are known");
     }
   }
   item.accept = arena.Copy(request.Find("Accept").substr(0, http::kMaxValueBytes));
@@ -254,6 +259,11 @@ void HttpExchanges::AppendAuthReply(HttpWorker& worker, const Item& item,
   if (check.decision.allowed()) {
     http::AppendHead(out, 200, {}, 0, envelope);
     http::AppendLimitHeaders(out, check, worker.options().headers);
+    if (check.decision.lease != 0) {
+      out += "X-RateLimit-Leases: ";
+      limiter::AppendPermits(out, check);
+      out += "\r\n";
+    }
     out += "\r\n";
     return;
   }

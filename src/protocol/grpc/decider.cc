@@ -31,17 +31,19 @@ void DecidingMethod::OnMessage(Call& call, std::string_view message) {
   burst.jobs_.push_back({this, &request, call.id(), call.Expect(), first, burst.used_ - first});
 }
 
-void Burst::AddCheck(std::string_view domain, store::Op op, std::int64_t cost, std::int64_t lease) {
+limiter::Check& Burst::AddCheck(std::string_view domain, store::Op op, std::int64_t cost) {
   if (used_ == checks_.size()) checks_.emplace_back();
   limiter::Check& check = checks_[used_++];
   check.request = {};
   check.request.domain = domain;
   check.request.cost = cost;
   check.op = op;
-  check.lease = lease;
+  check.lease = 0;
+  check.permits.clear();
   check.verdicts.clear();
   check.status = {};
   check_extents_.push_back({descriptor_extents_.size(), 0});
+  return check;
 }
 
 void Burst::AddDescriptor() {

@@ -64,8 +64,8 @@ class DecidingMethod : public Method {
 /// Thread safety: belongs to one reactor.
 class Burst {
  public:
-  /// Begins a check; the descriptors and entries added next belong to it.
-  void AddCheck(std::string_view domain, store::Op op, std::int64_t cost, std::int64_t lease = 0);
+  /// Begins a check; the descriptors and entries added next belong to it. Valid until the next one.
+  limiter::Check& AddCheck(std::string_view domain, store::Op op, std::int64_t cost);
   /// Begins a descriptor of the last check that costs what its check costs.
   void AddDescriptor();
   /// The same with a cost of its own and a quota that stands in for the policies', or nothing.

@@ -37,6 +37,7 @@ void FillResponse(const v1::CheckRequest& request, const limiter::Check& check,
   FillDecision(check.decision, response);
   response.set_policy(check.policy.data(), check.policy.size());
   response.set_lease(check.decision.lease);
+  if (check.decision.lease != 0) limiter::AppendPermits(*response.mutable_leases(), check);
   response.set_degraded(check.degraded);
   if (!request.explain()) return;
   for (const limiter::PolicyVerdict& verdict : check.verdicts) {
@@ -166,10 +167,17 @@ class Release final : public DecidingMethod {
 
   Status Ask(const google::protobuf::Message& message, Burst& burst) override {
     const auto& request = static_cast<const v1::ReleaseRequest&>(message);
-    if (request.lease() == 0) {
-      return Error{Code::kInvalidArgument, "lease must be the one that the check returned"};
+    if (request.lease() == 0 && request.leases().empty()) {
+      return Error{Code::kInvalidArgument, "leases must be those that the check returned"};
     }
-    burst.AddCheck(request.domain(), store::Op::kRelease, 1, request.lease());
+    limiter::Check& check = burst.AddCheck(request.domain(), store::Op::kRelease, 1);
+    check.lease = request.lease();
+    if (!request.leases().empty()) {
+      const Status parsed = limiter::ParsePermits(request.leases(), check.permits);
+      if (!parsed.ok()) {
+        return Error{parsed.error().code, "leases: " + parsed.error().message};
+      }
+    }
     return AddDescriptors(request.descriptors(), burst);
   }
 
@@ -177,7 +185,7 @@ class Release final : public DecidingMethod {
     const limiter::Check& check = checks.front();
     if (!check.status.ok()) return call.Finish(check.status.error());
     response_.Clear();
-    response_.set_released(check.decision.allowed());
+    response_.set_released(check.applied);
     call.Send(response_);
     call.Finish(StatusCode::kOk);
   }

@@ -23,6 +23,7 @@ class CheckBatch {
     check.request = {};
     check.op = store::Op::kCharge;
     check.lease = 0;
+    check.permits.clear();
     check.degraded = false;
     check.policy = {};
     check.verdicts.clear();

@@ -75,7 +75,8 @@ class CheckReader::Parser {
     kDescriptors = 4,
     kCost = 8,
     kLease = 16,
-    kChecks = 32
+    kChecks = 32,
+    kLeases = 64
   };
 
   /// The root is one check, or an object with nothing but "checks".
@@ -166,6 +167,9 @@ class CheckReader::Parser {
     } else if (name == "lease" && op_ == store::Op::kRelease) {
       bit = kLease;
       status = ReadInteger(value, name, 1, INT64_MAX, check.lease, place);
+    } else if (name == "leases" && op_ == store::Op::kRelease) {
+      bit = kLeases;
+      status = ReadPermits(value, name, check.permits, place);
     } else {
       return place.Wrong(std::string(name.substr(0, kMaxNameBytes)), "is not a field of a check");
     }
@@ -182,8 +186,11 @@ class CheckReader::Parser {
     if (!by_key && (seen & kDescriptors) == 0) {
       return place.Wrong("", "give either key or descriptors");
     }
-    if (op_ == store::Op::kRelease && (seen & kLease) == 0) {
-      return place.Wrong("lease", "is missing; it is in the answer to the check");
+    if (op_ == store::Op::kRelease && (seen & (kLease | kLeases)) == 0) {
+      return place.Wrong("leases", "is missing; it is in the answer to the check");
+    }
+    if ((seen & kLease) != 0 && (seen & kLeases) != 0) {
+      return place.Wrong("leases", "cannot be combined with lease, which is one of them");
     }
     if (op_ == store::Op::kRefund && check.request.cost == 0) {
       return place.Wrong("cost", "must be at least 1");
@@ -204,6 +211,16 @@ class CheckReader::Parser {
     // The JSON parser reuses its memory for the next body of the batch.
     text = batch_->arena().Copy(found);
     return {};
+  }
+
+  static Status ReadPermits(json::value value, std::string_view name,
+                            std::vector<limiter::Permit>& permits, const Place& place) {
+    std::string_view found;
+    if (const auto error = value.get_string().get(found)) {
+      return IsSyntaxError(error) ? BadJson() : place.Wrong(name, "must be a string");
+    }
+    const Status parsed = limiter::ParsePermits(found, permits);
+    return parsed.ok() ? parsed : place.Wrong(name, parsed.error().message);
   }
 
   static Status ReadInteger(json::value value, std::string_view name, std::int64_t least,

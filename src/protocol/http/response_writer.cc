@@ -101,6 +101,12 @@ void AppendDecision(std::string& out, const limiter::Check& check) {
   if (decision.lease != 0) {
     out += ",\"lease\":";
     AppendNumber(out, decision.lease);
+    out += ",\"leases\":\"";
+    limiter::AppendPermits(out, check);
+    out += '"';
+  }
+  if (check.op == store::Op::kRelease) {
+    out += check.applied ? ",\"released\":true" : ",\"released\":false";
   }
   if (check.degraded) out += ",\"degraded\":true";
   out += '}';

@@ -56,6 +56,7 @@ void Batch::AddCheck(store::Op op, std::string_view key, std::int64_t cost, std:
   check.request.cost = cost;
   check.op = op;
   check.lease = lease;
+  check.permits.clear();
   replies_.push_back({Kind::kCheck, reply, protocol, static_cast<std::uint32_t>(i)});
 }
 

@@ -167,11 +167,13 @@ void Session::Decide() {
 }
 
 void Session::OnDecided() {
-  if (phase_ != Phase::kDeciding) return;
+  const bool granted = check_.status.ok() && check_.decision.allowed();
+  if (granted) HoldPermits();
+  if (phase_ != Phase::kDeciding) return ReleasePermits();  // the client has gone meanwhile
   if (!check_.status)
     return Fail(503, "the limit could not be checked: " + check_.status.error().message);
   WriteLimitLines();
-  if (!check_.decision.allowed()) return Deny();
+  if (!granted) return Deny();
   Count(shared_.stats.allowed);
   BeginExchange();
 }
@@ -217,6 +219,7 @@ void Session::Deny() {
 void Session::Fail(int status, std::string_view message) {
   const bool under_way = phase_ == Phase::kConnecting || phase_ == Phase::kExchange;
   DropUpstream();
+  ReleasePermits();
   if (under_way && exchange_.started) return Close();
   // What was read of the request and not sent is skipped; a client that is still sending must stop.
   const bool request_read = under_way && request_body_.done();
@@ -265,6 +268,7 @@ void Session::Close() {
   const Ptr self(this);  // the upstream's connection may hold the last reference
   phase_ = Phase::kClosed;
   DropUpstream();
+  ReleasePermits();
   error_code ignored;
   client_.close(ignored);
   reactor().timers().Cancel(*this);

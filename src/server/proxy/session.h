@@ -7,6 +7,7 @@
 
 #include <boost/system/error_code.hpp>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,8 @@ struct Shared {
   limiter::Limiter* limiter;
   ProxyStats stats;
 };
+
+struct HeldPermits;
 
 /// Thread safety: belongs to its reactor's thread.
 class Session final : public Connection, private UpstreamUser {
@@ -66,6 +69,8 @@ class Session final : public Connection, private UpstreamUser {
   void AwaitHead();
   void Decide();
   void OnDecided();
+  void HoldPermits();
+  void ReleasePermits();
   std::string_view ClientIdentity();
   void WriteLimitLines();
   void Deny();
@@ -121,6 +126,7 @@ class Session final : public Connection, private UpstreamUser {
   policy::Descriptor descriptor_;
   std::string route_scratch_;
   std::string limit_lines_;
+  std::shared_ptr<HeldPermits> held_;  // of concurrency policies; null: none
 
   // What an exchange must remember of its request, whose head is gone from the buffer by then.
   struct Exchange {

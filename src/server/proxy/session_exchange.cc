@@ -240,6 +240,7 @@ void Session::FinishExchange() {
   } else {
     DropUpstream();
   }
+  ReleasePermits();
   // The client asked for the end itself and sends no more, so nothing of ours can get lost.
   if (exchange_.close && request_.close && exchange_.request_done) return Close();
   if (exchange_.close || !exchange_.request_done) return Linger();

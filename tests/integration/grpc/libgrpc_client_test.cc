@@ -48,6 +48,7 @@ class StubLimiter final : public limiter::Limiter {
       check.decision.remaining = user == "bad" ? 0 : 9;
       check.decision.reset_after = seconds(30);
       check.policy = "per-user";
+      check.applied = true;
       if (user == "bad") {
         check.decision.verdict = Verdict::kLimited;
         check.decision.retry_after = seconds(3);

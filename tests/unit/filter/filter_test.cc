@@ -255,6 +255,28 @@ TEST_F(FilterTest, KeepsNoMoreKeysThanToldAndDropsIdleOnesFirst) {
   EXPECT_EQ(dropped_active, 0U);
 }
 
+TEST_F(FilterTest, GivesBackThePermitsOfEveryConcurrencyRule) {
+  FilterRule own = Rule("own", {LimitBy::kIp}, 1);
+  own.quota = *Quota::Concurrency(1, minutes(10));
+  FilterRule path = Rule("path", {LimitBy::kRoute}, 1);
+  path.quota = *Quota::Concurrency(2, minutes(20));
+  Filter filter = Make({Rule("rate", {LimitBy::kIp}, 100), own, path});
+  const FilterVerdict one = Ask(filter, "/", "10.0.0.1");
+  ASSERT_TRUE(one.allowed);
+  ASSERT_EQ(one.leases.size(), 2U);
+  EXPECT_EQ(one.leases[0].rule, 1U);
+  EXPECT_EQ(one.leases[1].rule, 2U);
+  EXPECT_TRUE(Ask(filter, "/", "10.0.0.2").allowed);
+  const FilterVerdict full = Ask(filter, "/", "10.0.0.3");
+  EXPECT_FALSE(full.allowed);
+  EXPECT_TRUE(full.leases.empty());
+  EXPECT_FALSE(filter.Release(full));
+  EXPECT_TRUE(filter.Release(one));
+  EXPECT_FALSE(filter.Release(one));
+  EXPECT_TRUE(Ask(filter, "/", "10.0.0.3").allowed);
+  EXPECT_FALSE(Ask(filter, "/", "10.0.0.1").allowed);  // the route is full again
+}
+
 TEST(FilterCreate, NamesTheFieldThatIsWrong) {
   const auto error = [](FilterOptions options) {
     const auto filter = Filter::Create(std::move(options));

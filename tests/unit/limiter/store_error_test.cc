@@ -153,5 +153,26 @@ TEST_F(StoreErrorTest, AnswersMayComeLaterAndInAnyOrder) {
   EXPECT_EQ(second.check.decision.remaining, 101);
 }
 
+TEST_F(StoreErrorTest, APermitThatWasGrantedHereIsGivenBackHere) {
+  Start(
+      "policies: [{name: a, match: {}, on_store_error: local, quota: "
+      "{concurrency: {limit: 10, lease: 1h}}}]");
+  Asked asked = Asked::For({});
+  ASSERT_TRUE(asked.On(*limiter_).decision.allowed());  // a tenth of 10 is 1
+  std::string text;
+  AppendPermits(text, asked.check);
+  EXPECT_FALSE(asked.On(*limiter_).decision.allowed());
+  Asked release = Asked::For({}, 1, Op::kRelease);
+  ASSERT_TRUE(ParsePermits(text, release.check.permits).ok());
+  EXPECT_TRUE(release.On(*limiter_).applied);
+  EXPECT_TRUE(release.check.status.ok());
+  EXPECT_TRUE(asked.On(*limiter_).decision.allowed());
+  // What is not held here may be held in the store, which nobody can tell now.
+  release.On(*limiter_);
+  EXPECT_FALSE(release.check.applied);
+  ASSERT_FALSE(release.check.status.ok());
+  EXPECT_EQ(release.check.status.error().code, Code::kUnavailable);
+}
+
 }  // namespace
 }  // namespace weir::limiter

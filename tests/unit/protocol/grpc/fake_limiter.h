@@ -18,6 +18,7 @@ struct Asked {
   store::Op op = store::Op::kCharge;
   std::int64_t cost = 0;
   std::int64_t lease = 0;
+  std::vector<limiter::Permit> permits;
   std::vector<std::int64_t> costs;
   std::vector<std::string> override_texts;
 };
@@ -65,6 +66,7 @@ class FakeLimiter final : public limiter::Limiter {
     asked.op = check.op;
     asked.cost = check.request.cost;
     asked.lease = check.lease;
+    asked.permits = check.permits;
     asked.costs.assign(check.request.costs.begin(), check.request.costs.end());
     for (const Quota* quota : check.request.overrides) {
       asked.override_texts.push_back(quota == nullptr ? "" : quota->ToString());

@@ -36,6 +36,7 @@ class WeirServiceTest : public SessionTest {
     const std::string_view user = check.request.descriptors[0][0].value;
     check.policy = "per-user";
     check.degraded = false;
+    check.applied = true;
     check.decision = {};
     check.decision.limit = 100;
     check.decision.remaining = 99 - check.request.cost;
@@ -74,6 +75,8 @@ TEST_F(WeirServiceTest, CheckTellsTheWholeDecision) {
   EXPECT_EQ(response.reset_after_ns(), 1'500'000'001);
   EXPECT_EQ(response.policy(), "per-user");
   EXPECT_EQ(response.lease(), 7);
+  // FNV-1a of "", the verdict's key here, folded: cbf29ce4 ^ 84222325; and the lease.
+  EXPECT_EQ(response.leases(), "4fd0bfc10000000000000007");
   EXPECT_EQ(response.policies_size(), 0);
   EXPECT_EQ(limiter_.asked().at(0).op, store::Op::kCharge);
   EXPECT_THAT(limiter_.asked().at(0).descriptors, ElementsAre(ElementsAre(Pair("user", "42"))));
@@ -125,6 +128,11 @@ TEST_F(WeirServiceTest, ReleaseNamesItsLease) {
   EXPECT_TRUE(Parsed<v1::ReleaseResponse>(answer).released());
   EXPECT_EQ(limiter_.asked().at(0).op, store::Op::kRelease);
   EXPECT_EQ(limiter_.asked().at(0).lease, 77);
+  request.set_leases("no");
+  EXPECT_EQ(CallAndWait("/weir.v1.Limiter/Release", Framed(request)).status(), "3");
+  request.set_leases("296230c00000000000000007");
+  CallAndWait("/weir.v1.Limiter/Release", Framed(request));
+  EXPECT_EQ(limiter_.asked().at(1).permits, (std::vector<limiter::Permit>{{0x296230c0, 7}}));
 }
 
 TEST_F(WeirServiceTest, ABatchIsOneDecisionAndAnsweredInOrder) {

@@ -84,7 +84,18 @@ TEST_F(CheckReaderTest, ReadsALeaseForReleaseOnly) {
   EXPECT_EQ(batch_.checks()[0].op, Op::kRelease);
   batch_.Clear();
   EXPECT_EQ(ErrorOf(R"({"key":"k"})", Op::kRelease),
-            "lease: is missing; it is in the answer to the check");
+            "leases: is missing; it is in the answer to the check");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","leases":"296230c00000000000000007"})"),
+            "leases: is not a field of a check");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","lease":7,"leases":"296230c00000000000000007"})", Op::kRelease),
+            "leases: cannot be combined with lease, which is one of them");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","leases":7})", Op::kRelease), "leases: must be a string");
+  EXPECT_EQ(ErrorOf(R"({"checks":[{"key":"k","leases":"7"}]})", Op::kRelease),
+            "checks[0].leases: must be the text that the check answered");
+  batch_.Clear();
+  ASSERT_TRUE(Read(R"({"key":"k","leases":"296230c00000000000000007"})", Op::kRelease).ok());
+  EXPECT_EQ(batch_.checks()[0].permits, (std::vector<limiter::Permit>{{0x296230c0, 7}}));
+  batch_.Clear();
   EXPECT_EQ(ErrorOf(R"({"key":"k","lease":77})"), "lease: is not a field of a check");
   EXPECT_EQ(ErrorOf(R"({"key":"k","cost":0})", Op::kRefund), "cost: must be at least 1");
 }

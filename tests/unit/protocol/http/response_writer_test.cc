@@ -29,19 +29,38 @@ TEST(Decision, IsWrittenAsTheApiSays) {
             R"("policy":"per-user"})");
 }
 
-TEST(Decision, RoundsTimesUpAndTellsLeaseAndDegradation) {
+TEST(Decision, RoundsTimesUpAndTellsDegradation) {
   limiter::Check check = MakeCheck();
   check.decision.verdict = Verdict::kLimited;
   check.decision.remaining = 0;
   check.decision.retry_after = nanoseconds(1);
   check.decision.reset_after = nanoseconds(1'000'001);
-  check.decision.lease = 7;
   check.degraded = true;
   check.policy = "a\"b";
   std::string out;
   AppendDecision(out, check);
   EXPECT_EQ(out, R"({"allowed":false,"limit":100,"remaining":0,"retryAfterMs":1,"resetAfterMs":2,)"
-                 R"("policy":"a\"b","lease":7,"degraded":true})");
+                 R"("policy":"a\"b","degraded":true})");
+}
+
+TEST(Decision, TellsLeasesAndWhetherTheyCameBack) {
+  limiter::Check check = MakeCheck();
+  check.decision.lease = 7;
+  check.verdicts.push_back({.policy = "p", .key = "a", .decision = check.decision});
+  std::string out;
+  AppendDecision(out, check);
+  // FNV-1a of "a" is af63dc4c8601ec8c, folded 296230c0.
+  EXPECT_EQ(out,
+            R"({"allowed":true,"limit":100,"remaining":99,"retryAfterMs":0,"resetAfterMs":100,)"
+            R"("policy":"per-user","lease":7,"leases":"296230c00000000000000007"})");
+  check.op = store::Op::kRelease;
+  check.decision.lease = 0;
+  check.applied = true;
+  out.clear();
+  AppendDecision(out, check);
+  EXPECT_EQ(out,
+            R"({"allowed":true,"limit":100,"remaining":99,"retryAfterMs":0,"resetAfterMs":100,)"
+            R"("policy":"per-user","released":true})");
 }
 
 TEST(Decision, TellsWhyItCouldNotBeMade) {

@@ -1,0 +1,42 @@
+#pragma once
+
+// A check may be granted permits by several concurrency policies. All of them together are told to
+// the client as one text, which a release brings back: for each permit 8 hexadecimal digits that
+// tell its bucket from the others of the check, and 16 that are the lease. It opens no bucket by
+// itself: a release names who asks as the check did, and frees only what the policies make of that.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/result.h"
+
+namespace weir::limiter {
+
+struct Check;
+
+/// What one concurrency policy has granted to a check.
+struct Permit {
+  std::uint32_t bucket = 0;  ///< BucketTag of the store's key
+  std::int64_t lease = 0;
+
+  friend bool operator==(const Permit&, const Permit&) = default;
+};
+
+/// The longest text of permits; as many as policies may apply to a check.
+inline constexpr std::size_t kPermitDigits = 24;
+inline constexpr std::size_t kMaxPermits = 256;
+
+/// The same on every node, so that any of them can release.
+std::uint32_t BucketTag(std::string_view key) noexcept;
+
+/// Appends the text of all permits that the check was granted; nothing if there are none. Requires
+/// that the check's verdicts are still there.
+void AppendPermits(std::string& out, const Check& check);
+
+/// Reads such a text into `permits`. Whatever the text, memory is bounded by kMaxPermits.
+Status ParsePermits(std::string_view text, std::vector<Permit>& permits);
+
+}  // namespace weir::limiter
