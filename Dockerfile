@@ -4,13 +4,17 @@ FROM debian:12-slim AS build
 WORKDIR /weir
 # The packages first: they change less often than the code.
 COPY packages.txt ./
+# hadolint ignore=DL3008
 RUN apt-get update \
-    && sed 's/#.*//' packages.txt | xargs apt-get install -y --no-install-recommends
+    && sed 's/#.*//' packages.txt >/tmp/packages \
+    && xargs --arg-file=/tmp/packages apt-get install -y --no-install-recommends \
+    && rm -rf /var/lib/apt/lists/*
 COPY . .
 RUN ./dev build release weir && strip build/release/weir
 
 FROM debian:12-slim
-# The shared libraries that the program is linked with; a test compares the list.
+# The shared libraries that the program is linked with; a test compares the list. Their versions are Debian 12's.
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates libcurl4 libfmt9 libhiredis0.14 \
        libmariadb3 \
@@ -19,7 +23,8 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /var/lib/weir --create-home weir
 COPY --from=build /weir/build/release/weir /usr/local/bin/weir
-USER weir
+# By number, so that Kubernetes sees that it is not root.
+USER 10001:10001
 WORKDIR /var/lib/weir
 VOLUME /var/lib/weir
 EXPOSE 8080 8081 6380

@@ -57,13 +57,15 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
 int Check(const std::vector<std::string>& files) {
   std::vector<Problem> problems;
   std::vector<std::string> policy_files;
+  const config::Environment environment = config::ReadEnvironment();
+  for (const std::string& sentence : environment.unknown) std::cerr << sentence << '\n';
   for (const std::string& file : files) {
     if (IsPolicyFile(file)) {
       policy_files.push_back(file);
       continue;
     }
     const std::size_t before = problems.size();
-    const config::Config config = config::Load(file, {}, problems);
+    const config::Config config = config::Load(file, environment.overrides, problems);
     if (problems.size() != before) continue;
     std::cout << file << ": ok\n";
     if (!config.policies.empty()) CheckPolicies(config.policies, config, problems);
@@ -87,21 +89,20 @@ int Import(const std::string& file) {
 }
 
 void ConfigureImport(CLI::App& word, int& exit_code) {
-  CLI::App* import =
+  CLI::App* command =
       word.add_subcommand("import", "Print the limits of another program as policies.");
   static std::string from;
   static std::string file;
-  import->add_option("--from", from, "Whose format it is.")
+  command->add_option("--from", from, "Whose format it is.")
       ->required()
       ->check(CLI::IsMember({"envoy"}));
-  import->add_option("FILE", file, "A configuration of envoyproxy/ratelimit.")->required();
-  import->callback([&exit_code] { exit_code = Import(file);
-});
-import->footer(
-    "The policies go to standard output. A file of Envoy's may also be named under `policies:` as\n"
-    "it is; importing is for those who want to edit it from then on.\n\n"
-    "  weir config import --from envoy ratelimit.yaml > policies.yaml");
-}  // namespace
+  command->add_option("FILE", file, "A configuration of envoyproxy/ratelimit.")->required();
+  command->callback([&exit_code] { exit_code = Import(file); });
+  command->footer(
+      "The policies go to standard output. A file of Envoy's may also be named under `policies:`\n"
+      "as it is; importing is for those who want to edit it from then on.\n\n"
+      "  weir config import --from envoy ratelimit.yaml > policies.yaml");
+}
 
 void Configure(CLI::App& word, int& exit_code) {
   word.require_subcommand(1);
@@ -112,12 +113,13 @@ void Configure(CLI::App& word, int& exit_code) {
   check->callback([&exit_code] { exit_code = Check(files); });
   ConfigureImport(word, exit_code);
   check->footer(
-      "A configuration's policy files are checked with it. Exit code 0: all is well, 1: something\n"
-      "is wrong. Nothing is started and nothing is changed.\n\n"
+      "A configuration is read as `weir serve` does: with the policy files that it names and the\n"
+      "WEIR_… of the environment. Exit code 0: all is well, 1: something is wrong. Nothing is\n"
+      "started and nothing is changed.\n\n"
       "  weir config check weir.yaml\n  weir config check policies.yaml");
 }
 
 const Command kConfig("config", "Check configuration and policy files, or import them.", Configure);
 
-}  // namespace weir::app
+}  // namespace
 }  // namespace weir::app

@@ -12,8 +12,6 @@
 #include "proxy_service.h"
 #include "telemetry/log.h"
 
-extern "C" char** environ;
-
 namespace weir::app {
 namespace {
 
@@ -96,12 +94,7 @@ void AddTimeout(CLI::App& word, const char* name, std::chrono::milliseconds& tar
 
 /// Environment, then flags, over the file; prints what is wrong.
 bool LoadConfig(Flags& flags) {
-  const std::vector<const char*> variables = [] {
-    std::vector<const char*> all;
-    for (char** variable = environ; *variable != nullptr; ++variable) all.push_back(*variable);
-    return all;
-  }();
-  std::vector<config::Override> overrides = config::ReadEnvironment(variables).overrides;
+  std::vector<config::Override> overrides = config::ReadEnvironment().overrides;
   for (const auto& [key, value] : flags.values) overrides.push_back({key, value, "--" + key});
   std::vector<policy::yaml::Problem> problems;
   flags.settings.config = config::Load(flags.config_file, overrides, problems);

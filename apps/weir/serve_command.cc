@@ -1,6 +1,5 @@
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <iostream>
 #include <memory>
@@ -49,9 +48,7 @@ telemetry::LogOptions LogOptionsOf(const config::Config& config) {
 }
 
 std::optional<config::Config> LoadConfig(const Flags& flags) {
-  std::vector<const char*> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
-  config::Environment environment = config::ReadEnvironment(variables);
+  config::Environment environment = config::ReadEnvironment();
   std::vector<config::Override> overrides = std::move(environment.overrides);
   const auto settings = config::Settings();
   for (std::size_t i = 0; i < settings.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -283,6 +284,12 @@ Environment ReadEnvironment(std::span<const char* const> variables) {
         {std::string(info.key), std::string(text.substr(std::min(equals + 1, text.size()))), name});
   }
   return environment;
+}
+
+Environment ReadEnvironment() {
+  std::vector<const char*> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
+  return ReadEnvironment(variables);
 }
 
 Config Parse(std::string_view text, const std::string& file, std::span<const Override> overrides,

@@ -151,6 +151,8 @@ struct Environment {
 };
 /// `variables` are texts like "WEIR_STORE=memory:"; the others are passed over.
 Environment ReadEnvironment(std::span<const char* const> variables);
+/// The same of this process's own variables.
+Environment ReadEnvironment();
 
 /// Reads the file (empty path: none), then the overrides in order. What is wrong is added to
 /// `problems` and the config is then not to be used. Relative `policies` of the file are relative

@@ -1,6 +1,7 @@
 """Checks one part of deploy/ with what can check it. Usage: deploy_test.py PART ROOT BUILD WEIR
 
-Parts: kubernetes, helm, systemd, prometheus, grafana, debian. Prints `skipped: …` where a tool is missing.
+Parts: kubernetes, helm, kubeconform, dockerfile, systemd, prometheus, grafana, debian. Prints `skipped: …` first where
+a tool is missing; tests/support/deploy/fetch.sh fetches those that Debian does not have.
 """
 
 import json
@@ -14,190 +15,182 @@ import urllib.request
 
 import yaml
 
-SKIP = "skipped: {} is not installed"
+from objects import check_objects, expect, run, write
 
 
-def run(*words, **more):
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=100, **more)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(words)}: exited with {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
+def find(root, tool):
+    fetched = os.path.join(root, "build/deploy-tools/bin", tool)
+    return fetched if os.path.exists(fetched) else shutil.which(tool)
 
 
-def expect(condition, what):
-    if not condition:
-        sys.exit(what)
-
-
-def need(tool):
-    found = shutil.which(tool)
+def need(root, tool):
+    found = find(root, tool)
     if found is None:
-        print(SKIP.format(tool))
+        print(f"skipped: {tool} is not here (./dev setup gets it where it can be had)")
         sys.exit(0)
     return found
 
 
+def read(root, name):
+    with open(os.path.join(root, name), encoding="utf-8") as text:
+        return text.read()
+
+
 # --- Kubernetes ----------------------------------------------------------------------------------
 
-API = {"ConfigMap": "v1", "Secret": "v1", "ServiceAccount": "v1", "Service": "v1", "PersistentVolumeClaim": "v1",
-       "Deployment": "apps/v1", "PodDisruptionBudget": "policy/v1", "HorizontalPodAutoscaler": "autoscaling/v2",
-       "NetworkPolicy": "networking.k8s.io/v1"}
-NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-
-
-def within(labels, all_labels):
-    return bool(labels) and all(all_labels.get(key) == value for key, value in labels.items())
-
-
-def check_container(pod, container):
-    name = container["name"]
-    ports = [port["name"] for port in container.get("ports", [])]
-    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-        if probe in container:
-            expect(container[probe]["httpGet"]["port"] in ports, f"{name}: {probe} asks a port that is not there")
-    volumes = [volume["name"] for volume in pod.get("volumes", [])]
-    for mount in container.get("volumeMounts", []):
-        expect(mount["name"] in volumes, f"{name}: no volume {mount['name']}")
-    secure = container["securityContext"]
-    expect(secure["readOnlyRootFilesystem"] and not secure["allowPrivilegeEscalation"]
-           and secure["capabilities"]["drop"] == ["ALL"], f"{name}: not hardened")
-    expect("memory" in container["resources"]["limits"], f"{name}: no memory limit")
-    expect(not container["image"].endswith(":latest") and ":" in container["image"], f"{name}: image without version")
-
-
-def check_config(weir, data):
-    """The configuration in a ConfigMap is one that the program takes, with the key that the Secret holds."""
-    if "weir.yaml" in data:
-        config = yaml.safe_load(data["weir.yaml"])
-        config["admin"]["keys"] = ["0123456789abcdef"]
-        data = dict(data, **{"weir.yaml": yaml.safe_dump(config)})
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in data.items():
-            with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
-                out.write(text)
-        if "weir.yaml" in data:
-            run(weir, "config", "check", os.path.join(folder, "weir.yaml"))
-        else:
-            main = os.path.join(folder, "main.yaml")
-            with open(main, "w", encoding="utf-8") as out:
-                out.write(yaml.safe_dump({"policies": sorted(data)}))
-            run(weir, "config", "check", main)
-
-
-def check_objects(text, weir, given=()):
-    objects = [one for one in yaml.safe_load_all(text) if one]
-    named = {(one["kind"], one["metadata"]["name"]): one for one in objects}
-    expect(len(named) == len(objects), "two objects of the same kind and name")
-    pods = [one for one in objects if one["kind"] == "Deployment"]
-    for (kind, name), one in named.items():
-        expect(API.get(kind) == one["apiVersion"], f"{kind} {name}: apiVersion {one['apiVersion']}")
-        expect(NAME.fullmatch(name) and len(name) <= 63, f"{kind}: bad name {name}")
-        if kind == "ConfigMap":
-            check_config(weir, one["data"])
-        if kind == "Deployment":
-            pod = one["spec"]["template"]["spec"]
-            labels = one["spec"]["template"]["metadata"]["labels"]
-            expect(within(one["spec"]["selector"]["matchLabels"], labels), f"{name}: does not select its own pods")
-            expect(pod["securityContext"]["runAsNonRoot"], f"{name}: may run as root")
-            for container in pod["containers"]:
-                check_container(pod, container)
-                for variable in container.get("env", []):
-                    secret = variable["valueFrom"]["secretKeyRef"]["name"]
-                    expect(("Secret", secret) in named or secret in given, f"{name}: no secret {secret}")
-            for volume in pod.get("volumes", []):
-                if "configMap" in volume:
-                    expect(("ConfigMap", volume["configMap"]["name"]) in named, f"{name}: no such ConfigMap")
-                if "persistentVolumeClaim" in volume:
-                    claim = volume["persistentVolumeClaim"]["claimName"]
-                    expect(("PersistentVolumeClaim", claim) in named, f"{name}: no such claim")
-        if kind == "HorizontalPodAutoscaler":
-            target = one["spec"]["scaleTargetRef"]
-            expect((target["kind"], target["name"]) in named, f"{name}: scales nothing")
-            expect(one["spec"]["minReplicas"] <= one["spec"]["maxReplicas"], f"{name}: min above max")
-        selector = {"Service": lambda: one["spec"]["selector"],
-                    "PodDisruptionBudget": lambda: one["spec"]["selector"]["matchLabels"],
-                    "NetworkPolicy": lambda: one["spec"]["podSelector"]["matchLabels"]}.get(kind)
-        if selector:
-            chosen = [p for p in pods if within(selector(), p["spec"]["template"]["metadata"]["labels"])]
-            expect(chosen, f"{kind} {name}: selects no pod")
-            if kind == "Service":
-                names = [port["name"] for p in chosen for c in p["spec"]["template"]["spec"]["containers"]
-                         for port in c.get("ports", [])]
-                for port in one["spec"]["ports"]:
-                    expect(port["targetPort"] in names, f"Service {name}: no port {port['targetPort']}")
-    return sorted(kind for kind, _ in named)
+def manifests(root):
+    folder = os.path.join(root, "deploy/kubernetes")
+    return {name: read(folder, name) for name in sorted(os.listdir(folder))}
 
 
 def kubernetes(root, _build, weir):
-    folder = os.path.join(root, "deploy/kubernetes")
-    for name in sorted(os.listdir(folder)):
-        with open(os.path.join(folder, name), encoding="utf-8") as text:
-            print(name, *check_objects(text.read(), weir, given=("weir",)))
+    for name, text in manifests(root).items():
+        print(name, *check_objects(text, weir, given=("weir",)))
+
+
+KEY = "admin.key=0123456789abcdef"
+RELEASES = {  # values that the chart takes, and a secret that is then expected to be there
+    "the default": ([KEY], None),
+    "the Redis door": ([KEY, "resp=true"], None),
+    "a secret of one's own": (["admin.existingSecret=mine"], "mine"),
+    "one pod that keeps its data": ([KEY, "config.store=memory:,persistence.size=1Gi"], None),
+    "one pod that keeps nothing": ([KEY, "config.store=memory:,autoscaling.enabled=false,replicas=1",
+                                    "networkPolicy.enabled=false"], None),
+    "TLS": ([KEY, "config.tls.cert=/tls/tls.crt,config.tls.key=/tls/tls.key,extraVolumes[0].name=tls,"
+             "extraVolumes[0].secret.secretName=tls,extraVolumeMounts[0].name=tls,extraVolumeMounts[0].mountPath=/tls,"
+             "envFrom[0].secretRef.name=weir-store"], None),
+}
+REFUSED = {  # values that the chart does not take, and what it says
+    "": "admin.key",
+    f"{KEY},config.store=memory:": "granting every limit 12 times",
+    f"{KEY},config.store=null,autoscaling.enabled=false": "granting every limit 3 times",
+    f"{KEY},config.tls.client_ca=/ca.pem": "probes",
+    f"{KEY},autoscaling.min=13": "autoscaling.min",
+    f"{KEY},replica=2": "replica is not allowed",
+    f"{KEY},config.listen.http=off": 'name of "listen"',
+    f"{KEY},config.store=etcd://x": "config.store",
+    f"{KEY},terminationGracePeriodSeconds=10": "terminationGracePeriodSeconds",
+    "admin.key=short": "admin.key",
+}
+
+
+def chart_words(root, values):
+    words = ["template", "gate", os.path.join(root, "deploy/helm/weir"), "--kube-version", "1.30.0"]
+    return words + [word for value in values if value for word in ("--set", value)]
 
 
 def helm(root, _build, weir):
-    program = need("helm")
+    program = need(root, "helm")
     chart = os.path.join(root, "deploy/helm/weir")
-    key = ("--set", "admin.key=0123456789abcdef")
-    print(run(program, "lint", "--strict", chart, *key))
-    for more in (key, (*key, "--set", "resp=true"), ("--set", "admin.existingSecret=mine"),
-                 (*key, "--set", "networkPolicy.enabled=false,persistence.size=1Gi")):
-        rendered = run(program, "template", "gate", chart, "--kube-version", "1.30.0", *more)
-        print(" ".join(more[2:]), *check_objects(rendered, weir, given=("mine",)))
-    refused = subprocess.run([program, "template", "gate", chart, "--kube-version", "1.30.0"],
-                             capture_output=True, text=True, check=False)
-    expect(refused.returncode != 0 and "admin.key" in refused.stderr, "the chart must ask for a key")
+    print(run(program, "lint", "--strict", chart, "--set", KEY))
+    for what, (values, secret) in RELEASES.items():
+        rendered = run(program, *chart_words(root, values))
+        expect(rendered.count("scheme: HTTPS") == (3 if what == "TLS" else 0), "probes must speak TLS, or not")
+        print(what, *check_objects(rendered, weir, given=(secret,)))
+    for values, word in REFUSED.items():
+        refused = subprocess.run([program, *chart_words(root, [values])], capture_output=True, text=True, check=False)
+        expect(refused.returncode != 0 and word in refused.stderr, f"not refused: {values}\n{refused.stderr}")
+    check_notes(program, chart)
+
+
+def check_notes(program, chart):
+    """What helm says after an installation warns of what several pods would each keep by themselves."""
+    with tempfile.TemporaryDirectory() as temp:
+        copy = os.path.join(temp, "weir")
+        shutil.copytree(chart, copy)
+        write(copy, "templates/notes.yaml", 'notes: {{ include (print $.Template.BasePath "/NOTES.txt") . | quote }}')
+        words = (program, "template", "gate", copy, "--show-only", "templates/notes.yaml", "--set", KEY)
+        several = yaml.safe_load(run(*words))["notes"]
+        expect("WARNING: config.slots.store" in several and "WARNING: config.notify.store" in several, several)
+        expect("http://gate-weir.default:8080/v1/check" in several, several)
+        stored = "config.slots.store=postgres://db/weir,config.notify.store=postgres://db/weir"
+        for values in (stored, "persistence.size=1Gi"):
+            expect("WARNING" not in run(*words, "--set", values), f"warns without need: {values}")
+
+
+def kubeconform(root, _build, _weir):
+    program = need(root, "kubeconform")
+    schemas = os.path.join(root, "build/deploy-tools/schemas")
+    if not os.path.isdir(schemas):
+        print("skipped: the schemas of Kubernetes are not here (./dev setup gets them where they can be had)")
+        return
+    place = "{{ .NormalizedKubernetesVersion }}{{ .StrictSuffix }}/{{ .ResourceKind }}{{ .KindSuffix }}.json"
+    texts = list(manifests(root).values())
+    renderer = find(root, "helm")
+    if renderer:
+        texts += [run(renderer, *chart_words(root, values)) for values, _ in RELEASES.values()]
+    else:
+        print("without the chart, since helm is not here")
+    for version in sorted(os.listdir(schemas)):
+        print(version, run(program, "-strict", "-summary", "-schema-location", os.path.join(schemas, place),
+                           "-kubernetes-version", re.search(r"\d+\.\d+\.\d+", version)[0],
+                           input="\n---\n".join(texts)))
+
+
+def dockerfile(root, _build, _weir):
+    print(run(need(root, "hadolint"), "--failure-threshold", "info", os.path.join(root, "Dockerfile")))
 
 
 # --- systemd, Prometheus, Grafana ------------------------------------------------------------------
 
 def systemd(root, _build, weir):
-    program = need("systemd-analyze")
-    with tempfile.TemporaryDirectory() as folder, open(os.path.join(root, "deploy/systemd/weir.service"),
-                                                       encoding="utf-8") as unit:
-        path = os.path.join(folder, "weir.service")
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(unit.read().replace("/usr/bin/weir", weir).replace("Documentation=man:weir(1)\n", ""))
-        print(run(program, "verify", "--man=no", path))
-        # 10 is a process that may do anything, 0 one that may do nothing; threshold is in tenths.
-        print(run(program, "security", "--offline=true", "--no-pager", "--threshold=20", path).splitlines()[-1])
+    program = need(root, "systemd-analyze")
+    unit = read(root, "deploy/systemd/weir.service")
+    expect(int(re.search(r"^TimeoutStopSec=(\d+)s$", unit, re.MULTILINE)[1]) >= 15, "no time to drain (10 s) and save")
+    with tempfile.TemporaryDirectory() as folder:
+        # The program is not installed here, nor its manual.
+        here = unit.replace("/usr/bin/weir", weir).replace("Documentation=man:weir(1)\n", "")
+        path = write(folder, "weir.service", here)
+        said = subprocess.run([program, "verify", "--man=no", path], capture_output=True, text=True, check=False)
+        # An unknown setting is only a warning to systemd.
+        expect(said.returncode == 0 and not said.stderr, said.stderr)
+        # 10 is a process that may do anything, 0 one that may do nothing; the threshold is in tenths.
+        print(run(program, "security", "--offline=true", "--no-pager", "--threshold=13", path).splitlines()[-1])
 
 
 def prometheus(root, _build, _weir):
-    program = need("promtool")
+    program = need(root, "promtool")
     folder = os.path.join(root, "deploy/prometheus")
     print(run(program, "check", "rules", os.path.join(folder, "alerts.yaml")))
     print(run(program, "check", "config", os.path.join(folder, "prometheus.yaml")))
+    test = read(root, "tests/deploy/alerts_test.yaml").replace("ALERTS", os.path.join(folder, "alerts.yaml"))
+    fired = {one["alertname"] for group in yaml.safe_load(test)["tests"] for one in group["alert_rule_test"]
+             if one["exp_alerts"]}
+    untested = {rule["alert"] for rule in alert_rules(root)} - fired
+    expect(not untested, f"no test makes these fire: {sorted(untested)}")
     with tempfile.TemporaryDirectory() as temp:
-        with open(os.path.join(root, "tests/deploy/alerts_test.yaml"), encoding="utf-8") as text:
-            test = text.read().replace("ALERTS", os.path.join(folder, "alerts.yaml"))
-        path = os.path.join(temp, "test.yaml")
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(test)
-        print(run(program, "test", "rules", path))
+        print(run(program, "test", "rules", write(temp, "test.yaml", test)))
 
 
-def served_metrics(weir):
+def alert_rules(root):
+    groups = yaml.safe_load(read(root, "deploy/prometheus/alerts.yaml"))["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def served_metrics(weir, *more):
     """The names of all metrics that a running service gives."""
-    with Serving(weir) as origin:
+    with Serving(weir, *more) as origin:
         urllib.request.urlopen(origin + "/v1/check", b'{"key":"a"}').read()
         text = urllib.request.urlopen(origin + "/metrics").read().decode()
     return set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
 
 
 def grafana(root, _build, weir):
-    with open(os.path.join(root, "deploy/grafana/weir.json"), encoding="utf-8") as text:
-        board = json.load(text)
+    board = json.loads(read(root, "deploy/grafana/weir.json"))
     ids = [panel["id"] for panel in board["panels"]]
     expect(len(set(ids)) == len(ids) > 10, "panels need ids of their own")
-    known = served_metrics(weir)
+    # With a shared store there are metrics of it as well; nobody needs to answer there.
+    known = served_metrics(weir) | served_metrics(weir, "--store", "redis://127.0.0.1:1")
     asked = set()
     for panel in board["panels"]:
         for target in panel["targets"]:
             asked |= set(re.findall(r"\b(?:weir|process)_\w+", target["expr"]))
-    with open(os.path.join(root, "deploy/prometheus/alerts.yaml"), encoding="utf-8") as text:
-        for rule in yaml.safe_load(text)["groups"][0]["rules"]:
-            asked |= set(re.findall(r"\bweir_\w+", rule["expr"]))
+    for rule in alert_rules(root):
+        asked |= set(re.findall(r"\bweir_\w+", rule["expr"]))
+    expect(asked, "no metric is asked for")
+    told = set(re.findall(r"`(weir_\w+)`", read(root, "docs/reference/metrics.md")))
+    untold = {name for name in known if name.startswith("weir_")} - told
+    expect(not untold, f"docs/reference/metrics.md does not tell of {sorted(untold)}")
     missing = {name for name in asked if re.sub(r"_(bucket|sum|count)$", "", name) not in known and name not in known}
     expect(not missing, f"asks for metrics that the service does not give: {sorted(missing)}")
     print(f"{len(ids)} panels, {len(asked)} metrics, all of them served")
@@ -244,8 +237,8 @@ def shell_root(folder):
         os.chmod(path, 0o755)
 
 
-def debian(_root, build, _weir):
-    need("dpkg-deb")
+def debian(root, build, _weir):
+    need(root, "dpkg-deb")
     with tempfile.TemporaryDirectory() as temp:
         run("cpack", "-G", "DEB", "-B", temp, cwd=build)
         package = [os.path.join(temp, name) for name in os.listdir(temp) if name.endswith(".deb")][0]

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "support/temp_dir.h"
 #include "support/weir_process.h"
@@ -24,8 +25,10 @@ struct Outcome {
   std::string err;
 };
 
-Outcome Check(const std::string& file) {
-  test::WeirProcess weir({"config", "check", file});
+Outcome Check(const std::string& file, const std::vector<std::string>& env = {}) {
+  test::SpawnOptions options;
+  options.env = env;
+  test::WeirProcess weir({"config", "check", file}, options);
   const int code = weir.process().Wait().value_or(-1);
   return {code, weir.process().output(), weir.process().error_output()};
 }
@@ -59,6 +62,20 @@ TEST(ConfigCheck, SaysFileLineAndColumnOfWhatIsWrong) {
   // A configuration that is right leads on to the policy files that it names.
   folder.Write("weir.yaml", "policies: [p.yaml]\n");
   EXPECT_THAT(Check(config).err, HasSubstr("p.yaml:3:5"));
+}
+
+TEST(ConfigCheck, ReadsTheEnvironmentAsTheServiceDoes) {
+  const test::TempDir folder;
+  const std::string config = folder.Write("weir.yaml", "listen: {http: 0.0.0.0:8080}\n").string();
+  const Outcome without_key = Check(config);
+  EXPECT_EQ(without_key.code, 1);
+  EXPECT_THAT(without_key.err, HasSubstr("admin.keys"));
+  const Outcome with_key = Check(config, {"WEIR_ADMIN_KEYS=0123456789abcdef"});
+  EXPECT_EQ(with_key.code, 0) << with_key.err;
+  // Others set names like ours, so this is no error.
+  const Outcome slip = Check(config, {"WEIR_ADMIN_KEYS=0123456789abcdef", "WEIR_STOR=memory:"});
+  EXPECT_EQ(slip.code, 0) << slip.err;
+  EXPECT_THAT(slip.err, HasSubstr("WEIR_STOR is no setting; did you mean WEIR_STORE?"));
 }
 
 TEST(ConfigCheck, AMissingFileIsNamed) {
