@@ -9,6 +9,7 @@
 #include "drivers/postgres/channel.h"
 #include "drivers/redis/channel.h"
 #include "drivers/redis/url.h"
+#include "policy/cluster_tags.h"
 #include "store/mariadb/pool.h"
 #include "store/postgres/pool.h"
 #include "store/redis/redis_store.h"
@@ -134,6 +135,13 @@ Result<std::unique_ptr<Backend>> OpenBackend(const config::Config& config, Guard
   }
   return Error{Code::kUnimplemented,
                "store: " + config::WithoutSecrets(config.store) + " cannot be opened here"};
+}
+
+std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies) {
+  if (!config.store.starts_with("redis")) return {};
+  const auto address = redis::ParseUrl(config.store);
+  if (!address.ok() || !address->cluster || address->tag.empty()) return {};
+  return policy::TagConflicts(policies, address->tag);
 }
 
 }  // namespace weir::app

@@ -4,8 +4,11 @@
 
 #include <boost/asio/io_context.hpp>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "config/config.h"
+#include "policy/policy_set.h"
 #include "store/guard/guard.h"
 #include "store/store.h"
 #include "weir/result.h"
@@ -25,5 +28,8 @@ class Backend {
 /// Opens what config.store names. A server that does not answer is no error: it may come.
 Result<std::unique_ptr<Backend>> OpenBackend(const config::Config& config,
                                              store::guard::Guard& guard);
+
+/// Which policies the store that config.store names cannot charge together, though they may meet.
+std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies);
 
 }  // namespace weir::app

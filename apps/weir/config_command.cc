@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backend.h"
 #include "command.h"
 #include "config/config.h"
 #include "policy/envoy_config.h"
@@ -50,6 +51,9 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
   if (!set.ok()) {
     problems.push_back({"policies", {}, set.error().message});
     return;
+  }
+  for (const std::string& misfit : Misfits(config, **set)) {
+    std::cerr << "warning: " << misfit << '\n';
   }
   std::cout << paths.size() << " policy file(s), " << count << " policies: ok\n";
 }

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <utility>
 
+#include "backend.h"
 #include "policy/sqlite/sqlite_policy_store.h"
 #include "server/api/admin_routes.h"
 #include "server/dashboard/dashboard.h"
@@ -90,6 +91,7 @@ Status Service::OpenPolicies() {
   auto store = policy::sqlite::SqlitePolicyStore::Open(*database_, *catalog_);
   if (!store) return store.error();
   policy_store_ = std::move(*store);
+  WarnOfMisfits();
   if (config_.policies.empty()) return {};
   policy::FileWatcher::Options options;
   options.paths = config_.policies;
@@ -103,12 +105,18 @@ Status Service::OpenPolicies() {
 void Service::LogReload(const std::vector<policy::yaml::Problem>& problems) const {
   if (problems.empty()) {
     Log(Level::kInfo, "policies reloaded");
-    return;
+    return WarnOfMisfits();
   }
   for (const policy::yaml::Problem& problem : problems) {
     const std::string text = problem.ToString();
     Log(Level::kError, "policies not reloaded; nothing has changed",
         {{"problem", std::string_view(text)}});
+  }
+}
+
+void Service::WarnOfMisfits() const {
+  for (const std::string& misfit : Misfits(config_, *catalog_->live().Current())) {
+    Log(Level::kWarn, "some requests cannot be decided", {{"why", std::string_view(misfit)}});
   }
 }
 

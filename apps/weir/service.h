@@ -65,6 +65,7 @@ class Service {
   Status Listen(server::Door& door, const config::Address& address);
   server::RunningTotals ReadTotals() const;
   std::array<server::DoorFigures, 3> Doors() const;
+  void WarnOfMisfits() const;
   void LogReload(const std::vector<policy::yaml::Problem>& problems) const;
 
   // In the order in which they need each other: destruction goes from the doors down to the data.

@@ -35,7 +35,7 @@ std::string WhyOne(const ExplainedPolicy& policy, bool unlimited) {
       break;
   }
   if (policy.shadow) why += " (shadow: counted, but blocks nothing)";
-  if (policy.degraded) why += " (the store is away: decided by on_store_error)";
+  if (policy.degraded) why += " (the store could not decide: on_store_error did)";
   return why;
 }
 

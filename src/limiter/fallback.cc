@@ -34,9 +34,11 @@ void Soften(Decision& decision) {
 
 }  // namespace
 
-policy::OnStoreError RuleOf(const Batch::Item& item) noexcept {
-  return item.policy == nullptr ? policy::OnStoreError::kLocal
-                                : item.policy->definition.on_store_error;
+policy::OnStoreError RuleOf(const Batch::Item& item, store::Fault fault) noexcept {
+  const policy::OnStoreError rule = item.policy == nullptr ? policy::OnStoreError::kLocal
+                                                           : item.policy->definition.on_store_error;
+  const bool no_share = fault == store::Fault::kQuestion && rule == policy::OnStoreError::kLocal;
+  return no_share ? policy::OnStoreError::kDeny : rule;
 }
 
 Fallback::Fallback(const Options& options)
@@ -52,14 +54,14 @@ Quota Fallback::LocalQuota(const Batch::Item& item) const {
 }
 
 void Fallback::DecideEnforced(const Batch& batch, std::span<const Batch::Item* const> items,
-                              bool charge, std::span<Decision> decisions) {
+                              store::Fault fault, bool charge, std::span<Decision> decisions) {
   // The store is away: a few allocations do not matter here.
   std::vector<Quota> quotas;
   std::vector<std::size_t> local;
   quotas.reserve(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {
     const Batch::Item& item = *items[i];
-    switch (RuleOf(item)) {
+    switch (RuleOf(item, fault)) {
       case policy::OnStoreError::kAllow:
         decisions[i] = Granted(*item.quota);
         break;
@@ -92,10 +94,11 @@ void Fallback::DecideEnforced(const Batch& batch, std::span<const Batch::Item* c
   }
 }
 
-Decision Fallback::DecideShadow(const Batch& batch, const Batch::Item& item, bool charge) {
+Decision Fallback::DecideShadow(const Batch& batch, const Batch::Item& item, store::Fault fault,
+                                bool charge) {
   const Batch::Item* one = &item;
   Decision decision;
-  DecideEnforced(batch, std::span(&one, 1), charge, std::span(&decision, 1));
+  DecideEnforced(batch, std::span(&one, 1), fault, charge, std::span(&decision, 1));
   return decision;
 }
 

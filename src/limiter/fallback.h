@@ -10,8 +10,10 @@
 
 namespace weir::limiter {
 
-/// What is done for this item while the store cannot decide.
-policy::OnStoreError RuleOf(const Batch::Item& item) noexcept;
+/// What is done for this item when the store cannot decide. What only this request met, and what
+/// will not pass by itself, gets no share: it would be one beside the quota, for whoever knows how
+/// to ask so.
+policy::OnStoreError RuleOf(const Batch::Item& item, store::Fault fault) noexcept;
 
 /// Decides while the store cannot: each policy as its on_store_error says. `local` grants a share
 /// of the quota from an engine in this process, so that all processes together stay near the limit.
@@ -29,11 +31,12 @@ class Fallback {
 
   /// Decides the enforced items of one check (all or none charged); decisions[i] is for items[i].
   /// Only looks unless `charge`.
-  void DecideEnforced(const Batch& batch, std::span<const Batch::Item* const> items, bool charge,
-                      std::span<Decision> decisions);
+  void DecideEnforced(const Batch& batch, std::span<const Batch::Item* const> items,
+                      store::Fault fault, bool charge, std::span<Decision> decisions);
 
   /// Decides one shadow item.
-  Decision DecideShadow(const Batch& batch, const Batch::Item& item, bool charge);
+  Decision DecideShadow(const Batch& batch, const Batch::Item& item, store::Fault fault,
+                        bool charge);
 
   /// Gives back a permit that was granted here; false if it was not, or is back already.
   bool Release(const Batch& batch, const Batch::Item& item, std::int64_t lease);

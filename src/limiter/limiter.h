@@ -25,7 +25,7 @@ struct PolicyVerdict {
   std::string_view key;          ///< the store's key of the bucket; empty if unlimited
   Decision decision;
   bool shadow = false;    ///< decided and counted, but never blocks
-  bool degraded = false;  ///< the store was away: decided by on_store_error
+  bool degraded = false;  ///< the store could not decide: on_store_error did
 };
 
 /// One request and its answer. Reused by the doors from call to call, so that nothing is allocated.

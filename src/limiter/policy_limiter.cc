@@ -18,6 +18,10 @@ bool Stricter(const Decision& one, const Decision& other) noexcept {
 }
 static_assert(Verdict::kAllowed < Verdict::kLimited && Verdict::kLimited < Verdict::kNever);
 
+store::Fault FaultOf(const store::Application& application) noexcept {
+  return store::FaultOf(application.status.error().code);
+}
+
 PolicyVerdict VerdictOf(const Batch& batch, const Batch::Item& item) {
   PolicyVerdict verdict;
   verdict.policy =
@@ -101,7 +105,9 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
     } else if (!application.status.ok()) {
       verdict.degraded = true;
       check.degraded = true;
-      if (!item.shadow()) check.degraded_by = policy::OnStoreErrorName(RuleOf(item));
+      if (!item.shadow()) {
+        check.degraded_by = policy::OnStoreErrorName(RuleOf(item, FaultOf(application)));
+      }
     }
   }
   if (check.degraded) DecideWithoutStore(batch, check, items);
@@ -130,20 +136,23 @@ void PolicyLimiter::DecideWithoutStore(Batch& batch, Check& check,
     check.applied = false;
     return;
   }
-  std::vector<const Batch::Item*> enforced;
+  std::vector<const Batch::Item*> enforced;  // of one application
   std::vector<std::size_t> places;
+  store::Fault fault = store::Fault::kStore;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const Batch::Item& item = items[i];
     if (!check.verdicts[i].degraded || &batch.charged(item) != &item) continue;
+    const store::Fault its = FaultOf(batch.applications()[item.application]);
     if (item.shadow()) {
-      check.verdicts[i].decision = shared_.fallback.DecideShadow(batch, item, charge);
+      check.verdicts[i].decision = shared_.fallback.DecideShadow(batch, item, its, charge);
     } else {
+      fault = its;
       enforced.push_back(&item);
       places.push_back(i);
     }
   }
   std::vector<Decision> decisions(enforced.size());
-  shared_.fallback.DecideEnforced(batch, enforced, charge, decisions);
+  shared_.fallback.DecideEnforced(batch, enforced, fault, charge, decisions);
   for (std::size_t k = 0; k < places.size(); ++k) check.verdicts[places[k]].decision = decisions[k];
   for (std::size_t i = 0; i < items.size(); ++i) {
     const Batch::Item& charged = batch.charged(items[i]);

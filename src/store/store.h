@@ -28,6 +28,31 @@ enum class Op : std::uint8_t {
   kReset,    ///< forgets each key
 };
 
+/// Whom an error of an application speaks of.
+enum class Fault : std::uint8_t {
+  kStore,     ///< it does not answer, or lets nobody in: the next question would fare the same
+  kLoad,      ///< too much is asked at once: the store itself may be well
+  kQuestion,  ///< this question cannot be decided, whatever else can: a damaged row, keys that
+              ///< cannot be charged together, more than fits
+};
+
+/// What code a backend gives decides what happens: only kStore opens the breaker for everybody, and
+/// only kStore and kLoad are decided by on_store_error: local. So one caller's questions never
+/// change the answers to another's.
+constexpr Fault FaultOf(Code code) noexcept {
+  switch (code) {
+    case Code::kUnavailable:
+    case Code::kDeadlineExceeded:
+    case Code::kUnauthenticated:
+    case Code::kPermissionDenied:
+      return Fault::kStore;
+    case Code::kResourceExhausted:
+      return Fault::kLoad;
+    default:
+      return Fault::kQuestion;
+  }
+}
+
 /// One atomic group of charges and its answer. The caller owns all memory and keeps it until
 /// `done`.
 struct Application {
@@ -38,7 +63,7 @@ struct Application {
   std::span<Decision> decisions;
   /// Filled: charged (kCharge), released (kRelease); true otherwise.
   bool applied = false;
-  /// Filled: why it could not be decided; decisions are then meaningless.
+  /// Filled: why it could not be decided (see FaultOf); decisions are then meaningless.
   Status status;
 };
 

@@ -65,6 +65,16 @@ void Guard::NoteError(const Error& error) {
       {{"error", std::string_view(error.message)}});
 }
 
+void Guard::NoteUndecided(const Error& error, std::string_view key) {
+  const Nanos now = clock_.Now();
+  const std::lock_guard lock(mutex_);
+  if (now - undecided_logged_at_ < kLogEvery) return;
+  undecided_logged_at_ = now;
+  // Up to the values, which may be those of people.
+  Log(Level::kError, "a check cannot be decided; it is refused unless its policy allows on errors",
+      {{"error", std::string_view(error.message)}, {"key", key.substr(0, key.find('|'))}});
+}
+
 void Guard::OnChange(BreakerState state) {
   const std::lock_guard lock(mutex_);
   if (state == BreakerState::kOpen && away_since_ == 0) {
@@ -117,6 +127,9 @@ void Guard::Collect(telemetry::TextWriter& out) const {
   counter("weir_store_calls_total", "Calls to the store.", sum(&GuardMetrics::calls));
   counter("weir_store_failures_total", "Charges that the store could not decide.",
           sum(&GuardMetrics::failures));
+  counter("weir_store_undecided_total",
+          "Charges that cannot be decided though the store is well: damaged or of several slots.",
+          sum(&GuardMetrics::undecided));
   counter("weir_store_timeouts_total", "Charges that the store did not decide in time.",
           sum(&GuardMetrics::timeouts));
   counter("weir_store_short_cut_total", "Charges that were not sent: the breaker was open.",

@@ -48,7 +48,8 @@ struct Health {
 struct GuardMetrics {
   telemetry::LocalHistogram latency;
   telemetry::LocalCounter calls;
-  telemetry::LocalCounter failures;      ///< applications that the store could not decide
+  telemetry::LocalCounter failures;      ///< applications that failed with the store
+  telemetry::LocalCounter undecided;     ///< applications that nobody can decide: FaultOf
   telemetry::LocalCounter timeouts;      ///< applications that it did not decide in time
   telemetry::LocalCounter short_cut;     ///< applications failed at once: the breaker was open
   telemetry::LocalCounter late_answers;  ///< calls whose answer came after their timeout
@@ -79,6 +80,8 @@ class Guard {
 
   void NoteSuccess() noexcept;
   void NoteError(const Error& error);
+  /// The store lives, but cannot decide this question about `key`.
+  void NoteUndecided(const Error& error, std::string_view key);
   bool up() const noexcept { return up_.load(std::memory_order_relaxed); }
   Nanos last_success() const noexcept { return last_success_.load(std::memory_order_relaxed); }
   Health health() const;
@@ -102,6 +105,7 @@ class Guard {
   std::string last_error_;
   Nanos last_error_at_ = 0;
   Nanos logged_at_ = 0;
+  Nanos undecided_logged_at_ = 0;
   Nanos away_since_ = 0;  // 0: it is not
 };
 

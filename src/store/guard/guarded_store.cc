@@ -19,18 +19,6 @@ void Fail(std::span<Application> batch, const Error& error) {
   for (Application& application : batch) application.status = error;
 }
 
-/// True for errors that say something about the store, and not about the question.
-bool IsStoreFailure(const Status& status) {
-  if (status.ok()) return false;
-  switch (status.error().code) {
-    case Code::kInvalidArgument:
-    case Code::kUnimplemented:
-      return false;
-    default:
-      return true;
-  }
-}
-
 }  // namespace
 
 /// A copy of what the store was asked, and where its answer goes.
@@ -266,22 +254,35 @@ void GuardedStore::OnAnswer(Call& call) {
   done();
 }
 
-/// What the answer says about the store.
+/// What the answer says about the store. Questions that cannot be decided say nothing: they must
+/// neither open the breaker nor keep it closed, since whoever asks may ask more of them.
 void GuardedStore::Report(const Call& call) {
-  std::size_t failed = 0;
-  const Error* error = nullptr;
+  std::size_t decided = 0;
+  const Error* failure = nullptr;
   for (const Application& application : call.ours) {
-    if (!IsStoreFailure(application.status)) continue;
-    ++failed;
-    error = &application.status.error();
+    if (application.status.ok()) {
+      ++decided;
+      continue;
+    }
+    const Error& error = application.status.error();
+    // A probe can always be decided.
+    const Fault fault = call.probe_done ? Fault::kStore : FaultOf(error.code);
+    if (fault == Fault::kQuestion) {
+      metrics_->undecided.Add();
+      guard_.NoteUndecided(
+          error, application.charges.empty() ? std::string_view() : application.charges[0].key);
+    } else {
+      metrics_->failures.Add();
+      if (fault == Fault::kStore) failure = &error;
+    }
   }
-  metrics_->failures.Add(failed);
   // A cluster of which one part is away still answers for the others.
-  const bool answered = failed < call.ours.size();
-  if (answered) guard_.NoteSuccess();
-  if (error != nullptr && !answered) guard_.NoteError(*error);
+  const bool failed = failure != nullptr && decided == 0;
+  if (decided > 0) guard_.NoteSuccess();
+  if (failed) guard_.NoteError(*failure);
   if (call.probe_done) return;
-  answered ? guard_.breaker().Succeeded(call.period) : guard_.breaker().Failed(call.period);
+  if (decided > 0) guard_.breaker().Succeeded(call.period);
+  if (failed) guard_.breaker().Failed(call.period);
 }
 
 void GuardedStore::Learn(const Call& call) {

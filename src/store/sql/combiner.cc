@@ -125,7 +125,12 @@ bool Combiner::WakeOne() {
   return true;
 }
 
-void Combiner::Finish(std::unique_ptr<Batch> batch, const Status& status) {
+void Combiner::Finish(std::unique_ptr<Batch> batch, Status status) {
+  // A transaction carries many callers' questions, so what undid it (a table that is not there, a
+  // full disk) is none of theirs; what is wrong with one row is said by Batch::Run.
+  if (!status.ok() && FaultOf(status.error().code) == Fault::kQuestion) {
+    status = Error{Code::kUnavailable, status.error().message};
+  }
   Submissions complete;
   {
     const std::lock_guard hold(mutex_);

@@ -51,7 +51,7 @@ class Combiner {
 
   /// Answers everything in `batch`, with what its Run left or with the reason it could not be done.
   /// The lane must call Take next.
-  void Finish(std::unique_ptr<Batch> batch, const Status& status);
+  void Finish(std::unique_ptr<Batch> batch, Status status);
 
   /// Answers everything that waits, and all that is still to come, with `error`.
   void Stop(const Error& error);

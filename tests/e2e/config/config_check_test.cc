@@ -45,6 +45,21 @@ TEST(ConfigCheck, GoodFilesAreOk) {
   EXPECT_THAT(of_config.out, HasSubstr(config + ": ok"));
 }
 
+TEST(ConfigCheck, WarnsOfPoliciesThatAClusterCannotChargeTogether) {
+  const test::TempDir folder;
+  folder.Write("p.yaml", std::string(kGood) +
+                             "  - {name: b, match: {}, quota: {fixed_window: {limit: 3, window: "
+                             "1s}}}\n");
+  const std::string config =
+      folder
+          .Write("weir.yaml",
+                 "store: \"redis+cluster://127.0.0.1:7000?tag=user\"\npolicies: [p.yaml]\n")
+          .string();
+  const Outcome of_config = Check(config);
+  EXPECT_EQ(of_config.code, 0) << of_config.err;
+  EXPECT_THAT(of_config.err, HasSubstr("warning: policies 'b' and 'a' of domain 'api'"));
+}
+
 TEST(ConfigCheck, SaysFileLineAndColumnOfWhatIsWrong) {
   const test::TempDir folder;
   const std::string policies =

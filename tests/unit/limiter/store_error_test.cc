@@ -25,7 +25,7 @@ class DistantStore final : public store::Store {
       return;
     }
     for (store::Application& application : batch) {
-      application.status = Error{Code::kUnavailable, "the store is away"};
+      application.status = error;
     }
     done();
   }
@@ -36,6 +36,7 @@ class DistantStore final : public store::Store {
     store::Done done;
   };
   bool down = false;
+  Error error{Code::kUnavailable, "the store is away"};
   std::vector<Pending> pending;
 };
 
@@ -91,6 +92,30 @@ TEST_F(StoreErrorTest, LocalGrantsTheShareOfThisProcess) {
   }
   // 5 permits fit into the quota but not into the share: that is no "never".
   EXPECT_EQ(Asked::For({{"user", "3"}}, 5).On(*limiter_).decision.verdict, Verdict::kLimited);
+}
+
+// Whoever can ask what cannot be decided would have the share beside the quota.
+TEST_F(StoreErrorTest, WhatOnlyThisRequestMetIsRefusedUnlessThePolicyAllows) {
+  Start(R"(
+policies:
+  - {name: local, match: {user: "*"}, quota: {fixed_window: {limit: 20, window: 10s}}}
+  - {name: allow, match: {ip: "*"}, on_store_error: allow, quota: {fixed_window: {limit: 1, window: 1s}}}
+)");
+  for (const Code code : {Code::kInternal, Code::kFailedPrecondition, Code::kAlreadyExists}) {
+    store_->error = {code, "the row is damaged"};
+    Asked local = Asked::For({{"user", "1"}});
+    EXPECT_EQ(local.On(*limiter_).decision.verdict, Verdict::kLimited);
+    EXPECT_TRUE(local.check.degraded);
+    EXPECT_EQ(local.check.degraded_by, "deny");
+    Asked allow = Asked::For({{"ip", "::1"}});
+    EXPECT_TRUE(allow.On(*limiter_).decision.allowed());
+    EXPECT_EQ(allow.check.degraded_by, "allow");
+    // Together: the strictest.
+    EXPECT_FALSE(Asked::For({{"user", "1"}, {"ip", "::1"}}).On(*limiter_).decision.allowed());
+  }
+  // A store that is only overloaded is one that is away.
+  store_->error = {Code::kResourceExhausted, "too many checks wait"};
+  EXPECT_TRUE(Asked::For({{"user", "1"}}).On(*limiter_).decision.allowed());
 }
 
 TEST_F(StoreErrorTest, OnePolicyThatDeniesKeepsTheLocalOnesUncharged) {

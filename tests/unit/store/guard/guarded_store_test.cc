@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,10 @@ class DistantStore final : public Store {
 
   void Apply(std::span<Application> batch, Done done) override {
     ++calls;
+    if (failing) {
+      for (Application& application : batch) application.status = *failing;
+      return done();
+    }
     if (down) {
       for (Application& application : batch) {
         application.status = Error{Code::kUnavailable, "no connection"};
@@ -40,6 +45,7 @@ class DistantStore final : public Store {
     for (auto& [batch, done] : std::exchange(held, {})) memory_.Apply(batch, std::move(done));
   }
 
+  std::optional<Error> failing;
   bool down = false;
   bool holding = false;
   int calls = 0;
@@ -146,6 +152,39 @@ TEST_F(GuardedStoreTest, FailsAtOnceWhileTheBreakerIsOpen) {
   ASSERT_TRUE(asked.told);
   EXPECT_EQ(asked.application.status.error().code, Code::kUnavailable);
   EXPECT_EQ(inner_->calls, calls);
+}
+
+TEST_F(GuardedStoreTest, QuestionsThatCannotBeDecidedDoNotOpenTheBreaker) {
+  for (const Code code : {Code::kInvalidArgument, Code::kFailedPrecondition, Code::kInternal,
+                          Code::kAlreadyExists, Code::kNotFound, Code::kResourceExhausted}) {
+    inner_->failing = Error{code, "damaged"};
+    for (int i = 0; i < 40; ++i) {
+      Asked asked("k", quota_);
+      asked.On(*store_);
+      EXPECT_EQ(asked.application.status.error().code, code);
+    }
+    EXPECT_TRUE(guard_.breaker().closed()) << CodeName(code);
+  }
+  inner_->failing.reset();
+  Asked another("l", quota_);
+  another.On(*store_);
+  EXPECT_TRUE(another.application.status.ok());
+}
+
+TEST_F(GuardedStoreTest, NorDoTheyKeepItClosed) {
+  for (int i = 0; i < 5; ++i) {
+    inner_->failing = Error{Code::kUnavailable, "no connection"};
+    Asked("k", quota_).On(*store_);
+    inner_->failing = Error{Code::kFailedPrecondition, "different slots"};
+    Asked("k", quota_).On(*store_);
+  }
+  EXPECT_EQ(guard_.breaker().state(), BreakerState::kOpen);
+}
+
+TEST_F(GuardedStoreTest, AStoreThatLetsNobodyInIsAway) {
+  inner_->failing = Error{Code::kUnauthenticated, "wrong password"};
+  for (int i = 0; i < 5; ++i) Asked("k", quota_).On(*store_);
+  EXPECT_EQ(guard_.breaker().state(), BreakerState::kOpen);
 }
 
 TEST_F(GuardedStoreTest, TheProberClosesTheBreakerWhenTheStoreIsBack) {
