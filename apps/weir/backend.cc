@@ -10,6 +10,7 @@
 #include "drivers/redis/channel.h"
 #include "drivers/redis/url.h"
 #include "policy/cluster_tags.h"
+#include "store/guard/herald.h"
 #include "store/mariadb/pool.h"
 #include "store/postgres/pool.h"
 #include "store/redis/redis_store.h"
@@ -18,25 +19,20 @@ namespace weir::app {
 namespace {
 
 using store::guard::Guard;
+using store::guard::Herald;
 
 /// The name under which nodes tell each other what to forget.
 constexpr const char* kChannel = "weir_forget";
+
+/// How long what is to be forgotten gathers, after the first of it, where messages are cheap and
+/// where they are rows that are read five times a second anyhow.
+constexpr std::chrono::milliseconds kAtOnce{10};
+constexpr std::chrono::milliseconds kInRows{200};
 
 /// When a backend gives a connection up. Later than the guard gives an answer up: a moment's delay
 /// must not cost a connection.
 std::chrono::milliseconds PatienceOf(const config::Config& config) {
   return std::max(2 * config.distant.timeout, std::chrono::milliseconds(500));
-}
-
-/// Hashes go out in messages of bounded size.
-template <typename Send>
-Guard::Publish InMessages(Send send) {
-  return [send](std::span<const std::uint64_t> hashes) {
-    for (std::size_t at = 0; at < hashes.size(); at += store::guard::kMaxHashes) {
-      const std::size_t count = std::min(store::guard::kMaxHashes, hashes.size() - at);
-      send(store::guard::WriteHashes(hashes.subspan(at, count)));
-    }
-  };
 }
 
 /// What a channel does with what it hears.
@@ -50,15 +46,20 @@ Channel::Callbacks Listening(Guard& guard) {
 }
 
 /// Has the guard say on the channel what all nodes should forget.
-void Speak(Guard& guard, Channel& channel) {
-  guard.SetPublish(InMessages([&channel](std::string text) { channel.Publish(std::move(text)); }));
+std::unique_ptr<Herald> Speak(Guard& guard, Channel& channel, std::chrono::milliseconds interval) {
+  auto herald = std::make_unique<Herald>(
+      interval, [&channel](std::string text) { channel.Publish(std::move(text)); });
+  guard.SetPublish(
+      [to = herald.get()](std::span<const std::uint64_t> hashes) { to->Tell(hashes); });
+  return herald;
 }
 
 /// Both SQL stores: a pool for all reactors and a channel in the same database.
 class SqlBackend final : public Backend {
  public:
-  SqlBackend(std::shared_ptr<store::sql::Pool> pool, std::unique_ptr<Channel> channel)
-      : pool_(std::move(pool)), channel_(std::move(channel)) {}
+  SqlBackend(std::shared_ptr<store::sql::Pool> pool, std::unique_ptr<Channel> channel,
+             std::unique_ptr<Herald> herald)
+      : pool_(std::move(pool)), channel_(std::move(channel)), herald_(std::move(herald)) {}
 
   std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) override {
     return pool_->MakeStore(io);
@@ -67,12 +68,14 @@ class SqlBackend final : public Backend {
  private:
   std::shared_ptr<store::sql::Pool> pool_;
   std::unique_ptr<Channel> channel_;
+  std::unique_ptr<Herald> herald_;
 };
 
 /// `open_pool` and `open_channel` are those of one kind of database.
 template <typename OpenPool, typename OpenChannel>
 Result<std::unique_ptr<Backend>> OpenSql(const config::Config& config, Guard& guard,
-                                         OpenPool open_pool, OpenChannel open_channel) {
+                                         std::chrono::milliseconds interval, OpenPool open_pool,
+                                         OpenChannel open_channel) {
   store::sql::PoolOptions options;
   options.url = config.store;
   if (config.distant.connections != 0) options.connections = config.distant.connections;
@@ -81,12 +84,13 @@ Result<std::unique_ptr<Backend>> OpenSql(const config::Config& config, Guard& gu
   auto pool = open_pool(std::move(options));
   if (!pool.ok()) return pool.error();
   std::unique_ptr<Channel> channel;
+  std::unique_ptr<Herald> herald;
   if (config.distant.deny_cache != 0) {
     channel = open_channel(config.store, kChannel, Listening(guard));
-    Speak(guard, *channel);
+    herald = Speak(guard, *channel, interval);
   }
   return std::unique_ptr<Backend>(
-      std::make_unique<SqlBackend>(std::move(*pool), std::move(channel)));
+      std::make_unique<SqlBackend>(std::move(*pool), std::move(channel), std::move(herald)));
 }
 
 /// One server or a cluster: each reactor has connections of its own.
@@ -96,7 +100,7 @@ class RedisBackend final : public Backend {
       : config_(config) {
     if (config.distant.deny_cache == 0) return;
     channel_ = redis::OpenChannel(std::move(address), kChannel, Listening(guard));
-    Speak(guard, *channel_);
+    herald_ = Speak(guard, *channel_, kAtOnce);
   }
 
   std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) override {
@@ -112,6 +116,7 @@ class RedisBackend final : public Backend {
  private:
   const config::Config& config_;
   std::unique_ptr<Channel> channel_;
+  std::unique_ptr<Herald> herald_;
 };
 
 Result<std::unique_ptr<Backend>> OpenRedis(const config::Config& config, Guard& guard) {
@@ -127,11 +132,11 @@ Result<std::unique_ptr<Backend>> OpenBackend(const config::Config& config, Guard
   const std::string_view url = config.store;
   const auto is = [url](std::string_view scheme) { return url.starts_with(scheme); };
   if (is("postgres://") || is("postgresql://")) {
-    return OpenSql(config, guard, store::postgres::OpenPool, postgres::OpenChannel);
+    return OpenSql(config, guard, kAtOnce, store::postgres::OpenPool, postgres::OpenChannel);
   }
   if (is("redis")) return OpenRedis(config, guard);
   if (is("mysql://") || is("mariadb://")) {
-    return OpenSql(config, guard, store::mariadb::OpenPool, mariadb::OpenChannel);
+    return OpenSql(config, guard, kInRows, store::mariadb::OpenPool, mariadb::OpenChannel);
   }
   return Error{Code::kUnimplemented,
                "store: " + config::WithoutSecrets(config.store) + " cannot be opened here"};

@@ -20,7 +20,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kInterval{200};
-constexpr std::chrono::seconds kCleanEvery{20};
+constexpr milliseconds kCleanEvery{10'000};
+constexpr std::size_t kMaxPerDelete = 1000;
 /// Numbers are given before a row can be seen, so a row may appear after one with a higher number.
 /// So long is looked back for such.
 constexpr std::chrono::seconds kLookBack{2};
@@ -65,7 +66,7 @@ class MariadbChannel final : public Channel {
   void Run() {
     while (!Pause()) {
       const bool good = Prepare() && Send() && Receive();
-      if (good) Clean();
+      hurry_ = good && Clean();
       if (good == up_) continue;
       up_ = good;
       if (!good) {
@@ -80,7 +81,8 @@ class MariadbChannel final : public Channel {
   /// True: it is time to stop.
   bool Pause() {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kInterval, [this] { return stopping_ || (up_ && !waiting_.empty()); });
+    changed_.wait_for(lock, kInterval,
+                      [this] { return stopping_ || hurry_ || (up_ && !waiting_.empty()); });
     return stopping_;
   }
 
@@ -143,11 +145,16 @@ class MariadbChannel final : public Channel {
     seen_.erase(seen_.begin(), seen_.upper_bound(marks_.front().id));
   }
 
-  void Clean() {
-    if (steady_clock::now() < clean_at_) return;
-    clean_at_ = steady_clock::now() + kCleanEvery;
-    static_cast<void>(connection_.Run(
-        "DELETE FROM weir_messages WHERE at < NOW() - INTERVAL 60 SECOND ORDER BY id LIMIT 1000"));
+  /// In parts, so that nobody waits long for the locks. True: there is more, however much is
+  /// written meanwhile.
+  bool Clean() {
+    if (steady_clock::now() < clean_at_) return false;
+    const Answer answer = connection_.Run(
+        "DELETE FROM weir_messages WHERE at < NOW() - INTERVAL 60 SECOND ORDER BY at LIMIT " +
+        std::to_string(kMaxPerDelete));
+    const bool more = answer.status.ok() && answer.affected >= kMaxPerDelete;
+    if (!more) clean_at_ = steady_clock::now() + kCleanEvery;
+    return more;
   }
 
   struct Mark {
@@ -164,6 +171,7 @@ class MariadbChannel final : public Channel {
   std::deque<Mark> marks_;
   std::set<std::int64_t> seen_;
   steady_clock::time_point clean_at_{};
+  bool hurry_ = false;  // there is more to delete
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::string> waiting_;
