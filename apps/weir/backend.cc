@@ -136,7 +136,11 @@ Result<std::unique_ptr<Backend>> OpenBackend(const config::Config& config, Guard
   }
   if (is("redis")) return OpenRedis(config, guard);
   if (is("mysql://") || is("mariadb://")) {
-    return OpenSql(config, guard, kInRows, store::mariadb::OpenPool, mariadb::OpenChannel);
+    const auto open_channel = [&config](const std::string& store, const char* name,
+                                        Channel::Callbacks callbacks) {
+      return mariadb::OpenChannel(store, name, std::move(callbacks), config.distant.migrate);
+    };
+    return OpenSql(config, guard, kInRows, store::mariadb::OpenPool, open_channel);
   }
   return Error{Code::kUnimplemented,
                "store: " + config::WithoutSecrets(config.store) + " cannot be opened here"};

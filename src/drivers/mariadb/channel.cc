@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "drivers/channel_trouble.h"
 #include "drivers/mariadb/connection.h"
 #include "drivers/mariadb/migration.h"
 
@@ -20,6 +21,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kInterval{200};
+constexpr milliseconds kLongestAway{500};
+constexpr milliseconds kLongestDelay{10'000};
 constexpr milliseconds kCleanEvery{10'000};
 constexpr std::size_t kMaxPerDelete = 1000;
 /// Numbers are given before a row can be seen, so a row may appear after one with a higher number.
@@ -34,11 +37,14 @@ constexpr const char* kSteps[] = {
     "body VARBINARY(8000) NOT NULL, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, "
     "KEY weir_messages_at (at)) ENGINE=InnoDB"};
 
+Error NotUnderstood() { return {Code::kInternal, "mariadb: the answer is not understood"}; }
+
 class MariadbChannel final : public Channel {
  public:
-  MariadbChannel(std::string url, std::string name, Callbacks callbacks)
+  MariadbChannel(std::string url, std::string name, Callbacks callbacks, bool migrate)
       : url_(std::move(url)),
         name_(std::move(name)),
+        prepared_(!migrate),
         callbacks_(std::move(callbacks)),
         connection_({.url = url_, .session = "SET SESSION autocommit=1"}),
         thread_([this] { Run(); }) {}
@@ -65,33 +71,50 @@ class MariadbChannel final : public Channel {
  private:
   void Run() {
     while (!Pause()) {
-      const bool good = Prepare() && Send() && Receive();
-      hurry_ = good && Clean();
-      if (good == up_) continue;
-      up_ = good;
-      if (!good) {
-        seen_.clear();
-        marks_.clear();
-      }
-      callbacks_.changed(good);
+      const Status status = Turn();
+      hurry_ = status.ok() && Clean();
+      Heed(status);
     }
     if (up_) callbacks_.changed(false);
+  }
+
+  Status Turn() {
+    if (!prepared_) {
+      if (Status made = MigrateChannel(url_); !made.ok()) return made;
+      prepared_ = true;
+    }
+    if (Status sent = Send(); !sent.ok()) return sent;
+    return Receive();
+  }
+
+  void Heed(const Status& status) {
+    if (status.ok()) {
+      delay_ = kInterval;
+      trouble_.Clear();
+    } else {
+      // A server that is back should be found soon; rights and tables come slowly.
+      const bool away = status.error().code == Code::kUnavailable;
+      delay_ = std::min(2 * delay_, away ? kLongestAway : kLongestDelay);
+      trouble_.Note(status.error().message);
+    }
+    if (status.ok() == up_) return;
+    up_ = status.ok();
+    if (!up_) {
+      seen_.clear();
+      marks_.clear();
+    }
+    callbacks_.changed(up_);
   }
 
   /// True: it is time to stop.
   bool Pause() {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kInterval,
+    changed_.wait_for(lock, delay_,
                       [this] { return stopping_ || hurry_ || (up_ && !waiting_.empty()); });
     return stopping_;
   }
 
-  bool Prepare() {
-    if (!prepared_) prepared_ = Migrate(url_, "channel", kSteps).ok();
-    return prepared_;
-  }
-
-  bool Send() {
+  Status Send() {
     std::deque<std::string> some;
     {
       const std::lock_guard lock(mutex_);
@@ -100,7 +123,7 @@ class MariadbChannel final : public Channel {
         waiting_.pop_front();
       }
     }
-    if (some.empty()) return true;
+    if (some.empty()) return {};
     std::string sql = "INSERT INTO weir_messages(channel, body) VALUES ";
     for (std::size_t i = 0; i < some.size(); ++i) {
       sql += i == 0 ? "('" : ",('";
@@ -108,18 +131,20 @@ class MariadbChannel final : public Channel {
       AppendLiteral(sql, some[i]);
       sql += ')';
     }
-    if (connection_.Run(sql).status.ok()) return true;
+    Status sent = connection_.Run(sql).status;
+    if (sent.ok()) return sent;
     const std::lock_guard lock(mutex_);
     waiting_.insert(waiting_.begin(), some.begin(), some.end());
-    return false;
+    return sent;
   }
 
-  bool Receive() {
+  Status Receive() {
     if (!up_) return Begin();
     const std::string from = std::to_string(marks_.front().id);
     Answer answer = connection_.Run("SELECT id, body FROM weir_messages WHERE id > " + from +
                                     " AND channel = '" + name_ + "' ORDER BY id");
-    if (!answer.status.ok() || answer.results.empty()) return false;
+    if (!answer.status.ok()) return answer.status;
+    if (answer.results.empty()) return NotUnderstood();
     std::int64_t last = marks_.back().id;
     while (answer.results[0].Next()) {
       const std::int64_t id = answer.results[0].Int(0);
@@ -127,15 +152,16 @@ class MariadbChannel final : public Channel {
       if (seen_.insert(id).second) callbacks_.message(answer.results[0].Text(1));
     }
     Remember(last);
-    return true;
+    return {};
   }
 
   /// Only what comes from now on matters.
-  bool Begin() {
+  Status Begin() {
     Answer answer = connection_.Run("SELECT COALESCE(MAX(id), 0) FROM weir_messages");
-    if (!answer.status.ok() || answer.results.empty() || !answer.results[0].Next()) return false;
+    if (!answer.status.ok()) return answer.status;
+    if (answer.results.empty() || !answer.results[0].Next()) return NotUnderstood();
     Remember(answer.results[0].Int(0));
-    return true;
+    return {};
   }
 
   void Remember(std::int64_t last) {
@@ -164,10 +190,12 @@ class MariadbChannel final : public Channel {
 
   const std::string url_;
   const std::string name_;
+  bool prepared_;  // the table is there, or somebody else will make it
   const Callbacks callbacks_;
   Connection connection_;
-  bool prepared_ = false;
   bool up_ = false;
+  milliseconds delay_ = kInterval;
+  ChannelTrouble trouble_;
   std::deque<Mark> marks_;
   std::set<std::int64_t> seen_;
   steady_clock::time_point clean_at_{};
@@ -181,9 +209,12 @@ class MariadbChannel final : public Channel {
 
 }  // namespace
 
+Status MigrateChannel(const std::string& url) { return Migrate(url, "channel", kSteps); }
+
 std::unique_ptr<Channel> OpenChannel(std::string url, std::string name,
-                                     Channel::Callbacks callbacks) {
-  return std::make_unique<MariadbChannel>(std::move(url), std::move(name), std::move(callbacks));
+                                     Channel::Callbacks callbacks, bool migrate) {
+  return std::make_unique<MariadbChannel>(std::move(url), std::move(name), std::move(callbacks),
+                                          migrate);
 }
 
 }  // namespace weir::mariadb

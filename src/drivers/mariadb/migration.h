@@ -12,7 +12,7 @@ namespace weir::mariadb {
 /// order, and remembers them in the table weir_migrations. Several processes may do so at once; one
 /// works, the others wait. A step may be run again if the server dies before it is remembered
 /// (there are no transactions around DDL here), so it must say IF NOT EXISTS. Steps are never
-/// edited once released.
+/// edited once released. If all have run, nothing but the right to read weir_migrations is needed.
 ///
 /// Blocks, on a connection of its own. Thread-safe.
 Status Migrate(const std::string& url, std::string_view component,

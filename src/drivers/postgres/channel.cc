@@ -14,6 +14,8 @@
 #include <thread>
 #include <utility>
 
+#include "drivers/channel_trouble.h"
+
 namespace weir::postgres {
 namespace {
 
@@ -154,15 +156,24 @@ class PostgresChannel final : public Channel {
     }
   }
 
+  void NoteTrouble() {
+    std::string text = connection_ == nullptr ? "" : PQerrorMessage(connection_);
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    trouble_.Note("postgres: " + (text.empty() ? "no connection in time" : text));
+  }
+
   void Run() {
     milliseconds delay = kFirstDelay;
     while (!stopping_) {
       const std::string listen = "LISTEN " + name_;
       if (Connect() && Execute(listen.c_str())) {
         delay = kFirstDelay;
+        trouble_.Clear();
         callbacks_.changed(true);
         Listen();
         callbacks_.changed(false);
+      } else {
+        NoteTrouble();
       }
       if (connection_ != nullptr) PQfinish(std::exchange(connection_, nullptr));
       // Messages do not end this wait: a server that is away would be asked without end.
@@ -179,6 +190,7 @@ class PostgresChannel final : public Channel {
   const int wake_;
   std::atomic<bool> stopping_{false};
   PGconn* connection_ = nullptr;
+  ChannelTrouble trouble_;
   std::mutex mutex_;
   std::deque<std::string> waiting_;
   std::thread thread_;  // last: it uses all of the above

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "telemetry/log.h"
+
+namespace weir {
+
+/// Says why a channel cannot be opened: each reason once, and not every moment another.
+///
+/// Thread safety: belongs to the channel's thread.
+class ChannelTrouble {
+ public:
+  void Note(const std::string& error) {
+    const auto now = std::chrono::steady_clock::now();
+    if (error == last_ || now < quiet_until_) return;
+    last_ = error;
+    quiet_until_ = now + std::chrono::seconds(5);
+    telemetry::Log(telemetry::Level::kError, "no messages between nodes: the channel does not open",
+                   {{"error", std::string_view(error)}});
+  }
+  void Clear() { last_.clear(); }
+
+ private:
+  std::string last_;
+  std::chrono::steady_clock::time_point quiet_until_{};
+};
+
+}  // namespace weir

@@ -1,0 +1,128 @@
+// Separated rights: somebody who may make tables runs `weir migrate`, and the service runs as a
+// user with the rights that docs/reference/configuration.md names, and no others.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "e2e/stores/nodes.h"
+#include "support/http_client.h"
+#include "support/mariadb_server.h"
+#include "support/postgres_server.h"
+#include "support/wait.h"
+
+namespace weir::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kPolicies = R"(
+policies:
+  - { name: p, match: { user: "*" }, quota: { fixed_window: { limit: 3, window: 1d } } }
+)";
+constexpr const char* kCheck = R"({"descriptors":[{"user":"1"}]})";
+
+void Migrate(std::vector<std::string> words) {
+  words.insert(words.begin(), "migrate");
+  WeirProcess weir(words);
+  ASSERT_EQ(weir.process().Wait(), 0) << weir.process().error_output();
+}
+
+std::string As(std::string url, const std::string& user) {
+  const std::size_t at = url.find("weir@");
+  EXPECT_NE(at, std::string::npos) << url;
+  return url.replace(at, 4, user);
+}
+
+bool ChannelUp(HttpClient& client) {
+  return client.Get("/admin/status").body.find("\"channelUp\":true") != std::string::npos;
+}
+
+void ExpectLimitOfThree(HttpClient& client) {
+  for (int i = 0; i < 3; ++i) {
+    const HttpResponse passed = client.Post("/v1/check", kCheck);
+    EXPECT_THAT(passed.body, HasSubstr("\"allowed\":true"));
+    EXPECT_THAT(passed.body, Not(HasSubstr("\"degraded\":true")));
+  }
+  EXPECT_THAT(client.Post("/v1/check", kCheck).body, HasSubstr("\"allowed\":false"));
+}
+
+TEST(Rights, MariadbNeedsThoseThatAreDocumented) {
+  MariadbServer server;
+  Migrate({"--store", server.url()});
+  server.Query(
+      "CREATE USER low@'%'; CREATE USER low@localhost;"
+      "GRANT SELECT, INSERT, UPDATE, DELETE ON weir.weir_limits TO low@'%', low@localhost;"
+      "GRANT SELECT, INSERT, DELETE ON weir.weir_messages TO low@'%', low@localhost;"
+      "GRANT SELECT ON weir.weir_migrations TO low@'%', low@localhost");
+  Nodes nodes(1, As(server.url(), "low"), kPolicies, {"--store-migrate", "false"});
+  HttpClient client(nodes.ports()[0]);
+  ExpectLimitOfThree(client);
+  EXPECT_TRUE(WaitUntil([&] { return ChannelUp(client); })) << nodes[0].process().error_output();
+  // Nor does it need more when it is told to make them: all are there.
+  Nodes making(1, As(server.url(), "low"), kPolicies);
+  HttpClient other(making.ports()[0]);
+  EXPECT_TRUE(WaitUntil([&] { return ChannelUp(other); })) << making[0].process().error_output();
+}
+
+TEST(Rights, WhatTheChannelLacksIsSaidOnce) {
+  MariadbServer server;
+  Migrate({"--store", server.url()});
+  server.Query(
+      "CREATE USER low@'%'; CREATE USER low@localhost;"
+      "GRANT SELECT, INSERT, UPDATE, DELETE ON weir.weir_limits TO low@'%', low@localhost");
+  Nodes nodes(1, As(server.url(), "low"), kPolicies, {"--store-migrate", "false"});
+  HttpClient client(nodes.ports()[0]);
+  ExpectLimitOfThree(client);
+  const auto said = [&nodes] {
+    const std::string log = nodes[0].process().error_output() + nodes[0].process().output();
+    int times = 0;
+    for (std::size_t at = log.find("the channel does not open"); at != std::string::npos;
+         at = log.find("the channel does not open", at + 1)) {
+      ++times;
+    }
+    return times;
+  };
+  ASSERT_TRUE(WaitUntil([&] { return said() == 1; }));
+  EXPECT_FALSE(WaitUntil([&] { return said() > 1; }, std::chrono::seconds(2)));
+  // Once it has the right, it comes up by itself.
+  server.Query("GRANT SELECT, INSERT, DELETE ON weir.weir_messages TO low@'%', low@localhost");
+  EXPECT_TRUE(WaitUntil([&] { return ChannelUp(client); }, std::chrono::seconds(15)));
+}
+
+TEST(Rights, PostgresNeedsThoseThatAreDocumented) {
+  PostgresServer server;
+  Migrate({"--store", server.url(), "--slots-store", server.url(), "--notify-store", server.url()});
+  server.Query(
+      "CREATE USER low; REVOKE CREATE ON SCHEMA public FROM PUBLIC;"
+      "GRANT SELECT ON weir_migrations TO low;"
+      "GRANT SELECT, INSERT, UPDATE, DELETE ON weir_limits TO low;"
+      "GRANT SELECT, INSERT, UPDATE, DELETE ON rate_limit_config, rate_limit_window_counter, "
+      "rate_limit_tenant_counter, rate_limit_event_slot TO low;"
+      "GRANT SELECT, INSERT, UPDATE, DELETE ON rate_limit_store, notify_key TO low");
+  const std::string low = As(server.url(), "low");
+  Nodes nodes(1, low, kPolicies,
+              {"--store-migrate", "false", "--slots-store", low, "--notify-store", low,
+               "--notify-broker", "kafka://127.0.0.1:9"});
+  HttpClient client(nodes.ports()[0]);
+  ExpectLimitOfThree(client);
+  EXPECT_TRUE(WaitUntil([&] { return ChannelUp(client); })) << nodes[0].process().error_output();
+  const HttpResponse configured =
+      client.Post("/admin/rate-limit/config",
+                  R"({"configName":"default","windowSize":"PT4S","maxPerWindow":2})");
+  EXPECT_EQ(configured.status, 201) << configured.body;
+  const HttpResponse slot = client.Post(
+      "/api/v1/slots",
+      R"({"eventId":"e","configName":"default","requestedTime":"2030-06-01T09:00:00Z"})");
+  EXPECT_EQ(slot.status, 200) << slot.body;
+  const HttpResponse user =
+      client.Post("/api/config", R"({"userId":"1","rateLimit":2,"timeWindow":10})");
+  EXPECT_EQ(user.status, 200) << user.body;
+}
+
+}  // namespace
+}  // namespace weir::test
