@@ -8,6 +8,7 @@
 #include "json_fields.h"
 #include "protocol/http/error.h"
 #include "remote.h"
+#include "subject_words.h"
 
 // weir check: asks for permits as a client would. weir explain: why the answer is what it is.
 
@@ -18,53 +19,35 @@ namespace dom = simdjson::dom;
 
 struct Words {
   Remote remote;
-  std::string key;
-  std::string domain;
-  std::vector<std::string> entries;
+  SubjectWords subject;
   std::int64_t cost = 1;
   bool peek = false;
 
-  void AddTo(CLI::App& word) {
-    word.add_option("bucket", key, "A bare key, such as user-123");
-    word.add_option("-e,--entry", entries, "Instead: an entry of a descriptor, such as user=42");
-    word.add_option("--domain", domain, "The domain of the descriptor");
+  void AddTo(CLI::App& word, const std::string& about_key) {
+    subject.AddTo(word, about_key);
     word.add_option("--cost", cost, "How many permits")->capture_default_str();
     remote.AddTo(word);
-  }
-
-  /// Nothing wrong with them; else says so.
-  bool Valid() const {
-    if (key.empty() == entries.empty()) {
-      std::cerr << "weir: give either a key or entries such as -e user=42\n";
-      return false;
-    }
-    for (const std::string& entry : entries) {
-      if (entry.find('=') != std::string::npos && entry.front() != '=') continue;
-      std::cerr << "weir: --entry must be like user=42, not " << Shown(entry) << '\n';
-      return false;
-    }
-    return true;
   }
 };
 
 std::string CheckBody(const Words& words) {
   std::string body = "{";
-  if (words.entries.empty()) {
+  if (words.subject.entries.empty()) {
     body += "\"key\":";
-    http::AppendJsonString(body, words.key);
+    http::AppendJsonString(body, words.subject.key);
   } else {
-    if (!words.domain.empty()) {
+    if (!words.subject.domain.empty()) {
       body += "\"domain\":";
-      http::AppendJsonString(body, words.domain);
+      http::AppendJsonString(body, words.subject.domain);
       body += ',';
     }
     body += "\"descriptors\":[[";
-    for (std::size_t i = 0; i < words.entries.size(); ++i) {
-      const std::size_t equals = words.entries[i].find('=');
+    for (std::size_t i = 0; i < words.subject.entries.size(); ++i) {
+      const std::size_t equals = words.subject.entries[i].find('=');
       body += i == 0 ? "{\"key\":" : ",{\"key\":";
-      http::AppendJsonString(body, words.entries[i].substr(0, equals));
+      http::AppendJsonString(body, words.subject.entries[i].substr(0, equals));
       body += ",\"value\":";
-      http::AppendJsonString(body, words.entries[i].substr(equals + 1));
+      http::AppendJsonString(body, words.subject.entries[i].substr(equals + 1));
       body += '}';
     }
     body += "]]";
@@ -95,7 +78,7 @@ void PrintDecision(dom::element answer) {
 }
 
 int RunCheck(const Words& words) {
-  if (!words.Valid()) return kExitUsage;
+  if (!words.subject.Valid()) return kExitUsage;
   return words.remote.Ask("POST", words.peek ? "/v1/peek" : "/v1/check", CheckBody(words),
                           [&](const ServiceReply& reply) -> int {
                             dom::parser parser;
@@ -109,15 +92,13 @@ int RunCheck(const Words& words) {
 }
 
 int RunExplain(const Words& words) {
-  if (!words.Valid()) return kExitUsage;
+  if (!words.subject.Valid()) return kExitUsage;
   std::string target = "/admin/explain?cost=" + std::to_string(words.cost);
-  if (!words.key.empty()) target += "&key=" + UrlEscaped(words.key);
-  if (!words.domain.empty()) target += "&domain=" + UrlEscaped(words.domain);
-  for (const std::string& entry : words.entries) {
-    const std::size_t equals = entry.find('=');
-    target +=
-        "&" + UrlEscaped(entry.substr(0, equals)) + "=" + UrlEscaped(entry.substr(equals + 1));
-  }
+  const std::string& name = words.subject.key;
+  // A bare key may have any name, but hardly that of a bucket.
+  const bool bucket = name.find('|') != std::string::npos;
+  if (!name.empty()) target += (bucket ? "&bucket=" : "&key=") + UrlEscaped(name);
+  target += words.subject.EntryQuery();
   return words.remote.Ask("GET", target, {}, [&](const ServiceReply& reply) -> int {
     dom::parser parser;
     dom::element answer;
@@ -143,7 +124,7 @@ int RunExplain(const Words& words) {
 
 void ConfigureCheck(CLI::App& word, int& exit_code) {
   auto words = std::make_shared<Words>();
-  words->AddTo(word);
+  words->AddTo(word, "A bare key, such as user-123");
   word.add_flag("--peek", words->peek, "Only look; charge nothing");
   word.footer(
       "Exits with 0 if allowed and 1 if limited.\n\n  weir check user-123 --cost 5\n"
@@ -153,7 +134,7 @@ void ConfigureCheck(CLI::App& word, int& exit_code) {
 
 void ConfigureExplain(CLI::App& word, int& exit_code) {
   auto words = std::make_shared<Words>();
-  words->AddTo(word);
+  words->AddTo(word, "A bare key, or a bucket as top prints it");
   word.footer("Charges nothing. Exits with 0 if it would be allowed and 1 if not.");
   word.callback([words, &exit_code] { exit_code = RunExplain(*words); });
 }

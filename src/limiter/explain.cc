@@ -1,5 +1,6 @@
 #include "limiter/explain.h"
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -87,6 +88,34 @@ std::string SourceOf(const policy::PolicySet& set, const policy::Request& reques
   return "the request";
 }
 
+/// A look at one bucket, with the memory that the store writes to.
+struct BucketLook {
+  std::shared_ptr<const policy::Policy> policy;
+  store::Charge charge;
+  Decision decision;
+  store::Application application;
+};
+
+Explanation ExplanationOf(const BucketLook& look) {
+  const policy::Definition& definition = look.policy->definition;
+  Explanation explanation;
+  explanation.status = look.application.status;
+  ExplainedPolicy& policy = explanation.policies.emplace_back();
+  policy.policy = definition.name;
+  policy.source = definition.source;
+  policy.quota = definition.quota ? definition.quota->ToString() : "unlimited";
+  policy.key = look.charge.key;
+  policy.shadow = definition.shadow;
+  policy.decision = look.decision;
+  policy.why = WhyOne(policy, !definition.quota);
+  if (!definition.shadow) {
+    explanation.policy = definition.name;
+    explanation.decision = look.decision;
+  }
+  explanation.why = WhyAll(explanation);
+  return explanation;
+}
+
 }  // namespace
 
 void Explain(PolicyLimiter& limiter, const policy::Request& request,
@@ -117,6 +146,21 @@ void Explain(PolicyLimiter& limiter, const policy::Request& request,
     explanation.why = WhyAll(explanation);
     done(std::move(explanation));
   });
+}
+
+void ExplainBucket(PolicyLimiter& limiter, std::shared_ptr<const policy::Policy> policy,
+                   std::string_view bucket, std::int64_t cost,
+                   std::function<void(Explanation)> done) {
+  const auto look = std::make_shared<BucketLook>();
+  look->policy = std::move(policy);
+  look->charge = {bucket, std::min(cost * look->policy->definition.cost, kMaxLimit + 1),
+                  look->policy->quota()};
+  if (look->charge.quota == nullptr) return done(ExplanationOf(*look));
+  look->application.op = store::Op::kPeek;
+  look->application.charges = std::span(&look->charge, 1);
+  look->application.decisions = std::span(&look->decision, 1);
+  limiter.Apply(std::span(&look->application, 1),
+                [look, done = std::move(done)] { done(ExplanationOf(*look)); });
 }
 
 }  // namespace weir::limiter

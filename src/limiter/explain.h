@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "limiter/policy_limiter.h"
@@ -37,5 +39,11 @@ struct Explanation {
 /// `done` is called: before this returns if the store is immediate. On the limiter's thread.
 void Explain(PolicyLimiter& limiter, const policy::Request& request,
              std::function<void(Explanation)> done);
+
+/// The same for one bucket of one policy, which must have a quota or is unlimited. The policy is
+/// kept alive until `done`, `bucket` must live until then.
+void ExplainBucket(PolicyLimiter& limiter, std::shared_ptr<const policy::Policy> policy,
+                   std::string_view bucket, std::int64_t cost,
+                   std::function<void(Explanation)> done);
 
 }  // namespace weir::limiter

@@ -94,6 +94,7 @@ void AddAdmin(Router& router, const AdminParts& parts, limiter::PolicyLimiter& l
       }));
   AddAdminPolicies(router, parts);
   AddAdminKeys(router, parts, limiter);
+  AddAdminReset(router, parts, limiter);
   AddAdminExplain(router, parts, limiter);
   AddAdminVersions(router, parts);
   AddAdminAudit(router, parts);

@@ -54,6 +54,7 @@ void AddAdmin(Router& router, const AdminParts& parts, limiter::PolicyLimiter& l
 /// The parts of it, one per file.
 void AddAdminPolicies(Router& router, const AdminParts& parts);
 void AddAdminKeys(Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter);
+void AddAdminReset(Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter);
 void AddAdminVersions(Router& router, const AdminParts& parts);
 void AddAdminAudit(Router& router, const AdminParts& parts);
 void AddAdminLive(Router& router, const AdminParts& parts);

@@ -1,73 +1,28 @@
 // GET /admin/explain: which policies meet a request, what their counters say, and when it clears.
 
-#include <charconv>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "limiter/explain.h"
-#include "protocol/http/check_reader.h"
 #include "protocol/http/error.h"
 #include "protocol/http/response_writer.h"
-#include "protocol/http/uri.h"
 #include "server/api/admin.h"
+#include "server/api/subject.h"
 
 namespace weir::server {
 namespace {
 
-/// A request as a query describes it: ?key=user-123, or ?domain=api&user=42&route=/v1/pay&cost=2,
-/// where every other name is an entry of one descriptor.
-struct Described {
-  std::string key;
-  std::string domain;
-  std::vector<std::pair<std::string, std::string>> texts;
+/// A question, with the memory that looking for its answer takes.
+struct Asked {
+  Subject subject;
+  std::string domain;  ///< of the entries
   std::vector<policy::Entry> entries;
   policy::Descriptor descriptor;
   policy::Request request;
   http::Reply reply;
-
-  void Finish() {
-    for (const auto& [name, value] : texts) entries.push_back({name, value});
-    descriptor = entries;
-    request.domain = domain;
-    request.key = key;
-    if (key.empty()) request.descriptors = std::span(&descriptor, 1);
-  }
 };
-
-Result<std::shared_ptr<Described>> ReadQuery(std::string_view query) {
-  auto described = std::make_shared<Described>();
-  http::QueryReader reader(query);
-  while (const auto pair = reader.Next()) {
-    auto name = http::DecodeQuery(pair->key);
-    auto value = http::DecodeQuery(pair->value);
-    if (!name || !value || value->size() > http::kMaxValueBytes) {
-      return Error{Code::kInvalidArgument, "query: bad percent-encoding, or a value is too long"};
-    }
-    if (*name == "key") {
-      described->key = *value;
-    } else if (*name == "domain") {
-      described->domain = *value;
-    } else if (*name == "cost") {
-      const auto [end, failed] =
-          std::from_chars(value->data(), value->data() + value->size(), described->request.cost);
-      if (failed != std::errc() || end != value->data() + value->size() ||
-          described->request.cost < 0 || described->request.cost > kMaxLimit) {
-        return Error{Code::kInvalidArgument, "cost: must be an integer from 0 to 1099511627776"};
-      }
-    } else if (described->texts.size() == http::kMaxEntries) {
-      return Error{Code::kInvalidArgument, "query: too many entries"};
-    } else {
-      described->texts.emplace_back(std::move(*name), std::move(*value));
-    }
-  }
-  if (described->key.empty() == described->texts.empty()) {
-    return Error{Code::kInvalidArgument, "query: give either key=… or entries such as user=42"};
-  }
-  described->Finish();
-  return described;
-}
 
 void AppendDecisionFields(std::string& out, const Decision& decision) {
   out += decision.allowed() ? "\"allowed\":true" : "\"allowed\":false";
@@ -82,13 +37,14 @@ void AppendText(std::string& out, std::string_view name, std::string_view value)
   http::AppendJsonString(out, value);
 }
 
-http::Response ToResponse(const limiter::Explanation& explanation) {
+http::Response ToResponse(const Asked& asked, const limiter::Explanation& explanation) {
   if (!explanation.status.ok()) return http::ErrorResponse(explanation.status.error());
   http::Response response;
   std::string& body = response.body;
   body = "{";
   AppendDecisionFields(body, explanation.decision);
   AppendText(body, "policy", explanation.policy);
+  if (!asked.domain.empty()) AppendText(body, "domain", asked.domain);
   AppendText(body, "why", explanation.why);
   body += ",\"policies\":[";
   for (std::size_t i = 0; i < explanation.policies.size(); ++i) {
@@ -109,18 +65,61 @@ http::Response ToResponse(const limiter::Explanation& explanation) {
   return response;
 }
 
+/// Which domain was meant? The answer has them apart as well, for a form to choose from.
+http::Response AskWhich(const std::vector<std::string>& domains) {
+  http::Response response = http::ErrorResponse(ManyDomains(domains));
+  response.body.pop_back();
+  for (std::size_t i = 0; i < domains.size(); ++i) {
+    response.body += i == 0 ? ",\"domains\":[" : ",";
+    http::AppendJsonString(response.body, domains[i]);
+  }
+  response.body += "]}";
+  return response;
+}
+
+void ExplainBucket(limiter::PolicyLimiter& limiter, const std::shared_ptr<Asked>& asked) {
+  const auto set = limiter.policies();
+  const policy::Policy* policy = PoliciesByBucket(*set).Find(asked->subject.bucket);
+  if (policy == nullptr) {
+    return asked->reply(http::ErrorResponse(
+        404,
+        "no policy in force has this bucket: its quota came with requests, or its policy is gone"));
+  }
+  limiter::ExplainBucket(limiter, {set, policy}, asked->subject.bucket, asked->subject.cost,
+                         [asked](const limiter::Explanation& explanation) {
+                           asked->reply(ToResponse(*asked, explanation));
+                         });
+}
+
+void Explain(limiter::PolicyLimiter& limiter, const http::Request& request, http::Reply reply) {
+  auto subject = ReadSubject(request.query);
+  if (!subject.ok()) return reply(http::ErrorResponse(subject.error()));
+  const auto asked = std::make_shared<Asked>();
+  asked->subject = std::move(*subject);
+  asked->reply = std::move(reply);
+  if (!asked->subject.bucket.empty()) return ExplainBucket(limiter, asked);
+  asked->request.cost = asked->subject.cost;
+  asked->request.key = asked->subject.key;
+  if (asked->subject.key.empty()) {
+    std::vector<std::string> domains = DomainsOf(*limiter.policies(), asked->subject);
+    if (domains.size() > 1) return asked->reply(AskWhich(domains));
+    asked->domain = std::move(domains.front());
+    asked->entries = asked->subject.Descriptor();
+    asked->descriptor = asked->entries;
+    asked->request.domain = asked->domain;
+    asked->request.descriptors = std::span(&asked->descriptor, 1);
+  }
+  limiter::Explain(limiter, asked->request, [asked](const limiter::Explanation& explanation) {
+    asked->reply(ToResponse(*asked, explanation));
+  });
+}
+
 }  // namespace
 
 void AddAdminExplain(Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter) {
   router.Add("GET", "/admin/explain",
              Guarded(parts.guard, [&limiter](const http::Request& request, http::Reply reply) {
-               auto described = ReadQuery(request.query);
-               if (!described.ok()) return reply(http::ErrorResponse(described.error()));
-               (*described)->reply = std::move(reply);
-               limiter::Explain(limiter, (*described)->request,
-                                [kept = *described](const limiter::Explanation& explanation) {
-                                  kept->reply(ToResponse(explanation));
-                                });
+               Explain(limiter, request, std::move(reply));
              }));
 }
 

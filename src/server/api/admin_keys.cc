@@ -1,22 +1,20 @@
-// Usage of keys: GET /admin/metrics, GET /admin/metrics/{key}, POST /admin/reset/{key}.
+// Usage of keys: GET /admin/metrics, GET /admin/metrics/{key}.
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "server/api/admin.h"
+#include "server/api/subject.h"
 
 namespace weir::server {
 namespace {
-
-constexpr std::string_view kBareKey = "key|";
 
 std::string_view AlgorithmName(Algorithm algorithm) {
   constexpr std::array<std::string_view, 5> kNames = {
@@ -31,15 +29,13 @@ struct KeyCheck {
   http::Reply reply;
 };
 
-/// Decides `op` on a bare key, charging nothing, and then calls `finish`.
+/// Looks at a bare key, charging nothing, and then calls `finish`.
 template <typename Finish>
-void Decide(limiter::PolicyLimiter& limiter, std::string key, store::Op op, std::int64_t cost,
-            http::Reply reply, Finish finish) {
+void Look(limiter::PolicyLimiter& limiter, std::string key, http::Reply reply, Finish finish) {
   auto asked = std::make_shared<KeyCheck>();
   asked->key = std::move(key);
   asked->check.request.key = asked->key;
-  asked->check.request.cost = cost;
-  asked->check.op = op;
+  asked->check.op = store::Op::kPeek;
   asked->reply = std::move(reply);
   limiter.Decide(std::span(&asked->check, 1), [asked, finish] {
     if (!asked->check.status.ok()) {
@@ -105,39 +101,6 @@ std::string JustBefore(std::string prefix) {
   return prefix;
 }
 
-http::Response ResetDone(const KeyCheck& asked) {
-  http::Response response;
-  response.body = "{\"key\":";
-  http::AppendJsonString(response.body, asked.key);
-  response.body += ",\"status\":\"RESET\"}";
-  return response;
-}
-
-/// The policies by how their buckets' names begin: `domain/name`.
-class PoliciesByBucket {
- public:
-  explicit PoliciesByBucket(const policy::PolicySet& set) : set_(set) {
-    for (const policy::Policy& policy : set.policies()) {
-      const std::string_view start = policy.key_parts.front();
-      by_start_.emplace(start.substr(0, start.find('|')), &policy);
-    }
-  }
-
-  /// Null if the bucket is of no policy that is in force.
-  const policy::Policy* Find(std::string_view bucket) const {
-    if (bucket.starts_with(kBareKey)) {
-      const auto key = http::DecodeSegment(bucket.substr(kBareKey.size()));
-      return key ? &set_.ForKey(*key) : nullptr;
-    }
-    const auto found = by_start_.find(bucket.substr(0, bucket.find('|')));
-    return found == by_start_.end() ? nullptr : found->second;
-  }
-
- private:
-  const policy::PolicySet& set_;
-  std::unordered_map<std::string_view, const policy::Policy*> by_start_;
-};
-
 /// A page of buckets, with the memory that looking at them takes.
 struct KeyPage {
   std::vector<HeldKey> keys;
@@ -154,9 +117,9 @@ void AppendKey(std::string& body, const KeyPage& page, std::size_t index) {
   const HeldKey& held = page.keys[index];
   body += "{\"bucket\":";
   http::AppendJsonString(body, held.key);
-  if (held.key.starts_with(kBareKey)) {
+  if (held.key.starts_with(kBareBucket)) {
     body += ",\"key\":";
-    http::AppendJsonString(body, held.key.substr(kBareKey.size()));
+    http::AppendJsonString(body, held.key.substr(kBareBucket.size()));
   }
   body += ",\"algorithm\":";
   http::AppendJsonString(body, AlgorithmName(held.algorithm));
@@ -237,16 +200,9 @@ void AddAdminKeys(Router& router, const AdminParts& parts, limiter::PolicyLimite
   router.Add(
       "GET", "/admin/metrics/{key}",
       Guarded(parts.guard, [&parts, &limiter](const http::Request& request, http::Reply reply) {
-        Decide(limiter, request.params[0], store::Op::kPeek, 1, std::move(reply),
-               [&parts](const KeyCheck& asked) { return KeyMetrics(parts, asked); });
+        Look(limiter, request.params[0], std::move(reply),
+             [&parts](const KeyCheck& asked) { return KeyMetrics(parts, asked); });
       }));
-  router.Add(
-      "POST", "/admin/reset/{key}",
-      Guarded(parts.guard, Audited(parts.audit, "key.reset",
-                                   [&limiter](const http::Request& request, http::Reply reply) {
-                                     Decide(limiter, request.params[0], store::Op::kReset, 0,
-                                            std::move(reply), ResetDone);
-                                   })));
 }
 
 }  // namespace weir::server

@@ -138,6 +138,31 @@ TEST_F(Cli, HostileNamesDoNotReachTheTerminal) {
   EXPECT_LT(large.error_output.size(), 2000U);
 }
 
+TEST_F(Cli, ResetTakesWhatTopPrintsAndSaysWhetherAnythingWasHeld) {
+  const auto limited = [&] {
+    return Weir({"check", "-e", "user=z", "--cost", "2"}).exit_code == kNo;
+  };
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"reset", "default/per-user|user:z"},
+        {"reset", "-e", "user=z"},
+        {"reset", "--domain", "default", "-e", "user=z"}}) {
+    EXPECT_FALSE(limited());
+    EXPECT_TRUE(limited());
+    const RunResult reset = Weir(words);
+    EXPECT_EQ(reset.exit_code, kOk) << reset.error_output;
+    EXPECT_EQ(reset.output, "reset default/per-user|user:z\n");
+  }
+  EXPECT_FALSE(limited());
+  const RunResult ghost = Weir({"reset", "nobody"});
+  EXPECT_EQ(ghost.exit_code, kNo);
+  EXPECT_EQ(ghost.output, "nothing was held for nobody\n");
+  EXPECT_EQ(Weir({"reset", "nobody", "--json"}).exit_code, kNo);
+  EXPECT_EQ(Weir({"reset", "-e", "colour=red"}).exit_code, kRefused);
+  EXPECT_EQ(Weir({"reset"}).exit_code, kUsage);
+  EXPECT_THAT(Weir({"explain", "default/per-user|user:z"}).output,
+              StartsWith("limited by per-user: 0 of 2 left; retry in "));
+}
+
 TEST_F(Cli, ResetTopStatusAndNotifyWork) {
   Weir({"check", "busy", "--cost", "100"});
   EXPECT_EQ(Weir({"reset", "busy"}).output, "reset busy\n");

@@ -150,6 +150,98 @@ TEST_F(Admin, KeysAreShownAndReset) {
   EXPECT_EQ(client.Get("/admin/metrics/%00").status, 400);
 }
 
+TEST_F(Admin, ResetsWhatListsNameAndSaysWhetherAnythingWasHeld) {
+  ServePolicies(R"(
+domain: api
+policies:
+  - {name: per-user, match: {user: "*"}, quota: {fixed_window: {limit: 1, window: 100d}}}
+  - {name: watch, match: {user: "*", route: "*"}, shadow: true,
+     quota: {sliding_log: {limit: 9, window: 1h}}}
+  - {name: free, match: {staff: "*"}, unlimited: true}
+)");
+  HttpClient client = Client();
+  const std::string check = R"({"domain":"api","descriptors":[{"user":"z","route":"/a|b"}]})";
+  const auto allowed = [&] { return Check(check, "/v1/check?http_status=1").status == 200; };
+  const auto reset = [&](const std::string& target) {
+    const HttpResponse response = client.Post("/admin/reset" + target, "");
+    EXPECT_EQ(response.status, 200) << response.body;
+    return response.body;
+  };
+  ASSERT_TRUE(allowed());
+  ASSERT_FALSE(allowed());
+  // Charged while the other refused: 2 of 9. Both are named by /admin/explain.
+  const std::string bucket = "api%2Fper-user%7Cuser%3Az";
+  EXPECT_EQ(reset("/" + bucket),
+            R"({"key":"api/per-user|user:z","status":"RESET","held":true,"buckets":[)"
+            R"({"bucket":"key|api/per-user%7Cuser:z","policy":"default","held":false},)"
+            R"({"bucket":"api/per-user|user:z","policy":"per-user","held":true}]})");
+  EXPECT_TRUE(allowed());
+  EXPECT_FALSE(allowed());
+  EXPECT_EQ(reset("?bucket=" + bucket),
+            R"({"status":"RESET","held":true,"buckets":[)"
+            R"({"bucket":"api/per-user|user:z","policy":"per-user","held":true}]})");
+  EXPECT_TRUE(allowed());
+  // Without a domain: only `api` has a policy for it.
+  for (const std::string target : {"?domain=api&user=z&route=/a%7Cb", "?user=z&route=/a%7Cb"}) {
+    EXPECT_FALSE(allowed());
+    const std::string body = reset(target);
+    EXPECT_THAT(
+        body,
+        HasSubstr(R"("bucket":"api/watch|route:/a%7Cb|user:z","policy":"watch","held":true)"));
+    EXPECT_THAT(body,
+                HasSubstr(R"("bucket":"api/per-user|user:z","policy":"per-user","held":true)"));
+    EXPECT_TRUE(allowed());
+  }
+  EXPECT_THAT(reset("/nobody-ever"), HasSubstr(R"("status":"RESET","held":false)"));
+  EXPECT_THAT(reset("?key=nobody-ever"), HasSubstr(R"("held":false)"));
+  EXPECT_THAT(reset("?bucket=nonsense"), HasSubstr(R"("held":false)"));
+  EXPECT_EQ(client.Post("/admin/reset?staff=s", "").status, 404);
+  EXPECT_EQ(client.Post("/admin/reset?domain=other&user=z", "").status, 404);
+  EXPECT_EQ(client.Post("/admin/reset", "").status, 400);
+  EXPECT_EQ(client.Post("/admin/reset?key=a&bucket=b", "").status, 400);
+  const std::string log = client.Get("/admin/audit").body;
+  EXPECT_THAT(log, HasSubstr(R"("action":"key.reset","target":"key:api/per-user|user:z")"));
+  EXPECT_THAT(log, HasSubstr(R"("target":"key:api user=z route=/a|b")"));
+}
+
+TEST_F(Admin, ExplainsBucketsAndFindsTheDomain) {
+  const auto second = dir_.Write("second.yaml", R"(
+domain: web
+policies:
+  - {name: per-user, match: {user: "*"}, quota: {fixed_window: {limit: 5, window: 100d}}}
+  - {name: per-ip, match: {ip: "*"}, quota: {fixed_window: {limit: 5, window: 100d}}}
+)");
+  const auto first = dir_.Write("first.yaml", R"(
+domain: api
+policies:
+  - {name: per-user, match: {user: "*"}, quota: {fixed_window: {limit: 1, window: 100d}}}
+)");
+  Serve({"--policies", first.string(), "--policies", second.string()});
+  HttpClient client = Client();
+  Check(R"({"domain":"api","descriptors":[{"user":"z"}]})");
+  const HttpResponse bucket = client.Get("/admin/explain?bucket=api/per-user%7Cuser:z");
+  EXPECT_EQ(bucket.status, 200) << bucket.body;
+  EXPECT_THAT(bucket.body,
+              StartsWith(R"({"allowed":false,"limit":1,"remaining":0,"retryAfterMs":)"));
+  EXPECT_THAT(
+      bucket.body,
+      AllOf(HasSubstr(R"("policy":"per-user")"), HasSubstr("limited by policy"),
+            HasSubstr(R"("bucket":"api/per-user|user:z","source":")"), HasSubstr("first.yaml:4:")));
+  EXPECT_THAT(client.Get("/admin/explain?bucket=key%7Cuser-1").body,
+              StartsWith(R"({"allowed":true,"limit":100,"remaining":100,)"));
+  EXPECT_EQ(client.Get("/admin/explain?bucket=api/gone%7Cuser:z").status, 404);
+  // Two domains have a policy for users, one for addresses, none for colours.
+  const HttpResponse which = client.Get("/admin/explain?user=z");
+  EXPECT_EQ(which.status, 400);
+  EXPECT_THAT(which.body,
+              AllOf(HasSubstr("say which: api, web"), HasSubstr(R"("domains":["api","web"])")));
+  EXPECT_THAT(client.Get("/admin/explain?domain=web&user=z").body,
+              AllOf(HasSubstr(R"("limit":5)"), HasSubstr(R"("domain":"web")")));
+  EXPECT_THAT(client.Get("/admin/explain?ip=::1").body,
+              AllOf(HasSubstr(R"("limit":5)"), HasSubstr(R"("domain":"web")")));
+  EXPECT_THAT(client.Get("/admin/explain?colour=red").body, HasSubstr("no policy applies"));
+}
+
 TEST_F(Admin, ExplainsWithoutCharging) {
   ServePolicies(
       "policies: [{name: per-user, match: {user: \"*\"}, quota: {fixed_window: {limit: 3, window: "

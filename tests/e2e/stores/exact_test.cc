@@ -40,6 +40,10 @@ policies:
     match: { daily: "*" }
     quota: { fixed_window: { limit: 3, window: 24h } }
     on_store_error: deny
+  - { name: tokens, match: { tokens: "*" }, quota: { token_bucket: { capacity: 2, refill: 1, period: 1h } } }
+  - { name: log, match: { log: "*" }, quota: { sliding_log: { limit: 2, window: 24h } } }
+  - { name: counter, match: { counter: "*" }, quota: { sliding_counter: { limit: 2, window: 24h } } }
+  - { name: flight, match: { flight: "*" }, quota: { concurrency: { limit: 2, lease: 1h } } }
 )";
 
 /// A store and the processes on it, for all tests of one kind of store.
@@ -183,6 +187,58 @@ TEST_P(ExactTest, AResetOnOneNodeOpensTheKeyOnAllWithinASecond) {
         std::string::npos;
   }
   EXPECT_TRUE(open);
+}
+
+TEST_P(ExactTest, AResetOfAPolicysBucketIsTruthfulAndReachesTheOtherNodesRefusals) {
+  std::vector<HttpClient> http;
+  for (const std::uint16_t port : ports()) http.emplace_back(port);
+  for (const std::string policy : {"daily", "tokens", "log", "counter", "flight"}) {
+    SCOPED_TRACE(policy);
+    const std::string check = R"({"descriptors":[{")" + policy + R"(":"z"}]})";
+    const auto allowed = [&](HttpClient& node) {
+      const HttpResponse answer = node.Post("/v1/check", check);
+      EXPECT_EQ(answer.body.find("degraded"), std::string::npos) << answer.body;
+      return answer.body.find("\"allowed\":true") != std::string::npos;
+    };
+    const std::string bucket = "default%2F" + policy + "%7C" + policy + "%3Az";
+    for (const std::string& target : {"/admin/reset/" + bucket, "/admin/reset?bucket=" + bucket,
+                                      "/admin/reset?" + policy + "=z"}) {
+      SCOPED_TRACE(target);
+      while (allowed(http[0])) {
+      }
+      ASSERT_FALSE(allowed(http[3]));  // and node 3 knows it now
+      const HttpResponse reset = http[1].Post(target, "");
+      ASSERT_EQ(reset.status, 200) << reset.body;
+      EXPECT_NE(reset.body.find(R"("held":true,"buckets":[)"), std::string::npos) << reset.body;
+      EXPECT_NE(reset.body.find(R"("policy":")" + policy + R"(","held":true})"), std::string::npos)
+          << reset.body;
+      // A refusal is kept for a second: sooner means that it was forgotten.
+      EXPECT_TRUE(WaitUntil([&] { return allowed(http[3]); }, 800ms));
+      ASSERT_EQ(http[2].Post(target, "").status, 200);
+      const HttpResponse again = http[1].Post(target, "");
+      EXPECT_NE(again.body.find(R"("status":"RESET","held":false)"), std::string::npos)
+          << again.body;
+    }
+  }
+}
+
+TEST_P(ExactTest, ABucketOfNoPolicyInForceIsFoundAndResetWhateverItsAlgorithm) {
+  HttpClient http(ports()[0]);
+  int number = 0;
+  for (const std::string type :
+       {"TOKEN_BUCKET", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_COUNTER", "CONCURRENCY"}) {
+    SCOPED_TRACE(type);
+    const std::string name = "gone" + std::to_string(number++);
+    const std::string policy = R"({"key":")" + name + R"(","type":")" + type +
+                               R"(","capacity":1,"refillRate":1,"windowSeconds":86400,)" +
+                               R"("match":{")" + name + R"(":"*"}})";
+    ASSERT_EQ(http.Post("/admin/policies", policy).status, 201);
+    ASSERT_EQ(http.Post("/v1/check", R"({"descriptors":[{")" + name + R"(":"z"}]})").status, 200);
+    ASSERT_EQ(http.Send("DELETE", "/admin/policies/" + name).status, 204);
+    const std::string target = "/admin/reset?bucket=default/" + name + "%7C" + name + ":z";
+    EXPECT_NE(http.Post(target, "").body.find(R"("held":true)"), std::string::npos);
+    EXPECT_NE(http.Post(target, "").body.find(R"("held":false)"), std::string::npos);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, ExactTest,

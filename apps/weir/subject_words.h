@@ -1,0 +1,26 @@
+#pragma once
+
+// What check, explain and reset are about: a key, or the entries of a descriptor.
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace weir::app {
+
+/// Not thread-safe, like any value.
+struct SubjectWords {
+  std::string key = {};
+  std::string domain = {};
+  std::vector<std::string> entries = {};
+
+  void AddTo(CLI::App& word, const std::string& about_key);
+
+  /// Nothing wrong with them; else says so.
+  bool Valid() const;
+
+  /// "&domain=api&user=42", for a query of the admin API; the key is not in it.
+  std::string EntryQuery() const;
+};
+
+}  // namespace weir::app
