@@ -1,4 +1,5 @@
 #include <dirent.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -32,17 +33,17 @@ std::uint64_t OpenFiles() {
   return count < 3 ? 0 : count - 3;  // ".", ".." and the directory itself
 }
 
-double StartTime(std::uint64_t start_ticks, double ticks_per_second) {
-  std::ifstream file("/proc/stat");
-  std::string word;
-  std::uint64_t boot = 0;
-  while (file >> word) {
-    if (word == "btime") {
-      file >> boot;
-      break;
-    }
-  }
-  return static_cast<double>(boot) + static_cast<double>(start_ticks) / ticks_per_second;
+/// Seconds of a clock.
+double Seconds(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+/// Asked once, so that it does not waver; not of /proc/stat, which a hardened service cannot see.
+double BootTime() {
+  static const double boot = Seconds(CLOCK_REALTIME) - Seconds(CLOCK_BOOTTIME);
+  return boot;
 }
 
 }  // namespace
@@ -72,7 +73,7 @@ void CollectProcess(TextWriter& out) {
   out.Gauge("process_virtual_memory_bytes", "Virtual memory size in bytes.");
   out.Sample(virtual_bytes);
   out.Gauge("process_start_time_seconds", "Start time of the process since the Unix epoch.");
-  out.Sample(StartTime(start, ticks));
+  out.Sample(BootTime() + static_cast<double>(start) / ticks);
   out.Gauge("process_open_fds", "Number of open file descriptors.");
   out.Sample(OpenFiles());
   out.Gauge("process_threads", "Number of threads.");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
+#include <string>
 #include <thread>
 
 namespace weir::telemetry {
@@ -69,6 +71,25 @@ TEST(Registry, RendersCollectorsInOrder) {
   EXPECT_EQ(text.find("# HELP a A."), 0u);
   EXPECT_NE(text.find("weir_build_info{version=\""), std::string::npos);
   EXPECT_EQ(text.find("process_resident_memory_bytes 0\n"), std::string::npos);
+}
+
+double SampleOf(const std::string& text, const std::string& name) {
+  const std::size_t at = text.find("\n" + name + " ");
+  return at == std::string::npos ? -1 : std::stod(text.substr(at + name.size() + 2));
+}
+
+TEST(CollectProcess, StartedAMomentAgoAndAlwaysAtTheSameTime) {
+  std::string first;
+  std::string second;
+  TextWriter writer(first);
+  CollectProcess(writer);
+  TextWriter again(second);
+  CollectProcess(again);
+  const double start = SampleOf(first, "process_start_time_seconds");
+  const auto now = static_cast<double>(std::time(nullptr));
+  EXPECT_GT(start, now - 600);
+  EXPECT_LT(start, now + 2);
+  EXPECT_EQ(start, SampleOf(second, "process_start_time_seconds"));
 }
 
 }  // namespace
