@@ -1,7 +1,11 @@
 #include <simdjson.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "command.h"
 #include "console.h"
@@ -14,29 +18,44 @@ namespace {
 
 namespace dom = simdjson::dom;
 
+// Long enough for a sentence with the path of a file in it: at the end of it stands what to do.
+constexpr std::size_t kLine = 500;
+
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+/// A value as rows: a list has one for each item, an object one for each field.
+void AddRows(const std::string& name, const dom::element& value, Rows& rows) {
+  std::string_view text;
+  dom::array list;
+  dom::object object;
+  if (value.get(list) == simdjson::SUCCESS) {
+    for (const dom::element item : list) AddRows(name, item, rows);
+  } else if (value.get(object) == simdjson::SUCCESS) {
+    for (const auto& [field, of_field] : object) {
+      AddRows(name + (name.empty() ? "" : ".") + std::string(field), of_field, rows);
+    }
+  } else if (value.get(text) == simdjson::SUCCESS) {
+    rows.emplace_back(name, text);
+  } else {
+    rows.emplace_back(name, simdjson::minify(value));
+  }
+}
+
 int Print(const ServiceReply& reply) {
   dom::parser parser;
-  dom::object status;
-  if (parser.parse(reply.body).get(status) != simdjson::SUCCESS) {
+  dom::element status;
+  if (parser.parse(reply.body).get(status) != simdjson::SUCCESS || !status.is_object()) {
     return Fail({Code::kUnavailable, "the answer is not ours"});
   }
-  Table table({"what", "value"});
-  for (const auto& [name, value] : status) {
-    std::string_view text;
-    dom::array list;
-    if (value.get(list) == simdjson::SUCCESS) {
-      for (const dom::element item : list) {
-        if (item.get(text) == simdjson::SUCCESS) {
-          table.Add({std::string(name), std::string(text)});
-        }
-      }
-    } else if (value.get(text) == simdjson::SUCCESS) {
-      table.Add({std::string(name), std::string(text)});
-    } else {
-      table.Add({std::string(name), simdjson::minify(value)});
-    }
+  Rows rows;
+  AddRows("", status, rows);
+  std::size_t width = 0;
+  for (const auto& [name, text] : rows) width = std::max(width, Columns(Shown(name)));
+  for (const auto& [name, text] : rows) {
+    const std::string shown = Shown(name);
+    std::cout << shown << std::string(width - Columns(shown) + 2, ' ') << Shown(text, kLine)
+              << '\n';
   }
-  std::cout << table.ToString();
   return kExitOk;
 }
 

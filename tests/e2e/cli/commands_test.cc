@@ -180,5 +180,18 @@ TEST_F(Cli, ResetTopStatusAndNotifyWork) {
   EXPECT_EQ(Weir({"notify", "quota", "nobody"}).exit_code, kRefused);
 }
 
+// What is wrong with a file is told to its end: that is where it says what to do.
+TEST_F(Cli, StatusTellsAllOfWhatIsWrongWithAFile) {
+  const auto file = dir_.Write("policies.yaml", R"(policies:
+  - {name: per-user, match: {user: "*"}, quota: {fixed_window: {limit: -1, window: 100d}}}
+)");
+  std::string output;
+  EXPECT_TRUE(WaitUntil([&] {
+    output = Weir({"status"}).output;
+    return output.find("reloadProblems") != std::string::npos;
+  }));
+  EXPECT_THAT(output, AllOf(HasSubstr(file.string() + ":2:"), HasSubstr(", but is -1\n")));
+}
+
 }  // namespace
 }  // namespace weir::test
