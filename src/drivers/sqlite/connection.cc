@@ -40,10 +40,13 @@ Code CodeOf(int extended) {
 }
 
 // SQLite would make the file with the umask's mode; its -wal and -shm files take the mode of the
-// file.
+// file. A file that is there must not be opened here: closing it would drop the locks that this
+// process's connections have on it, and the next program that looks into the file (a backup) would
+// then believe to be the last and take the -wal away.
 Status MakePrivate(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) {
+    if (errno == EEXIST) return {};
     return Error{Code::kUnavailable,
                  path + ": " + std::error_code(errno, std::generic_category()).message()};
   }
