@@ -47,7 +47,7 @@ class Client {
   }
 
  private:
-  const Quota quota_ = Plenty();
+  static inline const Quota quota_ = Plenty();
   store::Charge charge_;
   Decision decision_;
   store::Application application_;

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
+#include <initializer_list>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "algorithm/answer.h"
 #include "algorithm/quota_access.h"
@@ -35,7 +38,7 @@ void Put(std::string& out, T value) {
 }
 
 /// Numbers each different thing in the order of its first appearance, from 1 as Lua does.
-template <typename Key>
+template <typename Key, typename Hash = std::hash<Key>, typename Equal = std::equal_to<Key>>
 class Index {
  public:
   /// The number, and whether it is new.
@@ -47,7 +50,73 @@ class Index {
   std::size_t size() const noexcept { return numbers_.size(); }
 
  private:
-  std::unordered_map<Key, std::uint16_t> numbers_;
+  std::unordered_map<Key, std::uint16_t, Hash, Equal> numbers_;
+};
+
+std::size_t HashOf(std::initializer_list<std::int64_t> numbers) noexcept {
+  std::uint64_t hash = 0;
+  for (const std::int64_t number : numbers) hash = hash * 31 + static_cast<std::uint64_t>(number);
+  return std::hash<std::uint64_t>()(hash);
+}
+
+// By value: whoever keeps charges may have copied the quota of each.
+struct QuotaHash {
+  std::size_t operator()(const Quota* quota) const noexcept {
+    const auto algorithm = static_cast<std::int64_t>(quota->algorithm());
+    return HashOf({algorithm, quota->limit(), quota->window().count()});
+  }
+};
+struct QuotaEqual {
+  bool operator()(const Quota* a, const Quota* b) const noexcept { return a == b || *a == *b; }
+};
+
+/// What a charge asks of its key.
+struct Term {
+  std::uint16_t quota = 0;
+  std::int64_t cost = 0;
+  std::int64_t time = 0;   // that a token bucket's permits take to flow in, or the lease
+  std::uint32_t frac = 0;  // of a nanosecond more
+  bool operator==(const Term&) const = default;
+};
+struct TermHash {
+  std::size_t operator()(const Term& term) const noexcept {
+    return HashOf({term.quota, term.cost, term.time});
+  }
+};
+
+/// The applications, as the script's steps: runs of those that have the same operation and as many
+/// charges, each charge a key and a term.
+class Steps {
+ public:
+  void Begin(Op op, std::size_t count) {
+    const std::uint16_t head[] = {static_cast<std::uint16_t>(op),
+                                  static_cast<std::uint16_t>(count)};
+    if (times_at_ != 0 && std::equal(head, head + 2, &words_[times_at_ - 2])) {
+      ++words_[times_at_];
+      return;
+    }
+    words_.insert(words_.end(), {head[0], head[1], 1});
+    times_at_ = words_.size() - 1;
+  }
+  void Add(std::uint16_t key, std::uint16_t term) { words_.insert(words_.end(), {key, term}); }
+
+  /// A MessagePack array, which one call in the script makes a table.
+  std::string Packed() const {
+    std::string out = "\xdd";
+    out.reserve(5 + 3 * words_.size());
+    for (const unsigned shift : {24U, 16U, 8U, 0U}) {
+      out += static_cast<char>(words_.size() >> shift);
+    }
+    for (const std::uint16_t word : words_) {
+      if (word >= 128) out.append({'\xcd', static_cast<char>(word >> 8U)});
+      out += static_cast<char>(word);
+    }
+    return out;
+  }
+
+ private:
+  std::vector<std::uint16_t> words_;
+  std::size_t times_at_ = 0;
 };
 
 class Encoder {
@@ -57,16 +126,10 @@ class Encoder {
 
   void Add(const Application& application) {
     if (application.op == Op::kReset) return AddReset(application);
-    Begin(application.op, application.charges.size());
+    steps_.Begin(application.op, application.charges.size());
     for (const Charge& charge : application.charges) {
-      const Quota& quota = *charge.quota;
-      AddCharge(charge.key, quota, charge.cost);
-      if (application.op == Op::kRelease) {
-        Put(text_, application.lease);
-        Put(text_, std::uint32_t{0});
-      } else {
-        PutTime(quota, application.op, charge.cost);
-      }
+      const std::uint16_t key = KeyNumber(charge.key, charge.quota->algorithm());
+      steps_.Add(key, TermNumber(TermOf(application, charge)));
     }
   }
 
@@ -79,50 +142,50 @@ class Encoder {
     Put(head, static_cast<double>(reference_ - seconds * kSecond));
     Put(head, static_cast<double>(now_.value_or(reference_) - reference_));
     Put(head, static_cast<std::uint16_t>(quota_numbers_.size()));
-    Put(head, applications_);
+    Put(head, static_cast<std::uint16_t>(term_numbers_.size()));
+    const std::string steps = steps_.Packed();
     weir::redis::Command arguments;
-    arguments.Reserve(keys_.size() + quotas_.size() + text_.size() + 256);
+    arguments.Reserve(keys_.size() + quotas_.size() + terms_.size() + steps.size() + 256);
     arguments.Add(static_cast<std::int64_t>(key_numbers_.size())).Append(keys_);
-    arguments.Add(head).Add(quotas_).Add(text_);
+    arguments.Add(head).Add(quotas_).Add(terms_).Add(steps);
     return arguments;
   }
 
  private:
-  void Begin(Op op, std::size_t count) {
-    ++applications_;
-    Put(text_, static_cast<std::uint8_t>(op));
-    Put(text_, static_cast<std::uint16_t>(count));
-  }
-
-  // A key is forgotten under every algorithm.
+  // A key is forgotten under every algorithm, on no terms.
   void AddReset(const Application& application) {
     constexpr std::size_t kAlgorithms = 5;
-    Begin(Op::kReset, application.charges.size() * kAlgorithms);
+    steps_.Begin(Op::kReset, application.charges.size() * kAlgorithms);
     for (const Charge& charge : application.charges) {
       for (std::size_t i = 0; i < kAlgorithms; ++i) {
-        Put(text_, KeyNumber(charge.key, static_cast<Algorithm>(i)));
-        Put(text_, std::uint16_t{0});
-        Put(text_, double{0});
-        text_.append(12, '\0');
+        steps_.Add(KeyNumber(charge.key, static_cast<Algorithm>(i)), 0);
       }
     }
   }
 
-  void AddCharge(std::string_view key, const Quota& quota, std::int64_t cost) {
-    Put(text_, KeyNumber(key, quota.algorithm()));
-    Put(text_, QuotaNumber(quota));
-    Put(text_, static_cast<double>(std::clamp(cost, -kMaxCost, kMaxCost)));
+  Term TermOf(const Application& application, const Charge& charge) {
+    const Quota& quota = *charge.quota;
+    Term term{QuotaNumber(quota), std::clamp(charge.cost, -kMaxCost, kMaxCost)};
+    std::int64_t cost = charge.cost;
+    if (application.op == Op::kRefund) cost = std::min(cost, quota.limit());
+    if (application.op == Op::kRelease) {
+      term.time = application.lease;
+    } else if (quota.algorithm() == Algorithm::kTokenBucket && cost > 0 && cost <= quota.limit()) {
+      const algorithm::token_bucket::Span span = algorithm::token_bucket::TimeOf(quota, cost);
+      term.time = span.ns;
+      term.frac = static_cast<std::uint32_t>(span.frac);
+    }
+    return term;
   }
 
-  // The time that the permits of a token bucket take to flow in.
-  void PutTime(const Quota& quota, Op op, std::int64_t cost) {
-    algorithm::token_bucket::Span span;
-    if (op == Op::kRefund) cost = std::min(cost, quota.limit());
-    if (quota.algorithm() == Algorithm::kTokenBucket && cost > 0 && cost <= quota.limit()) {
-      span = algorithm::token_bucket::TimeOf(quota, cost);
-    }
-    Put(text_, span.ns);
-    Put(text_, static_cast<std::uint32_t>(span.frac));
+  std::uint16_t TermNumber(const Term& term) {
+    const auto [number, is_new] = term_numbers_.Of(term);
+    if (!is_new) return number;
+    Put(terms_, term.quota);
+    Put(terms_, static_cast<double>(term.cost));
+    Put(terms_, term.time);
+    Put(terms_, term.frac);
+    return number;
   }
 
   std::uint16_t KeyNumber(std::string_view key, Algorithm algorithm) {
@@ -156,11 +219,12 @@ class Encoder {
   const Nanos reference_;
   const std::optional<Nanos> now_;
   Index<std::string> key_numbers_;
-  Index<const Quota*> quota_numbers_;
+  Index<const Quota*, QuotaHash, QuotaEqual> quota_numbers_;
+  Index<Term, TermHash> term_numbers_;
   weir::redis::Command keys_;
   std::string quotas_;
-  std::string text_;
-  std::uint16_t applications_ = 0;
+  std::string terms_;
+  Steps steps_;
   std::string name_;
 };
 

@@ -3,77 +3,104 @@
 local charge = { [0] = charge_token_bucket, charge_fixed_window, nil, charge_sliding_counter }
 local refund = { [0] = refund_token_bucket, refund_fixed_window, nil, refund_sliding_counter }
 local CHARGE, PEEK, REFUND, RELEASE, RESET = 0, 1, 2, 3, 4
-local text = ARGV[3]
-local at = 1
 local out = { pack_s('<I4i4', now_l, now_h) }
+local answers = 1
 
-local function is_log(q) return q.algorithm == 2 or q.algorithm == 4 end
+-- What a charge asks of a key. (h, l) and frac: the time that the permits of a token bucket take to
+-- flow in, or the lease to be released.
+local terms = {}
+for i = 1, term_count do
+  local t, quota = {}, nil
+  quota, t.cost, t.l, t.h, t.frac = unpack_s('<HdI4i4I4', ARGV[3], (i - 1) * 22 + 1)
+  t.quota, t.time = quotas[quota], number(t.h, t.l)
+  t.charge, t.refund = charge[t.quota.algorithm], refund[t.quota.algorithm]
+  terms[i] = t
+end
 
--- One charge of an application; true if it passed.
-local function run(op, undo)
-  local k, qi, cost, l, h, frac
-  k, qi, cost, l, h, frac, at = unpack_s('<HHdI4i4I4', text, at)
-  local q = quotas[qi]
-  local passed, answer = true, nil
-  if op == RESET then
-    redis.call('UNLINK', KEYS[k], KEYS[k] .. 'e')
-    value[k], lifetime[k], logs[k] = false, nil, nil
-    return true
-  elseif is_log(q) then
-    if op == CHARGE then
-      passed, answer = charge_log(k, q, cost)
-    elseif op == REFUND then
-      answer = refund_log(k, q, cost)
-    else
-      local released = op == RELEASE and q.algorithm == 4 and release(k, q, l, h)
-      answer = peek_log(k, q, op == PEEK and cost or 0)
-      if released then answer = char(RELEASED) .. string.sub(answer, 2) end
-    end
-  else
-    local v = value[k]
-    answer = v or ''
-    local changed, nanoseconds
-    if op == CHARGE then
-      passed, changed, nanoseconds = charge[q.algorithm](v, q, cost, l, h, frac)
-    elseif op == REFUND then
-      changed = refund[q.algorithm](v, q, cost, l, h, frac)
-    end
-    if changed then
-      if undo then undo[#undo + 1] = { k, v, lifetime[k] } end
-      value[k] = changed
-      if nanoseconds or not lifetime[k] then lifetime[k] = nanoseconds or -1 end
-    end
+-- One charge on a state that is a string of its own; true if it passed.
+local function run(op, k, t, undo)
+  local v = value[k] or stored[k]
+  answers = answers + 1
+  out[answers] = v or ''
+  local passed, changed, h, kept_h = true, nil, nil, nil
+  if op == CHARGE then
+    passed, changed, h, kept_h = t.charge(v, t)
+  elseif op == REFUND then
+    changed, h, kept_h = t.refund(v, t)
   end
-  out[#out + 1] = answer
+  if changed then
+    if undo then undo[#undo + 1] = { k, value[k], expiry[k] } end
+    value[k] = changed
+    if h ~= kept_h then extend(k, h, kept_h) end
+  end
   return passed
 end
 
-for _ = 1, application_count do
-  local op, count
-  op, count, at = unpack_s('<BH', text, at)
-  local undo = op == CHARGE and count > 1 and {} or nil
-  local all = true
-  for _ = 1, count do
-    if not run(op, undo) then all = false end
+local function run_log(op, k, t)
+  local q, passed, answer = t.quota, true, nil
+  if op == CHARGE then
+    passed, answer = charge_log(k, q, t.cost)
+  elseif op == REFUND then
+    answer = refund_log(k, q, t.cost)
+  else
+    local released = op == RELEASE and q.algorithm == 4 and release(k, q, t.l, t.h)
+    answer = peek_log(k, q, op == PEEK and t.cost or 0)
+    if released then answer = char(RELEASED) .. string.sub(answer, 2) end
   end
-  if all then
-    for k, log in pairs(logs) do save_log(k, log) end
-  elseif undo then
-    for i = #undo, 1, -1 do
-      local k = undo[i][1]
-      value[k], lifetime[k] = undo[i][2], undo[i][3]
-    end
-  end
-  if next(logs) then logs = {} end
+  answers = answers + 1
+  out[answers] = answer
+  return passed
 end
 
-for k, nanoseconds in pairs(lifetime) do
-  if injected == 1 then
-    redis.call('SET', KEYS[k], value[k])
-  elseif nanoseconds < 0 then
-    redis.call('SET', KEYS[k], value[k], 'KEEPTTL')
+local function reset(k)
+  call('UNLINK', KEYS[k], KEYS[k] .. 'e')
+  stored[k], value[k], expiry[k], logs[k] = false, nil, nil, nil
+end
+
+-- Steps: op, number of charges, number of applications that have both in common; then a key and a
+-- term for each charge.
+local steps = cmsgpack.unpack(ARGV[4])
+local at = 1
+
+local function apply(op, count)
+  local undo = op == CHARGE and count > 1 and {} or nil
+  local all, logged = true, false
+  for _ = 1, count do
+    local k, t = steps[at], terms[steps[at + 1]]
+    at = at + 2
+    if op == RESET then
+      reset(k)
+    elseif t.charge then
+      all = run(op, k, t, undo) and all
+    else
+      all, logged = run_log(op, k, t) and all, true
+    end
+  end
+  if all and logged then
+    for k, log in pairs(logs) do save_log(k, log) end
+  elseif not all and undo then
+    for i = #undo, 1, -1 do
+      local k = undo[i][1]
+      value[k], expiry[k] = undo[i][2], undo[i][3]
+    end
+  end
+  if logged then logs = {} end
+end
+
+while steps[at] do
+  local op, count, times = steps[at], steps[at + 1], steps[at + 2]
+  at = at + 3
+  for _ = 1, times do apply(op, count) end
+end
+
+for k, v in pairs(value) do
+  if expiry[k] then
+    if injected == 1 then call('SET', KEYS[k], v)
+    else call('SET', KEYS[k], v, 'PXAT', milliseconds(expiry[k])) end
+  elseif #v == #stored[k] then
+    call('SETRANGE', KEYS[k], '0', v)
   else
-    redis.call('SET', KEYS[k], value[k], 'PX', milliseconds(nanoseconds))
+    call('SET', KEYS[k], v, 'KEEPTTL')
   end
 end
 return out

@@ -78,7 +78,8 @@ local function share_fits(partial, q, eh, el, room)
   return a0 <= b0
 end
 
-local function charge_sliding_counter(v, q, cost)
+local function charge_sliding_counter(v, t)
+  local q, cost = t.quota, t.cost
   if cost <= 0 then return true end
   locate(q)
   local h, l = add(q.ah, q.al, pair(q.steps))
@@ -104,13 +105,16 @@ local function charge_sliding_counter(v, q, cost)
   end
   moved[1] = (moved[1] or 0) + cost
   local head = pack_s('<I4i4I4i4H', l, h, q.wl, q.wh, q.slots)
-  local width = number(q.wh, q.wl)
-  return true, write_counts(head, moved, #moved), (q.slots + 1 + ahead) * width - number(eh, el)
+  local lasts = (q.slots + 1 + ahead) * number(q.wh, q.wl) - number(eh, el)
+  local end_h = now_h + floor((now_l + lasts) / B)
+  local kept_h = v and string.sub(v, 1, 18) == head and end_h or nil
+  return true, write_counts(head, moved, #moved), end_h, kept_h
 end
 
 -- In the state's own width, whatever the quota's.
-local function refund_sliding_counter(v, _, cost)
+local function refund_sliding_counter(v, t)
   if not v then return end
+  local cost = t.cost
   local il, ih, wl, wh, slots = unpack_s('<I4i4I4i4H', v)
   local counts, n = read_counts(v)
   local h, l = divide(now_h, now_l, wh, wl)

@@ -3,14 +3,15 @@
 
 local logs = {} -- of the current application
 
-local function open_log(k)
+local function open_log(k, q)
   local log = logs[k]
   if log then return log end
   log = { list = KEYS[k] .. 'e', drop = 0, push = {}, total = 0, count = 0, given_back = 0 }
-  local v = value[k]
+  local v = state_of(k)
   if v then
     log.nl, log.nh, log.ml, log.mh, log.total, log.count, log.given_back =
       unpack_s('<I4i4I4i4ddB', v)
+    log.kept_h = q.algorithm == 4 and log.nh or add(log.nh, log.nl, log.mh, log.ml)
   end
   log.stored = log.count
   logs[k] = log
@@ -33,7 +34,7 @@ local function entry(log, i)
   else
     local chunk = log.chunk
     if not chunk or at < log.chunk_at or at >= log.chunk_at + #chunk then
-      chunk = redis.call('LRANGE', log.list, at, at + (chunk and 255 or 7))
+      chunk = call('LRANGE', log.list, at, at + (chunk and 255 or 7))
       log.chunk, log.chunk_at = chunk, at
     end
     packed = chunk[at - log.chunk_at + 1]
@@ -93,41 +94,27 @@ local function append(log, expired_cost, expired_count, h, l, cost, mark_h, mark
   log.total, log.given_back = log.total + cost, 0
 end
 
-local function save_header(k, log, nanoseconds)
-  value[k] = pack_s('<I4i4I4i4ddB', log.nl, log.nh, log.ml, log.mh, log.total, log.count,
+local function header(log)
+  return pack_s('<I4i4I4i4ddB', log.nl, log.nh, log.ml, log.mh, log.total, log.count,
     log.given_back)
-  if nanoseconds or not lifetime[k] then lifetime[k] = nanoseconds or -1 end
-end
-
--- A lifetime as Redis takes it: rounded up, and coarsely (by less than a hundredth), so that many
--- keys share the text.
-local texts = {}
-local function milliseconds(nanoseconds)
-  local unit = 1
-  while nanoseconds > unit * 1.28e8 do unit = unit * 2 end
-  local rounded = (floor(nanoseconds / (unit * 1e6)) + 2) * unit
-  local known = texts[rounded]
-  if not known then
-    known = string.format('%.0f', rounded)
-    texts[rounded] = known
-  end
-  return known
 end
 
 -- Writes what charges have changed. The list outlives its header, which says what of it counts.
 local function save_log(k, log)
-  if not log.lifetime then return end
-  if not value[k] or log.drop >= log.stored then
-    redis.call('DEL', log.list)
+  if not log.end_h then return end
+  local anew = log.drop >= log.stored
+  value[k] = header(log)
+  extend(k, log.end_h, not anew and log.kept_h or nil)
+  if anew then
+    call('DEL', log.list)
   else
-    if log.replaced then redis.call('LSET', log.list, -1, log.replaced) end
-    if log.drop > 0 then redis.call('LTRIM', log.list, log.drop, -1) end
+    if log.replaced then call('LSET', log.list, -1, log.replaced) end
+    if log.drop > 0 then call('LTRIM', log.list, log.drop, -1) end
   end
-  for i = 1, #log.push do redis.call('RPUSH', log.list, log.push[i]) end
-  if injected == 0 then
-    redis.call('PEXPIRE', log.list, milliseconds(log.lifetime + 1e9))
+  for i = 1, #log.push do call('RPUSH', log.list, log.push[i]) end
+  if expiry[k] and injected == 0 then
+    call('PEXPIREAT', log.list, milliseconds(expiry[k] + 1))
   end
-  save_header(k, log, log.lifetime)
 end
 
 local GRANTED, REFUSED, FULL, RELEASED = 1, 0, 2, 3
@@ -167,14 +154,14 @@ local function is_full(log, q, expired_count)
 end
 
 local function peek_log(k, q, cost)
-  local log = open_log(k)
+  local log = open_log(k, q)
   local _, _, expired_cost, expired_count = look(log, q)
   return describe(log, q, log.total - expired_cost, expired_cost, cost,
     is_full(log, q, expired_count))
 end
 
 local function charge_log(k, q, cost)
-  local log = open_log(k)
+  local log = open_log(k, q)
   local h, l, expired_cost, expired_count = look(log, q)
   local used = log.total - expired_cost
   local full = is_full(log, q, expired_count)
@@ -182,10 +169,9 @@ local function charge_log(k, q, cost)
   if cost > q.limit - used or full then
     return false, describe(log, q, used, expired_cost, cost, full)
   end
-  local end_h, end_l
   if q.algorithm == 2 then
     append(log, expired_cost, expired_count, h, l, cost, q.wh, q.wl)
-    end_h, end_l = add(h, l, q.wh, q.wl)
+    log.end_h = add(h, l, q.wh, q.wl)
   else
     local time_h, time_l = h, l
     h, l = add(now_h, now_l, q.wh, q.wl)
@@ -195,19 +181,17 @@ local function charge_log(k, q, cost)
     end
     if h == 0 and l == 0 then l = 1 end
     append(log, expired_cost, expired_count, h, l, cost, time_h, time_l)
-    end_h, end_l = h, l
+    log.end_h = h
   end
-  log.lifetime = number(sub(end_h, end_l, now_h, now_l))
   return true, found(GRANTED, used, h, l)
 end
 
--- A list that was empty for a moment has lost its lifetime.
+-- A list that was empty for a moment has lost its expiry.
 local function keep_list(k, log)
-  local left = redis.call('PTTL', KEYS[k])
-  if lifetime[k] and lifetime[k] >= 0 then left = lifetime[k] / 1e6 end
-  if injected == 0 and left >= 0 then
-    redis.call('PEXPIRE', log.list, milliseconds(left * 1e6 + 1e9))
-  end
+  if injected == 1 then return end
+  if expiry[k] then return call('PEXPIREAT', log.list, milliseconds(expiry[k] + 1)) end
+  local left = call('PTTL', KEYS[k])
+  if left >= 0 then call('PEXPIRE', log.list, left + 17180) end
 end
 
 -- Takes `cost` off the newest entries. The time of the newest stays, as an entry without a cost.
@@ -220,23 +204,23 @@ local function remove_newest(k, log, cost)
     last_h, last_l = h, l
     if cost == 0 and c > 0 then break end
     if c > cost then
-      redis.call('LSET', log.list, -1, pack_entry(l, h, c - cost))
+      call('LSET', log.list, -1, pack_entry(l, h, c - cost))
       break
     end
-    redis.call('RPOP', log.list)
+    call('RPOP', log.list)
     cost, log.count, log.given_back, last_h = cost - c, log.count - 1, 0, nil
   end
   if not last_h or last_h ~= log.nh or last_l ~= log.nl then
-    redis.call('RPUSH', log.list, pack_entry(log.nl, log.nh, 1))
+    call('RPUSH', log.list, pack_entry(log.nl, log.nh, 1))
     log.count, log.given_back = log.count + 1, 1
   end
   keep_list(k, log)
-  save_header(k, log)
+  value[k] = header(log)
   logs[k] = nil
 end
 
 local function refund_log(k, q, cost)
-  local log = open_log(k)
+  local log = open_log(k, q)
   local _, _, expired_cost = look(log, q)
   local back = math.min(cost, log.total - expired_cost)
   if back > 0 then remove_newest(k, log, back) end
@@ -258,20 +242,20 @@ local function find_entry(log, h, l)
 end
 
 local function release(k, q, l, h)
-  local log = open_log(k)
+  local log = open_log(k, q)
   local time_h, time_l = look(log, q)
   if log.count == 0 or not less(time_h, time_l, h, l) then return false end
   local at, cost = find_entry(log, h, l)
   if not at or cost == 0 then return false end
   log.total = log.total - cost
   if at == log.count - 1 then
-    redis.call('LSET', log.list, -1, pack_entry(l, h, 1))
+    call('LSET', log.list, -1, pack_entry(l, h, 1))
     log.given_back = 1
   else
-    redis.call('LREM', log.list, 1, pack_entry(l, h, cost))
+    call('LREM', log.list, 1, pack_entry(l, h, cost))
     log.count = log.count - 1
   end
-  save_header(k, log)
+  value[k] = header(log)
   logs[k] = nil
   return true
 end

@@ -6,19 +6,22 @@
 -- reference that the caller sends, near enough to now that the difference is exact.
 --
 -- KEYS: one per key and algorithm. ARGV[1]: the clock and the counts of what follows. ARGV[2]:
--- quotas, ARGV[3]: applications. Answers now, then what each charge found; or {"stale", seconds,
--- microseconds} if the reference is too far away, and then nothing was done.
+-- quotas. ARGV[3]: terms, each a quota and a cost. ARGV[4]: the applications. Answers now, then what
+-- each charge found; or {"stale", seconds, microseconds} if the reference is too far away, and then
+-- nothing was done.
 
 local B = 4294967296
+local NEAR = 524288 -- high words this near to the reference's are of times less than 2^51 from it
 local LATEST_H, LATEST_L = 1412724991, 4221370367
 local MAX_ENTRIES = 1048576
 local MAX_COUNT = 2199023255552
 local unpack_s, pack_s, floor, char = struct.unpack, struct.pack, math.floor, string.char
+local call = redis.call
 
-local injected, ref_l, ref_h, ref_seconds, ref_nanos, since_ref, quota_count, application_count =
+local injected, ref_l, ref_h, ref_seconds, ref_nanos, since_ref, quota_count, term_count =
   unpack_s('<BI4i4dddHH', ARGV[1])
 if injected == 0 then
-  local time = redis.call('TIME')
+  local time = call('TIME')
   since_ref = (time[1] - ref_seconds) * 1e9 + time[2] * 1000 - ref_nanos
   if since_ref > 2 ^ 51 or since_ref < -2 ^ 51 then return { 'stale', time[1], time[2] } end
 end

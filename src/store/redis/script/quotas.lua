@@ -5,6 +5,7 @@ for i = 1, quota_count do
   local q = {}
   q.algorithm, q.limit, q.wl, q.wh, q.frac, q.refill, q.al, q.ah, q.pl, q.ph, q.slots =
     unpack_s('<BdI4i4I4I4I4i4I4i4H', ARGV[2], (i - 1) * 43 + 1)
+  q.window = q.wh < NEAR and number(q.wh, q.wl) or nil -- where plain numbers are exact
   quotas[i] = q
 end
 
@@ -30,7 +31,28 @@ local function locate(q)
   end
 end
 
--- States: what stands in Redis, with what this call has changed.
+-- States: what stands in Redis, and what this call has made of it. To set when a key expires is
+-- dear, so that happens in steps of 2^34 ns (17 s): a key expires at the end of the step in which its
+-- state ends to count, and keeps its expiry as long as that step is the same.
 
-local value = #KEYS > 0 and redis.call('MGET', unpack(KEYS)) or {}
-local lifetime = {} -- of changed values: nanoseconds, or -1: as before
+local stored = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
+local value = {} -- changed
+local expiry = {} -- changed: steps
+
+local function state_of(k) return value[k] or stored[k] end
+
+-- The state of a key now ends at a time whose high word is h; before, at kept_h, if it had one.
+local function extend(k, h, kept_h)
+  local step = floor(h / 4)
+  if not kept_h or step ~= floor(kept_h / 4) then expiry[k] = step end
+end
+
+local texts = {}
+local function milliseconds(step)
+  local text = texts[step]
+  if not text then
+    text = string.format('%.0f', (step + 1) * (4 * B / 1e6) + 1)
+    texts[step] = text
+  end
+  return text
+end

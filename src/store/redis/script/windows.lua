@@ -1,5 +1,6 @@
--- Token buckets and fixed windows. A charge: (state, quota, cost, argument) -> (granted, new
--- state, its lifetime); one that is only a look is granted and changes nothing.
+-- Token buckets and fixed windows. A charge: (state, term) -> (granted, new state, high words of its
+-- end and of the old one's); one that is only a look is granted and changes nothing. A refund:
+-- (state, term) -> (new state, high words likewise).
 
 local function debt_of(v, q)
   local l, h, frac = unpack_s('<I4i4I4', v)
@@ -10,29 +11,57 @@ local function debt_of(v, q)
   return h, l, 0
 end
 
-local function charge_token_bucket(v, q, cost, tl, th, tf)
-  if cost <= 0 then return true end
-  if cost > q.limit then return false end
-  local h, l, frac = 0, 0, 0
+local function charge_far_token_bucket(v, t)
+  local q, h, l, frac = t.quota, 0, 0, 0
   if v then h, l, frac = debt_of(v, q) end
-  h, l = add(h, l, th, tl)
-  frac = frac + tf
+  h, l = add(h, l, t.h, t.l)
+  frac = frac + t.frac
   if frac >= q.refill then
     frac = frac - q.refill
     h, l = add(h, l, 0, 1)
   end
   if less(q.wh, q.wl, h, l) or (q.wh == h and q.wl == l and q.frac < frac) then return false end
-  local fh, fl = add(now_h, now_l, h, l)
-  return true, pack_s('<I4i4I4', fl, fh, frac), number(h, l) + 1
+  h, l = add(now_h, now_l, h, l)
+  return true, pack_s('<I4i4I4', l, h, frac), h
 end
 
-local function refund_token_bucket(v, q, cost, tl, th, tf)
-  if not v or cost <= 0 then return end
+-- With plain numbers, where all of them are less than 2^53: a window and a state less than 2^51
+-- from the reference.
+local function charge_token_bucket(v, t)
+  local q = t.quota
+  if t.cost <= 0 then return true end
+  if t.cost > q.limit then return false end
+  if not q.window then return charge_far_token_bucket(v, t) end
+  local debt, frac, kept_h = 0, 0, nil
+  if v then
+    local l
+    l, kept_h, frac = unpack_s('<I4i4I4', v)
+    local ahead = kept_h - ref_h
+    if ahead >= NEAR or ahead <= -NEAR then return charge_far_token_bucket(v, t) end
+    debt = ahead * B + l - ref_l - since_ref
+    if debt < 0 then
+      debt, frac = 0, 0
+    elseif frac >= q.refill then
+      debt, frac = debt + 1, 0
+    end
+  end
+  debt, frac = debt + t.time, frac + t.frac
+  if frac >= q.refill then debt, frac = debt + 1, frac - q.refill end
+  if debt > q.window or (debt == q.window and frac > q.frac) then return false end
+  local finish = ref_l + since_ref + debt
+  local l = finish % B
+  local h = ref_h + (finish - l) / B
+  return true, pack_s('<I4i4I4', l, h, frac), h, kept_h
+end
+
+local function refund_token_bucket(v, t)
+  if not v or t.cost <= 0 then return end
+  local q = t.quota
   local h, l, frac = debt_of(v, q)
   if h == 0 and l == 0 and frac == 0 then return end
-  if less(th, tl, h, l) or (th == h and tl == l and tf < frac) then
-    h, l = sub(h, l, th, tl)
-    frac = frac - tf
+  if less(t.h, t.l, h, l) or (t.h == h and t.l == l and t.frac < frac) then
+    h, l = sub(h, l, t.h, t.l)
+    frac = frac - t.frac
     if frac < 0 then
       frac = frac + q.refill
       h, l = sub(h, l, 0, 1)
@@ -41,36 +70,38 @@ local function refund_token_bucket(v, q, cost, tl, th, tf)
     h, l, frac = 0, 0, 0
   end
   h, l = add(now_h, now_l, h, l)
-  return pack_s('<I4i4I4', l, h, frac)
+  return pack_s('<I4i4I4', l, h, frac), h
 end
 
--- End of the window in force, and what was granted in it.
+-- End of the window in force, what was granted in it, and the high word of the state's own end.
 local function window_of(v, q)
-  locate(q)
-  local start_h, start_l = sub(now_h, now_l, q.eh, q.el)
-  local end_h, end_l = add(start_h, start_l, q.wh, q.wl)
-  if not v then return end_h, end_l, 0 end
-  local kept_l, kept_h, count_l, count_h = unpack_s('<I4i4I4i4', v)
-  if not less(start_h, start_l, kept_h, kept_l) then return end_h, end_l, 0 end
-  if less(end_h, end_l, kept_h, kept_l) then end_h, end_l = kept_h, kept_l end
-  return end_h, end_l, number(count_h, count_l)
+  if not q.end_h then
+    locate(q)
+    q.start_h, q.start_l = sub(now_h, now_l, q.eh, q.el)
+    q.end_h, q.end_l = add(q.start_h, q.start_l, q.wh, q.wl)
+  end
+  if not v then return q.end_h, q.end_l, 0 end
+  local l, h, count_l, count_h = unpack_s('<I4i4I4i4', v)
+  if not less(q.start_h, q.start_l, h, l) then return q.end_h, q.end_l, 0, h end
+  local count = number(count_h, count_l)
+  if less(h, l, q.end_h, q.end_l) then return q.end_h, q.end_l, count, h end
+  return h, l, count, h
 end
 
 local function pack_window(h, l, count)
-  local count_h, count_l = pair(count)
-  return pack_s('<I4i4I4i4', l, h, count_l, count_h)
+  return pack_s('<I4i4I4i4', l, h, count % B, floor(count / B))
 end
 
-local function charge_fixed_window(v, q, cost)
-  if cost <= 0 then return true end
-  local h, l, count = window_of(v, q)
-  if cost > q.limit - count then return false end
-  return true, pack_window(h, l, count + cost), number(sub(h, l, now_h, now_l))
+local function charge_fixed_window(v, t)
+  if t.cost <= 0 then return true end
+  local h, l, count, kept_h = window_of(v, t.quota)
+  if t.cost > t.quota.limit - count then return false end
+  return true, pack_window(h, l, count + t.cost), h, kept_h
 end
 
-local function refund_fixed_window(v, q, cost)
-  if not v or cost <= 0 then return end
-  local h, l, count = window_of(v, q)
+local function refund_fixed_window(v, t)
+  if not v or t.cost <= 0 then return end
+  local h, l, count, kept_h = window_of(v, t.quota)
   if count == 0 then return end
-  return pack_window(h, l, count - math.min(count, cost))
+  return pack_window(h, l, count - math.min(count, t.cost)), h, kept_h
 end

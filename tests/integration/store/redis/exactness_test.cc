@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <map>
+#include <functional>
+#include <iterator>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithm/state.h"
@@ -106,79 +108,159 @@ class RedisExactness : public testing::TestWithParam<Algorithm> {
 
 test::RedisServer* RedisExactness::server_ = nullptr;
 
+/// Groups of random steps on one key, on the store and on the model; between groups `move` moves
+/// the clock. Two quotas take turns: one takes over the other's state, in another width, rate or
+/// window.
+class Trace {
+ public:
+  Trace(Client& client, const ManualClock& clock, Draw& draw, std::string key,
+        std::vector<Quota> quotas)
+      : client_(client),
+        clock_(clock),
+        draw_(draw),
+        key_(std::move(key)),
+        quotas_(std::move(quotas)) {}
+
+  void Run(int groups, const std::function<void()>& move) {
+    for (int group = 0; group < groups; ++group) {
+      DrawGroup();
+      client_.Apply(batch_);
+      for (std::size_t i = 0; i < kGroup; ++i) {
+        SCOPED_TRACE(key_ + "/" + std::to_string(group) + "/" + std::to_string(i) + " op " +
+                     std::to_string(static_cast<int>(batch_[i].op)) + " cost " +
+                     std::to_string(charges_[i].cost) + " at " + std::to_string(clock_.Now()) +
+                     " " + charges_[i].quota->ToString());
+        ASSERT_NO_FATAL_FAILURE(ExpectSame(batch_[i], charges_[i], decisions_[i]));
+      }
+      move();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kGroup = 50;
+
+  void DrawGroup() {
+    charges_.assign(kGroup, {});
+    decisions_.assign(kGroup, {});
+    batch_.assign(kGroup, {});
+    for (std::size_t i = 0; i < kGroup; ++i) {
+      const Quota& quota = quotas_[draw_.Below(10) == 0 ? 1 : 0];
+      const std::int64_t most =
+          draw_.Below(3) == 0 ? quota.limit() : std::max<std::int64_t>(quota.limit() / 20, 1);
+      charges_[i] = {key_, draw_.UpTo(most), &quota};
+      if (draw_.Below(25) == 0) charges_[i].cost = quota.limit() + 1;
+      if (draw_.Below(25) == 0) charges_[i].cost = 0;
+      const std::uint64_t kind = draw_.Below(100);
+      batch_[i].op = kind < 70   ? Op::kCharge
+                     : kind < 80 ? Op::kPeek
+                     : kind < 90 ? Op::kRefund
+                     : kind < 92 ? Op::kReset
+                                 : Op::kRelease;
+      batch_[i].lease = leases_[draw_.Below(leases_.size())];
+      batch_[i].charges = std::span(charges_).subspan(i, 1);
+      batch_[i].decisions = std::span(decisions_).subspan(i, 1);
+    }
+  }
+
+  void ExpectSame(const Application& application, const Charge& charge, const Decision& got) {
+    ASSERT_TRUE(application.status.ok()) << application.status.error().message;
+    Decision want;
+    bool applied = true;
+    if (application.op == Op::kRelease) {
+      applied = model_.Release(*charge.quota, clock_.Now(), application.lease);
+      want = model_.Step(Op::kPeek, {key_, 0, charge.quota}, clock_.Now());
+    } else {
+      want = model_.Step(application.op, charge, clock_.Now());
+      if (application.op == Op::kCharge) applied = want.allowed();
+    }
+    ASSERT_EQ(application.applied, applied);
+    ASSERT_EQ(got.verdict, want.verdict);
+    ASSERT_EQ(got.limit, want.limit);
+    ASSERT_EQ(got.remaining, want.remaining);
+    ASSERT_EQ(got.retry_after, want.retry_after);
+    ASSERT_EQ(got.reset_after, want.reset_after);
+    ASSERT_EQ(got.lease, want.lease);
+    if (got.lease != 0) leases_.push_back(got.lease);
+  }
+
+  Client& client_;
+  const ManualClock& clock_;
+  Draw& draw_;
+  const std::string key_;
+  const std::vector<Quota> quotas_;
+  Model model_;
+  std::vector<std::int64_t> leases_ = {1};
+  std::vector<Charge> charges_;
+  std::vector<Decision> decisions_;
+  std::vector<Application> batch_;
+};
+
 TEST_P(RedisExactness, TheScriptDecidesAsThePureStepDoes) {
   constexpr int kRounds = 40;
-  constexpr int kGroups = 10;
-  constexpr std::size_t kGroup = 50;  // 20,000 steps in all
+  constexpr int kGroups = 10;  // of 50: 20,000 steps in all
   const Algorithm algorithm = GetParam();
   Draw draw(7 + static_cast<std::uint64_t>(algorithm));
   ManualClock clock;
   Client client({.url = server_->url(), .clock = &clock});
 
   for (int round = 0; round < kRounds; ++round) {
-    // Two quotas on one key: one takes over the other's state, in another width, rate or window.
     const std::vector<Quota> quotas = {draw.AnyQuota(algorithm), draw.AnyQuota(algorithm)};
     const std::string key =
         "exact" + std::to_string(static_cast<int>(algorithm)) + "-" + std::to_string(round);
-    Model model;
-    std::vector<std::int64_t> leases = {1};
     clock.Set(round % 4 == 3 ? -static_cast<Nanos>(draw.UpTo(40'000 * kDay))
                              : static_cast<Nanos>(draw.UpTo(60'000 * kDay)));
-    for (int group = 0; group < kGroups; ++group) {
-      std::vector<Charge> charges(kGroup);
-      std::vector<Decision> decisions(kGroup);
-      std::vector<Application> batch(kGroup);
-      for (std::size_t i = 0; i < kGroup; ++i) {
-        const Quota& quota = quotas[draw.Below(10) == 0 ? 1 : 0];
-        const std::int64_t most =
-            draw.Below(3) == 0 ? quota.limit() : std::max<std::int64_t>(quota.limit() / 20, 1);
-        charges[i] = {key, draw.UpTo(most), &quota};
-        if (draw.Below(25) == 0) charges[i].cost = quota.limit() + 1;
-        if (draw.Below(25) == 0) charges[i].cost = 0;
-        const std::uint64_t kind = draw.Below(100);
-        batch[i].op = kind < 70   ? Op::kCharge
-                      : kind < 80 ? Op::kPeek
-                      : kind < 90 ? Op::kRefund
-                      : kind < 92 ? Op::kReset
-                                  : Op::kRelease;
-        batch[i].lease = leases[draw.Below(leases.size())];
-        batch[i].charges = std::span(charges).subspan(i, 1);
-        batch[i].decisions = std::span(decisions).subspan(i, 1);
-      }
-      client.Apply(batch);
-      for (std::size_t i = 0; i < kGroup; ++i) {
-        SCOPED_TRACE(std::to_string(round) + "/" + std::to_string(group) + "/" + std::to_string(i) +
-                     " op " + std::to_string(static_cast<int>(batch[i].op)) + " cost " +
-                     std::to_string(charges[i].cost) + " at " + std::to_string(clock.Now()) + " " +
-                     charges[i].quota->ToString());
-        ASSERT_TRUE(batch[i].status.ok()) << batch[i].status.error().message;
-        Decision want;
-        bool applied = true;
-        if (batch[i].op == Op::kRelease) {
-          applied = model.Release(*charges[i].quota, clock.Now(), batch[i].lease);
-          want = model.Step(Op::kPeek, {key, 0, charges[i].quota}, clock.Now());
-        } else {
-          want = model.Step(batch[i].op, charges[i], clock.Now());
-          if (batch[i].op == Op::kCharge) applied = want.allowed();
-        }
-        ASSERT_EQ(batch[i].applied, applied);
-        const Decision& got = decisions[i];
-        ASSERT_EQ(got.verdict, want.verdict);
-        ASSERT_EQ(got.limit, want.limit);
-        ASSERT_EQ(got.remaining, want.remaining);
-        ASSERT_EQ(got.retry_after, want.retry_after);
-        ASSERT_EQ(got.reset_after, want.reset_after);
-        ASSERT_EQ(got.lease, want.lease);
-        if (got.lease != 0) leases.push_back(got.lease);
-      }
+    const auto move = [&] {
       // On by a part of the window, by several, or back.
       const Nanos window = quotas[0].window().count();
       const auto step = static_cast<Nanos>(draw.UpTo(std::max<Nanos>(window / 3, 1)));
-      const std::uint64_t move = draw.Below(10);
-      if (move < 6) clock.Set(clock.Now() + step);
-      if (move == 6) clock.Set(clock.Now() - step);
-      if (move == 7 && window < 1000 * kDay) clock.Set(clock.Now() + 3 * window);
+      const std::uint64_t kind = draw.Below(10);
+      if (kind < 6) clock.Set(clock.Now() + step);
+      if (kind == 6) clock.Set(clock.Now() - step);
+      if (kind == 7 && window < 1000 * kDay) clock.Set(clock.Now() + 3 * window);
+    };
+    ASSERT_NO_FATAL_FAILURE(Trace(client, clock, draw, key, quotas).Run(kGroups, move));
+  }
+}
+
+TEST_P(RedisExactness, NumbersAtTheEdgeOfADoubleAreAsExact) {
+  // The script counts with plain numbers up to 2^51 and with two words beyond; sums reach 2^53.
+  constexpr int kRounds = 60;
+  constexpr int kGroups = 5;
+  const Algorithm algorithm = GetParam();
+  Draw draw(70 + static_cast<std::uint64_t>(algorithm));
+  ManualClock clock;
+  Client client({.url = server_->url(), .clock = &clock});
+  const auto edge = [&draw] {
+    constexpr int kBits[] = {31, 32, 50, 51, 51, 51, 52, 53, 54};
+    return (Nanos{1} << kBits[draw.Below(std::size(kBits))]) + static_cast<Nanos>(draw.Below(7)) -
+           3;
+  };
+  const auto quota = [&] {
+    const std::chrono::nanoseconds window(edge());
+    std::int64_t limit = draw.Below(2) == 0 ? draw.UpTo(4) : draw.UpTo(kMaxLimit);
+    if (algorithm == Algorithm::kTokenBucket) {
+      limit = std::min(limit, std::int64_t{1} << 31);  // a rate's numerator has 32 bits
+      // Fills in exactly the window, or in a little more or less with a fraction of a nanosecond.
+      const auto odd = Quota::TokenBucket(limit, std::max<std::int64_t>(limit - 1, 1), window);
+      return odd.ok() && draw.Below(2) == 0 ? *odd : *Quota::TokenBucket(limit, limit, window);
     }
+    if (algorithm == Algorithm::kFixedWindow) return *Quota::FixedWindow(limit, window);
+    if (algorithm == Algorithm::kSlidingLog) return *Quota::SlidingLog(limit, window);
+    if (algorithm == Algorithm::kSlidingCounter) return *Quota::SlidingCounter(limit, window, 4);
+    return *Quota::Concurrency(limit, window);
+  };
+
+  for (int round = 0; round < kRounds; ++round) {
+    const std::string key =
+        "edge" + std::to_string(static_cast<int>(algorithm)) + "-" + std::to_string(round);
+    clock.Set(20'000 * kDay + edge());
+    const auto move = [&] {
+      const std::uint64_t kind = draw.Below(6);
+      if (kind < 2) clock.Set(clock.Now() + edge());
+      if (kind == 2) clock.Set(clock.Now() - edge());
+      if (kind == 3) clock.Set(clock.Now() + static_cast<Nanos>(draw.Below(5)));
+    };
+    ASSERT_NO_FATAL_FAILURE(Trace(client, clock, draw, key, {quota(), quota()}).Run(kGroups, move));
   }
 }
 

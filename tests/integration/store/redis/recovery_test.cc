@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "integration/store/redis/client.h"
@@ -160,14 +161,50 @@ TEST(RedisRecovery, KeysExpireByThemselves) {
     client.One(Op::kCharge, {"k", 1, &quota});
     client.One(Op::kRefund, {"k", 10, &quota});
   }
-  // Five states, and the entries of two logs. -1 would be "never".
-  for (const char* name : {"kt", "kf", "kl", "kle", "kc", "kn", "kne"}) {
-    EXPECT_NE(server.Command({"PTTL", std::string("weir:") + name}), "-1") << name;
+  // Five states, and the entries of two logs, which go after their headers. -1 would be "never".
+  // Keys expire in steps of 2^34 ns = 17,180 ms: at most 400 + 17,180 ms and a rounding from now.
+  for (const char* name : {"kt", "kf", "kl", "kc", "kn"}) {
+    const int left = std::stoi(server.Command({"PTTL", std::string("weir:") + name}));
+    EXPECT_GT(left, 0) << name;
+    EXPECT_LE(left, 400 + 17'180 + 2) << name;
   }
-  const auto deadline = std::chrono::steady_clock::now() + 10s;
-  while (server.Command({"DBSIZE"}) != "0" && std::chrono::steady_clock::now() < deadline) {
+  for (const char* name : {"kle", "kne"}) {
+    const int left = std::stoi(server.Command({"PTTL", std::string("weir:") + name}));
+    EXPECT_GT(left, 17'180 - 500) << name;
+    EXPECT_LE(left, 400 + 2 * 17'180 + 2) << name;
   }
-  EXPECT_EQ(server.Command({"KEYS", "*"}), "");
+}
+
+TEST(RedisRecovery, NoKeyExpiresBeforeItsStateEndsToCount) {
+  test::RedisServer server;
+  Client client({.url = server.url()});
+  const auto expect_lasting = [&](const Quota& quota, const std::string& name) {
+    const std::chrono::milliseconds left(std::stoll(server.Command({"PTTL", name})));
+    const Client::Answer peek = client.One(Op::kPeek, {"k", 0, &quota});
+    EXPECT_GE(left + 1ms, peek.decision.reset_after) << name << " " << quota.ToString();
+  };
+  // Every charge moves the end of the state on by 3 s, through several steps of expiry.
+  const Quota bucket = *Quota::TokenBucket(1000, 1, 1s);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(client.One(Op::kCharge, {"k", 3, &bucket}).applied);
+    expect_lasting(bucket, "weir:kt");
+  }
+  // A quota with a longer window takes over a state that a shorter one has left, and goes on.
+  const std::pair<const char*, std::vector<Quota>> changes[] = {
+      {"f", {*Quota::FixedWindow(9, 10s), *Quota::FixedWindow(9, 100s)}},
+      {"l", {*Quota::SlidingLog(9, 10s), *Quota::SlidingLog(9, 100s)}},
+      {"c", {*Quota::SlidingCounter(9, 10s, 5), *Quota::SlidingCounter(9, 100s, 5)}},
+      {"n", {*Quota::Concurrency(9, 10s), *Quota::Concurrency(9, 100s)}}};
+  for (const auto& [letter, quotas] : changes) {
+    const std::string name = std::string("weir:k") + letter;
+    for (const std::size_t which : {0, 0, 1, 1}) {
+      ASSERT_TRUE(client.One(Op::kCharge, {"k", 1, &quotas[which]}).applied);
+      expect_lasting(quotas[which], name);
+    }
+    client.One(Op::kRefund, {"k", 1, &quotas[1]});
+    expect_lasting(quotas[1], name);
+    if (*letter == 'l' || *letter == 'n') expect_lasting(quotas[1], name + "e");
+  }
 }
 
 TEST(RedisRecovery, AClockFarFromOursDecidesAllTheSame) {
