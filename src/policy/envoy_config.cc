@@ -22,25 +22,25 @@ using yaml::Fields;
 using yaml::Node;
 using yaml::Report;
 
-struct Unit {
+struct EnvoyUnit {
   std::string_view name;
   seconds length;
 };
 
 // A month is 30 days and a year 365, as Envoy's service has it.
-constexpr std::array<Unit, 7> kUnits = {{{"second", seconds(1)},
-                                         {"minute", seconds(60)},
-                                         {"hour", seconds(3600)},
-                                         {"day", seconds(86'400)},
-                                         {"week", seconds(604'800)},
-                                         {"month", seconds(2'592'000)},
-                                         {"year", seconds(31'536'000)}}};
+constexpr std::array<EnvoyUnit, 7> kEnvoyUnits = {{{"second", seconds(1)},
+                                                   {"minute", seconds(60)},
+                                                   {"hour", seconds(3600)},
+                                                   {"day", seconds(86'400)},
+                                                   {"week", seconds(604'800)},
+                                                   {"month", seconds(2'592'000)},
+                                                   {"year", seconds(31'536'000)}}};
 
 std::optional<seconds> LengthOf(std::string unit) {
   for (char& c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  const auto* found = std::find_if(kUnits.begin(), kUnits.end(),
-                                   [&unit](const Unit& known) { return known.name == unit; });
-  if (found == kUnits.end()) return std::nullopt;
+  const auto* found = std::find_if(kEnvoyUnits.begin(), kEnvoyUnits.end(),
+                                   [&unit](const EnvoyUnit& known) { return known.name == unit; });
+  if (found == kEnvoyUnits.end()) return std::nullopt;
   return found->length;
 }
 
