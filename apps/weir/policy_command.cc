@@ -3,9 +3,11 @@
 #include <iostream>
 #include <memory>
 
+#include "base/instant.h"
 #include "command.h"
 #include "console.h"
 #include "json_fields.h"
+#include "policy/duration.h"
 #include "policy_documents.h"
 #include "protocol/http/error.h"
 #include "remote.h"
@@ -20,8 +22,10 @@ namespace dom = simdjson::dom;
 struct Words {
   Remote remote;
   std::string key;
-  std::string file;
+  std::string file;  ///< or the key of a policy, if versions of it are to be compared
   std::int64_t number = 0;
+  std::vector<std::int64_t> versions = {};
+  std::string expires = {};
   bool dry_run = false;
 };
 using Run = int (*)(const Words&);
@@ -105,22 +109,71 @@ int RunHistory(const Words& words) {
       });
 }
 
+/// --expires as a field of a body: a time, how long from now, or "never"; nothing if it was not
+/// given.
+Result<std::string> EndField(const std::string& expires) {
+  if (expires.empty()) return std::string();
+  if (expires == "never") return std::string("\"expiresAt\":null");
+  std::optional<Nanos> instant = ParseInstant(expires);
+  if (!instant) {
+    const auto duration = policy::ParseDuration(expires);
+    if (!duration.ok()) {
+      return Error{Code::kInvalidArgument,
+                   "--expires must be a time like 2030-01-31T12:00:00Z, a duration like 2h, or "
+                   "never"};
+    }
+    instant = SystemClock::Get().Now() + duration->count();
+  }
+  return "\"expiresAt\":\"" + FormatInstant(*instant) + "\"";
+}
+
 int RunRollback(const Words& words) {
-  return words.remote.Ask("POST", PathOf(words) + "/rollback",
-                          "{\"version\":" + std::to_string(words.number) + "}",
-                          [&](const ServiceReply& reply) -> int {
-                            if (!words.remote.json) std::cout << PrettyPolicy(reply.body);
-                            return kExitOk;
-                          });
+  const Result<std::string> end = EndField(words.expires);
+  if (!end.ok()) return Fail(end.error());
+  return words.remote.Ask(
+      "POST", PathOf(words) + "/rollback",
+      "{\"version\":" + std::to_string(words.number) + (end->empty() ? "" : "," + *end) + "}",
+      [&](const ServiceReply& reply) -> int {
+        if (!words.remote.json) std::cout << PrettyPolicy(reply.body);
+        return kExitOk;
+      });
 }
 
 int RunUndo(const Words& words) {
-  return words.remote.Ask("POST", "/admin/audit/" + std::to_string(words.number) + "/undo", {},
+  const Result<std::string> end = EndField(words.expires);
+  if (!end.ok()) return Fail(end.error());
+  return words.remote.Ask("POST", "/admin/audit/" + std::to_string(words.number) + "/undo",
+                          end->empty() ? "" : "{" + *end + "}",
                           [&](const ServiceReply& reply) -> int {
                             if (words.remote.json) return kExitOk;
                             std::cout << "undone\n" << PrettyPolicy(reply.body);
                             return kExitOk;
                           });
+}
+
+/// Two versions of a policy, or one and what is in force.
+int RunVersionDiff(const Words& words) {
+  std::string target = "/admin/policies/" + UrlEscaped(words.file) +
+                       "/diff?from=" + std::to_string(words.versions[0]);
+  if (words.versions.size() > 1) target += "&to=" + std::to_string(words.versions[1]);
+  return words.remote.Ask("GET", target, {}, [&](const ServiceReply& reply) -> int {
+    dom::parser parser;
+    dom::array changes;
+    if (parser.parse(reply.body)["changes"].get(changes) != simdjson::SUCCESS) {
+      return Fail({Code::kUnavailable, "the answer is not ours"});
+    }
+    if (!words.remote.json) {
+      for (const dom::element change : changes) {
+        const auto side = [&](const char* name) {
+          const std::string text = TextOf(change, name);
+          return text == "null" ? "-" : Shown(text);
+        };
+        std::cout << Shown(TextOf(change, "field")) << ": " << side("before") << " → "
+                  << side("after") << '\n';
+      }
+    }
+    return changes.size() == 0 ? kExitOk : kExitNo;
+  });
 }
 
 /// What the service has of each document, and whether it is the same.
@@ -180,6 +233,7 @@ void Print(const Compared& one, bool json) {
 }
 
 int RunDiff(const Words& words) {
+  if (!words.versions.empty()) return RunVersionDiff(words);
   Result<std::vector<Compared>> all = Compare(words);
   if (!all.ok()) return Fail(all.error());
   bool different = false;
@@ -208,7 +262,7 @@ int RunApply(const Words& words) {
   return kExitOk;
 }
 
-/// Adds one word; `what` names what it needs: "key", "file", "version" or "id", space-separated.
+/// Adds one word; `needs` names what it takes: "key", "file", "number" (of a version) …
 std::shared_ptr<Words> AddWord(CLI::App& parent, const char* name, const char* about,
                                std::string_view needs, Run run, int& exit_code) {
   auto words = std::make_shared<Words>();
@@ -219,11 +273,21 @@ std::shared_ptr<Words> AddWord(CLI::App& parent, const char* name, const char* a
     word->add_option("file", words->file, "JSON: a policy or an array of them; - reads the input")
         ->required();
   }
-  if (need("version")) {
+  if (need("versions")) {
+    word->add_option("versions", words->versions,
+                     "With a policy's key instead of a file: two versions, or one and now")
+        ->expected(1, 2)
+        ->check(CLI::PositiveNumber);
+  }
+  if (need("number")) {
     word->add_option("version", words->number, "Which version, see history")->required();
   }
   if (need("id")) {
-    word->add_option("change", words->number, "Its id, see GET /admin/audit")->required();
+    word->add_option("change", words->number, "Its id, see weir audit")->required();
+  }
+  if (need("end")) {
+    word->add_option("--expires", words->expires,
+                     "When it ends: 2030-01-31T12:00:00Z, 2h from now, or never");
   }
   if (need("dry")) word->add_flag("--dry-run", words->dry_run, "Only tell what would change");
   words->remote.AddTo(*word);
@@ -236,13 +300,13 @@ void Configure(CLI::App& word, int& exit_code) {
   AddWord(word, "list", "All policies, of the service and of its files.", "", RunList, exit_code);
   AddWord(word, "get", "One policy.", "key", RunGet, exit_code);
   AddWord(word, "apply", "Create or update what a file says.", "file dry", RunApply, exit_code);
-  AddWord(word, "diff", "What apply would change. Exits with 1 if anything.", "file", RunDiff,
-          exit_code);
+  AddWord(word, "diff", "What apply would change, or what versions differ in. Exits with 1 if so.",
+          "file versions", RunDiff, exit_code);
   AddWord(word, "delete", "Delete a policy.", "key", RunDelete, exit_code);
   AddWord(word, "history", "All versions of a policy.", "key", RunHistory, exit_code);
-  AddWord(word, "rollback", "Make a policy what it was in a version.", "key version", RunRollback,
-          exit_code);
-  AddWord(word, "undo", "Take back a change of the audit log.", "id", RunUndo, exit_code);
+  AddWord(word, "rollback", "Make a policy what it was in a version.", "key number end",
+          RunRollback, exit_code);
+  AddWord(word, "undo", "Take back a change of the audit log.", "id end", RunUndo, exit_code);
 }
 
 const Command kPolicy("policy", "See and change the policies of a running service.", Configure);

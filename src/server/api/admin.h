@@ -64,6 +64,9 @@ void AddAdminExplain(Router& router, const AdminParts& parts, limiter::PolicyLim
 /// (any method but GET and HEAD). For changes that have no undo; what was before is not known.
 http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler);
 
+/// The `expiresAt` of a body, for a policy that comes back; nothing if there is none.
+Result<PolicyChanges::End> ReadEnd(std::string_view body);
+
 /// Answers a change of a policy: with it, or 204 if it is gone.
 PolicyChanges::Done AnswerChange(int status, http::Reply reply);
 

@@ -105,7 +105,9 @@ void AddAdminAudit(Router& router, const AdminParts& parts) {
              Guarded(parts.guard, [&parts](const http::Request& request, http::Reply reply) {
                const auto id = Number(request.params[0]);
                if (!id) return reply(http::ErrorResponse(400, "id: must be the id of a change"));
-               parts.changes.Undo(*id, WhoAsks(request), AnswerChange(200, std::move(reply)));
+               const auto end = ReadEnd(request.body);
+               if (!end.ok()) return reply(http::ErrorResponse(end.error()));
+               parts.changes.Undo(*id, *end, WhoAsks(request), AnswerChange(200, std::move(reply)));
              }));
 }
 

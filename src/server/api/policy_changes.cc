@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/instant.h"
 #include "policy/policy_edit.h"
 #include "protocol/http/policy_body.h"
 #include "telemetry/log.h"
@@ -18,12 +19,17 @@ using policy::StoredPolicy;
 constexpr std::size_t kPage = 1000;
 constexpr Nanos kRetry = 5'000'000'000;
 
-/// A policy that comes back does not end a second time at a moment that has passed.
-StoredPolicy WithoutPastExpiry(StoredPolicy policy) {
-  if (policy.expires_at != 0 && policy.expires_at <= SystemClock::Get().Now()) {
-    policy.expires_at = 0;
+/// A policy that comes back, with the end that is asked for or its own.
+Result<StoredPolicy> Returning(StoredPolicy policy, const std::string& what,
+                               PolicyChanges::End end) {
+  const Nanos now = SystemClock::Get().Now();
+  if (end && *end != 0 && *end <= now) {
+    return Error{Code::kInvalidArgument, "expiresAt: must be in the future, or null"};
   }
-  return policy;
+  if (end) policy.expires_at = *end;
+  if (policy.expires_at == 0 || policy.expires_at > now) return policy;
+  return Error{Code::kFailedPrecondition, what + " ended at " + FormatInstant(policy.expires_at) +
+                                              "; give a new expiresAt, or null to keep it"};
 }
 
 /// Writes a change to the program's log before it is answered.
@@ -79,28 +85,30 @@ void PolicyChanges::Delete(std::string key, std::string who, Done done) {
   store_.Delete(std::move(key), std::move(who), std::move(told));
 }
 
-void PolicyChanges::RollBack(std::string key, std::int64_t version, std::string who, Done done) {
-  store_.History(key, kPage,
-                 [this, key, version, who = std::move(who), done = std::move(done)](
-                     const Result<std::vector<policy::PolicyChange>>& history) {
-                   if (!history.ok()) return done(history.error());
-                   for (const policy::PolicyChange& change : *history) {
-                     if (policy::VersionIn(change.after) != version) continue;
-                     Result<StoredPolicy> wanted = PolicyOf(change.after);
-                     if (!wanted.ok()) return done(wanted.error());
-                     return Submit({.key = key,
-                                    .wanted = WithoutPastExpiry(std::move(*wanted)),
-                                    .who = who,
-                                    .action = "policy.rollback"},
-                                   done);
-                   }
-                   done(Error{Code::kNotFound, "policy '" + key + "' has no version " +
-                                                   std::to_string(version) + " in its history"});
-                 });
+void PolicyChanges::RollBack(std::string key, std::int64_t version, End end, std::string who,
+                             Done done) {
+  store_.History(
+      key, kPage,
+      [this, key, version, end, who = std::move(who),
+       done = std::move(done)](const Result<std::vector<policy::PolicyChange>>& history) {
+        if (!history.ok()) return done(history.error());
+        for (const policy::PolicyChange& change : *history) {
+          if (policy::VersionIn(change.after) != version) continue;
+          Result<StoredPolicy> wanted = PolicyOf(change.after);
+          if (!wanted.ok()) return done(wanted.error());
+          wanted = Returning(std::move(*wanted), "version " + std::to_string(version), end);
+          if (!wanted.ok()) return done(wanted.error());
+          return Submit(
+              {.key = key, .wanted = std::move(*wanted), .who = who, .action = "policy.rollback"},
+              done);
+        }
+        done(Error{Code::kNotFound, "policy '" + key + "' has no version " +
+                                        std::to_string(version) + " in its history"});
+      });
 }
 
-void PolicyChanges::Undo(std::int64_t id, std::string who, Done done) {
-  store_.FindEntry(id, [this, id, who = std::move(who),
+void PolicyChanges::Undo(std::int64_t id, End end, std::string who, Done done) {
+  store_.FindEntry(id, [this, id, end, who = std::move(who),
                         done = std::move(done)](const Result<policy::AuditEntry>& entry) {
     if (!entry.ok()) return done(entry.error());
     if (!entry->target.starts_with(policy::kPolicyTarget)) {
@@ -114,7 +122,9 @@ void PolicyChanges::Undo(std::int64_t id, std::string who, Done done) {
     if (!entry->before.empty()) {
       Result<StoredPolicy> before = PolicyOf(entry->before);
       if (!before.ok()) return done(before.error());
-      edit.wanted = WithoutPastExpiry(std::move(*before));
+      before = Returning(std::move(*before), "what was before change " + std::to_string(id), end);
+      if (!before.ok()) return done(before.error());
+      edit.wanted = std::move(*before);
     }
     Submit(std::move(edit), done);
   });
@@ -126,7 +136,7 @@ void PolicyChanges::Submit(PolicyEdit edit, Done done) {
   store_.Change(std::move(edit), std::move(told));
 }
 
-void PolicyChanges::End(const StoredPolicy& expired) {
+void PolicyChanges::EndOne(const StoredPolicy& expired) {
   store_.History(expired.key, kPage,
                  [this, key = expired.key, version = expired.version](
                      const Result<std::vector<policy::PolicyChange>>& history) {
@@ -156,7 +166,7 @@ void PolicyChanges::EndExpired(Nanos now) {
       const Nanos look = policy.expires_at > now ? policy.expires_at : now + kRetry;
       if (next_expiry_ == 0 || look < next_expiry_) next_expiry_ = look;
       if (policy.expires_at > now) continue;
-      End(policy);
+      EndOne(policy);
     }
     after = std::move(page.next);
   } while (!after.empty());

@@ -33,11 +33,15 @@ class PolicyChanges {
   void Create(policy::StoredPolicy policy, std::string who, Done done);
   void Update(policy::StoredPolicy policy, std::string who, Done done);
   void Delete(std::string key, std::string who, Done done);
+  /// When a policy that comes back is to end; 0: never. Nothing: as it was to, but not if that
+  /// moment has passed (kFailedPrecondition): what was meant for a while is not made for ever.
+  using End = std::optional<Nanos>;
+
   /// Makes the policy what it was in `version`; kNotFound if its history has no such version.
-  void RollBack(std::string key, std::int64_t version, std::string who, Done done);
+  void RollBack(std::string key, std::int64_t version, End end, std::string who, Done done);
   /// Takes a change back. kFailedPrecondition if its target was changed since, or if it is of a
   /// kind that cannot be taken back.
-  void Undo(std::int64_t id, std::string who, Done done);
+  void Undo(std::int64_t id, End end, std::string who, Done done);
 
   /// Ends the policies whose expiresAt has come. Cheap when there are none; call it every second,
   /// on one thread. Of several nodes with the same store one will do it.
@@ -45,7 +49,7 @@ class PolicyChanges {
 
  private:
   void Submit(policy::PolicyEdit edit, Done done);
-  void End(const policy::StoredPolicy& expired);
+  void EndOne(const policy::StoredPolicy& expired);
 
   policy::PolicyStore& store_;
   policy::Catalog& catalog_;

@@ -90,6 +90,79 @@ TEST_F(Cli, PoliciesGoThroughTheirLife) {
   EXPECT_EQ(Weir({"policy", "delete", "p"}).exit_code, kRefused);
 }
 
+TEST_F(Cli, WhatWasForAWhileComesBackOnlyWithANewEnd) {
+  HttpClient client = Client();
+  const HttpHeaders key = {{"X-API-Key", kKey}};
+  client.Post("/admin/policies", R"({"key":"p","type":"TOKEN_BUCKET","capacity":1})", key);
+  client.Send("PUT", "/admin/policies/p",
+              R"({"type":"TOKEN_BUCKET","capacity":9,"expiresAt":"2020-01-01T00:00:00Z"})", key);
+  const auto get = [&] { return Weir({"policy", "get", "p", "--json"}).output; };
+  ASSERT_TRUE(WaitUntil([&] {  // version 3: it ended, change 3
+    return Weir({"audit", "p", "--json"}).output.find("policy.expire") != std::string::npos;
+  }));
+  const RunResult refused = Weir({"policy", "rollback", "p", "2"});
+  EXPECT_EQ(refused.exit_code, kRefused);
+  EXPECT_THAT(refused.error_output,
+              HasSubstr("409: version 2 ended at 2020-01-01T00:00:00Z; give a new expiresAt"));
+  EXPECT_THAT(get(), AllOf(HasSubstr("\"capacity\":1,"), HasSubstr("\"version\":3")));
+  EXPECT_EQ(Weir({"policy", "undo", "3"}).exit_code, kRefused);
+  EXPECT_EQ(Weir({"policy", "rollback", "p", "2", "--expires", "soon"}).exit_code, kUsage);
+  EXPECT_EQ(Weir({"policy", "rollback", "p", "2", "--expires", "2020-01-01T00:00:00Z"}).exit_code,
+            kRefused);
+  EXPECT_EQ(Weir({"policy", "undo", "3", "--expires", "2h"}).exit_code, kOk);
+  EXPECT_THAT(get(), AllOf(HasSubstr("\"capacity\":9,"), HasSubstr("\"expiresAt\":\"20")));
+  EXPECT_EQ(Weir({"policy", "rollback", "p", "1"}).exit_code, kOk);
+  EXPECT_EQ(Weir({"policy", "rollback", "p", "2", "--expires", "2099-01-01T00:00:00Z"}).exit_code,
+            kOk);
+  EXPECT_THAT(get(), HasSubstr("\"expiresAt\":\"2099-01-01T00:00:00Z\""));
+  EXPECT_EQ(Weir({"policy", "rollback", "p", "2", "--expires", "never"}).exit_code, kOk);
+  EXPECT_THAT(get(), AllOf(HasSubstr("\"capacity\":9,"), Not(HasSubstr("expiresAt"))));
+}
+
+TEST_F(Cli, VersionsAreComparedWithEachOtherAndWithNow) {
+  for (const char* text : {R"({"key":"p","type":"TOKEN_BUCKET","capacity":1})",
+                           R"({"key":"p","type":"TOKEN_BUCKET","capacity":2,"shadow":true})",
+                           R"({"key":"p","type":"TOKEN_BUCKET","capacity":3})"}) {
+    ASSERT_EQ(Weir({"policy", "apply", File(text)}).exit_code, kOk);
+  }
+  const RunResult two = Weir({"policy", "diff", "p", "1", "2"});
+  EXPECT_EQ(two.exit_code, kNo) << two.error_output;
+  EXPECT_EQ(two.output, "capacity: 1 → 2\nshadow: false → true\n");
+  EXPECT_EQ(Weir({"policy", "diff", "p", "2"}).output, "capacity: 2 → 3\nshadow: true → false\n");
+  EXPECT_EQ(Weir({"policy", "diff", "p", "3"}).exit_code, kOk);
+  EXPECT_EQ(Weir({"policy", "diff", "p", "3", "1", "--json"}).output,
+            "{\"policyKey\":\"p\",\"from\":3,\"to\":1,\"changes\":"
+            "[{\"field\":\"capacity\",\"before\":3,\"after\":1}]}\n");
+  EXPECT_EQ(Weir({"policy", "diff", "p", "1", "9"}).exit_code, kRefused);
+  EXPECT_EQ(Weir({"policy", "diff", "nobody", "1"}).exit_code, kRefused);
+  ASSERT_EQ(Weir({"policy", "delete", "p"}).exit_code, kOk);
+  EXPECT_THAT(Weir({"policy", "diff", "p", "1"}).output, HasSubstr("capacity: 1 → -\n"));
+}
+
+TEST_F(Cli, AuditListsChangesOfAllOrOfOneName) {
+  for (int i = 1; i <= 3; ++i) {
+    const std::string capacity = std::to_string(i);
+    Weir({"policy", "apply",
+          File(R"({"key":"p","type":"TOKEN_BUCKET","capacity":)" + capacity + "}")});
+  }
+  Weir({"check", "p"});
+  Weir({"reset", "p"});
+  Weir({"reset", "other"});
+  const RunResult all = Weir({"audit"});
+  EXPECT_EQ(all.exit_code, kOk) << all.error_output;
+  EXPECT_THAT(all.output, AllOf(HasSubstr("policy:p"), HasSubstr("key:other"),
+                                HasSubstr("capacity 1 → 2"), HasSubstr("policy.create")));
+  const std::string some = Weir({"audit", "p"}).output;
+  EXPECT_THAT(some, Not(HasSubstr("key:other")));
+  EXPECT_EQ(std::count(some.begin(), some.end(), '\n'), 1 + 4);  // head, 3 changes, a reset
+  const std::string latest = Weir({"audit", "p", "--limit", "1", "--json"}).output;
+  EXPECT_THAT(latest, StartsWith("[{\"id\":4,"));
+  EXPECT_THAT(latest, HasSubstr("\"action\":\"key.reset\""));
+  EXPECT_EQ(Weir({"audit", "nobody", "--json"}).output, "[]\n");
+  EXPECT_EQ(Weir({"audit", "--limit", "0"}).exit_code, kUsage);
+  EXPECT_EQ(Weir({"audit"}, "a-wrong-secret").exit_code, kRefused);
+}
+
 TEST_F(Cli, ManyPagesOfPoliciesAreListed) {
   // More than a page of 200.
   HttpClient client = Client();

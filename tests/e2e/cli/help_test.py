@@ -48,7 +48,7 @@ def main():
     found = list(commands(weir))
     for path in found:
         check_help(weir, path)
-    for needed in ("check", "explain", "policy", "reset", "top", "status", "notify", "replay", "slots"):
+    for needed in ("audit", "check", "explain", "policy", "reset", "top", "status", "notify", "replay", "slots"):
         if (needed,) not in found:
             sys.exit(f"no command {needed}")
     check_bash(weir)

@@ -49,11 +49,11 @@ class PolicyChangesTest : public ::testing::Test {
   Outcome Delete() {
     return Await([&](auto done) { changes_->Delete("user-1", "me", done); });
   }
-  Outcome RollBack(std::int64_t version) {
-    return Await([&](auto done) { changes_->RollBack("user-1", version, "me", done); });
+  Outcome RollBack(std::int64_t version, PolicyChanges::End end = {}) {
+    return Await([&](auto done) { changes_->RollBack("user-1", version, end, "me", done); });
   }
-  Outcome Undo(std::int64_t id) {
-    return Await([&](auto done) { changes_->Undo(id, "me", done); });
+  Outcome Undo(std::int64_t id, PolicyChanges::End end = {}) {
+    return Await([&](auto done) { changes_->Undo(id, end, "me", done); });
   }
   std::int64_t InForce() { return catalog_.live().Current()->ForKey("user-1").quota()->limit(); }
   std::vector<AuditEntry> Log() {
@@ -159,6 +159,24 @@ TEST_F(PolicyChangesTest, WhatExpiresGivesWayToTheVersionBefore) {
   EXPECT_THAT(Log()[0].before, HasSubstr("\"capacity\":1,"));
   EXPECT_EQ(Log()[1].action, "policy.expire");
   EXPECT_THAT(Log()[1].after, HasSubstr("\"capacity\":1,"));
+}
+
+TEST_F(PolicyChangesTest, WhatHasEndedComesBackWithANewEndOnly) {
+  // Whole seconds, which the history keeps.
+  constexpr Nanos kSecond = 1'000'000'000;
+  const Nanos past = SystemClock::Get().Now() / kSecond * kSecond;
+  const Nanos later = past + 3600 * kSecond;
+  ASSERT_TRUE(Create(Sample(1)).ok());
+  ASSERT_TRUE(Update(Sample(2, past)).ok());
+  ASSERT_TRUE(Update(Sample(3)).ok());
+  EXPECT_EQ(RollBack(2).error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(Undo(3).error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(RollBack(2, past).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(InForce(), 3);
+  EXPECT_EQ((*RollBack(2, later))->expires_at, later);
+  EXPECT_EQ((*RollBack(4))->expires_at, later);  // its own end is still to come
+  EXPECT_EQ((*RollBack(2, 0))->expires_at, 0);
+  EXPECT_EQ(InForce(), 2);
 }
 
 TEST_F(PolicyChangesTest, WhatWasNewGoesWhenItExpires) {
