@@ -32,7 +32,7 @@ void Combiner::Submit(std::shared_ptr<Submission> submission) {
     if (stopped_ || full || submission->unanswered == 0) {
       const Error error =
           stopped_ ? stop_error_
-                   : Error{Code::kUnavailable, "too many checks are waiting for the store"};
+                   : Error{Code::kResourceExhausted, "too many checks are waiting for the store"};
       for (Item& item : submission->items()) {
         if (item.answered) continue;
         item.status = error;

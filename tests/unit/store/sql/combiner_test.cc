@@ -251,7 +251,7 @@ TEST_F(SmallCombinerTest, ATransactionAndTheQueueAreBounded) {
   }
   Deliver();
   ASSERT_TRUE(calls[4]->done);  // the fifth of four that may wait
-  EXPECT_EQ(calls[4]->application.status.error().code, Code::kUnavailable);
+  EXPECT_EQ(calls[4]->application.status.error().code, Code::kResourceExhausted);
   std::unique_ptr<Batch> first = combiner_->Take();
   EXPECT_EQ(KeysOf(*first), (std::vector<std::string>{"a", "b"}));
   std::unique_ptr<Batch> second = combiner_->Take();
