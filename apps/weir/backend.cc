@@ -8,6 +8,7 @@
 #include "drivers/mariadb/channel.h"
 #include "drivers/postgres/channel.h"
 #include "drivers/redis/channel.h"
+#include "drivers/redis/masters.h"
 #include "drivers/redis/url.h"
 #include "policy/cluster_tags.h"
 #include "store/guard/herald.h"
@@ -109,12 +110,15 @@ class RedisBackend final : public Backend {
     if (config_.distant.connections != 0) options.connections = config_.distant.connections;
     options.connect_timeout = PatienceOf(config_);
     options.command_timeout = PatienceOf(config_);
+    options.masters = masters_;
     // The URL was read before, and nothing else is wrong at this point.
     return std::move(*store::redis::MakeStore(io, std::move(options)));
   }
 
  private:
   const config::Config& config_;
+  const std::shared_ptr<redis::Masters> masters_ =
+      std::make_shared<redis::Masters>(store::kMaxParts);
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<Herald> herald_;
 };

@@ -116,7 +116,7 @@ Status Stores::AwaitAnswer() {
   Status answer;
   for (;;) {
     bool told = false;
-    probe.Probe([&](const Status& status) {
+    probe.Probe(0, [&](const Status& status) {
       answer = status;
       told = true;
     });

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "weir/decision.h"
@@ -72,6 +73,9 @@ struct Application {
 /// buffer.
 using Done = std::function<void()>;
 
+/// A store may have parts that fail one by one: the masters of a cluster.
+inline constexpr std::uint32_t kMaxParts = 64;
+
 /// Thread safety: a Store object belongs to one thread (a reactor); what stands behind it is
 /// shared.
 class Store {
@@ -83,6 +87,11 @@ class Store {
 
   /// True if Apply always completes before it returns.
   virtual bool immediate() const noexcept = 0;
+
+  /// Which part, below kMaxParts, decides this now. 0: there is but one, or it is not known.
+  virtual std::uint32_t PartOf(const Application&) const { return 0; }
+  /// A key that this part decides about and that is nobody's bucket: policies' keys have a '|'.
+  virtual std::string ProbeKey(std::uint32_t /*part*/) const { return "weir-probe"; }
 };
 
 }  // namespace weir::store

@@ -17,12 +17,14 @@ void Require(bool happened, const char* what) {
 
 }  // namespace
 
-RedisCluster::RedisCluster() {
-  for (std::size_t i = 0; i < 2 * kMasters; ++i) {
+RedisCluster::RedisCluster(Replicas replicas) {
+  const bool alone = replicas == Replicas::kNone;
+  for (std::size_t i = 0; i < (alone ? 1 : 2) * kMasters; ++i) {
     nodes_.push_back(std::make_unique<RedisServer>(
         RedisOptions{.cluster = true,
                      .settings = {"--cluster-node-timeout", "1000", "--repl-diskless-sync-delay",
-                                  "0", "--cluster-replica-validity-factor", "0"}}));
+                                  "0", "--cluster-replica-validity-factor", "0",
+                                  "--cluster-require-full-coverage", alone ? "no" : "yes"}}));
   }
   for (std::size_t i = 0; i < kMasters; ++i) {
     nodes_[i]->Command({"CLUSTER", "ADDSLOTSRANGE", std::to_string(i * kSlots / kMasters),
@@ -34,8 +36,9 @@ RedisCluster::RedisCluster() {
                         std::to_string(nodes_[0]->bus_port())});
   }
   const auto knows_all = [this](std::size_t i) {
-    return nodes_[i]->Command({"CLUSTER", "INFO"}).find("cluster_known_nodes:6") !=
-           std::string::npos;
+    return nodes_[i]
+               ->Command({"CLUSTER", "INFO"})
+               .find("cluster_known_nodes:" + std::to_string(nodes_.size())) != std::string::npos;
   };
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     Require(WaitUntil([&] { return knows_all(i); }, kPatience), "the nodes do not meet");

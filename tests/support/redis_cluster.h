@@ -19,7 +19,9 @@ class RedisCluster {
  public:
   static constexpr std::size_t kMasters = 3;
 
-  RedisCluster();
+  /// Without replicas the slots of a master that is away are away, and only they.
+  enum class Replicas { kOne, kNone };
+  explicit RedisCluster(Replicas replicas = Replicas::kOne);
 
   /// redis+cluster://… with the first nodes.
   std::string url() const;

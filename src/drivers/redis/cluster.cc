@@ -4,13 +4,14 @@
 // read again when something hints that it is old, at most every kRefreshPause, and from time to
 // time anyhow. A slot that nobody is known to have is asked of any node, which redirects.
 
-#include <array>
+#include <algorithm>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <charconv>
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -28,6 +29,8 @@ constexpr auto kRetryPause = std::chrono::milliseconds(20);
 constexpr auto kRefreshPause = std::chrono::milliseconds(100);
 constexpr auto kRefreshInterval = std::chrono::seconds(15);
 constexpr int kMaxRedirections = 16;
+constexpr std::uint32_t kMaxMasters = 1024;
+constexpr std::uint16_t kNobody = 0xFFFF;
 
 bool BeginsWith(const Answer& answer, std::string_view word) {
   return answer.reply.kind == Reply::Kind::kError &&
@@ -54,11 +57,12 @@ std::optional<Endpoint> RedirectedTo(std::string_view text, const Endpoint& from
 class Cluster::Nodes : public std::enable_shared_from_this<Nodes> {
  public:
   Nodes(asio::io_context& io, ConnectionOptions options, std::vector<Endpoint> seeds,
-        std::size_t connections)
+        std::size_t connections, std::shared_ptr<Masters> masters)
       : io_(io),
         options_(std::move(options)),
         seeds_(std::move(seeds)),
         connections_(std::max<std::size_t>(connections, 1)),
+        numbers_(masters != nullptr ? std::move(masters) : std::make_shared<Masters>(kMaxMasters)),
         timer_(io) {}
 
   struct Attempt {
@@ -73,10 +77,13 @@ class Cluster::Nodes : public std::enable_shared_from_this<Nodes> {
   void Start(Attempt attempt) {
     attempt.deadline = Clock::now() + options_.command_timeout;
     if (Clock::now() - refreshed_ > kRefreshInterval) Refresh();
-    const std::optional<Endpoint> owner = owners_[attempt.slot];
+    const std::optional<Endpoint> owner = OwnerOf(attempt.slot);
     Try(std::move(attempt), owner, false);
   }
   void Close();
+  std::uint32_t MasterOf(std::uint16_t slot) const noexcept {
+    return owners_[slot] == kNobody ? 0 : owning_[owners_[slot]].number;
+  }
 
  private:
   void Try(Attempt attempt, std::optional<Endpoint> at, bool asking);
@@ -85,6 +92,11 @@ class Cluster::Nodes : public std::enable_shared_from_this<Nodes> {
   void OnTimer();
   void Refresh();
   void TakeSlots(const Endpoint& from, const Answer& answer);
+  std::uint16_t Owning(const Endpoint& endpoint);
+  std::optional<Endpoint> OwnerOf(std::uint16_t slot) const {
+    if (owners_[slot] == kNobody) return std::nullopt;
+    return owning_[owners_[slot]].endpoint;
+  }
   void ForgetOthers();
   const Endpoint& Anyone();
   Connection& ConnectionTo(const Endpoint& endpoint, std::size_t index);
@@ -93,13 +105,19 @@ class Cluster::Nodes : public std::enable_shared_from_this<Nodes> {
   const ConnectionOptions options_;
   const std::vector<Endpoint> seeds_;
   const std::size_t connections_;
+  const std::shared_ptr<Masters> numbers_;
   Timer timer_;
   bool closed_ = false;
   bool waiting_ = false;
   bool refreshing_ = false;
   Clock::time_point refreshed_{};  // when it was last begun
   std::size_t turn_ = 0;
-  std::array<std::optional<Endpoint>, kSlots> owners_;
+  struct Owner {
+    Endpoint endpoint;
+    std::uint32_t number;
+  };
+  std::vector<Owner> owning_;                                                        // distinct
+  std::vector<std::uint16_t> owners_ = std::vector<std::uint16_t>(kSlots, kNobody);  // in owning_
   std::map<Endpoint, std::vector<std::unique_ptr<Connection>>> nodes_;
   std::vector<Attempt> later_;
 };
@@ -143,7 +161,7 @@ void Cluster::Nodes::TakeAnswer(Attempt attempt, const Endpoint& from, Answer an
     const std::optional<Endpoint> to = RedirectedTo(answer.reply.text, from);
     if (!to || ++attempt.redirections > kMaxRedirections) return attempt.done(std::move(answer));
     if (moved) {
-      owners_[attempt.slot] = to;
+      owners_[attempt.slot] = Owning(*to);
       Refresh();
     }
     return Try(std::move(attempt), to, !moved);
@@ -169,7 +187,7 @@ void Cluster::Nodes::TryLater(Attempt attempt, Answer answer) {
 
 void Cluster::Nodes::OnTimer() {
   for (Attempt& attempt : std::exchange(later_, {})) {
-    const std::optional<Endpoint> owner = owners_[attempt.slot];
+    const std::optional<Endpoint> owner = OwnerOf(attempt.slot);
     Try(std::move(attempt), owner, false);
   }
 }
@@ -187,31 +205,43 @@ void Cluster::Nodes::Refresh() {
                              });
 }
 
+// Its place among those that own slots.
+std::uint16_t Cluster::Nodes::Owning(const Endpoint& endpoint) {
+  const auto known = std::find_if(owning_.begin(), owning_.end(), [&endpoint](const Owner& owner) {
+    return owner.endpoint == endpoint;
+  });
+  if (known != owning_.end()) return static_cast<std::uint16_t>(known - owning_.begin());
+  if (owning_.size() >= kSlots) return kNobody;
+  owning_.push_back({endpoint, numbers_->NumberOf(endpoint)});
+  return static_cast<std::uint16_t>(owning_.size() - 1);
+}
+
 // An array of [first, last, [host, port, …] of the master, …]. What is not understood is left out.
 void Cluster::Nodes::TakeSlots(const Endpoint& from, const Answer& answer) {
   if (!answer.status.ok() || !answer.reply.is_array(1)) return;
-  std::array<std::optional<Endpoint>, kSlots> owners;
+  owning_.clear();
+  std::fill(owners_.begin(), owners_.end(), kNobody);
   for (const Reply& range : answer.reply.elements) {
     if (!range.is_array(3) || !range.elements[2].is_array(2)) continue;
     const std::int64_t first = range.elements[0].integer;
     const std::int64_t last = range.elements[1].integer;
     const std::vector<Reply>& master = range.elements[2].elements;
     if (first < 0 || last >= kSlots || master[1].integer < 1 || master[1].integer > 65535) continue;
-    Endpoint endpoint{master[0].text.empty() ? from.host : master[0].text,
-                      static_cast<std::uint16_t>(master[1].integer)};
+    const std::uint16_t owner = Owning({master[0].text.empty() ? from.host : master[0].text,
+                                        static_cast<std::uint16_t>(master[1].integer)});
     for (std::int64_t slot = first; slot <= last; ++slot) {
-      owners[static_cast<std::size_t>(slot)] = endpoint;
+      owners_[static_cast<std::size_t>(slot)] = owner;
     }
   }
-  owners_ = std::move(owners);
   ForgetOthers();
 }
 
 // Connections to nodes that are masters no more, once nothing is in flight on them.
 void Cluster::Nodes::ForgetOthers() {
+  std::set<Endpoint> masters;
+  for (const Owner& owner : owning_) masters.insert(owner.endpoint);
   for (auto node = nodes_.begin(); node != nodes_.end();) {
-    bool wanted = false;
-    for (const auto& owner : owners_) wanted = wanted || owner == node->first;
+    bool wanted = masters.contains(node->first);
     for (const auto& connection : node->second) wanted = wanted || connection->in_flight() > 0;
     node = wanted ? std::next(node) : nodes_.erase(node);
   }
@@ -228,10 +258,15 @@ void Cluster::Nodes::Close() {
 }
 
 Cluster::Cluster(asio::io_context& io, ConnectionOptions options, std::vector<Endpoint> seeds,
-                 std::size_t connections)
-    : nodes_(std::make_shared<Nodes>(io, std::move(options), std::move(seeds), connections)) {}
+                 std::size_t connections, std::shared_ptr<Masters> masters)
+    : nodes_(std::make_shared<Nodes>(io, std::move(options), std::move(seeds), connections,
+                                     std::move(masters))) {}
 
 Cluster::~Cluster() { nodes_->Close(); }
+
+std::uint32_t Cluster::MasterOf(std::uint16_t slot) const noexcept {
+  return nodes_->MasterOf(slot);
+}
 
 void Cluster::Call(std::uint16_t slot, const Script& script, Command arguments,
                    Connection::Done done) {

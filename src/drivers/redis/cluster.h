@@ -7,6 +7,7 @@
 
 #include "drivers/redis/command.h"
 #include "drivers/redis/connection.h"
+#include "drivers/redis/masters.h"
 #include "drivers/redis/script.h"
 #include "drivers/redis/url.h"
 
@@ -26,8 +27,9 @@ namespace weir::redis {
 class Cluster {
  public:
   /// `options.endpoint` is not used. `seeds`: some of the nodes, at least one.
+  /// `masters` numbers them; null: it makes its own.
   Cluster(boost::asio::io_context& io, ConnectionOptions options, std::vector<Endpoint> seeds,
-          std::size_t connections);
+          std::size_t connections, std::shared_ptr<Masters> masters = nullptr);
   /// Calls in flight are told kUnavailable; their callbacks run inside, or later on `io`.
   ~Cluster();
   Cluster(const Cluster&) = delete;
@@ -35,6 +37,9 @@ class Cluster {
 
   /// Calls the script, all of whose keys are of `slot`, as Script::Call does.
   void Call(std::uint16_t slot, const Script& script, Command arguments, Connection::Done done);
+
+  /// The number of the master that is believed to have the slot; 0: nobody is known.
+  std::uint32_t MasterOf(std::uint16_t slot) const noexcept;
 
  private:
   class Nodes;

@@ -1,6 +1,6 @@
 #include "store/guard/guard.h"
 
-#include <array>
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -21,8 +21,12 @@ constexpr std::size_t kHashDigits = 16;
 Guard::Guard(const GuardOptions& options)
     : options_(options),
       clock_(options.clock == nullptr ? SystemClock::Get() : *options.clock),
-      breaker_(options.breaker, options.clock, [this](BreakerState state) { OnChange(state); }),
-      cache_(options.cache) {}
+      cache_(options.cache) {
+  for (std::uint32_t part = 0; part < kMaxParts; ++part) {
+    breakers_.emplace_back(options.breaker, options.clock,
+                           [this, part](BreakerState state) { OnChange(part, state); });
+  }
+}
 
 std::shared_ptr<GuardMetrics> Guard::AddMetrics() {
   auto metrics = std::make_shared<GuardMetrics>();
@@ -48,13 +52,18 @@ void Guard::OnForgotten(std::span<const std::uint64_t> hashes) {
   for (const std::uint64_t hash : hashes) cache_.Forget(hash);
 }
 
-void Guard::NoteSuccess() noexcept {
-  up_.store(true, std::memory_order_relaxed);
+void Guard::NoteSuccess(std::uint32_t part) noexcept {
+  // Read before write, as in Breaker. Once parts are known, 0 is none of them.
+  const std::uint64_t bit = std::uint64_t{1} << part;
+  if ((up_.load(std::memory_order_relaxed) & bit) == 0) {
+    up_.fetch_or(bit, std::memory_order_relaxed);
+    if (part != 0) up_.fetch_and(~std::uint64_t{1}, std::memory_order_relaxed);
+  }
   last_success_.store(clock_.Now(), std::memory_order_relaxed);
 }
 
-void Guard::NoteError(const Error& error) {
-  up_.store(false, std::memory_order_relaxed);
+void Guard::NoteError(std::uint32_t part, const Error& error) {
+  up_.fetch_and(~(std::uint64_t{1} << part), std::memory_order_relaxed);
   const Nanos now = clock_.Now();
   const std::lock_guard lock(mutex_);
   last_error_ = error.message;
@@ -75,22 +84,38 @@ void Guard::NoteUndecided(const Error& error, std::string_view key) {
       {{"error", std::string_view(error.message)}, {"key", key.substr(0, key.find('|'))}});
 }
 
-void Guard::OnChange(BreakerState state) {
+void Guard::OnChange(std::uint32_t part, BreakerState state) {
   const std::lock_guard lock(mutex_);
-  if (state == BreakerState::kOpen && away_since_ == 0) {
-    away_since_ = clock_.Now();
-    Log(Level::kError, "the store is away; no more checks are sent to it until it is back",
+  Nanos& since = away_since_[part];
+  if (state == BreakerState::kOpen && since == 0) {
+    since = clock_.Now();
+    Log(Level::kError,
+        part == 0 ? "the store is away; no more checks are sent to it until it is back"
+                  : "a part of the store is away; no more checks are sent to it until it is back",
         {{"error", std::string_view(last_error_)}});
-  } else if (state == BreakerState::kClosed && away_since_ != 0) {
-    Log(Level::kInfo, "the store is back; limits are exact again",
-        {{"away_ms", (clock_.Now() - std::exchange(away_since_, 0)) / 1'000'000}});
+  } else if (state == BreakerState::kClosed && since != 0) {
+    Log(Level::kInfo,
+        part == 0 ? "the store is back; limits are exact again"
+                  : "a part of the store is back; its limits are exact again",
+        {{"away_ms", (clock_.Now() - std::exchange(since, 0)) / 1'000'000}});
   }
+}
+
+BreakerState Guard::WorstState() const noexcept {
+  BreakerState worst = BreakerState::kClosed;
+  for (const Breaker& breaker : breakers_) worst = std::max(worst, breaker.state());
+  return worst;
+}
+
+std::size_t Guard::PartsAway() const noexcept {
+  return static_cast<std::size_t>(std::count_if(breakers_.begin(), breakers_.end(),
+                                                [](const Breaker& one) { return !one.closed(); }));
 }
 
 Health Guard::health() const {
   Health health;
   health.up = up();
-  health.breaker = breaker_.state();
+  health.breaker = WorstState();
   health.channel_up = channel_up_.load();
   const std::lock_guard lock(mutex_);
   health.last_error = last_error_;
@@ -116,7 +141,9 @@ void Guard::Collect(telemetry::TextWriter& out) const {
   out.Gauge("weir_store_up", "1 if the store's last answer was one.");
   out.Sample(std::uint64_t{up() ? 1U : 0U});
   out.Gauge("weir_store_breaker_state", "0: closed, 1: half open, 2: open.");
-  out.Sample(static_cast<std::uint64_t>(breaker_.state()));
+  out.Sample(static_cast<std::uint64_t>(WorstState()));
+  out.Gauge("weir_store_parts_away", "Parts of the store (masters of a cluster) that are away.");
+  out.Sample(std::uint64_t{PartsAway()});
   out.Gauge("weir_store_channel_up", "1 if messages between nodes arrive.");
   out.Sample(std::uint64_t{channel_up_.load() ? 1U : 0U});
   std::vector<const telemetry::LocalHistogram*> latencies;

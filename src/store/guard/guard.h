@@ -4,10 +4,12 @@
 // reactors share: breaker, cache of refusals, the word that goes to other nodes, counts.
 // GuardedStore is a reactor's own part, Prober finds out when the store is back.
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,6 +21,7 @@
 
 #include "store/guard/breaker.h"
 #include "store/guard/deny_cache.h"
+#include "store/store.h"
 #include "telemetry/metrics.h"
 #include "weir/clock.h"
 #include "weir/result.h"
@@ -37,10 +40,10 @@ struct GuardOptions {
 
 /// How the store is, for people.
 struct Health {
-  bool up = false;  ///< its last answer was one
-  BreakerState breaker = BreakerState::kClosed;
-  bool channel_up = false;  ///< messages between nodes arrive
-  std::string last_error;   ///< empty: none yet
+  bool up = false;  ///< its last answer was one; of several parts, that of one
+  BreakerState breaker = BreakerState::kClosed;  ///< of several parts, that of the worst
+  bool channel_up = false;                       ///< messages between nodes arrive
+  std::string last_error;                        ///< empty: none yet
   Nanos last_error_at = 0;
 };
 
@@ -65,7 +68,8 @@ class Guard {
 
   const GuardOptions& options() const noexcept { return options_; }
   const Clock& clock() const noexcept { return clock_; }
-  Breaker& breaker() noexcept { return breaker_; }
+  /// Each part of the store has its own: a dead shard must not take the others along.
+  Breaker& breaker(std::uint32_t part = 0) noexcept { return breakers_[part]; }
   DenyCache& cache() noexcept { return cache_; }
   std::shared_ptr<GuardMetrics> AddMetrics();
 
@@ -78,11 +82,12 @@ class Guard {
   /// The same, told by another node.
   void OnForgotten(std::span<const std::uint64_t> hashes);
 
-  void NoteSuccess() noexcept;
-  void NoteError(const Error& error);
+  void NoteSuccess(std::uint32_t part) noexcept;
+  void NoteError(std::uint32_t part, const Error& error);
   /// The store lives, but cannot decide this question about `key`.
   void NoteUndecided(const Error& error, std::string_view key);
-  bool up() const noexcept { return up_.load(std::memory_order_relaxed); }
+  /// Some part's last answer was one.
+  bool up() const noexcept { return up_.load(std::memory_order_relaxed) != 0; }
   Nanos last_success() const noexcept { return last_success_.load(std::memory_order_relaxed); }
   Health health() const;
 
@@ -90,15 +95,17 @@ class Guard {
   void Collect(telemetry::TextWriter& out) const;
 
  private:
-  void OnChange(BreakerState state);
+  void OnChange(std::uint32_t part, BreakerState state);
+  BreakerState WorstState() const noexcept;
+  std::size_t PartsAway() const noexcept;
 
   const GuardOptions options_;
   const Clock& clock_;
-  Breaker breaker_;
+  std::deque<Breaker> breakers_;  // kMaxParts
   DenyCache cache_;
   Publish publish_;
   std::atomic<bool> channel_up_{false};
-  std::atomic<bool> up_{false};
+  std::atomic<std::uint64_t> up_{0};  // a bit for each part
   std::atomic<Nanos> last_success_{0};
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<GuardMetrics>> metrics_;
@@ -106,7 +113,7 @@ class Guard {
   Nanos last_error_at_ = 0;
   Nanos logged_at_ = 0;
   Nanos undecided_logged_at_ = 0;
-  Nanos away_since_ = 0;  // 0: it is not
+  std::array<Nanos, kMaxParts> away_since_{};  // 0: it is not
 };
 
 /// Key hashes as the text of a message, and back: 16 hexadecimal digits each.

@@ -1,7 +1,10 @@
 #include "store/guard/guarded_store.h"
 
+#include <array>
+#include <bit>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <optional>
 #include <utility>
 
 namespace weir::store::guard {
@@ -9,9 +12,6 @@ namespace {
 
 /// Calls kept for reuse; more are given back to the heap.
 constexpr std::size_t kMaxIdle = 4096;
-
-/// The key of probes. Policies' keys have a '|' in them, so it is nobody's bucket.
-constexpr std::string_view kProbeKey = "weir-probe";
 
 Error Away() { return {Code::kUnavailable, "the store is away (circuit breaker open)"}; }
 
@@ -25,7 +25,9 @@ void Fail(std::span<Application> batch, const Error& error) {
 struct GuardedStore::Call {
   std::span<Application> theirs;  // not to be touched once `told`
   Done done;
-  std::function<void(const Status&)> probe_done;  // of a probe, which has no `theirs`
+  Told probe_done;  // of a probe, which has no `theirs`
+  bool counts = true;
+  std::uint32_t part = 0;  // of the store, that all of it is for
 
   std::vector<Application> ours;
   std::vector<std::uint32_t> places;  // in theirs, of each of ours
@@ -35,6 +37,7 @@ struct GuardedStore::Call {
   std::vector<std::uint64_t> marks;  // of the charges, for the cache
   std::string keys;
 
+  std::size_t number = 0;  // its place in calls_
   Nanos sent = 0;
   std::uint64_t period = 0;
   bool told = false;
@@ -90,6 +93,8 @@ struct GuardedStore::Call {
     theirs = {};
     done = nullptr;
     probe_done = nullptr;
+    counts = true;
+    part = 0;
     ours.clear();
     places.clear();
     charges.clear();
@@ -153,43 +158,102 @@ void GuardedStore::Close() {
   inner_.reset();
 }
 
+/// The calls that one Apply becomes: one for each part of the store, so that none waits for
+/// another's answer longer than it must.
+class GuardedStore::Parting {
+ public:
+  explicit Parting(GuardedStore& store) : store_(store) {}
+
+  void Add(const Application& application, std::uint32_t place, std::uint32_t part) {
+    Call*& call = calls_[part];
+    if (call == nullptr) {
+      call = &store_.TakeCall();
+      call->part = part;
+      used_ |= std::uint64_t{1} << part;
+    }
+    call->Add(application, place);
+  }
+
+  /// The last to be answered runs `done`.
+  void Send(std::span<Application> batch, Done done, Nanos now, bool cached) {
+    if (used_ == 0) return done();
+    if (const int count = std::popcount(used_); count > 1) {
+      done = [left = std::make_shared<int>(count), last = std::move(done)] {
+        if (--*left == 0) last();
+      };
+    }
+    for (std::uint64_t rest = used_; rest != 0; rest &= rest - 1) {
+      Call& call = *calls_[static_cast<std::size_t>(std::countr_zero(rest))];
+      call.Point();
+      call.theirs = batch;
+      call.done = done;
+      call.sent = now;
+      if (cached) {
+        const DenyCache& cache = store_.guard_.cache();
+        for (const Charge& charge : call.charges) call.marks.push_back(cache.MarkOf(charge.key));
+      }
+      store_.Send(call);
+    }
+  }
+
+ private:
+  GuardedStore& store_;
+  std::array<Call*, kMaxParts> calls_{};
+  std::uint64_t used_ = 0;
+};
+
 void GuardedStore::Apply(std::span<Application> batch, Done done) {
   const Nanos now = clock_.Now();
   DenyCache& cache = guard_.cache();
   const bool cached = cache.on();
-  Call* call = nullptr;
+  Parting parting(*this);
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (cached && cache.TryAnswer(batch[i], now)) continue;
-    if (call == nullptr) call = &TakeCall();
-    call->Add(batch[i], static_cast<std::uint32_t>(i));
+    const std::uint32_t part = inner_ == nullptr ? 0 : inner_->PartOf(batch[i]);
+    if (!closed_ && !guard_.breaker(part).closed()) {
+      batch[i].status = Away();
+      metrics_->short_cut.Add();
+      continue;
+    }
+    parting.Add(batch[i], static_cast<std::uint32_t>(i), part);
   }
-  if (call == nullptr) return done();
-  call->Point();
-  call->theirs = batch;
-  call->done = std::move(done);
-  call->sent = now;
-  if (cached) {
-    for (const Charge& charge : call->charges) call->marks.push_back(cache.MarkOf(charge.key));
-  }
-  Send(*call);
+  parting.Send(batch, std::move(done), now, cached);
 }
 
-void GuardedStore::Probe(std::function<void(const Status&)> done) {
+GuardedStore::Call& GuardedStore::MakePeek(std::uint32_t part, Told done) {
   static const Quota kQuota = *Quota::TokenBucket(1, 1);
-  const Charge charge{kProbeKey, 1, &kQuota};
+  const std::string key = inner_ == nullptr ? "" : inner_->ProbeKey(part);
+  const Charge charge{key, 1, &kQuota};
   Application application;
   application.op = Op::kPeek;
   application.charges = {&charge, 1};
   Call& call = TakeCall();
   call.Add(application, 0);
   call.Point();
+  call.part = part;
   call.probe_done = std::move(done);
   call.sent = clock_.Now();
+  return call;
+}
+
+void GuardedStore::Probe(std::uint32_t part, Told done) {
+  Call& call = MakePeek(part, std::move(done));
+  call.counts = false;
+  Send(call);
+}
+
+void GuardedStore::Ask(Told done) {
+  Call& call = MakePeek(0, std::move(done));
+  if (inner_ != nullptr) call.part = inner_->PartOf(call.ours[0]);
   Send(call);
 }
 
 GuardedStore::Call& GuardedStore::TakeCall() {
-  if (idle_.empty()) return *calls_.emplace_back(std::make_unique<Call>());
+  if (idle_.empty()) {
+    Call& made = *calls_.emplace_back(std::make_unique<Call>());
+    made.number = calls_.size() - 1;
+    return made;
+  }
   Call* call = idle_.back();
   idle_.pop_back();
   return *call;
@@ -202,18 +266,20 @@ void GuardedStore::GiveBack(Call& call) {
     idle_.push_back(&call);
     return;
   }
-  std::erase_if(calls_, [&call](const auto& one) { return one.get() == &call; });
+  const std::size_t number = call.number;
+  calls_[number].swap(calls_.back());
+  calls_[number]->number = number;
+  calls_.pop_back();
 }
 
 void GuardedStore::Send(Call& call) {
   applications_ += call.ours.size();
-  call.period = guard_.breaker().period();
+  call.period = guard_.breaker(call.part).period();
   waiting_->Append(call);
-  const bool probe = call.probe_done != nullptr;
   std::optional<Error> refusal;
   if (closed_) {
     refusal = Error{Code::kUnavailable, "the service is shutting down"};
-  } else if (!probe && !guard_.breaker().closed()) {
+  } else if (call.counts && !guard_.breaker(call.part).closed()) {
     refusal = Away();
     metrics_->short_cut.Add(call.ours.size());
   } else if (applications_ > guard_.options().max_waiting) {
@@ -276,13 +342,12 @@ void GuardedStore::Report(const Call& call) {
       if (fault == Fault::kStore) failure = &error;
     }
   }
-  // A cluster of which one part is away still answers for the others.
   const bool failed = failure != nullptr && decided == 0;
-  if (decided > 0) guard_.NoteSuccess();
-  if (failed) guard_.NoteError(*failure);
-  if (call.probe_done) return;
-  if (decided > 0) guard_.breaker().Succeeded(call.period);
-  if (failed) guard_.breaker().Failed(call.period);
+  if (decided > 0) guard_.NoteSuccess(call.part);
+  if (failed) guard_.NoteError(call.part, *failure);
+  if (!call.counts) return;
+  if (decided > 0) guard_.breaker(call.part).Succeeded(call.period);
+  if (failed) guard_.breaker(call.part).Failed(call.period);
 }
 
 void GuardedStore::Learn(const Call& call) {
@@ -341,8 +406,8 @@ void GuardedStore::OnAlarm() {
     Call& call = *waiting_->first;
     metrics_->timeouts.Add(call.ours.size());
     metrics_->latency.Observe(timeout);
-    guard_.NoteError(error);
-    if (!call.probe_done) guard_.breaker().Failed(call.period);
+    guard_.NoteError(call.part, error);
+    if (call.counts) guard_.breaker(call.part).Failed(call.period);
     ForgetFreed(call);
     Expire(call, error);
   }

@@ -37,8 +37,12 @@ class GuardedStore final : public Store {
   void Apply(std::span<Application> batch, Done done) override;
   bool immediate() const noexcept override { return false; }
 
-  /// Asks the store something that changes nothing, whatever the breaker says. Counts for nobody.
-  void Probe(std::function<void(const Status&)> done);
+  using Told = std::function<void(const Status&)>;
+  /// Asks a part of the store something that changes nothing, whatever its breaker says. Counts for
+  /// nobody.
+  void Probe(std::uint32_t part, Told done);
+  /// The same as any caller would, of some part: it counts, unless that one's breaker is open.
+  void Ask(Told done);
 
   /// Tells everything that waits kUnavailable, lets go of the store and of `io`, and refuses what
   /// comes from now on. For the end, when `io` no longer runs.
@@ -49,7 +53,10 @@ class GuardedStore final : public Store {
   struct Alarm;
   struct CallList;
 
+  class Parting;
+
   Call& TakeCall();
+  Call& MakePeek(std::uint32_t part, Told done);
   void Send(Call& call);
   void OnAnswer(Call& call);
   void OnAlarm();

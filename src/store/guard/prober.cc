@@ -1,5 +1,6 @@
 #include "store/guard/prober.h"
 
+#include <bitset>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
@@ -28,40 +29,41 @@ struct Prober::State : std::enable_shared_from_this<State> {
   }
 
   void Tick() {
-    if (probing) return;
-    if (guard.breaker().ClaimProbe()) return Knock();
-    if (!guard.breaker().closed()) return;
+    bool all_closed = true;
+    for (std::uint32_t part = 0; part < kMaxParts; ++part) {
+      if (guard.breaker(part).closed()) continue;
+      all_closed = false;
+      if (!probing[part] && guard.breaker(part).ClaimProbe()) Knock(part);
+    }
+    if (!all_closed || asking) return;
     const Nanos now = guard.clock().Now();
     const Nanos patience = guard.up() ? kQuietTime : kDoubtTime;
     if (now - guard.last_success() < kQuietTime || now - asked < patience) return;
     Ask(now);
   }
 
-  void Knock() {
-    probing = true;
-    store.Probe([self = shared_from_this()](const Status& status) {
-      self->probing = false;
+  void Knock(std::uint32_t part) {
+    probing[part] = true;
+    store.Probe(part, [self = shared_from_this(), part](const Status& status) {
+      self->probing[part] = false;
       if (self->ended) return;
-      status.ok() ? self->guard.breaker().ProbeSucceeded() : self->guard.breaker().ProbeFailed();
+      Breaker& breaker = self->guard.breaker(part);
+      status.ok() ? breaker.ProbeSucceeded() : breaker.ProbeFailed();
     });
   }
 
   void Ask(Nanos now) {
-    probing = true;
+    asking = true;
     asked = now;
-    const std::uint64_t period = guard.breaker().period();
-    store.Probe([self = shared_from_this(), period](const Status& status) {
-      self->probing = false;
-      if (self->ended || status.ok()) return;
-      self->guard.breaker().Failed(period);
-    });
+    store.Ask([self = shared_from_this()](const Status&) { self->asking = false; });
   }
 
   Guard& guard;
   GuardedStore& store;
   boost::asio::steady_timer timer;
   Nanos asked = 0;
-  bool probing = false;
+  bool asking = false;
+  std::bitset<kMaxParts> probing;
   bool ended = false;
 };
 

@@ -7,8 +7,8 @@
 
 namespace weir::store::guard {
 
-/// Watches the store when nobody else does: knocks while the breaker is open, and asks once a
-/// second while no check goes to it, so that operators see a dead store before clients do.
+/// Watches the store when nobody else does: knocks at each part whose breaker is open, and asks
+/// once a second while no check goes to it, so that operators see a dead store before clients do.
 ///
 /// Thread safety: belongs to the thread that runs `io`, as the store it probes through.
 class Prober {

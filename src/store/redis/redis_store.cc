@@ -56,6 +56,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   void Apply(std::span<Application> applications, Done done);
   void Close();
+  std::uint32_t PartOf(const Application& application) const { return route_->PartOf(application); }
+  std::optional<std::string> ProbeKey(std::uint32_t part) const { return route_->ProbeKey(part); }
 
  private:
   struct Queue {
@@ -238,6 +240,12 @@ class RedisStore final : public Store {
     core_->Apply(batch, std::move(done));
   }
   bool immediate() const noexcept override { return false; }
+  std::uint32_t PartOf(const Application& application) const override {
+    return core_->PartOf(application);
+  }
+  std::string ProbeKey(std::uint32_t part) const override {
+    return core_->ProbeKey(part).value_or(Store::ProbeKey(part));
+  }
 
  private:
   std::shared_ptr<Core> core_;

@@ -13,6 +13,10 @@ namespace boost::asio {
 class io_context;
 }  // namespace boost::asio
 
+namespace weir::redis {
+class Masters;
+}  // namespace weir::redis
+
 namespace weir::store::redis {
 
 struct Options {
@@ -31,6 +35,8 @@ struct Options {
   std::string tag_entry = {};
   /// Applications that may wait or be on their way; more are refused with kResourceExhausted.
   std::size_t max_pending = 100'000;
+  /// Cluster only: names the store's parts, for all reactors. Null: this one's alone.
+  std::shared_ptr<weir::redis::Masters> masters = {};
   /// For tests: decides instead of the server's clock, and keys do not expire. Null: the server's.
   const Clock* clock = nullptr;
 };

@@ -1,6 +1,7 @@
 #include "store/redis/route.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,9 +51,9 @@ class ServerRoute final : public Route {
 class ClusterRoute final : public Route {
  public:
   ClusterRoute(boost::asio::io_context& io, ConnectionOptions options, const Address& address,
-               std::size_t connections, Names names)
+               std::size_t connections, Names names, std::shared_ptr<weir::redis::Masters> masters)
       : names_(std::move(names)),
-        cluster_(io, std::move(options), address.endpoints, connections) {}
+        cluster_(io, std::move(options), address.endpoints, connections, std::move(masters)) {}
 
   void Turn() override {}
 
@@ -66,7 +67,21 @@ class ClusterRoute final : public Route {
                      "slot only"};
       }
     }
-    return Lane{weir::redis::SlotOf("{" + tag + "}")};
+    return Lane{SlotOf(tag)};
+  }
+
+  std::uint32_t PartOf(const Application& application) const override {
+    return application.charges.empty() ? 0 : PartOf(application.charges[0].key);
+  }
+
+  // Any will do that has its slot there. None: that master has no slots any more.
+  std::optional<std::string> ProbeKey(std::uint32_t part) const override {
+    if (part == 0) return std::nullopt;
+    for (int i = 0; i < kProbeTries; ++i) {
+      std::string key = "{weir-probe-" + std::to_string(i) + "}";
+      if (PartOf(key) == part) return key;
+    }
+    return std::nullopt;
   }
 
   void Call(Lane lane, Command arguments, Connection::Done done) override {
@@ -75,6 +90,17 @@ class ClusterRoute final : public Route {
   }
 
  private:
+  // With many small ranges of slots, and bad luck, a master is not found; that costs a probe that
+  // asks another.
+  static constexpr int kProbeTries = 4096;
+
+  static std::uint16_t SlotOf(const std::string& tag) {
+    return weir::redis::SlotOf("{" + tag + "}");
+  }
+  std::uint32_t PartOf(std::string_view key) const {
+    return cluster_.MasterOf(SlotOf(names_.Tag(key)));
+  }
+
   Names names_;
   Cluster cluster_;
 };
@@ -94,7 +120,7 @@ Result<Routed> MakeRoute(boost::asio::io_context& io, const Options& options) {
               options.tag_entry.empty() ? address->tag : options.tag_entry);
   if (address->cluster) {
     return Routed{std::make_unique<ClusterRoute>(io, std::move(connection), *address,
-                                                 options.connections, names),
+                                                 options.connections, names, options.masters),
                   names};
   }
   return Routed{std::make_unique<ServerRoute>(io, connection, options.connections), names};

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "drivers/redis/command.h"
 #include "drivers/redis/connection.h"
@@ -27,6 +29,9 @@ class Route {
   virtual void Turn() = 0;
   /// Fails if the application's keys cannot be decided together.
   virtual Result<Lane> LaneOf(const Application& application) = 0;
+  /// As Store's.
+  virtual std::uint32_t PartOf(const Application&) const { return 0; }
+  virtual std::optional<std::string> ProbeKey(std::uint32_t /*part*/) const { return {}; }
   virtual void Call(Lane lane, weir::redis::Command arguments,
                     weir::redis::Connection::Done done) = 0;
 };

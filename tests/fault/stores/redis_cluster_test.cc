@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "fault/stores/store_fault.h"
 
@@ -69,6 +73,73 @@ TEST_F(RedisClusterFaultTest, AMasterIsKilledAndItsReplicaTakesOver) {
     }));
   });
   cluster_->node(killed).Start();
+}
+
+// Each user has a slot of its own (?tag=user), so the users are spread over the masters.
+TEST(RedisClusterPartsTest, AMasterWithoutReplicaTakesOnlyItsOwnUsersAlong) {
+  constexpr int kUsers = 30;
+  constexpr int kLimit = 20;
+  RedisCluster cluster(RedisCluster::Replicas::kNone);
+  Nodes nodes(1, cluster.url() + "?tag=user", R"(
+policies:
+  - name: p
+    match: { user: "*" }
+    quota: { fixed_window: { limit: 20, window: 1d } }
+    on_store_error: allow
+)",
+              {"--store-timeout", "250ms", "--threads", "2"});
+  HttpClient client(nodes.ports()[0]);
+  const auto check = [&client](int user) {
+    const std::string body =
+        client.Post("/v1/check", R"({"descriptors":[{"user":")" + std::to_string(user) + "\"}]}")
+            .body;
+    return std::pair(body.find("\"allowed\":true") != std::string::npos,
+                     body.find("\"degraded\":true") != std::string::npos);
+  };
+  std::vector<int> allowed(kUsers);
+  for (int user = 0; user < kUsers; ++user)
+    allowed[static_cast<std::size_t>(user)] += check(user).first;
+  std::vector<bool> dead(kUsers);
+  const std::string lost = cluster.node(1).Command({"KEYS", "*"});
+  for (int user = 0; user < kUsers; ++user) {
+    dead[static_cast<std::size_t>(user)] =
+        lost.find("|user:" + std::to_string(user) + "f") != std::string::npos;
+  }
+  // Those that are about to fail come first in every round: many failures in a row.
+  std::vector<int> order(kUsers);
+  std::iota(order.begin(), order.end(), 0);
+  const auto lives = std::stable_partition(order.begin(), order.end(), [&dead](int user) {
+    return dead[static_cast<std::size_t>(user)];
+  });
+  ASSERT_GE(lives - order.begin(), 5);
+  ASSERT_NE(lives, order.end());
+  cluster.node(1).Kill();
+  int degraded_dead = 0;
+  for (int round = 0; round < 2 * kLimit; ++round) {
+    for (const int user : order) {
+      const auto [passed, degraded] = check(user);
+      allowed[static_cast<std::size_t>(user)] += passed;
+      if (dead[static_cast<std::size_t>(user)]) {
+        degraded_dead += degraded;
+      } else {
+        EXPECT_FALSE(degraded) << "user " << user << ", round " << round;
+      }
+    }
+  }
+  EXPECT_GT(degraded_dead, 0);
+  for (int user = 0; user < kUsers; ++user) {
+    if (!dead[static_cast<std::size_t>(user)]) {
+      EXPECT_EQ(allowed[static_cast<std::size_t>(user)], kLimit) << "user " << user;
+    }
+  }
+  // Back with what it had in memory lost: its users are decided by it again.
+  cluster.node(1).Start();
+  EXPECT_TRUE(WaitUntil([&] {
+    for (int user = 0; user < kUsers; ++user) {
+      if (check(user).second) return false;
+    }
+    return true;
+  }));
 }
 
 }  // namespace

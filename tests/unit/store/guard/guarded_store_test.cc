@@ -26,6 +26,12 @@ class DistantStore final : public Store {
 
   void Apply(std::span<Application> batch, Done done) override {
     ++calls;
+    if (down_part != 0 && PartOf(batch[0]) == down_part) {
+      for (Application& application : batch) {
+        application.status = Error{Code::kUnavailable, "no connection to the part"};
+      }
+      return done();
+    }
     if (failing) {
       for (Application& application : batch) application.status = *failing;
       return done();
@@ -40,6 +46,14 @@ class DistantStore final : public Store {
     held.push_back({batch, std::move(done)});
   }
   bool immediate() const noexcept override { return false; }
+  // Keys that begin with a digit are that part's.
+  std::uint32_t PartOf(const Application& application) const override {
+    const char first = application.charges[0].key[0];
+    return first >= '1' && first <= '9' ? static_cast<std::uint32_t>(first - '0') : 0;
+  }
+  std::string ProbeKey(std::uint32_t part) const override {
+    return part == 0 ? "probe" : std::to_string(part) + "probe";
+  }
 
   void AnswerHeld() {
     for (auto& [batch, done] : std::exchange(held, {})) memory_.Apply(batch, std::move(done));
@@ -47,6 +61,7 @@ class DistantStore final : public Store {
 
   std::optional<Error> failing;
   bool down = false;
+  std::uint32_t down_part = 0;
   bool holding = false;
   int calls = 0;
   std::vector<std::pair<std::span<Application>, Done>> held;
@@ -238,6 +253,76 @@ TEST_F(GuardedStoreTest, AMixedBatchAsksTheStoreForTheRestOnly) {
   EXPECT_FALSE(decisions[1].allowed());
   EXPECT_EQ(decisions[2].remaining, 0);
   EXPECT_TRUE(batch[2].applied);
+}
+
+TEST_F(GuardedStoreTest, APartThatIsAwayLeavesTheOthersAlone) {
+  inner_->down_part = 2;
+  for (int i = 0; i < 5; ++i) Asked("2k", quota_).On(*store_);
+  EXPECT_EQ(guard_.breaker(2).state(), BreakerState::kOpen);
+  EXPECT_TRUE(guard_.breaker(1).closed());
+  // All three in one batch: each part is asked for itself.
+  Asked first("1k", quota_);
+  Asked second("2k", quota_);
+  Asked third("3k", quota_);
+  std::vector<Application> batch = {first.application, second.application, third.application};
+  const int calls = inner_->calls;
+  int told = 0;
+  store_->Apply(batch, [&told] { ++told; });
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(inner_->calls, calls + 2);
+  EXPECT_TRUE(batch[0].status.ok());
+  EXPECT_EQ(batch[1].status.error().code, Code::kUnavailable);
+  EXPECT_TRUE(batch[2].status.ok());
+  EXPECT_EQ(first.decision.remaining, 1);
+  EXPECT_EQ(third.decision.remaining, 1);
+  EXPECT_TRUE(guard_.health().up);
+  EXPECT_EQ(guard_.health().breaker, BreakerState::kOpen);
+}
+
+TEST_F(GuardedStoreTest, AHangingPartDoesNotTakeTheOthersAnswersAlong) {
+  inner_->holding = true;
+  Asked hanging("1k", quota_);
+  Asked other("2k", quota_);
+  std::vector<Application> batch = {hanging.application, other.application};
+  bool told = false;
+  store_->Apply(batch, [&told] { told = true; });
+  ASSERT_EQ(inner_->held.size(), 2U);
+  inner_->held.erase(inner_->held.begin());  // never answered
+  inner_->AnswerHeld();
+  RunUntil([&] { return told; });
+  EXPECT_EQ(batch[0].status.error().code, Code::kDeadlineExceeded);
+  ASSERT_TRUE(batch[1].status.ok());
+  EXPECT_EQ(other.decision.remaining, 1);
+}
+
+TEST_F(GuardedStoreTest, TheProberAsksThePartThatFailed) {
+  Prober prober(io_, guard_, *store_);
+  inner_->down_part = 2;
+  for (int i = 0; i < 5; ++i) Asked("2k", quota_).On(*store_);
+  ASSERT_EQ(guard_.breaker(2).state(), BreakerState::kOpen);
+  // The store as a whole answers all the while.
+  const auto began = std::chrono::steady_clock::now();
+  RunUntil([&] { return std::chrono::steady_clock::now() - began > 300ms; });
+  EXPECT_FALSE(guard_.breaker(2).closed());
+  inner_->down_part = 0;
+  RunUntil([&] { return guard_.breaker(2).closed(); });
+}
+
+TEST_F(GuardedStoreTest, ThousandsOfCallsAtOnceAreGivenBackInAnyOrder) {
+  inner_->holding = true;
+  std::vector<std::unique_ptr<Asked>> all;
+  for (int i = 0; i < 10'000; ++i) {  // more than are kept for reuse
+    all.push_back(std::make_unique<Asked>("k" + std::to_string(i), quota_));
+    all.back()->On(*store_);
+  }
+  inner_->AnswerHeld();
+  for (const auto& asked : all) {
+    ASSERT_TRUE(asked->told);
+  }
+  inner_->holding = false;
+  Asked next("k", quota_);
+  next.On(*store_);
+  EXPECT_EQ(next.decision.remaining, 1);
 }
 
 TEST_F(GuardedStoreTest, CloseTellsWhoeverWaits) {
