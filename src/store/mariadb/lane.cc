@@ -51,7 +51,7 @@ Lane::Outcome Lane::Attempt(sql::Batch& batch, bool create_all) {
   std::vector<std::string_view> unknown;
   for (const sql::Batch::Row& row : batch.rows()) {
     ids.emplace_back(row.id);
-    if (create_all || !parts_.known.Has(HashOf(row))) unknown.emplace_back(row.id);
+    if (row.charged && (create_all || !parts_.known.Has(HashOf(row)))) unknown.emplace_back(row.id);
   }
   sql_.clear();
   if (!unknown.empty()) {
@@ -79,9 +79,11 @@ bool Lane::Load(sql::Batch& batch, Answer& answer, bool created, Nanos& now) {
   if (answer.results.size() != first + 2) return false;
   weir::mariadb::Rows& rows = answer.results[first];
   while (rows.Next()) batch.Load(rows.Text(0), rows.Text(1));
-  if (!batch.loaded() || !answer.results[first + 1].Next()) return false;
+  if (!batch.FinishLoading() || !answer.results[first + 1].Next()) return false;
   now = answer.results[first + 1].Int(0) * 1000;
-  for (const sql::Batch::Row& row : batch.rows()) parts_.known.Add(HashOf(row));
+  for (const sql::Batch::Row& row : batch.rows()) {
+    if (!row.absent) parts_.known.Add(HashOf(row));
+  }
   return true;
 }
 

@@ -55,7 +55,9 @@ void Lane::Begin() {
   batch_->Restart();
   std::vector<std::string_view> unknown;
   for (const sql::Batch::Row& row : batch_->rows()) {
-    if (create_all_ || !parts_.known.Has(HashOf(row))) unknown.emplace_back(row.id);
+    if (row.charged && (create_all_ || !parts_.known.Has(HashOf(row)))) {
+      unknown.emplace_back(row.id);
+    }
   }
   if (!unknown.empty()) {
     Params params;
@@ -80,10 +82,11 @@ void Lane::OnLocked(Answer answer) {
   if (!answer.status.ok()) return Retry(answer);
   std::int64_t latest = 0;
   for (int i = 0; i < answer.rows.size(); ++i) {
-    batch_->Load(answer.rows.Text(i, 0), answer.rows.Text(i, 1));
     latest = std::max(latest, answer.rows.Int(i, 2));
+    const bool is_row = i + 1 < answer.rows.size();  // the last is the time alone
+    if (is_row) batch_->Load(answer.rows.Text(i, 0), answer.rows.Text(i, 1));
   }
-  if (!batch_->loaded()) {
+  if (!batch_->FinishLoading()) {
     // Some were swept, or were never there.
     create_all_ = true;
     connection_.Send("ROLLBACK", {}, Ignore);
@@ -92,7 +95,9 @@ void Lane::OnLocked(Answer answer) {
     }
     return Begin();
   }
-  for (const sql::Batch::Row& row : batch_->rows()) parts_.known.Add(HashOf(row));
+  for (const sql::Batch::Row& row : batch_->rows()) {
+    if (!row.absent) parts_.known.Add(HashOf(row));
+  }
   batch_->Run(parts_.clock != nullptr ? parts_.clock->Now() : ToNanos(latest));
   if (batch_->writes().empty()) {
     // Decided under the locks; how this transaction ends changes nothing.

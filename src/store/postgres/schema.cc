@@ -32,11 +32,12 @@ FROM (SELECT set_config('synchronous_commit', 'off', true)) AS quick,
 ON CONFLICT DO NOTHING)";
 
 // Locked in order of the key. The time is read as each row comes, so the latest is later than the
-// moment when the last lock was had.
+// moment when the last lock was had. It comes once more at the end, should there be no rows.
 const char* const kLockRows = R"(
 WITH locked AS MATERIALIZED (
   SELECT key, state FROM weir_limits WHERE key = ANY($1::bytea[]) ORDER BY key FOR UPDATE)
-SELECT key, state, clock_timestamp() FROM locked)";
+SELECT key, state, clock_timestamp() FROM locked
+UNION ALL SELECT NULL, NULL, clock_timestamp())";
 
 const char* const kWriteRows = R"(
 UPDATE weir_limits AS l SET state = w.state, fresh_at = w.fresh_at

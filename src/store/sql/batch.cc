@@ -32,8 +32,13 @@ Batch::Batch(std::vector<Waiting> items) : items_(std::move(items)) {
       const auto [found, is_new] =
           numbers.try_emplace(charge.key, static_cast<std::uint32_t>(rows_.size()));
       charge.row = found->second;
-      if (!is_new) continue;
+      const bool charged = waiting.item->op == Op::kCharge;
+      if (!is_new) {
+        rows_[charge.row].charged |= charged;
+        continue;
+      }
       Row row;
+      row.charged = charged;
       row.id = RowId(charge.key);
       row.key = charge.key;
       rows_.push_back(std::move(row));
@@ -56,7 +61,7 @@ Batch::Batch(std::vector<Waiting> items) : items_(std::move(items)) {
 }
 
 void Batch::Restart() {
-  for (Row& row : rows_) row.loaded = false;
+  for (Row& row : rows_) row.loaded = row.absent = false;
   loaded_ = 0;
   writes_.clear();
 }
@@ -74,10 +79,22 @@ bool Batch::Load(std::string_view id, std::string_view bytes) {
   return true;
 }
 
+bool Batch::FinishLoading() {
+  for (Row& row : rows_) {
+    if (row.loaded || row.charged) continue;
+    row.bytes.clear();
+    row.state = RowState();
+    row.status = {};
+    row.loaded = row.absent = true;
+    ++loaded_;
+  }
+  return loaded_ == rows_.size();
+}
+
 void Batch::Run(Nanos now) {
   for (const Waiting& waiting : items_) RunItem(*waiting.item, now);
   for (const Row& row : rows_) {
-    if (!row.status.ok()) continue;
+    if (!row.status.ok() || row.absent) continue;
     std::string after = row.state.Encode(row.key);
     if (after != row.bytes) writes_.push_back({row.id, std::move(after), row.state.FreshAt()});
   }

@@ -20,9 +20,10 @@ struct Waiting {
   Item* item = nullptr;
 };
 
-/// The work of one transaction: a backend locks and reads rows() in order, loads each, runs the
-/// steps at the time it read under the locks, writes writes() and commits. It may do so again from
-/// the start if the transaction was undone.
+/// The work of one transaction: a backend makes the rows that are charged if need be, locks and
+/// reads rows() in order, loads each, runs the steps at the time it read under the locks, writes
+/// writes() and commits. It may do so again from the start if the transaction was undone. Whoever
+/// only looks, or gives back, makes no rows: what is not there is fresh, and stays so.
 ///
 /// Thread safety: belongs to the lane that took it.
 class Batch {
@@ -34,6 +35,8 @@ class Batch {
     RowState state;
     Status status;  ///< why the bytes cannot be used
     bool loaded = false;
+    bool charged = false;  ///< some application charges it, so it must be there and locked
+    bool absent = false;   ///< it is not there, and need not be
   };
   struct Write {
     std::string_view id;
@@ -51,9 +54,11 @@ class Batch {
   void Restart();
   /// Takes over what a row holds. False if `id` is not one of rows().
   bool Load(std::string_view id, std::string_view bytes);
-  bool loaded() const noexcept { return loaded_ == rows_.size(); }
+  /// Everything that is there has been loaded: takes what is not, and need not be, for fresh. False
+  /// if a row is missing that is charged.
+  bool FinishLoading();
 
-  /// Runs all applications in order. Requires loaded().
+  /// Runs all applications in order. Requires FinishLoading().
   void Run(Nanos now);
   /// The rows that have changed, in order.
   std::span<const Write> writes() const noexcept { return writes_; }

@@ -99,6 +99,24 @@ class SqlStoreTest : public testing::Test, public conformance::Backend {
 using Kinds = testing::Types<Postgres, Mariadb>;
 TYPED_TEST_SUITE(SqlStoreTest, Kinds);
 
+TYPED_TEST(SqlStoreTest, WhoeverOnlyLooksLeavesNoRows) {
+  Client client(*this);
+  const Quota leases = *Quota::Concurrency(2, 1min);
+  for (int i = 0; i < 20; ++i) {
+    const std::string key = "random" + std::to_string(i);
+    const Decision peeked = client.Peek(key, this->hundred_, 1);
+    EXPECT_TRUE(peeked.allowed());
+    EXPECT_EQ(peeked.remaining, 100);
+    EXPECT_EQ(client.Refund(key, this->hundred_).remaining, 100);
+    EXPECT_EQ(client.Reset(key, this->hundred_).remaining, 100);
+    EXPECT_FALSE(client.Release(key, leases, 1));
+  }
+  EXPECT_EQ(std::stoi(this->Query("SELECT count(*) FROM weir_limits")), 0);
+  EXPECT_EQ(client.Charge("random0", this->hundred_).remaining, 99);
+  EXPECT_EQ(client.Peek("random0", this->hundred_).remaining, 99);
+  EXPECT_EQ(std::stoi(this->Query("SELECT count(*) FROM weir_limits")), 1);
+}
+
 TYPED_TEST(SqlStoreTest, LostSessionsAreMadeAgainWithoutAnybodyNoticing) {
   Client client(*this);
   client.Charge("k", this->hundred_);

@@ -148,6 +148,32 @@ TEST_F(CombinerTest, RowsAreDistinctAndInOrder) {
   EXPECT_EQ(group.decisions[2].remaining, 1);
 }
 
+TEST_F(CombinerTest, RowsThatNobodyChargesNeedNotBeThere) {
+  Call peek({{"a", 1, &three_}}, Op::kPeek);
+  Call refund({{"b", 1, &three_}}, Op::kRefund);
+  Call reset({{"c", 0, &three_}}, Op::kReset);
+  for (Call* call : {&peek, &refund, &reset}) Apply(*call);
+  std::unique_ptr<Batch> batch = combiner_->Take();
+  ASSERT_TRUE(batch->FinishLoading());
+  batch->Run(0);
+  EXPECT_TRUE(batch->writes().empty());
+  combiner_->Finish(std::move(batch), {});
+  Deliver();
+  ASSERT_TRUE(peek.done && refund.done && reset.done);
+  EXPECT_EQ(peek.application.decisions[0].remaining, 3);
+  EXPECT_TRUE(peek.application.decisions[0].allowed());
+
+  Call look({{"d", 1, &three_}}, Op::kPeek);
+  Call charge({{"d", 1, &three_}});
+  Apply(look);
+  Apply(charge);
+  batch = combiner_->Take();
+  EXPECT_FALSE(batch->FinishLoading());  // one of them charges
+  for (const Batch::Row& row : batch->rows()) batch->Load(row.id, "");
+  EXPECT_TRUE(batch->FinishLoading());
+  combiner_->Finish(std::move(batch), {});
+}
+
 TEST_F(CombinerTest, OnlyWhatChangedIsWritten) {
   Call peek({{"a", 1, &three_}}, Op::kPeek);
   Call refused({{"b", 4, &three_}});
@@ -155,7 +181,7 @@ TEST_F(CombinerTest, OnlyWhatChangedIsWritten) {
   for (Call* call : {&peek, &refused, &charge}) Apply(*call);
   std::unique_ptr<Batch> batch = combiner_->Take();
   for (const Batch::Row& row : batch->rows()) batch->Load(row.id, "");
-  ASSERT_TRUE(batch->loaded());
+  ASSERT_TRUE(batch->FinishLoading());
   batch->Run(0);
   ASSERT_EQ(batch->writes().size(), 1U);
   EXPECT_EQ(batch->writes()[0].id, "c");
