@@ -80,6 +80,9 @@ inline constexpr std::uint32_t kMaxParts = 64;
 /// shared.
 class Store {
  public:
+  /// Everything that is still pending is answered with kUnavailable, whatever the store itself has
+  /// done or will do about it: inside the destructor, or after it on the thread of the store. So
+  /// every Done runs once, as long as that thread's event loop does.
   virtual ~Store() = default;
 
   /// Applies each application atomically, in order as far as they share keys. Never blocks.

@@ -7,8 +7,9 @@ namespace weir::store::sql {
 
 namespace asio = boost::asio;
 
-void Origin::Expect() {
-  if (expected_++ == 0) work_.emplace(io_.get_executor());
+void Origin::Expect(const std::shared_ptr<Submission>& submission) {
+  if (expected_.empty()) work_.emplace(io_.get_executor());
+  expected_.insert(submission);
 }
 
 void Origin::Return(std::shared_ptr<Submission> submission) {
@@ -28,18 +29,23 @@ void Origin::DeliverAll() {
     posted_ = false;
   }
   for (const std::shared_ptr<Submission>& submission : returned) {
-    // A callback may have closed the store.
+    // A callback may have closed the store, which then has given up the rest.
     if (closed_) return;
+    expected_.erase(submission);
+    if (expected_.empty()) work_.reset();
     submission->Deliver();
-    if (!closed_ && --expected_ == 0) work_.reset();
   }
 }
 
 void Origin::Close() {
-  const std::lock_guard hold(mutex_);
-  closed_ = true;
-  returned_.clear();
+  {
+    const std::lock_guard hold(mutex_);
+    closed_ = true;
+    returned_.clear();
+  }
   work_.reset();
+  const Error error{Code::kUnavailable, "the store was closed"};
+  for (const auto& submission : std::exchange(expected_, {})) submission->GiveUp(error);
 }
 
 CombiningStore::CombiningStore(asio::io_context& io, Combiner& combiner, std::shared_ptr<void> keep)
@@ -51,7 +57,7 @@ void CombiningStore::Apply(std::span<Application> batch, Done done) {
   if (batch.empty()) return done();
   auto submission = std::make_shared<Submission>(batch, std::move(done), combiner_.hash());
   submission->origin = origin_;
-  origin_->Expect();
+  origin_->Expect(submission);
   combiner_.Submit(std::move(submission));
 }
 

@@ -2,11 +2,11 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "store/sql/combiner.h"
@@ -23,10 +23,10 @@ class Origin : public std::enable_shared_from_this<Origin> {
   explicit Origin(boost::asio::io_context& io) : io_(io) {}
 
   /// On the reactor's thread.
-  void Expect();
+  void Expect(const std::shared_ptr<Submission>& submission);
   /// On any thread.
   void Return(std::shared_ptr<Submission> submission);
-  /// On the reactor's thread. What comes back from now on is dropped.
+  /// On the reactor's thread. What is out is given up, and dropped when it comes back.
   void Close();
 
  private:
@@ -38,18 +38,18 @@ class Origin : public std::enable_shared_from_this<Origin> {
   bool posted_ = false;
   bool closed_ = false;
   // The reactor's: keeps its loop running while answers are out.
-  std::size_t expected_ = 0;
+  std::unordered_set<std::shared_ptr<Submission>> expected_;
   std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
 };
 
 /// The store of one reactor, in front of a combiner that all reactors share.
 ///
-/// Thread safety: belongs to the thread that runs `io`. If it goes while answers are out, they are
-/// dropped: their Done is never called, and the memory that they were meant for is not touched.
+/// Thread safety: belongs to the thread that runs `io`.
 class CombiningStore final : public Store {
  public:
   /// `combiner` must outlive the store; `keep` is held as long, for whoever owns the combiner.
   CombiningStore(boost::asio::io_context& io, Combiner& combiner, std::shared_ptr<void> keep);
+  /// Whoever still waits is told inside.
   ~CombiningStore() override;
   CombiningStore(const CombiningStore&) = delete;
   CombiningStore& operator=(const CombiningStore&) = delete;

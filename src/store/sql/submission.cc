@@ -54,4 +54,14 @@ void Submission::Deliver() {
   done_();
 }
 
+void Submission::GiveUp(const Error& error) {
+  for (Application& application : batch_) {
+    application.status = error;
+    application.applied = false;
+  }
+  // It goes on this thread, whoever lets go of the rest.
+  const Done done = std::move(done_);
+  done();
+}
+
 }  // namespace weir::store::sql

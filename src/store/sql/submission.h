@@ -51,6 +51,9 @@ class Submission {
 
   /// Writes the answers into the caller's memory and tells it. On the caller's thread.
   void Deliver();
+  /// The same for whoever must not wait for the answers, while somebody may still work on them. On
+  /// the caller's thread; nothing may be delivered afterwards.
+  void GiveUp(const Error& error);
 
   std::shared_ptr<Origin> origin;
   std::chrono::steady_clock::time_point deadline;

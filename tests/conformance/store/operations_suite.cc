@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -285,6 +287,48 @@ TEST(StoreClock, TheBackendsOwnClockMoves) {
     ASSERT_LT(std::chrono::steady_clock::now() - begun, 10s);
   }
   EXPECT_GE(std::chrono::steady_clock::now() - begun, 49ms);
+}
+
+// Some of them may have been decided before; nobody is left without an answer.
+TEST_F(StoreOperations, AStoreThatGoesAnswersWhatIsPending) {
+  const Quota quota = *Quota::FixedWindow(100, 10s);
+  client_.Charge("k", quota);  // connected, and the tables are there
+  boost::asio::io_context io(1);
+  std::unique_ptr<Store> store = backend_->MakeStore(io);
+  constexpr std::size_t kCalls = 50;
+  const Charge charge{"k", 1, &quota};
+  std::vector<Application> applications(kCalls);
+  std::vector<Decision> decisions(kCalls);
+  std::vector<int> told(kCalls);
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    applications[i].charges = {&charge, 1};
+    applications[i].decisions = {&decisions[i], 1};
+    store->Apply({&applications[i], 1}, [&told, i] { ++told[i]; });
+  }
+  const bool immediate = store->immediate();
+  store.reset();
+  const auto deadline = std::chrono::steady_clock::now() + 5s;
+  while (std::find(told.begin(), told.end(), 0) != told.end() &&
+         std::chrono::steady_clock::now() < deadline) {
+    io.restart();
+    io.run_one_for(10ms);
+  }
+  // Whatever is still on its way finds nobody to tell twice.
+  io.restart();
+  io.run_for(100ms);
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    EXPECT_EQ(told[i], 1) << i;
+    if (immediate) {
+      EXPECT_TRUE(applications[i].status.ok());
+    } else {
+      ASSERT_FALSE(applications[i].status.ok()) << i;
+      EXPECT_EQ(applications[i].status.error().code, Code::kUnavailable);
+    }
+  }
+  // The store itself lives on; each of the calls was charged once at most.
+  const std::int64_t used = 100 - client_.Peek("k", quota).remaining;
+  EXPECT_GE(used, 1);
+  EXPECT_LE(used, 1 + static_cast<std::int64_t>(kCalls));
 }
 
 }  // namespace

@@ -172,6 +172,7 @@ TEST_F(CombinerTest, RowsThatNobodyChargesNeedNotBeThere) {
   for (const Batch::Row& row : batch->rows()) batch->Load(row.id, "");
   EXPECT_TRUE(batch->FinishLoading());
   combiner_->Finish(std::move(batch), {});
+  Deliver();
 }
 
 TEST_F(CombinerTest, OnlyWhatChangedIsWritten) {
@@ -187,6 +188,7 @@ TEST_F(CombinerTest, OnlyWhatChangedIsWritten) {
   EXPECT_EQ(batch->writes()[0].id, "c");
   EXPECT_EQ(batch->writes()[0].fresh_at, 10'000'000'000);
   combiner_->Finish(std::move(batch), {});
+  Deliver();
 }
 
 TEST_F(CombinerTest, AFailedTransactionFailsAllOfItAndNoMore) {
@@ -236,11 +238,13 @@ TEST_F(CombinerTest, AFreeLaneIsWokenOnceForWhatItMayTake) {
   EXPECT_TRUE(first.done && second.done);
 }
 
-TEST_F(CombinerTest, AStoreThatGoesLeavesItsCallersMemoryAlone) {
+TEST_F(CombinerTest, AStoreThatGoesAnswersItsCallersAndLeavesTheirMemoryAlone) {
   auto call = std::make_unique<Call>(std::vector<Charge>{{"a", 1, &three_}});
   Apply(*call);
   std::unique_ptr<Batch> under_way = combiner_->Take();
   store_.reset();
+  ASSERT_TRUE(call->done);
+  EXPECT_EQ(call->application.status.error().code, Code::kUnavailable);
   call.reset();
   Run(std::move(under_way));
   Deliver();
