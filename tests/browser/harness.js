@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
@@ -20,11 +21,18 @@ policies:
 `;
 
 /** `weir serve` on a free port, with one policy from a file. */
-export async function startWeir(program, ...more) {
+export const startWeir = (program, ...more) => startWeirWith(POLICIES, program, ...more);
+
+/** The same with policies of one's own: the text of a file, or of several. */
+export async function startWeirWith(policies, program, ...more) {
   const data = mkdtempSync(join(tmpdir(), 'weir-browser-'));
-  writeFileSync(join(data, 'policies.yaml'), POLICIES);
+  const files = [policies].flat().map((text, i) => {
+    const file = join(data, `policies${i || ''}.yaml`);
+    writeFileSync(file, text);
+    return ['--policies', file];
+  });
   const child = spawn(program, ['serve', '--http', '127.0.0.1:0', '--grpc', 'off', '--resp', 'off', '--data', data,
-    '--policies', join(data, 'policies.yaml'), ...more],
+    ...files.flat(), ...more],
     { stdio: ['ignore', 'pipe', 'pipe'] });
   let said = '';
   child.stderr.on('data', (bytes) => { said = (said + bytes).slice(-20000); });
@@ -39,6 +47,7 @@ export async function startWeir(program, ...more) {
   return {
     origin: `http://127.0.0.1:${port}`,
     said: () => said,
+    writePolicies: (text) => writeFileSync(join(data, 'policies.yaml'), text),
     async stop() {
       child.removeAllListeners('exit');
       const gone = new Promise((resolve) => { child.on('exit', resolve); });
@@ -47,6 +56,33 @@ export async function startWeir(program, ...more) {
       rmSync(data, { recursive: true, force: true });
     },
   };
+}
+
+/** A Redis that can be killed and started again on the same port. */
+export async function startRedis() {
+  const probe = createServer();
+  await new Promise((resolve) => { probe.listen(0, '127.0.0.1', resolve); });
+  const { port } = probe.address();
+  await new Promise((resolve) => { probe.close(resolve); });
+  let child;
+  const redis = {
+    url: `redis://127.0.0.1:${port}`,
+    async start() {
+      child = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'], { stdio: ['ignore', 'pipe', 'ignore'] });
+      await new Promise((resolve, reject) => {
+        child.stdout.on('data', (bytes) => { if (String(bytes).includes('Ready to accept connections')) resolve(); });
+        child.on('exit', (code) => reject(new Error(`redis-server ended with ${code}`)));
+      });
+    },
+    async kill() {
+      child.removeAllListeners('exit');
+      const gone = new Promise((resolve) => { child.on('exit', resolve); });
+      child.kill('SIGKILL');
+      await gone;
+    },
+  };
+  await redis.start();
+  return redis;
 }
 
 export async function startBrowser() {

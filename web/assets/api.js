@@ -9,9 +9,10 @@ export function whenUnauthorized(call) { onUnauthorized = call; }
 
 /** What went wrong, in words for a person. `status` 0: the service could not be reached. */
 export class ApiError extends Error {
-  constructor(status, message) {
+  constructor(status, message, body = {}) {
     super(message);
     this.status = status;
+    this.body = body;
   }
 
   /** This service has no such endpoint, or it is switched off. */
@@ -25,11 +26,12 @@ function headerText(value) {
 
 async function errorOf(response) {
   let message = response.statusText || `status ${response.status}`;
+  let body;
   try {
-    const body = await response.json();
+    body = await response.json();
     if (typeof body.message === 'string') message = body.message;
   } catch { /* not JSON: the status says enough */ }
-  return new ApiError(response.status, message);
+  return new ApiError(response.status, message, body);
 }
 
 async function ask(method, path, body, signal) {

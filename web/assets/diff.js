@@ -25,10 +25,13 @@ export function changes(before, after) {
 }
 
 export function diff(before, after) {
-  const found = changes(before, after);
-  if (found.length === 0) return h('span', { class: 'muted' }, 'nothing');
   // What is new or gone has many fields, of which the first say enough.
-  const most = before && after ? 12 : 5;
+  return diffOf(changes(before, after), before && after ? 12 : 5);
+}
+
+/** The same of what `changes` found. */
+export function diffOf(found, most = 12) {
+  if (found.length === 0) return h('span', { class: 'muted' }, 'nothing');
   return h('div', { class: 'diff' }, found.slice(0, most).map(([key, was, is]) => h('div', null, `${plainName(key, 40)} `,
     was !== undefined && h('del', { class: 'gone' }, write(was)), was !== undefined && is !== undefined && ' → ',
     is !== undefined && h('ins', { class: 'come' }, write(is)))),

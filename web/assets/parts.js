@@ -111,7 +111,7 @@ export function dialog(title, build, { narrow = false } = {}) {
 /** Asks before something is changed. True if the person says yes. The safe answer has the focus. */
 export async function confirm(title, text, yes, { danger = true } = {}) {
   return await dialog(title, (close) => [
-    h('div', null, [text].flat().map((t) => h('p', null, t))),
+    h('div', null, [text].flat().map((t) => (typeof t === 'string' ? h('p', null, t) : t))),
     h('div', { class: 'buttons' },
       button('Cancel', () => close(false), { autofocus: true }),
       button(yes, () => close(true), { class: danger ? 'primary danger' : 'primary' })),

@@ -3,12 +3,14 @@
 import { get, path, post } from '../api.js';
 import { h, show } from '../dom.js';
 import { diff } from '../diff.js';
+import { newEnd } from '../end.js';
 import { name } from '../name.js';
 import { attempt, button, card, confirm, empty, failure, pageHead, pager, table } from '../parts.js';
 import { moment, plainName } from '../text.js';
 
 const PER_PAGE = 50;
 const POLICY = 'policy:';
+const fromFile = (entry) => entry.target.startsWith('file:');
 const undoable = (entry) => entry.target.startsWith(POLICY);
 /** "policy:user-1" → "user-1": the action says what it is. */
 const targetName = (entry) => entry.target.slice(entry.target.indexOf(':') + 1);
@@ -19,8 +21,10 @@ export function render(root, { signal }) {
   let befores = [''];
 
   async function undo(entry) {
+    const end = await newEnd(entry.before);
+    if (end === undefined) return;
     if (!await confirm('Undo this change?', [`“${plainName(targetName(entry))}” becomes what it was before ${moment(entry.at)}, at once.`, 'The undoing is a change of its own and is written down too.'], 'Undo', { danger: false })) return;
-    if (await attempt(() => post(path`/admin/audit/${String(entry.id)}/undo`), 'Undone.')) {
+    if (await attempt(() => post(path`/admin/audit/${String(entry.id)}/undo`, Object.keys(end).length > 0 ? end : undefined), 'Undone.')) {
       befores = [''];
       load();
     }
@@ -38,8 +42,8 @@ export function render(root, { signal }) {
         { title: 'What', cell: (e) => [h('span', { class: 'nowrap' }, name(e.action, 40)), e.undoes && h('span', { class: 'muted small' }, ` of ${e.undoes}`)] },
         { title: 'Which', head: true, cell: (e) => name(targetName(e), 60) },
         { title: 'Changed', cell: (e) => diff(e.before, e.after) },
-        { title: 'Actions', actions: true, cell: (e) => undoable(e) &&
-          button('Undo', () => undo(e), { class: 'small', 'aria-label': `Undo ${plainName(e.action, 40)} of ${plainName(targetName(e), 60)}` }) },
+        { title: 'Actions', actions: true, cell: (e) => (fromFile(e) ? h('span', { class: 'muted small' }, 'edit the file') : undoable(e) &&
+          button('Undo', () => undo(e), { class: 'small', 'aria-label': `Undo ${plainName(e.action, 40)} of ${plainName(targetName(e), 60)}` })) },
       ], entries), pager({
         noun: 'changes', from: (befores.length - 1) * PER_PAGE, shown: entries.length,
         onPrevious: befores.length > 1 ? () => { befores.pop(); load(); } : null,

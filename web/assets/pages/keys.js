@@ -1,9 +1,10 @@
 // Keys: look one up, see why it is limited and when that ends, reset it; leaf through all of them.
 
-import { get, page, path, post } from '../api.js';
+import { get, page } from '../api.js';
 import { field, h, show } from '../dom.js';
 import { name } from '../name.js';
-import { attempt, button, card, confirm, empty, failure, message, pageHead, pager, table } from '../parts.js';
+import { button, card, empty, failure, message, pageHead, pager, table } from '../parts.js';
+import { resetAfterAsking } from '../reset.js';
 import { count, fromBucket, plainName, span } from '../text.js';
 
 const PER_PAGE = 50;
@@ -20,55 +21,75 @@ function why(explained) {
   return h('div', { class: `message ${kind}` }, lines.map((line) => h('p', null, inWords(line, 400))));
 }
 
+const policyLink = (policy) => h('a', { href: `#/policies?${new URLSearchParams({ search: policy })}` }, name(policy, 60));
+const used = (share, limit) => `${count(share)} of ${count(limit)}`;
+
 function policyTable(policies) {
   return table('Policies that meet this request', [
-    { title: 'Policy', head: true, cell: (p) => name(p.policy, 60) },
+    { title: 'Policy', head: true, cell: (p) => policyLink(p.policy) },
+    { title: 'Bucket', cell: (p) => (p.bucket ? name(p.bucket, 80) : '–') },
     { title: 'Quota', cell: (p) => h('code', { class: 'small' }, plainName(p.quota, 120)) },
-    { title: 'Left', num: true, cell: (p) => `${count(p.remaining)} of ${count(p.limit)}` },
+    { title: 'Left', num: true, cell: (p) => used(p.remaining, p.limit) },
     { title: 'Use', cell: (p) => h('meter', { class: 'load', min: 0, max: Math.max(p.limit, 1), value: Math.max(p.limit - p.remaining, 0), 'aria-label': `${count(p.limit - p.remaining)} of ${count(p.limit)} used` }) },
     { title: 'As new in', num: true, cell: (p) => span(p.resetAfterMs) },
     { title: 'Says', cell: (p) => [p.shadow && h('span', { class: 'pill warn' }, 'shadow'), ' ', inWords(p.why, 200)] },
   ], policies);
 }
 
-/** "user=42 route=/pay" → entries; a text without '=' is a bare key. */
+/** "user=42 route=/pay" → entries (domain=api among them); "api/per-user|user:42" is a bucket, all else a bare key. */
 export function readRequest(text) {
   const trimmed = text.trim();
-  if (!/^[\w.-]+=\S*(\s+[\w.-]+=\S*)*$/.test(trimmed)) return { key: text };
-  return Object.fromEntries(trimmed.split(/\s+/).map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]));
+  if (/^[\w.-]+=\S*(\s+[\w.-]+=\S*)*$/.test(trimmed)) {
+    return Object.fromEntries(trimmed.split(/\s+/).map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]));
+  }
+  return text.includes('|') ? { bucket: text } : { key: text };
 }
 
 export function render(root, { query, signal }) {
   const detail = h('div', { 'aria-live': 'polite' });
-  const input = h('input', { type: 'search', value: query.get('key') ?? '', autocomplete: 'off', spellcheck: 'false', placeholder: 'user-123, or user=42 route=/v1/pay' });
+  const input = h('input', { type: 'search', value: query.get('key') ?? query.get('bucket') ?? '', autocomplete: 'off', spellcheck: 'false', placeholder: 'user-123, user=42 route=/v1/pay, or a bucket' });
 
-  async function look(text) {
-    if (text === '') return show(detail);
-    if (text.length > 1024) return show(detail, message('bad', 'A key has at most 1,024 bytes.'));
-    const request = readRequest(text);
+  function whichDomain(request, domains) {
+    return h('section', { class: 'card', 'aria-labelledby': 'found' }, h('h2', { id: 'found', tabindex: '-1' }, 'Which domain?'),
+      h('p', null, 'Several have policies for this request.'),
+      h('div', { class: 'buttons' }, domains.map((domain) => button(plainName(domain, 60), () => {
+        input.value = `domain=${domain} ${input.value.trim()}`;
+        lookAt({ ...request, domain }, input.value);
+      }))));
+  }
+
+  const resetButton = (subject, label, attributes = {}) => button('Reset…', async () => {
+    if (!await resetAfterAsking(subject, label)) return;
+    if (input.value) look(input.value);
+    load();
+  }, { class: 'danger', 'aria-label': `Reset ${plainName(label, 60)}`, ...attributes });
+
+  async function lookAt(request, text) {
+    const heading = h('h2', { id: 'found', tabindex: '-1' }, name(text));
+    const section = (...content) => show(detail, h('section', { class: 'card', 'aria-labelledby': 'found' }, content), h('p', null, '\u00a0'));
+    const head = (...pills) => h('div', { class: 'card-head' }, heading, pills, h('span', { class: 'spacer' }), resetButton(request, text));
     try {
       const explained = await get(`/admin/explain?${new URLSearchParams(request)}`, signal);
-      const reset = request.key !== undefined && button('Reset…', () => resetKey(text), { class: 'danger', 'aria-label': `Reset ${plainName(text, 60)}` });
-      const heading = h('h2', { id: 'found', tabindex: '-1' }, name(text));
-      show(detail, h('section', { class: 'card', 'aria-labelledby': 'found' },
-        h('div', { class: 'card-head' }, heading, h('span', { class: `pill ${explained.allowed ? 'good' : 'bad'}` }, explained.allowed ? 'has room' : 'limited'), h('span', { class: 'spacer' }), reset),
-        why(explained), explained.policies?.length > 0 ? policyTable(explained.policies) : empty('No policy meets this request.')), h('p', null, '\u00a0'));
+      section(head(h('span', { class: `pill ${explained.allowed ? 'good' : 'bad'}` }, explained.allowed ? 'has room' : 'limited'),
+        explained.domain && explained.domain !== 'default' && h('span', { class: 'muted small' }, 'domain ', name(explained.domain, 60))),
+      why(explained), explained.policies?.length > 0 ? policyTable(explained.policies) : empty('No policy meets this request.'));
     } catch (error) {
-      if (!signal.aborted) show(detail, message('bad', error.message));
+      if (signal.aborted) return;
+      if (error.body?.domains) show(detail, whichDomain(request, error.body.domains));
+      else if (error.status === 404 && request.bucket) section(head(), message('', error.message));
+      else show(detail, message('bad', error.message));
     }
   }
 
-  async function resetKey(key) {
-    if (!await confirm('Reset this key?', [`Everything that “${plainName(key)}” has used is forgotten.`, 'It may ask anew from its full limit at once. This cannot be undone.'], 'Reset')) return;
-    if (await attempt(() => post(path`/admin/reset/${key}`), 'The key was reset.')) {
-      look(key);
-      load();
-    }
+  async function look(text) {
+    if (text === '') return show(detail);
+    if (text.length > (text.includes('|') ? 4096 : 1024)) return show(detail, message('bad', 'A key has at most 1,024 bytes.'));
+    return lookAt(readRequest(text), text);
   }
 
   // --- all keys: one page at a time; the service keeps the place ---
   const list = h('div', null, empty('Reading…'));
-  const prefix = h('input', { type: 'search', value: query.get('bucket') ?? '', autocomplete: 'off', spellcheck: 'false', placeholder: 'key|user-, or api/per-user|' });
+  const prefix = h('input', { type: 'search', value: '', autocomplete: 'off', spellcheck: 'false', placeholder: 'key|user-, or api/per-user|' });
   let cursors = [''];
 
   async function load() {
@@ -78,9 +99,14 @@ export function render(root, { query, signal }) {
       const found = await page(`/admin/metrics?${params}`, signal);
       const rows = found.items.slice(0, PER_PAGE);
       const from = (cursors.length - 1) * PER_PAGE;
-      show(list, rows.length === 0 ? empty(prefix.value ? 'No bucket begins so.' : 'No keys are held now.') : table('Buckets, in the order of their names', [
-        { title: 'Bucket', head: true, cell: (k) => (k.bucket.startsWith(BARE) ? h('button', { type: 'button', class: 'link', onclick: () => open(fromBucket(k.bucket.slice(BARE.length))) }, name(k.bucket, 120)) : name(k.bucket, 120)) },
+      show(list, rows.length === 0 ? empty(prefix.value ? 'No bucket begins so.' : 'No keys are held now, or the store does not list them: look one up above.') : table('Buckets, in the order of their names', [
+        { title: 'Bucket', head: true, cell: (k) => h('button', { type: 'button', class: 'link', onclick: () => open(k.bucket) }, name(k.bucket, 120)) },
+        { title: 'Policy', cell: (k) => (k.policy ? policyLink(k.policy) : h('span', { class: 'muted' }, 'none in force')) },
         { title: 'Algorithm', cell: (k) => String(k.algorithm).toLowerCase().replaceAll('_', ' ') },
+        { title: 'Used', num: true, cell: (k) => (k.capacity === undefined ? '–' : used(k.windowRequestCount, k.capacity)) },
+        { title: 'State', cell: (k) => (k.status === 'LIMITED' ? h('strong', null, 'limited') : k.status ? 'room' : '–') },
+        { title: 'As new in', num: true, cell: (k) => (k.resetAfterMs === undefined ? '–' : span(k.resetAfterMs)) },
+        { title: 'Actions', actions: true, cell: (k) => resetButton({ bucket: k.bucket }, k.bucket, { class: 'small quiet' }) },
       ], rows), pager({
         noun: 'buckets', from, shown: rows.length, total: prefix.value ? undefined : found.total,
         onPrevious: cursors.length > 1 ? () => { cursors.pop(); load(); } : null,
@@ -90,9 +116,11 @@ export function render(root, { query, signal }) {
       if (!signal.aborted) show(list, failure(error, 'The list of keys'));
     }
   }
-  function open(key) {
-    input.value = key;
-    look(key).then(() => detail.querySelector('h2')?.focus());
+  /** A bare key is shown as such. */
+  function open(bucket) {
+    const bare = bucket.startsWith(BARE) ? fromBucket(bucket.slice(BARE.length)) : '';
+    input.value = bare === '' || bare.includes('|') ? bucket : bare;
+    look(input.value).then(() => detail.querySelector('h2')?.focus());
     scrollTo(0, 0);
   }
   let typing;

@@ -4,7 +4,8 @@ import { get } from '../api.js';
 import { lineChart } from '../charts.js';
 import { h, show } from '../dom.js';
 import { name } from '../name.js';
-import { card, empty, failure, figure, figures, keepFresh, pageHead, table } from '../parts.js';
+import { button, card, empty, failure, figure, figures, keepFresh, pageHead, table } from '../parts.js';
+import { resetAfterAsking } from '../reset.js';
 import { count, micros, plainName, rate, span, time } from '../text.js';
 
 const WINDOW = 300;
@@ -18,9 +19,9 @@ function recent(seconds, field) {
 
 const latest = (seconds, field) => seconds.findLast((one) => one[field] > 0)?.[field] ?? NaN;
 
-/** A bare key leads to what explains it, a bucket of a policy to its place in the list. */
+/** Leads to what explains it. */
 function keyLink({ key, bucket }) {
-  const bare = bucket.startsWith(BARE);
+  const bare = bucket.startsWith(BARE) && !key.includes('|');
   return h('a', { href: `#/keys?${new URLSearchParams(bare ? { key } : { bucket })}` }, name(bare ? key : bucket, 60));
 }
 
@@ -32,6 +33,7 @@ function topTable(kind, keys) {
     { title: 'Policy', cell: (k) => (k.policy ? name(k.policy, 32) : '–') },
     { title: kind === 'limited' ? 'Limited' : 'Checks', num: true, cell: (k) => (k.error ? `≤ ${count(k.count)}` : count(k.count)) },
     { title: 'Share', cell: (k) => h('meter', { class: 'load', min: 0, max: most, value: k.count, 'aria-label': `${count(k.count)} of ${count(most)}` }) },
+    { title: 'Actions', actions: true, cell: (k) => button('Reset…', () => resetAfterAsking({ bucket: k.bucket }, k.key), { class: 'small quiet', 'aria-label': `Reset ${plainName(k.key, 60)}` }) },
   ], keys, { stack: false });
 }
 

@@ -2,6 +2,8 @@
 
 import { del, get, page, path, post, put } from '../api.js';
 import { field, h, select, show } from '../dom.js';
+import { diff, diffOf } from '../diff.js';
+import { newEnd } from '../end.js';
 import { name } from '../name.js';
 import { attempt, button, card, confirm, dialog, empty, failure, pageHead, pager, table } from '../parts.js';
 import { moment, plainName, count, span } from '../text.js';
@@ -51,27 +53,36 @@ async function showVersions(policy, changed) {
     await dialog('Versions', (close) => [failure(error, 'The history of this policy'), h('div', { class: 'buttons' }, button('Close', () => close()))], { narrow: true });
     return;
   }
+  const before = new Map(versions.map((v, i) => [v, versions[i + 1]?.policy]));
   const chosen = await dialog(`Versions of ${plainName(key, 60)}`, (close) => [
     versions.length === 0 ? empty('No versions are kept.') : table('Versions, newest first', [
       { title: 'Version', head: true, cell: (v) => String(v.version) },
       { title: 'When', cell: (v) => moment(v.at) },
       { title: 'Who', cell: (v) => name(v.who || '–', 40) },
       { title: 'Limit', cell: (v) => (v.policy ? `${quotaText(v.policy)}${v.policy.shadow ? ', shadow' : ''}` : 'deleted') },
+      { title: 'Changed', cell: (v) => diff(before.get(v), v.policy) },
       { title: 'Actions', actions: true, cell: (v) => v.version !== policy.version && v.policy &&
-        button('Roll back', () => close(v.version), { class: 'small', 'aria-label': `Roll back to version ${v.version}` }) },
+        button('Roll back', () => close(v), { class: 'small', 'aria-label': `Roll back to version ${v.version}` }) },
     ], versions),
     h('div', { class: 'buttons' }, button('Close', () => close(), { autofocus: true })),
   ]);
   if (chosen === undefined) return;
-  if (!await confirm('Roll back?', `The policy “${plainName(key)}” becomes what it was as version ${chosen}, at once.`, 'Roll back', { danger: false })) return;
-  if (await attempt(() => post(path`/admin/policies/${key}/rollback`, { version: chosen }), `Rolled back to version ${chosen}.`)) changed();
+  const end = await newEnd(chosen.policy);
+  if (end === undefined) return;
+  const question = [`The policy “${plainName(key)}” becomes what it was as version ${chosen.version}, at once.`];
+  try {
+    const { changes } = await get(`${path`/admin/policies/${key}/diff`}?${new URLSearchParams({ from: String(policy.version), to: String(chosen.version) })}`);
+    question.push(diffOf(changes.map(({ field: name, before: was, after: is }) => [name, was ?? undefined, is ?? undefined])));
+  } catch { /* the question can be asked without it */ }
+  if (!await confirm('Roll back?', question, 'Roll back', { danger: false })) return;
+  if (await attempt(() => post(path`/admin/policies/${key}/rollback`, { version: chosen.version, ...end }), `Rolled back to version ${chosen.version}.`)) changed();
 }
 
-export function render(root, { signal }) {
+export function render(root, { query, signal }) {
   let policies = [];
   let at = 0;
   const list = h('div', null, empty('Reading…'));
-  const search = h('input', { type: 'search', placeholder: 'Name, entry or value', autocomplete: 'off', spellcheck: 'false' });
+  const search = h('input', { type: 'search', value: query.get('search') ?? '', placeholder: 'Name, entry or value', autocomplete: 'off', spellcheck: 'false' });
   const state = select([['', 'Any state'], ['enforced', 'Enforced'], ['shadow', 'Shadow'], ['unlimited', 'Unlimited']]);
   const source = select([['', 'All'], ['admin', 'Admin API'], ['files', 'Policy files']]);
 

@@ -1,0 +1,185 @@
+// The way of a person at three in the morning: from the overview to the bucket of a descriptor policy, its
+// explanation and its reset; back to what was meant for a while; and a store that goes away and returns.
+// Usage: WEIR=program SCREENSHOTS=folder node --test steering.test.js
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { KEY, axe, client, shots, startBrowser, startRedis, startWeirWith, watchedPage } from './harness.js';
+
+const POLICIES = [`domain: api
+policies:
+  - name: per-user
+    match: { user: "*" }
+    quota: { fixed_window: { limit: 5, window: 100d } }
+  - name: pay
+    match: { user: "*", route: /v1/pay }
+    quota: { sliding_log: { limit: 3, window: 1d } }
+`, `domain: web
+policies:
+  - name: visitors
+    match: { user: "*", ip: "*" }
+    quota: { fixed_window: { limit: 50, window: 100d } }
+  - name: by-route
+    match: { route: /v1/pay }
+    quota: { fixed_window: { limit: 50000, window: 100d } }
+`];
+const BUCKET = 'api/per-user|user:z';
+let redis;
+let weir;
+let browser;
+let ask;
+let page;
+let watched;
+const shot = shots(process.env.SCREENSHOTS ?? 'screenshots');
+const dialog = () => page.getByRole('dialog');
+const quiet = () => assert.deepEqual(watched.problems.splice(0), []);
+const check = (user, n = 1) => ask('POST', '/v1/check', { checks: Array(n).fill({ domain: 'api', descriptors: [{ user }] }) });
+
+async function open(id) {
+  await page.getByRole('navigation').getByRole('link', { name: new RegExp(`^${id}$`, 'i') }).click();
+  await page.locator('h1', { hasText: new RegExp(id, 'i') }).waitFor();
+}
+async function explain(text) {
+  await page.getByLabel('Key or request').fill(text);
+  await page.getByRole('button', { name: 'Explain' }).click();
+}
+async function eventually(condition, what) {
+  for (const end = Date.now() + 20000; !await condition();) {
+    assert.ok(Date.now() < end, `still not: ${what}`);
+    await page.waitForTimeout(100);
+  }
+}
+
+async function serve(...more) {
+  weir = await startWeirWith(POLICIES, process.env.WEIR ?? '../../build/dev/weir', '--admin-key', KEY, ...more);
+  ask = client(weir.origin);
+  await page.goto(weir.origin);
+  await page.getByLabel('Admin key').fill(KEY);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.locator('.top').waitFor();
+}
+
+before(async () => {
+  browser = await startBrowser();
+  watched = await watchedPage(browser.context);
+  watched.expect(/status of 40[014]/);
+  page = watched.page;
+});
+after(async () => {
+  await browser?.stop();
+  await weir?.stop();
+  await redis?.kill();
+});
+
+describe('steering', { concurrency: false }, () => {
+  test('leads from the overview to the explanation of a bucket, its reset and its policy', async () => {
+    await serve();
+    const link = page.getByRole('group', { name: 'Keys that were limited most' }).getByRole('link', { name: BUCKET });
+    await eventually(async () => { await check('z', 50); return link.isVisible(); }, 'the bucket is among the limited');
+    await page.getByRole('group', { name: 'Keys that ask most' }).getByRole('link', { name: BUCKET }).waitFor();
+    await page.getByRole('group', { name: 'Keys that ask most' }).getByRole('button', { name: `Reset ${BUCKET}` }).waitFor();
+    await link.click();
+    await page.locator('#found', { hasText: BUCKET }).waitFor();
+    await page.locator('.pill', { hasText: 'limited' }).waitFor();
+    await page.getByText(/limited by policy 'per-user'; clears in \d+ d/).waitFor();
+    const row = page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'per-user' }) }).first();
+    await row.getByText('0 of 5', { exact: true }).waitFor();
+    assert.deepEqual(await axe(page), []);
+    await shot(page, 'bucket-limited');
+    const reset = page.locator('section', { has: page.locator('#found') }).getByRole('button', { name: `Reset ${BUCKET}` });
+    await reset.click();
+    await dialog().getByRole('button', { name: 'Cancel' }).click();
+    assert.equal((await ask('GET', `/admin/explain?${new URLSearchParams({ bucket: BUCKET })}`)).remaining, 0);
+    await reset.click();
+    await dialog().getByRole('button', { name: 'Reset' }).click();
+    await page.locator('.pill', { hasText: 'has room' }).waitFor();
+    assert.equal((await ask('GET', `/admin/explain?${new URLSearchParams({ bucket: BUCKET })}`)).remaining, 5);
+    await reset.click();
+    await dialog().getByRole('button', { name: 'Reset' }).click();
+    await page.getByText('Nothing was held').waitFor();
+    await row.getByRole('link', { name: 'per-user' }).click();
+    await page.locator('h1', { hasText: 'Policies' }).waitFor();
+    assert.equal(await page.getByLabel('Search').inputValue(), 'per-user');
+    await page.getByRole('rowheader', { name: 'per-user' }).waitFor();
+    quiet();
+  });
+
+  test('shows the state of every bucket in the list, explains and resets it there', async () => {
+    await check('y', 2);
+    await open('keys');
+    const row = page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'api/per-user|user:y' }) });
+    await row.getByText('2 of 5').waitFor();
+    await row.getByText('room').waitFor();
+    await row.getByRole('link', { name: 'per-user' }).waitFor();
+    await shot(page, 'buckets');
+    await row.getByRole('button', { name: 'api/per-user|user:y', exact: true }).click();
+    await page.locator('#found', { hasText: 'api/per-user|user:y' }).waitFor();
+    await page.getByText('3 of 5').first().waitFor();
+    await row.getByRole('button', { name: 'Reset api/per-user|user:y' }).click();
+    await dialog().getByRole('button', { name: 'Reset' }).click();
+    await page.getByText('5 of 5').first().waitFor();
+    quiet();
+  });
+
+  test('explains requests without a domain, and asks which where several could be meant', async () => {
+    await open('keys');
+    await explain('user=z');
+    await page.getByText('domain api').waitFor();
+    await explain('user=z route=/v1/pay');
+    await page.getByRole('heading', { name: 'Which domain?' }).waitFor();
+    assert.deepEqual(await axe(page), []);
+    await page.getByRole('button', { name: 'web', exact: true }).click();
+    await page.getByRole('rowheader', { name: 'by-route' }).waitFor();
+    assert.equal(await page.getByLabel('Key or request').inputValue(), 'domain=web user=z route=/v1/pay');
+    await explain('api/gone|user:z');
+    await page.getByText(/no policy in force has this bucket/).waitFor();
+    quiet();
+  });
+
+  test('asks for a new end before what was meant for a while comes back', async () => {
+    await ask('POST', '/admin/policies', { key: 'launch', type: 'TOKEN_BUCKET', capacity: 1, refillRate: 1 });
+    await ask('PUT', '/admin/policies/launch', { type: 'TOKEN_BUCKET', capacity: 9, refillRate: 1, expiresAt: '2020-01-01T00:00:00Z' });
+    await eventually(async () => (await ask('GET', '/admin/policies/launch')).capacity === 1, 'it has ended');
+    await open('policies');
+    await page.getByLabel('Search').fill('launch');
+    await page.getByRole('button', { name: 'Versions of launch' }).click();
+    assert.match(await dialog().getByRole('row').filter({ hasText: '9, refills' }).textContent(), /capacity\s*1\s*→\s*9/);
+    await dialog().getByRole('button', { name: 'Roll back to version 2' }).click();
+    await dialog().getByLabel('Ends').fill('2020-01-01T00:00:30');
+    await dialog().getByRole('button', { name: 'Go on' }).click();
+    await dialog().getByText('Give a time that is still to come.').waitFor();
+    assert.deepEqual(await axe(page), []);
+    await shot(page, 'new-end', false);
+    await dialog().getByLabel('Ends').fill('2099-01-01T00:00:30');
+    await dialog().getByRole('button', { name: 'Go on' }).click();
+    await dialog().getByText('capacity').waitFor();
+    await dialog().getByRole('button', { name: 'Roll back', exact: true }).click();
+    await page.getByText('9, refills 1 a second').waitFor();
+    assert.match((await ask('GET', '/admin/policies/launch')).expiresAt, /^20(98-12-31|99-01-01)T/);
+    quiet();
+  });
+
+  test('shows how the store goes away and comes back', async () => {
+    await weir.stop();
+    redis = await startRedis();
+    await serve('--store', redis.url);
+    const fact = (term, value) => page.locator('.facts div').filter({ has: page.getByText(term, { exact: true }) }).getByText(value, { exact: true });
+    await fact('State', 'up').waitFor();
+    await fact('Breaker', 'closed').waitFor();
+    await check('r', 6);
+    await redis.kill();
+    await eventually(async () => { await check('r'); return await fact('State', 'down').isVisible() && fact('Breaker', 'open').isVisible(); }, 'down and open');
+    await page.getByText('Last error').waitFor();
+    await shot(page, 'store-down');
+    await redis.start();
+    await eventually(async () => await fact('State', 'up').isVisible() && fact('Breaker', 'closed').isVisible(), 'up and closed');
+    await eventually(async () => !(await check('r', 6)).results.at(-1).allowed, 'limited by the store');
+    await open('keys');
+    await explain('api/per-user|user:r');
+    await page.locator('.pill', { hasText: 'limited' }).waitFor();
+    await page.getByRole('button', { name: 'Reset api/per-user|user:r' }).click();
+    await dialog().getByRole('button', { name: 'Reset' }).click();
+    await page.locator('.pill', { hasText: 'has room' }).waitFor();
+    quiet();
+  });
+});

@@ -1,0 +1,27 @@
+// A policy that was meant for a while comes back: until when, this time?
+
+import { field, h, show, tick } from './dom.js';
+import { button, dialog, message } from './parts.js';
+import { moment } from './text.js';
+
+export const hasEnded = (policy) => Boolean(policy?.expiresAt) && new Date(policy.expiresAt) <= new Date();
+
+const local = (date) => new Date(date.getTime() - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+
+/** {} if it has no end that has passed, { expiresAt } as the person says, nothing if they say no. */
+export function newEnd(policy) {
+  if (!hasEnded(policy)) return Promise.resolve({});
+  const until = h('input', { type: 'datetime-local', step: 1, value: local(new Date(Date.now() + 3600000)), autofocus: true });
+  const stays = h('input', {});
+  const problem = h('div', { 'aria-live': 'polite' });
+  return dialog('Until when?', (close) => h('form', { novalidate: true, onsubmit: (event) => {
+    event.preventDefault();
+    if (stays.checked) return close({ expiresAt: null });
+    const date = new Date(until.value);
+    if (!(date > new Date())) return show(problem, message('bad', 'Give a time that is still to come.'));
+    return close({ expiresAt: date.toISOString() });
+  } },
+  h('p', null, `It was meant for a while and ended ${moment(policy.expiresAt)}.`),
+  field('Ends', until), tick('Keep it for good', stays), problem,
+  h('div', { class: 'buttons' }, button('Cancel', () => close()), h('button', { type: 'submit', class: 'primary' }, 'Go on'))), { narrow: true });
+}

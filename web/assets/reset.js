@@ -1,0 +1,18 @@
+// Forgetting what a key, a bucket or a request has used, after asking.
+
+import { post } from './api.js';
+import { confirm, toast } from './parts.js';
+import { plainName } from './text.js';
+
+/** `subject`: { key }, { bucket } or entries, as the admin API takes them. True once it is done. */
+export async function resetAfterAsking(subject, label) {
+  if (!await confirm('Reset this key?', [`Everything that “${plainName(label)}” has used is forgotten.`, 'It may ask anew from its full limit at once. This cannot be undone.'], 'Reset')) return false;
+  try {
+    const { held } = await post(`/admin/reset?${new URLSearchParams(subject)}`);
+    toast(held ? 'The key was reset.' : 'Nothing was held: there was nothing to forget.');
+    return true;
+  } catch (error) {
+    toast(error.message, 'bad');
+    return false;
+  }
+}
