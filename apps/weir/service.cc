@@ -8,6 +8,7 @@
 #include "backend.h"
 #include "policy/sqlite/sqlite_policy_store.h"
 #include "server/api/admin_routes.h"
+#include "server/api/file_changes.h"
 #include "server/dashboard/dashboard.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/sqlite/slot_store.h"
@@ -95,7 +96,7 @@ Status Service::OpenPolicies() {
   if (config_.policies.empty()) return {};
   policy::FileWatcher::Options options;
   options.paths = config_.policies;
-  options.on_change = [this] { LogReload(catalog_->LoadFiles(config_.policies)); };
+  options.on_change = [this] { ReloadPolicies(); };
   auto watcher = policy::FileWatcher::Start(std::move(options));
   if (!watcher) return watcher.error();
   watcher_ = std::move(*watcher);
@@ -188,11 +189,14 @@ Status Service::Listen(server::Door& door, const config::Address& address) {
 
 Status Service::OpenAdmin() {
   policy_changes_.emplace(*policy_store_, *catalog_);
+  audit_trimmer_.emplace(*policy_store_,
+                         server::AuditTrimmer::Keep{config_.audit.keep, config_.audit.age});
   live_.emplace(server::LiveTotals::Options{.read = [this] { return ReadTotals(); },
                                             .on_second =
                                                 [this](Nanos now) {
                                                   shared_->top.Collect(now);
                                                   policy_changes_->EndExpired(now);
+                                                  audit_trimmer_->OnSecond(now);
                                                 }});
   return {};
 }
@@ -307,8 +311,24 @@ void Service::Start() {
   std::cout.flush();
 }
 
+/// What changed goes into the audit log, as changes through the admin API do.
+void Service::ReloadPolicies() {
+  const std::lock_guard lock(reload_mutex_);
+  const auto before = catalog_->live().Current();
+  const auto problems = catalog_->LoadFiles(config_.policies);
+  LogReload(problems);
+  if (!problems.empty()) return;
+  for (policy::AuditEntry& entry : server::FileChanges(*before, *catalog_->live().Current())) {
+    policy_store_->Append(std::move(entry), [](const Result<std::int64_t>& written) {
+      if (written.ok()) return;
+      Log(Level::kError, "a change of the policy files is not in the audit log",
+          {{"error", std::string_view(written.error().message)}});
+    });
+  }
+}
+
 void Service::Reload() {
-  LogReload(catalog_->LoadFiles(config_.policies));
+  ReloadPolicies();
   for (const auto& context : {http_tls_, grpc_tls_, resp_tls_}) {
     if (context != nullptr) (void)context->Reload();
   }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "policy/policy_store.h"
 #include "server/api/admin.h"
 #include "server/api/admin_guard.h"
+#include "server/api/audit_trimmer.h"
 #include "server/api/operations.h"
 #include "server/door_metrics.h"
 #include "server/grpc_door.h"
@@ -66,6 +68,7 @@ class Service {
   server::RunningTotals ReadTotals() const;
   std::array<server::DoorFigures, 3> Doors() const;
   void WarnOfMisfits() const;
+  void ReloadPolicies();
   void LogReload(const std::vector<policy::yaml::Problem>& problems) const;
 
   // In the order in which they need each other: destruction goes from the doors down to the data.
@@ -82,6 +85,8 @@ class Service {
   std::vector<std::unique_ptr<limiter::PolicyLimiter>> limiters_;
   std::optional<server::AdminGuard> guard_;
   std::optional<server::PolicyChanges> policy_changes_;
+  std::optional<server::AuditTrimmer> audit_trimmer_;
+  std::mutex reload_mutex_;
   std::optional<server::AdminParts> admin_;
   std::optional<server::SlotsApi> slots_;
   std::unique_ptr<NotifyService> notify_;

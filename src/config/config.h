@@ -67,6 +67,10 @@ struct Config {
     std::vector<IpNetwork> allow;
     bool allow_given = false;  ///< else loopback
   } admin;
+  struct Audit {
+    std::size_t keep = 100'000;                                  ///< entries; 0: all
+    std::chrono::milliseconds age{std::chrono::hours(24) * 90};  ///< zero: however old
+  } audit;
   struct Resp {
     std::vector<Digest>
         keys;  ///< any of them opens a Redis client's connection; none: all are open

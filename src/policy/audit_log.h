@@ -22,8 +22,8 @@ struct AuditEntry {
   std::int64_t undoes = 0;  ///< the entry that this one took back; 0: none
 };
 
-/// Every change through the admin API, for ever. It lives with the policies, so that a change of a
-/// policy and its entry are written together or not at all.
+/// Every change through the admin API and of policy files. It lives with the policies, so that a
+/// change of a policy and its entry are written together or not at all.
 ///
 /// Thread-safe. Callbacks run on a thread of the log, or before the call returns; none of the calls
 /// waits for anything but a local disk.
@@ -31,6 +31,7 @@ class AuditLog {
  public:
   using Appended = std::function<void(Result<std::int64_t>)>;
   using Found = std::function<void(Result<AuditEntry>)>;
+  using Trimmed = std::function<void(Result<std::size_t>)>;
   using Listed = std::function<void(Result<std::vector<AuditEntry>>)>;
 
   virtual ~AuditLog() = default;
@@ -41,6 +42,13 @@ class AuditLog {
   virtual void ListEntries(std::int64_t before, std::size_t limit, Listed done) = 0;
   /// kNotFound if there is none.
   virtual void FindEntry(std::int64_t id, Found done) = 0;
+  /// Deletes up to `most` of the oldest entries: those made before `since`, and those that are not
+  /// among the latest `keep` (0: none for that reason). Tells how many. A log that keeps everything
+  /// deletes nothing.
+  virtual void Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) {
+    static_cast<void>(keep), static_cast<void>(since), static_cast<void>(most);
+    done(std::size_t{0});
+  }
 };
 
 }  // namespace weir::policy

@@ -101,6 +101,9 @@ struct PolicyHealth {
 /// The most that one page of a list has.
 inline constexpr std::size_t kMaxPage = 1000;
 
+/// The most versions of a policy that are kept: the latest.
+inline constexpr std::size_t kMaxVersions = kMaxPage;
+
 /// kNotFound, in words.
 Error NoSuchPolicy(std::string_view key);
 

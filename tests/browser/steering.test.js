@@ -136,6 +136,17 @@ describe('steering', { concurrency: false }, () => {
     quiet();
   });
 
+  test('shows what a reload of the policy files changed, and that the file is the place to undo it', async () => {
+    weir.writePolicies(POLICIES[0].replace('limit: 5,', 'limit: 6,'));
+    await open('audit');
+    const row = page.getByRole('row').filter({ hasText: 'policy.file' }).first();
+    await eventually(async () => { await open('keys'); await open('audit'); return row.isVisible(); }, 'the reload is in the log');
+    assert.match(await row.textContent(), /file policies\.yaml.*per-user.*capacity\s*5\s*→\s*6/s);
+    await row.getByText('edit the file').waitFor();
+    assert.equal(await row.getByRole('button').count(), 0);
+    quiet();
+  });
+
   test('asks for a new end before what was meant for a while comes back', async () => {
     await ask('POST', '/admin/policies', { key: 'launch', type: 'TOKEN_BUCKET', capacity: 1, refillRate: 1 });
     await ask('PUT', '/admin/policies/launch', { type: 'TOKEN_BUCKET', capacity: 9, refillRate: 1, expiresAt: '2020-01-01T00:00:00Z' });

@@ -79,6 +79,21 @@ Result<AuditEntry> ReadEntry(Connection& connection, std::int64_t id) {
   return std::move(found->front());
 }
 
+Result<std::size_t> TrimEntries(Connection& connection, std::size_t keep, Nanos since,
+                                std::size_t most) {
+  // Entries stand in the order of their making: only the oldest are looked at.
+  Result<Statement> statement = connection.Prepare(
+      "DELETE FROM audit WHERE id IN (SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT "
+      "?3)"
+      " WHERE at < ?1 OR (?2 > 0 AND id <="
+      " (SELECT id FROM audit ORDER BY id DESC LIMIT 1 OFFSET ?2)))");
+  if (!statement.ok()) return statement.error();
+  statement->Bind(1, since).Bind(2, static_cast<std::int64_t>(keep));
+  statement->Bind(3, static_cast<std::int64_t>(most));
+  if (Status done = statement->Run(); !done.ok()) return done.error();
+  return static_cast<std::size_t>(connection.changes());
+}
+
 Result<std::int64_t> LatestEntryOf(Connection& connection, std::string_view target) {
   Result<Statement> query = connection.Prepare("SELECT MAX(id) FROM audit WHERE target = ?1");
   if (!query.ok()) return query.error();

@@ -19,6 +19,9 @@ Result<std::vector<AuditEntry>> ReadEntries(weir::sqlite::Connection& connection
                                             std::int64_t before, std::size_t limit);
 /// kNotFound if there is none.
 Result<AuditEntry> ReadEntry(weir::sqlite::Connection& connection, std::int64_t id);
+/// See AuditLog::Trim.
+Result<std::size_t> TrimEntries(weir::sqlite::Connection& connection, std::size_t keep, Nanos since,
+                                std::size_t most);
 /// The id of the latest entry of a target; 0: none.
 Result<std::int64_t> LatestEntryOf(weir::sqlite::Connection& connection, std::string_view target);
 

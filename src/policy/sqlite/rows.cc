@@ -193,7 +193,14 @@ Status AppendVersion(Connection& connection, const PolicyChange& change) {
       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
   if (!insert.ok()) return insert.error();
   insert->Bind(1, change.key).Bind(2, change.at).Bind(3, change.who).Bind(4, change.action);
-  return insert->Bind(5, change.before).Bind(6, change.after).Run();
+  if (Status done = insert->Bind(5, change.before).Bind(6, change.after).Run(); !done.ok()) {
+    return done;
+  }
+  Result<Statement> trim = connection.Prepare(
+      "DELETE FROM policy_version WHERE policy_key = ?1 AND id <= (SELECT id FROM policy_version"
+      " WHERE policy_key = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)");
+  if (!trim.ok()) return trim.error();
+  return trim->Bind(1, change.key).Bind(2, static_cast<std::int64_t>(kMaxVersions)).Run();
 }
 
 Result<std::vector<PolicyChange>> ReadVersions(Connection& connection, std::string_view key,

@@ -159,6 +159,21 @@ void SqlitePolicyStore::FindEntry(std::int64_t id, Found done) {
                            [&](Connection& connection) { return ReadEntry(connection, id); }));
 }
 
+void SqlitePolicyStore::Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) {
+  auto deleted = std::make_shared<std::size_t>(0);
+  database_.Write(
+      [keep, since, most, deleted](Connection& connection) -> Status {
+        const Result<std::size_t> trimmed = TrimEntries(connection, keep, since, most);
+        if (!trimmed.ok()) return trimmed.error();
+        *deleted = *trimmed;
+        return {};
+      },
+      [deleted, done = std::move(done)](const Status& written) {
+        if (!written.ok()) return done(written.error());
+        done(*deleted);
+      });
+}
+
 void SqlitePolicyStore::Append(AuditEntry entry, Appended done) {
   if (entry.at == 0) entry.at = SystemClock::Get().Now();
   auto kept = std::make_shared<AuditEntry>(std::move(entry));

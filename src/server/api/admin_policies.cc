@@ -1,4 +1,3 @@
-#include <array>
 #include <charconv>
 #include <optional>
 #include <string>
@@ -9,11 +8,10 @@
 #include "protocol/http/policy_body.h"
 #include "protocol/http/uri.h"
 #include "server/api/admin.h"
+#include "server/api/file_changes.h"
 
 namespace weir::server {
 namespace {
-
-constexpr std::string_view kAdminSource = "admin API";
 
 http::Response Json(int status, std::string body) {
   http::Response response;
@@ -22,41 +20,13 @@ http::Response Json(int status, std::string body) {
   return response;
 }
 
-/// How the admin API names an algorithm.
-std::string_view TypeName(const Quota& quota) {
-  constexpr std::array<policy::PolicyType, 5> kTypes = {
-      policy::PolicyType::kTokenBucket, policy::PolicyType::kFixedWindow,
-      policy::PolicyType::kSlidingWindow, policy::PolicyType::kSlidingCounter,
-      policy::PolicyType::kConcurrency};
-  return policy::PolicyTypeName(kTypes[static_cast<std::size_t>(quota.algorithm())]);
-}
-
-void AppendFilePolicy(std::string& out, const policy::Policy& policy) {
-  const policy::Definition& definition = policy.definition;
-  out += "{\"policyKey\":";
-  http::AppendJsonString(out, definition.name);
-  out += ",\"domain\":";
-  http::AppendJsonString(out, definition.domain);
-  if (definition.quota) {
-    out.append(",\"type\":\"").append(TypeName(*definition.quota));
-    out.append("\",\"capacity\":").append(std::to_string(definition.quota->limit()));
-  }
-  out += ",\"quota\":";
-  http::AppendJsonString(out, definition.quota ? definition.quota->ToString() : "unlimited");
-  out += ",\"match\":{";
-  for (std::size_t i = 0; i < definition.match.size(); ++i) {
-    if (i != 0) out += ',';
-    http::AppendJsonString(out, definition.match[i].name);
-    out += ':';
-    http::AppendJsonString(out, policy::MatchText(definition.match[i]));
-  }
-  out += definition.shadow ? "},\"shadow\":true" : "},\"shadow\":false";
-  out += definition.quota ? ",\"unlimited\":false" : ",\"unlimited\":true";
-  out.append(",\"onStoreError\":\"").append(policy::OnStoreErrorName(definition.on_store_error));
-  out.append("\",\"cost\":").append(std::to_string(definition.cost));
-  out += ",\"source\":\"file\",\"readOnly\":true,\"definedIn\":";
-  http::AppendJsonString(out, definition.source);
-  out += '}';
+/// The JSON of a policy of a file, and where it stands.
+std::string WithPlace(const policy::Definition& definition) {
+  std::string json = FilePolicyJson(definition);
+  json.pop_back();
+  json += ",\"definedIn\":";
+  http::AppendJsonString(json, definition.source);
+  return json += '}';
 }
 
 /// The JSON of a stored policy, and where it comes from.
@@ -101,9 +71,7 @@ std::optional<std::size_t> AddFilePolicies(const policy::PolicySet& set, std::si
   for (; index < policies.size(); ++index) {
     if (policies[index].definition.source == kAdminSource) continue;
     if (room-- == 0) return index;
-    std::string item;
-    AppendFilePolicy(item, policies[index]);
-    AppendItem(list, item);
+    AppendItem(list, WithPlace(policies[index].definition));
   }
   return std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include "base/instant.h"
 #include "policy/policy_edit.h"
 #include "protocol/http/policy_body.h"
+#include "server/api/file_changes.h"
 #include "telemetry/log.h"
 
 namespace weir::server {
@@ -111,6 +112,10 @@ void PolicyChanges::Undo(std::int64_t id, End end, std::string who, Done done) {
   store_.FindEntry(id, [this, id, end, who = std::move(who),
                         done = std::move(done)](const Result<policy::AuditEntry>& entry) {
     if (!entry.ok()) return done(entry.error());
+    if (entry->target.starts_with(kFileTarget)) {
+      return done(Error{Code::kFailedPrecondition,
+                        "the change came from " + entry->who + ": edit that to take it back"});
+    }
     if (!entry->target.starts_with(policy::kPolicyTarget)) {
       return done(Error{Code::kFailedPrecondition,
                         "'" + entry->action + "' cannot be undone; only changes of policies can"});

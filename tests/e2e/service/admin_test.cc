@@ -348,6 +348,53 @@ TEST_F(Admin, ChangesAreAuditedUndoneAndRolledBack) {
               HasSubstr(R"({"policyKey":"p","versions":[{"version":4,)"));
 }
 
+TEST_F(Admin, ReloadsOfPolicyFilesAreInTheAuditLog) {
+  const auto file = ServePolicies(R"(
+policies:
+  - {name: kept, match: {kept: "*"}, quota: {fixed_window: {limit: 7, window: 1h}}}
+  - {name: per-user, match: {user: "*"}, shadow: true, quota: {fixed_window: {limit: 1, window: 1h}}}
+  - {name: gone, match: {ip: "*"}, unlimited: true}
+)");
+  HttpClient client = Client();
+  std::ofstream(file) << R"(# one line more: places move, nothing changes
+# and another
+policies:
+  - {name: per-user, match: {user: "*"}, quota: {fixed_window: {limit: 2, window: 1h}}}
+  - {name: fresh, match: {route: "*"}, quota: {fixed_window: {limit: 3, window: 1h}}}
+  - {name: kept, match: {kept: "*"}, quota: {fixed_window: {limit: 7, window: 1h}}}
+)";
+  const auto log = [&] { return client.Get("/admin/audit").body; };
+  ASSERT_TRUE(WaitUntil([&] { return log().find("default/fresh") != std::string::npos; }));
+  const std::string changes = log();
+  EXPECT_THAT(changes,
+              HasSubstr(R"("who":"file policies.yaml","action":"policy.file",)"
+                        R"("target":"file:default/per-user","before":{"policyKey":"per-user")"));
+  EXPECT_THAT(changes, HasSubstr(R"("shadow":true)"));
+  EXPECT_THAT(changes, HasSubstr(R"("target":"file:default/gone","before":{"policyKey":"gone")"));
+  EXPECT_THAT(changes, HasSubstr(R"("target":"file:default/fresh","before":null,"after":{)"));
+  EXPECT_THAT(changes, Not(HasSubstr("file:default/kept")));
+  const HttpResponse undo = client.Send("POST", "/admin/audit/1/undo");
+  EXPECT_EQ(undo.status, 409);
+  EXPECT_THAT(undo.body, HasSubstr("the change came from file policies.yaml: edit that"));
+}
+
+TEST_F(Admin, TheAuditLogAndVersionsAreBounded) {
+  Serve();
+  {
+    HttpClient client = Client();
+    for (int i = 0; i < 30; ++i) client.Post("/admin/reset/k" + std::to_string(i), "");
+    EXPECT_THAT(client.Get("/admin/audit?limit=1000").body, HasSubstr("\"id\":1,"));
+  }
+  weir_->process().Signal(SIGTERM);
+  EXPECT_EQ(weir_->process().Wait(), 0);
+  const auto config = dir_.Write("weir.yaml", "audit: { keep: 10 }\n");
+  Serve({"--config", config.string()});
+  HttpClient client = Client();
+  const auto log = [&] { return client.Get("/admin/audit?limit=1000").body; };
+  EXPECT_TRUE(WaitUntil([&] { return log().find("\"id\":20,") == std::string::npos; }));
+  EXPECT_THAT(log(), AllOf(HasSubstr("\"id\":30,"), HasSubstr("\"id\":21,")));
+}
+
 TEST_F(Admin, AnOverrideEndsByItself) {
   Serve();
   HttpClient client = Client();
