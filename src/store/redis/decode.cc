@@ -19,7 +19,8 @@ namespace {
 using weir::redis::Reply;
 
 Error NotUnderstood() {
-  return {Code::kInternal, "redis: a key does not hold what this version of the program stores"};
+  return {Code::kInternal,
+          "redis: a key does not hold what this version of the program stores; reset it"};
 }
 
 /// A log as its charge found it: the packed '<BdI4i4I4i4' of the script.
@@ -85,6 +86,7 @@ class Decoder {
         application.decisions[i] = algorithm::Peek(*charge.quota, {}, now_, 0);
       } else if (!FillOne(application, charge, application.decisions[i])) {
         application.status = NotUnderstood();
+        application.applied = false;
       }
     }
   }

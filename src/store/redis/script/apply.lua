@@ -6,6 +6,22 @@ local CHARGE, PEEK, REFUND, RELEASE, RESET = 0, 1, 2, 3, 4
 local out = { pack_s('<I4i4', now_l, now_h) }
 local answers = 1
 
+-- A key may hold what this script never stored. Who asks about it is told so, and nobody else: what
+-- raises an error would break off the other applications of the call, half done.
+local DAMAGED = '!'
+local sizes = { [0] = 12, 16 } -- of the states that have one
+
+-- As pcall, for what only a damaged key can make fail; what the server cannot do just now (OOM,
+-- READONLY, …) fails the call.
+local function attempt(f, ...)
+  local fine, passed, answer = pcall(f, ...)
+  if fine then return true, passed, answer end
+  local text = type(passed) == 'table' and passed.err or tostring(passed)
+  local word = string.match(text, '^%-?(%u+) ')
+  if word and word ~= 'WRONGTYPE' and word ~= 'ERR' then error({ err = text }) end
+  return false
+end
+
 -- What a charge asks of a key. (h, l) and frac: the time that the permits of a token bucket take to
 -- flow in, or the lease to be released.
 local terms = {}
@@ -13,6 +29,7 @@ for i = 1, term_count do
   local t, quota = {}, nil
   quota, t.cost, t.l, t.h, t.frac = unpack_s('<HdI4i4I4', ARGV[3], (i - 1) * 22 + 1)
   t.quota, t.time = quotas[quota], number(t.h, t.l)
+  t.size = sizes[t.quota.algorithm]
   t.charge, t.refund = charge[t.quota.algorithm], refund[t.quota.algorithm]
   terms[i] = t
 end
@@ -21,6 +38,10 @@ end
 local function run(op, k, t, undo)
   local v = value[k] or stored[k]
   answers = answers + 1
+  if v and #v ~= t.size and (t.size or not counts_are_whole(v)) then
+    out[answers] = DAMAGED
+    return false
+  end
   out[answers] = v or ''
   local passed, changed, h, kept_h = true, nil, nil, nil
   if op == CHARGE then
@@ -36,7 +57,7 @@ local function run(op, k, t, undo)
   return passed
 end
 
-local function run_log(op, k, t)
+local function step_log(op, k, t)
   local q, passed, answer = t.quota, true, nil
   if op == CHARGE then
     passed, answer = charge_log(k, q, t.cost)
@@ -47,9 +68,26 @@ local function run_log(op, k, t)
     answer = peek_log(k, q, op == PEEK and t.cost or 0)
     if released then answer = char(RELEASED) .. string.sub(answer, 2) end
   end
+  return passed, answer
+end
+
+local function run_log(op, k, t)
+  local whole, passed, answer = attempt(step_log, op, k, t)
+  if not whole then logs[k] = nil end
   answers = answers + 1
-  out[answers] = answer
-  return passed
+  out[answers] = whole and answer or DAMAGED
+  return whole and passed
+end
+
+-- False if one of them could not be written.
+local function save_logs()
+  for k, log in pairs(logs) do
+    if not attempt(save_log, k, log) then
+      value[k], expiry[k] = nil, nil
+      return false
+    end
+  end
+  return true
 end
 
 local function reset(k)
@@ -64,7 +102,7 @@ local at = 1
 
 local function apply(op, count)
   local undo = op == CHARGE and count > 1 and {} or nil
-  local all, logged = true, false
+  local all, logged, first = true, false, answers + 1
   for _ = 1, count do
     local k, t = steps[at], terms[steps[at + 1]]
     at = at + 2
@@ -76,9 +114,11 @@ local function apply(op, count)
       all, logged = run_log(op, k, t) and all, true
     end
   end
-  if all and logged then
-    for k, log in pairs(logs) do save_log(k, log) end
-  elseif not all and undo then
+  if all and logged and not save_logs() then
+    all = false
+    for i = first, answers do out[i] = DAMAGED end
+  end
+  if not all and undo then
     for i = #undo, 1, -1 do
       local k = undo[i][1]
       value[k], expiry[k] = undo[i][2], undo[i][3]

@@ -1,5 +1,16 @@
 -- Sliding counters: counts[1] is the newest bucket.
 
+-- A header whose numbers are in range, and counts of at most six bytes each: all that the steps below
+-- rely on.
+local function counts_are_whole(v)
+  if #v < 18 or #v > 6168 then return false end
+  local il, ih, wl, wh = unpack_s('<I4i4I4i4', v)
+  local width = number(wh, wl)
+  local start = number(ih, il) * width
+  return width >= 1 and width <= 4e18 and start <= 7e18 and start >= -7e18
+    and not string.find(v, '[\128-\255][\128-\255][\128-\255][\128-\255][\128-\255][\128-\255]', 19)
+end
+
 local function read_counts(v)
   local counts, n, sum, scale = {}, 0, 0, 1
   local bytes = { string.byte(v, 19, -1) }

@@ -11,6 +11,8 @@ local function open_log(k, q)
   if v then
     log.nl, log.nh, log.ml, log.mh, log.total, log.count, log.given_back =
       unpack_s('<I4i4I4i4ddB', v)
+    if #v ~= 33 or not (log.count >= 0 and log.count <= MAX_ENTRIES)
+      or not (log.total >= 0 and log.total <= MAX_COUNT) then error('damaged') end
     log.kept_h = q.algorithm == 4 and log.nh or add(log.nh, log.nl, log.mh, log.ml)
   end
   log.stored = log.count
