@@ -85,7 +85,11 @@ void Stores::OpenMemory(const std::string& snapshot) {
 }
 
 Status Stores::OpenDistant() {
-  guard_.emplace(GuardOptionsOf(config_));
+  const store::guard::GuardOptions options = GuardOptionsOf(config_);
+  for (const std::string& doubt : DoubtsAbout(options)) {
+    Log(Level::kWarn, "doubtful setting", {{"why", std::string_view(doubt)}});
+  }
+  guard_.emplace(options);
   auto backend = OpenBackend(config_, *guard_);
   if (!backend.ok()) return backend.error();
   backend_ = std::move(*backend);

@@ -213,7 +213,11 @@ const Setting kSettings[] = {
        return Url(c.store, t, {"memory:", "redis://", "rediss://", "redis+cluster://", "rediss+cluster://", "postgres://", "postgresql://", "mysql://", "mariadb://"});
      }},
     {{"store_timeout", "--store-timeout", "how long a check may wait for the store"},
-     [](Config& c, Texts t) { return Set(c.distant.timeout, Time(t[0], false)); }},
+     [](Config& c, Texts t) -> Status {
+       if (Status set = Set(c.distant.timeout, Time(t[0], false)); !set.ok()) return set;
+       // Whoever waits longer than this has gone; a mistyped unit has not.
+       return c.distant.timeout <= std::chrono::minutes(1) ? Status() : Status(Expected("at most 1m", t[0]));
+     }},
     {{"store_connections", "", "connections to the store; 0: as many as suit it"},
      [](Config& c, Texts t) { return Set(c.distant.connections, Whole(t[0], 0, 1024)); }},
     {{"store_required", "--store-required", "true: refuse to start without the store, and be ready only with it"},
@@ -221,7 +225,7 @@ const Setting kSettings[] = {
     {{"store_migrate", "--store-migrate", "make or update the tables of a SQL store; false: leave that to weir migrate"},
      [](Config& c, Texts t) { return Set(c.distant.migrate, Switch(t[0])); }},
     {{"store_breaker_failures", "", "failures in a row after which the store is left alone until it answers a probe"},
-     [](Config& c, Texts t) { return Set(c.distant.breaker_failures, Whole(t[0], 1, 1'000'000)); }},
+     [](Config& c, Texts t) { return Set(c.distant.breaker_failures, Whole(t[0], 1, 1'000)); }},
     {{"store_deny_cache", "", "the most keys whose refusal is remembered; 0: none"},
      [](Config& c, Texts t) { return Set(c.distant.deny_cache, Whole(t[0], 0, 100'000'000)); }},
     {{"policies", "--policies", "policy files, reloaded when they change", true},

@@ -18,6 +18,27 @@ constexpr std::size_t kHashDigits = 16;
 
 }  // namespace
 
+std::vector<std::string> DoubtsAbout(const GuardOptions& options) {
+  constexpr std::chrono::milliseconds kPromised{1000};
+  constexpr std::uint32_t kManyFailures = 50;
+  std::vector<std::string> doubts;
+  const auto back = options.timeout + options.breaker.longest_wait;
+  if (back >= kPromised) {
+    doubts.push_back("store_timeout of " + std::to_string(options.timeout.count()) +
+                     " ms: after an outage limits are exact again within " +
+                     std::to_string(back.count()) + " ms, not within a second; and as long as " +
+                     "the store hangs, checks wait so long. Stay below " +
+                     std::to_string((kPromised - options.breaker.longest_wait).count()) + " ms");
+  }
+  if (options.breaker.failures > kManyFailures) {
+    doubts.push_back(
+        "store_breaker_failures of " + std::to_string(options.breaker.failures) +
+        ": where few checks come, each of so many waits for store_timeout before the " +
+        "store is left alone");
+  }
+  return doubts;
+}
+
 Guard::Guard(const GuardOptions& options)
     : options_(options),
       clock_(options.clock == nullptr ? SystemClock::Get() : *options.clock),

@@ -38,6 +38,9 @@ struct GuardOptions {
   const Clock* clock = nullptr;  ///< null: SystemClock
 };
 
+/// Which of the options break a promise, and which one.
+std::vector<std::string> DoubtsAbout(const GuardOptions& options);
+
 /// How the store is, for people.
 struct Health {
   bool up = false;  ///< its last answer was one; of several parts, that of one

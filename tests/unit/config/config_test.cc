@@ -154,6 +154,8 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {"admin: { keys: [\"sha256:12\"] }", "64 hexadecimal digits"},
       {"limits: { max_body: 1T }", "limits.max_body: expected bytes"},
       {"snapshot: { interval: 5 }", "snapshot.interval: '5' is no duration"},
+      {"store_timeout: 10h", "store_timeout: expected at most 1m, got '10h'"},
+      {"store_breaker_failures: 1000000", "expected a whole number from 1 to 1000"},
       {"local_share: 0", "local_share: expected a number"},
       {"tls: { cert: a.pem }", "tls: cert and key go together"},
       {"default_policy: { quta: {} }", "did you mean 'quota'?"},

@@ -121,6 +121,17 @@ class GuardedStoreTest : public ::testing::Test {
   std::vector<std::uint64_t> published_;
 };
 
+TEST(GuardOptionsTest, TellsOfSettingsThatBreakThePromiseOfASecond) {
+  GuardOptions options;
+  EXPECT_TRUE(DoubtsAbout(options).empty());
+  options.timeout = 599ms;  // and the breaker's longest wait of 400 ms: 999
+  EXPECT_TRUE(DoubtsAbout(options).empty());
+  options.timeout = 600ms;
+  EXPECT_EQ(DoubtsAbout(options).size(), 1U);
+  options.breaker.failures = 1000;
+  EXPECT_EQ(DoubtsAbout(options).size(), 2U);
+}
+
 TEST_F(GuardedStoreTest, AnswersWithWhatTheStoreSays) {
   inner_->holding = true;
   Asked first("k", quota_);
