@@ -4,6 +4,30 @@
 
 namespace weir::algorithm {
 
+Decision AcquireAny(const Quota& quota, TokenBucketState& state, Nanos now,
+                    std::int64_t cost) noexcept {
+  using namespace token_bucket;  // NOLINT(google-build-using-namespace): one function's vocabulary
+  now = ClampTime(now);
+  Span debt = Debt(quota, state, now);
+  Decision decision;
+  if (cost > quota.limit()) {
+    decision.verdict = Verdict::kNever;
+  } else if (cost > 0) {
+    const std::uint64_t n = QuotaAccess::refill(quota);
+    const Span charged = Add(debt, TimeOf(quota, cost), n);
+    const Span window = Window(quota);
+    if (!(window < charged)) {
+      state = FullAfter(charged, now);
+      debt = charged;
+    } else {
+      decision.verdict = Verdict::kLimited;
+      decision.retry_after = Ceil(Subtract(charged, window, n));
+    }
+  }
+  Describe(quota, debt, decision);
+  return decision;
+}
+
 Decision Refund(const Quota& quota, TokenBucketState& state, Nanos now,
                 std::int64_t cost) noexcept {
   using namespace token_bucket;  // NOLINT(google-build-using-namespace): one function's vocabulary

@@ -1,9 +1,10 @@
 #pragma once
 
-// The whole step is in this header: it is the engine's hot path and must be inlined there. Spans of
-// time are whole nanoseconds plus a fraction in 1/refill of one, so a rate such as 3 per second,
-// whose permit takes 333,333,333 1/3 ns, is exact for ever. Amounts are compared as debts against
-// the fill time (never as absolute moments), so no sum can overflow whatever the clock says.
+// The step that nearly every check takes is in this header: it is the engine's hot path and must be
+// inlined there. Spans of time are whole nanoseconds plus a fraction in 1/refill of one, so a rate
+// such as 3 per second, whose permit takes 333,333,333 1/3 ns, is exact for ever. Amounts are
+// compared as debts against the fill time (never as absolute moments), so no sum can overflow
+// whatever the clock says.
 
 #include <cstdint>
 #include <limits>
@@ -131,30 +132,46 @@ inline TokenBucketState FullAfter(Span debt, Nanos now) noexcept {
           static_cast<std::uint32_t>(debt.frac)};
 }
 
+/// A charge under a quota whose permits take whole nanoseconds, to a bucket without a fraction:
+/// what Acquire does, without the fractions. Most charges are such. Requires 0 < cost <=
+/// quota.limit().
+inline Decision AcquireWhole(const Quota& quota, TokenBucketState& state, Nanos now,
+                             std::int64_t cost) noexcept {
+  const std::uint64_t step = QuotaAccess::step(quota);
+  const std::uint64_t window = QuotaAccess::window(quota);
+  const std::uint64_t debt = Debt(quota, state, now).ns;
+  const std::uint64_t charged = debt + static_cast<std::uint64_t>(cost) * step;
+  Decision decision;
+  decision.limit = quota.limit();
+  if (charged <= window) [[likely]] {
+    state.full_at = FullAfter({charged, 0}, now).full_at;
+    decision.remaining = static_cast<std::int64_t>((window - charged) / step);
+    decision.reset_after = std::chrono::nanoseconds(static_cast<std::int64_t>(charged));
+  } else {
+    decision.verdict = Verdict::kLimited;
+    if (debt < window) decision.remaining = static_cast<std::int64_t>((window - debt) / step);
+    decision.retry_after = Ceil({charged - window, 0});
+    decision.reset_after = Ceil({debt, 0});
+  }
+  return decision;
+}
+
 }  // namespace token_bucket
+
+/// Acquire for any quota, bucket and cost.
+Decision AcquireAny(const Quota& quota, TokenBucketState& state, Nanos now,
+                    std::int64_t cost) noexcept;
 
 /// Charges `cost` (0 = only look) at `now`. A refused charge leaves `state` as it was.
 inline Decision Acquire(const Quota& quota, TokenBucketState& state, Nanos now,
                         std::int64_t cost) noexcept {
-  using namespace token_bucket;  // NOLINT(google-build-using-namespace): one function's vocabulary
-  now = ClampTime(now);
-  Span debt = Debt(quota, state, now);
-  Decision decision;
-  if (cost > quota.limit()) {
-    decision.verdict = Verdict::kNever;
-  } else if (cost > 0) {
-    const std::uint64_t n = QuotaAccess::refill(quota);
-    const Span charged = Add(debt, TimeOf(quota, cost), n);
-    const Span window = Window(quota);
-    if (!(window < charged)) {
-      state = FullAfter(charged, now);
-      debt = charged;
-    } else {
-      decision.verdict = Verdict::kLimited;
-      decision.retry_after = Ceil(Subtract(charged, window, n));
-    }
+  const bool whole = QuotaAccess::refill(quota) == 1 && state.frac == 0;
+  if (whole && cost > 0 && cost <= quota.limit()) [[likely]] {
+    return token_bucket::AcquireWhole(quota, state, ClampTime(now), cost);
   }
-  Describe(quota, debt, decision);
+  TokenBucketState any = state;  // a copy, so that the caller's state can stay in registers
+  Decision decision = AcquireAny(quota, any, now, cost);
+  state = any;
   return decision;
 }
 

@@ -94,24 +94,27 @@ void SystemClock::Calibrate(std::uint64_t ticks, Nanos steady) const noexcept {
 }
 
 Nanos SystemClock::Now() const noexcept {
-  const std::uint64_t scale = scale_.load(std::memory_order_relaxed);
-  if (scale == 0) return Steady() + offset_ns_;
-  const std::uint64_t ticks = __rdtsc();
-  Anchor& mine = anchor;
-  if (ticks - mine.ticks >= mine.life_ticks) {
-    const Reading reading = ReadBoth();
-    mine.at = reading.steady;
-    mine.ticks = reading.ticks;
-    // The longer the clock has run, the better the two rates are known.
-    if (reading.close) Calibrate(reading.ticks, reading.steady);
-    mine.life_ticks =
-        reading.close ? (static_cast<std::uint64_t>(kAnchorLife) << kScaleBits) / scale : 0;
-    mine.last = std::max(mine.last, mine.at);
-    return mine.last + offset_ns_;
+  const std::uint64_t ticks = __rdtsc() - anchor.ticks;
+  if (ticks >= anchor.life_ticks) [[unlikely]] {
+    // Out of line, so that what nearly every call does needs no room on the stack.
+    return [this]() __attribute__((noinline)) {
+      const std::uint64_t scale = scale_.load(std::memory_order_relaxed);
+      if (scale == 0) return Steady() + offset_ns_;
+      const Reading reading = ReadBoth();
+      // The longer the clock has run, the better the two rates are known.
+      if (reading.close) Calibrate(reading.ticks, reading.steady);
+      anchor.at = reading.steady;
+      anchor.ticks = reading.ticks;
+      anchor.life_ticks =
+          reading.close ? (static_cast<std::uint64_t>(kAnchorLife) << kScaleBits) / scale : 0;
+      anchor.last = std::max(anchor.last, anchor.at);
+      return anchor.last + offset_ns_;
+    }
+    ();
   }
-  const auto since = static_cast<Nanos>(((ticks - mine.ticks) * scale) >> kScaleBits);
-  mine.last = std::max(mine.last, mine.at + since);
-  return mine.last + offset_ns_;
+  const std::uint64_t scale = scale_.load(std::memory_order_relaxed);
+  anchor.last = std::max(anchor.last, anchor.at + static_cast<Nanos>(ticks * scale >> kScaleBits));
+  return anchor.last + offset_ns_;
 }
 
 #else

@@ -55,28 +55,36 @@ class KeyHash {
   class Sum {
    public:
     explicit Sum(const Multiplier* table) noexcept
-        : next_(table + 2), high_(Wide(table[0])), low_(Wide(table[1])) {}
+        : next_(table + 2), high_(table[0]), low_(table[1]) {}
 
     void Add(std::uint64_t word) noexcept {
-      high_ += Product(next_[0], word);
-      low_ += Product(next_[1], word);
+      high_.Add(next_[0], word);
+      low_.Add(next_[1], word);
       next_ += 2;
     }
-    Hash128 Finish() const noexcept {
-      return {static_cast<std::uint64_t>(high_ >> 64), static_cast<std::uint64_t>(low_ >> 64)};
-    }
+    Hash128 Finish() const noexcept { return {high_.Top(), low_.Top()}; }
 
    private:
-    static UInt128 Wide(const Multiplier& m) noexcept {
-      return (static_cast<UInt128>(m.high) << 64) | m.low;
-    }
-    static UInt128 Product(const Multiplier& m, std::uint64_t word) noexcept {
-      return static_cast<UInt128>(m.low) * word + (static_cast<UInt128>(m.high * word) << 64);
-    }
+    /// One half's sum mod 2^128. What has no part in its lower 64 bits is summed apart, which
+    /// spares the carries.
+    class Half {
+     public:
+      explicit Half(const Multiplier& start) noexcept : sum_(start.low), top_(start.high) {}
+
+      void Add(const Multiplier& m, std::uint64_t word) noexcept {
+        sum_ += static_cast<UInt128>(m.low) * word;
+        top_ += m.high * word;
+      }
+      std::uint64_t Top() const noexcept { return static_cast<std::uint64_t>(sum_ >> 64) + top_; }
+
+     private:
+      UInt128 sum_;
+      std::uint64_t top_;
+    };
 
     const Multiplier* next_;
-    UInt128 high_;
-    UInt128 low_;
+    Half high_;
+    Half low_;
   };
 
   Hash128 HashPiece(std::string_view piece) const noexcept {

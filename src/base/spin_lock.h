@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -9,10 +10,11 @@
 
 namespace weir {
 
-/// A lock for sections of a few dozen nanoseconds. Waiters step back for longer and longer, which
-/// lets the holder's core do several sections while it has the memory at hand, instead of handing
-/// it over each time; then they let others run, so a holder that lost its core gets it back. Four
-/// bytes; meets the standard's Lockable. Not fair.
+/// A lock for sections of a few dozen nanoseconds. A waiter steps back for longer and longer, and
+/// for a long time at once if it waited for the same lock the time before: that lets the holder's
+/// core do a run of sections while it has the memory at hand, instead of handing it over each time.
+/// Then it lets others run, so a holder that lost its core gets it back. Four bytes; meets the
+/// standard's Lockable. Not fair.
 class SpinLock {
  public:
   void lock() noexcept {
@@ -25,15 +27,18 @@ class SpinLock {
   void unlock() noexcept { state_.store(0, std::memory_order_release); }
 
  private:
-  void Wait() noexcept {
-    constexpr int kFirst = 16;
-    constexpr int kLongest = 256;
-    constexpr int kPatience = 12;
-    int pauses = kFirst;
+  [[gnu::noinline]] void Wait() noexcept {
+    constexpr int kMoment = 16;  // pauses of 10 to 40 ns
+    constexpr int kRun = 256;
+    constexpr int kLongest = 1024;
+    constexpr int kPatience = 2;
+    static thread_local const SpinLock* last = nullptr;
+    int pauses = last == this ? kRun : kMoment;
+    last = this;
     for (int round = 0;; ++round) {
       for (int i = 0; i < pauses; ++i) Pause();
       if (try_lock()) return;
-      if (pauses < kLongest) pauses *= 4;
+      pauses = std::min(pauses * 4, kLongest);
       if (round >= kPatience) std::this_thread::yield();
     }
   }

@@ -5,6 +5,7 @@
 // case: 96 bits) or a pointer to a Box with any other state and, if the engine keeps it, the key's
 // text. The texts of keys without a Box lie beside the table, where a check never looks.
 
+#include <bit>
 #include <cstdint>
 
 #include "weir/clock.h"
@@ -14,8 +15,8 @@ namespace weir::engine {
 
 /// What stands for a key and an algorithm. Says also where the key lives, see Shard.
 struct Fingerprint {
-  std::uint64_t high = 0;
-  std::uint32_t low = 0;
+  std::uint64_t high;
+  std::uint32_t low;
 
   /// The same key's fingerprint under an algorithm; its shard and bucket stay the same.
   Fingerprint Under(Algorithm algorithm) const noexcept {
@@ -50,14 +51,14 @@ struct alignas(128) Bucket {
   std::uint8_t overflow = 0;
   Slot slots[kSlots];
 
-  /// A bit for each key whose fingerprint begins so. Looks at all slots: a search that stopped at
-  /// the first would be guessed wrong by the processor most of the time.
-  std::uint32_t Matching(std::uint64_t high) const noexcept {
-    std::uint32_t bits = 0;
-    for (std::uint32_t i = 0; i < kSlots; ++i) {
+  /// The slot that holds a key whose fingerprint begins so, if any does: the first that may, else
+  /// the last. Looks at all: the processor would guess wrong where a search would end.
+  int Likely(std::uint64_t high) const noexcept {
+    std::uint32_t bits = 1U << (kSlots - 1);
+    for (std::uint32_t i = 0; i < kSlots - 1; ++i) {
       bits |= static_cast<std::uint32_t>(slots[i].high == high) << i;
     }
-    return bits & used;
+    return std::countr_zero(bits);
   }
   bool Has(int i) const noexcept { return (used >> i & 1) != 0; }
   bool IsBoxed(int i) const noexcept { return (boxed >> i & 1) != 0; }

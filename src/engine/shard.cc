@@ -37,6 +37,19 @@ Shard::Place Shard::Insert(const Fingerprint& f, bool boxed) noexcept {
   return {bucket, i};
 }
 
+Shard::Place Shard::Probe(Bucket* home, const Fingerprint& f) const noexcept {
+  Bucket* bucket = home;
+  for (std::uint32_t probes = 0; probes < bucket_count_; ++probes) {
+    for (int i = 0; i < Bucket::kSlots; ++i) {
+      const Place place{bucket, i};
+      if (place.Holds(f)) return place;
+    }
+    if (bucket->overflow == 0) return {};
+    bucket = Next(bucket);
+  }
+  return {};
+}
+
 std::string_view Shard::TextOf(const Place& place) const noexcept {
   if (place.boxed()) return place.box()->key();
   const KeyText* text = texts_ == nullptr ? nullptr : TextAt(place);

@@ -5,7 +5,6 @@
 // buckets' overflow counts keep exact. The table is sized so that a shard is never full before the
 // engine is.
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,6 +33,9 @@ class alignas(128) Shard {
     int index = 0;
 
     explicit operator bool() const noexcept { return bucket != nullptr; }
+    bool Holds(const Fingerprint& f) const noexcept {
+      return slot().high == f.high && slot().low == f.low && bucket->Has(index);
+    }
     Slot& slot() const noexcept { return bucket->slots[index]; }
     bool boxed() const noexcept { return bucket->IsBoxed(index); }
     Box* box() const noexcept {
@@ -45,8 +47,8 @@ class alignas(128) Shard {
     }
   };
   struct Counts {
-    std::uint64_t hits = 0;
     std::uint64_t allowed = 0;
+    std::uint64_t limited = 0;
     std::uint64_t created = 0;
     std::uint64_t evicted = 0;
     std::uint64_t evicted_active = 0;
@@ -78,19 +80,14 @@ class alignas(128) Shard {
   Place Find(const Fingerprint& f) noexcept { return FindFrom(HomeOf(f), f); }
   /// The same for a caller that knows the key's home.
   Place FindFrom(Bucket* home, const Fingerprint& f) noexcept {
-    Bucket* bucket = home;
-    for (std::uint32_t probes = 0; probes < bucket_count_; ++probes) {
-      for (std::uint32_t left = bucket->Matching(f.high); left != 0; left &= left - 1) {
-        const Place place{bucket, std::countr_zero(left)};
-        if (place.slot().low != f.low) continue;
-        std::uint8_t& stamp = bucket->stamp[place.index];
-        if (stamp != epoch_) stamp = epoch_;
-        return place;
-      }
-      if (bucket->overflow == 0) return {};
-      bucket = Next(bucket);
+    Place place{home, home->Likely(f.high)};
+    if (!place.Holds(f)) [[unlikely]] {
+      place = Probe(home, f);
+      if (!place) return {};
     }
-    return {};
+    std::uint8_t& stamp = place.bucket->stamp[place.index];
+    if (stamp != epoch_) stamp = epoch_;
+    return place;
   }
 
   /// `now`, or the latest time this shard has been asked at if that is a little later: a thread
@@ -145,6 +142,9 @@ class alignas(128) Shard {
   Bucket* Next(Bucket* bucket) const noexcept {
     return ++bucket == buckets_ + bucket_count_ ? buckets_ : bucket;
   }
+
+  /// Looks at all places where a key may live.
+  Place Probe(Bucket* home, const Fingerprint& f) const noexcept;
 
   KeyText*& TextAt(const Place& place) const noexcept {
     return texts_[(place.bucket - buckets_) * Bucket::kSlots + place.index];

@@ -19,10 +19,9 @@ namespace {
 
 constexpr std::size_t kMaxShards = 1024;
 constexpr std::size_t kKeysPerShard = 64;  // in small engines; large ones have more
-constexpr std::size_t kBatch = 32;         // keys of a batch that are located at a time
-// Keys whose memory is on its way while others are charged. More than the processor can fetch at
+// Keys of a batch whose memory is fetched together. Fetching many more than the processor can at
 // once would make it wait where it could work.
-constexpr std::size_t kAhead = 16;
+constexpr std::size_t kStretch = 16;
 
 std::uint32_t ShardsFor(std::size_t max_keys) {
   return static_cast<std::uint32_t>(
@@ -133,31 +132,41 @@ Decision Table::Acquire(std::string_view key, const Quota* quota, std::int64_t c
   return ChargeHere(at, key, QuotaOf(at, quota), cost, {now, {}});
 }
 
+// While a stretch of keys is charged, the memory of the next one is on its way.
 void Table::AcquireBatch(std::span<const Ask> asks, std::span<Decision> decisions) {
   const Call call{clock_->Now(), {}};
-  std::array<Located, kBatch> at;
-  while (!asks.empty()) {
-    const std::size_t count = std::min(asks.size(), kBatch);
-    std::size_t located = 0;
-    const auto locate_next = [&] {
-      at[located] = LocateHere(asks[located].key);
-      Prefetch(at[located++]);
-    };
-    while (located < std::min(count, kAhead)) locate_next();
-    // A run of keys in one shard (often one hot key) takes its lock once.
-    for (std::size_t i = 0; i < count;) {
-      Shard* const shard = at[i].shard;
-      const std::lock_guard hold(shard->lock);
-      for (; i < count && at[i].shard == shard; ++i) {
-        if (located < count) locate_next();
-        const Ask& ask = asks[i];
-        // Built in place: an assignment would build it elsewhere first.
-        new (&decisions[i])
-            Decision(ChargeHere(at[i], ask.key, QuotaOf(at[i], ask.quota), ask.cost, call));
-      }
+  std::array<Located, 2 * kStretch> ring;
+  const auto stretch = [&](std::size_t begin) {
+    return asks.subspan(begin, std::min(kStretch, asks.size() - begin));
+  };
+  const auto located = [&](std::size_t begin) { return &ring[begin % ring.size()]; };
+  LocateStretch(stretch(0), located(0));
+  for (std::size_t begin = 0; begin < asks.size(); begin += kStretch) {
+    const std::size_t next = begin + kStretch;
+    if (next < asks.size()) LocateStretch(stretch(next), located(next));
+    ChargeStretch(stretch(begin), located(begin), &decisions[begin], call);
+  }
+}
+
+void Table::LocateStretch(std::span<const Ask> asks, Located* at) const noexcept {
+  for (const Ask& ask : asks) {
+    *at = LocateHere(ask.key);
+    Prefetch(*at++);
+  }
+}
+
+// A run of keys in one shard (often one hot key) takes its lock once.
+void Table::ChargeStretch(std::span<const Ask> asks, const Located* at, Decision* decisions,
+                          const Call& call) {
+  for (std::size_t i = 0; i < asks.size();) {
+    Shard* const shard = at[i].shard;
+    const std::lock_guard hold(shard->lock);
+    for (; i < asks.size() && at[i].shard == shard; ++i) {
+      const Ask& ask = asks[i];
+      // Built in place: an assignment would build it elsewhere first.
+      new (&decisions[i])
+          Decision(ChargeHere(at[i], ask.key, QuotaOf(at[i], ask.quota), ask.cost, call));
     }
-    asks = asks.subspan(count);
-    decisions = decisions.subspan(count);
   }
 }
 
@@ -188,13 +197,14 @@ Decision Table::Charge(const Located& at, std::string_view key, const Quota& quo
     state = InlineState(place.slot());
   Decision decision = algorithm::Acquire(quota, state, shard.Later(call.now), cost);
   if (cost > 0) [[likely]] {
-    ++shard.counts.hits;
-    if (decision.allowed()) {
+    if (decision.allowed()) [[likely]] {
       ++shard.counts.allowed;
       if (!place) [[unlikely]]
         place = CreateInline(shard, f, key, call);
       if (place) [[likely]]
         SetInlineState(place.slot(), state);
+    } else {
+      ++shard.counts.limited;
     }
   }
   return decision;
@@ -203,10 +213,7 @@ Decision Table::Charge(const Located& at, std::string_view key, const Quota& quo
 Decision Table::ChargeBoxed(const Located& at, std::string_view key, const Quota& quota,
                             std::int64_t cost, const Call& call) {
   const Decision decision = StepBoxed(at, key, quota, cost, call);
-  if (cost > 0) {
-    ++at.shard->counts.hits;
-    if (decision.allowed()) ++at.shard->counts.allowed;
-  }
+  if (cost > 0) ++(decision.allowed() ? at.shard->counts.allowed : at.shard->counts.limited);
   return decision;
 }
 
@@ -417,13 +424,13 @@ EngineStats Table::stats() const {
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
     const std::lock_guard hold(shards_[i].lock);
     const Shard::Counts& counts = shards_[i].counts;
-    sum.hits += counts.hits;
     sum.allowed += counts.allowed;
+    sum.limited += counts.limited;
     sum.created += counts.created;
     sum.evicted += counts.evicted;
     sum.evicted_active += counts.evicted_active;
   }
-  sum.limited = sum.hits - sum.allowed;
+  sum.hits = sum.allowed + sum.limited;
   return sum;
 }
 

@@ -42,11 +42,11 @@ class Table {
   Status Load(std::istream& in);
 
  private:
-  /// A key on its way into the table.
+  /// A key on its way into the table. Without initial values: a batch has an array of them.
   struct Located {
     Fingerprint fingerprint;
-    Shard* shard = nullptr;
-    Bucket* home = nullptr;
+    Shard* shard;
+    Bucket* home;
   };
   /// What all keys of one call share.
   struct Call {
@@ -60,6 +60,9 @@ class Table {
   Located LocateHere(std::string_view key) const noexcept;
   std::uint64_t ShardIndex(const Fingerprint& f) const noexcept;
   static void Prefetch(const Located& at) noexcept;
+  void LocateStretch(std::span<const Ask> asks, Located* at) const noexcept;
+  void ChargeStretch(std::span<const Ask> asks, const Located* at, Decision* decisions,
+                     const Call& call);
   std::string_view TextOf(std::string_view key) const noexcept {
     return text_ ? key : std::string_view();
   }

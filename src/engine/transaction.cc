@@ -101,7 +101,10 @@ class Table::Transaction {
     for (auto before = before_.rbegin(); before != before_.rend(); ++before) {
       const std::size_t i = before->ask;
       Shard& shard = *keys_[i].shard;
-      if (asks[i].cost > 0 && decisions[i].allowed()) --shard.counts.allowed;
+      if (asks[i].cost > 0 && decisions[i].allowed()) {
+        --shard.counts.allowed;
+        ++shard.counts.limited;
+      }
       const Shard::Place place = table_.Find(keys_[i], before->algorithm);
       if (!place) continue;
       if (!before->existed) {

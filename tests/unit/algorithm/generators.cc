@@ -78,7 +78,9 @@ rc::Gen<Step> AnyStep() {
 
 rc::Gen<Quota> AnyTokenBucket() {
   return rc::gen::exec([] {
-    const std::int64_t refill = *Magnitude(0xFFFF'FFFF);
+    // Permits that take whole nanoseconds have a path of their own.
+    const std::int64_t refill =
+        *rc::gen::oneOf(rc::gen::just<std::int64_t>(1), Magnitude(0xFFFF'FFFF));
     const std::int64_t period = *Magnitude(kMaxWindow.count());
     const Int128 most = Int128{kMaxWindow.count()} * refill / period;
     const std::int64_t capacity =

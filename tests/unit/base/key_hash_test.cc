@@ -35,6 +35,19 @@ TEST(KeyHash, SumsLengthAndWordsUnderTheirMultipliers) {
   EXPECT_EQ(hash("abcdef").low, 6U + 0x666564636261U);
 }
 
+// The lower 64 bits carry into the half that is kept: with b = 2^64 - 1, a_0 = 2 for the length and
+// a_1 = 2^63 + 3 * 2^64 for the word, the key "\x04" sums to
+// 2^64 - 1 + 2 + 4 * 2^63 + 12 * 2^64 = 15 * 2^64 + 1.
+TEST(KeyHash, CarriesFromTheLowerHalfOfTheSum) {
+  KeyHash::Secret secret{};
+  secret.piece[0] = {0, ~std::uint64_t{0}};
+  secret.piece[2] = {0, 2};
+  secret.piece[4] = {3, std::uint64_t{1} << 63};
+  const KeyHash hash(secret);
+  EXPECT_EQ(hash("\x04").high, 15U);
+  EXPECT_EQ(hash("\x04").low, 0U);
+}
+
 TEST(KeyHash, TellsApartKeysThatDifferOnlyInLengthOrOneBit) {
   const KeyHash hash(KeyHash::Draw());
   std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
