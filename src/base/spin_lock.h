@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -30,16 +29,18 @@ class SpinLock {
   [[gnu::noinline]] void Wait() noexcept {
     constexpr int kMoment = 16;  // pauses of 10 to 40 ns
     constexpr int kRun = 256;
-    constexpr int kLongest = 1024;
     constexpr int kPatience = 2;
     static thread_local const SpinLock* last = nullptr;
     int pauses = last == this ? kRun : kMoment;
     last = this;
     for (int round = 0;; ++round) {
-      for (int i = 0; i < pauses; ++i) Pause();
+      if (round < kPatience) {
+        for (int i = 0; i < pauses; ++i) Pause();
+        pauses *= 4;
+      } else {
+        std::this_thread::yield();
+      }
       if (try_lock()) return;
-      pauses = std::min(pauses * 4, kLongest);
-      if (round >= kPatience) std::this_thread::yield();
     }
   }
   static void Pause() noexcept {
