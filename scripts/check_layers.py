@@ -21,7 +21,7 @@ class Table:
 
     def __init__(self, path):
         self.layers, self.backends, self.drivers, self.shared = {}, {}, {}, {}
-        self.plain, self.generated = [], []
+        self.plain, self.generated, self.composes = [], [], []
         with open(path, encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 line = line.split("#")[0].strip()
@@ -39,7 +39,7 @@ class Table:
                  "shared": self.shared}
         if colon and len(words) == 2 and words[0] in kinds:
             kinds[words[0]][words[1]] = values
-        elif colon and words in (["plain"], ["generated"]):
+        elif colon and words in (["plain"], ["generated"], ["composes"]):
             setattr(self, words[0], values)
         else:
             raise SystemExit(f"{where}: cannot read \"{line}\"")
@@ -104,7 +104,7 @@ def judge(table, path, angle, header):
     if other not in table.layers[layer]:
         allowed = ", ".join(table.layers[layer]) or "nothing"
         return f'{layer} includes "{header}": it may include {allowed}'
-    if other_folder in table.backends.get(other, []):
+    if other_folder in table.backends.get(other, []) and layer not in table.composes:
         return f"{layer} names the concrete {other}/{other_folder}: only apps/ may"
     return None
 

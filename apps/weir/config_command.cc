@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "backend.h"
 #include "command.h"
 #include "config/config.h"
 #include "policy/envoy_config.h"
 #include "policy/policy_file.h"
 #include "policy/policy_set.h"
+#include "stores.h"
 
 namespace weir::app {
 namespace {

@@ -5,7 +5,6 @@
 #include <iostream>
 #include <utility>
 
-#include "backend.h"
 #include "policy/sqlite/sqlite_policy_store.h"
 #include "server/api/admin_routes.h"
 #include "server/api/file_changes.h"

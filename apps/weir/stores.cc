@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "drivers/redis/url.h"
+#include "policy/cluster_tags.h"
 #include "store/memory/memory_store.h"
 #include "telemetry/log.h"
 
@@ -20,6 +22,14 @@ store::guard::GuardOptions GuardOptionsOf(const config::Config& config) {
   options.breaker.failures = config.distant.breaker_failures;
   options.cache.max_keys = config.distant.deny_cache;
   return options;
+}
+
+shared::BackendOptions BackendOptionsOf(const config::Config& config) {
+  return {.url = config.store,
+          .connections = config.distant.connections,
+          .timeout = config.distant.timeout,
+          .migrate = config.distant.migrate,
+          .refusals = config.distant.deny_cache != 0};
 }
 
 std::string_view NameOf(store::guard::BreakerState state) {
@@ -90,10 +100,12 @@ Status Stores::OpenDistant() {
     Log(Level::kWarn, "doubtful setting", {{"why", std::string_view(doubt)}});
   }
   guard_.emplace(options);
-  auto backend = OpenBackend(config_, *guard_);
+  auto backend = shared::OpenBackend(BackendOptionsOf(config_), *guard_);
   if (!backend.ok()) return backend.error();
   backend_ = std::move(*backend);
-  if (Status answered = AwaitAnswer(); !answered.ok()) {
+  const auto patience =
+      config_.distant.required ? std::chrono::seconds(5) : std::chrono::seconds(1);
+  if (Status answered = shared::AwaitAnswer(*backend_, *guard_, patience); !answered.ok()) {
     const std::string message = "store: " + config::WithoutSecrets(config_.store) +
                                 " does not answer: " + answered.error().message;
     if (config_.distant.required) return Error{Code::kUnavailable, message};
@@ -108,34 +120,6 @@ Status Stores::OpenDistant() {
   prober_ = std::make_unique<store::guard::Prober>(pool_.reactor(0).context(), *guard_,
                                                    *guarded_.front());
   return {};
-}
-
-/// Asks the store until it answers, for a while.
-Status Stores::AwaitAnswer() {
-  const auto patience =
-      config_.distant.required ? std::chrono::seconds(5) : std::chrono::seconds(1);
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  boost::asio::io_context io(1);
-  store::guard::GuardedStore probe(io, *guard_, backend_->NewStore(io));
-  Status answer;
-  for (;;) {
-    bool told = false;
-    probe.Probe(0, [&](const Status& status) {
-      answer = status;
-      told = true;
-    });
-    while (!told) {
-      io.restart();
-      io.run_one();
-    }
-    if (answer.ok() || std::chrono::steady_clock::now() >= deadline) break;
-    io.restart();
-    io.run_for(std::chrono::milliseconds(20));
-  }
-  probe.Close();
-  io.restart();
-  io.poll();
-  return answer;
 }
 
 std::unique_ptr<store::Store> Stores::Take(std::size_t index) {
@@ -184,6 +168,13 @@ std::vector<server::HeldKey> Stores::ListKeys(std::string_view after, std::size_
   });
   std::sort_heap(keys.begin(), keys.end(), less);
   return keys;
+}
+
+std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies) {
+  if (!config.store.starts_with("redis")) return {};
+  const auto address = redis::ParseUrl(config.store);
+  if (!address.ok() || !address->cluster || address->tag.empty()) return {};
+  return policy::TagConflicts(policies, address->tag);
 }
 
 }  // namespace weir::app

@@ -10,10 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "backend.h"
 #include "config/config.h"
+#include "policy/policy_set.h"
 #include "server/api/admin.h"
 #include "server/reactor_pool.h"
+#include "shared/backend.h"
 #include "store/guard/guarded_store.h"
 #include "store/guard/prober.h"
 #include "store/memory/snapshot.h"
@@ -54,16 +55,18 @@ class Stores {
   Stores(const config::Config& config, server::ReactorPool& pool) : config_(config), pool_(pool) {}
   void OpenMemory(const std::string& snapshot);
   Status OpenDistant();
-  Status AwaitAnswer();
 
   const config::Config& config_;
   server::ReactorPool& pool_;
   std::optional<Engine> engine_;
   std::unique_ptr<store::memory::SnapshotKeeper> snapshots_;
   std::optional<store::guard::Guard> guard_;
-  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<shared::Backend> backend_;
   std::vector<std::unique_ptr<store::guard::GuardedStore>> guarded_;
   std::unique_ptr<store::guard::Prober> prober_;
 };
+
+/// Which policies the store that config.store names cannot charge together, though they may meet.
+std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies);
 
 }  // namespace weir::app

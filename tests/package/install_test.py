@@ -1,14 +1,17 @@
-"""Builds and runs a program of another project with the library: installed into an empty prefix and
-found there, and added as a folder. Neither may need a third party's header or library.
+"""Builds and runs programs of another project with the library: installed into an empty prefix and
+found there, and added as a folder. Neither may need a third party's header or library; the headers of
+the component `stores` neither, whose program shares its limits through a real Redis.
 
 Usage: install_test.py CMAKE BUILD_DIR SOURCE_DIR CXX [SANITIZE]
 """
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Two permits in a window and a clock that stands still: the third is refused.
@@ -32,10 +35,10 @@ def plain_headers():
     return {os.path.realpath(name) for name in files if name}
 
 
-def check_headers(cxx, prefix):
+def check_headers(cxx, prefix, source):
     """Every header that the public headers pull in is ours or comes with the compiler."""
     listing = run(cxx, "-std=c++20", "-M", "-I", os.path.join(prefix, "include"),
-                  os.path.join(HERE, "consumer/main.cc"))
+                  os.path.join(HERE, "consumer", source))
     used = {os.path.realpath(name) for name in listing.replace("\\\n", " ").split()[2:]}
     foreign = [name for name in used - plain_headers()
                if not name.startswith((os.path.realpath(prefix), "/usr/lib/"))]
@@ -63,6 +66,56 @@ def check_libraries(program):
         sys.exit(f"the program needs {foreign}")
 
 
+def stores_are_missed(cmake, folder, *definitions):
+    """Without its component, find_package says so."""
+    done = subprocess.run([cmake, "-G", "Ninja", "-S", os.path.join(HERE, "consumer"), "-B", folder,
+                           "-DWITH_STORES=ON", *definitions], capture_output=True, text=True, check=False)
+    if done.returncode == 0 or "stores" not in done.stderr:
+        sys.exit(f"find_package(weir COMPONENTS stores) did not miss it:\n{done.stderr}")
+
+
+class Redis:
+    """A server of its own on a free port, until the block ends."""
+
+    def __init__(self, folder):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.words = ["redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--save", "", "--dir", folder]
+
+    def __enter__(self):
+        self.child = subprocess.Popen(self.words, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return f"redis://127.0.0.1:{self.port}"
+            except OSError:
+                time.sleep(0.05)
+        self.__exit__()
+        sys.exit("redis-server did not start")
+
+    def __exit__(self, *_):
+        self.child.kill()
+        self.child.wait()
+
+
+def run_shared(cmake, folder):
+    run(cmake, "-S", os.path.join(HERE, "consumer"), "-B", folder, "-DWITH_STORES=ON")
+    run(cmake, "--build", folder)
+    program = os.path.join(folder, "my_shared_app")
+    with Redis(folder) as url:
+        output = run(program, url)
+        if output != EXPECTED:
+            sys.exit(f"the program printed\n{output}instead of\n{EXPECTED}")
+        # A second process finds the permits taken.
+        if run(program, url) != "limited, 0 left\n" * 3:
+            sys.exit("the limit is not shared")
+    done = subprocess.run([program, "redis://127.0.0.1:1"], capture_output=True, text=True, check=False)
+    if done.returncode != 1 or "does not answer" not in done.stderr:
+        sys.exit(f"without a server: {done.returncode}, {done.stderr}")
+
+
 def main():
     cmake, build, source, cxx = sys.argv[1:5]
     flags = [f"-DCMAKE_CXX_COMPILER={cxx}"]
@@ -73,11 +126,15 @@ def main():
         run(cmake, "--install", build, "--prefix", prefix, "--component", "library")
         found = build_and_run(cmake, os.path.join(folder, "found"), f"-DCMAKE_PREFIX_PATH={prefix}",
                               *flags)
-        check_headers(cxx, prefix)
+        check_headers(cxx, prefix, "main.cc")
         check_libraries(found)
+        stores_are_missed(cmake, os.path.join(folder, "missed"), f"-DCMAKE_PREFIX_PATH={prefix}", *flags)
+        run(cmake, "--install", build, "--prefix", prefix, "--component", "stores")
+        check_headers(cxx, prefix, "shared.cc")
+        run_shared(cmake, os.path.join(folder, "found"))
         added = build_and_run(cmake, os.path.join(folder, "added"), f"-DWEIR_SOURCE={source}", *flags)
         check_libraries(added)
-    print("installed and found, added as a folder: built, ran, needs nothing else")
+    print("installed and found, with and without stores, added as a folder: built, ran, needs nothing else")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ GOOD = {
     "src/store/redis/store.cc": '#include "store/redis/store.h"\n#include "store/store.h"\n'
                                 '#include "drivers/redis/client.h"\n#include <hiredis/hiredis.h>\n',
     "src/store/postgres/store.cc": '#include "store/sql/combiner.h"\n',
+    "src/shared/backend.cc": '#include "store/redis/store.h"\n#include "store/postgres/store.h"\n',
     "src/limiter/limiter.cc": '#include "store/store.h"\n#include "policy/request.h"\n',
     "src/protocol/grpc/rls.cc": '#include "rls.pb.h"\n#include "limiter/limiter.h"\n',
     "apps/weir/main.cc": '#include "store/redis/store.h"\n#include "slots/sqlite/store.h"\n',

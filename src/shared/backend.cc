@@ -1,4 +1,4 @@
-#include "backend.h"
+#include "shared/backend.h"
 
 #include <algorithm>
 #include <string>
@@ -10,13 +10,13 @@
 #include "drivers/redis/channel.h"
 #include "drivers/redis/masters.h"
 #include "drivers/redis/url.h"
-#include "policy/cluster_tags.h"
+#include "store/guard/guarded_store.h"
 #include "store/guard/herald.h"
 #include "store/mariadb/pool.h"
 #include "store/postgres/pool.h"
 #include "store/redis/redis_store.h"
 
-namespace weir::app {
+namespace weir::shared {
 namespace {
 
 using store::guard::Guard;
@@ -32,8 +32,8 @@ constexpr std::chrono::milliseconds kInRows{200};
 
 /// When a backend gives a connection up. Later than the guard gives an answer up: a moment's delay
 /// must not cost a connection.
-std::chrono::milliseconds PatienceOf(const config::Config& config) {
-  return std::max(2 * config.distant.timeout, std::chrono::milliseconds(500));
+std::chrono::milliseconds PatienceOf(const BackendOptions& options) {
+  return std::max(2 * options.timeout, std::chrono::milliseconds(500));
 }
 
 /// What a channel does with what it hears.
@@ -74,20 +74,20 @@ class SqlBackend final : public Backend {
 
 /// `open_pool` and `open_channel` are those of one kind of database.
 template <typename OpenPool, typename OpenChannel>
-Result<std::unique_ptr<Backend>> OpenSql(const config::Config& config, Guard& guard,
+Result<std::unique_ptr<Backend>> OpenSql(const BackendOptions& options, Guard& guard,
                                          std::chrono::milliseconds interval, OpenPool open_pool,
                                          OpenChannel open_channel) {
-  store::sql::PoolOptions options;
-  options.url = config.store;
-  if (config.distant.connections != 0) options.connections = config.distant.connections;
-  options.timeout = PatienceOf(config);
-  options.migrate = config.distant.migrate;
-  auto pool = open_pool(std::move(options));
+  store::sql::PoolOptions settings;
+  settings.url = options.url;
+  if (options.connections != 0) settings.connections = options.connections;
+  settings.timeout = PatienceOf(options);
+  settings.migrate = options.migrate;
+  auto pool = open_pool(std::move(settings));
   if (!pool.ok()) return pool.error();
   std::unique_ptr<Channel> channel;
   std::unique_ptr<Herald> herald;
-  if (config.distant.deny_cache != 0) {
-    channel = open_channel(config.store, kChannel, Listening(guard));
+  if (options.refusals) {
+    channel = open_channel(options.url, kChannel, Listening(guard));
     herald = Speak(guard, *channel, interval);
   }
   return std::unique_ptr<Backend>(
@@ -97,64 +97,90 @@ Result<std::unique_ptr<Backend>> OpenSql(const config::Config& config, Guard& gu
 /// One server or a cluster: each reactor has connections of its own.
 class RedisBackend final : public Backend {
  public:
-  RedisBackend(const config::Config& config, redis::Address address, Guard& guard)
-      : config_(config) {
-    if (config.distant.deny_cache == 0) return;
+  RedisBackend(BackendOptions options, redis::Address address, Guard& guard)
+      : options_(std::move(options)) {
+    if (!options_.refusals) return;
     channel_ = redis::OpenChannel(std::move(address), kChannel, Listening(guard));
     herald_ = Speak(guard, *channel_, kAtOnce);
   }
 
   std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) override {
-    store::redis::Options options;
-    options.url = config_.store;
-    if (config_.distant.connections != 0) options.connections = config_.distant.connections;
-    options.connect_timeout = PatienceOf(config_);
-    options.command_timeout = PatienceOf(config_);
-    options.masters = masters_;
+    store::redis::Options settings;
+    settings.url = options_.url;
+    if (options_.connections != 0) settings.connections = options_.connections;
+    settings.connect_timeout = PatienceOf(options_);
+    settings.command_timeout = PatienceOf(options_);
+    settings.masters = masters_;
     // The URL was read before, and nothing else is wrong at this point.
-    return std::move(*store::redis::MakeStore(io, std::move(options)));
+    return std::move(*store::redis::MakeStore(io, std::move(settings)));
   }
 
  private:
-  const config::Config& config_;
+  const BackendOptions options_;
   const std::shared_ptr<redis::Masters> masters_ =
       std::make_shared<redis::Masters>(store::kMaxParts);
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<Herald> herald_;
 };
 
-Result<std::unique_ptr<Backend>> OpenRedis(const config::Config& config, Guard& guard) {
-  auto address = redis::ParseUrl(config.store);
+Result<std::unique_ptr<Backend>> OpenRedis(BackendOptions options, Guard& guard) {
+  auto address = redis::ParseUrl(options.url);
   if (!address.ok()) return address.error();
   return std::unique_ptr<Backend>(
-      std::make_unique<RedisBackend>(config, std::move(*address), guard));
+      std::make_unique<RedisBackend>(std::move(options), std::move(*address), guard));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> OpenBackend(const config::Config& config, Guard& guard) {
-  const std::string_view url = config.store;
-  const auto is = [url](std::string_view scheme) { return url.starts_with(scheme); };
-  if (is("postgres://") || is("postgresql://")) {
-    return OpenSql(config, guard, kAtOnce, store::postgres::OpenPool, postgres::OpenChannel);
+Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guard) {
+  const std::string_view url = options.url;
+  const std::string_view scheme = url.substr(0, std::min(url.find("://"), url.size()));
+  const auto is = [scheme](std::string_view name) { return scheme == name; };
+  if (is("postgres") || is("postgresql")) {
+    return OpenSql(options, guard, kAtOnce, store::postgres::OpenPool, postgres::OpenChannel);
   }
-  if (is("redis")) return OpenRedis(config, guard);
-  if (is("mysql://") || is("mariadb://")) {
-    const auto open_channel = [&config](const std::string& store, const char* name,
-                                        Channel::Callbacks callbacks) {
-      return mariadb::OpenChannel(store, name, std::move(callbacks), config.distant.migrate);
+  if (is("redis") || is("rediss") || is("redis+cluster") || is("rediss+cluster")) {
+    return OpenRedis(std::move(options), guard);
+  }
+  if (is("mysql") || is("mariadb")) {
+    const auto open_channel = [&options](const std::string& store, const char* name,
+                                         Channel::Callbacks callbacks) {
+      return mariadb::OpenChannel(store, name, std::move(callbacks), options.migrate);
     };
-    return OpenSql(config, guard, kInRows, store::mariadb::OpenPool, open_channel);
+    return OpenSql(options, guard, kInRows, store::mariadb::OpenPool, open_channel);
   }
-  return Error{Code::kUnimplemented,
-               "store: " + config::WithoutSecrets(config.store) + " cannot be opened here"};
+  // What stands behind the scheme may be a secret.
+  const std::string given =
+      scheme.size() == url.size() ? "" : " not " + std::string(scheme) + "://";
+  return Error{Code::kInvalidArgument,
+               "the store's URL must begin with redis://, rediss://, redis+cluster://, "
+               "rediss+cluster://, postgres:// or mysql://" +
+                   (given.empty() ? given : "," + given)};
 }
 
-std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies) {
-  if (!config.store.starts_with("redis")) return {};
-  const auto address = redis::ParseUrl(config.store);
-  if (!address.ok() || !address->cluster || address->tag.empty()) return {};
-  return policy::TagConflicts(policies, address->tag);
+Status AwaitAnswer(Backend& backend, Guard& guard, std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  boost::asio::io_context io(1);
+  store::guard::GuardedStore probe(io, guard, backend.NewStore(io));
+  Status answer;
+  for (;;) {
+    bool told = false;
+    probe.Probe(0, [&](const Status& status) {
+      answer = status;
+      told = true;
+    });
+    while (!told) {
+      io.restart();
+      io.run_one();
+    }
+    if (answer.ok() || std::chrono::steady_clock::now() >= deadline) break;
+    io.restart();
+    io.run_for(std::chrono::milliseconds(20));
+  }
+  probe.Close();
+  io.restart();
+  io.poll();
+  return answer;
 }
 
-}  // namespace weir::app
+}  // namespace weir::shared

@@ -1,0 +1,264 @@
+#include "weir/shared_limiter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/child_process.h"
+#include "support/http_client.h"
+#include "support/ports.h"
+#include "support/store_server.h"
+#include "support/temp_dir.h"
+#include "support/wait.h"
+#include "support/weir_process.h"
+
+namespace weir {
+namespace {
+
+using namespace std::chrono_literals;
+using test::StoreServer;
+using test::WaitUntil;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// Long enough for a busy machine, where nothing must be left undecided.
+const SharedLimiterOptions kPatient{.timeout = 5s};
+
+/// One server of each kind for all tests.
+class SharedLimiterTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  static void TearDownTestSuite() { servers_.clear(); }
+
+  StoreServer& server() {
+    std::unique_ptr<StoreServer>& server = servers_[GetParam()];
+    if (server == nullptr) server = StoreServer::Make(GetParam());
+    return *server;
+  }
+  SharedLimiter Open(const SharedLimiterOptions& options = kPatient) {
+    auto limiter = SharedLimiter::Open(server().url(), options);
+    EXPECT_TRUE(limiter.ok()) << limiter.error().message;
+    return std::move(*limiter);
+  }
+
+  static inline std::map<std::string, std::unique_ptr<StoreServer>> servers_;
+};
+
+TEST_P(SharedLimiterTest, DoesAllThatAnEngineDoes) {
+  SharedLimiter limiter = Open();
+  const Quota five = *Quota::FixedWindow(5, 24h * 3650);
+  const Result<Decision> first = limiter.TryAcquire("all", five, 3);
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  EXPECT_TRUE(first->allowed());
+  EXPECT_EQ(first->limit, 5);
+  EXPECT_EQ(first->remaining, 2);
+  EXPECT_EQ(limiter.TryAcquire("all", five, 3)->verdict, Verdict::kLimited);
+  EXPECT_EQ(limiter.TryAcquire("all", five, 6)->verdict, Verdict::kNever);
+  EXPECT_EQ(limiter.TryAcquire("all", five, INT64_MAX)->verdict, Verdict::kNever);
+  EXPECT_TRUE(limiter.TryAcquire("all", five, -1)->allowed());  // taken as 0
+  EXPECT_TRUE(limiter.Peek("all", five, 2)->allowed());
+  EXPECT_FALSE(limiter.Peek("all", five, 3)->allowed());
+  EXPECT_EQ(limiter.Refund("all", five, 1)->remaining, 3);
+  EXPECT_TRUE(limiter.Reset("all").ok());
+  EXPECT_EQ(limiter.Peek("all", five)->remaining, 5);
+
+  const Quota two = *Quota::Concurrency(2, 1h);
+  const std::int64_t lease = limiter.TryAcquire("jobs", two)->lease;
+  EXPECT_NE(lease, 0);
+  EXPECT_EQ(*limiter.Release("jobs", two, lease), true);
+  EXPECT_EQ(*limiter.Release("jobs", two, lease), false);
+
+  const Ask both[] = {{.key = "a", .cost = 2, .quota = &five},
+                      {.key = "b", .cost = 3, .quota = &five}};
+  const Result<SharedDecisions> granted = limiter.TryAcquireAll(both);
+  ASSERT_TRUE(granted.ok()) << granted.error().message;
+  EXPECT_TRUE(granted->granted);
+  EXPECT_EQ(granted->decisions.at(0).remaining, 3);
+  EXPECT_EQ(granted->decisions.at(1).remaining, 2);
+  const Result<SharedDecisions> refused = limiter.TryAcquireAll(both);  // b has 2 of 3
+  EXPECT_FALSE(refused->granted);
+  EXPECT_TRUE(refused->decisions.at(0).allowed());
+  EXPECT_FALSE(refused->decisions.at(1).allowed());
+  EXPECT_EQ(limiter.Peek("a", five)->remaining, 3);
+  EXPECT_TRUE(limiter.health().ok());
+}
+
+TEST_P(SharedLimiterTest, ManyThreadsOfTwoLimitersGetExactlyTheLimit) {
+  SharedLimiter one = Open();
+  SharedLimiter two = Open();
+  const Quota quota = *Quota::SlidingLog(500, 24h);
+  std::atomic<int> granted = 0;
+  std::atomic<int> undecided = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 100; ++i) {
+        const auto decision = (t % 2 == 0 ? one : two).TryAcquire("hot", quota);
+        if (!decision.ok()) ++undecided;
+        if (decision.ok() && decision->allowed()) ++granted;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(undecided, 0);
+  EXPECT_EQ(granted, 500);  // of 800
+}
+
+TEST_P(SharedLimiterTest, CallbacksComeOnceEachAndTheLastOnesAtTheEnd) {
+  constexpr int kCalls = 2000;
+  std::atomic<int> told = 0;
+  std::atomic<int> granted = 0;
+  std::atomic<bool> waited_in_callback = false;
+  const Quota quota = *Quota::FixedWindow(kCalls / 2, 24h * 3650);
+  {
+    SharedLimiter limiter = Open();
+    for (int i = 0; i < kCalls; ++i) {
+      limiter.TryAcquireAsync("async", quota, 1, [&](const Result<Decision>& decision) {
+        if (decision.ok() && decision->allowed()) ++granted;
+        ++told;
+      });
+    }
+    ASSERT_TRUE(WaitUntil([&] { return told == kCalls; }));
+    EXPECT_EQ(granted, kCalls / 2);
+    limiter.PeekAsync("async", quota, 1, [&](const Result<Decision>&) {
+      // It would wait for the thread it is on.
+      const Result<Decision> again = limiter.Peek("async", quota);
+      waited_in_callback = again.ok() || again.error().code != Code::kFailedPrecondition;
+      ++told;
+    });
+    ASSERT_TRUE(WaitUntil([&] { return told == kCalls + 1; }));
+    EXPECT_FALSE(waited_in_callback);
+    for (int i = 0; i < kCalls; ++i) {
+      limiter.RefundAsync("async", quota, 1, [&](const Result<Decision>&) { ++told; });
+    }
+  }
+  EXPECT_EQ(told, 2 * kCalls + 1);
+}
+
+TEST_P(SharedLimiterTest, SharesTheServicesBucketsOnlyIfToldTo) {
+  test::TempDir dir;
+  test::WeirProcess weir({"serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off",
+                          "--store", server().url(), "--store-timeout", "5s", "--data",
+                          dir.path()});
+  test::HttpClient client(weir.Port("http"));
+  // The default policy: 100 at once.
+  EXPECT_THAT(client.Post("/v1/check", R"({"key":"u","cost":60})").body,
+              HasSubstr(R"("remaining":40)"));
+  const Quota quota = *Quota::TokenBucket(100, 10, 1s);
+  SharedLimiter apart = Open();
+  EXPECT_TRUE(apart.TryAcquire("key|u", quota, 100)->allowed());
+  SharedLimiter together = Open({.timeout = 5s, .prefix = ""});
+  // At 10 a second it takes 4 s until a hundred less 60 are a hundred again, but one could be back.
+  const Result<Decision> decision = together.TryAcquire("key|u", quota, 40);
+  EXPECT_TRUE(decision->allowed());
+  EXPECT_LT(decision->remaining, 40);
+}
+
+TEST_P(SharedLimiterTest, AnswersInTimeWhileTheStoreStandsStillAndIsExactAgain) {
+  SharedLimiter limiter = Open({.timeout = 200ms});
+  SharedLimiter patient = Open();
+  const Quota quota = *Quota::FixedWindow(1000, 24h * 3650);
+  // The first use makes connections, which may take longer than that.
+  ASSERT_TRUE(WaitUntil([&] { return limiter.TryAcquire("still", quota).ok(); }));
+  const std::int64_t before = patient.Peek("still", quota)->remaining;
+  server().Pause();
+  for (int i = 0; i < 10; ++i) {
+    const auto began = std::chrono::steady_clock::now();
+    const Result<Decision> decision = limiter.TryAcquire("still", quota);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, 1s);
+    ASSERT_FALSE(decision.ok());
+    EXPECT_THAT(decision.error().code,
+                ::testing::AnyOf(Code::kDeadlineExceeded, Code::kUnavailable));
+  }
+  EXPECT_FALSE(limiter.health().ok());
+  server().Resume();
+  ASSERT_TRUE(WaitUntil([&] { return limiter.Peek("still", quota).ok(); }));
+  ASSERT_TRUE(WaitUntil([&] { return patient.Peek("still", quota).ok(); }));
+  // What was on its way when the store stopped may have been charged; nothing else was.
+  const std::int64_t after = patient.Peek("still", quota)->remaining;
+  EXPECT_LE(after, before);
+  EXPECT_GE(after, before - 10);
+  EXPECT_EQ(patient.TryAcquire("still", quota)->remaining, after - 1);
+}
+
+TEST_P(SharedLimiterTest, TheExampleSharesItsLimitWithItself) {
+  const test::RunResult first = test::RunProgram({WEIR_EXAMPLE, server().url()});
+  EXPECT_EQ(first.exit_code, 0) << first.error_output;
+  // 12 asked for 10.
+  EXPECT_TRUE(first.output.starts_with("job done, 9 left\njob done, 8 left\n")) << first.output;
+  EXPECT_TRUE(first.output.ends_with("job done, 0 left\nno more this hour\nno more this hour\n"));
+  const test::RunResult second = test::RunProgram({WEIR_EXAMPLE, server().url()});
+  EXPECT_EQ(second.output.find("done"), std::string::npos) << second.output;
+  EXPECT_EQ(std::ranges::count(second.output, '\n'), 12);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, SharedLimiterTest,
+                         ::testing::Values("redis", "postgres", "mariadb"),
+                         [](const auto& store) { return store.param; });
+
+TEST(SharedLimiterOpen, SaysWhatIsWrong) {
+  const auto error = [](const std::string& url, SharedLimiterOptions options = {}) {
+    const auto limiter = SharedLimiter::Open(url, std::move(options));
+    return limiter.ok() ? Error{Code::kInternal, "none"} : limiter.error();
+  };
+  for (const char* url :
+       {"", "memory:", "localhost", "oracle://me:secret@db", "redis:", "redi://x"}) {
+    EXPECT_EQ(error(url).code, Code::kInvalidArgument) << url;
+    EXPECT_THAT(error(url).message, HasSubstr("must begin with redis://")) << url;
+    EXPECT_THAT(error(url).message, Not(HasSubstr("secret")));
+  }
+  EXPECT_THAT(error("oracle://db").message, HasSubstr("not oracle://"));
+  EXPECT_EQ(error("redis://h:port").code, Code::kInvalidArgument);
+  const std::string redis = "redis://127.0.0.1:1";
+  EXPECT_THAT(error(redis, {.timeout = 0ms}).message, HasSubstr("timeout: must be"));
+  EXPECT_THAT(error(redis, {.connect_timeout = -1ms}).message, HasSubstr("connect_timeout: must"));
+  EXPECT_THAT(error(redis, {.connections = 1001}).message, HasSubstr("connections: more"));
+  EXPECT_THAT(error(redis, {.max_waiting = 0}).message, HasSubstr("max_waiting: must"));
+  EXPECT_THAT(error(redis, {.prefix = std::string(65, 'x')}).message, HasSubstr("prefix: longer"));
+}
+
+TEST(SharedLimiterOpen, AStoreThatIsAwayIsAnErrorUnlessNobodyWaitsForIt) {
+  const std::string nobody = std::to_string(test::FreePort());
+  for (const std::string& url :
+       {"redis://:secret@127.0.0.1:" + nobody, "postgres://me:secret@127.0.0.1:" + nobody + "/db",
+        "mysql://me:secret@127.0.0.1:" + nobody + "/db"}) {
+    const auto limiter = SharedLimiter::Open(url, {.connect_timeout = 100ms});
+    ASSERT_FALSE(limiter.ok()) << url;
+    EXPECT_EQ(limiter.error().code, Code::kUnavailable) << url << limiter.error().message;
+    EXPECT_THAT(limiter.error().message, HasSubstr("the store does not answer: "));
+    EXPECT_THAT(limiter.error().message, Not(HasSubstr("secret")));
+    auto later = SharedLimiter::Open(url, {.connect_timeout = 0ms});
+    ASSERT_TRUE(later.ok()) << later.error().message;
+    const Result<Decision> decision = later->TryAcquire("k", *Quota::TokenBucket(1, 1));
+    ASSERT_FALSE(decision.ok());
+    EXPECT_FALSE(later->health().ok());
+  }
+}
+
+TEST(SharedLimiterCalls, ThatMakeNoSenseAreRefusedAtOnce) {
+  auto opened = SharedLimiter::Open("redis://127.0.0.1:" + std::to_string(test::FreePort()),
+                                    {.connect_timeout = 0ms, .max_waiting = 1});
+  ASSERT_TRUE(opened.ok());
+  SharedLimiter limiter = std::move(*opened);
+  const Quota quota = *Quota::TokenBucket(1, 1);
+  EXPECT_EQ(limiter.TryAcquire("", quota).error().message, "key: is empty");
+  EXPECT_EQ(limiter.Reset(std::string(4001, 'k')).error().message, "key: longer than 4000 bytes");
+  EXPECT_EQ(limiter.TryAcquireAll({}).error().message, "asks: not 1 to 256");
+  const std::vector<Ask> many(257, Ask{.key = "k", .quota = &quota});
+  EXPECT_EQ(limiter.TryAcquireAll(many).error().message, "asks: not 1 to 256");
+  const Ask asks[] = {{.key = "k", .quota = &quota}, {.key = "k"}};
+  EXPECT_EQ(limiter.TryAcquireAll(asks).error().message, "asks[1].quota: is missing");
+  const Ask empty[] = {{.key = "", .quota = &quota}};
+  EXPECT_EQ(limiter.TryAcquireAll(empty).error().message, "asks[0].key: is empty");
+}
+
+}  // namespace
+}  // namespace weir
