@@ -10,6 +10,7 @@
 #include "drivers/mariadb/channel.h"
 #include "drivers/postgres/migration.h"
 #include "notify/postgres/schema.h"
+#include "policies.h"
 #include "slots/postgres/schema.h"
 #include "store/mariadb/schema.h"
 #include "store/postgres/schema.h"
@@ -37,9 +38,13 @@ Status OnlyPostgres(const std::string& flag) {
 }
 
 std::vector<Tables> OfStore(const std::string& url) {
-  if (IsPostgres(url)) return {{"limits", url, store::postgres::Migrate}};
+  if (IsPostgres(url)) {
+    return {{"limits", url, store::postgres::Migrate}, {"policies", url, MigratePolicies}};
+  }
   if (IsMariadb(url)) {
-    return {{"limits", url, store::mariadb::Migrate}, {"messages", url, mariadb::MigrateChannel}};
+    return {{"limits", url, store::mariadb::Migrate},
+            {"messages", url, mariadb::MigrateChannel},
+            {"policies", url, MigratePolicies}};
   }
   return {{"limits", url, [](const std::string&) -> Status {
              return Error{
@@ -57,7 +62,7 @@ Tables OfPostgres(const char* name, const std::string& flag, const std::string& 
 
 int Migrate(const std::vector<Tables>& all) {
   if (all.empty()) {
-    std::cerr << "weir: say which tables: --store, --slots-store, --notify-store\n";
+    std::cerr << "weir: say which tables: --store, --policy-store, --slots-store, --notify-store\n";
     return 1;
   }
   for (const Tables& tables : all) {
@@ -73,10 +78,14 @@ int Migrate(const std::vector<Tables>& all) {
 
 void Configure(CLI::App& word, int& exit_code) {
   static std::string store;
+  static std::string policies;
   static std::string slots;
   static std::string notify;
-  word.add_option("--store", store, "postgres://… or mysql://…: where limits are kept")
+  word.add_option("--store", store, "postgres://… or mysql://…: where limits and policies are kept")
       ->envname("WEIR_STORE");
+  word.add_option("--policy-store", policies,
+                  "postgres://… or mysql://…: where policies are kept, if not in the store")
+      ->envname("WEIR_POLICY_STORE");
   word.add_option("--slots-store", slots, "postgres://…: where slots are kept")
       ->envname("WEIR_SLOTS_STORE");
   word.add_option("--notify-store", notify, "postgres://…: where users and messages are kept")
@@ -88,6 +97,9 @@ void Configure(CLI::App& word, int& exit_code) {
   word.callback([&exit_code] {
     std::vector<Tables> all;
     if (!store.empty()) all = OfStore(store);
+    if (IsPostgres(policies) || IsMariadb(policies)) {
+      all.push_back({"policies", policies, MigratePolicies});
+    }
     if (!slots.empty()) {
       all.push_back(OfPostgres("slots", "--slots-store", slots, slots::postgres::Migrations()));
     }

@@ -23,7 +23,6 @@ every few seconds; every key gets the default policy, a token bucket of 100 that
 
 A setting comes from the flag, else from the environment (WEIR_LISTEN_HTTP for listen.http), else from
 the file, else from its default. `weir config check FILE` says what is wrong with a file.
-
 Signals: SIGTERM or SIGINT drains and ends (nothing accepted is dropped), SIGHUP reads policies anew.
 
   weir serve

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <utility>
 
-#include "policy/sqlite/sqlite_policy_store.h"
+#include "policies.h"
 #include "server/api/admin_routes.h"
 #include "server/api/file_changes.h"
 #include "server/dashboard/dashboard.h"
@@ -50,6 +50,7 @@ Service::~Service() {
   if (pool_) pool_->Stop();
   // While the reactors still exist: these may have answers for them.
   notify_.reset();
+  if (policy_store_) policy_store_->Close();
   if (stores_) stores_->Close();
 }
 
@@ -88,7 +89,7 @@ Status Service::OpenPolicies() {
   if (!problems.empty()) {
     return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
   }
-  auto store = policy::sqlite::SqlitePolicyStore::Open(*database_, *catalog_);
+  auto store = OpenPolicyStore(config_, *database_, *catalog_);
   if (!store) return store.error();
   policy_store_ = std::move(*store);
   WarnOfMisfits();
@@ -224,14 +225,14 @@ Status Service::OpenHttp() {
   if (config_.listen.http.off) return {};
   admin_.emplace(server::AdminParts{
       *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
-      config::WithoutSecrets(config_.store),
+      config::WithoutSecrets(config_.store), config::WithoutSecrets(PolicyStoreUrl(config_)),
       [this](std::string_view after, std::size_t limit) { return stores_->ListKeys(after, limit); },
       [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, *policy_store_,
       *policy_changes_, shared_->top, *live_});
   routers_.resize(pool_->size());
   std::vector<server::HttpWorker*> workers;
   for (std::size_t i = 0; i < pool_->size(); ++i) {
-    server::AddOperations(routers_[i], lifecycle_, registry_, admin_->store_health);
+    server::AddOperations(routers_[i], lifecycle_, registry_, readiness_);
     server::AddDashboard(routers_[i]);
     server::AddAdminRoutes(routers_[i], *guard_);
     server::AddAdmin(routers_[i], *admin_, *limiters_[i]);
@@ -249,6 +250,12 @@ Status Service::OpenHttp() {
   }
   http_door_.emplace(std::move(workers), http_tls_);
   return Listen(*http_door_, config_.listen.http);
+}
+
+std::optional<server::StoreHealth> Service::Readiness() const {
+  // A node that has never seen the policies would let pass what they limit.
+  if (!policy_store_->health().known) return server::StoreHealth{.up = false, .serving = false};
+  return stores_->health();
 }
 
 Status Service::OpenGrpc() {
@@ -298,6 +305,7 @@ void Service::AddMetrics() {
   registry_.Add([this](telemetry::TextWriter& out) {
     stores_->Collect(out);
     server::CollectReloads(catalog_->status(), out);
+    server::CollectPolicyStore(policy_store_->health(), out);
   });
 }
 

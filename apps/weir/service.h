@@ -66,6 +66,7 @@ class Service {
   void AddMetrics();
   Status Listen(server::Door& door, const config::Address& address);
   server::RunningTotals ReadTotals() const;
+  std::optional<server::StoreHealth> Readiness() const;
   std::array<server::DoorFigures, 3> Doors() const;
   void WarnOfMisfits() const;
   void ReloadPolicies();
@@ -93,6 +94,7 @@ class Service {
   std::shared_ptr<server::TlsContext> http_tls_;
   std::shared_ptr<server::TlsContext> grpc_tls_;
   std::shared_ptr<server::TlsContext> resp_tls_;
+  const server::StoreHealthOf readiness_ = [this] { return Readiness(); };
   std::vector<server::Router> routers_;  // one per reactor, with handlers of its own
   std::vector<std::unique_ptr<server::HttpWorker>> http_workers_;
   std::optional<server::HttpDoor> http_door_;

@@ -62,6 +62,7 @@ struct Config {
     std::size_t deny_cache = 65'536;  ///< keys; 0: none
   } distant;
   std::vector<std::string> policies;
+  std::string policy_store = "auto";  ///< of the admin API's; secret: may hold a password
   struct Admin {
     std::vector<Digest> keys;  ///< never the keys themselves
     std::vector<IpNetwork> allow;

@@ -230,6 +230,11 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.distant.deny_cache, Whole(t[0], 0, 100'000'000)); }},
     {{"policies", "--policies", "policy files, reloaded when they change", true},
      [](Config& c, Texts t) -> Status { c.policies.assign(t.begin(), t.end()); return {}; }},
+    {{"policy_store", "--policy-store", "where the admin API keeps policies: auto, sqlite:, or a URL"},
+     [](Config& c, Texts t) -> Status {
+       if (t[0] == "auto") { c.policy_store = t[0]; return {}; }
+       return Url(c.policy_store, t, {"sqlite:", "postgres://", "postgresql://", "mysql://", "mariadb://"});
+     }},
     {{"admin.keys", "--admin-key", "keys of the admin API, as they are or as sha256:<hex>", true},
      [](Config& c, Texts t) { return SetKeys(c.admin.keys, t); }},
     {{"admin.allow", "", "networks that may use the admin API; loopback unless given", true},

@@ -126,7 +126,8 @@ class PolicyStore : public AuditLog {
   /// Changes of one policy follow each other, wherever they are made: each sees what the one before
   /// it left and gets a version of its own. Errors: kInvalidArgument, kNotFound, kAlreadyExists
   /// (also if a policy file has it), kFailedPrecondition (it was changed meanwhile),
-  /// kResourceExhausted, kUnavailable (nothing was changed, unless the message says otherwise).
+  /// kResourceExhausted, kUnavailable (nothing was changed), kDeadlineExceeded (whether it was made
+  /// is not known).
   virtual void Change(PolicyEdit edit, Done done) = 0;
 
   void Create(StoredPolicy policy, std::string who, Done done);
@@ -142,6 +143,9 @@ class PolicyStore : public AuditLog {
   virtual void History(std::string key, std::size_t limit, HistoryDone done) = 0;
 
   virtual PolicyHealth health() const { return {}; }
+
+  /// Answers everything that still waits; no callback runs afterwards.
+  virtual void Close() {}
 };
 
 }  // namespace weir::policy

@@ -142,6 +142,18 @@ void SqlitePolicyStore::Finish(const Status& committed, Pending& pending) {
   pending.done(std::move(step.after ? *step.after : *step.before));
 }
 
+std::size_t CountPolicies(weir::sqlite::Database& database) {
+  const Result<std::size_t> count =
+      ReadNow<std::size_t>(database, [](Connection& connection) -> Result<std::size_t> {
+        Result<weir::sqlite::Statement> query = connection.Prepare("SELECT COUNT(*) FROM policy");
+        if (!query.ok()) return query.error();
+        Result<bool> row = query->Step();
+        if (!row.ok()) return row.error();
+        return static_cast<std::size_t>(query->Int(0));
+      });
+  return count.ok() ? *count : 0;
+}
+
 void SqlitePolicyStore::History(std::string key, std::size_t limit, HistoryDone done) {
   limit = std::clamp<std::size_t>(limit, 1, kMaxPage);
   done(ReadNow<std::vector<PolicyChange>>(
@@ -149,7 +161,8 @@ void SqlitePolicyStore::History(std::string key, std::size_t limit, HistoryDone 
 }
 
 void SqlitePolicyStore::ListEntries(std::int64_t before, std::size_t limit, Listed done) {
-  limit = std::clamp<std::size_t>(limit, 1, kMaxPage);
+  // One more than a page tells whether there is a next one.
+  limit = std::clamp<std::size_t>(limit, 1, kMaxPage + 1);
   done(ReadNow<std::vector<AuditEntry>>(
       database_, [&](Connection& connection) { return ReadEntries(connection, before, limit); }));
 }

@@ -67,4 +67,8 @@ class SqlitePolicyStore final : public PolicyStore {
   InForce in_force_;
 };
 
+/// How many policies the file has; 0 also if it never had any. For a node that keeps them
+/// elsewhere.
+std::size_t CountPolicies(weir::sqlite::Database& database);
+
 }  // namespace weir::policy::sqlite

@@ -23,6 +23,19 @@ void AppendStoreHealth(std::string& body, const StoreHealth& health) {
   body += '}';
 }
 
+void AppendPolicyStore(std::string& body, const AdminParts& parts) {
+  body += ",\"policyStore\":";
+  http::AppendJsonString(body, parts.policy_store_name);
+  if (parts.policy_store_name == "sqlite:") return;
+  const policy::PolicyHealth health = parts.policies.health();
+  body +=
+      health.up ? ",\"policyStoreHealth\":{\"up\":true" : ",\"policyStoreHealth\":{\"up\":false";
+  body += health.known ? ",\"known\":true" : ",\"known\":false";
+  body.append(",\"change\":").append(std::to_string(health.change)).append(",\"lastError\":");
+  http::AppendJsonString(body, health.last_error);
+  body += '}';
+}
+
 http::Response Status(const AdminParts& parts, std::chrono::steady_clock::time_point started) {
   const policy::Catalog::Status catalog = parts.catalog.status();
   const limiter::CheckCounts checks = parts.counters.Checks();
@@ -40,6 +53,7 @@ http::Response Status(const AdminParts& parts, std::chrono::steady_clock::time_p
   body += ",\"store\":";
   http::AppendJsonString(body, parts.store_name);
   if (const auto health = parts.store_health()) AppendStoreHealth(body, *health);
+  AppendPolicyStore(body, parts);
   number("keys", parts.count_keys());
   number("allowed", checks.allowed);
   number("blocked", checks.limited);

@@ -34,7 +34,8 @@ struct AdminParts {
   policy::Catalog& catalog;
   policy::PolicyStore& policies;
   limiter::Counters& counters;
-  std::string store_name;  ///< without secrets
+  std::string store_name;         ///< without secrets
+  std::string policy_store_name;  ///< without secrets
   /// The keys that the store holds, sorted, at most so many that come after `after`; empty if the
   /// store cannot list them.
   std::function<std::vector<HeldKey>(std::string_view after, std::size_t limit)> list_keys;

@@ -114,6 +114,14 @@ void CollectReloads(const policy::Catalog::Status& status, telemetry::TextWriter
   out.Sample(static_cast<double>(status.last_reload) / 1e9);
 }
 
+void CollectPolicyStore(const policy::PolicyHealth& health, telemetry::TextWriter& out) {
+  out.Gauge("weir_policy_store_up", "1 if the store of policies answered when last asked.");
+  out.Sample(std::uint64_t{health.up ? 1U : 0U});
+  out.Gauge("weir_policy_store_change",
+            "The last change of a shared store of policies that is in force on this node.");
+  out.Sample(static_cast<std::uint64_t>(health.change));
+}
+
 void CollectConnections(ReactorPool& pool, telemetry::TextWriter& out) {
   std::uint64_t open = 0;
   std::uint64_t accepted = 0;

@@ -10,6 +10,7 @@
 
 #include "limiter/counters.h"
 #include "policy/catalog.h"
+#include "policy/policy_store.h"
 #include "server/reactor_pool.h"
 #include "server/router.h"
 #include "telemetry/metrics.h"
@@ -54,6 +55,9 @@ void CollectKeys(std::size_t keys, const EngineStats& stats, telemetry::TextWrit
 
 /// How the last reload of policy files went.
 void CollectReloads(const policy::Catalog::Status& status, telemetry::TextWriter& out);
+
+/// How the place is where the admin API keeps policies.
+void CollectPolicyStore(const policy::PolicyHealth& health, telemetry::TextWriter& out);
 
 /// Connections of all reactors.
 void CollectConnections(ReactorPool& pool, telemetry::TextWriter& out);

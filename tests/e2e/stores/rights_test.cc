@@ -51,6 +51,14 @@ void ExpectLimitOfThree(HttpClient& client) {
   EXPECT_THAT(client.Post("/v1/check", kCheck).body, HasSubstr("\"allowed\":false"));
 }
 
+void ExpectPoliciesChange(HttpClient& client) {
+  constexpr const char* kPolicy =
+      R"({"policyKey":"k","type":"TOKEN_BUCKET","capacity":5,"match":{"user":"9"}})";
+  EXPECT_EQ(client.Post("/admin/policies", kPolicy).status, 201);
+  EXPECT_EQ(client.Send("PUT", "/admin/policies/k", kPolicy).status, 200);
+  EXPECT_EQ(client.Send("DELETE", "/admin/policies/k").status, 204);
+}
+
 TEST(Rights, MariadbNeedsThoseThatAreDocumented) {
   MariadbServer server;
   Migrate({"--store", server.url()});
@@ -58,10 +66,15 @@ TEST(Rights, MariadbNeedsThoseThatAreDocumented) {
       "CREATE USER low@'%'; CREATE USER low@localhost;"
       "GRANT SELECT, INSERT, UPDATE, DELETE ON weir.weir_limits TO low@'%', low@localhost;"
       "GRANT SELECT, INSERT, DELETE ON weir.weir_messages TO low@'%', low@localhost;"
+      "GRANT SELECT, INSERT, DELETE ON weir.weir_policy TO low@'%', low@localhost;"
+      "GRANT SELECT, INSERT, DELETE ON weir.weir_policy_match TO low@'%', low@localhost;"
+      "GRANT SELECT, UPDATE ON weir.weir_policy_state TO low@'%', low@localhost;"
+      "GRANT SELECT, INSERT ON weir.weir_audit TO low@'%', low@localhost;"
       "GRANT SELECT ON weir.weir_migrations TO low@'%', low@localhost");
   Nodes nodes(1, As(server.url(), "low"), kPolicies, {"--store-migrate", "false"});
   HttpClient client(nodes.ports()[0]);
   ExpectLimitOfThree(client);
+  ExpectPoliciesChange(client);
   EXPECT_TRUE(WaitUntil([&] { return ChannelUp(client); })) << nodes[0].process().error_output();
   // Nor does it need more when it is told to make them: all are there.
   Nodes making(1, As(server.url(), "low"), kPolicies);
@@ -75,7 +88,8 @@ TEST(Rights, WhatTheChannelLacksIsSaidOnce) {
   server.Query(
       "CREATE USER low@'%'; CREATE USER low@localhost;"
       "GRANT SELECT, INSERT, UPDATE, DELETE ON weir.weir_limits TO low@'%', low@localhost");
-  Nodes nodes(1, As(server.url(), "low"), kPolicies, {"--store-migrate", "false"});
+  Nodes nodes(1, As(server.url(), "low"), kPolicies,
+              {"--store-migrate", "false", "--policy-store", "sqlite:"});
   HttpClient client(nodes.ports()[0]);
   ExpectLimitOfThree(client);
   const auto said = [&nodes] {
@@ -101,6 +115,8 @@ TEST(Rights, PostgresNeedsThoseThatAreDocumented) {
       "CREATE USER low; REVOKE CREATE ON SCHEMA public FROM PUBLIC;"
       "GRANT SELECT ON weir_migrations TO low;"
       "GRANT SELECT, INSERT, UPDATE, DELETE ON weir_limits TO low;"
+      "GRANT SELECT, INSERT, DELETE ON weir_policy, weir_policy_match TO low;"
+      "GRANT SELECT, UPDATE ON weir_policy_state TO low; GRANT SELECT, INSERT ON weir_audit TO low;"
       "GRANT SELECT, INSERT, UPDATE, DELETE ON rate_limit_config, rate_limit_window_counter, "
       "rate_limit_tenant_counter, rate_limit_event_slot TO low;"
       "GRANT SELECT, INSERT, UPDATE, DELETE ON rate_limit_store, notify_key TO low");
@@ -110,6 +126,7 @@ TEST(Rights, PostgresNeedsThoseThatAreDocumented) {
                "--notify-broker", "kafka://127.0.0.1:9"});
   HttpClient client(nodes.ports()[0]);
   ExpectLimitOfThree(client);
+  ExpectPoliciesChange(client);
   EXPECT_TRUE(WaitUntil([&] { return ChannelUp(client); })) << nodes[0].process().error_output();
   const HttpResponse configured =
       client.Post("/admin/rate-limit/config",

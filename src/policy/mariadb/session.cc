@@ -1,0 +1,108 @@
+#include "policy/mariadb/session.h"
+
+#include <chrono>
+#include <utility>
+
+#include "drivers/mariadb/error.h"
+#include "drivers/mariadb/url.h"
+#include "policy/mariadb/policy_store.h"
+
+namespace weir::policy::mariadb {
+namespace {
+
+using weir::mariadb::Answer;
+
+weir::mariadb::ConnectionOptions ConnectionOptionsOf(const std::string& url) {
+  weir::mariadb::ConnectionOptions options;
+  options.url = url;
+  options.connect_timeout = std::chrono::seconds(1);
+  options.statement_timeout = std::chrono::seconds(5);
+  // A node that stands still with the lock of changes loses it.
+  options.session =
+      "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET SESSION autocommit=1, "
+      "innodb_lock_wait_timeout=4, idle_transaction_timeout=5, max_statement_time=4";
+  return options;
+}
+
+class MariadbRows final : public sql::Rows {
+ public:
+  explicit MariadbRows(weir::mariadb::Rows rows) : rows_(std::move(rows)) {}
+  bool Next() override { return rows_.Next(); }
+  std::int64_t Int(int column) const override { return rows_.Int(static_cast<unsigned>(column)); }
+  std::string Text(int column) const override {
+    return std::string(rows_.Text(static_cast<unsigned>(column)));
+  }
+
+ private:
+  weir::mariadb::Rows rows_;
+};
+
+/// With literals in the places of the parameters.
+std::string Filled(std::string_view sql, std::span<const sql::Value> values) {
+  std::string out;
+  auto next = values.begin();
+  for (const char c : sql) {
+    if (c != '?' || next == values.end()) {
+      out += c;
+      continue;
+    }
+    const sql::Value& value = *next++;
+    if (const auto* number = std::get_if<std::int64_t>(&value)) {
+      out += std::to_string(*number);
+    } else {
+      weir::mariadb::AppendLiteral(out, std::get<std::string_view>(value));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+MariadbSession::MariadbSession(std::string url)
+    : url_(std::move(url)), connection_(ConnectionOptionsOf(url_)) {}
+
+Status MariadbSession::Migrate() { return mariadb::Migrate(url_); }
+
+Answer MariadbSession::Await(const std::string& sql) {
+  Answer answer = connection_.Run(sql, transaction_);
+  // A connection that had died unnoticed; one that cannot be made is not waited for again.
+  if (weir::mariadb::IsLost(answer.error) && transaction_ == 0) answer = connection_.Run(sql);
+  return answer;
+}
+
+Result<std::unique_ptr<sql::Rows>> MariadbSession::Run(std::string_view sql,
+                                                       std::span<const sql::Value> values) {
+  Answer answer = Await(Filled(sql, values));
+  if (!answer.status.ok()) return answer.status.error();
+  if (answer.results.empty()) return Error{Code::kInternal, "mariadb: no answer"};
+  return std::unique_ptr<sql::Rows>(std::make_unique<MariadbRows>(std::move(answer.results[0])));
+}
+
+Status MariadbSession::Begin() {
+  transaction_ = 0;
+  Status begun = Await("START TRANSACTION").status;
+  if (begun.ok()) transaction_ = connection_.session();
+  return begun;
+}
+
+Status MariadbSession::End(const char* sql) {
+  Status ended = connection_.Run(sql, transaction_).status;
+  transaction_ = 0;
+  return ended;
+}
+
+Status MariadbSession::Commit() { return End("COMMIT"); }
+
+// If that fails the session is lost, and the transaction with it.
+void MariadbSession::Rollback() { (void)End("ROLLBACK"); }
+
+Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catalog,
+                                          sql::Options options) {
+  if (const auto target = weir::mariadb::ParseUrl(url); !target.ok()) return target.error();
+  auto store =
+      sql::SqlPolicyStore::Open(std::make_unique<MariadbSession>(url), catalog, std::move(options));
+  if (!store.ok()) return store.error();
+  return std::unique_ptr<PolicyStore>(std::move(*store));
+}
+
+}  // namespace weir::policy::mariadb

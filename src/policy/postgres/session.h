@@ -1,0 +1,48 @@
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "drivers/postgres/channel.h"
+#include "drivers/postgres/connection.h"
+#include "policy/sql/session.h"
+
+namespace weir::policy::postgres {
+
+/// A Session on weir::postgres::Connection, whose loop it runs while it waits.
+///
+/// Thread safety: as every Session.
+class PostgresSession final : public sql::Session {
+ public:
+  explicit PostgresSession(std::string url);
+
+  Status Migrate() override;
+  Result<std::unique_ptr<sql::Rows>> Run(std::string_view sql,
+                                         std::span<const sql::Value> values) override;
+  Status Begin() override;
+  Status Commit() override;
+  void Rollback() override;
+  Status Announce() override;
+  void Listen(std::function<void()> heard) override;
+  bool listening() const noexcept override { return listening_; }
+  void Abort() noexcept override;
+
+ private:
+  weir::postgres::Answer Await(const std::string& sql, const weir::postgres::Params& params);
+  weir::postgres::Answer AwaitOnce(const std::string& sql, const weir::postgres::Params& params);
+  Status End(const char* sql);
+
+  const std::string url_;
+  boost::asio::io_context io_{1};
+  weir::postgres::Connection connection_;
+  std::uint64_t transaction_ = 0;  // the server session that it is open in; 0: none is
+  std::atomic<bool> listening_{false};
+  std::atomic<bool> aborted_{false};
+  std::unique_ptr<Channel> channel_;
+};
+
+}  // namespace weir::policy::postgres

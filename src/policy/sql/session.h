@@ -1,0 +1,68 @@
+#pragma once
+
+// What the policies' tables need of a database server, so that one set of statements serves every
+// one of them.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "weir/result.h"
+
+namespace weir::policy::sql {
+
+/// What stands for a `?` in a statement.
+using Value = std::variant<std::int64_t, std::string_view>;
+
+/// The rows that a statement answered, read one after the other. Columns count from 0; NULL reads
+/// as 0 or as empty.
+///
+/// Not thread-safe.
+class Rows {
+ public:
+  virtual ~Rows() = default;
+  virtual bool Next() = 0;
+  virtual std::int64_t Int(int column) const = 0;
+  virtual std::string Text(int column) const = 0;
+};
+
+/// A blocking connection to the server, made again by itself after it was lost. Everything answers
+/// within seconds: kUnavailable if the server did not.
+///
+/// Thread safety: belongs to one thread at a time, but Abort may be called from any.
+class Session {
+ public:
+  virtual ~Session() = default;
+
+  /// Makes the tables or brings them up to date.
+  virtual Status Migrate() = 0;
+
+  /// `sql` has a `?` for each value and nowhere else. Outside of a transaction it must be a read:
+  /// it may be sent twice.
+  virtual Result<std::unique_ptr<Rows>> Run(std::string_view sql,
+                                            std::span<const Value> values) = 0;
+
+  /// Statements from Begin to Commit see and do all or nothing. READ COMMITTED. If the connection
+  /// is lost between, they fail.
+  virtual Status Begin() = 0;
+  virtual Status Commit() = 0;
+  virtual void Rollback() = 0;
+
+  /// Within a transaction: everybody who listens is told when it is committed. Does nothing on a
+  /// server that cannot.
+  virtual Status Announce() { return {}; }
+  /// Calls `heard` on a thread of its own for what others announce, and whenever something may have
+  /// been missed.
+  virtual void Listen(std::function<void()> heard) { (void)heard; }
+  /// True: whatever is announced now is heard.
+  virtual bool listening() const noexcept { return false; }
+
+  /// Makes what is under way, and all that follows, fail soon.
+  virtual void Abort() noexcept {}
+};
+
+}  // namespace weir::policy::sql

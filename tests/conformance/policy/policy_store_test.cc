@@ -1,0 +1,211 @@
+// The same for every store of policies.
+
+#include "policy/policy_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "conformance/policy/policy_node.h"
+
+namespace weir::policy {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+using PolicyStoreTest = PolicyTest;
+
+INSTANTIATE_TEST_SUITE_P(Stores, PolicyStoreTest,
+                         ::testing::Values("sqlite", "postgres", "mariadb"), KindName);
+
+TEST_P(PolicyStoreTest, AChangeIsInForceWhenItIsToldDone) {
+  const Result<StoredPolicy> created = node_->Create(Sample("user-123", 7));
+  ASSERT_TRUE(created.ok());
+  EXPECT_EQ(created->id, 1);
+  EXPECT_EQ(created->version, 1);
+  EXPECT_EQ(node_->LimitInForce("user-123"), 7);
+  const Result<StoredPolicy> updated = node_->Update(Sample("user-123", 8));
+  ASSERT_TRUE(updated.ok());
+  EXPECT_EQ(updated->id, 1);
+  EXPECT_EQ(updated->version, 2);
+  EXPECT_EQ(node_->LimitInForce("user-123"), 8);
+  const Result<StoredPolicy> deleted = node_->Delete("user-123");
+  ASSERT_TRUE(deleted.ok());
+  EXPECT_EQ(deleted->capacity, 8);
+  EXPECT_EQ(node_->LimitInForce("user-123"), 100);  // the default
+}
+
+TEST_P(PolicyStoreTest, VersionsGoOnWhenAPolicyIsMadeAgain) {
+  ASSERT_TRUE(node_->Create(Sample("a", 1)).ok());  // version 1
+  ASSERT_TRUE(node_->Update(Sample("a", 2)).ok());  // version 2
+  ASSERT_TRUE(node_->Delete("a").ok());             // what went was version 2
+  EXPECT_EQ(node_->Create(Sample("a", 3))->version, 3);
+  EXPECT_EQ(node_->Update(Sample("a", 4))->version, 4);
+}
+
+TEST_P(PolicyStoreTest, EverythingSurvivesARestart) {
+  StoredPolicy full = Sample("full", 5);
+  full.type = PolicyType::kSlidingCounter;
+  full.window_seconds = 30;
+  full.buckets = 6;
+  full.domain = "api";
+  full.has_match = true;
+  full.match = {MakeEntryMatch("user", "*"), MakeEntryMatch("route", "/v1/*"),
+                MakeEntryMatch("tier", "free")};
+  full.shadow = true;
+  full.on_store_error = OnStoreError::kDeny;
+  full.cost = 3;
+  full.expires_at = 1'900'000'000'000'000'000;
+  const Result<StoredPolicy> created = node_->Create(full);
+  ASSERT_TRUE(created.ok());
+  ASSERT_TRUE(node_->Create(Sample("other", 9)).ok());
+  node_.reset();
+  node_ = std::make_unique<PolicyNode>(place_);
+  ASSERT_TRUE(node_->store().Get("full").ok());
+  EXPECT_EQ(*node_->store().Get("full"), *created);
+  EXPECT_EQ(node_->LimitInForce("other"), 9);
+}
+
+TEST_P(PolicyStoreTest, DuplicatesUnknownAndBadOnesAreToldApart) {
+  ASSERT_TRUE(node_->Create(Sample("a")).ok());
+  EXPECT_EQ(node_->Create(Sample("a")).error().code, Code::kAlreadyExists);
+  EXPECT_EQ(node_->Update(Sample("b")).error().code, Code::kNotFound);
+  EXPECT_EQ(node_->Delete("b").error().code, Code::kNotFound);
+  EXPECT_EQ(node_->store().Get("b").error().code, Code::kNotFound);
+  const Result<StoredPolicy> bad = node_->Create(Sample("c", 0));
+  EXPECT_EQ(bad.error().code, Code::kInvalidArgument);
+  EXPECT_THAT(bad.error().message, HasSubstr("capacity"));
+  EXPECT_EQ(node_->store().List("", 10).total, 1U);
+}
+
+TEST_P(PolicyStoreTest, WhatAFileDefinesCannotBeCreated) {
+  const std::string path =
+      place_.folder().Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]").string();
+  ASSERT_THAT(node_->catalog().LoadFiles({path}), IsEmpty());
+  const Result<StoredPolicy> created = node_->Create(Sample("a"));
+  ASSERT_FALSE(created.ok());
+  EXPECT_EQ(created.error().code, Code::kAlreadyExists);
+  EXPECT_THAT(created.error().message, HasSubstr("p.yaml:1:12"));
+}
+
+TEST_P(PolicyStoreTest, ListsInPages) {
+  for (const char* key : {"d", "b", "a", "e", "c"}) ASSERT_TRUE(node_->Create(Sample(key)).ok());
+  std::string seen;
+  std::string after;
+  int pages = 0;
+  do {
+    const PolicyStore::Page page = node_->store().List(after, 2);
+    EXPECT_EQ(page.total, 5U);
+    for (const StoredPolicy& policy : page.policies) seen += policy.key;
+    after = page.next;
+    ++pages;
+  } while (!after.empty());
+  EXPECT_EQ(seen, "abcde");
+  EXPECT_EQ(pages, 3);
+}
+
+TEST_P(PolicyStoreTest, EveryChangeLeavesAVersion) {
+  ASSERT_TRUE(node_->Create(Sample("a", 1), "alice").ok());
+  ASSERT_TRUE(node_->Update(Sample("a", 2)).ok());
+  ASSERT_TRUE(node_->Delete("a").ok());
+  ASSERT_TRUE(node_->Create(Sample("b")).ok());
+  const Result<std::vector<PolicyChange>> history = node_->History("a", 10);
+  ASSERT_TRUE(history.ok());
+  ASSERT_THAT(*history, SizeIs(3));
+  const std::vector<PolicyChange>& changes = *history;
+  EXPECT_EQ(changes[0].action, "delete");
+  EXPECT_THAT(changes[0].before, HasSubstr("\"capacity\":2"));
+  EXPECT_EQ(changes[0].after, "");
+  EXPECT_EQ(changes[1].action, "update");
+  EXPECT_THAT(changes[1].before, HasSubstr("\"capacity\":1"));
+  EXPECT_THAT(changes[1].after, HasSubstr("\"capacity\":2"));
+  EXPECT_EQ(changes[2].action, "create");
+  EXPECT_EQ(changes[2].who, "alice");
+  EXPECT_GT(changes[2].at, 0);
+  EXPECT_THAT(*node_->History("", 2), SizeIs(2));
+}
+
+TEST_P(PolicyStoreTest, ManyAtOnceEndInOneConsistentState) {
+  constexpr int kThreads = 4;
+  constexpr int kEach = 50;
+  std::atomic<int> created{0};
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      // Every thread creates the same keys: each is created once.
+      for (int i = 0; i < kEach; ++i) {
+        node_->store().Create(
+            Sample("k" + std::to_string(i), i + 1), "t",
+            [&](const Result<StoredPolicy>& result) { ++(result.ok() ? created : refused); });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_TRUE(node_->Create(Sample("last")).ok());  // after all the others
+  EXPECT_EQ(created.load(), kEach);
+  EXPECT_EQ(refused.load(), (kThreads - 1) * kEach);
+  EXPECT_EQ(node_->store().List("", 10).total, static_cast<std::size_t>(kEach) + 1);
+  for (int i = 0; i < kEach; ++i) EXPECT_EQ(node_->LimitInForce("k" + std::to_string(i)), i + 1);
+}
+
+TEST_P(PolicyStoreTest, AnEditOfAVersionThatIsNoLongerInForceIsRefused) {
+  ASSERT_TRUE(node_->Create(Sample("a", 1)).ok());  // version 1
+  ASSERT_TRUE(node_->Update(Sample("a", 2)).ok());  // version 2
+  PolicyEdit stale{.key = "a", .wanted = Sample("a", 3), .who = "me", .action = "t", .version = 1};
+  const Result<StoredPolicy> refused = node_->Change(stale);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(node_->LimitInForce("a"), 2);
+  stale.wanted.reset();
+  EXPECT_EQ(node_->Change(stale).error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(node_->Log(), SizeIs(2));  // of what was refused there is no trace
+  stale.version = 2;
+  EXPECT_TRUE(node_->Change(stale).ok());
+  EXPECT_EQ(node_->LimitInForce("a"), 100);  // the default
+}
+
+TEST_P(PolicyStoreTest, KeysAreBytesAndNotWords) {
+  for (const char* key : {"a", "A", "a ", "\xc3\xa4", "a'; DROP TABLE weir_policy; --"}) {
+    ASSERT_TRUE(node_->Create(Sample(key)).ok()) << key;
+  }
+  EXPECT_EQ(node_->Create(Sample("A")).error().code, Code::kAlreadyExists);
+  EXPECT_EQ(node_->store().List("", 10).total, 5U);
+  EXPECT_THAT(*node_->History("a", 10), SizeIs(1));
+}
+
+TEST_P(PolicyStoreTest, TheAuditLogIsReadInPagesAndByNumber) {
+  ASSERT_TRUE(node_->Create(Sample("a", 1), "alice").ok());  // entry 1
+  const auto appended = PolicyNode::Await<std::int64_t>([&](auto done) {
+    node_->store().Append({.who = "bob", .action = "key.reset", .target = "key:u"}, done);
+  });
+  ASSERT_TRUE(appended.ok());
+  EXPECT_EQ(*appended, 2);
+  ASSERT_TRUE(node_->Update(Sample("a", 2)).ok());  // entry 3
+  const auto page = PolicyNode::Await<std::vector<AuditEntry>>(
+      [&](auto done) { node_->store().ListEntries(3, 1, done); });
+  ASSERT_TRUE(page.ok());
+  ASSERT_THAT(*page, SizeIs(1));
+  EXPECT_EQ(page->front().id, 2);
+  EXPECT_EQ(page->front().target, "key:u");
+  EXPECT_GT(page->front().at, 0);
+  const auto find = [&](std::int64_t id) {
+    return PolicyNode::Await<AuditEntry>([&](auto done) { node_->store().FindEntry(id, done); });
+  };
+  ASSERT_TRUE(find(1).ok());
+  EXPECT_EQ(find(1)->who, "alice");
+  EXPECT_EQ(find(1)->action, "policy.create");
+  EXPECT_EQ(find(99).error().code, Code::kNotFound);
+  // What is no policy's is no policy's history.
+  EXPECT_THAT(*node_->History("", 10), SizeIs(2));
+}
+
+}  // namespace
+}  // namespace weir::policy
