@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "e2e/stores/nodes.h"
@@ -71,30 +74,123 @@ class ExactTest : public ::testing::TestWithParam<const char*> {
   static inline std::map<std::string, std::unique_ptr<World>> worlds_;
 };
 
-TEST_P(ExactTest, AHotKeyIsGrantedExactlyItsLimitInEveryWindow) {
-  CheckLoad load(ports(), kClients, R"({"descriptors":[{"hot":"h"}]})");
+/// 64 clients, each of which asks for the hot key through one process and for 50 of the others
+/// through another, in turn, until told to stop. In a round each of the others is asked once.
+class MixedLoad {
+ public:
+  explicit MixedLoad(const std::vector<std::uint16_t>& ports) : ports_(ports), clients_(kClients) {
+    for (std::size_t i = 0; i < kClients; ++i) threads_.emplace_back([this, i] { Run(i); });
+  }
+  ~MixedLoad() { Stop(); }
+  MixedLoad(const MixedLoad&) = delete;
+  MixedLoad& operator=(const MixedLoad&) = delete;
+
+  std::size_t rounds_begun() const { return next_ / kPieces; }
+  void Stop() {
+    stopping_ = true;
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+  /// After Stop.
+  std::size_t failed() const { return failed_; }
+  std::vector<CheckRecord> Hot() const {
+    std::vector<CheckRecord> all;
+    for (const Client& client : clients_) {
+      all.insert(all.end(), client.hot.begin(), client.hot.end());
+    }
+    return all;
+  }
+  std::vector<std::vector<CheckRecord>> Others() const {
+    std::vector<std::vector<CheckRecord>> keys(kOtherKeys);
+    for (const Client& client : clients_) {
+      for (const auto& [key, record] : client.others) keys[key].push_back(record);
+    }
+    return keys;
+  }
+
+ private:
+  static constexpr std::size_t kPerRequest = 50;
+  static constexpr std::size_t kPieces = kOtherKeys / kPerRequest;  // of a round
+
+  struct Client {
+    std::vector<CheckRecord> hot;
+    std::vector<std::pair<std::size_t, CheckRecord>> others;
+  };
+
+  void Run(std::size_t index) {
+    Client& client = clients_[index];
+    std::vector<HttpClient> nodes;
+    for (const std::uint16_t port : ports_) nodes.emplace_back(port);
+    while (!stopping_) {
+      const auto hot = Ask(nodes[index % nodes.size()], R"({"descriptors":[{"hot":"h"}]})", 1);
+      client.hot.insert(client.hot.end(), hot.begin(), hot.end());
+      const std::size_t piece = next_++;
+      const std::size_t first = piece % kPieces * kPerRequest;
+      std::string body = R"({"checks":[)";
+      for (std::size_t i = 0; i < kPerRequest; ++i) {
+        body += std::string(i == 0 ? "" : ",") + R"({"descriptors":[{"daily":")" +
+                std::to_string(first + i) + R"("}]})";
+      }
+      // Another process for the same keys in every round.
+      HttpClient& node = nodes[(piece + piece / kPieces) % nodes.size()];
+      const auto others = Ask(node, body + "]}", kPerRequest);
+      for (std::size_t i = 0; i < others.size(); ++i) {
+        client.others.emplace_back(first + i, others[i]);
+      }
+    }
+  }
+
+  std::vector<CheckRecord> Ask(HttpClient& node, const std::string& body, std::size_t count) {
+    CheckRecord record;
+    record.sent = WallNanos();
+    const HttpResponse answer = node.Post("/v1/check", body);
+    record.answered = WallNanos();
+    std::vector<CheckRecord> records;
+    constexpr std::string_view kAllowed = "\"allowed\":";
+    for (std::size_t at = answer.body.find(kAllowed); at != std::string::npos;
+         at = answer.body.find(kAllowed, at + 1)) {
+      record.allowed = answer.body[at + kAllowed.size()] == 't';
+      records.push_back(record);
+    }
+    const bool degraded = answer.HasHeader("X-RateLimit-Degraded") ||
+                          answer.body.find("\"degraded\":true") != std::string::npos;
+    if (records.size() != count || degraded) ++failed_;
+    return records;
+  }
+
+  const std::vector<std::uint16_t> ports_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::size_t> next_{0};
+  std::atomic<std::size_t> failed_{0};
+  std::vector<Client> clients_;
+  std::vector<std::thread> threads_;
+};
+
+TEST_P(ExactTest, AHotKeyAndTenThousandOthersAreGrantedExactlyTheirsInEveryWindow) {
+  MixedLoad load(ports());
   const std::int64_t began = WallNanos();
   std::this_thread::sleep_for(3500ms);
-  const std::vector<LoadRecord> records = load.Stop();
+  // The others have 3 permits a day and are asked at least 4 times.
+  EXPECT_TRUE(WaitUntil([&] { return load.rounds_begun() >= 4; }));
+  load.Stop();
   const std::int64_t ended = WallNanos();
+  ASSERT_EQ(load.failed(), 0U);
 
-  std::vector<CheckRecord> history;
+  const std::vector<CheckRecord> hot = load.Hot();
   std::map<std::int64_t, std::int64_t> least;  // granted in a window for sure
   std::map<std::int64_t, std::int64_t> most;   // granted in it at most
-  for (const LoadRecord& record : records) {
-    ASSERT_EQ(record.status, 200);
-    ASSERT_FALSE(record.degraded);
-    history.push_back(record.check);
-    if (!record.check.allowed) continue;
-    const std::int64_t from = record.check.sent / kWindow;
-    const std::int64_t to = record.check.answered / kWindow;
+  for (const CheckRecord& record : hot) {
+    if (!record.allowed) continue;
+    const std::int64_t from = record.sent / kWindow;
+    const std::int64_t to = record.answered / kWindow;
     ++most[from];
     if (from == to) ++least[from];
     if (from != to) ++most[to];
   }
-  const auto reason = ExplainFixedWindow(history, kLimit, kWindow);
+  const auto reason = ExplainFixedWindow(hot, kLimit, kWindow);
   EXPECT_FALSE(reason) << *reason;
-  // 64 clients ask far more often than 200 times a second, so every whole window is used up.
+  // 64 clients ask more often than 200 times a second, so every whole window is used up.
   std::int64_t whole = 0;
   for (std::int64_t window = began / kWindow + 1; window < ended / kWindow; ++window) {
     EXPECT_LE(least[window], kLimit);
@@ -102,52 +198,21 @@ TEST_P(ExactTest, AHotKeyIsGrantedExactlyItsLimitInEveryWindow) {
     ++whole;
   }
   EXPECT_GE(whole, 2);
-}
 
-TEST_P(ExactTest, TenThousandKeysAreGrantedExactlyTheirs) {
-  // Each key is asked 4 times, each time by another client and through another process, and has 3
-  // permits a day: 30,000 of 40,000 are granted. (A run over midnight UTC would be granted more.)
-  constexpr std::size_t kRounds = 4;
-  constexpr std::size_t kPerRequest = 50;
-  std::atomic<std::size_t> next{0};
-  std::vector<std::atomic<int>> granted(kOtherKeys);
-  std::atomic<int> failed{0};
-  std::vector<std::thread> clients;
-  for (std::size_t c = 0; c < kClients; ++c) {
-    clients.emplace_back([&] {
-      std::vector<HttpClient> http;
-      for (const std::uint16_t port : ports()) http.emplace_back(port);
-      for (;;) {
-        const std::size_t piece = next.fetch_add(1);
-        if (piece >= kRounds * kOtherKeys / kPerRequest) return;
-        const std::size_t first = piece * kPerRequest % kOtherKeys;
-        std::string body = R"({"checks":[)";
-        for (std::size_t i = 0; i < kPerRequest; ++i) {
-          if (i != 0) body += ',';
-          body += R"({"descriptors":[{"daily":")" + std::to_string(first + i) + R"("}]})";
-        }
-        const std::size_t round = piece / (kOtherKeys / kPerRequest);
-        const HttpResponse answer =
-            http[(round + piece) % http.size()].Post("/v1/check", body + "]}");
-        std::size_t at = 0;
-        for (std::size_t i = 0; i < kPerRequest; ++i) {
-          at = answer.body.find("\"allowed\":", at);
-          if (at == std::string::npos) {
-            ++failed;
-            return;
-          }
-          at += 10;
-          if (answer.body[at] == 't') ++granted[first + i];
-        }
-        if (answer.body.find("degraded") != std::string::npos) ++failed;
-      }
-    });
-  }
-  for (std::thread& client : clients) client.join();
-  EXPECT_EQ(failed, 0);
+  constexpr std::int64_t kDay = 86'400 * kWindow;
   std::size_t wrong = 0;
-  for (const std::atomic<int>& one : granted) wrong += one == 3 ? 0 : 1;
-  EXPECT_EQ(wrong, 0U);
+  std::string why;
+  for (const std::vector<CheckRecord>& history : load.Others()) {
+    const auto granted = std::count_if(history.begin(), history.end(),
+                                       [](const CheckRecord& one) { return one.allowed; });
+    const auto unexplained = ExplainFixedWindow(history, 3, kDay);
+    // A run over midnight UTC, where windows begin, grants up to 3 more.
+    const bool exact = began / kDay == ended / kDay ? granted == 3 : granted >= 3;
+    if (exact && !unexplained) continue;
+    ++wrong;
+    why = unexplained.value_or(std::to_string(granted) + " granted");
+  }
+  EXPECT_EQ(wrong, 0U) << "one of them: " << why;
 }
 
 TEST_P(ExactTest, ATokenBucketIsFilledAndEmptiedInOneOrder) {

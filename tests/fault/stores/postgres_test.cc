@@ -62,5 +62,12 @@ TEST_F(PostgresFaultTest, BackendsTerminated) {
   });
 }
 
+TEST_F(PostgresFaultTest, ALockHeldBySomebodyElse) {
+  // Longer than any wait that the store allows itself.
+  fault_->Expect(Felt::kYes, [] {
+    server_->Query("BEGIN; LOCK TABLE weir_limits IN EXCLUSIVE MODE; SELECT pg_sleep(2); COMMIT;");
+  });
+}
+
 }  // namespace
 }  // namespace weir::test

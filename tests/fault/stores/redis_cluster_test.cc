@@ -56,6 +56,25 @@ TEST_F(RedisClusterFaultTest, AMasterHandsOverToItsReplica) {
   });
 }
 
+TEST_F(RedisClusterFaultTest, AMasterStandsStillForTenSeconds) {
+  fault_->Expect(Felt::kYes, [] {
+    RedisServer& master = cluster_->node(HotMaster());
+    master.Pause();
+    std::this_thread::sleep_for(10s);
+    master.Resume();
+    cluster_->AwaitOk();
+  });
+}
+
+TEST_F(RedisClusterFaultTest, ScriptsAndKeysFlushed) {
+  fault_->Expect(Felt::kNo, [] {
+    RedisServer& master = cluster_->node(HotMaster());
+    master.Command({"SCRIPT", "FLUSH"});
+    std::this_thread::sleep_for(100ms);
+    master.Command({"FLUSHALL"});
+  });
+}
+
 TEST_F(RedisClusterFaultTest, AMasterIsKilledAndItsReplicaTakesOver) {
   std::size_t killed = 0;
   fault_->Expect(Felt::kYes, [&killed] {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -42,6 +43,7 @@ policies:
     CheckLoad load(nodes_.ports(), kClients, kBody, kPause);
     std::this_thread::sleep_for(std::chrono::milliseconds(700));
     static_cast<void>(load.Stop());
+    most_descriptors_.resize(nodes_.size());
   }
 
   /// Whether some checks must have been decided without the store, or none may have been.
@@ -49,40 +51,51 @@ policies:
 
   /// `happens` returns when the store is back.
   void Expect(Felt felt, const std::function<void()>& happens) {
-    const std::vector<std::size_t> fds = Descriptors();
+    NoteDescriptors();
     const std::vector<std::size_t> memory = Resident();
     CheckLoad load(nodes_.ports(), kClients, kBody, kPause);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    const std::int64_t begins = WallNanos();
     happens();
     const std::int64_t exact_from = WallNanos() + kSecond;
     // A second's grace, what is left of that window, and one whole window.
     std::this_thread::sleep_for(std::chrono::milliseconds(3100));
     const std::vector<LoadRecord> records = load.Stop();
-    ExpectAnswersInTime(records);
+    ExpectAnswersInTime(records, begins, exact_from);
     const auto degraded = std::count_if(records.begin(), records.end(),
                                         [](const LoadRecord& one) { return one.degraded; });
     EXPECT_TRUE(felt != Felt::kYes || degraded > 0);
     EXPECT_TRUE(felt != Felt::kNo || degraded == 0) << degraded;
     ExpectExactFrom(records, exact_from);
-    ExpectNoLeak(fds, memory);
+    ExpectNoLeak(memory);
   }
 
  private:
   static constexpr std::size_t kClients = 8;
   static constexpr std::chrono::microseconds kPause{2000};
+  /// Connections to the store are opened when they are first needed, and that may be in the fault.
+  static constexpr std::size_t kLazy = 1;
   static constexpr const char* kBody = R"({"descriptors":[{"hot":"h"}]})";
 
-  static void ExpectAnswersInTime(const std::vector<LoadRecord>& records) {
+  /// Of those that the fault can have met: sent before it was over and a second had passed, and not
+  /// answered before it began.
+  static void ExpectAnswersInTime(const std::vector<LoadRecord>& records, std::int64_t begins,
+                                  std::int64_t ends) {
     std::vector<std::chrono::nanoseconds> taken;
     for (const LoadRecord& record : records) {
       ASSERT_EQ(record.status, 200);
-      taken.push_back(record.taken());
+      if (record.check.answered >= begins && record.check.sent < ends) {
+        taken.push_back(record.taken());
+      }
     }
     ASSERT_GT(taken.size(), 100U);
-    const auto p99 = taken.begin() + static_cast<std::ptrdiff_t>(taken.size() * 99 / 100);
-    std::nth_element(taken.begin(), p99, taken.end());
-    EXPECT_LE(*p99, kTimeout + kSlack);
-    EXPECT_LE(*std::max_element(taken.begin(), taken.end()), std::chrono::seconds(1));
+    std::sort(taken.begin(), taken.end());
+    EXPECT_LE(taken[taken.size() * 99 / 100], kTimeout + kSlack);
+    EXPECT_LE(taken.back(), std::chrono::seconds(1));
+    std::printf("%zu requests: p50 %.1f, p99 %.1f, longest %.1f ms\n", taken.size(),
+                1e-6 * static_cast<double>(taken[taken.size() / 2].count()),
+                1e-6 * static_cast<double>(taken[taken.size() * 99 / 100].count()),
+                1e-6 * static_cast<double>(taken.back().count()));
   }
 
   static void ExpectExactFrom(const std::vector<LoadRecord>& records, std::int64_t from) {
@@ -105,12 +118,21 @@ policies:
     EXPECT_GE(most, kLimit);
   }
 
-  void ExpectNoLeak(const std::vector<std::size_t>& fds, const std::vector<std::size_t>& memory) {
+  // The level before a fault. After an earlier one, a connection that nobody has needed yet may
+  // still be missing; with it the level is no higher than it was before.
+  void NoteDescriptors() {
+    const std::vector<std::size_t> now = Descriptors();
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      most_descriptors_[i] = std::max(most_descriptors_[i], now[i]);
+    }
+  }
+
+  void ExpectNoLeak(const std::vector<std::size_t>& memory) {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       // Connections of clients that have gone are closed a moment later.
-      EXPECT_TRUE(WaitUntil([&] { return Descriptors()[i] <= fds[i] + 1; }))
-          << "node " << i << ": " << fds[i] << " descriptors before, " << Descriptors()[i]
-          << " after";
+      EXPECT_TRUE(WaitUntil([&] { return Descriptors()[i] <= most_descriptors_[i] + kLazy; }))
+          << "node " << i << ": " << most_descriptors_[i] << " descriptors before, "
+          << Descriptors()[i] << " after";
       EXPECT_LE(Resident()[i], memory[i] + (std::size_t{16} << 20U)) << "node " << i;
       EXPECT_TRUE(nodes_[i].process().running());
     }
@@ -139,6 +161,7 @@ policies:
   }
 
   Nodes nodes_;
+  std::vector<std::size_t> most_descriptors_;
 };
 
 }  // namespace weir::test
