@@ -77,6 +77,9 @@ Status Service::OpenData() {
     return Error{Code::kUnavailable,
                  "data: cannot create " + config_.data + ": " + error.message()};
   }
+  auto lock = FolderLock::Take(config_.data);
+  if (!lock) return lock.error();
+  data_lock_.emplace(std::move(*lock));
   auto database = sqlite::Database::Open({.path = config_.data + "/weir.db"});
   if (!database) return database.error();
   database_ = std::move(*database);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/folder_lock.h"
 #include "config/config.h"
 #include "drivers/sqlite/database.h"
 #include "limiter/policy_limiter.h"
@@ -77,6 +78,7 @@ class Service {
   server::HttpOptions http_options_;
   telemetry::Registry registry_;
   server::Lifecycle lifecycle_;
+  std::optional<FolderLock> data_lock_;
   std::unique_ptr<sqlite::Database> database_;
   std::optional<policy::Catalog> catalog_;
   std::unique_ptr<policy::PolicyStore> policy_store_;

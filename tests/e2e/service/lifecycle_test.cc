@@ -156,6 +156,18 @@ TEST_F(Lifecycle, ACrashKeepsAnsweredPoliciesAndStateToTheLastSnapshot) {
   EXPECT_THAT(Check(R"({"key":"k"})").body, HasSubstr("\"remaining\":2,"));
 }
 
+// Each would grant the whole limit, and save its own count over the other's.
+TEST_F(Lifecycle, TwoDoNotShareAFolder) {
+  Serve();
+  const std::string folder = (dir_ / "data").string();
+  const RunResult second =
+      RunProgram({WEIR_PROGRAM, "serve", "--http", "127.0.0.1:0", "--data", folder});
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(second.error_output, HasSubstr(folder + " is in use by process " +
+                                             std::to_string(weir_->process().pid())));
+  EXPECT_EQ(Client().Get("/readyz").status, 200);
+}
+
 TEST_F(Lifecycle, HelpNeedsNoOtherPage) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"--help"}, {"serve", "--help"}, {"version"}}) {

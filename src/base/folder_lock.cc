@@ -1,0 +1,51 @@
+#include "base/folder_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+namespace weir {
+namespace {
+
+std::string ReadHolder(int fd) {
+  std::array<char, 24> text{};
+  const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
+  const std::string_view number(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  return std::string(number.substr(0, number.find_first_not_of("0123456789")));
+}
+
+Error Because(const std::string& path) {
+  return {Code::kUnavailable,
+          path + ": " + std::error_code(errno, std::generic_category()).message()};
+}
+
+}  // namespace
+
+Result<FolderLock> FolderLock::Take(const std::string& folder) {
+  const std::string path = folder + "/lock";
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return Because(path);
+  FolderLock lock(fd);
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return Because(path);
+    return Error{Code::kUnavailable, "data: " + folder + " is in use by process " + ReadHolder(fd) +
+                                         "; stop it, or give this one another folder (--data)"};
+  }
+  // For people alone: the lock holds without it, and a full disk is no reason to refuse.
+  const std::string number = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(fd, 0) == 0) {
+    [[maybe_unused]] const auto written = ::pwrite(fd, number.data(), number.size(), 0);
+  }
+  return lock;
+}
+
+FolderLock::~FolderLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace weir

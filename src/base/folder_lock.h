@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "weir/result.h"
+
+namespace weir {
+
+/// A folder that this process has for itself: two that save the same limits and serve the same
+/// database would each grant the whole limit. It ends with the object, and with the process,
+/// however that ends.
+///
+/// Not thread-safe, and needs not be: it is held, not used.
+class FolderLock {
+ public:
+  /// Takes the file `lock` in the folder. kUnavailable, with the other's process number, if another
+  /// has it.
+  static Result<FolderLock> Take(const std::string& folder);
+  ~FolderLock();
+  FolderLock(FolderLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  FolderLock& operator=(FolderLock&&) = delete;
+
+ private:
+  explicit FolderLock(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+}  // namespace weir
