@@ -8,6 +8,8 @@ add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/weir.1.gz
   COMMAND ${GZIP} -9nc ${debian}/weir.1 > ${PROJECT_BINARY_DIR}/weir.1.gz DEPENDS ${debian}/weir.1 VERBATIM)
 add_custom_target(manual ALL DEPENDS ${PROJECT_BINARY_DIR}/weir.1.gz)
 install(FILES ${PROJECT_BINARY_DIR}/weir.1.gz DESTINATION share/man/man1 COMPONENT program)
+install(FILES ${PROJECT_SOURCE_DIR}/deploy/prometheus/alerts.yaml ${PROJECT_SOURCE_DIR}/deploy/prometheus/prometheus.yaml
+              ${PROJECT_SOURCE_DIR}/deploy/grafana/weir.json DESTINATION share/doc/weir/examples COMPONENT program)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/weir RENAME copyright COMPONENT program)
 
 set(CPACK_GENERATOR DEB)
@@ -25,7 +27,8 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME weir)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS adduser)
+# procps has the kill that `systemctl reload` runs.
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "adduser, procps")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA
     ${debian}/conffiles;${debian}/postinst;${debian}/prerm;${debian}/postrm)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)

@@ -255,7 +255,8 @@ def debian(root, build, _weir):
         expect(state.startswith("install ok installed") and "/etc/weir/weir.yaml" in state, state)
         with open(os.path.join(folder, "adduser.log"), encoding="utf-8") as told:
             expect("--system" in told.read(), "no service user was made")
-        for path in ("lib/systemd/system/weir.service", "usr/share/man/man1/weir.1.gz"):
+        for path in ("lib/systemd/system/weir.service", "usr/share/man/man1/weir.1.gz",
+                     "usr/share/doc/weir/examples/alerts.yaml"):
             expect(os.path.exists(os.path.join(folder, path)), f"{path} is missing")
         config = os.path.join(folder, "etc/weir/weir.yaml")
         with Serving(os.path.join(folder, "usr/bin/weir"), "--config", config) as origin:

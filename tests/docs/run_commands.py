@@ -25,7 +25,7 @@ ELSEWHERE = {  # the beginning of a command → where it is run instead
     "weir migrate": "needs a database; tests/conformance", "kcat": "needs Kafka; tests/fault/notify",
     "docker": "tests/deploy", "helm": "tests/deploy", "kubectl": "tests/deploy",
     "systemctl": "tests/deploy", "journalctl": "tests/deploy", "sudo": "tests/deploy",
-    "apt": "tests/deploy", "dpkg": "tests/deploy", "promtool": "tests/deploy",
+    "apt": "tests/deploy", "cpack": "tests/deploy", "dpkg": "tests/deploy", "promtool": "tests/deploy",
     "git": "not ours", "npm": "tests/browser",
 }
 LASTING = ("weir serve", "weir proxy", "weir sender")

@@ -160,11 +160,10 @@ TEST_F(Lifecycle, ACrashKeepsAnsweredPoliciesAndStateToTheLastSnapshot) {
 TEST_F(Lifecycle, TwoDoNotShareAFolder) {
   Serve();
   const std::string folder = (dir_ / "data").string();
-  const RunResult second =
-      RunProgram({WEIR_PROGRAM, "serve", "--http", "127.0.0.1:0", "--data", folder});
-  EXPECT_EQ(second.exit_code, 1);
-  EXPECT_THAT(second.error_output, HasSubstr(folder + " is in use by process " +
-                                             std::to_string(weir_->process().pid())));
+  WeirProcess second({"serve", "--http", "127.0.0.1:0", "--data", folder});
+  EXPECT_EQ(second.process().Wait(), 1);
+  EXPECT_THAT(second.process().error_output(), HasSubstr(folder + " is in use by process " +
+                                                         std::to_string(weir_->process().pid())));
   EXPECT_EQ(Client().Get("/readyz").status, 200);
 }
 
