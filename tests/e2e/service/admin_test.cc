@@ -378,7 +378,32 @@ policies:
   EXPECT_THAT(undo.body, HasSubstr("the change came from file policies.yaml: edit that"));
 }
 
-TEST_F(Admin, TheAuditLogAndVersionsAreBounded) {
+TEST_F(Admin, AShadowPolicyOfAFileIsEnforcedByOneOfTheSameMatchBesideIt) {
+  ServePolicies(R"(
+domain: api
+policies:
+  - {name: per-user, match: {user: "*"}, shadow: true, quota: {fixed_window: {limit: 1, window: 1h}}}
+)");
+  HttpClient client = Client();
+  const auto status = [&] {
+    return Check(R"({"domain":"api","descriptors":[{"user":"z"}]})", "/v1/check?http_status=1")
+        .status;
+  };
+  EXPECT_EQ(status(), 200);
+  EXPECT_EQ(status(), 200);
+  ASSERT_EQ(
+      client
+          .Post("/admin/policies", R"({"key":"per-user-now","type":"FIXED_WINDOW","capacity":1,)"
+                                   R"("windowSeconds":3600,"domain":"api","match":{"user":"*"}})")
+          .status,
+      201);
+  EXPECT_EQ(status(), 200);  // its own bucket is new
+  EXPECT_EQ(status(), 429);
+  ASSERT_EQ(client.Send("POST", "/admin/audit/1/undo").status, 204);
+  EXPECT_EQ(status(), 200);
+}
+
+TEST_F(Admin, TheAuditLogIsBounded) {
   Serve();
   {
     HttpClient client = Client();
