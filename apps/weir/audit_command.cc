@@ -22,6 +22,7 @@ struct Words {
   Remote remote;
   std::string name;
   int limit = 20;
+  std::int64_t undo = 0;
 };
 
 /// "policy:user-1" is about user-1, and so is "key:user-1".
@@ -100,6 +101,16 @@ int Run(const Words& words) {
   return kExitOk;
 }
 
+int RunUndo(const Words& words) {
+  return words.remote.Ask("POST", "/admin/audit/" + std::to_string(words.undo) + "/undo", {},
+                          [&](const ServiceReply& reply) -> int {
+                            if (words.remote.json) return kExitOk;
+                            std::cout
+                                << (reply.status == 204 ? "undone: it is gone\n" : "undone\n");
+                            return kExitOk;
+                          });
+}
+
 void Configure(CLI::App& word, int& exit_code) {
   auto words = std::make_shared<Words>();
   word.add_option("name", words->name, "Only changes of this: a policy's or a bare key, a bucket");
@@ -107,8 +118,13 @@ void Configure(CLI::App& word, int& exit_code) {
       ->check(CLI::Range(1, kMostEntries))
       ->capture_default_str();
   words->remote.AddTo(word);
-  word.footer("Latest first. weir policy undo ID takes a change of a policy back.");
-  word.callback([words, &exit_code] { exit_code = Run(*words); });
+  word.add_option("--undo", words->undo, "Take the change of this id back instead")
+      ->check(CLI::PositiveNumber);
+  word.footer(
+      "Latest first. --undo makes a policy, a slot config or a user's limit what it was before;\n"
+      "weir policy undo ID --expires does so for a policy that has ended meanwhile.");
+  word.callback(
+      [words, &exit_code] { exit_code = words->undo != 0 ? RunUndo(*words) : Run(*words); });
 }
 
 const Command kAudit("audit", "Who changed what, when, from what to what.", Configure);

@@ -194,6 +194,9 @@ Status Service::OpenAdmin() {
   policy_changes_.emplace(*policy_store_, *catalog_);
   audit_trimmer_.emplace(*policy_store_,
                          server::AuditTrimmer::Keep{config_.audit.keep, config_.audit.age});
+  config_changes_.emplace(*policy_store_);
+  config_changes_->Add(slots_->configs());
+  config_changes_->Add(notify_->api().limits());
   live_.emplace(server::LiveTotals::Options{.read = [this] { return ReadTotals(); },
                                             .on_second =
                                                 [this](Nanos now) {
@@ -231,7 +234,7 @@ Status Service::OpenHttp() {
       config::WithoutSecrets(config_.store), config::WithoutSecrets(PolicyStoreUrl(config_)),
       [this](std::string_view after, std::size_t limit) { return stores_->ListKeys(after, limit); },
       [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, *policy_store_,
-      *policy_changes_, shared_->top, *live_});
+      *policy_changes_, *config_changes_, shared_->top, *live_});
   routers_.resize(pool_->size());
   std::vector<server::HttpWorker*> workers;
   for (std::size_t i = 0; i < pool_->size(); ++i) {
@@ -239,14 +242,17 @@ Status Service::OpenHttp() {
     server::AddDashboard(routers_[i]);
     server::AddAdminRoutes(routers_[i], *guard_);
     server::AddAdmin(routers_[i], *admin_, *limiters_[i]);
-    const auto protect = [this](const char* action) {
-      return [this, action](http::Handler handler) {
-        return server::Guarded(*guard_,
-                               server::Audited(*policy_store_, action, std::move(handler)));
+    const auto admin = [this](http::Handler handler) {
+      return server::Guarded(*guard_,
+                             server::Audited(*policy_store_, "slots.flush", std::move(handler)));
+    };
+    const auto change = [this](const char* kind) {
+      return [this, kind](http::Handler handler) {
+        return server::Guarded(*guard_, config_changes_->Audited(kind, std::move(handler)));
       };
     };
-    slots_->AddTo(routers_[i], protect("slots.config"));
-    notify_->api().AddTo(routers_[i], protect("notify.config"));
+    slots_->AddTo(routers_[i], admin, change("slots"));
+    notify_->api().AddTo(routers_[i], admin, change("notify"));
     http_workers_.push_back(std::make_unique<server::HttpWorker>(pool_->reactor(i), http_options_,
                                                                  routers_[i], *limiters_[i]));
     workers.push_back(http_workers_.back().get());
@@ -285,12 +291,28 @@ Status Service::OpenResp() {
       return known;
     };
   }
+  options.administrator = [this](std::string_view address,
+                                 std::string_view password) -> std::optional<std::string> {
+    if (!guard_->Admits(address, password)) return std::nullopt;
+    return server::WhoAsks(guard_->has_keys() ? password : std::string_view(), address);
+  };
+  options.on_reset = [this](const std::string& who, std::string_view key) { AuditReset(who, key); };
   options.version = telemetry::kVersion;
   resp_door_.emplace(
       pool_->size(),
       [this](server::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },
       std::move(options));
   return Listen(*resp_door_, config_.listen.resp);
+}
+
+void Service::AuditReset(const std::string& who, std::string_view key) {
+  server::AuditEntry entry{.who = who, .action = "key.reset", .target = "key:" + std::string(key)};
+  policy_store_->Append(std::move(entry), [](const Result<std::int64_t>& written) {
+    if (written.ok()) return;
+    Log(Level::kError, "a change is not in the audit log",
+        {{"action", std::string_view("key.reset")},
+         {"error", std::string_view(written.error().message)}});
+  });
 }
 
 void Service::AddMetrics() {

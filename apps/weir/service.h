@@ -64,6 +64,7 @@ class Service {
   Status OpenHttp();
   Status OpenGrpc();
   Status OpenResp();
+  void AuditReset(const std::string& who, std::string_view key);
   void AddMetrics();
   Status Listen(server::Door& door, const config::Address& address);
   server::RunningTotals ReadTotals() const;
@@ -90,6 +91,7 @@ class Service {
   std::optional<server::PolicyChanges> policy_changes_;
   std::optional<server::AuditTrimmer> audit_trimmer_;
   std::mutex reload_mutex_;
+  std::optional<server::ConfigChanges> config_changes_;
   std::optional<server::AdminParts> admin_;
   std::optional<server::SlotsApi> slots_;
   std::unique_ptr<NotifyService> notify_;

@@ -187,7 +187,37 @@ NotifyApi::NotifyApi(notify::Gateway& gateway, const Clock& clock, Probes probes
     : parts_(std::make_unique<Parts>(gateway, clock, std::move(probes))) {}
 NotifyApi::~NotifyApi() = default;
 
-void NotifyApi::AddTo(Router& router, const Protect& protect) {
+Undoable NotifyApi::limits() {
+  notify::Gateway* const gateway = &parts_->gateway;
+  return {
+      .kind = "notify",
+      .name_of = [](const Request& request) -> std::optional<std::string> {
+        Result<notify::UserLimit> limit = ParseLimit(request.body);
+        if (!limit.ok()) return std::nullopt;
+        return std::move(limit->user_id);
+      },
+      .read =
+          [gateway](std::string user, const Undoable::Done<Result<Undoable::State>>& done) {
+            gateway->Find(std::move(user), [done](Result<std::optional<notify::UserLimit>> row) {
+              if (!row.ok()) return done(row.error());
+              done(row->has_value() ? Undoable::State(SettingsBody(**row)) : Undoable::State());
+            });
+          },
+      .restore =
+          [gateway](std::string user, const Undoable::State& wanted,
+                    const Undoable::Done<Status>& done) {
+            const auto told = [done](const auto& result) {
+              done(result.ok() ? Status() : Status(result.error()));
+            };
+            if (!wanted) return gateway->Remove(std::move(user), told);
+            Result<notify::UserLimit> limit = ParseLimit(*wanted);
+            if (!limit.ok()) return done(limit.error());
+            gateway->Configure(std::move(*limit), told);
+          },
+  };
+}
+
+void NotifyApi::AddTo(Router& router, const Protect& admin, const Protect& change) {
   Parts* const parts = parts_.get();
   using Method = void (Parts::*)(const Request&, Reply);
   const auto bind = [parts](Method method) -> http::Handler {
@@ -195,11 +225,11 @@ void NotifyApi::AddTo(Router& router, const Protect& protect) {
       (parts->*method)(request, std::move(reply));
     };
   };
-  router.Add("POST", "/api/config", bind(&Parts::Configure));
+  router.Add("POST", "/api/config", change(bind(&Parts::Configure)));
   router.Add("POST", "/api/send", bind(&Parts::Send));
   router.Add("GET", "/api/config/{userId}", bind(&Parts::GetConfig));
   router.Add("GET", "/api/quota/{userId}", bind(&Parts::GetQuota));
-  router.Add("GET", "/admin/notify", protect(bind(&Parts::Report)));
+  router.Add("GET", "/admin/notify", admin(bind(&Parts::Report)));
 }
 
 void NotifyApi::Collect(telemetry::TextWriter& out) const {

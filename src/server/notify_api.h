@@ -6,6 +6,7 @@
 
 #include "notify/gateway.h"
 #include "server/router.h"
+#include "server/undoable.h"
 #include "telemetry/metrics.h"
 #include "weir/clock.h"
 
@@ -27,11 +28,15 @@ class NotifyApi {
   NotifyApi(notify::Gateway& gateway, const Clock& clock, Probes probes);
   ~NotifyApi();
 
-  /// Stands before the handlers under /admin.
+  /// Stands before a handler.
   using Protect = std::function<http::Handler(http::Handler)>;
 
-  /// Before the service starts.
-  void AddTo(Router& router, const Protect& protect);
+  /// Before the service starts. `admin` stands before what is under /admin, `change` before what
+  /// changes a user's limit.
+  void AddTo(Router& router, const Protect& admin, const Protect& change);
+
+  /// Users' limits, of kind "notify". A limit that comes back starts with a count of 0.
+  Undoable limits();
 
   /// weir_notify_sends_total, weir_notify_latency_seconds, weir_notify_waiting, weir_notify_queue,
   /// weir_notify_dead_letters_total.

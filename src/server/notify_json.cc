@@ -129,14 +129,19 @@ Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view ke
   return request;
 }
 
-std::string LimitBody(const notify::UserLimit& limit) {
+std::string SettingsBody(const notify::UserLimit& limit) {
   std::string out = "{";
   AppendField(out, "userId", limit.user_id);
   out += ',';
   AppendField(out, "rateLimit", limit.rate_limit);
   out += ',';
   AppendField(out, "timeWindow", limit.time_window);
-  out += ',';
+  return out + '}';
+}
+
+std::string LimitBody(const notify::UserLimit& limit) {
+  std::string out = SettingsBody(limit);
+  out.back() = ',';
   AppendField(out, "currentCount", limit.current_count);
   out += ',';
   AppendField(out, "lastRefreshTime", notify::FormatTime(limit.last_refresh_time));

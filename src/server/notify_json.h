@@ -19,6 +19,8 @@ Result<notify::UserLimit> ParseLimit(std::string_view body);
 /// goes before the field's if it is not empty. The result holds CheckSend.
 Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view key);
 
+/// {"userId","rateLimit","timeWindow"}: what somebody chose, as ParseLimit reads it.
+std::string SettingsBody(const notify::UserLimit& limit);
 /// {"userId","rateLimit","timeWindow","currentCount","lastRefreshTime"}
 std::string LimitBody(const notify::UserLimit& limit);
 /// {"userId","limit","used","remaining","resetsAt"} as of `now`; no resetsAt if no window runs.

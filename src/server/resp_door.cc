@@ -35,6 +35,8 @@ RespDoor::RespDoor(std::size_t reactors, LimiterOf limiter_of, RespOptions optio
       metrics_(reactors),
       desks_(reactors) {
   service_->authenticate = options_.authenticate;
+  service_->administrator = options_.administrator;
+  service_->on_reset = options_.on_reset;
   service_->version = options_.version;
 }
 

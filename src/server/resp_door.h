@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,12 @@ struct RespOptions {
   /// Whether a password opens a connection (AUTH); thread-safe, and as slow for a wrong one as for
   /// a right one. Empty: no AUTH needed.
   std::function<bool(std::string_view)> authenticate = {};
+  /// Who a client at this address is, having given this password or none, if he may use the
+  /// commands that are for administrators; thread-safe, and as slow likewise. Empty: everybody may.
+  std::function<std::optional<std::string>(std::string_view address, std::string_view password)>
+      administrator = {};
+  /// Told which administrator is about to reset which key. Thread-safe; must not block.
+  std::function<void(const std::string& who, std::string_view key)> on_reset = {};
   /// Null: plain TCP.
   std::shared_ptr<TlsContext> tls = {};
   std::chrono::milliseconds idle_timeout = std::chrono::hours(1);

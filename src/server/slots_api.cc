@@ -9,6 +9,7 @@
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "server/slots_json.h"
+#include "server/slots_undoable.h"
 #include "slots/combiner.h"
 #include "slots/config.h"
 #include "slots/config_cache.h"
@@ -381,7 +382,13 @@ void SlotsApi::Parts::Verify(const Request&, Reply reply) {
 SlotsApi::SlotsApi(slots::SlotStore& store) : parts_(std::make_unique<Parts>(store)) {}
 SlotsApi::~SlotsApi() = default;
 
-void SlotsApi::AddTo(Router& router, const Protect& protect) {
+Undoable SlotsApi::configs() {
+  return SlotConfigs(parts_->store, [parts = parts_.get()](const std::string& name) {
+    parts->cache.Forget(name);
+  });
+}
+
+void SlotsApi::AddTo(Router& router, const Protect& admin, const Protect& change) {
   Parts* const parts = parts_.get();
   using Method = void (Parts::*)(const Request&, Reply);
   const auto bind = [parts](Method method) -> http::Handler {
@@ -395,19 +402,20 @@ void SlotsApi::AddTo(Router& router, const Protect& protect) {
   router.Add("DELETE", "/api/v1/slots/{eventId}", bind(&Parts::Cancel));
   router.Add("POST", "/api/v1/slots/{eventId}/reschedule", bind(&Parts::Reschedule));
 
-  const auto admin = [&](std::string_view method, const std::string& path, Method handler) {
+  const auto add = [&](const Protect& protect, std::string_view method, const std::string& path,
+                       Method handler) {
     router.Add(method, "/admin/rate-limit" + path, protect(bind(handler)));
   };
-  admin("POST", "/config", &Parts::CreateConfig);
-  admin("GET", "/config", &Parts::ListConfigs);
-  admin("GET", "/config/{configName}", &Parts::GetConfig);
-  admin("DELETE", "/config/{configName}", &Parts::Deactivate);
-  admin("POST", "/config/{configName}/deactivate", &Parts::Deactivate);
-  admin("GET", "/config/{configName}/versions", &Parts::ListVersions);
-  admin("POST", "/cache/flush", &Parts::FlushCache);
-  admin("GET", "/windows", &Parts::ListWindows);
-  admin("GET", "/forecast", &Parts::Forecast);
-  admin("GET", "/verify", &Parts::Verify);
+  add(change, "POST", "/config", &Parts::CreateConfig);
+  add(admin, "GET", "/config", &Parts::ListConfigs);
+  add(admin, "GET", "/config/{configName}", &Parts::GetConfig);
+  add(change, "DELETE", "/config/{configName}", &Parts::Deactivate);
+  add(change, "POST", "/config/{configName}/deactivate", &Parts::Deactivate);
+  add(admin, "GET", "/config/{configName}/versions", &Parts::ListVersions);
+  add(admin, "POST", "/cache/flush", &Parts::FlushCache);
+  add(admin, "GET", "/windows", &Parts::ListWindows);
+  add(admin, "GET", "/forecast", &Parts::Forecast);
+  add(admin, "GET", "/verify", &Parts::Verify);
 }
 
 }  // namespace weir::server

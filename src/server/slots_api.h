@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "server/router.h"
+#include "server/undoable.h"
 #include "slots/slot_store.h"
 
 namespace weir::server {
@@ -18,11 +19,15 @@ class SlotsApi {
   explicit SlotsApi(slots::SlotStore& store);
   ~SlotsApi();
 
-  /// Stands before the handlers under /admin.
+  /// Stands before a handler.
   using Protect = std::function<http::Handler(http::Handler)>;
 
-  /// Before the service starts.
-  void AddTo(Router& router, const Protect& protect);
+  /// Before the service starts. `change` stands before what changes a config, `admin` before all
+  /// else under /admin.
+  void AddTo(Router& router, const Protect& admin, const Protect& change);
+
+  /// The configs, of kind "slots". One that comes back is a new version, as it was.
+  Undoable configs();
 
  private:
   struct Parts;

@@ -221,6 +221,26 @@ describe('the dashboard', { concurrency: false }, () => {
     quiet();
   });
 
+  test('undoes changes of slot configs and of users’ limits', async () => {
+    const config = (max) => ask('POST', '/admin/rate-limit/config', { configName: 'undone', windowSize: 'PT1M', maxPerWindow: max });
+    await config(100);
+    await config(7);
+    await ask('POST', '/api/config', { userId: 'undone-user', rateLimit: 2, timeWindow: 60 });
+    await open('audit');
+    const rowOf = (what) => page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: what, exact: true }) }).first();
+    assert.match(await rowOf('undone').textContent(), /maxPerWindow.*100\s*→\s*7/);
+    await rowOf('undone').getByRole('button', { name: /^Undo/ }).click();
+    await dialog().getByRole('button', { name: 'Undo' }).click();
+    await page.getByRole('row').nth(1).getByText('slots.undo').waitFor();
+    assert.equal((await ask('GET', '/admin/rate-limit/config/undone')).maxPerWindow, 100);
+    await rowOf('undone-user').getByRole('button', { name: /^Undo/ }).click();
+    await dialog().getByRole('button', { name: 'Undo' }).click();
+    await page.getByRole('row').nth(1).getByText('notify.undo').waitFor();
+    await assert.rejects(ask('GET', '/api/config/undone-user'));
+    assert.deepEqual(await axe(page), []);
+    quiet();
+  });
+
   test('leafs through the audit log', async () => {
     await open('audit');
     await page.getByText('Changes 1 to 50').waitFor();

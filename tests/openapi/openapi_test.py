@@ -1,8 +1,9 @@
 """Holds a running service to docs/reference/openapi.yaml. Usage: openapi_test.py FILE WEIR
 
 Every path of the file is asked, in the file's order, with its own examples: the answer has the first status that is
-listed for it and the shape of its schema. Every route of the service is in the file. Without the key every /admin
-path answers 401, broken JSON 400, an unknown method 405, each with the one error body.
+listed for it and the shape of its schema. Every route of the service is in the file. Without the key, and with a wrong
+one, every operation that asks for one answers 401 and changes nothing; which operations ask for none is listed here.
+Broken JSON is 400, an unknown method 405, each with the one error body.
 """
 
 import json
@@ -26,6 +27,15 @@ BEFORE = {
     "/admin/rate-limit/config/{configName}": [CONFIG],
     "/admin/audit/{id}/undo": [("POST", "/admin/policies", {"policyKey": "undone", "type": "TOKEN_BUCKET"})],
 }
+# All that may be done without a key: the calls that clients make (docs/reference/changes.md).
+WITHOUT_KEY = {
+    "POST /v1/check", "POST /v1/peek", "POST /v1/refund", "POST /v1/release",
+    "POST /api/v1/slots", "POST /api/v1/slots/batch", "POST /api/v1/slots/{eventId}/reschedule",
+    "DELETE /api/v1/slots/{eventId}", "POST /api/send",
+}
+# What tells of a change that should not have been made.
+STATE = ("/admin/policies", "/admin/audit", "/admin/metrics", "/admin/rate-limit/config",
+         "/admin/rate-limit/config/payouts/versions", "/api/config/42", "/admin/policies/user-123/versions")
 
 
 class Service:
@@ -154,15 +164,41 @@ def errors(api, service):
         except (jsonschema.ValidationError, json.JSONDecodeError) as error:
             check(False, f"{method} {target}: {status} has another body: {error}")
 
+    def look(path):
+        status, _, body = service.ask("GET", path)
+        return status, re.sub(rb'"resetAfterMs":\d+', b"", body)
+
+    for words in (CONFIG, ("POST", "/admin/policies", {"policyKey": "user-123", "type": "TOKEN_BUCKET"}),
+                  ("PUT", "/admin/policies/user-123", {"type": "FIXED_WINDOW", "windowSeconds": 8640000}),
+                  ("POST", "/api/config", {"userId": "42", "rateLimit": 7, "timeWindow": 60}), ("POST", "/v1/check", {"key": "user-123"})):
+        service.ask(*words)
+    before = [look(path) for path in STATE]
+    for method, path, item, operation in api.operations():
+        if "security" not in operation:
+            continue
+        target = api.target(path, item, operation)
+        for key in (None, "wrong-key", KEY[:-1], KEY + "x"):
+            refused(method, target, api.body(operation), key, 401)
+    for path, then in zip(STATE, before):
+        now = look(path)
+        check(now[0] == 200 and now == then, f"{path} changed without the key: {then} to {now}")
     for method, path, item, operation in api.operations():
         target = api.target(path, item, operation)
-        if path.startswith("/admin"):
-            refused(method, target, api.body(operation), None, 401)
-            refused(method, target, api.body(operation), "wrong-key", 401)
         if "requestBody" in operation:
             refused(method, target, b"[", KEY, 400)
         if path != "/v1/auth":  # takes any method: proxies ask with that of the request
             refused("PATCH", target, None, KEY, 405)
+
+
+def keys(api):
+    for method, path, _, operation in api.operations():
+        name = f"{method} {path}"
+        if "security" in operation:
+            check(name not in WITHOUT_KEY, f"{name}: needs a key after all")
+        elif path.startswith("/admin"):
+            check(False, f"{name}: asks for no key")
+        elif method != "GET":
+            check(name in WITHOUT_KEY, f"{name}: changes something without a key")
 
 
 def routes(api, service):
@@ -179,6 +215,7 @@ def main():
     api = Api(sys.argv[1])
     service = Service(sys.argv[2])
     try:
+        keys(api)
         routes(api, service)
         count = walk(api, service)
         errors(api, service)

@@ -57,6 +57,15 @@ void PostgresGateway::Configure(UserLimit limit, Gateway::Done<UserLimit> done) 
   });
 }
 
+void PostgresGateway::Remove(std::string user_id, Gateway::Done<bool> done) {
+  worker_->Post([worker = worker_.get(), user = std::move(user_id), done = std::move(done)] {
+    worker->RunLocking(kRemoveRow, std::move(Params().Text(user)), [done](PgAnswer answer) {
+      if (!answer.status.ok()) return done(Unavailable(answer));
+      done(answer.rows.size() > 0);
+    });
+  });
+}
+
 void PostgresGateway::Send(SendRequest request, Gateway::Done<SendAnswer> done) {
   worker_->Post([worker = worker_.get(), ask = Ask{std::move(request), std::move(done)}]() mutable {
     worker->Enqueue(std::move(ask));

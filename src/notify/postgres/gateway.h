@@ -39,6 +39,7 @@ class PostgresGateway final : public Gateway, public LimitStore {
   ~PostgresGateway() override;
 
   void Configure(UserLimit limit, Gateway::Done<UserLimit> done) override;
+  void Remove(std::string user_id, Gateway::Done<bool> done) override;
   void Send(SendRequest request, Gateway::Done<SendAnswer> done) override;
   void Find(std::string user_id, Gateway::Done<std::optional<UserLimit>> done) override;
   std::size_t waiting() const override;

@@ -69,6 +69,9 @@ const char* const kPutRow =
     "s.user_id, s.rate_limit, s.time_window, s.current_count, "
     "(extract(epoch FROM s.last_refresh_time) * 1000000)::bigint, pg_backend_pid() ";
 
+const char* const kRemoveRow =
+    "DELETE FROM rate_limit_store s WHERE s.user_id = $1 RETURNING s.user_id";
+
 const char* const kFindKeys =
     "SELECT k.user_id, k.key, k.digest, k.event_id, k.rate_limit, k.remaining, k.resets_at "
     "FROM unnest($1::text[], $2::text[]) u(id, key) "

@@ -21,6 +21,8 @@ extern const char* const kAddCounts;
 extern const char* const kRefreshRows;
 /// $1 user, $2 limit, $3 window, $4 now.
 extern const char* const kPutRow;
+/// $1 user. One row if there was one.
+extern const char* const kRemoveRow;
 
 /// $1 users, $2 keys (pairwise), $3 the oldest time that counts.
 extern const char* const kFindKeys;

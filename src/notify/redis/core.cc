@@ -212,22 +212,36 @@ void RedisGateway::Core::Configure(UserLimit limit, Done<UserLimit> done) {
                                          done = std::move(done)](Result<UserLimit> saved) {
     const auto self = weak.lock();
     if (!self || !saved.ok()) return done(std::move(saved));
-    self->Post([core = self.get(), user, done, saved = std::move(saved)] {
-      if (core->state_ != State::kUp || core->closed_) {
-        // Redis is told before it decides again.
-        core->dirty_.insert(user);
-        Log(Level::kWarn, kDownLine, {{"while", std::string_view("a config was saved")}});
-        return done(saved);
-      }
-      core->connection_->Send(Command{"DEL", CacheKey(user)},
-                              [core, user, done, saved](const weir::redis::Answer& answer) {
-                                if (!answer.status.ok()) {
-                                  core->dirty_.insert(user);
-                                  core->GoDown(answer.status.error());
-                                }
-                                done(saved);
-                              });
-    });
+    self->Forget(user, [done, saved = std::move(saved)] { done(saved); });
+  });
+}
+
+void RedisGateway::Core::Remove(std::string user_id, Done<bool> done) {
+  std::string user = user_id;
+  fallback_.Remove(std::move(user_id), [weak = weak_from_this(), user = std::move(user),
+                                        done = std::move(done)](Result<bool> removed) {
+    const auto self = weak.lock();
+    if (!self || !removed.ok()) return done(std::move(removed));
+    self->Forget(user, [done, removed = std::move(removed)] { done(removed); });
+  });
+}
+
+void RedisGateway::Core::Forget(const std::string& user, std::function<void()> done) {
+  Post([this, user, done = std::move(done)] {
+    if (state_ != State::kUp || closed_) {
+      // Redis is told before it decides again.
+      dirty_.insert(user);
+      Log(Level::kWarn, kDownLine, {{"while", std::string_view("a config was saved")}});
+      return done();
+    }
+    connection_->Send(Command{"DEL", CacheKey(user)},
+                      [this, user, done](const weir::redis::Answer& answer) {
+                        if (!answer.status.ok()) {
+                          dirty_.insert(user);
+                          GoDown(answer.status.error());
+                        }
+                        done();
+                      });
   });
 }
 

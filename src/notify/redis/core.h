@@ -39,6 +39,7 @@ class RedisGateway::Core : public std::enable_shared_from_this<Core> {
 
   void Send(SendRequest request, Done<SendAnswer> done);
   void Configure(UserLimit limit, Done<UserLimit> done);
+  void Remove(std::string user_id, Done<bool> done);
   void Find(std::string user_id, Done<std::optional<UserLimit>> done);
 
   std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
@@ -72,6 +73,8 @@ class RedisGateway::Core : public std::enable_shared_from_this<Core> {
   };
 
   // core.cc
+  /// Lets Redis forget a user whose row has changed, now or before it decides again. Any thread.
+  void Forget(const std::string& user, std::function<void()> done);
   void GoDown(const Error& why);
   void MaybeFallen();
   void Release();

@@ -33,6 +33,10 @@ void RedisGateway::Configure(UserLimit limit, Done<UserLimit> done) {
   core_->Configure(std::move(limit), std::move(done));
 }
 
+void RedisGateway::Remove(std::string user_id, Done<bool> done) {
+  core_->Remove(std::move(user_id), std::move(done));
+}
+
 void RedisGateway::Send(SendRequest request, Done<SendAnswer> done) {
   core_->Post([core = core_.get(), request = std::move(request), done = std::move(done)]() mutable {
     core->Send(std::move(request), std::move(done));

@@ -82,6 +82,23 @@ void SqliteGateway::Configure(UserLimit limit, Done<UserLimit> done) {
       });
 }
 
+void SqliteGateway::Remove(std::string user_id, Done<bool> done) {
+  auto removed = std::make_shared<bool>(false);
+  database_.Write(
+      [user = std::move(user_id), removed](Connection& connection) -> Status {
+        Result<Statement> remove =
+            connection.Prepare("DELETE FROM rate_limit_store WHERE user_id = ?1");
+        if (!remove.ok()) return remove.error();
+        if (Status s = remove->Bind(1, user).Run(); !s.ok()) return s;
+        *removed = connection.changes() > 0;
+        return {};
+      },
+      [removed, done = std::move(done)](const Status& status) {
+        if (!status.ok()) return done(Unavailable(status.error()));
+        done(*removed);
+      });
+}
+
 void SqliteGateway::Find(std::string user_id, Done<std::optional<UserLimit>> done) {
   std::optional<UserLimit> found;
   Status status = database_.Read([&](Connection& connection) -> Status {

@@ -38,6 +38,7 @@ class SqliteGateway final : public Gateway {
   void Close();
 
   void Configure(UserLimit limit, Done<UserLimit> done) override;
+  void Remove(std::string user_id, Done<bool> done) override;
   void Send(SendRequest request, Done<SendAnswer> done) override;
   void Find(std::string user_id, Done<std::optional<UserLimit>> done) override;
   std::size_t waiting() const override { return waiting_.load(std::memory_order_relaxed); }

@@ -52,7 +52,15 @@ void WeirRefund(Session& session, ReplyWriter& reply) {
   Ask(session, reply, store::Op::kRefund, 1);
 }
 
-void WeirReset(Session& session, ReplyWriter& /*reply*/) {
+void WeirReset(Session& session, ReplyWriter& reply) {
+  const Client& client = session.client();
+  if (!client.administrator) {
+    reply.Error("NOPERM", "WEIR.RESET is for administrators: AUTH with a key of admin.keys first");
+    return;
+  }
+  if (const Service& service = session.shop().service(); service.on_reset) {
+    service.on_reset(*client.administrator, session.command()[1]);
+  }
   session.batch().AddCheck(store::Op::kReset, session.Lasting(1), 1, 0, Batch::CheckReply::kOk,
                            session.client().protocol);
 }

@@ -16,12 +16,7 @@ constexpr std::size_t kMaxNameSize = 256;
 
 // There is one user, as with a Redis that only has a password.
 bool Login(Session& session, std::string_view user, std::string_view password) {
-  const Service& service = session.shop().service();
-  if (user != "default" || (service.authenticate && !service.authenticate(password))) {
-    return false;
-  }
-  session.SetAuthenticated(true);
-  return true;
+  return user == "default" && session.LogIn(password);
 }
 
 bool IsName(std::string_view text) noexcept {
@@ -150,7 +145,8 @@ void Auth(Session& session, ReplyWriter& reply) {
     return;
   }
   const bool named = command.count() == 3;
-  if (!named && !session.shop().service().authenticate) {
+  const Service& service = session.shop().service();
+  if (!named && !service.authenticate && !service.administrator) {
     reply.Error(
         "ERR",
         "AUTH <password> called without any password configured for the default user. Are you "
@@ -238,7 +234,7 @@ void Reset(Session& session, ReplyWriter& reply) {
   Client& client = session.client();
   client.name.clear();
   client.protocol = Protocol::kResp2;
-  session.SetAuthenticated(!session.shop().service().authenticate);
+  session.LogOut();
   reply.SetProtocol(Protocol::kResp2);
   reply.Simple("RESET");
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,13 @@ struct Service {
   /// Whether a password opens a connection (AUTH), told in a time that does not depend on how much
   /// of it is right; must be thread-safe. Empty: no AUTH is needed.
   std::function<bool(std::string_view)> authenticate;
+  /// Who a client at this address is, having given this password or none, if he may use the
+  /// commands that are for administrators; as `authenticate` otherwise. Empty: everybody may.
+  std::function<std::optional<std::string>(std::string_view address, std::string_view password)>
+      administrator;
+  /// Told which administrator is about to reset which key. Must be thread-safe and not block. May
+  /// be empty.
+  std::function<void(const std::string& who, std::string_view key)> on_reset;
   ParserLimits limits;
   std::string version = "0.1.0";
   std::uint16_t port = 0;

@@ -42,10 +42,39 @@ Session::Session(Shop& shop, std::string peer, std::string local, std::function<
   client_.local = std::move(local);
   service.connections.fetch_add(1, std::memory_order_relaxed);
   service.connections_total.fetch_add(1, std::memory_order_relaxed);
-  SetAuthenticated(!service.authenticate);
+  LogOut();
 }
 
 Session::~Session() { shop_.service().connections.fetch_sub(1, std::memory_order_relaxed); }
+
+bool Session::LogIn(std::string_view password) {
+  const Service& service = shop_.service();
+  std::optional<std::string> administrator = AdministratorBy(password);
+  // Who is one by his address alone has not shown a key by that.
+  const bool admin_key = service.administrator && administrator && !AdministratorBy({});
+  // Asked even of administrators, so that the time does not tell them apart.
+  const bool known =
+      service.authenticate ? service.authenticate(password) : administrator.has_value();
+  if (!known && !admin_key) {
+    return false;
+  }
+  client_.administrator = std::move(administrator);
+  SetAuthenticated(true);
+  return true;
+}
+
+void Session::LogOut() {
+  client_.administrator = AdministratorBy({});
+  SetAuthenticated(!shop_.service().authenticate);
+}
+
+std::optional<std::string> Session::AdministratorBy(std::string_view password) const {
+  std::string_view address = client_.peer;
+  address = address.substr(0, address.rfind(':'));
+  if (address.starts_with('[')) address = address.substr(1, address.size() - 2);
+  const Service& service = shop_.service();
+  return service.administrator ? service.administrator(address, password) : std::string(address);
+}
 
 void Session::SetAuthenticated(bool authenticated) {
   client_.authenticated = authenticated;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,7 @@ struct Client {
   std::string library_version;
   Protocol protocol = Protocol::kResp2;
   bool authenticated = false;
+  std::optional<std::string> administrator;  ///< who it is; nothing: it is none
   std::chrono::steady_clock::time_point connected = std::chrono::steady_clock::now();
 };
 
@@ -60,8 +62,11 @@ class Session {
   const Parser& command() const noexcept { return parser_; }
   Shop& shop() noexcept { return shop_; }
   Client& client() noexcept { return client_; }
-  /// Takes effect for the replies of this command and those after it.
-  void SetAuthenticated(bool authenticated);
+  /// What a password opens, none if it is empty; takes effect for the replies of this command and
+  /// those after it. False: nothing.
+  bool LogIn(std::string_view password);
+  /// As good as new: nobody has logged in.
+  void LogOut();
   void Close() noexcept { closing_ = true; }
   /// The batch that questions are added to.
   Batch& batch();
@@ -69,6 +74,8 @@ class Session {
   std::string_view Lasting(std::size_t argument);
 
  private:
+  void SetAuthenticated(bool authenticated);
+  std::optional<std::string> AdministratorBy(std::string_view password) const;
   std::size_t Fill(std::string_view input, Buffer& out);
   void Handle(Buffer& out);
   bool HandleThrottle();

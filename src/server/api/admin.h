@@ -14,6 +14,7 @@
 #include "policy/policy_store.h"
 #include "server/api/admin_guard.h"
 #include "server/api/audit_log.h"
+#include "server/api/config_changes.h"
 #include "server/api/live_totals.h"
 #include "server/api/operations.h"
 #include "server/api/policy_changes.h"
@@ -43,6 +44,7 @@ struct AdminParts {
   StoreHealthOf store_health;
   AuditLog& audit;
   PolicyChanges& changes;
+  ConfigChanges& config_changes;
   const limiter::TopKeys& top;
   const LiveTotals& live;
 };

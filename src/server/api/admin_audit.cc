@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "policy/policy_edit.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "server/api/admin.h"
@@ -48,6 +49,24 @@ void List(const AdminParts& parts, const http::Request& request, const http::Rep
       [reply, limit = page->limit](const Result<std::vector<AuditEntry>>& entries) {
         reply(entries.ok() ? Listed(*entries, limit) : http::ErrorResponse(entries.error()));
       });
+}
+
+void Undo(const AdminParts& parts, std::int64_t id, PolicyChanges::End end, std::string who,
+          http::Reply reply) {
+  parts.audit.FindEntry(id, [&parts, end, who = std::move(who),
+                             reply = std::move(reply)](const Result<AuditEntry>& entry) {
+    if (!entry.ok()) return reply(http::ErrorResponse(entry.error()));
+    if (entry->target.starts_with(policy::kPolicyTarget)) {
+      return parts.changes.Undo(entry->id, end, who, AnswerChange(200, reply));
+    }
+    parts.config_changes.Undo(*entry, who, [reply](Result<Undoable::State> now) {
+      if (!now.ok()) return reply(http::ErrorResponse(now.error()));
+      http::Response response;
+      response.status = now->has_value() ? 200 : 204;
+      response.body = now->value_or("");
+      reply(std::move(response));
+    });
+  });
 }
 
 /// What a change through a wrapped handler was about: "key:user-1", "slots:/admin/…".
@@ -107,7 +126,7 @@ void AddAdminAudit(Router& router, const AdminParts& parts) {
                if (!id) return reply(http::ErrorResponse(400, "id: must be the id of a change"));
                const auto end = ReadEnd(request.body);
                if (!end.ok()) return reply(http::ErrorResponse(end.error()));
-               parts.changes.Undo(*id, *end, WhoAsks(request), AnswerChange(200, std::move(reply)));
+               Undo(parts, *id, *end, WhoAsks(request), std::move(reply));
              }));
 }
 

@@ -85,11 +85,18 @@ bool AdminGuard::KeyMatches(std::string_view key) const {
   return matches;
 }
 
+bool AdminGuard::MayCome(std::string_view address) const {
+  if (allow_.empty()) return has_keys() || IsLoopback(address);
+  const auto parsed = IpAddress::Parse(address);
+  return parsed && ContainsAddress(allow_, *parsed);
+}
+
+bool AdminGuard::Admits(std::string_view address, std::string_view key) const {
+  return MayCome(address) && (!has_keys() || (!key.empty() && KeyMatches(key)));
+}
+
 std::optional<http::Response> AdminGuard::Refuse(const http::Request& request) const {
-  const auto remote = IpAddress::Parse(request.remote);
-  const bool let_in = allow_.empty() ? has_keys() || IsLoopback(request.remote)
-                                     : remote && ContainsAddress(allow_, *remote);
-  if (!let_in) {
+  if (!MayCome(request.remote)) {
     return http::ErrorResponse(403, "this address may not use the admin API (admin.allow)");
   }
   if (IsFromAnotherSite(request)) {

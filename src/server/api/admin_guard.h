@@ -25,9 +25,14 @@ class AdminGuard {
   /// `Authorization: Bearer`. Requests that another site's page makes a browser send are refused.
   std::optional<http::Response> Refuse(const http::Request& request) const;
 
+  /// Whether whoever asks from `address` with `key` (empty: none) may change things, on a door
+  /// where no browser can send anything.
+  bool Admits(std::string_view address, std::string_view key) const;
+
   bool has_keys() const noexcept { return !digests_.empty(); }
 
  private:
+  bool MayCome(std::string_view address) const;
   bool KeyMatches(std::string_view key) const;
 
   std::vector<config::Digest> digests_;

@@ -17,14 +17,17 @@ void AppendState(std::string& out, std::string_view name, const std::string& jso
 }  // namespace
 
 std::string WhoAsks(const http::Request& request) {
+  return WhoAsks(ApiKeyOf(request), request.remote);
+}
+
+std::string WhoAsks(std::string_view key, std::string_view address) {
   constexpr char kHex[] = "0123456789abcdef";
   constexpr std::size_t kBytes = 4;
-  const std::string_view key = ApiKeyOf(request);
-  if (key.empty()) return std::string(request.remote);
+  if (key.empty()) return std::string(address);
   const config::Digest digest = config::Sha256(key);
   std::string who = "key ";
   for (std::size_t i = 0; i < kBytes; ++i) who += {kHex[digest[i] >> 4U], kHex[digest[i] & 15U]};
-  return who.append(" from ").append(request.remote);
+  return who.append(" from ").append(address);
 }
 
 void AppendJson(std::string& out, const AuditEntry& entry) {

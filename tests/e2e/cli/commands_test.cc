@@ -163,6 +163,20 @@ TEST_F(Cli, AuditListsChangesOfAllOrOfOneName) {
   EXPECT_EQ(Weir({"audit"}, "a-wrong-secret").exit_code, kRefused);
 }
 
+TEST_F(Cli, ChangesOfAnyKindAreListedAndUndone) {
+  ASSERT_EQ(Weir({"notify", "config", "u1", "--limit", "3", "--window", "60"}).exit_code, kOk);
+  ASSERT_EQ(Weir({"notify", "config", "u1", "--limit", "5", "--window", "60"}).exit_code, kOk);
+  EXPECT_THAT(Weir({"audit", "u1"}).output, HasSubstr("notify.config  notify:u1  rateLimit 3 → 5"));
+  EXPECT_EQ(Weir({"audit", "--undo", "1"}).exit_code, kRefused);  // not the latest
+  EXPECT_EQ(Weir({"audit", "--undo", "2"}).output, "undone\n");
+  EXPECT_THAT(Weir({"notify", "config", "u1"}).output, HasSubstr("\"rateLimit\":3,"));
+  EXPECT_EQ(Weir({"notify", "config", "u2", "--limit", "3", "--window", "60"}).exit_code, kOk);
+  EXPECT_EQ(Weir({"audit", "--undo", "4"}).output, "undone: it is gone\n");
+  EXPECT_EQ(Weir({"audit", "--undo", "99"}).exit_code, kRefused);
+  EXPECT_EQ(Weir({"notify", "config", "u1", "--limit", "3", "--window", "60"}, "wrong").exit_code,
+            kRefused);
+}
+
 TEST_F(Cli, ManyPagesOfPoliciesAreListed) {
   // More than a page of 200.
   HttpClient client = Client();

@@ -119,7 +119,8 @@ class Gateways {
       gateway = redis_.get();
     }
     api_.emplace(*gateway, clock, server::NotifyApi::Probes{});
-    api_->AddTo(router_, [](http::Handler handler) { return handler; });
+    const auto open = [](http::Handler handler) { return handler; };
+    api_->AddTo(router_, open, open);
   }
 
   std::future<Response> Start(std::string method, std::string path, std::string body,
@@ -158,6 +159,13 @@ class Gateways {
     return Call("POST", "/api/config",
                 "{\"userId\":\"" + user + "\",\"rateLimit\":" + std::to_string(limit) +
                     ",\"timeWindow\":" + std::to_string(minutes) + "}");
+  }
+  /// What undoing the config of a user who had none does.
+  Status Remove(const std::string& user) {
+    std::promise<Status> removed;
+    api_->limits().restore(user, std::nullopt,
+                           [&](Status status) { removed.set_value(std::move(status)); });
+    return removed.get_future().get();
   }
   std::future<Response> StartSend(const std::string& user, const std::string& message = "hello",
                                   const std::string& key = {}) {

@@ -304,6 +304,15 @@ TEST_F(NotifyAcceptance, R13_4_RedisThatStandsStillIsReplacedByPostgresAndReturn
   EXPECT_THAT(servers_->EventsOf("r13_4"), SizeIs(10));
 }
 
+TEST_F(NotifyAcceptance, ALimitThatIsTakenAwayIsGoneFromTheTableAndFromRedis) {
+  ASSERT_TRUE(gateway.WaitForRedis(true));
+  ASSERT_EQ(gateway.Configure("taken", 5, 10).status, 200);
+  ASSERT_EQ(gateway.Send("taken").status, 200);  // fills the hash
+  EXPECT_TRUE(gateway.Remove("taken").ok());
+  EXPECT_EQ(gateway.Send("taken").status, 404);
+  EXPECT_EQ(gateway.Call("GET", "/api/config/taken").status, 404);
+}
+
 TEST_F(NotifyAcceptance, ARepeatedKeyIsAnsweredAsTheFirstAlsoWhenRedisGoesAndComes) {
   gateway.Configure("rkeys", 5, 10);
   const Response first = gateway.Send("rkeys", "m", "k1");

@@ -9,9 +9,9 @@ import { attempt, button, card, confirm, empty, failure, pageHead, pager, table 
 import { moment, plainName } from '../text.js';
 
 const PER_PAGE = 50;
-const POLICY = 'policy:';
 const fromFile = (entry) => entry.target.startsWith('file:');
-const undoable = (entry) => entry.target.startsWith(POLICY);
+/** What is kept whole before a change can be brought back; charges that were forgotten and caches cannot. */
+const undoable = (entry) => /^(policy|slots|notify):/.test(entry.target) && (entry.before !== null || entry.after !== null) && entry.action !== 'slots.flush';
 /** "policy:user-1" → "user-1": the action says what it is. */
 const targetName = (entry) => entry.target.slice(entry.target.indexOf(':') + 1);
 

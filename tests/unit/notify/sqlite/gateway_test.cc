@@ -115,6 +115,20 @@ TEST_F(EmbeddedGateway, SendsUpToTheLimitAndAgainInTheNextWindow) {
   EXPECT_EQ(Send({"nobody", "d"})->outcome, Outcome::kUnknownUser);
 }
 
+TEST_F(EmbeddedGateway, AUserWhoseLimitIsTakenAwayIsUnknown) {
+  const auto remove = [this](const std::string& user) {
+    std::promise<Result<bool>> promise;
+    gateway_->Remove(user, [&](Result<bool> removed) { promise.set_value(std::move(removed)); });
+    return *promise.get_future().get();
+  };
+  Configure("u", 2, 1);
+  Configure("v", 2, 1);
+  EXPECT_TRUE(remove("u"));
+  EXPECT_FALSE(remove("u"));
+  EXPECT_EQ(Send({"u", "a"})->outcome, Outcome::kUnknownUser);
+  EXPECT_EQ(Send({"v", "a"})->outcome, Outcome::kSent);
+}
+
 TEST_F(EmbeddedGateway, DeliversWhatWasSentInOrderAndEmptiesTheOutbox) {
   StartSender();
   Configure("u", 3, 1);
