@@ -73,7 +73,37 @@ void PolicyLimiter::Decide(std::span<Check> checks, store::Done done) {
 }
 
 void PolicyLimiter::Apply(std::span<store::Application> batch, store::Done done) {
-  store_->Apply(batch, std::move(done));
+  std::unique_ptr<Given> given;
+  if (idle_given_.empty()) {
+    given = std::make_unique<Given>();
+  } else {
+    given = std::move(idle_given_.back());
+    idle_given_.pop_back();
+  }
+  given->applications = batch;
+  given->done = std::move(done);
+  store_->Apply(batch, [this, raw = given.release()] { FinishApply(raw); });
+}
+
+void PolicyLimiter::FinishApply(Given* raw) {
+  std::unique_ptr<Given> given(raw);
+  for (const store::Application& application : given->applications) {
+    if (application.op != store::Op::kCharge) continue;
+    if (!application.status.ok()) {
+      counters_->Raise(CounterTable::kChecksFailed);
+      continue;
+    }
+    // All or none are charged; the first that refuses is the one to blame.
+    const auto& decisions = application.decisions;
+    std::size_t blamed = 0;
+    while (blamed < decisions.size() && decisions[blamed].allowed()) ++blamed;
+    const bool allowed = blamed == decisions.size();
+    counters_->Raise(allowed ? CounterTable::kChecksAllowed : CounterTable::kChecksLimited);
+    sampler_->Note(application.charges[allowed ? 0 : blamed].key, kNoPolicy, !allowed);
+  }
+  const store::Done done = std::exchange(given->done, nullptr);
+  done();
+  if (idle_given_.size() < kMaxIdle) idle_given_.push_back(std::move(given));
 }
 
 void PolicyLimiter::Finish(Batch* raw) {
@@ -216,18 +246,24 @@ void PolicyLimiter::Count(const Batch& batch, std::size_t index) {
   Sample(check, items);
 }
 
-/// Notes the bucket that decided the check.
+/// Notes the bucket that decided the check; one of a policy on trial if no other did.
 void PolicyLimiter::Sample(const Check& check, std::span<const Batch::Item> items) {
+  std::size_t noted = items.size();
   for (std::size_t i = 0; i < items.size(); ++i) {
     const PolicyVerdict& verdict = check.verdicts[i];
-    if (verdict.shadow || verdict.key.empty() || verdict.policy != check.policy ||
-        verdict.decision.verdict != check.decision.verdict) {
-      continue;
+    if (verdict.key.empty()) continue;
+    if (verdict.shadow) {
+      if (noted == items.size()) noted = i;
+    } else if (verdict.policy == check.policy &&
+               verdict.decision.verdict == check.decision.verdict) {
+      noted = i;
+      break;
     }
-    const std::uint32_t policy = items[i].policy == nullptr ? kNoPolicy : items[i].policy->id;
-    sampler_->Note(verdict.key, policy, !check.decision.allowed());
-    return;
   }
+  if (noted == items.size()) return;
+  const policy::Policy* policy = items[noted].policy;
+  sampler_->Note(check.verdicts[noted].key, policy == nullptr ? kNoPolicy : policy->id,
+                 !check.decision.allowed());
 }
 
 }  // namespace weir::limiter

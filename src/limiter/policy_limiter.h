@@ -51,6 +51,12 @@ class PolicyLimiter final : public Limiter {
   void Combine(Check& check);
   void Count(const Batch& batch, std::size_t index);
   void Sample(const Check& check, std::span<const Batch::Item> items);
+  /// What was given to Apply, until the store has answered.
+  struct Given {
+    std::span<store::Application> applications;
+    store::Done done;
+  };
+  void FinishApply(Given* raw);
 
   Shared& shared_;
   std::unique_ptr<store::Store> store_;
@@ -59,6 +65,7 @@ class PolicyLimiter final : public Limiter {
   std::uint64_t version_ = 0;
   std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> current_;
   std::vector<std::unique_ptr<Batch>> idle_;
+  std::vector<std::unique_ptr<Given>> idle_given_;
 };
 
 }  // namespace weir::limiter

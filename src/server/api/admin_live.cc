@@ -16,10 +16,17 @@ namespace {
 
 constexpr std::size_t kMaxTop = 100;
 constexpr std::string_view kBareKey = "key|";
+constexpr std::string_view kThrottleKey = "cl|";  // CL.THROTTLE, whose rate came with the command
 
 /// The text of a bare key whose bucket is given without "key|" (policy/keys.h escapes it).
 std::string Unescaped(std::string_view text) {
   return http::DecodeSegment(text).value_or(std::string(text));
+}
+
+/// What a client calls the key of a bucket, where that can be told.
+std::string KeyOf(const std::string& bucket) {
+  if (bucket.starts_with(kBareKey)) return Unescaped(bucket.substr(kBareKey.size()));
+  return bucket.starts_with(kThrottleKey) ? bucket.substr(kThrottleKey.size()) : bucket;
 }
 
 http::Response Top(const AdminParts& parts, const http::Request& request) {
@@ -44,13 +51,14 @@ http::Response Top(const AdminParts& parts, const http::Request& request) {
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const Keys::Key& key = keys[i];
     body += i == 0 ? "{\"key\":" : ",{\"key\":";
-    const bool bare = key.key.starts_with(kBareKey);
-    http::AppendJsonString(body, bare ? Unescaped(key.key.substr(kBareKey.size())) : key.key);
+    http::AppendJsonString(body, KeyOf(key.key));
     body += ",\"bucket\":";
     http::AppendJsonString(body, key.key);
     body.append(",\"count\":").append(std::to_string(key.count));
     body.append(",\"error\":").append(std::to_string(key.error)).append(",\"policy\":");
-    http::AppendJsonString(body, key.policy < names.size() ? names[key.policy].policy : "override");
+    http::AppendJsonString(body, key.policy < names.size()           ? names[key.policy].policy
+                                 : key.key.starts_with(kThrottleKey) ? "CL.THROTTLE"
+                                                                     : "override");
     body += '}';
   }
   body += "]}";

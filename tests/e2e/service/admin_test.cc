@@ -464,5 +464,33 @@ TEST_F(Admin, TellsWhatIsHotAndWhatHappens) {
   EXPECT_THAT(live, HasSubstr(R"("store":{"kind":"memory","state":"up","breaker":"closed"})"));
 }
 
+TEST_F(Admin, EveryDoorIsAmongWhatIsHotAndWhatHappens) {
+  const auto file = dir_.Write("policies.yaml",
+                               "policies: [{name: trial, match: {user: \"*\"}, shadow: true, "
+                               "quota: {fixed_window: {limit: 1, window: 100d}}}]");
+  Serve({"--resp", "127.0.0.1:0", "--policies", file.string()});
+  TcpConnection resp(weir_->Port("resp"));
+  // A burst of 1 + 1: two pass, the third does not.
+  for (int i = 0; i < 3; ++i) {
+    resp.Send("CL.THROTTLE thrifty 1 1 1000000\r\n");
+    for (int line = 0; line < 6; ++line) resp.ReadThrough("\r\n");
+  }
+  for (int i = 0; i < 2; ++i) Check(R"({"descriptors":[[{"key":"user","value":"new"}]]})");
+  HttpClient client = Client();
+  std::string hot;
+  EXPECT_TRUE(WaitUntil([&] {
+    hot = client.Get("/admin/top").body;
+    return hot.find("trial") != std::string::npos && hot.find("thrifty") != std::string::npos;
+  }));
+  EXPECT_THAT(hot, AllOf(HasSubstr(R"({"key":"thrifty","bucket":"cl|thrifty","count":3,"error":0,)"
+                                   R"("policy":"CL.THROTTLE"})"),
+                         HasSubstr(R"("bucket":"default/trial|user:new","count":2,"error":0,)"
+                                   R"("policy":"trial"})")));
+  EXPECT_THAT(client.Get("/admin/top?kind=limited").body,
+              HasSubstr(R"("keys":[{"key":"thrifty","bucket":"cl|thrifty","count":1,)"));
+  // Both doors: 2 and 2 passed, 1 did not.
+  EXPECT_THAT(client.Get("/admin/status").body, HasSubstr(R"("allowed":4,"blocked":1,)"));
+}
+
 }  // namespace
 }  // namespace weir::test

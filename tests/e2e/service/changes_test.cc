@@ -120,14 +120,6 @@ TEST_F(Changes, SlotConfigsAreAuditedAndUndone) {
 
 class RespChanges : public Changes {
  protected:
-  void ServeResp(const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"serve",  "--http",      "127.0.0.1:0",
-                                      "--resp", "127.0.0.1:0", "--grpc",
-                                      "off",    "--data",      (dir_ / "data").string()};
-    words.insert(words.end(), more.begin(), more.end());
-    weir_.emplace(words);
-    port_ = weir_->Port("http");
-  }
   std::string Say(TcpConnection& connection, const std::string& line) {
     connection.Send(line + "\r\n");
     return connection.ReadThrough("\r\n");
@@ -135,7 +127,7 @@ class RespChanges : public Changes {
 };
 
 TEST_F(RespChanges, AResetNeedsAnAdminKeyAndIsAudited) {
-  ServeResp({"--admin-key", "first-secret"});
+  Serve({"--admin-key", "first-secret", "--resp", "127.0.0.1:0"});
   TcpConnection connection(weir_->Port("resp"));
   EXPECT_THAT(Say(connection, "WEIR.RESET user-1"), StartsWith("-NOPERM "));
   EXPECT_THAT(Say(connection, "AUTH wrong"), StartsWith("-WRONGPASS "));
@@ -150,7 +142,7 @@ TEST_F(RespChanges, AResetNeedsAnAdminKeyAndIsAudited) {
 }
 
 TEST_F(RespChanges, WithoutKeysLoopbackMayReset) {
-  ServeResp({});
+  Serve({"--resp", "127.0.0.1:0"});
   TcpConnection connection(weir_->Port("resp"));
   EXPECT_EQ(Say(connection, "WEIR.RESET user-1"), "+OK\r\n");
   EXPECT_TRUE(WaitUntil([&] { return Latest().find("key:user-1") != std::string::npos; }));

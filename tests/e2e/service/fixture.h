@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <optional>
@@ -16,13 +17,16 @@
 
 namespace weir::test {
 
-/// `weir serve` with its HTTP door alone, on a data folder of its own.
+/// `weir serve` with its HTTP door alone unless told otherwise, on a data folder of its own.
 class ServiceTest : public ::testing::Test {
  protected:
   void Serve(const std::vector<std::string>& more = {}) {
-    std::vector<std::string> arguments = {"serve",  "--http", "127.0.0.1:0",
-                                          "--grpc", "off",    "--resp",
-                                          "off",    "--data", (dir_ / "data").string()};
+    std::vector<std::string> arguments = {"serve", "--http", "127.0.0.1:0", "--data",
+                                          (dir_ / "data").string()};
+    for (const char* door : {"--grpc", "--resp"}) {
+      if (std::find(more.begin(), more.end(), door) != more.end()) continue;
+      arguments.insert(arguments.end(), {door, "off"});
+    }
     arguments.insert(arguments.end(), more.begin(), more.end());
     weir_.emplace(arguments);
     port_ = weir_->Port("http");

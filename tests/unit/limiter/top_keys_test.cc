@@ -39,6 +39,51 @@ TEST(TopKeys, TellsHotAndLimitedKeysApart) {
   EXPECT_EQ(top.Top(TopKeys::Kind::kHot, 1, kStart).size(), 1U);
 }
 
+TEST(TopKeys, KeysThatOnlyPoliciesOnTrialMatchAreThere) {
+  World world(
+      "policies: [{name: trial, match: {user: \"*\"}, shadow: true, "
+      "quota: {fixed_window: {limit: 1, window: 1h}}}]");
+  const auto limiter = world.NewLimiter();
+  for (int i = 0; i < 3; ++i) Asked::For({{"user", "new"}}).On(*limiter);
+  TopKeys& top = world.shared().top;
+  top.Collect(kStart);
+  const auto hot = top.Top(TopKeys::Kind::kHot, 10, kStart);
+  ASSERT_EQ(hot.size(), 1U);
+  EXPECT_EQ(hot[0].key, "default/trial|user:new");
+  EXPECT_EQ(hot[0].count, 3U);
+  // Nobody was refused.
+  EXPECT_TRUE(top.Top(TopKeys::Kind::kLimited, 10, kStart).empty());
+}
+
+TEST(TopKeys, ChargesThatADoorMadeItselfAreCounted) {
+  World world;
+  const auto limiter = world.NewLimiter();
+  const Quota quota = *Quota::FixedWindow(2, std::chrono::hours(1));
+  const auto apply = [&](store::Op op) {
+    store::Charge charge{"cl|user", 1, &quota};
+    Decision decision;
+    store::Application application;
+    application.op = op;
+    application.charges = {&charge, 1};
+    application.decisions = {&decision, 1};
+    bool done = false;
+    limiter->Apply({&application, 1}, [&] { done = true; });
+    EXPECT_TRUE(done);
+  };
+  for (int i = 0; i < 3; ++i) apply(store::Op::kCharge);  // 2 allowed, 1 limited
+  apply(store::Op::kPeek);
+  TopKeys& top = world.shared().top;
+  top.Collect(kStart);
+  const auto hot = top.Top(TopKeys::Kind::kHot, 10, kStart);
+  ASSERT_EQ(hot.size(), 1U);
+  EXPECT_EQ(hot[0].key, "cl|user");
+  EXPECT_EQ(hot[0].count, 3U);
+  EXPECT_EQ(hot[0].policy, kNoPolicy);
+  EXPECT_EQ(top.Top(TopKeys::Kind::kLimited, 10, kStart)[0].count, 1U);
+  EXPECT_EQ(world.shared().counters.Checks().allowed, 2U);
+  EXPECT_EQ(world.shared().counters.Checks().limited, 1U);
+}
+
 TEST(TopKeys, PeeksAreNotCounted) {
   World world;
   const auto limiter = world.NewLimiter();
