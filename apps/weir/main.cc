@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <exception>
 #include <iostream>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "command.h"
 
@@ -18,6 +20,22 @@ constexpr const char* kFooter = R"(Start here:
   curl -s localhost:8080/v1/check -d '{"key":"user-123"}'
   weir COMMAND --help                everything about one command
 )";
+
+/// Takes secrets out of what other users of the machine see of this process. What they could see
+/// before this ran they may have seen; files and the environment are better places.
+void HideSecrets(int argc, char** argv) {
+  bool hide = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    for (const std::string_view option : {"--key", "--admin-key"}) {
+      if (word.starts_with(option) && word.substr(option.size()).starts_with('=')) {
+        std::fill(argv[i] + option.size() + 1, argv[i] + word.size(), 'x');
+      }
+    }
+    if (hide) std::fill(argv[i], argv[i] + word.size(), 'x');
+    hide = word == "--key" || word == "--admin-key";
+  }
+}
 
 }  // namespace
 
@@ -52,7 +70,11 @@ int main(int argc, char** argv) {
       command->Add(program, exit_code);
     }
     try {
-      program.parse(argc, argv);
+      // The last one first, as CLI11 wants them.
+      std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+      std::reverse(words.begin(), words.end());
+      weir::app::HideSecrets(argc, argv);
+      program.parse(std::move(words));
     } catch (const CLI::ParseError& error) {
       // --help and --version end here as well.
       return program.exit(error) == 0 ? 0 : kUsage;

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "command.h"
+#include "console.h"
 #include "protocol/http/error.h"
 #include "remote.h"
 
@@ -24,7 +25,9 @@ int Send(const Words& words, std::string_view method, const std::string& target,
   Result<ServiceReply> reply = words.remote.Exchange(method, target, body);
   if (!reply.ok()) return Fail(reply.error());
   if (reply->ok()) {
-    std::cout << reply->body << '\n';
+    // Without --json no name may steer the terminal; JSON alone escapes only control characters.
+    std::cout << (words.remote.json ? reply->body : Shown(reply->body, reply->body.size() * 8 + 1))
+              << '\n';
     return kExitOk;
   }
   const int code = FailRefused(*reply);

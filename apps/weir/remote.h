@@ -20,10 +20,21 @@ enum ExitCode : int {
   kExitRefused = 4,      ///< the service refused: no key, not found, in conflict
 };
 
+/// Where the service is and how to get in, as the options and the environment have it.
+///
+/// Thread safety: as any value.
+struct Access {
+  ServiceAccess service;
+  std::string key_file = {};
+
+  void AddTo(CLI::App& word);
+  /// The key is that of --key, or of --key-file, or of the environment.
+  Result<ServiceClient> Open() const;
+};
+
 /// Thread safety: as any value.
 struct Remote {
-  std::string url = "http://127.0.0.1:8080";
-  std::string key = {};
+  Access access;
   bool json = false;
 
   void AddTo(CLI::App& word);

@@ -1,74 +1,101 @@
 #include "service_client.h"
 
+#include <curl/curl.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
-#include <charconv>
+#include <memory>
 
 namespace weir::app {
 namespace {
 
 constexpr int kTimeoutSeconds = 120;
+constexpr long kConnectSeconds = 10;
 constexpr std::size_t kMaxAnswer = std::size_t{1} << 30U;
 
-Error Unreachable(const std::string& where, const char* what) {
-  return {Code::kUnavailable, where + ": " + what};
+std::size_t TakeBody(char* bytes, std::size_t size, std::size_t count, void* reply) {
+  std::string& body = static_cast<ServiceReply*>(reply)->body;
+  if (body.size() + size * count > kMaxAnswer) return 0;
+  body.append(bytes, size * count);
+  return size * count;
 }
 
-/// Closes itself. Not thread-safe.
-class Socket {
+std::size_t TakeHeader(char* bytes, std::size_t size, std::size_t count, void* reply) {
+  std::string_view line(bytes, size * count);
+  while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
+  const std::size_t colon = line.find(": ");
+  if (colon == std::string_view::npos) return size * count;
+  std::string name(line.substr(0, colon));
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  static_cast<ServiceReply*>(reply)->headers.emplace_back(std::move(name), line.substr(colon + 2));
+  return size * count;
+}
+
+/// What went wrong, and what to do about it.
+std::string Reason(CURLcode code, const char* detail, double timeout) {
+  const std::string said = *detail != '\0' ? detail : curl_easy_strerror(code);
+  switch (code) {
+    case CURLE_COULDNT_CONNECT:
+      return "cannot connect; is `weir serve` running there?";
+    case CURLE_OPERATION_TIMEDOUT:
+      return "no answer within " + std::to_string(timeout) + " s (--timeout)";
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return said + "; --ca names the authority to trust";
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_WEIRD_SERVER_REPLY:
+      return "the answer is not HTTP";
+    case CURLE_GOT_NOTHING:
+    case CURLE_RECV_ERROR:
+      return said + "; if the service has TLS, --url must begin with https://";
+    default:
+      return said;
+  }
+}
+
+/// The easy interface with what every request has. Not thread-safe.
+class Exchange {
  public:
-  explicit Socket(int fd) : fd_(fd) {}
-  ~Socket() {
-    if (fd_ >= 0) close(fd_);
+  Exchange()
+      : curl_(curl_easy_init(), &curl_easy_cleanup), headers_(nullptr, &curl_slist_free_all) {}
+
+  bool ok() const { return curl_ != nullptr; }
+  template <typename Value>
+  void Set(CURLoption option, Value value) {
+    curl_easy_setopt(curl_.get(), option, value);
   }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-
-  bool ok() const { return fd_ >= 0; }
-
-  bool Send(std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent <= 0) return false;
-      bytes.remove_prefix(static_cast<std::size_t>(sent));
-    }
-    return true;
+  void SetFile(CURLoption option, const std::string& file) {
+    if (!file.empty()) Set(option, file.c_str());
+  }
+  void AddHeader(const std::string& line) {
+    headers_.reset(curl_slist_append(headers_.release(), line.c_str()));
   }
 
-  /// Everything until the peer closes.
-  bool ReceiveAll(std::string& out) const {
-    std::string buffer(std::size_t{1} << 16U, '\0');
-    while (out.size() < kMaxAnswer) {
-      const ssize_t got = recv(fd_, buffer.data(), buffer.size(), 0);
-      if (got < 0) return false;
-      if (got == 0) return true;
-      out.append(buffer, 0, static_cast<std::size_t>(got));
-    }
-    return false;
+  CURLcode Perform(ServiceReply& reply) {
+    Set(CURLOPT_HTTPHEADER, headers_.get());
+    Set(CURLOPT_ERRORBUFFER, detail_.data());
+    Set(CURLOPT_WRITEFUNCTION, &TakeBody);
+    Set(CURLOPT_WRITEDATA, &reply);
+    Set(CURLOPT_HEADERFUNCTION, &TakeHeader);
+    Set(CURLOPT_HEADERDATA, &reply);
+    const CURLcode done = curl_easy_perform(curl_.get());
+    long status = 0;
+    curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &status);
+    reply.status = static_cast<int>(status);
+    return done;
   }
+  const char* detail() const { return detail_.data(); }
 
  private:
-  int fd_;
+  std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl_;
+  std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers_;
+  std::array<char, CURL_ERROR_SIZE> detail_{};
 };
-
-void ReadHeaders(std::string_view head, ServiceReply& reply) {
-  while (!head.empty()) {
-    const std::size_t end = std::min(head.find("\r\n"), head.size());
-    const std::string_view line = head.substr(0, end);
-    head.remove_prefix(std::min(end + 2, head.size()));
-    const std::size_t colon = line.find(": ");
-    if (colon == std::string_view::npos) continue;
-    std::string name(line.substr(0, colon));
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    reply.headers.emplace_back(std::move(name), std::string(line.substr(colon + 2)));
-  }
-}
 
 }  // namespace
 
@@ -98,49 +125,64 @@ int ConnectTcp(const std::string& host, const std::string& port) {
   return fd;
 }
 
-Result<ServiceClient> ServiceClient::For(const std::string& url, std::string key) {
-  constexpr std::string_view kScheme = "http://";
-  std::string rest = url.starts_with(kScheme) ? url.substr(kScheme.size()) : url;
-  while (!rest.empty() && rest.back() == '/') rest.pop_back();
-  if (rest.empty() || rest.find('/') != std::string::npos) {
-    return Error{Code::kInvalidArgument, "--url must be like http://127.0.0.1:8080"};
+Result<ServiceClient> ServiceClient::For(ServiceAccess access) {
+  std::string& url = access.url;
+  while (!url.empty() && url.back() == '/') url.pop_back();
+  if (url.find("://") == std::string::npos) url = "http://" + url;
+  const std::size_t host = url.find("://") + 3;
+  if (!(url.starts_with("http://") || url.starts_with("https://")) || host == url.size() ||
+      url.find_first_of("/?#@ ", host) != std::string::npos) {
+    return Error{Code::kInvalidArgument,
+                 "--url must be like http://127.0.0.1:8080 or https://weir.example:8080"};
   }
-  if (key.find_first_of("\r\n") != std::string::npos) {
+  if (access.key.find_first_of("\r\n") != std::string::npos) {
     return Error{Code::kInvalidArgument, "--key must be one line"};
   }
-  const std::size_t colon = rest.rfind(':');
-  const bool has_port = colon != std::string::npos && !rest.ends_with(']');
-  std::string host = rest.substr(0, has_port ? colon : rest.size());
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return ServiceClient(std::move(host), has_port ? rest.substr(colon + 1) : "80", std::move(key));
+  for (const auto& [option, file] :
+       {std::pair("--ca", &access.ca), std::pair("--cert", &access.cert),
+        std::pair("--cert-key", &access.cert_key)}) {
+    if (!file->empty() && ::access(file->c_str(), R_OK) != 0) {
+      return Error{Code::kInvalidArgument, std::string(option) + ": cannot read " + *file};
+    }
+  }
+  return ServiceClient(std::move(access));
 }
 
 Result<ServiceReply> ServiceClient::Send(std::string_view method, std::string_view target,
                                          std::string_view body) const {
-  const Socket socket(ConnectTcp(host_, port_));
-  if (!socket.ok()) return Unreachable(where(), "cannot connect; is `weir serve` running there?");
-  std::string request(method);
-  request.append(" ").append(target).append(" HTTP/1.1\r\nHost: ").append(where());
-  request += "\r\nConnection: close\r\nContent-Type: application/json\r\n";
-  if (!key_.empty()) request += "X-API-Key: " + key_ + "\r\n";
-  request += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n";
-  request += body;
-  std::string answer;
-  // A server may refuse a large body before it has read all of it: the answer counts.
-  const bool sent = socket.Send(request);
-  const bool received = socket.ReceiveAll(answer);
-  const std::size_t head = answer.find("\r\n\r\n");
-  if (answer.empty() && !(sent && received)) {
-    return Unreachable(where(), "the connection was lost");
+  static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
+  Exchange exchange;
+  if (ready != CURLE_OK || !exchange.ok()) {
+    return Error{Code::kUnavailable, "libcurl does not start"};
   }
-  if (head == std::string::npos || !answer.starts_with("HTTP/1.1 ") || answer.size() < 12) {
-    return Unreachable(where(), "the answer is not HTTP");
+  const std::string url = access_.url + std::string(target);
+  const std::string verb(method);
+  exchange.Set(CURLOPT_URL, url.c_str());
+  exchange.Set(CURLOPT_PATH_AS_IS, 1L);
+  exchange.Set(CURLOPT_PROTOCOLS_STR, "http,https");
+  exchange.Set(CURLOPT_PROXY, "");
+  exchange.Set(CURLOPT_NOSIGNAL, 1L);
+  exchange.Set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  exchange.Set(CURLOPT_TIMEOUT_MS, static_cast<long>(access_.timeout_seconds * 1000));
+  exchange.SetFile(CURLOPT_CAINFO, access_.ca);
+  exchange.SetFile(CURLOPT_SSLCERT, access_.cert);
+  exchange.SetFile(CURLOPT_SSLKEY, access_.cert_key);
+  if (!body.empty() || method == "POST" || method == "PUT") {
+    exchange.Set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+    exchange.Set(CURLOPT_POSTFIELDS, body.empty() ? "" : body.data());
   }
+  exchange.Set(CURLOPT_CUSTOMREQUEST, verb.c_str());
+  exchange.AddHeader("Content-Type: application/json");
+  exchange.AddHeader("Connection: close");
+  exchange.AddHeader("Expect:");
+  if (!access_.key.empty()) exchange.AddHeader("X-API-Key: " + access_.key);
   ServiceReply reply;
-  std::from_chars(answer.data() + 9, answer.data() + 12, reply.status);
-  ReadHeaders(std::string_view(answer).substr(0, head), reply);
-  reply.body = answer.substr(head + 4);
-  return reply;
+  const CURLcode done = exchange.Perform(reply);
+  // A server may refuse a large body before it has read all of it: the answer counts.
+  const bool refused_early = done == CURLE_SEND_ERROR && reply.status >= 400;
+  if (done == CURLE_OK || refused_early) return reply;
+  return Error{Code::kUnavailable,
+               where() + ": " + Reason(done, exchange.detail(), access_.timeout_seconds)};
 }
 
 std::string UrlEscaped(std::string_view text) {

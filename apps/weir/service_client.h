@@ -20,30 +20,36 @@ struct ServiceReply {
   std::string_view Header(std::string_view name) const noexcept;
 };
 
-/// Speaks HTTP/1.1 to a running service: blocking, a connection per request, in the clear.
+/// Where a service is and what it wants to see.
+struct ServiceAccess {
+  std::string url = "http://127.0.0.1:8080";
+  std::string key = {};         ///< goes along as X-API-Key if it is not empty
+  std::string ca = {};          ///< PEM file; empty: the authorities that the system trusts
+  std::string cert = {};        ///< PEM file, for mutual TLS
+  std::string cert_key = {};    ///< PEM file
+  double timeout_seconds = 60;  ///< for all of an exchange
+};
+
+/// Speaks HTTP/1.1 to a running service, with TLS if the URL says https: blocking, a connection per
+/// request.
 ///
 /// Thread-safe: it holds nothing but names.
 class ServiceClient {
  public:
-  /// `url` like http://127.0.0.1:8080; `key` goes along as X-API-Key if it is not empty.
-  static Result<ServiceClient> For(const std::string& url, std::string key);
+  /// kInvalidArgument names the option that is wrong.
+  static Result<ServiceClient> For(ServiceAccess access);
 
-  /// kUnavailable if nobody answers there, or not in HTTP.
+  /// kUnavailable if nobody answers there in time, or not in HTTP, or is not who he should be.
   Result<ServiceReply> Send(std::string_view method, std::string_view target,
                             std::string_view body = {}) const;
 
-  /// host:port
-  std::string where() const { return host_ + ":" + port_; }
-  const std::string& host() const noexcept { return host_; }
-  const std::string& port() const noexcept { return port_; }
+  /// scheme://host:port
+  const std::string& where() const noexcept { return access_.url; }
 
  private:
-  ServiceClient(std::string host, std::string port, std::string key)
-      : host_(std::move(host)), port_(std::move(port)), key_(std::move(key)) {}
+  explicit ServiceClient(ServiceAccess access) : access_(std::move(access)) {}
 
-  std::string host_;
-  std::string port_;
-  std::string key_;
+  ServiceAccess access_;
 };
 
 /// A blocking TCP connection; -1 if there is none to be had. The caller closes it.

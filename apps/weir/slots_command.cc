@@ -3,6 +3,8 @@
 #include <memory>
 
 #include "command.h"
+#include "console.h"
+#include "remote.h"
 #include "slots/forecast.h"
 #include "slots/window.h"
 #include "slots_import.h"
@@ -19,24 +21,22 @@ constexpr int kRefused = 3;  // some events got no slot
 
 /// What all words under `weir slots` share. One per process.
 struct Where {
-  std::string url = "http://127.0.0.1:8080";
+  Access access;
   std::string store = {};
-  std::string key = {};
 
   void AddTo(CLI::App& word) {
-    word.add_option("--url", url, "A running service")->envname("WEIR_URL")->capture_default_str();
+    access.AddTo(word);
     word.add_option("--store", store,
                     "Work on a store directly instead: sqlite:FILE or postgres://…");
-    word.add_option("--key,--admin-key", key, "The service's admin key")->envname("WEIR_ADMIN_KEY");
   }
 
   Result<std::unique_ptr<SlotsTarget>> Open() const {
-    return store.empty() ? OpenService(url, key) : OpenStore(store);
+    return store.empty() ? OpenService(access.Open()) : OpenStore(store);
   }
 };
 
 int Fail(const Error& error) {
-  std::cerr << "weir slots: " << error.message << '\n';
+  std::cerr << "weir slots: " << Shown(error.message, 300) << '\n';
   return 1;
 }
 

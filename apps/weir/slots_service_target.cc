@@ -164,8 +164,7 @@ class ServiceTarget final : public SlotsTarget {
 
 }  // namespace
 
-Result<std::unique_ptr<SlotsTarget>> OpenService(const std::string& url, const std::string& key) {
-  Result<ServiceClient> client = ServiceClient::For(url, key);
+Result<std::unique_ptr<SlotsTarget>> OpenService(Result<ServiceClient> client) {
   if (!client.ok()) return client.error();
   return std::unique_ptr<SlotsTarget>(std::make_unique<ServiceTarget>(std::move(*client)));
 }

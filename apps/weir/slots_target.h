@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "service_client.h"
 #include "slots/slot.h"
 #include "weir/result.h"
 
@@ -25,8 +26,8 @@ class SlotsTarget {
   virtual Result<slots::Findings> Verify() = 0;
 };
 
-/// `url` like http://127.0.0.1:8080; `key` goes with requests to /admin if it is not empty.
-Result<std::unique_ptr<SlotsTarget>> OpenService(const std::string& url, const std::string& key);
+/// A running service; its error if there is no client for it.
+Result<std::unique_ptr<SlotsTarget>> OpenService(Result<ServiceClient> client);
 /// sqlite:FILE or postgres://….
 Result<std::unique_ptr<SlotsTarget>> OpenStore(const std::string& url);
 
