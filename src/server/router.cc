@@ -16,6 +16,7 @@ struct Router::Node {
   std::string segment;
   std::vector<std::unique_ptr<Node>> children;
   std::unique_ptr<Node> parameter;
+  bool any_bytes = false;                                       // of a parameter
   std::vector<std::pair<std::string, http::Handler>> handlers;  // method → handler
 
   Node* Literal(std::string_view name) const {
@@ -53,13 +54,16 @@ Router& Router::operator=(Router&&) noexcept = default;
 
 void Router::Add(std::string_view method, std::string_view pattern, http::Handler handler) {
   assert(!pattern.empty() && pattern.front() == '/');
-  routes_.emplace_back(method, pattern);
+  std::string shown(pattern);
+  std::erase(shown, '*');
+  routes_.emplace_back(method, std::move(shown));
   Node* node = root_.get();
   while (!pattern.empty()) {
     const std::string_view segment = TakeSegment(pattern);
     if (!segment.empty() && segment.front() == '{') {
       if (node->parameter == nullptr) node->parameter = std::make_unique<Node>();
       node = node->parameter.get();
+      node->any_bytes = segment.starts_with("{*");
     } else if (Node* child = node->Literal(segment)) {
       node = child;
     } else {
@@ -84,7 +88,7 @@ void Router::Dispatch(http::Request& request, http::Reply reply) const {
     }
     node = segment.empty() ? nullptr : node->parameter.get();
     if (node == nullptr) break;
-    auto decoded = http::DecodeSegment(segment);
+    auto decoded = node->any_bytes ? http::DecodeAnySegment(segment) : http::DecodeSegment(segment);
     if (!decoded) {
       reply(http::ErrorResponse(400, "path: bad percent-encoding, control character or not UTF-8"));
       return;

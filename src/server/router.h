@@ -11,7 +11,8 @@
 namespace weir::server {
 
 /// Paths → handlers. Filled before the service starts, read-only afterwards (so thread-safe).
-/// A pattern is literal segments and `{name}` segments: "/admin/policies/{key}".
+/// A pattern is literal segments and `{name}` segments: "/admin/policies/{key}". A `{*name}` takes
+/// any bytes, `{name}` only UTF-8 without control characters.
 class Router {
  public:
   Router();
@@ -21,7 +22,7 @@ class Router {
 
   void Add(std::string_view method, std::string_view pattern, http::Handler handler);
 
-  /// What was added, in that order: method and pattern.
+  /// What was added, in that order: method and pattern, without the stars.
   const std::vector<std::pair<std::string, std::string>>& routes() const noexcept {
     return routes_;
   }

@@ -14,7 +14,7 @@ int HexDigit(char c) noexcept {
   return -1;
 }
 
-std::optional<std::string> Decode(std::string_view text, char space) {
+std::optional<std::string> DecodeBytes(std::string_view text, char space) {
   std::string decoded;
   decoded.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -29,7 +29,12 @@ std::optional<std::string> Decode(std::string_view text, char space) {
       decoded.push_back(text[i] == space ? ' ' : text[i]);
     }
   }
-  if (!IsPrintableUtf8(decoded)) return std::nullopt;
+  return decoded;
+}
+
+std::optional<std::string> Decode(std::string_view text, char space) {
+  auto decoded = DecodeBytes(text, space);
+  if (decoded && !IsPrintableUtf8(*decoded)) return std::nullopt;
   return decoded;
 }
 
@@ -79,6 +84,12 @@ bool IsPrintableUtf8(std::string_view text) noexcept {
 std::optional<std::string> DecodeSegment(std::string_view text) { return Decode(text, '\0'); }
 
 std::optional<std::string> DecodeQuery(std::string_view text) { return Decode(text, '+'); }
+
+std::optional<std::string> DecodeAnySegment(std::string_view text) {
+  return DecodeBytes(text, '\0');
+}
+
+std::optional<std::string> DecodeAnyQuery(std::string_view text) { return DecodeBytes(text, '+'); }
 
 std::optional<QueryReader::Pair> QueryReader::Next() noexcept {
   while (!rest_.empty()) {

@@ -14,6 +14,11 @@ std::optional<std::string> DecodeSegment(std::string_view text);
 /// As DecodeSegment, with '+' for a space, as in query strings.
 std::optional<std::string> DecodeQuery(std::string_view text);
 
+/// The same with any bytes at all, for keys of clients, which may hold anything: what is shown of
+/// them must be escaped. Nothing for a broken escape.
+std::optional<std::string> DecodeAnySegment(std::string_view text);
+std::optional<std::string> DecodeAnyQuery(std::string_view text);
+
 /// Walks the pairs of a query string. `key=value`, undecoded; a part without '=' has an empty
 /// value. Not thread-safe, like any value.
 class QueryReader {

@@ -119,7 +119,8 @@ void AppendKey(std::string& body, const KeyPage& page, std::size_t index) {
   http::AppendJsonString(body, held.key);
   if (held.key.starts_with(kBareBucket)) {
     body += ",\"key\":";
-    http::AppendJsonString(body, held.key.substr(kBareBucket.size()));
+    const std::string name = held.key.substr(kBareBucket.size());
+    http::AppendJsonString(body, http::DecodeAnySegment(name).value_or(name));
   }
   body += ",\"algorithm\":";
   http::AppendJsonString(body, AlgorithmName(held.algorithm));
@@ -198,7 +199,7 @@ void AddAdminKeys(Router& router, const AdminParts& parts, limiter::PolicyLimite
         ListKeys(parts, limiter, request, std::move(reply));
       }));
   router.Add(
-      "GET", "/admin/metrics/{key}",
+      "GET", "/admin/metrics/{*key}",
       Guarded(parts.guard, [&parts, &limiter](const http::Request& request, http::Reply reply) {
         Look(limiter, request.params[0], std::move(reply),
              [&parts](const KeyCheck& asked) { return KeyMetrics(parts, asked); });

@@ -20,7 +20,7 @@ constexpr std::string_view kThrottleKey = "cl|";  // CL.THROTTLE, whose rate cam
 
 /// The text of a bare key whose bucket is given without "key|" (policy/keys.h escapes it).
 std::string Unescaped(std::string_view text) {
-  return http::DecodeSegment(text).value_or(std::string(text));
+  return http::DecodeAnySegment(text).value_or(std::string(text));
 }
 
 /// What a client calls the key of a bucket, where that can be told.

@@ -134,6 +134,11 @@ http::Response Answer(const Reset& reset) {
 /// Looks at every state and forgets it, in one go. All are looked at first: some stores forget a
 /// bucket under all algorithms at once.
 void Run(limiter::PolicyLimiter& limiter, const std::shared_ptr<Reset>& reset) {
+  for (const Held& state : reset->states) {
+    if (state.bucket.size() <= policy::kMaxKeyBytes) continue;
+    return reset->reply(http::ErrorResponse(
+        400, "the key is longer than " + std::to_string(policy::kMaxKeyBytes) + " bytes"));
+  }
   const std::size_t count = reset->states.size();
   reset->decisions.resize(2 * count);
   for (const Held& state : reset->states) reset->charges.push_back({state.bucket, 1, &state.quota});
@@ -157,7 +162,7 @@ void Run(limiter::PolicyLimiter& limiter, const std::shared_ptr<Reset>& reset) {
 
 void AddAdminReset(Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter) {
   router.Add(
-      "POST", "/admin/reset/{key}",
+      "POST", "/admin/reset/{*key}",
       Guarded(parts.guard, Audited(parts.audit, "key.reset",
                                    [&limiter](const http::Request& request, http::Reply reply) {
                                      auto reset = std::make_shared<Reset>();

@@ -49,7 +49,7 @@ Result<Subject> ReadSubject(std::string_view query) {
   http::QueryReader reader(query);
   while (const auto pair = reader.Next()) {
     auto name = http::DecodeQuery(pair->key);
-    auto value = http::DecodeQuery(pair->value);
+    auto value = http::DecodeAnyQuery(pair->value);
     const std::size_t longest =
         name == "bucket" ? policy::kMaxKeyBytes : std::size_t{http::kMaxValueBytes};
     if (!name || !value || value->size() > longest) {
@@ -114,7 +114,7 @@ PoliciesByBucket::PoliciesByBucket(const policy::PolicySet& set) : set_(set) {
 
 const policy::Policy* PoliciesByBucket::Find(std::string_view bucket) const {
   if (bucket.starts_with(kBareBucket)) {
-    const auto key = http::DecodeSegment(bucket.substr(kBareBucket.size()));
+    const auto key = http::DecodeAnySegment(bucket.substr(kBareBucket.size()));
     return key ? &set_.ForKey(*key) : nullptr;
   }
   const auto found = by_start_.find(bucket.substr(0, bucket.find('|')));

@@ -214,9 +214,16 @@ TEST_F(Cli, HostileNamesDoNotReachTheTerminal) {
   const std::string shown = top + Weir({"policy", "list"}).output;
   for (const char* bad : {"\x1b", "\x07", "\u202e", "\u2066"})
     EXPECT_THAT(shown, Not(HasSubstr(bad)));
-  EXPECT_THAT(shown, AllOf(HasSubstr("new%0Aline %1B]0;title%07 \\u{202e}"),
+  EXPECT_THAT(shown, AllOf(HasSubstr("new\\nline \\x1b]0;title\\x07 \\u{202e}"),
                            HasSubstr("bidi \\u{202e}evil\\u{2066}"),
                            HasSubstr("<script>alert(1)</script>")));
+  // Also where answers are shown as they came.
+  const std::string user = "bidi \u202e";
+  ASSERT_EQ(Weir({"notify", "config", user, "--limit", "1", "--window", "1"}).exit_code, kOk);
+  EXPECT_THAT(Weir({"notify", "config", user}).output,
+              AllOf(Not(HasSubstr("\u202e")), HasSubstr("bidi \\u{202e}")));
+  // Done, whether or not its charge has been refilled meanwhile.
+  EXPECT_LE(Weir({"reset", "new\nline \x1b]0;title\x07 \u202e"}).exit_code, kNo);
   // A megabyte is refused with a word.
   const RunResult large =
       Weir({"policy", "apply",
