@@ -95,6 +95,9 @@ class Run {
     if (at != at_ || records_.size() == kBatch) Flush();
     at_ = at;
     result_.to = at;
+    result_.without_ip += record->ip.empty() ? 1 : 0;
+    result_.without_user += record->user.empty() ? 1 : 0;
+    result_.without_host += record->host.empty() ? 1 : 0;
     records_.push_back(*record);
   }
 

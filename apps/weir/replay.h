@@ -74,6 +74,10 @@ class Trial {
   /// The keys that were limited most often.
   std::vector<LimitedKey> TopLimited(std::size_t n) const;
   std::size_t limited_keys() const noexcept { return limited_.size(); }
+  /// Requests that no policy was for.
+  std::uint64_t unmatched() const noexcept { return unmatched_; }
+  /// Whether a policy asks for this entry of a request.
+  bool MatchesOn(std::string_view entry) const;
   std::uint64_t evicted_active() const;
 
  private:
@@ -89,6 +93,7 @@ class Trial {
 
   std::unique_ptr<World> world_;
   std::unordered_map<std::string, Times> limited_;
+  std::uint64_t unmatched_ = 0;
 };
 
 struct ReplayOptions {
@@ -106,7 +111,11 @@ struct ReplayResult {
   std::uint64_t lines = 0;
   std::uint64_t malformed = 0;
   std::vector<std::string> examples;  ///< of malformed lines: "line 3: …"
-  std::uint64_t out_of_order = 0;     ///< older than a line before them; taken as of its time
+  /// Requests of which the log does not tell the address, the user, the host.
+  std::uint64_t without_ip = 0;
+  std::uint64_t without_user = 0;
+  std::uint64_t without_host = 0;
+  std::uint64_t out_of_order = 0;  ///< older than a line before them; taken as of its time
   access_log::Format format = access_log::Format::kAuto;
   Nanos from = 0;
   Nanos to = 0;

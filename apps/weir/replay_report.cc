@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "base/instant.h"
@@ -65,11 +66,29 @@ void AppendKeys(std::string& out, const Trial& trial, std::size_t top) {
   out += "\n" + table.ToString();
 }
 
+/// What the log does not tell though policies ask for it: without a word, they would look harmless.
+void AppendLacking(std::string& out, const ReplayResult& result) {
+  const std::array<std::pair<std::string_view, std::uint64_t>, 3> lacking = {
+      {{"ip", result.without_ip}, {"user", result.without_user}, {"host", result.without_host}}};
+  for (const auto& [entry, count] : lacking) {
+    if (count == 0 || !result.candidate->MatchesOn(entry)) continue;
+    out += Grouped(count) + " requests have no " + std::string(entry) +
+           " in the log: policies that ask for it were not tried on them\n";
+  }
+  if (const std::uint64_t count = result.candidate->unmatched(); count > 0) {
+    out += Grouped(count) + " requests were met by no policy\n";
+  }
+}
+
 }  // namespace
 
 std::string ReplayJson(const ReplayResult& result, std::size_t top) {
   std::string out = "{\"lines\":" + std::to_string(result.lines);
   out += ",\"malformed\":" + std::to_string(result.malformed);
+  out += ",\"unmatched\":" + std::to_string(result.candidate->unmatched());
+  out += ",\"withoutIp\":" + std::to_string(result.without_ip);
+  out += ",\"withoutUser\":" + std::to_string(result.without_user);
+  out += ",\"withoutHost\":" + std::to_string(result.without_host);
   out += ",\"outOfOrder\":" + std::to_string(result.out_of_order);
   out += ",\"format\":\"" + std::string(access_log::FormatName(result.format)) + "\"";
   out += ",\"from\":\"" + FormatInstant(result.from) + "\",\"to\":\"" + FormatInstant(result.to);
@@ -97,6 +116,7 @@ std::string ReplayText(const ReplayResult& result, std::size_t top) {
   if (result.out_of_order > 0) {
     out += Grouped(result.out_of_order) + " lines were older than one before them\n";
   }
+  AppendLacking(out, result);
   if (result.candidate->evicted_active() > 0) {
     out += Grouped(result.candidate->evicted_active()) +
            " keys were forgotten too early: raise --max-keys\n";

@@ -116,6 +116,7 @@ void Trial::Decide(Nanos at, const std::vector<access_log::Record>& records,
   const std::span<limiter::Check> checks(world.checks.data(), count);
   world.limiter.Decide(checks, [&] {
     for (std::size_t i = 0; i < count; ++i) {
+      if (checks[i].verdicts.empty()) ++unmatched_;
       if (checks[i].decision.allowed()) continue;
       limited[i] = true;
       for (const limiter::PolicyVerdict& verdict : checks[i].verdicts) {
@@ -126,6 +127,16 @@ void Trial::Decide(Nanos at, const std::vector<access_log::Record>& records,
       }
     }
   });
+}
+
+bool Trial::MatchesOn(std::string_view entry) const {
+  const auto set = world_->live.Current();
+  const auto asks = [entry](const policy::Policy& policy) {
+    return std::ranges::any_of(policy.definition.match, [entry](const policy::EntryMatch& match) {
+      return match.name == entry;
+    });
+  };
+  return std::ranges::any_of(set->policies(), asks);
 }
 
 void Trial::Note(std::string_view key, Nanos at) {

@@ -136,7 +136,8 @@ std::optional<Record> ParseCombined(std::string_view line) {
 }
 
 /// [time] "request" status flags received sent duration upstream "forwarded-for" "agent" "id"
-/// "host" …
+/// "host" …; Istio's has more before the numbers: … status flags details termination "failure"
+/// received …
 std::optional<Record> ParseEnvoy(std::string_view line) {
   Cursor in(line);
   Record record;
@@ -149,7 +150,10 @@ std::optional<Record> ParseEnvoy(std::string_view line) {
   if (!request || !ReadRequest(*request, record) || !in.Take(' ')) return std::nullopt;
   // Numbers and flags up to the quoted texts.
   if (!in.Until('"')) return std::nullopt;
-  const auto forwarded = in.Until('"');
+  auto forwarded = in.Until('"');
+  if (forwarded && in.rest().starts_with(' ') && !in.rest().starts_with(" \"")) {
+    forwarded = in.Until('"') ? in.Until('"') : std::nullopt;
+  }
   if (!forwarded) return std::nullopt;
   // What Envoy itself saw is what it added last.
   std::string_view ip = *forwarded;

@@ -16,7 +16,7 @@ enum class Format : std::uint8_t {
   kAuto,      ///< found from the first line that one of the others reads
   kCombined,  ///< nginx and Apache "combined" (and "common", which lacks the last two fields)
   kJson,      ///< an object per line
-  kEnvoy,     ///< Envoy's default format
+  kEnvoy,     ///< Envoy's default format, and Istio's
 };
 
 std::optional<Format> ParseFormat(std::string_view name) noexcept;

@@ -175,6 +175,15 @@ def main():
         packed, code = replay(weir, folder, f"{folder}/access.log.gz")
         check("exit code", code, 0)
         check("gzip", packed["candidate"], shown["candidate"])
+        # Two requests without an address, which the candidate's per-ip policies cannot be tried on.
+        with open(f"{folder}/bare.log", "w", encoding="utf-8") as out:
+            out.write('{"ts":1700000000,"path":"/elsewhere","method":"GET"}\n' * 2)
+        bare, _ = replay(weir, folder, f"{folder}/bare.log")
+        check("without ip", bare["withoutIp"], 2)
+        text = subprocess.run([weir, "replay", "--log", f"{folder}/bare.log", "--policies",
+                               f"{folder}/candidate.yaml"], capture_output=True, text=True,
+                              check=False, timeout=30).stdout
+        check("word of it", "2 requests have no ip in the log" in text, True)
         with open(f"{folder}/broken.log", "w", encoding="utf-8") as out:
             out.write("nothing\nof the kind\n")
         done = subprocess.run([weir, "replay", "--log", f"{folder}/broken.log", "--policies",

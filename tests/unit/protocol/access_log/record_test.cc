@@ -37,6 +37,19 @@ TEST(AccessLog, ReadsEnvoysDefault) {
   EXPECT_EQ(record->host, "locations");
 }
 
+TEST(AccessLog, ReadsIstiosDefault) {
+  LineParser parser(Format::kAuto);
+  const auto record = parser.Parse(
+      R"([1970-01-01T00:00:02.000Z] "GET /status/418 HTTP/1.1" 418 - via_upstream - "-" 0 135 5 4 )"
+      R"("203.0.113.9,10.0.0.1" "curl/8" "84961386" "httpbin:8000" "10.44.1.27:80" outbound|8000)");
+  ASSERT_TRUE(record);
+  EXPECT_EQ(parser.format(), Format::kEnvoy);
+  EXPECT_EQ(record->at, 2 * kSecond);
+  EXPECT_EQ(record->ip, "10.0.0.1");
+  EXPECT_EQ(record->route, "/status/418");
+  EXPECT_EQ(record->host, "httpbin:8000");
+}
+
 TEST(AccessLog, ReadsJsonLinesByTheNamesThatServersGive) {
   LineParser parser(Format::kAuto);
   auto record = parser.Parse(
