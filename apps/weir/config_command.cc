@@ -110,8 +110,8 @@ void ConfigureImport(CLI::App& word, int& exit_code) {
 
 void Configure(CLI::App& word, int& exit_code) {
   word.require_subcommand(1);
-  CLI::App* check = word.add_subcommand(
-      "check", "Say whether files are right; print file:line:column of what is wrong.");
+  CLI::App* check =
+      word.add_subcommand("check", "Say whether files are right, or file:line:column of errors.");
   static std::vector<std::string> files;
   check->add_option("FILE", files, "Configuration or policy files, in any mixture.")->required();
   check->callback([&exit_code] { exit_code = Check(files); });

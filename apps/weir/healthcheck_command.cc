@@ -14,7 +14,7 @@ namespace weir::app {
 namespace {
 
 constexpr const char* kFooter =
-    R"(For containers and supervisors that have no curl: exits with 0 if healthy, else with 1 and the reason.
+    R"(For containers that have no curl: exits with 0 if healthy, else with 1 and the reason.
 
   weir healthcheck                                       a service on 127.0.0.1:8080
   weir healthcheck --url http://127.0.0.1:9000/healthz   another one

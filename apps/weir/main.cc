@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,29 @@ void HideSecrets(int argc, char** argv) {
   }
 }
 
+/// One line for each option: its name, what it takes, what it is without it; then what it means.
+///
+/// Not thread-safe.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(35); }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return "";
+    const std::string takes = option->get_type_name();
+    std::string out = " " + takes.substr(0, takes.find(':'));
+    if (!option->get_default_str().empty()) out += "=" + option->get_default_str();
+    return out;
+  }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    std::string out = option->get_description();
+    if (option->get_required() && !option->get_positional()) out += " Required.";
+    if (!option->get_envname().empty()) out += " [" + option->get_envname() + "]";
+    return out;
+  }
+};
+
 }  // namespace
 
 Command::Command(const char* name, const char* description, Configure configure)
@@ -63,12 +87,13 @@ int main(int argc, char** argv) {
   try {
     constexpr int kUsage = 2;
     CLI::App program("Weir: flow control. Rate limits, slots and capped notifications.", "weir");
-    program.footer(weir::app::kFooter);
+    program.formatter(std::make_shared<weir::app::HelpFormatter>());
     program.require_subcommand(1);
     int exit_code = 0;
     for (const weir::app::Command* command : weir::app::Command::All()) {
       command->Add(program, exit_code);
     }
+    program.footer(weir::app::kFooter);  // last, or every command would have it too
     try {
       // The last one first, as CLI11 wants them.
       std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);

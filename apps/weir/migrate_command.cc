@@ -88,12 +88,11 @@ void Configure(CLI::App& word, int& exit_code) {
       ->envname("WEIR_POLICY_STORE");
   word.add_option("--slots-store", slots, "postgres://…: where slots are kept")
       ->envname("WEIR_SLOTS_STORE");
-  word.add_option("--notify-store", notify, "postgres://…: where users and messages are kept")
+  word.add_option("--notify-store", notify, "postgres://…: where notify's data is kept")
       ->envname("WEIR_NOTIFY_STORE");
   word.footer(
-      "Safe to repeat, and to run on several nodes at once. Needs the right to create tables, "
-      "which "
-      "`weir serve` then does not (store_migrate: false).");
+      "Safe to repeat, and to run on several nodes at once. Needs the right to create tables,\n"
+      "which `weir serve` then does not (store_migrate: false).");
   word.callback([&exit_code] {
     std::vector<Tables> all;
     if (!store.empty()) all = OfStore(store);

@@ -275,7 +275,7 @@ std::shared_ptr<Words> AddWord(CLI::App& parent, const char* name, const char* a
   }
   if (need("versions")) {
     word->add_option("versions", words->versions,
-                     "With a policy's key instead of a file: two versions, or one and now")
+                     "After a key: two versions, or one to compare with now")
         ->expected(1, 2)
         ->check(CLI::PositiveNumber);
   }
@@ -300,7 +300,7 @@ void Configure(CLI::App& word, int& exit_code) {
   AddWord(word, "list", "All policies, of the service and of its files.", "", RunList, exit_code);
   AddWord(word, "get", "One policy.", "key", RunGet, exit_code);
   AddWord(word, "apply", "Create or update what a file says.", "file dry", RunApply, exit_code);
-  AddWord(word, "diff", "What apply would change, or what versions differ in. Exits with 1 if so.",
+  AddWord(word, "diff", "What apply would change, or versions differ in: exits with 1.",
           "file versions", RunDiff, exit_code);
   AddWord(word, "delete", "Delete a policy.", "key", RunDelete, exit_code);
   AddWord(word, "history", "All versions of a policy.", "key", RunHistory, exit_code);

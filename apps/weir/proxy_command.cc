@@ -104,22 +104,20 @@ bool LoadConfig(Flags& flags) {
 
 constexpr const char* kFooter =
     R"(Each request is held against the policies as one descriptor with the entries ip, api_key, user,
-route and method. Allowed requests are passed on with rate-limit headers added to their response;
-others are answered 429 with Retry-After. Without --policies and --per-ip, each address gets the
-default policy: 100 at once, 10 per second.
+route and method. Allowed requests are passed on, others are answered 429 with Retry-After. Without
+--policies and --per-ip, each address gets the default policy: 100 at once, 10 per second.
 
-  weir proxy --upstream http://127.0.0.1:9000
   weir proxy --upstream http://127.0.0.1:9000 --per-ip 100/60m
-  weir proxy --upstream http://10.0.0.1:80 --upstream http://10.0.0.2:80 --listen :8000 \
-             --policies policies.yaml --trusted-proxies 10.0.0.0/8
+  weir proxy --upstream http://10.0.0.1 --upstream http://10.0.0.2 --policies policies.yaml
 
-SIGHUP, or a policy file that changes, reloads the policies. SIGTERM drains and ends. docs/guide/proxy.md)";
+SIGHUP, or a policy file that changes, reloads policies. SIGTERM drains and ends. docs/guide/proxy.md
+)";
 
 void Configure(CLI::App& word, int& exit_code) {
   auto flags = std::make_shared<Flags>();
   ProxySettings& settings = flags->settings;
   word.add_option("--upstream", settings.upstreams,
-                  "Where requests go: http://host:port. Several take turns.")
+                  "http://host:port of the server. Several take turns.")
       ->required();
   word.add_option("--listen", settings.listen, "Where clients come in.")->capture_default_str();
   word.add_option("--admin", settings.admin, "Address of /metrics, /healthz, /readyz, or off.")
@@ -131,16 +129,15 @@ void Configure(CLI::App& word, int& exit_code) {
         help);
   };
   value("--policies", "policies", "Policy files, separated by commas.");
-  word.add_option(
-      "--per-ip", settings.per_ip,
-      "Instead of policy files: so many requests per address in any such time, 100/60m.");
+  word.add_option("--per-ip", settings.per_ip,
+                  "Instead of policies: 100/60m, each address's in any such time.");
   word.add_option("--domain", settings.domain, "The policies' domain, if they are of several.");
   value("--trusted-proxies", "trusted_proxies",
-        "Networks whose X-Forwarded-For is believed, separated by commas.");
+        "Networks whose X-Forwarded-For is believed, by commas.");
   word.add_option("--api-key-header", settings.api_key_header, "Header that is the entry api_key.")
       ->capture_default_str();
   word.add_option("--user-header", settings.user_header,
-                  "Header that is the entry user. Anyone can send it: see the guide.");
+                  "Header that is the entry user. Anyone can send it!");
   value("--ipv6-prefix", "ipv6_prefix", "IPv6 clients are told apart by this many bits (64).");
   value("--headers-x-ratelimit", "headers.x_ratelimit", "Send X-RateLimit-… (true).");
   value("--headers-ietf", "headers.ietf", "Send RateLimit and RateLimit-Policy (true).");
@@ -150,8 +147,7 @@ void Configure(CLI::App& word, int& exit_code) {
   AddTimeout(word, "--header-timeout", settings.timeouts.header, "For a request head to arrive.");
   AddTimeout(word, "--idle-timeout", settings.timeouts.idle, "Between requests of a client.");
   AddTimeout(word, "--tunnel-timeout", settings.timeouts.tunnel, "Nothing moves in a tunnel.");
-  value("--store", "store",
-        "Where limits are kept, as for weir serve (memory:): several proxies share them.");
+  value("--store", "store", "Where limits are kept, as for weir serve (memory:).");
   value("--store-timeout", "store_timeout", "How long a request may wait for the store.");
   value("--store-required", "store_required", "true: refuse to start without the store (false).");
   value("--data", "data", "Folder where limits survive a restart (./weir-data).");

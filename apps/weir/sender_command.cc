@@ -16,30 +16,22 @@ namespace weir::app {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Takes events off the Kafka topic sms-outbound and delivers each: by default it prints
+    R"(Takes events off a Kafka topic and delivers each: by default it prints
   SMS SENT userId="42" message="hello" eventId=6f1c…
 on standard output; with --webhook it POSTs the event's JSON and takes 2xx for delivered.
 
-Order and repetition: one user's events keep their order. An event is delivered, its id is written to
-DIR/sender.db, then its offset is committed. So none is lost; an id that comes again is skipped; only
-what was being delivered when the process was killed (at most one batch) is delivered once more. The
-webhook gets the id as Idempotency-Key and can tell.
+One user's events keep their order. None is lost, and an id that comes again is skipped; only what was
+being delivered when the process was killed may be delivered twice, with the same Idempotency-Key.
 
-Failures: no connection, no answer, 408, 425, 429 and 5xx are tried again after a random, growing
-pause, --attempts times in all. Then, and at once for any other status, the message goes to the topic
-sms-outbound-dlq, as does a message that is no event; the headers reason, source-topic,
-source-partition and source-offset say why and whence. To try again, put it on sms-outbound again.
+No connection, no answer, 408, 425, 429 and 5xx are tried again, --attempts times in all, after growing
+pauses. Then, and at once for any other status, the message goes to the topic TOPIC-dlq with the reason.
 
-Signals: SIGTERM or SIGINT finishes what is in hand, commits and ends.
-The file DIR/heartbeat is touched every few seconds, for `weir healthcheck --file`.
-
-The broker: kafka://[user:password@]host[:9092][,host2…][?property=value&…] with librdkafka's
-security.protocol, ssl.*, sasl.*, e.g.
-  kafka://weir:secret@k1:9093,k2:9093?security.protocol=SASL_SSL&ssl.ca.location=/etc/ca.pem
+SIGTERM or SIGINT finishes what is in hand, commits and ends. DIR/heartbeat is touched every few
+seconds, for `weir healthcheck --file`. All about it: docs/guide/sender.md
 
   weir sender --broker kafka://localhost:9092
   weir sender --broker kafka://localhost:9092 --webhook https://sms.example/send
-  WEIR_SENDER_TOKEN=… weir sender --webhook https://sms.example/send     Authorization: Bearer …
+  weir sender --broker 'kafka://user:secret@k1:9093,k2:9093?security.protocol=SASL_SSL'
 )";
 
 int Run(const SenderSettings& settings) {
@@ -72,7 +64,7 @@ int Run(const SenderSettings& settings) {
 void Configure(CLI::App& word, int& exit_code) {
   auto settings = std::make_shared<SenderSettings>();
   auto timeout = std::make_shared<double>(5.0);
-  word.add_option("--broker", settings->broker, "Kafka, as a URL (see below).")
+  word.add_option("--broker", settings->broker, "Kafka's address.")
       ->envname("WEIR_NOTIFY_BROKER")
       ->capture_default_str();
   word.add_option("--data", settings->data, "Where the ids of what was delivered are kept.")
@@ -83,8 +75,7 @@ void Configure(CLI::App& word, int& exit_code) {
   word.add_option("--topic", settings->topic, "The topic to consume.")->capture_default_str();
   word.add_option("--webhook", settings->webhook, "POST events here instead of printing them.")
       ->envname("WEIR_SENDER_WEBHOOK");
-  word.add_option("--token", settings->token,
-                  "Bearer token for the webhook; better in the variable.")
+  word.add_option("--token", settings->token, "Bearer token for the webhook.")
       ->envname("WEIR_SENDER_TOKEN");
   word.add_option("--workers", settings->workers, "Webhook requests at the same time.")
       ->check(CLI::Range(1, 64))

@@ -21,15 +21,12 @@ constexpr const char* kFooter =
     R"(Without any option the service runs on the embedded default: state in memory, saved to ./weir-data
 every few seconds; every key gets the default policy, a token bucket of 100 that refills 10 a second.
 
-A setting comes from the flag, else from the environment (WEIR_LISTEN_HTTP for listen.http), else from
-the file, else from its default. `weir config check FILE` says what is wrong with a file.
-Signals: SIGTERM or SIGINT drains and ends (nothing accepted is dropped), SIGHUP reads policies anew.
+A setting comes from the flag, else from the environment (WEIR_LISTEN_HTTP for listen.http), else
+from the file, else from its default. SIGTERM or SIGINT drains and ends, SIGHUP reads policies anew.
 
-  weir serve
   weir serve --config weir.yaml --policies policies.yaml
   curl -s localhost:8080/v1/check -d '{"key":"user-123"}'
   curl -s localhost:8080/v1/check -d '{"descriptors":[{"user":"42","route":"/v1/pay"}],"cost":2}'
-  curl -s localhost:8080/admin/status
 )";
 
 /// What the flags say: one list of values per setting that has a flag.

@@ -89,8 +89,8 @@ int RunImport(ImportWords& words) {
 
 void AddImport(CLI::App& slots_word, int& exit_code) {
   auto words = std::make_shared<ImportWords>();
-  CLI::App* word = slots_word.add_subcommand(
-      "import", "Give every event of a feed a slot. Safe to run again after an interruption.");
+  CLI::App* word =
+      slots_word.add_subcommand("import", "Give every event of a feed a slot. Safe to run again.");
   words->where.AddTo(*word);
   word->add_option("feed", words->options.feed, "feed.csv or feed.jsonl")->required();
   word->add_option("--config", words->options.defaults.config, "For events that name none");
@@ -150,8 +150,8 @@ int RunForecast(const ForecastWords& words) {
 
 void AddForecast(CLI::App& slots_word, int& exit_code) {
   auto words = std::make_shared<ForecastWords>();
-  CLI::App* word = slots_word.add_subcommand(
-      "forecast", "Where events would land and when they would be done, without assigning any.");
+  CLI::App* word =
+      slots_word.add_subcommand("forecast", "Where events would land, without assigning any.");
   words->where.AddTo(*word);
   word->add_option("--config", words->config)->required();
   word->add_option("--count", words->count, "How many events")
@@ -250,9 +250,8 @@ int RunVerify(const Where& where) {
 
 void AddVerify(CLI::App& slots_word, int& exit_code) {
   auto where = std::make_shared<Where>();
-  CLI::App* word = slots_word.add_subcommand(
-      "verify",
-      "Check every window's counter against its slots and its maximum. Exits with 2 if wrong.");
+  CLI::App* word =
+      slots_word.add_subcommand("verify", "Check every window's counter. Exits with 2 if wrong.");
   where->AddTo(*word);
   word->callback([where, &exit_code] { exit_code = RunVerify(*where); });
 }
@@ -265,9 +264,7 @@ void Configure(CLI::App& word, int& exit_code) {
   AddVerify(word, exit_code);
 }
 
-const Command kSlots("slots",
-                     "Spread a bulk feed under a hard cap: import, forecast, plot, verify.",
-                     Configure);
+const Command kSlots("slots", "Spread a bulk feed under a hard cap.", Configure);
 
 }  // namespace
 }  // namespace weir::app

@@ -208,7 +208,7 @@ const Setting kSettings[] = {
        c.data = t[0];
        return {};
      }},
-    {{"store", "--store", "where limits are kept: memory:, redis://, redis+cluster://, postgres://, mysql://"},
+    {{"store", "--store", "memory:, redis://, redis+cluster://, postgres:// or mysql://"},
      [](Config& c, Texts t) {
        return Url(c.store, t, {"memory:", "redis://", "rediss://", "redis+cluster://", "rediss+cluster://", "postgres://", "postgresql://", "mysql://", "mariadb://"});
      }},
@@ -220,9 +220,9 @@ const Setting kSettings[] = {
      }},
     {{"store_connections", "", "connections to the store; 0: as many as suit it"},
      [](Config& c, Texts t) { return Set(c.distant.connections, Whole(t[0], 0, 1024)); }},
-    {{"store_required", "--store-required", "true: refuse to start without the store, and be ready only with it"},
+    {{"store_required", "--store-required", "true: start, and be ready, only with the store"},
      [](Config& c, Texts t) { return Set(c.distant.required, Switch(t[0])); }},
-    {{"store_migrate", "--store-migrate", "make or update the tables of a SQL store; false: leave that to weir migrate"},
+    {{"store_migrate", "--store-migrate", "make the tables of a SQL store; false: weir migrate does"},
      [](Config& c, Texts t) { return Set(c.distant.migrate, Switch(t[0])); }},
     {{"store_breaker_failures", "", "failures in a row after which the store is left alone until it answers a probe"},
      [](Config& c, Texts t) { return Set(c.distant.breaker_failures, Whole(t[0], 1, 1'000)); }},
@@ -243,7 +243,7 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.audit.keep, Whole(t[0], 0, 1'000'000'000)); }},
     {{"audit.age", "", "how long entries of the audit log are kept; off: for ever"},
      [](Config& c, Texts t) { return Set(c.audit.age, Time(t[0], true)); }},
-    {{"resp.keys", "--resp-key", "keys that Redis clients must name with AUTH, as they are or as sha256:<hex>; none: no AUTH", true},
+    {{"resp.keys", "--resp-key", "keys for AUTH, as they are or as sha256:<hex>; none: no AUTH", true},
      [](Config& c, Texts t) { return SetKeys(c.resp.keys, t); }},
     {{"grpc.max_streams", "", "calls that one gRPC connection may have open at once"},
      [](Config& c, Texts t) { return Set(c.grpc.max_streams, Whole(t[0], 1, 1'000'000)); }},

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-MOST_LINES, COLUMNS = 50, 120
+MOST_LINES, COLUMNS = 40, 100
 
 
 def run(*words, text=None):
