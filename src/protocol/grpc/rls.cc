@@ -116,6 +116,7 @@ class ShouldRateLimit final : public DecidingMethod {
   static Status AskFor(const RateLimitRequest& request, bool refunds, Burst& burst);
   void AddHeaders(const limiter::PolicyVerdict& verdict);
   void AddHeader(std::string_view name, std::int64_t value);
+  void AddDegraded(const limiter::Check& check);
 
   const RlsOptions options_;
   RateLimitResponse response_;
@@ -208,6 +209,7 @@ void ShouldRateLimit::Answer(const Job& job, std::span<const limiter::Check> che
   }
   response_.set_overall_code(overall);
   if (shown != nullptr) AddHeaders(*shown);
+  for (const limiter::Check& check : checks) AddDegraded(check);
   call.Send(response_);
   call.Finish(StatusCode::kOk);
 }
@@ -221,6 +223,13 @@ void ShouldRateLimit::AddHeaders(const limiter::PolicyVerdict& verdict) {
   if (options_.retry_after && verdict.decision.verdict == Verdict::kLimited) {
     AddHeader("retry-after", CeilSeconds(verdict.decision.retry_after));
   }
+}
+
+void ShouldRateLimit::AddDegraded(const limiter::Check& check) {
+  if (check.degraded_by.empty()) return;
+  auto& header = *response_.add_response_headers_to_add();
+  header.set_key("x-ratelimit-degraded");
+  header.set_value(check.degraded_by.data(), check.degraded_by.size());
 }
 
 void ShouldRateLimit::AddHeader(std::string_view name, std::int64_t value) {
