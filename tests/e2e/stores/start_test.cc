@@ -42,8 +42,9 @@ class StartTest : public ::testing::TestWithParam<std::string> {
     return args;
   }
   std::vector<std::string> Serve(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> args = {"serve", "--http", "127.0.0.1:0", "--grpc",
-                                     "off",   "--resp", "off"};
+    // Policies are in a file: where the admin API's are kept has tests of its own.
+    std::vector<std::string> args = {"serve",  "--http", "127.0.0.1:0",    "--grpc", "off",
+                                     "--resp", "off",    "--policy-store", "sqlite:"};
     args.insert(args.end(), more.begin(), more.end());
     return Args(args);
   }

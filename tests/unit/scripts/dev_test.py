@@ -31,7 +31,8 @@ class Dev(unittest.TestCase):
         for folder in ("include", "src", "apps", "tests", "examples", "bench", "fuzz", "scripts", ".ci"):
             os.makedirs(os.path.join(self.root, folder))
         self.write(".ci/run", "")
-        self.write("tests/support/kafka/fetch.sh", "#!/bin/sh\n")
+        for folder in ("kafka", "deploy"):
+            self.write(f"tests/support/{folder}/fetch.sh", "#!/bin/sh\n")
         for name in ("node", "npm"):
             self.stub(name, "")
         self.write("tests/browser/package-lock.json", "{}")
