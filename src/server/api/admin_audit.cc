@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "policy/policy_edit.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "server/api/admin.h"
@@ -56,7 +55,7 @@ void Undo(const AdminParts& parts, std::int64_t id, PolicyChanges::End end, std:
   parts.audit.FindEntry(id, [&parts, end, who = std::move(who),
                              reply = std::move(reply)](const Result<AuditEntry>& entry) {
     if (!entry.ok()) return reply(http::ErrorResponse(entry.error()));
-    if (entry->target.starts_with(policy::kPolicyTarget)) {
+    if (!parts.config_changes.Knows(entry->target)) {
       return parts.changes.Undo(entry->id, end, who, AnswerChange(200, reply));
     }
     parts.config_changes.Undo(*entry, who, [reply](Result<Undoable::State> now) {

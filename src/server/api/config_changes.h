@@ -30,6 +30,11 @@ class ConfigChanges {
   /// GET or HEAD. `kind` was added.
   http::Handler Audited(std::string_view kind, http::Handler handler);
 
+  /// Whether an entry with this target is of a kind that was added.
+  bool Knows(std::string_view target) const {
+    return Find(target.substr(0, target.find(':'))) != nullptr;
+  }
+
   /// Takes a change back and tells what is there now. kFailedPrecondition if its target was changed
   /// since, or is of a kind that is not known here.
   void Undo(AuditEntry entry, std::string who, Undoable::Done<Result<Undoable::State>> done);
