@@ -21,7 +21,7 @@ constexpr std::size_t kMaxShards = 1024;
 constexpr std::size_t kKeysPerShard = 64;  // in small engines; large ones have more
 // Keys of a batch whose memory is fetched together. Fetching many more than the processor can at
 // once would make it wait where it could work.
-constexpr std::size_t kStretch = 16;
+constexpr std::size_t kFetched = 16;
 
 std::uint32_t ShardsFor(std::size_t max_keys) {
   return static_cast<std::uint32_t>(
@@ -135,14 +135,14 @@ Decision Table::Acquire(std::string_view key, const Quota* quota, std::int64_t c
 // While a stretch of keys is charged, the memory of the next one is on its way.
 void Table::AcquireBatch(std::span<const Ask> asks, std::span<Decision> decisions) {
   const Call call{clock_->Now(), {}};
-  std::array<Located, 2 * kStretch> ring;
+  std::array<Located, 2 * kFetched> ring;
   const auto stretch = [&](std::size_t begin) {
-    return asks.subspan(begin, std::min(kStretch, asks.size() - begin));
+    return asks.subspan(begin, std::min(kFetched, asks.size() - begin));
   };
   const auto located = [&](std::size_t begin) { return &ring[begin % ring.size()]; };
   LocateStretch(stretch(0), located(0));
-  for (std::size_t begin = 0; begin < asks.size(); begin += kStretch) {
-    const std::size_t next = begin + kStretch;
+  for (std::size_t begin = 0; begin < asks.size(); begin += kFetched) {
+    const std::size_t next = begin + kFetched;
     if (next < asks.size()) LocateStretch(stretch(next), located(next));
     ChargeStretch(stretch(begin), located(begin), &decisions[begin], call);
   }
