@@ -110,7 +110,7 @@ route and method. Allowed requests are passed on, others are answered 429 with R
   weir proxy --upstream http://127.0.0.1:9000 --per-ip 100/60m
   weir proxy --upstream http://10.0.0.1 --upstream http://10.0.0.2 --policies policies.yaml
 
-A policy file that changes, and SIGHUP, reload policies. SIGTERM drains and ends. docs/guide/proxy.md
+A changed policy file and SIGHUP reload policies. SIGTERM drains and ends. docs/guide/proxy.md
 )";
 
 void Configure(CLI::App& word, int& exit_code) {

@@ -226,6 +226,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await config(100);
     await config(7);
     await ask('POST', '/api/config', { userId: 'undone-user', rateLimit: 2, timeWindow: 60 });
+    await open('policies'); // the list is read when the page is opened
     await open('audit');
     const rowOf = (what) => page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: what, exact: true }) }).first();
     assert.match(await rowOf('undone').textContent(), /maxPerWindow.*100\s*→\s*7/);

@@ -91,7 +91,7 @@ TEST(AccessInTime, AServiceThatDoesNotAnswerIsGivenUpAndTheKeyDoesNotShow) {
   EXPECT_THAT(late.error_output, HasSubstr("no answer within"));
 
   ChildProcess waiting({WEIR_PROGRAM, "status", "--url", url, "--key", kKey, "--timeout", "30"});
-  ASSERT_TRUE(WaitUntil([&] { return silent.open() == 1; }));
+  ASSERT_TRUE(WaitUntil([&] { return silent.accepted() == 2; }));
   std::ifstream in("/proc/" + std::to_string(waiting.pid()) + "/cmdline");
   const std::string line(std::istreambuf_iterator<char>(in), {});
   EXPECT_THAT(line, AllOf(HasSubstr("status"), HasSubstr("--key"), Not(HasSubstr(kKey))));
