@@ -73,8 +73,10 @@ policies:
  private:
   static constexpr std::size_t kClients = 8;
   static constexpr std::chrono::microseconds kPause{2000};
-  /// Connections to the store are opened when they are first needed, and that may be in the fault.
-  static constexpr std::size_t kLazy = 1;
+  /// Connections to the store are opened when they are first needed, and that may be in the fault;
+  /// one to a master that is none any more stays until the next look at the cluster if it was just
+  /// in use. Each reactor has its own.
+  static inline const std::size_t kLazy = std::max(2U, std::thread::hardware_concurrency());
   static constexpr const char* kBody = R"({"descriptors":[{"hot":"h"}]})";
 
   /// Of those that the fault can have met: sent before it was over and a second had passed, and not

@@ -14,12 +14,9 @@
 #include <vector>
 
 #include "support/child_process.h"
-#include "support/http_client.h"
 #include "support/ports.h"
 #include "support/store_server.h"
-#include "support/temp_dir.h"
 #include "support/wait.h"
-#include "support/weir_process.h"
 
 namespace weir {
 namespace {
@@ -141,25 +138,6 @@ TEST_P(SharedLimiterTest, CallbacksComeOnceEachAndTheLastOnesAtTheEnd) {
     }
   }
   EXPECT_EQ(told, 2 * kCalls + 1);
-}
-
-TEST_P(SharedLimiterTest, SharesTheServicesBucketsOnlyIfToldTo) {
-  test::TempDir dir;
-  test::WeirProcess weir({"serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off",
-                          "--store", server().url(), "--store-timeout", "5s", "--data",
-                          dir.path()});
-  test::HttpClient client(weir.Port("http"));
-  // The default policy: 100 at once.
-  EXPECT_THAT(client.Post("/v1/check", R"({"key":"u","cost":60})").body,
-              HasSubstr(R"("remaining":40)"));
-  const Quota quota = *Quota::TokenBucket(100, 10, 1s);
-  SharedLimiter apart = Open();
-  EXPECT_TRUE(apart.TryAcquire("key|u", quota, 100)->allowed());
-  SharedLimiter together = Open({.timeout = 5s, .prefix = ""});
-  // At 10 a second it takes 4 s until a hundred less 60 are a hundred again, but one could be back.
-  const Result<Decision> decision = together.TryAcquire("key|u", quota, 40);
-  EXPECT_TRUE(decision->allowed());
-  EXPECT_LT(decision->remaining, 40);
 }
 
 TEST_P(SharedLimiterTest, AnswersInTimeWhileTheStoreStandsStillAndIsExactAgain) {
