@@ -184,7 +184,8 @@ describe('the dashboard', { concurrency: false }, () => {
     await open('overview');
     const limited = page.getByRole('group', { name: 'Keys that were limited most' });
     await untilBusy(['tight'], limited.getByRole('link', { name: 'tight' }));
-    await page.getByRole('group', { name: 'Keys that ask most' }).getByRole('link', { name: 'tight' }).waitFor();
+    const hottest = page.getByRole('group', { name: 'Keys that ask most' });
+    await untilBusy(['tight'], hottest.getByRole('link', { name: 'tight' }));
     await page.getByRole('img', { name: /^Checks a second\. Now/ }).waitFor();
     await page.locator('.facts').getByText('closed').waitFor();
     await limited.getByRole('link', { name: 'tight' }).click();
