@@ -172,7 +172,7 @@ class Encoder {
       term.time = application.lease;
     } else if (quota.algorithm() == Algorithm::kTokenBucket && cost > 0 && cost <= quota.limit()) {
       const algorithm::token_bucket::Span span = algorithm::token_bucket::TimeOf(quota, cost);
-      term.time = span.ns;
+      term.time = static_cast<std::int64_t>(span.ns);
       term.frac = static_cast<std::uint32_t>(span.frac);
     }
     return term;
