@@ -1,8 +1,8 @@
 # Project-wide helpers: every folder of src/ is one static library, every test file one test program.
 
 # weir_joined(<out> <name> FILES…): with WEIR_JOIN, files of this folder that include up to ten of FILES each,
-# and else FILES themselves. Headers are then read once for ten files: the sanitizer builds take a third of the
-# time. The paths in them do not depend on where the tree lies, so that ccache knows them in another clone.
+# and else FILES themselves. Headers are then read once for ten files, which makes the sanitizer builds
+# quicker. The paths in them do not depend on where the tree lies, so that ccache knows them in another clone.
 function(weir_joined out name)
   if(NOT WEIR_JOIN)
     set(${out} ${ARGN} PARENT_SCOPE)

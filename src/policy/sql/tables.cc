@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "policy/policy_row.h"
+
 namespace weir::policy::sql {
 namespace {
 
@@ -43,7 +45,7 @@ Result<T> InTransaction(Session& session, Body body) {
                    committed.error().message};
 }
 
-// Columns 0 to 19 of what ReadPolicy reads.
+// What ReadPolicy reads from column 1 on.
 constexpr std::string_view kSelectPolicies =
     "SELECT s.changes, p.id, p.policy_key, p.type, p.capacity, p.refill_rate, p.window_seconds,"
     " p.buckets, p.domain, p.has_match, p.shadow, p.unlimited, p.on_store_error, p.cost,"
@@ -51,33 +53,6 @@ constexpr std::string_view kSelectPolicies =
     " FROM weir_policy_state s ";
 constexpr std::string_view kWithMatches =
     " LEFT JOIN weir_policy_match m ON m.policy_id = p.id ORDER BY p.id, m.position";
-
-Result<StoredPolicy> ReadPolicy(const Rows& row) {
-  StoredPolicy policy;
-  policy.id = row.Int(1);
-  policy.key = row.Text(2);
-  const std::optional<PolicyType> type = ParsePolicyType(row.Text(3));
-  const std::optional<OnStoreError> rule = ParseOnStoreError(row.Text(12));
-  if (!type || !rule) {
-    return Error{Code::kInternal, "the stored policy '" + policy.key + "' is damaged"};
-  }
-  policy.type = *type;
-  policy.capacity = row.Int(4);
-  policy.refill_rate = row.Int(5);
-  policy.window_seconds = row.Int(6);
-  policy.buckets = row.Int(7);
-  policy.domain = row.Text(8);
-  policy.has_match = row.Int(9) != 0;
-  policy.shadow = row.Int(10) != 0;
-  policy.unlimited = row.Int(11) != 0;
-  policy.on_store_error = *rule;
-  policy.cost = row.Int(13);
-  policy.version = row.Int(14);
-  policy.created_at = row.Int(15);
-  policy.updated_at = row.Int(16);
-  policy.expires_at = row.Int(17);
-  return policy;
-}
 
 /// A row for each entry of a match, those of one policy together; one row for none.
 Result<Snapshot> ReadPolicies(RowsResult rows) {
@@ -89,7 +64,7 @@ Result<Snapshot> ReadPolicies(RowsResult rows) {
     const std::int64_t id = row.Int(1);
     if (id == 0) continue;
     if (last == nullptr || last->id != id) {
-      Result<StoredPolicy> policy = ReadPolicy(row);
+      Result<StoredPolicy> policy = ReadPolicy(row, 1);
       if (!policy.ok()) return policy.error();
       std::string key = policy->key;
       last = &snapshot.policies.insert_or_assign(std::move(key), std::move(*policy)).first->second;

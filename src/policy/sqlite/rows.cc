@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "policy/policy_row.h"
+
 namespace weir::policy::sqlite {
 namespace {
 
@@ -85,33 +87,6 @@ void BindColumns(Statement& statement, const StoredPolicy& policy) {
       .Bind(16, policy.expires_at);
 }
 
-Result<StoredPolicy> FromRow(const Statement& row) {
-  StoredPolicy policy;
-  policy.id = row.Int(0);
-  policy.key = row.Text(1);
-  const std::optional<PolicyType> type = ParsePolicyType(row.Text(2));
-  const std::optional<OnStoreError> rule = ParseOnStoreError(row.Text(11));
-  if (!type || !rule) {
-    return Error{Code::kInternal, "the stored policy '" + policy.key + "' is damaged"};
-  }
-  policy.type = *type;
-  policy.capacity = row.Int(3);
-  policy.refill_rate = row.Int(4);
-  policy.window_seconds = row.Int(5);
-  policy.buckets = row.Int(6);
-  policy.domain = row.Text(7);
-  policy.has_match = row.Int(8) != 0;
-  policy.shadow = row.Int(9) != 0;
-  policy.unlimited = row.Int(10) != 0;
-  policy.on_store_error = *rule;
-  policy.cost = row.Int(12);
-  policy.version = row.Int(13);
-  policy.created_at = row.Int(14);
-  policy.updated_at = row.Int(15);
-  policy.expires_at = row.Int(16);
-  return policy;
-}
-
 Status ReadMatches(Connection& connection, std::vector<StoredPolicy>& policies) {
   std::unordered_map<std::int64_t, StoredPolicy*> by_id;
   for (StoredPolicy& policy : policies) by_id.emplace(policy.id, &policy);
@@ -143,7 +118,7 @@ Result<std::vector<StoredPolicy>> ReadPolicies(Connection& connection) {
     Result<bool> row = query->Step();
     if (!row.ok()) return row.error();
     if (!*row) break;
-    Result<StoredPolicy> policy = FromRow(*query);
+    Result<StoredPolicy> policy = ReadPolicy(*query, 0);
     if (!policy.ok()) return policy.error();
     policies.push_back(std::move(*policy));
   }

@@ -30,8 +30,10 @@ class StoreFault {
   static constexpr std::chrono::milliseconds kTimeout{250};
   static constexpr std::chrono::milliseconds kSlack{50};
 
-  explicit StoreFault(const std::string& store)
-      : nodes_(2, store, R"(
+  /// `lazy`: connections to the store that may be opened in the fault, when they are first needed.
+  explicit StoreFault(const std::string& store, std::size_t lazy = 1)
+      : lazy_(lazy),
+        nodes_(2, store, R"(
 policies:
   - name: hot
     match: { hot: "*" }
@@ -73,10 +75,6 @@ policies:
  private:
   static constexpr std::size_t kClients = 8;
   static constexpr std::chrono::microseconds kPause{2000};
-  /// Connections to the store are opened when they are first needed, and that may be in the fault;
-  /// one to a master that is none any more stays until the next look at the cluster if it was just
-  /// in use. Each reactor has its own.
-  static inline const std::size_t kLazy = std::max(2U, std::thread::hardware_concurrency());
   static constexpr const char* kBody = R"({"descriptors":[{"hot":"h"}]})";
 
   /// Of those that the fault can have met: sent before it was over and a second had passed, and not
@@ -132,7 +130,7 @@ policies:
   void ExpectNoLeak(const std::vector<std::size_t>& memory) {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       // Connections of clients that have gone are closed a moment later.
-      EXPECT_TRUE(WaitUntil([&] { return Descriptors()[i] <= most_descriptors_[i] + kLazy; }))
+      EXPECT_TRUE(WaitUntil([&] { return Descriptors()[i] <= most_descriptors_[i] + lazy_; }))
           << "node " << i << ": " << most_descriptors_[i] << " descriptors before, "
           << Descriptors()[i] << " after";
       EXPECT_LE(Resident()[i], memory[i] + (std::size_t{16} << 20U)) << "node " << i;
@@ -162,6 +160,7 @@ policies:
     return sizes;
   }
 
+  const std::size_t lazy_;
   Nodes nodes_;
   std::vector<std::size_t> most_descriptors_;
 };
