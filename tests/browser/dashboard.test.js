@@ -25,7 +25,8 @@ async function seed() {
   await Promise.all(Array.from({ length: 20 }, async (_, lane) => {
     for (let i = lane; i < policies.length; i += 20) await ask('POST', '/admin/policies', policies[i]);
   }));
-  await ask('POST', '/admin/policies', { key: 'tight', type: 'FIXED_WINDOW', capacity: 5, windowSeconds: 3600 });
+  // A sliding window: a fixed one would end with the hour, perhaps in the middle of a test.
+  await ask('POST', '/admin/policies', { key: 'tight', type: 'SLIDING_WINDOW', capacity: 5, windowSeconds: 3600 });
   for (const key of HOSTILE) await ask('POST', '/admin/policies', { key, type: 'TOKEN_BUCKET', capacity: 10, refillRate: 1, shadow: true });
   for (let i = 0; i < 100; i += 1) {
     const checks = Array.from({ length: 1000 }, (_, n) => ({ key: `user-${String(i * 1000 + n).padStart(6, '0')}` }));
