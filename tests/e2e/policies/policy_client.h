@@ -45,7 +45,7 @@ class PolicyClient {
 
   /// A day's window, so that none ends during a test (but at midnight).
   static std::string Body(const std::string& key, std::int64_t capacity) {
-    return R"({"policyKey":")" + key + R"(","type":"FIXED_WINDOW","windowSeconds":86400,)" +
+    return R"({"policyKey":")" + key + R"(","type":"FIXED_WINDOW","windowSeconds":8640000,)" +
            R"("onStoreError":"deny","capacity":)" + std::to_string(capacity) + "}";
   }
 

@@ -62,7 +62,7 @@ domain: api
 policies:
   - name: per-key
     match: { api_key: "*" }
-    quota: { fixed_window: { limit: 3, window: 1d } }
+    quota: { fixed_window: { limit: 3, window: 100d } }
   - name: pay
     match: { user: "*", route: /v1/pay }
     quota: { sliding_log: { limit: 1, window: 1h } }
@@ -71,7 +71,7 @@ policies:
   HttpClient client(weir.Port("proxy"));
   EXPECT_FALSE(client.Get("/").HasHeader("X-RateLimit-Limit"));  // no policy applies
   EXPECT_EQ(client.Get("/", {{"X-API-Key", "k"}}).Header("RateLimit-Policy"),
-            "\"per-key\";q=3;w=86400");
+            "\"per-key\";q=3;w=8640000");
   const HttpHeaders ann = {{"X-User", "ann"}, {"X-API-Key", "k"}};
   EXPECT_EQ(client.Get("/v1/pay", ann).status, 200);
   EXPECT_EQ(client.Get("/v1//pay?again", ann).status, 429);

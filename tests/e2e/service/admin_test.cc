@@ -351,17 +351,17 @@ TEST_F(Admin, ChangesAreAuditedUndoneAndRolledBack) {
 TEST_F(Admin, ReloadsOfPolicyFilesAreInTheAuditLog) {
   const auto file = ServePolicies(R"(
 policies:
-  - {name: kept, match: {kept: "*"}, quota: {fixed_window: {limit: 7, window: 1h}}}
-  - {name: per-user, match: {user: "*"}, shadow: true, quota: {fixed_window: {limit: 1, window: 1h}}}
+  - {name: kept, match: {kept: "*"}, quota: {fixed_window: {limit: 7, window: 100d}}}
+  - {name: per-user, match: {user: "*"}, shadow: true, quota: {fixed_window: {limit: 1, window: 100d}}}
   - {name: gone, match: {ip: "*"}, unlimited: true}
 )");
   HttpClient client = Client();
   std::ofstream(file) << R"(# one line more: places move, nothing changes
 # and another
 policies:
-  - {name: per-user, match: {user: "*"}, quota: {fixed_window: {limit: 2, window: 1h}}}
-  - {name: fresh, match: {route: "*"}, quota: {fixed_window: {limit: 3, window: 1h}}}
-  - {name: kept, match: {kept: "*"}, quota: {fixed_window: {limit: 7, window: 1h}}}
+  - {name: per-user, match: {user: "*"}, quota: {fixed_window: {limit: 2, window: 100d}}}
+  - {name: fresh, match: {route: "*"}, quota: {fixed_window: {limit: 3, window: 100d}}}
+  - {name: kept, match: {kept: "*"}, quota: {fixed_window: {limit: 7, window: 100d}}}
 )";
   const auto log = [&] { return client.Get("/admin/audit").body; };
   ASSERT_TRUE(WaitUntil([&] { return log().find("default/fresh") != std::string::npos; }));
@@ -382,7 +382,7 @@ TEST_F(Admin, AShadowPolicyOfAFileIsEnforcedByOneOfTheSameMatchBesideIt) {
   ServePolicies(R"(
 domain: api
 policies:
-  - {name: per-user, match: {user: "*"}, shadow: true, quota: {fixed_window: {limit: 1, window: 1h}}}
+  - {name: per-user, match: {user: "*"}, shadow: true, quota: {fixed_window: {limit: 1, window: 100d}}}
 )");
   HttpClient client = Client();
   const auto status = [&] {
@@ -391,12 +391,12 @@ policies:
   };
   EXPECT_EQ(status(), 200);
   EXPECT_EQ(status(), 200);
-  ASSERT_EQ(
-      client
-          .Post("/admin/policies", R"({"key":"per-user-now","type":"FIXED_WINDOW","capacity":1,)"
-                                   R"("windowSeconds":3600,"domain":"api","match":{"user":"*"}})")
-          .status,
-      201);
+  ASSERT_EQ(client
+                .Post("/admin/policies",
+                      R"({"key":"per-user-now","type":"FIXED_WINDOW","capacity":1,)"
+                      R"("windowSeconds":8640000,"domain":"api","match":{"user":"*"}})")
+                .status,
+            201);
   EXPECT_EQ(status(), 200);  // its own bucket is new
   EXPECT_EQ(status(), 429);
   ASSERT_EQ(client.Send("POST", "/admin/audit/1/undo").status, 204);

@@ -22,7 +22,7 @@ using ::testing::Not;
 
 constexpr const char* kPolicies = R"(
 policies:
-  - { name: p, match: { user: "*" }, quota: { fixed_window: { limit: 3, window: 1d } } }
+  - { name: p, match: { user: "*" }, quota: { fixed_window: { limit: 3, window: 100d } } }
 )";
 constexpr const char* kCheck = R"({"descriptors":[{"user":"1"}]})";
 

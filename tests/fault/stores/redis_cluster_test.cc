@@ -104,7 +104,7 @@ TEST(RedisClusterPartsTest, AMasterWithoutReplicaTakesOnlyItsOwnUsersAlong) {
 policies:
   - name: p
     match: { user: "*" }
-    quota: { fixed_window: { limit: 20, window: 1d } }
+    quota: { fixed_window: { limit: 20, window: 100d } }
     on_store_error: allow
 )",
               {"--store-timeout", "250ms", "--threads", "2"});
