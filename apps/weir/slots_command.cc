@@ -10,8 +10,9 @@
 #include "slots_import.h"
 #include "slots_plot.h"
 #include "slots_target.h"
+#include "slots_words.h"
 
-// weir slots import | forecast | plot | verify.
+// weir slots import | forecast | plot | verify; config and assign have files of their own.
 
 namespace weir::app {
 namespace {
@@ -258,6 +259,8 @@ void AddVerify(CLI::App& slots_word, int& exit_code) {
 
 void Configure(CLI::App& word, int& exit_code) {
   word.require_subcommand(1);
+  AddSlotsConfig(word, exit_code);
+  AddSlotsAssign(word, exit_code);
   AddImport(word, exit_code);
   AddForecast(word, exit_code);
   AddPlot(word, exit_code);

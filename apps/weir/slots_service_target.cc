@@ -51,19 +51,6 @@ slots::Config ReadConfig(const dom::object& object) {
   return config;
 }
 
-void AppendAsk(std::string& out, const slots::Ask& ask) {
-  out += "{\"eventId\":";
-  http::AppendJsonString(out, ask.event_id);
-  out += ",\"configName\":";
-  http::AppendJsonString(out, ask.config);
-  out += ",\"requestedTime\":\"" + slots::FormatInstant(ask.requested) + '"';
-  if (!ask.tenant.empty()) {
-    out += ",\"tenant\":";
-    http::AppendJsonString(out, ask.tenant);
-  }
-  out += '}';
-}
-
 /// A running service. Thread-safe: every call has a connection of its own.
 class ServiceTarget final : public SlotsTarget {
  public:
@@ -163,6 +150,19 @@ class ServiceTarget final : public SlotsTarget {
 };
 
 }  // namespace
+
+void AppendAsk(std::string& out, const slots::Ask& ask) {
+  out += "{\"eventId\":";
+  http::AppendJsonString(out, ask.event_id);
+  out += ",\"configName\":";
+  http::AppendJsonString(out, ask.config);
+  out += ",\"requestedTime\":\"" + slots::FormatInstant(ask.requested) + '"';
+  if (!ask.tenant.empty()) {
+    out += ",\"tenant\":";
+    http::AppendJsonString(out, ask.tenant);
+  }
+  out += '}';
+}
 
 Result<std::unique_ptr<SlotsTarget>> OpenService(Result<ServiceClient> client) {
   if (!client.ok()) return client.error();

@@ -31,4 +31,7 @@ Result<std::unique_ptr<SlotsTarget>> OpenService(Result<ServiceClient> client);
 /// sqlite:FILE or postgres://….
 Result<std::unique_ptr<SlotsTarget>> OpenStore(const std::string& url);
 
+/// Appends an event as the service's API wants it.
+void AppendAsk(std::string& out, const slots::Ask& ask);
+
 }  // namespace weir::app

@@ -37,9 +37,10 @@ def check_help(weir, path):
 def check_bash(weir):
     script = run(weir, "completion", "bash").stdout
     probe = script + ('\nCOMP_WORDS=(weir policy ro); COMP_CWORD=2; _weir; echo "${COMPREPLY[@]}"'
+                      '\nCOMP_WORDS=(weir slots config se); COMP_CWORD=3; _weir; echo "${COMPREPLY[@]}"'
                       '\nCOMP_WORDS=(weir top --o); COMP_CWORD=2; _weir; echo "${COMPREPLY[@]}"')
     done = run("bash", "-euc", probe)
-    if done.stdout != "rollback\n--once\n":
+    if done.stdout != "rollback\nset\n--once\n":
         sys.exit(f"bash completes: {done.stdout!r} {done.stderr}")
 
 

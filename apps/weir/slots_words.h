@@ -1,0 +1,14 @@
+#pragma once
+
+// The words under `weir slots` that speak to a running service alone.
+
+#include <CLI/CLI.hpp>
+
+namespace weir::app {
+
+/// weir slots config list | get | set | delete | history.
+void AddSlotsConfig(CLI::App& slots_word, int& exit_code);
+/// weir slots assign: one event, or a file of them.
+void AddSlotsAssign(CLI::App& slots_word, int& exit_code);
+
+}  // namespace weir::app

@@ -1,0 +1,155 @@
+// weir slots config and assign against a running service.
+
+#include "e2e/service/fixture.h"
+
+namespace weir::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr const char* kKey = "a-secret-of-tests";
+
+// Exit codes as docs/reference/cli.md has them.
+constexpr int kOk = 0;
+constexpr int kNo = 1;
+constexpr int kUsage = 2;
+constexpr int kUnreachable = 3;
+constexpr int kRefused = 4;
+
+class SlotsWords : public ServiceTest {
+ protected:
+  void SetUp() override { Serve({"--admin-key", kKey}); }
+
+  RunResult Slots(std::vector<std::string> words, const std::string& key = kKey) {
+    words.insert(words.begin(), {WEIR_PROGRAM, "slots"});
+    return RunProgram(words, {.env = {"WEIR_URL=http://127.0.0.1:" + std::to_string(port_),
+                                      "WEIR_ADMIN_KEY=" + key}});
+  }
+  RunResult Config(std::vector<std::string> words, const std::string& key = kKey) {
+    words.insert(words.begin(), "config");
+    return Slots(std::move(words), key);
+  }
+};
+
+TEST_F(SlotsWords, ConfigsGoThroughTheirLife) {
+  EXPECT_EQ(Config({"list", "--json"}).output, "{\"configs\":[]}\n");
+  EXPECT_EQ(Config({"get", "bank"}).exit_code, kRefused);
+  const RunResult made = Config({"set", "bank", "--window", "4s", "--max", "100"});
+  ASSERT_EQ(made.exit_code, kOk) << made.error_output;
+  EXPECT_THAT(made.output, AllOf(HasSubstr("bank"), HasSubstr("PT4S"), HasSubstr("active")));
+  // What is not given stays.
+  ASSERT_EQ(Config({"set", "bank", "--tenant", "acme=3", "--tenant", "glo=bex=1"}).exit_code, kOk);
+  const RunResult third = Config({"set", "bank", "--max", "200", "--headroom", "7", "--json"});
+  ASSERT_EQ(third.exit_code, kOk) << third.error_output;
+  EXPECT_THAT(third.output, StartsWith("{\"configName\":\"bank\",\"version\":3,"
+                                       "\"windowSize\":\"PT4S\",\"maxPerWindow\":200,"
+                                       "\"headroom\":7,"));
+  EXPECT_THAT(third.output, HasSubstr("\"tenants\":{\"*\":1,\"acme\":3,\"glo=bex\":1}"));
+  EXPECT_THAT(Config({"get", "bank"}).output, HasSubstr("*=1 acme=3 glo=bex=1"));
+  EXPECT_THAT(Config({"set", "bank", "--no-tenants", "--json"}).output,
+              Not(HasSubstr("\"tenants\"")));
+  EXPECT_THAT(Config({"list"}).output, AllOf(HasSubstr("PT4S"), HasSubstr("200")));
+  const std::string history = Config({"history", "bank"}).output;
+  EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), 1 + 4);  // head, four versions
+  EXPECT_EQ(Config({"delete", "bank"}).output, "deleted bank; its slots stay\n");
+  EXPECT_EQ(Config({"delete", "bank"}).exit_code, kRefused);
+  EXPECT_EQ(Config({"list", "--json"}).output, "{\"configs\":[]}\n");
+}
+
+TEST_F(SlotsWords, WhatIsWrongWithAConfigIsNamed) {
+  const RunResult none = Config({"set", "bank", "--max", "100"});
+  EXPECT_EQ(none.exit_code, kUsage);
+  EXPECT_THAT(none.error_output, HasSubstr("give --window and --max"));
+  EXPECT_THAT(Config({"set", "bank", "--window", "soon", "--max", "1"}).error_output,
+              HasSubstr("--window must be"));
+  EXPECT_THAT(Config({"set", "bank", "--window", "1us", "--max", "1"}).error_output,
+              HasSubstr("--window must be"));
+  for (const char* tenant : {"acme", "=3", "acme=", "acme=many", "acme=-1"}) {
+    const RunResult wrong =
+        Config({"set", "bank", "--window", "4s", "--max", "1", "--tenant", tenant});
+    EXPECT_EQ(wrong.exit_code, kUsage) << tenant;
+    EXPECT_THAT(wrong.error_output, HasSubstr("--tenant must be like acme=3")) << tenant;
+  }
+  // The service's bound, in its words.
+  const RunResult zero = Config({"set", "bank", "--window", "4s", "--max", "0"});
+  EXPECT_EQ(zero.exit_code, kRefused);
+  EXPECT_THAT(zero.error_output, HasSubstr("maxPerWindow"));
+  EXPECT_EQ(Config({"set", "bank", "--window", "4s", "--max", "1"}, "wrong").exit_code, kRefused);
+  EXPECT_EQ(Config({"list", "--url", "http://127.0.0.1:1"}).exit_code, kUnreachable);
+  EXPECT_EQ(Config({"list", "--json"}).output, "{\"configs\":[]}\n");  // nothing was made
+}
+
+TEST_F(SlotsWords, AnEventGetsASlotOrANo) {
+  // Windows of an hour hold two, acme's share of each is floor(2 × 1 / 2) = 1, and a search goes
+  // one window further, where shares still hold: acme runs out long before it has nine slots.
+  ASSERT_EQ(Config({"set", "bank", "--window", "1h", "--max", "2", "--tenant", "acme=1",
+                    "--headroom", "1", "--fair-windows", "9"})
+                .exit_code,
+            kOk);
+  const std::vector<std::string> at = {"--config", "bank", "--at", "2025-06-01T12:00:00Z"};
+  const auto assign = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "assign");
+    words.insert(words.end(), at.begin(), at.end());
+    return Slots(std::move(words));
+  };
+  const RunResult fresh = assign({"pay-1", "--tenant", "acme"});
+  ASSERT_EQ(fresh.exit_code, kOk) << fresh.error_output;
+  EXPECT_THAT(fresh.output,
+              AllOf(HasSubstr("pay-1"), HasSubstr("NEW"), HasSubstr("2025-06-01T12:")));
+  const std::string again = assign({"pay-1", "--json"}).output;
+  EXPECT_THAT(again, AllOf(StartsWith("{\"eventId\":\"pay-1\",\"configName\":\"bank\","
+                                      "\"tenant\":\"acme\",\"requestedTime\":"
+                                      "\"2025-06-01T12:00:00Z\","),
+                           HasSubstr("\"status\":\"EXISTING\"")));
+  int code = kOk;
+  for (int i = 0; i < 8 && code == kOk; ++i) {
+    code = assign({"more-" + std::to_string(i), "--tenant", "acme"}).exit_code;
+  }
+  EXPECT_EQ(code, kNo);
+  EXPECT_EQ(assign({"other"}).exit_code, kOk);  // of no tenant
+  EXPECT_EQ(Slots({"assign", "x", "--config", "no-such"}).exit_code, kRefused);
+  EXPECT_EQ(Slots({"assign", "x", "--config", "bank"}).exit_code, kOk);  // now
+  EXPECT_EQ(Slots({"assign", "x"}).exit_code, kUsage);
+  EXPECT_EQ(Slots({"assign", "--config", "bank"}).exit_code, kUsage);
+  EXPECT_EQ(Slots({"assign", "x", "--config", "bank", "--at", "soon"}).exit_code, kUsage);
+}
+
+TEST_F(SlotsWords, AFileOfEventsIsAssignedAtOnceOrNotAtAll) {
+  ASSERT_EQ(Config({"set", "bank", "--window", "1h", "--max", "10"}).exit_code, kOk);
+  const auto file = [&](const char* name, const std::string& text) {
+    return dir_.Write(name, text).string();
+  };
+  const std::string feed = file("feed.csv", "eventId,configName\na,\nb,\nc,no-such\n");
+  const std::vector<std::string> words = {
+      "assign", "--config", "bank", "--at", "2025-06-01T12:00:00Z", "--file"};
+  const auto assign = [&](const std::string& path, bool json = false) {
+    std::vector<std::string> all = words;
+    all.push_back(path);
+    if (json) all.emplace_back("--json");
+    return Slots(all);
+  };
+  const RunResult mixed = assign(feed);
+  EXPECT_EQ(mixed.exit_code, kNo) << mixed.error_output;  // one has no slot
+  EXPECT_THAT(mixed.output, AllOf(HasSubstr("a      NEW "), HasSubstr("UNKNOWN_CONFIG")));
+  const RunResult two =
+      assign(file("two.jsonl", "{\"eventId\":\"a\"}\n{\"eventId\":\"d\"}\n"), true);
+  EXPECT_EQ(two.exit_code, kOk) << two.error_output;
+  EXPECT_THAT(two.output, StartsWith("{\"slots\":[{\"eventId\":\"a\""));
+  EXPECT_LT(two.output.find("EXISTING"), two.output.find("\"NEW\""));
+
+  const RunResult wrong = assign(file("wrong.jsonl", "{\"eventId\":\"e\"}\n{}\n"));
+  EXPECT_EQ(wrong.exit_code, kUsage);
+  EXPECT_THAT(wrong.error_output, HasSubstr("wrong.jsonl: line 2: eventId"));
+  EXPECT_EQ(Client().Get("/api/v1/slots/e").status, 404);  // so the first was not asked either
+  std::string many = "eventId\n";
+  for (int i = 0; i <= 10'000; ++i) many += "m" + std::to_string(i) + "\n";
+  EXPECT_THAT(assign(file("many.csv", many)).error_output, HasSubstr("weir slots import"));
+  EXPECT_EQ(assign(file("none.csv", "eventId\n")).exit_code, kUsage);
+  EXPECT_EQ(assign("/no/such.csv").exit_code, kUsage);
+}
+
+}  // namespace
+}  // namespace weir::test
