@@ -2,6 +2,7 @@
 
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "support/wait.h"
 
@@ -17,14 +18,32 @@ void Require(bool happened, const char* what) {
 
 }  // namespace
 
-RedisCluster::RedisCluster(Replicas replicas) {
-  const bool alone = replicas == Replicas::kNone;
-  for (std::size_t i = 0; i < (alone ? 1 : 2) * kMasters; ++i) {
-    nodes_.push_back(std::make_unique<RedisServer>(
-        RedisOptions{.cluster = true,
-                     .settings = {"--cluster-node-timeout", "1000", "--repl-diskless-sync-delay",
-                                  "0", "--cluster-replica-validity-factor", "0",
-                                  "--cluster-require-full-coverage", alone ? "no" : "yes"}}));
+RedisOptions RedisCluster::NodeOptions() const {
+  RedisOptions node{
+      .password = options_.password,
+      .certificates = options_.certificates,
+      .cluster = true,
+      .settings = {"--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0",
+                   "--cluster-replica-validity-factor", "0", "--cluster-require-full-coverage",
+                   options_.replicas ? "yes" : "no"}};
+  const auto add = [&node](const char* name, const std::string& value) {
+    node.settings.insert(node.settings.end(), {name, value});
+  };
+  if (options_.certificates != nullptr) {
+    add("--tls-cluster", "yes");
+    add("--tls-replication", "yes");
+  }
+  if (!options_.password.empty()) add("--masterauth", options_.password);
+  return node;
+}
+
+RedisCluster::RedisCluster(RedisClusterOptions options) : options_(std::move(options)) {
+  for (std::size_t i = 0; i < (options_.replicas ? 2 : 1) * kMasters; ++i) {
+    nodes_.push_back(std::make_unique<RedisServer>(NodeOptions()));
+    if (!options_.proxied) continue;
+    proxies_.push_back(std::make_unique<CuttingProxy>(nodes_[i]->port()));
+    nodes_[i]->Command(
+        {"CONFIG", "SET", "cluster-announce-port", std::to_string(proxies_[i]->port())});
   }
   for (std::size_t i = 0; i < kMasters; ++i) {
     nodes_[i]->Command({"CLUSTER", "ADDSLOTSRANGE", std::to_string(i * kSlots / kMasters),
@@ -61,11 +80,28 @@ RedisCluster::RedisCluster(Replicas replicas) {
 }
 
 std::string RedisCluster::url() const {
-  std::string url = "redis+cluster://";
+  const bool tls = options_.certificates != nullptr;
+  std::string url = tls ? "rediss+cluster://" : "redis+cluster://";
+  if (!options_.password.empty()) url += ":" + options_.password + "@";
   for (std::size_t i = 0; i < kMasters; ++i) {
-    url += (i == 0 ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(nodes_[i]->port());
+    const std::uint16_t port = options_.proxied ? proxies_[i]->port() : nodes_[i]->port();
+    url += (i == 0 ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
   }
+  if (tls) url += "?ca=" + options_.certificates->authority().string();
   return url;
+}
+
+std::uint16_t RedisCluster::SlotOfKeyLike(const std::string& pattern) {
+  std::string key;
+  const auto found = [&] {
+    for (std::size_t i = 0; i < nodes_.size() && key.empty(); ++i) {
+      const std::string keys = nodes_[i]->Command({"KEYS", pattern});
+      key = keys.substr(0, keys.find('\n'));
+    }
+    return !key.empty();
+  };
+  Require(WaitUntil(found, kPatience), "nobody has such a key");
+  return static_cast<std::uint16_t>(std::stoi(nodes_[0]->Command({"CLUSTER", "KEYSLOT", key})));
 }
 
 std::string RedisCluster::IdOf(std::size_t index) {

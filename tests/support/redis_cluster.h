@@ -6,9 +6,21 @@
 #include <string>
 #include <vector>
 
+#include "support/certificates.h"
+#include "support/cutting_proxy.h"
 #include "support/redis_server.h"
 
 namespace weir::test {
+
+struct RedisClusterOptions {
+  /// Without replicas the slots of a master that is away are away, and only they.
+  bool replicas = true;
+  /// Clients are sent to each node through a proxy that can cut their connections.
+  bool proxied = false;
+  std::string password = {};
+  /// With TLS among the nodes, too. Must outlive it.
+  Certificates* certificates = nullptr;
+};
 
 /// A real Redis Cluster on the loopback interface: three masters with a third of the slots each,
 /// and a replica for each, all of their own. Making it takes a few seconds. A master that does not
@@ -19,15 +31,18 @@ class RedisCluster {
  public:
   static constexpr std::size_t kMasters = 3;
 
-  /// Without replicas the slots of a master that is away are away, and only they.
-  enum class Replicas { kOne, kNone };
-  explicit RedisCluster(Replicas replicas = Replicas::kOne);
+  explicit RedisCluster(RedisClusterOptions options = {});
 
-  /// redis+cluster://… with the first nodes.
+  /// redis+cluster://… or rediss+cluster://… with the first nodes, the password and the authority.
   std::string url() const;
   RedisServer& node(std::size_t index) { return *nodes_[index]; }
   std::size_t size() const noexcept { return nodes_.size(); }
 
+  /// Requires `proxied`.
+  CuttingProxy& proxy(std::size_t index) { return *proxies_[index]; }
+
+  /// Waits for a key that matches the pattern of KEYS, and answers its slot.
+  std::uint16_t SlotOfKeyLike(const std::string& pattern);
   /// The index of the node that is now the master of a slot.
   std::size_t MasterOf(std::uint16_t slot);
   /// An orderly change: the master's replica takes over without losing a write.
@@ -41,8 +56,11 @@ class RedisCluster {
 
  private:
   std::string IdOf(std::size_t index);
+  RedisOptions NodeOptions() const;
 
+  const RedisClusterOptions options_;
   std::vector<std::unique_ptr<RedisServer>> nodes_;
+  std::vector<std::unique_ptr<CuttingProxy>> proxies_;
 };
 
 }  // namespace weir::test

@@ -2,7 +2,8 @@
 
 // How it works: a table slot -> endpoint, filled by CLUSTER SLOTS and corrected by MOVED. It is
 // read again when something hints that it is old, at most every kRefreshPause, and from time to
-// time anyhow. A slot that nobody is known to have is asked of any node, which redirects.
+// time anyhow, over a connection that is open where there is one. A slot that nobody is known to
+// have is asked of any node, which redirects.
 
 #include <algorithm>
 #include <boost/asio/basic_waitable_timer.hpp>
@@ -90,7 +91,7 @@ class Cluster::Nodes : public std::enable_shared_from_this<Nodes> {
   void TakeAnswer(Attempt attempt, const Endpoint& from, Answer answer);
   void TryLater(Attempt attempt, Answer answer);
   void OnTimer();
-  void Refresh();
+  void Refresh(const Endpoint* doubtful = nullptr);
   void TakeSlots(const Endpoint& from, const Answer& answer);
   std::uint16_t Owning(const Endpoint& endpoint);
   std::optional<Endpoint> OwnerOf(std::uint16_t slot) const {
@@ -99,6 +100,7 @@ class Cluster::Nodes : public std::enable_shared_from_this<Nodes> {
   }
   void ForgetOthers();
   const Endpoint& Anyone();
+  Connection* AnyOpenBut(const Endpoint* doubtful);
   Connection& ConnectionTo(const Endpoint& endpoint, std::size_t index);
 
   asio::io_context& io_;
@@ -139,10 +141,23 @@ const Endpoint& Cluster::Nodes::Anyone() {
   return std::next(nodes_.begin(), static_cast<std::ptrdiff_t>(index - seeds_.size()))->first;
 }
 
+// A connection to a node other than `doubtful`, the nodes in turn; null if none is open.
+Connection* Cluster::Nodes::AnyOpenBut(const Endpoint* doubtful) {
+  std::vector<Connection*> open;
+  for (const auto& [endpoint, connections] : nodes_) {
+    if (doubtful != nullptr && endpoint == *doubtful) continue;
+    const auto found = std::find_if(connections.begin(), connections.end(),
+                                    [](const auto& one) { return one->connected(); });
+    if (found != connections.end()) open.push_back(found->get());
+  }
+  return open.empty() ? nullptr : open[turn_++ % open.size()];
+}
+
 void Cluster::Nodes::Try(Attempt attempt, std::optional<Endpoint> at, bool asking) {
   if (!at) {
     Refresh();
-    at = Anyone();
+    const Connection* open = AnyOpenBut(nullptr);
+    at = open != nullptr ? open->endpoint() : Anyone();
   }
   // Kept alive by the callback, which a connection may run when this object is about to go.
   auto kept = std::make_shared<Attempt>(std::move(attempt));
@@ -168,7 +183,7 @@ void Cluster::Nodes::TakeAnswer(Attempt attempt, const Endpoint& from, Answer an
   }
   const bool passing = BeginsWith(answer, "CLUSTERDOWN") || BeginsWith(answer, "TRYAGAIN") ||
                        BeginsWith(answer, "LOADING") || BeginsWith(answer, "MASTERDOWN");
-  if (answer.status.error().code == Code::kUnavailable) Refresh();
+  if (answer.status.error().code == Code::kUnavailable) Refresh(&from);
   if (passing || !answer.sent) return TryLater(std::move(attempt), std::move(answer));
   attempt.done(std::move(answer));
 }
@@ -192,17 +207,20 @@ void Cluster::Nodes::OnTimer() {
   }
 }
 
-void Cluster::Nodes::Refresh() {
+// `doubtful`: a node that failed. It may be cut off from the others and know only what was before,
+// so another is asked, over a new connection if need be.
+void Cluster::Nodes::Refresh(const Endpoint* doubtful) {
   const auto now = Clock::now();
   if (refreshing_ || now - refreshed_ < kRefreshPause) return;
   refreshing_ = true;
   refreshed_ = now;
-  const Endpoint from = Anyone();
-  ConnectionTo(from, 0).Send({"CLUSTER", "SLOTS"},
-                             [self = shared_from_this(), from](const Answer& answer) {
-                               self->refreshing_ = false;
-                               if (!self->closed_) self->TakeSlots(from, answer);
-                             });
+  Connection* open = AnyOpenBut(doubtful);
+  Connection& asked = open != nullptr ? *open : ConnectionTo(Anyone(), 0);
+  asked.Send({"CLUSTER", "SLOTS"},
+             [self = shared_from_this(), from = asked.endpoint()](const Answer& answer) {
+               self->refreshing_ = false;
+               if (!self->closed_) self->TakeSlots(from, answer);
+             });
 }
 
 // Its place among those that own slots.

@@ -1,4 +1,5 @@
-// Two services that share limits through a Redis that wants TLS and a password.
+// Two services that share limits through a Redis, or a cluster of them, that wants TLS and a
+// password.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 
 #include "support/certificates.h"
 #include "support/http_client.h"
+#include "support/redis_cluster.h"
 #include "support/redis_server.h"
 #include "support/temp_dir.h"
 #include "support/wait.h"
@@ -60,6 +62,42 @@ TEST_F(RedisTlsTest, TwoNodesShareLimitsAndTellEachOtherWhatToForget) {
   EXPECT_TRUE(
       WaitUntil([&] { return Check(second, 100).find(kAllowed) != std::string::npos; }, 3s));
   EXPECT_THAT(Check(first, 90), Not(HasSubstr(kAllowed)));
+}
+
+TEST_F(RedisTlsTest, TwoNodesShareLimitsInACluster) {
+  RedisCluster cluster({.replicas = false, .password = kPassword, .certificates = &certificates_});
+  ASSERT_TRUE(cluster.url().starts_with("rediss+cluster://"));
+  const auto serve = [&](const std::string& data) {
+    std::vector<std::string> words = Serve(cluster.url() + "&tag=user", data);
+    words.insert(words.end(), {"--policies", dir_.Write("policies.yaml", R"(
+policies:
+  - name: p
+    match: { user: "*" }
+    quota: { fixed_window: { limit: 100, window: 100d } }
+)")});
+    return words;
+  };
+  WeirProcess one(serve("first"));
+  WeirProcess other(serve("second"));
+  HttpClient first(one.Port("http"));
+  HttpClient second(other.Port("http"));
+  const auto check = [](HttpClient& node, int user, int cost) {
+    return node
+        .Post("/v1/check", R"({"descriptors":[{"user":")" + std::to_string(user) +
+                               R"("}],"cost":)" + std::to_string(cost) + "}")
+        .body;
+  };
+  // Each user has a slot: together they are on all masters. 60 + 50 do not fit, 60 + 40 do.
+  constexpr int kUsers = 12;
+  for (int user = 0; user < kUsers; ++user) {
+    EXPECT_THAT(check(first, user, 60), HasSubstr(kAllowed));
+    EXPECT_THAT(check(second, user, 50), Not(HasSubstr(kAllowed)));
+    EXPECT_THAT(check(second, user, 40), HasSubstr(kAllowed));
+  }
+  for (std::size_t i = 0; i < RedisCluster::kMasters; ++i) {
+    EXPECT_NE(cluster.node(i).Command({"DBSIZE"}), "0") << "node " << i;
+  }
+  EXPECT_THAT(first.Get("/metrics").body, HasSubstr("weir_store_failures_total 0\n"));
 }
 
 TEST_F(RedisTlsTest, AWrongPasswordIsSaidAtOnceAndNotRepeated) {

@@ -30,10 +30,8 @@ class StoreFault {
   static constexpr std::chrono::milliseconds kTimeout{250};
   static constexpr std::chrono::milliseconds kSlack{50};
 
-  /// `lazy`: connections to the store that may be opened in the fault, when they are first needed.
-  explicit StoreFault(const std::string& store, std::size_t lazy = 1)
-      : lazy_(lazy),
-        nodes_(2, store, R"(
+  explicit StoreFault(const std::string& store)
+      : nodes_(2, store, R"(
 policies:
   - name: hot
     match: { hot: "*" }
@@ -74,6 +72,8 @@ policies:
 
  private:
   static constexpr std::size_t kClients = 8;
+  /// Connections to the store that may be opened in the fault, when they are first needed.
+  static constexpr std::size_t kLazy = 1;
   static constexpr std::chrono::microseconds kPause{2000};
   static constexpr const char* kBody = R"({"descriptors":[{"hot":"h"}]})";
 
@@ -130,7 +130,7 @@ policies:
   void ExpectNoLeak(const std::vector<std::size_t>& memory) {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       // Connections of clients that have gone are closed a moment later.
-      EXPECT_TRUE(WaitUntil([&] { return Descriptors()[i] <= most_descriptors_[i] + lazy_; }))
+      EXPECT_TRUE(WaitUntil([&] { return Descriptors()[i] <= most_descriptors_[i] + kLazy; }))
           << "node " << i << ": " << most_descriptors_[i] << " descriptors before, "
           << Descriptors()[i] << " after";
       EXPECT_LE(Resident()[i], memory[i] + (std::size_t{16} << 20U)) << "node " << i;
@@ -160,7 +160,6 @@ policies:
     return sizes;
   }
 
-  const std::size_t lazy_;
   Nodes nodes_;
   std::vector<std::size_t> most_descriptors_;
 };
