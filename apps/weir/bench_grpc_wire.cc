@@ -21,7 +21,8 @@ nghttp2_nv Field(std::string_view name, std::string_view value) {
 /// weir.v1.Limiter/Check over nghttp2.
 class GrpcWire final : public BenchWire {
  public:
-  explicit GrpcWire(std::string host) : host_(std::move(host)) {
+  GrpcWire(std::string host, std::string scheme)
+      : host_(std::move(host)), scheme_(std::move(scheme)) {
     nghttp2_session_callbacks* callbacks = nullptr;
     nghttp2_session_callbacks_new(&callbacks);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, OnData);
@@ -48,7 +49,7 @@ class GrpcWire final : public BenchWire {
     entry->set_value(std::string(key));
     const std::string message = request_.SerializeAsString();
     const nghttp2_nv head[] = {Field(":method", "POST"),
-                               Field(":scheme", "http"),
+                               Field(":scheme", scheme_),
                                Field(":path", "/weir.v1.Limiter/Check"),
                                Field(":authority", host_),
                                Field("te", "trailers"),
@@ -123,6 +124,7 @@ class GrpcWire final : public BenchWire {
   }
 
   const std::string host_;
+  const std::string scheme_;
   nghttp2_session* session_ = nullptr;
   std::unordered_map<std::int32_t, Stream> streams_;
   std::vector<HeardReply>* replies_ = nullptr;
@@ -133,8 +135,8 @@ class GrpcWire final : public BenchWire {
 
 }  // namespace
 
-std::unique_ptr<BenchWire> MakeGrpcWire(std::string host) {
-  return std::make_unique<GrpcWire>(std::move(host));
+std::unique_ptr<BenchWire> MakeGrpcWire(std::string host, std::string scheme) {
+  return std::make_unique<GrpcWire>(std::move(host), std::move(scheme));
 }
 
 }  // namespace weir::app

@@ -1,6 +1,5 @@
 #include "bench_load.h"
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -11,7 +10,10 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <deque>
+#include <limits>
+#include <mutex>
 #include <random>
 #include <thread>
 
@@ -63,27 +65,30 @@ class Worker {
       }
       const int on = 1;
       setsockopt(peer.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-      fcntl(peer.fd, F_SETFL, O_NONBLOCK);
       peer.wire = options_.make_wire();
       peer.wire->Begin(peer.out);
+      while (!peer.wire->open() && status_.ok()) Shake(peer);
+      if (!status_.ok()) return status_;
     }
     return {};
   }
 
-  void Run(std::int64_t start, std::int64_t end, double rate) {
+  /// Asks `questions` at most, and is done when all are answered.
+  void Run(std::int64_t start, std::int64_t end, double rate, std::uint64_t questions) {
+    left_ = questions;
     std::int64_t at = start;
     const double gap = rate > 0 ? 1e9 / rate : 0;
     std::vector<pollfd> polled(peers_.size());
-    for (double next = 0; at < end && status_.ok(); at = Now()) {
+    for (double next = 0; at < end && status_.ok() && (left_ > 0 || under_way() > 0); at = Now()) {
       if (rate > 0) {
         AskWhatIsDue(start, at, gap, next);
       } else {
         for (Peer& peer : peers_) {
-          while (peer.under_way() < options_.pipeline) Ask(peer, at);
+          while (peer.under_way() < options_.pipeline && left_ > 0) Ask(peer, at);
         }
       }
       for (Peer& peer : peers_) Send(peer);
-      Wait(polled, rate > 0 ? start + static_cast<std::int64_t>(next * gap) : end);
+      Wait(polled, rate > 0 && left_ > 0 ? start + static_cast<std::int64_t>(next * gap) : end);
     }
   }
 
@@ -97,9 +102,16 @@ class Worker {
   }
 
  private:
+  /// One step of a handshake: says what is to be said and waits for an answer.
+  void Shake(Peer& peer) {
+    Send(peer);
+    if (status_.ok()) Receive(peer, 0);
+  }
+
   void AskWhatIsDue(std::int64_t start, std::int64_t at, double gap, double& next) {
     std::size_t full = 0;
-    while (start + static_cast<std::int64_t>(next * gap) <= at && full < peers_.size()) {
+    while (start + static_cast<std::int64_t>(next * gap) <= at && full < peers_.size() &&
+           left_ > 0) {
       Peer& peer = peers_[turn_++ % peers_.size()];
       if (peer.under_way() >= kMaxUnderWay - 1) {
         ++full;
@@ -115,6 +127,7 @@ class Worker {
     key_ = "bench-" + std::to_string(random_() % options_.keys);
     peer.due[peer.asked++ % kMaxUnderWay] = due;
     peer.wire->Ask(key_, peer.out);
+    --left_;
   }
 
   void Send(Peer& peer) {
@@ -140,17 +153,19 @@ class Worker {
     const timespec patience{0, left};
     if (ppoll(polled.data(), polled.size(), &patience, nullptr) <= 0) return;
     for (std::size_t i = 0; i < peers_.size(); ++i) {
-      if ((polled[i].revents & ~POLLOUT) != 0) Receive(peers_[i]);
+      if ((polled[i].revents & ~POLLOUT) != 0) Receive(peers_[i], MSG_DONTWAIT);
     }
   }
 
-  void Receive(Peer& peer) {
-    const ssize_t got = recv(peer.fd, buffer_.data(), buffer_.size(), 0);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  void Receive(Peer& peer, int flags) {
+    const ssize_t got = recv(peer.fd, buffer_.data(), buffer_.size(), flags);
+    // Without MSG_DONTWAIT, EAGAIN means that nobody answered in time.
+    if (got < 0 && (errno == EINTR || (errno == EAGAIN && flags != 0))) return;
     if (got <= 0) return Lost();
     replies_.clear();
     if (!peer.wire->Take({buffer_.data(), static_cast<std::size_t>(got)}, replies_, peer.out)) {
-      status_ = Error{Code::kUnavailable, "the answer is not of this protocol"};
+      status_ =
+          Error{Code::kUnavailable, options_.host + ":" + options_.port + ": " + peer.wire->why()};
       return;
     }
     const std::int64_t now = Now();
@@ -164,12 +179,16 @@ class Worker {
     answered_.fetch_add(replies_.size(), std::memory_order_relaxed);
   }
 
-  void Lost() { status_ = Error{Code::kUnavailable, "a connection was lost"}; }
+  void Lost() {
+    status_ = Error{Code::kUnavailable,
+                    options_.host + ":" + options_.port + ": the connection was lost"};
+  }
 
   const LoadOptions& options_;
   std::mt19937_64 random_;
   std::deque<Peer> peers_;
   std::size_t turn_ = 0;
+  std::uint64_t left_ = 0;  // questions not asked yet
   std::string key_;
   std::string buffer_ = std::string(std::size_t{1} << 16U, '\0');
   std::vector<HeardReply> replies_;
@@ -178,15 +197,39 @@ class Worker {
   std::atomic<std::uint64_t> answered_{0};
 };
 
+/// How many workers still run. Thread-safe.
+class Running {
+ public:
+  explicit Running(std::size_t count) : count_(count) {}
+  void OneIsDone() {
+    const std::lock_guard lock(mutex_);
+    --count_;
+    done_.notify_all();
+  }
+  /// Whether all are done; waits until this moment at most.
+  bool DoneBy(std::int64_t moment) {
+    std::unique_lock lock(mutex_);
+    return done_.wait_for(lock, std::chrono::nanoseconds(moment - Now()),
+                          [this] { return count_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable done_;
+  std::size_t count_;
+};
+
 /// Watches the workers until the end, a second at a time.
 std::vector<double> Watch(const LoadOptions& options,
-                          const std::vector<std::unique_ptr<Worker>>& workers, std::int64_t start,
-                          std::int64_t end) {
+                          const std::vector<std::unique_ptr<Worker>>& workers, Running& running,
+                          std::int64_t start, std::int64_t end) {
   std::vector<double> per_second;
   std::uint64_t before = 0;
-  for (std::int64_t at = start; at < end;) {
-    const std::int64_t next = std::min(end, at + 1'000'000'000);
-    std::this_thread::sleep_for(std::chrono::nanoseconds(next - Now()));
+  bool done = false;
+  for (std::int64_t at = start; at < end && !done;) {
+    std::int64_t next = std::min(end, at + 1'000'000'000);
+    done = running.DoneBy(next);
+    if (done) next = std::max(at + 1, std::min(next, Now()));
     std::uint64_t answered = 0;
     for (const auto& worker : workers) answered += worker->answered();
     per_second.push_back(static_cast<double>(answered - before) * 1e9 /
@@ -200,6 +243,11 @@ std::vector<double> Watch(const LoadOptions& options,
   return per_second;
 }
 
+/// The part of `whole` that is the `index`th of `parts` parts.
+std::uint64_t Share(std::uint64_t whole, std::size_t index, std::size_t parts) {
+  return whole / parts + (index < whole % parts ? 1 : 0);
+}
+
 }  // namespace
 
 Result<LoadResult> RunLoad(const LoadOptions& options) {
@@ -207,7 +255,7 @@ Result<LoadResult> RunLoad(const LoadOptions& options) {
   std::vector<std::unique_ptr<Worker>> workers;
   for (std::size_t i = 0; i < threads; ++i) {
     workers.push_back(std::make_unique<Worker>(options, i));
-    const std::size_t share = options.connections / threads + (i < options.connections % threads);
+    const std::size_t share = Share(options.connections, i, threads);
     if (Status connected = workers.back()->Connect(share); !connected.ok()) {
       return connected.error();
     }
@@ -216,14 +264,18 @@ Result<LoadResult> RunLoad(const LoadOptions& options) {
   const std::int64_t end = start + static_cast<std::int64_t>(options.seconds * 1e9);
   LoadResult sum;
   {
-    std::vector<std::jthread> running;
-    for (const auto& worker : workers) {
-      running.emplace_back(
-          [&worker, start, end, rate = options.rate / static_cast<double>(threads)] {
-            worker->Run(start, end, rate);
-          });
+    Running running(threads);
+    std::vector<std::jthread> runners;
+    for (std::size_t i = 0; i < threads; ++i) {
+      const std::uint64_t questions = options.requests == 0
+                                          ? std::numeric_limits<std::uint64_t>::max() / 2
+                                          : Share(options.requests, i, threads);
+      runners.emplace_back([&, i, questions] {
+        workers[i]->Run(start, end, options.rate / static_cast<double>(threads), questions);
+        running.OneIsDone();
+      });
     }
-    sum.per_second = Watch(options, workers, start, end);
+    sum.per_second = Watch(options, workers, running, start, end);
   }
   sum.seconds = static_cast<double>(Now() - start) / 1e9;
   for (const auto& worker : workers) {

@@ -24,6 +24,7 @@ struct LoadOptions {
   std::size_t pipeline = 1;  ///< questions under way per connection, in a closed loop
   double rate = 0;           ///< questions per second in all; 0: closed loop
   double seconds = 10;
+  std::uint64_t requests = 0;  ///< ends after so many answers, at the latest after `seconds`; 0: no
   std::size_t keys = 10'000;
   std::size_t threads = 1;
   /// Told about once a second how many were answered so far.

@@ -31,11 +31,16 @@ class BenchWire {
   /// Takes what came, appends replies that are complete, and to `out` what must be said at once.
   /// False if it is not of the protocol.
   virtual bool Take(std::string_view bytes, std::vector<HeardReply>& replies, std::string& out) = 0;
+
+  /// Whether questions may be asked: not before a handshake is over.
+  virtual bool open() const { return true; }
+  /// Why Take said no.
+  virtual std::string why() const { return "the answer is not of this protocol"; }
 };
 
-/// `host` goes into the Host header and :authority.
+/// `host` goes into the Host header and :authority, `scheme` into :scheme.
 std::unique_ptr<BenchWire> MakeHttpWire(std::string host);
 std::unique_ptr<BenchWire> MakeRespWire();
-std::unique_ptr<BenchWire> MakeGrpcWire(std::string host);
+std::unique_ptr<BenchWire> MakeGrpcWire(std::string host, std::string scheme);
 
 }  // namespace weir::app

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <string>
 
+#include "support/certificates.h"
 #include "support/child_process.h"
 #include "support/http_client.h"
 #include "support/temp_dir.h"
@@ -18,26 +20,24 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
+std::uint64_t NumberIn(const std::string& json, const std::string& name) {
+  const std::size_t at = json.find("\"" + name + "\":");
+  std::uint64_t number = 0;
+  if (at == std::string::npos) return number;
+  std::from_chars(json.data() + at + name.size() + 3, json.data() + json.size(), number);
+  return number;
+}
+
 class Bench : public ::testing::Test {
  protected:
-  std::uint64_t NumberIn(const std::string& json, const std::string& name) {
-    const std::size_t at = json.find("\"" + name + "\":");
-    std::uint64_t number = 0;
-    if (at == std::string::npos) return number;
-    std::from_chars(json.data() + at + name.size() + 3, json.data() + json.size(), number);
-    return number;
-  }
-
   RunResult Run(const std::string& door, std::vector<std::string> more) {
-    std::vector<std::string> words = {WEIR_PROGRAM,
-                                      "bench",
-                                      door,
-                                      "--address",
-                                      "127.0.0.1:" + std::to_string(weir_.Port(door)),
-                                      "--json",
-                                      "--seconds",
-                                      "0.5"};
+    std::vector<std::string> words = {
+        WEIR_PROGRAM, "bench", door, "--address", "127.0.0.1:" + std::to_string(weir_.Port(door)),
+        "--json"};
     words.insert(words.end(), more.begin(), more.end());
+    if (std::find(more.begin(), more.end(), "--requests") == more.end()) {
+      words.insert(words.end(), {"--seconds", "0.5"});
+    }
     return RunProgram(words);
   }
 
@@ -91,6 +91,76 @@ TEST_F(Bench, WhatEachDoorAnsweredIsWhatTheServiceDecided) {
   }
 }
 
+TEST_F(Bench, SoManyRequestsAreAskedAndAllAreAnswered) {
+  HttpClient client(weir_.Port("http"));
+  std::uint64_t sum = 0;
+  for (const std::string door : {"http", "grpc", "resp"}) {
+    for (const std::vector<std::string>& loop :
+         {std::vector<std::string>{"-c", "4", "-p", "4", "-t", "3"}, {"--rate", "5000"}}) {
+      std::vector<std::string> words = {"--requests", "1001"};
+      words.insert(words.end(), loop.begin(), loop.end());
+      const RunResult run = Run(door, words);
+      ASSERT_EQ(run.exit_code, 0) << door << run.error_output;
+      EXPECT_EQ(NumberIn(run.output, "answered"), 1001U) << door << run.output;
+      EXPECT_EQ(NumberIn(run.output, "unanswered"), 0U) << door;
+      sum += 1001;
+      const std::string status = client.Get("/admin/status").body;
+      EXPECT_EQ(NumberIn(status, "allowed") + NumberIn(status, "blocked"), sum) << door;
+    }
+  }
+  // A duration given as well is an end: at 10 a second, a second is not enough for 1,001.
+  const RunResult late = Run("http", {"--requests", "1001", "--rate", "10", "--seconds", "1"});
+  EXPECT_EQ(late.exit_code, 0) << late.error_output;
+  EXPECT_LE(NumberIn(late.output, "answered"), 11U);
+}
+
+TEST(BenchTls, EveryDoorIsSpokenToInsideTls) {
+  Certificates made;
+  const Certificates::Pair server = made.Issue("localhost", "server");
+  const Certificates::Pair me = made.Issue("me", "me");
+  const TempDir dir;
+  const auto config = dir.Write(
+      "weir.yaml", "tls: {cert: " + server.certificate.string() + ", key: " + server.key.string() +
+                       ", client_ca: " + made.authority().string() + "}\n");
+  WeirProcess weir({"serve", "--config", config.string(), "--http", "127.0.0.1:0", "--grpc",
+                    "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data", (dir / "data").string()});
+  const std::string ca = made.authority().string();
+  const std::vector<std::string> mutual = {"--cert", me.certificate.string(), "--cert-key",
+                                           me.key.string()};
+  for (const std::string door : {"http", "grpc", "resp"}) {
+    const auto run = [&](const std::string& host, std::vector<std::string> more,
+                         const std::vector<std::string>& env = {}) {
+      more.insert(more.begin(), {WEIR_PROGRAM, "bench", door, "--address",
+                                 host + ":" + std::to_string(weir.Port(door)), "--requests", "500",
+                                 "-c", "4", "-p", "4", "-t", "2", "--json"});
+      return RunProgram(more, {.env = env});
+    };
+    std::vector<std::string> words = {"--tls", "--ca", ca};
+    words.insert(words.end(), mutual.begin(), mutual.end());
+    for (const char* host : {"localhost", "127.0.0.1"}) {
+      const RunResult good = run(host, words);
+      ASSERT_EQ(good.exit_code, 0) << door << good.error_output;
+      EXPECT_EQ(NumberIn(good.output, "answered"), 500U) << door << good.output;
+      EXPECT_EQ(NumberIn(good.output, "errors"), 0U) << door;
+    }
+    EXPECT_EQ(run("localhost", {"--tls"},
+                  {"WEIR_CA=" + ca, "WEIR_CERT=" + mutual[1], "WEIR_CERT_KEY=" + mutual[3]})
+                  .exit_code,
+              0)
+        << door;
+    // Nobody vouches for it; we show nothing; it is not in the clear.
+    std::vector<std::string> untrusting = mutual;
+    untrusting.insert(untrusting.begin(), "--tls");
+    const RunResult untrusted = run("localhost", untrusting);
+    EXPECT_EQ(untrusted.exit_code, 3) << door;
+    EXPECT_THAT(untrusted.error_output, HasSubstr("--ca names the authority to trust"));
+    EXPECT_EQ(run("localhost", {"--tls", "--ca", ca}).exit_code, 3) << door;
+    EXPECT_EQ(run("localhost", {}).exit_code, 3) << door;
+    EXPECT_EQ(run("localhost", {"--tls", "--ca", "/no/such/file"}).exit_code, 2) << door;
+    EXPECT_EQ(run("localhost", {"--ca", ca}).exit_code, 2) << door;
+  }
+}
+
 TEST_F(Bench, ThePictureIsWellFormedAndHasOneSeries) {
   const std::string file = (dir_ / "rate.svg").string();
   ASSERT_EQ(Run("http", {"-c", "2", "--svg", file}).exit_code, 0);
@@ -119,6 +189,7 @@ TEST_F(Bench, TheWrongDoorIsNoticed) {
                         "127.0.0.1:" + std::to_string(weir_.Port("http"))})
                 .exit_code,
             3);
+  EXPECT_EQ(Run("http", {"--tls"}).exit_code, 3);
   EXPECT_EQ(RunProgram({WEIR_PROGRAM, "bench", "http", "--address", "127.0.0.1:1"}).exit_code, 3);
 }
 
