@@ -26,6 +26,17 @@ Error BadAddress(std::string_view text, std::string_view why) {
                                            "; write it as 127.0.0.1:8080 or [::1]:8080"};
 }
 
+std::string_view WhatToDo(const boost::system::error_code& error) {
+  if (error == boost::system::errc::address_in_use) {
+    return "; stop the program that listens there, or take another port";
+  }
+  if (error == boost::system::errc::address_not_available) return "; no such address here";
+  if (error == boost::system::errc::permission_denied) {
+    return "; take a port from 1024 on, or give the program CAP_NET_BIND_SERVICE";
+  }
+  return "";
+}
+
 /// Drops the packets that would begin a handshake, and no others. Closing an accepting socket
 /// resets connections that wait to be accepted; with this filter there are none left when it is
 /// closed.
@@ -76,27 +87,33 @@ Listener::Listener(Reactor& reactor, Door& door)
       acceptor_(reactor.context()),
       timer_(reactor.context().get_executor()) {}
 
-Result<Endpoint> Listener::Open(const Endpoint& endpoint) {
+Result<Endpoint> Listener::Open(const Endpoint& endpoint, Port port) {
   boost::system::error_code error;
   const auto failed = [&](std::string_view what) {
     return Error{Code::kUnavailable, std::string(door_.name()) + ": cannot " + std::string(what) +
-                                         " " + FormatEndpoint(endpoint) + ": " + error.message()};
+                                         " " + FormatEndpoint(endpoint) + ": " + error.message() +
+                                         std::string(WhatToDo(error))};
+  };
+  const auto set = [&](int level, int option) {
+    const int on = 1;
+    if (setsockopt(acceptor_.native_handle(), level, option, &on, sizeof on) == 0) return true;
+    error.assign(errno, boost::system::system_category());
+    return false;
   };
   acceptor_.open(endpoint.protocol(), error);
   if (error) return failed("open a socket for");
-  const int on = 1;
-  const int fd = acceptor_.native_handle();
-  if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0 ||
-      // Accepted sockets inherit it.
-      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) {
-    error.assign(errno, boost::system::system_category());
+  // Accepted sockets inherit TCP_NODELAY.
+  if (!set(SOL_SOCKET, SO_REUSEADDR) || !set(IPPROTO_TCP, TCP_NODELAY) ||
+      (port == Port::kJoin && !set(SOL_SOCKET, SO_REUSEPORT))) {
     return failed("set options for");
   }
   acceptor_.bind(endpoint, error);
   if (error) return failed("bind");
   acceptor_.listen(kBacklog, error);
   if (error) return failed("listen on");
+  // Who takes the port lets others join once nobody else can have it: of two processes that start
+  // at the same moment, one fails above.
+  if (port == Port::kTake && !set(SOL_SOCKET, SO_REUSEPORT)) return failed("set options for");
   const Endpoint bound = acceptor_.local_endpoint(error);
   if (error) return failed("read the address of");
   acceptor_.non_blocking(true, error);

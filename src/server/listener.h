@@ -19,8 +19,12 @@ Result<Endpoint> ParseEndpoint(std::string_view text);
 /// The form that ParseEndpoint reads.
 std::string FormatEndpoint(const Endpoint& endpoint);
 
+/// Whether a listener must be the first on its port, or joins those that this process has there.
+enum class Port { kTake, kJoin };
+
 /// One reactor's accepting socket for one door. All reactors' sockets for the same address share
-/// the port (SO_REUSEPORT) and the kernel spreads connections over them.
+/// the port (SO_REUSEPORT) and the kernel spreads connections over them. The first one takes the
+/// port, so that a second process is refused instead of getting every other connection.
 ///
 /// Thread safety: opened anywhere before the reactor runs, then on the reactor's thread only.
 class Listener {
@@ -28,8 +32,8 @@ class Listener {
   Listener(Reactor& reactor, Door& door);
 
   /// Binds and listens; returns the endpoint with the port that was chosen if `endpoint` had port
-  /// 0.
-  Result<Endpoint> Open(const Endpoint& endpoint);
+  /// 0. With kTake it is an error if anybody listens there already.
+  Result<Endpoint> Open(const Endpoint& endpoint, Port port);
   /// Begins to accept.
   void Start();
   /// Lets no new handshake begin, accepts those that are under way, then closes.

@@ -31,10 +31,11 @@ ReactorPool::~ReactorPool() { Stop(); }
 Result<Endpoint> ReactorPool::Listen(Door& door, std::string_view address) {
   Result<Endpoint> endpoint = ParseEndpoint(address);
   if (!endpoint) return endpoint;
+  Port port = Port::kTake;
   for (const auto& reactor : reactors_) {
     auto listener = std::make_unique<Listener>(*reactor, door);
     // The first one chooses the port if it is 0; the others join it.
-    endpoint = listener->Open(*endpoint);
+    endpoint = listener->Open(*endpoint, std::exchange(port, Port::kJoin));
     if (!endpoint) return endpoint;
     reactor->Add(std::move(listener));
   }

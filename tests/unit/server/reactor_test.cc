@@ -157,5 +157,30 @@ TEST(ReactorPool, SaysWhichAddressIsTaken) {
   EXPECT_NE(endpoint.error().message.find(address), std::string::npos) << endpoint.error().message;
 }
 
+TEST(ReactorPool, NobodyElseGetsItsPort) {
+  EchoDoor door;
+  std::string address;
+  {
+    ReactorPool pool({.reactors = 2, .max_connections = 10});
+    const auto endpoint = pool.Listen(door, "127.0.0.1:0");
+    ASSERT_TRUE(endpoint.ok());
+    address = FormatEndpoint(*endpoint);
+    pool.Start();
+    Client client(*endpoint);
+    EXPECT_EQ(client.Ask("a"), "a");
+    // As a second `weir serve` would: sharing the port, it would get every other connection.
+    ReactorPool second({.reactors = 2, .max_connections = 10});
+    const auto taken = second.Listen(door, address);
+    ASSERT_FALSE(taken.ok());
+    EXPECT_EQ(taken.error().message,
+              "echo: cannot bind " + address +
+                  ": Address already in use; stop the program that listens there, or take another "
+                  "port");
+  }
+  // A closed connection that the kernel still remembers does not keep the port.
+  ReactorPool next({.reactors = 2, .max_connections = 10});
+  EXPECT_TRUE(next.Listen(door, address).ok());
+}
+
 }  // namespace
 }  // namespace weir::server
