@@ -106,8 +106,8 @@ Status Stores::OpenDistant() {
   const auto patience =
       config_.distant.required ? std::chrono::seconds(5) : std::chrono::seconds(1);
   if (Status answered = shared::AwaitAnswer(*backend_, *guard_, patience); !answered.ok()) {
-    const std::string message = "store: " + config::WithoutSecrets(config_.store) +
-                                " does not answer: " + answered.error().message;
+    const std::string message =
+        "store: " + config::WithoutSecrets(config_.store) + " " + answered.error().message;
     if (config_.distant.required) return Error{Code::kUnavailable, message};
     Log(Level::kError, "started without the store; checks are decided by on_store_error",
         {{"error", std::string_view(message)}});

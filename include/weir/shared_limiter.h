@@ -66,8 +66,10 @@ class SharedLimiter {
 
   /// Opens the store that `url` names: redis://, rediss:// (TLS), redis+cluster://,
   /// rediss+cluster://, postgres:// or mysql://. kInvalidArgument if the URL or an option makes no
-  /// sense, kUnavailable if the store does not answer, kFailedPrecondition if its tables are of a
-  /// newer version. Errors never repeat a password.
+  /// sense, kUnavailable if the store does not answer in time; at once kUnauthenticated or
+  /// kPermissionDenied if it does not let us in, kNotFound if no host has its name, and
+  /// kFailedPrecondition if its tables are of a newer version. Errors never repeat a password, and
+  /// nothing is ever written to a log.
   static Result<SharedLimiter> Open(const std::string& url, SharedLimiterOptions options = {});
   ~SharedLimiter();
   SharedLimiter(SharedLimiter&&) noexcept;
@@ -97,7 +99,8 @@ class SharedLimiter {
   void ReleaseAsync(std::string_view key, const Quota& quota, std::int64_t lease, OnRelease done);
   void ResetAsync(std::string_view key, OnReset done);
 
-  /// Whether the store's last answer was one, and if not, why.
+  /// Whether the store's last answer was one, in a cluster that of every master that is asked, and
+  /// if not, why.
   Status health() const;
 
  private:

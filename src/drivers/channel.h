@@ -18,6 +18,8 @@ class Channel {
     std::function<void(std::string_view message)> message;
     /// True: everything that is published from now on arrives. False: no longer.
     std::function<void(bool up)> changed;
+    /// True: the log is not told why it does not open.
+    bool quiet = false;
   };
 
   Channel() = default;

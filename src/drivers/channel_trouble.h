@@ -13,9 +13,12 @@ namespace weir {
 /// Thread safety: belongs to the channel's thread.
 class ChannelTrouble {
  public:
+  /// `quiet`: says nothing at all.
+  explicit ChannelTrouble(bool quiet) : quiet_(quiet) {}
+
   void Note(const std::string& error) {
     const auto now = std::chrono::steady_clock::now();
-    if (error == last_ || now < quiet_until_) return;
+    if (quiet_ || error == last_ || now < quiet_until_) return;
     last_ = error;
     quiet_until_ = now + std::chrono::seconds(5);
     telemetry::Log(telemetry::Level::kError, "no messages between nodes: the channel does not open",
@@ -24,6 +27,7 @@ class ChannelTrouble {
   void Clear() { last_.clear(); }
 
  private:
+  const bool quiet_;
   std::string last_;
   std::chrono::steady_clock::time_point quiet_until_{};
 };

@@ -1,12 +1,16 @@
 #include "shared/backend.h"
 
+#include <netdb.h>
+
 #include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "drivers/mariadb/channel.h"
+#include "drivers/mariadb/url.h"
 #include "drivers/postgres/channel.h"
+#include "drivers/postgres/url.h"
 #include "drivers/redis/channel.h"
 #include "drivers/redis/masters.h"
 #include "drivers/redis/url.h"
@@ -37,8 +41,9 @@ std::chrono::milliseconds PatienceOf(const BackendOptions& options) {
 }
 
 /// What a channel does with what it hears.
-Channel::Callbacks Listening(Guard& guard) {
+Channel::Callbacks Listening(Guard& guard, const BackendOptions& options) {
   Channel::Callbacks callbacks;
+  callbacks.quiet = options.quiet;
   callbacks.message = [&guard](std::string_view message) {
     if (const auto hashes = store::guard::ReadHashes(message)) guard.OnForgotten(*hashes);
   };
@@ -58,16 +63,21 @@ std::unique_ptr<Herald> Speak(Guard& guard, Channel& channel, std::chrono::milli
 /// Both SQL stores: a pool for all reactors and a channel in the same database.
 class SqlBackend final : public Backend {
  public:
-  SqlBackend(std::shared_ptr<store::sql::Pool> pool, std::unique_ptr<Channel> channel,
-             std::unique_ptr<Herald> herald)
-      : pool_(std::move(pool)), channel_(std::move(channel)), herald_(std::move(herald)) {}
+  SqlBackend(std::shared_ptr<store::sql::Pool> pool, std::vector<std::string> hosts,
+             std::unique_ptr<Channel> channel, std::unique_ptr<Herald> herald)
+      : pool_(std::move(pool)),
+        hosts_(std::move(hosts)),
+        channel_(std::move(channel)),
+        herald_(std::move(herald)) {}
 
   std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) override {
     return pool_->MakeStore(io);
   }
+  std::vector<std::string> hosts() const override { return hosts_; }
 
  private:
   std::shared_ptr<store::sql::Pool> pool_;
+  const std::vector<std::string> hosts_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<Herald> herald_;
 };
@@ -75,7 +85,8 @@ class SqlBackend final : public Backend {
 /// `open_pool` and `open_channel` are those of one kind of database.
 template <typename OpenPool, typename OpenChannel>
 Result<std::unique_ptr<Backend>> OpenSql(const BackendOptions& options, Guard& guard,
-                                         std::chrono::milliseconds interval, OpenPool open_pool,
+                                         std::chrono::milliseconds interval,
+                                         std::vector<std::string> hosts, OpenPool open_pool,
                                          OpenChannel open_channel) {
   store::sql::PoolOptions settings;
   settings.url = options.url;
@@ -87,11 +98,11 @@ Result<std::unique_ptr<Backend>> OpenSql(const BackendOptions& options, Guard& g
   std::unique_ptr<Channel> channel;
   std::unique_ptr<Herald> herald;
   if (options.refusals) {
-    channel = open_channel(options.url, kChannel, Listening(guard));
+    channel = open_channel(options.url, kChannel, Listening(guard, options));
     herald = Speak(guard, *channel, interval);
   }
-  return std::unique_ptr<Backend>(
-      std::make_unique<SqlBackend>(std::move(*pool), std::move(channel), std::move(herald)));
+  return std::unique_ptr<Backend>(std::make_unique<SqlBackend>(
+      std::move(*pool), std::move(hosts), std::move(channel), std::move(herald)));
 }
 
 /// One server or a cluster: each reactor has connections of its own.
@@ -99,8 +110,9 @@ class RedisBackend final : public Backend {
  public:
   RedisBackend(BackendOptions options, redis::Address address, Guard& guard)
       : options_(std::move(options)) {
+    for (const redis::Endpoint& endpoint : address.endpoints) hosts_.push_back(endpoint.host);
     if (!options_.refusals) return;
-    channel_ = redis::OpenChannel(std::move(address), kChannel, Listening(guard));
+    channel_ = redis::OpenChannel(std::move(address), kChannel, Listening(guard, options_));
     herald_ = Speak(guard, *channel_, kAtOnce);
   }
 
@@ -114,11 +126,13 @@ class RedisBackend final : public Backend {
     // The URL was read before, and nothing else is wrong at this point.
     return std::move(*store::redis::MakeStore(io, std::move(settings)));
   }
+  std::vector<std::string> hosts() const override { return hosts_; }
 
  private:
   const BackendOptions options_;
   const std::shared_ptr<redis::Masters> masters_ =
       std::make_shared<redis::Masters>(store::kMaxParts);
+  std::vector<std::string> hosts_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<Herald> herald_;
 };
@@ -137,7 +151,8 @@ Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guar
   const std::string_view scheme = url.substr(0, std::min(url.find("://"), url.size()));
   const auto is = [scheme](std::string_view name) { return scheme == name; };
   if (is("postgres") || is("postgresql")) {
-    return OpenSql(options, guard, kAtOnce, store::postgres::OpenPool, postgres::OpenChannel);
+    return OpenSql(options, guard, kAtOnce, postgres::HostsOf(options.url),
+                   store::postgres::OpenPool, postgres::OpenChannel);
   }
   if (is("redis") || is("rediss") || is("redis+cluster") || is("rediss+cluster")) {
     return OpenRedis(std::move(options), guard);
@@ -147,7 +162,12 @@ Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guar
                                          Channel::Callbacks callbacks) {
       return mariadb::OpenChannel(store, name, std::move(callbacks), options.migrate);
     };
-    return OpenSql(options, guard, kInRows, store::mariadb::OpenPool, open_channel);
+    const auto target = mariadb::ParseUrl(url);
+    if (!target.ok()) return target.error();
+    std::vector<std::string> hosts;
+    if (target->socket.empty() && !target->host.empty()) hosts.push_back(target->host);
+    return OpenSql(options, guard, kInRows, std::move(hosts), store::mariadb::OpenPool,
+                   open_channel);
   }
   // What stands behind the scheme may be a secret.
   const std::string given =
@@ -158,12 +178,28 @@ Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guar
                    (given.empty() ? given : "," + given)};
 }
 
+namespace {
+
+bool LetsUsIn(const Error& error) {
+  return error.code != Code::kUnauthenticated && error.code != Code::kPermissionDenied;
+}
+
+/// True if the name is certainly nobody's; a name service that does not answer leaves it open.
+bool IsNobodys(const std::string& host) {
+  addrinfo* found = nullptr;
+  const int result = ::getaddrinfo(host.c_str(), nullptr, nullptr, &found);
+  if (found != nullptr) ::freeaddrinfo(found);
+  return result == EAI_NONAME;
+}
+
+}  // namespace
+
 Status AwaitAnswer(Backend& backend, Guard& guard, std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   boost::asio::io_context io(1);
   store::guard::GuardedStore probe(io, guard, backend.NewStore(io));
   Status answer;
-  for (;;) {
+  for (bool first = true;; first = false) {
     bool told = false;
     probe.Probe(0, [&](const Status& status) {
       answer = status;
@@ -173,9 +209,20 @@ Status AwaitAnswer(Backend& backend, Guard& guard, std::chrono::milliseconds pat
       io.restart();
       io.run_one();
     }
-    if (answer.ok() || std::chrono::steady_clock::now() >= deadline) break;
-    io.restart();
-    io.run_for(std::chrono::milliseconds(20));
+    if (answer.ok()) break;
+    const std::vector<std::string> hosts = backend.hosts();
+    if (!LetsUsIn(answer.error())) {
+      answer = Error{answer.error().code, "does not let us in: " + answer.error().message};
+    } else if (first && !hosts.empty() && std::ranges::all_of(hosts, IsNobodys)) {
+      answer = Error{Code::kNotFound, "is not to be found: no host is called " + hosts.front()};
+    } else if (std::chrono::steady_clock::now() >= deadline) {
+      answer = Error{answer.error().code, "does not answer: " + answer.error().message};
+    } else {
+      io.restart();
+      io.run_for(std::chrono::milliseconds(20));
+      continue;
+    }
+    break;
   }
   probe.Close();
   io.restart();

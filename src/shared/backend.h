@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "store/guard/guard.h"
 #include "store/store.h"
@@ -21,6 +22,7 @@ struct BackendOptions {
   std::chrono::milliseconds timeout{100};
   bool migrate = true;   ///< make the tables of a SQL store
   bool refusals = true;  ///< nodes tell each other which remembered refusals to forget
+  bool quiet = false;    ///< says nothing in the log
 };
 
 /// What the reactors share of a distant store, and the channel between the nodes that use it.
@@ -31,12 +33,16 @@ class Backend {
   virtual ~Backend() = default;
   /// The store of the reactor that runs `io`, which must outlive it. This must, too.
   virtual std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) = 0;
+  /// Of the servers, as far as they are known by names.
+  virtual std::vector<std::string> hosts() const = 0;
 };
 
 /// Opens what options.url names. A server that does not answer is no error: it may come.
 Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, store::guard::Guard& guard);
 
-/// Asks the store until it answers, for as long as `patience`. Blocks; before the reactors run.
+/// Asks the store until it answers, for as long as `patience`; no longer if it does not let us in
+/// (kUnauthenticated, kPermissionDenied) or if nobody knows its hosts (kNotFound). Errors begin
+/// with what it does, as "does not answer: …". Blocks; before the reactors run.
 Status AwaitAnswer(Backend& backend, store::guard::Guard& guard,
                    std::chrono::milliseconds patience);
 

@@ -10,7 +10,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <future>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -18,7 +17,6 @@
 #include "shared/job.h"
 #include "store/guard/guarded_store.h"
 #include "store/guard/prober.h"
-#include "telemetry/log.h"
 
 namespace weir {
 namespace {
@@ -50,6 +48,7 @@ store::guard::GuardOptions GuardOptionsOf(const SharedLimiterOptions& options) {
   guard.timeout = options.timeout;
   guard.max_waiting = options.max_waiting;
   guard.cache.max_keys = options.max_refusals;
+  guard.quiet = true;  // a library has no voice of its own: what goes wrong is returned
   return guard;
 }
 
@@ -94,14 +93,15 @@ class SharedLimiter::Core {
                                         .connections = options_.connections,
                                         .timeout = options_.timeout,
                                         .migrate = options_.migrate,
-                                        .refusals = options_.max_refusals != 0},
+                                        .refusals = options_.max_refusals != 0,
+                                        .quiet = true},
                                        guard_);
     if (!backend.ok()) return backend.error();
     backend_ = std::move(*backend);
     if (options_.connect_timeout.count() > 0) {
       const Status answer = shared::AwaitAnswer(*backend_, guard_, options_.connect_timeout);
       if (!answer.ok()) {
-        return Error{answer.error().code, "the store does not answer: " + answer.error().message};
+        return Error{answer.error().code, "the store " + answer.error().message};
       }
     }
     store_ = std::make_unique<store::guard::GuardedStore>(io_, guard_, backend_->NewStore(io_));
@@ -145,7 +145,8 @@ class SharedLimiter::Core {
 
   Status health() const {
     const store::guard::Health health = guard_.health();
-    if (health.up) return {};
+    // Of a cluster, each master that is asked must answer.
+    if (health.up && health.breaker == store::guard::BreakerState::kClosed) return {};
     return Error{Code::kUnavailable,
                  health.last_error.empty() ? "it has not been asked yet" : health.last_error};
   }
@@ -192,10 +193,6 @@ SharedLimiter& SharedLimiter::operator=(SharedLimiter&&) noexcept = default;
 
 Result<SharedLimiter> SharedLimiter::Open(const std::string& url, SharedLimiterOptions options) {
   if (Status valid = Validate(options); !valid.ok()) return valid.error();
-  // A library has no voice of its own: what goes wrong is returned. In a program that embeds it
-  // nobody else writes this log.
-  static std::once_flag silenced;
-  std::call_once(silenced, [] { telemetry::ConfigureLog({.level = telemetry::Level::kOff}); });
   auto core = std::make_unique<Core>(options);
   if (Status opened = core->Open(url); !opened.ok()) return opened.error();
   return SharedLimiter(std::move(core));

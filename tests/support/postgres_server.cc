@@ -63,6 +63,13 @@ std::string PostgresServer::CreateDatabase(const std::string& name) {
   return url(name);
 }
 
+void PostgresServer::RequirePasswords() {
+  Stop();
+  std::ofstream(dir_ / "data" / "pg_hba.conf")
+      << "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
+  Start();
+}
+
 std::string PostgresServer::Query(const std::string& sql, const std::string& database) {
   const RunResult result =
       RunProgram({Program("psql"), "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set",

@@ -39,6 +39,9 @@ class PostgresServer {
   /// What the server has logged since its last Start.
   std::string log() const { return process_ ? process_->error_output() : ""; }
 
+  /// From now on nobody comes in over TCP without a password. Restarts it.
+  void RequirePasswords();
+
   /// Ends all other sessions at once, as pg_terminate_backend does. Answers how many there were.
   int TerminateBackends();
 

@@ -53,14 +53,20 @@ class Redis final : public StoreServer {
   RedisServer server_{Durable()};
 };
 
-/// Faults hit the first node. The replicas of a cluster lag, so nothing is promised after a kill.
+/// A kill hits the first node; replicas lag, so nothing is promised then. All nodes stand still
+/// together, so that none takes the place of another.
 class Cluster final : public StoreServer {
  public:
   std::string url() const override { return cluster_.url(); }
   void Kill() override { cluster_.node(0).Kill(); }
   void Start() override { cluster_.node(0).Start(); }
-  void Pause() override { cluster_.node(0).Pause(); }
-  void Resume() override { cluster_.node(0).Resume(); }
+  void Pause() override {
+    for (std::size_t i = 0; i < cluster_.size(); ++i) cluster_.node(i).Pause();
+  }
+  void Resume() override {
+    for (std::size_t i = 0; i < cluster_.size(); ++i) cluster_.node(i).Resume();
+    cluster_.AwaitOk();
+  }
 
  private:
   RedisCluster cluster_;

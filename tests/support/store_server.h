@@ -17,10 +17,10 @@ class StoreServer {
   virtual ~StoreServer() = default;
 
   virtual std::string url() const = 0;
-  /// SIGKILL; of a cluster, the master of the key's slot.
+  /// SIGKILL; of a cluster, the first node.
   virtual void Kill() = 0;
   virtual void Start() = 0;
-  /// SIGSTOP and SIGCONT.
+  /// SIGSTOP and SIGCONT; of a cluster, all nodes.
   virtual void Pause() = 0;
   virtual void Resume() = 0;
 };

@@ -195,7 +195,7 @@ class MariadbChannel final : public Channel {
   Connection connection_;
   bool up_ = false;
   milliseconds delay_ = kInterval;
-  ChannelTrouble trouble_;
+  ChannelTrouble trouble_{callbacks_.quiet};
   std::deque<Mark> marks_;
   std::set<std::int64_t> seen_;
   steady_clock::time_point clean_at_{};

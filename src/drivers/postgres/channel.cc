@@ -190,7 +190,7 @@ class PostgresChannel final : public Channel {
   const int wake_;
   std::atomic<bool> stopping_{false};
   PGconn* connection_ = nullptr;
-  ChannelTrouble trouble_;
+  ChannelTrouble trouble_{callbacks_.quiet};
   std::mutex mutex_;
   std::deque<std::string> waiting_;
   std::thread thread_;  // last: it uses all of the above

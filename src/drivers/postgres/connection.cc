@@ -69,6 +69,7 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
 
   void Connect();
   void Poll();
+  void Refused();
   void Opened();
   void Refuse(Done done, Error error);
   void Transmit(Statement& statement);
@@ -179,6 +180,7 @@ void Connection::Session::Connect() {
     });
     return;
   }
+  PQsetErrorVerbosity(handle_, PQERRORS_VERBOSE);  // the one way to learn the SQLSTATE of a refusal
   timer_.expires_after(options_.connect_timeout);
   timer_.async_wait(Guard([this] {
     if (state_ == State::kConnecting) {
@@ -206,14 +208,21 @@ void Connection::Session::Poll() {
     case PGRES_POLLING_OK:
       return Opened();
     default:
-      Lose({Code::kUnavailable, "postgres: " + Trimmed(PQerrorMessage(handle_))});
+      Refused();
   }
+}
+
+void Connection::Session::Refused() {
+  const ConnectError error = ReadConnectError(PQerrorMessage(handle_));
+  const bool not_let_in = error.sqlstate.starts_with("28");
+  Lose({not_let_in ? options_.refused : Code::kUnavailable, "postgres: " + error.message});
 }
 
 void Connection::Session::Opened() {
   if (PQsetnonblocking(handle_, 1) != 0 || PQenterPipelineMode(handle_) != 1) {
     return Lose({Code::kUnavailable, "postgres: " + Trimmed(PQerrorMessage(handle_))});
   }
+  PQsetErrorVerbosity(handle_, PQERRORS_DEFAULT);
   PQsetNoticeProcessor(
       handle_, [](void*, const char*) {}, nullptr);
   state_ = State::kReady;

@@ -30,6 +30,8 @@ struct ConnectionOptions {
   /// again without delay.
   std::chrono::milliseconds reconnect_delay{200};
   std::chrono::milliseconds longest_reconnect_delay{1000};
+  /// The code of errors when the server does not let this user in, or not with this password.
+  Code refused = Code::kUnavailable;
   /// Settings of the session, e.g. "-c jit=off"; the url's own `options` go before them.
   std::string session = {};
   /// Statements that may be on their way at once; more are refused with kResourceExhausted.

@@ -1,5 +1,7 @@
 #include "drivers/postgres/sqlstate.h"
 
+#include <algorithm>
+
 namespace weir::postgres {
 
 Code CodeOf(std::string_view sqlstate) noexcept {
@@ -18,6 +20,29 @@ Code CodeOf(std::string_view sqlstate) noexcept {
 
 bool IsRetryable(std::string_view sqlstate) noexcept {
   return sqlstate == "40001" || sqlstate == "40P01";
+}
+
+// "connection to … failed: FATAL:  28P01: password authentication failed for user …\nLOCATION:  …"
+ConnectError ReadConnectError(std::string_view verbose) {
+  constexpr std::size_t kStateSize = 5;
+  const auto in_state = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); };
+  ConnectError error;
+  while (!verbose.empty()) {
+    std::string line(verbose.substr(0, verbose.find('\n')));
+    verbose.remove_prefix(std::min(line.size() + 1, verbose.size()));
+    if (line.starts_with("LOCATION:") || line.empty()) continue;
+    const std::size_t colon = line.find(":  ");  // after the severity, in whatever language
+    const std::size_t at = colon == std::string::npos ? line.size() : colon + 3;
+    const std::string_view state = std::string_view(line).substr(at, kStateSize);
+    if (state.size() == kStateSize && std::ranges::all_of(state, in_state) &&
+        line.compare(at + kStateSize, 2, ": ") == 0) {
+      error.sqlstate = state;
+      line.erase(at, kStateSize + 2);
+    }
+    if (!error.message.empty()) error.message += '\n';
+    error.message += line;
+  }
+  return error;
 }
 
 }  // namespace weir::postgres

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "weir/result.h"
@@ -15,5 +16,12 @@ Code CodeOf(std::string_view sqlstate) noexcept;
 /// True for deadlocks and serialization failures: the transaction was undone, and the same again
 /// will most likely do.
 bool IsRetryable(std::string_view sqlstate) noexcept;
+
+/// What libpq, at its most verbose, says of a connection that was not made.
+struct ConnectError {
+  std::string sqlstate = {};  ///< empty unless the server itself refused
+  std::string message = {};   ///< without it, and without places in the server's source
+};
+ConnectError ReadConnectError(std::string_view verbose);
 
 }  // namespace weir::postgres

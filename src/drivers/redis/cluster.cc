@@ -183,7 +183,12 @@ void Cluster::Nodes::TakeAnswer(Attempt attempt, const Endpoint& from, Answer an
   }
   const bool passing = BeginsWith(answer, "CLUSTERDOWN") || BeginsWith(answer, "TRYAGAIN") ||
                        BeginsWith(answer, "LOADING") || BeginsWith(answer, "MASTERDOWN");
-  if (answer.status.error().code == Code::kUnavailable) Refresh(&from);
+  const Code code = answer.status.error().code;
+  if (code == Code::kUnavailable) Refresh(&from);
+  // Whom one node does not let in, another will not either.
+  if (code == Code::kUnauthenticated || code == Code::kPermissionDenied) {
+    return attempt.done(std::move(answer));
+  }
   if (passing || !answer.sent) return TryLater(std::move(attempt), std::move(answer));
   attempt.done(std::move(answer));
 }

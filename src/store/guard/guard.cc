@@ -4,13 +4,10 @@
 #include <charconv>
 #include <utility>
 
-#include "telemetry/log.h"
-
 namespace weir::store::guard {
 namespace {
 
 using telemetry::Level;
-using telemetry::Log;
 
 /// Errors come with every check while the store is away; one line in this time tells enough.
 constexpr Nanos kLogEvery = 5'000'000'000;
@@ -59,7 +56,7 @@ std::shared_ptr<GuardMetrics> Guard::AddMetrics() {
 void Guard::SetChannelUp(bool up) {
   if (channel_up_.exchange(up) == up) return;
   cache_.SetOn(up);
-  Log(up ? Level::kInfo : Level::kWarn,
+  Say(up ? Level::kInfo : Level::kWarn,
       up ? "channel between nodes is open; refusals are remembered"
          : "channel between nodes is lost; refusals are not remembered");
 }
@@ -91,7 +88,7 @@ void Guard::NoteError(std::uint32_t part, const Error& error) {
   last_error_at_ = now;
   if (now - logged_at_ < kLogEvery) return;
   logged_at_ = now;
-  Log(Level::kWarn, "the store does not answer; checks are decided by on_store_error",
+  Say(Level::kWarn, "the store does not answer; checks are decided by on_store_error",
       {{"error", std::string_view(error.message)}});
 }
 
@@ -101,7 +98,7 @@ void Guard::NoteUndecided(const Error& error, std::string_view key) {
   if (now - undecided_logged_at_ < kLogEvery) return;
   undecided_logged_at_ = now;
   // Up to the values, which may be those of people.
-  Log(Level::kError, "a check cannot be decided; it is refused unless its policy allows on errors",
+  Say(Level::kError, "a check cannot be decided; it is refused unless its policy allows on errors",
       {{"error", std::string_view(error.message)}, {"key", key.substr(0, key.find('|'))}});
 }
 
@@ -110,12 +107,12 @@ void Guard::OnChange(std::uint32_t part, BreakerState state) {
   Nanos& since = away_since_[part];
   if (state == BreakerState::kOpen && since == 0) {
     since = clock_.Now();
-    Log(Level::kError,
+    Say(Level::kError,
         part == 0 ? "the store is away; no more checks are sent to it until it is back"
                   : "a part of the store is away; no more checks are sent to it until it is back",
         {{"error", std::string_view(last_error_)}});
   } else if (state == BreakerState::kClosed && since != 0) {
-    Log(Level::kInfo,
+    Say(Level::kInfo,
         part == 0 ? "the store is back; limits are exact again"
                   : "a part of the store is back; its limits are exact again",
         {{"away_ms", (clock_.Now() - std::exchange(since, 0)) / 1'000'000}});

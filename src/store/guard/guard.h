@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "store/guard/breaker.h"
 #include "store/guard/deny_cache.h"
 #include "store/store.h"
+#include "telemetry/log.h"
 #include "telemetry/metrics.h"
 #include "weir/clock.h"
 #include "weir/result.h"
@@ -36,6 +38,7 @@ struct GuardOptions {
   BreakerOptions breaker;
   DenyCacheOptions cache;
   const Clock* clock = nullptr;  ///< null: SystemClock
+  bool quiet = false;            ///< says nothing in the log: it is somebody else's
 };
 
 /// Which of the options break a promise, and which one.
@@ -99,6 +102,10 @@ class Guard {
 
  private:
   void OnChange(std::uint32_t part, BreakerState state);
+  void Say(telemetry::Level level, std::string_view message,
+           std::initializer_list<telemetry::Field> fields = {}) const {
+    if (!options_.quiet) telemetry::Log(level, message, fields);
+  }
   BreakerState WorstState() const noexcept;
   std::size_t PartsAway() const noexcept;
 

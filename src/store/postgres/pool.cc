@@ -27,6 +27,7 @@ weir::postgres::ConnectionOptions ConnectionOptionsOf(const sql::PoolOptions& op
   const std::string limit = std::to_string(patience.count()) + "ms";
   weir::postgres::ConnectionOptions out;
   out.url = options.url;
+  out.refused = Code::kUnauthenticated;
   out.connect_timeout = options.connect_timeout;
   out.statement_timeout = patience;
   out.reconnect_delay = std::chrono::milliseconds(50);

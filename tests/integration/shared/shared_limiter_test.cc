@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,9 +15,14 @@
 #include <vector>
 
 #include "support/child_process.h"
+#include "support/mariadb_server.h"
 #include "support/ports.h"
+#include "support/postgres_server.h"
+#include "support/redis_cluster.h"
+#include "support/redis_server.h"
 #include "support/store_server.h"
 #include "support/wait.h"
+#include "telemetry/log.h"
 
 namespace weir {
 namespace {
@@ -179,7 +185,7 @@ TEST_P(SharedLimiterTest, TheExampleSharesItsLimitWithItself) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, SharedLimiterTest,
-                         ::testing::Values("redis", "postgres", "mariadb"),
+                         ::testing::Values("redis", "redis_cluster", "postgres", "mariadb"),
                          [](const auto& store) { return store.param; });
 
 TEST(SharedLimiterOpen, SaysWhatIsWrong) {
@@ -201,6 +207,91 @@ TEST(SharedLimiterOpen, SaysWhatIsWrong) {
   EXPECT_THAT(error(redis, {.connections = 1001}).message, HasSubstr("connections: more"));
   EXPECT_THAT(error(redis, {.max_waiting = 0}).message, HasSubstr("max_waiting: must"));
   EXPECT_THAT(error(redis, {.prefix = std::string(65, 'x')}).message, HasSubstr("prefix: longer"));
+}
+
+/// Long enough that nobody can have waited for it.
+const SharedLimiterOptions kVeryPatient{.timeout = 1s, .connect_timeout = 60s};
+
+Result<SharedLimiter> OpenAtOnce(const std::string& url) {
+  const auto began = std::chrono::steady_clock::now();
+  auto limiter = SharedLimiter::Open(url, kVeryPatient);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 20s);
+  return limiter;
+}
+
+void ExpectNotLetIn(std::string url, const std::string& password, const char* reason) {
+  url.replace(url.find(password), password.size(), "notthisone");
+  const auto limiter = OpenAtOnce(url);
+  ASSERT_FALSE(limiter.ok());
+  EXPECT_THAT(limiter.error().code,
+              ::testing::AnyOf(Code::kUnauthenticated, Code::kPermissionDenied));
+  EXPECT_THAT(limiter.error().message, HasSubstr(reason));
+  EXPECT_THAT(limiter.error().message, Not(HasSubstr("notthisone")));
+}
+
+TEST(SharedLimiterOpen, SaysAtOnceThatTheStoreDoesNotLetItIn) {
+  const std::string password = "opensesame";
+  const test::RedisServer redis({.password = password});
+  ASSERT_TRUE(SharedLimiter::Open(redis.url(), kVeryPatient).ok());
+  ExpectNotLetIn(redis.url(), password, "does not let us in: redis 127.0.0.1:");
+  const test::RedisCluster cluster({.replicas = false, .password = password});
+  ASSERT_TRUE(SharedLimiter::Open(cluster.url(), kVeryPatient).ok());
+  ExpectNotLetIn(cluster.url(), password, "WRONGPASS");
+
+  test::PostgresServer postgres;
+  postgres.Query(
+      "CREATE ROLE guest LOGIN PASSWORD 'opensesame'; GRANT CREATE ON SCHEMA public TO "
+      "guest");
+  postgres.RequirePasswords();
+  const std::string database = "@127.0.0.1:" + std::to_string(postgres.port()) + "/postgres";
+  const std::string url = "postgres://guest:opensesame" + database;
+  auto let_in = SharedLimiter::Open(url, kVeryPatient);
+  ASSERT_TRUE(let_in.ok()) << let_in.error().message;
+  ExpectNotLetIn(url, password, "password authentication failed for user \"guest\"");
+
+  test::MariadbServer mariadb;
+  mariadb.Query("CREATE USER guest IDENTIFIED BY 'opensesame'; GRANT ALL ON *.* TO guest");
+  std::string guest = mariadb.tcp_url();
+  guest.replace(0, guest.find('@'), "mysql://guest:opensesame");
+  let_in = SharedLimiter::Open(guest, kVeryPatient);
+  ASSERT_TRUE(let_in.ok()) << let_in.error().message;
+  ExpectNotLetIn(guest, password, "Access denied for user 'guest'");
+}
+
+TEST(SharedLimiterOpen, SaysAtOnceThatNoHostHasTheName) {
+  // No name may begin so: nobody has to be asked.
+  for (const char* url : {"redis://-nobody-", "redis+cluster://-nobody-,-none-",
+                          "postgres://me@-nobody-/db", "mysql://me@-nobody-/db"}) {
+    const auto limiter = OpenAtOnce(url);
+    ASSERT_FALSE(limiter.ok()) << url;
+    EXPECT_EQ(limiter.error().code, Code::kNotFound) << url << limiter.error().message;
+    EXPECT_THAT(limiter.error().message, HasSubstr("no host is called -nobody-")) << url;
+  }
+}
+
+TEST(SharedLimiterOpen, LeavesTheProgramsLogAsItIs) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  telemetry::ConfigureLog({.level = telemetry::Level::kDebug, .fd = ends[1]});
+  for (const char* scheme : {"redis", "postgres", "mysql"}) {
+    const std::string url =
+        scheme + std::string("://127.0.0.1:") + std::to_string(test::FreePort()) + "/1";
+    auto limiter = SharedLimiter::Open(url, {.connect_timeout = 0ms});
+    ASSERT_TRUE(limiter.ok()) << limiter.error().message;
+    // Many failures in a row: more than the breaker bears.
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_FALSE(limiter->TryAcquire("k", *Quota::TokenBucket(1, 1)).ok());
+    }
+  }
+  telemetry::Log(telemetry::Level::kInfo, "the program's own");
+  telemetry::FlushLog();
+  telemetry::ConfigureLog({});
+  ::close(ends[1]);
+  std::string said(4096, '\0');
+  said.resize(static_cast<std::size_t>(::read(ends[0], said.data(), said.size())));
+  ::close(ends[0]);
+  EXPECT_THAT(said, HasSubstr("the program's own"));
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
 }
 
 TEST(SharedLimiterOpen, AStoreThatIsAwayIsAnErrorUnlessNobodyWaitsForIt) {
