@@ -3,16 +3,16 @@
 #include <iostream>
 #include <memory>
 
-#include "base/instant.h"
 #include "command.h"
 #include "console.h"
 #include "json_fields.h"
-#include "policy/duration.h"
 #include "policy_documents.h"
+#include "policy_words.h"
 #include "protocol/http/error.h"
 #include "remote.h"
 
-// weir policy list | get | apply | delete | diff | history | rollback | undo.
+// weir policy list | get | apply | delete | diff | history | rollback | undo; enforce and shadow
+// have a file of their own.
 
 namespace weir::app {
 namespace {
@@ -30,44 +30,22 @@ struct Words {
 };
 using Run = int (*)(const Words&);
 
-std::string StateOf(dom::element policy) {
-  if (TextOf(policy, "unlimited") == "true") return "unlimited";
-  return TextOf(policy, "shadow") == "true" ? "shadow" : "enforced";
-}
-
 std::string PathOf(const Words& words) { return "/admin/policies/" + UrlEscaped(words.key); }
-
-/// Calls `visit` with every policy of every page.
-template <typename Visit>
-int ForEachPolicy(const Remote& remote, Visit visit) {
-  dom::parser parser;
-  std::string cursor;
-  do {
-    Result<ServiceReply> page =
-        remote.Exchange("GET", "/admin/policies?limit=200&cursor=" + UrlEscaped(cursor));
-    if (!page.ok()) return Fail(page.error());
-    if (!page->ok()) return FailRefused(*page);
-    dom::array policies;
-    if (parser.parse(page->body).get(policies) != simdjson::SUCCESS) {
-      return Fail({Code::kUnavailable, "the answer is not ours"});
-    }
-    for (const dom::element policy : policies) visit(policy);
-    cursor = page->Header("x-next-cursor");
-  } while (!cursor.empty());
-  return kExitOk;
-}
 
 int RunList(const Words& words) {
   Table table({"policy", "type", ">capacity", "state", "source", "expires"});
   std::string json = "[";
-  const int code = ForEachPolicy(words.remote, [&](dom::element policy) {
+  const int code = ForEachPolicy(words.remote, "", [&](dom::element policy) {
     if (words.remote.json) {
       json += (json.size() > 1 ? "," : "") + std::string(simdjson::minify(policy));
       return;
     }
     const std::string place = TextOf(policy, "definedIn");
+    dom::element over;
+    const bool overridden = policy["override"].get(over) == simdjson::SUCCESS;
     table.Add({TextOf(policy, "policyKey"), TextOf(policy, "type"), TextOf(policy, "capacity"),
-               StateOf(policy), place.empty() ? "admin" : place, TextOf(policy, "expiresAt")});
+               StateOf(policy), place.empty() ? "admin" : place,
+               TextOf(overridden ? over : policy, "expiresAt")});
   });
   if (code == kExitOk) std::cout << (words.remote.json ? json + "]\n" : table.ToString());
   return code;
@@ -107,24 +85,6 @@ int RunHistory(const Words& words) {
         std::cout << table.ToString();
         return kExitOk;
       });
-}
-
-/// --expires as a field of a body: a time, how long from now, or "never"; nothing if it was not
-/// given.
-Result<std::string> EndField(const std::string& expires) {
-  if (expires.empty()) return std::string();
-  if (expires == "never") return std::string("\"expiresAt\":null");
-  std::optional<Nanos> instant = ParseInstant(expires);
-  if (!instant) {
-    const auto duration = policy::ParseDuration(expires);
-    if (!duration.ok()) {
-      return Error{Code::kInvalidArgument,
-                   "--expires must be a time like 2030-01-31T12:00:00Z, a duration like 2h, or "
-                   "never"};
-    }
-    instant = SystemClock::Get().Now() + duration->count();
-  }
-  return "\"expiresAt\":\"" + FormatInstant(*instant) + "\"";
 }
 
 int RunRollback(const Words& words) {
@@ -306,6 +266,7 @@ void Configure(CLI::App& word, int& exit_code) {
   AddWord(word, "history", "All versions of a policy.", "key", RunHistory, exit_code);
   AddWord(word, "rollback", "Make a policy what it was in a version.", "key number end",
           RunRollback, exit_code);
+  AddPolicyTrial(word, exit_code);
   AddWord(word, "undo", "Take back a change of the audit log.", "id end", RunUndo, exit_code);
 }
 

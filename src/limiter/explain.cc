@@ -55,6 +55,13 @@ std::string WhyAll(const Explanation& explanation) {
   return {};
 }
 
+/// Where a policy stands, and who has the say about its shadow if not its file.
+std::string PlaceOf(const policy::Definition& definition) {
+  if (!definition.shadow_in_file) return definition.source;
+  return definition.source +
+         (definition.shadow ? ", in shadow by an override" : ", enforced by an override");
+}
+
 void AddReplaced(const policy::PolicySet& set, const policy::Request& request,
                  Explanation& explanation) {
   if (!request.key.empty()) return;
@@ -66,7 +73,7 @@ void AddReplaced(const policy::PolicySet& set, const policy::Request& request,
       ExplainedPolicy& policy = explanation.policies.emplace_back();
       const policy::Definition& definition = applying.policy->definition;
       policy.policy = definition.name;
-      policy.source = definition.source;
+      policy.source = PlaceOf(definition);
       policy.quota = definition.quota ? definition.quota->ToString() : "unlimited";
       policy.descriptor = i;
       policy.shadow = definition.shadow;
@@ -79,10 +86,10 @@ void AddReplaced(const policy::PolicySet& set, const policy::Request& request,
 std::string SourceOf(const policy::PolicySet& set, const policy::Request& request,
                      std::string_view name) {
   const std::string_view domain = request.domain.empty() ? policy::kDefaultDomain : request.domain;
-  if (!request.key.empty()) return set.ForKey(request.key).definition.source;
+  if (!request.key.empty()) return PlaceOf(set.ForKey(request.key).definition);
   for (const policy::Policy& policy : set.policies()) {
     if (policy.definition.name == name && policy.definition.domain == domain) {
-      return policy.definition.source;
+      return PlaceOf(policy.definition);
     }
   }
   return "the request";
@@ -102,7 +109,7 @@ Explanation ExplanationOf(const BucketLook& look) {
   explanation.status = look.application.status;
   ExplainedPolicy& policy = explanation.policies.emplace_back();
   policy.policy = definition.name;
-  policy.source = definition.source;
+  policy.source = PlaceOf(definition);
   policy.quota = definition.quota ? definition.quota->ToString() : "unlimited";
   policy.key = look.charge.key;
   policy.shadow = definition.shadow;

@@ -7,8 +7,10 @@
 namespace weir::policy {
 namespace {
 
-std::string Identity(const Definition& definition) {
-  return std::to_string(definition.domain.size()) + ':' + definition.domain + definition.name;
+/// Of a definition or an override.
+template <typename Named>
+std::string Identity(const Named& named) {
+  return std::to_string(named.domain.size()) + ':' + named.domain + named.name;
 }
 
 std::shared_ptr<const PolicySet> CompileEmpty(const CompileOptions& options, PolicyIds& ids) {
@@ -58,11 +60,16 @@ void Catalog::IndexFilesLocked() {
   }
 }
 
-weir::Status Catalog::SetStored(std::vector<Definition> stored) {
+weir::Status Catalog::SetStored(std::vector<Definition> stored,
+                                std::vector<ShadowOverride> overrides) {
   const std::lock_guard lock(mutex_);
   std::swap(stored_, stored);
+  std::swap(overrides_, overrides);
   weir::Status published = PublishLocked();
-  if (!published.ok()) std::swap(stored_, stored);
+  if (!published.ok()) {
+    std::swap(stored_, stored);
+    std::swap(overrides_, overrides);
+  }
   return published;
 }
 
@@ -72,6 +79,13 @@ weir::Status Catalog::CheckFree(const Definition& definition) const {
   if (rival == nullptr) return {};
   return Error{Code::kAlreadyExists, "policy '" + definition.name + "' is defined in " +
                                          rival->source + "; change it there"};
+}
+
+weir::Status Catalog::CheckInFile(const ShadowOverride& over) const {
+  const std::lock_guard lock(mutex_);
+  if (file_names_.contains(Identity(over))) return {};
+  return Error{Code::kNotFound, "no policy file has a policy '" + over.name + "' in domain '" +
+                                    over.domain + "': only those can be overridden"};
 }
 
 Catalog::Status Catalog::status() const {
@@ -97,12 +111,22 @@ weir::Status Catalog::PublishLocked() {
       set_aside.push_back(definition.name);
     }
   }
+  for (const ShadowOverride& over : overrides_) {
+    const auto found = file_names_.find(Identity(over));
+    if (found == file_names_.end()) {
+      set_aside.push_back(over.domain + "/" + over.name);
+      continue;
+    }
+    Definition& definition = all[found->second];
+    definition.shadow_in_file = definition.shadow;
+    definition.shadow = over.shadow;
+  }
   Result<std::shared_ptr<const PolicySet>> compiled =
       PolicySet::Compile(std::move(all), options_, ids_);
   if (!compiled.ok()) return compiled.error();
   live_.Publish(std::move(*compiled));
   status_.file_policies = files_.size();
-  status_.stored_policies = stored_.size();
+  status_.stored_policies = stored_.size() + overrides_.size();
   status_.set_aside = std::move(set_aside);
   return {};
 }

@@ -15,7 +15,8 @@ namespace weir::policy {
 
 /// Where policies come together: those of files and those that the admin API stored are compiled
 /// into one set and put in force. Files win: a stored policy whose name or key a file uses is set
-/// aside until the file no longer does.
+/// aside until the file no longer does. What is stored may say one thing about a file's policy:
+/// whether it is in shadow.
 ///
 /// Thread-safe.
 class Catalog {
@@ -27,7 +28,9 @@ class Catalog {
     std::vector<yaml::Problem> problems;  ///< of the last reload; empty: it is in force
     std::size_t file_policies = 0;
     std::size_t stored_policies = 0;
-    std::vector<std::string> set_aside;  ///< names of stored policies that files replace
+    /// Names of stored policies that files replace, and overrides (domain/name) of policies that no
+    /// file has.
+    std::vector<std::string> set_aside;
   };
 
   explicit Catalog(CompileOptions options);
@@ -39,11 +42,14 @@ class Catalog {
   /// nothing changes; what is wrong is returned and kept in status().
   std::vector<yaml::Problem> LoadFiles(const std::vector<std::string>& paths);
 
-  /// Puts these stored policies in force in place of those before.
-  weir::Status SetStored(std::vector<Definition> stored);
+  /// Puts these stored policies and overrides in force in place of those before.
+  weir::Status SetStored(std::vector<Definition> stored,
+                         std::vector<ShadowOverride> overrides = {});
 
   /// kAlreadyExists if a file has a policy of this name or key.
   weir::Status CheckFree(const Definition& definition) const;
+  /// kNotFound if no file has a policy of this domain and name.
+  weir::Status CheckInFile(const ShadowOverride& over) const;
 
   Status status() const;
 
@@ -58,6 +64,7 @@ class Catalog {
   mutable std::mutex mutex_;
   std::vector<Definition> files_;
   std::vector<Definition> stored_;
+  std::vector<ShadowOverride> overrides_;
   TextMap<std::size_t> file_names_;  // domain + name → files_
   TextMap<std::size_t> file_keys_;
   Status status_;

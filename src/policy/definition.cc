@@ -4,6 +4,12 @@
 
 namespace weir::policy {
 
+Definition AsInFile(Definition definition) {
+  definition.shadow = definition.shadow_in_file.value_or(definition.shadow);
+  definition.shadow_in_file.reset();
+  return definition;
+}
+
 EntryMatch MakeEntryMatch(std::string name, std::string_view value) {
   if (value == "*") return {std::move(name), MatchKind::kAny, {}};
   if (value.ends_with('*')) {

@@ -54,11 +54,23 @@ struct Definition {
   std::optional<Quota> quota;  ///< nothing: unlimited
   OnStoreError on_store_error = OnStoreError::kLocal;
   bool shadow = false;
+  /// While an override has the say about `shadow`: what the file says.
+  std::optional<bool> shadow_in_file = {};
   std::int64_t cost = 1;  ///< what a request of cost 1 charges
   std::string source;     ///< where it stands, for messages: "policies.yaml:7:3" or "admin API"
 
   friend bool operator==(const Definition&, const Definition&) = default;
 };
+
+/// Has the say about `shadow` of the policy that has this domain and name in a file.
+struct ShadowOverride {
+  std::string domain{kDefaultDomain};
+  std::string name;
+  bool shadow = false;
+};
+
+/// A file's policy as the file has it, whatever an override says.
+Definition AsInFile(Definition definition);
 
 inline constexpr std::int64_t kMaxPolicyCost = 1'000'000;
 inline constexpr std::size_t kMaxNameBytes = 256;  ///< of a domain, policy, entry name or bare key

@@ -9,15 +9,24 @@ namespace weir::policy {
 Status InForce::Put(PolicyMap policies) {
   std::vector<Definition> definitions;
   definitions.reserve(policies.size());
+  std::vector<ShadowOverride> overrides;
+  const auto damaged = [](const std::string& key, const Error& error) {
+    return Error{Code::kInternal, "the stored policy '" + key + "' is damaged: " + error.message};
+  };
   for (const auto& [key, policy] : policies) {
-    Result<Definition> definition = ToDefinition(policy);
-    if (!definition.ok()) {
-      return Error{Code::kInternal,
-                   "the stored policy '" + key + "' is damaged: " + definition.error().message};
+    if (policy.type == PolicyType::kOverride) {
+      Result<ShadowOverride> over = ToOverride(policy);
+      if (!over.ok()) return damaged(key, over.error());
+      overrides.push_back(std::move(*over));
+      continue;
     }
+    Result<Definition> definition = ToDefinition(policy);
+    if (!definition.ok()) return damaged(key, definition.error());
     definitions.push_back(std::move(*definition));
   }
-  if (Status set = catalog_.SetStored(std::move(definitions)); !set.ok()) return set;
+  if (Status set = catalog_.SetStored(std::move(definitions), std::move(overrides)); !set.ok()) {
+    return set;
+  }
   const std::lock_guard lock(mutex_);
   policies_ = std::move(policies);
   return {};

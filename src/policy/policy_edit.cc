@@ -26,15 +26,37 @@ Status CheckNew(const PolicyEdit& edit, const PolicyState& state, const Catalog&
     return Error{Code::kResourceExhausted,
                  "there are " + std::to_string(kMaxPolicies) + " policies already"};
   }
+  if (edit.wanted->type == PolicyType::kOverride) {
+    Result<ShadowOverride> over = ToOverride(*edit.wanted);
+    if (!over.ok()) return over.error();
+    return catalog.CheckInFile(*over);
+  }
   Result<Definition> definition = ToDefinition(*edit.wanted);
   if (!definition.ok()) return definition.error();
   return catalog.CheckFree(*definition);
+}
+
+/// A policy and an override of one are different things, though a key may have been both in turn.
+Status CheckKind(const PolicyEdit& edit, const PolicyState& state) {
+  if (!edit.wanted || !state.now) return {};
+  const auto is_override = [](const StoredPolicy& policy) {
+    return policy.type == PolicyType::kOverride;
+  };
+  if (is_override(*edit.wanted) == is_override(*state.now)) return {};
+  return Error{Code::kFailedPrecondition,
+               "'" + edit.key + "' is " +
+                   (is_override(*state.now) ? "an override" : "no override") +
+                   " and stays so; delete it first"};
 }
 
 }  // namespace
 
 Status CheckEdit(const PolicyEdit& edit) {
   if (!edit.wanted) return {};
+  if (edit.wanted->type == PolicyType::kOverride) {
+    const Result<ShadowOverride> over = ToOverride(*edit.wanted);
+    return over.ok() ? Status() : Status(over.error());
+  }
   if (Result<Definition> definition = ToDefinition(*edit.wanted); !definition.ok()) {
     return definition.error();
   }
@@ -50,6 +72,7 @@ Result<PolicyStep> Decide(const PolicyEdit& edit, const PolicyState& state, Nano
   }
   if (Status undo = CheckUndo(edit, state); !undo.ok()) return undo.error();
   if (Status version = CheckVersion(edit, state); !version.ok()) return version.error();
+  if (Status kind = CheckKind(edit, state); !kind.ok()) return kind.error();
   if (!state.now) {
     if (Status free = CheckNew(edit, state, catalog); !free.ok()) return free.error();
   }

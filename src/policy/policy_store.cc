@@ -10,12 +10,13 @@
 namespace weir::policy {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, PolicyType>, 5> kTypes{{
+constexpr std::array<std::pair<std::string_view, PolicyType>, 6> kTypes{{
     {"TOKEN_BUCKET", PolicyType::kTokenBucket},
     {"SLIDING_WINDOW", PolicyType::kSlidingWindow},
     {"FIXED_WINDOW", PolicyType::kFixedWindow},
     {"SLIDING_COUNTER", PolicyType::kSlidingCounter},
     {"CONCURRENCY", PolicyType::kConcurrency},
+    {"OVERRIDE", PolicyType::kOverride},
 }};
 
 Error Bad(std::string_view field, std::string_view expected) {
@@ -49,6 +50,8 @@ Result<Quota> MakeQuota(const StoredPolicy& policy) {
       return Quota::SlidingCounter(policy.capacity, window, policy.buckets);
     case PolicyType::kConcurrency:
       return Quota::Concurrency(policy.capacity, window);
+    case PolicyType::kOverride:
+      break;
   }
   return Bad("type", "unknown");
 }
@@ -132,6 +135,34 @@ Result<Definition> ToDefinition(const StoredPolicy& policy) {
   return definition;
 }
 
+Result<ShadowOverride> ToOverride(const StoredPolicy& policy) {
+  if (auto bad = CheckText("key", policy.key, kMaxNameBytes)) return *bad;
+  if (auto bad = CheckText("domain", policy.domain, kMaxNameBytes)) return *bad;
+  const std::string prefix = policy.domain + "/";
+  if (!policy.key.starts_with(prefix) || policy.key.size() == prefix.size()) {
+    return Bad("key", "of an override must be " + prefix + " and the name of a policy in a file");
+  }
+  // Numbers that would have no effect are not taken silently.
+  StoredPolicy nothing_more;
+  nothing_more.id = policy.id;
+  nothing_more.key = policy.key;
+  nothing_more.type = policy.type;
+  nothing_more.domain = policy.domain;
+  nothing_more.shadow = policy.shadow;
+  nothing_more.version = policy.version;
+  nothing_more.created_at = policy.created_at;
+  nothing_more.updated_at = policy.updated_at;
+  nothing_more.expires_at = policy.expires_at;
+  if (policy != nothing_more) {
+    return Bad("type", "an OVERRIDE sets shadow alone; change the rest in the policy's file");
+  }
+  return ShadowOverride{policy.domain, policy.key.substr(prefix.size()), policy.shadow};
+}
+
+std::string OverrideKey(const Definition& definition) {
+  return definition.domain + "/" + definition.name;
+}
+
 std::string ToJson(const StoredPolicy& policy) {
   std::string json = "{\"id\":" + std::to_string(policy.id) + ",\"policyKey\":";
   AppendJsonText(json, policy.key);
@@ -142,6 +173,19 @@ std::string ToJson(const StoredPolicy& policy) {
   const auto flag = [&json](std::string_view name, bool value) {
     json.append(",\"").append(name).append(value ? "\":true" : "\":false");
   };
+  const auto end = [&] {
+    if (policy.expires_at != 0) {
+      json.append(",\"expiresAt\":\"").append(FormatInstant(policy.expires_at)).append("\"");
+    }
+    number("version", policy.version);
+    return json + "}";
+  };
+  if (policy.type == PolicyType::kOverride) {
+    json += ",\"domain\":";
+    AppendJsonText(json, policy.domain);
+    flag("shadow", policy.shadow);
+    return end();
+  }
   number("capacity", policy.capacity);
   number("refillRate", policy.refill_rate);
   number("windowSeconds", policy.window_seconds);
@@ -162,11 +206,7 @@ std::string ToJson(const StoredPolicy& policy) {
   flag("unlimited", policy.unlimited);
   json.append(",\"onStoreError\":\"").append(OnStoreErrorName(policy.on_store_error)).append("\"");
   number("cost", policy.cost);
-  if (policy.expires_at != 0) {
-    json.append(",\"expiresAt\":\"").append(FormatInstant(policy.expires_at)).append("\"");
-  }
-  number("version", policy.version);
-  return json + "}";
+  return end();
 }
 
 std::int64_t VersionIn(std::string_view json) noexcept {

@@ -21,12 +21,14 @@ enum class PolicyType : std::uint8_t {
   kFixedWindow,     ///< FIXED_WINDOW
   kSlidingCounter,  ///< SLIDING_COUNTER
   kConcurrency,     ///< CONCURRENCY: capacity in flight, windowSeconds is the lease
+  kOverride,        ///< OVERRIDE: no limit of its own, but the say about a file policy's shadow
 };
 std::string_view PolicyTypeName(PolicyType type) noexcept;
 std::optional<PolicyType> ParsePolicyType(std::string_view name) noexcept;
 
 /// A policy as the admin API knows it. Without `match` it is for requests with the bare key `key`;
-/// with it, for descriptors, and `key` is its name.
+/// with it, for descriptors, and `key` is its name. One of type kOverride is for the policy of a
+/// file that `key` names as domain/name; only its domain, shadow and end count.
 struct StoredPolicy {
   std::int64_t id = 0;
   std::string key = {};  ///< policyKey: unique
@@ -55,6 +57,10 @@ struct StoredPolicy {
 /// Checks it and makes it a definition. kInvalidArgument names the field as it is called on the
 /// wire.
 Result<Definition> ToDefinition(const StoredPolicy& policy);
+/// The same for one of type kOverride.
+Result<ShadowOverride> ToOverride(const StoredPolicy& policy);
+/// What the key of an override of this file policy is: "domain/name".
+std::string OverrideKey(const Definition& definition);
 
 /// {"id":1,"policyKey":"user-123","type":"TOKEN_BUCKET","capacity":100,"refillRate":10,"windowSeconds":60,…}
 std::string ToJson(const StoredPolicy& policy);

@@ -44,7 +44,8 @@ Status ReadType(json::value value, policy::PolicyType& type) {
   if (!found) {
     return Bad(
         "type",
-        "must be TOKEN_BUCKET, SLIDING_WINDOW, FIXED_WINDOW, SLIDING_COUNTER or CONCURRENCY");
+        "must be TOKEN_BUCKET, SLIDING_WINDOW, FIXED_WINDOW, SLIDING_COUNTER or CONCURRENCY, or "
+        "OVERRIDE of a file's policy");
   }
   type = *found;
   return {};

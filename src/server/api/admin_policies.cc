@@ -20,12 +20,18 @@ http::Response Json(int status, std::string body) {
   return response;
 }
 
-/// The JSON of a policy of a file, and where it stands.
-std::string WithPlace(const policy::Definition& definition) {
+/// The JSON of a policy of a file, where it stands, and the override that has the say about its
+/// shadow, if one has.
+std::string WithPlace(const policy::Definition& definition, const policy::PolicyStore& stored) {
   std::string json = FilePolicyJson(definition);
   json.pop_back();
   json += ",\"definedIn\":";
   http::AppendJsonString(json, definition.source);
+  if (definition.shadow_in_file) {
+    json += *definition.shadow_in_file ? ",\"shadowInFile\":true" : ",\"shadowInFile\":false";
+    const auto over = stored.Get(policy::OverrideKey(definition));
+    if (over.ok()) json += ",\"override\":" + policy::ToJson(*over);
+  }
   return json += '}';
 }
 
@@ -65,13 +71,14 @@ std::optional<Place> ReadPlace(std::string_view cursor) {
 
 /// Adds policies of files from `index` on until there are `room` more; tells where to go on, if
 /// there is more.
-std::optional<std::size_t> AddFilePolicies(const policy::PolicySet& set, std::size_t index,
+std::optional<std::size_t> AddFilePolicies(const policy::PolicySet& set,
+                                           const policy::PolicyStore& stored, std::size_t index,
                                            std::size_t room, std::string& list) {
   const auto& policies = set.policies();
   for (; index < policies.size(); ++index) {
     if (policies[index].definition.source == kAdminSource) continue;
     if (room-- == 0) return index;
-    AppendItem(list, WithPlace(policies[index].definition));
+    AppendItem(list, WithPlace(policies[index].definition, stored));
   }
   return std::nullopt;
 }
@@ -102,7 +109,7 @@ http::Response List(const AdminParts& parts, const http::Request& request) {
     total += parts.catalog.status().file_policies;
     if (next.empty()) {
       const auto set = parts.catalog.live().Current();
-      const auto more = AddFilePolicies(*set, place->index, room, response.body);
+      const auto more = AddFilePolicies(*set, parts.policies, place->index, room, response.body);
       if (more) next = 'f' + std::to_string(*more);
     }
   }

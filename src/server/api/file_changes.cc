@@ -37,9 +37,9 @@ Named OfFiles(const policy::PolicySet& set) {
 
 /// Lines of a file move when others change.
 bool SameButPlace(const policy::Definition& a, const policy::Definition& b) {
-  policy::Definition moved = a;
+  policy::Definition moved = policy::AsInFile(a);
   moved.source = b.source;
-  return moved == b;
+  return moved == policy::AsInFile(b);
 }
 
 /// "/etc/weir/policies.yaml:7:3" → "file policies.yaml".
@@ -53,8 +53,8 @@ policy::AuditEntry EntryOf(std::string_view name, const policy::Definition* befo
   return {.who = WhoWrote((after != nullptr ? after : before)->source),
           .action = "policy.file",
           .target = std::string(kFileTarget).append(name),
-          .before = before == nullptr ? "" : FilePolicyJson(*before),
-          .after = after == nullptr ? "" : FilePolicyJson(*after)};
+          .before = before == nullptr ? "" : FilePolicyJson(policy::AsInFile(*before)),
+          .after = after == nullptr ? "" : FilePolicyJson(policy::AsInFile(*after))};
 }
 
 }  // namespace

@@ -73,6 +73,49 @@ TEST_P(PolicyStoreTest, EverythingSurvivesARestart) {
   EXPECT_EQ(node_->LimitInForce("other"), 9);
 }
 
+StoredPolicy OverrideOf(const std::string& domain, const std::string& name, bool shadow) {
+  StoredPolicy over;
+  over.key = domain + "/" + name;
+  over.type = PolicyType::kOverride;
+  over.domain = domain;
+  over.shadow = shadow;
+  return over;
+}
+
+TEST_P(PolicyStoreTest, AnOverrideOfAFilePolicyIsKeptAndVersioned) {
+  place_.folder().Write("p.yaml",
+                        "domain: api\npolicies: [{name: f, match: {}, shadow: true, quota: "
+                        "{fixed_window: {limit: 1, window: 1s}}}]");
+  const auto load = [&] {
+    EXPECT_THAT(node_->catalog().LoadFiles({place_.File("p.yaml")}), IsEmpty());
+  };
+  const auto shadow = [&] {
+    return node_->catalog().live().Current()->policies().front().definition.shadow;
+  };
+  EXPECT_EQ(node_->Create(OverrideOf("api", "f", false)).error().code, Code::kNotFound);
+  load();
+  ASSERT_TRUE(node_->Create(OverrideOf("api", "f", false)).ok());
+  EXPECT_FALSE(shadow());
+  node_.reset();
+  node_ = std::make_unique<PolicyNode>(place_);
+  load();
+  EXPECT_FALSE(shadow());
+  EXPECT_EQ(node_->Update(OverrideOf("api", "f", true))->version, 2);
+  EXPECT_TRUE(shadow());
+  // It says one thing alone, and stays what it is.
+  StoredPolicy more = OverrideOf("api", "f", false);
+  more.capacity = 7;
+  EXPECT_EQ(node_->Update(more).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(node_->Update(Sample("api/f")).error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(node_->Create(OverrideOf("", "f", false)).error().code, Code::kInvalidArgument);
+  StoredPolicy stray = OverrideOf("api", "f", false);
+  stray.key = "web/f";
+  EXPECT_EQ(node_->Create(stray).error().code, Code::kInvalidArgument);
+  ASSERT_TRUE(node_->Update(OverrideOf("api", "f", false)).ok());
+  ASSERT_TRUE(node_->Delete("api/f").ok());
+  EXPECT_TRUE(shadow());
+}
+
 TEST_P(PolicyStoreTest, DuplicatesUnknownAndBadOnesAreToldApart) {
   ASSERT_TRUE(node_->Create(Sample("a")).ok());
   EXPECT_EQ(node_->Create(Sample("a")).error().code, Code::kAlreadyExists);

@@ -86,5 +86,49 @@ TEST_F(CatalogTest, FilesWinOverStoredPoliciesAndGiveThePlaceBack) {
   EXPECT_THAT(catalog_.status().set_aside, IsEmpty());
 }
 
+const Definition& FilePolicy(const std::shared_ptr<const PolicySet>& set) {
+  return set->policies().front().definition;
+}
+
+TEST_F(CatalogTest, AnOverrideHasTheSayAboutAFilePolicysShadow) {
+  const auto write = [&](const char* shadow) {
+    folder_.Write("p.yaml", std::string("domain: api\npolicies: [{name: f, match: {user: '*'}, "
+                                        "quota: {fixed_window: {limit: 1, window: 1s}}, shadow: ") +
+                                shadow + "}]");
+    ASSERT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
+  };
+  write("true");
+  ASSERT_TRUE(catalog_.SetStored({}, {{"api", "f", false}}).ok());
+  auto set = catalog_.live().Current();
+  EXPECT_FALSE(FilePolicy(set).shadow);
+  EXPECT_EQ(FilePolicy(set).shadow_in_file, true);
+  EXPECT_TRUE(AsInFile(FilePolicy(set)).shadow);
+  EXPECT_FALSE(AsInFile(FilePolicy(set)).shadow_in_file.has_value());
+  EXPECT_EQ(catalog_.status().stored_policies, 1U);
+  EXPECT_THAT(catalog_.status().set_aside, IsEmpty());
+  write("true");  // a reload does not end it
+  EXPECT_FALSE(FilePolicy(catalog_.live().Current()).shadow);
+  write("false");
+  ASSERT_TRUE(catalog_.SetStored({}, {{"api", "f", true}}).ok());
+  EXPECT_TRUE(FilePolicy(catalog_.live().Current()).shadow);
+  ASSERT_TRUE(catalog_.SetStored({}, {}).ok());
+  set = catalog_.live().Current();
+  EXPECT_FALSE(FilePolicy(set).shadow);
+  EXPECT_FALSE(FilePolicy(set).shadow_in_file.has_value());
+}
+
+TEST_F(CatalogTest, AnOverrideWaitsForItsPolicy) {
+  EXPECT_EQ(catalog_.CheckInFile({"api", "f", false}).error().code, Code::kNotFound);
+  ASSERT_TRUE(catalog_.SetStored({}, {{"api", "f", false}}).ok());
+  EXPECT_THAT(catalog_.status().set_aside, ElementsAre("api/f"));
+  // Of another domain, so not meant.
+  folder_.Write("p.yaml", "policies: [{name: f, match: {}, unlimited: true, shadow: true}]");
+  ASSERT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
+  EXPECT_THAT(catalog_.status().set_aside, ElementsAre("api/f"));
+  EXPECT_TRUE(FilePolicy(catalog_.live().Current()).shadow);
+  EXPECT_FALSE(catalog_.CheckInFile({"api", "f", false}).ok());
+  EXPECT_TRUE(catalog_.CheckInFile({"default", "f", false}).ok());
+}
+
 }  // namespace
 }  // namespace weir::policy
