@@ -62,6 +62,11 @@ bool IsAllowed(dom::element object) {
 
 void PrintDecision(dom::element answer) {
   const bool allowed = IsAllowed(answer);
+  // The default policy meets every bare key, so only descriptors may be met by none.
+  if (allowed && NumberOf(answer, "limit") == 0 && TextOf(answer, "policy").empty()) {
+    std::cout << "allowed: no policy applies\n";
+    return;
+  }
   std::cout << (allowed ? "allowed" : "limited");
   if (const std::string policy = TextOf(answer, "policy"); !policy.empty()) {
     std::cout << " by " << Shown(policy);
@@ -110,6 +115,7 @@ int RunExplain(const Words& words) {
     const int code = IsAllowed(answer) ? kExitOk : kExitNo;
     if (words.remote.json) return code;
     PrintDecision(answer);
+    if (policies.size() == 0) return code;
     std::cout << Shown(TextOf(answer, "why"), 300) << '\n';
     Table table({"policy", "quota", ">left", "bucket", "why"});
     for (const dom::element policy : policies) {

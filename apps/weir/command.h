@@ -6,7 +6,15 @@
 #include <CLI/CLI.hpp>
 #include <vector>
 
+#include "weir/result.h"
+
 namespace weir::app {
+
+/// How a program that did not start ends: 2 if the command line, a setting or a file is wrong, so
+/// that starting it again will not help; else 1.
+inline int StartFailure(const Error& error) noexcept {
+  return error.code == Code::kInvalidArgument ? 2 : 1;
+}
 
 /// One subcommand: `weir serve`.
 ///

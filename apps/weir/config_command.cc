@@ -87,7 +87,7 @@ int Import(const std::string& file) {
     definitions = policy::ParseEnvoyConfig(text, file, problems);
   }
   for (const Problem& problem : problems) std::cerr << problem.ToString() << '\n';
-  if (!problems.empty()) return 1;
+  if (!problems.empty()) return 2;
   std::cout << policy::FormatChains(definitions);
   return 0;
 }

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "command.h"
+#include "policy/fields.h"
+#include "telemetry/version.h"
 
 namespace weir::app {
 namespace {
@@ -36,6 +38,83 @@ void HideSecrets(int argc, char** argv) {
     if (hide) std::fill(argv[i], argv[i] + word.size(), 'x');
     hide = word == "--key" || word == "--admin-key";
   }
+}
+
+/// `; did you mean --http?`, or nothing if no candidate is near.
+std::string Suggestion(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::vector<std::string_view> views(candidates.begin(), candidates.end());
+  const auto nearest = policy::yaml::Nearest(word, views);
+  return nearest ? "; did you mean " + std::string(*nearest) + "?" : std::string();
+}
+
+std::string UnknownOption(const CLI::App& app, const std::string& option) {
+  std::vector<std::string> known;
+  for (const CLI::Option* one : app.get_options()) {
+    for (const std::string& name : one->get_lnames()) known.push_back("--" + name);
+  }
+  return option + ": no such option" + Suggestion(option, known);
+}
+
+std::string UnknownCommand(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::App* one : app.get_subcommands({})) known.push_back(one->get_name());
+  return word + ": no such command" + Suggestion(word, known);
+}
+
+const CLI::App* Subcommand(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* one : app.get_subcommands({})) {
+    if (one->get_name() == name) return one;
+  }
+  return nullptr;
+}
+
+/// The command that the words name, as far as there is one, and the first word that nobody knows.
+struct Reading {
+  const CLI::App* app;
+  std::string path;
+  std::string unknown;
+};
+
+Reading Read(const CLI::App& program, const std::vector<std::string>& words) {
+  Reading read{&program, program.get_name(), ""};
+  for (const std::string& word : words) {
+    const std::string option = word.substr(0, word.find('='));
+    if (option.starts_with("--")) {
+      if (read.app->get_option_no_throw(option) != nullptr) continue;
+      read.unknown = UnknownOption(*read.app, option);
+      break;
+    }
+    if (word.starts_with('-') || read.app->get_require_subcommand_min() == 0) continue;
+    const CLI::App* next = Subcommand(*read.app, word);
+    if (next == nullptr) {
+      read.unknown = UnknownCommand(*read.app, word);
+      break;
+    }
+    read.app = next;
+    read.path += " " + word;
+  }
+  return read;
+}
+
+/// What is wrong with the command line, in our words where CLI11's would leave one guessing, and
+/// where to read on.
+std::string Complaint(const CLI::App& program, const std::vector<std::string>& words,
+                      const CLI::ParseError& error) {
+  const Reading read = Read(program, words);
+  std::string wrong = error.what();
+  const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if ((extra || missing) && !read.unknown.empty()) {
+    wrong = read.unknown;
+  } else if (missing && read.app->get_require_subcommand_min() > 0) {
+    wrong = "say what to do";
+  } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    const std::string option = wrong.substr(0, wrong.find(':'));
+    if (const CLI::Option* known = read.app->get_option_no_throw(option)) {
+      wrong = option + ": needs a value: " + known->get_description();
+    }
+  }
+  return "weir: " + wrong + "\n`" + read.path + " --help` tells what there is.\n";
 }
 
 /// One line for each option: its name, what it takes, what it is without it; then what it means.
@@ -89,20 +168,22 @@ int main(int argc, char** argv) {
     CLI::App program("Weir: flow control. Rate limits, slots and capped notifications.", "weir");
     program.formatter(std::make_shared<weir::app::HelpFormatter>());
     program.require_subcommand(1);
+    program.set_version_flag("--version", "weir " + std::string(weir::telemetry::kVersion));
     int exit_code = 0;
     for (const weir::app::Command* command : weir::app::Command::All()) {
       command->Add(program, exit_code);
     }
     program.footer(weir::app::kFooter);  // last, or every command would have it too
+    const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
     try {
       // The last one first, as CLI11 wants them.
-      std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-      std::reverse(words.begin(), words.end());
       weir::app::HideSecrets(argc, argv);
-      program.parse(std::move(words));
+      program.parse(std::vector<std::string>(words.rbegin(), words.rend()));
     } catch (const CLI::ParseError& error) {
       // --help and --version end here as well.
-      return program.exit(error) == 0 ? 0 : kUsage;
+      if (error.get_exit_code() == 0) return program.exit(error);
+      std::cerr << weir::app::Complaint(program, words, error);
+      return kUsage;
     }
     return exit_code;
   } catch (const std::exception& error) {

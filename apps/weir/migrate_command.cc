@@ -63,13 +63,13 @@ Tables OfPostgres(const char* name, const std::string& flag, const std::string& 
 int Migrate(const std::vector<Tables>& all) {
   if (all.empty()) {
     std::cerr << "weir: say which tables: --store, --policy-store, --slots-store, --notify-store\n";
-    return 1;
+    return 2;
   }
   for (const Tables& tables : all) {
     const Status migrated = tables.migrate(tables.url);
     if (!migrated.ok()) {
       std::cerr << "weir: " << migrated.error().message << '\n';
-      return 1;
+      return StartFailure(migrated.error());
     }
     std::cout << tables.name << ": up to date in " << config::WithoutSecrets(tables.url) << '\n';
   }

@@ -54,7 +54,7 @@ int Run(const ProxySettings& settings) {
   auto opened = ProxyService::Open(settings);
   if (!opened) {
     std::cerr << "weir proxy: " << opened.error().message << '\n';
-    return 1;
+    return StartFailure(opened.error());
   }
   ProxyService& service = **opened;
   auto written = WriteTimes(settings.config.policies);
@@ -155,7 +155,7 @@ void Configure(CLI::App& word, int& exit_code) {
   value("--log-format", "log.format", "console or json (console).");
   value("--log-level", "log.level", "debug, info, warn, error or off (info).");
   word.footer(kFooter);
-  word.callback([flags, &exit_code] { exit_code = LoadConfig(*flags) ? Run(flags->settings) : 1; });
+  word.callback([flags, &exit_code] { exit_code = LoadConfig(*flags) ? Run(flags->settings) : 2; });
 }
 
 const Command kProxy("proxy", "Put limits in front of an HTTP server.", Configure);

@@ -53,7 +53,7 @@ int Run(const SenderSettings& settings) {
   if (!service) {
     telemetry::FlushLog();
     std::cerr << "weir: " << service.error().message << '\n';
-    return 1;
+    return StartFailure(service.error());
   }
   (*service)->Run();
   service->reset();

@@ -73,12 +73,12 @@ int Serve(const Flags& flags) {
   signal(SIGPIPE, SIG_IGN);
 
   auto config = LoadConfig(flags);
-  if (!config) return 1;
+  if (!config) return 2;
   auto service = Service::Open(std::move(*config));
   if (!service) {
     telemetry::FlushLog();
     std::cerr << "weir: " << service.error().message << '\n';
-    return 1;
+    return StartFailure(service.error());
   }
   (*service)->Start();
   for (;;) {

@@ -70,7 +70,10 @@ Result<Quota> ReadQuota(const std::string& text) {
   std::vector<policy::yaml::Problem> problems;
   const auto definitions = policy::ParsePolicies(
       "policies:\n- name: simulated\n  match: {}\n  quota: " + text + "\n", "--quota", problems);
-  if (!problems.empty()) return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
+  // Lines and columns would be those of the policy around it.
+  if (!problems.empty()) {
+    return Error{Code::kInvalidArgument, "--quota: " + problems.front().message};
+  }
   if (definitions.size() != 1 || !definitions[0].quota) {
     return Error{Code::kInvalidArgument, "--quota: needs exactly one quota"};
   }

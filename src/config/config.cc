@@ -25,6 +25,11 @@ using policy::yaml::Problem;
 using policy::yaml::Report;
 
 constexpr std::string_view kDefaultPolicy = "default_policy";
+/// Variables of commands that speak to a service, of the sender and of ./dev.
+constexpr std::string_view kOfOthers[] = {"WEIR_URL",          "WEIR_ADMIN_KEY", "WEIR_KEY",
+                                          "WEIR_KEY_FILE",     "WEIR_CA",        "WEIR_CERT",
+                                          "WEIR_CERT_KEY",     "WEIR_TIMEOUT",   "WEIR_SENDER_DATA",
+                                          "WEIR_SENDER_TOKEN", "WEIR_JOBS",      "WEIR_CONFIG"};
 constexpr policy::yaml::Limits kLimits{
     .max_bytes = std::size_t{1} << 20, .max_nodes = 100'000, .max_depth = 16};
 
@@ -42,6 +47,12 @@ std::string Suggestion(std::string_view key) {
   std::vector<std::string_view> keys;
   for (const Setting& setting : AllSettings()) keys.push_back(setting.info.key);
   keys.push_back(kDefaultPolicy);
+  if (key.find('.') == std::string_view::npos) {
+    for (const Setting& setting : AllSettings()) {
+      const std::size_t dot = setting.info.key.find('.');
+      if (dot != std::string_view::npos) keys.push_back(setting.info.key.substr(0, dot));
+    }
+  }
   const auto nearest = Nearest(key, keys);
   return nearest ? "; did you mean '" + std::string(*nearest) + "'?" : std::string();
 }
@@ -168,9 +179,8 @@ void CheckTogether(const Config& config, const std::string& file, std::vector<Pr
     fail("admin.keys: needed, since " + http.ToString() +
          " (listen.http) can be reached from other machines and serves /admin");
   }
-  if (config.tls.cert.empty() != config.tls.key.empty()) {
-    fail("tls: cert and key go together");
-  }
+  if (config.tls.cert.empty() && !config.tls.key.empty()) fail("tls.cert: needed with tls.key");
+  if (config.tls.key.empty() && !config.tls.cert.empty()) fail("tls.key: needed with tls.cert");
   if (!config.tls.client_ca.empty() && config.tls.cert.empty()) {
     fail("tls.client_ca: needs tls.cert and tls.key");
   }
@@ -265,11 +275,10 @@ Environment ReadEnvironment(std::span<const char* const> variables) {
   for (const SettingInfo& info : Settings()) names.push_back(EnvironmentName(info.key));
   for (const char* variable : variables) {
     const std::string_view text(variable);
-    if (!text.starts_with("WEIR_") || text.starts_with("WEIR_CONFIG=")) continue;
-    // For the commands that speak to a service, not for the service.
-    if (text.starts_with("WEIR_URL=") || text.starts_with("WEIR_ADMIN_KEY=")) continue;
+    if (!text.starts_with("WEIR_")) continue;
     const std::size_t equals = std::min(text.find('='), text.size());
     const std::string name(text.substr(0, equals));
+    if (std::ranges::find(kOfOthers, name) != std::end(kOfOthers)) continue;
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
       const std::vector<std::string_view> views(names.begin(), names.end());

@@ -139,7 +139,8 @@ void HttpExchanges::AddChecks(HttpWorker& worker, const http::Request& request, 
   if (!request.query.empty()) {
     http::QueryReader query(request.query);
     while (const auto pair = query.Next()) {
-      if (pair->key == "http_status" && IsSet(pair->value)) item.denied_status = 429;
+      if (pair->key != "http_status") return Refuse(item, 400, "query: only http_status is known");
+      if (IsSet(pair->value)) item.denied_status = 429;
     }
   }
   const store::Op op = kOps[static_cast<std::size_t>(item.endpoint)];

@@ -96,7 +96,8 @@ void Router::Dispatch(http::Request& request, http::Reply reply) const {
     request.params.push_back(std::move(*decoded));
   }
   if (node == nullptr || !rest.empty() || node->handlers.empty()) {
-    reply(http::ErrorResponse(404, "no such path: " + std::string(request.path)));
+    reply(http::ErrorResponse(404, "no such path: " + std::string(request.path) +
+                                       "; GET /admin/routes lists those that there are"));
     return;
   }
   const http::Handler* handler = node->Find(request.method);

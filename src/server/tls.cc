@@ -1,11 +1,13 @@
 #include "server/tls.h"
 
 #include <openssl/err.h>
+#include <openssl/pemerr.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -29,6 +31,12 @@ std::string LastTlsError() {
   ERR_clear_error();
   if (code == 0) {
     return "unknown error";
+  }
+  // As an open that failed leaves it: not one of OpenSSL's reasons.
+  if (ERR_SYSTEM_ERROR(code)) return std::strerror(ERR_GET_REASON(code));
+  // Where it found nothing that it could read at all, its own words say little.
+  if (ERR_GET_REASON(code) == PEM_R_NO_START_LINE || ERR_GET_REASON(code) == ERR_R_UNSUPPORTED) {
+    return "there is nothing of this kind in PEM format in it";
   }
   const char* const reason = ERR_reason_error_string(code);
   return reason != nullptr ? reason : "error " + std::to_string(code);

@@ -171,7 +171,12 @@ class CheckReader::Parser {
       bit = kLeases;
       status = ReadPermits(value, name, check.permits, place);
     } else {
-      return place.Wrong(std::string(name.substr(0, kMaxNameBytes)), "is not a field of a check");
+      return place.Wrong(std::string(name.substr(0, kMaxNameBytes)),
+                         op_ == store::Op::kRelease
+                             ? "is not a field of a release; those are key, domain, descriptors, "
+                               "lease, leases and cost"
+                             : "is not a field of a check; those are key, domain, descriptors and "
+                               "cost");
     }
     if (status.ok() && (seen & bit) != 0) return place.Wrong(name, "is given twice");
     seen |= bit;

@@ -115,7 +115,10 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   if (name == "createdAt" || name == "updatedAt" || name == "source") {
     return ReadText(value, name, text);
   }
-  return Bad(name.substr(0, kMaxNameBytes), "is not a field of a policy");
+  return Bad(
+      name.substr(0, kMaxNameBytes),
+      "is not a field of a policy; those are key, type, capacity, refillRate, windowSeconds, "
+      "buckets, domain, match, shadow, unlimited, onStoreError, cost and expiresAt");
 }
 
 }  // namespace

@@ -49,6 +49,52 @@ TEST_F(Cli, CheckEndsWithTheVerdict) {
   EXPECT_EQ(Weir({"check", "user-1", "--peek", "--cost", "101"}).exit_code, kNo);
   EXPECT_EQ(Weir({"explain", "-e", "user=42"}).exit_code, kNo);
   EXPECT_THAT(Weir({"explain", "-e", "user=43"}).output, HasSubstr("default/per-user|user:43"));
+  EXPECT_EQ(Weir({"check", "-e", "tenant=x"}).output, "allowed: no policy applies\n");
+  EXPECT_EQ(Weir({"explain", "-e", "tenant=x"}).output, "allowed: no policy applies\n");
+}
+
+TEST_F(Cli, MistakesAreNamedAndCorrected) {
+  const auto said = [&](std::vector<std::string> words) {
+    const RunResult run = Weir(std::move(words));
+    EXPECT_EQ(run.exit_code, kUsage);
+    return run.error_output;
+  };
+  EXPECT_EQ(said({"srve"}),
+            "weir: srve: no such command; did you mean serve?\n"
+            "`weir --help` tells what there is.\n");
+  EXPECT_EQ(said({"policy", "aply", "x"}),
+            "weir: aply: no such command; did you mean apply?\n"
+            "`weir policy --help` tells what there is.\n");
+  EXPECT_EQ(said({"serve", "--htpp", "off"}),
+            "weir: --htpp: no such option; did you mean --http?\n"
+            "`weir serve --help` tells what there is.\n");
+  EXPECT_THAT(said({"serve", "--htpp=off"}), StartsWith("weir: --htpp: no such option; did you"));
+  EXPECT_THAT(said({"serve", "--store-required"}),
+              StartsWith("weir: --store-required: needs a value: true: "));
+  EXPECT_THAT(said({}), StartsWith("weir: say what to do\n"));
+  EXPECT_THAT(said({"policy"}), StartsWith("weir: say what to do\n`weir policy --help`"));
+  EXPECT_THAT(said({"simulate", "--quota", "{token_bucket: {capacity: 20}}"}),
+              StartsWith("weir: --quota: token_bucket: expected refill_per_second"));
+  EXPECT_EQ(Weir({"--version"}).output, Weir({"version"}).output);
+}
+
+TEST_F(Cli, AProgramThatCannotStartTellsWhetherTryingAgainHelps) {
+  const std::string data = (dir_.path() / "second").string();
+  const auto serve = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"serve", "--grpc", "off", "--resp", "off", "--data", data});
+    return Weir(std::move(words));
+  };
+  EXPECT_EQ(serve({"--http", "127.0.0.1:80800"}).exit_code, kUsage);
+  EXPECT_EQ(serve({"--http", "127.0.0.1:0", "--policies", File("polices: []")}).exit_code, kUsage);
+  EXPECT_EQ(serve({"--http", "127.0.0.1:0", "--tls-cert", "/no", "--tls-key", "/no"}).exit_code,
+            kUsage);
+  EXPECT_EQ(Weir({"proxy", "--upstream", "https://127.0.0.1:1"}).exit_code, kUsage);
+  EXPECT_EQ(Weir({"sender", "--broker", "kafka://"}).exit_code, kUsage);
+  EXPECT_EQ(Weir({"migrate", "--store", "redis://x"}).exit_code, kUsage);
+  // The port may be free a moment later.
+  const RunResult taken = serve({"--http", "127.0.0.1:" + std::to_string(port_)});
+  EXPECT_EQ(taken.exit_code, 1);
+  EXPECT_THAT(taken.error_output, HasSubstr("Address already in use; stop the program"));
 }
 
 TEST_F(Cli, ExitCodesTellFailuresApart) {

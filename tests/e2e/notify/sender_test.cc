@@ -194,7 +194,7 @@ TEST_F(SenderProgram, AWebhookGetsEachEventAndItsRefusalIsADeadLetter) {
 
 TEST_F(SenderProgram, SaysWhatIsWrongWithItsOptions) {
   WeirProcess sender({"sender", "--broker", "redis://x", "--data", dir_.path()});
-  EXPECT_EQ(sender.process().Wait(), 1);
+  EXPECT_EQ(sender.process().Wait(), 2);
   EXPECT_THAT(sender.process().error_output(), HasSubstr("kafka://"));
 }
 

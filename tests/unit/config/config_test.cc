@@ -119,7 +119,9 @@ TEST(Config, LaterOverridesWin) {
 
 TEST(Config, TheEnvironmentNamesSettings) {
   const char* const variables[] = {"PATH=/bin", "WEIR_LISTEN_HTTP=off", "WEIR_STORE=a=b",
-                                   "WEIR_CONFIG=/etc/weir.yaml", "WEIR_THREDS=3"};
+                                   "WEIR_CONFIG=/etc/weir.yaml", "WEIR_THREDS=3",
+                                   // These are for the commands that ask a service.
+                                   "WEIR_KEY_FILE=/key", "WEIR_TIMEOUT=5"};
   const Environment environment = ReadEnvironment(variables);
   ASSERT_THAT(environment.overrides, SizeIs(2));
   EXPECT_EQ(environment.overrides[0].key, "listen.http");
@@ -139,6 +141,7 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {"stor: x", "etc/weir.yaml:1:1: unknown setting 'stor'; did you mean 'store'?"},
       {"listen:\n  htp: off",
        "etc/weir.yaml:2:3: unknown setting 'listen.htp'; did you mean 'listen.http'?"},
+      {"lisen: { http: off }", "unknown setting 'lisen'; did you mean 'listen'?"},
       {"listen: 8080", "listen: expected a mapping"},
       {"listen: { http: 8080 }",
        "etc/weir.yaml:1:17: listen.http: expected an IP address and port"},
@@ -157,7 +160,8 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {"store_timeout: 10h", "store_timeout: expected at most 1m, got '10h'"},
       {"store_breaker_failures: 1000000", "expected a whole number from 1 to 1000"},
       {"local_share: 0", "local_share: expected a number"},
-      {"tls: { cert: a.pem }", "tls: cert and key go together"},
+      {"tls: { cert: a.pem }", "tls.key: needed with tls.cert"},
+      {"tls: { key: a.pem }", "tls.cert: needed with tls.key"},
       {"default_policy: { quta: {} }", "did you mean 'quota'?"},
       {"- a", "expected settings"},
       {"a: b: c", "etc/weir.yaml:1:"},

@@ -234,6 +234,11 @@ TEST_F(HttpSessionTest, RefusalsAre429OnlyWhenAskedFor) {
       "POST /v1/check?http_status=1 HTTP/1.1\r\nContent-Length: " + std::to_string(body.size()) +
       "\r\n\r\n" + body;
   EXPECT_TRUE(Send(asked).starts_with("HTTP/1.1 429 Too Many Requests\r\n"));
+  // Mistyped, it must not quietly mean 200.
+  const std::string mistyped = std::string(asked).replace(asked.find("http_"), 5, "htpp_");
+  const std::string answer = Send(mistyped);
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 400 ")) << answer;
+  EXPECT_NE(answer.find("query: only http_status is known"), std::string::npos) << answer;
 }
 
 TEST_F(HttpSessionTest, UndecidedChecksAreErrors) {

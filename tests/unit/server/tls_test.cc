@@ -272,9 +272,15 @@ TEST_F(Tls, UnusableFilesAreNamed) {
     return context.ok() ? "no error" : context.error().message;
   };
   EXPECT_EQ(message({good.certificate, "", ""}), "tls.cert and tls.key must both be given");
-  EXPECT_EQ(
-      message({"/nowhere.pem", good.key, ""}).rfind("tls.cert: cannot use \"/nowhere.pem\": ", 0),
-      0U);
+  EXPECT_EQ(message({"/nowhere.pem", good.key, ""}),
+            "tls.cert: cannot use \"/nowhere.pem\": No such file or directory");
+  EXPECT_EQ(message({good.certificate, "/nowhere.key", ""}),
+            "tls.key: cannot use \"/nowhere.key\": No such file or directory");
+  certificates_->dir().Write("no.pem", "not in PEM");
+  const std::string no = (certificates_->dir().path() / "no.pem").string();
+  const std::string nothing = "\": there is nothing of this kind in PEM format in it";
+  EXPECT_EQ(message({no, good.key, ""}), "tls.cert: cannot use \"" + no + nothing);
+  EXPECT_EQ(message({good.certificate, no, ""}), "tls.key: cannot use \"" + no + nothing);
   EXPECT_EQ(message({good.certificate, other.key, ""}).rfind("tls.key: cannot use ", 0), 0U);
   EXPECT_EQ(message({good.certificate, good.key, "/nowhere.pem"}).rfind("tls.client_ca: ", 0), 0U);
 }
