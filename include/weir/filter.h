@@ -70,9 +70,9 @@ struct FilterLease {
 
 /// What to do with the request.
 struct FilterVerdict {
-  bool allowed =
-      true;          ///< Pass it on, and add `headers` to its response. Else answer with the rest.
-  int status = 200;  ///< 429 when refused
+  /// True: pass it on, and add `headers` to its response. False: answer with what follows.
+  bool allowed = true;
+  int status = 200;                                               ///< 429 when refused
   std::vector<std::pair<std::string_view, std::string>> headers;  ///< names are literals
   std::string_view content_type;                                  ///< of a refusal; a literal
   std::string body;                                               ///< of a refusal

@@ -8,8 +8,8 @@
 // Bytes (little-endian): the 45 bytes of the header in the order below, `head` dead bytes, then
 // `count` entries, oldest first, each
 //   byte 0: bits 0-2 k, bit 3 "a cost follows", bits 4-7 the lowest bits of delta
-//   k bytes (8 if k is 7): the rest of delta, the nanoseconds since the entry before (or since
-//   `base`) if flagged: cost - 2 as a varint; else the cost is 1
+//   k bytes (8 if k is 7): the rest of delta, the nanoseconds since the entry before or `base`;
+//   if flagged: cost - 2 as a varint; else the cost is 1
 
 #include <cstdint>
 #include <span>

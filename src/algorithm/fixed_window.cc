@@ -46,8 +46,7 @@ Decision Decide(const Quota& quota, Window window, Nanos now, std::int64_t cost)
 
 Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept {
   now = ClampTime(now);
-  Window window = Current(quota, state, now);
-  return Decide(quota, window, now, cost);
+  return Decide(quota, Current(quota, state, now), now, cost);
 }
 
 Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {

@@ -6,7 +6,7 @@ namespace weir::algorithm {
 
 Decision AcquireAny(const Quota& quota, TokenBucketState& state, Nanos now,
                     std::int64_t cost) noexcept {
-  using namespace token_bucket;  // NOLINT(google-build-using-namespace): one function's vocabulary
+  using namespace token_bucket;
   now = ClampTime(now);
   Span debt = Debt(quota, state, now);
   Decision decision;
@@ -30,7 +30,7 @@ Decision AcquireAny(const Quota& quota, TokenBucketState& state, Nanos now,
 
 Decision Refund(const Quota& quota, TokenBucketState& state, Nanos now,
                 std::int64_t cost) noexcept {
-  using namespace token_bucket;  // NOLINT(google-build-using-namespace): one function's vocabulary
+  using namespace token_bucket;
   now = ClampTime(now);
   Span debt = Debt(quota, state, now);
   if (cost > 0 && Span{} < debt) {

@@ -18,6 +18,11 @@ namespace {
 
 Nanos Steady() noexcept { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
+Nanos Wall() noexcept {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count();
+}
+
 #if defined(__x86_64__)
 
 constexpr int kScaleBits = 32;
@@ -71,11 +76,7 @@ const SystemClock& SystemClock::Get() noexcept {
 
 #if defined(__x86_64__)
 
-SystemClock::SystemClock() noexcept
-    : offset_ns_(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                     std::chrono::system_clock::now().time_since_epoch())
-                     .count() -
-                 Steady()) {
+SystemClock::SystemClock() noexcept : offset_ns_(Wall() - Steady()) {
   if (!CounterIsSteady()) return;
   const Reading start = ReadBoth();
   base_ns_ = start.steady;
@@ -119,11 +120,7 @@ Nanos SystemClock::Now() const noexcept {
 
 #else
 
-SystemClock::SystemClock() noexcept
-    : offset_ns_(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                     std::chrono::system_clock::now().time_since_epoch())
-                     .count() -
-                 Steady()) {}
+SystemClock::SystemClock() noexcept : offset_ns_(Wall() - Steady()) {}
 
 Nanos SystemClock::Now() const noexcept { return Steady() + offset_ns_; }
 

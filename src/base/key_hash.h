@@ -25,7 +25,6 @@ struct Hash128 {
 /// A hash function drawn at random when made. Immutable, so thread-safe.
 class KeyHash {
  public:
-  /// All the randomness there is; a snapshot keeps it to find its keys again.
   static constexpr std::size_t kPieceBytes = 256;
   static constexpr std::size_t kPieceWords = kPieceBytes / 8 + 1;  // and the length
   static constexpr std::size_t kDigests = 64;                      // pieces hashed together
@@ -34,6 +33,7 @@ class KeyHash {
     std::uint64_t high;
     std::uint64_t low;
   };
+  /// All the randomness there is; a snapshot keeps it to find its keys again.
   struct Secret {
     std::array<Multiplier, 2 * (kPieceWords + 1)> piece;
     std::array<Multiplier, 2 * (kDigestWords + 1)> digest;

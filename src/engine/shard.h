@@ -38,6 +38,9 @@ class alignas(128) Shard {
     }
     Slot& slot() const noexcept { return bucket->slots[index]; }
     bool boxed() const noexcept { return bucket->IsBoxed(index); }
+    Algorithm algorithm() const noexcept {
+      return boxed() ? box()->algorithm() : Algorithm::kTokenBucket;
+    }
     Box* box() const noexcept {
       // NOLINTNEXTLINE(performance-no-int-to-ptr): a slot's word is a time or a box
       return reinterpret_cast<Box*>(bucket->slots[index].word);

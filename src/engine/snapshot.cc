@@ -79,41 +79,52 @@ class Reader {
   Checksum checksum_;
 };
 
-struct Head {
-  std::uint8_t algorithm = 0;
+/// A key as a snapshot holds it.
+struct SavedKey {
+  Algorithm algorithm = Algorithm::kTokenBucket;
   Fingerprint fingerprint;
-  std::uint32_t state_size = 0;
-  std::uint32_t key_size = 0;
+  std::vector<std::uint8_t> state;
+  std::string text;
 };
 
 void PutKey(std::string& out, const Shard& shard, const Shard::Place& place) {
   const std::string_view key = shard.TextOf(place);
   const Slot& slot = place.slot();
+  std::array<std::uint8_t, algorithm::kTokenBucketBytes> bytes;
+  algorithm::State state{bytes.data(), 0, bytes.size()};
+  if (place.boxed()) {
+    state = place.box()->state();
+  } else {
+    algorithm::WriteTokenBucket(state, {slot.word, slot.extra});
+  }
   Put(out, kKey);
-  Put(out, static_cast<std::uint8_t>(place.boxed() ? place.box()->algorithm()
-                                                   : Algorithm::kTokenBucket));
+  Put(out, place.algorithm());
   Put(out, slot.high);
   Put(out, slot.low);
-  if (!place.boxed()) {
-    std::array<std::uint8_t, algorithm::kTokenBucketBytes> bytes;
-    algorithm::State state{bytes.data(), 0, bytes.size()};
-    algorithm::WriteTokenBucket(state, {slot.word, slot.extra});
-    Put(out, state.size);
-    Put(out, static_cast<std::uint32_t>(key.size()));
-    Put(out, bytes);
-    out.append(key);
-    return;
-  }
-  const algorithm::State state = place.box()->state();
   Put(out, state.size);
   Put(out, static_cast<std::uint32_t>(key.size()));
   out.append(reinterpret_cast<const char*>(state.data), state.size);
   out.append(key);
 }
 
-bool GetHead(Reader& in, Head& head) {
-  return in.Get(head.algorithm) && in.Get(head.fingerprint.high) && in.Get(head.fingerprint.low) &&
-         in.Get(head.state_size) && in.Get(head.key_size);
+Status GetKey(Reader& in, SavedKey& key) {
+  std::uint8_t algorithm = 0;
+  std::uint32_t state_size = 0;
+  std::uint32_t text_size = 0;
+  if (!in.Get(algorithm) || !in.Get(key.fingerprint.high) || !in.Get(key.fingerprint.low) ||
+      !in.Get(state_size) || !in.Get(text_size)) {
+    return Damaged("a key is cut off");
+  }
+  if (state_size > kMaxStateBytes || text_size > kMaxKeyBytes) return Damaged("a size");
+  if (!in.GetBytes(key.state, state_size) || !in.GetBytes(key.text, text_size)) {
+    return Damaged("a key is cut off");
+  }
+  if (algorithm > static_cast<std::uint8_t>(Algorithm::kConcurrency)) {
+    return Damaged("an algorithm");
+  }
+  key.algorithm = static_cast<Algorithm>(algorithm);
+  if (!algorithm::Valid(key.algorithm, key.state)) return Damaged("a state");
+  return {};
 }
 
 }  // namespace
@@ -170,37 +181,15 @@ Status Table::LoadKeys(std::istream& stream) {
   }
   hash_ = KeyHash(secret);
   const Call call{clock_->Now(), {}};
-  std::vector<std::uint8_t> state;
-  std::string key;
+  SavedKey key;  // one for all, so that its memory is taken once
   std::uint64_t count = 0;
   for (std::uint8_t kind = kEnd;; ++count) {
     if (!in.Get(kind)) return Damaged("it ends early");
     if (kind == kEnd) break;
-    Head head;
-    if (kind != kKey || !GetHead(in, head)) return Damaged("a key is cut off");
-    if (head.state_size > kMaxStateBytes || head.key_size > kMaxKeyBytes) return Damaged("a size");
-    if (!in.GetBytes(state, head.state_size) || !in.GetBytes(key, head.key_size)) {
-      return Damaged("a key is cut off");
-    }
-    if (head.algorithm > static_cast<std::uint8_t>(Algorithm::kConcurrency)) {
-      return Damaged("an algorithm");
-    }
-    const auto algorithm = static_cast<Algorithm>(head.algorithm);
-    if (!algorithm::Valid(algorithm, state)) return Damaged("a state");
-    Shard& shard = shards_[ShardIndex(head.fingerprint)];
-    const std::lock_guard hold(shard.lock);
-    if (shard.Find(head.fingerprint)) return Damaged("a key comes twice");
-    if (algorithm != Algorithm::kTokenBucket) {
-      Box* box = Box::Make(algorithm, key, head.state_size);
-      box->Assign({state.data(), head.state_size, head.state_size});
-      if (const Shard::Place place = Create(shard, head.fingerprint, box, call)) {
-        place.slot().extra = CoarseTime(algorithm::FreshAt(algorithm, place.box()->state()));
-      }
-    } else if (const Shard::Place place = CreateInline(shard, head.fingerprint, key, call)) {
-      const auto bucket =
-          algorithm::ReadTokenBucket({state.data(), head.state_size, head.state_size});
-      place.slot().word = bucket.full_at;
-      place.slot().extra = bucket.frac;
+    if (kind != kKey) return Damaged("a key is cut off");
+    if (Status read = GetKey(in, key); !read.ok()) return read;
+    if (!Restore(key.algorithm, key.fingerprint, key.state, key.text, call)) {
+      return Damaged("a key comes twice");
     }
   }
   std::uint64_t expected_count = 0;
@@ -210,6 +199,27 @@ Status Table::LoadKeys(std::istream& stream) {
   if (!in.Get(expected_sum)) return Damaged("it ends early");
   if (expected_count != count || expected_sum != sum) return Damaged("the checksum does not match");
   return {};
+}
+
+bool Table::Restore(Algorithm algorithm, const Fingerprint& fingerprint,
+                    std::span<std::uint8_t> bytes, std::string_view key, const Call& call) {
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  const algorithm::State state{bytes.data(), size, size};
+  Shard& shard = shards_[ShardIndex(fingerprint)];
+  const std::lock_guard hold(shard.lock);
+  if (shard.Find(fingerprint)) return false;
+  if (algorithm != Algorithm::kTokenBucket) {
+    Box* box = Box::Make(algorithm, key, size);
+    box->Assign(state);
+    if (const Shard::Place place = Create(shard, fingerprint, box, call)) {
+      place.slot().extra = CoarseTime(algorithm::FreshAt(algorithm, state));
+    }
+  } else if (const Shard::Place place = CreateInline(shard, fingerprint, key, call)) {
+    const auto bucket = algorithm::ReadTokenBucket(state);
+    place.slot().word = bucket.full_at;
+    place.slot().extra = bucket.frac;
+  }
+  return true;
 }
 
 }  // namespace weir::engine

@@ -8,7 +8,6 @@
 #include <new>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "algorithm/state.h"
 #include "algorithm/token_bucket.h"
@@ -79,7 +78,7 @@ Table::Table(const Quota& default_quota, EngineOptions options)
   const std::size_t shard_slots = std::size_t{shard_buckets_} * Bucket::kSlots;
   KeyText** texts = nullptr;
   if (text_) {
-    texts_ = Pages(sizeof(KeyText*) * shard_slots * shard_count_);
+    texts_ = Pages(sizeof(void*) * shard_slots * shard_count_);  // a pointer for each slot
     texts = static_cast<KeyText**>(texts_.data());
   }
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
@@ -312,10 +311,8 @@ void Table::Evict(Shard& shard, const Shard::Victim& victim) {
   ++shard.counts.evicted;
   if (!victim.fresh) ++shard.counts.evicted_active;
   if (options_.on_evict) {
-    const Shard::Place& place = victim.place;
-    const bool boxed = place.boxed();
-    options_.on_evict({.key = shard.TextOf(place),
-                       .algorithm = boxed ? place.box()->algorithm() : Algorithm::kTokenBucket,
+    options_.on_evict({.key = shard.TextOf(victim.place),
+                       .algorithm = victim.place.algorithm(),
                        .active = !victim.fresh});
   }
   shard.Erase(victim.place);
@@ -371,78 +368,6 @@ bool Table::Release(std::string_view key, const Quota* given, std::int64_t lease
   const bool released = algorithm::Release(quota, state, now, lease);
   Settle(place, state);
   return released;
-}
-
-void Table::Reset(std::string_view key) {
-  const Located at = Locate(key);
-  const std::lock_guard hold(at.shard->lock);
-  for (Algorithm algorithm :
-       {Algorithm::kTokenBucket, Algorithm::kFixedWindow, Algorithm::kSlidingLog,
-        Algorithm::kSlidingCounter, Algorithm::kConcurrency}) {
-    if (const Shard::Place place = Find(at, algorithm)) Erase(*at.shard, place);
-  }
-}
-
-void Table::SetQuota(std::string_view key, const Quota& quota) {
-  const Located at = Locate(key);
-  const std::lock_guard hold(at.shard->lock);
-  if (at.shard->quotas == nullptr) at.shard->quotas = std::make_unique<Shard::Quotas>();
-  at.shard->quotas->insert_or_assign(at.fingerprint, quota);
-}
-
-void Table::ClearQuota(std::string_view key) {
-  const Located at = Locate(key);
-  const std::lock_guard hold(at.shard->lock);
-  if (at.shard->quotas == nullptr) return;
-  at.shard->quotas->erase(at.fingerprint);
-  if (at.shard->quotas->empty()) at.shard->quotas.reset();
-}
-
-void Table::Clear() {
-  for (std::uint32_t i = 0; i < shard_count_; ++i) {
-    const std::lock_guard hold(shards_[i].lock);
-    size_.fetch_sub(shards_[i].Clear(), std::memory_order_relaxed);
-  }
-}
-
-std::size_t Table::Sweep() {
-  const Nanos now = clock_->Now();
-  std::size_t dropped = 0;
-  for (std::uint32_t i = 0; i < shard_count_; ++i) {
-    const std::lock_guard hold(shards_[i].lock);
-    shards_[i].ForEach([&](const Shard::Place& place) {
-      if (!Shard::IsFresh(place, now)) return;
-      Erase(shards_[i], place);
-      ++dropped;
-    });
-  }
-  return dropped;
-}
-
-EngineStats Table::stats() const {
-  EngineStats sum;
-  for (std::uint32_t i = 0; i < shard_count_; ++i) {
-    const std::lock_guard hold(shards_[i].lock);
-    const Shard::Counts& counts = shards_[i].counts;
-    sum.allowed += counts.allowed;
-    sum.limited += counts.limited;
-    sum.created += counts.created;
-    sum.evicted += counts.evicted;
-    sum.evicted_active += counts.evicted_active;
-  }
-  sum.hits = sum.allowed + sum.limited;
-  return sum;
-}
-
-void Table::Visit(const std::function<void(const KeyView&)>& visitor) const {
-  for (std::uint32_t i = 0; i < shard_count_; ++i) {
-    const std::lock_guard hold(shards_[i].lock);
-    shards_[i].ForEach([&](const Shard::Place& place) {
-      const Algorithm algorithm =
-          place.boxed() ? place.box()->algorithm() : Algorithm::kTokenBucket;
-      visitor({shards_[i].TextOf(place), algorithm});
-    });
-  }
 }
 
 }  // namespace weir::engine

@@ -91,6 +91,9 @@ class Table {
   bool ReserveKey() noexcept;
 
   Status LoadKeys(std::istream& in);
+  /// Makes a key with the state that a snapshot held. False if it is here already.
+  bool Restore(Algorithm algorithm, const Fingerprint& fingerprint, std::span<std::uint8_t> bytes,
+               std::string_view key, const Call& call);
 
   const Quota default_quota_;
   const EngineOptions options_;

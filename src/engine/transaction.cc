@@ -3,6 +3,8 @@
 // everything back if one of them was refused.
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "algorithm/token_bucket.h"
@@ -15,7 +17,7 @@ class Table::Transaction {
  public:
   explicit Transaction(Table& table) : table_(table) {}
   ~Transaction() {
-    for (Shard* shard : shards_) shard->lock.unlock();
+    for (std::size_t i = 0; i < locked_; ++i) shards_[i]->lock.unlock();
     keys_.clear();
     shards_.clear();
     pinned_.clear();
@@ -33,7 +35,7 @@ class Table::Transaction {
     }
     std::ranges::sort(shards_, std::less<>());
     shards_.erase(std::unique(shards_.begin(), shards_.end()), shards_.end());
-    for (Shard* shard : shards_) shard->lock.lock();
+    for (; locked_ < shards_.size(); ++locked_) shards_[locked_]->lock.lock();
     for (std::size_t i = 0; i < asks.size(); ++i) {
       const Quota& quota = QuotaOf(i, asks[i]);
       pinned_.push_back(keys_[i].fingerprint.Under(quota.algorithm()));
@@ -126,6 +128,7 @@ class Table::Transaction {
   }
 
   Table& table_;
+  std::size_t locked_ = 0;  // of shards_, from the first
   Memory& memory_ = OfThisThread();
   std::vector<Located>& keys_ = memory_.keys;
   std::vector<Shard*>& shards_ = memory_.shards;

@@ -1,0 +1,80 @@
+// The calls of Table that decide nothing: forgetting, keys' own quotas, statistics, listing.
+
+#include <memory>
+#include <mutex>
+
+#include "engine/table.h"
+
+namespace weir::engine {
+
+void Table::Reset(std::string_view key) {
+  const Located at = Locate(key);
+  const std::lock_guard hold(at.shard->lock);
+  for (Algorithm algorithm :
+       {Algorithm::kTokenBucket, Algorithm::kFixedWindow, Algorithm::kSlidingLog,
+        Algorithm::kSlidingCounter, Algorithm::kConcurrency}) {
+    if (const Shard::Place place = Find(at, algorithm)) Erase(*at.shard, place);
+  }
+}
+
+void Table::SetQuota(std::string_view key, const Quota& quota) {
+  const Located at = Locate(key);
+  const std::lock_guard hold(at.shard->lock);
+  if (at.shard->quotas == nullptr) at.shard->quotas = std::make_unique<Shard::Quotas>();
+  at.shard->quotas->insert_or_assign(at.fingerprint, quota);
+}
+
+void Table::ClearQuota(std::string_view key) {
+  const Located at = Locate(key);
+  const std::lock_guard hold(at.shard->lock);
+  if (at.shard->quotas == nullptr) return;
+  at.shard->quotas->erase(at.fingerprint);
+  if (at.shard->quotas->empty()) at.shard->quotas.reset();
+}
+
+void Table::Clear() {
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    const std::lock_guard hold(shards_[i].lock);
+    size_.fetch_sub(shards_[i].Clear(), std::memory_order_relaxed);
+  }
+}
+
+std::size_t Table::Sweep() {
+  const Nanos now = clock_->Now();
+  std::size_t dropped = 0;
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    const std::lock_guard hold(shards_[i].lock);
+    shards_[i].ForEach([&](const Shard::Place& place) {
+      if (!Shard::IsFresh(place, now)) return;
+      Erase(shards_[i], place);
+      ++dropped;
+    });
+  }
+  return dropped;
+}
+
+EngineStats Table::stats() const {
+  EngineStats sum;
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    const std::lock_guard hold(shards_[i].lock);
+    const Shard::Counts& counts = shards_[i].counts;
+    sum.allowed += counts.allowed;
+    sum.limited += counts.limited;
+    sum.created += counts.created;
+    sum.evicted += counts.evicted;
+    sum.evicted_active += counts.evicted_active;
+  }
+  sum.hits = sum.allowed + sum.limited;
+  return sum;
+}
+
+void Table::Visit(const std::function<void(const KeyView&)>& visitor) const {
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    const std::lock_guard hold(shards_[i].lock);
+    shards_[i].ForEach([&](const Shard::Place& place) {
+      visitor({shards_[i].TextOf(place), place.algorithm()});
+    });
+  }
+}
+
+}  // namespace weir::engine
