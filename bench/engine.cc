@@ -239,7 +239,7 @@ void Memory(const std::string& name, std::uint64_t keys, KeyStorage storage) {
 }  // namespace weir::bench
 
 int main(int argc, char** argv) {
-  using namespace weir::bench;  // NOLINT(google-build-using-namespace)
+  using namespace weir::bench;
   const std::string_view only = argc > 1 ? argv[1] : "";
   const auto wanted = [&](std::string_view part) { return only.empty() || only == part; };
   if (wanted("memory")) {

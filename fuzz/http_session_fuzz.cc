@@ -76,7 +76,7 @@ Router MakeRouter() {
 }  // namespace weir::server
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace weir::server;  // NOLINT(google-build-using-namespace)
+  using namespace weir::server;
   static Reactor reactor(0, 1000);
   static const HttpOptions options = [] {
     weir::telemetry::ConfigureLog({.level = weir::telemetry::Level::kOff});

@@ -12,8 +12,7 @@ namespace {
 nghttp2_nv Field(std::string_view name, std::string_view value) {
   // nghttp2 copies both, so nothing is written through these.
   const auto bytes = [](std::string_view text) {
-    return const_cast<std::uint8_t*>(  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-        reinterpret_cast<const std::uint8_t*>(text.data()));
+    return const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(text.data()));
   };
   return {bytes(name), bytes(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NONE};
 }

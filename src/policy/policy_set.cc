@@ -62,7 +62,7 @@ void PolicySet::TryShape(std::uint32_t shape, Descriptor descriptor, const Entry
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const Field& field = fields[i];
     const Entry* entry = anchor;
-    if (anchor->key != field.name) {
+    if (anchor == nullptr || anchor->key != field.name) {
       entry = std::find_if(descriptor.data(), descriptor.data() + descriptor.size(),
                            [&](const Entry& one) { return one.key == field.name; });
     }

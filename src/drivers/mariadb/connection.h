@@ -48,7 +48,7 @@ class Rows {
   };
   std::unique_ptr<st_mysql_res, Free> result_;
   char** row_ = nullptr;
-  unsigned long* lengths_ = nullptr;  // NOLINT(google-runtime-int): the library's type
+  unsigned long* lengths_ = nullptr;  // the library's type
 };
 
 /// What statements came to. `error` is the server's number or the client library's (2000 to 2999);

@@ -32,7 +32,7 @@ void AppendSection(std::string& out, std::uint8_t tag, std::string_view bytes) {
 algorithm::State View(const RowState::Bytes& bytes) {
   const auto size = static_cast<std::uint32_t>(bytes.size());
   // Only read: the pure functions take one type for both.
-  return {const_cast<std::uint8_t*>(bytes.data()), size, size};  // NOLINT
+  return {const_cast<std::uint8_t*>(bytes.data()), size, size};
 }
 
 }  // namespace
