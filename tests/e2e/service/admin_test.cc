@@ -272,7 +272,7 @@ TEST_F(Admin, KeysGuardIt) {
 TEST_F(Admin, IsNeverOpenToTheNetwork) {
   WeirProcess weir({"serve", "--http", "0.0.0.0:0", "--grpc", "off", "--resp", "off", "--data",
                     (dir_ / "data").string()});
-  EXPECT_EQ(weir.process().Wait(), 1);
+  EXPECT_EQ(weir.process().Wait(), 2);
   EXPECT_THAT(weir.process().error_output(), HasSubstr("admin.keys: needed"));
 }
 
