@@ -43,12 +43,9 @@ class AuditLog {
   /// kNotFound if there is none.
   virtual void FindEntry(std::int64_t id, Found done) = 0;
   /// Deletes up to `most` of the oldest entries: those made before `since`, and those that are not
-  /// among the latest `keep` (0: none for that reason). Tells how many. A log that keeps everything
-  /// deletes nothing.
-  virtual void Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) {
-    static_cast<void>(keep), static_cast<void>(since), static_cast<void>(most);
-    done(std::size_t{0});
-  }
+  /// among the latest `keep` (0: none for that reason). Tells how many. A log that is the history
+  /// of something leaves what is needed for that.
+  virtual void Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) = 0;
 };
 
 }  // namespace weir::policy

@@ -167,6 +167,21 @@ void SqlPolicyStore::Append(AuditEntry entry, Appended done) {
                        std::move(done));
 }
 
+void SqlPolicyStore::Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) {
+  Submit<std::size_t>(
+      [this, keep, since, most] {
+        Result<std::size_t> deleted = trimmer_.Trim(*session_, keep, since, most);
+        // Whoever asks for it does not look. A reason is told once.
+        const std::string problem =
+            deleted.ok() || IsAway(deleted.error()) ? "" : deleted.error().message;
+        if (std::exchange(trim_problem_, problem) != problem && !problem.empty()) {
+          Report("old entries of the audit log cannot be deleted", problem);
+        }
+        return deleted;
+      },
+      std::move(done));
+}
+
 PolicyHealth SqlPolicyStore::health() const {
   const std::lock_guard lock(mutex_);
   return health_;

@@ -23,6 +23,7 @@
 #include "policy/policy_store.h"
 #include "policy/sql/session.h"
 #include "policy/sql/tables.h"
+#include "policy/sql/trim.h"
 
 namespace weir::policy::sql {
 
@@ -72,6 +73,7 @@ class SqlPolicyStore final : public PolicyStore {
   void ListEntries(std::int64_t before, std::size_t limit, Listed done) override;
   void FindEntry(std::int64_t id, Found done) override;
   void Append(AuditEntry entry, Appended done) override;
+  void Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) override;
   PolicyHealth health() const override;
   void Close() override;
 
@@ -118,6 +120,8 @@ class SqlPolicyStore final : public PolicyStore {
   bool unsaved_ = false;
   Clock::time_point looked_at_{};
   Clock::time_point saved_at_{};
+  Trimmer trimmer_;
+  std::string trim_problem_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

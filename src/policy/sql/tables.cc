@@ -1,49 +1,16 @@
 #include "policy/sql/tables.h"
 
-#include <array>
 #include <optional>
 #include <utility>
 
 #include "policy/policy_row.h"
+#include "policy/sql/statements.h"
 
 namespace weir::policy::sql {
 namespace {
 
-using RowsResult = Result<std::unique_ptr<Rows>>;
-
 /// Longer targets are cut: they are for people, and an index must hold them.
 constexpr std::size_t kMaxTargetBytes = 1000;
-
-template <typename... Values>
-RowsResult Run(Session& session, std::string_view sql, const Values&... values) {
-  const std::array<Value, sizeof...(Values)> list = {Value(values)...};
-  return session.Run(sql, list);
-}
-
-template <typename... Values>
-Status Do(Session& session, std::string_view sql, const Values&... values) {
-  RowsResult rows = Run(session, sql, values...);
-  if (!rows.ok()) return rows.error();
-  return {};
-}
-
-/// Runs `body` as one transaction.
-template <typename T, typename Body>
-Result<T> InTransaction(Session& session, Body body) {
-  if (Status begun = session.Begin(); !begun.ok()) return begun.error();
-  Result<T> result = body();
-  if (!result.ok()) {
-    session.Rollback();
-    if (result.error().code != Code::kDeadlineExceeded) return result;
-    return Error{Code::kUnavailable, result.error().message};
-  }
-  Status committed = session.Commit();
-  if (committed.ok()) return result;
-  if (committed.error().code != Code::kUnavailable) return committed.error();
-  return Error{Code::kDeadlineExceeded,
-               "whether the change was made is not known, look before you repeat it: " +
-                   committed.error().message};
-}
 
 // What ReadPolicy reads from column 1 on.
 constexpr std::string_view kSelectPolicies =

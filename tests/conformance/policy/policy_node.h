@@ -56,6 +56,12 @@ class PolicyPlace {
                                : mariadb::Open(url_, catalog, std::move(options));
   }
 
+  /// Runs SQL in the database.
+  void Query(const std::string& sql) const {
+    const std::string name = "policies" + std::to_string(number_);
+    kind_ == "postgres" ? Postgres().Query(sql, name) : Mariadb().Query(sql, name);
+  }
+
   static test::PostgresServer& Postgres() {
     static test::PostgresServer server;
     return server;
@@ -122,9 +128,23 @@ class PolicyNode {
   std::vector<AuditEntry> Log() {
     return *Await<std::vector<AuditEntry>>([&](auto done) { store_->ListEntries(0, 100, done); });
   }
+  std::size_t Trim(std::size_t keep, Nanos since, std::size_t most) {
+    return *Await<std::size_t>([&](auto done) { store_->Trim(keep, since, most, done); });
+  }
+  /// The ids of the log, latest first.
+  std::vector<std::int64_t> Ids() {
+    std::vector<std::int64_t> ids;
+    for (const AuditEntry& entry : Log()) ids.push_back(entry.id);
+    return ids;
+  }
   /// 100, the default policy's, if the key has no policy.
   std::int64_t LimitInForce(std::string_view key) {
     return catalog_.live().Current()->ForKey(key).quota()->limit();
+  }
+
+  void Append(const AuditEntry& entry) {
+    const auto written = Await<std::int64_t>([&](auto done) { store_->Append(entry, done); });
+    EXPECT_TRUE(written.ok());
   }
 
   /// Waits for an answer.

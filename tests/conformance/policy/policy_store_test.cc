@@ -250,5 +250,32 @@ TEST_P(PolicyStoreTest, TheAuditLogIsReadInPagesAndByNumber) {
   EXPECT_THAT(*node_->History("", 10), SizeIs(2));
 }
 
+TEST_P(PolicyStoreTest, OldEntriesOfTheAuditLogGoAFewAtATime) {
+  for (Nanos at = 1; at <= 20; ++at) node_->Append({.at = at, .who = "me"});
+  EXPECT_EQ(node_->Trim(0, 0, 100), 0U);
+  EXPECT_EQ(node_->Trim(20, 0, 100), 0U);
+  EXPECT_EQ(node_->Trim(15, 0, 3), 3U);  // 5 are too many, 3 go
+  EXPECT_EQ(node_->Trim(15, 0, 3), 2U);
+  EXPECT_EQ(node_->Ids().back(), 6);
+  EXPECT_EQ(node_->Trim(0, 10, 100), 4U);  // those of 6, 7, 8 and 9
+  EXPECT_EQ(node_->Ids().back(), 10);
+  EXPECT_THAT(node_->Ids(), SizeIs(11));
+}
+
+TEST_P(PolicyStoreTest, TrimmingTheLogLeavesTheHistoryOfPoliciesThatThereAre) {
+  ASSERT_TRUE(node_->Create(Sample("kept", 1)).ok());
+  ASSERT_TRUE(node_->Update(Sample("kept", 2)).ok());
+  node_->Append({.who = "me", .action = "key.reset", .target = "key:kept"});
+  // The three of them are older than that, and none is among the latest 0.
+  constexpr Nanos kFarAhead = Nanos{1} << 62;
+  EXPECT_GT(node_->Trim(0, kFarAhead, 2), 0U);
+  (void)node_->Trim(0, kFarAhead, 2);
+  const Result<std::vector<PolicyChange>> history = node_->History("kept", 10);
+  ASSERT_TRUE(history.ok());
+  ASSERT_THAT(*history, SizeIs(2));
+  EXPECT_EQ((*history)[1].action, "create");
+  EXPECT_EQ(node_->Update(Sample("kept", 3))->version, 3);
+}
+
 }  // namespace
 }  // namespace weir::policy

@@ -180,5 +180,35 @@ TEST_P(SharedPoliciesTest, WhatWasReadIsRememberedForThisDatabaseAlone) {
   EXPECT_EQ((*other)->Load().error().code, Code::kNotFound);
 }
 
+TEST_P(SharedPoliciesTest, OfAPolicyTheLatestThousandChangesAreKeptAndOfADeletedOneNone) {
+  ASSERT_TRUE(a().Create(Sample("busy")).ok());    // entry 1
+  ASSERT_TRUE(a().Create(Sample("gone")).ok());    // 2
+  ASSERT_TRUE(a().Create(Sample("seldom")).ok());  // 3
+  ASSERT_TRUE(a().Delete("gone").ok());            // 4
+  place_.Query(
+      place_.kind() == "postgres"
+          ? "INSERT INTO weir_audit SELECT n, 1, 'me', 'policy.update', 'policy:busy', '{}', "
+            "'{\"version\":1}', 0 FROM generate_series(5, 1503) AS n"
+          : "INSERT INTO weir_audit SELECT seq, 1, 'me', 'policy.update', 'policy:busy', '{}', "
+            "'{\"version\":1}', 0 FROM seq_5_to_1503");
+  place_.Query("UPDATE weir_policy_state SET last_entry = 1503");
+  // Both at once, a few at a time: 1,500 changes of busy less 1,000, and the two of gone.
+  constexpr Nanos kFarAhead = Nanos{1} << 62;
+  const auto trim = [](PolicyNode& node) {
+    while (node.Trim(1, kFarAhead, 100) > 0) {
+    }
+  };
+  std::thread other([&] { trim(b()); });
+  trim(a());
+  other.join();
+  EXPECT_THAT(*a().History("busy", 1000), SizeIs(1000));
+  EXPECT_THAT(*a().History("seldom", 1000), SizeIs(1));
+  EXPECT_THAT(*a().History("gone", 1000), SizeIs(0));
+  EXPECT_EQ(a().History("busy", 1000)->back().id, 504);  // 504 to 1503
+  // What is in force is in force, and numbers of entries go on.
+  ASSERT_TRUE(b().Update(Sample("seldom", 7)).ok());
+  EXPECT_EQ(b().Ids().front(), 1504);
+}
+
 }  // namespace
 }  // namespace weir::policy

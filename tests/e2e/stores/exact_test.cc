@@ -86,6 +86,8 @@ class MixedLoad {
   MixedLoad& operator=(const MixedLoad&) = delete;
 
   std::size_t rounds_begun() const { return next_ / kPieces; }
+  /// Some client was refused the hot key.
+  bool refused() const { return refused_; }
   void Stop() {
     stopping_ = true;
     for (std::thread& thread : threads_) thread.join();
@@ -125,6 +127,7 @@ class MixedLoad {
     while (!stopping_) {
       const auto hot = Ask(nodes[index % nodes.size()], R"({"descriptors":[{"hot":"h"}]})", 1);
       client.hot.insert(client.hot.end(), hot.begin(), hot.end());
+      if (!hot.empty() && !hot.front().allowed) refused_ = true;
       const std::size_t piece = next_++;
       const std::size_t first = piece % kPieces * kPerRequest;
       std::string body = R"({"checks":[)";
@@ -161,6 +164,7 @@ class MixedLoad {
 
   const std::vector<std::uint16_t> ports_;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> refused_{false};
   std::atomic<std::size_t> next_{0};
   std::atomic<std::size_t> failed_{0};
   std::vector<Client> clients_;
@@ -172,7 +176,7 @@ TEST_P(ExactTest, AHotKeyAndTenThousandOthersAreGrantedExactlyTheirsInEveryWindo
   const std::int64_t began = WallNanos();
   std::this_thread::sleep_for(3500ms);
   // The others have 3 permits a day and are asked at least 4 times.
-  EXPECT_TRUE(WaitUntil([&] { return load.rounds_begun() >= 4; }));
+  EXPECT_TRUE(WaitUntil([&] { return load.rounds_begun() >= 4 && load.refused(); }, 20s));
   load.Stop();
   const std::int64_t ended = WallNanos();
   ASSERT_EQ(load.failed(), 0U);
@@ -180,21 +184,24 @@ TEST_P(ExactTest, AHotKeyAndTenThousandOthersAreGrantedExactlyTheirsInEveryWindo
   const std::vector<CheckRecord> hot = load.Hot();
   std::map<std::int64_t, std::int64_t> least;  // granted in a window for sure
   std::map<std::int64_t, std::int64_t> most;   // granted in it at most
+  std::map<std::int64_t, std::int64_t> asked;  // in it for sure
   for (const CheckRecord& record : hot) {
-    if (!record.allowed) continue;
     const std::int64_t from = record.sent / kWindow;
     const std::int64_t to = record.answered / kWindow;
+    if (from == to) ++asked[from];
+    if (!record.allowed) continue;
     ++most[from];
     if (from == to) ++least[from];
     if (from != to) ++most[to];
   }
   const auto reason = ExplainFixedWindow(hot, kLimit, kWindow);
   EXPECT_FALSE(reason) << *reason;
-  // 64 clients ask more often than 200 times a second, so every whole window is used up.
+  // Who asks is granted while there is something left. On a machine that is not very busy 64
+  // clients ask much more often than 200 times a second, so every whole window is used up.
   std::int64_t whole = 0;
   for (std::int64_t window = began / kWindow + 1; window < ended / kWindow; ++window) {
     EXPECT_LE(least[window], kLimit);
-    EXPECT_GE(most[window], kLimit);
+    EXPECT_GE(most[window], std::min(kLimit, asked[window]));
     ++whole;
   }
   EXPECT_GE(whole, 2);

@@ -69,7 +69,7 @@ TEST(Rights, MariadbNeedsThoseThatAreDocumented) {
       "GRANT SELECT, INSERT, DELETE ON weir.weir_policy TO low@'%', low@localhost;"
       "GRANT SELECT, INSERT, DELETE ON weir.weir_policy_match TO low@'%', low@localhost;"
       "GRANT SELECT, UPDATE ON weir.weir_policy_state TO low@'%', low@localhost;"
-      "GRANT SELECT, INSERT ON weir.weir_audit TO low@'%', low@localhost;"
+      "GRANT SELECT, INSERT, DELETE ON weir.weir_audit TO low@'%', low@localhost;"
       "GRANT SELECT ON weir.weir_migrations TO low@'%', low@localhost");
   Nodes nodes(1, As(server.url(), "low"), kPolicies, {"--store-migrate", "false"});
   HttpClient client(nodes.ports()[0]);
@@ -116,7 +116,8 @@ TEST(Rights, PostgresNeedsThoseThatAreDocumented) {
       "GRANT SELECT ON weir_migrations TO low;"
       "GRANT SELECT, INSERT, UPDATE, DELETE ON weir_limits TO low;"
       "GRANT SELECT, INSERT, DELETE ON weir_policy, weir_policy_match TO low;"
-      "GRANT SELECT, UPDATE ON weir_policy_state TO low; GRANT SELECT, INSERT ON weir_audit TO low;"
+      "GRANT SELECT, UPDATE ON weir_policy_state TO low;"
+      "GRANT SELECT, INSERT, DELETE ON weir_audit TO low;"
       "GRANT SELECT, INSERT, UPDATE, DELETE ON rate_limit_config, rate_limit_window_counter, "
       "rate_limit_tenant_counter, rate_limit_event_slot TO low;"
       "GRANT SELECT, INSERT, UPDATE, DELETE ON rate_limit_store, notify_key TO low");

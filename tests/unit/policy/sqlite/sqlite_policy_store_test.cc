@@ -32,34 +32,6 @@ class SqlitePolicyStoreTest : public ::testing::Test {
   std::unique_ptr<SqlitePolicyStore> store_;
 };
 
-TEST_F(SqlitePolicyStoreTest, OldEntriesOfTheAuditLogGoAFewAtATime) {
-  for (Nanos at = 1; at <= 20; ++at) {
-    std::promise<void> written;
-    store_->Append({.at = at, .who = "me"}, [&](const auto&) { written.set_value(); });
-    written.get_future().wait();
-  }
-  const auto trim = [&](std::size_t keep, Nanos since, std::size_t most) {
-    std::promise<std::size_t> promise;
-    store_->Trim(keep, since, most, [&](auto deleted) { promise.set_value(*deleted); });
-    return promise.get_future().get();
-  };
-  const auto ids = [&] {
-    std::vector<std::int64_t> found;
-    store_->ListEntries(0, 100, [&](const auto& entries) {
-      for (const AuditEntry& entry : *entries) found.push_back(entry.id);
-    });
-    return found;
-  };
-  EXPECT_EQ(trim(0, 0, 100), 0U);
-  EXPECT_EQ(trim(20, 0, 100), 0U);
-  EXPECT_EQ(trim(15, 0, 3), 3U);  // 5 are too many, 3 go
-  EXPECT_EQ(trim(15, 0, 3), 2U);
-  EXPECT_EQ(ids().back(), 6);
-  EXPECT_EQ(trim(0, 10, 100), 4U);  // those of 6, 7, 8 and 9
-  EXPECT_EQ(ids().back(), 10);
-  EXPECT_THAT(ids(), SizeIs(11));
-}
-
 TEST_F(SqlitePolicyStoreTest, TheLatestThousandVersionsOfAPolicyAreKept) {
   std::promise<Status> promise;
   database_->Write(

@@ -30,6 +30,7 @@ class Log final : public AuditLog {
     done(std::move(found));
   }
   void FindEntry(std::int64_t id, Found done) override { done(Get(id)); }
+  void Trim(std::size_t, Nanos, std::size_t, Trimmed done) override { done(std::size_t{0}); }
   AuditEntry Get(std::int64_t id) const { return entries.at(static_cast<std::size_t>(id) - 1); }
 
   bool broken = false;
