@@ -3,6 +3,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/json_text.h"
 #include "protocol/http/error.h"
 
 namespace weir::app {
@@ -16,7 +17,7 @@ class HttpWire final : public BenchWire {
 
   void Ask(std::string_view key, std::string& out) override {
     body_ = "{\"key\":";
-    http::AppendJsonString(body_, key);
+    AppendJsonString(body_, key);
     body_ += '}';
     out += "POST /v1/check HTTP/1.1\r\nHost: " + host_ +
            "\r\nContent-Type: application/json\r\nContent-Length: ";

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/json_text.h"
 #include "command.h"
 #include "console.h"
 #include "json_fields.h"
@@ -34,20 +35,20 @@ std::string CheckBody(const Words& words) {
   std::string body = "{";
   if (words.subject.entries.empty()) {
     body += "\"key\":";
-    http::AppendJsonString(body, words.subject.key);
+    AppendJsonString(body, words.subject.key);
   } else {
     if (!words.subject.domain.empty()) {
       body += "\"domain\":";
-      http::AppendJsonString(body, words.subject.domain);
+      AppendJsonString(body, words.subject.domain);
       body += ',';
     }
     body += "\"descriptors\":[[";
     for (std::size_t i = 0; i < words.subject.entries.size(); ++i) {
       const std::size_t equals = words.subject.entries[i].find('=');
       body += i == 0 ? "{\"key\":" : ",{\"key\":";
-      http::AppendJsonString(body, words.subject.entries[i].substr(0, equals));
+      AppendJsonString(body, words.subject.entries[i].substr(0, equals));
       body += ",\"value\":";
-      http::AppendJsonString(body, words.subject.entries[i].substr(equals + 1));
+      AppendJsonString(body, words.subject.entries[i].substr(equals + 1));
       body += '}';
     }
     body += "]]";

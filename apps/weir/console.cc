@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "base/utf8.h"
 #include "protocol/http/uri.h"
 
 namespace weir::app {
@@ -54,7 +55,7 @@ std::string Shown(std::string_view text, std::size_t columns) {
   std::string out;
   std::size_t used = 0;
   while (!text.empty()) {
-    const std::size_t length = http::Utf8SequenceLength(text);
+    const std::size_t length = Utf8SequenceLength(text);
     const std::string_view sequence = text.substr(0, std::max<std::size_t>(length, 1));
     text.remove_prefix(sequence.size());
     std::string piece(sequence);

@@ -1,6 +1,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/json_text.h"
 #include "command.h"
 #include "console.h"
 #include "protocol/http/error.h"
@@ -36,7 +37,7 @@ int Send(const Words& words, std::string_view method, const std::string& target,
 
 std::string Body(const Words& words, std::string_view more) {
   std::string body = "{\"userId\":";
-  http::AppendJsonString(body, words.user);
+  AppendJsonString(body, words.user);
   return body.append(more).append("}");
 }
 
@@ -51,7 +52,7 @@ int RunConfig(const Words& words) {
 
 int RunSend(const Words& words) {
   std::string message = ",\"message\":";
-  http::AppendJsonString(message, words.message);
+  AppendJsonString(message, words.message);
   return Send(words, "POST", "/api/send", Body(words, message));
 }
 

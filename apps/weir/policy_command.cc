@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/json_text.h"
 #include "command.h"
 #include "console.h"
 #include "json_fields.h"
@@ -173,11 +174,11 @@ const char* WordFor(const Compared& one) {
 void Print(const Compared& one, bool json) {
   if (json) {
     std::string line = "{\"policyKey\":";
-    http::AppendJsonString(line, one.document.policy.key);
+    AppendJsonString(line, one.document.policy.key);
     line += std::string(",\"action\":\"") + WordFor(one) + "\",\"changes\":[";
     for (std::size_t i = 0; i < one.changes.size(); ++i) {
       line += i == 0 ? "{\"field\":" : ",{\"field\":";
-      http::AppendJsonString(line, one.changes[i].field);
+      AppendJsonString(line, one.changes[i].field);
       line += ",\"before\":" + (one.changes[i].before.empty() ? "null" : one.changes[i].before);
       line += ",\"after\":" + (one.changes[i].after.empty() ? "null" : one.changes[i].after) + "}";
     }

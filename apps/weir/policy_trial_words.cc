@@ -3,11 +3,11 @@
 #include <optional>
 #include <vector>
 
+#include "base/json_text.h"
 #include "console.h"
 #include "json_fields.h"
 #include "policy/policy_store.h"
 #include "policy_words.h"
-#include "protocol/http/error.h"
 #include "protocol/http/policy_body.h"
 
 // weir policy enforce | shadow: from trial to enforced and back, wherever a policy stands. One of
@@ -64,9 +64,9 @@ int ChangeStored(const Words& words, std::string json, bool shadow) {
 int Override(const Words& words, const FilePolicy& policy, bool shadow) {
   const std::string key = policy.domain + "/" + policy.name;
   std::string body = "{\"key\":";
-  http::AppendJsonString(body, key);
+  AppendJsonString(body, key);
   body += ",\"type\":\"OVERRIDE\",\"domain\":";
-  http::AppendJsonString(body, policy.domain);
+  AppendJsonString(body, policy.domain);
   body += shadow ? ",\"shadow\":true}" : ",\"shadow\":false}";
   const std::string what = ", by override; back to its file: weir policy delete " + Shown(key);
   return policy.overridden

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/instant.h"
+#include "base/json_text.h"
 #include "chart.h"
 #include "console.h"
 #include "protocol/http/error.h"
@@ -20,7 +21,7 @@ void AppendTrial(std::string& out, const Trial& trial, std::size_t top) {
   bool first = true;
   for (const limiter::PolicyCounts& policy : trial.Policies()) {
     out += std::exchange(first, false) ? "{\"policy\":" : ",{\"policy\":";
-    http::AppendJsonString(out, policy.policy);
+    AppendJsonString(out, policy.policy);
     out += ",\"allowed\":" + std::to_string(policy.allowed);
     out += ",\"limited\":" + std::to_string(policy.limited);
     out += ",\"shadowLimited\":" + std::to_string(policy.shadow_limited) + "}";
@@ -29,7 +30,7 @@ void AppendTrial(std::string& out, const Trial& trial, std::size_t top) {
   first = true;
   for (const Trial::LimitedKey& key : trial.TopLimited(top)) {
     out += std::exchange(first, false) ? "{\"key\":" : ",{\"key\":";
-    http::AppendJsonString(out, key.key);
+    AppendJsonString(out, key.key);
     out += ",\"count\":" + std::to_string(key.count) + ",\"first\":\"" + FormatInstant(key.first) +
            "\",\"last\":\"" + FormatInstant(key.last) + "\"}";
   }

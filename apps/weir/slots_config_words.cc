@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/json_text.h"
 #include "console.h"
 #include "json_fields.h"
 #include "policy/duration.h"
@@ -122,7 +123,7 @@ Result<std::string> Tenants(const std::vector<std::string>& given) {
       return Error{Code::kInvalidArgument, "--tenant must be like acme=3, but is " + one};
     }
     json += json.empty() ? '{' : ',';
-    http::AppendJsonString(json, one.substr(0, equals));
+    AppendJsonString(json, one.substr(0, equals));
     json += ":" + std::to_string(std::stoll(weight));
   }
   return json + "}";
@@ -145,9 +146,9 @@ Result<std::string> BodyOf(const Words& words, std::optional<dom::element> now) 
       words.window.empty() ? TextOf(*now, "windowSize") : WindowSize(words.window);
   if (!window.ok()) return window.error();
   std::string body = "{\"configName\":";
-  http::AppendJsonString(body, words.name);
+  AppendJsonString(body, words.name);
   body += ",\"windowSize\":";
-  http::AppendJsonString(body, *window);
+  AppendJsonString(body, *window);
   AppendNumber(body, "maxPerWindow", words.max, now);
   AppendNumber(body, "headroom", words.headroom, now);
   const std::string kept = now ? TextOf(*now, "tenants") : "";

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/json_text.h"
 #include "protocol/http/error.h"
 
 namespace weir::app {
@@ -100,9 +101,9 @@ void AppendCsvLine(std::string& out, const Line& line) {
 
 void AppendJsonLine(std::string& out, const Line& line) {
   out += "{\"eventId\":";
-  http::AppendJsonString(out, line.slot.event_id);
+  AppendJsonString(out, line.slot.event_id);
   out += ",\"configName\":";
-  http::AppendJsonString(out, line.slot.config);
+  AppendJsonString(out, line.slot.config);
   out += ",\"requestedTime\":\"" + slots::FormatInstant(line.slot.requested) + '"';
   if (line.placed) {
     out += ",\"scheduledTime\":\"" + slots::FormatInstant(line.slot.scheduled) +
@@ -110,7 +111,7 @@ void AppendJsonLine(std::string& out, const Line& line) {
            "\",\"delayMs\":" + std::to_string(line.slot.scheduled - line.slot.requested);
   }
   out += ",\"status\":";
-  http::AppendJsonString(out, line.status);
+  AppendJsonString(out, line.status);
   out += "}\n";
 }
 

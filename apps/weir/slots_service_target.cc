@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "service_client.h"
 #include "slots_target.h"
@@ -153,13 +154,13 @@ class ServiceTarget final : public SlotsTarget {
 
 void AppendAsk(std::string& out, const slots::Ask& ask) {
   out += "{\"eventId\":";
-  http::AppendJsonString(out, ask.event_id);
+  AppendJsonString(out, ask.event_id);
   out += ",\"configName\":";
-  http::AppendJsonString(out, ask.config);
+  AppendJsonString(out, ask.config);
   out += ",\"requestedTime\":\"" + slots::FormatInstant(ask.requested) + '"';
   if (!ask.tenant.empty()) {
     out += ",\"tenant\":";
-    http::AppendJsonString(out, ask.tenant);
+    AppendJsonString(out, ask.tenant);
   }
   out += '}';
 }

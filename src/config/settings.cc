@@ -4,6 +4,7 @@
 #include <charconv>
 #include <initializer_list>
 
+#include "base/percent.h"
 #include "policy/duration.h"
 
 namespace weir::config {
@@ -126,13 +127,6 @@ Status SetNetworks(std::vector<IpNetwork>& target, Texts texts) {
   return {};
 }
 
-std::optional<std::uint8_t> HexDigit(char c) {
-  if (c >= '0' && c <= '9') return static_cast<std::uint8_t>(c - '0');
-  if (c >= 'a' && c <= 'f') return static_cast<std::uint8_t>(c - 'a' + 10);
-  if (c >= 'A' && c <= 'F') return static_cast<std::uint8_t>(c - 'A' + 10);
-  return std::nullopt;
-}
-
 Status SetKeys(std::vector<Digest>& keys, Texts texts) {
   constexpr std::string_view kPrefix = "sha256:";
   keys.clear();
@@ -148,10 +142,10 @@ Status SetKeys(std::vector<Digest>& keys, Texts texts) {
     Digest digest{};
     bool good = hex.size() == 2 * digest.size();
     for (std::size_t i = 0; good && i < digest.size(); ++i) {
-      const auto high = HexDigit(hex[2 * i]);
-      const auto low = HexDigit(hex[2 * i + 1]);
-      good = high && low;
-      if (good) digest[i] = static_cast<std::uint8_t>(*high << 4 | *low);
+      const int high = HexDigit(hex[2 * i]);
+      const int low = HexDigit(hex[2 * i + 1]);
+      good = high >= 0 && low >= 0;
+      if (good) digest[i] = static_cast<std::uint8_t>(high * 16 + low);
     }
     if (!good) {
       return Error{Code::kInvalidArgument, "after 'sha256:' expected 64 hexadecimal digits"};

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "base/http_status.h"
+#include "base/json_text.h"
 
 namespace weir::filter {
 
@@ -52,25 +53,6 @@ void AppendState(std::string& out, const Applied& applied) {
   AppendQuoted(out, applied.policy);
   out.append(";r=").append(Decimal(std::max<std::int64_t>(applied.decision.remaining, 0)).text());
   out.append(";t=").append(Decimal(CeilSeconds(applied.decision.reset_after)).text());
-}
-
-void AppendJsonString(std::string& out, std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  out += '"';
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20) {
-      out += "\\u00";
-      out += kDigits[byte >> 4U];
-      out += kDigits[byte & 15U];
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
 }
 
 /// `2026-02-22T06:55:00Z`

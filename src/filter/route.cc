@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/percent.h"
+
 namespace weir::filter {
 
 namespace {
@@ -9,13 +11,6 @@ namespace {
 bool Unreserved(char c) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '.' || c == '_' || c == '~';
-}
-
-int HexDigit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 bool IsNormal(std::string_view path) noexcept {

@@ -10,6 +10,8 @@
 #include <random>
 #include <utility>
 
+#include "base/json_text.h"
+
 namespace weir::notify {
 namespace {
 
@@ -106,27 +108,6 @@ std::int64_t MessageDigest(std::string_view message) noexcept {
   return static_cast<std::int64_t>(Digest(message, 0));
 }
 
-void AppendJsonText(std::string& out, std::string_view text) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  out += '"';
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      out += "\\u00";
-      out += kHex[byte >> 4U];
-      out += kHex[byte & 0xFU];
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
-}
-
 std::string FormatTime(Micros time) {
   Micros millis = time / 1000 - (time % 1000 < 0 ? 1 : 0);
   std::time_t seconds = millis / 1000 - (millis % 1000 < 0 ? 1 : 0);
@@ -144,11 +125,11 @@ std::string EncodeEvent(const Event& event) {
   std::string out;
   out.reserve(event.message.size() + event.user_id.size() + 128);
   out += "{\"id\":";
-  AppendJsonText(out, event.id);
+  AppendJsonString(out, event.id);
   out += ",\"userId\":";
-  AppendJsonText(out, event.user_id);
+  AppendJsonString(out, event.user_id);
   out += ",\"message\":";
-  AppendJsonText(out, event.message);
+  AppendJsonString(out, event.message);
   out += ",\"timestamp\":\"" + FormatTime(event.created_at) + "\"}";
   return out;
 }

@@ -37,9 +37,6 @@ std::string EncodeEvent(const Event& event);
 /// that are not ours are ignored.
 Result<Event> DecodeEvent(std::string_view json);
 
-/// Appends `text` as a JSON string with its quotes: printable on one line, whatever it holds.
-void AppendJsonText(std::string& out, std::string_view text);
-
 /// 2026-01-02T03:04:05.678Z
 std::string FormatTime(Micros time);
 

@@ -1,12 +1,14 @@
 #include "notify/provider.h"
 
+#include "base/json_text.h"
+
 namespace weir::notify {
 
 std::string SentLine(const Event& event) {
   std::string line = "SMS SENT userId=";
-  AppendJsonText(line, event.user_id);
+  AppendJsonString(line, event.user_id);
   line += " message=";
-  AppendJsonText(line, event.message);
+  AppendJsonString(line, event.message);
   line += " eventId=" + event.id + '\n';
   return line;
 }

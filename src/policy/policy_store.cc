@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/instant.h"
+#include "base/json_text.h"
 
 namespace weir::policy {
 namespace {
@@ -71,22 +72,6 @@ std::optional<Error> CheckMatch(const StoredPolicy& policy) {
     }
   }
   return std::nullopt;
-}
-
-void AppendJsonText(std::string& out, std::string_view text) {
-  constexpr char kHex[] = "0123456789abcdef";
-  out += '"';
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (byte < 0x20) {
-      out += {'\\', 'u', '0', '0', kHex[byte >> 4], kHex[byte & 15]};
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
 }
 
 }  // namespace
@@ -165,7 +150,7 @@ std::string OverrideKey(const Definition& definition) {
 
 std::string ToJson(const StoredPolicy& policy) {
   std::string json = "{\"id\":" + std::to_string(policy.id) + ",\"policyKey\":";
-  AppendJsonText(json, policy.key);
+  AppendJsonString(json, policy.key);
   json.append(",\"type\":\"").append(PolicyTypeName(policy.type)).append("\"");
   const auto number = [&json](std::string_view name, std::int64_t value) {
     json.append(",\"").append(name).append("\":").append(std::to_string(value));
@@ -182,7 +167,7 @@ std::string ToJson(const StoredPolicy& policy) {
   };
   if (policy.type == PolicyType::kOverride) {
     json += ",\"domain\":";
-    AppendJsonText(json, policy.domain);
+    AppendJsonString(json, policy.domain);
     flag("shadow", policy.shadow);
     return end();
   }
@@ -192,13 +177,13 @@ std::string ToJson(const StoredPolicy& policy) {
   if (policy.type == PolicyType::kSlidingCounter) number("buckets", policy.buckets);
   if (policy.has_match) {
     json += ",\"domain\":";
-    AppendJsonText(json, policy.domain);
+    AppendJsonString(json, policy.domain);
     json += ",\"match\":{";
     for (std::size_t i = 0; i < policy.match.size(); ++i) {
       if (i > 0) json += ',';
-      AppendJsonText(json, policy.match[i].name);
+      AppendJsonString(json, policy.match[i].name);
       json += ':';
-      AppendJsonText(json, MatchText(policy.match[i]));
+      AppendJsonString(json, MatchText(policy.match[i]));
     }
     json += '}';
   }

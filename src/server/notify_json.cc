@@ -6,13 +6,13 @@
 #include <optional>
 #include <utility>
 
+#include "base/json_text.h"
 #include "notify/event.h"
 #include "protocol/http/error.h"
 
 namespace weir::server {
 namespace {
 
-using http::AppendJsonString;
 namespace dom = simdjson::dom;
 
 Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
@@ -75,19 +75,6 @@ Result<std::int64_t> Number(const dom::element& element, const char* name) {
   return Invalid(std::string(name) + " must be a whole number");
 }
 
-void AppendField(std::string& out, std::string_view name, std::string_view text) {
-  out += '"';
-  out += name;
-  out += "\":";
-  AppendJsonString(out, text);
-}
-
-void AppendField(std::string& out, std::string_view name, std::int64_t number) {
-  out += '"';
-  out += name;
-  out += "\":" + std::to_string(number);
-}
-
 }  // namespace
 
 Result<notify::UserLimit> ParseLimit(std::string_view body) {
@@ -131,20 +118,20 @@ Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view ke
 
 std::string SettingsBody(const notify::UserLimit& limit) {
   std::string out = "{";
-  AppendField(out, "userId", limit.user_id);
+  AppendJsonField(out, "userId", limit.user_id);
   out += ',';
-  AppendField(out, "rateLimit", limit.rate_limit);
+  AppendJsonField(out, "rateLimit", limit.rate_limit);
   out += ',';
-  AppendField(out, "timeWindow", limit.time_window);
+  AppendJsonField(out, "timeWindow", limit.time_window);
   return out + '}';
 }
 
 std::string LimitBody(const notify::UserLimit& limit) {
   std::string out = SettingsBody(limit);
   out.back() = ',';
-  AppendField(out, "currentCount", limit.current_count);
+  AppendJsonField(out, "currentCount", limit.current_count);
   out += ',';
-  AppendField(out, "lastRefreshTime", notify::FormatTime(limit.last_refresh_time));
+  AppendJsonField(out, "lastRefreshTime", notify::FormatTime(limit.last_refresh_time));
   return out + '}';
 }
 
@@ -152,29 +139,29 @@ std::string QuotaBody(const notify::UserLimit& limit, notify::Micros now) {
   const bool running = !limit.Expired(now);
   const std::int64_t used = running ? limit.current_count : 0;
   std::string out = "{";
-  AppendField(out, "userId", limit.user_id);
+  AppendJsonField(out, "userId", limit.user_id);
   out += ',';
-  AppendField(out, "limit", limit.rate_limit);
+  AppendJsonField(out, "limit", limit.rate_limit);
   out += ',';
-  AppendField(out, "used", used);
+  AppendJsonField(out, "used", used);
   out += ',';
-  AppendField(out, "remaining", std::max<std::int64_t>(limit.rate_limit - used, 0));
+  AppendJsonField(out, "remaining", std::max<std::int64_t>(limit.rate_limit - used, 0));
   if (running) {
     out += ',';
-    AppendField(out, "resetsAt", notify::FormatTime(limit.window_end()));
+    AppendJsonField(out, "resetsAt", notify::FormatTime(limit.window_end()));
   }
   return out + '}';
 }
 
 std::string SentBody(const notify::SendAnswer& answer, std::string_view user_id) {
   std::string out = R"({"status":"SENT",)";
-  AppendField(out, "eventId", answer.event_id);
+  AppendJsonField(out, "eventId", answer.event_id);
   out += ',';
-  AppendField(out, "userId", user_id);
+  AppendJsonField(out, "userId", user_id);
   out += ',';
-  AppendField(out, "remaining", answer.remaining);
+  AppendJsonField(out, "remaining", answer.remaining);
   out += ',';
-  AppendField(out, "resetsAt", notify::FormatTime(answer.resets_at));
+  AppendJsonField(out, "resetsAt", notify::FormatTime(answer.resets_at));
   return out + '}';
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "server/slots_json.h"
@@ -304,7 +305,7 @@ void SlotsApi::Parts::Deactivate(const Request& request, Reply reply) {
     if (!done.ok()) return reply(ErrorResponse(done.error()));
     if (!*done) return reply(UnknownConfig(name));
     std::string body = "{\"configName\":";
-    http::AppendJsonString(body, name);
+    AppendJsonString(body, name);
     reply(Json(body + ",\"active\":false}"));
   });
 }

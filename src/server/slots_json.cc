@@ -4,13 +4,13 @@
 
 #include <utility>
 
+#include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "slots/config.h"
 
 namespace weir::server {
 namespace {
 
-using http::AppendJsonString;
 namespace dom = simdjson::dom;
 
 Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
@@ -106,20 +106,6 @@ Status ReadTenants(const dom::object& object, slots::Config& config) {
   return {};
 }
 
-void AppendField(std::string& out, std::string_view name, std::string_view text) {
-  out += '"';
-  out += name;
-  out += "\":";
-  AppendJsonString(out, text);
-}
-
-void AppendField(std::string& out, std::string_view name, std::int64_t number) {
-  out += '"';
-  out += name;
-  out += "\":";
-  out += std::to_string(number);
-}
-
 }  // namespace
 
 Result<slots::Ask> ParseAsk(std::string_view body) {
@@ -195,51 +181,51 @@ Result<slots::Config> ParseConfig(std::string_view body) {
 
 void AppendSlot(std::string& out, const slots::Slot& slot, std::string_view status) {
   out += '{';
-  AppendField(out, "eventId", slot.event_id);
+  AppendJsonField(out, "eventId", slot.event_id);
   out += ',';
-  AppendField(out, "configName", slot.config);
+  AppendJsonField(out, "configName", slot.config);
   if (!slot.tenant.empty()) {
     out += ',';
-    AppendField(out, "tenant", slot.tenant);
+    AppendJsonField(out, "tenant", slot.tenant);
   }
   // Instants need no escaping.
   out += ",\"requestedTime\":\"" + slots::FormatInstant(slot.requested);
   out += "\",\"scheduledTime\":\"" + slots::FormatInstant(slot.scheduled);
   out += "\",\"windowStart\":\"" + slots::FormatInstant(slot.window_start);
   out += "\",";
-  AppendField(out, "delayMs", slot.scheduled - slot.requested);
+  AppendJsonField(out, "delayMs", slot.scheduled - slot.requested);
   out += ',';
-  AppendField(out, "status", status);
+  AppendJsonField(out, "status", status);
   out += '}';
 }
 
 void AppendRefusal(std::string& out, const slots::Ask& ask, std::string_view status,
                    std::string_view message) {
   out += '{';
-  AppendField(out, "eventId", ask.event_id);
+  AppendJsonField(out, "eventId", ask.event_id);
   out += ',';
-  AppendField(out, "configName", ask.config);
+  AppendJsonField(out, "configName", ask.config);
   out += ',';
-  AppendField(out, "status", status);
+  AppendJsonField(out, "status", status);
   out += ',';
-  AppendField(out, "message", message);
+  AppendJsonField(out, "message", message);
   out += '}';
 }
 
 void AppendConfig(std::string& out, const slots::Config& config) {
   out += '{';
-  AppendField(out, "configName", config.name);
+  AppendJsonField(out, "configName", config.name);
   out += ',';
-  AppendField(out, "version", config.version);
+  AppendJsonField(out, "version", config.version);
   out += ',';
-  AppendField(out, "windowSize", slots::FormatDuration(config.window_size));
+  AppendJsonField(out, "windowSize", slots::FormatDuration(config.window_size));
   out += ',';
-  AppendField(out, "maxPerWindow", config.max_per_window);
+  AppendJsonField(out, "maxPerWindow", config.max_per_window);
   out += ',';
-  AppendField(out, "headroom", config.headroom);
+  AppendJsonField(out, "headroom", config.headroom);
   if (!config.tenants.empty()) {
     out += ',';
-    AppendField(out, "fairWindows", config.fair_windows);
+    AppendJsonField(out, "fairWindows", config.fair_windows);
     out += ",\"tenants\":{";
     for (std::size_t i = 0; i < config.tenants.size(); ++i) {
       if (i > 0) out += ',';
@@ -249,53 +235,53 @@ void AppendConfig(std::string& out, const slots::Config& config) {
     out += '}';
   }
   out += std::string(",\"active\":") + (config.active ? "true" : "false") + ',';
-  AppendField(out, "createdAt", slots::FormatInstant(config.created_at));
+  AppendJsonField(out, "createdAt", slots::FormatInstant(config.created_at));
   out += '}';
 }
 
 void AppendWindow(std::string& out, const slots::WindowLoad& window) {
   out += '{';
-  AppendField(out, "windowStart", slots::FormatInstant(window.start));
+  AppendJsonField(out, "windowStart", slots::FormatInstant(window.start));
   out += ',';
-  AppendField(out, "count", window.count);
+  AppendJsonField(out, "count", window.count);
   if (window.carried > 0) {
     out += ',';
-    AppendField(out, "carried", window.carried);
+    AppendJsonField(out, "carried", window.carried);
   }
   out += ',';
-  AppendField(out, "status", window.open ? "OPEN" : "CLOSED");
+  AppendJsonField(out, "status", window.open ? "OPEN" : "CLOSED");
   out += '}';
 }
 
 std::string ForecastBody(const slots::Forecast& forecast, const slots::Config& config,
                          slots::Millis requested, std::int64_t count) {
   std::string out = "{";
-  AppendField(out, "configName", config.name);
+  AppendJsonField(out, "configName", config.name);
   out += ',';
-  AppendField(out, "requestedTime", slots::FormatInstant(requested));
+  AppendJsonField(out, "requestedTime", slots::FormatInstant(requested));
   out += ',';
-  AppendField(out, "count", count);
+  AppendJsonField(out, "count", count);
   out += ',';
-  AppendField(out, "unplaced", forecast.unplaced());
+  AppendJsonField(out, "unplaced", forecast.unplaced());
   out += ',';
-  AppendField(out, "windows", forecast.windows());
+  AppendJsonField(out, "windows", forecast.windows());
   out += ',';
-  AppendField(out, "firstWindow", slots::FormatInstant(forecast.first_window()));
+  AppendJsonField(out, "firstWindow", slots::FormatInstant(forecast.first_window()));
   out += ',';
-  AppendField(out, "lastWindow", slots::FormatInstant(forecast.last_window()));
+  AppendJsonField(out, "lastWindow", slots::FormatInstant(forecast.last_window()));
   out += ',';
-  AppendField(out, "finishedBy", slots::FormatInstant(forecast.finished_by()));
+  AppendJsonField(out, "finishedBy", slots::FormatInstant(forecast.finished_by()));
   return out + '}';
 }
 
 std::string FindingsBody(const slots::Findings& findings) {
   std::string out = "{";
   out += std::string("\"clean\":") + (findings.problems == 0 ? "true" : "false") + ',';
-  AppendField(out, "windows", findings.windows);
+  AppendJsonField(out, "windows", findings.windows);
   out += ',';
-  AppendField(out, "slots", findings.slots);
+  AppendJsonField(out, "slots", findings.slots);
   out += ',';
-  AppendField(out, "problems", findings.problems);
+  AppendJsonField(out, "problems", findings.problems);
   out += ",\"examples\":[";
   for (std::size_t i = 0; i < findings.examples.size(); ++i) {
     if (i > 0) out += ',';

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <optional>
 
+#include "base/percent.h"
+
 namespace weir::kafka {
 namespace {
 
@@ -15,30 +17,6 @@ constexpr std::size_t kMaxProperties = 64;
 
 Error Wrong(std::string message) {
   return {Code::kInvalidArgument, "Kafka URL: " + std::move(message)};
-}
-
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::optional<std::string> Decode(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    if (i + 2 >= text.size()) return std::nullopt;
-    const int high = HexValue(text[i + 1]);
-    const int low = HexValue(text[i + 2]);
-    if (high < 0 || low < 0) return std::nullopt;
-    out += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return out;
 }
 
 /// Takes the part up to `separator` off the front of `rest`.
@@ -99,8 +77,8 @@ bool IsAllowed(std::string_view name) {
 Status ReadProperties(std::string_view query, Url& url) {
   while (!query.empty()) {
     std::string_view value = Take(query, '&');
-    const auto name = Decode(Take(value, '='));
-    const auto decoded = Decode(value);
+    const auto name = PercentDecoded(Take(value, '='));
+    const auto decoded = PercentDecoded(value);
     if (!name || !decoded) return Wrong("a property is not percent-encoded correctly");
     if (!IsAllowed(*name)) {
       return Wrong("unknown property \"" + *name +
@@ -120,8 +98,8 @@ bool Has(const Url& url, std::string_view name) {
 }
 
 Status ReadUser(std::string_view credentials, Url& url) {
-  const auto user = Decode(Take(credentials, ':'));
-  const auto password = Decode(credentials);
+  const auto user = PercentDecoded(Take(credentials, ':'));
+  const auto password = PercentDecoded(credentials);
   if (!user || user->empty() || !password || password->empty()) {
     return Wrong("write user:password@ with both, percent-encoded");
   }

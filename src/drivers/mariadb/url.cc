@@ -3,37 +3,14 @@
 #include <charconv>
 #include <optional>
 
+#include "base/percent.h"
+
 namespace weir::mariadb {
 namespace {
 
 Error Wrong(const std::string& what) {
   return {Code::kInvalidArgument,
           "mysql:// url: " + what + "; expected mysql://user:password@host:port/database"};
-}
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-// Nothing if an escape is cut short, is no number, or is a zero, which would end a C string.
-std::optional<std::string> Decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out.push_back(text[i]);
-      continue;
-    }
-    if (i + 2 >= text.size()) return std::nullopt;
-    const int high = HexDigit(text[i + 1]);
-    const int low = HexDigit(text[i + 2]);
-    if (high < 0 || low < 0 || high + low == 0) return std::nullopt;
-    out.push_back(static_cast<char>(high * 16 + low));
-    i += 2;
-  }
-  return out;
 }
 
 // What stands before `end` in `rest`, which then begins after it; all of it if there is no `end`.
@@ -45,8 +22,9 @@ std::string_view Cut(std::string_view& rest, char end) {
 }
 
 bool Assign(std::string& field, std::string_view text) {
-  std::optional<std::string> decoded = Decoded(text);
-  if (!decoded) return false;
+  std::optional<std::string> decoded = PercentDecoded(text);
+  // A zero would end a C string.
+  if (!decoded || decoded->find('\0') != std::string::npos) return false;
   field = std::move(*decoded);
   return true;
 }

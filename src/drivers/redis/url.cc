@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/percent.h"
+
 namespace weir::redis {
 namespace {
 
@@ -32,24 +34,6 @@ bool ReadNumber(std::string_view text, Number& number) {
   return error == std::errc() && at == end && !text.empty();
 }
 
-std::optional<std::string> Decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    if (i + 2 >= text.size()) return std::nullopt;
-    unsigned char byte = 0;
-    const char* end = text.data() + i + 3;
-    const auto [at, error] = std::from_chars(text.data() + i + 1, end, byte, 16);
-    if (error != std::errc() || at != end) return std::nullopt;
-    out += static_cast<char>(byte);
-    i += 2;
-  }
-  return out;
-}
-
 Status ReadScheme(std::string_view scheme, Address& address) {
   if (scheme == "redis") return {};
   if (scheme == "rediss") {
@@ -66,8 +50,8 @@ Status ReadScheme(std::string_view scheme, Address& address) {
 
 Status ReadUser(std::string_view text, Address& address) {
   const std::size_t colon = text.find(':');
-  auto user = Decoded(text.substr(0, colon));
-  auto password = Decoded(colon == std::string_view::npos ? "" : text.substr(colon + 1));
+  auto user = PercentDecoded(text.substr(0, colon));
+  auto password = PercentDecoded(colon == std::string_view::npos ? "" : text.substr(colon + 1));
   if (!user || !password) return Invalid("user or password holds a % that is not followed by XX");
   address.user = std::move(*user);
   address.password = std::move(*password);
@@ -111,7 +95,7 @@ Status ReadOption(std::string_view text, Address& address) {
   TlsOptions& tls = address.tls;
   const std::size_t equals = text.find('=');
   const std::string_view name = text.substr(0, equals);
-  auto value = Decoded(equals == std::string_view::npos ? "" : text.substr(equals + 1));
+  auto value = PercentDecoded(equals == std::string_view::npos ? "" : text.substr(equals + 1));
   if (!value || value->empty()) return Invalid("an option after ? reads name=value");
   if (name == "tag") {
     if (!address.cluster) return Invalid("the option tag is for redis+cluster://");

@@ -17,9 +17,6 @@ int StatusFor(Code code) noexcept;
 Response ErrorResponse(int status, std::string_view message);
 Response ErrorResponse(const Error& error);
 
-/// Appends `text` as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD.
-void AppendJsonString(std::string& out, std::string_view text);
-
 /// Appends the body alone.
 void AppendErrorBody(std::string& out, int status, std::string_view message);
 

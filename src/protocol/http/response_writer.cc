@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/http_status.h"
+#include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "weir/result.h"
 

@@ -38,10 +38,4 @@ class QueryReader {
 /// The decoded value of the first pair with this key; nothing if absent or badly encoded.
 std::optional<std::string> QueryValue(std::string_view query, std::string_view key);
 
-/// The length of the well-formed UTF-8 sequence at the start of `text`; 0 if there is none.
-std::size_t Utf8SequenceLength(std::string_view text) noexcept;
-
-/// True if well-formed UTF-8 without control characters.
-bool IsPrintableUtf8(std::string_view text) noexcept;
-
 }  // namespace weir::http

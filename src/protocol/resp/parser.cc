@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/percent.h"
+
 namespace weir::resp {
 namespace {
 
@@ -14,18 +16,11 @@ bool IsSpace(char c) noexcept {
 
 bool IsDigit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-int HexValue(char c) noexcept {
-  if (IsDigit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 // One escape of a double-quoted word, `text[0]` being the backslash. Returns the characters it
 // took.
 std::size_t Unescape(std::string_view text, std::string* out) {
-  if (text.size() >= 4 && text[1] == 'x' && HexValue(text[2]) >= 0 && HexValue(text[3]) >= 0) {
-    out->push_back(static_cast<char>(HexValue(text[2]) * 16 + HexValue(text[3])));
+  if (text.size() >= 4 && text[1] == 'x' && HexDigit(text[2]) >= 0 && HexDigit(text[3]) >= 0) {
+    out->push_back(static_cast<char>(HexDigit(text[2]) * 16 + HexDigit(text[3])));
     return 4;
   }
   if (text.size() < 2) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "telemetry/version.h"
@@ -16,23 +17,23 @@ constexpr std::size_t kMaxPage = 1000;
 void AppendStoreHealth(std::string& body, const StoreHealth& health) {
   body += health.up ? ",\"storeHealth\":{\"up\":true" : ",\"storeHealth\":{\"up\":false";
   body += ",\"breaker\":";
-  http::AppendJsonString(body, health.breaker);
+  AppendJsonString(body, health.breaker);
   body += health.channel_up ? ",\"channelUp\":true" : ",\"channelUp\":false";
   body += ",\"lastError\":";
-  http::AppendJsonString(body, health.last_error);
+  AppendJsonString(body, health.last_error);
   body += '}';
 }
 
 void AppendPolicyStore(std::string& body, const AdminParts& parts) {
   body += ",\"policyStore\":";
-  http::AppendJsonString(body, parts.policy_store_name);
+  AppendJsonString(body, parts.policy_store_name);
   if (parts.policy_store_name == "sqlite:") return;
   const policy::PolicyHealth health = parts.policies.health();
   body +=
       health.up ? ",\"policyStoreHealth\":{\"up\":true" : ",\"policyStoreHealth\":{\"up\":false";
   body += health.known ? ",\"known\":true" : ",\"known\":false";
   body.append(",\"change\":").append(std::to_string(health.change)).append(",\"lastError\":");
-  http::AppendJsonString(body, health.last_error);
+  AppendJsonString(body, health.last_error);
   body += '}';
 }
 
@@ -47,11 +48,11 @@ http::Response Status(const AdminParts& parts, std::chrono::steady_clock::time_p
   };
   body = parts.lifecycle.ready() ? R"({"status":"UP")" : R"({"status":"DRAINING")";
   body += ",\"version\":";
-  http::AppendJsonString(body, telemetry::kVersion);
+  AppendJsonString(body, telemetry::kVersion);
   number("uptimeSeconds", static_cast<std::uint64_t>(
                               std::chrono::duration_cast<std::chrono::seconds>(uptime).count()));
   body += ",\"store\":";
-  http::AppendJsonString(body, parts.store_name);
+  AppendJsonString(body, parts.store_name);
   if (const auto health = parts.store_health()) AppendStoreHealth(body, *health);
   AppendPolicyStore(body, parts);
   number("keys", parts.count_keys());
@@ -69,7 +70,7 @@ http::Response Status(const AdminParts& parts, std::chrono::steady_clock::time_p
     body += "\":[";
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (i != 0) body += ',';
-      http::AppendJsonString(body, text_of(items[i]));
+      AppendJsonString(body, text_of(items[i]));
     }
     body += ']';
   };

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.h"
 #include "limiter/explain.h"
 #include "protocol/http/error.h"
 #include "protocol/http/response_writer.h"
@@ -34,7 +35,7 @@ void AppendDecisionFields(std::string& out, const Decision& decision) {
 
 void AppendText(std::string& out, std::string_view name, std::string_view value) {
   out.append(",\"").append(name).append("\":");
-  http::AppendJsonString(out, value);
+  AppendJsonString(out, value);
 }
 
 http::Response ToResponse(const Asked& asked, const limiter::Explanation& explanation) {
@@ -71,7 +72,7 @@ http::Response AskWhich(const std::vector<std::string>& domains) {
   response.body.pop_back();
   for (std::size_t i = 0; i < domains.size(); ++i) {
     response.body += i == 0 ? ",\"domains\":[" : ",";
-    http::AppendJsonString(response.body, domains[i]);
+    AppendJsonString(response.body, domains[i]);
   }
   response.body += "]}";
   return response;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "server/api/admin.h"
@@ -65,7 +66,7 @@ void AppendCounts(std::string& body, const Quota& quota, const Decision& decisio
 
 void AppendState(std::string& body, const Decision& decision, std::string_view policy) {
   body += ",\"policy\":";
-  http::AppendJsonString(body, policy);
+  AppendJsonString(body, policy);
   AppendNumber(body, "resetAfterMs",
                std::chrono::ceil<std::chrono::milliseconds>(decision.reset_after).count());
   body += decision.allowed() ? ",\"status\":\"OK\"" : ",\"status\":\"LIMITED\"";
@@ -75,7 +76,7 @@ http::Response KeyMetrics(const AdminParts& parts, const KeyCheck& asked) {
   http::Response response;
   std::string& body = response.body;
   body = "{\"key\":";
-  http::AppendJsonString(body, asked.key);
+  AppendJsonString(body, asked.key);
   const auto& verdicts = asked.check.verdicts;
   const Quota* quota = verdicts.empty() ? nullptr : verdicts.front().quota;
   if (quota == nullptr) {
@@ -83,7 +84,7 @@ http::Response KeyMetrics(const AdminParts& parts, const KeyCheck& asked) {
     return response;
   }
   body += ",\"algorithm\":";
-  http::AppendJsonString(body, AlgorithmName(quota->algorithm()));
+  AppendJsonString(body, AlgorithmName(quota->algorithm()));
   AppendCounts(body, *quota, verdicts.front().decision);
   AppendNumber(body, "windowSeconds", WindowSeconds(parts, asked.key, *quota));
   AppendState(body, verdicts.front().decision, verdicts.front().policy);
@@ -116,14 +117,14 @@ struct KeyPage {
 void AppendKey(std::string& body, const KeyPage& page, std::size_t index) {
   const HeldKey& held = page.keys[index];
   body += "{\"bucket\":";
-  http::AppendJsonString(body, held.key);
+  AppendJsonString(body, held.key);
   if (held.key.starts_with(kBareBucket)) {
     body += ",\"key\":";
     const std::string name = held.key.substr(kBareBucket.size());
-    http::AppendJsonString(body, http::DecodeAnySegment(name).value_or(name));
+    AppendJsonString(body, http::DecodeAnySegment(name).value_or(name));
   }
   body += ",\"algorithm\":";
-  http::AppendJsonString(body, AlgorithmName(held.algorithm));
+  AppendJsonString(body, AlgorithmName(held.algorithm));
   if (const policy::Policy* policy = page.policies[index]) {
     AppendCounts(body, *policy->quota(), page.decisions[index]);
     AppendState(body, page.decisions[index], policy->definition.name);

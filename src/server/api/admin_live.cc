@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/instant.h"
+#include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "server/api/admin.h"
@@ -51,14 +52,14 @@ http::Response Top(const AdminParts& parts, const http::Request& request) {
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const Keys::Key& key = keys[i];
     body += i == 0 ? "{\"key\":" : ",{\"key\":";
-    http::AppendJsonString(body, KeyOf(key.key));
+    AppendJsonString(body, KeyOf(key.key));
     body += ",\"bucket\":";
-    http::AppendJsonString(body, key.key);
+    AppendJsonString(body, key.key);
     body.append(",\"count\":").append(std::to_string(key.count));
     body.append(",\"error\":").append(std::to_string(key.error)).append(",\"policy\":");
-    http::AppendJsonString(body, key.policy < names.size()           ? names[key.policy].policy
-                                 : key.key.starts_with(kThrottleKey) ? "CL.THROTTLE"
-                                                                     : "override");
+    AppendJsonString(body, key.policy < names.size()           ? names[key.policy].policy
+                           : key.key.starts_with(kThrottleKey) ? "CL.THROTTLE"
+                                                               : "override");
     body += '}';
   }
   body += "]}";
@@ -88,10 +89,10 @@ http::Response Live(const AdminParts& parts) {
   }
   const auto health = parts.store_health();
   body += "],\"store\":{\"kind\":";
-  http::AppendJsonString(body, parts.store_name.substr(0, parts.store_name.find(':')));
+  AppendJsonString(body, parts.store_name.substr(0, parts.store_name.find(':')));
   body += !health || health->up ? ",\"state\":\"up\"" : ",\"state\":\"down\"";
   body += ",\"breaker\":";
-  http::AppendJsonString(body, health ? health->breaker : "closed");
+  AppendJsonString(body, health ? health->breaker : "closed");
   body += "}}";
   return response;
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/json_text.h"
 #include "policy/policy_set.h"
 #include "protocol/http/error.h"
 #include "protocol/http/policy_body.h"
@@ -26,7 +27,7 @@ std::string WithPlace(const policy::Definition& definition, const policy::Policy
   std::string json = FilePolicyJson(definition);
   json.pop_back();
   json += ",\"definedIn\":";
-  http::AppendJsonString(json, definition.source);
+  AppendJsonString(json, definition.source);
   if (definition.shadow_in_file) {
     json += *definition.shadow_in_file ? ",\"shadowInFile\":true" : ",\"shadowInFile\":false";
     const auto over = stored.Get(policy::OverrideKey(definition));

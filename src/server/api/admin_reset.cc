@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "server/api/admin.h"
 #include "server/api/subject.h"
@@ -111,10 +112,10 @@ http::Response Answer(const Reset& reset) {
     }
     any = any || held;
     buckets += buckets.empty() ? "{\"bucket\":" : ",{\"bucket\":";
-    http::AppendJsonString(buckets, first.bucket);
+    AppendJsonString(buckets, first.bucket);
     if (!first.policy.empty()) {
       buckets += ",\"policy\":";
-      http::AppendJsonString(buckets, first.policy);
+      AppendJsonString(buckets, first.policy);
     }
     buckets += held ? ",\"held\":true}" : ",\"held\":false}";
   }
@@ -122,7 +123,7 @@ http::Response Answer(const Reset& reset) {
   body = "{";
   if (!reset.key.empty()) {
     body += "\"key\":";
-    http::AppendJsonString(body, reset.key);
+    AppendJsonString(body, reset.key);
     body += ',';
   }
   body += any ? R"("status":"RESET","held":true,"buckets":[)"

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_text.h"
 #include "protocol/http/error.h"
 
 namespace weir::server {
@@ -17,13 +18,13 @@ http::Response Routes(const Router& router) {
   http::Response response;
   response.body = "{\"routes\":[";
   for (const std::string_view check : kChecks) {
-    http::AppendJsonString(response.body, check);
+    AppendJsonString(response.body, check);
     response.body += ',';
   }
   const auto& routes = router.routes();
   for (std::size_t i = 0; i < routes.size(); ++i) {
     if (i != 0) response.body += ',';
-    http::AppendJsonString(response.body, routes[i].first + " " + routes[i].second);
+    AppendJsonString(response.body, routes[i].first + " " + routes[i].second);
   }
   response.body += "]}";
   return response;

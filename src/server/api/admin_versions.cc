@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/instant.h"
+#include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "server/api/admin.h"
@@ -23,9 +24,9 @@ void AppendVersion(std::string& out, const PolicyChange& change) {
   out.append("{\"version\":");
   out.append(std::to_string(policy::VersionIn(gone ? change.before : change.after)));
   out.append(",\"at\":\"").append(FormatInstant(change.at)).append("\",\"who\":");
-  http::AppendJsonString(out, change.who);
+  AppendJsonString(out, change.who);
   out += ",\"action\":";
-  http::AppendJsonString(out, change.action);
+  AppendJsonString(out, change.action);
   out.append(",\"policy\":").append(gone ? "null" : change.after).append("}");
 }
 
@@ -36,7 +37,7 @@ http::Response VersionsOf(const std::string& key, const History& history) {
   if (history->empty()) return http::ErrorResponse(404, "no policy ever had this key");
   http::Response response;
   response.body = "{\"policyKey\":";
-  http::AppendJsonString(response.body, key);
+  AppendJsonString(response.body, key);
   response.body += ",\"versions\":[";
   for (std::size_t i = 0; i < history->size(); ++i) {
     if (i != 0) response.body += ',';
@@ -107,14 +108,14 @@ http::Response DiffOf(const std::string& key, const Side& from, const Side& to) 
   http::Response response;
   std::string& body = response.body;
   body = "{\"policyKey\":";
-  http::AppendJsonString(body, key);
+  AppendJsonString(body, key);
   AppendSide(body, "from", from);
   AppendSide(body, "to", to);
   body += ",\"changes\":[";
   bool first = true;
   for (const FieldDifference& difference : Differences(from.policy, to.policy)) {
     body += std::exchange(first, false) ? "{\"field\":" : ",{\"field\":";
-    http::AppendJsonString(body, difference.field);
+    AppendJsonString(body, difference.field);
     body += ",\"before\":" + (difference.before.empty() ? "null" : difference.before);
     body += ",\"after\":" + (difference.after.empty() ? "null" : difference.after) + "}";
   }

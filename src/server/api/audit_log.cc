@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/instant.h"
+#include "base/json_text.h"
 #include "config/config.h"
 #include "protocol/http/error.h"
 #include "server/api/admin_guard.h"
@@ -33,11 +34,11 @@ std::string WhoAsks(std::string_view key, std::string_view address) {
 void AppendJson(std::string& out, const AuditEntry& entry) {
   out.append("{\"id\":").append(std::to_string(entry.id));
   out.append(",\"at\":\"").append(FormatInstant(entry.at)).append("\",\"who\":");
-  http::AppendJsonString(out, entry.who);
+  AppendJsonString(out, entry.who);
   out += ",\"action\":";
-  http::AppendJsonString(out, entry.action);
+  AppendJsonString(out, entry.action);
   out += ",\"target\":";
-  http::AppendJsonString(out, entry.target);
+  AppendJsonString(out, entry.target);
   AppendState(out, "before", entry.before);
   AppendState(out, "after", entry.after);
   if (entry.undoes != 0) out.append(",\"undoes\":").append(std::to_string(entry.undoes));

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json_text.h"
 #include "policy/policy_store.h"
 #include "protocol/http/error.h"
 
@@ -61,21 +62,21 @@ policy::AuditEntry EntryOf(std::string_view name, const policy::Definition* befo
 
 std::string FilePolicyJson(const policy::Definition& definition) {
   std::string out = "{\"policyKey\":";
-  http::AppendJsonString(out, definition.name);
+  AppendJsonString(out, definition.name);
   out += ",\"domain\":";
-  http::AppendJsonString(out, definition.domain);
+  AppendJsonString(out, definition.domain);
   if (definition.quota) {
     out.append(",\"type\":\"").append(TypeName(*definition.quota));
     out.append("\",\"capacity\":").append(std::to_string(definition.quota->limit()));
   }
   out += ",\"quota\":";
-  http::AppendJsonString(out, definition.quota ? definition.quota->ToString() : "unlimited");
+  AppendJsonString(out, definition.quota ? definition.quota->ToString() : "unlimited");
   out += ",\"match\":{";
   for (std::size_t i = 0; i < definition.match.size(); ++i) {
     if (i != 0) out += ',';
-    http::AppendJsonString(out, definition.match[i].name);
+    AppendJsonString(out, definition.match[i].name);
     out += ':';
-    http::AppendJsonString(out, policy::MatchText(definition.match[i]));
+    AppendJsonString(out, policy::MatchText(definition.match[i]));
   }
   out += definition.shadow ? "},\"shadow\":true" : "},\"shadow\":false";
   out += definition.quota ? ",\"unlimited\":false" : ",\"unlimited\":true";

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/percent.h"
+
 namespace weir::server::proxy {
 
 namespace {
@@ -10,13 +12,6 @@ constexpr std::uint32_t kMaxExtension = 1024;
 constexpr std::uint32_t kMaxTrailers = 16 * 1024;
 /// A chunk this large is no chunk; it also keeps sizes away from overflow.
 constexpr std::uint64_t kMaxChunk = std::uint64_t{1} << 59U;
-
-int HexDigit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 bool Control(char c) noexcept {
   const auto byte = static_cast<unsigned char>(c);

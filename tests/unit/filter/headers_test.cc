@@ -142,7 +142,7 @@ TEST(Denial, DoesNotPromiseWhatWaitingCannotMend) {
 
 TEST(ErrorJson, EscapesTheMessage) {
   EXPECT_EQ(ErrorJson(502, "a\"b\\\n", 0),
-            R"({"status":502,"error":"Bad Gateway","message":"a\"b\\\u000a",)"
+            R"({"status":502,"error":"Bad Gateway","message":"a\"b\\\n",)"
             R"("timestamp":"1970-01-01T00:00:00Z"})");
 }
 

@@ -31,12 +31,6 @@ TEST(Uri, FindsQueryValues) {
   EXPECT_EQ(QueryValue("&&a==", "a"), "=");
 }
 
-TEST(Json, EscapesStrings) {
-  std::string out;
-  AppendJsonString(out, "a\"b\\c\n\x01\xff\xc3\xbc");
-  EXPECT_EQ(out, "\"a\\\"b\\\\c\\n\\u0001\xef\xbf\xbd\xc3\xbc\"");
-}
-
 TEST(Error, HasTheSchemaOfTheAdminApi) {
   const Response response = ErrorResponse(Error{Code::kNotFound, "no policy \"x\""});
   EXPECT_EQ(response.status, 404);

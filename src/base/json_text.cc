@@ -1,0 +1,81 @@
+#include "base/json_text.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/utf8.h"
+
+namespace weir {
+namespace {
+
+void AppendEscape(std::string& out, char c) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  switch (c) {
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    default: {
+      const auto byte = static_cast<std::uint8_t>(c);
+      out += "\\u00";
+      out += kHex[byte >> 4U];
+      out += kHex[byte & 0x0fU];
+    }
+  }
+}
+
+bool NeedsEscape(char c) noexcept {
+  return static_cast<std::uint8_t>(c) < 0x20 || c == '"' || c == '\\' || c == '\x7f';
+}
+
+}  // namespace
+
+void AppendJsonString(std::string& out, std::string_view text) {
+  out += '"';
+  std::size_t plain = 0;  // where the bytes begin that can be copied as they are
+  for (std::size_t i = 0; i < text.size();) {
+    if (NeedsEscape(text[i])) {
+      out.append(text, plain, i - plain);
+      AppendEscape(out, text[i]);
+      plain = ++i;
+      continue;
+    }
+    const std::size_t length = Utf8SequenceLength(text.substr(i));
+    if (length == 0) {
+      out.append(text, plain, i - plain);
+      out += "\xef\xbf\xbd";
+      plain = ++i;
+      continue;
+    }
+    i += length;
+  }
+  out.append(text, plain);
+  out += '"';
+}
+
+void AppendJsonField(std::string& out, std::string_view name, std::string_view text) {
+  out += '"';
+  out += name;
+  out += "\":";
+  AppendJsonString(out, text);
+}
+
+void AppendJsonField(std::string& out, std::string_view name, std::int64_t number) {
+  out += '"';
+  out += name;
+  out += "\":";
+  out += std::to_string(number);
+}
+
+}  // namespace weir

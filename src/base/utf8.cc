@@ -1,0 +1,49 @@
+#include "base/utf8.h"
+
+#include <array>
+#include <cstdint>
+
+namespace weir {
+
+std::size_t Utf8SequenceLength(std::string_view text) noexcept {
+  if (text.empty()) return 0;
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
+  const std::uint8_t first = byte(0);
+  if (first < 0x80) return 1;
+  std::size_t length = 0;
+  std::uint32_t point = 0;
+  if (first >= 0xc2 && first <= 0xdf) {
+    length = 2;
+    point = first & 0x1fU;
+  } else if (first >= 0xe0 && first <= 0xef) {
+    length = 3;
+    point = first & 0x0fU;
+  } else if (first >= 0xf0 && first <= 0xf4) {
+    length = 4;
+    point = first & 0x07U;
+  } else {
+    return 0;
+  }
+  if (text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80U) return 0;
+    point = (point << 6U) | (byte(i) & 0x3fU);
+  }
+  constexpr std::array<std::uint32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
+  if (point < kSmallest[length] || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff))
+    return 0;
+  return length;
+}
+
+bool IsPrintableUtf8(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const auto first = static_cast<std::uint8_t>(text.front());
+    if (first < 0x20 || first == 0x7f) return false;
+    const std::size_t length = Utf8SequenceLength(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+}  // namespace weir

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace weir {
+
+/// The length of the well-formed UTF-8 sequence at the start of `text`; 0 if there is none.
+std::size_t Utf8SequenceLength(std::string_view text) noexcept;
+
+/// True if well-formed UTF-8 without control characters.
+bool IsPrintableUtf8(std::string_view text) noexcept;
+
+}  // namespace weir
