@@ -1,5 +1,7 @@
 #include "policies.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "policy/mariadb/policy_store.h"
@@ -31,6 +33,8 @@ policy::sql::Options OptionsOf(const config::Config& config, const std::string& 
   policy::sql::Options options;
   options.migrate = config.distant.migrate;
   options.required = config.distant.required;
+  // As the store's own, but no shorter than a commit on a slow disk may take.
+  options.patience = std::max(2 * config.distant.timeout, std::chrono::milliseconds(1000));
   options.report = LogReport;
   auto memory =
       policy::sqlite::PolicyMemory::Open(config.data + "/policies.db", config::WithoutSecrets(url));

@@ -138,8 +138,10 @@ void Connection::Session::SendGroup(std::vector<Query> group, std::uint64_t sess
   }
   const std::size_t first = waiting_.size();
   for (Query& query : group) {
-    waiting_.push_back({std::string(query.sql), std::move(query.params), std::move(query.done),
-                        now + options_.statement_timeout, /*joined=*/true});
+    waiting_.push_back(
+        {std::string(query.sql), std::move(query.params), std::move(query.done),
+         now + (query.timeout.count() > 0 ? query.timeout : options_.statement_timeout),
+         /*joined=*/true});
   }
   waiting_.back().joined = false;
   if (state_ == State::kIdle) return Connect();

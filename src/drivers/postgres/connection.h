@@ -77,6 +77,7 @@ class Connection {
     std::string_view sql;
     Params params;
     Done done;
+    std::chrono::milliseconds timeout{0};  ///< instead of statement_timeout
   };
   /// Sends statements that the server runs as one: after one that fails the rest are not run, and
   /// are told so. Which server session must it be, if the group relies on a transaction that is

@@ -1,5 +1,6 @@
 #include "policy/mariadb/session.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -12,11 +13,12 @@ namespace {
 
 using weir::mariadb::Answer;
 
-weir::mariadb::ConnectionOptions ConnectionOptionsOf(const std::string& url) {
+weir::mariadb::ConnectionOptions ConnectionOptionsOf(const std::string& url,
+                                                     std::chrono::milliseconds patience) {
   weir::mariadb::ConnectionOptions options;
   options.url = url;
   options.connect_timeout = std::chrono::seconds(1);
-  options.statement_timeout = std::chrono::seconds(5);
+  options.statement_timeout = patience;
   // A node that stands still with the lock of changes loses it.
   options.session =
       "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET SESSION autocommit=1, "
@@ -58,24 +60,47 @@ std::string Filled(std::string_view sql, std::span<const sql::Value> values) {
 
 }  // namespace
 
-MariadbSession::MariadbSession(std::string url)
-    : url_(std::move(url)), connection_(ConnectionOptionsOf(url_)) {}
+MariadbSession::MariadbSession(std::string url, std::chrono::milliseconds patience)
+    : url_(std::move(url)),
+      patience_(patience),
+      connection_(ConnectionOptionsOf(url_, patience)),
+      reader_(ConnectionOptionsOf(url_, std::max(patience, kLongRead))) {}
 
 Status MariadbSession::Migrate() { return mariadb::Migrate(url_); }
 
 Answer MariadbSession::Await(const std::string& sql) {
-  Answer answer = connection_.Run(sql, transaction_);
-  // A connection that had died unnoticed; one that cannot be made is not waited for again.
-  if (weir::mariadb::IsLost(answer.error) && transaction_ == 0) answer = connection_.Run(sql);
+  return transaction_ != 0 ? connection_.Run(sql, transaction_)
+                           : Await(connection_, sql, patience_);
+}
+
+Answer MariadbSession::Await(weir::mariadb::Connection& connection, const std::string& sql,
+                             std::chrono::milliseconds patience) {
+  const auto began = std::chrono::steady_clock::now();
+  Answer answer = connection.Run(sql);
+  // A connection that had died unnoticed; one that cannot be made is not waited for again, nor is
+  // a server that hangs.
+  const bool at_once = std::chrono::steady_clock::now() - began < patience / 2;
+  if (weir::mariadb::IsLost(answer.error) && at_once) answer = connection.Run(sql);
   return answer;
 }
 
-Result<std::unique_ptr<sql::Rows>> MariadbSession::Run(std::string_view sql,
-                                                       std::span<const sql::Value> values) {
-  Answer answer = Await(Filled(sql, values));
+namespace {
+
+Result<std::unique_ptr<sql::Rows>> RowsOf(Answer answer) {
   if (!answer.status.ok()) return answer.status.error();
   if (answer.results.empty()) return Error{Code::kInternal, "mariadb: no answer"};
   return std::unique_ptr<sql::Rows>(std::make_unique<MariadbRows>(std::move(answer.results[0])));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<sql::Rows>> MariadbSession::Run(std::string_view sql,
+                                                       std::span<const sql::Value> values) {
+  return RowsOf(Await(Filled(sql, values)));
+}
+
+Result<std::unique_ptr<sql::Rows>> MariadbSession::RunLong(std::string_view sql) {
+  return RowsOf(Await(reader_, std::string(sql), std::max(patience_, kLongRead)));
 }
 
 Status MariadbSession::Begin() {
@@ -99,8 +124,8 @@ void MariadbSession::Rollback() { (void)End("ROLLBACK"); }
 Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catalog,
                                           sql::Options options) {
   if (const auto target = weir::mariadb::ParseUrl(url); !target.ok()) return target.error();
-  auto store =
-      sql::SqlPolicyStore::Open(std::make_unique<MariadbSession>(url), catalog, std::move(options));
+  auto session = std::make_unique<MariadbSession>(url, options.patience);
+  auto store = sql::SqlPolicyStore::Open(std::move(session), catalog, std::move(options));
   if (!store.ok()) return store.error();
   return std::unique_ptr<PolicyStore>(std::move(*store));
 }

@@ -1,5 +1,6 @@
 #include "policy/postgres/session.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <optional>
 #include <utility>
@@ -19,7 +20,6 @@ weir::postgres::ConnectionOptions ConnectionOptionsOf(const std::string& url) {
   weir::postgres::ConnectionOptions options;
   options.url = url;
   options.connect_timeout = std::chrono::milliseconds(1000);
-  options.statement_timeout = std::chrono::milliseconds(5000);
   options.reconnect_delay = std::chrono::milliseconds(50);
   options.longest_reconnect_delay = std::chrono::milliseconds(400);
   // A node that stands still with the lock of changes loses it.
@@ -69,19 +69,19 @@ Params ParamsOf(std::span<const sql::Value> values) {
 
 }  // namespace
 
-PostgresSession::PostgresSession(std::string url)
-    : url_(std::move(url)), connection_(io_, ConnectionOptionsOf(url_)) {}
+PostgresSession::PostgresSession(std::string url, Duration patience)
+    : url_(std::move(url)), patience_(patience), connection_(io_, ConnectionOptionsOf(url_)) {}
 
 Status PostgresSession::Migrate() { return postgres::Migrate(url_); }
 
-Answer PostgresSession::AwaitOnce(const std::string& sql, const Params& params) {
+Answer PostgresSession::AwaitOnce(const std::string& sql, const Params& params, Duration patience) {
   // Nobody ran the loop since the last statement: the connection may have been lost meanwhile.
   io_.restart();
   io_.poll();
   // Shared with the callback, which may outlive this call if it is aborted.
   const auto answer = std::make_shared<std::optional<Answer>>();
   std::vector<weir::postgres::Connection::Query> group;
-  group.push_back({sql, params, [answer](Answer given) { *answer = std::move(given); }});
+  group.push_back({sql, params, [answer](Answer given) { *answer = std::move(given); }, patience});
   connection_.SendGroup(std::move(group), transaction_);
   while (!*answer) {
     if (aborted_) return {.status = Error{Code::kUnavailable, "postgres: the service is stopping"}};
@@ -96,30 +96,44 @@ void PostgresSession::Abort() noexcept {
   boost::asio::post(io_, [] {});
 }
 
-Answer PostgresSession::Await(const std::string& sql, const Params& params) {
-  Answer answer = AwaitOnce(sql, params);
+Answer PostgresSession::Await(const std::string& sql, const Params& params, Duration patience) {
+  const auto began = std::chrono::steady_clock::now();
+  Answer answer = AwaitOnce(sql, params, patience);
   const bool lost = !answer.status.ok() && answer.sqlstate.empty();
-  // A connection that had died unnoticed; one that cannot be made is not waited for again.
-  if (lost && transaction_ == 0) answer = AwaitOnce(sql, params);
+  // A connection that had died unnoticed; one that cannot be made is not waited for again, nor is
+  // a server that hangs.
+  const bool at_once = std::chrono::steady_clock::now() - began < patience / 2;
+  if (lost && at_once && transaction_ == 0) answer = AwaitOnce(sql, params, patience);
   return answer;
 }
 
-Result<std::unique_ptr<sql::Rows>> PostgresSession::Run(std::string_view sql,
-                                                        std::span<const sql::Value> values) {
-  Answer answer = Await(Numbered(sql), ParamsOf(values));
+namespace {
+
+Result<std::unique_ptr<sql::Rows>> RowsOf(Answer answer) {
   if (!answer.status.ok()) return answer.status.error();
   return std::unique_ptr<sql::Rows>(std::make_unique<PostgresRows>(std::move(answer.rows)));
 }
 
+}  // namespace
+
+Result<std::unique_ptr<sql::Rows>> PostgresSession::Run(std::string_view sql,
+                                                        std::span<const sql::Value> values) {
+  return RowsOf(Await(Numbered(sql), ParamsOf(values), patience_));
+}
+
+Result<std::unique_ptr<sql::Rows>> PostgresSession::RunLong(std::string_view sql) {
+  return RowsOf(Await(std::string(sql), {}, std::max(patience_, kLongRead)));
+}
+
 Status PostgresSession::Begin() {
   transaction_ = 0;
-  Status begun = Await("BEGIN", {}).status;
+  Status begun = Await("BEGIN", {}, patience_).status;
   if (begun.ok()) transaction_ = connection_.session();
   return begun;
 }
 
 Status PostgresSession::End(const char* sql) {
-  Status ended = AwaitOnce(sql, {}).status;
+  Status ended = AwaitOnce(sql, {}, patience_).status;
   transaction_ = 0;
   return ended;
 }
@@ -129,7 +143,7 @@ Status PostgresSession::Commit() { return End("COMMIT"); }
 // If that fails the session is lost, and the transaction with it.
 void PostgresSession::Rollback() { (void)End("ROLLBACK"); }
 
-Status PostgresSession::Announce() { return Await(kNotify, {}).status; }
+Status PostgresSession::Announce() { return Await(kNotify, {}, patience_).status; }
 
 void PostgresSession::Listen(std::function<void()> heard) {
   Channel::Callbacks callbacks;
@@ -143,8 +157,8 @@ void PostgresSession::Listen(std::function<void()> heard) {
 
 Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catalog,
                                           sql::Options options) {
-  auto store = sql::SqlPolicyStore::Open(std::make_unique<PostgresSession>(url), catalog,
-                                         std::move(options));
+  auto session = std::make_unique<PostgresSession>(url, options.patience);
+  auto store = sql::SqlPolicyStore::Open(std::move(session), catalog, std::move(options));
   if (!store.ok()) return store.error();
   return std::unique_ptr<PolicyStore>(std::move(*store));
 }

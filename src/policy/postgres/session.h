@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,11 +19,12 @@ namespace weir::policy::postgres {
 /// Thread safety: as every Session.
 class PostgresSession final : public sql::Session {
  public:
-  explicit PostgresSession(std::string url);
+  PostgresSession(std::string url, std::chrono::milliseconds patience);
 
   Status Migrate() override;
   Result<std::unique_ptr<sql::Rows>> Run(std::string_view sql,
                                          std::span<const sql::Value> values) override;
+  Result<std::unique_ptr<sql::Rows>> RunLong(std::string_view sql) override;
   Status Begin() override;
   Status Commit() override;
   void Rollback() override;
@@ -32,11 +34,16 @@ class PostgresSession final : public sql::Session {
   void Abort() noexcept override;
 
  private:
-  weir::postgres::Answer Await(const std::string& sql, const weir::postgres::Params& params);
-  weir::postgres::Answer AwaitOnce(const std::string& sql, const weir::postgres::Params& params);
+  using Duration = std::chrono::milliseconds;
+
+  weir::postgres::Answer Await(const std::string& sql, const weir::postgres::Params& params,
+                               Duration patience);
+  weir::postgres::Answer AwaitOnce(const std::string& sql, const weir::postgres::Params& params,
+                                   Duration patience);
   Status End(const char* sql);
 
   const std::string url_;
+  const Duration patience_;
   boost::asio::io_context io_{1};
   weir::postgres::Connection connection_;
   std::uint64_t transaction_ = 0;  // the server session that it is open in; 0: none is

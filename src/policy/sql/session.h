@@ -3,6 +3,7 @@
 // What the policies' tables need of a database server, so that one set of statements serves every
 // one of them.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,8 +31,8 @@ class Rows {
   virtual std::string Text(int column) const = 0;
 };
 
-/// A blocking connection to the server, made again by itself after it was lost. Everything answers
-/// within seconds: kUnavailable if the server did not.
+/// A blocking connection to the server, made again by itself after it was lost. Each statement
+/// answers within the session's patience, of a second or more: kUnavailable if the server did not.
 ///
 /// Thread safety: belongs to one thread at a time, but Abort may be called from any.
 class Session {
@@ -45,6 +46,9 @@ class Session {
   /// it may be sent twice.
   virtual Result<std::unique_ptr<Rows>> Run(std::string_view sql,
                                             std::span<const Value> values) = 0;
+  /// The same for a read of very much, which is given kLongRead.
+  virtual Result<std::unique_ptr<Rows>> RunLong(std::string_view sql) = 0;
+  static constexpr std::chrono::milliseconds kLongRead{5000};
 
   /// Statements from Begin to Commit see and do all or nothing. READ COMMITTED. If the connection
   /// is lost between, they fail.

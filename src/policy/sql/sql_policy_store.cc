@@ -196,8 +196,10 @@ void SqlPolicyStore::Work() {
     std::deque<Task> tasks = std::exchange(tasks_, {});
     const bool woken = std::exchange(woken_, false);
     lock.unlock();
-    // A database that was away is asked again before anybody is told that it still is.
-    if (woken || !up_ || Clock::now() >= NextLook()) (void)Refresh();
+    // A database that was away is asked again before anybody is told that it still is, but nobody
+    // waits for two looks.
+    const bool told = !tasks.empty() && tasks.front().asked_at < looked_at_;
+    if (woken || (!up_ && !told) || Clock::now() >= NextLook()) (void)Refresh();
     Serve(std::move(tasks));
     SaveWhenDue(/*now=*/false);
     lock.lock();

@@ -44,6 +44,8 @@ struct Options {
   /// Between looks at the count of changes: while the server tells of them, and while it does not.
   std::chrono::milliseconds slow_poll{5000};
   std::chrono::milliseconds poll{250};
+  /// A server that does not answer a statement for so long is away; whole seconds for MariaDB.
+  std::chrono::milliseconds patience{5000};
   std::unique_ptr<Memory> memory = nullptr;  ///< null: none
   /// For the log: what has happened, and why if that is bad. Called by Open and on the store's
   /// thread.
@@ -84,6 +86,7 @@ class SqlPolicyStore final : public PolicyStore {
   struct Task {
     std::function<void()> run;
     std::function<void(const Error&)> refuse;
+    Clock::time_point asked_at = Clock::now();
   };
 
   SqlPolicyStore(std::unique_ptr<Session> session, Catalog& catalog, Options options);

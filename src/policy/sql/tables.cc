@@ -171,9 +171,8 @@ Result<std::int64_t> ReadChanges(Session& session) {
 
 Result<Snapshot> ReadAll(Session& session) {
   // One statement, hence one moment.
-  return ReadPolicies(
-      Run(session, std::string(kSelectPolicies).append("LEFT JOIN weir_policy p ON s.one = 1") +=
-                   kWithMatches));
+  return ReadPolicies(session.RunLong(
+      std::string(kSelectPolicies).append("LEFT JOIN weir_policy p ON s.one = 1") += kWithMatches));
 }
 
 Result<Made> Make(Session& session, const PolicyEdit& edit, const Catalog& catalog) {
