@@ -86,7 +86,7 @@ void CollectDecisions(const limiter::Counters& counters, telemetry::TextWriter& 
                &Counts::limited);
   PolicyFamily(out, "weir_policy_shadow_blocked_total",
                "What each shadow policy would have refused.", policies, &Counts::shadow_limited);
-  PolicyFamily(out, "weir_policy_errors_total", "What the store could not decide for each policy.",
+  PolicyFamily(out, "weir_policy_errors_total", "What on_store_error decided for each policy, since the store could not.",
                policies, &Counts::errors);
 }
 
