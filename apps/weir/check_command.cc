@@ -80,6 +80,10 @@ void PrintDecision(dom::element answer) {
   if (const std::int64_t lease = NumberOf(answer, "lease"); lease != 0) {
     std::cout << "; lease " << lease;
   }
+  bool degraded = false;
+  if (answer["degraded"].get(degraded) == simdjson::SUCCESS && degraded) {
+    std::cout << "; the store is away: on_store_error decided";
+  }
   std::cout << '\n';
 }
 

@@ -46,15 +46,19 @@ std::string Percent(std::uint64_t part, std::uint64_t whole) {
 }
 
 void AppendPolicies(std::string& out, const ReplayResult& result) {
-  Table table({"policy", ">allowed", ">limited", ">shadow", ">limited before"});
+  std::vector<std::string> head = {"policy", ">allowed", ">limited", ">shadow"};
+  if (result.current) head.push_back(">limited before");
+  Table table(std::move(head));
   const auto before =
       result.current ? result.current->Policies() : std::vector<limiter::PolicyCounts>();
   for (const limiter::PolicyCounts& policy : result.candidate->Policies()) {
     const auto same = std::find_if(before.begin(), before.end(), [&](const auto& other) {
       return other.policy == policy.policy && other.domain == policy.domain;
     });
-    table.Add({policy.policy, Grouped(policy.allowed), Grouped(policy.limited),
-               Grouped(policy.shadow_limited), same == before.end() ? "" : Grouped(same->limited)});
+    std::vector<std::string> row = {policy.policy, Grouped(policy.allowed), Grouped(policy.limited),
+                                    Grouped(policy.shadow_limited)};
+    if (result.current) row.push_back(same == before.end() ? "" : Grouped(same->limited));
+    table.Add(std::move(row));
   }
   out += "\n" + table.ToString();
 }

@@ -101,7 +101,7 @@ Status Stores::OpenDistant() {
   }
   guard_.emplace(options);
   auto backend = shared::OpenBackend(BackendOptionsOf(config_), *guard_);
-  if (!backend.ok()) return backend.error();
+  if (!backend.ok()) return Error{backend.error().code, "store: " + backend.error().message};
   backend_ = std::move(*backend);
   const auto patience =
       config_.distant.required ? std::chrono::seconds(5) : std::chrono::seconds(1);

@@ -66,12 +66,12 @@ def check_libraries(program):
         sys.exit(f"the program needs {foreign}")
 
 
-def stores_are_missed(cmake, folder, *definitions):
-    """Without its component, find_package says so."""
+def is_missed(said, cmake, folder, *definitions):
+    """A component that is not there, or that nobody knows, is named by find_package."""
     done = subprocess.run([cmake, "-G", "Ninja", "-S", os.path.join(HERE, "consumer"), "-B", folder,
                            "-DWITH_STORES=ON", *definitions], capture_output=True, text=True, check=False)
-    if done.returncode == 0 or "stores" not in done.stderr:
-        sys.exit(f"find_package(weir COMPONENTS stores) did not miss it:\n{done.stderr}")
+    if done.returncode == 0 or said not in " ".join(done.stderr.split()):
+        sys.exit(f"find_package(weir COMPONENTS …) did not say {said!r}:\n{done.stderr}")
 
 
 class Redis:
@@ -128,7 +128,10 @@ def main():
                               *flags)
         check_headers(cxx, prefix, "main.cc")
         check_libraries(found)
-        stores_are_missed(cmake, os.path.join(folder, "missed"), f"-DCMAKE_PREFIX_PATH={prefix}", *flags)
+        is_missed("installed without its component stores", cmake, os.path.join(folder, "missed"),
+                  f"-DCMAKE_PREFIX_PATH={prefix}", *flags)
+        is_missed("no component sotres", cmake, os.path.join(folder, "mistyped"), "-DWEIR_COMPONENT=sotres",
+                  f"-DCMAKE_PREFIX_PATH={prefix}", *flags)
         run(cmake, "--install", build, "--prefix", prefix, "--component", "stores")
         check_headers(cxx, prefix, "shared.cc")
         run_shared(cmake, os.path.join(folder, "found"))

@@ -53,6 +53,13 @@ TEST_F(Cli, CheckEndsWithTheVerdict) {
   EXPECT_EQ(Weir({"explain", "-e", "tenant=x"}).output, "allowed: no policy applies\n");
 }
 
+TEST_F(Cli, SaysThatTheStoreDidNotDecide) {
+  Serve({"--admin-key", kKey, "--store", "redis://127.0.0.1:1"});
+  // The local share of 100 is 10 permits.
+  EXPECT_EQ(Weir({"check", "user-1"}).output,
+            "allowed by default: 9 of 10 left; the store is away: on_store_error decided\n");
+}
+
 TEST_F(Cli, MistakesAreNamedAndCorrected) {
   const auto said = [&](std::vector<std::string> words) {
     const RunResult run = Weir(std::move(words));
