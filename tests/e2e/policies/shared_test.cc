@@ -71,15 +71,16 @@ TEST_P(SharedTest, AChangeAtOneNodeIsEnforcedByAllWithinASecond) {
   std::chrono::milliseconds longest{0};
   for (std::int64_t round = 1; round <= 5; ++round) {
     // Each time through another node, counted from before the request.
+    const auto turn = static_cast<std::size_t>(round);
     auto since = steady_clock::now();
     const std::string key = "fast-" + std::to_string(round);
-    ASSERT_EQ(node(round % 3).Create(key, 10 + round).status, 201);
+    ASSERT_EQ(node(turn % 3).Create(key, 10 + round).status, 201);
     longest = std::max(longest, Enforced(key, 10 + round, since));
     since = steady_clock::now();
-    ASSERT_EQ(node((round + 1) % 3).Update(key, 20 + round).status, 200);
+    ASSERT_EQ(node((turn + 1) % 3).Update(key, 20 + round).status, 200);
     longest = std::max(longest, Enforced(key, 20 + round, since));
     since = steady_clock::now();
-    ASSERT_EQ(node((round + 2) % 3).Delete(key).status, 204);
+    ASSERT_EQ(node((turn + 2) % 3).Delete(key).status, 204);
     longest = std::max(longest, Enforced(key, kDefault, since));
   }
   std::cout << "the slowest of 15 changes was in force on 3 nodes after " << longest.count()

@@ -205,7 +205,7 @@ TEST(RedisRecovery, NoKeyExpiresBeforeItsStateEndsToCount) {
       {"n", {*Quota::Concurrency(9, 10s), *Quota::Concurrency(9, 100s)}}};
   for (const auto& [letter, quotas] : changes) {
     const std::string name = std::string("weir:k") + letter;
-    for (const std::size_t which : {0, 0, 1, 1}) {
+    for (const std::size_t which : {0U, 0U, 1U, 1U}) {
       ASSERT_TRUE(client.One(Op::kCharge, {"k", 1, &quotas[which]}).applied);
       expect_lasting(quotas[which], name);
     }
