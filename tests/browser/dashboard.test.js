@@ -176,7 +176,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await page.getByText('of 32').waitFor();
     await page.getByLabel('State').selectOption('');
     await page.getByLabel('Source').selectOption('files');
-    await page.getByRole('cell', { name: /from .*policies.yaml/ }).waitFor();
+    await page.getByRole('rowheader', { name: /per-client .*policies.yaml/ }).waitFor();
     await page.getByLabel('Source').selectOption('');
     quiet();
   });

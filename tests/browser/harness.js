@@ -1,6 +1,6 @@
 // Starts the program and the browser, and watches what the page says while a test drives it.
 
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
@@ -49,6 +49,7 @@ export async function startWeirWith(policies, program, ...more) {
     said: () => said,
     writePolicies: (text) => writeFileSync(join(data, 'policies.yaml'), text),
     async stop() {
+      if (child.exitCode !== null) return;
       child.removeAllListeners('exit');
       const gone = new Promise((resolve) => { child.on('exit', resolve); });
       child.kill('SIGTERM');
@@ -60,10 +61,7 @@ export async function startWeirWith(policies, program, ...more) {
 
 /** A Redis that can be killed and started again on the same port. */
 export async function startRedis() {
-  const probe = createServer();
-  await new Promise((resolve) => { probe.listen(0, '127.0.0.1', resolve); });
-  const { port } = probe.address();
-  await new Promise((resolve) => { probe.close(resolve); });
+  const port = await freePort();
   let child;
   const redis = {
     url: `redis://127.0.0.1:${port}`,
@@ -83,6 +81,53 @@ export async function startRedis() {
   };
   await redis.start();
   return redis;
+}
+
+async function freePort() {
+  const probe = createServer();
+  await new Promise((resolve) => { probe.listen(0, '127.0.0.1', resolve); });
+  const { port } = probe.address();
+  await new Promise((resolve) => { probe.close(resolve); });
+  return port;
+}
+
+/** A MariaDB for policies, that can be killed and started again on the same port. */
+export async function startMariadb() {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-mariadb-'));
+  const data = join(folder, 'data');
+  const user = process.getuid() === 0 ? ['--user=root'] : [];
+  const made = spawnSync('mariadb-install-db', ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db', ...user], { encoding: 'utf8' });
+  if (made.status !== 0) throw new Error(`mariadb-install-db: ${made.stdout}${made.stderr}`);
+  writeFileSync(join(data, 'init.sql'), "CREATE DATABASE IF NOT EXISTS weir;\nCREATE USER IF NOT EXISTS weir@'%';\nGRANT ALL ON weir.* TO weir@'%';\n");
+  const port = await freePort();
+  let child;
+  const database = {
+    url: `mysql://weir@127.0.0.1:${port}/weir`,
+    async start() {
+      child = spawn('mariadbd', ['--no-defaults', `--datadir=${data}`, `--port=${port}`, '--bind-address=127.0.0.1', `--socket=${join(data, 'socket')}`,
+        `--pid-file=${join(data, 'pid')}`, `--init-file=${join(data, 'init.sql')}`, '--skip-name-resolve', ...user], { stdio: ['ignore', 'ignore', 'pipe'] });
+      let said = '';
+      await new Promise((resolve, reject) => {
+        child.stderr.on('data', (bytes) => {
+          said = (said + bytes).slice(-20000);
+          if (said.includes('ready for connections')) resolve();
+        });
+        child.on('exit', (code) => reject(new Error(`mariadbd ended with ${code}: ${said}`)));
+      });
+    },
+    async kill() {
+      child.removeAllListeners('exit');
+      const gone = new Promise((resolve) => { child.on('exit', resolve); });
+      child.kill('SIGKILL');
+      await gone;
+    },
+    async remove() {
+      await database.kill().catch(() => {});
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  await database.start();
+  return database;
 }
 
 export async function startBrowser() {

@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { KEY, axe, client, shots, startBrowser, startRedis, startWeirWith, watchedPage } from './harness.js';
+import { KEY, axe, client, shots, startBrowser, startMariadb, startRedis, startWeirWith, watchedPage } from './harness.js';
 
 const POLICIES = [`domain: api
 policies:
@@ -19,12 +19,17 @@ policies:
   - name: visitors
     match: { user: "*", ip: "*" }
     quota: { fixed_window: { limit: 50, window: 100d } }
+  - name: on-trial
+    match: { client: "*" }
+    quota: { fixed_window: { limit: 1, window: 100d } }
+    shadow: true
   - name: by-route
     match: { route: /v1/pay }
     quota: { fixed_window: { limit: 50000, window: 100d } }
 `];
 const BUCKET = 'api/per-user|user:z';
 let redis;
+let mariadb;
 let weir;
 let browser;
 let ask;
@@ -51,6 +56,8 @@ async function eventually(condition, what) {
 }
 
 async function serve(...more) {
+  await page.goto('about:blank'); // a page that is open would ask in vain while the service starts anew
+  await weir?.stop();
   weir = await startWeirWith(POLICIES, process.env.WEIR ?? '../../build/dev/weir', '--admin-key', KEY, ...more);
   ask = client(weir.origin);
   await page.goto(weir.origin);
@@ -69,6 +76,7 @@ after(async () => {
   await browser?.stop();
   await weir?.stop();
   await redis?.kill();
+  await mariadb?.remove();
 });
 
 describe('steering', { concurrency: false }, () => {
@@ -136,6 +144,44 @@ describe('steering', { concurrency: false }, () => {
     quiet();
   });
 
+  test('enforces a policy of a file by an override, with an end, and gives the file the say again', async () => {
+    const allowed = async () => (await ask('POST', '/v1/check', { domain: 'web', descriptors: [{ client: 'trial' }], cost: 2 })).allowed;
+    assert.equal(await allowed(), true);
+    await open('policies');
+    await page.getByLabel('Search').fill('on-trial');
+    const row = page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'on-trial' }) });
+    await row.getByText('shadow', { exact: true }).waitFor();
+    await row.getByRole('rowheader', { name: /policies1\.yaml:/ }).waitFor();
+    await page.getByRole('button', { name: 'Enforce on-trial' }).click();
+    await dialog().getByText('shadow: false').waitFor();
+    assert.deepEqual(await axe(page), []);
+    await shot(page, 'override', false);
+    await dialog().getByRole('button', { name: 'Cancel' }).click();
+    assert.equal(await allowed(), true);
+    await page.getByRole('button', { name: 'Enforce on-trial' }).click();
+    await dialog().getByLabel('Ends').fill('2020-01-01T00:00:30');
+    await dialog().getByRole('button', { name: 'Enforce' }).click();
+    await dialog().getByText('Give a time that is still to come, or none.').waitFor();
+    await dialog().getByLabel('Ends').fill('2099-01-01T00:00:30');
+    await dialog().getByRole('button', { name: 'Enforce' }).click();
+    await row.getByText(/by override until .*2099/).waitFor();
+    await row.getByText('enforced', { exact: true }).waitFor();
+    assert.equal(await allowed(), false);
+    assert.equal(await page.locator('tbody tr').count(), 1); // the override is not a row of its own
+    assert.deepEqual(await axe(page), []);
+    await shot(page, 'overridden');
+    await row.getByRole('button', { name: 'Versions of the override of on-trial' }).click();
+    await dialog().getByRole('cell', { name: 'enforced' }).waitFor();
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    await row.getByRole('button', { name: 'Back to file for on-trial' }).click();
+    await dialog().getByRole('button', { name: 'Back to the file' }).click();
+    await row.getByText('shadow', { exact: true }).waitFor();
+    assert.equal(await allowed(), true);
+    await open('audit');
+    await page.getByRole('rowheader', { name: 'web/on-trial' }).first().waitFor();
+    quiet();
+  });
+
   test('shows what a reload of the policy files changed, and that the file is the place to undo it', async () => {
     weir.writePolicies(POLICIES[0].replace('limit: 5,', 'limit: 6,'));
     await open('audit');
@@ -170,8 +216,28 @@ describe('steering', { concurrency: false }, () => {
     quiet();
   });
 
+  test('shows where policies are kept, and that this place goes away and comes back', async () => {
+    const kept = page.locator('.facts div').filter({ has: page.getByText('Policies kept in', { exact: true }) });
+    await open('overview');
+    await kept.getByText('sqlite:').waitFor();
+    await kept.getByText('up', { exact: true }).waitFor();
+    mariadb = await startMariadb();
+    await serve('--policy-store', mariadb.url);
+    await kept.getByText(/^mysql:/).waitFor();
+    await kept.getByText('up', { exact: true }).waitFor();
+    await mariadb.kill();
+    await kept.getByText('down', { exact: true }).waitFor({ timeout: 20000 });
+    await page.getByText('The policies known last stay in force').waitFor();
+    await page.getByText('Last error of that').waitFor();
+    assert.deepEqual(await axe(page), []);
+    await shot(page, 'policy-store-down');
+    await mariadb.start();
+    await kept.getByText('up', { exact: true }).waitFor({ timeout: 20000 });
+    await page.getByText('The policies known last stay in force').waitFor({ state: 'detached' });
+    quiet();
+  });
+
   test('shows how the store goes away and comes back', async () => {
-    await weir.stop();
     redis = await startRedis();
     await serve('--store', redis.url);
     const fact = (term, value) => page.locator('.facts div').filter({ has: page.getByText(term, { exact: true }) }).getByText(value, { exact: true });

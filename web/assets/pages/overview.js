@@ -4,7 +4,7 @@ import { get } from '../api.js';
 import { lineChart } from '../charts.js';
 import { h, show } from '../dom.js';
 import { name } from '../name.js';
-import { button, card, empty, failure, figure, figures, keepFresh, pageHead, table } from '../parts.js';
+import { button, card, empty, failure, figure, figures, keepFresh, message, pageHead, table } from '../parts.js';
 import { resetAfterAsking } from '../reset.js';
 import { count, micros, plainName, rate, span, time } from '../text.js';
 
@@ -43,17 +43,20 @@ function statePill(state) {
 }
 
 function facts(pairs) {
-  return h('dl', { class: 'facts' }, pairs.filter(([, value]) => value !== undefined && value !== null && value !== '')
+  return h('dl', { class: 'facts' }, pairs.filter(([, value]) => value !== undefined && value !== null && value !== '' && value !== false)
     .map(([term, value]) => h('div', null, h('dt', null, term), h('dd', null, value))));
 }
 
 function statusFacts(status, store) {
   const health = status.storeHealth; // of stores that are other servers
+  const kept = status.policyStoreHealth; // if policies are kept in another server
   return facts([
     ['Store', h('code', null, plainName(status.store))],
     ['State', statePill(health ? (health.up ? 'up' : 'down') : store?.state ?? 'up')],
     ['Breaker', statePill(health?.breaker ?? store?.breaker ?? 'closed')],
     ['Last error', health?.lastError && plainName(health.lastError, 200)],
+    ['Policies kept in', status.policyStore && [h('code', null, plainName(status.policyStore)), ' ', statePill(kept?.up === false ? 'down' : 'up')]],
+    ['Last error of that', kept?.up === false && plainName(kept.lastError, 200)],
     ['Keys held', count(status.keys)],
     ['Policies', `${count(status.storedPolicies)} stored, ${count(status.filePolicies)} from files`],
     ['Could not decide', count(status.errors)],
@@ -62,6 +65,17 @@ function statusFacts(status, store) {
     ['Up for', span((status.uptimeSeconds ?? 0) * 1000)],
     ['Version', status.version],
   ]);
+}
+
+/** What an operator must know before he changes a policy. */
+function problemsOf({ policyStoreHealth: kept, setAside = [] }) {
+  return [
+    kept?.up === false && message('warn', kept.known ?
+      'The database of policies is away. The policies known last stay in force; they cannot be changed until it is back.' :
+      'The database of policies is away, and this service has never seen them: only policies of files are in force.'),
+    setAside.length > 0 && message('', h('p', null, 'Stored, but not in force, since a file has their place or no file has what they are for: ',
+      setAside.slice(0, 10).flatMap((one, i) => [i > 0 && ', ', name(one, 60)]), setAside.length > 10 && ` and ${count(setAside.length - 10)} more`)),
+  ];
 }
 
 export function render(root, { signal }) {
@@ -75,7 +89,7 @@ export function render(root, { signal }) {
   const latencyBox = h('div', null, latency.element);
   const tops = { limited: h('div'), hot: h('div') };
   const store = h('div');
-  const problems = h('div');
+  const problems = h('div', { class: 'notices' });
   let live = null;
 
   root.append(pageHead('Overview', 'The last five minutes, as they happen.'), problems, h('div', { class: 'grid' },
@@ -120,7 +134,7 @@ export function render(root, { signal }) {
       const status = await get('/admin/status', signal);
       show(store, statusFacts(status, live?.store));
       const wrong = status.reloadProblems ?? [];
-      show(problems, wrong.length > 0 && h('div', { class: 'message bad', role: 'alert' },
+      show(problems, problemsOf(status), wrong.length > 0 && h('div', { class: 'message bad', role: 'alert' },
         h('p', null, 'The policy files were not reloaded; the policies before are in force.'),
         wrong.slice(0, 5).map((text) => h('p', { class: 'small mono' }, String(text).slice(0, 500)))));
     } catch (error) {

@@ -5,6 +5,7 @@ import { field, h, select, show } from '../dom.js';
 import { diff, diffOf } from '../diff.js';
 import { newEnd } from '../end.js';
 import { name } from '../name.js';
+import { backToFile, byOverride, goesBack, overrideFile } from '../override.js';
 import { attempt, button, card, confirm, dialog, empty, failure, pageHead, pager, table } from '../parts.js';
 import { moment, plainName, count, span } from '../text.js';
 import { bodyOf, editPolicy } from '../policy_form.js';
@@ -17,6 +18,7 @@ const TONE = { enforced: 'good', shadow: 'warn', unlimited: '' };
 
 function quotaText(policy) {
   if (policy.quota) return policy.quota;
+  if (policy.type === 'OVERRIDE') return policy.shadow ? 'in shadow' : 'enforced';
   if (policy.unlimited) return 'no limit';
   const window = span((policy.windowSeconds ?? 0) * 1000);
   switch (policy.type) {
@@ -28,6 +30,7 @@ function quotaText(policy) {
 
 function matchText(policy) {
   const entries = Object.entries(policy.match ?? {});
+  if (policy.type === 'OVERRIDE') return 'a policy that no file has';
   if (entries.length === 0) return policy.readOnly ? 'every request' : 'this key';
   return entries.map(([k, v]) => `${k} = ${v}`).join(', ');
 }
@@ -41,7 +44,9 @@ async function readAll(source, signal) {
     all.push(...found.items);
     cursor = found.next;
   } while (cursor && all.length < MOST);
-  return all;
+  // An override is shown with the policy that it is for.
+  const used = new Set(all.map((p) => p.override?.policyKey));
+  return all.filter((p) => p.type !== 'OVERRIDE' || !used.has(p.policyKey));
 }
 
 async function showVersions(policy, changed) {
@@ -59,7 +64,7 @@ async function showVersions(policy, changed) {
       { title: 'Version', head: true, cell: (v) => String(v.version) },
       { title: 'When', cell: (v) => moment(v.at) },
       { title: 'Who', cell: (v) => name(v.who || '–', 40) },
-      { title: 'Limit', cell: (v) => (v.policy ? `${quotaText(v.policy)}${v.policy.shadow ? ', shadow' : ''}` : 'deleted') },
+      { title: 'Limit', cell: (v) => (v.policy ? `${quotaText(v.policy)}${v.policy.shadow && v.policy.type !== 'OVERRIDE' ? ', shadow' : ''}` : 'deleted') },
       { title: 'Changed', cell: (v) => diff(before.get(v), v.policy) },
       { title: 'Actions', actions: true, cell: (v) => v.version !== policy.version && v.policy &&
         button('Roll back', () => close(v), { class: 'small', 'aria-label': `Roll back to version ${v.version}` }) },
@@ -107,10 +112,22 @@ export function render(root, { query, signal }) {
     if (!await confirm('Delete this policy?', [`“${plainName(policy.policyKey)}” is no longer in force at once.`, 'The audit log keeps it; it can be brought back there.'], 'Delete')) return;
     if (await attempt(() => del(path`/admin/policies/${policy.policyKey}`), 'Deleted.')) load();
   }
+  function fileActions(policy) {
+    const label = plainName(policy.policyKey, 60);
+    const then = (change) => async () => { if (await change(policy)) load(); };
+    const word = policy.shadow ? 'Enforce' : 'Shadow';
+    return [
+      !policy.unlimited && !goesBack(policy) && button(word, then(overrideFile), { class: 'small', 'aria-label': `${word} ${label}` }), ' ',
+      policy.override && button('Back to file', then(backToFile), { class: 'small', 'aria-label': `Back to file for ${label}` }), ' ',
+      policy.override && button('Versions', () => showVersions(policy.override, load), { class: 'small quiet', 'aria-label': `Versions of the override of ${label}` }),
+    ];
+  }
   function actions(policy) {
     const label = plainName(policy.policyKey, 60);
+    if (policy.readOnly) return fileActions(policy);
+    const over = policy.type === 'OVERRIDE';
     return [
-      !policy.unlimited && button(policy.shadow ? 'Enforce' : 'Shadow', () => enforce(policy), { class: 'small', 'aria-label': `${policy.shadow ? 'Enforce' : 'Shadow'} ${label}` }), ' ',
+      !policy.unlimited && !over && button(policy.shadow ? 'Enforce' : 'Shadow', () => enforce(policy), { class: 'small', 'aria-label': `${policy.shadow ? 'Enforce' : 'Shadow'} ${label}` }), ' ',
       button('Versions', () => showVersions(policy, load), { class: 'small quiet', 'aria-label': `Versions of ${label}` }),
       button('Delete', () => remove(policy), { class: 'small quiet', 'aria-label': `Delete ${label}` }),
     ];
@@ -128,12 +145,12 @@ export function render(root, { query, signal }) {
     const rows = found.slice(at, at + PER_PAGE);
     const turn = (to) => () => { at = to; draw(); list.querySelector('tbody')?.scrollIntoView({ block: 'center' }); };
     show(list, rows.length === 0 ? empty(policies.length === 0 ? 'There are no policies here yet.' : 'No policy matches.') : table('Policies', [
-      { title: 'Policy', head: true, cell: (p) => (p.readOnly ? name(p.policyKey, 60) : h('button', { class: 'link', type: 'button', 'aria-label': `Edit ${plainName(p.policyKey, 60)}`, onclick: () => edit(p) }, name(p.policyKey, 60))) },
-      { title: 'State', cell: (p) => h('span', { class: `pill ${TONE[stateOf(p)]}` }, stateOf(p)) },
+      { title: 'Policy', head: true, cell: (p) => (p.readOnly || p.type === 'OVERRIDE' ? [name(p.policyKey, 60), h('div', { class: 'muted small place' }, name(p.definedIn ?? 'override', 60))] : h('button', { class: 'link', type: 'button', 'aria-label': `Edit ${plainName(p.policyKey, 60)}`, onclick: () => edit(p) }, name(p.policyKey, 60))) },
+      { title: 'State', cell: (p) => [h('span', { class: `pill ${TONE[stateOf(p)]}` }, stateOf(p)), byOverride(p)] },
       { title: 'Limit', cell: (p) => quotaText(p) },
       { title: 'For', cell: (p) => (p.match ? name(matchText(p), 80) : h('span', { class: 'muted' }, matchText(p))) },
       ...(found.some((p) => p.expiresAt) ? [{ title: 'Until', cell: (p) => (p.expiresAt ? moment(p.expiresAt) : '–') }] : []),
-      { title: 'Actions', actions: true, cell: (p) => (p.readOnly ? h('span', { class: 'muted small' }, 'from ', name(p.definedIn ?? 'a file', 60)) : actions(p)) },
+      { title: 'Actions', actions: true, cell: actions },
     ], rows), pager({
       noun: 'policies', from: at, shown: rows.length, total: found.length,
       onPrevious: at > 0 ? turn(at - PER_PAGE) : null,
