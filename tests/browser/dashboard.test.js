@@ -170,7 +170,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await page.getByRole('button', { name: 'Next' }).click();
     await page.getByText(/Policies 51 to 100/).waitFor();
     await page.getByLabel('Search').fill('customer-0777');
-    await page.getByText('Policies 1 to 1 of 1').waitFor();
+    await page.getByText('1 policy', { exact: true }).waitFor();
     await page.getByLabel('Search').fill('');
     await page.getByLabel('State').selectOption('unlimited');
     await page.getByText('of 32').waitFor();

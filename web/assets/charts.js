@@ -9,7 +9,7 @@ const PAD = { top: 12, right: 10, bottom: 22, left: 46 };
 export function niceTop(max) {
   if (!(max > 0)) return 1;
   const size = 10 ** Math.floor(Math.log10(max));
-  return [1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].map((m) => m * size).find((m) => m >= max * (1 - 1e-9));
+  return [1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10].map((m) => m * size).find((m) => m >= max * (1 - 1e-9));
 }
 
 function frame(svg, top, width, height, format) {
@@ -76,10 +76,15 @@ export function lineChart(title, series, { height = 210, format = short, timeTex
     svg.replaceChildren();
     const inner = frame(svg, top, width, height, format);
     const x = (i) => PAD.left + ((width - PAD.left - PAD.right) * i) / Math.max(points - 1, 1);
-    const y = (v) => PAD.top + inner * (1 - Math.min((Number.isFinite(v) ? v : 0) / top, 1));
+    const y = (v) => PAD.top + inner * (1 - Math.min(v / top, 1));
     series.forEach((one, n) => {
       if (points === 0) return;
-      const path = data.values[n].map((v, i) => `${i ? 'L' : 'M'}${x(i).toFixed(1)} ${y(v).toFixed(1)}`).join('');
+      // Where there is no value there is no line; a value alone is a dot.
+      const path = data.values[n].map((v, i, all) => {
+        if (!Number.isFinite(v)) return '';
+        const at = `${x(i).toFixed(1)} ${y(v).toFixed(1)}`;
+        return i > 0 && Number.isFinite(all[i - 1]) ? `L${at}` : `M${at}L${at}`;
+      }).join('');
       if (one.area) svg.append(s('path', { class: `area ${one.tone}-fill`, d: `${path}L${x(points - 1)} ${y(0)}L${x(0)} ${y(0)}Z` }));
       svg.append(s('path', { class: `line ${one.tone}-line`, d: path }));
     });

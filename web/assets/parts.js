@@ -68,11 +68,12 @@ export function button(text, onclick, attributes = {}) {
 
 /** Previous / next under a list. */
 export function pager({ from, shown, total, onPrevious, onNext, noun }) {
-  const range = shown === 0 ? `No ${noun}` :
+  const one = noun.replace(/ies$/, 'y').replace(/s$/, '');
+  const range = shown === 0 ? `No ${noun}` : total === 1 ? `1 ${one}` :
     `${noun[0].toUpperCase()}${noun.slice(1)} ${count(from + 1)} to ${count(from + shown)}${total === undefined ? '' : ` of ${count(total)}`}`;
   return h('div', { class: 'pager' }, h('span', { role: 'status' }, range), h('span', { class: 'spacer' }),
-    button('Previous', onPrevious, { disabled: !onPrevious, class: 'small' }),
-    button('Next', onNext, { disabled: !onNext, class: 'small' }));
+    (onPrevious || onNext) && [button('Previous', onPrevious, { disabled: !onPrevious, class: 'small' }),
+      button('Next', onNext, { disabled: !onNext, class: 'small' })]);
 }
 
 // --- notes --------------------------------------------------------------------------------------
@@ -89,10 +90,10 @@ export function toast(text, kind = '') {
  * Opens a dialog and gives what it was closed with. `build(close)` returns its content. The browser keeps
  * the focus inside and gives it back afterwards.
  */
-export function dialog(title, build, { narrow = false } = {}) {
+export function dialog(title, build, { narrow = false, wide = false } = {}) {
   return new Promise((resolve) => {
     const id = newId('dialog');
-    const element = h('dialog', { 'aria-labelledby': id, class: narrow ? 'narrow' : undefined });
+    const element = h('dialog', { 'aria-labelledby': id, class: narrow ? 'narrow' : wide ? 'wide' : undefined });
     let result;
     const close = (value) => {
       result = value;

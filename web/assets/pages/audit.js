@@ -17,7 +17,7 @@ const targetName = (entry) => entry.target.slice(entry.target.indexOf(':') + 1);
 
 export function render(root, { signal }) {
   const list = h('div', null, empty('Reading…'));
-  root.append(pageHead('Audit', 'Every change through the admin API, newest first: who, when, from what, to what.'), card('Changes', {}, list));
+  root.append(pageHead('Audit', 'Every change, newest first: who, when, from what, to what.'), card('Changes', {}, list));
   let befores = [''];
 
   async function undo(entry) {

@@ -22,6 +22,8 @@ function why(explained) {
 }
 
 const policyLink = (policy) => h('a', { href: `#/policies?${new URLSearchParams({ search: policy })}` }, name(policy, 60));
+/** When a bucket is as if it had never been charged. */
+const asNew = (ms) => (ms === 0 ? 'now' : span(ms));
 const used = (share, limit) => `${count(share)} of ${count(limit)}`;
 
 function policyTable(policies) {
@@ -31,7 +33,7 @@ function policyTable(policies) {
     { title: 'Quota', cell: (p) => h('code', { class: 'small' }, plainName(p.quota, 120)) },
     { title: 'Left', num: true, cell: (p) => used(p.remaining, p.limit) },
     { title: 'Use', cell: (p) => h('meter', { class: 'load', min: 0, max: Math.max(p.limit, 1), value: Math.max(p.limit - p.remaining, 0), 'aria-label': `${count(p.limit - p.remaining)} of ${count(p.limit)} used` }) },
-    { title: 'As new in', num: true, cell: (p) => span(p.resetAfterMs) },
+    { title: 'As new in', num: true, cell: (p) => asNew(p.resetAfterMs) },
     { title: 'Says', cell: (p) => [p.shadow && h('span', { class: 'pill warn' }, 'shadow'), ' ', inWords(p.why, 200)] },
   ], policies);
 }
@@ -105,7 +107,7 @@ export function render(root, { query, signal }) {
         { title: 'Algorithm', cell: (k) => String(k.algorithm).toLowerCase().replaceAll('_', ' ') },
         { title: 'Used', num: true, cell: (k) => (k.capacity === undefined ? '–' : used(k.windowRequestCount, k.capacity)) },
         { title: 'State', cell: (k) => (k.status === 'LIMITED' ? h('strong', null, 'limited') : k.status ? 'room' : '–') },
-        { title: 'As new in', num: true, cell: (k) => (k.resetAfterMs === undefined ? '–' : span(k.resetAfterMs)) },
+        { title: 'As new in', num: true, cell: (k) => (k.resetAfterMs === undefined ? '–' : asNew(k.resetAfterMs)) },
         { title: 'Actions', actions: true, cell: (k) => resetButton({ bucket: k.bucket }, k.bucket, { class: 'small quiet' }) },
       ], rows), pager({
         noun: 'buckets', from, shown: rows.length, total: prefix.value ? undefined : found.total,

@@ -116,7 +116,7 @@ export function render(root, { signal }) {
     const times = seconds.map((one) => one.t);
     rates.draw({ times, values: [seconds.map((one) => one.allowed), seconds.map((one) => one.limited)],
       describe: `Now ${rate(now.allowed)} allowed and ${rate(now.limited)} limited a second.` });
-    latency.draw({ times, values: [seconds.map((one) => one.p50us), seconds.map((one) => one.p99us)],
+    latency.draw({ times, values: ['p50us', 'p99us'].map((field) => seconds.map((one) => (one[field] > 0 ? one[field] : NaN))),
       describe: `Now ${micros(now.p50)} at the median, ${micros(now.p99)} at the 99th percentile.` });
   });
   for (const kind of ['limited', 'hot']) {

@@ -16,8 +16,17 @@ const MOST = 20000;
 export const stateOf = (policy) => (policy.unlimited ? 'unlimited' : policy.shadow ? 'shadow' : 'enforced');
 const TONE = { enforced: 'good', shadow: 'warn', unlimited: '' };
 
+/** "fixed_window(limit=5, window=1m)" → "5 in 1m", as policies of the admin API are written. */
+function fileQuota({ quota, capacity, type }) {
+  const [, refill, period] = /refill=(\d+) per ([^)]+)/.exec(quota) ?? [];
+  const [, window] = /(?:window|lease)=([^,)]+)/.exec(quota) ?? [];
+  if (refill) return `${count(capacity)}, refills ${count(Number(refill))} ${period === '1s' ? 'a second' : `every ${period}`}`;
+  if (!window) return quota === 'unlimited' ? 'no limit' : quota;
+  return type === 'CONCURRENCY' ? `${count(capacity)} at once, lease ${window}` : `${count(capacity)} in ${window}`;
+}
+
 function quotaText(policy) {
-  if (policy.quota) return policy.quota;
+  if (policy.quota) return fileQuota(policy);
   if (policy.type === 'OVERRIDE') return policy.shadow ? 'in shadow' : 'enforced';
   if (policy.unlimited) return 'no limit';
   const window = span((policy.windowSeconds ?? 0) * 1000);
@@ -65,12 +74,12 @@ async function showVersions(policy, changed) {
       { title: 'When', cell: (v) => moment(v.at) },
       { title: 'Who', cell: (v) => name(v.who || '–', 40) },
       { title: 'Limit', cell: (v) => (v.policy ? `${quotaText(v.policy)}${v.policy.shadow && v.policy.type !== 'OVERRIDE' ? ', shadow' : ''}` : 'deleted') },
-      { title: 'Changed', cell: (v) => diff(before.get(v), v.policy) },
+      { title: 'Changed', cell: (v) => (before.get(v) || !v.policy ? diff(before.get(v), v.policy) : h('span', { class: 'muted' }, 'created')) },
       { title: 'Actions', actions: true, cell: (v) => v.version !== policy.version && v.policy &&
         button('Roll back', () => close(v), { class: 'small', 'aria-label': `Roll back to version ${v.version}` }) },
     ], versions),
     h('div', { class: 'buttons' }, button('Close', () => close(), { autofocus: true })),
-  ]);
+  ], { wide: true });
   if (chosen === undefined) return;
   const end = await newEnd(chosen.policy);
   if (end === undefined) return;

@@ -71,7 +71,7 @@ export function render(root, { signal }) {
 
   async function showConfig(config, box) {
     const load = h('div', null, empty('Reading…'));
-    show(box, h('div', { class: 'grid' }, card('Load per window', { note: `${config.windowSize} each, at most ${count(config.maxPerWindow)}` }, load), forecastCard(config)));
+    show(box, h('div', { class: 'grid' }, card('Load per window', { note: `${span(durationMs(config.windowSize))} each, at most ${count(config.maxPerWindow)}` }, load), forecastCard(config)));
     try {
       const found = await get(`/admin/rate-limit/windows?${new URLSearchParams({ config: config.configName, from: new Date(Date.now() - 5 * durationMs(config.windowSize)).toISOString(), limit: String(SHOWN) })}`, signal);
       const bars = fillGaps(found.windows, durationMs(config.windowSize)).map((w) => ({ label: moment(w.start), value: w.count, extra: w.carried }));
@@ -100,13 +100,13 @@ export function render(root, { signal }) {
       return;
     }
     if (configs.length === 0) {
-      show(body, h('div', { class: 'card' }, empty('There is no slot config yet. Create one with POST /admin/rate-limit/config or “weir slots”.')));
+      show(body, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'There is no slot config yet. Create one: ', h('code', null, 'weir slots config set default --window 4s --max 100'))));
       return;
     }
     const box = h('div');
     const choice = select(configs.map((c, i) => [String(i), plainName(c.configName, 60)]));
     choice.addEventListener('change', () => showConfig(configs[Number(choice.value)], box));
-    show(body, configs.length > 1 ? h('div', { class: 'toolbar' }, h('div', { class: 'grow' }, field('Config', choice))) : h('p', { class: 'toolbar' }, name(configs[0].configName)), box);
+    show(body, configs.length > 1 ? h('div', { class: 'toolbar' }, h('div', { class: 'grow choice' }, field('Config', choice))) : h('p', { class: 'toolbar' }, name(configs[0].configName)), box);
     showConfig(configs[0], box);
   }
   start();
