@@ -3,10 +3,10 @@
 FROM debian:12-slim AS build
 WORKDIR /weir
 # The packages first: they change less often than the code.
-COPY packages.txt ./
+COPY packages-program.txt ./
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && sed 's/#.*//' packages.txt >/tmp/packages \
+    && sed 's/#.*//' packages-program.txt >/tmp/packages \
     && xargs --arg-file=/tmp/packages apt-get install -y --no-install-recommends \
     && rm -rf /var/lib/apt/lists/*
 COPY . .

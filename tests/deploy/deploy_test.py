@@ -1,6 +1,6 @@
 """Checks one part of deploy/ with what can check it. Usage: deploy_test.py PART ROOT BUILD WEIR
 
-Parts: kubernetes, helm, kubeconform, dockerfile, systemd, prometheus, grafana, debian. Prints `skipped: …` first where
+Parts: kubernetes, helm, kubeconform, packages, dockerfile, systemd, prometheus, grafana, debian. Prints `skipped: …` first where
 a tool is missing; tests/support/deploy/fetch.sh fetches those that Debian does not have.
 """
 
@@ -125,6 +125,26 @@ def kubeconform(root, _build, _weir):
         print(version, run(program, "-strict", "-summary", "-schema-location", os.path.join(schemas, place),
                            "-kubernetes-version", re.search(r"\d+\.\d+\.\d+", version)[0],
                            input="\n---\n".join(texts)))
+
+
+# They come with g++.
+COMPILER = {"libc6-dev", "libgcc-12-dev", "libstdc++-12-dev", "linux-libc-dev"}
+
+
+def listed(root, name):
+    return set(re.sub(r"#.*", "", read(root, name)).split())
+
+
+def packages(root, build, _weir):
+    """The program is compiled with headers of no package but those that its list names."""
+    named = listed(root, "packages-program.txt")
+    expect(named <= listed(root, "packages.txt"), "packages-program.txt names what packages.txt does not")
+    objects = [name for name in run("ninja", "-C", build, "-t", "inputs", "weir").split() if name.endswith(".o")]
+    seen = set(re.findall(r"/usr/include/\S+", run("ninja", "-C", build, "-t", "deps", *objects)))
+    expect(len(seen) > 100, f"only {len(seen)} headers were seen")
+    owners = set(re.findall(r"^([^:\s]+):", run("dpkg", "-S", *sorted(seen)), re.MULTILINE))
+    expect(owners <= named | COMPILER, f"packages-program.txt lacks {owners - named - COMPILER}")
+    print(len(named), "packages build the program")
 
 
 def dockerfile(root, _build, _weir):

@@ -20,13 +20,14 @@ class Dev(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = folder.name
         shutil.copy(os.path.join(ROOT, "dev"), self.root)
-        self.write("packages.txt", "# what is needed\nthere\nmissing\n")
+        self.write("packages.txt", "# what is needed\nthere\nmissing\nfor-tests\n")
+        self.write("packages-program.txt", "# of which the program\nthere\nmissing\n")
         for name in ("dpkg-query", "sudo", "apt-get", "id", "cmake", "ctest", "ninja", "shellcheck",
                      "clang-format-14", "python3"):
             self.stub(name, "")
         self.stub("id", "echo 1000")  # not root: whatever changes the system goes through sudo
         self.stub("sudo", f'echo "$@" >> {self.root}/sudo.log; [ "$1" != tee ] || cat >/dev/null')
-        self.stub("dpkg-query", "echo there installed; echo missing installed")
+        self.stub("dpkg-query", "echo there installed; echo missing installed; echo for-tests installed")
         self.stub("ctest", CTEST_PASSES)
         for folder in ("include", "src", "apps", "tests", "examples", "bench", "fuzz", "scripts", ".ci"):
             os.makedirs(os.path.join(self.root, folder))
@@ -88,6 +89,18 @@ class Dev(unittest.TestCase):
         installs = [line for line in changes if " install " in line]
         self.assertEqual(len(installs), 1)
         self.assertTrue(installs[0].endswith(" install missing"))
+
+    def test_the_program_alone_takes_only_its_own_packages(self):
+        self.stub("dpkg-query", "echo there installed; echo missing installed; echo for-tests not-installed; exit 1")
+        self.write("build/release/weir", "#!/bin/sh\n")
+        self.stub("cmake", f'echo "$@" >> {self.root}/cmake.log')
+        self.assertEqual(self.dev("run")[0], 0)
+        self.assertEqual(self.dev("build", "release", "weir")[0], 0)
+        self.assertEqual(self.system_changes(), "")
+        with open(os.path.join(self.root, "cmake.log"), encoding="utf-8") as log:
+            self.assertEqual(log.read().count("--preset release -DWEIR_BENCH=OFF"), 2)
+        self.assertEqual(self.dev("build", "release")[0], 0)
+        self.assertIn("install for-tests", self.system_changes())
 
     def test_a_failed_installation_is_an_error_and_leaves_no_policy(self):
         self.stub("dpkg-query", "echo there installed")
