@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 namespace weir::server {
@@ -33,7 +33,7 @@ std::string LastTlsError() {
     return "unknown error";
   }
   // As an open that failed leaves it: not one of OpenSSL's reasons.
-  if (ERR_SYSTEM_ERROR(code)) return std::strerror(ERR_GET_REASON(code));
+  if (ERR_SYSTEM_ERROR(code)) return std::generic_category().message(ERR_GET_REASON(code));
   // Where it found nothing that it could read at all, its own words say little.
   if (ERR_GET_REASON(code) == PEM_R_NO_START_LINE || ERR_GET_REASON(code) == ERR_R_UNSUPPORTED) {
     return "there is nothing of this kind in PEM format in it";
@@ -172,7 +172,7 @@ Status TlsContext::Reload() {
       loaded_ = *loaded;
     }
   }
-  const Status status = loaded.ok() ? Status() : Status(loaded.error());
+  Status status = loaded.ok() ? Status() : Status(loaded.error());
   if (on_reload_) {
     on_reload_(status);
   }

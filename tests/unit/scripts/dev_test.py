@@ -70,7 +70,9 @@ class Dev(unittest.TestCase):
             self.assertRegex(output, rf"(?m)^  {word}\b")
 
     def test_unknown_words_are_refused(self):
-        self.assertEqual(self.dev("dance")[0], 2)
+        code, _, errors = self.dev("dance")
+        self.assertEqual(code, 2)
+        self.assertIn("no such word: dance", errors)
         code, _, errors = self.dev("test", "slow")
         self.assertEqual(code, 2)
         self.assertIn("no such label: slow", errors)
