@@ -50,22 +50,27 @@ class Producer {
     });
     client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why.data(), why.size());
     if (client_ == nullptr) Fail(why.data());
+    topic_ = rd_kafka_topic_new(client_, "plain", nullptr);
+    if (topic_ == nullptr) Fail(rd_kafka_err2str(rd_kafka_last_error()));
   }
-  ~Producer() { rd_kafka_destroy(client_); }
+  ~Producer() {
+    rd_kafka_topic_destroy(topic_);
+    rd_kafka_destroy(client_);
+  }
   Producer(const Producer&) = delete;
   Producer& operator=(const Producer&) = delete;
 
   void Publish(const std::string& key, const std::string& payload) {
-    const rd_kafka_resp_err_t refused = rd_kafka_producev(
-        client_, RD_KAFKA_V_TOPIC("plain"), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-        RD_KAFKA_V_KEY(key.data(), key.size()),
-        RD_KAFKA_V_VALUE(const_cast<char*>(payload.data()), payload.size()), RD_KAFKA_V_END);
-    if (refused != RD_KAFKA_RESP_ERR_NO_ERROR) Fail(rd_kafka_err2str(refused));
+    const int refused = rd_kafka_produce(topic_, RD_KAFKA_PARTITION_UA, RD_KAFKA_MSG_F_COPY,
+                                         const_cast<char*>(payload.data()), payload.size(),
+                                         key.data(), key.size(), nullptr);
+    if (refused != 0) Fail(rd_kafka_err2str(rd_kafka_last_error()));
     while (rd_kafka_outq_len(client_) > 0) rd_kafka_poll(client_, 1000);
   }
 
  private:
   rd_kafka_t* client_;
+  rd_kafka_topic_t* topic_ = nullptr;
 };
 
 /// Plain libpq.
