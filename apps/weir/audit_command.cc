@@ -45,7 +45,7 @@ std::string Summary(dom::element entry) {
     const std::string then = there ? std::string(simdjson::minify(old)) : "-";
     if (now == then || field.key == "version" || field.key == "id") continue;
     if (!text.empty()) text += ", ";
-    text += std::string(field.key) + " " + then + " → " + now;
+    text.append(field.key).append(" ").append(then).append(" → ").append(now);
   }
   return text;
 }

@@ -100,6 +100,7 @@ void ShowProgress(double elapsed, std::uint64_t answered) {
 
 /// The file that an option names, or the environment as for the other commands.
 std::string OrFromEnvironment(const std::string& given, const char* name) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
   const char* value = given.empty() ? std::getenv(name) : nullptr;
   return value != nullptr ? value : given;
 }

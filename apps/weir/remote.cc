@@ -41,6 +41,7 @@ Result<ServiceClient> Access::Open() const {
     if (found.key.ends_with('\r')) found.key.pop_back();
   }
   for (const char* name : {"WEIR_ADMIN_KEY", "WEIR_KEY"}) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
     const char* value = found.key.empty() ? std::getenv(name) : nullptr;
     if (value != nullptr) found.key = value;
   }

@@ -35,7 +35,7 @@ Result<std::vector<Answer>> Assign(Combiner& combiner, Ask ask) {
 void WriteLine(int out, const Answer& answer) {
   const std::string line = answer.slot.event_id + " " + std::to_string(answer.slot.window_start) +
                            " " + std::to_string(answer.slot.scheduled) + "\n";
-  if (write(out, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::exit(3);
+  if (write(out, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::_Exit(3);
 }
 
 int Run(char** argv) {
