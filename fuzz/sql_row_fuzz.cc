@@ -11,6 +11,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using weir::store::sql::RowState;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  (void)weir::store::sql::Summarize("key", bytes);
   weir::Result<RowState> row = RowState::Parse("key", bytes);
   if (!row.ok()) return 0;
   for (std::uint8_t i = 0; i < RowState::kAlgorithms; ++i) {

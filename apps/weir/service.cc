@@ -232,7 +232,9 @@ Status Service::OpenHttp() {
   admin_.emplace(server::AdminParts{
       *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
       config::WithoutSecrets(config_.store), config::WithoutSecrets(PolicyStoreUrl(config_)),
-      [this](std::string_view after, std::size_t limit) { return stores_->ListKeys(after, limit); },
+      [this](store::KeyQuery query, KeyReader::Done done) {
+        stores_->ListKeys(std::move(query), std::move(done));
+      },
       [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, *policy_store_,
       *policy_changes_, *config_changes_, shared_->top, *live_});
   routers_.resize(pool_->size());

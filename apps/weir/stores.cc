@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 
 #include "drivers/redis/url.h"
@@ -119,6 +120,7 @@ Status Stores::OpenDistant() {
   }
   prober_ = std::make_unique<store::guard::Prober>(pool_.reactor(0).context(), *guard_,
                                                    *guarded_.front());
+  key_reader_.emplace([this](const store::KeyQuery& query) { return backend_->ReadKeys(query); });
   return {};
 }
 
@@ -128,6 +130,7 @@ std::unique_ptr<store::Store> Stores::Take(std::size_t index) {
 }
 
 void Stores::Close() {
+  key_reader_.reset();
   prober_.reset();
   for (const auto& store : guarded_) store->Close();
   snapshots_.reset();
@@ -150,13 +153,13 @@ void Stores::Collect(telemetry::TextWriter& out) const {
   server::CollectKeys(engine_->size(), engine_->stats(), out);
 }
 
-std::vector<server::HeldKey> Stores::ListKeys(std::string_view after, std::size_t limit) const {
-  // The smallest `limit` keys after the cursor, whatever order the table has them in.
-  std::vector<server::HeldKey> keys;
-  if (!engine_) return keys;
-  const auto less = [](const server::HeldKey& a, const server::HeldKey& b) {
-    return a.key < b.key;
-  };
+// The smallest keys after the cursor, whatever order the table has them in.
+store::KeyPage Stores::ListMemory(const store::KeyQuery& query) const {
+  const std::string after = std::max(query.cursor, store::JustBefore(query.prefix));
+  const std::size_t limit = query.limit + 1;  // one more tells whether there is a next page
+  store::KeyPage page;
+  std::vector<store::HeldKey>& keys = page.keys;
+  const auto less = [](const store::HeldKey& a, const store::HeldKey& b) { return a.key < b.key; };
   engine_->Visit([&](const KeyView& view) {
     if (view.key <= after) return;
     if (keys.size() == limit && view.key >= keys.front().key) return;
@@ -167,7 +170,23 @@ std::vector<server::HeldKey> Stores::ListKeys(std::string_view after, std::size_
     keys.pop_back();
   });
   std::sort_heap(keys.begin(), keys.end(), less);
-  return keys;
+  std::erase_if(
+      keys, [&query](const store::HeldKey& held) { return !held.key.starts_with(query.prefix); });
+  if (keys.size() == limit) {
+    keys.pop_back();
+    page.next = keys.back().key;
+  }
+  return page;
+}
+
+void Stores::ListKeys(store::KeyQuery query, KeyReader::Done done) {
+  if (engine_) return done(ListMemory(query));
+  for (std::size_t i = 0; i < pool_.size(); ++i) {
+    boost::asio::io_context& io = pool_.reactor(i).context();
+    if (!io.get_executor().running_in_this_thread()) continue;
+    return key_reader_->Ask(std::move(query), io, std::move(done));
+  }
+  std::abort();  // only reactors ask
 }
 
 std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "key_reader.h"
 #include "policy/policy_set.h"
 #include "server/api/admin.h"
 #include "server/reactor_pool.h"
@@ -47,12 +48,16 @@ class Stores {
   /// How it is, if it can be anything but well.
   std::optional<server::StoreHealth> health() const;
   void Collect(telemetry::TextWriter& out) const;
-  /// Of the memory store; others cannot list theirs.
-  std::vector<server::HeldKey> ListKeys(std::string_view after, std::size_t limit) const;
-  std::size_t CountKeys() const { return engine_ ? engine_->size() : 0; }
+  /// On a reactor's thread, where `done` runs, too: at once if the keys are in this process.
+  void ListKeys(store::KeyQuery query, KeyReader::Done done);
+  /// Nothing if that is not known without counting them.
+  std::optional<std::size_t> CountKeys() const {
+    return engine_ ? std::optional(engine_->size()) : std::nullopt;
+  }
 
  private:
   Stores(const config::Config& config, server::ReactorPool& pool) : config_(config), pool_(pool) {}
+  store::KeyPage ListMemory(const store::KeyQuery& query) const;
   void OpenMemory(const std::string& snapshot);
   Status OpenDistant();
 
@@ -64,6 +69,7 @@ class Stores {
   std::unique_ptr<shared::Backend> backend_;
   std::vector<std::unique_ptr<store::guard::GuardedStore>> guarded_;
   std::unique_ptr<store::guard::Prober> prober_;
+  std::optional<KeyReader> key_reader_;
 };
 
 /// Which policies the store that config.store names cannot charge together, though they may meet.

@@ -3,6 +3,7 @@
 #include <netdb.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,8 +17,11 @@
 #include "drivers/redis/url.h"
 #include "store/guard/guarded_store.h"
 #include "store/guard/herald.h"
+#include "store/mariadb/key_list.h"
 #include "store/mariadb/pool.h"
+#include "store/postgres/key_list.h"
 #include "store/postgres/pool.h"
+#include "store/redis/key_list.h"
 #include "store/redis/redis_store.h"
 
 namespace weir::shared {
@@ -33,6 +37,9 @@ constexpr const char* kChannel = "weir_forget";
 /// where they are rows that are read five times a second anyhow.
 constexpr std::chrono::milliseconds kAtOnce{10};
 constexpr std::chrono::milliseconds kInRows{200};
+
+/// What a list of keys is given for one statement: it is for people.
+constexpr std::chrono::milliseconds kListPatience{1000};
 
 /// When a backend gives a connection up. Later than the guard gives an answer up: a moment's delay
 /// must not cost a connection.
@@ -63,9 +70,13 @@ std::unique_ptr<Herald> Speak(Guard& guard, Channel& channel, std::chrono::milli
 /// Both SQL stores: a pool for all reactors and a channel in the same database.
 class SqlBackend final : public Backend {
  public:
-  SqlBackend(std::shared_ptr<store::sql::Pool> pool, std::vector<std::string> hosts,
-             std::unique_ptr<Channel> channel, std::unique_ptr<Herald> herald)
+  using ReadPage = std::function<Result<store::KeyPage>(const store::KeyQuery&)>;
+
+  SqlBackend(std::shared_ptr<store::sql::Pool> pool, ReadPage read_page,
+             std::vector<std::string> hosts, std::unique_ptr<Channel> channel,
+             std::unique_ptr<Herald> herald)
       : pool_(std::move(pool)),
+        read_page_(std::move(read_page)),
         hosts_(std::move(hosts)),
         channel_(std::move(channel)),
         herald_(std::move(herald)) {}
@@ -73,21 +84,25 @@ class SqlBackend final : public Backend {
   std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) override {
     return pool_->MakeStore(io);
   }
+  Result<store::KeyPage> ReadKeys(const store::KeyQuery& query) const override {
+    return read_page_(query);
+  }
   std::vector<std::string> hosts() const override { return hosts_; }
 
  private:
   std::shared_ptr<store::sql::Pool> pool_;
+  const ReadPage read_page_;
   const std::vector<std::string> hosts_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<Herald> herald_;
 };
 
-/// `open_pool` and `open_channel` are those of one kind of database.
-template <typename OpenPool, typename OpenChannel>
+/// `open_pool`, `read_keys` and `open_channel` are those of one kind of database.
+template <typename OpenPool, typename ReadKeys, typename OpenChannel>
 Result<std::unique_ptr<Backend>> OpenSql(const BackendOptions& options, Guard& guard,
                                          std::chrono::milliseconds interval,
                                          std::vector<std::string> hosts, OpenPool open_pool,
-                                         OpenChannel open_channel) {
+                                         ReadKeys read_keys, OpenChannel open_channel) {
   store::sql::PoolOptions settings;
   settings.url = options.url;
   if (options.connections != 0) settings.connections = options.connections;
@@ -101,8 +116,12 @@ Result<std::unique_ptr<Backend>> OpenSql(const BackendOptions& options, Guard& g
     channel = open_channel(options.url, kChannel, Listening(guard, options));
     herald = Speak(guard, *channel, interval);
   }
-  return std::unique_ptr<Backend>(std::make_unique<SqlBackend>(
-      std::move(*pool), std::move(hosts), std::move(channel), std::move(herald)));
+  auto read_page = [url = options.url, read_keys](const store::KeyQuery& query) {
+    return read_keys(url, kListPatience, query);
+  };
+  return std::unique_ptr<Backend>(
+      std::make_unique<SqlBackend>(std::move(*pool), std::move(read_page), std::move(hosts),
+                                   std::move(channel), std::move(herald)));
 }
 
 /// One server or a cluster: each reactor has connections of its own.
@@ -117,18 +136,26 @@ class RedisBackend final : public Backend {
   }
 
   std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) override {
-    store::redis::Options settings;
-    settings.url = options_.url;
+    store::redis::Options settings = Settings(PatienceOf(options_));
     if (options_.connections != 0) settings.connections = options_.connections;
-    settings.connect_timeout = PatienceOf(options_);
-    settings.command_timeout = PatienceOf(options_);
     settings.masters = masters_;
     // The URL was read before, and nothing else is wrong at this point.
     return std::move(*store::redis::MakeStore(io, std::move(settings)));
   }
+  Result<store::KeyPage> ReadKeys(const store::KeyQuery& query) const override {
+    return store::redis::ReadKeys(Settings(kListPatience), query);
+  }
   std::vector<std::string> hosts() const override { return hosts_; }
 
  private:
+  store::redis::Options Settings(std::chrono::milliseconds patience) const {
+    store::redis::Options settings;
+    settings.url = options_.url;
+    settings.connect_timeout = patience;
+    settings.command_timeout = patience;
+    return settings;
+  }
+
   const BackendOptions options_;
   const std::shared_ptr<redis::Masters> masters_ =
       std::make_shared<redis::Masters>(store::kMaxParts);
@@ -152,7 +179,7 @@ Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guar
   const auto is = [scheme](std::string_view name) { return scheme == name; };
   if (is("postgres") || is("postgresql")) {
     return OpenSql(options, guard, kAtOnce, postgres::HostsOf(options.url),
-                   store::postgres::OpenPool, postgres::OpenChannel);
+                   store::postgres::OpenPool, store::postgres::ReadKeys, postgres::OpenChannel);
   }
   if (is("redis") || is("rediss") || is("redis+cluster") || is("rediss+cluster")) {
     return OpenRedis(std::move(options), guard);
@@ -167,7 +194,7 @@ Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guar
     std::vector<std::string> hosts;
     if (target->socket.empty() && !target->host.empty()) hosts.push_back(target->host);
     return OpenSql(options, guard, kInRows, std::move(hosts), store::mariadb::OpenPool,
-                   open_channel);
+                   store::mariadb::ReadKeys, open_channel);
   }
   // What stands behind the scheme may be a secret.
   const std::string given =

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "store/guard/guard.h"
+#include "store/key_list.h"
 #include "store/store.h"
 #include "weir/result.h"
 
@@ -33,6 +34,8 @@ class Backend {
   virtual ~Backend() = default;
   /// The store of the reactor that runs `io`, which must outlive it. This must, too.
   virtual std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) = 0;
+  /// A page of the keys that it holds. Blocks, for about a second at most; any thread.
+  virtual Result<store::KeyPage> ReadKeys(const store::KeyQuery& query) const = 0;
   /// Of the servers, as far as they are known by names.
   virtual std::vector<std::string> hosts() const = 0;
 };

@@ -55,7 +55,7 @@ http::Response Status(const AdminParts& parts, std::chrono::steady_clock::time_p
   AppendJsonString(body, parts.store_name);
   if (const auto health = parts.store_health()) AppendStoreHealth(body, *health);
   AppendPolicyStore(body, parts);
-  number("keys", parts.count_keys());
+  number("keys", parts.count_keys().value_or(0));
   number("allowed", checks.allowed);
   number("blocked", checks.limited);
   number("errors", checks.errors);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,14 +20,9 @@
 #include "server/api/operations.h"
 #include "server/api/policy_changes.h"
 #include "server/router.h"
+#include "store/key_list.h"
 
 namespace weir::server {
-
-/// One key as a store names it (policy/keys.h).
-struct HeldKey {
-  std::string key;
-  Algorithm algorithm;
-};
 
 /// What the admin API works on. Everything must outlive the routers.
 struct AdminParts {
@@ -37,10 +33,10 @@ struct AdminParts {
   limiter::Counters& counters;
   std::string store_name;         ///< without secrets
   std::string policy_store_name;  ///< without secrets
-  /// The keys that the store holds, sorted, at most so many that come after `after`; empty if the
-  /// store cannot list them.
-  std::function<std::vector<HeldKey>(std::string_view after, std::size_t limit)> list_keys;
-  std::function<std::size_t()> count_keys;
+  /// The keys that the store holds. `done` runs on the reactor's thread that asked, perhaps at
+  /// once.
+  std::function<void(store::KeyQuery, std::function<void(Result<store::KeyPage>)> done)> list_keys;
+  std::function<std::optional<std::size_t>()> count_keys;
   StoreHealthOf store_health;
   AuditLog& audit;
   PolicyChanges& changes;

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,19 +93,9 @@ http::Response KeyMetrics(const AdminParts& parts, const KeyCheck& asked) {
   return response;
 }
 
-/// A text that every key with this prefix comes after, and no other key does that comes after all
-/// keys before the prefix: keys are UTF-8, so none begins with what is made here.
-std::string JustBefore(std::string prefix) {
-  if (prefix.empty()) return prefix;
-  const char last = prefix.back();
-  prefix.pop_back();
-  if (last != 0) prefix.append(1, static_cast<char>(last - 1)).append(4, '\xff');
-  return prefix;
-}
-
 /// A page of buckets, with the memory that looking at them takes.
 struct KeyPage {
-  std::vector<HeldKey> keys;
+  std::vector<store::HeldKey> keys;
   std::shared_ptr<const policy::PolicySet> set;
   std::vector<const policy::Policy*> policies;  // one per key; null: what is used is not known
   std::vector<store::Charge> charges;           // one per key, as are the decisions
@@ -115,7 +106,7 @@ struct KeyPage {
 };
 
 void AppendKey(std::string& body, const KeyPage& page, std::size_t index) {
-  const HeldKey& held = page.keys[index];
+  const store::HeldKey& held = page.keys[index];
   body += "{\"bucket\":";
   AppendJsonString(body, held.key);
   if (held.key.starts_with(kBareBucket)) {
@@ -171,24 +162,33 @@ void LookAtKeys(const std::shared_ptr<KeyPage>& page, limiter::PolicyLimiter& li
   limiter.Apply(page->applications, [page] { AnswerKeys(*page); });
 }
 
+/// That the store does not let us in is not the caller's fault.
+Error ForCaller(const Error& error) {
+  if (error.code == Code::kInvalidArgument || error.code == Code::kResourceExhausted) return error;
+  return {Code::kUnavailable, "the store does not list its keys: " + error.message};
+}
+
 void ListKeys(const AdminParts& parts, limiter::PolicyLimiter& limiter,
               const http::Request& request, http::Reply reply) {
   const auto asked = ReadPage(request.query);
   if (!asked.ok()) return reply(http::ErrorResponse(asked.error()));
-  const std::string prefix = http::QueryValue(request.query, "prefix").value_or("");
-  const std::string after = std::max(asked->cursor, JustBefore(prefix));
   const auto page = std::make_shared<KeyPage>();
   page->reply = std::move(reply);
-  // One more than asked for tells whether there is a next page.
-  page->keys = parts.list_keys(after, asked->limit + 1);
-  std::erase_if(page->keys, [&prefix](const HeldKey& key) { return !key.key.starts_with(prefix); });
-  auto& headers = page->response.headers;
-  if (page->keys.size() > asked->limit) {
-    page->keys.resize(asked->limit);
-    headers.emplace_back("X-Next-Cursor", page->keys.back().key);
-  }
-  headers.emplace_back("X-Total-Count", std::to_string(parts.count_keys()));
-  LookAtKeys(page, limiter);
+  parts.list_keys({.cursor = asked->cursor,
+                   .prefix = http::QueryValue(request.query, "prefix").value_or(""),
+                   .limit = asked->limit},
+                  [page, &parts, &limiter](Result<store::KeyPage> listed) {
+                    if (!listed.ok()) {
+                      return page->reply(http::ErrorResponse(ForCaller(listed.error())));
+                    }
+                    page->keys = std::move(listed->keys);
+                    auto& headers = page->response.headers;
+                    if (!listed->next.empty()) headers.emplace_back("X-Next-Cursor", listed->next);
+                    if (const std::optional<std::size_t> count = parts.count_keys()) {
+                      headers.emplace_back("X-Total-Count", std::to_string(*count));
+                    }
+                    LookAtKeys(page, limiter);
+                  });
 }
 
 }  // namespace

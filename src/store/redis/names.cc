@@ -56,4 +56,19 @@ void Names::Append(std::string_view key, Algorithm algorithm, std::string& out) 
   out += kLetters[static_cast<std::size_t>(algorithm)];
 }
 
+std::optional<HeldKey> Names::Parse(std::string_view name) const {
+  if (!name.starts_with(prefix_)) return std::nullopt;
+  name.remove_prefix(prefix_.size());
+  if (tagged_) {
+    const std::size_t end = name.starts_with('{') ? name.find('}') : std::string_view::npos;
+    if (end == std::string_view::npos) return std::nullopt;
+    name.remove_prefix(end + 1);
+  }
+  if (name.size() < 2) return std::nullopt;
+  const std::size_t letter = kLetters.find(name.back());
+  if (letter == std::string_view::npos) return std::nullopt;
+  name.remove_suffix(1);
+  return HeldKey{std::string(name), static_cast<Algorithm>(letter)};
+}
+
 }  // namespace weir::store::redis

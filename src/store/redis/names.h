@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "store/key_list.h"
 #include "weir/quota.h"
 
 namespace weir::store::redis {
@@ -27,6 +29,8 @@ class Names {
 
   /// Appends the name of `key`'s state.
   void Append(std::string_view key, Algorithm algorithm, std::string& out) const;
+  /// The key whose state has this name; nothing if none has.
+  std::optional<HeldKey> Parse(std::string_view name) const;
 
  private:
   std::string prefix_;

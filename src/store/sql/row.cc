@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint8_t kFormat = 1;
 constexpr std::uint8_t kKeyTag =
     0xFF;  // after the algorithms: sections come in order of their tags
-constexpr std::size_t kIdPrefix = kMaxRowId - SHA256_DIGEST_LENGTH;
+static_assert(kIdPrefix == kMaxRowId - SHA256_DIGEST_LENGTH);
 
 Error Damaged(const char* what) {
   return {Code::kInternal, std::string("the row is damaged (") + what + "); reset the key"};
@@ -98,6 +98,25 @@ Nanos RowState::FreshAt() const noexcept {
     latest = std::max(latest, algorithm::FreshAt(static_cast<Algorithm>(tag), View(states_[tag])));
   }
   return latest;
+}
+
+RowSummary Summarize(std::string_view id, std::string_view bytes) {
+  RowSummary summary;
+  if (id.size() <= kMaxPlainKey) summary.key = id;
+  const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  const auto* const end = at + bytes.size();
+  if (at == end || *at++ != kFormat) return summary;
+  while (at != end) {
+    const std::uint8_t tag = *at++;
+    std::uint64_t size = 0;
+    at = algorithm::GetVarint(at, end, size);
+    if (at == nullptr) return summary;
+    if (tag < RowState::kAlgorithms) summary.algorithms.push_back(static_cast<Algorithm>(tag));
+    if (size > static_cast<std::uint64_t>(end - at)) return summary;
+    if (tag == kKeyTag) summary.key.assign(reinterpret_cast<const char*>(at), size);
+    at += size;
+  }
+  return summary;
 }
 
 }  // namespace weir::store::sql

@@ -21,6 +21,7 @@ namespace weir::store::sql {
 /// SHA-256 of all: 256 bytes, which no short key has, so the two never meet.
 inline constexpr std::size_t kMaxPlainKey = 255;
 inline constexpr std::size_t kMaxRowId = 256;
+inline constexpr std::size_t kIdPrefix = 224;
 
 std::string RowId(std::string_view key);
 
@@ -52,5 +53,13 @@ class RowState {
  private:
   std::array<Bytes, kAlgorithms> states_;
 };
+
+/// What the bytes of a row, or as many of them as there are, say at a glance.
+struct RowSummary {
+  std::string key = {};                    ///< empty: it is a long one that is not among them
+  std::vector<Algorithm> algorithms = {};  ///< under which it has a state
+};
+/// Checks nothing but what it reads.
+RowSummary Summarize(std::string_view id, std::string_view bytes);
 
 }  // namespace weir::store::sql

@@ -64,5 +64,24 @@ TEST(RedisNames, BracesInATagCannotEndIt) {
   EXPECT_EQ(tags.size(), 5U);
 }
 
+TEST(RedisNames, AreReadBack) {
+  for (const bool tagged : {false, true}) {
+    const Names names("weir:", tagged, "");
+    for (const char* key : {"api/p|user:1", "key|{}", "{t}x", "a}b", "key|}"}) {
+      for (const Algorithm algorithm :
+           {Algorithm::kTokenBucket, Algorithm::kFixedWindow, Algorithm::kSlidingLog,
+            Algorithm::kSlidingCounter, Algorithm::kConcurrency}) {
+        const std::string name = NameOf(names, key, algorithm);
+        EXPECT_EQ(names.Parse(name), (HeldKey{key, algorithm})) << name;
+        EXPECT_FALSE(names.Parse(name + "e")) << name;  // the entries of a log
+      }
+    }
+  }
+  EXPECT_FALSE(Names("weir:", false, "").Parse("other:at"));
+  EXPECT_FALSE(Names("weir:", false, "").Parse("weir:t"));
+  EXPECT_FALSE(Names("weir:", true, "").Parse("weir:at"));
+  EXPECT_FALSE(Names("weir:", true, "").Parse("weir:{at"));
+}
+
 }  // namespace
 }  // namespace weir::store::redis

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "store/key_list.h"
+#include "store/redis/redis_store.h"
+#include "weir/result.h"
+
+namespace weir::store::redis {
+
+/// A page of the keys in a server, or in the masters of a cluster one after the other, as SCAN
+/// finds them: those that are there all the time are found, some perhaps twice. Over connections of
+/// its own. Blocks: a few commands of at most options.command_timeout each.
+Result<KeyPage> ReadKeys(const Options& options, const KeyQuery& query);
+
+}  // namespace weir::store::redis

@@ -1,0 +1,77 @@
+#include "store/sql/key_list.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+#include "store/sql/row.h"
+
+namespace weir::store::sql {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Rows that have expired fill no page; so many times more are looked for.
+constexpr int kMaxLooks = 20;
+constexpr std::chrono::milliseconds kLongest{500};
+
+// Ids may hold any bytes, and cursors travel in headers.
+std::string ToHex(std::string_view bytes) {
+  std::string digits;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    digits += "0123456789abcdef"[byte >> 4];
+    digits += "0123456789abcdef"[byte & 15];
+  }
+  return digits;
+}
+
+std::optional<std::string> FromHex(std::string_view digits) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  if (digits.size() % 2 != 0 || digits.size() > 2 * kMaxRowId) return std::nullopt;
+  std::string bytes;
+  for (std::size_t i = 0; i < digits.size(); i += 2) {
+    const std::size_t high = kDigits.find(digits[i]);
+    const std::size_t low = kDigits.find(digits[i + 1]);
+    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
+    bytes += static_cast<char>(high << 4 | low);
+  }
+  return bytes;
+}
+
+/// Adds what a row holds.
+void Add(const RowHead& row, std::string_view prefix, KeyPage& page) {
+  if (row.stale) return;
+  const RowSummary found = Summarize(row.id, row.state);
+  if (found.key.empty() || !std::string_view(found.key).starts_with(prefix)) return;
+  for (const Algorithm algorithm : found.algorithms) page.keys.push_back({found.key, algorithm});
+}
+
+}  // namespace
+
+Result<KeyPage> ReadKeys(const KeyQuery& query, const ReadRows& read_rows) {
+  std::optional<std::string> after = FromHex(query.cursor);
+  if (!after) return Error{Code::kInvalidArgument, "cursor: is not one that a page of keys gave"};
+  *after = std::max(*after, JustBefore(query.prefix));
+  // Of a long key the id has the beginning.
+  const std::string begins = query.prefix.substr(0, kIdPrefix);
+  const auto deadline = Clock::now() + kLongest;
+  KeyPage page;
+  for (int look = 0; look < kMaxLooks && page.keys.size() < query.limit; ++look) {
+    if (look > 0 && Clock::now() >= deadline) break;
+    const std::size_t wanted = query.limit - page.keys.size();
+    const Result<std::vector<RowHead>> rows = read_rows(*after, wanted);
+    if (!rows.ok()) return rows.error();
+    for (const RowHead& row : *rows) {
+      *after = row.id;
+      if (!row.id.starts_with(begins) && row.id > begins) return page;
+      Add(row, query.prefix, page);
+    }
+    if (rows->size() < wanted) return page;
+  }
+  page.next = ToHex(*after);
+  return page;
+}
+
+}  // namespace weir::store::sql
