@@ -119,7 +119,7 @@ void Configure(CLI::App& word, int& exit_code) {
       ->capture_default_str();
   words->remote.AddTo(word);
   word.add_option("--undo", words->undo, "Take the change of this id back instead")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
   word.footer(
       "Latest first. --undo makes a policy, a slot config or a user's limit what it was before;\n"
       "weir policy undo ID --expires does so for a policy that has ended meanwhile.");

@@ -40,6 +40,9 @@ void HideSecrets(int argc, char** argv) {
   }
 }
 
+/// How CLI11 begins when the text of an option is no number.
+constexpr std::string_view kNoConversion = "Could not convert: ";
+
 /// `; did you mean --http?`, or nothing if no candidate is near.
 std::string Suggestion(std::string_view word, const std::vector<std::string>& candidates) {
   const std::vector<std::string_view> views(candidates.begin(), candidates.end());
@@ -113,6 +116,10 @@ std::string Complaint(const CLI::App& program, const std::vector<std::string>& w
     if (const CLI::Option* known = read.app->get_option_no_throw(option)) {
       wrong = option + ": needs a value: " + known->get_description();
     }
+  } else if (wrong.starts_with(kNoConversion) && wrong.find(" = ") != std::string::npos) {
+    const std::size_t equals = wrong.find(" = ");
+    wrong = wrong.substr(kNoConversion.size(), equals - kNoConversion.size()) +
+            ": expected a number, got '" + wrong.substr(equals + 3) + "'";
   }
   return "weir: " + wrong + "\n`" + read.path + " --help` tells what there is.\n";
 }

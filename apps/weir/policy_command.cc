@@ -238,7 +238,7 @@ std::shared_ptr<Words> AddWord(CLI::App& parent, const char* name, const char* a
     word->add_option("versions", words->versions,
                      "After a key: two versions, or one to compare with now")
         ->expected(1, 2)
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
   }
   if (need("number")) {
     word->add_option("version", words->number, "Which version, see history")->required();

@@ -78,6 +78,10 @@ TEST_F(Cli, MistakesAreNamedAndCorrected) {
   EXPECT_THAT(said({"serve", "--htpp=off"}), StartsWith("weir: --htpp: no such option; did you"));
   EXPECT_THAT(said({"serve", "--store-required"}),
               StartsWith("weir: --store-required: needs a value: true: "));
+  EXPECT_THAT(said({"check", "a", "--cost", "x"}),
+              StartsWith("weir: --cost: expected a number, got 'x'\n"));
+  EXPECT_THAT(said({"audit", "--undo", "x"}),
+              StartsWith("weir: --undo: Value x not in range 1 to "));
   EXPECT_THAT(said({}), StartsWith("weir: say what to do\n"));
   EXPECT_THAT(said({"policy"}), StartsWith("weir: say what to do\n`weir policy --help`"));
   EXPECT_THAT(said({"simulate", "--quota", "{token_bucket: {capacity: 20}}"}),
