@@ -99,9 +99,10 @@ export function render(root, { query, signal }) {
     const params = new URLSearchParams({ limit: String(PER_PAGE), ...(cursor && { cursor }), ...(prefix.value && { prefix: prefix.value }) });
     try {
       const found = await page(`/admin/metrics?${params}`, signal);
-      const rows = found.items.slice(0, PER_PAGE);
+      const rows = found.items; // of a Redis perhaps a few more than asked for
+      const nothing = found.next ? 'None in this part of the store: the next page goes on.' : prefix.value ? 'No bucket begins so.' : 'No keys are held now.';
       const from = (cursors.length - 1) * PER_PAGE;
-      show(list, rows.length === 0 ? empty(prefix.value ? 'No bucket begins so.' : 'No keys are held now, or the store does not list them: look one up above.') : table('Buckets, in the order of their names', [
+      show(list, rows.length === 0 ? empty(nothing) : table('Buckets, in the order of their names', [
         { title: 'Bucket', head: true, cell: (k) => h('button', { type: 'button', class: 'link', onclick: () => open(k.bucket) }, name(k.bucket, 120)) },
         { title: 'Policy', cell: (k) => (k.policy ? policyLink(k.policy) : h('span', { class: 'muted' }, 'none in force')) },
         { title: 'Algorithm', cell: (k) => String(k.algorithm).toLowerCase().replaceAll('_', ' ') },
