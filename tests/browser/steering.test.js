@@ -254,7 +254,7 @@ describe('steering', { concurrency: false }, () => {
     await open('keys');
     await explain('api/per-user|user:r');
     await page.locator('.pill', { hasText: 'limited' }).waitFor();
-    await page.getByRole('button', { name: 'Reset api/per-user|user:r' }).click();
+    await page.locator('section', { has: page.locator('#found') }).getByRole('button', { name: 'Reset api/per-user|user:r' }).click();
     await dialog().getByRole('button', { name: 'Reset' }).click();
     await page.locator('.pill', { hasText: 'has room' }).waitFor();
     quiet();
