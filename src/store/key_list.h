@@ -16,7 +16,7 @@ struct HeldKey {
   std::string key;
   Algorithm algorithm;
 
-  friend auto operator<=>(const HeldKey&, const HeldKey&) = default;
+  friend auto operator<=>(const HeldKey&, const HeldKey&) = default;  // NOLINT: no pointer here
 };
 
 struct KeyQuery {

@@ -27,7 +27,7 @@ struct Outcome {
   std::size_t passed_on = 0;  // crossing grants that were decided in the next one
   bool full = false;
 
-  friend auto operator<=>(const Outcome&, const Outcome&) = default;
+  friend auto operator<=>(const Outcome&, const Outcome&) = default;  // NOLINT: no pointer here
 };
 
 /// Whether the window's answers are right if the last `before.passed_on` crossing grants of

@@ -13,7 +13,7 @@ struct Endpoint {
   std::string host = "127.0.0.1";
   std::uint16_t port = 6379;
 
-  friend auto operator<=>(const Endpoint&, const Endpoint&) = default;
+  friend auto operator<=>(const Endpoint&, const Endpoint&) = default;  // NOLINT: no pointer here
 };
 
 struct TlsOptions {
