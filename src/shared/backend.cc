@@ -140,7 +140,7 @@ class RedisBackend final : public Backend {
     if (options_.connections != 0) settings.connections = options_.connections;
     settings.masters = masters_;
     // The URL was read before, and nothing else is wrong at this point.
-    return std::move(*store::redis::MakeStore(io, std::move(settings)));
+    return std::move(*store::redis::MakeStore(io, settings));
   }
   Result<store::KeyPage> ReadKeys(const store::KeyQuery& query) const override {
     return store::redis::ReadKeys(Settings(kListPatience), query);

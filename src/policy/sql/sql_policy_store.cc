@@ -193,14 +193,14 @@ void SqlPolicyStore::Work() {
     changed_.wait_until(lock, NextLook(),
                         [this] { return stopping_ || woken_ || !tasks_.empty(); });
     if (stopping_) break;
-    std::deque<Task> tasks = std::exchange(tasks_, {});
+    const std::deque<Task> tasks = std::exchange(tasks_, {});
     const bool woken = std::exchange(woken_, false);
     lock.unlock();
     // A database that was away is asked again before anybody is told that it still is, but nobody
     // waits for two looks.
     const bool told = !tasks.empty() && tasks.front().asked_at < looked_at_;
     if (woken || (!up_ && !told) || Clock::now() >= NextLook()) (void)Refresh();
-    Serve(std::move(tasks));
+    Serve(tasks);
     SaveWhenDue(/*now=*/false);
     lock.lock();
   }
@@ -216,7 +216,7 @@ SqlPolicyStore::Clock::time_point SqlPolicyStore::NextLook() const {
   return unsaved_ ? std::min(look, saved_at_ + kSaveEvery) : look;
 }
 
-void SqlPolicyStore::Serve(std::deque<Task> tasks) {
+void SqlPolicyStore::Serve(const std::deque<Task>& tasks) {
   for (const Task& task : tasks) {
     // What was found out for one need not be waited for by the others.
     if (up_) {

@@ -99,7 +99,7 @@ class SqlPolicyStore final : public PolicyStore {
   void Post(Task task);
   void Wake();
   void Work();
-  void Serve(std::deque<Task> tasks);
+  void Serve(const std::deque<Task>& tasks);
   void RunChange(const PolicyEdit& edit, Done done);
   void PutInForce();
   Status Refresh();

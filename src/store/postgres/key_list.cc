@@ -43,6 +43,7 @@ Result<KeyPage> ReadKeys(const std::string& url, std::chrono::milliseconds patie
     }
     if (!answer->status.ok()) return answer->status.error();
     std::vector<sql::RowHead> rows;
+    rows.reserve(static_cast<std::size_t>(answer->rows.size()));
     for (int i = 0; i < answer->rows.size(); ++i) {
       rows.push_back({std::string(answer->rows.Text(i, 0)), std::string(answer->rows.Text(i, 1)),
                       answer->rows.Int(i, 2) != 0});
