@@ -12,6 +12,7 @@ CounterTable::Row& CounterTable::RowOf(std::uint32_t policy) noexcept {
   std::atomic<Chunk*>& place = chunks_[policy / kRowsPerChunk];
   Chunk* chunk = place.load(std::memory_order_relaxed);
   if (chunk == nullptr) {
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): out of memory ends the program
     chunk = new Chunk{};
     place.store(chunk, std::memory_order_release);
   }
