@@ -9,7 +9,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::StartsWith;
 
 constexpr const char* kFile = R"(domain: api
 policies:
