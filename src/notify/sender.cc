@@ -68,6 +68,7 @@ std::vector<kafka::Position> Sender::Handle(std::vector<kafka::Incoming> message
     if (!broken[partition]) handled[partition] = {partition, item.message.offset + 1};
   }
   std::vector<kafka::Position> positions;
+  positions.reserve(handled.size());
   for (const auto& [partition, position] : handled) positions.push_back(position);
   return positions;
 }

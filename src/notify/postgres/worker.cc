@@ -55,7 +55,7 @@ void PostgresGateway::Worker::Close() {
     sweep_timer_.cancel();
     const Error closing{Code::kUnavailable, "the gateway is closing"};
     for (auto& [name, user] : users_) {
-      for (Waiting& waiting : user.waiting) Answer(std::move(waiting), closing);
+      for (const Waiting& waiting : user.waiting) Answer(waiting, closing);
       user.waiting.clear();
     }
     ready_.clear();
@@ -128,9 +128,8 @@ std::vector<Ask> PostgresGateway::Worker::TakeBatch(std::vector<std::string>& us
       Waiting waiting = std::move(user.waiting.front());
       user.waiting.pop_front();
       if (waiting.since < oldest) {
-        Answer(
-            std::move(waiting),
-            {Code::kUnavailable, "PostgreSQL is temporarily unavailable: the wait was too long"});
+        Answer(waiting, {Code::kUnavailable,
+                         "PostgreSQL is temporarily unavailable: the wait was too long"});
       } else {
         waiting_.fetch_sub(1, std::memory_order_relaxed);
         asks.push_back(std::move(waiting.ask));
@@ -162,7 +161,7 @@ void PostgresGateway::Worker::Release(Connection* connection,
   Post([this] { Pump(); });
 }
 
-void PostgresGateway::Worker::Answer(Waiting waiting, Error error) {
+void PostgresGateway::Worker::Answer(const Waiting& waiting, Error error) {
   waiting_.fetch_sub(1, std::memory_order_relaxed);
   waiting.ask.done(std::move(error));
 }
@@ -197,7 +196,9 @@ void PostgresGateway::Worker::RunTogether(std::vector<std::pair<const char*, Par
                                .Text(std::to_string(options_.lock_timeout.count()))
                                .Text(std::to_string(options_.statement_timeout.count()))),
                  take);
-  for (auto& [sql, params] : statements) locking_->Send(sql, std::move(params), take);
+  for (auto& statement : statements) {
+    locking_->Send(statement.first, std::move(statement.second), take);
+  }
   // Of a transaction that failed this is a rollback.
   locking_->Send("COMMIT", {}, take);
 }

@@ -65,7 +65,7 @@ class PostgresGateway::Worker : public std::enable_shared_from_this<Worker> {
   void Pump();
   std::vector<Ask> TakeBatch(std::vector<std::string>& users);
   void Release(weir::postgres::Connection* connection, const std::vector<std::string>& users);
-  void Answer(Waiting waiting, Error error);
+  void Answer(const Waiting& waiting, Error error);
   void Sweep();
 
   const Options options_;

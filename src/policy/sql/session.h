@@ -61,7 +61,7 @@ class Session {
   virtual Status Announce() { return {}; }
   /// Calls `heard` on a thread of its own for what others announce, and whenever something may have
   /// been missed.
-  virtual void Listen(std::function<void()> /*heard*/) {}
+  virtual void Listen(std::function<void()> /*heard*/) {}  // NOLINT: a server that can keeps it
   /// True: whatever is announced now is heard.
   virtual bool listening() const noexcept { return false; }
 
