@@ -138,8 +138,7 @@ Status ShouldRateLimit::Ask(const google::protobuf::Message& message, Burst& bur
   const auto refunds =
       std::count_if(request.descriptors().begin(), request.descriptors().end(), negative);
   if (refunds < request.descriptors_size()) {
-    const Status asked = AskFor(request, false, burst);
-    if (!asked.ok()) return asked;
+    if (Status asked = AskFor(request, false, burst); !asked.ok()) return asked;
   }
   return refunds > 0 ? AskFor(request, true, burst) : Status();
 }

@@ -1,5 +1,6 @@
 #include "protocol/resp/throttle.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <string>
@@ -108,7 +109,8 @@ void WriteThrottleReply(const Decision& decision, Buffer& out) {
     *at++ = '\r';
     *at++ = '\n';
   };
-  at = static_cast<char*>(std::memcpy(at, "*5\r\n", 4)) + 4;
+  constexpr std::string_view kFive = "*5\r\n";
+  at = std::copy(kFive.begin(), kFive.end(), at);
   integer(decision.allowed() ? 0 : 1);
   integer(decision.limit);
   integer(decision.remaining);

@@ -102,7 +102,7 @@ http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler
       telemetry::Log(
           telemetry::Level::kInfo, entry.action,
           {{"target", std::string_view(entry.target)}, {"who", std::string_view(entry.who)}});
-      audit.Append(std::move(entry), [reply, response](Result<std::int64_t> written) {
+      audit.Append(std::move(entry), [reply, response](const Result<std::int64_t>& written) {
         if (!written.ok()) {
           Error error = written.error();
           error.message = "done, but not in the audit log: " + error.message;
