@@ -7,18 +7,14 @@
 namespace weir::slots {
 
 void Combiner::Assign(std::vector<Ask> asks, Done done) {
-  bool refused = false;
   {
-    const std::lock_guard lock(mutex_);
-    refused = waiting_events_ + asks.size() > options_.max_waiting;
-    if (!refused) {
-      waiting_events_ += asks.size();
-      waiting_.push_back({std::move(asks), std::move(done)});
+    std::unique_lock lock(mutex_);
+    if (waiting_events_ + asks.size() > options_.max_waiting) {
+      lock.unlock();
+      return done(Error{Code::kUnavailable, "too many events are waiting for a slot; try again"});
     }
-  }
-  if (refused) {
-    done(Error{Code::kUnavailable, "too many events are waiting for a slot; try again"});
-    return;
+    waiting_events_ += asks.size();
+    waiting_.push_back({std::move(asks), std::move(done)});
   }
   Pump();
 }

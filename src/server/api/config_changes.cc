@@ -95,7 +95,7 @@ void ConfigChanges::Write(const ChangePtr& change) {
   telemetry::Log(
       telemetry::Level::kInfo, entry.action,
       {{"target", std::string_view(entry.target)}, {"who", std::string_view(entry.who)}});
-  audit_.Append(std::move(entry), [this, change](Result<std::int64_t> written) {
+  audit_.Append(std::move(entry), [this, change](const Result<std::int64_t>& written) {
     if (!written.ok()) return TakeBack(change, written.error());
     Answer(change, {});
   });
