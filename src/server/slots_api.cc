@@ -170,7 +170,7 @@ struct SlotsApi::Parts {
   // The active config, from the cache or the store; answers 404 itself.
   void WithConfig(const std::string& name, Reply reply,
                   std::function<void(const slots::Config&, const Reply&)> then);
-  void ForecastPage(std::shared_ptr<slots::Forecast> forecast, const slots::Config& config,
+  void ForecastPage(const std::shared_ptr<slots::Forecast>& forecast, const slots::Config& config,
                     std::function<void()> done, const Reply& reply);
 
   slots::SlotStore& store;
@@ -353,7 +353,7 @@ void SlotsApi::Parts::Forecast(const Request& request, Reply reply) {
              });
 }
 
-void SlotsApi::Parts::ForecastPage(std::shared_ptr<slots::Forecast> forecast,
+void SlotsApi::Parts::ForecastPage(const std::shared_ptr<slots::Forecast>& forecast,
                                    const slots::Config& config, std::function<void()> done,
                                    const Reply& reply) {
   store.ListWindows(config.name, forecast->next(), kWindowPage,

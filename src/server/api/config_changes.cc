@@ -189,7 +189,8 @@ void ConfigChanges::TakeBackLatest(const ChangePtr& change, const AuditEntry& en
   });
 }
 
-void ConfigChanges::Undo(AuditEntry entry, std::string who, Undoable::Done<Result<State>> done) {
+void ConfigChanges::Undo(const AuditEntry& entry, std::string who,
+                         const Undoable::Done<Result<State>>& done) {
   const std::size_t colon = entry.target.find(':');
   const Undoable* const undoable = Find(std::string_view(entry.target).substr(0, colon));
   if (undoable == nullptr || colon == std::string::npos ||

@@ -37,7 +37,8 @@ class ConfigChanges {
 
   /// Takes a change back and tells what is there now. kFailedPrecondition if its target was changed
   /// since, or is of a kind that is not known here.
-  void Undo(AuditEntry entry, std::string who, Undoable::Done<Result<Undoable::State>> done);
+  void Undo(const AuditEntry& entry, std::string who,
+            const Undoable::Done<Result<Undoable::State>>& done);
 
  private:
   struct Change;

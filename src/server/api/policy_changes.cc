@@ -86,7 +86,7 @@ void PolicyChanges::Delete(std::string key, std::string who, Done done) {
   store_.Delete(std::move(key), std::move(who), std::move(told));
 }
 
-void PolicyChanges::RollBack(std::string key, std::int64_t version, End end, std::string who,
+void PolicyChanges::RollBack(const std::string& key, std::int64_t version, End end, std::string who,
                              Done done) {
   store_.History(
       key, kPage,

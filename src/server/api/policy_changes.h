@@ -38,7 +38,7 @@ class PolicyChanges {
   using End = std::optional<Nanos>;
 
   /// Makes the policy what it was in `version`; kNotFound if its history has no such version.
-  void RollBack(std::string key, std::int64_t version, End end, std::string who, Done done);
+  void RollBack(const std::string& key, std::int64_t version, End end, std::string who, Done done);
   /// Takes a change back. kFailedPrecondition if its target was changed since, or if it is of a
   /// kind that cannot be taken back.
   void Undo(std::int64_t id, End end, std::string who, Done done);

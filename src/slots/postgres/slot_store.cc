@@ -292,6 +292,7 @@ void PostgresSlotStore::ListWindows(std::string config, Millis from, std::size_t
         std::move(params), [done = std::move(done)](PgAnswer answer) {
           if (!answer.status.ok()) return done(answer.status.error());
           std::vector<WindowLoad> windows;
+          windows.reserve(static_cast<std::size_t>(answer.rows.size()));
           for (int row = 0; row < answer.rows.size(); ++row) {
             windows.push_back({answer.rows.Int(row, 0), answer.rows.Int(row, 1),
                                answer.rows.Int(row, 2), answer.rows.Int(row, 3),

@@ -29,7 +29,7 @@ void WriteFor(Database& database, Work work, SlotStore::Done<T> done) {
         *value = std::move(*result);
         return {};
       },
-      [value, done = std::move(done)](Status status) {
+      [value, done = std::move(done)](const Status& status) {
         if (!status.ok()) return done(status.error());
         done(std::move(**value));
       });
