@@ -86,8 +86,9 @@ void CollectDecisions(const limiter::Counters& counters, telemetry::TextWriter& 
                &Counts::limited);
   PolicyFamily(out, "weir_policy_shadow_blocked_total",
                "What each shadow policy would have refused.", policies, &Counts::shadow_limited);
-  PolicyFamily(out, "weir_policy_errors_total", "What on_store_error decided for each policy, since the store could not.",
-               policies, &Counts::errors);
+  PolicyFamily(out, "weir_policy_errors_total",
+               "What on_store_error decided for each policy, since the store could not.", policies,
+               &Counts::errors);
 }
 
 void CollectKeys(std::size_t keys, const EngineStats& stats, telemetry::TextWriter& out) {
