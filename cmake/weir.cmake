@@ -52,23 +52,29 @@ function(weir_library name)
 endfunction()
 
 # All that ./dev test builds under the sanitizers, and all fuzz targets.
-add_custom_target(sanitize_tests)
+add_custom_target(asan_tests)
+add_custom_target(tsan_tests)
 add_custom_target(fuzz_targets)
 
-# weir_test(<unit/engine/table_test> LABEL <label> [TIMEOUT s] [PROCESSORS n] [SANITIZE] DEPS …)
+# weir_test(<unit/engine/table_test> LABEL <label> [TIMEOUT s] [PROCESSORS n] [SANITIZE|SANITIZE_MEMORY] DEPS …)
 # Builds tests/<path>.cc as one GoogleTest program and registers it as one ctest with the label.
-# SANITIZE: built by the target sanitize_tests and run by ./dev test under ASan, UBSan and TSan as well.
+# SANITIZE: run by ./dev test under ASan, UBSan and TSan as well; SANITIZE_MEMORY: without TSan, for what
+# has one thread. The targets asan_tests and tsan_tests build these.
 function(weir_test path)
-  cmake_parse_arguments(ARG "SANITIZE;RUN_SERIAL" "LABEL;TIMEOUT;PROCESSORS" "DEPS;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "SANITIZE;SANITIZE_MEMORY;RUN_SERIAL" "LABEL;TIMEOUT;PROCESSORS" "DEPS;SOURCES" ${ARGN})
   string(REPLACE "/" "." name ${path})
   add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/${path}.cc ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
   set(labels ${ARG_LABEL})
+  if(ARG_SANITIZE OR ARG_SANITIZE_MEMORY)
+    list(APPEND labels asan)
+    add_dependencies(asan_tests ${name})
+  endif()
   if(ARG_SANITIZE)
-    list(APPEND labels sanitize)
-    add_dependencies(sanitize_tests ${name})
+    list(APPEND labels tsan)
+    add_dependencies(tsan_tests ${name})
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
