@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "e2e/cli/exit_codes.h"
 #include "e2e/service/fixture.h"
 #include "support/certificates.h"
 #include "support/tcp_server.h"
@@ -15,10 +16,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr const char* kKey = "a-secret-of-tests";
-constexpr int kOk = 0;
-constexpr int kUsage = 2;
-constexpr int kUnreachable = 3;
-constexpr int kRefused = 4;
 
 class Access : public ServiceTest {
  protected:

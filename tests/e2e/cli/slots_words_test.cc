@@ -1,5 +1,6 @@
 // weir slots config and assign against a running service.
 
+#include "e2e/cli/exit_codes.h"
 #include "e2e/service/fixture.h"
 
 namespace weir::test {
@@ -11,13 +12,6 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr const char* kKey = "a-secret-of-tests";
-
-// Exit codes as docs/reference/cli.md has them.
-constexpr int kOk = 0;
-constexpr int kNo = 1;
-constexpr int kUsage = 2;
-constexpr int kUnreachable = 3;
-constexpr int kRefused = 4;
 
 class SlotsWords : public ServiceTest {
  protected:

@@ -1,0 +1,12 @@
+#pragma once
+
+namespace weir::test {
+
+// Exit codes as docs/reference/cli.md has them.
+inline constexpr int kOk = 0;
+inline constexpr int kNo = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kUnreachable = 3;
+inline constexpr int kRefused = 4;
+
+}  // namespace weir::test
