@@ -58,7 +58,7 @@ void AppendPolicies(std::string& out, const ReplayResult& result) {
     std::vector<std::string> row = {policy.policy, Grouped(policy.allowed), Grouped(policy.limited),
                                     Grouped(policy.shadow_limited)};
     if (result.current) row.push_back(same == before.end() ? "" : Grouped(same->limited));
-    table.Add(std::move(row));
+    table.Add(row);
   }
   out += "\n" + table.ToString();
 }

@@ -39,7 +39,7 @@ std::size_t TakeHeader(char* bytes, std::size_t size, std::size_t count, void* r
 
 /// What went wrong, and what to do about it.
 std::string Reason(CURLcode code, const char* detail, double timeout) {
-  const std::string said = *detail != '\0' ? detail : curl_easy_strerror(code);
+  std::string said = *detail != '\0' ? detail : curl_easy_strerror(code);
   switch (code) {
     case CURLE_COULDNT_CONNECT:
       return "cannot connect; is `weir serve` running there?";

@@ -169,6 +169,7 @@ void NotifyApi::Parts::GetQuota(const Request& request, Reply reply) {
   });
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): handlers share one signature.
 void NotifyApi::Parts::Report(const Request&, Reply reply) {
   std::string body = "{\"sends\":" + std::to_string(Count(kSent));
   body += ",\"replayed\":" + std::to_string(Count(kReplayed));

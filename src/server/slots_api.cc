@@ -369,6 +369,7 @@ void SlotsApi::Parts::ForecastPage(const std::shared_ptr<slots::Forecast>& forec
                     });
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): handlers share one signature.
 void SlotsApi::Parts::FlushCache(const Request&, Reply reply) {
   reply(Json("{\"flushed\":" + std::to_string(cache.Flush()) + "}"));
 }

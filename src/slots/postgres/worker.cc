@@ -94,7 +94,7 @@ void PostgresSlotStore::Worker::Run(std::string_view sql, weir::postgres::Params
   Try(std::make_shared<Attempt>(Attempt{std::string(sql), std::move(params), std::move(done)}));
 }
 
-void PostgresSlotStore::Worker::Try(std::shared_ptr<Attempt> attempt) {
+void PostgresSlotStore::Worker::Try(const std::shared_ptr<Attempt>& attempt) {
   LeastBusy().Send(attempt->sql, attempt->params, [this, attempt](weir::postgres::Answer answer) {
     const bool closing = connections_.front() == nullptr || connections_.back() == nullptr;
     if (closing || !MayHelpToRepeat(answer) || attempt->number++ >= kMaxAttempts) {

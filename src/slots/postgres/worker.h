@@ -35,7 +35,7 @@ class PostgresSlotStore::Worker {
 
  private:
   struct Attempt;
-  void Try(std::shared_ptr<Attempt> attempt);
+  void Try(const std::shared_ptr<Attempt>& attempt);
   Status EnsureTables();
   weir::postgres::Connection& LeastBusy();
 
