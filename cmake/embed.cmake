@@ -1,5 +1,5 @@
 # cmake -DROOT=web -DOUT=assets.cc -P embed.cmake: writes the files of ROOT as a C++ file that defines
-# DashboardAssets (src/server/dashboard/asset.h). Needs nothing but CMake.
+# DashboardAssets (src/admin/dashboard/asset.h). Needs nothing but CMake.
 cmake_minimum_required(VERSION 3.25)
 
 set(type_html "text/html; charset=utf-8")
@@ -31,9 +31,9 @@ foreach(file ${files})
   math(EXPR number "${number} + 1")
 endforeach()
 file(WRITE ${OUT} "// Made by cmake/embed.cmake from the files of web/.
-#include \"server/dashboard/asset.h\"
+#include \"admin/dashboard/asset.h\"
 
-namespace weir::server {
+namespace weir::admin {
 namespace {
 
 ${arrays}
@@ -44,5 +44,5 @@ ${entries}};
 
 std::span<const Asset> DashboardAssets() { return kAssets; }
 
-}  // namespace weir::server
+}  // namespace weir::admin
 ")

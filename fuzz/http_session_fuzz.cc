@@ -7,7 +7,7 @@
 #include <memory>
 #include <string_view>
 
-#include "server/http_session.h"
+#include "service/http_session.h"
 #include "telemetry/log.h"
 
 namespace weir::server {

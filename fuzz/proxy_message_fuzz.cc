@@ -8,17 +8,17 @@
 #include <string_view>
 
 #include "filter/route.h"
-#include "server/proxy/body.h"
-#include "server/proxy/head.h"
-#include "server/proxy/rewrite.h"
+#include "proxy/body.h"
+#include "proxy/head.h"
+#include "proxy/rewrite.h"
 
 namespace {
 
-using weir::server::proxy::BodyScanner;
-using weir::server::proxy::Framing;
-using weir::server::proxy::HeadResult;
-using weir::server::proxy::RequestHead;
-using weir::server::proxy::ResponseHead;
+using weir::proxy::BodyScanner;
+using weir::proxy::Framing;
+using weir::proxy::HeadResult;
+using weir::proxy::RequestHead;
+using weir::proxy::ResponseHead;
 
 void Require(bool condition) {
   if (!condition) std::abort();

@@ -1,6 +1,6 @@
 // The same for every store of policies.
 
-#include "server/api/policy_changes.h"
+#include "admin/policy_changes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "admin/mariadb/policy_store.h"
+#include "admin/policy_store.h"
+#include "admin/postgres/policy_store.h"
+#include "admin/sqlite/policy_memory.h"
+#include "admin/sqlite/sqlite_policy_store.h"
 #include "policy/catalog.h"
-#include "policy/mariadb/policy_store.h"
-#include "policy/policy_store.h"
-#include "policy/postgres/policy_store.h"
-#include "policy/sqlite/policy_memory.h"
-#include "policy/sqlite/sqlite_policy_store.h"
 #include "support/mariadb_server.h"
 #include "support/postgres_server.h"
 #include "support/temp_dir.h"

@@ -1,6 +1,6 @@
 // The same for every store of policies.
 
-#include "policy/policy_store.h"
+#include "admin/policy_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,15 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "admin/policy_changes.h"
 #include "conformance/policy/policy_node.h"
-#include "server/api/policy_changes.h"
 #include "support/wait.h"
 
 namespace weir::policy {
 namespace {
 
 using namespace std::chrono_literals;
-using server::PolicyChanges;
+using admin::PolicyChanges;
 using test::WaitUntil;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "policy/sqlite/sqlite_policy_store.h"
+#include "admin/sqlite/sqlite_policy_store.h"
 #include "support/temp_dir.h"
 
 namespace weir::policy::sqlite {

@@ -17,9 +17,9 @@
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
 #include "limiter/limiter.h"
-#include "server/grpc_door.h"
-#include "server/reactor_pool.h"
-#include "server/tls.h"
+#include "net/reactor_pool.h"
+#include "net/tls.h"
+#include "service/grpc_door.h"
 #include "support/certificates.h"
 #include "weir/v1/weir.grpc.pb.h"
 

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "limiter/policy_limiter.h"
+#include "net/listener.h"
+#include "net/reactor_pool.h"
+#include "net/tls.h"
 #include "policy/policy_file.h"
 #include "policy/policy_set.h"
-#include "server/grpc_door.h"
-#include "server/listener.h"
-#include "server/reactor_pool.h"
-#include "server/tls.h"
+#include "service/grpc_door.h"
 #include "store/memory/memory_store.h"
 #include "weir/engine.h"
 
@@ -34,20 +34,20 @@ int main(int argc, char** argv) {
   weir::limiter::Shared shared(live, ids, {});
   weir::limiter::PolicyLimiter limiter(shared,
                                        std::make_unique<weir::store::memory::MemoryStore>(engine));
-  weir::server::GrpcDoorOptions options;
+  weir::service::GrpcDoorOptions options;
   if (argc == 4) {
-    auto tls = weir::server::TlsContext::Load({argv[2], argv[3], ""}, {"h2"});
+    auto tls = weir::net::TlsContext::Load({argv[2], argv[3], ""}, {"h2"});
     if (!tls.ok()) return 1;
     options.tls = *tls;
   }
-  weir::server::GrpcDoor door(
-      1, [&limiter](weir::server::Reactor&) -> weir::limiter::Limiter& { return limiter; },
+  weir::service::GrpcDoor door(
+      1, [&limiter](weir::net::Reactor&) -> weir::limiter::Limiter& { return limiter; },
       std::move(options));
-  weir::server::ReactorPool pool({1, 1000});
+  weir::net::ReactorPool pool({1, 1000});
   const auto endpoint = pool.Listen(door, "127.0.0.1:0");
   if (!endpoint.ok()) return 1;
   pool.Start();
-  std::printf("listening grpc %s\n", weir::server::FormatEndpoint(*endpoint).c_str());
+  std::printf("listening grpc %s\n", weir::net::FormatEndpoint(*endpoint).c_str());
   std::fflush(stdout);
   pause();
 }

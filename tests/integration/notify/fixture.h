@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "notify/api/notify_api.h"
 #include "notify/event.h"
 #include "notify/kafka/publisher.h"
 #include "notify/postgres/gateway.h"
 #include "notify/redis/gateway.h"
-#include "server/notify_api.h"
-#include "server/router.h"
+#include "protocol/http/router.h"
 #include "support/kafka_server.h"
 #include "support/postgres_server.h"
 #include "support/redis_server.h"
@@ -118,7 +118,7 @@ class Gateways {
       redis_ = std::move(*redis);
       gateway = redis_.get();
     }
-    api_.emplace(*gateway, clock, server::NotifyApi::Probes{});
+    api_.emplace(*gateway, clock, notify::NotifyApi::Probes{});
     const auto open = [](http::Handler handler) { return handler; };
     api_->AddTo(router_, open, open);
   }
@@ -195,8 +195,8 @@ class Gateways {
  private:
   std::optional<postgres::PostgresGateway> postgres_;
   std::unique_ptr<redis::RedisGateway> redis_;
-  std::optional<server::NotifyApi> api_;
-  server::Router router_;
+  std::optional<notify::NotifyApi> api_;
+  http::Router router_;
 };
 
 inline std::string HeaderOf(const Response& response, std::string_view name) {

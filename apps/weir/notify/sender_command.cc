@@ -1,0 +1,103 @@
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include <iostream>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "command.h"
+#include "notify/sender_service.h"
+#include "telemetry/log.h"
+
+namespace weir::app {
+namespace {
+
+constexpr const char* kFooter =
+    R"(Takes events off a Kafka topic and delivers each: by default it prints
+  SMS SENT userId="42" message="hello" eventId=6f1c…
+on standard output; with --webhook it POSTs the event's JSON and takes 2xx for delivered.
+
+One user's events keep their order. None is lost, and an id that comes again is skipped; only what was
+being delivered when the process was killed may be delivered twice, with the same Idempotency-Key.
+
+No connection, no answer, 408, 425, 429 and 5xx are tried again, --attempts times in all, after growing
+pauses. Then, and at once for any other status, the message goes to the topic TOPIC-dlq with the reason.
+
+SIGTERM or SIGINT finishes what is in hand, commits and ends. DIR/heartbeat is touched every few
+seconds, for `weir healthcheck --file`. All about it: docs/guide/sender.md
+
+  weir sender --broker kafka://localhost:9092
+  weir sender --broker kafka://localhost:9092 --webhook https://sms.example/send
+  weir sender --broker 'kafka://user:secret@k1:9093,k2:9093?security.protocol=SASL_SSL'
+)";
+
+int Run(const SenderSettings& settings) {
+  // Blocked before any thread is made, so that all of them inherit it.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  std::stop_source stop;
+  const std::jthread watcher([&stop, &signals](const std::stop_token& ended) {
+    const timespec pause{.tv_sec = 0, .tv_nsec = 100'000'000};
+    while (!ended.stop_requested()) {
+      if (sigtimedwait(&signals, nullptr, &pause) > 0) stop.request_stop();
+    }
+  });
+  auto service = SenderService::Open(settings, stop.get_token());
+  if (!service) {
+    telemetry::FlushLog();
+    std::cerr << "weir: " << service.error().message << '\n';
+    return StartFailure(service.error());
+  }
+  (*service)->Run();
+  service->reset();
+  telemetry::FlushLog();
+  return 0;
+}
+
+void Configure(CLI::App& word, int& exit_code) {
+  auto settings = std::make_shared<SenderSettings>();
+  auto timeout = std::make_shared<double>(5.0);
+  word.add_option("--broker", settings->broker, "Kafka's address.")
+      ->envname("WEIR_NOTIFY_BROKER")
+      ->capture_default_str();
+  word.add_option("--data", settings->data, "Where the ids of what was delivered are kept.")
+      ->envname("WEIR_SENDER_DATA")
+      ->capture_default_str();
+  word.add_option("--group", settings->group, "Consumer group; its members share the partitions.")
+      ->capture_default_str();
+  word.add_option("--topic", settings->topic, "The topic to consume.")->capture_default_str();
+  word.add_option("--webhook", settings->webhook, "POST events here instead of printing them.")
+      ->envname("WEIR_SENDER_WEBHOOK");
+  word.add_option("--token", settings->token, "Bearer token for the webhook.")
+      ->envname("WEIR_SENDER_TOKEN");
+  word.add_option("--workers", settings->workers, "Webhook requests at the same time.")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  word.add_option("--attempts", settings->attempts, "Tries before a message is a dead letter.")
+      ->check(CLI::Range(1, 20))
+      ->capture_default_str();
+  word.add_option("--timeout", *timeout, "Seconds that a webhook request may take.")
+      ->check(CLI::Range(0.1, 60.0))
+      ->capture_default_str();
+  word.add_option("--remember", settings->remembered, "Ids that are kept to recognize repetitions.")
+      ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1'000'000'000}))
+      ->capture_default_str();
+  word.footer(kFooter);
+  word.callback([settings, timeout, &exit_code] {
+    settings->timeout = std::chrono::milliseconds(static_cast<std::int64_t>(*timeout * 1000));
+    exit_code = Run(*settings);
+  });
+}
+
+const Command kSender("sender", "Deliver notifications from Kafka: to the console or to a webhook.",
+                      Configure);
+
+}  // namespace
+}  // namespace weir::app

@@ -1,0 +1,277 @@
+#include <simdjson.h>
+
+#include <iostream>
+#include <memory>
+
+#include "base/json_text.h"
+#include "command.h"
+#include "console.h"
+#include "policy/policy_documents.h"
+#include "policy/policy_words.h"
+#include "protocol/http/error.h"
+#include "remote/json_fields.h"
+#include "remote/remote.h"
+
+// weir policy list | get | apply | delete | diff | history | rollback | undo; enforce and shadow
+// have a file of their own.
+
+namespace weir::app {
+namespace {
+
+namespace dom = simdjson::dom;
+
+struct Words {
+  Remote remote;
+  std::string key;
+  std::string file;  ///< or the key of a policy, if versions of it are to be compared
+  std::int64_t number = 0;
+  std::vector<std::int64_t> versions = {};
+  std::string expires = {};
+  bool dry_run = false;
+};
+using Run = int (*)(const Words&);
+
+std::string PathOf(const Words& words) { return "/admin/policies/" + UrlEscaped(words.key); }
+
+int RunList(const Words& words) {
+  Table table({"policy", "type", ">capacity", "state", "source", "expires"});
+  std::string json = "[";
+  const int code = ForEachPolicy(words.remote, "", [&](dom::element policy) {
+    if (words.remote.json) {
+      json += (json.size() > 1 ? "," : "") + std::string(simdjson::minify(policy));
+      return;
+    }
+    const std::string place = TextOf(policy, "definedIn");
+    dom::element over;
+    const bool overridden = policy["override"].get(over) == simdjson::SUCCESS;
+    table.Add({TextOf(policy, "policyKey"), TextOf(policy, "type"), TextOf(policy, "capacity"),
+               StateOf(policy), place.empty() ? "admin" : place,
+               TextOf(overridden ? over : policy, "expiresAt")});
+  });
+  if (code == kExitOk) std::cout << (words.remote.json ? json + "]\n" : table.ToString());
+  return code;
+}
+
+int RunGet(const Words& words) {
+  return words.remote.Ask("GET", PathOf(words), {}, [&](const ServiceReply& reply) -> int {
+    if (!words.remote.json) std::cout << PrettyPolicy(reply.body);
+    return kExitOk;
+  });
+}
+
+int RunDelete(const Words& words) {
+  return words.remote.Ask("DELETE", PathOf(words), {}, [&](const ServiceReply&) -> int {
+    if (!words.remote.json) std::cout << "deleted " << Shown(words.key) << '\n';
+    return kExitOk;
+  });
+}
+
+int RunHistory(const Words& words) {
+  return words.remote.Ask(
+      "GET", PathOf(words) + "/versions?limit=1000", {}, [&](const ServiceReply& reply) -> int {
+        if (words.remote.json) return kExitOk;
+        dom::parser parser;
+        dom::array versions;
+        if (parser.parse(reply.body)["versions"].get(versions) != simdjson::SUCCESS) {
+          return Fail({Code::kUnavailable, "the answer is not ours"});
+        }
+        Table table({">version", "at", "action", "type", ">capacity", "state", "who"});
+        for (const dom::element one : versions) {
+          dom::element policy;
+          const bool there = one["policy"].get(policy) == simdjson::SUCCESS && !policy.is_null();
+          table.Add({TextOf(one, "version"), TextOf(one, "at"), TextOf(one, "action"),
+                     there ? TextOf(policy, "type") : "", there ? TextOf(policy, "capacity") : "",
+                     there ? StateOf(policy) : "gone", TextOf(one, "who")});
+        }
+        std::cout << table.ToString();
+        return kExitOk;
+      });
+}
+
+int RunRollback(const Words& words) {
+  const Result<std::string> end = EndField(words.expires);
+  if (!end.ok()) return Fail(end.error());
+  return words.remote.Ask(
+      "POST", PathOf(words) + "/rollback",
+      "{\"version\":" + std::to_string(words.number) + (end->empty() ? "" : "," + *end) + "}",
+      [&](const ServiceReply& reply) -> int {
+        if (!words.remote.json) std::cout << PrettyPolicy(reply.body);
+        return kExitOk;
+      });
+}
+
+int RunUndo(const Words& words) {
+  const Result<std::string> end = EndField(words.expires);
+  if (!end.ok()) return Fail(end.error());
+  return words.remote.Ask("POST", "/admin/audit/" + std::to_string(words.number) + "/undo",
+                          end->empty() ? "" : "{" + *end + "}",
+                          [&](const ServiceReply& reply) -> int {
+                            if (words.remote.json) return kExitOk;
+                            std::cout << "undone\n" << PrettyPolicy(reply.body);
+                            return kExitOk;
+                          });
+}
+
+/// Two versions of a policy, or one and what is in force.
+int RunVersionDiff(const Words& words) {
+  std::string target = "/admin/policies/" + UrlEscaped(words.file) +
+                       "/diff?from=" + std::to_string(words.versions[0]);
+  if (words.versions.size() > 1) target += "&to=" + std::to_string(words.versions[1]);
+  return words.remote.Ask("GET", target, {}, [&](const ServiceReply& reply) -> int {
+    dom::parser parser;
+    dom::array changes;
+    if (parser.parse(reply.body)["changes"].get(changes) != simdjson::SUCCESS) {
+      return Fail({Code::kUnavailable, "the answer is not ours"});
+    }
+    if (!words.remote.json) {
+      for (const dom::element change : changes) {
+        const auto side = [&](const char* name) {
+          const std::string text = TextOf(change, name);
+          return text == "null" ? "-" : Shown(text);
+        };
+        std::cout << Shown(TextOf(change, "field")) << ": " << side("before") << " → "
+                  << side("after") << '\n';
+      }
+    }
+    return changes.size() == 0 ? kExitOk : kExitNo;
+  });
+}
+
+/// What the service has of each document, and whether it is the same.
+struct Compared {
+  PolicyDocument document;
+  bool exists = false;
+  std::vector<FieldChange> changes = {};
+};
+
+Result<std::vector<Compared>> Compare(const Words& words) {
+  Result<std::vector<PolicyDocument>> documents = ReadPolicyDocuments(words.file);
+  if (!documents.ok()) return documents.error();
+  std::vector<Compared> all;
+  for (PolicyDocument& document : *documents) {
+    Result<ServiceReply> now =
+        words.remote.Exchange("GET", "/admin/policies/" + UrlEscaped(document.policy.key));
+    if (!now.ok()) return now.error();
+    if (!now->ok() && now->status != 404) {
+      return Error{Code::kPermissionDenied,
+                   std::to_string(now->status) + ": " + MessageOf(now->body)};
+    }
+    Compared one{.document = std::move(document), .exists = now->ok()};
+    Result<std::vector<FieldChange>> changes =
+        ChangesTo(one.exists ? now->body : std::string(), one.document);
+    if (!changes.ok()) return changes.error();
+    one.changes = std::move(*changes);
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+const char* WordFor(const Compared& one) {
+  if (!one.exists) return "create";
+  return one.changes.empty() ? "unchanged" : "update";
+}
+
+void Print(const Compared& one, bool json) {
+  if (json) {
+    std::string line = "{\"policyKey\":";
+    AppendJsonString(line, one.document.policy.key);
+    line += std::string(",\"action\":\"") + WordFor(one) + "\",\"changes\":[";
+    for (std::size_t i = 0; i < one.changes.size(); ++i) {
+      line += i == 0 ? "{\"field\":" : ",{\"field\":";
+      AppendJsonString(line, one.changes[i].field);
+      line += ",\"before\":" + (one.changes[i].before.empty() ? "null" : one.changes[i].before);
+      line += ",\"after\":" + (one.changes[i].after.empty() ? "null" : one.changes[i].after) + "}";
+    }
+    std::cout << line << "]}\n";
+    return;
+  }
+  std::cout << WordFor(one) << ' ' << Shown(one.document.policy.key) << '\n';
+  for (const FieldChange& change : one.changes) {
+    std::cout << "  " << Shown(change.field) << ": "
+              << (change.before.empty() ? "-" : Shown(change.before)) << " → "
+              << (change.after.empty() ? "-" : Shown(change.after)) << '\n';
+  }
+}
+
+int RunDiff(const Words& words) {
+  if (!words.versions.empty()) return RunVersionDiff(words);
+  Result<std::vector<Compared>> all = Compare(words);
+  if (!all.ok()) return Fail(all.error());
+  bool different = false;
+  for (const Compared& one : *all) {
+    different = different || !one.exists || !one.changes.empty();
+    Print(one, words.remote.json);
+  }
+  return different ? kExitNo : kExitOk;
+}
+
+int RunApply(const Words& words) {
+  if (words.dry_run) return RunDiff(words);
+  Result<std::vector<Compared>> all = Compare(words);
+  if (!all.ok()) return Fail(all.error());
+  for (const Compared& one : *all) {
+    if (!one.exists || !one.changes.empty()) {
+      const std::string path =
+          one.exists ? "/admin/policies/" + UrlEscaped(one.document.policy.key) : "/admin/policies";
+      Result<ServiceReply> reply =
+          words.remote.Exchange(one.exists ? "PUT" : "POST", path, one.document.json);
+      if (!reply.ok()) return Fail(reply.error());
+      if (!reply->ok()) return FailRefused(*reply);
+    }
+    Print(one, words.remote.json);
+  }
+  return kExitOk;
+}
+
+/// Adds one word; `needs` names what it takes: "key", "file", "number" (of a version) …
+std::shared_ptr<Words> AddWord(CLI::App& parent, const char* name, const char* about,
+                               std::string_view needs, Run run, int& exit_code) {
+  auto words = std::make_shared<Words>();
+  CLI::App* word = parent.add_subcommand(name, about);
+  const auto need = [needs](std::string_view what) { return needs.find(what) != needs.npos; };
+  if (need("key")) word->add_option("policy", words->key, "The policy's key")->required();
+  if (need("file")) {
+    word->add_option("file", words->file, "JSON: a policy or an array of them; - reads the input")
+        ->required();
+  }
+  if (need("versions")) {
+    word->add_option("versions", words->versions,
+                     "After a key: two versions, or one to compare with now")
+        ->expected(1, 2)
+        ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
+  }
+  if (need("number")) {
+    word->add_option("version", words->number, "Which version, see history")->required();
+  }
+  if (need("id")) {
+    word->add_option("change", words->number, "Its id, see weir audit")->required();
+  }
+  if (need("end")) {
+    word->add_option("--expires", words->expires,
+                     "When it ends: 2030-01-31T12:00:00Z, 2h from now, or never");
+  }
+  if (need("dry")) word->add_flag("--dry-run", words->dry_run, "Only tell what would change");
+  words->remote.AddTo(*word);
+  word->callback([words, run, &exit_code] { exit_code = run(*words); });
+  return words;
+}
+
+void Configure(CLI::App& word, int& exit_code) {
+  word.require_subcommand(1);
+  AddWord(word, "list", "All policies, of the service and of its files.", "", RunList, exit_code);
+  AddWord(word, "get", "One policy.", "key", RunGet, exit_code);
+  AddWord(word, "apply", "Create or update what a file says.", "file dry", RunApply, exit_code);
+  AddWord(word, "diff", "What apply would change, or versions differ in: exits with 1.",
+          "file versions", RunDiff, exit_code);
+  AddWord(word, "delete", "Delete a policy.", "key", RunDelete, exit_code);
+  AddWord(word, "history", "All versions of a policy.", "key", RunHistory, exit_code);
+  AddWord(word, "rollback", "Make a policy what it was in a version.", "key number end",
+          RunRollback, exit_code);
+  AddPolicyTrial(word, exit_code);
+  AddWord(word, "undo", "Take back a change of the audit log.", "id end", RunUndo, exit_code);
+}
+
+const Command kPolicy("policy", "See and change the policies of a running service.", Configure);
+
+}  // namespace
+}  // namespace weir::app

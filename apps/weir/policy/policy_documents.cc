@@ -1,0 +1,128 @@
+#include "policy/policy_documents.h"
+
+#include <simdjson.h>
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "admin/policy_body.h"
+#include "console.h"
+
+namespace weir::app {
+namespace {
+
+namespace dom = simdjson::dom;
+
+Result<policy::StoredPolicy> Read(std::string json) {
+  json.reserve(json.size() + simdjson::SIMDJSON_PADDING);
+  return http::ReadPolicy(json);
+}
+
+/// The fields of a policy with their values as JSON, defaults included, so that a file that leaves
+/// them out is not different.
+std::map<std::string, std::string> FieldsOf(policy::StoredPolicy policy) {
+  policy.id = 0;
+  policy.version = 0;
+  std::map<std::string, std::string> fields;
+  dom::parser parser;
+  dom::object object;
+  const std::string json = policy::ToJson(policy);
+  if (parser.parse(json).get(object) != simdjson::SUCCESS) return fields;
+  for (const auto& [name, value] : object) {
+    if (name != "id" && name != "version" && name != "policyKey") {
+      fields.emplace(name, simdjson::minify(value));
+    }
+  }
+  return fields;
+}
+
+std::string ReadAll(const std::string& path, bool& ok) {
+  const auto all = [](std::istream& in) {
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  ok = true;
+  if (path == "-") return all(std::cin);
+  std::ifstream in(path, std::ios::binary);
+  ok = in.good();
+  return all(in);
+}
+
+}  // namespace
+
+Result<std::vector<PolicyDocument>> ReadPolicyDocuments(const std::string& path) {
+  bool readable = false;
+  const std::string text = ReadAll(path, readable);
+  if (!readable) return Error{Code::kInvalidArgument, path + ": cannot be read"};
+  dom::parser parser;
+  dom::element root;
+  if (parser.parse(text).get(root) != simdjson::SUCCESS) {
+    return Error{Code::kInvalidArgument, path + ": is not well-formed JSON"};
+  }
+  std::vector<PolicyDocument> documents;
+  const auto add = [&](dom::element one) -> Status {
+    std::string json = simdjson::minify(one);
+    Result<policy::StoredPolicy> policy = Read(json);
+    if (policy.ok() && policy->key.empty()) {
+      policy = Error{Code::kInvalidArgument, "key: is missing"};
+    }
+    if (!policy.ok()) {
+      return Error{Code::kInvalidArgument, path + ": policy " +
+                                               std::to_string(documents.size() + 1) + ": " +
+                                               policy.error().message};
+    }
+    documents.push_back({std::move(*policy), std::move(json)});
+    return {};
+  };
+  dom::array list;
+  if (root.get(list) != simdjson::SUCCESS) {
+    if (Status added = add(root); !added.ok()) return added.error();
+    return documents;
+  }
+  for (const dom::element one : list) {
+    if (Status added = add(one); !added.ok()) return added.error();
+  }
+  return documents;
+}
+
+Result<std::vector<FieldChange>> ChangesTo(const std::string& now, const PolicyDocument& document) {
+  std::map<std::string, std::string> before;
+  if (!now.empty()) {
+    Result<policy::StoredPolicy> current = Read(now);
+    if (!current.ok()) return current.error();
+    before = FieldsOf(std::move(*current));
+  }
+  const std::map<std::string, std::string> after = FieldsOf(document.policy);
+  std::vector<FieldChange> changes;
+  for (const auto& [field, value] : after) {
+    const auto found = before.find(field);
+    if (found == before.end()) {
+      changes.push_back({field, "", value});
+    } else if (found->second != value) {
+      changes.push_back({field, found->second, value});
+    }
+  }
+  for (const auto& [field, value] : before) {
+    if (!after.contains(field)) changes.push_back({field, value, ""});
+  }
+  return changes;
+}
+
+std::string PrettyPolicy(const std::string& json) {
+  constexpr std::size_t kColumns = 100;
+  dom::parser parser;
+  dom::object object;
+  if (parser.parse(json).get(object) != simdjson::SUCCESS) return {};
+  Table table({"field", "value"});
+  for (const auto& [name, value] : object) {
+    std::string_view text;
+    const bool plain = value.get(text) == simdjson::SUCCESS;
+    table.Add({std::string(name),
+               Shown(plain ? std::string(text) : std::string(simdjson::minify(value)), kColumns)});
+  }
+  return table.ToString();
+}
+
+}  // namespace weir::app

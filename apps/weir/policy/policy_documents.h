@@ -1,0 +1,34 @@
+#pragma once
+
+// Policies in JSON files, as the admin API takes them, and how they differ from what is in force.
+
+#include <string>
+#include <vector>
+
+#include "admin/policy_store.h"
+#include "weir/result.h"
+
+namespace weir::app {
+
+struct PolicyDocument {
+  policy::StoredPolicy policy;
+  std::string json;  ///< as it stands in the file
+};
+
+struct FieldChange {
+  std::string field;
+  std::string before;  ///< JSON; empty: not there
+  std::string after;
+};
+
+/// Reads one policy or an array of them; "-" is standard input. Errors name the file.
+Result<std::vector<PolicyDocument>> ReadPolicyDocuments(const std::string& path);
+
+/// What the document would change of the policy whose JSON is `now` (empty: there is none). What a
+/// service gives to policies (id, version) does not count.
+Result<std::vector<FieldChange>> ChangesTo(const std::string& now, const PolicyDocument& document);
+
+/// A policy's JSON with a field per line, safe for terminals; empty for no JSON.
+std::string PrettyPolicy(const std::string& json);
+
+}  // namespace weir::app

@@ -1,0 +1,132 @@
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "admin/policy_body.h"
+#include "admin/policy_store.h"
+#include "base/json_text.h"
+#include "console.h"
+#include "policy/policy_words.h"
+#include "remote/json_fields.h"
+
+// weir policy enforce | shadow: from trial to enforced and back, wherever a policy stands. One of
+// the admin API is updated; one of a file gets an override, which the file's next change does not
+// undo.
+
+namespace weir::app {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr int kNotFound = 404;
+
+struct Words {
+  Remote remote;
+  std::string name;
+  std::string domain;
+  std::string expires;
+};
+
+/// A policy of a file that goes by the name that was given.
+struct FilePolicy {
+  std::string domain;
+  std::string name;
+  bool shadow = false;
+  bool overridden = false;
+};
+
+int Send(const Words& words, const char* method, const std::string& target, std::string body,
+         bool shadow, const std::string& what) {
+  const Result<std::string> end = EndField(words.expires);
+  if (!end.ok()) return Fail(end.error());
+  if (!end->empty()) body.insert(body.size() - 1, "," + *end);
+  return words.remote.Ask(method, target, body, [&](const ServiceReply&) -> int {
+    if (!words.remote.json) {
+      std::cout << Shown(words.name) << (shadow ? " is in shadow" : " is enforced") << what << '\n';
+    }
+    return kExitOk;
+  });
+}
+
+/// Changes a policy of the admin API, of which `json` tells.
+int ChangeStored(const Words& words, std::string json, bool shadow) {
+  json.reserve(json.size() + simdjson::SIMDJSON_PADDING);
+  Result<policy::StoredPolicy> stored = http::ReadPolicy(json);
+  if (!stored.ok()) return Fail({Code::kUnavailable, "the answer is not ours"});
+  stored->shadow = shadow;
+  if (!words.expires.empty()) stored->expires_at = 0;
+  return Send(words, "PUT", "/admin/policies/" + UrlEscaped(words.name), policy::ToJson(*stored),
+              shadow, "");
+}
+
+/// Overrides what a file says.
+int Override(const Words& words, const FilePolicy& policy, bool shadow) {
+  const std::string key = policy.domain + "/" + policy.name;
+  std::string body = "{\"key\":";
+  AppendJsonString(body, key);
+  body += ",\"type\":\"OVERRIDE\",\"domain\":";
+  AppendJsonString(body, policy.domain);
+  body += shadow ? ",\"shadow\":true}" : ",\"shadow\":false}";
+  const std::string what = ", by override; back to its file: weir policy delete " + Shown(key);
+  return policy.overridden
+             ? Send(words, "PUT", "/admin/policies/" + UrlEscaped(key), body, shadow, what)
+             : Send(words, "POST", "/admin/policies", body, shadow, what);
+}
+
+int Run(const Words& words, bool shadow) {
+  if (words.domain.empty()) {
+    const Result<ServiceReply> stored =
+        words.remote.Exchange("GET", "/admin/policies/" + UrlEscaped(words.name));
+    if (!stored.ok()) return Fail(stored.error());
+    if (!stored->ok() && stored->status != kNotFound) return FailRefused(*stored);
+    const bool over = stored->body.find("\"type\":\"OVERRIDE\"") != std::string::npos;
+    if (stored->ok() && !over) return ChangeStored(words, stored->body, shadow);
+  }
+  std::vector<FilePolicy> found;
+  const int listed = ForEachPolicy(words.remote, "files", [&](dom::element policy) {
+    FilePolicy one{TextOf(policy, "domain"), TextOf(policy, "policyKey"),
+                   TextOf(policy, "shadow") == "true", !TextOf(policy, "override").empty()};
+    const bool named = one.name == words.name || one.domain + "/" + one.name == words.name;
+    if (named && (words.domain.empty() || words.domain == one.domain)) found.push_back(one);
+  });
+  if (listed != kExitOk) return listed;
+  if (found.empty()) return Fail({Code::kNotFound, "no policy '" + words.name + "'"});
+  if (found.size() > 1) {
+    return Fail({Code::kInvalidArgument, "policy '" + words.name + "' is in domains '" +
+                                             found[0].domain + "' and '" + found[1].domain +
+                                             "': give --domain"});
+  }
+  const FilePolicy& policy = found.front();
+  if (policy.shadow == shadow && !policy.overridden) {
+    std::cerr << "weir: its file says so already\n";
+    return kExitOk;
+  }
+  return Override(words, policy, shadow);
+}
+
+void AddWord(CLI::App& parent, const char* name, const char* about, bool shadow, int& exit_code) {
+  auto words = std::make_shared<Words>();
+  CLI::App* word = parent.add_subcommand(name, about);
+  word->add_option("policy", words->name, "Its key, or its name in a policy file")->required();
+  word->add_option("--domain", words->domain, "Of a policy in a file, if several have the name");
+  word->add_option("--expires", words->expires,
+                   "When it ends: 2030-01-31T12:00:00Z, 2h from now, or never");
+  words->remote.AddTo(*word);
+  word->footer(
+      "A policy of a file gets an override, which stays until it is deleted, undone or ended.\n\n"
+      "  weir policy " +
+      std::string(name) + " per-user --domain api --expires 2h\n  weir policy delete api/per-user");
+  word->callback([words, shadow, &exit_code] { exit_code = Run(*words, shadow); });
+}
+
+}  // namespace
+
+void AddPolicyTrial(CLI::App& policy_word, int& exit_code) {
+  AddWord(policy_word, "enforce", "Let a policy in shadow refuse, also one of a file.", false,
+          exit_code);
+  AddWord(policy_word, "shadow", "Let a policy count but refuse nobody, also one of a file.", true,
+          exit_code);
+}
+
+}  // namespace weir::app

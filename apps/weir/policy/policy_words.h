@@ -1,0 +1,32 @@
+#pragma once
+
+// What the words under `weir policy` share.
+
+#include <simdjson.h>
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "remote/remote.h"
+#include "weir/result.h"
+
+namespace weir::app {
+
+/// Calls `visit` with every policy of every page; `source`: only of "admin" or of "files". Says
+/// what went wrong and returns the exit code.
+int ForEachPolicy(const Remote& remote, std::string_view source,
+                  const std::function<void(simdjson::dom::element)>& visit);
+
+/// enforced, shadow or unlimited, and whether an override says so.
+std::string StateOf(simdjson::dom::element policy);
+
+/// --expires as a field of a body: a time, how long from now, or "never"; nothing if it was not
+/// given.
+Result<std::string> EndField(const std::string& expires);
+
+/// weir policy enforce | shadow.
+void AddPolicyTrial(CLI::App& policy_word, int& exit_code);
+
+}  // namespace weir::app

@@ -1,0 +1,133 @@
+#include <simdjson.h>
+
+#include <iostream>
+#include <memory>
+
+#include "command.h"
+#include "console.h"
+#include "remote/json_fields.h"
+#include "remote/remote.h"
+
+// weir audit: who changed what, latest first.
+
+namespace weir::app {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr int kMostEntries = 100'000;
+constexpr std::size_t kPage = 1000;
+
+struct Words {
+  Remote remote;
+  std::string name;
+  int limit = 20;
+  std::int64_t undo = 0;
+};
+
+/// "policy:user-1" is about user-1, and so is "key:user-1".
+bool IsAbout(std::string_view target, std::string_view name) {
+  return name.empty() || target == name || target.substr(target.find(':') + 1) == name;
+}
+
+/// The fields that differ, shortly: "capacity 1 → 2, shadow false → true".
+std::string Summary(dom::element entry) {
+  dom::object before;
+  dom::object after;
+  const bool was = entry["before"].get(before) == simdjson::SUCCESS;
+  const bool is = entry["after"].get(after) == simdjson::SUCCESS;
+  if (!was || !is) return was ? "gone" : "";
+  std::string text;
+  for (const auto field : after) {
+    const std::string now = simdjson::minify(field.value);
+    dom::element old;
+    const bool there = before[field.key].get(old) == simdjson::SUCCESS;
+    const std::string then = there ? std::string(simdjson::minify(old)) : "-";
+    if (now == then || field.key == "version" || field.key == "id") continue;
+    if (!text.empty()) text += ", ";
+    text.append(field.key).append(" ").append(then).append(" → ").append(now);
+  }
+  return text;
+}
+
+/// Prints the entries it is given until there are enough. Not thread-safe.
+class Printer {
+ public:
+  explicit Printer(const Words& words) : words_(words) {}
+
+  bool full() const { return shown_ == words_.limit; }
+  void Add(dom::element entry) {
+    if (full() || !IsAbout(TextOf(entry, "target"), words_.name)) return;
+    ++shown_;
+    if (words_.remote.json) {
+      json_ += (json_.size() > 1 ? "," : "") + std::string(simdjson::minify(entry));
+      return;
+    }
+    table_.Add({TextOf(entry, "id"), TextOf(entry, "at"), TextOf(entry, "who"),
+                TextOf(entry, "action"), TextOf(entry, "target"), Summary(entry)});
+  }
+  void Print() const { std::cout << (words_.remote.json ? json_ + "]\n" : table_.ToString()); }
+
+ private:
+  const Words& words_;
+  int shown_ = 0;
+  std::string json_ = "[";
+  Table table_{{">id", "at", "who", "action", "target", "changed"}};
+};
+
+int Run(const Words& words) {
+  Printer printer(words);
+  dom::parser parser;
+  std::int64_t before = 0;
+  do {
+    // Of those that are asked for there may be few: then a page is read whole.
+    const std::size_t page =
+        words.name.empty() ? std::min<std::size_t>(static_cast<std::size_t>(words.limit), kPage)
+                           : kPage;
+    const Result<ServiceReply> reply = words.remote.Exchange(
+        "GET", "/admin/audit?limit=" + std::to_string(page) + "&before=" + std::to_string(before));
+    if (!reply.ok()) return Fail(reply.error());
+    if (!reply->ok()) return FailRefused(*reply);
+    dom::element answer;
+    dom::array entries;
+    if (parser.parse(reply->body).get(answer) != simdjson::SUCCESS ||
+        answer["changes"].get(entries) != simdjson::SUCCESS) {
+      return Fail({Code::kUnavailable, "the answer is not ours"});
+    }
+    for (const dom::element entry : entries) printer.Add(entry);
+    before = NumberOf(answer, "next");
+  } while (before != 0 && !printer.full());
+  printer.Print();
+  return kExitOk;
+}
+
+int RunUndo(const Words& words) {
+  return words.remote.Ask("POST", "/admin/audit/" + std::to_string(words.undo) + "/undo", {},
+                          [&](const ServiceReply& reply) -> int {
+                            if (words.remote.json) return kExitOk;
+                            std::cout
+                                << (reply.status == 204 ? "undone: it is gone\n" : "undone\n");
+                            return kExitOk;
+                          });
+}
+
+void Configure(CLI::App& word, int& exit_code) {
+  auto words = std::make_shared<Words>();
+  word.add_option("name", words->name, "Only changes of this: a policy's or a bare key, a bucket");
+  word.add_option("--limit", words->limit, "How many at most")
+      ->check(CLI::Range(1, kMostEntries))
+      ->capture_default_str();
+  words->remote.AddTo(word);
+  word.add_option("--undo", words->undo, "Take the change of this id back instead")
+      ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
+  word.footer(
+      "Latest first. --undo makes a policy, a slot config or a user's limit what it was before;\n"
+      "weir policy undo ID --expires does so for a policy that has ended meanwhile.");
+  word.callback(
+      [words, &exit_code] { exit_code = words->undo != 0 ? RunUndo(*words) : Run(*words); });
+}
+
+const Command kAudit("audit", "Who changed what, when, from what to what.", Configure);
+
+}  // namespace
+}  // namespace weir::app

@@ -1,0 +1,158 @@
+#include <simdjson.h>
+
+#include <iostream>
+#include <memory>
+
+#include "base/json_text.h"
+#include "command.h"
+#include "console.h"
+#include "protocol/http/error.h"
+#include "remote/json_fields.h"
+#include "remote/remote.h"
+#include "remote/subject_words.h"
+
+// weir check: asks for permits as a client would. weir explain: why the answer is what it is.
+
+namespace weir::app {
+namespace {
+
+namespace dom = simdjson::dom;
+
+struct Words {
+  Remote remote;
+  SubjectWords subject;
+  std::int64_t cost = 1;
+  bool peek = false;
+
+  void AddTo(CLI::App& word, const std::string& about_key) {
+    subject.AddTo(word, about_key);
+    word.add_option("--cost", cost, "How many permits")->capture_default_str();
+    remote.AddTo(word);
+  }
+};
+
+std::string CheckBody(const Words& words) {
+  std::string body = "{";
+  if (words.subject.entries.empty()) {
+    body += "\"key\":";
+    AppendJsonString(body, words.subject.key);
+  } else {
+    if (!words.subject.domain.empty()) {
+      body += "\"domain\":";
+      AppendJsonString(body, words.subject.domain);
+      body += ',';
+    }
+    body += "\"descriptors\":[[";
+    for (std::size_t i = 0; i < words.subject.entries.size(); ++i) {
+      const std::size_t equals = words.subject.entries[i].find('=');
+      body += i == 0 ? "{\"key\":" : ",{\"key\":";
+      AppendJsonString(body, words.subject.entries[i].substr(0, equals));
+      body += ",\"value\":";
+      AppendJsonString(body, words.subject.entries[i].substr(equals + 1));
+      body += '}';
+    }
+    body += "]]";
+  }
+  return body + ",\"cost\":" + std::to_string(words.cost) + "}";
+}
+
+bool IsAllowed(dom::element object) {
+  bool allowed = false;
+  return object["allowed"].get(allowed) == simdjson::SUCCESS && allowed;
+}
+
+void PrintDecision(dom::element answer) {
+  const bool allowed = IsAllowed(answer);
+  // The default policy meets every bare key, so only descriptors may be met by none.
+  if (allowed && NumberOf(answer, "limit") == 0 && TextOf(answer, "policy").empty()) {
+    std::cout << "allowed: no policy applies\n";
+    return;
+  }
+  std::cout << (allowed ? "allowed" : "limited");
+  if (const std::string policy = TextOf(answer, "policy"); !policy.empty()) {
+    std::cout << " by " << Shown(policy);
+  }
+  std::cout << ": " << NumberOf(answer, "remaining") << " of " << NumberOf(answer, "limit")
+            << " left";
+  const std::int64_t retry = NumberOf(answer, "retryAfterMs");
+  if (!allowed && retry > 0) std::cout << "; retry in " << retry << " ms";
+  if (!allowed && retry == 0) std::cout << "; never: the cost is above the limit";
+  if (const std::int64_t lease = NumberOf(answer, "lease"); lease != 0) {
+    std::cout << "; lease " << lease;
+  }
+  bool degraded = false;
+  if (answer["degraded"].get(degraded) == simdjson::SUCCESS && degraded) {
+    std::cout << "; the store is away: on_store_error decided";
+  }
+  std::cout << '\n';
+}
+
+int RunCheck(const Words& words) {
+  if (!words.subject.Valid()) return kExitUsage;
+  return words.remote.Ask("POST", words.peek ? "/v1/peek" : "/v1/check", CheckBody(words),
+                          [&](const ServiceReply& reply) -> int {
+                            dom::parser parser;
+                            dom::element answer;
+                            if (parser.parse(reply.body).get(answer) != simdjson::SUCCESS) {
+                              return Fail({Code::kUnavailable, "the answer is not ours"});
+                            }
+                            if (!words.remote.json) PrintDecision(answer);
+                            return IsAllowed(answer) ? kExitOk : kExitNo;
+                          });
+}
+
+int RunExplain(const Words& words) {
+  if (!words.subject.Valid()) return kExitUsage;
+  std::string target = "/admin/explain?cost=" + std::to_string(words.cost);
+  const std::string& name = words.subject.key;
+  // A bare key may have any name, but hardly that of a bucket.
+  const bool bucket = name.find('|') != std::string::npos;
+  if (!name.empty()) target += (bucket ? "&bucket=" : "&key=") + UrlEscaped(name);
+  target += words.subject.EntryQuery();
+  return words.remote.Ask("GET", target, {}, [&](const ServiceReply& reply) -> int {
+    dom::parser parser;
+    dom::element answer;
+    dom::array policies;
+    if (parser.parse(reply.body).get(answer) != simdjson::SUCCESS ||
+        answer["policies"].get(policies) != simdjson::SUCCESS) {
+      return Fail({Code::kUnavailable, "the answer is not ours"});
+    }
+    const int code = IsAllowed(answer) ? kExitOk : kExitNo;
+    if (words.remote.json) return code;
+    PrintDecision(answer);
+    if (policies.size() == 0) return code;
+    std::cout << Shown(TextOf(answer, "why"), 300) << '\n';
+    Table table({"policy", "quota", ">left", "bucket", "why"});
+    for (const dom::element policy : policies) {
+      table.Add({TextOf(policy, "policy"), TextOf(policy, "quota"),
+                 std::to_string(NumberOf(policy, "remaining")), TextOf(policy, "bucket"),
+                 TextOf(policy, "why")});
+    }
+    std::cout << '\n' << table.ToString();
+    return code;
+  });
+}
+
+void ConfigureCheck(CLI::App& word, int& exit_code) {
+  auto words = std::make_shared<Words>();
+  words->AddTo(word, "A bare key, such as user-123");
+  word.add_flag("--peek", words->peek, "Only look; charge nothing");
+  word.footer(
+      "Exits with 0 if allowed and 1 if limited.\n\n  weir check user-123 --cost 5\n"
+      "  weir check -e user=42 -e route=/v1/pay --domain api");
+  word.callback([words, &exit_code] { exit_code = RunCheck(*words); });
+}
+
+void ConfigureExplain(CLI::App& word, int& exit_code) {
+  auto words = std::make_shared<Words>();
+  words->AddTo(word, "A bare key, or a bucket as top prints it");
+  word.footer("Charges nothing. Exits with 0 if it would be allowed and 1 if not.");
+  word.callback([words, &exit_code] { exit_code = RunExplain(*words); });
+}
+
+const Command kCheck("check", "Ask a running service for permits.", ConfigureCheck);
+const Command kExplain("explain", "Tell which policies meet a request and what they would say.",
+                       ConfigureExplain);
+
+}  // namespace
+}  // namespace weir::app

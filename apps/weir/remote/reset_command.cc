@@ -1,0 +1,76 @@
+#include <simdjson.h>
+
+#include <iostream>
+#include <memory>
+
+#include "command.h"
+#include "console.h"
+#include "remote/json_fields.h"
+#include "remote/remote.h"
+#include "remote/subject_words.h"
+
+// weir reset: forgets what buckets were charged.
+
+namespace weir::app {
+namespace {
+
+namespace dom = simdjson::dom;
+
+struct Words {
+  Remote remote;
+  SubjectWords subject;
+};
+
+bool WasHeld(dom::element object) {
+  bool held = false;
+  return object["held"].get(held) == simdjson::SUCCESS && held;
+}
+
+int Print(const Words& words, const ServiceReply& reply) {
+  dom::parser parser;
+  dom::element answer;
+  dom::array buckets;
+  if (parser.parse(reply.body).get(answer) != simdjson::SUCCESS ||
+      answer["buckets"].get(buckets) != simdjson::SUCCESS) {
+    return Fail({Code::kUnavailable, "the answer is not ours"});
+  }
+  const bool any = WasHeld(answer);
+  if (words.remote.json) return any ? kExitOk : kExitNo;
+  constexpr std::size_t kColumns = 200;
+  const std::string& name = words.subject.key;
+  if (!name.empty()) {
+    std::cout << (any ? "reset " : "nothing was held for ") << Shown(name, kColumns) << '\n';
+    return any ? kExitOk : kExitNo;
+  }
+  for (const dom::element bucket : buckets) {
+    std::cout << (WasHeld(bucket) ? "reset " : "nothing was held for ")
+              << Shown(TextOf(bucket, "bucket"), kColumns) << '\n';
+  }
+  return any ? kExitOk : kExitNo;
+}
+
+int Run(const Words& words) {
+  if (!words.subject.Valid()) return kExitUsage;
+  const std::string target = words.subject.key.empty()
+                                 ? "/admin/reset?" + words.subject.EntryQuery().substr(1)
+                                 : "/admin/reset/" + UrlEscaped(words.subject.key);
+  return words.remote.Ask("POST", target, {},
+                          [&](const ServiceReply& reply) { return Print(words, reply); });
+}
+
+void Configure(CLI::App& word, int& exit_code) {
+  auto words = std::make_shared<Words>();
+  words->subject.AddTo(word, "A bare key, or a bucket as top and explain print it");
+  words->remote.AddTo(word);
+  word.footer(
+      "Exits with 0 if something was forgotten and 1 if nothing was held.\n\n"
+      "  weir reset user-123\n  weir reset 'api/per-user|user:42'\n"
+      "  weir reset --domain api -e user=42");
+  word.callback([words, &exit_code] { exit_code = Run(*words); });
+}
+
+const Command kReset("reset", "Forget what a key, a bucket or a request has been charged.",
+                     Configure);
+
+}  // namespace
+}  // namespace weir::app

@@ -1,0 +1,146 @@
+#include <simdjson.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "command.h"
+#include "console.h"
+#include "remote/json_fields.h"
+#include "remote/remote.h"
+
+// weir top: what the service does now, and which keys it does it for.
+
+namespace weir::app {
+namespace {
+
+namespace dom = simdjson::dom;
+
+struct Words {
+  Remote remote;
+  std::string kind = "both";
+  int n = 10;
+  double interval = 1;
+  bool once = false;
+};
+
+// A signal handler can reach nothing else.
+volatile std::sig_atomic_t interrupted = 0;
+
+std::uint64_t CountOf(dom::element object, const char* field) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, NumberOf(object, field)));
+}
+
+/// One line per second of the last minute, as a row of bars.
+std::string Sparkline(dom::array seconds, const char* field) {
+  constexpr std::array<const char*, 9> kBars = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  constexpr std::size_t kWidth = 60;
+  std::vector<std::uint64_t> values;
+  for (const dom::element second : seconds) values.push_back(CountOf(second, field));
+  if (values.size() > kWidth) values.erase(values.begin(), values.end() - kWidth);
+  const std::uint64_t most =
+      values.empty() ? 1
+                     : std::max<std::uint64_t>(1, *std::max_element(values.begin(), values.end()));
+  std::string line;
+  for (const std::uint64_t value : values) line += kBars[(value * 8 + most - 1) / most];
+  const std::uint64_t now = values.empty() ? 0 : values.back();
+  return line + "  " + Grouped(now) + "/s, at most " + Grouped(values.empty() ? 0 : most) + "/s\n";
+}
+
+Result<std::string> Get(const Remote& remote, const std::string& target) {
+  Result<ServiceReply> reply = remote.Exchange("GET", target);
+  if (!reply.ok()) return reply.error();
+  if (reply->ok()) return std::move(reply->body);
+  return Error{Code::kPermissionDenied,
+               std::to_string(reply->status) + ": " + MessageOf(reply->body)};
+}
+
+std::string KeyTable(const std::string& body, const std::string& kind) {
+  dom::parser parser;
+  dom::array keys;
+  if (parser.parse(body)["keys"].get(keys) != simdjson::SUCCESS) return {};
+  Table table({kind, ">in the last minute", ">± at most", "policy"});
+  for (const dom::element key : keys) {
+    table.Add({TextOf(key, "key"), Grouped(CountOf(key, "count")), Grouped(CountOf(key, "error")),
+               TextOf(key, "policy")});
+  }
+  return table.ToString();
+}
+
+std::vector<std::string> Kinds(const Words& words) {
+  if (words.kind == "both") return {"limited", "hot"};
+  return {words.kind};
+}
+
+/// The whole view as text, or as one JSON object.
+Result<std::string> View(const Words& words) {
+  Result<std::string> live = Get(words.remote, "/admin/live");
+  if (!live.ok()) return live.error();
+  std::string json = "{\"live\":" + *live;
+  dom::parser parser;
+  dom::element about;
+  dom::array seconds;
+  if (parser.parse(*live).get(about) != simdjson::SUCCESS ||
+      about["perSecond"].get(seconds) != simdjson::SUCCESS) {
+    return Error{Code::kUnavailable, "the answer is not ours"};
+  }
+  std::string text =
+      "allowed " + Sparkline(seconds, "allowed") + "limited " + Sparkline(seconds, "limited");
+  dom::element store;
+  if (about["store"].get(store) == simdjson::SUCCESS) {
+    text += "store   " + Shown(TextOf(store, "kind")) + " " + Shown(TextOf(store, "state")) +
+            ", breaker " + Shown(TextOf(store, "breaker")) + "\n";
+  }
+  for (const std::string& one : Kinds(words)) {
+    Result<std::string> top =
+        Get(words.remote, "/admin/top?kind=" + one + "&n=" + std::to_string(words.n));
+    if (!top.ok()) return top.error();
+    json += ",\"" + one + "\":" + *top;
+    text += "\n" + KeyTable(*top, one);
+  }
+  return words.remote.json ? json + "}\n" : text;
+}
+
+int Run(const Words& words) {
+  std::signal(SIGINT, [](int) { interrupted = 1; });
+  const bool live = !words.once && isatty(STDOUT_FILENO) != 0;
+  while (interrupted == 0) {
+    Result<std::string> view = View(words);
+    if (!view.ok()) return Fail(view.error());
+    if (live) std::cout << "\x1b[H\x1b[J";
+    std::cout << *view << std::flush;
+    if (words.once) break;
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::duration<double>(words.interval);
+    while (interrupted == 0 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  }
+  return kExitOk;
+}
+
+void Configure(CLI::App& word, int& exit_code) {
+  auto words = std::make_shared<Words>();
+  word.add_option("--kind", words->kind, "Which keys: hot, limited or both")
+      ->check(CLI::IsMember({"hot", "limited", "both"}))
+      ->capture_default_str();
+  word.add_option("-n", words->n, "How many of each")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  word.add_option("--interval", words->interval, "Seconds between two looks")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  word.add_flag("--once", words->once, "Print it once and end, for scripts");
+  words->remote.AddTo(word);
+  word.callback([words, &exit_code] { exit_code = Run(*words); });
+}
+
+const Command kTop("top", "Watch the rates and the keys that are asked for most.", Configure);
+
+}  // namespace
+}  // namespace weir::app

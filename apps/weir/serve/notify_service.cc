@@ -1,0 +1,115 @@
+#include "serve/notify_service.h"
+
+#include <string>
+#include <utility>
+
+#include "notify/kafka/publisher.h"
+#include "notify/postgres/gateway.h"
+#include "notify/provider.h"
+#include "notify/redis/gateway.h"
+#include "notify/sqlite/gateway.h"
+#include "notify/sqlite/outbox_sender.h"
+#include "weir/clock.h"
+
+namespace weir::app {
+namespace {
+
+/// Everything in this process: SQLite and an outbox.
+class EmbeddedNotify final : public NotifyService {
+ public:
+  static Result<std::unique_ptr<NotifyService>> Open(sqlite::Database& database) {
+    std::unique_ptr<EmbeddedNotify> service(new EmbeddedNotify);
+    auto gateway = notify::sqlite::SqliteGateway::Open(
+        database, SystemClock::Get(), {}, [raw = service.get()] { raw->sender_->Wake(); });
+    if (!gateway) return gateway.error();
+    service->gateway_ = std::move(*gateway);
+    service->sender_.emplace(
+        database, service->provider_, SystemClock::Get(),
+        [raw = service->gateway_.get()](std::size_t events) { raw->Delivered(events); });
+    notify::NotifyApi::Probes probes;
+    probes.queue = [raw = service.get()] { return std::uint64_t{raw->gateway_->outbox()}; };
+    probes.dead_letters = [raw = service.get()] { return raw->sender_->dead_letters(); };
+    service->api_.emplace(*service->gateway_, SystemClock::Get(), std::move(probes));
+    return std::unique_ptr<NotifyService>(std::move(service));
+  }
+
+  ~EmbeddedNotify() override {
+    api_.reset();
+    gateway_->Close();
+    sender_.reset();
+  }
+
+  notify::NotifyApi& api() noexcept override { return *api_; }
+
+ private:
+  EmbeddedNotify() = default;
+
+  notify::ConsoleProvider provider_;
+  std::unique_ptr<notify::sqlite::SqliteGateway> gateway_;
+  std::optional<notify::sqlite::OutboxSender> sender_;
+  std::optional<notify::NotifyApi> api_;
+};
+
+/// PostgreSQL and Kafka, with Redis in front if there is one. `weir sender` delivers.
+class BrokerNotify final : public NotifyService {
+ public:
+  static Result<std::unique_ptr<NotifyService>> Open(const config::Config::Notify& wanted) {
+    std::unique_ptr<BrokerNotify> service(new BrokerNotify);
+    auto publisher = notify::kafka::KafkaPublisher::Open(wanted.broker);
+    if (!publisher) return publisher.error();
+    service->publisher_ = std::move(*publisher);
+    notify::postgres::Options options;
+    options.url = wanted.store;
+    service->postgres_ = std::make_unique<notify::postgres::PostgresGateway>(
+        std::move(options), *service->publisher_, SystemClock::Get());
+    notify::Gateway* gateway = service->postgres_.get();
+    if (!wanted.cache.empty()) {
+      notify::redis::Options cache;
+      cache.url = wanted.cache;
+      auto redis = notify::redis::RedisGateway::Open(std::move(cache), *service->postgres_,
+                                                     *service->postgres_, *service->publisher_,
+                                                     SystemClock::Get());
+      if (!redis) return Error{redis.error().code, "notify.cache: " + redis.error().message};
+      service->redis_ = std::move(*redis);
+      gateway = service->redis_.get();
+    }
+    service->api_.emplace(*gateway, SystemClock::Get(), notify::NotifyApi::Probes{});
+    return std::unique_ptr<NotifyService>(std::move(service));
+  }
+
+  notify::NotifyApi& api() noexcept override { return *api_; }
+
+ private:
+  BrokerNotify() = default;
+
+  // Each is used by those below it.
+  std::unique_ptr<notify::kafka::KafkaPublisher> publisher_;
+  std::unique_ptr<notify::postgres::PostgresGateway> postgres_;
+  std::unique_ptr<notify::redis::RedisGateway> redis_;
+  std::optional<notify::NotifyApi> api_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<NotifyService>> NotifyService::Open(const config::Config& config,
+                                                           sqlite::Database& database) {
+  const config::Config::Notify& wanted = config.notify;
+  if (wanted.store == "sqlite:") {
+    if (wanted.broker != "embedded:") {
+      return Error{Code::kInvalidArgument,
+                   "notify.broker: with notify.store sqlite: it must be embedded:"};
+    }
+    if (!wanted.cache.empty()) {
+      return Error{Code::kInvalidArgument,
+                   "notify.cache: with notify.store sqlite: there is no cache"};
+    }
+    return EmbeddedNotify::Open(database);
+  }
+  if (wanted.broker == "embedded:") {
+    return Error{Code::kInvalidArgument,
+                 "notify.broker: with notify.store postgres:// it must be kafka://host:9092"};
+  }
+  return BrokerNotify::Open(wanted);
+}
+
+}  // namespace weir::app

@@ -1,0 +1,26 @@
+#pragma once
+
+// The notification gateway of `weir serve`: which backends it has, by configuration.
+
+#include <memory>
+
+#include "config/config.h"
+#include "drivers/sqlite/database.h"
+#include "notify/api/notify_api.h"
+#include "notify/gateway.h"
+#include "weir/result.h"
+
+namespace weir::app {
+
+/// Thread safety: for the thread that made it; what runs inside has threads of its own.
+class NotifyService {
+ public:
+  /// `database` must outlive this.
+  static Result<std::unique_ptr<NotifyService>> Open(const config::Config& config,
+                                                     sqlite::Database& database);
+  virtual ~NotifyService() = default;
+
+  virtual notify::NotifyApi& api() noexcept = 0;
+};
+
+}  // namespace weir::app

@@ -1,0 +1,81 @@
+#include "serve/policies.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "admin/mariadb/policy_store.h"
+#include "admin/postgres/policy_store.h"
+#include "admin/sqlite/policy_memory.h"
+#include "admin/sqlite/sqlite_policy_store.h"
+#include "telemetry/log.h"
+
+namespace weir::app {
+namespace {
+
+using telemetry::Level;
+using telemetry::Log;
+
+bool IsPostgres(const std::string& url) {
+  return url.starts_with("postgres://") || url.starts_with("postgresql://");
+}
+
+bool IsMariadb(const std::string& url) {
+  return url.starts_with("mysql://") || url.starts_with("mariadb://");
+}
+
+void LogReport(std::string_view what, const std::string& problem) {
+  if (problem.empty()) return Log(Level::kInfo, what);
+  Log(Level::kError, what, {{"error", std::string_view(problem)}});
+}
+
+policy::sql::Options OptionsOf(const config::Config& config, const std::string& url) {
+  policy::sql::Options options;
+  options.migrate = config.distant.migrate;
+  options.required = config.distant.required;
+  // As the store's own, but no shorter than a commit on a slow disk may take.
+  options.patience = std::max(2 * config.distant.timeout, std::chrono::milliseconds(1000));
+  options.report = LogReport;
+  auto memory =
+      policy::sqlite::PolicyMemory::Open(config.data + "/policies.db", config::WithoutSecrets(url));
+  if (memory.ok()) {
+    options.memory = std::move(*memory);
+  } else {
+    LogReport("policies are not kept for a restart without their database", memory.error().message);
+  }
+  return options;
+}
+
+}  // namespace
+
+std::string PolicyStoreUrl(const config::Config& config) {
+  if (config.policy_store != "auto") return config.policy_store;
+  return IsPostgres(config.store) || IsMariadb(config.store) ? config.store : "sqlite:";
+}
+
+Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Config& config,
+                                                             sqlite::Database& database,
+                                                             policy::Catalog& catalog) {
+  const std::string url = PolicyStoreUrl(config);
+  if (url == "sqlite:") {
+    auto store = policy::sqlite::SqlitePolicyStore::Open(database, catalog);
+    if (!store.ok()) return store.error();
+    return std::unique_ptr<policy::PolicyStore>(std::move(*store));
+  }
+  if (const std::size_t left = policy::sqlite::CountPolicies(database); left != 0) {
+    Log(Level::kWarn,
+        "policies in this node's data folder are not in force: policy_store is a database",
+        {{"policies", static_cast<std::int64_t>(left)}});
+  }
+  auto store = IsPostgres(url) ? policy::postgres::Open(url, catalog, OptionsOf(config, url))
+                               : policy::mariadb::Open(url, catalog, OptionsOf(config, url));
+  if (store.ok()) return store;
+  return Error{store.error().code,
+               "policy_store: " + config::WithoutSecrets(url) + ": " + store.error().message};
+}
+
+Status MigratePolicies(const std::string& url) {
+  return IsPostgres(url) ? policy::postgres::Migrate(url) : policy::mariadb::Migrate(url);
+}
+
+}  // namespace weir::app

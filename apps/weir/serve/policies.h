@@ -1,0 +1,28 @@
+#pragma once
+
+// Where the policies of the admin API are: the only place where their backends are named.
+
+#include <memory>
+#include <string>
+
+#include "admin/policy_store.h"
+#include "config/config.h"
+#include "drivers/sqlite/database.h"
+#include "policy/catalog.h"
+#include "weir/result.h"
+
+namespace weir::app {
+
+/// The URL that config.policy_store comes to: `auto` is the SQL database of config.store if that is
+/// one, and else `sqlite:`. May hold a password.
+std::string PolicyStoreUrl(const config::Config& config);
+
+/// Opens it. A database that is away is no error unless config.distant.required says so.
+Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Config& config,
+                                                             sqlite::Database& database,
+                                                             policy::Catalog& catalog);
+
+/// Makes the tables of policies, or brings them up to date. `url` is that of a SQL database.
+Status MigratePolicies(const std::string& url);
+
+}  // namespace weir::app

@@ -1,0 +1,116 @@
+#include <pthread.h>
+#include <signal.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "config/config.h"
+#include "serve/service.h"
+#include "telemetry/log.h"
+
+namespace weir::app {
+namespace {
+
+using telemetry::Level;
+using telemetry::Log;
+
+constexpr const char* kFooter =
+    R"(Without any option the service runs on the embedded default: state in memory, saved to ./weir-data
+every few seconds; every key gets the default policy, a token bucket of 100 that refills 10 a second.
+
+A setting comes from the flag, else from the environment (WEIR_LISTEN_HTTP for listen.http), else
+from the file, else from its default. SIGTERM or SIGINT drains and ends, SIGHUP reads policies anew.
+
+  weir serve --config weir.yaml --policies policies.yaml
+  curl -s localhost:8080/v1/check -d '{"key":"user-123"}'
+  curl -s localhost:8080/v1/check -d '{"descriptors":[{"user":"42","route":"/v1/pay"}],"cost":2}'
+)";
+
+/// What the flags say: one list of values per setting that has a flag.
+struct Flags {
+  std::string file;
+  std::vector<std::vector<std::string>> values;
+};
+
+telemetry::LogOptions LogOptionsOf(const config::Config& config) {
+  telemetry::LogOptions options;
+  options.level = static_cast<Level>(config.log.level);
+  options.format = config.log.format == config::LogFormat::kJson ? telemetry::LogFormat::kJson
+                                                                 : telemetry::LogFormat::kConsole;
+  return options;
+}
+
+std::optional<config::Config> LoadConfig(const Flags& flags) {
+  config::Environment environment = config::ReadEnvironment();
+  std::vector<config::Override> overrides = std::move(environment.overrides);
+  const auto settings = config::Settings();
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    if (flags.values[i].empty()) continue;
+    std::string joined;
+    for (const std::string& value : flags.values[i]) joined += (joined.empty() ? "" : ",") + value;
+    overrides.push_back({std::string(settings[i].key), joined, std::string(settings[i].flag)});
+  }
+  std::vector<policy::yaml::Problem> problems;
+  config::Config config = config::Load(flags.file, overrides, problems);
+  for (const policy::yaml::Problem& problem : problems) std::cerr << problem.ToString() << '\n';
+  if (!problems.empty()) return std::nullopt;
+  telemetry::ConfigureLog(LogOptionsOf(config));
+  for (const std::string& sentence : environment.unknown) Log(Level::kWarn, sentence);
+  return config;
+}
+
+/// Serves until SIGTERM or SIGINT; SIGHUP reloads.
+int Serve(const Flags& flags) {
+  // Blocked before any thread is made, so that all of them inherit it and sigwait gets every
+  // signal.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  auto config = LoadConfig(flags);
+  if (!config) return 2;
+  auto service = Service::Open(std::move(*config));
+  if (!service) {
+    telemetry::FlushLog();
+    std::cerr << "weir: " << service.error().message << '\n';
+    return StartFailure(service.error());
+  }
+  (*service)->Start();
+  for (;;) {
+    int signal = 0;
+    if (sigwait(&signals, &signal) != 0) continue;
+    if (signal != SIGHUP) break;
+    (*service)->Reload();
+  }
+  Log(Level::kInfo, "draining");
+  (*service)->Stop();
+  telemetry::FlushLog();
+  return 0;
+}
+
+void Configure(CLI::App& word, int& exit_code) {
+  auto flags = std::make_shared<Flags>();
+  const auto settings = config::Settings();
+  flags->values.resize(settings.size());
+  word.add_option("--config", flags->file, "The configuration file (YAML).")
+      ->envname("WEIR_CONFIG");
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    if (settings[i].flag.empty()) continue;
+    word.add_option(std::string(settings[i].flag), flags->values[i], std::string(settings[i].help))
+        ->type_name(std::string(settings[i].key))
+        ->take_all();
+  }
+  word.footer(kFooter);
+  word.callback([flags, &exit_code] { exit_code = Serve(*flags); });
+}
+
+const Command kServe("serve", "Run the service: HTTP, gRPC and RESP doors on one set of limits.",
+                     Configure);
+
+}  // namespace
+}  // namespace weir::app

@@ -1,0 +1,380 @@
+#include "serve/service.h"
+
+#include <array>
+#include <filesystem>
+#include <iostream>
+#include <utility>
+
+#include "admin/admin_routes.h"
+#include "admin/dashboard/dashboard.h"
+#include "admin/file_changes.h"
+#include "serve/policies.h"
+#include "slots/postgres/slot_store.h"
+#include "slots/sqlite/slot_store.h"
+#include "telemetry/log.h"
+#include "telemetry/version.h"
+
+namespace weir::app {
+namespace {
+
+using telemetry::Level;
+using telemetry::Log;
+
+service::HttpOptions HttpOptionsOf(const config::Config& config) {
+  service::HttpOptions options;
+  options.limits.header_bytes = static_cast<std::uint32_t>(config.limits.max_header);
+  options.limits.body_bytes = config.limits.max_body;
+  options.headers.x_ratelimit = config.headers.x_ratelimit;
+  options.headers.ietf = config.headers.ietf;
+  options.auth.trusted_proxies = config.trusted_proxies;
+  options.auth.grouping.v6_prefix = config.ipv6_prefix;
+  options.auth.user_header = config.auth.user_header;
+  options.auth.api_key_header = config.auth.api_key_header;
+  options.idle_timeout = config.limits.idle_timeout;
+  options.request_timeout = config.limits.request_timeout;
+  return options;
+}
+
+bool IsPostgres(std::string_view url) {
+  return url.starts_with("postgres://") || url.starts_with("postgresql://");
+}
+
+}  // namespace
+
+Service::Service(config::Config config)
+    : config_(std::move(config)), http_options_(HttpOptionsOf(config_)) {}
+
+Service::~Service() {
+  watcher_.reset();
+  live_.reset();
+  if (pool_) pool_->Stop();
+  // While the reactors still exist: these may have answers for them.
+  notify_.reset();
+  if (policy_store_) policy_store_->Close();
+  if (stores_) stores_->Close();
+}
+
+Result<std::unique_ptr<Service>> Service::Open(config::Config config) {
+  std::unique_ptr<Service> service(new Service(std::move(config)));
+  const config::Config& given = service->config_;
+  service->pool_.emplace(
+      net::PoolOptions{.reactors = given.threads, .max_connections = given.limits.max_connections});
+  using Step = Status (Service::*)();
+  for (const Step step :
+       {&Service::OpenData, &Service::OpenPolicies, &Service::OpenLimiter, &Service::OpenTls,
+        &Service::OpenSlots, &Service::OpenNotify, &Service::OpenAdmin, &Service::OpenHttp,
+        &Service::OpenGrpc, &Service::OpenResp}) {
+    if (Status status = (*service.*step)(); !status.ok()) return status.error();
+  }
+  service->AddMetrics();
+  return service;
+}
+
+Status Service::OpenData() {
+  std::error_code error;
+  std::filesystem::create_directories(config_.data, error);
+  if (error) {
+    return Error{Code::kUnavailable,
+                 "data: cannot create " + config_.data + ": " + error.message()};
+  }
+  auto lock = FolderLock::Take(config_.data);
+  if (!lock) return lock.error();
+  data_lock_.emplace(std::move(*lock));
+  auto database = sqlite::Database::Open({.path = config_.data + "/weir.db"});
+  if (!database) return database.error();
+  database_ = std::move(*database);
+  return {};
+}
+
+Status Service::OpenPolicies() {
+  catalog_.emplace(policy::CompileOptions{config_.default_policy, config_.local_share});
+  const auto problems = catalog_->LoadFiles(config_.policies);
+  if (!problems.empty()) {
+    return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
+  }
+  auto store = OpenPolicyStore(config_, *database_, *catalog_);
+  if (!store) return store.error();
+  policy_store_ = std::move(*store);
+  WarnOfMisfits();
+  if (config_.policies.empty()) return {};
+  policy::FileWatcher::Options options;
+  options.paths = config_.policies;
+  options.on_change = [this] { ReloadPolicies(); };
+  auto watcher = policy::FileWatcher::Start(std::move(options));
+  if (!watcher) return watcher.error();
+  watcher_ = std::move(*watcher);
+  return {};
+}
+
+void Service::LogReload(const std::vector<policy::yaml::Problem>& problems) const {
+  if (problems.empty()) {
+    Log(Level::kInfo, "policies reloaded");
+    return WarnOfMisfits();
+  }
+  for (const policy::yaml::Problem& problem : problems) {
+    const std::string text = problem.ToString();
+    Log(Level::kError, "policies not reloaded; nothing has changed",
+        {{"problem", std::string_view(text)}});
+  }
+}
+
+void Service::WarnOfMisfits() const {
+  for (const std::string& misfit : Misfits(config_, *catalog_->live().Current())) {
+    Log(Level::kWarn, "some requests cannot be decided", {{"why", std::string_view(misfit)}});
+  }
+}
+
+Status Service::OpenLimiter() {
+  auto stores = Stores::Open(config_, config_.data + "/limits.snapshot", *pool_);
+  if (!stores) return stores.error();
+  stores_ = std::move(*stores);
+  limiter::Fallback::Options fallback;
+  fallback.share = config_.local_share;
+  shared_.emplace(catalog_->live(), catalog_->ids(), fallback);
+  for (std::size_t i = 0; i < pool_->size(); ++i) {
+    limiters_.push_back(std::make_unique<limiter::PolicyLimiter>(*shared_, stores_->Take(i)));
+  }
+  return {};
+}
+
+Status Service::OpenTls() {
+  if (!config_.tls.enabled()) return {};
+  const net::TlsFiles files{config_.tls.cert, config_.tls.key, config_.tls.client_ca};
+  const auto told = [](const Status& status) {
+    if (status.ok()) return Log(Level::kInfo, "certificates reloaded");
+    Log(Level::kError, "certificates not reloaded",
+        {{"error", std::string_view(status.error().message)}});
+  };
+  struct Wanted {
+    std::shared_ptr<net::TlsContext>& context;
+    std::vector<std::string> protocols;
+  };
+  for (const Wanted& wanted :
+       {Wanted{http_tls_, {"http/1.1"}}, Wanted{grpc_tls_, {"h2"}}, Wanted{resp_tls_, {}}}) {
+    auto context = net::TlsContext::Load(files, wanted.protocols, told);
+    if (!context) return context.error();
+    wanted.context = *context;
+  }
+  return {};
+}
+
+Status Service::OpenSlots() {
+  if (IsPostgres(config_.slots.store)) {
+    slots::postgres::Options options;
+    options.url = config_.slots.store;
+    slot_store_ = std::make_unique<slots::postgres::PostgresSlotStore>(std::move(options));
+  } else if (config_.slots.store == "sqlite:") {
+    auto store = slots::sqlite::SqliteSlotStore::Open(*database_);
+    if (!store) return store.error();
+    slot_store_ = std::move(*store);
+  } else {
+    return Error{Code::kInvalidArgument, "slots.store: must be sqlite: or postgres://…"};
+  }
+  slots_.emplace(*slot_store_);
+  return {};
+}
+
+Status Service::OpenNotify() {
+  auto notify = NotifyService::Open(config_, *database_);
+  if (!notify) return notify.error();
+  notify_ = std::move(*notify);
+  return {};
+}
+
+Status Service::Listen(net::Door& door, const config::Address& address) {
+  if (address.off) return {};
+  const auto endpoint = pool_->Listen(door, address.ToString());
+  if (!endpoint) return endpoint.error();
+  lines_.push_back("listening " + std::string(door.name()) + " " + net::FormatEndpoint(*endpoint));
+  return {};
+}
+
+Status Service::OpenAdmin() {
+  policy_changes_.emplace(*policy_store_, *catalog_);
+  audit_trimmer_.emplace(*policy_store_,
+                         admin::AuditTrimmer::Keep{config_.audit.keep, config_.audit.age});
+  config_changes_.emplace(*policy_store_);
+  config_changes_->Add(slots_->configs());
+  config_changes_->Add(notify_->api().limits());
+  live_.emplace(admin::LiveTotals::Options{.read = [this] { return ReadTotals(); },
+                                           .on_second =
+                                               [this](Nanos now) {
+                                                 shared_->top.Collect(now);
+                                                 policy_changes_->EndExpired(now);
+                                                 audit_trimmer_->OnSecond(now);
+                                               }});
+  return {};
+}
+
+admin::RunningTotals Service::ReadTotals() const {
+  const limiter::CheckCounts checks = shared_->counters.Checks();
+  admin::RunningTotals totals{.allowed = checks.allowed, .limited = checks.limited};
+  for (const net::DoorFigures& door : Doors()) {
+    for (const net::DoorMetrics* part : door.parts) {
+      for (std::size_t i = 0; i < totals.latency.size(); ++i) {
+        totals.latency[i] += part->latency.bucket(i);
+      }
+    }
+  }
+  return totals;
+}
+
+std::array<net::DoorFigures, 3> Service::Doors() const {
+  net::DoorFigures http{"http", {}};
+  for (const auto& worker : http_workers_) http.parts.push_back(&worker->metrics().checks);
+  return {std::move(http), grpc_door_->Figures(), resp_door_->Figures()};
+}
+
+Status Service::OpenHttp() {
+  guard_.emplace(config_.admin.keys, config_.admin.allow);
+  if (config_.listen.http.off) return {};
+  admin_.emplace(admin::AdminParts{
+      *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
+      config::WithoutSecrets(config_.store), config::WithoutSecrets(PolicyStoreUrl(config_)),
+      [this](store::KeyQuery query, KeyReader::Done done) {
+        stores_->ListKeys(std::move(query), std::move(done));
+      },
+      [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, *policy_store_,
+      *policy_changes_, *config_changes_, shared_->top, *live_});
+  routers_.resize(pool_->size());
+  std::vector<service::HttpWorker*> workers;
+  for (std::size_t i = 0; i < pool_->size(); ++i) {
+    admin::AddOperations(routers_[i], lifecycle_, registry_, readiness_);
+    admin::AddDashboard(routers_[i]);
+    admin::AddAdminRoutes(routers_[i], *guard_);
+    admin::AddAdmin(routers_[i], *admin_, *limiters_[i]);
+    const auto admin = [this](http::Handler handler) {
+      return admin::Guarded(*guard_,
+                            admin::Audited(*policy_store_, "slots.flush", std::move(handler)));
+    };
+    const auto change = [this](const char* kind) {
+      return [this, kind](http::Handler handler) {
+        return admin::Guarded(*guard_, config_changes_->Audited(kind, std::move(handler)));
+      };
+    };
+    slots_->AddTo(routers_[i], admin, change("slots"));
+    notify_->api().AddTo(routers_[i], admin, change("notify"));
+    http_workers_.push_back(std::make_unique<service::HttpWorker>(pool_->reactor(i), http_options_,
+                                                                  routers_[i], *limiters_[i]));
+    workers.push_back(http_workers_.back().get());
+  }
+  http_door_.emplace(std::move(workers), http_tls_);
+  return Listen(*http_door_, config_.listen.http);
+}
+
+std::optional<admin::StoreHealth> Service::Readiness() const {
+  // A node that has never seen the policies would let pass what they limit.
+  if (!policy_store_->health().known) return admin::StoreHealth{.up = false, .serving = false};
+  return stores_->health();
+}
+
+Status Service::OpenGrpc() {
+  service::GrpcDoorOptions options;
+  options.tls = grpc_tls_;
+  options.session.max_concurrent_streams = config_.grpc.max_streams;
+  options.session.max_message_bytes = config_.grpc.max_message;
+  grpc_door_.emplace(
+      pool_->size(),
+      [this](net::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },
+      std::move(options));
+  return Listen(*grpc_door_, config_.listen.grpc);
+}
+
+Status Service::OpenResp() {
+  service::RespOptions options;
+  options.tls = resp_tls_;
+  if (!config_.resp.keys.empty()) {
+    options.authenticate = [&keys = config_.resp.keys](std::string_view offered) {
+      const config::Digest digest = config::Sha256(offered);
+      bool known = false;
+      // All are compared, so the time does not tell which one it was.
+      for (const config::Digest& key : keys) known |= config::EqualDigests(key, digest);
+      return known;
+    };
+  }
+  options.administrator = [this](std::string_view address,
+                                 std::string_view password) -> std::optional<std::string> {
+    if (!guard_->Admits(address, password)) return std::nullopt;
+    return admin::WhoAsks(guard_->has_keys() ? password : std::string_view(), address);
+  };
+  options.on_reset = [this](const std::string& who, std::string_view key) { AuditReset(who, key); };
+  options.version = telemetry::kVersion;
+  resp_door_.emplace(
+      pool_->size(),
+      [this](net::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },
+      std::move(options));
+  return Listen(*resp_door_, config_.listen.resp);
+}
+
+void Service::AuditReset(const std::string& who, std::string_view key) {
+  policy::AuditEntry entry{.who = who, .action = "key.reset", .target = "key:" + std::string(key)};
+  policy_store_->Append(std::move(entry), [](const Result<std::int64_t>& written) {
+    if (written.ok()) return;
+    Log(Level::kError, "a change is not in the audit log",
+        {{"action", std::string_view("key.reset")},
+         {"error", std::string_view(written.error().message)}});
+  });
+}
+
+void Service::AddMetrics() {
+  registry_.Add(telemetry::CollectProcess);
+  registry_.Add(
+      [this](telemetry::TextWriter& out) { admin::CollectDecisions(shared_->counters, out); });
+  registry_.Add([this](telemetry::TextWriter& out) { notify_->api().Collect(out); });
+  registry_.Add([this](telemetry::TextWriter& out) { admin::CollectConnections(*pool_, out); });
+  registry_.Add([this](telemetry::TextWriter& out) {
+    std::vector<const service::HttpWorker*> workers;
+    for (const auto& worker : http_workers_) workers.push_back(worker.get());
+    service::CollectHttp(workers, out);
+    net::CollectDoors(Doors(), out);
+  });
+  registry_.Add([this](telemetry::TextWriter& out) {
+    stores_->Collect(out);
+    admin::CollectReloads(catalog_->status(), out);
+    admin::CollectPolicyStore(policy_store_->health(), out);
+  });
+}
+
+void Service::Start() {
+  policy_changes_->EndExpired(SystemClock::Get().Now());
+  live_->Start();
+  pool_->Start();
+  lifecycle_.SetReady(true);
+  for (const std::string& line : lines_) std::cout << line << '\n';
+  std::cout.flush();
+}
+
+/// What changed goes into the audit log, as changes through the admin API do.
+void Service::ReloadPolicies() {
+  const std::lock_guard lock(reload_mutex_);
+  const auto before = catalog_->live().Current();
+  const auto problems = catalog_->LoadFiles(config_.policies);
+  LogReload(problems);
+  if (!problems.empty()) return;
+  for (policy::AuditEntry& entry : admin::FileChanges(*before, *catalog_->live().Current())) {
+    policy_store_->Append(std::move(entry), [](const Result<std::int64_t>& written) {
+      if (written.ok()) return;
+      Log(Level::kError, "a change of the policy files is not in the audit log",
+          {{"error", std::string_view(written.error().message)}});
+    });
+  }
+}
+
+void Service::Reload() {
+  ReloadPolicies();
+  for (const auto& context : {http_tls_, grpc_tls_, resp_tls_}) {
+    if (context != nullptr) (void)context->Reload();
+  }
+}
+
+void Service::Stop() {
+  lifecycle_.SetReady(false);
+  live_->Stop();
+  if (!pool_->Drain(config_.limits.drain_timeout)) {
+    Log(Level::kWarn, "drain took too long; some connections were cut off");
+  }
+  pool_->Stop();
+  stores_->Close();
+}
+
+}  // namespace weir::app

@@ -1,0 +1,113 @@
+#pragma once
+
+// The composition root of `weir serve`: the only place where its concrete backends meet the rest.
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "admin/admin.h"
+#include "admin/admin_guard.h"
+#include "admin/audit_trimmer.h"
+#include "admin/operations.h"
+#include "admin/policy_store.h"
+#include "base/folder_lock.h"
+#include "config/config.h"
+#include "drivers/sqlite/database.h"
+#include "limiter/policy_limiter.h"
+#include "net/door_metrics.h"
+#include "net/reactor_pool.h"
+#include "net/tls.h"
+#include "policy/catalog.h"
+#include "policy/file_watcher.h"
+#include "protocol/http/router.h"
+#include "serve/notify_service.h"
+#include "serve/stores.h"
+#include "service/grpc_door.h"
+#include "service/http_service.h"
+#include "service/resp_door.h"
+#include "slots/api/slots_api.h"
+#include "slots/slot_store.h"
+#include "telemetry/metrics.h"
+#include "weir/result.h"
+
+namespace weir::app {
+
+/// A running service.
+///
+/// Thread safety: for the thread that made it; what runs inside has threads of its own.
+class Service {
+ public:
+  /// Opens everything; nothing is served before Start.
+  static Result<std::unique_ptr<Service>> Open(config::Config config);
+  ~Service();
+
+  /// Serves from now on. Prints one line per open door.
+  void Start();
+  /// Reads the policy files and certificates anew; what is wrong changes nothing and is logged.
+  void Reload();
+  /// Stops accepting, answers what was accepted, saves the limiter's state.
+  void Stop();
+
+ private:
+  explicit Service(config::Config config);
+  Status OpenData();
+  Status OpenPolicies();
+  Status OpenLimiter();
+  Status OpenTls();
+  Status OpenSlots();
+  Status OpenNotify();
+  Status OpenAdmin();
+  Status OpenHttp();
+  Status OpenGrpc();
+  Status OpenResp();
+  void AuditReset(const std::string& who, std::string_view key);
+  void AddMetrics();
+  Status Listen(net::Door& door, const config::Address& address);
+  admin::RunningTotals ReadTotals() const;
+  std::optional<admin::StoreHealth> Readiness() const;
+  std::array<net::DoorFigures, 3> Doors() const;
+  void WarnOfMisfits() const;
+  void ReloadPolicies();
+  void LogReload(const std::vector<policy::yaml::Problem>& problems) const;
+
+  // In the order in which they need each other: destruction goes from the doors down to the data.
+  const config::Config config_;
+  service::HttpOptions http_options_;
+  telemetry::Registry registry_;
+  admin::Lifecycle lifecycle_;
+  std::optional<FolderLock> data_lock_;
+  std::unique_ptr<sqlite::Database> database_;
+  std::optional<policy::Catalog> catalog_;
+  std::unique_ptr<policy::PolicyStore> policy_store_;
+  std::unique_ptr<slots::SlotStore> slot_store_;
+  std::unique_ptr<Stores> stores_;
+  std::optional<limiter::Shared> shared_;
+  std::vector<std::unique_ptr<limiter::PolicyLimiter>> limiters_;
+  std::optional<admin::AdminGuard> guard_;
+  std::optional<admin::PolicyChanges> policy_changes_;
+  std::optional<admin::AuditTrimmer> audit_trimmer_;
+  std::mutex reload_mutex_;
+  std::optional<admin::ConfigChanges> config_changes_;
+  std::optional<admin::AdminParts> admin_;
+  std::optional<slots::SlotsApi> slots_;
+  std::unique_ptr<NotifyService> notify_;
+  std::shared_ptr<net::TlsContext> http_tls_;
+  std::shared_ptr<net::TlsContext> grpc_tls_;
+  std::shared_ptr<net::TlsContext> resp_tls_;
+  const admin::StoreHealthOf readiness_ = [this] { return Readiness(); };
+  std::vector<http::Router> routers_;  // one per reactor, with handlers of its own
+  std::vector<std::unique_ptr<service::HttpWorker>> http_workers_;
+  std::optional<service::HttpDoor> http_door_;
+  std::optional<service::GrpcDoor> grpc_door_;
+  std::optional<service::RespDoor> resp_door_;
+  std::optional<net::ReactorPool> pool_;
+  std::optional<admin::LiveTotals> live_;
+  std::unique_ptr<policy::FileWatcher> watcher_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace weir::app

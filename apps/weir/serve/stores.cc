@@ -1,0 +1,198 @@
+#include "serve/stores.h"
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+#include "drivers/redis/url.h"
+#include "policy/cluster_tags.h"
+#include "store/memory/memory_store.h"
+#include "telemetry/log.h"
+
+namespace weir::app {
+namespace {
+
+using telemetry::Level;
+using telemetry::Log;
+
+store::guard::GuardOptions GuardOptionsOf(const config::Config& config) {
+  store::guard::GuardOptions options;
+  options.timeout = config.distant.timeout;
+  options.breaker.failures = config.distant.breaker_failures;
+  options.cache.max_keys = config.distant.deny_cache;
+  return options;
+}
+
+library::BackendOptions BackendOptionsOf(const config::Config& config) {
+  return {.url = config.store,
+          .connections = config.distant.connections,
+          .timeout = config.distant.timeout,
+          .migrate = config.distant.migrate,
+          .refusals = config.distant.deny_cache != 0};
+}
+
+std::string_view NameOf(store::guard::BreakerState state) {
+  switch (state) {
+    case store::guard::BreakerState::kClosed:
+      return "closed";
+    case store::guard::BreakerState::kHalfOpen:
+      return "half-open";
+    case store::guard::BreakerState::kOpen:
+      return "open";
+  }
+  return {};
+}
+
+/// A guarded store that belongs to Stores, in the place of one that belongs to a limiter.
+class Borrowed final : public store::Store {
+ public:
+  explicit Borrowed(store::Store& lender) : lender_(lender) {}
+  void Apply(std::span<store::Application> batch, store::Done done) override {
+    lender_.Apply(batch, std::move(done));
+  }
+  bool immediate() const noexcept override { return lender_.immediate(); }
+
+ private:
+  store::Store& lender_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Stores>> Stores::Open(const config::Config& config,
+                                             const std::string& snapshot, net::ReactorPool& pool) {
+  std::unique_ptr<Stores> stores(new Stores(config, pool));
+  if (config.store == "memory:") {
+    stores->OpenMemory(snapshot);
+  } else if (Status opened = stores->OpenDistant(); !opened.ok()) {
+    return opened.error();
+  }
+  return stores;
+}
+
+Stores::~Stores() { Close(); }
+
+void Stores::OpenMemory(const std::string& snapshot) {
+  engine_.emplace(*Quota::TokenBucket(1, 1), EngineOptions{.max_keys = config_.max_keys,
+                                                           .keys = KeyStorage::kText,
+                                                           .clock = nullptr,
+                                                           .on_evict = {}});
+  if (const Status loaded = store::memory::LoadSnapshot(*engine_, snapshot); !loaded.ok()) {
+    if (loaded.error().code != Code::kNotFound) {
+      Log(Level::kError, "snapshot not restored; limits begin anew",
+          {{"error", std::string_view(loaded.error().message)}});
+    }
+  }
+  store::memory::SnapshotKeeper::Options options;
+  options.path = snapshot;
+  options.interval = config_.snapshot.interval;
+  options.on_saved = [](const Status& saved) {
+    if (saved.ok()) return;
+    Log(Level::kError, "snapshot not saved", {{"error", std::string_view(saved.error().message)}});
+  };
+  snapshots_ = std::make_unique<store::memory::SnapshotKeeper>(*engine_, std::move(options));
+}
+
+Status Stores::OpenDistant() {
+  const store::guard::GuardOptions options = GuardOptionsOf(config_);
+  for (const std::string& doubt : DoubtsAbout(options)) {
+    Log(Level::kWarn, "doubtful setting", {{"why", std::string_view(doubt)}});
+  }
+  guard_.emplace(options);
+  auto backend = library::OpenBackend(BackendOptionsOf(config_), *guard_);
+  if (!backend.ok()) return Error{backend.error().code, "store: " + backend.error().message};
+  backend_ = std::move(*backend);
+  const auto patience =
+      config_.distant.required ? std::chrono::seconds(5) : std::chrono::seconds(1);
+  if (Status answered = library::AwaitAnswer(*backend_, *guard_, patience); !answered.ok()) {
+    const std::string message =
+        "store: " + config::WithoutSecrets(config_.store) + " " + answered.error().message;
+    if (config_.distant.required) return Error{Code::kUnavailable, message};
+    Log(Level::kError, "started without the store; checks are decided by on_store_error",
+        {{"error", std::string_view(message)}});
+  }
+  for (std::size_t i = 0; i < pool_.size(); ++i) {
+    boost::asio::io_context& io = pool_.reactor(i).context();
+    guarded_.push_back(
+        std::make_unique<store::guard::GuardedStore>(io, *guard_, backend_->NewStore(io)));
+  }
+  prober_ = std::make_unique<store::guard::Prober>(pool_.reactor(0).context(), *guard_,
+                                                   *guarded_.front());
+  key_reader_.emplace([this](const store::KeyQuery& query) { return backend_->ReadKeys(query); });
+  return {};
+}
+
+std::unique_ptr<store::Store> Stores::Take(std::size_t index) {
+  if (engine_) return std::make_unique<store::memory::MemoryStore>(*engine_);
+  return std::make_unique<Borrowed>(*guarded_[index]);
+}
+
+void Stores::Close() {
+  key_reader_.reset();
+  prober_.reset();
+  for (const auto& store : guarded_) store->Close();
+  snapshots_.reset();
+}
+
+std::optional<admin::StoreHealth> Stores::health() const {
+  if (!guard_) return std::nullopt;
+  const store::guard::Health health = guard_->health();
+  return admin::StoreHealth{
+      .up = health.up,
+      .serving = health.up || !config_.distant.required,
+      .breaker = NameOf(health.breaker),
+      .channel_up = health.channel_up,
+      .last_error = health.last_error,
+  };
+}
+
+void Stores::Collect(telemetry::TextWriter& out) const {
+  if (guard_) return guard_->Collect(out);
+  admin::CollectKeys(engine_->size(), engine_->stats(), out);
+}
+
+// The smallest keys after the cursor, whatever order the table has them in.
+store::KeyPage Stores::ListMemory(const store::KeyQuery& query) const {
+  const std::string after = std::max(query.cursor, store::JustBefore(query.prefix));
+  const std::size_t limit = query.limit + 1;  // one more tells whether there is a next page
+  store::KeyPage page;
+  std::vector<store::HeldKey>& keys = page.keys;
+  const auto less = [](const store::HeldKey& a, const store::HeldKey& b) { return a.key < b.key; };
+  engine_->Visit([&](const KeyView& view) {
+    if (view.key <= after) return;
+    if (keys.size() == limit && view.key >= keys.front().key) return;
+    keys.push_back({std::string(view.key), view.algorithm});
+    std::push_heap(keys.begin(), keys.end(), less);
+    if (keys.size() <= limit) return;
+    std::pop_heap(keys.begin(), keys.end(), less);
+    keys.pop_back();
+  });
+  std::sort_heap(keys.begin(), keys.end(), less);
+  std::erase_if(
+      keys, [&query](const store::HeldKey& held) { return !held.key.starts_with(query.prefix); });
+  if (keys.size() == limit) {
+    keys.pop_back();
+    page.next = keys.back().key;
+  }
+  return page;
+}
+
+void Stores::ListKeys(store::KeyQuery query, KeyReader::Done done) {
+  if (engine_) return done(ListMemory(query));
+  for (std::size_t i = 0; i < pool_.size(); ++i) {
+    boost::asio::io_context& io = pool_.reactor(i).context();
+    if (!io.get_executor().running_in_this_thread()) continue;
+    return key_reader_->Ask(std::move(query), io, std::move(done));
+  }
+  std::abort();  // only reactors ask
+}
+
+std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies) {
+  if (!config.store.starts_with("redis")) return {};
+  const auto address = redis::ParseUrl(config.store);
+  if (!address.ok() || !address->cluster || address->tag.empty()) return {};
+  return policy::TagConflicts(policies, address->tag);
+}
+
+}  // namespace weir::app

@@ -1,0 +1,77 @@
+#pragma once
+
+// Where the limits of a service are: in this process, or in a store that many share. Everything
+// that differs between the two for `weir serve` and `weir proxy` is in here.
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "admin/admin.h"
+#include "config/config.h"
+#include "library/backend.h"
+#include "net/reactor_pool.h"
+#include "policy/policy_set.h"
+#include "store/guard/guarded_store.h"
+#include "store/guard/prober.h"
+#include "store/memory/snapshot.h"
+#include "store/store.h"
+#include "telemetry/metrics.h"
+#include "trial/key_reader.h"
+#include "weir/engine.h"
+#include "weir/result.h"
+
+namespace weir::app {
+
+/// The store behind the limiters of all reactors.
+///
+/// Thread safety: health, Collect and the listing of keys from any thread; the rest is for the
+/// thread that made it.
+class Stores {
+ public:
+  /// `snapshot` is the file of the memory store's state. `config` and `pool` must outlive this.
+  static Result<std::unique_ptr<Stores>> Open(const config::Config& config,
+                                              const std::string& snapshot, net::ReactorPool& pool);
+  ~Stores();
+
+  /// For the limiter of reactor `index`; once each.
+  std::unique_ptr<store::Store> Take(std::size_t index);
+
+  /// Everything that still waits is answered, and the reactors are let go of; the memory store is
+  /// saved. When the reactors have ended and before they are destroyed.
+  void Close();
+
+  /// How it is, if it can be anything but well.
+  std::optional<admin::StoreHealth> health() const;
+  void Collect(telemetry::TextWriter& out) const;
+  /// On a reactor's thread, where `done` runs, too: at once if the keys are in this process.
+  void ListKeys(store::KeyQuery query, KeyReader::Done done);
+  /// Nothing if that is not known without counting them.
+  std::optional<std::size_t> CountKeys() const {
+    return engine_ ? std::optional(engine_->size()) : std::nullopt;
+  }
+
+ private:
+  Stores(const config::Config& config, net::ReactorPool& pool) : config_(config), pool_(pool) {}
+  store::KeyPage ListMemory(const store::KeyQuery& query) const;
+  void OpenMemory(const std::string& snapshot);
+  Status OpenDistant();
+
+  const config::Config& config_;
+  net::ReactorPool& pool_;
+  std::optional<Engine> engine_;
+  std::unique_ptr<store::memory::SnapshotKeeper> snapshots_;
+  std::optional<store::guard::Guard> guard_;
+  std::unique_ptr<library::Backend> backend_;
+  std::vector<std::unique_ptr<store::guard::GuardedStore>> guarded_;
+  std::unique_ptr<store::guard::Prober> prober_;
+  std::optional<KeyReader> key_reader_;
+};
+
+/// Which policies the store that config.store names cannot charge together, though they may meet.
+std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies);
+
+}  // namespace weir::app

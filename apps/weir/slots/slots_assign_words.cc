@@ -1,0 +1,140 @@
+#include <simdjson.h>
+
+#include <iostream>
+#include <memory>
+
+#include "base/instant.h"
+#include "console.h"
+#include "remote/json_fields.h"
+#include "remote/remote.h"
+#include "slots/slots_feed.h"
+#include "slots/slots_target.h"
+#include "slots/slots_words.h"
+#include "slots/time.h"
+
+// weir slots assign: a slot for one event, or for each event of a file, on the screen. `import` is
+// for feeds of any size; what is asked here goes in one request, all of it or nothing.
+
+namespace weir::app {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr int kTooMany = 429;
+
+struct Words {
+  Remote remote;
+  std::string event;
+  std::string file;
+  std::string tenant;
+  std::string at;
+  FeedDefaults defaults;
+};
+
+/// Shows slots as they were answered; whether every event has one.
+template <typename Slots>
+bool Show(const Slots& answered, bool json) {
+  Table table({"event", "status", "scheduled", "window", ">delay ms", ""});
+  bool all = true;
+  for (const dom::element slot : answered) {
+    const std::string status = TextOf(slot, "status");
+    all = all && (status == "NEW" || status == "EXISTING");
+    table.Add({TextOf(slot, "eventId"), status, TextOf(slot, "scheduledTime"),
+               TextOf(slot, "windowStart"), TextOf(slot, "delayMs"), TextOf(slot, "message")});
+  }
+  if (!json) std::cout << table.ToString();
+  return all;
+}
+
+int NotOurs() { return Fail({Code::kUnavailable, "the answer is not ours"}); }
+
+int AssignOne(const Words& words) {
+  std::string body;
+  AppendAsk(body, {.event_id = words.event,
+                   .config = words.defaults.config,
+                   .requested = *words.defaults.requested,
+                   .tenant = words.tenant});
+  const Result<ServiceReply> reply = words.remote.Exchange("POST", "/api/v1/slots", body);
+  if (!reply.ok()) return Fail(reply.error());
+  if (!reply->ok()) {
+    const int code = FailRefused(*reply);
+    return reply->status == kTooMany ? kExitNo : code;  // no window has room: a no, not a failure
+  }
+  if (words.remote.json) std::cout << reply->body << '\n';
+  dom::parser parser;
+  dom::element slot;
+  if (parser.parse(reply->body).get(slot) != simdjson::SUCCESS) return NotOurs();
+  return Show(std::vector{slot}, words.remote.json) ? kExitOk : kExitNo;
+}
+
+/// The events of the file as the body of a batch. Nothing may be wrong with any of them.
+Result<std::string> ReadBatch(const Words& words) {
+  Result<FeedReader> feed = FeedReader::Open(words.file, words.defaults);
+  if (!feed.ok()) return Error{Code::kInvalidArgument, feed.error().message};
+  std::string body = "{\"events\":[";
+  std::size_t count = 0;
+  while (const std::optional<FeedEvent> event = feed->Next()) {
+    if (!event->status.ok()) {
+      return Error{Code::kInvalidArgument, words.file + ": " + event->status.error().message};
+    }
+    if (++count > slots::kMaxBatch) {
+      return Error{Code::kInvalidArgument, words.file + ": more than " +
+                                               std::to_string(slots::kMaxBatch) +
+                                               " events; weir slots import takes any number"};
+    }
+    if (count > 1) body += ',';
+    AppendAsk(body, event->ask);
+  }
+  if (count == 0) return Error{Code::kInvalidArgument, words.file + ": has no events"};
+  return body + "]}";
+}
+
+int AssignFile(const Words& words) {
+  const Result<std::string> body = ReadBatch(words);
+  if (!body.ok()) return Fail(body.error());
+  return words.remote.Ask(
+      "POST", "/api/v1/slots/batch", *body, [&](const ServiceReply& reply) -> int {
+        dom::parser parser;
+        dom::array answered;
+        if (parser.parse(reply.body)["slots"].get(answered) != simdjson::SUCCESS) {
+          return NotOurs();
+        }
+        return Show(answered, words.remote.json) ? kExitOk : kExitNo;
+      });
+}
+
+int Run(Words& words) {
+  if (words.event.empty() == words.file.empty()) {
+    return Fail({Code::kInvalidArgument, "give the id of an event, or --file"});
+  }
+  if (!words.event.empty() && words.defaults.config.empty()) {
+    return Fail({Code::kInvalidArgument, "--config is missing"});
+  }
+  const std::string at = words.at.empty() ? FormatInstant(SystemClock::Get().Now()) : words.at;
+  const Result<slots::Millis> requested = slots::ParseInstant(at);
+  if (!requested.ok()) return Fail({requested.error().code, "--at " + requested.error().message});
+  words.defaults.requested = *requested;
+  return words.file.empty() ? AssignOne(words) : AssignFile(words);
+}
+
+}  // namespace
+
+void AddSlotsAssign(CLI::App& slots_word, int& exit_code) {
+  auto words = std::make_shared<Words>();
+  CLI::App* word =
+      slots_word.add_subcommand("assign", "Give one event a slot, or each event of a file.");
+  word->add_option("event", words->event, "The event's id");
+  word->add_option("--file", words->file,
+                   "Or a .csv or .jsonl file of up to 10,000 events, as for import");
+  word->add_option("--config", words->defaults.config, "The config, for events that name none");
+  word->add_option("--at", words->at, "The requested time of events that have none (default: now)");
+  word->add_option("--tenant", words->tenant, "The event's tenant");
+  words->remote.AddTo(*word);
+  word->footer(
+      "Asking again gives the same slot. Exits with 1 if an event got none.\n\n"
+      "  weir slots assign pay-1 --config default --at 2025-06-01T12:00:00Z\n"
+      "  weir slots assign --file feed.csv --config default");
+  word->callback([words, &exit_code] { exit_code = Run(*words); });
+}
+
+}  // namespace weir::app

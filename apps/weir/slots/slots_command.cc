@@ -1,0 +1,273 @@
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "command.h"
+#include "console.h"
+#include "remote/remote.h"
+#include "slots/forecast.h"
+#include "slots/slots_import.h"
+#include "slots/slots_plot.h"
+#include "slots/slots_target.h"
+#include "slots/slots_words.h"
+#include "slots/window.h"
+
+// weir slots import | forecast | plot | verify; config and assign have files of their own.
+
+namespace weir::app {
+namespace {
+
+constexpr std::size_t kPage = 10'000;
+constexpr int kRefused = 3;  // some events got no slot
+
+/// What all words under `weir slots` share. One per process.
+struct Where {
+  Access access;
+  std::string store = {};
+
+  void AddTo(CLI::App& word) {
+    access.AddTo(word);
+    word.add_option("--store", store,
+                    "Work on a store directly instead: sqlite:FILE or postgres://…");
+  }
+
+  Result<std::unique_ptr<SlotsTarget>> Open() const {
+    return store.empty() ? OpenService(access.Open()) : OpenStore(store);
+  }
+};
+
+int Fail(const Error& error) {
+  std::cerr << "weir slots: " << Shown(error.message, 300) << '\n';
+  return 1;
+}
+
+Result<std::vector<slots::WindowLoad>> ListAll(SlotsTarget& target, const std::string& config,
+                                               slots::Millis from, slots::Millis to) {
+  std::vector<slots::WindowLoad> all;
+  for (;;) {
+    auto page = target.ListWindows(config, from, kPage);
+    if (!page.ok()) return page.error();
+    for (const slots::WindowLoad& window : *page) {
+      if (window.start > to) return all;
+      all.push_back(window);
+    }
+    if (page->size() < kPage) break;
+    from = all.back().start + 1;
+  }
+  // Rows that were made in advance hold nothing and would only stretch the picture.
+  while (!all.empty() && all.back().used() == 0) all.pop_back();
+  return all;
+}
+
+// --- import --------------------------------------------------------------------------------------
+
+struct ImportWords {
+  Where where;
+  ImportOptions options;
+  std::string at;
+};
+
+int RunImport(ImportWords& words) {
+  if (!words.at.empty()) {
+    Result<slots::Millis> at = slots::ParseInstant(words.at);
+    if (!at.ok()) return Fail({at.error().code, "--at " + at.error().message});
+    words.options.defaults.requested = *at;
+  }
+  auto target = words.where.Open();
+  if (!target.ok()) return Fail(target.error());
+  Result<ImportSummary> summary = Import(**target, words.options);
+  if (!summary.ok()) return Fail(summary.error());
+  std::cout << summary->events << " events: " << summary->fresh << " new, " << summary->existing
+            << " existing, " << summary->refused << " refused";
+  if (summary->resumed > 0) std::cout << ", " << summary->resumed << " answered before";
+  std::cout << "; answers in " << summary->out;
+  if (summary->last_window > 0) {
+    std::cout << "; last window " << slots::FormatInstant(summary->last_window);
+  }
+  std::cout << '\n';
+  return summary->refused > 0 ? kRefused : 0;
+}
+
+void AddImport(CLI::App& slots_word, int& exit_code) {
+  auto words = std::make_shared<ImportWords>();
+  CLI::App* word =
+      slots_word.add_subcommand("import", "Give every event of a feed a slot. Safe to run again.");
+  words->where.AddTo(*word);
+  word->add_option("feed", words->options.feed, "feed.csv or feed.jsonl")->required();
+  word->add_option("--config", words->options.defaults.config, "For events that name none");
+  word->add_option("--at", words->at, "The requested time of events that have none");
+  word->add_option("--out", words->options.out,
+                   "Where the answers go, .csv or .jsonl (default: beside the feed)");
+  word->add_option("--batch", words->options.batch, "Events per request")
+      ->check(CLI::Range(std::size_t{1}, slots::kMaxBatch))
+      ->capture_default_str();
+  word->add_flag("--quiet", words->options.quiet, "No progress bar");
+  word->callback([words, &exit_code] { exit_code = RunImport(*words); });
+}
+
+// --- forecast ------------------------------------------------------------------------------------
+
+struct ForecastWords {
+  Where where;
+  std::string config;
+  std::string at;
+  std::int64_t count = 1;
+  bool json = false;
+};
+
+int RunForecast(const ForecastWords& words) {
+  Result<slots::Millis> at = slots::ParseInstant(words.at);
+  if (!at.ok()) return Fail({at.error().code, "--at " + at.error().message});
+  auto target = words.where.Open();
+  if (!target.ok()) return Fail(target.error());
+  auto config = (*target)->GetConfig(words.config);
+  if (!config.ok()) return Fail(config.error());
+  slots::Forecast forecast(*config, *at, words.count);
+  for (;;) {
+    auto page = (*target)->ListWindows(words.config, forecast.next(), kPage);
+    if (!page.ok()) return Fail(page.error());
+    forecast.Add(*page);
+    if (forecast.done() || page->size() < kPage) break;
+  }
+  forecast.Finish();
+  const std::string first = slots::FormatInstant(forecast.first_window());
+  const std::string last = slots::FormatInstant(forecast.last_window());
+  const std::string end = slots::FormatInstant(forecast.finished_by());
+  if (words.json) {
+    std::cout << "{\"count\":" << words.count << ",\"unplaced\":" << forecast.unplaced()
+              << ",\"windows\":" << forecast.windows() << ",\"firstWindow\":\"" << first
+              << "\",\"lastWindow\":\"" << last << "\",\"finishedBy\":\"" << end << "\"}\n";
+    return 0;
+  }
+  std::cout << words.count << " events asking for " << slots::FormatInstant(*at) << " would take "
+            << forecast.windows() << " windows of " << slots::FormatDuration(config->window_size)
+            << ":\n  first window  " << first << "\n  last window   " << last
+            << "\n  finished by   " << end << "  ("
+            << slots::FormatDuration(forecast.finished_by() - *at)
+            << " after the requested time)\n";
+  if (forecast.unplaced() > 0) std::cout << "  no place for  " << forecast.unplaced() << '\n';
+  return 0;
+}
+
+void AddForecast(CLI::App& slots_word, int& exit_code) {
+  auto words = std::make_shared<ForecastWords>();
+  CLI::App* word =
+      slots_word.add_subcommand("forecast", "Where events would land, without assigning any.");
+  words->where.AddTo(*word);
+  word->add_option("--config", words->config)->required();
+  word->add_option("--count", words->count, "How many events")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000}))
+      ->required();
+  word->add_option("--at", words->at, "The time they ask for")->required();
+  word->add_flag("--json", words->json);
+  word->callback([words, &exit_code] { exit_code = RunForecast(*words); });
+}
+
+// --- plot ----------------------------------------------------------------------------------------
+
+struct PlotWords {
+  Where where;
+  std::string config;
+  std::string from = "1970-01-01T00:00:00Z";
+  std::string to = "9999-12-31T23:59:59Z";
+  std::string svg;
+  std::size_t bars = 40;
+  bool json = false;
+  bool csv = false;
+};
+
+void PrintWindows(const std::vector<slots::WindowLoad>& windows, bool json) {
+  std::cout << (json ? "[" : "windowStart,count,carried,status\n");
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    const slots::WindowLoad& window = windows[i];
+    const std::string start = slots::FormatInstant(window.start);
+    const char* status = window.open ? "OPEN" : "CLOSED";
+    if (json) {
+      std::cout << (i > 0 ? "," : "") << "{\"windowStart\":\"" << start
+                << "\",\"count\":" << window.count << ",\"carried\":" << window.carried
+                << ",\"status\":\"" << status << "\"}";
+    } else {
+      std::cout << start << ',' << window.count << ',' << window.carried << ',' << status << '\n';
+    }
+  }
+  if (json) std::cout << "]\n";
+}
+
+int RunPlot(const PlotWords& words) {
+  Result<slots::Millis> from = slots::ParseInstant(words.from);
+  if (!from.ok()) return Fail({from.error().code, "--from " + from.error().message});
+  Result<slots::Millis> to = slots::ParseInstant(words.to);
+  if (!to.ok()) return Fail({to.error().code, "--to " + to.error().message});
+  auto target = words.where.Open();
+  if (!target.ok()) return Fail(target.error());
+  auto config = (*target)->GetConfig(words.config);
+  if (!config.ok()) return Fail(config.error());
+  auto windows = ListAll(**target, words.config, *from, *to);
+  if (!windows.ok()) return Fail(windows.error());
+  if (!words.svg.empty()) {
+    std::ofstream out(words.svg, std::ios::binary);
+    out << DrawSvg(MakeBars(*windows, 480), *config);
+    if (!out.flush()) return Fail({Code::kInternal, words.svg + ": cannot be written"});
+  }
+  if (words.json || words.csv) {
+    PrintWindows(*windows, words.json);
+  } else if (windows->empty()) {
+    std::cout << "no events in the windows of " << words.config << '\n';
+  } else {
+    std::cout << DrawText(MakeBars(*windows, words.bars), config->max_per_window, 40);
+  }
+  return 0;
+}
+
+void AddPlot(CLI::App& slots_word, int& exit_code) {
+  auto words = std::make_shared<PlotWords>();
+  CLI::App* word =
+      slots_word.add_subcommand("plot", "Draw the load per window, here and as a picture.");
+  words->where.AddTo(*word);
+  word->add_option("--config", words->config)->required();
+  word->add_option("--from", words->from, "The first window")->capture_default_str();
+  word->add_option("--to", words->to, "The last window")->capture_default_str();
+  word->add_option("--svg", words->svg, "Also write a picture to this file");
+  word->add_option("--bars", words->bars, "Lines on the terminal")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{10'000}))
+      ->capture_default_str();
+  word->add_flag("--json", words->json, "The windows as JSON instead");
+  word->add_flag("--csv", words->csv, "The windows as CSV instead");
+  word->callback([words, &exit_code] { exit_code = RunPlot(*words); });
+}
+
+// --- verify --------------------------------------------------------------------------------------
+
+int RunVerify(const Where& where) {
+  auto target = where.Open();
+  if (!target.ok()) return Fail(target.error());
+  auto findings = (*target)->Verify();
+  if (!findings.ok()) return Fail(findings.error());
+  std::cout << findings->windows << " windows, " << findings->slots << " slots, "
+            << findings->problems << " problems\n";
+  for (const std::string& example : findings->examples) std::cout << "  " << example << '\n';
+  return findings->problems == 0 ? 0 : 2;
+}
+
+void AddVerify(CLI::App& slots_word, int& exit_code) {
+  auto where = std::make_shared<Where>();
+  CLI::App* word =
+      slots_word.add_subcommand("verify", "Check every window's counter. Exits with 2 if wrong.");
+  where->AddTo(*word);
+  word->callback([where, &exit_code] { exit_code = RunVerify(*where); });
+}
+
+void Configure(CLI::App& word, int& exit_code) {
+  word.require_subcommand(1);
+  AddSlotsConfig(word, exit_code);
+  AddSlotsAssign(word, exit_code);
+  AddImport(word, exit_code);
+  AddForecast(word, exit_code);
+  AddPlot(word, exit_code);
+  AddVerify(word, exit_code);
+}
+
+const Command kSlots("slots", "Spread a bulk feed under a hard cap.", Configure);
+
+}  // namespace
+}  // namespace weir::app

@@ -1,0 +1,227 @@
+#include <simdjson.h>
+
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "base/json_text.h"
+#include "console.h"
+#include "policy/duration.h"
+#include "protocol/http/error.h"
+#include "remote/json_fields.h"
+#include "remote/remote.h"
+#include "slots/slots_words.h"
+#include "slots/time.h"
+
+// weir slots config list | get | set | delete | history.
+
+namespace weir::app {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr const char* kPath = "/admin/rate-limit/config";
+
+struct Words {
+  Remote remote;
+  std::string name;
+  std::string window;
+  std::optional<std::int64_t> max;
+  std::optional<std::int64_t> headroom;
+  std::optional<std::int64_t> fair_windows;
+  std::vector<std::string> tenants;
+  bool no_tenants = false;
+};
+
+std::string PathOf(const Words& words) { return std::string(kPath) + "/" + UrlEscaped(words.name); }
+
+int NotOurs() { return Fail({Code::kUnavailable, "the answer is not ours"}); }
+
+std::string TenantsOf(dom::element config) {
+  dom::object tenants;
+  if (config["tenants"].get(tenants) != simdjson::SUCCESS) return {};
+  std::string text;
+  for (const dom::key_value_pair tenant : tenants) {
+    text += (text.empty() ? "" : " ") + std::string(tenant.key) + "=" +
+            std::string(simdjson::minify(tenant.value));
+  }
+  return text;
+}
+
+std::string StateOf(dom::element config) {
+  return TextOf(config, "active") == "true" ? "active" : "not in force";
+}
+
+/// The configs of an answer, as a table.
+template <typename Configs>
+int PrintConfigs(const Configs& configs) {
+  Table table({"config", ">version", "window", ">max", ">headroom", "tenants", "state", "since"});
+  for (const dom::element config : configs) {
+    table.Add({TextOf(config, "configName"), TextOf(config, "version"),
+               TextOf(config, "windowSize"), TextOf(config, "maxPerWindow"),
+               TextOf(config, "headroom"), TenantsOf(config), StateOf(config),
+               TextOf(config, "createdAt")});
+  }
+  std::cout << table.ToString();
+  return kExitOk;
+}
+
+int AskForMany(const Words& words, const std::string& target, const char* field) {
+  return words.remote.Ask("GET", target, {}, [&](const ServiceReply& reply) -> int {
+    if (words.remote.json) return kExitOk;
+    dom::parser parser;
+    dom::array configs;
+    if (parser.parse(reply.body)[field].get(configs) != simdjson::SUCCESS) return NotOurs();
+    return PrintConfigs(configs);
+  });
+}
+
+int ShowOne(const Words& words, const ServiceReply& reply) {
+  if (words.remote.json) return kExitOk;
+  dom::parser parser;
+  dom::element config;
+  if (parser.parse(reply.body).get(config) != simdjson::SUCCESS) return NotOurs();
+  return PrintConfigs(std::vector{config});
+}
+
+int RunList(const Words& words) { return AskForMany(words, kPath, "configs"); }
+int RunHistory(const Words& words) {
+  return AskForMany(words, PathOf(words) + "/versions", "versions");
+}
+int RunGet(const Words& words) {
+  return words.remote.Ask("GET", PathOf(words), {},
+                          [&](const ServiceReply& reply) { return ShowOne(words, reply); });
+}
+
+int RunDelete(const Words& words) {
+  return words.remote.Ask("DELETE", PathOf(words), {}, [&](const ServiceReply&) -> int {
+    if (!words.remote.json) std::cout << "deleted " << Shown(words.name) << "; its slots stay\n";
+    return kExitOk;
+  });
+}
+
+/// 4s or PT4S, as the API wants it.
+Result<std::string> WindowSize(const std::string& text) {
+  if (slots::ParseDuration(text).ok()) return text;
+  constexpr std::int64_t kNanosPerMilli = 1'000'000;
+  const auto duration = policy::ParseDuration(text);
+  if (!duration.ok() || duration->count() % kNanosPerMilli != 0) {
+    return Error{Code::kInvalidArgument,
+                 "--window must be whole milliseconds like 4s, 250ms or PT4S, but is " + text};
+  }
+  return slots::FormatDuration(duration->count() / kNanosPerMilli);
+}
+
+/// --tenant NAME=WEIGHT, all of them, as a JSON object.
+Result<std::string> Tenants(const std::vector<std::string>& given) {
+  std::string json;
+  for (const std::string& one : given) {
+    const std::size_t equals = one.rfind('=');
+    const std::string weight = equals == std::string::npos ? "" : one.substr(equals + 1);
+    if (equals == 0 || weight.empty() || weight.size() > 7 ||
+        weight.find_first_not_of("0123456789") != std::string::npos) {
+      return Error{Code::kInvalidArgument, "--tenant must be like acme=3, but is " + one};
+    }
+    json += json.empty() ? '{' : ',';
+    AppendJsonString(json, one.substr(0, equals));
+    json += ":" + std::to_string(std::stoll(weight));
+  }
+  return json + "}";
+}
+
+void AppendNumber(std::string& body, const char* field, std::optional<std::int64_t> given,
+                  std::optional<dom::element> now) {
+  const std::string kept = now ? TextOf(*now, field) : "";
+  if (!given && kept.empty()) return;
+  body += std::string(",\"") + field + "\":" + (given ? std::to_string(*given) : kept);
+}
+
+/// The config as it should be: what the options say, and for the rest as it is `now`.
+Result<std::string> BodyOf(const Words& words, std::optional<dom::element> now) {
+  if (!now && (words.window.empty() || !words.max)) {
+    return Error{Code::kInvalidArgument,
+                 "there is no config " + words.name + " yet: give --window and --max"};
+  }
+  const Result<std::string> window =
+      words.window.empty() ? TextOf(*now, "windowSize") : WindowSize(words.window);
+  if (!window.ok()) return window.error();
+  std::string body = "{\"configName\":";
+  AppendJsonString(body, words.name);
+  body += ",\"windowSize\":";
+  AppendJsonString(body, *window);
+  AppendNumber(body, "maxPerWindow", words.max, now);
+  AppendNumber(body, "headroom", words.headroom, now);
+  const std::string kept = now ? TextOf(*now, "tenants") : "";
+  if (!words.tenants.empty()) {
+    const Result<std::string> tenants = Tenants(words.tenants);
+    if (!tenants.ok()) return tenants.error();
+    body += ",\"tenants\":" + *tenants;
+  } else if (!words.no_tenants && !kept.empty()) {
+    body += ",\"tenants\":" + kept;
+  }
+  AppendNumber(body, "fairWindows", words.fair_windows, words.no_tenants ? std::nullopt : now);
+  return body + "}";
+}
+
+int RunSet(const Words& words) {
+  const Result<ServiceReply> before = words.remote.Exchange("GET", PathOf(words));
+  if (!before.ok()) return Fail(before.error());
+  constexpr int kNotFound = 404;
+  if (!before->ok() && before->status != kNotFound) return FailRefused(*before);
+  dom::parser parser;
+  std::optional<dom::element> now;
+  if (before->ok()) {
+    dom::element config;
+    if (parser.parse(before->body).get(config) != simdjson::SUCCESS) return NotOurs();
+    now = config;
+  }
+  const Result<std::string> body = BodyOf(words, now);
+  if (!body.ok()) return Fail(body.error());
+  return words.remote.Ask("POST", kPath, *body,
+                          [&](const ServiceReply& reply) { return ShowOne(words, reply); });
+}
+
+CLI::App* AddWord(CLI::App& parent, const char* name, const char* about,
+                  const std::shared_ptr<Words>& words, int (*run)(const Words&), int& exit_code) {
+  CLI::App* word = parent.add_subcommand(name, about);
+  if (run != RunList) word->add_option("name", words->name, "The config's name")->required();
+  words->remote.AddTo(*word);
+  word->callback([words, run, &exit_code] { exit_code = run(*words); });
+  return word;
+}
+
+}  // namespace
+
+void AddSlotsConfig(CLI::App& slots_word, int& exit_code) {
+  CLI::App* config = slots_word.add_subcommand(
+      "config", "The caps: list, get, set, delete and history of a running service's configs.");
+  config->require_subcommand(1);
+  const auto add = [&](const char* name, const char* about, int (*run)(const Words&)) {
+    AddWord(*config, name, about, std::make_shared<Words>(), run, exit_code);
+  };
+  add("list", "All configs in force.", RunList);
+  add("get", "One config.", RunGet);
+  add("delete", "Assign no more slots under a config. Those assigned stay.", RunDelete);
+  add("history", "All versions of a config, newest first.", RunHistory);
+  auto words = std::make_shared<Words>();
+  CLI::App* set = AddWord(*config, "set", "Create a config, or make its next version.", words,
+                          RunSet, exit_code);
+  set->add_option("--window", words->window, "How long a window is: 4s, 250ms, PT4S");
+  set->add_option("--max", words->max, "Events per window");
+  set->add_option("--headroom", words->headroom,
+                  "How many windows past the first that is not full a search may go");
+  CLI::Option* tenant =
+      set->add_option("--tenant", words->tenants, "NAME=WEIGHT, for each tenant with a share")
+          ->expected(1)
+          ->take_all();
+  set->add_option("--fair-windows", words->fair_windows,
+                  "Windows in which tenants are held to their shares");
+  set->add_flag("--no-tenants", words->no_tenants, "No shares any more")->excludes(tenant);
+  set->footer(
+      "What is not given stays as it is in force. weir audit lists the change and undoes it.\n\n"
+      "  weir slots config set default --window 4s --max 100\n"
+      "  weir slots config set default --max 200\n"
+      "  weir slots config set default --tenant acme=3 --tenant globex=1");
+}
+
+}  // namespace weir::app

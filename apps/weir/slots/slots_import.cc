@@ -1,0 +1,276 @@
+#include "slots/slots_import.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include "base/json_text.h"
+#include "protocol/http/error.h"
+
+namespace weir::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kAttempts = 10;
+constexpr const char* kHeader =
+    "eventId,configName,requestedTime,scheduledTime,windowStart,delayMs,status\n";
+
+std::string Brief(double seconds) {
+  const long whole = std::lround(seconds);
+  if (whole < 60) return std::to_string(whole) + "s";
+  if (whole < 3600) return std::to_string(whole / 60) + "m" + std::to_string(whole % 60) + "s";
+  return std::to_string(whole / 3600) + "h" + std::to_string(whole % 3600 / 60) + "m";
+}
+
+/// A bar with rate and remaining time on a terminal; a line now and then elsewhere. Not
+/// thread-safe.
+class Progress {
+ public:
+  explicit Progress(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+  void Show(std::int64_t events, double share, bool last) {
+    const auto now = Clock::now();
+    const auto pause = std::chrono::milliseconds(terminal_ ? 100 : 5'000);
+    if (quiet_ || (!last && now - shown_ < pause)) return;
+    shown_ = now;
+    const double seconds = std::chrono::duration<double>(now - begun_).count();
+    const double rate = seconds > 0 ? static_cast<double>(events) / seconds : 0;
+    const double left = share > 0 ? seconds * (1 - share) / share : 0;
+    constexpr int kWidth = 30;
+    const int filled = static_cast<int>(share * kWidth);
+    std::string bar;
+    for (int i = 0; i < kWidth; ++i) bar += i < filled ? '#' : '.';
+    std::fprintf(stderr, "%s[%s] %3.0f%%  %lld events  %.0f/s  %s %s%s", terminal_ ? "\r" : "",
+                 bar.c_str(), share * 100, static_cast<long long>(events), rate,
+                 last ? "in" : "ETA", Brief(last ? seconds : left).c_str(),
+                 terminal_ && !last ? "   " : "   \n");
+  }
+
+ private:
+  const bool quiet_;
+  const bool terminal_;
+  const Clock::time_point begun_ = Clock::now();
+  Clock::time_point shown_{};
+};
+
+std::string_view StatusOf(slots::Outcome outcome) {
+  switch (outcome) {
+    case slots::Outcome::kNew:
+      return "NEW";
+    case slots::Outcome::kExisting:
+      return "EXISTING";
+    case slots::Outcome::kExhausted:
+      return "EXHAUSTED";
+    case slots::Outcome::kUnknownConfig:
+      return "UNKNOWN_CONFIG";
+  }
+  return "";
+}
+
+/// What becomes one line of the answers.
+struct Line {
+  slots::Slot slot;
+  std::string status;
+  bool placed = false;
+};
+
+void AppendCsvLine(std::string& out, const Line& line) {
+  AppendCsv(out, line.slot.event_id);
+  out += ',';
+  AppendCsv(out, line.slot.config);
+  out += ',' + slots::FormatInstant(line.slot.requested) + ',';
+  if (line.placed) {
+    out += slots::FormatInstant(line.slot.scheduled) + ',' +
+           slots::FormatInstant(line.slot.window_start) + ',' +
+           std::to_string(line.slot.scheduled - line.slot.requested);
+  } else {
+    out += ",,";
+  }
+  out += ',';
+  AppendCsv(out, line.status);
+  out += '\n';
+}
+
+void AppendJsonLine(std::string& out, const Line& line) {
+  out += "{\"eventId\":";
+  AppendJsonString(out, line.slot.event_id);
+  out += ",\"configName\":";
+  AppendJsonString(out, line.slot.config);
+  out += ",\"requestedTime\":\"" + slots::FormatInstant(line.slot.requested) + '"';
+  if (line.placed) {
+    out += ",\"scheduledTime\":\"" + slots::FormatInstant(line.slot.scheduled) +
+           "\",\"windowStart\":\"" + slots::FormatInstant(line.slot.window_start) +
+           "\",\"delayMs\":" + std::to_string(line.slot.scheduled - line.slot.requested);
+  }
+  out += ",\"status\":";
+  AppendJsonString(out, line.status);
+  out += "}\n";
+}
+
+/// One run of an import. Not thread-safe.
+class Importer {
+ public:
+  Importer(SlotsTarget& target, const ImportOptions& options, FeedReader feed)
+      : target_(target), options_(options), feed_(std::move(feed)), progress_(options.quiet) {
+    summary_.out =
+        options.out.empty()
+            ? std::filesystem::path(options.feed).replace_extension(".slots.csv").string()
+            : options.out;
+    json_ = summary_.out.ends_with(".jsonl");
+    part_ = summary_.out + ".part";
+  }
+
+  Result<ImportSummary> Run() {
+    if (Status s = Resume(); !s.ok()) return s.error();
+    while (true) {
+      std::vector<FeedEvent> events = NextBatch();
+      if (events.empty()) break;
+      if (Status s = Do(events); !s.ok()) return s.error();
+      ShowProgress(false);
+    }
+    ShowProgress(true);
+    out_.close();
+    std::error_code error;
+    std::filesystem::rename(part_, summary_.out, error);
+    if (error) return Error{Code::kInternal, summary_.out + ": " + error.message()};
+    return summary_;
+  }
+
+ private:
+  // Skips the events that an earlier run has answered; cuts off an answer that it half wrote.
+  Status Resume() {
+    std::ifstream before(part_, std::ios::binary);
+    std::int64_t answered = 0;
+    std::uintmax_t whole = 0;
+    std::string line;
+    while (before && std::getline(before, line) && !before.eof()) {
+      whole += line.size() + 1;
+      const bool header = !json_ && answered == 0 && line + '\n' == kHeader && !header_written_;
+      header_written_ = header_written_ || header;
+      if (!header) ++answered;
+    }
+    before.close();
+    std::error_code error;
+    if (std::filesystem::exists(part_)) std::filesystem::resize_file(part_, whole, error);
+    for (std::int64_t i = 0; i < answered; ++i) {
+      if (!feed_.Next()) {
+        return Error{Code::kFailedPrecondition,
+                     part_ +
+                         " has more answers than the feed has events; it belongs to another "
+                         "feed, remove it to begin anew"};
+      }
+    }
+    summary_.resumed = answered;
+    summary_.events = answered;
+    out_.open(part_, std::ios::binary | std::ios::app);
+    if (!json_ && !header_written_) out_ << kHeader;
+    if (!out_) return Error{Code::kInternal, part_ + ": cannot be written"};
+    return {};
+  }
+
+  std::vector<FeedEvent> NextBatch() {
+    std::vector<FeedEvent> events;
+    while (events.size() < options_.batch) {
+      std::optional<FeedEvent> event = feed_.Next();
+      if (!event) break;
+      events.push_back(std::move(*event));
+    }
+    return events;
+  }
+
+  // A service that restarts or a database that is away for a moment should not end a long import.
+  Result<std::vector<slots::Answer>> Ask(const std::vector<slots::Ask>& asks) {
+    if (asks.empty()) return std::vector<slots::Answer>();
+    for (int attempt = 1;; ++attempt) {
+      Result<std::vector<slots::Answer>> answers = target_.Assign(asks);
+      if (answers.ok() || answers.error().code != Code::kUnavailable || attempt == kAttempts) {
+        return answers;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(100 * attempt));
+    }
+  }
+
+  Status Do(const std::vector<FeedEvent>& events) {
+    std::vector<slots::Ask> asks;
+    for (const FeedEvent& event : events) {
+      if (event.status.ok()) asks.push_back(event.ask);
+    }
+    Result<std::vector<slots::Answer>> answers = Ask(asks);
+    if (!answers.ok()) {
+      return Error{answers.error().code,
+                   answers.error().message + "; run the same command again to go on"};
+    }
+    std::string text;
+    std::size_t next = 0;
+    for (const FeedEvent& event : events) {
+      const Line line = event.status.ok() ? Accept(event, (*answers)[next++]) : Reject(event);
+      if (json_) {
+        AppendJsonLine(text, line);
+      } else {
+        AppendCsvLine(text, line);
+      }
+    }
+    out_ << text << std::flush;
+    if (!out_) return Error{Code::kInternal, part_ + ": cannot be written; is the disk full?"};
+    summary_.events += static_cast<std::int64_t>(events.size());
+    return {};
+  }
+
+  Line Accept(const FeedEvent& event, slots::Answer& answer) {
+    const bool placed =
+        answer.outcome == slots::Outcome::kNew || answer.outcome == slots::Outcome::kExisting;
+    if (!placed) {
+      answer.slot = {.event_id = event.ask.event_id,
+                     .config = event.ask.config,
+                     .requested = event.ask.requested};
+    }
+    (answer.outcome == slots::Outcome::kNew ? summary_.fresh
+     : placed                               ? summary_.existing
+                                            : summary_.refused)++;
+    summary_.last_window = std::max(summary_.last_window, answer.slot.window_start);
+    return {std::move(answer.slot), std::string(StatusOf(answer.outcome)), placed};
+  }
+
+  Line Reject(const FeedEvent& event) {
+    ++summary_.refused;
+    return {{.event_id = event.ask.event_id, .config = event.ask.config},
+            "INVALID: " + event.status.error().message,
+            false};
+  }
+
+  void ShowProgress(bool last) {
+    const double share =
+        last || feed_.bytes_total() <= 0
+            ? 1.0
+            : static_cast<double>(feed_.bytes_read()) / static_cast<double>(feed_.bytes_total());
+    progress_.Show(summary_.events - summary_.resumed, std::min(share, 1.0), last);
+  }
+
+  SlotsTarget& target_;
+  const ImportOptions& options_;
+  FeedReader feed_;
+  Progress progress_;
+  ImportSummary summary_;
+  std::string part_;
+  std::ofstream out_;
+  bool json_ = false;
+  bool header_written_ = false;
+};
+
+}  // namespace
+
+Result<ImportSummary> Import(SlotsTarget& target, const ImportOptions& options) {
+  Result<FeedReader> feed = FeedReader::Open(options.feed, options.defaults);
+  if (!feed.ok()) return feed.error();
+  return Importer(target, options, std::move(*feed)).Run();
+}
+
+}  // namespace weir::app

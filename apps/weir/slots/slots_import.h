@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include "slots/slots_feed.h"
+#include "slots/slots_target.h"
+#include "weir/result.h"
+
+namespace weir::app {
+
+struct ImportOptions {
+  std::string feed = {};
+  std::string out = {};  ///< .csv or .jsonl; empty: beside the feed
+  FeedDefaults defaults = {};
+  std::size_t batch = slots::kMaxBatch;
+  bool quiet = false;
+};
+
+/// What an import did, counting what an earlier, interrupted run had done.
+struct ImportSummary {
+  std::int64_t events = 0;
+  std::int64_t fresh = 0;
+  std::int64_t existing = 0;
+  std::int64_t refused = 0;  ///< invalid, exhausted or for an unknown config
+  std::int64_t resumed = 0;  ///< answered by the earlier run
+  slots::Millis last_window = 0;
+  std::string out = {};
+};
+
+/// Sends a feed in batches and writes an answer per event, in order. Answers go to `<out>.part` as
+/// they come and get their final name at the end; if that file is there at the start, the import
+/// goes on behind its last answer. Doing a batch twice does no harm: an event keeps its slot.
+Result<ImportSummary> Import(SlotsTarget& target, const ImportOptions& options);
+
+}  // namespace weir::app

@@ -1,0 +1,173 @@
+#include <simdjson.h>
+
+#include <utility>
+
+#include "base/json_text.h"
+#include "protocol/http/error.h"
+#include "remote/service_client.h"
+#include "slots/slots_target.h"
+
+// Slots of a running service: a connection per call, which is cheap next to a batch of thousands.
+
+namespace weir::app {
+namespace {
+
+namespace dom = simdjson::dom;
+
+std::string Text(const dom::object& object, const char* field) {
+  std::string_view text;
+  return object[field].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
+}
+
+std::int64_t Number(const dom::object& object, const char* field) {
+  std::int64_t number = 0;
+  return object[field].get(number) == simdjson::SUCCESS ? number : 0;
+}
+
+slots::Millis Instant(const dom::object& object, const char* field) {
+  Result<slots::Millis> instant = slots::ParseInstant(Text(object, field));
+  return instant.ok() ? *instant : 0;
+}
+
+slots::Answer ReadAnswer(const dom::object& object) {
+  const std::string status = Text(object, "status");
+  slots::Answer answer;
+  answer.outcome = status == "NEW"              ? slots::Outcome::kNew
+                   : status == "EXISTING"       ? slots::Outcome::kExisting
+                   : status == "UNKNOWN_CONFIG" ? slots::Outcome::kUnknownConfig
+                                                : slots::Outcome::kExhausted;
+  answer.slot = {Text(object, "eventId"),        Text(object, "configName"),
+                 Text(object, "tenant"),         Instant(object, "requestedTime"),
+                 Instant(object, "windowStart"), Instant(object, "scheduledTime")};
+  return answer;
+}
+
+slots::Config ReadConfig(const dom::object& object) {
+  slots::Config config{.name = Text(object, "configName")};
+  config.version = Number(object, "version");
+  Result<slots::Millis> size = slots::ParseDuration(Text(object, "windowSize"));
+  config.window_size = size.ok() ? *size : 1;
+  config.max_per_window = Number(object, "maxPerWindow");
+  config.headroom = Number(object, "headroom");
+  return config;
+}
+
+/// A running service. Thread-safe: every call has a connection of its own.
+class ServiceTarget final : public SlotsTarget {
+ public:
+  explicit ServiceTarget(ServiceClient client) : client_(std::move(client)) {}
+
+  Result<std::vector<slots::Answer>> Assign(std::vector<slots::Ask> asks) override {
+    std::string body = "{\"events\":[";
+    for (std::size_t i = 0; i < asks.size(); ++i) {
+      if (i > 0) body += ',';
+      AppendAsk(body, asks[i]);
+    }
+    dom::parser parser;
+    auto object = Exchange(parser, "POST", "/api/v1/slots/batch", body + "]}");
+    if (!object.ok()) return object.error();
+    dom::array list;
+    if ((*object)["slots"].get(list) != simdjson::SUCCESS) return Garbled();
+    std::vector<slots::Answer> answers;
+    for (dom::element one : list) {
+      dom::object fields;
+      if (one.get(fields) != simdjson::SUCCESS) return Garbled();
+      answers.push_back(ReadAnswer(fields));
+    }
+    if (answers.size() != asks.size()) return Garbled();
+    return answers;
+  }
+
+  Result<slots::Config> GetConfig(const std::string& name) override {
+    dom::parser parser;
+    auto object = Exchange(parser, "GET", "/admin/rate-limit/config/" + UrlEscaped(name), {});
+    if (!object.ok()) return object.error();
+    return ReadConfig(*object);
+  }
+
+  Result<std::vector<slots::WindowLoad>> ListWindows(const std::string& config, slots::Millis from,
+                                                     std::size_t limit) override {
+    dom::parser parser;
+    auto object = Exchange(parser, "GET",
+                           "/admin/rate-limit/windows?config=" + UrlEscaped(config) +
+                               "&from=" + UrlEscaped(slots::FormatInstant(from)) +
+                               "&limit=" + std::to_string(limit),
+                           {});
+    if (!object.ok()) return object.error();
+    dom::object about;
+    dom::array list;
+    if ((*object)["config"].get(about) != simdjson::SUCCESS ||
+        (*object)["windows"].get(list) != simdjson::SUCCESS) {
+      return Garbled();
+    }
+    const slots::Millis size = ReadConfig(about).window_size;
+    std::vector<slots::WindowLoad> windows;
+    for (dom::element one : list) {
+      dom::object fields;
+      if (one.get(fields) != simdjson::SUCCESS) return Garbled();
+      windows.push_back({Instant(fields, "windowStart"), size, Number(fields, "count"),
+                         Number(fields, "carried"), Text(fields, "status") == "OPEN"});
+    }
+    return windows;
+  }
+
+  Result<slots::Findings> Verify() override {
+    dom::parser parser;
+    auto object = Exchange(parser, "GET", "/admin/rate-limit/verify", {});
+    if (!object.ok()) return object.error();
+    slots::Findings findings{Number(*object, "windows"), Number(*object, "slots"),
+                             Number(*object, "problems")};
+    dom::array examples;
+    if ((*object)["examples"].get(examples) == simdjson::SUCCESS) {
+      for (dom::element one : examples) {
+        std::string_view text;
+        if (one.get(text) == simdjson::SUCCESS) findings.examples.emplace_back(text);
+      }
+    }
+    return findings;
+  }
+
+ private:
+  Error Garbled() const {
+    return {Code::kUnavailable, client_.where() + ": the answer is not ours"};
+  }
+
+  Result<dom::object> Exchange(dom::parser& parser, const char* method, const std::string& target,
+                               const std::string& body) const {
+    Result<ServiceReply> reply = client_.Send(method, target, body);
+    if (!reply.ok()) return reply.error();
+    dom::object object;
+    if (parser.parse(reply->body).get(object) != simdjson::SUCCESS) return Garbled();
+    if (reply->status / 100 != 2) {
+      const Code code = reply->status == 404   ? Code::kNotFound
+                        : reply->status >= 500 ? Code::kUnavailable
+                                               : Code::kInvalidArgument;
+      return Error{code, Text(object, "message")};
+    }
+    return object;
+  }
+
+  const ServiceClient client_;
+};
+
+}  // namespace
+
+void AppendAsk(std::string& out, const slots::Ask& ask) {
+  out += "{\"eventId\":";
+  AppendJsonString(out, ask.event_id);
+  out += ",\"configName\":";
+  AppendJsonString(out, ask.config);
+  out += ",\"requestedTime\":\"" + slots::FormatInstant(ask.requested) + '"';
+  if (!ask.tenant.empty()) {
+    out += ",\"tenant\":";
+    AppendJsonString(out, ask.tenant);
+  }
+  out += '}';
+}
+
+Result<std::unique_ptr<SlotsTarget>> OpenService(Result<ServiceClient> client) {
+  if (!client.ok()) return client.error();
+  return std::unique_ptr<SlotsTarget>(std::make_unique<ServiceTarget>(std::move(*client)));
+}
+
+}  // namespace weir::app

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/instant.h"
+#include "base/json_text.h"
+#include "console.h"
+#include "protocol/http/error.h"
+#include "trial/chart.h"
+#include "trial/replay.h"
+
+namespace weir::app {
+namespace {
+
+void AppendTrial(std::string& out, const Trial& trial, std::size_t top) {
+  const limiter::CheckCounts checks = trial.Checks();
+  out += "{\"allowed\":" + std::to_string(checks.allowed);
+  out += ",\"limited\":" + std::to_string(checks.limited);
+  out += ",\"limitedKeys\":" + std::to_string(trial.limited_keys());
+  out += ",\"evictedActive\":" + std::to_string(trial.evicted_active()) + ",\"policies\":[";
+  bool first = true;
+  for (const limiter::PolicyCounts& policy : trial.Policies()) {
+    out += std::exchange(first, false) ? "{\"policy\":" : ",{\"policy\":";
+    AppendJsonString(out, policy.policy);
+    out += ",\"allowed\":" + std::to_string(policy.allowed);
+    out += ",\"limited\":" + std::to_string(policy.limited);
+    out += ",\"shadowLimited\":" + std::to_string(policy.shadow_limited) + "}";
+  }
+  out += "],\"topLimited\":[";
+  first = true;
+  for (const Trial::LimitedKey& key : trial.TopLimited(top)) {
+    out += std::exchange(first, false) ? "{\"key\":" : ",{\"key\":";
+    AppendJsonString(out, key.key);
+    out += ",\"count\":" + std::to_string(key.count) + ",\"first\":\"" + FormatInstant(key.first) +
+           "\",\"last\":\"" + FormatInstant(key.last) + "\"}";
+  }
+  out += "]}";
+}
+
+std::string Percent(std::uint64_t part, std::uint64_t whole) {
+  std::array<char, 32> text{};
+  const double share =
+      whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
+  const int size = std::snprintf(text.data(), text.size(), "%.2f %%", share);
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+void AppendPolicies(std::string& out, const ReplayResult& result) {
+  std::vector<std::string> head = {"policy", ">allowed", ">limited", ">shadow"};
+  if (result.current) head.push_back(">limited before");
+  Table table(std::move(head));
+  const auto before =
+      result.current ? result.current->Policies() : std::vector<limiter::PolicyCounts>();
+  for (const limiter::PolicyCounts& policy : result.candidate->Policies()) {
+    const auto same = std::find_if(before.begin(), before.end(), [&](const auto& other) {
+      return other.policy == policy.policy && other.domain == policy.domain;
+    });
+    std::vector<std::string> row = {policy.policy, Grouped(policy.allowed), Grouped(policy.limited),
+                                    Grouped(policy.shadow_limited)};
+    if (result.current) row.push_back(same == before.end() ? "" : Grouped(same->limited));
+    table.Add(row);
+  }
+  out += "\n" + table.ToString();
+}
+
+void AppendKeys(std::string& out, const Trial& trial, std::size_t top) {
+  Table table({"limited most", ">times", "first", "last"});
+  for (const Trial::LimitedKey& key : trial.TopLimited(top)) {
+    table.Add({key.key, Grouped(key.count), FormatInstant(key.first), FormatInstant(key.last)});
+  }
+  out += "\n" + table.ToString();
+}
+
+/// What the log does not tell though policies ask for it: without a word, they would look harmless.
+void AppendLacking(std::string& out, const ReplayResult& result) {
+  const std::array<std::pair<std::string_view, std::uint64_t>, 3> lacking = {
+      {{"ip", result.without_ip}, {"user", result.without_user}, {"host", result.without_host}}};
+  for (const auto& [entry, count] : lacking) {
+    if (count == 0 || !result.candidate->MatchesOn(entry)) continue;
+    out += Grouped(count) + " requests have no " + std::string(entry) +
+           " in the log: policies that ask for it were not tried on them\n";
+  }
+  if (const std::uint64_t count = result.candidate->unmatched(); count > 0) {
+    out += Grouped(count) + " requests were met by no policy\n";
+  }
+}
+
+}  // namespace
+
+std::string ReplayJson(const ReplayResult& result, std::size_t top) {
+  std::string out = "{\"lines\":" + std::to_string(result.lines);
+  out += ",\"malformed\":" + std::to_string(result.malformed);
+  out += ",\"unmatched\":" + std::to_string(result.candidate->unmatched());
+  out += ",\"withoutIp\":" + std::to_string(result.without_ip);
+  out += ",\"withoutUser\":" + std::to_string(result.without_user);
+  out += ",\"withoutHost\":" + std::to_string(result.without_host);
+  out += ",\"outOfOrder\":" + std::to_string(result.out_of_order);
+  out += ",\"format\":\"" + std::string(access_log::FormatName(result.format)) + "\"";
+  out += ",\"from\":\"" + FormatInstant(result.from) + "\",\"to\":\"" + FormatInstant(result.to);
+  out += "\",\"candidate\":";
+  AppendTrial(out, *result.candidate, top);
+  if (result.current) {
+    out += ",\"current\":";
+    AppendTrial(out, *result.current, top);
+    out += ",\"newlyLimited\":" + std::to_string(result.newly_limited);
+    out += ",\"newlyAllowed\":" + std::to_string(result.newly_allowed);
+  }
+  return out + "}\n";
+}
+
+std::string ReplayText(const ReplayResult& result, std::size_t top) {
+  const limiter::CheckCounts checks = result.candidate->Checks();
+  const std::uint64_t requests = result.lines - result.malformed;
+  std::string out = Grouped(requests) + " requests from " + FormatInstant(result.from) + " to " +
+                    FormatInstant(result.to) + " (" + std::string(FormatName(result.format)) +
+                    ")\n";
+  if (result.malformed > 0) {
+    out += Grouped(result.malformed) + " malformed lines were skipped:\n";
+    for (const std::string& example : result.examples) out += "  " + example + "\n";
+  }
+  if (result.out_of_order > 0) {
+    out += Grouped(result.out_of_order) + " lines were older than one before them\n";
+  }
+  AppendLacking(out, result);
+  if (result.candidate->evicted_active() > 0) {
+    out += Grouped(result.candidate->evicted_active()) +
+           " keys were forgotten too early: raise --max-keys\n";
+  }
+  out += "limited: " + Grouped(checks.limited) + " (" + Percent(checks.limited, requests) +
+         ") of " + Grouped(result.candidate->limited_keys()) + " keys\n";
+  if (result.current) {
+    const limiter::CheckCounts before = result.current->Checks();
+    out += "before:  " + Grouped(before.limited) + " (" + Percent(before.limited, requests) + ")\n";
+    out += "newly limited " + Grouped(result.newly_limited) + ", newly allowed " +
+           Grouped(result.newly_allowed) + "\n";
+  }
+  AppendPolicies(out, result);
+  if (checks.limited > 0) AppendKeys(out, *result.candidate, top);
+  return out;
+}
+
+std::string ReplaySvg(const ReplayResult& result) {
+  constexpr std::size_t kPoints = 400;
+  const Timeline coarse = result.timeline.Coarsened(kPoints);
+  Chart chart;
+  chart.title = "Requests and limited requests per second";
+  chart.series = {{"requests", "#8aa4c8", {}}, {"limited", "#c0392b", {}}};
+  if (result.current) chart.series.push_back({"limited before", "#e0a33c", {}});
+  if (coarse.steps().empty()) return DrawChart(chart);
+  const double seconds = static_cast<double>(coarse.width()) / 1e9;
+  const std::int64_t first = coarse.steps().begin()->first;
+  const std::int64_t last = coarse.steps().rbegin()->first;
+  chart.from = FormatInstant(first * coarse.width());
+  chart.to = FormatInstant((last + 1) * coarse.width());
+  for (std::int64_t number = first; number <= last; ++number) {
+    const auto found = coarse.steps().find(number);
+    const Timeline::Step step = found == coarse.steps().end() ? Timeline::Step{} : found->second;
+    chart.series[0].values.push_back(static_cast<double>(step.requests) / seconds);
+    chart.series[1].values.push_back(static_cast<double>(step.limited) / seconds);
+    if (result.current) {
+      chart.series[2].values.push_back(static_cast<double>(step.limited_2) / seconds);
+    }
+  }
+  return DrawChart(chart);
+}
+
+}  // namespace weir::app

@@ -1,0 +1,81 @@
+#pragma once
+
+// The admin API of the service: status, usage of keys, reset, policies, explain.
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "admin/admin_guard.h"
+#include "admin/audit_json.h"
+#include "admin/config_changes.h"
+#include "admin/live_totals.h"
+#include "admin/operations.h"
+#include "admin/policy_changes.h"
+#include "admin/policy_store.h"
+#include "limiter/policy_limiter.h"
+#include "policy/catalog.h"
+#include "protocol/http/router.h"
+#include "store/key_list.h"
+
+namespace weir::admin {
+
+/// What the admin API works on. Everything must outlive the routers.
+struct AdminParts {
+  const AdminGuard& guard;
+  const Lifecycle& lifecycle;
+  policy::Catalog& catalog;
+  policy::PolicyStore& policies;
+  limiter::Counters& counters;
+  std::string store_name;         ///< without secrets
+  std::string policy_store_name;  ///< without secrets
+  /// The keys that the store holds. `done` runs on the reactor's thread that asked, perhaps at
+  /// once.
+  std::function<void(store::KeyQuery, std::function<void(Result<store::KeyPage>)> done)> list_keys;
+  std::function<std::optional<std::size_t>()> count_keys;
+  StoreHealthOf store_health;
+  AuditLog& audit;
+  PolicyChanges& changes;
+  ConfigChanges& config_changes;
+  const limiter::TopKeys& top;
+  const LiveTotals& live;
+};
+
+/// Adds /admin/status, /admin/metrics, /admin/reset, /admin/policies with their versions,
+/// /admin/explain, /admin/audit, /admin/top and /admin/live. A router
+/// belongs to one reactor, and `limiter` is that reactor's.
+void AddAdmin(http::Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter);
+
+/// The parts of it, one per file.
+void AddAdminPolicies(http::Router& router, const AdminParts& parts);
+void AddAdminKeys(http::Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter);
+void AddAdminReset(http::Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter);
+void AddAdminVersions(http::Router& router, const AdminParts& parts);
+void AddAdminAudit(http::Router& router, const AdminParts& parts);
+void AddAdminLive(http::Router& router, const AdminParts& parts);
+void AddAdminExplain(http::Router& router, const AdminParts& parts,
+                     limiter::PolicyLimiter& limiter);
+
+/// The handler, with an entry of the audit log before each answer of success that changed something
+/// (any method but GET and HEAD). For changes that have no undo; what was before is not known.
+http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler);
+
+/// The `expiresAt` of a body, for a policy that comes back; nothing if there is none.
+Result<PolicyChanges::End> ReadEnd(std::string_view body);
+
+/// Answers a change of a policy: with it, or 204 if it is gone.
+PolicyChanges::Done AnswerChange(int status, http::Reply reply);
+
+/// Reads ?limit= (1 to 1000, 100 if absent) and ?cursor=; nothing, with the reason in `problem`, if
+/// they are not valid.
+struct PageQuery {
+  std::size_t limit = 100;
+  std::string cursor;
+};
+Result<PageQuery> ReadPage(std::string_view query);
+
+}  // namespace weir::admin

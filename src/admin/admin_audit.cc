@@ -1,0 +1,132 @@
+// GET /admin/audit, POST /admin/audit/{id}/undo, and what puts changes into the log.
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "admin/admin.h"
+#include "protocol/http/error.h"
+#include "protocol/http/uri.h"
+#include "telemetry/log.h"
+
+namespace weir::admin {
+namespace {
+
+std::optional<std::int64_t> Number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+http::Response Listed(const std::vector<AuditEntry>& entries, std::size_t limit) {
+  http::Response response;
+  response.body = "{\"changes\":[";
+  for (std::size_t i = 0; i < std::min(entries.size(), limit); ++i) {
+    if (i != 0) response.body += ',';
+    AppendJson(response.body, entries[i]);
+  }
+  response.body += ']';
+  if (entries.size() > limit) {
+    response.body += ",\"next\":" + std::to_string(entries[limit - 1].id);
+  }
+  response.body += '}';
+  return response;
+}
+
+void List(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
+  const auto page = ReadPage(request.query);
+  if (!page.ok()) return reply(http::ErrorResponse(page.error()));
+  const auto before = Number(http::QueryValue(request.query, "before").value_or("0"));
+  if (!before) return reply(http::ErrorResponse(400, "before: must be the id of a change"));
+  // One more than asked for tells whether there is a next page.
+  parts.audit.ListEntries(
+      *before, page->limit + 1,
+      [reply, limit = page->limit](const Result<std::vector<AuditEntry>>& entries) {
+        reply(entries.ok() ? Listed(*entries, limit) : http::ErrorResponse(entries.error()));
+      });
+}
+
+void Undo(const AdminParts& parts, std::int64_t id, PolicyChanges::End end, std::string who,
+          http::Reply reply) {
+  parts.audit.FindEntry(id, [&parts, end, who = std::move(who),
+                             reply = std::move(reply)](const Result<AuditEntry>& entry) {
+    if (!entry.ok()) return reply(http::ErrorResponse(entry.error()));
+    if (!parts.config_changes.Knows(entry->target)) {
+      return parts.changes.Undo(entry->id, end, who, AnswerChange(200, reply));
+    }
+    parts.config_changes.Undo(*entry, who, [reply](Result<Undoable::State> now) {
+      if (!now.ok()) return reply(http::ErrorResponse(now.error()));
+      http::Response response;
+      response.status = now->has_value() ? 200 : 204;
+      response.body = now->value_or("");
+      reply(std::move(response));
+    });
+  });
+}
+
+/// What a change through a wrapped handler was about: "key:user-1", "slots:/admin/…".
+std::string TargetOf(std::string_view action, const http::Request& request) {
+  std::string target(action.substr(0, action.find('.')));
+  target += ':';
+  return target += request.params.empty() ? std::string(request.path) : request.params.front();
+}
+
+}  // namespace
+
+PolicyChanges::Done AnswerChange(int status, http::Reply reply) {
+  return [status, reply = std::move(reply)](Result<std::optional<policy::StoredPolicy>> outcome) {
+    if (!outcome.ok()) return reply(http::ErrorResponse(outcome.error()));
+    http::Response response;
+    response.status = outcome->has_value() ? status : 204;
+    if (outcome->has_value()) response.body = policy::ToJson(**outcome);
+    reply(std::move(response));
+  };
+}
+
+http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler) {
+  return [&audit, action = std::move(action), handler = std::move(handler)](
+             const http::Request& request, http::Reply reply) {
+    if (request.method == "GET" || request.method == "HEAD") {
+      return handler(request, std::move(reply));
+    }
+    AuditEntry entry{
+        .who = WhoAsks(request), .action = action, .target = TargetOf(action, request)};
+    handler(request, [&audit, entry = std::move(entry),
+                      reply = std::move(reply)](http::Response response) mutable {
+      if (response.status / 100 != 2) return reply(std::move(response));
+      entry.after = response.body;
+      telemetry::Log(
+          telemetry::Level::kInfo, entry.action,
+          {{"target", std::string_view(entry.target)}, {"who", std::string_view(entry.who)}});
+      audit.Append(std::move(entry), [reply, response](const Result<std::int64_t>& written) {
+        if (!written.ok()) {
+          Error error = written.error();
+          error.message = "done, but not in the audit log: " + error.message;
+          return reply(http::ErrorResponse(error));
+        }
+        reply(response);
+      });
+    });
+  };
+}
+
+void AddAdminAudit(http::Router& router, const AdminParts& parts) {
+  router.Add("GET", "/admin/audit",
+             Guarded(parts.guard, [&parts](const http::Request& request, const http::Reply& reply) {
+               List(parts, request, reply);
+             }));
+  router.Add("POST", "/admin/audit/{id}/undo",
+             Guarded(parts.guard, [&parts](const http::Request& request, http::Reply reply) {
+               const auto id = Number(request.params[0]);
+               if (!id) return reply(http::ErrorResponse(400, "id: must be the id of a change"));
+               const auto end = ReadEnd(request.body);
+               if (!end.ok()) return reply(http::ErrorResponse(end.error()));
+               Undo(parts, *id, *end, WhoAsks(request), std::move(reply));
+             }));
+}
+
+}  // namespace weir::admin

@@ -1,0 +1,130 @@
+#include "admin/admin_guard.h"
+
+#include <utility>
+
+#include "protocol/http/ascii.h"
+#include "protocol/http/error.h"
+
+namespace weir::admin {
+namespace {
+
+std::string_view BearerToken(std::string_view authorization) {
+  constexpr std::string_view kScheme = "Bearer ";
+  if (authorization.size() < kScheme.size() ||
+      !http::EqualsIgnoringCase(authorization.substr(0, kScheme.size()), kScheme)) {
+    return {};
+  }
+  return http::Trim(authorization.substr(kScheme.size()));
+}
+
+/// "http://host:port" → "host:port".
+std::string_view HostOfOrigin(std::string_view origin) {
+  const std::size_t end = origin.find("://");
+  return end == std::string_view::npos ? std::string_view() : origin.substr(end + 3);
+}
+
+/// "localhost:8080" → "localhost", "[::1]:8080" → "::1".
+std::string_view NameOfHost(std::string_view host) {
+  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
+  return host.substr(0, host.find(':'));
+}
+
+/// A page of another site that a browser on this machine shows can reach a loopback address: by a
+/// form, by a fetch without preflight, or by a name of its own that it lets point to 127.0.0.1 (DNS
+/// rebinding: then Origin and Host agree, but Host is that name). Browsers tell on all of them.
+bool IsFromAnotherSite(const http::Request& request) {
+  const std::string_view origin = request.Find("Origin");
+  if (!origin.empty() && HostOfOrigin(origin) != request.Find("Host")) return true;
+  const std::string_view site = request.Find("Sec-Fetch-Site");
+  return !site.empty() && site != "same-origin" && site != "none";
+}
+
+/// Browsers always send a Host; who sends none is none.
+bool NamesLoopback(std::string_view host) {
+  if (host.empty()) return true;
+  const std::string_view name = NameOfHost(host);
+  return http::EqualsIgnoringCase(name, "localhost") || IsLoopback(name);
+}
+
+/// The types that a page may send to other sites without asking first. Only a body has a type;
+/// curl's default, a form, is let pass when no browser sent it.
+bool IsBrowserForm(const http::Request& request) {
+  std::string_view type = request.Find("Content-Type");
+  type = http::Trim(type.substr(0, type.find(';')));
+  if (http::EqualsIgnoringCase(type, "text/plain") ||
+      http::EqualsIgnoringCase(type, "multipart/form-data")) {
+    return true;
+  }
+  const bool browser = !request.Find("Origin").empty() || !request.Find("Referer").empty() ||
+                       !request.Find("Sec-Fetch-Site").empty();
+  return browser && http::EqualsIgnoringCase(type, "application/x-www-form-urlencoded");
+}
+
+bool ChangesNothing(std::string_view method) { return method == "GET" || method == "HEAD"; }
+
+}  // namespace
+
+std::string_view ApiKeyOf(const http::Request& request) {
+  const std::string_view key = request.Find("X-API-Key");
+  return key.empty() ? BearerToken(request.Find("Authorization")) : key;
+}
+
+bool IsLoopback(std::string_view address) {
+  static const IpNetwork v4 = *IpNetwork::Parse("127.0.0.0/8");
+  static const IpNetwork v6 = *IpNetwork::Parse("::1/128");
+  const auto parsed = IpAddress::Parse(address);
+  return parsed && (v4.Contains(*parsed) || v6.Contains(*parsed));
+}
+
+bool AdminGuard::KeyMatches(std::string_view key) const {
+  const config::Digest digest = config::Sha256(key);
+  // All are compared, in constant time: neither the place nor the contents of a key show in the
+  // time.
+  bool matches = false;
+  for (const config::Digest& known : digests_) matches |= config::EqualDigests(known, digest);
+  return matches;
+}
+
+bool AdminGuard::MayCome(std::string_view address) const {
+  if (allow_.empty()) return has_keys() || IsLoopback(address);
+  const auto parsed = IpAddress::Parse(address);
+  return parsed && ContainsAddress(allow_, *parsed);
+}
+
+bool AdminGuard::Admits(std::string_view address, std::string_view key) const {
+  return MayCome(address) && (!has_keys() || (!key.empty() && KeyMatches(key)));
+}
+
+std::optional<http::Response> AdminGuard::Refuse(const http::Request& request) const {
+  if (!MayCome(request.remote)) {
+    return http::ErrorResponse(403, "this address may not use the admin API (admin.allow)");
+  }
+  if (IsFromAnotherSite(request)) {
+    return http::ErrorResponse(403, "requests from pages of other sites are refused");
+  }
+  if (!ChangesNothing(request.method) && IsBrowserForm(request)) {
+    return http::ErrorResponse(415, "Content-Type: must be application/json");
+  }
+  if (!has_keys()) {
+    if (NamesLoopback(request.Find("Host"))) return std::nullopt;
+    return http::ErrorResponse(
+        403,
+        "Host: without admin.keys the admin API answers to localhost, 127.0.0.1 and [::1] alone");
+  }
+  const std::string_view key = ApiKeyOf(request);
+  if (!key.empty() && KeyMatches(key)) return std::nullopt;
+  http::Response response =
+      http::ErrorResponse(401, key.empty() ? "send an API key in X-API-Key or Authorization: Bearer"
+                                           : "this API key is not known");
+  response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"weir\"");
+  return response;
+}
+
+http::Handler Guarded(const AdminGuard& guard, http::Handler handler) {
+  return [&guard, handler = std::move(handler)](const http::Request& request, http::Reply reply) {
+    if (auto refusal = guard.Refuse(request)) return reply(std::move(*refusal));
+    handler(request, std::move(reply));
+  };
+}
+
+}  // namespace weir::admin

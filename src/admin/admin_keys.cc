@@ -1,0 +1,210 @@
+// Usage of keys: GET /admin/metrics, GET /admin/metrics/{key}.
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "admin/admin.h"
+#include "admin/subject.h"
+#include "base/json_text.h"
+#include "protocol/http/error.h"
+#include "protocol/http/uri.h"
+
+namespace weir::admin {
+namespace {
+
+std::string_view AlgorithmName(Algorithm algorithm) {
+  constexpr std::array<std::string_view, 5> kNames = {
+      "TOKEN_BUCKET", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_COUNTER", "CONCURRENCY"};
+  return kNames[static_cast<std::size_t>(algorithm)];
+}
+
+/// One check that a handler made, with the memory it needs until it is decided.
+struct KeyCheck {
+  std::string key;
+  limiter::Check check;
+  http::Reply reply;
+};
+
+/// Looks at a bare key, charging nothing, and then calls `finish`.
+template <typename Finish>
+void Look(limiter::PolicyLimiter& limiter, std::string key, http::Reply reply, Finish finish) {
+  auto asked = std::make_shared<KeyCheck>();
+  asked->key = std::move(key);
+  asked->check.request.key = asked->key;
+  asked->check.op = store::Op::kPeek;
+  asked->reply = std::move(reply);
+  limiter.Decide(std::span(&asked->check, 1), [asked, finish] {
+    if (!asked->check.status.ok()) {
+      return asked->reply(http::ErrorResponse(asked->check.status.error()));
+    }
+    asked->reply(finish(*asked));
+  });
+}
+
+std::int64_t WindowSeconds(const AdminParts& parts, std::string_view key, const Quota& quota) {
+  if (const auto stored = parts.policies.Get(key); stored.ok()) return stored->window_seconds;
+  // The default policy's window, which a token bucket has by name only.
+  constexpr std::int64_t kDefaultWindow = 60;
+  if (quota.algorithm() == Algorithm::kTokenBucket) return kDefaultWindow;
+  return std::chrono::ceil<std::chrono::seconds>(quota.window()).count();
+}
+
+void AppendNumber(std::string& body, std::string_view name, std::int64_t value) {
+  body.append(",\"").append(name).append("\":").append(std::to_string(value));
+}
+
+void AppendCounts(std::string& body, const Quota& quota, const Decision& decision) {
+  AppendNumber(body, "currentTokens", decision.remaining);
+  AppendNumber(body, "capacity", quota.limit());
+  AppendNumber(body, "windowRequestCount", quota.limit() - decision.remaining);
+}
+
+void AppendState(std::string& body, const Decision& decision, std::string_view policy) {
+  body += ",\"policy\":";
+  AppendJsonString(body, policy);
+  AppendNumber(body, "resetAfterMs",
+               std::chrono::ceil<std::chrono::milliseconds>(decision.reset_after).count());
+  body += decision.allowed() ? ",\"status\":\"OK\"" : ",\"status\":\"LIMITED\"";
+}
+
+http::Response KeyMetrics(const AdminParts& parts, const KeyCheck& asked) {
+  http::Response response;
+  std::string& body = response.body;
+  body = "{\"key\":";
+  AppendJsonString(body, asked.key);
+  const auto& verdicts = asked.check.verdicts;
+  const Quota* quota = verdicts.empty() ? nullptr : verdicts.front().quota;
+  if (quota == nullptr) {
+    body += ",\"status\":\"UNLIMITED\"}";
+    return response;
+  }
+  body += ",\"algorithm\":";
+  AppendJsonString(body, AlgorithmName(quota->algorithm()));
+  AppendCounts(body, *quota, verdicts.front().decision);
+  AppendNumber(body, "windowSeconds", WindowSeconds(parts, asked.key, *quota));
+  AppendState(body, verdicts.front().decision, verdicts.front().policy);
+  body += '}';
+  return response;
+}
+
+/// A page of buckets, with the memory that looking at them takes.
+struct KeyPage {
+  std::vector<store::HeldKey> keys;
+  std::shared_ptr<const policy::PolicySet> set;
+  std::vector<const policy::Policy*> policies;  // one per key; null: what is used is not known
+  std::vector<store::Charge> charges;           // one per key, as are the decisions
+  std::vector<Decision> decisions;
+  std::vector<store::Application> applications;
+  http::Response response;
+  http::Reply reply;
+};
+
+void AppendKey(std::string& body, const KeyPage& page, std::size_t index) {
+  const store::HeldKey& held = page.keys[index];
+  body += "{\"bucket\":";
+  AppendJsonString(body, held.key);
+  if (held.key.starts_with(kBareBucket)) {
+    body += ",\"key\":";
+    const std::string name = held.key.substr(kBareBucket.size());
+    AppendJsonString(body, http::DecodeAnySegment(name).value_or(name));
+  }
+  body += ",\"algorithm\":";
+  AppendJsonString(body, AlgorithmName(held.algorithm));
+  if (const policy::Policy* policy = page.policies[index]) {
+    AppendCounts(body, *policy->quota(), page.decisions[index]);
+    AppendState(body, page.decisions[index], policy->definition.name);
+  }
+  body += '}';
+}
+
+void AnswerKeys(KeyPage& page) {
+  for (const store::Application& application : page.applications) {
+    if (!application.status.ok()) {
+      return page.reply(http::ErrorResponse(application.status.error()));
+    }
+  }
+  std::string& body = page.response.body;
+  body = "[";
+  for (std::size_t i = 0; i < page.keys.size(); ++i) {
+    if (i != 0) body += ',';
+    AppendKey(body, page, i);
+  }
+  body += ']';
+  page.reply(std::move(page.response));
+}
+
+/// Looks at every bucket of the page in one go, charging nothing.
+void LookAtKeys(const std::shared_ptr<KeyPage>& page, limiter::PolicyLimiter& limiter) {
+  page->set = limiter.policies();
+  const PoliciesByBucket by_bucket(*page->set);
+  const std::size_t count = page->keys.size();
+  page->charges.resize(count);
+  page->decisions.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const policy::Policy* policy = by_bucket.Find(page->keys[i].key);
+    // What a quota of another algorithm left there says nothing about this one.
+    const bool fits = policy != nullptr && policy->quota() != nullptr &&
+                      policy->quota()->algorithm() == page->keys[i].algorithm;
+    page->policies.push_back(fits ? policy : nullptr);
+    if (!fits) continue;
+    page->charges[i] = {page->keys[i].key, 1, policy->quota()};
+    store::Application& application = page->applications.emplace_back();
+    application.op = store::Op::kPeek;
+    application.charges = std::span(page->charges).subspan(i, 1);
+    application.decisions = std::span(page->decisions).subspan(i, 1);
+  }
+  limiter.Apply(page->applications, [page] { AnswerKeys(*page); });
+}
+
+/// That the store does not let us in is not the caller's fault.
+Error ForCaller(const Error& error) {
+  if (error.code == Code::kInvalidArgument || error.code == Code::kResourceExhausted) return error;
+  return {Code::kUnavailable, "the store does not list its keys: " + error.message};
+}
+
+void ListKeys(const AdminParts& parts, limiter::PolicyLimiter& limiter,
+              const http::Request& request, http::Reply reply) {
+  const auto asked = ReadPage(request.query);
+  if (!asked.ok()) return reply(http::ErrorResponse(asked.error()));
+  const auto page = std::make_shared<KeyPage>();
+  page->reply = std::move(reply);
+  parts.list_keys({.cursor = asked->cursor,
+                   .prefix = http::QueryValue(request.query, "prefix").value_or(""),
+                   .limit = asked->limit},
+                  [page, &parts, &limiter](Result<store::KeyPage> listed) {
+                    if (!listed.ok()) {
+                      return page->reply(http::ErrorResponse(ForCaller(listed.error())));
+                    }
+                    page->keys = std::move(listed->keys);
+                    auto& headers = page->response.headers;
+                    if (!listed->next.empty()) headers.emplace_back("X-Next-Cursor", listed->next);
+                    if (const std::optional<std::size_t> count = parts.count_keys()) {
+                      headers.emplace_back("X-Total-Count", std::to_string(*count));
+                    }
+                    LookAtKeys(page, limiter);
+                  });
+}
+
+}  // namespace
+
+void AddAdminKeys(http::Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter) {
+  router.Add(
+      "GET", "/admin/metrics",
+      Guarded(parts.guard, [&parts, &limiter](const http::Request& request, http::Reply reply) {
+        ListKeys(parts, limiter, request, std::move(reply));
+      }));
+  router.Add(
+      "GET", "/admin/metrics/{*key}",
+      Guarded(parts.guard, [&parts, &limiter](const http::Request& request, http::Reply reply) {
+        Look(limiter, request.params[0], std::move(reply),
+             [&parts](const KeyCheck& asked) { return KeyMetrics(parts, asked); });
+      }));
+}
+
+}  // namespace weir::admin

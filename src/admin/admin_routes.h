@@ -1,0 +1,12 @@
+#pragma once
+
+#include "admin/admin_guard.h"
+#include "protocol/http/router.h"
+
+namespace weir::admin {
+
+/// Adds GET /admin/routes: every method and path that this service answers. `router` and `guard`
+/// must outlive it.
+void AddAdminRoutes(http::Router& router, const AdminGuard& guard);
+
+}  // namespace weir::admin

@@ -1,0 +1,209 @@
+// What a policy was: GET /admin/policies/{key}/versions[/{version}], GET …/diff, POST …/rollback.
+
+#include <simdjson.h>
+
+#include <charconv>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "admin/admin.h"
+#include "admin/json_diff.h"
+#include "base/instant.h"
+#include "base/json_text.h"
+#include "protocol/http/error.h"
+#include "protocol/http/uri.h"
+
+namespace weir::admin {
+namespace {
+
+using policy::PolicyChange;
+
+void AppendVersion(std::string& out, const PolicyChange& change) {
+  const bool gone = change.after.empty();
+  out.append("{\"version\":");
+  out.append(std::to_string(policy::VersionIn(gone ? change.before : change.after)));
+  out.append(",\"at\":\"").append(FormatInstant(change.at)).append("\",\"who\":");
+  AppendJsonString(out, change.who);
+  out += ",\"action\":";
+  AppendJsonString(out, change.action);
+  out.append(",\"policy\":").append(gone ? "null" : change.after).append("}");
+}
+
+using History = Result<std::vector<PolicyChange>>;
+
+http::Response VersionsOf(const std::string& key, const History& history) {
+  if (!history.ok()) return http::ErrorResponse(history.error());
+  if (history->empty()) return http::ErrorResponse(404, "no policy ever had this key");
+  http::Response response;
+  response.body = "{\"policyKey\":";
+  AppendJsonString(response.body, key);
+  response.body += ",\"versions\":[";
+  for (std::size_t i = 0; i < history->size(); ++i) {
+    if (i != 0) response.body += ',';
+    AppendVersion(response.body, (*history)[i]);
+  }
+  response.body += "]}";
+  return response;
+}
+
+http::Response VersionOf(std::int64_t version, const History& history) {
+  if (!history.ok()) return http::ErrorResponse(history.error());
+  for (const PolicyChange& change : *history) {
+    if (policy::VersionIn(change.after) != version) continue;
+    http::Response response;
+    AppendVersion(response.body, change);
+    return response;
+  }
+  return http::ErrorResponse(
+      404, "this policy has no version " + std::to_string(version) + " in its history");
+}
+
+void Versions(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
+  const auto page = ReadPage(request.query);
+  if (!page.ok()) return reply(http::ErrorResponse(page.error()));
+  parts.policies.History(request.params[0], page->limit,
+                         [reply, key = request.params[0]](const History& history) {
+                           reply(VersionsOf(key, history));
+                         });
+}
+
+Result<std::int64_t> VersionNumber(std::string_view name, std::string_view text) {
+  std::int64_t version = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (failed != std::errc() || end != text.data() + text.size() || version < 1) {
+    return Error{Code::kInvalidArgument, std::string(name) + ": must be a number from 1 on"};
+  }
+  return version;
+}
+
+void Version(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
+  const auto version = VersionNumber("version", request.params[1]);
+  if (!version.ok()) return reply(http::ErrorResponse(version.error()));
+  parts.policies.History(
+      request.params[0], policy::kMaxPage,
+      [reply, version = *version](const History& history) { reply(VersionOf(version, history)); });
+}
+
+/// A state of a policy that is to be compared; without a version, it is not in force.
+struct Side {
+  std::int64_t version = 0;
+  std::string policy = {};
+};
+
+Result<Side> SideOf(std::int64_t version, const std::vector<PolicyChange>& history) {
+  for (const PolicyChange& change : history) {
+    if (policy::VersionIn(change.after) == version) return Side{version, change.after};
+  }
+  return Error{Code::kNotFound,
+               "this policy has no version " + std::to_string(version) + " in its history"};
+}
+
+void AppendSide(std::string& out, std::string_view name, const Side& side) {
+  out.append(",\"").append(name).append("\":");
+  out += side.version == 0 ? "null" : std::to_string(side.version);
+}
+
+http::Response DiffOf(const std::string& key, const Side& from, const Side& to) {
+  http::Response response;
+  std::string& body = response.body;
+  body = "{\"policyKey\":";
+  AppendJsonString(body, key);
+  AppendSide(body, "from", from);
+  AppendSide(body, "to", to);
+  body += ",\"changes\":[";
+  bool first = true;
+  for (const FieldDifference& difference : Differences(from.policy, to.policy)) {
+    body += std::exchange(first, false) ? "{\"field\":" : ",{\"field\":";
+    AppendJsonString(body, difference.field);
+    body += ",\"before\":" + (difference.before.empty() ? "null" : difference.before);
+    body += ",\"after\":" + (difference.after.empty() ? "null" : difference.after) + "}";
+  }
+  body += "]}";
+  return response;
+}
+
+/// ?from=1&to=2; without `to`: against what is in force.
+void Diff(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
+  const auto from = VersionNumber("from", http::QueryValue(request.query, "from").value_or(""));
+  if (!from.ok()) return reply(http::ErrorResponse(from.error()));
+  const std::string key = request.params[0];
+  Side now;
+  std::int64_t wanted = 0;  // 0: what is in force
+  if (const auto to = http::QueryValue(request.query, "to")) {
+    const auto version = VersionNumber("to", *to);
+    if (!version.ok()) return reply(http::ErrorResponse(version.error()));
+    wanted = *version;
+  } else if (const auto policy = parts.policies.Get(key); policy.ok()) {
+    now = {policy->version, policy::ToJson(*policy)};
+  }
+  parts.policies.History(
+      key, policy::kMaxPage, [reply, key, from = *from, wanted, now](const History& history) {
+        if (!history.ok()) return reply(http::ErrorResponse(history.error()));
+        const Result<Side> before = SideOf(from, *history);
+        if (!before.ok()) return reply(http::ErrorResponse(before.error()));
+        const Result<Side> after = wanted == 0 ? Result<Side>(now) : SideOf(wanted, *history);
+        if (!after.ok()) return reply(http::ErrorResponse(after.error()));
+        reply(DiffOf(key, *before, *after));
+      });
+}
+
+/// What a rollback asks for: {"version":3,"expiresAt":"2030-01-31T12:00:00Z"}.
+struct Wanted {
+  std::int64_t version = 0;
+  PolicyChanges::End end = {};
+};
+
+Result<Wanted> ReadWanted(std::string_view body) {
+  simdjson::dom::parser parser;
+  Wanted wanted;
+  if (parser.parse(body.data(), body.size())["version"].get(wanted.version) != simdjson::SUCCESS ||
+      wanted.version < 1) {
+    return Error{Code::kInvalidArgument, "version: must be a number from 1 on"};
+  }
+  auto end = ReadEnd(body);
+  if (!end.ok()) return end.error();
+  wanted.end = *end;
+  return wanted;
+}
+
+}  // namespace
+
+Result<PolicyChanges::End> ReadEnd(std::string_view body) {
+  simdjson::dom::parser parser;
+  simdjson::dom::element value;
+  if (parser.parse(body.data(), body.size())["expiresAt"].get(value) != simdjson::SUCCESS) {
+    return PolicyChanges::End();
+  }
+  if (value.is_null()) return PolicyChanges::End(0);
+  std::string_view text;
+  const bool is_text = value.get(text) == simdjson::SUCCESS;
+  const auto instant = is_text ? ParseInstant(text) : std::nullopt;
+  if (instant) return PolicyChanges::End(*instant);
+  return Error{Code::kInvalidArgument,
+               "expiresAt: must be a time like 2030-01-31T12:00:00Z, or null"};
+}
+
+void AddAdminVersions(http::Router& router, const AdminParts& parts) {
+  router.Add("GET", "/admin/policies/{key}/versions",
+             Guarded(parts.guard, [&parts](const http::Request& request, const http::Reply& reply) {
+               Versions(parts, request, reply);
+             }));
+  router.Add("GET", "/admin/policies/{key}/versions/{version}",
+             Guarded(parts.guard, [&parts](const http::Request& request, const http::Reply& reply) {
+               Version(parts, request, reply);
+             }));
+  router.Add("GET", "/admin/policies/{key}/diff",
+             Guarded(parts.guard, [&parts](const http::Request& request, const http::Reply& reply) {
+               Diff(parts, request, reply);
+             }));
+  router.Add("POST", "/admin/policies/{key}/rollback",
+             Guarded(parts.guard, [&parts](const http::Request& request, http::Reply reply) {
+               const auto wanted = ReadWanted(request.body);
+               if (!wanted.ok()) return reply(http::ErrorResponse(wanted.error()));
+               parts.changes.RollBack(request.params[0], wanted->version, wanted->end,
+                                      WhoAsks(request), AnswerChange(200, std::move(reply)));
+             }));
+}
+
+}  // namespace weir::admin

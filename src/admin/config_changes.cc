@@ -1,0 +1,221 @@
+#include "admin/config_changes.h"
+
+#include <utility>
+
+#include "protocol/http/error.h"
+#include "telemetry/log.h"
+
+namespace weir::admin {
+namespace {
+
+using State = Undoable::State;
+
+constexpr std::size_t kPage = 1000;
+
+/// Runs tasks one after the other, also those that are given while one runs: a long queue of
+/// changes that end at once does not become a deep stack.
+void RunFlat(std::function<void()> task) {
+  static thread_local std::deque<std::function<void()>>* running = nullptr;
+  if (running != nullptr) return running->push_back(std::move(task));
+  std::deque<std::function<void()>> tasks;
+  tasks.push_back(std::move(task));
+  running = &tasks;
+  while (!tasks.empty()) {
+    const std::function<void()> next = std::move(tasks.front());
+    tasks.pop_front();
+    next();
+  }
+  running = nullptr;
+}
+
+}  // namespace
+
+/// One change on its way. `done` is told when it is in the log, or why not.
+struct ConfigChanges::Change {
+  const Undoable& undoable;
+  std::string name;
+  AuditEntry entry;
+  State before = {};
+  State after = {};
+  Undoable::Done<Status> done = {};
+};
+
+void ConfigChanges::Add(Undoable undoable) {
+  kinds_.push_back(std::make_unique<Undoable>(std::move(undoable)));
+}
+
+const Undoable* ConfigChanges::Find(std::string_view kind) const {
+  for (const auto& undoable : kinds_) {
+    if (undoable->kind == kind) return undoable.get();
+  }
+  return nullptr;
+}
+
+void ConfigChanges::Begin(const std::string& target, std::function<void()> task) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [entry, free] = waiting_.try_emplace(target);
+    if (!free) return entry->second.push_back(std::move(task));
+  }
+  RunFlat(std::move(task));
+}
+
+void ConfigChanges::End(const std::string& target) {
+  std::function<void()> next;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto entry = waiting_.find(target);
+    if (entry->second.empty()) {
+      waiting_.erase(entry);
+      return;
+    }
+    next = std::move(entry->second.front());
+    entry->second.pop_front();
+  }
+  RunFlat(std::move(next));
+}
+
+void ConfigChanges::Answer(const ChangePtr& change, Status outcome) {
+  change->done(std::move(outcome));
+  End(change->entry.target);
+}
+
+void ConfigChanges::Made(const ChangePtr& change) {
+  change->undoable.read(change->name, [this, change](Result<State> now) {
+    if (!now.ok()) return TakeBack(change, now.error());
+    change->after = std::move(*now);
+    Write(change);
+  });
+}
+
+void ConfigChanges::Write(const ChangePtr& change) {
+  AuditEntry entry = change->entry;
+  entry.before = change->before.value_or("");
+  entry.after = change->after.value_or("");
+  telemetry::Log(
+      telemetry::Level::kInfo, entry.action,
+      {{"target", std::string_view(entry.target)}, {"who", std::string_view(entry.who)}});
+  audit_.Append(std::move(entry), [this, change](const Result<std::int64_t>& written) {
+    if (!written.ok()) return TakeBack(change, written.error());
+    Answer(change, {});
+  });
+}
+
+void ConfigChanges::TakeBack(const ChangePtr& change, const Error& why) {
+  change->undoable.restore(
+      change->name, change->before, [this, change, why](const Status& restored) {
+        const std::string fate = restored.ok() ? "so it was taken back"
+                                               : "and is in force all the same, since it could not "
+                                                 "be taken back either";
+        telemetry::Log(telemetry::Level::kError, "a change is not in the audit log",
+                       {{"target", std::string_view(change->entry.target)},
+                        {"who", std::string_view(change->entry.who)},
+                        {"taken_back", restored.ok()},
+                        {"error", std::string_view(why.message)}});
+        Answer(change, Error{why.code, "the change could not be written to the audit log, " + fate +
+                                           ": " + why.message});
+      });
+}
+
+http::Handler ConfigChanges::Audited(std::string_view kind, http::Handler handler) {
+  const Undoable& undoable = *Find(kind);
+  return [this, &undoable, handler = std::move(handler)](const http::Request& request,
+                                                         http::Reply reply) {
+    std::optional<std::string> name;
+    if (request.method != "GET" && request.method != "HEAD") name = undoable.name_of(request);
+    if (!name) return handler(request, std::move(reply));
+    const auto change = std::make_shared<Change>(Change{undoable,
+                                                        *name,
+                                                        {.who = WhoAsks(request),
+                                                         .action = undoable.kind + ".config",
+                                                         .target = undoable.kind + ":" + *name}});
+    Begin(change->entry.target, [this, change, handler, &request, reply = std::move(reply)] {
+      change->undoable.read(
+          change->name, [this, change, handler, &request, reply](Result<State> before) {
+            if (!before.ok()) {
+              reply(http::ErrorResponse(before.error()));
+              return End(change->entry.target);
+            }
+            change->before = std::move(*before);
+            handler(request, [this, change, reply](http::Response response) {
+              if (response.status / 100 != 2) {
+                reply(std::move(response));
+                return End(change->entry.target);
+              }
+              change->done = [reply, response = std::move(response)](const Status& written) {
+                reply(written.ok() ? response : http::ErrorResponse(written.error()));
+              };
+              Made(change);
+            });
+          });
+    });
+  };
+}
+
+void ConfigChanges::CheckLatest(const AuditEntry& entry, std::int64_t before,
+                                Undoable::Done<Status> done) {
+  audit_.ListEntries(
+      before, kPage,
+      [this, entry, done = std::move(done)](const Result<std::vector<AuditEntry>>& newer) {
+        if (!newer.ok()) return done(newer.error());
+        for (const AuditEntry& other : *newer) {
+          if (other.id <= entry.id) return done({});
+          if (other.target != entry.target) continue;
+          return done(Error{Code::kFailedPrecondition, "change " + std::to_string(entry.id) +
+                                                           " is not the latest of '" +
+                                                           entry.target + "'; undo change " +
+                                                           std::to_string(other.id) + " first"});
+        }
+        if (newer->empty()) return done({});
+        CheckLatest(entry, newer->back().id, done);
+      });
+}
+
+void ConfigChanges::TakeBackLatest(const ChangePtr& change, const AuditEntry& entry) {
+  change->undoable.read(change->name, [this, change, entry](Result<State> now) {
+    if (!now.ok()) return Answer(change, now.error());
+    if (now->value_or("") != entry.after) {
+      return Answer(change,
+                    Error{Code::kFailedPrecondition, "'" + entry.target +
+                                                         "' was changed since, and not through "
+                                                         "the service"});
+    }
+    change->before = std::move(*now);
+    const State wanted = entry.before.empty() ? State() : State(entry.before);
+    change->undoable.restore(change->name, wanted, [this, change](const Status& restored) {
+      if (!restored.ok()) return Answer(change, restored.error());
+      Made(change);
+    });
+  });
+}
+
+void ConfigChanges::Undo(const AuditEntry& entry, std::string who,
+                         const Undoable::Done<Result<State>>& done) {
+  const std::size_t colon = entry.target.find(':');
+  const Undoable* const undoable = Find(std::string_view(entry.target).substr(0, colon));
+  if (undoable == nullptr || colon == std::string::npos ||
+      !entry.action.starts_with(undoable->kind + ".")) {
+    return done(Error{Code::kFailedPrecondition,
+                      "'" + entry.action +
+                          "' cannot be undone; only changes of policies, of slot "
+                          "configs and of users' limits can"});
+  }
+  const auto change = std::make_shared<Change>(Change{*undoable,
+                                                      entry.target.substr(colon + 1),
+                                                      {.who = std::move(who),
+                                                       .action = undoable->kind + ".undo",
+                                                       .target = entry.target,
+                                                       .undoes = entry.id}});
+  change->done = [done, raw = change.get()](const Status& written) {
+    if (!written.ok()) return done(written.error());
+    done(raw->after);
+  };
+  Begin(entry.target, [this, change, entry] {
+    CheckLatest(entry, 0, [this, change, entry](const Status& latest) {
+      if (!latest.ok()) return Answer(change, latest);
+      TakeBackLatest(change, entry);
+    });
+  });
+}
+
+}  // namespace weir::admin

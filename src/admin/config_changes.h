@@ -1,0 +1,68 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "admin/audit_json.h"
+#include "admin/undoable.h"
+
+namespace weir::admin {
+
+/// Changes of what is configured beside policies. Each is written to the audit log with what was
+/// before and what is after, so that it can be taken back; changes of one thing are made one after
+/// the other. What cannot be written to the log is taken back at once.
+///
+/// Thread-safe but for Add. Everything given must outlive the last change.
+class ConfigChanges {
+ public:
+  explicit ConfigChanges(AuditLog& audit) : audit_(audit) {}
+
+  /// Before the service starts.
+  void Add(Undoable undoable);
+
+  /// The handler, with an entry of the log before each answer of success to a request that is not
+  /// GET or HEAD. `kind` was added.
+  http::Handler Audited(std::string_view kind, http::Handler handler);
+
+  /// Whether an entry with this target is of a kind that was added.
+  bool Knows(std::string_view target) const {
+    return Find(target.substr(0, target.find(':'))) != nullptr;
+  }
+
+  /// Takes a change back and tells what is there now. kFailedPrecondition if its target was changed
+  /// since, or is of a kind that is not known here.
+  void Undo(const AuditEntry& entry, std::string who,
+            const Undoable::Done<Result<Undoable::State>>& done);
+
+ private:
+  struct Change;
+  using ChangePtr = std::shared_ptr<Change>;
+
+  const Undoable* Find(std::string_view kind) const;
+  /// Runs `task` when no other change of `target` is under way; End tells that it is over.
+  void Begin(const std::string& target, std::function<void()> task);
+  void End(const std::string& target);
+  void Answer(const ChangePtr& change, Status outcome);
+  void Made(const ChangePtr& change);
+  void Write(const ChangePtr& change);
+  void TakeBack(const ChangePtr& change, const Error& why);
+  /// Tells whether the latest entry of `entry`'s target is `entry` itself, looking at those before
+  /// `before` (0: all).
+  void CheckLatest(const AuditEntry& entry, std::int64_t before, Undoable::Done<Status> done);
+  void TakeBackLatest(const ChangePtr& change, const AuditEntry& entry);
+
+  AuditLog& audit_;
+  std::vector<std::unique_ptr<Undoable>> kinds_;
+
+  std::mutex mutex_;
+  /// What waits for the change of a target that is under way.
+  std::unordered_map<std::string, std::deque<std::function<void()>>> waiting_;
+};
+
+}  // namespace weir::admin

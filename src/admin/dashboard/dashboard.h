@@ -1,0 +1,12 @@
+#pragma once
+
+#include "protocol/http/router.h"
+
+namespace weir::admin {
+
+/// Adds the dashboard at `/` and its files under `/assets/`. They are the same for everybody and
+/// hold nothing secret: what they show comes from the admin API, with the key that the person
+/// types.
+void AddDashboard(http::Router& router);
+
+}  // namespace weir::admin

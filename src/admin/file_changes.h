@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "admin/audit_log.h"
+#include "policy/policy_set.h"
+
+namespace weir::admin {
+
+/// How the source of policies that the admin API made is called.
+inline constexpr std::string_view kAdminSource = "admin API";
+/// How entries of the audit log name policies of files: "file:" and the policy's bucket names'
+/// start.
+inline constexpr std::string_view kFileTarget = "file:";
+
+/// A policy of a file as the admin API shows it, without where it stands.
+std::string FilePolicyJson(const policy::Definition& definition);
+
+/// What a reload of the policy files changed, an entry of the audit log for each policy; at most
+/// 1,000 and one more that tells how many there were.
+std::vector<policy::AuditEntry> FileChanges(const policy::PolicySet& before,
+                                            const policy::PolicySet& after);
+
+}  // namespace weir::admin

@@ -1,0 +1,55 @@
+#include "admin/in_force.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace weir::policy {
+
+Status InForce::Put(PolicyMap policies) {
+  std::vector<Definition> definitions;
+  definitions.reserve(policies.size());
+  std::vector<ShadowOverride> overrides;
+  const auto damaged = [](const std::string& key, const Error& error) {
+    return Error{Code::kInternal, "the stored policy '" + key + "' is damaged: " + error.message};
+  };
+  for (const auto& [key, policy] : policies) {
+    if (policy.type == PolicyType::kOverride) {
+      Result<ShadowOverride> over = ToOverride(policy);
+      if (!over.ok()) return damaged(key, over.error());
+      overrides.push_back(std::move(*over));
+      continue;
+    }
+    Result<Definition> definition = ToDefinition(policy);
+    if (!definition.ok()) return damaged(key, definition.error());
+    definitions.push_back(std::move(*definition));
+  }
+  if (Status set = catalog_.SetStored(std::move(definitions), std::move(overrides)); !set.ok()) {
+    return set;
+  }
+  const std::lock_guard lock(mutex_);
+  policies_ = std::move(policies);
+  return {};
+}
+
+Result<StoredPolicy> InForce::Get(std::string_view key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = policies_.find(key);
+  if (found == policies_.end()) return NoSuchPolicy(key);
+  return found->second;
+}
+
+PolicyStore::Page InForce::List(std::string_view after, std::size_t limit) const {
+  limit = std::clamp<std::size_t>(limit, 1, kMaxPage);
+  PolicyStore::Page page;
+  const std::lock_guard lock(mutex_);
+  page.total = policies_.size();
+  auto at = after.empty() ? policies_.begin() : policies_.upper_bound(after);
+  for (; at != policies_.end() && page.policies.size() < limit; ++at) {
+    page.policies.push_back(at->second);
+  }
+  if (at != policies_.end()) page.next = page.policies.back().key;
+  return page;
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "admin/policy_store.h"
+#include "policy/catalog.h"
+
+namespace weir::policy {
+
+/// Policies by their keys.
+using PolicyMap = std::map<std::string, StoredPolicy, std::less<>>;
+
+/// The stored policies that are in force in this process: what the admin API reads and what the
+/// catalog has.
+///
+/// Thread-safe.
+class InForce {
+ public:
+  /// The catalog must outlive this.
+  explicit InForce(Catalog& catalog) : catalog_(catalog) {}
+
+  /// Puts these in force in place of those before; if one of them cannot be, nothing changes.
+  Status Put(PolicyMap policies);
+
+  Result<StoredPolicy> Get(std::string_view key) const;
+  PolicyStore::Page List(std::string_view after, std::size_t limit) const;
+
+ private:
+  Catalog& catalog_;
+  mutable std::mutex mutex_;
+  PolicyMap policies_;
+};
+
+}  // namespace weir::policy

@@ -1,0 +1,144 @@
+#include "admin/operations.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weir::admin {
+namespace {
+
+using telemetry::Label;
+
+http::Response Text(int status, std::string body) {
+  http::Response response;
+  response.status = status;
+  response.content_type = "text/plain; charset=utf-8";
+  response.body = std::move(body);
+  return response;
+}
+
+http::Response Ready(const Lifecycle& lifecycle, const std::optional<StoreHealth>& store) {
+  if (!lifecycle.ready()) return Text(503, "not ready\n");
+  if (!store || store->up) return Text(200, "ready\n");
+  if (!store->serving) return Text(503, "not ready: the store is away\n");
+  return Text(200, "ready, degraded: the store is away\n");
+}
+
+/// The first policies by themselves and the rest added up.
+std::vector<limiter::PolicyCounts> Bounded(std::vector<limiter::PolicyCounts> all) {
+  if (all.size() <= kMaxPolicyLabels) return all;
+  limiter::PolicyCounts other;
+  other.policy = "other";
+  for (std::size_t i = kMaxPolicyLabels; i < all.size(); ++i) {
+    other.allowed += all[i].allowed;
+    other.limited += all[i].limited;
+    other.shadow_limited += all[i].shadow_limited;
+    other.errors += all[i].errors;
+  }
+  all.resize(kMaxPolicyLabels);
+  all.push_back(std::move(other));
+  return all;
+}
+
+void PolicyFamily(telemetry::TextWriter& out, std::string_view name, std::string_view help,
+                  const std::vector<limiter::PolicyCounts>& policies,
+                  std::uint64_t limiter::PolicyCounts::*count) {
+  out.Counter(name, help);
+  for (const limiter::PolicyCounts& policy : policies) {
+    const std::array<Label, 2> labels = {{{"domain", policy.domain}, {"policy", policy.policy}}};
+    out.Sample(policy.*count, labels);
+  }
+}
+
+}  // namespace
+
+void AddOperations(http::Router& router, const Lifecycle& lifecycle,
+                   const telemetry::Registry& registry, const StoreHealthOf& store_health) {
+  router.Add("GET", "/healthz",
+             [](const http::Request&, const http::Reply& reply) { reply(Text(200, "ok\n")); });
+  router.Add("GET", "/readyz",
+             [&lifecycle, &store_health](const http::Request&, const http::Reply& reply) {
+               reply(Ready(lifecycle, store_health()));
+             });
+  router.Add("GET", "/metrics", [&registry](const http::Request&, const http::Reply& reply) {
+    http::Response response = Text(200, registry.Render());
+    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    reply(std::move(response));
+  });
+}
+
+void CollectDecisions(const limiter::Counters& counters, telemetry::TextWriter& out) {
+  const limiter::CheckCounts checks = counters.Checks();
+  out.Counter("weir_allowed_total", "Checks that were allowed.");
+  out.Sample(checks.allowed);
+  out.Counter("weir_blocked_total", "Checks that were refused by a limit.");
+  out.Sample(checks.limited);
+  out.Counter("weir_check_errors_total", "Checks that could not be decided.");
+  out.Sample(checks.errors);
+  out.Counter("weir_degraded_total", "Checks decided by on_store_error while the store was away.");
+  out.Sample(checks.degraded);
+  const auto policies = Bounded(counters.Policies());
+  using Counts = limiter::PolicyCounts;
+  PolicyFamily(out, "weir_policy_allowed_total", "What each policy allowed.", policies,
+               &Counts::allowed);
+  PolicyFamily(out, "weir_policy_blocked_total", "What each policy refused.", policies,
+               &Counts::limited);
+  PolicyFamily(out, "weir_policy_shadow_blocked_total",
+               "What each shadow policy would have refused.", policies, &Counts::shadow_limited);
+  PolicyFamily(out, "weir_policy_errors_total",
+               "What on_store_error decided for each policy, since the store could not.", policies,
+               &Counts::errors);
+}
+
+void CollectKeys(std::size_t keys, const EngineStats& stats, telemetry::TextWriter& out) {
+  out.Gauge("weir_keys", "Keys held in memory.");
+  out.Sample(std::uint64_t{keys});
+  out.Counter("weir_keys_created_total", "Keys that were seen for the first time.");
+  out.Sample(stats.created);
+  out.Counter("weir_evictions_total", "Keys dropped to make room.");
+  out.Sample(stats.evicted);
+  out.Counter("weir_evictions_active_total",
+              "Keys dropped that still had charges, which reopened their quota: raise max_keys.");
+  out.Sample(stats.evicted_active);
+}
+
+void CollectReloads(const policy::Catalog::Status& status, telemetry::TextWriter& out) {
+  out.Counter("weir_policy_reloads_total", "Reloads of policy files that were put in force.");
+  out.Sample(status.reloads);
+  out.Counter("weir_policy_reload_failures_total",
+              "Reloads that changed nothing: a file was wrong.");
+  out.Sample(status.failed_reloads);
+  out.Gauge("weir_policy_reload_success", "1 if the policy files as they are now are in force.");
+  out.Sample(std::uint64_t{status.problems.empty() ? 1U : 0U});
+  out.Gauge("weir_policy_reload_timestamp_seconds", "When policy files were last read.");
+  out.Sample(static_cast<double>(status.last_reload) / 1e9);
+}
+
+void CollectPolicyStore(const policy::PolicyHealth& health, telemetry::TextWriter& out) {
+  out.Gauge("weir_policy_store_up", "1 if the store of policies answered when last asked.");
+  out.Sample(std::uint64_t{health.up ? 1U : 0U});
+  out.Gauge("weir_policy_store_change",
+            "The last change of a shared store of policies that is in force on this node.");
+  out.Sample(static_cast<std::uint64_t>(health.change));
+}
+
+void CollectConnections(net::ReactorPool& pool, telemetry::TextWriter& out) {
+  std::uint64_t open = 0;
+  std::uint64_t accepted = 0;
+  std::uint64_t rejected = 0;
+  for (std::size_t i = 0; i < pool.size(); ++i) {
+    const net::ReactorStats& stats = pool.reactor(i).stats();
+    open += stats.open.load(std::memory_order_relaxed);
+    accepted += stats.accepted.load(std::memory_order_relaxed);
+    rejected += stats.rejected.load(std::memory_order_relaxed);
+  }
+  out.Gauge("weir_connections", "Open connections of all doors.");
+  out.Sample(open);
+  out.Counter("weir_connections_accepted_total", "Connections that were accepted.");
+  out.Sample(accepted);
+  out.Counter("weir_connections_rejected_total", "Connections closed at once: too many were open.");
+  out.Sample(rejected);
+}
+
+}  // namespace weir::admin

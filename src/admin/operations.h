@@ -1,0 +1,65 @@
+#pragma once
+
+// What operators and machines ask beside checks: /healthz, /readyz, /metrics.
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "admin/policy_store.h"
+#include "limiter/counters.h"
+#include "net/reactor_pool.h"
+#include "policy/catalog.h"
+#include "protocol/http/router.h"
+#include "telemetry/metrics.h"
+#include "weir/engine.h"
+
+namespace weir::admin {
+
+/// Where the service is in its life. Thread-safe.
+class Lifecycle {
+ public:
+  /// True from the moment the doors are open until the drain begins.
+  bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
+  void SetReady(bool ready) noexcept { ready_.store(ready, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> ready_{false};
+};
+
+/// How a store that is not in this process is.
+struct StoreHealth {
+  bool up = false;                ///< its last answer was one
+  bool serving = true;            ///< false: the service should get no requests now
+  std::string_view breaker = {};  ///< closed, half-open or open
+  bool channel_up = false;        ///< messages between nodes arrive
+  std::string last_error = {};
+};
+/// Nothing for a store that cannot be away.
+using StoreHealthOf = std::function<std::optional<StoreHealth>()>;
+
+/// Adds GET /healthz (200 while the process lives), /readyz (503 before start, while draining, and
+/// while a store is away that is required) and /metrics. Everything given must outlive the router.
+void AddOperations(http::Router& router, const Lifecycle& lifecycle,
+                   const telemetry::Registry& registry, const StoreHealthOf& store_health);
+
+/// weir_allowed_total, weir_blocked_total and what each policy said. Policies beyond the first
+/// kMaxPolicyLabels are added up under "other", so that the number of series is bounded.
+inline constexpr std::size_t kMaxPolicyLabels = 100;
+void CollectDecisions(const limiter::Counters& counters, telemetry::TextWriter& out);
+
+/// Keys of the memory store.
+void CollectKeys(std::size_t keys, const EngineStats& stats, telemetry::TextWriter& out);
+
+/// How the last reload of policy files went.
+void CollectReloads(const policy::Catalog::Status& status, telemetry::TextWriter& out);
+
+/// How the place is where the admin API keeps policies.
+void CollectPolicyStore(const policy::PolicyHealth& health, telemetry::TextWriter& out);
+
+/// Connections of all reactors.
+void CollectConnections(net::ReactorPool& pool, telemetry::TextWriter& out);
+
+}  // namespace weir::admin

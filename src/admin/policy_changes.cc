@@ -1,0 +1,180 @@
+#include "admin/policy_changes.h"
+
+#include <simdjson.h>
+
+#include <utility>
+#include <vector>
+
+#include "admin/file_changes.h"
+#include "admin/policy_body.h"
+#include "admin/policy_edit.h"
+#include "base/instant.h"
+#include "telemetry/log.h"
+
+namespace weir::admin {
+namespace {
+
+using policy::PolicyEdit;
+using policy::StoredPolicy;
+
+constexpr std::size_t kPage = 1000;
+constexpr Nanos kRetry = 5'000'000'000;
+
+/// A policy that comes back, with the end that is asked for or its own.
+Result<StoredPolicy> Returning(StoredPolicy policy, const std::string& what,
+                               PolicyChanges::End end) {
+  const Nanos now = SystemClock::Get().Now();
+  if (end && *end != 0 && *end <= now) {
+    return Error{Code::kInvalidArgument, "expiresAt: must be in the future, or null"};
+  }
+  if (end) policy.expires_at = *end;
+  if (policy.expires_at == 0 || policy.expires_at > now) return policy;
+  return Error{Code::kFailedPrecondition, what + " ended at " + FormatInstant(policy.expires_at) +
+                                              "; give a new expiresAt, or null to keep it"};
+}
+
+/// Writes a change to the program's log before it is answered.
+policy::PolicyStore::Done Logged(std::string action, std::string key, std::string who,
+                                 PolicyChanges::Done done) {
+  return [action = std::move(action), key = std::move(key), who = std::move(who),
+          done = std::move(done)](Result<StoredPolicy> result) {
+    if (!result.ok()) return done(result.error());
+    telemetry::Log(telemetry::Level::kInfo, action,
+                   {{"policy", std::string_view(key)}, {"who", std::string_view(who)}});
+    done(std::optional<StoredPolicy>(std::move(*result)));
+  };
+}
+
+/// After a deletion nothing is in force.
+PolicyChanges::Done WithoutPolicy(PolicyChanges::Done done) {
+  return [done = std::move(done)](const Result<std::optional<StoredPolicy>>& outcome) {
+    if (!outcome.ok()) return done(outcome.error());
+    done(std::optional<StoredPolicy>());
+  };
+}
+
+/// What was in force before the changes that had an end: nothing if it was made with one.
+std::optional<StoredPolicy> BeforeExpiry(const std::vector<policy::PolicyChange>& history) {
+  for (const policy::PolicyChange& change : history) {
+    if (change.after.empty()) return std::nullopt;  // deleted, and made anew with an end
+    Result<StoredPolicy> state = PolicyOf(change.after);
+    if (state.ok() && state->expires_at == 0) return std::move(*state);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<StoredPolicy> PolicyOf(const std::string& json) {
+  std::string padded = json;
+  padded.reserve(json.size() + simdjson::SIMDJSON_PADDING);
+  return http::ReadPolicy(padded);
+}
+
+void PolicyChanges::Create(StoredPolicy policy, std::string who, Done done) {
+  auto told = Logged("policy.create", policy.key, who, std::move(done));
+  store_.Create(std::move(policy), std::move(who), std::move(told));
+}
+
+void PolicyChanges::Update(StoredPolicy policy, std::string who, Done done) {
+  auto told = Logged("policy.update", policy.key, who, std::move(done));
+  store_.Update(std::move(policy), std::move(who), std::move(told));
+}
+
+void PolicyChanges::Delete(std::string key, std::string who, Done done) {
+  auto told = Logged("policy.delete", key, who, WithoutPolicy(std::move(done)));
+  store_.Delete(std::move(key), std::move(who), std::move(told));
+}
+
+void PolicyChanges::RollBack(const std::string& key, std::int64_t version, End end, std::string who,
+                             Done done) {
+  store_.History(
+      key, kPage,
+      [this, key, version, end, who = std::move(who),
+       done = std::move(done)](const Result<std::vector<policy::PolicyChange>>& history) {
+        if (!history.ok()) return done(history.error());
+        for (const policy::PolicyChange& change : *history) {
+          if (policy::VersionIn(change.after) != version) continue;
+          Result<StoredPolicy> wanted = PolicyOf(change.after);
+          if (!wanted.ok()) return done(wanted.error());
+          wanted = Returning(std::move(*wanted), "version " + std::to_string(version), end);
+          if (!wanted.ok()) return done(wanted.error());
+          return Submit(
+              {.key = key, .wanted = std::move(*wanted), .who = who, .action = "policy.rollback"},
+              done);
+        }
+        done(Error{Code::kNotFound, "policy '" + key + "' has no version " +
+                                        std::to_string(version) + " in its history"});
+      });
+}
+
+void PolicyChanges::Undo(std::int64_t id, End end, std::string who, Done done) {
+  store_.FindEntry(id, [this, id, end, who = std::move(who),
+                        done = std::move(done)](const Result<policy::AuditEntry>& entry) {
+    if (!entry.ok()) return done(entry.error());
+    if (entry->target.starts_with(kFileTarget)) {
+      return done(Error{Code::kFailedPrecondition,
+                        "the change came from " + entry->who + ": edit that to take it back"});
+    }
+    if (!entry->target.starts_with(policy::kPolicyTarget)) {
+      return done(Error{Code::kFailedPrecondition,
+                        "'" + entry->action + "' cannot be undone; only changes of policies can"});
+    }
+    PolicyEdit edit{.key = entry->target.substr(policy::kPolicyTarget.size()),
+                    .who = who,
+                    .action = "policy.undo",
+                    .undoes = id};
+    if (!entry->before.empty()) {
+      Result<StoredPolicy> before = PolicyOf(entry->before);
+      if (!before.ok()) return done(before.error());
+      before = Returning(std::move(*before), "what was before change " + std::to_string(id), end);
+      if (!before.ok()) return done(before.error());
+      edit.wanted = std::move(*before);
+    }
+    Submit(std::move(edit), done);
+  });
+}
+
+void PolicyChanges::Submit(PolicyEdit edit, Done done) {
+  if (!edit.wanted) done = WithoutPolicy(std::move(done));
+  auto told = Logged(edit.action, edit.key, edit.who, std::move(done));
+  store_.Change(std::move(edit), std::move(told));
+}
+
+void PolicyChanges::EndOne(const StoredPolicy& expired) {
+  store_.History(expired.key, kPage,
+                 [this, key = expired.key, version = expired.version](
+                     const Result<std::vector<policy::PolicyChange>>& history) {
+                   if (!history.ok()) return;  // tried again after a while
+                   // Only this version: another node may have ended it already.
+                   Submit({.key = key,
+                           .wanted = BeforeExpiry(*history),
+                           .who = "expiry",
+                           .action = "policy.expire",
+                           .must = PolicyEdit::Must::kExist,
+                           .version = version},
+                          [](const auto&) {});
+                 });
+}
+
+void PolicyChanges::EndExpired(Nanos now) {
+  const std::uint64_t version = catalog_.live().version();
+  if (version == seen_version_ && (next_expiry_ == 0 || now < next_expiry_)) return;
+  seen_version_ = version;
+  next_expiry_ = 0;
+  std::string after;
+  do {
+    policy::PolicyStore::Page page = store_.List(after, kPage);
+    for (const StoredPolicy& policy : page.policies) {
+      if (policy.expires_at == 0) continue;
+      // One that could not be ended is tried again after a while.
+      const Nanos look = policy.expires_at > now ? policy.expires_at : now + kRetry;
+      if (next_expiry_ == 0 || look < next_expiry_) next_expiry_ = look;
+      if (policy.expires_at > now) continue;
+      EndOne(policy);
+    }
+    after = std::move(page.next);
+  } while (!after.empty());
+}
+
+}  // namespace weir::admin

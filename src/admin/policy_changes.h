@@ -1,0 +1,62 @@
+#pragma once
+
+// Changes of policies as the admin API offers them. The store makes each of them in one piece, with
+// its entry of the audit log.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "admin/policy_store.h"
+#include "policy/catalog.h"
+#include "weir/clock.h"
+#include "weir/result.h"
+
+namespace weir::admin {
+
+/// The policy that a text which policy::ToJson wrote tells of.
+Result<policy::StoredPolicy> PolicyOf(const std::string& json);
+
+/// Changes policies. A change is told done when it is on disk, in force and in the audit log.
+///
+/// Thread-safe, but for EndExpired. Callbacks run on a thread of the store, or before the call
+/// returns. Everything given must outlive the last change.
+class PolicyChanges {
+ public:
+  /// What is in force now; nothing after a deletion.
+  using Done = std::function<void(Result<std::optional<policy::StoredPolicy>>)>;
+
+  PolicyChanges(policy::PolicyStore& store, policy::Catalog& catalog)
+      : store_(store), catalog_(catalog) {}
+
+  void Create(policy::StoredPolicy policy, std::string who, Done done);
+  void Update(policy::StoredPolicy policy, std::string who, Done done);
+  void Delete(std::string key, std::string who, Done done);
+  /// When a policy that comes back is to end; 0: never. Nothing: as it was to, but not if that
+  /// moment has passed (kFailedPrecondition): what was meant for a while is not made for ever.
+  using End = std::optional<Nanos>;
+
+  /// Makes the policy what it was in `version`; kNotFound if its history has no such version.
+  void RollBack(const std::string& key, std::int64_t version, End end, std::string who, Done done);
+  /// Takes a change back. kFailedPrecondition if its target was changed since, or if it is of a
+  /// kind that cannot be taken back.
+  void Undo(std::int64_t id, End end, std::string who, Done done);
+
+  /// Ends the policies whose expiresAt has come. Cheap when there are none; call it every second,
+  /// on one thread. Of several nodes with the same store one will do it.
+  void EndExpired(Nanos now);
+
+ private:
+  void Submit(policy::PolicyEdit edit, Done done);
+  void EndOne(const policy::StoredPolicy& expired);
+
+  policy::PolicyStore& store_;
+  policy::Catalog& catalog_;
+
+  // For EndExpired's thread.
+  std::uint64_t seen_version_ = 0;
+  Nanos next_expiry_ = 0;  // 0: none
+};
+
+}  // namespace weir::admin

@@ -1,0 +1,98 @@
+#include "admin/policy_edit.h"
+
+#include <utility>
+
+namespace weir::policy {
+namespace {
+
+Status CheckUndo(const PolicyEdit& edit, const PolicyState& state) {
+  if (edit.undoes == 0 || edit.undoes == state.last_entry) return {};
+  return Error{Code::kFailedPrecondition, "change " + std::to_string(edit.undoes) +
+                                              " is not the latest of policy '" + edit.key +
+                                              "'; undo change " + std::to_string(state.last_entry) +
+                                              " first, or roll back to a version"};
+}
+
+Status CheckVersion(const PolicyEdit& edit, const PolicyState& state) {
+  const std::int64_t version = state.now ? state.now->version : 0;
+  if (edit.version == 0 || edit.version == version) return {};
+  return Error{Code::kFailedPrecondition, "policy '" + edit.key + "' has been changed: version " +
+                                              std::to_string(edit.version) +
+                                              " is no longer the one in force"};
+}
+
+Status CheckNew(const PolicyEdit& edit, const PolicyState& state, const Catalog& catalog) {
+  if (state.policies >= kMaxPolicies) {
+    return Error{Code::kResourceExhausted,
+                 "there are " + std::to_string(kMaxPolicies) + " policies already"};
+  }
+  if (edit.wanted->type == PolicyType::kOverride) {
+    Result<ShadowOverride> over = ToOverride(*edit.wanted);
+    if (!over.ok()) return over.error();
+    return catalog.CheckInFile(*over);
+  }
+  Result<Definition> definition = ToDefinition(*edit.wanted);
+  if (!definition.ok()) return definition.error();
+  return catalog.CheckFree(*definition);
+}
+
+/// A policy and an override of one are different things, though a key may have been both in turn.
+Status CheckKind(const PolicyEdit& edit, const PolicyState& state) {
+  if (!edit.wanted || !state.now) return {};
+  const auto is_override = [](const StoredPolicy& policy) {
+    return policy.type == PolicyType::kOverride;
+  };
+  if (is_override(*edit.wanted) == is_override(*state.now)) return {};
+  return Error{Code::kFailedPrecondition,
+               "'" + edit.key + "' is " +
+                   (is_override(*state.now) ? "an override" : "no override") +
+                   " and stays so; delete it first"};
+}
+
+}  // namespace
+
+Status CheckEdit(const PolicyEdit& edit) {
+  if (!edit.wanted) return {};
+  if (edit.wanted->type == PolicyType::kOverride) {
+    const Result<ShadowOverride> over = ToOverride(*edit.wanted);
+    return over.ok() ? Status() : Status(over.error());
+  }
+  if (Result<Definition> definition = ToDefinition(*edit.wanted); !definition.ok()) {
+    return definition.error();
+  }
+  return {};
+}
+
+Result<PolicyStep> Decide(const PolicyEdit& edit, const PolicyState& state, Nanos at,
+                          const Catalog& catalog) {
+  const bool must_exist = edit.must == PolicyEdit::Must::kExist || !edit.wanted;
+  if (must_exist && !state.now) return NoSuchPolicy(edit.key);
+  if (edit.must == PolicyEdit::Must::kBeNew && state.now) {
+    return Error{Code::kAlreadyExists, "a policy with key '" + edit.key + "' exists already"};
+  }
+  if (Status undo = CheckUndo(edit, state); !undo.ok()) return undo.error();
+  if (Status version = CheckVersion(edit, state); !version.ok()) return version.error();
+  if (Status kind = CheckKind(edit, state); !kind.ok()) return kind.error();
+  if (!state.now) {
+    if (Status free = CheckNew(edit, state, catalog); !free.ok()) return free.error();
+  }
+  PolicyStep step{state.now, edit.wanted};
+  if (!step.after) return step;
+  step.after->id = state.now ? state.now->id : 0;
+  step.after->version = state.now ? state.now->version + 1 : state.new_version;
+  step.after->created_at = state.now ? state.now->created_at : at;
+  step.after->updated_at = at;
+  return step;
+}
+
+AuditEntry EntryOf(const PolicyEdit& edit, const PolicyStep& step, Nanos at) {
+  return {.at = at,
+          .who = edit.who,
+          .action = edit.action,
+          .target = std::string(kPolicyTarget) + edit.key,
+          .before = step.before ? ToJson(*step.before) : "",
+          .after = step.after ? ToJson(*step.after) : "",
+          .undoes = edit.undoes};
+}
+
+}  // namespace weir::policy

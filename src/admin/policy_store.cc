@@ -1,0 +1,240 @@
+#include "admin/policy_store.h"
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <utility>
+
+#include "base/instant.h"
+#include "base/json_text.h"
+
+namespace weir::policy {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, PolicyType>, 6> kTypes{{
+    {"TOKEN_BUCKET", PolicyType::kTokenBucket},
+    {"SLIDING_WINDOW", PolicyType::kSlidingWindow},
+    {"FIXED_WINDOW", PolicyType::kFixedWindow},
+    {"SLIDING_COUNTER", PolicyType::kSlidingCounter},
+    {"CONCURRENCY", PolicyType::kConcurrency},
+    {"OVERRIDE", PolicyType::kOverride},
+}};
+
+Error Bad(std::string_view field, std::string_view expected) {
+  return Error{Code::kInvalidArgument, std::string(field) + ": " + std::string(expected)};
+}
+
+std::optional<Error> CheckRange(std::string_view field, std::int64_t value, std::int64_t most) {
+  if (value >= 1 && value <= most) return std::nullopt;
+  return Bad(field, "expected a whole number from 1 to " + std::to_string(most) + ", got " +
+                        std::to_string(value));
+}
+
+std::optional<Error> CheckText(std::string_view field, std::string_view text, std::size_t most) {
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  bool clean = true;
+  for (const char c : text) clean = clean && !control(c);
+  if (!text.empty() && text.size() <= most && clean) return std::nullopt;
+  return Bad(field, "expected 1 to " + std::to_string(most) + " bytes without control characters");
+}
+
+Result<Quota> MakeQuota(const StoredPolicy& policy) {
+  const std::chrono::seconds window(policy.window_seconds);
+  switch (policy.type) {
+    case PolicyType::kTokenBucket:
+      return Quota::TokenBucket(policy.capacity, policy.refill_rate);
+    case PolicyType::kSlidingWindow:
+      return Quota::SlidingLog(policy.capacity, window);
+    case PolicyType::kFixedWindow:
+      return Quota::FixedWindow(policy.capacity, window);
+    case PolicyType::kSlidingCounter:
+      return Quota::SlidingCounter(policy.capacity, window, policy.buckets);
+    case PolicyType::kConcurrency:
+      return Quota::Concurrency(policy.capacity, window);
+    case PolicyType::kOverride:
+      break;
+  }
+  return Bad("type", "unknown");
+}
+
+std::optional<Error> CheckMatch(const StoredPolicy& policy) {
+  if (policy.match.size() > kMaxMatchEntries) {
+    return Bad("match", "more than " + std::to_string(kMaxMatchEntries) + " entries");
+  }
+  for (std::size_t i = 0; i < policy.match.size(); ++i) {
+    const EntryMatch& entry = policy.match[i];
+    if (auto bad = CheckText("match", entry.name, kMaxNameBytes)) return bad;
+    if (entry.text.size() > kMaxMatchBytes) {
+      return Bad("match." + entry.name, "longer than " + std::to_string(kMaxMatchBytes) + " bytes");
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (policy.match[j].name == entry.name) return Bad("match." + entry.name, "is given twice");
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view PolicyTypeName(PolicyType type) noexcept {
+  return kTypes[static_cast<std::size_t>(type)].first;
+}
+
+std::optional<PolicyType> ParsePolicyType(std::string_view name) noexcept {
+  for (const auto& [text, type] : kTypes) {
+    if (text == name) return type;
+  }
+  return std::nullopt;
+}
+
+Result<Definition> ToDefinition(const StoredPolicy& policy) {
+  constexpr std::int64_t kMaxSeconds =
+      std::chrono::duration_cast<std::chrono::seconds>(kMaxWindow).count();
+  if (auto bad = CheckText("key", policy.key, kMaxNameBytes)) return *bad;
+  if (auto bad = CheckText("domain", policy.domain, kMaxNameBytes)) return *bad;
+  if (auto bad = CheckRange("capacity", policy.capacity, kMaxLimit)) return *bad;
+  if (auto bad = CheckRange("refillRate", policy.refill_rate, kMaxLimit)) return *bad;
+  if (auto bad = CheckRange("windowSeconds", policy.window_seconds, kMaxSeconds)) return *bad;
+  if (auto bad = CheckRange("buckets", policy.buckets, kMaxBuckets)) return *bad;
+  if (auto bad = CheckRange("cost", policy.cost, kMaxPolicyCost)) return *bad;
+  if (auto bad = CheckMatch(policy)) return *bad;
+  Definition definition;
+  if (!policy.unlimited) {
+    Result<Quota> quota = MakeQuota(policy);
+    // The numbers are each in range: what is left is that they do not go together.
+    if (!quota.ok()) {
+      const bool bucket = policy.type == PolicyType::kTokenBucket;
+      return Bad(bucket ? "refillRate" : "capacity", quota.error().message);
+    }
+    definition.quota = *quota;
+  }
+  definition.domain = policy.domain;
+  definition.name = policy.key;
+  definition.has_match = policy.has_match;
+  definition.match = policy.match;
+  if (!policy.has_match) definition.key = policy.key;
+  definition.on_store_error = policy.on_store_error;
+  definition.shadow = policy.shadow;
+  definition.cost = policy.cost;
+  definition.source = "admin API";
+  return definition;
+}
+
+Result<ShadowOverride> ToOverride(const StoredPolicy& policy) {
+  if (auto bad = CheckText("key", policy.key, kMaxNameBytes)) return *bad;
+  if (auto bad = CheckText("domain", policy.domain, kMaxNameBytes)) return *bad;
+  const std::string prefix = policy.domain + "/";
+  if (!policy.key.starts_with(prefix) || policy.key.size() == prefix.size()) {
+    return Bad("key", "of an override must be " + prefix + " and the name of a policy in a file");
+  }
+  // Numbers that would have no effect are not taken silently.
+  StoredPolicy nothing_more;
+  nothing_more.id = policy.id;
+  nothing_more.key = policy.key;
+  nothing_more.type = policy.type;
+  nothing_more.domain = policy.domain;
+  nothing_more.shadow = policy.shadow;
+  nothing_more.version = policy.version;
+  nothing_more.created_at = policy.created_at;
+  nothing_more.updated_at = policy.updated_at;
+  nothing_more.expires_at = policy.expires_at;
+  if (policy != nothing_more) {
+    return Bad("type", "an OVERRIDE sets shadow alone; change the rest in the policy's file");
+  }
+  return ShadowOverride{policy.domain, policy.key.substr(prefix.size()), policy.shadow};
+}
+
+std::string OverrideKey(const Definition& definition) {
+  return definition.domain + "/" + definition.name;
+}
+
+std::string ToJson(const StoredPolicy& policy) {
+  std::string json = "{\"id\":" + std::to_string(policy.id) + ",\"policyKey\":";
+  AppendJsonString(json, policy.key);
+  json.append(",\"type\":\"").append(PolicyTypeName(policy.type)).append("\"");
+  const auto number = [&json](std::string_view name, std::int64_t value) {
+    json.append(",\"").append(name).append("\":").append(std::to_string(value));
+  };
+  const auto flag = [&json](std::string_view name, bool value) {
+    json.append(",\"").append(name).append(value ? "\":true" : "\":false");
+  };
+  const auto end = [&] {
+    if (policy.expires_at != 0) {
+      json.append(",\"expiresAt\":\"").append(FormatInstant(policy.expires_at)).append("\"");
+    }
+    number("version", policy.version);
+    return json + "}";
+  };
+  if (policy.type == PolicyType::kOverride) {
+    json += ",\"domain\":";
+    AppendJsonString(json, policy.domain);
+    flag("shadow", policy.shadow);
+    return end();
+  }
+  number("capacity", policy.capacity);
+  number("refillRate", policy.refill_rate);
+  number("windowSeconds", policy.window_seconds);
+  if (policy.type == PolicyType::kSlidingCounter) number("buckets", policy.buckets);
+  if (policy.has_match) {
+    json += ",\"domain\":";
+    AppendJsonString(json, policy.domain);
+    json += ",\"match\":{";
+    for (std::size_t i = 0; i < policy.match.size(); ++i) {
+      if (i > 0) json += ',';
+      AppendJsonString(json, policy.match[i].name);
+      json += ':';
+      AppendJsonString(json, MatchText(policy.match[i]));
+    }
+    json += '}';
+  }
+  flag("shadow", policy.shadow);
+  flag("unlimited", policy.unlimited);
+  json.append(",\"onStoreError\":\"").append(OnStoreErrorName(policy.on_store_error)).append("\"");
+  number("cost", policy.cost);
+  return end();
+}
+
+std::int64_t VersionIn(std::string_view json) noexcept {
+  // Within a string the quotes would be escaped, so this is the field and no text.
+  constexpr std::string_view kField = "\"version\":";
+  const std::size_t at = json.rfind(kField);
+  std::int64_t version = 0;
+  if (at == std::string_view::npos) return version;
+  std::from_chars(json.data() + at + kField.size(), json.data() + json.size(), version);
+  return version;
+}
+
+std::int64_t VersionAfter(const PolicyChange& latest) noexcept {
+  return VersionIn(latest.after.empty() ? latest.before : latest.after) + 1;
+}
+
+Error NoSuchPolicy(std::string_view key) {
+  return Error{Code::kNotFound, "no policy with key '" + std::string(key) + "'"};
+}
+
+void PolicyStore::Create(StoredPolicy policy, std::string who, Done done) {
+  std::string key = policy.key;
+  Change({.key = std::move(key),
+          .wanted = std::move(policy),
+          .who = std::move(who),
+          .action = "policy.create",
+          .must = PolicyEdit::Must::kBeNew},
+         std::move(done));
+}
+
+void PolicyStore::Update(StoredPolicy policy, std::string who, Done done) {
+  std::string key = policy.key;
+  Change({.key = std::move(key),
+          .wanted = std::move(policy),
+          .who = std::move(who),
+          .action = "policy.update",
+          .must = PolicyEdit::Must::kExist},
+         std::move(done));
+}
+
+void PolicyStore::Delete(std::string key, std::string who, Done done) {
+  Change({.key = std::move(key), .who = std::move(who), .action = "policy.delete"},
+         std::move(done));
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "admin/audit_log.h"
+#include "policy/definition.h"
+#include "weir/clock.h"
+#include "weir/result.h"
+
+namespace weir::policy {
+
+/// The types of the admin API, by their names on the wire.
+enum class PolicyType : std::uint8_t {
+  kTokenBucket,     ///< TOKEN_BUCKET
+  kSlidingWindow,   ///< SLIDING_WINDOW: the exact log
+  kFixedWindow,     ///< FIXED_WINDOW
+  kSlidingCounter,  ///< SLIDING_COUNTER
+  kConcurrency,     ///< CONCURRENCY: capacity in flight, windowSeconds is the lease
+  kOverride,        ///< OVERRIDE: no limit of its own, but the say about a file policy's shadow
+};
+std::string_view PolicyTypeName(PolicyType type) noexcept;
+std::optional<PolicyType> ParsePolicyType(std::string_view name) noexcept;
+
+/// A policy as the admin API knows it. Without `match` it is for requests with the bare key `key`;
+/// with it, for descriptors, and `key` is its name. One of type kOverride is for the policy of a
+/// file that `key` names as domain/name; only its domain, shadow and end count.
+struct StoredPolicy {
+  std::int64_t id = 0;
+  std::string key = {};  ///< policyKey: unique
+  PolicyType type = PolicyType::kTokenBucket;
+  std::int64_t capacity = 100;
+  std::int64_t refill_rate = 10;     ///< permits per second (TOKEN_BUCKET)
+  std::int64_t window_seconds = 60;  ///< (the others)
+  std::int64_t buckets = 10;         ///< (SLIDING_COUNTER)
+  std::string domain{kDefaultDomain};
+  bool has_match = false;
+  std::vector<EntryMatch> match = {};
+  bool shadow = false;
+  bool unlimited = false;
+  OnStoreError on_store_error = OnStoreError::kLocal;
+  std::int64_t cost = 1;
+  /// 1 when first created, raised by each update, and by creating it again after it was deleted.
+  std::int64_t version = 0;
+  Nanos created_at = 0;
+  Nanos updated_at = 0;
+  /// When it ends by itself (the version before it comes back, or it goes if it was new); 0: never.
+  Nanos expires_at = 0;
+
+  friend bool operator==(const StoredPolicy&, const StoredPolicy&) = default;
+};
+
+/// Checks it and makes it a definition. kInvalidArgument names the field as it is called on the
+/// wire.
+Result<Definition> ToDefinition(const StoredPolicy& policy);
+/// The same for one of type kOverride.
+Result<ShadowOverride> ToOverride(const StoredPolicy& policy);
+/// What the key of an override of this file policy is: "domain/name".
+std::string OverrideKey(const Definition& definition);
+
+/// {"id":1,"policyKey":"user-123","type":"TOKEN_BUCKET","capacity":100,"refillRate":10,"windowSeconds":60,…}
+std::string ToJson(const StoredPolicy& policy);
+
+/// One change, for the history.
+struct PolicyChange {
+  std::int64_t id = 0;
+  std::string key = {};
+  Nanos at = 0;
+  std::string who = {};
+  std::string action = {};  ///< create, update, delete
+  std::string before = {};  ///< JSON, or empty
+  std::string after = {};
+};
+
+/// The version in a policy's JSON as ToJson writes it; 0 if there is none.
+std::int64_t VersionIn(std::string_view json) noexcept;
+
+/// The version that a policy gets when it is created and `latest` is the last change of its key:
+/// numbers go on after a deletion, so that each names one state for ever.
+std::int64_t VersionAfter(const PolicyChange& latest) noexcept;
+
+/// One change of one policy that somebody wants.
+struct PolicyEdit {
+  enum class Must : std::uint8_t { kAny, kBeNew, kExist };
+
+  std::string key = {};
+  std::optional<StoredPolicy> wanted = {};  ///< its key is `key`; nothing: delete
+  std::string who = {};
+  std::string action = {};  ///< for the audit log: "policy.update", "policy.undo", …
+  Must must = Must::kAny;
+  std::int64_t version = 0;  ///< not 0: only if this is the version in force
+  std::int64_t undoes = 0;   ///< not 0: only if this entry is the latest of the policy
+};
+
+/// How the place is where policies are kept, if it is not in this process.
+struct PolicyHealth {
+  bool up = true;           ///< its last answer was one
+  bool known = true;        ///< false: never read, nor found among what this node remembers
+  std::int64_t change = 0;  ///< how many changes it has had, of those in force here
+  std::string last_error = {};
+};
+
+/// The most that one page of a list has.
+inline constexpr std::size_t kMaxPage = 1000;
+
+/// The most versions of a policy that are kept: the latest.
+inline constexpr std::size_t kMaxVersions = kMaxPage;
+
+/// kNotFound, in words.
+Error NoSuchPolicy(std::string_view key);
+
+/// The policies of the admin API, and its audit log. When a change is told done it is on disk, in
+/// the log and in force on this node.
+///
+/// Thread-safe. Callbacks run on a thread of the store, or before the call returns.
+class PolicyStore : public AuditLog {
+ public:
+  /// What is now in force, or what was deleted.
+  using Done = std::function<void(Result<StoredPolicy>)>;
+  using HistoryDone = std::function<void(Result<std::vector<PolicyChange>>)>;
+
+  struct Page {
+    std::vector<StoredPolicy> policies;  ///< in the order of their keys
+    std::size_t total = 0;
+    std::string next;  ///< give this as `after` to get the next page; empty: there is none
+  };
+
+  /// Changes of one policy follow each other, wherever they are made: each sees what the one before
+  /// it left and gets a version of its own. Errors: kInvalidArgument, kNotFound, kAlreadyExists
+  /// (also if a policy file has it), kFailedPrecondition (it was changed meanwhile),
+  /// kResourceExhausted, kUnavailable (nothing was changed), kDeadlineExceeded (whether it was made
+  /// is not known).
+  virtual void Change(PolicyEdit edit, Done done) = 0;
+
+  void Create(StoredPolicy policy, std::string who, Done done);
+  /// Replaces everything but id and key.
+  void Update(StoredPolicy policy, std::string who, Done done);
+  void Delete(std::string key, std::string who, Done done);
+
+  /// From memory.
+  virtual Result<StoredPolicy> Get(std::string_view key) const = 0;
+  /// Up to `limit` policies whose keys come after `after`. From memory.
+  virtual Page List(std::string_view after, std::size_t limit) const = 0;
+  /// The latest changes first; `key` empty: of all.
+  virtual void History(std::string key, std::size_t limit, HistoryDone done) = 0;
+
+  virtual PolicyHealth health() const { return {}; }
+
+  /// Answers everything that still waits; no callback runs afterwards.
+  virtual void Close() {}
+};
+
+}  // namespace weir::policy

@@ -1,0 +1,247 @@
+#include "admin/sql/tables.h"
+
+#include <optional>
+#include <utility>
+
+#include "admin/policy_row.h"
+#include "admin/sql/statements.h"
+
+namespace weir::policy::sql {
+namespace {
+
+/// Longer targets are cut: they are for people, and an index must hold them.
+constexpr std::size_t kMaxTargetBytes = 1000;
+
+// What ReadPolicy reads from column 1 on.
+constexpr std::string_view kSelectPolicies =
+    "SELECT s.changes, p.id, p.policy_key, p.type, p.capacity, p.refill_rate, p.window_seconds,"
+    " p.buckets, p.domain, p.has_match, p.shadow, p.unlimited, p.on_store_error, p.cost,"
+    " p.version, p.created_at, p.updated_at, p.expires_at, m.name, m.value"
+    " FROM weir_policy_state s ";
+constexpr std::string_view kWithMatches =
+    " LEFT JOIN weir_policy_match m ON m.policy_id = p.id ORDER BY p.id, m.position";
+
+/// A row for each entry of a match, those of one policy together; one row for none.
+Result<Snapshot> ReadPolicies(RowsResult rows) {
+  if (!rows.ok()) return rows.error();
+  Snapshot snapshot;
+  StoredPolicy* last = nullptr;
+  for (Rows& row = **rows; row.Next();) {
+    snapshot.changes = row.Int(0);
+    const std::int64_t id = row.Int(1);
+    if (id == 0) continue;
+    if (last == nullptr || last->id != id) {
+      Result<StoredPolicy> policy = ReadPolicy(row, 1);
+      if (!policy.ok()) return policy.error();
+      std::string key = policy->key;
+      last = &snapshot.policies.insert_or_assign(std::move(key), std::move(*policy)).first->second;
+    }
+    std::string name = row.Text(18);
+    if (!name.empty()) last->match.push_back(MakeEntryMatch(std::move(name), row.Text(19)));
+  }
+  return snapshot;
+}
+
+// The numbers given so far.
+struct Counts {
+  std::int64_t changes = 0;
+  std::int64_t policies = 0;
+  std::int64_t entries = 0;
+};
+
+/// Until the transaction ends, nobody else changes anything.
+Result<Counts> Lock(Session& session) {
+  RowsResult rows = Run(session,
+                        "SELECT changes, last_policy, last_entry FROM weir_policy_state"
+                        " WHERE one = 1 FOR UPDATE");
+  if (!rows.ok()) return rows.error();
+  if (!(*rows)->Next()) {
+    return Error{Code::kInternal, "weir_policy_state has lost its row; run weir migrate"};
+  }
+  return Counts{(*rows)->Int(0), (*rows)->Int(1), (*rows)->Int(2)};
+}
+
+Status WriteCounts(Session& session, const Counts& counts) {
+  return Do(session,
+            "UPDATE weir_policy_state SET changes = ?, last_policy = ?, last_entry = ?"
+            " WHERE one = 1",
+            counts.changes, counts.policies, counts.entries);
+}
+
+Result<PolicyState> ReadState(Session& session, const std::string& key) {
+  PolicyState state;
+  Result<Snapshot> found = ReadPolicies(Run(
+      session,
+      std::string(kSelectPolicies).append("JOIN weir_policy p ON p.policy_key = ?") += kWithMatches,
+      std::string_view(key)));
+  if (!found.ok()) return found.error();
+  if (!found->policies.empty()) state.now = std::move(found->policies.begin()->second);
+  Result<std::vector<PolicyChange>> last = ReadHistory(session, key, 1);
+  if (!last.ok()) return last.error();
+  if (!last->empty()) {
+    state.new_version = VersionAfter(last->front());
+    state.last_entry = last->front().id;
+  }
+  RowsResult rows = Run(session, "SELECT COUNT(*) FROM weir_policy");
+  if (!rows.ok()) return rows.error();
+  if ((*rows)->Next()) state.policies = static_cast<std::size_t>((*rows)->Int(0));
+  return state;
+}
+
+Status WriteMatch(Session& session, std::int64_t id, const std::vector<EntryMatch>& match) {
+  if (Status gone = Do(session, "DELETE FROM weir_policy_match WHERE policy_id = ?", id);
+      !gone.ok()) {
+    return gone;
+  }
+  std::int64_t position = 0;
+  for (const EntryMatch& entry : match) {
+    const std::string value = MatchText(entry);
+    Status written = Do(session,
+                        "INSERT INTO weir_policy_match(policy_id, position, name, value)"
+                        " VALUES (?, ?, ?, ?)",
+                        id, position++, std::string_view(entry.name), std::string_view(value));
+    if (!written.ok()) return written;
+  }
+  return {};
+}
+
+Status InsertPolicy(Session& session, const StoredPolicy& policy) {
+  return Do(session,
+            "INSERT INTO weir_policy(type, capacity, refill_rate, window_seconds, buckets, domain,"
+            " has_match, shadow, unlimited, on_store_error, cost, version, created_at, updated_at,"
+            " expires_at, policy_key, id)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            PolicyTypeName(policy.type), policy.capacity, policy.refill_rate, policy.window_seconds,
+            policy.buckets, std::string_view(policy.domain), std::int64_t{policy.has_match},
+            std::int64_t{policy.shadow}, std::int64_t{policy.unlimited},
+            OnStoreErrorName(policy.on_store_error), policy.cost, policy.version, policy.created_at,
+            policy.updated_at, policy.expires_at, std::string_view(policy.key), policy.id);
+}
+
+/// Everything else stands in it again: few columns of few rows, and one statement less to keep
+/// right.
+Status WriteStep(Session& session, PolicyStep& step, Counts& counts) {
+  if (step.after && step.after->id == 0) step.after->id = ++counts.policies;
+  if (step.before) {
+    Status gone = Do(session, "DELETE FROM weir_policy WHERE id = ?", step.before->id);
+    if (!gone.ok()) return gone;
+  }
+  if (!step.after) return WriteMatch(session, step.before->id, {});
+  if (Status written = InsertPolicy(session, *step.after); !written.ok()) return written;
+  return WriteMatch(session, step.after->id, step.after->match);
+}
+
+Status WriteEntry(Session& session, const AuditEntry& entry, std::int64_t id) {
+  return Do(session,
+            "INSERT INTO weir_audit(id, at, who, action, target, state_before, state_after, undoes)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            id, entry.at, std::string_view(entry.who), std::string_view(entry.action),
+            std::string_view(entry.target).substr(0, kMaxTargetBytes),
+            std::string_view(entry.before), std::string_view(entry.after), entry.undoes);
+}
+
+Result<std::vector<AuditEntry>> TakeEntries(RowsResult rows) {
+  if (!rows.ok()) return rows.error();
+  std::vector<AuditEntry> entries;
+  for (Rows& row = **rows; row.Next();) {
+    entries.push_back({row.Int(0), row.Int(1), row.Text(2), row.Text(3), row.Text(4), row.Text(5),
+                       row.Text(6), row.Int(7)});
+  }
+  return entries;
+}
+
+constexpr std::string_view kSelectEntries =
+    "SELECT id, at, who, action, target, state_before, state_after, undoes FROM weir_audit ";
+constexpr std::string_view kLatestFirst = " ORDER BY id DESC LIMIT ?";
+
+std::string Entries(std::string_view condition) {
+  return std::string(kSelectEntries).append(condition).append(kLatestFirst);
+}
+
+}  // namespace
+
+Result<std::int64_t> ReadChanges(Session& session) {
+  RowsResult rows = Run(session, "SELECT changes FROM weir_policy_state WHERE one = 1");
+  if (!rows.ok()) return rows.error();
+  if (!(*rows)->Next()) {
+    return Error{Code::kInternal, "weir_policy_state has lost its row; run weir migrate"};
+  }
+  return (*rows)->Int(0);
+}
+
+Result<Snapshot> ReadAll(Session& session) {
+  // One statement, hence one moment.
+  return ReadPolicies(session.RunLong(
+      std::string(kSelectPolicies).append("LEFT JOIN weir_policy p ON s.one = 1") += kWithMatches));
+}
+
+Result<Made> Make(Session& session, const PolicyEdit& edit, const Catalog& catalog) {
+  return InTransaction<Made>(session, [&]() -> Result<Made> {
+    Result<Counts> counts = Lock(session);
+    if (!counts.ok()) return counts.error();
+    Result<PolicyState> state = ReadState(session, edit.key);
+    if (!state.ok()) return state.error();
+    const Nanos at = SystemClock::Get().Now();
+    Result<PolicyStep> step = Decide(edit, *state, at, catalog);
+    if (!step.ok()) return step.error();
+    if (Status done = WriteStep(session, *step, *counts); !done.ok()) return done.error();
+    const AuditEntry entry = EntryOf(edit, *step, at);
+    if (Status done = WriteEntry(session, entry, ++counts->entries); !done.ok()) {
+      return done.error();
+    }
+    ++counts->changes;
+    if (Status done = WriteCounts(session, *counts); !done.ok()) return done.error();
+    if (Status done = session.Announce(); !done.ok()) return done.error();
+    return Made{counts->changes, std::move(*step)};
+  });
+}
+
+Result<std::vector<PolicyChange>> ReadHistory(Session& session, const std::string& key,
+                                              std::size_t limit) {
+  const std::string target = std::string(kPolicyTarget) + key;
+  const auto most = static_cast<std::int64_t>(limit);
+  Result<std::vector<AuditEntry>> entries = TakeEntries(
+      key.empty() ? Run(session, Entries("WHERE target LIKE 'policy:%'"), most)
+                  : Run(session, Entries("WHERE target = ?"), std::string_view(target), most));
+  if (!entries.ok()) return entries.error();
+  std::vector<PolicyChange> changes;
+  changes.reserve(entries->size());
+  for (AuditEntry& entry : *entries) {
+    const char* action = entry.after.empty()    ? "delete"
+                         : entry.before.empty() ? "create"
+                                                : "update";
+    changes.push_back({entry.id, entry.target.substr(kPolicyTarget.size()), entry.at,
+                       std::move(entry.who), action, std::move(entry.before),
+                       std::move(entry.after)});
+  }
+  return changes;
+}
+
+Result<std::int64_t> AppendEntry(Session& session, const AuditEntry& entry) {
+  return InTransaction<std::int64_t>(session, [&]() -> Result<std::int64_t> {
+    Result<Counts> counts = Lock(session);
+    if (!counts.ok()) return counts.error();
+    if (Status done = WriteEntry(session, entry, ++counts->entries); !done.ok()) {
+      return done.error();
+    }
+    if (Status done = WriteCounts(session, *counts); !done.ok()) return done.error();
+    return counts->entries;
+  });
+}
+
+Result<std::vector<AuditEntry>> ReadEntries(Session& session, std::int64_t before,
+                                            std::size_t limit) {
+  const auto most = static_cast<std::int64_t>(limit);
+  return TakeEntries(before == 0 ? Run(session, Entries(""), most)
+                                 : Run(session, Entries("WHERE id < ?"), before, most));
+}
+
+Result<AuditEntry> ReadEntry(Session& session, std::int64_t id) {
+  Result<std::vector<AuditEntry>> found =
+      TakeEntries(Run(session, Entries("WHERE id = ?"), id, std::int64_t{1}));
+  if (!found.ok()) return found.error();
+  if (found->empty()) return Error{Code::kNotFound, "no change with id " + std::to_string(id)};
+  return std::move(found->front());
+}
+
+}  // namespace weir::policy::sql

@@ -1,0 +1,52 @@
+#pragma once
+
+// The tables of policies in a database that many nodes share: weir_policy, weir_policy_match,
+// weir_audit, and weir_policy_state, whose one row counts the changes and whose lock puts them in
+// order. Each backend makes them in its own dialect; the statements are the same.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "admin/audit_log.h"
+#include "admin/in_force.h"
+#include "admin/policy_edit.h"
+#include "admin/policy_store.h"
+#include "admin/sql/session.h"
+#include "policy/catalog.h"
+
+namespace weir::policy::sql {
+
+/// How many changes of policies there have been.
+Result<std::int64_t> ReadChanges(Session& session);
+
+/// All policies and the number of changes that they are the outcome of.
+struct Snapshot {
+  std::int64_t changes = 0;
+  PolicyMap policies = {};
+};
+Result<Snapshot> ReadAll(Session& session);
+
+/// A change that was made.
+struct Made {
+  std::int64_t changes = 0;  ///< which one it was, counted from 1
+  PolicyStep step = {};
+};
+/// Makes a change in one transaction, after all that came before it and before all that follow,
+/// whichever node they are from. kUnavailable: nothing was changed; kDeadlineExceeded: the server
+/// did not say whether it committed.
+Result<Made> Make(Session& session, const PolicyEdit& edit, const Catalog& catalog);
+
+/// The latest changes first; `key` empty: of all.
+Result<std::vector<PolicyChange>> ReadHistory(Session& session, const std::string& key,
+                                              std::size_t limit);
+
+/// In one transaction; answers the entry's id.
+Result<std::int64_t> AppendEntry(Session& session, const AuditEntry& entry);
+/// Entries older than `before` (0: all), latest first.
+Result<std::vector<AuditEntry>> ReadEntries(Session& session, std::int64_t before,
+                                            std::size_t limit);
+/// kNotFound if there is none.
+Result<AuditEntry> ReadEntry(Session& session, std::int64_t id);
+
+}  // namespace weir::policy::sql

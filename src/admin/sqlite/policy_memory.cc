@@ -1,0 +1,67 @@
+#include "admin/sqlite/policy_memory.h"
+
+#include <array>
+#include <vector>
+
+#include "admin/sqlite/rows.h"
+#include "drivers/sqlite/migration.h"
+
+namespace weir::policy::sqlite {
+namespace {
+
+using weir::sqlite::Connection;
+using weir::sqlite::Statement;
+
+constexpr std::array<const char*, 1> kSteps = {"CREATE TABLE source (name TEXT NOT NULL)"};
+
+}  // namespace
+
+Result<std::unique_ptr<PolicyMemory>> PolicyMemory::Open(const std::string& path,
+                                                         std::string source) {
+  auto connection = Connection::Open({.path = path});
+  if (!connection.ok()) return connection.error();
+  Status made = weir::sqlite::Migrate(**connection, "policy", MigrationSteps());
+  if (made.ok()) made = weir::sqlite::Migrate(**connection, "source", kSteps);
+  if (!made.ok()) return made.error();
+  return std::unique_ptr<PolicyMemory>(new PolicyMemory(std::move(*connection), std::move(source)));
+}
+
+Result<PolicyMap> PolicyMemory::Load() {
+  Result<Statement> query = connection_->Prepare("SELECT 1 FROM source WHERE name = ?1");
+  if (!query.ok()) return query.error();
+  query->Bind(1, source_);
+  Result<bool> known = query->Step();
+  if (!known.ok()) return known.error();
+  if (!*known) return Error{Code::kNotFound, "nothing is remembered of this database"};
+  Result<std::vector<StoredPolicy>> all = ReadPolicies(*connection_);
+  if (!all.ok()) return all.error();
+  PolicyMap policies;
+  for (StoredPolicy& policy : *all) {
+    std::string key = policy.key;
+    policies.emplace(std::move(key), std::move(policy));
+  }
+  return policies;
+}
+
+Status PolicyMemory::Save(const PolicyMap& policies) {
+  if (Status begun = connection_->Execute("BEGIN IMMEDIATE"); !begun.ok()) return begun;
+  Status written = Write(policies);
+  if (written.ok()) written = connection_->Execute("COMMIT");
+  if (!written.ok()) (void)connection_->Execute("ROLLBACK");
+  return written;
+}
+
+Status PolicyMemory::Write(const PolicyMap& policies) {
+  if (Status gone = connection_->Execute("DELETE FROM policy; DELETE FROM source"); !gone.ok()) {
+    return gone;
+  }
+  for (const auto& [key, policy] : policies) {
+    StoredPolicy copy = policy;
+    if (Status done = InsertPolicy(*connection_, copy); !done.ok()) return done;
+  }
+  Result<Statement> insert = connection_->Prepare("INSERT INTO source (name) VALUES (?1)");
+  if (!insert.ok()) return insert.error();
+  return insert->Bind(1, source_).Run();
+}
+
+}  // namespace weir::policy::sqlite

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "admin/sql/sql_policy_store.h"
+#include "drivers/sqlite/connection.h"
+
+namespace weir::policy::sqlite {
+
+/// What a node remembers of the policies of a distant database, in an SQLite file of its own.
+///
+/// Not thread-safe.
+class PolicyMemory final : public sql::Memory {
+ public:
+  /// `source` names the database, without secrets: what came from another one is not remembered.
+  static Result<std::unique_ptr<PolicyMemory>> Open(const std::string& path, std::string source);
+
+  Result<PolicyMap> Load() override;
+  Status Save(const PolicyMap& policies) override;
+
+ private:
+  PolicyMemory(std::unique_ptr<weir::sqlite::Connection> connection, std::string source)
+      : connection_(std::move(connection)), source_(std::move(source)) {}
+  Status Write(const PolicyMap& policies);
+
+  std::unique_ptr<weir::sqlite::Connection> connection_;
+  const std::string source_;
+};
+
+}  // namespace weir::policy::sqlite

@@ -1,0 +1,124 @@
+#include "admin/subject.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "protocol/http/check_reader.h"
+#include "protocol/http/uri.h"
+
+namespace weir::admin {
+namespace {
+
+bool Applies(const policy::PolicySet& set, std::string_view domain, policy::Descriptor descriptor) {
+  policy::MatchBuffer buffer;
+  set.Match(domain, descriptor, buffer);
+  return !buffer.applying.empty();
+}
+
+std::optional<Error> ReadCost(std::string_view text, std::int64_t& cost) {
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), cost);
+  if (failed == std::errc() && end == text.data() + text.size() && cost >= 0 && cost <= kMaxLimit) {
+    return std::nullopt;
+  }
+  return Error{Code::kInvalidArgument, "cost: must be an integer from 0 to 1099511627776"};
+}
+
+}  // namespace
+
+std::vector<policy::Entry> Subject::Descriptor() const {
+  std::vector<policy::Entry> views;
+  views.reserve(entries.size());
+  for (const auto& [name, value] : entries) views.push_back({name, value});
+  return views;
+}
+
+std::string Subject::ToString() const {
+  if (!key.empty()) return key;
+  if (!bucket.empty()) return bucket;
+  std::string text = domain;
+  for (const auto& [name, value] : entries) {
+    if (!text.empty()) text += ' ';
+    text.append(name).append("=").append(value);
+  }
+  return text;
+}
+
+Result<Subject> ReadSubject(std::string_view query) {
+  Subject subject;
+  http::QueryReader reader(query);
+  while (const auto pair = reader.Next()) {
+    auto name = http::DecodeQuery(pair->key);
+    auto value = http::DecodeAnyQuery(pair->value);
+    const std::size_t longest =
+        name == "bucket" ? policy::kMaxKeyBytes : std::size_t{http::kMaxValueBytes};
+    if (!name || !value || value->size() > longest) {
+      return Error{Code::kInvalidArgument, "query: bad percent-encoding, or a value is too long"};
+    }
+    if (*name == "key") {
+      subject.key = std::move(*value);
+    } else if (*name == "bucket") {
+      subject.bucket = std::move(*value);
+    } else if (*name == "domain") {
+      subject.domain = std::move(*value);
+    } else if (*name == "cost") {
+      if (auto bad = ReadCost(*value, subject.cost)) return *bad;
+    } else if (subject.entries.size() == http::kMaxEntries) {
+      return Error{Code::kInvalidArgument, "query: too many entries"};
+    } else {
+      subject.entries.emplace_back(std::move(*name), std::move(*value));
+    }
+  }
+  const int given = static_cast<int>(!subject.key.empty()) +
+                    static_cast<int>(!subject.bucket.empty()) +
+                    static_cast<int>(!subject.entries.empty());
+  if (given != 1) {
+    return Error{Code::kInvalidArgument,
+                 "query: give one of key=…, bucket=… and entries such as user=42"};
+  }
+  return subject;
+}
+
+std::vector<std::string> DomainsOf(const policy::PolicySet& set, const Subject& subject) {
+  const std::vector<policy::Entry> descriptor = subject.Descriptor();
+  const std::string none(policy::kDefaultDomain);
+  if (!subject.domain.empty()) return {subject.domain};
+  if (Applies(set, none, descriptor)) return {none};
+  std::vector<std::string> found;
+  for (const policy::Policy& policy : set.policies()) {
+    if (policy.definition.has_match) found.push_back(policy.definition.domain);
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  std::erase_if(found, [&](const std::string& one) { return !Applies(set, one, descriptor); });
+  if (found.empty()) found.push_back(none);
+  return found;
+}
+
+Error ManyDomains(const std::vector<std::string>& domains) {
+  constexpr std::size_t kMost = 20;
+  std::string message = "domain: several have policies for this request; say which:";
+  for (std::size_t i = 0; i < std::min(domains.size(), kMost); ++i) {
+    message.append(i == 0 ? " " : ", ").append(domains[i]);
+  }
+  if (domains.size() > kMost) message += ", …";
+  return {Code::kInvalidArgument, std::move(message)};
+}
+
+PoliciesByBucket::PoliciesByBucket(const policy::PolicySet& set) : set_(set) {
+  for (const policy::Policy& policy : set.policies()) {
+    const std::string_view start = policy.key_parts.front();
+    by_start_.emplace(start.substr(0, start.find('|')), &policy);
+  }
+}
+
+const policy::Policy* PoliciesByBucket::Find(std::string_view bucket) const {
+  if (bucket.starts_with(kBareBucket)) {
+    const auto key = http::DecodeAnySegment(bucket.substr(kBareBucket.size()));
+    return key ? &set_.ForKey(*key) : nullptr;
+  }
+  const auto found = by_start_.find(bucket.substr(0, bucket.find('|')));
+  return found == by_start_.end() ? nullptr : found->second;
+}
+
+}  // namespace weir::admin

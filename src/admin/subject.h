@@ -1,0 +1,63 @@
+#pragma once
+
+// What a question or a command of the admin API is about, as its query says it: a bare key, a
+// bucket by its name, or a request by its entries.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "policy/keys.h"
+#include "policy/policy_set.h"
+#include "weir/result.h"
+
+namespace weir::admin {
+
+/// ?key=user-123, ?bucket=api/per-user|user:42, or ?domain=api&user=42&route=/v1/pay, where every
+/// name that is none of ours is an entry of one descriptor; &cost=2 with each of them. One of
+/// `key`, `bucket` and `entries` is there.
+struct Subject {
+  std::string key = {};
+  std::string bucket = {};
+  std::string domain = {};
+  std::vector<std::pair<std::string, std::string>> entries = {};
+  std::int64_t cost = 1;
+
+  /// Views of the entries.
+  std::vector<policy::Entry> Descriptor() const;
+  /// In words: "user-123", "api/per-user|user:42", "api user=42 route=/v1/pay".
+  std::string ToString() const;
+};
+
+Result<Subject> ReadSubject(std::string_view query);
+
+/// The domains that the entries of a subject may be meant for. With a domain: that one. Without:
+/// the default one if a policy of it applies, as it would to a check without a domain; else all
+/// that have a policy which applies; the default one if none has.
+std::vector<std::string> DomainsOf(const policy::PolicySet& set, const Subject& subject);
+
+/// What to say if they are several.
+Error ManyDomains(const std::vector<std::string>& domains);
+
+/// How the names of buckets of bare keys begin (policy/keys.h).
+inline constexpr std::string_view kBareBucket = "key|";
+
+/// The policies by how their buckets' names begin: `domain/name`.
+///
+/// Thread-safe: immutable. Views of a policy set, which must outlive it.
+class PoliciesByBucket {
+ public:
+  explicit PoliciesByBucket(const policy::PolicySet& set);
+
+  /// Null if the bucket is of no policy that is in force.
+  const policy::Policy* Find(std::string_view bucket) const;
+
+ private:
+  const policy::PolicySet& set_;
+  std::unordered_map<std::string_view, const policy::Policy*> by_start_;
+};
+
+}  // namespace weir::admin

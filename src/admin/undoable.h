@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "protocol/http/message.h"
+#include "weir/result.h"
+
+namespace weir::admin {
+
+/// A kind of configuration that the API changes, such as slot configs or users' limits, seen so
+/// that any change of it can be written down with what was before, and taken back.
+///
+/// Thread-safe if its functions are; they are called from any thread, and must not block.
+struct Undoable {
+  /// A thing of this kind as JSON; nothing: there is none.
+  using State = std::optional<std::string>;
+  template <typename T>
+  using Done = std::function<void(T)>;
+
+  std::string kind;  ///< "slots": the log tells of "slots.config" of "slots:NAME"
+  /// The name of what a request changes; nothing if the request will be refused anyway.
+  std::function<std::optional<std::string>(const http::Request&)> name_of;
+  std::function<void(std::string name, Done<Result<State>>)> read;
+  /// Makes it what it was.
+  std::function<void(std::string name, State, Done<Status>)> restore;
+};
+
+}  // namespace weir::admin

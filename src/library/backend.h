@@ -1,0 +1,52 @@
+#pragma once
+
+// The distant stores by their URLs. Beside apps/, the only place where their folders are named.
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/guard/guard.h"
+#include "store/key_list.h"
+#include "store/store.h"
+#include "weir/result.h"
+
+namespace weir::library {
+
+struct BackendOptions {
+  std::string url;              ///< of the store
+  std::size_t connections = 0;  ///< 0: as many as suit it
+  /// When an answer is given up; a connection is given up somewhat later.
+  std::chrono::milliseconds timeout{100};
+  bool migrate = true;   ///< make the tables of a SQL store
+  bool refusals = true;  ///< nodes tell each other which remembered refusals to forget
+  bool quiet = false;    ///< says nothing in the log
+};
+
+/// What the reactors share of a distant store, and the channel between the nodes that use it.
+///
+/// Thread safety: for the thread that made it, before the reactors run and after they have ended.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  /// The store of the reactor that runs `io`, which must outlive it. This must, too.
+  virtual std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) = 0;
+  /// A page of the keys that it holds. Blocks, for about a second at most; any thread.
+  virtual Result<store::KeyPage> ReadKeys(const store::KeyQuery& query) const = 0;
+  /// Of the servers, as far as they are known by names.
+  virtual std::vector<std::string> hosts() const = 0;
+};
+
+/// Opens what options.url names. A server that does not answer is no error: it may come.
+Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, store::guard::Guard& guard);
+
+/// Asks the store until it answers, for as long as `patience`; no longer if it does not let us in
+/// (kUnauthenticated, kPermissionDenied) or if nobody knows its hosts (kNotFound). Errors begin
+/// with what it does, as "does not answer: …". Blocks; before the reactors run.
+Status AwaitAnswer(Backend& backend, store::guard::Guard& guard,
+                   std::chrono::milliseconds patience);
+
+}  // namespace weir::library

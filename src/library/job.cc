@@ -1,0 +1,34 @@
+#include "library/job.h"
+
+#include <algorithm>
+
+namespace weir::library {
+
+void AppendStoreKey(std::string& out, std::string_view prefix, std::string_view key) {
+  const std::size_t end = key.starts_with('{') ? key.find('}') : std::string_view::npos;
+  const std::size_t tag = end == std::string_view::npos ? 0 : end + 1;
+  out.append(key.substr(0, tag)).append(prefix).append(key.substr(tag));
+}
+
+void Job::Add(std::string_view prefix, std::string_view key, const Quota& quota,
+              std::int64_t cost) {
+  AppendStoreKey(keys, prefix, key);
+  ends.push_back(keys.size());
+  quotas.push_back(quota);
+  // A cost that no limit allows is refused as kNever by the quota; it only must not overflow.
+  charges.push_back({{}, std::clamp<std::int64_t>(cost, 0, kMaxLimit + 1), nullptr});
+}
+
+void Job::Seal() {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    charges[i].key = std::string_view(keys).substr(begin, ends[i] - begin);
+    charges[i].quota = &quotas[i];
+    begin = ends[i];
+  }
+  decisions.resize(charges.size());
+  application.charges = charges;
+  application.decisions = decisions;
+}
+
+}  // namespace weir::library

@@ -1,0 +1,35 @@
+#pragma once
+
+// One call of a SharedLimiter on its way: what it asks, copied from the caller, and the answer.
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/store.h"
+
+namespace weir::library {
+
+/// Not thread-safe: the caller's thread fills it, then it belongs to the limiter's.
+struct Job {
+  /// Adds a charge under the key's name in the store. Requires that Seal has not been called.
+  void Add(std::string_view prefix, std::string_view key, const Quota& quota, std::int64_t cost);
+  /// Only now does the text of the keys stand still.
+  void Seal();
+
+  std::string keys;
+  std::vector<std::size_t> ends;  ///< of the keys in `keys`
+  std::vector<Quota> quotas;
+  std::vector<store::Charge> charges;
+  std::vector<Decision> decisions;
+  store::Application application;
+  std::function<void(Job&)> done;
+};
+
+/// What a caller's key is called in the store: behind the prefix, or "{t}" + prefix + the rest if
+/// it begins with "{t}", which a cluster looks for at the beginning.
+void AppendStoreKey(std::string& out, std::string_view prefix, std::string_view key);
+
+}  // namespace weir::library

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <cstddef>
+
+#include "net/timer_wheel.h"
+
+namespace weir::net {
+
+class Reactor;
+
+/// With the concrete executor: the type-erased one costs a virtual call and an allocation per
+/// operation.
+using Socket =
+    boost::asio::basic_stream_socket<boost::asio::ip::tcp, boost::asio::io_context::executor_type>;
+
+/// A live connection as its reactor sees it: counted, timed, told to drain. Counted references
+/// (boost::intrusive_ptr) keep it alive; every pending operation's handler holds one.
+///
+/// Thread safety: everything happens on the reactor's thread, including the reference counting.
+class Connection : public TimerWheel::Entry {
+ public:
+  /// Registers with the reactor, which counts it against the connection limit.
+  explicit Connection(Reactor& reactor);
+  ~Connection() override;
+
+  /// The service is shutting down: answer what has come in, then close; when idle, close soon.
+  virtual void Drain() = 0;
+  /// Closes at once, whatever is under way.
+  virtual void Abort() = 0;
+
+  Reactor& reactor() const noexcept { return reactor_; }
+
+  friend void intrusive_ptr_add_ref(Connection* connection) noexcept { ++connection->references_; }
+  friend void intrusive_ptr_release(Connection* connection) noexcept {
+    if (--connection->references_ == 0) delete connection;
+  }
+
+ private:
+  friend class Reactor;
+
+  Reactor& reactor_;
+  std::size_t references_ = 0;
+  Connection* next_ = nullptr;
+  Connection** link_ = nullptr;
+};
+
+}  // namespace weir::net

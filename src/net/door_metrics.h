@@ -1,0 +1,34 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "telemetry/metrics.h"
+
+namespace weir::net {
+
+/// What one reactor counts at one door. Thread safety: one thread writes, any may read.
+struct DoorMetrics {
+  /// From what a read brought to the answers to it, in the process.
+  telemetry::LocalHistogram latency;
+  telemetry::LocalCounter requests;
+
+  /// `n` requests that came together and were answered together.
+  void Answered(std::int64_t nanos, std::uint64_t n) noexcept {
+    if (n == 0) return;
+    latency.Observe(nanos, n);
+    requests.Add(n);
+  }
+};
+
+/// A door and what its reactors counted.
+struct DoorFigures {
+  std::string_view door;
+  std::vector<const DoorMetrics*> parts;
+};
+
+/// Collects weir_latency_seconds and weir_requests_total by door.
+void CollectDoors(std::span<const DoorFigures> doors, telemetry::TextWriter& out);
+
+}  // namespace weir::net

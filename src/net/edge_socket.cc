@@ -1,0 +1,145 @@
+#include "net/edge_socket.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "net/reactor.h"
+
+namespace weir::net {
+namespace {
+
+using boost::asio::detail::reactor_op;
+
+// Bytes that wait behind those just received, as the kernel told; one more stands for the peer's
+// end.
+bool SaysMore(msghdr& message) noexcept {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
+       part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level == SOL_TCP && part->cmsg_type == TCP_CM_INQ) {
+      int waiting = 0;
+      std::memcpy(&waiting, CMSG_DATA(part), sizeof waiting);
+      return waiting != 0;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+EdgeSocket::Wait::Wait(EdgeSocket& of, void (Watcher::*tell_how)())
+    : reactor_op({}, &Wait::Perform, &Wait::Complete), socket(of), tell(tell_how) {}
+
+// Called when an edge has come, or when one came while nobody waited. There is nothing to perform:
+// the watcher does it. Exhausted: the next wait is for the next edge.
+reactor_op::status EdgeSocket::Wait::Perform(reactor_op* /*op*/) noexcept {
+  return reactor_op::done_and_exhausted;
+}
+
+void EdgeSocket::Wait::Complete(void* owner, boost::asio::detail::operation* op,
+                                const boost::system::error_code& /*error*/, std::size_t /*size*/) {
+  Wait& wait = *static_cast<Wait*>(op);
+  const boost::intrusive_ptr<Connection> alive = std::move(wait.waiting);
+  // Without an owner the io_context is being destroyed.
+  if (owner != nullptr && wait.socket.is_open()) (wait.socket.watcher_.*wait.tell)();
+}
+
+EdgeSocket::EdgeSocket(Socket socket, Connection& connection, Watcher& watcher)
+    : reactor_(boost::asio::use_service<AsioReactor>(connection.reactor().context())),
+      connection_(connection),
+      watcher_(watcher) {
+  reactor_.init_task();
+  boost::system::error_code error;
+  socket.non_blocking(true, error);
+  if (error) return;
+  const int fd = socket.release(error);
+  if (error) return;
+  if (reactor_.register_descriptor(fd, registration_) != 0) {
+    reactor_.cleanup_descriptor_data(registration_);
+    ::close(fd);
+    return;
+  }
+  fd_ = fd;
+  const int on = 1;
+  tells_more_ = setsockopt(fd_, SOL_TCP, TCP_INQ, &on, sizeof on) == 0;
+}
+
+EdgeSocket::~EdgeSocket() { Close(); }
+
+EdgeSocket::Received EdgeSocket::Receive(std::span<char> space) noexcept {
+  iovec place{space.data(), space.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control;
+  msghdr message{};
+  message.msg_iov = &place;
+  message.msg_iovlen = 1;
+  if (tells_more_) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+  }
+  const ssize_t size = ::recvmsg(fd_, &message, MSG_DONTWAIT);
+  if (size > 0) [[likely]] {
+    more_ = SaysMore(message);
+    return {Outcome::kBytes, static_cast<std::size_t>(size)};
+  }
+  more_ = false;
+  if (size == 0) return {Outcome::kEnd};
+  more_ = errno == EINTR;
+  return {errno == EAGAIN || errno == EINTR ? Outcome::kNothing : Outcome::kBroken};
+}
+
+std::ptrdiff_t EdgeSocket::Send(std::string_view bytes) noexcept {
+  std::size_t sent = 0;
+  while (sent < bytes.size()) {
+    const ssize_t size =
+        ::send(fd_, bytes.data() + sent, bytes.size() - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (size >= 0) {
+      sent += static_cast<std::size_t>(size);
+    } else if (errno == EAGAIN) {
+      break;
+    } else if (errno != EINTR) {
+      return -1;
+    }
+  }
+  return static_cast<std::ptrdiff_t>(sent);
+}
+
+void EdgeSocket::AwaitReadable() {
+  if (readable_.waiting || !is_open()) return;
+  if (more_) {
+    // No edge will tell of what is there already.
+    readable_.waiting.reset(&connection_);
+    reactor_.post_immediate_completion(&readable_, /*is_continuation=*/true);
+    return;
+  }
+  Begin(readable_, AsioReactor::read_op);
+}
+
+void EdgeSocket::AwaitWritable() {
+  if (writable_.waiting || !is_open()) return;
+  Begin(writable_, AsioReactor::write_op);
+}
+
+void EdgeSocket::Begin(Wait& wait, int kind) {
+  wait.waiting.reset(&connection_);
+  wait.ec_ = {};
+  reactor_.start_op(kind, fd_, registration_, &wait, /*is_continuation=*/true,
+                    /*allow_speculative=*/true);
+}
+
+bool EdgeSocket::ShutDownSend() noexcept { return ::shutdown(fd_, SHUT_WR) == 0; }
+
+void EdgeSocket::Close() noexcept {
+  if (!is_open()) return;
+  // What is under way comes back as aborted and lets the connection go.
+  reactor_.deregister_descriptor(fd_, registration_, /*closing=*/true);
+  ::close(std::exchange(fd_, -1));
+  reactor_.cleanup_descriptor_data(registration_);
+}
+
+}  // namespace weir::net

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+
+namespace weir::net {
+
+/// Bytes that have come in and wait to be parsed, in one piece of memory that grows with what
+/// arrives and shrinks again. After the last byte so many more can be read, whatever they hold, as
+/// the JSON parser needs it. Not thread-safe.
+class InputBuffer {
+ public:
+  explicit InputBuffer(std::size_t padding) : padding_(padding) {}
+
+  std::span<char> unread() noexcept { return {bytes_.get() + begin_, end_ - begin_}; }
+  std::size_t capacity() const noexcept { return capacity_; }
+  bool empty() const noexcept { return begin_ == end_; }
+
+  /// Room for at least one byte at the end; unread() may move.
+  std::span<char> Space() {
+    if (end_ + padding_ >= capacity_) MakeRoom();
+    return {bytes_.get() + end_, capacity_ - padding_ - end_};
+  }
+  void Commit(std::size_t n) noexcept { end_ += n; }
+
+  void Consume(std::size_t n) noexcept {
+    begin_ += n;
+    if (begin_ == end_) begin_ = end_ = 0;
+  }
+
+  /// Gives memory back that one large request needed.
+  void Shrink() {
+    if (!empty() || capacity_ <= kInitial) return;
+    bytes_.reset();
+    capacity_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kInitial = 4096;
+
+  void MakeRoom() {
+    const std::size_t size = end_ - begin_;
+    // Moving down is worth it only if it frees much; else memory is doubled.
+    if (begin_ > capacity_ / 2) {
+      std::memmove(bytes_.get(), bytes_.get() + begin_, size);
+    } else {
+      const std::size_t capacity = std::max(kInitial, capacity_ * 2);
+      auto bytes = std::make_unique_for_overwrite<char[]>(capacity);
+      if (size != 0) std::memcpy(bytes.get(), bytes_.get() + begin_, size);
+      bytes_ = std::move(bytes);
+      capacity_ = capacity;
+      // What is read beyond the end must at least have been written once.
+      std::memset(bytes_.get() + size, 0, std::min(capacity - size, padding_));
+    }
+    begin_ = 0;
+    end_ = size;
+  }
+
+  const std::size_t padding_;
+  std::unique_ptr<char[]> bytes_;
+  std::size_t capacity_ = 0;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
+
+}  // namespace weir::net

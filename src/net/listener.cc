@@ -1,0 +1,170 @@
+#include "net/listener.h"
+
+#include <linux/filter.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/ip/address.hpp>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+namespace weir::net {
+namespace asio = boost::asio;
+namespace {
+
+constexpr int kBacklog = 4096;
+/// How long handshakes that had begun may take to end before the accepting socket is closed.
+constexpr std::chrono::milliseconds kHandshakeGrace{50};
+/// After running out of file descriptors or memory: until some connection has ended.
+constexpr std::chrono::milliseconds kAcceptRetry{100};
+
+Error BadAddress(std::string_view text, std::string_view why) {
+  return Error{Code::kInvalidArgument, "bad address \"" + std::string(text) +
+                                           "\": " + std::string(why) +
+                                           "; write it as 127.0.0.1:8080 or [::1]:8080"};
+}
+
+std::string_view WhatToDo(const boost::system::error_code& error) {
+  if (error == boost::system::errc::address_in_use) {
+    return "; stop the program that listens there, or take another port";
+  }
+  if (error == boost::system::errc::address_not_available) return "; no such address here";
+  if (error == boost::system::errc::permission_denied) {
+    return "; take a port from 1024 on, or give the program CAP_NET_BIND_SERVICE";
+  }
+  return "";
+}
+
+/// Drops the packets that would begin a handshake, and no others. Closing an accepting socket
+/// resets connections that wait to be accepted; with this filter there are none left when it is
+/// closed.
+void RefuseNewHandshakes(int fd) {
+  std::array<sock_filter, 5> code = {{
+      {BPF_LD | BPF_B | BPF_ABS, 0, 0, 13},     // the TCP flags
+      {BPF_ALU | BPF_AND | BPF_K, 0, 0, 0x12},  // SYN, ACK
+      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0x02},  // SYN alone?
+      {BPF_RET | BPF_K, 0, 0, 0},
+      {BPF_RET | BPF_K, 0, 0, 0xffffffff},
+  }};
+  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
+  // Where the kernel does not allow it, closing has the small gap that it has in any server.
+  (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
+}  // namespace
+
+Result<Endpoint> ParseEndpoint(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return BadAddress(text, "it has no port");
+  std::string_view host = text.substr(0, colon);
+  const std::string_view port_text = text.substr(colon + 1);
+  std::uint16_t port = 0;
+  const auto [end, failed] =
+      std::from_chars(port_text.data(), port_text.data() + port_text.size(), port);
+  if (failed != std::errc() || end != port_text.data() + port_text.size()) {
+    return BadAddress(text, "the port must be a number from 0 to 65535");
+  }
+  if (host.empty()) return Endpoint(asio::ip::tcp::v4(), port);
+  if (host == "localhost") host = "127.0.0.1";
+  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  boost::system::error_code error;
+  const auto address = asio::ip::make_address(std::string(host), error);
+  if (error) return BadAddress(text, "the host must be an IP address or localhost");
+  return Endpoint(address, port);
+}
+
+std::string FormatEndpoint(const Endpoint& endpoint) {
+  const std::string address = endpoint.address().to_string();
+  const std::string port = std::to_string(endpoint.port());
+  return endpoint.address().is_v6() ? "[" + address + "]:" + port : address + ":" + port;
+}
+
+Listener::Listener(Reactor& reactor, Door& door)
+    : reactor_(reactor),
+      door_(door),
+      acceptor_(reactor.context()),
+      timer_(reactor.context().get_executor()) {}
+
+Result<Endpoint> Listener::Open(const Endpoint& endpoint, Port port) {
+  boost::system::error_code error;
+  const auto failed = [&](std::string_view what) {
+    return Error{Code::kUnavailable, std::string(door_.name()) + ": cannot " + std::string(what) +
+                                         " " + FormatEndpoint(endpoint) + ": " + error.message() +
+                                         std::string(WhatToDo(error))};
+  };
+  const auto set = [&](int level, int option) {
+    const int on = 1;
+    if (setsockopt(acceptor_.native_handle(), level, option, &on, sizeof on) == 0) return true;
+    error.assign(errno, boost::system::system_category());
+    return false;
+  };
+  acceptor_.open(endpoint.protocol(), error);
+  if (error) return failed("open a socket for");
+  // Accepted sockets inherit TCP_NODELAY.
+  if (!set(SOL_SOCKET, SO_REUSEADDR) || !set(IPPROTO_TCP, TCP_NODELAY) ||
+      (port == Port::kJoin && !set(SOL_SOCKET, SO_REUSEPORT))) {
+    return failed("set options for");
+  }
+  acceptor_.bind(endpoint, error);
+  if (error) return failed("bind");
+  acceptor_.listen(kBacklog, error);
+  if (error) return failed("listen on");
+  // Who takes the port lets others join once nobody else can have it: of two processes that start
+  // at the same moment, one fails above.
+  if (port == Port::kTake && !set(SOL_SOCKET, SO_REUSEPORT)) return failed("set options for");
+  const Endpoint bound = acceptor_.local_endpoint(error);
+  if (error) return failed("read the address of");
+  acceptor_.non_blocking(true, error);
+  if (error) return failed("set options for");
+  return bound;
+}
+
+void Listener::Start() { AcceptNext(); }
+
+void Listener::AcceptNext() {
+  acceptor_.async_accept(acceptor_.get_executor(),
+                         [this](boost::system::error_code error, Socket accepted) {
+                           if (!acceptor_.is_open() || error == asio::error::operation_aborted)
+                             return;
+                           if (error) {
+                             timer_.expires_after(kAcceptRetry);
+                             timer_.async_wait([this](boost::system::error_code cancelled) {
+                               if (!cancelled && acceptor_.is_open()) AcceptNext();
+                             });
+                             return;
+                           }
+                           reactor_.Accept(door_, std::move(accepted));
+                           AcceptPending();
+                           AcceptNext();
+                         });
+}
+
+void Listener::AcceptPending() {
+  boost::system::error_code error;
+  while (acceptor_.is_open()) {
+    Socket socket(reactor_.context());
+    acceptor_.accept(socket, error);
+    if (error) return;
+    reactor_.Accept(door_, std::move(socket));
+  }
+}
+
+void Listener::Close() {
+  if (!acceptor_.is_open()) return;
+  RefuseNewHandshakes(acceptor_.native_handle());
+  timer_.expires_after(kHandshakeGrace);
+  timer_.async_wait([this](boost::system::error_code cancelled) {
+    if (!cancelled) AcceptPending();
+    Abort();
+  });
+}
+
+void Listener::Abort() {
+  boost::system::error_code ignored;
+  timer_.cancel();
+  acceptor_.close(ignored);
+}
+
+}  // namespace weir::net

@@ -1,0 +1,103 @@
+#pragma once
+
+// One reactor per core: an io_context, its thread, its connections. A connection never changes its
+// reactor, so nothing that serves a check is shared between threads except the store behind it.
+
+#include <atomic>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/connection.h"
+#include "net/timer_wheel.h"
+#include "weir/result.h"
+
+namespace weir::net {
+
+class Listener;
+
+/// A protocol that is spoken on a listening address, on all reactors.
+///
+/// Thread safety: Accept is called on every reactor's thread; keep state per reactor.index().
+class Door {
+ public:
+  virtual ~Door() = default;
+
+  /// As printed and labelled: "http", "grpc", "resp".
+  virtual std::string_view name() const noexcept = 0;
+
+  /// Takes over a fresh connection (TCP_NODELAY is set), normally by making a Connection that owns
+  /// the socket. A socket that is destroyed is closed.
+  virtual void Accept(Reactor& reactor, Socket socket) = 0;
+};
+
+/// Counts of one reactor, written by its thread and read by anyone.
+struct ReactorStats {
+  std::atomic<std::uint64_t> accepted{0};
+  std::atomic<std::uint64_t> rejected{0};  ///< closed at once: too many connections
+  std::atomic<std::uint64_t> open{0};
+};
+
+/// Thread safety: methods are for the reactor's own thread unless they say otherwise.
+class Reactor {
+ public:
+  using Timer =
+      boost::asio::basic_waitable_timer<std::chrono::steady_clock,
+                                        boost::asio::wait_traits<std::chrono::steady_clock>,
+                                        boost::asio::io_context::executor_type>;
+
+  Reactor(std::size_t index, std::size_t max_connections);
+  ~Reactor();
+  Reactor(const Reactor&) = delete;
+  Reactor& operator=(const Reactor&) = delete;
+
+  /// Posting to it is allowed from any thread.
+  boost::asio::io_context& context() noexcept { return context_; }
+  std::size_t index() const noexcept { return index_; }
+  TimerWheel& timers() noexcept { return timers_; }
+  /// Any thread.
+  const ReactorStats& stats() const noexcept { return stats_; }
+  /// True once the service has begun to shut down: replies should say `Connection: close`.
+  bool draining() const noexcept { return draining_; }
+
+  /// Hands a fresh socket to the door, or closes it if there are too many connections.
+  void Accept(Door& door, Socket socket);
+  /// Owns the listener from now on. Before Run.
+  void Add(std::unique_ptr<Listener> listener);
+
+  /// Serves until Stop.
+  void Run();
+  /// Any thread.
+  void Stop() { context_.stop(); }
+  /// Takes no new connections and tells the open ones to finish; `done` runs here when the last has
+  /// gone. After `patience` what is left is aborted.
+  void Drain(std::chrono::milliseconds patience, std::function<void()> done);
+
+ private:
+  friend class Connection;
+  void Tick();
+  void FinishDrain();
+  void AbortAll();
+
+  boost::asio::io_context context_;
+  const std::size_t index_;
+  const std::size_t max_connections_;
+  TimerWheel timers_;
+  Timer ticker_;
+  ReactorStats stats_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  Connection* connections_ = nullptr;
+  bool draining_ = false;
+  bool stopping_ = false;
+  std::chrono::steady_clock::time_point drain_deadline_;
+  std::function<void()> drained_;
+};
+
+}  // namespace weir::net

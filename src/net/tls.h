@@ -1,0 +1,107 @@
+#pragma once
+
+// TLS for every door, without sockets: a connection feeds a TlsSession what it received and sends
+// what the session gives it, whichever way it does its I/O. OpenSSL stays out of this header.
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/result.h"
+
+namespace weir::net {
+
+/// PEM files. `client_ca` not empty: mutual TLS, clients must show a certificate that it vouches
+/// for.
+struct TlsFiles {
+  std::string certificate;  ///< the server's, followed by its chain
+  std::string key;
+  std::string client_ca;
+};
+
+/// One TLS connection's state. Not thread-safe: lives on its connection's reactor.
+class TlsSession {
+ public:
+  ~TlsSession();
+  TlsSession(const TlsSession&) = delete;
+  TlsSession& operator=(const TlsSession&) = delete;
+
+  /// Takes bytes from the peer and goes on with the handshake. An error is final: send what Drain
+  /// still gives (an alert that tells the peer why), then close.
+  Status Feed(std::string_view received);
+  /// What the peer said, as far as it is complete; 0: nothing (more) yet. An error is final.
+  Result<std::size_t> Read(std::span<char> plain);
+  /// Encrypts; Drain gives the result. Requires established().
+  Status Write(std::string_view plain);
+  /// Bytes to send to the peer; 0: none.
+  std::size_t Drain(std::span<char> cipher);
+
+  /// The handshake is done.
+  bool established() const noexcept { return established_; }
+  /// The peer has said that it sends no more.
+  bool peer_closed() const noexcept { return peer_closed_; }
+  /// Tells the peer that no more is sent; Drain gives the bytes.
+  void Close();
+
+  /// The protocol chosen by ALPN; empty if the client did not ask.
+  std::string_view protocol() const noexcept;
+  /// The subject's common name in the client's certificate; empty without one.
+  std::string peer_name() const;
+
+ private:
+  friend class TlsContext;
+  struct State;
+  explicit TlsSession(std::unique_ptr<State> state);
+  Status Handshake();
+
+  std::unique_ptr<State> state_;
+  bool established_ = false;
+  bool peer_closed_ = false;
+};
+
+/// The certificates of a door, read anew when their files change: connections made from then on get
+/// the new ones, those that are open keep what they have. Files that cannot be used change nothing.
+///
+/// Thread-safe.
+class TlsContext {
+ public:
+  /// Told after every attempt to read changed files.
+  using OnReload = std::function<void(const Status&)>;
+
+  /// `protocols`: what ALPN may choose, best first ("h2", "http/1.1"); empty: ALPN is not spoken.
+  static Result<std::shared_ptr<TlsContext>> Load(TlsFiles files,
+                                                  std::vector<std::string> protocols,
+                                                  OnReload on_reload = {});
+  ~TlsContext();
+
+  /// State for a new connection. Looks whether the files have changed, at most once a second.
+  Result<std::unique_ptr<TlsSession>> NewSession();
+
+  /// Reads the files now (on SIGHUP). On an error the certificates stay as they are.
+  Status Reload();
+
+ private:
+  struct Loaded;
+  TlsContext(TlsFiles files, std::vector<std::string> protocols, OnReload on_reload);
+  Result<std::shared_ptr<const Loaded>> Read() const;
+  std::string Fingerprint() const;
+  void ReloadIfChanged();
+
+  const TlsFiles files_;
+  const std::vector<std::string> protocols_;
+  const OnReload on_reload_;
+  std::atomic<std::int64_t> next_look_{0};  // steady clock, milliseconds
+  std::mutex mutex_;                        // guards what follows
+  std::string fingerprint_;
+  std::shared_ptr<const Loaded> loaded_;
+};
+
+}  // namespace weir::net

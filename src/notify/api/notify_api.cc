@@ -1,0 +1,262 @@
+#include "notify/api/notify_api.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "notify/api/notify_json.h"
+#include "protocol/http/error.h"
+
+namespace weir::notify {
+namespace {
+
+using http::ErrorResponse;
+using http::Reply;
+using http::Request;
+using http::Response;
+using notify::Micros;
+using notify::Outcome;
+using notify::SendAnswer;
+
+enum SendResult : std::size_t {
+  kSent,
+  kReplayed,
+  kLimited,
+  kUnknown,
+  kInvalid,
+  kUnavailable,
+  kResults
+};
+constexpr std::array<std::string_view, kResults> kResultNames = {
+    "sent", "replayed", "limited", "unknown_user", "invalid", "unavailable"};
+
+Response Json(std::string body) {
+  Response response;
+  response.body = std::move(body);
+  return response;
+}
+
+Response UnknownUser(std::string_view user) {
+  return ErrorResponse(404, "no configuration exists for user '" + std::string(user) +
+                                "'; create it with POST /api/config");
+}
+
+std::int64_t SecondsUntil(Micros time, Micros now) {
+  return std::max<std::int64_t>((time - now + 999'999) / 1'000'000, 1);
+}
+
+void AddLimitHeaders(Response& response, const SendAnswer& answer, Micros now) {
+  response.headers.emplace_back("X-RateLimit-Limit", std::to_string(answer.rate_limit));
+  response.headers.emplace_back("X-RateLimit-Remaining", std::to_string(answer.remaining));
+  response.headers.emplace_back("X-RateLimit-Reset",
+                                std::to_string(SecondsUntil(answer.resets_at, now)));
+}
+
+Response LimitedResponse(const SendAnswer& answer, const std::string& user, Micros now) {
+  const std::string seconds = std::to_string(SecondsUntil(answer.resets_at, now));
+  Response response = ErrorResponse(
+      429, "rate limit exceeded for user '" + user + "': all " + std::to_string(answer.rate_limit) +
+               " of this window are used; try again in " + seconds + " s");
+  response.headers.emplace_back("Retry-After", seconds);
+  AddLimitHeaders(response, answer, now);
+  return response;
+}
+
+}  // namespace
+
+struct NotifyApi::Parts {
+  Parts(notify::Gateway& given_gateway, const Clock& given_clock, Probes given_probes)
+      : gateway(given_gateway), clock(given_clock), probes(std::move(given_probes)) {}
+
+  void Configure(const Request& request, Reply reply);
+  void Send(const Request& request, Reply reply);
+  void GetConfig(const Request& request, Reply reply);
+  void GetQuota(const Request& request, Reply reply);
+  void Report(const Request& request, Reply reply);
+
+  void Note(SendResult result) { sends[result].fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t Count(SendResult result) const {
+    return sends[result].load(std::memory_order_relaxed);
+  }
+  void Observe(Nanos nanos) {
+    const std::lock_guard lock(latency_mutex);
+    latency.Observe(nanos);
+  }
+  Response ResponseOf(Result<SendAnswer> answer, const std::string& user);
+  template <typename Body>
+  void WithRow(const Request& request, Reply reply, Body body);
+
+  notify::Gateway& gateway;
+  const Clock& clock;
+  const Probes probes;
+  std::array<std::atomic<std::uint64_t>, kResults> sends{};
+  mutable std::mutex latency_mutex;  // answers come on several threads
+  telemetry::LocalHistogram latency;
+};
+
+void NotifyApi::Parts::Configure(const Request& request, Reply reply) {
+  Result<notify::UserLimit> limit = ParseLimit(request.body);
+  if (!limit.ok()) return reply(ErrorResponse(limit.error()));
+  gateway.Configure(std::move(*limit), [reply = std::move(reply)](Result<notify::UserLimit> saved) {
+    if (!saved.ok()) return reply(ErrorResponse(saved.error()));
+    reply(Json(LimitBody(*saved)));
+  });
+}
+
+void NotifyApi::Parts::Send(const Request& request, Reply reply) {
+  Result<notify::SendRequest> send = ParseSend(request.body, request.Find("Idempotency-Key"));
+  if (!send.ok()) {
+    Note(kInvalid);
+    return reply(ErrorResponse(send.error()));
+  }
+  const Nanos start = SystemClock::Get().Now();
+  std::string user = send->user_id;
+  gateway.Send(std::move(*send), [this, start, user = std::move(user),
+                                  reply = std::move(reply)](Result<SendAnswer> answer) {
+    Observe(SystemClock::Get().Now() - start);
+    reply(ResponseOf(std::move(answer), user));
+  });
+}
+
+Response NotifyApi::Parts::ResponseOf(Result<SendAnswer> answer, const std::string& user) {
+  if (!answer.ok()) {
+    Note(kUnavailable);
+    return ErrorResponse(answer.error());
+  }
+  const Micros now = notify::NowMicros(clock);
+  switch (answer->outcome) {
+    case Outcome::kUnknownUser:
+      Note(kUnknown);
+      return UnknownUser(user);
+    case Outcome::kKeyReused:
+      Note(kInvalid);
+      return ErrorResponse(400, "Idempotency-Key was used before with another message");
+    case Outcome::kLimited:
+      Note(kLimited);
+      return LimitedResponse(*answer, user, now);
+    case Outcome::kSent:
+      break;
+  }
+  Note(answer->replayed ? kReplayed : kSent);
+  Response response = Json(SentBody(*answer, user));
+  AddLimitHeaders(response, *answer, now);
+  if (answer->replayed) response.headers.emplace_back("Idempotency-Replayed", "true");
+  return response;
+}
+
+template <typename Body>
+void NotifyApi::Parts::WithRow(const Request& request, Reply reply, Body body) {
+  std::string user = request.params.at(0);
+  if (Status s = notify::CheckUserId(user); !s.ok()) return reply(ErrorResponse(s.error()));
+  gateway.Find(
+      user, [user, reply = std::move(reply), body](Result<std::optional<notify::UserLimit>> row) {
+        if (!row.ok()) return reply(ErrorResponse(row.error()));
+        if (!row->has_value()) return reply(UnknownUser(user));
+        reply(Json(body(**row)));
+      });
+}
+
+void NotifyApi::Parts::GetConfig(const Request& request, Reply reply) {
+  WithRow(request, std::move(reply), LimitBody);
+}
+
+void NotifyApi::Parts::GetQuota(const Request& request, Reply reply) {
+  WithRow(request, std::move(reply), [this](const notify::UserLimit& limit) {
+    return QuotaBody(limit, notify::NowMicros(clock));
+  });
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): handlers share one signature.
+void NotifyApi::Parts::Report(const Request&, Reply reply) {
+  std::string body = "{\"sends\":" + std::to_string(Count(kSent));
+  body += ",\"replayed\":" + std::to_string(Count(kReplayed));
+  body += ",\"limited\":" + std::to_string(Count(kLimited));
+  body += ",\"unknownUser\":" + std::to_string(Count(kUnknown));
+  body += ",\"invalid\":" + std::to_string(Count(kInvalid));
+  body += ",\"unavailable\":" + std::to_string(Count(kUnavailable));
+  body += ",\"waiting\":" + std::to_string(gateway.waiting());
+  body += ",\"queue\":" + (probes.queue ? std::to_string(probes.queue()) : "null");
+  body +=
+      ",\"deadLetters\":" + (probes.dead_letters ? std::to_string(probes.dead_letters()) : "null");
+  reply(Json(body + '}'));
+}
+
+NotifyApi::NotifyApi(notify::Gateway& gateway, const Clock& clock, Probes probes)
+    : parts_(std::make_unique<Parts>(gateway, clock, std::move(probes))) {}
+NotifyApi::~NotifyApi() = default;
+
+admin::Undoable NotifyApi::limits() {
+  notify::Gateway* const gateway = &parts_->gateway;
+  return {
+      .kind = "notify",
+      .name_of = [](const Request& request) -> std::optional<std::string> {
+        Result<notify::UserLimit> limit = ParseLimit(request.body);
+        if (!limit.ok()) return std::nullopt;
+        return std::move(limit->user_id);
+      },
+      .read =
+          [gateway](std::string user,
+                    const admin::Undoable::Done<Result<admin::Undoable::State>>& done) {
+            gateway->Find(std::move(user), [done](Result<std::optional<notify::UserLimit>> row) {
+              if (!row.ok()) return done(row.error());
+              done(row->has_value() ? admin::Undoable::State(SettingsBody(**row))
+                                    : admin::Undoable::State());
+            });
+          },
+      .restore =
+          [gateway](std::string user, const admin::Undoable::State& wanted,
+                    const admin::Undoable::Done<Status>& done) {
+            const auto told = [done](const auto& result) {
+              done(result.ok() ? Status() : Status(result.error()));
+            };
+            if (!wanted) return gateway->Remove(std::move(user), told);
+            Result<notify::UserLimit> limit = ParseLimit(*wanted);
+            if (!limit.ok()) return done(limit.error());
+            gateway->Configure(std::move(*limit), told);
+          },
+  };
+}
+
+void NotifyApi::AddTo(http::Router& router, const Protect& admin, const Protect& change) {
+  Parts* const parts = parts_.get();
+  using Method = void (Parts::*)(const Request&, Reply);
+  const auto bind = [parts](Method method) -> http::Handler {
+    return [parts, method](const Request& request, Reply reply) {
+      (parts->*method)(request, std::move(reply));
+    };
+  };
+  router.Add("POST", "/api/config", change(bind(&Parts::Configure)));
+  router.Add("POST", "/api/send", bind(&Parts::Send));
+  router.Add("GET", "/api/config/{userId}", bind(&Parts::GetConfig));
+  router.Add("GET", "/api/quota/{userId}", bind(&Parts::GetQuota));
+  router.Add("GET", "/admin/notify", admin(bind(&Parts::Report)));
+}
+
+void NotifyApi::Collect(telemetry::TextWriter& out) const {
+  out.Counter("weir_notify_sends_total", "Requests to send a notification, by what came of them.");
+  for (std::size_t i = 0; i < kResults; ++i) {
+    const telemetry::Label label{"result", kResultNames[i]};
+    out.Sample(parts_->Count(static_cast<SendResult>(i)), {&label, 1});
+  }
+  out.Histogram("weir_notify_latency_seconds", "From the request to send to its answer.");
+  {
+    const std::lock_guard lock(parts_->latency_mutex);
+    const telemetry::LocalHistogram* const part = &parts_->latency;
+    out.Samples({&part, 1});
+  }
+  out.Gauge("weir_notify_waiting", "Requests to send that wait for their answer.");
+  out.Sample(static_cast<std::uint64_t>(parts_->gateway.waiting()));
+  if (parts_->probes.queue) {
+    out.Gauge("weir_notify_queue", "Events that wait for delivery.");
+    out.Sample(parts_->probes.queue());
+  }
+  if (parts_->probes.dead_letters) {
+    out.Counter("weir_notify_dead_letters_total", "Events that could not be delivered.");
+    out.Sample(parts_->probes.dead_letters());
+  }
+}
+
+}  // namespace weir::notify

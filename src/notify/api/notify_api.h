@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "admin/undoable.h"
+#include "notify/gateway.h"
+#include "protocol/http/router.h"
+#include "telemetry/metrics.h"
+#include "weir/clock.h"
+
+namespace weir::notify {
+
+/// The HTTP face of the notification gateway: /api/config, /api/send, /api/quota and /admin/notify.
+/// docs/reference/notify-api.md describes every path.
+///
+/// Thread-safe: handlers run on any reactor. Must outlive the router's last request.
+class NotifyApi {
+ public:
+  /// What only the program knows of its backends, for the operator's view.
+  struct Probes {
+    std::function<std::uint64_t()> queue;         ///< events that wait for delivery; empty: unknown
+    std::function<std::uint64_t()> dead_letters;  ///< empty: unknown
+  };
+
+  /// What is given must outlive this.
+  NotifyApi(notify::Gateway& gateway, const Clock& clock, Probes probes);
+  ~NotifyApi();
+
+  /// Stands before a handler.
+  using Protect = std::function<http::Handler(http::Handler)>;
+
+  /// Before the service starts. `admin` stands before what is under /admin, `change` before what
+  /// changes a user's limit.
+  void AddTo(http::Router& router, const Protect& admin, const Protect& change);
+
+  /// Users' limits, of kind "notify". A limit that comes back starts with a count of 0.
+  admin::Undoable limits();
+
+  /// weir_notify_sends_total, weir_notify_latency_seconds, weir_notify_waiting, weir_notify_queue,
+  /// weir_notify_dead_letters_total.
+  void Collect(telemetry::TextWriter& out) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace weir::notify

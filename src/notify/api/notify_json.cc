@@ -1,0 +1,168 @@
+#include "notify/api/notify_json.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/json_text.h"
+#include "notify/event.h"
+#include "protocol/http/error.h"
+
+namespace weir::notify {
+namespace {
+
+namespace dom = simdjson::dom;
+
+Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+/// The fields of a body under either of their two names; remembers which are missing.
+class Fields {
+ public:
+  static Result<Fields> Parse(std::string_view body) {
+    // Keeps its memory; documents are views into it, so one is in use at a time per thread.
+    static thread_local dom::parser parser;
+    Fields fields;
+    if (parser.parse(body.data(), body.size()).get(fields.object_) != simdjson::SUCCESS) {
+      return Invalid("the body must be a JSON object");
+    }
+    return fields;
+  }
+
+  std::optional<dom::element> Find(const char* name, const char* column) const {
+    for (const char* wanted : {name, column}) {
+      dom::element element;
+      if (object_[wanted].get(element) == simdjson::SUCCESS && !element.is_null()) return element;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<dom::element> Require(const char* name, const char* column) {
+    std::optional<dom::element> element = Find(name, column);
+    if (!element) missing_ += (missing_.empty() ? "" : ", ") + std::string(name);
+    return element;
+  }
+
+  Status Complete() const {
+    if (missing_.empty()) return {};
+    return Invalid("missing required fields: " + missing_);
+  }
+
+ private:
+  dom::object object_;
+  std::string missing_;
+};
+
+// An id that is a number elsewhere may be sent as one.
+Result<std::string> Id(const dom::element& element) {
+  std::string_view text;
+  if (element.get(text) == simdjson::SUCCESS) return std::string(text);
+  std::int64_t number = 0;
+  if (element.get(number) == simdjson::SUCCESS) return std::to_string(number);
+  return Invalid("userId must be a text");
+}
+
+Result<std::string> Text(const dom::element& element, const char* name) {
+  std::string_view text;
+  if (element.get(text) == simdjson::SUCCESS) return std::string(text);
+  return Invalid(std::string(name) + " must be a text");
+}
+
+Result<std::int64_t> Number(const dom::element& element, const char* name) {
+  std::int64_t number = 0;
+  if (element.get(number) == simdjson::SUCCESS) return number;
+  return Invalid(std::string(name) + " must be a whole number");
+}
+
+}  // namespace
+
+Result<notify::UserLimit> ParseLimit(std::string_view body) {
+  Result<Fields> fields = Fields::Parse(body);
+  if (!fields.ok()) return fields.error();
+  const std::optional<dom::element> user = fields->Require("userId", "user_id");
+  const std::optional<dom::element> limit = fields->Require("rateLimit", "rate_limit");
+  const std::optional<dom::element> window = fields->Require("timeWindow", "time_window");
+  if (Status s = fields->Complete(); !s.ok()) return s.error();
+  Result<std::string> id = Id(*user);
+  if (!id.ok()) return id.error();
+  Result<std::int64_t> rate = Number(*limit, "rateLimit");
+  if (!rate.ok()) return rate.error();
+  Result<std::int64_t> minutes = Number(*window, "timeWindow");
+  if (!minutes.ok()) return minutes.error();
+  notify::UserLimit parsed{std::move(*id), *rate, *minutes, 0, 0};
+  if (Status s = notify::CheckLimit(parsed); !s.ok()) return s.error();
+  return parsed;
+}
+
+Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view key) {
+  Result<Fields> fields = Fields::Parse(body);
+  if (!fields.ok()) return fields.error();
+  const std::optional<dom::element> user = fields->Require("userId", "user_id");
+  const std::optional<dom::element> message = fields->Require("message", "message");
+  if (Status s = fields->Complete(); !s.ok()) return s.error();
+  Result<std::string> id = Id(*user);
+  if (!id.ok()) return id.error();
+  Result<std::string> text = Text(*message, "message");
+  if (!text.ok()) return text.error();
+  notify::SendRequest request{std::move(*id), std::move(*text), std::string(key)};
+  const std::optional<dom::element> field = fields->Find("idempotencyKey", "idempotency_key");
+  if (field && key.empty()) {
+    Result<std::string> given = Text(*field, "idempotencyKey");
+    if (!given.ok()) return given.error();
+    request.idempotency_key = std::move(*given);
+  }
+  if (Status s = notify::CheckSend(request); !s.ok()) return s.error();
+  return request;
+}
+
+std::string SettingsBody(const notify::UserLimit& limit) {
+  std::string out = "{";
+  AppendJsonField(out, "userId", limit.user_id);
+  out += ',';
+  AppendJsonField(out, "rateLimit", limit.rate_limit);
+  out += ',';
+  AppendJsonField(out, "timeWindow", limit.time_window);
+  return out + '}';
+}
+
+std::string LimitBody(const notify::UserLimit& limit) {
+  std::string out = SettingsBody(limit);
+  out.back() = ',';
+  AppendJsonField(out, "currentCount", limit.current_count);
+  out += ',';
+  AppendJsonField(out, "lastRefreshTime", notify::FormatTime(limit.last_refresh_time));
+  return out + '}';
+}
+
+std::string QuotaBody(const notify::UserLimit& limit, notify::Micros now) {
+  const bool running = !limit.Expired(now);
+  const std::int64_t used = running ? limit.current_count : 0;
+  std::string out = "{";
+  AppendJsonField(out, "userId", limit.user_id);
+  out += ',';
+  AppendJsonField(out, "limit", limit.rate_limit);
+  out += ',';
+  AppendJsonField(out, "used", used);
+  out += ',';
+  AppendJsonField(out, "remaining", std::max<std::int64_t>(limit.rate_limit - used, 0));
+  if (running) {
+    out += ',';
+    AppendJsonField(out, "resetsAt", notify::FormatTime(limit.window_end()));
+  }
+  return out + '}';
+}
+
+std::string SentBody(const notify::SendAnswer& answer, std::string_view user_id) {
+  std::string out = R"({"status":"SENT",)";
+  AppendJsonField(out, "eventId", answer.event_id);
+  out += ',';
+  AppendJsonField(out, "userId", user_id);
+  out += ',';
+  AppendJsonField(out, "remaining", answer.remaining);
+  out += ',';
+  AppendJsonField(out, "resetsAt", notify::FormatTime(answer.resets_at));
+  return out + '}';
+}
+
+}  // namespace weir::notify

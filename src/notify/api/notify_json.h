@@ -1,0 +1,31 @@
+#pragma once
+
+// The notification gateway's JSON: requests in, answers out. No sockets and no store, so it can be
+// fuzzed.
+
+#include <string>
+#include <string_view>
+
+#include "notify/notify.h"
+#include "weir/result.h"
+
+namespace weir::notify {
+
+/// {"userId","rateLimit","timeWindow"}; also user_id, rate_limit, time_window. All that is missing
+/// is named. The result holds CheckLimit.
+Result<notify::UserLimit> ParseLimit(std::string_view body);
+
+/// {"userId","message"[,"idempotencyKey"]}; also user_id, idempotency_key. `key`, the header's,
+/// goes before the field's if it is not empty. The result holds CheckSend.
+Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view key);
+
+/// {"userId","rateLimit","timeWindow"}: what somebody chose, as ParseLimit reads it.
+std::string SettingsBody(const notify::UserLimit& limit);
+/// {"userId","rateLimit","timeWindow","currentCount","lastRefreshTime"}
+std::string LimitBody(const notify::UserLimit& limit);
+/// {"userId","limit","used","remaining","resetsAt"} as of `now`; no resetsAt if no window runs.
+std::string QuotaBody(const notify::UserLimit& limit, notify::Micros now);
+/// {"status":"SENT","eventId","userId","remaining","resetsAt"}
+std::string SentBody(const notify::SendAnswer& answer, std::string_view user_id);
+
+}  // namespace weir::notify

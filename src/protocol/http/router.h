@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "protocol/http/message.h"
+
+namespace weir::http {
+
+/// Paths → handlers. Filled before the service starts, read-only afterwards (so thread-safe).
+/// A pattern is literal segments and `{name}` segments: "/admin/policies/{key}". A `{*name}` takes
+/// any bytes, `{name}` only UTF-8 without control characters.
+class Router {
+ public:
+  Router();
+  ~Router();
+  Router(Router&&) noexcept;
+  Router& operator=(Router&&) noexcept;
+
+  void Add(std::string_view method, std::string_view pattern, http::Handler handler);
+
+  /// What was added, in that order: method and pattern, without the stars.
+  const std::vector<std::pair<std::string, std::string>>& routes() const noexcept {
+    return routes_;
+  }
+
+  /// Finds and calls the handler; answers 404 or 405 (with Allow) itself.
+  void Dispatch(http::Request& request, http::Reply reply) const;
+
+ private:
+  struct Node;
+  std::unique_ptr<Node> root_;
+  std::vector<std::pair<std::string, std::string>> routes_;
+};
+
+}  // namespace weir::http

@@ -1,0 +1,58 @@
+#include "proxy/door.h"
+
+#include <utility>
+
+#include "proxy/session.h"
+
+namespace weir::proxy {
+
+ProxyDoor::ProxyDoor(ProxyOptions options) : options_(std::move(options)) {}
+ProxyDoor::~ProxyDoor() = default;
+
+void ProxyDoor::AddReactor(net::Reactor& reactor, limiter::Limiter* limiter) {
+  shared_.push_back(std::make_unique<Shared>(reactor, options_, limiter));
+}
+
+void ProxyDoor::Clear() {
+  for (const auto& shared : shared_) shared->pool.Clear();
+}
+
+void ProxyDoor::Accept(net::Reactor& reactor, net::Socket socket) {
+  const boost::intrusive_ptr<Session> session(
+      new Session(reactor, std::move(socket), *shared_[reactor.index()]));
+  session->Start();
+}
+
+const ProxyStats& ProxyDoor::stats(std::size_t reactor) const noexcept {
+  return shared_[reactor]->stats;
+}
+
+void CollectProxy(const ProxyDoor& door, telemetry::TextWriter& out) {
+  const auto sum = [&door](std::atomic<std::uint64_t> ProxyStats::*member) {
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < door.reactors(); ++i) total += (door.stats(i).*member).load();
+    return total;
+  };
+  const auto counter = [&](std::string_view name, std::string_view help,
+                           std::atomic<std::uint64_t> ProxyStats::*member) {
+    out.Counter(name, help);
+    out.Sample(sum(member));
+  };
+  counter("weir_allowed_total", "Requests within their limits.", &ProxyStats::allowed);
+  counter("weir_blocked_total", "Requests answered 429.", &ProxyStats::blocked);
+  counter("weir_proxy_requests_total", "Requests whose head was read.", &ProxyStats::requests);
+  counter("weir_proxy_rejected_total", "Requests malformed, too large or too slow.",
+          &ProxyStats::rejected);
+  counter("weir_proxy_upstream_errors_total", "Requests that an upstream failed.",
+          &ProxyStats::upstream_errors);
+  counter("weir_proxy_upstream_timeouts_total", "Requests that an upstream did not answer in time.",
+          &ProxyStats::upstream_timeouts);
+  counter("weir_proxy_retries_total", "Requests sent again over a fresh connection.",
+          &ProxyStats::retries);
+  counter("weir_proxy_tunnels_total", "Connections upgraded to another protocol.",
+          &ProxyStats::tunnels);
+  counter("weir_proxy_upstream_bytes_total", "Bytes sent to upstreams.", &ProxyStats::bytes_up);
+  counter("weir_proxy_client_bytes_total", "Bytes sent to clients.", &ProxyStats::bytes_down);
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "limiter/limiter.h"
+#include "net/reactor.h"
+#include "proxy/options.h"
+#include "telemetry/metrics.h"
+
+namespace weir::proxy {
+
+struct Shared;
+
+/// The proxy as a door: what comes in is held against the limits and passed on to an upstream.
+///
+/// Thread safety: as Door; stats may be read by anyone.
+class ProxyDoor final : public net::Door {
+ public:
+  explicit ProxyDoor(ProxyOptions options);
+  ~ProxyDoor() override;
+
+  /// Prepares a reactor; before it runs. `limiter` belongs to that reactor, must outlive the door
+  /// and may be null: nothing is limited. Call for reactors 0, 1, … in order.
+  void AddReactor(net::Reactor& reactor, limiter::Limiter* limiter);
+  /// Closes the resting upstream connections. Call when the reactors have stopped, before they go.
+  void Clear();
+
+  std::string_view name() const noexcept override { return "proxy"; }
+  void Accept(net::Reactor& reactor, net::Socket socket) override;
+
+  std::size_t reactors() const noexcept { return shared_.size(); }
+  const ProxyStats& stats(std::size_t reactor) const noexcept;
+
+ private:
+  const ProxyOptions options_;
+  std::vector<std::unique_ptr<Shared>> shared_;
+};
+
+/// Collects weir_proxy_* and the counts of allowed and blocked requests.
+void CollectProxy(const ProxyDoor& door, telemetry::TextWriter& out);
+
+}  // namespace weir::proxy

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ip.h"
+#include "filter/headers.h"
+#include "proxy/head.h"
+#include "proxy/upstream.h"
+
+namespace weir::proxy {
+
+struct Timeouts {
+  std::chrono::milliseconds idle{75'000};       ///< between requests of one client
+  std::chrono::milliseconds header{10'000};     ///< from a head's first byte to its last
+  std::chrono::milliseconds connect{5'000};     ///< to an upstream
+  std::chrono::milliseconds stall{60'000};      ///< nothing moves in a request or its response
+  std::chrono::milliseconds tunnel{3'600'000};  ///< nothing moves in an upgraded connection
+  std::chrono::milliseconds linger{2'000};      ///< for a client to take our last words
+};
+
+struct ProxyOptions {
+  std::vector<net::Endpoint> upstreams;
+  std::vector<IpNetwork> trusted_proxies;
+  IpGrouping grouping;
+  std::string domain;                        ///< of the policies
+  std::string api_key_header = "X-API-Key";  ///< the entry `api_key`
+  std::string user_header;                   ///< the entry `user`; empty: there is none
+  filter::HeaderChoice headers;
+  HeadLimits limits;
+  PoolLimits pool;
+  Timeouts timeouts;
+};
+
+/// Counts of one reactor's proxy, written by its thread and read by anyone.
+struct ProxyStats {
+  std::atomic<std::uint64_t> requests{0};
+  std::atomic<std::uint64_t> allowed{0};
+  std::atomic<std::uint64_t> blocked{0};
+  std::atomic<std::uint64_t> rejected{0};  ///< malformed, too large or too slow
+  std::atomic<std::uint64_t> upstream_errors{0};
+  std::atomic<std::uint64_t> upstream_timeouts{0};
+  std::atomic<std::uint64_t> retries{0};
+  std::atomic<std::uint64_t> tunnels{0};
+  std::atomic<std::uint64_t> bytes_up{0};
+  std::atomic<std::uint64_t> bytes_down{0};
+};
+
+/// Adds without a locked instruction: only one thread writes.
+inline void Count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+}  // namespace weir::proxy

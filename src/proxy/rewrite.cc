@@ -1,0 +1,156 @@
+#include "proxy/rewrite.h"
+
+#include <array>
+#include <charconv>
+
+#include "base/http_status.h"
+#include "filter/headers.h"
+
+namespace weir::proxy {
+
+namespace {
+
+constexpr std::string_view kVia = "Via: 1.1 weir\r\n";
+
+void AppendNumber(std::string& out, std::uint64_t number) {
+  std::array<char, 20> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  out.append(digits.data(), end);
+}
+
+/// Fields for one hop only; the ones that frame the body are written anew.
+bool ForThisHop(FieldId id) noexcept {
+  switch (id) {
+    case FieldId::kConnection:
+    case FieldId::kContentLength:
+    case FieldId::kKeepAlive:
+    case FieldId::kProxyAuthorization:
+    case FieldId::kProxyConnection:
+    case FieldId::kTe:
+    case FieldId::kTransferEncoding:
+    case FieldId::kUpgrade:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Never removed however often a Connection field names them: the message would mean something
+/// else.
+bool Essential(FieldId id) noexcept { return id == FieldId::kHost || id == FieldId::kExpect; }
+
+bool Removed(const Head& head, const Field& field) noexcept {
+  if (ForThisHop(field.id)) return true;
+  return head.nominates && !Essential(field.id) && head.Nominates(field.name);
+}
+
+void WriteFraming(const Head& head, std::string& out) {
+  if (head.chunked) out += "Transfer-Encoding: chunked\r\n";
+  if (head.has_length) {
+    out += "Content-Length: ";
+    AppendNumber(out, head.length);
+    out += "\r\n";
+  }
+}
+
+void WriteUpgrade(const Head& head, std::string& out) {
+  for (const Field& field : head.fields) {
+    if (field.id == FieldId::kUpgrade) out += field.line;
+  }
+  out += "Connection: upgrade\r\n";
+}
+
+/// Appends the lines that `peer` adds to a chain of proxies.
+void WriteForwarded(const RequestHead& head, const Sender& sender, std::string& out) {
+  out += "X-Forwarded-For: ";
+  const Field* proto = nullptr;
+  const Field* host = nullptr;
+  if (sender.trusted) {
+    for (const Field& field : head.fields) {
+      if (field.id == FieldId::kForwardedFor) out.append(field.value).append(", ");
+    }
+    proto = head.Find(FieldId::kForwardedProto);
+    host = head.Find(FieldId::kForwardedHost);
+  }
+  out.append(sender.peer).append("\r\n");
+  if (host != nullptr) {
+    out += host->line;
+  } else if (!head.authority.empty()) {
+    out.append("X-Forwarded-Host: ").append(head.authority).append("\r\n");
+  }
+  if (proto != nullptr) {
+    out += proto->line;
+  } else {
+    out += "X-Forwarded-Proto: http\r\n";
+  }
+}
+
+bool Forwarded(FieldId id) noexcept {
+  return id == FieldId::kForwardedFor || id == FieldId::kForwardedHost ||
+         id == FieldId::kForwardedProto;
+}
+
+void WriteEnding(Ending ending, std::string& out) {
+  if (ending.close) {
+    out += "Connection: close\r\n";
+  } else if (ending.http10) {
+    out += "Connection: keep-alive\r\n";
+  }
+}
+
+}  // namespace
+
+void WriteRequestHead(const RequestHead& head, const Sender& sender, std::string& out) {
+  out.clear();
+  out.append(head.method).append(" ").append(head.target);
+  out += head.minor_version == 1 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n";
+  // An empty Host is right where there is no authority, and HTTP/1.1 wants one.
+  if (!head.authority.empty() || head.minor_version == 1) {
+    out.append("Host: ").append(head.authority).append("\r\n");
+  }
+  for (const Field& field : head.fields) {
+    if (field.id == FieldId::kHost || Forwarded(field.id) || Removed(head, field)) continue;
+    out += field.line;
+  }
+  WriteForwarded(head, sender, out);
+  out += kVia;
+  WriteFraming(head, out);
+  if (head.upgrade) {
+    WriteUpgrade(head, out);
+  } else if (head.minor_version == 0) {
+    out += "Connection: close\r\n";
+  }
+  out += "\r\n";
+}
+
+void WriteResponseHead(const ResponseHead& head, std::string_view extra, Ending ending,
+                       std::string& out) {
+  out.append("HTTP/1.1 ").append(head.status_line).append("\r\n");
+  for (const Field& field : head.fields) {
+    if (!Removed(head, field)) out += field.line;
+  }
+  out += kVia;
+  WriteFraming(head, out);
+  out += extra;
+  if (head.status == 101) {
+    WriteUpgrade(head, out);
+  } else {
+    WriteEnding(ending, out);
+  }
+  out += "\r\n";
+}
+
+void WriteOwnResponse(const OwnResponse& response, Ending ending, std::string& out) {
+  out += "HTTP/1.1 ";
+  AppendNumber(out, static_cast<std::uint64_t>(response.status));
+  out.append(" ").append(ReasonPhrase(response.status)).append("\r\n");
+  out.append("Content-Type: ").append(response.content_type).append("\r\nContent-Length: ");
+  AppendNumber(out, response.body.size());
+  out += "\r\n";
+  out += response.extra;
+  WriteEnding(ending, out);
+  out += "\r\n";
+  if (!response.head_only) out += response.body;
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,44 @@
+#pragma once
+
+// What a proxy changes in the heads that pass through it, and the answers it gives itself.
+
+#include <string>
+#include <string_view>
+
+#include "proxy/head.h"
+#include "weir/clock.h"
+
+namespace weir::proxy {
+
+/// Who sent a request, as the upstream is told.
+struct Sender {
+  std::string_view peer;  ///< the address of the connection's other end
+  bool trusted = false;   ///< its X-Forwarded-… fields are kept; others' are replaced
+};
+
+/// Writes the head for the upstream: without what was meant for this hop, with X-Forwarded-For,
+/// -Host, -Proto and Via. An HTTP/1.0 request stays one, so that the response fits the client.
+void WriteRequestHead(const RequestHead& head, const Sender& sender, std::string& out);
+
+/// How the client's connection goes on after a response.
+struct Ending {
+  bool close = false;
+  bool http10 = false;  ///< the client speaks HTTP/1.0 and must be told `keep-alive`
+};
+
+/// Writes the head for the client: without what was meant for the upstream's hop, with `extra`
+/// (whole lines) and Via.
+void WriteResponseHead(const ResponseHead& head, std::string_view extra, Ending ending,
+                       std::string& out);
+
+/// A whole response made here.
+struct OwnResponse {
+  int status = 200;
+  std::string_view content_type = {};
+  std::string_view extra = {};  ///< whole lines
+  std::string_view body = {};
+  bool head_only = false;  ///< the answer to HEAD: the length of the body, not the body
+};
+void WriteOwnResponse(const OwnResponse& response, Ending ending, std::string& out);
+
+}  // namespace weir::proxy

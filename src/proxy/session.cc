@@ -1,0 +1,330 @@
+#include "proxy/session.h"
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <utility>
+
+#include "filter/client_address.h"
+#include "filter/headers.h"
+#include "filter/route.h"
+#include "proxy/transmit.h"
+
+namespace weir::proxy {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+constexpr std::size_t kHeadBuffer = std::size_t{8} * 1024;
+/// How much a client may still send after our last words before we hang up on it.
+constexpr std::size_t kMaxLinger = std::size_t{16} * 1024 * 1024;
+/// A keep-alive client may have sent a request just before it learns that we are going.
+constexpr std::chrono::milliseconds kDrainGrace{500};
+
+}  // namespace
+
+Session::Session(net::Reactor& reactor, net::Socket socket, Shared& shared)
+    : Connection(reactor), shared_(shared), client_(std::move(socket)), in_(kHeadBuffer) {}
+
+void Session::Start() {
+  error_code error;
+  const auto endpoint = client_.remote_endpoint(error);
+  const auto address = error ? std::nullopt : IpAddress::Parse(endpoint.address().to_string());
+  if (!address) return;
+  peer_ = address->ToString();
+  trusted_ = ContainsAddress(shared_.options.trusted_proxies, *address);
+  identity_ = ClientKey(*address, shared_.options.grouping);
+  Touch(shared_.options.timeouts.header);
+  ReadClient();
+}
+
+void Session::ReadClient() {
+  if (client_reading_) return;
+  client_reading_ = true;
+  char* const space = in_.space();
+  client_.async_read_some(asio::buffer(space, in_.space_size()),
+                          [self = Ptr(this)](const error_code& error, std::size_t count) {
+                            self->client_reading_ = false;
+                            self->in_.Commit(count);
+                            self->OnClientRead(error);
+                          });
+}
+
+void Session::OnClientRead(const error_code& error) {
+  switch (phase_) {
+    case Phase::kIdle:
+    case Phase::kHead:
+      if (error) return Close();
+      return Serve();
+    case Phase::kExchange:
+      // The body will never be complete, so neither client nor upstream can do anything with it.
+      if (error) return Close();
+      Touch(shared_.options.timeouts.stall);
+      return PumpRequest();
+    case Phase::kTunnel:
+      if (error && error != asio::error::eof) return Close();
+      client_done_ = client_done_ || error == asio::error::eof;
+      Touch(shared_.options.timeouts.tunnel);
+      return PumpTunnelUp();
+    case Phase::kLinger:
+      lingered_ += in_.view().size();
+      in_.Consume(in_.view().size());
+      if (error || lingered_ > kMaxLinger) return Close();
+      return ReadClient();
+    default:
+      if (error) Close();
+  }
+}
+
+void Session::Serve() {
+  // A request that is answered on the spot comes back here for the next one: a loop, since a client
+  // decides how many requests it sends at once, and so would decide how deep we recurse.
+  serve_again_ = true;
+  if (serving_) return;
+  serving_ = true;
+  while (serve_again_) {
+    serve_again_ = false;
+    ServeOne();
+  }
+  serving_ = false;
+}
+
+void Session::ServeOne() {
+  const HeadResult result = ParseRequestHead(in_.view(), shared_.options.limits, request_);
+  if (result.failed()) {
+    Count(shared_.stats.rejected);
+    exchange_ = {};
+    in_.Consume(in_.view().size());
+    return Reply(
+        {.status = result.error_status,
+         .content_type = "application/json",
+         .body = filter::ErrorJson(result.error_status, result.error, SystemClock::Get().Now())},
+        true);
+  }
+  if (!result.complete()) return AwaitHead();
+  head_size_ = result.size;
+  Count(shared_.stats.requests);
+  Decide();
+}
+
+void Session::AwaitHead() {
+  const Timeouts& timeouts = shared_.options.timeouts;
+  if (in_.empty()) {
+    phase_ = Phase::kIdle;
+    in_.Resize(kHeadBuffer);
+    Touch(reactor().draining() ? kDrainGrace : timeouts.idle);
+  } else {
+    // Counted from the first byte: a head that trickles in does not push its end away.
+    if (phase_ != Phase::kHead) Touch(timeouts.header);
+    phase_ = Phase::kHead;
+    if (in_.space_size() == 0) in_.Resize(shared_.options.limits.bytes + kHeadBuffer);
+  }
+  ReadClient();
+}
+
+std::string_view Session::ClientIdentity() {
+  if (!trusted_) return identity_;
+  const auto forwarded = [this](std::size_t n) -> std::optional<std::string_view> {
+    const Field* field = request_.Find("x-forwarded-for", n);
+    return field == nullptr ? std::nullopt : std::optional(field->value);
+  };
+  const IpAddress client =
+      filter::ResolveClient(*IpAddress::Parse(peer_), forwarded, shared_.options.trusted_proxies);
+  identity_ = ClientKey(client, shared_.options.grouping);
+  return identity_;
+}
+
+void Session::Decide() {
+  phase_ = Phase::kDeciding;
+  limit_lines_.clear();
+  if (shared_.limiter == nullptr) return BeginExchange();
+  Touch(shared_.options.timeouts.stall);
+
+  std::size_t count = 0;
+  const auto add = [&](std::string_view key, std::string_view value) {
+    if (!value.empty()) entries_[count++] = {key, value};
+  };
+  const auto header = [this](const std::string& name) {
+    const Field* field = name.empty() ? nullptr : request_.Find(name);
+    return field == nullptr ? std::string_view() : field->value;
+  };
+  add("ip", ClientIdentity());
+  add("api_key", header(shared_.options.api_key_header));
+  add("user", header(shared_.options.user_header));
+  add("route", filter::NormalRoute(request_.target, route_scratch_));
+  add("method", request_.method);
+  descriptor_ = {entries_, count};
+  check_.request.domain = shared_.options.domain;
+  check_.request.descriptors = {&descriptor_, 1};
+  check_.op = store::Op::kCharge;
+
+  // The reference is counted by hand so that the callback is one plain pointer, which std::function
+  // holds without allocating.
+  intrusive_ptr_add_ref(this);
+  shared_.limiter->Decide({&check_, 1}, [this] { Ptr(this, false)->OnDecided(); });
+}
+
+void Session::OnDecided() {
+  const bool granted = check_.status.ok() && check_.decision.allowed();
+  if (granted) HoldPermits();
+  if (phase_ != Phase::kDeciding) return ReleasePermits();  // the client has gone meanwhile
+  if (!check_.status)
+    return Fail(503, "the limit could not be checked: " + check_.status.error().message);
+  WriteLimitLines();
+  if (!granted) return Deny();
+  Count(shared_.stats.allowed);
+  BeginExchange();
+}
+
+void Session::WriteLimitLines() {
+  constexpr std::size_t kMaxShown = 16;
+  std::array<filter::Applied, kMaxShown> applied;
+  std::size_t count = 0;
+  for (const limiter::PolicyVerdict& verdict : check_.verdicts) {
+    if (verdict.quota == nullptr || verdict.shadow || count == kMaxShown) continue;
+    applied[count++] = {verdict.policy, verdict.quota, verdict.decision};
+  }
+  filter::GiveLimitHeaders({applied.data(), count}, check_.decision, shared_.options.headers,
+                           [this](std::string_view name, std::string_view value) {
+                             limit_lines_.append(name).append(": ").append(value).append("\r\n");
+                           });
+  if (!check_.degraded_by.empty()) {
+    limit_lines_.append("X-RateLimit-Degraded: ").append(check_.degraded_by).append("\r\n");
+  }
+}
+
+void Session::Deny() {
+  Count(shared_.stats.blocked);
+  const Field* accept = request_.Find(FieldId::kAccept);
+  const filter::Denial denial =
+      filter::MakeDenial(check_.decision, accept == nullptr ? std::string_view() : accept->value,
+                         SystemClock::Get().Now());
+  // A body that came along is skipped; one that is still on its way is not waited for.
+  request_body_.Start(request_.framing());
+  exchange_ = {};
+  exchange_.to_head = request_.method == "HEAD";
+  exchange_.http10 = request_.minor_version == 0;
+  const bool close = request_.close;
+  in_.Consume(head_size_);
+  in_.Consume(request_body_.Take(in_.view()));
+  Reply({.status = 429,
+         .content_type = denial.content_type,
+         .extra = limit_lines_,
+         .body = denial.body},
+        close || !request_body_.done());
+}
+
+void Session::Fail(int status, std::string_view message) {
+  const bool under_way = phase_ == Phase::kConnecting || phase_ == Phase::kExchange;
+  DropUpstream();
+  ReleasePermits();
+  if (under_way && exchange_.started) return Close();
+  // What was read of the request and not sent is skipped; a client that is still sending must stop.
+  const bool request_read = under_way && request_body_.done();
+  if (request_read) in_.Consume(exchange_.body_up);
+  const std::string body = filter::ErrorJson(status, message, SystemClock::Get().Now());
+  Reply({.status = status, .content_type = "application/json", .body = body},
+        !request_read || exchange_.close);
+}
+
+void Session::Reply(const OwnResponse& response, bool close) {
+  phase_ = Phase::kReply;
+  reply_close_ = close || reactor().draining();
+  OwnResponse own = response;
+  own.head_only = exchange_.to_head;
+  head_down_.erase(0, exchange_.head_down_sent);
+  exchange_.head_down_sent = 0;
+  WriteOwnResponse(own, {reply_close_, exchange_.http10}, head_down_);
+  Touch(shared_.options.timeouts.stall);
+  FlushReply();
+}
+
+void Session::FlushReply() {
+  const Sent sent = Transmit(client_.native_handle(),
+                             std::string_view(head_down_).substr(exchange_.head_down_sent), {});
+  if (sent.failed) return Close();
+  exchange_.head_down_sent += sent.bytes;
+  if (exchange_.head_down_sent < head_down_.size()) return WaitClientWritable();
+  head_down_.clear();
+  exchange_.head_down_sent = 0;
+  if (reply_close_) return Linger();
+  phase_ = Phase::kIdle;
+  Serve();
+}
+
+void Session::Linger() {
+  phase_ = Phase::kLinger;
+  error_code ignored;
+  client_.shutdown(net::Socket::shutdown_send, ignored);
+  in_.Consume(in_.view().size());
+  Touch(shared_.options.timeouts.linger);
+  ReadClient();
+}
+
+void Session::Close() {
+  if (phase_ == Phase::kClosed) return;
+  const Ptr self(this);  // the upstream's connection may hold the last reference
+  phase_ = Phase::kClosed;
+  DropUpstream();
+  ReleasePermits();
+  error_code ignored;
+  client_.close(ignored);
+  reactor().timers().Cancel(*this);
+}
+
+void Session::WaitClientWritable() {
+  client_.async_wait(net::Socket::wait_write, [self = Ptr(this)](const error_code& error) {
+    if (error != asio::error::operation_aborted) self->OnClientWritable();
+  });
+}
+
+void Session::OnClientWritable() {
+  switch (phase_) {
+    case Phase::kReply:
+      return FlushReply();
+    case Phase::kExchange:
+      return PumpResponse();
+    case Phase::kTunnel:
+      return PumpTunnelDown();
+    default:
+      return;
+  }
+}
+
+void Session::Drain() {
+  if (phase_ == Phase::kIdle) Touch(kDrainGrace);
+  if (phase_ == Phase::kTunnel) Touch(shared_.options.timeouts.linger);
+}
+
+void Session::Abort() { Close(); }
+
+void Session::OnDeadline() {
+  const Ptr self(this);
+  switch (phase_) {
+    case Phase::kIdle:
+      return reactor().draining() ? Linger() : Close();
+    case Phase::kHead:
+      Count(shared_.stats.rejected);
+      exchange_ = {};
+      return Fail(408, "the request did not arrive in time");
+    case Phase::kDeciding:
+      // The store has a time limit of its own, and until it has answered the limiter may look at
+      // the request's head: nothing may be read over it.
+      return Touch(shared_.options.timeouts.stall);
+    case Phase::kConnecting:
+      return OnUpstreamConnected(asio::error::timed_out);
+    case Phase::kExchange:
+      if (!exchange_.started && client_reading_) {
+        Count(shared_.stats.rejected);
+        return Fail(408, "the request body did not arrive in time");
+      }
+      Count(shared_.stats.upstream_timeouts);
+      return Fail(504, "the upstream did not answer in time");
+    default:
+      return Close();
+  }
+}
+
+}  // namespace weir::proxy

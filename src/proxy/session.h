@@ -1,0 +1,162 @@
+#pragma once
+
+// One client connection of the proxy. A request goes through the phases below; in kExchange two
+// pumps run side by side, one for each direction, each with one buffer and one operation at a time:
+// a pump reads only when what it read before is written. That is all the back-pressure there is and
+// all the memory a body takes.
+
+#include <boost/system/error_code.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "limiter/limiter.h"
+#include "net/connection.h"
+#include "proxy/body.h"
+#include "proxy/buffer.h"
+#include "proxy/head.h"
+#include "proxy/options.h"
+#include "proxy/rewrite.h"
+#include "proxy/upstream.h"
+
+namespace weir::proxy {
+
+/// What all sessions of a reactor share. `limiter` may be null: nothing is limited.
+struct Shared {
+  Shared(net::Reactor& reactor, const ProxyOptions& given, limiter::Limiter* decider)
+      : options(given), pool(reactor, given.upstreams, given.pool), limiter(decider) {}
+
+  const ProxyOptions& options;
+  UpstreamPool pool;
+  limiter::Limiter* limiter;
+  ProxyStats stats;
+};
+
+struct HeldPermits;
+
+/// Thread safety: belongs to its reactor's thread.
+class Session final : public net::Connection, private UpstreamUser {
+ public:
+  Session(net::Reactor& reactor, net::Socket socket, Shared& shared);
+
+  void Start();
+
+  void Drain() override;
+  void Abort() override;
+  void OnDeadline() override;
+
+ private:
+  enum class Phase : std::uint8_t {
+    kIdle,        // between requests
+    kHead,        // a part of a head is there
+    kDeciding,    // the limiter has been asked
+    kConnecting,  // to an upstream
+    kExchange,    // request and response pass
+    kReply,       // an answer of our own is being sent
+    kTunnel,      // upgraded: bytes pass
+    kLinger,      // everything is said; the client may still be sending
+    kClosed,
+  };
+
+  using Ptr = boost::intrusive_ptr<Session>;
+
+  // session.cc: from bytes to a decision, and the answers we give ourselves.
+  void ReadClient();
+  void OnClientRead(const boost::system::error_code& error);
+  void Serve();
+  void ServeOne();
+  void AwaitHead();
+  void Decide();
+  void OnDecided();
+  void HoldPermits();
+  void ReleasePermits();
+  std::string_view ClientIdentity();
+  void WriteLimitLines();
+  void Deny();
+  void Fail(int status, std::string_view message);
+  void Reply(const OwnResponse& response, bool close);
+  void FlushReply();
+  void Linger();
+  void Close();
+  void Touch(std::chrono::milliseconds timeout) { reactor().timers().Set(*this, timeout); }
+  void WaitClientWritable();
+  void OnClientWritable();
+
+  // session_exchange.cc: a request to an upstream and its response back.
+  void BeginExchange();
+  void AcquireUpstream(bool fresh);
+  void SendRequest();
+  void PumpRequest();
+  void PumpResponse();
+  bool ReadResponseHead();
+  void OnInterim();
+  void OnFinalHead();
+  void OnResponseTruncated();
+  bool Retryable() const noexcept;
+  void FinishExchange();
+  void DropUpstream();
+  void OnUpstreamConnected(const boost::system::error_code& error) override;
+  void OnUpstreamRead(const boost::system::error_code& error) override;
+  void OnUpstreamWritable() override;
+
+  // session_tunnel.cc
+  void BeginTunnel();
+  void PumpTunnelUp();
+  void PumpTunnelDown();
+  void FinishTunnelHalf();
+
+  Shared& shared_;
+  net::Socket client_;
+  Buffer in_;
+  Phase phase_ = Phase::kIdle;
+  bool client_reading_ = false;
+  bool serving_ = false;
+  bool serve_again_ = false;
+
+  // Who the client is: found once, unless trusted proxies speak for many.
+  std::string peer_;
+  std::string identity_;
+  bool trusted_ = false;
+
+  RequestHead request_;
+  std::size_t head_size_ = 0;
+  limiter::Check check_;
+  policy::Entry entries_[5];
+  policy::Descriptor descriptor_;
+  std::string route_scratch_;
+  std::string limit_lines_;
+  std::shared_ptr<HeldPermits> held_;  // of concurrency policies; null: none
+
+  // What an exchange must remember of its request, whose head is gone from the buffer by then.
+  struct Exchange {
+    bool to_head = false;
+    bool http10 = false;
+    bool upgrade = false;
+    bool retryable = false;
+    bool close = false;           // the client's connection ends with this response
+    bool reusable = false;        // the upstream's connection may serve again
+    bool started = false;         // the final response has begun
+    bool request_done = false;    // all of the request is with the upstream
+    bool request_broken = false;  // the upstream takes no more of it
+    int attempts = 0;
+    std::size_t body_up = 0;    // bytes in in_ that are scanned and to be sent
+    std::size_t body_down = 0;  // the same in the upstream's buffer
+    std::size_t head_up_sent = 0;
+    std::size_t head_down_sent = 0;
+  };
+  Exchange exchange_;
+  UpstreamPtr upstream_;
+  std::string head_up_;
+  std::string head_down_;
+  ResponseHead response_;
+  BodyScanner request_body_;
+  BodyScanner response_body_;
+
+  bool reply_close_ = false;
+  bool client_done_ = false;    // tunnel: the client sends no more
+  bool upstream_done_ = false;  // tunnel: the upstream sends no more
+  std::size_t lingered_ = 0;
+};
+
+}  // namespace weir::proxy

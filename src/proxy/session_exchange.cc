@@ -1,0 +1,258 @@
+#include <boost/asio/error.hpp>
+#include <utility>
+
+#include "proxy/session.h"
+#include "proxy/transmit.h"
+
+namespace weir::proxy {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+/// For long bodies: fewer, larger reads and writes.
+constexpr std::size_t kBodyBuffer = std::size_t{64} * 1024;
+constexpr int kMaxAttempts = 3;
+
+/// How much of `head` and of the body was sent, given that the head goes first.
+void Advance(std::size_t sent, std::string_view head, std::size_t& head_sent, std::size_t& body) {
+  const std::size_t of_head = std::min(sent, head.size() - head_sent);
+  head_sent += of_head;
+  body -= sent - of_head;
+}
+
+}  // namespace
+
+void Session::BeginExchange() {
+  exchange_ = {};
+  exchange_.to_head = request_.method == "HEAD";
+  exchange_.http10 = request_.minor_version == 0;
+  exchange_.upgrade = request_.upgrade;
+  exchange_.close = request_.close;
+  request_body_.Start(request_.framing());
+  exchange_.retryable = request_.idempotent() && request_body_.done() && !request_.upgrade;
+  WriteRequestHead(request_, {peer_, trusted_}, head_up_);
+  head_down_.clear();
+  in_.Consume(head_size_);
+  AcquireUpstream(false);
+}
+
+void Session::AcquireUpstream(bool fresh) {
+  ++exchange_.attempts;
+  upstream_ = shared_.pool.Take(fresh);
+  upstream_->Attach(*this, this);
+  if (upstream_->open()) return SendRequest();
+  phase_ = Phase::kConnecting;
+  Touch(shared_.options.timeouts.connect);
+  upstream_->Connect(shared_.pool.endpoint(upstream_->target()));
+}
+
+void Session::OnUpstreamConnected(const error_code& error) {
+  if (!error) return SendRequest();
+  shared_.pool.MarkDown(upstream_->target());
+  const bool others = static_cast<std::size_t>(exchange_.attempts) < shared_.pool.size();
+  DropUpstream();
+  if (others && exchange_.attempts < kMaxAttempts) return AcquireUpstream(false);
+  const bool timed_out = error == asio::error::timed_out;
+  Count(timed_out ? shared_.stats.upstream_timeouts : shared_.stats.upstream_errors);
+  if (timed_out) return Fail(504, "the upstream did not accept a connection in time");
+  Fail(502, "no connection to the upstream: " + error.message());
+}
+
+void Session::SendRequest() {
+  phase_ = Phase::kExchange;
+  exchange_.head_up_sent = 0;
+  Touch(shared_.options.timeouts.stall);
+  const UpstreamPtr upstream = upstream_;
+  PumpRequest();
+  if (upstream == upstream_) upstream->Read();
+}
+
+void Session::PumpRequest() {
+  while (!exchange_.request_done && !exchange_.request_broken) {
+    if (exchange_.body_up == 0 && !in_.empty()) {
+      exchange_.body_up = request_body_.Take(in_.view());
+      if (request_body_.failed()) {
+        Count(shared_.stats.rejected);
+        return Fail(400, "the chunked body is malformed");
+      }
+    }
+    const std::string_view head = std::string_view(head_up_).substr(exchange_.head_up_sent);
+    if (head.empty() && exchange_.body_up == 0) {
+      if (!request_body_.done()) {
+        if (request_body_.expected() > in_.capacity()) in_.Resize(kBodyBuffer);
+        return ReadClient();
+      }
+      exchange_.request_done = true;
+      break;
+    }
+    const std::size_t before = exchange_.body_up;
+    const Sent sent = Transmit(upstream_->socket().native_handle(), head,
+                               in_.view().substr(0, exchange_.body_up));
+    if (sent.blocked) return upstream_->WaitWritable();
+    // It may have answered already (413, say) and closed; reading will tell.
+    if (sent.failed) {
+      exchange_.request_broken = true;
+      break;
+    }
+    Advance(sent.bytes, head_up_, exchange_.head_up_sent, exchange_.body_up);
+    in_.Consume(before - exchange_.body_up);
+    Count(shared_.stats.bytes_up, sent.bytes);
+    Touch(shared_.options.timeouts.stall);
+  }
+}
+
+void Session::OnUpstreamWritable() {
+  if (phase_ == Phase::kTunnel) return PumpTunnelUp();
+  if (phase_ == Phase::kExchange) PumpRequest();
+}
+
+void Session::OnUpstreamRead(const error_code& error) {
+  if (phase_ == Phase::kTunnel) {
+    if (error && error != asio::error::eof) return Close();
+    upstream_done_ = upstream_done_ || error == asio::error::eof;
+    Touch(shared_.options.timeouts.tunnel);
+    return PumpTunnelDown();
+  }
+  if (phase_ != Phase::kExchange) return;
+  if (error) return OnResponseTruncated();
+  Touch(shared_.options.timeouts.stall);
+  PumpResponse();
+}
+
+bool Session::Retryable() const noexcept {
+  const bool unheard = upstream_->buffer().empty() && head_down_.empty();
+  const bool harmless = exchange_.retryable || exchange_.head_up_sent == 0;
+  return upstream_->reused && unheard && harmless && exchange_.attempts < kMaxAttempts;
+}
+
+void Session::OnResponseTruncated() {
+  if (exchange_.started) {
+    if (!response_body_.until_close()) {
+      Count(shared_.stats.upstream_errors);
+      return Close();
+    }
+    response_body_.Start({});
+    return PumpResponse();
+  }
+  if (Retryable()) {
+    // It closed a resting connection just when we used it; it has not seen the request.
+    Count(shared_.stats.retries);
+    DropUpstream();
+    exchange_.request_done = exchange_.request_broken = false;
+    return AcquireUpstream(true);
+  }
+  Count(shared_.stats.upstream_errors);
+  Fail(502, "the upstream closed the connection before it answered");
+}
+
+bool Session::ReadResponseHead() {
+  Buffer& buffer = upstream_->buffer();
+  const HeadResult result = ParseResponseHead(buffer.view(), shared_.options.limits, response_);
+  if (result.failed()) {
+    Count(shared_.stats.upstream_errors);
+    Fail(502, std::string("the upstream's answer is malformed: ") + result.error);
+    return false;
+  }
+  if (!result.complete()) {
+    if (buffer.space_size() == 0) buffer.Resize(shared_.options.limits.bytes + buffer.capacity());
+    upstream_->Read();
+    return false;
+  }
+  const bool upgraded = response_.status == 101;
+  if (upgraded && !(exchange_.upgrade && response_.upgrade)) {
+    Count(shared_.stats.upstream_errors);
+    Fail(502, "the upstream switched protocols unasked");
+    return false;
+  }
+  if (response_.status < 200 && !upgraded) {
+    OnInterim();
+  } else {
+    OnFinalHead();
+  }
+  buffer.Consume(result.size);
+  return true;
+}
+
+void Session::OnInterim() {
+  // HTTP/1.0 knows no interim responses. Many of them without an end are not stored either.
+  constexpr std::size_t kMaxInterim = std::size_t{64} * 1024;
+  if (!exchange_.http10 && head_down_.size() < kMaxInterim) {
+    WriteResponseHead(response_, {}, {}, head_down_);
+  }
+}
+
+void Session::OnFinalHead() {
+  const Framing framing = response_.framing(exchange_.to_head);
+  exchange_.started = true;
+  exchange_.reusable = !response_.close && !exchange_.http10 && !exchange_.upgrade &&
+                       framing.kind != Framing::Kind::kUntilClose;
+  exchange_.close = exchange_.close || reactor().draining() || !exchange_.request_done ||
+                    framing.kind == Framing::Kind::kUntilClose;
+  response_body_.Start(framing);
+  WriteResponseHead(response_, limit_lines_, {exchange_.close, exchange_.http10}, head_down_);
+  if (response_body_.expected() > upstream_->buffer().capacity()) {
+    upstream_->buffer().Resize(kBodyBuffer);
+  }
+}
+
+void Session::PumpResponse() {
+  while (true) {
+    Buffer& buffer = upstream_->buffer();
+    const std::string_view head = std::string_view(head_down_).substr(exchange_.head_down_sent);
+    if (!exchange_.started && head.empty() && !buffer.empty()) {
+      head_down_.clear();
+      exchange_.head_down_sent = 0;
+      if (!ReadResponseHead()) return;
+      continue;
+    }
+    if (exchange_.started && exchange_.body_down == 0 && !buffer.empty()) {
+      exchange_.body_down = response_body_.Take(buffer.view());
+      if (response_body_.failed()) {
+        Count(shared_.stats.upstream_errors);
+        return Close();
+      }
+    }
+    if (head.empty() && exchange_.body_down == 0) {
+      if (!exchange_.started || !response_body_.done()) return upstream_->Read();
+      if (response_.status == 101) return BeginTunnel();
+      return FinishExchange();
+    }
+    const std::size_t before = exchange_.body_down;
+    const Sent sent =
+        Transmit(client_.native_handle(), head, buffer.view().substr(0, exchange_.body_down));
+    if (sent.blocked) return WaitClientWritable();
+    if (sent.failed) return Close();
+    Advance(sent.bytes, head_down_, exchange_.head_down_sent, exchange_.body_down);
+    buffer.Consume(before - exchange_.body_down);
+    Count(shared_.stats.bytes_down, sent.bytes);
+    Touch(shared_.options.timeouts.stall);
+  }
+}
+
+void Session::FinishExchange() {
+  head_down_.clear();
+  exchange_.head_down_sent = 0;
+  if (exchange_.request_done && exchange_.reusable && upstream_->buffer().empty()) {
+    upstream_->Detach();
+    shared_.pool.Return(std::exchange(upstream_, nullptr));
+  } else {
+    DropUpstream();
+  }
+  ReleasePermits();
+  // The client asked for the end itself and sends no more, so nothing of ours can get lost.
+  if (exchange_.close && request_.close && exchange_.request_done) return Close();
+  if (exchange_.close || !exchange_.request_done) return Linger();
+  phase_ = Phase::kIdle;
+  Serve();
+}
+
+void Session::DropUpstream() {
+  if (upstream_ == nullptr) return;
+  upstream_->Detach();
+  upstream_->Close();
+  upstream_.reset();
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "limiter/limiter.h"
+#include "net/door_metrics.h"
+#include "net/reactor.h"
+#include "protocol/grpc/rls.h"
+#include "protocol/grpc/session.h"
+
+namespace weir::net {
+class TlsContext;
+}
+
+namespace weir::service {
+
+struct GrpcDoorOptions {
+  grpc::SessionOptions session;
+  grpc::RlsOptions rls;
+  /// For the peer to say that it speaks HTTP/2.
+  std::chrono::milliseconds handshake_timeout{10'000};
+  /// A peer that takes none of its answers for this long is cut off.
+  std::chrono::milliseconds write_timeout{30'000};
+  /// A connection without calls is asked to go after this.
+  std::chrono::milliseconds idle_timeout{600'000};
+  /// Null: in the clear, with prior knowledge (h2c). Its ALPN protocols should be {"h2"}.
+  std::shared_ptr<net::TlsContext> tls;
+  /// When the service shuts down, streams that have not ended by then are ended.
+  std::chrono::milliseconds drain_grace{1'000};
+};
+
+/// gRPC over HTTP/2: Envoy's rate limit service, weir.v1, health and reflection.
+///
+/// Thread safety: as Door. What a reactor needs is made on its own thread at its first connection.
+class GrpcDoor final : public net::Door {
+ public:
+  /// The limiter of a reactor, asked for once, on that reactor's thread. It must live as long as
+  /// the reactor runs.
+  using LimiterOf = std::function<limiter::Limiter&(net::Reactor&)>;
+
+  GrpcDoor(std::size_t reactors, LimiterOf limiter_of, GrpcDoorOptions options);
+  ~GrpcDoor() override;
+
+  std::string_view name() const noexcept override { return "grpc"; }
+  void Accept(net::Reactor& reactor, net::Socket socket) override;
+
+  /// What all reactors have counted here. Any thread.
+  net::DoorFigures Figures() const;
+
+ private:
+  struct Desk;
+
+  const GrpcDoorOptions options_;
+  const LimiterOf limiter_of_;
+  std::vector<net::DoorMetrics> metrics_;     // one per reactor
+  std::vector<std::unique_ptr<Desk>> desks_;  // one per reactor
+};
+
+}  // namespace weir::service

@@ -1,0 +1,315 @@
+#include "service/http_exchange.h"
+
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "filter/client_address.h"
+#include "filter/route.h"
+#include "protocol/http/ascii.h"
+#include "protocol/http/error.h"
+#include "protocol/http/uri.h"
+#include "telemetry/trace.h"
+
+namespace weir::service {
+namespace {
+
+constexpr std::string_view kJson = "application/json";
+constexpr std::size_t kMaxIdBytes = 128;
+
+bool IsSet(std::string_view value) { return value == "1" || value == "true"; }
+
+std::optional<std::int64_t> ParseInteger(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// The descriptor of a request that a proxy asks about: what it can be told apart by.
+class AuthEntries {
+ public:
+  AuthEntries(const http::Request& request, std::string_view remote, const AuthOptions& options,
+              Arena& arena)
+      : request_(request), arena_(arena) {
+    AddIp(remote, options);
+    Add("api_key", request.Find(options.api_key_header));
+    Add("user", request.Find(options.user_header));
+    AddRoute();
+    Add("method", First("X-Original-Method", "X-Forwarded-Method"));
+  }
+
+  std::span<const policy::Descriptor> descriptors() {
+    const policy::Descriptor descriptor =
+        arena_.Copy(std::span<const policy::Entry>(entries_.data(), count_));
+    return arena_.Copy(std::span<const policy::Descriptor>(&descriptor, 1));
+  }
+
+ private:
+  void Add(std::string_view key, std::string_view value) {
+    if (value.empty()) return;
+    entries_[count_++] = {key, arena_.Copy(value.substr(0, http::kMaxValueBytes))};
+  }
+
+  std::string_view First(std::string_view one, std::string_view other) const {
+    const std::string_view value = request_.Find(one);
+    return value.empty() ? request_.Find(other) : value;
+  }
+
+  void AddIp(std::string_view remote, const AuthOptions& options) {
+    const auto peer = IpAddress::Parse(remote);
+    if (!peer) return;
+    const auto nth = [this](std::size_t n) -> std::optional<std::string_view> {
+      for (const http::Header& header : request_.headers) {
+        if (!http::EqualsIgnoringCase(header.name, "X-Forwarded-For")) continue;
+        if (n-- == 0) return header.value;
+      }
+      return std::nullopt;
+    };
+    Add("ip",
+        ClientKey(filter::ResolveClient(*peer, nth, options.trusted_proxies), options.grouping));
+  }
+
+  void AddRoute() {
+    const std::string_view target = First("X-Original-URI", "X-Forwarded-Uri");
+    if (target.empty()) return;
+    std::string scratch;
+    Add("route", filter::NormalRoute(target, scratch));
+  }
+
+  const http::Request& request_;
+  Arena& arena_;
+  std::array<policy::Entry, 5> entries_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+bool HttpExchanges::TryAdd(HttpWorker& worker, const http::Request& request,
+                           std::string_view remote) {
+  constexpr std::string_view kPrefix = "/v1/";
+  if (!request.path.starts_with(kPrefix)) return false;
+  const std::string_view name = request.path.substr(kPrefix.size());
+  Item item{};
+  if (name == "check") {
+    item.endpoint = Endpoint::kCheck;
+  } else if (name == "auth") {
+    item.endpoint = Endpoint::kAuth;
+  } else if (name == "peek") {
+    item.endpoint = Endpoint::kPeek;
+  } else if (name == "refund") {
+    item.endpoint = Endpoint::kRefund;
+  } else if (name == "release") {
+    item.endpoint = Endpoint::kRelease;
+  } else {
+    return false;
+  }
+  for (const http::Header& header : request.headers) {
+    if (header.name.size() == 12 && http::EqualsIgnoringCase(header.name, "X-Request-Id")) {
+      item.request_id = batch_.arena().Copy(header.value.substr(0, kMaxIdBytes));
+    } else if (header.name.size() == 11 && http::EqualsIgnoringCase(header.name, "traceparent")) {
+      if (const auto parent = telemetry::ParseTraceParent(header.value)) {
+        item.traceparent = batch_.arena().Copy(parent->Child().ToHeader());
+      }
+    }
+  }
+  item.head = request.method == "HEAD";
+  item.first = batch_.size();
+  if (item.endpoint == Endpoint::kAuth) {
+    AddAuth(worker, request, remote, item);
+  } else if (request.method == "POST") {
+    AddChecks(worker, request, item);
+  } else {
+    Refuse(item, 405, "only POST is allowed here");
+  }
+  items_.push_back(item);
+  return true;
+}
+
+void HttpExchanges::Refuse(Item& item, int status, std::string_view message) {
+  batch_.Shrink(item.first);
+  item.count = 0;
+  item.error_status = status;
+  item.error = batch_.arena().Copy(message);
+}
+
+void HttpExchanges::AddChecks(HttpWorker& worker, const http::Request& request, Item& item) {
+  constexpr std::array<store::Op, 4> kOps = {store::Op::kCharge, store::Op::kPeek,
+                                             store::Op::kRefund, store::Op::kRelease};
+  if (!request.query.empty()) {
+    http::QueryReader query(request.query);
+    while (const auto pair = query.Next()) {
+      if (pair->key != "http_status") return Refuse(item, 400, "query: only http_status is known");
+      if (IsSet(pair->value)) item.denied_status = 429;
+    }
+  }
+  const store::Op op = kOps[static_cast<std::size_t>(item.endpoint)];
+  const auto found = worker.reader().Read(request.body, op, batch_);
+  if (!found.ok()) return Refuse(item, http::StatusFor(found.error().code), found.error().message);
+  item.count = found->count;
+  item.batch = found->batch;
+}
+
+void HttpExchanges::AddAuth(HttpWorker& worker, const http::Request& request,
+                            std::string_view remote, Item& item) {
+  Arena& arena = batch_.arena();
+  limiter::Check& check = batch_.Add();
+  item.count = 1;
+  item.denied_status = 429;
+  http::QueryReader query(request.query);
+  while (const auto pair = query.Next()) {
+    const auto value = http::DecodeQuery(pair->value);
+    if (!value) return Refuse(item, 400, "query: bad percent-encoding");
+    if (pair->key == "domain") {
+      check.request.domain = arena.Copy(value->substr(0, http::kMaxNameBytes));
+    } else if (pair->key == "cost") {
+      const auto cost = ParseInteger(*value);
+      if (!cost || *cost < 0 || *cost > kMaxLimit) {
+        return Refuse(item, 400, "cost: must be an integer from 0 to 1099511627776");
+      }
+      check.request.cost = *cost;
+    } else if (pair->key == "deny_status") {
+      const auto status = ParseInteger(*value);
+      if (!status || (*status != 401 && *status != 403 && *status != 429)) {
+        return Refuse(item, 400, "deny_status: must be 401, 403 or 429");
+      }
+      item.denied_status = static_cast<int>(*status);
+    } else if (pair->key == "release") {
+      const Status parsed = limiter::ParsePermits(*value, check.permits);
+      if (!parsed.ok()) return Refuse(item, 400, "release: " + parsed.error().message);
+      check.op = store::Op::kRelease;
+      item.endpoint = Endpoint::kRelease;
+    } else {
+      return Refuse(item, 400, "query: only domain, cost, deny_status and release are known");
+    }
+  }
+  item.accept = arena.Copy(request.Find("Accept").substr(0, http::kMaxValueBytes));
+  check.request.descriptors =
+      AuthEntries(request, remote, worker.options().auth, arena).descriptors();
+}
+
+int HttpExchanges::StatusOf(const Item& item) {
+  if (item.error_status != 0) return item.error_status;
+  if (item.batch) {
+    if (item.denied_status == 200) return 200;
+    for (std::size_t i = 0; i < item.count; ++i) {
+      const limiter::Check& check = batch_.checks()[item.first + i];
+      if (check.status.ok() && !check.decision.allowed()) return item.denied_status;
+    }
+    return 200;
+  }
+  const limiter::Check& check = batch_.checks()[item.first];
+  if (!check.status.ok()) return http::StatusFor(check.status.error().code);
+  return check.decision.allowed() ? 200 : item.denied_status;
+}
+
+void HttpExchanges::AppendReplies(HttpWorker& worker, Nanos now, bool close, std::string& out) {
+  http::Envelope envelope;
+  envelope.date = worker.Date(now);
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    envelope.close = close && i + 1 == items_.size();
+    envelope.request_id = item.request_id;
+    envelope.traceparent = item.traceparent;
+    envelope.head = item.head;
+    AppendReply(worker, item, envelope, out);
+    for (const limiter::Check& check : batch_.checks().subspan(item.first, item.count)) {
+      const bool refused = !check.status.ok() || !check.decision.allowed();
+      if (refused && telemetry::LogEnabled(telemetry::Level::kInfo) && worker.MayLog(now)) {
+        LogDecision(item, check);
+      }
+    }
+  }
+}
+
+void HttpExchanges::AppendReply(HttpWorker& worker, const Item& item, http::Envelope& envelope,
+                                std::string& out) {
+  const int status = StatusOf(item);
+  worker.metrics().responses[static_cast<std::size_t>(status / 100)].Add();
+  if (item.endpoint == Endpoint::kAuth && (status == 200 || status == item.denied_status)) {
+    return AppendAuthReply(worker, item, envelope, out);
+  }
+  body_.clear();
+  const limiter::Check* check = item.count == 1 ? &batch_.checks()[item.first] : nullptr;
+  if (item.error_status != 0) {
+    http::AppendErrorBody(body_, status, item.error);
+  } else if (item.batch) {
+    body_ += "{\"results\":[";
+    for (std::size_t i = 0; i < item.count; ++i) {
+      if (i != 0) body_ += ',';
+      http::AppendDecision(body_, batch_.checks()[item.first + i]);
+    }
+    body_ += "]}";
+  } else if (!check->status.ok()) {
+    http::AppendErrorBody(body_, status, check->status.error().message);
+  } else {
+    http::AppendDecision(body_, *check);
+  }
+  http::AppendHead(out, status, kJson, body_.size(), envelope);
+  if (status == 405) out += "Allow: POST\r\n";
+  if (check != nullptr && !item.batch && check->status.ok()) {
+    http::AppendLimitHeaders(out, *check, worker.options().headers);
+  }
+  out += "\r\n";
+  if (!envelope.head) out += body_;
+}
+
+void HttpExchanges::AppendAuthReply(HttpWorker& worker, const Item& item,
+                                    const http::Envelope& envelope, std::string& out) {
+  const limiter::Check& check = batch_.checks()[item.first];
+  if (check.decision.allowed()) {
+    http::AppendHead(out, 200, {}, 0, envelope);
+    http::AppendLimitHeaders(out, check, worker.options().headers);
+    if (check.decision.lease != 0) {
+      out += "X-RateLimit-Leases: ";
+      limiter::AppendPermits(out, check);
+      out += "\r\n";
+    }
+    out += "\r\n";
+    return;
+  }
+  const filter::Denial denial = filter::MakeDenial(check.decision, item.accept, worker.Now());
+  http::AppendHead(out, item.denied_status, denial.content_type, denial.body.size(), envelope);
+  http::AppendLimitHeaders(out, check, worker.options().headers);
+  out += "\r\n";
+  if (!envelope.head) out += denial.body;
+}
+
+void HttpExchanges::LogDecision(const Item& item, const limiter::Check& check) const {
+  std::string key(check.request.key);
+  for (const policy::Descriptor& descriptor : check.request.descriptors) {
+    for (const policy::Entry& entry : descriptor) {
+      if (entry.key == "api_key") continue;  // a secret of the client's
+      key.append(key.empty() ? "" : "|").append(entry.key).append(":").append(entry.value);
+    }
+  }
+  const auto id = telemetry::RandomId();
+  const std::string_view request_id =
+      item.request_id.empty() ? std::string_view(id.data(), id.size()) : item.request_id;
+  // traceparent is 00-<32 trace digits>-<16 span digits>-<2>.
+  const std::string_view trace = item.traceparent.empty() ? "" : item.traceparent.substr(3, 32);
+  const std::string_view span = item.traceparent.empty() ? "" : item.traceparent.substr(36, 16);
+  if (!check.status.ok()) {
+    telemetry::Log(telemetry::Level::kWarn, "check failed",
+                   {{"request_id", request_id},
+                    {"key", key},
+                    {"error", check.status.error().message},
+                    {"trace_id", trace},
+                    {"span_id", span}});
+    return;
+  }
+  telemetry::Log(telemetry::Level::kInfo, "limited",
+                 {{"request_id", request_id},
+                  {"key", key},
+                  {"policy", check.policy},
+                  {"retry_after_ms", http::CeilMillis(check.decision.retry_after)},
+                  {"trace_id", trace},
+                  {"span_id", span}});
+}
+
+void HttpExchanges::Clear() {
+  items_.clear();
+  batch_.Clear();
+}
+
+}  // namespace weir::service

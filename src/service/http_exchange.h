@@ -1,0 +1,68 @@
+#pragma once
+
+// The requests of one connection that are decided together, and how they are answered: the fast
+// path of /v1/check, /v1/peek, /v1/refund, /v1/release and /v1/auth.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/http/check_batch.h"
+#include "protocol/http/message.h"
+#include "service/http_service.h"
+
+namespace weir::service {
+
+/// Thread safety: for the reactor's thread.
+class HttpExchanges {
+ public:
+  /// Takes the request if its path is one of ours; copies what it needs of it.
+  bool TryAdd(HttpWorker& worker, const http::Request& request, std::string_view remote);
+
+  bool empty() const noexcept { return items_.empty(); }
+  bool full() const noexcept {
+    return batch_.size() >= http::kMaxChecks || items_.size() >= kMaxItems;
+  }
+  std::span<limiter::Check> checks() noexcept { return batch_.checks(); }
+
+  /// Appends the answers in order. `close`: the last one says so.
+  void AppendReplies(HttpWorker& worker, Nanos now, bool close, std::string& out);
+  std::size_t size() const noexcept { return items_.size(); }
+  void Clear();
+
+ private:
+  static constexpr std::size_t kMaxItems = 128;
+
+  enum class Endpoint { kCheck, kPeek, kRefund, kRelease, kAuth };
+  struct Item {
+    Endpoint endpoint;
+    std::size_t first = 0;  // of the batch's checks
+    std::size_t count = 0;
+    bool batch = false;
+    bool head = false;
+    int denied_status = 200;  // what a refusal is answered with
+    int error_status = 0;     // not 0: refused before it was decided
+    std::string_view error;
+    std::string_view request_id;
+    std::string_view traceparent;
+    std::string_view accept;
+  };
+
+  void AddChecks(HttpWorker& worker, const http::Request& request, Item& item);
+  void AddAuth(HttpWorker& worker, const http::Request& request, std::string_view remote,
+               Item& item);
+  void Refuse(Item& item, int status, std::string_view message);
+  void AppendReply(HttpWorker& worker, const Item& item, http::Envelope& envelope,
+                   std::string& out);
+  void AppendAuthReply(HttpWorker& worker, const Item& item, const http::Envelope& envelope,
+                       std::string& out);
+  void LogDecision(const Item& item, const limiter::Check& check) const;
+  int StatusOf(const Item& item);
+
+  http::CheckBatch batch_;
+  std::vector<Item> items_;
+  std::string body_;
+};
+
+}  // namespace weir::service

@@ -1,0 +1,78 @@
+#include "service/http_service.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "net/tls.h"
+#include "service/http_connection.h"
+#include "service/http_exchange.h"
+
+namespace weir::service {
+namespace {
+
+constexpr std::uint32_t kLogLinesPerSecond = 20;
+constexpr std::size_t kSpareExchanges = 64;
+
+}  // namespace
+
+HttpWorker::HttpWorker(net::Reactor& reactor, const HttpOptions& options,
+                       const http::Router& router, limiter::Limiter& limiter)
+    : reactor_(reactor),
+      options_(options),
+      router_(router),
+      limiter_(limiter),
+      throttle_(kLogLinesPerSecond) {}
+
+HttpWorker::~HttpWorker() = default;
+
+std::unique_ptr<HttpExchanges> HttpWorker::TakeExchanges() {
+  if (spare_.empty()) return std::make_unique<HttpExchanges>();
+  std::unique_ptr<HttpExchanges> exchanges = std::move(spare_.back());
+  spare_.pop_back();
+  return exchanges;
+}
+
+void HttpWorker::GiveBack(std::unique_ptr<HttpExchanges> exchanges) {
+  if (spare_.size() >= kSpareExchanges) return;
+  exchanges->Clear();
+  spare_.push_back(std::move(exchanges));
+}
+
+void HttpDoor::Accept(net::Reactor& reactor, net::Socket socket) {
+  boost::system::error_code error;
+  const auto peer = socket.remote_endpoint(error);
+  if (error) return;  // gone already
+  HttpWorker& worker = *workers_[reactor.index()];
+  worker.BindToThisThread();
+  std::unique_ptr<net::TlsSession> tls;
+  if (tls_ != nullptr) {
+    auto session = tls_->NewSession();
+    if (!session) {
+      telemetry::Log(telemetry::Level::kError, "no TLS session",
+                     {{"error", std::string_view(session.error().message)}});
+      return;
+    }
+    tls = std::move(*session);
+  }
+  const boost::intrusive_ptr<HttpConnection> connection(
+      new HttpConnection(worker, std::move(socket), std::move(tls), peer.address().to_string()));
+  connection->Start();
+}
+
+void CollectHttp(std::span<const HttpWorker* const> workers, telemetry::TextWriter& out) {
+  out.Counter("weir_http_responses_total", "HTTP answers by class of status.");
+  constexpr std::array<std::string_view, 6> kClasses = {"", "1xx", "2xx", "3xx", "4xx", "5xx"};
+  for (std::size_t i = 2; i < kClasses.size(); ++i) {
+    std::uint64_t sum = 0;
+    for (const HttpWorker* worker : workers) sum += worker->metrics().responses[i].value();
+    const std::array<telemetry::Label, 1> code = {{{"code", kClasses[i]}}};
+    out.Sample(sum, code);
+  }
+  out.Counter("weir_http_timeouts_total", "Requests that took too long to arrive.");
+  std::uint64_t timeouts = 0;
+  for (const HttpWorker* worker : workers) timeouts += worker->metrics().timeouts.value();
+  out.Sample(timeouts);
+}
+
+}  // namespace weir::service

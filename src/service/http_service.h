@@ -1,0 +1,133 @@
+#pragma once
+
+// The HTTP door: its options, and what the connections of one reactor share.
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/ip.h"
+#include "filter/headers.h"
+#include "limiter/limiter.h"
+#include "net/door_metrics.h"
+#include "net/reactor.h"
+#include "protocol/http/check_reader.h"
+#include "protocol/http/request_parser.h"
+#include "protocol/http/response_writer.h"
+#include "protocol/http/router.h"
+#include "telemetry/log.h"
+#include "telemetry/metrics.h"
+#include "weir/clock.h"
+
+namespace weir::net {
+class TlsContext;
+}
+
+namespace weir::service {
+
+class HttpExchanges;
+
+/// How GET /v1/auth reads the request that a proxy asks about.
+struct AuthOptions {
+  std::vector<IpNetwork> trusted_proxies;  ///< whose X-Forwarded-For counts
+  IpGrouping grouping;
+  std::string api_key_header = "X-API-Key";
+  std::string user_header = "X-User-Id";
+};
+
+struct HttpOptions {
+  http::ParserLimits limits;
+  filter::HeaderChoice headers;
+  AuthOptions auth;
+  std::chrono::milliseconds idle_timeout{75'000};     ///< between requests
+  std::chrono::milliseconds request_timeout{30'000};  ///< from a request's first byte to its last
+  std::chrono::milliseconds write_timeout{30'000};    ///< for the client to take an answer
+  /// What buffered requests of one reactor may hold in memory; beyond it large ones are refused.
+  std::size_t buffer_budget = std::size_t{64} << 20U;
+};
+
+/// Written by the reactor's thread, read by scrapes.
+struct HttpMetrics {
+  net::DoorMetrics checks;
+  std::array<telemetry::LocalCounter, 6> responses;  ///< by the status's first digit
+  telemetry::LocalCounter timeouts;
+};
+
+/// What all HTTP connections of one reactor share.
+///
+/// Thread safety: for the reactor's thread; metrics may be read from any.
+class HttpWorker {
+ public:
+  HttpWorker(net::Reactor& reactor, const HttpOptions& options, const http::Router& router,
+             limiter::Limiter& limiter);
+  ~HttpWorker();
+  HttpWorker(const HttpWorker&) = delete;
+  HttpWorker& operator=(const HttpWorker&) = delete;
+
+  net::Reactor& reactor() noexcept { return reactor_; }
+  const HttpOptions& options() const noexcept { return options_; }
+  const http::Router& router() const noexcept { return router_; }
+  limiter::Limiter& limiter() noexcept { return limiter_; }
+  http::CheckReader& reader() noexcept { return reader_; }
+  HttpMetrics& metrics() noexcept { return metrics_; }
+  const HttpMetrics& metrics() const noexcept { return metrics_; }
+
+  Nanos Now() const noexcept { return SystemClock::Get().Now(); }
+  /// The Date header as of `now`.
+  std::string_view Date(Nanos now) { return date_.At(now / 1'000'000'000); }
+
+  /// True while a line that clients can cause at will may be logged.
+  bool MayLog(Nanos now) noexcept { return throttle_.Allow(now / 1'000'000'000); }
+
+  /// A batch's memory, reused; give it back.
+  std::unique_ptr<HttpExchanges> TakeExchanges();
+  void GiveBack(std::unique_ptr<HttpExchanges> exchanges);
+
+  /// Bytes that connections hold in buffers: false if that is more than allowed in all.
+  bool Account(std::size_t before, std::size_t after) noexcept {
+    buffered_ = buffered_ - before + after;
+    return buffered_ <= options_.buffer_budget;
+  }
+
+  /// The thread whose replies need no hop.
+  bool OnOwnThread() const noexcept { return thread_ == std::this_thread::get_id(); }
+  void BindToThisThread() noexcept { thread_ = std::this_thread::get_id(); }
+
+ private:
+  net::Reactor& reactor_;
+  const HttpOptions& options_;
+  const http::Router& router_;
+  limiter::Limiter& limiter_;
+  http::CheckReader reader_;
+  http::DateCache date_;
+  HttpMetrics metrics_;
+  telemetry::LogThrottle throttle_;
+  std::vector<std::unique_ptr<HttpExchanges>> spare_;
+  std::size_t buffered_ = 0;
+  std::thread::id thread_;
+};
+
+/// Speaks HTTP/1.1 on every reactor. Thread safety: as Door.
+class HttpDoor final : public net::Door {
+ public:
+  /// One worker per reactor, in their order; all must outlive the connections. `tls` null: in the
+  /// clear.
+  explicit HttpDoor(std::vector<HttpWorker*> workers,
+                    std::shared_ptr<net::TlsContext> tls = nullptr)
+      : workers_(std::move(workers)), tls_(std::move(tls)) {}
+
+  std::string_view name() const noexcept override { return "http"; }
+  void Accept(net::Reactor& reactor, net::Socket socket) override;
+
+ private:
+  std::vector<HttpWorker*> workers_;
+  std::shared_ptr<net::TlsContext> tls_;
+};
+
+/// Collects weir_http_* of the workers.
+void CollectHttp(std::span<const HttpWorker* const> workers, telemetry::TextWriter& out);
+
+}  // namespace weir::service

@@ -1,0 +1,242 @@
+#include "service/http_session.h"
+
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <exception>
+#include <utility>
+
+#include "protocol/http/error.h"
+#include "protocol/http/response_writer.h"
+#include "telemetry/trace.h"
+
+namespace weir::service {
+namespace {
+
+/// When so much waits to be sent, no more requests are answered until it is gone.
+constexpr std::size_t kSmallBuffer = std::size_t{32} << 10U;
+constexpr std::size_t kMaxOutput = std::size_t{256} << 10U;
+
+}  // namespace
+
+/// Carries a handler's answer back to the session's thread, once. A handler that loses its reply
+/// without answering is answered for with a 500, so that no client waits for ever.
+///
+/// Thread safety: any thread may answer or drop it.
+class HttpSession::PendingReply {
+ public:
+  PendingReply(HttpSession& session, boost::intrusive_ptr<net::Connection> connection)
+      : session_(session), connection_(std::move(connection)) {}
+  PendingReply(const PendingReply&) = delete;
+  PendingReply& operator=(const PendingReply&) = delete;
+  ~PendingReply() { Answer(http::ErrorResponse(500, "the request was not answered")); }
+
+  void Answer(http::Response response) {
+    if (answered_.exchange(true)) return;
+    if (session_.worker_.OnOwnThread()) {
+      const boost::intrusive_ptr<net::Connection> connection = std::move(connection_);
+      session_.Deliver(response);
+      return;
+    }
+    // The reference is counted on the session's thread only, so it is moved there.
+    boost::asio::post(session_.worker_.reactor().context(),
+                      [&session = session_, connection = std::move(connection_),
+                       response = std::move(response)] { session.Deliver(response); });
+  }
+
+ private:
+  HttpSession& session_;
+  boost::intrusive_ptr<net::Connection> connection_;
+  std::atomic<bool> answered_{false};
+};
+
+HttpSession::HttpSession(HttpWorker& worker, Transport& transport, std::string remote, bool secure)
+    : worker_(worker),
+      transport_(transport),
+      remote_(std::move(remote)),
+      secure_(secure),
+      input_(http::kBodyPadding),
+      parser_(worker.options().limits) {}
+
+HttpSession::~HttpSession() {
+  (void)worker_.Account(accounted_, 0);
+  if (exchanges_ != nullptr) worker_.GiveBack(std::move(exchanges_));
+}
+
+void HttpSession::Received(std::size_t n) {
+  input_.Commit(n);
+  received_at_ = worker_.Now();
+  if (input_.capacity() != accounted_) AccountForBuffer();
+}
+
+void HttpSession::AccountForBuffer() {
+  // Small requests are served however much the large ones hold: nobody is locked out by half-sent
+  // bodies.
+  const bool fits =
+      worker_.Account(accounted_, input_.capacity()) || input_.capacity() <= kSmallBuffer;
+  accounted_ = input_.capacity();
+  const http::ParserLimits& limits = worker_.options().limits;
+  // A chunked body is larger on the wire than its limit; chunks of a few bytes are refused.
+  const bool too_large = input_.unread().size() > limits.header_bytes + 2 * limits.body_bytes;
+  if (too_large) Fail(413, "the request is too large");
+  if (!fits && !finished_) Fail(503, "too many large requests at once; try again later");
+}
+
+void HttpSession::Rest() {
+  input_.Shrink();
+  AccountForBuffer();
+  output_.shrink_to_fit();
+}
+
+void HttpSession::Advance() {
+  while (!waiting_ && !finished_) {
+    if (next_ == Next::kParse) {
+      if (output_.size() >= kMaxOutput) return;
+      next_ = Parse();
+      if (next_ == Next::kParse && !exchanges_->full()) continue;
+    }
+    if (exchanges_ != nullptr && !exchanges_->empty()) {
+      Decide();
+      continue;
+    }
+    const Next next = std::exchange(next_, Next::kParse);
+    if (next == Next::kNeedMore) return AfterAll();
+    if (next == Next::kRoute) Route();
+    if (next == Next::kFail) Fail(parser_.failure_status(), parser_.failure_message());
+  }
+}
+
+HttpSession::Next HttpSession::Parse() {
+  if (last_request_ || input_.empty()) return Next::kNeedMore;
+  switch (parser_.Parse(input_.unread())) {
+    case http::RequestParser::Outcome::kNeedMore:
+      return Next::kNeedMore;
+    case http::RequestParser::Outcome::kFailed:
+      return Next::kFail;
+    case http::RequestParser::Outcome::kComplete:
+      break;
+  }
+  last_request_ = !parser_.request().keep_alive;
+  if (exchanges_ == nullptr) exchanges_ = worker_.TakeExchanges();
+  if (!exchanges_->TryAdd(worker_, parser_.request(), remote_)) return Next::kRoute;
+  TakeRequest();
+  return Next::kParse;
+}
+
+/// Everything that has come in is answered, but for a request that is not complete.
+void HttpSession::AfterAll() {
+  if (exchanges_ != nullptr) worker_.GiveBack(std::move(exchanges_));
+  if (last_request_ || end_of_input_) {
+    finished_ = true;
+    return;
+  }
+  if (!input_.empty() && parser_.header_complete() && parser_.expects_continue() &&
+      !continue_sent_) {
+    continue_sent_ = true;
+    output_ += "HTTP/1.1 100 Continue\r\n\r\n";
+  }
+}
+
+void HttpSession::TakeRequest() {
+  input_.Consume(parser_.consumed());
+  parser_.Next();
+  continue_sent_ = false;
+}
+
+/// The answer that is about to be written is the connection's last.
+bool HttpSession::ClosesNow() const {
+  const bool more = !input_.empty() && !last_request_;
+  return last_request_ || (worker_.reactor().draining() && !more);
+}
+
+void HttpSession::Decide() {
+  waiting_ = true;
+  inline_ = true;
+  hold_ = transport_.Self();
+  if (exchanges_->checks().empty()) {
+    OnDecided();
+  } else {
+    // The capture is one pointer, which a std::function holds without allocating.
+    worker_.limiter().Decide(exchanges_->checks(), [this] { OnDecided(); });
+  }
+  inline_ = false;
+}
+
+void HttpSession::OnDecided() {
+  const boost::intrusive_ptr<net::Connection> self = std::move(hold_);
+  const Nanos now = worker_.Now();
+  const bool close = ClosesNow() && next_ == Next::kNeedMore;
+  exchanges_->AppendReplies(worker_, now, close, output_);
+  worker_.metrics().checks.Answered(now - received_at_, exchanges_->size());
+  exchanges_->Clear();
+  if (close) finished_ = true;
+  waiting_ = false;
+  if (!inline_) transport_.Resume();
+}
+
+void HttpSession::Route() {
+  http::Request& request = parser_.request();
+  request.remote = remote_;
+  request.secure = secure_;
+  request_id_ = request.Find("X-Request-Id").substr(0, 128);
+  if (request_id_.empty()) {
+    const auto id = telemetry::RandomId();
+    request_id_.assign(id.data(), id.size());
+  }
+  request.request_id = request_id_;
+  waiting_ = true;
+  inline_ = true;
+  const auto pending = std::make_shared<PendingReply>(*this, transport_.Self());
+  try {
+    worker_.router().Dispatch(
+        request, [pending](http::Response response) { pending->Answer(std::move(response)); });
+  } catch (const std::exception& error) {
+    telemetry::Log(telemetry::Level::kError, "handler failed",
+                   {{"path", request.path}, {"error", std::string_view(error.what())}});
+    pending->Answer(http::ErrorResponse(500, "internal error"));
+  }
+  inline_ = false;
+}
+
+void HttpSession::Deliver(const http::Response& response) {
+  const http::Request& request = parser_.request();
+  http::Envelope envelope;
+  envelope.date = worker_.Date(worker_.Now());
+  envelope.head = request.method == "HEAD";
+  envelope.request_id = request_id_;
+  std::string traceparent;
+  if (const auto parent = telemetry::ParseTraceParent(request.Find("traceparent"))) {
+    traceparent = parent->Child().ToHeader();
+    envelope.traceparent = traceparent;
+  }
+  const std::size_t rest = input_.unread().size() - parser_.consumed();
+  envelope.close = last_request_ || (worker_.reactor().draining() && rest == 0);
+  http::AppendResponse(output_, response, envelope);
+  worker_.metrics().responses[static_cast<std::size_t>(response.status / 100) % 6].Add();
+  if (telemetry::LogEnabled(telemetry::Level::kDebug) && worker_.MayLog(worker_.Now())) {
+    telemetry::Log(telemetry::Level::kDebug, "answered",
+                   {{"request_id", std::string_view(request_id_)},
+                    {"method", request.method},
+                    {"path", request.path},
+                    {"status", std::int64_t{response.status}}});
+  }
+  TakeRequest();
+  if (envelope.close) finished_ = true;
+  waiting_ = false;
+  if (!inline_) transport_.Resume();
+}
+
+void HttpSession::Fail(int status, std::string_view message) {
+  http::Envelope envelope;
+  envelope.date = worker_.Date(worker_.Now());
+  envelope.close = true;
+  http::AppendResponse(output_, http::ErrorResponse(status, message), envelope);
+  worker_.metrics().responses[static_cast<std::size_t>(status / 100)].Add();
+  finished_ = true;
+}
+
+void HttpSession::TimeOut() {
+  worker_.metrics().timeouts.Add();
+  Fail(408, "the request took too long to arrive");
+}
+
+}  // namespace weir::service

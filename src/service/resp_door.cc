@@ -1,0 +1,78 @@
+#include "service/resp_door.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "net/listener.h"
+#include "net/tls.h"
+#include "protocol/resp/service.h"
+#include "service/resp_connection.h"
+
+namespace weir::service {
+namespace {
+
+// Finds peers that have gone without a word, long before the idle timeout.
+void KeepAlive(int fd) {
+  const int on = 1;
+  const int idle = 60;
+  const int interval = 20;
+  const int probes = 3;
+  static_cast<void>(setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on));
+  static_cast<void>(setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle));
+  static_cast<void>(setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval));
+  static_cast<void>(setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes));
+}
+
+}  // namespace
+
+RespDoor::RespDoor(std::size_t reactors, LimiterOf limiter_of, RespOptions options)
+    : options_(std::move(options)),
+      limiter_of_(std::move(limiter_of)),
+      service_(std::make_unique<resp::Service>()),
+      metrics_(reactors),
+      desks_(reactors) {
+  service_->authenticate = options_.authenticate;
+  service_->administrator = options_.administrator;
+  service_->on_reset = options_.on_reset;
+  service_->version = options_.version;
+}
+
+RespDoor::~RespDoor() = default;
+
+net::DoorFigures RespDoor::Figures() const {
+  net::DoorFigures figures{name(), {}};
+  for (const net::DoorMetrics& part : metrics_) figures.parts.push_back(&part);
+  return figures;
+}
+
+void RespDoor::Accept(net::Reactor& reactor, net::Socket socket) {
+  std::unique_ptr<RespDesk>& desk = desks_[reactor.index()];
+  if (!desk) {
+    desk = std::make_unique<RespDesk>(options_, *service_, limiter_of_(reactor),
+                                      metrics_[reactor.index()]);
+  }
+  std::unique_ptr<net::TlsSession> tls;
+  if (options_.tls) {
+    Result<std::unique_ptr<net::TlsSession>> session = options_.tls->NewSession();
+    if (!session.ok()) {
+      return;
+    }
+    tls = std::move(*session);
+  }
+  boost::system::error_code error;
+  const net::Endpoint peer = socket.remote_endpoint(error);
+  const net::Endpoint local = socket.local_endpoint(error);
+  if (error) {
+    return;
+  }
+  KeepAlive(socket.native_handle());
+  boost::intrusive_ptr<RespConnection> connection(
+      new RespConnection(reactor, *desk, std::move(socket), net::FormatEndpoint(peer),
+                         net::FormatEndpoint(local), std::move(tls)));
+  connection->Start();
+}
+
+}  // namespace weir::service

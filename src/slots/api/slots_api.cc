@@ -1,0 +1,423 @@
+#include "slots/api/slots_api.h"
+
+#include <charconv>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json_text.h"
+#include "protocol/http/error.h"
+#include "protocol/http/uri.h"
+#include "slots/api/slots_json.h"
+#include "slots/api/slots_undoable.h"
+#include "slots/combiner.h"
+#include "slots/config.h"
+#include "slots/config_cache.h"
+#include "slots/window.h"
+#include "weir/clock.h"
+
+namespace weir::slots {
+namespace {
+
+using http::ErrorResponse;
+using http::Reply;
+using http::Request;
+using http::Response;
+using slots::Answer;
+using slots::Outcome;
+
+constexpr std::size_t kWindowPage = 10'000;
+constexpr std::int64_t kMaxForecast = 1'000'000'000'000;
+
+std::int64_t Random() {
+  static thread_local std::mt19937_64 engine{std::random_device{}()};
+  return static_cast<std::int64_t>(engine() >> 1U);
+}
+
+Response Json(std::string body, int status = 200) {
+  Response response;
+  response.status = status;
+  response.body = std::move(body);
+  return response;
+}
+
+Response Invalid(const std::string& message) {
+  return ErrorResponse(Error{Code::kInvalidArgument, message});
+}
+
+Response UnknownConfig(const std::string& name) {
+  return ErrorResponse(404, "configName: there is no active config '" + name +
+                                "'; create it with POST /admin/rate-limit/config");
+}
+
+Response UnknownEvent(const std::string& event) {
+  return ErrorResponse(404, "eventId: '" + event + "' has no slot");
+}
+
+std::string ExhaustedMessage(const std::string& config) {
+  return "no window of '" + config +
+         "' within the search limit has room; raise its headroom or maxPerWindow, or try again";
+}
+
+Response AnswerResponse(const Answer& answer, const std::string& config) {
+  switch (answer.outcome) {
+    case Outcome::kUnknownConfig:
+      return UnknownConfig(config);
+    case Outcome::kExhausted:
+      return ErrorResponse(429, ExhaustedMessage(config));
+    case Outcome::kNew:
+    case Outcome::kExisting:
+      break;
+  }
+  std::string body;
+  AppendSlot(body, answer.slot, answer.outcome == Outcome::kNew ? "NEW" : "EXISTING");
+  return Json(std::move(body));
+}
+
+void AppendAnswer(std::string& out, const Answer& answer, const slots::Ask& ask) {
+  switch (answer.outcome) {
+    case Outcome::kUnknownConfig:
+      return AppendRefusal(out, ask, "UNKNOWN_CONFIG",
+                           "configName: there is no such active config");
+    case Outcome::kExhausted:
+      return AppendRefusal(out, ask, "EXHAUSTED", ExhaustedMessage(ask.config));
+    case Outcome::kNew:
+      return AppendSlot(out, answer.slot, "NEW");
+    case Outcome::kExisting:
+      return AppendSlot(out, answer.slot, "EXISTING");
+  }
+}
+
+template <typename T, typename Append>
+std::string ListBody(std::string_view name, const std::vector<T>& items, Append append) {
+  std::string body = "{\"" + std::string(name) + "\":[";
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) body += ',';
+    append(body, items[i]);
+  }
+  return body + "]}";
+}
+
+Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, std::int64_t low,
+                                 std::int64_t high, std::int64_t otherwise) {
+  const std::optional<std::string> text = http::QueryValue(query, key);
+  if (!text) return otherwise;
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc() || end != text->data() + text->size() || number < low || number > high) {
+    return Error{Code::kInvalidArgument, std::string(key) + " must be a whole number from " +
+                                             std::to_string(low) + " to " + std::to_string(high)};
+  }
+  return number;
+}
+
+Result<slots::Millis> QueryInstant(std::string_view query, std::string_view key) {
+  const std::optional<std::string> text = http::QueryValue(query, key);
+  if (!text) return Error{Code::kInvalidArgument, std::string(key) + " is missing"};
+  Result<slots::Millis> instant = slots::ParseInstant(*text);
+  if (!instant.ok()) {
+    return Error{Code::kInvalidArgument, std::string(key) + " " + instant.error().message};
+  }
+  return instant;
+}
+
+/// A batch request under way: which of its events are asked, and what the others are refused with.
+struct BatchRequest {
+  std::vector<ParsedAsk> parsed;
+  std::vector<Answer> answers;  // of those that are asked, in order
+
+  std::string Body() const {
+    std::string body = "{\"slots\":[";
+    body.reserve(parsed.size() * 224);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < parsed.size(); ++i) {
+      if (i > 0) body += ',';
+      const ParsedAsk& one = parsed[i];
+      if (one.status.ok()) {
+        AppendAnswer(body, answers[next++], one.ask);
+      } else {
+        AppendRefusal(body, one.ask, "INVALID",
+                      "events[" + std::to_string(i) + "]: " + one.status.error().message);
+      }
+    }
+    return body + "]}";
+  }
+};
+
+}  // namespace
+
+struct SlotsApi::Parts {
+  explicit Parts(slots::SlotStore& given)
+      : store(given), combiner(given), cache(SystemClock::Get()) {}
+
+  void Assign(const Request& request, Reply reply);
+  void AssignBatch(const Request& request, Reply reply);
+  void Find(const Request& request, Reply reply);
+  void Cancel(const Request& request, Reply reply);
+  void Reschedule(const Request& request, Reply reply);
+
+  void CreateConfig(const Request& request, Reply reply);
+  void ListConfigs(const Request& request, Reply reply);
+  void FlushCache(const Request& request, Reply reply);
+  void GetConfig(const Request& request, Reply reply);
+  void ListVersions(const Request& request, Reply reply);
+  void Deactivate(const Request& request, Reply reply);
+  void ListWindows(const Request& request, Reply reply);
+  void Forecast(const Request& request, Reply reply);
+  void Verify(const Request& request, Reply reply);
+
+  // The active config, from the cache or the store; answers 404 itself.
+  void WithConfig(const std::string& name, Reply reply,
+                  std::function<void(const slots::Config&, const Reply&)> then);
+  void ForecastPage(const std::shared_ptr<slots::Forecast>& forecast, const slots::Config& config,
+                    std::function<void()> done, const Reply& reply);
+
+  slots::SlotStore& store;
+  slots::Combiner combiner;
+  slots::ConfigCache cache;
+};
+
+void SlotsApi::Parts::Assign(const Request& request, Reply reply) {
+  Result<slots::Ask> ask = ParseAsk(request.body);
+  if (!ask.ok()) return reply(ErrorResponse(ask.error()));
+  ask->random = Random();
+  std::string config = ask->config;
+  std::vector<slots::Ask> asks;
+  asks.push_back(std::move(*ask));
+  combiner.Assign(std::move(asks), [reply = std::move(reply), config = std::move(config)](
+                                       Result<std::vector<Answer>> answers) {
+    if (!answers.ok()) return reply(ErrorResponse(answers.error()));
+    reply(AnswerResponse(answers->front(), config));
+  });
+}
+
+void SlotsApi::Parts::AssignBatch(const Request& request, Reply reply) {
+  Result<std::vector<ParsedAsk>> parsed = ParseBatch(request.body);
+  if (!parsed.ok()) return reply(ErrorResponse(parsed.error()));
+  auto batch = std::make_shared<BatchRequest>();
+  batch->parsed = std::move(*parsed);
+  std::vector<slots::Ask> asks;
+  asks.reserve(batch->parsed.size());
+  for (ParsedAsk& one : batch->parsed) {
+    if (!one.status.ok()) continue;
+    one.ask.random = Random();
+    asks.push_back(one.ask);
+  }
+  if (asks.empty()) return reply(Json(batch->Body()));
+  combiner.Assign(std::move(asks),
+                  [batch, reply = std::move(reply)](Result<std::vector<Answer>> answers) {
+                    if (!answers.ok()) return reply(ErrorResponse(answers.error()));
+                    batch->answers = std::move(*answers);
+                    reply(Json(batch->Body()));
+                  });
+}
+
+void SlotsApi::Parts::Find(const Request& request, Reply reply) {
+  std::string event = request.params.at(0);
+  store.Find(event, [event, reply = std::move(reply)](Result<std::optional<slots::Slot>> slot) {
+    if (!slot.ok()) return reply(ErrorResponse(slot.error()));
+    if (!slot->has_value()) return reply(UnknownEvent(event));
+    std::string body;
+    AppendSlot(body, **slot, "EXISTING");
+    reply(Json(std::move(body)));
+  });
+}
+
+void SlotsApi::Parts::Cancel(const Request& request, Reply reply) {
+  std::string event = request.params.at(0);
+  store.Cancel(event, [event, reply = std::move(reply)](Result<std::optional<slots::Slot>> slot) {
+    if (!slot.ok()) return reply(ErrorResponse(slot.error()));
+    if (!slot->has_value()) return reply(UnknownEvent(event));
+    std::string body;
+    AppendSlot(body, **slot, "CANCELLED");
+    reply(Json(std::move(body)));
+  });
+}
+
+void SlotsApi::Parts::Reschedule(const Request& request, Reply reply) {
+  Result<slots::Ask> ask = ParseReschedule(request.body, request.params.at(0));
+  if (!ask.ok()) return reply(ErrorResponse(ask.error()));
+  ask->random = Random();
+  slots::Ask kept = *ask;
+  store.Reschedule(std::move(*ask),
+                   [kept, reply = std::move(reply)](Result<std::optional<Answer>> answer) {
+                     if (!answer.ok()) return reply(ErrorResponse(answer.error()));
+                     if (!answer->has_value()) return reply(UnknownEvent(kept.event_id));
+                     reply(AnswerResponse(**answer, kept.config));
+                   });
+}
+
+void SlotsApi::Parts::CreateConfig(const Request& request, Reply reply) {
+  Result<slots::Config> config = ParseConfig(request.body);
+  if (!config.ok()) return reply(ErrorResponse(config.error()));
+  store.PutConfig(std::move(*config), [this, reply = std::move(reply)](Result<slots::Config> made) {
+    if (!made.ok()) return reply(ErrorResponse(made.error()));
+    cache.Put(*made);
+    std::string body;
+    AppendConfig(body, *made);
+    reply(Json(std::move(body), 201));
+  });
+}
+
+void SlotsApi::Parts::ListConfigs(const Request&, Reply reply) {
+  store.ListConfigs([reply = std::move(reply)](Result<std::vector<slots::Config>> configs) {
+    if (!configs.ok()) return reply(ErrorResponse(configs.error()));
+    reply(Json(ListBody("configs", *configs, AppendConfig)));
+  });
+}
+
+void SlotsApi::Parts::WithConfig(const std::string& name, Reply reply,
+                                 std::function<void(const slots::Config&, const Reply&)> then) {
+  if (std::optional<slots::Config> cached = cache.Get(name)) return then(*cached, reply);
+  store.GetConfig(name, [this, name, reply = std::move(reply),
+                         then = std::move(then)](Result<std::optional<slots::Config>> config) {
+    if (!config.ok()) return reply(ErrorResponse(config.error()));
+    if (!config->has_value()) return reply(UnknownConfig(name));
+    cache.Put(**config);
+    then(**config, reply);
+  });
+}
+
+void SlotsApi::Parts::GetConfig(const Request& request, Reply reply) {
+  WithConfig(request.params.at(0), std::move(reply),
+             [](const slots::Config& config, const Reply& answer) {
+               std::string body;
+               AppendConfig(body, config);
+               answer(Json(std::move(body)));
+             });
+}
+
+void SlotsApi::Parts::ListVersions(const Request& request, Reply reply) {
+  std::string name = request.params.at(0);
+  store.ListVersions(name,
+                     [name, reply = std::move(reply)](Result<std::vector<slots::Config>> configs) {
+                       if (!configs.ok()) return reply(ErrorResponse(configs.error()));
+                       if (configs->empty()) return reply(UnknownConfig(name));
+                       reply(Json(ListBody("versions", *configs, AppendConfig)));
+                     });
+}
+
+void SlotsApi::Parts::Deactivate(const Request& request, Reply reply) {
+  std::string name = request.params.at(0);
+  store.Deactivate(name, [this, name, reply = std::move(reply)](Result<bool> done) {
+    cache.Forget(name);
+    if (!done.ok()) return reply(ErrorResponse(done.error()));
+    if (!*done) return reply(UnknownConfig(name));
+    std::string body = "{\"configName\":";
+    AppendJsonString(body, name);
+    reply(Json(body + ",\"active\":false}"));
+  });
+}
+
+void SlotsApi::Parts::ListWindows(const Request& request, Reply reply) {
+  const std::optional<std::string> name = http::QueryValue(request.query, "config");
+  if (!name) return reply(Invalid("config is missing"));
+  slots::Millis from = 0;
+  if (http::QueryValue(request.query, "from")) {
+    Result<slots::Millis> instant = QueryInstant(request.query, "from");
+    if (!instant.ok()) return reply(ErrorResponse(instant.error()));
+    from = *instant;
+  }
+  Result<std::int64_t> limit =
+      QueryNumber(request.query, "limit", 1, kWindowPage, static_cast<std::int64_t>(kWindowPage));
+  if (!limit.ok()) return reply(ErrorResponse(limit.error()));
+  WithConfig(*name, std::move(reply),
+             [this, from, count = static_cast<std::size_t>(*limit)](const slots::Config& config,
+                                                                    const Reply& answer) {
+               store.ListWindows(config.name, from, count,
+                                 [config, answer](Result<std::vector<slots::WindowLoad>> windows) {
+                                   if (!windows.ok()) return answer(ErrorResponse(windows.error()));
+                                   std::string body = "{\"config\":";
+                                   AppendConfig(body, config);
+                                   body +=
+                                       ',' + ListBody("windows", *windows, AppendWindow).substr(1);
+                                   answer(Json(std::move(body)));
+                                 });
+             });
+}
+
+void SlotsApi::Parts::Forecast(const Request& request, Reply reply) {
+  const std::optional<std::string> name = http::QueryValue(request.query, "config");
+  if (!name) return reply(Invalid("config is missing"));
+  Result<slots::Millis> requested = QueryInstant(request.query, "requestedTime");
+  if (!requested.ok()) return reply(ErrorResponse(requested.error()));
+  Result<std::int64_t> count = QueryNumber(request.query, "count", 1, kMaxForecast, 1);
+  if (!count.ok()) return reply(ErrorResponse(count.error()));
+  WithConfig(*name, std::move(reply),
+             [this, at = *requested, n = *count](const slots::Config& config, const Reply& answer) {
+               auto forecast = std::make_shared<slots::Forecast>(config, at, n);
+               ForecastPage(
+                   forecast, config, [=] { answer(Json(ForecastBody(*forecast, config, at, n))); },
+                   answer);
+             });
+}
+
+void SlotsApi::Parts::ForecastPage(const std::shared_ptr<slots::Forecast>& forecast,
+                                   const slots::Config& config, std::function<void()> done,
+                                   const Reply& reply) {
+  store.ListWindows(config.name, forecast->next(), kWindowPage,
+                    [this, forecast, config, done = std::move(done),
+                     reply](Result<std::vector<slots::WindowLoad>> windows) {
+                      if (!windows.ok()) return reply(ErrorResponse(windows.error()));
+                      forecast->Add(*windows);
+                      if (!forecast->done() && windows->size() == kWindowPage) {
+                        return ForecastPage(forecast, config, done, reply);
+                      }
+                      forecast->Finish();
+                      done();
+                    });
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): handlers share one signature.
+void SlotsApi::Parts::FlushCache(const Request&, Reply reply) {
+  reply(Json("{\"flushed\":" + std::to_string(cache.Flush()) + "}"));
+}
+
+void SlotsApi::Parts::Verify(const Request&, Reply reply) {
+  store.Verify([reply = std::move(reply)](Result<slots::Findings> findings) {
+    if (!findings.ok()) return reply(ErrorResponse(findings.error()));
+    reply(Json(FindingsBody(*findings)));
+  });
+}
+
+SlotsApi::SlotsApi(slots::SlotStore& store) : parts_(std::make_unique<Parts>(store)) {}
+SlotsApi::~SlotsApi() = default;
+
+admin::Undoable SlotsApi::configs() {
+  return SlotConfigs(parts_->store, [parts = parts_.get()](const std::string& name) {
+    parts->cache.Forget(name);
+  });
+}
+
+void SlotsApi::AddTo(http::Router& router, const Protect& admin, const Protect& change) {
+  Parts* const parts = parts_.get();
+  using Method = void (Parts::*)(const Request&, Reply);
+  const auto bind = [parts](Method method) -> http::Handler {
+    return [parts, method](const Request& request, Reply reply) {
+      (parts->*method)(request, std::move(reply));
+    };
+  };
+  router.Add("POST", "/api/v1/slots", bind(&Parts::Assign));
+  router.Add("POST", "/api/v1/slots/batch", bind(&Parts::AssignBatch));
+  router.Add("GET", "/api/v1/slots/{eventId}", bind(&Parts::Find));
+  router.Add("DELETE", "/api/v1/slots/{eventId}", bind(&Parts::Cancel));
+  router.Add("POST", "/api/v1/slots/{eventId}/reschedule", bind(&Parts::Reschedule));
+
+  const auto add = [&](const Protect& protect, std::string_view method, const std::string& path,
+                       Method handler) {
+    router.Add(method, "/admin/rate-limit" + path, protect(bind(handler)));
+  };
+  add(change, "POST", "/config", &Parts::CreateConfig);
+  add(admin, "GET", "/config", &Parts::ListConfigs);
+  add(admin, "GET", "/config/{configName}", &Parts::GetConfig);
+  add(change, "DELETE", "/config/{configName}", &Parts::Deactivate);
+  add(change, "POST", "/config/{configName}/deactivate", &Parts::Deactivate);
+  add(admin, "GET", "/config/{configName}/versions", &Parts::ListVersions);
+  add(admin, "POST", "/cache/flush", &Parts::FlushCache);
+  add(admin, "GET", "/windows", &Parts::ListWindows);
+  add(admin, "GET", "/forecast", &Parts::Forecast);
+  add(admin, "GET", "/verify", &Parts::Verify);
+}
+
+}  // namespace weir::slots

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "admin/undoable.h"
+#include "protocol/http/router.h"
+#include "slots/slot_store.h"
+
+namespace weir::slots {
+
+/// The HTTP face of slots: /api/v1/slots for events, /admin/rate-limit for configs and operators.
+/// docs/reference/slots-api.md describes every path.
+///
+/// Thread-safe: handlers run on any reactor. Must outlive the router's last request.
+class SlotsApi {
+ public:
+  /// `store` must outlive this.
+  explicit SlotsApi(slots::SlotStore& store);
+  ~SlotsApi();
+
+  /// Stands before a handler.
+  using Protect = std::function<http::Handler(http::Handler)>;
+
+  /// Before the service starts. `change` stands before what changes a config, `admin` before all
+  /// else under /admin.
+  void AddTo(http::Router& router, const Protect& admin, const Protect& change);
+
+  /// The configs, of kind "slots". One that comes back is a new version, as it was.
+  admin::Undoable configs();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace weir::slots

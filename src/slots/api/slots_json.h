@@ -1,0 +1,41 @@
+#pragma once
+
+// Slots as JSON: requests in, answers out. No sockets and no store, so it can be fuzzed.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "slots/forecast.h"
+#include "slots/slot.h"
+#include "weir/result.h"
+
+namespace weir::slots {
+
+/// One event of a request: what it asks, or what is wrong with it (naming the field).
+struct ParsedAsk {
+  slots::Ask ask = {};
+  Status status = {};
+};
+
+/// {"eventId","configName","requestedTime"[,"tenant"]}. Ask::random is left 0.
+Result<slots::Ask> ParseAsk(std::string_view body);
+/// {"events":[…]}, 1 to kMaxBatch of them. An error if it is no such thing at all.
+Result<std::vector<ParsedAsk>> ParseBatch(std::string_view body);
+/// {"requestedTime"[,"configName"]}.
+Result<slots::Ask> ParseReschedule(std::string_view body, std::string event_id);
+/// {"configName","windowSize","maxPerWindow"[,"headroom"][,"fairWindows"][,"tenants":{name:weight}]}.
+Result<slots::Config> ParseConfig(std::string_view body);
+
+void AppendSlot(std::string& out, const slots::Slot& slot, std::string_view status);
+/// An event of a batch that got no slot.
+void AppendRefusal(std::string& out, const slots::Ask& ask, std::string_view status,
+                   std::string_view message);
+void AppendConfig(std::string& out, const slots::Config& config);
+void AppendWindow(std::string& out, const slots::WindowLoad& window);
+std::string ForecastBody(const slots::Forecast& forecast, const slots::Config& config,
+                         slots::Millis requested, std::int64_t count);
+std::string FindingsBody(const slots::Findings& findings);
+
+}  // namespace weir::slots

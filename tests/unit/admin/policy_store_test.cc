@@ -1,0 +1,128 @@
+#include "admin/policy_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::policy {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::StartsWith;
+
+StoredPolicy Sample() {
+  StoredPolicy policy;
+  policy.key = "user-123";
+  return policy;
+}
+
+TEST(StoredPolicy, BecomesADefinitionForItsKey) {
+  const Result<Definition> definition = ToDefinition(Sample());
+  ASSERT_TRUE(definition.ok());
+  EXPECT_EQ(definition->key, "user-123");
+  EXPECT_EQ(definition->name, "user-123");
+  EXPECT_FALSE(definition->has_match);
+  EXPECT_EQ(definition->quota, *Quota::TokenBucket(100, 10));
+}
+
+TEST(StoredPolicy, EachTypeHasItsQuota) {
+  StoredPolicy policy = Sample();
+  policy.capacity = 7;
+  policy.window_seconds = 30;
+  policy.buckets = 6;
+  policy.type = PolicyType::kSlidingWindow;
+  EXPECT_EQ(ToDefinition(policy)->quota, *Quota::SlidingLog(7, 30s));
+  policy.type = PolicyType::kFixedWindow;
+  EXPECT_EQ(ToDefinition(policy)->quota, *Quota::FixedWindow(7, 30s));
+  policy.type = PolicyType::kSlidingCounter;
+  EXPECT_EQ(ToDefinition(policy)->quota, *Quota::SlidingCounter(7, 30s, 6));
+  policy.type = PolicyType::kConcurrency;
+  EXPECT_EQ(ToDefinition(policy)->quota, *Quota::Concurrency(7, 30s));
+  policy.unlimited = true;
+  EXPECT_EQ(ToDefinition(policy)->quota, std::nullopt);
+}
+
+TEST(StoredPolicy, WithAMatchItIsForDescriptors) {
+  StoredPolicy policy = Sample();
+  policy.has_match = true;
+  policy.match = {MakeEntryMatch("user", "*")};
+  const Result<Definition> definition = ToDefinition(policy);
+  ASSERT_TRUE(definition.ok());
+  EXPECT_EQ(definition->key, "");
+  EXPECT_TRUE(definition->has_match);
+}
+
+TEST(StoredPolicy, ABadNumberNamesItsField) {
+  const auto said = [](auto change) {
+    StoredPolicy policy = Sample();
+    change(policy);
+    const Result<Definition> definition = ToDefinition(policy);
+    EXPECT_FALSE(definition.ok());
+    if (definition.ok()) return std::string();
+    EXPECT_EQ(definition.error().code, Code::kInvalidArgument);
+    return definition.error().message;
+  };
+  EXPECT_THAT(said([](StoredPolicy& p) { p.key = ""; }), StartsWith("key: "));
+  EXPECT_THAT(said([](StoredPolicy& p) { p.key = std::string(257, 'x'); }), StartsWith("key: "));
+  EXPECT_THAT(said([](StoredPolicy& p) { p.key = "a\nb"; }), StartsWith("key: "));
+  EXPECT_THAT(said([](StoredPolicy& p) { p.capacity = 0; }), StartsWith("capacity: "));
+  EXPECT_THAT(said([](StoredPolicy& p) { p.capacity = kMaxLimit + 1; }), StartsWith("capacity: "));
+  EXPECT_THAT(said([](StoredPolicy& p) { p.refill_rate = -1; }), StartsWith("refillRate: "));
+  EXPECT_THAT(said([](StoredPolicy& p) { p.window_seconds = 0; }), StartsWith("windowSeconds: "));
+  EXPECT_THAT(said([](StoredPolicy& p) { p.window_seconds = INT64_MAX; }),
+              StartsWith("windowSeconds: "));
+  EXPECT_THAT(said([](StoredPolicy& p) { p.buckets = 0; }), StartsWith("buckets: "));
+  EXPECT_THAT(said([](StoredPolicy& p) { p.cost = 0; }), StartsWith("cost: "));
+  EXPECT_THAT(said([](StoredPolicy& p) {
+                p.has_match = true;
+                p.match = {MakeEntryMatch("a", "1"), MakeEntryMatch("a", "2")};
+              }),
+              StartsWith("match.a: "));
+}
+
+TEST(StoredPolicy, JsonHasTheFieldsOfTheAdminApi) {
+  StoredPolicy policy = Sample();
+  policy.id = 1;
+  policy.version = 1;
+  EXPECT_EQ(
+      ToJson(policy),
+      R"({"id":1,"policyKey":"user-123","type":"TOKEN_BUCKET","capacity":100,"refillRate":10,)"
+      R"("windowSeconds":60,"shadow":false,"unlimited":false,"onStoreError":"local","cost":1,"version":1})");
+  policy.key = "a\"\\\x01";
+  policy.type = PolicyType::kSlidingCounter;
+  policy.has_match = true;
+  policy.match = {MakeEntryMatch("route", "/v1/*")};
+  EXPECT_EQ(
+      ToJson(policy),
+      R"({"id":1,"policyKey":"a\"\\\u0001","type":"SLIDING_COUNTER","capacity":100,"refillRate":10,)"
+      R"("windowSeconds":60,"buckets":10,"domain":"default","match":{"route":"/v1/*"},)"
+      R"("shadow":false,"unlimited":false,"onStoreError":"local","cost":1,"version":1})");
+}
+
+TEST(PolicyType, NamesAreThoseOfTheWire) {
+  for (const char* name :
+       {"TOKEN_BUCKET", "SLIDING_WINDOW", "FIXED_WINDOW", "SLIDING_COUNTER", "CONCURRENCY"}) {
+    ASSERT_TRUE(ParsePolicyType(name)) << name;
+    EXPECT_EQ(PolicyTypeName(*ParsePolicyType(name)), name);
+  }
+  EXPECT_FALSE(ParsePolicyType("token_bucket"));
+}
+
+TEST(StoredPolicy, TellsWhenItExpires) {
+  StoredPolicy policy;
+  policy.key = "a";
+  policy.expires_at = 86'400 * std::int64_t{1'000'000'000};
+  EXPECT_THAT(ToJson(policy),
+              ::testing::HasSubstr(R"(,"expiresAt":"1970-01-02T00:00:00Z","version":)"));
+}
+
+TEST(StoredPolicy, ItsVersionIsReadFromTheFieldAndNotFromATextLikeIt) {
+  StoredPolicy policy;
+  policy.key = R"(","version":9)";
+  policy.version = 7;
+  EXPECT_EQ(VersionIn(ToJson(policy)), 7);
+  EXPECT_EQ(VersionIn(""), 0);
+  EXPECT_EQ(VersionAfter({.action = "delete", .before = ToJson(policy)}), 8);
+}
+
+}  // namespace
+}  // namespace weir::policy

@@ -1,0 +1,57 @@
+#include "notify/api/notify_json.h"
+
+#include <gmock/gmock.h>
+
+namespace weir::server {
+namespace {
+
+using testing::HasSubstr;
+
+std::string LimitProblem(std::string_view body) {
+  const Result<notify::UserLimit> limit = ParseLimit(body);
+  return limit.ok() ? "none" : limit.error().message;
+}
+
+std::string SendProblem(std::string_view body) {
+  const Result<notify::SendRequest> send = ParseSend(body, "");
+  return send.ok() ? "none" : send.error().message;
+}
+
+TEST(NotifyJson, ReadsALimitUnderEitherNames) {
+  const notify::UserLimit wanted{"42", 5, 10, 0, 0};
+  EXPECT_EQ(*ParseLimit(R"({"userId":"42","rateLimit":5,"timeWindow":10})"), wanted);
+  EXPECT_EQ(*ParseLimit(R"({"user_id":42,"rate_limit":5,"time_window":10})"), wanted);
+}
+
+TEST(NotifyJson, NamesAllThatIsMissingOrWrong) {
+  EXPECT_EQ(LimitProblem("{}"), "missing required fields: userId, rateLimit, timeWindow");
+  EXPECT_EQ(LimitProblem(R"({"userId":null,"rateLimit":1,"timeWindow":1})"),
+            "missing required fields: userId");
+  EXPECT_THAT(LimitProblem(R"({"userId":true,"rateLimit":1,"timeWindow":1})"), HasSubstr("userId"));
+  EXPECT_THAT(LimitProblem(R"({"userId":"u","rateLimit":1.5,"timeWindow":1})"),
+              HasSubstr("rateLimit must be a whole number"));
+  EXPECT_THAT(LimitProblem(R"({"userId":"u","rateLimit":1,"timeWindow":-1})"),
+              HasSubstr("timeWindow must be a whole number from 1"));
+  EXPECT_THAT(LimitProblem("[1]"), HasSubstr("JSON object"));
+  EXPECT_EQ(SendProblem(R"({"userId":"u"})"), "missing required fields: message");
+  EXPECT_THAT(SendProblem(R"({"userId":"u","message":7})"), HasSubstr("message must be a text"));
+  EXPECT_THAT(SendProblem(R"({"userId":"u","message":""})"), HasSubstr("message"));
+}
+
+TEST(NotifyJson, TakesTheKeyOfTheHeaderBeforeTheFieldS) {
+  const char* const body = R"({"userId":"u","message":"m","idempotencyKey":"field"})";
+  EXPECT_EQ(ParseSend(body, "")->idempotency_key, "field");
+  EXPECT_EQ(ParseSend(body, "header")->idempotency_key, "header");
+  EXPECT_FALSE(ParseSend(body, std::string(256, 'k')).ok());
+}
+
+TEST(NotifyJson, ShowsTheQuotaOfARunningWindowAlone) {
+  const notify::UserLimit limit{"u", 3, 1, 5, 0};
+  EXPECT_EQ(
+      QuotaBody(limit, 1),
+      R"({"userId":"u","limit":3,"used":5,"remaining":0,"resetsAt":"1970-01-01T00:01:00.000Z"})");
+  EXPECT_EQ(QuotaBody(limit, 60'000'000), R"({"userId":"u","limit":3,"used":0,"remaining":3})");
+}
+
+}  // namespace
+}  // namespace weir::server

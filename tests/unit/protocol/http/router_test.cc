@@ -1,0 +1,83 @@
+#include "protocol/http/router.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace weir::server {
+namespace {
+
+class RouterTest : public ::testing::Test {
+ protected:
+  RouterTest() {
+    Add("GET", "/");
+    Add("GET", "/admin/policies");
+    Add("POST", "/admin/policies");
+    Add("GET", "/admin/policies/{key}");
+    Add("DELETE", "/admin/policies/{key}");
+    Add("GET", "/admin/policies/special");
+    Add("GET", "/v1/{a}/x/{b}");
+  }
+
+  void Add(std::string method, std::string pattern) {
+    router_.Add(method, pattern,
+                [name = method + " " + pattern](const http::Request& request, http::Reply reply) {
+                  http::Response response;
+                  response.body = name;
+                  for (const std::string& parameter : request.params)
+                    response.body += "|" + parameter;
+                  reply(std::move(response));
+                });
+  }
+
+  http::Response Ask(std::string_view method, std::string_view path) {
+    http::Request request;
+    request.method = method;
+    request.path = path;
+    http::Response answer;
+    router_.Dispatch(request, [&](http::Response response) { answer = std::move(response); });
+    return answer;
+  }
+
+  Router router_;
+};
+
+TEST_F(RouterTest, FindsLiteralsBeforeParameters) {
+  EXPECT_EQ(Ask("GET", "/").body, "GET /");
+  EXPECT_EQ(Ask("GET", "/admin/policies").body, "GET /admin/policies");
+  EXPECT_EQ(Ask("GET", "/admin/policies/special").body, "GET /admin/policies/special");
+  EXPECT_EQ(Ask("GET", "/admin/policies/other").body, "GET /admin/policies/{key}|other");
+  EXPECT_EQ(Ask("GET", "/v1/1/x/2").body, "GET /v1/{a}/x/{b}|1|2");
+}
+
+TEST_F(RouterTest, DecodesParametersAfterSplitting) {
+  EXPECT_EQ(Ask("DELETE", "/admin/policies/a%2Fb").body, "DELETE /admin/policies/{key}|a/b");
+  EXPECT_EQ(Ask("DELETE", "/admin/policies/a%00b").status, 400);
+  EXPECT_EQ(Ask("DELETE", "/admin/policies/%").status, 400);
+}
+
+TEST_F(RouterTest, AnswersUnknownPathsWith404) {
+  for (const char* path : {"/x", "/admin", "/admin/", "/admin/policies/", "/admin/policies/a/b",
+                           "//", "", "admin", "*", "/v1//x/2"}) {
+    EXPECT_EQ(Ask("GET", path).status, 404) << path;
+  }
+}
+
+TEST_F(RouterTest, AnswersOtherMethodsWith405AndAllow) {
+  const http::Response response = Ask("PUT", "/admin/policies");
+  EXPECT_EQ(response.status, 405);
+  ASSERT_EQ(response.headers.size(), 1u);
+  EXPECT_EQ(response.headers[0].first, "Allow");
+  EXPECT_EQ(response.headers[0].second, "GET, POST");
+}
+
+TEST_F(RouterTest, TreatsHeadAsGet) { EXPECT_EQ(Ask("HEAD", "/").body, "GET /"); }
+
+TEST_F(RouterTest, ListsWhatWasAdded) {
+  ASSERT_EQ(router_.routes().size(), 7U);
+  EXPECT_EQ(router_.routes()[3],
+            std::make_pair(std::string("GET"), std::string("/admin/policies/{key}")));
+}
+
+}  // namespace
+}  // namespace weir::server

@@ -1,0 +1,91 @@
+#include "slots/api/slots_json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::server {
+namespace {
+
+using testing::HasSubstr;
+
+std::string MessageOf(std::string_view body) {
+  Result<slots::Ask> ask = ParseAsk(body);
+  return ask.ok() ? "ok" : ask.error().message;
+}
+
+TEST(SlotsJson, ReadsAnEvent) {
+  const slots::Ask ask = *ParseAsk(
+      R"({"eventId":"e1","configName":"pay","requestedTime":"2025-06-01T14:00:00+02:00","tenant":"t"})");
+  EXPECT_EQ(ask.event_id, "e1");
+  EXPECT_EQ(ask.config, "pay");
+  EXPECT_EQ(ask.requested, 1'748'779'200'000);
+  EXPECT_EQ(ask.tenant, "t");
+}
+
+TEST(SlotsJson, NamesTheFieldAtFault) {
+  EXPECT_THAT(MessageOf(""), HasSubstr("JSON object"));
+  EXPECT_THAT(MessageOf("[1]"), HasSubstr("JSON object"));
+  EXPECT_THAT(MessageOf("{}"), HasSubstr("eventId is missing"));
+  EXPECT_THAT(MessageOf(R"({"eventId":7})"), HasSubstr("eventId must be a text"));
+  EXPECT_THAT(MessageOf(R"({"eventId":""})"), HasSubstr("eventId must not be empty"));
+  EXPECT_THAT(MessageOf(R"({"eventId":"a\u0000b"})"), HasSubstr("eventId"));
+  EXPECT_THAT(MessageOf(R"({"eventId":"e"})"), HasSubstr("configName is missing"));
+  EXPECT_THAT(MessageOf(R"({"eventId":"e","configName":"c"})"),
+              HasSubstr("requestedTime is missing"));
+  EXPECT_THAT(MessageOf(R"({"eventId":"e","configName":"c","requestedTime":"noon"})"),
+              HasSubstr("requestedTime must be an ISO-8601"));
+  EXPECT_THAT(
+      MessageOf(
+          R"({"eventId":"e","configName":"c","tenant":3,"requestedTime":"2025-06-01T12:00:00Z"})"),
+      HasSubstr("tenant"));
+}
+
+TEST(SlotsJson, AnEventThatIsWrongDoesNotSpoilItsBatch) {
+  auto batch = *ParseBatch(
+      R"({"events":[{"eventId":"e","configName":"c","requestedTime":"2025-06-01T12:00:00Z"},7,{"eventId":"f"}]})");
+  ASSERT_EQ(batch.size(), 3U);
+  EXPECT_TRUE(batch[0].status.ok());
+  EXPECT_FALSE(batch[1].status.ok());
+  EXPECT_EQ(batch[2].ask.event_id, "f");
+  EXPECT_THAT(batch[2].status.error().message, HasSubstr("configName"));
+  EXPECT_FALSE(ParseBatch(R"({"events":[]})").ok());
+  EXPECT_FALSE(ParseBatch(R"({"events":{}})").ok());
+  std::string many = R"({"events":[0)";
+  for (std::size_t i = 0; i < slots::kMaxBatch; ++i) many += ",0";
+  EXPECT_FALSE(ParseBatch(many + "]}").ok());
+}
+
+TEST(SlotsJson, ReadsAndWritesConfigs) {
+  const slots::Config config = *ParseConfig(
+      R"({"configName":"pay","windowSize":"PT4S","maxPerWindow":100,"tenants":{"b":2,"a":1}})");
+  EXPECT_EQ(config.headroom, 100);
+  EXPECT_EQ(config.fair_windows, 100);
+  std::string out;
+  AppendConfig(out, config);
+  EXPECT_EQ(out, R"({"configName":"pay","version":0,"windowSize":"PT4S","maxPerWindow":100,)"
+                 R"("headroom":100,"fairWindows":100,"tenants":{"*":1,"a":1,"b":2},"active":true,)"
+                 R"("createdAt":"1970-01-01T00:00:00Z"})");
+  for (const char* body :
+       {R"({"windowSize":"PT4S","maxPerWindow":1})", R"({"configName":"c","maxPerWindow":1})",
+        R"({"configName":"c","windowSize":"4s","maxPerWindow":1})",
+        R"({"configName":"c","windowSize":"PT4S"})",
+        R"({"configName":"c","windowSize":"PT4S","maxPerWindow":1.5})",
+        R"({"configName":"c","windowSize":"PT4S","maxPerWindow":0})",
+        R"({"configName":"c","windowSize":"PT4S","maxPerWindow":1,"headroom":-1})",
+        R"({"configName":"c","windowSize":"PT4S","maxPerWindow":1,"tenants":[]})"}) {
+    EXPECT_FALSE(ParseConfig(body).ok()) << body;
+  }
+}
+
+TEST(SlotsJson, WritesASlot) {
+  std::string out;
+  AppendSlot(out, {"e\"1", "pay", "", 1'748'779'200'000, 1'748'779'204'000, 1'748'779'204'250},
+             "NEW");
+  EXPECT_EQ(out,
+            R"({"eventId":"e\"1","configName":"pay","requestedTime":"2025-06-01T12:00:00Z",)"
+            R"("scheduledTime":"2025-06-01T12:00:04.250Z","windowStart":"2025-06-01T12:00:04Z",)"
+            R"("delayMs":4250,"status":"NEW"})");
+}
+
+}  // namespace
+}  // namespace weir::server
