@@ -80,7 +80,7 @@ void Stores::OpenMemory(const std::string& snapshot) {
                                                            .on_evict = {}});
   if (const Status loaded = store::memory::LoadSnapshot(*engine_, snapshot); !loaded.ok()) {
     if (loaded.error().code != Code::kNotFound) {
-      Log(Level::kError, "snapshot not restored; limits begin anew",
+      Log(Level::kError, "snapshot not restored; starting with empty limits",
           {{"error", std::string_view(loaded.error().message)}});
     }
   }
@@ -97,7 +97,7 @@ void Stores::OpenMemory(const std::string& snapshot) {
 Status Stores::OpenDistant() {
   const store::guard::GuardOptions options = GuardOptionsOf(config_);
   for (const std::string& doubt : DoubtsAbout(options)) {
-    Log(Level::kWarn, "doubtful setting", {{"why", std::string_view(doubt)}});
+    Log(Level::kWarn, "questionable setting", {{"why", std::string_view(doubt)}});
   }
   guard_.emplace(options);
   auto backend = library::OpenBackend(BackendOptionsOf(config_), *guard_);

@@ -78,7 +78,7 @@ Result<Target> ParseUrl(std::string_view url) {
   } else if (rest.starts_with("mariadb://")) {
     rest.remove_prefix(10);
   } else {
-    return Wrong("it begins otherwise");
+    return Wrong("unsupported URL scheme");
   }
   Target target;
   std::string_view before_options = Cut(rest, '?');
