@@ -29,13 +29,13 @@ TEST(StoredPolicy, EachTypeHasItsQuota) {
   policy.capacity = 7;
   policy.window_seconds = 30;
   policy.buckets = 6;
-  policy.type = PolicyType::kSlidingWindow;
+  policy.type = Algorithm::kSlidingLog;
   EXPECT_EQ(ToDefinition(policy)->quota, *Quota::SlidingLog(7, 30s));
-  policy.type = PolicyType::kFixedWindow;
+  policy.type = Algorithm::kFixedWindow;
   EXPECT_EQ(ToDefinition(policy)->quota, *Quota::FixedWindow(7, 30s));
-  policy.type = PolicyType::kSlidingCounter;
+  policy.type = Algorithm::kSlidingCounter;
   EXPECT_EQ(ToDefinition(policy)->quota, *Quota::SlidingCounter(7, 30s, 6));
-  policy.type = PolicyType::kConcurrency;
+  policy.type = Algorithm::kConcurrency;
   EXPECT_EQ(ToDefinition(policy)->quota, *Quota::Concurrency(7, 30s));
   policy.unlimited = true;
   EXPECT_EQ(ToDefinition(policy)->quota, std::nullopt);
@@ -88,7 +88,7 @@ TEST(StoredPolicy, JsonHasTheFieldsOfTheAdminApi) {
       R"({"id":1,"policyKey":"user-123","type":"TOKEN_BUCKET","capacity":100,"refillRate":10,)"
       R"("windowSeconds":60,"shadow":false,"unlimited":false,"onStoreError":"local","cost":1,"version":1})");
   policy.key = "a\"\\\x01";
-  policy.type = PolicyType::kSlidingCounter;
+  policy.type = Algorithm::kSlidingCounter;
   policy.has_match = true;
   policy.match = {MakeEntryMatch("route", "/v1/*")};
   EXPECT_EQ(
@@ -99,12 +99,17 @@ TEST(StoredPolicy, JsonHasTheFieldsOfTheAdminApi) {
 }
 
 TEST(PolicyType, NamesAreThoseOfTheWire) {
-  for (const char* name :
-       {"TOKEN_BUCKET", "SLIDING_WINDOW", "FIXED_WINDOW", "SLIDING_COUNTER", "CONCURRENCY"}) {
+  for (const char* name : {"TOKEN_BUCKET", "SLIDING_WINDOW", "FIXED_WINDOW", "SLIDING_COUNTER",
+                           "CONCURRENCY", "OVERRIDE"}) {
     ASSERT_TRUE(ParsePolicyType(name)) << name;
     EXPECT_EQ(PolicyTypeName(*ParsePolicyType(name)), name);
   }
-  EXPECT_FALSE(ParsePolicyType("token_bucket"));
+  EXPECT_FALSE(ParsePolicyType("LEAKY_BUCKET"));
+}
+
+TEST(PolicyType, TheNamesOfPolicyFilesAreKnownToo) {
+  EXPECT_EQ(ParsePolicyType("sliding_log"), PolicyType(Algorithm::kSlidingLog));
+  EXPECT_EQ(PolicyTypeName(*ParsePolicyType("sliding_log")), "SLIDING_WINDOW");
 }
 
 TEST(StoredPolicy, TellsWhenItExpires) {
