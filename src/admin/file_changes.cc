@@ -51,7 +51,7 @@ policy::AuditEntry EntryOf(std::string_view name, const policy::Definition* befo
 
 }  // namespace
 
-std::string FilePolicyJson(const policy::Definition& definition) {
+std::string FilePolicyJson(const policy::Definition& definition, std::string_view source) {
   std::string out = "{\"policyKey\":";
   AppendJsonString(out, definition.name);
   out += ",\"domain\":";
@@ -73,7 +73,8 @@ std::string FilePolicyJson(const policy::Definition& definition) {
   out += definition.quota ? ",\"unlimited\":false" : ",\"unlimited\":true";
   out.append(",\"onStoreError\":\"").append(policy::OnStoreErrorName(definition.on_store_error));
   out.append("\",\"cost\":").append(std::to_string(definition.cost));
-  return out += ",\"source\":\"file\",\"readOnly\":true}";
+  out.append(",\"source\":\"").append(source);
+  return out += "\",\"readOnly\":true}";
 }
 
 std::vector<policy::AuditEntry> FileChanges(const policy::PolicySet& before,

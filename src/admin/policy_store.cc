@@ -76,9 +76,17 @@ Result<Definition> ToDefinition(const StoredPolicy& policy) {
   if (auto bad = CheckText("key", policy.key, kMaxNameBytes)) return *bad;
   if (auto bad = CheckText("domain", policy.domain, kMaxNameBytes)) return *bad;
   if (auto bad = CheckRange("capacity", policy.capacity, kMaxLimit)) return *bad;
-  if (auto bad = CheckRange("refillRate", policy.refill_rate, kMaxLimit)) return *bad;
-  if (auto bad = CheckRange("windowSeconds", policy.window_seconds, kMaxSeconds)) return *bad;
-  if (auto bad = CheckRange("buckets", policy.buckets, kMaxBuckets)) return *bad;
+  // What the algorithm has no use for may be 0: clients send every field.
+  const algorithm::Descriptor* kind =
+      policy.type.is_override() ? nullptr : &algorithm::Of(policy.type.algorithm());
+  const auto check = [](std::string_view field, std::int64_t value, std::int64_t most, bool used) {
+    return !used && value == 0 ? std::nullopt : CheckRange(field, value, most);
+  };
+  const bool refills = kind == nullptr || kind->refills();
+  const bool buckets = kind == nullptr || kind->has_buckets;
+  if (auto bad = check("refillRate", policy.refill_rate, kMaxLimit, refills)) return *bad;
+  if (auto bad = check("windowSeconds", policy.window_seconds, kMaxSeconds, !refills)) return *bad;
+  if (auto bad = check("buckets", policy.buckets, kMaxBuckets, buckets)) return *bad;
   if (auto bad = CheckRange("cost", policy.cost, kMaxPolicyCost)) return *bad;
   if (auto bad = CheckMatch(policy)) return *bad;
   Definition definition;
@@ -86,8 +94,6 @@ Result<Definition> ToDefinition(const StoredPolicy& policy) {
     Result<Quota> quota = MakeQuota(policy);
     // The numbers are each in range: what is left is that they do not go together.
     if (!quota.ok()) {
-      const bool refills =
-          !policy.type.is_override() && algorithm::Of(policy.type.algorithm()).refills();
       return Bad(refills ? "refillRate" : "capacity", quota.error().message);
     }
     definition.quota = *quota;

@@ -67,16 +67,37 @@ TEST(StoredPolicy, ABadNumberNamesItsField) {
   EXPECT_THAT(said([](StoredPolicy& p) { p.capacity = 0; }), StartsWith("capacity: "));
   EXPECT_THAT(said([](StoredPolicy& p) { p.capacity = kMaxLimit + 1; }), StartsWith("capacity: "));
   EXPECT_THAT(said([](StoredPolicy& p) { p.refill_rate = -1; }), StartsWith("refillRate: "));
-  EXPECT_THAT(said([](StoredPolicy& p) { p.window_seconds = 0; }), StartsWith("windowSeconds: "));
+  EXPECT_THAT(said([](StoredPolicy& p) {
+                p.type = Algorithm::kFixedWindow;
+                p.window_seconds = 0;
+              }),
+              StartsWith("windowSeconds: "));
   EXPECT_THAT(said([](StoredPolicy& p) { p.window_seconds = INT64_MAX; }),
               StartsWith("windowSeconds: "));
-  EXPECT_THAT(said([](StoredPolicy& p) { p.buckets = 0; }), StartsWith("buckets: "));
+  EXPECT_THAT(said([](StoredPolicy& p) {
+                p.type = Algorithm::kSlidingCounter;
+                p.buckets = 0;
+              }),
+              StartsWith("buckets: "));
   EXPECT_THAT(said([](StoredPolicy& p) { p.cost = 0; }), StartsWith("cost: "));
   EXPECT_THAT(said([](StoredPolicy& p) {
                 p.has_match = true;
                 p.match = {MakeEntryMatch("a", "1"), MakeEntryMatch("a", "2")};
               }),
               StartsWith("match.a: "));
+}
+
+TEST(StoredPolicy, ANumberThatItsTypeDoesNotUseMayBeZero) {
+  StoredPolicy policy = Sample();
+  policy.window_seconds = 0;
+  policy.buckets = 0;
+  EXPECT_TRUE(ToDefinition(policy).ok());
+  policy.type = Algorithm::kSlidingLog;
+  policy.window_seconds = 60;
+  policy.refill_rate = 0;
+  EXPECT_TRUE(ToDefinition(policy).ok());
+  policy.refill_rate = -1;
+  EXPECT_FALSE(ToDefinition(policy).ok());
 }
 
 TEST(StoredPolicy, JsonHasTheFieldsOfTheAdminApi) {
