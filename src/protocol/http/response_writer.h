@@ -35,6 +35,11 @@ struct Envelope {
   bool head = false;  ///< headers only
 };
 
+/// Appends one header field. Every field of every response is written here: bytes of the name or
+/// the value that are not printable ASCII come out as %XX, so no value can end its line or its
+/// header.
+void AppendField(std::string& out, std::string_view name, std::string_view value);
+
 /// Appends the status line and the headers up to, not with, the empty line.
 void AppendHead(std::string& out, int status, std::string_view content_type, std::size_t length,
                 const Envelope& envelope);
