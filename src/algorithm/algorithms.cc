@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "algorithm/anchored_window.h"
 #include "algorithm/charge_log.h"
 #include "algorithm/concurrency.h"
 #include "algorithm/fixed_window.h"
@@ -30,6 +31,9 @@ Result<Quota> MakeSlidingCounter(const Numbers& n) {
   return Quota::SlidingCounter(n.limit, n.window, n.buckets);
 }
 Result<Quota> MakeConcurrency(const Numbers& n) { return Quota::Concurrency(n.limit, n.window); }
+Result<Quota> MakeAnchoredWindow(const Numbers& n) {
+  return Quota::AnchoredWindow(n.limit, n.window);
+}
 
 }  // namespace
 
@@ -115,6 +119,21 @@ constexpr std::array<Descriptor, kCount> kTable = {{
      .release = concurrency::Release,
      .fresh_at = concurrency::FreshAt,
      .valid = concurrency::Valid},
+    {.algorithm = Algorithm::kAnchoredWindow,
+     .name = "anchored_window",
+     .type = "ANCHORED_WINDOW",
+     .title = "Window from the first request",
+     .letter = 'a',
+     .limit_name = "limit",
+     .span_name = "window",
+     .make = MakeAnchoredWindow,
+     .capacity = Always<anchored_window::kBytes>,
+     .peek = anchored_window::Peek,
+     .acquire = anchored_window::Acquire,
+     .refund = anchored_window::Refund,
+     .release = nullptr,
+     .fresh_at = anchored_window::FreshAt,
+     .valid = anchored_window::Valid},
 }};
 
 // A row that is missing or out of place does not compile.

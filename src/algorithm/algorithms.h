@@ -59,7 +59,7 @@ struct Descriptor {
   bool refills() const noexcept { return span_name.empty(); }
 };
 
-inline constexpr std::size_t kCount = 5;
+inline constexpr std::size_t kCount = 6;
 
 /// In the order of their numbers. Initialized before any code runs.
 extern const std::array<Descriptor, kCount> kAlgorithms;
