@@ -7,6 +7,8 @@
 #include <charconv>
 #include <utility>
 
+#include "base/blocking.h"
+
 namespace weir::proxy {
 
 namespace asio = boost::asio;
@@ -53,6 +55,7 @@ Result<net::Endpoint> ResolveUpstream(std::string_view url) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
+  MayBlock("resolving a host name");
   if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
     return BadUpstream(url, gai_strerror(error));
   }
