@@ -20,6 +20,20 @@ unsigned WholeSeconds(std::chrono::milliseconds time) {
       std::max<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(time).count(), 1));
 }
 
+std::string SessionSettings(Dialect dialect, const SessionLimits& limits) {
+  std::string sql =
+      "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET SESSION autocommit=1, "
+      "time_zone='+00:00', innodb_lock_wait_timeout=" +
+      std::to_string(limits.lock_wait.count());
+  if (dialect == Dialect::kMariadb) {
+    sql += ", max_statement_time=" + std::to_string(limits.statement.count()) +
+           ", idle_transaction_timeout=" + std::to_string(limits.idle_transaction.count());
+  } else {
+    sql += ", max_execution_time=" + std::to_string(limits.statement.count() * 1000);
+  }
+  return sql;
+}
+
 const char* OrNull(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
 void SetOptions(MYSQL* handle, const ConnectionOptions& options, const Target& target) {
@@ -76,15 +90,20 @@ Answer Connection::Run(std::string_view sql, std::uint64_t session) {
   if (session != 0 && (handle_ == nullptr || session != session_)) {
     return {Error{Code::kUnavailable, "mysql: the session has been lost"}, 2006};
   }
-  if (handle_ == nullptr) {
-    if (Clock::now() < retry_at_) return {last_error_, 2002};
-    if (Status connected = Connect(); !connected.ok()) {
-      last_error_ = connected.error();
-      Delay();
-      return {connected, 2002};
-    }
-  }
+  if (Answer ready = Ready(); !ready.status.ok()) return ready;
   return RunNow(sql);
+}
+
+Answer Connection::Ready() {
+  if (handle_ != nullptr) return {};
+  if (aborted_) return {Error{Code::kUnavailable, "mysql: the connection was closed"}, 2006};
+  if (Clock::now() < retry_at_) return {last_error_, 2002};
+  if (Status connected = Connect(); !connected.ok()) {
+    last_error_ = connected.error();
+    Delay();
+    return {connected, 2002};
+  }
+  return {};
 }
 
 Status Connection::Connect() {
@@ -101,15 +120,25 @@ Status Connection::Connect() {
   }
   socket_ = static_cast<int>(mysql_get_socket(handle_));
   if (aborted_) Abort();
-  if (!options_.session.empty()) {
-    const Answer prepared = RunNow(options_.session);
-    if (!prepared.status.ok()) {
-      Disconnect();
-      return prepared.status;
-    }
+  if (Status begun = BeginSession(); !begun.ok()) {
+    Disconnect();
+    return begun;
   }
   failures_ = 0;
   return {};
+}
+
+Status Connection::BeginSession() {
+  const Dialect dialect = mariadb_connection(handle_) ? Dialect::kMariadb : Dialect::kMysql;
+  const SessionLimits& limits = options_.limits;
+  if (dialect == Dialect::kMysql) {
+    // There is no limit for idle transactions, only one for idle sessions. It is short while a
+    // transaction is open.
+    begin_ = "SET wait_timeout=" + std::to_string(limits.idle_transaction.count()) + ";BEGIN";
+    commit_ = "COMMIT;SET wait_timeout=DEFAULT";
+    rollback_ = "ROLLBACK;SET wait_timeout=DEFAULT";
+  }
+  return RunNow(SessionSettings(dialect, limits)).status;
 }
 
 Answer Connection::RunNow(std::string_view sql) {
@@ -130,9 +159,7 @@ Answer Connection::Failed() {
   Answer answer;
   answer.error = mysql_errno(handle_);
   answer.status = Error{CodeOf(answer.error), std::string("mysql: ") + mysql_error(handle_)};
-  // The server ends the session itself with these.
-  if (IsLost(answer.error) || answer.error == 1053 || answer.error == 1927 ||
-      answer.error == 4031 || socket_ < 0) {
+  if (IsLost(answer.error) || EndsSession(answer.error) || socket_ < 0) {
     Disconnect();
   }
   return answer;

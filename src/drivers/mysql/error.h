@@ -14,6 +14,10 @@ Code CodeOf(unsigned number) noexcept;
 /// True for deadlocks: the transaction was undone, and the same again will most likely do.
 bool IsRetryable(unsigned number) noexcept;
 
+/// True for what the server says when it ends the session: it is stopping, somebody killed the
+/// session, or it was idle for too long.
+bool EndsSession(unsigned number) noexcept;
+
 /// True for the client's own errors: whether the server ran the statement is unknown.
 bool IsLost(unsigned number) noexcept;
 
