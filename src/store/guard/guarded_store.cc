@@ -85,6 +85,8 @@ struct GuardedStore::Call {
       Application& to = theirs[places[i]];
       to.applied = ours[i].applied;
       to.status = ours[i].status;
+      to.granted = ours[i].granted;
+      to.at = ours[i].at;
       std::copy(ours[i].decisions.begin(), ours[i].decisions.end(), to.decisions.begin());
     }
   }
