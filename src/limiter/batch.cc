@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "algorithm/algorithms.h"
 #include "policy/keys.h"
 
 namespace weir::limiter {
@@ -23,7 +24,7 @@ std::int64_t AskedCost(const policy::Request& request, std::size_t descriptor) n
 }
 
 bool HoldsPermits(const Batch::Item& item) noexcept {
-  return item.quota != nullptr && item.quota->algorithm() == Algorithm::kConcurrency;
+  return item.quota != nullptr && algorithm::Of(*item.quota).leases;
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ std::string MariadbServer::Query(const std::string& sql, const std::string& data
   const RunResult result =
       RunProgram({"mariadb", "--no-defaults", "--user=weir", "--batch", "--skip-column-names",
                   "--socket=" + socket(), database, "--execute=" + sql});
-  if (result.exit_code != 0) throw std::runtime_error("mariadb: " + result.error_output);
+  if (result.exit_code != 0) throw std::runtime_error("mysql: " + result.error_output);
   std::string out = result.output;
   while (!out.empty() && out.back() == '\n') out.pop_back();
   return out;

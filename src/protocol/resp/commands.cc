@@ -90,7 +90,7 @@ constexpr std::array kCommands = {
     CommandSpec{"info", -1, false, false, "server", "Tells about the server", about::Info},
     CommandSpec{"ping", -1, false, false, "connection", "Answers PONG", connection::Ping},
     CommandSpec{"quit", -1, true, false, "connection", "Closes the connection", connection::Quit},
-    CommandSpec{"reset", 1, true, false, "connection", "Makes the connection as good as new",
+    CommandSpec{"reset", 1, true, false, "connection", "Resets the connection",
                 connection::Reset},
     CommandSpec{"select", 2, false, false, "connection", "Accepts database 0, the only one",
                 connection::Select},

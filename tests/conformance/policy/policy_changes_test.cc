@@ -12,7 +12,7 @@
 #include "conformance/policy/policy_node.h"
 #include "support/wait.h"
 
-namespace weir::server {
+namespace weir::admin {
 namespace {
 
 using policy::AuditEntry;
@@ -178,4 +178,4 @@ TEST_P(PolicyChangesTest, WhatWasNewGoesWhenItExpires) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::admin

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "admin/mariadb/policy_store.h"
+#include "admin/mysql/policy_store.h"
 #include "admin/policy_store.h"
 #include "admin/postgres/policy_store.h"
 #include "admin/sqlite/policy_memory.h"
@@ -53,7 +53,7 @@ class PolicyPlace {
 
   Result<std::unique_ptr<PolicyStore>> OpenSql(Catalog& catalog, sql::Options options) const {
     return kind_ == "postgres" ? postgres::Open(url_, catalog, std::move(options))
-                               : mariadb::Open(url_, catalog, std::move(options));
+                               : mysql::Open(url_, catalog, std::move(options));
   }
 
   /// Runs SQL in the database.

@@ -129,7 +129,7 @@ TEST_P(SharedPoliciesTest, WhatExpiresEndsOnceThoughAllNodesSeeIt) {
 TEST_P(SharedPoliciesTest, TablesAreMadeOnceWhoeverMakesThem) {
   const auto migrate = [&] {
     return GetParam() == "postgres" ? postgres::Migrate(place_.url())
-                                    : mariadb::Migrate(place_.url());
+                                    : mysql::Migrate(place_.url());
   };
   ASSERT_TRUE(a().Create(Sample("k", 7)).ok());
   std::thread other([&] { EXPECT_TRUE(migrate().ok()); });

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "conformance/store/client.h"
-#include "store/mariadb/pool.h"
-#include "store/mariadb/schema.h"
+#include "store/mysql/pool.h"
+#include "store/mysql/schema.h"
 #include "store/postgres/pool.h"
 #include "store/postgres/schema.h"
 #include "support/mariadb_server.h"
@@ -37,8 +37,8 @@ struct Postgres {
 
 struct Mariadb {
   using Server = test::MariadbServer;
-  static Status Migrate(const std::string& url) { return mariadb::Migrate(url); }
-  static auto OpenPool(const sql::PoolOptions& options) { return mariadb::OpenPool(options); }
+  static Status Migrate(const std::string& url) { return mysql::Migrate(url); }
+  static auto OpenPool(const sql::PoolOptions& options) { return mysql::OpenPool(options); }
   static void EndSessions(Server& server) {
     const std::string kills = server.Query(
         "SELECT CONCAT('KILL ', id, ';') FROM information_schema.processlist "
@@ -251,13 +251,13 @@ TYPED_TEST(SqlStoreTest, APoolThatGoesWhileItsServerIsAwayGoesSoon) {
   this->Server().Resume();
 }
 
-TEST(MariadbPool, RefusesWrongUrlsAndDatabasesAtOnce) {
+TEST(MysqlPool, RefusesWrongUrlsAndDatabasesAtOnce) {
   sql::PoolOptions options;
   options.url = "mysql://nowhere";
-  EXPECT_FALSE(mariadb::OpenPool(options).ok());
+  EXPECT_FALSE(mysql::OpenPool(options).ok());
   test::MariadbServer server;
   options.url = server.url("no_such_database");
-  EXPECT_FALSE(mariadb::OpenPool(options).ok());
+  EXPECT_FALSE(mysql::OpenPool(options).ok());
 }
 
 }  // namespace
