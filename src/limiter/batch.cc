@@ -37,6 +37,8 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
   items_.clear();
   parts_.clear();
   charges_.clear();
+  terms_.clear();
+  any_leased_ = false;
   applications_.clear();
   layouts_.clear();
   const policy::PolicySet& set = **policies_;
@@ -58,6 +60,9 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
     const Layout& layout = layouts_[i];
     applications_[i].charges = std::span(charges_).subspan(layout.first_charge, layout.charges);
     applications_[i].decisions = std::span(decisions_).subspan(layout.first_charge, layout.charges);
+    if (any_leased_) {
+      applications_[i].terms = std::span(terms_).subspan(layout.first_charge, layout.charges);
+    }
   }
 }
 
@@ -69,6 +74,7 @@ Status Batch::Collect(const policy::PolicySet& set, const policy::Request& reque
     Item item;
     item.policy = &policy;
     item.quota = policy.quota();
+    item.lease = policy.lease ? &*policy.lease : nullptr;
     item.cost = CostOf(request.cost, policy.definition.cost);
     return FinishKey(item, key_at);
   }
@@ -124,6 +130,7 @@ Status Batch::CollectDescriptor(const policy::PolicySet& set, const policy::Requ
     const std::size_t key_at = keys_.size();
     item.policy = applying.policy;
     item.quota = applying.policy->quota();
+    item.lease = applying.policy->lease ? &*applying.policy->lease : nullptr;
     item.cost = CostOf(asked, applying.policy->definition.cost);
     if (item.quota != nullptr) {
       policy::AppendKey(keys_, applying.policy->key_parts,
@@ -234,7 +241,11 @@ void Batch::Lay(const Check& check) {
 void Batch::AddCharge(Item& item) {
   item.application = static_cast<std::uint32_t>(applications_.size() - 1);
   item.position = layouts_.back().charges++;
-  charges_.push_back({KeyOf(item), item.cost, item.quota});
+  // Leased or not at the moment, every charge of a leased policy is under the narrowed quota.
+  const Quota* quota = item.lease == nullptr ? item.quota : &item.lease->quota;
+  charges_.push_back({KeyOf(item), item.cost, quota});
+  terms_.push_back(item.lease);
+  any_leased_ |= item.lease != nullptr;
 }
 
 }  // namespace weir::limiter

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "algorithm/lease.h"
 #include "policy/envoy_config.h"
 
 namespace weir::policy {
@@ -17,6 +18,7 @@ struct Outer {
   std::vector<EntryMatch> match;
   bool has_match = false;
   OnStoreError on_store_error = OnStoreError::kLocal;
+  Mode mode = Mode::kExact;
   bool shadow = false;
 };
 
@@ -72,6 +74,7 @@ class Reader {
     policy.match = outer.match;
     policy.has_match = outer.has_match;
     policy.on_store_error = outer.on_store_error;
+    policy.mode = outer.mode;
     policy.shadow = outer.shadow;
     policy.source = Place(report_, node.mark);
 
@@ -105,7 +108,8 @@ class Reader {
     ReadGrant(fields, policy, nested != nullptr);
     fields.Finish();
     ReadList(nested,
-             {policy.domain, policy.match, policy.has_match, policy.on_store_error, policy.shadow},
+             {policy.domain, policy.match, policy.has_match, policy.on_store_error, policy.mode,
+              policy.shadow},
              depth + 1);
   }
 
@@ -121,6 +125,7 @@ class Reader {
                                     text->substr(0, 64) + "'");
       }
     }
+    ReadMode(fields, policy);
     if (auto shadow = fields.Bool("shadow")) policy.shadow = *shadow;
     if (const Node* node = fields.Take("cost")) {
       const std::optional<std::int64_t> cost = yaml::AsInt(*node, "cost", report_);
@@ -129,6 +134,18 @@ class Reader {
       } else if (cost) {
         policy.cost = *cost;
       }
+    }
+  }
+
+  void ReadMode(Fields& fields, Definition& policy) {
+    const Node* node = fields.Take("mode");
+    if (node == nullptr) return;
+    const std::optional<std::string> text = yaml::AsText(*node, "mode", report_);
+    if (!text) return;
+    if (const std::optional<Mode> mode = ParseMode(*text)) {
+      policy.mode = *mode;
+    } else {
+      report_.Add(node->mark, "mode: expected exact or leased, got '" + text->substr(0, 64) + "'");
     }
   }
 
@@ -148,6 +165,10 @@ class Reader {
     }
     if (quota != nullptr) {
       policy.quota = ParseQuota(*quota, report_);
+      if (policy.quota && policy.mode == Mode::kLeased) {
+        const auto terms = algorithm::TermsFor(*policy.quota);
+        if (!terms.ok()) report_.Add(quota->mark, "mode: leased: " + terms.error().message);
+      }
       if (!policy.quota) return;
     } else if (!unlimited && !policy.exempt) {
       if (!has_nested) {

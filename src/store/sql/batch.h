@@ -66,7 +66,11 @@ class Batch {
  private:
   void RunItem(Item& item, Nanos now);
   void ChargeAll(Item& item, Nanos now);
+  void Lease(Item& item, Nanos now);
   Decision Acquire(const ItemCharge& charge, Nanos now);
+  /// A step that may make the state longer.
+  template <typename Step>
+  auto RunGrowing(const ItemCharge& charge, Step step);
   Decision Peek(const ItemCharge& charge, Nanos now, std::int64_t cost);
   RowState::Bytes& StateOf(const ItemCharge& charge);
 
