@@ -76,6 +76,26 @@ Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost)
   return {};
 }
 
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
+  switch (quota.algorithm()) {
+    case Algorithm::kTokenBucket: {
+      TokenBucketState bucket = ReadTokenBucket(state);
+      const Decision decision = Overdraw(quota, bucket, now, cost);
+      if (cost > 0) WriteTokenBucket(state, bucket);
+      return decision;
+    }
+    case Algorithm::kFixedWindow:
+      return fixed_window::Overdraw(quota, state, now, cost);
+    case Algorithm::kSlidingLog:
+      return sliding_log::Overdraw(quota, state, now, cost);
+    case Algorithm::kSlidingCounter:
+      return sliding_counter::Overdraw(quota, state, now, cost);
+    case Algorithm::kConcurrency:
+      return concurrency::Peek(quota, state, now, 0);
+  }
+  return {};
+}
+
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
   switch (quota.algorithm()) {
     case Algorithm::kTokenBucket: {

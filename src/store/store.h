@@ -22,11 +22,12 @@ namespace weir::store {
 using Charge = weir::Ask;
 
 enum class Op : std::uint8_t {
-  kCharge,   ///< all charges or none
-  kPeek,     ///< what kCharge would answer, charging nothing
-  kRefund,   ///< gives `cost` back to each key
-  kRelease,  ///< gives back the permits that `lease` names; one charge
-  kReset,    ///< forgets each key
+  kCharge,    ///< all charges or none
+  kPeek,      ///< what kCharge would answer, charging nothing
+  kRefund,    ///< gives `cost` back to each key
+  kRelease,   ///< gives back the permits that `lease` names; one charge
+  kReset,     ///< forgets each key
+  kOverdraw,  ///< charges each key, whether it fits or not: see algorithm::Overdraw
 };
 
 /// Whom an error of an application speaks of.

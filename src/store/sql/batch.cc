@@ -32,7 +32,8 @@ Batch::Batch(std::vector<Waiting> items) : items_(std::move(items)) {
       const auto [found, is_new] =
           numbers.try_emplace(charge.key, static_cast<std::uint32_t>(rows_.size()));
       charge.row = found->second;
-      const bool charged = waiting.item->op == Op::kCharge;
+      const Op op = waiting.item->op;
+      const bool charged = op == Op::kCharge || (op == Op::kOverdraw && charge.cost > 0);
       if (!is_new) {
         rows_[charge.row].charged |= charged;
         continue;
@@ -126,6 +127,9 @@ void Batch::RunItem(Item& item, Nanos now) {
           return algorithm::Refund(charge.quota, state, now, charge.cost);
         });
         break;
+      case Op::kOverdraw:
+        item.decisions[i] = Charge(charge, now, algorithm::Overdraw);
+        break;
       case Op::kRelease:
         item.applied |= RunStep(StateOf(charge), [&](algorithm::State& state) {
           return algorithm::Release(charge.quota, state, now, item.lease);
@@ -149,7 +153,7 @@ void Batch::ChargeAll(Item& item, Nanos now) {
     const ItemCharge& charge = item.charges[i];
     RowState::Bytes& state = StateOf(charge);
     if (!alone) before_.push_back({&state, state});
-    item.decisions[i] = Acquire(charge, now);
+    item.decisions[i] = Charge(charge, now, algorithm::Acquire);
     item.applied = item.applied && item.decisions[i].allowed();
   }
   if (item.applied) return;
@@ -158,13 +162,13 @@ void Batch::ChargeAll(Item& item, Nanos now) {
   }
 }
 
-Decision Batch::Acquire(const ItemCharge& charge, Nanos now) {
+Decision Batch::Charge(const ItemCharge& charge, Nanos now, Step* step) {
   RowState::Bytes& bytes = StateOf(charge);
   const std::size_t size = bytes.size();
   const std::uint32_t needed = algorithm::CapacityForAcquire(charge.quota, View(bytes, size));
   bytes.resize(std::max<std::size_t>(size, needed));
   algorithm::State state = View(bytes, size);
-  const Decision decision = algorithm::Acquire(charge.quota, state, now, charge.cost);
+  const Decision decision = step(charge.quota, state, now, charge.cost);
   bytes.resize(state.size);
   return decision;
 }

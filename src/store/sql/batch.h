@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithm/state.h"
 #include "store/sql/row.h"
 #include "store/sql/submission.h"
 #include "weir/clock.h"
@@ -66,7 +67,9 @@ class Batch {
  private:
   void RunItem(Item& item, Nanos now);
   void ChargeAll(Item& item, Nanos now);
-  Decision Acquire(const ItemCharge& charge, Nanos now);
+  using Step = Decision(const Quota&, algorithm::State&, Nanos, std::int64_t) noexcept;
+  /// Runs a step that may need more room than the state has.
+  Decision Charge(const ItemCharge& charge, Nanos now, Step* step);
   Decision Peek(const ItemCharge& charge, Nanos now, std::int64_t cost);
   RowState::Bytes& StateOf(const ItemCharge& charge);
 
