@@ -45,7 +45,9 @@ Batch::Batch(std::vector<Waiting> items) : items_(std::move(items)) {
       const auto [found, is_new] =
           numbers.try_emplace(charge.key, static_cast<std::uint32_t>(rows_.size()));
       charge.row = found->second;
-      const bool charged = waiting.item->op == Op::kCharge || waiting.item->op == Op::kLease;
+      const Op op = waiting.item->op;
+      const bool charged =
+          op == Op::kCharge || op == Op::kLease || (op == Op::kOverdraw && charge.cost > 0);
       if (!is_new) {
         rows_[charge.row].charged |= charged;
         continue;
@@ -144,6 +146,11 @@ void Batch::RunItem(Item& item, Nanos now) {
       case Op::kRefund:
         item.decisions[i] = RunStep(StateOf(charge), [&](algorithm::State& state) {
           return algorithm::Refund(charge.quota, state, now, charge.cost);
+        });
+        break;
+      case Op::kOverdraw:
+        item.decisions[i] = RunGrowing(charge, [&](algorithm::State& state) {
+          return algorithm::Overdraw(charge.quota, state, now, charge.cost);
         });
         break;
       case Op::kRelease:

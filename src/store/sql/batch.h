@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithm/state.h"
 #include "store/sql/row.h"
 #include "store/sql/submission.h"
 #include "weir/clock.h"
