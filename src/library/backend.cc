@@ -192,7 +192,7 @@ Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guar
     const auto target = mysql::ParseUrl(url);
     if (!target.ok()) return target.error();
     std::vector<std::string> hosts;
-    if (target->socket.empty() && !target->host.empty()) hosts.push_back(target->host);
+    for (const mysql::Endpoint& endpoint : target->endpoints) hosts.push_back(endpoint.host);
     return OpenSql(options, guard, kInRows, std::move(hosts), store::mysql::OpenPool,
                    store::mysql::ReadKeys, open_channel);
   }
