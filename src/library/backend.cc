@@ -178,7 +178,9 @@ Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guar
   const std::string_view scheme = url.substr(0, std::min(url.find("://"), url.size()));
   const auto is = [scheme](std::string_view name) { return scheme == name; };
   if (is("postgres") || is("postgresql")) {
-    return OpenSql(options, guard, kAtOnce, postgres::HostsOf(options.url),
+    const auto target = postgres::Target::Parse(options.url);
+    if (!target.ok()) return target.error();
+    return OpenSql(options, guard, kAtOnce, target->names(),
                    store::postgres::OpenPool, store::postgres::ReadKeys, postgres::OpenChannel);
   }
   if (is("redis") || is("rediss") || is("redis+cluster") || is("rediss+cluster")) {
