@@ -116,6 +116,18 @@ std::optional<Quota> ReadWindowed(std::string_view algorithm, Fields& fields,
 
 }  // namespace
 
+ChargeMode ReadChargeMode(Fields& fields, Report& report) {
+  const Node* node = fields.Take("charge");
+  if (node == nullptr) return ChargeMode::kAllOrNone;
+  const std::optional<std::string> text = yaml::AsText(*node, "charge", report);
+  const std::optional<ChargeMode> mode = text ? ParseChargeMode(*text) : std::nullopt;
+  if (text && !mode) {
+    report.Add(node->mark,
+               "charge: expected all_or_none, each or always, got '" + text->substr(0, 64) + "'");
+  }
+  return mode.value_or(ChargeMode::kAllOrNone);
+}
+
 std::optional<Quota> ParseQuota(const Node& node, Report& report) {
   constexpr std::string_view kList =
       "token_bucket, fixed_window, sliding_log, sliding_counter or concurrency";

@@ -52,6 +52,10 @@ void WeirRefund(Session& session, ReplyWriter& reply) {
   Ask(session, reply, store::Op::kRefund, 1);
 }
 
+void WeirOverdraw(Session& session, ReplyWriter& reply) {
+  Ask(session, reply, store::Op::kOverdraw, 0);
+}
+
 void WeirReset(Session& session, ReplyWriter& reply) {
   const Client& client = session.client();
   if (!client.administrator) {
@@ -96,6 +100,8 @@ constexpr std::array kCommands = {
                 connection::Select},
     CommandSpec{"weir.check", -2, false, true, "limits",
                 "Charges a key under the policies it matches", WeirCheck},
+    CommandSpec{"weir.overdraw", -2, false, true, "limits", "Charges a key whether it fits or not",
+                WeirOverdraw},
     CommandSpec{"weir.peek", -2, false, true, "limits", "What WEIR.CHECK would answer", WeirPeek},
     CommandSpec{"weir.refund", -2, false, true, "limits", "Gives permits back to a key",
                 WeirRefund},
