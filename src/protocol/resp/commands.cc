@@ -110,7 +110,7 @@ constexpr std::array kCommands = {
     CommandSpec{"weir.reset", 2, false, true, "limits", "Forgets a key's charges", WeirReset},
 };
 
-constexpr std::size_t kLongestName = 12;
+constexpr std::size_t kLongestName = 13;
 
 // The first words of a command, as Redis quotes them when it does not know it.
 std::string QuoteArguments(const Parser& command) {
