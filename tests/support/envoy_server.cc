@@ -26,7 +26,7 @@ EnvoyServer::EnvoyServer(std::string_view config, std::uint16_t port) {
   dir_.Write("envoy.yaml", config);
   process_ = std::make_unique<ChildProcess>(std::vector<std::string>{
       WEIR_SOURCE_DIR "/build/envoy/envoy", "--config-path", (dir_ / "envoy.yaml").string(),
-      "--log-level", "warn", "--concurrency", "1", "--disable-hot-restart"});
+      "--log-level", "error", "--concurrency", "1", "--disable-hot-restart"});
   const bool up =
       WaitUntil([&] { return Listens(port) || !process_->running(); }, std::chrono::seconds(60));
   if (!up || !process_->running()) {

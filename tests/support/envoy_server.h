@@ -20,7 +20,7 @@ class EnvoyServer {
   /// `config` is the whole configuration; it listens on `port`, among others.
   EnvoyServer(std::string_view config, std::uint16_t port);
 
-  /// What Envoy has logged (warnings and errors).
+  /// What Envoy has logged: errors alone.
   std::string log() const { return process_->error_output(); }
 
  private:

@@ -175,12 +175,7 @@ class CheckReader::Parser {
       bit = kLeases;
       status = ReadPermits(value, name, check.permits, place);
     } else {
-      return place.Wrong(std::string(name.substr(0, kMaxNameBytes)),
-                         op_ == store::Op::kRelease
-                             ? "is not a field of a release; those are key, domain, descriptors, "
-                               "lease, leases and cost"
-                             : "is not a field of a check; those are key, domain, descriptors, "
-                               "cost and overdraw");
+      return place.Wrong(std::string(name.substr(0, kMaxNameBytes)), UnknownField());
     }
     if (status.ok() && (seen & bit) != 0) return place.Wrong(name, "is given twice");
     seen |= bit;
@@ -205,6 +200,18 @@ class CheckReader::Parser {
       return place.Wrong("cost", "must be at least 1");
     }
     return {};
+  }
+
+  std::string_view UnknownField() const noexcept {
+    switch (op_) {
+      case store::Op::kRelease:
+        return "is not a field of a release; those are key, domain, descriptors, lease, leases and "
+               "cost";
+      case store::Op::kCharge:
+        return "is not a field of a check; those are key, domain, descriptors, cost and overdraw";
+      default:
+        return "is not a field here; those are key, domain, descriptors and cost";
+    }
   }
 
   static Status ReadOverdraw(json::value value, limiter::Check& check, const Place& place) {
