@@ -116,6 +116,12 @@ class Engine {
   bool Release(std::string_view key, std::int64_t lease);
   bool Release(std::string_view key, const Quota& quota, std::int64_t lease);
 
+  /// Takes up to `want` permits in advance. `quota` must be the narrowed one, so that what is spent
+  /// within a lease's term satisfies the original: docs/design/leases.md.
+  LeaseGrant Lease(std::string_view key, const Quota& quota, std::int64_t want);
+  /// Gives back `count` permits of the lease that was granted `at`, as far as they still weigh.
+  Decision Return(std::string_view key, const Quota& quota, Nanos at, std::int64_t count);
+
   /// Forgets the key's charges, under every algorithm.
   void Reset(std::string_view key);
 

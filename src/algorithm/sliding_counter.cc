@@ -267,6 +267,19 @@ Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) 
   return sliding_counter::Peek(quota, state, now, 0);
 }
 
+// A state of another width has the charge in a bucket of its own, perhaps with others': it stays.
+void Return(const Quota& quota, State& state, Nanos at, std::int64_t count) noexcept {
+  const Header header = ReadHeader(state.data);
+  if (header.width != Width(quota)) return;
+  Buckets buckets(header.width, header.buckets);
+  Read(state, buckets);
+  const std::int64_t age = buckets.newest - FloorDivide(at, buckets.width);
+  if (age < 0 || age >= buckets.size) return;
+  std::int64_t& sum = buckets.counts[static_cast<std::size_t>(age)];
+  sum -= std::min(sum, count);
+  Write(state, buckets);
+}
+
 Nanos FreshAt(const State& state) noexcept {
   const Header header = ReadHeader(state.data);
   const std::uint8_t* at = state.data + kHeaderBytes;

@@ -73,4 +73,43 @@ Decision Refund(const Quota& quota, TokenBucketState& state, Nanos now,
   return decision;
 }
 
+namespace token_bucket {
+
+Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept {
+  return algorithm::Peek(quota, ReadTokenBucket(state), now, cost);
+}
+
+Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
+  TokenBucketState bucket = ReadTokenBucket(state);
+  const Decision decision = algorithm::Acquire(quota, bucket, now, cost);
+  if (cost > 0 && decision.allowed()) WriteTokenBucket(state, bucket);
+  return decision;
+}
+
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
+  TokenBucketState bucket = ReadTokenBucket(state);
+  const Decision decision = algorithm::Overdraw(quota, bucket, now, cost);
+  if (cost > 0) WriteTokenBucket(state, bucket);
+  return decision;
+}
+
+Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
+  TokenBucketState bucket = ReadTokenBucket(state);
+  const Decision decision = algorithm::Refund(quota, bucket, now, cost);
+  if (!state.empty()) WriteTokenBucket(state, bucket);
+  return decision;
+}
+
+Nanos FreshAt(const State& state) noexcept { return algorithm::FreshAt(ReadTokenBucket(state)); }
+
+bool Valid(std::span<const std::uint8_t> bytes) noexcept {
+  if (bytes.size() != kTokenBucketBytes) return false;
+  const auto full_at = Load<Nanos>(bytes.data());
+  const auto frac = Load<std::uint32_t>(bytes.data() + 8);
+  return full_at >= kEarliest && full_at <= kLatest + kMaxWindow.count() &&
+         frac < std::numeric_limits<std::uint32_t>::max();
+}
+
+}  // namespace token_bucket
+
 }  // namespace weir::algorithm

@@ -311,7 +311,7 @@ Environment ReadEnvironment(std::span<const char* const> variables) {
       const std::vector<std::string_view> views(names.begin(), names.end());
       const auto nearest = Nearest(name, views);
       environment.unknown.push_back(
-          name + " is no setting" +
+          "unknown setting " + name +
           (nearest ? "; did you mean " + std::string(*nearest) + "?" : std::string()));
       continue;
     }

@@ -156,8 +156,8 @@ std::string EnvironmentName(std::string_view key);
 /// What the environment says.
 struct Environment {
   std::vector<Override> overrides;
-  /// A sentence for each WEIR_… that is no setting, for the log: perhaps a slip, perhaps (WEIR_PORT
-  /// in Kubernetes) none of ours.
+  /// A sentence for each WEIR_… that is not a setting, for the log: perhaps a slip, perhaps
+  /// (WEIR_PORT in Kubernetes) none of ours.
   std::vector<std::string> unknown;
 };
 /// `variables` are texts like "WEIR_STORE=memory:"; the others are passed over.

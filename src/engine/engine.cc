@@ -52,6 +52,12 @@ bool Engine::Release(std::string_view key, std::int64_t lease) {
 bool Engine::Release(std::string_view key, const Quota& quota, std::int64_t lease) {
   return table_->Release(key, &quota, lease);
 }
+LeaseGrant Engine::Lease(std::string_view key, const Quota& quota, std::int64_t want) {
+  return table_->Lease(key, quota, want);
+}
+Decision Engine::Return(std::string_view key, const Quota& quota, Nanos at, std::int64_t count) {
+  return table_->Return(key, quota, at, count);
+}
 void Engine::Reset(std::string_view key) { table_->Reset(key); }
 void Engine::SetQuota(std::string_view key, const Quota& quota) { table_->SetQuota(key, quota); }
 void Engine::ClearQuota(std::string_view key) { table_->ClearQuota(key); }

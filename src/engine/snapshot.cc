@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "algorithm/algorithms.h"
 #include "algorithm/state.h"
 #include "algorithm/token_bucket.h"
 #include "engine/table.h"
@@ -108,10 +109,10 @@ void PutKey(std::string& out, const Shard& shard, const Shard::Place& place) {
 }
 
 Status GetKey(Reader& in, SavedKey& key) {
-  std::uint8_t algorithm = 0;
+  std::uint8_t tag = 0;
   std::uint32_t state_size = 0;
   std::uint32_t text_size = 0;
-  if (!in.Get(algorithm) || !in.Get(key.fingerprint.high) || !in.Get(key.fingerprint.low) ||
+  if (!in.Get(tag) || !in.Get(key.fingerprint.high) || !in.Get(key.fingerprint.low) ||
       !in.Get(state_size) || !in.Get(text_size)) {
     return Damaged("a key is cut off");
   }
@@ -119,10 +120,9 @@ Status GetKey(Reader& in, SavedKey& key) {
   if (!in.GetBytes(key.state, state_size) || !in.GetBytes(key.text, text_size)) {
     return Damaged("a key is cut off");
   }
-  if (algorithm > static_cast<std::uint8_t>(Algorithm::kConcurrency)) {
-    return Damaged("an algorithm");
-  }
-  key.algorithm = static_cast<Algorithm>(algorithm);
+  const algorithm::Descriptor* known = algorithm::FindTag(tag);
+  if (known == nullptr) return Damaged("an algorithm");
+  key.algorithm = known->algorithm;
   if (!algorithm::Valid(key.algorithm, key.state)) return Damaged("a state");
   return {};
 }

@@ -336,9 +336,8 @@ bool Table::Release(std::string_view key, const Quota* given, std::int64_t lease
   const std::lock_guard hold(at.shard->lock);
   const Nanos now = at.shard->Later(read);
   const Quota& quota = QuotaOf(at, given);
-  if (quota.algorithm() != Algorithm::kConcurrency) return false;
-  const Shard::Place place = Find(at, Algorithm::kConcurrency);
-  if (!place) return false;
+  const Shard::Place place = Find(at, quota.algorithm());
+  if (!place || !place.boxed()) return false;
   algorithm::State state = place.box()->state();
   const bool released = algorithm::Release(quota, state, now, lease);
   Settle(place, state);

@@ -31,6 +31,8 @@ class Table {
   Decision Overdraw(std::string_view key, const Quota* quota, std::int64_t cost);
   Decision Refund(std::string_view key, const Quota* quota, std::int64_t cost);
   bool Release(std::string_view key, const Quota* quota, std::int64_t lease);
+  LeaseGrant Lease(std::string_view key, const Quota& quota, std::int64_t want);
+  Decision Return(std::string_view key, const Quota& quota, Nanos at, std::int64_t count);
   void Reset(std::string_view key);
   void SetQuota(std::string_view key, const Quota& quota);
   void ClearQuota(std::string_view key);

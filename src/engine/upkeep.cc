@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 
+#include "algorithm/algorithms.h"
 #include "engine/table.h"
 
 namespace weir::engine {
@@ -10,10 +11,8 @@ namespace weir::engine {
 void Table::Reset(std::string_view key) {
   const Located at = Locate(key);
   const std::lock_guard hold(at.shard->lock);
-  for (Algorithm algorithm :
-       {Algorithm::kTokenBucket, Algorithm::kFixedWindow, Algorithm::kSlidingLog,
-        Algorithm::kSlidingCounter, Algorithm::kConcurrency}) {
-    if (const Shard::Place place = Find(at, algorithm)) Erase(*at.shard, place);
+  for (const algorithm::Descriptor& each : algorithm::kAlgorithms) {
+    if (const Shard::Place place = Find(at, each.algorithm)) Erase(*at.shard, place);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "algorithm/algorithms.h"
 #include "policy/keys.h"
 
 namespace weir::limiter {
@@ -38,7 +39,7 @@ store::Op OpFor(const Check& check, const Batch::Item& item) noexcept {
 }
 
 bool HoldsPermits(const Batch::Item& item) noexcept {
-  return item.quota != nullptr && item.quota->algorithm() == Algorithm::kConcurrency;
+  return item.quota != nullptr && algorithm::Of(*item.quota).leases;
 }
 
 }  // namespace
@@ -51,6 +52,8 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
   items_.clear();
   parts_.clear();
   charges_.clear();
+  terms_.clear();
+  any_leased_ = false;
   applications_.clear();
   layouts_.clear();
   const policy::PolicySet& set = **policies_;
@@ -72,6 +75,9 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
     const Layout& layout = layouts_[i];
     applications_[i].charges = std::span(charges_).subspan(layout.first_charge, layout.charges);
     applications_[i].decisions = std::span(decisions_).subspan(layout.first_charge, layout.charges);
+    if (any_leased_) {
+      applications_[i].terms = std::span(terms_).subspan(layout.first_charge, layout.charges);
+    }
   }
 }
 
@@ -83,6 +89,7 @@ Status Batch::Collect(const policy::PolicySet& set, const policy::Request& reque
     Item item;
     item.policy = &policy;
     item.quota = policy.quota();
+    item.lease = policy.lease ? &*policy.lease : nullptr;
     item.cost = CostOf(request.cost, policy.definition.cost);
     SetMode(item);
     return FinishKey(item, key_at);
@@ -142,6 +149,7 @@ Status Batch::CollectDescriptor(const policy::PolicySet& set, const policy::Requ
     const std::size_t key_at = keys_.size();
     item.policy = applying.policy;
     item.quota = applying.policy->quota();
+    item.lease = applying.policy->lease ? &*applying.policy->lease : nullptr;
     item.cost = CostOf(asked, applying.policy->definition.cost);
     SetMode(item);
     if (item.quota != nullptr) {
@@ -253,7 +261,11 @@ void Batch::Lay(const Check& check, store::Op op) {
 void Batch::AddCharge(Item& item) {
   item.application = static_cast<std::uint32_t>(applications_.size() - 1);
   item.position = layouts_.back().charges++;
-  charges_.push_back({KeyOf(item), item.cost, item.quota});
+  // Leased or not at the moment, every charge of a leased policy is under the narrowed quota.
+  const Quota* quota = item.lease == nullptr ? item.quota : &item.lease->quota;
+  charges_.push_back({KeyOf(item), item.cost, quota});
+  terms_.push_back(item.lease);
+  any_leased_ |= item.lease != nullptr;
 }
 
 }  // namespace weir::limiter

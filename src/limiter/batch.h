@@ -25,8 +25,9 @@ class Batch {
  public:
   /// A policy (or a quota that came with the request) that applies to a descriptor.
   struct Item {
-    const policy::Policy* policy = nullptr;  ///< null: the quota came with the request
-    const Quota* quota = nullptr;            ///< null: unlimited
+    const policy::Policy* policy = nullptr;        ///< null: the quota came with the request
+    const Quota* quota = nullptr;                  ///< null: unlimited
+    const algorithm::LeaseTerms* lease = nullptr;  ///< null: charged exactly
     std::uint32_t descriptor = 0;
     std::uint32_t key_at = 0;
     std::uint32_t key_size = 0;
@@ -95,6 +96,8 @@ class Batch {
   std::size_t check_begin_ = 0;  // of the check that is being collected, in items_
   std::vector<Part> parts_;
   std::vector<store::Charge> charges_;
+  std::vector<const algorithm::LeaseTerms*> terms_;  // of each charge
+  bool any_leased_ = false;
   std::vector<Decision> decisions_;
   std::vector<store::Application> applications_;
   std::vector<Layout> layouts_;

@@ -32,6 +32,8 @@ struct PolicyVerdict {
   Decision decision;
   bool shadow = false;    ///< decided and counted, but never blocks
   bool degraded = false;  ///< the store could not decide: on_store_error did
+  /// Decided from permits taken in advance: what is left, and when to ask again, is an estimate.
+  bool estimated = false;
 };
 
 /// One request and its answer. Reused by the doors from call to call, so that nothing is allocated.
@@ -47,6 +49,7 @@ struct Check {
   Decision decision;
   std::string_view policy;  ///< whose decision that is; empty if nothing applies
   bool degraded = false;
+  bool estimated = false;             ///< the decision is one of a PolicyVerdict that is
   std::string_view degraded_by = {};  ///< if degraded: what on_store_error said, e.g. "local"
   /// Filled: charged (kCharge) or some permit released (kRelease); true for the other operations.
   bool applied = false;

@@ -156,6 +156,7 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
   check.verdicts.clear();
   check.degraded = false;
   check.degraded_by = {};
+  check.estimated = false;
   check.applied = check.op != store::Op::kRelease;
   for (const Batch::Item& item : items) {
     const Batch::Item& charged = batch.charged(item);
@@ -165,7 +166,12 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
     PolicyVerdict& verdict = check.verdicts.emplace_back(VerdictOf(batch, item));
     if (!asked) continue;
     const store::Application& application = batch.applications()[charged.application];
-    if (application.status.ok()) verdict.decision = application.decisions[charged.position];
+    if (application.status.ok()) {
+      verdict.decision = application.decisions[charged.position];
+      verdict.estimated = application.estimated;
+      // The quota's own, not the narrowed one's.
+      if (item.lease != nullptr) verdict.decision.limit = item.quota->limit();
+    }
     if (check.op == store::Op::kRelease) {
       FinishRelease(batch, item, check);
     } else if (!application.status.ok()) {
@@ -257,6 +263,7 @@ void PolicyLimiter::Combine(Check& check) {
   if (strictest == nullptr) return;
   check.decision = strictest->decision;
   check.policy = strictest->policy;
+  check.estimated = strictest->estimated;
   check.decision.lease = check.decision.allowed() ? lease : 0;
   if (check.op == store::Op::kCharge) check.applied = check.decision.allowed();
 }

@@ -69,4 +69,14 @@ std::string_view OnStoreErrorName(OnStoreError value) noexcept {
   return {};
 }
 
+std::optional<Mode> ParseMode(std::string_view text) noexcept {
+  if (text == "exact") return Mode::kExact;
+  if (text == "leased") return Mode::kLeased;
+  return std::nullopt;
+}
+
+std::string_view ModeName(Mode value) noexcept {
+  return value == Mode::kLeased ? "leased" : "exact";
+}
+
 }  // namespace weir::policy

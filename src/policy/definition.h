@@ -20,6 +20,12 @@ enum class OnStoreError : std::uint8_t {
   kLocal,  ///< grant this process's share of the quota from memory
 };
 
+/// How a policy's state in a shared store is charged.
+enum class Mode : std::uint8_t {
+  kExact,   ///< every check asks the store
+  kLeased,  ///< permits are taken from it in advance (docs/design/leases.md)
+};
+
 /// How one entry of a descriptor is compared.
 enum class MatchKind : std::uint8_t {
   kAny,     ///< `"*"`: every value, each with a bucket of its own
@@ -62,6 +68,7 @@ struct Definition {
   std::string key;             ///< if not empty: applies to requests with exactly this bare key
   std::optional<Quota> quota;  ///< nothing: unlimited
   OnStoreError on_store_error = OnStoreError::kLocal;
+  Mode mode = Mode::kExact;
   bool shadow = false;
   /// While an override has the say about `shadow`: what the file says.
   std::optional<bool> shadow_in_file = {};
@@ -114,5 +121,8 @@ std::string_view ChargeModeName(ChargeMode value) noexcept;
 
 std::optional<OnStoreError> ParseOnStoreError(std::string_view text) noexcept;
 std::string_view OnStoreErrorName(OnStoreError value) noexcept;
+
+std::optional<Mode> ParseMode(std::string_view text) noexcept;
+std::string_view ModeName(Mode value) noexcept;
 
 }  // namespace weir::policy

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "algorithm/lease.h"
 #include "policy/envoy_config.h"
 
 namespace weir::policy {
@@ -20,6 +21,7 @@ struct Outer {
   std::vector<EntryMatch> match;
   bool has_match = false;
   OnStoreError on_store_error = OnStoreError::kLocal;
+  Mode mode = Mode::kExact;
   bool shadow = false;
   ChargeMode charge = ChargeMode::kAllOrNone;
   bool overdraw = false;
@@ -78,6 +80,7 @@ class Reader {
     policy.match = outer.match;
     policy.has_match = outer.has_match;
     policy.on_store_error = outer.on_store_error;
+    policy.mode = outer.mode;
     policy.shadow = outer.shadow;
     policy.charge = outer.charge;
     policy.overdraw = outer.overdraw;
@@ -114,8 +117,8 @@ class Reader {
     ReadGrant(fields, policy, nested != nullptr);
     fields.Finish();
     ReadList(nested,
-             {policy.domain, policy.match, policy.has_match, policy.on_store_error, policy.shadow,
-              policy.charge, policy.overdraw},
+             {policy.domain, policy.match, policy.has_match, policy.on_store_error, policy.mode,
+              policy.shadow, policy.charge, policy.overdraw},
              depth + 1);
   }
 
@@ -131,6 +134,7 @@ class Reader {
                                     text->substr(0, 64) + "'");
       }
     }
+    ReadMode(fields, policy);
     if (auto shadow = fields.Bool("shadow")) policy.shadow = *shadow;
     if (auto overdraw = fields.Bool("overdraw")) policy.overdraw = *overdraw;
     policy.blocked = fields.Bool("blocked").value_or(false);
@@ -144,6 +148,18 @@ class Reader {
       } else if (cost) {
         policy.cost = *cost;
       }
+    }
+  }
+
+  void ReadMode(Fields& fields, Definition& policy) {
+    const Node* node = fields.Take("mode");
+    if (node == nullptr) return;
+    const std::optional<std::string> text = yaml::AsText(*node, "mode", report_);
+    if (!text) return;
+    if (const std::optional<Mode> mode = ParseMode(*text)) {
+      policy.mode = *mode;
+    } else {
+      report_.Add(node->mark, "mode: expected exact or leased, got '" + text->substr(0, 64) + "'");
     }
   }
 
@@ -163,10 +179,17 @@ class Reader {
     }
     if (quota != nullptr) {
       policy.quota = ParseQuota(*quota, report_);
+      if (policy.quota && policy.mode == Mode::kLeased) {
+        const auto terms = algorithm::TermsFor(*policy.quota);
+        if (!terms.ok()) report_.Add(quota->mark, "mode: leased: " + terms.error().message);
+      }
       if (!policy.quota) return;
       if (policy.overdraw && policy.quota->algorithm() == Algorithm::kConcurrency) {
         report_.Add(quota->mark, "policy: a concurrency quota cannot be overdrawn");
         return;
+      }
+      if (policy.always_counts() && policy.mode == Mode::kLeased) {
+        report_.Add(quota->mark, "mode: leased: permits that are overdrawn cannot be leased");
       }
     } else if (!unlimited && !policy.exempt) {
       if (!has_nested) {

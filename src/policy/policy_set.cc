@@ -255,9 +255,20 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
     policy.id = ids.IdOf(definition.domain, definition.name);
     if (definition.quota) policy.local_quota = ShareOf(*definition.quota, options.local_share);
     policy.key_parts = KeyParts(definition);
+    if (definition.quota && definition.mode == Mode::kLeased) {
+      auto terms = algorithm::TermsFor(*definition.quota);
+      if (terms.ok()) policy.lease = *std::move(terms);
+    }
     policy.definition = std::move(definition);
     return policy;
   };
+  for (const Definition& definition : definitions) {
+    if (!definition.quota || definition.mode != Mode::kLeased) continue;
+    if (const auto terms = algorithm::TermsFor(*definition.quota); !terms.ok()) {
+      return Error{Code::kInvalidArgument, definition.source + ": policy '" + definition.name +
+                                               "': mode: leased: " + terms.error().message};
+    }
+  }
   set->default_ = compile(options.default_policy);
   set->policies_.reserve(definitions.size());
   for (Definition& definition : definitions) {

@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "algorithm/lease.h"
 #include "policy/chain_tree.h"
 #include "policy/definition.h"
 #include "policy/request.h"
@@ -66,6 +67,8 @@ struct Policy {
   std::uint32_t id = 0;
   /// What this process grants by itself under on_store_error: local.
   std::optional<Quota> local_quota;
+  /// Of a leased policy: what its charges are charged under instead.
+  std::optional<algorithm::LeaseTerms> lease;
   /// The store's key is these, with the escaped values that "*" matched in between.
   std::vector<std::string> key_parts;
 

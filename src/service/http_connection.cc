@@ -35,6 +35,7 @@ void HttpConnection::Drain() {
 
 void HttpConnection::OnDeadline() {
   if (phase_ == Phase::kRequest && !session_.waiting()) {
+    if (!held_.empty()) return Close();
     session_.TimeOut();
     const boost::intrusive_ptr<net::Connection> self(this);
     Write();
@@ -116,8 +117,13 @@ bool HttpConnection::Decrypt() {
   return true;
 }
 
-/// Answers what has come in, sends it, and reads on.
+/// Answers what has come in, sends it, and reads on. While older bytes wait for the socket, nothing
+/// newer is made: OnWritable goes on from here.
 void HttpConnection::GoOn() {
+  if (!held_.empty()) {
+    phase_ = Phase::kAnswer;
+    return Expect(worker_.options().write_timeout);
+  }
   session_.Advance();
   if (!session_.output().empty()) return Write();
   if (session_.waiting()) return Await();
@@ -150,15 +156,15 @@ void HttpConnection::Write() {
     // Almost always the socket takes it all at once.
     const std::ptrdiff_t sent = socket_.Send(output);
     if (sent < 0) return Close();
-    if (static_cast<std::size_t>(sent) == output.size()) return OnWritten();
     held_.assign(output, static_cast<std::size_t>(sent));
+    output.clear();
   } else {
     if (!tls_->Write(output).ok()) return Close();
+    output.clear();
     Encrypt();
     if (!SendHeld()) return Close();
-    if (held_.empty()) return OnWritten();
   }
-  output.clear();
+  if (held_.empty()) return OnWritten();
   phase_ = Phase::kAnswer;
   Expect(worker_.options().write_timeout);
   socket_.AwaitWritable();
@@ -190,10 +196,10 @@ void HttpConnection::OnWritable() {
 }
 
 void HttpConnection::OnWritten() {
-  session_.output().clear();
+  // An answer may have come meanwhile, and requests may be left that waited for the output to go.
+  if (!session_.output().empty()) return Write();
   if (session_.finished()) return Linger();
   if (session_.waiting()) return Await();
-  // Requests may be left that waited for the output to go.
   if (!session_.idle()) return GoOn();
   AwaitRequest();
 }

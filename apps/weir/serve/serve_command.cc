@@ -22,7 +22,7 @@ constexpr const char* kFooter =
 every few seconds; every key gets the default policy, a token bucket of 100 that refills 10 a second.
 
 A setting comes from the flag, else from the environment (WEIR_LISTEN_HTTP for listen.http), else
-from the file, else from its default. SIGTERM or SIGINT drains and ends, SIGHUP reads policies anew.
+from the file, else from its default. SIGTERM or SIGINT drains and ends, SIGHUP reloads policies.
 
   weir serve --config weir.yaml --policies policies.yaml
   curl -s localhost:8080/v1/check -d '{"key":"user-123"}'

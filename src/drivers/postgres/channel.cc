@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/blocking.h"
 #include "drivers/channel_trouble.h"
 
 namespace weir::postgres {
@@ -78,6 +79,7 @@ class PostgresChannel final : public Channel {
   bool Connect() {
     const char* names[] = {"dbname", nullptr};
     const char* values[] = {url_.c_str(), nullptr};
+    MayBlock("connecting to PostgreSQL, which resolves its host name");
     connection_ = PQconnectStartParams(names, values, 1);
     if (connection_ == nullptr || PQstatus(connection_) == CONNECTION_BAD) return false;
     const auto deadline = steady_clock::now() + kPatience;

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/blocking.h"
 #include "drivers/postgres/sqlstate.h"
 
 namespace weir::postgres {
@@ -171,6 +172,7 @@ void Connection::Session::Connect() {
   // In this order the url has the last word.
   const char* names[] = {"application_name", "options", "dbname", nullptr};
   const char* values[] = {"weir", options_.session.c_str(), options_.url.c_str(), nullptr};
+  MayBlock("connecting to PostgreSQL, which resolves its host name");
   handle_ = PQconnectStartParams(names, values, 1);
   ++generation_;
   if (handle_ == nullptr || PQstatus(handle_) == CONNECTION_BAD) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "base/blocking.h"
 #include "drivers/postgres/sqlstate.h"
 
 namespace weir::postgres {
@@ -86,6 +87,7 @@ Status Migrate(const std::string& url, std::string_view component,
   const std::string seconds = std::to_string(timeout.count());
   const char* names[] = {"dbname", "connect_timeout", "options", nullptr};
   const char* values[] = {url.c_str(), seconds.c_str(), "-c client_min_messages=warning", nullptr};
+  MayBlock("connecting to PostgreSQL, which resolves its host name");
   const Handle connection(PQconnectdbParams(names, values, 1), &PQfinish);
   if (PQstatus(connection.get()) != CONNECTION_OK) return ErrorOf(connection.get(), nullptr);
   // Who has no right to make tables need not make those that are there.

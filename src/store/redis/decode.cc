@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "algorithm/algorithms.h"
 #include "algorithm/answer.h"
 #include "algorithm/bytes.h"
 #include "algorithm/state.h"
@@ -50,13 +51,13 @@ bool Read(std::string_view bytes, LogFound& found) {
 
 /// True if the step may have left a charge at `time`, so that adding a window to it is safe.
 bool Possible(const Quota& quota, Nanos time) {
-  const bool leases = quota.algorithm() == Algorithm::kConcurrency;
+  const bool leases = algorithm::Of(quota).leases;
   const Nanos ahead = leases ? kMaxWindow.count() : 0;
   return time >= algorithm::kEarliest && time <= algorithm::kLatest + ahead + kMaxLimit;
 }
 
 Decision Decide(const Quota& quota, const LogFound& found, Nanos now, std::int64_t cost) {
-  const bool leases = quota.algorithm() == Algorithm::kConcurrency;
+  const bool leases = algorithm::Of(quota).leases;
   const Nanos lasts = leases ? 0 : quota.window().count();  // a lease's time is its end already
   if (found.kind == LogFound::Kind::kGranted) {
     Decision decision = algorithm::Answer(quota, found.used + cost, 0);
@@ -108,8 +109,7 @@ class Decoder {
     const std::string& bytes = reply_.elements[next_++].text;
     const Quota& quota = *charge.quota;
     const bool look = application.op == Op::kRefund || application.op == Op::kRelease;
-    if (quota.algorithm() == Algorithm::kSlidingLog ||
-        quota.algorithm() == Algorithm::kConcurrency) {
+    if (algorithm::Of(quota).logged) {
       LogFound found{};
       const std::int64_t cost = look ? 0 : charge.cost;
       if (!Read(bytes, found) || !Possible(quota, found.time) || !Possible(quota, found.then)) {

@@ -67,9 +67,12 @@ class Batch {
  private:
   void RunItem(Item& item, Nanos now);
   void ChargeAll(Item& item, Nanos now);
+  void Lease(Item& item, Nanos now);
   using Step = Decision(const Quota&, algorithm::State&, Nanos, std::int64_t) noexcept;
-  /// Runs a step that may need more room than the state has.
   Decision Charge(const ItemCharge& charge, Nanos now, Step* step);
+  /// A step that may make the state longer.
+  template <typename Step>
+  auto RunGrowing(const ItemCharge& charge, Step step);
   Decision Peek(const ItemCharge& charge, Nanos now, std::int64_t cost);
   RowState::Bytes& StateOf(const ItemCharge& charge);
 

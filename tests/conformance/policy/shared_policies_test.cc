@@ -14,6 +14,7 @@
 
 #include "admin/policy_changes.h"
 #include "conformance/policy/policy_node.h"
+#include "support/mysql_server.h"
 #include "support/wait.h"
 
 namespace weir::policy {
@@ -35,8 +36,8 @@ class SharedPoliciesTest : public PolicyTest {
   std::unique_ptr<PolicyNode> other_ = std::make_unique<PolicyNode>(place_);
 };
 
-INSTANTIATE_TEST_SUITE_P(Stores, SharedPoliciesTest, ::testing::Values("postgres", "mariadb"),
-                         KindName);
+INSTANTIATE_TEST_SUITE_P(Stores, SharedPoliciesTest,
+                         ::testing::ValuesIn(test::AndMysql({"postgres", "mariadb"})), KindName);
 
 TEST_P(SharedPoliciesTest, AChangeReachesTheOtherNode) {
   ASSERT_TRUE(a().Create(Sample("k", 7)).ok());
@@ -129,7 +130,7 @@ TEST_P(SharedPoliciesTest, WhatExpiresEndsOnceThoughAllNodesSeeIt) {
 TEST_P(SharedPoliciesTest, TablesAreMadeOnceWhoeverMakesThem) {
   const auto migrate = [&] {
     return GetParam() == "postgres" ? postgres::Migrate(place_.url())
-                                    : mariadb::Migrate(place_.url());
+                                    : mysql::Migrate(place_.url());
   };
   ASSERT_TRUE(a().Create(Sample("k", 7)).ok());
   std::thread other([&] { EXPECT_TRUE(migrate().ok()); });

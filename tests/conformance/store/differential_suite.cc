@@ -210,10 +210,12 @@ class Trace {
                          *Quota::FixedWindow(15, 10s), *Quota::FixedWindow(40, 10s),
                          *Quota::SlidingLog(12, 7s), *Quota::SlidingLog(30, 7s),
                          *Quota::SlidingCounter(25, 10s, 10), *Quota::SlidingCounter(50, 10s, 10),
-                         *Quota::Concurrency(10, 20s), *Quota::Concurrency(4, 20s)},
+                         *Quota::Concurrency(10, 20s), *Quota::Concurrency(4, 20s),
+                         *Quota::AnchoredWindow(15, 6s), *Quota::AnchoredWindow(40, 6s)},
       std::vector<Quota>{*Quota::TokenBucket(1'000'000'007, 999'999'937, 1s),
                          *Quota::FixedWindow(kMaxLimit, kMaxWindow), *Quota::SlidingLog(40, 60s),
-                         *Quota::SlidingCounter(9, 7s, 3), *Quota::Concurrency(3, 2s)}};
+                         *Quota::SlidingCounter(9, 7s, 3), *Quota::Concurrency(3, 2s),
+                         *Quota::AnchoredWindow(kMaxLimit, kMaxWindow)}};
   std::vector<std::vector<Charge>> charges_;
   std::vector<Lease> leases_;
   Side stores_;

@@ -18,7 +18,7 @@
 #include "support/wait.h"
 #include "unit/protocol/resp/bucket_limiter.h"
 
-namespace weir::server {
+namespace weir::service {
 namespace {
 
 using std::chrono::milliseconds;
@@ -54,10 +54,10 @@ class LateLimiter final : public limiter::Limiter {
 class RespDoorTest : public ::testing::TestWithParam<bool> {
  protected:
   void Start(RespOptions options = {}) {
-    pool_.emplace(PoolOptions{.reactors = 1, .max_connections = 64});
+    pool_.emplace(net::PoolOptions{.reactors = 1, .max_connections = 64});
     door_.emplace(
         1,
-        [this](Reactor& reactor) -> limiter::Limiter& {
+        [this](net::Reactor& reactor) -> limiter::Limiter& {
           if (GetParam()) return late_.emplace(reactor.context());
           return now_;
         },
@@ -76,7 +76,7 @@ class RespDoorTest : public ::testing::TestWithParam<bool> {
   resp::BucketLimiter now_;
   std::optional<LateLimiter> late_;
   std::optional<RespDoor> door_;
-  std::optional<ReactorPool> pool_;
+  std::optional<net::ReactorPool> pool_;
   std::uint16_t port_ = 0;
 };
 
@@ -240,4 +240,4 @@ TEST_P(RespDoorTest, AConnectionMayGoWhileTheStoreWorksForIt) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::service

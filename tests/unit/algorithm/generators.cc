@@ -111,6 +111,10 @@ rc::Gen<Quota> AnyConcurrency() {
   return rc::gen::exec([] { return Quota::Concurrency(*Limit(), *Window()).value(); });
 }
 
+rc::Gen<Quota> AnyAnchoredWindow() {
+  return rc::gen::exec([] { return Quota::AnchoredWindow(*Limit(), *Window()).value(); });
+}
+
 rc::Gen<Trace> AnyTrace() {
   const auto start = rc::gen::element<Nanos>(0, 1, -1, 1'800'000'000'000'000'000,
                                              -1'000'000'000'000'000'000, 5'800'000'000'000'000'000);

@@ -114,6 +114,7 @@ TEST(Properties, FixedWindowIsAsDefined) { ExpectAsDefined(AnyFixedWindow()); }
 TEST(Properties, SlidingLogIsAsDefined) { ExpectAsDefined(AnySlidingLog()); }
 TEST(Properties, SlidingCounterIsAsDefined) { ExpectAsDefined(AnySlidingCounter()); }
 TEST(Properties, ConcurrencyIsAsDefined) { ExpectAsDefined(AnyConcurrency()); }
+TEST(Properties, AnchoredWindowIsAsDefined) { ExpectAsDefined(AnyAnchoredWindow()); }
 
 }  // namespace
 }  // namespace weir::algorithm

@@ -293,6 +293,53 @@ class ConcurrencyReference final : public Reference {
   std::optional<Int128> latest_;
 };
 
+/// Every window that there ever was, each begun by a charge when none was in force.
+class AnchoredWindowReference final : public Reference {
+ public:
+  using Reference::Reference;
+
+ private:
+  struct Window {
+    Int128 end;
+    std::int64_t granted;
+  };
+
+  const Window* InForce(Nanos now) const {
+    if (windows_.empty() || windows_.back().granted == 0 || windows_.back().end <= now) {
+      return nullptr;
+    }
+    return &windows_.back();
+  }
+
+  std::int64_t Available(Nanos now) const override {
+    const Window* window = InForce(now);
+    return quota().limit() - (window == nullptr ? 0 : window->granted);
+  }
+
+  std::int64_t Charge(Nanos now, std::int64_t cost) override {
+    if (InForce(now) == nullptr) windows_.push_back({Int128{now} + quota().window().count(), 0});
+    windows_.back().granted += cost;
+    return 0;
+  }
+
+  void Owe(Nanos now, std::int64_t cost) override {
+    const std::int64_t most = kMaxLimit - (quota().limit() - Available(now));
+    if (most > 0) Charge(now, std::min(cost, most));
+  }
+
+  void GiveBack(Nanos now, std::int64_t cost) override {
+    if (InForce(now) == nullptr) return;
+    windows_.back().granted = std::max<std::int64_t>(windows_.back().granted - cost, 0);
+  }
+
+  std::chrono::nanoseconds UntilAvailable(Nanos now, std::int64_t permits) const override {
+    if (Available(now) >= permits) return std::chrono::nanoseconds(0);
+    return Span(InForce(now)->end - now);
+  }
+
+  std::vector<Window> windows_;
+};
+
 }  // namespace
 
 std::unique_ptr<Reference> Reference::For(const Quota& quota) {
@@ -307,6 +354,8 @@ std::unique_ptr<Reference> Reference::For(const Quota& quota) {
       return std::make_unique<SlidingCounterReference>(quota);
     case Algorithm::kConcurrency:
       return std::make_unique<ConcurrencyReference>(quota);
+    case Algorithm::kAnchoredWindow:
+      return std::make_unique<AnchoredWindowReference>(quota);
   }
   return nullptr;
 }

@@ -109,7 +109,8 @@ TEST_P(EngineTest, ACostOfZeroOrLessOnlyLooks) {
 
 TEST_P(EngineTest, PeekGivesTheVerdictAndChargesNothing) {
   for (const Quota& quota : {Tokens(5, 1), *Quota::FixedWindow(5, 1s), *Quota::SlidingLog(5, 1s),
-                             *Quota::SlidingCounter(5, 1s, 4), *Quota::Concurrency(5, 1s)}) {
+                             *Quota::SlidingCounter(5, 1s, 4), *Quota::Concurrency(5, 1s),
+                             *Quota::AnchoredWindow(5, 1s)}) {
     Engine engine = Make(quota);
     EXPECT_EQ(engine.Peek("k", 5).remaining, 5) << quota.ToString();
     for (const std::int64_t cost : {1, 3, 2, 6}) {
@@ -125,7 +126,8 @@ TEST_P(EngineTest, PeekGivesTheVerdictAndChargesNothing) {
 
 TEST_P(EngineTest, RefundGivesBackButNeverMoreThanTheLimit) {
   for (const Quota& quota : {Tokens(5, 1), *Quota::FixedWindow(5, 1s), *Quota::SlidingLog(5, 1s),
-                             *Quota::SlidingCounter(5, 1s, 4), *Quota::Concurrency(5, 1s)}) {
+                             *Quota::SlidingCounter(5, 1s, 4), *Quota::Concurrency(5, 1s),
+                             *Quota::AnchoredWindow(5, 1s)}) {
     Engine engine = Make(quota);
     EXPECT_EQ(engine.Refund("k", 3).remaining, 5) << quota.ToString();
     ASSERT_TRUE(engine.TryAcquire("k", 5).allowed());
@@ -325,7 +327,8 @@ TEST_P(EngineTest, VisitShowsEveryKeyOnce) {
 
 TEST_P(EngineTest, AClockThatGoesBackGrantsNothingMore) {
   for (const Quota& quota : {Tokens(5, 1), *Quota::FixedWindow(5, 1s), *Quota::SlidingLog(5, 1s),
-                             *Quota::SlidingCounter(5, 1s, 4), *Quota::Concurrency(5, 1s)}) {
+                             *Quota::SlidingCounter(5, 1s, 4), *Quota::Concurrency(5, 1s),
+                             *Quota::AnchoredWindow(5, 1s)}) {
     clock_.Set(kStart);
     Engine engine = Make(quota);
     ASSERT_TRUE(engine.TryAcquire("k", 5).allowed());

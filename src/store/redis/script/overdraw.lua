@@ -29,6 +29,12 @@ local function overdraw_fixed_window(v, t)
   return pack_window(h, l, count + overcharge(count, t.cost)), h, kept_h
 end
 
+local function overdraw_anchored_window(v, t)
+  if t.cost <= 0 then return end
+  local h, l, count, kept_h = anchored_of(v, t.quota)
+  return pack_window(h, l, count + overcharge(count, t.cost)), h, kept_h
+end
+
 local function overdraw_sliding_counter(v, t)
   local c = counter_of(v, t.quota)
   local added = overcharge(c.full + c.partial, t.cost)
