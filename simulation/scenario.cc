@@ -87,7 +87,9 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   // From a third of the demand to a little more than it.
   const std::int64_t demand =
       static_cast<std::int64_t>(count) * most_burst * (window / (most_gap + 1)) + 1;
-  const std::int64_t limit = std::max<std::int64_t>(demand * dice(30, 120) / 100, 10);
+  const bool prelude = dice.Percent(40);
+  const std::int64_t limit =
+      prelude ? dice(300, 3000) : std::max<std::int64_t>(demand * dice(30, 120) / 100, 10);
   const std::int64_t buckets = dice(2, 20);
   const Quota quota = DrawQuota(algorithm, limit, window, buckets);
   const bool changes = dice.Percent(15);
@@ -96,7 +98,8 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   Scenario scenario{.seed = seed, .mutant = mutant, .quota = quota, .changed = changed};
   const Nanos term = algorithm::TermsFor(quota)->term;
   scenario.nodes = count;
-  scenario.length = window + dice(0, 12) * term;
+  scenario.prelude = prelude;
+  scenario.length = prelude ? dice(4, 24) * term : window + dice(0, 12) * term;
   scenario.local = dice.Percent(30);
   scenario.two_keys = dice.Percent(20);
   scenario.least_delay = dice(20, 500) * 1000;
@@ -112,7 +115,8 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   scenario.most_burst = static_cast<int>(most_burst);
   scenario.most_gap = most_gap;
   scenario.most_cost = dice.Percent(20) ? 4 : 1;
-  scenario.together = dice.Percent(40);
+  if (prelude) scenario.most_cost = limit / dice(4, 15);
+  scenario.together = !prelude && dice.Percent(40);
   return scenario;
 }
 
@@ -123,6 +127,7 @@ std::string Scenario::ToString() const {
   text += ", " + std::to_string(nodes) + " nodes, " + std::to_string(length / kMillisecond) + " ms";
   if (local) text += ", on_store_error local";
   if (two_keys) text += ", two policies";
+  if (prelude) text += ", prelude";
   text += ", delay " + std::to_string(most_delay / 1000) + " us, lost " +
           std::to_string(lost_percent) + " %, cuts " + std::to_string(cuts) + ", freezes " +
           std::to_string(freezes) + ", crashes " + std::to_string(crashes);

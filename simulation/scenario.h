@@ -53,6 +53,9 @@ struct Scenario {
   Nanos most_gap = 0;
   std::int64_t most_cost = 1;
   bool together = false;  ///< all nodes' bursts come at once
+  /// Begins with a few checks, which take leases, and a silence in which they age and the quota
+  /// recovers; only then comes the demand, with costs that use it all up.
+  bool prelude = false;
 
   std::string ToString() const;
 };

@@ -62,7 +62,7 @@ Outcome World::Run() {
   for (const auto& node : nodes_) {
     Start(*node);
     PlanFaults(*node);
-    if (!scenario_.together || node == nodes_.front()) PlanBurst(*node);
+    if (!scenario_.together || node == nodes_.front()) PlanDemand(*node);
     if (scenario_.policy_changes_at != 0) {
       const Nanos spread = Draw(0, 100 * kMillisecond);
       events_.At(scenario_.policy_changes_at + spread, [this, &node] { ChangePolicy(*node); });
@@ -130,6 +130,18 @@ void World::PlanFaults(Node& node) {
   }
 }
 
+void World::PlanDemand(Node& node) {
+  if (!scenario_.prelude) return PlanBurst(node);
+  const Nanos term = scenario_.quota.window().count() / 20;
+  const Nanos silence = Draw(term / 20, term);
+  const bool trickles = Draw(0, 1) == 0;
+  Nanos time = Draw(0, term / 20);
+  for (std::int64_t i = Draw(8, 14); i > 0; --i) CheckAt(node, time += Draw(0, 50'000), 1);
+  // One now and then is enough to keep what is held.
+  for (; trickles && time < silence; time += term / 5) CheckAt(node, time, 1);
+  events_.At(silence, [this, &node] { PlanBurst(node); });
+}
+
 void World::PlanBurst(Node& node) {
   // Sometimes just before or after what a lease lasts, where the edges are.
   const Nanos gap = Draw(0, scenario_.most_gap);
@@ -147,14 +159,17 @@ void World::Burst(Node& node) {
   const int checks = static_cast<int>(Draw(1, scenario_.most_burst));
   const Nanos apart = Draw(0, 3) == 0 ? 0 : Draw(1, 300) * 1000;
   for (int i = 0; i < checks; ++i) {
-    const std::int64_t cost = Draw(1, scenario_.most_cost);
-    const Nanos when = node.pulse->Due(events_.now() + i * apart);
-    events_.At(when, [&node, cost, this] {
-      if (node.process != nullptr && node.pulse->Due(events_.now()) == events_.now()) {
-        node.process->Check(cost);
-      }
-    });
+    const bool dear = scenario_.most_cost > 1 && Draw(0, 1) == 0;
+    CheckAt(node, events_.now() + i * apart, dear ? Draw(1, scenario_.most_cost) : 1);
   }
+}
+
+void World::CheckAt(Node& node, Nanos time, std::int64_t cost) {
+  events_.At(node.pulse->Due(time), [this, &node, cost] {
+    if (node.process != nullptr && node.pulse->Due(events_.now()) == events_.now()) {
+      node.process->Check(cost);
+    }
+  });
 }
 
 void World::ChangePolicy(Node& node) {

@@ -47,8 +47,10 @@ class World {
   void Start(Node& node);
   void Stop(Node& node);
   void PlanFaults(Node& node);
+  void PlanDemand(Node& node);
   void PlanBurst(Node& node);
   void Burst(Node& node);
+  void CheckAt(Node& node, Nanos time, std::int64_t cost);
   void ChangePolicy(Node& node);
   void Note(Node& node, const Spent& spent);
   void Admit(std::string_view key, std::int64_t cost);
