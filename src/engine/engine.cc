@@ -34,6 +34,12 @@ Decision Engine::Peek(std::string_view key, std::int64_t cost) {
 Decision Engine::Peek(std::string_view key, const Quota& quota, std::int64_t cost) {
   return table_->Peek(key, &quota, cost);
 }
+Decision Engine::Overdraw(std::string_view key, std::int64_t cost) {
+  return table_->Overdraw(key, nullptr, cost);
+}
+Decision Engine::Overdraw(std::string_view key, const Quota& quota, std::int64_t cost) {
+  return table_->Overdraw(key, &quota, cost);
+}
 Decision Engine::Refund(std::string_view key, std::int64_t cost) {
   return table_->Refund(key, nullptr, cost);
 }

@@ -15,14 +15,20 @@
 #include "weir/decision.h"
 #include "weir/result.h"
 
+namespace weir::policy {
+struct Policy;
+}
+
 namespace weir::limiter {
 
 /// What one policy said about one descriptor.
 struct PolicyVerdict {
   std::string_view policy;
-  const Quota* quota = nullptr;  ///< null: unlimited
-  std::size_t descriptor = 0;    ///< index into Request::descriptors
-  std::string_view key;          ///< the store's key of the bucket; empty if unlimited
+  const Quota* quota = nullptr;          ///< null: unlimited
+  const policy::Policy* rule = nullptr;  ///< null: the quota came with the request
+  std::size_t descriptor = 0;            ///< index into Request::descriptors
+  std::string_view key;                  ///< the store's key of the bucket; empty if unlimited
+  /// In a refused request, what the others have left tells that nothing was charged to them.
   Decision decision;
   bool shadow = false;    ///< decided and counted, but never blocks
   bool degraded = false;  ///< the store could not decide: on_store_error did

@@ -139,6 +139,11 @@ bool PolicySet::HasDomain(std::string_view domain) const {
   return domains_.find(domain.empty() ? kDefaultDomain : domain) != domains_.end();
 }
 
+ChargeMode PolicySet::ChargeModeOf(std::string_view domain) const {
+  const auto found = domains_.find(domain.empty() ? kDefaultDomain : domain);
+  return found == domains_.end() ? ChargeMode::kAllOrNone : found->second.charge;
+}
+
 /// Files definitions into a PolicySet.
 struct PolicySet::Builder {
   explicit Builder(PolicySet& target) : set(target) {}
@@ -296,6 +301,11 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
     } else if (kept.has_match) {
       builder.File(index);
     }
+  }
+  for (const Policy& policy : set->policies_) {
+    if (!policy.definition.has_match) continue;
+    ChargeMode& charge = set->domains_[policy.definition.domain].charge;
+    charge = std::max(charge, policy.definition.charge);
   }
   builder.IndexShapes();
   builder.IndexBuckets();

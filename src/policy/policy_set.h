@@ -80,6 +80,8 @@ struct CompileOptions {
   Definition default_policy;
   /// The part of a quota that this process grants by itself while the store is away, in (0, 1].
   double local_share = 0.1;
+  /// Fields of Envoy's files that are not known are skipped.
+  bool lenient = false;
 };
 
 /// The default policy of the service: token bucket, capacity 100, refill 10 per second.
@@ -129,6 +131,8 @@ class PolicySet {
   const Policy& ForKey(std::string_view key) const;
 
   bool HasDomain(std::string_view domain) const;
+  /// What applies to quotas that come with a request.
+  ChargeMode ChargeModeOf(std::string_view domain) const;
   /// Whether any policy replaces others (Definition::replaces).
   bool any_replaces() const noexcept { return any_replaces_; }
   const std::vector<Policy>& policies() const noexcept { return policies_; }
@@ -157,7 +161,8 @@ class PolicySet {
     // Shapes under the rarest of their names, so that common names do not gather them all.
     TextMap<std::vector<std::uint32_t>> by_name;
     std::vector<std::uint32_t> nameless;
-    std::unique_ptr<ChainTree> chains;  // null if there are none
+    std::unique_ptr<ChainTree> chains;           // null if there are none
+    ChargeMode charge = ChargeMode::kAllOrNone;  // the strongest that its policies name
   };
   struct Builder;
 

@@ -26,13 +26,14 @@ namespace weir::store {
 using Charge = weir::Ask;
 
 enum class Op : std::uint8_t {
-  kCharge,   ///< all charges or none
-  kPeek,     ///< what kCharge would answer, charging nothing
-  kRefund,   ///< gives `cost` back to each key
-  kRelease,  ///< gives back the permits that `lease` names; one charge
-  kReset,    ///< forgets each key
-  kLease,    ///< takes up to `cost` permits of one key in advance (algorithm/lease.h); one charge
-  kReturn,   ///< gives back `cost` permits of the lease granted at `lease`; one charge
+  kCharge,    ///< all charges or none
+  kPeek,      ///< what kCharge would answer, charging nothing
+  kRefund,    ///< gives `cost` back to each key
+  kRelease,   ///< gives back the permits that `lease` names; one charge
+  kReset,     ///< forgets each key
+  kLease,     ///< takes up to `cost` permits of one key in advance (algorithm/lease.h); one charge
+  kReturn,    ///< gives back `cost` permits of the lease granted at `lease`; one charge
+  kOverdraw,  ///< charges each key, whether it fits or not: see algorithm::Overdraw
 };
 
 /// Whom an error of an application speaks of.

@@ -62,6 +62,11 @@ void MemoryStore::ApplyOne(Application& application) {
         decisions[i] = engine_.Refund(charges[i].key, *charges[i].quota, charges[i].cost);
       }
       return;
+    case Op::kOverdraw:
+      for (std::size_t i = 0; i < charges.size(); ++i) {
+        decisions[i] = engine_.Overdraw(charges[i].key, *charges[i].quota, charges[i].cost);
+      }
+      return;
     case Op::kRelease:
       application.applied = false;
       for (std::size_t i = 0; i < charges.size(); ++i) {

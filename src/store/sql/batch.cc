@@ -45,7 +45,9 @@ Batch::Batch(std::vector<Waiting> items) : items_(std::move(items)) {
       const auto [found, is_new] =
           numbers.try_emplace(charge.key, static_cast<std::uint32_t>(rows_.size()));
       charge.row = found->second;
-      const bool charged = waiting.item->op == Op::kCharge || waiting.item->op == Op::kLease;
+      const Op op = waiting.item->op;
+      const bool charged =
+          op == Op::kCharge || op == Op::kLease || (op == Op::kOverdraw && charge.cost > 0);
       if (!is_new) {
         rows_[charge.row].charged |= charged;
         continue;
@@ -146,6 +148,9 @@ void Batch::RunItem(Item& item, Nanos now) {
           return algorithm::Refund(charge.quota, state, now, charge.cost);
         });
         break;
+      case Op::kOverdraw:
+        item.decisions[i] = Charge(charge, now, algorithm::Overdraw);
+        break;
       case Op::kRelease:
         item.applied |= RunStep(StateOf(charge), [&](algorithm::State& state) {
           return algorithm::Release(charge.quota, state, now, item.lease);
@@ -169,7 +174,7 @@ void Batch::ChargeAll(Item& item, Nanos now) {
     const ItemCharge& charge = item.charges[i];
     RowState::Bytes& state = StateOf(charge);
     if (!alone) before_.push_back({&state, state});
-    item.decisions[i] = Acquire(charge, now);
+    item.decisions[i] = Charge(charge, now, algorithm::Acquire);
     item.applied = item.applied && item.decisions[i].allowed();
   }
   if (item.applied) return;
@@ -189,10 +194,9 @@ void Batch::Lease(Item& item, Nanos now) {
   item.applied = grant.granted > 0;
 }
 
-Decision Batch::Acquire(const ItemCharge& charge, Nanos now) {
-  return RunGrowing(charge, [&](algorithm::State& state) {
-    return algorithm::Acquire(charge.quota, state, now, charge.cost);
-  });
+Decision Batch::Charge(const ItemCharge& charge, Nanos now, Step* step) {
+  return RunGrowing(
+      charge, [&](algorithm::State& state) { return step(charge.quota, state, now, charge.cost); });
 }
 
 Decision Batch::Peek(const ItemCharge& charge, Nanos now, std::int64_t cost) {

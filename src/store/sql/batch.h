@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithm/state.h"
 #include "store/sql/row.h"
 #include "store/sql/submission.h"
 #include "weir/clock.h"
@@ -67,7 +68,8 @@ class Batch {
   void RunItem(Item& item, Nanos now);
   void ChargeAll(Item& item, Nanos now);
   void Lease(Item& item, Nanos now);
-  Decision Acquire(const ItemCharge& charge, Nanos now);
+  using Step = Decision(const Quota&, algorithm::State&, Nanos, std::int64_t) noexcept;
+  Decision Charge(const ItemCharge& charge, Nanos now, Step* step);
   /// A step that may make the state longer.
   template <typename Step>
   auto RunGrowing(const ItemCharge& charge, Step step);
