@@ -194,7 +194,7 @@ void Batch::Lease(Item& item, Nanos now) {
   item.applied = grant.granted > 0;
 }
 
-Decision Batch::Charge(const ItemCharge& charge, Nanos now, Step* step) {
+Decision Batch::Charge(const ItemCharge& charge, Nanos now, PlainStep* step) {
   return RunGrowing(
       charge, [&](algorithm::State& state) { return step(charge.quota, state, now, charge.cost); });
 }
