@@ -45,12 +45,14 @@ void SetOptions(MYSQL* handle, const ConnectionOptions& options, const Target& t
   mysql_options(handle, MYSQL_SET_CHARSET_NAME, "utf8mb4");
   const unsigned local_files = 0;
   mysql_options(handle, MYSQL_OPT_LOCAL_INFILE, &local_files);
-  if (!target.tls) return;
+  if (target.tls == Tls::kOff) return;
   const my_bool yes = 1;
+  mysql_ssl_set(handle, OrNull(target.tls_key), OrNull(target.tls_cert), OrNull(target.tls_ca),
+                nullptr, nullptr);
   mysql_options(handle, MYSQL_OPT_SSL_ENFORCE, &yes);
-  if (target.tls_ca.empty()) return;
-  mysql_ssl_set(handle, nullptr, nullptr, target.tls_ca.c_str(), nullptr, nullptr);
-  mysql_options(handle, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes);
+  // Without this the library goes on in the clear if the server offers no TLS.
+  const my_bool verify = target.tls == Tls::kVerified ? 1 : 0;
+  mysql_options(handle, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
 }
 
 }  // namespace
@@ -107,24 +109,52 @@ Answer Connection::Ready() {
 }
 
 Status Connection::Connect() {
-  Result<Target> target = ParseUrl(options_.url);
+  const Result<Target> target = ParseUrl(options_.url);
   if (!target.ok()) return target.error();
+  if (target->endpoints.empty()) return ConnectTo(*target, {});
+  Status connected;
+  for (const Endpoint& endpoint : target->endpoints) {
+    connected = ConnectTo(*target, endpoint);
+    if (connected.ok() || aborted_) break;
+    // Who is not let in here is not let in elsewhere, and should be told so.
+    if (connected.error().code != Code::kUnavailable) break;
+  }
+  return connected;
+}
+
+Status Connection::ConnectTo(const Target& target, const Endpoint& endpoint) {
   handle_ = mysql_init(nullptr);
   if (handle_ == nullptr) return Error{Code::kUnavailable, "mysql: out of memory"};
   ++session_;
-  SetOptions(handle_, options_, *target);
-  if (mysql_real_connect(handle_, OrNull(target->host), OrNull(target->user),
-                         OrNull(target->password), target->database.c_str(), target->port,
-                         OrNull(target->socket), CLIENT_MULTI_STATEMENTS) == nullptr) {
+  SetOptions(handle_, options_, target);
+  if (mysql_real_connect(handle_, OrNull(endpoint.host), OrNull(target.user),
+                         OrNull(target.password), target.database.c_str(), endpoint.port,
+                         OrNull(target.socket), CLIENT_MULTI_STATEMENTS) == nullptr) {
     return Failed().status;
   }
   socket_ = static_cast<int>(mysql_get_socket(handle_));
   if (aborted_) Abort();
-  if (Status begun = BeginSession(); !begun.ok()) {
+  Status begun = CheckServer(target);
+  if (begun.ok()) begun = BeginSession();
+  if (!begun.ok()) {
     Disconnect();
     return begun;
   }
   failures_ = 0;
+  return {};
+}
+
+Status Connection::CheckServer(const Target& target) {
+  if (target.tls != Tls::kOff && mysql_get_ssl_cipher(handle_) == nullptr) {
+    return Error{Code::kUnavailable, "mysql: TLS is required, but the server does not offer it"};
+  }
+  // Of several, the one that takes writes: the others are replicas.
+  if (target.endpoints.size() < 2) return {};
+  Answer answer = RunNow("SELECT @@global.read_only");
+  if (!answer.status.ok()) return answer.status;
+  if (!answer.results.empty() && answer.results[0].Next() && answer.results[0].Int(0) != 0) {
+    return Error{Code::kUnavailable, "mysql: the server is read-only"};
+  }
   return {};
 }
 

@@ -16,6 +16,9 @@ struct st_mysql_res;
 
 namespace weir::mysql {
 
+struct Endpoint;
+struct Target;
+
 /// Which of the two servers a connection leads to. They differ in the settings of a session.
 enum class Dialect { kMariadb, kMysql };
 
@@ -104,6 +107,8 @@ class Connection {
 
  private:
   Status Connect();
+  Status ConnectTo(const Target& target, const Endpoint& endpoint);
+  Status CheckServer(const Target& target);
   Status BeginSession();
   Answer RunNow(std::string_view sql);
   Answer Failed();

@@ -46,7 +46,17 @@ Code CodeOf(unsigned number) noexcept {
 bool IsRetryable(unsigned number) noexcept { return number == 1213 || number == 1020; }
 
 bool EndsSession(unsigned number) noexcept {
-  return number == 1053 || number == 1927 || number == 3169 || number == 4031;
+  switch (number) {
+    case 1053:
+    case 1290:
+    case 1836:
+    case 1927:
+    case 3169:
+    case 4031:
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool IsLost(unsigned number) noexcept { return number >= 2000 && number < 3000; }

@@ -190,8 +190,11 @@ TEST_P(SharedPoliciesTest, OfAPolicyTheLatestThousandChangesAreKeptAndOfADeleted
       place_.kind() == "postgres"
           ? "INSERT INTO weir_audit SELECT n, 1, 'me', 'policy.update', 'policy:busy', '{}', "
             "'{\"version\":1}', 0 FROM generate_series(5, 1503) AS n"
-          : "INSERT INTO weir_audit SELECT seq, 1, 'me', 'policy.update', 'policy:busy', '{}', "
-            "'{\"version\":1}', 0 FROM seq_5_to_1503");
+          : "SET /*!80000 cte_max_recursion_depth*/ /*M! max_recursive_iterations*/ = 2000; INSERT "
+            "INTO weir_audit WITH RECURSIVE"
+            " numbers(n) AS (SELECT 5 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1503)"
+            " SELECT n, 1, 'me', 'policy.update', 'policy:busy', '{}', '{\"version\":1}', 0"
+            " FROM numbers");
   place_.Query("UPDATE weir_policy_state SET last_entry = 1503");
   // Both at once, a few at a time: 1,500 changes of busy less 1,000, and the two of gone.
   constexpr Nanos kFarAhead = Nanos{1} << 62;

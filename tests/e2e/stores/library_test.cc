@@ -43,7 +43,7 @@ TEST_P(LibraryTest, SharesTheServicesBucketsOnlyIfToldTo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, LibraryTest,
-                         ::testing::ValuesIn(AndMysql({"redis", "postgres", "mariadb"})),
+                         ::testing::ValuesIn(test::AndMysql({"redis", "postgres", "mariadb"})),
                          [](const auto& store) { return store.param; });
 
 }  // namespace
