@@ -149,9 +149,7 @@ void Batch::RunItem(Item& item, Nanos now) {
         });
         break;
       case Op::kOverdraw:
-        item.decisions[i] = RunGrowing(charge, [&](algorithm::State& state) {
-          return algorithm::Overdraw(charge.quota, state, now, charge.cost);
-        });
+        item.decisions[i] = Charge(charge, now, algorithm::Overdraw);
         break;
       case Op::kRelease:
         item.applied |= RunStep(StateOf(charge), [&](algorithm::State& state) {
@@ -176,7 +174,7 @@ void Batch::ChargeAll(Item& item, Nanos now) {
     const ItemCharge& charge = item.charges[i];
     RowState::Bytes& state = StateOf(charge);
     if (!alone) before_.push_back({&state, state});
-    item.decisions[i] = Acquire(charge, now);
+    item.decisions[i] = Charge(charge, now, algorithm::Acquire);
     item.applied = item.applied && item.decisions[i].allowed();
   }
   if (item.applied) return;
@@ -196,10 +194,9 @@ void Batch::Lease(Item& item, Nanos now) {
   item.applied = grant.granted > 0;
 }
 
-Decision Batch::Acquire(const ItemCharge& charge, Nanos now) {
-  return RunGrowing(charge, [&](algorithm::State& state) {
-    return algorithm::Acquire(charge.quota, state, now, charge.cost);
-  });
+Decision Batch::Charge(const ItemCharge& charge, Nanos now, Step* step) {
+  return RunGrowing(
+      charge, [&](algorithm::State& state) { return step(charge.quota, state, now, charge.cost); });
 }
 
 Decision Batch::Peek(const ItemCharge& charge, Nanos now, std::int64_t cost) {

@@ -323,7 +323,8 @@ class AnchoredWindowReference final : public Reference {
   }
 
   void Owe(Nanos now, std::int64_t cost) override {
-    Charge(now, std::min(cost, kMaxLimit - (quota().limit() - Available(now))));
+    const std::int64_t most = kMaxLimit - (quota().limit() - Available(now));
+    if (most > 0) Charge(now, std::min(cost, most));
   }
 
   void GiveBack(Nanos now, std::int64_t cost) override {
