@@ -31,6 +31,8 @@ enum class Op : std::uint8_t {
   kRefund,    ///< gives `cost` back to each key
   kRelease,   ///< gives back the permits that `lease` names; one charge
   kReset,     ///< forgets each key
+  kLease,     ///< takes up to `cost` permits of one key in advance (algorithm/lease.h); one charge
+  kReturn,    ///< gives back `cost` permits of the lease granted at `lease`; one charge
   kOverdraw,  ///< charges each key, whether it fits or not: see algorithm::Overdraw
 };
 

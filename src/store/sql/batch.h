@@ -68,7 +68,8 @@ class Batch {
   void RunItem(Item& item, Nanos now);
   void ChargeAll(Item& item, Nanos now);
   void Lease(Item& item, Nanos now);
-  Decision Acquire(const ItemCharge& charge, Nanos now);
+  using Step = Decision(const Quota&, algorithm::State&, Nanos, std::int64_t) noexcept;
+  Decision Charge(const ItemCharge& charge, Nanos now, Step* step);
   /// A step that may make the state longer.
   template <typename Step>
   auto RunGrowing(const ItemCharge& charge, Step step);
