@@ -68,8 +68,7 @@ class Batch {
   void RunItem(Item& item, Nanos now);
   void ChargeAll(Item& item, Nanos now);
   void Lease(Item& item, Nanos now);
-  using PlainStep = Decision(const Quota&, algorithm::State&, Nanos, std::int64_t) noexcept;
-  Decision Charge(const ItemCharge& charge, Nanos now, PlainStep* step);
+  Decision Acquire(const ItemCharge& charge, Nanos now);
   /// A step that may make the state longer.
   template <typename Step>
   auto RunGrowing(const ItemCharge& charge, Step step);
