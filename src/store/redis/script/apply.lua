@@ -7,7 +7,7 @@ local refund = { [0] = refund_token_bucket, [1] = refund_fixed_window, [3] = ref
   [5] = refund_anchored_window }
 local overdraw = { [0] = overdraw_token_bucket, [1] = overdraw_fixed_window,
   [3] = overdraw_sliding_counter, [5] = overdraw_anchored_window }
-local CHARGE, PEEK, REFUND, RELEASE, RESET, OVERDRAW = 0, 1, 2, 3, 4, 5
+local CHARGE, PEEK, REFUND, RELEASE, RESET, OVERDRAW = 0, 1, 2, 3, 4, 7
 local out = { pack_s('<I4i4', now_l, now_h) }
 local answers = 1
 
