@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "algorithm/anchored_window.h"
 #include "algorithm/charge_log.h"
 #include "algorithm/concurrency.h"
 #include "algorithm/fixed_window.h"
@@ -30,6 +31,9 @@ Result<Quota> MakeSlidingCounter(const Numbers& n) {
   return Quota::SlidingCounter(n.limit, n.window, n.buckets);
 }
 Result<Quota> MakeConcurrency(const Numbers& n) { return Quota::Concurrency(n.limit, n.window); }
+Result<Quota> MakeAnchoredWindow(const Numbers& n) {
+  return Quota::AnchoredWindow(n.limit, n.window);
+}
 
 }  // namespace
 
@@ -45,6 +49,7 @@ constexpr std::array<Descriptor, kCount> kTable = {{
      .capacity = Always<kTokenBucketBytes>,
      .peek = token_bucket::Peek,
      .acquire = token_bucket::Acquire,
+     .overdraw = token_bucket::Overdraw,
      .refund = token_bucket::Refund,
      .release = nullptr,
      .fresh_at = token_bucket::FreshAt,
@@ -61,6 +66,7 @@ constexpr std::array<Descriptor, kCount> kTable = {{
      .capacity = Always<fixed_window::kBytes>,
      .peek = fixed_window::Peek,
      .acquire = fixed_window::Acquire,
+     .overdraw = fixed_window::Overdraw,
      .refund = fixed_window::Refund,
      .release = nullptr,
      .fresh_at = fixed_window::FreshAt,
@@ -77,6 +83,7 @@ constexpr std::array<Descriptor, kCount> kTable = {{
      .capacity = ForAppend,
      .peek = sliding_log::Peek,
      .acquire = sliding_log::Acquire,
+     .overdraw = sliding_log::Overdraw,
      .refund = sliding_log::Refund,
      .release = nullptr,
      .fresh_at = sliding_log::FreshAt,
@@ -94,6 +101,7 @@ constexpr std::array<Descriptor, kCount> kTable = {{
      .capacity = sliding_counter::CapacityForAcquire,
      .peek = sliding_counter::Peek,
      .acquire = sliding_counter::Acquire,
+     .overdraw = sliding_counter::Overdraw,
      .refund = sliding_counter::Refund,
      .release = nullptr,
      .fresh_at = sliding_counter::FreshAt,
@@ -111,10 +119,27 @@ constexpr std::array<Descriptor, kCount> kTable = {{
      .capacity = ForAppend,
      .peek = concurrency::Peek,
      .acquire = concurrency::Acquire,
+     .overdraw = concurrency::Overdraw,
      .refund = concurrency::Refund,
      .release = concurrency::Release,
      .fresh_at = concurrency::FreshAt,
      .valid = concurrency::Valid},
+    {.algorithm = Algorithm::kAnchoredWindow,
+     .name = "anchored_window",
+     .type = "ANCHORED_WINDOW",
+     .title = "Window from the first request",
+     .letter = 'a',
+     .limit_name = "limit",
+     .span_name = "window",
+     .make = MakeAnchoredWindow,
+     .capacity = Always<anchored_window::kBytes>,
+     .peek = anchored_window::Peek,
+     .acquire = anchored_window::Acquire,
+     .overdraw = anchored_window::Overdraw,
+     .refund = anchored_window::Refund,
+     .release = nullptr,
+     .fresh_at = anchored_window::FreshAt,
+     .valid = anchored_window::Valid},
 }};
 
 // A row that is missing or out of place does not compile.

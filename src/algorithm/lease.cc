@@ -152,6 +152,7 @@ Decision Return(const Quota& quota, State& state, Nanos now, Nanos at,
         sliding_counter::Return(quota, state, at, count);
         break;
       case Algorithm::kConcurrency:
+      case Algorithm::kAnchoredWindow:
         break;
     }
   }

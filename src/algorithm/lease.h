@@ -40,13 +40,6 @@ struct LeaseTerms {
 /// The terms for a quota, or why it cannot be leased.
 Result<LeaseTerms> TermsFor(const Quota& quota, std::chrono::nanoseconds longest = kLongestLease);
 
-/// What the store has granted. `at` names the charge to Return.
-struct LeaseGrant {
-  std::int64_t granted = 0;
-  Nanos at = 0;
-  Decision decision;  ///< of the charge; if nothing was granted, of a single permit
-};
-
 /// Charges the first of want, want / 2, want / 4, … 1 that fits: halves, so that a store whose
 /// arithmetic is a script needs to do no more than compare, and that the last permits of a busy key
 /// are not all taken by one node. State::capacity as for Acquire.

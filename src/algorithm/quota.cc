@@ -125,6 +125,12 @@ Result<Quota> Quota::Concurrency(std::int64_t limit, Duration lease) {
   return quota;
 }
 
+Result<Quota> Quota::AnchoredWindow(std::int64_t limit, Duration window) {
+  Result<Quota> quota = FixedWindow(limit, window);
+  if (quota.ok()) quota->algorithm_ = Algorithm::kAnchoredWindow;
+  return quota;
+}
+
 std::string Quota::ToString() const {
   const algorithm::Descriptor& kind = algorithm::Of(algorithm_);
   std::string text = std::string(kind.name) + "(" + NumberText(kind.limit_name, limit_) + ", ";

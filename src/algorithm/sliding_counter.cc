@@ -228,6 +228,27 @@ Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost)
   return Decide(quota, buckets, view, 0);
 }
 
+// The whole of the bucket that is sliding out counts against the most that is kept, so that this is
+// a sum of whole numbers everywhere.
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
+  Buckets buckets(Width(quota), quota.buckets());
+  Read(state, buckets);
+  View view = Look(buckets, state, now);
+  if (const std::int64_t added = Overcharge(view.full + view.partial, cost); added > 0) {
+    Shift(buckets, view);
+    buckets.Grow(1);
+    buckets.counts[0] += added;
+    Write(state, buckets);
+    view.shift = 0;
+    view.full += added;
+  }
+  const std::int64_t used = Used(buckets, view);
+  Decision decision = Standing(quota, used);
+  if (used > 0) decision.reset_after = UntilFresh(buckets, view);
+  if (!decision.allowed()) decision.retry_after = UntilUsedAtMost(buckets, view, quota.limit());
+  return decision;
+}
+
 // Works in the state's own width, whatever the quota's: so the bytes never get longer.
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
   if (state.empty()) return sliding_counter::Peek(quota, state, now, 0);

@@ -178,7 +178,9 @@ Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guar
   const std::string_view scheme = url.substr(0, std::min(url.find("://"), url.size()));
   const auto is = [scheme](std::string_view name) { return scheme == name; };
   if (is("postgres") || is("postgresql")) {
-    return OpenSql(options, guard, kAtOnce, postgres::HostsOf(options.url),
+    const auto target = postgres::Target::Parse(options.url);
+    if (!target.ok()) return target.error();
+    return OpenSql(options, guard, kAtOnce, target->names(),
                    store::postgres::OpenPool, store::postgres::ReadKeys, postgres::OpenChannel);
   }
   if (is("redis") || is("rediss") || is("redis+cluster") || is("rediss+cluster")) {
@@ -192,7 +194,7 @@ Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guar
     const auto target = mysql::ParseUrl(url);
     if (!target.ok()) return target.error();
     std::vector<std::string> hosts;
-    if (target->socket.empty() && !target->host.empty()) hosts.push_back(target->host);
+    for (const mysql::Endpoint& endpoint : target->endpoints) hosts.push_back(endpoint.host);
     return OpenSql(options, guard, kInRows, std::move(hosts), store::mysql::OpenPool,
                    store::mysql::ReadKeys, open_channel);
   }

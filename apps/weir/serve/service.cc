@@ -110,7 +110,8 @@ Status Service::OpenData() {
 }
 
 Status Service::OpenPolicies() {
-  catalog_.emplace(policy::CompileOptions{config_.default_policy, config_.local_share});
+  catalog_.emplace(
+      policy::CompileOptions{config_.default_policy, config_.local_share, config_.lenient});
   const auto problems = catalog_->LoadFiles(config_.policies);
   if (!problems.empty()) {
     return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
@@ -299,6 +300,11 @@ Status Service::OpenGrpc() {
   options.session.request_timeout = config_.limits.request_timeout;
   options.session.stream_timeout = config_.grpc.idle_timeout;
   options.times = TimesOf(config_, config_.grpc.idle_timeout);
+  options.rls.headers = config_.grpc.response_headers && config_.headers.x_ratelimit;
+  options.rls.limit_header = config_.grpc.limit_header;
+  options.rls.remaining_header = config_.grpc.remaining_header;
+  options.rls.reset_header = config_.grpc.reset_header;
+  options.rls.dynamic_metadata = config_.grpc.dynamic_metadata;
   grpc_door_.emplace(
       pool_->size(),
       [this](net::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },

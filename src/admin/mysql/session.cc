@@ -20,9 +20,9 @@ weir::mysql::ConnectionOptions ConnectionOptionsOf(const std::string& url,
   options.connect_timeout = std::chrono::seconds(1);
   options.statement_timeout = patience;
   // A node that stands still with the lock of changes loses it.
-  options.session =
-      "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET SESSION autocommit=1, "
-      "innodb_lock_wait_timeout=4, idle_transaction_timeout=5, max_statement_time=4";
+  options.limits = {.lock_wait = std::chrono::seconds(4),
+                    .statement = std::chrono::seconds(4),
+                    .idle_transaction = std::chrono::seconds(5)};
   return options;
 }
 
@@ -105,21 +105,22 @@ Result<std::unique_ptr<sql::Rows>> MysqlSession::RunLong(std::string_view sql) {
 
 Status MysqlSession::Begin() {
   transaction_ = 0;
-  Status begun = Await("START TRANSACTION").status;
+  (void)connection_.Ready();  // if that fails, so does what follows
+  Status begun = Await(std::string(connection_.begin())).status;
   if (begun.ok()) transaction_ = connection_.session();
   return begun;
 }
 
-Status MysqlSession::End(const char* sql) {
+Status MysqlSession::End(std::string_view sql) {
   Status ended = connection_.Run(sql, transaction_).status;
   transaction_ = 0;
   return ended;
 }
 
-Status MysqlSession::Commit() { return End("COMMIT"); }
+Status MysqlSession::Commit() { return End(connection_.commit()); }
 
 // If that fails the session is lost, and the transaction with it.
-void MysqlSession::Rollback() { (void)End("ROLLBACK"); }
+void MysqlSession::Rollback() { (void)End(connection_.rollback()); }
 
 Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catalog,
                                           sql::Options options) {

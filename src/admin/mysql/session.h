@@ -31,7 +31,7 @@ class MysqlSession final : public sql::Session {
   weir::mysql::Answer Await(const std::string& sql);
   weir::mysql::Answer Await(weir::mysql::Connection& connection, const std::string& sql,
                             std::chrono::milliseconds patience);
-  Status End(const char* sql);
+  Status End(std::string_view sql);
 
   const std::string url_;
   const std::chrono::milliseconds patience_;

@@ -46,7 +46,7 @@ class MysqlChannel final : public Channel {
         name_(std::move(name)),
         prepared_(!migrate),
         callbacks_(std::move(callbacks)),
-        connection_({.url = url_, .session = "SET SESSION autocommit=1"}),
+        connection_({.url = url_}),
         thread_([this] { Run(); }) {}
 
   ~MysqlChannel() override {

@@ -20,6 +20,20 @@ unsigned WholeSeconds(std::chrono::milliseconds time) {
       std::max<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(time).count(), 1));
 }
 
+std::string SessionSettings(Dialect dialect, const SessionLimits& limits) {
+  std::string sql =
+      "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET SESSION autocommit=1, "
+      "time_zone='+00:00', innodb_lock_wait_timeout=" +
+      std::to_string(limits.lock_wait.count());
+  if (dialect == Dialect::kMariadb) {
+    sql += ", max_statement_time=" + std::to_string(limits.statement.count()) +
+           ", idle_transaction_timeout=" + std::to_string(limits.idle_transaction.count());
+  } else {
+    sql += ", max_execution_time=" + std::to_string(limits.statement.count() * 1000);
+  }
+  return sql;
+}
+
 const char* OrNull(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
 void SetOptions(MYSQL* handle, const ConnectionOptions& options, const Target& target) {
@@ -31,12 +45,14 @@ void SetOptions(MYSQL* handle, const ConnectionOptions& options, const Target& t
   mysql_options(handle, MYSQL_SET_CHARSET_NAME, "utf8mb4");
   const unsigned local_files = 0;
   mysql_options(handle, MYSQL_OPT_LOCAL_INFILE, &local_files);
-  if (!target.tls) return;
+  if (target.tls == Tls::kOff) return;
   const my_bool yes = 1;
+  mysql_ssl_set(handle, OrNull(target.tls_key), OrNull(target.tls_cert), OrNull(target.tls_ca),
+                nullptr, nullptr);
   mysql_options(handle, MYSQL_OPT_SSL_ENFORCE, &yes);
-  if (target.tls_ca.empty()) return;
-  mysql_ssl_set(handle, nullptr, nullptr, target.tls_ca.c_str(), nullptr, nullptr);
-  mysql_options(handle, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes);
+  // Without this the library goes on in the clear if the server offers no TLS.
+  const my_bool verify = target.tls == Tls::kVerified ? 1 : 0;
+  mysql_options(handle, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
 }
 
 }  // namespace
@@ -76,40 +92,83 @@ Answer Connection::Run(std::string_view sql, std::uint64_t session) {
   if (session != 0 && (handle_ == nullptr || session != session_)) {
     return {Error{Code::kUnavailable, "mysql: the session has been lost"}, 2006};
   }
-  if (handle_ == nullptr) {
-    if (Clock::now() < retry_at_) return {last_error_, 2002};
-    if (Status connected = Connect(); !connected.ok()) {
-      last_error_ = connected.error();
-      Delay();
-      return {connected, 2002};
-    }
-  }
+  if (Answer ready = Ready(); !ready.status.ok()) return ready;
   return RunNow(sql);
 }
 
+Answer Connection::Ready() {
+  if (handle_ != nullptr) return {};
+  if (aborted_) return {Error{Code::kUnavailable, "mysql: the connection was closed"}, 2006};
+  if (Clock::now() < retry_at_) return {last_error_, 2002};
+  if (Status connected = Connect(); !connected.ok()) {
+    last_error_ = connected.error();
+    Delay();
+    return {connected, 2002};
+  }
+  return {};
+}
+
 Status Connection::Connect() {
-  Result<Target> target = ParseUrl(options_.url);
+  const Result<Target> target = ParseUrl(options_.url);
   if (!target.ok()) return target.error();
+  if (target->endpoints.empty()) return ConnectTo(*target, {});
+  Status connected;
+  for (const Endpoint& endpoint : target->endpoints) {
+    connected = ConnectTo(*target, endpoint);
+    if (connected.ok() || aborted_) break;
+    // Who is not let in here is not let in elsewhere, and should be told so.
+    if (connected.error().code != Code::kUnavailable) break;
+  }
+  return connected;
+}
+
+Status Connection::ConnectTo(const Target& target, const Endpoint& endpoint) {
   handle_ = mysql_init(nullptr);
   if (handle_ == nullptr) return Error{Code::kUnavailable, "mysql: out of memory"};
   ++session_;
-  SetOptions(handle_, options_, *target);
-  if (mysql_real_connect(handle_, OrNull(target->host), OrNull(target->user),
-                         OrNull(target->password), target->database.c_str(), target->port,
-                         OrNull(target->socket), CLIENT_MULTI_STATEMENTS) == nullptr) {
+  SetOptions(handle_, options_, target);
+  if (mysql_real_connect(handle_, OrNull(endpoint.host), OrNull(target.user),
+                         OrNull(target.password), target.database.c_str(), endpoint.port,
+                         OrNull(target.socket), CLIENT_MULTI_STATEMENTS) == nullptr) {
     return Failed().status;
   }
   socket_ = static_cast<int>(mysql_get_socket(handle_));
   if (aborted_) Abort();
-  if (!options_.session.empty()) {
-    const Answer prepared = RunNow(options_.session);
-    if (!prepared.status.ok()) {
-      Disconnect();
-      return prepared.status;
-    }
+  Status begun = CheckServer(target);
+  if (begun.ok()) begun = BeginSession();
+  if (!begun.ok()) {
+    Disconnect();
+    return begun;
   }
   failures_ = 0;
   return {};
+}
+
+Status Connection::CheckServer(const Target& target) {
+  if (target.tls != Tls::kOff && mysql_get_ssl_cipher(handle_) == nullptr) {
+    return Error{Code::kUnavailable, "mysql: TLS is required, but the server does not offer it"};
+  }
+  // Of several, the one that takes writes: the others are replicas.
+  if (target.endpoints.size() < 2) return {};
+  Answer answer = RunNow("SELECT @@global.read_only");
+  if (!answer.status.ok()) return answer.status;
+  if (!answer.results.empty() && answer.results[0].Next() && answer.results[0].Int(0) != 0) {
+    return Error{Code::kUnavailable, "mysql: the server is read-only"};
+  }
+  return {};
+}
+
+Status Connection::BeginSession() {
+  const Dialect dialect = mariadb_connection(handle_) ? Dialect::kMariadb : Dialect::kMysql;
+  const SessionLimits& limits = options_.limits;
+  if (dialect == Dialect::kMysql) {
+    // There is no limit for idle transactions, only one for idle sessions. It is short while a
+    // transaction is open.
+    begin_ = "SET wait_timeout=" + std::to_string(limits.idle_transaction.count()) + ";BEGIN";
+    commit_ = "COMMIT;SET wait_timeout=DEFAULT";
+    rollback_ = "ROLLBACK;SET wait_timeout=DEFAULT";
+  }
+  return RunNow(SessionSettings(dialect, limits)).status;
 }
 
 Answer Connection::RunNow(std::string_view sql) {
@@ -130,9 +189,7 @@ Answer Connection::Failed() {
   Answer answer;
   answer.error = mysql_errno(handle_);
   answer.status = Error{CodeOf(answer.error), std::string("mysql: ") + mysql_error(handle_)};
-  // The server ends the session itself with these.
-  if (IsLost(answer.error) || answer.error == 1053 || answer.error == 1927 ||
-      answer.error == 4031 || socket_ < 0) {
+  if (IsLost(answer.error) || EndsSession(answer.error) || socket_ < 0) {
     Disconnect();
   }
   return answer;

@@ -16,6 +16,20 @@ struct st_mysql_res;
 
 namespace weir::mysql {
 
+struct Endpoint;
+struct Target;
+
+/// Which of the two servers a connection leads to. They differ in the settings of a session.
+enum class Dialect { kMariadb, kMysql };
+
+/// For how long the server lets a session stand in the way of others; whole seconds, 1 at least.
+struct SessionLimits {
+  std::chrono::seconds lock_wait{1};
+  std::chrono::seconds statement{1};  ///< MySQL limits only reads
+  /// A transaction whose client says nothing for so long is undone, with its locks.
+  std::chrono::seconds idle_transaction{1};
+};
+
 struct ConnectionOptions {
   std::string url = {};  ///< see url.h
   /// Counted in whole seconds, rounded up: the client library knows no finer.
@@ -26,8 +40,7 @@ struct ConnectionOptions {
   /// without delay.
   std::chrono::milliseconds reconnect_delay{50};
   std::chrono::milliseconds longest_reconnect_delay{400};
-  /// Statements for a new session, parted by ';', e.g. "SET SESSION autocommit=1".
-  std::string session = {};
+  SessionLimits limits = {};
 };
 
 /// The rows that a statement answered, read one after the other.
@@ -61,7 +74,8 @@ struct Answer {
 };
 
 /// One blocking connection to MariaDB or MySQL that connects by itself, and again after it was
-/// lost.
+/// lost. Its sessions commit by themselves, read what is committed (so rows are locked and not the
+/// gaps between them: new keys do not wait for each other) and have their times in UTC.
 ///
 /// Thread safety: belongs to one thread at a time; Abort may be called from any.
 class Connection {
@@ -76,6 +90,15 @@ class Connection {
   /// has been lost, nothing is run.
   Answer Run(std::string_view sql, std::uint64_t session = 0);
 
+  /// Connects unless it is connected.
+  Answer Ready();
+
+  /// Statements for the beginning and the ends of a transaction, without a ';' behind them. Known
+  /// once Ready has succeeded, since MySQL needs more than MariaDB to undo idle transactions.
+  std::string_view begin() const noexcept { return begin_; }
+  std::string_view commit() const noexcept { return commit_; }
+  std::string_view rollback() const noexcept { return rollback_; }
+
   /// The session that the last Run used; 0 if it has been lost.
   std::uint64_t session() const noexcept { return handle_ == nullptr ? 0 : session_; }
 
@@ -84,6 +107,9 @@ class Connection {
 
  private:
   Status Connect();
+  Status ConnectTo(const Target& target, const Endpoint& endpoint);
+  Status CheckServer(const Target& target);
+  Status BeginSession();
   Answer RunNow(std::string_view sql);
   Answer Failed();
   void Disconnect() noexcept;
@@ -92,6 +118,9 @@ class Connection {
   const ConnectionOptions options_;
   st_mysql* handle_ = nullptr;
   std::uint64_t session_ = 0;
+  std::string begin_ = "BEGIN";
+  std::string commit_ = "COMMIT";
+  std::string rollback_ = "ROLLBACK";
   std::chrono::steady_clock::time_point retry_at_{};
   int failures_ = 0;  // attempts to connect since the last that succeeded
   Error last_error_;

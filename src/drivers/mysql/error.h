@@ -14,6 +14,10 @@ Code CodeOf(unsigned number) noexcept;
 /// True for deadlocks: the transaction was undone, and the same again will most likely do.
 bool IsRetryable(unsigned number) noexcept;
 
+/// True if the session is of no more use: the server is stopping, somebody killed the session, it
+/// was idle for too long, or the server has become a replica and takes no more writes.
+bool EndsSession(unsigned number) noexcept;
+
 /// True for the client's own errors: whether the server ran the statement is unknown.
 bool IsLost(unsigned number) noexcept;
 

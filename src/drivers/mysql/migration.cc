@@ -34,6 +34,9 @@ Status Migrate(const std::string& url, std::string_view component,
   ConnectionOptions options;
   options.url = url;
   options.statement_timeout = std::chrono::seconds(30);
+  options.limits = {.lock_wait = std::chrono::seconds(25),
+                    .statement = std::chrono::seconds(25),
+                    .idle_transaction = std::chrono::seconds(30)};
   Connection connection(options);
   const std::string name(component);
   // Who has no right to make tables need not make those that are there.
@@ -43,7 +46,10 @@ Status Migrate(const std::string& url, std::string_view component,
     return made.error();
   }
   // Held until the connection ends.
-  Answer locked = connection.Run("SELECT GET_LOCK(CONCAT('weir_migrations.', DATABASE()), 20)");
+  // MySQL takes names of 64 characters at most.
+  Answer locked = connection.Run(
+      "SELECT GET_LOCK(CONCAT('weir_migrations.', IF(CHAR_LENGTH(DATABASE()) > 48, "
+      "LEFT(SHA2(DATABASE(), 256), 48), DATABASE())), 20)");
   if (!locked.status.ok()) return locked.status;
   if (!locked.results.at(0).Next() || locked.results[0].Int(0) != 1) {
     return Error{Code::kUnavailable, "mysql: another process is changing the tables; try again"};

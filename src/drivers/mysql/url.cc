@@ -10,7 +10,7 @@ namespace {
 
 Error Wrong(const std::string& what) {
   return {Code::kInvalidArgument,
-          "mysql:// url: " + what + "; expected mysql://user:password@host:port/database"};
+          "mysql:// URL: " + what + "; expected mysql://user:password@host:port/database"};
 }
 
 // What stands before `end` in `rest`, which then begins after it; all of it if there is no `end`.
@@ -29,24 +29,44 @@ bool Assign(std::string& field, std::string_view text) {
   return true;
 }
 
-Status SetOption(Target& target, std::string_view name, std::string_view value) {
+bool SetTls(Target& target, std::string_view value) {
+  if (value == "off") {
+    target.tls = Tls::kOff;
+  } else if (value == "required") {
+    target.tls = Tls::kVerified;
+  } else if (value == "insecure-no-verify") {
+    target.tls = Tls::kUnverified;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Status SetOption(Target& target, bool& tls_given, std::string_view name, std::string_view value) {
   bool good = true;
   if (name == "socket") {
     good = Assign(target.socket, value);
-  } else if (name == "tls_ca") {
-    good = Assign(target.tls_ca, value);
-    target.tls = true;
   } else if (name == "tls") {
-    good = value == "required" || value == "off";
-    target.tls = value == "required";
+    good = SetTls(target, value);
+    tls_given = true;
+  } else if (name == "tls_ca" || name == "tls_cert" || name == "tls_key") {
+    std::string& file = name == "tls_ca"     ? target.tls_ca
+                        : name == "tls_cert" ? target.tls_cert
+                                             : target.tls_key;
+    good = Assign(file, value) && !file.empty();
+    if (!tls_given) target.tls = Tls::kVerified;
   } else {
-    return Wrong("unknown option '" + std::string(name) + "' (socket, tls, tls_ca)");
+    return Wrong("unknown option '" + std::string(name) +
+                 "' (socket, tls, tls_ca, tls_cert, tls_key)");
   }
-  if (!good) return Wrong("option '" + std::string(name) + "' has no such value");
-  return {};
+  if (good) return {};
+  const bool is_tls = name == "tls";
+  return Wrong("invalid value of option '" + std::string(name) + "'" +
+               (is_tls ? " (off, required, insecure-no-verify)" : ""));
 }
 
-Status SetPlace(Target& target, std::string_view place) {
+Status AddEndpoint(Target& target, std::string_view place) {
+  Endpoint endpoint;
   std::string_view host = place;
   std::string_view port;
   if (place.starts_with('[')) {  // an IPv6 address
@@ -60,11 +80,35 @@ Status SetPlace(Target& target, std::string_view place) {
     host = Cut(place, ':');
     port = place;
   }
-  if (!Assign(target.host, host)) return Wrong("the host has a bad % escape");
-  if (port.empty()) return {};
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), target.port);
-  if (error != std::errc() || end != port.data() + port.size() || target.port == 0) {
-    return Wrong("the port is not a number up to 65535");
+  if (!Assign(endpoint.host, host)) return Wrong("the host has a bad % escape");
+  if (!port.empty()) {
+    const auto [end, error] =
+        std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
+    if (error != std::errc() || end != port.data() + port.size() || endpoint.port == 0) {
+      return Wrong("the port is not a number up to 65535");
+    }
+  }
+  if (endpoint.host.empty()) return Wrong("the host is missing");
+  target.endpoints.push_back(std::move(endpoint));
+  return {};
+}
+
+Status SetPlaces(Target& target, std::string_view places) {
+  if (places.empty() && !target.socket.empty()) return {};
+  if (!target.socket.empty()) return Wrong("a socket goes without a host");
+  if (places.ends_with(',')) return Wrong("the host is missing");
+  do {
+    if (Status added = AddEndpoint(target, Cut(places, ',')); !added.ok()) return added;
+  } while (!places.empty());
+  return {};
+}
+
+Status CheckTls(const Target& target) {
+  if (target.tls != Tls::kOff && !target.socket.empty()) {
+    return Wrong("a unix socket has no TLS; leave tls out");
+  }
+  if (target.tls_cert.empty() != target.tls_key.empty()) {
+    return Wrong("tls_cert and tls_key go together");
   }
   return {};
 }
@@ -81,11 +125,12 @@ Result<Target> ParseUrl(std::string_view url) {
     return Wrong("unsupported URL scheme");
   }
   Target target;
+  bool tls_given = false;
   std::string_view before_options = Cut(rest, '?');
   while (!rest.empty()) {
     std::string_view value = Cut(rest, '&');
     const std::string_view name = Cut(value, '=');
-    if (Status set = SetOption(target, name, value); !set.ok()) return set.error();
+    if (Status set = SetOption(target, tls_given, name, value); !set.ok()) return set.error();
   }
   std::string_view authority = Cut(before_options, '/');
   if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
@@ -96,10 +141,10 @@ Result<Target> ParseUrl(std::string_view url) {
       return Wrong("user or password has a bad % escape");
     }
   }
-  if (Status set = SetPlace(target, authority); !set.ok()) return set.error();
+  if (Status set = SetPlaces(target, authority); !set.ok()) return set.error();
+  if (Status good = CheckTls(target); !good.ok()) return good.error();
   if (!Assign(target.database, before_options)) return Wrong("the database has a bad % escape");
   if (target.database.empty()) return Wrong("the database is missing");
-  if (target.host.empty() && target.socket.empty()) return Wrong("the host is missing");
   return target;
 }
 

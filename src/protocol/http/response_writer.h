@@ -48,7 +48,8 @@ void AppendResponse(std::string& out, const Response& response, const Envelope& 
 
 /// One decision as JSON: {"allowed":true,"limit":100,"remaining":99,"retryAfterMs":0,
 /// "resetAfterMs":100,"policy":"per-user"}, with "never" (the cost exceeds the limit), "lease",
-/// "leases", "released" and "degraded" where they apply, or {"error":…,"message":…} if it could not be decided.
+/// "leases", "released" and "degraded" where they apply, or {"error":…,"message":…} if it could not
+/// be decided.
 void AppendDecision(std::string& out, const limiter::Check& check);
 
 /// The rate-limit headers of a decided check, each with its CRLF.

@@ -13,7 +13,7 @@ Result<KeyPage> ReadKeys(const std::string& url, std::chrono::milliseconds patie
   weir::mysql::Connection connection({.url = url,
                                       .connect_timeout = patience,
                                       .statement_timeout = patience,
-                                      .session = SessionSettings(patience)});
+                                      .limits = LimitsOf(patience)});
   const auto read = [&](const std::string& after,
                         std::size_t limit) -> Result<std::vector<sql::RowHead>> {
     // By the primary key, without locks.

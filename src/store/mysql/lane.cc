@@ -47,6 +47,7 @@ Status Lane::RunBatch(sql::Batch& batch) {
 }
 
 Lane::Outcome Lane::Attempt(sql::Batch& batch, bool create_all) {
+  if (const Answer ready = connection_.Ready(); !ready.status.ok()) return Undone(ready);
   std::vector<std::string_view> ids;
   std::vector<std::string_view> unknown;
   for (const sql::Batch::Row& row : batch.rows()) {
@@ -58,29 +59,31 @@ Lane::Outcome Lane::Attempt(sql::Batch& batch, bool create_all) {
     AppendCreateRows(sql_, unknown, parts_.clock);
     sql_ += ';';
   }
-  sql_ += "BEGIN;";
+  sql_ += connection_.begin();
+  sql_ += ';';
   AppendLockRows(sql_, ids);
   sql_ += ';';
   sql_ += kReadClock;
   Answer answer = connection_.Run(sql_);
   if (!answer.status.ok()) return Undone(answer);
   Nanos now = 0;
-  if (!Load(batch, answer, !unknown.empty(), now)) {
+  if (!Load(batch, answer, now)) {
     // Some were swept, or were never there.
-    (void)connection_.Run("ROLLBACK");
+    (void)connection_.Run(connection_.rollback(), connection_.session());
     return {Error{Code::kUnavailable, "mysql: rows vanish as they are made"}, 0, true};
   }
   batch.Run(parts_.clock != nullptr ? parts_.clock->Now() : now);
   return Write(batch);
 }
 
-bool Lane::Load(sql::Batch& batch, Answer& answer, bool created, Nanos& now) {
-  const std::size_t first = created ? 2 : 1;  // after the creation and BEGIN
-  if (answer.results.size() != first + 2) return false;
-  weir::mysql::Rows& rows = answer.results[first];
+// The rows and the time are the last two results; what came before differs.
+bool Lane::Load(sql::Batch& batch, Answer& answer, Nanos& now) {
+  if (answer.results.size() < 2) return false;
+  weir::mysql::Rows& rows = *(answer.results.end() - 2);
+  weir::mysql::Rows& clock = answer.results.back();
   while (rows.Next()) batch.Load(rows.Text(0), rows.Text(1));
-  if (!batch.FinishLoading() || !answer.results[first + 1].Next()) return false;
-  now = answer.results[first + 1].Int(0) * 1000;
+  if (!batch.FinishLoading() || !clock.Next()) return false;
+  now = clock.Int(0) * 1000;
   for (const sql::Batch::Row& row : batch.rows()) {
     if (!row.absent) parts_.known.Add(HashOf(row));
   }
@@ -90,12 +93,13 @@ bool Lane::Load(sql::Batch& batch, Answer& answer, bool created, Nanos& now) {
 Lane::Outcome Lane::Write(const sql::Batch& batch) {
   if (batch.writes().empty()) {
     // Decided under the locks; how this transaction ends changes nothing.
-    (void)connection_.Run("COMMIT", connection_.session());
+    (void)connection_.Run(connection_.commit(), connection_.session());
     return {};
   }
   sql_.clear();
   AppendWriteRows(sql_, batch.writes());
-  sql_ += ";COMMIT";
+  sql_ += ';';
+  sql_ += connection_.commit();
   const Answer answer = connection_.Run(sql_, connection_.session());
   if (answer.status.ok()) return {};
   if (weir::mysql::IsLost(answer.error)) return {answer.status, answer.error, false};
@@ -105,7 +109,7 @@ Lane::Outcome Lane::Write(const sql::Batch& batch) {
 // The server's word, or a connection that was lost before COMMIT was sent: nothing was written.
 Lane::Outcome Lane::Undone(const Answer& answer) {
   const bool lost = weir::mysql::IsLost(answer.error);
-  if (!lost) (void)connection_.Run("ROLLBACK", connection_.session());
+  if (!lost) (void)connection_.Run(connection_.rollback(), connection_.session());
   const bool again =
       lost || weir::mysql::IsRetryable(answer.error) || answer.error == weir::mysql::kNoSuchTable;
   return {answer.status, answer.error, again};

@@ -44,7 +44,7 @@ class Lane {
 
   Status RunBatch(sql::Batch& batch);
   Outcome Attempt(sql::Batch& batch, bool create_all);
-  bool Load(sql::Batch& batch, weir::mysql::Answer& answer, bool created, Nanos& now);
+  bool Load(sql::Batch& batch, weir::mysql::Answer& answer, Nanos& now);
   Outcome Write(const sql::Batch& batch);
   Outcome Undone(const weir::mysql::Answer& answer);
   std::uint64_t HashOf(const sql::Batch::Row& row) const;

@@ -26,7 +26,7 @@ weir::mysql::ConnectionOptions ConnectionOptionsOf(const sql::PoolOptions& optio
   out.url = options.url;
   out.connect_timeout = options.connect_timeout;
   out.statement_timeout = std::max(options.timeout, kPatience);
-  out.session = SessionSettings(out.statement_timeout);
+  out.limits = LimitsOf(out.statement_timeout);
   return out;
 }
 

@@ -14,8 +14,8 @@ using weir::mysql::AppendLiteral;
 constexpr const char* kSteps[] = {R"(
 CREATE TABLE IF NOT EXISTS weir_limits(
   id       VARBINARY(256) NOT NULL PRIMARY KEY,
-  state    LONGBLOB NOT NULL DEFAULT '',
-  fresh_at BIGINT NOT NULL DEFAULT 0
+  state    LONGBLOB NOT NULL,
+  fresh_at BIGINT NOT NULL
     COMMENT 'nanoseconds since 1970; from then on the row may be deleted without changing an answer'
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='Weir: one row per limited key')"};
 
@@ -29,14 +29,11 @@ const char* const kReadClock = "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000
 
 Status Migrate(const std::string& url) { return weir::mysql::Migrate(url, "limits", kSteps); }
 
-// READ COMMITTED locks rows and not the gaps between them, so that new keys do not wait for each
-// other. A node that stands still with rows locked loses them.
-std::string SessionSettings(std::chrono::milliseconds timeout) {
-  const auto seconds = std::chrono::ceil<std::chrono::seconds>(timeout).count();
-  const std::string whole = std::to_string(std::max<std::int64_t>(seconds, 1));
-  return "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET SESSION autocommit=1, "
-         "time_zone='+00:00', innodb_lock_wait_timeout=" +
-         whole + ", idle_transaction_timeout=" + whole + ", max_statement_time=" + whole;
+// A node that stands still with rows locked loses them.
+weir::mysql::SessionLimits LimitsOf(std::chrono::milliseconds timeout) {
+  const auto whole =
+      std::max(std::chrono::ceil<std::chrono::seconds>(timeout), std::chrono::seconds(1));
+  return {.lock_wait = whole, .statement = whole, .idle_transaction = whole};
 }
 
 void AppendCreateRows(std::string& sql, std::span<const std::string_view> ids, const Clock* clock) {
@@ -44,11 +41,11 @@ void AppendCreateRows(std::string& sql, std::span<const std::string_view> ids, c
       clock != nullptr ? std::to_string(clock->Now() + kNewRowStays)
                        : "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) * 1000 + " +
                              std::to_string(kNewRowStays);
-  sql += "INSERT IGNORE INTO weir_limits(id, fresh_at) VALUES ";
+  sql += "INSERT IGNORE INTO weir_limits(id, state, fresh_at) VALUES ";
   for (std::size_t i = 0; i < ids.size(); ++i) {
     sql += i == 0 ? "(" : ",(";
     AppendLiteral(sql, ids[i]);
-    sql += ',';
+    sql += ",'',";
     sql += fresh_at;
     sql += ')';
   }

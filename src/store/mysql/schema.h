@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "drivers/mysql/connection.h"
 #include "store/sql/batch.h"
 #include "weir/clock.h"
 #include "weir/result.h"
@@ -15,8 +16,8 @@ namespace weir::store::mysql {
 /// Makes the table of limits, or brings it up to date; does nothing if it is. Blocks.
 Status Migrate(const std::string& url);
 
-/// What a session needs before its first statement.
-std::string SessionSettings(std::chrono::milliseconds timeout);
+/// What a session of the store may take, if callers wait for no longer than `timeout`.
+weir::mysql::SessionLimits LimitsOf(std::chrono::milliseconds timeout);
 
 // The statements of a transaction; see lane.cc.
 /// `clock` null: the server's.

@@ -48,20 +48,22 @@ std::chrono::milliseconds Sweeper::Sweep() {
   if (rows < kPart) after_.clear();
   if (expired == 0) return options_.interval;
   // Rows that are in use are skipped: waiting for them would hold up those already locked.
-  sql = "BEGIN;SELECT id FROM weir_limits FORCE INDEX (PRIMARY) WHERE id IN (" + stale +
+  sql = std::string(connection_.begin()) +
+        ";SELECT id FROM weir_limits FORCE INDEX (PRIMARY) WHERE id IN (" + stale +
         ") AND fresh_at <= " + std::to_string(now - grace) + " ORDER BY id FOR UPDATE SKIP LOCKED";
   Answer locked = connection_.Run(sql);
   std::string gone;
-  if (locked.status.ok() && locked.results.size() == 2) {
-    while (locked.results[1].Next()) {
+  if (locked.status.ok() && !locked.results.empty()) {
+    while (locked.results.back().Next()) {
       if (!gone.empty()) gone += ',';
-      AppendLiteral(gone, locked.results[1].Text(0));
+      AppendLiteral(gone, locked.results.back().Text(0));
     }
   }
-  const std::string end =
-      gone.empty() ? "ROLLBACK" : "DELETE FROM weir_limits WHERE id IN (" + gone + ");COMMIT";
+  const std::string end = gone.empty() ? std::string(connection_.rollback())
+                                       : "DELETE FROM weir_limits WHERE id IN (" + gone + ");" +
+                                             std::string(connection_.commit());
   if (const Answer ended = connection_.Run(end, connection_.session()); !ended.status.ok()) {
-    (void)connection_.Run("ROLLBACK");
+    (void)connection_.Run(connection_.rollback(), connection_.session());
   }
   return expired * 4 >= kPart ? std::min(kShortly, options_.interval) : options_.interval;
 }

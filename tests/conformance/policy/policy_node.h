@@ -19,6 +19,7 @@
 #include "admin/sqlite/sqlite_policy_store.h"
 #include "policy/catalog.h"
 #include "support/mariadb_server.h"
+#include "support/mysql_server.h"
 #include "support/postgres_server.h"
 #include "support/temp_dir.h"
 
@@ -41,6 +42,7 @@ class PolicyPlace {
     const std::string name = "policies" + std::to_string(number_);
     if (kind_ == "postgres") url_ = Empty(Postgres(), name);
     if (kind_ == "mariadb") url_ = Empty(Mariadb(), name);
+    if (kind_ == "mysql") url_ = Empty(Mysql(), name);
   }
   ~PolicyPlace() { --places_; }
   PolicyPlace(const PolicyPlace&) = delete;
@@ -59,7 +61,9 @@ class PolicyPlace {
   /// Runs SQL in the database.
   void Query(const std::string& sql) const {
     const std::string name = "policies" + std::to_string(number_);
-    kind_ == "postgres" ? Postgres().Query(sql, name) : Mariadb().Query(sql, name);
+    if (kind_ == "postgres") Postgres().Query(sql, name);
+    if (kind_ == "mariadb") Mariadb().Query(sql, name);
+    if (kind_ == "mysql") Mysql().Query(sql, name);
   }
 
   static test::PostgresServer& Postgres() {
@@ -68,6 +72,10 @@ class PolicyPlace {
   }
   static test::MariadbServer& Mariadb() {
     static test::MariadbServer server;
+    return server;
+  }
+  static test::MysqlServer& Mysql() {
+    static test::MysqlServer server;
     return server;
   }
 

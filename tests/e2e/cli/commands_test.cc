@@ -77,7 +77,8 @@ TEST_F(Cli, MistakesAreNamedAndCorrected) {
   EXPECT_THAT(said({"audit", "--undo", "x"}),
               StartsWith("weir: --undo: Value x not in range 1 to "));
   EXPECT_THAT(said({}), StartsWith("weir: a subcommand is required\n"));
-  EXPECT_THAT(said({"policy"}), StartsWith("weir: a subcommand is required\nsee `weir policy --help`"));
+  EXPECT_THAT(said({"policy"}),
+              StartsWith("weir: a subcommand is required\nsee `weir policy --help`"));
   EXPECT_THAT(said({"simulate", "--quota", "{token_bucket: {capacity: 20}}"}),
               StartsWith("weir: --quota: token_bucket: expected refill_per_second"));
   EXPECT_EQ(Weir({"--version"}).output, Weir({"version"}).output);

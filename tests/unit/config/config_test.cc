@@ -131,6 +131,21 @@ TEST(Config, TheEnvironmentNamesSettings) {
               ElementsAre("unknown setting WEIR_THREDS; did you mean WEIR_THREADS?"));
 }
 
+TEST(Config, VariablesOfEnvoysServiceAreUnderstood) {
+  const char* const variables[] = {"WEIR_GRPC_LIMIT_HEADER=x-ours", "LIMIT_LIMIT_HEADER=x-theirs",
+                                   "LIMIT_RESPONSE_HEADERS_ENABLED=true",
+                                   "LIMIT_RESET_HEADER=x-reset", "LIMIT_LIMIT=3"};
+  const Environment environment = ReadEnvironment(variables);
+  EXPECT_THAT(environment.unknown, IsEmpty());
+  std::vector<policy::yaml::Problem> problems;
+  const Config config = Load("", environment.overrides, problems);
+  EXPECT_THAT(problems, IsEmpty());
+  EXPECT_TRUE(config.grpc.response_headers);
+  EXPECT_EQ(config.grpc.limit_header, "x-ours");
+  EXPECT_EQ(config.grpc.reset_header, "x-reset");
+  EXPECT_EQ(config.grpc.remaining_header, "RateLimit-Remaining");
+}
+
 struct Case {
   const char* text;
   const char* said;
