@@ -77,10 +77,12 @@ struct Config {
   struct Resp {
     std::vector<Digest>
         keys;  ///< any of them opens a Redis client's connection; none: all are open
+    std::chrono::milliseconds idle_timeout{3'600'000};
   } resp;
   struct Grpc {
     std::uint32_t max_streams = 16'384;  ///< at once on one connection
     std::size_t max_message = std::size_t{4} << 20;
+    std::chrono::milliseconds idle_timeout{600'000};
     bool response_headers = false;  ///< the rate limit service names the three below
     std::string limit_header = "RateLimit-Limit";
     std::string remaining_header = "RateLimit-Remaining";
@@ -129,6 +131,8 @@ struct Config {
     std::size_t max_connections = 20'000;
     std::chrono::milliseconds idle_timeout{75'000};
     std::chrono::milliseconds request_timeout{30'000};
+    std::chrono::milliseconds handshake_timeout{10'000};
+    std::chrono::milliseconds write_timeout{30'000};
     std::chrono::milliseconds drain_timeout{10'000};
   } limits;
   std::size_t threads = 0;  ///< 0: one per core

@@ -91,6 +91,11 @@ class HttpWorker {
     return buffered_ <= options_.buffer_budget;
   }
 
+  /// A connection beyond the limit, for what must always be answered. The oldest one has to go when
+  /// there are too many of them.
+  void AddUrgent(net::Connection& connection);
+  void RemoveUrgent(const net::Connection& connection) noexcept;
+
   /// The thread whose replies need no hop.
   bool OnOwnThread() const noexcept { return thread_ == std::this_thread::get_id(); }
   void BindToThisThread() noexcept { thread_ = std::this_thread::get_id(); }
@@ -105,6 +110,7 @@ class HttpWorker {
   HttpMetrics metrics_;
   telemetry::LogThrottle throttle_;
   std::vector<std::unique_ptr<HttpExchanges>> spare_;
+  std::vector<net::Connection*> urgent_;
   std::size_t buffered_ = 0;
   std::thread::id thread_;
 };
@@ -120,8 +126,12 @@ class HttpDoor final : public net::Door {
 
   std::string_view name() const noexcept override { return "http"; }
   void Accept(net::Reactor& reactor, net::Socket socket) override;
+  /// Answers /healthz, /readyz, /metrics and /admin, and nothing else.
+  void AcceptUrgent(net::Reactor& reactor, net::Socket socket) override;
 
  private:
+  void Serve(net::Reactor& reactor, net::Socket socket, bool urgent);
+
   std::vector<HttpWorker*> workers_;
   std::shared_ptr<net::TlsContext> tls_;
 };
