@@ -1,6 +1,7 @@
 #include "config/settings.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <initializer_list>
 
@@ -8,15 +9,16 @@
 #include "policy/duration.h"
 
 namespace weir::config {
-namespace {
-
-using Texts = std::span<const std::string>;
-using std::chrono::milliseconds;
 
 Error Expected(std::string_view expected, std::string_view got) {
   return Error{Code::kInvalidArgument, "expected " + std::string(expected) + ", got '" +
                                            std::string(got.substr(0, 64)) + "'"};
 }
+
+namespace {
+
+using Texts = std::span<const std::string>;
+using std::chrono::milliseconds;
 
 Result<std::int64_t> Whole(std::string_view text, std::int64_t least, std::int64_t most) {
   std::string digits(text);
@@ -107,6 +109,22 @@ Status Set(T& target, const Result<V>& value) {
   return {};
 }
 
+Status SetAuthTarget(Config& config, Texts texts) {
+  constexpr std::array<std::string_view, 4> kNames = {"auto", "original", "forwarded", "none"};
+  const auto found = std::find(kNames.begin(), kNames.end(), texts[0]);
+  if (found == kNames.end()) return Expected("auto, original, forwarded or none", texts[0]);
+  config.auth.target = static_cast<AuthTarget>(found - kNames.begin());
+  return {};
+}
+
+}  // namespace
+
+Result<milliseconds> ReadTime(std::string_view text, bool zero_allowed) {
+  return Time(text, zero_allowed);
+}
+
+Result<bool> ReadSwitch(std::string_view text) { return Switch(text); }
+
 Status SetFieldName(std::string& target, const std::string& text) {
   constexpr std::size_t kLongest = 64;
   const auto fits = [](char c) {
@@ -119,6 +137,8 @@ Status SetFieldName(std::string& target, const std::string& text) {
   target = text;
   return {};
 }
+
+namespace {
 
 Status SetNetworks(std::vector<IpNetwork>& target, Texts texts) {
   Result<std::vector<IpNetwork>> networks = ParseNetworks(texts);
@@ -247,6 +267,7 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return SetFieldName(c.auth.user_header, t[0]); }},
     {{"auth.api_key_header", "", "the header field that tells GET /v1/auth the API key"},
      [](Config& c, Texts t) { return SetFieldName(c.auth.api_key_header, t[0]); }},
+    {{"auth.target", "", "the fields that tell GET /v1/auth the path and method: auto, original, forwarded or none"}, SetAuthTarget},
     {{"slots.store", "--slots-store", "where slots are kept: sqlite: or postgres://"},
      [](Config& c, Texts t) { return Url(c.slots.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
     {{"notify.store", "--notify-store", "where notify keeps users: sqlite: or postgres://"},
@@ -264,6 +285,8 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.headers.ietf, Switch(t[0])); }},
     {{"snapshot.interval", "", "how often the memory store is saved; off: only at shutdown"},
      [](Config& c, Texts t) { return Set(c.snapshot.interval, Time(t[0], true)); }},
+    {{"cleanup.interval", "", "how often the memory store frees keys that have nothing left to remember; off: never"},
+     [](Config& c, Texts t) { return Set(c.cleanup.interval, Time(t[0], true)); }},
     {{"log.format", "--log-format", "console or json"}, SetLogFormat},
     {{"log.level", "--log-level", "debug, info, warn, error or off"}, SetLogLevel},
     {{"trusted_proxies", "", "networks whose X-Forwarded-For is believed", true},
@@ -298,12 +321,6 @@ const Setting kSettings[] = {
 
 }  // namespace
 
-std::span<const Setting> AllSettings() { return kSettings; }
-
-const Setting* FindSetting(std::string_view key) {
-  const auto* found = std::find_if(std::begin(kSettings), std::end(kSettings),
-                                   [&](const Setting& one) { return one.info.key == key; });
-  return found == std::end(kSettings) ? nullptr : found;
-}
+std::span<const Setting> ServiceSettings() { return kSettings; }
 
 }  // namespace weir::config

@@ -84,6 +84,9 @@ void Stores::OpenMemory(const std::string& snapshot) {
           {{"error", std::string_view(loaded.error().message)}});
     }
   }
+  if (config_.cleanup.interval.count() > 0) {
+    sweeper_ = std::make_unique<store::memory::Sweeper>(*engine_, config_.cleanup.interval);
+  }
   store::memory::SnapshotKeeper::Options options;
   options.path = snapshot;
   options.interval = config_.snapshot.interval;
