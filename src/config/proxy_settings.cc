@@ -1,6 +1,8 @@
-// What `weir proxy` is told, and the one table that it is a part of.
+// What `weir proxy`, and GET /v1/auth for other proxies, are told, and the one table that it is a
+// part of.
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <vector>
 
@@ -61,8 +63,17 @@ Status SetUpgrades(Config& config, Texts texts) {
   return {};
 }
 
+Status SetAuthTarget(Config& config, Texts texts) {
+  constexpr std::array<std::string_view, 4> kNames = {"auto", "original", "forwarded", "none"};
+  const auto found = std::find(kNames.begin(), kNames.end(), texts[0]);
+  if (found == kNames.end()) return Expected("auto, original, forwarded or none", texts[0]);
+  config.auth.target = static_cast<AuthTarget>(found - kNames.begin());
+  return {};
+}
+
 // clang-format off
 const Setting kSettings[] = {
+    {{"auth.target", "", "the fields that tell GET /v1/auth the path and method: auto, original, forwarded or none"}, SetAuthTarget},
     {{"proxy.upstream", "", "weir proxy: http://host:port of the servers; several take turns", true},
      [](Config& c, Texts t) -> Status { c.proxy.upstreams.assign(t.begin(), t.end()); return {}; }},
     {{"proxy.listen", "", "weir proxy: where clients connect"},
