@@ -87,6 +87,10 @@ bool LoadConfig(Flags& flags) {
   }
   std::vector<policy::yaml::Problem> problems;
   flags.config = config::Load(flags.config_file, overrides, problems);
+  if (problems.empty() && flags.config.proxy.upstreams.empty()) {
+    problems.push_back(
+        {"--upstream", {}, "required: the server to pass requests to, http://host:port"});
+  }
   for (const auto& problem : problems) std::cerr << "weir proxy: " << problem.ToString() << '\n';
   return problems.empty();
 }

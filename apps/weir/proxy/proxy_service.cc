@@ -165,7 +165,6 @@ Status ProxyService::OpenLimiters() {
 
 Status ProxyService::OpenProxy() {
   const config::Config::Proxy& settings = config_.proxy;
-  if (settings.upstreams.empty()) return Invalid("--upstream: name the server to pass requests to");
   proxy::ProxyOptions options;
   for (const std::string& url : settings.upstreams) {
     const auto endpoint = proxy::ResolveUpstream(url);
