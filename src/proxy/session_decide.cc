@@ -6,6 +6,7 @@
 #include <array>
 
 #include "filter/client_address.h"
+#include "filter/field_names.h"
 #include "filter/headers.h"
 #include "proxy/session.h"
 
@@ -23,23 +24,18 @@ std::string_view Session::ClientIdentity() {
   return identity_;
 }
 
-/// Whether a field is named as `header` but for `_` in place of `-`, which many servers read as the
-/// same one.
+/// Whether a field is called otherwise than `header` and read as it all the same.
 bool Session::HasLookalike(std::string_view header) const {
-  const auto alike = [header](const Field& field) {
-    if (field.name.size() != header.size() || field.name.find('_') == field.name.npos) return false;
-    if (http::EqualsIgnoringCase(field.name, header)) return false;
-    return std::equal(field.name.begin(), field.name.end(), header.begin(), [](char a, char b) {
-      return http::EqualsIgnoringCase({&a, 1}, {&b, 1}) || (a == '_' && b == '-');
-    });
-  };
-  return std::any_of(request_.fields.begin(), request_.fields.end(), alike);
+  return std::any_of(request_.fields.begin(), request_.fields.end(), [&](const Field& field) {
+    return filter::ReadsAsField(field.name, header) &&
+           !http::EqualsIgnoringCase(field.name, header);
+  });
 }
 
 std::string_view Session::Identity(const std::string& header, const char*& wrong) const {
   if (header.empty()) return {};
   if (request_.Find(header, 1) != nullptr || HasLookalike(header)) {
-    wrong = "a header field that tells clients apart was sent more than once";
+    wrong = "a header field that tells clients apart was sent twice, or with _ for -";
   }
   const Field* field = request_.Find(header);
   return field == nullptr ? std::string_view() : field->value;

@@ -4,6 +4,7 @@
 
 #include "base/ip.h"
 #include "filter/client_address.h"
+#include "filter/field_names.h"
 #include "protocol/http/ascii.h"
 #include "protocol/http/check_reader.h"
 
@@ -11,7 +12,7 @@ namespace weir::service {
 namespace {
 
 constexpr std::string_view kDoubled =
-    "a header field that tells clients or routes apart was sent more than once";
+    "a header field that tells clients or routes apart was sent twice, or with _ for -";
 
 }  // namespace
 
@@ -66,8 +67,8 @@ std::string_view AuthQuestion::Only(std::string_view name) {
   std::string_view value;
   bool found = false;
   for (const http::Header& header : request_.headers) {
-    if (header.name.size() != name.size() || !http::EqualsIgnoringCase(header.name, name)) continue;
-    if (found) error_ = kDoubled;
+    if (!filter::ReadsAsField(header.name, name)) continue;
+    if (found || !http::EqualsIgnoringCase(header.name, name)) error_ = kDoubled;
     found = true;
     value = header.value;
   }
