@@ -1,6 +1,7 @@
 #include "config/settings.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <initializer_list>
 
@@ -8,15 +9,16 @@
 #include "policy/duration.h"
 
 namespace weir::config {
-namespace {
-
-using Texts = std::span<const std::string>;
-using std::chrono::milliseconds;
 
 Error Expected(std::string_view expected, std::string_view got) {
   return Error{Code::kInvalidArgument, "expected " + std::string(expected) + ", got '" +
                                            std::string(got.substr(0, 64)) + "'"};
 }
+
+namespace {
+
+using Texts = std::span<const std::string>;
+using std::chrono::milliseconds;
 
 Result<std::int64_t> Whole(std::string_view text, std::int64_t least, std::int64_t most) {
   std::string digits(text);
@@ -107,6 +109,14 @@ Status Set(T& target, const Result<V>& value) {
   return {};
 }
 
+}  // namespace
+
+Result<milliseconds> ReadTime(std::string_view text, bool zero_allowed) {
+  return Time(text, zero_allowed);
+}
+
+Result<bool> ReadSwitch(std::string_view text) { return Switch(text); }
+
 Status SetFieldName(std::string& target, const std::string& text) {
   constexpr std::size_t kLongest = 64;
   const auto fits = [](char c) {
@@ -119,6 +129,8 @@ Status SetFieldName(std::string& target, const std::string& text) {
   target = text;
   return {};
 }
+
+namespace {
 
 Status SetNetworks(std::vector<IpNetwork>& target, Texts texts) {
   Result<std::vector<IpNetwork>> networks = ParseNetworks(texts);
@@ -295,6 +307,8 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.snapshot.interval, Time(t[0], true)); }},
     {{"journal", "--journal", "what a crash may lose of the memory store: off, async or sync"},
      SetJournal},
+    {{"cleanup.interval", "", "how often the memory store frees keys that have nothing left to remember; off: never"},
+     [](Config& c, Texts t) { return Set(c.cleanup.interval, Time(t[0], true)); }},
     {{"log.format", "--log-format", "console or json"}, SetLogFormat},
     {{"log.level", "--log-level", "debug, info, warn, error or off"}, SetLogLevel},
     {{"trusted_proxies", "", "networks whose X-Forwarded-For is believed", true},
@@ -333,12 +347,6 @@ const Setting kSettings[] = {
 
 }  // namespace
 
-std::span<const Setting> AllSettings() { return kSettings; }
-
-const Setting* FindSetting(std::string_view key) {
-  const auto* found = std::find_if(std::begin(kSettings), std::end(kSettings),
-                                   [&](const Setting& one) { return one.info.key == key; });
-  return found == std::end(kSettings) ? nullptr : found;
-}
+std::span<const Setting> ServiceSettings() { return kSettings; }
 
 }  // namespace weir::config

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
@@ -31,12 +32,22 @@ namespace weir::service {
 
 class HttpExchanges;
 
+/// Which fields tell GET /v1/auth the path and method that a proxy asks about. A client can send
+/// the pair that its proxy does not set, so a question that has fields of both is refused.
+enum class AuthTarget : std::uint8_t {
+  kAuto,       ///< the pair that is there
+  kOriginal,   ///< X-Original-URI, -Method: nginx. A question without it is refused
+  kForwarded,  ///< X-Forwarded-Uri, -Method: Traefik, Caddy. A question without it is refused
+  kNone,       ///< neither: there are no entries `route` and `method`
+};
+
 /// How GET /v1/auth reads the request that a proxy asks about.
 struct AuthOptions {
   std::vector<IpNetwork> trusted_proxies;  ///< whose X-Forwarded-For counts
   IpGrouping grouping;
   std::string api_key_header = "X-API-Key";
   std::string user_header = "X-User-Id";
+  AuthTarget target = AuthTarget::kAuto;
 };
 
 struct HttpOptions {

@@ -54,6 +54,7 @@ service::HttpOptions HttpOptionsOf(const config::Config& config) {
   options.auth.grouping.v6_prefix = config.ipv6_prefix;
   options.auth.user_header = config.auth.user_header;
   options.auth.api_key_header = config.auth.api_key_header;
+  options.auth.target = static_cast<service::AuthTarget>(config.auth.target);
   options.times = TimesOf(config, config.limits.idle_timeout);
   return options;
 }
