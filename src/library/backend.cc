@@ -241,9 +241,9 @@ Status AwaitAnswer(Backend& backend, Guard& guard, std::chrono::milliseconds pat
     if (answer.ok()) break;
     const std::vector<std::string> hosts = backend.hosts();
     if (!LetsUsIn(answer.error())) {
-      answer = Error{answer.error().code, "does not let us in: " + answer.error().message};
+      answer = Error{answer.error().code, "authentication failed: " + answer.error().message};
     } else if (first && !hosts.empty() && std::ranges::all_of(hosts, IsNobodys)) {
-      answer = Error{Code::kNotFound, "is not to be found: no host is called " + hosts.front()};
+      answer = Error{Code::kNotFound, "cannot resolve host " + hosts.front()};
     } else if (std::chrono::steady_clock::now() >= deadline) {
       answer = Error{answer.error().code, "does not answer: " + answer.error().message};
     } else {

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/blocking.h"
 #include "drivers/channel_trouble.h"
 #include "drivers/postgres/url.h"
 
@@ -80,6 +81,7 @@ class PostgresChannel final : public Channel {
     if (!target_.ok()) return false;
     target_->Rotate();
     const Target::Words words = target_->words();
+    MayBlock("connecting to PostgreSQL, which resolves its host name");
     connection_ = PQconnectStartParams(words.names.data(), words.values.data(), 0);
     if (connection_ == nullptr || PQstatus(connection_) == CONNECTION_BAD) return false;
     const auto deadline = steady_clock::now() + kPatience;

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/blocking.h"
 #include "drivers/postgres/sqlstate.h"
 #include "drivers/postgres/url.h"
 
@@ -207,6 +208,7 @@ void Connection::Session::Connect() {
 Status Connection::Session::Start() {
   if (!target_.ok()) return target_.error();
   const Target::Words words = target_->words();
+  MayBlock("connecting to PostgreSQL, which resolves its host name");
   handle_ = PQconnectStartParams(words.names.data(), words.values.data(), 0);
   if (handle_ == nullptr) return Error{Code::kUnavailable, "postgres: out of memory"};
   if (PQstatus(handle_) != CONNECTION_BAD) return {};

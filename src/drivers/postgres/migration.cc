@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "base/blocking.h"
 #include "drivers/postgres/sqlstate.h"
 #include "drivers/postgres/url.h"
 
@@ -90,6 +91,7 @@ Status Migrate(const std::string& url, std::string_view component,
   target->Set("connect_timeout", seconds);
   target->Set("options", "-c client_min_messages=warning");
   const Target::Words words = target->words();
+  MayBlock("connecting to PostgreSQL, which resolves its host name");
   const Handle connection(PQconnectdbParams(words.names.data(), words.values.data(), 0), &PQfinish);
   if (PQstatus(connection.get()) != CONNECTION_OK) return ErrorOf(connection.get(), nullptr);
   // Who has no right to make tables need not make those that are there.

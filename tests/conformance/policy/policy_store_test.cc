@@ -54,7 +54,7 @@ TEST_P(PolicyStoreTest, VersionsGoOnWhenAPolicyIsMadeAgain) {
 
 TEST_P(PolicyStoreTest, EverythingSurvivesARestart) {
   StoredPolicy full = Sample("full", 5);
-  full.type = PolicyType::kSlidingCounter;
+  full.type = Algorithm::kSlidingCounter;
   full.window_seconds = 30;
   full.buckets = 6;
   full.domain = "api";

@@ -235,7 +235,7 @@ TEST(SharedLimiterOpen, SaysAtOnceThatTheStoreDoesNotLetItIn) {
   const std::string password = "opensesame";
   const test::RedisServer redis({.password = password});
   ASSERT_TRUE(SharedLimiter::Open(redis.url(), kVeryPatient).ok());
-  ExpectNotLetIn(redis.url(), password, "does not let us in: redis 127.0.0.1:");
+  ExpectNotLetIn(redis.url(), password, "authentication failed: redis 127.0.0.1:");
   const test::RedisCluster cluster({.replicas = false, .password = password});
   ASSERT_TRUE(SharedLimiter::Open(cluster.url(), kVeryPatient).ok());
   ExpectNotLetIn(cluster.url(), password, "WRONGPASS");
