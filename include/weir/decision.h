@@ -30,4 +30,11 @@ struct Decision {
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 
+/// Permits taken in advance, to be spent within a term of their grant.
+struct LeaseGrant {
+  std::int64_t granted = 0;
+  std::int64_t at = 0;  ///< Nanoseconds since the epoch, by the engine's clock. Names the charge.
+  Decision decision;    ///< Of the charge; if nothing was granted, of a single permit.
+};
+
 }  // namespace weir

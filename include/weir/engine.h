@@ -104,6 +104,14 @@ class Engine {
   Decision Peek(std::string_view key, std::int64_t cost = 1);
   Decision Peek(std::string_view key, const Quota& quota, std::int64_t cost = 1);
 
+  /// Charges `cost` permits whether they fit or not: for what is known only afterwards, such as the
+  /// tokens of an answer. Tells how the key stands then: kLimited while it is in debt (more than
+  /// the limit is used), with the time until it is not. With a cost of 0 only that. At most 2^40
+  /// permits are counted, or what flows into a token bucket in 100 years. Under a concurrency quota
+  /// nothing is charged.
+  Decision Overdraw(std::string_view key, std::int64_t cost);
+  Decision Overdraw(std::string_view key, const Quota& quota, std::int64_t cost);
+
   /// Gives back up to `cost` permits of the latest charges and tells the state then.
   Decision Refund(std::string_view key, std::int64_t cost = 1);
   Decision Refund(std::string_view key, const Quota& quota, std::int64_t cost = 1);
@@ -113,6 +121,12 @@ class Engine {
   /// else's permits.
   bool Release(std::string_view key, std::int64_t lease);
   bool Release(std::string_view key, const Quota& quota, std::int64_t lease);
+
+  /// Takes up to `want` permits in advance. `quota` must be the narrowed one, so that what is spent
+  /// within a lease's term satisfies the original: docs/design/leases.md.
+  LeaseGrant Lease(std::string_view key, const Quota& quota, std::int64_t want);
+  /// Gives back `count` permits of the lease that was granted `at`, as far as they still weigh.
+  Decision Return(std::string_view key, const Quota& quota, Nanos at, std::int64_t count);
 
   /// Forgets the key's charges, under every algorithm.
   void Reset(std::string_view key);

@@ -177,7 +177,7 @@ void ListKeys(const AdminParts& parts, limiter::PolicyLimiter& limiter,
                     }
                     page->keys = std::move(listed->keys);
                     auto& headers = page->response.headers;
-                    if (!listed->next.empty()) headers.emplace_back("X-Next-Cursor", listed->next);
+                    GiveNextPage(page->response, listed->next);
                     if (const std::optional<std::size_t> count = parts.count_keys()) {
                       headers.emplace_back("X-Total-Count", std::to_string(*count));
                     }

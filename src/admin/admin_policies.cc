@@ -145,7 +145,7 @@ http::Response List(const AdminParts& parts, const http::Request& request) {
   }
   response.body += ']';
   response.headers.emplace_back("X-Total-Count", std::to_string(total));
-  if (!next.empty()) response.headers.emplace_back("X-Next-Cursor", next);
+  GiveNextPage(response, next);
   return response;
 }
 

@@ -51,6 +51,7 @@ struct Descriptor {
   std::uint32_t (*capacity)(const Quota& quota, const State& state) noexcept;
   Decision (*peek)(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept;
   Decision (*acquire)(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
+  Decision (*overdraw)(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
   Decision (*refund)(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
   bool (*release)(State& state, Nanos now, std::int64_t lease) noexcept;  ///< Null without leases.
   Nanos (*fresh_at)(const State& state) noexcept;               ///< Of a state that is not empty.

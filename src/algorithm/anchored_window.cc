@@ -53,6 +53,19 @@ Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost)
   return Decide(quota, window, now, 0);
 }
 
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
+  now = ClampTime(now);
+  Window window = Current(quota, state, now);
+  if (cost > 0) {
+    window.count += Overcharge(window.count, cost);
+    Write(state, window);
+  }
+  Decision decision = Standing(quota, window.count);
+  if (window.count > 0) decision.reset_after = Until(window.end, now);
+  if (!decision.allowed()) decision.retry_after = decision.reset_after;
+  return decision;
+}
+
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
   now = ClampTime(now);
   Window window = Current(quota, state, now);

@@ -18,6 +18,10 @@ Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost)
   return Of(quota).acquire(quota, state, now, cost);
 }
 
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
+  return Of(quota).overdraw(quota, state, now, cost);
+}
+
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
   return Of(quota).refund(quota, state, now, cost);
 }

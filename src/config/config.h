@@ -63,6 +63,7 @@ struct Config {
     std::size_t deny_cache = 65'536;  ///< keys; 0: none
   } distant;
   std::vector<std::string> policies;
+  bool lenient = false;               ///< skip fields of Envoy's files that are not known
   std::string policy_store = "auto";  ///< of the admin API's; secret: may hold a password
   struct Admin {
     std::vector<Digest> keys;  ///< never the keys themselves
@@ -80,6 +81,11 @@ struct Config {
   struct Grpc {
     std::uint32_t max_streams = 16'384;  ///< at once on one connection
     std::size_t max_message = std::size_t{4} << 20;
+    bool response_headers = false;  ///< the rate limit service names the three below
+    std::string limit_header = "RateLimit-Limit";
+    std::string remaining_header = "RateLimit-Remaining";
+    std::string reset_header = "RateLimit-Reset";
+    bool dynamic_metadata = false;
   } grpc;
   struct Auth {
     std::string user_header = "X-User-Id";
@@ -153,8 +159,8 @@ std::string EnvironmentName(std::string_view key);
 /// What the environment says.
 struct Environment {
   std::vector<Override> overrides;
-  /// A sentence for each WEIR_… that is no setting, for the log: perhaps a slip, perhaps (WEIR_PORT
-  /// in Kubernetes) none of ours.
+  /// A sentence for each WEIR_… that is not a setting, for the log: perhaps a slip, perhaps
+  /// (WEIR_PORT in Kubernetes) none of ours.
   std::vector<std::string> unknown;
 };
 /// `variables` are texts like "WEIR_STORE=memory:"; the others are passed over.

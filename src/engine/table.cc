@@ -10,6 +10,7 @@
 
 #include "algorithm/state.h"
 #include "algorithm/token_bucket.h"
+#include "engine/slot_state.h"
 
 namespace weir::engine {
 
@@ -33,32 +34,6 @@ std::uint32_t BucketsFor(std::size_t max_keys, std::uint32_t shards) {
   const double share = std::ceil(static_cast<double>(max_keys) / shards);
   const double slots = std::max(share / 0.68, share + 6 * std::sqrt(share));
   return static_cast<std::uint32_t>(std::ceil(slots / Bucket::kSlots));
-}
-
-algorithm::TokenBucketState InlineState(const Slot& slot) noexcept {
-  return {slot.word, slot.extra};
-}
-
-void SetInlineState(Slot& slot, const algorithm::TokenBucketState& state) noexcept {
-  slot.word = state.full_at;
-  slot.extra = state.frac;
-}
-
-// Takes over what a step left of `state` and keeps the box's size in proportion to it.
-void Settle(const Shard::Place& place, const algorithm::State& state) {
-  Box* box = place.box();
-  box->set_size(state.size);
-  place.slot().extra = CoarseTime(algorithm::FreshAt(box->algorithm(), box->state()));
-  constexpr std::uint32_t kSmallBox = 64;
-  if (box->capacity() > kSmallBox && box->size() < box->capacity() / 4) {
-    place.set_box(Box::Resized(box, std::max(kSmallBox, box->size() * 2)));
-  }
-}
-
-void GrowFor(const Shard::Place& place, std::uint32_t capacity) {
-  Box* box = place.box();
-  if (box->capacity() >= capacity) return;
-  place.set_box(Box::Resized(box, std::max(capacity, box->capacity() + box->capacity() / 2)));
 }
 
 }  // namespace

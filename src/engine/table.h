@@ -32,8 +32,11 @@ class Table {
   void AcquireBatch(std::span<const Ask> asks, std::span<Decision> decisions);
   bool AcquireAll(std::span<const Ask> asks, std::span<Decision> decisions);
   Decision Peek(std::string_view key, const Quota* quota, std::int64_t cost);
+  Decision Overdraw(std::string_view key, const Quota* quota, std::int64_t cost);
   Decision Refund(std::string_view key, const Quota* quota, std::int64_t cost);
   bool Release(std::string_view key, const Quota* quota, std::int64_t lease);
+  LeaseGrant Lease(std::string_view key, const Quota& quota, std::int64_t want);
+  Decision Return(std::string_view key, const Quota& quota, Nanos at, std::int64_t count);
   void Reset(std::string_view key);
   void SetQuota(std::string_view key, const Quota& quota);
   void ClearQuota(std::string_view key);
@@ -87,6 +90,10 @@ class Table {
                        std::int64_t cost, const Call& call);
   Decision StepBoxed(const Located& at, std::string_view key, const Quota& quota, std::int64_t cost,
                      const Call& call);
+  Decision OverdrawInline(const Located& at, std::string_view key, const Quota& quota,
+                          std::int64_t cost, const Call& call);
+  Decision OverdrawBoxed(const Located& at, std::string_view key, const Quota& quota,
+                         std::int64_t cost, const Call& call);
   Shard::Place Find(const Located& at, Algorithm algorithm) const noexcept;
   Shard::Place Create(Shard& shard, const Fingerprint& f, Box* box, const Call& call);
   Shard::Place CreateInline(Shard& shard, const Fingerprint& f, std::string_view key,

@@ -214,6 +214,11 @@ void SharedLimiter::PeekAsync(std::string_view key, const Quota& quota, std::int
   core_->Ask(Op::kPeek, key, quota, cost, 0, Telling<Decision>(std::move(done), FirstOf));
 }
 
+void SharedLimiter::OverdrawAsync(std::string_view key, const Quota& quota, std::int64_t cost,
+                                  OnDecision done) {
+  core_->Ask(Op::kOverdraw, key, quota, cost, 0, Telling<Decision>(std::move(done), FirstOf));
+}
+
 void SharedLimiter::RefundAsync(std::string_view key, const Quota& quota, std::int64_t cost,
                                 OnDecision done) {
   core_->Ask(Op::kRefund, key, quota, cost, 0, Telling<Decision>(std::move(done), FirstOf));
@@ -262,6 +267,13 @@ Result<SharedDecisions> SharedLimiter::TryAcquireAll(std::span<const Ask> asks) 
 Result<Decision> SharedLimiter::Peek(std::string_view key, const Quota& quota, std::int64_t cost) {
   return Await<Result<Decision>>(core_->on_own_thread(), [&](OnDecision done) {
     PeekAsync(key, quota, cost, std::move(done));
+  });
+}
+
+Result<Decision> SharedLimiter::Overdraw(std::string_view key, const Quota& quota,
+                                         std::int64_t cost) {
+  return Await<Result<Decision>>(core_->on_own_thread(), [&](OnDecision done) {
+    OverdrawAsync(key, quota, cost, std::move(done));
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/blocking.h"
 #include "net/listener.h"
 
 namespace weir::net {
@@ -63,6 +64,7 @@ void Reactor::Run() {
   for (const auto& listener : listeners_) listener->Start();
   ticker_.expires_after(TimerWheel::kTick);
   ticker_.async_wait([this](boost::system::error_code) { Tick(); });
+  const NeverBlocks mark;
   context_.run();
 }
 

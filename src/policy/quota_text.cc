@@ -119,6 +119,18 @@ const algorithm::Descriptor* FindKind(const Node& name, Report& report) {
 
 }  // namespace
 
+ChargeMode ReadChargeMode(Fields& fields, Report& report) {
+  const Node* node = fields.Take("charge");
+  if (node == nullptr) return ChargeMode::kAllOrNone;
+  const std::optional<std::string> text = yaml::AsText(*node, "charge", report);
+  const std::optional<ChargeMode> mode = text ? ParseChargeMode(*text) : std::nullopt;
+  if (text && !mode) {
+    report.Add(node->mark,
+               "charge: expected all_or_none, each or always, got '" + text->substr(0, 64) + "'");
+  }
+  return mode.value_or(ChargeMode::kAllOrNone);
+}
+
 std::optional<Quota> ParseQuota(const Node& node, Report& report) {
   if (node.kind != Node::Kind::kMapping || node.fields.size() != 1) {
     report.Add(node.mark,

@@ -246,7 +246,7 @@ void HttpExchanges::AppendReply(HttpWorker& worker, const Item& item, http::Enve
     http::AppendDecision(body_, *check);
   }
   http::AppendHead(out, status, kJson, body_.size(), envelope);
-  if (status == 405) out += "Allow: POST\r\n";
+  if (status == 405) http::AppendField(out, "Allow", "POST");
   if (check != nullptr && !item.batch && check->status.ok()) {
     http::AppendLimitHeaders(out, *check, worker.options().headers);
   }

@@ -30,8 +30,8 @@ service::HttpOptions HttpOptionsOf(const config::Config& config) {
   options.auth.grouping.v6_prefix = config.ipv6_prefix;
   options.auth.user_header = config.auth.user_header;
   options.auth.api_key_header = config.auth.api_key_header;
-  options.idle_timeout = config.limits.idle_timeout;
-  options.request_timeout = config.limits.request_timeout;
+  options.times.idle = config.limits.idle_timeout;
+  options.times.request = config.limits.request_timeout;
   return options;
 }
 
@@ -87,7 +87,8 @@ Status Service::OpenData() {
 }
 
 Status Service::OpenPolicies() {
-  catalog_.emplace(policy::CompileOptions{config_.default_policy, config_.local_share});
+  catalog_.emplace(
+      policy::CompileOptions{config_.default_policy, config_.local_share, config_.lenient});
   const auto problems = catalog_->LoadFiles(config_.policies);
   if (!problems.empty()) {
     return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
@@ -273,6 +274,11 @@ Status Service::OpenGrpc() {
   options.tls = grpc_tls_;
   options.session.max_concurrent_streams = config_.grpc.max_streams;
   options.session.max_message_bytes = config_.grpc.max_message;
+  options.rls.headers = config_.grpc.response_headers && config_.headers.x_ratelimit;
+  options.rls.limit_header = config_.grpc.limit_header;
+  options.rls.remaining_header = config_.grpc.remaining_header;
+  options.rls.reset_header = config_.grpc.reset_header;
+  options.rls.dynamic_metadata = config_.grpc.dynamic_metadata;
   grpc_door_.emplace(
       pool_->size(),
       [this](net::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },

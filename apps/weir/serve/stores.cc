@@ -134,7 +134,7 @@ Status Stores::OpenJournal(const std::string& snapshot) {
 Status Stores::OpenDistant() {
   const store::guard::GuardOptions options = GuardOptionsOf(config_);
   for (const std::string& doubt : DoubtsAbout(options)) {
-    Log(Level::kWarn, "doubtful setting", {{"why", std::string_view(doubt)}});
+    Log(Level::kWarn, "questionable setting", {{"why", std::string_view(doubt)}});
   }
   guard_.emplace(options);
   auto backend = library::OpenBackend(BackendOptionsOf(config_), *guard_);
@@ -196,13 +196,12 @@ void Stores::Collect(telemetry::TextWriter& out) const {
 
 // The smallest keys after the cursor, whatever order the table has them in.
 store::KeyPage Stores::ListMemory(const store::KeyQuery& query) const {
-  const std::string after = std::max(query.cursor, store::JustBefore(query.prefix));
   const std::size_t limit = query.limit + 1;  // one more tells whether there is a next page
   store::KeyPage page;
   std::vector<store::HeldKey>& keys = page.keys;
   const auto less = [](const store::HeldKey& a, const store::HeldKey& b) { return a.key < b.key; };
   engine_->Visit([&](const KeyView& view) {
-    if (view.key <= after) return;
+    if (view.key <= query.cursor || !view.key.starts_with(query.prefix)) return;
     if (keys.size() == limit && view.key >= keys.front().key) return;
     keys.push_back({std::string(view.key), view.algorithm});
     std::push_heap(keys.begin(), keys.end(), less);
@@ -211,8 +210,6 @@ store::KeyPage Stores::ListMemory(const store::KeyQuery& query) const {
     keys.pop_back();
   });
   std::sort_heap(keys.begin(), keys.end(), less);
-  std::erase_if(
-      keys, [&query](const store::HeldKey& held) { return !held.key.starts_with(query.prefix); });
   if (keys.size() == limit) {
     keys.pop_back();
     page.next = keys.back().key;

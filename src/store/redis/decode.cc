@@ -74,6 +74,17 @@ Decision Decide(const Quota& quota, const LogFound& found, Nanos now, std::int64
   return decision;
 }
 
+/// How a log that was overdrawn stands.
+Decision StandingOf(const Quota& quota, const LogFound& found, Nanos now) {
+  const bool leases = quota.algorithm() == Algorithm::kConcurrency;
+  const Nanos lasts = leases ? 0 : quota.window().count();
+  Decision decision =
+      leases ? algorithm::Answer(quota, found.used, 0) : algorithm::Standing(quota, found.used);
+  if (found.used > 0) decision.reset_after = algorithm::Until(found.time + lasts, now);
+  if (!decision.allowed()) decision.retry_after = algorithm::Until(found.then + lasts, now);
+  return decision;
+}
+
 class Decoder {
  public:
   Decoder(const Reply& reply, Nanos now) : reply_(reply), now_(now) {}
@@ -105,7 +116,8 @@ class Decoder {
         return false;
       }
       if (found.kind == LogFound::Kind::kGranted && cost > kMaxLimit) return false;
-      decision = Decide(quota, found, now_, cost);
+      decision = application.op == Op::kOverdraw ? StandingOf(quota, found, now_)
+                                                 : Decide(quota, found, now_, cost);
       if (application.op == Op::kRelease) {
         application.applied = found.kind == LogFound::Kind::kReleased;
       }
@@ -124,12 +136,13 @@ class Decoder {
     if (!algorithm::Valid(quota.algorithm(), state_)) return false;
     algorithm::State state{state_.data(), static_cast<std::uint32_t>(state_.size()),
                            static_cast<std::uint32_t>(state_.size())};
-    if (op == Op::kCharge) {
+    if (op == Op::kCharge || op == Op::kOverdraw) {
       state_.resize(
           std::max<std::size_t>(state_.size(), algorithm::CapacityForAcquire(quota, state)));
       state.data = state_.data();
       state.capacity = static_cast<std::uint32_t>(state_.size());
-      decision = algorithm::Acquire(quota, state, now_, charge.cost);
+      decision = op == Op::kCharge ? algorithm::Acquire(quota, state, now_, charge.cost)
+                                   : algorithm::Overdraw(quota, state, now_, charge.cost);
     } else if (op == Op::kRefund) {
       decision = algorithm::Refund(quota, state, now_, charge.cost);
     } else {

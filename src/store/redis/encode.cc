@@ -170,8 +170,12 @@ class Encoder {
     if (application.op == Op::kRefund) cost = std::min(cost, quota.limit());
     if (application.op == Op::kRelease) {
       term.time = application.lease;
-    } else if (algorithm::Of(quota).refills() && cost > 0 && cost <= quota.limit()) {
-      const algorithm::token_bucket::Span span = algorithm::token_bucket::TimeOf(quota, cost);
+    } else if (algorithm::Of(quota).refills() && cost > 0) {
+      const bool overdraws = application.op == Op::kOverdraw;
+      if (!overdraws && cost > quota.limit()) return term;
+      const algorithm::token_bucket::Span span = overdraws
+                                                     ? algorithm::BoundedTimeOf(quota, cost)
+                                                     : algorithm::token_bucket::TimeOf(quota, cost);
       term.time = static_cast<std::int64_t>(span.ns);
       term.frac = static_cast<std::uint32_t>(span.frac);
     }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "conformance/policy/policy_node.h"
+#include "support/mysql_server.h"
 
 namespace weir::policy {
 namespace {
@@ -23,7 +24,8 @@ using ::testing::SizeIs;
 using PolicyStoreTest = PolicyTest;
 
 INSTANTIATE_TEST_SUITE_P(Stores, PolicyStoreTest,
-                         ::testing::Values("sqlite", "postgres", "mariadb"), KindName);
+                         ::testing::ValuesIn(test::AndMysql({"sqlite", "postgres", "mariadb"})),
+                         KindName);
 
 TEST_P(PolicyStoreTest, AChangeIsInForceWhenItIsToldDone) {
   const Result<StoredPolicy> created = node_->Create(Sample("user-123", 7));

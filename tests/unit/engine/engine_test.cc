@@ -138,6 +138,30 @@ TEST_P(EngineTest, RefundGivesBackButNeverMoreThanTheLimit) {
   }
 }
 
+TEST_P(EngineTest, OverdrawAlwaysCountsAndLeavesADebt) {
+  for (const Quota& quota : {Tokens(5, 1), *Quota::FixedWindow(5, 1s), *Quota::SlidingLog(5, 1s),
+                             *Quota::SlidingCounter(5, 1s, 4)}) {
+    Engine engine = Make(quota);
+    EXPECT_TRUE(engine.Overdraw("k", 0).allowed()) << quota.ToString();
+    EXPECT_EQ(engine.size(), 0U) << "a look leaves nothing";
+    EXPECT_EQ(engine.Overdraw("k", 3).remaining, 2) << quota.ToString();
+    EXPECT_TRUE(engine.Overdraw("k", 2).allowed()) << quota.ToString();
+    const Decision debt = engine.Overdraw("k", 4);
+    EXPECT_EQ(debt.verdict, Verdict::kLimited) << quota.ToString();
+    EXPECT_GT(debt.retry_after.count(), 0) << quota.ToString();
+    EXPECT_EQ(engine.Overdraw("k", 0), debt) << quota.ToString();
+    EXPECT_FALSE(engine.TryAcquire("k", 1).allowed()) << quota.ToString();
+    EXPECT_EQ(engine.Refund("k", 4).remaining, 0) << quota.ToString();
+    EXPECT_TRUE(engine.Overdraw("k", 0).allowed()) << quota.ToString();
+  }
+}
+
+TEST_P(EngineTest, NothingIsChargedToAConcurrencyQuotaByOverdraw) {
+  Engine engine = Make(*Quota::Concurrency(5, 1s));
+  EXPECT_EQ(engine.Overdraw("k", 9).remaining, 5);
+  EXPECT_EQ(engine.size(), 0U);
+}
+
 TEST_P(EngineTest, ResetForgetsTheKeyUnderEveryAlgorithm) {
   Engine engine = Make(Tokens(1, 1));
   const Quota log = *Quota::SlidingLog(1, 1h);
