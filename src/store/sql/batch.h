@@ -71,8 +71,8 @@ class Batch {
   using Step = Decision(const Quota&, algorithm::State&, Nanos, std::int64_t) noexcept;
   Decision Charge(const ItemCharge& charge, Nanos now, Step* step);
   /// A step that may make the state longer.
-  template <typename Step>
-  auto RunGrowing(const ItemCharge& charge, Step step);
+  template <typename Body>
+  auto RunGrowing(const ItemCharge& charge, Body body);
   Decision Peek(const ItemCharge& charge, Nanos now, std::int64_t cost);
   RowState::Bytes& StateOf(const ItemCharge& charge);
 
