@@ -51,7 +51,6 @@ struct Descriptor {
   std::uint32_t (*capacity)(const Quota& quota, const State& state) noexcept;
   Decision (*peek)(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept;
   Decision (*acquire)(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
-  /// Null: nothing can be owed under it.
   Decision (*overdraw)(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
   Decision (*refund)(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
   bool (*release)(State& state, Nanos now, std::int64_t lease) noexcept;  ///< Null without leases.

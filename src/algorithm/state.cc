@@ -19,9 +19,7 @@ Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost)
 }
 
 Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
-  const Descriptor& algorithm = Of(quota);
-  if (algorithm.overdraw == nullptr) return algorithm.peek(quota, state, now, 0);
-  return algorithm.overdraw(quota, state, now, cost);
+  return Of(quota).overdraw(quota, state, now, cost);
 }
 
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {

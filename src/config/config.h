@@ -42,6 +42,7 @@ struct Address {
   friend bool operator==(const Address&, const Address&) = default;
 };
 
+enum class Journal : std::uint8_t { kOff, kAsync, kSync };
 enum class LogFormat : std::uint8_t { kConsole, kJson };
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarn, kError, kOff };
 
@@ -105,6 +106,8 @@ struct Config {
   struct Snapshot {
     std::chrono::milliseconds interval{5000};  ///< zero: only at shutdown
   } snapshot;
+  /// Whether the memory store writes down its changes between snapshots.
+  Journal journal = Journal::kAsync;
   struct Log {
     LogFormat format = LogFormat::kConsole;
     LogLevel level = LogLevel::kInfo;

@@ -178,6 +178,19 @@ Status SetLogFormat(Config& config, Texts texts) {
   return {};
 }
 
+Status SetJournal(Config& config, Texts texts) {
+  if (texts[0] == "off") {
+    config.journal = Journal::kOff;
+  } else if (texts[0] == "async") {
+    config.journal = Journal::kAsync;
+  } else if (texts[0] == "sync") {
+    config.journal = Journal::kSync;
+  } else {
+    return Expected("off, async or sync", texts[0]);
+  }
+  return {};
+}
+
 Status SetLogLevel(Config& config, Texts texts) {
   constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warn", "error", "off"};
   const auto found = std::find(kNames.begin(), kNames.end(), texts[0]);
@@ -276,6 +289,8 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.headers.ietf, Switch(t[0])); }},
     {{"snapshot.interval", "", "how often the memory store is saved; off: only at shutdown"},
      [](Config& c, Texts t) { return Set(c.snapshot.interval, Time(t[0], true)); }},
+    {{"journal", "--journal", "what a crash may lose of the memory store: off, async or sync"},
+     SetJournal},
     {{"log.format", "--log-format", "console or json"}, SetLogFormat},
     {{"log.level", "--log-level", "debug, info, warn, error or off"}, SetLogLevel},
     {{"trusted_proxies", "", "networks whose X-Forwarded-For is believed", true},

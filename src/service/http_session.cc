@@ -81,16 +81,25 @@ void HttpSession::AccountForBuffer() {
   if (!fits && !finished_) Fail(503, "too many large requests at once; try again later");
 }
 
+void HttpSession::Sent(std::size_t size) noexcept {
+  sent_ += size;
+  if (sent_ < output_.size()) return;
+  output_.clear();
+  sent_ = 0;
+}
+
+bool HttpSession::paused() const noexcept { return output_.size() >= kMaxOutput; }
+
 void HttpSession::Rest() {
   input_.Shrink();
   AccountForBuffer();
-  output_.shrink_to_fit();
+  if (output_.empty()) output_.shrink_to_fit();
 }
 
 void HttpSession::Advance() {
   while (!waiting_ && !finished_) {
     if (next_ == Next::kParse) {
-      if (output_.size() >= kMaxOutput) return;
+      if (paused()) return;
       next_ = Parse();
       if (next_ == Next::kParse && !exchanges_->full()) continue;
     }

@@ -30,8 +30,8 @@ service::HttpOptions HttpOptionsOf(const config::Config& config) {
   options.auth.grouping.v6_prefix = config.ipv6_prefix;
   options.auth.user_header = config.auth.user_header;
   options.auth.api_key_header = config.auth.api_key_header;
-  options.idle_timeout = config.limits.idle_timeout;
-  options.request_timeout = config.limits.request_timeout;
+  options.times.idle = config.limits.idle_timeout;
+  options.times.request = config.limits.request_timeout;
   return options;
 }
 

@@ -18,6 +18,8 @@ v1::Verdict ToProto(Verdict verdict) noexcept {
       return v1::LIMITED;
     case Verdict::kNever:
       return v1::NEVER;
+    case Verdict::kInvalid:  // refused before it gets here
+      break;
   }
   return v1::VERDICT_UNSPECIFIED;
 }

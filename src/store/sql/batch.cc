@@ -149,7 +149,9 @@ void Batch::RunItem(Item& item, Nanos now) {
         });
         break;
       case Op::kOverdraw:
-        item.decisions[i] = Charge(charge, now, algorithm::Overdraw);
+        item.decisions[i] = RunGrowing(charge, [&](algorithm::State& state) {
+          return algorithm::Overdraw(charge.quota, state, now, charge.cost);
+        });
         break;
       case Op::kRelease:
         item.applied |= RunStep(StateOf(charge), [&](algorithm::State& state) {
@@ -174,7 +176,7 @@ void Batch::ChargeAll(Item& item, Nanos now) {
     const ItemCharge& charge = item.charges[i];
     RowState::Bytes& state = StateOf(charge);
     if (!alone) before_.push_back({&state, state});
-    item.decisions[i] = Charge(charge, now, algorithm::Acquire);
+    item.decisions[i] = Acquire(charge, now);
     item.applied = item.applied && item.decisions[i].allowed();
   }
   if (item.applied) return;
@@ -194,9 +196,10 @@ void Batch::Lease(Item& item, Nanos now) {
   item.applied = grant.granted > 0;
 }
 
-Decision Batch::Charge(const ItemCharge& charge, Nanos now, Step* step) {
-  return RunGrowing(
-      charge, [&](algorithm::State& state) { return step(charge.quota, state, now, charge.cost); });
+Decision Batch::Acquire(const ItemCharge& charge, Nanos now) {
+  return RunGrowing(charge, [&](algorithm::State& state) {
+    return algorithm::Acquire(charge.quota, state, now, charge.cost);
+  });
 }
 
 Decision Batch::Peek(const ItemCharge& charge, Nanos now, std::int64_t cost) {

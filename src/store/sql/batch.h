@@ -68,8 +68,7 @@ class Batch {
   void RunItem(Item& item, Nanos now);
   void ChargeAll(Item& item, Nanos now);
   void Lease(Item& item, Nanos now);
-  using Step = Decision(const Quota&, algorithm::State&, Nanos, std::int64_t) noexcept;
-  Decision Charge(const ItemCharge& charge, Nanos now, Step* step);
+  Decision Acquire(const ItemCharge& charge, Nanos now);
   /// A step that may make the state longer.
   template <typename Body>
   auto RunGrowing(const ItemCharge& charge, Body body);

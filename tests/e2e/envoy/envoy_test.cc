@@ -88,8 +88,9 @@ TEST_F(EnvoyTest, WithoutWeirEachListenerDoesAsItIsTold) {
   EXPECT_EQ(open.Get("/generic").status, 200);
   EXPECT_EQ(closed.Get("/generic").status, 500);
   StartWeir();
+  const HttpHeaders user = {{"x-user", "hugo"}};
   EXPECT_TRUE(
-      WaitUntil([&] { return closed.Get("/match").status == 200; }, std::chrono::seconds(30)));
+      WaitUntil([&] { return closed.Get("/both", user).status == 200; }, std::chrono::seconds(30)));
 }
 
 constexpr std::string_view kTls = R"(

@@ -323,8 +323,7 @@ class AnchoredWindowReference final : public Reference {
   }
 
   void Owe(Nanos now, std::int64_t cost) override {
-    const std::int64_t most = kMaxLimit - (quota().limit() - Available(now));
-    if (most > 0) Charge(now, std::min(cost, most));
+    Charge(now, std::min(cost, kMaxLimit - (quota().limit() - Available(now))));
   }
 
   void GiveBack(Nanos now, std::int64_t cost) override {
