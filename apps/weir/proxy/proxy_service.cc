@@ -200,6 +200,7 @@ Status ProxyService::Reload() {
 }
 
 void ProxyService::Stop() {
+  stores_->Drain();
   if (!pool_->Drain(settings_.config.limits.drain_timeout)) {
     Log(Level::kWarn, "drain took too long; some connections were cut off");
   }
