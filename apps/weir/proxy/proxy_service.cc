@@ -228,6 +228,7 @@ void ProxyService::Start() {
 Status ProxyService::Reload() { return LoadFiles(); }
 
 void ProxyService::Stop() {
+  stores_->Drain();
   if (!pool_->Drain(config_.limits.drain_timeout)) {
     Log(Level::kWarn, "drain took too long; some connections were cut off");
   }

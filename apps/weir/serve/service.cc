@@ -404,6 +404,7 @@ void Service::Reload() {
 void Service::Stop() {
   lifecycle_.SetReady(false);
   live_->Stop();
+  stores_->Drain();
   if (!pool_->Drain(config_.limits.drain_timeout)) {
     Log(Level::kWarn, "drain took too long; some connections were cut off");
   }

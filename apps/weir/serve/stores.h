@@ -17,6 +17,7 @@
 #include "policy/policy_set.h"
 #include "store/guard/guarded_store.h"
 #include "store/guard/prober.h"
+#include "store/lease/leasing_store.h"
 #include "store/memory/journal.h"
 #include "store/memory/snapshot.h"
 #include "store/memory/sweeper.h"
@@ -41,6 +42,10 @@ class Stores {
 
   /// For the limiter of reactor `index`; once each.
   std::unique_ptr<store::Store> Take(std::size_t index);
+
+  /// Gives back what the reactors hold of leased limits; from now on every check asks the store.
+  /// While the reactors run.
+  void Drain();
 
   /// Everything that still waits is answered, and the reactors are let go of; the memory store is
   /// saved. When the reactors have ended and before they are destroyed.
@@ -72,6 +77,8 @@ class Stores {
   std::optional<store::guard::Guard> guard_;
   std::unique_ptr<library::Backend> backend_;
   std::vector<std::unique_ptr<store::guard::GuardedStore>> guarded_;
+  std::optional<store::lease::Leases> leases_;
+  std::vector<std::unique_ptr<store::lease::LeasingStore>> leasing_;
   std::unique_ptr<store::guard::Prober> prober_;
   std::optional<KeyReader> key_reader_;
 };
