@@ -277,7 +277,10 @@ Status Service::OpenHttp() {
         return admin::Guarded(*guard_, config_changes_->Audited(kind, std::move(handler)));
       };
     };
-    slots_->AddTo(routers_[i], admin, change("slots"));
+    slots_->AddTo(routers_[i], admin, change("slots"),
+                  [this](std::string action, http::Handler handler) {
+                    return admin::Audited(*policy_store_, std::move(action), std::move(handler));
+                  });
     notify_->api().AddTo(routers_[i], admin, change("notify"));
     http_workers_.push_back(std::make_unique<service::HttpWorker>(pool_->reactor(i), http_options_,
                                                                   routers_[i], *limiters_[i]));
