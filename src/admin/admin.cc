@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/base64url.h"
 #include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
@@ -88,7 +89,13 @@ Result<PageQuery> ReadPage(std::string_view query) {
   while (const auto pair = reader.Next()) {
     const auto value = http::DecodeQuery(pair->value);
     if (!value) return Error{Code::kInvalidArgument, "query: bad percent-encoding"};
-    if (pair->key == "cursor") page.cursor = *value;
+    if (pair->key == "cursor") {
+      auto cursor = Base64UrlDecoded(*value);
+      if (!cursor) {
+        return Error{Code::kInvalidArgument, "cursor: give the X-Next-Cursor of an earlier answer"};
+      }
+      page.cursor = std::move(*cursor);
+    }
     if (pair->key != "limit") continue;
     const auto [end, failed] =
         std::from_chars(value->data(), value->data() + value->size(), page.limit);
@@ -98,6 +105,11 @@ Result<PageQuery> ReadPage(std::string_view query) {
     }
   }
   return page;
+}
+
+void GiveNextPage(http::Response& response, std::string_view cursor) {
+  if (cursor.empty()) return;
+  response.headers.emplace_back("X-Next-Cursor", Base64UrlEncoded(cursor));
 }
 
 void AddAdmin(http::Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter) {

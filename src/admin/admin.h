@@ -78,4 +78,8 @@ struct PageQuery {
 };
 Result<PageQuery> ReadPage(std::string_view query);
 
+/// Says in X-Next-Cursor where the next page begins, in a form that ReadPage takes back: a cursor
+/// may hold any bytes, since keys do. Nothing if it is empty.
+void GiveNextPage(http::Response& response, std::string_view cursor);
+
 }  // namespace weir::admin

@@ -1,6 +1,7 @@
 #include "config/settings.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <initializer_list>
 
@@ -8,15 +9,16 @@
 #include "policy/duration.h"
 
 namespace weir::config {
-namespace {
-
-using Texts = std::span<const std::string>;
-using std::chrono::milliseconds;
 
 Error Expected(std::string_view expected, std::string_view got) {
   return Error{Code::kInvalidArgument, "expected " + std::string(expected) + ", got '" +
                                            std::string(got.substr(0, 64)) + "'"};
 }
+
+namespace {
+
+using Texts = std::span<const std::string>;
+using std::chrono::milliseconds;
 
 Result<std::int64_t> Whole(std::string_view text, std::int64_t least, std::int64_t most) {
   std::string digits(text);
@@ -107,6 +109,14 @@ Status Set(T& target, const Result<V>& value) {
   return {};
 }
 
+}  // namespace
+
+Result<milliseconds> ReadTime(std::string_view text, bool zero_allowed) {
+  return Time(text, zero_allowed);
+}
+
+Result<bool> ReadSwitch(std::string_view text) { return Switch(text); }
+
 Status SetFieldName(std::string& target, const std::string& text) {
   constexpr std::size_t kLongest = 64;
   const auto fits = [](char c) {
@@ -119,6 +129,8 @@ Status SetFieldName(std::string& target, const std::string& text) {
   target = text;
   return {};
 }
+
+namespace {
 
 Status SetNetworks(std::vector<IpNetwork>& target, Texts texts) {
   Result<std::vector<IpNetwork>> networks = ParseNetworks(texts);
@@ -178,6 +190,19 @@ Status SetLogFormat(Config& config, Texts texts) {
   return {};
 }
 
+Status SetJournal(Config& config, Texts texts) {
+  if (texts[0] == "off") {
+    config.journal = Journal::kOff;
+  } else if (texts[0] == "async") {
+    config.journal = Journal::kAsync;
+  } else if (texts[0] == "sync") {
+    config.journal = Journal::kSync;
+  } else {
+    return Expected("off, async or sync", texts[0]);
+  }
+  return {};
+}
+
 Status SetLogLevel(Config& config, Texts texts) {
   constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warn", "error", "off"};
   const auto found = std::find(kNames.begin(), kNames.end(), texts[0]);
@@ -222,8 +247,10 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.distant.breaker_failures, Whole(t[0], 1, 1'000)); }},
     {{"store_deny_cache", "", "the most keys whose refusal is remembered; 0: none"},
      [](Config& c, Texts t) { return Set(c.distant.deny_cache, Whole(t[0], 0, 100'000'000)); }},
-    {{"policies", "--policies", "policy files, reloaded when they change", true},
+    {{"policies", "--policies", "policy files, or folders of them, reloaded when they change", true},
      [](Config& c, Texts t) -> Status { c.policies.assign(t.begin(), t.end()); return {}; }},
+    {{"lenient", "--lenient", "skip unknown fields of envoyproxy/ratelimit's files"},
+     [](Config& c, Texts t) { return Set(c.lenient, Switch(t[0])); }},
     {{"policy_store", "--policy-store", "where the admin API keeps policies: auto, sqlite:, or a URL"},
      [](Config& c, Texts t) -> Status {
        if (t[0] == "auto") { c.policy_store = t[0]; return {}; }
@@ -235,15 +262,29 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { c.admin.allow_given = true; return SetNetworks(c.admin.allow, t); }},
     {{"audit.keep", "", "the most entries of the audit log that are kept; 0: all"},
      [](Config& c, Texts t) { return Set(c.audit.keep, Whole(t[0], 0, 1'000'000'000)); }},
-    {{"audit.age", "", "how long entries of the audit log are kept; off: for ever"},
+    {{"audit.age", "", "how long entries of the audit log are kept; off: for good"},
      [](Config& c, Texts t) { return Set(c.audit.age, Time(t[0], true)); }},
     {{"resp.keys", "--resp-key", "keys for AUTH, as they are or as sha256:<hex>; none: no AUTH", true},
      [](Config& c, Texts t) { return SetKeys(c.resp.keys, t); }},
     {{"grpc.max_streams", "", "calls that one gRPC connection may have open at once"},
      [](Config& c, Texts t) { return Set(c.grpc.max_streams, Whole(t[0], 1, 1'000'000)); }},
+    {{"grpc.idle_timeout", "", "how long a gRPC connection may be without calls"},
+     [](Config& c, Texts t) { return Set(c.grpc.idle_timeout, Time(t[0], false)); }},
+    {{"resp.idle_timeout", "", "how long a Redis connection may be without commands"},
+     [](Config& c, Texts t) { return Set(c.resp.idle_timeout, Time(t[0], false)); }},
     {{"grpc.max_message", "", "the largest gRPC message"},
      [](Config& c, Texts t) { return Set(c.grpc.max_message, Bytes(t[0], 1024, kGiB)); }},
-    {{"auth.user_header", "", "the header field that tells GET /v1/auth who asks"},
+    {{"grpc.response_headers", "", "Envoy's rate limit service: name response headers to add"},
+     [](Config& c, Texts t) { return Set(c.grpc.response_headers, Switch(t[0])); }},
+    {{"grpc.limit_header", "", "the response header for the limit"},
+     [](Config& c, Texts t) { return SetFieldName(c.grpc.limit_header, t[0]); }},
+    {{"grpc.remaining_header", "", "the response header for what is left of it"},
+     [](Config& c, Texts t) { return SetFieldName(c.grpc.remaining_header, t[0]); }},
+    {{"grpc.reset_header", "", "the response header for the seconds until the window ends"},
+     [](Config& c, Texts t) { return SetFieldName(c.grpc.reset_header, t[0]); }},
+    {{"grpc.dynamic_metadata", "", "Envoy's rate limit service: fill dynamic_metadata in answers"},
+     [](Config& c, Texts t) { return Set(c.grpc.dynamic_metadata, Switch(t[0])); }},
+    {{"auth.user_header", "", "the header field with the user, for GET /v1/auth"},
      [](Config& c, Texts t) { return SetFieldName(c.auth.user_header, t[0]); }},
     {{"auth.api_key_header", "", "the header field that tells GET /v1/auth the API key"},
      [](Config& c, Texts t) { return SetFieldName(c.auth.api_key_header, t[0]); }},
@@ -264,6 +305,10 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.headers.ietf, Switch(t[0])); }},
     {{"snapshot.interval", "", "how often the memory store is saved; off: only at shutdown"},
      [](Config& c, Texts t) { return Set(c.snapshot.interval, Time(t[0], true)); }},
+    {{"journal", "--journal", "what a crash may lose of the memory store: off, async or sync"},
+     SetJournal},
+    {{"cleanup.interval", "", "how often the memory store frees keys that have nothing left to remember; off: never"},
+     [](Config& c, Texts t) { return Set(c.cleanup.interval, Time(t[0], true)); }},
     {{"log.format", "--log-format", "console or json"}, SetLogFormat},
     {{"log.level", "--log-level", "debug, info, warn, error or off"}, SetLogLevel},
     {{"trusted_proxies", "", "networks whose X-Forwarded-For is believed", true},
@@ -289,6 +334,10 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.limits.idle_timeout, Time(t[0], false)); }},
     {{"limits.request_timeout", "", "how long a request may take to arrive"},
      [](Config& c, Texts t) { return Set(c.limits.request_timeout, Time(t[0], false)); }},
+    {{"limits.handshake_timeout", "", "how long TLS, HTTP/2's greeting and AUTH may take"},
+     [](Config& c, Texts t) { return Set(c.limits.handshake_timeout, Time(t[0], false)); }},
+    {{"limits.write_timeout", "", "how long a client may take none of its answers"},
+     [](Config& c, Texts t) { return Set(c.limits.write_timeout, Time(t[0], false)); }},
     {{"limits.drain_timeout", "", "how long a shutdown waits for requests that are under way"},
      [](Config& c, Texts t) { return Set(c.limits.drain_timeout, Time(t[0], false)); }},
     {{"threads", "--threads", "reactors; 0: one per core"},
@@ -298,12 +347,6 @@ const Setting kSettings[] = {
 
 }  // namespace
 
-std::span<const Setting> AllSettings() { return kSettings; }
-
-const Setting* FindSetting(std::string_view key) {
-  const auto* found = std::find_if(std::begin(kSettings), std::end(kSettings),
-                                   [&](const Setting& one) { return one.info.key == key; });
-  return found == std::end(kSettings) ? nullptr : found;
-}
+std::span<const Setting> ServiceSettings() { return kSettings; }
 
 }  // namespace weir::config

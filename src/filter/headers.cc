@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "algorithm/algorithms.h"
 #include "base/http_status.h"
 #include "base/json_text.h"
 
@@ -41,7 +42,7 @@ void AppendPolicy(std::string& out, const Applied& applied) {
   if (!out.empty()) out += ", ";
   AppendQuoted(out, applied.policy);
   out.append(";q=").append(Decimal(applied.quota->limit()).text());
-  if (applied.quota->algorithm() == Algorithm::kConcurrency) {
+  if (algorithm::Of(*applied.quota).leases) {
     out += ";qu=\"concurrent-requests\"";
   } else {
     out.append(";w=").append(Decimal(CeilSeconds(applied.quota->window())).text());
@@ -72,6 +73,18 @@ std::string Timestamp(Nanos now) {
     text += kSeparators[i];
   }
   return text;
+}
+
+/// A request whose path has several names may meet one policy several times: the client is told of
+/// the strictest.
+bool IsShown(std::span<const Applied> applied, std::size_t index) noexcept {
+  for (std::size_t i = 0; i < applied.size(); ++i) {
+    if (i == index || applied[i].policy != applied[index].policy) continue;
+    const std::int64_t other = applied[i].decision.remaining;
+    const std::int64_t own = applied[index].decision.remaining;
+    if (other < own || (other == own && i < index)) return false;
+  }
+  return true;
 }
 
 char Lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
@@ -138,10 +151,14 @@ void GiveLimitHeaders(std::span<const Applied> applied, const Decision& strictes
   if (!choice.ietf) return;
   thread_local std::string value;
   value.clear();
-  for (const Applied& one : applied) AppendPolicy(value, one);
+  for (std::size_t i = 0; i < applied.size(); ++i) {
+    if (IsShown(applied, i)) AppendPolicy(value, applied[i]);
+  }
   sink("RateLimit-Policy", value);
   value.clear();
-  for (const Applied& one : applied) AppendState(value, one);
+  for (std::size_t i = 0; i < applied.size(); ++i) {
+    if (IsShown(applied, i)) AppendState(value, applied[i]);
+  }
   sink("RateLimit", value);
 }
 

@@ -30,10 +30,19 @@ struct Request {
   /// A quota that stands in for the policies of a descriptor, in their order (null: none); empty:
   /// none. Its key is the whole descriptor. Ignored in a domain that has no policies.
   std::span<const Quota* const> overrides;
+  /// Descriptors that lead to the same bucket charge it one after the other; else it is charged
+  /// once, with the largest of their costs.
+  bool each_time = false;
   /// A bare key (`{"key":"user-123"}`, WEIR.CHECK): the policy whose key is exactly this applies,
   /// else the default policy, and each key has a bucket of its own. If not empty, the domain and
   /// the descriptors are not looked at.
   std::string_view key = {};
+  /// Bare keys that the request stands for beside its descriptors: the client's address, its user,
+  /// its API key, under the names of these entries. A policy whose key is exactly one of them
+  /// applies as well, in place of the policies for any value of that entry alone.
+  std::span<const Entry> subjects = {};
+  /// Where no policy applies, the default policy does, for the first of `subjects`.
+  bool default_applies = false;
 };
 
 }  // namespace weir::policy

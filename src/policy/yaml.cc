@@ -15,6 +15,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/blocking.h"
+
 namespace weir::policy::yaml {
 namespace {
 
@@ -190,6 +192,7 @@ bool ReadFile(const std::string& path, std::size_t max_bytes, std::string& text,
     return false;
   }
   errno = 0;
+  MayBlock("reading a file");
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     problems.push_back(

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <utility>
 
+#include "base/blocking.h"
+
 namespace weir::proxy {
 
 namespace asio = boost::asio;
@@ -27,8 +29,7 @@ Error BadUpstream(std::string_view url, std::string_view why) {
 Result<net::Endpoint> ResolveUpstream(std::string_view url) {
   constexpr std::string_view kScheme = "http://";
   if (url.starts_with("https://")) {
-    return BadUpstream(url,
-                       "TLS is not spoken to upstreams; let something that does stand between");
+    return BadUpstream(url, "TLS to upstreams is not supported; terminate TLS in front of it");
   }
   if (!url.starts_with(kScheme)) return BadUpstream(url, "does not begin with http://");
   std::string_view authority = url.substr(kScheme.size());
@@ -53,6 +54,7 @@ Result<net::Endpoint> ResolveUpstream(std::string_view url) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
+  MayBlock("resolving a host name");
   if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
     return BadUpstream(url, gai_strerror(error));
   }

@@ -43,6 +43,22 @@ Status WriteStep(Connection& connection, const PolicyEdit& edit, PolicyStep& ste
   return InsertEntry(connection, entry);
 }
 
+/// Reads on a thread of the database.
+template <typename T, typename Read>
+void ReadThen(weir::sqlite::Database& database, Read read, std::function<void(Result<T>)> done) {
+  auto result = std::make_shared<Result<T>>(T{});
+  database.ReadLater(
+      [result, read = std::move(read)](Connection& connection) -> Status {
+        *result = read(connection);
+        if (!result->ok()) return result->error();
+        return {};
+      },
+      [result, done = std::move(done)](const Status& status) {
+        if (!status.ok()) return done(status.error());
+        done(std::move(*result));
+      });
+}
+
 /// Reads on the calling thread.
 template <typename T, typename Read>
 Result<T> ReadNow(weir::sqlite::Database& database, Read read) {
@@ -156,20 +172,27 @@ std::size_t CountPolicies(weir::sqlite::Database& database) {
 
 void SqlitePolicyStore::History(std::string key, std::size_t limit, HistoryDone done) {
   limit = std::clamp<std::size_t>(limit, 1, kMaxPage);
-  done(ReadNow<std::vector<PolicyChange>>(
-      database_, [&](Connection& connection) { return ReadVersions(connection, key, limit); }));
+  ReadThen<std::vector<PolicyChange>>(
+      database_,
+      [key = std::move(key), limit](Connection& connection) {
+        return ReadVersions(connection, key, limit);
+      },
+      std::move(done));
 }
 
 void SqlitePolicyStore::ListEntries(std::int64_t before, std::size_t limit, Listed done) {
   // One more than a page tells whether there is a next one.
   limit = std::clamp<std::size_t>(limit, 1, kMaxPage + 1);
-  done(ReadNow<std::vector<AuditEntry>>(
-      database_, [&](Connection& connection) { return ReadEntries(connection, before, limit); }));
+  ReadThen<std::vector<AuditEntry>>(
+      database_,
+      [before, limit](Connection& connection) { return ReadEntries(connection, before, limit); },
+      std::move(done));
 }
 
 void SqlitePolicyStore::FindEntry(std::int64_t id, Found done) {
-  done(ReadNow<AuditEntry>(database_,
-                           [&](Connection& connection) { return ReadEntry(connection, id); }));
+  ReadThen<AuditEntry>(
+      database_, [id](Connection& connection) { return ReadEntry(connection, id); },
+      std::move(done));
 }
 
 void SqlitePolicyStore::Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) {

@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/blocking.h"
+
 namespace weir::sqlite {
 namespace {
 
@@ -57,6 +59,7 @@ Status MakePrivate(const std::string& path) {
 }  // namespace
 
 Result<std::unique_ptr<Connection>> Connection::Open(const Options& options) {
+  MayBlock("opening a SQLite file");
   if (!options.read_only) {
     if (Status made = MakePrivate(options.path); !made.ok()) return made.error();
   }
@@ -117,6 +120,7 @@ void Connection::GiveBack(sqlite3_stmt* statement) noexcept {
 }
 
 Status Connection::Execute(const char* sql) {
+  MayBlock("a statement on a SQLite file");
   const int code = sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return MakeError(code);
   return {};

@@ -5,6 +5,7 @@
 #include <future>
 #include <utility>
 
+#include "base/blocking.h"
 #include "drivers/sqlite/migration.h"
 
 namespace weir::sqlite {
@@ -17,11 +18,19 @@ Result<std::unique_ptr<Database>> Database::Open(DatabaseOptions options) {
   if (!writer.ok()) return writer.error();
   database->writer_ = std::move(*writer);
   how.read_only = true;
-  for (std::size_t i = 0; i < std::max<std::size_t>(kept.readers, 1); ++i) {
-    Result<std::unique_ptr<Connection>> reader = Connection::Open(how);
-    if (!reader.ok()) return reader.error();
-    database->idle_readers_.push_back(std::move(*reader));
+  const std::size_t readers = std::max<std::size_t>(kept.readers, 1);
+  std::vector<std::unique_ptr<Connection>> quick(readers);
+  std::vector<std::unique_ptr<Connection>> all(1);
+  database->idle_readers_.resize(readers);
+  for (auto* const group : {&database->idle_readers_, &quick, &all}) {
+    for (std::unique_ptr<Connection>& connection : *group) {
+      Result<std::unique_ptr<Connection>> reader = Connection::Open(how);
+      if (!reader.ok()) return reader.error();
+      connection = std::move(*reader);
+    }
   }
+  database->quick_ = std::make_unique<Readers>(std::move(quick), kept.max_queued_reads);
+  database->long_ = std::make_unique<Readers>(std::move(all), kept.max_queued_long_reads);
   database->thread_ = std::thread([raw = database.get()] { raw->WriterLoop(); });
   return database;
 }
@@ -29,6 +38,9 @@ Result<std::unique_ptr<Database>> Database::Open(DatabaseOptions options) {
 Database::Database(DatabaseOptions options) : options_(std::move(options)) {}
 
 Database::~Database() {
+  // What is read may be told to someone who then writes, so the readers go first.
+  long_.reset();
+  quick_.reset();
   {
     const std::lock_guard lock(queue_mutex_);
     closing_ = true;
@@ -61,6 +73,7 @@ void Database::Write(Job job, Done done) {
 }
 
 Status Database::WriteAndWait(Job job) {
+  MayBlock("waiting for a write to a SQLite file");
   std::promise<Status> promise;
   std::future<Status> outcome = promise.get_future();
   Write(std::move(job), [&promise](Status status) { promise.set_value(std::move(status)); });
@@ -68,6 +81,7 @@ Status Database::WriteAndWait(Job job) {
 }
 
 Status Database::Read(const std::function<Status(Connection&)>& read) {
+  MayBlock("a read of a SQLite file");
   std::unique_ptr<Connection> connection;
   {
     std::unique_lock lock(readers_mutex_);
@@ -75,12 +89,7 @@ Status Database::Read(const std::function<Status(Connection&)>& read) {
     connection = std::move(idle_readers_.back());
     idle_readers_.pop_back();
   }
-  Status status = connection->Execute("BEGIN");
-  if (status.ok()) {
-    status = read(*connection);
-    // Nothing was written, so ending the view cannot lose anything.
-    static_cast<void>(connection->Execute("COMMIT"));
-  }
+  Status status = ReadWith(*connection, read);
   {
     const std::lock_guard lock(readers_mutex_);
     idle_readers_.push_back(std::move(connection));
@@ -88,6 +97,10 @@ Status Database::Read(const std::function<Status(Connection&)>& read) {
   reader_idle_.notify_one();
   return status;
 }
+
+void Database::ReadLater(Job read, Done done) { quick_->Read(std::move(read), std::move(done)); }
+
+void Database::ReadAllLater(Job read, Done done) { long_->Read(std::move(read), std::move(done)); }
 
 std::size_t Database::queued() const {
   const std::lock_guard lock(queue_mutex_);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "drivers/sqlite/connection.h"
+#include "drivers/sqlite/readers.h"
 #include "weir/result.h"
 
 namespace weir::sqlite {
@@ -29,8 +30,12 @@ struct DatabaseOptions {
   std::size_t max_queued = 65536;
   /// Jobs that one transaction takes.
   std::size_t max_group = 4096;
-  /// Connections for Read; readers beyond wait for one.
+  /// Connections for Read, where readers beyond wait for one, and threads for ReadLater.
   std::size_t readers = 2;
+  /// Reads that may wait for a thread; more are refused with kResourceExhausted.
+  std::size_t max_queued_reads = 4096;
+  /// Long reads that may wait for the one that runs; more are refused.
+  std::size_t max_queued_long_reads = 8;
 };
 
 /// One SQLite file, one writer, a few readers.
@@ -57,12 +62,20 @@ class Database {
   /// Queues a job. Jobs run in the order of their Write calls.
   void Write(Job job, Done done);
 
-  /// The same, blocking until it is on disk. Must not be called on the writer thread.
+  /// The same, blocking until it is on disk. Must not be called on the writer thread or a
+  /// reactor's.
   Status WriteAndWait(Job job);
 
-  /// Runs `read` on the calling thread with a read-only connection, in one consistent view of the
-  /// data. Sees everything that was told done before.
+  /// Runs `read` on the calling thread, which must not be a reactor's, with a read-only connection,
+  /// in one consistent view of the data. Sees everything that was told done before.
   Status Read(const std::function<Status(Connection&)>& read);
+
+  /// The same on a thread of the database, which calls `done` as well; a read that is refused,
+  /// since too many wait, is told before this returns.
+  void ReadLater(Job read, Done done);
+  /// The same for reads of whole tables: one at a time, on a thread of their own, so that the short
+  /// ones never wait for them.
+  void ReadAllLater(Job read, Done done);
 
   /// Jobs waiting now, for metrics.
   std::size_t queued() const;
@@ -91,6 +104,9 @@ class Database {
   std::mutex readers_mutex_;
   std::condition_variable reader_idle_;
   std::vector<std::unique_ptr<Connection>> idle_readers_;
+
+  std::unique_ptr<Readers> quick_;
+  std::unique_ptr<Readers> long_;
 
   std::thread thread_;
 };

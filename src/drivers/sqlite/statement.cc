@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/blocking.h"
 #include "drivers/sqlite/connection.h"
 
 namespace weir::sqlite {
@@ -45,6 +46,7 @@ Statement& Statement::BindNull(int index) {
 }
 
 Result<bool> Statement::Step() {
+  MayBlock("a statement on a SQLite file");
   if (bind_error_ != SQLITE_OK) return owner_->MakeError(std::exchange(bind_error_, SQLITE_OK));
   const int code = sqlite3_step(handle_);
   if (code == SQLITE_ROW) return true;

@@ -100,15 +100,18 @@ void SqliteGateway::Remove(std::string user_id, Done<bool> done) {
 }
 
 void SqliteGateway::Find(std::string user_id, Done<std::optional<UserLimit>> done) {
-  std::optional<UserLimit> found;
-  Status status = database_.Read([&](Connection& connection) -> Status {
-    Result<std::optional<UserLimit>> row = ReadLimit(connection, user_id);
-    if (!row.ok()) return row.error();
-    found = std::move(*row);
-    return {};
-  });
-  if (!status.ok()) return done(Unavailable(status.error()));
-  done(std::move(found));
+  auto found = std::make_shared<std::optional<UserLimit>>();
+  database_.ReadLater(
+      [user = std::move(user_id), found](Connection& connection) -> Status {
+        Result<std::optional<UserLimit>> row = ReadLimit(connection, user);
+        if (!row.ok()) return row.error();
+        *found = std::move(*row);
+        return {};
+      },
+      [found, done = std::move(done)](const Status& status) {
+        if (!status.ok()) return done(Unavailable(status.error()));
+        done(std::move(*found));
+      });
 }
 
 void SqliteGateway::Send(SendRequest request, Done<SendAnswer> done) {

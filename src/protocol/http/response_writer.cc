@@ -1,5 +1,6 @@
 #include "protocol/http/response_writer.h"
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 
@@ -17,8 +18,33 @@ void AppendNumber(std::string& out, std::int64_t number) {
   out.append(digits.data(), end);
 }
 
-void AppendField(std::string& out, std::string_view name, std::string_view value) {
-  out.append(name).append(": ").append(value).append("\r\n");
+bool IsPlain(char c) noexcept { return c >= 0x20 && c < 0x7f; }
+
+/// A field name is a token; what is none would end the name or the line.
+bool IsOfName(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_';
+}
+
+/// Appends `text`, with each byte that is not `safe` as %XX. Nearly always all of them are.
+template <typename Safe>
+void AppendEscaped(std::string& out, std::string_view text, Safe safe) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  const auto bad = std::find_if_not(text.begin(), text.end(), safe);
+  if (bad == text.end()) {
+    out += text;
+    return;
+  }
+  for (const char c : text) {
+    if (safe(c)) {
+      out += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    out += '%';
+    out += kHex[byte >> 4U];
+    out += kHex[byte & 0x0fU];
+  }
 }
 
 std::string_view StatusLine(int status) noexcept {
@@ -33,6 +59,13 @@ std::string_view StatusLine(int status) noexcept {
 }
 
 }  // namespace
+
+void AppendField(std::string& out, std::string_view name, std::string_view value) {
+  AppendEscaped(out, name, IsOfName);
+  out += ": ";
+  AppendEscaped(out, value, IsPlain);
+  out += "\r\n";
+}
 
 std::string_view DateCache::At(std::time_t now) {
   constexpr std::size_t kLength = 29;
@@ -99,6 +132,7 @@ void AppendDecision(std::string& out, const limiter::Check& check) {
   AppendNumber(out, CeilMillis(decision.reset_after));
   out += ",\"policy\":";
   AppendJsonString(out, check.policy);
+  if (decision.verdict == Verdict::kNever) out += ",\"never\":true";
   if (decision.lease != 0) {
     out += ",\"lease\":";
     AppendNumber(out, decision.lease);
@@ -110,6 +144,7 @@ void AppendDecision(std::string& out, const limiter::Check& check) {
     out += check.applied ? ",\"released\":true" : ",\"released\":false";
   }
   if (check.degraded) out += ",\"degraded\":true";
+  if (check.estimated) out += ",\"estimated\":true";
   out += '}';
 }
 

@@ -37,17 +37,22 @@ void WriteFor(Database& database, Work work, SlotStore::Done<T> done) {
       });
 }
 
+/// `how` is one of Database's ways to read on a thread of its own.
 template <typename T, typename Work>
-void ReadFor(Database& database, Work work, const SlotStore::Done<T>& done) {
-  std::optional<T> value;
-  Status status = database.Read([&](Connection& connection) -> Status {
-    Result<T> result = work(connection);
-    if (!result.ok()) return result.error();
-    value = std::move(*result);
-    return {};
-  });
-  if (!status.ok()) return done(status.error());
-  done(std::move(*value));
+void ReadFor(Database& database, Work work, SlotStore::Done<T> done,
+             void (Database::*how)(Database::Job, Database::Done) = &Database::ReadLater) {
+  auto value = std::make_shared<std::optional<T>>();
+  (database.*how)(
+      [value, work = std::move(work)](Connection& connection) -> Status {
+        Result<T> result = work(connection);
+        if (!result.ok()) return result.error();
+        *value = std::move(*result);
+        return {};
+      },
+      [value, done = std::move(done)](const Status& status) {
+        if (!status.ok()) return done(status.error());
+        done(std::move(**value));
+      });
 }
 
 constexpr std::string_view kVerify = R"sql(
@@ -140,7 +145,11 @@ void SqliteSlotStore::AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>
 
 void SqliteSlotStore::Look(std::string event_id, Done<std::optional<Event>> done) {
   ReadFor<std::optional<Event>>(
-      database_, [&](Connection& connection) { return LookAt(connection, event_id); }, done);
+      database_,
+      [event_id = std::move(event_id)](Connection& connection) {
+        return LookAt(connection, event_id);
+      },
+      std::move(done));
 }
 
 void SqliteSlotStore::Cancel(std::string event_id, Done<std::optional<Slot>> done) {
@@ -178,12 +187,15 @@ void SqliteSlotStore::FinishMany(std::vector<Finish> ends, Done<std::vector<Fini
 
 void SqliteSlotStore::ListDue(DueQuery query, Done<std::vector<Event>> done) {
   ReadFor<std::vector<Event>>(
-      database_, [&](Connection& connection) { return ListEvents(connection, query); }, done);
+      database_,
+      [query = std::move(query)](Connection& connection) { return ListEvents(connection, query); },
+      std::move(done));
 }
 
 void SqliteSlotStore::ListBacklogs(Millis now, Done<std::vector<Backlog>> done) {
   ReadFor<std::vector<Backlog>>(
-      database_, [&](Connection& connection) { return ReadBacklogs(connection, now); }, done);
+      database_, [now](Connection& connection) { return ReadBacklogs(connection, now); },
+      std::move(done));
 }
 
 void SqliteSlotStore::PutConfig(Config config, Done<Config> done) {
@@ -207,24 +219,26 @@ void SqliteSlotStore::PutConfig(Config config, Done<Config> done) {
 void SqliteSlotStore::GetConfig(std::string name, Done<std::optional<Config>> done) {
   ReadFor<std::optional<Config>>(
       database_,
-      [&](Connection& connection) -> Result<std::optional<Config>> {
+      [name = std::move(name)](Connection& connection) -> Result<std::optional<Config>> {
         Result<std::optional<StoredConfig>> found = LoadActive(connection, name);
         if (!found.ok()) return found.error();
         if (!found->has_value()) return std::optional<Config>();
         return std::optional<Config>(std::move((*found)->config));
       },
-      done);
+      std::move(done));
 }
 
 void SqliteSlotStore::ListConfigs(Done<std::vector<Config>> done) {
   ReadFor<std::vector<Config>>(
       database_, [](Connection& connection) { return LoadConfigs(connection, std::nullopt); },
-      done);
+      std::move(done));
 }
 
 void SqliteSlotStore::ListVersions(std::string name, Done<std::vector<Config>> done) {
   ReadFor<std::vector<Config>>(
-      database_, [&](Connection& connection) { return LoadConfigs(connection, name); }, done);
+      database_,
+      [name = std::move(name)](Connection& connection) { return LoadConfigs(connection, name); },
+      std::move(done));
 }
 
 void SqliteSlotStore::Deactivate(std::string name, Done<bool> done) {
@@ -240,7 +254,8 @@ void SqliteSlotStore::ListWindows(std::string config, Millis from, std::size_t l
                                   Done<std::vector<WindowLoad>> done) {
   ReadFor<std::vector<WindowLoad>>(
       database_,
-      [&](Connection& connection) -> Result<std::vector<WindowLoad>> {
+      [config = std::move(config), from,
+       limit](Connection& connection) -> Result<std::vector<WindowLoad>> {
         Result<Statement> query = connection.Prepare(
             "SELECT window_start, w.window_ms, slot_count, carried, status = 'OPEN' "
             "FROM rate_limit_config JOIN rate_limit_window_counter w USING (config_id, window_ms) "
@@ -257,17 +272,11 @@ void SqliteSlotStore::ListWindows(std::string config, Millis from, std::size_t l
               {query->Int(0), query->Int(1), query->Int(2), query->Int(3), query->Int(4) != 0});
         }
       },
-      done);
+      std::move(done));
 }
 
 void SqliteSlotStore::Verify(Done<Findings> done) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(verifying_, [](const std::future<void>& one) {
-    return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-  });
-  verifying_.push_back(std::async(std::launch::async, [this, done = std::move(done)] {
-    ReadFor<Findings>(database_, VerifyAll, done);
-  }));
+  ReadFor<Findings>(database_, VerifyAll, std::move(done), &Database::ReadAllLater);
 }
 
 }  // namespace weir::slots::sqlite

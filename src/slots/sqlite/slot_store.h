@@ -1,8 +1,6 @@
 #pragma once
 
-#include <future>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "drivers/sqlite/database.h"
@@ -11,8 +9,8 @@
 namespace weir::slots::sqlite {
 
 /// Slots in the embedded database. Writes are jobs of its one writer, so batches run one after
-/// another and share commits. Reads are answered before the call returns, except Verify, which has
-/// a thread.
+/// another and share commits. Reads run on its readers' threads; at most one Verify runs at a time,
+/// and too many that wait are refused with kResourceExhausted.
 class SqliteSlotStore final : public SlotStore {
  public:
   /// Makes the tables if need be. `database` must outlive the store.
@@ -42,8 +40,6 @@ class SqliteSlotStore final : public SlotStore {
   explicit SqliteSlotStore(weir::sqlite::Database& database) : database_(database) {}
 
   weir::sqlite::Database& database_;
-  std::mutex mutex_;
-  std::vector<std::future<void>> verifying_;  // waited for on destruction
 };
 
 }  // namespace weir::slots::sqlite

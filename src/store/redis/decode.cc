@@ -7,8 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "algorithm/algorithms.h"
 #include "algorithm/answer.h"
 #include "algorithm/bytes.h"
+#include "algorithm/lease.h"
 #include "algorithm/state.h"
 #include "algorithm/time_range.h"
 #include "store/redis/call.h"
@@ -50,13 +52,13 @@ bool Read(std::string_view bytes, LogFound& found) {
 
 /// True if the step may have left a charge at `time`, so that adding a window to it is safe.
 bool Possible(const Quota& quota, Nanos time) {
-  const bool leases = quota.algorithm() == Algorithm::kConcurrency;
+  const bool leases = algorithm::Of(quota).leases;
   const Nanos ahead = leases ? kMaxWindow.count() : 0;
   return time >= algorithm::kEarliest && time <= algorithm::kLatest + ahead + kMaxLimit;
 }
 
 Decision Decide(const Quota& quota, const LogFound& found, Nanos now, std::int64_t cost) {
-  const bool leases = quota.algorithm() == Algorithm::kConcurrency;
+  const bool leases = algorithm::Of(quota).leases;
   const Nanos lasts = leases ? 0 : quota.window().count();  // a lease's time is its end already
   if (found.kind == LogFound::Kind::kGranted) {
     Decision decision = algorithm::Answer(quota, found.used + cost, 0);
@@ -73,6 +75,17 @@ Decision Decide(const Quota& quota, const LogFound& found, Nanos now, std::int64
   return decision;
 }
 
+/// How a log that was overdrawn stands.
+Decision StandingOf(const Quota& quota, const LogFound& found, Nanos now) {
+  const bool leases = quota.algorithm() == Algorithm::kConcurrency;
+  const Nanos lasts = leases ? 0 : quota.window().count();
+  Decision decision =
+      leases ? algorithm::Answer(quota, found.used, 0) : algorithm::Standing(quota, found.used);
+  if (found.used > 0) decision.reset_after = algorithm::Until(found.time + lasts, now);
+  if (!decision.allowed()) decision.retry_after = algorithm::Until(found.then + lasts, now);
+  return decision;
+}
+
 class Decoder {
  public:
   Decoder(const Reply& reply, Nanos now) : reply_(reply), now_(now) {}
@@ -84,6 +97,12 @@ class Decoder {
       const Charge& charge = application.charges[i];
       if (application.op == Op::kReset) {
         application.decisions[i] = algorithm::Peek(*charge.quota, {}, now_, 0);
+      } else if (application.op == Op::kLease || application.op == Op::kReturn) {
+        if (!FillLease(application, charge)) {
+          application.status = NotUnderstood();
+          application.applied = false;
+        }
+        return;
       } else if (!FillOne(application, charge, application.decisions[i])) {
         application.status = NotUnderstood();
         application.applied = false;
@@ -97,15 +116,15 @@ class Decoder {
     const std::string& bytes = reply_.elements[next_++].text;
     const Quota& quota = *charge.quota;
     const bool look = application.op == Op::kRefund || application.op == Op::kRelease;
-    if (quota.algorithm() == Algorithm::kSlidingLog ||
-        quota.algorithm() == Algorithm::kConcurrency) {
+    if (algorithm::Of(quota).logged) {
       LogFound found{};
       const std::int64_t cost = look ? 0 : charge.cost;
       if (!Read(bytes, found) || !Possible(quota, found.time) || !Possible(quota, found.then)) {
         return false;
       }
       if (found.kind == LogFound::Kind::kGranted && cost > kMaxLimit) return false;
-      decision = Decide(quota, found, now_, cost);
+      decision = application.op == Op::kOverdraw ? StandingOf(quota, found, now_)
+                                                 : Decide(quota, found, now_, cost);
       if (application.op == Op::kRelease) {
         application.applied = found.kind == LogFound::Kind::kReleased;
       }
@@ -117,6 +136,59 @@ class Decoder {
     return true;
   }
 
+  // What was granted follows from what the script found: it tries costs in the same order.
+  bool FillLease(Application& application, const Charge& charge) {
+    if (next_ >= reply_.elements.size()) return false;
+    const std::string& bytes = reply_.elements[next_++].text;
+    LeaseGrant grant;
+    const bool read = algorithm::Of(*charge.quota).logged
+                          ? LeaseOfLog(application.op, charge, bytes, grant)
+                          : LeaseAgain(application, charge, bytes, grant);
+    if (!read) return false;
+    application.decisions[0] = grant.decision;
+    if (application.op == Op::kReturn) return true;
+    application.granted = grant.granted;
+    application.at = algorithm::ChargedAt(*charge.quota, now_, grant.decision);
+    application.applied = grant.granted > 0;
+    return true;
+  }
+
+  bool LeaseOfLog(Op op, const Charge& charge, std::string_view bytes, LeaseGrant& grant) const {
+    const Quota& quota = *charge.quota;
+    LogFound found{};
+    if (!Read(bytes, found) || !Possible(quota, found.time) || !Possible(quota, found.then)) {
+      return false;
+    }
+    std::int64_t cost =
+        op == Op::kReturn ? 0 : std::clamp<std::int64_t>(charge.cost, 0, quota.limit());
+    if (found.kind == LogFound::Kind::kGranted) {
+      while (cost > quota.limit() - found.used && cost > 0) cost /= 2;
+      if (cost == 0) return false;
+      grant.granted = cost;
+    } else {
+      cost = std::min<std::int64_t>(cost, 1);
+    }
+    grant.decision = Decide(quota, found, now_, cost);
+    return true;
+  }
+
+  bool LeaseAgain(const Application& application, const Charge& charge, std::string_view bytes,
+                  LeaseGrant& grant) {
+    const Quota& quota = *charge.quota;
+    state_.assign(bytes.begin(), bytes.end());
+    if (!algorithm::Valid(quota.algorithm(), state_)) return false;
+    const auto size = static_cast<std::uint32_t>(state_.size());
+    algorithm::State state{state_.data(), size, size};
+    state_.resize(std::max<std::size_t>(size, algorithm::CapacityForAcquire(quota, state)));
+    state = {state_.data(), size, static_cast<std::uint32_t>(state_.size())};
+    if (application.op == Op::kLease) {
+      grant = algorithm::Lease(quota, state, now_, charge.cost);
+    } else {
+      grant.decision = algorithm::Return(quota, state, now_, application.lease, charge.cost);
+    }
+    return true;
+  }
+
   // The step again, on a copy of the state that the script found.
   bool Repeat(Op op, const Charge& charge, std::string_view bytes, Decision& decision) {
     const Quota& quota = *charge.quota;
@@ -124,12 +196,13 @@ class Decoder {
     if (!algorithm::Valid(quota.algorithm(), state_)) return false;
     algorithm::State state{state_.data(), static_cast<std::uint32_t>(state_.size()),
                            static_cast<std::uint32_t>(state_.size())};
-    if (op == Op::kCharge) {
+    if (op == Op::kCharge || op == Op::kOverdraw) {
       state_.resize(
           std::max<std::size_t>(state_.size(), algorithm::CapacityForAcquire(quota, state)));
       state.data = state_.data();
       state.capacity = static_cast<std::uint32_t>(state_.size());
-      decision = algorithm::Acquire(quota, state, now_, charge.cost);
+      decision = op == Op::kCharge ? algorithm::Acquire(quota, state, now_, charge.cost)
+                                   : algorithm::Overdraw(quota, state, now_, charge.cost);
     } else if (op == Op::kRefund) {
       decision = algorithm::Refund(quota, state, now_, charge.cost);
     } else {

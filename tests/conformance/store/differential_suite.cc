@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithm/lease.h"
 #include "algorithm/state.h"
 #include "conformance/store/client.h"
 #include "weir/clock.h"
@@ -30,14 +31,14 @@ class Model {
 
   void Apply(Application& application) {
     application.applied = true;
-    const std::span<const Charge> charges = application.charges;
+    const std::span<const store::Charge> charges = application.charges;
     const std::span<Decision> decisions = application.decisions;
     const auto before = states_;
     for (std::size_t i = 0; i < charges.size(); ++i) {
-      const Charge& charge = charges[i];
+      const store::Charge& charge = charges[i];
       switch (application.op) {
         case Op::kCharge:
-          decisions[i] = Acquire(charge);
+          decisions[i] = Charge(charge, algorithm::Acquire);
           application.applied &= decisions[i].allowed();
           break;
         case Op::kPeek:
@@ -46,9 +47,23 @@ class Model {
         case Op::kRefund:
           decisions[i] = Refund(charge);
           break;
+        case Op::kOverdraw:
+          decisions[i] = Charge(charge, algorithm::Overdraw);
+          break;
         case Op::kRelease:
           application.applied = Release(charge, application.lease);
           decisions[i] = Peek(charge, 0);
+          break;
+        case Op::kLease: {
+          const LeaseGrant grant = Lease(charge);
+          decisions[i] = grant.decision;
+          application.granted = grant.granted;
+          application.at = grant.at;
+          application.applied = grant.granted > 0;
+          break;
+        }
+        case Op::kReturn:
+          decisions[i] = Return(charge, application.lease);
           break;
         case Op::kReset:
           for (auto& [id, state] : states_) {
@@ -64,35 +79,54 @@ class Model {
  private:
   using Bytes = std::vector<std::uint8_t>;
 
-  Bytes& Find(const Charge& charge) {
+  Bytes& Find(const store::Charge& charge) {
     return states_[{std::string(charge.key), charge.quota->algorithm()}];
   }
   static algorithm::State View(Bytes& bytes, std::size_t size) {
     return {bytes.data(), static_cast<std::uint32_t>(size),
             static_cast<std::uint32_t>(bytes.size())};
   }
-  Decision Peek(const Charge& charge, std::int64_t cost) {
+  Decision Peek(const store::Charge& charge, std::int64_t cost) {
     Bytes& bytes = Find(charge);
     return algorithm::Peek(*charge.quota, View(bytes, bytes.size()), clock_.Now(), cost);
   }
-  Decision Acquire(const Charge& charge) {
+  using Step = Decision(const Quota&, algorithm::State&, Nanos, std::int64_t) noexcept;
+  Decision Charge(const store::Charge& charge, Step* step) {
     Bytes& bytes = Find(charge);
     const std::size_t size = bytes.size();
     bytes.resize(std::max<std::size_t>(
         size, algorithm::CapacityForAcquire(*charge.quota, View(bytes, size))));
     algorithm::State state = View(bytes, size);
-    const Decision decision = algorithm::Acquire(*charge.quota, state, clock_.Now(), charge.cost);
+    const Decision decision = step(*charge.quota, state, clock_.Now(), charge.cost);
     bytes.resize(state.size);
     return decision;
   }
-  Decision Refund(const Charge& charge) {
+  Decision Refund(const store::Charge& charge) {
     Bytes& bytes = Find(charge);
     algorithm::State state = View(bytes, bytes.size());
     const Decision decision = algorithm::Refund(*charge.quota, state, clock_.Now(), charge.cost);
     bytes.resize(state.size);
     return decision;
   }
-  bool Release(const Charge& charge, std::int64_t lease) {
+  LeaseGrant Lease(const store::Charge& charge) {
+    Bytes& bytes = Find(charge);
+    const std::size_t size = bytes.size();
+    bytes.resize(std::max<std::size_t>(
+        size, algorithm::CapacityForAcquire(*charge.quota, View(bytes, size))));
+    algorithm::State state = View(bytes, size);
+    const LeaseGrant grant = algorithm::Lease(*charge.quota, state, clock_.Now(), charge.cost);
+    bytes.resize(state.size);
+    return grant;
+  }
+  Decision Return(const store::Charge& charge, Nanos at) {
+    Bytes& bytes = Find(charge);
+    algorithm::State state = View(bytes, bytes.size());
+    const Decision decision =
+        algorithm::Return(*charge.quota, state, clock_.Now(), at, charge.cost);
+    bytes.resize(state.size);
+    return decision;
+  }
+  bool Release(const store::Charge& charge, std::int64_t lease) {
     Bytes& bytes = Find(charge);
     algorithm::State state = View(bytes, bytes.size());
     const bool released = algorithm::Release(*charge.quota, state, clock_.Now(), lease);
@@ -132,6 +166,14 @@ class Trace {
       }
     }
     if (leases_.size() > 64) leases_.erase(leases_.begin(), leases_.end() - 64);
+    for (const Application& application : stores_.applications) {
+      if (application.op != Op::kLease || application.granted == 0) continue;
+      Charge taken = application.charges.front();
+      taken.cost =
+          1 + static_cast<std::int64_t>(Below(static_cast<std::size_t>(application.granted)));
+      taken_.push_back({taken, application.at});
+    }
+    if (taken_.size() > 16) taken_.erase(taken_.begin(), taken_.end() - 16);
   }
 
   std::chrono::nanoseconds Pause() {
@@ -173,13 +215,27 @@ class Trace {
     if (kind >= 8 && kind < 14) op = Op::kRefund;
     if (kind >= 14 && kind < 18) op = Op::kReset;
     if (kind >= 18 && kind < 28 && !leases_.empty()) op = Op::kRelease;
-    if (op == Op::kRelease) {
+    if (kind >= 28 && kind < 36) op = Op::kOverdraw;
+    if (kind >= 36 && kind < 44) op = Op::kLease;
+    if (kind >= 44 && kind < 50 && !taken_.empty()) op = Op::kReturn;
+    if (op == Op::kReturn) {
+      const std::size_t which = Below(taken_.size());
+      charges_[i].push_back(taken_[which].charge);
+      lease = taken_[which].lease;
+    } else if (op == Op::kLease) {
+      charges_[i].push_back(DrawCharge());
+      charges_[i].back().cost = static_cast<std::int64_t>(Below(60));
+    } else if (op == Op::kRelease) {
       const Lease& held = leases_[Below(leases_.size())];
       charges_[i].push_back(held.charge);
       lease = held.lease;
     } else {
       const std::size_t charges = Below(3) == 0 ? 2 + Below(3) : 1;
       for (std::size_t c = 0; c < charges; ++c) charges_[i].push_back(DrawCharge());
+    }
+    // Now and then more than fits in any limit, or in the count itself.
+    if (op == Op::kOverdraw && Below(4) == 0) {
+      for (Charge& charge : charges_[i]) charge.cost <<= Below(42);
     }
     for (auto* side : {&stores_, &models_}) {
       side->decisions[i].resize(charges_[i].size());
@@ -201,12 +257,15 @@ class Trace {
                          *Quota::FixedWindow(15, 10s), *Quota::FixedWindow(40, 10s),
                          *Quota::SlidingLog(12, 7s), *Quota::SlidingLog(30, 7s),
                          *Quota::SlidingCounter(25, 10s, 10), *Quota::SlidingCounter(50, 10s, 10),
-                         *Quota::Concurrency(10, 20s), *Quota::Concurrency(4, 20s)},
+                         *Quota::Concurrency(10, 20s), *Quota::Concurrency(4, 20s),
+                         *Quota::AnchoredWindow(15, 6s), *Quota::AnchoredWindow(40, 6s)},
       std::vector<Quota>{*Quota::TokenBucket(1'000'000'007, 999'999'937, 1s),
                          *Quota::FixedWindow(kMaxLimit, kMaxWindow), *Quota::SlidingLog(40, 60s),
-                         *Quota::SlidingCounter(9, 7s, 3), *Quota::Concurrency(3, 2s)}};
+                         *Quota::SlidingCounter(9, 7s, 3), *Quota::Concurrency(3, 2s),
+                         *Quota::AnchoredWindow(kMaxLimit, kMaxWindow)}};
   std::vector<std::vector<Charge>> charges_;
   std::vector<Lease> leases_;
+  std::vector<Lease> taken_;  // in advance, and what of them to return
   Side stores_;
   Side models_;
 };
@@ -223,6 +282,10 @@ std::string Describe(const Application& application) {
 void ExpectSame(const Application& store, const Application& model) {
   SCOPED_TRACE(Describe(store));
   ASSERT_EQ(store.applied, model.applied);
+  if (store.op == Op::kLease) {
+    ASSERT_EQ(store.granted, model.granted);
+    ASSERT_EQ(store.at, model.at);
+  }
   for (std::size_t i = 0; i < store.decisions.size(); ++i) {
     const Decision& got = store.decisions[i];
     const Decision& want = model.decisions[i];

@@ -104,8 +104,8 @@ TEST_F(Admin, KeysAreFoundByTheirBeginning) {
               AllOf(first, second, Not(HasSubstr(R"("key|b")")), Not(HasSubstr(R"("key|a")"))));
   const HttpResponse page = client.Get("/admin/metrics?prefix=key%7Cab&limit=1");
   EXPECT_THAT(page.body, AllOf(first, Not(second)));
-  EXPECT_EQ(page.Header("X-Next-Cursor"), "key|ab");
-  const HttpResponse last = client.Get("/admin/metrics?prefix=key%7Cab&limit=1&cursor=key%7Cab");
+  const std::string cursor(page.Header("X-Next-Cursor"));
+  const HttpResponse last = client.Get("/admin/metrics?prefix=key%7Cab&limit=1&cursor=" + cursor);
   EXPECT_THAT(last.body, AllOf(second, Not(first)));
   EXPECT_EQ(last.Header("X-Next-Cursor"), "");
   EXPECT_EQ(client.Get("/admin/metrics?prefix=key%7Cac").body, "[]");

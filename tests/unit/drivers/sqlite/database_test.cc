@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/blocking.h"
+
 namespace weir::sqlite {
 namespace {
 
@@ -291,6 +293,77 @@ TEST_F(DatabaseTest, OtherProgramsSeeThatTheFileIsInUse) {
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+TEST_F(DatabaseTest, ReadLaterSeesWhatWasWrittenAndAnswersOnAnotherThread) {
+  const auto database = Open();
+  ASSERT_TRUE(database->Migrate("items", kSteps).ok());
+  ASSERT_TRUE(database
+                  ->WriteAndWait([](Connection& connection) {
+                    return connection.Execute("INSERT INTO item (name) VALUES ('a')");
+                  })
+                  .ok());
+  for (const auto how : {&Database::ReadLater, &Database::ReadAllLater}) {
+    std::promise<std::pair<Status, std::thread::id>> told;
+    std::int64_t count = 0;
+    ((*database).*how)(
+        [&count](Connection& connection) -> Status {
+          auto query = connection.Prepare("SELECT count(*) FROM item");
+          if (!query.ok()) return query.error();
+          if (auto row = query->Step(); !row.ok()) return row.error();
+          count = query->Int(0);
+          return {};
+        },
+        [&told](Status status) {
+          told.set_value({std::move(status), std::this_thread::get_id()});
+        });
+    const auto [status, thread] = told.get_future().get();
+    EXPECT_TRUE(status.ok());
+    EXPECT_NE(thread, std::this_thread::get_id());
+    EXPECT_EQ(count, 1);
+  }
+}
+
+TEST_F(DatabaseTest, LongReadsRunOneByOneAndTooManyAreRefused) {
+  const auto database = Open({.max_queued_long_reads = 2});
+  std::promise<void> go;
+  std::shared_future<void> gone = go.get_future().share();
+  std::atomic<int> running = 0;
+  std::atomic<int> most = 0;
+  std::atomic<int> begun = 0;
+  std::atomic<int> answered = 0;
+  std::atomic<int> refused = 0;
+  const auto ask = [&] {
+    database->ReadAllLater(
+        [&](Connection&) -> Status {
+          most = std::max(most.load(), ++running);
+          ++begun;
+          gone.wait();
+          --running;
+          return {};
+        },
+        [&](const Status& status) { ++(status.ok() ? answered : refused); });
+  };
+  ask();
+  while (begun == 0) std::this_thread::yield();
+  for (int i = 0; i < 5; ++i) ask();
+  EXPECT_EQ(refused, 3);
+  // Short reads do not wait for them.
+  std::promise<Status> quick;
+  database->ReadLater([](Connection&) -> Status { return {}; },
+                      [&quick](Status status) { quick.set_value(std::move(status)); });
+  EXPECT_TRUE(quick.get_future().get().ok());
+  go.set_value();
+  while (answered < 3) std::this_thread::yield();
+  EXPECT_EQ(most, 1);
+}
+
+TEST_F(DatabaseTest, OnAReactorsThreadNothingIsReadOrWaitedFor) {
+  const auto database = Open();
+  const auto nothing = [](Connection&) -> Status { return {}; };
+  const NeverBlocks mark;
+  EXPECT_DEATH((void)database->Read(nothing), "blocking call on a reactor's thread");
+  EXPECT_DEATH((void)database->WriteAndWait(nothing), "blocking call on a reactor's thread");
 }
 
 }  // namespace

@@ -95,6 +95,31 @@ TEST(Response, OfHeadHasNoBodyButItsLength) {
       out, "HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n");
 }
 
+TEST(Field, NoByteOfItEndsItsLine) {
+  for (int byte = 0; byte < 256; ++byte) {
+    std::string out;
+    const std::string text = "a" + std::string(1, static_cast<char>(byte)) + "b";
+    AppendField(out, text, text);
+    ASSERT_GE(out.size(), 2U);
+    const std::string line = out.substr(0, out.size() - 2);
+    EXPECT_EQ(out.substr(out.size() - 2), "\r\n");
+    EXPECT_EQ(line.find(':'), line.find(": a")) << byte;
+    for (const char c : line) EXPECT_TRUE(c >= 0x20 && c < 0x7f) << byte;
+  }
+}
+
+TEST(Response, NoHeaderOfAHandlerIsWrittenRaw) {
+  Response response;
+  response.headers.emplace_back("X-Next", "a\r\nSet-Cookie: b\r\n\r\n");
+  response.headers.emplace_back("X\r\nY", "1");
+  std::string out;
+  AppendResponse(out, response, {.request_id = "i\nj", .traceparent = "k\rl"});
+  EXPECT_EQ(out,
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Request-Id: i%0Aj\r\n"
+            "traceparent: k%0Dl\r\nX-Next: a%0D%0ASet-Cookie: b%0D%0A%0D%0A\r\n"
+            "X%0D%0AY: 1\r\n\r\n");
+}
+
 TEST(LimitHeaders, TellEachEnforcedPolicy) {
   const Quota minute = *Quota::FixedWindow(100, std::chrono::seconds(60));
   limiter::Check check = MakeCheck();
