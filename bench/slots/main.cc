@@ -45,6 +45,19 @@ double MeasureStore(slots::SlotStore& store, const std::string& name, std::int64
   return rate;
 }
 
+// Claimed and done, in sets and one by one, which is a transaction for each claim and for each end.
+void MeasureExecution(slots::SlotStore& store, const std::string& name) {
+  constexpr std::int64_t kEvents = 100'000;
+  constexpr std::int64_t kSingles = 500;
+  PutConfig(store, "executed", 1'000'000'000);
+  AssignInBatches(store, "executed", "run-", kEvents + kSingles, 10'000);
+  const double each = ClaimAndFinish(store, "executed", kSingles, 1) / kSingles;
+  const double seconds = ClaimAndFinish(store, "executed", kEvents, 1'000);
+  Figure(name + ".claimed_and_done_per_s", kEvents / seconds, "events/s");
+  Figure(name + ".claimed_and_done_one_by_one_per_s", 1 / each, "events/s");
+  Figure(name + ".claimed_in_sets_to_one_by_one", each * kEvents / seconds, "x");
+}
+
 // The service on this store, as its clients see it.
 void MeasureService(const std::string& name, const std::string& slots_store) {
   const test::TempDir dir;
@@ -67,6 +80,7 @@ int Run() {
   Figure("slots.postgres.plain.events_per_s", plain, "events/s");
   {
     slots::postgres::PostgresSlotStore store({.url = server.url()});
+    MeasureExecution(store, "slots.postgres");
     const double rate = MeasureStore(store, "slots.postgres", 1'000'000);
     Figure("slots.postgres.batch_to_plain", rate / plain, "x");
   }
@@ -78,6 +92,7 @@ int Run() {
   const test::TempDir dir;
   auto database = weir::sqlite::Database::Open({.path = (dir / "weir.db").string()});
   auto store = slots::sqlite::SqliteSlotStore::Open(**database);
+  MeasureExecution(**store, "slots.sqlite");
   MeasureStore(**store, "slots.sqlite", 1'000'000);
   return 0;
 }

@@ -22,9 +22,9 @@ void Require(const Status& status) {
 
 }  // namespace
 
-void PutConfig(slots::SlotStore& store, const std::string& name) {
+void PutConfig(slots::SlotStore& store, const std::string& name, std::int64_t max) {
   std::promise<Status> made;
-  store.PutConfig({.name = name, .window_size = 4'000, .max_per_window = 100},
+  store.PutConfig({.name = name, .window_size = 4'000, .max_per_window = max},
                   [&](Result<slots::Config> config) {
                     made.set_value(config.ok() ? Status() : Status(config.error()));
                   });
@@ -60,6 +60,37 @@ double AssignInBatches(slots::SlotStore& store, const std::string& name, const s
     });
   }
   for (std::thread& caller : callers) caller.join();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+}
+
+double ClaimAndFinish(slots::SlotStore& store, const std::string& name, std::int64_t count,
+                      std::size_t batch, int callers) {
+  std::atomic<std::int64_t> done{0};
+  const auto begun = std::chrono::steady_clock::now();
+  std::vector<std::thread> threads;
+  for (int c = 0; c < callers; ++c) {
+    threads.emplace_back([&] {
+      while (done < count) {
+        std::promise<Result<slots::Claim>> claimed;
+        store.ClaimDue({.config = name, .max = batch, .lease = 60'000, .by = "bench"},
+                       [&](Result<slots::Claim> claim) { claimed.set_value(std::move(claim)); });
+        Result<slots::Claim> claim = claimed.get_future().get();
+        if (!claim.ok()) Require(claim.error());
+        if (claim->events.empty()) continue;
+        std::vector<slots::Finish> ends;
+        for (const slots::Claimed& event : claim->events) {
+          ends.push_back({.event_id = event.slot.event_id, .attempt = event.attempt});
+        }
+        done += static_cast<std::int64_t>(ends.size());
+        std::promise<Status> told;
+        store.FinishMany(std::move(ends), [&](Result<std::vector<slots::Finished>> answers) {
+          told.set_value(answers.ok() ? Status() : Status(answers.error()));
+        });
+        Require(told.get_future().get());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 

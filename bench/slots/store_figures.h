@@ -7,12 +7,17 @@
 
 namespace weir::bench {
 
-/// Makes the config `name`: windows of four seconds, 100 events each.
-void PutConfig(slots::SlotStore& store, const std::string& name);
+/// Makes the config `name`: windows of four seconds, `max` events each.
+void PutConfig(slots::SlotStore& store, const std::string& name, std::int64_t max = 100);
 
 /// Assigns `count` events of config `name` that all ask for one time, in batches of `batch` with
 /// `calls` under way at once. Answers the seconds it took. Event ids start with `prefix`.
 double AssignInBatches(slots::SlotStore& store, const std::string& name, const std::string& prefix,
                        std::int64_t count, std::size_t batch, int calls = 2);
+
+/// Claims due events of config `name` in sets of `batch` and tells that each is done, on `callers`
+/// threads, until `count` are. Answers the seconds it took.
+double ClaimAndFinish(slots::SlotStore& store, const std::string& name, std::int64_t count,
+                      std::size_t batch, int callers = 4);
 
 }  // namespace weir::bench
