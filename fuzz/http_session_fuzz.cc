@@ -53,9 +53,9 @@ class Wire final : public net::Connection, public HttpSession::Transport {
       session.Received(n);
       bytes.remove_prefix(n);
       do {
-        session.output().clear();
+        session.Sent(session.Output().size());
         session.Advance();
-      } while (!session.output().empty());
+      } while (!session.Output().empty());
     }
   }
 

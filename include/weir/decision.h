@@ -9,6 +9,7 @@ enum class Verdict : std::uint8_t {
   kAllowed,
   kLimited,  ///< Not now: ask again after `retry_after`.
   kNever,    ///< The cost is larger than the limit: waiting will not help.
+  kInvalid,  ///< The cost is negative: nothing was decided or charged.
 };
 
 /// What was decided, with everything a 429 answer needs. A plain value.

@@ -70,5 +70,8 @@ void Engine::Visit(const std::function<void(const KeyView&)>& visitor) const {
 }
 Status Engine::Save(std::ostream& out) const { return table_->Save(out); }
 Status Engine::Load(std::istream& in) { return table_->Load(in); }
+std::size_t Engine::SaveChanges(std::string& out) { return table_->SaveChanges(out); }
+void Engine::SaveIdentity(std::string& out) const { table_->SaveIdentity(out); }
+Status Engine::LoadChanges(std::string_view bytes) { return table_->LoadChanges(bytes); }
 
 }  // namespace weir

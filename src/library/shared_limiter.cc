@@ -118,6 +118,7 @@ class SharedLimiter::Core {
     job->application.lease = lease;
     job->done = std::move(done);
     if (Status valid = ValidateKey(key); !valid.ok()) return Refuse(*job, valid.error());
+    if (cost < 0) return Refuse(*job, Invalid("cost: must not be negative"));
     job->Add(options_.prefix, key, quota, cost);
     Send(std::move(job));
   }
@@ -132,6 +133,7 @@ class SharedLimiter::Core {
       if (Status valid = ValidateKey(asks[i].key); !valid.ok()) {
         return Refuse(*job, Invalid(where + valid.error().message));
       }
+      if (asks[i].cost < 0) return Refuse(*job, Invalid(where + "cost: must not be negative"));
       job->Add(options_.prefix, asks[i].key, *asks[i].quota, asks[i].cost);
     }
     Send(std::move(job));

@@ -16,6 +16,12 @@ namespace {
 constexpr std::size_t kSmallBuffer = std::size_t{32} << 10U;
 constexpr std::size_t kMaxOutput = std::size_t{256} << 10U;
 
+/// However many connections there are.
+bool AlwaysAnswered(std::string_view path) noexcept {
+  return path == "/healthz" || path == "/readyz" || path == "/metrics" ||
+         path.starts_with("/admin/");
+}
+
 }  // namespace
 
 /// Carries a handler's answer back to the session's thread, once. A handler that loses its reply
@@ -49,11 +55,13 @@ class HttpSession::PendingReply {
   std::atomic<bool> answered_{false};
 };
 
-HttpSession::HttpSession(HttpWorker& worker, Transport& transport, std::string remote, bool secure)
+HttpSession::HttpSession(HttpWorker& worker, Transport& transport, std::string remote, bool secure,
+                         bool urgent)
     : worker_(worker),
       transport_(transport),
       remote_(std::move(remote)),
       secure_(secure),
+      urgent_(urgent),
       input_(http::kBodyPadding),
       parser_(worker.options().limits) {}
 
@@ -81,16 +89,25 @@ void HttpSession::AccountForBuffer() {
   if (!fits && !finished_) Fail(503, "too many large requests at once; try again later");
 }
 
+void HttpSession::Sent(std::size_t size) noexcept {
+  sent_ += size;
+  if (sent_ < output_.size()) return;
+  output_.clear();
+  sent_ = 0;
+}
+
+bool HttpSession::paused() const noexcept { return output_.size() >= kMaxOutput; }
+
 void HttpSession::Rest() {
   input_.Shrink();
   AccountForBuffer();
-  output_.shrink_to_fit();
+  if (output_.empty()) output_.shrink_to_fit();
 }
 
 void HttpSession::Advance() {
   while (!waiting_ && !finished_) {
     if (next_ == Next::kParse) {
-      if (output_.size() >= kMaxOutput) return;
+      if (paused()) return;
       next_ = Parse();
       if (next_ == Next::kParse && !exchanges_->full()) continue;
     }
@@ -115,11 +132,18 @@ HttpSession::Next HttpSession::Parse() {
     case http::RequestParser::Outcome::kComplete:
       break;
   }
-  last_request_ = !parser_.request().keep_alive;
+  last_request_ = !parser_.request().keep_alive || urgent_;
+  if (urgent_) return RouteUrgent();
   if (exchanges_ == nullptr) exchanges_ = worker_.TakeExchanges();
   if (!exchanges_->TryAdd(worker_, parser_.request(), remote_)) return Next::kRoute;
   TakeRequest();
   return Next::kParse;
+}
+
+HttpSession::Next HttpSession::RouteUrgent() {
+  if (AlwaysAnswered(parser_.request().path)) return Next::kRoute;
+  Fail(503, "too many connections; try again later");
+  return Next::kNeedMore;
 }
 
 /// Everything that has come in is answered, but for a request that is not complete.

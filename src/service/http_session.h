@@ -38,7 +38,9 @@ class HttpSession {
     ~Transport() = default;
   };
 
-  HttpSession(HttpWorker& worker, Transport& transport, std::string remote, bool secure);
+  /// `urgent`: answers one request, of those that must always be answered.
+  HttpSession(HttpWorker& worker, Transport& transport, std::string remote, bool secure,
+              bool urgent = false);
   ~HttpSession();
   HttpSession(const HttpSession&) = delete;
   HttpSession& operator=(const HttpSession&) = delete;
@@ -54,8 +56,12 @@ class HttpSession {
   /// Answers 408 and finishes: the client was too slow.
   void TimeOut();
 
-  /// To be sent, and cleared by the sender.
-  std::string& output() noexcept { return output_; }
+  /// To be sent, oldest first.
+  std::string_view Output() const noexcept { return std::string_view(output_).substr(sent_); }
+  /// So much of it is gone.
+  void Sent(std::size_t size) noexcept;
+  /// More can be answered once the output has gone.
+  bool paused() const noexcept;
   /// A store or a handler has yet to answer: do not read on.
   bool waiting() const noexcept { return waiting_; }
   /// Close when the output has been sent.
@@ -70,6 +76,7 @@ class HttpSession {
   class PendingReply;
 
   Next Parse();
+  Next RouteUrgent();
   void AfterAll();
   void Decide();
   void OnDecided();
@@ -84,9 +91,11 @@ class HttpSession {
   Transport& transport_;
   const std::string remote_;
   const bool secure_;
+  const bool urgent_;
   net::InputBuffer input_;
   http::RequestParser parser_;
   std::string output_;
+  std::size_t sent_ = 0;                        // of output_
   std::unique_ptr<HttpExchanges> exchanges_;    // the batch that is being collected or decided
   boost::intrusive_ptr<net::Connection> hold_;  // while a store decides
   std::string request_id_;                      // of the request that a handler answers

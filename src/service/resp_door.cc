@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "net/edge_socket.h"
 #include "net/listener.h"
 #include "net/tls.h"
 #include "protocol/resp/service.h"
@@ -69,9 +70,9 @@ void RespDoor::Accept(net::Reactor& reactor, net::Socket socket) {
     return;
   }
   KeepAlive(socket.native_handle());
-  boost::intrusive_ptr<RespConnection> connection(
-      new RespConnection(reactor, *desk, std::move(socket), net::FormatEndpoint(peer),
-                         net::FormatEndpoint(local), std::move(tls)));
+  boost::intrusive_ptr<RespConnection> connection(new RespConnection(
+      reactor, *desk, std::make_unique<net::EdgeSocket>(std::move(socket), reactor),
+      net::FormatEndpoint(peer), net::FormatEndpoint(local), std::move(tls)));
   connection->Start();
 }
 

@@ -12,6 +12,7 @@
 #include "limiter/limiter.h"
 #include "net/door_metrics.h"
 #include "net/reactor.h"
+#include "net/stream.h"
 #include "weir/result.h"
 
 namespace weir::resp {
@@ -38,11 +39,8 @@ struct RespOptions {
   std::function<void(const std::string& who, std::string_view key)> on_reset = {};
   /// Null: plain TCP.
   std::shared_ptr<net::TlsContext> tls = {};
-  std::chrono::milliseconds idle_timeout = std::chrono::hours(1);
-  /// For a TLS handshake.
-  std::chrono::milliseconds handshake_timeout = std::chrono::seconds(10);
-  /// For a peer that does not take its replies.
-  std::chrono::milliseconds write_timeout = std::chrono::seconds(30);
+  /// `greeting` is for the TLS handshake, and for AUTH where that is needed.
+  net::Stream::Times times{.idle = std::chrono::hours(1)};
   std::string version = "0.1.0";
 };
 

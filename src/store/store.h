@@ -31,9 +31,9 @@ enum class Op : std::uint8_t {
   kRefund,    ///< gives `cost` back to each key
   kRelease,   ///< gives back the permits that `lease` names; one charge
   kReset,     ///< forgets each key
-  kOverdraw,  ///< charges each key, whether it fits or not: see algorithm::Overdraw
   kLease,     ///< takes up to `cost` permits of one key in advance (algorithm/lease.h); one charge
   kReturn,    ///< gives back `cost` permits of the lease granted at `lease`; one charge
+  kOverdraw,  ///< charges each key, whether it fits or not: see algorithm::Overdraw
 };
 
 /// Whom an error of an application speaks of.

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <utility>
 
 #include "drivers/redis/url.h"
 #include "policy/cluster_tags.h"
+#include "store/guard/asio_timers.h"
+#include "store/memory/durable_store.h"
 #include "store/memory/memory_store.h"
 #include "telemetry/log.h"
 
@@ -45,7 +48,7 @@ std::string_view NameOf(store::guard::BreakerState state) {
   return {};
 }
 
-/// A guarded store that belongs to Stores, in the place of one that belongs to a limiter.
+/// A store that belongs to Stores, in the place of one that belongs to a limiter.
 class Borrowed final : public store::Store {
  public:
   explicit Borrowed(store::Store& lender) : lender_(lender) {}
@@ -64,7 +67,7 @@ Result<std::unique_ptr<Stores>> Stores::Open(const config::Config& config,
                                              const std::string& snapshot, net::ReactorPool& pool) {
   std::unique_ptr<Stores> stores(new Stores(config, pool));
   if (config.store == "memory:") {
-    stores->OpenMemory(snapshot);
+    if (Status opened = stores->OpenMemory(snapshot); !opened.ok()) return opened.error();
   } else if (Status opened = stores->OpenDistant(); !opened.ok()) {
     return opened.error();
   }
@@ -73,25 +76,64 @@ Result<std::unique_ptr<Stores>> Stores::Open(const config::Config& config,
 
 Stores::~Stores() { Close(); }
 
-void Stores::OpenMemory(const std::string& snapshot) {
-  engine_.emplace(*Quota::TokenBucket(1, 1), EngineOptions{.max_keys = config_.max_keys,
-                                                           .keys = KeyStorage::kText,
-                                                           .clock = nullptr,
-                                                           .on_evict = {}});
+Status Stores::OpenMemory(const std::string& snapshot) {
+  engine_.emplace(*Quota::TokenBucket(1, 1),
+                  EngineOptions{.max_keys = config_.max_keys,
+                                .keys = KeyStorage::kText,
+                                .clock = nullptr,
+                                .on_evict = {},
+                                .track_changes = config_.journal != config::Journal::kOff});
   if (const Status loaded = store::memory::LoadSnapshot(*engine_, snapshot); !loaded.ok()) {
     if (loaded.error().code != Code::kNotFound) {
       Log(Level::kError, "snapshot not restored; starting with empty limits",
           {{"error", std::string_view(loaded.error().message)}});
     }
   }
+  if (Status opened = OpenJournal(snapshot); !opened.ok()) return opened;
+  if (config_.cleanup.interval.count() > 0) {
+    sweeper_ = std::make_unique<store::memory::Sweeper>(*engine_, config_.cleanup.interval);
+  }
   store::memory::SnapshotKeeper::Options options;
   options.path = snapshot;
   options.interval = config_.snapshot.interval;
+  options.journal = journal_.get();
   options.on_saved = [](const Status& saved) {
     if (saved.ok()) return;
     Log(Level::kError, "snapshot not saved", {{"error", std::string_view(saved.error().message)}});
   };
   snapshots_ = std::make_unique<store::memory::SnapshotKeeper>(*engine_, std::move(options));
+  return {};
+}
+
+Status Stores::OpenJournal(const std::string& snapshot) {
+  using store::memory::Journal;
+  const std::string path = snapshot + ".journal";
+  const auto replayed = Journal::Replay(*engine_, path);
+  if (!replayed.ok()) {
+    Log(Level::kError, "journal not replayed to its end; limits may have forgotten charges",
+        {{"error", std::string_view(replayed.error().message)}});
+  } else if (replayed->cut > 0) {
+    Log(Level::kWarn, "journal ends in an incomplete record, which is ignored",
+        {{"bytes", replayed->cut}});
+  }
+  if (config_.journal == config::Journal::kOff) {
+    // Old files would bring back an old state at every start.
+    if (replayed.ok() && replayed->batches == 0) return {};
+    if (Status saved = store::memory::SaveSnapshot(*engine_, snapshot); !saved.ok()) return saved;
+    return Journal::Drop(path);
+  }
+  Journal::Options options;
+  options.path = path;
+  options.sync = config_.journal == config::Journal::kSync;
+  options.on_status = [](const Status& status) {
+    if (status.ok()) return Log(Level::kInfo, "journal is written again");
+    Log(Level::kError, "cannot write the journal; a crash would forget charges",
+        {{"error", std::string_view(status.error().message)}});
+  };
+  auto journal = Journal::Open(*engine_, std::move(options));
+  if (!journal.ok()) return Error{journal.error().code, "journal: " + journal.error().message};
+  journal_ = std::move(*journal);
+  return {};
 }
 
 Status Stores::OpenDistant() {
@@ -117,6 +159,13 @@ Status Stores::OpenDistant() {
     guarded_.push_back(
         std::make_unique<store::guard::GuardedStore>(io, *guard_, backend_->NewStore(io)));
   }
+  leases_.emplace(store::lease::LeaseOptions{});
+  for (std::size_t i = 0; i < pool_.size(); ++i) {
+    boost::asio::io_context& io = pool_.reactor(i).context();
+    leasing_.push_back(std::make_unique<store::lease::LeasingStore>(
+        std::make_unique<store::guard::AsioTimers>(io), *leases_,
+        std::make_unique<Borrowed>(*guarded_[i])));
+  }
   prober_ = std::make_unique<store::guard::Prober>(pool_.reactor(0).context(), *guard_,
                                                    *guarded_.front());
   key_reader_.emplace([this](const store::KeyQuery& query) { return backend_->ReadKeys(query); });
@@ -124,15 +173,27 @@ Status Stores::OpenDistant() {
 }
 
 std::unique_ptr<store::Store> Stores::Take(std::size_t index) {
+  if (engine_ && config_.journal == config::Journal::kSync) {
+    return std::make_unique<store::memory::DurableStore>(pool_.reactor(index).context(), *engine_,
+                                                         *journal_);
+  }
   if (engine_) return std::make_unique<store::memory::MemoryStore>(*engine_);
-  return std::make_unique<Borrowed>(*guarded_[index]);
+  return std::make_unique<Borrowed>(*leasing_[index]);
+}
+
+void Stores::Drain() {
+  for (std::size_t i = 0; i < leasing_.size(); ++i) {
+    boost::asio::post(pool_.reactor(i).context(), [store = leasing_[i].get()] { store->Drain(); });
+  }
 }
 
 void Stores::Close() {
   key_reader_.reset();
   prober_.reset();
   for (const auto& store : guarded_) store->Close();
+  leasing_.clear();  // their timers are the reactors'
   snapshots_.reset();
+  journal_.reset();
 }
 
 std::optional<admin::StoreHealth> Stores::health() const {
@@ -148,7 +209,10 @@ std::optional<admin::StoreHealth> Stores::health() const {
 }
 
 void Stores::Collect(telemetry::TextWriter& out) const {
-  if (guard_) return guard_->Collect(out);
+  if (guard_) {
+    guard_->Collect(out);
+    return leases_->Collect(out);
+  }
   admin::CollectKeys(engine_->size(), engine_->stats(), out);
 }
 

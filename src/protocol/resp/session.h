@@ -56,6 +56,8 @@ class Session {
   std::int64_t fed() const noexcept { return fed_; }
   /// Nothing more is to be read: send what is in `out`, then close.
   bool closing() const noexcept { return closing_; }
+  /// The client has logged in, or need not.
+  bool authenticated() const noexcept { return client_.authenticated; }
 
   // For commands (commands.h), while one is handled.
 

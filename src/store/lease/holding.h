@@ -44,6 +44,8 @@ class Holding {
   /// Takes the time that passed without a check into account.
   void Pass(Nanos now);
   bool leased() const noexcept { return leased_; }
+  /// Nobody has asked for so long that what is held is better given back.
+  bool slack(Nanos now) const noexcept { return held_ > 0 && now - noted_ > terms_.term / 4; }
   /// Nobody has asked for a while, and nothing is held.
   bool idle(Nanos now) const noexcept;
 

@@ -10,12 +10,13 @@ std::shared_ptr<LeaseMetrics> Leases::AddMetrics() {
   return metrics_.emplace_back(std::make_shared<LeaseMetrics>());
 }
 
+std::vector<std::shared_ptr<LeaseMetrics>> Leases::metrics() const {
+  const std::lock_guard lock(mutex_);
+  return metrics_;
+}
+
 void Leases::Collect(telemetry::TextWriter& out) const {
-  std::vector<std::shared_ptr<LeaseMetrics>> all;
-  {
-    const std::lock_guard lock(mutex_);
-    all = metrics_;
-  }
+  const std::vector<std::shared_ptr<LeaseMetrics>> all = metrics();
   const auto counter = [&](std::string_view name, std::string_view help,
                            telemetry::LocalCounter LeaseMetrics::*part) {
     std::uint64_t sum = 0;

@@ -43,6 +43,7 @@ class Leases {
 
   const LeaseOptions& options() const noexcept { return options_; }
   std::shared_ptr<LeaseMetrics> AddMetrics();
+  std::vector<std::shared_ptr<LeaseMetrics>> metrics() const;
 
   /// weir_lease_*.
   void Collect(telemetry::TextWriter& out) const;

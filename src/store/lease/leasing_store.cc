@@ -297,9 +297,8 @@ void LeasingStore::Tick() {
     metrics_->held.fetch_sub(lost, std::memory_order_relaxed);
     metrics_->lost.Add(static_cast<std::uint64_t>(lost));
     holding.Pass(now);
-    if (holding.leased()) {
-      ++leased;
-    } else if (holding.held() > 0) {
+    if (holding.leased()) ++leased;
+    if (holding.slack(now) || (!holding.leased() && holding.held() > 0)) {
       GiveBack(entry->first, holding, now);
     }
     entry = holding.idle(now) ? holdings_.erase(entry) : std::next(entry);

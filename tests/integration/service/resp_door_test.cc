@@ -126,7 +126,7 @@ TEST_P(RespDoorTest, AHundredThousandCommandsInOneWrite) {
 }
 
 TEST_P(RespDoorTest, APeerThatDoesNotReadIsNotReadFromEither) {
-  Start({.write_timeout = milliseconds(300)});
+  Start({.times = {.write = milliseconds(300)}});
   TcpConnection client(port_);
   const int small = 4096;
   setsockopt(client.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
@@ -187,7 +187,7 @@ TEST_P(RespDoorTest, AnswersAPeerThatHasFinishedSending) {
 }
 
 TEST_P(RespDoorTest, IdleConnectionsAreClosed) {
-  Start({.idle_timeout = milliseconds(200)});
+  Start({.times = {.idle = milliseconds(200)}});
   TcpConnection client(port_);
   client.Send("PING\r\n");
   EXPECT_EQ(client.ReadAll(), "+PONG\r\n");

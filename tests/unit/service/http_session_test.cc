@@ -90,7 +90,11 @@ class HttpSessionTest : public ::testing::Test {
     return Output();
   }
 
-  std::string Output() { return std::exchange(session().output(), std::string()); }
+  std::string Output() {
+    std::string output(session().Output());
+    session().Sent(output.size());
+    return output;
+  }
 
   static std::string Check(const std::string& body, const std::string& headers = "") {
     return "POST /v1/check HTTP/1.1\r\nHost: x\r\n" + headers +
