@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <initializer_list>
 
 #include "base/percent.h"
@@ -127,6 +128,14 @@ Status SetNetworks(std::vector<IpNetwork>& target, Texts texts) {
   return {};
 }
 
+/// Keys of this length cannot be guessed, however fast; shorter ones had been allowed before.
+constexpr std::size_t kMinKeyBytes = 16;
+
+bool AnyShort(Texts texts) {
+  return std::any_of(texts.begin(), texts.end(),
+                     [](const std::string& text) { return text.size() < kMinKeyBytes; });
+}
+
 Status SetKeys(std::vector<Digest>& keys, Texts texts) {
   constexpr std::string_view kPrefix = "sha256:";
   keys.clear();
@@ -151,6 +160,95 @@ Status SetKeys(std::vector<Digest>& keys, Texts texts) {
       return Error{Code::kInvalidArgument, "after 'sha256:' expected 64 hexadecimal digits"};
     }
     keys.push_back(digest);
+  }
+  return {};
+}
+
+std::optional<Digest> ParseDigest(std::string_view hex) {
+  Digest digest{};
+  if (hex.size() != 2 * digest.size()) return std::nullopt;
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    const int high = HexDigit(hex[2 * i]);
+    const int low = HexDigit(hex[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    digest[i] = static_cast<std::uint8_t>(high * 16 + low);
+  }
+  return digest;
+}
+
+/// A key as it is, as sha256:<hex>, or as @file, whose first line it is.
+Result<Digest> ReadKey(std::string_view text) {
+  constexpr std::string_view kPrefix = "sha256:";
+  if (text.starts_with(kPrefix)) {
+    const auto digest = ParseDigest(text.substr(kPrefix.size()));
+    if (!digest) {
+      return Error{Code::kInvalidArgument, "after 'sha256:' expected 64 hexadecimal digits"};
+    }
+    return *digest;
+  }
+  std::string line(text);
+  if (text.starts_with('@')) {
+    line.clear();
+    std::ifstream file{std::string(text.substr(1))};
+    if (!std::getline(file, line)) {
+      return Error{Code::kInvalidArgument, "cannot read a key from " + std::string(text.substr(1))};
+    }
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+  }
+  if (line.size() < kMinKeyBytes) {
+    return Error{Code::kInvalidArgument, "a key must have at least 16 characters"};
+  }
+  return Sha256(line);
+}
+
+/// name:role+role:key
+Status SetAccessKeys(std::vector<Config::Access::Key>& keys, Texts texts) {
+  keys.clear();
+  for (const std::string& text : texts) {
+    const std::size_t first = text.find(':');
+    const std::size_t second = first == std::string::npos ? first : text.find(':', first + 1);
+    if (first == 0 || second == std::string::npos) {
+      return Error{Code::kInvalidArgument,
+                   "expected name:roles:key such as ci:read+operate:@/run/secrets/ci"};
+    }
+    const std::string name = text.substr(0, first);
+    Result<access::Roles> roles = access::ParseRoles(text.substr(first + 1, second - first - 1));
+    if (!roles.ok()) return Error{Code::kInvalidArgument, name + ": " + roles.error().message};
+    Result<Digest> digest = ReadKey(std::string_view(text).substr(second + 1));
+    if (!digest.ok()) return Error{Code::kInvalidArgument, name + ": " + digest.error().message};
+    for (const Config::Access::Key& other : keys) {
+      if (other.name == name) return Error{Code::kInvalidArgument, name + ": is there twice"};
+    }
+    keys.push_back({name, *digest, *roles});
+  }
+  return {};
+}
+
+/// role+role:text; the text may hold colons.
+template <typename Item>
+Status SetRolesOf(std::vector<Item>& items, Texts texts) {
+  items.clear();
+  for (const std::string& text : texts) {
+    const std::size_t colon = text.find(':');
+    if (colon == std::string::npos || colon + 1 == text.size()) {
+      return Expected("roles:name such as check+slots:payments", text);
+    }
+    Result<access::Roles> roles = access::ParseRoles(text.substr(0, colon));
+    if (!roles.ok()) return roles.error();
+    items.push_back({text.substr(colon + 1), *roles});
+  }
+  return {};
+}
+
+Status SetOpen(std::vector<access::Operation>& open, Texts texts) {
+  open.clear();
+  for (const std::string& text : texts) {
+    if (text == "none" && texts.size() == 1) return {};
+    const auto operation = access::ParseOpenable(text);
+    if (!operation) {
+      return Expected("none, or some of check, give_back, slots, slots_change and send", text);
+    }
+    open.push_back(*operation);
   }
   return {};
 }
@@ -230,9 +328,38 @@ const Setting kSettings[] = {
        return Url(c.policy_store, t, {"sqlite:", "postgres://", "postgresql://", "mysql://", "mariadb://"});
      }},
     {{"admin.keys", "--admin-key", "keys of the admin API, as they are or as sha256:<hex>", true},
-     [](Config& c, Texts t) { return SetKeys(c.admin.keys, t); }},
+     [](Config& c, Texts t) {
+       c.admin.short_keys = AnyShort(t);
+       return SetKeys(c.admin.keys, t);
+     }},
     {{"admin.allow", "", "networks that may use the admin API; loopback unless given", true},
      [](Config& c, Texts t) { c.admin.allow_given = true; return SetNetworks(c.admin.allow, t); }},
+    {{"admin.keyless", "", "without keys: local opens the admin API to this machine, off closes it"},
+     [](Config& c, Texts t) -> Status {
+       if (t[0] != "local" && t[0] != "off") return Expected("local or off", t[0]);
+       c.admin.keyless = t[0] == "local";
+       return {};
+     }},
+    {{"access.keys", "--access-key", "keys with roles, each name:role+role:key; the key as it is, as sha256:<hex> or as @file", true},
+     [](Config& c, Texts t) { return SetAccessKeys(c.access.keys, t); }},
+    {{"access.subjects", "", "roles of client certificates by their common name, each role+role:name", true},
+     [](Config& c, Texts t) { return SetRolesOf(c.access.subjects, t); }},
+    {{"access.open", "--access-open", "what needs no key although there are keys: check, give_back, slots, slots_change, send, or none", true},
+     [](Config& c, Texts t) { return SetOpen(c.access.open, t); }},
+    {{"oidc.issuer", "", "the issuer whose bearer tokens are accepted; empty: none"},
+     [](Config& c, Texts t) -> Status { c.oidc.issuer = t[0]; return {}; }},
+    {{"oidc.audience", "", "the audience that a token must be for"},
+     [](Config& c, Texts t) -> Status { c.oidc.audience = t[0]; return {}; }},
+    {{"oidc.jwks", "", "the issuer's public keys: a file, or an https:// URL"},
+     [](Config& c, Texts t) -> Status { c.oidc.jwks = t[0]; return {}; }},
+    {{"oidc.claim", "", "the claim of a token whose texts give it roles"},
+     [](Config& c, Texts t) -> Status {
+       if (t[0].empty()) return Expected("the name of a claim", t[0]);
+       c.oidc.claim = t[0];
+       return {};
+     }},
+    {{"oidc.roles", "", "roles by a text of the claim, each role+role:text", true},
+     [](Config& c, Texts t) { return SetRolesOf(c.oidc.roles, t); }},
     {{"audit.keep", "", "the most entries of the audit log that are kept; 0: all"},
      [](Config& c, Texts t) { return Set(c.audit.keep, Whole(t[0], 0, 1'000'000'000)); }},
     {{"audit.age", "", "how long entries of the audit log are kept; off: for ever"},

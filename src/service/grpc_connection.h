@@ -33,6 +33,8 @@ class GrpcConnection final : public net::Connection,
                  const GrpcDoorOptions& options);
 
   void Start();
+  /// Who is at the other end; before Start.
+  void SetPeer(std::string address) { session_.SetPeer(std::move(address), {}); }
   void Drain() override;
   void Abort() override { Close(); }
   void OnDeadline() override;

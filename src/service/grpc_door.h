@@ -22,6 +22,8 @@ namespace weir::service {
 struct GrpcDoorOptions {
   grpc::SessionOptions session;
   grpc::RlsOptions rls;
+  /// Who may call what (grpc::Services::SetGuard). Thread-safe. Empty: everybody everything.
+  grpc::Services::Guard guard;
   /// For the peer to say that it speaks HTTP/2.
   std::chrono::milliseconds handshake_timeout{10'000};
   /// A peer that takes none of its answers for this long is cut off.

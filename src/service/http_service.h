@@ -45,6 +45,16 @@ struct HttpOptions {
   std::chrono::milliseconds idle_timeout{75'000};     ///< between requests
   std::chrono::milliseconds request_timeout{30'000};  ///< from a request's first byte to its last
   std::chrono::milliseconds write_timeout{30'000};    ///< for the client to take an answer
+  /// Whether a caller may check, or give back what he took; told before anything is decided. Empty:
+  /// everybody may. Thread-safe; must not block.
+  using Authorize = std::function<Status(const http::Request& request, std::string_view remote)>;
+  Authorize authorize_check;
+  Authorize authorize_give_back;
+  /// Told of each refund ("check.refund") and release ("check.release") that goes to the limiter.
+  /// May be empty. Thread-safe; must not block.
+  std::function<void(const http::Request& request, std::string_view remote, std::string_view action,
+                     std::size_t count)>
+      on_give_back;
   /// What buffered requests of one reactor may hold in memory; beyond it large ones are refused.
   std::size_t buffer_budget = std::size_t{64} << 20U;
 };

@@ -34,6 +34,11 @@ struct RespOptions {
   /// commands that are for administrators; thread-safe, and as slow likewise. Empty: everybody may.
   std::function<std::optional<std::string>(std::string_view address, std::string_view password)>
       administrator = {};
+  /// As in resp::Service.
+  std::function<bool(std::string_view address, std::string_view password)> knows = {};
+  std::function<bool(std::string_view address, std::string_view password)> gives_back = {};
+  std::function<void(const std::string& who, std::string_view action, std::string_view key)>
+      on_give_back = {};
   /// Told which administrator is about to reset which key. Thread-safe; must not block.
   std::function<void(const std::string& who, std::string_view key)> on_reset = {};
   /// Null: plain TCP.

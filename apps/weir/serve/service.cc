@@ -48,8 +48,13 @@ Service::~Service() {
   watcher_.reset();
   live_.reset();
   if (pool_) pool_->Stop();
-  // While the reactors still exist: these may have answers for them.
+  // Every store is closed here, while the reactors, their sessions and all that stands between
+  // still exist: each has answers under way, and none of them may arrive where nobody is any more.
+  // Those that ask another one when they are told (the audit log) go before it.
   notify_.reset();
+  slot_store_.reset();
+  if (audit_tally_) audit_tally_->Flush();
+  if (database_) database_->Close();
   if (policy_store_) policy_store_->Close();
   if (stores_) stores_->Close();
 }
@@ -191,6 +196,7 @@ Status Service::Listen(net::Door& door, const config::Address& address) {
 
 Status Service::OpenAdmin() {
   policy_changes_.emplace(*policy_store_, *catalog_);
+  audit_tally_.emplace(*policy_store_);
   audit_trimmer_.emplace(*policy_store_,
                          admin::AuditTrimmer::Keep{config_.audit.keep, config_.audit.age});
   config_changes_.emplace(*policy_store_);
@@ -202,6 +208,7 @@ Status Service::OpenAdmin() {
                                                  shared_->top.Collect(now);
                                                  policy_changes_->EndExpired(now);
                                                  audit_trimmer_->OnSecond(now);
+                                                 audit_tally_->Flush();
                                                }});
   return {};
 }
@@ -226,7 +233,7 @@ std::array<net::DoorFigures, 3> Service::Doors() const {
 }
 
 Status Service::OpenHttp() {
-  guard_.emplace(config_.admin.keys, config_.admin.allow);
+  if (Status status = OpenAccess(); !status.ok()) return status;
   if (config_.listen.http.off) return {};
   admin_.emplace(admin::AdminParts{
       *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
@@ -254,6 +261,7 @@ Status Service::OpenHttp() {
     };
     slots_->AddTo(routers_[i], admin, change("slots"));
     notify_->api().AddTo(routers_[i], admin, change("notify"));
+    GuardRoutes(routers_[i]);
     http_workers_.push_back(std::make_unique<service::HttpWorker>(pool_->reactor(i), http_options_,
                                                                   routers_[i], *limiters_[i]));
     workers.push_back(http_workers_.back().get());
@@ -273,6 +281,9 @@ Status Service::OpenGrpc() {
   options.tls = grpc_tls_;
   options.session.max_concurrent_streams = config_.grpc.max_streams;
   options.session.max_message_bytes = config_.grpc.max_message;
+  options.guard = [this](const grpc::Method& method, const grpc::Caller& caller) {
+    return AdmitCall(method, caller);
+  };
   grpc_door_.emplace(
       pool_->size(),
       [this](net::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },
@@ -297,6 +308,31 @@ Status Service::OpenResp() {
     if (!guard_->Admits(address, password)) return std::nullopt;
     return admin::WhoAsks(guard_->has_keys() ? password : std::string_view(), address);
   };
+  access::Gate& gate = guard_->gate();
+  if (gate.has_keys()) {
+    if (!gate.IsOpen(access::Operation::kCheck) && !options.authenticate) {
+      options.authenticate = [](std::string_view) { return false; };  // only what `knows` knows
+    }
+    options.knows = [&gate](std::string_view address, std::string_view password) {
+      return gate.Knows({.address = address, .key = password, .door = "resp"},
+                        access::Operation::kCheck);
+    };
+  }
+  if (!gate.IsOpen(access::Operation::kGiveBack)) {
+    // Who opened the connection with a key of resp.keys may, too.
+    options.gives_back = [&gate, authenticate = options.authenticate](std::string_view address,
+                                                                      std::string_view password) {
+      if (authenticate && authenticate(password)) return true;
+      return gate
+          .Admit({.address = address, .key = password, .door = "resp", .quiet = true},
+                 access::Operation::kGiveBack)
+          .admitted();
+    };
+  }
+  options.on_give_back = [this](const std::string& who, std::string_view action,
+                                std::string_view key) {
+    audit_tally_->Note(who, action, "key:" + std::string(key), 1);
+  };
   options.on_reset = [this](const std::string& who, std::string_view key) { AuditReset(who, key); };
   options.version = telemetry::kVersion;
   resp_door_.emplace(
@@ -307,13 +343,7 @@ Status Service::OpenResp() {
 }
 
 void Service::AuditReset(const std::string& who, std::string_view key) {
-  policy::AuditEntry entry{.who = who, .action = "key.reset", .target = "key:" + std::string(key)};
-  policy_store_->Append(std::move(entry), [](const Result<std::int64_t>& written) {
-    if (written.ok()) return;
-    Log(Level::kError, "a change is not in the audit log",
-        {{"action", std::string_view("key.reset")},
-         {"error", std::string_view(written.error().message)}});
-  });
+  Audit({.who = who, .action = "key.reset", .target = "key:" + std::string(key)});
 }
 
 void Service::AddMetrics() {
@@ -331,6 +361,8 @@ void Service::AddMetrics() {
   registry_.Add([this](telemetry::TextWriter& out) {
     stores_->Collect(out);
     admin::CollectReloads(catalog_->status(), out);
+    out.Counter("weir_wrong_keys_total", "Wrong keys that callers have shown, on all doors.");
+    out.Sample(guard_->gate().wrong_keys());
     admin::CollectPolicyStore(policy_store_->health(), out);
   });
 }

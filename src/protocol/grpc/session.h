@@ -84,6 +84,12 @@ class Session {
   Call* Find(std::int32_t id) const noexcept;
   std::size_t open_calls() const noexcept { return open_.size(); }
 
+  /// Who is at the other end, for Services::guard.
+  void SetPeer(std::string address, std::string subject) {
+    peer_address_ = std::move(address);
+    peer_subject_ = std::move(subject);
+  }
+
   /// Calls that were answered since the last time this was asked.
   std::uint64_t TakeAnswered() noexcept { return std::exchange(answered_, 0); }
 
@@ -118,7 +124,11 @@ class Session {
   void SubmitFinalGoaway();
   void RememberDeadlines();
 
+  bool Admit(Call& call);
+
   const Services& services_;
+  std::string peer_address_;
+  std::string peer_subject_;
   const SessionOptions options_;
   const Clock& clock_;
   SessionObserver& observer_;

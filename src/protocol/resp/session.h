@@ -30,6 +30,7 @@ struct Client {
   Protocol protocol = Protocol::kResp2;
   bool authenticated = false;
   std::optional<std::string> administrator;  ///< who it is; nothing: it is none
+  bool gives_back = true;                    ///< may use WEIR.REFUND and WEIR.RELEASE
   std::chrono::steady_clock::time_point connected = std::chrono::steady_clock::now();
 };
 
@@ -75,6 +76,8 @@ class Session {
 
  private:
   void SetAuthenticated(bool authenticated);
+  std::string_view Address() const noexcept;
+  bool GivesBackBy(std::string_view password) const;
   std::optional<std::string> AdministratorBy(std::string_view password) const;
   std::size_t Fill(std::string_view input, Buffer& out);
   void Handle(Buffer& out);
