@@ -56,6 +56,19 @@ add_custom_target(asan_tests)
 add_custom_target(tsan_tests)
 add_custom_target(fuzz_targets)
 
+# Two hundred test programs read the same headers of GoogleTest and the standard library; compiled once, they cost a
+# third less time each. GCC alone: a header that clang precompiled holds time stamps, which ccache never finds again.
+function(weir_precompiled_tests)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    return()
+  endif()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled_tests.cc CONTENT "" @ONLY)
+  add_library(weir_precompiled_tests OBJECT ${PROJECT_BINARY_DIR}/precompiled_tests.cc)
+  target_precompile_headers(weir_precompiled_tests PRIVATE <gmock/gmock.h> <gtest/gtest.h> <chrono> <functional> <memory>
+                            <string> <thread> <vector>)
+  target_link_libraries(weir_precompiled_tests PRIVATE weir_options GTest::gmock GTest::gtest)
+endfunction()
+
 # weir_test(<unit/engine/table_test> LABEL <label> [TIMEOUT s] [PROCESSORS n] [SANITIZE|SANITIZE_MEMORY] DEPS …)
 # Builds tests/<path>.cc as one GoogleTest program and registers it as one ctest with the label.
 # SANITIZE: run by ./dev test under ASan, UBSan and TSan as well; SANITIZE_MEMORY: without TSan, for what
@@ -66,6 +79,10 @@ function(weir_test path)
   add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/${path}.cc ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  if(TARGET weir_precompiled_tests)
+    target_precompile_headers(${name} REUSE_FROM weir_precompiled_tests)
+    target_compile_options(${name} PRIVATE -fpch-preprocess)  # lets ccache see through it
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   set(labels ${ARG_LABEL})
   if(ARG_SANITIZE OR ARG_SANITIZE_MEMORY)

@@ -10,7 +10,7 @@
 #include "service/http_session.h"
 #include "telemetry/log.h"
 
-namespace weir::server {
+namespace weir::service {
 namespace {
 
 class AllowAll final : public limiter::Limiter {
@@ -35,7 +35,7 @@ class AllowAll final : public limiter::Limiter {
   void Apply(std::span<store::Application>, store::Done done) override { done(); }
 };
 
-class Wire final : public Connection, public HttpSession::Transport {
+class Wire final : public net::Connection, public HttpSession::Transport {
  public:
   explicit Wire(HttpWorker& worker)
       : Connection(worker.reactor()), session(worker, *this, "127.0.0.1", false) {}
@@ -43,7 +43,7 @@ class Wire final : public Connection, public HttpSession::Transport {
   void Abort() override {}
   void OnDeadline() override {}
   void Resume() override { session.Advance(); }
-  boost::intrusive_ptr<Connection> Self() override { return this; }
+  boost::intrusive_ptr<net::Connection> Self() override { return this; }
 
   void Send(std::string_view bytes) {
     while (!bytes.empty() && !session.finished()) {
@@ -53,17 +53,17 @@ class Wire final : public Connection, public HttpSession::Transport {
       session.Received(n);
       bytes.remove_prefix(n);
       do {
-        session.output().clear();
+        session.Sent(session.Output().size());
         session.Advance();
-      } while (!session.output().empty());
+      } while (!session.Output().empty());
     }
   }
 
   HttpSession session;
 };
 
-Router MakeRouter() {
-  Router router;
+http::Router MakeRouter() {
+  http::Router router;
   router.Add("GET", "/a/{b}/c", [](const http::Request& request, http::Reply reply) {
     http::Response response;
     response.body = request.params.at(0);
@@ -73,16 +73,16 @@ Router MakeRouter() {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::service
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace weir::server;
-  static Reactor reactor(0, 1000);
+  using namespace weir::service;
+  static net::Reactor reactor(0, 1000);
   static const HttpOptions options = [] {
     weir::telemetry::ConfigureLog({.level = weir::telemetry::Level::kOff});
     return HttpOptions{};
   }();
-  static const Router router = MakeRouter();
+  static const http::Router router = MakeRouter();
   static AllowAll limiter;
   static HttpWorker worker(reactor, options, router, limiter);
   worker.BindToThisThread();

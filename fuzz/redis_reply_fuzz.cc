@@ -48,8 +48,8 @@ void Decode(const Reply& reply) {
   using std::chrono::seconds;
   static const Quota kQuotas[] = {
       *Quota::TokenBucket(5, 3, seconds(7)), *Quota::FixedWindow(5, seconds(10)),
-      *Quota::SlidingLog(5, seconds(10)), *Quota::SlidingCounter(5, seconds(10), 3),
-      *Quota::Concurrency(5, seconds(10))};
+      *Quota::SlidingLog(5, seconds(10)),    *Quota::SlidingCounter(5, seconds(10), 3),
+      *Quota::Concurrency(5, seconds(10)),   *Quota::AnchoredWindow(5, seconds(10))};
   for (const Quota& quota : kQuotas) {
     for (const auto op : {weir::store::Op::kCharge, weir::store::Op::kPeek,
                           weir::store::Op::kRefund, weir::store::Op::kRelease}) {

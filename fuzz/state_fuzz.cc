@@ -55,6 +55,8 @@ Result<Quota> AnyQuota(Algorithm algorithm, std::int64_t limit, std::int64_t win
       return Quota::SlidingCounter(limit, span, buckets);
     case Algorithm::kConcurrency:
       return Quota::Concurrency(limit, span);
+    case Algorithm::kAnchoredWindow:
+      return Quota::AnchoredWindow(limit, span);
   }
   std::abort();
 }

@@ -110,7 +110,7 @@ std::string Complaint(const CLI::App& program, const std::vector<std::string>& w
   if ((extra || missing) && !read.unknown.empty()) {
     wrong = read.unknown;
   } else if (missing && read.app->get_require_subcommand_min() > 0) {
-    wrong = "say what to do";
+    wrong = "a subcommand is required";
   } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     const std::string option = wrong.substr(0, wrong.find(':'));
     if (const CLI::Option* known = read.app->get_option_no_throw(option)) {
@@ -121,7 +121,7 @@ std::string Complaint(const CLI::App& program, const std::vector<std::string>& w
     wrong = wrong.substr(kNoConversion.size(), equals - kNoConversion.size()) +
             ": expected a number, got '" + wrong.substr(equals + 3) + "'";
   }
-  return "weir: " + wrong + "\n`" + read.path + " --help` tells what there is.\n";
+  return "weir: " + wrong + "\nsee `" + read.path + " --help`\n";
 }
 
 /// One line for each option: its name, what it takes, what it is without it; then what it means.

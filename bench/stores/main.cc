@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "plain_way.h"
-#include "store/mariadb/pool.h"
+#include "store/mysql/pool.h"
 #include "store/postgres/pool.h"
 #include "store/redis/redis_store.h"
 #include "store_load.h"
@@ -135,7 +135,7 @@ void MeasurePostgres() {
 void MeasureMariadb() {
   const test::MariadbServer server;
   const std::string url = server.url();
-  Measure("mariadb", PoolOf(store::mariadb::OpenPool, url),
+  Measure("mariadb", PoolOf(store::mysql::OpenPool, url),
           [&url](int connections, std::size_t keys) {
             return PlainMariadb(url, connections, keys, kPlainSeconds);
           });

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "drivers/mariadb/connection.h"
+#include "drivers/mysql/connection.h"
 
 namespace weir::bench {
 namespace {
@@ -120,26 +120,26 @@ double PlainPostgres(const std::string& url, int connections, std::size_t keys, 
 }
 
 double PlainMariadb(const std::string& url, int connections, std::size_t keys, double seconds) {
-  const auto ask = [](mariadb::Connection& connection, const std::string& sql) {
-    mariadb::Answer answer = connection.Run(sql);
+  const auto ask = [](mysql::Connection& connection, const std::string& sql) {
+    mysql::Answer answer = connection.Run(sql);
     Require(answer.status.ok(), answer.status.ok() ? "" : answer.status.error().message);
     return answer;
   };
-  mariadb::ConnectionOptions options;
+  mysql::ConnectionOptions options;
   options.url = url;
   options.statement_timeout = std::chrono::seconds(30);
-  mariadb::Connection setup(options);
+  mysql::Connection setup(options);
   ask(setup, "CREATE TABLE IF NOT EXISTS plain(k VARCHAR(64) PRIMARY KEY, at BIGINT NOT NULL)");
   ask(setup, "INSERT IGNORE INTO plain SELECT CONCAT('user:', seq), 0 FROM seq_0_to_" +
                  std::to_string(keys - 1));
   return RateOf(connections, seconds, [&](int thread, const std::atomic<bool>& stop) {
-    mariadb::Connection own(options);
+    mysql::Connection own(options);
     std::minstd_rand random(static_cast<unsigned>(thread) + 1);
     std::uint64_t checks = 0;
     for (; !stop; ++checks) {
       const std::string key = KeyOf(random() % keys);
       ask(own, "BEGIN");
-      mariadb::Answer row = ask(own, "SELECT at FROM plain WHERE k = '" + key + "' FOR UPDATE");
+      mysql::Answer row = ask(own, "SELECT at FROM plain WHERE k = '" + key + "' FOR UPDATE");
       Require(row.results.at(0).Next(), "no row");
       const std::string next = std::to_string(NextArrival(row.results[0].Int(0)));
       ask(own, "UPDATE plain SET at = " + next + " WHERE k = '" + key + "'");

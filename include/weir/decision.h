@@ -9,6 +9,7 @@ enum class Verdict : std::uint8_t {
   kAllowed,
   kLimited,  ///< Not now: ask again after `retry_after`.
   kNever,    ///< The cost is larger than the limit: waiting will not help.
+  kInvalid,  ///< The cost is negative: nothing was decided or charged.
 };
 
 /// What was decided, with everything a 429 answer needs. A plain value.
@@ -27,6 +28,13 @@ struct Decision {
   bool allowed() const noexcept { return verdict == Verdict::kAllowed; }
 
   friend bool operator==(const Decision&, const Decision&) = default;
+};
+
+/// Permits taken in advance, to be spent within a term of their grant.
+struct LeaseGrant {
+  std::int64_t granted = 0;
+  std::int64_t at = 0;  ///< Nanoseconds since the epoch, by the engine's clock. Names the charge.
+  Decision decision;    ///< Of the charge; if nothing was granted, of a single permit.
 };
 
 }  // namespace weir

@@ -6,6 +6,7 @@
 #include <iosfwd>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "weir/clock.h"
@@ -42,6 +43,9 @@ struct EngineOptions {
   /// Called for each evicted key, on the thread whose call evicted it and while part of the engine
   /// is locked: be brief, and do not call the engine from it.
   std::function<void(const Eviction&)> on_evict = {};
+  /// Remember which keys change, for SaveChanges. Costs a few nanoseconds when a key changes for
+  /// the first time since it was saved.
+  bool track_changes = false;
 };
 
 /// Counters since the engine was made. `hits` counts every key of every charging call.
@@ -52,6 +56,8 @@ struct EngineStats {
   std::uint64_t created = 0;
   std::uint64_t evicted = 0;         ///< All evictions, of active and of fresh keys.
   std::uint64_t evicted_active = 0;  ///< Those that reopened a quota; raise max_keys if this grows.
+  std::uint64_t contended =
+      0;  ///< Times a call found its part of the table locked and had to wait.
 };
 
 /// One question of a batch.
@@ -71,8 +77,8 @@ struct KeyView {
 ///
 /// Thread-safe: any number of threads may call anything at once, and each call on a key is atomic.
 /// A key has one state per algorithm, so asking it under quotas of two algorithms limits both
-/// apart. A cost of 0 asks without charging; a negative cost is taken as 0. A refused call charges
-/// nothing.
+/// apart. A cost of 0 asks without charging; a negative cost is Verdict::kInvalid. A refused call
+/// charges nothing.
 class Engine {
  public:
   explicit Engine(const Quota& default_quota, EngineOptions options = {});
@@ -98,6 +104,14 @@ class Engine {
   Decision Peek(std::string_view key, std::int64_t cost = 1);
   Decision Peek(std::string_view key, const Quota& quota, std::int64_t cost = 1);
 
+  /// Charges `cost` permits whether they fit or not: for what is known only afterwards, such as the
+  /// tokens of an answer. Tells how the key stands then: kLimited while it is in debt (more than
+  /// the limit is used), with the time until it is not. With a cost of 0 only that. At most 2^40
+  /// permits are counted, or what flows into a token bucket in 100 years. Under a concurrency quota
+  /// nothing is charged.
+  Decision Overdraw(std::string_view key, std::int64_t cost);
+  Decision Overdraw(std::string_view key, const Quota& quota, std::int64_t cost);
+
   /// Gives back up to `cost` permits of the latest charges and tells the state then.
   Decision Refund(std::string_view key, std::int64_t cost = 1);
   Decision Refund(std::string_view key, const Quota& quota, std::int64_t cost = 1);
@@ -107,6 +121,12 @@ class Engine {
   /// else's permits.
   bool Release(std::string_view key, std::int64_t lease);
   bool Release(std::string_view key, const Quota& quota, std::int64_t lease);
+
+  /// Takes up to `want` permits in advance. `quota` must be the narrowed one, so that what is spent
+  /// within a lease's term satisfies the original: docs/design/leases.md.
+  LeaseGrant Lease(std::string_view key, const Quota& quota, std::int64_t want);
+  /// Gives back `count` permits of the lease that was granted `at`, as far as they still weigh.
+  Decision Return(std::string_view key, const Quota& quota, Nanos at, std::int64_t count);
 
   /// Forgets the key's charges, under every algorithm.
   void Reset(std::string_view key);
@@ -138,6 +158,18 @@ class Engine {
   /// Replaces the state of this engine with what Save wrote. Requires the same KeyStorage. On an
   /// error the engine is left empty. Not to be called beside other calls.
   Status Load(std::istream& in);
+
+  /// Appends the state of each key that has changed since the last call (a key that was Reset is
+  /// named as forgotten), and returns how many there were. Appends nothing if there were none. Runs
+  /// beside other calls; a change that happened before the call is in it. Requires track_changes,
+  /// and one call at a time.
+  std::size_t SaveChanges(std::string& out);
+  /// Appends what an empty engine must read before changes: the secret behind the fingerprints.
+  void SaveIdentity(std::string& out) const;
+  /// Takes over what calls of SaveIdentity and SaveChanges wrote, in their order, on top of Load or
+  /// of an empty engine. Damaged bytes are an error; what stood before them has been taken over.
+  /// Not to be called beside other calls.
+  Status LoadChanges(std::string_view bytes);
 
  private:
   class Table;

@@ -14,6 +14,7 @@ enum class Algorithm : std::uint8_t {
   kSlidingLog,
   kSlidingCounter,
   kConcurrency,
+  kAnchoredWindow,
 };
 
 /// The largest numbers a Quota takes. Everything is checked against them once, when a Quota is
@@ -46,6 +47,10 @@ class Quota {
 
   /// `limit` permits in flight; a permit that is not released comes back by itself after `lease`.
   static Result<Quota> Concurrency(std::int64_t limit, Duration lease);
+
+  /// `limit` permits in a window that begins with the key's first charge and ends `window` later;
+  /// the next charge begins another one.
+  static Result<Quota> AnchoredWindow(std::int64_t limit, Duration window);
 
   Algorithm algorithm() const noexcept { return algorithm_; }
   /// The capacity, for a token bucket.

@@ -83,6 +83,8 @@ class SharedLimiter {
   Result<SharedDecisions> TryAcquireAll(std::span<const Ask> asks);
   /// The verdict that TryAcquire would give, without charging.
   Result<Decision> Peek(std::string_view key, const Quota& quota, std::int64_t cost = 1);
+  /// Charges `cost` whether it fits or not, and tells how the key stands: see Engine::Overdraw.
+  Result<Decision> Overdraw(std::string_view key, const Quota& quota, std::int64_t cost);
   /// Gives back up to `cost` permits of the latest charges.
   Result<Decision> Refund(std::string_view key, const Quota& quota, std::int64_t cost = 1);
   /// Gives back what Decision::lease of a concurrency quota names; false if it was back already.
@@ -95,6 +97,7 @@ class SharedLimiter {
                        OnDecision done);
   void TryAcquireAllAsync(std::span<const Ask> asks, OnDecisions done);
   void PeekAsync(std::string_view key, const Quota& quota, std::int64_t cost, OnDecision done);
+  void OverdrawAsync(std::string_view key, const Quota& quota, std::int64_t cost, OnDecision done);
   void RefundAsync(std::string_view key, const Quota& quota, std::int64_t cost, OnDecision done);
   void ReleaseAsync(std::string_view key, const Quota& quota, std::int64_t lease, OnRelease done);
   void ResetAsync(std::string_view key, OnReset done);

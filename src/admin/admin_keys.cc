@@ -1,7 +1,6 @@
 // Usage of keys: GET /admin/metrics, GET /admin/metrics/{key}.
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -11,18 +10,13 @@
 
 #include "admin/admin.h"
 #include "admin/subject.h"
+#include "algorithm/algorithms.h"
 #include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 
 namespace weir::admin {
 namespace {
-
-std::string_view AlgorithmName(Algorithm algorithm) {
-  constexpr std::array<std::string_view, 5> kNames = {
-      "TOKEN_BUCKET", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_COUNTER", "CONCURRENCY"};
-  return kNames[static_cast<std::size_t>(algorithm)];
-}
 
 /// One check that a handler made, with the memory it needs until it is decided.
 struct KeyCheck {
@@ -51,7 +45,7 @@ std::int64_t WindowSeconds(const AdminParts& parts, std::string_view key, const 
   if (const auto stored = parts.policies.Get(key); stored.ok()) return stored->window_seconds;
   // The default policy's window, which a token bucket has by name only.
   constexpr std::int64_t kDefaultWindow = 60;
-  if (quota.algorithm() == Algorithm::kTokenBucket) return kDefaultWindow;
+  if (algorithm::Of(quota).refills()) return kDefaultWindow;
   return std::chrono::ceil<std::chrono::seconds>(quota.window()).count();
 }
 
@@ -85,7 +79,7 @@ http::Response KeyMetrics(const AdminParts& parts, const KeyCheck& asked) {
     return response;
   }
   body += ",\"algorithm\":";
-  AppendJsonString(body, AlgorithmName(quota->algorithm()));
+  AppendJsonString(body, algorithm::Of(*quota).type);
   AppendCounts(body, *quota, verdicts.front().decision);
   AppendNumber(body, "windowSeconds", WindowSeconds(parts, asked.key, *quota));
   AppendState(body, verdicts.front().decision, verdicts.front().policy);
@@ -115,7 +109,7 @@ void AppendKey(std::string& body, const KeyPage& page, std::size_t index) {
     AppendJsonString(body, http::DecodeAnySegment(name).value_or(name));
   }
   body += ",\"algorithm\":";
-  AppendJsonString(body, AlgorithmName(held.algorithm));
+  AppendJsonString(body, algorithm::Of(held.algorithm).type);
   if (const policy::Policy* policy = page.policies[index]) {
     AppendCounts(body, *policy->quota(), page.decisions[index]);
     AppendState(body, page.decisions[index], policy->definition.name);

@@ -6,6 +6,7 @@
 #include "admin/admin.h"
 #include "admin/file_changes.h"
 #include "admin/policy_body.h"
+#include "algorithm/algorithms.h"
 #include "base/json_text.h"
 #include "policy/policy_set.h"
 #include "protocol/http/error.h"
@@ -41,6 +42,31 @@ std::string WithSource(const policy::StoredPolicy& policy) {
   std::string json = policy::ToJson(policy);
   json.insert(json.size() - 1, ",\"source\":\"admin\"");
   return json;
+}
+
+/// The policy for keys that no other one names; nobody can change it here.
+std::string DefaultJson(const policy::PolicySet& set) {
+  std::string json = FilePolicyJson(set.default_policy().definition, "default");
+  json.pop_back();
+  json += ",\"definedIn\":";
+  AppendJsonString(json, set.default_policy().definition.source);
+  return json += '}';
+}
+
+/// One policy by the name that the list shows: of the admin API, else of a file (as its name, or as
+/// domain/name), else the default.
+http::Response Find(const AdminParts& parts, const std::string& key) {
+  const auto stored = parts.policies.Get(key);
+  if (stored.ok()) return Json(200, policy::ToJson(*stored));
+  const auto set = parts.catalog.live().Current();
+  for (const policy::Policy& policy : set->policies()) {
+    const policy::Definition& definition = policy.definition;
+    if (definition.source == kAdminSource) continue;
+    if (definition.name != key && policy::OverrideKey(definition) != key) continue;
+    return Json(200, WithPlace(definition, parts.policies));
+  }
+  if (key == set->default_policy().definition.name) return Json(200, DefaultJson(*set));
+  return http::ErrorResponse(stored.error());
 }
 
 void AppendItem(std::string& list, std::string_view item) {
@@ -92,6 +118,9 @@ http::Response List(const AdminParts& parts, const http::Request& request) {
     return http::ErrorResponse(400, "cursor: give the X-Next-Cursor of an earlier answer");
   }
   const std::string source = http::QueryValue(request.query, "source").value_or("");
+  if (source == "default") {
+    return Json(200, "[" + DefaultJson(*parts.catalog.live().Current()) + "]");
+  }
   http::Response response = Json(200, "[");
   std::size_t room = page->limit;
   std::string next;
@@ -120,20 +149,40 @@ http::Response List(const AdminParts& parts, const http::Request& request) {
   return response;
 }
 
+/// What a policy's `type` may be, and which numbers it then takes: the dashboard's form.
+http::Response Algorithms() {
+  http::Response response = Json(200, "[");
+  for (const algorithm::Descriptor& each : algorithm::kAlgorithms) {
+    std::string item = "{\"type\":";
+    AppendJsonString(item, each.type);
+    item += ",\"name\":";
+    AppendJsonString(item, each.name);
+    item += ",\"title\":";
+    AppendJsonString(item, each.title);
+    item += each.refills() ? R"(,"fields":["capacity","refillRate")"
+                           : R"(,"fields":["capacity","windowSeconds")";
+    if (each.has_buckets) item += ",\"buckets\"";
+    item += each.leases ? "],\"leases\":true}" : "],\"leases\":false}";
+    AppendItem(response.body, item);
+  }
+  response.body += ']';
+  return response;
+}
+
 }  // namespace
 
 void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
   const auto add = [&](std::string_view method, std::string_view path, http::Handler handler) {
     router.Add(method, path, Guarded(parts.guard, std::move(handler)));
   };
+  add("GET", "/admin/algorithms",
+      [](const http::Request&, const http::Reply& reply) { reply(Algorithms()); });
   add("GET", "/admin/policies", [&parts](const http::Request& request, const http::Reply& reply) {
     reply(List(parts, request));
   });
   add("GET", "/admin/policies/{key}",
       [&parts](const http::Request& request, const http::Reply& reply) {
-        const auto policy = parts.policies.Get(request.params[0]);
-        reply(policy.ok() ? Json(200, policy::ToJson(*policy))
-                          : http::ErrorResponse(policy.error()));
+        reply(Find(parts, request.params[0]));
       });
   add("POST", "/admin/policies", [&parts](const http::Request& request, http::Reply reply) {
     auto policy = http::ReadPolicy(request.body);

@@ -8,6 +8,7 @@
 
 #include "admin/admin.h"
 #include "admin/subject.h"
+#include "algorithm/algorithms.h"
 #include "base/json_text.h"
 #include "protocol/http/error.h"
 
@@ -34,10 +35,13 @@ struct Reset {
 /// Quotas that find a state of their algorithm whatever numbers it was charged under: the longest
 /// windows there are.
 const std::vector<Quota>& OneOfEach() {
-  static const std::vector<Quota> kQuotas = {
-      *Quota::TokenBucket(1, 1), *Quota::FixedWindow(1, kMaxWindow),
-      *Quota::SlidingLog(1, kMaxWindow), *Quota::SlidingCounter(1, kMaxWindow, 2),
-      *Quota::Concurrency(1, kMaxWindow)};
+  static const std::vector<Quota> kQuotas = [] {
+    std::vector<Quota> quotas;
+    for (const algorithm::Descriptor& each : algorithm::kAlgorithms) {
+      quotas.push_back(*each.make({.limit = 1, .window = kMaxWindow, .buckets = 2}));
+    }
+    return quotas;
+  }();
   return kQuotas;
 }
 

@@ -1,11 +1,11 @@
 #include "admin/file_changes.h"
 
-#include <array>
 #include <map>
 #include <string_view>
 #include <utility>
 
 #include "admin/policy_store.h"
+#include "algorithm/algorithms.h"
 #include "base/json_text.h"
 #include "protocol/http/error.h"
 
@@ -13,15 +13,6 @@ namespace weir::admin {
 namespace {
 
 constexpr std::size_t kMostEntries = 1000;
-
-/// How the admin API names an algorithm.
-std::string_view TypeName(const Quota& quota) {
-  constexpr std::array<policy::PolicyType, 5> kTypes = {
-      policy::PolicyType::kTokenBucket, policy::PolicyType::kFixedWindow,
-      policy::PolicyType::kSlidingWindow, policy::PolicyType::kSlidingCounter,
-      policy::PolicyType::kConcurrency};
-  return policy::PolicyTypeName(kTypes[static_cast<std::size_t>(quota.algorithm())]);
-}
 
 using Named = std::map<std::string_view, const policy::Definition*>;
 
@@ -60,13 +51,13 @@ policy::AuditEntry EntryOf(std::string_view name, const policy::Definition* befo
 
 }  // namespace
 
-std::string FilePolicyJson(const policy::Definition& definition) {
+std::string FilePolicyJson(const policy::Definition& definition, std::string_view source) {
   std::string out = "{\"policyKey\":";
   AppendJsonString(out, definition.name);
   out += ",\"domain\":";
   AppendJsonString(out, definition.domain);
   if (definition.quota) {
-    out.append(",\"type\":\"").append(TypeName(*definition.quota));
+    out.append(",\"type\":\"").append(algorithm::Of(*definition.quota).type);
     out.append("\",\"capacity\":").append(std::to_string(definition.quota->limit()));
   }
   out += ",\"quota\":";
@@ -82,7 +73,8 @@ std::string FilePolicyJson(const policy::Definition& definition) {
   out += definition.quota ? ",\"unlimited\":false" : ",\"unlimited\":true";
   out.append(",\"onStoreError\":\"").append(policy::OnStoreErrorName(definition.on_store_error));
   out.append("\",\"cost\":").append(std::to_string(definition.cost));
-  return out += ",\"source\":\"file\",\"readOnly\":true}";
+  out.append(",\"source\":\"").append(source);
+  return out += "\",\"readOnly\":true}";
 }
 
 std::vector<policy::AuditEntry> FileChanges(const policy::PolicySet& before,

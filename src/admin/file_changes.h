@@ -15,7 +15,7 @@ inline constexpr std::string_view kAdminSource = "admin API";
 inline constexpr std::string_view kFileTarget = "file:";
 
 /// A policy of a file as the admin API shows it, without where it stands.
-std::string FilePolicyJson(const policy::Definition& definition);
+std::string FilePolicyJson(const policy::Definition& definition, std::string_view source = "file");
 
 /// What a reload of the policy files changed, an entry of the audit log for each policy; at most
 /// 1,000 and one more that tells how many there were.

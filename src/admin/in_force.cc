@@ -14,7 +14,7 @@ Status InForce::Put(PolicyMap policies) {
     return Error{Code::kInternal, "the stored policy '" + key + "' is damaged: " + error.message};
   };
   for (const auto& [key, policy] : policies) {
-    if (policy.type == PolicyType::kOverride) {
+    if (policy.type.is_override()) {
       Result<ShadowOverride> over = ToOverride(policy);
       if (!over.ok()) return damaged(key, over.error());
       overrides.push_back(std::move(*over));

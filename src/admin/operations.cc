@@ -101,6 +101,11 @@ void CollectKeys(std::size_t keys, const EngineStats& stats, telemetry::TextWrit
   out.Counter("weir_evictions_active_total",
               "Keys dropped that still had charges, which reopened their quota: raise max_keys.");
   out.Sample(stats.evicted_active);
+  out.Counter("weir_key_hits_total", "Keys that were charged, whatever was decided.");
+  out.Sample(stats.hits);
+  out.Counter("weir_key_contention_total",
+              "Times a check waited for another thread in the same part of the table.");
+  out.Sample(stats.contended);
 }
 
 void CollectReloads(const policy::Catalog::Status& status, telemetry::TextWriter& out) {

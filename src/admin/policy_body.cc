@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "algorithm/algorithms.h"
 #include "base/instant.h"
 #include "protocol/http/check_reader.h"
 
@@ -42,10 +43,8 @@ Status ReadType(json::value value, policy::PolicyType& type) {
   if (Status status = ReadText(value, "type", name); !status.ok()) return status;
   const auto found = policy::ParsePolicyType(name);
   if (!found) {
-    return Bad(
-        "type",
-        "must be TOKEN_BUCKET, SLIDING_WINDOW, FIXED_WINDOW, SLIDING_COUNTER or CONCURRENCY, or "
-        "OVERRIDE of a file's policy");
+    return Bad("type", "must be " + algorithm::Listed(&algorithm::Descriptor::type) +
+                           ", or OVERRIDE of a file's policy");
   }
   type = *found;
   return {};

@@ -26,7 +26,7 @@ Status CheckNew(const PolicyEdit& edit, const PolicyState& state, const Catalog&
     return Error{Code::kResourceExhausted,
                  "there are " + std::to_string(kMaxPolicies) + " policies already"};
   }
-  if (edit.wanted->type == PolicyType::kOverride) {
+  if (edit.wanted->type.is_override()) {
     Result<ShadowOverride> over = ToOverride(*edit.wanted);
     if (!over.ok()) return over.error();
     return catalog.CheckInFile(*over);
@@ -39,9 +39,7 @@ Status CheckNew(const PolicyEdit& edit, const PolicyState& state, const Catalog&
 /// A policy and an override of one are different things, though a key may have been both in turn.
 Status CheckKind(const PolicyEdit& edit, const PolicyState& state) {
   if (!edit.wanted || !state.now) return {};
-  const auto is_override = [](const StoredPolicy& policy) {
-    return policy.type == PolicyType::kOverride;
-  };
+  const auto is_override = [](const StoredPolicy& policy) { return policy.type.is_override(); };
   if (is_override(*edit.wanted) == is_override(*state.now)) return {};
   return Error{Code::kFailedPrecondition,
                "'" + edit.key + "' is " +
@@ -53,7 +51,7 @@ Status CheckKind(const PolicyEdit& edit, const PolicyState& state) {
 
 Status CheckEdit(const PolicyEdit& edit) {
   if (!edit.wanted) return {};
-  if (edit.wanted->type == PolicyType::kOverride) {
+  if (edit.wanted->type.is_override()) {
     const Result<ShadowOverride> over = ToOverride(*edit.wanted);
     return over.ok() ? Status() : Status(over.error());
   }

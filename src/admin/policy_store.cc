@@ -1,24 +1,17 @@
 #include "admin/policy_store.h"
 
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <utility>
 
+#include "algorithm/algorithms.h"
 #include "base/instant.h"
 #include "base/json_text.h"
 
 namespace weir::policy {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, PolicyType>, 6> kTypes{{
-    {"TOKEN_BUCKET", PolicyType::kTokenBucket},
-    {"SLIDING_WINDOW", PolicyType::kSlidingWindow},
-    {"FIXED_WINDOW", PolicyType::kFixedWindow},
-    {"SLIDING_COUNTER", PolicyType::kSlidingCounter},
-    {"CONCURRENCY", PolicyType::kConcurrency},
-    {"OVERRIDE", PolicyType::kOverride},
-}};
+constexpr std::string_view kOverrideName = "OVERRIDE";
 
 Error Bad(std::string_view field, std::string_view expected) {
   return Error{Code::kInvalidArgument, std::string(field) + ": " + std::string(expected)};
@@ -39,22 +32,12 @@ std::optional<Error> CheckText(std::string_view field, std::string_view text, st
 }
 
 Result<Quota> MakeQuota(const StoredPolicy& policy) {
-  const std::chrono::seconds window(policy.window_seconds);
-  switch (policy.type) {
-    case PolicyType::kTokenBucket:
-      return Quota::TokenBucket(policy.capacity, policy.refill_rate);
-    case PolicyType::kSlidingWindow:
-      return Quota::SlidingLog(policy.capacity, window);
-    case PolicyType::kFixedWindow:
-      return Quota::FixedWindow(policy.capacity, window);
-    case PolicyType::kSlidingCounter:
-      return Quota::SlidingCounter(policy.capacity, window, policy.buckets);
-    case PolicyType::kConcurrency:
-      return Quota::Concurrency(policy.capacity, window);
-    case PolicyType::kOverride:
-      break;
-  }
-  return Bad("type", "unknown");
+  if (policy.type.is_override()) return Bad("type", "an OVERRIDE has no limit");
+  return algorithm::Of(policy.type.algorithm())
+      .make({.limit = policy.capacity,
+             .refill = policy.refill_rate,
+             .window = std::chrono::seconds(policy.window_seconds),
+             .buckets = policy.buckets});
 }
 
 std::optional<Error> CheckMatch(const StoredPolicy& policy) {
@@ -77,14 +60,14 @@ std::optional<Error> CheckMatch(const StoredPolicy& policy) {
 }  // namespace
 
 std::string_view PolicyTypeName(PolicyType type) noexcept {
-  return kTypes[static_cast<std::size_t>(type)].first;
+  return type.is_override() ? kOverrideName : algorithm::Of(type.algorithm()).type;
 }
 
 std::optional<PolicyType> ParsePolicyType(std::string_view name) noexcept {
-  for (const auto& [text, type] : kTypes) {
-    if (text == name) return type;
-  }
-  return std::nullopt;
+  if (name == kOverrideName) return PolicyType::kOverride;
+  const algorithm::Descriptor* found = algorithm::FindNamed(name);
+  if (found == nullptr) return std::nullopt;
+  return found->algorithm;
 }
 
 Result<Definition> ToDefinition(const StoredPolicy& policy) {
@@ -93,9 +76,17 @@ Result<Definition> ToDefinition(const StoredPolicy& policy) {
   if (auto bad = CheckText("key", policy.key, kMaxNameBytes)) return *bad;
   if (auto bad = CheckText("domain", policy.domain, kMaxNameBytes)) return *bad;
   if (auto bad = CheckRange("capacity", policy.capacity, kMaxLimit)) return *bad;
-  if (auto bad = CheckRange("refillRate", policy.refill_rate, kMaxLimit)) return *bad;
-  if (auto bad = CheckRange("windowSeconds", policy.window_seconds, kMaxSeconds)) return *bad;
-  if (auto bad = CheckRange("buckets", policy.buckets, kMaxBuckets)) return *bad;
+  // What the algorithm has no use for may be 0: clients send every field.
+  const algorithm::Descriptor* kind =
+      policy.type.is_override() ? nullptr : &algorithm::Of(policy.type.algorithm());
+  const auto check = [](std::string_view field, std::int64_t value, std::int64_t most, bool used) {
+    return !used && value == 0 ? std::nullopt : CheckRange(field, value, most);
+  };
+  const bool refills = kind == nullptr || kind->refills();
+  const bool buckets = kind == nullptr || kind->has_buckets;
+  if (auto bad = check("refillRate", policy.refill_rate, kMaxLimit, refills)) return *bad;
+  if (auto bad = check("windowSeconds", policy.window_seconds, kMaxSeconds, !refills)) return *bad;
+  if (auto bad = check("buckets", policy.buckets, kMaxBuckets, buckets)) return *bad;
   if (auto bad = CheckRange("cost", policy.cost, kMaxPolicyCost)) return *bad;
   if (auto bad = CheckMatch(policy)) return *bad;
   Definition definition;
@@ -103,8 +94,7 @@ Result<Definition> ToDefinition(const StoredPolicy& policy) {
     Result<Quota> quota = MakeQuota(policy);
     // The numbers are each in range: what is left is that they do not go together.
     if (!quota.ok()) {
-      const bool bucket = policy.type == PolicyType::kTokenBucket;
-      return Bad(bucket ? "refillRate" : "capacity", quota.error().message);
+      return Bad(refills ? "refillRate" : "capacity", quota.error().message);
     }
     definition.quota = *quota;
   }
@@ -165,7 +155,7 @@ std::string ToJson(const StoredPolicy& policy) {
     number("version", policy.version);
     return json + "}";
   };
-  if (policy.type == PolicyType::kOverride) {
+  if (policy.type.is_override()) {
     json += ",\"domain\":";
     AppendJsonString(json, policy.domain);
     flag("shadow", policy.shadow);
@@ -174,7 +164,7 @@ std::string ToJson(const StoredPolicy& policy) {
   number("capacity", policy.capacity);
   number("refillRate", policy.refill_rate);
   number("windowSeconds", policy.window_seconds);
-  if (policy.type == PolicyType::kSlidingCounter) number("buckets", policy.buckets);
+  if (algorithm::Of(policy.type.algorithm()).has_buckets) number("buckets", policy.buckets);
   if (policy.has_match) {
     json += ",\"domain\":";
     AppendJsonString(json, policy.domain);

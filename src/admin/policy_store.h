@@ -14,16 +14,31 @@
 
 namespace weir::policy {
 
-/// The types of the admin API, by their names on the wire.
-enum class PolicyType : std::uint8_t {
-  kTokenBucket,     ///< TOKEN_BUCKET
-  kSlidingWindow,   ///< SLIDING_WINDOW: the exact log
-  kFixedWindow,     ///< FIXED_WINDOW
-  kSlidingCounter,  ///< SLIDING_COUNTER
-  kConcurrency,     ///< CONCURRENCY: capacity in flight, windowSeconds is the lease
-  kOverride,        ///< OVERRIDE: no limit of its own, but the say about a file policy's shadow
+/// The type of a policy on the admin API: an algorithm, or OVERRIDE, which has no limit of its own
+/// but the say about a file policy's shadow. A value.
+class PolicyType {
+ public:
+  static const PolicyType kOverride;
+
+  // NOLINTNEXTLINE(google-explicit-constructor): an algorithm is a type.
+  constexpr PolicyType(Algorithm algorithm) noexcept : algorithm_(algorithm) {}
+
+  bool is_override() const noexcept { return !algorithm_; }
+  /// Requires !is_override().
+  Algorithm algorithm() const noexcept { return *algorithm_; }
+
+  friend bool operator==(PolicyType, PolicyType) = default;
+
+ private:
+  constexpr PolicyType() noexcept = default;
+
+  std::optional<Algorithm> algorithm_;
 };
+inline constexpr PolicyType PolicyType::kOverride{};
+
+/// As on the wire: "SLIDING_WINDOW".
 std::string_view PolicyTypeName(PolicyType type) noexcept;
+/// Also by the name that policy files have for it: "sliding_log".
 std::optional<PolicyType> ParsePolicyType(std::string_view name) noexcept;
 
 /// A policy as the admin API knows it. Without `match` it is for requests with the bare key `key`;
@@ -32,10 +47,10 @@ std::optional<PolicyType> ParsePolicyType(std::string_view name) noexcept;
 struct StoredPolicy {
   std::int64_t id = 0;
   std::string key = {};  ///< policyKey: unique
-  PolicyType type = PolicyType::kTokenBucket;
+  PolicyType type = Algorithm::kTokenBucket;
   std::int64_t capacity = 100;
   std::int64_t refill_rate = 10;     ///< permits per second (TOKEN_BUCKET)
-  std::int64_t window_seconds = 60;  ///< (the others)
+  std::int64_t window_seconds = 60;  ///< (the others; the lease of CONCURRENCY)
   std::int64_t buckets = 10;         ///< (SLIDING_COUNTER)
   std::string domain{kDefaultDomain};
   bool has_match = false;

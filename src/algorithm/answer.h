@@ -30,6 +30,18 @@ inline Decision Answer(const Quota& quota, std::int64_t used, std::int64_t cost)
   return decision;
 }
 
+/// What an overdraw adds to `counted` permits: all of `cost`, but never past kMaxLimit in all.
+inline std::int64_t Overcharge(std::int64_t counted, std::int64_t cost) noexcept {
+  return std::clamp<std::int64_t>(cost, 0, std::max<std::int64_t>(kMaxLimit - counted, 0));
+}
+
+/// How a key with `used` permits in use stands, but for its times: limited while it is in debt.
+inline Decision Standing(const Quota& quota, std::int64_t used) noexcept {
+  Decision decision = Answer(quota, used, 0);
+  if (used > quota.limit()) decision.verdict = Verdict::kLimited;
+  return decision;
+}
+
 /// The time from `now` to `then`, at least 0; 292 years stand for anything longer.
 inline std::chrono::nanoseconds Until(Nanos then, Nanos now) noexcept {
   if (then <= now) return std::chrono::nanoseconds(0);

@@ -264,6 +264,33 @@ bool RemoveAt(State& state, Nanos time) noexcept {
   return true;
 }
 
+void TakeAt(State& state, Nanos time, std::int64_t cost) noexcept {
+  LogReader reader(state);
+  LogHeader header = reader.header();
+  LogEntry entry{.time = header.base};
+  Nanos before = 0;
+  std::uint32_t at = 0;
+  do {
+    before = entry.time;
+    at = reader.offset();
+    if (!reader.Next(entry)) return;
+  } while (entry.time < time);
+  if (entry.time != time || entry.cost == 0) return;
+  if (entry.cost <= cost) {
+    RemoveAt(state, time);
+    return;
+  }
+  // A lower cost takes at most as many bytes.
+  const std::uint32_t rest = reader.offset();
+  std::uint8_t* end = PutEntry(state.data + at, {Between(before, time), entry.cost - cost});
+  const auto gap = static_cast<std::uint32_t>(state.data + rest - end);
+  std::memmove(end, state.data + rest, state.size - rest);
+  state.size -= gap;
+  if (header.tail > at) header.tail -= gap;
+  header.total -= cost;
+  WriteHeader(state, header);
+}
+
 bool ValidLog(std::span<const std::uint8_t> bytes) noexcept {
   constexpr Nanos kLast = kLatest + kMaxWindow.count() + kMaxLimit;
   if (bytes.size() <= kLogHeaderBytes || bytes.size() > kMaxLogBytes) return false;

@@ -91,6 +91,9 @@ void RemoveNewest(State& state, std::int64_t cost) noexcept;
 /// Takes out the entry of exactly that time; false if there is none.
 bool RemoveAt(State& state, Nanos time) noexcept;
 
+/// Takes up to `cost` off the entry of exactly that time.
+void TakeAt(State& state, Nanos time, std::int64_t cost) noexcept;
+
 /// True if the bytes are a log, whatever `mark` means to the owner.
 bool ValidLog(std::span<const std::uint8_t> bytes) noexcept;
 

@@ -70,6 +70,11 @@ Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost)
   return decision;
 }
 
+// Nobody can hold more than there is: nothing is charged.
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t) noexcept {
+  return concurrency::Peek(quota, state, now, 0);
+}
+
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
   const std::int64_t back = std::min(cost, Look(state, now).used());
   if (back > 0) RemoveNewest(state, back);

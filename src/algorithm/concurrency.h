@@ -19,6 +19,7 @@ namespace concurrency {
 
 Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept;
 Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
 bool Release(State& state, Nanos now, std::int64_t lease) noexcept;
 Nanos FreshAt(const State& state) noexcept;

@@ -58,6 +58,19 @@ Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost)
   return Decide(quota, window, now, 0);
 }
 
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
+  now = ClampTime(now);
+  Window window = Current(quota, state, now);
+  if (cost > 0) {
+    window.count += Overcharge(window.count, cost);
+    Write(state, window);
+  }
+  Decision decision = Standing(quota, window.count);
+  if (window.count > 0) decision.reset_after = Until(window.end, now);
+  if (!decision.allowed()) decision.retry_after = decision.reset_after;
+  return decision;
+}
+
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
   now = ClampTime(now);
   Window window = Current(quota, state, now);
@@ -66,6 +79,14 @@ Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) 
     Write(state, window);
   }
   return Decide(quota, window, now, 0);
+}
+
+void Return(const Quota& quota, State& state, Nanos now, Nanos at, std::int64_t count) noexcept {
+  Window window = Read(state);
+  const bool same = at < window.end && at >= window.end - quota.window().count();
+  if (!same || now >= window.end) return;
+  window.count -= std::min(window.count, count);
+  Write(state, window);
 }
 
 Nanos FreshAt(const State& state) noexcept { return Read(state).end; }

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "algorithm/algorithms.h"
 #include "base/int128.h"
 
 namespace weir {
@@ -124,23 +125,22 @@ Result<Quota> Quota::Concurrency(std::int64_t limit, Duration lease) {
   return quota;
 }
 
+Result<Quota> Quota::AnchoredWindow(std::int64_t limit, Duration window) {
+  Result<Quota> quota = FixedWindow(limit, window);
+  if (quota.ok()) quota->algorithm_ = Algorithm::kAnchoredWindow;
+  return quota;
+}
+
 std::string Quota::ToString() const {
-  const std::string limit = NumberText("limit", limit_);
-  const std::string window = ", window=" + DurationText(window_);
-  switch (algorithm_) {
-    case Algorithm::kTokenBucket:
-      return "token_bucket(" + NumberText("capacity", limit_) + ", " +
-             NumberText("refill", refill_) + " per " + DurationText(period_) + ")";
-    case Algorithm::kFixedWindow:
-      return "fixed_window(" + limit + window + ")";
-    case Algorithm::kSlidingLog:
-      return "sliding_log(" + limit + window + ")";
-    case Algorithm::kSlidingCounter:
-      return "sliding_counter(" + limit + window + ", " + NumberText("buckets", buckets_) + ")";
-    case Algorithm::kConcurrency:
-      return "concurrency(" + limit + ", lease=" + DurationText(window_) + ")";
+  const algorithm::Descriptor& kind = algorithm::Of(algorithm_);
+  std::string text = std::string(kind.name) + "(" + NumberText(kind.limit_name, limit_) + ", ";
+  if (kind.refills()) {
+    text += NumberText("refill", refill_) + " per " + DurationText(period_);
+  } else {
+    text.append(kind.span_name).append("=").append(DurationText(window_));
   }
-  return "unknown";
+  if (kind.has_buckets) text += ", " + NumberText("buckets", buckets_);
+  return text + ")";
 }
 
 }  // namespace weir

@@ -228,6 +228,27 @@ Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost)
   return Decide(quota, buckets, view, 0);
 }
 
+// The whole of the bucket that is sliding out counts against the most that is kept, so that this is
+// a sum of whole numbers everywhere.
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
+  Buckets buckets(Width(quota), quota.buckets());
+  Read(state, buckets);
+  View view = Look(buckets, state, now);
+  if (const std::int64_t added = Overcharge(view.full + view.partial, cost); added > 0) {
+    Shift(buckets, view);
+    buckets.Grow(1);
+    buckets.counts[0] += added;
+    Write(state, buckets);
+    view.shift = 0;
+    view.full += added;
+  }
+  const std::int64_t used = Used(buckets, view);
+  Decision decision = Standing(quota, used);
+  if (used > 0) decision.reset_after = UntilFresh(buckets, view);
+  if (!decision.allowed()) decision.retry_after = UntilUsedAtMost(buckets, view, quota.limit());
+  return decision;
+}
+
 // Works in the state's own width, whatever the quota's: so the bytes never get longer.
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
   if (state.empty()) return sliding_counter::Peek(quota, state, now, 0);
@@ -244,6 +265,19 @@ Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) 
   }
   Write(state, buckets);
   return sliding_counter::Peek(quota, state, now, 0);
+}
+
+// A state of another width has the charge in a bucket of its own, perhaps with others': it stays.
+void Return(const Quota& quota, State& state, Nanos at, std::int64_t count) noexcept {
+  const Header header = ReadHeader(state.data);
+  if (header.width != Width(quota)) return;
+  Buckets buckets(header.width, header.buckets);
+  Read(state, buckets);
+  const std::int64_t age = buckets.newest - FloorDivide(at, buckets.width);
+  if (age < 0 || age >= buckets.size) return;
+  std::int64_t& sum = buckets.counts[static_cast<std::size_t>(age)];
+  sum -= std::min(sum, count);
+  Write(state, buckets);
 }
 
 Nanos FreshAt(const State& state) noexcept {

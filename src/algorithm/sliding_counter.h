@@ -20,7 +20,10 @@ namespace sliding_counter {
 std::uint32_t CapacityForAcquire(const Quota& quota, const State& state) noexcept;
 Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept;
 Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
+/// Gives back permits of a lease that was charged `at`, from the bucket of that time.
+void Return(const Quota& quota, State& state, Nanos at, std::int64_t count) noexcept;
 Nanos FreshAt(const State& state) noexcept;
 bool Valid(std::span<const std::uint8_t> bytes) noexcept;
 

@@ -58,6 +58,22 @@ Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost)
   return decision;
 }
 
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
+  View view = Look(quota, state, now);
+  if (const std::int64_t added = Overcharge(view.used(), cost); added > 0) {
+    Append(state, view.expired, {view.time, added}, quota.window().count());
+    view = Look(quota, state, now);
+  }
+  Decision decision = Standing(quota, view.used());
+  const Nanos window = quota.window().count();
+  if (view.used() > 0) decision.reset_after = Until(NewestCharge(state) + window, view.now);
+  if (!decision.allowed()) {
+    const Nanos leaves = TimeAtSum(state, view.header.total - quota.limit());
+    decision.retry_after = Until(leaves + window, view.now);
+  }
+  return decision;
+}
+
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
   const std::int64_t back = std::min(cost, Look(quota, state, now).used());
   if (back > 0) RemoveNewest(state, back);

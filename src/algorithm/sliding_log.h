@@ -16,6 +16,7 @@ namespace sliding_log {
 
 Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept;
 Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
 Nanos FreshAt(const State& state) noexcept;
 bool Valid(std::span<const std::uint8_t> bytes) noexcept;

@@ -24,7 +24,8 @@ struct State {
   bool empty() const noexcept { return size == 0; }
 };
 
-/// The capacity that the next Acquire may need: State::capacity must be at least this much.
+/// The capacity that the next Acquire or Overdraw may need: State::capacity must be at least this
+/// much.
 std::uint32_t CapacityForAcquire(const Quota& quota, const State& state) noexcept;
 
 /// The verdict that Acquire would give; remaining and reset_after are those of the key as it
@@ -33,6 +34,12 @@ Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t co
 
 /// Charges `cost` (0 or less = only look) at `now`. Only a granted charge changes the state.
 Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
+
+/// Charges `cost` (0 or less = only look) whether it fits or not, and tells how the key stands
+/// then: kLimited while it is in debt, that is while more than `limit` is used, with the time until
+/// it is not. What is counted in all is bounded: kMaxLimit permits, or for a token bucket what
+/// flows in during kMaxWindow. A concurrency quota cannot be in debt: nothing is charged to it.
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
 
 /// Gives back up to `cost` permits, the latest first. Never needs more capacity than the state has.
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;

@@ -28,6 +28,36 @@ Decision AcquireAny(const Quota& quota, TokenBucketState& state, Nanos now,
   return decision;
 }
 
+token_bucket::Span BoundedTimeOf(const Quota& quota, std::int64_t cost) noexcept {
+  const std::uint64_t n = QuotaAccess::refill(quota);
+  const UInt128 wide = UInt128{static_cast<std::uint64_t>(cost)} * QuotaAccess::period(quota);
+  constexpr auto kMost = static_cast<std::uint64_t>(kMaxWindow.count());
+  if (wide / n >= kMost) return {kMost, 0};
+  return {static_cast<std::uint64_t>(wide / n), static_cast<std::uint64_t>(wide % n)};
+}
+
+Decision Overdraw(const Quota& quota, TokenBucketState& state, Nanos now,
+                  std::int64_t cost) noexcept {
+  using namespace token_bucket;
+  now = ClampTime(now);
+  Span debt = Debt(quota, state, now);
+  constexpr Span kMost{static_cast<std::uint64_t>(kMaxWindow.count()), 0};
+  const std::uint64_t n = QuotaAccess::refill(quota);
+  if (cost > 0 && debt < kMost) {
+    debt = Add(debt, BoundedTimeOf(quota, cost), n);
+    if (kMost < debt) debt = kMost;
+    state = FullAfter(debt, now);
+  }
+  Decision decision;
+  Describe(quota, debt, decision);
+  const Span window = Window(quota);
+  if (window < debt) {
+    decision.verdict = Verdict::kLimited;
+    decision.retry_after = Ceil(Subtract(debt, window, n));
+  }
+  return decision;
+}
+
 Decision Refund(const Quota& quota, TokenBucketState& state, Nanos now,
                 std::int64_t cost) noexcept {
   using namespace token_bucket;
@@ -42,5 +72,44 @@ Decision Refund(const Quota& quota, TokenBucketState& state, Nanos now,
   Describe(quota, debt, decision);
   return decision;
 }
+
+namespace token_bucket {
+
+Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept {
+  return algorithm::Peek(quota, ReadTokenBucket(state), now, cost);
+}
+
+Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
+  TokenBucketState bucket = ReadTokenBucket(state);
+  const Decision decision = algorithm::Acquire(quota, bucket, now, cost);
+  if (cost > 0 && decision.allowed()) WriteTokenBucket(state, bucket);
+  return decision;
+}
+
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
+  TokenBucketState bucket = ReadTokenBucket(state);
+  const Decision decision = algorithm::Overdraw(quota, bucket, now, cost);
+  if (cost > 0) WriteTokenBucket(state, bucket);
+  return decision;
+}
+
+Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
+  TokenBucketState bucket = ReadTokenBucket(state);
+  const Decision decision = algorithm::Refund(quota, bucket, now, cost);
+  if (!state.empty()) WriteTokenBucket(state, bucket);
+  return decision;
+}
+
+Nanos FreshAt(const State& state) noexcept { return algorithm::FreshAt(ReadTokenBucket(state)); }
+
+bool Valid(std::span<const std::uint8_t> bytes) noexcept {
+  if (bytes.size() != kTokenBucketBytes) return false;
+  const auto full_at = Load<Nanos>(bytes.data());
+  const auto frac = Load<std::uint32_t>(bytes.data() + 8);
+  return full_at >= kEarliest && full_at <= kLatest + kMaxWindow.count() &&
+         frac < std::numeric_limits<std::uint32_t>::max();
+}
+
+}  // namespace token_bucket
 
 }  // namespace weir::algorithm

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "algorithm/bytes.h"
 #include "algorithm/quota_access.h"
@@ -189,7 +190,27 @@ inline Decision Peek(const Quota& quota, TokenBucketState state, Nanos now,
   return decision;
 }
 
+/// The time that `cost` permits take to flow in, but at most kMaxWindow. Requires cost > 0.
+token_bucket::Span BoundedTimeOf(const Quota& quota, std::int64_t cost) noexcept;
+
+/// Charges `cost` whether it fits or not, and tells how the bucket stands: limited while more than
+/// a whole bucket has to flow in. No bucket owes more than kMaxWindow of flow.
+Decision Overdraw(const Quota& quota, TokenBucketState& state, Nanos now,
+                  std::int64_t cost) noexcept;
+
 /// Gives back up to `cost`: a full bucket stays full.
 Decision Refund(const Quota& quota, TokenBucketState& state, Nanos now, std::int64_t cost) noexcept;
+
+/// The same on bytes, as the other algorithms have it.
+namespace token_bucket {
+
+Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept;
+Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
+Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
+Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
+Nanos FreshAt(const State& state) noexcept;
+bool Valid(std::span<const std::uint8_t> bytes) noexcept;
+
+}  // namespace token_bucket
 
 }  // namespace weir::algorithm

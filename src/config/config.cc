@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "config/settings.h"
 #include "policy/fields.h"
@@ -306,8 +308,33 @@ std::string EnvironmentName(std::string_view key) {
   return name;
 }
 
+namespace {
+
+// Variables of envoyproxy/ratelimit that mean a setting here. WEIR_… comes later and wins.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOfEnvoy = {
+    {{"LIMIT_RESPONSE_HEADERS_ENABLED", "grpc.response_headers"},
+     {"LIMIT_LIMIT_HEADER", "grpc.limit_header"},
+     {"LIMIT_REMAINING_HEADER", "grpc.remaining_header"},
+     {"LIMIT_RESET_HEADER", "grpc.reset_header"},
+     {"RESPONSE_DYNAMIC_METADATA", "grpc.dynamic_metadata"}}};
+
+void ReadEnvoyVariables(std::span<const char* const> variables, Environment& environment) {
+  for (const char* variable : variables) {
+    const std::string_view text(variable);
+    const std::size_t equals = std::min(text.find('='), text.size());
+    for (const auto& [name, key] : kOfEnvoy) {
+      if (text.substr(0, equals) != name || equals == text.size()) continue;
+      environment.overrides.push_back(
+          {std::string(key), std::string(text.substr(equals + 1)), std::string(name)});
+    }
+  }
+}
+
+}  // namespace
+
 Environment ReadEnvironment(std::span<const char* const> variables) {
   Environment environment;
+  ReadEnvoyVariables(variables, environment);
   std::vector<std::string> names;
   for (const SettingInfo& info : Settings()) names.push_back(EnvironmentName(info.key));
   for (const char* variable : variables) {
@@ -321,7 +348,7 @@ Environment ReadEnvironment(std::span<const char* const> variables) {
       const std::vector<std::string_view> views(names.begin(), names.end());
       const auto nearest = Nearest(name, views);
       environment.unknown.push_back(
-          name + " is no setting" +
+          "unknown setting " + name +
           (nearest ? "; did you mean " + std::string(*nearest) + "?" : std::string()));
       continue;
     }

@@ -43,6 +43,7 @@ struct Address {
   friend bool operator==(const Address&, const Address&) = default;
 };
 
+enum class Journal : std::uint8_t { kOff, kAsync, kSync };
 enum class LogFormat : std::uint8_t { kConsole, kJson };
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarn, kError, kOff };
 
@@ -63,6 +64,7 @@ struct Config {
     std::size_t deny_cache = 65'536;  ///< keys; 0: none
   } distant;
   std::vector<std::string> policies;
+  bool lenient = false;               ///< skip fields of Envoy's files that are not known
   std::string policy_store = "auto";  ///< of the admin API's; secret: may hold a password
   struct Admin {
     std::vector<Digest> keys;  ///< never the keys themselves
@@ -109,6 +111,11 @@ struct Config {
   struct Grpc {
     std::uint32_t max_streams = 16'384;  ///< at once on one connection
     std::size_t max_message = std::size_t{4} << 20;
+    bool response_headers = false;  ///< the rate limit service names the three below
+    std::string limit_header = "RateLimit-Limit";
+    std::string remaining_header = "RateLimit-Remaining";
+    std::string reset_header = "RateLimit-Reset";
+    bool dynamic_metadata = false;
   } grpc;
   struct Auth {
     std::string user_header = "X-User-Id";
@@ -129,6 +136,8 @@ struct Config {
   struct Snapshot {
     std::chrono::milliseconds interval{5000};  ///< zero: only at shutdown
   } snapshot;
+  /// Whether the memory store writes down its changes between snapshots.
+  Journal journal = Journal::kAsync;
   struct Log {
     LogFormat format = LogFormat::kConsole;
     LogLevel level = LogLevel::kInfo;
@@ -180,8 +189,8 @@ std::string EnvironmentName(std::string_view key);
 /// What the environment says.
 struct Environment {
   std::vector<Override> overrides;
-  /// A sentence for each WEIR_… that is no setting, for the log: perhaps a slip, perhaps (WEIR_PORT
-  /// in Kubernetes) none of ours.
+  /// A sentence for each WEIR_… that is not a setting, for the log: perhaps a slip, perhaps
+  /// (WEIR_PORT in Kubernetes) none of ours.
   std::vector<std::string> unknown;
 };
 /// `variables` are texts like "WEIR_STORE=memory:"; the others are passed over.

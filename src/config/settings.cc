@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <initializer_list>
 
-#include "base/percent.h"
+#include "config/key_settings.h"
 #include "policy/duration.h"
 
 namespace weir::config {
 namespace {
 
-using Texts = std::span<const std::string>;
 using std::chrono::milliseconds;
 
 Error Expected(std::string_view expected, std::string_view got) {
@@ -128,131 +126,6 @@ Status SetNetworks(std::vector<IpNetwork>& target, Texts texts) {
   return {};
 }
 
-/// Keys of this length cannot be guessed, however fast; shorter ones had been allowed before.
-constexpr std::size_t kMinKeyBytes = 16;
-
-bool AnyShort(Texts texts) {
-  return std::any_of(texts.begin(), texts.end(),
-                     [](const std::string& text) { return text.size() < kMinKeyBytes; });
-}
-
-Status SetKeys(std::vector<Digest>& keys, Texts texts) {
-  constexpr std::string_view kPrefix = "sha256:";
-  keys.clear();
-  for (const std::string& text : texts) {
-    if (!text.starts_with(kPrefix)) {
-      if (text.size() < 8) {
-        return Error{Code::kInvalidArgument, "a key must have at least 8 characters"};
-      }
-      keys.push_back(Sha256(text));
-      continue;
-    }
-    const std::string_view hex = std::string_view(text).substr(kPrefix.size());
-    Digest digest{};
-    bool good = hex.size() == 2 * digest.size();
-    for (std::size_t i = 0; good && i < digest.size(); ++i) {
-      const int high = HexDigit(hex[2 * i]);
-      const int low = HexDigit(hex[2 * i + 1]);
-      good = high >= 0 && low >= 0;
-      if (good) digest[i] = static_cast<std::uint8_t>(high * 16 + low);
-    }
-    if (!good) {
-      return Error{Code::kInvalidArgument, "after 'sha256:' expected 64 hexadecimal digits"};
-    }
-    keys.push_back(digest);
-  }
-  return {};
-}
-
-std::optional<Digest> ParseDigest(std::string_view hex) {
-  Digest digest{};
-  if (hex.size() != 2 * digest.size()) return std::nullopt;
-  for (std::size_t i = 0; i < digest.size(); ++i) {
-    const int high = HexDigit(hex[2 * i]);
-    const int low = HexDigit(hex[2 * i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    digest[i] = static_cast<std::uint8_t>(high * 16 + low);
-  }
-  return digest;
-}
-
-/// A key as it is, as sha256:<hex>, or as @file, whose first line it is.
-Result<Digest> ReadKey(std::string_view text) {
-  constexpr std::string_view kPrefix = "sha256:";
-  if (text.starts_with(kPrefix)) {
-    const auto digest = ParseDigest(text.substr(kPrefix.size()));
-    if (!digest) {
-      return Error{Code::kInvalidArgument, "after 'sha256:' expected 64 hexadecimal digits"};
-    }
-    return *digest;
-  }
-  std::string line(text);
-  if (text.starts_with('@')) {
-    line.clear();
-    std::ifstream file{std::string(text.substr(1))};
-    if (!std::getline(file, line)) {
-      return Error{Code::kInvalidArgument, "cannot read a key from " + std::string(text.substr(1))};
-    }
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-  }
-  if (line.size() < kMinKeyBytes) {
-    return Error{Code::kInvalidArgument, "a key must have at least 16 characters"};
-  }
-  return Sha256(line);
-}
-
-/// name:role+role:key
-Status SetAccessKeys(std::vector<Config::Access::Key>& keys, Texts texts) {
-  keys.clear();
-  for (const std::string& text : texts) {
-    const std::size_t first = text.find(':');
-    const std::size_t second = first == std::string::npos ? first : text.find(':', first + 1);
-    if (first == 0 || second == std::string::npos) {
-      return Error{Code::kInvalidArgument,
-                   "expected name:roles:key such as ci:read+operate:@/run/secrets/ci"};
-    }
-    const std::string name = text.substr(0, first);
-    Result<access::Roles> roles = access::ParseRoles(text.substr(first + 1, second - first - 1));
-    if (!roles.ok()) return Error{Code::kInvalidArgument, name + ": " + roles.error().message};
-    Result<Digest> digest = ReadKey(std::string_view(text).substr(second + 1));
-    if (!digest.ok()) return Error{Code::kInvalidArgument, name + ": " + digest.error().message};
-    for (const Config::Access::Key& other : keys) {
-      if (other.name == name) return Error{Code::kInvalidArgument, name + ": is there twice"};
-    }
-    keys.push_back({name, *digest, *roles});
-  }
-  return {};
-}
-
-/// role+role:text; the text may hold colons.
-template <typename Item>
-Status SetRolesOf(std::vector<Item>& items, Texts texts) {
-  items.clear();
-  for (const std::string& text : texts) {
-    const std::size_t colon = text.find(':');
-    if (colon == std::string::npos || colon + 1 == text.size()) {
-      return Expected("roles:name such as check+slots:payments", text);
-    }
-    Result<access::Roles> roles = access::ParseRoles(text.substr(0, colon));
-    if (!roles.ok()) return roles.error();
-    items.push_back({text.substr(colon + 1), *roles});
-  }
-  return {};
-}
-
-Status SetOpen(std::vector<access::Operation>& open, Texts texts) {
-  open.clear();
-  for (const std::string& text : texts) {
-    if (text == "none" && texts.size() == 1) return {};
-    const auto operation = access::ParseOpenable(text);
-    if (!operation) {
-      return Expected("none, or some of check, give_back, slots, slots_change and send", text);
-    }
-    open.push_back(*operation);
-  }
-  return {};
-}
-
 Status SetLocalShare(Config& config, Texts texts) {
   double value = 0;
   const std::string& text = texts[0];
@@ -272,6 +145,19 @@ Status SetLogFormat(Config& config, Texts texts) {
     config.log.format = LogFormat::kJson;
   } else {
     return Expected("console or json", texts[0]);
+  }
+  return {};
+}
+
+Status SetJournal(Config& config, Texts texts) {
+  if (texts[0] == "off") {
+    config.journal = Journal::kOff;
+  } else if (texts[0] == "async") {
+    config.journal = Journal::kAsync;
+  } else if (texts[0] == "sync") {
+    config.journal = Journal::kSync;
+  } else {
+    return Expected("off, async or sync", texts[0]);
   }
   return {};
 }
@@ -320,8 +206,10 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.distant.breaker_failures, Whole(t[0], 1, 1'000)); }},
     {{"store_deny_cache", "", "the most keys whose refusal is remembered; 0: none"},
      [](Config& c, Texts t) { return Set(c.distant.deny_cache, Whole(t[0], 0, 100'000'000)); }},
-    {{"policies", "--policies", "policy files, reloaded when they change", true},
+    {{"policies", "--policies", "policy files, or folders of them, reloaded when they change", true},
      [](Config& c, Texts t) -> Status { c.policies.assign(t.begin(), t.end()); return {}; }},
+    {{"lenient", "--lenient", "skip unknown fields of envoyproxy/ratelimit's files"},
+     [](Config& c, Texts t) { return Set(c.lenient, Switch(t[0])); }},
     {{"policy_store", "--policy-store", "where the admin API keeps policies: auto, sqlite:, or a URL"},
      [](Config& c, Texts t) -> Status {
        if (t[0] == "auto") { c.policy_store = t[0]; return {}; }
@@ -362,7 +250,7 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return SetRolesOf(c.oidc.roles, t); }},
     {{"audit.keep", "", "the most entries of the audit log that are kept; 0: all"},
      [](Config& c, Texts t) { return Set(c.audit.keep, Whole(t[0], 0, 1'000'000'000)); }},
-    {{"audit.age", "", "how long entries of the audit log are kept; off: for ever"},
+    {{"audit.age", "", "how long entries of the audit log are kept; off: for good"},
      [](Config& c, Texts t) { return Set(c.audit.age, Time(t[0], true)); }},
     {{"resp.keys", "--resp-key", "keys for AUTH, as they are or as sha256:<hex>; none: no AUTH", true},
      [](Config& c, Texts t) { return SetKeys(c.resp.keys, t); }},
@@ -370,7 +258,17 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.grpc.max_streams, Whole(t[0], 1, 1'000'000)); }},
     {{"grpc.max_message", "", "the largest gRPC message"},
      [](Config& c, Texts t) { return Set(c.grpc.max_message, Bytes(t[0], 1024, kGiB)); }},
-    {{"auth.user_header", "", "the header field that tells GET /v1/auth who asks"},
+    {{"grpc.response_headers", "", "Envoy's rate limit service: name response headers to add"},
+     [](Config& c, Texts t) { return Set(c.grpc.response_headers, Switch(t[0])); }},
+    {{"grpc.limit_header", "", "the response header for the limit"},
+     [](Config& c, Texts t) { return SetFieldName(c.grpc.limit_header, t[0]); }},
+    {{"grpc.remaining_header", "", "the response header for what is left of it"},
+     [](Config& c, Texts t) { return SetFieldName(c.grpc.remaining_header, t[0]); }},
+    {{"grpc.reset_header", "", "the response header for the seconds until the window ends"},
+     [](Config& c, Texts t) { return SetFieldName(c.grpc.reset_header, t[0]); }},
+    {{"grpc.dynamic_metadata", "", "Envoy's rate limit service: fill dynamic_metadata in answers"},
+     [](Config& c, Texts t) { return Set(c.grpc.dynamic_metadata, Switch(t[0])); }},
+    {{"auth.user_header", "", "the header field with the user, for GET /v1/auth"},
      [](Config& c, Texts t) { return SetFieldName(c.auth.user_header, t[0]); }},
     {{"auth.api_key_header", "", "the header field that tells GET /v1/auth the API key"},
      [](Config& c, Texts t) { return SetFieldName(c.auth.api_key_header, t[0]); }},
@@ -391,6 +289,8 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.headers.ietf, Switch(t[0])); }},
     {{"snapshot.interval", "", "how often the memory store is saved; off: only at shutdown"},
      [](Config& c, Texts t) { return Set(c.snapshot.interval, Time(t[0], true)); }},
+    {{"journal", "--journal", "what a crash may lose of the memory store: off, async or sync"},
+     SetJournal},
     {{"log.format", "--log-format", "console or json"}, SetLogFormat},
     {{"log.level", "--log-level", "debug, info, warn, error or off"}, SetLogLevel},
     {{"trusted_proxies", "", "networks whose X-Forwarded-For is believed", true},

@@ -43,7 +43,11 @@ struct Slot {
 struct alignas(128) Bucket {
   static constexpr int kSlots = 5;
 
-  std::uint8_t stamp[kSlots] = {};  ///< the shard's epoch when the slot was last used
+  /// A slot's stamp has this bit if its key is among those that Shard::changes names.
+  static constexpr std::uint8_t kChanged = 0x80;
+  static constexpr std::uint8_t kEpoch = 0x7F;
+
+  std::uint8_t stamp[kSlots] = {};  ///< the shard's epoch when the slot was last used, and kChanged
   std::uint8_t used = 0;            ///< bit i: slot i holds a key
   std::uint8_t boxed = 0;           ///< bit i: slot i holds a Box*
   /// Keys that live in a later bucket because this one was full; a search may stop where it is 0.

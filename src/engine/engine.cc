@@ -34,6 +34,12 @@ Decision Engine::Peek(std::string_view key, std::int64_t cost) {
 Decision Engine::Peek(std::string_view key, const Quota& quota, std::int64_t cost) {
   return table_->Peek(key, &quota, cost);
 }
+Decision Engine::Overdraw(std::string_view key, std::int64_t cost) {
+  return table_->Overdraw(key, nullptr, cost);
+}
+Decision Engine::Overdraw(std::string_view key, const Quota& quota, std::int64_t cost) {
+  return table_->Overdraw(key, &quota, cost);
+}
 Decision Engine::Refund(std::string_view key, std::int64_t cost) {
   return table_->Refund(key, nullptr, cost);
 }
@@ -45,6 +51,12 @@ bool Engine::Release(std::string_view key, std::int64_t lease) {
 }
 bool Engine::Release(std::string_view key, const Quota& quota, std::int64_t lease) {
   return table_->Release(key, &quota, lease);
+}
+LeaseGrant Engine::Lease(std::string_view key, const Quota& quota, std::int64_t want) {
+  return table_->Lease(key, quota, want);
+}
+Decision Engine::Return(std::string_view key, const Quota& quota, Nanos at, std::int64_t count) {
+  return table_->Return(key, quota, at, count);
 }
 void Engine::Reset(std::string_view key) { table_->Reset(key); }
 void Engine::SetQuota(std::string_view key, const Quota& quota) { table_->SetQuota(key, quota); }
@@ -58,5 +70,8 @@ void Engine::Visit(const std::function<void(const KeyView&)>& visitor) const {
 }
 Status Engine::Save(std::ostream& out) const { return table_->Save(out); }
 Status Engine::Load(std::istream& in) { return table_->Load(in); }
+std::size_t Engine::SaveChanges(std::string& out) { return table_->SaveChanges(out); }
+void Engine::SaveIdentity(std::string& out) const { table_->SaveIdentity(out); }
+Status Engine::LoadChanges(std::string_view bytes) { return table_->LoadChanges(bytes); }
 
 }  // namespace weir

@@ -30,7 +30,7 @@ Shard::Place Shard::Insert(const Fingerprint& f, bool boxed) noexcept {
   bucket->slots[i] = {f.high, f.low, 0, 0};
   if (++inserts_ > live_ / kEpochsPerTurnover) {
     inserts_ = 0;
-    ++epoch_;
+    epoch_ = static_cast<std::uint8_t>((epoch_ + 1) & Bucket::kEpoch);
   }
   bucket->stamp[i] = epoch_;
   ++live_;
@@ -86,6 +86,22 @@ std::uint32_t Shard::Clear() noexcept {
   return erased;
 }
 
+void Shard::AddChange(const Place& place) {
+  place.bucket->stamp[place.index] |= Bucket::kChanged;
+  if (changes->places.empty() && changes->forgotten.empty()) {
+    changes->shards->fetch_or(changes->bit, std::memory_order_release);
+  }
+  changes->places.push_back(place);
+}
+
+void Shard::MarkForgotten(const Fingerprint& f) {
+  if (changes == nullptr) return;
+  if (changes->places.empty() && changes->forgotten.empty()) {
+    changes->shards->fetch_or(changes->bit, std::memory_order_release);
+  }
+  changes->forgotten.push_back(f);
+}
+
 bool Shard::IsFresh(const Place& place, Nanos now) noexcept {
   const Slot& slot = place.slot();
   if (!place.boxed()) return slot.word < now || (slot.word == now && slot.extra == 0);
@@ -107,7 +123,7 @@ Shard::Victim Shard::FindVictim(Nanos now, std::span<const Fingerprint> pinned) 
       const Place place{bucket, i};
       if (std::ranges::find(pinned, place.slot().fingerprint()) != pinned.end()) continue;
       if (IsFresh(place, now)) return {place, true};
-      const int age = static_cast<std::uint8_t>(epoch_ - bucket->stamp[i]);
+      const int age = (epoch_ - bucket->stamp[i]) & Bucket::kEpoch;
       if (age > oldest) {
         oldest = age;
         victim.place = place;

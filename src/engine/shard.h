@@ -5,12 +5,14 @@
 // buckets' overflow counts keep exact. The table is sized so that a shard is never full before the
 // engine is.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "base/spin_lock.h"
 #include "engine/box.h"
@@ -55,6 +57,14 @@ class alignas(128) Shard {
     std::uint64_t created = 0;
     std::uint64_t evicted = 0;
     std::uint64_t evicted_active = 0;
+    std::uint64_t contended = 0;
+  };
+  /// What has happened since it was last written down.
+  struct Changes {
+    std::vector<Place> places;           ///< those whose slots are marked; some may be free again
+    std::vector<Fingerprint> forgotten;  ///< by Reset, before what the places now hold
+    std::atomic<std::uint64_t>* shards = nullptr;  ///< has `bit` while there is anything
+    std::uint64_t bit = 0;
   };
   using Quotas = std::unordered_map<Fingerprint, Quota, FingerprintHash>;
 
@@ -89,7 +99,9 @@ class alignas(128) Shard {
       if (!place) return {};
     }
     std::uint8_t& stamp = place.bucket->stamp[place.index];
-    if (stamp != epoch_) stamp = epoch_;
+    if ((stamp & Bucket::kEpoch) != epoch_) {
+      stamp = static_cast<std::uint8_t>((stamp & Bucket::kChanged) | epoch_);
+    }
     return place;
   }
 
@@ -102,6 +114,15 @@ class alignas(128) Shard {
     latest_ = now;
     return now;
   }
+
+  /// To be called when a key's state has changed.
+  void MarkChanged(const Place& place) {
+    if (changes == nullptr) [[likely]]
+      return;
+    if ((place.bucket->stamp[place.index] & Bucket::kChanged) == 0) AddChange(place);
+  }
+  /// To be called before a key is forgotten on purpose.
+  void MarkForgotten(const Fingerprint& f);
 
   bool full() const noexcept { return live_ == bucket_count_ * Bucket::kSlots; }
 
@@ -153,6 +174,7 @@ class alignas(128) Shard {
     return texts_[(place.bucket - buckets_) * Bucket::kSlots + place.index];
   }
   void FreeHeap(const Place& place) noexcept;
+  void AddChange(const Place& place);
 
   std::uint32_t bucket_count_ = 0;
   Bucket* buckets_ = nullptr;
@@ -162,6 +184,7 @@ class alignas(128) Shard {
  public:
   /// Keys' own quotas; null while there is none.
   std::unique_ptr<Quotas> quotas;
+  std::unique_ptr<Changes> changes;  ///< null: they are not tracked
   Counts counts;
 
  private:
@@ -172,5 +195,22 @@ class alignas(128) Shard {
 };
 
 static_assert(sizeof(Shard) == 128);
+
+/// Holds a shard's lock, and counts when somebody else had it.
+class ShardHold {
+ public:
+  explicit ShardHold(Shard& shard) : shard_(shard) {
+    if (shard.lock.try_lock()) [[likely]]
+      return;
+    shard.lock.lock();
+    ++shard.counts.contended;
+  }
+  ~ShardHold() { shard_.lock.unlock(); }
+  ShardHold(const ShardHold&) = delete;
+  ShardHold& operator=(const ShardHold&) = delete;
+
+ private:
+  Shard& shard_;
+};
 
 }  // namespace weir::engine

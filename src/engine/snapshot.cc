@@ -1,131 +1,22 @@
 // Table::Save and Load. docs/design/snapshot-format.md describes the bytes.
 
-#include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
 #include <istream>
-#include <limits>
 #include <mutex>
 #include <ostream>
 #include <string>
-#include <type_traits>
-#include <vector>
 
 #include "algorithm/state.h"
 #include "algorithm/token_bucket.h"
+#include "base/checksum.h"
+#include "engine/saved_key.h"
 #include "engine/table.h"
 
 namespace weir::engine {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "snapshots are little-endian");
-
 constexpr std::array<char, 8> kMagic = {'W', 'E', 'I', 'R', 'S', 'N', 'P', '1'};
-constexpr std::uint8_t kKey = 1;
-constexpr std::uint8_t kEnd = 0;
-// What a damaged length may make us allocate at the most.
-constexpr std::uint32_t kMaxStateBytes = 1U << 28;
-constexpr std::uint32_t kMaxKeyBytes = 1U << 24;
-
-Error Damaged(const char* what) {
-  return {Code::kInvalidArgument, std::string("the snapshot is damaged: ") + what};
-}
-
-/// A running checksum (FNV-1a, 64 bits): against damage, not against forgery.
-class Checksum {
- public:
-  void Add(std::string_view bytes) noexcept {
-    for (const char c : bytes) sum_ = (sum_ ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-  }
-  std::uint64_t value() const noexcept { return sum_; }
-
- private:
-  std::uint64_t sum_ = 0xCBF29CE484222325ULL;
-};
-
-template <typename T>
-void Put(std::string& out, const T& value) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-/// Reads fixed-size values and byte strings, summing what it reads.
-class Reader {
- public:
-  explicit Reader(std::istream& in) : in_(in) {}
-
-  template <typename T>
-  bool Get(T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    return Get(reinterpret_cast<char*>(&value), sizeof value);
-  }
-  template <typename Bytes>
-  bool GetBytes(Bytes& bytes, std::uint32_t size) {
-    bytes.resize(size);
-    return Get(reinterpret_cast<char*>(bytes.data()), size);
-  }
-  std::uint64_t checksum() const noexcept { return checksum_.value(); }
-
- private:
-  bool Get(char* at, std::size_t size) {
-    if (!in_.read(at, static_cast<std::streamsize>(size))) return false;
-    checksum_.Add({at, size});
-    return true;
-  }
-
-  std::istream& in_;
-  Checksum checksum_;
-};
-
-/// A key as a snapshot holds it.
-struct SavedKey {
-  Algorithm algorithm = Algorithm::kTokenBucket;
-  Fingerprint fingerprint;
-  std::vector<std::uint8_t> state;
-  std::string text;
-};
-
-void PutKey(std::string& out, const Shard& shard, const Shard::Place& place) {
-  const std::string_view key = shard.TextOf(place);
-  const Slot& slot = place.slot();
-  std::array<std::uint8_t, algorithm::kTokenBucketBytes> bytes;
-  algorithm::State state{bytes.data(), 0, bytes.size()};
-  if (place.boxed()) {
-    state = place.box()->state();
-  } else {
-    algorithm::WriteTokenBucket(state, {slot.word, slot.extra});
-  }
-  Put(out, kKey);
-  Put(out, place.algorithm());
-  Put(out, slot.high);
-  Put(out, slot.low);
-  Put(out, state.size);
-  Put(out, static_cast<std::uint32_t>(key.size()));
-  out.append(reinterpret_cast<const char*>(state.data), state.size);
-  out.append(key);
-}
-
-Status GetKey(Reader& in, SavedKey& key) {
-  std::uint8_t algorithm = 0;
-  std::uint32_t state_size = 0;
-  std::uint32_t text_size = 0;
-  if (!in.Get(algorithm) || !in.Get(key.fingerprint.high) || !in.Get(key.fingerprint.low) ||
-      !in.Get(state_size) || !in.Get(text_size)) {
-    return Damaged("a key is cut off");
-  }
-  if (state_size > kMaxStateBytes || text_size > kMaxKeyBytes) return Damaged("a size");
-  if (!in.GetBytes(key.state, state_size) || !in.GetBytes(key.text, text_size)) {
-    return Damaged("a key is cut off");
-  }
-  if (algorithm > static_cast<std::uint8_t>(Algorithm::kConcurrency)) {
-    return Damaged("an algorithm");
-  }
-  key.algorithm = static_cast<Algorithm>(algorithm);
-  if (!algorithm::Valid(key.algorithm, key.state)) return Damaged("a state");
-  return {};
-}
 
 }  // namespace
 
@@ -151,7 +42,7 @@ Status Table::Save(std::ostream& out) const {
     }
     flush();  // outside the lock: the stream may be slow
   }
-  Put(chunk, kEnd);
+  Put(chunk, kEndRecord);
   Put(chunk, count);
   flush();
   Put(chunk, checksum.value());
@@ -164,6 +55,7 @@ Status Table::Load(std::istream& in) {
   Clear();
   Status status = LoadKeys(in);
   if (!status.ok()) Clear();
+  DropChanges();  // what was loaded is saved already
   return status;
 }
 
@@ -183,10 +75,10 @@ Status Table::LoadKeys(std::istream& stream) {
   const Call call{clock_->Now(), {}};
   SavedKey key;  // one for all, so that its memory is taken once
   std::uint64_t count = 0;
-  for (std::uint8_t kind = kEnd;; ++count) {
+  for (std::uint8_t kind = kEndRecord;; ++count) {
     if (!in.Get(kind)) return Damaged("it ends early");
-    if (kind == kEnd) break;
-    if (kind != kKey) return Damaged("a key is cut off");
+    if (kind == kEndRecord) break;
+    if (kind != kKeyRecord) return Damaged("a key is cut off");
     if (Status read = GetKey(in, key); !read.ok()) return read;
     if (!Restore(key.algorithm, key.fingerprint, key.state, key.text, call)) {
       return Damaged("a key comes twice");

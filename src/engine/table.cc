@@ -6,11 +6,11 @@
 #include <cmath>
 #include <mutex>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include "algorithm/state.h"
 #include "algorithm/token_bucket.h"
+#include "engine/slot_state.h"
 
 namespace weir::engine {
 
@@ -36,32 +36,6 @@ std::uint32_t BucketsFor(std::size_t max_keys, std::uint32_t shards) {
   return static_cast<std::uint32_t>(std::ceil(slots / Bucket::kSlots));
 }
 
-algorithm::TokenBucketState InlineState(const Slot& slot) noexcept {
-  return {slot.word, slot.extra};
-}
-
-void SetInlineState(Slot& slot, const algorithm::TokenBucketState& state) noexcept {
-  slot.word = state.full_at;
-  slot.extra = state.frac;
-}
-
-// Takes over what a step left of `state` and keeps the box's size in proportion to it.
-void Settle(const Shard::Place& place, const algorithm::State& state) {
-  Box* box = place.box();
-  box->set_size(state.size);
-  place.slot().extra = CoarseTime(algorithm::FreshAt(box->algorithm(), box->state()));
-  constexpr std::uint32_t kSmallBox = 64;
-  if (box->capacity() > kSmallBox && box->size() < box->capacity() / 4) {
-    place.set_box(Box::Resized(box, std::max(kSmallBox, box->size() * 2)));
-  }
-}
-
-void GrowFor(const Shard::Place& place, std::uint32_t capacity) {
-  Box* box = place.box();
-  if (box->capacity() >= capacity) return;
-  place.set_box(Box::Resized(box, std::max(capacity, box->capacity() + box->capacity() / 2)));
-}
-
 }  // namespace
 
 Table::Table(const Quota& default_quota, EngineOptions options)
@@ -85,6 +59,7 @@ Table::Table(const Quota& default_quota, EngineOptions options)
     shards_[i].Adopt(all + std::size_t{i} * shard_buckets_, shard_buckets_,
                      text_ ? texts + i * shard_slots : nullptr);
   }
+  if (options_.track_changes) TrackChanges();
 }
 
 std::uint64_t Table::ShardIndex(const Fingerprint& f) const noexcept {
@@ -127,7 +102,7 @@ Decision Table::Acquire(std::string_view key, const Quota* quota, std::int64_t c
   const Located at = LocateHere(key);
   Prefetch(at);
   const Nanos now = clock_->Now();
-  const std::lock_guard hold(at.shard->lock);
+  const ShardHold hold(*at.shard);
   return ChargeHere(at, key, QuotaOf(at, quota), cost, {now, {}});
 }
 
@@ -159,7 +134,7 @@ void Table::ChargeStretch(std::span<const Ask> asks, const Located* at, Decision
                           const Call& call) {
   for (std::size_t i = 0; i < asks.size();) {
     Shard* const shard = at[i].shard;
-    const std::lock_guard hold(shard->lock);
+    const ShardHold hold(*shard);
     for (; i < asks.size() && at[i].shard == shard; ++i) {
       const Ask& ask = asks[i];
       // Built in place: an assignment would build it elsewhere first.
@@ -200,18 +175,23 @@ Decision Table::Charge(const Located& at, std::string_view key, const Quota& quo
       ++shard.counts.allowed;
       if (!place) [[unlikely]]
         place = CreateInline(shard, f, key, call);
-      if (place) [[likely]]
+      if (place) [[likely]] {
         SetInlineState(place.slot(), state);
+        shard.MarkChanged(place);
+      }
     } else {
       ++shard.counts.limited;
     }
+  } else if (cost < 0) {
+    decision.verdict = Verdict::kInvalid;
   }
   return decision;
 }
 
 Decision Table::ChargeBoxed(const Located& at, std::string_view key, const Quota& quota,
                             std::int64_t cost, const Call& call) {
-  const Decision decision = StepBoxed(at, key, quota, cost, call);
+  Decision decision = StepBoxed(at, key, quota, cost, call);
+  if (cost < 0) decision.verdict = Verdict::kInvalid;
   if (cost > 0) ++(decision.allowed() ? at.shard->counts.allowed : at.shard->counts.limited);
   return decision;
 }
@@ -232,6 +212,7 @@ Decision Table::StepBoxed(const Located& at, std::string_view key, const Quota& 
   algorithm::State state = place.box()->state();
   const Decision decision = algorithm::Acquire(quota, state, now, cost);
   Settle(place, state);
+  if (cost > 0 && decision.allowed()) at.shard->MarkChanged(place);
   return decision;
 }
 
@@ -240,8 +221,8 @@ Shard::Place Table::Find(const Located& at, Algorithm algorithm) const noexcept 
 }
 
 // Makes a new key's slot, and takes over `box` (null: an inline state). Empty if there is no room,
-// which takes a call that holds more keys than the engine may: such a key is decided but not
-// remembered.
+// which takes calls that together hold more keys than the engine may: such a key is decided but not
+// remembered, and counted as evicted.
 Shard::Place Table::Create(Shard& shard, const Fingerprint& f, Box* box, const Call& call) {
   if (!MakeRoom(shard, call)) {
     ++shard.counts.evicted;
@@ -262,67 +243,6 @@ Shard::Place Table::CreateInline(Shard& shard, const Fingerprint& f, std::string
   return place;
 }
 
-bool Table::ReserveKey() noexcept {
-  std::size_t size = size_.load(std::memory_order_relaxed);
-  while (size < options_.max_keys) {
-    if (size_.compare_exchange_weak(size, size + 1, std::memory_order_relaxed)) return true;
-  }
-  return false;
-}
-
-// Afterwards `shard` has a free slot and size_ counts the key that will take it: a new place, or
-// the one that an evicted key gives up.
-bool Table::MakeRoom(Shard& shard, const Call& call) {
-  if (!shard.full() && ReserveKey()) return true;
-  const Shard::Victim victim = shard.FindVictim(call.now, call.pinned);
-  // A fresh key elsewhere is a better loss than one in use here.
-  constexpr std::size_t kTries = 8;
-  const bool spare_it = !victim.fresh && !shard.full();
-  if (spare_it && EvictElsewhere(call.now, /*fresh_only=*/true, kTries)) return true;
-  if (victim.place) {
-    Evict(shard, victim);
-    return true;
-  }
-  // Nothing here to evict. The keys are elsewhere, unless this call alone holds as many as there
-  // may be.
-  while (!shard.full() && call.pinned.size() < options_.max_keys) {
-    if (EvictElsewhere(call.now, /*fresh_only=*/false, shard_count_) || ReserveKey()) return true;
-    std::this_thread::yield();
-  }
-  return false;
-}
-
-// Takes other shards' locks only if they are free: whoever waits for one lock may hold another.
-bool Table::EvictElsewhere(Nanos now, bool fresh_only, std::size_t tries) {
-  for (std::size_t i = 0; i < std::min<std::size_t>(tries, shard_count_); ++i) {
-    Shard& other = shards_[rotor_.fetch_add(1, std::memory_order_relaxed) % shard_count_];
-    const std::unique_lock hold(other.lock, std::try_to_lock);
-    if (!hold.owns_lock()) continue;
-    const Shard::Victim victim = other.FindVictim(now, {});
-    if (!victim.place || (fresh_only && !victim.fresh)) continue;
-    Evict(other, victim);
-    return true;
-  }
-  return false;
-}
-
-// The place that size_ counts passes to the key that is coming.
-void Table::Evict(Shard& shard, const Shard::Victim& victim) {
-  ++shard.counts.evicted;
-  if (!victim.fresh) ++shard.counts.evicted_active;
-  if (options_.on_evict) {
-    options_.on_evict({.key = shard.TextOf(victim.place),
-                       .algorithm = victim.place.algorithm(),
-                       .active = !victim.fresh});
-  }
-  shard.Erase(victim.place);
-}
-
-void Table::Erase(Shard& shard, const Shard::Place& place) noexcept {
-  shard.Erase(place);
-  size_.fetch_sub(1, std::memory_order_relaxed);
-}
-
 Decision Table::Peek(std::string_view key, const Quota* given, std::int64_t cost) {
   const Located at = Locate(key);
   const Nanos read = clock_->Now();
@@ -330,12 +250,20 @@ Decision Table::Peek(std::string_view key, const Quota* given, std::int64_t cost
   const Nanos now = at.shard->Later(read);
   const Quota& quota = QuotaOf(at, given);
   const Shard::Place place = Find(at, quota.algorithm());
-  if (!place) return algorithm::Peek(quota, algorithm::State{}, now, cost);
-  if (!place.boxed()) return algorithm::Peek(quota, InlineState(place.slot()), now, cost);
-  return algorithm::Peek(quota, place.box()->state(), now, cost);
+  Decision decision;
+  if (!place) {
+    decision = algorithm::Peek(quota, algorithm::State{}, now, cost);
+  } else if (!place.boxed()) {
+    decision = algorithm::Peek(quota, InlineState(place.slot()), now, cost);
+  } else {
+    decision = algorithm::Peek(quota, place.box()->state(), now, cost);
+  }
+  if (cost < 0) decision.verdict = Verdict::kInvalid;
+  return decision;
 }
 
 Decision Table::Refund(std::string_view key, const Quota* given, std::int64_t cost) {
+  if (cost < 0) return Peek(key, given, cost);
   const Located at = Locate(key);
   const Nanos read = clock_->Now();
   const std::lock_guard hold(at.shard->lock);
@@ -347,11 +275,13 @@ Decision Table::Refund(std::string_view key, const Quota* given, std::int64_t co
     algorithm::TokenBucketState state = InlineState(place.slot());
     const Decision decision = algorithm::Refund(quota, state, now, cost);
     SetInlineState(place.slot(), state);
+    at.shard->MarkChanged(place);
     return decision;
   }
   algorithm::State state = place.box()->state();
   const Decision decision = algorithm::Refund(quota, state, now, cost);
   Settle(place, state);
+  at.shard->MarkChanged(place);
   return decision;
 }
 
@@ -361,12 +291,12 @@ bool Table::Release(std::string_view key, const Quota* given, std::int64_t lease
   const std::lock_guard hold(at.shard->lock);
   const Nanos now = at.shard->Later(read);
   const Quota& quota = QuotaOf(at, given);
-  if (quota.algorithm() != Algorithm::kConcurrency) return false;
-  const Shard::Place place = Find(at, Algorithm::kConcurrency);
-  if (!place) return false;
+  const Shard::Place place = Find(at, quota.algorithm());
+  if (!place || !place.boxed()) return false;
   algorithm::State state = place.box()->state();
   const bool released = algorithm::Release(quota, state, now, lease);
   Settle(place, state);
+  if (released) at.shard->MarkChanged(place);
   return released;
 }
 

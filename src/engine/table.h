@@ -10,7 +10,9 @@
 #include <iosfwd>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/key_hash.h"
 #include "base/pages.h"
@@ -18,6 +20,8 @@
 #include "weir/engine.h"
 
 namespace weir::engine {
+
+class Reader;
 
 /// Thread-safe as Engine is, whose calls these are.
 class Table {
@@ -28,8 +32,11 @@ class Table {
   void AcquireBatch(std::span<const Ask> asks, std::span<Decision> decisions);
   bool AcquireAll(std::span<const Ask> asks, std::span<Decision> decisions);
   Decision Peek(std::string_view key, const Quota* quota, std::int64_t cost);
+  Decision Overdraw(std::string_view key, const Quota* quota, std::int64_t cost);
   Decision Refund(std::string_view key, const Quota* quota, std::int64_t cost);
   bool Release(std::string_view key, const Quota* quota, std::int64_t lease);
+  LeaseGrant Lease(std::string_view key, const Quota& quota, std::int64_t want);
+  Decision Return(std::string_view key, const Quota& quota, Nanos at, std::int64_t count);
   void Reset(std::string_view key);
   void SetQuota(std::string_view key, const Quota& quota);
   void ClearQuota(std::string_view key);
@@ -40,6 +47,9 @@ class Table {
   void Visit(const std::function<void(const KeyView&)>& visitor) const;
   Status Save(std::ostream& out) const;
   Status Load(std::istream& in);
+  std::size_t SaveChanges(std::string& out);
+  void SaveIdentity(std::string& out) const;
+  Status LoadChanges(std::string_view bytes);
 
  private:
   /// A key on its way into the table. Without initial values: a batch has an array of them.
@@ -80,6 +90,10 @@ class Table {
                        std::int64_t cost, const Call& call);
   Decision StepBoxed(const Located& at, std::string_view key, const Quota& quota, std::int64_t cost,
                      const Call& call);
+  Decision OverdrawInline(const Located& at, std::string_view key, const Quota& quota,
+                          std::int64_t cost, const Call& call);
+  Decision OverdrawBoxed(const Located& at, std::string_view key, const Quota& quota,
+                         std::int64_t cost, const Call& call);
   Shard::Place Find(const Located& at, Algorithm algorithm) const noexcept;
   Shard::Place Create(Shard& shard, const Fingerprint& f, Box* box, const Call& call);
   Shard::Place CreateInline(Shard& shard, const Fingerprint& f, std::string_view key,
@@ -91,6 +105,13 @@ class Table {
   bool ReserveKey() noexcept;
 
   Status LoadKeys(std::istream& in);
+  void TrackChanges();
+  void DropChanges();
+  std::size_t PutChanges(Shard& shard, std::string& out);
+  Status LoadBatch(std::istream& in);
+  Status LoadIdentity(Reader& in);
+  std::uint64_t identity() const noexcept;
+  void Forget(const Fingerprint& fingerprint);
   /// Makes a key with the state that a snapshot held. False if it is here already.
   bool Restore(Algorithm algorithm, const Fingerprint& fingerprint, std::span<std::uint8_t> bytes,
                std::string_view key, const Call& call);
@@ -106,7 +127,8 @@ class Table {
   std::uint32_t shard_buckets_;      // in each
   std::unique_ptr<Shard[]> shards_;  // after memory_: shards free what their buckets point to
   std::atomic<std::size_t> size_{0};
-  std::atomic<std::uint32_t> rotor_{0};  // where EvictElsewhere looks next
+  std::vector<std::atomic<std::uint64_t>> changed_shards_;  // a bit each; empty: not tracked
+  std::atomic<std::uint32_t> rotor_{0};                     // where EvictElsewhere looks next
 };
 
 }  // namespace weir::engine

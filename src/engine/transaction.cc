@@ -35,7 +35,11 @@ class Table::Transaction {
     }
     std::ranges::sort(shards_, std::less<>());
     shards_.erase(std::unique(shards_.begin(), shards_.end()), shards_.end());
-    for (; locked_ < shards_.size(); ++locked_) shards_[locked_]->lock.lock();
+    for (; locked_ < shards_.size(); ++locked_) {
+      if (shards_[locked_]->lock.try_lock()) continue;
+      shards_[locked_]->lock.lock();
+      ++shards_[locked_]->counts.contended;
+    }
     for (std::size_t i = 0; i < asks.size(); ++i) {
       const Quota& quota = QuotaOf(i, asks[i]);
       pinned_.push_back(keys_[i].fingerprint.Under(quota.algorithm()));

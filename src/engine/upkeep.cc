@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 
+#include "algorithm/algorithms.h"
 #include "engine/table.h"
 
 namespace weir::engine {
@@ -10,10 +11,11 @@ namespace weir::engine {
 void Table::Reset(std::string_view key) {
   const Located at = Locate(key);
   const std::lock_guard hold(at.shard->lock);
-  for (Algorithm algorithm :
-       {Algorithm::kTokenBucket, Algorithm::kFixedWindow, Algorithm::kSlidingLog,
-        Algorithm::kSlidingCounter, Algorithm::kConcurrency}) {
-    if (const Shard::Place place = Find(at, algorithm)) Erase(*at.shard, place);
+  for (const algorithm::Descriptor& each : algorithm::kAlgorithms) {
+    const Shard::Place place = Find(at, each.algorithm);
+    if (!place) continue;
+    at.shard->MarkForgotten(place.slot().fingerprint());
+    Erase(*at.shard, place);
   }
 }
 
@@ -35,6 +37,10 @@ void Table::ClearQuota(std::string_view key) {
 void Table::Clear() {
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
     const std::lock_guard hold(shards_[i].lock);
+    if (options_.track_changes) {
+      shards_[i].ForEach(
+          [&](const Shard::Place& place) { shards_[i].MarkForgotten(place.slot().fingerprint()); });
+    }
     size_.fetch_sub(shards_[i].Clear(), std::memory_order_relaxed);
   }
 }
@@ -63,6 +69,7 @@ EngineStats Table::stats() const {
     sum.created += counts.created;
     sum.evicted += counts.evicted;
     sum.evicted_active += counts.evicted_active;
+    sum.contended += counts.contended;
   }
   sum.hits = sum.allowed + sum.limited;
   return sum;

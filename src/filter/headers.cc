@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "algorithm/algorithms.h"
 #include "base/http_status.h"
 #include "base/json_text.h"
 
@@ -41,7 +42,7 @@ void AppendPolicy(std::string& out, const Applied& applied) {
   if (!out.empty()) out += ", ";
   AppendQuoted(out, applied.policy);
   out.append(";q=").append(Decimal(applied.quota->limit()).text());
-  if (applied.quota->algorithm() == Algorithm::kConcurrency) {
+  if (algorithm::Of(*applied.quota).leases) {
     out += ";qu=\"concurrent-requests\"";
   } else {
     out.append(";w=").append(Decimal(CeilSeconds(applied.quota->window())).text());

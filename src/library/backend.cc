@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "drivers/mariadb/channel.h"
-#include "drivers/mariadb/url.h"
+#include "drivers/mysql/channel.h"
+#include "drivers/mysql/url.h"
 #include "drivers/postgres/channel.h"
 #include "drivers/postgres/url.h"
 #include "drivers/redis/channel.h"
@@ -17,8 +17,8 @@
 #include "drivers/redis/url.h"
 #include "store/guard/guarded_store.h"
 #include "store/guard/herald.h"
-#include "store/mariadb/key_list.h"
-#include "store/mariadb/pool.h"
+#include "store/mysql/key_list.h"
+#include "store/mysql/pool.h"
 #include "store/postgres/key_list.h"
 #include "store/postgres/pool.h"
 #include "store/redis/key_list.h"
@@ -178,7 +178,9 @@ Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guar
   const std::string_view scheme = url.substr(0, std::min(url.find("://"), url.size()));
   const auto is = [scheme](std::string_view name) { return scheme == name; };
   if (is("postgres") || is("postgresql")) {
-    return OpenSql(options, guard, kAtOnce, postgres::HostsOf(options.url),
+    const auto target = postgres::Target::Parse(options.url);
+    if (!target.ok()) return target.error();
+    return OpenSql(options, guard, kAtOnce, target->names(),
                    store::postgres::OpenPool, store::postgres::ReadKeys, postgres::OpenChannel);
   }
   if (is("redis") || is("rediss") || is("redis+cluster") || is("rediss+cluster")) {
@@ -187,14 +189,14 @@ Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guar
   if (is("mysql") || is("mariadb")) {
     const auto open_channel = [&options](const std::string& store, const char* name,
                                          Channel::Callbacks callbacks) {
-      return mariadb::OpenChannel(store, name, std::move(callbacks), options.migrate);
+      return mysql::OpenChannel(store, name, std::move(callbacks), options.migrate);
     };
-    const auto target = mariadb::ParseUrl(url);
+    const auto target = mysql::ParseUrl(url);
     if (!target.ok()) return target.error();
     std::vector<std::string> hosts;
-    if (target->socket.empty() && !target->host.empty()) hosts.push_back(target->host);
-    return OpenSql(options, guard, kInRows, std::move(hosts), store::mariadb::OpenPool,
-                   store::mariadb::ReadKeys, open_channel);
+    for (const mysql::Endpoint& endpoint : target->endpoints) hosts.push_back(endpoint.host);
+    return OpenSql(options, guard, kInRows, std::move(hosts), store::mysql::OpenPool,
+                   store::mysql::ReadKeys, open_channel);
   }
   // What stands behind the scheme may be a secret.
   const std::string given =
@@ -239,9 +241,9 @@ Status AwaitAnswer(Backend& backend, Guard& guard, std::chrono::milliseconds pat
     if (answer.ok()) break;
     const std::vector<std::string> hosts = backend.hosts();
     if (!LetsUsIn(answer.error())) {
-      answer = Error{answer.error().code, "does not let us in: " + answer.error().message};
+      answer = Error{answer.error().code, "authentication failed: " + answer.error().message};
     } else if (first && !hosts.empty() && std::ranges::all_of(hosts, IsNobodys)) {
-      answer = Error{Code::kNotFound, "is not to be found: no host is called " + hosts.front()};
+      answer = Error{Code::kNotFound, "cannot resolve host " + hosts.front()};
     } else if (std::chrono::steady_clock::now() >= deadline) {
       answer = Error{answer.error().code, "does not answer: " + answer.error().message};
     } else {

@@ -118,6 +118,7 @@ class SharedLimiter::Core {
     job->application.lease = lease;
     job->done = std::move(done);
     if (Status valid = ValidateKey(key); !valid.ok()) return Refuse(*job, valid.error());
+    if (cost < 0) return Refuse(*job, Invalid("cost: must not be negative"));
     job->Add(options_.prefix, key, quota, cost);
     Send(std::move(job));
   }
@@ -132,6 +133,7 @@ class SharedLimiter::Core {
       if (Status valid = ValidateKey(asks[i].key); !valid.ok()) {
         return Refuse(*job, Invalid(where + valid.error().message));
       }
+      if (asks[i].cost < 0) return Refuse(*job, Invalid(where + "cost: must not be negative"));
       job->Add(options_.prefix, asks[i].key, *asks[i].quota, asks[i].cost);
     }
     Send(std::move(job));
@@ -212,6 +214,11 @@ void SharedLimiter::PeekAsync(std::string_view key, const Quota& quota, std::int
   core_->Ask(Op::kPeek, key, quota, cost, 0, Telling<Decision>(std::move(done), FirstOf));
 }
 
+void SharedLimiter::OverdrawAsync(std::string_view key, const Quota& quota, std::int64_t cost,
+                                  OnDecision done) {
+  core_->Ask(Op::kOverdraw, key, quota, cost, 0, Telling<Decision>(std::move(done), FirstOf));
+}
+
 void SharedLimiter::RefundAsync(std::string_view key, const Quota& quota, std::int64_t cost,
                                 OnDecision done) {
   core_->Ask(Op::kRefund, key, quota, cost, 0, Telling<Decision>(std::move(done), FirstOf));
@@ -260,6 +267,13 @@ Result<SharedDecisions> SharedLimiter::TryAcquireAll(std::span<const Ask> asks) 
 Result<Decision> SharedLimiter::Peek(std::string_view key, const Quota& quota, std::int64_t cost) {
   return Await<Result<Decision>>(core_->on_own_thread(), [&](OnDecision done) {
     PeekAsync(key, quota, cost, std::move(done));
+  });
+}
+
+Result<Decision> SharedLimiter::Overdraw(std::string_view key, const Quota& quota,
+                                         std::int64_t cost) {
+  return Await<Result<Decision>>(core_->on_own_thread(), [&](OnDecision done) {
+    OverdrawAsync(key, quota, cost, std::move(done));
   });
 }
 

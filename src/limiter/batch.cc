@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "algorithm/algorithms.h"
 #include "policy/keys.h"
 
 namespace weir::limiter {
@@ -18,12 +19,27 @@ std::int64_t CostOf(std::int64_t asked, std::int64_t factor) noexcept {
   return std::clamp<std::int64_t>(cost, 0, kMaxLimit + 1);
 }
 
+void SetMode(Batch::Item& item) noexcept {
+  const policy::Definition& definition = item.policy->definition;
+  item.always_counts = definition.always_counts();
+  item.alone = item.always_counts || definition.charge != policy::ChargeMode::kAllOrNone;
+  // Against a limit of 1 this never fits, and nothing stays nothing.
+  if (definition.blocked) item.cost = std::min<std::int64_t>(item.cost, kMaxLimit / 2) * 2;
+}
+
 std::int64_t AskedCost(const policy::Request& request, std::size_t descriptor) noexcept {
   return descriptor < request.costs.size() ? request.costs[descriptor] : request.cost;
 }
 
+/// A bucket that always counts is only looked at when nothing is asked of it, and tells its debt.
+store::Op OpFor(const Check& check, const Batch::Item& item) noexcept {
+  const bool look = check.op == store::Op::kPeek && item.cost == 0;
+  if (item.always_counts && (look || check.op == store::Op::kCharge)) return store::Op::kOverdraw;
+  return check.op;
+}
+
 bool HoldsPermits(const Batch::Item& item) noexcept {
-  return item.quota != nullptr && item.quota->algorithm() == Algorithm::kConcurrency;
+  return item.quota != nullptr && algorithm::Of(*item.quota).leases;
 }
 
 }  // namespace
@@ -36,6 +52,8 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
   items_.clear();
   parts_.clear();
   charges_.clear();
+  terms_.clear();
+  any_leased_ = false;
   applications_.clear();
   layouts_.clear();
   const policy::PolicySet& set = **policies_;
@@ -49,7 +67,7 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
   }
   // Only now does the text of the keys stand still.
   for (std::size_t i = 0; i < checks.size(); ++i) {
-    ShareBuckets(parts_[i]);
+    ShareBuckets(parts_[i], checks[i].request.each_time);
     AddApplications(parts_[i], checks[i]);
   }
   decisions_.resize(std::max(decisions_.size(), charges_.size()));
@@ -57,6 +75,9 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
     const Layout& layout = layouts_[i];
     applications_[i].charges = std::span(charges_).subspan(layout.first_charge, layout.charges);
     applications_[i].decisions = std::span(decisions_).subspan(layout.first_charge, layout.charges);
+    if (any_leased_) {
+      applications_[i].terms = std::span(terms_).subspan(layout.first_charge, layout.charges);
+    }
   }
 }
 
@@ -68,7 +89,9 @@ Status Batch::Collect(const policy::PolicySet& set, const policy::Request& reque
     Item item;
     item.policy = &policy;
     item.quota = policy.quota();
+    item.lease = policy.lease ? &*policy.lease : nullptr;
     item.cost = CostOf(request.cost, policy.definition.cost);
+    SetMode(item);
     return FinishKey(item, key_at);
   }
   // A request that says nothing about who asks still falls under the policies for everybody.
@@ -113,9 +136,12 @@ Status Batch::CollectDescriptor(const policy::PolicySet& set, const policy::Requ
   if (index < request.overrides.size() && request.overrides[index] != nullptr &&
       set.HasDomain(request.domain)) {
     const std::size_t key_at = keys_.size();
-    policy::AppendOverrideKey(keys_, request.domain, descriptor);
+    policy::AppendOverrideKey(keys_, request.domain, descriptor, *request.overrides[index]);
     item.quota = request.overrides[index];
     item.cost = CostOf(asked, 1);
+    const policy::ChargeMode mode = set.ChargeModeOf(request.domain);
+    item.alone = mode != policy::ChargeMode::kAllOrNone;
+    item.always_counts = mode == policy::ChargeMode::kAlways;
     return FinishKey(item, key_at);
   }
   set.Match(request.domain, descriptor, match_);
@@ -123,7 +149,9 @@ Status Batch::CollectDescriptor(const policy::PolicySet& set, const policy::Requ
     const std::size_t key_at = keys_.size();
     item.policy = applying.policy;
     item.quota = applying.policy->quota();
+    item.lease = applying.policy->lease ? &*applying.policy->lease : nullptr;
     item.cost = CostOf(asked, applying.policy->definition.cost);
+    SetMode(item);
     if (item.quota != nullptr) {
       policy::AppendKey(keys_, applying.policy->key_parts,
                         std::span(match_.values).subspan(applying.values_begin));
@@ -156,11 +184,11 @@ Status Batch::FinishKey(Item item, std::size_t key_at) {
 
 // Descriptors of one request may lead to the same bucket; it is charged once, with the largest
 // cost.
-void Batch::ShareBuckets(Part part) {
+void Batch::ShareBuckets(Part part, bool each_time) {
   for (std::uint32_t i = part.begin; i < part.end; ++i) {
     Item& item = items_[i];
     item.charged_as = i;
-    if (item.quota == nullptr) continue;
+    if (item.quota == nullptr || each_time) continue;
     for (std::uint32_t j = part.begin; j < i; ++j) {
       Item& earlier = items_[j];
       if (earlier.policy != item.policy || earlier.charged_as != j || earlier.quota == nullptr ||
@@ -179,14 +207,14 @@ void Batch::AddApplications(Part part, const Check& check) {
   bool open = false;
   for (std::uint32_t i = part.begin; i < part.end; ++i) {
     Item& item = items_[i];
-    if (item.charged_as != i || item.quota == nullptr || item.shadow()) continue;
-    if (!std::exchange(open, true)) Lay(check);
+    if (item.charged_as != i || !item.together()) continue;
+    if (!std::exchange(open, true)) Lay(check, check.op);
     AddCharge(item);
   }
   for (std::uint32_t i = part.begin; i < part.end; ++i) {
     Item& item = items_[i];
-    if (item.charged_as != i || item.quota == nullptr || !item.shadow()) continue;
-    Lay(check);
+    if (item.charged_as != i || item.quota == nullptr || item.together()) continue;
+    Lay(check, OpFor(check, item));
     AddCharge(item);
   }
 }
@@ -204,7 +232,7 @@ void Batch::AddReleases(Part part, const Check& check) {
     Item* item = FirstConcurrency(part, false);
     if (item == nullptr) item = FirstConcurrency(part, true);
     if (item == nullptr) return;
-    Lay(check);
+    Lay(check, check.op);
     AddCharge(*item);
     return;
   }
@@ -215,7 +243,7 @@ void Batch::AddReleases(Part part, const Check& check) {
     for (std::size_t k = 0; k < check.permits.size(); ++k) {
       if (used[k] || check.permits[k].bucket != tag) continue;
       used[k] = true;
-      Lay(check);
+      Lay(check, check.op);
       applications_.back().lease = check.permits[k].lease;
       AddCharge(items_[i]);
       break;
@@ -223,9 +251,9 @@ void Batch::AddReleases(Part part, const Check& check) {
   }
 }
 
-void Batch::Lay(const Check& check) {
+void Batch::Lay(const Check& check, store::Op op) {
   store::Application& application = applications_.emplace_back();
-  application.op = check.op;
+  application.op = op;
   application.lease = check.lease;
   layouts_.push_back({static_cast<std::uint32_t>(charges_.size()), 0});
 }
@@ -233,7 +261,11 @@ void Batch::Lay(const Check& check) {
 void Batch::AddCharge(Item& item) {
   item.application = static_cast<std::uint32_t>(applications_.size() - 1);
   item.position = layouts_.back().charges++;
-  charges_.push_back({KeyOf(item), item.cost, item.quota});
+  // Leased or not at the moment, every charge of a leased policy is under the narrowed quota.
+  const Quota* quota = item.lease == nullptr ? item.quota : &item.lease->quota;
+  charges_.push_back({KeyOf(item), item.cost, quota});
+  terms_.push_back(item.lease);
+  any_leased_ |= item.lease != nullptr;
 }
 
 }  // namespace weir::limiter

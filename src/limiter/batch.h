@@ -17,25 +17,31 @@ inline constexpr std::size_t kMaxVerdicts = 256;
 
 /// The memory of one Decide call, from the checks to the store's answer: which policies apply,
 /// under which keys, and the applications made of them. Enforced charges of a check are one
-/// application, so that all or none are charged; each shadow charge is one of its own.
+/// application, so that all or none are charged; each shadow charge is one of its own, and so is
+/// each that its domain decides for itself.
 ///
 /// Not thread-safe. Reused, so that nothing is allocated once it has grown.
 class Batch {
  public:
   /// A policy (or a quota that came with the request) that applies to a descriptor.
   struct Item {
-    const policy::Policy* policy = nullptr;  ///< null: the quota came with the request
-    const Quota* quota = nullptr;            ///< null: unlimited
+    const policy::Policy* policy = nullptr;        ///< null: the quota came with the request
+    const Quota* quota = nullptr;                  ///< null: unlimited
+    const algorithm::LeaseTerms* lease = nullptr;  ///< null: charged exactly
     std::uint32_t descriptor = 0;
     std::uint32_t key_at = 0;
     std::uint32_t key_size = 0;
     std::int64_t cost = 0;
+    bool alone = false;          ///< decided apart from the others of its check
+    bool always_counts = false;  ///< charged whether it fits or not; then also alone
     /// The item of the same check with the same bucket, which is charged for both; else itself.
     std::uint32_t charged_as = 0;
     std::uint32_t application = kNone;
     std::uint32_t position = 0;  ///< within the application
 
     bool shadow() const noexcept { return policy != nullptr && policy->definition.shadow; }
+    /// All or none of these are charged.
+    bool together() const noexcept { return quota != nullptr && !shadow() && !alone; }
   };
 
   /// A check's part of `items`.
@@ -74,12 +80,12 @@ class Batch {
                            std::size_t index);
   Status FinishKey(Item item, std::size_t key_at);
   void DropReplaced();
-  void ShareBuckets(Part part);
+  void ShareBuckets(Part part, bool each_time);
   void AddApplications(Part part, const Check& check);
   void AddReleases(Part part, const Check& check);
   Item* FirstConcurrency(Part part, bool shadow) noexcept;
   void AddCharge(Item& item);
-  void Lay(const Check& check);
+  void Lay(const Check& check, store::Op op);
 
   // Keeps the policies alive while views of their names are out. The outer pointer's count belongs
   // to this thread, the inner one's is shared by all and not touched per check.
@@ -90,6 +96,8 @@ class Batch {
   std::size_t check_begin_ = 0;  // of the check that is being collected, in items_
   std::vector<Part> parts_;
   std::vector<store::Charge> charges_;
+  std::vector<const algorithm::LeaseTerms*> terms_;  // of each charge
+  bool any_leased_ = false;
   std::vector<Decision> decisions_;
   std::vector<store::Application> applications_;
   std::vector<Layout> layouts_;

@@ -34,6 +34,9 @@ std::string WhyOne(const ExplainedPolicy& policy, bool unlimited) {
       why = "would never allow: the cost is larger than the limit of " +
             std::to_string(decision.limit);
       break;
+    case Verdict::kInvalid:
+      why = "invalid: the cost is negative";
+      break;
   }
   if (policy.shadow) why += " (shadow: counted, but blocks nothing)";
   if (policy.degraded) why += " (the store could not decide: on_store_error did)";
@@ -51,6 +54,8 @@ std::string WhyAll(const Explanation& explanation) {
       return "limited by " + by + "; clears in " + Milliseconds(explanation.decision.retry_after);
     case Verdict::kNever:
       return "can never be allowed by " + by + ": the cost is larger than its limit";
+    case Verdict::kInvalid:
+      return "invalid: the cost is negative";
   }
   return {};
 }

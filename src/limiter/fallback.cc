@@ -94,11 +94,15 @@ void Fallback::DecideEnforced(const Batch& batch, std::span<const Batch::Item* c
   }
 }
 
-Decision Fallback::DecideShadow(const Batch& batch, const Batch::Item& item, store::Fault fault,
-                                bool charge) {
+Decision Fallback::DecideAlone(const Batch& batch, const Batch::Item& item, store::Fault fault,
+                               store::Op op) {
+  if (op == store::Op::kOverdraw && RuleOf(item, fault) == policy::OnStoreError::kLocal) {
+    return engine_.Overdraw(batch.KeyOf(item), LocalQuota(item), item.cost);
+  }
   const Batch::Item* one = &item;
   Decision decision;
-  DecideEnforced(batch, std::span(&one, 1), fault, charge, std::span(&decision, 1));
+  DecideEnforced(batch, std::span(&one, 1), fault, op == store::Op::kCharge,
+                 std::span(&decision, 1));
   return decision;
 }
 

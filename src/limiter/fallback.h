@@ -34,9 +34,9 @@ class Fallback {
   void DecideEnforced(const Batch& batch, std::span<const Batch::Item* const> items,
                       store::Fault fault, bool charge, std::span<Decision> decisions);
 
-  /// Decides one shadow item.
-  Decision DecideShadow(const Batch& batch, const Batch::Item& item, store::Fault fault,
-                        bool charge);
+  /// Decides one item that is apart from the others of its check, under its application's `op`.
+  Decision DecideAlone(const Batch& batch, const Batch::Item& item, store::Fault fault,
+                       store::Op op);
 
   /// Gives back a permit that was granted here; false if it was not, or is back already.
   bool Release(const Batch& batch, const Batch::Item& item, std::int64_t lease);

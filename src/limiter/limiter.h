@@ -15,17 +15,25 @@
 #include "weir/decision.h"
 #include "weir/result.h"
 
+namespace weir::policy {
+struct Policy;
+}
+
 namespace weir::limiter {
 
 /// What one policy said about one descriptor.
 struct PolicyVerdict {
   std::string_view policy;
-  const Quota* quota = nullptr;  ///< null: unlimited
-  std::size_t descriptor = 0;    ///< index into Request::descriptors
-  std::string_view key;          ///< the store's key of the bucket; empty if unlimited
+  const Quota* quota = nullptr;          ///< null: unlimited
+  const policy::Policy* rule = nullptr;  ///< null: the quota came with the request
+  std::size_t descriptor = 0;            ///< index into Request::descriptors
+  std::string_view key;                  ///< the store's key of the bucket; empty if unlimited
+  /// In a refused request, what the others have left tells that nothing was charged to them.
   Decision decision;
   bool shadow = false;    ///< decided and counted, but never blocks
   bool degraded = false;  ///< the store could not decide: on_store_error did
+  /// Decided from permits taken in advance: what is left, and when to ask again, is an estimate.
+  bool estimated = false;
 };
 
 /// One request and its answer. Reused by the doors from call to call, so that nothing is allocated.
@@ -41,6 +49,7 @@ struct Check {
   Decision decision;
   std::string_view policy;  ///< whose decision that is; empty if nothing applies
   bool degraded = false;
+  bool estimated = false;             ///< the decision is one of a PolicyVerdict that is
   std::string_view degraded_by = {};  ///< if degraded: what on_store_error said, e.g. "local"
   /// Filled: charged (kCharge) or some permit released (kRelease); true for the other operations.
   bool applied = false;

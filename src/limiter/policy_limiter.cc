@@ -1,5 +1,6 @@
 #include "limiter/policy_limiter.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace weir::limiter {
@@ -27,10 +28,45 @@ PolicyVerdict VerdictOf(const Batch& batch, const Batch::Item& item) {
   verdict.policy =
       item.policy == nullptr ? kOverrideName : std::string_view(item.policy->definition.name);
   verdict.quota = item.quota;
+  verdict.rule = item.policy;
   verdict.descriptor = item.descriptor;
   verdict.key = batch.KeyOf(item);
   verdict.shadow = item.shadow();
   return verdict;
+}
+
+/// A policy that admits nothing has a quota only for the store's sake.
+void ShowBlocked(Check& check) noexcept {
+  for (PolicyVerdict& verdict : check.verdicts) {
+    if (verdict.rule == nullptr || !verdict.rule->definition.blocked) continue;
+    verdict.decision.limit = 0;
+    verdict.decision.remaining = 0;
+  }
+}
+
+/// The store tells what each charge would have left. When one of those that go together was refused
+/// none was charged, so the others have that much more.
+void ShowUncharged(const Batch& batch, std::span<const Batch::Item> items,
+                   std::span<PolicyVerdict> verdicts) noexcept {
+  const auto refused = [&](std::size_t i) {
+    return items[i].together() && !verdicts[i].decision.allowed();
+  };
+  bool none_charged = false;
+  for (std::size_t i = 0; i < items.size(); ++i) none_charged = none_charged || refused(i);
+  if (!none_charged) return;
+  for (std::size_t i = items.size(); i-- > 0;) {
+    Decision& decision = verdicts[i].decision;
+    if (!items[i].together() || !decision.allowed()) continue;
+    // A bucket that was asked several times has what all of them so far would have taken.
+    std::int64_t back = batch.charged(items[i]).cost;
+    for (std::size_t k = 0; k < i; ++k) {
+      const bool before = &batch.charged(items[k]) == &items[k] &&
+                          &batch.charged(items[i]) == &items[i] && items[k].together() &&
+                          verdicts[k].decision.allowed();
+      if (before && batch.KeyOf(items[k]) == batch.KeyOf(items[i])) back += items[k].cost;
+    }
+    decision.remaining = std::min(decision.remaining + back, decision.limit);
+  }
 }
 
 }  // namespace
@@ -120,6 +156,7 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
   check.verdicts.clear();
   check.degraded = false;
   check.degraded_by = {};
+  check.estimated = false;
   check.applied = check.op != store::Op::kRelease;
   for (const Batch::Item& item : items) {
     const Batch::Item& charged = batch.charged(item);
@@ -129,7 +166,12 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
     PolicyVerdict& verdict = check.verdicts.emplace_back(VerdictOf(batch, item));
     if (!asked) continue;
     const store::Application& application = batch.applications()[charged.application];
-    if (application.status.ok()) verdict.decision = application.decisions[charged.position];
+    if (application.status.ok()) {
+      verdict.decision = application.decisions[charged.position];
+      verdict.estimated = application.estimated;
+      // The quota's own, not the narrowed one's.
+      if (item.lease != nullptr) verdict.decision.limit = item.quota->limit();
+    }
     if (check.op == store::Op::kRelease) {
       FinishRelease(batch, item, check);
     } else if (!application.status.ok()) {
@@ -141,7 +183,11 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
     }
   }
   if (check.degraded) DecideWithoutStore(batch, check, items);
+  ShowBlocked(check);
   Combine(check);
+  if (check.op == store::Op::kCharge && !check.decision.allowed()) {
+    ShowUncharged(batch, items, check.verdicts);
+  }
   Count(batch, index);
 }
 
@@ -157,7 +203,7 @@ void PolicyLimiter::FinishRelease(Batch& batch, const Batch::Item& item, Check& 
 void PolicyLimiter::DecideWithoutStore(Batch& batch, Check& check,
                                        std::span<const Batch::Item> items) {
   const bool charge = check.op == store::Op::kCharge;
-  if (!charge && check.op != store::Op::kPeek) {
+  if (!charge && check.op != store::Op::kPeek && check.op != store::Op::kOverdraw) {
     for (const Batch::Item& item : items) {
       if (item.application == Batch::kNone) continue;
       const store::Application& application = batch.applications()[item.application];
@@ -173,8 +219,9 @@ void PolicyLimiter::DecideWithoutStore(Batch& batch, Check& check,
     const Batch::Item& item = items[i];
     if (!check.verdicts[i].degraded || &batch.charged(item) != &item) continue;
     const store::Fault its = FaultOf(batch.applications()[item.application]);
-    if (item.shadow()) {
-      check.verdicts[i].decision = shared_.fallback.DecideShadow(batch, item, its, charge);
+    if (!item.together() || check.op == store::Op::kOverdraw) {
+      const store::Op op = batch.applications()[item.application].op;
+      check.verdicts[i].decision = shared_.fallback.DecideAlone(batch, item, its, op);
     } else {
       fault = its;
       enforced.push_back(&item);
@@ -216,6 +263,7 @@ void PolicyLimiter::Combine(Check& check) {
   if (strictest == nullptr) return;
   check.decision = strictest->decision;
   check.policy = strictest->policy;
+  check.estimated = strictest->estimated;
   check.decision.lease = check.decision.allowed() ? lease : 0;
   if (check.op == store::Op::kCharge) check.applied = check.decision.allowed();
 }

@@ -47,13 +47,21 @@ void EdgeSocket::Wait::Complete(void* owner, boost::asio::detail::operation* op,
   Wait& wait = *static_cast<Wait*>(op);
   const boost::intrusive_ptr<Connection> alive = std::move(wait.waiting);
   // Without an owner the io_context is being destroyed.
-  if (owner != nullptr && wait.socket.is_open()) (wait.socket.watcher_.*wait.tell)();
+  if (owner != nullptr && wait.socket.is_open()) (wait.socket.watcher_->*wait.tell)();
 }
 
 EdgeSocket::EdgeSocket(Socket socket, Connection& connection, Watcher& watcher)
-    : reactor_(boost::asio::use_service<AsioReactor>(connection.reactor().context())),
-      connection_(connection),
-      watcher_(watcher) {
+    : EdgeSocket(std::move(socket), connection.reactor()) {
+  Attach(connection, watcher);
+}
+
+void EdgeSocket::Attach(Connection& connection, Watcher& watcher) noexcept {
+  connection_ = &connection;
+  watcher_ = &watcher;
+}
+
+EdgeSocket::EdgeSocket(Socket socket, Reactor& reactor)
+    : reactor_(boost::asio::use_service<AsioReactor>(reactor.context())) {
   reactor_.init_task();
   boost::system::error_code error;
   socket.non_blocking(true, error);
@@ -113,7 +121,7 @@ void EdgeSocket::AwaitReadable() {
   if (readable_.waiting || !is_open()) return;
   if (more_) {
     // No edge will tell of what is there already.
-    readable_.waiting.reset(&connection_);
+    readable_.waiting.reset(connection_);
     reactor_.post_immediate_completion(&readable_, /*is_continuation=*/true);
     return;
   }
@@ -125,8 +133,14 @@ void EdgeSocket::AwaitWritable() {
   Begin(writable_, AsioReactor::write_op);
 }
 
+void EdgeSocket::AwaitTurn() {
+  if (turn_.waiting || !is_open()) return;
+  turn_.waiting.reset(connection_);
+  reactor_.post_immediate_completion(&turn_, /*is_continuation=*/false);
+}
+
 void EdgeSocket::Begin(Wait& wait, int kind) {
-  wait.waiting.reset(&connection_);
+  wait.waiting.reset(connection_);
   wait.ec_ = {};
   reactor_.start_op(kind, fd_, registration_, &wait, /*is_continuation=*/true,
                     /*allow_speculative=*/true);

@@ -15,60 +15,35 @@
 #include <string_view>
 
 #include "net/connection.h"
+#include "net/transport.h"
 
 namespace weir::net {
 
 /// Thread safety: belongs to its reactor's thread.
-class EdgeSocket {
+class EdgeSocket final : public Transport {
  public:
-  /// Who is told. Is kept alive, as a Connection, while it waits for something.
-  class Watcher {
-   public:
-    /// Receive will probably give something: bytes, the end, or an error.
-    virtual void OnReadable() = 0;
-    /// Send will probably take something.
-    virtual void OnWritable() = 0;
-
-   protected:
-    ~Watcher() = default;
-  };
-
   /// Takes over what `socket` held. Not open if that failed.
+  EdgeSocket(Socket socket, Reactor& reactor);
   EdgeSocket(Socket socket, Connection& connection, Watcher& watcher);
-  ~EdgeSocket();
+  ~EdgeSocket() override;
   EdgeSocket(const EdgeSocket&) = delete;
   EdgeSocket& operator=(const EdgeSocket&) = delete;
 
-  bool is_open() const noexcept { return fd_ >= 0; }
-
-  enum class Outcome { kBytes, kNothing, kEnd, kBroken };
-  struct Received {
-    Outcome outcome;
-    std::size_t size = 0;
-  };
-  /// Takes what has come, as much as fits. Requires that it is open.
-  Received Receive(std::span<char> space) noexcept;
-  /// The last Receive left something: call it again, now or after AwaitReadable.
-  bool more() const noexcept { return more_; }
-
-  /// Sends what the kernel takes now and says how much; -1: the connection is broken.
-  std::ptrdiff_t Send(std::string_view bytes) noexcept;
-
-  /// OnReadable once, as soon as there is something, but never from within this call. Without
-  /// effect while it is waiting already.
-  void AwaitReadable();
-  /// Likewise OnWritable.
-  void AwaitWritable();
-
-  /// Ends our side: the peer reads the end after what has been sent.
-  bool ShutDownSend() noexcept;
-  /// Nobody is told anything any more.
-  void Close() noexcept;
+  void Attach(Connection& connection, Watcher& watcher) noexcept override;
+  bool is_open() const noexcept override { return fd_ >= 0; }
+  Received Receive(std::span<char> space) noexcept override;
+  bool more() const noexcept override { return more_; }
+  std::ptrdiff_t Send(std::string_view bytes) noexcept override;
+  void AwaitReadable() override;
+  void AwaitWritable() override;
+  void AwaitTurn() override;
+  bool ShutDownSend() noexcept override;
+  void Close() noexcept override;
 
  private:
   using AsioReactor = boost::asio::detail::epoll_reactor;
 
-  /// One of the two things to wait for.
+  /// One of the things to wait for.
   class Wait : public boost::asio::detail::reactor_op {
    public:
     Wait(EdgeSocket& socket, void (Watcher::*tell)());
@@ -89,10 +64,11 @@ class EdgeSocket {
   int fd_ = -1;
   bool tells_more_ = false;  // the kernel says whether there is more
   bool more_ = false;
-  Connection& connection_;
-  Watcher& watcher_;
+  Connection* connection_ = nullptr;
+  Watcher* watcher_ = nullptr;
   Wait readable_{*this, &Watcher::OnReadable};
   Wait writable_{*this, &Watcher::OnWritable};
+  Wait turn_{*this, &Watcher::OnTurn};
 };
 
 }  // namespace weir::net

@@ -91,7 +91,7 @@ Result<std::string> TextField(const dom::object& object, const char* field, std:
   }
   std::string_view text;
   if (element.get(text) != simdjson::SUCCESS)
-    return Invalid(std::string(field) + " must be a text");
+    return Invalid(std::string(field) + " must be a string");
   if (text.empty() || text.size() > max) {
     return Invalid(std::string(field) + " must have 1 to " + std::to_string(max) + " bytes");
   }

@@ -25,8 +25,8 @@ Catalog::Catalog(CompileOptions options)
 std::vector<yaml::Problem> Catalog::LoadFiles(const std::vector<std::string>& paths) {
   std::vector<yaml::Problem> problems;
   std::vector<Definition> read;
-  for (const std::string& path : paths) {
-    std::vector<Definition> some = LoadPolicyFile(path, problems);
+  for (const std::string& path : PolicyFiles(paths)) {
+    std::vector<Definition> some = LoadPolicyFile(path, problems, options_.lenient);
     read.insert(read.end(), std::make_move_iterator(some.begin()),
                 std::make_move_iterator(some.end()));
   }

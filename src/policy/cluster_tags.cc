@@ -20,7 +20,8 @@ std::string TagOf(const Definition& policy, std::string_view name) {
   const EntryMatch* entry = EntryOf(policy, name);
   if (entry == nullptr) return "none";
   // In a chain, each value under a prefix has its own key.
-  if (entry->kind == MatchKind::kPrefix && !policy.ordered) return "prefix " + entry->text;
+  const bool one_key = entry->shared || (entry->kind == MatchKind::kPrefix && !policy.ordered);
+  if (one_key) return "prefix " + entry->text;
   return "value";
 }
 

@@ -11,12 +11,12 @@ Definition AsInFile(Definition definition) {
 }
 
 EntryMatch MakeEntryMatch(std::string name, std::string_view value) {
-  if (value == "*") return {std::move(name), MatchKind::kAny, {}};
+  if (value == "*") return {std::move(name), MatchKind::kAny, {}, false};
   if (value.ends_with('*')) {
     value.remove_suffix(1);
-    return {std::move(name), MatchKind::kPrefix, std::string(value)};
+    return {std::move(name), MatchKind::kPrefix, std::string(value), false};
   }
-  return {std::move(name), MatchKind::kExact, std::string(value)};
+  return {std::move(name), MatchKind::kExact, std::string(value), false};
 }
 
 std::string MatchText(const EntryMatch& entry) {
@@ -27,6 +27,25 @@ std::string MatchText(const EntryMatch& entry) {
       return entry.text + "*";
     case MatchKind::kExact:
       return entry.text;
+  }
+  return {};
+}
+
+std::optional<ChargeMode> ParseChargeMode(std::string_view text) noexcept {
+  for (const ChargeMode mode : {ChargeMode::kAllOrNone, ChargeMode::kEach, ChargeMode::kAlways}) {
+    if (text == ChargeModeName(mode)) return mode;
+  }
+  return std::nullopt;
+}
+
+std::string_view ChargeModeName(ChargeMode value) noexcept {
+  switch (value) {
+    case ChargeMode::kAllOrNone:
+      return "all_or_none";
+    case ChargeMode::kEach:
+      return "each";
+    case ChargeMode::kAlways:
+      return "always";
   }
   return {};
 }
@@ -48,6 +67,16 @@ std::string_view OnStoreErrorName(OnStoreError value) noexcept {
       return "local";
   }
   return {};
+}
+
+std::optional<Mode> ParseMode(std::string_view text) noexcept {
+  if (text == "exact") return Mode::kExact;
+  if (text == "leased") return Mode::kLeased;
+  return std::nullopt;
+}
+
+std::string_view ModeName(Mode value) noexcept {
+  return value == Mode::kLeased ? "leased" : "exact";
 }
 
 }  // namespace weir::policy

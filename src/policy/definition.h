@@ -20,6 +20,12 @@ enum class OnStoreError : std::uint8_t {
   kLocal,  ///< grant this process's share of the quota from memory
 };
 
+/// How a policy's state in a shared store is charged.
+enum class Mode : std::uint8_t {
+  kExact,   ///< every check asks the store
+  kLeased,  ///< permits are taken from it in advance (docs/design/leases.md)
+};
+
 /// How one entry of a descriptor is compared.
 enum class MatchKind : std::uint8_t {
   kAny,     ///< `"*"`: every value, each with a bucket of its own
@@ -31,8 +37,17 @@ struct EntryMatch {
   std::string name;
   MatchKind kind = MatchKind::kExact;
   std::string text;  ///< the value (kExact) or its beginning (kPrefix)
+  /// In a chain, where every value has a bucket of its own: all values that match share one.
+  bool shared = false;
 
   friend bool operator==(const EntryMatch&, const EntryMatch&) = default;
+};
+
+/// What happens to the other policies of a request when one of them refuses it.
+enum class ChargeMode : std::uint8_t {
+  kAllOrNone,  ///< nothing is charged
+  kEach,       ///< each policy is decided and charged for itself
+  kAlways,     ///< each policy is charged, also the one that refuses: as if it had `overdraw`
 };
 
 /// A policy as it was written, checked for itself. Whether it fits with the others is for
@@ -53,11 +68,28 @@ struct Definition {
   std::string key;             ///< if not empty: applies to requests with exactly this bare key
   std::optional<Quota> quota;  ///< nothing: unlimited
   OnStoreError on_store_error = OnStoreError::kLocal;
+  Mode mode = Mode::kExact;
   bool shadow = false;
   /// While an override has the say about `shadow`: what the file says.
   std::optional<bool> shadow_in_file = {};
   std::int64_t cost = 1;  ///< what a request of cost 1 charges
-  std::string source;     ///< where it stands, for messages: "policies.yaml:7:3" or "admin API"
+  /// Of the domain, as the policy's file says it.
+  ChargeMode charge = ChargeMode::kAllOrNone;
+  /// Every request counts, whether it fits or not, and is refused while the bucket is in debt.
+  bool overdraw = false;
+  /// Refuses everything that costs something. The quota only says what to show.
+  bool blocked = false;
+  /// Never refuses; over gRPC the answer's metadata names the descriptor that is over. With shadow.
+  bool quota_mode = false;
+  /// What the rate limit service calls the limit in its answers; empty: nothing.
+  std::string limit_name = {};
+  std::string source;  ///< where it stands, for messages: "policies.yaml:7:3" or "admin API"
+
+  /// True if a charge counts whether it fits or not.
+  bool always_counts() const noexcept {
+    const bool can = quota && quota->algorithm() != Algorithm::kConcurrency;
+    return can && (overdraw || charge == ChargeMode::kAlways);
+  }
 
   friend bool operator==(const Definition&, const Definition&) = default;
 };
@@ -83,7 +115,14 @@ EntryMatch MakeEntryMatch(std::string name, std::string_view value);
 /// The other way round.
 std::string MatchText(const EntryMatch& entry);
 
+/// all_or_none, each or always.
+std::optional<ChargeMode> ParseChargeMode(std::string_view text) noexcept;
+std::string_view ChargeModeName(ChargeMode value) noexcept;
+
 std::optional<OnStoreError> ParseOnStoreError(std::string_view text) noexcept;
 std::string_view OnStoreErrorName(OnStoreError value) noexcept;
+
+std::optional<Mode> ParseMode(std::string_view text) noexcept;
+std::string_view ModeName(Mode value) noexcept;
 
 }  // namespace weir::policy

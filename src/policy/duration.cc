@@ -30,8 +30,8 @@ constexpr std::array<Unit, 8> kUnits{{
 }};
 
 Error Bad(std::string_view text, std::string_view why) {
-  std::string message("'");
-  message.append(text.substr(0, 64)).append("' is no duration: ").append(why);
+  std::string message("invalid duration '");
+  message.append(text.substr(0, 64)).append("': ").append(why);
   return Error{Code::kInvalidArgument, std::move(message)};
 }
 

@@ -52,6 +52,7 @@ class Reader {
     Fields fields(root, "", report_);
     domain_ = fields.Text("domain").value_or("");
     static_cast<void>(CheckName(domain_, root, "domain", report_));
+    charge_ = ReadChargeMode(fields, report_);
     ReadList(fields.Take("descriptors"));
     fields.Finish();
     ResolveReplaces();
@@ -90,17 +91,20 @@ class Reader {
                                  " of them");
       return;
     }
-    chain_.push_back(value.empty() ? EntryMatch{key, MatchKind::kAny, {}}
-                                   : MakeEntryMatch(key, value));
-    const bool shadow = fields.Bool("shadow_mode").value_or(false);
-    // What only changes Envoy's statistics changes nothing here.
+    chain_.push_back(MakeEntryMatch(key, value.empty() ? "*" : std::string_view(value)));
+    ReadSharing(fields, key + "_" + value);
+    Modes modes;
+    modes.shadow = fields.Bool("shadow_mode").value_or(false);
+    modes.quota = fields.Bool("quota_mode").value_or(false);
+    // What only changes Envoy's statistics, or is for other readers, changes nothing here.
     fields.Bool("detailed_metric");
     fields.Bool("value_to_metric");
+    fields.Take("metadata");
     const Node* limit = fields.Take("rate_limit");
     const Node* nested = fields.Take("descriptors");
     fields.Finish();
     if (limit != nullptr) {
-      ReadLimit(*limit, shadow);
+      ReadLimit(*limit, modes);
     } else if (nested == nullptr || nested->items.empty()) {
       // On a white list: not even the limit of the bare key applies.
       Add(node, "").exempt = true;
@@ -109,7 +113,21 @@ class Reader {
     chain_.pop_back();
   }
 
-  void ReadLimit(const Node& node, bool shadow) {
+  struct Modes {
+    bool shadow = false;
+    bool quota = false;
+  };
+
+  void ReadSharing(Fields& fields, const std::string& composite) {
+    if (!fields.Bool("share_threshold").value_or(false)) return;
+    if (composite.ends_with('*')) {
+      chain_.back().shared = true;
+    } else {
+      report_.Add(fields.mark(), "descriptor: share_threshold needs a value that ends with '*'");
+    }
+  }
+
+  void ReadLimit(const Node& node, Modes modes) {
     Fields fields(node, "rate_limit", report_);
     if (!fields.is_mapping()) return;
     const std::string name = fields.Text("name").value_or("");
@@ -117,7 +135,9 @@ class Reader {
     const std::optional<std::string> unit = fields.Text("unit");
     const std::optional<std::int64_t> requests = fields.Int("requests_per_unit");
     Definition& policy = Add(node, name);
-    policy.shadow = fields.Bool("shadow_mode").value_or(shadow);
+    policy.limit_name = name;
+    policy.quota_mode = modes.quota;
+    policy.shadow = fields.Bool("shadow_mode").value_or(modes.shadow) || modes.quota;
     ReadReplaces(fields.Take("replaces"), name, policy);
     fields.Finish();
     if (unlimited) {
@@ -137,8 +157,7 @@ class Reader {
       return;
     }
     policy.quota = *Quota::FixedWindow(std::max<std::int64_t>(*requests, 1), *length);
-    // A limit of 0 admits nothing: a quota of 1 that every hit asks 2 of.
-    if (*requests == 0) policy.cost = 2;
+    policy.blocked = *requests == 0;
   }
 
   void ReadReplaces(const Node* list, const std::string& own_name, Definition& policy) {
@@ -183,6 +202,7 @@ class Reader {
     policy.match = chain_;
     policy.has_match = true;
     policy.ordered = true;
+    policy.charge = charge_;
     policy.source = report_.file() + ":" + std::to_string(node.mark.line) + ":" +
                     std::to_string(node.mark.column);
     if (!limit_name.empty()) by_limit_name_[limit_name].push_back(policy.name);
@@ -204,6 +224,7 @@ class Reader {
 
   Report& report_;
   std::string domain_;
+  ChargeMode charge_ = ChargeMode::kAllOrNone;
   std::vector<EntryMatch> chain_;
   std::vector<Definition> out_;
   std::map<std::string, std::size_t> names_;
@@ -227,6 +248,41 @@ std::string Quoted(std::string_view text) {
   return quoted + '"';
 }
 
+void AppendList(std::string& out, std::string_view field, std::span<const std::string> items) {
+  if (items.empty()) return;
+  out.append("    ").append(field).append(": [");
+  for (std::size_t i = 0; i < items.size(); ++i) out += (i > 0 ? ", " : "") + Quoted(items[i]);
+  out += "]\n";
+}
+
+void AppendChain(std::string& out, const Definition& policy) {
+  out += "  - name: " + Quoted(policy.name) + "\n    chain: [";
+  std::vector<std::string> shared;
+  for (const EntryMatch& entry : policy.match) {
+    if (&entry != &policy.match.front()) out += ", ";
+    out += "{ " + Quoted(entry.name) + ": " + Quoted(MatchText(entry)) + " }";
+    if (entry.shared) shared.push_back(entry.name);
+  }
+  out += "]\n";
+  AppendList(out, "share", shared);
+  if (policy.exempt) {
+    out += "    exempt: true\n";
+  } else if (!policy.quota) {
+    out += "    unlimited: true\n";
+  } else {
+    out += "    quota: { fixed_window: { limit: " + std::to_string(policy.quota->limit()) +
+           ", window: " + FormatDuration(policy.quota->window()) + " } }\n";
+  }
+  if (policy.blocked) out += "    blocked: true\n";
+  if (policy.quota_mode) {
+    out += "    quota_mode: true\n";
+  } else if (policy.shadow) {
+    out += "    shadow: true\n";
+  }
+  if (!policy.limit_name.empty()) out += "    limit_name: " + Quoted(policy.limit_name) + "\n";
+  AppendList(out, "replaces", policy.replaces);
+}
+
 }  // namespace
 
 bool IsEnvoyConfig(const Node& root) noexcept {
@@ -240,40 +296,20 @@ std::vector<Definition> ReadEnvoyConfig(const Node& root, Report& report) {
 }
 
 std::vector<Definition> ParseEnvoyConfig(std::string_view text, const std::string& file,
-                                         std::vector<yaml::Problem>& problems) {
+                                         std::vector<yaml::Problem>& problems, bool lenient) {
   const yaml::Document document = yaml::Document::Parse(text, file, problems);
   if (document.root() == nullptr) return {};
   Report report(file, problems);
+  report.set_lenient(lenient);
   return ReadEnvoyConfig(*document.root(), report);
 }
 
 std::string FormatChains(std::span<const Definition> definitions) {
   if (definitions.empty()) return "policies: []\n";
-  std::string out = "domain: " + Quoted(definitions.front().domain) + "\npolicies:\n";
-  for (const Definition& policy : definitions) {
-    out += "  - name: " + Quoted(policy.name) + "\n    chain: [";
-    for (std::size_t i = 0; i < policy.match.size(); ++i) {
-      if (i > 0) out += ", ";
-      out += "{ " + Quoted(policy.match[i].name) + ": " + Quoted(MatchText(policy.match[i])) + " }";
-    }
-    out += "]\n";
-    if (policy.exempt) {
-      out += "    exempt: true\n";
-    } else if (!policy.quota) {
-      out += "    unlimited: true\n";
-    } else {
-      out += "    quota: { fixed_window: { limit: " + std::to_string(policy.quota->limit()) +
-             ", window: " + FormatDuration(policy.quota->window()) + " } }\n";
-    }
-    if (policy.cost != 1) out += "    cost: " + std::to_string(policy.cost) + "\n";
-    if (policy.shadow) out += "    shadow: true\n";
-    if (policy.replaces.empty()) continue;
-    out += "    replaces: [";
-    for (std::size_t i = 0; i < policy.replaces.size(); ++i) {
-      out += (i > 0 ? ", " : "") + Quoted(policy.replaces[i]);
-    }
-    out += "]\n";
-  }
+  const Definition& first = definitions.front();
+  std::string out = "domain: " + Quoted(first.domain) + '\n';
+  out.append("charge: ").append(ChargeModeName(first.charge)).append("\npolicies:\n");
+  for (const Definition& policy : definitions) AppendChain(out, policy);
   return out;
 }
 

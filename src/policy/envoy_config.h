@@ -25,7 +25,8 @@ std::vector<Definition> ReadEnvoyConfig(const yaml::Node& root, yaml::Report& re
 
 /// The same from text that must be such a configuration.
 std::vector<Definition> ParseEnvoyConfig(std::string_view text, const std::string& file,
-                                         std::vector<yaml::Problem>& problems);
+                                         std::vector<yaml::Problem>& problems,
+                                         bool lenient = false);
 
 /// Definitions of one domain, as ReadEnvoyConfig makes them, in Weir's own form.
 std::string FormatChains(std::span<const Definition> definitions);

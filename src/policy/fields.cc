@@ -198,6 +198,7 @@ std::optional<std::vector<std::string>> Fields::Texts(std::string_view name) {
 }
 
 void Fields::Finish() {
+  if (report_.lenient()) return;
   for (const auto& [key, value] : node_.fields) {
     if (std::find(asked_.begin(), asked_.end(), key->scalar) != asked_.end()) continue;
     std::string message = "unknown field " + Quoted(key->scalar);

@@ -26,10 +26,15 @@ class Report {
   const std::string& file() const noexcept { return file_; }
   bool clean() const noexcept { return count_ == 0; }
 
+  /// Whether fields that nobody knows are skipped instead of reported.
+  void set_lenient(bool lenient) noexcept { lenient_ = lenient; }
+  bool lenient() const noexcept { return lenient_; }
+
  private:
   std::string file_;
   std::vector<Problem>& problems_;
   std::size_t count_ = 0;
+  bool lenient_ = false;
 };
 
 /// Scalars as typed values. Nothing (with a problem reported) if the node is of another type;

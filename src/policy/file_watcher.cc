@@ -14,6 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "policy/policy_file.h"
+
 namespace weir::policy {
 namespace {
 
@@ -70,6 +72,7 @@ void FileWatcher::WatchFolders() {
   for (const std::string& path : options_.paths) {
     folders.insert(FolderOf(path));
     std::error_code trouble;
+    if (std::filesystem::is_directory(path, trouble)) folders.insert(path);
     const std::filesystem::path real = std::filesystem::canonical(path, trouble);
     if (!trouble) folders.insert(FolderOf(real));
   }
@@ -90,7 +93,7 @@ void FileWatcher::Drain() const {
 
 std::vector<FileWatcher::Stamp> FileWatcher::Look() const {
   std::vector<Stamp> stamps;
-  for (const std::string& path : options_.paths) {
+  for (const std::string& path : PolicyFiles(options_.paths)) {
     Stamp stamp;
     struct stat info {};
     if (::stat(path.c_str(), &info) == 0) {

@@ -21,7 +21,7 @@ namespace weir::policy {
 class FileWatcher {
  public:
   struct Options {
-    std::vector<std::string> paths;
+    std::vector<std::string> paths;  ///< files, or folders of policy files
     /// Called on the watcher's thread after a change has been quiet for `settle`.
     std::function<void()> on_change;
     std::chrono::milliseconds settle{50};

@@ -1,9 +1,14 @@
 #include "policy/keys.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace weir::policy {
 namespace {
+
+// Begins a part before which the key has no value. No part begins so otherwise: it would be
+// escaped.
+constexpr char kSkipsValue = '\0';
 
 bool IsPlain(char c, char special) noexcept {
   return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f && c != '|' && c != '%' && c != special;
@@ -43,7 +48,8 @@ std::vector<std::string> KeyParts(const Definition& definition) {
     parts.back() += ':';
     // In a chain, every value that a prefix matches has a bucket of its own as well.
     if (entry.kind == MatchKind::kAny || (definition.ordered && entry.kind == MatchKind::kPrefix)) {
-      parts.emplace_back();
+      if (entry.shared) AppendEscaped(parts.back(), MatchText(entry));
+      parts.emplace_back(entry.shared ? 1 : 0, kSkipsValue);
     } else {
       AppendEscaped(parts.back(), MatchText(entry));
     }
@@ -55,8 +61,13 @@ void AppendKey(std::string& out, std::span<const std::string> parts,
                std::span<const std::string_view> values) {
   out += parts.front();
   for (std::size_t i = 1; i < parts.size(); ++i) {
-    AppendEscaped(out, values[i - 1]);
-    out += parts[i];
+    std::string_view part = parts[i];
+    if (part.starts_with(kSkipsValue)) {
+      part.remove_prefix(1);
+    } else {
+      AppendEscaped(out, values[i - 1]);
+    }
+    out += part;
   }
 }
 
@@ -65,9 +76,11 @@ void AppendBareKey(std::string& out, std::string_view key) {
   AppendEscaped(out, key);
 }
 
-void AppendOverrideKey(std::string& out, std::string_view domain, Descriptor descriptor) {
+void AppendOverrideKey(std::string& out, std::string_view domain, Descriptor descriptor,
+                       const Quota& quota) {
   AppendEscapedBeside(out, domain.empty() ? kDefaultDomain : domain, '/');
-  out += "/%override";
+  // Limits of an hour and of a day are two limits, whatever their numbers.
+  out += "/%override" + std::to_string(quota.window() / std::chrono::seconds(1));
   // Overrides are rare and descriptors short: pick the next name each time instead of sorting a
   // copy.
   const Entry* last = nullptr;

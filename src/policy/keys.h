@@ -35,7 +35,8 @@ void AppendKey(std::string& out, std::span<const std::string> parts,
 
 void AppendBareKey(std::string& out, std::string_view key);
 
-/// All entries of the descriptor, in the order of their names.
-void AppendOverrideKey(std::string& out, std::string_view domain, Descriptor descriptor);
+/// All entries of the descriptor, in the order of their names, and the length of its own quota.
+void AppendOverrideKey(std::string& out, std::string_view domain, Descriptor descriptor,
+                       const Quota& quota);
 
 }  // namespace weir::policy

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "algorithm/algorithms.h"
 #include "policy/policy_set.h"
 
 namespace weir::policy {
@@ -46,21 +47,10 @@ Quota ShareOf(const Quota& quota, double share) {
     return std::chrono::nanoseconds(
         static_cast<std::int64_t>(std::min(nanos, static_cast<double>(kMaxWindow.count()))));
   };
-  const Result<Quota> part = [&]() -> Result<Quota> {
-    switch (quota.algorithm()) {
-      case Algorithm::kTokenBucket:
-        return Quota::TokenBucket(limit, quota.refill(), longer(quota.period()));
-      case Algorithm::kFixedWindow:
-        return Quota::FixedWindow(limit, quota.window());
-      case Algorithm::kSlidingLog:
-        return Quota::SlidingLog(limit, quota.window());
-      case Algorithm::kSlidingCounter:
-        return Quota::SlidingCounter(limit, quota.window(), quota.buckets());
-      case Algorithm::kConcurrency:
-        return Quota::Concurrency(limit, quota.window());
-    }
-    return quota;
-  }();
+  algorithm::Numbers numbers = algorithm::NumbersOf(quota);
+  numbers.limit = limit;
+  if (algorithm::Of(quota).refills()) numbers.period = longer(quota.period());
+  const Result<Quota> part = algorithm::Of(quota).make(numbers);
   // A quota at the edge of what is representable may have no exact share: one permit per window.
   if (part.ok()) return *part;
   return *Quota::FixedWindow(

@@ -1,7 +1,11 @@
 #include "policy/policy_file.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "algorithm/lease.h"
 #include "policy/envoy_config.h"
 
 namespace weir::policy {
@@ -17,7 +21,10 @@ struct Outer {
   std::vector<EntryMatch> match;
   bool has_match = false;
   OnStoreError on_store_error = OnStoreError::kLocal;
+  Mode mode = Mode::kExact;
   bool shadow = false;
+  ChargeMode charge = ChargeMode::kAllOrNone;
+  bool overdraw = false;
 };
 
 std::string Place(const Report& report, const yaml::Mark& mark) {
@@ -39,6 +46,7 @@ class Reader {
         outer.domain = std::move(*text);
       }
     }
+    outer.charge = ReadChargeMode(fields, report_);
     ReadList(fields.Take("policies"), outer, 1);
     fields.Finish();
   }
@@ -72,7 +80,10 @@ class Reader {
     policy.match = outer.match;
     policy.has_match = outer.has_match;
     policy.on_store_error = outer.on_store_error;
+    policy.mode = outer.mode;
     policy.shadow = outer.shadow;
+    policy.charge = outer.charge;
+    policy.overdraw = outer.overdraw;
     policy.source = Place(report_, node.mark);
 
     if (const Node* name = fields.Take("name")) {
@@ -85,6 +96,7 @@ class Reader {
     }
     if (const Node* match = fields.Take("match")) ReadMatch(*match, policy);
     if (const Node* chain = fields.Take("chain")) ReadChain(*chain, policy);
+    ReadShared(fields, policy);
     policy.exempt = fields.Bool("exempt").value_or(false);
     if (policy.exempt && !policy.ordered) {
       report_.Add(node.mark, "policy: exempt goes with a chain");
@@ -105,7 +117,8 @@ class Reader {
     ReadGrant(fields, policy, nested != nullptr);
     fields.Finish();
     ReadList(nested,
-             {policy.domain, policy.match, policy.has_match, policy.on_store_error, policy.shadow},
+             {policy.domain, policy.match, policy.has_match, policy.on_store_error, policy.mode,
+              policy.shadow, policy.charge, policy.overdraw},
              depth + 1);
   }
 
@@ -121,7 +134,13 @@ class Reader {
                                     text->substr(0, 64) + "'");
       }
     }
+    ReadMode(fields, policy);
     if (auto shadow = fields.Bool("shadow")) policy.shadow = *shadow;
+    if (auto overdraw = fields.Bool("overdraw")) policy.overdraw = *overdraw;
+    policy.blocked = fields.Bool("blocked").value_or(false);
+    policy.quota_mode = fields.Bool("quota_mode").value_or(false);
+    policy.shadow = policy.shadow || policy.quota_mode;
+    policy.limit_name = fields.Text("limit_name").value_or("");
     if (const Node* node = fields.Take("cost")) {
       const std::optional<std::int64_t> cost = yaml::AsInt(*node, "cost", report_);
       if (cost && (*cost < 1 || *cost > kMaxPolicyCost)) {
@@ -129,6 +148,18 @@ class Reader {
       } else if (cost) {
         policy.cost = *cost;
       }
+    }
+  }
+
+  void ReadMode(Fields& fields, Definition& policy) {
+    const Node* node = fields.Take("mode");
+    if (node == nullptr) return;
+    const std::optional<std::string> text = yaml::AsText(*node, "mode", report_);
+    if (!text) return;
+    if (const std::optional<Mode> mode = ParseMode(*text)) {
+      policy.mode = *mode;
+    } else {
+      report_.Add(node->mark, "mode: expected exact or leased, got '" + text->substr(0, 64) + "'");
     }
   }
 
@@ -148,7 +179,18 @@ class Reader {
     }
     if (quota != nullptr) {
       policy.quota = ParseQuota(*quota, report_);
+      if (policy.quota && policy.mode == Mode::kLeased) {
+        const auto terms = algorithm::TermsFor(*policy.quota);
+        if (!terms.ok()) report_.Add(quota->mark, "mode: leased: " + terms.error().message);
+      }
       if (!policy.quota) return;
+      if (policy.overdraw && policy.quota->algorithm() == Algorithm::kConcurrency) {
+        report_.Add(quota->mark, "policy: a concurrency quota cannot be overdrawn");
+        return;
+      }
+      if (policy.always_counts() && policy.mode == Mode::kLeased) {
+        report_.Add(quota->mark, "mode: leased: permits that are overdrawn cannot be leased");
+      }
     } else if (!unlimited && !policy.exempt) {
       if (!has_nested) {
         report_.Add(fields.mark(), "policy: expected a quota, or unlimited: true");
@@ -197,6 +239,25 @@ class Reader {
     }
   }
 
+  // Entries of the chain whose values share one bucket.
+  void ReadShared(Fields& fields, Definition& policy) {
+    const std::vector<std::string> names =
+        fields.Texts("share").value_or(std::vector<std::string>());
+    for (const std::string& name : names) {
+      const auto entry = std::find_if(policy.match.begin(), policy.match.end(),
+                                      [&](const EntryMatch& one) { return one.name == name; });
+      const bool fits = policy.ordered && entry != policy.match.end();
+      if (!fits || entry->kind == MatchKind::kExact) {
+        report_.Add(fields.mark(), "share: '" + name.substr(0, 64) +
+                                       "' is not an entry of the chain with a '*' at its end");
+        continue;
+      }
+      for (EntryMatch& one : policy.match) {
+        if (one.name == name && one.kind != MatchKind::kExact) one.shared = true;
+      }
+    }
+  }
+
   void ReadMatch(const Node& node, Definition& policy) {
     if (node.kind != Node::Kind::kMapping) {
       report_.Add(node.mark, "match: expected entries such as { user: \"*\", route: /v1/pay }");
@@ -234,21 +295,44 @@ class Reader {
 }  // namespace
 
 std::vector<Definition> ParsePolicies(std::string_view text, const std::string& file,
-                                      std::vector<yaml::Problem>& problems) {
+                                      std::vector<yaml::Problem>& problems, bool lenient) {
   std::vector<Definition> definitions;
   const yaml::Document document = yaml::Document::Parse(text, file, problems);
   if (document.root() == nullptr) return definitions;
   Report report(file, problems);
-  if (IsEnvoyConfig(*document.root())) return ReadEnvoyConfig(*document.root(), report);
+  if (IsEnvoyConfig(*document.root())) {
+    report.set_lenient(lenient);
+    return ReadEnvoyConfig(*document.root(), report);
+  }
   Reader(report, definitions).ReadFile(*document.root());
   return definitions;
 }
 
 std::vector<Definition> LoadPolicyFile(const std::string& path,
-                                       std::vector<yaml::Problem>& problems) {
+                                       std::vector<yaml::Problem>& problems, bool lenient) {
   std::string text;
   if (!yaml::ReadFile(path, yaml::Limits{}.max_bytes, text, problems)) return {};
-  return ParsePolicies(text, path, problems);
+  return ParsePolicies(text, path, problems, lenient);
+}
+
+std::vector<std::string> PolicyFiles(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code trouble;
+    if (!std::filesystem::is_directory(path, trouble)) {
+      files.push_back(path);
+      continue;
+    }
+    const auto begin = static_cast<std::ptrdiff_t>(files.size());
+    std::filesystem::directory_iterator at(path, trouble);
+    for (; !trouble && at != std::filesystem::directory_iterator(); at.increment(trouble)) {
+      const std::filesystem::path& file = at->path();
+      const bool yaml = file.extension() == ".yaml" || file.extension() == ".yml";
+      if (yaml && !file.filename().string().starts_with('.')) files.push_back(file.string());
+    }
+    std::sort(files.begin() + begin, files.end());
+  }
+  return files;
 }
 
 bool CheckName(std::string_view text, const yaml::Node& node, const std::string& what,

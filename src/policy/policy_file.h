@@ -15,17 +15,25 @@ namespace weir::policy {
 inline constexpr int kMaxPolicyNesting = 8;
 
 /// Reads the text of a policy file (docs/reference/policies.md). What is wrong is added to
-/// `problems`, with its place; the definitions are then not to be used.
+/// `problems`, with its place; the definitions are then not to be used. `lenient`: fields of an
+/// Envoy configuration that are not known are skipped.
 std::vector<Definition> ParsePolicies(std::string_view text, const std::string& file,
-                                      std::vector<yaml::Problem>& problems);
+                                      std::vector<yaml::Problem>& problems, bool lenient = false);
 
 /// The same from a file on disk.
 std::vector<Definition> LoadPolicyFile(const std::string& path,
-                                       std::vector<yaml::Problem>& problems);
+                                       std::vector<yaml::Problem>& problems, bool lenient = false);
+
+/// The files that `paths` name: a folder stands for its *.yaml and *.yml in order of their names,
+/// without hidden ones.
+std::vector<std::string> PolicyFiles(const std::vector<std::string>& paths);
 
 /// Reads a quota: `{ token_bucket: { capacity: 100, refill_per_second: 10 } }`. Nothing, with the
 /// problem reported, if it is not valid. `unlimited` is no quota and not read here.
 std::optional<Quota> ParseQuota(const yaml::Node& node, yaml::Report& report);
+
+/// Takes `charge` of a file; all_or_none unless given.
+ChargeMode ReadChargeMode(yaml::Fields& fields, yaml::Report& report);
 
 /// True if `text` may name a policy, a domain or an entry; else reports `what` at `node`.
 bool CheckName(std::string_view text, const yaml::Node& node, const std::string& what,

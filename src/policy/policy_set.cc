@@ -139,6 +139,11 @@ bool PolicySet::HasDomain(std::string_view domain) const {
   return domains_.find(domain.empty() ? kDefaultDomain : domain) != domains_.end();
 }
 
+ChargeMode PolicySet::ChargeModeOf(std::string_view domain) const {
+  const auto found = domains_.find(domain.empty() ? kDefaultDomain : domain);
+  return found == domains_.end() ? ChargeMode::kAllOrNone : found->second.charge;
+}
+
 /// Files definitions into a PolicySet.
 struct PolicySet::Builder {
   explicit Builder(PolicySet& target) : set(target) {}
@@ -250,9 +255,20 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
     policy.id = ids.IdOf(definition.domain, definition.name);
     if (definition.quota) policy.local_quota = ShareOf(*definition.quota, options.local_share);
     policy.key_parts = KeyParts(definition);
+    if (definition.quota && definition.mode == Mode::kLeased) {
+      auto terms = algorithm::TermsFor(*definition.quota);
+      if (terms.ok()) policy.lease = *std::move(terms);
+    }
     policy.definition = std::move(definition);
     return policy;
   };
+  for (const Definition& definition : definitions) {
+    if (!definition.quota || definition.mode != Mode::kLeased) continue;
+    if (const auto terms = algorithm::TermsFor(*definition.quota); !terms.ok()) {
+      return Error{Code::kInvalidArgument, definition.source + ": policy '" + definition.name +
+                                               "': mode: leased: " + terms.error().message};
+    }
+  }
   set->default_ = compile(options.default_policy);
   set->policies_.reserve(definitions.size());
   for (Definition& definition : definitions) {
@@ -285,6 +301,11 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
     } else if (kept.has_match) {
       builder.File(index);
     }
+  }
+  for (const Policy& policy : set->policies_) {
+    if (!policy.definition.has_match) continue;
+    ChargeMode& charge = set->domains_[policy.definition.domain].charge;
+    charge = std::max(charge, policy.definition.charge);
   }
   builder.IndexShapes();
   builder.IndexBuckets();

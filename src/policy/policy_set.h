@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "algorithm/lease.h"
 #include "policy/chain_tree.h"
 #include "policy/definition.h"
 #include "policy/request.h"
@@ -66,6 +67,8 @@ struct Policy {
   std::uint32_t id = 0;
   /// What this process grants by itself under on_store_error: local.
   std::optional<Quota> local_quota;
+  /// Of a leased policy: what its charges are charged under instead.
+  std::optional<algorithm::LeaseTerms> lease;
   /// The store's key is these, with the escaped values that "*" matched in between.
   std::vector<std::string> key_parts;
 
@@ -77,6 +80,8 @@ struct CompileOptions {
   Definition default_policy;
   /// The part of a quota that this process grants by itself while the store is away, in (0, 1].
   double local_share = 0.1;
+  /// Fields of Envoy's files that are not known are skipped.
+  bool lenient = false;
 };
 
 /// The default policy of the service: token bucket, capacity 100, refill 10 per second.
@@ -126,6 +131,8 @@ class PolicySet {
   const Policy& ForKey(std::string_view key) const;
 
   bool HasDomain(std::string_view domain) const;
+  /// What applies to quotas that come with a request.
+  ChargeMode ChargeModeOf(std::string_view domain) const;
   /// Whether any policy replaces others (Definition::replaces).
   bool any_replaces() const noexcept { return any_replaces_; }
   const std::vector<Policy>& policies() const noexcept { return policies_; }
@@ -154,7 +161,8 @@ class PolicySet {
     // Shapes under the rarest of their names, so that common names do not gather them all.
     TextMap<std::vector<std::uint32_t>> by_name;
     std::vector<std::uint32_t> nameless;
-    std::unique_ptr<ChainTree> chains;  // null if there are none
+    std::unique_ptr<ChainTree> chains;           // null if there are none
+    ChargeMode charge = ChargeMode::kAllOrNone;  // the strongest that its policies name
   };
   struct Builder;
 

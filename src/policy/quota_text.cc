@@ -1,13 +1,14 @@
 // Quotas in YAML. Split from the policies around them, since the configuration's default_policy is
 // written the same way.
 
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "algorithm/algorithms.h"
 #include "policy/policy_file.h"
 
 namespace weir::policy {
@@ -16,9 +17,6 @@ namespace {
 using yaml::Fields;
 using yaml::Node;
 using yaml::Report;
-
-constexpr std::array<std::string_view, 5> kAlgorithms = {
-    "token_bucket", "fixed_window", "sliding_log", "sliding_counter", "concurrency"};
 
 struct Rate {
   std::int64_t refill = 0;
@@ -76,71 +74,81 @@ bool Require(const std::optional<T>& value, const Fields& fields, const std::str
   return value.has_value();
 }
 
-std::optional<Quota> Checked(Result<Quota> quota, const Fields& fields, const std::string& what,
-                             Report& report) {
-  if (quota.ok()) return *quota;
-  report.Add(fields.mark(), what + ": " + quota.error().message);
-  return std::nullopt;
+/// The numbers that the algorithm takes; nothing if one of them is missing or not valid.
+std::optional<algorithm::Numbers> ReadNumbers(const algorithm::Descriptor& kind, Fields& fields,
+                                              const std::string& what, Report& report) {
+  algorithm::Numbers numbers;
+  const std::optional<std::int64_t> limit = fields.Int(kind.limit_name);
+  if (kind.refills()) {
+    const std::optional<Rate> rate = ReadRate(fields, what, report);
+    fields.Finish();
+    if (!Require(limit, fields, what, kind.limit_name, report) || !rate) return std::nullopt;
+    numbers.refill = rate->refill;
+    numbers.period = rate->period;
+  } else {
+    const std::optional<std::chrono::nanoseconds> span = fields.Duration(kind.span_name);
+    if (kind.has_buckets) numbers.buckets = fields.Int("buckets").value_or(numbers.buckets);
+    fields.Finish();
+    if (!Require(limit, fields, what, kind.limit_name, report)) return std::nullopt;
+    if (!Require(span, fields, what, kind.span_name, report)) return std::nullopt;
+    numbers.window = *span;
+  }
+  numbers.limit = *limit;
+  return numbers;
 }
 
-std::optional<Quota> ReadTokenBucket(Fields& fields, const std::string& what, Report& report) {
-  const std::optional<std::int64_t> capacity = fields.Int("capacity");
-  const std::optional<Rate> rate = ReadRate(fields, what, report);
-  fields.Finish();
-  if (!Require(capacity, fields, what, "capacity", report) || !rate) return std::nullopt;
-  return Checked(Quota::TokenBucket(*capacity, rate->refill, rate->period), fields, what, report);
-}
-
-std::optional<Quota> ReadWindowed(std::string_view algorithm, Fields& fields,
-                                  const std::string& what, Report& report) {
-  const bool concurrency = algorithm == "concurrency";
-  const std::string_view span_name = concurrency ? "lease" : "window";
-  const std::optional<std::int64_t> limit = fields.Int("limit");
-  const std::optional<std::chrono::nanoseconds> span = fields.Duration(span_name);
-  std::optional<std::int64_t> buckets;
-  if (algorithm == "sliding_counter") buckets = fields.Int("buckets");
-  fields.Finish();
-  if (!Require(limit, fields, what, "limit", report)) return std::nullopt;
-  if (!Require(span, fields, what, span_name, report)) return std::nullopt;
-  if (concurrency) return Checked(Quota::Concurrency(*limit, *span), fields, what, report);
-  if (algorithm == "fixed_window") {
-    return Checked(Quota::FixedWindow(*limit, *span), fields, what, report);
+/// The algorithm that policy files call so; else reports what may have been meant.
+const algorithm::Descriptor* FindKind(const Node& name, Report& report) {
+  std::vector<std::string_view> names;
+  for (const algorithm::Descriptor& each : algorithm::kAlgorithms) {
+    if (each.name == name.scalar) return &each;
+    names.push_back(each.name);
   }
-  if (algorithm == "sliding_log") {
-    return Checked(Quota::SlidingLog(*limit, *span), fields, what, report);
+  std::string message = "quota: unknown algorithm '" + name.scalar.substr(0, 64) + "'; ";
+  const algorithm::Descriptor* by_type = algorithm::FindNamed(name.scalar);
+  const std::optional<std::string_view> nearest =
+      by_type != nullptr ? by_type->name : yaml::Nearest(name.scalar, names);
+  if (nearest) {
+    message += "did you mean '" + std::string(*nearest) + "'?";
+  } else {
+    message += "expected " + algorithm::Listed(&algorithm::Descriptor::name);
   }
-  return Checked(buckets ? Quota::SlidingCounter(*limit, *span, *buckets)
-                         : Quota::SlidingCounter(*limit, *span),
-                 fields, what, report);
+  report.Add(name.mark, std::move(message));
+  return nullptr;
 }
 
 }  // namespace
 
+ChargeMode ReadChargeMode(Fields& fields, Report& report) {
+  const Node* node = fields.Take("charge");
+  if (node == nullptr) return ChargeMode::kAllOrNone;
+  const std::optional<std::string> text = yaml::AsText(*node, "charge", report);
+  const std::optional<ChargeMode> mode = text ? ParseChargeMode(*text) : std::nullopt;
+  if (text && !mode) {
+    report.Add(node->mark,
+               "charge: expected all_or_none, each or always, got '" + text->substr(0, 64) + "'");
+  }
+  return mode.value_or(ChargeMode::kAllOrNone);
+}
+
 std::optional<Quota> ParseQuota(const Node& node, Report& report) {
-  constexpr std::string_view kList =
-      "token_bucket, fixed_window, sliding_log, sliding_counter or concurrency";
   if (node.kind != Node::Kind::kMapping || node.fields.size() != 1) {
-    report.Add(node.mark, "quota: expected exactly one of " + std::string(kList));
+    report.Add(node.mark,
+               "quota: expected exactly one of " + algorithm::Listed(&algorithm::Descriptor::name));
     return std::nullopt;
   }
   const auto& [name, body] = node.fields.front();
-  bool known = false;
-  for (const std::string_view algorithm : kAlgorithms) known = known || algorithm == name->scalar;
-  if (!known) {
-    std::string message = "quota: unknown algorithm '" + name->scalar.substr(0, 64) + "'; ";
-    if (auto nearest = yaml::Nearest(name->scalar, kAlgorithms)) {
-      message += "did you mean '" + std::string(*nearest) + "'?";
-    } else {
-      message += "expected " + std::string(kList);
-    }
-    report.Add(name->mark, std::move(message));
-    return std::nullopt;
-  }
+  const algorithm::Descriptor* kind = FindKind(*name, report);
+  if (kind == nullptr) return std::nullopt;
   const std::string& what = name->scalar;
   Fields fields(*body, what, report);
   if (!fields.is_mapping()) return std::nullopt;
-  if (what == "token_bucket") return ReadTokenBucket(fields, what, report);
-  return ReadWindowed(what, fields, what, report);
+  const auto numbers = ReadNumbers(*kind, fields, what, report);
+  if (!numbers) return std::nullopt;
+  const Result<Quota> quota = kind->make(*numbers);
+  if (quota.ok()) return *quota;
+  report.Add(fields.mark(), what + ": " + quota.error().message);
+  return std::nullopt;
 }
 
 }  // namespace weir::policy

@@ -30,6 +30,9 @@ struct Request {
   /// A quota that stands in for the policies of a descriptor, in their order (null: none); empty:
   /// none. Its key is the whole descriptor. Ignored in a domain that has no policies.
   std::span<const Quota* const> overrides;
+  /// Descriptors that lead to the same bucket charge it one after the other; else it is charged
+  /// once, with the largest of their costs.
+  bool each_time = false;
   /// A bare key (`{"key":"user-123"}`, WEIR.CHECK): the policy whose key is exactly this applies,
   /// else the default policy, and each key has a bucket of its own. If not empty, the domain and
   /// the descriptors are not looked at.

@@ -29,8 +29,7 @@ Error BadUpstream(std::string_view url, std::string_view why) {
 Result<net::Endpoint> ResolveUpstream(std::string_view url) {
   constexpr std::string_view kScheme = "http://";
   if (url.starts_with("https://")) {
-    return BadUpstream(url,
-                       "TLS is not spoken to upstreams; let something that does stand between");
+    return BadUpstream(url, "TLS to upstreams is not supported; terminate TLS in front of it");
   }
   if (!url.starts_with(kScheme)) return BadUpstream(url, "does not begin with http://");
   std::string_view authority = url.substr(kScheme.size());

@@ -4,60 +4,61 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "net/connection.h"
 #include "net/door_metrics.h"
-#include "net/edge_socket.h"
 #include "net/reactor.h"
+#include "net/stream.h"
 #include "net/tls.h"
+#include "net/transport.h"
 #include "protocol/grpc/health.h"
 #include "protocol/grpc/session.h"
 #include "service/grpc_door.h"
 
 namespace weir::service {
 
-/// One HTTP/2 connection: moves bytes between a socket and a session, through TLS if the door has
-/// it. While a peer does not take its answers, nothing more is read from it.
+/// One HTTP/2 connection: a grpc::Session on a Stream. Kept alive by its socket; while so much
+/// waits for a store that nothing more is read, by itself.
 ///
 /// Thread safety: belongs to its reactor.
 class GrpcConnection final : public net::Connection,
                              private grpc::SessionObserver,
-                             private net::EdgeSocket::Watcher {
+                             private net::Stream::Session {
  public:
   /// `tls` null: in the clear.
-  GrpcConnection(net::Reactor& reactor, net::Socket socket, std::unique_ptr<net::TlsSession> tls,
-                 const grpc::Services& services, grpc::Health& health, net::DoorMetrics& metrics,
-                 const GrpcDoorOptions& options);
+  GrpcConnection(net::Reactor& reactor, std::unique_ptr<net::Transport> transport,
+                 std::unique_ptr<net::TlsSession> tls, const grpc::Services& services,
+                 grpc::Health& health, net::DoorMetrics& metrics, const GrpcDoorOptions& options);
 
-  void Start();
+  void Start() { stream_.Start(); }
   /// Who is at the other end; before Start.
-  void SetPeer(std::string address) { session_.SetPeer(std::move(address), {}); }
+  void SetPeer(std::string address) {
+    session_.SetPeer(std::move(address), [this] { return stream_.peer_name(); });
+  }
   void Drain() override;
-  void Abort() override { Close(); }
+  void Abort() override { stream_.Close(); }
+  /// Of calls, and of a drain; the stream has its own.
   void OnDeadline() override;
 
  private:
-  using Self = boost::intrusive_ptr<GrpcConnection>;
+  std::span<char> Space() override { return in_; }
+  void Received(std::size_t size) override;
+  void EndOfInput() override { ended_ = true; }
+  net::Stream::Next Advance() override;
+  std::string_view Output() const override { return std::string_view(out_).substr(sent_); }
+  void Sent(std::size_t size) override;
+  net::Stream::Stage stage() const override;
+  bool OnTimeout(net::Stream::Stage stage) override;
+  void OnClosed() override;
 
-  void OnReadable() override;
-  void OnWritable() override;
-  void Read();
-  void OnRead(std::size_t size);
-  /// True if everything was taken and more may come.
-  bool Take(std::string_view bytes);
-  void Flush();
-  void FillOut();
+  void OnOutput() override { stream_.WakeLater(); }
   void CountAnswers();
-  bool Send();
-  void OnOutput() override;
   void SetTimer();
-  void Close();
 
-  net::EdgeSocket socket_;
-  const std::unique_ptr<net::TlsSession> tls_;
   grpc::Health& health_;
   net::DoorMetrics& metrics_;
   const GrpcDoorOptions& options_;
@@ -65,15 +66,13 @@ class GrpcConnection final : public net::Connection,
   std::vector<char> in_;
   std::string out_;
   std::size_t sent_ = 0;  // of out_
-  std::string plain_;     // with TLS: what is to be encrypted
-  bool writing_ = false;  // the peer has yet to take what is in out_
-  bool greeted_ = false;  // the peer has said something
-  bool ended_ = false;    // nothing further is read; close once everything is written
+  const std::unique_ptr<net::Transport> transport_;
+  net::Stream stream_;
+  bool ended_ = false;   // the peer says no more
+  bool broken_ = false;  // what it said cannot be gone on from
   bool draining_ = false;
-  bool closed_ = false;
-  bool flush_posted_ = false;
   std::chrono::steady_clock::time_point read_at_;
-  std::chrono::steady_clock::time_point wrote_at_;
+  boost::intrusive_ptr<GrpcConnection> full_;  // this, while nothing is read
 };
 
 }  // namespace weir::service

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "net/edge_socket.h"
 #include "net/tls.h"
 #include "protocol/grpc/decider.h"
 #include "protocol/grpc/health.h"
@@ -65,9 +66,9 @@ void GrpcDoor::Accept(net::Reactor& reactor, net::Socket socket) {
     if (!session.ok()) return;  // closes the socket
     tls = std::move(*session);
   }
-  boost::intrusive_ptr<GrpcConnection> connection(
-      new GrpcConnection(reactor, std::move(socket), std::move(tls), desk->services, desk->health,
-                         metrics_[reactor.index()], options_));
+  boost::intrusive_ptr<GrpcConnection> connection(new GrpcConnection(
+      reactor, std::make_unique<net::EdgeSocket>(std::move(socket), reactor), std::move(tls),
+      desk->services, desk->health, metrics_[reactor.index()], options_));
   if (options_.guard) connection->SetPeer(peer.address().to_string());
   connection->Start();
 }

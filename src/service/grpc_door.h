@@ -10,6 +10,7 @@
 #include "limiter/limiter.h"
 #include "net/door_metrics.h"
 #include "net/reactor.h"
+#include "net/stream.h"
 #include "protocol/grpc/rls.h"
 #include "protocol/grpc/session.h"
 
@@ -24,12 +25,9 @@ struct GrpcDoorOptions {
   grpc::RlsOptions rls;
   /// Who may call what (grpc::Services::SetGuard). Thread-safe. Empty: everybody everything.
   grpc::Services::Guard guard;
-  /// For the peer to say that it speaks HTTP/2.
-  std::chrono::milliseconds handshake_timeout{10'000};
-  /// A peer that takes none of its answers for this long is cut off.
-  std::chrono::milliseconds write_timeout{30'000};
-  /// A connection without calls is asked to go after this.
-  std::chrono::milliseconds idle_timeout{600'000};
+  /// `greeting` is for the peer to say that it speaks HTTP/2. A connection without calls is asked
+  /// to go after `idle`; requests have a time limit each (SessionOptions::request_timeout).
+  net::Stream::Times times{.idle = std::chrono::minutes(10)};
   /// Null: in the clear, with prior knowledge (h2c). Its ALPN protocols should be {"h2"}.
   std::shared_ptr<net::TlsContext> tls;
   /// When the service shuts down, streams that have not ended by then are ended.

@@ -1,69 +1,58 @@
 #pragma once
 
-// Moves bytes between a socket and an HttpSession, through TLS if the door has it.
-
-#include <array>
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "net/connection.h"
-#include "net/edge_socket.h"
+#include "net/stream.h"
 #include "net/tls.h"
+#include "net/transport.h"
 #include "service/http_session.h"
 
 namespace weir::service {
 
-/// One client's connection. Kept alive by what it waits for.
+/// One client's connection: an HttpSession on a Stream. Kept alive by what it waits for.
 ///
 /// Thread safety: belongs to its reactor's thread.
 class HttpConnection final : public net::Connection,
                              private HttpSession::Transport,
-                             private net::EdgeSocket::Watcher {
+                             private net::Stream::Session {
  public:
   /// `tls` null: in the clear.
-  HttpConnection(HttpWorker& worker, net::Socket socket, std::unique_ptr<net::TlsSession> tls,
-                 std::string remote);
+  HttpConnection(HttpWorker& worker, std::unique_ptr<net::Transport> transport,
+                 std::unique_ptr<net::TlsSession> tls, std::string remote);
 
-  /// Begins to serve.
-  void Start();
+  void Start() { stream_.Start(); }
   void Drain() override;
-  void Abort() override { Close(); }
-  void OnDeadline() override;
+  void Abort() override { stream_.Close(); }
+  void OnDeadline() override {}
 
  private:
-  // What the client is expected to do, and so which time limit runs.
-  enum class Phase { kIdle, kRequest, kAnswer, kLinger, kClosed };
-
+  // HttpSession::Transport
   boost::intrusive_ptr<net::Connection> Self() override { return this; }
-  void Resume() override;
-  void OnReadable() override;
-  void OnWritable() override;
+  void Resume() override { stream_.Wake(); }
 
-  void Expect(std::chrono::milliseconds time) { reactor().timers().Set(*this, time); }
-  bool Receive();
-  bool ReceiveTls();
-  bool Decrypt();
-  void GoOn();
-  void Await();
-  void AwaitRequest();
-  void Write();
-  void Encrypt();
-  bool SendHeld();
-  void OnWritten();
-  void Linger();
-  void Discard();
-  void Close();
+  // net::Stream::Session
+  std::span<char> Space() override { return session_.Space(); }
+  void Received(std::size_t size) override {
+    if (!std::exchange(named_, true)) session_.SetSubject(stream_.peer_name());
+    session_.Received(size);
+  }
+  void EndOfInput() override { session_.EndOfInput(); }
+  net::Stream::Next Advance() override;
+  std::string_view Output() const override { return session_.Output(); }
+  void Sent(std::size_t size) override { session_.Sent(size); }
+  net::Stream::Stage stage() const override;
+  bool OnTimeout(net::Stream::Stage stage) override;
 
-  HttpWorker& worker_;
-  net::EdgeSocket socket_;
-  const std::unique_ptr<net::TlsSession> tls_;
   HttpSession session_;
-  std::string held_;      // what the socket did not take at once
-  std::size_t sent_ = 0;  // of held_
-  std::size_t lingered_ = 0;
-  Phase phase_ = Phase::kIdle;
+  const std::unique_ptr<net::Transport> transport_;
+  net::Stream stream_;
+  bool named_ = false;     // the peer's certificate was looked at
+  bool in_parts_ = false;  // a request did not come in one piece
 };
 
 }  // namespace weir::service

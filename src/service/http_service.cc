@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "net/edge_socket.h"
 #include "net/tls.h"
 #include "service/http_connection.h"
 #include "service/http_exchange.h"
@@ -56,7 +57,8 @@ void HttpDoor::Accept(net::Reactor& reactor, net::Socket socket) {
     tls = std::move(*session);
   }
   const boost::intrusive_ptr<HttpConnection> connection(
-      new HttpConnection(worker, std::move(socket), std::move(tls), peer.address().to_string()));
+      new HttpConnection(worker, std::make_unique<net::EdgeSocket>(std::move(socket), reactor),
+                         std::move(tls), peer.address().to_string()));
   connection->Start();
 }
 

@@ -14,6 +14,7 @@
 #include "limiter/limiter.h"
 #include "net/door_metrics.h"
 #include "net/reactor.h"
+#include "net/stream.h"
 #include "protocol/http/check_reader.h"
 #include "protocol/http/request_parser.h"
 #include "protocol/http/response_writer.h"
@@ -42,9 +43,7 @@ struct HttpOptions {
   http::ParserLimits limits;
   filter::HeaderChoice headers;
   AuthOptions auth;
-  std::chrono::milliseconds idle_timeout{75'000};     ///< between requests
-  std::chrono::milliseconds request_timeout{30'000};  ///< from a request's first byte to its last
-  std::chrono::milliseconds write_timeout{30'000};    ///< for the client to take an answer
+  net::Stream::Times times;
   /// Whether a caller may check, or give back what he took; told before anything is decided. Empty:
   /// everybody may. Thread-safe; must not block.
   using Authorize = std::function<Status(const http::Request& request, std::string_view remote)>;

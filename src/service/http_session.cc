@@ -81,16 +81,25 @@ void HttpSession::AccountForBuffer() {
   if (!fits && !finished_) Fail(503, "too many large requests at once; try again later");
 }
 
+void HttpSession::Sent(std::size_t size) noexcept {
+  sent_ += size;
+  if (sent_ < output_.size()) return;
+  output_.clear();
+  sent_ = 0;
+}
+
+bool HttpSession::paused() const noexcept { return output_.size() >= kMaxOutput; }
+
 void HttpSession::Rest() {
   input_.Shrink();
   AccountForBuffer();
-  output_.shrink_to_fit();
+  if (output_.empty()) output_.shrink_to_fit();
 }
 
 void HttpSession::Advance() {
   while (!waiting_ && !finished_) {
     if (next_ == Next::kParse) {
-      if (output_.size() >= kMaxOutput) return;
+      if (paused()) return;
       next_ = Parse();
       if (next_ == Next::kParse && !exchanges_->full()) continue;
     }
@@ -117,6 +126,7 @@ HttpSession::Next HttpSession::Parse() {
   }
   last_request_ = !parser_.request().keep_alive;
   if (exchanges_ == nullptr) exchanges_ = worker_.TakeExchanges();
+  parser_.request().subject = subject_;
   if (!exchanges_->TryAdd(worker_, parser_.request(), remote_)) return Next::kRoute;
   TakeRequest();
   return Next::kParse;
@@ -177,6 +187,7 @@ void HttpSession::Route() {
   http::Request& request = parser_.request();
   request.remote = remote_;
   request.secure = secure_;
+  request.subject = subject_;
   request_id_ = request.Find("X-Request-Id").substr(0, 128);
   if (request_id_.empty()) {
     const auto id = telemetry::RandomId();

@@ -43,6 +43,9 @@ class HttpSession {
   HttpSession(const HttpSession&) = delete;
   HttpSession& operator=(const HttpSession&) = delete;
 
+  /// The common name in the client's certificate; before the first Received.
+  void SetSubject(std::string subject) { subject_ = std::move(subject); }
+
   /// Where to put what arrives; then Received, then Advance.
   std::span<char> Space() { return input_.Space(); }
   void Received(std::size_t n);
@@ -54,8 +57,12 @@ class HttpSession {
   /// Answers 408 and finishes: the client was too slow.
   void TimeOut();
 
-  /// To be sent, and cleared by the sender.
-  std::string& output() noexcept { return output_; }
+  /// To be sent, oldest first.
+  std::string_view Output() const noexcept { return std::string_view(output_).substr(sent_); }
+  /// So much of it is gone.
+  void Sent(std::size_t size) noexcept;
+  /// More can be answered once the output has gone.
+  bool paused() const noexcept;
   /// A store or a handler has yet to answer: do not read on.
   bool waiting() const noexcept { return waiting_; }
   /// Close when the output has been sent.
@@ -83,10 +90,12 @@ class HttpSession {
   HttpWorker& worker_;
   Transport& transport_;
   const std::string remote_;
+  std::string subject_;
   const bool secure_;
   net::InputBuffer input_;
   http::RequestParser parser_;
   std::string output_;
+  std::size_t sent_ = 0;                        // of output_
   std::unique_ptr<HttpExchanges> exchanges_;    // the batch that is being collected or decided
   boost::intrusive_ptr<net::Connection> hold_;  // while a store decides
   std::string request_id_;                      // of the request that a handler answers

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "net/edge_socket.h"
 #include "net/listener.h"
 #include "net/tls.h"
 #include "protocol/resp/service.h"
@@ -40,6 +41,7 @@ RespDoor::RespDoor(std::size_t reactors, LimiterOf limiter_of, RespOptions optio
   service_->knows = options_.knows;
   service_->gives_back = options_.gives_back;
   service_->on_give_back = options_.on_give_back;
+  service_->by_subject = options_.by_subject;
   service_->version = options_.version;
 }
 
@@ -72,9 +74,9 @@ void RespDoor::Accept(net::Reactor& reactor, net::Socket socket) {
     return;
   }
   KeepAlive(socket.native_handle());
-  boost::intrusive_ptr<RespConnection> connection(
-      new RespConnection(reactor, *desk, std::move(socket), net::FormatEndpoint(peer),
-                         net::FormatEndpoint(local), std::move(tls)));
+  boost::intrusive_ptr<RespConnection> connection(new RespConnection(
+      reactor, *desk, std::make_unique<net::EdgeSocket>(std::move(socket), reactor),
+      net::FormatEndpoint(peer), net::FormatEndpoint(local), std::move(tls)));
   connection->Start();
 }
 

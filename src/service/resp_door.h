@@ -12,11 +12,9 @@
 #include "limiter/limiter.h"
 #include "net/door_metrics.h"
 #include "net/reactor.h"
+#include "net/stream.h"
+#include "protocol/resp/service.h"
 #include "weir/result.h"
-
-namespace weir::resp {
-struct Service;
-}
 
 namespace weir::net {
 class TlsContext;
@@ -39,15 +37,14 @@ struct RespOptions {
   std::function<bool(std::string_view address, std::string_view password)> gives_back = {};
   std::function<void(const std::string& who, std::string_view action, std::string_view key)>
       on_give_back = {};
+  std::function<resp::Service::Login(std::string_view address, std::string_view subject)>
+      by_subject = {};
   /// Told which administrator is about to reset which key. Thread-safe; must not block.
   std::function<void(const std::string& who, std::string_view key)> on_reset = {};
   /// Null: plain TCP.
   std::shared_ptr<net::TlsContext> tls = {};
-  std::chrono::milliseconds idle_timeout = std::chrono::hours(1);
-  /// For a TLS handshake.
-  std::chrono::milliseconds handshake_timeout = std::chrono::seconds(10);
-  /// For a peer that does not take its replies.
-  std::chrono::milliseconds write_timeout = std::chrono::seconds(30);
+  /// `greeting` is for the TLS handshake, and for AUTH where that is needed.
+  net::Stream::Times times{.idle = std::chrono::hours(1)};
   std::string version = "0.1.0";
 };
 

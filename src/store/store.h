@@ -16,17 +16,24 @@
 #include "weir/quota.h"
 #include "weir/result.h"
 
+namespace weir::algorithm {
+struct LeaseTerms;
+}  // namespace weir::algorithm
+
 namespace weir::store {
 
 /// One key + quota + cost. The same thing as one question to an Engine; `quota` is never null here.
 using Charge = weir::Ask;
 
 enum class Op : std::uint8_t {
-  kCharge,   ///< all charges or none
-  kPeek,     ///< what kCharge would answer, charging nothing
-  kRefund,   ///< gives `cost` back to each key
-  kRelease,  ///< gives back the permits that `lease` names; one charge
-  kReset,    ///< forgets each key
+  kCharge,    ///< all charges or none
+  kPeek,      ///< what kCharge would answer, charging nothing
+  kRefund,    ///< gives `cost` back to each key
+  kRelease,   ///< gives back the permits that `lease` names; one charge
+  kReset,     ///< forgets each key
+  kLease,     ///< takes up to `cost` permits of one key in advance (algorithm/lease.h); one charge
+  kReturn,    ///< gives back `cost` permits of the lease granted at `lease`; one charge
+  kOverdraw,  ///< charges each key, whether it fits or not: see algorithm::Overdraw
 };
 
 /// Whom an error of an application speaks of.
@@ -62,8 +69,16 @@ struct Application {
   std::int64_t lease = 0;
   /// Filled: as many as there are charges.
   std::span<Decision> decisions;
-  /// Filled: charged (kCharge), released (kRelease); true otherwise.
+  /// The terms of each charge whose policy is leased, null for the others; empty: none is. For
+  /// lease::LeasingStore alone, which stands before the others: they know no leased policies.
+  std::span<const algorithm::LeaseTerms* const> terms = {};
+  /// Filled: charged (kCharge), released (kRelease), some granted (kLease); true otherwise.
   bool applied = false;
+  /// Filled (kLease): how many permits, and the store's time that names them. Filled by a
+  /// LeasingStore (kCharge): nothing was asked of the store, so what is left is an estimate.
+  std::int64_t granted = 0;
+  Nanos at = 0;
+  bool estimated = false;
   /// Filled: why it could not be decided (see FaultOf); decisions are then meaningless.
   Status status;
 };

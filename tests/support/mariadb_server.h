@@ -1,61 +1,18 @@
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "support/child_process.h"
-#include "support/temp_dir.h"
+#include "support/mysql_family_server.h"
 
 namespace weir::test {
 
-/// A real MariaDB of its own for a test: on a free loopback port and a unix socket, flushing at
-/// every commit, user `weir` without a password who may do everything, database `weir`. It ends
-/// with this object, and its files with it. Starting takes about a second (the files are copied
-/// from a template that the first start leaves in the build directory). As root it runs as the
-/// system user `mysql`.
-///
-/// Throws std::runtime_error with the server's words if it does not start. As thread-safe as
-/// ChildProcess; make it on the test's own thread.
-class MariadbServer {
+/// A real MariaDB of its own for a test. Starting takes about a second (the files are copied from a
+/// template that the first start leaves in the build directory). As root it runs as the system user
+/// `mysql`.
+class MariadbServer : public MysqlFamilyServer {
  public:
-  /// `settings` like "max_connections=300" are added to the defaults.
   explicit MariadbServer(std::vector<std::string> settings = {});
-  ~MariadbServer();
-
-  /// mysql://… over the unix socket (faster) or over TCP.
-  std::string url(const std::string& database = "weir") const;
-  std::string tcp_url(const std::string& database = "weir") const;
-  std::uint16_t port() const noexcept { return port_; }
-
-  /// Makes an empty database and answers its url().
-  std::string CreateDatabase(const std::string& name);
-
-  /// Runs SQL with the server's own client and answers its output: columns parted by tabs, rows by
-  /// newlines.
-  std::string Query(const std::string& sql, const std::string& database = "weir");
-
-  /// What the server has logged since its last Start.
-  std::string log() const { return process_ ? process_->error_output() : ""; }
-
-  /// Orderly: everything is written.
-  void Stop();
-  /// SIGKILL, as if the power went: recovery on the next Start.
-  void Crash();
-  /// After Stop or Crash, on the same port with the same files.
-  void Start();
-  /// It stands still: connections hang, as with a lost network.
-  void Pause();
-  void Resume();
-
- private:
-  std::string socket() const { return (dir_ / "socket").string(); }
-
-  TempDir dir_;
-  std::uint16_t port_;
-  std::vector<std::string> settings_;
-  std::unique_ptr<ChildProcess> process_;
 };
 
 }  // namespace weir::test

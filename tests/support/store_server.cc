@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "support/mariadb_server.h"
+#include "support/mysql_server.h"
 #include "support/postgres_server.h"
 #include "support/redis_cluster.h"
 #include "support/redis_server.h"
@@ -23,7 +24,8 @@ class Postgres final : public StoreServer {
   PostgresServer server_;
 };
 
-class Mariadb final : public StoreServer {
+template <typename Server>
+class MysqlFamily final : public StoreServer {
  public:
   std::string url() const override { return server_.tcp_url(); }
   void Kill() override { server_.Crash(); }
@@ -32,7 +34,7 @@ class Mariadb final : public StoreServer {
   void Resume() override { server_.Resume(); }
 
  private:
-  MariadbServer server_;
+  Server server_;
 };
 
 RedisOptions Durable() {
@@ -76,7 +78,8 @@ class Cluster final : public StoreServer {
 
 std::unique_ptr<StoreServer> StoreServer::Make(std::string_view kind) {
   if (kind == "postgres") return std::make_unique<Postgres>();
-  if (kind == "mariadb") return std::make_unique<Mariadb>();
+  if (kind == "mariadb") return std::make_unique<MysqlFamily<MariadbServer>>();
+  if (kind == "mysql") return std::make_unique<MysqlFamily<MysqlServer>>();
   if (kind == "redis") return std::make_unique<Redis>();
   if (kind == "redis_cluster") return std::make_unique<Cluster>();
   throw std::runtime_error("no server of kind " + std::string(kind));

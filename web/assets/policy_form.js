@@ -1,14 +1,11 @@
 // The form that creates or changes a policy.
 
+import { algorithms, algorithmOf } from './algorithms.js';
 import { path, post, put } from './api.js';
 import { field, h, select, show, tick } from './dom.js';
 import { button, dialog, message, toast } from './parts.js';
 import { plainName } from './text.js';
 
-const TYPES = [
-  ['TOKEN_BUCKET', 'Token bucket'], ['SLIDING_WINDOW', 'Sliding window (exact)'], ['SLIDING_COUNTER', 'Sliding counter'],
-  ['FIXED_WINDOW', 'Fixed window'], ['CONCURRENCY', 'Concurrency'],
-];
 const FIELDS = ['policyKey', 'type', 'capacity', 'refillRate', 'windowSeconds', 'buckets', 'domain', 'match', 'shadow',
   'unlimited', 'onStoreError', 'cost', 'expiresAt'];
 
@@ -39,7 +36,7 @@ export function editPolicy(policy) {
   const number = (value, min = 1) => h('input', { type: 'number', min, step: 1, value: String(value ?? ''), inputmode: 'numeric', required: true });
   const input = {
     key: h('input', { value: made.policyKey ?? '', autocomplete: 'off', spellcheck: 'false', required: true, readonly: policy !== null, autofocus: policy === null }),
-    type: select(TYPES, made.type),
+    type: select(algorithms().map((a) => [a.type, a.title]), made.type),
     capacity: number(made.capacity),
     refillRate: number(made.refillRate),
     windowSeconds: number(made.windowSeconds),
@@ -63,11 +60,9 @@ export function editPolicy(policy) {
   const problem = h('div', { 'aria-live': 'polite' });
 
   function fit() {
-    const bucket = input.type.value === 'TOKEN_BUCKET';
-    type.hidden = boxes.capacity.hidden = input.unlimited.checked;
-    boxes.refillRate.hidden = input.unlimited.checked || !bucket;
-    boxes.windowSeconds.hidden = input.unlimited.checked || bucket;
-    boxes.buckets.hidden = input.unlimited.checked || input.type.value !== 'SLIDING_COUNTER';
+    const used = input.unlimited.checked ? [] : algorithmOf(input.type.value)?.fields ?? [];
+    type.hidden = input.unlimited.checked;
+    for (const [name, box] of Object.entries(boxes)) box.hidden = !used.includes(name);
   }
   input.type.addEventListener('change', fit);
   input.unlimited.addEventListener('change', fit);
@@ -80,7 +75,7 @@ export function editPolicy(policy) {
       refillRate: Number(input.refillRate.value), windowSeconds: Number(input.windowSeconds.value),
       shadow: input.shadow.checked, unlimited: input.unlimited.checked, onStoreError: input.onStoreError.value,
     };
-    if (body.type === 'SLIDING_COUNTER') body.buckets = Number(input.buckets.value);
+    if (algorithmOf(body.type)?.fields.includes('buckets')) body.buckets = Number(input.buckets.value);
     if (Object.keys(match).length > 0) Object.assign(body, { match, domain: input.domain.value || undefined });
     if (input.expiresAt.value) body.expiresAt = new Date(input.expiresAt.value).toISOString();
     if (policy === null && body.policyKey === '') throw new Error('Give the policy a name.');

@@ -1,6 +1,7 @@
 // weir config check FILE…: says whether configuration and policy files are right, and where not.
 // weir config import --from envoy FILE: turns another program's limits into policies.
 
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -39,8 +40,9 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
                    std::vector<Problem>& problems) {
   std::vector<policy::Definition> all;
   const std::size_t before = problems.size();
-  for (const std::string& path : paths) {
-    std::vector<policy::Definition> some = policy::LoadPolicyFile(path, problems);
+  const std::vector<std::string> files = policy::PolicyFiles(paths);
+  for (const std::string& path : files) {
+    std::vector<policy::Definition> some = policy::LoadPolicyFile(path, problems, config.lenient);
     all.insert(all.end(), some.begin(), some.end());
   }
   if (problems.size() != before) return;
@@ -55,40 +57,47 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
   for (const std::string& misfit : Misfits(config, **set)) {
     std::cerr << "warning: " << misfit << '\n';
   }
-  std::cout << paths.size() << " policy file(s), " << count << " policies: ok\n";
+  std::cout << files.size() << " policy file(s), " << count << " policies: ok\n";
 }
 
-int Check(const std::vector<std::string>& files) {
+int Check(const std::vector<std::string>& files, bool lenient) {
   std::vector<Problem> problems;
   std::vector<std::string> policy_files;
   const config::Environment environment = config::ReadEnvironment();
   for (const std::string& sentence : environment.unknown) std::cerr << sentence << '\n';
   for (const std::string& file : files) {
-    if (IsPolicyFile(file)) {
+    if (std::filesystem::is_directory(file) || IsPolicyFile(file)) {
       policy_files.push_back(file);
       continue;
     }
     const std::size_t before = problems.size();
-    const config::Config config = config::Load(file, environment.overrides, problems);
+    config::Config config = config::Load(file, environment.overrides, problems);
+    config.lenient = config.lenient || lenient;
     if (problems.size() != before) continue;
     std::cout << file << ": ok\n";
     if (!config.policies.empty()) CheckPolicies(config.policies, config, problems);
   }
-  if (!policy_files.empty()) CheckPolicies(policy_files, {}, problems);
+  config::Config alone;
+  alone.lenient = lenient;
+  if (!policy_files.empty()) CheckPolicies(policy_files, alone, problems);
   for (const Problem& problem : problems) std::cerr << problem.ToString() << '\n';
   return problems.empty() ? 0 : 1;
 }
 
-int Import(const std::string& file) {
+int Import(const std::string& file, bool lenient) {
   std::vector<Problem> problems;
   std::vector<policy::Definition> definitions;
   std::string text;
   if (policy::yaml::ReadFile(file, policy::yaml::Limits{}.max_bytes, text, problems)) {
-    definitions = policy::ParseEnvoyConfig(text, file, problems);
+    definitions = policy::ParseEnvoyConfig(text, file, problems, lenient);
   }
   for (const Problem& problem : problems) std::cerr << problem.ToString() << '\n';
   if (!problems.empty()) return 2;
   std::cout << policy::FormatChains(definitions);
+  std::cerr << "note: a request that one limit refuses charges none of the others (charge: "
+               "all_or_none).\n"
+               "      envoyproxy/ratelimit charges all of them, also the one that refuses: charge: "
+               "always\n";
   return 0;
 }
 
@@ -101,7 +110,9 @@ void ConfigureImport(CLI::App& word, int& exit_code) {
       ->required()
       ->check(CLI::IsMember({"envoy"}));
   command->add_option("FILE", file, "A configuration of envoyproxy/ratelimit.")->required();
-  command->callback([&exit_code] { exit_code = Import(file); });
+  static bool lenient = false;
+  command->add_flag("--lenient", lenient, "Skip fields that are not known.");
+  command->callback([&exit_code] { exit_code = Import(file, lenient); });
   command->footer(
       "The policies go to standard output. A file of Envoy's may also be named under `policies:`\n"
       "as it is; importing is for those who want to edit it from then on.\n\n"
@@ -114,7 +125,10 @@ void Configure(CLI::App& word, int& exit_code) {
       word.add_subcommand("check", "Say whether files are right, or file:line:column of errors.");
   static std::vector<std::string> files;
   check->add_option("FILE", files, "Configuration or policy files, in any mixture.")->required();
-  check->callback([&exit_code] { exit_code = Check(files); });
+  static bool lenient = false;
+  check->add_flag("--lenient", lenient,
+                  "Skip fields of envoyproxy/ratelimit's files that are not known.");
+  check->callback([&exit_code] { exit_code = Check(files, lenient); });
   ConfigureImport(word, exit_code);
   check->footer(
       "A configuration is read as `weir serve` does: with the policy files that it names and the\n"

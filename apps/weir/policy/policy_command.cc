@@ -73,7 +73,7 @@ int RunHistory(const Words& words) {
         dom::parser parser;
         dom::array versions;
         if (parser.parse(reply.body)["versions"].get(versions) != simdjson::SUCCESS) {
-          return Fail({Code::kUnavailable, "the answer is not ours"});
+          return Fail({Code::kUnavailable, "unexpected response"});
         }
         Table table({">version", "at", "action", "type", ">capacity", "state", "who"});
         for (const dom::element one : versions) {
@@ -121,7 +121,7 @@ int RunVersionDiff(const Words& words) {
     dom::parser parser;
     dom::array changes;
     if (parser.parse(reply.body)["changes"].get(changes) != simdjson::SUCCESS) {
-      return Fail({Code::kUnavailable, "the answer is not ours"});
+      return Fail({Code::kUnavailable, "unexpected response"});
     }
     if (!words.remote.json) {
       for (const dom::element change : changes) {

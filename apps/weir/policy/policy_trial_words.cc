@@ -53,7 +53,7 @@ int Send(const Words& words, const char* method, const std::string& target, std:
 int ChangeStored(const Words& words, std::string json, bool shadow) {
   json.reserve(json.size() + simdjson::SIMDJSON_PADDING);
   Result<policy::StoredPolicy> stored = http::ReadPolicy(json);
-  if (!stored.ok()) return Fail({Code::kUnavailable, "the answer is not ours"});
+  if (!stored.ok()) return Fail({Code::kUnavailable, "unexpected response"});
   stored->shadow = shadow;
   if (!words.expires.empty()) stored->expires_at = 0;
   return Send(words, "PUT", "/admin/policies/" + UrlEscaped(words.name), policy::ToJson(*stored),

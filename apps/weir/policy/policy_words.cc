@@ -21,7 +21,7 @@ int ForEachPolicy(const Remote& remote, std::string_view source,
     if (!page->ok()) return FailRefused(*page);
     dom::array policies;
     if (parser.parse(page->body).get(policies) != simdjson::SUCCESS) {
-      return Fail({Code::kUnavailable, "the answer is not ours"});
+      return Fail({Code::kUnavailable, "unexpected response"});
     }
     for (const dom::element policy : policies) visit(policy);
     cursor = page->Header("x-next-cursor");

@@ -92,7 +92,7 @@ int Run(const Words& words) {
     dom::array entries;
     if (parser.parse(reply->body).get(answer) != simdjson::SUCCESS ||
         answer["changes"].get(entries) != simdjson::SUCCESS) {
-      return Fail({Code::kUnavailable, "the answer is not ours"});
+      return Fail({Code::kUnavailable, "unexpected response"});
     }
     for (const dom::element entry : entries) printer.Add(entry);
     before = NumberOf(answer, "next");

@@ -94,7 +94,7 @@ int RunCheck(const Words& words) {
                             dom::parser parser;
                             dom::element answer;
                             if (parser.parse(reply.body).get(answer) != simdjson::SUCCESS) {
-                              return Fail({Code::kUnavailable, "the answer is not ours"});
+                              return Fail({Code::kUnavailable, "unexpected response"});
                             }
                             if (!words.remote.json) PrintDecision(answer);
                             return IsAllowed(answer) ? kExitOk : kExitNo;
@@ -115,7 +115,7 @@ int RunExplain(const Words& words) {
     dom::array policies;
     if (parser.parse(reply.body).get(answer) != simdjson::SUCCESS ||
         answer["policies"].get(policies) != simdjson::SUCCESS) {
-      return Fail({Code::kUnavailable, "the answer is not ours"});
+      return Fail({Code::kUnavailable, "unexpected response"});
     }
     const int code = IsAllowed(answer) ? kExitOk : kExitNo;
     if (words.remote.json) return code;

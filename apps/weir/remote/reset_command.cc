@@ -32,7 +32,7 @@ int Print(const Words& words, const ServiceReply& reply) {
   dom::array buckets;
   if (parser.parse(reply.body).get(answer) != simdjson::SUCCESS ||
       answer["buckets"].get(buckets) != simdjson::SUCCESS) {
-    return Fail({Code::kUnavailable, "the answer is not ours"});
+    return Fail({Code::kUnavailable, "unexpected response"});
   }
   const bool any = WasHeld(answer);
   if (words.remote.json) return any ? kExitOk : kExitNo;

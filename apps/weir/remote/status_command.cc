@@ -45,7 +45,7 @@ int Print(const ServiceReply& reply) {
   dom::parser parser;
   dom::element status;
   if (parser.parse(reply.body).get(status) != simdjson::SUCCESS || !status.is_object()) {
-    return Fail({Code::kUnavailable, "the answer is not ours"});
+    return Fail({Code::kUnavailable, "unexpected response"});
   }
   Rows rows;
   AddRows("", status, rows);

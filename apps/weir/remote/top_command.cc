@@ -87,7 +87,7 @@ Result<std::string> View(const Words& words) {
   dom::array seconds;
   if (parser.parse(*live).get(about) != simdjson::SUCCESS ||
       about["perSecond"].get(seconds) != simdjson::SUCCESS) {
-    return Error{Code::kUnavailable, "the answer is not ours"};
+    return Error{Code::kUnavailable, "unexpected response"};
   }
   std::string text =
       "allowed " + Sparkline(seconds, "allowed") + "limited " + Sparkline(seconds, "limited");

@@ -7,12 +7,12 @@
 
 #include "command.h"
 #include "config/config.h"
-#include "drivers/mariadb/channel.h"
+#include "drivers/mysql/channel.h"
 #include "drivers/postgres/migration.h"
 #include "notify/postgres/schema.h"
 #include "serve/policies.h"
 #include "slots/postgres/schema.h"
-#include "store/mariadb/schema.h"
+#include "store/mysql/schema.h"
 #include "store/postgres/schema.h"
 
 namespace weir::app {
@@ -22,7 +22,7 @@ bool IsPostgres(const std::string& url) {
   return url.starts_with("postgres://") || url.starts_with("postgresql://");
 }
 
-bool IsMariadb(const std::string& url) {
+bool IsMysql(const std::string& url) {
   return url.starts_with("mysql://") || url.starts_with("mariadb://");
 }
 
@@ -41,9 +41,9 @@ std::vector<Tables> OfStore(const std::string& url) {
   if (IsPostgres(url)) {
     return {{"limits", url, store::postgres::Migrate}, {"policies", url, MigratePolicies}};
   }
-  if (IsMariadb(url)) {
-    return {{"limits", url, store::mariadb::Migrate},
-            {"messages", url, mariadb::MigrateChannel},
+  if (IsMysql(url)) {
+    return {{"limits", url, store::mysql::Migrate},
+            {"messages", url, mysql::MigrateChannel},
             {"policies", url, MigratePolicies}};
   }
   return {{"limits", url, [](const std::string&) -> Status {
@@ -96,7 +96,7 @@ void Configure(CLI::App& word, int& exit_code) {
   word.callback([&exit_code] {
     std::vector<Tables> all;
     if (!store.empty()) all = OfStore(store);
-    if (IsPostgres(policies) || IsMariadb(policies)) {
+    if (IsPostgres(policies) || IsMysql(policies)) {
       all.push_back({"policies", policies, MigratePolicies});
     }
     if (!slots.empty()) {

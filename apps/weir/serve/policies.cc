@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "admin/mariadb/policy_store.h"
+#include "admin/mysql/policy_store.h"
 #include "admin/postgres/policy_store.h"
 #include "admin/sqlite/policy_memory.h"
 #include "admin/sqlite/sqlite_policy_store.h"
@@ -20,7 +20,7 @@ bool IsPostgres(const std::string& url) {
   return url.starts_with("postgres://") || url.starts_with("postgresql://");
 }
 
-bool IsMariadb(const std::string& url) {
+bool IsMysql(const std::string& url) {
   return url.starts_with("mysql://") || url.starts_with("mariadb://");
 }
 
@@ -50,7 +50,7 @@ policy::sql::Options OptionsOf(const config::Config& config, const std::string& 
 
 std::string PolicyStoreUrl(const config::Config& config) {
   if (config.policy_store != "auto") return config.policy_store;
-  return IsPostgres(config.store) || IsMariadb(config.store) ? config.store : "sqlite:";
+  return IsPostgres(config.store) || IsMysql(config.store) ? config.store : "sqlite:";
 }
 
 Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Config& config,
@@ -68,14 +68,14 @@ Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Confi
         {{"policies", static_cast<std::int64_t>(left)}});
   }
   auto store = IsPostgres(url) ? policy::postgres::Open(url, catalog, OptionsOf(config, url))
-                               : policy::mariadb::Open(url, catalog, OptionsOf(config, url));
+                               : policy::mysql::Open(url, catalog, OptionsOf(config, url));
   if (store.ok()) return store;
   return Error{store.error().code,
                "policy_store: " + config::WithoutSecrets(url) + ": " + store.error().message};
 }
 
 Status MigratePolicies(const std::string& url) {
-  return IsPostgres(url) ? policy::postgres::Migrate(url) : policy::mariadb::Migrate(url);
+  return IsPostgres(url) ? policy::postgres::Migrate(url) : policy::mysql::Migrate(url);
 }
 
 }  // namespace weir::app

@@ -22,7 +22,7 @@ constexpr const char* kFooter =
 every few seconds; every key gets the default policy, a token bucket of 100 that refills 10 a second.
 
 A setting comes from the flag, else from the environment (WEIR_LISTEN_HTTP for listen.http), else
-from the file, else from its default. SIGTERM or SIGINT drains and ends, SIGHUP reads policies anew.
+from the file, else from its default. SIGTERM or SIGINT drains and ends, SIGHUP reloads policies.
 
   weir serve --config weir.yaml --policies policies.yaml
   curl -s localhost:8080/v1/check -d '{"key":"user-123"}'
@@ -101,9 +101,12 @@ void Configure(CLI::App& word, int& exit_code) {
       ->envname("WEIR_CONFIG");
   for (std::size_t i = 0; i < settings.size(); ++i) {
     if (settings[i].flag.empty()) continue;
-    word.add_option(std::string(settings[i].flag), flags->values[i], std::string(settings[i].help))
-        ->type_name(std::string(settings[i].key))
-        ->take_all();
+    CLI::Option* option = word.add_option(std::string(settings[i].flag), flags->values[i],
+                                          std::string(settings[i].help))
+                              ->type_name(std::string(settings[i].key))
+                              ->take_all();
+    // A switch needs no value on the command line.
+    if (settings[i].key == "lenient") option->expected(0, 1)->default_str("true");
   }
   word.footer(kFooter);
   word.callback([flags, &exit_code] { exit_code = Serve(*flags); });

@@ -30,8 +30,8 @@ service::HttpOptions HttpOptionsOf(const config::Config& config) {
   options.auth.grouping.v6_prefix = config.ipv6_prefix;
   options.auth.user_header = config.auth.user_header;
   options.auth.api_key_header = config.auth.api_key_header;
-  options.idle_timeout = config.limits.idle_timeout;
-  options.request_timeout = config.limits.request_timeout;
+  options.times.idle = config.limits.idle_timeout;
+  options.times.request = config.limits.request_timeout;
   return options;
 }
 
@@ -92,7 +92,8 @@ Status Service::OpenData() {
 }
 
 Status Service::OpenPolicies() {
-  catalog_.emplace(policy::CompileOptions{config_.default_policy, config_.local_share});
+  catalog_.emplace(
+      policy::CompileOptions{config_.default_policy, config_.local_share, config_.lenient});
   const auto problems = catalog_->LoadFiles(config_.policies);
   if (!problems.empty()) {
     return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
@@ -274,76 +275,6 @@ std::optional<admin::StoreHealth> Service::Readiness() const {
   // A node that has never seen the policies would let pass what they limit.
   if (!policy_store_->health().known) return admin::StoreHealth{.up = false, .serving = false};
   return stores_->health();
-}
-
-Status Service::OpenGrpc() {
-  service::GrpcDoorOptions options;
-  options.tls = grpc_tls_;
-  options.session.max_concurrent_streams = config_.grpc.max_streams;
-  options.session.max_message_bytes = config_.grpc.max_message;
-  options.guard = [this](const grpc::Method& method, const grpc::Caller& caller) {
-    return AdmitCall(method, caller);
-  };
-  grpc_door_.emplace(
-      pool_->size(),
-      [this](net::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },
-      std::move(options));
-  return Listen(*grpc_door_, config_.listen.grpc);
-}
-
-Status Service::OpenResp() {
-  service::RespOptions options;
-  options.tls = resp_tls_;
-  if (!config_.resp.keys.empty()) {
-    options.authenticate = [&keys = config_.resp.keys](std::string_view offered) {
-      const config::Digest digest = config::Sha256(offered);
-      bool known = false;
-      // All are compared, so the time does not tell which one it was.
-      for (const config::Digest& key : keys) known |= config::EqualDigests(key, digest);
-      return known;
-    };
-  }
-  options.administrator = [this](std::string_view address,
-                                 std::string_view password) -> std::optional<std::string> {
-    if (!guard_->Admits(address, password)) return std::nullopt;
-    return admin::WhoAsks(guard_->has_keys() ? password : std::string_view(), address);
-  };
-  access::Gate& gate = guard_->gate();
-  if (gate.has_keys()) {
-    if (!gate.IsOpen(access::Operation::kCheck) && !options.authenticate) {
-      options.authenticate = [](std::string_view) { return false; };  // only what `knows` knows
-    }
-    options.knows = [&gate](std::string_view address, std::string_view password) {
-      return gate.Knows({.address = address, .key = password, .door = "resp"},
-                        access::Operation::kCheck);
-    };
-  }
-  if (!gate.IsOpen(access::Operation::kGiveBack)) {
-    // Who opened the connection with a key of resp.keys may, too.
-    options.gives_back = [&gate, authenticate = options.authenticate](std::string_view address,
-                                                                      std::string_view password) {
-      if (authenticate && authenticate(password)) return true;
-      return gate
-          .Admit({.address = address, .key = password, .door = "resp", .quiet = true},
-                 access::Operation::kGiveBack)
-          .admitted();
-    };
-  }
-  options.on_give_back = [this](const std::string& who, std::string_view action,
-                                std::string_view key) {
-    audit_tally_->Note(who, action, "key:" + std::string(key), 1);
-  };
-  options.on_reset = [this](const std::string& who, std::string_view key) { AuditReset(who, key); };
-  options.version = telemetry::kVersion;
-  resp_door_.emplace(
-      pool_->size(),
-      [this](net::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },
-      std::move(options));
-  return Listen(*resp_door_, config_.listen.resp);
-}
-
-void Service::AuditReset(const std::string& who, std::string_view key) {
-  Audit({.who = who, .action = "key.reset", .target = "key:" + std::string(key)});
 }
 
 void Service::AddMetrics() {

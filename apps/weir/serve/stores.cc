@@ -8,6 +8,7 @@
 
 #include "drivers/redis/url.h"
 #include "policy/cluster_tags.h"
+#include "store/memory/durable_store.h"
 #include "store/memory/memory_store.h"
 #include "telemetry/log.h"
 
@@ -64,7 +65,7 @@ Result<std::unique_ptr<Stores>> Stores::Open(const config::Config& config,
                                              const std::string& snapshot, net::ReactorPool& pool) {
   std::unique_ptr<Stores> stores(new Stores(config, pool));
   if (config.store == "memory:") {
-    stores->OpenMemory(snapshot);
+    if (Status opened = stores->OpenMemory(snapshot); !opened.ok()) return opened.error();
   } else if (Status opened = stores->OpenDistant(); !opened.ok()) {
     return opened.error();
   }
@@ -73,31 +74,67 @@ Result<std::unique_ptr<Stores>> Stores::Open(const config::Config& config,
 
 Stores::~Stores() { Close(); }
 
-void Stores::OpenMemory(const std::string& snapshot) {
-  engine_.emplace(*Quota::TokenBucket(1, 1), EngineOptions{.max_keys = config_.max_keys,
-                                                           .keys = KeyStorage::kText,
-                                                           .clock = nullptr,
-                                                           .on_evict = {}});
+Status Stores::OpenMemory(const std::string& snapshot) {
+  engine_.emplace(*Quota::TokenBucket(1, 1),
+                  EngineOptions{.max_keys = config_.max_keys,
+                                .keys = KeyStorage::kText,
+                                .clock = nullptr,
+                                .on_evict = {},
+                                .track_changes = config_.journal != config::Journal::kOff});
   if (const Status loaded = store::memory::LoadSnapshot(*engine_, snapshot); !loaded.ok()) {
     if (loaded.error().code != Code::kNotFound) {
-      Log(Level::kError, "snapshot not restored; limits begin anew",
+      Log(Level::kError, "snapshot not restored; starting with empty limits",
           {{"error", std::string_view(loaded.error().message)}});
     }
   }
+  if (Status opened = OpenJournal(snapshot); !opened.ok()) return opened;
   store::memory::SnapshotKeeper::Options options;
   options.path = snapshot;
   options.interval = config_.snapshot.interval;
+  options.journal = journal_.get();
   options.on_saved = [](const Status& saved) {
     if (saved.ok()) return;
     Log(Level::kError, "snapshot not saved", {{"error", std::string_view(saved.error().message)}});
   };
   snapshots_ = std::make_unique<store::memory::SnapshotKeeper>(*engine_, std::move(options));
+  return {};
+}
+
+Status Stores::OpenJournal(const std::string& snapshot) {
+  using store::memory::Journal;
+  const std::string path = snapshot + ".journal";
+  const auto replayed = Journal::Replay(*engine_, path);
+  if (!replayed.ok()) {
+    Log(Level::kError, "journal not replayed to its end; limits may have forgotten charges",
+        {{"error", std::string_view(replayed.error().message)}});
+  } else if (replayed->cut > 0) {
+    Log(Level::kWarn, "journal ends in an incomplete record, which is ignored",
+        {{"bytes", replayed->cut}});
+  }
+  if (config_.journal == config::Journal::kOff) {
+    // Old files would bring back an old state at every start.
+    if (replayed.ok() && replayed->batches == 0) return {};
+    if (Status saved = store::memory::SaveSnapshot(*engine_, snapshot); !saved.ok()) return saved;
+    return Journal::Drop(path);
+  }
+  Journal::Options options;
+  options.path = path;
+  options.sync = config_.journal == config::Journal::kSync;
+  options.on_status = [](const Status& status) {
+    if (status.ok()) return Log(Level::kInfo, "journal is written again");
+    Log(Level::kError, "cannot write the journal; a crash would forget charges",
+        {{"error", std::string_view(status.error().message)}});
+  };
+  auto journal = Journal::Open(*engine_, std::move(options));
+  if (!journal.ok()) return Error{journal.error().code, "journal: " + journal.error().message};
+  journal_ = std::move(*journal);
+  return {};
 }
 
 Status Stores::OpenDistant() {
   const store::guard::GuardOptions options = GuardOptionsOf(config_);
   for (const std::string& doubt : DoubtsAbout(options)) {
-    Log(Level::kWarn, "doubtful setting", {{"why", std::string_view(doubt)}});
+    Log(Level::kWarn, "questionable setting", {{"why", std::string_view(doubt)}});
   }
   guard_.emplace(options);
   auto backend = library::OpenBackend(BackendOptionsOf(config_), *guard_);
@@ -124,6 +161,10 @@ Status Stores::OpenDistant() {
 }
 
 std::unique_ptr<store::Store> Stores::Take(std::size_t index) {
+  if (engine_ && config_.journal == config::Journal::kSync) {
+    return std::make_unique<store::memory::DurableStore>(pool_.reactor(index).context(), *engine_,
+                                                         *journal_);
+  }
   if (engine_) return std::make_unique<store::memory::MemoryStore>(*engine_);
   return std::make_unique<Borrowed>(*guarded_[index]);
 }
@@ -133,6 +174,7 @@ void Stores::Close() {
   prober_.reset();
   for (const auto& store : guarded_) store->Close();
   snapshots_.reset();
+  journal_.reset();
 }
 
 std::optional<admin::StoreHealth> Stores::health() const {

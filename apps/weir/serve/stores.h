@@ -17,6 +17,7 @@
 #include "policy/policy_set.h"
 #include "store/guard/guarded_store.h"
 #include "store/guard/prober.h"
+#include "store/memory/journal.h"
 #include "store/memory/snapshot.h"
 #include "store/store.h"
 #include "telemetry/metrics.h"
@@ -57,12 +58,14 @@ class Stores {
  private:
   Stores(const config::Config& config, net::ReactorPool& pool) : config_(config), pool_(pool) {}
   store::KeyPage ListMemory(const store::KeyQuery& query) const;
-  void OpenMemory(const std::string& snapshot);
+  Status OpenMemory(const std::string& snapshot);
+  Status OpenJournal(const std::string& snapshot);
   Status OpenDistant();
 
   const config::Config& config_;
   net::ReactorPool& pool_;
   std::optional<Engine> engine_;
+  std::unique_ptr<store::memory::Journal> journal_;
   std::unique_ptr<store::memory::SnapshotKeeper> snapshots_;
   std::optional<store::guard::Guard> guard_;
   std::unique_ptr<library::Backend> backend_;

@@ -46,7 +46,7 @@ bool Show(const Slots& answered, bool json) {
   return all;
 }
 
-int NotOurs() { return Fail({Code::kUnavailable, "the answer is not ours"}); }
+int NotOurs() { return Fail({Code::kUnavailable, "unexpected response"}); }
 
 int AssignOne(const Words& words) {
   std::string body;

@@ -35,7 +35,7 @@ struct Words {
 
 std::string PathOf(const Words& words) { return std::string(kPath) + "/" + UrlEscaped(words.name); }
 
-int NotOurs() { return Fail({Code::kUnavailable, "the answer is not ours"}); }
+int NotOurs() { return Fail({Code::kUnavailable, "unexpected response"}); }
 
 std::string TenantsOf(dom::element config) {
   dom::object tenants;

@@ -165,7 +165,7 @@ class Importer {
         return Error{Code::kFailedPrecondition,
                      part_ +
                          " has more answers than the feed has events; it belongs to another "
-                         "feed, remove it to begin anew"};
+                         "feed, remove it to start over"};
       }
     }
     summary_.resumed = answered;

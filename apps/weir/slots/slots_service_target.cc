@@ -128,9 +128,7 @@ class ServiceTarget final : public SlotsTarget {
   }
 
  private:
-  Error Garbled() const {
-    return {Code::kUnavailable, client_.where() + ": the answer is not ours"};
-  }
+  Error Garbled() const { return {Code::kUnavailable, client_.where() + ": unexpected response"}; }
 
   Result<dom::object> Exchange(dom::parser& parser, const char* method, const std::string& target,
                                const std::string& body) const {

@@ -129,11 +129,11 @@ void Producer::PollLoop() {
 void Producer::ReplaceClient() {
   auto fresh = Connect();
   if (!fresh) {
-    Log(Level::kError, "kafka producer cannot be made anew",
+    Log(Level::kError, "cannot recreate the Kafka producer",
         {{"reason", std::string_view(fresh.error().message)}});
     return;
   }
-  Log(Level::kWarn, "kafka producer failed for good and is made anew");
+  Log(Level::kWarn, "Kafka producer failed for good; recreating it");
   Client old = *std::move(fresh);
   {
     const std::unique_lock lock(client_mutex_);

@@ -55,9 +55,9 @@ Result<std::string> ReadBrokers(std::string_view list) {
     const std::string_view host = broker.substr(0, colon);
     const std::string_view port = colon == broker.npos ? "9092" : broker.substr(colon + 1);
     if (!IsHost(host)) {
-      return Wrong("\"" + std::string(broker) + "\" is no host; write kafka://host:9092");
+      return Wrong("invalid host \"" + std::string(broker) + "\"; write kafka://host:9092");
     }
-    if (!IsPort(port)) return Wrong("\"" + std::string(port) + "\" is no port (1 to 65535)");
+    if (!IsPort(port)) return Wrong("invalid port \"" + std::string(port) + "\" (1 to 65535)");
     if (++count > kMaxBrokers) return Wrong("more than 64 brokers");
     brokers += (brokers.empty() ? "" : ",") + std::string(host) + ":" + std::string(port);
   } while (!list.empty());

@@ -16,6 +16,7 @@
 
 #include "base/blocking.h"
 #include "drivers/channel_trouble.h"
+#include "drivers/postgres/url.h"
 
 namespace weir::postgres {
 namespace {
@@ -34,8 +35,8 @@ constexpr milliseconds kLongestDelay{500};
 
 class PostgresChannel final : public Channel {
  public:
-  PostgresChannel(std::string url, std::string name, Callbacks callbacks)
-      : url_(std::move(url)),
+  PostgresChannel(const std::string& url, std::string name, Callbacks callbacks)
+      : target_(Target::Parse(url)),
         name_(std::move(name)),
         callbacks_(std::move(callbacks)),
         wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -77,10 +78,11 @@ class PostgresChannel final : public Channel {
   }
 
   bool Connect() {
-    const char* names[] = {"dbname", nullptr};
-    const char* values[] = {url_.c_str(), nullptr};
+    if (!target_.ok()) return false;
+    target_->Rotate();
+    const Target::Words words = target_->words();
     MayBlock("connecting to PostgreSQL, which resolves its host name");
-    connection_ = PQconnectStartParams(names, values, 1);
+    connection_ = PQconnectStartParams(words.names.data(), words.values.data(), 0);
     if (connection_ == nullptr || PQstatus(connection_) == CONNECTION_BAD) return false;
     const auto deadline = steady_clock::now() + kPatience;
     PostgresPollingStatusType status = PGRES_POLLING_WRITING;
@@ -186,7 +188,7 @@ class PostgresChannel final : public Channel {
     }
   }
 
-  const std::string url_;
+  Result<Target> target_;
   const std::string name_;
   const Callbacks callbacks_;
   const int wake_;
@@ -202,7 +204,7 @@ class PostgresChannel final : public Channel {
 
 std::unique_ptr<Channel> OpenChannel(std::string url, std::string name,
                                      Channel::Callbacks callbacks) {
-  return std::make_unique<PostgresChannel>(std::move(url), std::move(name), std::move(callbacks));
+  return std::make_unique<PostgresChannel>(url, std::move(name), std::move(callbacks));
 }
 
 }  // namespace weir::postgres

@@ -20,6 +20,7 @@
 
 #include "base/blocking.h"
 #include "drivers/postgres/sqlstate.h"
+#include "drivers/postgres/url.h"
 
 namespace weir::postgres {
 namespace {
@@ -36,12 +37,25 @@ std::string Trimmed(const char* text) {
   return out;
 }
 
+// The url has the last word.
+Result<Target> TargetOf(const ConnectionOptions& options) {
+  Result<Target> target = Target::Parse(options.url);
+  if (!target.ok()) return target;
+  target->Default("application_name", "weir");
+  target->Default("options", options.session);
+  return target;
+}
+
 }  // namespace
 
 class Connection::Session : public std::enable_shared_from_this<Session> {
  public:
   Session(asio::io_context& io, ConnectionOptions options)
-      : io_(io), options_(std::move(options)), descriptor_(io), timer_(io) {}
+      : io_(io),
+        options_(std::move(options)),
+        target_(TargetOf(options_)),
+        descriptor_(io),
+        timer_(io) {}
   ~Session() { Disconnect(); }
 
   void SendGroup(std::vector<Query> group, std::uint64_t session);
@@ -69,6 +83,7 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
   };
 
   void Connect();
+  Status Start();
   void Poll();
   void Refused();
   void Opened();
@@ -91,6 +106,7 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
 
   asio::io_context& io_;
   const ConnectionOptions options_;
+  Result<Target> target_;
   Descriptor descriptor_;
   Timer timer_;
   State state_ = State::kIdle;
@@ -99,6 +115,7 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
   bool writing_ = false;
   bool flushing_ = false;
   bool watching_ = false;
+  bool lose_soon_ = false;
   std::uint64_t generation_ = 0;  // of the socket; handlers of an older one do nothing
   Clock::time_point retry_at_{};
   int failures_ = 0;  // attempts to connect since the last that succeeded
@@ -169,18 +186,11 @@ void Connection::Session::FlushSoon() {
 
 void Connection::Session::Connect() {
   state_ = State::kConnecting;
-  // In this order the url has the last word.
-  const char* names[] = {"application_name", "options", "dbname", nullptr};
-  const char* values[] = {"weir", options_.session.c_str(), options_.url.c_str(), nullptr};
-  MayBlock("connecting to PostgreSQL, which resolves its host name");
-  handle_ = PQconnectStartParams(names, values, 1);
   ++generation_;
-  if (handle_ == nullptr || PQstatus(handle_) == CONNECTION_BAD) {
-    const std::string reason =
-        handle_ == nullptr ? "out of memory" : Trimmed(PQerrorMessage(handle_));
+  if (Status started = Start(); !started.ok()) {
     // Not from inside Send, which promises so.
-    asio::post(io_, [weak = weak_from_this(), reason] {
-      if (auto self = weak.lock()) self->Lose({Code::kUnavailable, "postgres: " + reason});
+    asio::post(io_, [weak = weak_from_this(), error = started.error()] {
+      if (auto self = weak.lock()) self->Lose(error);
     });
     return;
   }
@@ -193,6 +203,16 @@ void Connection::Session::Connect() {
   }));
   descriptor_.assign(PQsocket(handle_));
   descriptor_.async_wait(Descriptor::wait_write, Guard([this] { Poll(); }));
+}
+
+Status Connection::Session::Start() {
+  if (!target_.ok()) return target_.error();
+  const Target::Words words = target_->words();
+  MayBlock("connecting to PostgreSQL, which resolves its host name");
+  handle_ = PQconnectStartParams(words.names.data(), words.values.data(), 0);
+  if (handle_ == nullptr) return Error{Code::kUnavailable, "postgres: out of memory"};
+  if (PQstatus(handle_) != CONNECTION_BAD) return {};
+  return Error{Code::kUnavailable, "postgres: " + Trimmed(PQerrorMessage(handle_))};
 }
 
 void Connection::Session::Poll() {
@@ -302,6 +322,7 @@ void Connection::Session::OnReadable() {
   if (PQstatus(handle_) == CONNECTION_BAD) {
     return Lose({Code::kUnavailable, "postgres: the server closed the connection"});
   }
+  if (lose_soon_) return Lose({Code::kUnavailable, "postgres: the server is read-only"});
   Flush();
   if (generation_ == generation && state_ == State::kReady) AwaitRead();
 }
@@ -349,6 +370,8 @@ void Connection::Session::TakeResult(PGresult* result) {
 void Connection::Session::Finish() {
   Statement statement = std::move(waiting_.front());
   waiting_.pop_front();
+  // A server that has become a replica: another is the primary now.
+  if (statement.answer.sqlstate == kReadOnly) lose_soon_ = true;
   statement.done(std::move(statement.answer));
 }
 
@@ -372,6 +395,7 @@ void Connection::Session::Lose(const Error& error) {
   Disconnect();
   last_error_ = error;
   retry_at_ = was_ready ? Clock::time_point() : Clock::now() + NextDelay();
+  if (!was_ready && target_.ok()) target_->Rotate();
   std::deque<Statement> lost = std::move(waiting_);
   waiting_.clear();
   for (Statement& statement : lost) {
@@ -402,7 +426,7 @@ void Connection::Session::Disconnect() {
   if (handle_ != nullptr) PQfinish(std::exchange(handle_, nullptr));
   prepared_.clear();
   state_ = State::kIdle;
-  writing_ = watching_ = flushing_ = false;
+  writing_ = watching_ = flushing_ = lose_soon_ = false;
 }
 
 Connection::Connection(asio::io_context& io, ConnectionOptions options)

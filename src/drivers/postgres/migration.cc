@@ -7,6 +7,7 @@
 
 #include "base/blocking.h"
 #include "drivers/postgres/sqlstate.h"
+#include "drivers/postgres/url.h"
 
 namespace weir::postgres {
 namespace {
@@ -85,10 +86,13 @@ Result<bool> RunNext(PGconn* connection, const std::string& component,
 Status Migrate(const std::string& url, std::string_view component,
                std::span<const char* const> steps, std::chrono::seconds timeout) {
   const std::string seconds = std::to_string(timeout.count());
-  const char* names[] = {"dbname", "connect_timeout", "options", nullptr};
-  const char* values[] = {url.c_str(), seconds.c_str(), "-c client_min_messages=warning", nullptr};
+  Result<Target> target = Target::Parse(url);
+  if (!target.ok()) return target.error();
+  target->Set("connect_timeout", seconds);
+  target->Set("options", "-c client_min_messages=warning");
+  const Target::Words words = target->words();
   MayBlock("connecting to PostgreSQL, which resolves its host name");
-  const Handle connection(PQconnectdbParams(names, values, 1), &PQfinish);
+  const Handle connection(PQconnectdbParams(words.names.data(), words.values.data(), 0), &PQfinish);
   if (PQstatus(connection.get()) != CONNECTION_OK) return ErrorOf(connection.get(), nullptr);
   // Who has no right to make tables need not make those that are there.
   const Result<std::size_t> made = VersionOf(connection.get(), std::string(component));

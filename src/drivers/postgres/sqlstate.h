@@ -7,6 +7,9 @@
 
 namespace weir::postgres {
 
+/// The server takes no writes: it is a replica.
+inline constexpr std::string_view kReadOnly = "25006";
+
 /// What an SQLSTATE means to a caller: kAlreadyExists for a violated unique constraint,
 /// kFailedPrecondition for any other constraint, kDeadlineExceeded for a statement that ran too
 /// long, kUnavailable when trying again may help (connection lost, server stopping, out of

@@ -1,12 +1,49 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "weir/result.h"
 
 namespace weir::postgres {
 
-/// The names of hosts in a postgres:// URL or in libpq's key=value form; none if there are only
-/// addresses and sockets, or if libpq does not understand it.
-std::vector<std::string> HostsOf(const std::string& url);
+/// Where a database is and who asks, in libpq's words.
+///
+/// TLS is said as for the other drivers: `tls=required` (the server's chain and name are checked,
+/// never in the clear), `tls=insecure-no-verify`, `tls=off`, `tls_ca=FILE` and, for who has to show
+/// one, `tls_cert=FILE&tls_key=FILE`. Without any of them libpq's own `sslmode` counts, except for
+/// `require`, which checks nothing and is refused. Of several hosts the one that takes writes is
+/// used, unless `target_session_attrs` is given.
+class Target {
+ public:
+  /// Messages never show the password.
+  static Result<Target> Parse(const std::string& url);
+
+  /// The hosts that have to be looked up: neither sockets nor those with a `hostaddr`.
+  std::vector<std::string> names() const;
+
+  /// For what the url does not say, and for what it may not say.
+  void Default(std::string_view name, std::string_view value);
+  void Set(std::string_view name, std::string_view value);
+
+  /// Begins with the next of several hosts: one that swallows what it is sent is not tried first
+  /// for ever.
+  void Rotate();
+
+  /// What PQconnectStartParams takes; lives as long as this and until it is changed.
+  struct Words {
+    std::vector<const char*> names;
+    std::vector<const char*> values;
+  };
+  Words words() const;
+
+ private:
+  std::string* Find(std::string_view name);
+  const std::string* Find(std::string_view name) const;
+
+  std::vector<std::pair<std::string, std::string>> values_;
+};
 
 }  // namespace weir::postgres

@@ -102,17 +102,21 @@ Status ReadOption(std::string_view text, Address& address) {
     address.tag = std::move(*value);
     return {};
   }
-  if (!tls.on) return Invalid("the options ca, cert, key and verify are for rediss://");
-  if (name == "ca") {
+  if (!tls.on) return Invalid("options that begin with tls are for rediss://");
+  // Without the prefix, and verify=on|off: as they were called at first.
+  if (name == "tls" && (*value == "required" || *value == "insecure-no-verify")) {
+    tls.verify = *value == "required";
+  } else if (name == "tls_ca" || name == "ca") {
     tls.ca_file = std::move(*value);
-  } else if (name == "cert") {
+  } else if (name == "tls_cert" || name == "cert") {
     tls.certificate_file = std::move(*value);
-  } else if (name == "key") {
+  } else if (name == "tls_key" || name == "key") {
     tls.key_file = std::move(*value);
   } else if (name == "verify" && (*value == "on" || *value == "off")) {
     tls.verify = *value == "on";
   } else {
-    return Invalid("options are tag, ca, cert, key and verify=on|off");
+    return Invalid(
+        "options are tag, tls_ca, tls_cert, tls_key and tls=required|insecure-no-verify");
   }
   return {};
 }

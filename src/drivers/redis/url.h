@@ -41,8 +41,8 @@ struct Address {
 /// Reads `redis://[user[:password]@]host[:port][/database]`, `rediss://…` for TLS, and
 /// `redis+cluster://` or `rediss+cluster://` with one or more `host[:port]`, parted by commas and
 /// without a database. User and password may hold %XX; `:password@` alone is the default user's.
-/// TLS takes `?ca=FILE&cert=FILE&key=FILE&verify=off`, a cluster `?tag=NAME`. Errors never repeat
-/// the password.
+/// TLS takes `?tls_ca=FILE&tls_cert=FILE&tls_key=FILE` and `tls=insecure-no-verify`, a cluster
+/// `?tag=NAME`. Errors never repeat the password.
 Result<Address> ParseUrl(std::string_view url);
 
 }  // namespace weir::redis

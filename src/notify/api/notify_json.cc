@@ -60,13 +60,13 @@ Result<std::string> Id(const dom::element& element) {
   if (element.get(text) == simdjson::SUCCESS) return std::string(text);
   std::int64_t number = 0;
   if (element.get(number) == simdjson::SUCCESS) return std::to_string(number);
-  return Invalid("userId must be a text");
+  return Invalid("userId must be a string");
 }
 
 Result<std::string> Text(const dom::element& element, const char* name) {
   std::string_view text;
   if (element.get(text) == simdjson::SUCCESS) return std::string(text);
-  return Invalid(std::string(name) + " must be a text");
+  return Invalid(std::string(name) + " must be a string");
 }
 
 Result<std::int64_t> Number(const dom::element& element, const char* name) {

@@ -130,7 +130,7 @@ void RedisGateway::Core::MaybeRecovered() {
   if (!dirty_.empty()) return ForgetDirty();
   // What the fallback remembered in the meantime, and what a fresh Redis has forgotten.
   keys_elsewhere_until_ = Now() + kKeyLifetime;
-  Log(Level::kInfo, "Redis decides about sends");
+  Log(Level::kInfo, "Redis is back; using it again");
   state_ = State::kUp;
   up_.store(true, std::memory_order_release);
   Release();
@@ -189,7 +189,7 @@ void RedisGateway::Core::Synced(const Status& status) {
   if (closed_) return;
   sync_.Synced(status.ok());
   if (!status.ok() && !sync_failing_) {
-    Log(Level::kWarn, "counts wait for PostgreSQL",
+    Log(Level::kWarn, "cannot sync counts to PostgreSQL; will retry",
         {{"error", std::string_view(status.error().message)}});
   }
   sync_failing_ = !status.ok();

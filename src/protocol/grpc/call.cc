@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kKeptCapacity = 4096;
 
-void AppendMessage(const google::protobuf::MessageLite& message, std::string& out) {
+// Returns how many bytes were appended.
+std::size_t AppendMessage(const google::protobuf::MessageLite& message, std::string& out) {
   const std::size_t size = message.ByteSizeLong();
   const std::size_t start = out.size();
   out.resize(start + 5 + size);
@@ -22,6 +23,7 @@ void AppendMessage(const google::protobuf::MessageLite& message, std::string& ou
   to[3] = static_cast<std::uint8_t>(size >> 8U);
   to[4] = static_cast<std::uint8_t>(size);
   message.SerializeWithCachedSizesToArray(to + 5);
+  return 5 + size;
 }
 
 void Recycle(std::string& buffer) noexcept {
@@ -36,7 +38,7 @@ void Recycle(std::string& buffer) noexcept {
 
 void Call::Send(const google::protobuf::MessageLite& message) {
   if (finished_) return;
-  AppendMessage(message, out_);
+  session_->OnUnsent(AppendMessage(message, out_));
   session_->Resume(*this);
 }
 
@@ -49,21 +51,28 @@ void Call::Finish(StatusCode code, std::string_view message) {
   session_->Resume(*this);
 }
 
-std::uint64_t Call::Expect() noexcept { return next_number_++; }
+std::uint64_t Call::Expect() noexcept {
+  ++session_->expected_;
+  return next_number_++;
+}
 
 void Call::SendInOrder(std::uint64_t number, const google::protobuf::MessageLite& message) {
   if (number != next_answer_) {
-    AppendMessage(message, early_[number]);
+    const std::size_t size = AppendMessage(message, early_[number]);
+    early_bytes_ += size;
+    session_->OnUnsent(size);
     return;
   }
-  ++next_answer_;
-  if (finished_) return;
-  AppendMessage(message, out_);
+  const std::uint64_t before = next_answer_++;
+  if (!finished_) session_->OnUnsent(AppendMessage(message, out_));
   for (auto next = early_.begin(); next != early_.end() && next->first == next_answer_;
        next = early_.erase(next)) {
     out_ += next->second;
+    early_bytes_ -= next->second.size();
     ++next_answer_;
   }
+  session_->OnAnswers(*this, next_answer_ - before);
+  if (finished_) return;
   session_->Resume(*this);
   session_->Unblock(*this);
 }

@@ -51,12 +51,16 @@ class Call {
   /// Ready for another stream; keeps buffers of ordinary size.
   void Reset() noexcept;
   std::size_t backlog() const noexcept { return out_.size() - out_sent_; }
+  /// What it holds of its request, and of its answer.
+  std::size_t held() const noexcept { return reader_.buffered() + held_.size() + pending_; }
+  std::size_t unsent() const noexcept { return backlog() + early_bytes_; }
 
   Session* session_ = nullptr;
   std::size_t place_ = 0;  // in Session::open_
   std::int32_t id_ = 0;
   Method* method_ = nullptr;
-  Nanos deadline_ = 0;  // 0: none
+  Nanos deadline_ = 0;    // the caller's; 0: none
+  Nanos arrives_by_ = 0;  // when the request must be here; for a stream, its next message
 
   // The request's head, while it arrives.
   std::chrono::nanoseconds timeout_{-1};
@@ -73,6 +77,7 @@ class Call {
   bool has_message_ = false;
   bool half_closed_ = false;
   std::size_t unconsumed_ = 0;  // received, but not yet given back to the peer's window
+  std::size_t pending_ = 0;     // bytes of a stream's messages that wait for their answers
 
   // The answer.
   std::string out_;
@@ -85,6 +90,7 @@ class Call {
   std::uint64_t next_number_ = 0;
   std::uint64_t next_answer_ = 0;
   std::map<std::uint64_t, std::string> early_;
+  std::size_t early_bytes_ = 0;
 };
 
 }  // namespace weir::grpc

@@ -6,13 +6,20 @@
 #include <string_view>
 
 #include "protocol/grpc/decider.h"
+#include "weir/clock.h"
 
 namespace weir::grpc {
 
-/// What the rate limit service asks Envoy to add to responses.
+/// What the rate limit service adds to its answers. Nothing by default: Envoy writes headers of its
+/// own, and would send both.
 struct RlsOptions {
-  bool x_ratelimit = true;  ///< X-RateLimit-Limit, -Remaining, -Reset
-  bool retry_after = true;  ///< Retry-After, when over the limit
+  bool headers = false;  ///< the three below, and Retry-After when over the limit
+  std::string limit_header = "RateLimit-Limit";
+  std::string remaining_header = "RateLimit-Remaining";
+  std::string reset_header = "RateLimit-Reset";
+  bool dynamic_metadata = false;
+  /// Tells when the window of an untouched key ends. Null: SystemClock.
+  const Clock* clock = nullptr;
 };
 
 inline constexpr std::string_view kShouldRateLimitPath =

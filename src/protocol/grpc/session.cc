@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 
 #include "protocol/grpc/method.h"
 
@@ -30,6 +29,7 @@ Call& Session::Begin(std::int32_t id) {
   call->session_ = this;
   call->id_ = id;
   call->place_ = open_.size();
+  begun_.push_back(id);
   nghttp2_session_set_stream_user_data(h2_, id, call.get());
   open_.push_back(std::move(call));
   return *open_.back();
@@ -59,8 +59,8 @@ void Session::OnHeader(Call& call, std::string_view name, std::string_view value
 
 bool Session::Admit(Call& call) {
   if (!services_.guard()) return true;
-  const Status admitted =
-      services_.guard()(*call.method_, {peer_address_, peer_subject_, call.key_});
+  const std::string subject = call.key_.empty() && peer_subject_ ? peer_subject_() : std::string();
+  const Status admitted = services_.guard()(*call.method_, {peer_address_, subject, call.key_});
   if (!admitted.ok()) call.Finish(admitted.error());
   return admitted.ok();
 }
@@ -87,7 +87,6 @@ void Session::OnHead(Call& call) {
     return;
   } else if (call.timeout_ > std::chrono::nanoseconds(0)) {
     call.deadline_ = clock_.Now() + call.timeout_.count();
-    begun_.push_back(call.id_);
   }
 }
 
@@ -107,12 +106,18 @@ void Session::ReadMessages(Call& call, std::string_view bytes) {
     const MessageReader::Step step = call.reader_.Next(bytes, options_.max_message_bytes);
     if (step == MessageReader::Step::kNeedMore || !Accept(call, step)) break;
   }
+  if (call.finished_) {
+    // Nobody will read it any more, and its answer may wait for long.
+    call.reader_.Reset();
+    call.held_.clear();
+    call.held_.shrink_to_fit();
+  }
   buffered_ += call.reader_.buffered() + call.held_.size();
   buffered_ -= before;
-  if (buffered_ > options_.max_buffered_bytes && call.reader_.midway()) {
-    call.Finish(StatusCode::kResourceExhausted,
-                "too many incomplete messages on this connection at once");
-  }
+  if (buffered_ <= options_.max_buffered_bytes || call.finished_) return;
+  call.Finish(StatusCode::kResourceExhausted,
+              "requests on this connection hold too much memory at once");
+  ReadMessages(call, {});
 }
 
 /// Takes one step of the reader; false when nothing further of this call is wanted.
@@ -120,7 +125,15 @@ bool Session::Accept(Call& call, MessageReader::Step step) {
   switch (step) {
     case MessageReader::Step::kMessage:
       if (!call.method_->single_request()) {
+        if (call.arrives_by_ != 0) {
+          call.arrives_by_ =
+              clock_.Now() + std::chrono::nanoseconds(options_.stream_timeout).count();
+        }
         call.method_->OnMessage(call, call.reader_.message());
+        if (call.expected() != 0) {
+          call.pending_ += call.reader_.message().size();
+          buffered_ += call.reader_.message().size();
+        }
       } else if (call.has_message_) {
         call.Finish(StatusCode::kUnimplemented, "this method takes exactly one message");
       } else {
@@ -161,7 +174,10 @@ void Session::OnEnd(Call& call) {
 
 void Session::OnClosed(Call& call) noexcept {
   if (call.method_ != nullptr) call.method_->OnClose(call);
-  buffered_ -= call.reader_.buffered() + call.held_.size();
+  if (call.half_closed_) history_.Close(call.id_);
+  buffered_ -= call.held();
+  unsent_ -= call.unsent();
+  expected_ -= call.expected();
   std::swap(open_[call.place_], open_.back());
   open_[call.place_]->place_ = call.place_;
   std::unique_ptr<Call> last = std::move(open_.back());
@@ -202,6 +218,7 @@ std::size_t Session::TakeOut(Call& call, std::uint8_t* to, std::size_t room) {
   const std::size_t take = std::min(room, call.backlog());
   std::memcpy(to, call.out_.data() + call.out_sent_, take);
   call.out_sent_ += take;
+  unsent_ -= take;
   if (call.backlog() == 0) {
     call.out_.clear();
     call.out_sent_ = 0;
@@ -212,52 +229,8 @@ std::size_t Session::TakeOut(Call& call, std::uint8_t* to, std::size_t room) {
   return take;
 }
 
-void Session::OnControlFrame() {
-  if (--control_allowance_ >= 0) return;
-  const Nanos now = clock_.Now();
-  const std::int64_t seconds = std::max<Nanos>(now - control_refilled_, 0) / 1'000'000'000;
-  if (seconds == 0) {
-    nghttp2_session_terminate_session(h2_, NGHTTP2_ENHANCE_YOUR_CALM);
-    return;
-  }
-  control_refilled_ = now;
-  control_allowance_ = seconds > options_.control_burst
-                           ? options_.control_burst
-                           : std::min(options_.control_burst, seconds * options_.control_rate);
-}
-
 void Session::EndCalls(std::string_view reason) {
   for (const auto& call : open_) call->Finish(StatusCode::kUnavailable, reason);
-}
-
-std::optional<Nanos> Session::NextDeadline() {
-  while (!due_.empty()) {
-    const Call* call = Find(due_.front().second);
-    if (call != nullptr && !call->finished_) return due_.front().first;
-    std::pop_heap(due_.begin(), due_.end(), std::greater<>());
-    due_.pop_back();
-  }
-  return std::nullopt;
-}
-
-void Session::Expire(Nanos now) {
-  for (auto next = NextDeadline(); next && *next <= now; next = NextDeadline()) {
-    Find(due_.front().second)->Finish(StatusCode::kDeadlineExceeded, "the deadline has passed");
-  }
-}
-
-void Session::RememberDeadlines() {
-  for (const std::int32_t id : begun_) {
-    const Call* call = Find(id);
-    if (call == nullptr || call->finished_) continue;
-    due_.emplace_back(call->deadline_, id);
-    std::push_heap(due_.begin(), due_.end(), std::greater<>());
-  }
-  begun_.clear();
-  // Calls that ended before their deadline leave their entry behind; sweep when those prevail.
-  if (due_.size() <= 2 * open_.size() + 1024) return;
-  std::erase_if(due_, [this](const Due& due) { return Find(due.second) == nullptr; });
-  std::make_heap(due_.begin(), due_.end(), std::greater<>());
 }
 
 }  // namespace weir::grpc

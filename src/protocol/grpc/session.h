@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "protocol/grpc/allowance.h"
 #include "protocol/grpc/call.h"
+#include "protocol/grpc/frame_scanner.h"
+#include "protocol/grpc/stream_history.h"
 #include "weir/clock.h"
 
 struct nghttp2_session;
@@ -28,19 +32,31 @@ struct SessionOptions {
   std::size_t max_message_bytes = std::size_t{4} << 20;
   /// Names and values of one request's header fields.
   std::size_t max_header_bytes = 16'384;
-  /// Incomplete messages of all streams together; the stream that passes it is refused.
+  /// What requests of all streams together hold, from their first byte to their answer; the stream
+  /// that passes it is refused.
   std::size_t max_buffered_bytes = std::size_t{16} << 20;
+  /// Answers that the peer gives no window for, of all streams together; then it is cut off.
+  std::size_t max_unsent_bytes = std::size_t{16} << 20;
+  /// Messages of all streams together that wait for their answers; then no more is read.
+  std::uint64_t max_waiting_messages = 32'768;
+  /// Frames that wait to be sent, beside two for each stream; then the peer is cut off.
+  std::size_t max_queued_frames = 8'192;
+  /// From a call's first byte to the end of its request.
+  std::chrono::milliseconds request_timeout{30'000};
+  /// For a call that takes a stream of messages: until the next one.
+  std::chrono::milliseconds stream_timeout{600'000};
   /// A stream whose unsent answers pass this gets no more window until they have gone out.
   std::size_t stream_backlog_bytes = std::size_t{256} << 10;
   /// As stream_backlog_bytes, for messages that wait for their answer.
   std::uint64_t stream_backlog_messages = 1024;
   std::uint32_t connection_window_bytes = std::uint32_t{4} << 20;
   std::uint32_t stream_window_bytes = std::uint32_t{256} << 10;
-  /// Cancelled streams: how many at once, and how many a second after that; then the peer is cut
-  /// off.
-  std::uint64_t reset_burst = 20'000;
-  std::uint64_t reset_rate = 1'000;
-  /// The same for frames that ask for work and bring none: PING, SETTINGS, PRIORITY, empty DATA.
+  /// Streams that are reset, by either side: how many at once, and how many a second after that;
+  /// then the peer is cut off.
+  std::int64_t reset_burst = 20'000;
+  std::int64_t reset_rate = 1'000;
+  /// The same for frames that bring no work: PING, SETTINGS, PRIORITY, WINDOW_UPDATE beyond what
+  /// the answers call for, empty DATA, frames on streams that are over.
   std::int64_t control_burst = 2'000;
   std::int64_t control_rate = 500;
 };
@@ -68,6 +84,10 @@ class Session {
   /// Appends what is to be sent, stopping soon after `out` holds `enough` bytes. False if nothing
   /// further can ever be sent or received: close when `out` has gone.
   bool Fill(std::string& out, std::size_t enough);
+  /// The peer has said who it is: everything before that is the connection's beginning.
+  bool greeted() const noexcept { return greeted_; }
+  /// So much waits for its answer that no more should be received for now.
+  bool full() const noexcept { return expected_ > options_.max_waiting_messages; }
 
   /// Tells the peer to go elsewhere, and lets the calls under way finish. The second call refuses
   /// calls that the peer began in the meantime; it is made by itself when the peer answers.
@@ -85,7 +105,8 @@ class Session {
   std::size_t open_calls() const noexcept { return open_.size(); }
 
   /// Who is at the other end, for Services::guard.
-  void SetPeer(std::string address, std::string subject) {
+  /// `subject` is asked for the common name in the peer's certificate, once calls come.
+  void SetPeer(std::string address, std::function<std::string()> subject) {
     peer_address_ = std::move(address);
     peer_subject_ = std::move(subject);
   }
@@ -107,8 +128,14 @@ class Session {
   void OnData(Call& call, std::string_view bytes);
   void OnEnd(Call& call);
   void OnClosed(Call& call) noexcept;
+  bool Take(std::string_view bytes);
+  bool Feed(std::string_view bytes);
+  void Judge(const FrameHead& frame);
   void OnControlFrame();
+  void OnReset();
   void OnPingAnswered();
+  void OnUnsent(std::size_t bytes);
+  void OnAnswers(Call& call, std::uint64_t count);
   void OnAnswered(Call& call);
   std::size_t TakeOut(Call& call, std::uint8_t* to, std::size_t room);
 
@@ -122,13 +149,16 @@ class Session {
   void SubmitTrailers(Call& call);
   void SubmitHttpError(Call& call, std::string_view http_status);
   void SubmitFinalGoaway();
+  void Terminate(std::uint32_t code);
   void RememberDeadlines();
+  Nanos DueAt(const Call& call) const noexcept;
+  void EndOverdue(Call& call, Nanos now);
 
   bool Admit(Call& call);
 
   const Services& services_;
   std::string peer_address_;
-  std::string peer_subject_;
+  std::function<std::string()> peer_subject_;
   const SessionOptions options_;
   const Clock& clock_;
   SessionObserver& observer_;
@@ -138,7 +168,11 @@ class Session {
   std::vector<std::unique_ptr<Call>> spare_;  // kept with their buffers
   Call* head_ = nullptr;                      // whose request head is arriving
   std::uint64_t answered_ = 0;
-  std::size_t buffered_ = 0;
+  std::size_t buffered_ = 0;    // Call::held of all
+  std::size_t unsent_ = 0;      // Call::unsent of all
+  std::uint64_t expected_ = 0;  // Call::expected of all
+  bool greeted_ = false;
+  bool terminated_ = false;
   bool busy_ = false;  // inside Receive or Fill, whose caller will look for output anyway
   bool draining_ = false;
   bool goaway_sent_ = false;
@@ -148,8 +182,10 @@ class Session {
   std::vector<std::int32_t> begun_;
   std::vector<Due> due_;
 
-  std::int64_t control_allowance_;
-  Nanos control_refilled_;
+  FrameScanner scanner_;
+  StreamHistory history_;
+  Allowance control_;
+  Allowance resets_;
 };
 
 }  // namespace weir::grpc

@@ -98,22 +98,12 @@ struct SessionCallbacks {
         OnHeadersFrame(session, *frame);
         break;
       case NGHTTP2_DATA:
-        if (!EndsStream(*frame)) {
-          if (frame->hd.length == 0) session.OnControlFrame();
-        } else if (Call* call = session.Find(frame->hd.stream_id); call != nullptr) {
+        if (Call* call = session.Find(frame->hd.stream_id); call != nullptr && EndsStream(*frame)) {
           session.OnEnd(*call);
         }
         break;
       case NGHTTP2_PING:
-        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) {
-          session.OnPingAnswered();
-          break;
-        }
-        session.OnControlFrame();
-        break;
-      case NGHTTP2_SETTINGS:
-      case NGHTTP2_PRIORITY:
-        session.OnControlFrame();
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) session.OnPingAnswered();
         break;
       default:
         break;
@@ -122,6 +112,7 @@ struct SessionCallbacks {
   }
 
   static void OnHeadersFrame(Session& session, const nghttp2_frame& frame) {
+    session.head_ = nullptr;
     Call* call = session.Find(frame.hd.stream_id);
     if (call == nullptr) return;
     if (frame.headers.cat == NGHTTP2_HCAT_REQUEST) session.OnHead(*call);
@@ -129,8 +120,12 @@ struct SessionCallbacks {
   }
 
   static int OnFrameSent(nghttp2_session*, const nghttp2_frame* frame, void* user) {
-    if (frame->hd.type != NGHTTP2_HEADERS || !EndsStream(*frame)) return 0;
     Session& session = Of(user);
+    if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR) {
+      session.OnReset();
+    }
+    if (frame->hd.type == NGHTTP2_DATA) session.control_.Earn(2);
+    if (frame->hd.type != NGHTTP2_HEADERS || !EndsStream(*frame)) return 0;
     Call* call = session.Find(frame->hd.stream_id);
     if (call != nullptr) session.OnAnswered(*call);
     return 0;
@@ -180,14 +175,15 @@ Session::Session(const Services& services, const SessionOptions& options, const 
       clock_(clock),
       observer_(observer),
       link_(std::make_shared<Session*>(this)),
-      control_allowance_(options.control_burst),
-      control_refilled_(clock.Now()) {
+      control_(options.control_burst, options.control_rate, clock.Now()),
+      resets_(options.reset_burst, options.reset_rate, clock.Now()) {
   static const nghttp2_session_callbacks* const kCallbacks = SessionCallbacks::Make();
   nghttp2_option* h2_options = nullptr;
   nghttp2_option_new(&h2_options);
   nghttp2_option_set_no_auto_window_update(h2_options, 1);
   nghttp2_option_set_no_closed_streams(h2_options, 1);
-  nghttp2_option_set_stream_reset_rate_limit(h2_options, options_.reset_burst, options_.reset_rate);
+  // Session counts resets itself, of both sides; with this nghttp2 would say INTERNAL_ERROR.
+  nghttp2_option_set_stream_reset_rate_limit(h2_options, UINT64_MAX, UINT64_MAX);
   nghttp2_session_server_new3(&h2_, kCallbacks, this, h2_options, &Memory());
   nghttp2_option_del(h2_options);
 
@@ -211,14 +207,24 @@ Session::~Session() {
   nghttp2_session_del(h2_);
 }
 
-bool Session::Receive(std::string_view bytes) {
-  busy_ = true;
+bool Session::Feed(std::string_view bytes) {
+  if (bytes.empty()) return true;
   const ssize_t taken = nghttp2_session_mem_recv(
       h2_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  return taken == static_cast<ssize_t>(bytes.size());
+}
+
+bool Session::Receive(std::string_view bytes) {
+  busy_ = true;
+  const bool taken = Take(bytes);
   services_.EndBurst();
   RememberDeadlines();
+  const std::size_t queued = nghttp2_session_get_outbound_queue_size(h2_);
+  if (queued > options_.max_queued_frames + 2 * std::size_t{options_.max_concurrent_streams}) {
+    Terminate(NGHTTP2_ENHANCE_YOUR_CALM);
+  }
   busy_ = false;
-  return taken == static_cast<ssize_t>(bytes.size());
+  return taken && !terminated_;
 }
 
 bool Session::Fill(std::string& out, std::size_t enough) {
@@ -252,14 +258,6 @@ void Session::SubmitFinalGoaway() {
   nghttp2_submit_goaway(h2_, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h2_),
                         NGHTTP2_NO_ERROR, nullptr, 0);
   if (!busy_) observer_.OnOutput();
-}
-
-void Session::OnAnswered(Call& call) {
-  // The answer is complete and the client still sends: tell it to stop, without calling it an
-  // error.
-  if (!call.half_closed_) {
-    nghttp2_submit_rst_stream(h2_, NGHTTP2_FLAG_NONE, call.id_, NGHTTP2_NO_ERROR);
-  }
 }
 
 void Session::Submit(Call& call) {

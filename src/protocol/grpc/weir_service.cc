@@ -18,6 +18,8 @@ v1::Verdict ToProto(Verdict verdict) noexcept {
       return v1::LIMITED;
     case Verdict::kNever:
       return v1::NEVER;
+    case Verdict::kInvalid:  // refused before it gets here
+      break;
   }
   return v1::VERDICT_UNSPECIFIED;
 }
@@ -70,6 +72,10 @@ Status AddCheck(const v1::CheckRequest& request, std::string_view default_domain
                 Burst& burst) {
   const std::int64_t cost = request.has_cost() ? request.cost() : 1;
   if (cost < 0) return Error{Code::kInvalidArgument, "cost must not be negative"};
+  if (request.overdraw() && op != store::Op::kCharge) {
+    return Error{Code::kInvalidArgument, "overdraw goes with Check and CheckBatch only"};
+  }
+  if (request.overdraw()) op = store::Op::kOverdraw;
   burst.AddCheck(request.domain().empty() ? default_domain : request.domain(), op, cost);
   return AddDescriptors(request.descriptors(), burst);
 }

@@ -76,7 +76,8 @@ class CheckReader::Parser {
     kCost = 8,
     kLease = 16,
     kChecks = 32,
-    kLeases = 64
+    kLeases = 64,
+    kOverdraw = 128
   };
 
   /// The root is one check, or an object with nothing but "checks".
@@ -164,6 +165,9 @@ class CheckReader::Parser {
     } else if (name == "domain") {
       bit = kDomain;
       status = ReadText(value, name, kMaxNameBytes, check.request.domain, place);
+    } else if (name == "overdraw" && op_ == store::Op::kCharge) {
+      bit = kOverdraw;
+      status = ReadOverdraw(value, check, place);
     } else if (name == "lease" && op_ == store::Op::kRelease) {
       bit = kLease;
       status = ReadInteger(value, name, 1, INT64_MAX, check.lease, place);
@@ -171,12 +175,7 @@ class CheckReader::Parser {
       bit = kLeases;
       status = ReadPermits(value, name, check.permits, place);
     } else {
-      return place.Wrong(std::string(name.substr(0, kMaxNameBytes)),
-                         op_ == store::Op::kRelease
-                             ? "is not a field of a release; those are key, domain, descriptors, "
-                               "lease, leases and cost"
-                             : "is not a field of a check; those are key, domain, descriptors and "
-                               "cost");
+      return place.Wrong(std::string(name.substr(0, kMaxNameBytes)), UnknownField());
     }
     if (status.ok() && (seen & bit) != 0) return place.Wrong(name, "is given twice");
     seen |= bit;
@@ -200,6 +199,27 @@ class CheckReader::Parser {
     if (op_ == store::Op::kRefund && check.request.cost == 0) {
       return place.Wrong("cost", "must be at least 1");
     }
+    return {};
+  }
+
+  std::string_view UnknownField() const noexcept {
+    switch (op_) {
+      case store::Op::kRelease:
+        return "is not a field of a release; those are key, domain, descriptors, lease, leases and "
+               "cost";
+      case store::Op::kCharge:
+        return "is not a field of a check; those are key, domain, descriptors, cost and overdraw";
+      default:
+        return "is not a field here; those are key, domain, descriptors and cost";
+    }
+  }
+
+  static Status ReadOverdraw(json::value value, limiter::Check& check, const Place& place) {
+    bool overdraw = false;
+    if (const auto error = value.get_bool().get(overdraw)) {
+      return IsSyntaxError(error) ? BadJson() : place.Wrong("overdraw", "must be true or false");
+    }
+    if (overdraw) check.op = store::Op::kOverdraw;
     return {};
   }
 

@@ -132,6 +132,7 @@ void AppendDecision(std::string& out, const limiter::Check& check) {
   AppendNumber(out, CeilMillis(decision.reset_after));
   out += ",\"policy\":";
   AppendJsonString(out, check.policy);
+  if (decision.verdict == Verdict::kNever) out += ",\"never\":true";
   if (decision.lease != 0) {
     out += ",\"lease\":";
     AppendNumber(out, decision.lease);

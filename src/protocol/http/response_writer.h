@@ -47,9 +47,9 @@ void AppendHead(std::string& out, int status, std::string_view content_type, std
 void AppendResponse(std::string& out, const Response& response, const Envelope& envelope);
 
 /// One decision as JSON: {"allowed":true,"limit":100,"remaining":99,"retryAfterMs":0,
-/// "resetAfterMs":100,"policy":"per-user"}, with "lease", "leases", "released" and "degraded" where
-/// they apply, or
-/// {"error":…,"message":…} if it could not be decided.
+/// "resetAfterMs":100,"policy":"per-user"}, with "never" (the cost exceeds the limit), "lease",
+/// "leases", "released" and "degraded" where they apply, or {"error":…,"message":…} if it could not
+/// be decided.
 void AppendDecision(std::string& out, const limiter::Check& check);
 
 /// The rate-limit headers of a decided check, each with its CRLF.

@@ -66,6 +66,10 @@ void WeirRefund(Session& session, ReplyWriter& reply) {
   if (MayGiveBack(session, reply, "check.refund")) Ask(session, reply, store::Op::kRefund, 1);
 }
 
+void WeirOverdraw(Session& session, ReplyWriter& reply) {
+  Ask(session, reply, store::Op::kOverdraw, 0);
+}
+
 void WeirReset(Session& session, ReplyWriter& reply) {
   const Client& client = session.client();
   if (!client.administrator) {
@@ -105,12 +109,13 @@ constexpr std::array kCommands = {
     CommandSpec{"info", -1, false, false, "server", "Tells about the server", about::Info},
     CommandSpec{"ping", -1, false, false, "connection", "Answers PONG", connection::Ping},
     CommandSpec{"quit", -1, true, false, "connection", "Closes the connection", connection::Quit},
-    CommandSpec{"reset", 1, true, false, "connection", "Makes the connection as good as new",
-                connection::Reset},
+    CommandSpec{"reset", 1, true, false, "connection", "Resets the connection", connection::Reset},
     CommandSpec{"select", 2, false, false, "connection", "Accepts database 0, the only one",
                 connection::Select},
     CommandSpec{"weir.check", -2, false, true, "limits",
                 "Charges a key under the policies it matches", WeirCheck},
+    CommandSpec{"weir.overdraw", -2, false, true, "limits", "Charges a key whether it fits or not",
+                WeirOverdraw},
     CommandSpec{"weir.peek", -2, false, true, "limits", "What WEIR.CHECK would answer", WeirPeek},
     CommandSpec{"weir.refund", -2, false, true, "limits", "Gives permits back to a key",
                 WeirRefund},
@@ -119,7 +124,7 @@ constexpr std::array kCommands = {
     CommandSpec{"weir.reset", 2, false, true, "limits", "Forgets a key's charges", WeirReset},
 };
 
-constexpr std::size_t kLongestName = 12;
+constexpr std::size_t kLongestName = 13;
 
 // The first words of a command, as Redis quotes them when it does not know it.
 std::string QuoteArguments(const Parser& command) {

@@ -68,6 +68,18 @@ void Session::LogOut() {
   client_.administrator = AdministratorBy({});
   client_.gives_back = GivesBackBy({});
   SetAuthenticated(!shop_.service().authenticate);
+  LogInBySubject(std::string(subject_));
+}
+
+void Session::LogInBySubject(std::string_view subject) {
+  const Service& service = shop_.service();
+  if (subject.empty() || !service.by_subject) return;
+  subject_ = subject;
+  Service::Login login = service.by_subject(Address(), subject);
+  if (!login.known) return;
+  if (login.administrator) client_.administrator = std::move(login.administrator);
+  client_.gives_back = client_.gives_back || login.gives_back;
+  SetAuthenticated(true);
 }
 
 std::string_view Session::Address() const noexcept {

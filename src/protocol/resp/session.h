@@ -57,6 +57,8 @@ class Session {
   std::int64_t fed() const noexcept { return fed_; }
   /// Nothing more is to be read: send what is in `out`, then close.
   bool closing() const noexcept { return closing_; }
+  /// The client has logged in, or need not.
+  bool authenticated() const noexcept { return client_.authenticated; }
 
   // For commands (commands.h), while one is handled.
 
@@ -66,6 +68,8 @@ class Session {
   /// What a password opens, none if it is empty; takes effect for the replies of this command and
   /// those after it. False: nothing.
   bool LogIn(std::string_view password);
+  /// What a client certificate's common name opens; nothing if it is empty. Before the first Feed.
+  void LogInBySubject(std::string_view subject);
   /// As good as new: nobody has logged in.
   void LogOut();
   void Close() noexcept { closing_ = true; }
@@ -90,6 +94,7 @@ class Session {
   void Say(Buffer& out, Write write);
 
   Shop& shop_;
+  std::string subject_;
   Parser parser_;
   Client client_;
   std::unique_ptr<Batch> batch_;  // held while it has questions

@@ -32,7 +32,7 @@ Result<std::optional<std::string_view>> OptionalText(const dom::object& object, 
   }
   std::string_view text;
   if (element.get(text) != simdjson::SUCCESS)
-    return Invalid(std::string(field) + " must be a text");
+    return Invalid(std::string(field) + " must be a string");
   return std::optional<std::string_view>(text);
 }
 

@@ -1,7 +1,6 @@
 #include "store/guard/breaker.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 namespace weir::store::guard {
@@ -15,7 +14,8 @@ Breaker::Breaker(const BreakerOptions& options, const Clock* clock, OnChange on_
     : options_(options),
       clock_(clock == nullptr ? SystemClock::Get() : *clock),
       on_change_(std::move(on_change)),
-      wait_(options.first_wait) {}
+      wait_(options.first_wait),
+      random_(options.seed != 0 ? options.seed : std::random_device{}()) {}
 
 void Breaker::Succeeded(std::uint64_t period) noexcept {
   if (period != this->period()) return;
@@ -81,9 +81,8 @@ void Breaker::SetLocked(BreakerState state) {
 
 /// Between half of it and all of it, so that the nodes of a store do not all knock at once.
 Nanos Breaker::Jittered(std::chrono::milliseconds wait) {
-  thread_local std::minstd_rand random(std::random_device{}());
   const Nanos whole = std::chrono::nanoseconds(wait).count();
-  return std::uniform_int_distribution<Nanos>(whole / 2, whole)(random);
+  return std::uniform_int_distribution<Nanos>(whole / 2, whole)(random_);
 }
 
 }  // namespace weir::store::guard

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <random>
 
 #include "weir/clock.h"
 
@@ -27,6 +28,8 @@ struct BreakerOptions {
   /// after the store's return limits are exact again.
   std::chrono::milliseconds first_wait{50};
   std::chrono::milliseconds longest_wait{400};
+  /// Of the random part of the waits. 0: drawn.
+  std::uint32_t seed = 0;
 };
 
 /// Keeps calls away from a store that does not answer, so that nobody waits for a timeout that is
@@ -58,6 +61,7 @@ class Breaker {
  private:
   void SetLocked(BreakerState state);
   void OpenLocked(Nanos now);
+  /// Requires mutex_.
   Nanos Jittered(std::chrono::milliseconds wait);
 
   const BreakerOptions options_;
@@ -74,6 +78,7 @@ class Breaker {
   std::uint64_t failures_ = 0;  // in this second
   std::chrono::milliseconds wait_;
   Nanos next_probe_ = 0;
+  std::minstd_rand random_;
 };
 
 }  // namespace weir::store::guard

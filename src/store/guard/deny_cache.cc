@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "algorithm/algorithms.h"
+
 namespace weir::store::guard {
 namespace {
 
@@ -14,7 +16,7 @@ std::chrono::nanoseconds Less(std::chrono::nanoseconds span, Nanos passed) {
 
 bool Certain(const Charge& charge, const Decision& decision) {
   return decision.verdict == Verdict::kLimited && decision.retry_after.count() > 0 &&
-         charge.quota->algorithm() != Algorithm::kConcurrency;
+         !algorithm::Of(*charge.quota).leases;
 }
 
 /// A key that is charged twice in one application may be refused because of its first charge, which

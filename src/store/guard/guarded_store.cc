@@ -2,10 +2,10 @@
 
 #include <array>
 #include <bit>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <optional>
 #include <utility>
+
+#include "store/guard/asio_timers.h"
 
 namespace weir::store::guard {
 namespace {
@@ -85,6 +85,8 @@ struct GuardedStore::Call {
       Application& to = theirs[places[i]];
       to.applied = ours[i].applied;
       to.status = ours[i].status;
+      to.granted = ours[i].granted;
+      to.at = ours[i].at;
       std::copy(ours[i].decisions.begin(), ours[i].decisions.end(), to.decisions.begin());
     }
   }
@@ -127,31 +129,25 @@ struct GuardedStore::CallList {
   }
 };
 
-/// The timer outlives the store if its handler is still queued; then `store` is null.
-struct GuardedStore::Alarm {
-  Alarm(boost::asio::io_context& io, GuardedStore* owner) : timer(io), store(owner) {}
-
-  boost::asio::steady_timer timer;
-  GuardedStore* store;
-  bool set = false;
-};
-
 GuardedStore::GuardedStore(boost::asio::io_context& io, Guard& guard, std::unique_ptr<Store> inner)
+    : GuardedStore(std::make_unique<AsioTimers>(io), guard, std::move(inner)) {}
+
+GuardedStore::GuardedStore(std::unique_ptr<Timers> timers, Guard& guard,
+                           std::unique_ptr<Store> inner)
     : guard_(guard),
       clock_(guard.clock()),
       metrics_(guard.AddMetrics()),
       waiting_(std::make_unique<CallList>()),
       inner_(std::move(inner)),
-      alarm_(std::make_shared<Alarm>(io, this)) {}
+      timers_(std::move(timers)) {}
 
 GuardedStore::~GuardedStore() { Close(); }
 
 void GuardedStore::Close() {
   if (closed_) return;
   closed_ = true;
-  alarm_->store = nullptr;
-  alarm_->timer.cancel();
-  alarm_.reset();
+  timers_->Cancel(alarm_);
+  timers_.reset();
   while (waiting_->first != nullptr) {
     Expire(*waiting_->first, {Code::kUnavailable, "the service is shutting down"});
   }
@@ -364,7 +360,10 @@ void GuardedStore::Learn(const Call& call) {
 void GuardedStore::ForgetFreed(const Call& call) {
   std::vector<std::uint64_t> hashes;
   for (const Application& application : call.ours) {
-    if (application.op != Op::kRefund && application.op != Op::kReset) continue;
+    if (application.op != Op::kRefund && application.op != Op::kReset &&
+        application.op != Op::kReturn) {
+      continue;
+    }
     for (const Charge& charge : application.charges) hashes.push_back(HashOf(charge.key));
   }
   if (!hashes.empty()) guard_.Forget(hashes);
@@ -384,15 +383,13 @@ void GuardedStore::Expire(Call& call, const Error& error) {
 }
 
 void GuardedStore::SetAlarm() {
-  if (closed_ || alarm_->set || waiting_->first == nullptr) return;
-  alarm_->set = true;
+  if (closed_ || alarm_ != 0 || waiting_->first == nullptr) return;
   const Nanos due =
       waiting_->first->sent + std::chrono::nanoseconds(guard_.options().timeout).count();
-  alarm_->timer.expires_after(std::chrono::nanoseconds(std::max<Nanos>(0, due - clock_.Now())));
-  alarm_->timer.async_wait([alarm = alarm_](const boost::system::error_code& error) {
-    if (error || alarm->store == nullptr) return;
-    alarm->set = false;
-    alarm->store->OnAlarm();
+  const std::chrono::nanoseconds wait(std::max<Nanos>(0, due - clock_.Now()));
+  alarm_ = timers_->After(wait, [this] {
+    alarm_ = 0;
+    OnAlarm();
   });
 }
 

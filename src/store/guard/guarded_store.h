@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/timers.h"
 #include "store/guard/guard.h"
 #include "store/store.h"
 
@@ -29,6 +30,8 @@ class GuardedStore final : public Store {
  public:
   /// `guard` and `io` must outlive it.
   GuardedStore(boost::asio::io_context& io, Guard& guard, std::unique_ptr<Store> inner);
+  /// The same on other timers than a reactor's.
+  GuardedStore(std::unique_ptr<Timers> timers, Guard& guard, std::unique_ptr<Store> inner);
   /// What still waits is told kUnavailable; callbacks run inside.
   ~GuardedStore() override;
   GuardedStore(const GuardedStore&) = delete;
@@ -50,7 +53,6 @@ class GuardedStore final : public Store {
 
  private:
   struct Call;
-  struct Alarm;
   struct CallList;
 
   class Parting;
@@ -77,7 +79,8 @@ class GuardedStore final : public Store {
   std::size_t applications_ = 0;       // that wait, or that the store still has
   bool closed_ = false;
   std::unique_ptr<Store> inner_;
-  std::shared_ptr<Alarm> alarm_;
+  std::unique_ptr<Timers> timers_;
+  Timers::Id alarm_ = 0;
 };
 
 }  // namespace weir::store::guard

@@ -1,8 +1,9 @@
 #include "store/guard/prober.h"
 
 #include <bitset>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <utility>
+
+#include "store/guard/asio_timers.h"
 
 namespace weir::store::guard {
 namespace {
@@ -14,17 +15,16 @@ constexpr Nanos kDoubtTime = 100'000'000;
 
 }  // namespace
 
-/// Lives until its last handler has run.
+/// Lives until its last question has been answered.
 struct Prober::State : std::enable_shared_from_this<State> {
-  State(boost::asio::io_context& io, Guard& its_guard, GuardedStore& its_store)
-      : guard(its_guard), store(its_store), timer(io) {}
+  State(std::unique_ptr<Timers> its_timers, Guard& its_guard, GuardedStore& its_store)
+      : guard(its_guard), store(its_store), timers(std::move(its_timers)) {}
 
   void Wait() {
-    timer.expires_after(kTick);
-    timer.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-      if (error || self->ended) return;
-      self->Tick();
-      self->Wait();
+    timers->After(kTick, [this] {
+      const auto self = shared_from_this();
+      Tick();
+      if (!ended) Wait();
     });
   }
 
@@ -60,7 +60,7 @@ struct Prober::State : std::enable_shared_from_this<State> {
 
   Guard& guard;
   GuardedStore& store;
-  boost::asio::steady_timer timer;
+  std::unique_ptr<Timers> timers;
   Nanos asked = 0;
   bool asking = false;
   std::bitset<kMaxParts> probing;
@@ -68,13 +68,16 @@ struct Prober::State : std::enable_shared_from_this<State> {
 };
 
 Prober::Prober(boost::asio::io_context& io, Guard& guard, GuardedStore& store)
-    : state_(std::make_shared<State>(io, guard, store)) {
+    : Prober(std::make_unique<AsioTimers>(io), guard, store) {}
+
+Prober::Prober(std::unique_ptr<Timers> timers, Guard& guard, GuardedStore& store)
+    : state_(std::make_shared<State>(std::move(timers), guard, store)) {
   state_->Wait();
 }
 
 Prober::~Prober() {
   state_->ended = true;
-  state_->timer.cancel();
+  state_->timers.reset();
 }
 
 }  // namespace weir::store::guard

@@ -15,6 +15,8 @@ class Prober {
  public:
   /// `guard` and `store` must outlive it. Starts at once.
   Prober(boost::asio::io_context& io, Guard& guard, GuardedStore& store);
+  /// The same on other timers than a reactor's.
+  Prober(std::unique_ptr<Timers> timers, Guard& guard, GuardedStore& store);
   ~Prober();
   Prober(const Prober&) = delete;
   Prober& operator=(const Prober&) = delete;

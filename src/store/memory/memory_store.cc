@@ -62,6 +62,11 @@ void MemoryStore::ApplyOne(Application& application) {
         decisions[i] = engine_.Refund(charges[i].key, *charges[i].quota, charges[i].cost);
       }
       return;
+    case Op::kOverdraw:
+      for (std::size_t i = 0; i < charges.size(); ++i) {
+        decisions[i] = engine_.Overdraw(charges[i].key, *charges[i].quota, charges[i].cost);
+      }
+      return;
     case Op::kRelease:
       application.applied = false;
       for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -75,6 +80,18 @@ void MemoryStore::ApplyOne(Application& application) {
         engine_.Reset(charges[i].key);
         decisions[i] = engine_.Peek(charges[i].key, *charges[i].quota, 0);
       }
+      return;
+    case Op::kLease: {
+      const LeaseGrant grant = engine_.Lease(charges[0].key, *charges[0].quota, charges[0].cost);
+      decisions[0] = grant.decision;
+      application.granted = grant.granted;
+      application.at = grant.at;
+      application.applied = grant.granted > 0;
+      return;
+    }
+    case Op::kReturn:
+      decisions[0] =
+          engine_.Return(charges[0].key, *charges[0].quota, application.lease, charges[0].cost);
       return;
   }
 }

@@ -94,7 +94,10 @@ void SnapshotKeeper::Loop() {
 }
 
 void SnapshotKeeper::Save() {
+  Result<std::uint64_t> begun = std::uint64_t{0};
+  if (options_.journal != nullptr) begun = options_.journal->Rotate();
   const Status saved = SaveSnapshot(engine_, options_.path);
+  if (saved.ok() && options_.journal != nullptr && begun.ok()) options_.journal->DropBefore(*begun);
   if (options_.on_saved) options_.on_saved(saved);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "store/memory/journal.h"
 #include "weir/engine.h"
 #include "weir/result.h"
 
@@ -29,6 +30,8 @@ class SnapshotKeeper {
   struct Options {
     std::string path;
     std::chrono::milliseconds interval{5000};  ///< zero: only at the end
+    /// Begins a new file before each snapshot and loses the old ones after it. Must outlive this.
+    Journal* journal = nullptr;
     /// Told each outcome, on the keeper's thread (or the destroying one): for the log and metrics.
     std::function<void(const Status&)> on_saved;
   };

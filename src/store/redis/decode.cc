@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "algorithm/algorithms.h"
 #include "algorithm/answer.h"
 #include "algorithm/bytes.h"
 #include "algorithm/state.h"
@@ -50,13 +51,13 @@ bool Read(std::string_view bytes, LogFound& found) {
 
 /// True if the step may have left a charge at `time`, so that adding a window to it is safe.
 bool Possible(const Quota& quota, Nanos time) {
-  const bool leases = quota.algorithm() == Algorithm::kConcurrency;
+  const bool leases = algorithm::Of(quota).leases;
   const Nanos ahead = leases ? kMaxWindow.count() : 0;
   return time >= algorithm::kEarliest && time <= algorithm::kLatest + ahead + kMaxLimit;
 }
 
 Decision Decide(const Quota& quota, const LogFound& found, Nanos now, std::int64_t cost) {
-  const bool leases = quota.algorithm() == Algorithm::kConcurrency;
+  const bool leases = algorithm::Of(quota).leases;
   const Nanos lasts = leases ? 0 : quota.window().count();  // a lease's time is its end already
   if (found.kind == LogFound::Kind::kGranted) {
     Decision decision = algorithm::Answer(quota, found.used + cost, 0);
@@ -70,6 +71,17 @@ Decision Decide(const Quota& quota, const LogFound& found, Nanos now, std::int64
   if (decision.verdict == Verdict::kLimited) {
     decision.retry_after = algorithm::Until(found.then + lasts, now);
   }
+  return decision;
+}
+
+/// How a log that was overdrawn stands.
+Decision StandingOf(const Quota& quota, const LogFound& found, Nanos now) {
+  const bool leases = quota.algorithm() == Algorithm::kConcurrency;
+  const Nanos lasts = leases ? 0 : quota.window().count();
+  Decision decision =
+      leases ? algorithm::Answer(quota, found.used, 0) : algorithm::Standing(quota, found.used);
+  if (found.used > 0) decision.reset_after = algorithm::Until(found.time + lasts, now);
+  if (!decision.allowed()) decision.retry_after = algorithm::Until(found.then + lasts, now);
   return decision;
 }
 
@@ -97,15 +109,15 @@ class Decoder {
     const std::string& bytes = reply_.elements[next_++].text;
     const Quota& quota = *charge.quota;
     const bool look = application.op == Op::kRefund || application.op == Op::kRelease;
-    if (quota.algorithm() == Algorithm::kSlidingLog ||
-        quota.algorithm() == Algorithm::kConcurrency) {
+    if (algorithm::Of(quota).logged) {
       LogFound found{};
       const std::int64_t cost = look ? 0 : charge.cost;
       if (!Read(bytes, found) || !Possible(quota, found.time) || !Possible(quota, found.then)) {
         return false;
       }
       if (found.kind == LogFound::Kind::kGranted && cost > kMaxLimit) return false;
-      decision = Decide(quota, found, now_, cost);
+      decision = application.op == Op::kOverdraw ? StandingOf(quota, found, now_)
+                                                 : Decide(quota, found, now_, cost);
       if (application.op == Op::kRelease) {
         application.applied = found.kind == LogFound::Kind::kReleased;
       }
@@ -124,12 +136,13 @@ class Decoder {
     if (!algorithm::Valid(quota.algorithm(), state_)) return false;
     algorithm::State state{state_.data(), static_cast<std::uint32_t>(state_.size()),
                            static_cast<std::uint32_t>(state_.size())};
-    if (op == Op::kCharge) {
+    if (op == Op::kCharge || op == Op::kOverdraw) {
       state_.resize(
           std::max<std::size_t>(state_.size(), algorithm::CapacityForAcquire(quota, state)));
       state.data = state_.data();
       state.capacity = static_cast<std::uint32_t>(state_.size());
-      decision = algorithm::Acquire(quota, state, now_, charge.cost);
+      decision = op == Op::kCharge ? algorithm::Acquire(quota, state, now_, charge.cost)
+                                   : algorithm::Overdraw(quota, state, now_, charge.cost);
     } else if (op == Op::kRefund) {
       decision = algorithm::Refund(quota, state, now_, charge.cost);
     } else {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithm/algorithms.h"
 #include "algorithm/answer.h"
 #include "algorithm/quota_access.h"
 #include "algorithm/time_range.h"
@@ -154,11 +155,10 @@ class Encoder {
  private:
   // A key is forgotten under every algorithm, on no terms.
   void AddReset(const Application& application) {
-    constexpr std::size_t kAlgorithms = 5;
-    steps_.Begin(Op::kReset, application.charges.size() * kAlgorithms);
+    steps_.Begin(Op::kReset, application.charges.size() * algorithm::kCount);
     for (const Charge& charge : application.charges) {
-      for (std::size_t i = 0; i < kAlgorithms; ++i) {
-        steps_.Add(KeyNumber(charge.key, static_cast<Algorithm>(i)), 0);
+      for (const algorithm::Descriptor& each : algorithm::kAlgorithms) {
+        steps_.Add(KeyNumber(charge.key, each.algorithm), 0);
       }
     }
   }
@@ -170,8 +170,12 @@ class Encoder {
     if (application.op == Op::kRefund) cost = std::min(cost, quota.limit());
     if (application.op == Op::kRelease) {
       term.time = application.lease;
-    } else if (quota.algorithm() == Algorithm::kTokenBucket && cost > 0 && cost <= quota.limit()) {
-      const algorithm::token_bucket::Span span = algorithm::token_bucket::TimeOf(quota, cost);
+    } else if (algorithm::Of(quota).refills() && cost > 0) {
+      const bool overdraws = application.op == Op::kOverdraw;
+      if (!overdraws && cost > quota.limit()) return term;
+      const algorithm::token_bucket::Span span = overdraws
+                                                     ? algorithm::BoundedTimeOf(quota, cost)
+                                                     : algorithm::token_bucket::TimeOf(quota, cost);
       term.time = static_cast<std::int64_t>(span.ns);
       term.frac = static_cast<std::uint32_t>(span.frac);
     }
@@ -200,9 +204,9 @@ class Encoder {
     const auto [number, is_new] = quota_numbers_.Of(&quota);
     if (!is_new) return number;
     Nanos width = quota.window().count();
-    if (quota.algorithm() == Algorithm::kSlidingCounter) width = (width - 1) / quota.buckets() + 1;
-    const bool in_windows = quota.algorithm() == Algorithm::kFixedWindow ||
-                            quota.algorithm() == Algorithm::kSlidingCounter;
+    const algorithm::Descriptor& kind = algorithm::Of(quota);
+    if (kind.has_buckets) width = (width - 1) / quota.buckets() + 1;
+    const bool in_windows = kind.aligned;
     const std::int64_t index = in_windows ? algorithm::FloorDivide(reference_, width) : 0;
     Put(quotas_, static_cast<std::uint8_t>(quota.algorithm()));
     Put(quotas_, static_cast<double>(quota.limit()));

@@ -1,9 +1,9 @@
 #include "store/redis/names.h"
 
+#include "algorithm/algorithms.h"
+
 namespace weir::store::redis {
 namespace {
-
-constexpr std::string_view kLetters = "tflcn";  // in the order of Algorithm
 
 // The value of `entry` in "…|entry:value|…", or nothing.
 std::string_view ValueOf(std::string_view key, std::string_view entry) {
@@ -53,7 +53,7 @@ void Names::Append(std::string_view key, Algorithm algorithm, std::string& out) 
   out += prefix_;
   if (tagged_) out.append("{").append(Tag(key)).append("}");
   out.append(key);
-  out += kLetters[static_cast<std::size_t>(algorithm)];
+  out += algorithm::Of(algorithm).letter;
 }
 
 std::optional<HeldKey> Names::Parse(std::string_view name) const {
@@ -65,10 +65,10 @@ std::optional<HeldKey> Names::Parse(std::string_view name) const {
     name.remove_prefix(end + 1);
   }
   if (name.size() < 2) return std::nullopt;
-  const std::size_t letter = kLetters.find(name.back());
-  if (letter == std::string_view::npos) return std::nullopt;
+  const algorithm::Descriptor* found = algorithm::FindLetter(name.back());
+  if (found == nullptr) return std::nullopt;
   name.remove_suffix(1);
-  return HeldKey{std::string(name), static_cast<Algorithm>(letter)};
+  return HeldKey{std::string(name), found->algorithm};
 }
 
 }  // namespace weir::store::redis

@@ -197,7 +197,7 @@ void Core::TakeAnswer(Route::Lane lane, const std::shared_ptr<Load>& load, const
     status = decoded.status;
     if (status.ok()) reference_ = decoded.now;
     if (decoded.stale && !closed_ && load->references < kMaxReferences) return Send(lane, load);
-    if (decoded.stale) status = Error{Code::kUnavailable, "redis: the server's clock jumps about"};
+    if (decoded.stale) status = Error{Code::kUnavailable, "redis: the server's clock is unstable"};
   }
   if (!closed_) {
     Queue& queue = queues_[lane];

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "algorithm/lease.h"
 #include "algorithm/state.h"
 
 namespace weir::store::sql {
@@ -25,6 +26,18 @@ auto RunStep(RowState::Bytes& bytes, Step step) {
 
 }  // namespace
 
+template <typename Step>
+auto Batch::RunGrowing(const ItemCharge& charge, Step step) {
+  RowState::Bytes& bytes = StateOf(charge);
+  const std::size_t size = bytes.size();
+  const std::uint32_t needed = algorithm::CapacityForAcquire(charge.quota, View(bytes, size));
+  bytes.resize(std::max<std::size_t>(size, needed));
+  algorithm::State state = View(bytes, size);
+  auto result = step(state);
+  bytes.resize(state.size);
+  return result;
+}
+
 Batch::Batch(std::vector<Waiting> items) : items_(std::move(items)) {
   std::unordered_map<std::string_view, std::uint32_t> numbers;
   for (const Waiting& waiting : items_) {
@@ -32,7 +45,9 @@ Batch::Batch(std::vector<Waiting> items) : items_(std::move(items)) {
       const auto [found, is_new] =
           numbers.try_emplace(charge.key, static_cast<std::uint32_t>(rows_.size()));
       charge.row = found->second;
-      const bool charged = waiting.item->op == Op::kCharge;
+      const Op op = waiting.item->op;
+      const bool charged =
+          op == Op::kCharge || op == Op::kLease || (op == Op::kOverdraw && charge.cost > 0);
       if (!is_new) {
         rows_[charge.row].charged |= charged;
         continue;
@@ -112,11 +127,18 @@ void Batch::RunItem(Item& item, Nanos now) {
     }
   }
   if (item.op == Op::kCharge) return ChargeAll(item, now);
+  if (item.op == Op::kLease) return Lease(item, now);
   if (item.op == Op::kRelease) item.applied = false;
   for (std::size_t i = 0; i < item.charges.size(); ++i) {
     const ItemCharge& charge = item.charges[i];
     switch (item.op) {
       case Op::kCharge:
+      case Op::kLease:
+        break;
+      case Op::kReturn:
+        item.decisions[i] = RunStep(StateOf(charge), [&](algorithm::State& state) {
+          return algorithm::Return(charge.quota, state, now, item.lease, charge.cost);
+        });
         break;
       case Op::kPeek:
         item.decisions[i] = Peek(charge, now, charge.cost);
@@ -124,6 +146,11 @@ void Batch::RunItem(Item& item, Nanos now) {
       case Op::kRefund:
         item.decisions[i] = RunStep(StateOf(charge), [&](algorithm::State& state) {
           return algorithm::Refund(charge.quota, state, now, charge.cost);
+        });
+        break;
+      case Op::kOverdraw:
+        item.decisions[i] = RunGrowing(charge, [&](algorithm::State& state) {
+          return algorithm::Overdraw(charge.quota, state, now, charge.cost);
         });
         break;
       case Op::kRelease:
@@ -158,15 +185,21 @@ void Batch::ChargeAll(Item& item, Nanos now) {
   }
 }
 
+void Batch::Lease(Item& item, Nanos now) {
+  const ItemCharge& charge = item.charges.front();
+  const LeaseGrant grant = RunGrowing(charge, [&](algorithm::State& state) {
+    return algorithm::Lease(charge.quota, state, now, charge.cost);
+  });
+  item.decisions.front() = grant.decision;
+  item.granted = grant.granted;
+  item.at = grant.at;
+  item.applied = grant.granted > 0;
+}
+
 Decision Batch::Acquire(const ItemCharge& charge, Nanos now) {
-  RowState::Bytes& bytes = StateOf(charge);
-  const std::size_t size = bytes.size();
-  const std::uint32_t needed = algorithm::CapacityForAcquire(charge.quota, View(bytes, size));
-  bytes.resize(std::max<std::size_t>(size, needed));
-  algorithm::State state = View(bytes, size);
-  const Decision decision = algorithm::Acquire(charge.quota, state, now, charge.cost);
-  bytes.resize(state.size);
-  return decision;
+  return RunGrowing(charge, [&](algorithm::State& state) {
+    return algorithm::Acquire(charge.quota, state, now, charge.cost);
+  });
 }
 
 Decision Batch::Peek(const ItemCharge& charge, Nanos now, std::int64_t cost) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithm/state.h"
 #include "store/sql/row.h"
 #include "store/sql/submission.h"
 #include "weir/clock.h"
@@ -66,7 +67,11 @@ class Batch {
  private:
   void RunItem(Item& item, Nanos now);
   void ChargeAll(Item& item, Nanos now);
+  void Lease(Item& item, Nanos now);
   Decision Acquire(const ItemCharge& charge, Nanos now);
+  /// A step that may make the state longer.
+  template <typename Step>
+  auto RunGrowing(const ItemCharge& charge, Step step);
   Decision Peek(const ItemCharge& charge, Nanos now, std::int64_t cost);
   RowState::Bytes& StateOf(const ItemCharge& charge);
 

@@ -3,6 +3,7 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "algorithm/bytes.h"
@@ -69,22 +70,21 @@ Result<RowState> RowState::Parse(std::string_view key, std::string_view bytes) {
       }
       continue;
     }
-    if (tag >= kAlgorithms) return Damaged("an unknown section");
-    if (section.empty() || !algorithm::Valid(static_cast<Algorithm>(tag), section)) {
-      return Damaged("not a state");
-    }
-    row.states_[tag].assign(section.begin(), section.end());
+    const algorithm::Descriptor* known = algorithm::FindTag(tag);
+    if (known == nullptr) return Damaged("an unknown section");
+    if (section.empty() || !known->valid(section)) return Damaged("not a state");
+    row.states_[known->algorithm].assign(section.begin(), section.end());
   }
   return row;
 }
 
 std::string RowState::Encode(std::string_view key) const {
   std::string out;
-  for (std::size_t tag = 0; tag < kAlgorithms; ++tag) {
-    const Bytes& state = states_[tag];
+  for (const algorithm::Descriptor& each : algorithm::kAlgorithms) {
+    const Bytes& state = states_[each.algorithm];
     if (state.empty()) continue;
     if (out.empty()) out.push_back(static_cast<char>(kFormat));
-    AppendSection(out, static_cast<std::uint8_t>(tag),
+    AppendSection(out, static_cast<std::uint8_t>(each.algorithm),
                   {reinterpret_cast<const char*>(state.data()), state.size()});
   }
   if (!out.empty() && key.size() > kMaxPlainKey) AppendSection(out, kKeyTag, key);
@@ -93,9 +93,9 @@ std::string RowState::Encode(std::string_view key) const {
 
 Nanos RowState::FreshAt() const noexcept {
   Nanos latest = 0;
-  for (std::size_t tag = 0; tag < kAlgorithms; ++tag) {
-    if (states_[tag].empty()) continue;
-    latest = std::max(latest, algorithm::FreshAt(static_cast<Algorithm>(tag), View(states_[tag])));
+  for (const algorithm::Descriptor& each : algorithm::kAlgorithms) {
+    const Bytes& state = states_[each.algorithm];
+    if (!state.empty()) latest = std::max(latest, each.fresh_at(View(state)));
   }
   return latest;
 }
@@ -111,7 +111,9 @@ RowSummary Summarize(std::string_view id, std::string_view bytes) {
     std::uint64_t size = 0;
     at = algorithm::GetVarint(at, end, size);
     if (at == nullptr) return summary;
-    if (tag < RowState::kAlgorithms) summary.algorithms.push_back(static_cast<Algorithm>(tag));
+    if (const algorithm::Descriptor* known = algorithm::FindTag(tag)) {
+      summary.algorithms.push_back(known->algorithm);
+    }
     if (size > static_cast<std::uint64_t>(end - at)) return summary;
     if (tag == kKeyTag) summary.key.assign(reinterpret_cast<const char*>(at), size);
     at += size;

@@ -4,13 +4,13 @@
 // has been asked under, and the moment from which it is as good as absent. docs/design/stores.md
 // documents the bytes.
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "algorithm/algorithms.h"
 #include "weir/clock.h"
 #include "weir/quota.h"
 #include "weir/result.h"
@@ -30,7 +30,6 @@ std::string RowId(std::string_view key);
 /// Not thread-safe, like any value.
 class RowState {
  public:
-  static constexpr std::size_t kAlgorithms = 5;
   using Bytes = std::vector<std::uint8_t>;
 
   /// Checks everything: bytes from a database may be anybody's. kInternal if they are not what
@@ -40,9 +39,7 @@ class RowState {
   /// Empty if nothing is charged under any algorithm.
   std::string Encode(std::string_view key) const;
 
-  Bytes& operator[](Algorithm algorithm) noexcept {
-    return states_[static_cast<std::size_t>(algorithm)];
-  }
+  Bytes& operator[](Algorithm algorithm) noexcept { return states_[algorithm]; }
   void Clear() noexcept {
     for (Bytes& state : states_) state.clear();
   }
@@ -51,7 +48,7 @@ class RowState {
   Nanos FreshAt() const noexcept;
 
  private:
-  std::array<Bytes, kAlgorithms> states_;
+  algorithm::PerAlgorithm<Bytes> states_;
 };
 
 /// What the bytes of a row, or as many of them as there are, say at a glance.

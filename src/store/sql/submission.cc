@@ -49,6 +49,8 @@ void Submission::Deliver() {
     }
     std::ranges::copy(item.decisions, application.decisions.begin());
     application.applied = item.applied;
+    application.granted = item.granted;
+    application.at = item.at;
     application.status = item.status;
   }
   done_();

@@ -37,6 +37,8 @@ struct Item {
   std::span<ItemCharge> charges;
   std::span<Decision> decisions;
   bool applied = false;
+  std::int64_t granted = 0;  ///< kLease
+  Nanos at = 0;
   Status status;
   bool answered = false;   ///< the fields above are final; guarded by the combiner
   bool abandoned = false;  ///< its deadline passed first: somebody may still write to it

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "conformance/policy/policy_node.h"
+#include "support/mysql_server.h"
 #include "support/wait.h"
 
-namespace weir::server {
+namespace weir::admin {
 namespace {
 
 using policy::AuditEntry;
@@ -56,7 +57,8 @@ class PolicyChangesTest : public policy::PolicyTest {
 };
 
 INSTANTIATE_TEST_SUITE_P(Stores, PolicyChangesTest,
-                         ::testing::Values("sqlite", "postgres", "mariadb"), KindName);
+                         ::testing::ValuesIn(test::AndMysql({"sqlite", "postgres", "mariadb"})),
+                         KindName);
 
 TEST_P(PolicyChangesTest, EveryChangeIsInTheLogWithBeforeAndAfter) {
   ASSERT_TRUE(Create(Sample(1)).ok());
@@ -178,4 +180,4 @@ TEST_P(PolicyChangesTest, WhatWasNewGoesWhenItExpires) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::admin

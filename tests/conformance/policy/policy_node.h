@@ -12,13 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "admin/mariadb/policy_store.h"
+#include "admin/mysql/policy_store.h"
 #include "admin/policy_store.h"
 #include "admin/postgres/policy_store.h"
 #include "admin/sqlite/policy_memory.h"
 #include "admin/sqlite/sqlite_policy_store.h"
 #include "policy/catalog.h"
 #include "support/mariadb_server.h"
+#include "support/mysql_server.h"
 #include "support/postgres_server.h"
 #include "support/temp_dir.h"
 
@@ -41,6 +42,7 @@ class PolicyPlace {
     const std::string name = "policies" + std::to_string(number_);
     if (kind_ == "postgres") url_ = Empty(Postgres(), name);
     if (kind_ == "mariadb") url_ = Empty(Mariadb(), name);
+    if (kind_ == "mysql") url_ = Empty(Mysql(), name);
   }
   ~PolicyPlace() { --places_; }
   PolicyPlace(const PolicyPlace&) = delete;
@@ -53,13 +55,15 @@ class PolicyPlace {
 
   Result<std::unique_ptr<PolicyStore>> OpenSql(Catalog& catalog, sql::Options options) const {
     return kind_ == "postgres" ? postgres::Open(url_, catalog, std::move(options))
-                               : mariadb::Open(url_, catalog, std::move(options));
+                               : mysql::Open(url_, catalog, std::move(options));
   }
 
   /// Runs SQL in the database.
   void Query(const std::string& sql) const {
     const std::string name = "policies" + std::to_string(number_);
-    kind_ == "postgres" ? Postgres().Query(sql, name) : Mariadb().Query(sql, name);
+    if (kind_ == "postgres") Postgres().Query(sql, name);
+    if (kind_ == "mariadb") Mariadb().Query(sql, name);
+    if (kind_ == "mysql") Mysql().Query(sql, name);
   }
 
   static test::PostgresServer& Postgres() {
@@ -68,6 +72,10 @@ class PolicyPlace {
   }
   static test::MariadbServer& Mariadb() {
     static test::MariadbServer server;
+    return server;
+  }
+  static test::MysqlServer& Mysql() {
+    static test::MysqlServer server;
     return server;
   }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "conformance/policy/policy_node.h"
+#include "support/mysql_server.h"
 
 namespace weir::policy {
 namespace {
@@ -23,7 +24,8 @@ using ::testing::SizeIs;
 using PolicyStoreTest = PolicyTest;
 
 INSTANTIATE_TEST_SUITE_P(Stores, PolicyStoreTest,
-                         ::testing::Values("sqlite", "postgres", "mariadb"), KindName);
+                         ::testing::ValuesIn(test::AndMysql({"sqlite", "postgres", "mariadb"})),
+                         KindName);
 
 TEST_P(PolicyStoreTest, AChangeIsInForceWhenItIsToldDone) {
   const Result<StoredPolicy> created = node_->Create(Sample("user-123", 7));
@@ -52,7 +54,7 @@ TEST_P(PolicyStoreTest, VersionsGoOnWhenAPolicyIsMadeAgain) {
 
 TEST_P(PolicyStoreTest, EverythingSurvivesARestart) {
   StoredPolicy full = Sample("full", 5);
-  full.type = PolicyType::kSlidingCounter;
+  full.type = Algorithm::kSlidingCounter;
   full.window_seconds = 30;
   full.buckets = 6;
   full.domain = "api";

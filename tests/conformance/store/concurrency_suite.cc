@@ -43,7 +43,7 @@ class StoreConcurrency : public testing::Test {
 TEST_F(StoreConcurrency, AHotKeyAdmitsExactlyItsLimit) {
   for (const Quota& quota : {*Quota::TokenBucket(150, 1, 24h), *Quota::FixedWindow(150, kMaxWindow),
                              *Quota::SlidingLog(150, 24h), *Quota::SlidingCounter(150, 240h, 10),
-                             *Quota::Concurrency(150, 24h)}) {
+                             *Quota::Concurrency(150, 24h), *Quota::AnchoredWindow(150, 24h)}) {
     SCOPED_TRACE(quota.ToString());
     std::atomic<int> admitted = 0;
     OnAllThreads(*backend_, [&](Client& client, int) {

@@ -30,14 +30,14 @@ class Model {
 
   void Apply(Application& application) {
     application.applied = true;
-    const std::span<const Charge> charges = application.charges;
+    const std::span<const store::Charge> charges = application.charges;
     const std::span<Decision> decisions = application.decisions;
     const auto before = states_;
     for (std::size_t i = 0; i < charges.size(); ++i) {
-      const Charge& charge = charges[i];
+      const store::Charge& charge = charges[i];
       switch (application.op) {
         case Op::kCharge:
-          decisions[i] = Acquire(charge);
+          decisions[i] = Charge(charge, algorithm::Acquire);
           application.applied &= decisions[i].allowed();
           break;
         case Op::kPeek:
@@ -45,6 +45,9 @@ class Model {
           break;
         case Op::kRefund:
           decisions[i] = Refund(charge);
+          break;
+        case Op::kOverdraw:
+          decisions[i] = Charge(charge, algorithm::Overdraw);
           break;
         case Op::kRelease:
           application.applied = Release(charge, application.lease);
@@ -64,35 +67,36 @@ class Model {
  private:
   using Bytes = std::vector<std::uint8_t>;
 
-  Bytes& Find(const Charge& charge) {
+  Bytes& Find(const store::Charge& charge) {
     return states_[{std::string(charge.key), charge.quota->algorithm()}];
   }
   static algorithm::State View(Bytes& bytes, std::size_t size) {
     return {bytes.data(), static_cast<std::uint32_t>(size),
             static_cast<std::uint32_t>(bytes.size())};
   }
-  Decision Peek(const Charge& charge, std::int64_t cost) {
+  Decision Peek(const store::Charge& charge, std::int64_t cost) {
     Bytes& bytes = Find(charge);
     return algorithm::Peek(*charge.quota, View(bytes, bytes.size()), clock_.Now(), cost);
   }
-  Decision Acquire(const Charge& charge) {
+  using Step = Decision(const Quota&, algorithm::State&, Nanos, std::int64_t) noexcept;
+  Decision Charge(const store::Charge& charge, Step* step) {
     Bytes& bytes = Find(charge);
     const std::size_t size = bytes.size();
     bytes.resize(std::max<std::size_t>(
         size, algorithm::CapacityForAcquire(*charge.quota, View(bytes, size))));
     algorithm::State state = View(bytes, size);
-    const Decision decision = algorithm::Acquire(*charge.quota, state, clock_.Now(), charge.cost);
+    const Decision decision = step(*charge.quota, state, clock_.Now(), charge.cost);
     bytes.resize(state.size);
     return decision;
   }
-  Decision Refund(const Charge& charge) {
+  Decision Refund(const store::Charge& charge) {
     Bytes& bytes = Find(charge);
     algorithm::State state = View(bytes, bytes.size());
     const Decision decision = algorithm::Refund(*charge.quota, state, clock_.Now(), charge.cost);
     bytes.resize(state.size);
     return decision;
   }
-  bool Release(const Charge& charge, std::int64_t lease) {
+  bool Release(const store::Charge& charge, std::int64_t lease) {
     Bytes& bytes = Find(charge);
     algorithm::State state = View(bytes, bytes.size());
     const bool released = algorithm::Release(*charge.quota, state, clock_.Now(), lease);
@@ -173,6 +177,7 @@ class Trace {
     if (kind >= 8 && kind < 14) op = Op::kRefund;
     if (kind >= 14 && kind < 18) op = Op::kReset;
     if (kind >= 18 && kind < 28 && !leases_.empty()) op = Op::kRelease;
+    if (kind >= 28 && kind < 36) op = Op::kOverdraw;
     if (op == Op::kRelease) {
       const Lease& held = leases_[Below(leases_.size())];
       charges_[i].push_back(held.charge);
@@ -180,6 +185,10 @@ class Trace {
     } else {
       const std::size_t charges = Below(3) == 0 ? 2 + Below(3) : 1;
       for (std::size_t c = 0; c < charges; ++c) charges_[i].push_back(DrawCharge());
+    }
+    // Now and then more than fits in any limit, or in the count itself.
+    if (op == Op::kOverdraw && Below(4) == 0) {
+      for (Charge& charge : charges_[i]) charge.cost <<= Below(42);
     }
     for (auto* side : {&stores_, &models_}) {
       side->decisions[i].resize(charges_[i].size());
@@ -201,10 +210,12 @@ class Trace {
                          *Quota::FixedWindow(15, 10s), *Quota::FixedWindow(40, 10s),
                          *Quota::SlidingLog(12, 7s), *Quota::SlidingLog(30, 7s),
                          *Quota::SlidingCounter(25, 10s, 10), *Quota::SlidingCounter(50, 10s, 10),
-                         *Quota::Concurrency(10, 20s), *Quota::Concurrency(4, 20s)},
+                         *Quota::Concurrency(10, 20s), *Quota::Concurrency(4, 20s),
+                         *Quota::AnchoredWindow(15, 6s), *Quota::AnchoredWindow(40, 6s)},
       std::vector<Quota>{*Quota::TokenBucket(1'000'000'007, 999'999'937, 1s),
                          *Quota::FixedWindow(kMaxLimit, kMaxWindow), *Quota::SlidingLog(40, 60s),
-                         *Quota::SlidingCounter(9, 7s, 3), *Quota::Concurrency(3, 2s)}};
+                         *Quota::SlidingCounter(9, 7s, 3), *Quota::Concurrency(3, 2s),
+                         *Quota::AnchoredWindow(kMaxLimit, kMaxWindow)}};
   std::vector<std::vector<Charge>> charges_;
   std::vector<Lease> leases_;
   Side stores_;

@@ -62,13 +62,13 @@ TEST_F(Cli, MistakesAreNamedAndCorrected) {
   };
   EXPECT_EQ(said({"srve"}),
             "weir: srve: no such command; did you mean serve?\n"
-            "`weir --help` tells what there is.\n");
+            "see `weir --help`\n");
   EXPECT_EQ(said({"policy", "aply", "x"}),
             "weir: aply: no such command; did you mean apply?\n"
-            "`weir policy --help` tells what there is.\n");
+            "see `weir policy --help`\n");
   EXPECT_EQ(said({"serve", "--htpp", "off"}),
             "weir: --htpp: no such option; did you mean --http?\n"
-            "`weir serve --help` tells what there is.\n");
+            "see `weir serve --help`\n");
   EXPECT_THAT(said({"serve", "--htpp=off"}), StartsWith("weir: --htpp: no such option; did you"));
   EXPECT_THAT(said({"serve", "--store-required"}),
               StartsWith("weir: --store-required: needs a value: true: "));
@@ -76,8 +76,9 @@ TEST_F(Cli, MistakesAreNamedAndCorrected) {
               StartsWith("weir: --cost: expected a number, got 'x'\n"));
   EXPECT_THAT(said({"audit", "--undo", "x"}),
               StartsWith("weir: --undo: Value x not in range 1 to "));
-  EXPECT_THAT(said({}), StartsWith("weir: say what to do\n"));
-  EXPECT_THAT(said({"policy"}), StartsWith("weir: say what to do\n`weir policy --help`"));
+  EXPECT_THAT(said({}), StartsWith("weir: a subcommand is required\n"));
+  EXPECT_THAT(said({"policy"}),
+              StartsWith("weir: a subcommand is required\nsee `weir policy --help`"));
   EXPECT_THAT(said({"simulate", "--quota", "{token_bucket: {capacity: 20}}"}),
               StartsWith("weir: --quota: token_bucket: expected refill_per_second"));
   EXPECT_EQ(Weir({"--version"}).output, Weir({"version"}).output);

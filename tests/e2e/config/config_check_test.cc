@@ -90,7 +90,7 @@ TEST(ConfigCheck, ReadsTheEnvironmentAsTheServiceDoes) {
   // Others set names like ours, so this is no error.
   const Outcome slip = Check(config, {"WEIR_ADMIN_KEYS=0123456789abcdef", "WEIR_STOR=memory:"});
   EXPECT_EQ(slip.code, 0) << slip.err;
-  EXPECT_THAT(slip.err, HasSubstr("WEIR_STOR is no setting; did you mean WEIR_STORE?"));
+  EXPECT_THAT(slip.err, HasSubstr("unknown setting WEIR_STOR; did you mean WEIR_STORE?"));
 }
 
 TEST(ConfigCheck, AMissingFileIsNamed) {

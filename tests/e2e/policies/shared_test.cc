@@ -13,6 +13,7 @@
 
 #include "e2e/policies/policy_client.h"
 #include "e2e/stores/nodes.h"
+#include "support/mysql_server.h"
 #include "support/store_server.h"
 #include "support/wait.h"
 
@@ -40,7 +41,7 @@ struct World {
   std::vector<PolicyClient> clients;
 };
 
-class SharedTest : public ::testing::TestWithParam<const char*> {
+class SharedTest : public ::testing::TestWithParam<std::string> {
  protected:
   SharedTest() {
     std::unique_ptr<World>& world = worlds_[GetParam()];
@@ -64,7 +65,7 @@ class SharedTest : public ::testing::TestWithParam<const char*> {
   static inline std::map<std::string, std::unique_ptr<World>> worlds_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Stores, SharedTest, ::testing::Values("postgres", "mariadb"),
+INSTANTIATE_TEST_SUITE_P(Stores, SharedTest, ::testing::ValuesIn(AndMysql({"postgres", "mariadb"})),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST_P(SharedTest, AChangeAtOneNodeIsEnforcedByAllWithinASecond) {

@@ -16,6 +16,7 @@
 #include "e2e/stores/nodes.h"
 #include "support/check_load.h"
 #include "support/http_client.h"
+#include "support/mysql_server.h"
 #include "support/store_server.h"
 #include "support/wait.h"
 
@@ -60,7 +61,7 @@ struct World {
   Nodes nodes;
 };
 
-class ExactTest : public ::testing::TestWithParam<const char*> {
+class ExactTest : public ::testing::TestWithParam<std::string> {
  protected:
   ExactTest() {
     // Tests go from store to store, so all stay until the end.
@@ -316,7 +317,8 @@ TEST_P(ExactTest, ABucketOfNoPolicyInForceIsFoundAndResetWhateverItsAlgorithm) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, ExactTest,
-                         ::testing::Values("redis", "redis_cluster", "postgres", "mariadb"),
+                         ::testing::ValuesIn(AndMysql({"redis", "redis_cluster", "postgres",
+                                                       "mariadb"})),
                          [](const auto& kind) { return std::string(kind.param); });
 
 }  // namespace

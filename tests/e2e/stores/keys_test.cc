@@ -11,6 +11,7 @@
 
 #include "e2e/stores/nodes.h"
 #include "support/http_client.h"
+#include "support/mysql_server.h"
 #include "support/store_server.h"
 #include "support/wait.h"
 
@@ -91,14 +92,16 @@ class DistantKeysTest : public KeysTest {};
 class SqlKeysTest : public KeysTest {};
 
 INSTANTIATE_TEST_SUITE_P(Stores, KeysTest,
-                         ::testing::Values("memory", "redis", "redis_cluster", "postgres",
-                                           "mariadb"),
+                         ::testing::ValuesIn(AndMysql({"memory", "redis", "redis_cluster",
+                                                       "postgres", "mariadb"})),
                          [](const auto& store) { return store.param; });
 
 INSTANTIATE_TEST_SUITE_P(Stores, DistantKeysTest,
-                         ::testing::Values("redis", "redis_cluster", "postgres", "mariadb"),
+                         ::testing::ValuesIn(AndMysql({"redis", "redis_cluster", "postgres",
+                                                       "mariadb"})),
                          [](const auto& store) { return store.param; });
-INSTANTIATE_TEST_SUITE_P(Stores, SqlKeysTest, ::testing::Values("postgres", "mariadb"),
+INSTANTIATE_TEST_SUITE_P(Stores, SqlKeysTest,
+                         ::testing::ValuesIn(AndMysql({"postgres", "mariadb"})),
                          [](const auto& store) { return store.param; });
 
 TEST_P(KeysTest, AreListedPageByPageWithWhatIsUsed) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "support/http_client.h"
+#include "support/mysql_server.h"
 #include "support/store_server.h"
 #include "support/temp_dir.h"
 #include "support/weir_process.h"
@@ -41,7 +42,8 @@ TEST_P(LibraryTest, SharesTheServicesBucketsOnlyIfToldTo) {
   EXPECT_LT(decision->remaining, 60);
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, LibraryTest, ::testing::Values("redis", "postgres", "mariadb"),
+INSTANTIATE_TEST_SUITE_P(Stores, LibraryTest,
+                         ::testing::ValuesIn(test::AndMysql({"redis", "postgres", "mariadb"})),
                          [](const auto& store) { return store.param; });
 
 }  // namespace

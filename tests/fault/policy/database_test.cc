@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "e2e/policies/policy_client.h"
+#include "support/mysql_server.h"
 #include "support/store_server.h"
 #include "support/temp_dir.h"
 #include "support/wait.h"
@@ -46,7 +47,7 @@ struct Node {
   PolicyClient client;
 };
 
-class DatabaseTest : public ::testing::TestWithParam<const char*> {
+class DatabaseTest : public ::testing::TestWithParam<std::string> {
  protected:
   std::unique_ptr<Node> Start(const std::string& name) {
     return std::make_unique<Node>(dir_, name, server_->url());
@@ -56,7 +57,8 @@ class DatabaseTest : public ::testing::TestWithParam<const char*> {
   std::unique_ptr<StoreServer> server_ = StoreServer::Make(GetParam());
 };
 
-INSTANTIATE_TEST_SUITE_P(Stores, DatabaseTest, ::testing::Values("postgres", "mariadb"),
+INSTANTIATE_TEST_SUITE_P(Stores, DatabaseTest,
+                         ::testing::ValuesIn(AndMysql({"postgres", "mariadb"})),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST_P(DatabaseTest, NodesGoOnWithWhatTheyKnowAndCatchUp) {

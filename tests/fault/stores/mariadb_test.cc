@@ -1,69 +1,7 @@
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <memory>
-#include <string>
-#include <thread>
-
-#include "fault/stores/store_fault.h"
-#include "support/cutting_proxy.h"
 #include "support/mariadb_server.h"
 
 namespace weir::test {
-namespace {
-
-using namespace std::chrono_literals;
-using Felt = StoreFault::Felt;
-
-class MariadbFaultTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    server_ = std::make_unique<MariadbServer>();
-    proxy_ = std::make_unique<CuttingProxy>(server_->port());
-    std::string url = server_->tcp_url();
-    const std::string port = ":" + std::to_string(server_->port());
-    url.replace(url.find(port), port.size(), ":" + std::to_string(proxy_->port()));
-    fault_ = std::make_unique<StoreFault>(url);
-  }
-  static void TearDownTestSuite() {
-    fault_.reset();
-    proxy_.reset();
-    server_.reset();
-  }
-
-  static inline std::unique_ptr<MariadbServer> server_;
-  static inline std::unique_ptr<CuttingProxy> proxy_;
-  static inline std::unique_ptr<StoreFault> fault_;
-};
-
-TEST_F(MariadbFaultTest, KilledAndRestarted) {
-  fault_->Expect(Felt::kYes, [] {
-    server_->Crash();
-    std::this_thread::sleep_for(500ms);
-    server_->Start();
-  });
+using FaultServer = MariadbServer;
 }
 
-TEST_F(MariadbFaultTest, StandsStillForTenSeconds) {
-  fault_->Expect(Felt::kYes, [] {
-    server_->Pause();
-    std::this_thread::sleep_for(10s);
-    server_->Resume();
-  });
-}
-
-TEST_F(MariadbFaultTest, ConnectionsCutHalfWayThroughAReply) {
-  fault_->Expect(Felt::kPerhaps, [] { EXPECT_TRUE(proxy_->CutReplies()); });
-}
-
-TEST_F(MariadbFaultTest, ALockHeldBySomebodyElse) {
-  // Longer than any lock wait that the store allows itself.
-  fault_->Expect(Felt::kYes, [] {
-    server_->Query(
-        "BEGIN; SELECT COUNT(*) FROM (SELECT 1 FROM weir_limits FOR UPDATE) AS held; "
-        "SELECT SLEEP(2); COMMIT;");
-  });
-}
-
-}  // namespace
-}  // namespace weir::test
+#include "fault/stores/mysql_family_suite.h"

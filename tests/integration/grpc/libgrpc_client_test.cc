@@ -23,7 +23,7 @@
 #include "support/certificates.h"
 #include "weir/v1/weir.grpc.pb.h"
 
-namespace weir::server {
+namespace weir::service {
 namespace {
 
 using envoy::service::ratelimit::v3::RateLimitRequest;
@@ -74,19 +74,19 @@ class LibgrpcClientTest : public ::testing::Test {
     channel_ = ::grpc::CreateChannel(address_, ::grpc::InsecureChannelCredentials());
   }
 
-  void Serve(std::shared_ptr<TlsContext> tls) {
+  void Serve(std::shared_ptr<net::TlsContext> tls) {
     if (pool_) pool_->Stop();
     pool_.reset();
     GrpcDoorOptions options;
     options.tls = std::move(tls);
     options.session.max_message_bytes = 1 << 20;
     door_ = std::make_unique<GrpcDoor>(
-        1, [this](Reactor&) -> limiter::Limiter& { return limiter_; }, options);
-    pool_ = std::make_unique<ReactorPool>(PoolOptions{1, 1000});
-    const Result<Endpoint> endpoint = pool_->Listen(*door_, "127.0.0.1:0");
+        1, [this](net::Reactor&) -> limiter::Limiter& { return limiter_; }, options);
+    pool_ = std::make_unique<net::ReactorPool>(net::PoolOptions{1, 1000});
+    const Result<net::Endpoint> endpoint = pool_->Listen(*door_, "127.0.0.1:0");
     ASSERT_TRUE(endpoint.ok()) << endpoint.error().message;
     pool_->Start();
-    address_ = FormatEndpoint(*endpoint);
+    address_ = net::FormatEndpoint(*endpoint);
   }
 
   void TearDown() override {
@@ -113,7 +113,7 @@ class LibgrpcClientTest : public ::testing::Test {
 
   StubLimiter limiter_;
   std::unique_ptr<GrpcDoor> door_;
-  std::unique_ptr<ReactorPool> pool_;
+  std::unique_ptr<net::ReactorPool> pool_;
   std::string address_;
   std::shared_ptr<::grpc::Channel> channel_;
 };
@@ -370,11 +370,11 @@ class LibgrpcTlsTest : public LibgrpcClientTest {
  protected:
   void ServeTls(bool mutual) {
     const auto pair = certificates_.Issue("localhost", "server");
-    TlsFiles files;
+    net::TlsFiles files;
     files.certificate = pair.certificate;
     files.key = pair.key;
     if (mutual) files.client_ca = certificates_.authority();
-    auto context = TlsContext::Load(files, {"h2"});
+    auto context = net::TlsContext::Load(files, {"h2"});
     ASSERT_TRUE(context.ok()) << context.error().message;
     Serve(*context);
   }
@@ -438,4 +438,4 @@ TEST_F(LibgrpcTlsTest, AStreamOfLargeMessagesPassesThroughTls) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::service

@@ -16,6 +16,7 @@
 
 #include "support/child_process.h"
 #include "support/mariadb_server.h"
+#include "support/mysql_server.h"
 #include "support/ports.h"
 #include "support/postgres_server.h"
 #include "support/redis_cluster.h"
@@ -185,7 +186,8 @@ TEST_P(SharedLimiterTest, TheExampleSharesItsLimitWithItself) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, SharedLimiterTest,
-                         ::testing::Values("redis", "redis_cluster", "postgres", "mariadb"),
+                         ::testing::ValuesIn(test::AndMysql({"redis", "redis_cluster", "postgres",
+                                                             "mariadb"})),
                          [](const auto& store) { return store.param; });
 
 TEST(SharedLimiterOpen, SaysWhatIsWrong) {
@@ -233,7 +235,7 @@ TEST(SharedLimiterOpen, SaysAtOnceThatTheStoreDoesNotLetItIn) {
   const std::string password = "opensesame";
   const test::RedisServer redis({.password = password});
   ASSERT_TRUE(SharedLimiter::Open(redis.url(), kVeryPatient).ok());
-  ExpectNotLetIn(redis.url(), password, "does not let us in: redis 127.0.0.1:");
+  ExpectNotLetIn(redis.url(), password, "authentication failed: redis 127.0.0.1:");
   const test::RedisCluster cluster({.replicas = false, .password = password});
   ASSERT_TRUE(SharedLimiter::Open(cluster.url(), kVeryPatient).ok());
   ExpectNotLetIn(cluster.url(), password, "WRONGPASS");

@@ -85,7 +85,7 @@ class ProxyTest : public ::testing::Test {
     if (options_.upstreams.empty()) AddUpstream(upstream_->port());
     if (limit) limiter_.emplace(*limit);
     door_ = std::make_unique<ProxyDoor>(options_);
-    pool_ = std::make_unique<ReactorPool>(PoolOptions{.reactors = 1});
+    pool_ = std::make_unique<net::ReactorPool>(net::PoolOptions{.reactors = 1});
     door_->AddReactor(pool_->reactor(0), limiter_ ? &*limiter_ : nullptr);
     const auto endpoint = pool_->Listen(*door_, "127.0.0.1:0");
     ASSERT_TRUE(endpoint) << endpoint.error().message;
@@ -120,7 +120,7 @@ class ProxyTest : public ::testing::Test {
   ProxyOptions options_;
   std::optional<FirstFew> limiter_;
   std::unique_ptr<ProxyDoor> door_;
-  std::unique_ptr<ReactorPool> pool_;
+  std::unique_ptr<net::ReactorPool> pool_;
   std::uint16_t port_ = 0;
 };
 

@@ -28,7 +28,7 @@
 #include "support/tcp_connection.h"
 #include "support/wait.h"
 
-namespace weir::server {
+namespace weir::service {
 namespace {
 
 using namespace std::chrono_literals;
@@ -77,7 +77,7 @@ class DistantStoreTest : public ::testing::Test {
     worker_.emplace(pool_->reactor(0), options_, router_, *limiter_);
     http_door_.emplace(std::vector<HttpWorker*>{&*worker_});
     resp_door_.emplace(
-        1, [this](Reactor&) -> limiter::Limiter& { return *limiter_; }, RespOptions{});
+        1, [this](net::Reactor&) -> limiter::Limiter& { return *limiter_; }, RespOptions{});
     http_ = pool_->Listen(*http_door_, "127.0.0.1:0")->port();
     resp_ = pool_->Listen(*resp_door_, "127.0.0.1:0")->port();
     pool_->Start();
@@ -110,11 +110,11 @@ class DistantStoreTest : public ::testing::Test {
   store::guard::GuardedStore* store_ = nullptr;
   std::optional<limiter::PolicyLimiter> limiter_;
   HttpOptions options_;
-  Router router_;
+  http::Router router_;
   std::optional<HttpWorker> worker_;
   std::optional<HttpDoor> http_door_;
   std::optional<RespDoor> resp_door_;
-  std::optional<ReactorPool> pool_{PoolOptions{.reactors = 1, .max_connections = 1000}};
+  std::optional<net::ReactorPool> pool_{net::PoolOptions{.reactors = 1, .max_connections = 1000}};
   std::uint16_t http_ = 0;
   std::uint16_t resp_ = 0;
 };
@@ -201,4 +201,4 @@ TEST_F(DistantStoreTest, TheEndDoesNotWaitForAStoreThatIsSilent) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::service

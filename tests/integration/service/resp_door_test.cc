@@ -18,7 +18,7 @@
 #include "support/wait.h"
 #include "unit/protocol/resp/bucket_limiter.h"
 
-namespace weir::server {
+namespace weir::service {
 namespace {
 
 using std::chrono::milliseconds;
@@ -54,10 +54,10 @@ class LateLimiter final : public limiter::Limiter {
 class RespDoorTest : public ::testing::TestWithParam<bool> {
  protected:
   void Start(RespOptions options = {}) {
-    pool_.emplace(PoolOptions{.reactors = 1, .max_connections = 64});
+    pool_.emplace(net::PoolOptions{.reactors = 1, .max_connections = 64});
     door_.emplace(
         1,
-        [this](Reactor& reactor) -> limiter::Limiter& {
+        [this](net::Reactor& reactor) -> limiter::Limiter& {
           if (GetParam()) return late_.emplace(reactor.context());
           return now_;
         },
@@ -76,7 +76,7 @@ class RespDoorTest : public ::testing::TestWithParam<bool> {
   resp::BucketLimiter now_;
   std::optional<LateLimiter> late_;
   std::optional<RespDoor> door_;
-  std::optional<ReactorPool> pool_;
+  std::optional<net::ReactorPool> pool_;
   std::uint16_t port_ = 0;
 };
 
@@ -126,7 +126,7 @@ TEST_P(RespDoorTest, AHundredThousandCommandsInOneWrite) {
 }
 
 TEST_P(RespDoorTest, APeerThatDoesNotReadIsNotReadFromEither) {
-  Start({.write_timeout = milliseconds(300)});
+  Start({.times = {.write = milliseconds(300)}});
   TcpConnection client(port_);
   const int small = 4096;
   setsockopt(client.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
@@ -187,7 +187,7 @@ TEST_P(RespDoorTest, AnswersAPeerThatHasFinishedSending) {
 }
 
 TEST_P(RespDoorTest, IdleConnectionsAreClosed) {
-  Start({.idle_timeout = milliseconds(200)});
+  Start({.times = {.idle = milliseconds(200)}});
   TcpConnection client(port_);
   client.Send("PING\r\n");
   EXPECT_EQ(client.ReadAll(), "+PONG\r\n");
@@ -240,4 +240,4 @@ TEST_P(RespDoorTest, AConnectionMayGoWhileTheStoreWorksForIt) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::service

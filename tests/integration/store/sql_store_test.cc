@@ -1,4 +1,4 @@
-// What befalls a SQL store, on real servers: the same tests for PostgreSQL and MariaDB.
+// What befalls a SQL store, on real servers: the same tests for PostgreSQL, MariaDB and MySQL.
 
 #include <gtest/gtest.h>
 
@@ -8,13 +8,15 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 
 #include "conformance/store/client.h"
-#include "store/mariadb/pool.h"
-#include "store/mariadb/schema.h"
+#include "store/mysql/pool.h"
+#include "store/mysql/schema.h"
 #include "store/postgres/pool.h"
 #include "store/postgres/schema.h"
 #include "support/mariadb_server.h"
+#include "support/mysql_server.h"
 #include "support/postgres_server.h"
 #include "support/wait.h"
 
@@ -35,10 +37,11 @@ struct Postgres {
   }
 };
 
-struct Mariadb {
-  using Server = test::MariadbServer;
-  static Status Migrate(const std::string& url) { return mariadb::Migrate(url); }
-  static auto OpenPool(const sql::PoolOptions& options) { return mariadb::OpenPool(options); }
+template <typename OneOfTheFamily>
+struct MysqlFamily {
+  using Server = OneOfTheFamily;
+  static Status Migrate(const std::string& url) { return mysql::Migrate(url); }
+  static auto OpenPool(const sql::PoolOptions& options) { return mysql::OpenPool(options); }
   static void EndSessions(Server& server) {
     const std::string kills = server.Query(
         "SELECT CONCAT('KILL ', id, ';') FROM information_schema.processlist "
@@ -55,7 +58,10 @@ struct Mariadb {
 template <typename Kind>
 class SqlStoreTest : public testing::Test, public conformance::Backend {
  protected:
-  SqlStoreTest() {
+  void SetUp() override {
+    if constexpr (std::is_same_v<typename Kind::Server, test::MysqlServer>) {
+      if (!test::MysqlServer::Absence().empty()) GTEST_SKIP() << test::MysqlServer::Absence();
+    }
     static int number = 0;
     database_ = "sql" + std::to_string(++number);
     options_.url = Server().CreateDatabase(database_);
@@ -96,7 +102,8 @@ class SqlStoreTest : public testing::Test, public conformance::Backend {
   std::string database_;
 };
 
-using Kinds = testing::Types<Postgres, Mariadb>;
+using Kinds =
+    testing::Types<Postgres, MysqlFamily<test::MariadbServer>, MysqlFamily<test::MysqlServer>>;
 TYPED_TEST_SUITE(SqlStoreTest, Kinds);
 
 TYPED_TEST(SqlStoreTest, WhoeverOnlyLooksLeavesNoRows) {
@@ -251,13 +258,13 @@ TYPED_TEST(SqlStoreTest, APoolThatGoesWhileItsServerIsAwayGoesSoon) {
   this->Server().Resume();
 }
 
-TEST(MariadbPool, RefusesWrongUrlsAndDatabasesAtOnce) {
+TEST(MysqlPool, RefusesWrongUrlsAndDatabasesAtOnce) {
   sql::PoolOptions options;
   options.url = "mysql://nowhere";
-  EXPECT_FALSE(mariadb::OpenPool(options).ok());
+  EXPECT_FALSE(mysql::OpenPool(options).ok());
   test::MariadbServer server;
   options.url = server.url("no_such_database");
-  EXPECT_FALSE(mariadb::OpenPool(options).ok());
+  EXPECT_FALSE(mysql::OpenPool(options).ok());
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::server {
+namespace weir::admin {
 namespace {
 
 int Ask(const AdminGuard& guard, std::string_view remote, std::vector<http::Header> headers = {},
@@ -106,4 +106,4 @@ TEST(AdminGuard, TakesNoChangeInTheShapeOfAForm) {
   EXPECT_EQ(Ask(guard, "127.0.0.1", {{"Content-Type", "text/plain"}}), 200);
 }
 
-}  // namespace weir::server
+}  // namespace weir::admin

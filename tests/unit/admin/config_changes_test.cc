@@ -8,7 +8,7 @@
 
 #include "protocol/http/error.h"
 
-namespace weir::server {
+namespace weir::admin {
 namespace {
 
 using ::testing::HasSubstr;
@@ -190,4 +190,4 @@ TEST_F(ConfigChangesTest, ALongQueueThatEndsAtOnceIsNoDeepStack) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::admin

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir::server {
+namespace weir::admin {
 namespace {
 
 constexpr Nanos kSecond = 1'000'000'000;
@@ -48,4 +48,4 @@ TEST(LiveTotals, PercentilesLieWithinTheirBuckets) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::admin

@@ -29,13 +29,13 @@ TEST(StoredPolicy, EachTypeHasItsQuota) {
   policy.capacity = 7;
   policy.window_seconds = 30;
   policy.buckets = 6;
-  policy.type = PolicyType::kSlidingWindow;
+  policy.type = Algorithm::kSlidingLog;
   EXPECT_EQ(ToDefinition(policy)->quota, *Quota::SlidingLog(7, 30s));
-  policy.type = PolicyType::kFixedWindow;
+  policy.type = Algorithm::kFixedWindow;
   EXPECT_EQ(ToDefinition(policy)->quota, *Quota::FixedWindow(7, 30s));
-  policy.type = PolicyType::kSlidingCounter;
+  policy.type = Algorithm::kSlidingCounter;
   EXPECT_EQ(ToDefinition(policy)->quota, *Quota::SlidingCounter(7, 30s, 6));
-  policy.type = PolicyType::kConcurrency;
+  policy.type = Algorithm::kConcurrency;
   EXPECT_EQ(ToDefinition(policy)->quota, *Quota::Concurrency(7, 30s));
   policy.unlimited = true;
   EXPECT_EQ(ToDefinition(policy)->quota, std::nullopt);
@@ -67,16 +67,37 @@ TEST(StoredPolicy, ABadNumberNamesItsField) {
   EXPECT_THAT(said([](StoredPolicy& p) { p.capacity = 0; }), StartsWith("capacity: "));
   EXPECT_THAT(said([](StoredPolicy& p) { p.capacity = kMaxLimit + 1; }), StartsWith("capacity: "));
   EXPECT_THAT(said([](StoredPolicy& p) { p.refill_rate = -1; }), StartsWith("refillRate: "));
-  EXPECT_THAT(said([](StoredPolicy& p) { p.window_seconds = 0; }), StartsWith("windowSeconds: "));
+  EXPECT_THAT(said([](StoredPolicy& p) {
+                p.type = Algorithm::kFixedWindow;
+                p.window_seconds = 0;
+              }),
+              StartsWith("windowSeconds: "));
   EXPECT_THAT(said([](StoredPolicy& p) { p.window_seconds = INT64_MAX; }),
               StartsWith("windowSeconds: "));
-  EXPECT_THAT(said([](StoredPolicy& p) { p.buckets = 0; }), StartsWith("buckets: "));
+  EXPECT_THAT(said([](StoredPolicy& p) {
+                p.type = Algorithm::kSlidingCounter;
+                p.buckets = 0;
+              }),
+              StartsWith("buckets: "));
   EXPECT_THAT(said([](StoredPolicy& p) { p.cost = 0; }), StartsWith("cost: "));
   EXPECT_THAT(said([](StoredPolicy& p) {
                 p.has_match = true;
                 p.match = {MakeEntryMatch("a", "1"), MakeEntryMatch("a", "2")};
               }),
               StartsWith("match.a: "));
+}
+
+TEST(StoredPolicy, ANumberThatItsTypeDoesNotUseMayBeZero) {
+  StoredPolicy policy = Sample();
+  policy.window_seconds = 0;
+  policy.buckets = 0;
+  EXPECT_TRUE(ToDefinition(policy).ok());
+  policy.type = Algorithm::kSlidingLog;
+  policy.window_seconds = 60;
+  policy.refill_rate = 0;
+  EXPECT_TRUE(ToDefinition(policy).ok());
+  policy.refill_rate = -1;
+  EXPECT_FALSE(ToDefinition(policy).ok());
 }
 
 TEST(StoredPolicy, JsonHasTheFieldsOfTheAdminApi) {
@@ -88,7 +109,7 @@ TEST(StoredPolicy, JsonHasTheFieldsOfTheAdminApi) {
       R"({"id":1,"policyKey":"user-123","type":"TOKEN_BUCKET","capacity":100,"refillRate":10,)"
       R"("windowSeconds":60,"shadow":false,"unlimited":false,"onStoreError":"local","cost":1,"version":1})");
   policy.key = "a\"\\\x01";
-  policy.type = PolicyType::kSlidingCounter;
+  policy.type = Algorithm::kSlidingCounter;
   policy.has_match = true;
   policy.match = {MakeEntryMatch("route", "/v1/*")};
   EXPECT_EQ(
@@ -99,12 +120,17 @@ TEST(StoredPolicy, JsonHasTheFieldsOfTheAdminApi) {
 }
 
 TEST(PolicyType, NamesAreThoseOfTheWire) {
-  for (const char* name :
-       {"TOKEN_BUCKET", "SLIDING_WINDOW", "FIXED_WINDOW", "SLIDING_COUNTER", "CONCURRENCY"}) {
+  for (const char* name : {"TOKEN_BUCKET", "SLIDING_WINDOW", "FIXED_WINDOW", "SLIDING_COUNTER",
+                           "CONCURRENCY", "OVERRIDE"}) {
     ASSERT_TRUE(ParsePolicyType(name)) << name;
     EXPECT_EQ(PolicyTypeName(*ParsePolicyType(name)), name);
   }
-  EXPECT_FALSE(ParsePolicyType("token_bucket"));
+  EXPECT_FALSE(ParsePolicyType("LEAKY_BUCKET"));
+}
+
+TEST(PolicyType, TheNamesOfPolicyFilesAreKnownToo) {
+  EXPECT_EQ(ParsePolicyType("sliding_log"), PolicyType(Algorithm::kSlidingLog));
+  EXPECT_EQ(PolicyTypeName(*ParsePolicyType("sliding_log")), "SLIDING_WINDOW");
 }
 
 TEST(StoredPolicy, TellsWhenItExpires) {

@@ -99,6 +99,13 @@ TEST(ClockThatGoesBack, SlidingCounterGrantsAtMostTheLimitInAllButOneBucketOfAWi
   });
 }
 
+TEST(ClockThatGoesBack, AnchoredWindowGrantsAtMostTheLimitFromEachBeginning) {
+  ForTraces(AnyAnchoredWindow(), [](const Quota& quota, const Grants& grants) {
+    // No span of a window touches more than two of them.
+    RC_ASSERT(MostWithin(grants, quota.window().count() - 1) <= 2 * Int128{quota.limit()});
+  });
+}
+
 TEST(ClockThatGoesBack, ConcurrencyHasAtMostTheLimitInFlight) {
   ForTraces(AnyConcurrency(), [](const Quota& quota, const Grants& grants) {
     RC_ASSERT(MostWithin(grants, quota.window().count() - 1) <= quota.limit());

@@ -69,8 +69,8 @@ rc::Gen<Step> AnyStep() {
                    weighted(A{2, Amount::kZero}, A{10, Amount::kOne}, A{6, Amount::kFew},
                             A{3, Amount::kAny}, A{4, Amount::kRemaining}, A{3, Amount::kOneMore},
                             A{3, Amount::kLimit}, A{1, Amount::kTooMuch})),
-      rc::gen::set(&Step::action,
-                   weighted(C{8, Action::kAcquire}, C{1, Action::kRefund}, C{2, Action::kRelease})),
+      rc::gen::set(&Step::action, weighted(C{8, Action::kAcquire}, C{1, Action::kRefund},
+                                           C{2, Action::kRelease}, C{2, Action::kOverdraw})),
       rc::gen::set(&Step::dice));
 }
 
@@ -109,6 +109,10 @@ rc::Gen<Quota> AnySlidingCounter() {
 
 rc::Gen<Quota> AnyConcurrency() {
   return rc::gen::exec([] { return Quota::Concurrency(*Limit(), *Window()).value(); });
+}
+
+rc::Gen<Quota> AnyAnchoredWindow() {
+  return rc::gen::exec([] { return Quota::AnchoredWindow(*Limit(), *Window()).value(); });
 }
 
 rc::Gen<Trace> AnyTrace() {

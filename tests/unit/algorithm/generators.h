@@ -27,6 +27,7 @@ rc::Gen<Quota> AnyFixedWindow();
 rc::Gen<Quota> AnySlidingLog();
 rc::Gen<Quota> AnySlidingCounter();
 rc::Gen<Quota> AnyConcurrency();
+rc::Gen<Quota> AnyAnchoredWindow();
 
 /// Up to 100 steps, which shrink well; see LongTrace for long ones.
 rc::Gen<Trace> AnyTrace();

@@ -59,6 +59,24 @@ void CheckAcquire(const Quota& quota, Key& key, Reference& reference, Player& pl
   if (player.Heard(decision); cost % 4 == 1) CheckFresh(quota, key, decision, now);
 }
 
+// Whatever it costs, it counts; and the key is in debt until exactly retry_after.
+void CheckOverdraw(Key& key, Reference& reference, Player& player, Nanos now, std::int64_t cost) {
+  const Decision expected = reference.Overdraw(now, cost);
+  const Decision decision = key.Overdraw(now, cost);
+  RC_ASSERT(decision == expected);
+  RC_ASSERT(decision.verdict != Verdict::kNever);
+  const std::vector<std::uint8_t> after = key.Bytes();
+  RC_ASSERT(key.Overdraw(now, 0) == decision);
+  const Int128 then = Int128{now} + decision.retry_after.count();
+  if (!decision.allowed() && then <= kLatest) {
+    RC_ASSERT(!key.Overdraw(static_cast<Nanos>(then) - 1, 0).allowed());
+    RC_ASSERT(key.Overdraw(static_cast<Nanos>(then), 0).allowed());
+    RC_ASSERT(!key.Peek(now, 1).allowed());
+  }
+  RC_ASSERT(key.Bytes() == after);
+  player.Heard(decision);
+}
+
 void CheckTrace(const Quota& quota, const Trace& trace) {
   Key key(quota);
   const auto reference = Reference::For(quota);
@@ -68,6 +86,8 @@ void CheckTrace(const Quota& quota, const Trace& trace) {
     const Nanos now = player.Move(step);
     if (step.action == Action::kAcquire) {
       CheckAcquire(quota, key, *reference, player, now, player.Cost(step));
+    } else if (step.action == Action::kOverdraw) {
+      CheckOverdraw(key, *reference, player, now, player.Cost(step) * (step.dice % 8));
     } else if (step.action == Action::kRefund) {
       const Decision expected = reference->Refund(now, player.Cost(step));
       RC_ASSERT(key.Refund(now, player.Cost(step)) == expected);
@@ -94,6 +114,7 @@ TEST(Properties, FixedWindowIsAsDefined) { ExpectAsDefined(AnyFixedWindow()); }
 TEST(Properties, SlidingLogIsAsDefined) { ExpectAsDefined(AnySlidingLog()); }
 TEST(Properties, SlidingCounterIsAsDefined) { ExpectAsDefined(AnySlidingCounter()); }
 TEST(Properties, ConcurrencyIsAsDefined) { ExpectAsDefined(AnyConcurrency()); }
+TEST(Properties, AnchoredWindowIsAsDefined) { ExpectAsDefined(AnyAnchoredWindow()); }
 
 }  // namespace
 }  // namespace weir::algorithm

@@ -46,6 +46,14 @@ class TokenBucketReference final : public Reference {
     return 0;
   }
 
+  void Owe(Nanos now, std::int64_t cost) override {
+    // What is missing flows in within kMaxWindow.
+    const Int128 lowest = Full() - Int128{kMaxWindow.count()} * quota().refill();
+    if (LevelAt(now) <= lowest) return;
+    Charge(now, cost);
+    level_ = std::max(level_, lowest);
+  }
+
   void GiveBack(Nanos now, std::int64_t cost) override {
     if (LevelAt(now) == Full()) return;
     const Int128 back = Int128{std::min(cost, quota().limit())} * quota().period().count();
@@ -83,6 +91,10 @@ class FixedWindowReference final : public Reference {
   std::int64_t Charge(Nanos now, std::int64_t cost) override {
     granted_[InForce(now)] += cost;
     return 0;
+  }
+
+  void Owe(Nanos now, std::int64_t cost) override {
+    Charge(now, std::min(cost, kMaxLimit - (quota().limit() - Available(now))));
   }
 
   void GiveBack(Nanos now, std::int64_t cost) override {
@@ -124,6 +136,11 @@ class SlidingLogReference final : public Reference {
     latest_ = KeyTime(now);
     grants_.push_back({*latest_, cost});
     return 0;
+  }
+
+  void Owe(Nanos now, std::int64_t cost) override {
+    const std::int64_t most = kMaxLimit - (quota().limit() - Available(now));
+    if (most > 0) Charge(now, std::min(cost, most));
   }
 
   void GiveBack(Nanos now, std::int64_t cost) override {
@@ -185,6 +202,16 @@ class SlidingCounterReference final : public Reference {
     return 0;
   }
 
+  void Owe(Nanos now, std::int64_t cost) override {
+    // The bucket that is sliding out counts in full here.
+    Int128 counted = 0;
+    const Int128 current = FloorDiv(now, Width());
+    const Int128 oldest = (latest_ ? std::max(*latest_, current) : current) - quota().buckets();
+    for (auto it = granted_.lower_bound(oldest); it != granted_.end(); ++it) counted += it->second;
+    const Int128 most = std::max<Int128>(kMaxLimit - counted, 0);
+    if (most > 0) Charge(now, static_cast<std::int64_t>(std::min<Int128>(cost, most)));
+  }
+
   void GiveBack(Nanos now, std::int64_t cost) override {
     const Int128 current = FloorDiv(now, Width());
     const Int128 oldest = (latest_ ? std::max(*latest_, current) : current) - quota().buckets();
@@ -242,6 +269,8 @@ class ConcurrencyReference final : public Reference {
     return static_cast<std::int64_t>(expiry);
   }
 
+  void Owe(Nanos /*now*/, std::int64_t /*cost*/) override {}
+
   void GiveBack(Nanos now, std::int64_t cost) override {
     for (auto it = leases_.rbegin(); it != leases_.rend() && it->first > KeyTime(now); ++it) {
       const std::int64_t part = std::min(cost, it->second);
@@ -264,6 +293,52 @@ class ConcurrencyReference final : public Reference {
   std::optional<Int128> latest_;
 };
 
+/// Every window that there ever was, each begun by a charge when none was in force.
+class AnchoredWindowReference final : public Reference {
+ public:
+  using Reference::Reference;
+
+ private:
+  struct Window {
+    Int128 end;
+    std::int64_t granted;
+  };
+
+  const Window* InForce(Nanos now) const {
+    if (windows_.empty() || windows_.back().granted == 0 || windows_.back().end <= now) {
+      return nullptr;
+    }
+    return &windows_.back();
+  }
+
+  std::int64_t Available(Nanos now) const override {
+    const Window* window = InForce(now);
+    return quota().limit() - (window == nullptr ? 0 : window->granted);
+  }
+
+  std::int64_t Charge(Nanos now, std::int64_t cost) override {
+    if (InForce(now) == nullptr) windows_.push_back({Int128{now} + quota().window().count(), 0});
+    windows_.back().granted += cost;
+    return 0;
+  }
+
+  void Owe(Nanos now, std::int64_t cost) override {
+    Charge(now, std::min(cost, kMaxLimit - (quota().limit() - Available(now))));
+  }
+
+  void GiveBack(Nanos now, std::int64_t cost) override {
+    if (InForce(now) == nullptr) return;
+    windows_.back().granted = std::max<std::int64_t>(windows_.back().granted - cost, 0);
+  }
+
+  std::chrono::nanoseconds UntilAvailable(Nanos now, std::int64_t permits) const override {
+    if (Available(now) >= permits) return std::chrono::nanoseconds(0);
+    return Span(InForce(now)->end - now);
+  }
+
+  std::vector<Window> windows_;
+};
+
 }  // namespace
 
 std::unique_ptr<Reference> Reference::For(const Quota& quota) {
@@ -278,6 +353,8 @@ std::unique_ptr<Reference> Reference::For(const Quota& quota) {
       return std::make_unique<SlidingCounterReference>(quota);
     case Algorithm::kConcurrency:
       return std::make_unique<ConcurrencyReference>(quota);
+    case Algorithm::kAnchoredWindow:
+      return std::make_unique<AnchoredWindowReference>(quota);
   }
   return nullptr;
 }
@@ -301,6 +378,14 @@ Decision Reference::Acquire(Nanos now, std::int64_t cost) {
   if (cost <= 0) return decision;
   decision.verdict = cost > quota_.limit() ? Verdict::kNever : Verdict::kLimited;
   if (decision.verdict == Verdict::kLimited) decision.retry_after = UntilAvailable(now, cost);
+  return decision;
+}
+
+Decision Reference::Overdraw(Nanos now, std::int64_t cost) {
+  if (cost > 0) Owe(now, cost);
+  Decision decision = Describe(now);
+  decision.retry_after = UntilAvailable(now, 0);
+  if (decision.retry_after.count() > 0) decision.verdict = Verdict::kLimited;
   return decision;
 }
 

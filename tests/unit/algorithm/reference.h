@@ -21,6 +21,7 @@ class Reference {
   virtual ~Reference() = default;
 
   Decision Acquire(Nanos now, std::int64_t cost);
+  Decision Overdraw(Nanos now, std::int64_t cost);
   Decision Refund(Nanos now, std::int64_t cost);
   /// Concurrency only.
   virtual bool Release(Nanos /*now*/, std::int64_t /*lease*/) { return false; }
@@ -33,6 +34,8 @@ class Reference {
   virtual std::int64_t Available(Nanos now) const = 0;
   /// Requires Available(now) >= cost > 0. Returns the lease, if leases there are.
   virtual std::int64_t Charge(Nanos now, std::int64_t cost) = 0;
+  /// Charges `cost` > 0, whether it is available or not, as far as anything is counted.
+  virtual void Owe(Nanos now, std::int64_t cost) = 0;
   virtual void GiveBack(Nanos now, std::int64_t cost) = 0;
   /// The smallest r >= 0 with Available(now + r) >= permits, if nothing is charged meanwhile.
   virtual std::chrono::nanoseconds UntilAvailable(Nanos now, std::int64_t permits) const = 0;

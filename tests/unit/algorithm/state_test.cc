@@ -16,8 +16,8 @@ using std::chrono::nanoseconds;
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr Algorithm kAll[] = {Algorithm::kTokenBucket, Algorithm::kFixedWindow,
-                              Algorithm::kSlidingLog, Algorithm::kSlidingCounter,
-                              Algorithm::kConcurrency};
+                              Algorithm::kSlidingLog,  Algorithm::kSlidingCounter,
+                              Algorithm::kConcurrency, Algorithm::kAnchoredWindow};
 
 template <typename T>
 void Append(Bytes& bytes, T value) {
@@ -114,7 +114,8 @@ TEST(State, EveryTruncationOfAStateIsRefused) {
   const Quota quotas[] = {Quota::TokenBucket(1000, 3).value(),
                           Quota::FixedWindow(1000, nanoseconds(40)).value(),
                           Quota::SlidingLog(1000, nanoseconds(40)).value(),
-                          Quota::Concurrency(1000, nanoseconds(40)).value()};
+                          Quota::Concurrency(1000, nanoseconds(40)).value(),
+                          Quota::AnchoredWindow(1000, nanoseconds(40)).value()};
   for (const Quota& quota : quotas) {
     Key key(quota);
     key.Acquire(5, 200);
@@ -233,7 +234,8 @@ TEST(State, ClockAtTheEndsOfTimeIsSafeForEveryAlgorithm) {
                           Quota::SlidingLog(kMaxLimit, kMaxWindow).value(),
                           Quota::SlidingCounter(kMaxLimit, kMaxWindow, 1).value(),
                           Quota::SlidingCounter(kMaxLimit, nanoseconds(1), 1).value(),
-                          Quota::Concurrency(kMaxLimit, kMaxWindow).value()};
+                          Quota::Concurrency(kMaxLimit, kMaxWindow).value(),
+                          Quota::AnchoredWindow(kMaxLimit, kMaxWindow).value()};
   constexpr Nanos kEnds[] = {std::numeric_limits<Nanos>::max(), std::numeric_limits<Nanos>::min()};
   for (const Quota& quota : quotas) {
     for (const Nanos now : kEnds) {

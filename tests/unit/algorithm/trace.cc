@@ -52,7 +52,7 @@ Trace LongTrace(std::uint64_t seed) {
     step.move = Pick<Move>(random, {20, 8, 20, 8 * far, 4 * far, 8, 2, 0.5 * far, 4 * back,
                                     3 * back, 0.2 * back * far});
     step.amount = Pick<Amount>(random, {4, 30, 20, 8, 5, 5, 2, 1});
-    step.action = Pick<Action>(random, {20, 1, 4});
+    step.action = Pick<Action>(random, {20, 1, 4, 2});
     step.dice = random();
   }
   return trace;
@@ -61,6 +61,11 @@ Trace LongTrace(std::uint64_t seed) {
 Decision Key::Acquire(Nanos now, std::int64_t cost) {
   Fit(std::max(CapacityForAcquire(quota_, state_), state_.size));
   return algorithm::Acquire(quota_, state_, now, cost);
+}
+
+Decision Key::Overdraw(Nanos now, std::int64_t cost) {
+  Fit(std::max(CapacityForAcquire(quota_, state_), state_.size));
+  return algorithm::Overdraw(quota_, state_, now, cost);
 }
 
 Decision Key::Refund(Nanos now, std::int64_t cost) {

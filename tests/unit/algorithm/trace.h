@@ -43,7 +43,7 @@ enum class Amount : std::uint8_t {
   kTooMuch
 };
 
-enum class Action : std::uint8_t { kAcquire, kRefund, kRelease };
+enum class Action : std::uint8_t { kAcquire, kRefund, kRelease, kOverdraw };
 
 struct Step {
   Move move = Move::kStay;
@@ -72,6 +72,7 @@ class Key {
     return algorithm::Peek(quota_, state_, now, cost);
   }
   Decision Acquire(Nanos now, std::int64_t cost);
+  Decision Overdraw(Nanos now, std::int64_t cost);
   Decision Refund(Nanos now, std::int64_t cost);
   bool Release(Nanos now, std::int64_t lease);
   Nanos FreshAt() const { return algorithm::FreshAt(quota_.algorithm(), state_); }

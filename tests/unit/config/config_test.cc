@@ -128,7 +128,22 @@ TEST(Config, TheEnvironmentNamesSettings) {
   EXPECT_EQ(environment.overrides[0].value, "off");
   EXPECT_EQ(environment.overrides[1].value, "a=b");
   EXPECT_THAT(environment.unknown,
-              ElementsAre("WEIR_THREDS is no setting; did you mean WEIR_THREADS?"));
+              ElementsAre("unknown setting WEIR_THREDS; did you mean WEIR_THREADS?"));
+}
+
+TEST(Config, VariablesOfEnvoysServiceAreUnderstood) {
+  const char* const variables[] = {"WEIR_GRPC_LIMIT_HEADER=x-ours", "LIMIT_LIMIT_HEADER=x-theirs",
+                                   "LIMIT_RESPONSE_HEADERS_ENABLED=true",
+                                   "LIMIT_RESET_HEADER=x-reset", "LIMIT_LIMIT=3"};
+  const Environment environment = ReadEnvironment(variables);
+  EXPECT_THAT(environment.unknown, IsEmpty());
+  std::vector<policy::yaml::Problem> problems;
+  const Config config = Load("", environment.overrides, problems);
+  EXPECT_THAT(problems, IsEmpty());
+  EXPECT_TRUE(config.grpc.response_headers);
+  EXPECT_EQ(config.grpc.limit_header, "x-ours");
+  EXPECT_EQ(config.grpc.reset_header, "x-reset");
+  EXPECT_EQ(config.grpc.remaining_header, "RateLimit-Remaining");
 }
 
 struct Case {
@@ -156,7 +171,7 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {"admin: { keys: [short] }", "admin.keys: a key must have at least 8 characters"},
       {"admin: { keys: [\"sha256:12\"] }", "64 hexadecimal digits"},
       {"limits: { max_body: 1T }", "limits.max_body: expected bytes"},
-      {"snapshot: { interval: 5 }", "snapshot.interval: '5' is no duration"},
+      {"snapshot: { interval: 5 }", "snapshot.interval: invalid duration '5'"},
       {"store_timeout: 10h", "store_timeout: expected at most 1m, got '10h'"},
       {"store_breaker_failures: 1000000", "expected a whole number from 1 to 1000"},
       {"local_share: 0", "local_share: expected a number"},

@@ -58,7 +58,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"FixedWindow", *Quota::FixedWindow(kLimit, 1h), KeyStorage::kFingerprint},
                     Case{"SlidingLog", *Quota::SlidingLog(kLimit, 1h), KeyStorage::kFingerprint},
                     Case{"SlidingCounter", *Quota::SlidingCounter(kLimit, 1h), KeyStorage::kText},
-                    Case{"Concurrency", *Quota::Concurrency(kLimit, 1h), KeyStorage::kFingerprint}),
+                    Case{"Concurrency", *Quota::Concurrency(kLimit, 1h), KeyStorage::kFingerprint},
+                    Case{"AnchoredWindow", *Quota::AnchoredWindow(kLimit, 1h), KeyStorage::kText}),
     [](const auto& test) { return test.param.name; });
 
 TEST_P(ConcurrencyTest, FiftyThreadsOnOneKeyGetExactlyTheLimit) {

@@ -109,7 +109,8 @@ TEST_P(EngineTest, ACostOfZeroOrLessOnlyLooks) {
 
 TEST_P(EngineTest, PeekGivesTheVerdictAndChargesNothing) {
   for (const Quota& quota : {Tokens(5, 1), *Quota::FixedWindow(5, 1s), *Quota::SlidingLog(5, 1s),
-                             *Quota::SlidingCounter(5, 1s, 4), *Quota::Concurrency(5, 1s)}) {
+                             *Quota::SlidingCounter(5, 1s, 4), *Quota::Concurrency(5, 1s),
+                             *Quota::AnchoredWindow(5, 1s)}) {
     Engine engine = Make(quota);
     EXPECT_EQ(engine.Peek("k", 5).remaining, 5) << quota.ToString();
     for (const std::int64_t cost : {1, 3, 2, 6}) {
@@ -125,7 +126,8 @@ TEST_P(EngineTest, PeekGivesTheVerdictAndChargesNothing) {
 
 TEST_P(EngineTest, RefundGivesBackButNeverMoreThanTheLimit) {
   for (const Quota& quota : {Tokens(5, 1), *Quota::FixedWindow(5, 1s), *Quota::SlidingLog(5, 1s),
-                             *Quota::SlidingCounter(5, 1s, 4), *Quota::Concurrency(5, 1s)}) {
+                             *Quota::SlidingCounter(5, 1s, 4), *Quota::Concurrency(5, 1s),
+                             *Quota::AnchoredWindow(5, 1s)}) {
     Engine engine = Make(quota);
     EXPECT_EQ(engine.Refund("k", 3).remaining, 5) << quota.ToString();
     ASSERT_TRUE(engine.TryAcquire("k", 5).allowed());
@@ -134,6 +136,30 @@ TEST_P(EngineTest, RefundGivesBackButNeverMoreThanTheLimit) {
     EXPECT_TRUE(engine.TryAcquire("k", 5).allowed()) << quota.ToString();
     EXPECT_FALSE(engine.TryAcquire("k", 1).allowed()) << quota.ToString();
   }
+}
+
+TEST_P(EngineTest, OverdrawAlwaysCountsAndLeavesADebt) {
+  for (const Quota& quota : {Tokens(5, 1), *Quota::FixedWindow(5, 1s), *Quota::SlidingLog(5, 1s),
+                             *Quota::SlidingCounter(5, 1s, 4)}) {
+    Engine engine = Make(quota);
+    EXPECT_TRUE(engine.Overdraw("k", 0).allowed()) << quota.ToString();
+    EXPECT_EQ(engine.size(), 0U) << "a look leaves nothing";
+    EXPECT_EQ(engine.Overdraw("k", 3).remaining, 2) << quota.ToString();
+    EXPECT_TRUE(engine.Overdraw("k", 2).allowed()) << quota.ToString();
+    const Decision debt = engine.Overdraw("k", 4);
+    EXPECT_EQ(debt.verdict, Verdict::kLimited) << quota.ToString();
+    EXPECT_GT(debt.retry_after.count(), 0) << quota.ToString();
+    EXPECT_EQ(engine.Overdraw("k", 0), debt) << quota.ToString();
+    EXPECT_FALSE(engine.TryAcquire("k", 1).allowed()) << quota.ToString();
+    EXPECT_EQ(engine.Refund("k", 4).remaining, 0) << quota.ToString();
+    EXPECT_TRUE(engine.Overdraw("k", 0).allowed()) << quota.ToString();
+  }
+}
+
+TEST_P(EngineTest, NothingIsChargedToAConcurrencyQuotaByOverdraw) {
+  Engine engine = Make(*Quota::Concurrency(5, 1s));
+  EXPECT_EQ(engine.Overdraw("k", 9).remaining, 5);
+  EXPECT_EQ(engine.size(), 0U);
 }
 
 TEST_P(EngineTest, ResetForgetsTheKeyUnderEveryAlgorithm) {
@@ -301,7 +327,8 @@ TEST_P(EngineTest, VisitShowsEveryKeyOnce) {
 
 TEST_P(EngineTest, AClockThatGoesBackGrantsNothingMore) {
   for (const Quota& quota : {Tokens(5, 1), *Quota::FixedWindow(5, 1s), *Quota::SlidingLog(5, 1s),
-                             *Quota::SlidingCounter(5, 1s, 4), *Quota::Concurrency(5, 1s)}) {
+                             *Quota::SlidingCounter(5, 1s, 4), *Quota::Concurrency(5, 1s),
+                             *Quota::AnchoredWindow(5, 1s)}) {
     clock_.Set(kStart);
     Engine engine = Make(quota);
     ASSERT_TRUE(engine.TryAcquire("k", 5).allowed());

@@ -30,9 +30,9 @@ class SnapshotTest : public testing::TestWithParam<KeyStorage> {
   }
 
   ManualClock clock_{kStart};
-  std::vector<Quota> quotas_ = {*Quota::TokenBucket(9, 7), *Quota::FixedWindow(9, 1min),
-                                *Quota::SlidingLog(9, 1min), *Quota::SlidingCounter(9, 1min, 6),
-                                *Quota::Concurrency(9, 1min)};
+  std::vector<Quota> quotas_ = {*Quota::TokenBucket(9, 7),    *Quota::FixedWindow(9, 1min),
+                                *Quota::SlidingLog(9, 1min),  *Quota::SlidingCounter(9, 1min, 6),
+                                *Quota::Concurrency(9, 1min), *Quota::AnchoredWindow(9, 1min)};
 };
 
 INSTANTIATE_TEST_SUITE_P(Keys, SnapshotTest,

@@ -36,7 +36,8 @@ descriptors:
 
 class EnvoyLimits : public ::testing::Test {
  protected:
-  const Check& Ask(std::vector<std::vector<Entry>> descriptors) {
+  const Check& Ask(std::vector<std::vector<Entry>> descriptors, std::int64_t cost = 1) {
+    check_.request.cost = cost;
     entries_ = std::move(descriptors);
     descriptors_.assign(entries_.begin(), entries_.end());
     check_.request.domain = "d";
@@ -64,8 +65,82 @@ TEST_F(EnvoyLimits, EachValueHasItsOwnWindow) {
   EXPECT_TRUE(Ask({{{"user", "a"}}}).decision.allowed());
 }
 
-TEST_F(EnvoyLimits, ALimitOfZeroIsNeverMet) {
-  EXPECT_EQ(Ask({{{"user", "banned"}}}).decision.verdict, Verdict::kNever);
+TEST_F(EnvoyLimits, ALimitOfZeroIsNeverMetAndIsShown) {
+  const Check& check = Ask({{{"user", "banned"}}});
+  EXPECT_EQ(check.decision.verdict, Verdict::kNever);
+  EXPECT_EQ(check.decision.limit, 0);
+  EXPECT_EQ(check.decision.remaining, 0);
+}
+
+TEST_F(EnvoyLimits, InARefusedRequestTheOthersShowThatNothingWasCharged) {
+  Ask({{{"user", "a"}}}, 2);
+  const Check& check = Ask({{{"path", "/big"}}, {{"user", "a"}}});
+  ASSERT_EQ(check.verdicts.size(), 2U);
+  EXPECT_TRUE(check.verdicts[0].decision.allowed());
+  EXPECT_EQ(check.verdicts[0].decision.remaining, 3);
+  EXPECT_FALSE(check.verdicts[1].decision.allowed());
+}
+
+TEST_F(EnvoyLimits, ABucketAskedTwiceIsChargedTwiceIfTheDoorSaysSo) {
+  check_.request.each_time = true;
+  const Check& both = Ask({{{"path", "/big"}}, {{"path", "/big"}}});
+  EXPECT_EQ(both.verdicts.at(0).decision.remaining, 2);
+  EXPECT_EQ(both.verdicts.at(1).decision.remaining, 1);
+  const Check& refused = Ask({{{"path", "/big"}}, {{"path", "/big"}}});
+  EXPECT_FALSE(refused.decision.allowed());
+  EXPECT_EQ(refused.verdicts.at(0).decision.remaining, 1);
+}
+
+TEST_F(EnvoyLimits, ChargingEachDecidesEveryLimitForItself) {
+  world_.Publish(std::string("charge: each") + std::string(kConfig));
+  Ask({{{"user", "a"}}}, 2);
+  const Check& check = Ask({{{"path", "/big"}}, {{"user", "a"}}});
+  EXPECT_FALSE(check.decision.allowed());
+  EXPECT_EQ(check.verdicts[0].decision.remaining, 2);
+  EXPECT_EQ(Ask({{{"path", "/big"}}}).decision.remaining, 1);
+}
+
+TEST_F(EnvoyLimits, ChargingAlwaysCountsWhatIsRefused) {
+  world_.Publish(std::string("charge: always") + std::string(kConfig));
+  EXPECT_TRUE(Ask({{{"path", "/big"}}}, 2).decision.allowed());
+  EXPECT_FALSE(Ask({{{"path", "/big"}}}, 2).decision.allowed());
+  // 4 of 3: not even nothing passes, until the window ends.
+  EXPECT_FALSE(Ask({{{"path", "/big"}}}, 0).decision.allowed());
+  EXPECT_FALSE(Ask({{{"path", "/big"}}}, 1).decision.allowed());
+  world_.clock().Advance(seconds(60));
+  EXPECT_TRUE(Ask({{{"path", "/big"}}}, 0).decision.allowed());
+}
+
+// A gateway asks with a cost of 0 before and reports what was used afterwards.
+TEST_F(EnvoyLimits, ABudgetThatIsChargedAfterwardsEnds) {
+  world_.Publish(R"(
+domain: d
+policies:
+  - name: tokens
+    match: { user: "*" }
+    overdraw: true
+    quota: { fixed_window: { limit: 100, window: 1m } }
+)");
+  EXPECT_TRUE(Ask({{{"user", "a"}}}, 0).decision.allowed());
+  EXPECT_EQ(Ask({{{"user", "a"}}}, 60).decision.remaining, 40);
+  EXPECT_TRUE(Ask({{{"user", "a"}}}, 0).decision.allowed());
+  const Check& report = Ask({{{"user", "a"}}}, 60);
+  EXPECT_EQ(report.decision.verdict, Verdict::kLimited);
+  EXPECT_EQ(report.decision.remaining, 0);
+  const Check& next = Ask({{{"user", "a"}}}, 0);
+  EXPECT_EQ(next.decision.verdict, Verdict::kLimited);
+  EXPECT_EQ(next.decision.retry_after, seconds(60));
+  world_.clock().Advance(seconds(60));
+  EXPECT_TRUE(Ask({{{"user", "a"}}}, 0).decision.allowed());
+}
+
+TEST_F(EnvoyLimits, AnyPolicyCanBeOverdrawnByTheRequest) {
+  check_.op = store::Op::kOverdraw;
+  const Check& check = Ask({{{"path", "/big"}}}, 5);
+  EXPECT_TRUE(check.applied);
+  EXPECT_EQ(check.decision.verdict, Verdict::kLimited);
+  check_.op = store::Op::kCharge;
+  EXPECT_FALSE(Ask({{{"path", "/big"}}}).decision.allowed());
 }
 
 TEST_F(EnvoyLimits, ShadowModeCountsAndNeverBlocks) {

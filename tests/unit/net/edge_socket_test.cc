@@ -12,7 +12,7 @@
 
 #include "net/reactor.h"
 
-namespace weir::server {
+namespace weir::net {
 namespace {
 
 using boost::asio::ip::tcp;
@@ -158,4 +158,4 @@ TEST_F(EdgeSocketTest, SaysThatAConnectionIsBroken) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::net

@@ -11,7 +11,7 @@
 #include "net/listener.h"
 #include "net/reactor_pool.h"
 
-namespace weir::server {
+namespace weir::net {
 namespace {
 
 namespace asio = boost::asio;
@@ -183,4 +183,4 @@ TEST(ReactorPool, NobodyElseGetsItsPort) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::net

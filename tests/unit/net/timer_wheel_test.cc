@@ -4,7 +4,7 @@
 
 #include <memory>
 
-namespace weir::server {
+namespace weir::net {
 namespace {
 
 using std::chrono::milliseconds;
@@ -100,4 +100,4 @@ TEST(TimerWheel, ADueEntryMayDestroyAnother) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::net

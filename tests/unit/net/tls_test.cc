@@ -15,7 +15,7 @@
 #include "support/certificates.h"
 #include "support/wait.h"
 
-namespace weir::server {
+namespace weir::net {
 namespace {
 
 using test::Certificates;
@@ -327,4 +327,4 @@ TEST_F(Tls, ChangedFilesServeNewConnectionsAndBadOnesAreReported) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::net

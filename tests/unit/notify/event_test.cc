@@ -37,7 +37,7 @@ TEST(Event, SaysWhatIsWrongWithAMalformedOne) {
   EXPECT_THAT(problem(""), HasSubstr("JSON object"));
   EXPECT_THAT(problem(R"({"id":"1","message":"m"})"), HasSubstr("userId is missing"));
   EXPECT_THAT(problem(R"({"id":"1","userId":7,"message":"m"})"),
-              HasSubstr("userId must be a text"));
+              HasSubstr("userId must be a string"));
   EXPECT_THAT(problem(R"({"id":"1","userId":"u","message":""})"), HasSubstr("message must have"));
   EXPECT_THAT(problem(R"({"userId":"u","message":"m"})"), HasSubstr("id is missing"));
   EXPECT_THAT(

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "policy/policy_file.h"
 #include "support/temp_dir.h"
 
 namespace weir::policy {
@@ -33,6 +34,22 @@ class CatalogTest : public ::testing::Test {
   std::string path_ = (folder_ / "p.yaml").string();
   Catalog catalog_{{DefaultPolicy(), 0.1}};
 };
+
+TEST_F(CatalogTest, AFolderStandsForItsFiles) {
+  folder_.Write("b.yaml", "policies: [{name: b, key: b, unlimited: true}]");
+  folder_.Write("a.yml", "domain: d\ndescriptors: [{ key: k, color: red }]");
+  folder_.Write(".hidden.yaml", "not: [a policy");
+  folder_.Write("notes.txt", "not: [a policy");
+  EXPECT_THAT(PolicyFiles({folder_.path().string(), "else.yaml"}),
+              ElementsAre((folder_ / "a.yml").string(), (folder_ / "b.yaml").string(),
+                          "else.yaml"));
+  const auto problems = catalog_.LoadFiles({folder_.path().string()});
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0].ToString(), HasSubstr("'color'"));
+  Catalog lenient{{DefaultPolicy(), 0.1, true}};
+  EXPECT_THAT(lenient.LoadFiles({folder_.path().string()}), IsEmpty());
+  EXPECT_EQ(lenient.live().Current()->policies().size(), 2U);
+}
 
 TEST_F(CatalogTest, FilesAndStoredPoliciesAreInForceTogether) {
   folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]");

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "policy/keys.h"
 #include "policy/policy_file.h"
 #include "policy/policy_set.h"
 
@@ -185,9 +186,64 @@ descriptors:
   EXPECT_FALSE(definitions[0].exempt);
   EXPECT_TRUE(definitions[1].shadow);
   EXPECT_FALSE(definitions[0].shadow);
-  // Every hit asks for 2 of 1: never granted.
-  EXPECT_EQ(definitions[2].quota->limit(), 1);
-  EXPECT_EQ(definitions[2].cost, 2);
+  EXPECT_TRUE(definitions[2].blocked);
+  EXPECT_FALSE(definitions[1].blocked);
+}
+
+TEST(EnvoyConfig, QuotaModeAndWhatIsForOtherReaders) {
+  const auto definitions = Parse(R"(
+domain: d
+descriptors:
+  - key: tokens
+    quota_mode: true
+    metadata: { owner: team-a, tags: [x, y] }
+    rate_limit: { unit: week, requests_per_unit: 3, name: budget }
+)");
+  ASSERT_THAT(definitions, SizeIs(1));
+  EXPECT_TRUE(definitions[0].quota_mode);
+  EXPECT_TRUE(definitions[0].shadow);
+  EXPECT_EQ(definitions[0].limit_name, "budget");
+}
+
+TEST(EnvoyConfig, ValuesUnderAWildcardShareABucketOnlyIfItSaysSo) {
+  const auto keys = [](std::string_view share) {
+    const auto definitions =
+        Parse("domain: d\ndescriptors: [{ key: path, value: files*, " + std::string(share) +
+              " rate_limit: { unit: day, requests_per_unit: 3 } }]");
+    std::vector<std::string> out(2);
+    const std::vector<std::string> parts = KeyParts(definitions.at(0));
+    const std::vector<std::string_view> one = {"files/a"};
+    const std::vector<std::string_view> two = {"files/b"};
+    AppendKey(out[0], parts, one);
+    AppendKey(out[1], parts, two);
+    return out;
+  };
+  EXPECT_NE(keys("")[0], keys("")[1]);
+  EXPECT_EQ(keys("share_threshold: true,")[0], keys("share_threshold: true,")[1]);
+  EXPECT_THAT(ProblemsOf("domain: d\ndescriptors: [{ key: path, value: one, share_threshold: true, "
+                         "rate_limit: { unit: day, requests_per_unit: 3 } }]"),
+              HasSubstr("share_threshold"));
+}
+
+TEST(EnvoyConfig, HowADomainCharges) {
+  const std::string_view rest =
+      "descriptors: [{ key: a, rate_limit: { unit: day, requests_per_unit: 3 } }]";
+  EXPECT_EQ(Parse("domain: d\n" + std::string(rest)).at(0).charge, ChargeMode::kAllOrNone);
+  EXPECT_EQ(Parse("domain: d\ncharge: each\n" + std::string(rest)).at(0).charge, ChargeMode::kEach);
+  EXPECT_TRUE(Parse("domain: d\ncharge: always\n" + std::string(rest)).at(0).always_counts());
+  EXPECT_THAT(ProblemsOf("domain: d\ncharge: some\n" + std::string(rest)), HasSubstr("charge"));
+}
+
+TEST(EnvoyConfig, UnknownFieldsAreNamedUnlessLenient) {
+  const std::string_view text =
+      "domain: d\ndescriptors: [{ key: a, color: red, rate_limit: { unit: day, "
+      "requests_per_unit: 3, shape: round } }]";
+  EXPECT_THAT(ProblemsOf(text), HasSubstr("'color'"));
+  EXPECT_THAT(ProblemsOf(text), HasSubstr("'shape'"));
+  std::vector<yaml::Problem> problems;
+  EXPECT_THAT(ParseEnvoyConfig(text, "envoy.yaml", problems, true), SizeIs(1));
+  EXPECT_THAT(problems, IsEmpty());
+  EXPECT_THAT(ParsePolicies(text, "envoy.yaml", problems, true), SizeIs(1));
 }
 
 TEST(EnvoyConfig, ReplacesNamesThePoliciesOfThatName) {
@@ -220,7 +276,8 @@ descriptors:
     descriptors:
       - key: nested
         value: pre*
-        shadow_mode: true
+        share_threshold: true
+        quota_mode: true
         rate_limit: { unit: week, requests_per_unit: 4294967295, name: other }
   - key: free
     rate_limit: { unlimited: true }

@@ -65,11 +65,12 @@ policies:
   - {name: g, match: {}, quota: {concurrency: {limit: 4, lease: 30s}}}
   - {name: h, match: {user: admin}, unlimited: true}
   - {name: i, match: {user: root}, quota: {unlimited: true}}
+  - {name: k, match: {}, quota: {anchored_window: {limit: 100, window: 60m}}}
   - {name: j, key: user-123, cost: 5, quota: {fixed_window: {limit: 7, window: 1d}}}
 )");
   using namespace std::chrono_literals;
   ASSERT_THAT(parse.problems, IsEmpty()) << parse.Said();
-  ASSERT_THAT(parse.definitions, SizeIs(10));
+  ASSERT_THAT(parse.definitions, SizeIs(11));
   EXPECT_EQ(parse.definitions[0].domain, "default");
   EXPECT_EQ(parse.definitions[0].quota, *Quota::TokenBucket(1000, 3, 2min));
   EXPECT_EQ(parse.definitions[1].quota, *Quota::TokenBucket(10, 1, 2s));  // 0.5/s = 1 per 2 s
@@ -80,9 +81,10 @@ policies:
   EXPECT_EQ(parse.definitions[6].quota, *Quota::Concurrency(4, 30s));
   EXPECT_EQ(parse.definitions[7].quota, std::nullopt);
   EXPECT_EQ(parse.definitions[8].quota, std::nullopt);
-  EXPECT_EQ(parse.definitions[9].key, "user-123");
-  EXPECT_EQ(parse.definitions[9].cost, 5);
-  EXPECT_FALSE(parse.definitions[9].has_match);
+  EXPECT_EQ(parse.definitions[9].quota, *Quota::AnchoredWindow(100, 1h));
+  EXPECT_EQ(parse.definitions[10].key, "user-123");
+  EXPECT_EQ(parse.definitions[10].cost, 5);
+  EXPECT_FALSE(parse.definitions[10].has_match);
 }
 
 TEST(PolicyFile, NestedPoliciesTakeOverWhatStandsAround) {

@@ -215,9 +215,10 @@ TEST_F(PolicySetTest, OverrideKeysHoldTheWholeDescriptorInOrder) {
   std::string other;
   const Entry forward[] = {{"user", "4:2"}, {"ip", "::1"}, {"a:b", "c"}};
   const Entry backward[] = {{"a:b", "c"}, {"ip", "::1"}, {"user", "4:2"}};
-  AppendOverrideKey(one, "a/b", forward);
-  AppendOverrideKey(other, "a/b", backward);
-  EXPECT_EQ(one, "a%2Fb/%override|a%3Ab:c|ip:::1|user:4:2");
+  const Quota hourly = *Quota::FixedWindow(1, std::chrono::hours(1));
+  AppendOverrideKey(one, "a/b", forward, hourly);
+  AppendOverrideKey(other, "a/b", backward, hourly);
+  EXPECT_EQ(one, "a%2Fb/%override3600|a%3Ab:c|ip:::1|user:4:2");
   EXPECT_EQ(one, other);
 }
 

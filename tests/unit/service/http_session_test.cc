@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-namespace weir::server {
+namespace weir::service {
 namespace {
 
 /// Allows what costs at most 10. Answers at once, or when Finish is called.
@@ -43,7 +43,7 @@ class FakeLimiter final : public limiter::Limiter {
 };
 
 /// Stands for a socket: keeps the session going and collects what it says.
-class FakeConnection final : public Connection, public HttpSession::Transport {
+class FakeConnection final : public net::Connection, public HttpSession::Transport {
  public:
   FakeConnection(HttpWorker& worker)
       : Connection(worker.reactor()), session(worker, *this, "127.0.0.1", false) {}
@@ -51,7 +51,7 @@ class FakeConnection final : public Connection, public HttpSession::Transport {
   void Abort() override {}
   void OnDeadline() override {}
   void Resume() override { session.Advance(); }
-  boost::intrusive_ptr<Connection> Self() override { return this; }
+  boost::intrusive_ptr<net::Connection> Self() override { return this; }
 
   HttpSession session;
 };
@@ -90,7 +90,11 @@ class HttpSessionTest : public ::testing::Test {
     return Output();
   }
 
-  std::string Output() { return std::exchange(session().output(), std::string()); }
+  std::string Output() {
+    std::string output(session().Output());
+    session().Sent(output.size());
+    return output;
+  }
 
   static std::string Check(const std::string& body, const std::string& headers = "") {
     return "POST /v1/check HTTP/1.1\r\nHost: x\r\n" + headers +
@@ -106,9 +110,9 @@ class HttpSessionTest : public ::testing::Test {
   }
 
   HttpOptions options_;
-  Router router_;
+  http::Router router_;
   FakeLimiter limiter_;
-  Reactor reactor_;
+  net::Reactor reactor_;
   std::unique_ptr<HttpWorker> worker_;
   boost::intrusive_ptr<FakeConnection> connection_;
   std::vector<http::Reply> replies_;
@@ -270,4 +274,4 @@ TEST_F(HttpSessionTest, HeadHasNoBody) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::service

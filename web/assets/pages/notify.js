@@ -30,6 +30,6 @@ export function render(root, { signal }) {
     const per = (field) => seen.slice(1).map((one, i) => Math.max(0, ((one[field] - seen[i][field]) * 1000) / (one.t - seen[i].t)));
     chart.draw({ times: seen.slice(1).map((one) => one.t), values: [per('sends'), per('limited')], describe: `${count(now.sends)} sent in all.` });
     const waits = now.queue === null ? 'The queue is the broker’s, and counted there. ' : '';
-    show(dead, empty(now.deadLetters > 0 ? `${count(now.deadLetters)} messages could not be delivered; the log of “weir sender” says why.` : `${waits}Every message that was taken over found its way.`));
+    show(dead, empty(now.deadLetters > 0 ? `${count(now.deadLetters)} messages could not be delivered; the log of “weir sender” says why.` : `${waits}No dead letters.`));
   });
 }

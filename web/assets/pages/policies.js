@@ -1,5 +1,6 @@
 // The policies: find, create, change, shadow → enforce, delete, go back to a version.
 
+import { algorithmOf, readAlgorithms } from '../algorithms.js';
 import { del, get, page, path, post, put } from '../api.js';
 import { field, h, select, show } from '../dom.js';
 import { diff, diffOf } from '../diff.js';
@@ -17,12 +18,12 @@ export const stateOf = (policy) => (policy.unlimited ? 'unlimited' : policy.shad
 const TONE = { enforced: 'good', shadow: 'warn', unlimited: '' };
 
 /** "fixed_window(limit=5, window=1m)" → "5 in 1m", as policies of the admin API are written. */
-function fileQuota({ quota, capacity, type }) {
+function fileQuota({ quota, capacity }) {
   const [, refill, period] = /refill=(\d+) per ([^)]+)/.exec(quota) ?? [];
-  const [, window] = /(?:window|lease)=([^,)]+)/.exec(quota) ?? [];
+  const [, word, window] = /(window|lease)=([^,)]+)/.exec(quota) ?? [];
   if (refill) return `${count(capacity)}, refills ${count(Number(refill))} ${period === '1s' ? 'a second' : `every ${period}`}`;
   if (!window) return quota === 'unlimited' ? 'no limit' : quota;
-  return type === 'CONCURRENCY' ? `${count(capacity)} at once, lease ${window}` : `${count(capacity)} in ${window}`;
+  return word === 'lease' ? `${count(capacity)} at once, lease ${window}` : `${count(capacity)} in ${window}`;
 }
 
 function quotaText(policy) {
@@ -30,16 +31,15 @@ function quotaText(policy) {
   if (policy.type === 'OVERRIDE') return policy.shadow ? 'in shadow' : 'enforced';
   if (policy.unlimited) return 'no limit';
   const window = span((policy.windowSeconds ?? 0) * 1000);
-  switch (policy.type) {
-    case 'TOKEN_BUCKET': return `${count(policy.capacity)}, refills ${count(policy.refillRate)} a second`;
-    case 'CONCURRENCY': return `${count(policy.capacity)} at once, lease ${window}`;
-    default: return `${count(policy.capacity)} in ${window}`;
-  }
+  const algorithm = algorithmOf(policy.type);
+  if (algorithm?.fields.includes('refillRate')) return `${count(policy.capacity)}, refills ${count(policy.refillRate)} a second`;
+  return algorithm?.leases ? `${count(policy.capacity)} at once, lease ${window}` : `${count(policy.capacity)} in ${window}`;
 }
 
 function matchText(policy) {
   const entries = Object.entries(policy.match ?? {});
   if (policy.type === 'OVERRIDE') return 'a policy that no file has';
+  if (policy.source === 'default') return 'keys that no policy names';
   if (entries.length === 0) return policy.readOnly ? 'every request' : 'this key';
   return entries.map(([k, v]) => `${k} = ${v}`).join(', ');
 }
@@ -53,6 +53,7 @@ async function readAll(source, signal) {
     all.push(...found.items);
     cursor = found.next;
   } while (cursor && all.length < MOST);
+  if (!source) all.push(...await get('/admin/policies?source=default', signal));
   // An override is shown with the policy that it is for.
   const used = new Set(all.map((p) => p.override?.policyKey));
   return all.filter((p) => p.type !== 'OVERRIDE' || !used.has(p.policyKey));
@@ -102,6 +103,7 @@ export function render(root, { query, signal }) {
 
   async function load() {
     try {
+      await readAlgorithms(signal);
       policies = await readAll(source.value, signal);
       draw();
     } catch (error) {
@@ -133,6 +135,7 @@ export function render(root, { query, signal }) {
   }
   function actions(policy) {
     const label = plainName(policy.policyKey, 60);
+    if (policy.source === 'default') return null;
     if (policy.readOnly) return fileActions(policy);
     const over = policy.type === 'OVERRIDE';
     return [

@@ -1,15 +1,20 @@
 -- The applications, one after the other; in the end, what has changed is written.
 
-local charge = { [0] = charge_token_bucket, charge_fixed_window, nil, charge_sliding_counter }
-local refund = { [0] = refund_token_bucket, refund_fixed_window, nil, refund_sliding_counter }
-local CHARGE, PEEK, REFUND, RELEASE, RESET = 0, 1, 2, 3, 4
+-- By the number of the algorithm; those that keep logs are missing.
+local charge = { [0] = charge_token_bucket, [1] = charge_fixed_window, [3] = charge_sliding_counter,
+  [5] = charge_anchored_window }
+local refund = { [0] = refund_token_bucket, [1] = refund_fixed_window, [3] = refund_sliding_counter,
+  [5] = refund_anchored_window }
+local overdraw = { [0] = overdraw_token_bucket, [1] = overdraw_fixed_window,
+  [3] = overdraw_sliding_counter, [5] = overdraw_anchored_window }
+local CHARGE, PEEK, REFUND, RELEASE, RESET, OVERDRAW = 0, 1, 2, 3, 4, 7
 local out = { pack_s('<I4i4', now_l, now_h) }
 local answers = 1
 
 -- A key may hold what this script never stored. Who asks about it is told so, and nobody else: what
 -- raises an error would break off the other applications of the call, half done.
 local DAMAGED = '!'
-local sizes = { [0] = 12, 16 } -- of the states that have one
+local sizes = { [0] = 12, [1] = 16, [5] = 16 } -- of the states that have one
 
 -- As pcall, for what only a damaged key can make fail; what the server cannot do just now (OOM,
 -- READONLY, …) fails the call.
@@ -31,6 +36,7 @@ for i = 1, term_count do
   t.quota, t.time = quotas[quota], number(t.h, t.l)
   t.size = sizes[t.quota.algorithm]
   t.charge, t.refund = charge[t.quota.algorithm], refund[t.quota.algorithm]
+  t.overdraw = overdraw[t.quota.algorithm]
   terms[i] = t
 end
 
@@ -48,6 +54,8 @@ local function run(op, k, t, undo)
     passed, changed, h, kept_h = t.charge(v, t)
   elseif op == REFUND then
     changed, h, kept_h = t.refund(v, t)
+  elseif op == OVERDRAW then
+    changed, h, kept_h = t.overdraw(v, t)
   end
   if changed then
     if undo then undo[#undo + 1] = { k, value[k], expiry[k] } end
@@ -63,6 +71,8 @@ local function step_log(op, k, t)
     passed, answer = charge_log(k, q, t.cost)
   elseif op == REFUND then
     answer = refund_log(k, q, t.cost)
+  elseif op == OVERDRAW then
+    answer = overdraw_log(k, q, t.cost)
   else
     local released = op == RELEASE and q.algorithm == 4 and release(k, q, t.l, t.h)
     answer = peek_log(k, q, op == PEEK and t.cost or 0)

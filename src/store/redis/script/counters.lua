@@ -89,37 +89,46 @@ local function share_fits(partial, q, eh, el, room)
   return a0 <= b0
 end
 
+-- The counters as they stand now: how far the newest bucket is behind the current one, what is in
+-- the buckets that count in full and in the one that is sliding out.
+local function counter_of(v, q)
+  locate(q)
+  local c = { counts = {}, n = 0, shift = 0, full = 0, partial = 0, eh = q.eh, el = q.el, ahead = 0 }
+  c.h, c.l = add(q.ah, q.al, pair(q.steps))
+  if not v then return c end
+  local newest_h, newest_l
+  c.counts, c.n, newest_h, newest_l = buckets_of(v, q)
+  if less(c.h, c.l, newest_h, newest_l) then
+    c.ahead = number(sub(newest_h, newest_l, c.h, c.l))
+    c.h, c.l, c.eh, c.el = newest_h, newest_l, 0, 0
+  end
+  c.shift = shift_of(c.h, c.l, newest_h, newest_l, q.slots)
+  for i = 1, math.min(c.n, q.slots - c.shift) do c.full = c.full + c.counts[i] end
+  if q.slots - c.shift + 1 <= c.n then c.partial = c.counts[q.slots - c.shift + 1] or 0 end
+  return c
+end
+
+-- The state with `cost` more in the current bucket, and the high words of its end and of v's.
+local function add_to_counter(c, v, q, cost)
+  local moved, kept = {}, math.min(c.n, q.slots + 1 - c.shift)
+  if kept > 0 then
+    for i = 1, c.shift do moved[i] = 0 end
+    for i = 1, kept do moved[c.shift + i] = c.counts[i] end
+  end
+  moved[1] = (moved[1] or 0) + cost
+  local head = pack_s('<I4i4I4i4H', c.l, c.h, q.wl, q.wh, q.slots)
+  local lasts = (q.slots + 1 + c.ahead) * number(q.wh, q.wl) - number(c.eh, c.el)
+  local end_h = now_h + floor((now_l + lasts) / B)
+  local kept_h = v and string.sub(v, 1, 18) == head and end_h or nil
+  return write_counts(head, moved, #moved), end_h, kept_h
+end
+
 local function charge_sliding_counter(v, t)
   local q, cost = t.quota, t.cost
   if cost <= 0 then return true end
-  locate(q)
-  local h, l = add(q.ah, q.al, pair(q.steps))
-  local eh, el, ahead = q.eh, q.el, 0
-  local counts, n, shift, full, partial = {}, 0, 0, 0, 0
-  if v then
-    local newest_h, newest_l
-    counts, n, newest_h, newest_l = buckets_of(v, q)
-    if less(h, l, newest_h, newest_l) then
-      ahead = number(sub(newest_h, newest_l, h, l))
-      h, l, eh, el = newest_h, newest_l, 0, 0
-    end
-    shift = shift_of(h, l, newest_h, newest_l, q.slots)
-    for i = 1, math.min(n, q.slots - shift) do full = full + counts[i] end
-    partial = counts[q.slots - shift + 1] or 0
-    if q.slots - shift + 1 > n then partial = 0 end
-  end
-  if not share_fits(partial, q, eh, el, q.limit - full - cost) then return false end
-  local moved, kept = {}, math.min(n, q.slots + 1 - shift)
-  if kept > 0 then
-    for i = 1, shift do moved[i] = 0 end
-    for i = 1, kept do moved[shift + i] = counts[i] end
-  end
-  moved[1] = (moved[1] or 0) + cost
-  local head = pack_s('<I4i4I4i4H', l, h, q.wl, q.wh, q.slots)
-  local lasts = (q.slots + 1 + ahead) * number(q.wh, q.wl) - number(eh, el)
-  local end_h = now_h + floor((now_l + lasts) / B)
-  local kept_h = v and string.sub(v, 1, 18) == head and end_h or nil
-  return true, write_counts(head, moved, #moved), end_h, kept_h
+  local c = counter_of(v, q)
+  if not share_fits(c.partial, q, c.eh, c.el, q.limit - c.full - cost) then return false end
+  return true, add_to_counter(c, v, q, cost)
 end
 
 -- In the state's own width, whatever the quota's.

@@ -1,4 +1,4 @@
--- Token buckets and fixed windows. A charge: (state, term) -> (granted, new state, high words of its
+-- Token buckets, fixed and anchored windows. A charge: (state, term) -> (granted, new state, high words of its
 -- end and of the old one's); one that is only a look is granted and changes nothing. A refund:
 -- (state, term) -> (new state, high words likewise).
 
@@ -102,6 +102,33 @@ end
 local function refund_fixed_window(v, t)
   if not v or t.cost <= 0 then return end
   local h, l, count, kept_h = window_of(v, t.quota)
+  if count == 0 then return end
+  return pack_window(h, l, count - math.min(count, t.cost)), h, kept_h
+end
+
+-- The same of a window that begins with its first charge.
+local function anchored_of(v, q)
+  local kept_h
+  if v then
+    local l, h, count_l, count_h = unpack_s('<I4i4I4i4', v)
+    local count = number(count_h, count_l)
+    if count > 0 and less(now_h, now_l, h, l) then return h, l, count, h end
+    kept_h = h
+  end
+  local h, l = add(now_h, now_l, q.wh, q.wl)
+  return h, l, 0, kept_h
+end
+
+local function charge_anchored_window(v, t)
+  if t.cost <= 0 then return true end
+  local h, l, count, kept_h = anchored_of(v, t.quota)
+  if t.cost > t.quota.limit - count then return false end
+  return true, pack_window(h, l, count + t.cost), h, kept_h
+end
+
+local function refund_anchored_window(v, t)
+  if not v or t.cost <= 0 then return end
+  local h, l, count, kept_h = anchored_of(v, t.quota)
   if count == 0 then return end
   return pack_window(h, l, count - math.min(count, t.cost)), h, kept_h
 end

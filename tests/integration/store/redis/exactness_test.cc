@@ -59,6 +59,8 @@ class Draw {
           continue;
         case Algorithm::kConcurrency:
           return *Quota::Concurrency(limit, window);
+        case Algorithm::kAnchoredWindow:
+          return *Quota::AnchoredWindow(limit, window);
       }
     }
   }
@@ -247,6 +249,7 @@ TEST_P(RedisExactness, NumbersAtTheEdgeOfADoubleAreAsExact) {
     if (algorithm == Algorithm::kFixedWindow) return *Quota::FixedWindow(limit, window);
     if (algorithm == Algorithm::kSlidingLog) return *Quota::SlidingLog(limit, window);
     if (algorithm == Algorithm::kSlidingCounter) return *Quota::SlidingCounter(limit, window, 4);
+    if (algorithm == Algorithm::kAnchoredWindow) return *Quota::AnchoredWindow(limit, window);
     return *Quota::Concurrency(limit, window);
   };
 
@@ -267,7 +270,7 @@ TEST_P(RedisExactness, NumbersAtTheEdgeOfADoubleAreAsExact) {
 INSTANTIATE_TEST_SUITE_P(Algorithms, RedisExactness,
                          testing::Values(Algorithm::kTokenBucket, Algorithm::kFixedWindow,
                                          Algorithm::kSlidingLog, Algorithm::kSlidingCounter,
-                                         Algorithm::kConcurrency));
+                                         Algorithm::kConcurrency, Algorithm::kAnchoredWindow));
 
 }  // namespace
 }  // namespace weir::store::redis

@@ -44,6 +44,19 @@ TEST(RedisUrl, ReadsTheOptionsOfTls) {
   EXPECT_FALSE(address->tls.verify);
 }
 
+TEST(RedisUrl, SaysTlsAsTheOtherDriversDo) {
+  const auto address = ParseUrl("rediss://h?tls_ca=/a/ca.pem&tls_cert=/c&tls_key=/k");
+  ASSERT_TRUE(address.ok()) << address.error().message;
+  EXPECT_EQ(address->tls.ca_file, "/a/ca.pem");
+  EXPECT_EQ(address->tls.certificate_file, "/c");
+  EXPECT_EQ(address->tls.key_file, "/k");
+  EXPECT_TRUE(address->tls.verify);
+  EXPECT_TRUE(ParseUrl("rediss://h?tls=required")->tls.verify);
+  EXPECT_FALSE(ParseUrl("rediss://h?tls=insecure-no-verify")->tls.verify);
+  EXPECT_FALSE(ParseUrl("rediss://h?tls=off").ok());
+  EXPECT_FALSE(ParseUrl("redis://h?tls=required").ok());
+}
+
 TEST(RedisUrl, RefusesWhatItCannotRead) {
   for (const char* url : {"",
                           "redis:",

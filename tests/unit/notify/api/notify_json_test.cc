@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::server {
+namespace weir::notify {
 namespace {
 
 using testing::HasSubstr;
@@ -34,7 +34,7 @@ TEST(NotifyJson, NamesAllThatIsMissingOrWrong) {
               HasSubstr("timeWindow must be a whole number from 1"));
   EXPECT_THAT(LimitProblem("[1]"), HasSubstr("JSON object"));
   EXPECT_EQ(SendProblem(R"({"userId":"u"})"), "missing required fields: message");
-  EXPECT_THAT(SendProblem(R"({"userId":"u","message":7})"), HasSubstr("message must be a text"));
+  EXPECT_THAT(SendProblem(R"({"userId":"u","message":7})"), HasSubstr("message must be a string"));
   EXPECT_THAT(SendProblem(R"({"userId":"u","message":""})"), HasSubstr("message"));
 }
 
@@ -54,4 +54,4 @@ TEST(NotifyJson, ShowsTheQuotaOfARunningWindowAlone) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::notify

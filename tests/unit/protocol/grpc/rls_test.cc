@@ -6,6 +6,7 @@
 #include <map>
 
 #include "envoy/service/ratelimit/v3/rls.pb.h"
+#include "policy/policy_set.h"
 #include "unit/protocol/grpc/fake_limiter.h"
 #include "unit/protocol/grpc/session_fixture.h"
 
@@ -101,7 +102,8 @@ TEST_F(RlsTest, AnswersOneStatusPerDescriptorInTheirOrder) {
   ASSERT_EQ(response.statuses_size(), 3);
 
   EXPECT_EQ(response.statuses(0).code(), RateLimitResponse::OK);
-  EXPECT_EQ(response.statuses(0).current_limit().name(), "first");
+  // What Weir calls its policies is nobody's business.
+  EXPECT_EQ(response.statuses(0).current_limit().name(), "");
   EXPECT_EQ(response.statuses(0).current_limit().requests_per_unit(), 10U);
   EXPECT_EQ(response.statuses(0).current_limit().unit(), RateLimitResponse::RateLimit::MINUTE);
   EXPECT_EQ(response.statuses(0).limit_remaining(), 9U);
@@ -197,8 +199,7 @@ TEST_F(RlsTest, ALimitOfZeroAdmitsNothing) {
 TEST_F(RlsTest, NegativeHitsAreGivenBack) {
   Serve([this](limiter::Check& check) {
     const bool refund = check.op == store::Op::kRefund;
-    AddVerdict(check, 0, refund ? "refunded" : "charged", &minute_,
-               Allowed(10, refund ? 8 : 5, seconds(30)));
+    AddVerdict(check, 0, "p", &minute_, Allowed(10, refund ? 8 : 5, seconds(30)));
   });
   RateLimitRequest request;
   request.set_domain("api");
@@ -211,8 +212,8 @@ TEST_F(RlsTest, NegativeHitsAreGivenBack) {
   EXPECT_EQ(limiter_->asked()[1].op, store::Op::kRefund);
   EXPECT_THAT(limiter_->asked()[1].costs, ElementsAre(3));
   // In the order of the request all the same.
-  EXPECT_EQ(response.statuses(0).current_limit().name(), "refunded");
-  EXPECT_EQ(response.statuses(1).current_limit().name(), "charged");
+  EXPECT_EQ(response.statuses(0).limit_remaining(), 8U);
+  EXPECT_EQ(response.statuses(1).limit_remaining(), 5U);
 }
 
 TEST_F(RlsTest, UnlimitedHasTheLargestRemainder) {
@@ -237,7 +238,8 @@ TEST_F(RlsTest, ShadowIsShownButNeverBlocks) {
   const RateLimitResponse response = Ask(request);
   EXPECT_EQ(response.overall_code(), RateLimitResponse::OK);
   EXPECT_EQ(response.statuses(0).code(), RateLimitResponse::OK);
-  EXPECT_EQ(response.statuses(0).current_limit().name(), "watching");
+  EXPECT_TRUE(response.statuses(0).has_current_limit());
+  EXPECT_EQ(response.statuses(0).limit_remaining(), 0U);
   EXPECT_THAT(Headers(response), IsEmpty());
 }
 
@@ -252,32 +254,38 @@ TEST_F(RlsTest, OfSeveralPoliciesTheStrictestIsTold) {
   request.set_domain("api");
   AddDescriptor(request, "a", "1");
   const RateLimitResponse response = Ask(request);
-  EXPECT_EQ(response.statuses(0).current_limit().name(), "narrow");
+  EXPECT_EQ(response.statuses(0).limit_remaining(), 2U);
   // A window of 7 s is none of the units.
   EXPECT_EQ(response.statuses(0).current_limit().unit(), RateLimitResponse::RateLimit::UNKNOWN);
 }
 
+RlsOptions WithHeaders() {
+  RlsOptions options;
+  options.headers = true;
+  options.reset_header = "x-reset";
+  return options;
+}
+
 TEST_F(RlsTest, HeadersTellOfTheStrictestLimit) {
-  Serve([this](limiter::Check& check) {
-    AddVerdict(check, 0, "a", &minute_, Allowed(10, 4, seconds(30)));
-    AddVerdict(check, 1, "b", &minute_, Limited(20, milliseconds(2100)));
-  });
+  Serve(
+      [this](limiter::Check& check) {
+        AddVerdict(check, 0, "a", &minute_, Allowed(10, 4, seconds(30)));
+        AddVerdict(check, 1, "b", &minute_, Limited(20, milliseconds(2100)));
+      },
+      WithHeaders());
   RateLimitRequest request;
   request.set_domain("api");
   AddDescriptor(request, "a", "1");
   AddDescriptor(request, "b", "1");
-  EXPECT_THAT(
-      Headers(Ask(request)),
-      UnorderedElementsAre(Pair("x-ratelimit-limit", "20"), Pair("x-ratelimit-remaining", "0"),
-                           Pair("x-ratelimit-reset", "3"), Pair("retry-after", "3")));
+  EXPECT_THAT(Headers(Ask(request)),
+              UnorderedElementsAre(Pair("RateLimit-Limit", "20"), Pair("RateLimit-Remaining", "0"),
+                                   Pair("x-reset", "3"), Pair("retry-after", "3")));
 }
 
-TEST_F(RlsTest, HeadersCanBeTurnedOff) {
-  Serve(
-      [this](limiter::Check& check) {
-        AddVerdict(check, 0, "a", &minute_, Limited(10, seconds(1)));
-      },
-      {false, false});
+TEST_F(RlsTest, ThereAreNoHeadersUnlessConfigured) {
+  Serve([this](limiter::Check& check) {
+    AddVerdict(check, 0, "a", &minute_, Limited(10, seconds(1)));
+  });
   RateLimitRequest request;
   request.set_domain("api");
   AddDescriptor(request, "a", "1");
@@ -285,17 +293,86 @@ TEST_F(RlsTest, HeadersCanBeTurnedOff) {
 }
 
 TEST_F(RlsTest, ACostThatCanNeverFitIsOverLimitWithoutRetryAfter) {
-  Serve([this](limiter::Check& check) {
-    Decision never = Allowed(10, 10, seconds(0));
-    never.verdict = Verdict::kNever;
-    AddVerdict(check, 0, "a", &minute_, never);
-  });
+  Serve(
+      [this](limiter::Check& check) {
+        Decision never = Allowed(10, 7, seconds(0));
+        never.verdict = Verdict::kNever;
+        AddVerdict(check, 0, "a", &minute_, never);
+      },
+      WithHeaders());
   RateLimitRequest request;
   request.set_domain("api");
   AddDescriptor(request, "a", "1");
   const RateLimitResponse response = Ask(request);
   EXPECT_EQ(response.overall_code(), RateLimitResponse::OVER_LIMIT);
+  EXPECT_EQ(response.statuses(0).limit_remaining(), 0U);
   EXPECT_EQ(Headers(response).count("retry-after"), 0U);
+}
+
+TEST_F(RlsTest, TheWindowOfAnUntouchedKeyEndsToo) {
+  const ManualClock clock{Nanos{100} * 1'000'000'000};
+  RlsOptions options;
+  options.clock = &clock;
+  Serve(
+      [this](limiter::Check& check) {
+        AddVerdict(check, 0, "a", &minute_, Allowed(10, 10, seconds(0)));
+      },
+      options);
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1").mutable_hits_addend()->set_value(0);
+  EXPECT_EQ(Ask(request).statuses(0).duration_until_reset().seconds(), 20);
+}
+
+TEST_F(RlsTest, ALimitThatIsInQuotaModeIsNamedInTheMetadata) {
+  policy::Policy rule;
+  rule.definition.quota_mode = true;
+  rule.definition.limit_name = "budget";
+  RlsOptions options;
+  options.dynamic_metadata = true;
+  Serve(
+      [&](limiter::Check& check) {
+        AddVerdict(check, 0, "a", &minute_, Allowed(10, 3, seconds(1)));
+        AddVerdict(check, 1, "b", &minute_, Limited(10, seconds(1)), true);
+        check.verdicts.back().rule = &rule;
+      },
+      options);
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1");
+  AddDescriptor(request, "b", "1").mutable_hits_addend()->set_value(5);
+  const RateLimitResponse response = Ask(request);
+  EXPECT_EQ(response.overall_code(), RateLimitResponse::OK);
+  EXPECT_EQ(response.statuses(1).code(), RateLimitResponse::OK);
+  EXPECT_EQ(response.statuses(1).current_limit().name(), "budget");
+  EXPECT_FALSE(response.statuses(1).has_duration_until_reset());
+  const auto& fields = response.dynamic_metadata().fields();
+  EXPECT_EQ(fields.at("domain").string_value(), "api");
+  EXPECT_TRUE(fields.at("quotaModeEnabled").bool_value());
+  EXPECT_EQ(fields.at("quotaModeViolations").list_value().values(0).number_value(), 1);
+  const auto& second = fields.at("descriptors").list_value().values(1).struct_value().fields();
+  EXPECT_EQ(second.at("entries").list_value().values(0).string_value(), "b=1");
+  EXPECT_EQ(second.at("hitsAddend").number_value(), 5);
+}
+
+TEST_F(RlsTest, AWeekIsAUnit) {
+  const Quota week = *Quota::FixedWindow(10, std::chrono::hours(24 * 7));
+  Serve(
+      [&](limiter::Check& check) { AddVerdict(check, 0, "a", &week, Allowed(10, 3, seconds(1))); });
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1");
+  EXPECT_EQ(Ask(request).statuses(0).current_limit().unit(), RateLimitResponse::RateLimit::WEEK);
+}
+
+TEST_F(RlsTest, ADescriptorWithoutEntriesIsOkAndRepeatedOnesCountEachTime) {
+  Serve([](limiter::Check& check) { EXPECT_TRUE(check.request.each_time); });
+  RateLimitRequest request;
+  request.set_domain("api");
+  request.add_descriptors();
+  const RateLimitResponse response = Ask(request);
+  EXPECT_EQ(response.overall_code(), RateLimitResponse::OK);
+  EXPECT_FALSE(response.statuses(0).has_current_limit());
 }
 
 TEST_F(RlsTest, ALimitBeyond32BitsIsShownAsTheLargest) {
@@ -318,9 +395,6 @@ TEST_F(RlsTest, RequestsThatMakeNoSenseAreInvalidAndDecideNothing) {
   RateLimitRequest no_descriptors;
   no_descriptors.set_domain("api");
   EXPECT_EQ(StatusOf(no_descriptors), "3");
-  RateLimitRequest no_entries = no_descriptors;
-  no_entries.add_descriptors();
-  EXPECT_EQ(StatusOf(no_entries), "3");
   RateLimitRequest no_unit = no_descriptors;
   AddDescriptor(no_unit, "a", "1").mutable_limit()->set_requests_per_unit(1);
   EXPECT_EQ(StatusOf(no_unit), "3");
@@ -336,15 +410,16 @@ TEST_F(RlsTest, RequestsThatMakeNoSenseAreInvalidAndDecideNothing) {
 
 TEST_F(RlsTest, AnInvalidRequestDoesNotDisturbThoseThatCameWithIt) {
   Serve([this](limiter::Check& check) {
-    AddVerdict(check, 0, check.request.descriptors[0][0].value, &minute_,
-               Allowed(10, 9, seconds(1)));
+    // What is left tells whose answer it is.
+    const std::string_view user = check.request.descriptors[0][0].value;
+    AddVerdict(check, 0, "p", &minute_, Allowed(10, user == "two" ? 2 : 1, seconds(1)));
   });
   client_->Exchange(*server_);
   RateLimitRequest good;
   good.set_domain("api");
   AddDescriptor(good, "user", "one");
   RateLimitRequest bad = good;
-  bad.add_descriptors();  // valid descriptor first, then one without entries
+  for (int i = 0; i < 65; ++i) bad.mutable_descriptors(0)->add_entries();  // one too many
   RateLimitRequest other;
   other.set_domain("api");
   AddDescriptor(other, "user", "two");
@@ -354,9 +429,9 @@ TEST_F(RlsTest, AnInvalidRequestDoesNotDisturbThoseThatCameWithIt) {
   const std::int32_t c = client_->Call(path, Framed(other));
   client_->Exchange(*server_);
   EXPECT_THAT(limiter_->calls(), ElementsAre(2));
-  EXPECT_EQ(Parsed(client_->answer(a)).statuses(0).current_limit().name(), "one");
+  EXPECT_EQ(Parsed(client_->answer(a)).statuses(0).limit_remaining(), 1U);
   EXPECT_EQ(client_->answer(b).status(), "3");
-  EXPECT_EQ(Parsed(client_->answer(c)).statuses(0).current_limit().name(), "two");
+  EXPECT_EQ(Parsed(client_->answer(c)).statuses(0).limit_remaining(), 2U);
 }
 
 TEST_F(RlsTest, AStoreThatCannotDecideIsTheCallsStatus) {
@@ -384,8 +459,9 @@ TEST_F(RlsTest, AHundredCallsOfOneReadAreOneDecision) {
 
 TEST_F(RlsTest, AnswersThatComeLaterReachTheirCalls) {
   Serve([this](limiter::Check& check) {
-    AddVerdict(check, 0, check.request.descriptors[0][0].value, &minute_,
-               Allowed(10, 9, seconds(1)));
+    // What is left tells whose answer it is.
+    const std::string_view user = check.request.descriptors[0][0].value;
+    AddVerdict(check, 0, "p", &minute_, Allowed(10, user == "two" ? 2 : 1, seconds(1)));
   });
   limiter_->AnswerLater();
   const std::string path(kShouldRateLimitPath);
@@ -403,7 +479,7 @@ TEST_F(RlsTest, AnswersThatComeLaterReachTheirCalls) {
   limiter_->Complete(1);  // its call is gone
   client_->Exchange(*server_);
   EXPECT_FALSE(client_->answer(ids[0]).closed);
-  EXPECT_EQ(Parsed(client_->answer(ids[2])).statuses(0).current_limit().name(), "two");
+  EXPECT_EQ(Parsed(client_->answer(ids[2])).statuses(0).limit_remaining(), 2U);
   EXPECT_GE(outputs_, 1);
   server_.reset();
   limiter_->Complete(0);  // its connection is gone

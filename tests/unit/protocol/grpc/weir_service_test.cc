@@ -117,6 +117,14 @@ TEST_F(WeirServiceTest, PeekAndRefundAskForThat) {
   EXPECT_EQ(limiter_.asked().at(1).op, store::Op::kRefund);
 }
 
+TEST_F(WeirServiceTest, ACheckMayOverdraw) {
+  v1::CheckRequest request = CheckOf("42");
+  request.set_overdraw(true);
+  CallAndWait("/weir.v1.Limiter/Check", Framed(request));
+  EXPECT_EQ(limiter_.asked().at(0).op, store::Op::kOverdraw);
+  EXPECT_EQ(CallAndWait("/weir.v1.Limiter/Peek", Framed(request)).status(), "3");
+}
+
 TEST_F(WeirServiceTest, ReleaseNamesItsLease) {
   v1::ReleaseRequest request;
   request.set_domain("api");

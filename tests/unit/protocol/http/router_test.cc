@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace weir::server {
+namespace weir::http {
 namespace {
 
 class RouterTest : public ::testing::Test {
@@ -80,4 +80,4 @@ TEST_F(RouterTest, ListsWhatWasAdded) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::http

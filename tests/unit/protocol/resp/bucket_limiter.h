@@ -93,6 +93,9 @@ class BucketLimiter final : public limiter::Limiter {
       case store::Op::kRefund:
         check.decision = algorithm::Refund(quota, state, clock.Now(), cost);
         break;
+      case store::Op::kOverdraw:
+        check.decision = algorithm::Overdraw(quota, state, clock.Now(), cost);
+        break;
       case store::Op::kReset:
         state = {};
         check.decision = {};

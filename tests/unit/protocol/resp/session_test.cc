@@ -123,6 +123,9 @@ TEST_F(RespSession, PolicyCommandsAskTheLimiter) {
   EXPECT_EQ(Talk("WEIR.PEEK k\r\n"), "*7\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:1\r\n$3\r\nten\r\n:0\r\n");
   EXPECT_EQ(Talk("WEIR.CHECK k 11\r\n"),
             "*7\r\n:1\r\n:10\r\n:10\r\n:-1\r\n:0\r\n$3\r\nten\r\n:0\r\n");
+  // 13 of 10: in debt until 3 have flowed in.
+  EXPECT_EQ(Talk("WEIR.OVERDRAW k 13\r\n"),
+            "*7\r\n:1\r\n:10\r\n:0\r\n:3\r\n:13\r\n$3\r\nten\r\n:0\r\n");
   limiter_.leases = {77};
   EXPECT_EQ(Talk("WEIR.RELEASE k 77\r\nWEIR.RELEASE k 77\r\n"), ":1\r\n:0\r\n");
 }

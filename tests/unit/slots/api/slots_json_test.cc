@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace weir::server {
+namespace weir::slots {
 namespace {
 
 using testing::HasSubstr;
@@ -26,7 +26,7 @@ TEST(SlotsJson, NamesTheFieldAtFault) {
   EXPECT_THAT(MessageOf(""), HasSubstr("JSON object"));
   EXPECT_THAT(MessageOf("[1]"), HasSubstr("JSON object"));
   EXPECT_THAT(MessageOf("{}"), HasSubstr("eventId is missing"));
-  EXPECT_THAT(MessageOf(R"({"eventId":7})"), HasSubstr("eventId must be a text"));
+  EXPECT_THAT(MessageOf(R"({"eventId":7})"), HasSubstr("eventId must be a string"));
   EXPECT_THAT(MessageOf(R"({"eventId":""})"), HasSubstr("eventId must not be empty"));
   EXPECT_THAT(MessageOf(R"({"eventId":"a\u0000b"})"), HasSubstr("eventId"));
   EXPECT_THAT(MessageOf(R"({"eventId":"e"})"), HasSubstr("configName is missing"));
@@ -88,4 +88,4 @@ TEST(SlotsJson, WritesASlot) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::slots

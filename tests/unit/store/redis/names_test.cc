@@ -70,7 +70,7 @@ TEST(RedisNames, AreReadBack) {
     for (const char* key : {"api/p|user:1", "key|{}", "{t}x", "a}b", "key|}"}) {
       for (const Algorithm algorithm :
            {Algorithm::kTokenBucket, Algorithm::kFixedWindow, Algorithm::kSlidingLog,
-            Algorithm::kSlidingCounter, Algorithm::kConcurrency}) {
+            Algorithm::kSlidingCounter, Algorithm::kConcurrency, Algorithm::kAnchoredWindow}) {
         const std::string name = NameOf(names, key, algorithm);
         EXPECT_EQ(names.Parse(name), (HeldKey{key, algorithm})) << name;
         EXPECT_FALSE(names.Parse(name + "e")) << name;  // the entries of a log

@@ -1,0 +1,151 @@
+// ./dev simulate: runs the real code in a made-up world, seed after seed. See
+// docs/design/leases.md.
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "scenario.h"
+#include "world.h"
+
+namespace {
+
+using namespace weir::simulation;
+
+struct Options {
+  std::uint64_t first = 1;
+  std::uint64_t seeds = 10'000;
+  std::size_t nodes = 0;
+  bool mutants = false;
+  bool verbose = false;
+};
+
+struct Totals {
+  std::uint64_t allowed = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t local = 0;
+  std::uint64_t degraded = 0;
+  std::uint64_t calls = 0;
+};
+
+int Usage() {
+  std::fputs(
+      "usage: simulation [--seeds N] [--seed S] [--nodes N] [--mutants] [--verbose]\n"
+      "  --seeds N   how many seeds to run (10000), from --seed on (1)\n"
+      "  --nodes N   nodes of each run (drawn: 2 to 8)\n"
+      "  --mutants   break each rule on purpose, and fail unless each is found within N seeds\n"
+      "  --verbose   a line for each run\n",
+      stderr);
+  return 2;
+}
+
+bool Number(const char* text, std::uint64_t& value) {
+  const char* end = text + std::strlen(text);
+  return text != end && std::from_chars(text, end, value).ptr == end;
+}
+
+std::optional<Options> Parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    std::uint64_t value = 0;
+    if (word == "--mutants") {
+      options.mutants = true;
+    } else if (word == "--verbose") {
+      options.verbose = true;
+    } else if (i + 1 == argc || !Number(argv[++i], value)) {
+      return std::nullopt;
+    } else if (word == "--seeds") {
+      options.seeds = value;
+    } else if (word == "--seed") {
+      options.first = value;
+    } else if (word == "--nodes") {
+      options.nodes = value;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return options;
+}
+
+Outcome RunSeed(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
+  World world(Draw(seed, mutant, nodes));
+  return world.Run();
+}
+
+void Report(const Scenario& scenario, const Outcome& outcome) {
+  std::printf(
+      "%s\n  digest %016llx, allowed %llu, refused %llu, local %llu, degraded %llu, calls %llu, "
+      "lost %llu\n",
+      scenario.ToString().c_str(), static_cast<unsigned long long>(outcome.digest),
+      static_cast<unsigned long long>(outcome.allowed),
+      static_cast<unsigned long long>(outcome.refused),
+      static_cast<unsigned long long>(outcome.local),
+      static_cast<unsigned long long>(outcome.degraded),
+      static_cast<unsigned long long>(outcome.calls),
+      static_cast<unsigned long long>(outcome.lost));
+  if (outcome.violation) std::printf("  VIOLATION: %s\n", outcome.violation->c_str());
+}
+
+int RunSound(const Options& options) {
+  Totals totals;
+  for (std::uint64_t seed = options.first; seed < options.first + options.seeds; ++seed) {
+    const Outcome outcome = RunSeed(seed, Mutant::kNone, options.nodes);
+    if (options.verbose || outcome.violation)
+      Report(Draw(seed, Mutant::kNone, options.nodes), outcome);
+    if (outcome.violation) {
+      std::printf("reproduce: ./dev simulate --seed %llu --seeds 1 --verbose\n",
+                  static_cast<unsigned long long>(seed));
+      return 1;
+    }
+    totals.allowed += outcome.allowed;
+    totals.refused += outcome.refused;
+    totals.local += outcome.local;
+    totals.degraded += outcome.degraded;
+    totals.calls += outcome.calls;
+  }
+  std::printf(
+      "%llu seeds: no violation; %llu checks allowed, %llu refused, %llu decided without the "
+      "store, "
+      "%llu while it was away; %llu store calls\n",
+      static_cast<unsigned long long>(options.seeds),
+      static_cast<unsigned long long>(totals.allowed),
+      static_cast<unsigned long long>(totals.refused),
+      static_cast<unsigned long long>(totals.local),
+      static_cast<unsigned long long>(totals.degraded),
+      static_cast<unsigned long long>(totals.calls));
+  return 0;
+}
+
+int RunMutants(const Options& options) {
+  bool all = true;
+  for (const Mutant mutant : kMutants) {
+    std::uint64_t seed = options.first;
+    while (seed < options.first + options.seeds &&
+           !RunSeed(seed, mutant, options.nodes).violation) {
+      ++seed;
+    }
+    const bool found = seed < options.first + options.seeds;
+    all &= found;
+    std::printf("mutant %-16s %s", std::string(NameOf(mutant)).c_str(),
+                found ? "found by seed " : "NOT FOUND");
+    if (found) std::printf("%llu", static_cast<unsigned long long>(seed));
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+  return all ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::optional<Options> options = Parse(argc, argv);
+  if (!options) return Usage();
+  return options->mutants ? RunMutants(*options) : RunSound(*options);
+}

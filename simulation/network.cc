@@ -1,0 +1,127 @@
+#include "network.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::simulation {
+
+Server::Server(const Events& events, OnCharged on_charged)
+    : clock_(events),
+      engine_(*Quota::TokenBucket(1, 1), EngineOptions{.max_keys = 1000,
+                                                       .keys = KeyStorage::kFingerprint,
+                                                       .clock = &clock_,
+                                                       .on_evict = {}}),
+      store_(engine_),
+      on_charged_(std::move(on_charged)) {}
+
+void Server::Apply(std::span<store::Application> batch) {
+  ++calls_;
+  store_.Apply(batch, [] {});
+  for (const store::Application& application : batch) {
+    if (application.op != store::Op::kCharge || !application.applied) continue;
+    for (const store::Charge& charge : application.charges) on_charged_(charge.key, charge.cost);
+  }
+}
+
+/// A copy of what was asked, as bytes on a wire would be: the sender's memory may be gone.
+struct RemoteStore::Message {
+  struct One {
+    store::Op op;
+    std::int64_t lease;
+    std::vector<std::string> keys;
+    std::vector<Quota> quotas;
+    std::vector<store::Charge> charges;
+    std::vector<Decision> decisions;
+  };
+  std::vector<One> ones;
+  std::vector<store::Application> answers;
+  std::span<store::Application> theirs;
+  store::Done done;
+  std::shared_ptr<bool> alive;
+};
+
+RemoteStore::RemoteStore(Events& events, Server& server, const Scenario& scenario, Link& link,
+                         std::mt19937_64& random, std::shared_ptr<const Pulse> pulse)
+    : events_(events),
+      server_(server),
+      scenario_(scenario),
+      link_(link),
+      random_(random),
+      pulse_(std::move(pulse)),
+      alive_(std::make_shared<bool>(true)) {}
+
+RemoteStore::~RemoteStore() { *alive_ = false; }
+
+Nanos RemoteStore::Delay() {
+  const auto range = static_cast<std::uint64_t>(scenario_.most_delay - scenario_.least_delay + 1);
+  return scenario_.least_delay + static_cast<Nanos>(random_() % range);
+}
+
+bool RemoteStore::Lost() {
+  if (events_.now() < link_.cut_until) return true;
+  return static_cast<int>(random_() % 100) < scenario_.lost_percent;
+}
+
+void RemoteStore::Apply(std::span<store::Application> batch, store::Done done) {
+  auto message = std::make_shared<Message>();
+  message->theirs = batch;
+  message->done = std::move(done);
+  message->alive = alive_;
+  for (const store::Application& application : batch) {
+    Message::One& one = message->ones.emplace_back();
+    one.op = application.op;
+    one.lease = application.lease;
+    for (const store::Charge& charge : application.charges) {
+      one.keys.emplace_back(charge.key);
+      one.quotas.push_back(*charge.quota);
+      one.charges.push_back({{}, charge.cost, nullptr});
+    }
+    one.decisions.resize(one.charges.size());
+  }
+  if (Lost()) return;  // nobody will ever answer: that is what the guard is for
+  events_.At(events_.now() + Delay(), [this, &server = server_, message] {
+    // What has left a node arrives, whatever becomes of the node.
+    Message& copy = *message;
+    for (Message::One& one : copy.ones) {
+      for (std::size_t i = 0; i < one.charges.size(); ++i) {
+        one.charges[i].key = one.keys[i];
+        one.charges[i].quota = &one.quotas[i];
+      }
+      store::Application& answer = copy.answers.emplace_back();
+      answer.op = one.op;
+      answer.lease = one.lease;
+      answer.charges = one.charges;
+      answer.decisions = one.decisions;
+    }
+    server.Apply(copy.answers);
+    if (*copy.alive && !Lost()) {
+      events_.At(events_.now() + Delay(), [this, message] {
+        if (*message->alive) Answer(message);
+      });
+    }
+  });
+}
+
+// An answer finds out for itself whether there is still somebody to answer.
+void RemoteStore::Answer(const std::shared_ptr<Message>& message) {
+  if (const Nanos due = pulse_->Due(events_.now()); due > events_.now()) {
+    events_.At(due, [this, message] {
+      if (*message->alive) Answer(message);
+    });
+    return;
+  }
+  if (events_.now() < link_.cut_until) return;
+  for (std::size_t i = 0; i < message->answers.size(); ++i) {
+    store::Application& to = message->theirs[i];
+    const store::Application& from = message->answers[i];
+    to.applied = from.applied;
+    to.status = from.status;
+    to.granted = from.granted;
+    to.at = from.at;
+    std::copy(from.decisions.begin(), from.decisions.end(), to.decisions.begin());
+  }
+  const store::Done done = std::move(message->done);
+  done();
+}
+
+}  // namespace weir::simulation

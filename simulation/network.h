@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenario.h"
+#include "store/memory/memory_store.h"
+#include "store/store.h"
+#include "virtual_time.h"
+
+namespace weir::simulation {
+
+/// The one store all nodes share: the real memory store on the true time. Not thread-safe.
+class Server {
+ public:
+  /// Told what each charge of an exact check was granted, at the moment it was charged.
+  using OnCharged = std::function<void(std::string_view key, std::int64_t cost)>;
+
+  Server(const Events& events, OnCharged on_charged);
+
+  void Apply(std::span<store::Application> batch);
+  std::uint64_t calls() const noexcept { return calls_; }
+
+ private:
+  StoreClock clock_;
+  Engine engine_;
+  store::memory::MemoryStore store_;
+  const OnCharged on_charged_;
+  std::uint64_t calls_ = 0;
+};
+
+/// One node's way to the server, and what is wrong with it now.
+struct Link {
+  Nanos cut_until = 0;
+};
+
+/// What a node sees of the server: calls travel, arrive late, out of order or not at all.
+///
+/// Thread safety: as Store.
+class RemoteStore final : public store::Store {
+ public:
+  /// Everything must outlive it. `link` and `random` are the node's.
+  RemoteStore(Events& events, Server& server, const Scenario& scenario, Link& link,
+              std::mt19937_64& random, std::shared_ptr<const Pulse> pulse);
+  ~RemoteStore() override;
+  RemoteStore(const RemoteStore&) = delete;
+  RemoteStore& operator=(const RemoteStore&) = delete;
+
+  void Apply(std::span<store::Application> batch, store::Done done) override;
+  bool immediate() const noexcept override { return false; }
+
+ private:
+  struct Message;
+
+  Nanos Delay();
+  bool Lost();
+  void Answer(const std::shared_ptr<Message>& message);
+
+  Events& events_;
+  Server& server_;
+  const Scenario& scenario_;
+  Link& link_;
+  std::mt19937_64& random_;
+  const std::shared_ptr<const Pulse> pulse_;
+  std::shared_ptr<bool> alive_;
+};
+
+}  // namespace weir::simulation

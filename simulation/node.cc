@@ -1,0 +1,164 @@
+#include "node.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::simulation {
+namespace {
+
+policy::Definition Define(std::string name, const Quota& quota, policy::Mode mode, bool local) {
+  policy::Definition definition;
+  definition.name = std::move(name);
+  definition.quota = quota;
+  definition.mode = mode;
+  definition.on_store_error = local ? policy::OnStoreError::kLocal : policy::OnStoreError::kDeny;
+  definition.match = {policy::MakeEntryMatch(definition.name, "*")};
+  definition.has_match = true;
+  definition.source = "simulation";
+  return definition;
+}
+
+store::guard::GuardOptions GuardOptionsOf(const Scenario& scenario, const Clock& clock,
+                                          std::uint32_t seed) {
+  store::guard::GuardOptions options;
+  options.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::nanoseconds(scenario.timeout));
+  options.clock = &clock;
+  options.quiet = true;
+  options.breaker.seed = seed;
+  options.cache.max_keys = 0;  // no channel between nodes here
+  return options;
+}
+
+store::lease::LeaseOptions LeaseOptionsOf(const Scenario& scenario, const Clock& clock,
+                                          std::uint32_t seed) {
+  store::lease::LeaseOptions options;
+  options.clock = &clock;
+  options.seed = seed;
+  options.flaws.from_receipt = scenario.mutant == Mutant::kFromReceipt;
+  options.flaws.after_term = scenario.mutant == Mutant::kAfterTerm;
+  options.flaws.past_window = scenario.mutant == Mutant::kPastWindow;
+  return options;
+}
+
+std::uint32_t Seed(std::mt19937_64& random) { return static_cast<std::uint32_t>(random() | 1U); }
+
+}  // namespace
+
+std::shared_ptr<const policy::PolicySet> Policies(const Scenario& scenario, const Quota& quota,
+                                                  policy::PolicyIds& ids) {
+  std::vector<policy::Definition> definitions;
+  definitions.push_back(Define(std::string(kHot), quota, policy::Mode::kLeased, scenario.local));
+  if (scenario.two_keys) {
+    // Generous, so that it refuses only now and then.
+    definitions.push_back(Define(std::string(kOther), *Quota::TokenBucket(quota.limit() * 3, 500),
+                                 policy::Mode::kExact, scenario.local));
+  }
+  return *policy::PolicySet::Compile(std::move(definitions), {policy::DefaultPolicy(), 0.1}, ids);
+}
+
+/// Between the leasing store and the guard: sees which charges go to the store, and breaks those
+/// rules that are broken on the wire.
+class Process::Tap final : public store::Store {
+ public:
+  Tap(Process& process, store::Store& inner) : process_(process), inner_(inner) {}
+
+  void Apply(std::span<store::Application> batch, store::Done done) override {
+    for (store::Application& application : batch) {
+      const bool charges = application.op == store::Op::kCharge;
+      for (const store::Charge& charge : application.charges) {
+        if (charges && process_.sent_ != nullptr) process_.sent_->push_back(charge.key);
+      }
+      Break(application);
+    }
+    inner_.Apply(batch, std::move(done));
+  }
+  bool immediate() const noexcept override { return false; }
+
+ private:
+  void Break(store::Application& application) const {
+    const Mutant mutant = process_.scenario_.mutant;
+    const bool refunds = mutant == Mutant::kFullRefund || mutant == Mutant::kNewestFirst;
+    if (refunds && application.op == store::Op::kReturn) application.op = store::Op::kRefund;
+    if (mutant != Mutant::kNoHeadroom && mutant != Mutant::kLogNotWidened) return;
+    // Charges lie in the memory of whoever asks, who gave them to us to read.
+    for (const store::Charge& charge : application.charges) {
+      if (charge.quota->algorithm() != process_.scenario_.quota.algorithm()) continue;
+      if (!charge.key.starts_with("default/hot")) continue;
+      const_cast<store::Charge&>(charge).quota = &process_.scenario_.quota;
+    }
+  }
+
+  Process& process_;
+  store::Store& inner_;
+};
+
+/// A check on its way.
+struct Process::Pending {
+  policy::Entry entries[2];
+  policy::Descriptor descriptors[1];
+  limiter::Check check;
+  std::vector<std::string_view> sent;
+  std::vector<std::string> sent_keys;
+  bool done = false;
+};
+
+Process::Process(Events& events, Server& server, const Scenario& scenario, const NodeClock& clock,
+                 Link& link, std::mt19937_64& random, std::shared_ptr<const Pulse> pulse,
+                 const policy::LivePolicies& policies, const policy::PolicyIds& ids,
+                 OnSpent on_spent)
+    : scenario_(scenario),
+      on_spent_(std::move(on_spent)),
+      guard_(GuardOptionsOf(scenario, clock, Seed(random))),
+      leases_(LeaseOptionsOf(scenario, clock, Seed(random))),
+      shared_(policies, ids,
+              limiter::Fallback::Options{.max_keys = 100, .share = 0.1, .clock = &clock}) {
+  const auto timers = [&] { return std::make_unique<NodeTimers>(events, clock, pulse); };
+  guarded_ = std::make_unique<store::guard::GuardedStore>(
+      timers(), guard_,
+      std::make_unique<RemoteStore>(events, server, scenario, link, random, pulse));
+  prober_ = std::make_unique<store::guard::Prober>(timers(), guard_, *guarded_);
+  auto leasing = std::make_unique<store::lease::LeasingStore>(
+      timers(), leases_, std::make_unique<Tap>(*this, *guarded_));
+  leasing_ = leasing.get();
+  metrics_ = leases_.metrics().front();
+  limiter_ = std::make_unique<limiter::PolicyLimiter>(shared_, std::move(leasing));
+}
+
+Process::~Process() {
+  prober_.reset();
+  guarded_->Close();  // answers what still waits
+  limiter_.reset();
+}
+
+void Process::Check(std::int64_t cost) {
+  std::erase_if(pending_, [](const auto& one) { return one->done; });
+  Pending& pending = *pending_.emplace_back(std::make_unique<Pending>());
+  pending.entries[0] = {kHot, "1"};
+  pending.entries[1] = {kOther, "1"};
+  pending.descriptors[0] = std::span(pending.entries);
+  pending.check.request.descriptors = pending.descriptors;
+  pending.check.request.cost = cost;
+  sent_ = &pending.sent;
+  limiter_->Decide({&pending.check, 1}, [this, &pending] { Finish(pending); });
+  sent_ = nullptr;
+  for (const std::string_view key : pending.sent) pending.sent_keys.emplace_back(key);
+  pending.sent.clear();  // views into what is gone by the time of a later answer
+}
+
+/// What the store was asked for is on the server's books; the rest was spent here.
+void Process::Finish(Pending& pending) {
+  const limiter::Check& check = pending.check;
+  const bool allowed = check.status.ok() && check.decision.allowed();
+  ++(allowed ? allowed_ : refused_);
+  pending.done = true;
+  if (!allowed) return;
+  for (const limiter::PolicyVerdict& verdict : check.verdicts) {
+    const bool sent = std::ranges::find(pending.sent, verdict.key) != pending.sent.end() ||
+                      std::ranges::find(pending.sent_keys, verdict.key) != pending.sent_keys.end();
+    if (sent && !verdict.degraded) continue;
+    on_spent_({verdict.key, check.request.cost, verdict.degraded});
+  }
+}
+
+}  // namespace weir::simulation

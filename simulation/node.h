@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "limiter/policy_limiter.h"
+#include "network.h"
+#include "policy/policy_set.h"
+#include "scenario.h"
+#include "store/guard/guarded_store.h"
+#include "store/guard/prober.h"
+#include "store/lease/leasing_store.h"
+#include "virtual_time.h"
+
+namespace weir::simulation {
+
+/// A permit that was spent on a node without asking the store, or while the store was away.
+struct Spent {
+  std::string_view key;
+  std::int64_t cost = 0;
+  bool degraded = false;
+};
+using OnSpent = std::function<void(const Spent&)>;
+
+inline constexpr std::string_view kHot = "hot";
+inline constexpr std::string_view kOther = "other";
+
+/// The policies of a scenario: `leased`, and beside it an exact one if there are two.
+std::shared_ptr<const policy::PolicySet> Policies(const Scenario& scenario, const Quota& quota,
+                                                  policy::PolicyIds& ids);
+
+/// One process of the service, from the limiter down to its connection: the real code, with timers,
+/// a clock and a network of ours.
+class Process {
+ public:
+  Process(Events& events, Server& server, const Scenario& scenario, const NodeClock& clock,
+          Link& link, std::mt19937_64& random, std::shared_ptr<const Pulse> pulse,
+          const policy::LivePolicies& policies, const policy::PolicyIds& ids, OnSpent on_spent);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void Check(std::int64_t cost);
+  void Drain() { leasing_->Drain(); }
+
+  std::uint64_t allowed() const noexcept { return allowed_; }
+  std::uint64_t refused() const noexcept { return refused_; }
+  const store::lease::LeaseMetrics& metrics() const noexcept { return *metrics_; }
+
+ private:
+  class Tap;
+  struct Pending;
+  void Finish(Pending& pending);
+
+  const Scenario& scenario_;
+  const OnSpent on_spent_;
+  std::uint64_t allowed_ = 0;
+  std::uint64_t refused_ = 0;
+  store::guard::Guard guard_;
+  store::lease::Leases leases_;
+  std::shared_ptr<store::lease::LeaseMetrics> metrics_;
+  limiter::Shared shared_;
+  std::vector<std::string_view>* sent_ = nullptr;  // the keys that the check being made sends on
+  store::lease::LeasingStore* leasing_ = nullptr;
+  std::unique_ptr<store::guard::GuardedStore> guarded_;
+  std::unique_ptr<store::guard::Prober> prober_;
+  std::vector<std::unique_ptr<Pending>> pending_;
+  std::unique_ptr<limiter::PolicyLimiter> limiter_;
+};
+
+}  // namespace weir::simulation

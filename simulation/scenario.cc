@@ -1,0 +1,137 @@
+#include "scenario.h"
+
+#include <algorithm>
+#include <random>
+
+#include "algorithm/lease.h"
+
+namespace weir::simulation {
+namespace {
+
+constexpr Nanos kMillisecond = 1'000'000;
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : random_(seed) {}
+  std::int64_t operator()(std::int64_t low, std::int64_t high) {
+    // Not a distribution of the library: a seed must mean the same everywhere.
+    return low + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(high - low + 1));
+  }
+  bool Percent(int percent) { return (*this)(1, 100) <= percent; }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+Algorithm AlgorithmFor(Mutant mutant, Dice& dice) {
+  switch (mutant) {
+    case Mutant::kNoHeadroom:
+    case Mutant::kFullRefund:
+      return Algorithm::kTokenBucket;
+    case Mutant::kLogNotWidened:
+    case Mutant::kNewestFirst:
+      return Algorithm::kSlidingLog;
+    case Mutant::kPastWindow:
+      return dice.Percent(50) ? Algorithm::kFixedWindow : Algorithm::kSlidingCounter;
+    default:
+      return static_cast<Algorithm>(dice(0, 3));
+  }
+}
+
+Quota DrawQuota(Algorithm algorithm, std::int64_t limit, Nanos window, std::int64_t buckets) {
+  const std::chrono::nanoseconds span(window);
+  switch (algorithm) {
+    case Algorithm::kFixedWindow:
+      return *Quota::FixedWindow(limit, span);
+    case Algorithm::kSlidingLog:
+      return *Quota::SlidingLog(limit, span);
+    case Algorithm::kSlidingCounter:
+      return *Quota::SlidingCounter(limit, span, buckets);
+    default:
+      return *Quota::TokenBucket(limit, limit, span);
+  }
+}
+
+}  // namespace
+
+std::string_view NameOf(Mutant mutant) noexcept {
+  switch (mutant) {
+    case Mutant::kNone:
+      return "none";
+    case Mutant::kNoHeadroom:
+      return "no-headroom";
+    case Mutant::kLogNotWidened:
+      return "log-not-widened";
+    case Mutant::kFullRefund:
+      return "full-refund";
+    case Mutant::kNewestFirst:
+      return "newest-first";
+    case Mutant::kFromReceipt:
+      return "from-receipt";
+    case Mutant::kAfterTerm:
+      return "after-term";
+    case Mutant::kPastWindow:
+      return "past-window";
+  }
+  return {};
+}
+
+Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
+  Dice dice(seed);
+  const Algorithm algorithm = AlgorithmFor(mutant, dice);
+  const Nanos window = dice(250, 900) * kMillisecond;
+  const std::size_t count =
+      nodes != 0 ? nodes : static_cast<std::size_t>(dice(2, dice.Percent(20) ? 8 : 3));
+  const std::int64_t most_burst = dice(10, 30);
+  const Nanos most_gap = dice(window / 40, window / 8);
+  // From a third of the demand to a little more than it.
+  const std::int64_t demand =
+      static_cast<std::int64_t>(count) * most_burst * (window / (most_gap + 1)) + 1;
+  const bool prelude = dice.Percent(40);
+  const std::int64_t limit =
+      prelude ? dice(300, 3000) : std::max<std::int64_t>(demand * dice(30, 120) / 100, 10);
+  const std::int64_t buckets = dice(2, 20);
+  const Quota quota = DrawQuota(algorithm, limit, window, buckets);
+  const bool changes = dice.Percent(15);
+  const Quota changed =
+      changes ? DrawQuota(algorithm, dice(limit / 2 + 4, limit * 2), window, buckets) : quota;
+  Scenario scenario{.seed = seed, .mutant = mutant, .quota = quota, .changed = changed};
+  const Nanos term = algorithm::TermsFor(quota)->term;
+  scenario.nodes = count;
+  scenario.prelude = prelude;
+  scenario.length = prelude ? dice(4, 24) * term : window + dice(0, 12) * term;
+  scenario.local = dice.Percent(30);
+  scenario.two_keys = dice.Percent(20);
+  scenario.least_delay = dice(20, 500) * 1000;
+  scenario.most_delay =
+      dice.Percent(30) ? dice(term / 4, term) : scenario.least_delay + dice(0, 3) * kMillisecond;
+  scenario.lost_percent = dice.Percent(30) ? static_cast<int>(dice(1, 10)) : 0;
+  scenario.timeout = dice(20, 120) * kMillisecond;
+  scenario.cuts = dice.Percent(20) ? static_cast<int>(dice(1, 2)) : 0;
+  scenario.freezes = dice.Percent(30) ? static_cast<int>(dice(1, 3)) : 0;
+  scenario.crashes = dice.Percent(20) ? static_cast<int>(dice(1, 2)) : 0;
+  scenario.drains = dice.Percent(10);
+  scenario.policy_changes_at = changes ? dice(1, scenario.length) : 0;
+  scenario.most_burst = static_cast<int>(most_burst);
+  scenario.most_gap = most_gap;
+  scenario.most_cost = dice.Percent(20) ? 4 : 1;
+  if (prelude) scenario.most_cost = limit / dice(4, 15);
+  scenario.together = !prelude && dice.Percent(40);
+  return scenario;
+}
+
+std::string Scenario::ToString() const {
+  std::string text = "seed " + std::to_string(seed) + " mutant " + std::string(NameOf(mutant)) +
+                     ": " + quota.ToString();
+  if (changed != quota) text += " then " + changed.ToString();
+  text += ", " + std::to_string(nodes) + " nodes, " + std::to_string(length / kMillisecond) + " ms";
+  if (local) text += ", on_store_error local";
+  if (two_keys) text += ", two policies";
+  if (prelude) text += ", prelude";
+  text += ", delay " + std::to_string(most_delay / 1000) + " us, lost " +
+          std::to_string(lost_percent) + " %, cuts " + std::to_string(cuts) + ", freezes " +
+          std::to_string(freezes) + ", crashes " + std::to_string(crashes);
+  return text;
+}
+
+}  // namespace weir::simulation

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/lease/holding.h"
+#include "weir/clock.h"
+#include "weir/quota.h"
+
+namespace weir::simulation {
+
+/// What is broken on purpose. The simulation must find each.
+enum class Mutant : std::uint8_t {
+  kNone,
+  kNoHeadroom,     ///< the store is charged under the original bucket
+  kLogNotWidened,  ///< the same of a sliding log
+  kFullRefund,     ///< a bucket's permits are returned by Refund
+  kNewestFirst,    ///< a log's permits are returned by Refund
+  kFromReceipt,    ///< a lease is counted from its arrival
+  kAfterTerm,      ///< permits are spent after their term
+  kPastWindow,     ///< permits are spent after their window, or bucket of a counter
+};
+inline constexpr Mutant kMutants[] = {
+    Mutant::kNoHeadroom,  Mutant::kLogNotWidened, Mutant::kFullRefund, Mutant::kNewestFirst,
+    Mutant::kFromReceipt, Mutant::kAfterTerm,     Mutant::kPastWindow};
+std::string_view NameOf(Mutant mutant) noexcept;
+
+/// Everything about a run, drawn from its seed.
+struct Scenario {
+  std::uint64_t seed = 0;
+  Mutant mutant = Mutant::kNone;
+  Quota quota;
+  Quota changed;  ///< the quota after a change of policy; the same if there is none
+  std::size_t nodes = 2;
+  Nanos length = 0;
+  bool local = false;     ///< on_store_error: local, else deny
+  bool two_keys = false;  ///< each check also charges a second policy, which is exact
+  // The network, each way.
+  Nanos least_delay = 0;
+  Nanos most_delay = 0;
+  int lost_percent = 0;
+  Nanos timeout = 0;
+  // Faults per run and node.
+  int cuts = 0;
+  int freezes = 0;
+  int crashes = 0;
+  bool drains = false;
+  Nanos policy_changes_at = 0;  ///< 0: never
+  // Demand: bursts of checks, apart by `gap`.
+  int most_burst = 0;
+  Nanos most_gap = 0;
+  std::int64_t most_cost = 1;
+  bool together = false;  ///< all nodes' bursts come at once
+  /// Begins with a few checks, which take leases, and a silence in which they age and the quota
+  /// recovers; only then comes the demand, with costs that use it all up.
+  bool prelude = false;
+
+  std::string ToString() const;
+};
+
+/// `nodes` 0: drawn.
+Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes = 0);
+
+}  // namespace weir::simulation

@@ -1,0 +1,206 @@
+#include "world.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::simulation {
+namespace {
+
+constexpr Nanos kMillisecond = 1'000'000;
+// The farthest that a clock's rate may be off: a thousandth.
+constexpr std::int64_t kWorstPpm = 999;
+
+bool IsHot(std::string_view key) { return key.find("/hot|") != std::string_view::npos; }
+
+/// The wider of two quotas: what both together may admit at most.
+const Quota& Wider(const Quota& one, const Quota& other) {
+  return one.limit() >= other.limit() ? one : other;
+}
+
+}  // namespace
+
+struct World::Node {
+  Node(const Events& events, Nanos offset, std::int64_t ppm, std::uint64_t seed,
+       std::shared_ptr<const policy::PolicySet> first)
+      : clock(events, offset, ppm),
+        pulse(std::make_shared<Pulse>()),
+        random(seed),
+        policies(std::move(first)) {}
+
+  NodeClock clock;
+  std::shared_ptr<Pulse> pulse;
+  Link link;
+  std::mt19937_64 random;
+  policy::LivePolicies policies;
+  std::int64_t admitted = 0;
+  std::vector<Admission> degraded;   // of the process that runs, by the node's clock
+  std::unique_ptr<Process> process;  // null: crashed
+};
+
+World::World(const Scenario& scenario)
+    : scenario_(scenario),
+      random_(scenario.seed ^ 0x9E3779B97F4A7C15ULL),
+      server_(events_, [this](std::string_view key, std::int64_t cost) { Admit(key, cost); }) {
+  const auto policies = Policies(scenario_, scenario_.quota, ids_);
+  for (std::size_t i = 0; i < scenario_.nodes; ++i) {
+    const std::int64_t ppm =
+        Draw(0, 2) == 0 ? Draw(-kWorstPpm, kWorstPpm) : (Draw(0, 1) == 0 ? -kWorstPpm : kWorstPpm);
+    nodes_.push_back(
+        std::make_unique<Node>(events_, Draw(0, Nanos{1} << 50), ppm, random_(), policies));
+  }
+}
+
+World::~World() {
+  for (const auto& node : nodes_) Stop(*node);
+}
+
+std::int64_t World::Draw(std::int64_t low, std::int64_t high) {
+  return low + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(high - low + 1));
+}
+
+Outcome World::Run() {
+  for (const auto& node : nodes_) {
+    Start(*node);
+    PlanFaults(*node);
+    if (!scenario_.together || node == nodes_.front()) PlanDemand(*node);
+    if (scenario_.policy_changes_at != 0) {
+      const Nanos spread = Draw(0, 100 * kMillisecond);
+      events_.At(scenario_.policy_changes_at + spread, [this, &node] { ChangePolicy(*node); });
+    }
+  }
+  events_.RunUntil(scenario_.length);
+  for (const auto& node : nodes_) Stop(*node);
+  Judge();
+  outcome_.calls = server_.calls();
+  for (const auto& node : nodes_) outcome_.shares.push_back(node->admitted);
+  return std::move(outcome_);
+}
+
+void World::Start(Node& node) {
+  node.process = std::make_unique<Process>(
+      events_, server_, scenario_, node.clock, node.link, node.random, node.pulse, node.policies,
+      ids_, [this, &node](const Spent& spent) { Note(node, spent); });
+}
+
+void World::Stop(Node& node) {
+  if (node.process == nullptr) return;
+  const store::lease::LeaseMetrics& metrics = node.process->metrics();
+  outcome_.local += metrics.local.value();
+  outcome_.lost += metrics.lost.value();
+  outcome_.allowed += node.process->allowed();
+  outcome_.refused += node.process->refused();
+  if (metrics.spent.value() > metrics.granted.value() && !outcome_.violation) {
+    outcome_.violation = "a node spent " + std::to_string(metrics.spent.value()) + " permits of " +
+                         std::to_string(metrics.granted.value()) + " granted";
+  }
+  node.process.reset();
+  // What a process may grant by itself is bounded for each: docs/design/leases.md.
+  const Quota share = policy::ShareOf(Wider(scenario_.quota, scenario_.changed), 0.1);
+  if (const auto refused = FirstRefused(share, std::exchange(node.degraded, {}));
+      refused && !outcome_.violation) {
+    outcome_.violation = "without the store: " + *refused;
+  }
+}
+
+void World::PlanFaults(Node& node) {
+  const Nanos term = scenario_.quota.window().count() / 20;
+  const auto moment = [this] { return Draw(1, scenario_.length); };
+  for (int i = 0; i < scenario_.cuts; ++i) {
+    events_.At(moment(), [this, &node, lasts = Draw(term, 8 * term)] {
+      node.link.cut_until = events_.now() + lasts;
+    });
+  }
+  for (int i = 0; i < scenario_.freezes; ++i) {
+    events_.At(moment(), [this, &node, lasts = Draw(term / 2, 4 * term)] {
+      node.pulse->stands_until = events_.now() + lasts;
+    });
+  }
+  for (int i = 0; i < scenario_.crashes; ++i) {
+    events_.At(moment(), [this, &node, lasts = Draw(1, 4 * term)] {
+      Stop(node);
+      events_.At(events_.now() + lasts, [this, &node] {
+        if (node.process == nullptr) Start(node);
+      });
+    });
+  }
+  if (scenario_.drains) {
+    events_.At(moment(), [&node] {
+      if (node.process != nullptr) node.process->Drain();
+    });
+  }
+}
+
+void World::PlanDemand(Node& node) {
+  if (!scenario_.prelude) return PlanBurst(node);
+  const Nanos term = scenario_.quota.window().count() / 20;
+  const Nanos silence = Draw(term / 20, term);
+  const bool trickles = Draw(0, 1) == 0;
+  Nanos time = Draw(0, term / 20);
+  for (std::int64_t i = Draw(8, 14); i > 0; --i) CheckAt(node, time += Draw(0, 50'000), 1);
+  // One now and then is enough to keep what is held.
+  for (; trickles && time < silence; time += term / 5) CheckAt(node, time, 1);
+  events_.At(silence, [this, &node] { PlanBurst(node); });
+}
+
+void World::PlanBurst(Node& node) {
+  // Sometimes just before or after what a lease lasts, where the edges are.
+  const Nanos gap = Draw(0, scenario_.most_gap);
+  events_.At(events_.now() + gap, [this, &node] {
+    if (scenario_.together) {
+      for (const auto& each : nodes_) Burst(*each);
+    } else {
+      Burst(node);
+    }
+    PlanBurst(node);
+  });
+}
+
+void World::Burst(Node& node) {
+  const int checks = static_cast<int>(Draw(1, scenario_.most_burst));
+  const Nanos apart = Draw(0, 3) == 0 ? 0 : Draw(1, 300) * 1000;
+  for (int i = 0; i < checks; ++i) {
+    const bool dear = scenario_.most_cost > 1 && Draw(0, 1) == 0;
+    CheckAt(node, events_.now() + i * apart, dear ? Draw(1, scenario_.most_cost) : 1);
+  }
+}
+
+void World::CheckAt(Node& node, Nanos time, std::int64_t cost) {
+  events_.At(node.pulse->Due(time), [this, &node, cost] {
+    if (node.process != nullptr && node.pulse->Due(events_.now()) == events_.now()) {
+      node.process->Check(cost);
+    }
+  });
+}
+
+void World::ChangePolicy(Node& node) {
+  node.policies.Publish(Policies(scenario_, scenario_.changed, ids_));
+}
+
+void World::Note(Node& node, const Spent& spent) {
+  if (IsHot(spent.key)) node.admitted += spent.cost;
+  if (!spent.degraded) return Admit(spent.key, spent.cost);
+  ++outcome_.degraded;
+  if (IsHot(spent.key)) node.degraded.push_back({node.clock.Now(), spent.cost});
+}
+
+void World::Admit(std::string_view key, std::int64_t cost) {
+  const Admission admission{StoreClock::kEpoch + events_.now(), cost};
+  (IsHot(key) ? hot_ : other_).push_back(admission);
+  for (const std::int64_t word : {admission.time, cost}) {
+    outcome_.digest = (outcome_.digest ^ static_cast<std::uint64_t>(word)) * 0x100000001B3ULL;
+  }
+}
+
+/// All that was admitted, in the store's time, against the quota as it was written.
+void World::Judge() {
+  if (outcome_.violation) return;
+  outcome_.violation = FirstRefused(Wider(scenario_.quota, scenario_.changed), hot_);
+  if (outcome_.violation) return;
+  const bool faults = scenario_.cuts + scenario_.freezes + scenario_.crashes > 0;
+  if (hot_.empty() && !faults && outcome_.refused > 0) {
+    outcome_.violation = "no progress: nothing was admitted, " + std::to_string(outcome_.refused) +
+                         " checks were refused";
+  }
+}
+
+}  // namespace weir::simulation

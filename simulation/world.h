@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "network.h"
+#include "node.h"
+#include "oracle.h"
+#include "policy/policy_set.h"
+#include "scenario.h"
+#include "virtual_time.h"
+
+namespace weir::simulation {
+
+/// What came of a run.
+struct Outcome {
+  std::optional<std::string> violation;  ///< what must not happen, in words
+  std::uint64_t digest = 0;              ///< of all that was admitted and when
+  std::uint64_t allowed = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t local = 0;  ///< checks decided without the store
+  std::uint64_t degraded = 0;
+  std::uint64_t calls = 0;           ///< of the store
+  std::uint64_t lost = 0;            ///< permits that ended unspent
+  std::vector<std::int64_t> shares;  ///< permits admitted on each node
+};
+
+/// A scenario, from its first event to the verdict of the oracle. Not thread-safe; nothing is
+/// shared between worlds.
+class World {
+ public:
+  explicit World(const Scenario& scenario);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  Outcome Run();
+
+ private:
+  struct Node;
+
+  std::int64_t Draw(std::int64_t low, std::int64_t high);
+  void Start(Node& node);
+  void Stop(Node& node);
+  void PlanFaults(Node& node);
+  void PlanDemand(Node& node);
+  void PlanBurst(Node& node);
+  void Burst(Node& node);
+  void CheckAt(Node& node, Nanos time, std::int64_t cost);
+  void ChangePolicy(Node& node);
+  void Note(Node& node, const Spent& spent);
+  void Admit(std::string_view key, std::int64_t cost);
+  void Judge();
+
+  const Scenario scenario_;
+  std::mt19937_64 random_;
+  Events events_;
+  Server server_;
+  policy::PolicyIds ids_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<Admission> hot_;
+  std::vector<Admission> other_;
+  Outcome outcome_;
+};
+
+}  // namespace weir::simulation

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "admin/sql/session.h"
+#include "drivers/mysql/connection.h"
+
+namespace weir::policy::mysql {
+
+/// A Session on weir::mysql::Connection.
+///
+/// Thread safety: as every Session.
+class MysqlSession final : public sql::Session {
+ public:
+  MysqlSession(std::string url, std::chrono::milliseconds patience);
+
+  Status Migrate() override;
+  Result<std::unique_ptr<sql::Rows>> Run(std::string_view sql,
+                                         std::span<const sql::Value> values) override;
+  Result<std::unique_ptr<sql::Rows>> RunLong(std::string_view sql) override;
+  Status Begin() override;
+  Status Commit() override;
+  void Rollback() override;
+  void Abort() noexcept override {
+    connection_.Abort();
+    reader_.Abort();
+  }
+
+ private:
+  weir::mysql::Answer Await(const std::string& sql);
+  weir::mysql::Answer Await(weir::mysql::Connection& connection, const std::string& sql,
+                            std::chrono::milliseconds patience);
+  Status End(std::string_view sql);
+
+  const std::string url_;
+  const std::chrono::milliseconds patience_;
+  weir::mysql::Connection connection_;
+  weir::mysql::Connection reader_;  // a connection's patience is for good: one with more
+  std::uint64_t transaction_ = 0;   // the server session that it is open in; 0: none is
+};
+
+}  // namespace weir::policy::mysql

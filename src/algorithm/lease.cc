@@ -1,0 +1,162 @@
+#include "algorithm/lease.h"
+
+#include <algorithm>
+#include <string>
+
+#include "algorithm/charge_log.h"
+#include "algorithm/fixed_window.h"
+#include "algorithm/quota_access.h"
+#include "algorithm/sliding_counter.h"
+#include "algorithm/time_range.h"
+#include "algorithm/token_bucket.h"
+#include "base/int128.h"
+
+namespace weir::algorithm {
+namespace {
+
+// A lease is a small part of the window: what is narrowed away is a small part of the quota.
+constexpr std::int64_t kLeasesPerWindow = 20;
+
+Nanos BucketWidth(const Quota& quota) noexcept {
+  return (quota.window().count() - 1) / quota.buckets() + 1;
+}
+
+Error TooShort() {
+  return {Code::kInvalidArgument,
+          "cannot be leased: the window is too short (a lease is a twentieth of it, for a sliding "
+          "counter at most a bucket, and at least " +
+              std::to_string(kShortestLease.count()) + " ms); use mode: exact"};
+}
+
+// ceil(rate * term).
+std::int64_t PermitsDuring(const Quota& quota, Nanos term) noexcept {
+  const Int128 period = quota.period().count();
+  return static_cast<std::int64_t>((Int128{quota.refill()} * term + period - 1) / period);
+}
+
+Result<Quota> NarrowBucket(const Quota& quota, Nanos term) {
+  const std::int64_t headroom = PermitsDuring(quota, term);
+  if (headroom > quota.limit() / 4) {
+    return Error{Code::kInvalidArgument,
+                 "cannot be leased: " + std::to_string(headroom) + " of its " +
+                     std::to_string(quota.limit()) +
+                     " permits would have to be held back (at most a quarter may); raise the "
+                     "capacity or use mode: exact"};
+  }
+  return Quota::TokenBucket(quota.limit() - headroom, quota.refill(), quota.period());
+}
+
+Result<Quota> Narrow(const Quota& quota, Nanos term) {
+  switch (quota.algorithm()) {
+    case Algorithm::kTokenBucket:
+      return NarrowBucket(quota, term);
+    case Algorithm::kSlidingLog:
+      return Quota::SlidingLog(quota.limit(), quota.window() + std::chrono::nanoseconds(term));
+    default:
+      return quota;
+  }
+}
+
+bool Leasable(Algorithm algorithm) noexcept {
+  return algorithm == Algorithm::kTokenBucket || algorithm == Algorithm::kFixedWindow ||
+         algorithm == Algorithm::kSlidingLog || algorithm == Algorithm::kSlidingCounter;
+}
+
+// Had the permits never been charged, the debt would be lower by their time, less what of it the
+// bucket would have spent full: at most the time since.
+void ReturnToBucket(const Quota& quota, State& state, Nanos now, Nanos at,
+                    std::int64_t count) noexcept {
+  using namespace token_bucket;
+  if (state.empty() || now < at) return;
+  const TokenBucketState bucket = ReadTokenBucket(state);
+  const std::uint64_t n = QuotaAccess::refill(quota);
+  const Span since{static_cast<std::uint64_t>(now) - static_cast<std::uint64_t>(at), 0};
+  const Span whole = TimeOf(quota, std::min(count, quota.limit()));
+  const Span debt = Debt(quota, bucket, now);
+  if (!(since < whole) || !(Span{} < debt)) return;
+  const Span freed = Subtract(whole, since, n);
+  WriteTokenBucket(state, FullAfter(freed < debt ? Subtract(debt, freed, n) : Span{}, now));
+}
+
+}  // namespace
+
+Result<LeaseTerms> TermsFor(const Quota& quota, std::chrono::nanoseconds longest) {
+  if (!Leasable(quota.algorithm())) {
+    return Error{Code::kInvalidArgument,
+                 "cannot be leased: only token_bucket, fixed_window, sliding_log and "
+                 "sliding_counter can; use mode: exact"};
+  }
+  Nanos term = std::min(longest.count(), quota.window().count() / kLeasesPerWindow);
+  if (quota.algorithm() == Algorithm::kSlidingCounter) term = std::min(term, BucketWidth(quota));
+  if (term < std::chrono::nanoseconds(kShortestLease).count()) return TooShort();
+  Result<Quota> narrowed = Narrow(quota, term);
+  if (!narrowed.ok()) return narrowed.error();
+  return LeaseTerms{*std::move(narrowed), term};
+}
+
+LeaseGrant Lease(const Quota& quota, State& state, Nanos now, std::int64_t want) noexcept {
+  LeaseGrant grant;
+  grant.decision = Peek(quota, state, now, 0);
+  for (std::int64_t cost = std::min(want, quota.limit()); cost > 0; cost /= 2) {
+    grant.decision = Acquire(quota, state, now, cost);
+    if (!grant.decision.allowed()) continue;
+    grant.granted = cost;
+    break;
+  }
+  grant.at = ChargedAt(quota, now, grant.decision);
+  return grant;
+}
+
+// The steps of the log and the counter never go back in time for a key: what they charge then is
+// later than now, and reset_after tells when.
+Nanos ChargedAt(const Quota& quota, Nanos now, const Decision& decision) noexcept {
+  now = ClampTime(now);
+  if (!decision.allowed()) return now;
+  if (quota.algorithm() == Algorithm::kSlidingLog) {
+    return std::max(now, now + (decision.reset_after - quota.window()).count());
+  }
+  if (quota.algorithm() == Algorithm::kSlidingCounter) {
+    const Nanos bucket = (quota.buckets() + 1) * BucketWidth(quota);
+    return std::max(now, now + decision.reset_after.count() - bucket);
+  }
+  return now;
+}
+
+Nanos SpendFor(const LeaseTerms& terms, const Decision& decision) noexcept {
+  const Quota& quota = terms.quota;
+  if (quota.algorithm() == Algorithm::kFixedWindow) {
+    return std::min(terms.term, decision.reset_after.count() - 1);
+  }
+  if (quota.algorithm() == Algorithm::kSlidingCounter) {
+    const Nanos later = quota.buckets() * BucketWidth(quota);
+    return std::min(terms.term, decision.reset_after.count() - later - 1);
+  }
+  return terms.term;
+}
+
+Decision Return(const Quota& quota, State& state, Nanos now, Nanos at,
+                std::int64_t count) noexcept {
+  now = ClampTime(now);
+  if (count > 0 && !state.empty()) {
+    switch (quota.algorithm()) {
+      case Algorithm::kTokenBucket:
+        ReturnToBucket(quota, state, now, at, count);
+        break;
+      case Algorithm::kFixedWindow:
+        fixed_window::Return(quota, state, now, at, count);
+        break;
+      case Algorithm::kSlidingLog:
+        TakeAt(state, at, count);
+        break;
+      case Algorithm::kSlidingCounter:
+        sliding_counter::Return(quota, state, at, count);
+        break;
+      case Algorithm::kConcurrency:
+      case Algorithm::kAnchoredWindow:
+        break;
+    }
+  }
+  return Peek(quota, state, now, 0);
+}
+
+}  // namespace weir::algorithm

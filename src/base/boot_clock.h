@@ -1,0 +1,25 @@
+#pragma once
+
+#include <ctime>
+
+#include "weir/clock.h"
+
+namespace weir {
+
+/// Time since the machine started, counting what it spent suspended, which other clocks leave out.
+/// For terms that others go on counting meanwhile. Says nothing about the time of day. Thread-safe.
+class BootClock final : public Clock {
+ public:
+  static const BootClock& Get() noexcept {
+    static const BootClock clock;
+    return clock;
+  }
+
+  Nanos Now() const noexcept override {
+    timespec now{};
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return Nanos{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  }
+};
+
+}  // namespace weir

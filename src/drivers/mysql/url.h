@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/result.h"
+
+namespace weir::mysql {
+
+struct Endpoint {
+  std::string host = {};
+  std::uint16_t port = 3306;
+};
+
+/// What protects a connection. There is nothing between: TLS is checked, or says that it is not.
+enum class Tls {
+  kOff,
+  kVerified,    ///< the server's chain and its name are checked; never in the clear
+  kUnverified,  ///< never in the clear, but with whoever answers
+};
+
+/// Where a server is and who asks.
+struct Target {
+  std::vector<Endpoint> endpoints;  ///< tried in this order; none: the socket
+  std::string user;
+  std::string password;
+  std::string database;
+  std::string socket;  ///< a unix socket, instead of host and port
+  Tls tls = Tls::kOff;
+  std::string tls_ca = {};    ///< who vouches for the server; empty: the system's authorities
+  std::string tls_cert = {};  ///< shown to the server if it asks for one
+  std::string tls_key = {};
+};
+
+/// mysql://user:password@host:port,host:port/database?tls=required&tls_ca=FILE, also mariadb://.
+/// Options: socket=PATH instead of hosts; tls=off, required or insecure-no-verify; tls_ca, tls_cert
+/// and tls_key, each of which means tls=required where `tls` is not given. Percent escapes are
+/// understood everywhere. Messages never show the password.
+Result<Target> ParseUrl(std::string_view url);
+
+}  // namespace weir::mysql

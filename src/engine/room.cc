@@ -1,0 +1,73 @@
+// How Table keeps within max_keys: which key makes room for a new one.
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+
+#include "engine/table.h"
+
+namespace weir::engine {
+
+bool Table::ReserveKey() noexcept {
+  std::size_t size = size_.load(std::memory_order_relaxed);
+  while (size < options_.max_keys) {
+    if (size_.compare_exchange_weak(size, size + 1, std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
+// Afterwards `shard` has a free slot and size_ counts the key that will take it: a new place, or
+// the one that an evicted key gives up.
+bool Table::MakeRoom(Shard& shard, const Call& call) {
+  if (!shard.full() && ReserveKey()) return true;
+  const Shard::Victim victim = shard.FindVictim(call.now, call.pinned);
+  // A fresh key elsewhere is a better loss than one in use here.
+  constexpr std::size_t kTries = 8;
+  const bool spare_it = !victim.fresh && !shard.full();
+  if (spare_it && EvictElsewhere(call.now, /*fresh_only=*/true, kTries)) return true;
+  if (victim.place) {
+    Evict(shard, victim);
+    return true;
+  }
+  // Nothing here to evict. The keys are elsewhere, unless this call alone holds as many as there
+  // may be. Other calls may hold all the rest, and wait for this one: so it does not wait for ever.
+  constexpr int kRounds = 64;
+  for (int i = 0; i < kRounds && !shard.full() && call.pinned.size() < options_.max_keys; ++i) {
+    if (EvictElsewhere(call.now, /*fresh_only=*/false, shard_count_) || ReserveKey()) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+// Takes other shards' locks only if they are free: whoever waits for one lock may hold another.
+bool Table::EvictElsewhere(Nanos now, bool fresh_only, std::size_t tries) {
+  for (std::size_t i = 0; i < std::min<std::size_t>(tries, shard_count_); ++i) {
+    Shard& other = shards_[rotor_.fetch_add(1, std::memory_order_relaxed) % shard_count_];
+    const std::unique_lock hold(other.lock, std::try_to_lock);
+    if (!hold.owns_lock()) continue;
+    const Shard::Victim victim = other.FindVictim(now, {});
+    if (!victim.place || (fresh_only && !victim.fresh)) continue;
+    Evict(other, victim);
+    return true;
+  }
+  return false;
+}
+
+// The place that size_ counts passes to the key that is coming.
+void Table::Evict(Shard& shard, const Shard::Victim& victim) {
+  ++shard.counts.evicted;
+  if (!victim.fresh) ++shard.counts.evicted_active;
+  if (options_.on_evict) {
+    options_.on_evict({.key = shard.TextOf(victim.place),
+                       .algorithm = victim.place.algorithm(),
+                       .active = !victim.fresh});
+  }
+  shard.Erase(victim.place);
+}
+
+void Table::Erase(Shard& shard, const Shard::Place& place) noexcept {
+  shard.Erase(place);
+  size_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+}  // namespace weir::engine

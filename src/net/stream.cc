@@ -1,0 +1,306 @@
+#include "net/stream.h"
+
+#include <array>
+#include <utility>
+
+namespace weir::net {
+namespace {
+
+using Outcome = Transport::Outcome;
+
+constexpr std::size_t kPiece = std::size_t{16} << 10U;
+/// Memory that is kept for the next answers.
+constexpr std::size_t kKeptCipher = std::size_t{256} << 10U;
+/// Turns of one stream before the others have theirs.
+constexpr int kFairRounds = 8;
+/// For a peer to notice the end and to end its own side, and what is taken from it meanwhile.
+constexpr std::chrono::milliseconds kLinger{1000};
+constexpr std::size_t kMostLingered = std::size_t{16} << 20U;
+
+}  // namespace
+
+Stream::Stream(Transport& transport, std::unique_ptr<TlsSession> tls, Session& session,
+               TimerWheel& timers, const Times& times)
+    : transport_(transport),
+      tls_(std::move(tls)),
+      session_(session),
+      timers_(timers),
+      times_(times) {}
+
+Stream::~Stream() = default;
+
+void Stream::Start() {
+  if (!transport_.is_open()) return Close();
+  Run();
+}
+
+void Stream::OnReadable() {
+  readable_ = true;
+  Run();
+}
+
+void Stream::OnWritable() {
+  blocked_ = false;
+  Run();
+}
+
+void Stream::OnTurn() { Wake(); }
+
+void Stream::Wake() {
+  if (next_ != Next::kClose) next_ = Next::kAgain;
+  Run();
+}
+
+void Stream::WakeLater() { transport_.AwaitTurn(); }
+
+void Stream::Run() {
+  if (running_ || closed()) return;
+  running_ = true;
+  int rounds = 0;
+  while (Step()) {
+    if (++rounds == kFairRounds) {
+      transport_.AwaitTurn();
+      break;
+    }
+  }
+  running_ = false;
+  Settle();
+}
+
+/// One read and the answers to it. False when there is nothing to do until something happens.
+bool Stream::Step() {
+  if (closed()) return false;
+  if (!Flush()) {
+    Close();
+    return false;
+  }
+  if (!AllSent()) return false;
+  if (state_ == State::kLingering) return Discard();
+  if (next_ == Next::kClose) {
+    Finish();
+    return false;
+  }
+  if (next_ == Next::kWait || (next_ == Next::kRead && !Read())) return false;
+  next_ = session_.Advance();
+  progress_ = progress_ || !session_.Output().empty();
+  return true;
+}
+
+/// False if there is nothing to go on with.
+bool Stream::Read() {
+  if (ended_ || !readable_) return false;
+  if (tls_ != nullptr) return ReadTls();
+  const Transport::Received received = transport_.Receive(session_.Space());
+  readable_ = transport_.more();
+  switch (received.outcome) {
+    case Outcome::kBytes:
+      session_.Received(received.size);
+      return true;
+    case Outcome::kEnd:
+      ended_ = true;
+      session_.EndOfInput();
+      return true;
+    case Outcome::kBroken:
+      Close();
+      return false;
+    case Outcome::kNothing:
+      return false;
+  }
+  return false;
+}
+
+bool Stream::ReadTls() {
+  std::array<char, kPiece> cipher;
+  const Transport::Received received = transport_.Receive(cipher);
+  readable_ = transport_.more();
+  if (received.outcome == Outcome::kNothing) return false;
+  if (received.outcome == Outcome::kEnd) {
+    ended_ = true;
+    session_.EndOfInput();
+    return true;
+  }
+  if (received.outcome == Outcome::kBroken) {
+    Close();
+    return false;
+  }
+  const bool sound = tls_->Feed({cipher.data(), received.size}).ok();
+  if (sound && Decrypt()) return true;
+  // The alert that tells the peer what is wrong, if it takes it.
+  (void)FlushTls();
+  Close();
+  return false;
+}
+
+/// False if that cannot go on.
+bool Stream::Decrypt() {
+  for (;;) {
+    const Result<std::size_t> size = tls_->Read(session_.Space());
+    if (!size.ok()) return false;
+    if (*size == 0) break;
+    session_.Received(*size);
+  }
+  if (tls_->peer_closed() && !std::exchange(ended_, true)) session_.EndOfInput();
+  return true;
+}
+
+/// False if the connection is broken.
+bool Stream::Flush() {
+  if (blocked_) return true;
+  if (tls_ != nullptr) return FlushTls();
+  const std::string_view output = session_.Output();
+  if (output.empty()) return true;
+  std::size_t sent = 0;
+  if (!Send(output, sent)) return false;
+  session_.Sent(sent);
+  return true;
+}
+
+bool Stream::FlushTls() {
+  // Before the handshake is done, only TLS itself has something to say.
+  if (tls_->established()) {
+    const std::string_view output = session_.Output();
+    if (!output.empty()) {
+      if (!tls_->Write(output).ok()) return false;
+      session_.Sent(output.size());
+    }
+  }
+  std::array<char, kPiece> piece;
+  while (const std::size_t size = tls_->Drain(piece)) cipher_.append(piece.data(), size);
+  if (cipher_.empty()) return true;
+  std::size_t sent = 0;
+  if (!Send(std::string_view(cipher_).substr(cipher_sent_), sent)) return false;
+  cipher_sent_ += sent;
+  if (blocked_) return true;
+  if (cipher_.capacity() > kKeptCipher) cipher_ = std::string();
+  cipher_.clear();
+  cipher_sent_ = 0;
+  return true;
+}
+
+bool Stream::Send(std::string_view bytes, std::size_t& sent) {
+  const std::ptrdiff_t size = transport_.Send(bytes);
+  if (size < 0) return false;
+  sent = static_cast<std::size_t>(size);
+  blocked_ = sent < bytes.size();
+  progress_ = progress_ || sent > 0;
+  return true;
+}
+
+bool Stream::AllSent() const {
+  if (blocked_ || !cipher_.empty()) return false;
+  return (tls_ != nullptr && !tls_->established()) || session_.Output().empty();
+}
+
+/// Ends our side and reads until the peer ends its own: closing while bytes are unread would reset
+/// the connection and could take the last answer with it.
+void Stream::Finish() {
+  if (tls_ != nullptr) {
+    tls_->Close();
+    (void)FlushTls();
+  }
+  if (ended_ || blocked_ || !transport_.ShutDownSend()) return Close();
+  state_ = State::kLingering;
+  readable_ = true;
+  (void)Discard();
+}
+
+/// True if there may be more to take.
+bool Stream::Discard() {
+  if (!readable_) return false;
+  std::array<char, kPiece> unread;
+  const Transport::Received received = transport_.Receive(unread);
+  readable_ = transport_.more();
+  lingered_ += received.size;
+  const bool gone = received.outcome == Outcome::kEnd || received.outcome == Outcome::kBroken;
+  if (gone || lingered_ > kMostLingered) {
+    Close();
+    return false;
+  }
+  return readable_;
+}
+
+/// Nothing can be done now: says what to wait for, and for how long.
+void Stream::Settle() {
+  if (closed()) return;
+  if (!AllSent()) {
+    transport_.AwaitWritable();
+  } else if (state_ == State::kLingering) {
+    transport_.AwaitReadable();
+  } else if (next_ == Next::kRead && !ended_) {
+    if (draining_ && !readable_ && session_.stage() == Stage::kIdle && progress_) {
+      next_ = Next::kClose;
+      return Run();
+    }
+    transport_.AwaitReadable();
+  }
+  SetTimer();
+}
+
+Stream::Timing Stream::TimingNow() const {
+  if (state_ == State::kLingering) return Timing::kLinger;
+  if (!AllSent()) return Timing::kWrite;
+  if (next_ == Next::kWait) return Timing::kNone;
+  if (tls_ != nullptr && !tls_->established()) return Timing::kGreeting;
+  switch (session_.stage()) {
+    case Stage::kGreeting:
+      return Timing::kGreeting;
+    case Stage::kIdle:
+      return Timing::kIdle;
+    case Stage::kRequest:
+      return Timing::kRequest;
+    case Stage::kBusy:
+      break;
+  }
+  return Timing::kNone;
+}
+
+std::chrono::milliseconds Stream::LimitOf(Timing timing) const noexcept {
+  switch (timing) {
+    case Timing::kGreeting:
+      return times_.greeting;
+    case Timing::kIdle:
+      return draining_ ? grace_ : times_.idle;
+    case Timing::kRequest:
+      return times_.request;
+    case Timing::kWrite:
+      return times_.write;
+    case Timing::kLinger:
+    case Timing::kNone:
+      break;
+  }
+  return kLinger;
+}
+
+void Stream::SetTimer() {
+  const Timing now = TimingNow();
+  const bool progress = std::exchange(progress_, false);
+  // Who has not said who it is does not earn time by being answered.
+  const bool renewed = progress && now != Timing::kGreeting && now != Timing::kLinger;
+  if (now == timing_ && !renewed) return;
+  timing_ = now;
+  if (now == Timing::kNone) return timers_.Cancel(*this);
+  timers_.Set(*this, LimitOf(now));
+}
+
+void Stream::OnDeadline() {
+  const Timing passed = std::exchange(timing_, Timing::kNone);
+  if (passed != Timing::kIdle && passed != Timing::kRequest) return Close();
+  if (draining_ || session_.OnTimeout(session_.stage())) return Close();
+  Wake();
+}
+
+void Stream::Drain(std::chrono::milliseconds grace) {
+  if (closed() || std::exchange(draining_, true)) return;
+  grace_ = grace;
+  timing_ = timing_ == Timing::kIdle ? Timing::kNone : timing_;
+  Run();
+}
+
+void Stream::Close() {
+  if (std::exchange(state_, State::kClosed) == State::kClosed) return;
+  timers_.Cancel(*this);
+  transport_.Close();
+  session_.OnClosed();
+}
+
+}  // namespace weir::net

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace weir::net {
+
+class Connection;
+
+/// Carries bytes to and from a peer without ever blocking: a socket, or a test's script. Everything
+/// that speaks to a peer does it through this, so it can be tested without a socket.
+///
+/// Thread safety: belongs to its reactor's thread.
+class Transport {
+ public:
+  /// Who is told, never from within a call of the transport. Is kept alive while it waits.
+  class Watcher {
+   public:
+    /// Receive will probably give something: bytes, the end, or an error.
+    virtual void OnReadable() = 0;
+    /// Send will probably take something.
+    virtual void OnWritable() = 0;
+    /// What AwaitTurn asked for.
+    virtual void OnTurn() {}
+
+   protected:
+    ~Watcher() = default;
+  };
+
+  enum class Outcome { kBytes, kNothing, kEnd, kBroken };
+  struct Received {
+    Outcome outcome;
+    std::size_t size = 0;
+  };
+
+  virtual ~Transport() = default;
+
+  /// Who is told from now on, and whom that keeps alive. Once, before anything is awaited.
+  virtual void Attach(Connection& connection, Watcher& watcher) noexcept = 0;
+
+  virtual bool is_open() const noexcept = 0;
+  /// Takes what has come, as much as fits. Requires that it is open.
+  virtual Received Receive(std::span<char> space) noexcept = 0;
+  /// The last Receive left something: call it again, now or after AwaitReadable.
+  virtual bool more() const noexcept = 0;
+  /// Sends what is taken now and says how much; -1: the connection is broken.
+  virtual std::ptrdiff_t Send(std::string_view bytes) noexcept = 0;
+
+  /// OnReadable once, as soon as there is something. Without effect while it is waiting already.
+  virtual void AwaitReadable() = 0;
+  /// Likewise OnWritable.
+  virtual void AwaitWritable() = 0;
+  /// Likewise OnTurn, when the others that have something to do have had their turn.
+  virtual void AwaitTurn() = 0;
+
+  /// Ends our side: the peer reads the end after what has been sent.
+  virtual bool ShutDownSend() noexcept = 0;
+  /// Nobody is told anything any more.
+  virtual void Close() noexcept = 0;
+};
+
+}  // namespace weir::net

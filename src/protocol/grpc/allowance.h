@@ -1,0 +1,38 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "weir/clock.h"
+
+namespace weir::grpc {
+
+/// How much of something a peer may do: `burst` at once, and `rate` a second after that. The clock
+/// is read only when the burst is used up. Not thread-safe.
+class Allowance {
+ public:
+  Allowance(std::int64_t burst, std::int64_t rate, Nanos now) noexcept
+      : burst_(burst), rate_(rate), left_(burst), refilled_(now) {}
+
+  /// False: the peer has done more than it may.
+  [[nodiscard]] bool Spend(const Clock& clock) noexcept {
+    if (--left_ >= 0) return true;
+    const Nanos now = clock.Now();
+    const std::int64_t seconds = std::max<Nanos>(now - refilled_, 0) / 1'000'000'000;
+    if (seconds == 0) return false;
+    refilled_ = now;
+    left_ = seconds > burst_ ? burst_ : std::min(burst_, seconds * rate_);
+    return true;
+  }
+
+  /// Something that justifies `n` more.
+  void Earn(std::int64_t n) noexcept { left_ = std::min(burst_, left_ + n); }
+
+ private:
+  const std::int64_t burst_;
+  const std::int64_t rate_;
+  std::int64_t left_;
+  Nanos refilled_;
+};
+
+}  // namespace weir::grpc

@@ -1,0 +1,53 @@
+#pragma once
+
+// Decisions → envoy.service.ratelimit.v3.RateLimitResponse, as envoyproxy/ratelimit fills it.
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "envoy/service/ratelimit/v3/rls.pb.h"
+#include "limiter/limiter.h"
+#include "protocol/grpc/rls.h"
+#include "weir/clock.h"
+
+namespace weir::grpc {
+
+/// Puts one answer together. Not thread-safe; used for one answer after the other.
+class RlsResponse {
+ public:
+  using Request = envoy::service::ratelimit::v3::RateLimitRequest;
+  using Response = envoy::service::ratelimit::v3::RateLimitResponse;
+
+  explicit RlsResponse(const RlsOptions& options) : options_(options) {}
+
+  /// The answer to `request`, whose checks are decided. Valid until the next call.
+  const Response& Of(const Request& request, std::span<const limiter::Check> checks);
+
+ private:
+  void AddStatuses(const Request& request, std::span<const limiter::Check> checks);
+  void AddStatus(const envoy::extensions::common::ratelimit::v3::RateLimitDescriptor& descriptor,
+                 const limiter::PolicyVerdict* verdict);
+  void AddHeaders();
+  void AddHeader(std::string_view name, std::string_view value);
+  void AddMetadata(const Request& request);
+
+  const RlsOptions& options_;
+  Response response_;
+  Nanos now_ = 0;
+  const limiter::PolicyVerdict* shown_ = nullptr;  // the one that the headers tell of
+  int shown_status_ = 0;                           // its place in the answer
+  std::vector<int> over_quota_;                    // descriptors over a limit in quota mode
+  bool quota_mode_ = false;                        // some limit is in that mode
+};
+
+/// The unit whose length is a quota's window; UNKNOWN if there is none.
+envoy::service::ratelimit::v3::RateLimitResponse::RateLimit::Unit UnitOf(
+    const Quota& quota) noexcept;
+
+/// The length of a unit of a request's own limit, in seconds; 0 if it is not known.
+std::int64_t SecondsOf(int unit) noexcept;
+
+}  // namespace weir::grpc

@@ -1,0 +1,171 @@
+// The part of Session that bounds what a peer may cost: in frames, in memory and in time.
+
+#include <nghttp2/nghttp2.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "protocol/grpc/method.h"
+#include "protocol/grpc/session.h"
+
+namespace weir::grpc {
+namespace {
+
+// What an answer's frame justifies: the peer gives its window back, and may measure the delay.
+constexpr std::int64_t kFramesPerAnswer = 4;
+
+}  // namespace
+
+void Session::Terminate(std::uint32_t code) {
+  if (std::exchange(terminated_, true)) return;
+  nghttp2_session_terminate_session(h2_, code);
+  if (!busy_) observer_.OnOutput();
+}
+
+/// Hands the bytes to nghttp2, but judges each frame first. Frames that depend on what became of
+/// their stream are judged when all before them has been handed over.
+bool Session::Take(std::string_view bytes) {
+  std::size_t fed = 0;
+  std::size_t at = 0;
+  std::size_t begin = 0;
+  while (const auto frame = scanner_.Next(bytes, at, begin)) {
+    const bool begins = frame->type == NGHTTP2_HEADERS && frame->stream > history_.last();
+    if (begins) {
+      history_.Open(frame->stream);
+      continue;
+    }
+    if (frame->type == NGHTTP2_HEADERS || frame->type == NGHTTP2_DATA) {
+      if (!Feed(bytes.substr(fed, begin - fed))) return false;
+      fed = begin;
+    }
+    Judge(*frame);
+    if (terminated_) return false;
+  }
+  return Feed(bytes.substr(fed));
+}
+
+/// A frame that does not begin a call.
+void Session::Judge(const FrameHead& frame) {
+  switch (frame.type) {
+    case NGHTTP2_RST_STREAM:
+      history_.Close(frame.stream);
+      return OnReset();
+    case NGHTTP2_SETTINGS:
+      greeted_ = true;
+      break;
+    case NGHTTP2_PRIORITY:
+      if (frame.stream == 0) return Terminate(NGHTTP2_PROTOCOL_ERROR);
+      break;
+    case NGHTTP2_HEADERS:
+    case NGHTTP2_DATA:
+      if (Find(frame.stream) != nullptr) {
+        // Bytes or an end are work; nothing is not.
+        if (frame.length != 0 || (frame.flags & NGHTTP2_FLAG_END_STREAM) != 0) return;
+      } else if (history_.Closed(frame.stream)) {
+        return Terminate(NGHTTP2_STREAM_CLOSED);
+      } else if (history_.Skipped(frame.stream)) {
+        return Terminate(NGHTTP2_PROTOCOL_ERROR);
+      }
+      break;
+    default:
+      break;
+  }
+  OnControlFrame();
+}
+
+void Session::OnControlFrame() {
+  if (!control_.Spend(clock_)) Terminate(NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+void Session::OnReset() {
+  if (!resets_.Spend(clock_)) Terminate(NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+void Session::OnAnswered(Call& call) {
+  control_.Earn(kFramesPerAnswer);
+  // The answer is complete and the client still sends: tell it to stop, without calling it an
+  // error.
+  if (!call.half_closed_) {
+    nghttp2_submit_rst_stream(h2_, NGHTTP2_FLAG_NONE, call.id_, NGHTTP2_NO_ERROR);
+  }
+}
+
+void Session::OnUnsent(std::size_t bytes) {
+  unsent_ += bytes;
+  if (unsent_ > options_.max_unsent_bytes) Terminate(NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+/// So many messages of a stream have got their answers.
+void Session::OnAnswers(Call& call, std::uint64_t count) {
+  const bool was_full = full();
+  expected_ -= count;
+  if (call.expected() == 0) buffered_ -= std::exchange(call.pending_, 0);
+  if (was_full && !full() && !busy_) observer_.OnOutput();
+}
+
+/// When something is to be done about the call; 0: never.
+Nanos Session::DueAt(const Call& call) const noexcept {
+  if (call.half_closed_ || call.arrives_by_ == 0) return call.deadline_;
+  return call.deadline_ == 0 ? call.arrives_by_ : std::min(call.deadline_, call.arrives_by_);
+}
+
+std::optional<Nanos> Session::NextDeadline() {
+  while (!due_.empty()) {
+    const Call* call = Find(due_.front().second);
+    if (call != nullptr && !call->finished_) return due_.front().first;
+    std::pop_heap(due_.begin(), due_.end(), std::greater<>());
+    due_.pop_back();
+  }
+  return std::nullopt;
+}
+
+void Session::Expire(Nanos now) {
+  for (auto next = NextDeadline(); next && *next <= now; next = NextDeadline()) {
+    const std::int32_t id = due_.front().second;
+    std::pop_heap(due_.begin(), due_.end(), std::greater<>());
+    due_.pop_back();
+    Call& call = *Find(id);
+    const Nanos due = DueAt(call);
+    if (due != 0 && due <= now) {
+      EndOverdue(call, now);
+    } else if (due != 0) {
+      // It has moved: the request is here, or a message of the stream was.
+      due_.emplace_back(due, id);
+      std::push_heap(due_.begin(), due_.end(), std::greater<>());
+    }
+  }
+}
+
+void Session::EndOverdue(Call& call, Nanos now) {
+  if (&call == head_) return Terminate(NGHTTP2_ENHANCE_YOUR_CALM);
+  const bool own = call.deadline_ != 0 && call.deadline_ <= now;
+  call.Finish(StatusCode::kDeadlineExceeded,
+              own ? "the deadline has passed" : "the request did not arrive in time");
+  ReadMessages(call, {});
+}
+
+void Session::RememberDeadlines() {
+  Nanos now = 0;
+  for (const std::int32_t id : begun_) {
+    Call* call = Find(id);
+    if (call == nullptr || call->finished_) continue;
+    if (!call->half_closed_) {
+      if (now == 0) now = clock_.Now();
+      const bool stream = call->method_ != nullptr && !call->method_->single_request();
+      const auto time = stream ? options_.stream_timeout : options_.request_timeout;
+      call->arrives_by_ = now + std::chrono::nanoseconds(time).count();
+    }
+    const Nanos due = DueAt(*call);
+    if (due == 0) continue;
+    due_.emplace_back(due, id);
+    std::push_heap(due_.begin(), due_.end(), std::greater<>());
+  }
+  begun_.clear();
+  // Calls that ended before their deadline leave their entry behind; sweep when those prevail.
+  if (due_.size() <= 2 * open_.size() + 1024) return;
+  std::erase_if(due_, [this](const Due& due) { return Find(due.second) == nullptr; });
+  std::make_heap(due_.begin(), due_.end(), std::greater<>());
+}
+
+}  // namespace weir::grpc

@@ -1,0 +1,156 @@
+#include "store/lease/holding.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::store::lease {
+namespace {
+
+// More grants than this at once means that asking ran wild; the oldest then counts as spent.
+constexpr std::size_t kMaxLots = 8;
+
+// The longest time by a node's clock during which the store's has certainly not counted more than
+// `span`.
+Nanos NodeTime(Nanos span) noexcept { return span - span / (kDriftParts + 1) - 1; }
+
+}  // namespace
+
+Holding::Holding(const algorithm::LeaseTerms& terms, Nanos now)
+    : terms_(terms), slot_began_(now), noted_(now) {}
+
+void Holding::Pass(Nanos now) {
+  const Nanos since = now - slot_began_;
+  if (since < half()) return;
+  before_ = since < 2 * half() ? std::exchange(current_, {}) : Slot{};
+  current_ = {};
+  slot_began_ = since < 2 * half() ? slot_began_ + half() : now;
+  if (before_.checks < kExactBelow) leased_ = false;
+}
+
+void Holding::Note(Nanos now, std::int64_t cost) {
+  Pass(now);
+  noted_ = now;
+  ++current_.checks;
+  current_.cost += std::min(cost, terms_.quota.limit());
+  if (current_.checks >= kLeaseFrom) leased_ = true;
+}
+
+bool Holding::idle(Nanos now) const noexcept {
+  return !asking_ && held_ == 0 && now - noted_ > 2 * terms_.term;
+}
+
+std::int64_t Holding::Available(Nanos now, Nanos rest) const noexcept {
+  std::int64_t sum = 0;
+  for (const Lot& lot : lots_) {
+    if (lot.until - rest >= now) sum += lot.left;
+  }
+  return sum;
+}
+
+Nanos Holding::Take(Nanos now, std::int64_t cost, Nanos rest) {
+  if (held_ < cost || Available(now, rest) < cost) return kNothing;
+  held_ -= cost;
+  Nanos last = std::numeric_limits<Nanos>::max();
+  for (Lot& lot : lots_) {
+    if (lot.until - rest < now || lot.left == 0 || cost == 0) continue;
+    const std::int64_t part = std::min(lot.left, cost);
+    lot.left -= part;
+    lot.spent += part;
+    cost -= part;
+    last = std::min(last, lot.until);
+  }
+  return last;
+}
+
+std::int64_t Holding::PutBack(Nanos now, std::int64_t cost) {
+  const std::int64_t asked = cost;
+  for (Lot& lot : lots_) {
+    if (lot.until < now) continue;
+    const std::int64_t part = std::min(lot.spent, cost);
+    lot.left += part;
+    lot.spent -= part;
+    held_ += part;
+    cost -= part;
+  }
+  return asked - cost;
+}
+
+bool Holding::ShouldAsk(Nanos now) const noexcept {
+  return leased_ && !asking_ && now >= ask_after_ && held_ <= granted_last_ / 2;
+}
+
+std::int64_t Holding::Want(Nanos now) const noexcept {
+  std::int64_t want = std::max({current_.cost, before_.cost, std::int64_t{1}});
+  // What cannot be spent before the window ends would be lost.
+  if (window_ends_ > now && window_ends_ - now < half()) {
+    const double part = static_cast<double>(window_ends_ - now) / static_cast<double>(half());
+    want = static_cast<std::int64_t>(static_cast<double>(want) * part) + 1;
+  }
+  return std::min(want, terms_.quota.limit());
+}
+
+void Holding::Granted(const LeaseGrant& grant, std::int64_t want, Nanos sent, Nanos now,
+                      Nanos pause, const Flaws& flaws) {
+  asking_ = false;
+  known_ = grant.decision;
+  granted_last_ = grant.granted;
+  const bool short_of = grant.granted < want;
+  ask_after_ = short_of ? now + pause : now;
+  dry_until_ = short_of ? ask_after_ : 0;
+  if (grant.granted == 0) {
+    dry_until_ = std::min(dry_until_, now + grant.decision.retry_after.count());
+    ask_after_ = dry_until_;
+    return;
+  }
+  const Nanos term = SpendFor(terms_, grant.decision);
+  const Nanos lasts = flaws.past_window ? terms_.term : term;
+  if (term < terms_.term) window_ends_ = sent + term;
+  Lot lot{grant.granted, 0, grant.at, (flaws.from_receipt ? now : sent) + NodeTime(lasts)};
+  if (flaws.after_term) lot.until = std::numeric_limits<Nanos>::max();
+  if (lasts <= 0 || lot.until < now) return;  // lost on the way
+  if (lots_.size() == kMaxLots) {
+    held_ -= lots_.front().left;
+    lots_.erase(lots_.begin());
+  }
+  lots_.push_back(lot);
+  held_ += lot.left;
+}
+
+void Holding::Failed(Nanos now) noexcept {
+  asking_ = false;
+  ask_after_ = now + half();
+}
+
+Decision Holding::Estimate(Nanos now, bool granted) const noexcept {
+  Decision decision;
+  decision.limit = terms_.quota.limit();
+  decision.reset_after = known_.reset_after;
+  if (granted) {
+    decision.remaining = std::min(decision.limit, known_.remaining + held_);
+    return decision;
+  }
+  decision.verdict = Verdict::kLimited;
+  decision.remaining = std::min(decision.limit, held_);
+  decision.retry_after = std::chrono::nanoseconds(std::max<Nanos>(dry_until_ - now, 1));
+  decision.reset_after = std::max(decision.reset_after, decision.retry_after);
+  return decision;
+}
+
+std::int64_t Holding::Expire(Nanos now) {
+  std::int64_t lost = 0;
+  std::erase_if(lots_, [&](const Lot& lot) {
+    if (lot.until >= now) return false;
+    lost += lot.left;
+    return true;
+  });
+  held_ -= lost;
+  return lost;
+}
+
+std::vector<Lot> Holding::Surrender() {
+  held_ = 0;
+  granted_last_ = 0;
+  return std::exchange(lots_, {});
+}
+
+}  // namespace weir::store::lease

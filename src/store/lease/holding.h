@@ -1,0 +1,111 @@
+#pragma once
+
+// What a node knows of one key of a leased policy: how often it is asked for, and the permits it
+// holds. No clock, no store: time comes with every call, always that of the node.
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "algorithm/lease.h"
+#include "weir/clock.h"
+#include "weir/decision.h"
+
+namespace weir::store::lease {
+
+/// How far the clocks of a node and of the store may run apart: a thousandth.
+inline constexpr Nanos kDriftParts = 1000;
+
+/// How the protocol is broken on purpose, to show that a simulation finds it. Never set otherwise.
+struct Flaws {
+  bool from_receipt = false;  ///< counts a lease from when its grant arrived
+  bool after_term = false;    ///< spends permits after their term
+  bool past_window = false;   ///< spends permits after the window they were charged in
+};
+
+/// Permits of one grant.
+struct Lot {
+  std::int64_t left = 0;
+  std::int64_t spent = 0;
+  Nanos at = 0;     ///< the store's time, which names the grant
+  Nanos until = 0;  ///< the last moment at which they may be spent, by the node's clock
+};
+
+/// Not thread-safe.
+class Holding {
+ public:
+  Holding(const algorithm::LeaseTerms& terms, Nanos now);
+
+  const algorithm::LeaseTerms& terms() const noexcept { return terms_; }
+
+  /// Notes a check. The key is leased from kLeaseFrom checks in half a term on, and until there
+  /// were fewer than kExactBelow.
+  void Note(Nanos now, std::int64_t cost);
+  /// Takes the time that passed without a check into account.
+  void Pass(Nanos now);
+  bool leased() const noexcept { return leased_; }
+  /// Nobody has asked for so long that what is held is better given back.
+  bool slack(Nanos now) const noexcept { return held_ > 0 && now - noted_ > terms_.term / 4; }
+  /// Nobody has asked for a while, and nothing is held.
+  bool idle(Nanos now) const noexcept;
+
+  /// Permits that can be spent at `now` and for `rest` longer.
+  std::int64_t Available(Nanos now, Nanos rest = 0) const noexcept;
+  /// Spends `cost`, the oldest first, and returns until when they last; kNothing, and nothing is
+  /// spent, if there are fewer.
+  static constexpr Nanos kNothing = std::numeric_limits<Nanos>::min();
+  Nanos Take(Nanos now, std::int64_t cost, Nanos rest = 0);
+  /// Takes back what was spent but not used after all, into grants that still last.
+  std::int64_t PutBack(Nanos now, std::int64_t cost);
+  std::int64_t held() const noexcept { return held_; }
+
+  /// True if it is time to ask the store for more.
+  bool ShouldAsk(Nanos now) const noexcept;
+  /// How many permits to ask for: what half a term is likely to take.
+  std::int64_t Want(Nanos now) const noexcept;
+  void Asked() noexcept { asking_ = true; }
+  bool asking() const noexcept { return asking_; }
+  /// The store granted `grant` to what was asked for at `sent`. `pause` is how long to let the
+  /// store alone if it gave less than was asked for.
+  void Granted(const LeaseGrant& grant, std::int64_t want, Nanos sent, Nanos now, Nanos pause,
+               const Flaws& flaws);
+  void Failed(Nanos now) noexcept;
+
+  /// The store had no more to give; until then it need not be asked.
+  bool Dry(Nanos now) const noexcept { return now < dry_until_; }
+  /// What to answer without the store: granted from here, or refused because it is dry.
+  Decision Estimate(Nanos now, bool granted) const noexcept;
+
+  /// Drops what can no longer be spent and returns how many permits that were.
+  std::int64_t Expire(Nanos now);
+  /// All grants, to be given back; nothing is held afterwards.
+  std::vector<Lot> Surrender();
+
+ private:
+  static constexpr std::int64_t kLeaseFrom = 8;
+  static constexpr std::int64_t kExactBelow = 4;
+
+  struct Slot {
+    std::int64_t checks = 0;
+    std::int64_t cost = 0;
+  };
+
+  Nanos half() const noexcept { return terms_.term / 2; }
+
+  algorithm::LeaseTerms terms_;
+  std::vector<Lot> lots_;  // oldest first
+  std::int64_t held_ = 0;  // sum of left
+  Nanos slot_began_;
+  Slot current_;
+  Slot before_;
+  Nanos noted_;
+  bool leased_ = false;
+  bool asking_ = false;
+  std::int64_t granted_last_ = 0;
+  Nanos ask_after_ = 0;
+  Nanos dry_until_ = 0;
+  Nanos window_ends_ = 0;  // by the node's clock, if the last grant ends with its window
+  Decision known_;         // the last the store said
+};
+
+}  // namespace weir::store::lease

@@ -1,0 +1,53 @@
+#include "store/lease/leases.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace weir::store::lease {
+
+std::shared_ptr<LeaseMetrics> Leases::AddMetrics() {
+  const std::lock_guard lock(mutex_);
+  return metrics_.emplace_back(std::make_shared<LeaseMetrics>());
+}
+
+std::vector<std::shared_ptr<LeaseMetrics>> Leases::metrics() const {
+  const std::lock_guard lock(mutex_);
+  return metrics_;
+}
+
+void Leases::Collect(telemetry::TextWriter& out) const {
+  const std::vector<std::shared_ptr<LeaseMetrics>> all = metrics();
+  const auto counter = [&](std::string_view name, std::string_view help,
+                           telemetry::LocalCounter LeaseMetrics::*part) {
+    std::uint64_t sum = 0;
+    for (const auto& one : all) sum += ((*one).*part).value();
+    out.Counter(name, help);
+    out.Sample(sum);
+  };
+  std::uint64_t keys = 0;
+  std::int64_t held = 0;
+  for (const auto& one : all) {
+    keys += one->keys.load(std::memory_order_relaxed);
+    held += one->held.load(std::memory_order_relaxed);
+  }
+  out.Gauge("weir_lease_keys", "Keys whose permits are taken in advance.");
+  out.Sample(keys);
+  out.Gauge("weir_lease_permits_held", "Permits taken in advance and not spent yet.");
+  out.Sample(static_cast<std::uint64_t>(std::max<std::int64_t>(held, 0)));
+  counter("weir_lease_local_checks_total", "Checks decided without a call to the store.",
+          &LeaseMetrics::local);
+  counter("weir_lease_local_refused_total", "Of these, checks that were refused.",
+          &LeaseMetrics::refused);
+  counter("weir_lease_calls_total", "Calls to the store that took permits in advance.",
+          &LeaseMetrics::asks);
+  counter("weir_lease_permits_granted_total", "Permits taken in advance.", &LeaseMetrics::granted);
+  counter("weir_lease_permits_spent_total", "Permits of these that were spent.",
+          &LeaseMetrics::spent);
+  counter("weir_lease_permits_returned_total", "Permits of these that were given back.",
+          &LeaseMetrics::returned);
+  counter("weir_lease_permits_lost_total",
+          "Permits of these that ended unspent: what leasing admits too little.",
+          &LeaseMetrics::lost);
+}
+
+}  // namespace weir::store::lease

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "store/lease/holding.h"
+#include "telemetry/metrics.h"
+#include "weir/clock.h"
+
+namespace weir::store::lease {
+
+struct LeaseOptions {
+  /// Keys of leased policies that one reactor watches at once; those beyond are charged exactly.
+  std::size_t max_keys = 10'000;
+  /// Null: BootClock, which counts suspension. Only its rate matters.
+  const Clock* clock = nullptr;
+  /// Of the random part of pauses. 0: drawn.
+  std::uint32_t seed = 0;
+  Flaws flaws = {};
+};
+
+/// Counts of one reactor's leasing store, written by its thread and read by any.
+struct LeaseMetrics {
+  std::atomic<std::uint64_t> keys{0};  ///< leased now
+  std::atomic<std::int64_t> held{0};   ///< permits now
+  telemetry::LocalCounter spent;       ///< permits, without asking the store
+  telemetry::LocalCounter local;       ///< checks decided without asking the store
+  telemetry::LocalCounter refused;     ///< of these: refused
+  telemetry::LocalCounter asks;        ///< calls that take permits
+  telemetry::LocalCounter granted;     ///< permits
+  telemetry::LocalCounter returned;    ///< permits given back unspent
+  telemetry::LocalCounter lost;        ///< permits that ended unspent
+};
+
+/// What the leasing stores of all reactors share. Thread-safe; must outlive them.
+class Leases {
+ public:
+  explicit Leases(const LeaseOptions& options) : options_(options) {}
+
+  const LeaseOptions& options() const noexcept { return options_; }
+  std::shared_ptr<LeaseMetrics> AddMetrics();
+  std::vector<std::shared_ptr<LeaseMetrics>> metrics() const;
+
+  /// weir_lease_*.
+  void Collect(telemetry::TextWriter& out) const;
+
+ private:
+  const LeaseOptions options_;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<LeaseMetrics>> metrics_;
+};
+
+}  // namespace weir::store::lease

@@ -1,0 +1,323 @@
+#include "store/lease/leasing_store.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/boot_clock.h"
+#include "store/lease/leasing_call.h"
+
+namespace weir::store::lease {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{10};
+
+bool AnyLeased(const Application& application) noexcept {
+  return std::ranges::any_of(application.terms, [](const auto* terms) { return terms != nullptr; });
+}
+
+bool ConcernsLeases(const Application& application) noexcept {
+  return application.op == Op::kReset || AnyLeased(application);
+}
+
+// Windows and buckets are told apart by their time alone, so a refund there takes nothing that
+// another node holds. A bucket's or a log's would.
+bool RefundsExactly(Algorithm algorithm) noexcept {
+  return algorithm == Algorithm::kFixedWindow || algorithm == Algorithm::kSlidingCounter;
+}
+
+}  // namespace
+
+LeasingStore::LeasingStore(std::unique_ptr<Timers> timers, Leases& leases,
+                           std::unique_ptr<Store> inner)
+    : leases_(leases),
+      clock_(leases.options().clock == nullptr ? static_cast<const Clock&>(BootClock::Get())
+                                               : *leases.options().clock),
+      flaws_(leases.options().flaws),
+      metrics_(leases.AddMetrics()),
+      random_(leases.options().seed != 0 ? leases.options().seed : std::random_device{}()),
+      inner_(std::move(inner)),
+      timers_(std::move(timers)),
+      self_(std::make_shared<LeasingStore*>(this)) {}
+
+LeasingStore::~LeasingStore() {
+  inner_.reset();  // answers what still waits
+  *self_ = nullptr;
+  metrics_->keys = 0;
+  metrics_->held = 0;
+}
+
+void LeasingStore::Apply(std::span<Application> batch, Done done) {
+  if (std::ranges::none_of(batch, ConcernsLeases)) return inner_->Apply(batch, std::move(done));
+  const Nanos now = clock_.Now();
+  std::unique_ptr<Call> call;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    taken_.clear();
+    if (Decide(batch[i], now)) continue;
+    if (call == nullptr) call = std::make_unique<Call>();
+    call->places.push_back(static_cast<std::uint32_t>(i));
+    call->ours.push_back(batch[i]);
+    call->ours.back().terms = {};
+    call->splits.push_back(taken_.empty() ? nullptr : Part(call->ours.back()));
+  }
+  if (call == nullptr) return done();
+  call->owner = self_;
+  call->theirs = batch;
+  call->done = std::move(done);
+  Call* raw = call.release();
+  inner_->Apply(raw->ours, [raw] {
+    const std::unique_ptr<Call> answered(raw);
+    if (*answered->owner != nullptr) return (*answered->owner)->OnAnswer(*answered);
+    answered->Fail({Code::kUnavailable, "the service is shutting down"});
+  });
+}
+
+/// True if it was answered here. What was taken for an application that the store has to decide
+/// about is in taken_.
+bool LeasingStore::Decide(Application& application, Nanos now) {
+  application.estimated = false;
+  if (application.op == Op::kReset) Forget(application);
+  if (!AnyLeased(application)) return false;
+  if (application.op == Op::kCharge) return Charge(application, now);
+  if (application.op == Op::kRefund) return Refund(application, now);
+  return false;
+}
+
+bool LeasingStore::Charge(Application& application, Nanos now) {
+  const std::span<const store::Charge> charges = application.charges;
+  const Holding* dry = nullptr;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (application.terms[i] == nullptr || charges[i].cost <= 0) continue;
+    Holdings::value_type* entry = Watch(charges[i], *application.terms[i], now);
+    if (entry == nullptr) continue;
+    Holding& holding = entry->second;
+    // Where the store has to be asked as well, permits must last until it has answered.
+    const Nanos rest = charges.size() > 1 ? holding.terms().term / 4 : 0;
+    const Nanos until = holding.Take(now, charges[i].cost, rest);
+    if (until != Holding::kNothing) {
+      taken_.push_back({static_cast<std::uint32_t>(i), until});
+      metrics_->held.fetch_sub(charges[i].cost, std::memory_order_relaxed);
+      application.decisions[i] = holding.Estimate(now, true);
+    } else if (holding.leased() && holding.Dry(now)) {
+      dry = &holding;
+    }
+    if (holding.ShouldAsk(now)) AskAhead(*entry, now);
+  }
+  if (taken_.size() == charges.size()) return Answer(application, true);
+  if (charges.size() > 1 || dry == nullptr) return false;
+  application.decisions[0] = dry->Estimate(now, false);
+  return Answer(application, false);
+}
+
+bool LeasingStore::Answer(Application& application, bool applied) {
+  application.applied = applied;
+  application.status = {};
+  application.estimated = true;
+  metrics_->local.Add();
+  if (!applied) metrics_->refused.Add();
+  for (const Taken& taken : taken_) {
+    metrics_->spent.Add(static_cast<std::uint64_t>(application.charges[taken.position].cost));
+  }
+  taken_.clear();
+  return true;
+}
+
+/// Takes out of an application what permits held here have met.
+std::unique_ptr<LeasingStore::Split> LeasingStore::Part(Application& application) {
+  auto split = std::make_unique<Split>();
+  split->taken = taken_;
+  std::size_t next = 0;
+  for (std::uint32_t i = 0; i < application.charges.size(); ++i) {
+    if (next < taken_.size() && taken_[next].position == i) {
+      ++next;
+      continue;
+    }
+    split->sent.push_back(i);
+    split->charges.push_back(application.charges[i]);
+  }
+  split->decisions.resize(split->charges.size());
+  application.charges = split->charges;
+  application.decisions = split->decisions;
+  return split;
+}
+
+void LeasingStore::OnAnswer(Call& call) {
+  const Nanos now = clock_.Now();
+  for (std::size_t i = 0; i < call.ours.size(); ++i) {
+    Application& to = call.theirs[call.places[i]];
+    to.applied = call.ours[i].applied;
+    to.status = call.ours[i].status;
+    to.granted = call.ours[i].granted;
+    to.at = call.ours[i].at;
+    if (call.splits[i] != nullptr) Join(*call.splits[i], to, now);
+  }
+  call.done();
+}
+
+/// Puts an application together again: what the store did not admit, or what it was too slow for,
+/// has spent nothing here.
+void LeasingStore::Join(const Split& split, Application& application, Nanos now) {
+  for (std::size_t i = 0; i < split.sent.size(); ++i) {
+    application.decisions[split.sent[i]] = split.decisions[i];
+  }
+  bool lasts = true;
+  for (const Taken& taken : split.taken) lasts &= taken.until >= now;
+  const bool admitted = application.status.ok() && application.applied;
+  for (const Taken& taken : split.taken) {
+    const store::Charge& charge = application.charges[taken.position];
+    if (admitted && lasts) {
+      metrics_->spent.Add(static_cast<std::uint64_t>(charge.cost));
+      continue;
+    }
+    const auto found = holdings_.find(charge.key);
+    if (found == holdings_.end()) continue;
+    metrics_->held.fetch_add(found->second.PutBack(now, charge.cost), std::memory_order_relaxed);
+  }
+  if (!admitted || lasts) return;
+  application.applied = false;
+  application.status = Error{Code::kDeadlineExceeded, "the store answered after the lease ended"};
+}
+
+/// A request that did not happen after all has not spent its permits. Those that this node does not
+/// hold any more stay spent: whose they were the store cannot tell.
+bool LeasingStore::Refund(Application& application, Nanos now) {
+  for (const auto* terms : application.terms) {
+    if (terms == nullptr || RefundsExactly(terms->quota.algorithm())) return false;
+  }
+  for (std::size_t i = 0; i < application.charges.size(); ++i) {
+    const auto found = holdings_.find(application.charges[i].key);
+    application.decisions[i] = {};
+    application.decisions[i].limit = application.charges[i].quota->limit();
+    if (found == holdings_.end()) continue;
+    const std::int64_t back = found->second.PutBack(now, application.charges[i].cost);
+    metrics_->held.fetch_add(back, std::memory_order_relaxed);
+    application.decisions[i] = found->second.Estimate(now, true);
+  }
+  return Answer(application, true);
+}
+
+/// Whoever resets a key wants it as new: what is held of it counts no more than the rest.
+void LeasingStore::Forget(const Application& application) {
+  for (const store::Charge& charge : application.charges) {
+    const auto found = holdings_.find(charge.key);
+    if (found == holdings_.end()) continue;
+    metrics_->held.fetch_sub(found->second.held(), std::memory_order_relaxed);
+    found->second.Surrender();
+  }
+}
+
+LeasingStore::Holdings::value_type* LeasingStore::Watch(const store::Charge& charge,
+                                                        const algorithm::LeaseTerms& terms,
+                                                        Nanos now) {
+  if (draining_) return nullptr;
+  auto found = holdings_.find(charge.key);
+  if (found == holdings_.end()) {
+    if (holdings_.size() >= leases_.options().max_keys) return nullptr;
+    found = holdings_.emplace(std::string(charge.key), Holding(terms, now)).first;
+    SetTick();
+  } else if (found->second.terms() != terms) {
+    GiveBack(found->first, found->second, now);
+    found->second = Holding(terms, now);
+  }
+  found->second.Note(now, charge.cost);
+  return &*found;
+}
+
+void LeasingStore::AskAhead(Holdings::value_type& entry, Nanos now) {
+  auto ask = std::make_unique<Ask>(self_, entry.first, entry.second.terms(), Op::kLease,
+                                   entry.second.Want(now));
+  ask->sent = now;
+  entry.second.Asked();
+  metrics_->asks.Add();
+  Send(std::move(ask));
+}
+
+void LeasingStore::Send(std::unique_ptr<Ask> ask) {
+  if (inner_ == nullptr) return;  // this is being destroyed
+  Ask* raw = ask.release();
+  inner_->Apply({&raw->application, 1}, [raw] {
+    const std::unique_ptr<Ask> answered(raw);
+    const bool granted = answered->application.op == Op::kLease;
+    if (granted && *answered->owner != nullptr) (*answered->owner)->OnGrant(*answered);
+  });
+}
+
+void LeasingStore::OnGrant(Ask& ask) {
+  const Nanos now = clock_.Now();
+  const auto found = holdings_.find(ask.key);
+  const bool known = found != holdings_.end() && found->second.terms() == ask.terms;
+  const Application& answer = ask.application;
+  if (!answer.status.ok()) {
+    if (known) found->second.Failed(now);
+    return;
+  }
+  metrics_->granted.Add(static_cast<std::uint64_t>(answer.granted));
+  if (!known || draining_) {
+    return SendReturn(ask.key, ask.terms, answer.at, answer.granted);
+  }
+  const std::int64_t held = found->second.held();
+  found->second.Granted({answer.granted, answer.at, ask.decision}, ask.charge.cost, ask.sent, now,
+                        Pause(ask.terms.term), flaws_);
+  const std::int64_t got = found->second.held() - held;
+  metrics_->held.fetch_add(got, std::memory_order_relaxed);
+  metrics_->lost.Add(static_cast<std::uint64_t>(std::max<std::int64_t>(answer.granted - got, 0)));
+}
+
+void LeasingStore::GiveBack(std::string_view key, Holding& holding, Nanos now) {
+  metrics_->held.fetch_sub(holding.held(), std::memory_order_relaxed);
+  for (const Lot& lot : holding.Surrender()) {
+    if (lot.until >= now) SendReturn(key, holding.terms(), lot.at, lot.left);
+  }
+}
+
+/// Sent once and never again: a return that was done twice would free what others were charged.
+void LeasingStore::SendReturn(std::string_view key, const algorithm::LeaseTerms& terms, Nanos at,
+                              std::int64_t count) {
+  if (count <= 0) return;
+  auto ask = std::make_unique<Ask>(self_, key, terms, Op::kReturn, count);
+  ask->application.lease = at;
+  metrics_->returned.Add(static_cast<std::uint64_t>(count));
+  Send(std::move(ask));
+}
+
+void LeasingStore::SetTick() {
+  if (tick_ != 0) return;
+  tick_ = timers_->After(kTick, [this] {
+    tick_ = 0;
+    Tick();
+  });
+}
+
+void LeasingStore::Tick() {
+  const Nanos now = clock_.Now();
+  std::uint64_t leased = 0;
+  for (auto entry = holdings_.begin(); entry != holdings_.end();) {
+    Holding& holding = entry->second;
+    const std::int64_t lost = holding.Expire(now);
+    metrics_->held.fetch_sub(lost, std::memory_order_relaxed);
+    metrics_->lost.Add(static_cast<std::uint64_t>(lost));
+    holding.Pass(now);
+    if (holding.leased()) ++leased;
+    if (holding.slack(now) || (!holding.leased() && holding.held() > 0)) {
+      GiveBack(entry->first, holding, now);
+    }
+    entry = holding.idle(now) ? holdings_.erase(entry) : std::next(entry);
+  }
+  metrics_->keys.store(leased, std::memory_order_relaxed);
+  if (!holdings_.empty()) SetTick();
+}
+
+void LeasingStore::Drain() {
+  if (std::exchange(draining_, true)) return;
+  const Nanos now = clock_.Now();
+  for (auto& [key, holding] : holdings_) GiveBack(key, holding, now);
+  holdings_.clear();
+  metrics_->keys.store(0, std::memory_order_relaxed);
+}
+
+/// Between an eighth and a quarter of a term, so that nodes that share too little take turns.
+Nanos LeasingStore::Pause(Nanos term) {
+  return std::uniform_int_distribution<Nanos>(term / 8, term / 4)(random_);
+}
+
+}  // namespace weir::store::lease

@@ -1,0 +1,98 @@
+#pragma once
+
+// Stands between a limiter and a guarded store. Keys of leased policies that are asked for often
+// are decided here, from permits that were taken from the store in advance; all else is passed on.
+// What may be spent when, and why no limit is exceeded by it: docs/design/leases.md.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/timers.h"
+#include "store/lease/holding.h"
+#include "store/lease/leases.h"
+#include "store/store.h"
+
+namespace weir::store::lease {
+
+/// Thread safety: as Store, belongs to one thread, that of its timers and of the inner store.
+class LeasingStore final : public Store {
+ public:
+  /// `leases` must outlive it.
+  LeasingStore(std::unique_ptr<Timers> timers, Leases& leases, std::unique_ptr<Store> inner);
+  /// What is held is lost to all nodes, for the rest of its term: Drain before.
+  ~LeasingStore() override;
+  LeasingStore(const LeasingStore&) = delete;
+  LeasingStore& operator=(const LeasingStore&) = delete;
+
+  void Apply(std::span<Application> batch, Done done) override;
+  bool immediate() const noexcept override { return false; }
+  std::uint32_t PartOf(const Application& application) const override {
+    return inner_->PartOf(application);
+  }
+  std::string ProbeKey(std::uint32_t part) const override { return inner_->ProbeKey(part); }
+
+  /// Gives back all that is held, and takes nothing more: from now on every charge goes to the
+  /// store.
+  void Drain();
+
+ private:
+  struct Ask;
+  struct Call;
+  struct Split;
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept {
+      return std::hash<std::string_view>{}(text);
+    }
+  };
+  using Holdings = std::unordered_map<std::string, Holding, TextHash, std::equal_to<>>;
+  /// Permits spent for a charge of an application, and until when they last.
+  struct Taken {
+    std::uint32_t position;
+    Nanos until;
+  };
+
+  bool Decide(Application& application, Nanos now);
+  bool Charge(Application& application, Nanos now);
+  bool Refund(Application& application, Nanos now);
+  bool Answer(Application& application, bool applied);
+  std::unique_ptr<Split> Part(Application& application);
+  void Join(const Split& split, Application& application, Nanos now);
+  void OnAnswer(Call& call);
+  void Forget(const Application& application);
+  Holdings::value_type* Watch(const store::Charge& charge, const algorithm::LeaseTerms& terms,
+                              Nanos now);
+  void AskAhead(Holdings::value_type& entry, Nanos now);
+  void OnGrant(Ask& ask);
+  void GiveBack(std::string_view key, Holding& holding, Nanos now);
+  void SendReturn(std::string_view key, const algorithm::LeaseTerms& terms, Nanos at,
+                  std::int64_t count);
+  void Send(std::unique_ptr<Ask> ask);
+  void SetTick();
+  void Tick();
+  Nanos Pause(Nanos term);
+
+  Leases& leases_;
+  const Clock& clock_;
+  const Flaws flaws_;
+  std::shared_ptr<LeaseMetrics> metrics_;
+  std::minstd_rand random_;
+  Holdings holdings_;
+  std::vector<Taken> taken_;  // for the application that is being decided
+  bool draining_ = false;
+  std::unique_ptr<Store> inner_;
+  std::unique_ptr<Timers> timers_;
+  Timers::Id tick_ = 0;
+  // What outlives the store in the hands of `inner_` finds out by this that it is gone.
+  std::shared_ptr<LeasingStore*> self_;
+};
+
+}  // namespace weir::store::lease

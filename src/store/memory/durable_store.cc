@@ -1,0 +1,90 @@
+#include "store/memory/durable_store.h"
+
+#include <algorithm>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+namespace weir::store::memory {
+namespace {
+
+bool HasChanged(const Application& application) {
+  switch (application.op) {
+    case Op::kPeek:
+      return false;
+    case Op::kCharge:
+    case Op::kRelease:
+      return application.applied;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+/// The batches of one reactor that wait for the disk. On the reactor's thread, but for the way
+/// there.
+class DurableStore::Desk : public std::enable_shared_from_this<Desk> {
+ public:
+  explicit Desk(boost::asio::io_context& io) : io_(io) {}
+
+  std::uint64_t Add(std::span<Application> batch, Done done) {
+    if (!work_) work_.emplace(io_.get_executor());
+    waiting_.emplace(++last_, Waiting{batch, std::move(done)});
+    return last_;
+  }
+
+  /// On the journal's thread.
+  void Return(std::uint64_t number, const Status& status) {
+    boost::asio::post(
+        io_, [self = shared_from_this(), number, status] { self->Answer(number, status); });
+  }
+
+  void Close() {
+    const Status closed = Error{Code::kUnavailable, "the store is closed"};
+    while (!waiting_.empty()) Answer(waiting_.begin()->first, closed);
+  }
+
+ private:
+  struct Waiting {
+    std::span<Application> batch;
+    Done done;
+  };
+
+  void Answer(std::uint64_t number, const Status& status) {
+    const auto found = waiting_.find(number);
+    if (found == waiting_.end()) return;  // closed meanwhile
+    const Waiting waiting = std::move(found->second);
+    waiting_.erase(found);
+    if (waiting_.empty()) work_.reset();
+    if (!status.ok()) {
+      for (Application& application : waiting.batch) {
+        if (HasChanged(application)) application.status = status;
+      }
+    }
+    waiting.done();
+  }
+
+  boost::asio::io_context& io_;
+  std::unordered_map<std::uint64_t, Waiting> waiting_;
+  std::uint64_t last_ = 0;
+  // Keeps the loop running while answers are out.
+  std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
+};
+
+DurableStore::DurableStore(boost::asio::io_context& io, Engine& engine, Journal& journal)
+    : memory_(engine), journal_(journal), desk_(std::make_shared<Desk>(io)) {}
+
+DurableStore::~DurableStore() { desk_->Close(); }
+
+void DurableStore::Apply(std::span<Application> batch, Done done) {
+  memory_.Apply(batch, [] {});
+  if (std::none_of(batch.begin(), batch.end(), HasChanged)) return done();
+  const std::uint64_t number = desk_->Add(batch, std::move(done));
+  journal_.Await([desk = desk_, number](const Status& status) { desk->Return(number, status); });
+}
+
+}  // namespace weir::store::memory

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <span>
+
+#include "store/memory/journal.h"
+#include "store/memory/memory_store.h"
+
+namespace weir::store::memory {
+
+/// A MemoryStore whose answers wait until what they changed is on disk. What only looks, or is
+/// refused, is answered at once.
+///
+/// Thread safety: belongs to the thread that runs `io`.
+class DurableStore final : public Store {
+ public:
+  /// All three must outlive the store.
+  DurableStore(boost::asio::io_context& io, Engine& engine, Journal& journal);
+  /// Whoever still waits is told inside.
+  ~DurableStore() override;
+  DurableStore(const DurableStore&) = delete;
+  DurableStore& operator=(const DurableStore&) = delete;
+
+  void Apply(std::span<Application> batch, Done done) override;
+  bool immediate() const noexcept override { return false; }
+
+ private:
+  class Desk;
+
+  MemoryStore memory_;
+  Journal& journal_;
+  const std::shared_ptr<Desk> desk_;
+};
+
+}  // namespace weir::store::memory

@@ -1,0 +1,253 @@
+#include "store/memory/journal.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "base/checksum.h"
+
+namespace weir::store::memory {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Before each batch: what follows is whole if its checksum is right.
+struct FrameHeader {
+  std::uint32_t magic;
+  std::uint32_t size;
+  std::uint64_t checksum;
+};
+static_assert(sizeof(FrameHeader) == 16);
+constexpr std::uint32_t kMagic = 0x314A5257;  // "WRJ1"
+constexpr std::uint32_t kMaxFrame = 1U << 30;
+// What is kept for a disk that takes nothing: then changes are dropped, and told of.
+constexpr std::size_t kMaxPayload = std::size_t{64} << 20;
+
+Error FromErrno(const std::string& path, const char* what) {
+  return Error{Code::kUnavailable, path + ": " + what + ": " +
+                                       std::error_code(errno, std::generic_category()).message()};
+}
+
+std::uint64_t SumOf(std::string_view bytes) {
+  Checksum checksum;
+  checksum.Add(bytes);
+  return checksum.value();
+}
+
+std::string NameOf(const std::string& path, std::uint64_t number) {
+  return path + "." + std::to_string(number);
+}
+
+/// The numbers of the files that there are, smallest first.
+std::vector<std::uint64_t> NumbersOf(const std::string& path) {
+  const fs::path file(path);
+  const std::string prefix = file.filename().string() + ".";
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  std::vector<std::uint64_t> numbers;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    const std::string_view digits = std::string_view(name).substr(prefix.size());
+    std::uint64_t number = 0;
+    const auto [end, problem] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (problem == std::errc() && end == digits.data() + digits.size()) numbers.push_back(number);
+  }
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+Status SyncFolderOf(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  const std::string name = folder.empty() ? "." : folder.string();
+  const int fd = ::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return FromErrno(name, "open");
+  Status status;
+  if (::fsync(fd) != 0) status = FromErrno(name, "fsync");
+  ::close(fd);
+  return status;
+}
+
+std::string FrameOf(const std::string& payload) {
+  const FrameHeader header{kMagic, static_cast<std::uint32_t>(payload.size()), SumOf(payload)};
+  std::string frame(reinterpret_cast<const char*>(&header), sizeof header);
+  return frame.append(payload);
+}
+
+Status WriteAt(int fd, std::int64_t at, const std::string& bytes, const std::string& name) {
+  // What a failed write left behind must not hide what follows.
+  if (::ftruncate(fd, at) != 0) return FromErrno(name, "truncate");
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t written = ::pwrite(fd, bytes.data() + done, bytes.size() - done,
+                                     at + static_cast<std::int64_t>(done));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return FromErrno(name, "write");
+    done += static_cast<std::size_t>(written);
+  }
+  return {};
+}
+
+/// The next whole batch; false where there is none.
+bool ReadFrame(std::ifstream& file, std::string& payload) {
+  FrameHeader header;
+  if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return false;
+  if (header.magic != kMagic || header.size == 0 || header.size > kMaxFrame) return false;
+  payload.resize(header.size);
+  if (!file.read(payload.data(), header.size)) return false;
+  return SumOf(payload) == header.checksum;
+}
+
+Status ReplayFile(Engine& engine, const std::string& name, Journal::Replayed& replayed) {
+  std::ifstream file(name, std::ios::binary | std::ios::ate);
+  if (!file) return FromErrno(name, "open");
+  const auto size = static_cast<std::uint64_t>(file.tellg());
+  file.seekg(0);
+  std::uint64_t read = 0;
+  for (std::string payload; ReadFrame(file, payload); ++replayed.batches) {
+    if (Status loaded = engine.LoadChanges(payload); !loaded.ok()) {
+      return Error{loaded.error().code, name + ": " + loaded.error().message};
+    }
+    read += sizeof(FrameHeader) + payload.size();
+  }
+  replayed.cut += size - read;
+  return {};
+}
+
+}  // namespace
+
+Result<Journal::Replayed> Journal::Replay(Engine& engine, const std::string& path) {
+  Replayed replayed;
+  for (const std::uint64_t number : NumbersOf(path)) {
+    if (Status read = ReplayFile(engine, NameOf(path, number), replayed); !read.ok()) {
+      return read.error();
+    }
+  }
+  return replayed;
+}
+
+Status Journal::Drop(const std::string& path) {
+  for (const std::uint64_t number : NumbersOf(path)) {
+    const std::string name = NameOf(path, number);
+    if (::unlink(name.c_str()) != 0) return FromErrno(name, "unlink");
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Journal>> Journal::Open(Engine& engine, Options options) {
+  std::unique_ptr<Journal> journal(new Journal(engine, std::move(options)));
+  const std::vector<std::uint64_t> numbers = NumbersOf(journal->options_.path);
+  if (!numbers.empty()) journal->number_ = numbers.back();
+  // Without sync the service can do without for a while: the thread tries again.
+  const Status opened = journal->OpenNext();
+  if (!opened.ok() && journal->options_.sync) return opened.error();
+  journal->thread_ = std::thread([raw = journal.get()] { raw->Loop(); });
+  return journal;
+}
+
+Journal::~Journal() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void Journal::Await(Written done) {
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = waiting_.empty();
+    waiting_.push_back(std::move(done));
+  }
+  if (first) wake_.notify_all();
+}
+
+void Journal::Loop() {
+  std::unique_lock lock(mutex_);
+  for (bool stop = false; !stop;) {
+    wake_.wait_for(lock, options_.interval, [this] { return stop_ || !waiting_.empty(); });
+    stop = stop_;
+    std::vector<Written> waiting = std::exchange(waiting_, {});
+    lock.unlock();
+    // Whoever waits was counted in before the changes are collected.
+    const Status written = WriteChanges();
+    Tell(written);
+    for (const Written& done : waiting) done(written);
+    lock.lock();
+    stop = stop && waiting_.empty();
+  }
+}
+
+void Journal::Tell(const Status& status) {
+  if (status.ok() != failing_) return;
+  failing_ = !status.ok();
+  if (options_.on_status) options_.on_status(status);
+}
+
+Status Journal::WriteChanges() {
+  const std::lock_guard lock(file_mutex_);
+  if (fd_ < 0) {
+    if (Status opened = OpenNext(); !opened.ok()) return opened;
+  }
+  engine_.SaveChanges(payload_);
+  if (payload_.empty()) return {};
+  const std::string name = NameOf(options_.path, number_);
+  if (payload_.size() > kMaxFrame) {
+    payload_.clear();
+    return Error{Code::kResourceExhausted, name + ": more changed at once than fits a record"};
+  }
+  const std::string frame = FrameOf(payload_);
+  Status written = WriteAt(fd_, good_, frame, name);
+  if (written.ok() && options_.sync && ::fdatasync(fd_) != 0) {
+    written = FromErrno(name, "fdatasync");
+  }
+  if (written.ok()) good_ += static_cast<std::int64_t>(frame.size());
+  if (written.ok() || payload_.size() > kMaxPayload) payload_.clear();
+  return written;
+}
+
+Status Journal::OpenNext() {
+  const std::string name = NameOf(options_.path, number_ + 1);
+  const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return FromErrno(name, "create");
+  std::string identity;
+  engine_.SaveIdentity(identity);
+  const std::string frame = FrameOf(identity);
+  Status begun = WriteAt(fd, 0, frame, name);
+  if (begun.ok()) begun = SyncFolderOf(options_.path);
+  if (!begun.ok()) {
+    ::close(fd);
+    ::unlink(name.c_str());
+    return begun;
+  }
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+  good_ = static_cast<std::int64_t>(frame.size());
+  ++number_;
+  return {};
+}
+
+Result<std::uint64_t> Journal::Rotate() {
+  const std::lock_guard lock(file_mutex_);
+  if (Status opened = OpenNext(); !opened.ok()) return opened.error();
+  return number_;
+}
+
+void Journal::DropBefore(std::uint64_t number) {
+  for (const std::uint64_t old : NumbersOf(options_.path)) {
+    if (old < number) ::unlink(NameOf(options_.path, old).c_str());
+  }
+}
+
+}  // namespace weir::store::memory

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "weir/engine.h"
+#include "weir/result.h"
+
+namespace weir::store::memory {
+
+/// Writes down what changes in an engine between its snapshots, on a thread of its own: what has
+/// changed meanwhile goes out together, a record per key however often it was charged. The files
+/// are `path`.1, `path`.2, … (docs/design/snapshot-format.md); each snapshot begins a new one and
+/// deletes those before it.
+///
+/// Thread-safe.
+class Journal {
+ public:
+  struct Options {
+    std::string path;
+    bool sync = false;  ///< fsync each write
+    std::chrono::milliseconds interval{10};
+    /// Told when writing begins to fail and when it works again, on the journal's thread.
+    std::function<void(const Status&)> on_status = {};
+  };
+  struct Replayed {
+    std::size_t batches = 0;
+    std::uint64_t cut = 0;  ///< bytes at the ends of files that are not whole batches
+  };
+  using Written = std::function<void(const Status&)>;
+
+  /// Takes over what the files hold, oldest first. A file that ends in half a batch, as a crash
+  /// leaves it, is read up to there.
+  static Result<Replayed> Replay(Engine& engine, const std::string& path);
+  /// Deletes all files.
+  static Status Drop(const std::string& path);
+
+  /// Begins a new file; that it cannot is an error with `sync` only. `engine` must track its
+  /// changes and outlive the journal.
+  static Result<std::unique_ptr<Journal>> Open(Engine& engine, Options options);
+  /// Writes what is left. Every Written has run afterwards.
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  /// Calls `done` on the journal's thread when every change made before this call is written (and
+  /// on disk, with `sync`), or could not be. Never blocks.
+  void Await(Written done);
+
+  /// Begins a new file, and returns its number for DropBefore. Whatever is in older files is in a
+  /// snapshot that is begun afterwards.
+  Result<std::uint64_t> Rotate();
+  void DropBefore(std::uint64_t number);
+
+ private:
+  Journal(Engine& engine, Options options) : engine_(engine), options_(std::move(options)) {}
+  Status OpenNext();
+  void Loop();
+  Status WriteChanges();
+  void Tell(const Status& status);
+
+  Engine& engine_;
+  const Options options_;
+
+  std::mutex file_mutex_;  // over what stands here
+  int fd_ = -1;
+  std::uint64_t number_ = 0;
+  std::int64_t good_ = 0;  // bytes of the file that are whole batches
+  std::string payload_;    // changes that are not written yet
+
+  std::mutex mutex_;  // over what stands here
+  std::condition_variable wake_;
+  std::vector<Written> waiting_;
+  bool stop_ = false;
+
+  bool failing_ = false;  // the thread's
+  std::thread thread_;
+};
+
+}  // namespace weir::store::memory

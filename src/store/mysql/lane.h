@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "drivers/mysql/connection.h"
+#include "store/sql/combiner.h"
+#include "store/sql/known_keys.h"
+#include "weir/clock.h"
+
+namespace weir::store::mysql {
+
+/// What the lanes of a pool share.
+struct LaneParts {
+  sql::Combiner& combiner;
+  sql::KnownKeys& known;
+  const Clock* clock;              ///< null: the server's
+  std::function<Status()> create;  ///< makes the missing table, blocking; null: not allowed
+};
+
+/// One connection that runs a transaction after the other, with two round trips each:
+///   (rows that may be missing are created, in a transaction of their own,) begin, lock and read;
+///   write and commit.
+/// A transaction that the server undid, or that was lost before it was told to commit, is tried
+/// again. One that was lost later may have been committed, so it is answered with an error.
+///
+/// Thread safety: belongs to one thread; Abort may be called from any.
+class Lane {
+ public:
+  Lane(weir::mysql::ConnectionOptions options, const LaneParts& parts);
+
+  /// Runs transactions for as long as there is work.
+  void Work();
+  void Abort() noexcept { connection_.Abort(); }
+
+ private:
+  /// What became of one attempt.
+  struct Outcome {
+    Status status;
+    unsigned error = 0;
+    bool again = false;  ///< nothing was written, and another attempt may do
+  };
+
+  Status RunBatch(sql::Batch& batch);
+  Outcome Attempt(sql::Batch& batch, bool create_all);
+  bool Load(sql::Batch& batch, weir::mysql::Answer& answer, Nanos& now);
+  Outcome Write(const sql::Batch& batch);
+  Outcome Undone(const weir::mysql::Answer& answer);
+  std::uint64_t HashOf(const sql::Batch::Row& row) const;
+
+  const LaneParts parts_;
+  weir::mysql::Connection connection_;
+  std::string sql_;
+};
+
+}  // namespace weir::store::mysql

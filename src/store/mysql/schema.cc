@@ -1,0 +1,79 @@
+#include "store/mysql/schema.h"
+
+#include <algorithm>
+
+#include "drivers/mysql/connection.h"
+#include "drivers/mysql/migration.h"
+
+namespace weir::store::mysql {
+namespace {
+
+using weir::mysql::AppendLiteral;
+
+// No index but the key's: every charge would have to keep it up to date.
+constexpr const char* kSteps[] = {R"(
+CREATE TABLE IF NOT EXISTS weir_limits(
+  id       VARBINARY(256) NOT NULL PRIMARY KEY,
+  state    LONGBLOB NOT NULL,
+  fresh_at BIGINT NOT NULL
+    COMMENT 'nanoseconds since 1970; from then on the row may be deleted without changing an answer'
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='Weir: one row per limited key')"};
+
+// Nobody sweeps a row between its creation and the transaction that it was created for.
+constexpr Nanos kNewRowStays = 10'000'000'000;
+
+}  // namespace
+
+// SYSDATE, unlike NOW, is not that of the statement's beginning.
+const char* const kReadClock = "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS UNSIGNED)";
+
+Status Migrate(const std::string& url) { return weir::mysql::Migrate(url, "limits", kSteps); }
+
+// A node that stands still with rows locked loses them.
+weir::mysql::SessionLimits LimitsOf(std::chrono::milliseconds timeout) {
+  const auto whole =
+      std::max(std::chrono::ceil<std::chrono::seconds>(timeout), std::chrono::seconds(1));
+  return {.lock_wait = whole, .statement = whole, .idle_transaction = whole};
+}
+
+void AppendCreateRows(std::string& sql, std::span<const std::string_view> ids, const Clock* clock) {
+  const std::string fresh_at =
+      clock != nullptr ? std::to_string(clock->Now() + kNewRowStays)
+                       : "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) * 1000 + " +
+                             std::to_string(kNewRowStays);
+  sql += "INSERT IGNORE INTO weir_limits(id, state, fresh_at) VALUES ";
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    sql += i == 0 ? "(" : ",(";
+    AppendLiteral(sql, ids[i]);
+    sql += ",'',";
+    sql += fresh_at;
+    sql += ')';
+  }
+}
+
+// Through the key's index, whatever the optimizer thinks of a small table: so rows are locked in
+// order of the key, and no others.
+void AppendLockRows(std::string& sql, std::span<const std::string_view> ids) {
+  sql += "SELECT id, state FROM weir_limits FORCE INDEX (PRIMARY) WHERE id IN (";
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (i != 0) sql += ',';
+    AppendLiteral(sql, ids[i]);
+  }
+  sql += ") ORDER BY id FOR UPDATE";
+}
+
+void AppendWriteRows(std::string& sql, std::span<const sql::Batch::Write> writes) {
+  sql += "INSERT INTO weir_limits(id, state, fresh_at) VALUES ";
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    sql += i == 0 ? "(" : ",(";
+    AppendLiteral(sql, writes[i].id);
+    sql += ',';
+    AppendLiteral(sql, writes[i].state);
+    sql += ',';
+    sql += std::to_string(writes[i].fresh_at);
+    sql += ')';
+  }
+  sql += " ON DUPLICATE KEY UPDATE state = VALUES(state), fresh_at = VALUES(fresh_at)";
+}
+
+}  // namespace weir::store::mysql

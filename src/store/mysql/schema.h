@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "drivers/mysql/connection.h"
+#include "store/sql/batch.h"
+#include "weir/clock.h"
+#include "weir/result.h"
+
+namespace weir::store::mysql {
+
+/// Makes the table of limits, or brings it up to date; does nothing if it is. Blocks.
+Status Migrate(const std::string& url);
+
+/// What a session of the store may take, if callers wait for no longer than `timeout`.
+weir::mysql::SessionLimits LimitsOf(std::chrono::milliseconds timeout);
+
+// The statements of a transaction; see lane.cc.
+/// `clock` null: the server's.
+void AppendCreateRows(std::string& sql, std::span<const std::string_view> ids, const Clock* clock);
+void AppendLockRows(std::string& sql, std::span<const std::string_view> ids);
+void AppendWriteRows(std::string& sql, std::span<const sql::Batch::Write> writes);
+/// The server's time in microseconds since 1970, as of the moment when this statement runs.
+extern const char* const kReadClock;
+
+}  // namespace weir::store::mysql

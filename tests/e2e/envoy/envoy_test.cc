@@ -1,0 +1,149 @@
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "e2e/envoy/fixture.h"
+#include "support/certificates.h"
+#include "support/wait.h"
+
+namespace weir::test {
+namespace {
+
+using ::testing::ElementsAre;
+
+const auto kTwoOfThree = ElementsAre(200, 200, 429);
+
+TEST_F(EnvoyTest, EveryKindOfDescriptorIsLimited) {
+  Start();
+  EXPECT_THAT(Three("/address"), kTwoOfThree);
+  EXPECT_THAT(Three("/masked"), kTwoOfThree);
+  EXPECT_THAT(Three("/header", {{"x-user", "anna"}}), kTwoOfThree);
+  EXPECT_THAT(Three("/header", {{"x-user", "ben"}}), kTwoOfThree);
+  EXPECT_THAT(Three("/query?q=1"), kTwoOfThree);
+  EXPECT_THAT(Three("/query?q=2"), kTwoOfThree);
+  EXPECT_THAT(Three("/generic"), kTwoOfThree);
+  EXPECT_THAT(Three("/match", {{"user-agent", "a-bot"}}), kTwoOfThree);
+  EXPECT_THAT(Three("/match", {{"user-agent", "a-person"}}), ElementsAre(200, 200, 200));
+  EXPECT_THAT(Three("/metadata"), kTwoOfThree);
+  EXPECT_THAT(Three("/stages"), kTwoOfThree);
+  EXPECT_THAT(Three("/own-limit"), kTwoOfThree);
+  EXPECT_THAT(Three("/other-domain", {{"x-user", "anna"}}), ElementsAre(200, 429, 429));
+  EXPECT_THAT(Three("/nothing"), ElementsAre(200, 200, 200));
+  EXPECT_EQ(envoy_->log(), "");
+}
+
+TEST_F(EnvoyTest, HeadersComeOnceAndNameNoPolicy) {
+  Start();
+  const HttpResponse response = Get("/header", {{"x-user", "carla"}});
+  int limits = 0;
+  for (const auto& [name, value] : response.headers) {
+    if (name == "x-ratelimit-limit") ++limits;
+    EXPECT_EQ(value.find("name="), std::string::npos) << name << ": " << value;
+  }
+  EXPECT_EQ(limits, 1);
+  EXPECT_EQ(response.Header("x-ratelimit-limit"), "2, 2;w=86400");
+  EXPECT_EQ(response.Header("x-ratelimit-remaining"), "1");
+}
+
+TEST_F(EnvoyTest, WhatIsRefusedIsNotChargedElsewhere) {
+  Start();
+  const HttpHeaders user = {{"x-user", "dora"}};
+  EXPECT_THAT(Three("/both", user), kTwoOfThree);
+  // Three were asked and two passed; another user finds the third where the second left it.
+  EXPECT_EQ(Get("/both", {{"x-user", "emil"}}).status, 200);
+}
+
+TEST_F(EnvoyTest, ABudgetOfTokensIsChargedAfterwardsAndEnds) {
+  Start();
+  HttpClient client(open_port_);
+  const HttpHeaders user = {{"x-user", "frida"}};
+  EXPECT_EQ(client.Get("/tokens", user).status, 200);  // 60 of 100, reported when it is done
+  EXPECT_EQ(client.Get("/tokens", user).status, 200);  // 120 of 100
+  // The report is on its way when the response is here.
+  int served = 2;
+  EXPECT_TRUE(WaitUntil([&] {
+    const int status = client.Get("/tokens", user).status;
+    if (status == 200) ++served;
+    return status == 429;
+  }));
+  EXPECT_LE(served, 20);
+  EXPECT_EQ(client.Get("/tokens", {{"x-user", "gerd"}}).status, 200);
+}
+
+TEST_F(EnvoyTest, WithoutWeirEachListenerDoesAsItIsTold) {
+  Start("0.5s");
+  HttpClient open(open_port_);
+  HttpClient closed(closed_port_);
+  EXPECT_TRUE(WaitUntil([&] { return closed.Get("/generic").status != 500; }));
+
+  weir_->process().Signal(SIGSTOP);
+  EXPECT_EQ(open.Get("/generic").status, 200);
+  EXPECT_EQ(closed.Get("/generic").status, 500);
+  weir_->process().Signal(SIGCONT);
+  EXPECT_TRUE(
+      WaitUntil([&] { return closed.Get("/generic").status == 429; }, std::chrono::seconds(30)));
+
+  weir_->process().Kill();
+  EXPECT_EQ(open.Get("/generic").status, 200);
+  EXPECT_EQ(closed.Get("/generic").status, 500);
+  StartWeir();
+  const HttpHeaders user = {{"x-user", "hugo"}};
+  EXPECT_TRUE(
+      WaitUntil([&] { return closed.Get("/both", user).status == 200; }, std::chrono::seconds(30)));
+}
+
+constexpr std::string_view kTls = R"(
+      transport_socket:
+        name: envoy.transport_sockets.tls
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
+          sni: localhost
+          common_tls_context:
+            validation_context: { trusted_ca: { filename: AUTHORITY } }
+)";
+
+TEST_F(EnvoyTest, SpeaksTlsToWeir) {
+  Certificates made;
+  const Certificates::Pair server = made.Issue("localhost", "server");
+  Start("10s", {"--tls-cert", server.certificate.string(), "--tls-key", server.key.string()},
+        Replaced(std::string(kTls), "AUTHORITY", made.authority().string()));
+  EXPECT_THAT(Three("/generic"), kTwoOfThree);
+}
+
+TEST_F(EnvoyTest, ShowsItsOwnCertificateToWeir) {
+  Certificates made;
+  const Certificates::Pair server = made.Issue("localhost", "server");
+  const Certificates::Pair client = made.Issue("envoy", "client");
+  TempDir settings;
+  settings.Write("weir.yaml", "tls: { client_ca: " + made.authority().string() + " }\n");
+  const std::string tls = Replaced(std::string(kTls), "AUTHORITY", made.authority().string());
+  const std::string own = "            tls_certificates: [{ certificate_chain: { filename: " +
+                          client.certificate.string() +
+                          " }, private_key: { filename: " + client.key.string() + " } }]\n";
+  Start("10s",
+        {"--config", (settings / "weir.yaml").string(), "--tls-cert", server.certificate.string(),
+         "--tls-key", server.key.string()},
+        tls + own);
+  EXPECT_THAT(Three("/generic"), kTwoOfThree);
+}
+
+// WEIR_ENVOY_REQUESTS=50000 is the long form.
+TEST_F(EnvoyTest, ManyRequestsAreCountedExactly) {
+  Start();
+  const char* given = std::getenv("WEIR_ENVOY_REQUESTS");
+  const int count = given != nullptr ? std::atoi(given) : 1000;
+  HttpClient client(open_port_);
+  for (int i = 0; i < count; ++i) {
+    const HttpResponse response =
+        client.Get("/both", {{"x-user", "user-" + std::to_string(i / 2)}});
+    ASSERT_EQ(response.status, 200) << i;
+  }
+  const HttpResponse last = client.Get("/stages");
+  EXPECT_EQ(last.status, 200);
+  EXPECT_EQ(client.Get("/both", {{"x-user", "user-0"}}).status, 429);
+  EXPECT_EQ(envoy_->log(), "");
+}
+
+}  // namespace
+}  // namespace weir::test

@@ -1,0 +1,168 @@
+#pragma once
+
+// A real Envoy in front of a real upstream (nginx), with Weir as its rate limit service.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/envoy_server.h"
+#include "support/http_client.h"
+#include "support/nginx_server.h"
+#include "support/ports.h"
+#include "support/temp_dir.h"
+#include "support/weir_process.h"
+
+namespace weir::test {
+
+/// What the tests below are limited by. Days, so that no window ends during a test.
+inline constexpr std::string_view kLimits = R"(
+domain: edge
+descriptors:
+  - key: remote_address
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: masked_remote_address
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: user
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: query
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: plan
+    value: slow
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: plan
+    value: both
+    rate_limit: { unit: day, requests_per_unit: 1000000 }
+  - key: header_match
+    value: bots
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: tier
+    value: gold
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: stage
+    value: first
+    rate_limit: { unit: day, requests_per_unit: 1000000 }
+  - key: stage
+    value: second
+    rate_limit: { unit: day, requests_per_unit: 2 }
+)";
+
+inline constexpr std::string_view kOthers = R"(
+domain: other
+descriptors:
+  - key: user
+    rate_limit: { unit: day, requests_per_unit: 1 }
+)";
+
+inline constexpr std::string_view kBudgets = R"(
+domain: edge
+policies:
+  - name: tokens
+    chain: [{ tokens: "*" }]
+    overdraw: true
+    quota: { fixed_window: { limit: 100, window: 1d } }
+)";
+
+inline std::string Replaced(std::string text, std::string_view what, std::string_view with) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) {
+    text.replace(at, what.size(), with);
+  }
+  return text;
+}
+
+/// Weir, nginx and Envoy. Envoy has two listeners: one lets pass what Weir cannot decide, the other
+/// refuses it.
+class EnvoyTest : public ::testing::Test {
+ protected:
+  /// `tls`: settings of Weir's; `transport`: how Envoy speaks to it, as YAML of a cluster.
+  void Start(std::string_view timeout = "10s", std::vector<std::string> tls = {},
+             std::string_view transport = "") {
+    limits_.Write("edge.yaml", kLimits);
+    limits_.Write("other.yaml", kOthers);
+    limits_.Write("budgets.yml", kBudgets);
+    tls_ = std::move(tls);
+    grpc_port_ = FreePort();
+    StartWeir();
+    std::string config = "static_resources:\n  listeners:\n";
+    const std::string listener = ReadFile(WEIR_ENVOY_DIR "/listener.yaml");
+    const auto add = [&](std::string_view name, std::uint16_t port, std::string_view deny) {
+      std::string text = Replaced(listener, "NAME", name);
+      text = Replaced(std::move(text), "PORT", std::to_string(port));
+      text = Replaced(std::move(text), "DENY", deny);
+      config += Replaced(std::move(text), "TIMEOUT", timeout);
+    };
+    add("open", open_port_, "false");
+    add("closed", closed_port_, "true");
+    config += "  clusters:\n" + Cluster("upstream", upstream_.port(), "");
+    config += Cluster("weir", grpc_port_, transport);
+    envoy_.emplace(config, open_port_);
+  }
+
+  void StartWeir() {
+    std::vector<std::string> args = {"serve",
+                                     "--http",
+                                     "off",
+                                     "--resp",
+                                     "off",
+                                     "--grpc",
+                                     "127.0.0.1:" + std::to_string(grpc_port_),
+                                     "--policies",
+                                     limits_.path().string(),
+                                     "--data",
+                                     data_.path().string()};
+    args.insert(args.end(), tls_.begin(), tls_.end());
+    weir_.emplace(std::move(args));
+    ASSERT_EQ(weir_->Port("grpc"), grpc_port_);
+  }
+
+  static std::string Cluster(const std::string& name, std::uint16_t port,
+                             std::string_view transport) {
+    return "    - name: " + name + R"(
+      type: STATIC
+      connect_timeout: 10s
+      load_assignment:
+        cluster_name: )" +
+           name + R"(
+        endpoints:
+          - lb_endpoints:
+              - endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: )" +
+           std::to_string(port) + " } } }\n" + (name == "weir" ? std::string(kHttp2) : "") +
+           std::string(transport);
+  }
+
+  HttpResponse Get(std::string_view target, const HttpHeaders& headers = {}) {
+    return HttpClient(open_port_).Get(target, headers);
+  }
+
+  /// The statuses of three requests, of which two are allowed.
+  std::vector<int> Three(std::string_view target, const HttpHeaders& headers = {}) {
+    HttpClient client(open_port_);
+    std::vector<int> statuses;
+    for (int i = 0; i < 3; ++i) statuses.push_back(client.Get(target, headers).status);
+    return statuses;
+  }
+
+  static constexpr std::string_view kHttp2 = R"(
+      typed_extension_protocol_options:
+        envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+          "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+          explicit_http_config: { http2_protocol_options: {} }
+)";
+
+  TempDir limits_;
+  TempDir data_;
+  NginxServer upstream_{"location / { add_header x-tokens 60; return 200 ok; }"};
+  std::vector<std::string> tls_;
+  std::uint16_t grpc_port_ = 0;
+  const std::uint16_t open_port_ = FreePort();
+  const std::uint16_t closed_port_ = FreePort();
+  std::optional<WeirProcess> weir_;
+  std::optional<EnvoyServer> envoy_;
+};
+
+}  // namespace weir::test

@@ -1,0 +1,101 @@
+// One gRPC client that sends as much as it can of what costs it least. The service cuts it off, and
+// holds no more memory for it than docs/reference/bounds.md says.
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "e2e/service/fixture.h"
+#include "hostile/h2_frames.h"
+
+namespace weir::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMiB = std::size_t{1} << 20U;
+constexpr char kCheck[] = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+
+class GrpcFlood : public ServiceTest {
+ protected:
+  void SetUp() override { Serve({"--grpc", "127.0.0.1:0"}); }
+
+  /// Sends until the service closes, it has taken `most` bytes, or it takes none for a while. True
+  /// if it closed.
+  bool Flood(TcpConnection& connection, std::string_view bytes) {
+    std::size_t sent = 0;
+    while (sent < bytes.size()) {
+      pollfd ready{connection.fd(), POLLOUT, 0};
+      if (poll(&ready, 1, 2000) == 0) return false;
+      const ssize_t size = send(connection.fd(), bytes.data() + sent, bytes.size() - sent,
+                                MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (size < 0 && errno != EAGAIN) return true;
+      if (size > 0) sent += static_cast<std::size_t>(size);
+      most_ = std::max(most_, Resident());
+      if (reading_) Discard(connection);
+    }
+    return WaitUntil([&] { return Closed(connection); }, 3s);
+  }
+
+  static void Discard(TcpConnection& connection) {
+    std::array<char, 1 << 16> bytes;
+    while (recv(connection.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+    }
+  }
+
+  static bool Closed(TcpConnection& connection) {
+    Discard(connection);
+    char byte = 0;
+    const ssize_t size = recv(connection.fd(), &byte, 1, MSG_DONTWAIT);
+    return size == 0 || (size < 0 && errno != EAGAIN);
+  }
+
+  std::size_t most_ = 0;
+  bool reading_ = false;
+};
+
+TEST_F(GrpcFlood, HeadersWithoutAcknowledgingTheSettings) {
+  TcpConnection connection(weir_->Port("grpc"));
+  const std::size_t before = Resident();
+  std::string flood = h2::Hello();
+  const std::string head = h2::CallHead(kCheck);
+  for (std::uint32_t id = 1; flood.size() < 64 * kMiB; id += 2) {
+    flood += h2::Frame(h2::kHeaders, h2::kEndHeaders, id, head);
+  }
+  // Either it is closed, or nothing more is read from a client that takes no answers.
+  (void)Flood(connection, flood);
+  EXPECT_LT(most_ - before, 48 * kMiB);
+  EXPECT_EQ(Client().Get("/healthz").status, 200);
+}
+
+TEST_F(GrpcFlood, HeadersOnStreamsThatAreOver) {
+  TcpConnection connection(weir_->Port("grpc"));
+  reading_ = true;
+  std::string flood = h2::Hello() + h2::Frame(h2::kSettings, h2::kAck, 0);
+  const std::string head = h2::CallHead(kCheck);
+  for (std::uint32_t id = 1; id < 200; id += 2) {
+    flood += h2::Frame(h2::kHeaders, h2::kEndHeaders | h2::kEndStream, id, head);
+  }
+  while (flood.size() < 16 * kMiB) {
+    flood += h2::Frame(h2::kHeaders, h2::kEndHeaders | h2::kEndStream, 1, head);
+  }
+  EXPECT_TRUE(Flood(connection, flood));
+}
+
+TEST_F(GrpcFlood, MessagesWithoutAnEnd) {
+  TcpConnection connection(weir_->Port("grpc"));
+  reading_ = true;
+  const std::size_t before = Resident();
+  std::string flood = h2::Hello() + h2::Frame(h2::kSettings, h2::kAck, 0);
+  const std::string head = h2::CallHead(kCheck);
+  const std::string message = std::string("\0\0\0\x3f\xf0", 5) + std::string(16368, 'm');
+  for (std::uint32_t id = 1; flood.size() < 160 * kMiB; id += 2) {
+    flood += h2::Frame(h2::kHeaders, h2::kEndHeaders, id, head);
+    flood += h2::Frame(h2::kData, h2::kNone, id, message);
+  }
+  (void)Flood(connection, flood);
+  EXPECT_LT(most_ - before, 48 * kMiB);
+  EXPECT_EQ(Client().Get("/healthz").status, 200);
+}
+
+}  // namespace
+}  // namespace weir::test

@@ -1,0 +1,77 @@
+#include "support/mysql_server.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include "support/database_files.h"
+
+namespace weir::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The server needs newer libraries than this machine has, so it is run by the loader that came
+/// with it, from the folder that holds both.
+std::vector<std::string> Command() {
+  if (!MysqlServer::Absence().empty()) throw std::runtime_error(MysqlServer::Absence());
+  const fs::path root = fs::path(WEIR_SOURCE_DIR) / "build/mysql/root/usr";
+  fs::path loader;
+  for (const auto& folder : fs::directory_iterator(root / "lib")) {
+    if (!folder.is_directory()) continue;
+    for (const auto& file : fs::directory_iterator(folder)) {
+      if (file.path().filename().string().starts_with("ld-linux")) loader = file.path();
+    }
+  }
+  std::vector<std::string> argv = {loader.string(),
+                                   "--library-path",
+                                   loader.parent_path().string(),
+                                   (root / "sbin/mysqld").string(),
+                                   "--no-defaults",
+                                   "--basedir=" + root.string(),
+                                   "--secure-file-priv=NULL",
+                                   "--mysqlx=OFF",
+                                   "--performance-schema=OFF",
+                                   "--disable-log-bin",
+                                   "--innodb-redo-log-capacity=64M"};
+  // It does not start as root unless told so.
+  if (geteuid() == 0) argv.emplace_back("--user=root");
+  return argv;
+}
+
+void MakeDatabase(const fs::path& data) {
+  std::vector<std::string> argv = Command();
+  argv.emplace_back("--initialize-insecure");
+  argv.emplace_back("--datadir=" + data.string());
+  const RunResult made = RunProgram(std::move(argv), {.directory = "/"}, std::chrono::minutes(2));
+  if (made.exit_code != 0) throw std::runtime_error("mysqld: " + made.error_output);
+}
+
+}  // namespace
+
+const std::string& MysqlServer::Absence() {
+  static const std::string absence = [] {
+    const RunResult fetched =
+        RunProgram({WEIR_SOURCE_DIR "/tests/support/mysql/fetch.sh"}, {}, std::chrono::minutes(4));
+    return fetched.exit_code == 0 ? std::string() : "no MySQL here: " + fetched.error_output;
+  }();
+  return absence;
+}
+
+MysqlServer::MysqlServer(std::vector<std::string> settings)
+    : MysqlFamilyServer({Command(), "", DatabaseTemplate("mysql-template", "root", MakeDatabase)},
+                        std::move(settings)) {}
+
+std::vector<std::string> AndMysql(std::vector<std::string> kinds) {
+  if (MysqlServer::Absence().empty()) {
+    kinds.emplace_back("mysql");
+  } else {
+    std::fprintf(stderr, "SKIPPED: the tests on MySQL: %s\n", MysqlServer::Absence().c_str());
+  }
+  return kinds;
+}
+
+}  // namespace weir::test

@@ -1,0 +1,152 @@
+// What envoyproxy/ratelimit answered, request by request, against what we answer: the same limits
+// (recorded/limits.yaml), the same requests at the same seconds, every field of every answer.
+
+#include <gmock/gmock.h>
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+#include <google/protobuf/util/message_differencer.h>
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+
+#include "envoy/service/ratelimit/v3/rls.pb.h"
+#include "protocol/grpc/rls.h"
+#include "unit/limiter/fixture.h"
+#include "unit/protocol/grpc/session_fixture.h"
+
+namespace weir::grpc::testing {
+namespace {
+
+using envoy::service::ratelimit::v3::RateLimitRequest;
+using envoy::service::ratelimit::v3::RateLimitResponse;
+using google::protobuf::ListValue;
+using google::protobuf::Value;
+using google::protobuf::util::JsonStringToMessage;
+using google::protobuf::util::MessageToJsonString;
+
+std::string FileText(const std::string& name) {
+  std::ifstream file(std::string(WEIR_RECORDED_DIR) + "/" + name);
+  EXPECT_TRUE(file.is_open()) << name;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+template <typename Message>
+Message Convert(const Value& value) {
+  std::string json;
+  Message message;
+  EXPECT_TRUE(MessageToJsonString(value, &json).ok());
+  EXPECT_TRUE(JsonStringToMessage(json, &message).ok()) << json;
+  return message;
+}
+
+/// One request and its answer, at a second.
+struct Fact {
+  Nanos at = 0;
+  RateLimitRequest request;
+  RateLimitResponse answer;
+};
+
+std::vector<Fact> Facts(const std::string& part) {
+  Value root;
+  EXPECT_TRUE(JsonStringToMessage(FileText("answers.json"), &root).ok());
+  std::vector<Fact> facts;
+  for (const Value& value : root.struct_value().fields().at(part).list_value().values()) {
+    const ListValue& triple = value.list_value();
+    Fact& fact = facts.emplace_back();
+    fact.at = static_cast<Nanos>(triple.values(0).number_value()) * 1'000'000'000;
+    fact.request = Convert<RateLimitRequest>(triple.values(1));
+    fact.answer = Convert<RateLimitResponse>(triple.values(2));
+  }
+  return facts;
+}
+
+bool NamesWatchedLimit(const RateLimitRequest& request) {
+  for (const auto& descriptor : request.descriptors()) {
+    for (const auto& entry : descriptor.entries()) {
+      if (entry.key() == "watched" || entry.key() == "budget") return true;
+    }
+  }
+  return false;
+}
+
+class RecordedTest : public SessionTest {
+ protected:
+  void Serve(const std::string& charge, RlsOptions options) {
+    world_.emplace("charge: " + charge + "\n" + FileText("limits.yaml"));
+    limiter_ = world_->NewLimiter();
+    decider_ = std::make_unique<Decider>(*limiter_);
+    options.clock = &world_->clock();
+    services_.Add(std::string(kShouldRateLimitPath), MakeShouldRateLimit(*decider_, options));
+    services_.OnBurstEnd([this] { decider_->Flush(); });
+  }
+
+  RateLimitResponse Ask(const Fact& fact) {
+    world_->clock().Advance(std::chrono::nanoseconds(fact.at - world_->clock().Now()));
+    const Answer answer = CallAndWait(std::string(kShouldRateLimitPath), Framed(fact.request));
+    EXPECT_EQ(answer.status(), "0") << answer.message();
+    RateLimitResponse response;
+    EXPECT_TRUE(response.ParseFromString(answer.messages().at(0)));
+    return response;
+  }
+
+  static std::string Difference(const RateLimitResponse& theirs, const RateLimitResponse& ours) {
+    google::protobuf::util::MessageDifferencer differencer;
+    std::string report;
+    differencer.ReportDifferencesToString(&report);
+    return differencer.Compare(theirs, ours) ? "" : report;
+  }
+
+  std::optional<limiter::test::World> world_;
+  std::unique_ptr<limiter::PolicyLimiter> limiter_;
+  std::unique_ptr<Decider> decider_;
+};
+
+TEST_F(RecordedTest, WithChargeAlwaysEveryAnswerIsTheSame) {
+  Serve("always", {});
+  const std::vector<Fact> facts = Facts("plain");
+  ASSERT_GE(facts.size(), 200U);
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    EXPECT_EQ(Difference(facts[i].answer, Ask(facts[i])), "")
+        << "fact " << i << ": " << facts[i].request.ShortDebugString();
+  }
+}
+
+TEST_F(RecordedTest, HeadersAndMetadataAreTheSameToo) {
+  RlsOptions options;
+  options.headers = true;
+  options.reset_header = "x-reset";
+  options.dynamic_metadata = true;
+  Serve("always", options);
+  const std::vector<Fact> facts = Facts("rich");
+  ASSERT_GE(facts.size(), 30U);
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    RateLimitResponse ours = Ask(facts[i]);
+    auto& headers = *ours.mutable_response_headers_to_add();
+    // Ours alone: when to ask again.
+    if (!headers.empty() && headers.rbegin()->key() == "retry-after") headers.RemoveLast();
+    RateLimitResponse theirs = facts[i].answer;
+    // They tell clients also of limits that never refuse.
+    if (NamesWatchedLimit(facts[i].request)) {
+      headers.Clear();
+      theirs.clear_response_headers_to_add();
+    }
+    EXPECT_EQ(Difference(theirs, ours), "")
+        << "fact " << i << ": " << facts[i].request.ShortDebugString();
+  }
+}
+
+// By default what is refused charges nothing, so clients get more later, never less.
+TEST_F(RecordedTest, ByDefaultNothingIsRefusedThatTheyLetPass) {
+  Serve("all_or_none", {});
+  for (const Fact& fact : Facts("plain")) {
+    const RateLimitResponse ours = Ask(fact);
+    if (fact.answer.overall_code() != RateLimitResponse::OK) continue;
+    EXPECT_EQ(ours.overall_code(), RateLimitResponse::OK) << fact.request.ShortDebugString();
+  }
+}
+
+}  // namespace
+}  // namespace weir::grpc::testing
