@@ -55,6 +55,7 @@ class HttpExchanges {
   void Authorize(const HttpOptions& options, const http::Request& request, std::string_view remote,
                  Item& item);
   void Refuse(Item& item, int status, std::string_view message);
+  void RefuseQuestion(Item& item, std::string_view why);
   void AppendReply(HttpWorker& worker, const Item& item, http::Envelope& envelope,
                    std::string& out);
   void AppendAuthReply(HttpWorker& worker, const Item& item, const http::Envelope& envelope,

@@ -38,7 +38,9 @@ class HttpSession {
     ~Transport() = default;
   };
 
-  HttpSession(HttpWorker& worker, Transport& transport, std::string remote, bool secure);
+  /// `urgent`: answers one request, of those that must always be answered.
+  HttpSession(HttpWorker& worker, Transport& transport, std::string remote, bool secure,
+              bool urgent = false);
   ~HttpSession();
   HttpSession(const HttpSession&) = delete;
   HttpSession& operator=(const HttpSession&) = delete;
@@ -77,6 +79,7 @@ class HttpSession {
   class PendingReply;
 
   Next Parse();
+  Next RouteUrgent();
   void AfterAll();
   void Decide();
   void OnDecided();
@@ -92,6 +95,7 @@ class HttpSession {
   const std::string remote_;
   std::string subject_;
   const bool secure_;
+  const bool urgent_;
   net::InputBuffer input_;
   http::RequestParser parser_;
   std::string output_;

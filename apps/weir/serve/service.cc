@@ -8,6 +8,7 @@
 #include "admin/admin_routes.h"
 #include "admin/dashboard/dashboard.h"
 #include "admin/file_changes.h"
+#include "net/descriptors.h"
 #include "serve/policies.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/sqlite/slot_store.h"
@@ -20,6 +21,22 @@ namespace {
 using telemetry::Level;
 using telemetry::Log;
 
+/// As many connections as the limit on file descriptors has room for.
+std::size_t ConnectionsOf(const config::Config& config) {
+  const std::size_t wanted = config.limits.max_connections;
+  const net::DescriptorBudget budget = net::FitToDescriptors(wanted);
+  if (budget.connections < wanted) {
+    const std::string needed = std::to_string(wanted + net::kReservedDescriptors);
+    const std::string hint = "raise the hard limit on open files to " + needed + " (ulimit -Hn)";
+    Log(Level::kWarn, "too few file descriptors for limits.max_connections",
+        {{"connections", static_cast<std::int64_t>(budget.connections)},
+         {"max_connections", static_cast<std::int64_t>(wanted)},
+         {"open_files", static_cast<std::int64_t>(budget.limit)},
+         {"hint", std::string_view(hint)}});
+  }
+  return budget.connections;
+}
+
 service::HttpOptions HttpOptionsOf(const config::Config& config) {
   service::HttpOptions options;
   options.limits.header_bytes = static_cast<std::uint32_t>(config.limits.max_header);
@@ -30,8 +47,8 @@ service::HttpOptions HttpOptionsOf(const config::Config& config) {
   options.auth.grouping.v6_prefix = config.ipv6_prefix;
   options.auth.user_header = config.auth.user_header;
   options.auth.api_key_header = config.auth.api_key_header;
-  options.times.idle = config.limits.idle_timeout;
-  options.times.request = config.limits.request_timeout;
+  options.auth.target = static_cast<service::AuthTarget>(config.auth.target);
+  options.times = TimesOf(config, config.limits.idle_timeout);
   return options;
 }
 
@@ -40,6 +57,13 @@ bool IsPostgres(std::string_view url) {
 }
 
 }  // namespace
+
+net::Stream::Times TimesOf(const config::Config& config, std::chrono::milliseconds idle) {
+  return {.greeting = config.limits.handshake_timeout,
+          .idle = idle,
+          .request = config.limits.request_timeout,
+          .write = config.limits.write_timeout};
+}
 
 Service::Service(config::Config config)
     : config_(std::move(config)), http_options_(HttpOptionsOf(config_)) {}
@@ -63,7 +87,7 @@ Result<std::unique_ptr<Service>> Service::Open(config::Config config) {
   std::unique_ptr<Service> service(new Service(std::move(config)));
   const config::Config& given = service->config_;
   service->pool_.emplace(
-      net::PoolOptions{.reactors = given.threads, .max_connections = given.limits.max_connections});
+      net::PoolOptions{.reactors = given.threads, .max_connections = ConnectionsOf(given)});
   using Step = Status (Service::*)();
   for (const Step step :
        {&Service::OpenData, &Service::OpenPolicies, &Service::OpenLimiter, &Service::OpenTls,
@@ -260,7 +284,10 @@ Status Service::OpenHttp() {
         return admin::Guarded(*guard_, config_changes_->Audited(kind, std::move(handler)));
       };
     };
-    slots_->AddTo(routers_[i], admin, change("slots"));
+    slots_->AddTo(routers_[i], admin, change("slots"),
+                  [this](std::string action, http::Handler handler) {
+                    return admin::Audited(*policy_store_, std::move(action), std::move(handler));
+                  });
     notify_->api().AddTo(routers_[i], admin, change("notify"));
     GuardRoutes(routers_[i]);
     http_workers_.push_back(std::make_unique<service::HttpWorker>(pool_->reactor(i), http_options_,
@@ -333,6 +360,7 @@ void Service::Reload() {
 void Service::Stop() {
   lifecycle_.SetReady(false);
   live_->Stop();
+  stores_->Drain();
   if (!pool_->Drain(config_.limits.drain_timeout)) {
     Log(Level::kWarn, "drain took too long; some connections were cut off");
   }

@@ -24,6 +24,7 @@
 #include "limiter/policy_limiter.h"
 #include "net/door_metrics.h"
 #include "net/reactor_pool.h"
+#include "net/stream.h"
 #include "net/tls.h"
 #include "policy/catalog.h"
 #include "policy/file_watcher.h"
@@ -39,6 +40,9 @@
 #include "weir/result.h"
 
 namespace weir::app {
+
+/// How long the peers of a door may take, and how long they may say nothing.
+net::Stream::Times TimesOf(const config::Config& config, std::chrono::milliseconds idle);
 
 /// A running service.
 ///

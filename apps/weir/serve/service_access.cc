@@ -25,13 +25,6 @@ std::string_view KeyFor(const http::Request& request) {
   return request.path == "/v1/auth" ? request.Find("X-Weir-Key") : admin::ApiKeyOf(request);
 }
 
-std::string_view ActionOf(Operation operation, const http::Request& request) {
-  if (operation == Operation::kSend) return "notify.send";
-  if (request.method == "DELETE") return "slots.cancel";
-  const std::size_t slash = request.path.rfind('/');
-  return request.path.substr(slash + 1) == "reschedule" ? "slots.reschedule" : "slots.change";
-}
-
 Operation OperationOf(const grpc::Method& method) {
   if (!method.path().starts_with("/weir.v1.") && !method.path().starts_with("/envoy.")) {
     return Operation::kPublic;  // health and reflection
@@ -98,17 +91,13 @@ void Service::GuardRoutes(http::Router& router) {
   });
 }
 
+/// Changes of slots write their own entries.
 http::Router::Witness Service::AuditOf(const http::Request& request, Operation operation) {
-  const bool sends = operation == Operation::kSend && request.method == "POST";
-  if (!sends && operation != Operation::kSlotsChange) return {};
+  if (operation != Operation::kSend || request.method != "POST") return {};
   std::string who = guard_->has_keys() ? admin::WhoAsks(request)
                                        : admin::WhoAsks(std::string_view(), request.remote);
-  const std::string action(ActionOf(operation, request));
-  const std::string target = request.params.empty() ? "" : "slot:" + request.params.front();
-  return [this, sends, who = std::move(who), action, target](const http::Response& response) {
-    if (response.status / 100 != 2) return;
-    if (sends) return audit_tally_->Note(who, action, target, 1);
-    Audit({.who = who, .action = action, .target = target});
+  return [this, who = std::move(who)](const http::Response& response) {
+    if (response.status / 100 == 2) audit_tally_->Note(who, "notify.send", {}, 1);
   };
 }
 

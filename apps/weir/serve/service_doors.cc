@@ -17,6 +17,9 @@ Status Service::OpenGrpc() {
   options.guard = [this](const grpc::Method& method, const grpc::Caller& caller) {
     return AdmitCall(method, caller);
   };
+  options.session.request_timeout = config_.limits.request_timeout;
+  options.session.stream_timeout = config_.grpc.idle_timeout;
+  options.times = TimesOf(config_, config_.grpc.idle_timeout);
   options.rls.headers = config_.grpc.response_headers && config_.headers.x_ratelimit;
   options.rls.limit_header = config_.grpc.limit_header;
   options.rls.remaining_header = config_.grpc.remaining_header;
@@ -31,6 +34,7 @@ Status Service::OpenGrpc() {
 
 Status Service::OpenResp() {
   service::RespOptions options;
+  options.times = TimesOf(config_, config_.resp.idle_timeout);
   options.tls = resp_tls_;
   if (!config_.resp.keys.empty()) {
     options.authenticate = [&keys = config_.resp.keys](std::string_view offered) {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <utility>
 
 #include "drivers/redis/url.h"
 #include "policy/cluster_tags.h"
+#include "store/guard/asio_timers.h"
 #include "store/memory/durable_store.h"
 #include "store/memory/memory_store.h"
 #include "telemetry/log.h"
@@ -46,7 +48,7 @@ std::string_view NameOf(store::guard::BreakerState state) {
   return {};
 }
 
-/// A guarded store that belongs to Stores, in the place of one that belongs to a limiter.
+/// A store that belongs to Stores, in the place of one that belongs to a limiter.
 class Borrowed final : public store::Store {
  public:
   explicit Borrowed(store::Store& lender) : lender_(lender) {}
@@ -88,6 +90,9 @@ Status Stores::OpenMemory(const std::string& snapshot) {
     }
   }
   if (Status opened = OpenJournal(snapshot); !opened.ok()) return opened;
+  if (config_.cleanup.interval.count() > 0) {
+    sweeper_ = std::make_unique<store::memory::Sweeper>(*engine_, config_.cleanup.interval);
+  }
   store::memory::SnapshotKeeper::Options options;
   options.path = snapshot;
   options.interval = config_.snapshot.interval;
@@ -154,6 +159,13 @@ Status Stores::OpenDistant() {
     guarded_.push_back(
         std::make_unique<store::guard::GuardedStore>(io, *guard_, backend_->NewStore(io)));
   }
+  leases_.emplace(store::lease::LeaseOptions{});
+  for (std::size_t i = 0; i < pool_.size(); ++i) {
+    boost::asio::io_context& io = pool_.reactor(i).context();
+    leasing_.push_back(std::make_unique<store::lease::LeasingStore>(
+        std::make_unique<store::guard::AsioTimers>(io), *leases_,
+        std::make_unique<Borrowed>(*guarded_[i])));
+  }
   prober_ = std::make_unique<store::guard::Prober>(pool_.reactor(0).context(), *guard_,
                                                    *guarded_.front());
   key_reader_.emplace([this](const store::KeyQuery& query) { return backend_->ReadKeys(query); });
@@ -166,13 +178,20 @@ std::unique_ptr<store::Store> Stores::Take(std::size_t index) {
                                                          *journal_);
   }
   if (engine_) return std::make_unique<store::memory::MemoryStore>(*engine_);
-  return std::make_unique<Borrowed>(*guarded_[index]);
+  return std::make_unique<Borrowed>(*leasing_[index]);
+}
+
+void Stores::Drain() {
+  for (std::size_t i = 0; i < leasing_.size(); ++i) {
+    boost::asio::post(pool_.reactor(i).context(), [store = leasing_[i].get()] { store->Drain(); });
+  }
 }
 
 void Stores::Close() {
   key_reader_.reset();
   prober_.reset();
   for (const auto& store : guarded_) store->Close();
+  leasing_.clear();  // their timers are the reactors'
   snapshots_.reset();
   journal_.reset();
 }
@@ -190,7 +209,10 @@ std::optional<admin::StoreHealth> Stores::health() const {
 }
 
 void Stores::Collect(telemetry::TextWriter& out) const {
-  if (guard_) return guard_->Collect(out);
+  if (guard_) {
+    guard_->Collect(out);
+    return leases_->Collect(out);
+  }
   admin::CollectKeys(engine_->size(), engine_->stats(), out);
 }
 

@@ -17,8 +17,10 @@
 #include "policy/policy_set.h"
 #include "store/guard/guarded_store.h"
 #include "store/guard/prober.h"
+#include "store/lease/leasing_store.h"
 #include "store/memory/journal.h"
 #include "store/memory/snapshot.h"
+#include "store/memory/sweeper.h"
 #include "store/store.h"
 #include "telemetry/metrics.h"
 #include "trial/key_reader.h"
@@ -40,6 +42,10 @@ class Stores {
 
   /// For the limiter of reactor `index`; once each.
   std::unique_ptr<store::Store> Take(std::size_t index);
+
+  /// Gives back what the reactors hold of leased limits; from now on every check asks the store.
+  /// While the reactors run.
+  void Drain();
 
   /// Everything that still waits is answered, and the reactors are let go of; the memory store is
   /// saved. When the reactors have ended and before they are destroyed.
@@ -66,10 +72,13 @@ class Stores {
   net::ReactorPool& pool_;
   std::optional<Engine> engine_;
   std::unique_ptr<store::memory::Journal> journal_;
+  std::unique_ptr<store::memory::Sweeper> sweeper_;
   std::unique_ptr<store::memory::SnapshotKeeper> snapshots_;
   std::optional<store::guard::Guard> guard_;
   std::unique_ptr<library::Backend> backend_;
   std::vector<std::unique_ptr<store::guard::GuardedStore>> guarded_;
+  std::optional<store::lease::Leases> leases_;
+  std::vector<std::unique_ptr<store::lease::LeasingStore>> leasing_;
   std::unique_ptr<store::guard::Prober> prober_;
   std::optional<KeyReader> key_reader_;
 };

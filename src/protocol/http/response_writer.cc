@@ -144,6 +144,7 @@ void AppendDecision(std::string& out, const limiter::Check& check) {
     out += check.applied ? ",\"released\":true" : ",\"released\":false";
   }
   if (check.degraded) out += ",\"degraded\":true";
+  if (check.estimated) out += ",\"estimated\":true";
   out += '}';
 }
 

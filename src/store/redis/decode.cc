@@ -10,6 +10,7 @@
 #include "algorithm/algorithms.h"
 #include "algorithm/answer.h"
 #include "algorithm/bytes.h"
+#include "algorithm/lease.h"
 #include "algorithm/state.h"
 #include "algorithm/time_range.h"
 #include "store/redis/call.h"
@@ -96,6 +97,12 @@ class Decoder {
       const Charge& charge = application.charges[i];
       if (application.op == Op::kReset) {
         application.decisions[i] = algorithm::Peek(*charge.quota, {}, now_, 0);
+      } else if (application.op == Op::kLease || application.op == Op::kReturn) {
+        if (!FillLease(application, charge)) {
+          application.status = NotUnderstood();
+          application.applied = false;
+        }
+        return;
       } else if (!FillOne(application, charge, application.decisions[i])) {
         application.status = NotUnderstood();
         application.applied = false;
@@ -126,6 +133,59 @@ class Decoder {
       if (application.op == Op::kRelease) application.applied = false;
     }
     if (application.op == Op::kCharge) application.applied &= decision.allowed();
+    return true;
+  }
+
+  // What was granted follows from what the script found: it tries costs in the same order.
+  bool FillLease(Application& application, const Charge& charge) {
+    if (next_ >= reply_.elements.size()) return false;
+    const std::string& bytes = reply_.elements[next_++].text;
+    LeaseGrant grant;
+    const bool read = algorithm::Of(*charge.quota).logged
+                          ? LeaseOfLog(application.op, charge, bytes, grant)
+                          : LeaseAgain(application, charge, bytes, grant);
+    if (!read) return false;
+    application.decisions[0] = grant.decision;
+    if (application.op == Op::kReturn) return true;
+    application.granted = grant.granted;
+    application.at = algorithm::ChargedAt(*charge.quota, now_, grant.decision);
+    application.applied = grant.granted > 0;
+    return true;
+  }
+
+  bool LeaseOfLog(Op op, const Charge& charge, std::string_view bytes, LeaseGrant& grant) const {
+    const Quota& quota = *charge.quota;
+    LogFound found{};
+    if (!Read(bytes, found) || !Possible(quota, found.time) || !Possible(quota, found.then)) {
+      return false;
+    }
+    std::int64_t cost =
+        op == Op::kReturn ? 0 : std::clamp<std::int64_t>(charge.cost, 0, quota.limit());
+    if (found.kind == LogFound::Kind::kGranted) {
+      while (cost > quota.limit() - found.used && cost > 0) cost /= 2;
+      if (cost == 0) return false;
+      grant.granted = cost;
+    } else {
+      cost = std::min<std::int64_t>(cost, 1);
+    }
+    grant.decision = Decide(quota, found, now_, cost);
+    return true;
+  }
+
+  bool LeaseAgain(const Application& application, const Charge& charge, std::string_view bytes,
+                  LeaseGrant& grant) {
+    const Quota& quota = *charge.quota;
+    state_.assign(bytes.begin(), bytes.end());
+    if (!algorithm::Valid(quota.algorithm(), state_)) return false;
+    const auto size = static_cast<std::uint32_t>(state_.size());
+    algorithm::State state{state_.data(), size, size};
+    state_.resize(std::max<std::size_t>(size, algorithm::CapacityForAcquire(quota, state)));
+    state = {state_.data(), size, static_cast<std::uint32_t>(state_.size())};
+    if (application.op == Op::kLease) {
+      grant = algorithm::Lease(quota, state, now_, charge.cost);
+    } else {
+      grant.decision = algorithm::Return(quota, state, now_, application.lease, charge.cost);
+    }
     return true;
   }
 

@@ -127,6 +127,8 @@ class Encoder {
 
   void Add(const Application& application) {
     if (application.op == Op::kReset) return AddReset(application);
+    if (application.op == Op::kLease) return AddLease(application);
+    if (application.op == Op::kReturn) return AddReturn(application);
     steps_.Begin(application.op, application.charges.size());
     for (const Charge& charge : application.charges) {
       const std::uint16_t key = KeyNumber(charge.key, charge.quota->algorithm());
@@ -163,11 +165,36 @@ class Encoder {
     }
   }
 
+  // A term for each cost that may be granted, as algorithm::Lease tries them.
+  void AddLease(const Application& application) {
+    Charge charge = application.charges.front();
+    charge.cost = std::clamp<std::int64_t>(charge.cost, 0, charge.quota->limit());
+    const auto tries =
+        std::max<std::size_t>(std::bit_width(static_cast<std::uint64_t>(charge.cost)), 1);
+    steps_.Begin(Op::kLease, tries);
+    const std::uint16_t key = KeyNumber(charge.key, charge.quota->algorithm());
+    for (std::size_t i = 0; i < tries; ++i, charge.cost /= 2) {
+      steps_.Add(key, TermNumber(TermOf(application, charge)));
+    }
+  }
+
+  void AddReturn(const Application& application) {
+    const Charge& charge = application.charges.front();
+    steps_.Begin(Op::kReturn, 2);
+    const std::uint16_t key = KeyNumber(charge.key, charge.quota->algorithm());
+    steps_.Add(key, TermNumber(TermOf(application, charge)));
+    Term charged{QuotaNumber(*charge.quota)};
+    charged.time = application.lease;
+    steps_.Add(key, TermNumber(charged));
+  }
+
   Term TermOf(const Application& application, const Charge& charge) {
     const Quota& quota = *charge.quota;
     Term term{QuotaNumber(quota), std::clamp(charge.cost, -kMaxCost, kMaxCost)};
     std::int64_t cost = charge.cost;
-    if (application.op == Op::kRefund) cost = std::min(cost, quota.limit());
+    if (application.op == Op::kRefund || application.op == Op::kReturn) {
+      cost = std::min(cost, quota.limit());
+    }
     if (application.op == Op::kRelease) {
       term.time = application.lease;
     } else if (algorithm::Of(quota).refills() && cost > 0) {

@@ -26,14 +26,14 @@ auto RunStep(RowState::Bytes& bytes, Step step) {
 
 }  // namespace
 
-template <typename Step>
-auto Batch::RunGrowing(const ItemCharge& charge, Step step) {
+template <typename Body>
+auto Batch::RunGrowing(const ItemCharge& charge, Body body) {
   RowState::Bytes& bytes = StateOf(charge);
   const std::size_t size = bytes.size();
   const std::uint32_t needed = algorithm::CapacityForAcquire(charge.quota, View(bytes, size));
   bytes.resize(std::max<std::size_t>(size, needed));
   algorithm::State state = View(bytes, size);
-  auto result = step(state);
+  auto result = body(state);
   bytes.resize(state.size);
   return result;
 }

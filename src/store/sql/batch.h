@@ -70,8 +70,8 @@ class Batch {
   void Lease(Item& item, Nanos now);
   Decision Acquire(const ItemCharge& charge, Nanos now);
   /// A step that may make the state longer.
-  template <typename Step>
-  auto RunGrowing(const ItemCharge& charge, Step step);
+  template <typename Body>
+  auto RunGrowing(const ItemCharge& charge, Body body);
   Decision Peek(const ItemCharge& charge, Nanos now, std::int64_t cost);
   RowState::Bytes& StateOf(const ItemCharge& charge);
 

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithm/lease.h"
 #include "algorithm/state.h"
 #include "conformance/store/client.h"
 #include "weir/clock.h"
@@ -52,6 +53,17 @@ class Model {
         case Op::kRelease:
           application.applied = Release(charge, application.lease);
           decisions[i] = Peek(charge, 0);
+          break;
+        case Op::kLease: {
+          const LeaseGrant grant = Lease(charge);
+          decisions[i] = grant.decision;
+          application.granted = grant.granted;
+          application.at = grant.at;
+          application.applied = grant.granted > 0;
+          break;
+        }
+        case Op::kReturn:
+          decisions[i] = Return(charge, application.lease);
           break;
         case Op::kReset:
           for (auto& [id, state] : states_) {
@@ -96,6 +108,24 @@ class Model {
     bytes.resize(state.size);
     return decision;
   }
+  LeaseGrant Lease(const store::Charge& charge) {
+    Bytes& bytes = Find(charge);
+    const std::size_t size = bytes.size();
+    bytes.resize(std::max<std::size_t>(
+        size, algorithm::CapacityForAcquire(*charge.quota, View(bytes, size))));
+    algorithm::State state = View(bytes, size);
+    const LeaseGrant grant = algorithm::Lease(*charge.quota, state, clock_.Now(), charge.cost);
+    bytes.resize(state.size);
+    return grant;
+  }
+  Decision Return(const store::Charge& charge, Nanos at) {
+    Bytes& bytes = Find(charge);
+    algorithm::State state = View(bytes, bytes.size());
+    const Decision decision =
+        algorithm::Return(*charge.quota, state, clock_.Now(), at, charge.cost);
+    bytes.resize(state.size);
+    return decision;
+  }
   bool Release(const store::Charge& charge, std::int64_t lease) {
     Bytes& bytes = Find(charge);
     algorithm::State state = View(bytes, bytes.size());
@@ -136,6 +166,14 @@ class Trace {
       }
     }
     if (leases_.size() > 64) leases_.erase(leases_.begin(), leases_.end() - 64);
+    for (const Application& application : stores_.applications) {
+      if (application.op != Op::kLease || application.granted == 0) continue;
+      Charge taken = application.charges.front();
+      taken.cost =
+          1 + static_cast<std::int64_t>(Below(static_cast<std::size_t>(application.granted)));
+      taken_.push_back({taken, application.at});
+    }
+    if (taken_.size() > 16) taken_.erase(taken_.begin(), taken_.end() - 16);
   }
 
   std::chrono::nanoseconds Pause() {
@@ -178,7 +216,16 @@ class Trace {
     if (kind >= 14 && kind < 18) op = Op::kReset;
     if (kind >= 18 && kind < 28 && !leases_.empty()) op = Op::kRelease;
     if (kind >= 28 && kind < 36) op = Op::kOverdraw;
-    if (op == Op::kRelease) {
+    if (kind >= 36 && kind < 44) op = Op::kLease;
+    if (kind >= 44 && kind < 50 && !taken_.empty()) op = Op::kReturn;
+    if (op == Op::kReturn) {
+      const std::size_t which = Below(taken_.size());
+      charges_[i].push_back(taken_[which].charge);
+      lease = taken_[which].lease;
+    } else if (op == Op::kLease) {
+      charges_[i].push_back(DrawCharge());
+      charges_[i].back().cost = static_cast<std::int64_t>(Below(60));
+    } else if (op == Op::kRelease) {
       const Lease& held = leases_[Below(leases_.size())];
       charges_[i].push_back(held.charge);
       lease = held.lease;
@@ -218,6 +265,7 @@ class Trace {
                          *Quota::AnchoredWindow(kMaxLimit, kMaxWindow)}};
   std::vector<std::vector<Charge>> charges_;
   std::vector<Lease> leases_;
+  std::vector<Lease> taken_;  // in advance, and what of them to return
   Side stores_;
   Side models_;
 };
@@ -234,6 +282,10 @@ std::string Describe(const Application& application) {
 void ExpectSame(const Application& store, const Application& model) {
   SCOPED_TRACE(Describe(store));
   ASSERT_EQ(store.applied, model.applied);
+  if (store.op == Op::kLease) {
+    ASSERT_EQ(store.granted, model.granted);
+    ASSERT_EQ(store.at, model.at);
+  }
   for (std::size_t i = 0; i < store.decisions.size(); ++i) {
     const Decision& got = store.decisions[i];
     const Decision& want = model.decisions[i];

@@ -7,7 +7,9 @@ local refund = { [0] = refund_token_bucket, [1] = refund_fixed_window, [3] = ref
   [5] = refund_anchored_window }
 local overdraw = { [0] = overdraw_token_bucket, [1] = overdraw_fixed_window,
   [3] = overdraw_sliding_counter, [5] = overdraw_anchored_window }
-local CHARGE, PEEK, REFUND, RELEASE, RESET, OVERDRAW = 0, 1, 2, 3, 4, 7
+local give_back = { [0] = return_token_bucket, [1] = return_fixed_window,
+  [3] = return_sliding_counter }
+local CHARGE, PEEK, REFUND, RELEASE, RESET, LEASE, RETURN, OVERDRAW = 0, 1, 2, 3, 4, 5, 6, 7
 local out = { pack_s('<I4i4', now_l, now_h) }
 local answers = 1
 
@@ -41,7 +43,7 @@ for i = 1, term_count do
 end
 
 -- One charge on a state that is a string of its own; true if it passed.
-local function run(op, k, t, undo)
+local function run(op, k, t, undo, charged)
   local v = value[k] or stored[k]
   answers = answers + 1
   if v and #v ~= t.size and (t.size or not counts_are_whole(v)) then
@@ -56,6 +58,8 @@ local function run(op, k, t, undo)
     changed, h, kept_h = t.refund(v, t)
   elseif op == OVERDRAW then
     changed, h, kept_h = t.overdraw(v, t)
+  elseif op == RETURN and v and t.cost > 0 and give_back[t.quota.algorithm] then
+    changed, h, kept_h = give_back[t.quota.algorithm](v, t, charged.h, charged.l)
   end
   if changed then
     if undo then undo[#undo + 1] = { k, value[k], expiry[k] } end
@@ -65,7 +69,7 @@ local function run(op, k, t, undo)
   return passed
 end
 
-local function step_log(op, k, t)
+local function step_log(op, k, t, charged)
   local q, passed, answer = t.quota, true, nil
   if op == CHARGE then
     passed, answer = charge_log(k, q, t.cost)
@@ -73,6 +77,8 @@ local function step_log(op, k, t)
     answer = refund_log(k, q, t.cost)
   elseif op == OVERDRAW then
     answer = overdraw_log(k, q, t.cost)
+  elseif op == RETURN and q.algorithm == 2 and t.cost > 0 then
+    answer = return_log(k, q, t.cost, charged.h, charged.l)
   else
     local released = op == RELEASE and q.algorithm == 4 and release(k, q, t.l, t.h)
     answer = peek_log(k, q, op == PEEK and t.cost or 0)
@@ -81,8 +87,8 @@ local function step_log(op, k, t)
   return passed, answer
 end
 
-local function run_log(op, k, t)
-  local whole, passed, answer = attempt(step_log, op, k, t)
+local function run_log(op, k, t, charged)
+  local whole, passed, answer = attempt(step_log, op, k, t, charged)
   if not whole then logs[k] = nil end
   answers = answers + 1
   out[answers] = whole and answer or DAMAGED
@@ -137,10 +143,48 @@ local function apply(op, count)
   if logged then logs = {} end
 end
 
+-- Charges the first of the terms that fits. One answer, whichever it is.
+local function lease(count)
+  local logged, granted, first = false, false, answers
+  for _ = 1, count do
+    local k, t = steps[at], terms[steps[at + 1]]
+    at = at + 2
+    if not granted then
+      answers = first
+      logged = not t.charge
+      if logged then granted = run_log(CHARGE, k, t) else granted = run(CHARGE, k, t) end
+    end
+  end
+  if logged then
+    if granted and not save_logs() then out[answers] = DAMAGED end
+    logs = {}
+  end
+end
+
+-- Two terms: what is given back, and when it was charged.
+local function return_lease()
+  local k, t, charged = steps[at], terms[steps[at + 1]], terms[steps[at + 3]]
+  at = at + 4
+  if t.charge then
+    run(RETURN, k, t, nil, charged)
+  else
+    run_log(RETURN, k, t, charged)
+    logs = {}
+  end
+end
+
 while steps[at] do
   local op, count, times = steps[at], steps[at + 1], steps[at + 2]
   at = at + 3
-  for _ = 1, times do apply(op, count) end
+  for _ = 1, times do
+    if op == LEASE then
+      lease(count)
+    elseif op == RETURN then
+      return_lease()
+    else
+      apply(op, count)
+    end
+  end
 end
 
 for k, v in pairs(value) do

@@ -1,0 +1,206 @@
+#include "store/lease/leasing_store.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "store/memory/memory_store.h"
+
+namespace weir::store::lease {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Timers that a test lets ring.
+class ManualTimers final : public Timers {
+ public:
+  using Set = std::map<Id, std::function<void()>>;
+  explicit ManualTimers(Set& set) : set_(set) {}
+  Id After(std::chrono::nanoseconds, std::function<void()> run) override {
+    set_[++last_] = std::move(run);
+    return last_;
+  }
+  void Cancel(Id id) override { set_.erase(id); }
+
+ private:
+  Set& set_;
+  Id last_ = 0;
+};
+
+/// The memory store behind a door that counts, and that may be shut.
+class CountingStore final : public Store {
+ public:
+  struct Book {
+    std::map<Op, int> applications;
+    bool shut = false;
+  };
+  CountingStore(Engine& engine, Book& book) : inner_(engine), book_(book) {}
+  void Apply(std::span<Application> batch, Done done) override {
+    for (Application& application : batch) ++book_.applications[application.op];
+    if (!book_.shut) return inner_.Apply(batch, std::move(done));
+    for (Application& application : batch) {
+      application.status = Error{Code::kUnavailable, "shut"};
+    }
+    done();
+  }
+  bool immediate() const noexcept override { return true; }
+
+ private:
+  memory::MemoryStore inner_;
+  Book& book_;
+};
+
+class LeasingStoreTest : public testing::Test {
+ protected:
+  static constexpr Nanos kStart = Nanos{1'700'000'000} * 1'000'000'000;
+
+  bool Charge(std::string_view key = "hot", std::int64_t cost = 1) {
+    return ChargeAll({{key, cost, &terms_.quota}}, {&terms_});
+  }
+  bool ChargeAll(std::vector<store::Charge> charges,
+                 std::vector<const algorithm::LeaseTerms*> terms) {
+    std::vector<Decision> decisions(charges.size());
+    last_ = {};
+    last_.charges = charges;
+    last_.decisions = decisions;
+    last_.terms = terms;
+    store_->Apply({&last_, 1}, [] {});
+    decision_ = decisions.front();
+    return last_.status.ok() && last_.applied;
+  }
+  void Warm() {
+    for (int i = 0; i < 12; ++i) EXPECT_TRUE(Charge());
+  }
+  void Ring() {
+    for (const auto& [id, run] : std::exchange(timers_, {})) run();
+  }
+  std::int64_t Remaining() { return engine_.Peek("hot", terms_.quota, 1).remaining; }
+  LeaseMetrics& metrics() { return *leases_.metrics().front(); }
+
+  ManualClock clock_{kStart};
+  algorithm::LeaseTerms terms_ = *algorithm::TermsFor(*Quota::TokenBucket(1000, 100));
+  Engine engine_{*Quota::TokenBucket(1, 1), EngineOptions{.clock = &clock_}};
+  CountingStore::Book book_;
+  ManualTimers::Set timers_;
+  Leases leases_{LeaseOptions{.max_keys = 10, .clock = &clock_, .seed = 1}};
+  std::unique_ptr<LeasingStore> store_ =
+      std::make_unique<LeasingStore>(std::make_unique<ManualTimers>(timers_), leases_,
+                                     std::make_unique<CountingStore>(engine_, book_));
+  Application last_;
+  Decision decision_;
+};
+
+TEST_F(LeasingStoreTest, TheFirstChecksOfAKeyAreExact) {
+  for (int i = 0; i < 7; ++i) {
+    EXPECT_TRUE(Charge());
+    EXPECT_FALSE(last_.estimated);
+  }
+  EXPECT_EQ(book_.applications[Op::kCharge], 7);
+  EXPECT_EQ(book_.applications[Op::kLease], 0);
+}
+
+TEST_F(LeasingStoreTest, ABusyKeyIsDecidedWithoutTheStore) {
+  Warm();
+  const int asked = book_.applications[Op::kCharge];
+  for (int i = 0; i < 200; ++i) EXPECT_TRUE(Charge());
+  EXPECT_EQ(book_.applications[Op::kCharge], asked);
+  EXPECT_TRUE(last_.estimated);
+  EXPECT_EQ(decision_.limit, terms_.quota.limit());
+  EXPECT_LT(book_.applications[Op::kLease], 20);
+}
+
+TEST_F(LeasingStoreTest, PermitsEndWithTheirTerm) {
+  Warm();
+  ASSERT_GT(metrics().held.load(), 0);
+  book_.shut = true;
+  clock_.Advance(std::chrono::nanoseconds(terms_.term));
+  EXPECT_FALSE(Charge()) << "the clocks may run apart by a thousandth";
+}
+
+TEST_F(LeasingStoreTest, HeldPermitsOutlastTheStoreForAWhile) {
+  Warm();
+  book_.shut = true;
+  clock_.Advance(std::chrono::nanoseconds(terms_.term * 9 / 10));
+  EXPECT_TRUE(Charge());
+}
+
+TEST_F(LeasingStoreTest, WhatIsHeldGoesBackWhenNobodyAsks) {
+  Warm();
+  const std::int64_t held = metrics().held.load();
+  ASSERT_GT(held, 0);
+  clock_.Advance(std::chrono::nanoseconds(terms_.term / 4 + 1));
+  Ring();
+  EXPECT_EQ(book_.applications[Op::kReturn], 1);
+  EXPECT_EQ(metrics().held.load(), 0);
+}
+
+TEST_F(LeasingStoreTest, DrainGivesEverythingBackAndTakesNoMore) {
+  Warm();
+  const std::int64_t before = Remaining();
+  const std::int64_t held = metrics().held.load();
+  store_->Drain();
+  EXPECT_EQ(Remaining(), before + held);
+  for (int i = 0; i < 50; ++i) Charge();
+  EXPECT_FALSE(last_.estimated);
+}
+
+TEST_F(LeasingStoreTest, ChargesBesideAnExactOneAreAllOrNone) {
+  const Quota exact = *Quota::FixedWindow(1, 1h);
+  Warm();
+  const std::int64_t held = metrics().held.load();
+  const store::Charge hot{"hot", 1, &terms_.quota};
+  const store::Charge other{"other", 1, &exact};
+  EXPECT_TRUE(ChargeAll({hot, other}, {&terms_, nullptr}));
+  EXPECT_EQ(metrics().held.load(), held - 1);
+  EXPECT_FALSE(ChargeAll({hot, other}, {&terms_, nullptr}));
+  EXPECT_EQ(metrics().held.load(), held - 1) << "nothing is spent on what was refused";
+}
+
+TEST_F(LeasingStoreTest, AnotherQuotaGivesTheOldLeaseBack) {
+  Warm();
+  terms_ = *algorithm::TermsFor(*Quota::TokenBucket(2000, 100));
+  EXPECT_TRUE(Charge());
+  EXPECT_EQ(book_.applications[Op::kReturn], 1);
+}
+
+TEST_F(LeasingStoreTest, AResetForgetsWhatIsHeld) {
+  Warm();
+  Application reset;
+  reset.op = Op::kReset;
+  const store::Charge charge{"hot", 0, &terms_.quota};
+  Decision decision;
+  reset.charges = {&charge, 1};
+  reset.decisions = {&decision, 1};
+  store_->Apply({&reset, 1}, [] {});
+  EXPECT_EQ(metrics().held.load(), 0);
+  EXPECT_EQ(Remaining(), terms_.quota.limit());
+}
+
+TEST_F(LeasingStoreTest, ARefundPutsBackWhatThisNodeSpent) {
+  Warm();
+  const std::int64_t held = metrics().held.load();
+  EXPECT_TRUE(Charge());
+  Application refund;
+  refund.op = Op::kRefund;
+  const store::Charge charge{"hot", 1, &terms_.quota};
+  const algorithm::LeaseTerms* terms = &terms_;
+  Decision decision;
+  refund.charges = {&charge, 1};
+  refund.decisions = {&decision, 1};
+  refund.terms = {&terms, 1};
+  store_->Apply({&refund, 1}, [] {});
+  EXPECT_EQ(metrics().held.load(), held);
+  EXPECT_EQ(book_.applications[Op::kRefund], 0);
+}
+
+TEST_F(LeasingStoreTest, KeysBeyondTheBoundAreChargedExactly) {
+  for (int key = 0; key < 10; ++key) Charge(std::to_string(key));
+  for (int i = 0; i < 50; ++i) Charge("one more");
+  EXPECT_EQ(book_.applications[Op::kLease], 0);
+}
+
+}  // namespace
+}  // namespace weir::store::lease
