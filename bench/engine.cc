@@ -220,6 +220,50 @@ void Latency() {
   Figure("engine.p999.10k.ns", static_cast<double>(took[kCalls / 1000 * 999] - own), "ns");
 }
 
+/// What the journal costs a check: the same calls while another thread collects the changes every
+/// 10 ms, and without.
+void Tracking() {
+  constexpr std::uint64_t kKeys = 1'000'000;
+  Engine plain(BenchQuota(), {.max_keys = kKeys});
+  Engine tracked(BenchQuota(), {.max_keys = kKeys, .track_changes = true});
+  Fill(plain, kKeys);
+  Fill(tracked, kKeys);
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> bytes{0};
+  std::thread collector([&] {
+    for (std::string changes; !stop.load(); changes.clear()) {
+      tracked.SaveChanges(changes);
+      bytes += changes.size();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  });
+  std::vector<double> without;
+  std::vector<double> with;
+  for (int round = 0; round < kRounds; ++round) {
+    without.push_back(MillionPerSecond(1, kKeys, Single(plain)));
+    with.push_back(MillionPerSecond(1, kKeys, Single(tracked)));
+  }
+  stop = true;
+  collector.join();
+  Figure("engine.tracked.1m.1thread.mops", Median(with), "M/s");
+  Figure("engine.tracked.1m.1thread.ratio_to_untracked", Median(with) / Median(without), "x");
+}
+
+/// Four times as many keys as there is room for: nearly every check makes a key and evicts one.
+void Eviction() {
+  constexpr std::uint64_t kRoom = 250'000;
+  Engine roomy(BenchQuota(), {.max_keys = 4 * kRoom});
+  Engine tight(BenchQuota(), {.max_keys = kRoom});
+  Fill(roomy, 4 * kRoom);
+  Fill(tight, 4 * kRoom);
+  const double hits = MillionPerSecond(1, 4 * kRoom, Single(roomy));
+  const std::uint64_t before = tight.stats().evicted;
+  const double evicting = MillionPerSecond(1, 4 * kRoom, Single(tight));
+  if (tight.stats().evicted == before) std::abort();
+  Figure("engine.evicting.1m.1thread.mops", evicting, "M/s");
+  Figure("engine.evicting.1m.1thread.ratio_to_hits", evicting / hits, "x");
+}
+
 void Memory(const std::string& name, std::uint64_t keys, KeyStorage storage) {
   const std::uint64_t before = ResidentBytes();
   Engine engine(BenchQuota(), {.max_keys = keys, .keys = storage});
@@ -248,6 +292,8 @@ int main(int argc, char** argv) {
     Memory("50m", 50'000'000, weir::KeyStorage::kFingerprint);
   }
   if (wanted("latency")) Latency();
+  if (wanted("tracking")) Tracking();
+  if (wanted("eviction")) Eviction();
   if (wanted("denied")) Denied();
   if (wanted("1key")) Throughput("1key", 1);
   if (wanted("10k")) Throughput("10k", 10'000);

@@ -48,8 +48,8 @@ void ReadRequest(std::string_view bytes) {
   if (!result.complete()) return;
   Require(result.size <= bytes.size());
   ScanBody(head.framing(), bytes.substr(result.size));
-  std::string scratch;
-  weir::filter::NormalRoute(head.target, scratch);
+  weir::filter::Routes routes;
+  if (routes.Read(head.target) == nullptr) Require(!routes.names().empty());
 
   std::string forwarded;
   WriteRequestHead(head, {"192.0.2.1", (bytes.size() & 1U) != 0}, forwarded);

@@ -1,6 +1,7 @@
 // ./dev bench stores: checks per second and added latency on each distant store, beside the plain
 // way on the same server, in one run. The servers are fresh ones of our own, with durable commits.
-// Prints `figure` lines. An argument names one store: redis, postgres or mariadb.
+// Prints `figure` lines. An argument names one store: redis, postgres, mariadb or
+// mysql.
 
 #include <algorithm>
 #include <chrono>
@@ -11,14 +12,18 @@
 #include <string_view>
 #include <utility>
 
+#include "http_load.h"
 #include "plain_way.h"
 #include "store/mysql/pool.h"
 #include "store/postgres/pool.h"
 #include "store/redis/redis_store.h"
 #include "store_load.h"
 #include "support/mariadb_server.h"
+#include "support/mysql_server.h"
 #include "support/postgres_server.h"
 #include "support/redis_server.h"
+#include "support/temp_dir.h"
+#include "support/weir_process.h"
 
 namespace weir::bench {
 namespace {
@@ -123,6 +128,18 @@ MakeStore PoolOf(OpenPool open, const std::string& url) {
   return [pool = *pool](boost::asio::io_context& io) { return pool->MakeStore(io); };
 }
 
+/// The whole way: `weir serve` with that store, and clients that speak HTTP.
+void MeasureHttpOn(const std::string& name, const std::string& url) {
+  constexpr int kClients = 256;
+  const test::TempDir data;
+  test::WeirProcess weir({"serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off",
+                          "--store", url, "--store-timeout", "5s", "--policy-store",
+                          "sqlite:", "--data", data.path().string()});
+  const std::uint16_t port = weir.Port("http");
+  Figure(name + ".http.hot.rps", MeasureHttp(port, kClients, kHot, kSeconds), "checks/s");
+  Figure(name + ".http.spread.rps", MeasureHttp(port, kClients, kSpread, kSeconds), "checks/s");
+}
+
 void MeasurePostgres() {
   const test::PostgresServer server;
   const std::string url = server.url();
@@ -130,21 +147,29 @@ void MeasurePostgres() {
           [&url](int connections, std::size_t keys) {
             return PlainPostgres(url, connections, keys, kPlainSeconds);
           });
+  MeasureHttpOn("postgres", url);
 }
 
-void MeasureMariadb() {
-  const test::MariadbServer server;
+template <typename Server>
+void MeasureMysqlFamily(const std::string& name) {
+  const Server server;
   const std::string url = server.url();
-  Measure("mariadb", PoolOf(store::mysql::OpenPool, url),
-          [&url](int connections, std::size_t keys) {
-            return PlainMariadb(url, connections, keys, kPlainSeconds);
-          });
+  Measure(name, PoolOf(store::mysql::OpenPool, url), [&url](int connections, std::size_t keys) {
+    return PlainMysql(url, connections, keys, kPlainSeconds);
+  });
+  MeasureHttpOn(name, url);
+}
+
+void MeasureMysql() {
+  if (test::MysqlServer::Absence().empty()) return MeasureMysqlFamily<test::MysqlServer>("mysql");
+  std::fprintf(stderr, "%s\n", test::MysqlServer::Absence().c_str());
 }
 
 int Run(const std::string& only) {
   if (only.empty() || only == "redis") MeasureRedis();
   if (only.empty() || only == "postgres") MeasurePostgres();
-  if (only.empty() || only == "mariadb") MeasureMariadb();
+  if (only.empty() || only == "mariadb") MeasureMysqlFamily<test::MariadbServer>("mariadb");
+  if (only.empty() || only == "mysql") MeasureMysql();
   return 0;
 }
 

@@ -9,7 +9,7 @@ namespace weir::bench {
 /// each of which waits for its answer; over `keys` keys that exist already. The SQL ones are a
 /// transaction per check (begin, select for update, update, commit).
 double PlainPostgres(const std::string& url, int connections, std::size_t keys, double seconds);
-double PlainMariadb(const std::string& url, int connections, std::size_t keys, double seconds);
+double PlainMysql(const std::string& url, int connections, std::size_t keys, double seconds);
 /// A script call per check; `depth` of them in flight on each connection.
 double PlainRedis(int port, int connections, int depth, std::size_t keys, double seconds);
 

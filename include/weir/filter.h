@@ -25,7 +25,7 @@ struct FilterRequest {
       std::function<std::optional<std::string_view>(std::string_view name, std::size_t nth)>;
 
   std::string_view method;
-  std::string_view target;  ///< The path as it was sent; a query is ignored.
+  std::string_view target;  ///< The path as it was sent, not decoded; a query is ignored.
   std::string_view peer;    ///< The address of the connection's other end, without port.
   Header header;            ///< May be empty: no headers.
 };
@@ -72,7 +72,7 @@ struct FilterLease {
 struct FilterVerdict {
   /// True: pass it on, and add `headers` to its response. False: answer with what follows.
   bool allowed = true;
-  int status = 200;                                               ///< 429 when refused
+  int status = 200;  ///< 429: over a limit; 400: could be read as another request
   std::vector<std::pair<std::string_view, std::string>> headers;  ///< names are literals
   std::string_view content_type;                                  ///< of a refusal; a literal
   std::string body;                                               ///< of a refusal

@@ -26,8 +26,8 @@ Error Because(const std::string& path) {
 
 }  // namespace
 
-Result<FolderLock> FolderLock::Take(const std::string& folder) {
-  const std::string path = folder + "/lock";
+Result<FolderLock> FolderLock::Take(const std::string& folder, const std::string& name) {
+  const std::string path = folder + "/" + name;
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return Because(path);
   FolderLock lock(fd);

@@ -13,9 +13,9 @@ namespace weir {
 /// Not thread-safe, and needs not be: it is held, not used.
 class FolderLock {
  public:
-  /// Takes the file `lock` in the folder. kUnavailable, with the other's process number, if another
-  /// has it.
-  static Result<FolderLock> Take(const std::string& folder);
+  /// Takes the file `name` in the folder: programs that keep different files there have locks of
+  /// their own. kUnavailable, with the other's process number, if another has it.
+  static Result<FolderLock> Take(const std::string& folder, const std::string& name = "lock");
   ~FolderLock();
   FolderLock(FolderLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   FolderLock& operator=(FolderLock&&) = delete;

@@ -45,6 +45,8 @@ struct Address {
 enum class Journal : std::uint8_t { kOff, kAsync, kSync };
 enum class LogFormat : std::uint8_t { kConsole, kJson };
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarn, kError, kOff };
+/// Which fields tell GET /v1/auth the path and method that a proxy asks about.
+enum class AuthTarget : std::uint8_t { kAuto, kOriginal, kForwarded, kNone };
 
 struct Config {
   struct Listen {
@@ -77,10 +79,12 @@ struct Config {
   struct Resp {
     std::vector<Digest>
         keys;  ///< any of them opens a Redis client's connection; none: all are open
+    std::chrono::milliseconds idle_timeout{3'600'000};
   } resp;
   struct Grpc {
     std::uint32_t max_streams = 16'384;  ///< at once on one connection
     std::size_t max_message = std::size_t{4} << 20;
+    std::chrono::milliseconds idle_timeout{600'000};
     bool response_headers = false;  ///< the rate limit service names the three below
     std::string limit_header = "RateLimit-Limit";
     std::string remaining_header = "RateLimit-Remaining";
@@ -90,7 +94,25 @@ struct Config {
   struct Auth {
     std::string user_header = "X-User-Id";
     std::string api_key_header = "X-API-Key";
+    AuthTarget target = AuthTarget::kAuto;
   } auth;  ///< which fields of a request GET /v1/auth reads
+  struct Proxy {
+    std::string listen = "127.0.0.1:8000";
+    std::string admin = "off";
+    std::vector<std::string> upstreams;
+    std::string per_ip;  ///< "100/60m"; empty: none but the default
+    std::string domain;  ///< of the policies; empty: the only one that they have
+    std::string api_key_header = "X-API-Key";
+    std::string user_header;  ///< empty: there is no entry `user`
+    std::vector<std::string> upgrades = {"websocket"};
+    bool websocket_messages = false;  ///< each counts as a request
+    std::chrono::milliseconds idle_timeout{75'000};
+    std::chrono::milliseconds header_timeout{10'000};
+    std::chrono::milliseconds connect_timeout{5'000};
+    std::chrono::milliseconds stall_timeout{60'000};
+    std::chrono::milliseconds tunnel_timeout{3'600'000};
+    std::chrono::milliseconds release_timeout{1'000};
+  } proxy;
   struct Slots {
     std::string store = "sqlite:";
   } slots;
@@ -106,6 +128,9 @@ struct Config {
   struct Snapshot {
     std::chrono::milliseconds interval{5000};  ///< zero: only at shutdown
   } snapshot;
+  struct Cleanup {
+    std::chrono::milliseconds interval{3'600'000};  ///< zero: never
+  } cleanup;  ///< of keys in the memory store that have nothing left to remember
   /// Whether the memory store writes down its changes between snapshots.
   Journal journal = Journal::kAsync;
   struct Log {
@@ -129,6 +154,8 @@ struct Config {
     std::size_t max_connections = 20'000;
     std::chrono::milliseconds idle_timeout{75'000};
     std::chrono::milliseconds request_timeout{30'000};
+    std::chrono::milliseconds handshake_timeout{10'000};
+    std::chrono::milliseconds write_timeout{30'000};
     std::chrono::milliseconds drain_timeout{10'000};
   } limits;
   std::size_t threads = 0;  ///< 0: one per core

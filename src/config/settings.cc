@@ -1,6 +1,7 @@
 #include "config/settings.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <initializer_list>
 
@@ -8,15 +9,16 @@
 #include "policy/duration.h"
 
 namespace weir::config {
-namespace {
-
-using Texts = std::span<const std::string>;
-using std::chrono::milliseconds;
 
 Error Expected(std::string_view expected, std::string_view got) {
   return Error{Code::kInvalidArgument, "expected " + std::string(expected) + ", got '" +
                                            std::string(got.substr(0, 64)) + "'"};
 }
+
+namespace {
+
+using Texts = std::span<const std::string>;
+using std::chrono::milliseconds;
 
 Result<std::int64_t> Whole(std::string_view text, std::int64_t least, std::int64_t most) {
   std::string digits(text);
@@ -107,6 +109,14 @@ Status Set(T& target, const Result<V>& value) {
   return {};
 }
 
+}  // namespace
+
+Result<milliseconds> ReadTime(std::string_view text, bool zero_allowed) {
+  return Time(text, zero_allowed);
+}
+
+Result<bool> ReadSwitch(std::string_view text) { return Switch(text); }
+
 Status SetFieldName(std::string& target, const std::string& text) {
   constexpr std::size_t kLongest = 64;
   const auto fits = [](char c) {
@@ -119,6 +129,8 @@ Status SetFieldName(std::string& target, const std::string& text) {
   target = text;
   return {};
 }
+
+namespace {
 
 Status SetNetworks(std::vector<IpNetwork>& target, Texts texts) {
   Result<std::vector<IpNetwork>> networks = ParseNetworks(texts);
@@ -256,6 +268,10 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return SetKeys(c.resp.keys, t); }},
     {{"grpc.max_streams", "", "calls that one gRPC connection may have open at once"},
      [](Config& c, Texts t) { return Set(c.grpc.max_streams, Whole(t[0], 1, 1'000'000)); }},
+    {{"grpc.idle_timeout", "", "how long a gRPC connection may be without calls"},
+     [](Config& c, Texts t) { return Set(c.grpc.idle_timeout, Time(t[0], false)); }},
+    {{"resp.idle_timeout", "", "how long a Redis connection may be without commands"},
+     [](Config& c, Texts t) { return Set(c.resp.idle_timeout, Time(t[0], false)); }},
     {{"grpc.max_message", "", "the largest gRPC message"},
      [](Config& c, Texts t) { return Set(c.grpc.max_message, Bytes(t[0], 1024, kGiB)); }},
     {{"grpc.response_headers", "", "Envoy's rate limit service: name response headers to add"},
@@ -291,6 +307,8 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.snapshot.interval, Time(t[0], true)); }},
     {{"journal", "--journal", "what a crash may lose of the memory store: off, async or sync"},
      SetJournal},
+    {{"cleanup.interval", "", "how often the memory store frees keys that have nothing left to remember; off: never"},
+     [](Config& c, Texts t) { return Set(c.cleanup.interval, Time(t[0], true)); }},
     {{"log.format", "--log-format", "console or json"}, SetLogFormat},
     {{"log.level", "--log-level", "debug, info, warn, error or off"}, SetLogLevel},
     {{"trusted_proxies", "", "networks whose X-Forwarded-For is believed", true},
@@ -316,6 +334,10 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.limits.idle_timeout, Time(t[0], false)); }},
     {{"limits.request_timeout", "", "how long a request may take to arrive"},
      [](Config& c, Texts t) { return Set(c.limits.request_timeout, Time(t[0], false)); }},
+    {{"limits.handshake_timeout", "", "how long TLS, HTTP/2's greeting and AUTH may take"},
+     [](Config& c, Texts t) { return Set(c.limits.handshake_timeout, Time(t[0], false)); }},
+    {{"limits.write_timeout", "", "how long a client may take none of its answers"},
+     [](Config& c, Texts t) { return Set(c.limits.write_timeout, Time(t[0], false)); }},
     {{"limits.drain_timeout", "", "how long a shutdown waits for requests that are under way"},
      [](Config& c, Texts t) { return Set(c.limits.drain_timeout, Time(t[0], false)); }},
     {{"threads", "--threads", "reactors; 0: one per core"},
@@ -325,12 +347,6 @@ const Setting kSettings[] = {
 
 }  // namespace
 
-std::span<const Setting> AllSettings() { return kSettings; }
-
-const Setting* FindSetting(std::string_view key) {
-  const auto* found = std::find_if(std::begin(kSettings), std::end(kSettings),
-                                   [&](const Setting& one) { return one.info.key == key; });
-  return found == std::end(kSettings) ? nullptr : found;
-}
+std::span<const Setting> ServiceSettings() { return kSettings; }
 
 }  // namespace weir::config

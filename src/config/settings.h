@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,5 +20,17 @@ struct Setting {
 };
 std::span<const Setting> AllSettings();
 const Setting* FindSetting(std::string_view key);
+
+/// A part of that table, for the file that puts it together: the service's, the proxy's.
+std::span<const Setting> ServiceSettings();
+std::span<const Setting> ProxySettings();
+
+/// How values are read, for the files of the parts.
+Error Expected(std::string_view expected, std::string_view got);
+/// `zero_allowed`: "off" and 0 are zero.
+Result<std::chrono::milliseconds> ReadTime(std::string_view text, bool zero_allowed);
+Result<bool> ReadSwitch(std::string_view text);
+/// The name of a header field.
+Status SetFieldName(std::string& target, const std::string& text);
 
 }  // namespace weir::config

@@ -1,16 +1,18 @@
 #include "filter/client_address.h"
 
+#include <algorithm>
+#include <array>
+
 namespace weir::filter {
 
 namespace {
 
 // Nobody has this many proxies in a row; beyond it a request only wants to cost us time.
-constexpr std::size_t kMaxLines = 32;
-constexpr int kMaxHops = 64;
+constexpr std::size_t kMaxHops = 64;
 
 /// Walks one line from the right. Moves `client` along the trusted hops; true when the walk is
 /// over.
-bool WalkLine(std::string_view line, std::span<const IpNetwork> trusted, int& hops,
+bool WalkLine(std::string_view line, std::span<const IpNetwork> trusted, std::size_t& hops,
               IpAddress& client) {
   while (true) {
     if (++hops > kMaxHops) return true;
@@ -29,17 +31,16 @@ bool WalkLine(std::string_view line, std::span<const IpNetwork> trusted, int& ho
 IpAddress ResolveClient(const IpAddress& peer, const NthValue& forwarded_for,
                         std::span<const IpNetwork> trusted) {
   if (!ContainsAddress(trusted, peer)) return peer;
+  // The last lines are those that proxies added; whatever a client sent stands before them, and no
+  // number of lines of its own pushes theirs out. A line is a hop at least, so more are never read.
+  std::array<std::string_view, kMaxHops> last;
   std::size_t lines = 0;
-  while (forwarded_for(lines)) {
-    // Reading only the first lines would read what the client wrote and miss what the proxies
-    // added.
-    if (++lines > kMaxLines) return peer;
-  }
+  while (const auto line = forwarded_for(lines)) last[lines++ % kMaxHops] = *line;
 
   IpAddress client = peer;
-  int hops = 0;
-  for (std::size_t line = lines; line-- > 0;) {
-    if (WalkLine(*forwarded_for(line), trusted, hops, client)) break;
+  std::size_t hops = 0;
+  for (std::size_t walked = 0; walked < std::min(lines, kMaxHops); ++walked) {
+    if (WalkLine(last[(lines - 1 - walked) % kMaxHops], trusted, hops, client)) break;
   }
   return client;
 }

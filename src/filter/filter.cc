@@ -70,6 +70,12 @@ std::string_view MatchRoute(const FilterRule& rule, std::string_view route) noex
   return route.starts_with(pattern.substr(0, pattern.size() - 1)) ? pattern : std::string_view();
 }
 
+/// Whether the rule looks at the route at all.
+bool LooksAtRoute(const FilterRule& rule) noexcept {
+  return !rule.route.empty() ||
+         std::find(rule.by.begin(), rule.by.end(), LimitBy::kRoute) != rule.by.end();
+}
+
 /// Writes `<rule>\n<key>`: two rules never share a quota. False if the rule does not apply.
 bool BuildKey(const FilterRule& rule, Identities identities, std::string& key) {
   identities[Index(LimitBy::kRoute)] = MatchRoute(rule, identities[Index(LimitBy::kRoute)]);
@@ -102,11 +108,13 @@ struct Scratch {
   std::vector<filter::Applied> applied;
   std::vector<const FilterRule*> rules;
   std::vector<Decision> decisions;
-  std::string route;
+  filter::Routes routes;
 
   static Scratch& Cleared(std::size_t rules) {
     thread_local Scratch scratch;
-    if (scratch.keys.size() < rules) scratch.keys.resize(rules);
+    if (scratch.keys.size() < rules * filter::Routes::kMax) {
+      scratch.keys.resize(rules * filter::Routes::kMax);
+    }
     scratch.asks.clear();
     scratch.applied.clear();
     scratch.rules.clear();
@@ -126,6 +134,55 @@ struct Filter::State {
   std::string_view Header(const FilterRequest& request, std::string_view name) const {
     if (!request.header || name.empty()) return {};
     return request.header(name, 0).value_or(std::string_view());
+  }
+
+  /// Of two lines, the application behind the filter may believe the other one.
+  bool Doubled(const FilterRequest& request, std::string_view name) const {
+    return request.header && !name.empty() && request.header(name, 1).has_value();
+  }
+
+  /// Why the request cannot be told from another; null if it can. Leaves its routes in `routes`.
+  const char* Refusal(const FilterRequest& request, filter::Routes& routes) const {
+    if (Doubled(request, options.api_key_header) ||
+        (!options.user && Doubled(request, options.user_header))) {
+      return "a header field that tells clients apart was sent more than once";
+    }
+    return routes.Read(request.target);
+  }
+
+  FilterVerdict Malformed(const FilterRequest& request, const char* why) const {
+    FilterVerdict verdict;
+    verdict.allowed = false;
+    verdict.status = 400;
+    const bool json = filter::WantsJson(Header(request, "Accept"));
+    verdict.content_type = json ? "application/json" : "text/plain; charset=utf-8";
+    verdict.body = json ? filter::ErrorJson(400, why, clock->Now()) : std::string(why);
+    return verdict;
+  }
+
+  /// Collects what the request is charged with: each rule once for every name of its route.
+  void Collect(Identities identities, Scratch& scratch) const {
+    std::size_t used = 0;
+    for (const FilterRule& rule : options.rules) {
+      const std::size_t first = used;
+      const auto names = scratch.routes.names();
+      const std::size_t readings = LooksAtRoute(rule) ? std::max<std::size_t>(names.size(), 1) : 1;
+      for (std::size_t i = 0; i < readings; ++i) {
+        identities[Index(LimitBy::kRoute)] = names.empty() ? std::string_view() : names[i];
+        std::string& key = scratch.keys[used];
+        if (!BuildKey(rule, identities, key)) continue;
+        const auto begin = scratch.keys.begin();
+        if (std::find(begin + static_cast<std::ptrdiff_t>(first),
+                      begin + static_cast<std::ptrdiff_t>(used),
+                      key) != begin + static_cast<std::ptrdiff_t>(used)) {
+          continue;
+        }
+        ++used;
+        scratch.asks.push_back({key, rule.cost, &rule.quota});
+        scratch.applied.push_back({rule.name, &rule.quota, {}});
+        scratch.rules.push_back(&rule);
+      }
+    }
   }
 
   std::string Client(const FilterRequest& request) const {
@@ -165,18 +222,13 @@ Result<Filter> Filter::Create(FilterOptions options) {
 
 FilterVerdict Filter::Check(const FilterRequest& request) {
   const FilterOptions& options = state_->options;
+  Scratch& scratch = Scratch::Cleared(options.rules.size());
+  if (const char* why = state_->Refusal(request, scratch.routes)) {
+    return state_->Malformed(request, why);
+  }
   const std::string client = state_->Client(request);
   const std::string user = state_->User(request);
-  Scratch& scratch = Scratch::Cleared(options.rules.size());
-  const Identities identities = {client, state_->Header(request, options.api_key_header), user,
-                                 filter::NormalRoute(request.target, scratch.route)};
-  for (const FilterRule& rule : options.rules) {
-    std::string& key = scratch.keys[scratch.asks.size()];
-    if (!BuildKey(rule, identities, key)) continue;
-    scratch.asks.push_back({key, rule.cost, &rule.quota});
-    scratch.applied.push_back({rule.name, &rule.quota, {}});
-    scratch.rules.push_back(&rule);
-  }
+  state_->Collect({client, state_->Header(request, options.api_key_header), user, {}}, scratch);
   FilterVerdict verdict;
   if (scratch.asks.empty()) return verdict;
 

@@ -75,6 +75,18 @@ std::string Timestamp(Nanos now) {
   return text;
 }
 
+/// A request whose path has several names may meet one policy several times: the client is told of
+/// the strictest.
+bool IsShown(std::span<const Applied> applied, std::size_t index) noexcept {
+  for (std::size_t i = 0; i < applied.size(); ++i) {
+    if (i == index || applied[i].policy != applied[index].policy) continue;
+    const std::int64_t other = applied[i].decision.remaining;
+    const std::int64_t own = applied[index].decision.remaining;
+    if (other < own || (other == own && i < index)) return false;
+  }
+  return true;
+}
+
 char Lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
 std::string_view Trim(std::string_view text) noexcept {
@@ -139,10 +151,14 @@ void GiveLimitHeaders(std::span<const Applied> applied, const Decision& strictes
   if (!choice.ietf) return;
   thread_local std::string value;
   value.clear();
-  for (const Applied& one : applied) AppendPolicy(value, one);
+  for (std::size_t i = 0; i < applied.size(); ++i) {
+    if (IsShown(applied, i)) AppendPolicy(value, applied[i]);
+  }
   sink("RateLimit-Policy", value);
   value.clear();
-  for (const Applied& one : applied) AppendState(value, one);
+  for (std::size_t i = 0; i < applied.size(); ++i) {
+    if (IsShown(applied, i)) AppendState(value, applied[i]);
+  }
   sink("RateLimit", value);
 }
 

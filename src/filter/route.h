@@ -1,16 +1,47 @@
 #pragma once
 
+// The names of the path that a request is for. Servers do not agree on what a path is: nginx
+// decodes %2F, others do not; Tomcat drops `;x`; Express ignores case. A limit that followed one of
+// them would be passed by the spelling that another one understands. So a path that servers read
+// differently has several names, a limit on any of them counts, and what has more readings than can
+// be listed is refused. docs/guide/proxy.md has the table.
+
+#include <array>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace weir::filter {
 
-/// The path of a request target under the one name a limit knows it by, so that `/v1//pay/`,
-/// `/v1/./pay` and `/v1/%70ay?x=1` are `/v1/pay` and share its quota: without the query and the
-/// trailing slash, unreserved characters decoded, dot segments resolved, slashes merged.
+/// The names of one target at a time. Kept from target to target, so that a plain path costs one
+/// look at each of its bytes and no allocation.
 ///
-/// Returns a view of `target` where nothing has to change, which is the usual case, else of
-/// `scratch`.
-std::string_view NormalRoute(std::string_view target, std::string& scratch);
+/// Not thread-safe: one per connection or thread.
+class Routes {
+ public:
+  Routes() = default;
+  Routes(const Routes&) = delete;
+  Routes& operator=(const Routes&) = delete;
+
+  /// The most names that a target has.
+  static constexpr std::size_t kMax = 12;
+
+  /// Reads a target in origin form, absolute form or `*`; an empty one has no name. Returns null,
+  /// or why the target is refused, for a person. The names may be views of `target`.
+  const char* Read(std::string_view target);
+
+  /// The first is the path as it was sent, in the one spelling that RFC 3986 calls normal.
+  std::span<const std::string_view> names() const noexcept { return {names_.data(), count_}; }
+
+ private:
+  const char* ReadPath(std::string_view path);
+  void Add(std::string_view name);
+  void AddName(std::string_view name);
+
+  std::array<std::string, kMax> texts_;
+  std::array<std::string_view, kMax> names_;
+  std::size_t count_ = 0;
+};
 
 }  // namespace weir::filter

@@ -83,24 +83,57 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
 
 Status Batch::Collect(const policy::PolicySet& set, const policy::Request& request) {
   if (!request.key.empty()) {
-    const policy::Policy& policy = set.ForKey(request.key);
-    const std::size_t key_at = keys_.size();
-    if (policy.quota() != nullptr) policy::AppendBareKey(keys_, request.key);
-    Item item;
-    item.policy = &policy;
-    item.quota = policy.quota();
-    item.lease = policy.lease ? &*policy.lease : nullptr;
-    item.cost = CostOf(request.cost, policy.definition.cost);
-    SetMode(item);
-    return FinishKey(item, key_at);
+    return AddBareKey(set.ForKey(request.key), request.key, request.cost);
   }
   // A request that says nothing about who asks still falls under the policies for everybody.
   const std::size_t count = std::max<std::size_t>(request.descriptors.size(), 1);
   for (std::size_t i = 0; i < count; ++i) {
     if (Status found = CollectDescriptor(set, request, i); !found.ok()) return found;
   }
+  if (!request.subjects.empty()) {
+    if (Status found = CollectSubjects(set, request); !found.ok()) return found;
+  }
   if (set.any_replaces()) DropReplaced();
   return {};
+}
+
+Status Batch::CollectSubjects(const policy::PolicySet& set, const policy::Request& request) {
+  for (const policy::Entry& subject : request.subjects) {
+    const policy::Policy& policy = set.ForKey(subject.value);
+    if (&policy == &set.default_policy()) continue;
+    if (!policy.definition.shadow) DropGeneral(subject.key);
+    if (Status added = AddBareKey(policy, subject.value, request.cost); !added.ok()) return added;
+  }
+  const auto enforced = [](const Item& item) { return !item.shadow(); };
+  const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(check_begin_);
+  if (!request.default_applies || std::any_of(begin, items_.end(), enforced)) return {};
+  return AddBareKey(set.default_policy(), request.subjects.front().value, request.cost);
+}
+
+Status Batch::AddBareKey(const policy::Policy& policy, std::string_view key, std::int64_t cost) {
+  const std::size_t key_at = keys_.size();
+  if (policy.quota() != nullptr) policy::AppendBareKey(keys_, key);
+  Item item;
+  item.policy = &policy;
+  item.quota = policy.quota();
+  item.lease = policy.lease ? &*policy.lease : nullptr;
+  item.cost = CostOf(cost, policy.definition.cost);
+  SetMode(item);
+  return FinishKey(item, key_at);
+}
+
+/// Takes out the policies for any value of this entry alone: one for exactly its value is more
+/// specific.
+void Batch::DropGeneral(std::string_view entry) {
+  const auto general = [entry](const Item& item) {
+    if (item.policy == nullptr) return false;
+    const policy::Definition& definition = item.policy->definition;
+    return !definition.ordered && definition.match.size() == 1 &&
+           definition.match[0].name == entry &&
+           definition.match[0].kind != policy::MatchKind::kExact;
+  };
+  const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(check_begin_);
+  items_.erase(std::remove_if(begin, items_.end(), general), items_.end());
 }
 
 /// Takes out the policies that others of the same check say they replace, whichever descriptor they

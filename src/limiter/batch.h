@@ -78,6 +78,9 @@ class Batch {
   Status Collect(const policy::PolicySet& set, const policy::Request& request);
   Status CollectDescriptor(const policy::PolicySet& set, const policy::Request& request,
                            std::size_t index);
+  Status CollectSubjects(const policy::PolicySet& set, const policy::Request& request);
+  Status AddBareKey(const policy::Policy& policy, std::string_view key, std::int64_t cost);
+  void DropGeneral(std::string_view entry);
   Status FinishKey(Item item, std::size_t key_at);
   void DropReplaced();
   void ShareBuckets(Part part, bool each_time);

@@ -11,6 +11,7 @@
 namespace weir::net {
 
 class Reactor;
+struct DoorShare;
 
 /// With the concrete executor: the type-erased one costs a virtual call and an allocation per
 /// operation.
@@ -43,6 +44,7 @@ class Connection : public TimerWheel::Entry {
   friend class Reactor;
 
   Reactor& reactor_;
+  DoorShare* const share_;  // of the door that it came in by; null: none
   std::size_t references_ = 0;
   Connection* next_ = nullptr;
   Connection** link_ = nullptr;

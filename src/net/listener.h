@@ -40,6 +40,7 @@ class Listener {
   void Close();
   /// Closes at once.
   void Abort();
+  const Door& door() const noexcept { return door_; }
   bool closed() const noexcept { return !acceptor_.is_open(); }
 
  private:

@@ -7,7 +7,8 @@
 
 namespace weir::net {
 
-Connection::Connection(Reactor& reactor) : reactor_(reactor) {
+Connection::Connection(Reactor& reactor) : reactor_(reactor), share_(reactor.accepting_) {
+  if (share_ != nullptr) ++share_->open;
   next_ = reactor.connections_;
   link_ = &reactor.connections_;
   if (next_ != nullptr) next_->link_ = &next_;
@@ -17,6 +18,7 @@ Connection::Connection(Reactor& reactor) : reactor_(reactor) {
 }
 
 Connection::~Connection() {
+  if (share_ != nullptr) --share_->open;
   *link_ = next_;
   if (next_ != nullptr) next_->link_ = link_;
   reactor_.stats_.open.store(reactor_.stats_.open.load(std::memory_order_relaxed) - 1,
@@ -49,15 +51,37 @@ void Reactor::AbortAll() {
   }
 }
 
-void Reactor::Add(std::unique_ptr<Listener> listener) { listeners_.push_back(std::move(listener)); }
+void Reactor::Add(std::unique_ptr<Listener> listener) {
+  (void)ShareOf(listener->door());
+  listeners_.push_back(std::move(listener));
+}
+
+DoorShare& Reactor::ShareOf(const Door& door) {
+  for (DoorShare& share : shares_) {
+    if (share.door == &door) return share;
+  }
+  return shares_.emplace_back(DoorShare{&door});
+}
+
+bool Reactor::HasRoomFor(const DoorShare& share) const noexcept {
+  const std::size_t reserve = max_connections_ / 10;
+  std::size_t kept = 0;  // for the other doors
+  for (const DoorShare& other : shares_) {
+    if (&other != &share && other.open < reserve) kept += reserve - other.open;
+  }
+  return stats_.open.load(std::memory_order_relaxed) + kept < max_connections_;
+}
 
 void Reactor::Accept(Door& door, Socket socket) {
-  if (stats_.open.load(std::memory_order_relaxed) >= max_connections_) {
+  DoorShare& share = ShareOf(door);
+  if (!HasRoomFor(share)) {
     stats_.rejected.fetch_add(1, std::memory_order_relaxed);
-    return;
+    return door.AcceptUrgent(*this, std::move(socket));
   }
   stats_.accepted.fetch_add(1, std::memory_order_relaxed);
+  accepting_ = &share;
   door.Accept(*this, std::move(socket));
+  accepting_ = nullptr;
 }
 
 void Reactor::Run() {

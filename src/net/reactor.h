@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -36,6 +37,19 @@ class Door {
   /// Takes over a fresh connection (TCP_NODELAY is set), normally by making a Connection that owns
   /// the socket. A socket that is destroyed is closed.
   virtual void Accept(Reactor& reactor, Socket socket) = 0;
+
+  /// As Accept, when there are too many connections already: for doors that have questions which
+  /// must always be answered. Must bound the number and the time of such connections itself.
+  virtual void AcceptUrgent(Reactor& reactor, Socket socket) {
+    (void)reactor;
+    (void)socket;
+  }
+};
+
+/// One reactor's connections that came in by one door.
+struct DoorShare {
+  const Door* door = nullptr;
+  std::size_t open = 0;
 };
 
 /// Counts of one reactor, written by its thread and read by anyone.
@@ -67,7 +81,8 @@ class Reactor {
   /// True once the service has begun to shut down: replies should say `Connection: close`.
   bool draining() const noexcept { return draining_; }
 
-  /// Hands a fresh socket to the door, or closes it if there are too many connections.
+  /// Hands a fresh socket to the door. A tenth of all connections is kept for each other door, so
+  /// that no door shuts another out; beyond that it is for the door's AcceptUrgent.
   void Accept(Door& door, Socket socket);
   /// Owns the listener from now on. Before Run.
   void Add(std::unique_ptr<Listener> listener);
@@ -84,6 +99,8 @@ class Reactor {
   friend class Connection;
   void Tick();
   void FinishDrain();
+  DoorShare& ShareOf(const Door& door);
+  bool HasRoomFor(const DoorShare& share) const noexcept;
   void AbortAll();
 
   boost::asio::io_context context_;
@@ -93,6 +110,8 @@ class Reactor {
   Timer ticker_;
   ReactorStats stats_;
   std::vector<std::unique_ptr<Listener>> listeners_;
+  std::deque<DoorShare> shares_;
+  DoorShare* accepting_ = nullptr;  // whose connection is being made
   Connection* connections_ = nullptr;
   bool draining_ = false;
   bool stopping_ = false;

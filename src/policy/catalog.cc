@@ -19,12 +19,14 @@ std::shared_ptr<const PolicySet> CompileEmpty(const CompileOptions& options, Pol
 
 }  // namespace
 
-Catalog::Catalog(CompileOptions options)
-    : options_(std::move(options)), live_(CompileEmpty(options_, ids_)) {}
+Catalog::Catalog(CompileOptions options, std::vector<Definition> built_in)
+    : options_(std::move(options)),
+      built_in_(std::move(built_in)),
+      live_(CompileEmpty(options_, ids_)) {}
 
 std::vector<yaml::Problem> Catalog::LoadFiles(const std::vector<std::string>& paths) {
   std::vector<yaml::Problem> problems;
-  std::vector<Definition> read;
+  std::vector<Definition> read = built_in_;
   for (const std::string& path : PolicyFiles(paths)) {
     std::vector<Definition> some = LoadPolicyFile(path, problems, options_.lenient);
     read.insert(read.end(), std::make_move_iterator(some.begin()),

@@ -33,7 +33,8 @@ class Catalog {
     std::vector<std::string> set_aside;
   };
 
-  explicit Catalog(CompileOptions options);
+  /// `built_in` are in force beside those of the files, as if a file had them.
+  explicit Catalog(CompileOptions options, std::vector<Definition> built_in = {});
 
   const LivePolicies& live() const noexcept { return live_; }
   PolicyIds& ids() noexcept { return ids_; }
@@ -59,6 +60,7 @@ class Catalog {
   const Definition* FileRivalLocked(const Definition& definition) const;
 
   const CompileOptions options_;
+  const std::vector<Definition> built_in_;
   PolicyIds ids_;
   LivePolicies live_;
   mutable std::mutex mutex_;

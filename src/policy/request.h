@@ -37,6 +37,12 @@ struct Request {
   /// else the default policy, and each key has a bucket of its own. If not empty, the domain and
   /// the descriptors are not looked at.
   std::string_view key = {};
+  /// Bare keys that the request stands for beside its descriptors: the client's address, its user,
+  /// its API key, under the names of these entries. A policy whose key is exactly one of them
+  /// applies as well, in place of the policies for any value of that entry alone.
+  std::span<const Entry> subjects = {};
+  /// Where no policy applies, the default policy does, for the first of `subjects`.
+  bool default_applies = false;
 };
 
 }  // namespace weir::policy

@@ -20,7 +20,8 @@ bool Control(char c) noexcept {
 
 }  // namespace
 
-void BodyScanner::Start(const Framing& framing) noexcept {
+void BodyScanner::Start(const Framing& framing, Trailers trailers) noexcept {
+  trailers_ = trailers;
   remaining_ = framing.length;
   overhead_ = 0;
   switch (framing.kind) {
@@ -43,6 +44,7 @@ std::size_t BodyScanner::Take(std::string_view bytes) noexcept {
   if (state_ == State::kUntilClose) return bytes.size();
   std::size_t taken = 0;
   while (taken < bytes.size() && !done() && !failed()) {
+    if (trailers_ == Trailers::kSkip && InTrailer(bytes[taken])) break;
     if (state_ != State::kLength && state_ != State::kData) {
       state_ = Step(bytes[taken++]);
       continue;
@@ -53,6 +55,17 @@ std::size_t BodyScanner::Take(std::string_view bytes) noexcept {
     if (remaining_ == 0) state_ = state_ == State::kLength ? State::kDone : State::kDataCr;
   }
   return taken;
+}
+
+bool BodyScanner::InTrailer(char next) const noexcept {
+  return state_ == State::kTrailer || state_ == State::kTrailerLf ||
+         (state_ == State::kTrailerStart && next != '\r');
+}
+
+std::size_t BodyScanner::SkipTrailers(std::string_view bytes) noexcept {
+  std::size_t skipped = 0;
+  while (skipped < bytes.size() && InTrailer(bytes[skipped])) state_ = Step(bytes[skipped++]);
+  return skipped;
 }
 
 BodyScanner::State BodyScanner::AfterSize() noexcept {

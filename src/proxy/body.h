@@ -12,8 +12,18 @@ namespace weir::proxy {
 /// Not thread-safe: belongs to one message.
 class BodyScanner {
  public:
+  enum class Trailers : std::uint8_t {
+    kPass,
+    /// Take stops before them, and SkipTrailers goes on: servers may take a trailer for a field of
+    /// the header, which was what the request was judged by.
+    kSkip,
+  };
+
   /// Begins a new body.
-  void Start(const Framing& framing) noexcept;
+  void Start(const Framing& framing, Trailers trailers = Trailers::kPass) noexcept;
+
+  /// With kSkip: how many of the next bytes are trailers, which are not to be passed on.
+  std::size_t SkipTrailers(std::string_view bytes) noexcept;
 
   /// Takes the next bytes and says how many of them belong to the body; they may be passed on as
   /// they are. All of them do, unless the body ends among them or is malformed (then see failed()).
@@ -44,10 +54,12 @@ class BodyScanner {
     kEndLf,  // the last line of all
   };
 
+  bool InTrailer(char next) const noexcept;
   State Step(char byte) noexcept;
   State AfterSize() noexcept;
 
   State state_ = State::kDone;
+  Trailers trailers_ = Trailers::kPass;
   std::uint64_t remaining_ = 0;  // of the body, or of this chunk
   std::uint32_t overhead_ = 0;   // bytes of extensions of this chunk, or of the trailers
 };

@@ -51,6 +51,8 @@ void CollectProxy(const ProxyDoor& door, telemetry::TextWriter& out) {
           &ProxyStats::retries);
   counter("weir_proxy_tunnels_total", "Connections upgraded to another protocol.",
           &ProxyStats::tunnels);
+  counter("weir_proxy_messages_total", "WebSocket messages within their limits, if counted.",
+          &ProxyStats::messages);
   counter("weir_proxy_upstream_bytes_total", "Bytes sent to upstreams.", &ProxyStats::bytes_up);
   counter("weir_proxy_client_bytes_total", "Bytes sent to clients.", &ProxyStats::bytes_down);
 }

@@ -83,17 +83,6 @@ FieldId Classify(std::string_view name) noexcept {
 
 HeadResult Wrong(int status, const char* why) noexcept { return {0, status, why}; }
 
-/// Calls `visit` with each element of a comma-separated list.
-template <typename Visit>
-void ForEachElement(std::string_view list, Visit visit) {
-  while (true) {
-    const auto comma = list.find(',');
-    if (const auto element = http::Trim(list.substr(0, comma)); !element.empty()) visit(element);
-    if (comma == std::string_view::npos) return;
-    list.remove_prefix(comma + 1);
-  }
-}
-
 /// Lines end in CRLF; the caller has made sure that the head ends in an empty one.
 class Lines {
  public:

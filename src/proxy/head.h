@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "protocol/http/ascii.h"
+
 namespace weir::proxy {
 
 /// The fields that a proxy acts on; all others pass as they are.
@@ -87,6 +89,17 @@ struct ResponseHead : Head {
   /// Requires a final response or 101. A response to HEAD has no body whatever it says.
   Framing framing(bool to_head) const noexcept;
 };
+
+/// Calls `visit` with each element of a comma-separated list.
+template <typename Visit>
+void ForEachElement(std::string_view list, Visit visit) {
+  while (true) {
+    const auto comma = list.find(',');
+    if (const auto element = http::Trim(list.substr(0, comma)); !element.empty()) visit(element);
+    if (comma == std::string_view::npos) return;
+    list.remove_prefix(comma + 1);
+  }
+}
 
 /// What came of parsing.
 struct HeadResult {

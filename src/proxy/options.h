@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ip.h"
@@ -21,7 +22,12 @@ struct Timeouts {
   std::chrono::milliseconds stall{60'000};      ///< nothing moves in a request or its response
   std::chrono::milliseconds tunnel{3'600'000};  ///< nothing moves in an upgraded connection
   std::chrono::milliseconds linger{2'000};      ///< for a client to take our last words
+  /// The end of a response waits so long for the store to confirm that a permit is back.
+  std::chrono::milliseconds release{1'000};
 };
+
+/// The domain of the policies that WebSocket messages are held against.
+inline constexpr std::string_view kMessageDomain = "websocket";
 
 struct ProxyOptions {
   std::vector<net::Endpoint> upstreams;
@@ -30,6 +36,12 @@ struct ProxyOptions {
   std::string domain;                        ///< of the policies
   std::string api_key_header = "X-API-Key";  ///< the entry `api_key`
   std::string user_header;                   ///< the entry `user`; empty: there is none
+  bool default_applies = false;  ///< the default policy, to requests that no policy applies to
+  /// What a connection may be upgraded to. Anything else would be a tunnel past the limits: h2c
+  /// carries requests that nobody counts.
+  std::vector<std::string> upgrades = {"websocket"};
+  /// Each WebSocket message of a client is held against the policies of kMessageDomain.
+  bool websocket_messages = false;
   filter::HeaderChoice headers;
   HeadLimits limits;
   PoolLimits pool;
@@ -46,6 +58,7 @@ struct ProxyStats {
   std::atomic<std::uint64_t> upstream_timeouts{0};
   std::atomic<std::uint64_t> retries{0};
   std::atomic<std::uint64_t> tunnels{0};
+  std::atomic<std::uint64_t> messages{0};  ///< of WebSocket clients, if they are counted
   std::atomic<std::uint64_t> bytes_up{0};
   std::atomic<std::uint64_t> bytes_down{0};
 };

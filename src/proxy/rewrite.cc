@@ -5,6 +5,7 @@
 
 #include "base/http_status.h"
 #include "filter/headers.h"
+#include "protocol/http/ascii.h"
 
 namespace weir::proxy {
 
@@ -98,7 +99,39 @@ void WriteEnding(Ending ending, std::string& out) {
   }
 }
 
+bool ListHas(std::string_view list, std::string_view protocol) noexcept {
+  bool found = false;
+  ForEachElement(list, [&](std::string_view element) {
+    found |= http::EqualsIgnoringCase(element, protocol);
+  });
+  return found;
+}
+
 }  // namespace
+
+std::string OfferedUpgrades(const Head& head, std::span<const std::string> allowed) {
+  std::string offered;
+  if (!head.upgrade) return offered;
+  for (const std::string& protocol : allowed) {
+    for (const Field& field : head.fields) {
+      if (field.id != FieldId::kUpgrade || !ListHas(field.value, protocol)) continue;
+      offered.append(offered.empty() ? "" : ", ").append(protocol);
+      break;
+    }
+  }
+  return offered;
+}
+
+bool ChoosesUpgrade(const Head& head, std::string_view offered) {
+  bool chosen = head.upgrade;
+  for (const Field& field : head.fields) {
+    if (field.id != FieldId::kUpgrade) continue;
+    ForEachElement(field.value, [&](std::string_view protocol) {
+      chosen = chosen && ListHas(offered, protocol);
+    });
+  }
+  return chosen;
+}
 
 void WriteRequestHead(const RequestHead& head, const Sender& sender, std::string& out) {
   out.clear();
@@ -115,8 +148,8 @@ void WriteRequestHead(const RequestHead& head, const Sender& sender, std::string
   WriteForwarded(head, sender, out);
   out += kVia;
   WriteFraming(head, out);
-  if (head.upgrade) {
-    WriteUpgrade(head, out);
+  if (!sender.upgrade.empty()) {
+    out.append("Upgrade: ").append(sender.upgrade).append("\r\nConnection: upgrade\r\n");
   } else if (head.minor_version == 0) {
     out += "Connection: close\r\n";
   }

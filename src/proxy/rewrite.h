@@ -2,6 +2,7 @@
 
 // What a proxy changes in the heads that pass through it, and the answers it gives itself.
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,15 @@ namespace weir::proxy {
 struct Sender {
   std::string_view peer;  ///< the address of the connection's other end
   bool trusted = false;   ///< its X-Forwarded-… fields are kept; others' are replaced
+  /// The protocols that the upstream is offered; empty: none, whatever the client asked for.
+  std::string_view upgrade = {};
 };
+
+/// Those of `allowed` that the head's Upgrade fields name, as a list for an Upgrade field; empty if
+/// the head asks for no upgrade.
+std::string OfferedUpgrades(const Head& head, std::span<const std::string> allowed);
+/// Whether the head names one of the protocols of `offered`, such a list, and no other.
+bool ChoosesUpgrade(const Head& head, std::string_view offered);
 
 /// Writes the head for the upstream: without what was meant for this hop, with X-Forwarded-For,
 /// -Host, -Proto and Via. An HTTP/1.0 request stays one, so that the response fits the client.

@@ -1,13 +1,10 @@
 #include "proxy/session.h"
 
-#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <utility>
 
-#include "filter/client_address.h"
 #include "filter/headers.h"
-#include "filter/route.h"
 #include "proxy/transmit.h"
 
 namespace weir::proxy {
@@ -124,102 +121,9 @@ void Session::AwaitHead() {
   ReadClient();
 }
 
-std::string_view Session::ClientIdentity() {
-  if (!trusted_) return identity_;
-  const auto forwarded = [this](std::size_t n) -> std::optional<std::string_view> {
-    const Field* field = request_.Find("x-forwarded-for", n);
-    return field == nullptr ? std::nullopt : std::optional(field->value);
-  };
-  const IpAddress client =
-      filter::ResolveClient(*IpAddress::Parse(peer_), forwarded, shared_.options.trusted_proxies);
-  identity_ = ClientKey(client, shared_.options.grouping);
-  return identity_;
-}
-
-void Session::Decide() {
-  phase_ = Phase::kDeciding;
-  limit_lines_.clear();
-  if (shared_.limiter == nullptr) return BeginExchange();
-  Touch(shared_.options.timeouts.stall);
-
-  std::size_t count = 0;
-  const auto add = [&](std::string_view key, std::string_view value) {
-    if (!value.empty()) entries_[count++] = {key, value};
-  };
-  const auto header = [this](const std::string& name) {
-    const Field* field = name.empty() ? nullptr : request_.Find(name);
-    return field == nullptr ? std::string_view() : field->value;
-  };
-  add("ip", ClientIdentity());
-  add("api_key", header(shared_.options.api_key_header));
-  add("user", header(shared_.options.user_header));
-  add("route", filter::NormalRoute(request_.target, route_scratch_));
-  add("method", request_.method);
-  descriptor_ = {entries_, count};
-  check_.request.domain = shared_.options.domain;
-  check_.request.descriptors = {&descriptor_, 1};
-  check_.op = store::Op::kCharge;
-
-  // The reference is counted by hand so that the callback is one plain pointer, which std::function
-  // holds without allocating.
-  intrusive_ptr_add_ref(this);
-  shared_.limiter->Decide({&check_, 1}, [this] { Ptr(this, false)->OnDecided(); });
-}
-
-void Session::OnDecided() {
-  const bool granted = check_.status.ok() && check_.decision.allowed();
-  if (granted) HoldPermits();
-  if (phase_ != Phase::kDeciding) return ReleasePermits();  // the client has gone meanwhile
-  if (!check_.status)
-    return Fail(503, "the limit could not be checked: " + check_.status.error().message);
-  WriteLimitLines();
-  if (!granted) return Deny();
-  Count(shared_.stats.allowed);
-  BeginExchange();
-}
-
-void Session::WriteLimitLines() {
-  constexpr std::size_t kMaxShown = 16;
-  std::array<filter::Applied, kMaxShown> applied;
-  std::size_t count = 0;
-  for (const limiter::PolicyVerdict& verdict : check_.verdicts) {
-    if (verdict.quota == nullptr || verdict.shadow || count == kMaxShown) continue;
-    applied[count++] = {verdict.policy, verdict.quota, verdict.decision};
-  }
-  filter::GiveLimitHeaders({applied.data(), count}, check_.decision, shared_.options.headers,
-                           [this](std::string_view name, std::string_view value) {
-                             limit_lines_.append(name).append(": ").append(value).append("\r\n");
-                           });
-  if (!check_.degraded_by.empty()) {
-    limit_lines_.append("X-RateLimit-Degraded: ").append(check_.degraded_by).append("\r\n");
-  }
-}
-
-void Session::Deny() {
-  Count(shared_.stats.blocked);
-  const Field* accept = request_.Find(FieldId::kAccept);
-  const filter::Denial denial =
-      filter::MakeDenial(check_.decision, accept == nullptr ? std::string_view() : accept->value,
-                         SystemClock::Get().Now());
-  // A body that came along is skipped; one that is still on its way is not waited for.
-  request_body_.Start(request_.framing());
-  exchange_ = {};
-  exchange_.to_head = request_.method == "HEAD";
-  exchange_.http10 = request_.minor_version == 0;
-  const bool close = request_.close;
-  in_.Consume(head_size_);
-  in_.Consume(request_body_.Take(in_.view()));
-  Reply({.status = 429,
-         .content_type = denial.content_type,
-         .extra = limit_lines_,
-         .body = denial.body},
-        close || !request_body_.done());
-}
-
 void Session::Fail(int status, std::string_view message) {
   const bool under_way = phase_ == Phase::kConnecting || phase_ == Phase::kExchange;
   DropUpstream();
-  ReleasePermits();
   if (under_way && exchange_.started) return Close();
   // What was read of the request and not sent is skipped; a client that is still sending must stop.
   const bool request_read = under_way && request_body_.done();
@@ -237,6 +141,7 @@ void Session::Reply(const OwnResponse& response, bool close) {
   head_down_.erase(0, exchange_.head_down_sent);
   exchange_.head_down_sent = 0;
   WriteOwnResponse(own, {reply_close_, exchange_.http10}, head_down_);
+  if (held_ != nullptr) return ReleaseThen(Phase::kReply);
   Touch(shared_.options.timeouts.stall);
   FlushReply();
 }
@@ -313,6 +218,9 @@ void Session::OnDeadline() {
       // The store has a time limit of its own, and until it has answered the limiter may look at
       // the request's head: nothing may be read over it.
       return Touch(shared_.options.timeouts.stall);
+    case Phase::kReleasing:
+      // The store has not confirmed it in time; the client has waited long enough.
+      return OnReleased();
     case Phase::kConnecting:
       return OnUpstreamConnected(asio::error::timed_out);
     case Phase::kExchange:

@@ -10,7 +10,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "filter/route.h"
 #include "limiter/limiter.h"
 #include "net/connection.h"
 #include "proxy/body.h"
@@ -19,6 +21,7 @@
 #include "proxy/options.h"
 #include "proxy/rewrite.h"
 #include "proxy/upstream.h"
+#include "proxy/websocket.h"
 
 namespace weir::proxy {
 
@@ -33,7 +36,7 @@ struct Shared {
   ProxyStats stats;
 };
 
-struct HeldPermits;
+struct LaterCheck;
 
 /// Thread safety: belongs to its reactor's thread.
 class Session final : public net::Connection, private UpstreamUser {
@@ -53,6 +56,7 @@ class Session final : public net::Connection, private UpstreamUser {
     kDeciding,    // the limiter has been asked
     kConnecting,  // to an upstream
     kExchange,    // request and response pass
+    kReleasing,   // the end of a response waits for its permits to be back in the store
     kReply,       // an answer of our own is being sent
     kTunnel,      // upgraded: bytes pass
     kLinger,      // everything is said; the client may still be sending
@@ -67,13 +71,6 @@ class Session final : public net::Connection, private UpstreamUser {
   void Serve();
   void ServeOne();
   void AwaitHead();
-  void Decide();
-  void OnDecided();
-  void HoldPermits();
-  void ReleasePermits();
-  std::string_view ClientIdentity();
-  void WriteLimitLines();
-  void Deny();
   void Fail(int status, std::string_view message);
   void Reply(const OwnResponse& response, bool close);
   void FlushReply();
@@ -82,6 +79,23 @@ class Session final : public net::Connection, private UpstreamUser {
   void Touch(std::chrono::milliseconds timeout) { reactor().timers().Set(*this, timeout); }
   void WaitClientWritable();
   void OnClientWritable();
+
+  // session_decide.cc: who asks for what, and whether they may.
+  void Decide();
+  const char* Describe();
+  std::string_view ClientIdentity();
+  std::string_view Identity(const std::string& header, const char*& wrong) const;
+  bool HasLookalike(std::string_view header) const;
+  void OnDecided();
+  void WriteLimitLines();
+  void Deny();
+  void Refuse(const OwnResponse& response);
+
+  // session_permits.cc: what concurrency policies have granted.
+  void HoldPermits();
+  void ReleasePermits();
+  void ReleaseThen(Phase next);
+  void OnReleased();
 
   // session_exchange.cc: a request to an upstream and its response back.
   void BeginExchange();
@@ -105,6 +119,10 @@ class Session final : public net::Connection, private UpstreamUser {
   void PumpTunnelUp();
   void PumpTunnelDown();
   void FinishTunnelHalf();
+  void PrepareMessages();
+  std::size_t Sendable();
+  bool AskAboutMessage();
+  void OnMessageDecided();
 
   Shared& shared_;
   net::Socket client_;
@@ -122,11 +140,13 @@ class Session final : public net::Connection, private UpstreamUser {
   RequestHead request_;
   std::size_t head_size_ = 0;
   limiter::Check check_;
-  policy::Entry entries_[5];
-  policy::Descriptor descriptor_;
-  std::string route_scratch_;
+  std::vector<policy::Entry> entries_;
+  std::vector<policy::Descriptor> descriptors_;  // one for each name of the route
+  filter::Routes routes_;
   std::string limit_lines_;
-  std::shared_ptr<HeldPermits> held_;  // of concurrency policies; null: none
+  std::shared_ptr<LaterCheck> held_;  // of concurrency policies; null: none
+  Phase after_release_ = Phase::kExchange;
+  std::string upgrade_;  // the protocols that the upstream was offered
 
   // What an exchange must remember of its request, whose head is gone from the buffer by then.
   struct Exchange {
@@ -154,6 +174,10 @@ class Session final : public net::Connection, private UpstreamUser {
   BodyScanner response_body_;
 
   bool reply_close_ = false;
+  std::unique_ptr<WebSocketScanner> messages_;  // tunnel: null if they are not counted
+  std::shared_ptr<LaterCheck> message_check_;
+  bool asking_ = false;         // tunnel: whether a message may pass
+  bool pumping_ = false;        // tunnel: that question is being asked just now
   bool client_done_ = false;    // tunnel: the client sends no more
   bool upstream_done_ = false;  // tunnel: the upstream sends no more
   std::size_t lingered_ = 0;

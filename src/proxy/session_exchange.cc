@@ -28,11 +28,17 @@ void Session::BeginExchange() {
   exchange_ = {};
   exchange_.to_head = request_.method == "HEAD";
   exchange_.http10 = request_.minor_version == 0;
-  exchange_.upgrade = request_.upgrade;
   exchange_.close = request_.close;
-  request_body_.Start(request_.framing());
-  exchange_.retryable = request_.idempotent() && request_body_.done() && !request_.upgrade;
-  WriteRequestHead(request_, {peer_, trusted_}, head_up_);
+  request_body_.Start(request_.framing(), BodyScanner::Trailers::kSkip);
+  upgrade_.clear();
+  // An upgrade that is not offered is a request like any other, as HTTP has it.
+  if (request_body_.done() && request_.method == "GET" && request_.minor_version == 1) {
+    upgrade_ = OfferedUpgrades(request_, shared_.options.upgrades);
+  }
+  exchange_.upgrade = !upgrade_.empty();
+  exchange_.retryable = request_.idempotent() && request_body_.done() && !exchange_.upgrade;
+  WriteRequestHead(request_, {peer_, trusted_, upgrade_}, head_up_);
+  if (exchange_.upgrade) PrepareMessages();
   head_down_.clear();
   in_.Consume(head_size_);
   AcquireUpstream(false);
@@ -72,6 +78,7 @@ void Session::SendRequest() {
 void Session::PumpRequest() {
   while (!exchange_.request_done && !exchange_.request_broken) {
     if (exchange_.body_up == 0 && !in_.empty()) {
+      in_.Consume(request_body_.SkipTrailers(in_.view()));
       exchange_.body_up = request_body_.Take(in_.view());
       if (request_body_.failed()) {
         Count(shared_.stats.rejected);
@@ -161,7 +168,7 @@ bool Session::ReadResponseHead() {
     return false;
   }
   const bool upgraded = response_.status == 101;
-  if (upgraded && !(exchange_.upgrade && response_.upgrade)) {
+  if (upgraded && !(exchange_.upgrade && ChoosesUpgrade(response_, upgrade_))) {
     Count(shared_.stats.upstream_errors);
     Fail(502, "the upstream switched protocols unasked");
     return false;
@@ -214,6 +221,8 @@ void Session::PumpResponse() {
         return Close();
       }
     }
+    const bool last = exchange_.started && response_body_.done() && response_.status != 101;
+    if (last && held_ != nullptr) return ReleaseThen(Phase::kExchange);
     if (head.empty() && exchange_.body_down == 0) {
       if (!exchange_.started || !response_body_.done()) return upstream_->Read();
       if (response_.status == 101) return BeginTunnel();
@@ -240,7 +249,6 @@ void Session::FinishExchange() {
   } else {
     DropUpstream();
   }
-  ReleasePermits();
   // The client asked for the end itself and sends no more, so nothing of ours can get lost.
   if (exchange_.close && request_.close && exchange_.request_done) return Close();
   if (exchange_.close || !exchange_.request_done) return Linger();

@@ -1,45 +1,44 @@
-// What concurrency policies have granted to a request is given back when its response has ended or
-// either side is gone. The request's head has left the buffer by then, so who asked is kept here.
+// What concurrency policies have granted to a request is given back when its response ends or
+// either side is gone. The end of a response waits until the store has confirmed it: a client that
+// sends one request after the other would else be refused by its own last one.
 
 #include <utility>
 
+#include "proxy/later_check.h"
 #include "proxy/session.h"
 
 namespace weir::proxy {
-
-/// A release in waiting. Shared with the limiter's callback, since the session goes on, or ends,
-/// while a distant store is asked.
-struct HeldPermits {
-  limiter::Check check;
-  std::string values;
-  policy::Entry entries[5];
-  policy::Descriptor descriptor;
-};
 
 void Session::HoldPermits() {
   if (check_.decision.lease == 0) return;
   std::string text;
   limiter::AppendPermits(text, check_);
-  auto held = std::make_shared<HeldPermits>();
+  auto held = std::make_shared<LaterCheck>(check_.request);
   if (!limiter::ParsePermits(text, held->check.permits).ok()) return;
-  for (const policy::Entry& entry : descriptor_) held->values += entry.value;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < descriptor_.size(); ++i) {
-    const std::size_t size = descriptor_[i].value.size();
-    held->entries[i] = {descriptor_[i].key, std::string_view(held->values).substr(at, size)};
-    at += size;
-  }
-  held->descriptor = {held->entries, descriptor_.size()};
   held->check.op = store::Op::kRelease;
-  held->check.request.domain = shared_.options.domain;
-  held->check.request.descriptors = {&held->descriptor, 1};
   held_ = std::move(held);
 }
 
 void Session::ReleasePermits() {
   if (held_ == nullptr) return;
-  const std::shared_ptr<HeldPermits> held = std::move(held_);
+  const std::shared_ptr<LaterCheck> held = std::move(held_);
   shared_.limiter->Decide({&held->check, 1}, [held] {});
+}
+
+/// Gives the permits back and goes on in phase `next` when they are, or when that takes too long.
+void Session::ReleaseThen(Phase next) {
+  after_release_ = next;
+  phase_ = Phase::kReleasing;
+  Touch(shared_.options.timeouts.release);
+  const std::shared_ptr<LaterCheck> held = std::move(held_);
+  shared_.limiter->Decide({&held->check, 1}, [held, self = Ptr(this)] { self->OnReleased(); });
+}
+
+void Session::OnReleased() {
+  if (phase_ != Phase::kReleasing) return;
+  phase_ = after_release_;
+  Touch(shared_.options.timeouts.stall);
+  OnClientWritable();
 }
 
 }  // namespace weir::proxy

@@ -1,6 +1,8 @@
-// After `101 Switching Protocols` the proxy reads nothing any more: bytes pass both ways until both
-// sides have finished or nothing has moved for long.
+// After `101 Switching Protocols` bytes pass both ways until both sides have finished or nothing
+// has moved for long. If the messages of WebSocket clients are counted, each waits until the
+// limiter has let it pass; one that is over its limit ends the connection.
 
+#include "proxy/later_check.h"
 #include "proxy/session.h"
 #include "proxy/transmit.h"
 
@@ -18,14 +20,68 @@ void Session::BeginTunnel() {
   if (phase_ == Phase::kTunnel) PumpTunnelDown();
 }
 
-void Session::PumpTunnelUp() {
-  while (!in_.empty()) {
-    const Sent sent = Transmit(upstream_->socket().native_handle(), in_.view(), {});
-    if (sent.blocked) return upstream_->WaitWritable();
-    if (sent.failed) return Close();
-    in_.Consume(sent.bytes);
-    Count(shared_.stats.bytes_up, sent.bytes);
+/// Keeps what is needed to ask about messages, while the request's head is still there.
+void Session::PrepareMessages() {
+  messages_.reset();
+  message_check_.reset();
+  const ProxyOptions& options = shared_.options;
+  if (!options.websocket_messages || shared_.limiter == nullptr) return;
+  if (upgrade_ != "websocket") return;
+  messages_ = std::make_unique<WebSocketScanner>();
+  policy::Request request = check_.request;
+  request.domain = kMessageDomain;
+  request.subjects = {};
+  request.default_applies = false;
+  message_check_ = std::make_shared<LaterCheck>(request);
+}
+
+/// How many of the client's bytes may go to the upstream now.
+std::size_t Session::Sendable() {
+  if (messages_ == nullptr) return in_.view().size();
+  if (exchange_.body_up == 0) exchange_.body_up = messages_->Take(in_.view());
+  return exchange_.body_up;
+}
+
+/// True: the message was let pass on the spot. Else the answer comes later, or the tunnel is over.
+bool Session::AskAboutMessage() {
+  asking_ = pumping_ = true;
+  const std::shared_ptr<LaterCheck> asked = message_check_;
+  shared_.limiter->Decide({&asked->check, 1},
+                          [asked, self = Ptr(this)] { self->OnMessageDecided(); });
+  pumping_ = false;
+  return !asking_ && phase_ == Phase::kTunnel;
+}
+
+void Session::OnMessageDecided() {
+  asking_ = false;
+  if (phase_ != Phase::kTunnel) return;
+  const limiter::Check& check = message_check_->check;
+  if (!check.status.ok() || !check.decision.allowed()) {
+    Count(shared_.stats.blocked);
+    return Close();
   }
+  Count(shared_.stats.messages);
+  messages_->Admit();
+  // A store that answers at once is asked in a loop: a client decides how many messages it sends
+  // together, and so would decide how deep we recurse.
+  if (!pumping_) PumpTunnelUp();
+}
+
+void Session::PumpTunnelUp() {
+  if (asking_) return;
+  do {
+    while (const std::size_t sendable = in_.empty() ? 0 : Sendable()) {
+      const Sent sent =
+          Transmit(upstream_->socket().native_handle(), in_.view().substr(0, sendable), {});
+      if (sent.blocked) return upstream_->WaitWritable();
+      if (sent.failed) return Close();
+      in_.Consume(sent.bytes);
+      if (messages_ != nullptr) exchange_.body_up -= sent.bytes;
+      Count(shared_.stats.bytes_up, sent.bytes);
+    }
+    if (messages_ != nullptr && messages_->failed()) return Close();
+    if (!in_.empty() && !AskAboutMessage()) return;
+  } while (!in_.empty());
   if (!client_done_) return ReadClient();
   error_code ignored;
   upstream_->socket().shutdown(net::Socket::shutdown_send, ignored);

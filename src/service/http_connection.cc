@@ -10,15 +10,28 @@ namespace weir::service {
 using Next = net::Stream::Next;
 using Stage = net::Stream::Stage;
 
+namespace {
+
+constexpr std::chrono::milliseconds kUrgentTime{2'000};
+constexpr net::Stream::Times kUrgentTimes{
+    .greeting = kUrgentTime, .idle = kUrgentTime, .request = kUrgentTime, .write = kUrgentTime};
+
+}  // namespace
+
 HttpConnection::HttpConnection(HttpWorker& worker, std::unique_ptr<net::Transport> transport,
-                               std::unique_ptr<net::TlsSession> tls, std::string remote)
+                               std::unique_ptr<net::TlsSession> tls, std::string remote,
+                               bool urgent)
     : Connection(worker.reactor()),
-      session_(worker, *this, std::move(remote), tls != nullptr),
+      worker_(worker),
+      session_(worker, *this, std::move(remote), tls != nullptr, urgent),
       transport_(std::move(transport)),
       stream_(*transport_, std::move(tls), *this, worker.reactor().timers(),
-              worker.options().times) {
+              urgent ? kUrgentTimes : worker.options().times) {
   transport_->Attach(*this, stream_);
+  if (urgent) worker.AddUrgent(*this);
 }
+
+HttpConnection::~HttpConnection() { worker_.RemoveUrgent(*this); }
 
 void HttpConnection::Drain() {
   // A client may be sending a request on an idle connection this very moment: it has this long.

@@ -20,9 +20,11 @@ class HttpConnection final : public net::Connection,
                              private HttpSession::Transport,
                              private net::Stream::Session {
  public:
-  /// `tls` null: in the clear.
+  /// `tls` null: in the clear. `urgent`: one beyond the limit, for one question that must always be
+  /// answered.
   HttpConnection(HttpWorker& worker, std::unique_ptr<net::Transport> transport,
-                 std::unique_ptr<net::TlsSession> tls, std::string remote);
+                 std::unique_ptr<net::TlsSession> tls, std::string remote, bool urgent = false);
+  ~HttpConnection() override;
 
   void Start() { stream_.Start(); }
   void Drain() override;
@@ -44,6 +46,7 @@ class HttpConnection final : public net::Connection,
   net::Stream::Stage stage() const override;
   bool OnTimeout(net::Stream::Stage stage) override;
 
+  HttpWorker& worker_;
   HttpSession session_;
   const std::unique_ptr<net::Transport> transport_;
   net::Stream stream_;

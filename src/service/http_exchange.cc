@@ -4,11 +4,10 @@
 #include <charconv>
 #include <optional>
 
-#include "filter/client_address.h"
-#include "filter/route.h"
 #include "protocol/http/ascii.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
+#include "service/auth_question.h"
 #include "telemetry/trace.h"
 
 namespace weir::service {
@@ -25,63 +24,6 @@ std::optional<std::int64_t> ParseInteger(std::string_view text) {
   if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
 }
-
-/// The descriptor of a request that a proxy asks about: what it can be told apart by.
-class AuthEntries {
- public:
-  AuthEntries(const http::Request& request, std::string_view remote, const AuthOptions& options,
-              Arena& arena)
-      : request_(request), arena_(arena) {
-    AddIp(remote, options);
-    Add("api_key", request.Find(options.api_key_header));
-    Add("user", request.Find(options.user_header));
-    AddRoute();
-    Add("method", First("X-Original-Method", "X-Forwarded-Method"));
-  }
-
-  std::span<const policy::Descriptor> descriptors() {
-    const policy::Descriptor descriptor =
-        arena_.Copy(std::span<const policy::Entry>(entries_.data(), count_));
-    return arena_.Copy(std::span<const policy::Descriptor>(&descriptor, 1));
-  }
-
- private:
-  void Add(std::string_view key, std::string_view value) {
-    if (value.empty()) return;
-    entries_[count_++] = {key, arena_.Copy(value.substr(0, http::kMaxValueBytes))};
-  }
-
-  std::string_view First(std::string_view one, std::string_view other) const {
-    const std::string_view value = request_.Find(one);
-    return value.empty() ? request_.Find(other) : value;
-  }
-
-  void AddIp(std::string_view remote, const AuthOptions& options) {
-    const auto peer = IpAddress::Parse(remote);
-    if (!peer) return;
-    const auto nth = [this](std::size_t n) -> std::optional<std::string_view> {
-      for (const http::Header& header : request_.headers) {
-        if (!http::EqualsIgnoringCase(header.name, "X-Forwarded-For")) continue;
-        if (n-- == 0) return header.value;
-      }
-      return std::nullopt;
-    };
-    Add("ip",
-        ClientKey(filter::ResolveClient(*peer, nth, options.trusted_proxies), options.grouping));
-  }
-
-  void AddRoute() {
-    const std::string_view target = First("X-Original-URI", "X-Forwarded-Uri");
-    if (target.empty()) return;
-    std::string scratch;
-    Add("route", filter::NormalRoute(target, scratch));
-  }
-
-  const http::Request& request_;
-  Arena& arena_;
-  std::array<policy::Entry, 5> entries_;
-  std::size_t count_ = 0;
-};
 
 }  // namespace
 
@@ -184,8 +126,15 @@ void HttpExchanges::AddAuth(HttpWorker& worker, const http::Request& request,
     }
   }
   item.accept = arena.Copy(request.Find("Accept").substr(0, http::kMaxValueBytes));
-  check.request.descriptors =
-      AuthEntries(request, remote, worker.options().auth, arena).descriptors();
+  AuthQuestion question(request, remote, worker.options().auth, arena);
+  if (!question.error().empty()) return RefuseQuestion(item, question.error());
+  question.Fill(check.request);
+}
+
+/// A proxy that asked for another status than 429 knows that one alone as a refusal, and would take
+/// 400 for a fault of ours.
+void HttpExchanges::RefuseQuestion(Item& item, std::string_view why) {
+  Refuse(item, item.denied_status == 429 ? 400 : item.denied_status, why);
 }
 
 int HttpExchanges::StatusOf(const Item& item) {
@@ -226,7 +175,8 @@ void HttpExchanges::AppendReply(HttpWorker& worker, const Item& item, http::Enve
                                 std::string& out) {
   const int status = StatusOf(item);
   worker.metrics().responses[static_cast<std::size_t>(status / 100)].Add();
-  if (item.endpoint == Endpoint::kAuth && (status == 200 || status == item.denied_status)) {
+  const bool decided = item.error_status == 0 && (status == 200 || status == item.denied_status);
+  if (item.endpoint == Endpoint::kAuth && decided) {
     return AppendAuthReply(worker, item, envelope, out);
   }
   body_.clear();

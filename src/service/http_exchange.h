@@ -53,6 +53,7 @@ class HttpExchanges {
   void AddAuth(HttpWorker& worker, const http::Request& request, std::string_view remote,
                Item& item);
   void Refuse(Item& item, int status, std::string_view message);
+  void RefuseQuestion(Item& item, std::string_view why);
   void AppendReply(HttpWorker& worker, const Item& item, http::Envelope& envelope,
                    std::string& out);
   void AppendAuthReply(HttpWorker& worker, const Item& item, const http::Envelope& envelope,

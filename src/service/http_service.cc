@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint32_t kLogLinesPerSecond = 20;
 constexpr std::size_t kSpareExchanges = 64;
+constexpr std::size_t kMostUrgent = 16;
 
 }  // namespace
 
@@ -40,7 +41,28 @@ void HttpWorker::GiveBack(std::unique_ptr<HttpExchanges> exchanges) {
   spare_.push_back(std::move(exchanges));
 }
 
+void HttpWorker::AddUrgent(net::Connection& connection) {
+  if (urgent_.size() >= kMostUrgent) {
+    net::Connection& oldest = *urgent_.front();
+    urgent_.erase(urgent_.begin());
+    oldest.Abort();
+  }
+  urgent_.push_back(&connection);
+}
+
+void HttpWorker::RemoveUrgent(const net::Connection& connection) noexcept {
+  std::erase(urgent_, &connection);
+}
+
 void HttpDoor::Accept(net::Reactor& reactor, net::Socket socket) {
+  Serve(reactor, std::move(socket), /*urgent=*/false);
+}
+
+void HttpDoor::AcceptUrgent(net::Reactor& reactor, net::Socket socket) {
+  Serve(reactor, std::move(socket), /*urgent=*/true);
+}
+
+void HttpDoor::Serve(net::Reactor& reactor, net::Socket socket, bool urgent) {
   boost::system::error_code error;
   const auto peer = socket.remote_endpoint(error);
   if (error) return;  // gone already
@@ -58,7 +80,7 @@ void HttpDoor::Accept(net::Reactor& reactor, net::Socket socket) {
   }
   const boost::intrusive_ptr<HttpConnection> connection(
       new HttpConnection(worker, std::make_unique<net::EdgeSocket>(std::move(socket), reactor),
-                         std::move(tls), peer.address().to_string()));
+                         std::move(tls), peer.address().to_string(), urgent));
   connection->Start();
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
@@ -31,12 +32,22 @@ namespace weir::service {
 
 class HttpExchanges;
 
+/// Which fields tell GET /v1/auth the path and method that a proxy asks about. A client can send
+/// the pair that its proxy does not set, so a question that has fields of both is refused.
+enum class AuthTarget : std::uint8_t {
+  kAuto,       ///< the pair that is there
+  kOriginal,   ///< X-Original-URI, -Method: nginx. A question without it is refused
+  kForwarded,  ///< X-Forwarded-Uri, -Method: Traefik, Caddy. A question without it is refused
+  kNone,       ///< neither: there are no entries `route` and `method`
+};
+
 /// How GET /v1/auth reads the request that a proxy asks about.
 struct AuthOptions {
   std::vector<IpNetwork> trusted_proxies;  ///< whose X-Forwarded-For counts
   IpGrouping grouping;
   std::string api_key_header = "X-API-Key";
   std::string user_header = "X-User-Id";
+  AuthTarget target = AuthTarget::kAuto;
 };
 
 struct HttpOptions {
@@ -91,6 +102,11 @@ class HttpWorker {
     return buffered_ <= options_.buffer_budget;
   }
 
+  /// A connection beyond the limit, for what must always be answered. The oldest one has to go when
+  /// there are too many of them.
+  void AddUrgent(net::Connection& connection);
+  void RemoveUrgent(const net::Connection& connection) noexcept;
+
   /// The thread whose replies need no hop.
   bool OnOwnThread() const noexcept { return thread_ == std::this_thread::get_id(); }
   void BindToThisThread() noexcept { thread_ = std::this_thread::get_id(); }
@@ -105,6 +121,7 @@ class HttpWorker {
   HttpMetrics metrics_;
   telemetry::LogThrottle throttle_;
   std::vector<std::unique_ptr<HttpExchanges>> spare_;
+  std::vector<net::Connection*> urgent_;
   std::size_t buffered_ = 0;
   std::thread::id thread_;
 };
@@ -120,8 +137,12 @@ class HttpDoor final : public net::Door {
 
   std::string_view name() const noexcept override { return "http"; }
   void Accept(net::Reactor& reactor, net::Socket socket) override;
+  /// Answers /healthz, /readyz, /metrics and /admin, and nothing else.
+  void AcceptUrgent(net::Reactor& reactor, net::Socket socket) override;
 
  private:
+  void Serve(net::Reactor& reactor, net::Socket socket, bool urgent);
+
   std::vector<HttpWorker*> workers_;
   std::shared_ptr<net::TlsContext> tls_;
 };

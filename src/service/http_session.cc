@@ -16,6 +16,12 @@ namespace {
 constexpr std::size_t kSmallBuffer = std::size_t{32} << 10U;
 constexpr std::size_t kMaxOutput = std::size_t{256} << 10U;
 
+/// However many connections there are.
+bool AlwaysAnswered(std::string_view path) noexcept {
+  return path == "/healthz" || path == "/readyz" || path == "/metrics" ||
+         path.starts_with("/admin/");
+}
+
 }  // namespace
 
 /// Carries a handler's answer back to the session's thread, once. A handler that loses its reply
@@ -49,11 +55,13 @@ class HttpSession::PendingReply {
   std::atomic<bool> answered_{false};
 };
 
-HttpSession::HttpSession(HttpWorker& worker, Transport& transport, std::string remote, bool secure)
+HttpSession::HttpSession(HttpWorker& worker, Transport& transport, std::string remote, bool secure,
+                         bool urgent)
     : worker_(worker),
       transport_(transport),
       remote_(std::move(remote)),
       secure_(secure),
+      urgent_(urgent),
       input_(http::kBodyPadding),
       parser_(worker.options().limits) {}
 
@@ -124,11 +132,18 @@ HttpSession::Next HttpSession::Parse() {
     case http::RequestParser::Outcome::kComplete:
       break;
   }
-  last_request_ = !parser_.request().keep_alive;
+  last_request_ = !parser_.request().keep_alive || urgent_;
+  if (urgent_) return RouteUrgent();
   if (exchanges_ == nullptr) exchanges_ = worker_.TakeExchanges();
   if (!exchanges_->TryAdd(worker_, parser_.request(), remote_)) return Next::kRoute;
   TakeRequest();
   return Next::kParse;
+}
+
+HttpSession::Next HttpSession::RouteUrgent() {
+  if (AlwaysAnswered(parser_.request().path)) return Next::kRoute;
+  Fail(503, "too many connections; try again later");
+  return Next::kNeedMore;
 }
 
 /// Everything that has come in is answered, but for a request that is not complete.

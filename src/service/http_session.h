@@ -38,7 +38,9 @@ class HttpSession {
     ~Transport() = default;
   };
 
-  HttpSession(HttpWorker& worker, Transport& transport, std::string remote, bool secure);
+  /// `urgent`: answers one request, of those that must always be answered.
+  HttpSession(HttpWorker& worker, Transport& transport, std::string remote, bool secure,
+              bool urgent = false);
   ~HttpSession();
   HttpSession(const HttpSession&) = delete;
   HttpSession& operator=(const HttpSession&) = delete;
@@ -74,6 +76,7 @@ class HttpSession {
   class PendingReply;
 
   Next Parse();
+  Next RouteUrgent();
   void AfterAll();
   void Decide();
   void OnDecided();
@@ -88,6 +91,7 @@ class HttpSession {
   Transport& transport_;
   const std::string remote_;
   const bool secure_;
+  const bool urgent_;
   net::InputBuffer input_;
   http::RequestParser parser_;
   std::string output_;

@@ -43,6 +43,11 @@ RespConnection::RespConnection(net::Reactor& reactor, RespDesk& desk,
 
 RespConnection::~RespConnection() = default;
 
+void RespConnection::Drain() {
+  draining_ = true;
+  stream_.Drain(std::chrono::milliseconds(0));
+}
+
 std::span<char> RespConnection::Space() {
   desk_.Lend(input_);
   char* const at = input_.Reserve(kReadSize);
@@ -89,7 +94,8 @@ void RespConnection::Resumed() {
 net::Stream::Stage RespConnection::stage() const {
   using Stage = net::Stream::Stage;
   if (!session_.authenticated()) return Stage::kGreeting;
-  return input_.empty() ? Stage::kIdle : Stage::kRequest;
+  // A shutdown does not wait for the rest of a command.
+  return input_.empty() || draining_ ? Stage::kIdle : Stage::kRequest;
 }
 
 }  // namespace weir::service

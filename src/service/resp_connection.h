@@ -61,7 +61,7 @@ class RespConnection final : public net::Connection, private net::Stream::Sessio
   ~RespConnection() override;
 
   void Start() { stream_.Start(); }
-  void Drain() override { stream_.Drain(std::chrono::milliseconds(0)); }
+  void Drain() override;
   void Abort() override { stream_.Close(); }
   void OnDeadline() override {}
 
@@ -85,8 +85,9 @@ class RespConnection final : public net::Connection, private net::Stream::Sessio
   resp::Session session_;
   const std::unique_ptr<net::Transport> transport_;
   net::Stream stream_;
-  Nanos asked_at_ = 0;                            // when the limiter was last asked
-  bool ended_ = false;                            // nothing more can be read
+  Nanos asked_at_ = 0;  // when the limiter was last asked
+  bool ended_ = false;  // nothing more can be read
+  bool draining_ = false;
   boost::intrusive_ptr<RespConnection> waiting_;  // this, while the store works for it
 };
 

@@ -26,12 +26,14 @@ Batch::Batch(std::span<const Ask> asks) {
   }
 }
 
-void Batch::CopyAnswers(std::vector<Answer>& answers) const {
+void Batch::CopyAnswers(std::span<const Ask> asks, std::vector<Answer>& answers) const {
   for (const Repeat& repeat : repeats_) {
-    answers[repeat.ask] = answers[repeat.first];
-    if (answers[repeat.ask].outcome == Outcome::kNew) {
-      answers[repeat.ask].outcome = Outcome::kExisting;
-    }
+    Answer& answer = answers[repeat.ask];
+    answer = answers[repeat.first];
+    if (answer.outcome != Outcome::kNew && answer.outcome != Outcome::kExisting) continue;
+    const bool same = asks[repeat.ask].config == answer.slot.config &&
+                      asks[repeat.ask].requested == answer.slot.requested;
+    answer.outcome = same ? Outcome::kExisting : Outcome::kConflict;
   }
 }
 

@@ -23,8 +23,9 @@ class Batch {
 
   const std::vector<ConfigGroup>& groups() const noexcept { return groups_; }
 
-  /// Gives asks that repeat an event id the first one's answer, as kExisting if that was kNew.
-  void CopyAnswers(std::vector<Answer>& answers) const;
+  /// Gives asks that repeat an event id the first one's answer: as kExisting if that was kNew, or
+  /// as kConflict if they ask for something else. `asks` are those of the batch.
+  void CopyAnswers(std::span<const Ask> asks, std::vector<Answer>& answers) const;
 
  private:
   struct Repeat {

@@ -16,6 +16,7 @@ inline constexpr std::size_t kMaxBatch = 10'000;
 inline constexpr std::size_t kMaxEventIdBytes = 200;
 inline constexpr std::size_t kMaxNameBytes = 100;  ///< configs and tenants
 inline constexpr std::size_t kMaxTenants = 64;
+inline constexpr std::size_t kMaxPayloadBytes = 16 * 1024;
 inline constexpr std::int64_t kMaxPerWindow = 1'000'000'000;
 inline constexpr Millis kMaxWindowSize = Millis{31} * 24 * 3'600'000;
 inline constexpr std::int64_t kMaxHeadroom = 1'000'000;
@@ -49,7 +50,8 @@ struct Ask {
   std::string config = {};
   Millis requested = 0;
   std::string tenant = {};
-  std::int64_t random = 0;  ///< not negative; decides the place within the window
+  std::int64_t random = 0;   ///< not negative; decides the place within the window
+  std::string payload = {};  ///< opaque; kept with the event and handed to who executes it
 };
 
 /// An event's place. scheduled lies in the window, and never before requested.
@@ -64,14 +66,24 @@ struct Slot {
   friend bool operator==(const Slot&, const Slot&) = default;
 };
 
+/// The numbers are those of the SQL functions in postgres/.
 enum class Outcome : std::uint8_t {
-  kNew,
-  kExisting,       ///< the event had this slot already
-  kExhausted,      ///< no window within the search limit has room
-  kUnknownConfig,  ///< no active config of this name
+  kNew = 0,
+  kExisting = 1,       ///< the event had this slot already, from the same request
+  kExhausted = 2,      ///< no window within the search limit has room
+  kUnknownConfig = 3,  ///< no active config of this name
+  // 4 is the PostgreSQL store's own: ask again.
+  kConflict = 5,   ///< the id belongs to an event of another config or for another time
+  kCancelled = 6,  ///< the event was cancelled; only Restore gives it a slot again
 };
 
-/// The slot is meaningful with kNew and kExisting.
+/// Whether the event had a row before: then the answer's slot is that row's.
+constexpr bool WasThere(Outcome outcome) noexcept {
+  return outcome == Outcome::kExisting || outcome == Outcome::kConflict ||
+         outcome == Outcome::kCancelled;
+}
+
+/// The slot is meaningful with kNew and whatever WasThere.
 struct Answer {
   Outcome outcome = Outcome::kNew;
   Slot slot = {};

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "slots/execution.h"
 #include "slots/slot.h"
 #include "weir/result.h"
 
@@ -36,12 +37,30 @@ class SlotStore {
   /// time chooses first. Single requests should go through a Combiner.
   virtual void AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>> done) = 0;
 
-  virtual void Find(std::string event_id, Done<std::optional<Slot>> done) = 0;
-  /// Frees the event's place and forgets the event. Nothing: there was none.
+  /// All that is known of an event, cancelled ones included.
+  virtual void Look(std::string event_id, Done<std::optional<Event>> done) = 0;
+  /// Frees the event's place and keeps the event as cancelled, so that its feed cannot bring it
+  /// back; cancelling twice is cancelling once. Nothing: there is no such event.
+  /// kFailedPrecondition: it is claimed, done or failed.
   virtual void Cancel(std::string event_id, Done<std::optional<Slot>> done) = 0;
   /// Moves an event to a new requested time, atomically: on any outcome but kNew it keeps its slot.
-  /// An empty ask.config keeps the config. Nothing: there is no such event.
+  /// An empty ask.config keeps the config. Nothing: there is no such event. kFailedPrecondition: it
+  /// is cancelled, claimed or done. A failed one is tried again.
   virtual void Reschedule(Ask ask, Done<std::optional<Answer>> done) = 0;
+  /// Takes a cancellation back: a slot at or after ask.requested, or, if that is 0, at or after the
+  /// time it had asked for. Otherwise as Reschedule. kFailedPrecondition: it is not cancelled.
+  virtual void Restore(Ask ask, Done<std::optional<Answer>> done) = 0;
+
+  /// Gives due events to this caller alone until their leases end: the oldest first, fair between
+  /// tenants, and never more in a window than its cap (see execution.h). Events whose lease has
+  /// ended are due again. kNotFound: there is no such config, active or not.
+  virtual void ClaimDue(ClaimRequest request, Done<Claim> done) = 0;
+  /// Ends claims. At most kMaxBatch; answered in their order. Telling the same again is harmless.
+  virtual void FinishMany(std::vector<Finish> ends, Done<std::vector<Finished>> done) = 0;
+  /// Events of one state by scheduled time, without payload and history.
+  virtual void ListDue(DueQuery query, Done<std::vector<Event>> done) = 0;
+  /// How the execution of each config stands. `now` 0: the store's clock.
+  virtual void ListBacklogs(Millis now, Done<std::vector<Backlog>> done) = 0;
 
   /// Makes the next version of config.name the active one. Answers it with its version.
   virtual void PutConfig(Config config, Done<Config> done) = 0;

@@ -31,7 +31,9 @@ BEFORE = {
 WITHOUT_KEY = {
     "POST /v1/check", "POST /v1/peek", "POST /v1/refund", "POST /v1/release",
     "POST /api/v1/slots", "POST /api/v1/slots/batch", "POST /api/v1/slots/{eventId}/reschedule",
-    "DELETE /api/v1/slots/{eventId}", "POST /api/send",
+    "DELETE /api/v1/slots/{eventId}", "POST /api/v1/slots/{eventId}/restore", "POST /api/v1/slots/claim",
+    "POST /api/v1/slots/done", "POST /api/v1/slots/failed", "POST /api/v1/slots/{eventId}/done",
+    "POST /api/v1/slots/{eventId}/failed", "POST /api/send",
 }
 # What tells of a change that should not have been made.
 STATE = ("/admin/policies", "/admin/audit", "/admin/metrics", "/admin/rate-limit/config",

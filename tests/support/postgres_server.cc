@@ -44,6 +44,17 @@ PostgresServer::PostgresServer(std::vector<std::string> settings)
   Start();
 }
 
+PostgresServer::PostgresServer(const PostgresServer& primary) : port_(FreePort()) {
+  GiveTo(kUser, dir_.path());
+  const RunResult copied =
+      RunProgram({Program("pg_basebackup"), "--host", "127.0.0.1", "--port",
+                  std::to_string(primary.port_), "--username", "weir", "--pgdata", dir_ / "data",
+                  "--write-recovery-conf", "--checkpoint", "fast", "--no-sync"},
+                 {.directory = "/", .user = kUser});
+  if (copied.exit_code != 0) throw std::runtime_error("pg_basebackup: " + copied.error_output);
+  Start();
+}
+
 PostgresServer::~PostgresServer() {
   if (process_) End(SIGQUIT);
 }
@@ -80,6 +91,8 @@ std::string PostgresServer::Query(const std::string& sql, const std::string& dat
   return out;
 }
 
+void PostgresServer::Promote() { Query("SELECT pg_promote()"); }
+
 int PostgresServer::TerminateBackends() {
   return std::stoi(
       Query("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
@@ -102,7 +115,7 @@ void PostgresServer::Start() {
   for (const std::string& setting : settings_) set(setting);
   process_ = std::make_unique<ChildProcess>(std::move(argv),
                                             SpawnOptions{.directory = "/", .user = kUser});
-  if (!process_->WaitForError("ready to accept connections")) {
+  if (!process_->WaitForError("ready to accept")) {
     throw std::runtime_error("postgres did not start: " + process_->error_output());
   }
 }

@@ -23,6 +23,8 @@ class PostgresServer {
  public:
   /// `settings` like "max_connections=300" are added to the defaults.
   explicit PostgresServer(std::vector<std::string> settings = {});
+  /// A streaming replica of `primary`, which takes no writes until Promote.
+  explicit PostgresServer(const PostgresServer& primary);
   ~PostgresServer();
 
   /// postgres://… over the unix socket (faster) or over TCP.
@@ -44,6 +46,9 @@ class PostgresServer {
 
   /// Ends all other sessions at once, as pg_terminate_backend does. Answers how many there were.
   int TerminateBackends();
+
+  /// A replica becomes a primary.
+  void Promote();
 
   /// Orderly and quick: sessions are ended, everything is written.
   void Stop();

@@ -23,8 +23,12 @@ class SlotStoreClient {
 
   slots::Ask Ask(std::string event, std::string config, slots::Millis requested,
                  std::string tenant = {}) {
-    return {std::move(event), std::move(config), requested, std::move(tenant),
-            static_cast<std::int64_t>(random_() >> 1)};
+    return {std::move(event),
+            std::move(config),
+            requested,
+            std::move(tenant),
+            static_cast<std::int64_t>(random_() >> 1),
+            {}};
   }
 
   std::vector<slots::Answer> Assign(std::vector<slots::Ask> asks) {
@@ -32,9 +36,15 @@ class SlotStoreClient {
         [&](auto done) { store_.AssignMany(std::move(asks), std::move(done)); });
   }
   slots::Answer Assign(slots::Ask ask) { return Assign(std::vector{std::move(ask)}).at(0); }
+  std::optional<slots::Event> Look(const std::string& event) {
+    return Wait<std::optional<slots::Event>>(
+        [&](auto done) { store_.Look(event, std::move(done)); });
+  }
+  /// The slot of an event that holds a place.
   std::optional<slots::Slot> Find(const std::string& event) {
-    return Wait<std::optional<slots::Slot>>(
-        [&](auto done) { store_.Find(event, std::move(done)); });
+    std::optional<slots::Event> found = Look(event);
+    if (!found || found->state == slots::State::kCancelled) return std::nullopt;
+    return std::move(found->slot);
   }
   std::optional<slots::Slot> Cancel(const std::string& event) {
     return Wait<std::optional<slots::Slot>>(
@@ -43,6 +53,27 @@ class SlotStoreClient {
   std::optional<slots::Answer> Reschedule(slots::Ask ask) {
     return Wait<std::optional<slots::Answer>>(
         [&](auto done) { store_.Reschedule(std::move(ask), std::move(done)); });
+  }
+  std::optional<slots::Answer> Restore(slots::Ask ask) {
+    return Wait<std::optional<slots::Answer>>(
+        [&](auto done) { store_.Restore(std::move(ask), std::move(done)); });
+  }
+  slots::Claim Claim(slots::ClaimRequest request) {
+    request.random = static_cast<std::int64_t>(random_() >> 1);
+    return Wait<slots::Claim>(
+        [&](auto done) { store_.ClaimDue(std::move(request), std::move(done)); });
+  }
+  std::vector<slots::Finished> Finish(std::vector<slots::Finish> ends) {
+    return Wait<std::vector<slots::Finished>>(
+        [&](auto done) { store_.FinishMany(std::move(ends), std::move(done)); });
+  }
+  std::vector<slots::Event> Due(slots::DueQuery query) {
+    return Wait<std::vector<slots::Event>>(
+        [&](auto done) { store_.ListDue(std::move(query), std::move(done)); });
+  }
+  std::vector<slots::Backlog> Backlogs(slots::Millis now) {
+    return Wait<std::vector<slots::Backlog>>(
+        [&](auto done) { store_.ListBacklogs(now, std::move(done)); });
   }
   slots::Config Put(slots::Config config) {
     return Wait<slots::Config>(

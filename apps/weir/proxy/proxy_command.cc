@@ -8,7 +8,6 @@
 #include <map>
 
 #include "command.h"
-#include "policy/duration.h"
 #include "proxy/proxy_service.h"
 #include "telemetry/log.h"
 
@@ -40,30 +39,30 @@ void Reload(ProxyService& service) {
 }
 
 /// Serves until SIGTERM or SIGINT; SIGHUP and a changed policy file reload.
-int Run(const ProxySettings& settings) {
+int Run(const config::Config& config) {
   // Blocked before any thread is made, so that all inherit it and sigtimedwait gets every signal.
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  telemetry::ConfigureLog({.level = static_cast<Level>(settings.config.log.level),
-                           .format = settings.config.log.format == config::LogFormat::kJson
+  telemetry::ConfigureLog({.level = static_cast<Level>(config.log.level),
+                           .format = config.log.format == config::LogFormat::kJson
                                          ? telemetry::LogFormat::kJson
                                          : telemetry::LogFormat::kConsole});
-  auto opened = ProxyService::Open(settings);
+  auto opened = ProxyService::Open(config);
   if (!opened) {
     std::cerr << "weir proxy: " << opened.error().message << '\n';
     return StartFailure(opened.error());
   }
   ProxyService& service = **opened;
-  auto written = WriteTimes(settings.config.policies);
+  auto written = WriteTimes(config.policies);
   service.Start();
   while (true) {
     const timespec second{1, 0};
     const int got = sigtimedwait(&signals, nullptr, &second);
     if (got == SIGTERM || got == SIGINT) break;
-    auto now = WriteTimes(settings.config.policies);
+    auto now = WriteTimes(config.policies);
     if (got == SIGHUP || now != written) Reload(service);
     written = std::move(now);
   }
@@ -74,30 +73,24 @@ int Run(const ProxySettings& settings) {
 
 /// What the command line says, before it is put together.
 struct Flags {
-  ProxySettings settings;
+  config::Config config;
   std::string config_file;
   std::map<std::string, std::string> values;  // by key of the configuration
+  std::map<std::string, std::string> names;   // their flags, for messages
 };
-
-void AddTimeout(CLI::App& word, const char* name, std::chrono::milliseconds& target,
-                const char* help) {
-  word.add_option_function<std::string>(
-          name,
-          [&target, name](const std::string& text) {
-            const auto duration = policy::ParseDuration(text);
-            if (!duration) throw CLI::ValidationError(name, duration.error().message);
-            target = std::chrono::ceil<std::chrono::milliseconds>(*duration);
-          },
-          help)
-      ->default_str(policy::FormatDuration(target));
-}
 
 /// Environment, then flags, over the file; prints what is wrong.
 bool LoadConfig(Flags& flags) {
   std::vector<config::Override> overrides = config::ReadEnvironment().overrides;
-  for (const auto& [key, value] : flags.values) overrides.push_back({key, value, "--" + key});
+  for (const auto& [key, value] : flags.values) {
+    overrides.push_back({key, value, flags.names[key]});
+  }
   std::vector<policy::yaml::Problem> problems;
-  flags.settings.config = config::Load(flags.config_file, overrides, problems);
+  flags.config = config::Load(flags.config_file, overrides, problems);
+  if (problems.empty() && flags.config.proxy.upstreams.empty()) {
+    problems.push_back(
+        {"--upstream", {}, "required: the server to pass requests to, http://host:port"});
+  }
   for (const auto& problem : problems) std::cerr << "weir proxy: " << problem.ToString() << '\n';
   return problems.empty();
 }
@@ -105,9 +98,10 @@ bool LoadConfig(Flags& flags) {
 constexpr const char* kFooter =
     R"(Each request is held against the policies as one descriptor with the entries ip, api_key, user,
 route and method. Allowed requests are passed on, others are answered 429 with Retry-After. Without
---policies and --per-ip, each address gets the default policy: 100 at once, 10 per second.
+--policies, --per-ip and default_policy, each address may send 100 requests in any 60 minutes.
 
-  weir proxy --upstream http://127.0.0.1:9000 --per-ip 100/60m
+  weir proxy --upstream http://127.0.0.1:9000
+  weir proxy --upstream http://127.0.0.1:9000 --per-ip 1000/1m
   weir proxy --upstream http://10.0.0.1 --upstream http://10.0.0.2 --policies policies.yaml
 
 A changed policy file and SIGHUP reload policies. SIGTERM drains and ends. docs/guide/proxy.md
@@ -115,38 +109,45 @@ A changed policy file and SIGHUP reload policies. SIGTERM drains and ends. docs/
 
 void Configure(CLI::App& word, int& exit_code) {
   auto flags = std::make_shared<Flags>();
-  ProxySettings& settings = flags->settings;
-  word.add_option("--upstream", settings.upstreams,
-                  "http://host:port of the server. Several take turns.")
-      ->required();
-  word.add_option("--listen", settings.listen, "Where clients come in.")->capture_default_str();
-  word.add_option("--admin", settings.admin, "Address of /metrics, /healthz, /readyz, or off.")
-      ->capture_default_str();
   word.add_option("--config", flags->config_file, "Configuration file, as for weir serve.");
+  // Each flag is a setting of the configuration; one that is given several times is a list.
   const auto value = [&](const char* flag, const char* key, const char* help) {
-    word.add_option_function<std::string>(
-        flag, [flags = flags.get(), key](const std::string& text) { flags->values[key] = text; },
-        help);
+    flags->names[key] = flag;
+    word.add_option_function<std::vector<std::string>>(
+            flag,
+            [flags = flags.get(), key](const std::vector<std::string>& texts) {
+              std::string joined;
+              for (const std::string& text : texts) joined += (joined.empty() ? "" : ",") + text;
+              flags->values[key] = joined;
+            },
+            help)
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
+  value("--upstream", "proxy.upstream", "http://host:port of the server. Several take turns.");
+  value("--listen", "proxy.listen", "Where clients connect (127.0.0.1:8000).");
+  value("--admin", "proxy.admin", "Address of /metrics, /healthz, /readyz, or off (off).");
   value("--policies", "policies", "Policy files, separated by commas.");
-  word.add_option("--per-ip", settings.per_ip,
-                  "Instead of policies: 100/60m, each address's in any such time.");
-  word.add_option("--domain", settings.domain, "The policies' domain, if they are of several.");
+  value("--policy-store", "policy_store", "Database with policies of the admin API (auto).");
+  value("--per-ip", "proxy.per_ip", "100/60m: each address's requests in any such time.");
+  value("--domain", "proxy.domain", "The policies' domain, if they are of several.");
   value("--trusted-proxies", "trusted_proxies",
         "Networks whose X-Forwarded-For is believed, by commas.");
-  word.add_option("--api-key-header", settings.api_key_header, "Header that is the entry api_key.")
-      ->capture_default_str();
-  word.add_option("--user-header", settings.user_header,
-                  "Header that is the entry user. Anyone can send it!");
+  value("--api-key-header", "proxy.api_key_header",
+        "Header that is the entry api_key (X-API-Key).");
+  value("--user-header", "proxy.user_header", "Header that is the entry user. Anyone can send it!");
   value("--ipv6-prefix", "ipv6_prefix", "IPv6 clients are told apart by this many bits (64).");
   value("--headers-x-ratelimit", "headers.x_ratelimit", "Send X-RateLimit-… (true).");
   value("--headers-ietf", "headers.ietf", "Send RateLimit and RateLimit-Policy (true).");
-  AddTimeout(word, "--connect-timeout", settings.timeouts.connect, "To connect to an upstream.");
-  AddTimeout(word, "--stall-timeout", settings.timeouts.stall,
-             "Nothing moves in a request or its response.");
-  AddTimeout(word, "--header-timeout", settings.timeouts.header, "For a request head to arrive.");
-  AddTimeout(word, "--idle-timeout", settings.timeouts.idle, "Between requests of a client.");
-  AddTimeout(word, "--tunnel-timeout", settings.timeouts.tunnel, "Nothing moves in a tunnel.");
+  value("--upgrades", "proxy.upgrades", "Protocols to upgrade to, by commas, or off (websocket).");
+  value("--websocket-messages", "proxy.websocket_messages",
+        "true: messages are held against policies of the domain websocket (false).");
+  value("--connect-timeout", "proxy.connect_timeout", "To connect to an upstream (5s).");
+  value("--stall-timeout", "proxy.stall_timeout",
+        "Nothing moves in a request or its response (1m).");
+  value("--header-timeout", "proxy.header_timeout", "For a request head to arrive (10s).");
+  value("--idle-timeout", "proxy.idle_timeout", "Between requests of a client (75s).");
+  value("--tunnel-timeout", "proxy.tunnel_timeout", "Nothing moves in a tunnel (1h).");
   value("--store", "store", "Where limits are kept, as for weir serve (memory:).");
   value("--store-timeout", "store_timeout", "How long a request may wait for the store.");
   value("--store-required", "store_required", "true: refuse to start without the store (false).");
@@ -155,7 +156,7 @@ void Configure(CLI::App& word, int& exit_code) {
   value("--log-format", "log.format", "console or json (console).");
   value("--log-level", "log.level", "debug, info, warn, error or off (info).");
   word.footer(kFooter);
-  word.callback([flags, &exit_code] { exit_code = LoadConfig(*flags) ? Run(flags->settings) : 2; });
+  word.callback([flags, &exit_code] { exit_code = LoadConfig(*flags) ? Run(flags->config) : 2; });
 }
 
 const Command kProxy("proxy", "Put limits in front of an HTTP server.", Configure);

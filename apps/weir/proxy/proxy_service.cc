@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "net/listener.h"
-#include "policy/duration.h"
 #include "policy/policy_file.h"
+#include "serve/policies.h"
 #include "telemetry/log.h"
 
 namespace weir::app {
@@ -18,32 +18,47 @@ using telemetry::Log;
 
 Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
-/// One policy for each client address.
-std::string PerIpPolicy(std::string_view quota) {
-  return "policies:\n  - name: per-ip\n    match: { ip: \"*\" }\n    quota: " + std::string(quota) +
-         "\n";
-}
+/// What each client address gets if nothing else is said.
+constexpr std::string_view kDefaultPerIp = "100/60m";
 
-/// `100/60m` → the text of a sliding log.
-Result<std::string> SlidingLogText(std::string_view text) {
+/// `100/60m` → a sliding log. The configuration has checked how it is written.
+Result<policy::Definition> PerIpPolicy(std::string_view text) {
   const auto slash = text.find('/');
-  const auto digits = text.substr(0, slash);
-  const bool number = !digits.empty() && digits.find_first_not_of("0123456789") == digits.npos;
-  if (slash == text.npos || !number || !policy::ParseDuration(text.substr(slash + 1))) {
-    return Invalid("--per-ip " + std::string(text) + ": write it as 100/60m");
-  }
-  return PerIpPolicy("{ sliding_log: { limit: " + std::string(digits) +
-                     ", window: " + std::string(text.substr(slash + 1)) + " } }");
+  const std::string yaml =
+      "policies:\n  - name: per-ip\n    match: { ip: \"*\" }\n    quota: { sliding_log: { limit: " +
+      std::string(text.substr(0, slash)) + ", window: " + std::string(text.substr(slash + 1)) +
+      " } }\n";
+  std::vector<policy::yaml::Problem> problems;
+  std::vector<policy::Definition> made = policy::ParsePolicies(yaml, "proxy.per_ip", problems);
+  if (!problems.empty()) return Invalid(policy::yaml::ToString(problems));
+  return std::move(made.front());
 }
 
-/// The only domain of the policies, if there is only one.
-Result<std::string> OnlyDomain(const std::vector<policy::Definition>& definitions) {
+/// Whether the configuration has a default policy of its own.
+bool HasDefaultPolicy(const config::Config& config) {
+  return !(config.default_policy == policy::DefaultPolicy());
+}
+
+/// The only domain of the requests' policies, if there is only one.
+Result<std::string> OnlyDomain(const policy::PolicySet& set) {
   std::set<std::string> domains;
-  for (const policy::Definition& definition : definitions) domains.insert(definition.domain);
+  for (const policy::Policy& policy : set.policies()) domains.insert(policy.definition.domain);
+  domains.erase(std::string(proxy::kMessageDomain));
   if (domains.size() > 1) {
     return Invalid("the policies are of several domains; say which one with --domain");
   }
   return domains.empty() ? std::string(policy::kDefaultDomain) : *domains.begin();
+}
+
+proxy::Timeouts TimeoutsOf(const config::Config::Proxy& settings) {
+  proxy::Timeouts timeouts;
+  timeouts.idle = settings.idle_timeout;
+  timeouts.header = settings.header_timeout;
+  timeouts.connect = settings.connect_timeout;
+  timeouts.stall = settings.stall_timeout;
+  timeouts.tunnel = settings.tunnel_timeout;
+  timeouts.release = settings.release_timeout;
+  return timeouts;
 }
 
 http::Response Text(int status, std::string_view type, std::string body) {
@@ -56,77 +71,92 @@ http::Response Text(int status, std::string_view type, std::string body) {
 
 }  // namespace
 
-ProxyService::ProxyService(const ProxySettings& settings) : settings_(settings) {}
+ProxyService::ProxyService(config::Config config) : config_(std::move(config)) {}
 
 ProxyService::~ProxyService() {
   if (!pool_) return;
   pool_->Stop();
+  if (policy_store_) policy_store_->Close();
   if (stores_) stores_->Close();
   if (door_) door_->Clear();
 }
 
-Result<std::unique_ptr<ProxyService>> ProxyService::Open(const ProxySettings& settings) {
-  std::unique_ptr<ProxyService> service(new ProxyService(settings));
+Result<std::unique_ptr<ProxyService>> ProxyService::Open(config::Config config) {
+  std::unique_ptr<ProxyService> service(new ProxyService(std::move(config)));
+  const config::Config& given = service->config_;
   service->pool_.emplace(
-      net::PoolOptions{.reactors = settings.config.threads,
-                       .max_connections = settings.config.limits.max_connections});
-  if (const Status status = service->OpenLimiters(); !status) return status.error();
-  if (const Status status = service->OpenProxy(); !status) return status.error();
-  if (const Status status = service->OpenAdmin(); !status) return status.error();
+      net::PoolOptions{.reactors = given.threads, .max_connections = given.limits.max_connections});
+  using Step = Status (ProxyService::*)();
+  for (const Step step :
+       {&ProxyService::OpenData, &ProxyService::OpenPolicies, &ProxyService::OpenLimiters,
+        &ProxyService::OpenProxy, &ProxyService::OpenAdmin}) {
+    if (const Status status = (*service.*step)(); !status) return status.error();
+  }
   return service;
 }
 
-Result<std::vector<policy::Definition>> ProxyService::ReadPolicies() const {
-  std::vector<policy::yaml::Problem> problems;
-  std::vector<policy::Definition> all;
-  if (!settings_.per_ip.empty()) {
-    const auto text = SlidingLogText(settings_.per_ip);
-    if (!text) return text.error();
-    all = policy::ParsePolicies(*text, "--per-ip", problems);
-  } else if (settings_.config.policies.empty()) {
-    policy::Definition definition = settings_.config.default_policy;
-    definition.name = "per-ip";
-    definition.match = {policy::MakeEntryMatch("ip", "*")};
-    definition.has_match = true;
-    all.push_back(std::move(definition));
+Status ProxyService::OpenData() {
+  std::error_code error;
+  std::filesystem::create_directories(config_.data, error);
+  if (error) {
+    return Error{Code::kUnavailable, "data " + config_.data + ": " + error.message()};
   }
-  for (const std::string& file : settings_.config.policies) {
-    std::vector<policy::Definition> some = policy::LoadPolicyFile(file, problems);
-    all.insert(all.end(), std::make_move_iterator(some.begin()),
-               std::make_move_iterator(some.end()));
-  }
-  if (!problems.empty()) return Invalid(policy::yaml::ToString(problems));
-  return all;
+  // A service may have the same folder: it keeps other files there.
+  auto lock = FolderLock::Take(config_.data, "proxy.lock");
+  if (!lock) return lock.error();
+  data_lock_.emplace(std::move(*lock));
+  return {};
 }
 
-Result<std::shared_ptr<const policy::PolicySet>> ProxyService::Compile(
-    std::vector<policy::Definition> all) {
-  return policy::PolicySet::Compile(
-      std::move(all), {settings_.config.default_policy, settings_.config.local_share}, ids_);
+Status ProxyService::OpenPolicies() {
+  policy::CompileOptions options{config_.default_policy, config_.local_share, config_.lenient};
+  std::vector<policy::Definition> built_in;
+  if (!config_.proxy.per_ip.empty()) {
+    auto per_ip = PerIpPolicy(config_.proxy.per_ip);
+    if (!per_ip) return per_ip.error();
+    built_in.push_back(std::move(*per_ip));
+  }
+  if (!HasDefaultPolicy(config_)) {
+    auto per_ip = PerIpPolicy(kDefaultPerIp);
+    if (!per_ip) return per_ip.error();
+    per_ip->match.clear();
+    per_ip->has_match = false;
+    per_ip->source = "built in";
+    options.default_policy = std::move(*per_ip);
+  }
+  catalog_.emplace(std::move(options), std::move(built_in));
+  if (const Status loaded = LoadFiles(); !loaded) return loaded;
+  const auto only = OnlyDomain(*catalog_->live().Current());
+  if (config_.proxy.domain.empty() && !only) return only.error();
+  domain_ = config_.proxy.domain.empty() ? *only : config_.proxy.domain;
+  return OpenPolicyDatabase();
+}
+
+/// Policies of the admin API reach a proxy through the database that services keep them in.
+Status ProxyService::OpenPolicyDatabase() {
+  if (PolicyStoreUrl(config_) == "sqlite:") return {};
+  auto database = sqlite::Database::Open({.path = config_.data + "/proxy.db"});
+  if (!database) return database.error();
+  database_ = std::move(*database);
+  auto store = OpenPolicyStore(config_, *database_, *catalog_);
+  if (!store) return store.error();
+  policy_store_ = std::move(*store);
+  return {};
+}
+
+Status ProxyService::LoadFiles() {
+  const auto problems = catalog_->LoadFiles(config_.policies);
+  if (problems.empty()) return {};
+  return Invalid(policy::yaml::ToString(problems));
 }
 
 Status ProxyService::OpenLimiters() {
-  const config::Config& config = settings_.config;
-  auto definitions = ReadPolicies();
-  if (!definitions) return definitions.error();
-  const auto only = OnlyDomain(*definitions);
-  if (settings_.domain.empty() && !only) return only.error();
-  domain_ = settings_.domain.empty() ? *only : settings_.domain;
-  const auto set = Compile(std::move(*definitions));
-  if (!set) return set.error();
-  policies_.emplace(*set);
-
-  std::error_code error;
-  std::filesystem::create_directories(config.data, error);
-  if (error) {
-    return Error{Code::kUnavailable, "data " + config.data + ": " + error.message()};
-  }
-  auto stores = Stores::Open(config, config.data + "/proxy-limits.snapshot", *pool_);
+  auto stores = Stores::Open(config_, config_.data + "/proxy-limits.snapshot", *pool_);
   if (!stores) return stores.error();
   stores_ = std::move(*stores);
   shared_.emplace(
-      *policies_, ids_,
-      limiter::Fallback::Options{.max_keys = config.max_keys, .share = config.local_share});
+      catalog_->live(), catalog_->ids(),
+      limiter::Fallback::Options{.max_keys = config_.max_keys, .share = config_.local_share});
   for (std::size_t i = 0; i < pool_->size(); ++i) {
     limiters_.push_back(std::make_unique<limiter::PolicyLimiter>(*shared_, stores_->Take(i)));
   }
@@ -134,32 +164,37 @@ Status ProxyService::OpenLimiters() {
 }
 
 Status ProxyService::OpenProxy() {
-  const config::Config& config = settings_.config;
+  const config::Config::Proxy& settings = config_.proxy;
   proxy::ProxyOptions options;
-  for (const std::string& url : settings_.upstreams) {
+  for (const std::string& url : settings.upstreams) {
     const auto endpoint = proxy::ResolveUpstream(url);
     if (!endpoint) return endpoint.error();
     options.upstreams.push_back(*endpoint);
   }
-  options.trusted_proxies = config.trusted_proxies;
-  options.grouping.v6_prefix = config.ipv6_prefix;
+  options.trusted_proxies = config_.trusted_proxies;
+  options.grouping.v6_prefix = config_.ipv6_prefix;
   options.domain = domain_;
-  options.api_key_header = settings_.api_key_header;
-  options.user_header = settings_.user_header;
-  options.headers = {config.headers.x_ratelimit, config.headers.ietf};
-  options.timeouts = settings_.timeouts;
+  options.api_key_header = settings.api_key_header;
+  options.user_header = settings.user_header;
+  // Who has written policies has said whom they are for; the rest is limited if that is asked for.
+  const bool has_policies = !config_.policies.empty() || !settings.per_ip.empty();
+  options.default_applies = !has_policies || HasDefaultPolicy(config_);
+  options.upgrades = settings.upgrades;
+  options.websocket_messages = settings.websocket_messages;
+  options.headers = {config_.headers.x_ratelimit, config_.headers.ietf};
+  options.timeouts = TimeoutsOf(settings);
   door_.emplace(std::move(options));
   for (std::size_t i = 0; i < pool_->size(); ++i) {
     door_->AddReactor(pool_->reactor(i), limiters_[i].get());
   }
-  const auto endpoint = pool_->Listen(*door_, settings_.listen);
+  const auto endpoint = pool_->Listen(*door_, settings.listen);
   if (!endpoint) return endpoint.error();
   lines_.push_back("listening proxy " + net::FormatEndpoint(*endpoint));
   return {};
 }
 
 Status ProxyService::OpenAdmin() {
-  if (settings_.admin == "off") return {};
+  if (config_.proxy.admin == "off") return {};
   registry_.Add(telemetry::CollectProcess);
   registry_.Add([this](telemetry::TextWriter& out) { proxy::CollectProxy(*door_, out); });
   registry_.Add([this](telemetry::TextWriter& out) { stores_->Collect(out); });
@@ -178,7 +213,7 @@ Status ProxyService::OpenAdmin() {
     workers.push_back(workers_.back().get());
   }
   admin_door_.emplace(std::move(workers));
-  const auto endpoint = pool_->Listen(*admin_door_, settings_.admin);
+  const auto endpoint = pool_->Listen(*admin_door_, config_.proxy.admin);
   if (!endpoint) return endpoint.error();
   lines_.push_back("listening admin " + net::FormatEndpoint(*endpoint));
   return {};
@@ -190,21 +225,15 @@ void ProxyService::Start() {
   std::cout.flush();
 }
 
-Status ProxyService::Reload() {
-  auto definitions = ReadPolicies();
-  if (!definitions) return definitions.error();
-  const auto set = Compile(std::move(*definitions));
-  if (!set) return set.error();
-  policies_->Publish(*set);
-  return {};
-}
+Status ProxyService::Reload() { return LoadFiles(); }
 
 void ProxyService::Stop() {
   stores_->Drain();
-  if (!pool_->Drain(settings_.config.limits.drain_timeout)) {
+  if (!pool_->Drain(config_.limits.drain_timeout)) {
     Log(Level::kWarn, "drain took too long; some connections were cut off");
   }
   pool_->Stop();
+  if (policy_store_) policy_store_->Close();
   stores_->Close();
   door_->Clear();
 }

@@ -8,10 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "admin/policy_store.h"
+#include "base/folder_lock.h"
 #include "config/config.h"
+#include "drivers/sqlite/database.h"
 #include "limiter/policy_limiter.h"
 #include "net/reactor_pool.h"
-#include "policy/policy_set.h"
+#include "policy/catalog.h"
 #include "protocol/http/router.h"
 #include "proxy/door.h"
 #include "serve/stores.h"
@@ -21,27 +24,13 @@
 
 namespace weir::app {
 
-/// Everything `weir proxy` can be told.
-struct ProxySettings {
-  config::Config config;
-  std::string listen = "127.0.0.1:8000";
-  std::string admin = "off";
-  std::vector<std::string> upstreams;
-  /// `100/60m`: a sliding log for each client address, instead of policy files.
-  std::string per_ip;
-  std::string domain;  ///< empty: the only one of the policies
-  std::string api_key_header = "X-API-Key";
-  std::string user_header;
-  proxy::Timeouts timeouts;
-};
-
 /// A running proxy.
 ///
 /// Thread safety: for the thread that made it; what runs inside has threads of its own.
 class ProxyService {
  public:
   /// Opens everything; nothing is served before Start.
-  static Result<std::unique_ptr<ProxyService>> Open(const ProxySettings& settings);
+  static Result<std::unique_ptr<ProxyService>> Open(config::Config config);
   ~ProxyService();
 
   /// Serves from now on. Prints one line per open door.
@@ -52,18 +41,22 @@ class ProxyService {
   void Stop();
 
  private:
-  explicit ProxyService(const ProxySettings& settings);
+  explicit ProxyService(config::Config config);
+  Status OpenData();
+  Status OpenPolicies();
+  Status OpenPolicyDatabase();
   Status OpenLimiters();
   Status OpenProxy();
   Status OpenAdmin();
-  Result<std::vector<policy::Definition>> ReadPolicies() const;
-  Result<std::shared_ptr<const policy::PolicySet>> Compile(std::vector<policy::Definition> all);
+  Status LoadFiles();
 
-  const ProxySettings settings_;
+  const config::Config config_;
   std::string domain_;
   telemetry::Registry registry_;
-  policy::PolicyIds ids_;
-  std::optional<policy::LivePolicies> policies_;
+  std::optional<FolderLock> data_lock_;
+  std::unique_ptr<sqlite::Database> database_;
+  std::optional<policy::Catalog> catalog_;
+  std::unique_ptr<policy::PolicyStore> policy_store_;
   std::unique_ptr<Stores> stores_;
   std::optional<limiter::Shared> shared_;
   std::vector<std::unique_ptr<limiter::PolicyLimiter>> limiters_;

@@ -8,6 +8,7 @@
 #include "admin/admin_routes.h"
 #include "admin/dashboard/dashboard.h"
 #include "admin/file_changes.h"
+#include "net/descriptors.h"
 #include "serve/policies.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/sqlite/slot_store.h"
@@ -20,6 +21,29 @@ namespace {
 using telemetry::Level;
 using telemetry::Log;
 
+net::Stream::Times TimesOf(const config::Config& config, std::chrono::milliseconds idle) {
+  return {.greeting = config.limits.handshake_timeout,
+          .idle = idle,
+          .request = config.limits.request_timeout,
+          .write = config.limits.write_timeout};
+}
+
+/// As many connections as the limit on file descriptors has room for.
+std::size_t ConnectionsOf(const config::Config& config) {
+  const std::size_t wanted = config.limits.max_connections;
+  const net::DescriptorBudget budget = net::FitToDescriptors(wanted);
+  if (budget.connections < wanted) {
+    const std::string needed = std::to_string(wanted + net::kReservedDescriptors);
+    const std::string hint = "raise the hard limit on open files to " + needed + " (ulimit -Hn)";
+    Log(Level::kWarn, "too few file descriptors for limits.max_connections",
+        {{"connections", static_cast<std::int64_t>(budget.connections)},
+         {"max_connections", static_cast<std::int64_t>(wanted)},
+         {"open_files", static_cast<std::int64_t>(budget.limit)},
+         {"hint", std::string_view(hint)}});
+  }
+  return budget.connections;
+}
+
 service::HttpOptions HttpOptionsOf(const config::Config& config) {
   service::HttpOptions options;
   options.limits.header_bytes = static_cast<std::uint32_t>(config.limits.max_header);
@@ -30,8 +54,8 @@ service::HttpOptions HttpOptionsOf(const config::Config& config) {
   options.auth.grouping.v6_prefix = config.ipv6_prefix;
   options.auth.user_header = config.auth.user_header;
   options.auth.api_key_header = config.auth.api_key_header;
-  options.times.idle = config.limits.idle_timeout;
-  options.times.request = config.limits.request_timeout;
+  options.auth.target = static_cast<service::AuthTarget>(config.auth.target);
+  options.times = TimesOf(config, config.limits.idle_timeout);
   return options;
 }
 
@@ -58,7 +82,7 @@ Result<std::unique_ptr<Service>> Service::Open(config::Config config) {
   std::unique_ptr<Service> service(new Service(std::move(config)));
   const config::Config& given = service->config_;
   service->pool_.emplace(
-      net::PoolOptions{.reactors = given.threads, .max_connections = given.limits.max_connections});
+      net::PoolOptions{.reactors = given.threads, .max_connections = ConnectionsOf(given)});
   using Step = Status (Service::*)();
   for (const Step step :
        {&Service::OpenData, &Service::OpenPolicies, &Service::OpenLimiter, &Service::OpenTls,
@@ -253,7 +277,10 @@ Status Service::OpenHttp() {
         return admin::Guarded(*guard_, config_changes_->Audited(kind, std::move(handler)));
       };
     };
-    slots_->AddTo(routers_[i], admin, change("slots"));
+    slots_->AddTo(routers_[i], admin, change("slots"),
+                  [this](std::string action, http::Handler handler) {
+                    return admin::Audited(*policy_store_, std::move(action), std::move(handler));
+                  });
     notify_->api().AddTo(routers_[i], admin, change("notify"));
     http_workers_.push_back(std::make_unique<service::HttpWorker>(pool_->reactor(i), http_options_,
                                                                   routers_[i], *limiters_[i]));
@@ -274,6 +301,9 @@ Status Service::OpenGrpc() {
   options.tls = grpc_tls_;
   options.session.max_concurrent_streams = config_.grpc.max_streams;
   options.session.max_message_bytes = config_.grpc.max_message;
+  options.session.request_timeout = config_.limits.request_timeout;
+  options.session.stream_timeout = config_.grpc.idle_timeout;
+  options.times = TimesOf(config_, config_.grpc.idle_timeout);
   options.rls.headers = config_.grpc.response_headers && config_.headers.x_ratelimit;
   options.rls.limit_header = config_.grpc.limit_header;
   options.rls.remaining_header = config_.grpc.remaining_header;
@@ -288,6 +318,7 @@ Status Service::OpenGrpc() {
 
 Status Service::OpenResp() {
   service::RespOptions options;
+  options.times = TimesOf(config_, config_.resp.idle_timeout);
   options.tls = resp_tls_;
   if (!config_.resp.keys.empty()) {
     options.authenticate = [&keys = config_.resp.keys](std::string_view offered) {

@@ -90,6 +90,9 @@ Status Stores::OpenMemory(const std::string& snapshot) {
     }
   }
   if (Status opened = OpenJournal(snapshot); !opened.ok()) return opened;
+  if (config_.cleanup.interval.count() > 0) {
+    sweeper_ = std::make_unique<store::memory::Sweeper>(*engine_, config_.cleanup.interval);
+  }
   store::memory::SnapshotKeeper::Options options;
   options.path = snapshot;
   options.interval = config_.snapshot.interval;

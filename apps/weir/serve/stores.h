@@ -20,6 +20,7 @@
 #include "store/lease/leasing_store.h"
 #include "store/memory/journal.h"
 #include "store/memory/snapshot.h"
+#include "store/memory/sweeper.h"
 #include "store/store.h"
 #include "telemetry/metrics.h"
 #include "trial/key_reader.h"
@@ -71,6 +72,7 @@ class Stores {
   net::ReactorPool& pool_;
   std::optional<Engine> engine_;
   std::unique_ptr<store::memory::Journal> journal_;
+  std::unique_ptr<store::memory::Sweeper> sweeper_;
   std::unique_ptr<store::memory::SnapshotKeeper> snapshots_;
   std::optional<store::guard::Guard> guard_;
   std::unique_ptr<library::Backend> backend_;

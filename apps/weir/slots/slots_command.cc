@@ -18,7 +18,7 @@ namespace weir::app {
 namespace {
 
 constexpr std::size_t kPage = 10'000;
-constexpr int kRefused = 3;  // some events got no slot
+constexpr int kRefused = 3;  // some events got no slot, or their ids are taken
 
 /// What all words under `weir slots` share. One per process.
 struct Where {
@@ -79,13 +79,15 @@ int RunImport(ImportWords& words) {
   if (!summary.ok()) return Fail(summary.error());
   std::cout << summary->events << " events: " << summary->fresh << " new, " << summary->existing
             << " existing, " << summary->refused << " refused";
+  if (summary->conflicts > 0) std::cout << ", " << summary->conflicts << " in conflict";
+  if (summary->cancelled > 0) std::cout << ", " << summary->cancelled << " cancelled";
   if (summary->resumed > 0) std::cout << ", " << summary->resumed << " answered before";
   std::cout << "; answers in " << summary->out;
   if (summary->last_window > 0) {
     std::cout << "; last window " << slots::FormatInstant(summary->last_window);
   }
   std::cout << '\n';
-  return summary->refused > 0 ? kRefused : 0;
+  return summary->refused + summary->conflicts > 0 ? kRefused : 0;
 }
 
 void AddImport(CLI::App& slots_word, int& exit_code) {
@@ -265,6 +267,7 @@ void Configure(CLI::App& word, int& exit_code) {
   AddForecast(word, exit_code);
   AddPlot(word, exit_code);
   AddVerify(word, exit_code);
+  AddSlotsEvents(word, exit_code);
 }
 
 const Command kSlots("slots", "Spread a bulk feed under a hard cap.", Configure);

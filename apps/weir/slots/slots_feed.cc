@@ -116,6 +116,10 @@ Status FeedReader::Fill(FeedEvent& event, const std::string& time) const {
   if (!s.ok()) return s;
   if (!ask.tenant.empty()) s = slots::CheckName("tenant", ask.tenant, slots::kMaxNameBytes);
   if (!s.ok()) return s;
+  if (ask.payload.size() > slots::kMaxPayloadBytes) {
+    return Invalid("payload must not be longer than " + std::to_string(slots::kMaxPayloadBytes) +
+                   " bytes");
+  }
   if (time.empty()) {
     if (!defaults_.requested) return Invalid("requestedTime is missing; give --at");
     ask.requested = *defaults_.requested;
@@ -141,6 +145,7 @@ FeedEvent FeedReader::FromCsv(const std::string& line) const {
     if (columns_[i] == "configName") event.ask.config = value;
     if (columns_[i] == "requestedTime") time = value;
     if (columns_[i] == "tenant") event.ask.tenant = value;
+    if (columns_[i] == "payload") event.ask.payload = value;
   }
   event.status = Fill(event, time);
   return event;
@@ -161,6 +166,7 @@ FeedEvent FeedReader::FromJson(const std::string& line) const {
   event.ask.event_id = text("eventId");
   event.ask.config = text("configName");
   event.ask.tenant = text("tenant");
+  event.ask.payload = text("payload");
   event.status = Fill(event, text("requestedTime"));
   return event;
 }

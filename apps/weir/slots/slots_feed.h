@@ -24,8 +24,8 @@ struct FeedDefaults {
 };
 
 /// Reads a feed line by line: `.csv` with a header (eventId, requestedTime, and, if they are there,
-/// configName and tenant), or `.jsonl` with one object of these fields per line. Empty lines are
-/// skipped; a CSV field cannot contain a line break.
+/// configName, tenant and payload), or `.jsonl` with one object of these fields per line. Empty
+/// lines are skipped; a CSV field cannot contain a line break.
 ///
 /// Not thread-safe.
 class FeedReader {

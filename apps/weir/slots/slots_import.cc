@@ -71,6 +71,10 @@ std::string_view StatusOf(slots::Outcome outcome) {
       return "EXHAUSTED";
     case slots::Outcome::kUnknownConfig:
       return "UNKNOWN_CONFIG";
+    case slots::Outcome::kConflict:
+      return "CONFLICT";
+    case slots::Outcome::kCancelled:
+      return "CANCELLED";
   }
   return "";
 }
@@ -225,18 +229,33 @@ class Importer {
   }
 
   Line Accept(const FeedEvent& event, slots::Answer& answer) {
-    const bool placed =
-        answer.outcome == slots::Outcome::kNew || answer.outcome == slots::Outcome::kExisting;
+    const bool there = slots::WasThere(answer.outcome);
+    const bool placed = there || answer.outcome == slots::Outcome::kNew;
     if (!placed) {
       answer.slot = {.event_id = event.ask.event_id,
                      .config = event.ask.config,
                      .requested = event.ask.requested};
     }
-    (answer.outcome == slots::Outcome::kNew ? summary_.fresh
-     : placed                               ? summary_.existing
-                                            : summary_.refused)++;
+    CountOf(answer.outcome)++;
     summary_.last_window = std::max(summary_.last_window, answer.slot.window_start);
     return {std::move(answer.slot), std::string(StatusOf(answer.outcome)), placed};
+  }
+
+  std::int64_t& CountOf(slots::Outcome outcome) {
+    switch (outcome) {
+      case slots::Outcome::kNew:
+        return summary_.fresh;
+      case slots::Outcome::kExisting:
+        return summary_.existing;
+      case slots::Outcome::kConflict:
+        return summary_.conflicts;
+      case slots::Outcome::kCancelled:
+        return summary_.cancelled;
+      case slots::Outcome::kExhausted:
+      case slots::Outcome::kUnknownConfig:
+        break;
+    }
+    return summary_.refused;
   }
 
   Line Reject(const FeedEvent& event) {

@@ -34,6 +34,8 @@ slots::Answer ReadAnswer(const dom::object& object) {
   slots::Answer answer;
   answer.outcome = status == "NEW"              ? slots::Outcome::kNew
                    : status == "EXISTING"       ? slots::Outcome::kExisting
+                   : status == "CONFLICT"       ? slots::Outcome::kConflict
+                   : status == "CANCELLED"      ? slots::Outcome::kCancelled
                    : status == "UNKNOWN_CONFIG" ? slots::Outcome::kUnknownConfig
                                                 : slots::Outcome::kExhausted;
   answer.slot = {Text(object, "eventId"),        Text(object, "configName"),
@@ -127,7 +129,91 @@ class ServiceTarget final : public SlotsTarget {
     return findings;
   }
 
+  Result<slots::Claim> Claim(const slots::ClaimRequest& request) override {
+    std::string body = "{";
+    AppendJsonField(body, "config", request.config);
+    const auto number = [&body](std::string_view name, std::int64_t value) {
+      body += ',';
+      AppendJsonField(body, name, value);
+    };
+    number("max", static_cast<std::int64_t>(request.max));
+    number("leaseMs", request.lease);
+    number("aheadMs", request.ahead);
+    body += ',';
+    AppendJsonField(body, "by", request.by);
+    dom::parser parser;
+    auto object = Exchange(parser, "POST", "/api/v1/slots/claim", body + '}');
+    if (!object.ok()) return object.error();
+    dom::array list;
+    if ((*object)["events"].get(list) != simdjson::SUCCESS) return Garbled();
+    bool capped = false;
+    if ((*object)["capped"].get(capped) != simdjson::SUCCESS) return Garbled();
+    slots::Claim claim{.now = Instant(*object, "now"), .events = {}, .capped = capped};
+    for (dom::element one : list) {
+      dom::object fields;
+      if (one.get(fields) != simdjson::SUCCESS) return Garbled();
+      claim.events.push_back({.slot = ReadAnswer(fields).slot,
+                              .attempt = Number(fields, "attempt"),
+                              .execute_at = Instant(fields, "executeAt"),
+                              .lease_until = Instant(fields, "leaseUntil"),
+                              .payload = Text(fields, "payload")});
+    }
+    return claim;
+  }
+
+  // The done and the failed are calls of their own.
+  Result<std::vector<slots::Finished>> Finish(const std::vector<slots::Finish>& ends) override {
+    std::vector<slots::Finished> told(ends.size());
+    for (const bool failed : {false, true}) {
+      if (Status s = FinishOf(ends, failed, told); !s.ok()) return s.error();
+    }
+    return told;
+  }
+
  private:
+  Status FinishOf(const std::vector<slots::Finish>& ends, bool failed,
+                  std::vector<slots::Finished>& told) const {
+    std::string body = "{\"events\":[";
+    std::vector<std::size_t> indexes;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      if (ends[i].failed != failed) continue;
+      body += indexes.empty() ? "{" : ",{";
+      indexes.push_back(i);
+      AppendJsonField(body, "eventId", ends[i].event_id);
+      body += ',';
+      AppendJsonField(body, "attempt", ends[i].attempt);
+      body += ",\"at\":\"" + slots::FormatInstant(ends[i].at) + '"';
+      if (failed) {
+        body += ',';
+        AppendJsonField(body, "error", ends[i].error);
+      }
+      if (ends[i].retry_at) {
+        body += ",\"retryTime\":\"" + slots::FormatInstant(*ends[i].retry_at) + '"';
+      }
+      body += '}';
+    }
+    if (indexes.empty()) return {};
+    dom::parser parser;
+    auto object = Exchange(parser, "POST", failed ? "/api/v1/slots/failed" : "/api/v1/slots/done",
+                           body + "]}");
+    if (!object.ok()) return object.error();
+    dom::array list;
+    if ((*object)["results"].get(list) != simdjson::SUCCESS || list.size() != indexes.size()) {
+      return Garbled();
+    }
+    std::size_t next = 0;
+    for (dom::element one : list) {
+      dom::object fields;
+      if (one.get(fields) != simdjson::SUCCESS) return Garbled();
+      const std::string status = Text(fields, "status");
+      told[indexes[next++]] = status == "LOST"      ? slots::Finished::kLost
+                              : status == "UNKNOWN" ? slots::Finished::kUnknown
+                              : status == "ALREADY" ? slots::Finished::kAlready
+                                                    : slots::Finished::kOk;
+    }
+    return {};
+  }
+
   Error Garbled() const { return {Code::kUnavailable, client_.where() + ": unexpected response"}; }
 
   Result<dom::object> Exchange(dom::parser& parser, const char* method, const std::string& target,
@@ -159,6 +245,10 @@ void AppendAsk(std::string& out, const slots::Ask& ask) {
   if (!ask.tenant.empty()) {
     out += ",\"tenant\":";
     AppendJsonString(out, ask.tenant);
+  }
+  if (!ask.payload.empty()) {
+    out += ",\"payload\":";
+    AppendJsonString(out, ask.payload);
   }
   out += '}';
 }

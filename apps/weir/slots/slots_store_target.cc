@@ -51,6 +51,15 @@ class StoreTarget final : public SlotsTarget {
     return Wait<slots::Findings>([&](auto done) { store_->Verify(std::move(done)); });
   }
 
+  Result<slots::Claim> Claim(const slots::ClaimRequest& request) override {
+    return Wait<slots::Claim>([&](auto done) { store_->ClaimDue(request, std::move(done)); });
+  }
+
+  Result<std::vector<slots::Finished>> Finish(const std::vector<slots::Finish>& ends) override {
+    return Wait<std::vector<slots::Finished>>(
+        [&](auto done) { store_->FinishMany(ends, std::move(done)); });
+  }
+
  private:
   std::unique_ptr<sqlite::Database> database_;
   std::unique_ptr<slots::SlotStore> store_;

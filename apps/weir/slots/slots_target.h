@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "remote/service_client.h"
+#include "slots/execution.h"
 #include "slots/slot.h"
 #include "weir/result.h"
 
@@ -13,7 +14,7 @@ namespace weir::app {
 
 /// Where `weir slots` works: a running service, or a store directly. Calls block.
 ///
-/// Thread-safe as far as Assign goes.
+/// Thread-safe as far as Assign, Claim and Finish go.
 class SlotsTarget {
  public:
   virtual ~SlotsTarget() = default;
@@ -24,6 +25,9 @@ class SlotsTarget {
                                                              slots::Millis from,
                                                              std::size_t limit) = 0;
   virtual Result<slots::Findings> Verify() = 0;
+
+  virtual Result<slots::Claim> Claim(const slots::ClaimRequest& request) = 0;
+  virtual Result<std::vector<slots::Finished>> Finish(const std::vector<slots::Finish>& ends) = 0;
 };
 
 /// A running service; its error if there is no client for it.

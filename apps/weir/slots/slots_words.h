@@ -10,5 +10,7 @@ namespace weir::app {
 void AddSlotsConfig(CLI::App& slots_word, int& exit_code);
 /// weir slots assign: one event, or a file of them.
 void AddSlotsAssign(CLI::App& slots_word, int& exit_code);
+/// weir slots show | cancel | restore | reschedule | due | status.
+void AddSlotsEvents(CLI::App& slots_word, int& exit_code);
 
 }  // namespace weir::app

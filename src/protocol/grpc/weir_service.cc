@@ -68,6 +68,17 @@ Status AddDescriptors(const google::protobuf::RepeatedPtrField<v1::Descriptor>& 
   return {};
 }
 
+/// Who asks: a bare key or descriptors, of a CheckRequest or a ReleaseRequest.
+template <typename Message>
+Status AddSubject(const Message& request, limiter::Check& check, Burst& burst) {
+  if (request.key().empty()) return AddDescriptors(request.descriptors(), burst);
+  if (!request.descriptors().empty()) {
+    return Error{Code::kInvalidArgument, "give a key or descriptors, not both"};
+  }
+  check.request.key = request.key();
+  return {};
+}
+
 Status AddCheck(const v1::CheckRequest& request, std::string_view default_domain, store::Op op,
                 Burst& burst) {
   const std::int64_t cost = request.has_cost() ? request.cost() : 1;
@@ -76,8 +87,9 @@ Status AddCheck(const v1::CheckRequest& request, std::string_view default_domain
     return Error{Code::kInvalidArgument, "overdraw goes with Check and CheckBatch only"};
   }
   if (request.overdraw()) op = store::Op::kOverdraw;
-  burst.AddCheck(request.domain().empty() ? default_domain : request.domain(), op, cost);
-  return AddDescriptors(request.descriptors(), burst);
+  limiter::Check& check =
+      burst.AddCheck(request.domain().empty() ? default_domain : request.domain(), op, cost);
+  return AddSubject(request, check, burst);
 }
 
 /// Check, Peek and Refund: one check in, one answer out.
@@ -184,7 +196,7 @@ class Release final : public DecidingMethod {
         return Error{parsed.error().code, "leases: " + parsed.error().message};
       }
     }
-    return AddDescriptors(request.descriptors(), burst);
+    return AddSubject(request, check, burst);
   }
 
   void Answer(const Job&, std::span<const limiter::Check> checks, Call& call) override {

@@ -72,6 +72,9 @@ class Receiver final : public beast::http::basic_parser<true> {
 
   void on_field_impl(beast::http::field field, beast::string_view name, beast::string_view value,
                      error_code& error) override {
+    // A field after the body is a trailer: it must not speak for the request, which may have been
+    // let in by its header.
+    if (is_header_done()) return;
     if (request_.headers.size() >= limits_.headers) {
       too_many_headers_ = true;
       error = beast::http::error::header_limit;

@@ -9,6 +9,7 @@
 #include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
+#include "slots/api/execution_api.h"
 #include "slots/api/slots_json.h"
 #include "slots/api/slots_undoable.h"
 #include "slots/combiner.h"
@@ -51,17 +52,27 @@ Response UnknownConfig(const std::string& name) {
                                 "'; create it with POST /admin/rate-limit/config");
 }
 
-Response UnknownEvent(const std::string& event) {
-  return ErrorResponse(404, "eventId: '" + event + "' has no slot");
-}
-
 std::string ExhaustedMessage(const std::string& config) {
   return "no window of '" + config +
          "' within the search limit has room; raise its headroom or maxPerWindow, or try again";
 }
 
+std::string TakenMessage(const Answer& answer) {
+  const std::string event = "eventId: '" + answer.slot.event_id + "'";
+  if (answer.outcome == Outcome::kCancelled) {
+    return event +
+           " was cancelled and stays so; POST /api/v1/slots/{eventId}/restore takes it back";
+  }
+  return event + " belongs to config '" + answer.slot.config + "' for " +
+         slots::FormatInstant(answer.slot.requested) + ", scheduled for " +
+         slots::FormatInstant(answer.slot.scheduled) + "; use another id, or reschedule it";
+}
+
 Response AnswerResponse(const Answer& answer, const std::string& config) {
   switch (answer.outcome) {
+    case Outcome::kConflict:
+    case Outcome::kCancelled:
+      return ErrorResponse(409, TakenMessage(answer));
     case Outcome::kUnknownConfig:
       return UnknownConfig(config);
     case Outcome::kExhausted:
@@ -86,6 +97,10 @@ void AppendAnswer(std::string& out, const Answer& answer, const slots::Ask& ask)
       return AppendSlot(out, answer.slot, "NEW");
     case Outcome::kExisting:
       return AppendSlot(out, answer.slot, "EXISTING");
+    case Outcome::kConflict:
+      return AppendSlot(out, answer.slot, "CONFLICT", TakenMessage(answer));
+    case Outcome::kCancelled:
+      return AppendSlot(out, answer.slot, "CANCELLED", TakenMessage(answer));
   }
 }
 
@@ -149,13 +164,14 @@ struct BatchRequest {
 
 struct SlotsApi::Parts {
   explicit Parts(slots::SlotStore& given)
-      : store(given), combiner(given), cache(SystemClock::Get()) {}
+      : store(given), combiner(given), cache(SystemClock::Get()), execution(given) {}
 
   void Assign(const Request& request, Reply reply);
   void AssignBatch(const Request& request, Reply reply);
-  void Find(const Request& request, Reply reply);
   void Cancel(const Request& request, Reply reply);
   void Reschedule(const Request& request, Reply reply);
+  void Restore(const Request& request, Reply reply);
+  void Move(Result<slots::Ask> ask, bool restore, Reply reply);
 
   void CreateConfig(const Request& request, Reply reply);
   void ListConfigs(const Request& request, Reply reply);
@@ -176,6 +192,7 @@ struct SlotsApi::Parts {
   slots::SlotStore& store;
   slots::Combiner combiner;
   slots::ConfigCache cache;
+  ExecutionApi execution;
 };
 
 void SlotsApi::Parts::Assign(const Request& request, Reply reply) {
@@ -213,21 +230,10 @@ void SlotsApi::Parts::AssignBatch(const Request& request, Reply reply) {
                   });
 }
 
-void SlotsApi::Parts::Find(const Request& request, Reply reply) {
-  std::string event = request.params.at(0);
-  store.Find(event, [event, reply = std::move(reply)](Result<std::optional<slots::Slot>> slot) {
-    if (!slot.ok()) return reply(ErrorResponse(slot.error()));
-    if (!slot->has_value()) return reply(UnknownEvent(event));
-    std::string body;
-    AppendSlot(body, **slot, "EXISTING");
-    reply(Json(std::move(body)));
-  });
-}
-
 void SlotsApi::Parts::Cancel(const Request& request, Reply reply) {
   std::string event = request.params.at(0);
   store.Cancel(event, [event, reply = std::move(reply)](Result<std::optional<slots::Slot>> slot) {
-    if (!slot.ok()) return reply(ErrorResponse(slot.error()));
+    if (!slot.ok()) return reply(EventError(slot.error(), event));
     if (!slot->has_value()) return reply(UnknownEvent(event));
     std::string body;
     AppendSlot(body, **slot, "CANCELLED");
@@ -236,16 +242,26 @@ void SlotsApi::Parts::Cancel(const Request& request, Reply reply) {
 }
 
 void SlotsApi::Parts::Reschedule(const Request& request, Reply reply) {
-  Result<slots::Ask> ask = ParseReschedule(request.body, request.params.at(0));
+  Move(ParseReschedule(request.body, request.params.at(0)), false, std::move(reply));
+}
+
+void SlotsApi::Parts::Restore(const Request& request, Reply reply) {
+  const bool plain = request.body.empty();
+  Move(plain ? Result<slots::Ask>(slots::Ask{.event_id = request.params.at(0)})
+             : ParseReschedule(request.body, request.params.at(0)),
+       true, std::move(reply));
+}
+
+void SlotsApi::Parts::Move(Result<slots::Ask> ask, bool restore, Reply reply) {
   if (!ask.ok()) return reply(ErrorResponse(ask.error()));
   ask->random = Random();
-  slots::Ask kept = *ask;
-  store.Reschedule(std::move(*ask),
-                   [kept, reply = std::move(reply)](Result<std::optional<Answer>> answer) {
-                     if (!answer.ok()) return reply(ErrorResponse(answer.error()));
-                     if (!answer->has_value()) return reply(UnknownEvent(kept.event_id));
-                     reply(AnswerResponse(**answer, kept.config));
-                   });
+  auto told = [kept = *ask, reply = std::move(reply)](Result<std::optional<Answer>> answer) {
+    if (!answer.ok()) return reply(EventError(answer.error(), kept.event_id));
+    if (!answer->has_value()) return reply(UnknownEvent(kept.event_id));
+    reply(AnswerResponse(**answer, kept.config));
+  };
+  if (restore) return store.Restore(std::move(*ask), std::move(told));
+  store.Reschedule(std::move(*ask), std::move(told));
 }
 
 void SlotsApi::Parts::CreateConfig(const Request& request, Reply reply) {
@@ -390,7 +406,8 @@ admin::Undoable SlotsApi::configs() {
   });
 }
 
-void SlotsApi::AddTo(http::Router& router, const Protect& admin, const Protect& change) {
+void SlotsApi::AddTo(http::Router& router, const Protect& admin, const Protect& change,
+                     const Audit& audited) {
   Parts* const parts = parts_.get();
   using Method = void (Parts::*)(const Request&, Reply);
   const auto bind = [parts](Method method) -> http::Handler {
@@ -400,9 +417,12 @@ void SlotsApi::AddTo(http::Router& router, const Protect& admin, const Protect& 
   };
   router.Add("POST", "/api/v1/slots", bind(&Parts::Assign));
   router.Add("POST", "/api/v1/slots/batch", bind(&Parts::AssignBatch));
-  router.Add("GET", "/api/v1/slots/{eventId}", bind(&Parts::Find));
-  router.Add("DELETE", "/api/v1/slots/{eventId}", bind(&Parts::Cancel));
-  router.Add("POST", "/api/v1/slots/{eventId}/reschedule", bind(&Parts::Reschedule));
+  router.Add("DELETE", "/api/v1/slots/{eventId}", audited("slot.cancel", bind(&Parts::Cancel)));
+  router.Add("POST", "/api/v1/slots/{eventId}/reschedule",
+             audited("slot.reschedule", bind(&Parts::Reschedule)));
+  router.Add("POST", "/api/v1/slots/{eventId}/restore",
+             audited("slot.restore", bind(&Parts::Restore)));
+  parts->execution.AddTo(router, admin);
 
   const auto add = [&](const Protect& protect, std::string_view method, const std::string& path,
                        Method handler) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "admin/undoable.h"
 #include "protocol/http/router.h"
@@ -22,9 +23,14 @@ class SlotsApi {
   /// Stands before a handler.
   using Protect = std::function<http::Handler(http::Handler)>;
 
-  /// Before the service starts. `change` stands before what changes a config, `admin` before all
-  /// else under /admin.
-  void AddTo(http::Router& router, const Protect& admin, const Protect& change);
+  /// Puts an entry of the audit log before each answer of success; the action is like
+  /// "slot.cancel".
+  using Audit = std::function<http::Handler(std::string action, http::Handler)>;
+
+  /// Before the service starts. `audited` stands before what changes an event that has a slot;
+  /// `change` stands before what changes a config, `admin` before all else under /admin.
+  void AddTo(http::Router& router, const Protect& admin, const Protect& change,
+             const Audit& audited);
 
   /// The configs, of kind "slots". One that comes back is a new version, as it was.
   admin::Undoable configs();

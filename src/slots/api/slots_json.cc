@@ -82,6 +82,16 @@ Status ReadAsk(const dom::object& object, slots::Ask& ask) {
     if (!s.ok()) return s;
     ask.tenant = **tenant;
   }
+  Result<std::optional<std::string_view>> payload = OptionalText(object, "payload");
+  if (!payload.ok()) return payload.error();
+  if (payload->has_value()) ask.payload = **payload;
+  if (ask.payload.size() > slots::kMaxPayloadBytes) {
+    return Invalid("payload must not be longer than " + std::to_string(slots::kMaxPayloadBytes) +
+                   " bytes");
+  }
+  if (ask.payload.find('\0') != std::string::npos) {
+    return Invalid("payload must not contain the character U+0000");
+  }
   Result<slots::Millis> requested = RequestedTime(object);
   if (!requested.ok()) return requested.error();
   ask.requested = *requested;
@@ -179,7 +189,8 @@ Result<slots::Config> ParseConfig(std::string_view body) {
   return slots::CheckConfig(std::move(config));
 }
 
-void AppendSlot(std::string& out, const slots::Slot& slot, std::string_view status) {
+void AppendSlot(std::string& out, const slots::Slot& slot, std::string_view status,
+                std::string_view message) {
   out += '{';
   AppendJsonField(out, "eventId", slot.event_id);
   out += ',';
@@ -196,6 +207,10 @@ void AppendSlot(std::string& out, const slots::Slot& slot, std::string_view stat
   AppendJsonField(out, "delayMs", slot.scheduled - slot.requested);
   out += ',';
   AppendJsonField(out, "status", status);
+  if (!message.empty()) {
+    out += ',';
+    AppendJsonField(out, "message", message);
+  }
   out += '}';
 }
 

@@ -19,7 +19,7 @@ struct ParsedAsk {
   Status status = {};
 };
 
-/// {"eventId","configName","requestedTime"[,"tenant"]}. Ask::random is left 0.
+/// {"eventId","configName","requestedTime"[,"tenant"][,"payload"]}. Ask::random is left 0.
 Result<slots::Ask> ParseAsk(std::string_view body);
 /// {"events":[…]}, 1 to kMaxBatch of them. An error if it is no such thing at all.
 Result<std::vector<ParsedAsk>> ParseBatch(std::string_view body);
@@ -28,7 +28,9 @@ Result<slots::Ask> ParseReschedule(std::string_view body, std::string event_id);
 /// {"configName","windowSize","maxPerWindow"[,"headroom"][,"fairWindows"][,"tenants":{name:weight}]}.
 Result<slots::Config> ParseConfig(std::string_view body);
 
-void AppendSlot(std::string& out, const slots::Slot& slot, std::string_view status);
+/// `message` is left out if it is empty.
+void AppendSlot(std::string& out, const slots::Slot& slot, std::string_view status,
+                std::string_view message = {});
 /// An event of a batch that got no slot.
 void AppendRefusal(std::string& out, const slots::Ask& ask, std::string_view status,
                    std::string_view message);

@@ -8,7 +8,7 @@
 namespace weir::slots {
 namespace {
 
-using State = admin::Undoable::State;
+using ConfigState = admin::Undoable::State;
 
 std::optional<std::string> NameOf(const http::Request& request) {
   if (!request.params.empty()) return request.params.front();
@@ -21,17 +21,18 @@ std::optional<std::string> NameOf(const http::Request& request) {
 
 admin::Undoable SlotConfigs(slots::SlotStore& store,
                             std::function<void(const std::string&)> forget) {
-  const auto read = [&store](std::string name, const admin::Undoable::Done<Result<State>>& done) {
+  const auto read = [&store](std::string name,
+                             const admin::Undoable::Done<Result<ConfigState>>& done) {
     store.GetConfig(std::move(name), [done](Result<std::optional<slots::Config>> config) {
       if (!config.ok()) return done(config.error());
-      if (!config->has_value()) return done(State());
+      if (!config->has_value()) return done(ConfigState());
       std::string json;
       AppendConfig(json, **config);
-      done(State(std::move(json)));
+      done(ConfigState(std::move(json)));
     });
   };
   const auto restore = [&store, forget = std::move(forget)](
-                           std::string name, const State& wanted,
+                           std::string name, const ConfigState& wanted,
                            const admin::Undoable::Done<Status>& done) {
     const auto told = [forget, name, done](const auto& result) {
       forget(name);

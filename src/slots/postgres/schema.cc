@@ -78,7 +78,8 @@ CREATE FUNCTION weir_slots_lock_creation(p_id int) RETURNS void LANGUAGE sql AS
 )sql";
 
 std::span<const char* const> Migrations() noexcept {
-  static const char* const steps[] = {kTables, kPlacing, kAssigning, kConfiguring};
+  static const char* const steps[] = {kTables, kPlacing, kAssigning, kConfiguring,
+                                      kStates, kMoving,  kExecuting, kConfiguringStates};
   return steps;
 }
 

@@ -12,5 +12,9 @@ extern const char* const kTables;
 extern const char* const kPlacing;
 extern const char* const kAssigning;
 extern const char* const kConfiguring;
+extern const char* const kStates;
+extern const char* const kMoving;
+extern const char* const kExecuting;
+extern const char* const kConfiguringStates;
 
 }  // namespace weir::slots::postgres

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "slots/batch.h"
+#include "slots/postgres/reading.h"
 #include "slots/postgres/worker.h"
 
 namespace weir::slots::postgres {
@@ -50,35 +51,33 @@ std::vector<Config> ReadConfigs(const Rows& rows) {
   return configs;
 }
 
-// The columns config, tenant, requested, window, scheduled from `column` on.
-Slot ReadSlot(const Rows& rows, int row, int column, std::string event_id) {
-  return {.event_id = std::move(event_id),
-          .config = std::string(rows.Text(row, column)),
-          .tenant = std::string(rows.Text(row, column + 1)),
-          .requested = rows.Int(row, column + 2),
-          .window_start = rows.Int(row, column + 3),
-          .scheduled = rows.Int(row, column + 4)};
-}
-
 Params AssignParams(const std::vector<Ask>& asks, const ConfigGroup& group) {
   std::vector<std::string_view> events;
   std::vector<std::int64_t> requested;
+  std::vector<std::int64_t> earliest;
   std::vector<std::optional<std::string_view>> tenants;
   std::vector<std::int64_t> randoms;
+  std::vector<std::optional<std::string_view>> payloads;
   for (std::size_t index : group.asks) {
     const Ask& ask = asks[index];
     events.push_back(ask.event_id);
     requested.push_back(ask.requested);
+    earliest.push_back(ask.requested);
     tenants.push_back(ask.tenant.empty() ? std::nullopt
                                          : std::optional<std::string_view>(ask.tenant));
     randoms.push_back(ask.random);
+    payloads.push_back(ask.payload.empty() ? std::nullopt
+                                           : std::optional<std::string_view>(ask.payload));
   }
   Params params;
   params.Text(group.config)
       .TextArray(events)
       .IntArray(requested)
+      .IntArray(earliest)
       .TextArray(tenants)
-      .IntArray(randoms);
+      .IntArray(randoms)
+      .TextArray(payloads)
+      .Int(0);
   return params;
 }
 
@@ -90,7 +89,7 @@ struct Assignment {
   std::size_t open = 0;  // groups that are not answered yet
   Status failure;
   SlotStore::Done<std::vector<Answer>> done;
-  std::vector<std::size_t> again;  // asks whose event was being cancelled
+  std::vector<std::size_t> again;  // asks whose event was being archived
 
   Assignment(std::vector<Ask> given, SlotStore::Done<std::vector<Answer>> callback)
       : asks(std::move(given)), batch(asks), answers(asks.size()), done(std::move(callback)) {}
@@ -106,7 +105,7 @@ struct Assignment {
         continue;
       }
       answer.outcome = static_cast<Outcome>(outcome);
-      if (answer.outcome == Outcome::kExisting) {
+      if (WasThere(answer.outcome)) {
         answer.slot = ReadSlot(rows, row, 2, ask.event_id);
       } else {
         answer.slot = {ask.event_id,  ask.config,       ask.tenant,
@@ -117,7 +116,7 @@ struct Assignment {
 
   void Finish() {
     if (!failure.ok()) return done(failure.error());
-    batch.CopyAnswers(answers);
+    batch.CopyAnswers(asks, answers);
     done(std::move(answers));
   }
 };
@@ -135,7 +134,7 @@ void PostgresSlotStore::AssignMany(std::vector<Ask> asks, Done<std::vector<Answe
     work->open = work->batch.groups().size();
     if (work->open == 0) return work->Finish();
     for (const ConfigGroup& group : work->batch.groups()) {
-      worker_->Run("SELECT * FROM weir_slots_assign($1, $2, $3, $4, $5)",
+      worker_->Run("SELECT * FROM weir_slots_assign($1, $2, $3, $4, $5, $6, $7, $8::int)",
                    AssignParams(work->asks, group), [this, work, &group](PgAnswer answer) {
                      if (answer.status.ok()) {
                        work->TakeGroup(group, answer.rows);
@@ -158,58 +157,6 @@ void PostgresSlotStore::AssignMany(std::vector<Ask> asks, Done<std::vector<Answe
   });
 }
 
-void PostgresSlotStore::Find(std::string event_id, Done<std::optional<Slot>> done) {
-  worker_->Post([this, event_id = std::move(event_id), done = std::move(done)]() mutable {
-    Params params = std::move(Params().Text(event_id));
-    worker_->Run(
-        "SELECT (SELECT config_name FROM rate_limit_config c WHERE c.config_id = s.config_id "
-        "LIMIT 1), tenant, requested_time, window_start, scheduled_time "
-        "FROM rate_limit_event_slot s WHERE event_id = $1",
-        std::move(params),
-        [event_id = std::move(event_id), done = std::move(done)](PgAnswer answer) {
-          if (!answer.status.ok()) return done(answer.status.error());
-          if (answer.rows.size() == 0) return done(std::optional<Slot>());
-          done(std::optional<Slot>(ReadSlot(answer.rows, 0, 0, event_id)));
-        });
-  });
-}
-
-void PostgresSlotStore::Cancel(std::string event_id, Done<std::optional<Slot>> done) {
-  worker_->Post([this, event_id = std::move(event_id), done = std::move(done)]() mutable {
-    Params params = std::move(Params().Text(event_id));
-    worker_->Run("SELECT * FROM weir_slots_cancel($1)", std::move(params),
-                 [event_id = std::move(event_id), done = std::move(done)](PgAnswer answer) {
-                   if (!answer.status.ok()) return done(answer.status.error());
-                   if (answer.rows.size() == 0) return done(std::optional<Slot>());
-                   done(std::optional<Slot>(ReadSlot(answer.rows, 0, 0, event_id)));
-                 });
-  });
-}
-
-void PostgresSlotStore::Reschedule(Ask ask, Done<std::optional<Answer>> done) {
-  worker_->Post([this, ask = std::move(ask), done = std::move(done)]() mutable {
-    Params params;
-    params.Text(ask.event_id);
-    if (ask.config.empty()) {
-      params.Null();
-    } else {
-      params.Text(ask.config);
-    }
-    params.Int(ask.requested).Int(ask.random);
-    worker_->Run("SELECT * FROM weir_slots_reschedule($1, $2::text, $3, $4)", std::move(params),
-                 [ask = std::move(ask), done = std::move(done)](PgAnswer answer) {
-                   if (answer.sqlstate.starts_with("WS00")) {
-                     const auto outcome = static_cast<Outcome>(answer.sqlstate.back() - '0');
-                     return done(std::optional<Answer>(Answer{.outcome = outcome}));
-                   }
-                   if (!answer.status.ok()) return done(answer.status.error());
-                   if (answer.rows.size() == 0) return done(std::optional<Answer>());
-                   done(std::optional<Answer>(
-                       Answer{Outcome::kNew, ReadSlot(answer.rows, 0, 0, ask.event_id)}));
-                 });
-  });
-}
-
 void PostgresSlotStore::PutConfig(Config config, Done<Config> done) {
   worker_->Post([this, config = std::move(config), done = std::move(done)]() mutable {
     using std::chrono::system_clock;
@@ -226,15 +173,17 @@ void PostgresSlotStore::PutConfig(Config config, Done<Config> done) {
     Params params;
     params.Text(config.name).Int(config.window_size).Int(config.max_per_window);
     params.Int(config.headroom).Int(config.fair_windows).TextArray(tenants).IntArray(weights);
-    params.Int(config.created_at);
+    params.Int(config.created_at).Text("").Int(0);
     // On the slow lane: with many slots of another window size it reads them all.
-    worker_->RunLong("SELECT weir_slots_put_config($1, $2, $3, $4, $5, $6, $7, $8)",
-                     std::move(params),
-                     [config = std::move(config), done = std::move(done)](PgAnswer answer) mutable {
-                       if (!answer.status.ok()) return done(answer.status.error());
-                       config.version = answer.rows.Int(0, 0);
-                       done(std::move(config));
-                     });
+    worker_->RunLong(
+        "SELECT weir_slots_put_config($1, $2, $3, $4, $5, $6, $7, $8, $9, "
+        "$10::smallint)",
+        std::move(params),
+        [config = std::move(config), done = std::move(done)](PgAnswer answer) mutable {
+          if (!answer.status.ok()) return done(answer.status.error());
+          config.version = answer.rows.Int(0, 0);
+          done(std::move(config));
+        });
   });
 }
 

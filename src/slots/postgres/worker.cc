@@ -106,6 +106,15 @@ void PostgresSlotStore::Worker::Try(const std::shared_ptr<Attempt>& attempt) {
   });
 }
 
+void PostgresSlotStore::Worker::RunOnce(std::string_view sql, weir::postgres::Params params,
+                                        Done done) {
+  if (Status ready = EnsureTables(); !ready.ok()) {
+    done({.status = ready.error()});
+    return;
+  }
+  LeastBusy().Send(sql, std::move(params), std::move(done));
+}
+
 void PostgresSlotStore::Worker::RunLong(std::string_view sql, weir::postgres::Params params,
                                         Done done) {
   if (Status ready = EnsureTables(); !ready.ok()) {

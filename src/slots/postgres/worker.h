@@ -30,6 +30,8 @@ class PostgresSlotStore::Worker {
   /// Runs an idempotent statement. Lost connections, deadlocks and the like are tried again a few
   /// times, with the least busy connection.
   void Run(std::string_view sql, weir::postgres::Params params, Done done);
+  /// Runs a statement that must not run twice.
+  void RunOnce(std::string_view sql, weir::postgres::Params params, Done done);
   /// The same on the connection for long reads, once.
   void RunLong(std::string_view sql, weir::postgres::Params params, Done done);
 

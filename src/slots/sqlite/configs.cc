@@ -78,10 +78,22 @@ Status CountTenants(Connection& connection, std::int64_t id, const Config& confi
       "SELECT ?1, ?2, coalesce(t.tenant, '*'), s.window_start, count(*) "
       "FROM rate_limit_event_slot s LEFT JOIN rate_limit_config_tenant t "
       "  ON t.config_name = ?3 AND t.version = ?4 AND t.tenant = s.tenant "
-      "WHERE s.config_id = ?1 AND s.window_ms = ?2 GROUP BY 3, 4");
+      "WHERE s.config_id = ?1 AND s.window_ms = ?2 AND s.state <> 4 GROUP BY 3, 4");
   if (!insert.ok()) return insert.error();
   insert->Bind(1, id).Bind(2, config.window_size).Bind(3, config.name).Bind(4, version);
   return insert->Run();
+}
+
+// An event's class follows its config's tenants.
+Status ClassifyEvents(Connection& connection, std::int64_t id, const Config& config,
+                      std::int64_t version) {
+  Result<Statement> update = connection.Prepare(
+      "UPDATE rate_limit_event_slot AS s SET tenant_class = CASE WHEN ?4 = 0 THEN '' ELSE "
+      "coalesce((SELECT t.tenant FROM rate_limit_config_tenant t WHERE t.config_name = ?2 "
+      "AND t.version = ?3 AND t.tenant = s.tenant), '*') END WHERE config_id = ?1 AND state = 0");
+  if (!update.ok()) return update.error();
+  update->Bind(1, id).Bind(2, config.name).Bind(3, version);
+  return update->Bind(4, static_cast<std::int64_t>(config.tenants.size())).Run();
 }
 
 Status CarryOtherSizes(Connection& connection, std::int64_t id, const Config& config) {
@@ -100,7 +112,8 @@ Status CarryOtherSizes(Connection& connection, std::int64_t id, const Config& co
       connection,
       "INSERT INTO rate_limit_window_counter(config_id, window_ms, window_start, carried) "
       "SELECT ?1, ?2, scheduled_time - scheduled_time % ?2 AS w, count(*) "
-      "FROM rate_limit_event_slot WHERE config_id = ?1 AND window_ms <> ?2 GROUP BY w "
+      "FROM rate_limit_event_slot WHERE config_id = ?1 AND window_ms <> ?2 AND state <> 4 "
+      "GROUP BY w "
       "ON CONFLICT DO UPDATE SET carried = excluded.carried",
       id, config, 2);
 }
@@ -120,7 +133,9 @@ Status RefreshWindows(Connection& connection, std::int64_t id, const Config& con
              "WHERE config_id = ?1 AND window_ms = ?2 AND status = 'CLOSED' ON CONFLICT DO NOTHING",
              id, config, 2);
   if (!s.ok()) return s;
-  return CountTenants(connection, id, config, version);
+  s = CountTenants(connection, id, config, version);
+  if (!s.ok() || (config.tenants.empty() && version == 1)) return s;
+  return ClassifyEvents(connection, id, config, version);
 }
 
 struct Place {
@@ -144,6 +159,17 @@ Result<Place> NextVersion(Connection& connection, std::string_view name) {
 Result<std::optional<StoredConfig>> LoadActive(Connection& connection, std::string_view name) {
   Result<Statement> query =
       connection.Prepare(std::string(kColumns) + "WHERE config_name = ?1 AND active");
+  if (!query.ok()) return query.error();
+  query->Bind(1, name);
+  Result<std::vector<StoredConfig>> found = ReadAll(connection, *query);
+  if (!found.ok()) return found.error();
+  if (found->empty()) return std::optional<StoredConfig>();
+  return std::optional<StoredConfig>(std::move(found->front()));
+}
+
+Result<std::optional<StoredConfig>> LoadLatest(Connection& connection, std::string_view name) {
+  Result<Statement> query = connection.Prepare(
+      std::string(kColumns) + "WHERE config_name = ?1 ORDER BY version DESC LIMIT 1");
   if (!query.ok()) return query.error();
   query->Bind(1, name);
   Result<std::vector<StoredConfig>> found = ReadAll(connection, *query);
@@ -180,7 +206,7 @@ Result<std::int64_t> InsertConfig(Connection& connection, const Config& config) 
   if (!place.ok()) return place.error();
   if (Result<bool> s = DeactivateConfig(connection, config.name); !s.ok()) return s.error();
   Result<Statement> insert = connection.Prepare(
-      "INSERT INTO rate_limit_config VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8)");
+      "INSERT INTO rate_limit_config VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8, '', 0)");
   if (!insert.ok()) return insert.error();
   insert->Bind(1, place->id).Bind(2, config.name).Bind(3, place->version);
   insert->Bind(4, config.window_size).Bind(5, config.max_per_window).Bind(6, config.headroom);

@@ -19,6 +19,9 @@ struct StoredConfig {
 /// The active version of `name`.
 Result<std::optional<StoredConfig>> LoadActive(weir::sqlite::Connection& connection,
                                                std::string_view name);
+/// The latest version of `name`, active or not.
+Result<std::optional<StoredConfig>> LoadLatest(weir::sqlite::Connection& connection,
+                                               std::string_view name);
 /// All active configs by name; or, with a name, all of its versions, newest first.
 Result<std::vector<Config>> LoadConfigs(weir::sqlite::Connection& connection,
                                         std::optional<std::string_view> name);

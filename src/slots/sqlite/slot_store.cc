@@ -6,6 +6,8 @@
 
 #include "slots/batch.h"
 #include "slots/sqlite/configs.h"
+#include "slots/sqlite/events.h"
+#include "slots/sqlite/execution.h"
 #include "slots/sqlite/schema.h"
 #include "slots/sqlite/transaction.h"
 
@@ -66,7 +68,7 @@ SELECT g.config_name, w.window_start, w.slot_count, w.n, w.cap, CASE
   END AS what
 FROM (
   SELECT c.config_id, c.window_ms, c.window_start, c.slot_count, c.cap, c.status,
-         coalesce(s.n, 0) AS n, coalesce(s.inside, 1) AS inside
+         coalesce(s.n, 0) + c.archived AS n, coalesce(s.inside, 1) AS inside
   FROM rate_limit_window_counter c LEFT JOIN counted s USING (config_id, window_ms, window_start)
   UNION ALL
   SELECT s.config_id, s.window_ms, s.window_start, NULL, 0, 'OPEN', s.n, 1
@@ -81,7 +83,7 @@ WITH counted AS MATERIALIZED (
   SELECT config_id, window_ms, window_start, count(*) AS n,
          min(scheduled_time >= requested_time AND scheduled_time >= window_start
              AND scheduled_time < window_start + window_ms) AS inside
-  FROM rate_limit_event_slot GROUP BY config_id, window_ms, window_start)
+  FROM rate_limit_event_slot WHERE state <> 4 GROUP BY config_id, window_ms, window_start)
 )sql";
 
 Result<Findings> VerifyAll(Connection& connection) {
@@ -104,25 +106,17 @@ Result<Findings> VerifyAll(Connection& connection) {
   }
 }
 
-// What a Reschedule ends with when the event must stay: carried out of the job by the rollback.
-struct Stayed {
-  std::optional<Outcome> outcome;
-};
-
-Result<std::optional<Answer>> Move(Connection& connection, Ask ask, Stayed& stayed) {
-  Result<std::optional<Slot>> old = CancelSlot(connection, ask.event_id);
-  if (!old.ok()) return old.error();
-  if (!old->has_value()) return std::optional<Answer>();
-  if (ask.config.empty()) ask.config = (*old)->config;
-  ask.tenant = (*old)->tenant;
-  std::vector<Answer> answers(1);
-  Status s = AssignGroup(connection, {&ask, 1}, {ask.config, {0}}, answers);
-  if (!s.ok()) return s.error();
-  if (answers[0].outcome != Outcome::kNew) {
-    stayed.outcome = answers[0].outcome;
-    return Error{Code::kFailedPrecondition, "the event keeps its slot"};
-  }
-  return std::optional<Answer>(std::move(answers[0]));
+void MoveFor(Database& database, Moving moving, SlotStore::Done<std::optional<Answer>> done) {
+  auto stayed = std::make_shared<Stayed>();
+  WriteFor<std::optional<Answer>>(
+      database,
+      [moving = std::move(moving), stayed](Connection& connection) {
+        return MoveEvent(connection, moving, *stayed);
+      },
+      [stayed, done = std::move(done)](Result<std::optional<Answer>> answer) {
+        if (!stayed->outcome) return done(std::move(answer));
+        done(std::optional<Answer>(Answer{.outcome = *stayed->outcome}));
+      });
 }
 
 }  // namespace
@@ -143,17 +137,17 @@ void SqliteSlotStore::AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>
           Status s = AssignGroup(connection, *kept, group, answers);
           if (!s.ok()) return s.error();
         }
-        batch.CopyAnswers(answers);
+        batch.CopyAnswers(*kept, answers);
         return answers;
       },
       std::move(done));
 }
 
-void SqliteSlotStore::Find(std::string event_id, Done<std::optional<Slot>> done) {
-  ReadFor<std::optional<Slot>>(
+void SqliteSlotStore::Look(std::string event_id, Done<std::optional<Event>> done) {
+  ReadFor<std::optional<Event>>(
       database_,
       [event_id = std::move(event_id)](Connection& connection) {
-        return FindSlot(connection, event_id);
+        return LookAt(connection, event_id);
       },
       std::move(done));
 }
@@ -162,22 +156,46 @@ void SqliteSlotStore::Cancel(std::string event_id, Done<std::optional<Slot>> don
   WriteFor<std::optional<Slot>>(
       database_,
       [event_id = std::move(event_id)](Connection& connection) {
-        return CancelSlot(connection, event_id);
+        return CancelEvent(connection, event_id);
       },
       std::move(done));
 }
 
 void SqliteSlotStore::Reschedule(Ask ask, Done<std::optional<Answer>> done) {
-  auto stayed = std::make_shared<Stayed>();
-  WriteFor<std::optional<Answer>>(
+  MoveFor(database_, {std::move(ask), false}, std::move(done));
+}
+
+void SqliteSlotStore::Restore(Ask ask, Done<std::optional<Answer>> done) {
+  MoveFor(database_, {std::move(ask), true}, std::move(done));
+}
+
+void SqliteSlotStore::ClaimDue(ClaimRequest request, Done<Claim> done) {
+  WriteFor<Claim>(
       database_,
-      [ask = std::move(ask), stayed](Connection& connection) {
-        return Move(connection, ask, *stayed);
+      [request = std::move(request)](Connection& connection) {
+        return ClaimEvents(connection, request);
       },
-      [stayed, done = std::move(done)](Result<std::optional<Answer>> answer) {
-        if (!stayed->outcome) return done(std::move(answer));
-        done(std::optional<Answer>(Answer{.outcome = *stayed->outcome}));
-      });
+      std::move(done));
+}
+
+void SqliteSlotStore::FinishMany(std::vector<Finish> ends, Done<std::vector<Finished>> done) {
+  auto kept = std::make_shared<const std::vector<Finish>>(std::move(ends));
+  WriteFor<std::vector<Finished>>(
+      database_, [kept](Connection& connection) { return FinishEvents(connection, *kept); },
+      std::move(done));
+}
+
+void SqliteSlotStore::ListDue(DueQuery query, Done<std::vector<Event>> done) {
+  ReadFor<std::vector<Event>>(
+      database_,
+      [query = std::move(query)](Connection& connection) { return ListEvents(connection, query); },
+      std::move(done));
+}
+
+void SqliteSlotStore::ListBacklogs(Millis now, Done<std::vector<Backlog>> done) {
+  ReadFor<std::vector<Backlog>>(
+      database_, [now](Connection& connection) { return ReadBacklogs(connection, now); },
+      std::move(done));
 }
 
 void SqliteSlotStore::PutConfig(Config config, Done<Config> done) {

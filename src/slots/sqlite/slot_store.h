@@ -19,9 +19,14 @@ class SqliteSlotStore final : public SlotStore {
   ~SqliteSlotStore() override = default;
 
   void AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>> done) override;
-  void Find(std::string event_id, Done<std::optional<Slot>> done) override;
+  void Look(std::string event_id, Done<std::optional<Event>> done) override;
   void Cancel(std::string event_id, Done<std::optional<Slot>> done) override;
   void Reschedule(Ask ask, Done<std::optional<Answer>> done) override;
+  void Restore(Ask ask, Done<std::optional<Answer>> done) override;
+  void ClaimDue(ClaimRequest request, Done<Claim> done) override;
+  void FinishMany(std::vector<Finish> ends, Done<std::vector<Finished>> done) override;
+  void ListDue(DueQuery query, Done<std::vector<Event>> done) override;
+  void ListBacklogs(Millis now, Done<std::vector<Backlog>> done) override;
   void PutConfig(Config config, Done<Config> done) override;
   void GetConfig(std::string name, Done<std::optional<Config>> done) override;
   void ListConfigs(Done<std::vector<Config>> done) override;

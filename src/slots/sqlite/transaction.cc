@@ -1,5 +1,6 @@
 #include "slots/sqlite/transaction.h"
 
+#include <chrono>
 #include <limits>
 #include <map>
 #include <string>
@@ -14,32 +15,6 @@ namespace {
 
 using weir::sqlite::Connection;
 using weir::sqlite::Statement;
-
-/// A slot as it is stored.
-struct StoredSlot {
-  std::int64_t config_id = 0;
-  Millis window_size = 0;
-  Slot slot;
-};
-
-Result<std::optional<StoredSlot>> Load(Connection& connection, std::string_view event_id) {
-  Result<Statement> query = connection.Prepare(
-      "SELECT config_id, window_ms, window_start, scheduled_time, requested_time, tenant "
-      "FROM rate_limit_event_slot WHERE event_id = ?1");
-  if (!query.ok()) return query.error();
-  Result<bool> row = query->Bind(1, event_id).Step();
-  if (!row.ok()) return row.error();
-  if (!*row) return std::optional<StoredSlot>();
-  Result<std::string> name = NameOf(connection, query->Int(0));
-  if (!name.ok()) return name.error();
-  return std::optional<StoredSlot>(StoredSlot{query->Int(0), query->Int(1),
-                                              Slot{.event_id = std::string(event_id),
-                                                   .config = std::move(*name),
-                                                   .tenant = std::string(query->Text(5)),
-                                                   .requested = query->Int(4),
-                                                   .window_start = query->Int(2),
-                                                   .scheduled = query->Int(3)}});
-}
 
 PlaceRules RulesFor(const Config& config, std::string_view tenant_class) {
   PlaceRules rules{.size = config.window_size,
@@ -57,10 +32,18 @@ PlaceRules RulesFor(const Config& config, std::string_view tenant_class) {
   return rules;
 }
 
-Status InsertSlot(Statement& insert, const StoredConfig& stored, const Slot& slot) {
+Status InsertSlot(Statement& insert, const StoredConfig& stored, const Slot& slot,
+                  std::string_view payload) {
   insert.Bind(1, slot.event_id).Bind(2, stored.id).Bind(3, stored.config.window_size);
   insert.Bind(4, slot.window_start).Bind(5, slot.scheduled).Bind(6, slot.requested);
-  return insert.Bind(7, slot.tenant).Run();
+  insert.Bind(7, slot.tenant).Bind(8, ClassOf(stored.config, slot.tenant));
+  insert.Bind(9, SystemMillis());
+  if (payload.empty()) {
+    insert.BindNull(10);
+  } else {
+    insert.Bind(10, payload);
+  }
+  return insert.Run();
 }
 
 // Places the asks `indexes`, which are of one class and sorted by time.
@@ -77,7 +60,8 @@ Status AssignClass(Connection& connection, const StoredConfig& stored,
   if (!placed.ok()) return placed.error();
   Result<Statement> insert = connection.Prepare(
       "INSERT INTO rate_limit_event_slot(event_id, config_id, window_ms, window_start, "
-      "scheduled_time, requested_time, tenant) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+      "scheduled_time, requested_time, tenant, state, tenant_class, created_at, payload) "
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10)");
   if (!insert.ok()) return insert.error();
   for (std::size_t k = 0; k < indexes.size(); ++k) {
     const Ask& ask = asks[indexes[k]];
@@ -89,9 +73,16 @@ Status AssignClass(Connection& connection, const StoredConfig& stored,
         ask.event_id, ask.config,
         ask.tenant,   ask.requested,
         *window,      ScheduledIn(*window, config.window_size, ask.requested, ask.random)};
-    if (Status s = InsertSlot(*insert, stored, answer.slot); !s.ok()) return s;
+    if (Status s = InsertSlot(*insert, stored, answer.slot, ask.payload); !s.ok()) return s;
   }
   return {};
+}
+
+// What an event that is there already means to who asks for it.
+Outcome OutcomeOf(const StoredSlot& there, const Ask& ask) {
+  if (there.state == State::kCancelled) return Outcome::kCancelled;
+  const bool same = there.slot.config == ask.config && there.slot.requested == ask.requested;
+  return same ? Outcome::kExisting : Outcome::kConflict;
 }
 
 // A slot of an older window size also took up room in the windows of today's size.
@@ -108,21 +99,42 @@ Status Uncarry(Connection& connection, const StoredSlot& gone, const Config& con
 
 }  // namespace
 
-Result<std::optional<Slot>> FindSlot(Connection& connection, std::string_view event_id) {
-  Result<std::optional<StoredSlot>> found = Load(connection, event_id);
-  if (!found.ok()) return found.error();
-  if (!found->has_value()) return std::optional<Slot>();
-  return std::optional<Slot>(std::move((*found)->slot));
+Millis SystemMillis() noexcept {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             system_clock::now().time_since_epoch())
+      .count();
+}
+
+Result<std::optional<StoredSlot>> LoadSlot(Connection& connection, std::string_view event_id) {
+  Result<Statement> query = connection.Prepare(
+      "SELECT config_id, window_ms, window_start, scheduled_time, requested_time, tenant, state, "
+      "attempts, claimed_at, exec_ms, exec_window FROM rate_limit_event_slot WHERE event_id = ?1");
+  if (!query.ok()) return query.error();
+  Result<bool> row = query->Bind(1, event_id).Step();
+  if (!row.ok()) return row.error();
+  if (!*row) return std::optional<StoredSlot>();
+  Result<std::string> name = NameOf(connection, query->Int(0));
+  if (!name.ok()) return name.error();
+  return std::optional<StoredSlot>(StoredSlot{query->Int(0), query->Int(1),
+                                              Slot{.event_id = std::string(event_id),
+                                                   .config = std::move(*name),
+                                                   .tenant = std::string(query->Text(5)),
+                                                   .requested = query->Int(4),
+                                                   .window_start = query->Int(2),
+                                                   .scheduled = query->Int(3)},
+                                              static_cast<State>(query->Int(6)), query->Int(7),
+                                              query->Int(8), query->Int(9), query->Int(10)});
 }
 
 Status AssignGroup(Connection& connection, std::span<const Ask> asks, const ConfigGroup& group,
                    std::vector<Answer>& answers) {
   std::vector<std::size_t> fresh;
   for (std::size_t index : group.asks) {
-    Result<std::optional<Slot>> existing = FindSlot(connection, asks[index].event_id);
+    Result<std::optional<StoredSlot>> existing = LoadSlot(connection, asks[index].event_id);
     if (!existing.ok()) return existing.error();
     if (existing->has_value()) {
-      answers[index] = {Outcome::kExisting, std::move(**existing)};
+      answers[index] = {OutcomeOf(**existing, asks[index]), std::move((*existing)->slot)};
     } else {
       fresh.push_back(index);
     }
@@ -145,15 +157,18 @@ Status AssignGroup(Connection& connection, std::span<const Ask> asks, const Conf
   return {};
 }
 
-Result<std::optional<Slot>> CancelSlot(Connection& connection, std::string_view event_id) {
-  Result<std::optional<StoredSlot>> found = Load(connection, event_id);
-  if (!found.ok()) return found.error();
-  if (!found->has_value()) return std::optional<Slot>();
-  const StoredSlot& gone = **found;
-  Result<Statement> remove =
-      connection.Prepare("DELETE FROM rate_limit_event_slot WHERE event_id = ?1");
-  if (!remove.ok()) return remove.error();
-  if (Status s = remove->Bind(1, event_id).Run(); !s.ok()) return s.error();
+Result<std::optional<Millis>> TakePlace(Connection& connection, const StoredConfig& stored,
+                                        std::string_view tenant, Millis earliest) {
+  const Config& config = stored.config;
+  const std::string_view tenant_class = ClassOf(config, tenant);
+  SqliteWindowTable table(connection, stored.id, config.window_size, config.max_per_window,
+                          std::string(tenant_class));
+  auto placed = Place(RulesFor(config, tenant_class), {&earliest, 1}, table);
+  if (!placed.ok()) return placed.error();
+  return placed->front();
+}
+
+Status FreePlace(Connection& connection, const StoredSlot& gone) {
   Result<std::optional<StoredConfig>> active = LoadActive(connection, gone.slot.config);
   if (!active.ok()) return active.error();
   const Config config = active->has_value() ? (*active)->config : Config{};
@@ -162,11 +177,9 @@ Result<std::optional<Slot>> CancelSlot(Connection& connection, std::string_view 
       connection, gone.config_id, gone.window_size,
       same_size ? config.max_per_window : std::numeric_limits<std::int64_t>::max(),
       std::string(ClassOf(config, gone.slot.tenant)));
-  if (Status s = table.GiveBack(gone.slot.window_start); !s.ok()) return s.error();
-  if (config.window_size > 0 && !same_size) {
-    if (Status s = Uncarry(connection, gone, config); !s.ok()) return s.error();
-  }
-  return std::optional<Slot>(std::move((*found)->slot));
+  if (Status s = table.GiveBack(gone.slot.window_start); !s.ok()) return s;
+  if (config.window_size == 0 || same_size) return {};
+  return Uncarry(connection, gone, config);
 }
 
 }  // namespace weir::slots::sqlite

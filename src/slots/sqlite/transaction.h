@@ -7,7 +7,8 @@
 
 #include "drivers/sqlite/connection.h"
 #include "slots/batch.h"
-#include "slots/slot.h"
+#include "slots/execution.h"
+#include "slots/sqlite/configs.h"
 #include "weir/result.h"
 
 // What changes slots, each inside one job of the writer. Nobody else writes meanwhile, so there is
@@ -15,15 +16,33 @@
 
 namespace weir::slots::sqlite {
 
-/// The event's slot, if it has one.
-Result<std::optional<Slot>> FindSlot(weir::sqlite::Connection& connection,
-                                     std::string_view event_id);
+/// An event as far as changing it needs.
+struct StoredSlot {
+  std::int64_t config_id = 0;
+  Millis window_size = 0;
+  Slot slot = {};
+  State state = State::kScheduled;
+  std::int64_t attempts = 0;
+  Millis claimed_at = 0;
+  Millis exec_size = 0;  ///< 0: not claimed, or the claim was counted as ended
+  Millis exec_window = 0;
+};
+
+Result<std::optional<StoredSlot>> LoadSlot(weir::sqlite::Connection& connection,
+                                           std::string_view event_id);
 
 /// Assigns the asks of one config; fills their places in `answers`.
 Status AssignGroup(weir::sqlite::Connection& connection, std::span<const Ask> asks,
                    const ConfigGroup& group, std::vector<Answer>& answers);
 
-Result<std::optional<Slot>> CancelSlot(weir::sqlite::Connection& connection,
-                                       std::string_view event_id);
+/// One place in the earliest window with room. Nothing: there is none.
+Result<std::optional<Millis>> TakePlace(weir::sqlite::Connection& connection,
+                                        const StoredConfig& stored, std::string_view tenant,
+                                        Millis earliest);
+/// Frees the place of an event that holds one.
+Status FreePlace(weir::sqlite::Connection& connection, const StoredSlot& gone);
+
+/// Milliseconds since the epoch, by this machine's clock.
+Millis SystemMillis() noexcept;
 
 }  // namespace weir::slots::sqlite

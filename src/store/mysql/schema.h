@@ -13,7 +13,8 @@
 
 namespace weir::store::mysql {
 
-/// Makes the table of limits, or brings it up to date; does nothing if it is. Blocks.
+/// Makes the table of limits and its view, or brings them up to date; does nothing if they are.
+/// Blocks.
 Status Migrate(const std::string& url);
 
 /// What a session of the store may take, if callers wait for no longer than `timeout`.
@@ -24,6 +25,9 @@ weir::mysql::SessionLimits LimitsOf(std::chrono::milliseconds timeout);
 void AppendCreateRows(std::string& sql, std::span<const std::string_view> ids, const Clock* clock);
 void AppendLockRows(std::string& sql, std::span<const std::string_view> ids);
 void AppendWriteRows(std::string& sql, std::span<const sql::Batch::Write> writes);
+// The files of sql/.
+extern const char* const kLimits1;
+extern const char* const kViews1;
 /// The server's time in microseconds since 1970, as of the moment when this statement runs.
 extern const char* const kReadClock;
 

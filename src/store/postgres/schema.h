@@ -7,10 +7,13 @@
 
 namespace weir::store::postgres {
 
-/// Makes the table of limits, or brings it up to date; does nothing if it is. Blocks.
+/// Makes the table of limits and its view, or brings them up to date; does nothing if they are.
+/// Blocks.
 Status Migrate(const std::string& url);
 
-// The statements of a transaction; see lane.cc.
+// The files of sql/: the tables, and the statements of a transaction; see lane.cc.
+extern const char* const kLimits1;
+extern const char* const kViews1;
 extern const char* const kCreateRows;
 extern const char* const kLockRows;
 extern const char* const kWriteRows;

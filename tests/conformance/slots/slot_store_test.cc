@@ -96,26 +96,75 @@ TEST_P(SlotRules, TheSameEventGetsTheSameAnswerForEver) {
   client().Put(Pay(1));
   const Answer first = client().Assign(client().Ask("e", "pay", kNoon, "acme"));
   EXPECT_EQ(first.outcome, Outcome::kNew);
-  // Another time, another tenant, even a config that does not exist.
-  for (const char* config : {"pay", "nothing"}) {
-    const Answer again = client().Assign(client().Ask("e", config, kNoon + 99'999, "other"));
-    EXPECT_EQ(again.outcome, Outcome::kExisting);
-    EXPECT_EQ(again.slot, first.slot);
-  }
+  const Answer again = client().Assign(client().Ask("e", "pay", kNoon, "other"));
+  EXPECT_EQ(again.outcome, Outcome::kExisting);
+  EXPECT_EQ(again.slot, first.slot);
   EXPECT_EQ(client().Find("e"), first.slot);
   client().Put(Pay(5));
   EXPECT_EQ(client().Assign(client().Ask("e", "pay", kNoon)).slot, first.slot);
   EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 1)));
 }
 
+TEST_P(SlotRules, ACancelledEventStaysCancelledWhenItsFeedComesAgain) {
+  client().Put(Pay(2));
+  client().Assign(Asks(2, kNoon));
+  client().Cancel("e1");
+  const Answer again = client().Assign(client().Ask("e1", "pay", kNoon));
+  EXPECT_EQ(again.outcome, Outcome::kCancelled);
+  EXPECT_EQ(again.slot.config, "pay");
+  EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 1)));
+  EXPECT_EQ(client().Look("e1")->state, State::kCancelled);
+}
+
+TEST_P(SlotRules, TakingACancellationBackIsACallOfItsOwn) {
+  client().Put(Pay(1));
+  client().Assign(Asks(2, kNoon));
+  client().Cancel("e0");
+  client().Assign(client().Ask("n", "pay", kNoon));  // has e0's place now
+  const auto back = client().Restore({.event_id = "e0"});
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->outcome, Outcome::kNew);
+  EXPECT_EQ(back->slot.requested, kNoon);
+  EXPECT_EQ(back->slot.window_start, kNoon + 2 * kWindow);
+  EXPECT_EQ(client().Find("e0"), back->slot);
+  EXPECT_EQ(client().Assign(client().Ask("e0", "pay", kNoon)).outcome, Outcome::kExisting);
+  EXPECT_THROW(client().Restore({.event_id = "e0"}), std::runtime_error) << "it is not cancelled";
+  EXPECT_FALSE(client().Restore({.event_id = "nobody"}).has_value());
+  EXPECT_THROW(
+      {
+        client().Cancel("n");
+        client().Reschedule({.event_id = "n", .requested = kNoon});
+      },
+      std::runtime_error)
+      << "rescheduling does not take a cancellation back";
+  const std::vector<Change> history = client().Look("e0")->history;
+  ASSERT_EQ(history.size(), 2U);
+  EXPECT_EQ(history[0].what, "cancelled");
+  EXPECT_EQ(history[1].what, "restored");
+}
+
+TEST_P(SlotRules, AnIdOfAnotherConfigOrTimeIsAConflict) {
+  client().Put(Pay(5));
+  client().Put({.name = "other", .window_size = kWindow, .max_per_window = 2});
+  const Slot there = client().Assign(client().Ask("e", "pay", kNoon)).slot;
+  for (const Ask& ask : {client().Ask("e", "other", kNoon), client().Ask("e", "nothing", kNoon),
+                         client().Ask("e", "pay", kNoon + 1)}) {
+    const Answer answer = client().Assign(ask);
+    EXPECT_EQ(answer.outcome, Outcome::kConflict);
+    EXPECT_EQ(answer.slot, there) << "answered as what it is, with its config";
+  }
+  EXPECT_EQ(client().Assign(client().Ask("e", "pay", kNoon, "acme")).outcome, Outcome::kExisting);
+}
+
 TEST_P(SlotRules, AnEventTwiceInABatchHasOneSlot) {
   client().Put(Pay(10));
-  const auto answers = client().Assign(std::vector<Ask>{client().Ask("a", "pay", kNoon),
-                                                        client().Ask("b", "pay", kNoon),
-                                                        client().Ask("a", "pay", kNoon + 50'000)});
+  const auto answers = client().Assign(
+      std::vector<Ask>{client().Ask("a", "pay", kNoon), client().Ask("b", "pay", kNoon),
+                       client().Ask("a", "pay", kNoon + 50'000), client().Ask("b", "pay", kNoon)});
   EXPECT_EQ(answers[0].outcome, Outcome::kNew);
-  EXPECT_EQ(answers[2].outcome, Outcome::kExisting);
+  EXPECT_EQ(answers[2].outcome, Outcome::kConflict);
   EXPECT_EQ(answers[2].slot, answers[0].slot);
+  EXPECT_EQ(answers[3].outcome, Outcome::kExisting);
   EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 2)));
 }
 
@@ -148,9 +197,10 @@ TEST_P(SlotRules, AWindowClosesWhenFullAndOpensAgain) {
   EXPECT_EQ(gone->window_start, kNoon);
   EXPECT_TRUE(client().Windows("pay").at(0).open);
   EXPECT_EQ(client().Find("e1"), std::nullopt);
-  EXPECT_EQ(client().Cancel("e1"), std::nullopt);
-  // The freed place is the earliest one again, also for the same event.
-  const Answer again = client().Assign(client().Ask("e1", "pay", kNoon));
+  EXPECT_EQ(client().Cancel("e1"), gone) << "cancelling twice is cancelling once";
+  EXPECT_EQ(client().Cancel("nobody"), std::nullopt);
+  // The freed place is the earliest one again.
+  const Answer again = client().Assign(client().Ask("e2", "pay", kNoon));
   EXPECT_EQ(again.outcome, Outcome::kNew);
   EXPECT_EQ(again.slot.window_start, kNoon);
 }

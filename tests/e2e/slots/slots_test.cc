@@ -73,7 +73,7 @@ TEST_P(Slots, AnswerAsTheReferenceSays) {
   EXPECT_THAT(again.body, HasSubstr(R"("status":"EXISTING")"));
   const std::size_t head = fresh.body.find("\"status\"");
   EXPECT_EQ(again.body.substr(0, head), fresh.body.substr(0, head));
-  EXPECT_EQ(http_->Get("/api/v1/slots/e1").body, again.body);
+  EXPECT_THAT(http_->Get("/api/v1/slots/e1").body, HasSubstr(R"("state":"SCHEDULED")"));
   EXPECT_EQ(http_->Get("/api/v1/slots/none").status, 404);
 
   const auto wrong = http_->Post("/api/v1/slots", Event("e2", "tomorrow"));
@@ -95,7 +95,56 @@ TEST_P(Slots, AnswerAsTheReferenceSays) {
   const auto gone = http_->Send("DELETE", "/api/v1/slots/e1");
   EXPECT_EQ(gone.status, 200);
   EXPECT_THAT(gone.body, HasSubstr("CANCELLED"));
-  EXPECT_EQ(http_->Send("DELETE", "/api/v1/slots/e1").status, 404);
+  EXPECT_EQ(http_->Send("DELETE", "/api/v1/slots/e1").status, 200);
+  EXPECT_EQ(http_->Send("DELETE", "/api/v1/slots/none").status, 404);
+}
+
+TEST_P(Slots, ACancelledEventStaysCancelledAndAnotherConfigsIdIsAConflict) {
+  Configure(2);
+  http_->Post("/api/v1/slots", Event("e1"));
+  http_->Send("DELETE", "/api/v1/slots/e1");
+  const auto again = http_->Post("/api/v1/slots", Event("e1"));
+  EXPECT_EQ(again.status, 409);
+  EXPECT_THAT(again.body, HasSubstr("was cancelled"));
+  EXPECT_EQ(
+      http_->Post("/api/v1/slots/e1/reschedule", R"({"requestedTime":"2025-06-01T10:00:00Z"})")
+          .status,
+      409);
+  EXPECT_EQ(http_->Post("/api/v1/slots/e1/restore", "").status, 200);
+  EXPECT_THAT(http_->Post("/api/v1/slots", Event("e1")).body, HasSubstr("EXISTING"));
+  const auto other = http_->Post("/api/v1/slots", Event("e1", "2025-06-01T09:00:01Z"));
+  EXPECT_EQ(other.status, 409);
+  EXPECT_THAT(other.body, HasSubstr("belongs to config 'default'"));
+  EXPECT_THAT(http_
+                  ->Post("/api/v1/slots/batch",
+                         R"({"events":[)" + Event("e1", "2025-06-01T09:00:01Z") + "]}")
+                  .body,
+              HasSubstr(R"("status":"CONFLICT")"));
+  const std::string audit = http_->Get("/admin/audit").body;
+  EXPECT_THAT(audit, HasSubstr("slot.cancel"));
+  EXPECT_THAT(audit, HasSubstr("slot.restore"));
+}
+
+TEST_P(Slots, DueEventsAreClaimedOnceAndFinished) {
+  Configure(2);
+  for (const char* event : {"e1", "e2", "e3"}) http_->Post("/api/v1/slots", Event(event));
+  EXPECT_THAT(http_->Get("/api/v1/slots/due?config=default&limit=2").body, HasSubstr("\"next\":"));
+  const auto claim = http_->Post("/api/v1/slots/claim", R"({"config":"default","max":10})");
+  ASSERT_EQ(claim.status, 200) << claim.body;
+  EXPECT_THAT(claim.body, HasSubstr(R"("attempt":1,"redelivered":false)"));
+  EXPECT_THAT(claim.body, testing::Not(HasSubstr("\"e3\""))) << "two in a window";
+  EXPECT_EQ(http_->Post("/api/v1/slots/e1/done", R"({"attempt":1})").status, 200);
+  EXPECT_EQ(http_->Post("/api/v1/slots/e1/done", R"({"attempt":2})").status, 409);
+  EXPECT_EQ(http_->Post("/api/v1/slots/none/done", R"({"attempt":1})").status, 404);
+  const auto failed = http_->Post(
+      "/api/v1/slots/failed", R"({"events":[{"eventId":"e2","attempt":1,"error":"no account"}]})");
+  EXPECT_THAT(failed.body, HasSubstr(R"("status":"FAILED")"));
+  EXPECT_THAT(http_->Get("/api/v1/slots/e2").body, HasSubstr("no account"));
+  EXPECT_THAT(http_->Get("/api/v1/slots/e1").body, HasSubstr(R"("state":"DONE")"));
+  EXPECT_EQ(http_->Send("DELETE", "/api/v1/slots/e1").status, 409);
+  EXPECT_THAT(http_->Get("/admin/rate-limit/backlog").body, HasSubstr(R"("due":1,)"));
+  EXPECT_EQ(http_->Post("/api/v1/slots/claim", R"({"config":"nobody"})").status, 404);
+  EXPECT_EQ(http_->Post("/api/v1/slots/claim", R"({"config":"default","max":0})").status, 400);
 }
 
 TEST_P(Slots, ConfigsCanBeManaged) {

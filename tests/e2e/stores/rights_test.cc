@@ -11,6 +11,7 @@
 #include "e2e/stores/nodes.h"
 #include "support/http_client.h"
 #include "support/mariadb_server.h"
+#include "support/mysql_server.h"
 #include "support/postgres_server.h"
 #include "support/wait.h"
 
@@ -59,8 +60,9 @@ void ExpectPoliciesChange(HttpClient& client) {
   EXPECT_EQ(client.Send("DELETE", "/admin/policies/k").status, 204);
 }
 
-TEST(Rights, MariadbNeedsThoseThatAreDocumented) {
-  MariadbServer server;
+template <typename Server>
+void ExpectDocumentedRightsDo() {
+  Server server;
   Migrate({"--store", server.url()});
   server.Query(
       "CREATE USER low@'%'; CREATE USER low@localhost;"
@@ -80,6 +82,13 @@ TEST(Rights, MariadbNeedsThoseThatAreDocumented) {
   Nodes making(1, As(server.url(), "low"), kPolicies);
   HttpClient other(making.ports()[0]);
   EXPECT_TRUE(WaitUntil([&] { return ChannelUp(other); })) << making[0].process().error_output();
+}
+
+TEST(Rights, MariadbNeedsThoseThatAreDocumented) { ExpectDocumentedRightsDo<MariadbServer>(); }
+
+TEST(Rights, MysqlNeedsThoseThatAreDocumented) {
+  if (!MysqlServer::Absence().empty()) GTEST_SKIP() << MysqlServer::Absence();
+  ExpectDocumentedRightsDo<MysqlServer>();
 }
 
 TEST(Rights, WhatTheChannelLacksIsSaidOnce) {

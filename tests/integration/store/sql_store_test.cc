@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -35,6 +36,7 @@ struct Postgres {
   static std::string LockFor2s() {
     return "BEGIN; SELECT 1 FROM weir_limits FOR UPDATE; SELECT pg_sleep(2); COMMIT";
   }
+  static constexpr const char* kFullIn = "extract(epoch FROM full_in)";
 };
 
 template <typename OneOfTheFamily>
@@ -52,6 +54,7 @@ struct MysqlFamily {
   static std::string LockFor2s() {
     return "BEGIN; SELECT 1 FROM weir_limits FOR UPDATE; SELECT SLEEP(2); COMMIT";
   }
+  static constexpr const char* kFullIn = "full_in_seconds";
 };
 
 /// A database of its own per test, on a server that all share.
@@ -206,7 +209,7 @@ TYPED_TEST(SqlStoreTest, RowsThatVanishAreMadeAgain) {
   this->Query("DELETE FROM weir_limits");
   EXPECT_EQ(client.Charge("k", this->hundred_).remaining, 99);
   // The whole table, too, since we may make tables.
-  this->Query("DROP TABLE weir_limits; DROP TABLE weir_migrations");
+  this->Query("DROP VIEW weir_keys; DROP TABLE weir_limits; DROP TABLE weir_migrations");
   EXPECT_EQ(client.Charge("k", this->hundred_).remaining, 99);
 }
 
@@ -215,8 +218,8 @@ TYPED_TEST(SqlStoreTest, TablesAreLeftAloneIfToldSo) {
   Client client(*this);
   EXPECT_FALSE(this->Try(client, this->hundred_).ok());
   ASSERT_TRUE(TypeParam::Migrate(this->options_.url).ok());
-  ASSERT_TRUE(TypeParam::Migrate(this->options_.url).ok());  // again: nothing to do
-  EXPECT_EQ(this->Query("SELECT COUNT(*) FROM weir_migrations"), "1");
+  ASSERT_TRUE(TypeParam::Migrate(this->options_.url).ok());             // again: nothing to do
+  EXPECT_EQ(this->Query("SELECT COUNT(*) FROM weir_migrations"), "2");  // the table and its view
   EXPECT_TRUE(this->Try(client, this->hundred_).ok());
   this->Query("INSERT INTO weir_migrations(component, version) VALUES ('limits', 99)");
   const Status newer = TypeParam::Migrate(this->options_.url);
@@ -244,6 +247,32 @@ TYPED_TEST(SqlStoreTest, ExpiredRowsAreSweptAndOthersStay) {
   EXPECT_EQ(client.Peek("long", this->hundred_).remaining, 98);
   EXPECT_EQ(client.Charge("brief0", brief).remaining, 4);
   this->pool_.reset();
+}
+
+TYPED_TEST(SqlStoreTest, PeopleReadKeysWithSelect) {
+  Client client(*this);
+  const auto read = [&](const std::string& columns, const std::string& key) {
+    std::string row = this->Query("SELECT " + columns + " FROM weir_keys WHERE id = '" + key + "'");
+    std::replace(row.begin(), row.end(), '\t', '|');
+    return row;
+  };
+  client.Charge("window", this->hundred_, 7);
+  EXPECT_EQ(read("name, algorithm, charged", "window"), "window|fixed_window|7");
+  EXPECT_EQ(read("COUNT(window_end)", "window"), "1");
+  client.Charge("bucket", *Quota::TokenBucket(1000, 10, 1s), 500);
+  EXPECT_EQ(read("name, algorithm", "bucket"), "bucket|token_bucket");
+  // 500 permits at 10 a second.
+  const std::string full = TypeParam::kFullIn;
+  EXPECT_EQ(read("CASE WHEN " + full + " > 40 AND " + full + " <= 50 THEN 1 ELSE 0 END", "bucket"),
+            "1");
+  const Quota log = *Quota::SlidingLog(1000, 1h);
+  for (int i = 0; i < 300; ++i) client.Charge("log", log, 2);  // a state with a size of two bytes
+  EXPECT_EQ(read("algorithm, charged, entries", "log"), "sliding_log|600|300");
+  client.Charge("counter", *Quota::SlidingCounter(100, 1h, 10));
+  EXPECT_EQ(read("algorithm", "counter"), "sliding_counter");
+  client.Charge("lease", *Quota::Concurrency(5, 1h), 3);
+  EXPECT_EQ(read("algorithm, charged, entries", "lease"), "concurrency|3|1");
+  EXPECT_EQ(this->Query("SELECT COUNT(*) FROM weir_keys"), "5");
 }
 
 TYPED_TEST(SqlStoreTest, APoolThatGoesWhileItsServerIsAwayGoesSoon) {

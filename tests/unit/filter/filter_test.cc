@@ -191,6 +191,37 @@ TEST_F(FilterTest, LimitsTheRoutesOfARuleOnly) {
   EXPECT_FALSE(Ask(filter, "/files/c").allowed);  // they share a quota of 2
 }
 
+TEST_F(FilterTest, CountsEveryReadingOfAPath) {
+  FilterRule pay = Rule("pay", {LimitBy::kIp}, 1);
+  pay.route = "/v1/pay";
+  for (const char* spelling : {"/v1%2Fpay", "/V1/Pay", "/v1/pay;x", "/v1//pay", "/v1/pay/"}) {
+    Filter filter = Make({pay});
+    EXPECT_TRUE(Ask(filter, spelling).allowed) << spelling;
+    EXPECT_FALSE(Ask(filter, "/v1/pay").allowed) << spelling;
+  }
+  // A rule that does not look at the route is charged once.
+  Filter filter = Make({Rule("per-ip", {LimitBy::kIp}, 9), Rule("page", {LimitBy::kRoute}, 9)});
+  EXPECT_EQ(Ask(filter, "/A/").decision.remaining, 8);
+  EXPECT_EQ(Ask(filter, "/a").decision.remaining, 7);
+  EXPECT_EQ(Ask(filter, "/elsewhere").rule, "per-ip");
+}
+
+TEST_F(FilterTest, RefusesWhatCouldBeAnotherRequest) {
+  Filter filter = Make({Rule("per-key", {LimitBy::kApiKey}, 1)});
+  for (const char* target : {"/v1/../pay", "/v1%5Cpay", "/v1/%00", "v1"}) {
+    const FilterVerdict verdict = Ask(filter, target);
+    EXPECT_FALSE(verdict.allowed) << target;
+    EXPECT_EQ(verdict.status, 400) << target;
+    EXPECT_FALSE(verdict.body.empty());
+  }
+  const FilterVerdict doubled =
+      Ask(filter, "/", "192.0.2.1",
+          {{"X-API-Key", "a"}, {"X-API-Key", "b"}, {"Accept", "application/json"}});
+  EXPECT_EQ(doubled.status, 400);
+  EXPECT_THAT(doubled.body, HasSubstr("\"status\":400"));
+  EXPECT_TRUE(Ask(filter, "/", "192.0.2.1", {{"X-API-Key", "a"}}).allowed);
+}
+
 TEST_F(FilterTest, BelievesForwardedForOfTrustedProxiesOnly) {
   Filter filter = Make(FilterOptions{.rules = {Rule("per-ip", {LimitBy::kIp}, 9)},
                                      .trusted_proxies = {"10.0.0.0/8"}});

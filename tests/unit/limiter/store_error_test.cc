@@ -94,6 +94,23 @@ TEST_F(StoreErrorTest, LocalGrantsTheShareOfThisProcess) {
   EXPECT_EQ(Asked::For({{"user", "3"}}, 5).On(*limiter_).decision.verdict, Verdict::kLimited);
 }
 
+// The rows of docs/reference/bounds.md: two nodes that reach no store, a limit of 100, a share of a
+// tenth.
+TEST_F(StoreErrorTest, TheBoundOfEachModeHolds) {
+  const auto admitted = [this](const std::string& mode) {
+    int count = 0;
+    for (int node = 0; node < 2; ++node) {
+      Start("policies: [{name: a, match: {}, on_store_error: " + mode +
+            ", quota: {fixed_window: {limit: 100, window: 100d}}}]");
+      for (int i = 0; i < 500; ++i) count += Asked::For({}).On(*limiter_).decision.allowed();
+    }
+    return count;
+  };
+  EXPECT_EQ(admitted("deny"), 0);
+  EXPECT_EQ(admitted("local"), 2 * 10);
+  EXPECT_EQ(admitted("allow"), 2 * 500);
+}
+
 // Whoever can ask what cannot be decided would have the share beside the quota.
 TEST_F(StoreErrorTest, WhatOnlyThisRequestMetIsRefusedUnlessThePolicyAllows) {
   Start(R"(

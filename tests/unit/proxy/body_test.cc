@@ -80,6 +80,30 @@ TEST(BodyScanner, TakesTheLargestChunkSizeAndNoLarger) {
   EXPECT_EQ(Scan(kChunked, "8fffffffffffffff\r\n"), -1);
 }
 
+TEST(BodyScanner, LeavesTrailersOutIfTold) {
+  const std::string_view bytes = "3\r\nabc\r\n0\r\nX-A: 1\r\nX-B: 2\r\n\r\nrest";
+  for (const std::size_t piece : {1U, 2U, 3U, 7U, 100U}) {
+    BodyScanner scanner;
+    scanner.Start(kChunked, BodyScanner::Trailers::kSkip);
+    std::string passed;
+    std::string_view left = bytes;
+    while (!scanner.done()) {
+      left.remove_prefix(scanner.SkipTrailers(left.substr(0, piece)));
+      const std::size_t count = scanner.Take(left.substr(0, piece));
+      passed += left.substr(0, count);
+      left.remove_prefix(count);
+      ASSERT_FALSE(scanner.failed());
+    }
+    EXPECT_EQ(passed, "3\r\nabc\r\n0\r\n\r\n") << piece;
+    EXPECT_EQ(left, "rest");
+  }
+  BodyScanner scanner;
+  scanner.Start(kChunked, BodyScanner::Trailers::kSkip);
+  scanner.Take("0\r\n");
+  scanner.SkipTrailers(std::string(100'000, 'x'));
+  EXPECT_TRUE(scanner.failed());  // they are bounded all the same
+}
+
 TEST(BodyScanner, BoundsExtensionsAndTrailers) {
   // 2 + 1,000 + 2 for the size line, 7 for the data, 5 for the end.
   EXPECT_EQ(Feed(kChunked, "5;" + std::string(1'000, 'x') + "\r\nhello\r\n0\r\n\r\n", 4096), 1'016);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace weir::proxy {
 namespace {
 
@@ -60,12 +63,49 @@ TEST(WriteRequestHead, ExtendsForwardedFieldsOfTrustedProxies) {
             "X-Forwarded-Host: public\r\nX-Forwarded-Proto: https\r\nVia: 1.1 weir\r\n\r\n");
 }
 
-TEST(WriteRequestHead, PassesAnUpgradeOn) {
+TEST(WriteRequestHead, OffersTheUpgradeThatItIsTold) {
   EXPECT_EQ(Forward("GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"
-                    "Upgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\n"),
+                    "Upgrade: h2c, websocket\r\nSec-WebSocket-Key: k\r\n\r\n",
+                    {"192.0.2.7", false, "websocket"}),
             "GET /chat HTTP/1.1\r\nHost: a\r\nSec-WebSocket-Key: k\r\n"
             "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Host: a\r\nX-Forwarded-Proto: http\r\n"
             "Via: 1.1 weir\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n");
+}
+
+TEST(WriteRequestHead, OffersNoUpgradeUnlessItIsTold) {
+  EXPECT_EQ(Forward("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\n"
+                    "Upgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n"),
+            "GET / HTTP/1.1\r\nHost: a\r\n"
+            "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Host: a\r\nX-Forwarded-Proto: http\r\n"
+            "Via: 1.1 weir\r\n\r\n");
+}
+
+TEST(Upgrades, AreThoseThatAreAskedForAndAllowed) {
+  const std::vector<std::string> allowed = {"websocket", "custom"};
+  const auto offered = [&](const std::string& fields) {
+    RequestHead head;
+    const std::string bytes = "GET / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n";
+    EXPECT_TRUE(ParseRequestHead(bytes, {}, head).complete());
+    return OfferedUpgrades(head, allowed);
+  };
+  EXPECT_EQ(offered("Connection: upgrade\r\nUpgrade: h2c, WebSocket\r\n"), "websocket");
+  EXPECT_EQ(offered("Connection: upgrade\r\nUpgrade: custom\r\nUpgrade: websocket\r\n"),
+            "websocket, custom");
+  EXPECT_EQ(offered("Connection: upgrade\r\nUpgrade: h2c\r\n"), "");
+  EXPECT_EQ(offered("Upgrade: websocket\r\n"), "");
+}
+
+TEST(Upgrades, AreChosenAmongTheOffered) {
+  const auto chooses = [](const std::string& fields, std::string_view offer) {
+    ResponseHead head;
+    const std::string bytes = "HTTP/1.1 101 Switching Protocols\r\n" + fields + "\r\n";
+    EXPECT_TRUE(ParseResponseHead(bytes, {}, head).complete());
+    return ChoosesUpgrade(head, offer);
+  };
+  EXPECT_TRUE(chooses("Connection: upgrade\r\nUpgrade: WebSocket\r\n", "websocket, custom"));
+  EXPECT_FALSE(chooses("Connection: upgrade\r\nUpgrade: h2c\r\n", "websocket"));
+  EXPECT_FALSE(chooses("Connection: upgrade\r\nUpgrade: websocket, h2c\r\n", "websocket"));
+  EXPECT_FALSE(chooses("Upgrade: websocket\r\n", "websocket"));
 }
 
 TEST(WriteRequestHead, UsesTheAuthorityOfAnAbsoluteTarget) {

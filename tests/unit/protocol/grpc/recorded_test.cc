@@ -7,6 +7,7 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -26,7 +27,7 @@ using google::protobuf::util::JsonStringToMessage;
 using google::protobuf::util::MessageToJsonString;
 
 std::string FileText(const std::string& name) {
-  std::ifstream file(std::string(WEIR_RECORDED_DIR) + "/" + name);
+  std::ifstream file(std::filesystem::path(WEIR_RECORDED_DIR) / name);
   EXPECT_TRUE(file.is_open()) << name;
   std::ostringstream text;
   text << file.rdbuf();

@@ -1,0 +1,113 @@
+#include "dispatch/delivery_target.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "base/json_text.h"
+#include "drivers/kafka/producer.h"
+#include "drivers/kafka/topics.h"
+#include "drivers/kafka/url.h"
+#include "telemetry/log.h"
+
+namespace weir::app {
+namespace {
+
+constexpr int kPartitions = 3;
+constexpr std::chrono::milliseconds kKafkaTimeout{5000};
+
+/// Thread-safe: a line is written whole.
+class StdoutTarget final : public DeliveryTarget {
+ public:
+  void Deliver(const slots::Claimed& event, Done done) override { done(Write(EventJson(event))); }
+
+ private:
+  Status Write(std::string line) {
+    line += '\n';
+    const std::lock_guard lock(mutex_);
+    for (std::string_view rest = line; !rest.empty();) {
+      const ssize_t written = write(STDOUT_FILENO, rest.data(), rest.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) {
+        return Error{Code::kUnavailable,
+                     std::string("cannot write to standard output: ") + std::strerror(errno)};
+      }
+      rest.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return {};
+  }
+
+  std::mutex mutex_;
+};
+
+/// Thread-safe.
+class KafkaTarget final : public DeliveryTarget {
+ public:
+  KafkaTarget(std::unique_ptr<kafka::Producer> producer, std::string topic)
+      : producer_(std::move(producer)), topic_(std::move(topic)) {}
+
+  void Deliver(const slots::Claimed& event, Done done) override {
+    const std::string body = event.payload.empty() ? EventJson(event) : event.payload;
+    const std::string attempt = std::to_string(event.attempt);
+    const std::string scheduled = slots::FormatInstant(event.slot.scheduled);
+    producer_->Publish({.topic = topic_,
+                        .key = event.slot.event_id,
+                        .payload = body,
+                        .headers = {{"weir-config", event.slot.config},
+                                    {"weir-tenant", event.slot.tenant},
+                                    {"weir-scheduled-time", scheduled},
+                                    {"weir-attempt", attempt},
+                                    {"weir-redelivered", event.attempt > 1 ? "true" : "false"}}},
+                       std::move(done));
+  }
+
+ private:
+  std::unique_ptr<kafka::Producer> producer_;
+  std::string topic_;
+};
+
+}  // namespace
+
+std::string EventJson(const slots::Claimed& event) {
+  std::string out = "{";
+  AppendJsonField(out, "eventId", event.slot.event_id);
+  out += ',';
+  AppendJsonField(out, "configName", event.slot.config);
+  if (!event.slot.tenant.empty()) {
+    out += ',';
+    AppendJsonField(out, "tenant", event.slot.tenant);
+  }
+  out += ",\"requestedTime\":\"" + slots::FormatInstant(event.slot.requested);
+  out += "\",\"scheduledTime\":\"" + slots::FormatInstant(event.slot.scheduled) + "\",";
+  AppendJsonField(out, "attempt", event.attempt);
+  out += event.attempt > 1 ? ",\"redelivered\":true" : ",\"redelivered\":false";
+  if (!event.payload.empty()) {
+    out += ',';
+    AppendJsonField(out, "payload", event.payload);
+  }
+  return out + '}';
+}
+
+std::unique_ptr<DeliveryTarget> MakeStdoutTarget() { return std::make_unique<StdoutTarget>(); }
+
+Result<std::unique_ptr<DeliveryTarget>> MakeKafkaTarget(const std::string& broker,
+                                                        const std::string& topic) {
+  auto url = kafka::ParseUrl(broker);
+  if (!url) return url.error();
+  const Status made = kafka::MakeTopics(*url, {{topic, kPartitions}});
+  if (!made) {
+    if (made.error().code == Code::kInvalidArgument) return made.error();
+    telemetry::Log(telemetry::Level::kWarn, "cannot make sure that the topic exists",
+                   {{"reason", std::string_view(made.error().message)}});
+  }
+  auto producer =
+      kafka::Producer::Open({.url = *std::move(url), .delivery_timeout = kKafkaTimeout});
+  if (!producer) return producer.error();
+  return std::unique_ptr<DeliveryTarget>(
+      std::make_unique<KafkaTarget>(*std::move(producer), topic));
+}
+
+}  // namespace weir::app

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "slots/execution.h"
+#include "weir/result.h"
+
+namespace weir::app {
+
+/// Where `weir dispatch` delivers events.
+///
+/// Thread-safe.
+class DeliveryTarget {
+ public:
+  /// Told once, on any thread, maybe before Deliver returns. kInvalidArgument: trying again will
+  /// not help. Any other error: it may, and the event may have been delivered.
+  using Done = std::function<void(Status)>;
+
+  virtual ~DeliveryTarget() = default;
+
+  virtual void Deliver(const slots::Claimed& event, Done done) = 0;
+};
+
+struct WebhookTargetOptions {
+  std::string url = {};
+  std::string token = {};  ///< secret; goes as `Authorization: Bearer …` if not empty
+  std::chrono::milliseconds timeout{5000};
+  int workers = 16;  ///< requests at the same time
+};
+
+/// A JSON line for each event on standard output.
+std::unique_ptr<DeliveryTarget> MakeStdoutTarget();
+/// POSTs each event: 2xx is delivered; 408, 425, 429, 5xx and no answer are tried again.
+Result<std::unique_ptr<DeliveryTarget>> MakeWebhookTarget(WebhookTargetOptions options);
+/// kafka://…: the key is the event's id, the value its payload, or the event as JSON if it has
+/// none.
+Result<std::unique_ptr<DeliveryTarget>> MakeKafkaTarget(const std::string& broker,
+                                                        const std::string& topic);
+
+/// The event as JSON: eventId, configName, tenant, requestedTime, scheduledTime, attempt,
+/// redelivered, payload.
+std::string EventJson(const slots::Claimed& event);
+
+}  // namespace weir::app

@@ -1,0 +1,161 @@
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "command.h"
+#include "dispatch/dispatcher.h"
+#include "remote/remote.h"
+#include "slots/slots_target.h"
+#include "telemetry/log.h"
+
+namespace weir::app {
+namespace {
+
+constexpr const char* kFooter =
+    R"(Claims events of the named configs and delivers each at its time: as a JSON line on standard output, to a
+webhook (--webhook) or to a Kafka topic (--kafka, --topic). Any number of dispatchers share the work, and any of them
+may be killed: what it had claimed is delivered by another when the lease ends, marked as redelivered.
+
+No window of a config executes more than its maximum, also after an outage: what is overdue and what is due now are
+released together, the oldest first. `weir slots status` says when the backlog will be gone.
+
+A webhook's 2xx means delivered. No connection, no answer, 408, 425, 429 and 5xx are tried again, each time in a slot
+of its own; any other status, and --attempts failures, make the event a dead letter: `weir slots due --state FAILED`
+lists them, `weir slots reschedule` tries one again. SIGTERM and SIGINT finish what is in hand.
+
+  weir dispatch --config default --webhook https://bank.example/pay
+  weir dispatch --config default --kafka kafka://localhost:9092 --topic payments
+  weir dispatch --config default --store postgres://weir@db/weir
+)";
+
+struct Settings {
+  Access access;
+  std::string store;
+  DispatcherOptions options;
+  WebhookTargetOptions webhook;
+  std::string kafka;
+  std::string topic = "weir-slots";
+  double lease = 30;
+  double ahead = 0.5;
+  double timeout = 5;
+};
+
+Result<std::unique_ptr<DeliveryTarget>> MakeTarget(const Settings& settings) {
+  if (!settings.webhook.url.empty() && !settings.kafka.empty()) {
+    return Error{Code::kInvalidArgument, "give --webhook or --kafka, not both"};
+  }
+  if (!settings.webhook.url.empty()) return MakeWebhookTarget(settings.webhook);
+  if (!settings.kafka.empty()) return MakeKafkaTarget(settings.kafka, settings.topic);
+  return MakeStdoutTarget();
+}
+
+std::string DefaultName() {
+  char host[64] = "dispatcher";
+  static_cast<void>(gethostname(host, sizeof(host) - 1));
+  return std::string(host) + "/" + std::to_string(getpid());
+}
+
+int Failed(const Error& error) {
+  telemetry::FlushLog();
+  std::cerr << "weir: " << error.message << '\n';
+  return StartFailure(error);
+}
+
+int Run(Settings& settings) {
+  // Blocked before any thread is made, so that all of them inherit it.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  const auto millis = [](double seconds) {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+  };
+  settings.options.lease = millis(settings.lease);
+  settings.options.ahead = millis(settings.ahead);
+  settings.options.timeout = settings.webhook.timeout = millis(settings.timeout);
+  if (settings.options.lease < 2 * settings.options.timeout) {
+    return Failed({Code::kInvalidArgument, "--lease must be at least twice --timeout"});
+  }
+  if (settings.options.name.empty()) settings.options.name = DefaultName();
+
+  std::stop_source stop;
+  const std::jthread watcher([&stop, &signals](const std::stop_token& ended) {
+    const timespec pause{.tv_sec = 0, .tv_nsec = 100'000'000};
+    while (!ended.stop_requested()) {
+      if (sigtimedwait(&signals, nullptr, &pause) > 0) stop.request_stop();
+    }
+  });
+  auto source =
+      settings.store.empty() ? OpenService(settings.access.Open()) : OpenStore(settings.store);
+  if (!source.ok()) return Failed(source.error());
+  auto target = MakeTarget(settings);
+  if (!target.ok()) return Failed(target.error());
+  Dispatcher dispatcher(**source, **target, settings.options);
+  telemetry::Log(telemetry::Level::kInfo, "dispatcher is running",
+                 {{"name", std::string_view(settings.options.name)}});
+  dispatcher.Run(stop.get_token());
+  target->reset();
+  const DispatchCounts counts = dispatcher.counts();
+  telemetry::Log(telemetry::Level::kInfo, "dispatcher has stopped",
+                 {{"delivered", counts.delivered},
+                  {"redelivered", counts.redelivered},
+                  {"retried", counts.retried},
+                  {"dead", counts.dead},
+                  {"lost", counts.lost}});
+  telemetry::FlushLog();
+  return 0;
+}
+
+void Configure(CLI::App& word, int& exit_code) {
+  auto settings = std::make_shared<Settings>();
+  settings->access.AddTo(word);
+  word.add_option("--store", settings->store,
+                  "Work on a store directly instead: sqlite:FILE or postgres://…");
+  word.add_option("--config", settings->options.configs, "The config; may be given several times.")
+      ->required();
+  word.add_option("--webhook", settings->webhook.url, "POST events here.")
+      ->envname("WEIR_DISPATCH_WEBHOOK");
+  word.add_option("--token", settings->webhook.token, "Bearer token for the webhook.")
+      ->envname("WEIR_DISPATCH_TOKEN");
+  word.add_option("--workers", settings->webhook.workers, "Webhook requests at the same time.")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  word.add_option("--kafka", settings->kafka, "Publish events to this Kafka.")
+      ->envname("WEIR_DISPATCH_KAFKA");
+  word.add_option("--topic", settings->topic, "Kafka's topic.")->capture_default_str();
+  word.add_option("--attempts", settings->options.attempts,
+                  "Tries before an event is a dead letter.")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  word.add_option("--timeout", settings->timeout, "Seconds that one delivery may take.")
+      ->check(CLI::Range(0.1, 300.0))
+      ->capture_default_str();
+  word.add_option("--lease", settings->lease,
+                  "Seconds after an event's time until another dispatcher may have it.")
+      ->check(CLI::Range(0.5, 3600.0))
+      ->capture_default_str();
+  word.add_option("--ahead", settings->ahead, "Seconds before their time that events are claimed.")
+      ->check(CLI::Range(0.0, 60.0))
+      ->capture_default_str();
+  word.add_option("--in-hand", settings->options.most, "Events claimed and not finished, at most.")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{100'000}))
+      ->capture_default_str();
+  word.add_option("--name", settings->options.name, "Shown in the history of events.");
+  word.footer(kFooter);
+  word.callback([settings, &exit_code] { exit_code = Run(*settings); });
+}
+
+const Command kDispatch("dispatch", "Deliver scheduled events at their times, under the cap.",
+                        Configure);
+
+}  // namespace
+}  // namespace weir::app

@@ -1,0 +1,255 @@
+#include "dispatch/dispatcher.h"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "telemetry/log.h"
+
+namespace weir::app {
+namespace {
+
+using std::chrono::milliseconds;
+using telemetry::Level;
+using telemetry::Log;
+
+constexpr int kAwayAfter = 5;  // failures in a row
+constexpr milliseconds kProbePause{500};
+constexpr milliseconds kErrorPause{500};
+constexpr milliseconds kGather{5};  // ends that come so soon after one another go together
+constexpr std::size_t kMaxTold = 1'000;
+constexpr std::chrono::seconds kDrain{15};
+
+slots::Millis SteadyMillis() {
+  return std::chrono::duration_cast<milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+std::int64_t Random() {
+  static thread_local std::mt19937_64 engine{std::random_device{}()};
+  return static_cast<std::int64_t>(engine() >> 1U);
+}
+
+std::string Shortened(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
+  }
+  if (text.size() > slots::kMaxErrorBytes) text.resize(slots::kMaxErrorBytes);
+  return text;
+}
+
+}  // namespace
+
+Dispatcher::Dispatcher(SlotsTarget& source, DeliveryTarget& target, DispatcherOptions options)
+    : source_(source), target_(target), options_(std::move(options)) {}
+
+DispatchCounts Dispatcher::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+slots::Millis Dispatcher::StoreNow() const { return SteadyMillis() + offset_; }
+
+// The answer was made before it came, so the largest difference seen is the nearest to the truth
+// and still not ahead of it. It ages slowly, in case the store's clock was set back.
+void Dispatcher::NoteClock(slots::Millis store_now) {
+  const std::int64_t seen = store_now - SteadyMillis();
+  if (!clock_known_.exchange(true) || seen > offset_ || seen < offset_ - 1'000) {
+    offset_ = seen;
+  }
+}
+
+void Dispatcher::Run(const std::stop_token& stop) {
+  std::stop_source told;
+  std::thread finisher([this, token = told.get_token()] { FinishLoop(token); });
+  std::thread claimer([this, stop] { ClaimLoop(stop); });
+  DeliverLoop(stop);
+  claimer.join();
+  {
+    // What is on its way to the target ends within its timeout.
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, options_.timeout + kDrain, [this] { return in_hand_ == 0; });
+  }
+  told.request_stop();
+  changed_.notify_all();
+  finisher.join();
+}
+
+void Dispatcher::ClaimLoop(const std::stop_token& stop) {
+  const milliseconds poll = std::clamp(options_.ahead / 4, milliseconds(10), milliseconds(200));
+  while (!stop.stop_requested()) {
+    std::size_t room = 0;
+    bool away = false;
+    {
+      const std::lock_guard lock(mutex_);
+      room = options_.most - std::min(options_.most, in_hand_);
+      away = failures_ >= kAwayAfter;
+      if (away && in_hand_ > 0) room = 0;  // a probe at a time
+    }
+    std::size_t claimed = 0;
+    for (const std::string& config : options_.configs) {
+      if (room == 0) break;
+      const std::size_t got = ClaimOnce(config, away ? 1 : std::min(room, slots::kMaxClaim));
+      claimed += got;
+      room -= std::min(room, got);
+      if (away && got > 0) break;
+    }
+    if (!away && claimed >= slots::kMaxClaim / 2) continue;  // there is more
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, stop, away ? kProbePause : poll, [] { return false; });
+  }
+}
+
+std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
+  Result<slots::Claim> claim = source_.Claim({.config = config,
+                                              .max = max,
+                                              .lease = options_.lease.count(),
+                                              .ahead = options_.ahead.count(),
+                                              .by = options_.name,
+                                              .random = Random()});
+  if (!claim.ok()) {
+    Log(Level::kWarn, "cannot claim",
+        {{"config", std::string_view(config)},
+         {"reason", std::string_view(claim.error().message)}});
+    std::this_thread::sleep_for(kErrorPause);
+    return 0;
+  }
+  NoteClock(claim->now);
+  const std::size_t count = claim->events.size();
+  if (count == 0) return 0;
+  {
+    const std::lock_guard lock(mutex_);
+    in_hand_ += count;
+    for (slots::Claimed& event : claim->events) {
+      const slots::Millis at = event.execute_at;
+      waiting_.emplace(at, std::move(event));
+    }
+  }
+  changed_.notify_all();
+  return count;
+}
+
+void Dispatcher::DeliverLoop(const std::stop_token& stop) {
+  using Steady = std::chrono::steady_clock;
+  std::optional<Steady::time_point> limit;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (stop.stop_requested()) {
+      if (!limit) limit = Steady::now() + kDrain;
+      if (waiting_.empty() || Steady::now() >= *limit) break;
+    }
+    if (waiting_.empty()) {
+      changed_.wait_for(lock, milliseconds(100));
+      continue;
+    }
+    const slots::Millis wait = waiting_.begin()->first - StoreNow();
+    if (wait > 0) {
+      changed_.wait_for(lock, milliseconds(std::min<slots::Millis>(wait, 100)));
+      continue;
+    }
+    slots::Claimed event = std::move(waiting_.begin()->second);
+    waiting_.erase(waiting_.begin());
+    lock.unlock();
+    Deliver(std::move(event));
+    lock.lock();
+  }
+  // Left for whoever claims them when their leases end.
+  in_hand_ -= waiting_.size();
+  counts_.lost += waiting_.size();
+  waiting_.clear();
+}
+
+void Dispatcher::Deliver(slots::Claimed event) {
+  // Whatever the target does must be over before the lease is: then somebody else may deliver.
+  if (StoreNow() + options_.timeout.count() > event.lease_until) {
+    const std::lock_guard lock(mutex_);
+    ++counts_.lost;
+    --in_hand_;
+    return;
+  }
+  target_.Deliver(event, [this, event](const Status& status) { Ended(event, status); });
+}
+
+std::chrono::milliseconds Dispatcher::Pause(std::int64_t attempt) {
+  const std::int64_t doublings = std::min<std::int64_t>(attempt - 1, 20);
+  const milliseconds longest =
+      std::min(options_.longest_pause, options_.first_pause * (std::int64_t{1} << doublings));
+  return longest / 2 + milliseconds(Random() % (longest.count() / 2 + 1));
+}
+
+void Dispatcher::Ended(const slots::Claimed& event, const Status& status) {
+  slots::Finish end{.event_id = event.slot.event_id, .attempt = event.attempt};
+  end.at = StoreNow();
+  if (!status.ok()) {
+    end.failed = true;
+    end.error = Shortened(status.error().message);
+    end.random = Random();
+    const bool helps =
+        status.error().code != Code::kInvalidArgument && event.attempt < options_.attempts;
+    if (helps) end.retry_at = end.at + Pause(event.attempt).count();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (status.ok()) {
+      failures_ = 0;
+      ++counts_.delivered;
+      if (event.attempt > 1) ++counts_.redelivered;
+    } else if (end.retry_at) {
+      if (++failures_ == kAwayAfter) {
+        Log(Level::kWarn, "the target is away; probing it until it is back",
+            {{"reason", std::string_view(end.error)}});
+      }
+      ++counts_.retried;
+    } else {
+      ++counts_.dead;
+      Log(Level::kWarn, "dead letter",
+          {{"event", std::string_view(end.event_id)}, {"reason", std::string_view(end.error)}});
+    }
+    ended_.push_back(std::move(end));
+  }
+  changed_.notify_all();
+}
+
+void Dispatcher::FinishLoop(const std::stop_token& delivered) {
+  for (;;) {
+    std::vector<slots::Finish> ends;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, delivered, milliseconds(100), [this] { return !ended_.empty(); });
+      if (ended_.empty() && delivered.stop_requested()) return;
+      if (ended_.size() < kMaxTold && !delivered.stop_requested()) {
+        lock.unlock();
+        std::this_thread::sleep_for(kGather);
+        lock.lock();
+      }
+      const std::size_t count = std::min(ended_.size(), kMaxTold);
+      const auto last = ended_.begin() + static_cast<std::ptrdiff_t>(count);
+      ends.assign(std::make_move_iterator(ended_.begin()), std::make_move_iterator(last));
+      ended_.erase(ended_.begin(), last);
+    }
+    if (!ends.empty()) TellStore(std::move(ends), delivered);
+  }
+}
+
+void Dispatcher::TellStore(std::vector<slots::Finish> ends, const std::stop_token& stop) {
+  for (;;) {
+    Result<std::vector<slots::Finished>> told = source_.Finish(ends);
+    if (told.ok() || stop.stop_requested()) {
+      const std::lock_guard lock(mutex_);
+      in_hand_ -= ends.size();
+      for (std::size_t i = 0; i < ends.size(); ++i) {
+        if (!told.ok() || (*told)[i] == slots::Finished::kLost) ++counts_.lost;
+      }
+      break;
+    }
+    Log(Level::kWarn, "cannot tell the store how deliveries ended; will retry",
+        {{"reason", std::string_view(told.error().message)}});
+    std::this_thread::sleep_for(kErrorPause);
+  }
+  changed_.notify_all();
+}
+
+}  // namespace weir::app

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "dispatch/delivery_target.h"
+#include "slots/execution.h"
+#include "slots/slots_target.h"
+
+namespace weir::app {
+
+struct DispatcherOptions {
+  std::vector<std::string> configs = {};
+  std::string name = {};  ///< for the history of events
+  std::chrono::milliseconds lease{30'000};
+  std::chrono::milliseconds ahead{500};     ///< claimed so long before their time
+  std::chrono::milliseconds timeout{5000};  ///< of one delivery
+  std::size_t most = 5'000;                 ///< events in hand
+  int attempts = 20;                        ///< then an event is a dead letter
+  std::chrono::milliseconds first_pause{1'000};
+  std::chrono::milliseconds longest_pause{60'000};
+};
+
+struct DispatchCounts {
+  std::uint64_t delivered = 0;
+  std::uint64_t redelivered = 0;  ///< of those
+  std::uint64_t retried = 0;
+  std::uint64_t dead = 0;
+  std::uint64_t lost = 0;  ///< the lease ended before the outcome was told
+};
+
+/// Claims due events and delivers each at its time. Three threads: one claims ahead, one delivers
+/// what is due, one tells the store how claims ended, in sets. When the target is away, only a
+/// probe now and then is claimed.
+///
+/// For the thread that made it; Run blocks until `stop` is asked for and what is in hand is told.
+class Dispatcher {
+ public:
+  /// `source` and `target` must outlive this; `target` must tell the end of all deliveries before.
+  Dispatcher(SlotsTarget& source, DeliveryTarget& target, DispatcherOptions options);
+
+  void Run(const std::stop_token& stop);
+  DispatchCounts counts() const;
+
+ private:
+  void ClaimLoop(const std::stop_token& stop);
+  void DeliverLoop(const std::stop_token& stop);
+  void FinishLoop(const std::stop_token& delivered);
+  std::size_t ClaimOnce(const std::string& config, std::size_t max);
+  void Deliver(slots::Claimed event);
+  void Ended(const slots::Claimed& event, const Status& status);
+  void TellStore(std::vector<slots::Finish> ends, const std::stop_token& stop);
+  /// The store's clock, or a little before it, never ahead.
+  slots::Millis StoreNow() const;
+  void NoteClock(slots::Millis store_now);
+  std::chrono::milliseconds Pause(std::int64_t attempt);
+
+  SlotsTarget& source_;
+  DeliveryTarget& target_;
+  const DispatcherOptions options_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::multimap<slots::Millis, slots::Claimed> waiting_;  // by the time of execution
+  std::vector<slots::Finish> ended_;
+  std::size_t in_hand_ = 0;  // waiting, being delivered, or not told yet
+  int failures_ = 0;         // in a row
+  DispatchCounts counts_;
+  std::atomic<std::int64_t> offset_{0};  // store clock less steady clock, milliseconds
+  std::atomic<bool> clock_known_{false};
+};
+
+}  // namespace weir::app

@@ -1,0 +1,131 @@
+// What `weir proxy`, and GET /v1/auth for other proxies, are told, and the one table that it is a
+// part of.
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <vector>
+
+#include "config/settings.h"
+#include "policy/duration.h"
+
+namespace weir::config {
+namespace {
+
+using Texts = std::span<const std::string>;
+using std::chrono::milliseconds;
+
+template <milliseconds Config::Proxy::*kMember>
+Status SetTime(Config& config, Texts texts) {
+  const Result<milliseconds> time = ReadTime(texts[0], false);
+  if (!time.ok()) return time.error();
+  config.proxy.*kMember = *time;
+  return {};
+}
+
+Status SetAddress(std::string& target, const std::string& text) {
+  if (!Address::Parse(text)) {
+    return Expected("an IP address and port such as 127.0.0.1:8000, or off", text);
+  }
+  target = text;
+  return {};
+}
+
+Status SetPerIp(Config& config, Texts texts) {
+  const std::string_view text = texts[0];
+  const auto slash = text.find('/');
+  const std::string_view digits = text.substr(0, slash);
+  const bool number = !digits.empty() && digits.find_first_not_of("0123456789") == digits.npos;
+  if (!text.empty() &&
+      (slash == text.npos || !number || !policy::ParseDuration(text.substr(slash + 1)).ok())) {
+    return Expected("requests and a time, such as 100/60m", text);
+  }
+  config.proxy.per_ip = text;
+  return {};
+}
+
+/// Protocols are tokens, compared without case.
+Status SetUpgrades(Config& config, Texts texts) {
+  constexpr std::size_t kMost = 16;
+  config.proxy.upgrades.clear();
+  for (const std::string& text : texts) {
+    if (text == "off" && texts.size() == 1) return {};
+    const auto fits = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '-' || c == '.' || c == '/';
+    };
+    if (text.empty() || text.size() > 64 || !std::all_of(text.begin(), text.end(), fits) ||
+        config.proxy.upgrades.size() == kMost) {
+      return Expected("up to 16 protocols such as websocket, or off", text);
+    }
+    config.proxy.upgrades.push_back(text);
+  }
+  return {};
+}
+
+Status SetAuthTarget(Config& config, Texts texts) {
+  constexpr std::array<std::string_view, 4> kNames = {"auto", "original", "forwarded", "none"};
+  const auto found = std::find(kNames.begin(), kNames.end(), texts[0]);
+  if (found == kNames.end()) return Expected("auto, original, forwarded or none", texts[0]);
+  config.auth.target = static_cast<AuthTarget>(found - kNames.begin());
+  return {};
+}
+
+// clang-format off
+const Setting kSettings[] = {
+    {{"auth.target", "", "the fields that tell GET /v1/auth the path and method: auto, original, forwarded or none"}, SetAuthTarget},
+    {{"proxy.upstream", "", "weir proxy: http://host:port of the servers; several take turns", true},
+     [](Config& c, Texts t) -> Status { c.proxy.upstreams.assign(t.begin(), t.end()); return {}; }},
+    {{"proxy.listen", "", "weir proxy: where clients connect"},
+     [](Config& c, Texts t) { return SetAddress(c.proxy.listen, t[0]); }},
+    {{"proxy.admin", "", "weir proxy: address of /metrics, /healthz and /readyz, or off"},
+     [](Config& c, Texts t) { return SetAddress(c.proxy.admin, t[0]); }},
+    {{"proxy.per_ip", "", "weir proxy: requests of each address in any such time, such as 100/60m"}, SetPerIp},
+    {{"proxy.domain", "", "weir proxy: the domain of its policies"},
+     [](Config& c, Texts t) -> Status { c.proxy.domain = t[0]; return {}; }},
+    {{"proxy.api_key_header", "", "weir proxy: the header field that is the entry api_key"},
+     [](Config& c, Texts t) { return SetFieldName(c.proxy.api_key_header, t[0]); }},
+    {{"proxy.user_header", "", "weir proxy: the header field that is the entry user; none unless given"},
+     [](Config& c, Texts t) { return SetFieldName(c.proxy.user_header, t[0]); }},
+    {{"proxy.upgrades", "", "weir proxy: protocols that a connection may be upgraded to, or off", true}, SetUpgrades},
+    {{"proxy.websocket_messages", "", "weir proxy: each WebSocket message of a client counts as a request"},
+     [](Config& c, Texts t) -> Status {
+       const Result<bool> on = ReadSwitch(t[0]);
+       if (!on.ok()) return on.error();
+       c.proxy.websocket_messages = *on;
+       return {};
+     }},
+    {{"proxy.header_timeout", "", "weir proxy: for a request head to arrive"}, SetTime<&Config::Proxy::header_timeout>},
+    {{"proxy.idle_timeout", "", "weir proxy: between requests of a client"}, SetTime<&Config::Proxy::idle_timeout>},
+    {{"proxy.connect_timeout", "", "weir proxy: to connect to an upstream"}, SetTime<&Config::Proxy::connect_timeout>},
+    {{"proxy.stall_timeout", "", "weir proxy: nothing moves in a request or its response"}, SetTime<&Config::Proxy::stall_timeout>},
+    {{"proxy.tunnel_timeout", "", "weir proxy: nothing moves in a tunnel"}, SetTime<&Config::Proxy::tunnel_timeout>},
+    {{"proxy.release_timeout", "", "weir proxy: how long the end of a response waits for a permit to be given back"}, SetTime<&Config::Proxy::release_timeout>},
+};
+// clang-format on
+
+std::vector<Setting> Joined() {
+  std::vector<Setting> all;
+  for (const std::span<const Setting> part : {ServiceSettings(), ProxySettings()}) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+std::span<const Setting> ProxySettings() { return kSettings; }
+
+std::span<const Setting> AllSettings() {
+  static const std::vector<Setting> all = Joined();
+  return all;
+}
+
+const Setting* FindSetting(std::string_view key) {
+  const std::span<const Setting> all = AllSettings();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Setting& one) { return one.info.key == key; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace weir::config

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+
+namespace weir::filter {
+
+/// Whether some server takes a field called `name` for `field`: in any case, and with `_` for `-`,
+/// since CGI and what descends from it cannot tell those two apart.
+inline bool ReadsAsField(std::string_view name, std::string_view field) noexcept {
+  const auto folded = [](char c) {
+    if (c == '_') return '-';
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  };
+  return name.size() == field.size() &&
+         std::equal(name.begin(), name.end(), field.begin(),
+                    [&](char a, char b) { return folded(a) == folded(b); });
+}
+
+}  // namespace weir::filter

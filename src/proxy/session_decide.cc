@@ -1,0 +1,154 @@
+// Who a request is from and what it is for, as one descriptor for each name of its path, and what
+// the limiter says to that. Whatever the upstream could read otherwise than we do is refused: it
+// would be counted as somebody else's request, or as one for another page.
+
+#include <algorithm>
+#include <array>
+
+#include "filter/client_address.h"
+#include "filter/field_names.h"
+#include "filter/headers.h"
+#include "proxy/session.h"
+
+namespace weir::proxy {
+
+std::string_view Session::ClientIdentity() {
+  if (!trusted_) return identity_;
+  const auto forwarded = [this](std::size_t n) -> std::optional<std::string_view> {
+    const Field* field = request_.Find("x-forwarded-for", n);
+    return field == nullptr ? std::nullopt : std::optional(field->value);
+  };
+  const IpAddress client =
+      filter::ResolveClient(*IpAddress::Parse(peer_), forwarded, shared_.options.trusted_proxies);
+  identity_ = ClientKey(client, shared_.options.grouping);
+  return identity_;
+}
+
+/// Whether a field is called otherwise than `header` and read as it all the same.
+bool Session::HasLookalike(std::string_view header) const {
+  return std::any_of(request_.fields.begin(), request_.fields.end(), [&](const Field& field) {
+    return filter::ReadsAsField(field.name, header) &&
+           !http::EqualsIgnoringCase(field.name, header);
+  });
+}
+
+std::string_view Session::Identity(const std::string& header, const char*& wrong) const {
+  if (header.empty()) return {};
+  if (request_.Find(header, 1) != nullptr || HasLookalike(header)) {
+    wrong = "a header field that tells clients apart was sent twice, or with _ for -";
+  }
+  const Field* field = request_.Find(header);
+  return field == nullptr ? std::string_view() : field->value;
+}
+
+/// Fills the check's request. Null, or why the request is refused.
+const char* Session::Describe() {
+  const ProxyOptions& options = shared_.options;
+  const char* wrong = routes_.Read(request_.target);
+  entries_.clear();
+  const auto add = [this](std::string_view key, std::string_view value) {
+    if (!value.empty()) entries_.push_back({key, value});
+  };
+  add("ip", ClientIdentity());
+  add("api_key", Identity(options.api_key_header, wrong));
+  add("user", Identity(options.user_header, wrong));
+  if (HasLookalike("x-forwarded-for")) wrong = "X-Forwarded-For was sent under another name";
+  if (wrong != nullptr) return wrong;
+  const std::size_t subjects = entries_.size();
+  add("method", request_.method);
+  const std::size_t common = entries_.size();
+  const auto names = routes_.names();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) {
+      entries_.resize(entries_.size() + common);
+      std::copy_n(entries_.begin(), common, entries_.end() - static_cast<std::ptrdiff_t>(common));
+    }
+    add("route", names[i]);
+  }
+  descriptors_.clear();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    descriptors_.push_back(std::span(entries_).subspan(i * (common + 1), common + 1));
+  }
+  check_.request = {};
+  check_.request.domain = options.domain;
+  check_.request.descriptors = descriptors_;
+  check_.request.subjects = std::span(entries_).first(subjects);
+  check_.request.default_applies = options.default_applies;
+  check_.op = store::Op::kCharge;
+  return nullptr;
+}
+
+void Session::Decide() {
+  phase_ = Phase::kDeciding;
+  limit_lines_.clear();
+  if (shared_.limiter == nullptr) return BeginExchange();
+  if (const char* why = Describe()) {
+    Count(shared_.stats.rejected);
+    const std::string body = filter::ErrorJson(400, why, SystemClock::Get().Now());
+    return Refuse({.status = 400, .content_type = "application/json", .body = body});
+  }
+  Touch(shared_.options.timeouts.stall);
+  // The reference is counted by hand so that the callback is one plain pointer, which std::function
+  // holds without allocating.
+  intrusive_ptr_add_ref(this);
+  shared_.limiter->Decide({&check_, 1}, [this] { Ptr(this, false)->OnDecided(); });
+}
+
+void Session::OnDecided() {
+  const bool granted = check_.status.ok() && check_.decision.allowed();
+  if (granted) HoldPermits();
+  if (phase_ != Phase::kDeciding) return ReleasePermits();  // the client has gone meanwhile
+  if (!check_.status) {
+    const bool theirs = check_.status.error().code == Code::kInvalidArgument;
+    return Fail(theirs ? 400 : 503,
+                "the limit could not be checked: " + check_.status.error().message);
+  }
+  WriteLimitLines();
+  if (!granted) return Deny();
+  Count(shared_.stats.allowed);
+  BeginExchange();
+}
+
+void Session::WriteLimitLines() {
+  constexpr std::size_t kMaxShown = 16;
+  std::array<filter::Applied, kMaxShown> applied;
+  std::size_t count = 0;
+  for (const limiter::PolicyVerdict& verdict : check_.verdicts) {
+    if (verdict.quota == nullptr || verdict.shadow || count == kMaxShown) continue;
+    applied[count++] = {verdict.policy, verdict.quota, verdict.decision};
+  }
+  filter::GiveLimitHeaders({applied.data(), count}, check_.decision, shared_.options.headers,
+                           [this](std::string_view name, std::string_view value) {
+                             limit_lines_.append(name).append(": ").append(value).append("\r\n");
+                           });
+  if (!check_.degraded_by.empty()) {
+    limit_lines_.append("X-RateLimit-Degraded: ").append(check_.degraded_by).append("\r\n");
+  }
+}
+
+void Session::Deny() {
+  Count(shared_.stats.blocked);
+  const Field* accept = request_.Find(FieldId::kAccept);
+  const filter::Denial denial =
+      filter::MakeDenial(check_.decision, accept == nullptr ? std::string_view() : accept->value,
+                         SystemClock::Get().Now());
+  Refuse({.status = 429,
+          .content_type = denial.content_type,
+          .extra = limit_lines_,
+          .body = denial.body});
+}
+
+/// Answers a request that goes no further.
+void Session::Refuse(const OwnResponse& response) {
+  // A body that came along is skipped; one that is still on its way is not waited for.
+  request_body_.Start(request_.framing());
+  exchange_ = {};
+  exchange_.to_head = request_.method == "HEAD";
+  exchange_.http10 = request_.minor_version == 0;
+  const bool close = request_.close;
+  in_.Consume(head_size_);
+  in_.Consume(request_body_.Take(in_.view()));
+  Reply(response, close || !request_body_.done());
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace weir::proxy {
+
+/// Finds where messages begin among the bytes that a WebSocket client sends (RFC 6455, section
+/// 5.2), without holding any of them. Pings and pongs are messages, too: the server answers or
+/// reads each. The frames that continue a message and the one that closes the connection are not.
+///
+/// Not thread-safe: belongs to one connection.
+class WebSocketScanner {
+ public:
+  /// How many of the next bytes may pass: all of them, up to the first byte of a message that has
+  /// not been admitted.
+  std::size_t Take(std::string_view bytes) noexcept;
+
+  /// The byte after those that were taken begins a message.
+  bool message_waits() const noexcept { return waits_; }
+  /// Lets that message pass.
+  void Admit() noexcept {
+    waits_ = false;
+    admitted_ = true;
+  }
+  /// The bytes are not those of a WebSocket client.
+  bool failed() const noexcept { return state_ == State::kFailed; }
+
+ private:
+  enum class State : std::uint8_t { kStart, kLength, kExtended, kMask, kPayload, kFailed };
+
+  void Step(std::uint8_t byte) noexcept;
+  void AfterLength() noexcept;
+
+  State state_ = State::kStart;
+  bool waits_ = false;
+  bool admitted_ = false;
+  bool masked_ = false;
+  std::uint32_t rest_ = 0;     // bytes of the length or the mask that are to come
+  std::uint64_t payload_ = 0;  // bytes of the frame that are to come
+};
+
+}  // namespace weir::proxy

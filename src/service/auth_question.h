@@ -1,0 +1,51 @@
+#pragma once
+
+// What a proxy asks GET /v1/auth: the request it is about, read from the fields of the question.
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "base/arena.h"
+#include "filter/route.h"
+#include "policy/request.h"
+#include "protocol/http/message.h"
+#include "service/http_service.h"
+
+namespace weir::service {
+
+/// Reads the fields of one question into the descriptors that policies are matched with. What could
+/// have been put there by the client in place of the proxy is refused, never guessed at.
+///
+/// Not thread-safe: a value of one question.
+class AuthQuestion {
+ public:
+  /// `remote` is the peer's address. What is found is copied into `arena`.
+  AuthQuestion(const http::Request& request, std::string_view remote, const AuthOptions& options,
+               Arena& arena);
+
+  /// Why the question is refused; empty if it is not. A literal.
+  std::string_view error() const noexcept { return error_; }
+  /// Makes `request` the one that the question is about.
+  void Fill(policy::Request& request);
+
+ private:
+  void Add(std::string_view key, std::string_view value);
+  void AddIp(std::string_view remote);
+  void AddIdentity(std::string_view key, std::string_view header);
+  void AddTarget();
+  std::string_view Only(std::string_view name);
+
+  const http::Request& request_;
+  const AuthOptions& options_;
+  Arena& arena_;
+  std::string_view error_;
+  // Those that are bare keys as well come first.
+  std::array<policy::Entry, 5> entries_;
+  std::size_t count_ = 0;
+  std::size_t subjects_ = 0;
+  filter::Routes routes_;
+};
+
+}  // namespace weir::service

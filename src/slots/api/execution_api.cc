@@ -1,0 +1,253 @@
+#include "slots/api/execution_api.h"
+
+#include <charconv>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "base/json_text.h"
+#include "protocol/http/error.h"
+#include "protocol/http/uri.h"
+#include "slots/api/execution_json.h"
+#include "slots/config.h"
+#include "weir/clock.h"
+
+namespace weir::slots {
+namespace {
+
+using http::ErrorResponse;
+using http::Reply;
+using http::Request;
+using http::Response;
+
+constexpr std::size_t kDefaultPage = 100;
+constexpr std::size_t kPlanPage = 10'000;
+constexpr Nanos kNanosPerMilli = 1'000'000;
+
+std::int64_t Random() {
+  static thread_local std::mt19937_64 engine{std::random_device{}()};
+  return static_cast<std::int64_t>(engine() >> 1U);
+}
+
+Response Json(std::string body) {
+  Response response;
+  response.status = 200;
+  response.body = std::move(body);
+  return response;
+}
+
+Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+// "2025-06-01T12:00:00Z/pay-1": behind the last event of a page.
+Status ReadCursor(const std::string& text, DueQuery& query) {
+  const std::size_t slash = text.find('/');
+  Result<Millis> time = ParseInstant(text.substr(0, slash));
+  if (slash == std::string::npos || !time.ok()) {
+    return Invalid("after must be the \"next\" of the page before");
+  }
+  query.after_time = *time;
+  query.after_event = text.substr(slash + 1);
+  return {};
+}
+
+Result<DueQuery> ReadQuery(const Request& request) {
+  DueQuery query;
+  query.limit = kDefaultPage;
+  query.config = http::QueryValue(request.query, "config").value_or("");
+  if (query.config.empty()) return Invalid("config is missing");
+  query.before = SystemClock::Get().Now() / kNanosPerMilli;
+  if (const auto before = http::QueryValue(request.query, "before")) {
+    Result<Millis> instant = ParseInstant(*before);
+    if (!instant.ok()) return Invalid("before " + instant.error().message);
+    query.before = *instant;
+  }
+  if (const auto limit = http::QueryValue(request.query, "limit")) {
+    const auto [end, error] =
+        std::from_chars(limit->data(), limit->data() + limit->size(), query.limit);
+    if (error != std::errc() || end != limit->data() + limit->size() || query.limit < 1 ||
+        query.limit > kMaxDuePage) {
+      return Invalid("limit must be a whole number from 1 to " + std::to_string(kMaxDuePage));
+    }
+  }
+  if (const auto state = http::QueryValue(request.query, "state")) {
+    const std::optional<State> known = ParseState(*state);
+    if (!known) return Invalid("state must be SCHEDULED, CLAIMED, DONE, FAILED or CANCELLED");
+    query.state = *known;
+  }
+  if (const auto after = http::QueryValue(request.query, "after")) {
+    if (Status s = ReadCursor(*after, query); !s.ok()) return s.error();
+  }
+  return query;
+}
+
+std::string DueBody(const std::vector<Event>& events, std::size_t limit) {
+  std::string body = "{\"events\":[";
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (i > 0) body += ',';
+    AppendEvent(body, events[i]);
+  }
+  body += ']';
+  if (events.size() == limit) {
+    body += ',';
+    const Slot& last = events.back().slot;
+    AppendJsonField(body, "next", FormatInstant(last.scheduled) + "/" + last.event_id);
+  }
+  return body + '}';
+}
+
+/// Backlogs whose plans are being read, one after the other.
+struct Listing {
+  std::vector<Backlog> backlogs;
+  std::string body = "{\"configs\":[";
+  Reply reply;
+};
+
+void AppendNext(SlotStore& store, const std::shared_ptr<Listing>& listing, std::size_t at) {
+  if (at == listing->backlogs.size()) return listing->reply(Json(listing->body + "]}"));
+  const Backlog& backlog = listing->backlogs[at];
+  store.ListWindows(backlog.config, backlog.window_start, kPlanPage,
+                    [&store, listing, at](Result<std::vector<WindowLoad>> windows) {
+                      if (!windows.ok()) return listing->reply(ErrorResponse(windows.error()));
+                      if (at > 0) listing->body += ',';
+                      const Backlog& one = listing->backlogs[at];
+                      listing->body += BacklogBody(one, CaughtUpBy(one, *windows));
+                      AppendNext(store, listing, at + 1);
+                    });
+}
+
+}  // namespace
+
+Response UnknownEvent(const std::string& event) {
+  return ErrorResponse(404, "eventId: '" + event + "' has no slot");
+}
+
+Response EventError(const Error& error, const std::string& event) {
+  if (error.code != Code::kFailedPrecondition) return ErrorResponse(error);
+  return ErrorResponse(409,
+                       "eventId: '" + event + "' is " + error.message +
+                           ", which does not allow this; GET /api/v1/slots/{eventId} shows it");
+}
+
+void ExecutionApi::Look(const Request& request, Reply reply) {
+  std::string event = request.params.at(0);
+  store_.Look(event, [event, reply = std::move(reply)](Result<std::optional<Event>> found) {
+    if (!found.ok()) return reply(ErrorResponse(found.error()));
+    if (!found->has_value()) return reply(UnknownEvent(event));
+    std::string body;
+    AppendEvent(body, **found);
+    reply(Json(std::move(body)));
+  });
+}
+
+void ExecutionApi::Due(const Request& request, Reply reply) {
+  Result<DueQuery> query = ReadQuery(request);
+  if (!query.ok()) return reply(ErrorResponse(query.error()));
+  const std::size_t limit = query->limit;
+  store_.ListDue(std::move(*query),
+                 [limit, reply = std::move(reply)](Result<std::vector<Event>> events) {
+                   if (!events.ok()) return reply(ErrorResponse(events.error()));
+                   reply(Json(DueBody(*events, limit)));
+                 });
+}
+
+void ExecutionApi::Claim(const Request& request, Reply reply) {
+  Result<ClaimRequest> claim = ParseClaim(request.body);
+  if (!claim.ok()) return reply(ErrorResponse(claim.error()));
+  claim->random = Random();
+  store_.ClaimDue(std::move(*claim), [reply = std::move(reply)](Result<slots::Claim> given) {
+    if (!given.ok()) return reply(ErrorResponse(given.error()));
+    reply(Json(ClaimBody(*given)));
+  });
+}
+
+void ExecutionApi::FinishMany(Result<std::vector<Finish>> ends, Reply reply) {
+  if (!ends.ok()) return reply(ErrorResponse(ends.error()));
+  std::vector<std::string> names;
+  for (Finish& end : *ends) {
+    end.random = Random();
+    names.push_back(end.event_id);
+  }
+  const bool failed = ends->front().failed;
+  store_.FinishMany(std::move(*ends), [failed, names = std::move(names), reply = std::move(reply)](
+                                          Result<std::vector<Finished>> told) {
+    if (!told.ok()) return reply(ErrorResponse(told.error()));
+    std::string body = "{\"results\":[";
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      body += i > 0 ? ",{" : "{";
+      AppendJsonField(body, "eventId", names[i]);
+      body += ',';
+      AppendJsonField(body, "status", FinishedName((*told)[i], failed));
+      body += '}';
+    }
+    reply(Json(body + "]}"));
+  });
+}
+
+void ExecutionApi::FinishOne(Result<Finish> end, Reply reply) {
+  if (!end.ok()) return reply(ErrorResponse(end.error()));
+  end->random = Random();
+  const std::string event = end->event_id;
+  const bool failed = end->failed;
+  std::vector<Finish> ends;
+  ends.push_back(std::move(*end));
+  store_.FinishMany(std::move(ends), [event, failed, reply = std::move(reply)](
+                                         Result<std::vector<Finished>> told) {
+    if (!told.ok()) return reply(ErrorResponse(told.error()));
+    if (told->front() == Finished::kUnknown) return reply(UnknownEvent(event));
+    if (told->front() == Finished::kLost) {
+      return reply(ErrorResponse(
+          409, "attempt: this claim of '" + event + "' has ended; somebody else may have it"));
+    }
+    std::string body = "{";
+    AppendJsonField(body, "eventId", event);
+    body += ',';
+    AppendJsonField(body, "status", FinishedName(told->front(), failed));
+    reply(Json(body + '}'));
+  });
+}
+
+void ExecutionApi::Done(const Request& request, Reply reply) {
+  FinishMany(ParseFinishes(request.body, false), std::move(reply));
+}
+
+void ExecutionApi::Failed(const Request& request, Reply reply) {
+  FinishMany(ParseFinishes(request.body, true), std::move(reply));
+}
+
+void ExecutionApi::DoneOne(const Request& request, Reply reply) {
+  FinishOne(ParseFinish(request.body, request.params.at(0), false), std::move(reply));
+}
+
+void ExecutionApi::FailedOne(const Request& request, Reply reply) {
+  FinishOne(ParseFinish(request.body, request.params.at(0), true), std::move(reply));
+}
+
+void ExecutionApi::Backlogs(const Request&, Reply reply) {
+  store_.ListBacklogs(0, [this, reply = std::move(reply)](Result<std::vector<Backlog>> backlogs) {
+    if (!backlogs.ok()) return reply(ErrorResponse(backlogs.error()));
+    auto listing = std::make_shared<Listing>();
+    listing->backlogs = std::move(*backlogs);
+    listing->reply = reply;
+    AppendNext(store_, listing, 0);
+  });
+}
+
+void ExecutionApi::AddTo(http::Router& router, const Protect& admin) {
+  using Method = void (ExecutionApi::*)(const Request&, Reply);
+  const auto bind = [this](Method method) -> http::Handler {
+    return [this, method](const Request& request, Reply reply) {
+      (this->*method)(request, std::move(reply));
+    };
+  };
+  router.Add("GET", "/api/v1/slots/due", bind(&ExecutionApi::Due));
+  router.Add("POST", "/api/v1/slots/claim", bind(&ExecutionApi::Claim));
+  router.Add("POST", "/api/v1/slots/done", bind(&ExecutionApi::Done));
+  router.Add("POST", "/api/v1/slots/failed", bind(&ExecutionApi::Failed));
+  router.Add("GET", "/api/v1/slots/{eventId}", bind(&ExecutionApi::Look));
+  router.Add("POST", "/api/v1/slots/{eventId}/done", bind(&ExecutionApi::DoneOne));
+  router.Add("POST", "/api/v1/slots/{eventId}/failed", bind(&ExecutionApi::FailedOne));
+  router.Add("GET", "/admin/rate-limit/backlog", admin(bind(&ExecutionApi::Backlogs)));
+}
+
+}  // namespace weir::slots

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "protocol/http/router.h"
+#include "slots/slot_store.h"
+
+namespace weir::slots {
+
+/// The HTTP face of execution: an event's history, what is due, claims and how they end.
+///
+/// Thread-safe: handlers run on any reactor. Must outlive the router's last request.
+class ExecutionApi {
+ public:
+  using Protect = std::function<http::Handler(http::Handler)>;
+
+  /// `store` must outlive this.
+  explicit ExecutionApi(SlotStore& store) : store_(store) {}
+
+  /// Before the service starts. `admin` stands before what is under /admin.
+  void AddTo(http::Router& router, const Protect& admin);
+
+ private:
+  void Look(const http::Request& request, http::Reply reply);
+  void Due(const http::Request& request, http::Reply reply);
+  void Claim(const http::Request& request, http::Reply reply);
+  void Done(const http::Request& request, http::Reply reply);
+  void Failed(const http::Request& request, http::Reply reply);
+  void DoneOne(const http::Request& request, http::Reply reply);
+  void FailedOne(const http::Request& request, http::Reply reply);
+  void Backlogs(const http::Request& request, http::Reply reply);
+  void FinishMany(Result<std::vector<Finish>> ends, http::Reply reply);
+  void FinishOne(Result<Finish> end, http::Reply reply);
+
+  SlotStore& store_;
+};
+
+/// 404: there is no such event.
+http::Response UnknownEvent(const std::string& event);
+/// 409 if the event's state does not allow what was asked, else as any error.
+http::Response EventError(const Error& error, const std::string& event);
+
+}  // namespace weir::slots

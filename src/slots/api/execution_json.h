@@ -1,0 +1,27 @@
+#pragma once
+
+// Claims and their ends as JSON. No sockets and no store, so it can be fuzzed.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "slots/execution.h"
+#include "weir/result.h"
+
+namespace weir::slots {
+
+/// {"config","max","leaseMs"[,"aheadMs"][,"by"]}, with its bounds checked.
+Result<ClaimRequest> ParseClaim(std::string_view body);
+/// {"events":[{"eventId","attempt"[,"error"][,"retryTime"][,"at"]}]}, 1 to kMaxBatch.
+Result<std::vector<Finish>> ParseFinishes(std::string_view body, bool failed);
+/// The same fields for one event whose id stands in the path.
+Result<Finish> ParseFinish(std::string_view body, std::string event_id, bool failed);
+
+void AppendEvent(std::string& out, const Event& event);
+std::string ClaimBody(const Claim& claim);
+/// DONE or FAILED, ALREADY, LOST, UNKNOWN.
+std::string_view FinishedName(Finished finished, bool failed) noexcept;
+std::string BacklogBody(const Backlog& backlog, std::optional<Millis> caught_up_by);
+
+}  // namespace weir::slots

@@ -1,0 +1,72 @@
+#include "slots/execution.h"
+
+#include <array>
+#include <string_view>
+
+#include "slots/config.h"
+#include "slots/window.h"
+
+namespace weir::slots {
+namespace {
+
+constexpr std::array<const char*, 6> kStates = {"SCHEDULED", "CLAIMED",   "DONE",
+                                                "FAILED",    "CANCELLED", "EXTERNAL"};
+
+}  // namespace
+
+const char* StateName(State state) noexcept { return kStates[static_cast<std::size_t>(state)]; }
+
+std::optional<State> ParseState(std::string_view name) noexcept {
+  for (std::size_t i = 0; i < kStates.size(); ++i) {
+    if (name == kStates[i]) return static_cast<State>(i);
+  }
+  return std::nullopt;
+}
+
+std::optional<Millis> CaughtUpBy(const Backlog& backlog, const std::vector<WindowLoad>& windows) {
+  if (backlog.due == 0) return backlog.now;
+  // The present window's own events that are due are in the backlog; what it may still grant is
+  // known exactly.
+  std::int64_t left = backlog.due - (backlog.cap - backlog.granted);
+  Millis at = backlog.window_start + backlog.window_size;
+  std::size_t i = 0;
+  while (left > 0) {
+    while (i < windows.size() && windows[i].start < at) ++i;
+    if (i == windows.size()) {  // nothing is planned from here on
+      const std::int64_t more = (left + backlog.cap - 1) / backlog.cap;
+      if (more > (kMaxInstant - at) / backlog.window_size) return std::nullopt;
+      return at + more * backlog.window_size;
+    }
+    if (windows[i].start > at) {  // a stretch without plans
+      const Millis stretch = (windows[i].start - at) / backlog.window_size;
+      const std::int64_t needed = std::min((left + backlog.cap - 1) / backlog.cap, stretch);
+      left -= needed * backlog.cap;
+      at += needed * backlog.window_size;
+      continue;
+    }
+    left -= backlog.cap - std::min(windows[i].used(), backlog.cap);
+    at += backlog.window_size;
+  }
+  return at;
+}
+
+Status CheckClaim(const ClaimRequest& request) {
+  const auto invalid = [](std::string message) {
+    return Error{Code::kInvalidArgument, std::move(message)};
+  };
+  if (Status s = CheckName("config", request.config, kMaxNameBytes); !s.ok()) return s;
+  if (request.max < 1 || request.max > kMaxClaim) {
+    return invalid("max must lie between 1 and " + std::to_string(kMaxClaim));
+  }
+  if (request.lease < kMinLease || request.lease > kMaxLease) {
+    return invalid("leaseMs must lie between " + std::to_string(kMinLease) + " and " +
+                   std::to_string(kMaxLease));
+  }
+  if (request.ahead < 0 || request.ahead > kMaxAhead) {
+    return invalid("aheadMs must lie between 0 and " + std::to_string(kMaxAhead));
+  }
+  if (!request.by.empty()) return CheckName("by", request.by, kMaxNameBytes);
+  return {};
+}
+
+}  // namespace weir::slots

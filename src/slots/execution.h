@@ -1,0 +1,140 @@
+#pragma once
+
+// What happens to an event after it has a slot: scheduled → claimed → done | failed, or cancelled.
+//
+// The cap holds at execution. A claim is granted for one window of time, the one in which the event
+// is to be executed, and a window grants at most max_per_window, less what may still be executed in
+// it of earlier grants: claims that were not finished when the window began. Every execution lies
+// between its claim and its end (done, failed, or the end of the lease), so no window sees more
+// executions than its cap, whatever the delays; and overdue events are nothing special, they
+// compete for the same grants in the order of their times.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "slots/slot.h"
+
+namespace weir::slots {
+
+inline constexpr std::size_t kMaxClaim = 1'000;
+inline constexpr Millis kMinLease = 100;
+inline constexpr Millis kMaxLease = Millis{24} * 3'600'000;
+inline constexpr Millis kMaxAhead = 60'000;
+inline constexpr std::size_t kMaxErrorBytes = 500;
+inline constexpr std::size_t kMaxDuePage = 1'000;
+
+/// The numbers are stored.
+enum class State : std::uint8_t {
+  kScheduled = 0,
+  kClaimed = 1,
+  kDone = 2,
+  kFailed = 3,     ///< for good: a dead letter; rescheduling it tries again
+  kCancelled = 4,  ///< holds no place in its window
+  kExternal = 5,   ///< assigned before executions were kept; never claimed unless rescheduled
+};
+
+/// "SCHEDULED", "CLAIMED", …
+const char* StateName(State state) noexcept;
+std::optional<State> ParseState(std::string_view name) noexcept;
+
+/// Something that happened to an event and is not seen from its present state.
+struct Change {
+  Millis at = 0;
+  std::string what = {};    ///< cancelled, restored, rescheduled, failed, lease-ended
+  std::string detail = {};  ///< the slot it had, or the error
+};
+
+/// All that is known of one event.
+struct Event {
+  Slot slot = {};
+  State state = State::kScheduled;
+  std::int64_t attempts = 0;
+  Millis created_at = 0;   ///< 0: not known
+  Millis claimed_at = 0;   ///< the latest claim; 0: never claimed
+  Millis lease_until = 0;  ///< while claimed
+  Millis finished_at = 0;  ///< done, failed or cancelled; else 0
+  std::string claimed_by = {};
+  std::string error = {};
+  std::string payload = {};
+  std::vector<Change> history = {};  ///< oldest first; the latest few
+};
+
+struct ClaimRequest {
+  std::string config = {};
+  std::size_t max = 1;    ///< at most kMaxClaim
+  Millis lease = 30'000;  ///< from the moment that an event is to be executed
+  Millis ahead = 0;       ///< also those due so soon, for who executes each at its time
+  std::string by = {};    ///< who claims, for the event's history
+  Millis now = 0;         ///< 0: the store's clock; anything else is for tests
+  std::int64_t random = 0;
+};
+
+/// An event that is the caller's alone until lease_until.
+struct Claimed {
+  Slot slot = {};
+  std::int64_t attempt = 1;  ///< names this claim when it is finished; above 1: redelivered
+  Millis execute_at = 0;  ///< never before slot.scheduled; overdue ones are spread over the window
+  Millis lease_until = 0;
+  std::string payload = {};
+};
+
+struct Claim {
+  Millis now = 0;  ///< the store's clock
+  std::vector<Claimed> events = {};
+  bool capped = false;  ///< more are due, but their window has granted its maximum
+};
+
+/// How one claim ended.
+struct Finish {
+  std::string event_id = {};
+  std::int64_t attempt = 0;
+  bool failed = false;
+  std::string error = {};               ///< with failed
+  std::optional<Millis> retry_at = {};  ///< with failed: the event takes a slot again
+  std::int64_t random = 0;              ///< for that slot
+  Millis at = 0;  ///< when the execution was over, by the store's clock; 0: now
+};
+
+enum class Finished : std::uint8_t {
+  kOk = 0,
+  kAlready = 1,  ///< told before, with the same outcome
+  kLost = 2,     ///< somebody else has claimed the event since, or it is not claimed at all
+  kUnknown = 3,  ///< no such event
+};
+
+/// Where listing due events goes on: behind the last one seen.
+struct DueQuery {
+  std::string config = {};
+  Millis before = 0;
+  std::size_t limit = 100;  ///< at most kMaxDuePage
+  State state = State::kScheduled;
+  Millis after_time = 0;
+  std::string after_event = {};
+};
+
+/// How the execution of one config stands.
+struct Backlog {
+  std::string config = {};
+  Millis now = 0;
+  Millis window_start = 0;  ///< the present window
+  Millis window_size = 0;
+  std::int64_t cap = 0;
+  std::int64_t due = 0;      ///< scheduled and due by now; counted up to kMaxCounted
+  Millis oldest_due = 0;     ///< 0: none
+  std::int64_t claimed = 0;  ///< granted and not finished
+  std::int64_t granted = 0;  ///< in the present window
+  std::int64_t failed = 0;   ///< dead letters, up to kMaxCounted
+  bool executed = false;     ///< somebody has claimed events of this config before
+};
+inline constexpr std::int64_t kMaxCounted = 1'000'000;
+
+/// When the backlog will be gone if every window from the present one on is used to its cap:
+/// `windows` are those of the present window and later, in order. Nothing: not within them.
+std::optional<Millis> CaughtUpBy(const Backlog& backlog, const std::vector<WindowLoad>& windows);
+
+/// Checks the bounds of a claim; the error names the field as it is called on the wire.
+Status CheckClaim(const ClaimRequest& request);
+
+}  // namespace weir::slots

@@ -1,0 +1,157 @@
+#include <string_view>
+#include <utility>
+
+#include "slots/postgres/reading.h"
+#include "slots/postgres/slot_store.h"
+#include "slots/postgres/worker.h"
+
+// One event: look, cancel, reschedule, restore; and lists of them.
+
+namespace weir::slots::postgres {
+namespace {
+
+using weir::postgres::Params;
+using weir::postgres::Rows;
+using EventAnswer = weir::postgres::Answer;
+
+constexpr std::string_view kEventColumns =
+    "SELECT s.event_id, (SELECT config_name FROM rate_limit_config c WHERE c.config_id = "
+    "s.config_id "
+    "LIMIT 1), tenant, requested_time, window_start, scheduled_time, state, attempts, created_at, "
+    "claimed_at, lease_until, finished_at, claimed_by, error, ";
+
+std::string EventQuery(std::string_view rest) {
+  return std::string(kEventColumns) + std::string(rest);
+}
+
+Event ReadEvent(const Rows& rows, int row) {
+  return {.slot = ReadSlot(rows, row, 1, std::string(rows.Text(row, 0))),
+          .state = static_cast<State>(rows.Int(row, 6)),
+          .attempts = rows.Int(row, 7),
+          .created_at = rows.Int(row, 8),
+          .claimed_at = rows.Int(row, 9),
+          .lease_until = rows.Int(row, 10),
+          .finished_at = rows.Int(row, 11),
+          .claimed_by = std::string(rows.Text(row, 12)),
+          .error = std::string(rows.Text(row, 13))};
+}
+
+// WS01n: the event's state n does not allow it.
+Error NotAllowed(const EventAnswer& answer) {
+  if (!answer.sqlstate.starts_with("WS01")) return answer.status.error();
+  const auto state = static_cast<State>(answer.sqlstate.back() - '0');
+  return {Code::kFailedPrecondition, StateName(state)};
+}
+
+}  // namespace
+
+void PostgresSlotStore::Look(std::string event_id, Done<std::optional<Event>> done) {
+  worker_->Post([this, event_id = std::move(event_id), done = std::move(done)]() mutable {
+    Params params = std::move(Params().Text(event_id));
+    // A row for each change, or one without; the latest few changes.
+    worker_->Run(EventQuery("payload, h.at, h.what, h.detail FROM rate_limit_event_slot s "
+                            "LEFT JOIN LATERAL (SELECT * FROM rate_limit_event_change x "
+                            "WHERE x.event_id = s.event_id ORDER BY at DESC LIMIT 100) h ON true "
+                            "WHERE s.event_id = $1 ORDER BY h.at"),
+                 std::move(params), [done = std::move(done)](EventAnswer answer) {
+                   if (!answer.status.ok()) return done(answer.status.error());
+                   const Rows& rows = answer.rows;
+                   if (rows.size() == 0) return done(std::optional<Event>());
+                   Event event = ReadEvent(rows, 0);
+                   event.payload = rows.Text(0, 14);
+                   for (int row = 0; row < rows.size() && !rows.IsNull(row, 15); ++row) {
+                     event.history.push_back({rows.Int(row, 15), std::string(rows.Text(row, 16)),
+                                              std::string(rows.Text(row, 17))});
+                   }
+                   done(std::optional<Event>(std::move(event)));
+                 });
+  });
+}
+
+void PostgresSlotStore::Cancel(std::string event_id, Done<std::optional<Slot>> done) {
+  worker_->Post([this, event_id = std::move(event_id), done = std::move(done)]() mutable {
+    Params params = std::move(Params().Text(event_id));
+    worker_->Run("SELECT * FROM weir_slots_cancel($1)", std::move(params),
+                 [event_id = std::move(event_id), done = std::move(done)](EventAnswer answer) {
+                   if (!answer.status.ok()) return done(NotAllowed(answer));
+                   if (answer.rows.size() == 0) return done(std::optional<Slot>());
+                   done(std::optional<Slot>(ReadSlot(answer.rows, 0, 0, event_id)));
+                 });
+  });
+}
+
+void PostgresSlotStore::Reschedule(Ask ask, Done<std::optional<Answer>> done) {
+  Move(std::move(ask), false, std::move(done));
+}
+
+void PostgresSlotStore::Restore(Ask ask, Done<std::optional<Answer>> done) {
+  Move(std::move(ask), true, std::move(done));
+}
+
+void PostgresSlotStore::Move(Ask ask, bool from_cancelled, Done<std::optional<Answer>> done) {
+  worker_->Post([this, ask = std::move(ask), from_cancelled, done = std::move(done)]() mutable {
+    Params params;
+    params.Text(ask.event_id);
+    if (ask.config.empty()) {
+      params.Null();
+    } else {
+      params.Text(ask.config);
+    }
+    if (ask.requested == 0) {
+      params.Null();
+    } else {
+      params.Int(ask.requested);
+    }
+    params.Int(ask.random);
+    worker_->Run(
+        from_cancelled ? "SELECT * FROM weir_slot_move($1, $2::text, $3::bigint, NULL, $4, 0, "
+                         "ARRAY[4], NULL, 'restored', NULL)"
+                       : "SELECT * FROM weir_slot_move($1, $2::text, $3::bigint, NULL, $4, 0, "
+                         "ARRAY[0, 3, 5], NULL, 'rescheduled', NULL)",
+        std::move(params), [ask = std::move(ask), done = std::move(done)](EventAnswer answer) {
+          if (answer.sqlstate.starts_with("WS00")) {
+            const auto outcome = static_cast<Outcome>(answer.sqlstate.back() - '0');
+            return done(std::optional<Answer>(Answer{.outcome = outcome}));
+          }
+          if (!answer.status.ok()) return done(NotAllowed(answer));
+          if (answer.rows.size() == 0) return done(std::optional<Answer>());
+          done(std::optional<Answer>(
+              Answer{Outcome::kNew, ReadSlot(answer.rows, 0, 0, ask.event_id)}));
+        });
+  });
+}
+
+void PostgresSlotStore::ListDue(DueQuery query, Done<std::vector<Event>> done) {
+  worker_->Post([this, query = std::move(query), done = std::move(done)]() mutable {
+    Params params;
+    params.Text(query.config).Int(query.before).Int(static_cast<std::int64_t>(query.limit));
+    params.Int(static_cast<std::int64_t>(query.state)).Int(query.after_time);
+    params.Text(query.after_event);
+    // The classes first, so that each is a range of the index of due events.
+    const char* const due =
+        "NULL FROM (SELECT DISTINCT config_id FROM rate_limit_config WHERE config_name = $1) g "
+        "CROSS JOIN LATERAL (SELECT '' UNION SELECT unnest(tenants) FROM rate_limit_config t "
+        "WHERE t.config_name = $1) k(class) CROSS JOIN LATERAL ("
+        "SELECT * FROM rate_limit_event_slot e WHERE e.config_id = g.config_id "
+        "AND e.tenant_class = k.class AND e.state = 0 AND $4 = 0 AND e.scheduled_time <= $2 "
+        "AND e.scheduled_time >= $5 AND (e.scheduled_time, e.event_id) > ($5, $6) "
+        "ORDER BY e.scheduled_time, e.event_id LIMIT $3) s "
+        "ORDER BY scheduled_time, event_id LIMIT $3";
+    const char* const other =
+        "NULL FROM rate_limit_event_slot s WHERE s.config_id = (SELECT config_id "
+        "FROM rate_limit_config WHERE config_name = $1 LIMIT 1) AND s.state = $4 "
+        "AND s.scheduled_time <= $2 AND (s.scheduled_time, s.event_id) > ($5, $6) "
+        "ORDER BY scheduled_time, event_id LIMIT $3";
+    worker_->Run(EventQuery(query.state == State::kScheduled ? due : other), std::move(params),
+                 [done = std::move(done)](EventAnswer answer) {
+                   if (!answer.status.ok()) return done(answer.status.error());
+                   std::vector<Event> events;
+                   for (int row = 0; row < answer.rows.size(); ++row) {
+                     events.push_back(ReadEvent(answer.rows, row));
+                   }
+                   done(std::move(events));
+                 });
+  });
+}
+
+}  // namespace weir::slots::postgres

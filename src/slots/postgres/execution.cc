@@ -1,0 +1,163 @@
+#include <memory>
+#include <utility>
+
+#include "slots/postgres/reading.h"
+#include "slots/postgres/slot_store.h"
+#include "slots/postgres/worker.h"
+
+// Claims and their ends.
+
+namespace weir::slots::postgres {
+namespace {
+
+using weir::postgres::Params;
+using weir::postgres::Rows;
+using ExecutionAnswer = weir::postgres::Answer;
+
+constexpr std::int64_t kRandomMask = 0x3fffffff;  // hashes are added to it in SQL
+
+// The last row tells of the call itself.
+Claim ReadClaim(const Rows& rows, const std::string& config) {
+  const int last = rows.size() - 1;
+  Claim claim{.now = rows.Int(last, 9), .events = {}, .capped = rows.Int(last, 10) != 0};
+  claim.events.reserve(static_cast<std::size_t>(last));
+  for (int row = 0; row < last; ++row) {
+    claim.events.push_back({.slot = {.event_id = std::string(rows.Text(row, 0)),
+                                     .config = config,
+                                     .tenant = std::string(rows.Text(row, 1)),
+                                     .requested = rows.Int(row, 2),
+                                     .window_start = rows.Int(row, 3),
+                                     .scheduled = rows.Int(row, 4)},
+                            .attempt = rows.Int(row, 5),
+                            .execute_at = rows.Int(row, 6),
+                            .lease_until = rows.Int(row, 7),
+                            .payload = std::string(rows.Text(row, 8))});
+  }
+  return claim;
+}
+
+// What happens to one FinishMany until all of it is answered. On the worker's thread.
+struct Ending {
+  std::vector<Finish> ends;
+  std::vector<Finished> answers;
+  std::vector<std::size_t> plain;  // those that go in one statement
+  std::size_t open = 0;
+  Status failure;
+  SlotStore::Done<std::vector<Finished>> done;
+
+  void Close() {
+    if (--open > 0) return;
+    if (!failure.ok()) return done(failure.error());
+    done(std::move(answers));
+  }
+};
+
+Params PlainParams(const Ending& ending) {
+  std::vector<std::string_view> events;
+  std::vector<std::int64_t> attempts;
+  std::vector<std::int64_t> failed;
+  std::vector<std::string_view> errors;
+  std::vector<std::int64_t> at;
+  for (const std::size_t index : ending.plain) {
+    const Finish& end = ending.ends[index];
+    events.push_back(end.event_id);
+    attempts.push_back(end.attempt);
+    failed.push_back(end.failed ? 1 : 0);
+    errors.push_back(end.error);
+    at.push_back(end.at);
+  }
+  Params params;
+  params.TextArray(events).IntArray(attempts).IntArray(failed).TextArray(errors).IntArray(at);
+  return params;
+}
+
+}  // namespace
+
+void PostgresSlotStore::ClaimDue(ClaimRequest request, Done<Claim> done) {
+  worker_->Post([this, request = std::move(request), done = std::move(done)]() mutable {
+    Params params;
+    params.Text(request.config).Int(static_cast<std::int64_t>(request.max)).Int(request.lease);
+    params.Int(request.ahead).Text(request.by).Int(request.now);
+    params.Int(request.random & kRandomMask);
+    // Claiming is not idempotent: what an answer that was lost has claimed comes back when its
+    // lease ends.
+    worker_->RunOnce("SELECT * FROM weir_slots_claim($1, $2::int, $3, $4, $5, $6, $7)",
+                     std::move(params),
+                     [config = request.config, done = std::move(done)](ExecutionAnswer answer) {
+                       if (answer.sqlstate == "WS003") {
+                         return done(Error{Code::kNotFound, "there is no config '" + config + "'"});
+                       }
+                       if (!answer.status.ok()) return done(answer.status.error());
+                       done(ReadClaim(answer.rows, config));
+                     });
+  });
+}
+
+void PostgresSlotStore::FinishMany(std::vector<Finish> ends, Done<std::vector<Finished>> done) {
+  auto work = std::make_shared<Ending>();
+  work->answers.resize(ends.size());
+  work->ends = std::move(ends);
+  work->done = std::move(done);
+  worker_->Post([this, work] {
+    work->open = 1;
+    for (std::size_t i = 0; i < work->ends.size(); ++i) {
+      const Finish& end = work->ends[i];
+      if (!end.failed || !end.retry_at) {
+        work->plain.push_back(i);
+        continue;
+      }
+      // Each in a transaction of its own: it locks windows before the event, as moving does.
+      ++work->open;
+      Params params;
+      params.Text(end.event_id).Int(end.attempt).Text(end.error).Int(*end.retry_at);
+      params.Int(end.random).Int(0).Int(end.at);
+      worker_->Run("SELECT weir_slots_retry($1, $2::int, $3, $4, $5, $6::int, $7, 0)",
+                   std::move(params), [work, i](const ExecutionAnswer& answer) {
+                     if (answer.status.ok()) {
+                       work->answers[i] = static_cast<Finished>(answer.rows.Int(0, 0));
+                     } else {
+                       work->failure = answer.status;
+                     }
+                     work->Close();
+                   });
+    }
+    if (work->plain.empty()) return work->Close();
+    worker_->Run("SELECT * FROM weir_slots_finish($1, $2::int[], $3, $4, $5, 0)",
+                 PlainParams(*work), [work](const ExecutionAnswer& answer) {
+                   if (!answer.status.ok()) work->failure = answer.status;
+                   for (int row = 0; row < answer.rows.size(); ++row) {
+                     const auto at = static_cast<std::size_t>(answer.rows.Int(row, 0) - 1);
+                     work->answers[work->plain[at]] =
+                         static_cast<Finished>(answer.rows.Int(row, 1));
+                   }
+                   work->Close();
+                 });
+  });
+}
+
+void PostgresSlotStore::ListBacklogs(Millis now, Done<std::vector<Backlog>> done) {
+  worker_->Post([this, now, done = std::move(done)]() mutable {
+    worker_->RunLong("SELECT * FROM weir_slots_backlogs($1)", std::move(Params().Int(now)),
+                     [done = std::move(done)](const ExecutionAnswer& answer) {
+                       if (!answer.status.ok()) return done(answer.status.error());
+                       const Rows& rows = answer.rows;
+                       std::vector<Backlog> backlogs;
+                       for (int row = 0; row < rows.size(); ++row) {
+                         backlogs.push_back({.config = std::string(rows.Text(row, 0)),
+                                             .now = rows.Int(row, 1),
+                                             .window_start = rows.Int(row, 2),
+                                             .window_size = rows.Int(row, 3),
+                                             .cap = rows.Int(row, 4),
+                                             .due = rows.Int(row, 5),
+                                             .oldest_due = rows.Int(row, 6),
+                                             .claimed = rows.Int(row, 7),
+                                             .granted = rows.Int(row, 8),
+                                             .failed = rows.Int(row, 9),
+                                             .executed = rows.Int(row, 10) != 0});
+                       }
+                       done(std::move(backlogs));
+                     });
+  });
+}
+
+}  // namespace weir::slots::postgres

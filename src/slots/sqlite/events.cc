@@ -1,0 +1,241 @@
+#include "slots/sqlite/events.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "slots/config.h"
+#include "slots/sqlite/configs.h"
+#include "slots/sqlite/counts.h"
+#include "slots/sqlite/transaction.h"
+#include "slots/window.h"
+
+namespace weir::slots::sqlite {
+namespace {
+
+using weir::sqlite::Connection;
+using weir::sqlite::Statement;
+
+constexpr std::string_view kColumns =
+    "SELECT event_id, (SELECT config_name FROM rate_limit_config c WHERE c.config_id = s.config_id "
+    "LIMIT 1), tenant, requested_time, window_start, scheduled_time, state, attempts, created_at, "
+    "claimed_at, lease_until, finished_at, claimed_by, error, payload FROM rate_limit_event_slot "
+    "s ";
+
+Event ReadEvent(const Statement& query) {
+  return {.slot = {.event_id = std::string(query.Text(0)),
+                   .config = std::string(query.Text(1)),
+                   .tenant = std::string(query.Text(2)),
+                   .requested = query.Int(3),
+                   .window_start = query.Int(4),
+                   .scheduled = query.Int(5)},
+          .state = static_cast<State>(query.Int(6)),
+          .attempts = query.Int(7),
+          .created_at = query.Int(8),
+          .claimed_at = query.Int(9),
+          .lease_until = query.Int(10),
+          .finished_at = query.Int(11),
+          .claimed_by = std::string(query.Text(12)),
+          .error = std::string(query.Text(13))};
+}
+
+Error NotAllowed(State state) { return {Code::kFailedPrecondition, StateName(state)}; }
+
+Status ReadHistory(Connection& connection, Event& event) {
+  Result<Statement> query = connection.Prepare(
+      "SELECT at, what, detail FROM rate_limit_event_change WHERE event_id = ?1 "
+      "ORDER BY at DESC, rowid DESC LIMIT 100");
+  if (!query.ok()) return query.error();
+  query->Bind(1, event.slot.event_id);
+  for (;;) {
+    Result<bool> row = query->Step();
+    if (!row.ok()) return row.error();
+    if (!*row) break;
+    event.history.push_back(
+        {query->Int(0), std::string(query->Text(1)), std::string(query->Text(2))});
+  }
+  std::reverse(event.history.begin(), event.history.end());
+  return {};
+}
+
+struct NewPlace {
+  const StoredConfig& stored;
+  Millis window;
+  Millis scheduled;
+  Millis requested;
+};
+
+Status Settle(Connection& connection, const StoredSlot& old, const NewPlace& place) {
+  Result<Statement> update = connection.Prepare(
+      "UPDATE rate_limit_event_slot SET config_id = ?2, window_ms = ?3, window_start = ?4, "
+      "scheduled_time = ?5, requested_time = ?6, tenant_class = ?7, state = 0, lease_until = NULL, "
+      "claimed_at = NULL, exec_ms = NULL, exec_window = NULL, finished_at = NULL "
+      "WHERE event_id = ?1");
+  if (!update.ok()) return update.error();
+  update->Bind(1, old.slot.event_id).Bind(2, place.stored.id);
+  update->Bind(3, place.stored.config.window_size).Bind(4, place.window).Bind(5, place.scheduled);
+  update->Bind(6, place.requested);
+  return update->Bind(7, ClassOf(place.stored.config, old.slot.tenant)).Run();
+}
+
+/// Where an event is to go.
+struct Wanted {
+  const std::string& config;
+  Millis requested;  ///< what the event keeps as its requested time
+  Millis earliest;
+  std::int64_t random;
+};
+
+// kExhausted and kUnknownConfig leave changes behind: the job must be undone.
+Result<Answer> Replace(Connection& connection, const StoredSlot& old, const Wanted& wanted) {
+  Result<std::optional<StoredConfig>> stored = LoadActive(connection, wanted.config);
+  if (!stored.ok()) return stored.error();
+  if (!stored->has_value()) return Answer{.outcome = Outcome::kUnknownConfig};
+  if (old.state != State::kCancelled) {
+    if (Status s = FreePlace(connection, old); !s.ok()) return s.error();
+  }
+  Result<std::optional<Millis>> window =
+      TakePlace(connection, **stored, old.slot.tenant, wanted.earliest);
+  if (!window.ok()) return window.error();
+  if (!window->has_value()) return Answer{.outcome = Outcome::kExhausted};
+  const Millis scheduled =
+      ScheduledIn(**window, (*stored)->config.window_size, wanted.earliest, wanted.random);
+  Status s = Settle(connection, old, {**stored, **window, scheduled, wanted.requested});
+  if (!s.ok()) return s.error();
+  return Answer{Outcome::kNew, Slot{old.slot.event_id, wanted.config, old.slot.tenant,
+                                    wanted.requested, **window, scheduled}};
+}
+
+}  // namespace
+
+Status NoteChange(Connection& connection, std::string_view event_id, Millis at,
+                  std::string_view what, std::string_view detail) {
+  Result<Statement> insert =
+      connection.Prepare("INSERT INTO rate_limit_event_change VALUES (?1, ?2, ?3, ?4)");
+  if (!insert.ok()) return insert.error();
+  return insert->Bind(1, event_id).Bind(2, at).Bind(3, what).Bind(4, detail).Run();
+}
+
+Result<std::optional<Event>> LookAt(Connection& connection, std::string_view event_id) {
+  Result<Statement> query = connection.Prepare(std::string(kColumns) + "WHERE event_id = ?1");
+  if (!query.ok()) return query.error();
+  Result<bool> row = query->Bind(1, event_id).Step();
+  if (!row.ok()) return row.error();
+  if (!*row) return std::optional<Event>();
+  Event event = ReadEvent(*query);
+  event.payload = query->Text(14);
+  if (Status s = ReadHistory(connection, event); !s.ok()) return s.error();
+  return std::optional<Event>(std::move(event));
+}
+
+Result<std::vector<Event>> ListEvents(Connection& connection, const DueQuery& query) {
+  // Each class is a range of the index of due events.
+  const char* const due =
+      "WHERE state = 0 AND ?6 = 0 AND config_id = (SELECT config_id FROM rate_limit_config "
+      "WHERE config_name = ?1 LIMIT 1) AND tenant_class IN (SELECT '' UNION SELECT tenant "
+      "FROM rate_limit_config_tenant WHERE config_name = ?1) AND scheduled_time <= ?2 "
+      "AND scheduled_time >= ?3 AND (scheduled_time, event_id) > (?3, ?4) "
+      "ORDER BY scheduled_time, event_id LIMIT ?5";
+  const char* const other =
+      "WHERE state = ?6 AND config_id = (SELECT config_id FROM rate_limit_config "
+      "WHERE config_name = ?1 LIMIT 1) AND scheduled_time <= ?2 "
+      "AND (scheduled_time, event_id) > (?3, ?4) ORDER BY scheduled_time, event_id LIMIT ?5";
+  Result<Statement> rows =
+      connection.Prepare(std::string(kColumns) + (query.state == State::kScheduled ? due : other));
+  if (!rows.ok()) return rows.error();
+  rows->Bind(1, query.config).Bind(2, query.before).Bind(3, query.after_time);
+  rows->Bind(4, query.after_event).Bind(5, static_cast<std::int64_t>(query.limit));
+  rows->Bind(6, static_cast<std::int64_t>(query.state));
+  std::vector<Event> events;
+  for (;;) {
+    Result<bool> row = rows->Step();
+    if (!row.ok()) return row.error();
+    if (!*row) return events;
+    events.push_back(ReadEvent(*rows));
+  }
+}
+
+Result<std::optional<Slot>> CancelEvent(Connection& connection, std::string_view event_id) {
+  Result<std::optional<StoredSlot>> found = LoadSlot(connection, event_id);
+  if (!found.ok()) return found.error();
+  if (!found->has_value()) return std::optional<Slot>();
+  const StoredSlot& gone = **found;
+  if (gone.state == State::kCancelled) return std::optional<Slot>(gone.slot);
+  if (gone.state != State::kScheduled && gone.state != State::kExternal) {
+    return NotAllowed(gone.state);
+  }
+  const Millis now = SystemMillis();
+  Result<Statement> update = connection.Prepare(
+      "UPDATE rate_limit_event_slot SET state = 4, finished_at = ?2 WHERE event_id = ?1");
+  if (!update.ok()) return update.error();
+  if (Status s = update->Bind(1, event_id).Bind(2, now).Run(); !s.ok()) return s.error();
+  if (Status s = FreePlace(connection, gone); !s.ok()) return s.error();
+  Status s =
+      NoteChange(connection, event_id, now, "cancelled", std::to_string(gone.slot.scheduled));
+  if (!s.ok()) return s.error();
+  return std::optional<Slot>(gone.slot);
+}
+
+Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& moving,
+                                        Stayed& stayed) {
+  Result<std::optional<StoredSlot>> found = LoadSlot(connection, moving.ask.event_id);
+  if (!found.ok()) return found.error();
+  if (!found->has_value()) return std::optional<Answer>();
+  const StoredSlot& old = **found;
+  const bool allowed = moving.restoring
+                           ? old.state == State::kCancelled
+                           : old.state == State::kScheduled || old.state == State::kFailed ||
+                                 old.state == State::kExternal;
+  if (!allowed) return NotAllowed(old.state);
+  const Millis requested = moving.ask.requested == 0 ? old.slot.requested : moving.ask.requested;
+  Result<Answer> answer = Replace(connection, old,
+                                  {moving.ask.config.empty() ? old.slot.config : moving.ask.config,
+                                   requested, requested, moving.ask.random});
+  if (!answer.ok()) return answer.error();
+  if (answer->outcome != Outcome::kNew) {
+    stayed.outcome = answer->outcome;
+    return Error{Code::kFailedPrecondition, "the event keeps its slot"};
+  }
+  Status s =
+      NoteChange(connection, moving.ask.event_id, SystemMillis(),
+                 moving.restoring ? "restored" : "rescheduled", std::to_string(old.slot.scheduled));
+  if (!s.ok()) return s.error();
+  return std::optional<Answer>(std::move(*answer));
+}
+
+Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis now) {
+  Result<std::optional<StoredSlot>> found = LoadSlot(connection, end.event_id);
+  if (!found.ok()) return found.error();
+  if (!found->has_value()) return Finished::kUnknown;
+  const StoredSlot& old = **found;
+  const bool open = old.state == State::kScheduled || old.state == State::kClaimed;
+  if (old.attempts != end.attempt || end.attempt < 1 || !open) return Finished::kLost;
+  if (old.state == State::kScheduled && old.claimed_at == 0) return Finished::kAlready;
+  if (Status s = connection.Execute("SAVEPOINT retry"); !s.ok()) return s.error();
+  Result<Answer> moved =
+      Replace(connection, old, {old.slot.config, old.slot.requested, *end.retry_at, end.random});
+  if (!moved.ok()) return moved.error();
+  if (moved->outcome != Outcome::kNew) {  // due at once, where it was
+    if (Status s = connection.Execute("ROLLBACK TO retry"); !s.ok()) return s.error();
+    Result<Statement> update = connection.Prepare(
+        "UPDATE rate_limit_event_slot SET state = 0, lease_until = NULL, claimed_at = NULL, "
+        "exec_ms = NULL, exec_window = NULL WHERE event_id = ?1");
+    if (!update.ok()) return update.error();
+    if (Status s = update->Bind(1, end.event_id).Run(); !s.ok()) return s.error();
+  }
+  if (Status s = connection.Execute("RELEASE retry"); !s.ok()) return s.error();
+  Result<Statement> note =
+      connection.Prepare("UPDATE rate_limit_event_slot SET error = ?2 WHERE event_id = ?1");
+  if (!note.ok()) return note.error();
+  if (Status s = note->Bind(1, end.event_id).Bind(2, end.error).Run(); !s.ok()) return s.error();
+  Status s = NoteChange(connection, end.event_id, now, "failed", end.error);
+  if (!s.ok()) return s.error();
+  if (old.exec_size > 0) {
+    const Millis at = end.at >= old.claimed_at && end.at <= now ? end.at : now;
+    s = CountEnd(connection, old.config_id, {old.exec_size, old.exec_window}, at);
+    if (!s.ok()) return s.error();
+  }
+  return Finished::kOk;
+}
+
+}  // namespace weir::slots::sqlite

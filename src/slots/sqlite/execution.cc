@@ -1,0 +1,352 @@
+#include "slots/sqlite/execution.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "slots/config.h"
+#include "slots/sqlite/configs.h"
+#include "slots/sqlite/counts.h"
+#include "slots/sqlite/events.h"
+#include "slots/sqlite/transaction.h"
+#include "slots/window.h"
+
+namespace weir::slots::sqlite {
+namespace {
+
+using weir::sqlite::Connection;
+using weir::sqlite::Statement;
+
+constexpr int kMaxWindowsAhead = 8;
+constexpr std::int64_t kEndedAtOnce = 10'000;
+constexpr Millis kLongestSpread = 10'000;
+
+/// A due event, before it is chosen.
+struct Candidate {
+  Claimed claimed;
+  bool beyond = false;  // its class has its share without it
+};
+
+/// One call of ClaimEvents. Not thread-safe: lives inside a job.
+class Claiming {
+ public:
+  Claiming(Connection& connection, const ClaimRequest& request, const StoredConfig& stored)
+      : connection_(connection), request_(request), id_(stored.id), config_(stored.config) {
+    claim_.now = request.now > 0 ? request.now : SystemMillis();
+    for (const auto& [name, weight] : config_.tenants) total_ += weight;
+  }
+
+  Result<Claim> Run() {
+    if (Status s = EndLeases(); !s.ok()) return s.error();
+    Millis window = WindowOf(claim_.now, config_.window_size);
+    std::int64_t wants = static_cast<std::int64_t>(request_.max);
+    for (int round = 0; round < kMaxWindowsAhead && wants > 0; ++round) {
+      if (window > claim_.now + request_.ahead) break;
+      Result<std::int64_t> used = GrantsUsed(connection_, id_, {config_.window_size, window});
+      if (!used.ok()) return used.error();
+      const std::int64_t budget = std::min(wants, config_.max_per_window - *used);
+      Result<std::int64_t> taken = Serve(window, budget);
+      if (!taken.ok()) return taken.error();
+      wants -= *taken;
+      // With its grants used up, something older may wait; later windows are not for those behind.
+      if (claim_.capped || (budget > 0 && *taken == budget)) break;
+      window += config_.window_size;
+    }
+    return std::move(claim_);
+  }
+
+ private:
+  Status EndLeases();
+  Result<std::int64_t> Serve(Millis window, std::int64_t budget);
+  Result<std::vector<Candidate>> Near(Millis horizon, std::int64_t budget);
+  Status AddClass(std::string_view name, std::int64_t share, Millis horizon, std::int64_t budget,
+                  std::vector<Candidate>& near);
+  Status Take(Millis window, Claimed claimed);
+
+  Connection& connection_;
+  const ClaimRequest& request_;
+  const std::int64_t id_;
+  const Config& config_;
+  std::int64_t total_ = 0;
+  Claim claim_;
+};
+
+// Claims whose lease has ended are due again. They may have been executed until then.
+Status Claiming::EndLeases() {
+  struct Gone {
+    std::string event, by, tenant;
+    Millis until;
+    GrantWindow window;
+  };
+  std::vector<Gone> gone;
+  {
+    Result<Statement> query = connection_.Prepare(
+        "SELECT event_id, claimed_by, tenant, lease_until, exec_ms, exec_window "
+        "FROM rate_limit_event_slot WHERE config_id = ?1 AND state = 1 AND lease_until <= ?2 "
+        "ORDER BY lease_until LIMIT ?3");
+    if (!query.ok()) return query.error();
+    query->Bind(1, id_).Bind(2, claim_.now).Bind(3, kEndedAtOnce);
+    for (;;) {
+      Result<bool> row = query->Step();
+      if (!row.ok()) return row.error();
+      if (!*row) break;
+      gone.push_back({std::string(query->Text(0)),
+                      std::string(query->Text(1)),
+                      std::string(query->Text(2)),
+                      query->Int(3),
+                      {query->Int(4), query->Int(5)}});
+    }
+  }
+  Result<Statement> update = connection_.Prepare(
+      "UPDATE rate_limit_event_slot SET state = 0, lease_until = NULL, exec_ms = NULL, "
+      "exec_window = NULL, tenant_class = ?2 WHERE event_id = ?1");
+  if (!update.ok()) return update.error();
+  for (const Gone& one : gone) {
+    update->Bind(1, one.event).Bind(2, ClassOf(config_, one.tenant));
+    if (Status s = update->Run(); !s.ok()) return s;
+    if (Status s = CountEnd(connection_, id_, one.window, one.until); !s.ok()) return s;
+    Status s = NoteChange(connection_, one.event, one.until, "lease-ended", one.by);
+    if (!s.ok()) return s;
+  }
+  return {};
+}
+
+Status Claiming::AddClass(std::string_view name, std::int64_t share, Millis horizon,
+                          std::int64_t budget, std::vector<Candidate>& near) {
+  Result<Statement> query = connection_.Prepare(
+      "SELECT event_id, tenant, requested_time, window_start, scheduled_time, attempts, payload "
+      "FROM rate_limit_event_slot INDEXED BY rate_limit_event_due WHERE config_id = ?1 "
+      "AND tenant_class = ?2 AND state = 0 AND scheduled_time <= ?3 "
+      "ORDER BY scheduled_time LIMIT ?4");
+  if (!query.ok()) return query.error();
+  query->Bind(1, id_).Bind(2, name).Bind(3, horizon).Bind(4, budget);
+  for (std::int64_t rank = 1;; ++rank) {
+    Result<bool> row = query->Step();
+    if (!row.ok()) return row.error();
+    if (!*row) return {};
+    near.push_back({{.slot = {.event_id = std::string(query->Text(0)),
+                              .config = config_.name,
+                              .tenant = std::string(query->Text(1)),
+                              .requested = query->Int(2),
+                              .window_start = query->Int(3),
+                              .scheduled = query->Int(4)},
+                     .attempt = query->Int(5) + 1,
+                     .payload = std::string(query->Text(6))},
+                    rank > share});
+  }
+}
+
+// The oldest due events: first those within the shares of their classes, then the others.
+Result<std::vector<Candidate>> Claiming::Near(Millis horizon, std::int64_t budget) {
+  std::vector<Candidate> near;
+  if (config_.tenants.empty()) {
+    Status s = AddClass("", budget, horizon, budget, near);
+    if (!s.ok()) return s.error();
+    return near;
+  }
+  for (const auto& [name, weight] : config_.tenants) {
+    Status s = AddClass(name, ShareOf(budget, weight, total_), horizon, budget, near);
+    if (!s.ok()) return s.error();
+  }
+  std::stable_sort(near.begin(), near.end(), [](const Candidate& a, const Candidate& b) {
+    if (a.beyond != b.beyond) return b.beyond;
+    return a.claimed.slot.scheduled < b.claimed.slot.scheduled;
+  });
+  if (near.size() > static_cast<std::size_t>(budget)) {
+    near.resize(static_cast<std::size_t>(budget));
+  }
+  return near;
+}
+
+Result<std::int64_t> Claiming::Serve(Millis window, std::int64_t budget) {
+  const Millis horizon = std::min(claim_.now + request_.ahead, window + config_.window_size - 1);
+  Result<std::vector<Candidate>> near = Near(horizon, std::max<std::int64_t>(budget, 1));
+  if (!near.ok()) return near.error();
+  if (budget <= 0) {
+    claim_.capped = !near->empty();
+    return 0;
+  }
+  for (Candidate& one : *near) {
+    if (Status s = Take(window, std::move(one.claimed)); !s.ok()) return s.error();
+  }
+  const auto taken = static_cast<std::int64_t>(near->size());
+  if (taken > 0) {
+    Status s = CountGrants(connection_, id_, {config_.window_size, window}, taken);
+    if (!s.ok()) return s.error();
+  }
+  return taken;
+}
+
+Status Claiming::Take(Millis window, Claimed claimed) {
+  // What is late is spread over the rest of the window, so that a backlog does not come in bursts.
+  const Millis from = std::max(claim_.now, window);
+  const bool late = claimed.slot.scheduled < window;
+  const auto salt =
+      static_cast<std::int64_t>(std::hash<std::string>()(claimed.slot.event_id) >> 2U);
+  claimed.execute_at =
+      late ? from + ((request_.random >> 1U) + salt / 2) %
+                        std::min(window + config_.window_size - from, kLongestSpread)
+           : std::max(claim_.now, claimed.slot.scheduled);
+  claimed.lease_until = claimed.execute_at + request_.lease;
+  Result<Statement> update = connection_.Prepare(
+      "UPDATE rate_limit_event_slot SET state = 1, attempts = ?2, claimed_at = ?3, claimed_by = "
+      "?4, "
+      "exec_ms = ?5, exec_window = ?6, lease_until = ?7, finished_at = NULL WHERE event_id = ?1");
+  if (!update.ok()) return update.error();
+  update->Bind(1, claimed.slot.event_id).Bind(2, claimed.attempt).Bind(3, claim_.now);
+  update->Bind(4, request_.by).Bind(5, config_.window_size).Bind(6, window);
+  if (Status s = update->Bind(7, claimed.lease_until).Run(); !s.ok()) return s;
+  claim_.events.push_back(std::move(claimed));
+  return {};
+}
+
+Result<Finished> FinishOne(Connection& connection, const Finish& end, Millis now) {
+  Result<std::optional<StoredSlot>> found = LoadSlot(connection, end.event_id);
+  if (!found.ok()) return found.error();
+  if (!found->has_value()) return Finished::kUnknown;
+  const StoredSlot& there = **found;
+  const State wanted = end.failed ? State::kFailed : State::kDone;
+  if (there.attempts != end.attempt || end.attempt < 1) return Finished::kLost;
+  if (there.state == wanted) return Finished::kAlready;
+  const bool open = there.state == State::kScheduled || there.state == State::kClaimed;
+  if (!open || there.claimed_at == 0) return Finished::kLost;
+  const Millis at = end.at >= there.claimed_at && end.at <= now ? end.at : now;
+  Result<Statement> update = connection.Prepare(
+      "UPDATE rate_limit_event_slot SET state = ?2, lease_until = NULL, error = ?3, "
+      "finished_at = ?4 WHERE event_id = ?1");
+  if (!update.ok()) return update.error();
+  update->Bind(1, end.event_id).Bind(2, static_cast<std::int64_t>(wanted));
+  if (end.failed) {
+    update->Bind(3, end.error);
+  } else {
+    update->BindNull(3);
+  }
+  if (Status s = update->Bind(4, at).Run(); !s.ok()) return s.error();
+  if (there.exec_size > 0) {
+    Status s = CountEnd(connection, there.config_id, {there.exec_size, there.exec_window}, at);
+    if (!s.ok()) return s.error();
+  }
+  return Finished::kOk;
+}
+
+Result<std::int64_t> Number(Connection& connection, std::string_view sql, std::int64_t id,
+                            std::int64_t second = 0, std::int64_t third = 0) {
+  Result<Statement> query = connection.Prepare(sql);
+  if (!query.ok()) return query.error();
+  query->Bind(1, id).Bind(2, second).Bind(3, third);
+  Result<bool> row = query->Step();
+  if (!row.ok()) return row.error();
+  return *row ? query->Int(0) : 0;
+}
+
+Status ReadDue(Connection& connection, const StoredConfig& stored, Backlog& backlog) {
+  std::vector<std::string> classes;
+  for (const auto& [name, weight] : stored.config.tenants) classes.push_back(name);
+  if (classes.empty()) classes.emplace_back();
+  for (const std::string& name : classes) {
+    Result<Statement> query = connection.Prepare(
+        "SELECT count(*), min(scheduled_time) FROM (SELECT scheduled_time "
+        "FROM rate_limit_event_slot INDEXED BY rate_limit_event_due WHERE config_id = ?1 "
+        "AND tenant_class = ?2 AND state = 0 AND scheduled_time <= ?3 "
+        "ORDER BY scheduled_time LIMIT ?4)");
+    if (!query.ok()) return query.error();
+    query->Bind(1, stored.id).Bind(2, name).Bind(3, backlog.now).Bind(4, kMaxCounted);
+    Result<bool> row = query->Step();
+    if (!row.ok()) return row.error();
+    if (query->Int(0) == 0) continue;
+    backlog.due += query->Int(0);
+    if (backlog.oldest_due == 0 || query->Int(1) < backlog.oldest_due) {
+      backlog.oldest_due = query->Int(1);
+    }
+  }
+  return {};
+}
+
+Result<Backlog> ReadBacklog(Connection& connection, const StoredConfig& stored, Millis now) {
+  const Config& config = stored.config;
+  Backlog backlog{.config = config.name,
+                  .now = now,
+                  .window_start = WindowOf(now, config.window_size),
+                  .window_size = config.window_size,
+                  .cap = config.max_per_window};
+  if (Status s = ReadDue(connection, stored, backlog); !s.ok()) return s.error();
+  const auto read = [&](std::string_view sql, std::int64_t second, std::int64_t third,
+                        std::int64_t& into) -> Status {
+    Result<std::int64_t> number = Number(connection, sql, stored.id, second, third);
+    if (!number.ok()) return number.error();
+    into = *number;
+    return {};
+  };
+  Status s = read(
+      "SELECT coalesce(sum(granted - finished), 0), ?2, ?3 FROM rate_limit_execution "
+      "WHERE config_id = ?1 AND granted > finished",
+      0, 0, backlog.claimed);
+  if (!s.ok()) return s.error();
+  s = read(
+      "SELECT granted FROM rate_limit_execution WHERE config_id = ?1 AND window_ms = ?2 "
+      "AND window_start = ?3",
+      config.window_size, backlog.window_start, backlog.granted);
+  if (!s.ok()) return s.error();
+  s = read(
+      "SELECT count(*), ?3 FROM (SELECT 1 FROM rate_limit_event_slot WHERE config_id = ?1 "
+      "AND state = 3 LIMIT ?2)",
+      kMaxCounted, 0, backlog.failed);
+  if (!s.ok()) return s.error();
+  std::int64_t executed = 0;
+  s = read("SELECT EXISTS (SELECT 1 FROM rate_limit_execution WHERE config_id = ?1), ?2, ?3", 0, 0,
+           executed);
+  if (!s.ok()) return s.error();
+  backlog.executed = executed != 0;
+  return backlog;
+}
+
+}  // namespace
+
+Result<Claim> ClaimEvents(Connection& connection, const ClaimRequest& request) {
+  Result<std::optional<StoredConfig>> stored = LoadLatest(connection, request.config);
+  if (!stored.ok()) return stored.error();
+  if (!stored->has_value()) {
+    return Error{Code::kNotFound, "there is no config '" + request.config + "'"};
+  }
+  return Claiming(connection, request, **stored).Run();
+}
+
+Result<std::vector<Finished>> FinishEvents(Connection& connection, std::span<const Finish> ends) {
+  const Millis now = SystemMillis();
+  std::vector<Finished> answers;
+  answers.reserve(ends.size());
+  for (const Finish& end : ends) {
+    Result<Finished> one = end.failed && end.retry_at ? RetryEvent(connection, end, now)
+                                                      : FinishOne(connection, end, now);
+    if (!one.ok()) return one.error();
+    answers.push_back(*one);
+  }
+  return answers;
+}
+
+Result<std::vector<Backlog>> ReadBacklogs(Connection& connection, Millis now) {
+  if (now == 0) now = SystemMillis();
+  std::vector<std::string> names;
+  {
+    Result<Statement> query = connection.Prepare(
+        "SELECT DISTINCT config_name FROM rate_limit_config ORDER BY config_name");
+    if (!query.ok()) return query.error();
+    for (;;) {
+      Result<bool> row = query->Step();
+      if (!row.ok()) return row.error();
+      if (!*row) break;
+      names.emplace_back(query->Text(0));
+    }
+  }
+  std::vector<Backlog> backlogs;
+  for (const std::string& name : names) {
+    Result<std::optional<StoredConfig>> stored = LoadLatest(connection, name);
+    if (!stored.ok()) return stored.error();
+    Result<Backlog> backlog = ReadBacklog(connection, **stored, now);
+    if (!backlog.ok()) return backlog.error();
+    backlogs.push_back(std::move(*backlog));
+  }
+  return backlogs;
+}
+
+}  // namespace weir::slots::sqlite

@@ -1,0 +1,372 @@
+#include "slots/execution.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "slots/config.h"
+#include "store_fixture.h"
+
+// What happens to an event after it has a slot, on every store. The clock is the test's: `now` goes
+// with each call.
+
+namespace weir::slots {
+namespace {
+
+using testing::ElementsAre;
+using testing::SizeIs;
+
+constexpr Millis kNoon = 1'748'779'200'000;  // 2025-06-01T12:00:00Z, a multiple of 4,000
+constexpr Millis kWindow = 4'000;
+constexpr Millis kLease = 10'000;
+
+Config Pay(std::int64_t max) {
+  return {.name = "pay", .window_size = kWindow, .max_per_window = max};
+}
+
+class Execution : public StoreTest {
+ protected:
+  Claim ClaimAt(Millis now, std::size_t max = 1'000, Millis ahead = 0) {
+    return client().Claim(
+        {.config = "pay", .max = max, .lease = kLease, .ahead = ahead, .by = "test", .now = now});
+  }
+  Finished Done(const Claimed& event, Millis at) {
+    return client()
+        .Finish({{.event_id = event.slot.event_id, .attempt = event.attempt, .at = at}})
+        .at(0);
+  }
+  void AllDone(const Claim& claim, Millis at) {
+    std::vector<Finish> ends;
+    for (const Claimed& event : claim.events) {
+      ends.push_back({.event_id = event.slot.event_id, .attempt = event.attempt, .at = at});
+    }
+    for (const Finished answer : client().Finish(std::move(ends))) {
+      EXPECT_EQ(answer, Finished::kOk);
+    }
+  }
+};
+
+TEST_P(Execution, AnEventGoesFromScheduledToDone) {
+  client().Put(Pay(10));
+  Ask ask = client().Ask("e", "pay", kNoon, "acme");
+  ask.payload = "{\"amount\":\"12.50\"}";
+  const Slot slot = client().Assign(ask).slot;
+  EXPECT_EQ(client().Look("e")->state, State::kScheduled);
+  EXPECT_THAT(ClaimAt(slot.scheduled - 1).events, SizeIs(0)) << "not due yet";
+
+  const Claim claim = ClaimAt(slot.scheduled);
+  ASSERT_THAT(claim.events, SizeIs(1));
+  EXPECT_EQ(claim.now, slot.scheduled);
+  const Claimed& event = claim.events[0];
+  EXPECT_EQ(event.slot, slot);
+  EXPECT_EQ(event.attempt, 1);
+  EXPECT_EQ(event.payload, ask.payload);
+  EXPECT_EQ(event.execute_at, slot.scheduled);
+  EXPECT_EQ(event.lease_until, slot.scheduled + kLease);
+  Event seen = *client().Look("e");
+  EXPECT_EQ(seen.state, State::kClaimed);
+  EXPECT_EQ(seen.attempts, 1);
+  EXPECT_EQ(seen.claimed_by, "test");
+  EXPECT_EQ(seen.payload, ask.payload);
+
+  EXPECT_EQ(Done(event, slot.scheduled + 5), Finished::kOk);
+  EXPECT_EQ(Done(event, slot.scheduled + 5), Finished::kAlready);
+  seen = *client().Look("e");
+  EXPECT_EQ(seen.state, State::kDone);
+  EXPECT_EQ(seen.finished_at, slot.scheduled + 5);
+  EXPECT_THAT(ClaimAt(kNoon + 1'000'000).events, SizeIs(0));
+  EXPECT_EQ(client().Finish({{.event_id = "nobody", .attempt = 1}}).at(0), Finished::kUnknown);
+}
+
+TEST_P(Execution, AClaimedOrDoneEventIsNeitherCancelledNorMoved) {
+  client().Put(Pay(10));
+  client().Assign(client().Ask("e", "pay", kNoon));
+  const Claim claim = ClaimAt(kNoon + kWindow);
+  ASSERT_THAT(claim.events, SizeIs(1));
+  EXPECT_THROW(client().Cancel("e"), std::runtime_error);
+  EXPECT_THROW(client().Reschedule({.event_id = "e", .requested = kNoon}), std::runtime_error);
+  AllDone(claim, claim.now);
+  EXPECT_THROW(client().Cancel("e"), std::runtime_error);
+  EXPECT_THROW(client().Reschedule({.event_id = "e", .requested = kNoon}), std::runtime_error);
+  EXPECT_EQ(client().Assign(client().Ask("e", "pay", kNoon)).outcome, Outcome::kExisting);
+}
+
+TEST_P(Execution, ACancelledEventIsNeverClaimed) {
+  client().Put(Pay(10));
+  client().Assign(Asks(3, kNoon));
+  client().Cancel("e1");
+  EXPECT_THAT(ClaimAt(kNoon + kWindow).events, SizeIs(2));
+}
+
+TEST_P(Execution, WhenTheLeaseEndsAnotherMayClaimAndTheFirstHasLostIt) {
+  client().Put(Pay(10));
+  client().Assign(client().Ask("e", "pay", kNoon));
+  const Claim first = ClaimAt(kNoon + kWindow - 1);
+  ASSERT_THAT(first.events, SizeIs(1));
+  const Millis until = first.events[0].lease_until;
+  EXPECT_THAT(ClaimAt(until - 1).events, SizeIs(0));
+  const Claim second = ClaimAt(until);
+  ASSERT_THAT(second.events, SizeIs(1));
+  EXPECT_EQ(second.events[0].attempt, 2) << "marked as delivered again";
+  EXPECT_EQ(Done(first.events[0], until), Finished::kLost);
+  EXPECT_EQ(Done(second.events[0], until), Finished::kOk);
+  const Event seen = *client().Look("e");
+  ASSERT_THAT(seen.history, SizeIs(1));
+  EXPECT_EQ(seen.history[0].what, "lease-ended");
+  EXPECT_EQ(seen.history[0].detail, "test");
+}
+
+TEST_P(Execution, WhoIsLateButStillAloneHasDoneIt) {
+  client().Put(Pay(10));
+  client().Assign(Asks(2, kNoon));
+  const Claim claim = ClaimAt(kNoon + kWindow - 1);
+  ASSERT_THAT(claim.events, SizeIs(2));
+  EXPECT_EQ(Done(claim.events[0], kNoon + 60'000), Finished::kOk);
+  // Another's claim notices the end of the lease, and takes nothing, as it asks for another time.
+  client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 1});
+  ClaimAt(kNoon + 60'000, 1, 0);
+  EXPECT_EQ(client().Look(claim.events[1].slot.event_id)->state, State::kScheduled);
+  EXPECT_EQ(Done(claim.events[1], kNoon + 60'000), Finished::kOk);
+  EXPECT_EQ(client().Look(claim.events[1].slot.event_id)->state, State::kDone);
+}
+
+TEST_P(Execution, AFailedEventIsADeadLetterUntilItIsRescheduled) {
+  client().Put(Pay(10));
+  client().Assign(client().Ask("e", "pay", kNoon));
+  const Claim claim = ClaimAt(kNoon + kWindow);
+  const Finish end{.event_id = "e",
+                   .attempt = 1,
+                   .failed = true,
+                   .error = "account closed",
+                   .at = kNoon + kWindow + 1};
+  EXPECT_THAT(client().Finish({end}), ElementsAre(Finished::kOk));
+  EXPECT_THAT(client().Finish({end}), ElementsAre(Finished::kAlready));
+  const Event seen = *client().Look("e");
+  EXPECT_EQ(seen.state, State::kFailed);
+  EXPECT_EQ(seen.error, "account closed");
+  const auto dead = client().Due({.config = "pay", .before = kMaxInstant, .state = State::kFailed});
+  ASSERT_THAT(dead, SizeIs(1));
+  EXPECT_EQ(dead[0].slot.event_id, "e");
+  const auto moved = client().Reschedule({.event_id = "e", .requested = kNoon + 60'000});
+  EXPECT_EQ(moved->slot.window_start, kNoon + 60'000);
+  const Claim again = ClaimAt(kNoon + 64'000);
+  ASSERT_THAT(again.events, SizeIs(1));
+  EXPECT_EQ(again.events[0].attempt, 2);
+}
+
+TEST_P(Execution, ARetryTakesASlotAgain) {
+  client().Put(Pay(1));
+  client().Assign(client().Ask("e", "pay", kNoon));
+  client().Assign(client().Ask("busy", "pay", kNoon + 20'000));
+  const Claim claim = ClaimAt(kNoon + kWindow);
+  ASSERT_THAT(claim.events, SizeIs(1));
+  const Finish end{.event_id = "e",
+                   .attempt = 1,
+                   .failed = true,
+                   .error = "503",
+                   .retry_at = kNoon + 20'000,
+                   .at = kNoon + kWindow + 9};
+  EXPECT_THAT(client().Finish({end}), ElementsAre(Finished::kOk));
+  EXPECT_THAT(client().Finish({end}), ElementsAre(Finished::kAlready));
+  const Event seen = *client().Look("e");
+  EXPECT_EQ(seen.state, State::kScheduled);
+  EXPECT_EQ(seen.slot.window_start, kNoon + 24'000) << "its window was full";
+  EXPECT_EQ(seen.slot.requested, kNoon) << "the feed still finds it";
+  EXPECT_EQ(seen.error, "503");
+  ASSERT_THAT(seen.history, SizeIs(1));
+  EXPECT_EQ(seen.history[0].what, "failed");
+  const Claim busy = ClaimAt(kNoon + 24'000 - 1);
+  ASSERT_THAT(busy.events, SizeIs(1));
+  EXPECT_EQ(busy.events[0].slot.event_id, "busy");
+  EXPECT_EQ(client().Assign(client().Ask("e", "pay", kNoon)).outcome, Outcome::kExisting);
+}
+
+TEST_P(Execution, ARetryWithoutRoomKeepsTheSlotItHad) {
+  client().Put(Pay(1));
+  client().Assign(client().Ask("e", "pay", kNoon));
+  const Slot before = *client().Find("e");
+  ClaimAt(kNoon + kWindow);
+  client().Deactivate("pay");
+  EXPECT_THAT(client().Finish({{.event_id = "e",
+                                .attempt = 1,
+                                .failed = true,
+                                .error = "503",
+                                .retry_at = kNoon + 20'000,
+                                .at = kNoon + kWindow}}),
+              ElementsAre(Finished::kOk));
+  EXPECT_EQ(client().Look("e")->state, State::kScheduled);
+  EXPECT_EQ(client().Find("e"), before);
+}
+
+TEST_P(Execution, AnOverdueBacklogIsReleasedUnderTheCapInOrderOfTime) {
+  client().Put(Pay(10));
+  client().Assign(Asks(55, kNoon));  // six windows of the plan
+  const Millis back = kNoon + 600'000;
+  client().Assign(Asks(10, back, "now"));
+  std::vector<Millis> times;
+  Millis now = back;
+  std::size_t total = 0;
+  for (int window = 0; window < 7; ++window, now += kWindow) {
+    // Whoever asks how often he likes: ten a window.
+    Claim all;
+    for (int i = 0; i < 5; ++i) {
+      const Claim part = ClaimAt(now + i * 700, 3 + static_cast<std::size_t>(i));
+      all.events.insert(all.events.end(), part.events.begin(), part.events.end());
+      AllDone(part, now + i * 700 + 1);
+      all.capped = part.capped;
+    }
+    EXPECT_LE(all.events.size(), 10U);
+    if (window < 6) {
+      EXPECT_EQ(all.events.size(), 10U) << "catching up at full speed";
+      EXPECT_TRUE(all.capped);
+    }
+    for (const Claimed& event : all.events) {
+      times.push_back(event.slot.scheduled);
+      EXPECT_GE(event.execute_at, now);
+      EXPECT_LT(event.execute_at, now + kWindow) << "executed in the window it was granted for";
+    }
+    total += all.events.size();
+  }
+  EXPECT_EQ(total, 65U);
+  // The oldest first (each batch's own order is free).
+  const auto half = times.begin() + 30;
+  EXPECT_LE(*std::max_element(times.begin(), half), *std::min_element(half, times.end()));
+}
+
+TEST_P(Execution, WhatIsNotFinishedWhenAWindowBeginsCountsInIt) {
+  client().Put(Pay(10));
+  client().Assign(Asks(40, kNoon));
+  const Millis later = kNoon + 600'000;
+  const Claim first = ClaimAt(later + 3'999);
+  ASSERT_THAT(first.events, SizeIs(10));
+  // None of the ten is done: each may be executed in the next window, so it grants nothing.
+  EXPECT_THAT(ClaimAt(later + kWindow).events, SizeIs(0));
+  // Four were done before it began, three in it.
+  for (std::size_t i = 0; i < 7; ++i) {
+    Done(first.events[i], i < 4 ? later + 3'999 : later + kWindow + 5);
+  }
+  EXPECT_THAT(ClaimAt(later + kWindow + 10).events, SizeIs(4));
+  for (std::size_t i = 7; i < 10; ++i) Done(first.events[i], later + kWindow + 20);
+  EXPECT_THAT(ClaimAt(later + kWindow + 30).events, SizeIs(0)) << "six more ended in this window";
+}
+
+TEST_P(Execution, ClaimingAheadGrantsForTheWindowOfTheEvent) {
+  client().Put(Pay(10));
+  client().Assign(Asks(20, kNoon));  // two full windows
+  const Claim early = ClaimAt(kNoon - 100, 1'000, 5'000);
+  // All ten of the first window, and of the second none: the first ten may not be finished then.
+  EXPECT_THAT(early.events, SizeIs(10));
+  for (const Claimed& event : early.events) EXPECT_EQ(event.execute_at, event.slot.scheduled);
+  AllDone(early, kNoon - 50);
+  const Claim next = ClaimAt(kNoon + 3'000, 1'000, 5'000);
+  EXPECT_THAT(next.events, SizeIs(10));
+  for (const Claimed& event : next.events) {
+    EXPECT_GE(event.execute_at, kNoon + kWindow);
+    EXPECT_EQ(event.execute_at, event.slot.scheduled);
+  }
+}
+
+TEST_P(Execution, ABacklogIsSharedFairlyBetweenTenants) {
+  Config config = Pay(8);
+  config.tenants = {{"a", 1}, {"b", 1}, {"*", 2}};
+  client().Put(*CheckConfig(config));
+  client().Assign(Asks(100, kNoon, "a", "a"));
+  client().Assign(Asks(20, kNoon + 400'000, "b", "b"));
+  client().Assign(Asks(20, kNoon + 400'000, "c", "c"));
+  std::map<std::string, int> seen;
+  const Claim claim = ClaimAt(kNoon + 1'000'000);
+  ASSERT_THAT(claim.events, SizeIs(8));
+  for (const Claimed& event : claim.events) ++seen[event.slot.tenant];
+  EXPECT_EQ(seen["a"], 2) << "although all of a's are older";
+  EXPECT_EQ(seen["b"], 2);
+  EXPECT_EQ(seen["c"], 4);
+  AllDone(claim, claim.now);
+  // Without weights the oldest come first.
+  client().Put(Pay(8));
+  for (const Claimed& event : ClaimAt(kNoon + 1'004'000).events) EXPECT_EQ(event.slot.tenant, "a");
+}
+
+TEST_P(Execution, ManyClaimersShareTheWorkAndNobodyGetsAnothersEvent) {
+  client().Put(Pay(100'000));
+  client().Assign(Asks(2'000, kNoon));
+  std::mutex mutex;
+  std::map<std::string, int> seen;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        test::SlotStoreClient mine(store(), static_cast<std::uint64_t>(t));
+        for (;;) {
+          const Claim claim = mine.Claim({.config = "pay",
+                                          .max = 37,
+                                          .lease = kLease,
+                                          .by = "t" + std::to_string(t),
+                                          .now = kNoon + kWindow});
+          if (claim.events.empty()) return;
+          std::vector<Finish> ends;
+          for (const Claimed& event : claim.events) {
+            ends.push_back({.event_id = event.slot.event_id, .attempt = 1, .at = claim.now});
+          }
+          for (const Finished end : mine.Finish(ends)) EXPECT_EQ(end, Finished::kOk);
+          const std::lock_guard lock(mutex);
+          for (const Claimed& event : claim.events) ++seen[event.slot.event_id];
+        }
+      });
+    }
+  }
+  EXPECT_EQ(seen.size(), 2'000U);
+  for (const auto& [event, times] : seen) EXPECT_EQ(times, 1) << event;
+}
+
+TEST_P(Execution, DueEventsAreListedPageByPage) {
+  client().Put(Pay(10));
+  client().Assign(Asks(25, kNoon));
+  DueQuery query{.config = "pay", .before = kMaxInstant, .limit = 10};
+  std::set<std::string> seen;
+  Millis last = 0;
+  for (;;) {
+    const std::vector<Event> page = client().Due(query);
+    for (const Event& event : page) {
+      EXPECT_GE(event.slot.scheduled, last);
+      last = event.slot.scheduled;
+      seen.insert(event.slot.event_id);
+    }
+    if (page.size() < 10) break;
+    query.after_time = last;
+    query.after_event = page.back().slot.event_id;
+  }
+  EXPECT_EQ(seen.size(), 25U);
+  EXPECT_THAT(client().Due({.config = "pay", .before = kNoon - 1}), SizeIs(0));
+}
+
+TEST_P(Execution, TheBacklogSaysHowLongCatchingUpTakes) {
+  client().Put(Pay(10));
+  client().Assign(Asks(45, kNoon));
+  Backlog backlog = client().Backlogs(kNoon - 1).at(0);
+  EXPECT_EQ(backlog.due, 0);
+  EXPECT_FALSE(backlog.executed);
+  EXPECT_EQ(CaughtUpBy(backlog, {}), kNoon - 1);
+  const Millis now = kNoon + 600'000;
+  const Claim claim = ClaimAt(now, 3);
+  EXPECT_THAT(claim.events, SizeIs(3));
+  client().Assign(Asks(8, now + kWindow, "next"));  // the next window has room for two more
+  backlog = client().Backlogs(now).at(0);
+  EXPECT_EQ(backlog.config, "pay");
+  EXPECT_EQ(backlog.due, 42);
+  EXPECT_EQ(backlog.claimed, 3);
+  EXPECT_EQ(backlog.granted, 3);
+  EXPECT_EQ(backlog.window_start, now);
+  EXPECT_TRUE(backlog.executed);
+  EXPECT_GE(backlog.oldest_due, kNoon);
+  // 7 now, 2 in the next window, then 10 a window: 33 more take four.
+  EXPECT_EQ(CaughtUpBy(backlog, client().Windows("pay", now)), now + 6 * kWindow);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, Execution, testing::Values("sqlite", "postgres"),
+                         [](const auto& param) { return param.param; });
+
+}  // namespace
+}  // namespace weir::slots

@@ -1,0 +1,199 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "drivers/sqlite/database.h"
+#include "slots/postgres/slot_store.h"
+#include "slots/sqlite/slot_store.h"
+#include "slots/window.h"
+#include "support/child_process.h"
+#include "support/postgres_server.h"
+#include "support/slot_store_client.h"
+#include "support/tcp_server.h"
+#include "support/temp_dir.h"
+#include "support/wait.h"
+
+// Dispatchers that are killed and a target that goes away, counted at the receiver. The short form
+// is a test; WEIR_DISPATCH_EVENTS=200000 makes it a long one.
+
+namespace weir::slots {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Millis kWindow = 500;
+
+Millis Now() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+struct Seen {
+  int times = 0;
+  int marked = 0;  // as redelivered
+};
+
+/// The bank: a webhook that notes when each event came. Thread-safe.
+class Bank {
+ public:
+  Bank() : server_([this](test::TcpConnection& connection) { Serve(connection); }) {}
+
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(server_.port()) + "/pay"; }
+  void SetAway(bool away) { away_ = away; }
+
+  std::size_t distinct() const {
+    const std::lock_guard lock(mutex_);
+    return seen_.size();
+  }
+  std::map<std::string, Seen> seen() const {
+    const std::lock_guard lock(mutex_);
+    return seen_;
+  }
+  std::map<Millis, int> windows() const {
+    const std::lock_guard lock(mutex_);
+    return windows_;
+  }
+  int refused() const { return refused_; }
+
+ private:
+  void Serve(test::TcpConnection& connection) {
+    for (;;) {
+      const std::string head = connection.ReadThrough("\r\n\r\n");
+      const std::size_t length = head.find("Content-Length: ");
+      connection.Read(std::stoul(head.substr(length + 16)));
+      if (away_) {
+        ++refused_;
+        connection.Send("HTTP/1.1 503 Away\r\nContent-Length: 0\r\n\r\n");
+        continue;
+      }
+      Note(head);
+      connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    }
+  }
+
+  void Note(const std::string& head) {
+    const std::size_t key = head.find("Idempotency-Key: ") + 17;
+    const std::string event = head.substr(key, head.find('\r', key) - key);
+    const std::lock_guard lock(mutex_);
+    ++windows_[WindowOf(Now(), kWindow)];
+    Seen& one = seen_[event];
+    ++one.times;
+    if (head.find("Weir-Redelivered: true") != std::string::npos) ++one.marked;
+  }
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Seen> seen_;
+  std::map<Millis, int> windows_;
+  std::atomic<bool> away_{false};
+  std::atomic<int> refused_{0};
+  test::TcpServer server_;
+};
+
+std::unique_ptr<test::ChildProcess> Start(const std::string& store, const Bank& bank,
+                                          const std::string& name) {
+  return std::make_unique<test::ChildProcess>(
+      std::vector<std::string>{WEIR_PROGRAM, "dispatch", "--store", store, "--config", "pay",
+                               "--webhook", bank.url(), "--lease", "4", "--timeout", "1.5",
+                               "--workers", "8", "--in-hand", "400", "--name", name});
+}
+
+class Dispatch : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "postgres") {
+      server_ = std::make_unique<test::PostgresServer>();
+      url_ = server_->url();
+      store_ = std::make_unique<postgres::PostgresSlotStore>(postgres::Options{.url = url_});
+    } else {
+      url_ = "sqlite:" + (dir_ / "weir.db").string();
+      database_ = *weir::sqlite::Database::Open({.path = (dir_ / "weir.db").string()});
+      store_ = *sqlite::SqliteSlotStore::Open(*database_);
+    }
+    client_ = std::make_unique<test::SlotStoreClient>(*store_);
+  }
+
+  void Feed(int count, std::int64_t cap) {
+    client_->Put({.name = "pay", .window_size = kWindow, .max_per_window = cap});
+    const Millis begin = WindowOf(Now(), kWindow) - 20 * kWindow;  // a part is overdue at once
+    std::vector<Ask> asks;
+    for (int i = 0; i < count; ++i) {
+      asks.push_back(client_->Ask("e" + std::to_string(i), "pay", begin));
+      if (asks.size() == kMaxBatch) {
+        client_->Assign(std::move(asks));
+        asks.clear();
+      }
+    }
+    if (!asks.empty()) client_->Assign(std::move(asks));
+  }
+
+  test::TempDir dir_;
+  std::unique_ptr<test::PostgresServer> server_;
+  std::unique_ptr<weir::sqlite::Database> database_;
+  std::unique_ptr<SlotStore> store_;
+  std::unique_ptr<test::SlotStoreClient> client_;
+  std::string url_;
+};
+
+TEST_P(Dispatch, EverythingIsDeliveredUnderTheCapThroughKillsAndAnOutage) {
+  const char* const given = std::getenv("WEIR_DISPATCH_EVENTS");
+  const int events = given != nullptr ? std::atoi(given) : 2'000;
+  const std::int64_t cap = std::max(50, events / 40);  // forty windows: twenty seconds
+  Feed(events, cap);
+  Bank bank;
+  const bool shared = GetParam() == "postgres";
+  std::vector<std::unique_ptr<test::ChildProcess>> dispatchers;
+  for (int i = 0; i < (shared ? 4 : 1); ++i) {
+    dispatchers.push_back(Start(url_, bank, "d" + std::to_string(i)));
+  }
+  const auto reached = [&](int part) {
+    return test::WaitUntil(
+        [&] { return bank.distinct() >= static_cast<std::size_t>(events) * part / 10; }, 300s);
+  };
+  ASSERT_TRUE(reached(2)) << dispatchers[0]->error_output();
+  dispatchers[0]->Kill();
+  dispatchers[0] = Start(url_, bank, "again");
+  ASSERT_TRUE(reached(4));
+  bank.SetAway(true);
+  ASSERT_TRUE(test::WaitUntil([&] { return bank.refused() >= 5; }, 60s));
+  std::this_thread::sleep_for(2s);  // the outage itself
+  bank.SetAway(false);
+  ASSERT_TRUE(reached(6)) << bank.distinct();
+  dispatchers.back()->Kill();
+  if (!shared) dispatchers.back() = Start(url_, bank, "third");
+  ASSERT_TRUE(reached(10)) << bank.distinct() << dispatchers[0]->error_output();
+  for (auto& dispatcher : dispatchers) dispatcher->Terminate();
+
+  int fullest = 0;
+  for (const auto& [window, count] : bank.windows()) fullest = std::max(fullest, count);
+  EXPECT_LE(fullest, cap) << "counted at the receiver";
+  int twice = 0;
+  for (const auto& [event, seen] : bank.seen()) {
+    if (seen.times == 1) continue;
+    ++twice;
+    EXPECT_EQ(seen.times - seen.marked, 1) << event << " came again without a mark";
+  }
+  EXPECT_LE(twice, 3 * 400) << "only what was in hand at a kill";
+  std::cout << "delivered " << bank.distinct() << " events, cap " << cap << ", fullest window "
+            << fullest << ", windows " << bank.windows().size() << ", delivered twice " << twice
+            << ", refused by the target " << bank.refused() << '\n';
+  ASSERT_TRUE(test::WaitUntil([&] { return client_->Backlogs(0).at(0).due == 0; }));
+  for (int i = 0; i < events; i += 97) {
+    EXPECT_EQ(client_->Look("e" + std::to_string(i))->state, State::kDone);
+  }
+  EXPECT_EQ(client_->Verify().problems, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, Dispatch, testing::Values("sqlite", "postgres"),
+                         [](const auto& param) { return param.param; });
+
+}  // namespace
+}  // namespace weir::slots

@@ -1,0 +1,3 @@
+module weir.test/mux
+
+go 1.21
