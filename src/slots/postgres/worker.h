@@ -46,6 +46,7 @@ class PostgresSlotStore::Worker {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::vector<std::unique_ptr<weir::postgres::Connection>> connections_;
   std::unique_ptr<weir::postgres::Connection> long_reads_;
+  bool closing_ = false;
   bool migrated_ = false;
   std::chrono::steady_clock::time_point migrate_again_{};
   Error migrate_error_;

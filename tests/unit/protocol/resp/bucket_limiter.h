@@ -106,7 +106,7 @@ class BucketLimiter final : public limiter::Limiter {
         break;
       case store::Op::kLease:
       case store::Op::kReturn:
-        break;  // between stores alone
+        break;  // no client asks for these
     }
   }
 
