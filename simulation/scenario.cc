@@ -120,6 +120,19 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   return scenario;
 }
 
+Scenario Steady(const Quota& quota, std::size_t nodes, double demand, Nanos length) {
+  Scenario scenario{.seed = 1, .quota = quota, .changed = quota};
+  scenario.nodes = nodes;
+  scenario.length = length;
+  scenario.least_delay = 200'000;
+  scenario.most_delay = 500'000;
+  scenario.timeout = 100 * kMillisecond;
+  const double per_second = static_cast<double>(quota.limit()) * 1e9 /
+                            static_cast<double>(quota.window().count()) * demand;
+  scenario.steady_gap = static_cast<Nanos>(static_cast<double>(nodes) * 1e9 / per_second);
+  return scenario;
+}
+
 std::string Scenario::ToString() const {
   std::string text = "seed " + std::to_string(seed) + " mutant " + std::string(NameOf(mutant)) +
                      ": " + quota.ToString();
