@@ -28,7 +28,7 @@ ELSEWHERE = {  # the beginning of a command → where it is run instead
     "apt": "tests/deploy", "cpack": "tests/deploy", "dpkg": "tests/deploy", "promtool": "tests/deploy",
     "git": "not ours", "npm": "tests/browser",
 }
-LASTING = ("weir serve", "weir proxy", "weir sender")
+LASTING = ("weir serve", "weir proxy", "weir sender", "weir dispatch")
 
 
 def pages(root):

@@ -27,9 +27,14 @@ class HeldStore final : public SlotStore {
   void AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>> done) override {
     calls.push_back({std::move(asks), std::move(done)});
   }
-  void Find(std::string, Done<std::optional<Slot>>) override {}
+  void Look(std::string, Done<std::optional<Event>>) override {}
   void Cancel(std::string, Done<std::optional<Slot>>) override {}
   void Reschedule(Ask, Done<std::optional<Answer>>) override {}
+  void Restore(Ask, Done<std::optional<Answer>>) override {}
+  void ClaimDue(ClaimRequest, Done<Claim>) override {}
+  void FinishMany(std::vector<Finish>, Done<std::vector<Finished>>) override {}
+  void ListDue(DueQuery, Done<std::vector<Event>>) override {}
+  void ListBacklogs(Millis, Done<std::vector<Backlog>>) override {}
   void PutConfig(Config, Done<Config>) override {}
   void GetConfig(std::string, Done<std::optional<Config>>) override {}
   void ListConfigs(Done<std::vector<Config>>) override {}

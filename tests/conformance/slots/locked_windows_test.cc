@@ -1,0 +1,132 @@
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <string>
+
+#include "store_fixture.h"
+#include "support/child_process.h"
+#include "support/wait.h"
+
+// What PostgreSQL itself does under the functions: locks of others are passed over, searches are
+// lookups, and a call is one statement.
+
+namespace weir::slots {
+namespace {
+
+constexpr Millis kNoon = 1'748'779'200'000;  // 2025-06-01T12:00:00Z
+constexpr Millis kWindow = 4'000;
+
+/// A transaction of somebody else that holds the rows of some windows until it is destroyed.
+class Foreign {
+ public:
+  Foreign(const std::string& url, const std::string& windows)
+      : psql_({"psql", "-X", "-q", "-d", url, "-c",
+               "BEGIN; SELECT 'held' FROM rate_limit_window_counter WHERE window_start IN (" +
+                   windows + ") FOR UPDATE; SELECT pg_sleep(120)",
+               "-v", "ON_ERROR_STOP=1"}) {}
+  ~Foreign() { psql_.Kill(); }
+
+ private:
+  test::ChildProcess psql_;
+};
+
+class LockedWindows : public StoreTest {
+ protected:
+  std::string Sql(const std::string& sql) { return Server().Query(sql, database_name()); }
+
+  void Hold(const std::string& windows) {
+    holder_ = std::make_unique<Foreign>(Server().url(database_name()), windows);
+    ASSERT_TRUE(test::WaitUntil([&] { return Free(windows) == 0; }, std::chrono::seconds(30)));
+  }
+
+  // A server notices late that a client is gone, so it is told.
+  void LetGo(const std::string& windows, int count) {
+    Sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE query LIKE '%pg_sleep(120)%' AND pid <> pg_backend_pid()");
+    holder_.reset();
+    ASSERT_TRUE(test::WaitUntil([&] { return Free(windows) == count; }));
+  }
+
+  int Free(const std::string& windows) {
+    return std::stoi(
+        Sql("SELECT count(*) FROM (SELECT FROM rate_limit_window_counter WHERE window_start IN (" +
+            windows + ") FOR UPDATE SKIP LOCKED) x"));
+  }
+
+  std::unique_ptr<Foreign> holder_;
+};
+
+TEST_P(LockedWindows, AWindowHeldByAForeignTransactionIsSkippedWithoutWaiting) {
+  client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 5});
+  client().Assign(Asks(1, kNoon));
+  Hold(std::to_string(kNoon));
+  // The holder sleeps for two minutes; whoever waited for it would run into the statement timeout.
+  const auto begun = std::chrono::steady_clock::now();
+  const Answer answer = client().Assign(client().Ask("next", "pay", kNoon));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(9));
+  EXPECT_EQ(answer.outcome, Outcome::kNew);
+  EXPECT_EQ(answer.slot.window_start, kNoon + kWindow);
+  LetGo(std::to_string(kNoon), 1);
+  EXPECT_EQ(client().Assign(client().Ask("later", "pay", kNoon)).slot.window_start, kNoon);
+}
+
+TEST_P(LockedWindows, HeldWindowsUseUpTheHeadroom) {
+  client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 1, .headroom = 2});
+  client().Assign(Asks(1, kNoon));  // full; its successors have no rows yet
+  for (int i = 1; i <= 3; ++i) {
+    client().Assign(client().Ask("w" + std::to_string(i), "pay", kNoon + i * kWindow));
+    client().Cancel("w" + std::to_string(i));  // a row, and open
+  }
+  std::string windows = std::to_string(kNoon + kWindow);
+  for (int i = 2; i <= 3; ++i) windows += "," + std::to_string(kNoon + i * kWindow);
+  Hold(windows);
+  EXPECT_EQ(client().Assign(client().Ask("x", "pay", kNoon)).outcome, Outcome::kExhausted);
+  LetGo(windows, 3);
+  EXPECT_EQ(client().Assign(client().Ask("x", "pay", kNoon)).slot.window_start, kNoon + kWindow);
+}
+
+TEST_P(LockedWindows, FindingTheFirstOpenWindowIsALookupWhateverIsFull) {
+  client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 1});
+  client().Assign(Asks(3'000, kNoon));
+  Sql("ANALYZE rate_limit_window_counter");
+  const std::string plan =
+      Sql("EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) SELECT window_start "
+          "FROM rate_limit_window_counter WHERE config_id = 1 AND window_ms = 4000 "
+          "AND status = 'OPEN' AND window_start >= " +
+          std::to_string(kNoon) + " ORDER BY window_start LIMIT 1");
+  EXPECT_THAT(plan, testing::HasSubstr("using rate_limit_window_open"));
+  EXPECT_THAT(plan, testing::HasSubstr("rows=1 "));
+  EXPECT_THAT(plan, testing::Not(testing::HasSubstr("Rows Removed"))) << plan;
+}
+
+TEST_P(LockedWindows, ClaimingReadsNoFinishedEvents) {
+  client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 10'000});
+  client().Assign(Asks(3'000, kNoon));
+  Sql("UPDATE rate_limit_event_slot SET state = 2 WHERE event_id <> 'e7'");
+  Sql("VACUUM ANALYZE rate_limit_event_slot");
+  const std::string plan =
+      Sql("SET enable_seqscan = off; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT event_id "
+          "FROM rate_limit_event_slot WHERE config_id = 1 AND tenant_class = '' AND state = 0 "
+          "AND scheduled_time <= 9999999999999 ORDER BY scheduled_time LIMIT 100");
+  EXPECT_THAT(plan, testing::HasSubstr("rate_limit_event_due"));
+  EXPECT_THAT(plan, testing::Not(testing::HasSubstr("Rows Removed"))) << plan;
+}
+
+TEST_P(LockedWindows, AnAssignmentIsOneStatement) {
+  client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 10});
+  client().Assign(client().Ask("warm", "pay", kNoon));
+  constexpr int kCalls = 200;
+  const std::string before = Sql("SELECT pg_current_xact_id()");
+  for (int i = 0; i < kCalls; ++i) {
+    client().Assign(client().Ask("s" + std::to_string(i), "pay", kNoon));
+  }
+  const std::string after = Sql("SELECT pg_current_xact_id()");
+  // Every transaction that writes has a number: one for each call, and one for this question.
+  EXPECT_EQ(std::stoll(after) - std::stoll(before), kCalls + 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, LockedWindows, testing::Values("postgres"),
+                         [](const auto& param) { return param.param; });
+
+}  // namespace
+}  // namespace weir::slots

@@ -1,0 +1,68 @@
+#include "drivers/postgres/migration.h"
+
+#include <gtest/gtest.h>
+
+#include "slots/postgres/schema.h"
+#include "slots/sqlite/schema.h"
+#include "store_fixture.h"
+
+// Databases of before there were states are brought up to date, and nothing in them is executed.
+
+namespace weir::slots {
+namespace {
+
+constexpr Millis kNoon = 1'748'779'200'000;  // 2025-06-01T12:00:00Z
+
+// After the config, whose columns differ between the stores.
+std::string WithOldRows(std::string sql) {
+  sql +=
+      "INSERT INTO rate_limit_window_counter(config_id, window_ms, window_start, slot_count, cap) "
+      "VALUES (1, 4000, 1748779200000, 1, 10);"
+      "INSERT INTO rate_limit_event_slot(event_id, config_id, window_ms, window_start, "
+      "scheduled_time, requested_time) "
+      "VALUES ('old', 1, 4000, 1748779200000, 1748779200007, 1748779200000);";
+  return sql;
+}
+
+void CheckOldEvent(test::SlotStoreClient client) {
+  client.Put({.name = "pay", .window_size = 4'000, .max_per_window = 10});
+  const Event old = *client.Look("old");
+  EXPECT_EQ(old.state, State::kExternal);
+  EXPECT_EQ(old.slot.scheduled, kNoon + 7);
+  EXPECT_EQ(client.Assign(client.Ask("old", "pay", kNoon)).outcome, Outcome::kExisting);
+  // Whoever used slots until now has executed it by other means.
+  EXPECT_TRUE(client.Claim({.config = "pay", .max = 10, .now = kNoon + 60'000}).events.empty());
+  EXPECT_EQ(client.Reschedule({.event_id = "old", .requested = kNoon + 60'000})->outcome,
+            Outcome::kNew);
+  EXPECT_EQ(client.Claim({.config = "pay", .max = 10, .now = kNoon + 64'000}).events.size(), 1U);
+  EXPECT_EQ(client.Verify().problems, 0);
+}
+
+TEST(SlotMigration, SqliteEventsOfBeforeAreExternal) {
+  const test::TempDir dir;
+  auto database = weir::sqlite::Database::Open({.path = (dir / "weir.db").string()});
+  ASSERT_TRUE(database.ok());
+  ASSERT_TRUE((*database)->Migrate("slots", sqlite::Migrations().first(1)).ok());
+  const Status filled = (*database)->WriteAndWait([](weir::sqlite::Connection& connection) {
+    const std::string sql = WithOldRows(
+        "INSERT INTO rate_limit_config VALUES (1, 'pay', 1, 4000, 10, 100, 100, 1, 0);");
+    return connection.Execute(sql.c_str());
+  });
+  ASSERT_TRUE(filled.ok()) << filled.error().message;
+  auto store = sqlite::SqliteSlotStore::Open(**database);
+  ASSERT_TRUE(store.ok()) << store.error().message;
+  CheckOldEvent(test::SlotStoreClient(**store));
+}
+
+TEST(SlotMigration, PostgresEventsOfBeforeAreExternal) {
+  test::PostgresServer server;
+  ASSERT_TRUE(weir::postgres::Migrate(server.url(), "slots", postgres::Migrations().first(4)).ok());
+  server.Query(
+      WithOldRows("INSERT INTO rate_limit_config VALUES (1, 'pay', 1, 4000, 10, 100, 100, '{}', "
+                  "'{}', true, 0);"));
+  postgres::PostgresSlotStore store({.url = server.url()});
+  CheckOldEvent(test::SlotStoreClient(store));
+}
+
+}  // namespace
+}  // namespace weir::slots
