@@ -83,7 +83,7 @@ int Run(Settings& settings) {
   settings.options.ahead = millis(settings.ahead);
   settings.options.timeout = settings.webhook.timeout = millis(settings.timeout);
   if (settings.options.lease < 2 * settings.options.timeout) {
-    return Failed({Code::kInvalidArgument, "--lease must be at least twice --timeout"});
+    return Failed({Code::kInvalidArgument, "--lease must be at least twice --delivery-timeout"});
   }
   if (settings.options.name.empty()) settings.options.name = DefaultName();
 
@@ -136,7 +136,7 @@ void Configure(CLI::App& word, int& exit_code) {
                   "Tries before an event is a dead letter.")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  word.add_option("--timeout", settings->timeout, "Seconds that one delivery may take.")
+  word.add_option("--delivery-timeout", settings->timeout, "Seconds that one delivery may take.")
       ->check(CLI::Range(0.1, 300.0))
       ->capture_default_str();
   word.add_option("--lease", settings->lease,

@@ -26,6 +26,8 @@ bool MayHelpToRepeat(const weir::postgres::Answer& answer) {
          answer.sqlstate.starts_with("57P");  // the session was ended, the server stops or starts
 }
 
+Error Closing() { return {Code::kUnavailable, "the store of slots is closing"}; }
+
 }  // namespace
 
 struct PostgresSlotStore::Worker::Attempt {
@@ -51,6 +53,8 @@ PostgresSlotStore::Worker::Worker(Options options)
 
 PostgresSlotStore::Worker::~Worker() {
   boost::asio::post(io_, [this] {
+    // Whoever is told that the connection is gone may ask again at once.
+    closing_ = true;
     for (auto& connection : connections_) connection.reset();
     long_reads_.reset();
     work_.reset();
@@ -73,6 +77,7 @@ weir::postgres::Connection& PostgresSlotStore::Worker::LeastBusy() {
 
 void PostgresSlotStore::Worker::Run(std::string_view sql, weir::postgres::Params params,
                                     Done done) {
+  if (closing_) return done({.status = Closing()});
   if (Status ready = tables_.Ensure(); !ready.ok()) {
     done({.status = ready.error()});
     return;
@@ -82,8 +87,7 @@ void PostgresSlotStore::Worker::Run(std::string_view sql, weir::postgres::Params
 
 void PostgresSlotStore::Worker::Try(const std::shared_ptr<Attempt>& attempt) {
   LeastBusy().Send(attempt->sql, attempt->params, [this, attempt](weir::postgres::Answer answer) {
-    const bool closing = connections_.front() == nullptr || connections_.back() == nullptr;
-    if (closing || !MayHelpToRepeat(answer) || attempt->number++ >= kMaxAttempts) {
+    if (closing_ || !MayHelpToRepeat(answer) || attempt->number++ >= kMaxAttempts) {
       attempt->done(std::move(answer));
       return;
     }
@@ -94,6 +98,7 @@ void PostgresSlotStore::Worker::Try(const std::shared_ptr<Attempt>& attempt) {
 
 void PostgresSlotStore::Worker::RunOnce(std::string_view sql, weir::postgres::Params params,
                                         Done done) {
+  if (closing_) return done({.status = Closing()});
   if (Status ready = tables_.Ensure(); !ready.ok()) {
     done({.status = ready.error()});
     return;
@@ -103,6 +108,7 @@ void PostgresSlotStore::Worker::RunOnce(std::string_view sql, weir::postgres::Pa
 
 void PostgresSlotStore::Worker::RunLong(std::string_view sql, weir::postgres::Params params,
                                         Done done) {
+  if (closing_) return done({.status = Closing()});
   if (Status ready = tables_.Ensure(); !ready.ok()) {
     done({.status = ready.error()});
     return;

@@ -46,6 +46,7 @@ class PostgresSlotStore::Worker {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::vector<std::unique_ptr<weir::postgres::Connection>> connections_;
   std::unique_ptr<weir::postgres::Connection> long_reads_;
+  bool closing_ = false;
   // Blocks this thread; nothing can be done here without the tables anyway.
   weir::postgres::TablesOnFirstUse tables_;
   std::thread thread_;

@@ -102,7 +102,7 @@ std::unique_ptr<test::ChildProcess> Start(const std::string& store, const Bank& 
                                           const std::string& name) {
   return std::make_unique<test::ChildProcess>(
       std::vector<std::string>{WEIR_PROGRAM, "dispatch", "--store", store, "--config", "pay",
-                               "--webhook", bank.url(), "--lease", "4", "--timeout", "1.5",
+                               "--webhook", bank.url(), "--lease", "4", "--delivery-timeout", "1.5",
                                "--workers", "8", "--in-hand", "400", "--name", name});
 }
 
