@@ -99,7 +99,9 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   const Nanos term = algorithm::TermsFor(quota)->term;
   scenario.nodes = count;
   scenario.prelude = prelude;
-  scenario.length = prelude ? dice(4, 24) * term : window + dice(0, 12) * term;
+  // What a log has forgotten too early shows a window later.
+  const std::int64_t least = algorithm == Algorithm::kSlidingLog ? 21 : 4;
+  scenario.length = prelude ? dice(least, 26) * term : window + dice(0, 12) * term;
   scenario.local = dice.Percent(30);
   scenario.two_keys = dice.Percent(20);
   scenario.least_delay = dice(20, 500) * 1000;
@@ -117,6 +119,19 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   scenario.most_cost = dice.Percent(20) ? 4 : 1;
   if (prelude) scenario.most_cost = limit / dice(4, 15);
   scenario.together = !prelude && dice.Percent(40);
+  return scenario;
+}
+
+Scenario Steady(const Quota& quota, std::size_t nodes, double demand, Nanos length) {
+  Scenario scenario{.seed = 1, .quota = quota, .changed = quota};
+  scenario.nodes = nodes;
+  scenario.length = length;
+  scenario.least_delay = 200'000;
+  scenario.most_delay = 500'000;
+  scenario.timeout = 100 * kMillisecond;
+  const double per_second = static_cast<double>(quota.limit()) * 1e9 /
+                            static_cast<double>(quota.window().count()) * demand;
+  scenario.steady_gap = static_cast<Nanos>(static_cast<double>(nodes) * 1e9 / per_second);
   return scenario;
 }
 

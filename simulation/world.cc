@@ -32,7 +32,6 @@ struct World::Node {
   Link link;
   std::mt19937_64 random;
   policy::LivePolicies policies;
-  std::int64_t admitted = 0;
   std::vector<Admission> degraded;   // of the process that runs, by the node's clock
   std::unique_ptr<Process> process;  // null: crashed
 };
@@ -72,7 +71,6 @@ Outcome World::Run() {
   for (const auto& node : nodes_) Stop(*node);
   Judge();
   outcome_.calls = server_.calls();
-  for (const auto& node : nodes_) outcome_.shares.push_back(node->admitted);
   return std::move(outcome_);
 }
 
@@ -87,6 +85,9 @@ void World::Stop(Node& node) {
   const store::lease::LeaseMetrics& metrics = node.process->metrics();
   outcome_.local += metrics.local.value();
   outcome_.lost += metrics.lost.value();
+  outcome_.asks += metrics.asks.value();
+  outcome_.granted += metrics.granted.value();
+  outcome_.shares.push_back(node.process->allowed());
   outcome_.allowed += node.process->allowed();
   outcome_.refused += node.process->refused();
   if (metrics.spent.value() > metrics.granted.value() && !outcome_.violation) {
@@ -131,6 +132,7 @@ void World::PlanFaults(Node& node) {
 }
 
 void World::PlanDemand(Node& node) {
+  if (scenario_.steady_gap != 0) return PlanSteady(node);
   if (!scenario_.prelude) return PlanBurst(node);
   const Nanos term = scenario_.quota.window().count() / 20;
   const Nanos silence = Draw(term / 20, term);
@@ -140,6 +142,13 @@ void World::PlanDemand(Node& node) {
   // One now and then is enough to keep what is held.
   for (; trickles && time < silence; time += term / 5) CheckAt(node, time, 1);
   events_.At(silence, [this, &node] { PlanBurst(node); });
+}
+
+void World::PlanSteady(Node& node) {
+  events_.At(events_.now() + Draw(0, 2 * scenario_.steady_gap), [this, &node] {
+    if (node.process != nullptr) node.process->Check(1);
+    PlanSteady(node);
+  });
 }
 
 void World::PlanBurst(Node& node) {
@@ -177,7 +186,6 @@ void World::ChangePolicy(Node& node) {
 }
 
 void World::Note(Node& node, const Spent& spent) {
-  if (IsHot(spent.key)) node.admitted += spent.cost;
   if (!spent.degraded) return Admit(spent.key, spent.cost);
   ++outcome_.degraded;
   if (IsHot(spent.key)) node.degraded.push_back({node.clock.Now(), spent.cost});

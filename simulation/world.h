@@ -24,9 +24,11 @@ struct Outcome {
   std::uint64_t refused = 0;
   std::uint64_t local = 0;  ///< checks decided without the store
   std::uint64_t degraded = 0;
-  std::uint64_t calls = 0;           ///< of the store
-  std::uint64_t lost = 0;            ///< permits that ended unspent
-  std::vector<std::int64_t> shares;  ///< permits admitted on each node
+  std::uint64_t calls = 0;            ///< of the store
+  std::uint64_t lost = 0;             ///< permits that ended unspent
+  std::uint64_t asks = 0;             ///< of these calls: for permits in advance
+  std::uint64_t granted = 0;          ///< permits, to these
+  std::vector<std::uint64_t> shares;  ///< checks admitted on each node
 };
 
 /// A scenario, from its first event to the verdict of the oracle. Not thread-safe; nothing is
@@ -48,6 +50,7 @@ class World {
   void Stop(Node& node);
   void PlanFaults(Node& node);
   void PlanDemand(Node& node);
+  void PlanSteady(Node& node);
   void PlanBurst(Node& node);
   void Burst(Node& node);
   void CheckAt(Node& node, Nanos time, std::int64_t cost);

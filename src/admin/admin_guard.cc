@@ -60,11 +60,42 @@ bool IsBrowserForm(const http::Request& request) {
   return browser && http::EqualsIgnoringCase(type, "application/x-www-form-urlencoded");
 }
 
+/// What proxies add to the requests that they pass on. nginx adds nothing unless told to, but
+/// speaks HTTP/1.0 to what is behind it.
+bool ComesThroughAProxy(const http::Request& request) {
+  constexpr std::string_view kSigns[] = {"Forwarded",
+                                         "Via",
+                                         "X-Real-IP",
+                                         "X-Client-IP",
+                                         "CF-Connecting-IP",
+                                         "True-Client-IP",
+                                         "CF-Ray",
+                                         "Fastly-Client-IP",
+                                         "X-Original-URI",
+                                         "X-Original-URL",
+                                         "X-Envoy-External-Address",
+                                         "X-Cluster-Client-IP",
+                                         "X-ProxyUser-Ip"};
+  if (request.http_1_0) return true;
+  for (const http::Header& header : request.headers) {
+    constexpr std::string_view kForwarded = "X-Forwarded";
+    if (header.name.size() >= kForwarded.size() &&
+        http::EqualsIgnoringCase(header.name.substr(0, kForwarded.size()), kForwarded)) {
+      return true;
+    }
+    for (const std::string_view sign : kSigns) {
+      if (http::EqualsIgnoringCase(header.name, sign)) return true;
+    }
+  }
+  return false;
+}
+
 bool ChangesNothing(std::string_view method) { return method == "GET" || method == "HEAD"; }
 
 }  // namespace
 
 std::string_view ApiKeyOf(const http::Request& request) {
+  if (const std::string_view own = request.Find("X-Weir-Key"); !own.empty()) return own;
   const std::string_view key = request.Find("X-API-Key");
   return key.empty() ? BearerToken(request.Find("Authorization")) : key;
 }
@@ -76,23 +107,20 @@ bool IsLoopback(std::string_view address) {
   return parsed && (v4.Contains(*parsed) || v6.Contains(*parsed));
 }
 
-bool AdminGuard::KeyMatches(std::string_view key) const {
-  const config::Digest digest = config::Sha256(key);
-  // All are compared, in constant time: neither the place nor the contents of a key show in the
-  // time.
-  bool matches = false;
-  for (const config::Digest& known : digests_) matches |= config::EqualDigests(known, digest);
-  return matches;
-}
-
 bool AdminGuard::MayCome(std::string_view address) const {
-  if (allow_.empty()) return has_keys() || IsLoopback(address);
+  if (allow_.empty()) return has_keys() || (keyless_ && IsLoopback(address));
   const auto parsed = IpAddress::Parse(address);
   return parsed && ContainsAddress(allow_, *parsed);
 }
 
-bool AdminGuard::Admits(std::string_view address, std::string_view key) const {
-  return MayCome(address) && (!has_keys() || (!key.empty() && KeyMatches(key)));
+bool AdminGuard::Admits(std::string_view address, std::string_view key,
+                        std::string_view subject) const {
+  if (!MayCome(address)) return false;
+  if (!has_keys()) return keyless_;
+  return gate_
+      ->Admit({.address = address, .key = key, .subject = subject, .door = "resp", .quiet = true},
+              access::Operation::kOperate)
+      .admitted();
 }
 
 std::optional<http::Response> AdminGuard::Refuse(const http::Request& request) const {
@@ -105,17 +133,39 @@ std::optional<http::Response> AdminGuard::Refuse(const http::Request& request) c
   if (!ChangesNothing(request.method) && IsBrowserForm(request)) {
     return http::ErrorResponse(415, "Content-Type: must be application/json");
   }
-  if (!has_keys()) {
-    if (NamesLoopback(request.Find("Host"))) return std::nullopt;
+  if (!has_keys()) return RefuseKeyless(request);
+  const access::Admission admission =
+      gate_->Admit({request.remote, ApiKeyOf(request), request.subject, "http"},
+                   access::OperationOf(request.method, request.path));
+  if (admission.admitted()) return std::nullopt;
+  return RefusalOf(admission);
+}
+
+std::optional<http::Response> AdminGuard::RefuseKeyless(const http::Request& request) const {
+  if (!keyless_) {
+    return http::ErrorResponse(403, "admin.keyless is off: set admin.keys and send one of them");
+  }
+  if (!NamesLoopback(request.Find("Host"))) {
     return http::ErrorResponse(
         403,
         "Host: without admin.keys the admin API answers to localhost, 127.0.0.1 and [::1] alone");
   }
-  const std::string_view key = ApiKeyOf(request);
-  if (!key.empty() && KeyMatches(key)) return std::nullopt;
-  http::Response response =
-      http::ErrorResponse(401, key.empty() ? "send an API key in X-API-Key or Authorization: Bearer"
-                                           : "this API key is not known");
+  if (!ComesThroughAProxy(request)) return std::nullopt;
+  return http::ErrorResponse(403,
+                             "without admin.keys the admin API does not answer through a proxy; "
+                             "set admin.keys and send one of them");
+}
+
+http::Response RefusalOf(const access::Admission& admission) {
+  using Verdict = access::Admission::Verdict;
+  const std::string message(access::Explain(admission.verdict));
+  if (admission.verdict == Verdict::kRoleMissing) return http::ErrorResponse(403, message);
+  if (admission.verdict == Verdict::kSlowedDown) {
+    http::Response response = http::ErrorResponse(429, message);
+    response.headers.emplace_back("Retry-After", std::to_string(admission.retry_after.count()));
+    return response;
+  }
+  http::Response response = http::ErrorResponse(401, message);
   response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"weir\"");
   return response;
 }

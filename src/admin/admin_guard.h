@@ -1,48 +1,62 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "access/gate.h"
 #include "base/ip.h"
 #include "config/config.h"
 #include "protocol/http/message.h"
 
 namespace weir::admin {
 
-/// Who may use the admin API: by API key, by address, or both. Keys are kept as SHA-256 digests
-/// only.
+/// Who may use the admin API: by API key, by address, or both.
 ///
-/// Immutable, so thread-safe.
+/// Without keys it is open to this machine alone: to a loopback peer that names a loopback host and
+/// comes through no proxy, since behind a proxy everybody has the proxy's address.
+///
+/// Thread-safe.
 class AdminGuard {
  public:
-  /// `digests` of the keys; none: only loopback addresses are let in. `allow` empty: any address.
+  /// `allow` empty: any address. `keyless` false: without keys nobody is let in.
+  AdminGuard(std::shared_ptr<access::Gate> gate, std::vector<IpNetwork> allow, bool keyless = true)
+      : gate_(std::move(gate)), allow_(std::move(allow)), keyless_(keyless) {}
+  /// With keys that may do everything.
   AdminGuard(std::vector<config::Digest> digests, std::vector<IpNetwork> allow)
-      : digests_(std::move(digests)), allow_(std::move(allow)) {}
+      : AdminGuard(std::make_shared<access::Gate>(config::Config::Access{}, std::move(digests)),
+                   std::move(allow)) {}
 
-  /// The refusal (401 or 403), or nothing if the request may pass. Keys come in `X-API-Key` or
+  /// The refusal (401, 403 or 429), or nothing if the request may pass. Keys come in `X-API-Key` or
   /// `Authorization: Bearer`. Requests that another site's page makes a browser send are refused.
   std::optional<http::Response> Refuse(const http::Request& request) const;
 
   /// Whether whoever asks from `address` with `key` (empty: none) may change things, on a door
   /// where no browser can send anything.
-  bool Admits(std::string_view address, std::string_view key) const;
+  bool Admits(std::string_view address, std::string_view key, std::string_view subject = {}) const;
 
-  bool has_keys() const noexcept { return !digests_.empty(); }
+  bool has_keys() const noexcept { return gate_->has_keys(); }
+  access::Gate& gate() const noexcept { return *gate_; }
 
  private:
   bool MayCome(std::string_view address) const;
-  bool KeyMatches(std::string_view key) const;
+  std::optional<http::Response> RefuseKeyless(const http::Request& request) const;
 
-  std::vector<config::Digest> digests_;
+  std::shared_ptr<access::Gate> gate_;
   std::vector<IpNetwork> allow_;
+  bool keyless_ = true;
 };
 
 /// The handler behind the guard. `guard` must outlive it.
 http::Handler Guarded(const AdminGuard& guard, http::Handler handler);
 
-/// The API key that a request carries, in `X-API-Key` or `Authorization: Bearer`; empty: none.
+/// How a caller that is not admitted is answered: 401, 403, or 429 with Retry-After.
+http::Response RefusalOf(const access::Admission& admission);
+
+/// The API key that a request carries: in `X-Weir-Key`, which proxies can set beside the client's
+/// own headers, in `X-API-Key`, or in `Authorization: Bearer`; empty: none.
 std::string_view ApiKeyOf(const http::Request& request);
 
 /// True for 127.0.0.0/8 and ::1.

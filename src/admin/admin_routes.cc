@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/json_text.h"
+#include "config/roles.h"
 #include "protocol/http/error.h"
 
 namespace weir::admin {
@@ -13,6 +14,16 @@ namespace {
 /// Those that connections answer without the router (http_exchange.cc).
 constexpr std::array<std::string_view, 5> kChecks = {
     "POST /v1/check", "POST /v1/peek", "POST /v1/refund", "POST /v1/release", "GET /v1/auth"};
+
+/// "POST /v1/check":"check", with a comma behind it.
+void AppendRole(std::string& out, std::string_view route) {
+  const std::size_t space = route.find(' ');
+  AppendJsonString(out, route);
+  out += ':';
+  AppendJsonString(out, access::RoleNeeded(
+                            access::OperationOf(route.substr(0, space), route.substr(space + 1))));
+  out += ',';
+}
 
 http::Response Routes(const http::Router& router) {
   http::Response response;
@@ -26,7 +37,11 @@ http::Response Routes(const http::Router& router) {
     if (i != 0) response.body += ',';
     AppendJsonString(response.body, routes[i].first + " " + routes[i].second);
   }
-  response.body += "]}";
+  response.body += "],\"roles\":{";
+  for (const std::string_view check : kChecks) AppendRole(response.body, check);
+  for (const auto& [method, path] : routes) AppendRole(response.body, method + " " + path);
+  response.body.back() = '}';
+  response.body += '}';
   return response;
 }
 

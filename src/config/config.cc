@@ -130,6 +130,11 @@ class Reader {
     std::vector<std::string> texts;
     if (value.kind == Node::Kind::kSequence && setting->info.list) {
       for (const Node* item : value.items) {
+        if (item->kind == Node::Kind::kMapping &&
+            (key == "access.keys" || key == "oidc.roles" || key == "access.subjects")) {
+          texts.push_back(OneLine(key, *item));
+          continue;
+        }
         if (item->kind != Node::Kind::kScalar) {
           report_.Add(item->mark, key + ": expected text");
           return;
@@ -148,6 +153,27 @@ class Reader {
     if (Status set = setting->apply(config_, texts); !set.ok()) {
       report_.Add(value.mark, key + ": " + set.error().message);
     }
+  }
+
+  /// {name: ci, roles: [read, operate], key: …} → "ci:read+operate:…", the form that flags and the
+  /// environment have; {name: …, roles: …} → "roles:name". `file` is a key's, `hash` its digest.
+  std::string OneLine(const std::string& key, const Node& node) {
+    Fields fields(node, key, report_);
+    std::string roles;
+    if (const Node* list = fields.Take("roles")) {
+      if (list->kind == Node::Kind::kScalar) roles = list->scalar;
+      for (const Node* role : list->items) roles += (roles.empty() ? "" : "+") + role->scalar;
+    }
+    const std::string name = fields.Text("name").value_or("");
+    std::string line = roles + ":" + name;
+    if (key == "access.keys") {
+      line = name + ":" + roles + ":";
+      if (const auto file = fields.Text("file")) line += "@" + *file;
+      if (const auto hash = fields.Text("hash")) line += *hash;
+      if (const auto text = fields.Text("key")) line += *text;
+    }
+    fields.Finish();
+    return line;
   }
 
   Config& config_;
@@ -177,9 +203,20 @@ void CheckTogether(const Config& config, const std::string& file, std::vector<Pr
     problems.push_back({file.empty() ? "configuration" : file, {}, std::move(message)});
   };
   const Address& http = config.listen.http;
-  if (!http.off && !http.loopback() && config.admin.keys.empty()) {
+  const bool administrators = std::ranges::any_of(config.access.keys, [](const auto& key) {
+    return MayDo(key.roles, access::Operation::kAdmin);
+  });
+  if (!http.off && !http.loopback() && config.admin.keys.empty() && !administrators &&
+      !config.oidc.enabled()) {
     fail("admin.keys: needed, since " + http.ToString() +
          " (listen.http) can be reached from other machines and serves /admin");
+  }
+  if (!config.access.subjects.empty() && config.tls.client_ca.empty()) {
+    fail("access.subjects: needs tls.client_ca, which certificates are checked against");
+  }
+  const Config::Oidc& oidc = config.oidc;
+  if (oidc.enabled() && (oidc.audience.empty() || oidc.jwks.empty() || oidc.roles.empty())) {
+    fail("oidc.issuer: needs oidc.audience, oidc.jwks and oidc.roles");
   }
   if (config.tls.cert.empty() && !config.tls.key.empty()) fail("tls.cert: needed with tls.key");
   if (config.tls.key.empty() && !config.tls.cert.empty()) fail("tls.key: needed with tls.cert");

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/ip.h"
+#include "config/roles.h"
 #include "policy/definition.h"
 #include "policy/yaml.h"
 
@@ -71,7 +72,36 @@ struct Config {
     std::vector<Digest> keys;  ///< never the keys themselves
     std::vector<IpNetwork> allow;
     bool allow_given = false;  ///< else loopback
+    bool keyless = true;       ///< without keys, open to this machine
+    bool short_keys = false;   ///< one has fewer than 16 characters
   } admin;
+  struct Access {
+    struct Key {
+      std::string name;
+      Digest digest{};
+      access::Roles roles = access::kNoRoles;
+    };
+    std::vector<Key> keys = {};
+    struct Subject {
+      std::string name;  ///< the common name in a client's certificate
+      access::Roles roles = access::kNoRoles;
+    };
+    std::vector<Subject> subjects = {};
+    /// What may be done without a key although there are keys.
+    std::vector<access::Operation> open = {access::Operation::kCheck, access::Operation::kSlots};
+  } access;
+  struct Oidc {
+    std::string issuer;
+    std::string audience;
+    std::string jwks;             ///< a file, or an https:// URL
+    std::string claim = "roles";  ///< whose texts are looked up in `roles`
+    struct Mapping {
+      std::string value;
+      access::Roles roles = access::kNoRoles;
+    };
+    std::vector<Mapping> roles;
+    bool enabled() const noexcept { return !issuer.empty(); }
+  } oidc;
   struct Audit {
     std::size_t keep = 100'000;                                  ///< entries; 0: all
     std::chrono::milliseconds age{std::chrono::hours(24) * 90};  ///< zero: however old

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <initializer_list>
 
-#include "base/percent.h"
+#include "config/key_settings.h"
 #include "policy/duration.h"
 
 namespace weir::config {
@@ -17,7 +17,6 @@ Error Expected(std::string_view expected, std::string_view got) {
 
 namespace {
 
-using Texts = std::span<const std::string>;
 using std::chrono::milliseconds;
 
 Result<std::int64_t> Whole(std::string_view text, std::int64_t least, std::int64_t most) {
@@ -139,34 +138,6 @@ Status SetNetworks(std::vector<IpNetwork>& target, Texts texts) {
   return {};
 }
 
-Status SetKeys(std::vector<Digest>& keys, Texts texts) {
-  constexpr std::string_view kPrefix = "sha256:";
-  keys.clear();
-  for (const std::string& text : texts) {
-    if (!text.starts_with(kPrefix)) {
-      if (text.size() < 8) {
-        return Error{Code::kInvalidArgument, "a key must have at least 8 characters"};
-      }
-      keys.push_back(Sha256(text));
-      continue;
-    }
-    const std::string_view hex = std::string_view(text).substr(kPrefix.size());
-    Digest digest{};
-    bool good = hex.size() == 2 * digest.size();
-    for (std::size_t i = 0; good && i < digest.size(); ++i) {
-      const int high = HexDigit(hex[2 * i]);
-      const int low = HexDigit(hex[2 * i + 1]);
-      good = high >= 0 && low >= 0;
-      if (good) digest[i] = static_cast<std::uint8_t>(high * 16 + low);
-    }
-    if (!good) {
-      return Error{Code::kInvalidArgument, "after 'sha256:' expected 64 hexadecimal digits"};
-    }
-    keys.push_back(digest);
-  }
-  return {};
-}
-
 Status SetLocalShare(Config& config, Texts texts) {
   double value = 0;
   const std::string& text = texts[0];
@@ -257,9 +228,38 @@ const Setting kSettings[] = {
        return Url(c.policy_store, t, {"sqlite:", "postgres://", "postgresql://", "mysql://", "mariadb://"});
      }},
     {{"admin.keys", "--admin-key", "keys of the admin API, as they are or as sha256:<hex>", true},
-     [](Config& c, Texts t) { return SetKeys(c.admin.keys, t); }},
+     [](Config& c, Texts t) {
+       c.admin.short_keys = AnyShort(t);
+       return SetKeys(c.admin.keys, t);
+     }},
     {{"admin.allow", "", "networks that may use the admin API; loopback unless given", true},
      [](Config& c, Texts t) { c.admin.allow_given = true; return SetNetworks(c.admin.allow, t); }},
+    {{"admin.keyless", "", "without keys: local opens the admin API to this machine, off closes it"},
+     [](Config& c, Texts t) -> Status {
+       if (t[0] != "local" && t[0] != "off") return Expected("local or off", t[0]);
+       c.admin.keyless = t[0] == "local";
+       return {};
+     }},
+    {{"access.keys", "--access-key", "keys with roles, each name:role+role:key; the key as it is, as sha256:<hex> or as @file", true},
+     [](Config& c, Texts t) { return SetAccessKeys(c.access.keys, t); }},
+    {{"access.subjects", "", "roles of client certificates by their common name, each role+role:name", true},
+     [](Config& c, Texts t) { return SetRolesOf(c.access.subjects, t); }},
+    {{"access.open", "--access-open", "what needs no key although there are keys: check, give_back, slots, slots_change, send, or none", true},
+     [](Config& c, Texts t) { return SetOpen(c.access.open, t); }},
+    {{"oidc.issuer", "", "the issuer whose bearer tokens are accepted; empty: none"},
+     [](Config& c, Texts t) -> Status { c.oidc.issuer = t[0]; return {}; }},
+    {{"oidc.audience", "", "the audience that a token must be for"},
+     [](Config& c, Texts t) -> Status { c.oidc.audience = t[0]; return {}; }},
+    {{"oidc.jwks", "", "the issuer's public keys: a file, or an https:// URL"},
+     [](Config& c, Texts t) -> Status { c.oidc.jwks = t[0]; return {}; }},
+    {{"oidc.claim", "", "the claim of a token whose texts give it roles"},
+     [](Config& c, Texts t) -> Status {
+       if (t[0].empty()) return Expected("the name of a claim", t[0]);
+       c.oidc.claim = t[0];
+       return {};
+     }},
+    {{"oidc.roles", "", "roles by a text of the claim, each role+role:text", true},
+     [](Config& c, Texts t) { return SetRolesOf(c.oidc.roles, t); }},
     {{"audit.keep", "", "the most entries of the audit log that are kept; 0: all"},
      [](Config& c, Texts t) { return Set(c.audit.keep, Whole(t[0], 0, 1'000'000'000)); }},
     {{"audit.age", "", "how long entries of the audit log are kept; off: for good"},

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "algorithm/token_bucket.h"
+#include "engine/slot_state.h"
 #include "engine/table.h"
 
 namespace weir::engine {
@@ -59,16 +60,14 @@ Decision Table::Return(std::string_view key, const Quota& quota, Nanos at_time,
     return step(fresh);
   }
   if (!place.boxed()) {
-    algorithm::TokenBucketState bucket{place.slot().word, place.slot().extra};
+    algorithm::TokenBucketState bucket = InlineState(place.slot());
     const Decision decision = RunInline(bucket, step);
-    place.slot().word = bucket.full_at;
-    place.slot().extra = bucket.frac;
+    SetInlineState(*at.shard, place, bucket);
     return decision;
   }
   algorithm::State state = place.box()->state();
   const Decision decision = step(state);
-  place.box()->set_size(state.size);
-  place.slot().extra = CoarseTime(algorithm::FreshAt(quota.algorithm(), place.box()->state()));
+  Settle(*at.shard, place, state);
   return decision;
 }
 

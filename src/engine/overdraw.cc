@@ -11,6 +11,7 @@
 namespace weir::engine {
 
 Decision Table::Overdraw(std::string_view key, const Quota* given, std::int64_t cost) {
+  if (cost < 0) return Peek(key, given, cost);
   const Located at = Locate(key);
   const Call call{clock_->Now(), {}};
   const std::lock_guard hold(at.shard->lock);
@@ -32,7 +33,7 @@ Decision Table::OverdrawInline(const Located& at, std::string_view key, const Qu
   const Decision decision = algorithm::Overdraw(quota, state, at.shard->Later(call.now), cost);
   if (cost <= 0) return decision;
   if (!place) place = CreateInline(*at.shard, f, key, call);
-  if (place) SetInlineState(place.slot(), state);
+  if (place) SetInlineState(*at.shard, place, state);
   return decision;
 }
 
@@ -51,7 +52,7 @@ Decision Table::OverdrawBoxed(const Located& at, std::string_view key, const Quo
   GrowFor(place, algorithm::CapacityForAcquire(quota, place.box()->state()));
   algorithm::State state = place.box()->state();
   const Decision decision = algorithm::Overdraw(quota, state, now, cost);
-  Settle(place, state);
+  if (cost > 0) Settle(*at.shard, place, state);
   return decision;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// How a key's state lies in its slot: a token bucket inline, everything else in a box.
+// How a key's state lies in its slot: a token bucket inline, everything else in a box. Whoever
+// changes one goes through SetInlineState or Settle, so that no change is missing in a journal.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,13 +16,15 @@ inline algorithm::TokenBucketState InlineState(const Slot& slot) noexcept {
   return {slot.word, slot.extra};
 }
 
-inline void SetInlineState(Slot& slot, const algorithm::TokenBucketState& state) noexcept {
-  slot.word = state.full_at;
-  slot.extra = state.frac;
+inline void SetInlineState(Shard& shard, const Shard::Place& place,
+                           const algorithm::TokenBucketState& state) {
+  place.slot().word = state.full_at;
+  place.slot().extra = state.frac;
+  shard.MarkChanged(place);
 }
 
 // Takes over what a step left of `state` and keeps the box's size in proportion to it.
-inline void Settle(const Shard::Place& place, const algorithm::State& state) {
+inline void Settle(Shard& shard, const Shard::Place& place, const algorithm::State& state) {
   Box* box = place.box();
   box->set_size(state.size);
   place.slot().extra = CoarseTime(algorithm::FreshAt(box->algorithm(), box->state()));
@@ -29,6 +32,7 @@ inline void Settle(const Shard::Place& place, const algorithm::State& state) {
   if (box->capacity() > kSmallBox && box->size() < box->capacity() / 4) {
     place.set_box(Box::Resized(box, std::max(kSmallBox, box->size() * 2)));
   }
+  shard.MarkChanged(place);
 }
 
 inline void GrowFor(const Shard::Place& place, std::uint32_t capacity) {

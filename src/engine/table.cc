@@ -175,10 +175,8 @@ Decision Table::Charge(const Located& at, std::string_view key, const Quota& quo
       ++shard.counts.allowed;
       if (!place) [[unlikely]]
         place = CreateInline(shard, f, key, call);
-      if (place) [[likely]] {
-        SetInlineState(place.slot(), state);
-        shard.MarkChanged(place);
-      }
+      if (place) [[likely]]
+        SetInlineState(shard, place, state);
     } else {
       ++shard.counts.limited;
     }
@@ -211,8 +209,7 @@ Decision Table::StepBoxed(const Located& at, std::string_view key, const Quota& 
   GrowFor(place, algorithm::CapacityForAcquire(quota, place.box()->state()));
   algorithm::State state = place.box()->state();
   const Decision decision = algorithm::Acquire(quota, state, now, cost);
-  Settle(place, state);
-  if (cost > 0 && decision.allowed()) at.shard->MarkChanged(place);
+  if (cost > 0 && decision.allowed()) Settle(*at.shard, place, state);
   return decision;
 }
 
@@ -274,14 +271,12 @@ Decision Table::Refund(std::string_view key, const Quota* given, std::int64_t co
   if (!place.boxed()) {
     algorithm::TokenBucketState state = InlineState(place.slot());
     const Decision decision = algorithm::Refund(quota, state, now, cost);
-    SetInlineState(place.slot(), state);
-    at.shard->MarkChanged(place);
+    SetInlineState(*at.shard, place, state);
     return decision;
   }
   algorithm::State state = place.box()->state();
   const Decision decision = algorithm::Refund(quota, state, now, cost);
-  Settle(place, state);
-  at.shard->MarkChanged(place);
+  Settle(*at.shard, place, state);
   return decision;
 }
 
@@ -295,8 +290,7 @@ bool Table::Release(std::string_view key, const Quota* given, std::int64_t lease
   if (!place || !place.boxed()) return false;
   algorithm::State state = place.box()->state();
   const bool released = algorithm::Release(quota, state, now, lease);
-  Settle(place, state);
-  if (released) at.shard->MarkChanged(place);
+  if (released) Settle(*at.shard, place, state);
   return released;
 }
 

@@ -92,6 +92,8 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
   void Drain(std::chrono::milliseconds grace);
   /// Closes at once, whatever is under way.
   void Close();
+  /// The common name in the peer's certificate, once something was received; empty without one.
+  std::string peer_name() const { return tls_ ? tls_->peer_name() : std::string(); }
   bool closed() const noexcept { return state_ == State::kClosed; }
 
   void OnReadable() override;

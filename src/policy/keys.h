@@ -4,7 +4,7 @@
 //   api/per-user|user:42         policy per-user of domain api, for user 42
 //   api/pay|route:/v1/pay|user:42
 //   key|user-123                 a bare key
-//   api/%override|user:42        a quota that came with the request
+//   api/%override3600|user:42    a quota of an hour that came with the request
 // Entries are in the order of their names, however the request or the policy orders them. Values
 // escape
 // `|`, `%` and control bytes as %XX, a domain `/` as well, an entry name `:` as well; so two

@@ -35,6 +35,10 @@ class GrpcConnection final : public net::Connection,
                  grpc::Health& health, net::DoorMetrics& metrics, const GrpcDoorOptions& options);
 
   void Start() { stream_.Start(); }
+  /// Who is at the other end; before Start.
+  void SetPeer(std::string address) {
+    session_.SetPeer(std::move(address), [this] { return stream_.peer_name(); });
+  }
   void Drain() override;
   void Abort() override { stream_.Close(); }
   /// Of calls, and of a drain; the stream has its own.

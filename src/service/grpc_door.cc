@@ -54,7 +54,12 @@ net::DoorFigures GrpcDoor::Figures() const {
 
 void GrpcDoor::Accept(net::Reactor& reactor, net::Socket socket) {
   std::unique_ptr<Desk>& desk = desks_.at(reactor.index());
-  if (!desk) desk = std::make_unique<Desk>(limiter_of_(reactor), options_.rls);
+  if (!desk) {
+    desk = std::make_unique<Desk>(limiter_of_(reactor), options_.rls);
+    desk->services.SetGuard(options_.guard);
+  }
+  boost::system::error_code gone;
+  const auto peer = socket.remote_endpoint(gone);
   std::unique_ptr<net::TlsSession> tls;
   if (options_.tls) {
     Result<std::unique_ptr<net::TlsSession>> session = options_.tls->NewSession();
@@ -64,6 +69,7 @@ void GrpcDoor::Accept(net::Reactor& reactor, net::Socket socket) {
   boost::intrusive_ptr<GrpcConnection> connection(new GrpcConnection(
       reactor, std::make_unique<net::EdgeSocket>(std::move(socket), reactor), std::move(tls),
       desk->services, desk->health, metrics_[reactor.index()], options_));
+  if (options_.guard) connection->SetPeer(peer.address().to_string());
   connection->Start();
 }
 

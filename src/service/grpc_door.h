@@ -23,6 +23,8 @@ namespace weir::service {
 struct GrpcDoorOptions {
   grpc::SessionOptions session;
   grpc::RlsOptions rls;
+  /// Who may call what (grpc::Services::SetGuard). Thread-safe. Empty: everybody everything.
+  grpc::Services::Guard guard;
   /// `greeting` is for the peer to say that it speaks HTTP/2. A connection without calls is asked
   /// to go after `idle`; requests have a time limit each (SessionOptions::request_timeout).
   net::Stream::Times times{.idle = std::chrono::minutes(10)};

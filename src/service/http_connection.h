@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "net/connection.h"
 #include "net/stream.h"
@@ -38,7 +39,10 @@ class HttpConnection final : public net::Connection,
 
   // net::Stream::Session
   std::span<char> Space() override { return session_.Space(); }
-  void Received(std::size_t size) override { session_.Received(size); }
+  void Received(std::size_t size) override {
+    if (!std::exchange(named_, true)) session_.SetSubject(stream_.peer_name());
+    session_.Received(size);
+  }
   void EndOfInput() override { session_.EndOfInput(); }
   net::Stream::Next Advance() override;
   std::string_view Output() const override { return session_.Output(); }
@@ -50,6 +54,7 @@ class HttpConnection final : public net::Connection,
   HttpSession session_;
   const std::unique_ptr<net::Transport> transport_;
   net::Stream stream_;
+  bool named_ = false;     // the peer's certificate was looked at
   bool in_parts_ = false;  // a request did not come in one piece
 };
 

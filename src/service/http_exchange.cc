@@ -64,8 +64,25 @@ bool HttpExchanges::TryAdd(HttpWorker& worker, const http::Request& request,
   } else {
     Refuse(item, 405, "only POST is allowed here");
   }
+  if (item.error_status == 0) Authorize(worker.options(), request, remote, item);
   items_.push_back(item);
   return true;
+}
+
+void HttpExchanges::Authorize(const HttpOptions& options, const http::Request& request,
+                              std::string_view remote, Item& item) {
+  const bool refund = item.endpoint == Endpoint::kRefund;
+  const bool gives_back = refund || item.endpoint == Endpoint::kRelease;
+  const auto& authorize = gives_back ? options.authorize_give_back : options.authorize_check;
+  if (authorize) {
+    const Status allowed = authorize(request, remote);
+    if (!allowed.ok()) {
+      return Refuse(item, http::StatusFor(allowed.error().code), allowed.error().message);
+    }
+  }
+  if (gives_back && options.on_give_back) {
+    options.on_give_back(request, remote, refund ? "check.refund" : "check.release", item.count);
+  }
 }
 
 void HttpExchanges::Refuse(Item& item, int status, std::string_view message) {

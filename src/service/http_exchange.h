@@ -52,6 +52,8 @@ class HttpExchanges {
   void AddChecks(HttpWorker& worker, const http::Request& request, Item& item);
   void AddAuth(HttpWorker& worker, const http::Request& request, std::string_view remote,
                Item& item);
+  void Authorize(const HttpOptions& options, const http::Request& request, std::string_view remote,
+                 Item& item);
   void Refuse(Item& item, int status, std::string_view message);
   void RefuseQuestion(Item& item, std::string_view why);
   void AppendReply(HttpWorker& worker, const Item& item, http::Envelope& envelope,

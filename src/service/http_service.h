@@ -55,6 +55,16 @@ struct HttpOptions {
   filter::HeaderChoice headers;
   AuthOptions auth;
   net::Stream::Times times;
+  /// Whether a caller may check, or give back what he took; told before anything is decided. Empty:
+  /// everybody may. Thread-safe; must not block.
+  using Authorize = std::function<Status(const http::Request& request, std::string_view remote)>;
+  Authorize authorize_check;
+  Authorize authorize_give_back;
+  /// Told of each refund ("check.refund") and release ("check.release") that goes to the limiter.
+  /// May be empty. Thread-safe; must not block.
+  std::function<void(const http::Request& request, std::string_view remote, std::string_view action,
+                     std::size_t count)>
+      on_give_back;
   /// What buffered requests of one reactor may hold in memory; beyond it large ones are refused.
   std::size_t buffer_budget = std::size_t{64} << 20U;
 };

@@ -135,6 +135,7 @@ HttpSession::Next HttpSession::Parse() {
   last_request_ = !parser_.request().keep_alive || urgent_;
   if (urgent_) return RouteUrgent();
   if (exchanges_ == nullptr) exchanges_ = worker_.TakeExchanges();
+  parser_.request().subject = subject_;
   if (!exchanges_->TryAdd(worker_, parser_.request(), remote_)) return Next::kRoute;
   TakeRequest();
   return Next::kParse;
@@ -201,6 +202,7 @@ void HttpSession::Route() {
   http::Request& request = parser_.request();
   request.remote = remote_;
   request.secure = secure_;
+  request.subject = subject_;
   request_id_ = request.Find("X-Request-Id").substr(0, 128);
   if (request_id_.empty()) {
     const auto id = telemetry::RandomId();

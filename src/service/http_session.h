@@ -45,6 +45,9 @@ class HttpSession {
   HttpSession(const HttpSession&) = delete;
   HttpSession& operator=(const HttpSession&) = delete;
 
+  /// The common name in the client's certificate; before the first Received.
+  void SetSubject(std::string subject) { subject_ = std::move(subject); }
+
   /// Where to put what arrives; then Received, then Advance.
   std::span<char> Space() { return input_.Space(); }
   void Received(std::size_t n);
@@ -90,6 +93,7 @@ class HttpSession {
   HttpWorker& worker_;
   Transport& transport_;
   const std::string remote_;
+  std::string subject_;
   const bool secure_;
   const bool urgent_;
   net::InputBuffer input_;

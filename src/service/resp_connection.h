@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "net/connection.h"
@@ -67,7 +68,10 @@ class RespConnection final : public net::Connection, private net::Stream::Sessio
 
  private:
   std::span<char> Space() override;
-  void Received(std::size_t size) override { input_.Commit(size); }
+  void Received(std::size_t size) override {
+    if (!std::exchange(named_, true)) session_.LogInBySubject(stream_.peer_name());
+    input_.Commit(size);
+  }
   void EndOfInput() override { ended_ = true; }
   net::Stream::Next Advance() override;
   std::string_view Output() const override { return output_.view(); }
@@ -86,6 +90,7 @@ class RespConnection final : public net::Connection, private net::Stream::Sessio
   const std::unique_ptr<net::Transport> transport_;
   net::Stream stream_;
   Nanos asked_at_ = 0;  // when the limiter was last asked
+  bool named_ = false;  // the peer's certificate was looked at
   bool ended_ = false;  // nothing more can be read
   bool draining_ = false;
   boost::intrusive_ptr<RespConnection> waiting_;  // this, while the store works for it

@@ -13,11 +13,8 @@
 #include "net/door_metrics.h"
 #include "net/reactor.h"
 #include "net/stream.h"
+#include "protocol/resp/service.h"
 #include "weir/result.h"
-
-namespace weir::resp {
-struct Service;
-}
 
 namespace weir::net {
 class TlsContext;
@@ -35,6 +32,13 @@ struct RespOptions {
   /// commands that are for administrators; thread-safe, and as slow likewise. Empty: everybody may.
   std::function<std::optional<std::string>(std::string_view address, std::string_view password)>
       administrator = {};
+  /// As in resp::Service.
+  std::function<bool(std::string_view address, std::string_view password)> knows = {};
+  std::function<bool(std::string_view address, std::string_view password)> gives_back = {};
+  std::function<void(const std::string& who, std::string_view action, std::string_view key)>
+      on_give_back = {};
+  std::function<resp::Service::Login(std::string_view address, std::string_view subject)>
+      by_subject = {};
   /// Told which administrator is about to reset which key. Thread-safe; must not block.
   std::function<void(const std::string& who, std::string_view key)> on_reset = {};
   /// Null: plain TCP.

@@ -34,7 +34,7 @@ class EmbeddedNotify final : public NotifyService {
   }
 
   ~EmbeddedNotify() override {
-    api_.reset();
+    // The API last: the others have answers for it.
     gateway_->Close();
     sender_.reset();
   }
@@ -44,10 +44,10 @@ class EmbeddedNotify final : public NotifyService {
  private:
   EmbeddedNotify() = default;
 
+  std::optional<notify::NotifyApi> api_;
   notify::ConsoleProvider provider_;
   std::unique_ptr<notify::sqlite::SqliteGateway> gateway_;
   std::optional<notify::sqlite::OutboxSender> sender_;
-  std::optional<notify::NotifyApi> api_;
 };
 
 /// PostgreSQL and Kafka, with Redis in front if there is one. `weir sender` delivers.
@@ -82,11 +82,11 @@ class BrokerNotify final : public NotifyService {
  private:
   BrokerNotify() = default;
 
+  std::optional<notify::NotifyApi> api_;  // first, so that it goes last: the others answer it
   // Each is used by those below it.
   std::unique_ptr<notify::kafka::KafkaPublisher> publisher_;
   std::unique_ptr<notify::postgres::PostgresGateway> postgres_;
   std::unique_ptr<notify::redis::RedisGateway> redis_;
-  std::optional<notify::NotifyApi> api_;
 };
 
 }  // namespace

@@ -21,13 +21,6 @@ namespace {
 using telemetry::Level;
 using telemetry::Log;
 
-net::Stream::Times TimesOf(const config::Config& config, std::chrono::milliseconds idle) {
-  return {.greeting = config.limits.handshake_timeout,
-          .idle = idle,
-          .request = config.limits.request_timeout,
-          .write = config.limits.write_timeout};
-}
-
 /// As many connections as the limit on file descriptors has room for.
 std::size_t ConnectionsOf(const config::Config& config) {
   const std::size_t wanted = config.limits.max_connections;
@@ -65,6 +58,13 @@ bool IsPostgres(std::string_view url) {
 
 }  // namespace
 
+net::Stream::Times TimesOf(const config::Config& config, std::chrono::milliseconds idle) {
+  return {.greeting = config.limits.handshake_timeout,
+          .idle = idle,
+          .request = config.limits.request_timeout,
+          .write = config.limits.write_timeout};
+}
+
 Service::Service(config::Config config)
     : config_(std::move(config)), http_options_(HttpOptionsOf(config_)) {}
 
@@ -72,8 +72,13 @@ Service::~Service() {
   watcher_.reset();
   live_.reset();
   if (pool_) pool_->Stop();
-  // While the reactors still exist: these may have answers for them.
+  // Every store is closed here, while the reactors, their sessions and all that stands between
+  // still exist: each has answers under way, and none of them may arrive where nobody is any more.
+  // Those that ask another one when they are told (the audit log) go before it.
   notify_.reset();
+  slot_store_.reset();
+  if (audit_tally_) audit_tally_->Flush();
+  if (database_) database_->Close();
   if (policy_store_) policy_store_->Close();
   if (stores_) stores_->Close();
 }
@@ -216,6 +221,7 @@ Status Service::Listen(net::Door& door, const config::Address& address) {
 
 Status Service::OpenAdmin() {
   policy_changes_.emplace(*policy_store_, *catalog_);
+  audit_tally_.emplace(*policy_store_);
   audit_trimmer_.emplace(*policy_store_,
                          admin::AuditTrimmer::Keep{config_.audit.keep, config_.audit.age});
   config_changes_.emplace(*policy_store_);
@@ -227,6 +233,7 @@ Status Service::OpenAdmin() {
                                                  shared_->top.Collect(now);
                                                  policy_changes_->EndExpired(now);
                                                  audit_trimmer_->OnSecond(now);
+                                                 audit_tally_->Flush();
                                                }});
   return {};
 }
@@ -251,7 +258,7 @@ std::array<net::DoorFigures, 3> Service::Doors() const {
 }
 
 Status Service::OpenHttp() {
-  guard_.emplace(config_.admin.keys, config_.admin.allow);
+  if (Status status = OpenAccess(); !status.ok()) return status;
   if (config_.listen.http.off) return {};
   admin_.emplace(admin::AdminParts{
       *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
@@ -282,6 +289,7 @@ Status Service::OpenHttp() {
                     return admin::Audited(*policy_store_, std::move(action), std::move(handler));
                   });
     notify_->api().AddTo(routers_[i], admin, change("notify"));
+    GuardRoutes(routers_[i]);
     http_workers_.push_back(std::make_unique<service::HttpWorker>(pool_->reactor(i), http_options_,
                                                                   routers_[i], *limiters_[i]));
     workers.push_back(http_workers_.back().get());
@@ -294,63 +302,6 @@ std::optional<admin::StoreHealth> Service::Readiness() const {
   // A node that has never seen the policies would let pass what they limit.
   if (!policy_store_->health().known) return admin::StoreHealth{.up = false, .serving = false};
   return stores_->health();
-}
-
-Status Service::OpenGrpc() {
-  service::GrpcDoorOptions options;
-  options.tls = grpc_tls_;
-  options.session.max_concurrent_streams = config_.grpc.max_streams;
-  options.session.max_message_bytes = config_.grpc.max_message;
-  options.session.request_timeout = config_.limits.request_timeout;
-  options.session.stream_timeout = config_.grpc.idle_timeout;
-  options.times = TimesOf(config_, config_.grpc.idle_timeout);
-  options.rls.headers = config_.grpc.response_headers && config_.headers.x_ratelimit;
-  options.rls.limit_header = config_.grpc.limit_header;
-  options.rls.remaining_header = config_.grpc.remaining_header;
-  options.rls.reset_header = config_.grpc.reset_header;
-  options.rls.dynamic_metadata = config_.grpc.dynamic_metadata;
-  grpc_door_.emplace(
-      pool_->size(),
-      [this](net::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },
-      std::move(options));
-  return Listen(*grpc_door_, config_.listen.grpc);
-}
-
-Status Service::OpenResp() {
-  service::RespOptions options;
-  options.times = TimesOf(config_, config_.resp.idle_timeout);
-  options.tls = resp_tls_;
-  if (!config_.resp.keys.empty()) {
-    options.authenticate = [&keys = config_.resp.keys](std::string_view offered) {
-      const config::Digest digest = config::Sha256(offered);
-      bool known = false;
-      // All are compared, so the time does not tell which one it was.
-      for (const config::Digest& key : keys) known |= config::EqualDigests(key, digest);
-      return known;
-    };
-  }
-  options.administrator = [this](std::string_view address,
-                                 std::string_view password) -> std::optional<std::string> {
-    if (!guard_->Admits(address, password)) return std::nullopt;
-    return admin::WhoAsks(guard_->has_keys() ? password : std::string_view(), address);
-  };
-  options.on_reset = [this](const std::string& who, std::string_view key) { AuditReset(who, key); };
-  options.version = telemetry::kVersion;
-  resp_door_.emplace(
-      pool_->size(),
-      [this](net::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },
-      std::move(options));
-  return Listen(*resp_door_, config_.listen.resp);
-}
-
-void Service::AuditReset(const std::string& who, std::string_view key) {
-  policy::AuditEntry entry{.who = who, .action = "key.reset", .target = "key:" + std::string(key)};
-  policy_store_->Append(std::move(entry), [](const Result<std::int64_t>& written) {
-    if (written.ok()) return;
-    Log(Level::kError, "a change is not in the audit log",
-        {{"action", std::string_view("key.reset")},
-         {"error", std::string_view(written.error().message)}});
-  });
 }
 
 void Service::AddMetrics() {
@@ -368,6 +319,8 @@ void Service::AddMetrics() {
   registry_.Add([this](telemetry::TextWriter& out) {
     stores_->Collect(out);
     admin::CollectReloads(catalog_->status(), out);
+    out.Counter("weir_wrong_keys_total", "Wrong keys that callers have shown, on all doors.");
+    out.Sample(guard_->gate().wrong_keys());
     admin::CollectPolicyStore(policy_store_->health(), out);
   });
 }

@@ -9,8 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "access/gate.h"
+#include "access/jwks_source.h"
+#include "access/tokens.h"
 #include "admin/admin.h"
 #include "admin/admin_guard.h"
+#include "admin/audit_tally.h"
 #include "admin/audit_trimmer.h"
 #include "admin/operations.h"
 #include "admin/policy_store.h"
@@ -20,6 +24,7 @@
 #include "limiter/policy_limiter.h"
 #include "net/door_metrics.h"
 #include "net/reactor_pool.h"
+#include "net/stream.h"
 #include "net/tls.h"
 #include "policy/catalog.h"
 #include "policy/file_watcher.h"
@@ -35,6 +40,9 @@
 #include "weir/result.h"
 
 namespace weir::app {
+
+/// How long the peers of a door may take, and how long they may say nothing.
+net::Stream::Times TimesOf(const config::Config& config, std::chrono::milliseconds idle);
 
 /// A running service.
 ///
@@ -64,6 +72,12 @@ class Service {
   Status OpenHttp();
   Status OpenGrpc();
   Status OpenResp();
+  Status OpenAccess();
+  void GuardRoutes(http::Router& router);
+  service::HttpOptions::Authorize Authorized(access::Operation operation) const;
+  Status AdmitCall(const grpc::Method& method, const grpc::Caller& caller);
+  http::Router::Witness AuditOf(const http::Request& request, access::Operation operation);
+  void Audit(policy::AuditEntry entry);
   void AuditReset(const std::string& who, std::string_view key);
   void AddMetrics();
   Status Listen(net::Door& door, const config::Address& address);
@@ -87,9 +101,12 @@ class Service {
   std::unique_ptr<Stores> stores_;
   std::optional<limiter::Shared> shared_;
   std::vector<std::unique_ptr<limiter::PolicyLimiter>> limiters_;
+  std::unique_ptr<access::Tokens> tokens_;
+  std::unique_ptr<access::JwksSource> jwks_;
   std::optional<admin::AdminGuard> guard_;
   std::optional<admin::PolicyChanges> policy_changes_;
   std::optional<admin::AuditTrimmer> audit_trimmer_;
+  std::optional<admin::AuditTally> audit_tally_;
   std::mutex reload_mutex_;
   std::optional<admin::ConfigChanges> config_changes_;
   std::optional<admin::AdminParts> admin_;

@@ -104,4 +104,14 @@ Status Migrate(const std::string& url, std::string_view component,
   }
 }
 
+Status TablesOnFirstUse::Ensure() {
+  constexpr std::chrono::seconds kPause{1};
+  if (made_) return {};
+  if (std::chrono::steady_clock::now() < again_) return last_;
+  last_ = Migrate(url_, component_, steps_, timeout_);
+  made_ = last_.ok();
+  again_ = std::chrono::steady_clock::now() + kPause;
+  return last_;
+}
+
 }  // namespace weir::postgres

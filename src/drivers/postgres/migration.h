@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "weir/result.h"
 
@@ -18,5 +19,30 @@ namespace weir::postgres {
 Status Migrate(const std::string& url, std::string_view component,
                std::span<const char* const> steps,
                std::chrono::seconds timeout = std::chrono::seconds(10));
+
+/// A component's tables, made before its first statement. After a failure it is tried again when a
+/// second has passed; meanwhile everybody is told why.
+///
+/// Not thread-safe: belongs to the thread that it may block.
+class TablesOnFirstUse {
+ public:
+  /// `steps` must live as long as this.
+  TablesOnFirstUse(std::string url, std::string component, std::span<const char* const> steps,
+                   std::chrono::seconds timeout)
+      : url_(std::move(url)), component_(std::move(component)), steps_(steps), timeout_(timeout) {}
+
+  /// Blocks for as long as Migrate does, until it has succeeded once.
+  Status Ensure();
+  bool made() const noexcept { return made_; }
+
+ private:
+  const std::string url_;
+  const std::string component_;
+  const std::span<const char* const> steps_;
+  const std::chrono::seconds timeout_;
+  bool made_ = false;
+  std::chrono::steady_clock::time_point again_{};
+  Status last_;
+};
 
 }  // namespace weir::postgres

@@ -37,10 +37,12 @@ Result<std::unique_ptr<Database>> Database::Open(DatabaseOptions options) {
 
 Database::Database(DatabaseOptions options) : options_(std::move(options)) {}
 
-Database::~Database() {
+Database::~Database() { Close(); }
+
+void Database::Close() {
   // What is read may be told to someone who then writes, so the readers go first.
-  long_.reset();
-  quick_.reset();
+  if (long_ != nullptr) long_->Close();
+  if (quick_ != nullptr) quick_->Close();
   {
     const std::lock_guard lock(queue_mutex_);
     closing_ = true;

@@ -77,6 +77,11 @@ class Database {
   /// ones never wait for them.
   void ReadAllLater(Job read, Done done);
 
+  /// Finishes what is queued, tells everyone, and ends the threads. From then on nothing is called
+  /// back any more, and whatever is asked for is refused at once with kUnavailable. Blocks;
+  /// idempotent; not to be called on a thread of the database.
+  void Close();
+
   /// Jobs waiting now, for metrics.
   std::size_t queued() const;
 

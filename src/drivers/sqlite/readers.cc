@@ -26,25 +26,31 @@ Readers::Readers(std::vector<std::unique_ptr<Connection>> connections, std::size
   }
 }
 
-Readers::~Readers() {
+void Readers::Close() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
   }
   changed_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
 }
 
 void Readers::Read(Job job, Done done) {
+  bool closing = false;
   {
     const std::lock_guard lock(mutex_);
-    if (queue_.size() < max_queued_) {
+    closing = closing_;
+    if (!closing && queue_.size() < max_queued_) {
       queue_.push_back({std::move(job), std::move(done)});
       changed_.notify_one();
       return;
     }
   }
-  done(Error{Code::kResourceExhausted, "too many reads are waiting for the disk; try again"});
+  done(closing
+           ? Error{Code::kUnavailable, "the database is closing"}
+           : Error{Code::kResourceExhausted, "too many reads are waiting for the disk; try again"});
 }
 
 void Readers::Loop(Connection& connection) {

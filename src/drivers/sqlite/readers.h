@@ -29,11 +29,15 @@ class Readers {
   /// A thread for each of `connections`.
   Readers(std::vector<std::unique_ptr<Connection>> connections, std::size_t max_queued);
   /// Finishes the jobs that are queued.
-  ~Readers();
+  ~Readers() { Close(); }
   Readers(const Readers&) = delete;
   Readers& operator=(const Readers&) = delete;
 
-  /// `done` runs on one of the threads, or here with kResourceExhausted if too many wait already.
+  /// Finishes the jobs that are queued and ends the threads; refuses what comes later. Idempotent.
+  void Close();
+
+  /// `done` runs on one of the threads, or here with kResourceExhausted if too many wait already,
+  /// and with kUnavailable after Close.
   void Read(Job job, Done done);
 
  private:

@@ -4,13 +4,11 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "drivers/postgres/migration.h"
 #include "notify/postgres/schema.h"
 
 namespace weir::notify::postgres {
 namespace {
 
-constexpr std::chrono::seconds kMigrateAgain{1};
 constexpr std::chrono::seconds kMigrateTimeout{3};
 constexpr std::chrono::seconds kSweepInterval{60};
 
@@ -32,7 +30,8 @@ PostgresGateway::Worker::Worker(Options options, Publisher& publisher, const Clo
     : options_(std::move(options)),
       parts_(std::make_shared<TransactionParts>(TransactionParts{options_, publisher, clock})),
       work_(boost::asio::make_work_guard(io_)),
-      sweep_timer_(io_) {
+      sweep_timer_(io_),
+      tables_(options_.url, "notify", Migrations(), kMigrateTimeout) {
   for (std::size_t i = 0; i < std::max<std::size_t>(options_.connections, 1); ++i) {
     connections_.push_back(Connect(io_, options_));
     idle_.push_back(connections_.back().get());
@@ -74,18 +73,10 @@ void PostgresGateway::Worker::Post(std::function<void()> task) {
 
 Status PostgresGateway::Worker::EnsureTables() {
   if (parts_->closed) return Error{Code::kUnavailable, "the gateway is closing"};
-  if (migrated_) return {};
-  if (std::chrono::steady_clock::now() < migrate_again_) return migrate_error_;
-  // Blocks this thread; nothing can be done here without the tables anyway.
-  Status status = weir::postgres::Migrate(options_.url, "notify", Migrations(), kMigrateTimeout);
-  migrated_ = status.ok();
-  if (!migrated_) {
-    migrate_error_ = {Code::kUnavailable,
-                      "PostgreSQL is temporarily unavailable: " + status.error().message};
-    migrate_again_ = std::chrono::steady_clock::now() + kMigrateAgain;
-    return migrate_error_;
-  }
-  return {};
+  const Status made = tables_.Ensure();
+  if (made.ok()) return made;
+  return Error{Code::kUnavailable,
+               "PostgreSQL is temporarily unavailable: " + made.error().message};
 }
 
 void PostgresGateway::Worker::Enqueue(Ask ask) {
@@ -207,7 +198,7 @@ void PostgresGateway::Worker::Sweep() {
   sweep_timer_.expires_after(kSweepInterval);
   sweep_timer_.async_wait([this](const boost::system::error_code& error) {
     if (error || parts_->closed) return;
-    if (migrated_) {
+    if (tables_.made()) {
       reads_->Send(kSweepKeys, std::move(Params().Int(NowMicros(parts_->clock) - kKeyLifetime)),
                    [](weir::postgres::Answer) {});
     }

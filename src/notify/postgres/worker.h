@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "drivers/postgres/connection.h"
+#include "drivers/postgres/migration.h"
 #include "notify/postgres/gateway.h"
 #include "notify/postgres/transaction.h"
 
@@ -80,9 +81,8 @@ class PostgresGateway::Worker : public std::enable_shared_from_this<Worker> {
   Users users_;
   std::deque<std::string> ready_;  // users with waiting requests and no transaction
   std::atomic<std::size_t> waiting_{0};
-  bool migrated_ = false;
-  std::chrono::steady_clock::time_point migrate_again_{};
-  Error migrate_error_;
+  // Blocks this thread; nothing can be done here without the tables anyway.
+  weir::postgres::TablesOnFirstUse tables_;
   std::thread thread_;
 };
 

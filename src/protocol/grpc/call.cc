@@ -78,6 +78,7 @@ void Call::SendInOrder(std::uint64_t number, const google::protobuf::MessageLite
 }
 
 void Call::Reset() noexcept {
+  key_.clear();
   MessageReader reader = std::move(reader_);
   std::string held = std::move(held_);
   std::string out = std::move(out_);

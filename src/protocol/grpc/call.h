@@ -69,6 +69,7 @@ class Call {
   bool grpc_ = false;
   bool bad_timeout_ = false;
   bool encoded_ = false;
+  std::string key_;  // in its metadata; kept only where keys matter
 
   // The request's body.
   MessageReader reader_;

@@ -3,6 +3,7 @@
 namespace weir::grpc {
 
 void Services::Add(std::string path, std::unique_ptr<Method> method) {
+  method->path_ = path;
   methods_.insert_or_assign(std::move(path), std::move(method));
 }
 

@@ -8,6 +8,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "weir/result.h"
 
 namespace weir::grpc {
 
@@ -28,6 +31,21 @@ class Method {
   virtual void OnHalfClose(Call& call) { (void)call; }
   /// The call is over: answered, cancelled, or its connection gone. `call` is invalid afterwards.
   virtual void OnClose(Call& call) noexcept { (void)call; }
+
+  /// As on the wire; empty before it is added to Services.
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  friend class Services;
+  std::string path_;
+};
+
+/// Who calls: what the doors know of a peer, and the key in the call's metadata (`x-weir-key`,
+/// `x-api-key`, or `authorization: Bearer …`). Views of the call.
+struct Caller {
+  std::string_view address;
+  std::string_view subject;  ///< the common name in the client's certificate
+  std::string_view key;
 };
 
 /// The methods of one reactor. Filled before the first session, then only read.
@@ -40,6 +58,12 @@ class Services {
   /// Null if there is no such method.
   Method* Find(std::string_view path) const noexcept;
 
+  /// Asked once the head of a call is there, before any message of it; an error ends the call.
+  /// Empty: everybody may call everything. Must not block.
+  using Guard = std::function<Status(const Method& method, const Caller& caller)>;
+  void SetGuard(Guard guard) { guard_ = std::move(guard); }
+  const Guard& guard() const noexcept { return guard_; }
+
   /// Runs after a session has handed over everything that it found in one piece of input. Methods
   /// that collect work do it then, so that what arrives together is done together.
   void OnBurstEnd(std::function<void()> flush) { flush_ = std::move(flush); }
@@ -50,6 +74,7 @@ class Services {
  private:
   std::map<std::string, std::unique_ptr<Method>, std::less<>> methods_;
   std::function<void()> flush_;
+  Guard guard_;
 };
 
 }  // namespace weir::grpc

@@ -50,7 +50,19 @@ void Session::OnHeader(Call& call, std::string_view name, std::string_view value
     call.timeout_ = timeout.value_or(std::chrono::nanoseconds(-1));
   } else if (name == "grpc-encoding") {
     call.encoded_ = value != "identity";
+  } else if (services_.guard() && (name == "x-weir-key" || name == "x-api-key")) {
+    call.key_ = value;
+  } else if (services_.guard() && name == "authorization" && value.starts_with("Bearer ")) {
+    call.key_ = value.substr(7);
   }
+}
+
+bool Session::Admit(Call& call) {
+  if (!services_.guard()) return true;
+  const std::string subject = call.key_.empty() && peer_subject_ ? peer_subject_() : std::string();
+  const Status admitted = services_.guard()(*call.method_, {peer_address_, subject, call.key_});
+  if (!admitted.ok()) call.Finish(admitted.error());
+  return admitted.ok();
 }
 
 void Session::OnHead(Call& call) {
@@ -71,6 +83,8 @@ void Session::OnHead(Call& call) {
                 "grpc-timeout must be one to eight digits and one of H M S m u n");
   } else if (call.timeout_ == std::chrono::nanoseconds(0)) {
     call.Finish(StatusCode::kDeadlineExceeded, "the deadline had passed on arrival");
+  } else if (!Admit(call)) {
+    return;
   } else if (call.timeout_ > std::chrono::nanoseconds(0)) {
     call.deadline_ = clock_.Now() + call.timeout_.count();
   }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -103,6 +104,13 @@ class Session {
   Call* Find(std::int32_t id) const noexcept;
   std::size_t open_calls() const noexcept { return open_.size(); }
 
+  /// Who is at the other end, for Services::guard.
+  /// `subject` is asked for the common name in the peer's certificate, once calls come.
+  void SetPeer(std::string address, std::function<std::string()> subject) {
+    peer_address_ = std::move(address);
+    peer_subject_ = std::move(subject);
+  }
+
   /// Calls that were answered since the last time this was asked.
   std::uint64_t TakeAnswered() noexcept { return std::exchange(answered_, 0); }
 
@@ -146,7 +154,11 @@ class Session {
   Nanos DueAt(const Call& call) const noexcept;
   void EndOverdue(Call& call, Nanos now);
 
+  bool Admit(Call& call);
+
   const Services& services_;
+  std::string peer_address_;
+  std::function<std::string()> peer_subject_;
   const SessionOptions options_;
   const Clock& clock_;
   SessionObserver& observer_;

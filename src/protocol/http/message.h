@@ -26,6 +26,8 @@ struct Request {
   std::string_view request_id;  ///< X-Request-Id, or made here
   bool keep_alive = true;
   bool secure = false;
+  bool http_1_0 = false;
+  std::string_view subject = {};  ///< the common name in the client's certificate; empty: none
   /// Filled by the router for patterns like /admin/policies/{key}: decoded path parameters in
   /// order.
   std::vector<std::string> params;

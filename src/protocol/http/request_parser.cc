@@ -193,6 +193,7 @@ RequestParser::Outcome RequestParser::Parse(std::span<char> bytes) {
     if (core.error) return Outcome::kFailed;
     if (core.receiver->is_done()) {
       request_.keep_alive = core.receiver->keep_alive();
+      request_.http_1_0 = core.receiver->minor_version_0();
       return Outcome::kComplete;
     }
     if (n == 0) break;

@@ -16,8 +16,13 @@ struct Router::Node {
   std::string segment;
   std::vector<std::unique_ptr<Node>> children;
   std::unique_ptr<Node> parameter;
-  bool any_bytes = false;                                       // of a parameter
-  std::vector<std::pair<std::string, http::Handler>> handlers;  // method → handler
+  bool any_bytes = false;  // of a parameter
+  struct Entry {
+    std::string method;
+    std::size_t route;  // its place in routes()
+    http::Handler handler;
+  };
+  std::vector<Entry> handlers;
 
   Node* Literal(std::string_view name) const {
     for (const auto& child : children) {
@@ -26,9 +31,9 @@ struct Router::Node {
     return nullptr;
   }
 
-  const http::Handler* Find(std::string_view method) const {
-    for (const auto& [name, handler] : handlers) {
-      if (name == method) return &handler;
+  const Entry* Find(std::string_view method) const {
+    for (const Entry& entry : handlers) {
+      if (entry.method == method) return &entry;
     }
     return nullptr;
   }
@@ -73,7 +78,7 @@ void Router::Add(std::string_view method, std::string_view pattern, http::Handle
     }
   }
   assert(node->Find(method) == nullptr);
-  node->handlers.emplace_back(method, std::move(handler));
+  node->handlers.push_back({std::string(method), routes_.size() - 1, std::move(handler)});
 }
 
 void Router::Dispatch(http::Request& request, http::Reply reply) const {
@@ -100,15 +105,24 @@ void Router::Dispatch(http::Request& request, http::Reply reply) const {
                                        "; GET /admin/routes lists those that there are"));
     return;
   }
-  const http::Handler* handler = node->Find(request.method);
+  const Node::Entry* entry = node->Find(request.method);
   // HEAD is GET whose body the connection leaves out.
-  if (handler == nullptr && request.method == "HEAD") handler = node->Find("GET");
-  if (handler != nullptr) {
-    (*handler)(request, std::move(reply));
+  if (entry == nullptr && request.method == "HEAD") entry = node->Find("GET");
+  if (entry != nullptr) {
+    if (guard_) {
+      if (auto refusal = guard_(request, entry->route)) return reply(std::move(*refusal));
+    }
+    if (Witness witness = observer_ ? observer_(request, entry->route) : Witness()) {
+      reply = [witness = std::move(witness), reply = std::move(reply)](Response response) {
+        witness(response);
+        reply(std::move(response));
+      };
+    }
+    entry->handler(request, std::move(reply));
     return;
   }
   std::string allow;
-  for (const auto& [name, unused] : node->handlers) allow += (allow.empty() ? "" : ", ") + name;
+  for (const Node::Entry& one : node->handlers) allow += (allow.empty() ? "" : ", ") + one.method;
   http::Response response = http::ErrorResponse(
       405, std::string(request.method) + " is not allowed here; allowed: " + allow);
   response.headers.emplace_back("Allow", std::move(allow));

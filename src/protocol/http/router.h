@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +30,17 @@ class Router {
     return routes_;
   }
 
+  /// Asked before every handler, also those added later, with the route's place in routes(). What
+  /// it answers is the reply, and the handler is then not called.
+  using Guard = std::function<std::optional<Response>(const Request& request, std::size_t route)>;
+  void SetGuard(Guard guard) { guard_ = std::move(guard); }
+
+  /// Asked before a handler is called; what it gives back is told the handler's answer. It may give
+  /// nothing.
+  using Witness = std::function<void(const Response& response)>;
+  using Observer = std::function<Witness(const Request& request, std::size_t route)>;
+  void SetObserver(Observer observer) { observer_ = std::move(observer); }
+
   /// Finds and calls the handler; answers 404 or 405 (with Allow) itself.
   void Dispatch(http::Request& request, http::Reply reply) const;
 
@@ -34,6 +48,8 @@ class Router {
   struct Node;
   std::unique_ptr<Node> root_;
   std::vector<std::pair<std::string, std::string>> routes_;
+  Guard guard_;
+  Observer observer_;
 };
 
 }  // namespace weir::http

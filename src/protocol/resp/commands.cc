@@ -46,10 +46,24 @@ void Ask(Session& session, ReplyWriter& reply, store::Op op, std::int64_t least_
                            session.client().protocol);
 }
 
+/// False, and says so, if this client may not give anything back.
+bool MayGiveBack(Session& session, ReplyWriter& reply, std::string_view action) {
+  const Client& client = session.client();
+  if (!client.gives_back) {
+    reply.Error("NOPERM", "this command needs a key with the role check: AUTH with one first");
+    return false;
+  }
+  if (const Service& service = session.shop().service(); service.on_give_back) {
+    service.on_give_back(client.peer.substr(0, client.peer.rfind(':')), action,
+                         session.command()[1]);
+  }
+  return true;
+}
+
 void WeirCheck(Session& session, ReplyWriter& reply) { Ask(session, reply, store::Op::kCharge, 0); }
 void WeirPeek(Session& session, ReplyWriter& reply) { Ask(session, reply, store::Op::kPeek, 0); }
 void WeirRefund(Session& session, ReplyWriter& reply) {
-  Ask(session, reply, store::Op::kRefund, 1);
+  if (MayGiveBack(session, reply, "check.refund")) Ask(session, reply, store::Op::kRefund, 1);
 }
 
 void WeirOverdraw(Session& session, ReplyWriter& reply) {
@@ -75,6 +89,7 @@ void WeirRelease(Session& session, ReplyWriter& reply) {
     reply.Error("ERR", "lease must be the positive integer that WEIR.CHECK answered");
     return;
   }
+  if (!MayGiveBack(session, reply, "check.release")) return;
   session.batch().AddCheck(store::Op::kRelease, session.Lasting(1), 1, *lease,
                            Batch::CheckReply::kReleased, session.client().protocol);
 }

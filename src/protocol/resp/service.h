@@ -30,6 +30,23 @@ struct Service {
   /// commands that are for administrators; as `authenticate` otherwise. Empty: everybody may.
   std::function<std::optional<std::string>(std::string_view address, std::string_view password)>
       administrator;
+  /// Whether a password is a key with the role for checks, beside those that `authenticate` knows.
+  /// May be empty.
+  std::function<bool(std::string_view address, std::string_view password)> knows;
+  /// Whether a client may use WEIR.REFUND and WEIR.RELEASE, having given this password or none; as
+  /// `authenticate` otherwise. Empty: everybody may.
+  std::function<bool(std::string_view address, std::string_view password)> gives_back;
+  /// What a client may do by the common name in its certificate, without AUTH. May be empty.
+  struct Login {
+    bool known = false;       ///< no AUTH is needed
+    bool gives_back = false;  ///< as gives_back above
+    std::optional<std::string> administrator = {};
+  };
+  std::function<Login(std::string_view address, std::string_view subject)> by_subject;
+  /// Told of each of them that goes to the limiter. Must be thread-safe and not block. May be
+  /// empty.
+  std::function<void(const std::string& who, std::string_view action, std::string_view key)>
+      on_give_back;
   /// Told which administrator is about to reset which key. Must be thread-safe and not block. May
   /// be empty.
   std::function<void(const std::string& who, std::string_view key)> on_reset;

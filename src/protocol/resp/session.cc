@@ -55,23 +55,46 @@ bool Session::LogIn(std::string_view password) {
   // Asked even of administrators, so that the time does not tell them apart.
   const bool known =
       service.authenticate ? service.authenticate(password) : administrator.has_value();
-  if (!known && !admin_key) {
+  if (!known && !admin_key && !(service.knows && service.knows(Address(), password))) {
     return false;
   }
   client_.administrator = std::move(administrator);
+  client_.gives_back = GivesBackBy(password);
   SetAuthenticated(true);
   return true;
 }
 
 void Session::LogOut() {
   client_.administrator = AdministratorBy({});
+  client_.gives_back = GivesBackBy({});
   SetAuthenticated(!shop_.service().authenticate);
+  LogInBySubject(std::string(subject_));
+}
+
+void Session::LogInBySubject(std::string_view subject) {
+  const Service& service = shop_.service();
+  if (subject.empty() || !service.by_subject) return;
+  subject_ = subject;
+  Service::Login login = service.by_subject(Address(), subject);
+  if (!login.known) return;
+  if (login.administrator) client_.administrator = std::move(login.administrator);
+  client_.gives_back = client_.gives_back || login.gives_back;
+  SetAuthenticated(true);
+}
+
+std::string_view Session::Address() const noexcept {
+  std::string_view address = client_.peer;
+  address = address.substr(0, address.rfind(':'));
+  return address.starts_with('[') ? address.substr(1, address.size() - 2) : address;
+}
+
+bool Session::GivesBackBy(std::string_view password) const {
+  const Service& service = shop_.service();
+  return !service.gives_back || service.gives_back(Address(), password);
 }
 
 std::optional<std::string> Session::AdministratorBy(std::string_view password) const {
-  std::string_view address = client_.peer;
-  address = address.substr(0, address.rfind(':'));
-  if (address.starts_with('[')) address = address.substr(1, address.size() - 2);
+  const std::string_view address = Address();
   const Service& service = shop_.service();
   return service.administrator ? service.administrator(address, password) : std::string(address);
 }

@@ -30,6 +30,7 @@ struct Client {
   Protocol protocol = Protocol::kResp2;
   bool authenticated = false;
   std::optional<std::string> administrator;  ///< who it is; nothing: it is none
+  bool gives_back = true;                    ///< may use WEIR.REFUND and WEIR.RELEASE
   std::chrono::steady_clock::time_point connected = std::chrono::steady_clock::now();
 };
 
@@ -67,6 +68,8 @@ class Session {
   /// What a password opens, none if it is empty; takes effect for the replies of this command and
   /// those after it. False: nothing.
   bool LogIn(std::string_view password);
+  /// What a client certificate's common name opens; nothing if it is empty. Before the first Feed.
+  void LogInBySubject(std::string_view subject);
   /// As good as new: nobody has logged in.
   void LogOut();
   void Close() noexcept { closing_ = true; }
@@ -77,6 +80,8 @@ class Session {
 
  private:
   void SetAuthenticated(bool authenticated);
+  std::string_view Address() const noexcept;
+  bool GivesBackBy(std::string_view password) const;
   std::optional<std::string> AdministratorBy(std::string_view password) const;
   std::size_t Fill(std::string_view input, Buffer& out);
   void Handle(Buffer& out);
@@ -89,6 +94,7 @@ class Session {
   void Say(Buffer& out, Write write);
 
   Shop& shop_;
+  std::string subject_;
   Parser parser_;
   Client client_;
   std::unique_ptr<Batch> batch_;  // held while it has questions

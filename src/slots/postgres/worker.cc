@@ -4,7 +4,6 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "drivers/postgres/migration.h"
 #include "drivers/postgres/sqlstate.h"
 #include "slots/postgres/schema.h"
 
@@ -13,7 +12,6 @@ namespace {
 
 constexpr int kMaxAttempts = 4;
 constexpr std::chrono::milliseconds kPause{50};
-constexpr std::chrono::seconds kMigrateAgain{1};
 constexpr std::chrono::minutes kLongRead{10};
 constexpr std::chrono::seconds kMigrateTimeout{5};
 
@@ -28,6 +26,8 @@ bool MayHelpToRepeat(const weir::postgres::Answer& answer) {
          answer.sqlstate.starts_with("57P");  // the session was ended, the server stops or starts
 }
 
+Error Closing() { return {Code::kUnavailable, "the store of slots is closing"}; }
+
 }  // namespace
 
 struct PostgresSlotStore::Worker::Attempt {
@@ -38,7 +38,9 @@ struct PostgresSlotStore::Worker::Attempt {
 };
 
 PostgresSlotStore::Worker::Worker(Options options)
-    : options_(std::move(options)), work_(boost::asio::make_work_guard(io_)) {
+    : options_(std::move(options)),
+      work_(boost::asio::make_work_guard(io_)),
+      tables_(options_.url, "slots", Migrations(), kMigrateTimeout) {
   for (std::size_t i = 0; i < std::max<std::size_t>(options_.connections, 1); ++i) {
     connections_.push_back(std::make_unique<weir::postgres::Connection>(
         io_, weir::postgres::ConnectionOptions{.url = options_.url,
@@ -51,6 +53,8 @@ PostgresSlotStore::Worker::Worker(Options options)
 
 PostgresSlotStore::Worker::~Worker() {
   boost::asio::post(io_, [this] {
+    // Whoever is told that the connection is gone may ask again at once.
+    closing_ = true;
     for (auto& connection : connections_) connection.reset();
     long_reads_.reset();
     work_.reset();
@@ -63,20 +67,6 @@ void PostgresSlotStore::Worker::Post(std::function<void()> task) {
   boost::asio::post(io_, std::move(task));
 }
 
-Status PostgresSlotStore::Worker::EnsureTables() {
-  if (migrated_) return {};
-  const auto now = std::chrono::steady_clock::now();
-  if (now < migrate_again_) return migrate_error_;
-  // Blocks this thread; nothing can be done here without the tables anyway.
-  Status status = weir::postgres::Migrate(options_.url, "slots", Migrations(), kMigrateTimeout);
-  migrated_ = status.ok();
-  if (!migrated_) {
-    migrate_error_ = status.error();
-    migrate_again_ = std::chrono::steady_clock::now() + kMigrateAgain;
-  }
-  return status;
-}
-
 weir::postgres::Connection& PostgresSlotStore::Worker::LeastBusy() {
   weir::postgres::Connection* best = connections_.front().get();
   for (auto& connection : connections_) {
@@ -87,7 +77,8 @@ weir::postgres::Connection& PostgresSlotStore::Worker::LeastBusy() {
 
 void PostgresSlotStore::Worker::Run(std::string_view sql, weir::postgres::Params params,
                                     Done done) {
-  if (Status ready = EnsureTables(); !ready.ok()) {
+  if (closing_) return done({.status = Closing()});
+  if (Status ready = tables_.Ensure(); !ready.ok()) {
     done({.status = ready.error()});
     return;
   }
@@ -96,8 +87,7 @@ void PostgresSlotStore::Worker::Run(std::string_view sql, weir::postgres::Params
 
 void PostgresSlotStore::Worker::Try(const std::shared_ptr<Attempt>& attempt) {
   LeastBusy().Send(attempt->sql, attempt->params, [this, attempt](weir::postgres::Answer answer) {
-    const bool closing = connections_.front() == nullptr || connections_.back() == nullptr;
-    if (closing || !MayHelpToRepeat(answer) || attempt->number++ >= kMaxAttempts) {
+    if (closing_ || !MayHelpToRepeat(answer) || attempt->number++ >= kMaxAttempts) {
       attempt->done(std::move(answer));
       return;
     }
@@ -108,7 +98,8 @@ void PostgresSlotStore::Worker::Try(const std::shared_ptr<Attempt>& attempt) {
 
 void PostgresSlotStore::Worker::RunOnce(std::string_view sql, weir::postgres::Params params,
                                         Done done) {
-  if (Status ready = EnsureTables(); !ready.ok()) {
+  if (closing_) return done({.status = Closing()});
+  if (Status ready = tables_.Ensure(); !ready.ok()) {
     done({.status = ready.error()});
     return;
   }
@@ -117,7 +108,8 @@ void PostgresSlotStore::Worker::RunOnce(std::string_view sql, weir::postgres::Pa
 
 void PostgresSlotStore::Worker::RunLong(std::string_view sql, weir::postgres::Params params,
                                         Done done) {
-  if (Status ready = EnsureTables(); !ready.ok()) {
+  if (closing_) return done({.status = Closing()});
+  if (Status ready = tables_.Ensure(); !ready.ok()) {
     done({.status = ready.error()});
     return;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "drivers/postgres/connection.h"
+#include "drivers/postgres/migration.h"
 #include "slots/postgres/slot_store.h"
 
 namespace weir::slots::postgres {
@@ -38,7 +39,6 @@ class PostgresSlotStore::Worker {
  private:
   struct Attempt;
   void Try(const std::shared_ptr<Attempt>& attempt);
-  Status EnsureTables();
   weir::postgres::Connection& LeastBusy();
 
   const Options options_;
@@ -46,9 +46,9 @@ class PostgresSlotStore::Worker {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::vector<std::unique_ptr<weir::postgres::Connection>> connections_;
   std::unique_ptr<weir::postgres::Connection> long_reads_;
-  bool migrated_ = false;
-  std::chrono::steady_clock::time_point migrate_again_{};
-  Error migrate_error_;
+  bool closing_ = false;
+  // Blocks this thread; nothing can be done here without the tables anyway.
+  weir::postgres::TablesOnFirstUse tables_;
   std::thread thread_;
 };
 

@@ -17,6 +17,7 @@ bool HasChanged(const Application& application) {
       return false;
     case Op::kCharge:
     case Op::kRelease:
+    case Op::kLease:
       return application.applied;
     default:
       return true;

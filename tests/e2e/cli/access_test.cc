@@ -65,6 +65,27 @@ TEST_F(Access, MutualTlsShowsTheClientsCertificate) {
   EXPECT_EQ(Weir({"status", "--ca", ca}, {Url("https")}).exit_code, kUnreachable);
 }
 
+TEST_F(Access, ACertificateHasTheRolesOfItsCommonName) {
+  Certificates made;
+  const Certificates::Pair server = made.Issue("localhost", "server");
+  const Certificates::Pair reader = made.Issue("reader", "reader");
+  const Certificates::Pair other = made.Issue("other", "other");
+  const auto config = dir_.Write(
+      "weir.yaml", "tls: {cert: " + server.certificate.string() + ", key: " + server.key.string() +
+                       ", client_ca: " + made.authority().string() +
+                       "}\naccess: {subjects: [{name: reader, roles: [read]}]}\n");
+  Serve({"--config", config.string()});
+  const auto with = [&](const Certificates::Pair& who, std::vector<std::string> words) {
+    words.insert(words.end(), {"--ca", made.authority().string(), "--cert",
+                               who.certificate.string(), "--cert-key", who.key.string()});
+    return Weir(words, {Url("https")}).exit_code;
+  };
+  EXPECT_EQ(with(reader, {"status"}), kOk);
+  EXPECT_EQ(with(reader, {"reset", "user-1"}), kRefused);
+  EXPECT_EQ(with(other, {"status"}), kRefused);
+  EXPECT_EQ(with(other, {"check", "user-1"}), kOk);
+}
+
 TEST_F(Access, TheKeyComesFromAFileOrTheEnvironment) {
   Serve({"--admin-key", kKey});
   const auto file = dir_.Write("key", std::string(kKey) + "\n");

@@ -44,11 +44,12 @@ TEST_F(Changes, UsersLimitsNeedTheKey) {
                       {{"X-API-Key", "first-secret"}, {"Origin", "http://evil.example"}})
                 .status,
             403);
-  EXPECT_EQ(client.Get("/api/config/42").status, 404);
+  EXPECT_EQ(client.Get("/api/config/42").status, 401);
+  EXPECT_EQ(Ask("GET", "/api/config/42").status, 404);
   EXPECT_THAT(Latest(), StartsWith("{\"changes\":[]"));
   EXPECT_EQ(Ask("POST", "/api/config", kLimit).status, 200);
-  // Sending is what clients do: no key.
-  EXPECT_EQ(client.Post("/api/send", R"({"userId":"42","message":"hello"})").status, 200);
+  EXPECT_EQ(client.Post("/api/send", R"({"userId":"42","message":"hello"})").status, 401);
+  EXPECT_EQ(Ask("POST", "/api/send", R"({"userId":"42","message":"hello"})").status, 200);
 }
 
 TEST_F(Changes, UsersLimitsAreAuditedAndUndone) {

@@ -67,7 +67,7 @@ def ask(connection, key):
     body = answer.read()
     if answer.status not in (200, 429):
         sys.exit(f"status {answer.status}: {body}")
-    return answer.status == 200
+    return json.loads(body)["allowed"]
 
 
 def one_kill(weir, folder, journal, number):

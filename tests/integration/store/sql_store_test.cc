@@ -272,7 +272,9 @@ TYPED_TEST(SqlStoreTest, PeopleReadKeysWithSelect) {
   EXPECT_EQ(read("algorithm", "counter"), "sliding_counter");
   client.Charge("lease", *Quota::Concurrency(5, 1h), 3);
   EXPECT_EQ(read("algorithm, charged, entries", "lease"), "concurrency|3|1");
-  EXPECT_EQ(this->Query("SELECT COUNT(*) FROM weir_keys"), "5");
+  client.Charge("anchored", *Quota::AnchoredWindow(100, 1h), 4);
+  EXPECT_EQ(read("algorithm, charged", "anchored"), "anchored_window|4");
+  EXPECT_EQ(this->Query("SELECT COUNT(*) FROM weir_keys"), "6");
 }
 
 TYPED_TEST(SqlStoreTest, APoolThatGoesWhileItsServerIsAwayGoesSoon) {

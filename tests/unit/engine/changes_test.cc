@@ -75,11 +75,10 @@ TEST_P(ChangesTest, AnyTraceSavedInAnyPiecesIsTakenOver) {
   for (int round = 0; round < 20; ++round) {
     Engine engine = Make();
     std::string saved = Identity(engine);
-    std::vector<std::int64_t> leases;
     for (int step = 0; step < 500; ++step) {
       const std::string key = std::to_string(random() % 40);
       const Quota& quota = quotas_[random() % quotas_.size()];
-      switch (random() % 8) {
+      switch (random() % 11) {
         case 0:
           engine.Refund(key, quota, 1 + random() % 3);
           break;
@@ -95,6 +94,14 @@ TEST_P(ChangesTest, AnyTraceSavedInAnyPiecesIsTakenOver) {
           engine.TryAcquireAll(asks, decisions);
           break;
         }
+        case 5: {
+          const LeaseGrant grant = engine.Lease(key, quota, 3);
+          if (grant.granted > 1 && random() % 2 == 0) engine.Return(key, quota, grant.at, 1);
+          break;
+        }
+        case 6:
+          engine.Overdraw(key, quota, 2);
+          break;
         case 4:
           clock_.Advance(std::chrono::milliseconds(random() % 2000));
           break;

@@ -218,7 +218,7 @@ TEST(PolicyLimiter, CostsAndQuotasPerDescriptor) {
   EXPECT_EQ(check.verdicts[0].decision.remaining, 1);
   EXPECT_EQ(check.verdicts[1].decision.remaining, 45);
   EXPECT_EQ(check.verdicts[1].policy, "override");
-  EXPECT_EQ(check.verdicts[1].key, "default/%override|user:2");
+  EXPECT_EQ(check.verdicts[1].key, "default/%override1|user:2");
   check.request.domain = "no policies here";
   limiter->Decide(std::span(&check, 1), [] {});
   EXPECT_THAT(check.verdicts, SizeIs(0));

@@ -3,13 +3,14 @@
 -- unless the key has been limited by another algorithm, too.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW weir_keys AS
 SELECT id, CONVERT(id USING utf8mb4) AS name,
-  ELT(tag + 1, 'token_bucket', 'fixed_window', 'sliding_log', 'sliding_counter', 'concurrency') AS algorithm,
+  ELT(tag + 1, 'token_bucket', 'fixed_window', 'sliding_log', 'sliding_counter', 'concurrency',
+      'anchored_window') AS algorithm,
   IF(tag = 0, GREATEST(CAST(CONV(HEX(REVERSE(SUBSTRING(state, body, 8))), 16, 10) AS SIGNED)
                        - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) * 1000, 0) / 1000000000, NULL)
     AS full_in_seconds,
-  IF(tag = 1, TIMESTAMPADD(MICROSECOND, CAST(CONV(HEX(REVERSE(SUBSTRING(state, body, 8))), 16, 10) AS SIGNED)
+  IF(tag IN (1, 5), TIMESTAMPADD(MICROSECOND, CAST(CONV(HEX(REVERSE(SUBSTRING(state, body, 8))), 16, 10) AS SIGNED)
                            DIV 1000, '1970-01-01 00:00:00.000000'), NULL) AS window_end,
-  CASE WHEN tag = 1 THEN CAST(CONV(HEX(REVERSE(SUBSTRING(state, body + 8, 8))), 16, 10) AS SIGNED)
+  CASE WHEN tag IN (1, 5) THEN CAST(CONV(HEX(REVERSE(SUBSTRING(state, body + 8, 8))), 16, 10) AS SIGNED)
        WHEN tag IN (2, 4) THEN CAST(CONV(HEX(REVERSE(SUBSTRING(state, body + 16, 8))), 16, 10) AS SIGNED) END
     AS charged,
   IF(tag IN (2, 4), CAST(CONV(HEX(REVERSE(SUBSTRING(state, body + 40, 4))), 16, 10) AS SIGNED), NULL) AS entries,

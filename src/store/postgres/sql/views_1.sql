@@ -11,10 +11,11 @@ $$;
 CREATE OR REPLACE VIEW weir_keys AS
 SELECT l.key AS id, encode(l.key, 'escape') AS name,
   CASE s.tag WHEN 0 THEN 'token_bucket' WHEN 1 THEN 'fixed_window' WHEN 2 THEN 'sliding_log'
-             WHEN 3 THEN 'sliding_counter' WHEN 4 THEN 'concurrency' END AS algorithm,
+             WHEN 3 THEN 'sliding_counter' WHEN 4 THEN 'concurrency'
+             WHEN 5 THEN 'anchored_window' END AS algorithm,
   CASE WHEN s.tag = 0 THEN greatest(to_timestamp(weir_int8(l.state, s.body) / 1e9) - now(), '0') END AS full_in,
-  CASE WHEN s.tag = 1 THEN to_timestamp(weir_int8(l.state, s.body) / 1e9) END AS window_end,
-  CASE WHEN s.tag = 1 THEN weir_int8(l.state, s.body + 8)
+  CASE WHEN s.tag IN (1, 5) THEN to_timestamp(weir_int8(l.state, s.body) / 1e9) END AS window_end,
+  CASE WHEN s.tag IN (1, 5) THEN weir_int8(l.state, s.body + 8)
        WHEN s.tag IN (2, 4) THEN weir_int8(l.state, s.body + 16) END AS charged,
   CASE WHEN s.tag IN (2, 4) THEN weir_int8(l.state, s.body + 40 - 4) >> 32 END AS entries,
   to_timestamp(l.fresh_at / 1e9) AS fresh_at
@@ -33,5 +34,5 @@ FROM weir_limits AS l, LATERAL (
                    get_byte(l.state || '\x00000000', section.body + section.size + 3) AS b2,
                    get_byte(l.state || '\x00000000', section.body + section.size + 4) AS b3
             FROM section WHERE section.body + section.size < length(l.state)) AS at)
-  SELECT tag, body FROM section WHERE tag BETWEEN 0 AND 4) AS s;
+  SELECT tag, body FROM section WHERE tag BETWEEN 0 AND 5) AS s;
 COMMENT ON VIEW weir_keys IS 'Weir: the state of every key, one row per algorithm, for people to read';

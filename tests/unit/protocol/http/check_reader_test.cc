@@ -108,6 +108,7 @@ TEST_F(CheckReaderTest, ACheckMayOverdraw) {
   batch_.Clear();
   ASSERT_TRUE(Read(R"({"key":"k","overdraw":false})").ok());
   EXPECT_EQ(batch_.checks()[0].op, Op::kCharge);
+  batch_.Clear();
   EXPECT_EQ(ErrorOf(R"({"key":"k","overdraw":1})"), "overdraw: must be true or false");
   EXPECT_EQ(ErrorOf(R"({"key":"k","overdraw":true})", Op::kPeek),
             "overdraw: is not a field here; those are key, domain, descriptors and cost");

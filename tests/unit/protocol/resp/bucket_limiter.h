@@ -104,6 +104,9 @@ class BucketLimiter final : public limiter::Limiter {
         check.decision = {};
         check.applied = std::erase(leases, check.lease) > 0;
         break;
+      case store::Op::kLease:
+      case store::Op::kReturn:
+        break;  // no client asks for these
     }
   }
 

@@ -68,7 +68,7 @@ TEST_F(RespSession, AnswersWhatClientsSendOnTheirOwn) {
   EXPECT_EQ(Talk("CONFIG GET appendonly\r\n"), "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n");
   EXPECT_EQ(Talk("CONFIG GET requirepass\r\n"), "*0\r\n");
   EXPECT_THAT(Talk("INFO\r\n"), HasSubstr("weir_version:"));
-  EXPECT_EQ(Talk("COMMAND COUNT\r\n"), ":" + std::to_string(17) + "\r\n");
+  EXPECT_EQ(Talk("COMMAND COUNT\r\n"), ":" + std::to_string(18) + "\r\n");
   EXPECT_THAT(
       Talk("COMMAND INFO nosuch cl.throttle\r\n"),
       StartsWith(

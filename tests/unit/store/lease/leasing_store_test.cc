@@ -133,7 +133,7 @@ TEST_F(LeasingStoreTest, WhatIsHeldGoesBackWhenNobodyAsks) {
   ASSERT_GT(held, 0);
   clock_.Advance(std::chrono::nanoseconds(terms_.term / 4 + 1));
   Ring();
-  EXPECT_EQ(book_.applications[Op::kReturn], 1);
+  EXPECT_GE(book_.applications[Op::kReturn], 1);
   EXPECT_EQ(metrics().held.load(), 0);
 }
 
@@ -163,7 +163,7 @@ TEST_F(LeasingStoreTest, AnotherQuotaGivesTheOldLeaseBack) {
   Warm();
   terms_ = *algorithm::TermsFor(*Quota::TokenBucket(2000, 100));
   EXPECT_TRUE(Charge());
-  EXPECT_EQ(book_.applications[Op::kReturn], 1);
+  EXPECT_GE(book_.applications[Op::kReturn], 1);
 }
 
 TEST_F(LeasingStoreTest, AResetForgetsWhatIsHeld) {

@@ -1,0 +1,126 @@
+// Who may do what, wired into each door of the service.
+
+#include "admin/audit_json.h"
+#include "protocol/http/error.h"
+#include "serve/service.h"
+#include "telemetry/log.h"
+
+namespace weir::app {
+namespace {
+
+using access::Operation;
+using Verdict = access::Admission::Verdict;
+
+Status ToStatus(const access::Admission& admission) {
+  if (admission.admitted()) return {};
+  Code code = Code::kUnauthenticated;
+  if (admission.verdict == Verdict::kRoleMissing) code = Code::kPermissionDenied;
+  if (admission.verdict == Verdict::kSlowedDown) code = Code::kResourceExhausted;
+  return Error{code, std::string(access::Explain(admission.verdict))};
+}
+
+/// GET /v1/auth carries the headers of the client that a proxy asks about, and that client's key is
+/// none of ours: only the field that the proxy itself sets counts there.
+std::string_view KeyFor(const http::Request& request) {
+  return request.path == "/v1/auth" ? request.Find("X-Weir-Key") : admin::ApiKeyOf(request);
+}
+
+Operation OperationOf(const grpc::Method& method) {
+  if (!method.path().starts_with("/weir.v1.") && !method.path().starts_with("/envoy.")) {
+    return Operation::kPublic;  // health and reflection
+  }
+  const bool gives_back = method.path().ends_with("/Refund") || method.path().ends_with("/Release");
+  return gives_back ? Operation::kGiveBack : Operation::kCheck;
+}
+
+}  // namespace
+
+Status Service::OpenAccess() {
+  access::BearerOf bearer;
+  if (config_.oidc.enabled()) {
+    tokens_ = std::make_unique<access::Tokens>(config_.oidc);
+    auto source = access::JwksSource::Open(config_.oidc.jwks, *tokens_);
+    if (!source.ok()) return source.error();
+    jwks_ = std::move(*source);
+    bearer = [this](std::string_view token) {
+      return tokens_->Verify(token, SystemClock::Get().Now());
+    };
+  }
+  auto gate = std::make_shared<access::Gate>(config_.access, config_.admin.keys, std::move(bearer));
+  guard_.emplace(gate, config_.admin.allow, config_.admin.keyless);
+  http_options_.authorize_check = Authorized(Operation::kCheck);
+  http_options_.authorize_give_back = Authorized(Operation::kGiveBack);
+  http_options_.on_give_back = [this](const http::Request& request, std::string_view remote,
+                                      std::string_view action, std::size_t count) {
+    const std::string_view key = guard_->has_keys() ? KeyFor(request) : std::string_view();
+    audit_tally_->Note(admin::WhoAsks(key, remote), action, {}, count);
+  };
+  if (config_.admin.short_keys) {
+    telemetry::Log(telemetry::Level::kWarn,
+                   "a key of admin.keys has fewer than 16 characters; use a longer one");
+  }
+  return {};
+}
+
+service::HttpOptions::Authorize Service::Authorized(Operation operation) const {
+  access::Gate& gate = guard_->gate();
+  if (gate.IsOpen(operation)) return {};
+  return [&gate, operation](const http::Request& request, std::string_view remote) {
+    return ToStatus(gate.Admit({remote, KeyFor(request), request.subject, "http"}, operation));
+  };
+}
+
+/// The admin API's own routes are guarded one by one (admin::Guarded), with more than keys; here
+/// all the others are, those of the products.
+void Service::GuardRoutes(http::Router& router) {
+  std::vector<Operation> operations;
+  for (const auto& [method, path] : router.routes()) {
+    operations.push_back(access::OperationOf(method, path));
+  }
+  router.SetGuard([this, operations](const http::Request& request,
+                                     std::size_t route) -> std::optional<http::Response> {
+    const Operation operation = operations[route];
+    if (operation >= Operation::kRead || guard_->gate().IsOpen(operation)) return std::nullopt;
+    const auto admission = guard_->gate().Admit(
+        {request.remote, admin::ApiKeyOf(request), request.subject, "http"}, operation);
+    if (admission.admitted()) return std::nullopt;
+    return admin::RefusalOf(admission);
+  });
+  router.SetObserver([this, operations](const http::Request& request, std::size_t route) {
+    return AuditOf(request, operations[route]);
+  });
+}
+
+/// Changes of slots write their own entries.
+http::Router::Witness Service::AuditOf(const http::Request& request, Operation operation) {
+  if (operation != Operation::kSend || request.method != "POST") return {};
+  std::string who = guard_->has_keys() ? admin::WhoAsks(request)
+                                       : admin::WhoAsks(std::string_view(), request.remote);
+  return [this, who = std::move(who)](const http::Response& response) {
+    if (response.status / 100 == 2) audit_tally_->Note(who, "notify.send", {}, 1);
+  };
+}
+
+Status Service::AdmitCall(const grpc::Method& method, const grpc::Caller& caller) {
+  const Operation operation = OperationOf(method);
+  const Status admitted = ToStatus(
+      guard_->gate().Admit({caller.address, caller.key, caller.subject, "grpc"}, operation));
+  if (admitted.ok() && operation == Operation::kGiveBack) {
+    const bool refund = method.path().ends_with("/Refund");
+    audit_tally_->Note(admin::WhoAsks(caller.key, caller.address),
+                       refund ? "check.refund" : "check.release", {}, 1);
+  }
+  return admitted;
+}
+
+void Service::Audit(policy::AuditEntry entry) {
+  const std::string action = entry.action;
+  policy_store_->Append(std::move(entry), [action](const Result<std::int64_t>& written) {
+    if (written.ok()) return;
+    telemetry::Log(telemetry::Level::kError, "a change is not in the audit log",
+                   {{"action", std::string_view(action)},
+                    {"error", std::string_view(written.error().message)}});
+  });
+}
+
+}  // namespace weir::app

@@ -1,0 +1,102 @@
+// The gRPC and the RESP door of the service, and who may do what there.
+
+#include <utility>
+
+#include "admin/audit_json.h"
+#include "serve/service.h"
+#include "telemetry/log.h"
+#include "telemetry/version.h"
+
+namespace weir::app {
+
+Status Service::OpenGrpc() {
+  service::GrpcDoorOptions options;
+  options.tls = grpc_tls_;
+  options.session.max_concurrent_streams = config_.grpc.max_streams;
+  options.session.max_message_bytes = config_.grpc.max_message;
+  options.guard = [this](const grpc::Method& method, const grpc::Caller& caller) {
+    return AdmitCall(method, caller);
+  };
+  options.session.request_timeout = config_.limits.request_timeout;
+  options.session.stream_timeout = config_.grpc.idle_timeout;
+  options.times = TimesOf(config_, config_.grpc.idle_timeout);
+  options.rls.headers = config_.grpc.response_headers && config_.headers.x_ratelimit;
+  options.rls.limit_header = config_.grpc.limit_header;
+  options.rls.remaining_header = config_.grpc.remaining_header;
+  options.rls.reset_header = config_.grpc.reset_header;
+  options.rls.dynamic_metadata = config_.grpc.dynamic_metadata;
+  grpc_door_.emplace(
+      pool_->size(),
+      [this](net::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },
+      std::move(options));
+  return Listen(*grpc_door_, config_.listen.grpc);
+}
+
+Status Service::OpenResp() {
+  service::RespOptions options;
+  options.times = TimesOf(config_, config_.resp.idle_timeout);
+  options.tls = resp_tls_;
+  if (!config_.resp.keys.empty()) {
+    options.authenticate = [&keys = config_.resp.keys](std::string_view offered) {
+      const config::Digest digest = config::Sha256(offered);
+      bool known = false;
+      // All are compared, so the time does not tell which one it was.
+      for (const config::Digest& key : keys) known |= config::EqualDigests(key, digest);
+      return known;
+    };
+  }
+  options.administrator = [this](std::string_view address,
+                                 std::string_view password) -> std::optional<std::string> {
+    if (!guard_->Admits(address, password)) return std::nullopt;
+    return admin::WhoAsks(guard_->has_keys() ? password : std::string_view(), address);
+  };
+  access::Gate& gate = guard_->gate();
+  if (gate.has_keys()) {
+    if (!gate.IsOpen(access::Operation::kCheck) && !options.authenticate) {
+      options.authenticate = [](std::string_view) { return false; };  // only what `knows` knows
+    }
+    options.knows = [&gate](std::string_view address, std::string_view password) {
+      return gate.Knows({.address = address, .key = password, .door = "resp"},
+                        access::Operation::kCheck);
+    };
+  }
+  if (!gate.IsOpen(access::Operation::kGiveBack)) {
+    // Who opened the connection with a key of resp.keys may, too.
+    options.gives_back = [&gate, authenticate = options.authenticate](std::string_view address,
+                                                                      std::string_view password) {
+      if (authenticate && authenticate(password)) return true;
+      return gate
+          .Admit({.address = address, .key = password, .door = "resp", .quiet = true},
+                 access::Operation::kGiveBack)
+          .admitted();
+    };
+  }
+  options.by_subject = [&gate](std::string_view address, std::string_view subject) {
+    const access::Caller caller{.address = address, .subject = subject, .door = "resp"};
+    resp::Service::Login login;
+    login.known = gate.Knows(caller, access::Operation::kCheck);
+    login.gives_back = gate.Knows(caller, access::Operation::kGiveBack);
+    if (gate.Knows(caller, access::Operation::kOperate)) {
+      login.known = true;
+      login.administrator = "certificate " + std::string(subject);
+    }
+    return login;
+  };
+  options.on_give_back = [this](const std::string& who, std::string_view action,
+                                std::string_view key) {
+    audit_tally_->Note(who, action, "key:" + std::string(key), 1);
+  };
+  options.on_reset = [this](const std::string& who, std::string_view key) { AuditReset(who, key); };
+  options.version = telemetry::kVersion;
+  resp_door_.emplace(
+      pool_->size(),
+      [this](net::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },
+      std::move(options));
+  return Listen(*resp_door_, config_.listen.resp);
+}
+
+void Service::AuditReset(const std::string& who, std::string_view key) {
+  Audit({.who = who, .action = "key.reset", .target = "key:" + std::string(key)});
+}
+
+}  // namespace weir::app

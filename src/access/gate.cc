@@ -1,0 +1,154 @@
+#include "access/gate.h"
+
+#include <utility>
+
+#include "base/ip.h"
+#include "telemetry/log.h"
+
+namespace weir::access {
+namespace {
+
+using Verdict = Admission::Verdict;
+
+constexpr std::size_t kAddresses = 65'536;
+constexpr std::size_t kRemembered = 4'096;
+
+Engine MakeEngine(std::int64_t burst, std::chrono::nanoseconds period, const Clock& clock) {
+  return Engine(*Quota::TokenBucket(burst, 1, period), {.max_keys = kAddresses, .clock = &clock});
+}
+
+/// Whoever has a network of addresses counts once.
+std::string GroupOf(std::string_view address) {
+  const auto parsed = IpAddress::Parse(address);
+  return parsed ? ClientKey(*parsed) : std::string(address);
+}
+
+bool IsToken(std::string_view key) noexcept { return key.starts_with("eyJ"); }
+
+std::string KeyName(const config::Digest& digest) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string name = "key ";
+  for (std::size_t i = 0; i < 4; ++i) {
+    name += kHex[digest[i] >> 4U];
+    name += kHex[digest[i] & 15U];
+  }
+  return name;
+}
+
+}  // namespace
+
+Gate::Gate(config::Config::Access access, std::vector<config::Digest> admin_keys, BearerOf bearer,
+           const Clock& clock)
+    : access_(std::move(access)),
+      admin_keys_(std::move(admin_keys)),
+      bearer_(std::move(bearer)),
+      has_keys_(!access_.keys.empty() || !access_.subjects.empty() || !admin_keys_.empty() ||
+                static_cast<bool>(bearer_)),
+      wrong_by_address_(MakeEngine(kWrongKeys, kWrongKeyEvery, clock)),
+      log_lines_(MakeEngine(1, std::chrono::seconds(10), clock)) {
+  open_[static_cast<std::size_t>(Operation::kPublic)] = true;
+  for (const Operation operation : access_.open) open_[static_cast<std::size_t>(operation)] = true;
+}
+
+std::optional<Gate::Known> Gate::Identify(const Caller& caller,
+                                          const config::Digest& digest) const {
+  std::optional<Known> found;
+  // All are compared, in constant time: neither the place nor the contents of a key show in the
+  // time.
+  for (const config::Digest& known : admin_keys_) {
+    if (config::EqualDigests(known, digest)) found = Known{KeyName(digest), kEveryRole};
+  }
+  for (const auto& known : access_.keys) {
+    if (config::EqualDigests(known.digest, digest)) found = Known{known.name, known.roles};
+  }
+  if (found || !bearer_ || !IsToken(caller.key)) return found;
+  if (auto token = bearer_(caller.key)) return Known{std::move(token->name), token->roles};
+  return std::nullopt;
+}
+
+Admission Gate::Admit(const Caller& caller, Operation operation) {
+  if (IsOpen(operation)) return {};
+  return Judge(caller, operation);
+}
+
+bool Gate::Knows(const Caller& caller, Operation operation) {
+  return Judge(caller, operation).admitted();
+}
+
+Admission Gate::Judge(const Caller& caller, Operation operation) {
+  std::optional<Known> known;
+  if (!caller.key.empty()) {
+    const config::Digest digest = config::Sha256(caller.key);
+    const std::string group = GroupOf(caller.address);
+    const Decision patience = wrong_by_address_.Peek(group);
+    if (!patience.allowed() && !HasShown(group, digest)) {
+      return {
+          Verdict::kSlowedDown, {}, std::chrono::ceil<std::chrono::seconds>(patience.retry_after)};
+    }
+    known = Identify(caller, digest);
+    if (!known && caller.quiet) return {.verdict = Verdict::kKeyWrong};
+    if (!known) return OnWrongKey(caller);
+    Remember(group, digest);
+  } else if (!caller.subject.empty()) {
+    for (const auto& one : access_.subjects) {
+      if (one.name == caller.subject) known = Known{one.name, one.roles};
+    }
+  }
+  if (!known) return {.verdict = Verdict::kKeyMissing};
+  if (!MayDo(known->roles, operation)) return {Verdict::kRoleMissing, std::move(known->name)};
+  return {Verdict::kAdmitted, std::move(known->name)};
+}
+
+bool Gate::HasShown(std::string_view address, const config::Digest& digest) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = shown_.find(std::string(address));
+  return found != shown_.end() && config::EqualDigests(found->second, digest);
+}
+
+void Gate::Remember(std::string_view address, const config::Digest& digest) {
+  // A caller's next request mostly comes on the same thread with the same key.
+  struct Last {
+    const Gate* gate = nullptr;
+    std::string address;
+    config::Digest digest{};
+  };
+  thread_local Last last;
+  if (last.gate == this && last.address == address && last.digest == digest) return;
+  last = {this, std::string(address), digest};
+  const std::lock_guard lock(mutex_);
+  if (shown_.size() >= kRemembered) shown_.clear();
+  shown_.insert_or_assign(std::string(address), digest);
+}
+
+Admission Gate::OnWrongKey(const Caller& caller) {
+  const std::uint64_t so_far = wrong_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const std::string group = GroupOf(caller.address);
+  const Decision patience = wrong_by_address_.TryAcquire(group);
+  // A line for each address, and not too many for all of them together.
+  if (log_lines_.TryAcquire(group).allowed()) {
+    telemetry::Log(telemetry::Level::kWarn, "wrong key",
+                   {{"address", caller.address},
+                    {"door", caller.door},
+                    {"wrong_keys", static_cast<std::int64_t>(so_far)},
+                    {"slowed_down", patience.remaining > 0 ? "no" : "yes"}});
+  }
+  return {.verdict = Verdict::kKeyWrong};
+}
+
+std::string_view Explain(Verdict verdict) noexcept {
+  switch (verdict) {
+    case Verdict::kAdmitted:
+      return "";
+    case Verdict::kKeyMissing:
+      return "send an API key in X-API-Key or Authorization: Bearer";
+    case Verdict::kKeyWrong:
+      return "this API key is not known";
+    case Verdict::kRoleMissing:
+      return "this API key does not have the role that this needs; see docs/reference/access.md";
+    case Verdict::kSlowedDown:
+      return "too many wrong keys from this address; try again later";
+  }
+  return "";
+}
+
+}  // namespace weir::access

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "config/config.h"
+#include "config/roles.h"
+#include "weir/clock.h"
+#include "weir/engine.h"
+
+namespace weir::access {
+
+/// Who calls, as a door knows it.
+struct Caller {
+  std::string_view address = {};  ///< the peer's, without port
+  std::string_view key = {};      ///< a key or a bearer token; empty: none
+  std::string_view subject = {};  ///< the common name in the client's certificate; empty: none
+  std::string_view door = {};     ///< for the log: "http"
+  bool quiet = false;             ///< a wrong key does not count: the same one is asked about again
+};
+
+/// What a caller is told.
+struct Admission {
+  enum class Verdict : std::uint8_t {
+    kAdmitted,
+    kKeyMissing,
+    kKeyWrong,
+    kRoleMissing,
+    kSlowedDown,  ///< too many wrong keys from this address
+  };
+  Verdict verdict = Verdict::kAdmitted;
+  std::string name = {};  ///< of the key, token or certificate; empty: none was needed
+  std::chrono::seconds retry_after{0};
+
+  bool admitted() const noexcept { return verdict == Verdict::kAdmitted; }
+};
+
+/// What a bearer token is good for; nothing if it is not valid.
+struct Bearer {
+  std::string name;
+  Roles roles = kNoRoles;
+};
+using BearerOf = std::function<std::optional<Bearer>(std::string_view token)>;
+
+/// Decides for every door who may do what. Keys are kept as SHA-256 digests and compared in
+/// constant time. An address that shows too many wrong ones is refused unheard for a while, except
+/// with a key that it has shown before: it cannot guess, and it cannot lock out who shares the
+/// address.
+///
+/// Thread-safe.
+class Gate {
+ public:
+  /// Wrong keys that an address may show at once, and how soon it may show another one.
+  static constexpr std::int64_t kWrongKeys = 10;
+  static constexpr std::chrono::seconds kWrongKeyEvery{6};
+
+  /// `admin_keys` have every role.
+  Gate(config::Config::Access access, std::vector<config::Digest> admin_keys, BearerOf bearer = {},
+       const Clock& clock = SystemClock::Get());
+
+  /// Whether anything is configured that a caller could show. If not, nothing needs a key here, and
+  /// the doors decide by the address.
+  bool has_keys() const noexcept { return has_keys_; }
+  /// Whether this may be done without a key. Then what is shown is not looked at.
+  bool IsOpen(Operation operation) const noexcept {
+    return !has_keys_ || open_[static_cast<std::size_t>(operation)];
+  }
+
+  Admission Admit(const Caller& caller, Operation operation);
+
+  /// Whether the key is known and has the role for this, also where this is open. A wrong key
+  /// counts.
+  bool Knows(const Caller& caller, Operation operation);
+
+  /// Wrong keys shown so far.
+  std::uint64_t wrong_keys() const noexcept { return wrong_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Known {
+    std::string name;
+    Roles roles = kNoRoles;
+  };
+
+  std::optional<Known> Identify(const Caller& caller, const config::Digest& digest) const;
+  bool HasShown(std::string_view address, const config::Digest& digest) const;
+  void Remember(std::string_view address, const config::Digest& digest);
+  Admission Judge(const Caller& caller, Operation operation);
+  Admission OnWrongKey(const Caller& caller);
+
+  const config::Config::Access access_;
+  const std::vector<config::Digest> admin_keys_;
+  const BearerOf bearer_;
+  const bool has_keys_;
+  std::array<bool, 9> open_{};
+  Engine wrong_by_address_;
+  Engine log_lines_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, config::Digest> shown_;  // address → the last good key
+  std::atomic<std::uint64_t> wrong_{0};
+};
+
+/// How a refusal reads; the caller's own words are not repeated.
+std::string_view Explain(Admission::Verdict verdict) noexcept;
+
+}  // namespace weir::access

@@ -1,0 +1,100 @@
+#include "access/jwks_source.h"
+
+#include <curl/curl.h>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "base/blocking.h"
+#include "telemetry/log.h"
+
+namespace weir::access {
+namespace {
+
+constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+constexpr std::chrono::seconds kEvery{300};
+constexpr std::chrono::seconds kAgain{10};  // after a failure
+constexpr long kTimeout = 10;               // seconds
+
+bool IsUrl(const std::string& where) { return where.starts_with("https://"); }
+
+std::size_t Take(char* data, std::size_t size, std::size_t count, void* to) {
+  auto& text = *static_cast<std::string*>(to);
+  if (text.size() + size * count > kMaxBytes) return 0;
+  text.append(data, size * count);
+  return size * count;
+}
+
+Result<std::string> Fetch(const std::string& url) {
+  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> handle(curl_easy_init(),
+                                                                   &curl_easy_cleanup);
+  if (!handle) return Error{Code::kInternal, "libcurl does not start"};
+  std::string text;
+  CURL* curl = handle.get();
+  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT, kTimeout);
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Take);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &text);
+  const CURLcode code = curl_easy_perform(curl);
+  if (code != CURLE_OK) return Error{Code::kUnavailable, url + ": " + curl_easy_strerror(code)};
+  return text;
+}
+
+Result<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error{Code::kUnavailable, "cannot read " + path};
+  std::string text(kMaxBytes, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<JwksSource>> JwksSource::Open(std::string where, Tokens& tokens) {
+  std::unique_ptr<JwksSource> source(new JwksSource(std::move(where), tokens));
+  const Status read = source->Read();
+  if (!read.ok() && !IsUrl(source->where_)) return read.error();
+  source->thread_ = std::thread([raw = source.get(), good = read.ok()] { raw->Loop(good); });
+  return source;
+}
+
+JwksSource::~JwksSource() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stopped_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+Status JwksSource::Read() {
+  MayBlock("reading an issuer's keys");
+  const Result<std::string> text = IsUrl(where_) ? Fetch(where_) : ReadFile(where_);
+  if (!text.ok()) return Error{text.error().code, "oidc.jwks: " + text.error().message};
+  const Status loaded = tokens_.Load(*text);
+  if (!loaded.ok()) return Error{loaded.error().code, "oidc.jwks: " + loaded.error().message};
+  return {};
+}
+
+void JwksSource::Loop(bool good) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (stopped_.wait_for(lock, good ? kEvery : kAgain, [this] { return stopping_; })) return;
+    lock.unlock();
+    const Status read = Read();
+    good = read.ok();
+    if (!good) {
+      telemetry::Log(telemetry::Level::kError, "cannot read the issuer's keys; will retry",
+                     {{"error", std::string_view(read.error().message)}});
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace weir::access

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "access/tokens.h"
+#include "weir/result.h"
+
+namespace weir::access {
+
+/// Reads an issuer's public keys from a file or an https:// URL into Tokens, at the start and then
+/// again and again, on a thread of its own: keys are rotated, and no reactor waits for that. What
+/// cannot be read changes nothing and is logged.
+///
+/// Thread safety: for the thread that made it.
+class JwksSource {
+ public:
+  /// Reads once before it returns. A file that cannot be used is an error; a URL that does not
+  /// answer is tried again in the background, and until then no token is valid.
+  static Result<std::unique_ptr<JwksSource>> Open(std::string where, Tokens& tokens);
+  ~JwksSource();
+  JwksSource(const JwksSource&) = delete;
+  JwksSource& operator=(const JwksSource&) = delete;
+
+ private:
+  JwksSource(std::string where, Tokens& tokens) : where_(std::move(where)), tokens_(tokens) {}
+  Status Read();
+  void Loop(bool good);
+
+  const std::string where_;
+  Tokens& tokens_;
+  std::mutex mutex_;
+  std::condition_variable stopped_;
+  bool stopping_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace weir::access

@@ -1,0 +1,132 @@
+#include "config/key_settings.h"
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <string_view>
+
+#include "base/percent.h"
+
+namespace weir::config {
+namespace {
+
+/// Keys of this length cannot be guessed, however fast; shorter ones had been allowed before.
+constexpr std::size_t kMinKeyBytes = 16;
+
+std::optional<Digest> ParseDigest(std::string_view hex) {
+  Digest digest{};
+  if (hex.size() != 2 * digest.size()) return std::nullopt;
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    const int high = HexDigit(hex[2 * i]);
+    const int low = HexDigit(hex[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    digest[i] = static_cast<std::uint8_t>(high * 16 + low);
+  }
+  return digest;
+}
+
+/// A key as it is, as sha256:<hex>, or as @file, whose first line it is.
+Result<Digest> ReadKey(std::string_view text, std::size_t shortest) {
+  constexpr std::string_view kPrefix = "sha256:";
+  if (text.starts_with(kPrefix)) {
+    const auto digest = ParseDigest(text.substr(kPrefix.size()));
+    if (!digest) {
+      return Error{Code::kInvalidArgument, "after 'sha256:' expected 64 hexadecimal digits"};
+    }
+    return *digest;
+  }
+  std::string line(text);
+  if (text.starts_with('@')) {
+    line.clear();
+    std::ifstream file{std::string(text.substr(1))};
+    if (!std::getline(file, line)) {
+      return Error{Code::kInvalidArgument, "cannot read a key from " + std::string(text.substr(1))};
+    }
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+  }
+  if (line.size() < shortest) {
+    return Error{Code::kInvalidArgument,
+                 "a key must have at least " + std::to_string(shortest) + " characters"};
+  }
+  return Sha256(line);
+}
+
+/// role+role:text; the text may hold colons.
+template <typename Item>
+Status ReadRolesOf(std::vector<Item>& items, Texts texts) {
+  items.clear();
+  for (const std::string& text : texts) {
+    const std::size_t colon = text.find(':');
+    if (colon == std::string::npos || colon + 1 == text.size()) {
+      return Error{Code::kInvalidArgument, "expected roles:name such as check+slots:payments"};
+    }
+    Result<access::Roles> roles = access::ParseRoles(text.substr(0, colon));
+    if (!roles.ok()) return roles.error();
+    items.push_back({text.substr(colon + 1), *roles});
+  }
+  return {};
+}
+
+}  // namespace
+
+bool AnyShort(Texts texts) {
+  return std::any_of(texts.begin(), texts.end(),
+                     [](const std::string& text) { return text.size() < kMinKeyBytes; });
+}
+
+Status SetKeys(std::vector<Digest>& keys, Texts texts) {
+  constexpr std::size_t kShortest = 8;
+  keys.clear();
+  for (const std::string& text : texts) {
+    const Result<Digest> digest = ReadKey(text, kShortest);
+    if (!digest.ok()) return digest.error();
+    keys.push_back(*digest);
+  }
+  return {};
+}
+
+Status SetAccessKeys(std::vector<Config::Access::Key>& keys, Texts texts) {
+  keys.clear();
+  for (const std::string& text : texts) {
+    const std::size_t first = text.find(':');
+    const std::size_t second = first == std::string::npos ? first : text.find(':', first + 1);
+    if (first == 0 || second == std::string::npos) {
+      return Error{Code::kInvalidArgument,
+                   "expected name:roles:key such as ci:read+operate:@/run/secrets/ci"};
+    }
+    const std::string name = text.substr(0, first);
+    Result<access::Roles> roles = access::ParseRoles(text.substr(first + 1, second - first - 1));
+    if (!roles.ok()) return Error{Code::kInvalidArgument, name + ": " + roles.error().message};
+    Result<Digest> digest = ReadKey(std::string_view(text).substr(second + 1), kMinKeyBytes);
+    if (!digest.ok()) return Error{Code::kInvalidArgument, name + ": " + digest.error().message};
+    for (const Config::Access::Key& other : keys) {
+      if (other.name == name) return Error{Code::kInvalidArgument, name + ": is there twice"};
+    }
+    keys.push_back({name, *digest, *roles});
+  }
+  return {};
+}
+
+Status SetRolesOf(std::vector<Config::Access::Subject>& items, Texts texts) {
+  return ReadRolesOf(items, texts);
+}
+
+Status SetRolesOf(std::vector<Config::Oidc::Mapping>& items, Texts texts) {
+  return ReadRolesOf(items, texts);
+}
+
+Status SetOpen(std::vector<access::Operation>& open, Texts texts) {
+  open.clear();
+  for (const std::string& text : texts) {
+    if (text == "none" && texts.size() == 1) return {};
+    const auto operation = access::ParseOpenable(text);
+    if (!operation) {
+      return Error{Code::kInvalidArgument,
+                   "expected none, or some of check, give_back, slots, slots_change and send"};
+    }
+    open.push_back(*operation);
+  }
+  return {};
+}
+
+}  // namespace weir::config

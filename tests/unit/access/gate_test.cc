@@ -1,0 +1,161 @@
+#include "access/gate.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace weir::access {
+namespace {
+
+using Verdict = Admission::Verdict;
+using std::chrono::seconds;
+
+constexpr std::string_view kAdmin = "the-key-of-the-admins";
+constexpr std::string_view kPayments = "the-key-of-payments";
+
+config::Config::Access Keys() {
+  config::Config::Access access;
+  access.keys.push_back({"payments", config::Sha256(kPayments), *ParseRoles("slots+send")});
+  access.subjects.push_back({"ledger", *ParseRoles("read")});
+  return access;
+}
+
+class GateTest : public ::testing::Test {
+ protected:
+  Verdict Ask(std::string_view key, Operation operation, std::string_view address = "192.0.2.1") {
+    return gate_.Admit({.address = address, .key = key, .door = "test"}, operation).verdict;
+  }
+
+  ManualClock clock_{1'000'000'000'000};
+  Gate gate_{Keys(),
+             {config::Sha256(kAdmin)},
+             [](std::string_view token) -> std::optional<Bearer> {
+               if (token != "eyJgood") return std::nullopt;
+               return Bearer{"alice", *ParseRoles("operate")};
+             },
+             clock_};
+};
+
+TEST_F(GateTest, WithoutKeysNothingNeedsOne) {
+  Gate gate({}, {});
+  EXPECT_FALSE(gate.has_keys());
+  EXPECT_TRUE(gate.Admit({.address = "192.0.2.1"}, Operation::kSend).admitted());
+}
+
+TEST_F(GateTest, ChecksAndAssigningAreOpenUnlessToldOtherwise) {
+  for (const Operation open : {Operation::kPublic, Operation::kCheck, Operation::kSlots}) {
+    EXPECT_EQ(Ask("", open), Verdict::kAdmitted);
+    // What is open does not look at keys, so a client's own key is no wrong one.
+    EXPECT_EQ(Ask("a key of the client's own", open), Verdict::kAdmitted);
+  }
+  for (const Operation closed : {Operation::kGiveBack, Operation::kSlotsChange, Operation::kSend,
+                                 Operation::kRead, Operation::kOperate, Operation::kAdmin}) {
+    EXPECT_EQ(Ask("", closed), Verdict::kKeyMissing);
+    EXPECT_EQ(Ask("wrong", closed), Verdict::kKeyWrong);
+    EXPECT_EQ(Ask(kAdmin, closed), Verdict::kAdmitted);
+  }
+}
+
+TEST_F(GateTest, ARoleIsForItsOperationsAlone) {
+  EXPECT_EQ(Ask(kPayments, Operation::kSend), Verdict::kAdmitted);
+  EXPECT_EQ(Ask(kPayments, Operation::kSlotsChange), Verdict::kAdmitted);
+  for (const Operation other :
+       {Operation::kGiveBack, Operation::kRead, Operation::kOperate, Operation::kAdmin}) {
+    EXPECT_EQ(Ask(kPayments, other), Verdict::kRoleMissing);
+  }
+  EXPECT_EQ(Ask("eyJgood", Operation::kRead), Verdict::kAdmitted);
+  EXPECT_EQ(Ask("eyJgood", Operation::kOperate), Verdict::kAdmitted);
+  EXPECT_EQ(Ask("eyJgood", Operation::kAdmin), Verdict::kRoleMissing);
+  EXPECT_EQ(Ask("eyJbad", Operation::kRead), Verdict::kKeyWrong);
+}
+
+TEST_F(GateTest, ACertificateHasTheRolesOfItsSubject) {
+  EXPECT_TRUE(gate_.Admit({.subject = "ledger"}, Operation::kRead).admitted());
+  EXPECT_EQ(gate_.Admit({.subject = "ledger"}, Operation::kAdmin).verdict, Verdict::kRoleMissing);
+  EXPECT_EQ(gate_.Admit({.subject = "other"}, Operation::kRead).verdict, Verdict::kKeyMissing);
+}
+
+TEST_F(GateTest, TellsWhoItWas) {
+  EXPECT_EQ(gate_.Admit({.key = kPayments}, Operation::kSend).name, "payments");
+  EXPECT_EQ(gate_.Admit({.key = "eyJgood"}, Operation::kRead).name, "alice");
+}
+
+TEST_F(GateTest, AnAddressWithManyWrongKeysIsNotHeardForAWhile) {
+  for (int i = 0; i < Gate::kWrongKeys; ++i) {
+    EXPECT_EQ(Ask("guess " + std::to_string(i), Operation::kRead), Verdict::kKeyWrong) << i;
+  }
+  const Admission slow = gate_.Admit({.address = "192.0.2.1", .key = "guess"}, Operation::kRead);
+  EXPECT_EQ(slow.verdict, Verdict::kSlowedDown);
+  EXPECT_EQ(slow.retry_after, Gate::kWrongKeyEvery);
+  // Neither is the right one, or guessing would go on. Other addresses are.
+  EXPECT_EQ(Ask(kAdmin, Operation::kRead), Verdict::kSlowedDown);
+  EXPECT_EQ(Ask(kAdmin, Operation::kRead, "192.0.2.2"), Verdict::kAdmitted);
+  EXPECT_EQ(Ask("", Operation::kCheck), Verdict::kAdmitted);
+  clock_.Advance(Gate::kWrongKeyEvery);
+  EXPECT_EQ(Ask("guess", Operation::kRead), Verdict::kKeyWrong);
+  EXPECT_EQ(Ask("guess", Operation::kRead), Verdict::kSlowedDown);
+  EXPECT_EQ(gate_.wrong_keys(), std::uint64_t{Gate::kWrongKeys} + 1);
+}
+
+TEST_F(GateTest, WhoHasShownAKeyIsNotLockedOutByANeighbour) {
+  EXPECT_EQ(Ask(kAdmin, Operation::kRead), Verdict::kAdmitted);
+  for (int i = 0; i < 2 * Gate::kWrongKeys; ++i) (void)Ask("guess", Operation::kRead);
+  EXPECT_EQ(Ask(kAdmin, Operation::kAdmin), Verdict::kAdmitted);
+  EXPECT_EQ(Ask(kPayments, Operation::kSend), Verdict::kSlowedDown);
+}
+
+TEST_F(GateTest, ANetworkOfAddressesCountsAsOne) {
+  for (int i = 0; i < Gate::kWrongKeys; ++i) {
+    (void)Ask("guess", Operation::kRead, "2001:db8:0:1::" + std::to_string(i));
+  }
+  EXPECT_EQ(Ask("guess", Operation::kRead, "2001:db8:0:1::ffff"), Verdict::kSlowedDown);
+  EXPECT_EQ(Ask("guess", Operation::kRead, "2001:db8:0:2::1"), Verdict::kKeyWrong);
+}
+
+TEST_F(GateTest, ManyThreadsMayAsk) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this, t] {
+      const std::string address = "198.51.100." + std::to_string(t);
+      for (int i = 0; i < 200; ++i) {
+        EXPECT_EQ(Ask(kPayments, Operation::kSend, address), Verdict::kAdmitted);
+        (void)Ask("wrong", Operation::kSend, address);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Roles, EveryRouteHasOneAndTheUnknownNeedsTheMost) {
+  EXPECT_EQ(OperationOf("POST", "/v1/check"), Operation::kCheck);
+  EXPECT_EQ(OperationOf("POST", "/v1/refund"), Operation::kGiveBack);
+  EXPECT_EQ(OperationOf("POST", "/v1/release"), Operation::kGiveBack);
+  EXPECT_EQ(OperationOf("POST", "/api/v1/slots"), Operation::kSlots);
+  EXPECT_EQ(OperationOf("POST", "/api/v1/slots/batch"), Operation::kSlots);
+  EXPECT_EQ(OperationOf("GET", "/api/v1/slots/e1"), Operation::kSlots);
+  EXPECT_EQ(OperationOf("DELETE", "/api/v1/slots/e1"), Operation::kSlotsChange);
+  EXPECT_EQ(OperationOf("POST", "/api/v1/slots/e1/reschedule"), Operation::kSlotsChange);
+  EXPECT_EQ(OperationOf("POST", "/api/send"), Operation::kSend);
+  EXPECT_EQ(OperationOf("POST", "/api/config"), Operation::kAdmin);
+  EXPECT_EQ(OperationOf("GET", "/admin/policies"), Operation::kRead);
+  EXPECT_EQ(OperationOf("HEAD", "/admin/policies"), Operation::kRead);
+  EXPECT_EQ(OperationOf("POST", "/admin/policies"), Operation::kAdmin);
+  EXPECT_EQ(OperationOf("POST", "/admin/reset/k"), Operation::kOperate);
+  EXPECT_EQ(OperationOf("GET", "/healthz"), Operation::kPublic);
+  EXPECT_EQ(OperationOf("POST", "/anything"), Operation::kAdmin);
+}
+
+TEST(Roles, AreParsedAndImplyEachOther) {
+  EXPECT_EQ(*ParseRoles("read"), static_cast<Roles>(Role::kRead));
+  EXPECT_TRUE(MayDo(*ParseRoles("operate"), Operation::kRead));
+  EXPECT_FALSE(MayDo(*ParseRoles("read"), Operation::kOperate));
+  EXPECT_TRUE(MayDo(*ParseRoles("admin"), Operation::kSend));
+  for (const char* wrong : {"", "root", "read+", "+read", "read,admin", "Read"}) {
+    EXPECT_FALSE(ParseRoles(wrong).ok()) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace weir::access
