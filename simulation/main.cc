@@ -25,6 +25,7 @@ struct Options {
   std::size_t nodes = 0;
   bool mutants = false;
   bool figures = false;
+  std::string_view mutant = {};  // empty: all
   bool verbose = false;
 };
 
@@ -42,6 +43,7 @@ int Usage() {
       "  --seeds N   how many seeds to run (10000), from --seed on (1)\n"
       "  --nodes N   nodes of each run (drawn: 2 to 8)\n"
       "  --mutants   break each rule on purpose, and fail unless each is found within N seeds\n"
+      "  --mutant M  the same for one of them: no-headroom, full-refund, ...\n"
       "  --figures   instead: what leasing costs and saves without faults, at steady demand\n"
       "  --verbose   a line for each run\n",
       stderr);
@@ -62,6 +64,9 @@ std::optional<Options> Parse(int argc, char** argv) {
       options.mutants = true;
     } else if (word == "--figures") {
       options.figures = true;
+    } else if (word == "--mutant" && i + 1 < argc) {
+      options.mutants = true;
+      options.mutant = argv[++i];
     } else if (word == "--verbose") {
       options.verbose = true;
     } else if (i + 1 == argc || !Number(argv[++i], value)) {
@@ -131,6 +136,7 @@ int RunSound(const Options& options) {
 int RunMutants(const Options& options) {
   bool all = true;
   for (const Mutant mutant : kMutants) {
+    if (!options.mutant.empty() && options.mutant != NameOf(mutant)) continue;
     std::uint64_t seed = options.first;
     while (seed < options.first + options.seeds &&
            !RunSeed(seed, mutant, options.nodes).violation) {

@@ -99,9 +99,7 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   const Nanos term = algorithm::TermsFor(quota)->term;
   scenario.nodes = count;
   scenario.prelude = prelude;
-  // What a log has forgotten too early shows a window later.
-  const std::int64_t least = algorithm == Algorithm::kSlidingLog ? 21 : 4;
-  scenario.length = prelude ? dice(least, 26) * term : window + dice(0, 12) * term;
+  scenario.length = prelude ? dice(4, 24) * term : window + dice(0, 12) * term;
   scenario.local = dice.Percent(30);
   scenario.two_keys = dice.Percent(20);
   scenario.least_delay = dice(20, 500) * 1000;
