@@ -180,8 +180,8 @@ Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guar
   if (is("postgres") || is("postgresql")) {
     const auto target = postgres::Target::Parse(options.url);
     if (!target.ok()) return target.error();
-    return OpenSql(options, guard, kAtOnce, target->names(),
-                   store::postgres::OpenPool, store::postgres::ReadKeys, postgres::OpenChannel);
+    return OpenSql(options, guard, kAtOnce, target->names(), store::postgres::OpenPool,
+                   store::postgres::ReadKeys, postgres::OpenChannel);
   }
   if (is("redis") || is("rediss") || is("redis+cluster") || is("rediss+cluster")) {
     return OpenRedis(std::move(options), guard);

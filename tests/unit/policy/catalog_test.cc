@@ -40,9 +40,9 @@ TEST_F(CatalogTest, AFolderStandsForItsFiles) {
   folder_.Write("a.yml", "domain: d\ndescriptors: [{ key: k, color: red }]");
   folder_.Write(".hidden.yaml", "not: [a policy");
   folder_.Write("notes.txt", "not: [a policy");
-  EXPECT_THAT(PolicyFiles({folder_.path().string(), "else.yaml"}),
-              ElementsAre((folder_ / "a.yml").string(), (folder_ / "b.yaml").string(),
-                          "else.yaml"));
+  EXPECT_THAT(
+      PolicyFiles({folder_.path().string(), "else.yaml"}),
+      ElementsAre((folder_ / "a.yml").string(), (folder_ / "b.yaml").string(), "else.yaml"));
   const auto problems = catalog_.LoadFiles({folder_.path().string()});
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_THAT(problems[0].ToString(), HasSubstr("'color'"));

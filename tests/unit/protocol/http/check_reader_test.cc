@@ -85,8 +85,9 @@ TEST_F(CheckReaderTest, ReadsALeaseForReleaseOnly) {
   batch_.Clear();
   EXPECT_EQ(ErrorOf(R"({"key":"k"})", Op::kRelease),
             "leases: is missing; it is in the answer to the check");
-  EXPECT_EQ(ErrorOf(R"({"key":"k","leases":"296230c00000000000000007"})"),
-            "leases: is not a field of a check; those are key, domain, descriptors, cost and overdraw");
+  EXPECT_EQ(
+      ErrorOf(R"({"key":"k","leases":"296230c00000000000000007"})"),
+      "leases: is not a field of a check; those are key, domain, descriptors, cost and overdraw");
   EXPECT_EQ(ErrorOf(R"({"key":"k","lease":7,"leases":"296230c00000000000000007"})", Op::kRelease),
             "leases: cannot be combined with lease, which is one of them");
   EXPECT_EQ(ErrorOf(R"({"key":"k","leases":7})", Op::kRelease), "leases: must be a string");
@@ -96,8 +97,9 @@ TEST_F(CheckReaderTest, ReadsALeaseForReleaseOnly) {
   ASSERT_TRUE(Read(R"({"key":"k","leases":"296230c00000000000000007"})", Op::kRelease).ok());
   EXPECT_EQ(batch_.checks()[0].permits, (std::vector<limiter::Permit>{{0x296230c0, 7}}));
   batch_.Clear();
-  EXPECT_EQ(ErrorOf(R"({"key":"k","lease":77})"),
-            "lease: is not a field of a check; those are key, domain, descriptors, cost and overdraw");
+  EXPECT_EQ(
+      ErrorOf(R"({"key":"k","lease":77})"),
+      "lease: is not a field of a check; those are key, domain, descriptors, cost and overdraw");
   EXPECT_EQ(ErrorOf(R"({"key":"k","cost":0})", Op::kRefund), "cost: must be at least 1");
 }
 
@@ -124,8 +126,9 @@ TEST_F(CheckReaderTest, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(ErrorOf(R"({"key":""})"), "key: must not be empty");
   EXPECT_EQ(ErrorOf(R"({"key":")" + std::string(1025, 'k') + R"("})"),
             "key: must not be longer than 1024 bytes");
-  EXPECT_EQ(ErrorOf(R"({"keys":"k"})"),
-            "keys: is not a field of a check; those are key, domain, descriptors, cost and overdraw");
+  EXPECT_EQ(
+      ErrorOf(R"({"keys":"k"})"),
+      "keys: is not a field of a check; those are key, domain, descriptors, cost and overdraw");
   EXPECT_EQ(ErrorOf(R"({"key":"k","key":"l"})"), "key: is given twice");
   EXPECT_EQ(ErrorOf(R"({"key":"k","descriptors":[{"a":"b"}]})"),
             "key: cannot be combined with domain or descriptors");
