@@ -47,9 +47,9 @@ TEST(ConfigCheck, GoodFilesAreOk) {
 
 TEST(ConfigCheck, WarnsOfPoliciesThatAClusterCannotChargeTogether) {
   const test::TempDir folder;
-  folder.Write("p.yaml", std::string(kGood) +
-                             "  - {name: b, match: {}, quota: {fixed_window: {limit: 3, window: "
-                             "1s}}}\n");
+  std::string policies(kGood);
+  policies += "  - {name: b, match: {}, quota: {fixed_window: {limit: 3, window: 1s}}}\n";
+  folder.Write("p.yaml", policies);
   const std::string config =
       folder
           .Write("weir.yaml",
