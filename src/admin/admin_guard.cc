@@ -1,5 +1,6 @@
 #include "admin/admin_guard.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "protocol/http/ascii.h"
@@ -134,9 +135,11 @@ std::optional<http::Response> AdminGuard::Refuse(const http::Request& request) c
     return http::ErrorResponse(415, "Content-Type: must be application/json");
   }
   if (!has_keys()) return RefuseKeyless(request);
+  // Whatever stands behind this guard is never public, whatever its path looks like.
+  const access::Operation operation =
+      std::max(access::OperationOf(request.method, request.path), access::Operation::kRead);
   const access::Admission admission =
-      gate_->Admit({request.remote, ApiKeyOf(request), request.subject, "http"},
-                   access::OperationOf(request.method, request.path));
+      gate_->Admit({request.remote, ApiKeyOf(request), request.subject, "http"}, operation);
   if (admission.admitted()) return std::nullopt;
   return RefusalOf(admission);
 }
