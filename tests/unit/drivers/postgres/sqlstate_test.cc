@@ -26,6 +26,11 @@ TEST(ReadConnectError, LeavesEverythingElseAsItIs) {
   }
 }
 
+std::vector<std::string> HostsOf(const std::string& url) {
+  const Result<Target> target = Target::Parse(url);
+  return target.ok() ? target->names() : std::vector<std::string>();
+}
+
 TEST(HostsOf, AreThoseWithNames) {
   using Hosts = std::vector<std::string>;
   EXPECT_EQ(HostsOf("postgres://me:secret@db.example:5433/limits"), Hosts{"db.example"});
