@@ -7,12 +7,13 @@
 
 namespace weir::grpc {
 
-/// How much of something a peer may do: `burst` at once, and `rate` a second after that. The clock
-/// is read only when the burst is used up. Not thread-safe.
+/// How much of something a peer may do: `burst` at once, and `rate` a second after that; what it
+/// earns counts on top, up to `ceiling` in all. The clock is read only when the burst is used up.
+/// Not thread-safe.
 class Allowance {
  public:
-  Allowance(std::int64_t burst, std::int64_t rate, Nanos now) noexcept
-      : burst_(burst), rate_(rate), left_(burst), refilled_(now) {}
+  Allowance(std::int64_t burst, std::int64_t rate, std::int64_t ceiling, Nanos now) noexcept
+      : burst_(burst), rate_(rate), ceiling_(ceiling), left_(burst), refilled_(now) {}
 
   /// False: the peer has done more than it may.
   [[nodiscard]] bool Spend(const Clock& clock) noexcept {
@@ -26,11 +27,12 @@ class Allowance {
   }
 
   /// Something that justifies `n` more.
-  void Earn(std::int64_t n) noexcept { left_ = std::min(burst_, left_ + n); }
+  void Earn(std::int64_t n) noexcept { left_ = std::min(ceiling_, left_ + n); }
 
  private:
   const std::int64_t burst_;
   const std::int64_t rate_;
+  const std::int64_t ceiling_;
   std::int64_t left_;
   Nanos refilled_;
 };

@@ -27,6 +27,10 @@ namespace weir::grpc {
 
 class Services;
 
+/// Frames without work that a call, and later its answer, justifies: the peer opens windows, gives
+/// them back, and may measure the delay.
+inline constexpr std::int64_t kFramesPerCall = 4;
+
 struct SessionOptions {
   std::uint32_t max_concurrent_streams = 16'384;
   std::size_t max_message_bytes = std::size_t{4} << 20;

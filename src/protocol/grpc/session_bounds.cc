@@ -10,13 +10,6 @@
 #include "protocol/grpc/session.h"
 
 namespace weir::grpc {
-namespace {
-
-// What an answer's frame justifies: the peer gives its window back, and may measure the delay.
-constexpr std::int64_t kFramesPerAnswer = 4;
-
-}  // namespace
-
 void Session::Terminate(std::uint32_t code) {
   if (std::exchange(terminated_, true)) return;
   nghttp2_session_terminate_session(h2_, code);
@@ -33,6 +26,7 @@ bool Session::Take(std::string_view bytes) {
     const bool begins = frame->type == NGHTTP2_HEADERS && frame->stream > history_.last();
     if (begins) {
       history_.Open(frame->stream);
+      control_.Earn(kFramesPerCall);
       continue;
     }
     if (frame->type == NGHTTP2_HEADERS || frame->type == NGHTTP2_DATA) {
@@ -83,7 +77,7 @@ void Session::OnReset() {
 }
 
 void Session::OnAnswered(Call& call) {
-  control_.Earn(kFramesPerAnswer);
+  control_.Earn(kFramesPerCall);
   // The answer is complete and the client still sends: tell it to stop, without calling it an
   // error.
   if (!call.half_closed_) {

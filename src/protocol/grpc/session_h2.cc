@@ -175,8 +175,10 @@ Session::Session(const Services& services, const SessionOptions& options, const 
       clock_(clock),
       observer_(observer),
       link_(std::make_shared<Session*>(this)),
-      control_(options.control_burst, options.control_rate, clock.Now()),
-      resets_(options.reset_burst, options.reset_rate, clock.Now()) {
+      control_(options.control_burst, options.control_rate,
+               options.control_burst + kFramesPerCall * options.max_concurrent_streams,
+               clock.Now()),
+      resets_(options.reset_burst, options.reset_rate, options.reset_burst, clock.Now()) {
   static const nghttp2_session_callbacks* const kCallbacks = SessionCallbacks::Make();
   nghttp2_option* h2_options = nullptr;
   nghttp2_option_new(&h2_options);
