@@ -65,7 +65,7 @@ TEST_P(StartTest, RefusesWithoutAStoreThatIsRequired) {
   const std::string scheme = store_->url().substr(0, store_->url().find("://"));
   WeirProcess service(Serve({"--store-required", "true"}));
   WeirProcess proxy(Args({"proxy", "--upstream", "http://127.0.0.1:1", "--listen", "127.0.0.1:0",
-                          "--store-required", "true"}));
+                          "--store-required", "true", "--policy-store", "sqlite:"}));
   ExpectRefusal(service, scheme);
   ExpectRefusal(proxy, scheme);
 }
