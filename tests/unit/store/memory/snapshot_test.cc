@@ -100,10 +100,11 @@ TEST_F(SnapshotTest, TheKeeperSavesAtItsIntervalAndAtTheEnd) {
   auto engine = NewEngine();
   std::atomic<int> saves{0};
   {
-    const SnapshotKeeper keeper(*engine, {path_, 1ms, [&saves](const Status& saved) {
-                                            EXPECT_TRUE(saved.ok());
-                                            ++saves;
-                                          }});
+    const SnapshotKeeper keeper(
+        *engine, {.path = path_, .interval = 1ms, .on_saved = [&saves](const Status& saved) {
+                    EXPECT_TRUE(saved.ok());
+                    ++saves;
+                  }});
     while (saves.load() < 2) std::this_thread::yield();
     engine->TryAcquire("late", 4);
   }
