@@ -19,20 +19,14 @@ namespace weir::app {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Claims events of the named configs and delivers each at its time: as a JSON line on standard output, to a
-webhook (--webhook) or to a Kafka topic (--kafka, --topic). Any number of dispatchers share the work, and any of them
-may be killed: what it had claimed is delivered by another when the lease ends, marked as redelivered.
+    R"(Claims events and delivers each at its time: as JSON lines on standard output, to a webhook or to Kafka. Any number
+of dispatchers share the work; if one is killed, another delivers its events, marked as redelivered. No window
+executes more than its maximum, also after an outage: overdue events go first, under the same cap.
 
-No window of a config executes more than its maximum, also after an outage: what is overdue and what is due now are
-released together, the oldest first. `weir slots status` says when the backlog will be gone.
-
-A webhook's 2xx means delivered. No connection, no answer, 408, 425, 429 and 5xx are tried again, each time in a slot
-of its own; any other status, and --attempts failures, make the event a dead letter: `weir slots due --state FAILED`
-lists them, `weir slots reschedule` tries one again. SIGTERM and SIGINT finish what is in hand.
+A webhook's 2xx means delivered; no answer, 408, 425, 429 and 5xx are tried again. Other statuses and --attempts
+failures make an event a dead letter (`weir slots due --state FAILED`). SIGTERM finishes what is in hand.
 
   weir dispatch --config default --webhook https://bank.example/pay
-  weir dispatch --config default --kafka kafka://localhost:9092 --topic payments
-  weir dispatch --config default --store postgres://weir@db/weir
 )";
 
 struct Settings {

@@ -80,8 +80,9 @@ int Run(const Words& words, bool shadow) {
         words.remote.Exchange("GET", "/admin/policies/" + UrlEscaped(words.name));
     if (!stored.ok()) return Fail(stored.error());
     if (!stored->ok() && stored->status != kNotFound) return FailRefused(*stored);
-    const bool over = stored->body.find("\"type\":\"OVERRIDE\"") != std::string::npos;
-    if (stored->ok() && !over) return ChangeStored(words, stored->body, shadow);
+    const bool of_file = stored->body.find("\"type\":\"OVERRIDE\"") != std::string::npos ||
+                         stored->body.find("\"source\":\"file\"") != std::string::npos;
+    if (stored->ok() && !of_file) return ChangeStored(words, stored->body, shadow);
   }
   std::vector<FilePolicy> found;
   const int listed = ForEachPolicy(words.remote, "files", [&](dom::element policy) {

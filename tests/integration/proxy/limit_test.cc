@@ -89,7 +89,7 @@ TEST_F(ProxyTest, AsksAboutWhoAndWhat) {
   options_.user_header = "X-User";
   StartProxy(9);
   test::HttpClient client(port_);
-  client.Get("/v1//pay?x=1", {{"x-api-key", "k1"}, {"X-User", "ann"}});
+  client.Get("/v1/pay?x=1", {{"x-api-key", "k1"}, {"X-User", "ann"}});
   EXPECT_THAT(limiter_->seen(), UnorderedElementsAre(Pair("ip", "127.0.0.1"), Pair("api_key", "k1"),
                                                      Pair("user", "ann"), Pair("route", "/v1/pay"),
                                                      Pair("method", "GET")));

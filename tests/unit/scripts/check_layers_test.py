@@ -19,7 +19,7 @@ GOOD = {
     "src/store/redis/store.cc": '#include "store/redis/store.h"\n#include "store/store.h"\n'
                                 '#include "drivers/redis/client.h"\n#include <hiredis/hiredis.h>\n',
     "src/store/postgres/store.cc": '#include "store/sql/combiner.h"\n',
-    "src/shared/backend.cc": '#include "store/redis/store.h"\n#include "store/postgres/store.h"\n',
+    "src/library/backend.cc": '#include "store/redis/store.h"\n#include "store/postgres/store.h"\n',
     "src/limiter/limiter.cc": '#include "store/store.h"\n#include "policy/request.h"\n',
     "src/protocol/grpc/rls.cc": '#include "rls.pb.h"\n#include "limiter/limiter.h"\n',
     "apps/weir/main.cc": '#include "store/redis/store.h"\n#include "slots/sqlite/store.h"\n',
@@ -33,7 +33,7 @@ BAD = [
     ("src/engine/table.cc", '#include "rls.pb.h"\n', 'must not need "rls.pb.h"'),
     ("src/policy/rules.cc", '#include "store/store.h"\n', "policy includes"),
     ("src/limiter/local.cc", '#include "store/memory/store.h"\n', "names the concrete store/memory"),
-    ("src/server/start.cc", '#include "slots/sqlite/store.h"\n', "names the concrete slots/sqlite"),
+    ("src/slots/start.cc", '#include "slots/sqlite/store.h"\n', "names the concrete slots/sqlite"),
     ("src/store/open.cc", '#include "store/redis/store.h"\n', "names the concrete store/redis"),
     ("src/store/redis/x.cc", '#include "store/postgres/y.h"\n', "must stay apart"),
     ("src/drivers/redis/x.cc", '#include "drivers/sqlite/db.h"\n', "must stay apart"),

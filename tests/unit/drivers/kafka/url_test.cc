@@ -43,10 +43,10 @@ TEST(KafkaUrl, UserAndPasswordMeanPlainSasl) {
 
 TEST(KafkaUrl, SaysWhatIsWrong) {
   EXPECT_THAT(Complaint("redis://b"), HasSubstr("kafka://"));
-  EXPECT_THAT(Complaint("kafka://"), HasSubstr("no host"));
-  EXPECT_THAT(Complaint("kafka://a,,b"), HasSubstr("no host"));
-  EXPECT_THAT(Complaint("kafka://a:0"), HasSubstr("no port"));
-  EXPECT_THAT(Complaint("kafka://a:65536"), HasSubstr("no port"));
+  EXPECT_THAT(Complaint("kafka://"), HasSubstr("invalid host"));
+  EXPECT_THAT(Complaint("kafka://a,,b"), HasSubstr("invalid host"));
+  EXPECT_THAT(Complaint("kafka://a:0"), HasSubstr("invalid port"));
+  EXPECT_THAT(Complaint("kafka://a:65536"), HasSubstr("invalid port"));
   EXPECT_THAT(Complaint("kafka://a?acks=0"), HasSubstr("\"acks\""));
   EXPECT_THAT(Complaint("kafka://a?ssl.ca.location="), HasSubstr("no value"));
   EXPECT_THAT(Complaint("kafka://a?ssl.ca.location=%zz"), HasSubstr("percent-encoded"));
