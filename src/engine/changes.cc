@@ -16,7 +16,7 @@ namespace weir::engine {
 
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'W', 'E', 'I', 'R', 'C', 'H', 'G', '1'};
+constexpr std::array<char, 8> kChangesMagic = {'W', 'E', 'I', 'R', 'C', 'H', 'G', '1'};
 constexpr std::array<char, 8> kIdentityMagic = {'W', 'E', 'I', 'R', 'I', 'D', 'N', '1'};
 constexpr std::uint32_t kBits = 64;
 
@@ -38,7 +38,7 @@ void Table::DropChanges() {
 
 std::size_t Table::SaveChanges(std::string& out) {
   const std::size_t begin = out.size();
-  Put(out, kMagic);
+  Put(out, kChangesMagic);
   Put(out, identity());
   std::size_t count = 0;
   for (std::size_t word = 0; word < changed_shards_.size(); ++word) {
@@ -123,7 +123,7 @@ Status Table::LoadBatch(std::istream& stream) {
   std::uint64_t expected = 0;
   if (!in.Get(magic)) return Damaged("it ends early");
   if (magic == kIdentityMagic) return LoadIdentity(in);
-  if (magic != kMagic || !in.Get(expected)) return Damaged("these are not changes");
+  if (magic != kChangesMagic || !in.Get(expected)) return Damaged("these are not changes");
   if (expected != identity()) {
     return Error{Code::kFailedPrecondition, "the changes are those of another engine"};
   }

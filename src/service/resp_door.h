@@ -45,7 +45,7 @@ struct RespOptions {
   std::shared_ptr<net::TlsContext> tls = {};
   /// `greeting` is for the TLS handshake, and for AUTH where that is needed.
   net::Stream::Times times{.idle = std::chrono::hours(1)};
-  std::string version = "0.1.0";
+  std::string version = "0.2.0";
 };
 
 /// The Redis protocol on the reactors: CL.THROTTLE, WEIR.CHECK and what clients send around them.

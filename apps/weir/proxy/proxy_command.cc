@@ -96,15 +96,11 @@ bool LoadConfig(Flags& flags) {
 }
 
 constexpr const char* kFooter =
-    R"(Each request is held against the policies as one descriptor with the entries ip, api_key, user,
-route and method. Allowed requests are passed on, others are answered 429 with Retry-After. Without
---policies, --per-ip and default_policy, each address may send 100 requests in any 60 minutes.
+    R"(Requests are held against the policies by the entries ip, api_key, user, route and method; what is
+not allowed is answered 429. By default each address may send 100 requests in any 60 minutes.
+A changed policy file and SIGHUP reload policies, SIGTERM drains and ends. docs/guide/proxy.md
 
-  weir proxy --upstream http://127.0.0.1:9000
   weir proxy --upstream http://127.0.0.1:9000 --per-ip 1000/1m
-  weir proxy --upstream http://10.0.0.1 --upstream http://10.0.0.2 --policies policies.yaml
-
-A changed policy file and SIGHUP reload policies. SIGTERM drains and ends. docs/guide/proxy.md
 )";
 
 void Configure(CLI::App& word, int& exit_code) {

@@ -51,7 +51,7 @@ struct Service {
   /// be empty.
   std::function<void(const std::string& who, std::string_view key)> on_reset;
   ParserLimits limits;
-  std::string version = "0.1.0";
+  std::string version = "0.2.0";
   std::uint16_t port = 0;
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 
