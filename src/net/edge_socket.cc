@@ -47,7 +47,10 @@ void EdgeSocket::Wait::Complete(void* owner, boost::asio::detail::operation* op,
   Wait& wait = *static_cast<Wait*>(op);
   const boost::intrusive_ptr<Connection> alive = std::move(wait.waiting);
   // Without an owner the io_context is being destroyed.
-  if (owner != nullptr && wait.socket.is_open()) (wait.socket.watcher_->*wait.tell)();
+  if (owner == nullptr || !wait.socket.is_open()) return;
+  Watcher& watcher = *wait.socket.watcher_;
+  void (Watcher::*const tell)() = wait.tell;
+  (watcher.*tell)();
 }
 
 EdgeSocket::EdgeSocket(Socket socket, Connection& connection, Watcher& watcher)
