@@ -24,7 +24,7 @@ std::string Program(const std::string& name) {
   return name;
 }
 
-void MakeDatabase(const fs::path& data) {
+void MakeCluster(const fs::path& data) {
   const RunResult made =
       RunProgram({Program("initdb"), "--pgdata", data, "--username", "weir", "--auth", "trust",
                   "--encoding", "UTF8", "--locale", "C", "--no-sync"},
@@ -37,7 +37,7 @@ void MakeDatabase(const fs::path& data) {
 PostgresServer::PostgresServer(std::vector<std::string> settings)
     : port_(FreePort()), settings_(std::move(settings)) {
   const fs::path data = dir_ / "data";
-  fs::copy(DatabaseTemplate("postgres-template", kUser, MakeDatabase), data,
+  fs::copy(DatabaseTemplate("postgres-template", kUser, MakeCluster), data,
            fs::copy_options::recursive);
   fs::permissions(data, fs::perms::owner_all);
   GiveTo(kUser, dir_.path());
