@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kUser = "mysql";
 
-void MakeDatabase(const std::filesystem::path& data) {
+void MakeMariadb(const std::filesystem::path& data) {
   const RunResult made = RunProgram(
       {"mariadb-install-db", "--no-defaults", "--datadir=" + data.string(),
        "--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=64M"},
@@ -26,7 +26,7 @@ void MakeDatabase(const std::filesystem::path& data) {
 MariadbServer::MariadbServer(std::vector<std::string> settings)
     : MysqlFamilyServer({{"mariadbd", "--no-defaults", "--innodb-log-file-size=64M"},
                          kUser,
-                         DatabaseTemplate("mariadb-template", kUser, MakeDatabase)},
+                         DatabaseTemplate("mariadb-template", kUser, MakeMariadb)},
                         std::move(settings)) {}
 
 }  // namespace weir::test

@@ -42,7 +42,7 @@ std::vector<std::string> Command() {
   return argv;
 }
 
-void MakeDatabase(const fs::path& data) {
+void MakeMysql(const fs::path& data) {
   std::vector<std::string> argv = Command();
   argv.emplace_back("--initialize-insecure");
   argv.emplace_back("--datadir=" + data.string());
@@ -62,7 +62,7 @@ const std::string& MysqlServer::Absence() {
 }
 
 MysqlServer::MysqlServer(std::vector<std::string> settings)
-    : MysqlFamilyServer({Command(), "", DatabaseTemplate("mysql-template", "root", MakeDatabase)},
+    : MysqlFamilyServer({Command(), "", DatabaseTemplate("mysql-template", "root", MakeMysql)},
                         std::move(settings)) {}
 
 std::vector<std::string> AndMysql(std::vector<std::string> kinds) {
