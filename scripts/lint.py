@@ -11,6 +11,7 @@ import concurrent.futures
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -19,6 +20,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDERS = ("src/", "apps/", "tests/", "examples/", "bench/")
 # The commands are GCC's: options that clang does not know are no finding.
 KNOWN_TO_GCC_ONLY = "--extra-arg=-Wno-unknown-warning-option"
+# Headers that GCC precompiled are of no use to clang, which reads them as every other.
+PRECOMPILED = re.compile(r" -include \S+/cmake_pch\.hxx| -fpch-preprocess| -Winvalid-pch| -Wno-error=invalid-pch")
 
 
 def git(*words):
@@ -35,10 +38,14 @@ def changed_files():
     return files or set(git("diff", "--name-only", "HEAD~1"))
 
 
-def compile_commands(build):
-    """Project file → its compile command."""
+def compile_commands(build, cache):
+    """Project file → its compile command; also leaves them in `cache` for clang-tidy."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as text:
         entries = json.load(text)
+    for entry in entries:
+        entry["command"] = PRECOMPILED.sub("", entry["command"])
+    with open(os.path.join(cache, "compile_commands.json"), "w", encoding="utf-8") as out:
+        json.dump(entries, out)
     commands = {}
     for entry in entries:
         name = os.path.relpath(entry["file"], ROOT)
@@ -71,8 +78,8 @@ def fingerprint(files, command):
     return digest.hexdigest()
 
 
-def tidy(build, name):
-    done = subprocess.run(["clang-tidy-14", "--quiet", "-p", build, KNOWN_TO_GCC_ONLY,
+def tidy(cache, name):
+    done = subprocess.run(["clang-tidy-14", "--quiet", "-p", cache, KNOWN_TO_GCC_ONLY,
                            os.path.join(ROOT, name)],
                           text=True, capture_output=True, check=False)
     return done.returncode, done.stdout
@@ -88,22 +95,22 @@ def main():
     options = parser.parse_args()
     build = os.path.abspath(options.build)
 
-    commands, headers = compile_commands(build), project_headers(build)
+    cache = os.path.join(ROOT, "build/lint")
+    os.makedirs(cache, exist_ok=True)
+    commands, headers = compile_commands(build, cache), project_headers(build)
     names = sorted(commands)
     if options.changed:
         changed = changed_files()
         if ".clang-tidy" not in changed:
             names = [n for n in names if changed.intersection(headers.get(n, [n]))]
 
-    cache = os.path.join(ROOT, "build/lint")
-    os.makedirs(cache, exist_ok=True)
     marks = {n: os.path.join(cache, fingerprint(headers.get(n, [n]), commands[n])) for n in names}
     todo = [n for n in names if not os.path.exists(marks[n])]
     deadline = time.monotonic() + options.budget
     bad = left = 0
 
     def work(name):
-        return name, None if time.monotonic() > deadline else tidy(build, name)
+        return name, None if time.monotonic() > deadline else tidy(cache, name)
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for number, (name, outcome) in enumerate(pool.map(work, todo), 1):
