@@ -77,12 +77,12 @@ http::Router MakeRouter() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::service;
-  static net::Reactor reactor(0, 1000);
+  static weir::net::Reactor reactor(0, 1000);
   static const HttpOptions options = [] {
     weir::telemetry::ConfigureLog({.level = weir::telemetry::Level::kOff});
     return HttpOptions{};
   }();
-  static const http::Router router = MakeRouter();
+  static const weir::http::Router router = MakeRouter();
   static AllowAll limiter;
   static HttpWorker worker(reactor, options, router, limiter);
   worker.BindToThisThread();

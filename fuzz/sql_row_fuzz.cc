@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "algorithm/state.h"
+#include "algorithm/algorithms.h"
 #include "store/sql/row.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -14,10 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)weir::store::sql::Summarize("key", bytes);
   weir::Result<RowState> row = RowState::Parse("key", bytes);
   if (!row.ok()) return 0;
-  for (std::uint8_t i = 0; i < RowState::kAlgorithms; ++i) {
-    const auto algorithm = static_cast<weir::Algorithm>(i);
-    const RowState::Bytes& state = (*row)[algorithm];
-    if (!weir::algorithm::Valid(algorithm, state)) std::abort();
+  for (const weir::algorithm::Descriptor& each : weir::algorithm::kAlgorithms) {
+    if (!weir::algorithm::Valid(each.algorithm, (*row)[each.algorithm])) std::abort();
   }
   (void)row->FreshAt();
   const std::string again = row->Encode("key");
