@@ -96,9 +96,8 @@ bool LoadConfig(Flags& flags) {
 }
 
 constexpr const char* kFooter =
-    R"(Requests are held against the policies by the entries ip, api_key, user, route and method; what is
-not allowed is answered 429. By default each address may send 100 requests in any 60 minutes.
-A changed policy file and SIGHUP reload policies, SIGTERM drains and ends. docs/guide/proxy.md
+    R"(Policies see the entries ip, api_key, user, route and method; what is not allowed is answered 429. By
+default each address may send 100 requests in any 60 minutes. See docs/guide/proxy.md.
 
   weir proxy --upstream http://127.0.0.1:9000 --per-ip 1000/1m
 )";
