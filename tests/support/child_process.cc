@@ -13,8 +13,14 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <utility>
+
+#include "support/wait.h"
 
 // One thread per child reads both pipes and is the only one that reaps. Until it has reaped, the
 // pid cannot be given to another process, so signals sent under the mutex never reach a stranger.
@@ -24,6 +30,21 @@ namespace {
 
 [[noreturn]] void Fail(const std::string& what) {
   throw std::runtime_error(what + ": " + std::generic_category().message(errno));
+}
+
+// Whether every thread of the process stands still, or there is none.
+bool AllStopped(pid_t pid) {
+  std::error_code gone;
+  const std::filesystem::path tasks = "/proc/" + std::to_string(pid) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(tasks, gone)) {
+    std::ifstream file(task.path() / "stat");
+    std::string stat;
+    std::getline(file, stat);
+    const std::size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos || name_end + 2 >= stat.size()) continue;
+    if (std::string_view("TtZX").find(stat[name_end + 2]) == std::string_view::npos) return false;
+  }
+  return true;
 }
 
 std::vector<char*> Pointers(std::vector<std::string>& texts) {
@@ -193,8 +214,15 @@ std::optional<std::string> ChildProcess::WaitFor(const std::string& stream, std:
 }
 
 void ChildProcess::Signal(int signal) {
-  const std::lock_guard lock(mutex_);
-  if (!exit_code_.has_value()) kill(pid_, signal);
+  {
+    const std::lock_guard lock(mutex_);
+    if (exit_code_.has_value()) return;
+    kill(pid_, signal);
+  }
+  // A thread that runs on another processor goes on for a moment.
+  if (signal == SIGSTOP && !WaitUntil([this] { return AllStopped(pid_); })) {
+    throw std::runtime_error("a child does not stop");
+  }
 }
 
 std::optional<int> ChildProcess::Wait(std::chrono::milliseconds timeout) {

@@ -44,7 +44,7 @@ class ChildProcess {
   std::optional<std::string> WaitForError(std::string_view text,
                                           std::chrono::milliseconds timeout = kPatience);
 
-  /// Sends a signal if the program still runs.
+  /// Sends a signal if the program still runs. After SIGSTOP, all of it stands still.
   void Signal(int signal);
 
   /// The exit code (128 + n if signal n ended it), or nothing if it still runs after `timeout`.
