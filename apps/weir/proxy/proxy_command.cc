@@ -96,8 +96,8 @@ bool LoadConfig(Flags& flags) {
 }
 
 constexpr const char* kFooter =
-    R"(Policies see the entries ip, api_key, user, route and method; what is not allowed is answered 429. By
-default each address may send 100 requests in any 60 minutes. See docs/guide/proxy.md.
+    R"(Policies see the entries ip, api_key, user, route and method; refused requests are answered 429.
+By default each address may send 100 requests in any 60 minutes. See docs/guide/proxy.md.
 
   weir proxy --upstream http://127.0.0.1:9000 --per-ip 1000/1m
 )";
@@ -136,7 +136,7 @@ void Configure(CLI::App& word, int& exit_code) {
   value("--headers-ietf", "headers.ietf", "Send RateLimit and RateLimit-Policy (true).");
   value("--upgrades", "proxy.upgrades", "Protocols to upgrade to, by commas, or off (websocket).");
   value("--websocket-messages", "proxy.websocket_messages",
-        "true: messages are held against policies of the domain websocket (false).");
+        "true: limit messages by the domain websocket (false).");
   value("--connect-timeout", "proxy.connect_timeout", "To connect to an upstream (5s).");
   value("--stall-timeout", "proxy.stall_timeout",
         "Nothing moves in a request or its response (1m).");
