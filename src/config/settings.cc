@@ -240,11 +240,11 @@ const Setting kSettings[] = {
        c.admin.keyless = t[0] == "local";
        return {};
      }},
-    {{"access.keys", "--access-key", "keys with roles, each name:role+role:key; the key as it is, as sha256:<hex> or as @file", true},
+    {{"access.keys", "--access-key", "keys with roles: name:role+role:key, sha256:<hex> or @file", true},
      [](Config& c, Texts t) { return SetAccessKeys(c.access.keys, t); }},
     {{"access.subjects", "", "roles of client certificates by their common name, each role+role:name", true},
      [](Config& c, Texts t) { return SetRolesOf(c.access.subjects, t); }},
-    {{"access.open", "--access-open", "what needs no key although there are keys: check, give_back, slots, slots_change, send, or none", true},
+    {{"access.open", "--access-open", "operations that need no key: check, slots, …, or none", true},
      [](Config& c, Texts t) { return SetOpen(c.access.open, t); }},
     {{"oidc.issuer", "", "the issuer whose bearer tokens are accepted; empty: none"},
      [](Config& c, Texts t) -> Status { c.oidc.issuer = t[0]; return {}; }},

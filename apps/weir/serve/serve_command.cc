@@ -18,15 +18,12 @@ using telemetry::Level;
 using telemetry::Log;
 
 constexpr const char* kFooter =
-    R"(Without any option the service runs on the embedded default: state in memory, saved to ./weir-data
-every few seconds; every key gets the default policy, a token bucket of 100 that refills 10 a second.
-
-A setting comes from the flag, else from the environment (WEIR_LISTEN_HTTP for listen.http), else
-from the file, else from its default. SIGTERM or SIGINT drains and ends, SIGHUP reloads policies.
+    R"(Without options state is kept in memory and saved to ./weir-data; every key gets the default
+policy, a token bucket of 100 that refills 10 a second. Settings come from the flag, the
+environment (WEIR_LISTEN_HTTP for listen.http), the file or the default. SIGTERM drains, SIGHUP reloads.
 
   weir serve --config weir.yaml --policies policies.yaml
   curl -s localhost:8080/v1/check -d '{"key":"user-123"}'
-  curl -s localhost:8080/v1/check -d '{"descriptors":[{"user":"42","route":"/v1/pay"}],"cost":2}'
 )";
 
 /// What the flags say: one list of values per setting that has a flag.
