@@ -55,7 +55,15 @@ slots::Millis Dispatcher::StoreNow() const { return SteadyMillis() + offset_; }
 
 // The answer was made before it came, so the largest difference seen is the nearest to the truth
 // and still not ahead of it. It ages slowly, in case the store's clock was set back.
-void Dispatcher::NoteClock(slots::Millis store_now) {
+//
+// What has ended must not be told as ended earlier than it was, or its window would look emptier
+// than it is: for that the store's clock is taken as far ahead as it can be. It was read after the
+// question was sent, so the smallest difference to that moment is the nearest to the truth.
+void Dispatcher::NoteClock(slots::Millis store_now, slots::Millis sent) {
+  const std::int64_t latest = store_now - sent + 1;
+  if (!clock_known_ || latest < latest_offset_ || latest > latest_offset_ + 1'000) {
+    latest_offset_ = latest;
+  }
   const std::int64_t seen = store_now - SteadyMillis();
   if (!clock_known_.exchange(true) || seen > offset_ || seen < offset_ - 1'000) {
     offset_ = seen;
@@ -104,6 +112,7 @@ void Dispatcher::ClaimLoop(const std::stop_token& stop) {
 }
 
 std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
+  const slots::Millis sent = SteadyMillis();
   Result<slots::Claim> claim = source_.Claim({.config = config,
                                               .max = max,
                                               .lease = options_.lease.count(),
@@ -117,7 +126,7 @@ std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
     std::this_thread::sleep_for(kErrorPause);
     return 0;
   }
-  NoteClock(claim->now);
+  NoteClock(claim->now, sent);
   const std::size_t count = claim->events.size();
   if (count == 0) return 0;
   {
@@ -182,7 +191,7 @@ std::chrono::milliseconds Dispatcher::Pause(std::int64_t attempt) {
 
 void Dispatcher::Ended(const slots::Claimed& event, const Status& status) {
   slots::Finish end{.event_id = event.slot.event_id, .attempt = event.attempt};
-  end.at = StoreNow();
+  end.at = SteadyMillis() + latest_offset_;
   if (!status.ok()) {
     end.failed = true;
     end.error = Shortened(status.error().message);

@@ -59,7 +59,7 @@ class Dispatcher {
   void TellStore(std::vector<slots::Finish> ends, const std::stop_token& stop);
   /// The store's clock, or a little before it, never ahead.
   slots::Millis StoreNow() const;
-  void NoteClock(slots::Millis store_now);
+  void NoteClock(slots::Millis store_now, slots::Millis sent);
   std::chrono::milliseconds Pause(std::int64_t attempt);
 
   SlotsTarget& source_;
@@ -73,7 +73,9 @@ class Dispatcher {
   std::size_t in_hand_ = 0;  // waiting, being delivered, or not told yet
   int failures_ = 0;         // in a row
   DispatchCounts counts_;
-  std::atomic<std::int64_t> offset_{0};  // store clock less steady clock, milliseconds
+  // Store clock less steady clock, milliseconds: at least, and at most.
+  std::atomic<std::int64_t> offset_{0};
+  std::atomic<std::int64_t> latest_offset_{0};
   std::atomic<bool> clock_known_{false};
 };
 
