@@ -159,10 +159,10 @@ void Dispatcher::DeliverLoop(const std::stop_token& stop) {
       changed_.wait_for(lock, milliseconds(std::min<slots::Millis>(wait, 100)));
       continue;
     }
-    slots::Claimed event = std::move(waiting_.begin()->second);
+    const slots::Claimed event = std::move(waiting_.begin()->second);
     waiting_.erase(waiting_.begin());
     lock.unlock();
-    Deliver(std::move(event));
+    Deliver(event);
     lock.lock();
   }
   // Left for whoever claims them when their leases end.
@@ -171,7 +171,7 @@ void Dispatcher::DeliverLoop(const std::stop_token& stop) {
   waiting_.clear();
 }
 
-void Dispatcher::Deliver(slots::Claimed event) {
+void Dispatcher::Deliver(const slots::Claimed& event) {
   // Whatever the target does must be over before the lease is: then somebody else may deliver.
   if (StoreNow() + options_.timeout.count() > event.lease_until) {
     const std::lock_guard lock(mutex_);
@@ -239,11 +239,11 @@ void Dispatcher::FinishLoop(const std::stop_token& delivered) {
       ends.assign(std::make_move_iterator(ended_.begin()), std::make_move_iterator(last));
       ended_.erase(ended_.begin(), last);
     }
-    if (!ends.empty()) TellStore(std::move(ends), delivered);
+    if (!ends.empty()) TellStore(ends, delivered);
   }
 }
 
-void Dispatcher::TellStore(std::vector<slots::Finish> ends, const std::stop_token& stop) {
+void Dispatcher::TellStore(const std::vector<slots::Finish>& ends, const std::stop_token& stop) {
   for (;;) {
     Result<std::vector<slots::Finished>> told = source_.Finish(ends);
     if (told.ok() || stop.stop_requested()) {

@@ -54,9 +54,9 @@ class Dispatcher {
   void DeliverLoop(const std::stop_token& stop);
   void FinishLoop(const std::stop_token& delivered);
   std::size_t ClaimOnce(const std::string& config, std::size_t max);
-  void Deliver(slots::Claimed event);
+  void Deliver(const slots::Claimed& event);
   void Ended(const slots::Claimed& event, const Status& status);
-  void TellStore(std::vector<slots::Finish> ends, const std::stop_token& stop);
+  void TellStore(const std::vector<slots::Finish>& ends, const std::stop_token& stop);
   /// The store's clock, or a little before it, never ahead.
   slots::Millis StoreNow() const;
   void NoteClock(slots::Millis store_now, slots::Millis sent);
