@@ -35,7 +35,7 @@ class ProxyService {
 
   /// Serves from now on. Prints one line per open door.
   void Start();
-  /// Reads the policy files anew; on an error everything stays as it is.
+  /// Reloads the policy files; on an error everything stays as it is.
   Status Reload();
   /// Stops accepting, answers what was accepted, saves the limiter's state.
   void Stop();

@@ -55,7 +55,7 @@ class Service {
 
   /// Serves from now on. Prints one line per open door.
   void Start();
-  /// Reads the policy files and certificates anew; what is wrong changes nothing and is logged.
+  /// Reloads the policy files and certificates; what is wrong changes nothing and is logged.
   void Reload();
   /// Stops accepting, answers what was accepted, saves the limiter's state.
   void Stop();
