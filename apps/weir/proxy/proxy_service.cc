@@ -125,7 +125,7 @@ Status ProxyService::OpenPolicies() {
     options.default_policy = std::move(*per_ip);
   }
   catalog_.emplace(std::move(options), std::move(built_in));
-  if (const Status loaded = LoadFiles(); !loaded) return loaded;
+  if (Status loaded = LoadFiles(); !loaded) return loaded;
   const auto only = OnlyDomain(*catalog_->live().Current());
   if (config_.proxy.domain.empty() && !only) return only.error();
   domain_ = config_.proxy.domain.empty() ? *only : config_.proxy.domain;

@@ -103,7 +103,7 @@ http::Router::Witness Service::AuditOf(const http::Request& request, Operation o
 
 Status Service::AdmitCall(const grpc::Method& method, const grpc::Caller& caller) {
   const Operation operation = OperationOf(method);
-  const Status admitted = ToStatus(
+  Status admitted = ToStatus(
       guard_->gate().Admit({caller.address, caller.key, caller.subject, "grpc"}, operation));
   if (admitted.ok() && operation == Operation::kGiveBack) {
     const bool refund = method.path().ends_with("/Refund");
