@@ -130,7 +130,10 @@ void Explain(const limiter::Assignments& assignments, limiter::PolicyLimiter& li
   const auto asked = std::make_shared<Asked>();
   asked->subject = std::move(*subject);
   asked->reply = std::move(reply);
-  if (!asked->subject.bucket.empty()) return ExplainBucket(limiter, asked);
+  if (!asked->subject.bucket.empty()) {
+    asked->assigned = assignments.FindKey(asked->subject.bucket, kMaxAssignments);
+    return ExplainBucket(limiter, asked);
+  }
   asked->request.cost = asked->subject.cost;
   asked->request.key = asked->subject.key;
   if (asked->subject.key.empty()) {

@@ -35,18 +35,37 @@ void Assignments::Sweep() {
   sweep_at_ = std::max<std::size_t>(1024, all_.size() * 2);
 }
 
-std::vector<std::shared_ptr<const Assigned>> Assignments::Find(std::string_view domain,
-                                                               policy::Descriptor descriptor,
-                                                               std::size_t most) const {
+template <typename Wanted>
+std::vector<std::shared_ptr<const Assigned>> Assignments::FindIf(std::size_t most,
+                                                                 Wanted wanted) const {
   std::vector<std::shared_ptr<const Assigned>> found;
   const std::lock_guard lock(mutex_);
   for (const auto& weak : all_) {
     if (found.size() == most) break;
     std::shared_ptr<const Assigned> assigned = weak.lock();
-    if (assigned == nullptr || assigned->domain != domain) continue;
-    if (SameEntries(*assigned, descriptor)) found.push_back(std::move(assigned));
+    if (assigned != nullptr && wanted(*assigned)) found.push_back(std::move(assigned));
   }
   return found;
+}
+
+std::vector<std::shared_ptr<const Assigned>> Assignments::Find(std::string_view domain,
+                                                               policy::Descriptor descriptor,
+                                                               std::size_t most) const {
+  return FindIf(most, [&](const Assigned& assigned) {
+    return assigned.domain == domain && SameEntries(assigned, descriptor);
+  });
+}
+
+std::vector<std::shared_ptr<const Assigned>> Assignments::FindKey(std::string_view key,
+                                                                  std::size_t most) const {
+  return FindIf(most, [key](const Assigned& assigned) {
+    return std::ranges::find(assigned.keys, key) != assigned.keys.end();
+  });
+}
+
+void Assignments::SetKeys(Assigned& assigned, std::vector<std::string> keys) {
+  const std::lock_guard lock(mutex_);
+  assigned.keys = std::move(keys);
 }
 
 void Assignments::Collect(telemetry::TextWriter& out) const {

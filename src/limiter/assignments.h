@@ -32,6 +32,7 @@ struct Assigned {
   std::atomic<std::int64_t> per_second{0};                   ///< 0: refuses everything
   std::atomic<std::int64_t> demand{0};                       ///< a second, as last reported
   std::atomic<Nanos> pushed{0};                              ///< when it was last sent; 0: not yet
+  std::vector<std::string> keys;  ///< in the store; guarded by the mutex of Assignments
 };
 
 /// All assignments of a process. Thread-safe; must outlive what is counted here.
@@ -46,6 +47,12 @@ class Assignments {
   std::vector<std::shared_ptr<const Assigned>> Find(std::string_view domain,
                                                     policy::Descriptor descriptor,
                                                     std::size_t most) const;
+
+  /// The same for a bucket of a policy, by its key in the store.
+  std::vector<std::shared_ptr<const Assigned>> FindKey(std::string_view key,
+                                                       std::size_t most) const;
+  /// The store's keys that are charged for it.
+  void SetKeys(Assigned& assigned, std::vector<std::string> keys);
 
   struct Totals {
     std::atomic<std::int64_t> streams{0};  ///< now
@@ -62,6 +69,8 @@ class Assignments {
   void Collect(telemetry::TextWriter& out) const;
 
  private:
+  template <typename Wanted>
+  std::vector<std::shared_ptr<const Assigned>> FindIf(std::size_t most, Wanted wanted) const;
   void Sweep();
 
   mutable std::mutex mutex_;

@@ -62,7 +62,7 @@ bool QuotaBucket::Lives(Nanos now) const noexcept {
 /// come to share it evenly.
 std::int64_t QuotaBucket::Target(Nanos /*now*/) const noexcept {
   const std::int64_t most = std::clamp<std::int64_t>(facts_.per_second, 1, kMostPerSecond);
-  const std::int64_t want = demand_ == 0 ? most : std::min(most, demand_ + demand_ / 4);
+  const std::int64_t want = demand_ == 0 ? most : std::min(most, demand_ + demand_ / 2);
   if (!lives_) return std::min(want, std::max<std::int64_t>(facts_.remaining / 4, 1));
   if (want < rate_) return want;
   if (scarce_) return rate_ - (rate_ > 1 ? std::max<std::int64_t>(rate_ / 16, 1) : 0);

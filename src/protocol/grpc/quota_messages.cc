@@ -56,6 +56,14 @@ QuotaFacts FactsOf(const limiter::Check& check) {
   return facts;
 }
 
+std::vector<std::string> KeysOf(const limiter::Check& check) {
+  std::vector<std::string> keys;
+  for (const limiter::PolicyVerdict& verdict : check.verdicts) {
+    if (!verdict.shadow && verdict.quota != nullptr) keys.emplace_back(verdict.key);
+  }
+  return keys;
+}
+
 void SetStrategy(QuotaAction& action, std::int64_t rate) {
   auto& assignment = *action.mutable_quota_assignment_action();
   assignment.mutable_assignment_time_to_live()->set_seconds(kAssignmentTtl.count());

@@ -25,6 +25,9 @@ std::string TextOf(const QuotaNames& names);
 /// What a decided check says about its bucket.
 QuotaFacts FactsOf(const limiter::Check& check);
 
+/// The store's keys that it was charged to.
+std::vector<std::string> KeysOf(const limiter::Check& check);
+
 void SetId(QuotaAction& action, const limiter::Assigned& assigned);
 /// A token bucket that is filled every second, or DENY_ALL for 0: all that Envoy understands well.
 void SetStrategy(QuotaAction& action, std::int64_t rate);

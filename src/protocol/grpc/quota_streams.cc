@@ -40,6 +40,7 @@ struct QuotaStreams::Bucket {
 
   std::shared_ptr<limiter::Assigned> assigned;
   QuotaBucket quota;
+  std::vector<std::string> keys;  // in the store
   bool asking = false;
   bool gone = false;
 };
@@ -174,7 +175,7 @@ void QuotaStreams::Tick() {
   std::vector<StreamId> stalled;
   Parts parts;
   for (const auto& [id, stream] : streams_) {
-    if (Stalled(id, *stream)) {
+    if (Stalled(*stream)) {
       stalled.push_back(id);
       continue;
     }
@@ -190,7 +191,7 @@ void QuotaStreams::Tick() {
 }
 
 /// An Envoy that does not read would get everything at once later, and take it for new.
-bool QuotaStreams::Stalled(StreamId /*id*/, Stream& stream) {
+bool QuotaStreams::Stalled(Stream& stream) {
   stream.stalls = stream.peer->sending() ? stream.stalls + 1 : 0;
   if (stream.stalls < 2) return false;
   stream.peer->End({Code::kUnavailable, "assignments are not read in time"});
@@ -255,6 +256,10 @@ void QuotaStreams::OnAnswers(const std::shared_ptr<Round>& round) {
     const bool granted = check.status.ok() && check.decision.allowed();
     if (granted) assignments_.totals().charged += static_cast<std::uint64_t>(round->asks[i].cost);
     if (bucket.gone) continue;
+    if (std::vector<std::string> keys = KeysOf(check); keys != bucket.keys) {
+      bucket.keys = keys;
+      assignments_.SetKeys(*bucket.assigned, std::move(keys));
+    }
     if (const auto next = bucket.quota.OnAnswer(now, FactsOf(check), granted)) {
       again->asks.push_back(*next);
       again->parts.push_back(std::move(part));
@@ -287,16 +292,19 @@ void QuotaStreams::Push(const Parts& parts) {
 
 /// What cut off Envoys may still admit counts, whether there is room for it or not.
 void QuotaStreams::ChargeTails(std::vector<Tail> tails) {
-  if (tails.empty()) return;
-  const auto round = std::make_shared<Round>();
-  round->questions.resize(tails.size());
-  round->checks.resize(tails.size());
-  for (std::size_t i = 0; i < tails.size(); ++i) {
-    assignments_.totals().tails += static_cast<std::uint64_t>(tails[i].cost);
-    round->questions[i].assigned = std::move(tails[i].assigned);
-    round->questions[i].Fill(round->checks[i], store::Op::kOverdraw, tails[i].cost);
+  for (std::size_t at = 0; at < tails.size(); at += kRoundSize) {
+    const std::size_t count = std::min(kRoundSize, tails.size() - at);
+    const auto round = std::make_shared<Round>();
+    round->questions.resize(count);
+    round->checks.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      Tail& tail = tails[at + i];
+      assignments_.totals().tails += static_cast<std::uint64_t>(tail.cost);
+      round->questions[i].assigned = std::move(tail.assigned);
+      round->questions[i].Fill(round->checks[i], store::Op::kOverdraw, tail.cost);
+    }
+    limiter_.Decide(round->checks, [round] {});
   }
-  limiter_.Decide(round->checks, [round] {});
 }
 
 }  // namespace weir::grpc

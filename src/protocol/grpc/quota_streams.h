@@ -90,7 +90,7 @@ class QuotaStreams {
   void OnAnswers(const std::shared_ptr<Round>& round);
   void Push(const Parts& parts);
   void DropIdle(Stream& stream, Nanos now);
-  bool Stalled(StreamId id, Stream& stream);
+  static bool Stalled(Stream& stream);
   void ChargeTails(std::vector<Tail> tails);
 
   limiter::Limiter& limiter_;

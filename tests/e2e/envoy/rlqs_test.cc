@@ -132,7 +132,7 @@ class RlqsEnvoyTest : public ::testing::Test {
 
   std::string Explain(std::size_t weir) {
     return HttpClient(weirs_[weir]->Port("http"))
-        .Get("/admin/explain?domain=edge&entry=user%3Danna")
+        .Get("/admin/explain?domain=edge&user=anna")
         .body;
   }
 

@@ -80,7 +80,7 @@ TEST(QuotaBucket, DemandLowersWhatIsAssigned) {
   Grant(bucket, kSecond, Limited(100, 1000));
   bucket.Report(2 * kSecond, Seconds(5), 35);  // 7 a second, and one for the rest
   EXPECT_EQ(Grant(bucket, 2 * kSecond, Limited(100, 1000)), 0);
-  EXPECT_EQ(bucket.rate(), 10);
+  EXPECT_EQ(bucket.rate(), 12);
 }
 
 TEST(QuotaBucket, AReportOfLessThanASecondTellsNoDemand) {
@@ -198,10 +198,13 @@ struct Held {
   QuotaBucket bucket{0};
   GreedyEnvoy envoy;
   Nanos pushed = 0;
+  std::int64_t charged = 0;
+  std::int64_t spent = 0;
 };
 
 /// One simulated second of a handful of Envoys on one limit. Admissions are replayed through the
-/// exact step with T = 2.5 s more of capacity, as docs/design/rlqs.md states it.
+/// exact step with T = 2.5 s more of capacity, as docs/design/rlqs.md states it, and no Envoy is
+/// ever ahead of what was charged for it.
 void Simulate(std::uint32_t seed) {
   std::minstd_rand random(seed);
   const auto draw = [&random](std::int64_t from, std::int64_t to) {
@@ -229,6 +232,7 @@ void Simulate(std::uint32_t seed) {
         for (;;) {
           const Decision decision = ask.cost == 0 ? algorithm::Peek(quota, store, now, 0)
                                                   : algorithm::Acquire(quota, store, now, ask.cost);
+          if (decision.allowed()) held.charged += ask.cost;
           const auto next =
               held.bucket.OnAnswer(now, Limited(rate, decision.remaining), decision.allowed());
           if (!next) break;
@@ -240,6 +244,8 @@ void Simulate(std::uint32_t seed) {
       if (draw(0, 3) == 0) continue;
       const std::int64_t spent = held.envoy.Spend(now);
       admitted += spent;
+      held.spent += spent;
+      ASSERT_LE(held.spent, held.charged) << "seed " << seed << ", step " << step;
       if (spent == 0) continue;
       ASSERT_TRUE(algorithm::Acquire(bound, oracle, now, spent).allowed())
           << "seed " << seed << ", step " << step << ", rate " << rate << ", capacity " << capacity;
