@@ -32,6 +32,7 @@ wait_for() {
     sleep 0.1
   done
   echo "bench/envoy.sh: nothing listens on port $1" >&2
+  tail -c 2000 "$work/log" >&2
   exit 1
 }
 
@@ -97,7 +98,7 @@ quota_filter() {
                                   name: plan
                                   typed_config:
                                     "@type": type.googleapis.com/envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaBucketSettings
-                                    bucket_id_builder: { bucket_id_builder: { plan: { string_value: y } } }
+                                    bucket_id_builder: { bucket_id_builder: { plan: { string_value: assigned } } }
                                     reporting_interval: 5s
                                     no_assignment_behavior: { fallback_rate_limit: { blanket_rule: DENY_ALL } }
                                     expired_assignment_behavior:
