@@ -21,7 +21,7 @@ bool SameEntries(const Assigned& assigned, policy::Descriptor descriptor) {
 
 std::shared_ptr<Assigned> Assignments::Add(
     std::string_view domain, std::vector<std::pair<std::string, std::string>> entries) {
-  const auto added = std::make_shared<Assigned>();
+  auto added = std::make_shared<Assigned>();
   added->domain = domain;
   added->entries = std::move(entries);
   const std::lock_guard lock(mutex_);

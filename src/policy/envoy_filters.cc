@@ -8,7 +8,6 @@
 namespace weir::policy {
 namespace {
 
-using yaml::Mark;
 using yaml::Node;
 using yaml::Problem;
 
