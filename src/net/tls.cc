@@ -67,17 +67,17 @@ Result<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Read() const {
   if (const Status set = SetUp(context); !set.ok()) return set.error();
   SSL_CTX_set_session_id_context(context, kSessionIdContext, sizeof kSessionIdContext - 1);
   if (SSL_CTX_use_certificate_chain_file(context, files_.certificate.c_str()) != 1) {
-    return Unusable("cert", files_.certificate);
+    return Unusable("tls.cert", files_.certificate);
   }
   if (SSL_CTX_use_PrivateKey_file(context, files_.key.c_str(), SSL_FILETYPE_PEM) != 1 ||
       SSL_CTX_check_private_key(context) != 1) {
-    return Unusable("key", files_.key);
+    return Unusable("tls.key", files_.key);
   }
   if (!files_.client_ca.empty()) {
     STACK_OF(X509_NAME)* const names = SSL_load_client_CA_file(files_.client_ca.c_str());
     if (names == nullptr ||
         SSL_CTX_load_verify_locations(context, files_.client_ca.c_str(), nullptr) != 1) {
-      return Unusable("client_ca", files_.client_ca);
+      return Unusable("tls.client_ca", files_.client_ca);
     }
     SSL_CTX_set_client_CA_list(context, names);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);

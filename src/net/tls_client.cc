@@ -24,14 +24,14 @@ Result<std::shared_ptr<TlsClientContext>> TlsClientContext::Load(const TlsClient
   const bool known = options.ca.empty()
                          ? SSL_CTX_set_default_verify_paths(context) == 1
                          : SSL_CTX_load_verify_locations(context, options.ca.c_str(), nullptr) == 1;
-  if (!known) return Unusable("ca", options.ca);
+  if (!known) return Unusable("tls_ca", options.ca);
   if (!options.certificate.empty()) {
     if (SSL_CTX_use_certificate_chain_file(context, options.certificate.c_str()) != 1) {
-      return Unusable("cert", options.certificate);
+      return Unusable("tls_cert", options.certificate);
     }
     if (SSL_CTX_use_PrivateKey_file(context, options.key.c_str(), SSL_FILETYPE_PEM) != 1 ||
         SSL_CTX_check_private_key(context) != 1) {
-      return Unusable("key", options.key);
+      return Unusable("tls_key", options.key);
     }
   }
   SSL_CTX_set_verify(context, options.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);

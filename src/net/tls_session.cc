@@ -36,7 +36,7 @@ std::string LastTlsError() {
 
 Error Unusable(const char* field, const std::string& path) {
   return {Code::kInvalidArgument,
-          "tls." + std::string(field) + ": cannot use \"" + path + "\": " + LastTlsError()};
+          std::string(field) + ": cannot use \"" + path + "\": " + LastTlsError()};
 }
 
 Status SetUp(SSL_CTX* context) {

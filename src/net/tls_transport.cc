@@ -34,7 +34,7 @@ void TlsTransport::Attach(Counted& owner, Transport::Watcher& watcher) noexcept 
   watcher_ = &watcher;
   carrier_->Attach(owner, *this);
   // A client speaks first.
-  if (tls_->client() && !tls_->established()) broken_ = !tls_->Feed({}).ok() || !Flush();
+  if (tls_->client() && !tls_->established()) broken_ = !Feed({}) || !Flush();
 }
 
 Transport::Received TlsTransport::Receive(std::span<char> space) noexcept {
@@ -50,10 +50,20 @@ Transport::Received TlsTransport::Receive(std::span<char> space) noexcept {
   // end must not take it for that.
   if (received.outcome == Outcome::kEnd && tls_->client()) return Broken();
   if (received.outcome != Outcome::kBytes) return received;
-  if (!tls_->Feed({cipher.data(), received.size}).ok() || !Flush()) return Broken();
+  if (!Feed({cipher.data(), received.size}) || !Flush()) return Broken();
   if (!Decrypt(space, size)) return Broken();
   if (size > 0) return {Outcome::kBytes, size};
   return {tls_->peer_closed() ? Outcome::kEnd : Outcome::kNothing};
+}
+
+bool TlsTransport::Feed(std::string_view cipher) {
+  const Status fed = tls_->Feed(cipher);
+  if (!fed.ok()) failure_ = fed.error().message;
+  return fed.ok();
+}
+
+std::string TlsTransport::failure() const {
+  return failure_.empty() ? Transport::failure() : failure_;
 }
 
 /// As much as fits and is complete. False if that cannot go on and nothing came before.

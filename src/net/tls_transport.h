@@ -25,6 +25,7 @@ class TlsTransport final : public Transport, private Transport::Watcher {
   bool is_open() const noexcept override { return carrier_->is_open(); }
   bool ready() const noexcept override { return tls_->established(); }
   bool flushed() const noexcept override { return cipher_.empty(); }
+  std::string failure() const override;
   bool secure() const noexcept override { return true; }
   std::string peer_name() const override { return tls_->peer_name(); }
 
@@ -46,10 +47,12 @@ class TlsTransport final : public Transport, private Transport::Watcher {
   bool Decrypt(std::span<char> space, std::size_t& size);
   bool Flush();
   Received Broken() noexcept;
+  bool Feed(std::string_view cipher);
 
   const std::unique_ptr<Transport> carrier_;
   const std::unique_ptr<TlsSession> tls_;
   Transport::Watcher* watcher_ = nullptr;
+  std::string failure_;
   std::string cipher_;    // encrypted, and not yet taken by the carrier
   std::size_t sent_ = 0;  // of cipher_
   bool left_ = false;     // there is something to tell that the carrier knows nothing of

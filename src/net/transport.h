@@ -45,6 +45,8 @@ class Transport {
   virtual bool ready() const noexcept { return true; }
   /// Everything that Send has taken is on its way.
   virtual bool flushed() const noexcept { return true; }
+  /// Why the last Receive found it broken, for a person.
+  virtual std::string failure() const { return "the connection was closed"; }
   virtual bool secure() const noexcept { return false; }
   /// The common name in the peer's certificate, once it is ready; empty without one.
   virtual std::string peer_name() const { return {}; }

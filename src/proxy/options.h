@@ -30,7 +30,9 @@ struct Timeouts {
 inline constexpr std::string_view kMessageDomain = "websocket";
 
 struct ProxyOptions {
-  std::vector<net::Endpoint> upstreams;
+  std::vector<Upstream> upstreams;
+  std::shared_ptr<const net::TlsClientContext> upstream_tls;  ///< for those that speak TLS
+  std::shared_ptr<net::TlsContext> tls;                       ///< null: clients come in the clear
   std::vector<IpNetwork> trusted_proxies;
   IpGrouping grouping;
   std::string domain;                        ///< of the policies

@@ -82,7 +82,7 @@ void WriteForwarded(const RequestHead& head, const Sender& sender, std::string& 
   if (proto != nullptr) {
     out += proto->line;
   } else {
-    out += "X-Forwarded-Proto: http\r\n";
+    out.append("X-Forwarded-Proto: ").append(sender.secure ? "https\r\n" : "http\r\n");
   }
 }
 

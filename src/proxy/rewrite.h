@@ -17,6 +17,7 @@ struct Sender {
   bool trusted = false;   ///< its X-Forwarded-… fields are kept; others' are replaced
   /// The protocols that the upstream is offered; empty: none, whatever the client asked for.
   std::string_view upgrade = {};
+  bool secure = false;  ///< it came by TLS
 };
 
 /// Those of `allowed` that the head's Upgrade fields name, as a list for an Upgrade field; empty if
