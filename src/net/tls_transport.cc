@@ -28,8 +28,6 @@ std::unique_ptr<Transport> Carry(Socket socket, Reactor& reactor, TlsContext* tl
 TlsTransport::TlsTransport(std::unique_ptr<Transport> carrier, std::unique_ptr<TlsSession> tls)
     : carrier_(std::move(carrier)), tls_(std::move(tls)) {}
 
-TlsTransport::~TlsTransport() { Close(); }
-
 void TlsTransport::Attach(Counted& owner, Transport::Watcher& watcher) noexcept {
   watcher_ = &watcher;
   carrier_->Attach(owner, *this);
@@ -98,7 +96,8 @@ bool TlsTransport::Flush() {
   if (sent < 0) return false;
   sent_ += static_cast<std::size_t>(sent);
   if (sent_ < cipher_.size()) {
-    carrier_->AwaitWritable();
+    // Waiting keeps the owner alive, which may be about to go.
+    if (!closing_) carrier_->AwaitWritable();
     return true;
   }
   if (cipher_.capacity() > kKeptRecords) cipher_ = std::string();
@@ -162,6 +161,7 @@ bool TlsTransport::ShutDownSend() noexcept {
 
 void TlsTransport::Close() noexcept {
   if (!is_open()) return;
+  closing_ = true;
   if (!broken_ && !shut_down_) {
     tls_->Close();
     static_cast<void>(Flush());

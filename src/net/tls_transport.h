@@ -19,7 +19,6 @@ namespace weir::net {
 class TlsTransport final : public Transport, private Transport::Watcher {
  public:
   TlsTransport(std::unique_ptr<Transport> carrier, std::unique_ptr<TlsSession> tls);
-  ~TlsTransport() override;
 
   void Attach(Counted& owner, Transport::Watcher& watcher) noexcept override;
   bool is_open() const noexcept override { return carrier_->is_open(); }
@@ -57,6 +56,7 @@ class TlsTransport final : public Transport, private Transport::Watcher {
   std::size_t sent_ = 0;  // of cipher_
   bool left_ = false;     // there is something to tell that the carrier knows nothing of
   bool broken_ = false;
+  bool closing_ = false;
   bool shut_down_ = false;       // our side is over once cipher_ is sent
   bool await_readable_ = false;  // by a turn
   bool await_writable_ = false;
