@@ -10,7 +10,7 @@
 
 #include "base/ip.h"
 #include "filter/headers.h"
-#include "proxy/head.h"
+#include "protocol/http/head.h"
 #include "proxy/upstream.h"
 
 namespace weir::proxy {
@@ -45,7 +45,7 @@ struct ProxyOptions {
   /// Each WebSocket message of a client is held against the policies of kMessageDomain.
   bool websocket_messages = false;
   filter::HeaderChoice headers;
-  HeadLimits limits;
+  http::HeadLimits limits;
   PoolLimits pool;
   Timeouts timeouts;
 };

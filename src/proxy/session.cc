@@ -90,7 +90,8 @@ void Session::Serve() {
 }
 
 void Session::ServeOne() {
-  const HeadResult result = ParseRequestHead(in_.view(), shared_.options.limits, request_);
+  const http::HeadResult result =
+      http::ParseRequestHead(in_.view(), shared_.options.limits, request_);
   if (result.failed()) {
     Count(shared_.stats.rejected);
     exchange_ = {};

@@ -15,9 +15,9 @@
 #include "limiter/limiter.h"
 #include "net/connection.h"
 #include "net/transport.h"
-#include "proxy/body.h"
+#include "protocol/http/body.h"
+#include "protocol/http/head.h"
 #include "proxy/buffer.h"
-#include "proxy/head.h"
 #include "proxy/options.h"
 #include "proxy/rewrite.h"
 #include "proxy/upstream.h"
@@ -141,7 +141,7 @@ class Session final : public net::Connection,
   std::string identity_;
   bool trusted_ = false;
 
-  RequestHead request_;
+  http::RequestHead request_;
   std::size_t head_size_ = 0;
   limiter::Check check_;
   std::vector<policy::Entry> entries_;
@@ -173,9 +173,9 @@ class Session final : public net::Connection,
   UpstreamPtr upstream_;
   std::string head_up_;
   std::string head_down_;
-  ResponseHead response_;
-  BodyScanner request_body_;
-  BodyScanner response_body_;
+  http::ResponseHead response_;
+  http::BodyScanner request_body_;
+  http::BodyScanner response_body_;
 
   bool reply_close_ = false;
   std::unique_ptr<WebSocketScanner> messages_;  // tunnel: null if they are not counted

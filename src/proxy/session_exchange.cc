@@ -25,7 +25,7 @@ void Session::BeginExchange() {
   exchange_.to_head = request_.method == "HEAD";
   exchange_.http10 = request_.minor_version == 0;
   exchange_.close = request_.close;
-  request_body_.Start(request_.framing(), BodyScanner::Trailers::kSkip);
+  request_body_.Start(request_.framing(), http::BodyScanner::Trailers::kSkip);
   upgrade_.clear();
   // An upgrade that is not offered is a request like any other, as HTTP has it.
   if (request_body_.done() && request_.method == "GET" && request_.minor_version == 1) {
@@ -154,7 +154,8 @@ void Session::OnResponseTruncated(Outcome outcome) {
 
 bool Session::ReadResponseHead() {
   Buffer& buffer = upstream_->buffer();
-  const HeadResult result = ParseResponseHead(buffer.view(), shared_.options.limits, response_);
+  const http::HeadResult result =
+      http::ParseResponseHead(buffer.view(), shared_.options.limits, response_);
   if (result.failed()) {
     Count(shared_.stats.upstream_errors);
     Fail(502, std::string("the upstream's answer is malformed: ") + result.error);
@@ -189,12 +190,12 @@ void Session::OnInterim() {
 }
 
 void Session::OnFinalHead() {
-  const Framing framing = response_.framing(exchange_.to_head);
+  const http::Framing framing = response_.framing(exchange_.to_head);
   exchange_.started = true;
   exchange_.reusable = !response_.close && !exchange_.http10 && !exchange_.upgrade &&
-                       framing.kind != Framing::Kind::kUntilClose;
+                       framing.kind != http::Framing::Kind::kUntilClose;
   exchange_.close = exchange_.close || reactor().draining() || !exchange_.request_done ||
-                    framing.kind == Framing::Kind::kUntilClose;
+                    framing.kind == http::Framing::Kind::kUntilClose;
   response_body_.Start(framing);
   WriteResponseHead(response_, limit_lines_, {exchange_.close, exchange_.http10}, head_down_);
   if (response_body_.expected() > upstream_->buffer().capacity()) {
