@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "base/boot_clock.h"
-#include "net/edge_socket.h"
-#include "net/tls.h"
+#include "net/tls_transport.h"
 #include "protocol/grpc/decider.h"
 #include "protocol/grpc/health.h"
 #include "protocol/grpc/method.h"
@@ -88,15 +87,11 @@ void GrpcDoor::Accept(net::Reactor& reactor, net::Socket socket) {
   }
   boost::system::error_code gone;
   const auto peer = socket.remote_endpoint(gone);
-  std::unique_ptr<net::TlsSession> tls;
-  if (options_.tls) {
-    Result<std::unique_ptr<net::TlsSession>> session = options_.tls->NewSession();
-    if (!session.ok()) return;  // closes the socket
-    tls = std::move(*session);
-  }
-  boost::intrusive_ptr<GrpcConnection> connection(new GrpcConnection(
-      reactor, std::make_unique<net::EdgeSocket>(std::move(socket), reactor), std::move(tls),
-      desk->services, desk->health, metrics_[reactor.index()], options_));
+  auto transport = net::Carry(std::move(socket), reactor, options_.tls.get());
+  if (transport == nullptr) return;
+  boost::intrusive_ptr<GrpcConnection> connection(
+      new GrpcConnection(reactor, std::move(transport), desk->services, desk->health,
+                         metrics_[reactor.index()], options_));
   if (options_.guard) connection->SetPeer(peer.address().to_string());
   connection->Start();
 }
