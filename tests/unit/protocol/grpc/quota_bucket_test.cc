@@ -261,5 +261,63 @@ TEST(QuotaBucket, ManyEnvoysTogetherKeepTheStatedBound) {
   }
 }
 
+/// Three Envoys that want all of it; the last comes when the others have everything. Returns what
+/// each was admitted in the second half of two minutes.
+std::array<std::int64_t, 3> Share(std::int64_t rate, std::int64_t capacity, std::uint32_t seed) {
+  std::minstd_rand random(seed);
+  const auto draw = [&random](std::int64_t from, std::int64_t to) {
+    return std::uniform_int_distribution<std::int64_t>(from, to)(random);
+  };
+  const Quota quota = *Quota::TokenBucket(capacity, rate);
+  std::array<std::uint8_t, 64> bytes{};
+  algorithm::State store;
+  store.data = bytes.data();
+  store.capacity = bytes.size();
+  std::array<Held, 3> all;
+  std::array<std::int64_t, 3> admitted{};
+  for (Nanos at = 0; at < 120 * 50; ++at) {  // steps of 20 ms
+    const Nanos now = 1000 * kSecond + at * 20'000'000;
+    for (std::size_t i = 0; i < 3; ++i) {
+      Held& held = all[i];
+      if (i == 2 && at < 20 * 50) continue;
+      if (now >= held.pushed) {
+        held.pushed = now + draw(700, 1000) * 1'000'000;
+        held.bucket.Report(now, Seconds(5), static_cast<std::uint64_t>(rate) * 10);
+        auto ask = held.bucket.Begin(now);
+        for (;;) {
+          const Decision decision = ask.cost == 0 ? algorithm::Peek(quota, store, now, 0)
+                                                  : algorithm::Acquire(quota, store, now, ask.cost);
+          const auto next =
+              held.bucket.OnAnswer(now, Limited(rate, decision.remaining), decision.allowed());
+          if (!next) break;
+          ask = *next;
+        }
+        held.bucket.Pushed(now);
+        held.envoy.Receive(now, held.bucket.rate());
+      }
+      const std::int64_t spent = held.envoy.Spend(now);
+      if (at >= 60 * 50) admitted[i] += spent;
+    }
+  }
+  return admitted;
+}
+
+TEST(QuotaBucket, EnvoysThatWantMoreThanThereIsShareIt) {
+  for (const std::int64_t rate : {30, 300, 30'000}) {
+    for (const std::int64_t seconds : {2, 10}) {
+      const auto admitted = Share(rate, rate * seconds, 7);
+      const std::int64_t all = admitted[0] + admitted[1] + admitted[2];
+      SCOPED_TRACE(std::to_string(rate) + " a second, capacity of " + std::to_string(seconds) +
+                   " s: " + std::to_string(admitted[0]) + ", " + std::to_string(admitted[1]) +
+                   ", " + std::to_string(admitted[2]));
+      EXPECT_GE(all, rate * 60 * 3 / 4);
+      for (const std::int64_t one : admitted) {
+        EXPECT_GE(one, all / 5);
+        EXPECT_LE(one, all / 2);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weir::grpc
