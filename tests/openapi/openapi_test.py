@@ -67,7 +67,9 @@ class Service:
 
     def message(self, channel):
         """The id of a message; one on a channel without a provider becomes a dead letter."""
-        body = {"userId": "42", "message": "hello", "channel": channel}
+        # A user without quiet hours, which the example has.
+        self.ask("POST", "/api/config", {"userId": "43", "rateLimit": 5, "timeWindow": 60})
+        body = {"userId": "43", "message": "hello", "channel": channel}
         event = json.loads(self.ask("POST", "/api/send", body)[2])["eventId"]
         for _ in range(1000):
             state = json.loads(self.ask("GET", f"/api/messages/{event}")[2])["state"]

@@ -70,21 +70,13 @@ std::string Body(const Words& words, std::string_view more) {
   return body.append(more).append("}");
 }
 
-std::string ConfigTarget(const Words& words) {
-  const std::string target = "/api/config/" + UrlEscaped(words.user);
-  return words.channel.empty() ? target : target + "/channels/" + UrlEscaped(words.channel);
-}
-
 int RunConfig(const Words& words) {
   if (words.limit == 0 && words.window == 0) {
     return SendNotify(words.remote, "GET", "/api/config/" + UrlEscaped(words.user), {});
   }
   const std::string numbers = ",\"rateLimit\":" + std::to_string(words.limit) +
                               ",\"timeWindow\":" + std::to_string(words.window);
-  if (words.channel.empty()) {
-    return SendNotify(words.remote, "POST", "/api/config", Body(words, numbers));
-  }
-  return SendNotify(words.remote, "PUT", ConfigTarget(words), "{" + numbers.substr(1) + "}");
+  return SendNotify(words.remote, "POST", "/api/config", Body(words, numbers));
 }
 
 int RunSend(const Words& words) {
@@ -108,7 +100,7 @@ int RunQuota(const Words& words) {
 }
 
 int RunRemove(const Words& words) {
-  return SendNotify(words.remote, "DELETE", ConfigTarget(words), {});
+  return SendNotify(words.remote, "DELETE", "/api/config/" + UrlEscaped(words.user), {});
 }
 
 CLI::App* AddWord(CLI::App& parent, const char* name, const char* about,
@@ -128,11 +120,7 @@ void AddConfigWord(CLI::App& word, int& exit_code) {
   CLI::Option* window = set->add_option("--window", config->window, "Minutes");
   limit->needs(window);
   window->needs(limit);
-  set->add_option("--channel", config->channel, "A cap for this channel, beside the user's")
-      ->needs(limit);
-  auto remove = std::make_shared<Words>();
-  AddWord(word, "remove", "Remove a user's cap.", remove, RunRemove, exit_code)
-      ->add_option("--channel", remove->channel, "Only the cap of this channel");
+  AddWord(word, "remove", "Remove a user's cap.", std::make_shared<Words>(), RunRemove, exit_code);
 }
 
 void Configure(CLI::App& word, int& exit_code) {

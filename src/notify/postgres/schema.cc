@@ -65,15 +65,6 @@ CREATE TABLE notify_preference(
   zone text NOT NULL,
   opted_out text NOT NULL
 );
-CREATE TABLE notify_channel_limit(
-  user_id text NOT NULL,
-  channel text NOT NULL,
-  rate_limit int NOT NULL,
-  time_window int NOT NULL,
-  current_count int NOT NULL DEFAULT 0,
-  last_refresh_time bigint NOT NULL,
-  PRIMARY KEY (user_id, channel)
-);
 )sql"};
   return steps;
 }

@@ -76,15 +76,6 @@ CREATE TABLE notify_preference(
   zone TEXT NOT NULL,
   opted_out TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE notify_channel_limit(
-  user_id TEXT NOT NULL,
-  channel TEXT NOT NULL,
-  rate_limit INTEGER NOT NULL,
-  time_window INTEGER NOT NULL,
-  current_count INTEGER NOT NULL DEFAULT 0,
-  last_refresh_time INTEGER NOT NULL,
-  PRIMARY KEY (user_id, channel)
-) WITHOUT ROWID;
 INSERT OR IGNORE INTO notify_message(event_id, user_id, channel, recipient, state, last_error,
                                      accepted_at, updated_at)
   SELECT event_id, user_id, 'sms', '', 3, error,
