@@ -154,6 +154,11 @@ struct Config {
     std::string store = "sqlite:";
     std::string cache;
     std::string broker = "embedded:";
+    std::vector<std::string> providers;  ///< embedded: [CHANNEL=]URL; secret: may hold passwords
+    std::string token;                   ///< secret; of webhooks
+    /// For users without a configuration; 0: they are refused.
+    std::int64_t default_limit = 0;
+    std::int64_t default_window = 0;  ///< minutes
   } notify;
   struct Headers {
     bool x_ratelimit = true;

@@ -208,6 +208,7 @@ Status Service::OpenNotify() {
   auto notify = NotifyService::Open(config_, *database_);
   if (!notify) return notify.error();
   notify_ = std::move(*notify);
+  probes_.push_back({"notify", [this] { return notify_->up(); }});
   return {};
 }
 
@@ -227,6 +228,7 @@ Status Service::OpenAdmin() {
   config_changes_.emplace(*policy_store_);
   config_changes_->Add(slots_->configs());
   config_changes_->Add(notify_->api().limits());
+  config_changes_->Add(notify_->ledger().preferences());
   live_.emplace(admin::LiveTotals::Options{.read = [this] { return ReadTotals(); },
                                            .on_second =
                                                [this](Nanos now) {
@@ -271,7 +273,7 @@ Status Service::OpenHttp() {
   routers_.resize(pool_->size());
   std::vector<service::HttpWorker*> workers;
   for (std::size_t i = 0; i < pool_->size(); ++i) {
-    admin::AddOperations(routers_[i], lifecycle_, registry_, readiness_);
+    admin::AddOperations(routers_[i], lifecycle_, registry_, readiness_, probes_);
     admin::AddDashboard(routers_[i]);
     admin::AddAdminRoutes(routers_[i], *guard_);
     admin::AddAdmin(routers_[i], *admin_, *limiters_[i]);
@@ -289,6 +291,14 @@ Status Service::OpenHttp() {
                     return admin::Audited(*policy_store_, std::move(action), std::move(handler));
                   });
     notify_->api().AddTo(routers_[i], admin, change("notify"));
+    notify_->ledger().AddTo(
+        routers_[i], {admin,
+                      [this](std::string action, http::Handler handler) {
+                        return admin::Guarded(
+                            *guard_,
+                            admin::Audited(*policy_store_, std::move(action), std::move(handler)));
+                      },
+                      change("preferences")});
     GuardRoutes(routers_[i]);
     http_workers_.push_back(std::make_unique<service::HttpWorker>(pool_->reactor(i), http_options_,
                                                                   routers_[i], *limiters_[i]));

@@ -114,6 +114,7 @@ class Service {
   std::optional<admin::AdminParts> admin_;
   std::optional<slots::SlotsApi> slots_;
   std::unique_ptr<NotifyService> notify_;
+  std::vector<admin::Probe> probes_;  // of the parts whose databases may be away
   std::shared_ptr<net::TlsContext> http_tls_;
   std::shared_ptr<net::TlsContext> grpc_tls_;
   std::shared_ptr<net::TlsContext> resp_tls_;

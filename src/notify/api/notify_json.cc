@@ -112,6 +112,16 @@ Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view ke
     if (!given.ok()) return given.error();
     request.idempotency_key = std::move(*given);
   }
+  if (const std::optional<dom::element> channel = fields->Find("channel", "channel")) {
+    Result<std::string> given = Text(*channel, "channel");
+    if (!given.ok()) return given.error();
+    request.channel = std::move(*given);
+  }
+  if (const std::optional<dom::element> recipient = fields->Find("recipient", "recipient")) {
+    Result<std::string> given = Text(*recipient, "recipient");
+    if (!given.ok()) return given.error();
+    request.recipient = std::move(*given);
+  }
   if (Status s = notify::CheckSend(request); !s.ok()) return s.error();
   return request;
 }
