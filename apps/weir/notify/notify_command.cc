@@ -17,7 +17,7 @@ struct Words {
   std::string user;
   std::string message;
   std::int64_t limit = 0;
-  std::int64_t window = 0;
+  std::string window = {};  ///< minutes, or with a unit
 };
 
 /// The gateway answers 429 when a user's cap is reached, which is a no and not a failure.
@@ -42,12 +42,17 @@ std::string Body(const Words& words, std::string_view more) {
 }
 
 int RunConfig(const Words& words) {
-  if (words.limit == 0 && words.window == 0) {
+  if (words.limit == 0 && words.window.empty()) {
     return Send(words, "GET", "/api/config/" + UrlEscaped(words.user), {});
   }
-  return Send(words, "POST", "/api/config",
-              Body(words, ",\"rateLimit\":" + std::to_string(words.limit) +
-                              ",\"timeWindow\":" + std::to_string(words.window)));
+  std::string body = ",\"rateLimit\":" + std::to_string(words.limit) + ",\"timeWindow\":";
+  const bool plain = words.window.find_first_not_of("0123456789") == std::string::npos;
+  if (plain) {
+    body += words.window;
+  } else {
+    AppendJsonString(body, words.window);
+  }
+  return Send(words, "POST", "/api/config", Body(words, body));
 }
 
 int RunSend(const Words& words) {
@@ -71,7 +76,8 @@ void Configure(CLI::App& word, int& exit_code) {
   CLI::App* set = AddWord(word, "config", "Show a user's cap, or set it with --limit and --window.",
                           config, RunConfig, exit_code);
   CLI::Option* limit = set->add_option("--limit", config->limit, "Messages per window");
-  CLI::Option* window = set->add_option("--window", config->window, "Minutes");
+  CLI::Option* window =
+      set->add_option("--window", config->window, "Minutes, or with a unit: 2h, 1d, PT90M");
   limit->needs(window);
   window->needs(limit);
   auto send = std::make_shared<Words>();
