@@ -32,7 +32,7 @@ bool IsLost(const Answer& answer) {
 
 }  // namespace
 
-Session::Session(const weir::redis::Address& address, milliseconds patience) {
+Session::Session(const weir::redis::Address& address, milliseconds patience) : patience_(patience) {
   ConnectionOptions options = OptionsOf(address, patience);
   if (address.cluster) {
     cluster_ = std::make_unique<weir::redis::Cluster>(io_, options, address.endpoints, 1);
@@ -64,9 +64,11 @@ Answer Session::Call(const Script& script, Keys keys, const Command& arguments) 
 }
 
 Result<Reply> Session::Read(const Script& script, Keys keys, const Command& arguments) {
+  const auto began = std::chrono::steady_clock::now();
   Answer answer = Call(script, keys, arguments);
-  const bool late = !answer.status.ok() && answer.status.error().code == Code::kDeadlineExceeded;
-  if (IsLost(answer) && !late) answer = Call(script, keys, arguments);
+  // A server that hangs is not waited for again.
+  const bool at_once = std::chrono::steady_clock::now() - began < patience_ / 2;
+  if (IsLost(answer) && at_once) answer = Call(script, keys, arguments);
   if (answer.status.ok()) return std::move(answer.reply);
   Error error = answer.status.error();
   if (error.code == Code::kDeadlineExceeded) error.code = Code::kUnavailable;

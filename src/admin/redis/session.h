@@ -39,6 +39,7 @@ class Session {
   void Abort() noexcept { aborted_ = true; }
 
  private:
+  const std::chrono::milliseconds patience_;
   std::atomic<bool> aborted_{false};
   boost::asio::io_context io_{1};
   std::unique_ptr<weir::redis::Connection> connection_;  // of a server
