@@ -55,7 +55,10 @@ Result<EntryMatch> ReadEntryMatch(std::string name, std::string_view value) {
 }
 
 Status CheckBareKey(std::string_view key) {
-  const std::string_view why = LooksLike(key);
+  // Only what can hardly be meant as it is: there is no other way to write a bare key.
+  const bool wildcard = key.starts_with('*') || key.ends_with('*');
+  const bool regex = key.starts_with('^') || key.starts_with("~^");
+  const std::string_view why = wildcard ? "a wildcard" : regex ? "a regular expression" : "";
   if (why.empty()) return {};
   std::string message = "'" + std::string(key.substr(0, kShownBytes)) + "' looks like ";
   message.append(why).append(

@@ -235,6 +235,15 @@ TEST(PolicyFile, ABareKeyThatLooksLikeAPatternIsRefused) {
                         "compared exactly"));
 }
 
+TEST(PolicyFile, BareKeysMayHoldAlmostAnything) {
+  for (const char* key : {"{{7*7}}", "~joe", "a.+b", "x[0-9]", "=1"}) {
+    EXPECT_TRUE(CheckBareKey(key).ok()) << key;
+  }
+  for (const char* key : {"*", "user-*", "*-bot", "^a", "~^v[0-9]+$"}) {
+    EXPECT_FALSE(CheckBareKey(key).ok()) << key;
+  }
+}
+
 TEST(PolicyFile, AMarkedTextIsMatchedExactlyAndReadBack) {
   for (const std::string text : {"=*-bot", "=~x", "==1", "=a*", "*", "a*", "a", ""}) {
     const Result<EntryMatch> entry = ReadEntryMatch("v", text);
