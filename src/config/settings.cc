@@ -306,18 +306,6 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.headers.ietf, Switch(t[0])); }},
     {{"snapshot.interval", "", "how often the memory store is saved; off: only at shutdown"},
      [](Config& c, Texts t) { return Set(c.snapshot.interval, Time(t[0], true)); }},
-    {{"mode", "", "of programs with weir::Limiter: embedded (decide there) or service (ask one)"},
-     [](Config& c, Texts t) -> Status {
-       if (t[0] != "embedded" && t[0] != "service") return Expected("embedded or service", t[0]);
-       c.embedded.service_mode = t[0] == "service";
-       return {};
-     }},
-    {{"service", "", "of programs with weir::Limiter: the service that mode: service asks"},
-     [](Config& c, Texts t) { return Url(c.embedded.service, t, {"http://", "https://"}); }},
-    {{"service_key", "", "of programs with weir::Limiter: the key that they show the service"},
-     [](Config& c, Texts t) -> Status { c.embedded.service_key = t[0]; return {}; }},
-    {{"service_ca", "", "of programs with weir::Limiter: PEM file of the service's authority"},
-     [](Config& c, Texts t) -> Status { c.embedded.service_ca = t[0]; return {}; }},
     {{"journal", "--journal", "what a crash may lose of the memory store: off, async or sync"},
      SetJournal},
     {{"cleanup.interval", "", "how often the memory store frees keys that have nothing left to remember; off: never"},

@@ -13,8 +13,8 @@ namespace weir::policy::postgres {
 /// Makes the tables of policies, or brings them up to date; does nothing if they are. Blocks.
 Status Migrate(const std::string& url);
 
-/// Policies in PostgreSQL (see shared::SharedPolicyStore). Changes reach every node through LISTEN and
-/// NOTIFY.
+/// Policies in PostgreSQL (see shared::SharedPolicyStore). Changes reach every node through LISTEN
+/// and NOTIFY.
 Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catalog,
                                           shared::Options options);
 
