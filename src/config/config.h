@@ -198,6 +198,12 @@ struct Config {
     std::chrono::milliseconds drain_timeout{10'000};
   } limits;
   std::size_t threads = 0;  ///< 0: one per core
+  struct Embedded {         ///< of programs with weir::Limiter, not of the service
+    bool service_mode = false;
+    std::string service = "http://127.0.0.1:8080";
+    std::string service_key;  ///< secret
+    std::string service_ca;
+  } embedded;
 
   Config();
 };

@@ -244,7 +244,8 @@ const Setting kSettings[] = {
     {{"policy_store", "--policy-store", "where the admin API keeps policies: auto, sqlite:, or a URL"},
      [](Config& c, Texts t) -> Status {
        if (t[0] == "auto") { c.policy_store = t[0]; return {}; }
-       return Url(c.policy_store, t, {"sqlite:", "postgres://", "postgresql://", "mysql://", "mariadb://"});
+       return Url(c.policy_store, t, {"sqlite:", "postgres://", "postgresql://", "mysql://", "mariadb://", "redis://", "rediss://",
+                                       "redis+cluster://", "rediss+cluster://"});
      }},
     {{"admin.keys", "--admin-key", "keys of the admin API, as they are or as sha256:<hex>", true},
      [](Config& c, Texts t) {

@@ -135,7 +135,8 @@ void PolicyLimiter::FinishApply(Given* raw) {
     while (blamed < decisions.size() && decisions[blamed].allowed()) ++blamed;
     const bool allowed = blamed == decisions.size();
     counters_->Raise(allowed ? CounterTable::kChecksAllowed : CounterTable::kChecksLimited);
-    sampler_->Note(application.charges[allowed ? 0 : blamed].key, kNoPolicy, !allowed);
+    sampler_->Note(application.charges[allowed ? 0 : blamed].key, kNoPolicy,
+                   allowed ? Outcome::kAllowed : Outcome::kLimited);
   }
   const store::Done done = std::exchange(given->done, nullptr);
   done();
@@ -291,27 +292,33 @@ void PolicyLimiter::Count(const Batch& batch, std::size_t index) {
       counters_->Raise(id, CounterTable::kAllowed);
     }
   }
-  Sample(check, items);
+  Sample(batch, check, items);
 }
 
-/// Notes the bucket that decided the check; one of a policy on trial if no other did.
-void PolicyLimiter::Sample(const Check& check, std::span<const Batch::Item> items) {
+/// Notes the bucket that decided the check; one of a policy on trial if no other did. Whom policies
+/// on trial would refuse is noted beside that.
+void PolicyLimiter::Sample(const Batch& batch, const Check& check,
+                           std::span<const Batch::Item> items) {
   std::size_t noted = items.size();
+  bool decided = false;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const PolicyVerdict& verdict = check.verdicts[i];
     if (verdict.key.empty()) continue;
     if (verdict.shadow) {
+      if (!verdict.decision.allowed() && &batch.charged(items[i]) == &items[i]) {
+        sampler_->Note(verdict.key, items[i].policy->id, Outcome::kShadow);
+      }
       if (noted == items.size()) noted = i;
     } else if (verdict.policy == check.policy &&
                verdict.decision.verdict == check.decision.verdict) {
-      noted = i;
-      break;
+      if (!decided) noted = i;
+      decided = true;
     }
   }
   if (noted == items.size()) return;
   const policy::Policy* policy = items[noted].policy;
   sampler_->Note(check.verdicts[noted].key, policy == nullptr ? kNoPolicy : policy->id,
-                 !check.decision.allowed());
+                 check.decision.allowed() ? Outcome::kAllowed : Outcome::kLimited);
 }
 
 }  // namespace weir::limiter

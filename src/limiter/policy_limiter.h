@@ -50,7 +50,7 @@ class PolicyLimiter final : public Limiter {
   void DecideWithoutStore(Batch& batch, Check& check, std::span<const Batch::Item> items);
   void Combine(Check& check);
   void Count(const Batch& batch, std::size_t index);
-  void Sample(const Check& check, std::span<const Batch::Item> items);
+  void Sample(const Batch& batch, const Check& check, std::span<const Batch::Item> items);
   /// What was given to Apply, until the store has answered.
   struct Given {
     std::span<store::Application> applications;

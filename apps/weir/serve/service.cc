@@ -150,7 +150,7 @@ void Service::LogReload(const std::vector<policy::yaml::Problem>& problems) cons
 
 void Service::WarnOfMisfits() const {
   for (const std::string& misfit : Misfits(config_, *catalog_->live().Current())) {
-    Log(Level::kWarn, "some requests cannot be decided", {{"why", std::string_view(misfit)}});
+    Log(Level::kWarn, "questionable policy", {{"why", std::string_view(misfit)}});
   }
 }
 

@@ -206,14 +206,7 @@ Result<std::vector<PolicyChange>> ReadHistory(Session& session, const std::strin
   if (!entries.ok()) return entries.error();
   std::vector<PolicyChange> changes;
   changes.reserve(entries->size());
-  for (AuditEntry& entry : *entries) {
-    const char* action = entry.after.empty()    ? "delete"
-                         : entry.before.empty() ? "create"
-                                                : "update";
-    changes.push_back({entry.id, entry.target.substr(kPolicyTarget.size()), entry.at,
-                       std::move(entry.who), action, std::move(entry.before),
-                       std::move(entry.after)});
-  }
+  for (AuditEntry& entry : *entries) changes.push_back(ChangeOf(std::move(entry)));
   return changes;
 }
 

@@ -60,6 +60,30 @@ TEST(ConfigCheck, WarnsOfPoliciesThatAClusterCannotChargeTogether) {
   EXPECT_THAT(of_config.err, HasSubstr("warning: policies 'b' and 'a' of domain 'api'"));
 }
 
+TEST(ConfigCheck, WarnsOfAPolicyThatNoRequestMeets) {
+  const test::TempDir folder;
+  const std::string policies =
+      folder
+          .Write("p.yaml",
+                 std::string(kGood) + "  - {name: b, match: {method: get}, unlimited: true}\n")
+          .string();
+  const Outcome outcome = Check(policies);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("p.yaml:4:5: policy 'b' applies to no request"));
+}
+
+TEST(ConfigCheck, RefusesAValueThatOnlyLooksLikeAPattern) {
+  const test::TempDir folder;
+  const std::string policies =
+      folder
+          .Write("p.yaml",
+                 std::string(kGood) + "  - {name: b, match: {agent: \"*-bot\"}, unlimited: true}\n")
+          .string();
+  const Outcome outcome = Check(policies);
+  EXPECT_EQ(outcome.code, 1) << outcome.out;
+  EXPECT_THAT(outcome.err, HasSubstr("match.agent: '*-bot' looks like a wildcard"));
+}
+
 TEST(ConfigCheck, SaysFileLineAndColumnOfWhatIsWrong) {
   const test::TempDir folder;
   const std::string policies =

@@ -202,6 +202,60 @@ policies:
   EXPECT_EQ(parse.definitions[1].quota, parse.definitions[0].quota);
 }
 
+TEST(PolicyFile, AValueThatLooksLikeAPatternIsRefused) {
+  const auto said = [](const std::string& entry) {
+    return Parse("policies:\n  - name: a\n    match: {" + entry +
+                 "}\n    quota: {fixed_window: {limit: 1, window: 1s}}\n")
+        .Said();
+  };
+  EXPECT_THAT(said("agent: '*-bot'"),
+              HasSubstr("p.yaml:3:20: match.agent: '*-bot' looks like a wildcard, which is not "
+                        "supported"));
+  EXPECT_THAT(said("v: '~^v[0-9]+$'"), HasSubstr("looks like a regular expression"));
+  EXPECT_THAT(said("v: '^v$'"), HasSubstr("looks like a regular expression"));
+  EXPECT_THAT(said("v: '/v[0-9]/*'"), HasSubstr("looks like a regular expression"));
+  EXPECT_THAT(said("route: '/v1/*/pay'"), HasSubstr("looks like a wildcard"));
+  EXPECT_THAT(said("route: '/v1/**'"), HasSubstr("write \"=/v1/**\""));
+  EXPECT_THAT(said("route: '/v1/*', user: '*', tier: 'a+b [x] $5'"), IsEmpty());
+  EXPECT_THAT(said("agent: '=*-bot', v: '=~x', n: '==1', w: '=a*'"), IsEmpty());
+}
+
+TEST(PolicyFile, AValueOfAChainThatLooksLikeAPatternIsRefused) {
+  EXPECT_THAT(Parse("policies:\n  - name: a\n    chain: [{agent: '*-bot'}]\n"
+                    "    quota: {fixed_window: {limit: 1, window: 1s}}\n")
+                  .Said(),
+              HasSubstr("chain.agent: '*-bot' looks like a wildcard"));
+}
+
+TEST(PolicyFile, ABareKeyThatLooksLikeAPatternIsRefused) {
+  EXPECT_THAT(Parse("policies:\n  - name: a\n    key: 'user-*'\n"
+                    "    quota: {fixed_window: {limit: 1, window: 1s}}\n")
+                  .Said(),
+              HasSubstr("p.yaml:3:10: key: 'user-*' looks like a wildcard, but a bare key is "
+                        "compared exactly"));
+}
+
+TEST(PolicyFile, BareKeysMayHoldAlmostAnything) {
+  for (const char* key : {"{{7*7}}", "~joe", "a.+b", "x[0-9]", "=1"}) {
+    EXPECT_TRUE(CheckBareKey(key).ok()) << key;
+  }
+  for (const char* key : {"*", "user-*", "*-bot", "^a", "~^v[0-9]+$"}) {
+    EXPECT_FALSE(CheckBareKey(key).ok()) << key;
+  }
+}
+
+TEST(PolicyFile, AMarkedTextIsMatchedExactlyAndReadBack) {
+  for (const std::string text : {"=*-bot", "=~x", "==1", "=a*", "*", "a*", "a", ""}) {
+    const Result<EntryMatch> entry = ReadEntryMatch("v", text);
+    ASSERT_TRUE(entry.ok()) << text;
+    EXPECT_EQ(MatchText(*entry), text);
+    EXPECT_EQ(MakeEntryMatch("v", MatchText(*entry)), *entry);
+  }
+  EXPECT_EQ(PlainMatchText(*ReadEntryMatch("v", "=*-bot")), "*-bot");
+  // What was kept before such values were refused stays what it was.
+  EXPECT_EQ(MakeEntryMatch("v", "*-bot"), (EntryMatch{"v", MatchKind::kExact, "*-bot"}));
+}
+
 TEST(PolicyFile, AnEmptyFileHasNoPolicies) {
   EXPECT_THAT(Parse("").problems, IsEmpty());
   EXPECT_THAT(Parse("domain: api\n").problems, IsEmpty());

@@ -1,4 +1,4 @@
-#include "policy/duration.h"
+#include "base/duration.h"
 
 #include <array>
 #include <charconv>
@@ -9,7 +9,7 @@
 
 #include "weir/quota.h"
 
-namespace weir::policy {
+namespace weir {
 namespace {
 
 struct Unit {
@@ -134,4 +134,4 @@ std::string FormatDuration(std::chrono::nanoseconds duration) {
   return text.empty() ? "0s" : text;
 }
 
-}  // namespace weir::policy
+}  // namespace weir

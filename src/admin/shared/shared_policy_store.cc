@@ -1,8 +1,8 @@
-#include "admin/sql/sql_policy_store.h"
+#include "admin/shared/shared_policy_store.h"
 
 #include <algorithm>
 
-namespace weir::policy::sql {
+namespace weir::policy::shared {
 namespace {
 
 constexpr std::size_t kMaxTasks = 10'000;
@@ -32,40 +32,42 @@ Status CheckTexts(const PolicyEdit& edit) {
 
 }  // namespace
 
-SqlPolicyStore::SqlPolicyStore(std::unique_ptr<Session> session, Catalog& catalog, Options options)
+SharedPolicyStore::SharedPolicyStore(std::unique_ptr<Ledger> ledger, Catalog& catalog,
+                                     Options options)
     : catalog_(catalog),
       options_(std::move(options)),
       in_force_(catalog),
-      session_(std::move(session)) {
+      ledger_(std::move(ledger)) {
   health_.known = false;
 }
 
-Result<std::unique_ptr<SqlPolicyStore>> SqlPolicyStore::Open(std::unique_ptr<Session> session,
-                                                             Catalog& catalog, Options options) {
-  std::unique_ptr<SqlPolicyStore> store(
-      new SqlPolicyStore(std::move(session), catalog, std::move(options)));
+Result<std::unique_ptr<SharedPolicyStore>> SharedPolicyStore::Open(std::unique_ptr<Ledger> ledger,
+                                                                   Catalog& catalog,
+                                                                   Options options) {
+  std::unique_ptr<SharedPolicyStore> store(
+      new SharedPolicyStore(std::move(ledger), catalog, std::move(options)));
   if (Status started = store->Start(); !started.ok()) return started.error();
   return store;
 }
 
-Status SqlPolicyStore::Start() {
+Status SharedPolicyStore::Start() {
   if (Status read = Refresh(); !read.ok()) {
     if (options_.required || !IsAway(read.error())) return WithAdvice(read.error());
     if (Status put = Remember(); !put.ok()) return put;
   }
   SaveWhenDue(/*now=*/true);
   thread_ = std::thread([this] { Work(); });
-  session_->Listen([this] { Wake(); });
+  ledger_->Listen([this] { Wake(); });
   return {};
 }
 
-Error SqlPolicyStore::WithAdvice(Error error) const {
+Error SharedPolicyStore::WithAdvice(Error error) const {
   if (!IsAway(error) && !options_.migrate) error.message += "; `weir migrate` makes the tables";
   return error;
 }
 
 /// Puts in force what was read last time.
-Status SqlPolicyStore::Remember() {
+Status SharedPolicyStore::Remember() {
   if (!options_.memory) return {};
   Result<PolicyMap> known = options_.memory->Load();
   if (!known.ok()) {
@@ -82,29 +84,29 @@ Status SqlPolicyStore::Remember() {
   return put;
 }
 
-void SqlPolicyStore::Report(std::string_view what, const std::string& problem) const {
+void SharedPolicyStore::Report(std::string_view what, const std::string& problem) const {
   if (options_.report) options_.report(what, problem);
 }
 
-SqlPolicyStore::~SqlPolicyStore() {
+SharedPolicyStore::~SharedPolicyStore() {
   Close();
   // Its own threads may still wake this.
-  session_.reset();
+  ledger_.reset();
 }
 
-void SqlPolicyStore::Close() {
+void SharedPolicyStore::Close() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_one();
   if (thread_.joinable()) {
-    session_->Abort();
+    ledger_->Abort();
     thread_.join();
   }
 }
 
-void SqlPolicyStore::Wake() {
+void SharedPolicyStore::Wake() {
   {
     const std::lock_guard lock(mutex_);
     woken_ = true;
@@ -112,7 +114,7 @@ void SqlPolicyStore::Wake() {
   changed_.notify_one();
 }
 
-void SqlPolicyStore::Post(Task task) {
+void SharedPolicyStore::Post(Task task) {
   {
     const std::lock_guard lock(mutex_);
     if (!stopping_ && tasks_.size() < kMaxTasks) {
@@ -125,7 +127,8 @@ void SqlPolicyStore::Post(Task task) {
 }
 
 template <typename T>
-void SqlPolicyStore::Submit(std::function<Result<T>()> run, std::function<void(Result<T>)> done) {
+void SharedPolicyStore::Submit(std::function<Result<T>()> run,
+                               std::function<void(Result<T>)> done) {
   Post({[this, run = std::move(run), done] {
           Result<T> result = run();
           if (result.ok() || !IsAway(result.error())) return done(std::move(result));
@@ -135,7 +138,7 @@ void SqlPolicyStore::Submit(std::function<Result<T>()> run, std::function<void(R
         [done](const Error& error) { done(error); }});
 }
 
-void SqlPolicyStore::Change(PolicyEdit edit, Done done) {
+void SharedPolicyStore::Change(PolicyEdit edit, Done done) {
   Status good = CheckEdit(edit);
   if (good.ok()) good = CheckTexts(edit);
   if (!good.ok()) return done(good.error());
@@ -143,34 +146,34 @@ void SqlPolicyStore::Change(PolicyEdit edit, Done done) {
         [done](const Error& error) { done(error); }});
 }
 
-void SqlPolicyStore::History(std::string key, std::size_t limit, HistoryDone done) {
+void SharedPolicyStore::History(std::string key, std::size_t limit, HistoryDone done) {
   limit = std::clamp<std::size_t>(limit, 1, kMaxPage);
   Submit<std::vector<PolicyChange>>(
-      [this, key = std::move(key), limit] { return ReadHistory(*session_, key, limit); },
+      [this, key = std::move(key), limit] { return ledger_->ReadHistory(key, limit); },
       std::move(done));
 }
 
-void SqlPolicyStore::ListEntries(std::int64_t before, std::size_t limit, Listed done) {
+void SharedPolicyStore::ListEntries(std::int64_t before, std::size_t limit, Listed done) {
   // One more than a page tells whether there is a next one.
   limit = std::clamp<std::size_t>(limit, 1, kMaxPage + 1);
   Submit<std::vector<AuditEntry>>(
-      [this, before, limit] { return ReadEntries(*session_, before, limit); }, std::move(done));
+      [this, before, limit] { return ledger_->ReadEntries(before, limit); }, std::move(done));
 }
 
-void SqlPolicyStore::FindEntry(std::int64_t id, Found done) {
-  Submit<AuditEntry>([this, id] { return ReadEntry(*session_, id); }, std::move(done));
+void SharedPolicyStore::FindEntry(std::int64_t id, Found done) {
+  Submit<AuditEntry>([this, id] { return ledger_->ReadEntry(id); }, std::move(done));
 }
 
-void SqlPolicyStore::Append(AuditEntry entry, Appended done) {
+void SharedPolicyStore::Append(AuditEntry entry, Appended done) {
   if (entry.at == 0) entry.at = SystemClock::Get().Now();
-  Submit<std::int64_t>([this, entry = std::move(entry)] { return AppendEntry(*session_, entry); },
+  Submit<std::int64_t>([this, entry = std::move(entry)] { return ledger_->AppendEntry(entry); },
                        std::move(done));
 }
 
-void SqlPolicyStore::Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) {
+void SharedPolicyStore::Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) {
   Submit<std::size_t>(
       [this, keep, since, most] {
-        Result<std::size_t> deleted = trimmer_.Trim(*session_, keep, since, most);
+        Result<std::size_t> deleted = ledger_->Trim(keep, since, most);
         // Whoever asks for it does not look. A reason is told once.
         const std::string problem =
             deleted.ok() || IsAway(deleted.error()) ? "" : deleted.error().message;
@@ -182,12 +185,12 @@ void SqlPolicyStore::Trim(std::size_t keep, Nanos since, std::size_t most, Trimm
       std::move(done));
 }
 
-PolicyHealth SqlPolicyStore::health() const {
+PolicyHealth SharedPolicyStore::health() const {
   const std::lock_guard lock(mutex_);
   return health_;
 }
 
-void SqlPolicyStore::Work() {
+void SharedPolicyStore::Work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait_until(lock, NextLook(),
@@ -210,13 +213,13 @@ void SqlPolicyStore::Work() {
   SaveWhenDue(/*now=*/true);
 }
 
-SqlPolicyStore::Clock::time_point SqlPolicyStore::NextLook() const {
-  const bool slow = up_ && session_->listening();
+SharedPolicyStore::Clock::time_point SharedPolicyStore::NextLook() const {
+  const bool slow = up_ && ledger_->listening();
   const auto look = looked_at_ + (slow ? options_.slow_poll : options_.poll);
   return unsaved_ ? std::min(look, saved_at_ + kSaveEvery) : look;
 }
 
-void SqlPolicyStore::Serve(const std::deque<Task>& tasks) {
+void SharedPolicyStore::Serve(const std::deque<Task>& tasks) {
   for (const Task& task : tasks) {
     // What was found out for one need not be waited for by the others.
     if (up_) {
@@ -228,8 +231,8 @@ void SqlPolicyStore::Serve(const std::deque<Task>& tasks) {
   PutInForce();
 }
 
-void SqlPolicyStore::RunChange(const PolicyEdit& edit, Done done) {
-  Result<Made> made = Make(*session_, edit, catalog_);
+void SharedPolicyStore::RunChange(const PolicyEdit& edit, Done done) {
+  Result<Made> made = ledger_->Make(edit, catalog_);
   if (!made.ok()) {
     if (!IsAway(made.error())) return done(made.error());
     NoteHealth(made.error());
@@ -247,7 +250,7 @@ void SqlPolicyStore::RunChange(const PolicyEdit& edit, Done done) {
 }
 
 /// Puts what this node has changed in force, together with what others have, and answers.
-void SqlPolicyStore::PutInForce() {
+void SharedPolicyStore::PutInForce() {
   if (made_.empty()) return;
   Status put;
   // Should that fail, the node's own changes count none the less: they are committed.
@@ -261,22 +264,26 @@ void SqlPolicyStore::PutInForce() {
   }
 }
 
-Status SqlPolicyStore::Refresh() {
+Status SharedPolicyStore::Refresh() {
   Status read = ReadIfChanged();
   NoteHealth(read);
   looked_at_ = Clock::now();
   return read;
 }
 
-Status SqlPolicyStore::ReadIfChanged() {
+Status SharedPolicyStore::ReadIfChanged() {
   if (!migrated_ && options_.migrate) {
-    if (Status made = session_->Migrate(); !made.ok()) return made;
+    if (Status made = ledger_->Migrate(); !made.ok()) return made;
   }
   migrated_ = true;
-  Result<std::int64_t> changes = ReadChanges(*session_);
+  Result<std::int64_t> changes = ledger_->ReadChanges();
   if (!changes.ok()) return changes.error();
   if (*changes == changes_) return {};
-  Result<Snapshot> snapshot = ReadAll(*session_);
+  if (*changes == 0 && changes_ > 0 && ledger_->forgets()) {
+    Report("the database of policies has lost them; those known last are put back");
+    if (Status restored = ledger_->Restore(latest_, changes_); !restored.ok()) return restored;
+  }
+  Result<Snapshot> snapshot = ledger_->ReadAll();
   if (!snapshot.ok()) return snapshot.error();
   if (Status put = in_force_.Put(snapshot->policies); !put.ok()) return put;
   latest_ = std::move(snapshot->policies);
@@ -285,14 +292,14 @@ Status SqlPolicyStore::ReadIfChanged() {
   return {};
 }
 
-void SqlPolicyStore::NoteKnown() {
+void SharedPolicyStore::NoteKnown() {
   unsaved_ = options_.memory != nullptr;
   const std::lock_guard lock(mutex_);
   health_.known = true;
   health_.change = std::max<std::int64_t>(changes_, 0);
 }
 
-void SqlPolicyStore::NoteHealth(const Status& status) {
+void SharedPolicyStore::NoteHealth(const Status& status) {
   const bool first = looked_at_ == Clock::time_point();
   const bool was_up = std::exchange(up_, status.ok());
   if (!status.ok()) problem_ = status.error();
@@ -306,7 +313,7 @@ void SqlPolicyStore::NoteHealth(const Status& status) {
   Report("the database of policies is away; those known last stay in force", problem_.message);
 }
 
-void SqlPolicyStore::SaveWhenDue(bool now) {
+void SharedPolicyStore::SaveWhenDue(bool now) {
   if (!unsaved_ || (!now && Clock::now() < saved_at_ + kSaveEvery)) return;
   saved_at_ = Clock::now();
   unsaved_ = false;
@@ -315,4 +322,4 @@ void SqlPolicyStore::SaveWhenDue(bool now) {
   }
 }
 
-}  // namespace weir::policy::sql
+}  // namespace weir::policy::shared

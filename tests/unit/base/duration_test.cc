@@ -1,9 +1,9 @@
-#include "policy/duration.h"
+#include "base/duration.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace weir::policy {
+namespace weir {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -62,4 +62,4 @@ TEST(Duration, FormatsWhatItReads) {
 }
 
 }  // namespace
-}  // namespace weir::policy
+}  // namespace weir

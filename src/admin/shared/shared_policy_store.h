@@ -1,9 +1,9 @@
 #pragma once
 
-// Policies in a database that many nodes share. One thread per node talks to it: makes the changes,
-// reads the histories, and reads all policies anew whenever the count of changes has moved, which
-// the server tells (PostgreSQL) or which is looked at four times a second. Checks are decided by
-// what was read last, so they never wait for the database, nor mind when it is away.
+// Policies in a database, SQL or Redis, that many nodes share. One thread per node talks to it:
+// makes the changes, reads the histories, and reads all policies anew whenever the count of changes
+// has moved, which the server tells (PostgreSQL) or which is looked at four times a second. Checks
+// are decided by what was read last, so they never wait for the database, nor mind when it is away.
 
 #include <chrono>
 #include <condition_variable>
@@ -20,12 +20,10 @@
 
 #include "admin/in_force.h"
 #include "admin/policy_store.h"
-#include "admin/sql/session.h"
-#include "admin/sql/tables.h"
-#include "admin/sql/trim.h"
+#include "admin/shared/ledger.h"
 #include "policy/catalog.h"
 
-namespace weir::policy::sql {
+namespace weir::policy::shared {
 
 /// Where a node keeps the policies that it read last, for when it starts and the database is away.
 ///
@@ -52,19 +50,19 @@ struct Options {
   std::function<void(std::string_view what, const std::string& problem)> report = {};
 };
 
-/// PolicyStore on a Session.
+/// PolicyStore on a Ledger.
 ///
 /// Thread-safe. What still waits when it is destroyed is told kUnavailable.
-class SqlPolicyStore final : public PolicyStore {
+class SharedPolicyStore final : public PolicyStore {
  public:
   /// Reads the policies and puts them in force: those of the database or, if it is away, those that
   /// the memory has, or none (health().known is then false until it comes). Blocks for seconds at
   /// most. The catalog must outlive the store.
-  static Result<std::unique_ptr<SqlPolicyStore>> Open(std::unique_ptr<Session> session,
-                                                      Catalog& catalog, Options options);
-  ~SqlPolicyStore() override;
-  SqlPolicyStore(const SqlPolicyStore&) = delete;
-  SqlPolicyStore& operator=(const SqlPolicyStore&) = delete;
+  static Result<std::unique_ptr<SharedPolicyStore>> Open(std::unique_ptr<Ledger> ledger,
+                                                         Catalog& catalog, Options options);
+  ~SharedPolicyStore() override;
+  SharedPolicyStore(const SharedPolicyStore&) = delete;
+  SharedPolicyStore& operator=(const SharedPolicyStore&) = delete;
 
   void Change(PolicyEdit edit, Done done) override;
   Result<StoredPolicy> Get(std::string_view key) const override { return in_force_.Get(key); }
@@ -89,7 +87,7 @@ class SqlPolicyStore final : public PolicyStore {
     Clock::time_point asked_at = Clock::now();
   };
 
-  SqlPolicyStore(std::unique_ptr<Session> session, Catalog& catalog, Options options);
+  SharedPolicyStore(std::unique_ptr<Ledger> ledger, Catalog& catalog, Options options);
   Status Start();
   Error WithAdvice(Error error) const;
   Status Remember();
@@ -123,7 +121,6 @@ class SqlPolicyStore final : public PolicyStore {
   bool unsaved_ = false;
   Clock::time_point looked_at_{};
   Clock::time_point saved_at_{};
-  Trimmer trimmer_;
   std::string trim_problem_;
 
   mutable std::mutex mutex_;
@@ -133,8 +130,8 @@ class SqlPolicyStore final : public PolicyStore {
   bool stopping_ = false;
   PolicyHealth health_;
 
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<Ledger> ledger_;
   std::thread thread_;
 };
 
-}  // namespace weir::policy::sql
+}  // namespace weir::policy::shared
