@@ -128,6 +128,11 @@ class Engine {
   /// Gives back `count` permits of the lease that was granted `at`, as far as they still weigh.
   Decision Return(std::string_view key, const Quota& quota, Nanos at, std::int64_t count);
 
+  /// Changes a charge by `change` permits, less or more, and tells how the key stands as Overdraw
+  /// does: what Settle does, for whoever keeps his own account of what is reserved. `stamp` names
+  /// the charge as algorithm/settle.h says.
+  Decision Adjust(std::string_view key, const Quota& quota, Nanos stamp, std::int64_t change);
+
   /// Forgets the key's charges, under every algorithm.
   void Reset(std::string_view key);
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "algorithm/lease.h"
+#include "algorithm/settle.h"
 #include "algorithm/state.h"
 #include "conformance/store/client.h"
 #include "weir/clock.h"
@@ -65,6 +66,14 @@ class Model {
         case Op::kReturn:
           decisions[i] = Return(charge, application.lease);
           break;
+        case Op::kSettle:
+          if (i == 0) {
+            application.applied = Release(charge, application.lease);
+            decisions[i] = Peek(charge, 0);
+          } else {
+            decisions[i] = Settle(charge, application.stamps[i], application.applied);
+          }
+          break;
         case Op::kReset:
           for (auto& [id, state] : states_) {
             if (id.first == charge.key) state.clear();
@@ -92,14 +101,9 @@ class Model {
   }
   using Step = Decision(const Quota&, algorithm::State&, Nanos, std::int64_t) noexcept;
   Decision Charge(const store::Charge& charge, Step* step) {
-    Bytes& bytes = Find(charge);
-    const std::size_t size = bytes.size();
-    bytes.resize(std::max<std::size_t>(
-        size, algorithm::CapacityForAcquire(*charge.quota, View(bytes, size))));
-    algorithm::State state = View(bytes, size);
-    const Decision decision = step(*charge.quota, state, clock_.Now(), charge.cost);
-    bytes.resize(state.size);
-    return decision;
+    return Grow(charge, [&](algorithm::State& state) {
+      return step(*charge.quota, state, clock_.Now(), charge.cost);
+    });
   }
   Decision Refund(const store::Charge& charge) {
     Bytes& bytes = Find(charge);
@@ -126,6 +130,23 @@ class Model {
     bytes.resize(state.size);
     return decision;
   }
+  Decision Settle(const store::Charge& charge, Nanos stamp, bool open) {
+    return Grow(charge, [&](algorithm::State& state) {
+      return open ? algorithm::Settle(*charge.quota, state, clock_.Now(), stamp, charge.cost)
+                  : algorithm::Overdraw(*charge.quota, state, clock_.Now(), 0);
+    });
+  }
+  template <typename Run>
+  Decision Grow(const store::Charge& charge, Run run) {
+    Bytes& bytes = Find(charge);
+    const std::size_t size = bytes.size();
+    bytes.resize(std::max<std::size_t>(
+        size, algorithm::CapacityForAcquire(*charge.quota, View(bytes, size))));
+    algorithm::State state = View(bytes, size);
+    const Decision decision = run(state);
+    bytes.resize(state.size);
+    return decision;
+  }
   bool Release(const store::Charge& charge, std::int64_t lease) {
     Bytes& bytes = Find(charge);
     algorithm::State state = View(bytes, bytes.size());
@@ -147,6 +168,7 @@ class Trace {
 
   void Draw(std::size_t count) {
     charges_.assign(count, {});
+    stamps_.assign(count, {});
     for (auto* side : {&stores_, &models_}) {
       side->applications.assign(count, {});
       side->decisions.assign(count, std::vector<Decision>());
@@ -157,8 +179,10 @@ class Trace {
   std::span<Application> for_store() { return stores_.applications; }
   std::span<Application> for_model() { return models_.applications; }
 
-  /// Remembers leases to release later.
-  void Learn() {
+  /// Remembers leases to release later, and reservations to settle.
+  void Learn(Nanos now) {
+    for (const Application& application : stores_.applications) LearnReserved(application, now);
+    if (reserved_.size() > 24) reserved_.erase(reserved_.begin(), reserved_.end() - 24);
     for (std::size_t i = 0; i < charges_.size(); ++i) {
       for (std::size_t c = 0; c < charges_[i].size(); ++c) {
         const std::int64_t lease = stores_.decisions[i][c].lease;
@@ -199,6 +223,41 @@ class Trace {
     std::int64_t lease;
   };
 
+  /// What was charged together with a record, and when by the store's time.
+  struct Reserved {
+    std::vector<Charge> charges;
+    std::vector<Nanos> stamps;
+    std::int64_t lease;
+  };
+
+  /// Several charges whose first is a concurrency charge are a reservation like any other.
+  void LearnReserved(const Application& application, Nanos now) {
+    if (application.op != Op::kCharge || !application.applied) return;
+    if (application.charges.size() < 2 || application.decisions[0].lease == 0) return;
+    Reserved reserved;
+    reserved.lease = application.decisions[0].lease;
+    for (std::size_t i = 0; i < application.charges.size(); ++i) {
+      reserved.charges.push_back(application.charges[i]);
+      reserved.stamps.push_back(
+          algorithm::StampOf(*application.charges[i].quota, now, application.decisions[i]));
+    }
+    reserved_.push_back(std::move(reserved));
+  }
+
+  /// One that may be settled already, at less, more or what was reserved.
+  std::int64_t DrawSettle(std::size_t i) {
+    const Reserved& reserved = reserved_[Below(reserved_.size())];
+    charges_[i] = reserved.charges;
+    stamps_[i] = reserved.stamps;
+    for (std::size_t c = 1; c < charges_[i].size(); ++c) {
+      std::int64_t& cost = charges_[i][c].cost;
+      const auto most = static_cast<std::size_t>(cost + 1);
+      cost = Below(2) == 0 ? -static_cast<std::int64_t>(Below(most))
+                           : static_cast<std::int64_t>(Below(4)) << (Below(8) == 0 ? 40 : 0);
+    }
+    return reserved.lease;
+  }
+
   std::size_t Below(std::size_t bound) { return random_() % bound; }
 
   Charge DrawCharge() {
@@ -218,7 +277,10 @@ class Trace {
     if (kind >= 28 && kind < 36) op = Op::kOverdraw;
     if (kind >= 36 && kind < 44) op = Op::kLease;
     if (kind >= 44 && kind < 50 && !taken_.empty()) op = Op::kReturn;
-    if (op == Op::kReturn) {
+    if (kind >= 50 && kind < 62 && !reserved_.empty()) op = Op::kSettle;
+    if (op == Op::kSettle) {
+      lease = DrawSettle(i);
+    } else if (op == Op::kReturn) {
       const std::size_t which = Below(taken_.size());
       charges_[i].push_back(taken_[which].charge);
       lease = taken_[which].lease;
@@ -232,6 +294,10 @@ class Trace {
     } else {
       const std::size_t charges = Below(3) == 0 ? 2 + Below(3) : 1;
       for (std::size_t c = 0; c < charges; ++c) charges_[i].push_back(DrawCharge());
+      // Now and then a reservation: a record first.
+      if (op == Op::kCharge && charges > 1 && Below(2) == 0) {
+        charges_[i][0] = {keys_[Below(keys_.size()) / 2 * 2], 1, &record_};
+      }
     }
     // Now and then more than fits in any limit, or in the count itself.
     if (op == Op::kOverdraw && Below(4) == 0) {
@@ -243,6 +309,7 @@ class Trace {
       application.op = op;
       application.lease = lease;
       application.charges = charges_[i];
+      application.stamps = stamps_[i];
       application.decisions = side->decisions[i];
     }
   }
@@ -263,7 +330,10 @@ class Trace {
                          *Quota::FixedWindow(kMaxLimit, kMaxWindow), *Quota::SlidingLog(40, 60s),
                          *Quota::SlidingCounter(9, 7s, 3), *Quota::Concurrency(3, 2s),
                          *Quota::AnchoredWindow(kMaxLimit, kMaxWindow)}};
+  const Quota record_ = *Quota::Concurrency(10, 20s);
   std::vector<std::vector<Charge>> charges_;
+  std::vector<std::vector<Nanos>> stamps_;
+  std::vector<Reserved> reserved_;
   std::vector<Lease> leases_;
   std::vector<Lease> taken_;  // in advance, and what of them to return
   Side stores_;
@@ -316,7 +386,7 @@ TEST(StoreDifferential, ARandomTraceIsAnsweredAsThePureStepsDo) {
       SCOPED_TRACE("step " + std::to_string(step + i));
       ASSERT_NO_FATAL_FAILURE(ExpectSame(trace.for_store()[i], trace.for_model()[i]));
     }
-    trace.Learn();
+    trace.Learn(clock.Now());
     clock.Advance(trace.Pause());
   }
 }
