@@ -39,7 +39,7 @@ find_package(PostgreSQL REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(MARIADB REQUIRED QUIET IMPORTED_TARGET libmariadb)
 pkg_check_modules(HIREDIS REQUIRED QUIET IMPORTED_TARGET hiredis)
-set(parts telemetry drivers_redis drivers_postgres drivers_mysql store_guard store_sql store_redis store_postgres
+set(parts telemetry drivers_redis drivers_postgres drivers_mysql store_guard store_reserve store_sql store_redis store_postgres
           store_mysql library)
 list(TRANSFORM parts REPLACE "(.+)" "$<TARGET_OBJECTS:weir_\\1>" OUTPUT_VARIABLE objects)
 add_library(weir_stores STATIC ${objects})

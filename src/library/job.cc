@@ -19,6 +19,19 @@ void Job::Add(std::string_view prefix, std::string_view key, const Quota& quota,
   charges.push_back({{}, std::clamp<std::int64_t>(cost, 0, kMaxLimit + 1), nullptr});
 }
 
+void Job::AddNamed(std::string_view name, const Quota& quota, std::int64_t cost, Nanos stamp) {
+  keys.append(name);
+  ends.push_back(keys.size());
+  quotas.push_back(quota);
+  charges.push_back({{}, cost, nullptr});
+  stamps.push_back(stamp);
+}
+
+void Job::AddRecord() {
+  AddNamed(store::reserve::RecordKey(*reservation, 0), store::reserve::RecordQuota(*reservation),
+           1);
+}
+
 void Job::Seal() {
   std::size_t begin = 0;
   for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -28,6 +41,7 @@ void Job::Seal() {
   }
   decisions.resize(charges.size());
   application.charges = charges;
+  application.stamps = stamps;
   application.decisions = decisions;
 }
 

@@ -3,11 +3,13 @@
 // One call of a SharedLimiter on its way: what it asks, copied from the caller, and the answer.
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "store/reserve/reservation.h"
 #include "store/store.h"
 
 namespace weir::library {
@@ -16,6 +18,10 @@ namespace weir::library {
 struct Job {
   /// Adds a charge under the key's name in the store. Requires that Seal has not been called.
   void Add(std::string_view prefix, std::string_view key, const Quota& quota, std::int64_t cost);
+  /// The same of a key that is called so in the store already, and of a cost with a sign.
+  void AddNamed(std::string_view name, const Quota& quota, std::int64_t cost, Nanos stamp = 0);
+  /// Adds the record of the reservation, which has one group.
+  void AddRecord();
   /// Only now does the text of the keys stand still.
   void Seal();
 
@@ -23,6 +29,8 @@ struct Job {
   std::vector<std::size_t> ends;  ///< of the keys in `keys`
   std::vector<Quota> quotas;
   std::vector<store::Charge> charges;
+  std::vector<Nanos> stamps = {};  ///< of the charges that are settled
+  std::optional<store::reserve::Reservation> reservation = {};
   std::vector<Decision> decisions;
   store::Application application;
   std::function<void(Job&)> done;

@@ -5,6 +5,7 @@
 
 #include "weir/shared_limiter.h"
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -17,6 +18,7 @@
 #include "library/job.h"
 #include "store/guard/guarded_store.h"
 #include "store/guard/prober.h"
+#include "store/reserve/reservation.h"
 
 namespace weir {
 namespace {
@@ -64,6 +66,14 @@ std::function<void(Job&)> Telling(std::function<void(Result<Answer>)> done,
 
 Decision FirstOf(Job& job) { return job.decisions.front(); }
 bool AppliedOf(Job& job) { return job.application.applied; }
+SharedReservation ReservedOf(Job& job) {
+  SharedReservation told{job.decisions[1], {}};
+  if (!job.application.applied) return told;
+  store::reserve::Note(job.reservation->groups.front(), job.reservation->lasts, job.decisions);
+  told.reservation = store::reserve::Write(*job.reservation);
+  return told;
+}
+SharedSettlement SettledOf(Job& job) { return {job.application.applied, job.decisions[1]}; }
 SharedDecisions AllOf(Job& job) { return {job.application.applied, std::move(job.decisions)}; }
 
 }  // namespace
@@ -135,6 +145,44 @@ class SharedLimiter::Core {
       }
       if (asks[i].cost < 0) return Refuse(*job, Invalid(where + "cost: must not be negative"));
       job->Add(options_.prefix, asks[i].key, *asks[i].quota, asks[i].cost);
+    }
+    Send(std::move(job));
+  }
+
+  void Reserve(std::string_view key, const Quota& quota, std::int64_t cost,
+               std::chrono::milliseconds lasts, std::function<void(Job&)> done) {
+    using namespace store::reserve;
+    auto job = std::make_unique<Job>();
+    job->done = std::move(done);
+    if (Status valid = ValidateKey(key); !valid.ok()) return Refuse(*job, valid.error());
+    if (cost < 1) return Refuse(*job, Invalid("estimate: must be at least 1"));
+    if (lasts < kShortest || lasts > kLongest)
+      return Refuse(*job, Invalid("lasts: not 1 ms to 24 h"));
+    cost = std::min(cost, kMaxLimit + 1);
+    job->reservation = Begin(lasts, cost);
+    Share share{.quota = quota, .limit = quota.limit()};
+    library::AppendStoreKey(share.key, options_.prefix, key);
+    job->reservation->groups.emplace_back().shares.push_back(share);
+    job->AddRecord();
+    job->AddNamed(share.key, quota, cost);
+    Send(std::move(job));
+  }
+
+  void Settle(std::string_view text, std::int64_t cost, std::function<void(Job&)> done) {
+    auto job = std::make_unique<Job>();
+    job->done = std::move(done);
+    if (cost < 0) return Refuse(*job, Invalid("cost: must not be negative"));
+    Result<store::reserve::Reservation> read = store::reserve::Read(text);
+    // Those of the service may have several groups, or none.
+    if (read.ok() && read->groups.size() != 1) read = Invalid("must be a limiter's own");
+    if (!read.ok()) return Refuse(*job, Invalid("reservation: " + read.error().message));
+    job->reservation = *std::move(read);
+    const store::reserve::Group& group = job->reservation->groups.front();
+    job->application.op = Op::kSettle;
+    job->application.lease = group.lease;
+    job->AddRecord();
+    for (const store::reserve::Share& share : group.shares) {
+      job->AddNamed(share.key, share.quota, ChangeOf(*job->reservation, share, cost), share.stamp);
     }
     Send(std::move(job));
   }
@@ -229,6 +277,17 @@ void SharedLimiter::ReleaseAsync(std::string_view key, const Quota& quota, std::
   core_->Ask(Op::kRelease, key, quota, 1, lease, Telling<bool>(std::move(done), AppliedOf));
 }
 
+void SharedLimiter::ReserveAsync(std::string_view key, const Quota& quota, std::int64_t estimate,
+                                 std::chrono::milliseconds lasts, OnReservation done) {
+  core_->Reserve(key, quota, estimate, lasts,
+                 Telling<SharedReservation>(std::move(done), ReservedOf));
+}
+
+void SharedLimiter::SettleAsync(std::string_view reservation, std::int64_t cost,
+                                OnSettlement done) {
+  core_->Settle(reservation, cost, Telling<SharedSettlement>(std::move(done), SettledOf));
+}
+
 void SharedLimiter::ResetAsync(std::string_view key, OnReset done) {
   // All states of the key go; the quota only shapes an answer that nobody asked for.
   core_->Ask(Op::kReset, key, *Quota::TokenBucket(1, 1), 0, 0,
@@ -287,6 +346,20 @@ Result<Decision> SharedLimiter::Refund(std::string_view key, const Quota& quota,
 Result<bool> SharedLimiter::Release(std::string_view key, const Quota& quota, std::int64_t lease) {
   return Await<Result<bool>>(core_->on_own_thread(), [&](OnRelease done) {
     ReleaseAsync(key, quota, lease, std::move(done));
+  });
+}
+
+Result<SharedReservation> SharedLimiter::Reserve(std::string_view key, const Quota& quota,
+                                                 std::int64_t estimate,
+                                                 std::chrono::milliseconds lasts) {
+  return Await<Result<SharedReservation>>(core_->on_own_thread(), [&](OnReservation done) {
+    ReserveAsync(key, quota, estimate, lasts, std::move(done));
+  });
+}
+
+Result<SharedSettlement> SharedLimiter::Settle(std::string_view reservation, std::int64_t cost) {
+  return Await<Result<SharedSettlement>>(core_->on_own_thread(), [&](OnSettlement done) {
+    SettleAsync(reservation, cost, std::move(done));
   });
 }
 
