@@ -223,6 +223,9 @@ void CheckTogether(const Config& config, const std::string& file, std::vector<Pr
   if (!config.tls.client_ca.empty() && config.tls.cert.empty()) {
     fail("tls.client_ca: needs tls.cert and tls.key");
   }
+  if (config.proxy.upstream_tls_cert.empty() != config.proxy.upstream_tls_key.empty()) {
+    fail("proxy.upstream_tls_cert: needed with proxy.upstream_tls_key, and the other way round");
+  }
 }
 
 Config Build(const Node* root, const std::string& file, std::span<const Override> overrides,

@@ -130,6 +130,10 @@ struct Config {
     std::string listen = "127.0.0.1:8000";
     std::string admin = "off";
     std::vector<std::string> upstreams;
+    std::string upstream_tls_ca;  ///< empty: the system's authorities
+    std::string upstream_tls_cert;
+    std::string upstream_tls_key;
+    bool upstream_tls_verify = true;
     std::string per_ip;  ///< "100/60m"; empty: none but the default
     std::string domain;  ///< of the policies; empty: the only one that they have
     std::string api_key_header = "X-API-Key";

@@ -15,7 +15,7 @@ namespace weir::proxy {
 std::string_view Session::ClientIdentity() {
   if (!trusted_) return identity_;
   const auto forwarded = [this](std::size_t n) -> std::optional<std::string_view> {
-    const Field* field = request_.Find("x-forwarded-for", n);
+    const http::Field* field = request_.Find("x-forwarded-for", n);
     return field == nullptr ? std::nullopt : std::optional(field->value);
   };
   const IpAddress client =
@@ -26,7 +26,7 @@ std::string_view Session::ClientIdentity() {
 
 /// Whether a field is called otherwise than `header` and read as it all the same.
 bool Session::HasLookalike(std::string_view header) const {
-  return std::any_of(request_.fields.begin(), request_.fields.end(), [&](const Field& field) {
+  return std::any_of(request_.fields.begin(), request_.fields.end(), [&](const http::Field& field) {
     return filter::ReadsAsField(field.name, header) &&
            !http::EqualsIgnoringCase(field.name, header);
   });
@@ -37,7 +37,7 @@ std::string_view Session::Identity(const std::string& header, const char*& wrong
   if (request_.Find(header, 1) != nullptr || HasLookalike(header)) {
     wrong = "a header field that tells clients apart was sent twice, or with _ for -";
   }
-  const Field* field = request_.Find(header);
+  const http::Field* field = request_.Find(header);
   return field == nullptr ? std::string_view() : field->value;
 }
 
@@ -128,7 +128,7 @@ void Session::WriteLimitLines() {
 
 void Session::Deny() {
   Count(shared_.stats.blocked);
-  const Field* accept = request_.Find(FieldId::kAccept);
+  const http::Field* accept = request_.Find(http::FieldId::kAccept);
   const filter::Denial denial =
       filter::MakeDenial(check_.decision, accept == nullptr ? std::string_view() : accept->value,
                          SystemClock::Get().Now());

@@ -61,6 +61,12 @@ proxy::Timeouts TimeoutsOf(const config::Config::Proxy& settings) {
   return timeouts;
 }
 
+void LogReload(const Status& status) {
+  if (status.ok()) return Log(Level::kInfo, "certificates reloaded");
+  Log(Level::kError, "certificates not reloaded",
+      {{"error", std::string_view(status.error().message)}});
+}
+
 http::Response Text(int status, std::string_view type, std::string body) {
   http::Response response;
   response.status = status;
@@ -163,13 +169,32 @@ Status ProxyService::OpenLimiters() {
   return {};
 }
 
+Status ProxyService::OpenUpstreams(proxy::ProxyOptions& options) {
+  const config::Config::Proxy& settings = config_.proxy;
+  bool secure = false;
+  for (const std::string& url : settings.upstreams) {
+    auto upstream = proxy::ResolveUpstream(url);
+    if (!upstream) return upstream.error();
+    secure = secure || upstream->tls;
+    options.upstreams.push_back(std::move(*upstream));
+  }
+  if (!secure) return {};
+  auto tls = net::TlsClientContext::Load({settings.upstream_tls_ca, settings.upstream_tls_cert,
+                                          settings.upstream_tls_key, settings.upstream_tls_verify});
+  if (!tls) return Error{tls.error().code, "proxy.upstream_" + tls.error().message};
+  options.upstream_tls = std::move(*tls);
+  return {};
+}
+
 Status ProxyService::OpenProxy() {
   const config::Config::Proxy& settings = config_.proxy;
   proxy::ProxyOptions options;
-  for (const std::string& url : settings.upstreams) {
-    const auto endpoint = proxy::ResolveUpstream(url);
-    if (!endpoint) return endpoint.error();
-    options.upstreams.push_back(*endpoint);
+  if (const Status status = OpenUpstreams(options); !status) return status;
+  if (config_.tls.enabled()) {
+    auto tls = net::TlsContext::Load({config_.tls.cert, config_.tls.key, config_.tls.client_ca},
+                                     {"http/1.1"}, LogReload);
+    if (!tls) return tls.error();
+    options.tls = *tls;
   }
   options.trusted_proxies = config_.trusted_proxies;
   options.grouping.v6_prefix = config_.ipv6_prefix;

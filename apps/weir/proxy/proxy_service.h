@@ -47,6 +47,7 @@ class ProxyService {
   Status OpenPolicyDatabase();
   Status OpenLimiters();
   Status OpenProxy();
+  Status OpenUpstreams(proxy::ProxyOptions& options);
   Status OpenAdmin();
   Status LoadFiles();
 

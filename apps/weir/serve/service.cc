@@ -267,7 +267,7 @@ Status Service::OpenHttp() {
         stores_->ListKeys(std::move(query), std::move(done));
       },
       [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, *policy_store_,
-      *policy_changes_, *config_changes_, shared_->top, *live_});
+      *policy_changes_, *config_changes_, shared_->top, *live_, assignments_});
   routers_.resize(pool_->size());
   std::vector<service::HttpWorker*> workers;
   for (std::size_t i = 0; i < pool_->size(); ++i) {
@@ -318,6 +318,7 @@ void Service::AddMetrics() {
   });
   registry_.Add([this](telemetry::TextWriter& out) {
     stores_->Collect(out);
+    assignments_.Collect(out);
     admin::CollectReloads(catalog_->status(), out);
     out.Counter("weir_wrong_keys_total", "Wrong keys that callers have shown, on all doors.");
     out.Sample(guard_->gate().wrong_keys());

@@ -21,6 +21,7 @@
 #include "base/folder_lock.h"
 #include "config/config.h"
 #include "drivers/sqlite/database.h"
+#include "limiter/assignments.h"
 #include "limiter/policy_limiter.h"
 #include "net/door_metrics.h"
 #include "net/reactor_pool.h"
@@ -100,6 +101,7 @@ class Service {
   std::unique_ptr<slots::SlotStore> slot_store_;
   std::unique_ptr<Stores> stores_;
   std::optional<limiter::Shared> shared_;
+  limiter::Assignments assignments_;
   std::vector<std::unique_ptr<limiter::PolicyLimiter>> limiters_;
   std::unique_ptr<access::Tokens> tokens_;
   std::unique_ptr<access::JwksSource> jwks_;

@@ -12,6 +12,7 @@ namespace weir::app {
 Status Service::OpenGrpc() {
   service::GrpcDoorOptions options;
   options.tls = grpc_tls_;
+  options.assignments = &assignments_;
   options.session.max_concurrent_streams = config_.grpc.max_streams;
   options.session.max_message_bytes = config_.grpc.max_message;
   options.guard = [this](const grpc::Method& method, const grpc::Caller& caller) {

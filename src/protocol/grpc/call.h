@@ -30,6 +30,8 @@ class Call {
   std::int32_t id() const noexcept { return id_; }
   bool half_closed() const noexcept { return half_closed_; }
   bool finished() const noexcept { return finished_; }
+  /// Some of what was sent still waits for the peer to make room.
+  bool sending() const noexcept { return unsent() != 0; }
 
   /// Queues a message to the client.
   void Send(const google::protobuf::MessageLite& message);

@@ -99,5 +99,23 @@ TEST(ConfigCheck, AMissingFileIsNamed) {
   EXPECT_THAT(missing.err, HasSubstr("/nonexistent/weir.yaml: cannot be read"));
 }
 
+TEST(ConfigCheck, WarnsOfAFileOfEnvoysThatLimitsNothing) {
+  const test::TempDir folder;
+  const std::string file =
+      folder
+          .Write(
+              "envoy.yaml",
+              "filter:\n"
+              "  \"@type\": type.googleapis.com/envoy.extensions.filters.http.rate_limit_quota.v3."
+              "RateLimitQuotaFilterConfig\n"
+              "  domain: edge\n")
+          .string();
+  test::WeirProcess weir({"config", "check", "--envoy", file});
+  EXPECT_EQ(weir.process().Wait().value_or(-1), 1);
+  EXPECT_THAT(weir.process().error_output(),
+              HasSubstr("warning: " + file + ":2:3: rlqs_server is missing"));
+  EXPECT_THAT(weir.process().output(), HasSubstr("1 rate_limit_quota filter(s), 2 warning(s)"));
+}
+
 }  // namespace
 }  // namespace weir

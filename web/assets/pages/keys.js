@@ -38,6 +38,18 @@ function policyTable(policies) {
   ], policies);
 }
 
+/** What Envoys that are connected to this node may admit by themselves, as it has assigned it to them. */
+function assignmentTable(assignments) {
+  const sum = assignments.reduce((all, one) => all + (one.perSecond ?? 0), 0);
+  return [h('h3', null, 'Assigned to Envoys'),
+    h('p', { class: 'muted small' }, `${count(assignments.length)} connected here, ${count(sum)} requests a second in all. Other nodes have their own.`),
+    table('Assignments of this bucket', [
+      { title: 'May admit a second', head: true, cell: (a) => (a.unlimited ? 'no limit' : a.perSecond === 0 ? h('strong', null, 'nothing') : count(a.perSecond)) },
+      { title: 'Asked for a second', num: true, cell: (a) => (a.demandPerSecond > 0 ? count(a.demandPerSecond) : '–') },
+      { title: 'Sent', num: true, cell: (a) => (a.pushedMsAgo === undefined ? 'not yet' : `${span(a.pushedMsAgo)} ago`) },
+    ], assignments)];
+}
+
 /** "user=42 route=/pay" → entries (domain=api among them); "api/per-user|user:42" is a bucket, all else a bare key. */
 export function readRequest(text) {
   const trimmed = text.trim();
@@ -74,7 +86,8 @@ export function render(root, { query, signal }) {
       const explained = await get(`/admin/explain?${new URLSearchParams(request)}`, signal);
       section(head(h('span', { class: `pill ${explained.allowed ? 'good' : 'bad'}` }, explained.allowed ? 'has room' : 'limited'),
         explained.domain && explained.domain !== 'default' && h('span', { class: 'muted small' }, 'domain ', name(explained.domain, 60))),
-      why(explained), explained.policies?.length > 0 ? policyTable(explained.policies) : empty('No policy meets this request.'));
+      why(explained), explained.policies?.length > 0 ? policyTable(explained.policies) : empty('No policy meets this request.'),
+      explained.assignments?.length > 0 && assignmentTable(explained.assignments));
     } catch (error) {
       if (signal.aborted) return;
       if (error.body?.domains) show(detail, whichDomain(request, error.body.domains));

@@ -100,7 +100,7 @@ TEST_F(RespSession, KnowsEveryCommandItLists) {
 }
 
 TEST_F(RespSession, HelloSwitchesToRespThree) {
-  EXPECT_THAT(Talk("HELLO 3 SETNAME me\r\n"), StartsWith("%8\r\n$6\r\nserver\r\n$4\r\nweir\r\n"));
+  EXPECT_THAT(Talk("HELLO 3 SETNAME me\r\n"), StartsWith("%7\r\n$6\r\nserver\r\n$4\r\nweir\r\n"));
   EXPECT_EQ(Talk("CONFIG GET save\r\n"), "%1\r\n$4\r\nsave\r\n$0\r\n\r\n");
   EXPECT_EQ(Talk("CLIENT GETNAME\r\n"), "$2\r\nme\r\n");
   EXPECT_EQ(Talk("WEIR.CHECK k\r\n"),
@@ -315,7 +315,7 @@ TEST_F(LockedRespSession, AnyConfiguredPasswordOpens) {
   EXPECT_EQ(Talk("PING\r\n"), "-NOAUTH Authentication required.\r\n");
   EXPECT_EQ(Talk("AUTH \"second secret\"\r\nPING\r\n"), "+OK\r\n+PONG\r\n");
   EXPECT_EQ(Talk("RESET\r\nPING\r\n"), "+RESET\r\n-NOAUTH Authentication required.\r\n");
-  EXPECT_THAT(Talk("HELLO 3 AUTH default first SETNAME x\r\n"), StartsWith("%8\r\n"));
+  EXPECT_THAT(Talk("HELLO 3 AUTH default first SETNAME x\r\n"), StartsWith("%7\r\n"));
   EXPECT_EQ(Talk("PING\r\n"), "+PONG\r\n");
 }
 

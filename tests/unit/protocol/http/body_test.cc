@@ -1,10 +1,10 @@
-#include "proxy/body.h"
+#include "protocol/http/body.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace weir::proxy {
+namespace weir::http {
 namespace {
 
 constexpr Framing kChunked{Framing::Kind::kChunked, 0};
@@ -115,4 +115,4 @@ TEST(BodyScanner, BoundsExtensionsAndTrailers) {
 }
 
 }  // namespace
-}  // namespace weir::proxy
+}  // namespace weir::http

@@ -1,7 +1,7 @@
 #pragma once
 
-// The heads of requests and responses as a proxy reads them: strictly, because what two servers
-// read differently is how a request is smuggled past the first one.
+// The heads of requests and responses, for the service and for the proxy: read strictly, because
+// what two servers read differently is how a request is smuggled past the first one.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 #include "protocol/http/ascii.h"
 
-namespace weir::proxy {
+namespace weir::http {
 
-/// The fields that a proxy acts on; all others pass as they are.
+/// The fields that we act on; through the proxy all others pass as they are.
 enum class FieldId : std::uint8_t {
   kOther,
   kAccept,
@@ -44,6 +44,7 @@ struct HeadLimits {
   std::size_t bytes = std::size_t{32} * 1024;
   std::size_t target_bytes = std::size_t{8} * 1024;
   std::size_t fields = 128;
+  bool host_required = true;  ///< of an HTTP/1.1 request, as RFC 9112 has it
 };
 
 /// How a body's end is found.
@@ -95,7 +96,7 @@ template <typename Visit>
 void ForEachElement(std::string_view list, Visit visit) {
   while (true) {
     const auto comma = list.find(',');
-    if (const auto element = http::Trim(list.substr(0, comma)); !element.empty()) visit(element);
+    if (const auto element = Trim(list.substr(0, comma)); !element.empty()) visit(element);
     if (comma == std::string_view::npos) return;
     list.remove_prefix(comma + 1);
   }
@@ -116,4 +117,4 @@ struct HeadResult {
 HeadResult ParseRequestHead(std::string_view bytes, const HeadLimits& limits, RequestHead& head);
 HeadResult ParseResponseHead(std::string_view bytes, const HeadLimits& limits, ResponseHead& head);
 
-}  // namespace weir::proxy
+}  // namespace weir::http

@@ -1,10 +1,10 @@
-#include "proxy/body.h"
+#include "protocol/http/body.h"
 
 #include <algorithm>
 
 #include "base/percent.h"
 
-namespace weir::proxy {
+namespace weir::http {
 
 namespace {
 
@@ -116,4 +116,4 @@ BodyScanner::State BodyScanner::Step(char byte) noexcept {
   }
 }
 
-}  // namespace weir::proxy
+}  // namespace weir::http

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "proxy/head.h"
+#include "protocol/http/head.h"
 
-namespace weir::proxy {
+namespace weir::http {
 
 /// Finds the end of a body in the bytes that pass, without holding any of them.
 ///
@@ -29,6 +29,8 @@ class BodyScanner {
   /// they are. All of them do, unless the body ends among them or is malformed (then see failed()).
   std::size_t Take(std::string_view bytes) noexcept;
 
+  /// The next bytes, `expected()` of them, are the body's own and not what frames it.
+  bool in_data() const noexcept { return state_ == State::kLength || state_ == State::kData; }
   bool done() const noexcept { return state_ == State::kDone; }
   bool failed() const noexcept { return state_ == State::kFailed; }
   bool until_close() const noexcept { return state_ == State::kUntilClose; }
@@ -64,4 +66,4 @@ class BodyScanner {
   std::uint32_t overhead_ = 0;   // bytes of extensions of this chunk, or of the trailers
 };
 
-}  // namespace weir::proxy
+}  // namespace weir::http

@@ -1,10 +1,10 @@
-#include "proxy/head.h"
+#include "protocol/http/head.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace weir::proxy {
+namespace weir::http {
 namespace {
 
 struct Parsed {
@@ -208,4 +208,4 @@ TEST(ResponseHead, RefusesWhatIsAmbiguousOrMalformed) {
 }
 
 }  // namespace
-}  // namespace weir::proxy
+}  // namespace weir::http

@@ -1,4 +1,4 @@
-#include "proxy/head.h"
+#include "protocol/http/head.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "protocol/http/ascii.h"
 
-namespace weir::proxy {
+namespace weir::http {
 
 namespace {
 
@@ -76,7 +76,7 @@ constexpr auto kByLength = [] {
 FieldId Classify(std::string_view name) noexcept {
   if (name.size() >= kByLength.size()) return FieldId::kOther;
   for (std::size_t i = kByLength[name.size()][0]; i < kByLength[name.size()][1]; ++i) {
-    if (http::EqualsIgnoringCase(name, kKnown[i].name)) return kKnown[i].id;
+    if (EqualsIgnoringCase(name, kKnown[i].name)) return kKnown[i].id;
   }
   return FieldId::kOther;
 }
@@ -120,15 +120,15 @@ const char* Interpret(const Field& field, Head& head, bool& keep_alive) {
     case FieldId::kTransferEncoding:
       if (head.chunked) return "more than one Transfer-Encoding";
       head.chunked = true;
-      return http::EqualsIgnoringCase(field.value, "chunked") ? nullptr
-                                                              : "Transfer-Encoding is not chunked";
+      return EqualsIgnoringCase(field.value, "chunked") ? nullptr
+                                                        : "Transfer-Encoding is not chunked";
     case FieldId::kConnection:
       ForEachElement(field.value, [&](std::string_view element) {
-        if (http::EqualsIgnoringCase(element, "close")) {
+        if (EqualsIgnoringCase(element, "close")) {
           head.close = true;
-        } else if (http::EqualsIgnoringCase(element, "keep-alive")) {
+        } else if (EqualsIgnoringCase(element, "keep-alive")) {
           keep_alive = true;
-        } else if (http::EqualsIgnoringCase(element, "upgrade")) {
+        } else if (EqualsIgnoringCase(element, "upgrade")) {
           head.upgrade = true;
         } else {
           head.nominates = true;
@@ -158,7 +158,7 @@ HeadResult ParseFields(Lines lines, const HeadLimits& limits, Head& head) {
     if (field.name.empty() || !All(field.name, kToken)) {
       return Wrong(400, "the name of a header field is not a token");
     }
-    field.value = http::Trim(field.line.substr(colon + 1, field.line.size() - colon - 3));
+    field.value = Trim(field.line.substr(colon + 1, field.line.size() - colon - 3));
     if (!All(field.value, kValue)) return Wrong(400, "a header field holds a control character");
     field.id = Classify(field.name);
     if (const char* why = Interpret(field, head, keep_alive)) return Wrong(400, why);
@@ -201,10 +201,12 @@ HeadResult ParseRequestLine(std::string_view line, const HeadLimits& limits, Req
 }
 
 /// Finds the authority and brings the target into origin-form.
-HeadResult Resolve(RequestHead& head) {
+HeadResult Resolve(RequestHead& head, const HeadLimits& limits) {
   const Field* host = head.Find(FieldId::kHost);
   if (head.Find("host", 1) != nullptr) return Wrong(400, "more than one Host");
-  if (host == nullptr && head.minor_version == 1) return Wrong(400, "Host is missing");
+  if (host == nullptr && head.minor_version == 1 && limits.host_required) {
+    return Wrong(400, "Host is missing");
+  }
   head.authority = host != nullptr ? host->value : std::string_view();
   if (!head.authority.empty() && !All(head.authority, kTarget)) return Wrong(400, "bad Host");
   if (head.target.front() == '/' || head.target == "*") return {};
@@ -212,7 +214,7 @@ HeadResult Resolve(RequestHead& head) {
   const auto scheme = head.target.find("://");
   if (scheme == std::string_view::npos) return Wrong(400, "bad target");
   const std::string_view name = head.target.substr(0, scheme);
-  if (!http::EqualsIgnoringCase(name, "http") && !http::EqualsIgnoringCase(name, "https"))
+  if (!EqualsIgnoringCase(name, "http") && !EqualsIgnoringCase(name, "https"))
     return Wrong(400, "bad target");
   const auto path = head.target.find('/', scheme + 3);
   head.authority =
@@ -220,7 +222,9 @@ HeadResult Resolve(RequestHead& head) {
   if (head.authority.empty() || head.authority.find_first_of("?#@") != std::string_view::npos) {
     return Wrong(400, "bad target");
   }
-  head.target = path == std::string_view::npos ? "/" : head.target.substr(path);
+  // "http://host" means the root: its second slash is as good a "/" as any, and is in the buffer.
+  head.target =
+      path == std::string_view::npos ? head.target.substr(scheme + 2, 1) : head.target.substr(path);
   return {};
 }
 
@@ -239,7 +243,7 @@ HeadResult Incomplete(std::string_view bytes, const HeadLimits& limits, int too_
 
 const Field* Head::Find(std::string_view name, std::size_t nth) const noexcept {
   for (const Field& field : fields) {
-    if (http::EqualsIgnoringCase(field.name, name) && nth-- == 0) return &field;
+    if (EqualsIgnoringCase(field.name, name) && nth-- == 0) return &field;
   }
   return nullptr;
 }
@@ -255,9 +259,8 @@ bool Head::Nominates(std::string_view name) const noexcept {
   bool named = false;
   for (const Field& field : fields) {
     if (field.id != FieldId::kConnection) continue;
-    ForEachElement(field.value, [&](std::string_view element) {
-      named |= http::EqualsIgnoringCase(element, name);
-    });
+    ForEachElement(field.value,
+                   [&](std::string_view element) { named |= EqualsIgnoringCase(element, name); });
   }
   return named;
 }
@@ -304,10 +307,9 @@ HeadResult ParseRequestHead(std::string_view bytes, const HeadLimits& limits, Re
   line.remove_suffix(2);
   if (const auto result = ParseRequestLine(line, limits, head); result.failed()) return result;
   if (const auto result = ParseFields(lines, limits, head); result.failed()) return result;
-  if (const auto result = Resolve(head); result.failed()) return result;
+  if (const auto result = Resolve(head, limits); result.failed()) return result;
   const Field* expect = head.Find(FieldId::kExpect);
-  head.expects_continue =
-      expect != nullptr && http::EqualsIgnoringCase(expect->value, "100-continue");
+  head.expects_continue = expect != nullptr && EqualsIgnoringCase(expect->value, "100-continue");
   return {skipped + size, 0, ""};
 }
 
@@ -336,4 +338,4 @@ HeadResult ParseResponseHead(std::string_view bytes, const HeadLimits& limits, R
   return {size, 0, ""};
 }
 
-}  // namespace weir::proxy
+}  // namespace weir::http
