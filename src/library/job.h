@@ -2,6 +2,7 @@
 
 // One call of a SharedLimiter on its way: what it asks, copied from the caller, and the answer.
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <span>
@@ -18,10 +19,10 @@ namespace weir::library {
 struct Job {
   /// Adds a charge under the key's name in the store. Requires that Seal has not been called.
   void Add(std::string_view prefix, std::string_view key, const Quota& quota, std::int64_t cost);
-  /// The same of a key that is called so in the store already, and of a cost with a sign.
-  void AddNamed(std::string_view name, const Quota& quota, std::int64_t cost, Nanos stamp = 0);
-  /// Adds the record of the reservation, which has one group.
-  void AddRecord();
+  /// Makes it one that reserves `cost` of a key, or that settles a reservation at its real cost.
+  Status Reserve(std::string_view prefix, std::string_view key, const Quota& quota,
+                 std::int64_t cost, std::chrono::milliseconds lasts);
+  Status Settle(std::string_view text, std::int64_t cost);
   /// Only now does the text of the keys stand still.
   void Seal();
 
@@ -34,6 +35,10 @@ struct Job {
   std::vector<Decision> decisions;
   store::Application application;
   std::function<void(Job&)> done;
+
+ private:
+  void AddNamed(std::string_view name, const Quota& quota, std::int64_t cost, Nanos stamp = 0);
+  void AddRecord();
 };
 
 /// What a caller's key is called in the store: behind the prefix, or "{t}" + prefix + the rest if

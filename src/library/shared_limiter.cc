@@ -5,7 +5,6 @@
 
 #include "weir/shared_limiter.h"
 
-#include <algorithm>
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -149,42 +148,25 @@ class SharedLimiter::Core {
     Send(std::move(job));
   }
 
-  void Reserve(std::string_view key, const Quota& quota, std::int64_t cost,
-               std::chrono::milliseconds lasts, std::function<void(Job&)> done) {
-    using namespace store::reserve;
+  /// Sends what `fill` makes of a job, unless it says that something is wrong.
+  void AskAs(const std::function<Status(Job&)>& fill, std::function<void(Job&)> done) {
     auto job = std::make_unique<Job>();
     job->done = std::move(done);
-    if (Status valid = ValidateKey(key); !valid.ok()) return Refuse(*job, valid.error());
-    if (cost < 1) return Refuse(*job, Invalid("estimate: must be at least 1"));
-    if (lasts < kShortest || lasts > kLongest)
-      return Refuse(*job, Invalid("lasts: not 1 ms to 24 h"));
-    cost = std::min(cost, kMaxLimit + 1);
-    job->reservation = Begin(lasts, cost);
-    Share share{.quota = quota, .limit = quota.limit()};
-    library::AppendStoreKey(share.key, options_.prefix, key);
-    job->reservation->groups.emplace_back().shares.push_back(share);
-    job->AddRecord();
-    job->AddNamed(share.key, quota, cost);
+    if (Status filled = fill(*job); !filled.ok()) return Refuse(*job, filled.error());
     Send(std::move(job));
   }
 
+  void Reserve(std::string_view key, const Quota& quota, std::int64_t cost,
+               std::chrono::milliseconds lasts, std::function<void(Job&)> done) {
+    const auto fill = [&](Job& job) -> Status {
+      if (Status valid = ValidateKey(key); !valid.ok()) return valid;
+      return job.Reserve(options_.prefix, key, quota, cost, lasts);
+    };
+    AskAs(fill, std::move(done));
+  }
+
   void Settle(std::string_view text, std::int64_t cost, std::function<void(Job&)> done) {
-    auto job = std::make_unique<Job>();
-    job->done = std::move(done);
-    if (cost < 0) return Refuse(*job, Invalid("cost: must not be negative"));
-    Result<store::reserve::Reservation> read = store::reserve::Read(text);
-    // Those of the service may have several groups, or none.
-    if (read.ok() && read->groups.size() != 1) read = Invalid("must be a limiter's own");
-    if (!read.ok()) return Refuse(*job, Invalid("reservation: " + read.error().message));
-    job->reservation = *std::move(read);
-    const store::reserve::Group& group = job->reservation->groups.front();
-    job->application.op = Op::kSettle;
-    job->application.lease = group.lease;
-    job->AddRecord();
-    for (const store::reserve::Share& share : group.shares) {
-      job->AddNamed(share.key, share.quota, ChangeOf(*job->reservation, share, cost), share.stamp);
-    }
-    Send(std::move(job));
+    AskAs([&](Job& job) { return job.Settle(text, cost); }, std::move(done));
   }
 
   /// Whether waiting here would be waiting for this very thread.
