@@ -88,6 +88,7 @@ http::Response ToResponse(const Asked& asked, const limiter::Explanation& explan
     AppendText(body, "why", policy.why);
     if (!policy.replaced_by.empty()) AppendText(body, "replacedBy", policy.replaced_by);
     if (policy.shadow) body += ",\"shadow\":true";
+    body += policy::ChargingJson(policy.mode, policy.overdraw, policy.charge);
     if (policy.degraded) body += ",\"degraded\":true";
     body += '}';
   }

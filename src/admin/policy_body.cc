@@ -65,6 +65,24 @@ Status ReadOnStoreError(json::value value, policy::OnStoreError& outcome) {
   return {};
 }
 
+Status ReadMode(json::value value, policy::Mode& mode) {
+  std::string name;
+  if (Status status = ReadText(value, "mode", name); !status.ok()) return status;
+  const auto found = policy::ParseMode(name);
+  if (!found) return Bad("mode", "must be exact or leased");
+  mode = *found;
+  return {};
+}
+
+Status ReadCharge(json::value value, policy::ChargeMode& charge) {
+  std::string name;
+  if (Status status = ReadText(value, "charge", name); !status.ok()) return status;
+  const auto found = policy::ParseChargeMode(name);
+  if (!found) return Bad("charge", "must be all_or_none, each or always");
+  charge = *found;
+  return {};
+}
+
 Status ReadExpiry(json::value value, Nanos& expiry) {
   expiry = 0;
   if (value.is_null()) return {};
@@ -167,6 +185,9 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   if (field == "shadow") return ReadFlag(value, name, policy.shadow);
   if (field == "unlimited") return ReadFlag(value, name, policy.unlimited);
   if (field == "onStoreError") return ReadOnStoreError(value, policy.on_store_error);
+  if (field == "mode") return ReadMode(value, policy.mode);
+  if (field == "overdraw") return ReadFlag(value, name, policy.overdraw);
+  if (field == "charge") return ReadCharge(value, policy.charge);
   if (field == "cost") return ReadInteger(value, name, policy.cost);
   if (field == "expiresAt") return ReadExpiry(value, policy.expires_at);
   // What GET answers may be sent back as it is.
@@ -179,8 +200,8 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   return Bad(
       name.substr(0, kMaxNameBytes),
       "is not a field of a policy; those are key, type, capacity, refillRate, windowSeconds, "
-      "buckets, domain, match, shadow, unlimited, onStoreError, cost and expiresAt, or quota as in "
-      "policy files");
+      "buckets, domain, match, shadow, unlimited, onStoreError, mode, overdraw, charge, cost and "
+      "expiresAt, or quota as in policy files");
 }
 
 Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given) {

@@ -3,9 +3,11 @@
 // The only decider: Request → policies → charges → store → Decision. Every door calls this and
 // nothing else to decide.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -44,6 +46,11 @@ struct Check {
   /// Decision's) names the permit of the first concurrency policy that applies.
   std::vector<Permit> permits = {};
   std::int64_t lease = 0;
+  /// kCharge: how long the charge may be settled (store/reserve/reservation.h); 0: not at all.
+  std::chrono::milliseconds reserve{0};
+  /// kSettle: `reservation` of the check that reserved. request.cost is the real cost; nothing else
+  /// of the request is looked at.
+  std::string_view settles = {};
 
   /// Filled: the strictest enforced decision; allowed with limit 0 if nothing applies.
   Decision decision;
@@ -51,13 +58,35 @@ struct Check {
   bool degraded = false;
   bool estimated = false;             ///< the decision is one of a PolicyVerdict that is
   std::string_view degraded_by = {};  ///< if degraded: what on_store_error said, e.g. "local"
-  /// Filled: charged (kCharge) or some permit released (kRelease); true for the other operations.
+  /// Filled: charged (kCharge), some permit released (kRelease), settled just now (kSettle); true
+  /// for the other operations.
   bool applied = false;
+  /// Filled: if `reserve` and allowed, what settles it. Else empty.
+  std::string reservation = {};
   /// Filled: every policy that applied, in order of descriptors. Views live until `done` returns.
   std::vector<PolicyVerdict> verdicts;
   /// Filled: not ok means "could not decide" (with on_store_error: deny, that is a refusal, not
   /// this).
   Status status;
+
+  /// Makes it a question that says nothing yet, keeping its memory.
+  void Begin(store::Op what) {
+    request = {};
+    op = what;
+    permits.clear();
+    lease = 0;
+    reserve = {};
+    settles = {};
+    decision = {};
+    policy = {};
+    degraded = false;
+    estimated = false;
+    degraded_by = {};
+    applied = false;
+    reservation.clear();
+    verdicts.clear();
+    if (!status.ok()) status = {};
+  }
 };
 
 /// Thread safety: one Limiter per reactor; policies and store state behind it are shared.

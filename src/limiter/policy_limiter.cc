@@ -25,8 +25,9 @@ store::Fault FaultOf(const store::Application& application) noexcept {
 
 PolicyVerdict VerdictOf(const Batch& batch, const Batch::Item& item) {
   PolicyVerdict verdict;
-  verdict.policy =
-      item.policy == nullptr ? kOverrideName : std::string_view(item.policy->definition.name);
+  verdict.policy = item.settles != nullptr  ? std::string_view(item.settles->policy)
+                   : item.policy == nullptr ? kOverrideName
+                                            : std::string_view(item.policy->definition.name);
   verdict.quota = item.quota;
   verdict.rule = item.policy;
   verdict.descriptor = item.descriptor;
@@ -172,6 +173,7 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
       verdict.estimated = application.estimated;
       // The quota's own, not the narrowed one's.
       if (item.lease != nullptr) verdict.decision.limit = item.quota->limit();
+      if (item.settles != nullptr) verdict.decision.limit = item.settles->limit;
     }
     if (check.op == store::Op::kRelease) {
       FinishRelease(batch, item, check);
@@ -188,6 +190,11 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
   Combine(check);
   if (check.op == store::Op::kCharge && !check.decision.allowed()) {
     ShowUncharged(batch, items, check.verdicts);
+  }
+  if (check.op == store::Op::kSettle) check.applied = check.status.ok() && batch.Settled(index);
+  check.reservation.clear();
+  if (check.reserve.count() > 0 && check.status.ok() && check.decision.allowed()) {
+    batch.WriteReservation(index, check.reservation);
   }
   Count(batch, index);
 }

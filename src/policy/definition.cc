@@ -134,4 +134,14 @@ std::string_view ModeName(Mode value) noexcept {
   return value == Mode::kLeased ? "leased" : "exact";
 }
 
+std::string ChargingJson(Mode mode, bool overdraw, ChargeMode charge) {
+  std::string json;
+  if (mode != Mode::kExact) json.append(",\"mode\":\"").append(ModeName(mode)).append("\"");
+  if (overdraw) json += ",\"overdraw\":true";
+  if (charge != ChargeMode::kAllOrNone) {
+    json.append(",\"charge\":\"").append(ChargeModeName(charge)).append("\"");
+  }
+  return json;
+}
+
 }  // namespace weir::policy

@@ -133,6 +133,10 @@ std::string_view ChargeModeName(ChargeMode value) noexcept;
 std::optional<OnStoreError> ParseOnStoreError(std::string_view text) noexcept;
 std::string_view OnStoreErrorName(OnStoreError value) noexcept;
 
+/// How a policy charges, as fields of a JSON object that is begun:
+/// ,"mode":"leased","overdraw":true, "charge":"each". What is as usual is left out.
+std::string ChargingJson(Mode mode, bool overdraw, ChargeMode charge);
+
 std::optional<Mode> ParseMode(std::string_view text) noexcept;
 std::string_view ModeName(Mode value) noexcept;
 

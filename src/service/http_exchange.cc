@@ -43,6 +43,10 @@ bool HttpExchanges::TryAdd(HttpWorker& worker, const http::Request& request,
     item.endpoint = Endpoint::kRefund;
   } else if (name == "release") {
     item.endpoint = Endpoint::kRelease;
+  } else if (name == "reserve") {
+    item.endpoint = Endpoint::kReserve;
+  } else if (name == "settle") {
+    item.endpoint = Endpoint::kSettle;
   } else {
     return false;
   }
@@ -71,8 +75,8 @@ bool HttpExchanges::TryAdd(HttpWorker& worker, const http::Request& request,
 
 void HttpExchanges::Authorize(const HttpOptions& options, const http::Request& request,
                               std::string_view remote, Item& item) {
-  const bool refund = item.endpoint == Endpoint::kRefund;
-  const bool gives_back = refund || item.endpoint == Endpoint::kRelease;
+  const std::string_view action = GivesBack(item.endpoint);
+  const bool gives_back = !action.empty();
   const auto& authorize = gives_back ? options.authorize_give_back : options.authorize_check;
   if (authorize) {
     const Status allowed = authorize(request, remote);
@@ -81,7 +85,21 @@ void HttpExchanges::Authorize(const HttpOptions& options, const http::Request& r
     }
   }
   if (gives_back && options.on_give_back) {
-    options.on_give_back(request, remote, refund ? "check.refund" : "check.release", item.count);
+    options.on_give_back(request, remote, action, item.count);
+  }
+}
+
+/// What the audit log calls an endpoint that may give permits back; empty: it may not.
+std::string_view HttpExchanges::GivesBack(Endpoint endpoint) noexcept {
+  switch (endpoint) {
+    case Endpoint::kRefund:
+      return "check.refund";
+    case Endpoint::kRelease:
+      return "check.release";
+    case Endpoint::kSettle:
+      return "check.settle";
+    default:
+      return {};
   }
 }
 
@@ -93,8 +111,9 @@ void HttpExchanges::Refuse(Item& item, int status, std::string_view message) {
 }
 
 void HttpExchanges::AddChecks(HttpWorker& worker, const http::Request& request, Item& item) {
-  constexpr std::array<store::Op, 4> kOps = {store::Op::kCharge, store::Op::kPeek,
-                                             store::Op::kRefund, store::Op::kRelease};
+  constexpr std::array<store::Op, 6> kOps = {store::Op::kCharge, store::Op::kPeek,
+                                             store::Op::kRefund, store::Op::kRelease,
+                                             store::Op::kCharge, store::Op::kSettle};
   if (!request.query.empty()) {
     http::QueryReader query(request.query);
     while (const auto pair = query.Next()) {
@@ -103,7 +122,8 @@ void HttpExchanges::AddChecks(HttpWorker& worker, const http::Request& request, 
     }
   }
   const store::Op op = kOps[static_cast<std::size_t>(item.endpoint)];
-  const auto found = worker.reader().Read(request.body, op, batch_);
+  const auto found =
+      worker.reader().Read(request.body, {op, item.endpoint == Endpoint::kReserve}, batch_);
   if (!found.ok()) return Refuse(item, http::StatusFor(found.error().code), found.error().message);
   item.count = found->count;
   item.batch = found->batch;

@@ -1,7 +1,7 @@
 #pragma once
 
 // The requests of one connection that are decided together, and how they are answered: the fast
-// path of /v1/check, /v1/peek, /v1/refund, /v1/release and /v1/auth.
+// path of /v1/check, /v1/peek, /v1/refund, /v1/release, /v1/reserve, /v1/settle and /v1/auth.
 
 #include <cstddef>
 #include <string>
@@ -34,7 +34,7 @@ class HttpExchanges {
  private:
   static constexpr std::size_t kMaxItems = 128;
 
-  enum class Endpoint { kCheck, kPeek, kRefund, kRelease, kAuth };
+  enum class Endpoint { kCheck, kPeek, kRefund, kRelease, kReserve, kSettle, kAuth };
   struct Item {
     Endpoint endpoint;
     std::size_t first = 0;  // of the batch's checks
@@ -54,6 +54,7 @@ class HttpExchanges {
                Item& item);
   void Authorize(const HttpOptions& options, const http::Request& request, std::string_view remote,
                  Item& item);
+  static std::string_view GivesBack(Endpoint endpoint) noexcept;
   void Refuse(Item& item, int status, std::string_view message);
   void RefuseQuestion(Item& item, std::string_view why);
   void AppendReply(HttpWorker& worker, const Item& item, http::Envelope& envelope,

@@ -85,7 +85,7 @@ Status Service::OpenResp() {
   };
   options.on_give_back = [this](const std::string& who, std::string_view action,
                                 std::string_view key) {
-    audit_tally_->Note(who, action, "key:" + std::string(key), 1);
+    audit_tally_->Note(who, action, key.empty() ? std::string() : "key:" + std::string(key), 1);
   };
   options.on_reset = [this](const std::string& who, std::string_view key) { AuditReset(who, key); };
   options.version = telemetry::kVersion;

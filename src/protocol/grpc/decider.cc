@@ -34,14 +34,9 @@ void DecidingMethod::OnMessage(Call& call, std::string_view message) {
 limiter::Check& Burst::AddCheck(std::string_view domain, store::Op op, std::int64_t cost) {
   if (used_ == checks_.size()) checks_.emplace_back();
   limiter::Check& check = checks_[used_++];
-  check.request = {};
+  check.Begin(op);
   check.request.domain = domain;
   check.request.cost = cost;
-  check.op = op;
-  check.lease = 0;
-  check.permits.clear();
-  check.verdicts.clear();
-  check.status = {};
   check_extents_.push_back({descriptor_extents_.size(), 0});
   return check;
 }

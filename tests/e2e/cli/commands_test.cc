@@ -47,6 +47,22 @@ TEST_F(Cli, CheckEndsWithTheVerdict) {
   EXPECT_EQ(Weir({"explain", "-e", "tenant=x"}).output, "allowed: no policy applies\n");
 }
 
+TEST_F(Cli, ReservesAndSettles) {
+  const RunResult reserved = Weir({"reserve", "user-7", "--cost", "40", "--expires", "5m"});
+  EXPECT_EQ(reserved.exit_code, kOk) << reserved.error_output;
+  EXPECT_THAT(reserved.output, StartsWith("reserved by default: 60 of 100 left\n"));
+  const std::size_t line = reserved.output.find('\n') + 1;
+  const std::string text = reserved.output.substr(line, reserved.output.size() - line - 1);
+  EXPECT_EQ(Weir({"reserve", "user-7", "--cost", "101"}).exit_code, kNo);
+  const RunResult settled = Weir({"settle", text, "--cost", "1"});
+  EXPECT_EQ(settled.exit_code, kOk) << settled.error_output;
+  EXPECT_THAT(settled.output, StartsWith("settled by default: "));
+  const RunResult again = Weir({"settle", text, "--cost", "1"});
+  EXPECT_EQ(again.exit_code, kNo);
+  EXPECT_EQ(again.output, "nothing to settle: it was settled before, or has expired\n");
+  EXPECT_EQ(Weir({"reserve", "user-7", "--expires", "soon"}).exit_code, kUsage);
+}
+
 TEST_F(Cli, SaysThatTheStoreDidNotDecide) {
   Serve({"--admin-key", kKey, "--store", "redis://127.0.0.1:1"});
   // The local share of 100 is 10 permits.

@@ -53,6 +53,53 @@ policies:
   EXPECT_TRUE(pay.shadow);
 }
 
+// Nested policies take it over, and may say otherwise.
+TEST(PolicyFile, ReadsHowThePoliciesStateIsCharged) {
+  const Parse parse(R"(
+charge: each
+policies:
+  - {name: a, match: {}, mode: leased, quota: {fixed_window: {limit: 9, window: 1m}}}
+  - {name: b, match: {}, mode: exact, overdraw: true, quota: {fixed_window: {limit: 9, window: 1m}}}
+  - {name: c, match: {}, quota: {fixed_window: {limit: 9, window: 1m}}}
+  - name: d
+    match: {user: "*"}
+    mode: leased
+    policies:
+      - {name: e, match: {route: /a}, quota: {sliding_log: {limit: 9, window: 1m}}}
+      - {name: f, match: {route: /b}, mode: exact, quota: {sliding_log: {limit: 9, window: 1m}}}
+)");
+  ASSERT_THAT(parse.problems, IsEmpty()) << parse.Said();
+  ASSERT_THAT(parse.definitions, SizeIs(5));
+  const std::vector<Mode> modes = {Mode::kLeased, Mode::kExact, Mode::kExact, Mode::kLeased,
+                                   Mode::kExact};
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    EXPECT_EQ(parse.definitions[i].mode, modes[i]) << parse.definitions[i].name;
+    EXPECT_EQ(parse.definitions[i].charge, ChargeMode::kEach);
+    EXPECT_EQ(parse.definitions[i].overdraw, i == 1);
+  }
+}
+
+TEST(PolicyFile, SaysWhatCannotBeLeased) {
+  EXPECT_THAT(Parse(R"(
+policies:
+  - {name: a, match: {}, mode: often, quota: {fixed_window: {limit: 9, window: 1m}}}
+)")
+                  .Said(),
+              HasSubstr("mode: expected exact or leased, got 'often'"));
+  EXPECT_THAT(Parse(R"(
+policies:
+  - {name: a, match: {}, mode: leased, quota: {concurrency: {limit: 9, lease: 1m}}}
+)")
+                  .Said(),
+              HasSubstr("mode: leased: cannot be leased"));
+  EXPECT_THAT(Parse(R"(
+policies:
+  - {name: a, match: {}, mode: leased, quota: {fixed_window: {limit: 9, window: 100ms}}}
+)")
+                  .Said(),
+              HasSubstr("the window is too short"));
+}
+
 TEST(PolicyFile, ReadsEveryAlgorithm) {
   const Parse parse(R"(
 policies:

@@ -5,7 +5,7 @@ import { field, h, show } from '../dom.js';
 import { name } from '../name.js';
 import { button, card, empty, failure, message, pageHead, pager, table } from '../parts.js';
 import { resetAfterAsking } from '../reset.js';
-import { count, fromBucket, plainName, span } from '../text.js';
+import { chargingWords, count, fromBucket, plainName, span } from '../text.js';
 
 const PER_PAGE = 50;
 const BARE = 'key|';
@@ -34,7 +34,7 @@ function policyTable(policies) {
     { title: 'Left', num: true, cell: (p) => used(p.remaining, p.limit) },
     { title: 'Use', cell: (p) => h('meter', { class: 'load', min: 0, max: Math.max(p.limit, 1), value: Math.max(p.limit - p.remaining, 0), 'aria-label': `${count(p.limit - p.remaining)} of ${count(p.limit)} used` }) },
     { title: 'As new in', num: true, cell: (p) => asNew(p.resetAfterMs) },
-    { title: 'Says', cell: (p) => [p.shadow && h('span', { class: 'pill warn' }, 'shadow'), ' ', inWords(p.why, 200)] },
+    { title: 'Says', cell: (p) => [p.shadow && h('span', { class: 'pill warn' }, 'shadow'), ...chargingWords(p).map((w) => h('span', { class: 'pill' }, w)), ' ', inWords(p.why, 200)] },
   ], policies);
 }
 
