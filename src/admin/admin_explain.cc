@@ -60,6 +60,7 @@ http::Response ToResponse(const Asked& asked, const limiter::Explanation& explan
     if (!policy.replaced_by.empty()) AppendText(body, "replacedBy", policy.replaced_by);
     if (policy.shadow) body += ",\"shadow\":true";
     if (policy.degraded) body += ",\"degraded\":true";
+    if (policy.leased) body += ",\"leased\":true";
     body += '}';
   }
   body += "]}";

@@ -88,16 +88,28 @@ void AddReplaced(const policy::PolicySet& set, const policy::Request& request,
   }
 }
 
-std::string SourceOf(const policy::PolicySet& set, const policy::Request& request,
-                     std::string_view name) {
+/// The policy of this name that meets the request; null if its quota came with the request.
+const policy::Definition* FindNamed(const policy::PolicySet& set, const policy::Request& request,
+                                    std::string_view name) {
   const std::string_view domain = request.domain.empty() ? policy::kDefaultDomain : request.domain;
-  if (!request.key.empty()) return PlaceOf(set.ForKey(request.key).definition);
+  if (!request.key.empty()) return &set.ForKey(request.key).definition;
   for (const policy::Policy& policy : set.policies()) {
     if (policy.definition.name == name && policy.definition.domain == domain) {
-      return PlaceOf(policy.definition);
+      return &policy.definition;
     }
   }
-  return "the request";
+  return nullptr;
+}
+
+std::string SourceOf(const policy::PolicySet& set, const policy::Request& request,
+                     std::string_view name) {
+  const policy::Definition* found = FindNamed(set, request, name);
+  return found == nullptr ? "the request" : PlaceOf(*found);
+}
+
+bool IsLeased(const policy::PolicySet& set, const policy::Request& request, std::string_view name) {
+  const policy::Definition* found = FindNamed(set, request, name);
+  return found != nullptr && found->mode == policy::Mode::kLeased;
 }
 
 /// A look at one bucket, with the memory that the store writes to.
@@ -118,6 +130,7 @@ Explanation ExplanationOf(const BucketLook& look) {
   policy.quota = definition.quota ? definition.quota->ToString() : "unlimited";
   policy.key = look.charge.key;
   policy.shadow = definition.shadow;
+  policy.leased = definition.mode == policy::Mode::kLeased;
   policy.decision = look.decision;
   policy.why = WhyOne(policy, !definition.quota);
   if (!definition.shadow) {
@@ -151,6 +164,7 @@ void Explain(PolicyLimiter& limiter, const policy::Request& request,
       policy.descriptor = verdict.descriptor;
       policy.shadow = verdict.shadow;
       policy.degraded = verdict.degraded;
+      policy.leased = IsLeased(*set, check->request, verdict.policy);
       policy.decision = verdict.decision;
       policy.why = WhyOne(policy, verdict.quota == nullptr);
     }

@@ -220,6 +220,8 @@ TEST_P(LeasesTest, NothingIsAdmittedThatTheQuotaAsWrittenRefuses) {
     }
   }
   EXPECT_GT(LocalChecks(*nodes[0]), 0) << "nothing was leased";
+  const std::string status = HttpClient(nodes[0]->port()).Get("/admin/status").body;
+  EXPECT_NE(status.find(R"("leases":{"keys":)"), std::string::npos) << status;
   for (const Hot& hot : HotKeys()) {
     const std::vector<CheckRecord>& history = all[hot.entry + "hot"];
     EXPECT_EQ(Unexplained(hot.quota, history), std::nullopt) << hot.entry;
