@@ -95,16 +95,23 @@ void AddReplaced(const policy::PolicySet& set, const policy::Request& request,
   }
 }
 
-std::string SourceOf(const policy::PolicySet& set, const policy::Request& request,
-                     std::string_view name) {
+/// The policy of this name that meets the request; null if its quota came with the request.
+const policy::Definition* FindNamed(const policy::PolicySet& set, const policy::Request& request,
+                                    std::string_view name) {
   const std::string_view domain = request.domain.empty() ? policy::kDefaultDomain : request.domain;
-  if (!request.key.empty()) return PlaceOf(set.ForKey(request.key).definition);
+  if (!request.key.empty()) return &set.ForKey(request.key).definition;
   for (const policy::Policy& policy : set.policies()) {
     if (policy.definition.name == name && policy.definition.domain == domain) {
-      return PlaceOf(policy.definition);
+      return &policy.definition;
     }
   }
-  return "the request";
+  return nullptr;
+}
+
+std::string SourceOf(const policy::PolicySet& set, const policy::Request& request,
+                     std::string_view name) {
+  const policy::Definition* found = FindNamed(set, request, name);
+  return found == nullptr ? "the request" : PlaceOf(*found);
 }
 
 /// A look at one bucket, with the memory that the store writes to.

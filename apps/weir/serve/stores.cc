@@ -200,12 +200,17 @@ void Stores::Close() {
 std::optional<admin::StoreHealth> Stores::health() const {
   if (!guard_) return std::nullopt;
   const store::guard::Health health = guard_->health();
+  std::optional<admin::LeaseTotals> leases;
+  if (const auto sum = leases_->Sum(); sum.asks > 0) {
+    leases = {sum.keys, sum.held, sum.local, sum.asks, sum.granted, sum.lost};
+  }
   return admin::StoreHealth{
       .up = health.up,
       .serving = health.up || !config_.distant.required,
       .breaker = NameOf(health.breaker),
       .channel_up = health.channel_up,
       .last_error = health.last_error,
+      .leases = leases,
   };
 }
 

@@ -286,4 +286,21 @@ Decoded Decode(const Reply& reply, std::span<Application* const> applications) {
   return decoded;
 }
 
+Decoded DecodeSingle(const Reply& reply, Application& application, Nanos reference) {
+  if (reply.kind != Reply::Kind::kText) return {.status = NotUnderstood()};
+  if (reply.text.empty()) return {.status = {}, .declined = true};
+  double since = 0;
+  if (reply.text.size() < sizeof since) return {.status = NotUnderstood()};
+  std::memcpy(&since, reply.text.data(), sizeof since);
+  constexpr double kFarthest = 2251799813685248;  // the script declines what is farther
+  if (!(since >= -kFarthest && since <= kFarthest)) return {.status = NotUnderstood()};
+  Decoded decoded;
+  decoded.now = algorithm::ClampTime(reference + static_cast<Nanos>(since));
+  Reply found;
+  found.elements.resize(2);
+  found.elements[1].text = reply.text.substr(sizeof since);
+  Decoder(found, decoded.now).Fill(application);
+  return decoded;
+}
+
 }  // namespace weir::store::redis

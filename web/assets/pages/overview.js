@@ -54,6 +54,13 @@ function facts(pairs) {
     .map(([term, value]) => h('div', null, h('dt', null, term), h('dd', null, value))));
 }
 
+/** Limits that are decided from permits taken in advance; nothing if none ever was. */
+function leaseFacts(leases) {
+  if (!leases) return undefined;
+  const lost = `${(100 * (leases.underAdmission ?? 0)).toFixed(1)} %`;
+  return `${count(leases.keys)} keys, ${count(leases.permitsHeld)} permits held, ${count(leases.callsSaved)} store calls saved, about ${lost} of permits unspent`;
+}
+
 function statusFacts(status, store) {
   const health = status.storeHealth; // of stores that are other servers
   const kept = status.policyStoreHealth; // if policies are kept in another server
@@ -61,6 +68,7 @@ function statusFacts(status, store) {
     ['Store', h('code', null, plainName(status.store))],
     ['State', statePill(health ? (health.up ? 'up' : 'down') : store?.state ?? 'up')],
     ['Breaker', statePill(health?.breaker ?? store?.breaker ?? 'closed')],
+    ['Leased', leaseFacts(health?.leases)],
     ['Last error', health?.lastError && plainName(health.lastError, 200)],
     ['Policies kept in', status.policyStore && [h('code', null, plainName(status.policyStore)), ' ', statePill(kept?.up === false ? 'down' : 'up')]],
     ['Last error of that', kept?.up === false && plainName(kept.lastError, 200)],
