@@ -71,9 +71,10 @@ struct Config {
   struct Admin {
     std::vector<Digest> keys;  ///< never the keys themselves
     std::vector<IpNetwork> allow;
-    bool allow_given = false;  ///< else loopback
-    bool keyless = true;       ///< without keys, open to this machine
-    bool short_keys = false;   ///< one has fewer than 16 characters
+    bool allow_given = false;      ///< else loopback
+    bool keyless = true;           ///< without keys, open to this machine
+    bool keyless_allowed = false;  ///< and to `allow`, wherever that is
+    bool short_keys = false;       ///< one has fewer than 16 characters
   } admin;
   struct Access {
     struct Key {
@@ -175,7 +176,24 @@ struct Config {
   struct Log {
     LogFormat format = LogFormat::kConsole;
     LogLevel level = LogLevel::kInfo;
+    std::uint32_t refusals = 10;  ///< lines a second of each reactor; 0: none
+    bool hashed_keys = false;
+    std::string key_salt = {};  ///< secret
   } log;
+  struct Metrics {
+    bool tokens_remaining = false;
+  } metrics;
+  struct Traces {
+    std::string endpoint = {};  ///< empty: nothing is traced
+    double ratio = 0.01;
+    std::vector<std::string> headers = {};  ///< secret
+    std::string service_name = "weir";
+    std::uint32_t max_per_second = 1'000;
+    std::size_t queue = 2'048;
+    std::size_t batch = 512;
+    std::chrono::milliseconds interval{1'000};
+    std::chrono::milliseconds timeout{10'000};
+  } traces;
   std::vector<IpNetwork> trusted_proxies;
   int ipv6_prefix = 64;
   policy::Definition default_policy;

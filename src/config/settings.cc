@@ -254,10 +254,11 @@ const Setting kSettings[] = {
      }},
     {{"admin.allow", "", "networks that may use the admin API; loopback unless given", true},
      [](Config& c, Texts t) { c.admin.allow_given = true; return SetNetworks(c.admin.allow, t); }},
-    {{"admin.keyless", "", "without keys: local opens the admin API to this machine, off closes it"},
+    {{"admin.keyless", "", "without keys: local opens the admin API to this machine, allowed to admin.allow, off closes it"},
      [](Config& c, Texts t) -> Status {
-       if (t[0] != "local" && t[0] != "off") return Expected("local or off", t[0]);
-       c.admin.keyless = t[0] == "local";
+       if (t[0] != "local" && t[0] != "allowed" && t[0] != "off") return Expected("local, allowed or off", t[0]);
+       c.admin.keyless = t[0] != "off";
+       c.admin.keyless_allowed = t[0] == "allowed";
        return {};
      }},
     {{"access.keys", "--access-key", "keys with roles: name:role+role:key, sha256:<hex> or @file", true},

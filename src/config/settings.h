@@ -22,9 +22,10 @@ std::span<const Setting> AllSettings();
 const Setting* FindSetting(std::string_view key);
 
 /// A part of that table, for the file that puts it together: the service's, the proxy's,
-/// that of programs with the library.
+/// what is told of checks, that of programs with the library.
 std::span<const Setting> ServiceSettings();
 std::span<const Setting> ProxySettings();
+std::span<const Setting> TelemetrySettings();
 std::span<const Setting> LibrarySettings();
 
 /// How values are read, for the files of the parts.

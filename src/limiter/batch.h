@@ -79,6 +79,8 @@ class Batch {
 
   std::span<Check> checks;
   store::Done done;
+  Nanos asked_at = 0;        ///< when Decide was called; kept only where decisions are traced
+  Nanos store_asked_at = 0;  ///< the same of the store; 0: it was not asked
 
  private:
   struct Layout {

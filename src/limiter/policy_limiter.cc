@@ -76,7 +76,8 @@ PolicyLimiter::PolicyLimiter(Shared& shared, std::unique_ptr<store::Store> store
     : shared_(shared),
       store_(std::move(store)),
       counters_(shared.counters.Add()),
-      sampler_(shared.top.Add()) {}
+      sampler_(shared.top.Add()),
+      observer_(shared.observe) {}
 
 PolicyLimiter::~PolicyLimiter() = default;
 
@@ -99,6 +100,8 @@ std::unique_ptr<Batch> PolicyLimiter::TakeBatch() {
 void PolicyLimiter::Decide(std::span<Check> checks, store::Done done) {
   Refresh();
   std::unique_ptr<Batch> batch = TakeBatch();
+  if (observer_.traces()) batch->asked_at = SystemClock::Get().Now();
+  batch->store_asked_at = 0;
   batch->Build(current_, checks);
   batch->done = std::move(done);
   Batch* raw = batch.release();
@@ -106,6 +109,7 @@ void PolicyLimiter::Decide(std::span<Check> checks, store::Done done) {
     Finish(raw);
     return;
   }
+  if (observer_.traces()) raw->store_asked_at = SystemClock::Get().Now();
   store_->Apply(raw->applications(), [this, raw] { Finish(raw); });
 }
 
@@ -119,11 +123,13 @@ void PolicyLimiter::Apply(std::span<store::Application> batch, store::Done done)
   }
   given->applications = batch;
   given->done = std::move(done);
+  given->asked_at = observer_.traces() ? SystemClock::Get().Now() : 0;
   store_->Apply(batch, [this, raw = given.release()] { FinishApply(raw); });
 }
 
 void PolicyLimiter::FinishApply(Given* raw) {
   std::unique_ptr<Given> given(raw);
+  const Nanos now = observer_.traces() ? SystemClock::Get().Now() : 0;
   for (const store::Application& application : given->applications) {
     if (application.op != store::Op::kCharge) continue;
     if (!application.status.ok()) {
@@ -136,8 +142,15 @@ void PolicyLimiter::FinishApply(Given* raw) {
     while (blamed < decisions.size() && decisions[blamed].allowed()) ++blamed;
     const bool allowed = blamed == decisions.size();
     counters_->Raise(allowed ? CounterTable::kChecksAllowed : CounterTable::kChecksLimited);
-    sampler_->Note(application.charges[allowed ? 0 : blamed].key, kNoPolicy,
-                   allowed ? Outcome::kAllowed : Outcome::kLimited);
+    const std::string_view key = application.charges[allowed ? 0 : blamed].key;
+    sampler_->Note(key, kNoPolicy, allowed ? Outcome::kAllowed : Outcome::kLimited);
+    const Decision& decision = decisions[allowed ? 0 : blamed];
+    // Whoever charges without policies speaks the Redis protocol.
+    if (!allowed) [[unlikely]]
+      observer_.Refused("resp", key, decision);
+    if (observer_.traces()) {
+      observer_.TraceCharge("CL.THROTTLE", key, decision, {given->asked_at, given->asked_at, now});
+    }
   }
   const store::Done done = std::exchange(given->done, nullptr);
   done();
@@ -146,7 +159,12 @@ void PolicyLimiter::FinishApply(Given* raw) {
 
 void PolicyLimiter::Finish(Batch* raw) {
   std::unique_ptr<Batch> batch(raw);
-  for (std::size_t i = 0; i < batch->checks.size(); ++i) FinishCheck(*batch, i);
+  for (std::size_t i = 0; i < batch->checks.size(); ++i) {
+    FinishCheck(*batch, i);
+    observer_.Told(batch->checks[i]);
+  }
+  if (observer_.traces() || observer_.keeps_remaining()) [[unlikely]]
+    Observe(*batch);
   const store::Done done = std::exchange(batch->done, nullptr);
   done();
   if (idle_.size() < kMaxIdle) idle_.push_back(std::move(batch));

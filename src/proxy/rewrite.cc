@@ -11,6 +11,7 @@ namespace weir::proxy {
 
 namespace {
 
+constexpr std::string_view kTraceParent = "traceparent";
 constexpr std::string_view kVia = "Via: 1.1 weir\r\n";
 
 void AppendNumber(std::string& out, std::uint64_t number) {
@@ -145,7 +146,11 @@ void WriteRequestHead(const http::RequestHead& head, const Sender& sender, std::
   }
   for (const http::Field& field : head.fields) {
     if (field.id == http::FieldId::kHost || Forwarded(field.id) || Removed(head, field)) continue;
+    if (!sender.traceparent.empty() && http::EqualsIgnoringCase(field.name, kTraceParent)) continue;
     out += field.line;
+  }
+  if (!sender.traceparent.empty()) {
+    out.append(kTraceParent).append(": ").append(sender.traceparent).append("\r\n");
   }
   WriteForwarded(head, sender, out);
   out += kVia;

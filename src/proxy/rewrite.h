@@ -18,6 +18,8 @@ struct Sender {
   /// The protocols that the upstream is offered; empty: none, whatever the client asked for.
   std::string_view upgrade = {};
   bool secure = false;  ///< it came by TLS
+  /// Stands for the client's own `traceparent`; empty: that one is passed on.
+  std::string_view traceparent = {};
 };
 
 /// Those of `allowed` that the head's Upgrade fields name, as a list for an Upgrade field; empty if

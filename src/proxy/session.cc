@@ -105,6 +105,7 @@ void Session::ServeOne() {
   if (!result.complete()) return AwaitHead();
   head_size_ = result.size;
   Count(shared_.stats.requests);
+  BeginTrace();
   Decide();
 }
 
@@ -143,6 +144,7 @@ void Session::Reply(const OwnResponse& response, bool close) {
   head_down_.erase(0, exchange_.head_down_sent);
   exchange_.head_down_sent = 0;
   WriteOwnResponse(own, {reply_close_, exchange_.http10}, head_down_);
+  EndTrace(response.status);
   if (held_ != nullptr) return ReleaseThen(Phase::kReply);
   Touch(shared_.options.timeouts.stall);
   FlushReply();
@@ -173,6 +175,7 @@ void Session::Close() {
   if (phase_ == Phase::kClosed) return;
   const Ptr self(this);  // the upstream's connection may hold the last reference
   phase_ = Phase::kClosed;
+  EndTrace(0);
   DropUpstream();
   ReleasePermits();
   client_->Close();

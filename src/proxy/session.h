@@ -93,6 +93,8 @@ class Session final : public net::Connection,
   void OnDecided();
   void WriteLimitLines();
   void Deny();
+  void BeginTrace();
+  void EndTrace(int status);
   void Refuse(const OwnResponse& response);
 
   // session_permits.cc: what concurrency policies have granted.
@@ -148,6 +150,8 @@ class Session final : public net::Connection,
   std::vector<policy::Descriptor> descriptors_;  // one for each name of the route
   filter::Routes routes_;
   std::string limit_lines_;
+  telemetry::SpanContext trace_;  // of the request; not sampled: there is nothing to record
+  Nanos trace_start_ = 0;
   std::shared_ptr<LaterCheck> held_;  // of concurrency policies; null: none
   Phase after_release_ = Phase::kExchange;
   std::string upgrade_;  // the protocols that the upstream was offered

@@ -33,7 +33,9 @@ void Session::BeginExchange() {
   }
   exchange_.upgrade = !upgrade_.empty();
   exchange_.retryable = request_.idempotent() && request_body_.done() && !exchange_.upgrade;
-  WriteRequestHead(request_, {peer_, trusted_, upgrade_, client_->secure()}, head_up_);
+  const telemetry::TraceHeader header = telemetry::ToHeader(trace_);
+  const std::string_view traceparent(header.data(), trace_.sampled ? header.size() : 0);
+  WriteRequestHead(request_, {peer_, trusted_, upgrade_, client_->secure(), traceparent}, head_up_);
   if (exchange_.upgrade) PrepareMessages();
   head_down_.clear();
   in_.Consume(head_size_);
@@ -239,6 +241,7 @@ void Session::PumpResponse() {
 }
 
 void Session::FinishExchange() {
+  EndTrace(response_.status);
   head_down_.clear();
   exchange_.head_down_sent = 0;
   if (exchange_.request_done && exchange_.reusable && upstream_->at_rest()) {

@@ -10,6 +10,7 @@ namespace weir::proxy {
 
 void Session::BeginTunnel() {
   Count(shared_.stats.tunnels);
+  EndTrace(response_.status);
   phase_ = Phase::kTunnel;
   client_done_ = upstream_done_ = false;
   head_down_.clear();
@@ -31,6 +32,7 @@ void Session::PrepareMessages() {
   request.subjects = {};
   request.default_applies = false;
   message_check_ = std::make_shared<LaterCheck>(request);
+  message_check_->check.origin.door = "proxy";
 }
 
 /// How many of the client's bytes may go to the upstream now.

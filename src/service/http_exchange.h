@@ -18,7 +18,8 @@ namespace weir::service {
 class HttpExchanges {
  public:
   /// Takes the request if its path is one of ours; copies what it needs of it.
-  bool TryAdd(HttpWorker& worker, const http::Request& request, std::string_view remote);
+  bool TryAdd(HttpWorker& worker, const http::Request& request, std::string_view remote,
+              Nanos received_at);
 
   bool empty() const noexcept { return items_.empty(); }
   bool full() const noexcept {
@@ -46,6 +47,8 @@ class HttpExchanges {
     std::string_view error;
     std::string_view request_id;
     std::string_view traceparent;
+    telemetry::SpanContext trace;
+    Nanos received_at = 0;
     std::string_view accept;
   };
 
@@ -61,7 +64,8 @@ class HttpExchanges {
                    std::string& out);
   void AppendAuthReply(HttpWorker& worker, const Item& item, const http::Envelope& envelope,
                        std::string& out);
-  void LogDecision(const Item& item, const limiter::Check& check) const;
+  void ReadFields(HttpWorker& worker, const http::Request& request, Item& item);
+  void Trace(HttpWorker& worker, const Item& item, Nanos now);
   int StatusOf(const Item& item);
 
   http::CheckBatch batch_;

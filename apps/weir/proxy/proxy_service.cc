@@ -163,6 +163,10 @@ Status ProxyService::OpenLimiters() {
   shared_.emplace(
       catalog_->live(), catalog_->ids(),
       limiter::Fallback::Options{.max_keys = config_.max_keys, .share = config_.local_share});
+  auto tracing = Tracing::Open(config_);
+  if (!tracing) return tracing.error();
+  tracing_ = std::move(*tracing);
+  shared_->observe = ObserverOptionsOf(config_, tracing_.get());
   for (std::size_t i = 0; i < pool_->size(); ++i) {
     limiters_.push_back(std::make_unique<limiter::PolicyLimiter>(*shared_, stores_->Take(i)));
   }
@@ -222,7 +226,10 @@ Status ProxyService::OpenAdmin() {
   if (config_.proxy.admin == "off") return {};
   registry_.Add(telemetry::CollectProcess);
   registry_.Add([this](telemetry::TextWriter& out) { proxy::CollectProxy(*door_, out); });
-  registry_.Add([this](telemetry::TextWriter& out) { stores_->Collect(out); });
+  registry_.Add([this](telemetry::TextWriter& out) {
+    stores_->Collect(out);
+    if (tracing_) tracing_->exporter().Collect(out);
+  });
   router_.Add("GET", "/metrics", [this](const http::Request&, const http::Reply& reply) {
     reply(Text(200, "text/plain; version=0.0.4; charset=utf-8", registry_.Render()));
   });
@@ -261,6 +268,7 @@ void ProxyService::Stop() {
   if (policy_store_) policy_store_->Close();
   stores_->Close();
   door_->Clear();
+  if (tracing_) tracing_->exporter().Stop();
 }
 
 }  // namespace weir::app

@@ -158,9 +158,13 @@ Status Service::OpenLimiter() {
   auto stores = Stores::Open(config_, config_.data + "/limits.snapshot", *pool_);
   if (!stores) return stores.error();
   stores_ = std::move(*stores);
+  auto tracing = Tracing::Open(config_);
+  if (!tracing) return tracing.error();
+  tracing_ = std::move(*tracing);
   limiter::Fallback::Options fallback;
   fallback.share = config_.local_share;
   shared_.emplace(catalog_->live(), catalog_->ids(), fallback);
+  shared_->observe = ObserverOptionsOf(config_, tracing_.get());
   for (std::size_t i = 0; i < pool_->size(); ++i) {
     limiters_.push_back(std::make_unique<limiter::PolicyLimiter>(*shared_, stores_->Take(i)));
   }
@@ -328,6 +332,7 @@ void Service::AddMetrics() {
   });
   registry_.Add([this](telemetry::TextWriter& out) {
     stores_->Collect(out);
+    if (tracing_) tracing_->exporter().Collect(out);
     assignments_.Collect(out);
     admin::CollectReloads(catalog_->status(), out);
     out.Counter("weir_wrong_keys_total", "Wrong keys that callers have shown, on all doors.");
@@ -377,6 +382,7 @@ void Service::Stop() {
   }
   pool_->Stop();
   stores_->Close();
+  if (tracing_) tracing_->exporter().Stop();
 }
 
 }  // namespace weir::app

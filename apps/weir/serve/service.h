@@ -32,6 +32,7 @@
 #include "protocol/http/router.h"
 #include "serve/notify_service.h"
 #include "serve/stores.h"
+#include "serve/tracing.h"
 #include "service/grpc_door.h"
 #include "service/http_service.h"
 #include "service/resp_door.h"
@@ -100,6 +101,7 @@ class Service {
   std::unique_ptr<policy::PolicyStore> policy_store_;
   std::unique_ptr<slots::SlotStore> slot_store_;
   std::unique_ptr<Stores> stores_;
+  std::unique_ptr<Tracing> tracing_;  // null: nothing is traced
   std::optional<limiter::Shared> shared_;
   limiter::Assignments assignments_;
   std::vector<std::unique_ptr<limiter::PolicyLimiter>> limiters_;

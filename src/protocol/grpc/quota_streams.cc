@@ -26,10 +26,10 @@ struct Question {
     entries.clear();
     for (const auto& [name, value] : assigned->entries) entries.push_back({name, value});
     descriptor = entries;
+    check.Reset(op, {.door = "rlqs"});
     check.request.domain = assigned->domain;
     check.request.descriptors = std::span(&descriptor, 1);
     check.request.cost = cost;
-    check.op = op;
   }
 };
 

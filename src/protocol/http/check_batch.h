@@ -20,7 +20,7 @@ class CheckBatch {
   limiter::Check& Add() {
     if (used_ == checks_.size()) checks_.emplace_back();
     limiter::Check& check = checks_[used_++];
-    check.Begin(store::Op::kCharge);
+    check.Reset(store::Op::kCharge, {});
     return check;
   }
 

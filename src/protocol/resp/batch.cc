@@ -1,12 +1,17 @@
 #include "protocol/resp/batch.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
+
+#include "limiter/request_span.h"
+#include "telemetry/tracer.h"
 
 namespace weir::resp {
 namespace {
 
 constexpr std::string_view kPrefix = "cl|";
+constexpr std::string_view kDoor = "resp";
 
 // The prefix clients see; Redis clients turn it into an exception's type.
 std::string_view ReplyCode(Code code) noexcept {
@@ -51,7 +56,7 @@ limiter::Check& Batch::AddCheck(store::Op op, std::string_view key, std::int64_t
   }
   const std::size_t i = checks_used_++;
   limiter::Check& check = checks_[i];
-  check.Begin(op);
+  check.Reset(op, {.door = kDoor});
   check.request.key = key;
   check.request.cost = cost;
   check.lease = lease;
@@ -74,6 +79,8 @@ std::string_view Batch::Keep(std::string_view bytes) {
 
 void Batch::Submit(limiter::Limiter& limiter, std::function<void()> done) {
   done_ = std::move(done);
+  tracer_ = limiter.tracer();
+  if (tracer_ != nullptr) BeginTraces(*tracer_);
   const std::size_t throttles = charges_.size();
   if (decisions_.size() < throttles) {
     decisions_.resize(throttles);
@@ -99,8 +106,30 @@ void Batch::Submit(limiter::Limiter& limiter, std::function<void()> done) {
   Finish();
 }
 
+/// Redis clients have no field for a trace of theirs: each traced command begins one.
+void Batch::BeginTraces(telemetry::Tracer& tracer) {
+  submitted_at_ = SystemClock::Get().Now();
+  for (limiter::Check& check : std::span(checks_.data(), checks_used_)) {
+    check.origin.trace = tracer.Begin({}, submitted_at_);
+  }
+}
+
+void Batch::RecordTraces(telemetry::Tracer& tracer) {
+  for (const limiter::Check& check : std::span(checks_.data(), checks_used_)) {
+    if (!check.origin.trace.sampled) continue;
+    telemetry::Span span;
+    span.context = check.origin.trace;
+    span.name = "WEIR.*";
+    span.start = submitted_at_;
+    span.end = SystemClock::Get().Now();
+    span.Add("weir.door", kDoor);
+    limiter::RecordRequest(&tracer, span, {&check, 1});
+  }
+}
+
 void Batch::Finish() {
   if (--outstanding_ == 0) {
+    if (tracer_ != nullptr) RecordTraces(*tracer_);
     // Moved out first: `done` may put this batch to its next use.
     const auto done = std::exchange(done_, nullptr);
     done();

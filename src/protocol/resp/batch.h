@@ -83,6 +83,8 @@ class Batch {
     std::uint32_t index;  // of the question; for text, where it ends
   };
 
+  void BeginTraces(telemetry::Tracer& tracer);
+  void RecordTraces(telemetry::Tracer& tracer);
   void Finish();
   void WriteThrottle(const Reply& reply, Buffer& out);
   void WriteCheck(const Reply& reply, Buffer& out) const;
@@ -101,6 +103,8 @@ class Batch {
   Buffer text_;
   std::vector<std::unique_ptr<std::string>> kept_;
   std::function<void()> done_;
+  telemetry::Tracer* tracer_ = nullptr;
+  Nanos submitted_at_ = 0;  // kept only where requests are traced
   int outstanding_ = 0;
 };
 
