@@ -127,6 +127,7 @@ struct Backlog {
   std::int64_t granted = 0;  ///< in the present window
   std::int64_t failed = 0;   ///< dead letters, up to kMaxCounted
   bool executed = false;     ///< somebody has claimed events of this config before
+  Calendar calendar = {};    ///< of the config
 };
 inline constexpr std::int64_t kMaxCounted = 1'000'000;
 

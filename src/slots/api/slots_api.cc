@@ -9,6 +9,7 @@
 #include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
+#include "slots/api/answers.h"
 #include "slots/api/execution_api.h"
 #include "slots/api/slots_json.h"
 #include "slots/api/slots_undoable.h"
@@ -34,74 +35,6 @@ constexpr std::int64_t kMaxForecast = 1'000'000'000'000;
 std::int64_t Random() {
   static thread_local std::mt19937_64 engine{std::random_device{}()};
   return static_cast<std::int64_t>(engine() >> 1U);
-}
-
-Response Json(std::string body, int status = 200) {
-  Response response;
-  response.status = status;
-  response.body = std::move(body);
-  return response;
-}
-
-Response Invalid(const std::string& message) {
-  return ErrorResponse(Error{Code::kInvalidArgument, message});
-}
-
-Response UnknownConfig(const std::string& name) {
-  return ErrorResponse(404, "configName: there is no active config '" + name +
-                                "'; create it with POST /admin/rate-limit/config");
-}
-
-std::string ExhaustedMessage(const std::string& config) {
-  return "no window of '" + config +
-         "' within the search limit has room; raise its headroom or maxPerWindow, or try again";
-}
-
-std::string TakenMessage(const Answer& answer) {
-  const std::string event = "eventId: '" + answer.slot.event_id + "'";
-  if (answer.outcome == Outcome::kCancelled) {
-    return event +
-           " was cancelled and stays so; POST /api/v1/slots/{eventId}/restore takes it back";
-  }
-  return event + " belongs to config '" + answer.slot.config + "' for " +
-         slots::FormatInstant(answer.slot.requested) + ", scheduled for " +
-         slots::FormatInstant(answer.slot.scheduled) + "; use another id, or reschedule it";
-}
-
-Response AnswerResponse(const Answer& answer, const std::string& config) {
-  switch (answer.outcome) {
-    case Outcome::kConflict:
-    case Outcome::kCancelled:
-      return ErrorResponse(409, TakenMessage(answer));
-    case Outcome::kUnknownConfig:
-      return UnknownConfig(config);
-    case Outcome::kExhausted:
-      return ErrorResponse(429, ExhaustedMessage(config));
-    case Outcome::kNew:
-    case Outcome::kExisting:
-      break;
-  }
-  std::string body;
-  AppendSlot(body, answer.slot, answer.outcome == Outcome::kNew ? "NEW" : "EXISTING");
-  return Json(std::move(body));
-}
-
-void AppendAnswer(std::string& out, const Answer& answer, const slots::Ask& ask) {
-  switch (answer.outcome) {
-    case Outcome::kUnknownConfig:
-      return AppendRefusal(out, ask, "UNKNOWN_CONFIG",
-                           "configName: there is no such active config");
-    case Outcome::kExhausted:
-      return AppendRefusal(out, ask, "EXHAUSTED", ExhaustedMessage(ask.config));
-    case Outcome::kNew:
-      return AppendSlot(out, answer.slot, "NEW");
-    case Outcome::kExisting:
-      return AppendSlot(out, answer.slot, "EXISTING");
-    case Outcome::kConflict:
-      return AppendSlot(out, answer.slot, "CONFLICT", TakenMessage(answer));
-    case Outcome::kCancelled:
-      return AppendSlot(out, answer.slot, "CANCELLED", TakenMessage(answer));
-  }
 }
 
 template <typename T, typename Append>
@@ -136,29 +69,6 @@ Result<slots::Millis> QueryInstant(std::string_view query, std::string_view key)
   }
   return instant;
 }
-
-/// A batch request under way: which of its events are asked, and what the others are refused with.
-struct BatchRequest {
-  std::vector<ParsedAsk> parsed;
-  std::vector<Answer> answers;  // of those that are asked, in order
-
-  std::string Body() const {
-    std::string body = "{\"slots\":[";
-    body.reserve(parsed.size() * 224);
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < parsed.size(); ++i) {
-      if (i > 0) body += ',';
-      const ParsedAsk& one = parsed[i];
-      if (one.status.ok()) {
-        AppendAnswer(body, answers[next++], one.ask);
-      } else {
-        AppendRefusal(body, one.ask, "INVALID",
-                      "events[" + std::to_string(i) + "]: " + one.status.error().message);
-      }
-    }
-    return body + "]}";
-  }
-};
 
 }  // namespace
 

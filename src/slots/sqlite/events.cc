@@ -8,6 +8,7 @@
 #include "slots/sqlite/configs.h"
 #include "slots/sqlite/counts.h"
 #include "slots/sqlite/transaction.h"
+#include "slots/timing.h"
 #include "slots/window.h"
 
 namespace weir::slots::sqlite {
@@ -82,24 +83,31 @@ Status Settle(Connection& connection, const StoredSlot& old, const NewPlace& pla
 struct Wanted {
   const std::string& config;
   Millis requested;  ///< what the event keeps as its requested time
-  Millis earliest;
+  Millis earliest;   ///< before the config's calendar
+  bool accepted;     ///< has been accepted for that time before: not refused if it has passed
   std::int64_t random;
 };
 
-// kExhausted and kUnknownConfig leave changes behind: the job must be undone.
+// Any outcome but kNew may leave changes behind: the job must be undone.
 Result<Answer> Replace(Connection& connection, const StoredSlot& old, const Wanted& wanted) {
   Result<std::optional<StoredConfig>> stored = LoadActive(connection, wanted.config);
   if (!stored.ok()) return stored.error();
   if (!stored->has_value()) return Answer{.outcome = Outcome::kUnknownConfig};
+  Timing timing((*stored)->config, SystemMillis());
+  const std::optional<Millis> earliest =
+      wanted.accepted ? timing.Again(wanted.earliest) : timing.Earliest(wanted.earliest);
+  if (!earliest) return Answer{.outcome = Outcome::kPast};
+  const std::vector<OpenTime> open = timing.Open({&*earliest, 1});
   if (old.state != State::kCancelled) {
     if (Status s = FreePlace(connection, old); !s.ok()) return s.error();
   }
   Result<std::optional<Millis>> window =
-      TakePlace(connection, **stored, old.slot.tenant, wanted.earliest);
+      TakePlace(connection, **stored, old.slot.tenant, *earliest, open);
   if (!window.ok()) return window.error();
   if (!window->has_value()) return Answer{.outcome = Outcome::kExhausted};
+  const Millis size = (*stored)->config.window_size;
   const Millis scheduled =
-      ScheduledIn(**window, (*stored)->config.window_size, wanted.earliest, wanted.random);
+      ScheduledIn(**window, size, OpenFrom(open, **window, size, *earliest), wanted.random);
   Status s = Settle(connection, old, {**stored, **window, scheduled, wanted.requested});
   if (!s.ok()) return s.error();
   return Answer{Outcome::kNew, Slot{old.slot.event_id, wanted.config, old.slot.tenant,
@@ -188,9 +196,10 @@ Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& mo
                                  old.state == State::kExternal;
   if (!allowed) return NotAllowed(old.state);
   const Millis requested = moving.ask.requested == 0 ? old.slot.requested : moving.ask.requested;
-  Result<Answer> answer = Replace(connection, old,
-                                  {moving.ask.config.empty() ? old.slot.config : moving.ask.config,
-                                   requested, requested, moving.ask.random});
+  Result<Answer> answer =
+      Replace(connection, old,
+              {moving.ask.config.empty() ? old.slot.config : moving.ask.config, requested,
+               requested, moving.ask.requested == 0, moving.ask.random});
   if (!answer.ok()) return answer.error();
   if (answer->outcome != Outcome::kNew) {
     stayed.outcome = answer->outcome;
@@ -212,8 +221,8 @@ Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis no
   if (old.attempts != end.attempt || end.attempt < 1 || !open) return Finished::kLost;
   if (old.state == State::kScheduled && old.claimed_at == 0) return Finished::kAlready;
   if (Status s = connection.Execute("SAVEPOINT retry"); !s.ok()) return s.error();
-  Result<Answer> moved =
-      Replace(connection, old, {old.slot.config, old.slot.requested, *end.retry_at, end.random});
+  Result<Answer> moved = Replace(
+      connection, old, {old.slot.config, old.slot.requested, *end.retry_at, true, end.random});
   if (!moved.ok()) return moved.error();
   if (moved->outcome != Outcome::kNew) {  // due at once, where it was
     if (Status s = connection.Execute("ROLLBACK TO retry"); !s.ok()) return s.error();

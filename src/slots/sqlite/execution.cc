@@ -31,17 +31,22 @@ struct Candidate {
 class Claiming {
  public:
   Claiming(Connection& connection, const ClaimRequest& request, const StoredConfig& stored)
-      : connection_(connection), request_(request), id_(stored.id), config_(stored.config) {
+      : connection_(connection),
+        request_(request),
+        id_(stored.id),
+        config_(stored.config),
+        ahead_(request.ahead) {
     claim_.now = request.now > 0 ? request.now : SystemMillis();
     for (const auto& [name, weight] : config_.tenants) total_ += weight;
   }
 
   Result<Claim> Run() {
     if (Status s = EndLeases(); !s.ok()) return s.error();
+    if (!IsOpen()) return std::move(claim_);
     Millis window = WindowOf(claim_.now, config_.window_size);
     std::int64_t wants = static_cast<std::int64_t>(request_.max);
     for (int round = 0; round < kMaxWindowsAhead && wants > 0; ++round) {
-      if (window > claim_.now + request_.ahead) break;
+      if (window > claim_.now + ahead_) break;
       Result<std::int64_t> used = GrantsUsed(connection_, id_, {config_.window_size, window});
       if (!used.ok()) return used.error();
       const std::int64_t budget = std::min(wants, config_.max_per_window - *used);
@@ -56,6 +61,7 @@ class Claiming {
   }
 
  private:
+  bool IsOpen();
   Status EndLeases();
   Result<std::int64_t> Serve(Millis window, std::int64_t budget);
   Result<std::vector<Candidate>> Near(Millis horizon, std::int64_t budget);
@@ -68,8 +74,18 @@ class Claiming {
   const std::int64_t id_;
   const Config& config_;
   std::int64_t total_ = 0;
+  Millis ahead_;
   Claim claim_;
 };
+
+// Nothing is executed while the calendar is closed, nor claimed ahead beyond the cut-off.
+bool Claiming::IsOpen() {
+  if (!config_.calendar.any()) return true;
+  const std::optional<OpenTime> open = OpenTimes(config_.calendar).At(claim_.now);
+  if (!open || open->from > claim_.now) return false;
+  ahead_ = std::min(ahead_, open->until - 1 - claim_.now);
+  return true;
+}
 
 // Claims whose lease has ended are due again. They may have been executed until then.
 Status Claiming::EndLeases() {
@@ -159,7 +175,7 @@ Result<std::vector<Candidate>> Claiming::Near(Millis horizon, std::int64_t budge
 }
 
 Result<std::int64_t> Claiming::Serve(Millis window, std::int64_t budget) {
-  const Millis horizon = std::min(claim_.now + request_.ahead, window + config_.window_size - 1);
+  const Millis horizon = std::min(claim_.now + ahead_, window + config_.window_size - 1);
   Result<std::vector<Candidate>> near = Near(horizon, std::max<std::int64_t>(budget, 1));
   if (!near.ok()) return near.error();
   if (budget <= 0) {
@@ -268,7 +284,8 @@ Result<Backlog> ReadBacklog(Connection& connection, const StoredConfig& stored, 
                   .now = now,
                   .window_start = WindowOf(now, config.window_size),
                   .window_size = config.window_size,
-                  .cap = config.max_per_window};
+                  .cap = config.max_per_window,
+                  .calendar = config.calendar};
   if (Status s = ReadDue(connection, stored, backlog); !s.ok()) return s.error();
   const auto read = [&](std::string_view sql, std::int64_t second, std::int64_t third,
                         std::int64_t& into) -> Status {

@@ -59,8 +59,8 @@ CREATE TABLE rate_limit_event_slot(
   tenant TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID;
 )sql",
-                                      // What became of an event; see postgres/states.cc for the
-                                      // meaning of each column.
+                                      // What became of an event; see postgres/sql/states.sql for
+                                      // the meaning of each column.
                                       R"sql(
 ALTER TABLE rate_limit_config ADD COLUMN calendar TEXT NOT NULL DEFAULT '';
 ALTER TABLE rate_limit_config ADD COLUMN past INTEGER NOT NULL DEFAULT 0;
