@@ -18,11 +18,18 @@ http::Response Text(int status, std::string body) {
   return response;
 }
 
-http::Response Ready(const Lifecycle& lifecycle, const std::optional<StoreHealth>& store) {
+http::Response Ready(const Lifecycle& lifecycle, const std::optional<StoreHealth>& store,
+                     const std::vector<Probe>& probes) {
   if (!lifecycle.ready()) return Text(503, "not ready\n");
-  if (!store || store->up) return Text(200, "ready\n");
-  if (!store->serving) return Text(503, "not ready: the store is away\n");
-  return Text(200, "ready, degraded: the store is away\n");
+  const bool store_away = store && !store->up;
+  if (store_away && !store->serving) return Text(503, "not ready: the store is away\n");
+  std::string away = store_away ? "the store is away" : "";
+  for (const Probe& probe : probes) {
+    if (probe.up()) continue;
+    if (!away.empty()) away += ", ";
+    away += "the database of " + probe.name + " is away";
+  }
+  return Text(200, away.empty() ? "ready\n" : "ready, degraded: " + away + "\n");
 }
 
 /// The first policies by themselves and the rest added up.
@@ -54,12 +61,13 @@ void PolicyFamily(telemetry::TextWriter& out, std::string_view name, std::string
 }  // namespace
 
 void AddOperations(http::Router& router, const Lifecycle& lifecycle,
-                   const telemetry::Registry& registry, const StoreHealthOf& store_health) {
+                   const telemetry::Registry& registry, const StoreHealthOf& store_health,
+                   const std::vector<Probe>& probes) {
   router.Add("GET", "/healthz",
              [](const http::Request&, const http::Reply& reply) { reply(Text(200, "ok\n")); });
   router.Add("GET", "/readyz",
-             [&lifecycle, &store_health](const http::Request&, const http::Reply& reply) {
-               reply(Ready(lifecycle, store_health()));
+             [&lifecycle, &store_health, &probes](const http::Request&, const http::Reply& reply) {
+               reply(Ready(lifecycle, store_health(), probes));
              });
   router.Add("GET", "/metrics", [&registry](const http::Request&, const http::Reply& reply) {
     http::Response response = Text(200, registry.Render());

@@ -201,6 +201,9 @@ Status Service::OpenSlots() {
     return Error{Code::kInvalidArgument, "slots.store: must be sqlite: or postgres://…"};
   }
   slots_.emplace(*slot_store_);
+  retirement_.emplace(*slot_store_,
+                      slots::RetentionOptions{config_.slots.keep, config_.slots.keep_ids});
+  probes_.push_back({"slots", [this] { return slots_->watch().up(); }});
   return {};
 }
 
@@ -234,6 +237,8 @@ Status Service::OpenAdmin() {
                                                  policy_changes_->EndExpired(now);
                                                  audit_trimmer_->OnSecond(now);
                                                  audit_tally_->Flush();
+                                                 slots_->watch().OnSecond(now);
+                                                 retirement_->OnSecond(now);
                                                }});
   return {};
 }
@@ -271,7 +276,7 @@ Status Service::OpenHttp() {
   routers_.resize(pool_->size());
   std::vector<service::HttpWorker*> workers;
   for (std::size_t i = 0; i < pool_->size(); ++i) {
-    admin::AddOperations(routers_[i], lifecycle_, registry_, readiness_);
+    admin::AddOperations(routers_[i], lifecycle_, registry_, readiness_, probes_);
     admin::AddDashboard(routers_[i]);
     admin::AddAdminRoutes(routers_[i], *guard_);
     admin::AddAdmin(routers_[i], *admin_, *limiters_[i]);
@@ -284,10 +289,14 @@ Status Service::OpenHttp() {
         return admin::Guarded(*guard_, config_changes_->Audited(kind, std::move(handler)));
       };
     };
-    slots_->AddTo(routers_[i], admin, change("slots"),
-                  [this](std::string action, http::Handler handler) {
-                    return admin::Audited(*policy_store_, std::move(action), std::move(handler));
-                  });
+    slots_->AddTo(
+        routers_[i], admin, change("slots"),
+        [this](std::string action, http::Handler handler) {
+          return admin::Audited(*policy_store_, std::move(action), std::move(handler));
+        },
+        [this](const http::Request& request, const std::string& config, std::size_t count) {
+          AuditClaim(request, config, count);
+        });
     notify_->api().AddTo(routers_[i], admin, change("notify"));
     GuardRoutes(routers_[i]);
     http_workers_.push_back(std::make_unique<service::HttpWorker>(pool_->reactor(i), http_options_,
@@ -309,6 +318,13 @@ void Service::AddMetrics() {
   registry_.Add(
       [this](telemetry::TextWriter& out) { admin::CollectDecisions(shared_->counters, out); });
   registry_.Add([this](telemetry::TextWriter& out) { notify_->api().Collect(out); });
+  registry_.Add([this](telemetry::TextWriter& out) {
+    slots_->watch().Collect(out);
+    out.Counter("weir_slots_archived_total", "Events that this node moved to the archive.");
+    out.Sample(retirement_->archived());
+    out.Counter("weir_slots_archive_dropped_total", "Events that it dropped from the archive.");
+    out.Sample(retirement_->dropped());
+  });
   registry_.Add([this](telemetry::TextWriter& out) { admin::CollectConnections(*pool_, out); });
   registry_.Add([this](telemetry::TextWriter& out) {
     std::vector<const service::HttpWorker*> workers;

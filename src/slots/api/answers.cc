@@ -1,6 +1,10 @@
 #include "slots/api/answers.h"
 
+#include <charconv>
+#include <optional>
+
 #include "protocol/http/error.h"
+#include "protocol/http/uri.h"
 
 namespace weir::slots {
 namespace {
@@ -101,6 +105,29 @@ std::string BatchRequest::Body() const {
     }
   }
   return body + "]}";
+}
+
+Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, std::int64_t low,
+                                 std::int64_t high, std::int64_t otherwise) {
+  const std::optional<std::string> text = http::QueryValue(query, key);
+  if (!text) return otherwise;
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc() || end != text->data() + text->size() || number < low || number > high) {
+    return Error{Code::kInvalidArgument, std::string(key) + " must be a whole number from " +
+                                             std::to_string(low) + " to " + std::to_string(high)};
+  }
+  return number;
+}
+
+Result<slots::Millis> QueryInstant(std::string_view query, std::string_view key) {
+  const std::optional<std::string> text = http::QueryValue(query, key);
+  if (!text) return Error{Code::kInvalidArgument, std::string(key) + " is missing"};
+  Result<slots::Millis> instant = slots::ParseInstant(*text);
+  if (!instant.ok()) {
+    return Error{Code::kInvalidArgument, std::string(key) + " " + instant.error().message};
+  }
+  return instant;
 }
 
 }  // namespace weir::slots

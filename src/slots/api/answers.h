@@ -1,13 +1,16 @@
 #pragma once
 
-// What the API of slots answers with.
+// What the API of slots answers with, and how it reads queries.
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "protocol/http/router.h"
 #include "slots/api/slots_json.h"
 #include "slots/slot.h"
+#include "weir/result.h"
 
 namespace weir::slots {
 
@@ -25,5 +28,10 @@ struct BatchRequest {
 
   std::string Body() const;
 };
+
+/// A value of a query, within bounds; `otherwise` if it is not there.
+Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, std::int64_t low,
+                                 std::int64_t high, std::int64_t otherwise);
+Result<Millis> QueryInstant(std::string_view query, std::string_view key);
 
 }  // namespace weir::slots

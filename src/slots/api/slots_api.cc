@@ -1,6 +1,5 @@
 #include "slots/api/slots_api.h"
 
-#include <charconv>
 #include <random>
 #include <string>
 #include <utility>
@@ -47,34 +46,15 @@ std::string ListBody(std::string_view name, const std::vector<T>& items, Append 
   return body + "]}";
 }
 
-Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, std::int64_t low,
-                                 std::int64_t high, std::int64_t otherwise) {
-  const std::optional<std::string> text = http::QueryValue(query, key);
-  if (!text) return otherwise;
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error != std::errc() || end != text->data() + text->size() || number < low || number > high) {
-    return Error{Code::kInvalidArgument, std::string(key) + " must be a whole number from " +
-                                             std::to_string(low) + " to " + std::to_string(high)};
-  }
-  return number;
-}
-
-Result<slots::Millis> QueryInstant(std::string_view query, std::string_view key) {
-  const std::optional<std::string> text = http::QueryValue(query, key);
-  if (!text) return Error{Code::kInvalidArgument, std::string(key) + " is missing"};
-  Result<slots::Millis> instant = slots::ParseInstant(*text);
-  if (!instant.ok()) {
-    return Error{Code::kInvalidArgument, std::string(key) + " " + instant.error().message};
-  }
-  return instant;
-}
-
 }  // namespace
 
 struct SlotsApi::Parts {
   explicit Parts(slots::SlotStore& given)
-      : store(given), combiner(given), cache(SystemClock::Get()), execution(given) {}
+      : store(given),
+        combiner(given),
+        cache(SystemClock::Get()),
+        watch(given),
+        execution(given, watch) {}
 
   void Assign(const Request& request, Reply reply);
   void AssignBatch(const Request& request, Reply reply);
@@ -102,6 +82,7 @@ struct SlotsApi::Parts {
   slots::SlotStore& store;
   slots::Combiner combiner;
   slots::ConfigCache cache;
+  SlotsWatch watch;
   ExecutionApi execution;
 };
 
@@ -112,9 +93,10 @@ void SlotsApi::Parts::Assign(const Request& request, Reply reply) {
   std::string config = ask->config;
   std::vector<slots::Ask> asks;
   asks.push_back(std::move(*ask));
-  combiner.Assign(std::move(asks), [reply = std::move(reply), config = std::move(config)](
+  combiner.Assign(std::move(asks), [this, reply = std::move(reply), config = std::move(config)](
                                        Result<std::vector<Answer>> answers) {
     if (!answers.ok()) return reply(ErrorResponse(answers.error()));
+    watch.Count(answers->front().outcome);
     reply(AnswerResponse(answers->front(), config));
   });
 }
@@ -133,8 +115,9 @@ void SlotsApi::Parts::AssignBatch(const Request& request, Reply reply) {
   }
   if (asks.empty()) return reply(Json(batch->Body()));
   combiner.Assign(std::move(asks),
-                  [batch, reply = std::move(reply)](Result<std::vector<Answer>> answers) {
+                  [this, batch, reply = std::move(reply)](Result<std::vector<Answer>> answers) {
                     if (!answers.ok()) return reply(ErrorResponse(answers.error()));
+                    for (const Answer& answer : *answers) watch.Count(answer.outcome);
                     batch->answers = std::move(*answers);
                     reply(Json(batch->Body()));
                   });
@@ -310,6 +293,8 @@ void SlotsApi::Parts::Verify(const Request&, Reply reply) {
 SlotsApi::SlotsApi(slots::SlotStore& store) : parts_(std::make_unique<Parts>(store)) {}
 SlotsApi::~SlotsApi() = default;
 
+SlotsWatch& SlotsApi::watch() noexcept { return parts_->watch; }
+
 admin::Undoable SlotsApi::configs() {
   return SlotConfigs(parts_->store, [parts = parts_.get()](const std::string& name) {
     parts->cache.Forget(name);
@@ -317,7 +302,7 @@ admin::Undoable SlotsApi::configs() {
 }
 
 void SlotsApi::AddTo(http::Router& router, const Protect& admin, const Protect& change,
-                     const Audit& audited) {
+                     const Audit& audited, const Claimed& claimed) {
   Parts* const parts = parts_.get();
   using Method = void (Parts::*)(const Request&, Reply);
   const auto bind = [parts](Method method) -> http::Handler {
@@ -332,7 +317,7 @@ void SlotsApi::AddTo(http::Router& router, const Protect& admin, const Protect& 
              audited("slot.reschedule", bind(&Parts::Reschedule)));
   router.Add("POST", "/api/v1/slots/{eventId}/restore",
              audited("slot.restore", bind(&Parts::Restore)));
-  parts->execution.AddTo(router, admin);
+  parts->execution.AddTo(router, admin, claimed);
 
   const auto add = [&](const Protect& protect, std::string_view method, const std::string& path,
                        Method handler) {

@@ -57,10 +57,10 @@ void PostgresSlotStore::Look(std::string event_id, Done<std::optional<Event>> do
                             "LEFT JOIN LATERAL (SELECT * FROM rate_limit_event_change x "
                             "WHERE x.event_id = s.event_id ORDER BY at DESC LIMIT 100) h ON true "
                             "WHERE s.event_id = $1 ORDER BY h.at"),
-                 std::move(params), [done = std::move(done)](EventAnswer answer) {
+                 std::move(params), [this, event_id, done](const EventAnswer& answer) {
                    if (!answer.status.ok()) return done(answer.status.error());
                    const Rows& rows = answer.rows;
-                   if (rows.size() == 0) return done(std::optional<Event>());
+                   if (rows.size() == 0) return LookInArchive(event_id, done);
                    Event event = ReadEvent(rows, 0);
                    event.payload = rows.Text(0, 14);
                    for (int row = 0; row < rows.size() && !rows.IsNull(row, 15); ++row) {
@@ -72,13 +72,22 @@ void PostgresSlotStore::Look(std::string event_id, Done<std::optional<Event>> do
   });
 }
 
+template <typename T>
+void PostgresSlotStore::AnswerGone(const std::string& event_id, Done<std::optional<T>> done) {
+  LookInArchive(event_id, [done = std::move(done)](Result<std::optional<Event>> event) {
+    if (!event.ok()) return done(event.error());
+    if (!event->has_value()) return done(std::optional<T>());
+    done(Error{Code::kFailedPrecondition, StateName((*event)->state)});
+  });
+}
+
 void PostgresSlotStore::Cancel(std::string event_id, Done<std::optional<Slot>> done) {
   worker_->Post([this, event_id = std::move(event_id), done = std::move(done)]() mutable {
     Params params = std::move(Params().Text(event_id));
     worker_->Run("SELECT * FROM weir_slots_cancel($1)", std::move(params),
-                 [event_id = std::move(event_id), done = std::move(done)](EventAnswer answer) {
+                 [this, event_id, done](const EventAnswer& answer) {
                    if (!answer.status.ok()) return done(NotAllowed(answer));
-                   if (answer.rows.size() == 0) return done(std::optional<Slot>());
+                   if (answer.rows.size() == 0) return AnswerGone<Slot>(event_id, done);
                    done(std::optional<Slot>(ReadSlot(answer.rows, 0, 0, event_id)));
                  });
   });
@@ -159,7 +168,9 @@ void PostgresSlotStore::Move(std::shared_ptr<Moving> moving) {
             return moving->done(std::optional<Answer>(Answer{.outcome = outcome}));
           }
           if (!answer.status.ok()) return moving->done(NotAllowed(answer));
-          if (answer.rows.size() == 0) return moving->done(std::optional<Answer>());
+          if (answer.rows.size() == 0) {
+            return AnswerGone<Answer>(moving->ask.event_id, moving->done);
+          }
           moving->done(std::optional<Answer>(
               Answer{Outcome::kNew, ReadSlot(answer.rows, 0, 0, moving->ask.event_id)}));
         });

@@ -3,9 +3,9 @@
 namespace weir::slots::postgres {
 
 std::span<const char* const> Migrations() noexcept {
-  static const char* const steps[] = {kTables,      kPlacing,  kAssigning, kConfiguring,
-                                      kStates,      kMoving,   kExecuting, kConfiguringStates,
-                                      kPlacingOpen, kOpenTimes};
+  static const char* const steps[] = {kTables,      kPlacing, kAssigning, kConfiguring,
+                                      kStates,      kMoving,  kExecuting, kConfiguringStates,
+                                      kPlacingOpen, kArchive, kOpenTimes};
   return steps;
 }
 

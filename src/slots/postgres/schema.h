@@ -17,6 +17,7 @@ extern const char* const kMoving;
 extern const char* const kExecuting;
 extern const char* const kConfiguringStates;
 extern const char* const kPlacingOpen;
+extern const char* const kArchive;
 extern const char* const kOpenTimes;
 
 }  // namespace weir::slots::postgres

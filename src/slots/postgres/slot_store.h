@@ -37,6 +37,7 @@ class PostgresSlotStore final : public SlotStore {
   void FinishMany(std::vector<Finish> ends, Done<std::vector<Finished>> done) override;
   void ListDue(DueQuery query, Done<std::vector<Event>> done) override;
   void ListBacklogs(Millis now, Done<std::vector<Backlog>> done) override;
+  void Retire(Retention retention, Done<Retired> done) override;
   void PutConfig(Config config, Done<Config> done) override;
   void GetConfig(std::string name, Done<std::optional<Config>> done) override;
   void ListConfigs(Done<std::vector<Config>> done) override;
@@ -52,6 +53,10 @@ class PostgresSlotStore final : public SlotStore {
   struct Ending;
   struct Moving;
 
+  void LookInArchive(std::string event_id, Done<std::optional<Event>> done);
+  /// Answers a call about an event that is not in the live table.
+  template <typename T>
+  void AnswerGone(const std::string& event_id, Done<std::optional<T>> done);
   void AssignAgain(const std::shared_ptr<Assignment>& work);
   void Move(std::shared_ptr<Moving> moving);
   void TimeAndMove(const std::shared_ptr<Moving>& moving);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "slots/config.h"
+#include "slots/sqlite/archive.h"
 #include "slots/sqlite/configs.h"
 #include "slots/sqlite/counts.h"
 #include "slots/sqlite/transaction.h"
@@ -41,6 +42,14 @@ Event ReadEvent(const Statement& query) {
 }
 
 Error NotAllowed(State state) { return {Code::kFailedPrecondition, StateName(state)}; }
+
+// What a call about an event answers that is only in the archive.
+std::optional<Error> LeftAs(Connection& connection, std::string_view event_id) {
+  Result<std::optional<Event>> left = LookInArchive(connection, event_id);
+  if (!left.ok()) return left.error();
+  if (!left->has_value()) return std::nullopt;
+  return NotAllowed((*left)->state);
+}
 
 Status ReadHistory(Connection& connection, Event& event) {
   Result<Statement> query = connection.Prepare(
@@ -129,7 +138,7 @@ Result<std::optional<Event>> LookAt(Connection& connection, std::string_view eve
   if (!query.ok()) return query.error();
   Result<bool> row = query->Bind(1, event_id).Step();
   if (!row.ok()) return row.error();
-  if (!*row) return std::optional<Event>();
+  if (!*row) return LookInArchive(connection, event_id);
   Event event = ReadEvent(*query);
   event.payload = query->Text(14);
   if (Status s = ReadHistory(connection, event); !s.ok()) return s.error();
@@ -166,7 +175,10 @@ Result<std::vector<Event>> ListEvents(Connection& connection, const DueQuery& qu
 Result<std::optional<Slot>> CancelEvent(Connection& connection, std::string_view event_id) {
   Result<std::optional<StoredSlot>> found = LoadSlot(connection, event_id);
   if (!found.ok()) return found.error();
-  if (!found->has_value()) return std::optional<Slot>();
+  if (!found->has_value()) {
+    if (std::optional<Error> left = LeftAs(connection, event_id)) return std::move(*left);
+    return std::optional<Slot>();
+  }
   const StoredSlot& gone = **found;
   if (gone.state == State::kCancelled) return std::optional<Slot>(gone.slot);
   if (gone.state != State::kScheduled && gone.state != State::kExternal) {
@@ -188,7 +200,12 @@ Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& mo
                                         Stayed& stayed) {
   Result<std::optional<StoredSlot>> found = LoadSlot(connection, moving.ask.event_id);
   if (!found.ok()) return found.error();
-  if (!found->has_value()) return std::optional<Answer>();
+  if (!found->has_value()) {
+    if (std::optional<Error> left = LeftAs(connection, moving.ask.event_id)) {
+      return std::move(*left);
+    }
+    return std::optional<Answer>();
+  }
   const StoredSlot& old = **found;
   const bool allowed = moving.restoring
                            ? old.state == State::kCancelled

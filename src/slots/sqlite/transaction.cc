@@ -6,6 +6,7 @@
 #include <string>
 
 #include "slots/config.h"
+#include "slots/sqlite/archive.h"
 #include "slots/sqlite/configs.h"
 #include "slots/sqlite/window_table.h"
 #include "slots/timing.h"
@@ -138,6 +139,14 @@ Status AssignGroup(Connection& connection, std::span<const Ask> asks, const Conf
     if (!existing.ok()) return existing.error();
     if (existing->has_value()) {
       answers[index] = {OutcomeOf(**existing, asks[index]), std::move((*existing)->slot)};
+      continue;
+    }
+    Result<std::optional<Event>> left = LookInArchive(connection, asks[index].event_id);
+    if (!left.ok()) return left.error();
+    if (left->has_value()) {
+      const Event& event = **left;
+      answers[index] = {OutcomeOf({.slot = event.slot, .state = event.state}, asks[index]),
+                        event.slot};
     } else {
       fresh.push_back(index);
     }

@@ -22,6 +22,7 @@ DECLARE
   n int := cardinality(p_event);
   c rate_limit_config%ROWTYPE;
   fresh int[];
+  known boolean[];
   of_class int[];
   class text;
   wanted bigint[];
@@ -36,9 +37,13 @@ DECLARE
   i int;
   k int;
 BEGIN
-  SELECT coalesce(array_agg(u.i ORDER BY u.i), '{}') INTO fresh
-  FROM unnest(p_event) WITH ORDINALITY u(e, i)
-  WHERE (SELECT true FROM rate_limit_event_slot s WHERE s.event_id = u.e) IS NULL;
+  SELECT coalesce(array_agg(x.i ORDER BY x.i) FILTER (WHERE NOT x.known), '{}'),
+         array_agg(x.known ORDER BY x.i)
+  INTO fresh, known
+  FROM (SELECT u.i, coalesce(
+          (SELECT true FROM rate_limit_event_slot s WHERE s.event_id = u.e),
+          (SELECT true FROM rate_limit_event_archive a WHERE a.event_id = u.e), false) AS known
+        FROM unnest(p_event) WITH ORDINALITY u(e, i)) x;
 
   IF cardinality(fresh) > 0 THEN
     PERFORM weir_slots_lock_shared(p_name);
@@ -113,7 +118,7 @@ BEGIN
   RETURN QUERY
   SELECT u.i,
          CASE WHEN u.w IS NOT NULL THEN 0 WHEN s.event_id IS NULL THEN
-                CASE WHEN p_earliest[u.i] < 0 AND otherwise NOT IN (3, 9) THEN 7 ELSE otherwise END
+                CASE WHEN known[u.i] THEN 4 WHEN p_earliest[u.i] < 0 AND otherwise NOT IN (3, 9) THEN 7 ELSE otherwise END
               WHEN s.state = 4 THEN 6
               WHEN s.requested_time = u.r AND s.config_name = p_name THEN 1 ELSE 5 END,
          s.config_name, s.tenant, s.requested_time, coalesce(u.w, s.window_start),
@@ -122,7 +127,14 @@ BEGIN
   LEFT JOIN LATERAL (
     SELECT e.*, (SELECT g.config_name FROM rate_limit_config g
                  WHERE g.config_id = e.config_id LIMIT 1) AS config_name
-    FROM rate_limit_event_slot e WHERE u.w IS NULL AND e.event_id = u.e OFFSET 0) s ON true;
+    FROM (SELECT l.event_id, l.config_id, l.tenant, l.requested_time, l.window_start,
+                 l.scheduled_time, l.state
+          FROM rate_limit_event_slot l WHERE u.w IS NULL AND l.event_id = u.e
+          UNION ALL
+          SELECT a.event_id, a.config_id, a.tenant, a.requested_time, a.window_start,
+                 a.scheduled_time, a.state
+          FROM rate_limit_event_archive a WHERE u.w IS NULL AND a.event_id = u.e
+          LIMIT 1) e OFFSET 0) s ON true;
 END $f$;
 
 CREATE FUNCTION weir_slot_move(p_event text, p_name text, p_requested bigint, p_earliest bigint,
