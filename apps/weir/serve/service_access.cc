@@ -25,12 +25,19 @@ std::string_view KeyFor(const http::Request& request) {
   return request.path == "/v1/auth" ? request.Find("X-Weir-Key") : admin::ApiKeyOf(request);
 }
 
+/// What the audit log calls a method that may give permits back; empty: it may not.
+std::string_view GivesBack(const grpc::Method& method) {
+  if (method.path().ends_with("/Refund")) return "check.refund";
+  if (method.path().ends_with("/Release")) return "check.release";
+  if (method.path().ends_with("/Settle")) return "check.settle";
+  return {};
+}
+
 Operation OperationOf(const grpc::Method& method) {
   if (!method.path().starts_with("/weir.v1.") && !method.path().starts_with("/envoy.")) {
     return Operation::kPublic;  // health and reflection
   }
-  const bool gives_back = method.path().ends_with("/Refund") || method.path().ends_with("/Release");
-  return gives_back ? Operation::kGiveBack : Operation::kCheck;
+  return GivesBack(method).empty() ? Operation::kCheck : Operation::kGiveBack;
 }
 
 }  // namespace
@@ -114,9 +121,7 @@ Status Service::AdmitCall(const grpc::Method& method, const grpc::Caller& caller
   Status admitted = ToStatus(
       guard_->gate().Admit({caller.address, caller.key, caller.subject, "grpc"}, operation));
   if (admitted.ok() && operation == Operation::kGiveBack) {
-    const bool refund = method.path().ends_with("/Refund");
-    audit_tally_->Note(admin::WhoAsks(caller.key, caller.address),
-                       refund ? "check.refund" : "check.release", {}, 1);
+    audit_tally_->Note(admin::WhoAsks(caller.key, caller.address), GivesBack(method), {}, 1);
   }
   return admitted;
 }
