@@ -14,7 +14,7 @@ constexpr int kMaxJoinedDays = 14;
 constexpr std::array<std::string_view, 7> kWeekdays = {"MON", "TUE", "WED", "THU",
                                                        "FRI", "SAT", "SUN"};
 
-Error Invalid(std::string_view field, std::string_view what) {
+Error WrongCalendar(std::string_view field, std::string_view what) {
   return {Code::kInvalidArgument, std::string(field) + " " + std::string(what)};
 }
 
@@ -25,7 +25,7 @@ std::optional<int> Weekday(std::string_view name) {
 }
 
 // Digits only, all of them; else -1.
-int Number(std::string_view text) {
+int DigitsOf(std::string_view text) {
   int number = 0;
   if (text.empty() || text.front() < '0' || text.front() > '9') return -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -71,7 +71,7 @@ Result<std::uint8_t> ParseDays(std::string_view text) {
     const std::optional<int> first = Weekday(part.substr(0, dash));
     const std::optional<int> last =
         dash == std::string_view::npos ? first : Weekday(part.substr(dash + 1));
-    if (!first || !last) return Invalid("days", "must be like MON-FRI or MON,WED,SAT");
+    if (!first || !last) return WrongCalendar("days", "must be like MON-FRI or MON,WED,SAT");
     for (int day = *first;; day = (day + 1) % 7) {
       days |= 1U << static_cast<unsigned>(day);
       if (day == *last) break;
@@ -83,8 +83,8 @@ Result<std::uint8_t> ParseDays(std::string_view text) {
 
 Result<int> ParseTimeOfDay(std::string_view text) {
   const bool shaped = text.size() == 5 && text[2] == ':';
-  const int hour = shaped ? Number(text.substr(0, 2)) : -1;
-  const int minute = shaped ? Number(text.substr(3)) : -1;
+  const int hour = shaped ? DigitsOf(text.substr(0, 2)) : -1;
+  const int minute = shaped ? DigitsOf(text.substr(3)) : -1;
   if (hour < 0 || minute < 0 || minute > 59 || hour * 60 + minute > kDayMinutes) {
     return Error{Code::kInvalidArgument, "must be a time of day from 00:00 to 24:00"};
   }
@@ -98,9 +98,9 @@ std::string FormatTimeOfDay(int minute) {
 Result<zone::Day> ParseDate(std::string_view text) {
   const Error wrong{Code::kInvalidArgument, "must be a date such as 2025-12-25"};
   if (text.size() != 10 || text[4] != '-' || text[7] != '-') return wrong;
-  const int year = Number(text.substr(0, 4));
-  const int month = Number(text.substr(5, 2));
-  const int day = Number(text.substr(8));
+  const int year = DigitsOf(text.substr(0, 4));
+  const int month = DigitsOf(text.substr(5, 2));
+  const int day = DigitsOf(text.substr(8));
   if (year < 1970 || month < 0 || day < 0) return wrong;
   const std::chrono::year_month_day date{std::chrono::year(year),
                                          std::chrono::month(static_cast<unsigned>(month)),
@@ -120,7 +120,7 @@ std::string FormatDate(zone::Day day) {
 Result<Calendar> ParseCalendar(std::string_view text) {
   Calendar calendar;
   if (text.empty()) return calendar;
-  if (text.size() > kMaxCalendarBytes) return Invalid("calendar", "is too long");
+  if (text.size() > kMaxCalendarBytes) return WrongCalendar("calendar", "is too long");
   calendar.zone = NextWord(text);
   Result<std::uint8_t> days = ParseDays(NextWord(text));
   if (!days.ok()) return days.error();
@@ -130,13 +130,14 @@ Result<Calendar> ParseCalendar(std::string_view text) {
   Result<int> open = ParseTimeOfDay(hours.substr(0, dash));
   Result<int> cut_off = ParseTimeOfDay(hours.substr(std::min(dash + 1, hours.size())));
   if (!open.ok() || !cut_off.ok()) {
-    return Invalid("calendar", "must have opening hours such as 08:00-17:00 after its days");
+    return WrongCalendar("calendar", "must have opening hours such as 08:00-17:00 after its days");
   }
   calendar.open = *open;
   calendar.cut_off = *cut_off;
   for (std::string_view word = NextWord(text); !word.empty(); word = NextWord(text)) {
     if (Status s = ReadSpecial(word, calendar); !s.ok()) {
-      return Invalid("calendar", "has '" + std::string(word) + "', which " + s.error().message);
+      return WrongCalendar("calendar",
+                           "has '" + std::string(word) + "', which " + s.error().message);
     }
   }
   return calendar;
@@ -160,22 +161,22 @@ std::string FormatCalendar(const Calendar& calendar) {
 
 Result<Calendar> CheckCalendar(Calendar calendar, Millis window_size) {
   if (!calendar.any()) return calendar;
-  if (calendar.zone.size() > kMaxZoneBytes) return Invalid("calendar.zone", "is too long");
+  if (calendar.zone.size() > kMaxZoneBytes) return WrongCalendar("calendar.zone", "is too long");
   Result<zone::Zone> zone = zone::Zone::Find(calendar.zone);
-  if (!zone.ok()) return Invalid("calendar.zone", zone.error().message);
-  if ((calendar.days & 0x7fU) == 0) return Invalid("calendar.days", "must not be empty");
+  if (!zone.ok()) return WrongCalendar("calendar.zone", zone.error().message);
+  if ((calendar.days & 0x7fU) == 0) return WrongCalendar("calendar.days", "must not be empty");
   if (calendar.open >= calendar.cut_off) {
-    return Invalid("calendar.cutOff", "must be later than calendar.open");
+    return WrongCalendar("calendar.cutOff", "must be later than calendar.open");
   }
   if (window_size > kMaxCalendarWindow) {
-    return Invalid("windowSize", "must be at most PT1H for a config with a calendar");
+    return WrongCalendar("windowSize", "must be at most PT1H for a config with a calendar");
   }
   if ((calendar.cut_off - calendar.open) * Millis{60'000} < 2 * window_size) {
-    return Invalid("calendar.cutOff", "must be at least two windows after calendar.open");
+    return WrongCalendar("calendar.cutOff", "must be at least two windows after calendar.open");
   }
   if (calendar.special.size() > kMaxSpecialDays) {
-    return Invalid("calendar", "must not have more than " + std::to_string(kMaxSpecialDays) +
-                                   " holidays and cut-offs");
+    return WrongCalendar("calendar", "must not have more than " + std::to_string(kMaxSpecialDays) +
+                                         " holidays and cut-offs");
   }
   for (auto& [day, cut_off] : calendar.special) {
     if (cut_off <= calendar.open) cut_off = 0;
@@ -185,7 +186,7 @@ Result<Calendar> CheckCalendar(Calendar calendar, Millis window_size) {
       std::adjacent_find(calendar.special.begin(), calendar.special.end(),
                          [](const auto& a, const auto& b) { return a.first == b.first; });
   if (twice != calendar.special.end()) {
-    return Invalid("calendar", "has " + FormatDate(twice->first) + " twice");
+    return WrongCalendar("calendar", "has " + FormatDate(twice->first) + " twice");
   }
   return calendar;
 }

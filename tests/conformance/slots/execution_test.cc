@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "execution_fixture.h"
 #include "slots/config.h"
 

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "slots/config.h"
 #include "slots/window.h"
 #include "store_fixture.h"
