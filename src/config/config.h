@@ -150,6 +150,8 @@ struct Config {
   } proxy;
   struct Slots {
     std::string store = "sqlite:";
+    std::chrono::milliseconds keep{0};  ///< events that are over, in the live tables; 0: for good
+    std::chrono::milliseconds keep_ids{0};  ///< their ids, in the archive; 0: for good
   } slots;
   struct Notify {
     std::string store = "sqlite:";

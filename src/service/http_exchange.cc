@@ -17,9 +17,6 @@ namespace {
 
 constexpr std::string_view kJson = "application/json";
 constexpr std::size_t kMaxIdBytes = 128;
-// By endpoint.
-constexpr std::array<std::string_view, 5> kSpanNames = {"/v1/check", "/v1/peek", "/v1/refund",
-                                                        "/v1/release", "/v1/auth"};
 
 bool IsSet(std::string_view value) { return value == "1" || value == "true"; }
 
@@ -280,10 +277,31 @@ void HttpExchanges::AppendAuthReply(HttpWorker& worker, const Item& item,
   if (!envelope.head) out += denial.body;
 }
 
+/// A switch, so that the compiler asks for the name of a new one.
+std::string_view HttpExchanges::PathOf(Endpoint endpoint) noexcept {
+  switch (endpoint) {
+    case Endpoint::kCheck:
+      return "/v1/check";
+    case Endpoint::kPeek:
+      return "/v1/peek";
+    case Endpoint::kRefund:
+      return "/v1/refund";
+    case Endpoint::kRelease:
+      return "/v1/release";
+    case Endpoint::kReserve:
+      return "/v1/reserve";
+    case Endpoint::kSettle:
+      return "/v1/settle";
+    case Endpoint::kAuth:
+      return "/v1/auth";
+  }
+  return "/v1";
+}
+
 void HttpExchanges::Trace(HttpWorker& worker, const Item& item, Nanos now) {
   telemetry::Span span;
   span.context = item.trace;
-  span.name = kSpanNames[static_cast<std::size_t>(item.endpoint)];
+  span.name = PathOf(item.endpoint);
   span.start = item.received_at;
   span.end = now;
   const int status = StatusOf(item);

@@ -65,6 +65,7 @@ class HttpExchanges {
   void AppendAuthReply(HttpWorker& worker, const Item& item, const http::Envelope& envelope,
                        std::string& out);
   void ReadFields(HttpWorker& worker, const http::Request& request, Item& item);
+  static std::string_view PathOf(Endpoint endpoint) noexcept;
   void Trace(HttpWorker& worker, const Item& item, Nanos now);
   int StatusOf(const Item& item);
 

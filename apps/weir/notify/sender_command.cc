@@ -16,17 +16,12 @@ namespace weir::app {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Takes events off a Kafka topic and delivers each to the provider of its channel: console: prints
-`SMS SENT userId="42" message="hello" eventId=6f1c…`, https://… is a webhook (2xx is delivered), and
-smtp://host/?from=ADDRESS a mail server. One user's events keep their order. None is lost, and an id that
-comes again is skipped; only what was in hand when the process was killed may be delivered twice.
+    R"(Takes events off a Kafka topic and delivers each to the provider of its channel: console:
+prints, https://… is a webhook (2xx is delivered), smtp://host/?from=ADDRESS a mail server. None is
+lost, and an id that comes again is skipped. With --store, what became of each message is reported,
+and quiet hours and opt-outs are kept. SIGTERM finishes what is in hand. See docs/guide/sender.md
 
-With --store, what became of each message is reported there, and quiet hours and opt-outs are kept.
-Temporary failures are tried again; then, and at once for others, the message is a dead letter.
-SIGTERM finishes what is in hand. DIR/heartbeat is for `weir healthcheck --file`. docs/guide/sender.md
-
-  weir sender --store postgres://weir@db/weir --provider https://sms.example/send \
-              --provider email=smtp://mail:25/?from=weir@example.com
+  weir sender --store postgres://weir@db/weir --provider email=smtp://mail/?from=weir@example.com
 )";
 
 int Run(const SenderSettings& settings) {

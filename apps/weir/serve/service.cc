@@ -205,6 +205,9 @@ Status Service::OpenSlots() {
     return Error{Code::kInvalidArgument, "slots.store: must be sqlite: or postgres://…"};
   }
   slots_.emplace(*slot_store_);
+  retirement_.emplace(*slot_store_,
+                      slots::RetentionOptions{config_.slots.keep, config_.slots.keep_ids});
+  probes_.push_back({"slots", [this] { return slots_->watch().up(); }});
   return {};
 }
 
@@ -240,6 +243,8 @@ Status Service::OpenAdmin() {
                                                  policy_changes_->EndExpired(now);
                                                  audit_trimmer_->OnSecond(now);
                                                  audit_tally_->Flush();
+                                                 slots_->watch().OnSecond(now);
+                                                 retirement_->OnSecond(now);
                                                }});
   return {};
 }
@@ -290,10 +295,14 @@ Status Service::OpenHttp() {
         return admin::Guarded(*guard_, config_changes_->Audited(kind, std::move(handler)));
       };
     };
-    slots_->AddTo(routers_[i], admin, change("slots"),
-                  [this](std::string action, http::Handler handler) {
-                    return admin::Audited(*policy_store_, std::move(action), std::move(handler));
-                  });
+    slots_->AddTo(
+        routers_[i], admin, change("slots"),
+        [this](std::string action, http::Handler handler) {
+          return admin::Audited(*policy_store_, std::move(action), std::move(handler));
+        },
+        [this](const http::Request& request, const std::string& config, std::size_t count) {
+          AuditClaim(request, config, count);
+        });
     notify_->api().AddTo(routers_[i], admin, change("notify"));
     notify_->ledger().AddTo(
         routers_[i], {admin,
@@ -323,6 +332,13 @@ void Service::AddMetrics() {
   registry_.Add(
       [this](telemetry::TextWriter& out) { admin::CollectDecisions(shared_->counters, out); });
   registry_.Add([this](telemetry::TextWriter& out) { notify_->api().Collect(out); });
+  registry_.Add([this](telemetry::TextWriter& out) {
+    slots_->watch().Collect(out);
+    out.Counter("weir_slots_archived_total", "Events that this node moved to the archive.");
+    out.Sample(retirement_->archived());
+    out.Counter("weir_slots_archive_dropped_total", "Events that it dropped from the archive.");
+    out.Sample(retirement_->dropped());
+  });
   registry_.Add([this](telemetry::TextWriter& out) { admin::CollectConnections(*pool_, out); });
   registry_.Add([this](telemetry::TextWriter& out) {
     std::vector<const service::HttpWorker*> workers;

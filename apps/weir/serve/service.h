@@ -37,6 +37,7 @@
 #include "service/http_service.h"
 #include "service/resp_door.h"
 #include "slots/api/slots_api.h"
+#include "slots/retention.h"
 #include "slots/slot_store.h"
 #include "telemetry/metrics.h"
 #include "weir/result.h"
@@ -80,6 +81,7 @@ class Service {
   Status AdmitCall(const grpc::Method& method, const grpc::Caller& caller);
   http::Router::Witness AuditOf(const http::Request& request, access::Operation operation);
   void Audit(policy::AuditEntry entry);
+  void AuditClaim(const http::Request& request, const std::string& config, std::size_t count);
   void AuditReset(const std::string& who, std::string_view key);
   void AddMetrics();
   Status Listen(net::Door& door, const config::Address& address);
@@ -120,6 +122,7 @@ class Service {
   std::shared_ptr<net::TlsContext> http_tls_;
   std::shared_ptr<net::TlsContext> grpc_tls_;
   std::shared_ptr<net::TlsContext> resp_tls_;
+  std::optional<slots::Retirement> retirement_;
   const admin::StoreHealthOf readiness_ = [this] { return Readiness(); };
   std::vector<http::Router> routers_;  // one per reactor, with handlers of its own
   std::vector<std::unique_ptr<service::HttpWorker>> http_workers_;

@@ -98,6 +98,14 @@ void Service::GuardRoutes(http::Router& router) {
   });
 }
 
+/// Many a second: one entry a second for each caller.
+void Service::AuditClaim(const http::Request& request, const std::string& config,
+                         std::size_t count) {
+  std::string who = guard_->has_keys() ? admin::WhoAsks(request)
+                                       : admin::WhoAsks(std::string_view(), request.remote);
+  audit_tally_->Note(std::move(who), "slot.claim", config, count);
+}
+
 /// Changes of slots write their own entries.
 http::Router::Witness Service::AuditOf(const http::Request& request, Operation operation) {
   if (operation != Operation::kSend || request.method != "POST") return {};

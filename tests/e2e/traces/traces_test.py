@@ -245,6 +245,16 @@ class Traces(unittest.TestCase):
         spans = receiver.collected.wait(lambda spans: len(spans) >= 3)
         self.assertEqual([attributes(s.attributes)["weir.key"] for s in named(spans, "weir.decide")], ["loud"])
 
+    def test_every_call_has_its_name(self):
+        receiver = self.receive(HttpReceiver)
+        weir = self.start(receiver)
+        names = ["check", "peek", "refund", "release", "reserve", "settle"]
+        for name in names:
+            weir.http("POST", f"/v1/{name}", '{"key":"a"}')
+        weir.http("GET", "/v1/auth")
+        wanted = {f"/v1/{name}" for name in [*names, "auth"]}
+        receiver.collected.wait(lambda spans: wanted <= {span.name for span in spans})
+
     def test_other_pages_are_requests_too(self):
         receiver = self.receive(HttpReceiver)
         weir = self.start(receiver)

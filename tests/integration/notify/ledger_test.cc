@@ -113,8 +113,9 @@ TEST_F(PostgresLedgerTest, AReportNamesAMessageOnceEvenIfItIsInTheBatchTwice) {
 }
 
 TEST_F(PostgresLedgerTest, BytesThatAreNoEventAreKeptAndNotReplayed) {
-  Delivery bad{
-      .event = {.id = "partition-0-offset-7"}, .state = MessageState::kDead, .error = "no"};
+  Delivery bad{.event = {.id = "partition-0-offset-7", .user_id = {}, .message = {}},
+               .state = MessageState::kDead,
+               .error = "no"};
   bad.payload = std::string("\xFF\0x", 3);
   Report({bad});
   EXPECT_THAT(DeadIds(), ElementsAre("partition-0-offset-7"));

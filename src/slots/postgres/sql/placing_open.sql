@@ -1,82 +1,12 @@
-#include "slots/postgres/schema.h"
+-- The search of placing.sql that ends at a window: p_last is the last one that may be used, -1 stands for
+-- "none up to there". And the search through the open times of a calendar, one after the other: p_from and
+-- p_until are sorted, NULL without a calendar.
 
-namespace weir::slots::postgres {
-
-// Lookups are functions of their own, or one statement per row: a join that was planned while the
-// tables were small would read all of one side for ever.
-//
-// weir_slot_create: rows for windows that have none. Who may create sees every row that was created
-// before, so there is nothing to conflict with; ON CONFLICT would wait for those who update such
-// rows.
-//
-// weir_slot_take: adds to counters of windows whose rows this transaction has locked, closes the
-// full ones and keeps invariant 1.
-//
-// weir_slot_place: the search. p_requested is sorted; the answer has a window, or NULL when
-// exhausted, for each. First pass: everybody's first window, at its proportional capacity. Second
-// pass: those who did not fit, over the following open windows. One walk serves all, since they are
-// sorted: a window that has no room for one has none for those behind. Candidates (c_*) are open
-// windows in order; c_used is -1 for one that is held by somebody else or closed to this tenant.
-const char* const kPlacing = R"sql(
-CREATE FUNCTION weir_slot_has_row(p_id int, p_size bigint, p_window bigint) RETURNS boolean
-LANGUAGE plpgsql AS $f$
-BEGIN
-  PERFORM FROM rate_limit_window_counter c
-  WHERE c.config_id = p_id AND c.window_ms = p_size AND c.window_start = p_window;
-  RETURN FOUND;
-END $f$;
-
-CREATE FUNCTION weir_slot_used_by(p_id int, p_size bigint, p_class text, p_window bigint)
-RETURNS bigint LANGUAGE plpgsql AS $f$
-BEGIN
-  RETURN coalesce((SELECT t.slot_count FROM rate_limit_tenant_counter t
-                   WHERE t.config_id = p_id AND t.window_ms = p_size AND t.tenant = p_class
-                     AND t.window_start = p_window), 0);
-END $f$;
-
-CREATE FUNCTION weir_slot_create(p_id int, p_size bigint, p_window bigint[])
-RETURNS void LANGUAGE plpgsql AS $f$
-BEGIN
-  PERFORM weir_slots_lock_creation(p_id);
-  INSERT INTO rate_limit_window_counter(config_id, window_ms, window_start)
-  SELECT p_id, p_size, u.w FROM unnest(p_window) u(w)
-  WHERE NOT weir_slot_has_row(p_id, p_size, u.w);
-END $f$;
-
-CREATE FUNCTION weir_slot_take(p_id int, p_size bigint, p_max bigint, p_class text,
-                               p_window bigint[], p_taken bigint[])
-RETURNS void LANGUAGE plpgsql AS $f$
-DECLARE
-  k int;
-  now_full boolean;
-  missing bigint[] := '{}';
-BEGIN
-  FOR k IN 1..cardinality(p_window) LOOP
-    CONTINUE WHEN p_taken[k] = 0;
-    UPDATE rate_limit_window_counter c
-    SET slot_count = c.slot_count + p_taken[k], cap = p_max,
-        status = CASE WHEN c.slot_count + c.carried + p_taken[k] >= p_max THEN 'CLOSED'
-                      ELSE 'OPEN' END
-    WHERE c.config_id = p_id AND c.window_ms = p_size AND c.window_start = p_window[k]
-    RETURNING c.status = 'CLOSED' INTO STRICT now_full;
-    IF now_full AND NOT weir_slot_has_row(p_id, p_size, p_window[k] + p_size) THEN
-      missing := missing || (p_window[k] + p_size);
-    END IF;
-  END LOOP;
-  IF p_class IS NOT NULL THEN
-    INSERT INTO rate_limit_tenant_counter AS t
-    SELECT p_id, p_size, p_class, u.w, u.n FROM unnest(p_window, p_taken) u(w, n) WHERE u.n > 0
-    ON CONFLICT (config_id, window_ms, tenant, window_start)
-    DO UPDATE SET slot_count = t.slot_count + excluded.slot_count;
-  END IF;
-  IF missing <> '{}' THEN
-    PERFORM weir_slot_create(p_id, p_size, missing);
-  END IF;
-END $f$;
+DROP FUNCTION weir_slot_place(int, bigint, bigint, bigint, bigint, text, bigint, bigint, bigint[]);
 
 CREATE FUNCTION weir_slot_place(p_id int, p_size bigint, p_max bigint, p_headroom bigint,
                                 p_fair bigint, p_class text, p_weight bigint, p_total bigint,
-                                p_requested bigint[])
+                                p_requested bigint[], p_last bigint)
 RETURNS bigint[] LANGUAGE plpgsql AS $f$
 DECLARE
   n int := cardinality(p_requested);
@@ -95,6 +25,7 @@ BEGIN
   -- First pass.
   FOR i IN 1..n LOOP
     w := p_requested[i] - p_requested[i] % p_size;
+    EXIT WHEN w > p_last;
     IF w <> last_w THEN
       k := k + 1; first_w[k] := w; last_w := w;
     END IF;
@@ -118,6 +49,10 @@ BEGIN
   FOR i IN 1..n LOOP
     r := p_requested[i];
     w := r - r % p_size;
+    IF w > p_last THEN
+      placed[i] := -1;
+      CONTINUE;
+    END IF;
     WHILE j <= m AND c_w[j] < w LOOP j := j + 1; END LOOP;
     IF j <= m AND c_w[j] = w THEN
       room := p_max * (p_size - (r - w)) / p_size;
@@ -153,6 +88,11 @@ BEGIN
               AND (c_w[j] - first_open) / p_size < p_fair)) LOOP
         j := j + 1;
       END LOOP;
+      from_w := greatest(s, next_w);
+      IF (CASE WHEN j <= m THEN c_w[j] ELSE from_w END) > p_last THEN
+        placed[i] := -1;
+        EXIT;
+      END IF;
       IF j <= m THEN
         IF (c_w[j] - first_open) / p_size <= p_headroom THEN
           placed[i] := c_w[j];
@@ -163,7 +103,6 @@ BEGIN
         EXIT;
       END IF;
       -- More candidates.
-      from_w := greatest(s, next_w);
       EXIT WHEN from_w > 253402300799999
         OR (first_open IS NOT NULL AND (from_w - first_open) / p_size > p_headroom);
       want := least(512, (left_n - q + p_max) / p_max + 1);
@@ -227,6 +166,50 @@ BEGIN
   PERFORM weir_slot_take(p_id, p_size, p_max, p_class, c_w, c_taken);
   RETURN placed;
 END $f$;
-)sql";
 
-}  // namespace weir::slots::postgres
+CREATE FUNCTION weir_slot_place_open(p_id int, p_size bigint, p_max bigint, p_headroom bigint,
+                                     p_fair bigint, p_class text, p_weight bigint, p_total bigint,
+                                     p_requested bigint[], p_from bigint[], p_until bigint[])
+RETURNS bigint[] LANGUAGE plpgsql AS $f$
+DECLARE
+  n int := cardinality(p_requested);
+  placed bigint[] := array_fill(NULL::bigint, ARRAY[n]);
+  waiting int[] := ARRAY(SELECT generate_series(1, n));
+  still int[];
+  wanted bigint[];
+  got bigint[];
+  k int;
+BEGIN
+  IF p_from IS NULL THEN
+    RETURN weir_slot_place(p_id, p_size, p_max, p_headroom, p_fair, p_class, p_weight, p_total,
+                           p_requested, 9223372036854775807);
+  END IF;
+  FOR o IN 1..cardinality(p_from) LOOP
+    EXIT WHEN cardinality(waiting) = 0;
+    k := 0;
+    WHILE k < cardinality(waiting) AND p_requested[waiting[k + 1]] < p_until[o] LOOP
+      k := k + 1;
+    END LOOP;
+    CONTINUE WHEN k = 0;
+    wanted := ARRAY(SELECT greatest(p_requested[u.i], p_from[o])
+                    FROM unnest(waiting[1:k]) WITH ORDINALITY u(i, q) ORDER BY u.q);
+    got := weir_slot_place(p_id, p_size, p_max, p_headroom, p_fair, p_class, p_weight, p_total,
+                           wanted, p_until[o] - p_size);
+    still := '{}';
+    FOR q IN 1..k LOOP
+      IF got[q] = -1 THEN
+        still := still || waiting[q];
+      ELSE
+        placed[waiting[q]] := got[q];
+      END IF;
+    END LOOP;
+    waiting := still || waiting[k + 1:];
+  END LOOP;
+  RETURN placed;
+END $f$;
+
+-- The moment from which on an event of a window may be executed.
+CREATE FUNCTION weir_slot_open_from(p_from bigint[], p_window bigint, p_size bigint, p_earliest bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE AS
+  $f$ SELECT greatest(p_window, p_earliest,
+                      (SELECT max(x) FROM unnest(p_from) x WHERE x < p_window + p_size)) $f$;

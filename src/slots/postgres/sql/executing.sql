@@ -1,18 +1,14 @@
-#include "slots/postgres/schema.h"
+-- weir_slots_claim: claims of one config go one after another (advisory lock), so what a window has
+-- granted is known without locking its row; finished only grows, so reading it late grants too
+-- little, never too much. Events are taken with SKIP LOCKED: a cancel or a move under way is not
+-- waited for. Rows of rate_limit_execution come last, in order.
+--
+-- Windows are served from the present one to the one in which the horizon lies; a later one only if
+-- the earlier had grants left, since otherwise something older still waits.
+--
+-- weir_slots_finish: see the enum Finished. exec_window is NULL after the lease has ended and was
+-- noticed: that claim has been counted as finished then.
 
-namespace weir::slots::postgres {
-
-// weir_slots_claim: claims of one config go one after another (advisory lock), so what a window has
-// granted is known without locking its row; finished only grows, so reading it late grants too
-// little, never too much. Events are taken with SKIP LOCKED: a cancel or a move under way is not
-// waited for. Rows of rate_limit_execution come last, in order.
-//
-// Windows are served from the present one to the one in which the horizon lies; a later one only if
-// the earlier had grants left, since otherwise something older still waits.
-//
-// weir_slots_finish: see the enum Finished. exec_window is NULL after the lease has ended and was
-// noticed: that claim has been counted as finished then.
-const char* const kExecuting = R"sql(
 -- How many grants of a window are used up: its own, what ended in it of earlier windows, and what
 -- was claimed for earlier windows and has not ended. Of another window size counts all that
 -- overlaps.
@@ -285,6 +281,3 @@ LANGUAGE sql AS $f$
         AND e.scheduled_time <= c.t
       ORDER BY e.scheduled_time LIMIT 1000000) d) due
 $f$;
-)sql";
-
-}  // namespace weir::slots::postgres

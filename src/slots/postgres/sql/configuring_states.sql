@@ -1,13 +1,9 @@
-#include "slots/postgres/schema.h"
+-- The functions of configuring.sql for events with states: cancelled ones hold no place, archived
+-- ones are counted by their window alone, and an event's class follows its config's tenants.
 
-namespace weir::slots::postgres {
+DROP FUNCTION weir_slots_put_config(text, bigint, bigint, bigint, bigint, text[], bigint[], bigint);
 
-// weir_slots_put_config: a new version waits until calls under the old one have committed, then
-// brings the windows of its size up to date: what slots of other sizes take up in them, which are
-// full under the new maximum, and what each tenant has in them. Later calls see all of that or
-// nothing.
-const char* const kConfiguring = R"sql(
-CREATE FUNCTION weir_slots_refresh_windows(p_id int, p_size bigint, p_max bigint, p_tenants text[])
+CREATE OR REPLACE FUNCTION weir_slots_refresh_windows(p_id int, p_size bigint, p_max bigint, p_tenants text[])
 RETURNS void LANGUAGE plpgsql AS $f$
 BEGIN
   IF EXISTS (SELECT FROM rate_limit_config WHERE config_id = p_id AND window_ms <> p_size) THEN
@@ -15,7 +11,8 @@ BEGIN
     WHERE config_id = p_id AND window_ms = p_size AND carried > 0;
     INSERT INTO rate_limit_window_counter AS w(config_id, window_ms, window_start, carried)
     SELECT p_id, p_size, scheduled_time - scheduled_time % p_size, count(*)
-    FROM rate_limit_event_slot WHERE config_id = p_id AND window_ms <> p_size GROUP BY 3
+    FROM rate_limit_event_slot WHERE config_id = p_id AND window_ms <> p_size AND state <> 4
+    GROUP BY 3
     ON CONFLICT (config_id, window_ms, window_start) DO UPDATE SET carried = excluded.carried;
   END IF;
   UPDATE rate_limit_window_counter w
@@ -31,12 +28,17 @@ BEGIN
   SELECT p_id, p_size, CASE WHEN tenant = ANY (p_tenants) THEN tenant ELSE '*' END, window_start,
          count(*)
   FROM rate_limit_event_slot
-  WHERE cardinality(p_tenants) > 0 AND config_id = p_id AND window_ms = p_size GROUP BY 3, 4;
+  WHERE cardinality(p_tenants) > 0 AND config_id = p_id AND window_ms = p_size
+    AND state <> 4
+  GROUP BY 3, 4;
+  UPDATE rate_limit_event_slot
+  SET tenant_class = weir_slot_class(p_tenants, tenant)
+  WHERE config_id = p_id AND state = 0 AND tenant_class <> weir_slot_class(p_tenants, tenant);
 END $f$;
 
 CREATE FUNCTION weir_slots_put_config(p_name text, p_size bigint, p_max bigint, p_headroom bigint,
                                       p_fair bigint, p_tenants text[], p_weights bigint[],
-                                      p_now bigint)
+                                      p_now bigint, p_calendar text, p_past smallint)
 RETURNS bigint LANGUAGE plpgsql AS $f$
 DECLARE
   id int;
@@ -51,20 +53,13 @@ BEGIN
   END IF;
   UPDATE rate_limit_config SET active = false WHERE config_name = p_name AND active;
   INSERT INTO rate_limit_config VALUES (id, p_name, latest + 1, p_size, p_max, p_headroom, p_fair,
-                                        p_tenants, p_weights, true, p_now);
+                                        p_tenants, p_weights, true, p_now, p_calendar, p_past);
   PERFORM weir_slots_refresh_windows(id, p_size, p_max, p_tenants);
   RETURN latest + 1;
 END $f$;
 
-CREATE FUNCTION weir_slots_deactivate(p_name text) RETURNS boolean LANGUAGE plpgsql AS $f$
-BEGIN
-  PERFORM weir_slots_lock_config(p_name);
-  UPDATE rate_limit_config SET active = false WHERE config_name = p_name AND active;
-  RETURN FOUND;
-END $f$;
-
 -- What is wrong, one row for each window; and the number of windows and slots in the first row.
-CREATE FUNCTION weir_slots_verify()
+CREATE OR REPLACE FUNCTION weir_slots_verify()
 RETURNS TABLE(r_config text, r_start bigint, r_size bigint, r_count bigint, r_slots bigint,
               r_cap bigint, r_what text)
 LANGUAGE sql AS $f$
@@ -72,9 +67,10 @@ LANGUAGE sql AS $f$
     SELECT config_id, window_ms, window_start, count(*) AS n,
            bool_and(scheduled_time >= requested_time AND scheduled_time >= window_start
                     AND scheduled_time < window_start + window_ms) AS inside
-    FROM rate_limit_event_slot GROUP BY 1, 2, 3),
+    FROM rate_limit_event_slot WHERE state <> 4 GROUP BY 1, 2, 3),
   both_sides AS (
-    SELECT config_id, window_ms, window_start, w.slot_count, coalesce(s.n, 0) AS n, w.cap, w.status,
+    SELECT config_id, window_ms, window_start, w.slot_count,
+           coalesce(s.n, 0) + coalesce(w.archived, 0) AS n, w.cap, w.status,
            coalesce(s.inside, true) AS inside
     FROM rate_limit_window_counter w FULL JOIN s USING (config_id, window_ms, window_start)),
   judged AS (
@@ -95,6 +91,3 @@ LANGUAGE sql AS $f$
          j.window_start, j.window_ms, j.slot_count, j.n, j.cap, j.what
   FROM judged j WHERE j.what IS NOT NULL
 $f$;
-)sql";
-
-}  // namespace weir::slots::postgres

@@ -1,15 +1,11 @@
-#include "slots/postgres/schema.h"
+-- What became of an event. Its state is one of the enum State; a cancelled event keeps its row and
+-- holds no place. Events that were assigned before this step are "external" (5): whoever used slots
+-- until then executed them by other means, so a dispatcher that is started later must not.
+--
+-- rate_limit_execution: what each window of time has granted to be executed in it (granted), how
+-- many of these claims have ended (finished), and how many claims of earlier windows ended in this
+-- one (spilled), so that their executions may lie in it. See execution.h.
 
-namespace weir::slots::postgres {
-
-// What became of an event. Its state is one of the enum State; a cancelled event keeps its row and
-// holds no place. Events that were assigned before this step are "external" (5): whoever used slots
-// until then executed them by other means, so a dispatcher that is started later must not.
-//
-// rate_limit_execution: what each window of time has granted to be executed in it (granted), how
-// many of these claims have ended (finished), and how many claims of earlier windows ended in this
-// one (spilled), so that their executions may lie in it. See execution.h.
-const char* const kStates = R"sql(
 ALTER TABLE rate_limit_config
   ADD COLUMN calendar text NOT NULL DEFAULT '',
   ADD COLUMN past smallint NOT NULL DEFAULT 0;
@@ -67,6 +63,3 @@ CREATE FUNCTION weir_slot_class(p_tenants text[], p_tenant text) RETURNS text
 LANGUAGE sql IMMUTABLE AS
   $f$ SELECT CASE WHEN cardinality(p_tenants) = 0 THEN '' WHEN p_tenant = ANY (p_tenants)
              THEN p_tenant ELSE '*' END $f$;
-)sql";
-
-}  // namespace weir::slots::postgres
