@@ -46,6 +46,7 @@ std::vector<Reply> Read(std::string_view bytes, std::size_t piece) {
 
 void Decode(const Reply& reply) {
   using std::chrono::seconds;
+  constexpr weir::Nanos kReference = weir::Nanos{1'700'000'000} * 1'000'000'000;
   static const Quota kQuotas[] = {
       *Quota::TokenBucket(5, 3, seconds(7)), *Quota::FixedWindow(5, seconds(10)),
       *Quota::SlidingLog(5, seconds(10)),    *Quota::SlidingCounter(5, seconds(10), 3),
@@ -61,6 +62,7 @@ void Decode(const Reply& reply) {
       application.decisions = {&decision, 1};
       Application* const applications[] = {&application};
       (void)weir::store::redis::Decode(reply, applications);
+      (void)weir::store::redis::DecodeSingle(reply, application, kReference);
     }
   }
 }

@@ -1,17 +1,15 @@
 // ./dev simulate: runs the real code in a made-up world, seed after seed. See
 // docs/design/leases.md.
 
-#include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "figures.h"
 #include "scenario.h"
 #include "world.h"
 
@@ -153,54 +151,16 @@ int RunMutants(const Options& options) {
   return all ? 0 : 1;
 }
 
-/// 1 if all are equal, 1/n if one has everything.
-double Jain(const std::vector<std::uint64_t>& shares) {
-  double sum = 0;
-  double squares = 0;
-  for (const std::uint64_t share : shares) {
-    sum += static_cast<double>(share);
-    squares += static_cast<double>(share) * static_cast<double>(share);
-  }
-  return squares == 0 ? 1 : sum * sum / (static_cast<double>(shares.size()) * squares);
-}
-
-int RunFigure(const char* name, const weir::Quota& quota, std::size_t nodes, double demand) {
-  constexpr weir::Nanos kLength = 10'000'000'000;
-  World world(Steady(quota, nodes, demand, kLength));
-  const Outcome outcome = world.Run();
-  const double windows = static_cast<double>(kLength) / static_cast<double>(quota.window().count());
-  // A bucket also grants what it begins with.
-  const double begins = quota.algorithm() == weir::Algorithm::kTokenBucket ? 1 : 0;
-  const double grants = static_cast<double>(quota.limit()) * (windows + begins);
-  const double asked = static_cast<double>(outcome.allowed + outcome.refused);
-  const double possible = std::min(grants, asked);
-  std::printf("figure %s_under_admission %.2f %%\n", name,
-              100 * (1 - static_cast<double>(outcome.allowed) / possible));
-  std::printf("figure %s_store_calls_per_admitted %.4f calls\n", name,
-              static_cast<double>(outcome.calls) / static_cast<double>(outcome.allowed));
-  std::printf("figure %s_jain %.4f index\n", name, Jain(outcome.shares));
-  if (outcome.violation) std::printf("VIOLATION: %s\n", outcome.violation->c_str());
-  return outcome.violation ? 1 : 0;
-}
-
-int RunFigures() {
-  using namespace std::chrono_literals;
-  int failed = 0;
-  const std::int64_t second = 4000;  // 4 nodes at about 1,000 checks a second each
-  failed |= RunFigure("bucket_1.2", *weir::Quota::TokenBucket(second * 10, second), 4, 1.2);
-  failed |= RunFigure("fixed_1.2", *weir::Quota::FixedWindow(second * 10, 10s), 4, 1.2);
-  failed |= RunFigure("log_1.2", *weir::Quota::SlidingLog(second * 5, 5s), 4, 1.2);
-  failed |= RunFigure("counter_1.2", *weir::Quota::SlidingCounter(second * 5, 5s, 10), 4, 1.2);
-  failed |= RunFigure("bucket_0.8", *weir::Quota::TokenBucket(second * 10, second), 4, 0.8);
-  failed |= RunFigure("bucket_32_nodes_2", *weir::Quota::TokenBucket(32 * 5000, 32 * 500), 32, 2);
-  return failed;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::optional<Options> options = Parse(argc, argv);
   if (!options) return Usage();
-  if (options->figures) return RunFigures();
+  if (options->figures) {
+    const bool good = MeasureFigures([](const std::string& name, double value, const char* unit) {
+      std::printf("figure %s %.4f %s\n", name.c_str(), value, unit);
+    });
+    return good ? 0 : 1;
+  }
   return options->mutants ? RunMutants(*options) : RunSound(*options);
 }

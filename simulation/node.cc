@@ -48,7 +48,8 @@ std::uint32_t Seed(std::mt19937_64& random) { return static_cast<std::uint32_t>(
 std::shared_ptr<const policy::PolicySet> Policies(const Scenario& scenario, const Quota& quota,
                                                   policy::PolicyIds& ids) {
   std::vector<policy::Definition> definitions;
-  definitions.push_back(Define(std::string(kHot), quota, policy::Mode::kLeased, scenario.local));
+  const policy::Mode mode = scenario.exact ? policy::Mode::kExact : policy::Mode::kLeased;
+  definitions.push_back(Define(std::string(kHot), quota, mode, scenario.local));
   if (scenario.two_keys) {
     // Generous, so that it refuses only now and then.
     definitions.push_back(Define(std::string(kOther), *Quota::TokenBucket(quota.limit() * 3, 500),

@@ -100,6 +100,11 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   scenario.nodes = count;
   scenario.prelude = prelude;
   scenario.length = prelude ? dice(4, 24) * term : window + dice(0, 12) * term;
+  if (prelude && algorithm == Algorithm::kSlidingLog) {
+    // What a wrong return frees of a log is missing a window later.
+    if (dice.Percent(30)) scenario.length = window + dice(1, 8) * term;
+    if (dice.Percent(50)) scenario.prelude_cost = limit / dice(20, 100);
+  }
   scenario.local = dice.Percent(30);
   scenario.two_keys = dice.Percent(20);
   scenario.least_delay = dice(20, 500) * 1000;
@@ -113,6 +118,8 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   scenario.drains = dice.Percent(10);
   scenario.policy_changes_at = changes ? dice(1, scenario.length) : 0;
   scenario.most_burst = static_cast<int>(most_burst);
+  // Too few checks for a lease: they go to the store one by one, and use up what it has to the last.
+  if (prelude && dice.Percent(50)) scenario.most_burst = static_cast<int>(dice(3, 7));
   scenario.most_gap = most_gap;
   scenario.most_cost = dice.Percent(20) ? 4 : 1;
   if (prelude) scenario.most_cost = limit / dice(4, 15);
@@ -120,8 +127,9 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   return scenario;
 }
 
-Scenario Steady(const Quota& quota, std::size_t nodes, double demand, Nanos length) {
+Scenario Steady(const Quota& quota, std::size_t nodes, double demand, Nanos length, bool exact) {
   Scenario scenario{.seed = 1, .quota = quota, .changed = quota};
+  scenario.exact = exact;
   scenario.nodes = nodes;
   scenario.length = length;
   scenario.least_delay = 200'000;

@@ -56,14 +56,17 @@ struct Scenario {
   /// Begins with a few checks, which take leases, and a silence in which they age and the quota
   /// recovers; only then comes the demand, with costs that use it all up.
   bool prelude = false;
+  std::int64_t prelude_cost = 1;  ///< of each of these checks, at most
   /// Instead of bursts: checks of cost 1 on each node, on average so far apart. 0: bursts.
   Nanos steady_gap = 0;
+  bool exact = false;  ///< for comparison: the hot policy is not leased
 
   std::string ToString() const;
 };
 
 /// No faults: `nodes` that are asked evenly, together for `demand` times what the quota grants.
-Scenario Steady(const Quota& quota, std::size_t nodes, double demand, Nanos length);
+Scenario Steady(const Quota& quota, std::size_t nodes, double demand, Nanos length,
+                bool exact = false);
 
 /// `nodes` 0: drawn.
 Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes = 0);

@@ -137,8 +137,10 @@ void World::PlanDemand(Node& node) {
   const Nanos term = scenario_.quota.window().count() / 20;
   const Nanos silence = Draw(term / 20, term);
   const bool trickles = Draw(0, 1) == 0;
-  Nanos time = Draw(0, term / 20);
-  for (std::int64_t i = Draw(8, 14); i > 0; --i) CheckAt(node, time += Draw(0, 50'000), 1);
+  Nanos time = Draw(0, scenario_.prelude_cost > 1 ? term / 2 : term / 20);
+  for (std::int64_t i = Draw(8, 14); i > 0; --i) {
+    CheckAt(node, time += Draw(0, 50'000), Draw(1, scenario_.prelude_cost));
+  }
   // One now and then is enough to keep what is held.
   for (; trickles && time < silence; time += term / 5) CheckAt(node, time, 1);
   events_.At(silence, [this, &node] { PlanBurst(node); });

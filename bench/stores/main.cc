@@ -1,7 +1,7 @@
 // ./dev bench stores: checks per second and added latency on each distant store, beside the plain
 // way on the same server, in one run. The servers are fresh ones of our own, with durable commits.
 // Prints `figure` lines. An argument names one store: redis, postgres, mariadb or
-// mysql.
+// mysql; or "sparse", which is the part of redis where checks come one by one.
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +14,7 @@
 
 #include "http_load.h"
 #include "plain_way.h"
+#include "sparse.h"
 #include "store/mysql/pool.h"
 #include "store/postgres/pool.h"
 #include "store/redis/redis_store.h"
@@ -100,14 +101,23 @@ void MeasureRedisPipelined(const test::RedisServer& server, const MakeStore& mak
   Figure("redis.spread.pipelined_cpu_us", pipelined.cpu_us, "us");
 }
 
-void MeasureRedis() {
-  const test::RedisServer server;
-  const MakeStore make = [&server](boost::asio::io_context& io) {
+MakeStore OnRedis(const test::RedisServer& server) {
+  return [&server](boost::asio::io_context& io) {
     store::redis::Options options;
     options.url = server.url();
     options.command_timeout = std::chrono::seconds(5);
     return std::move(*store::redis::MakeStore(io, std::move(options)));
   };
+}
+
+void MeasureRedisSparse() {
+  const test::RedisServer server;
+  MeasureSparse(server.port(), OnRedis(server), Figure);
+}
+
+void MeasureRedis() {
+  const test::RedisServer server;
+  const MakeStore make = OnRedis(server);
   const int port = server.port();
   Measure("redis", make, [port](int connections, std::size_t keys) {
     return PlainRedis(port, connections, 1, keys, kPlainSeconds);
@@ -167,6 +177,7 @@ void MeasureMysql() {
 
 int Run(const std::string& only) {
   if (only.empty() || only == "redis") MeasureRedis();
+  if (only.empty() || only == "redis" || only == "sparse") MeasureRedisSparse();
   if (only.empty() || only == "postgres") MeasurePostgres();
   if (only.empty() || only == "mariadb") MeasureMysqlFamily<test::MariadbServer>("mariadb");
   if (only.empty() || only == "mysql") MeasureMysql();

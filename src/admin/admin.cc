@@ -15,6 +15,23 @@ namespace {
 
 constexpr std::size_t kMaxPage = 1000;
 
+void AppendLeases(std::string& body, const LeaseTotals& leases) {
+  const auto number = [&body](std::string_view name, std::uint64_t value) {
+    body.append(name).append(std::to_string(value));
+  };
+  number(",\"leases\":{\"keys\":", leases.keys);
+  number(",\"permitsHeld\":", static_cast<std::uint64_t>(std::max<std::int64_t>(leases.held, 0)));
+  number(",\"localChecks\":", leases.local);
+  number(",\"calls\":", leases.calls);
+  number(",\"callsSaved\":", leases.local - std::min(leases.local, leases.calls));
+  const double lost = leases.granted == 0
+                          ? 0
+                          : static_cast<double>(leases.lost) / static_cast<double>(leases.granted);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.4f", lost);
+  body.append(",\"underAdmission\":").append(text.data()).append("}");
+}
+
 void AppendStoreHealth(std::string& body, const StoreHealth& health) {
   body += health.up ? ",\"storeHealth\":{\"up\":true" : ",\"storeHealth\":{\"up\":false";
   body += ",\"breaker\":";
@@ -22,6 +39,7 @@ void AppendStoreHealth(std::string& body, const StoreHealth& health) {
   body += health.channel_up ? ",\"channelUp\":true" : ",\"channelUp\":false";
   body += ",\"lastError\":";
   AppendJsonString(body, health.last_error);
+  if (health.leases) AppendLeases(body, *health.leases);
   body += '}';
 }
 

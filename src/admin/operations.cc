@@ -1,5 +1,6 @@
 #include "admin/operations.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -97,6 +98,15 @@ void CollectDecisions(const limiter::Counters& counters, telemetry::TextWriter& 
   PolicyFamily(out, "weir_policy_errors_total",
                "What on_store_error decided for each policy, since the store could not.", policies,
                &Counts::errors);
+  const auto known = [](const Counts& counts) { return counts.remaining.has_value(); };
+  if (std::none_of(policies.begin(), policies.end(), known)) return;
+  out.Gauge("weir_tokens_remaining", "What the last decision of each policy left, of any key.");
+  for (const Counts& counts : policies) {
+    if (!known(counts)) continue;
+    const std::array<telemetry::Label, 2> labels = {
+        {{"domain", counts.domain}, {"policy", counts.policy}}};
+    out.Sample(*counts.remaining, labels);
+  }
 }
 
 void CollectKeys(std::size_t keys, const EngineStats& stats, telemetry::TextWriter& out) {

@@ -3,6 +3,7 @@
 // What operators and machines ask beside checks: /healthz, /readyz, /metrics.
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,6 +31,16 @@ class Lifecycle {
   std::atomic<bool> ready_{false};
 };
 
+/// What leased policies have done on this node since it started.
+struct LeaseTotals {
+  std::uint64_t keys = 0;   ///< leased now
+  std::int64_t held = 0;    ///< permits now
+  std::uint64_t local = 0;  ///< checks decided without the store
+  std::uint64_t calls = 0;  ///< that took permits
+  std::uint64_t granted = 0;
+  std::uint64_t lost = 0;  ///< permits that ended unspent
+};
+
 /// How a store that is not in this process is.
 struct StoreHealth {
   bool up = false;                ///< its last answer was one
@@ -37,6 +48,7 @@ struct StoreHealth {
   std::string_view breaker = {};  ///< closed, half-open or open
   bool channel_up = false;        ///< messages between nodes arrive
   std::string last_error = {};
+  std::optional<LeaseTotals> leases = {};  ///< nothing if none was ever asked for
 };
 /// Nothing for a store that cannot be away.
 using StoreHealthOf = std::function<std::optional<StoreHealth>()>;

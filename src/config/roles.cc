@@ -24,7 +24,8 @@ constexpr std::array<std::pair<std::string_view, Operation>, 5> kOpenable = {
 constexpr Roles Bits(Role role) noexcept { return static_cast<Roles>(role); }
 
 Operation OfChecks(std::string_view name) noexcept {
-  return name == "refund" || name == "release" ? Operation::kGiveBack : Operation::kCheck;
+  const bool gives_back = name == "refund" || name == "release" || name == "settle";
+  return gives_back ? Operation::kGiveBack : Operation::kCheck;
 }
 
 /// `rest` is what follows /api/v1/slots.

@@ -244,7 +244,8 @@ const Setting kSettings[] = {
     {{"policy_store", "--policy-store", "where the admin API keeps policies: auto, sqlite:, or a URL"},
      [](Config& c, Texts t) -> Status {
        if (t[0] == "auto") { c.policy_store = t[0]; return {}; }
-       return Url(c.policy_store, t, {"sqlite:", "postgres://", "postgresql://", "mysql://", "mariadb://"});
+       return Url(c.policy_store, t, {"sqlite:", "postgres://", "postgresql://", "mysql://", "mariadb://", "redis://", "rediss://",
+                                       "redis+cluster://", "rediss+cluster://"});
      }},
     {{"admin.keys", "--admin-key", "keys of the admin API, as they are or as sha256:<hex>", true},
      [](Config& c, Texts t) {
@@ -253,10 +254,11 @@ const Setting kSettings[] = {
      }},
     {{"admin.allow", "", "networks that may use the admin API; loopback unless given", true},
      [](Config& c, Texts t) { c.admin.allow_given = true; return SetNetworks(c.admin.allow, t); }},
-    {{"admin.keyless", "", "without keys: local opens the admin API to this machine, off closes it"},
+    {{"admin.keyless", "", "without keys: local opens the admin API to this machine, allowed to admin.allow, off closes it"},
      [](Config& c, Texts t) -> Status {
-       if (t[0] != "local" && t[0] != "off") return Expected("local or off", t[0]);
-       c.admin.keyless = t[0] == "local";
+       if (t[0] != "local" && t[0] != "allowed" && t[0] != "off") return Expected("local, allowed or off", t[0]);
+       c.admin.keyless = t[0] != "off";
+       c.admin.keyless_allowed = t[0] == "allowed";
        return {};
      }},
     {{"access.keys", "--access-key", "keys with roles: name:role+role:key, sha256:<hex> or @file", true},
@@ -309,6 +311,10 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return SetFieldName(c.auth.api_key_header, t[0]); }},
     {{"slots.store", "--slots-store", "where slots are kept: sqlite: or postgres://"},
      [](Config& c, Texts t) { return Url(c.slots.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
+    {{"slots.keep", "", "how long done and cancelled events stay in the live tables; off: for good"},
+     [](Config& c, Texts t) { return Set(c.slots.keep, Time(t[0], true)); }},
+    {{"slots.keep_ids", "", "how long the archive knows their ids; off: for good"},
+     [](Config& c, Texts t) { return Set(c.slots.keep_ids, Time(t[0], true)); }},
     {{"notify.store", "--notify-store", "where notify keeps users: sqlite: or postgres://"},
      [](Config& c, Texts t) { return Url(c.notify.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
     {{"notify.cache", "--notify-cache", "notify's cache: redis://, or empty for none"},

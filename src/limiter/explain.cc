@@ -60,6 +60,12 @@ std::string WhyAll(const Explanation& explanation) {
   return {};
 }
 
+void SetCharging(const policy::Definition& definition, ExplainedPolicy& policy) {
+  policy.mode = definition.mode;
+  policy.overdraw = definition.overdraw;
+  policy.charge = definition.charge;
+}
+
 /// Where a policy stands, and who has the say about its shadow if not its file.
 std::string PlaceOf(const policy::Definition& definition) {
   if (!definition.shadow_in_file) return definition.source;
@@ -82,22 +88,30 @@ void AddReplaced(const policy::PolicySet& set, const policy::Request& request,
       policy.quota = definition.quota ? definition.quota->ToString() : "unlimited";
       policy.descriptor = i;
       policy.shadow = definition.shadow;
+      SetCharging(definition, policy);
       policy.replaced_by = applying.replaced_by->definition.name;
       policy.why = WhyOne(policy, !definition.quota);
     }
   }
 }
 
-std::string SourceOf(const policy::PolicySet& set, const policy::Request& request,
-                     std::string_view name) {
+/// The policy of this name that meets the request; null if its quota came with the request.
+const policy::Definition* FindNamed(const policy::PolicySet& set, const policy::Request& request,
+                                    std::string_view name) {
   const std::string_view domain = request.domain.empty() ? policy::kDefaultDomain : request.domain;
-  if (!request.key.empty()) return PlaceOf(set.ForKey(request.key).definition);
+  if (!request.key.empty()) return &set.ForKey(request.key).definition;
   for (const policy::Policy& policy : set.policies()) {
     if (policy.definition.name == name && policy.definition.domain == domain) {
-      return PlaceOf(policy.definition);
+      return &policy.definition;
     }
   }
-  return "the request";
+  return nullptr;
+}
+
+std::string SourceOf(const policy::PolicySet& set, const policy::Request& request,
+                     std::string_view name) {
+  const policy::Definition* found = FindNamed(set, request, name);
+  return found == nullptr ? "the request" : PlaceOf(*found);
 }
 
 /// A look at one bucket, with the memory that the store writes to.
@@ -118,6 +132,7 @@ Explanation ExplanationOf(const BucketLook& look) {
   policy.quota = definition.quota ? definition.quota->ToString() : "unlimited";
   policy.key = look.charge.key;
   policy.shadow = definition.shadow;
+  SetCharging(definition, policy);
   policy.decision = look.decision;
   policy.why = WhyOne(policy, !definition.quota);
   if (!definition.shadow) {
@@ -150,6 +165,7 @@ void Explain(PolicyLimiter& limiter, const policy::Request& request,
       policy.key = verdict.key;
       policy.descriptor = verdict.descriptor;
       policy.shadow = verdict.shadow;
+      if (verdict.rule != nullptr) SetCharging(verdict.rule->definition, policy);
       policy.degraded = verdict.degraded;
       policy.decision = verdict.decision;
       policy.why = WhyOne(policy, verdict.quota == nullptr);

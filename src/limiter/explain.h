@@ -21,6 +21,10 @@ struct ExplainedPolicy {
   std::size_t descriptor = 0;
   bool shadow = false;
   bool degraded = false;
+  // How it charges.
+  policy::Mode mode = policy::Mode::kExact;
+  bool overdraw = false;
+  policy::ChargeMode charge = policy::ChargeMode::kAllOrNone;
   std::string replaced_by;  ///< not empty: a more specific policy stands in its place
   Decision decision;        ///< what charging would get now
   std::string why;          ///< a sentence

@@ -74,6 +74,10 @@ void CuttingProxy::Serve(int client) {
   for (const int fd : {client, server}) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   std::array<char, 65536> bytes;
   while (open && !stopping_) {
+    if (held_) {
+      ::poll(nullptr, 0, kPollMs);
+      continue;
+    }
     std::array<pollfd, 2> fds = {pollfd{client, POLLIN, 0}, pollfd{server, POLLIN, 0}};
     if (::poll(fds.data(), fds.size(), kPollMs) <= 0) continue;
     for (std::size_t i = 0; i < fds.size() && open; ++i) {

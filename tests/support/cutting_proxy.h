@@ -10,7 +10,8 @@
 
 namespace weir::test {
 
-/// A TCP proxy on a free loopback port that can cut connections half-way through a reply.
+/// A TCP proxy on a free loopback port that can cut connections half-way through a reply, or hold
+/// everything up for a while.
 ///
 /// Thread-safe.
 class CuttingProxy {
@@ -30,6 +31,10 @@ class CuttingProxy {
     return WaitUntil([&] { return cut_ > before; });
   }
 
+  /// While held, nothing passes in either direction; afterwards all of it does, late. So it is for
+  /// TCP when a network loses every packet for a while.
+  void Hold(bool held) { held_ = held; }
+
  private:
   void Accept();
   void Serve(int client);
@@ -38,6 +43,7 @@ class CuttingProxy {
   std::uint16_t port_ = 0;
   int listener_ = -1;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> held_{false};
   std::atomic<int> cuts_wanted_{0};
   std::atomic<int> cut_{0};
   std::vector<std::thread> threads_;  // of connections; the acceptor's alone

@@ -61,7 +61,7 @@ struct Words {
   std::string channel;
   std::string recipient;
   std::int64_t limit = 0;
-  std::int64_t window = 0;
+  std::string window = {};  ///< minutes, or with a unit
 };
 
 std::string Body(const Words& words, std::string_view more) {
@@ -71,12 +71,17 @@ std::string Body(const Words& words, std::string_view more) {
 }
 
 int RunConfig(const Words& words) {
-  if (words.limit == 0 && words.window == 0) {
+  if (words.limit == 0 && words.window.empty()) {
     return SendNotify(words.remote, "GET", "/api/config/" + UrlEscaped(words.user), {});
   }
-  const std::string numbers = ",\"rateLimit\":" + std::to_string(words.limit) +
-                              ",\"timeWindow\":" + std::to_string(words.window);
-  return SendNotify(words.remote, "POST", "/api/config", Body(words, numbers));
+  std::string body = ",\"rateLimit\":" + std::to_string(words.limit) + ",\"timeWindow\":";
+  const bool plain = words.window.find_first_not_of("0123456789") == std::string::npos;
+  if (plain) {
+    body += words.window;
+  } else {
+    AppendJsonString(body, words.window);
+  }
+  return SendNotify(words.remote, "POST", "/api/config", Body(words, body));
 }
 
 int RunSend(const Words& words) {
@@ -117,7 +122,8 @@ void AddConfigWord(CLI::App& word, int& exit_code) {
   CLI::App* set = AddWord(word, "config", "Show a user's cap, or set it with --limit and --window.",
                           config, RunConfig, exit_code);
   CLI::Option* limit = set->add_option("--limit", config->limit, "Messages per window");
-  CLI::Option* window = set->add_option("--window", config->window, "Minutes");
+  CLI::Option* window =
+      set->add_option("--window", config->window, "Minutes, or with a unit: 2h, 1d, PT90M");
   limit->needs(window);
   window->needs(limit);
   AddWord(word, "remove", "Remove a user's cap.", std::make_shared<Words>(), RunRemove, exit_code);

@@ -76,14 +76,18 @@ std::int64_t Holding::PutBack(Nanos now, std::int64_t cost) {
 }
 
 bool Holding::ShouldAsk(Nanos now) const noexcept {
-  return leased_ && !asking_ && now >= ask_after_ && held_ <= granted_last_ / 2;
+  // A quarter of a lease is left to spend while the store answers. What has ended, and is not yet
+  // counted as lost, is of no use.
+  return leased_ && !asking_ && now >= ask_after_ && Available(now) <= Want(now) / 4;
 }
 
 std::int64_t Holding::Want(Nanos now) const noexcept {
-  std::int64_t want = std::max({current_.cost, before_.cost, std::int64_t{1}});
+  const std::int64_t taken = std::max({current_.cost, before_.cost, std::int64_t{1}});
+  std::int64_t want = taken + taken / 4;
   // What cannot be spent before the window ends would be lost.
-  if (window_ends_ > now && window_ends_ - now < half()) {
-    const double part = static_cast<double>(window_ends_ - now) / static_cast<double>(half());
+  const Nanos lasts = half() + half() / 4;
+  if (window_ends_ > now && window_ends_ - now < lasts) {
+    const double part = static_cast<double>(window_ends_ - now) / static_cast<double>(lasts);
     want = static_cast<std::int64_t>(static_cast<double>(want) * part) + 1;
   }
   return std::min(want, terms_.quota.limit());
@@ -93,12 +97,11 @@ void Holding::Granted(const LeaseGrant& grant, std::int64_t want, Nanos sent, Na
                       Nanos pause, const Flaws& flaws) {
   asking_ = false;
   known_ = grant.decision;
-  granted_last_ = grant.granted;
   const bool short_of = grant.granted < want;
   ask_after_ = short_of ? now + pause : now;
   dry_until_ = short_of ? ask_after_ : 0;
   if (grant.granted == 0) {
-    dry_until_ = std::min(dry_until_, now + grant.decision.retry_after.count());
+    dry_until_ = now + std::min<Nanos>(2 * pause, grant.decision.retry_after.count());
     ask_after_ = dry_until_;
     return;
   }
@@ -149,7 +152,6 @@ std::int64_t Holding::Expire(Nanos now) {
 
 std::vector<Lot> Holding::Surrender() {
   held_ = 0;
-  granted_last_ = 0;
   return std::exchange(lots_, {});
 }
 

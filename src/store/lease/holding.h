@@ -61,7 +61,8 @@ class Holding {
 
   /// True if it is time to ask the store for more.
   bool ShouldAsk(Nanos now) const noexcept;
-  /// How many permits to ask for: what half a term is likely to take.
+  /// How many permits to ask for: what five eighths of a term are likely to take, so that all are
+  /// spent well before they end.
   std::int64_t Want(Nanos now) const noexcept;
   void Asked() noexcept { asking_ = true; }
   bool asking() const noexcept { return asking_; }
@@ -101,7 +102,6 @@ class Holding {
   Nanos noted_;
   bool leased_ = false;
   bool asking_ = false;
-  std::int64_t granted_last_ = 0;
   Nanos ask_after_ = 0;
   Nanos dry_until_ = 0;
   Nanos window_ends_ = 0;  // by the node's clock, if the last grant ends with its window

@@ -15,6 +15,19 @@ std::vector<std::shared_ptr<LeaseMetrics>> Leases::metrics() const {
   return metrics_;
 }
 
+Leases::Totals Leases::Sum() const {
+  Totals totals;
+  for (const auto& one : metrics()) {
+    totals.keys += one->keys.load(std::memory_order_relaxed);
+    totals.held += one->held.load(std::memory_order_relaxed);
+    totals.local += one->local.value();
+    totals.asks += one->asks.value();
+    totals.granted += one->granted.value();
+    totals.lost += one->lost.value();
+  }
+  return totals;
+}
+
 void Leases::Collect(telemetry::TextWriter& out) const {
   const std::vector<std::shared_ptr<LeaseMetrics>> all = metrics();
   const auto counter = [&](std::string_view name, std::string_view help,

@@ -45,6 +45,17 @@ class Leases {
   std::shared_ptr<LeaseMetrics> AddMetrics();
   std::vector<std::shared_ptr<LeaseMetrics>> metrics() const;
 
+  /// Of all reactors, since the start.
+  struct Totals {
+    std::uint64_t keys = 0;
+    std::int64_t held = 0;
+    std::uint64_t local = 0;
+    std::uint64_t asks = 0;
+    std::uint64_t granted = 0;
+    std::uint64_t lost = 0;
+  };
+  Totals Sum() const;
+
   /// weir_lease_*.
   void Collect(telemetry::TextWriter& out) const;
 

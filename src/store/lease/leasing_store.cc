@@ -315,9 +315,10 @@ void LeasingStore::Drain() {
   metrics_->keys.store(0, std::memory_order_relaxed);
 }
 
-/// Between an eighth and a quarter of a term, so that nodes that share too little take turns.
+/// About half a term, so that a node asks no more often when there is too little than when there is
+/// enough; not the same each time, so that nodes take turns.
 Nanos LeasingStore::Pause(Nanos term) {
-  return std::uniform_int_distribution<Nanos>(term / 8, term / 4)(random_);
+  return std::uniform_int_distribution<Nanos>(term * 3 / 8, term * 5 / 8)(random_);
 }
 
 }  // namespace weir::store::lease

@@ -13,9 +13,6 @@
 
 namespace weir::store::redis {
 
-/// The text of the script.
-const char* ApplyScript() noexcept;
-
 /// The most charges one application may have, and the most a call takes unless it has only one
 /// application.
 inline constexpr std::size_t kMaxCharges = 1000;
@@ -27,12 +24,16 @@ weir::redis::Command Encode(const Names& names, std::span<Application* const> ap
                             Nanos reference, std::optional<Nanos> now = std::nullopt);
 
 /// What the script answered, put into the applications, and the server's time then. The time alone
-/// is filled if the reference was too far away and nothing was done.
+/// is filled if the reference was too far away and nothing was done. Nothing is filled if a
+/// SingleScript has declined: it did nothing, and the call is one for ApplyScript.
 struct Decoded {
   Status status;
   Nanos now = 0;
   bool stale = false;
+  bool declined = false;
 };
 Decoded Decode(const weir::redis::Reply& reply, std::span<Application* const> applications);
+/// The same of a SingleScript, whose times count from `reference`.
+Decoded DecodeSingle(const weir::redis::Reply& reply, Application& application, Nanos reference);
 
 }  // namespace weir::store::redis

@@ -7,10 +7,8 @@
 #include <vector>
 
 #include "drivers/redis/cluster.h"
-#include "drivers/redis/script.h"
 #include "drivers/redis/slot.h"
 #include "drivers/redis/url.h"
-#include "store/redis/call.h"
 
 namespace weir::store::redis {
 namespace {
@@ -21,11 +19,6 @@ using weir::redis::Command;
 using weir::redis::Connection;
 using weir::redis::ConnectionOptions;
 using weir::redis::Script;
-
-const Script& TheScript() {
-  static const Script script{ApplyScript()};
-  return script;
-}
 
 /// One server, several connections.
 class ServerRoute final : public Route {
@@ -38,8 +31,8 @@ class ServerRoute final : public Route {
 
   void Turn() override { lane_ = (lane_ + 1) % static_cast<Lane>(connections_.size()); }
   Result<Lane> LaneOf(const Application&) override { return lane_; }
-  void Call(Lane lane, Command arguments, Connection::Done done) override {
-    TheScript().Call(*connections_[lane], std::move(arguments), std::move(done));
+  void Call(Lane lane, const Script& script, Command arguments, Connection::Done done) override {
+    script.Call(*connections_[lane], std::move(arguments), std::move(done));
   }
 
  private:
@@ -84,9 +77,8 @@ class ClusterRoute final : public Route {
     return std::nullopt;
   }
 
-  void Call(Lane lane, Command arguments, Connection::Done done) override {
-    cluster_.Call(static_cast<std::uint16_t>(lane), TheScript(), std::move(arguments),
-                  std::move(done));
+  void Call(Lane lane, const Script& script, Command arguments, Connection::Done done) override {
+    cluster_.Call(static_cast<std::uint16_t>(lane), script, std::move(arguments), std::move(done));
   }
 
  private:

@@ -8,6 +8,7 @@
 
 #include "drivers/redis/command.h"
 #include "drivers/redis/connection.h"
+#include "drivers/redis/script.h"
 #include "store/redis/names.h"
 #include "store/redis/redis_store.h"
 #include "store/store.h"
@@ -32,7 +33,8 @@ class Route {
   /// As Store's.
   virtual std::uint32_t PartOf(const Application&) const { return 0; }
   virtual std::optional<std::string> ProbeKey(std::uint32_t /*part*/) const { return {}; }
-  virtual void Call(Lane lane, weir::redis::Command arguments,
+  /// `script` must outlive the call.
+  virtual void Call(Lane lane, const weir::redis::Script& script, weir::redis::Command arguments,
                     weir::redis::Connection::Done done) = 0;
 };
 

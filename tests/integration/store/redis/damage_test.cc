@@ -80,6 +80,9 @@ TEST_F(RedisDamage, OneKeyFailsAndTheOthersOfTheCallAreExact) {
       ASSERT_FALSE(batch[1].status.ok());
       EXPECT_EQ(batch[1].status.error().code, Code::kInternal);
       EXPECT_FALSE(batch[1].applied);
+      const Client::Answer alone = client_.One(op, bad, 1);
+      ASSERT_FALSE(alone.status.ok());
+      EXPECT_EQ(alone.status.error().code, Code::kInternal);
       if (used >= 90) {
         client_.One(Op::kReset, good);
         used = 0;

@@ -13,12 +13,15 @@
 #include <utility>
 #include <vector>
 
+#include "algorithm/algorithms.h"
 #include "algorithm/state.h"
 #include "integration/store/redis/client.h"
 #include "support/redis_server.h"
 
 namespace weir::store::redis {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr Nanos kDay = Nanos{86'400} * 1'000'000'000;
 
@@ -126,7 +129,12 @@ class Trace {
   void Run(int groups, const std::function<void()>& move) {
     for (int group = 0; group < groups; ++group) {
       DrawGroup();
-      client_.Apply(batch_);
+      // Applications of one call, or each in a call of its own, which has scripts of its own.
+      if (group % 3 == 0) {
+        for (Application& application : batch_) client_.Apply({&application, 1});
+      } else {
+        client_.Apply(batch_);
+      }
       for (std::size_t i = 0; i < kGroup; ++i) {
         SCOPED_TRACE(key_ + "/" + std::to_string(group) + "/" + std::to_string(i) + " op " +
                      std::to_string(static_cast<int>(batch_[i].op)) + " cost " +
@@ -265,6 +273,25 @@ TEST_P(RedisExactness, NumbersAtTheEdgeOfADoubleAreAsExact) {
     };
     ASSERT_NO_FATAL_FAILURE(Trace(client, clock, draw, key, {quota(), quota()}).Run(kGroups, move));
   }
+}
+
+TEST_P(RedisExactness, AChargeByItselfTakesTheScriptForOne) {
+  const auto quota = [](Algorithm algorithm) {
+    Draw draw(1);
+    for (;;) {
+      const Quota drawn = draw.AnyQuota(algorithm);
+      if (drawn.window() > 1s && drawn.window() < 24h && drawn.limit() > 9) return drawn;
+    }
+  }(GetParam());
+  Client client({.url = server_->url()});
+  client.One(Op::kReset, {"single", 0, &quota});
+  client.One(Op::kCharge, {"single", 1, &quota});
+  server_->Command({"CONFIG", "RESETSTAT"});
+  for (int i = 0; i < 4; ++i) client.One(Op::kCharge, {"single", 1, &quota});
+  const std::string stats = server_->Command({"INFO", "commandstats"});
+  const bool logged = algorithm::Of(quota).logged;
+  EXPECT_EQ(stats.find("cmdstat_mget:") == std::string::npos, !logged) << stats;
+  EXPECT_EQ(stats.find("cmdstat_get:calls=4,") != std::string::npos, !logged) << stats;
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, RedisExactness,

@@ -148,6 +148,25 @@ TEST(RedisRecovery, AnAnswerThatMakesNoSenseIsAnError) {
   }
 }
 
+TEST(RedisRecovery, AnAnswerToASingleChargeThatMakesNoSenseIsAnError) {
+  const std::string none("\0\0\0\0\0\0\xf8\x7f", 8);  // not a number
+  for (const std::string& reply :
+       {std::string("+OK\r\n"), std::string("*0\r\n"), std::string("$3\r\nabc\r\n"),
+        "$8\r\n" + none + "\r\n", "$9\r\n" + std::string(8, '\0') + "x\r\n",
+        "$8\r\n" + std::string(8, '\x7f') + "\r\n"}) {
+    test::TcpServer server([reply](test::TcpConnection& peer) {
+      peer.ReadThrough("EVALSHA");
+      peer.Send(reply);
+      peer.ReadAll();
+    });
+    Client client(Quick("redis://127.0.0.1:" + std::to_string(server.port())));
+    const Quota quota = *Quota::FixedWindow(3, 1h);
+    const Client::Answer answer = client.One(Op::kCharge, {"k", 1, &quota});
+    ASSERT_FALSE(answer.status.ok()) << reply;
+    EXPECT_EQ(answer.status.error().code, Code::kInternal) << reply;
+  }
+}
+
 TEST(RedisRecovery, TlsAndAPasswordLeadToTheSameDecisions) {
   test::Certificates certificates;
   test::RedisServer server({.password = "secret", .certificates = &certificates});

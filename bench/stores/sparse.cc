@@ -1,0 +1,167 @@
+#include "sparse.h"
+
+#include <hiredis/hiredis.h>
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace weir::bench {
+namespace {
+
+using std::chrono::steady_clock;
+using Context = std::unique_ptr<redisContext, decltype(&redisFree)>;
+using Answer = std::unique_ptr<redisReply, decltype(&freeReplyObject)>;
+
+constexpr std::size_t kKeys = 10'000;
+constexpr int kTurns = 12;
+constexpr double kTurnSeconds = 0.25;
+
+void RequireThat(bool good, const char* what) {
+  if (good) return;
+  std::fprintf(stderr, "sparse: %s\n", what);
+  std::exit(1);
+}
+
+Answer Next(redisContext& context) {
+  void* reply = nullptr;
+  RequireThat(redisGetReply(&context, &reply) == REDIS_OK, "no reply");
+  return {static_cast<redisReply*>(reply), &freeReplyObject};
+}
+
+/// Makes one check of a key and waits for its answer.
+using Check = std::function<void(const std::string& key)>;
+
+Check Incrby(redisContext& context) {
+  return [&context](const std::string& key) {
+    redisAppendCommand(&context, "INCRBY plain:%s 1", key.c_str());
+    redisAppendCommand(&context, "PEXPIRE plain:%s 60000", key.c_str());
+    RequireThat(Next(context)->type == REDIS_REPLY_INTEGER, "INCRBY failed");
+    RequireThat(Next(context)->type == REDIS_REPLY_INTEGER, "PEXPIRE failed");
+  };
+}
+
+Check PlainScript(redisContext& context, const char* text, const char* prefix) {
+  const Answer loaded(static_cast<redisReply*>(redisCommand(&context, "SCRIPT LOAD %s", text)),
+                      &freeReplyObject);
+  RequireThat(loaded != nullptr && loaded->type == REDIS_REPLY_STRING, "no script");
+  return
+      [&context, prefix, digest = std::string(loaded->str, loaded->len)](const std::string& key) {
+        redisAppendCommand(&context, "EVALSHA %s 1 %s:%s 123456789012", digest.c_str(), prefix,
+                           key.c_str());
+        RequireThat(Next(context)->type != REDIS_REPLY_ERROR, "EVALSHA failed");
+      };
+}
+
+/// What any limit in a script does at least: it reads the time and a state and writes that back.
+constexpr const char* kLeastScript = R"(
+local time = redis.call('TIME')
+local state = redis.call('GET', KEYS[1])
+redis.call('SET', KEYS[1], ARGV[1])
+return state)";
+
+/// Through the store, under one quota.
+class OurWay {
+ public:
+  OurWay(const MakeStore& make, const Quota& quota) : store_(make(io_)), quota_(quota) {}
+
+  void operator()(const std::string& key) {
+    const store::Charge charge{key, 1, &quota_};
+    Decision decision;
+    store::Application application;
+    application.charges = {&charge, 1};
+    application.decisions = {&decision, 1};
+    bool done = false;
+    store_->Apply({&application, 1}, [&done] { done = true; });
+    io_.restart();
+    while (!done) io_.run_one();
+    RequireThat(application.status.ok() && application.applied, "a check failed");
+  }
+
+ private:
+  boost::asio::io_context io_{1};
+  std::unique_ptr<store::Store> store_;
+  const Quota quota_;
+};
+
+/// Nanoseconds that the server has run on a processor so far.
+double CpuOf(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/schedstat");
+  double nanos = 0;
+  RequireThat(static_cast<bool>(file >> nanos), "no /proc/PID/schedstat");
+  return nanos;
+}
+
+struct Way {
+  std::string name;
+  Check check;
+  double nanos = 0;
+  std::size_t checks = 0;
+  double us() const { return nanos / 1000 / static_cast<double>(checks); }
+};
+
+void TakeTurn(Way& way, const std::string& pid, int rate, std::minstd_rand& random) {
+  const auto total = static_cast<std::size_t>(rate * kTurnSeconds);
+  const auto gap = std::chrono::nanoseconds(1'000'000'000 / rate);
+  const double before = CpuOf(pid);
+  auto due = steady_clock::now();
+  for (std::size_t i = 0; i < total; ++i, due += gap) {
+    std::this_thread::sleep_until(due);
+    way.check(way.name + "/per-user|user:" + std::to_string(random() % kKeys));
+  }
+  way.nanos += CpuOf(pid) - before;
+  way.checks += total;
+}
+
+std::string PidOf(redisContext& context) {
+  const Answer info(static_cast<redisReply*>(redisCommand(&context, "INFO server")),
+                    &freeReplyObject);
+  RequireThat(info != nullptr && info->type == REDIS_REPLY_STRING, "no INFO");
+  const std::string text(info->str, info->len);
+  const std::string word = "process_id:";
+  return std::to_string(std::atoi(text.c_str() + text.find(word) + word.size()));
+}
+
+}  // namespace
+
+void MeasureSparse(int port, const MakeStore& make, const TellFigure& tell) {
+  const Context context(redisConnect("127.0.0.1", port), &redisFree);
+  RequireThat(context != nullptr && context->err == 0, "no connection to Redis");
+  const std::string pid = PidOf(*context);
+  using std::chrono::seconds;
+  constexpr std::int64_t kMany = 1'000'000'000;
+  // A window that plain numbers cannot hold goes to the script for calls of any content.
+  OurWay bucket(make, *Quota::TokenBucket(kMany, kMany, seconds(60)));
+  OurWay window(make, *Quota::FixedWindow(kMany, seconds(60)));
+  OurWay counter(make, *Quota::SlidingCounter(kMany, seconds(60), 10));
+  OurWay log(make, *Quota::SlidingLog(kMany, seconds(60)));
+  OurWay any(make, *Quota::FixedWindow(kMany, kMaxWindow));
+  for (const int rate : {1000, 3000, 5000}) {
+    std::vector<Way> ways;
+    ways.push_back({"incrby_pexpire", Incrby(*context)});
+    ways.push_back({"empty_script", PlainScript(*context, "return 0", "empty")});
+    ways.push_back({"least_script", PlainScript(*context, kLeastScript, "least")});
+    ways.push_back({"token_bucket", std::ref(bucket)});
+    ways.push_back({"fixed_window", std::ref(window)});
+    ways.push_back({"sliding_counter", std::ref(counter)});
+    ways.push_back({"sliding_log", std::ref(log)});
+    ways.push_back({"any_call", std::ref(any)});
+    std::minstd_rand random(1);
+    for (int turn = 0; turn < kTurns; ++turn) {
+      for (Way& way : ways) TakeTurn(way, pid, rate, random);
+    }
+    const std::string head = "redis.sparse" + std::to_string(rate) + ".";
+    for (const Way& way : ways) {
+      tell(head + way.name + ".cpu_us", way.us(), "us");
+      if (&way != &ways[0]) tell(head + way.name + ".ratio", way.us() / ways[0].us(), "x");
+    }
+  }
+}
+
+}  // namespace weir::bench

@@ -1,0 +1,248 @@
+// Eight processes on one store that lease permits, while some of them are killed, stopped and cut
+// off from the store: what they admitted together, in the store's time, is what the quota as it was
+// written allows. Exact policies beside them as ever.
+//
+// The short form runs on Redis and PostgreSQL. WEIR_LONG_LEASES=1: on all stores, with faults of
+// five seconds and 10,000 other keys.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fault/stores/lease_history.h"
+#include "support/check_load.h"
+#include "support/cutting_proxy.h"
+#include "support/http_client.h"
+#include "support/mysql_server.h"
+#include "support/ports.h"
+#include "support/store_server.h"
+#include "support/temp_dir.h"
+#include "support/wait.h"
+#include "support/weir_process.h"
+
+namespace weir::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool Long() { return std::getenv("WEIR_LONG_LEASES") != nullptr; }
+std::chrono::milliseconds FaultLasts() { return Long() ? 5000ms : 1200ms; }
+std::size_t OtherKeys() { return Long() ? 10'000 : 500; }
+
+constexpr std::string_view kPolicies = R"(
+policies:
+  - { name: bucket, match: { bucket: "*" }, mode: leased, on_store_error: deny,
+      quota: { token_bucket: { capacity: 400, refill_per_second: 80 } } }
+  - { name: window, match: { window: "*" }, mode: leased, on_store_error: deny,
+      quota: { fixed_window: { limit: 200, window: 2s } } }
+  - { name: log, match: { log: "*" }, mode: leased, on_store_error: deny,
+      quota: { sliding_log: { limit: 200, window: 2s } } }
+  - { name: exact, match: { exact: "*" }, on_store_error: deny,
+      quota: { fixed_window: { limit: 100, window: 1s } } }
+  - { name: other, match: { other: "*" }, mode: leased, on_store_error: deny,
+      quota: { token_bucket: { capacity: 20, refill_per_second: 4 } } }
+)";
+
+struct Hot {
+  std::string entry;
+  Quota quota;
+  Quota smaller;  // under which the history must not be explained: the load pressed the limit
+};
+std::vector<Hot> HotKeys() {
+  return {{"bucket", *Quota::TokenBucket(400, 80), *Quota::TokenBucket(200, 40)},
+          {"window", *Quota::FixedWindow(200, 2s), *Quota::FixedWindow(100, 2s)},
+          {"log", *Quota::SlidingLog(200, 2s), *Quota::SlidingLog(100, 2s)},
+          {"exact", *Quota::FixedWindow(100, 1s), *Quota::FixedWindow(50, 1s)}};
+}
+
+/// A process that can be killed and comes back at the same port.
+class Node {
+ public:
+  Node(std::string store, std::string policies, std::string data)
+      : port_(FreePort()),
+        arguments_{"serve",
+                   "--http",
+                   "127.0.0.1:" + std::to_string(port_),
+                   "--grpc",
+                   "off",
+                   "--resp",
+                   "off",
+                   "--store",
+                   std::move(store),
+                   "--policies",
+                   policies,
+                   "--data",
+                   std::move(data),
+                   "--store-timeout",
+                   "250ms",
+                   "--threads",
+                   "1"} {
+    Start();
+  }
+  void Start() {
+    process_ = std::make_unique<WeirProcess>(arguments_);
+    static_cast<void>(process_->Port("http"));
+  }
+  std::uint16_t port() const { return port_; }
+  ChildProcess& process() { return process_->process(); }
+
+ private:
+  const std::uint16_t port_;
+  const std::vector<std::string> arguments_;
+  std::unique_ptr<WeirProcess> process_;
+};
+
+using Histories = std::map<std::string, std::vector<CheckRecord>>;  // of what was admitted
+
+/// A client of one node that asks for the hot keys in turn, and for one of the others now and then.
+class Client {
+ public:
+  Client(std::uint16_t port, std::size_t seed) : port_(port), next_(seed * 7919) {
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~Client() { Stop(); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  void Stop() {
+    stopping_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  const Histories& admitted() const { return admitted_; }  // after Stop
+
+ private:
+  void Run() {
+    HttpClient http(port_);
+    static const std::string kTurn[] = {"bucket", "window", "bucket", "log",
+                                        "bucket", "exact",  "other"};
+    while (!stopping_) {
+      const std::string& entry = kTurn[++next_ % std::size(kTurn)];
+      const std::string value =
+          entry == "other" ? std::to_string(next_ / std::size(kTurn) % OtherKeys()) : "hot";
+      Ask(http, entry, value);
+    }
+  }
+  void Ask(HttpClient& http, const std::string& entry, const std::string& value) {
+    CheckRecord record;
+    record.sent = WallNanos();
+    try {
+      const HttpResponse response =
+          http.Post("/v1/check", R"({"descriptors":[{")" + entry + R"(":")" + value + R"("}]})");
+      record.allowed = response.body.find("\"allowed\":true") != std::string::npos;
+    } catch (const std::exception&) {
+      http.Disconnect();
+      std::this_thread::sleep_for(5ms);  // killed: it comes back
+    }
+    record.answered = WallNanos();
+    if (record.allowed) admitted_[entry + value].push_back(record);
+  }
+
+  const std::uint16_t port_;
+  std::size_t next_;
+  std::atomic<bool> stopping_{false};
+  Histories admitted_;
+  std::thread thread_;
+};
+
+class LeasesTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  static constexpr std::size_t kNodes = 8;
+
+  /// The store through `proxy`: the URL's port is the last number behind a colon.
+  static std::string Through(std::string url, std::uint16_t proxy) {
+    const std::size_t at = url.find("127.0.0.1:") + 10;
+    const std::size_t end = url.find_first_not_of("0123456789", at);
+    return url.replace(at, (end == std::string::npos ? url.size() : end) - at,
+                       std::to_string(proxy));
+  }
+  static std::uint16_t PortOf(const std::string& url) {
+    return static_cast<std::uint16_t>(std::stoi(url.substr(url.find("127.0.0.1:") + 10)));
+  }
+
+  /// One node is killed and comes back, one stands still, and one is cut off from the store; in a
+  /// cluster all of them are.
+  void Break(std::vector<std::unique_ptr<Node>>& nodes, StoreServer& store, CuttingProxy* proxy) {
+    nodes[1]->process().Kill();
+    nodes[2]->process().Signal(SIGSTOP);
+    if (proxy != nullptr) proxy->Hold(true);
+    if (proxy == nullptr) store.Pause();
+    std::this_thread::sleep_for(FaultLasts());
+    if (proxy != nullptr) proxy->Hold(false);
+    if (proxy == nullptr) store.Resume();
+    nodes[2]->process().Signal(SIGCONT);
+    nodes[1]->Start();
+  }
+
+  static std::int64_t LocalChecks(Node& node) {
+    const std::string text = HttpClient(node.port()).Get("/metrics").body;
+    const std::string name = "\nweir_lease_local_checks_total ";
+    const std::size_t at = text.find(name);
+    return at == std::string::npos ? 0 : std::atoll(text.c_str() + at + name.size());
+  }
+};
+
+TEST_P(LeasesTest, NothingIsAdmittedThatTheQuotaAsWrittenRefuses) {
+  const std::string kind = GetParam();
+  const bool cluster = kind == "redis_cluster";
+  const auto store = StoreServer::Make(kind);
+  TempDir dir;
+  const std::string policies = dir.Write("policies.yaml", kPolicies).string();
+  std::unique_ptr<CuttingProxy> proxy;
+  if (!cluster) proxy = std::make_unique<CuttingProxy>(PortOf(store->url()));
+  std::vector<std::unique_ptr<Node>> nodes;
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    const bool cut = i == 3 && proxy != nullptr;
+    nodes.push_back(
+        std::make_unique<Node>(cut ? Through(store->url(), proxy->port()) : store->url(), policies,
+                               (dir / ("data" + std::to_string(i))).string()));
+  }
+  std::vector<std::unique_ptr<Client>> clients;
+  for (std::size_t i = 0; i < 2 * kNodes; ++i) {
+    clients.push_back(std::make_unique<Client>(nodes[i % kNodes]->port(), i));
+  }
+  std::this_thread::sleep_for(1500ms);
+  Break(nodes, *store, proxy.get());
+  std::this_thread::sleep_for(Long() ? 10'000ms : 2500ms);
+  Histories all;
+  for (auto& client : clients) {
+    client->Stop();
+    for (const auto& [key, records] : client->admitted()) {
+      all[key].insert(all[key].end(), records.begin(), records.end());
+    }
+  }
+  EXPECT_GT(LocalChecks(*nodes[0]), 0) << "nothing was leased";
+  const std::string status = HttpClient(nodes[0]->port()).Get("/admin/status").body;
+  EXPECT_NE(status.find(R"("leases":{"keys":)"), std::string::npos) << status;
+  for (const Hot& hot : HotKeys()) {
+    const std::vector<CheckRecord>& history = all[hot.entry + "hot"];
+    EXPECT_EQ(Unexplained(hot.quota, history), std::nullopt) << hot.entry;
+    EXPECT_NE(Unexplained(hot.smaller, history), std::nullopt) << hot.entry;
+    all.erase(hot.entry + "hot");
+  }
+  const Quota other = *Quota::TokenBucket(20, 4);
+  for (const auto& [key, history] : all)
+    EXPECT_EQ(Unexplained(other, history), std::nullopt) << key;
+}
+
+std::vector<std::string> Kinds() {
+  std::vector<std::string> kinds = {"redis", "postgres"};
+  if (!Long()) return kinds;
+  kinds.insert(kinds.end(), {"redis_cluster", "mariadb"});
+  if (MysqlServer::Absence().empty()) kinds.emplace_back("mysql");
+  return kinds;
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, LeasesTest, ::testing::ValuesIn(Kinds()),
+                         [](const auto& store) { return store.param; });
+
+}  // namespace
+}  // namespace weir::test
