@@ -27,9 +27,6 @@ std::string_view OnlyInFiles(const Definition& definition) {
   if (definition.blocked) return "blocked";
   if (definition.quota_mode) return "quota_mode";
   if (!definition.limit_name.empty()) return "limit_name";
-  if (definition.mode != Mode::kExact) return "mode: leased";
-  if (definition.charge != ChargeMode::kAllOrNone) return "charge";
-  if (definition.overdraw) return "overdraw: true";
   if (!definition.key.empty() && definition.has_match) return "both key and match";
   if (!definition.key.empty() && definition.key != definition.name) {
     return "a bare key under another name: the key is its name there";
@@ -72,6 +69,9 @@ Result<StoredPolicy> FromDefinition(const Definition& definition) {
   policy.shadow = definition.shadow;
   policy.unlimited = !definition.quota;
   policy.on_store_error = definition.on_store_error;
+  policy.mode = definition.mode;
+  policy.overdraw = definition.overdraw;
+  policy.charge = definition.charge;
   policy.cost = definition.cost;
   if (!definition.quota) return policy;
   if (const std::string_view what = PutQuota(*definition.quota, policy); !what.empty()) {

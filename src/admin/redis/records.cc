@@ -86,7 +86,7 @@ std::string PolicyRecord(const StoredPolicy& policy) {
   Add(record, std::int64_t{policy.has_match});
   Add(record, std::int64_t{policy.shadow});
   Add(record, std::int64_t{policy.unlimited});
-  Add(record, OnStoreErrorName(policy.on_store_error));
+  Add(record, BehaviourWords(policy));
   Add(record, policy.cost);
   Add(record, policy.version);
   Add(record, policy.created_at);

@@ -136,15 +136,17 @@ TEST_F(Cli, PolicyFilesAreAppliedAsTheyAre) {
       "domain: default\npolicies:\n"
       "  - {name: yaml-user, match: {user: \"*\", route: /v1/*}, shadow: true,\n"
       "     quota: {sliding_log: {limit: 5, window: 1m}}}\n"
-      "  - {name: yaml-key, key: yaml-key, on_store_error: deny,\n"
-      "     quota: {token_bucket: {capacity: 7, refill: 20, period: 2s}}}\n");
+      "  - {name: yaml-key, key: yaml-key, on_store_error: deny, mode: leased, overdraw: true,\n"
+      "     quota: {token_bucket: {capacity: 70, refill: 20, period: 2s}}}\n");
   EXPECT_EQ(Weir({"policy", "diff", file}).exit_code, kNo);
   EXPECT_THAT(Weir({"policy", "apply", file}).output,
               AllOf(HasSubstr("create yaml-user\n"), HasSubstr("create yaml-key\n")));
   EXPECT_EQ(Weir({"policy", "diff", file}).output, "unchanged yaml-user\nunchanged yaml-key\n");
   EXPECT_THAT(Weir({"policy", "get", "yaml-key", "--json"}).output,
-              AllOf(HasSubstr("\"type\":\"TOKEN_BUCKET\",\"capacity\":7,\"refillRate\":10"),
-                    HasSubstr("\"onStoreError\":\"deny\"")));
+              AllOf(HasSubstr("\"type\":\"TOKEN_BUCKET\",\"capacity\":70,\"refillRate\":10"),
+                    HasSubstr("\"onStoreError\":\"deny\",\"mode\":\"leased\",\"overdraw\":true")));
+  EXPECT_THAT(Weir({"explain", "yaml-key", "--json"}).output,
+              HasSubstr("\"mode\":\"leased\",\"overdraw\":true"));
   const RunResult chain = Weir({"policy", "apply",
                                 File("policies:\n  - {name: c, chain: [{user: \"*\"}],\n"
                                      "     quota: {fixed_window: {limit: 1, window: 1s}}}\n")});
