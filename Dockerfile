@@ -16,10 +16,10 @@ FROM debian:12-slim
 # The shared libraries that the program is linked with; a test compares the list. Their versions are Debian 12's.
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates libcurl4 libfmt9 libhiredis0.14 \
+    && apt-get install -y --no-install-recommends ca-certificates libabsl20220623 libcurl4 libfmt9 libhiredis0.14 \
        libmariadb3 \
        libnghttp2-14 libpq5 libprotobuf32 librdkafka1 libsimdjson14 libsqlite3-0 libssl3 \
-       libyaml-cpp0.7 \
+       libyaml-cpp0.7 tzdata \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /var/lib/weir --create-home weir
 COPY --from=build /weir/build/release/weir /usr/local/bin/weir

@@ -1,7 +1,8 @@
 #!/bin/bash
-# A real Envoy in front of nginx: without a limit, with Weir on the memory store, and with Weir on
-# Redis, one after the other in the same run, driven by wrk with 32 connections. Prints requests per
-# second and the median and 99th percentile of the latency of each, and what the limit adds.
+# A real Envoy in front of nginx: without a limit, with Weir on the memory store, with Weir on Redis,
+# with Weir on Redis and a leased policy, and with assignments of that Weir (RLQS), one after the other
+# in the same run, driven by wrk with 32 connections. Prints requests per second and the median and
+# 99th percentile of the latency of each, what the limit adds, and the rate as a part of that without.
 #
 # Environment: WEIR_BIN (build/release/weir), SECONDS_EACH (5).
 set -euo pipefail
@@ -31,10 +32,12 @@ wait_for() {
     sleep 0.1
   done
   echo "bench/envoy.sh: nothing listens on port $1" >&2
+  tail -c 2000 "$work/log" >&2
   exit 1
 }
 
-upstream=$(free_port) envoy=$(free_port) memory=$(free_port) shared=$(free_port) redis=$(free_port)
+upstream=$(free_port) envoy=$(free_port) memory=$(free_port) shared=$(free_port) leased=$(free_port)
+redis=$(free_port)
 cat >"$work/nginx.conf" <<CONF
 worker_processes 1; daemon off; master_process off; pid $work/nginx.pid; error_log $work/nginx.log;
 events { worker_connections 1024; }
@@ -49,6 +52,14 @@ descriptors:
   - key: plan
     rate_limit: { unit: day, requests_per_unit: 4000000000 }
 YAML
+cat >"$work/leased.yaml" <<'YAML'
+domain: edge
+policies:
+  - name: plan
+    match: { plan: "*" }
+    mode: leased
+    quota: { token_bucket: { capacity: 10000000, refill_per_second: 1000000 } }
+YAML
 
 filter() {
   cat <<YAML
@@ -61,6 +72,38 @@ filter() {
                       rate_limit_service:
                         transport_api_version: V3
                         grpc_service: { envoy_grpc: { cluster_name: $1 } }
+YAML
+}
+# Requests to /rlqs are one bucket; the others are none.
+quota_filter() {
+  cat <<YAML
+                  - name: quota
+                    typed_config:
+                      "@type": type.googleapis.com/envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaFilterConfig
+                      domain: edge
+                      rlqs_server: { envoy_grpc: { cluster_name: leased } }
+                      bucket_matchers:
+                        matcher_list:
+                          matchers:
+                            - predicate:
+                                single_predicate:
+                                  input:
+                                    name: path
+                                    typed_config:
+                                      "@type": type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput
+                                      header_name: ":path"
+                                  value_match: { exact: /rlqs }
+                              on_match:
+                                action:
+                                  name: plan
+                                  typed_config:
+                                    "@type": type.googleapis.com/envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaBucketSettings
+                                    bucket_id_builder: { bucket_id_builder: { plan: { string_value: assigned } } }
+                                    reporting_interval: 5s
+                                    no_assignment_behavior: { fallback_rate_limit: { blanket_rule: DENY_ALL } }
+                                    expired_assignment_behavior:
+                                      expired_assignment_behavior_timeout: 60s
+                                      fallback_rate_limit: { blanket_rule: DENY_ALL }
 YAML
 }
 cluster() {
@@ -95,6 +138,8 @@ static_resources:
 YAML
   filter memory 0
   filter redis 1
+  filter leased 2
+  quota_filter
   cat <<YAML
                   - name: envoy.filters.http.router
                     typed_config:
@@ -107,11 +152,13 @@ YAML
 YAML
   route memory 0
   route redis 1
+  route leased 2
   echo "                        - { match: { prefix: / }, route: { cluster: upstream } }"
   echo "  clusters:"
   cluster upstream "$upstream"
   cluster memory "$memory"
   cluster redis "$shared"
+  cluster leased "$leased"
 } >"$work/envoy.yaml"
 
 start() { "$@" >>"$work/log" 2>&1 & pids+=($!); }
@@ -120,8 +167,9 @@ start redis-server --port "$redis" --bind 127.0.0.1 --save "" --dir "$work"
 wait_for "$redis"
 start "$weir" serve --http off --resp off --grpc "127.0.0.1:$memory" --data "$work/memory" --policies "$work/limits.yaml"
 start "$weir" serve --http off --resp off --grpc "127.0.0.1:$shared" --data "$work/redis" --policies "$work/limits.yaml" --store "redis://127.0.0.1:$redis"
+start "$weir" serve --http off --resp off --grpc "127.0.0.1:$leased" --data "$work/leased" --policies "$work/leased.yaml" --store "redis://127.0.0.1:$redis"
 start build/envoy/envoy --config-path "$work/envoy.yaml" --log-level warn --concurrency 1 --disable-hot-restart
-for port in "$upstream" "$memory" "$shared" "$envoy"; do wait_for "$port"; done
+for port in "$upstream" "$memory" "$shared" "$leased" "$envoy"; do wait_for "$port"; done
 
 # Microseconds of a latency such as 812.00us, 1.20ms or 0.90s.
 micros() { awk -v t="$1" 'BEGIN { v = t + 0; if (t ~ /ms$/) v *= 1000; else if (t ~ /[0-9]s$/) v *= 1000000; printf "%.0f", v }'; }
@@ -137,8 +185,9 @@ measure() {
   echo "figure envoy_$1_p99 $slow us"
 }
 measure none
-base=$median
-measure memory
-echo "figure envoy_memory_added_median $((median - base)) us"
-measure redis
-echo "figure envoy_redis_added_median $((median - base)) us"
+base=$median base_rate=$rate
+for case in memory redis leased rlqs; do
+  measure "$case"
+  echo "figure envoy_${case}_added_median $((median - base)) us"
+  echo "figure envoy_${case}_ratio $(awk -v a="$rate" -v b="$base_rate" 'BEGIN { printf "%.2f", a / b }') x"
+done

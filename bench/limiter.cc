@@ -69,7 +69,8 @@ class Bench {
     for (int second = 0; second <= kSeconds; ++second) {
       const double start = CpuNanos();
       for (std::size_t i = 0; i < kPerSecond; ++i) {
-        sampler->Note(keys[i % kUsers], 0, i % 16 == 0);
+        sampler->Note(keys[i % kUsers], 0,
+                      i % 16 == 0 ? limiter::Outcome::kLimited : limiter::Outcome::kAllowed);
       }
       shared_.top.Collect(second * Nanos{1'000'000'000});
       // In the first second the sampler does not know yet how many come.

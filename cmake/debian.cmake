@@ -27,8 +27,8 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME weir)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
-# procps has the kill that `systemctl reload` runs.
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "adduser, procps")
+# procps has the kill that `systemctl reload` runs; tzdata the zones of calendars.
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "adduser, procps, tzdata")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA
     ${debian}/conffiles;${debian}/postinst;${debian}/prerm;${debian}/postrm)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)

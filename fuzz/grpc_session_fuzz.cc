@@ -12,7 +12,9 @@
 #include "protocol/grpc/decider.h"
 #include "protocol/grpc/health.h"
 #include "protocol/grpc/method.h"
+#include "protocol/grpc/quota_streams.h"
 #include "protocol/grpc/reflection.h"
+#include "protocol/grpc/rlqs.h"
 #include "protocol/grpc/rls.h"
 #include "protocol/grpc/session.h"
 #include "protocol/grpc/weir_service.h"
@@ -57,14 +59,18 @@ struct Door {
     weir::grpc::AddWeirService(services, decider);
     health.AddTo(services);
     weir::grpc::AddReflection(services, {"weir.v1.Limiter"});
+    services.Add(std::string(weir::grpc::kStreamRateLimitQuotasPath),
+                 weir::grpc::MakeStreamRateLimitQuotas(quotas));
     services.OnBurstEnd([this] { decider.Flush(); });
   }
 
   AlwaysAllowed limiter;
   weir::grpc::Decider decider{limiter};
   weir::grpc::Health health{{"weir.v1.Limiter"}};
-  weir::grpc::Services services;
+  weir::limiter::Assignments assignments;
   weir::ManualClock clock{1};
+  weir::grpc::QuotaStreams quotas{limiter, assignments, clock};
+  weir::grpc::Services services;
   Deaf deaf;
 };
 
@@ -72,6 +78,7 @@ struct Door {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static Door door;
+  door.quotas.Tick();  // charges for what the last input left behind
   if (size < 2) return 0;
   const std::size_t piece = (data[0] & 0x7FU) == 0 ? size : data[0] & 0x7FU;
   weir::grpc::SessionOptions options;

@@ -8,17 +8,17 @@
 #include <string_view>
 
 #include "filter/route.h"
-#include "proxy/body.h"
-#include "proxy/head.h"
+#include "protocol/http/body.h"
+#include "protocol/http/head.h"
 #include "proxy/rewrite.h"
 
 namespace {
 
-using weir::proxy::BodyScanner;
-using weir::proxy::Framing;
-using weir::proxy::HeadResult;
-using weir::proxy::RequestHead;
-using weir::proxy::ResponseHead;
+using weir::http::BodyScanner;
+using weir::http::Framing;
+using weir::http::HeadResult;
+using weir::http::RequestHead;
+using weir::http::ResponseHead;
 
 void Require(bool condition) {
   if (!condition) std::abort();

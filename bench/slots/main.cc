@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,6 +59,29 @@ void MeasureExecution(slots::SlotStore& store, const std::string& name) {
   Figure(name + ".claimed_in_sets_to_one_by_one", each * kEvents / seconds, "x");
 }
 
+// What claiming and finishing an event costs now.
+double ClaimCost(slots::SlotStore& store, const std::string& config) {
+  constexpr std::int64_t kEvents = 20'000;
+  PutConfig(store, config, 1'000'000'000);
+  AssignInBatches(store, config, config + "-", kEvents, 10'000);
+  return ClaimAndFinish(store, config, kEvents, 1'000) / kEvents;
+}
+
+// With few events in the store, and with WEIR_BENCH_EXISTING of them (a million), all done.
+void MeasureClaimCost(slots::SlotStore& store, const std::string& name) {
+  const char* const given = std::getenv("WEIR_BENCH_EXISTING");
+  const std::int64_t existing = given != nullptr ? std::atoll(given) : 1'000'000;
+  ClaimCost(store, "warm");
+  const double few = ClaimCost(store, "few");
+  PutConfig(store, "old", 1'000'000'000);
+  AssignInBatches(store, "old", "old-", existing, 10'000);
+  ClaimAndFinish(store, "old", existing, 1'000);
+  const double lots = ClaimCost(store, "lots");
+  Figure(name + ".claim_cost_few_existing", few * 1e6, "us/event");
+  Figure(name + ".claim_cost_many_existing", lots * 1e6, "us/event");
+  Figure(name + ".claim_cost_ratio_many_to_few", lots / few, "x");
+}
+
 // The service on this store, as its clients see it.
 void MeasureService(const std::string& name, const std::string& slots_store) {
   const test::TempDir dir;
@@ -78,6 +102,11 @@ int Run() {
     plain = std::max(plain, MeasurePlainWay(server.url(), connections, 2));
   }
   Figure("slots.postgres.plain.events_per_s", plain, "events/s");
+  {
+    test::PostgresServer fresh;
+    slots::postgres::PostgresSlotStore store({.url = fresh.url()});
+    MeasureClaimCost(store, "slots.postgres");
+  }
   {
     slots::postgres::PostgresSlotStore store({.url = server.url()});
     MeasureExecution(store, "slots.postgres");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -67,6 +68,18 @@ struct Ask {
   const Quota* quota = nullptr;  ///< Null: the key's own quota, else the engine's default.
 };
 
+/// An estimate that was charged, for Engine::Settle. A plain value.
+struct Reservation {
+  Decision decision = {};  ///< Refused: nothing is reserved.
+  std::string key = {};
+  Quota quota;
+  std::int64_t estimate = 0;
+  std::int64_t stamp = 0;   ///< Names the charge.
+  std::string record = {};  ///< The key of the permit that goes when it is settled.
+  std::int64_t lease = 0;   ///< That permit.
+  std::chrono::nanoseconds lasts{0};
+};
+
 /// One key as Visit shows it.
 struct KeyView {
   std::string_view key;  ///< Empty with KeyStorage::kFingerprint.
@@ -127,6 +140,19 @@ class Engine {
   LeaseGrant Lease(std::string_view key, const Quota& quota, std::int64_t want);
   /// Gives back `count` permits of the lease that was granted `at`, as far as they still weigh.
   Decision Return(std::string_view key, const Quota& quota, Nanos at, std::int64_t count);
+
+  /// Charges an estimate of at least 1 that is settled later. One that is not settled within
+  /// `lasts` counts as spent.
+  Reservation Reserve(std::string_view key, const Quota& quota, std::int64_t estimate,
+                      std::chrono::nanoseconds lasts);
+  /// Settles a reservation at its real cost, once: less than the estimate is given back, more is
+  /// charged whether it fits or not. False, and nothing happens, if it was settled before, was
+  /// refused or has expired.
+  bool Settle(const Reservation& reservation, std::int64_t cost);
+  /// Changes a charge by `change` permits, less or more, and tells how the key stands as Overdraw
+  /// does: what Settle does, for whoever keeps his own account of what is reserved. `stamp` names
+  /// the charge as algorithm/settle.h says.
+  Decision Adjust(std::string_view key, const Quota& quota, Nanos stamp, std::int64_t change);
 
   /// Forgets the key's charges, under every algorithm.
   void Reset(std::string_view key);

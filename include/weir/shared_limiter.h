@@ -39,6 +39,19 @@ struct SharedDecisions {
   std::vector<Decision> decisions;  ///< In the order of the asks, as Engine::TryAcquireAll's.
 };
 
+/// What Reserve said.
+struct SharedReservation {
+  Decision decision;
+  /// Names what was reserved, for Settle, in this process or another; empty if it was refused.
+  std::string reservation;
+};
+
+/// What Settle said.
+struct SharedSettlement {
+  bool settled = false;  ///< False: settled before, or expired.
+  Decision standing;     ///< How the key stands, as Overdraw tells it.
+};
+
 /// Limits any number of keys together with all other processes that use the same store: Redis,
 /// Redis Cluster, PostgreSQL or MariaDB. The same algorithms and numbers as Engine, exact under any
 /// concurrency; the store's clock decides. Link weir::stores.
@@ -58,6 +71,8 @@ class SharedLimiter {
   using OnDecision = std::function<void(Result<Decision>)>;
   using OnDecisions = std::function<void(Result<SharedDecisions>)>;
   using OnRelease = std::function<void(Result<bool>)>;
+  using OnReservation = std::function<void(Result<SharedReservation>)>;
+  using OnSettlement = std::function<void(Result<SharedSettlement>)>;
   using OnReset = std::function<void(Status)>;
 
   /// The longest key, without the prefix, and the most keys of one TryAcquireAll.
@@ -89,6 +104,13 @@ class SharedLimiter {
   Result<Decision> Refund(std::string_view key, const Quota& quota, std::int64_t cost = 1);
   /// Gives back what Decision::lease of a concurrency quota names; false if it was back already.
   Result<bool> Release(std::string_view key, const Quota& quota, std::int64_t lease);
+  /// Charges an estimate of at least 1 that is settled later; one that is not settled within
+  /// `lasts` (1 ms to 24 h) counts as spent.
+  Result<SharedReservation> Reserve(std::string_view key, const Quota& quota, std::int64_t estimate,
+                                    std::chrono::milliseconds lasts = std::chrono::minutes(10));
+  /// Settles a reservation at its real cost, once: less than the estimate is given back, more is
+  /// charged whether it fits or not. kInvalidArgument if the text is not that of a reservation.
+  Result<SharedSettlement> Settle(std::string_view reservation, std::int64_t cost);
   /// Forgets the key's charges, under every algorithm.
   Status Reset(std::string_view key);
 
@@ -100,6 +122,9 @@ class SharedLimiter {
   void OverdrawAsync(std::string_view key, const Quota& quota, std::int64_t cost, OnDecision done);
   void RefundAsync(std::string_view key, const Quota& quota, std::int64_t cost, OnDecision done);
   void ReleaseAsync(std::string_view key, const Quota& quota, std::int64_t lease, OnRelease done);
+  void ReserveAsync(std::string_view key, const Quota& quota, std::int64_t estimate,
+                    std::chrono::milliseconds lasts, OnReservation done);
+  void SettleAsync(std::string_view reservation, std::int64_t cost, OnSettlement done);
   void ResetAsync(std::string_view key, OnReset done);
 
   /// Whether the store's last answer was one, in a cluster that of every master that is asked, and

@@ -17,6 +17,7 @@
 #include "admin/operations.h"
 #include "admin/policy_changes.h"
 #include "admin/policy_store.h"
+#include "limiter/assignments.h"
 #include "limiter/policy_limiter.h"
 #include "policy/catalog.h"
 #include "protocol/http/router.h"
@@ -43,6 +44,7 @@ struct AdminParts {
   ConfigChanges& config_changes;
   const limiter::TopKeys& top;
   const LiveTotals& live;
+  const limiter::Assignments& assignments;
 };
 
 /// Adds /admin/status, /admin/metrics, /admin/reset, /admin/policies with their versions,

@@ -1,5 +1,6 @@
 // GET /admin/explain: which policies meet a request, what their counters say, and when it clears.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 
 #include "admin/admin.h"
 #include "admin/subject.h"
+#include "base/boot_clock.h"
 #include "base/json_text.h"
 #include "limiter/explain.h"
 #include "protocol/http/error.h"
@@ -15,6 +17,8 @@
 namespace weir::admin {
 namespace {
 
+constexpr std::size_t kMaxAssignments = 100;
+
 /// A question, with the memory that looking for its answer takes.
 struct Asked {
   Subject subject;
@@ -22,6 +26,7 @@ struct Asked {
   std::vector<policy::Entry> entries;
   policy::Descriptor descriptor;
   policy::Request request;
+  std::vector<std::shared_ptr<const limiter::Assigned>> assigned;
   http::Reply reply;
 };
 
@@ -36,6 +41,30 @@ void AppendDecisionFields(std::string& out, const Decision& decision) {
 void AppendText(std::string& out, std::string_view name, std::string_view value) {
   out.append(",\"").append(name).append("\":");
   AppendJsonString(out, value);
+}
+
+/// What Envoys that are connected here may admit by themselves.
+void AppendAssignments(std::string& out, const Asked& asked) {
+  if (asked.assigned.empty()) return;
+  const Nanos now = BootClock::Get().Now();
+  const char* before = ",\"assignments\":[{";
+  for (const auto& assigned : asked.assigned) {
+    const std::int64_t rate = assigned->per_second;
+    const Nanos pushed = assigned->pushed;
+    out.append(std::exchange(before, ",{"));
+    if (rate < limiter::kUnlimitedPerSecond) {
+      out.append("\"perSecond\":").append(std::to_string(rate)).append(",");
+    } else {
+      out.append("\"unlimited\":true,");
+    }
+    out.append("\"demandPerSecond\":").append(std::to_string(assigned->demand));
+    if (pushed != 0) {
+      const auto age = std::chrono::nanoseconds(std::max<Nanos>(now - pushed, 0));
+      out.append(",\"pushedMsAgo\":").append(std::to_string(http::CeilMillis(age)));
+    }
+    out += '}';
+  }
+  out += ']';
 }
 
 http::Response ToResponse(const Asked& asked, const limiter::Explanation& explanation) {
@@ -59,11 +88,13 @@ http::Response ToResponse(const Asked& asked, const limiter::Explanation& explan
     AppendText(body, "why", policy.why);
     if (!policy.replaced_by.empty()) AppendText(body, "replacedBy", policy.replaced_by);
     if (policy.shadow) body += ",\"shadow\":true";
+    body += policy::ChargingJson(policy.mode, policy.overdraw, policy.charge);
     if (policy.degraded) body += ",\"degraded\":true";
-    if (policy.leased) body += ",\"leased\":true";
     body += '}';
   }
-  body += "]}";
+  body += ']';
+  AppendAssignments(body, asked);
+  body += '}';
   return response;
 }
 
@@ -93,13 +124,17 @@ void ExplainBucket(limiter::PolicyLimiter& limiter, const std::shared_ptr<Asked>
                          });
 }
 
-void Explain(limiter::PolicyLimiter& limiter, const http::Request& request, http::Reply reply) {
+void Explain(const limiter::Assignments& assignments, limiter::PolicyLimiter& limiter,
+             const http::Request& request, http::Reply reply) {
   auto subject = ReadSubject(request.query);
   if (!subject.ok()) return reply(http::ErrorResponse(subject.error()));
   const auto asked = std::make_shared<Asked>();
   asked->subject = std::move(*subject);
   asked->reply = std::move(reply);
-  if (!asked->subject.bucket.empty()) return ExplainBucket(limiter, asked);
+  if (!asked->subject.bucket.empty()) {
+    asked->assigned = assignments.FindKey(asked->subject.bucket, kMaxAssignments);
+    return ExplainBucket(limiter, asked);
+  }
   asked->request.cost = asked->subject.cost;
   asked->request.key = asked->subject.key;
   if (asked->subject.key.empty()) {
@@ -110,6 +145,7 @@ void Explain(limiter::PolicyLimiter& limiter, const http::Request& request, http
     asked->descriptor = asked->entries;
     asked->request.domain = asked->domain;
     asked->request.descriptors = std::span(&asked->descriptor, 1);
+    asked->assigned = assignments.Find(asked->domain, asked->descriptor, kMaxAssignments);
   }
   limiter::Explain(limiter, asked->request, [asked](const limiter::Explanation& explanation) {
     asked->reply(ToResponse(*asked, explanation));
@@ -121,8 +157,9 @@ void Explain(limiter::PolicyLimiter& limiter, const http::Request& request, http
 void AddAdminExplain(http::Router& router, const AdminParts& parts,
                      limiter::PolicyLimiter& limiter) {
   router.Add("GET", "/admin/explain",
-             Guarded(parts.guard, [&limiter](const http::Request& request, http::Reply reply) {
-               Explain(limiter, request, std::move(reply));
+             Guarded(parts.guard, [&limiter, &assignments = parts.assignments](
+                                      const http::Request& request, http::Reply reply) {
+               Explain(assignments, limiter, request, std::move(reply));
              }));
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,20 +31,26 @@ std::string KeyOf(const std::string& bucket) {
   return bucket.starts_with(kThrottleKey) ? bucket.substr(kThrottleKey.size()) : bucket;
 }
 
+std::optional<limiter::TopKeys::Kind> KindNamed(std::string_view name) {
+  using Kind = limiter::TopKeys::Kind;
+  if (name == "hot") return Kind::kHot;
+  if (name == "limited") return Kind::kLimited;
+  if (name == "shadow") return Kind::kShadow;
+  return std::nullopt;
+}
+
 http::Response Top(const AdminParts& parts, const http::Request& request) {
   const std::string kind = http::QueryValue(request.query, "kind").value_or("hot");
-  if (kind != "hot" && kind != "limited") {
-    return http::ErrorResponse(400, "kind: must be hot or limited");
-  }
+  using Keys = limiter::TopKeys;
+  const std::optional<Keys::Kind> wanted_kind = KindNamed(kind);
+  if (!wanted_kind) return http::ErrorResponse(400, "kind: must be hot, limited or shadow");
   const std::string wanted = http::QueryValue(request.query, "n").value_or("20");
   std::size_t n = 0;
   const auto [end, failed] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), n);
   if (failed != std::errc() || end != wanted.data() + wanted.size() || n < 1 || n > kMaxTop) {
     return http::ErrorResponse(400, "n: must be an integer from 1 to 100");
   }
-  using Keys = limiter::TopKeys;
-  const auto keys = parts.top.Top(kind == "hot" ? Keys::Kind::kHot : Keys::Kind::kLimited, n,
-                                  SystemClock::Get().Now());
+  const auto keys = parts.top.Top(*wanted_kind, n, SystemClock::Get().Now());
   const auto names = parts.catalog.ids().Names();
   http::Response response;
   std::string& body = response.body;

@@ -12,8 +12,9 @@ namespace weir::admin {
 namespace {
 
 /// Those that connections answer without the router (http_exchange.cc).
-constexpr std::array<std::string_view, 5> kChecks = {
-    "POST /v1/check", "POST /v1/peek", "POST /v1/refund", "POST /v1/release", "GET /v1/auth"};
+constexpr std::array<std::string_view, 7> kChecks = {
+    "POST /v1/check",   "POST /v1/peek",   "POST /v1/refund", "POST /v1/release",
+    "POST /v1/reserve", "POST /v1/settle", "GET /v1/auth"};
 
 /// "POST /v1/check":"check", with a comma behind it.
 void AppendRole(std::string& out, std::string_view route) {

@@ -72,7 +72,15 @@ std::string FilePolicyJson(const policy::Definition& definition, std::string_vie
   out += definition.shadow ? "},\"shadow\":true" : "},\"shadow\":false";
   out += definition.quota ? ",\"unlimited\":false" : ",\"unlimited\":true";
   out.append(",\"onStoreError\":\"").append(policy::OnStoreErrorName(definition.on_store_error));
-  out.append("\",\"cost\":").append(std::to_string(definition.cost));
+  out += '"';
+  out += policy::ChargingJson(definition.mode, definition.overdraw, definition.charge);
+  if (definition.blocked) out += ",\"blocked\":true";
+  if (definition.quota_mode) out += ",\"quotaMode\":true";
+  if (!definition.limit_name.empty()) {
+    out += ",\"limitName\":";
+    AppendJsonString(out, definition.limit_name);
+  }
+  out.append(",\"cost\":").append(std::to_string(definition.cost));
   out.append(",\"source\":\"").append(source);
   return out += "\",\"readOnly\":true}";
 }

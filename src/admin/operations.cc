@@ -1,5 +1,6 @@
 #include "admin/operations.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -18,11 +19,18 @@ http::Response Text(int status, std::string body) {
   return response;
 }
 
-http::Response Ready(const Lifecycle& lifecycle, const std::optional<StoreHealth>& store) {
+http::Response Ready(const Lifecycle& lifecycle, const std::optional<StoreHealth>& store,
+                     const std::vector<Probe>& probes) {
   if (!lifecycle.ready()) return Text(503, "not ready\n");
-  if (!store || store->up) return Text(200, "ready\n");
-  if (!store->serving) return Text(503, "not ready: the store is away\n");
-  return Text(200, "ready, degraded: the store is away\n");
+  const bool store_away = store && !store->up;
+  if (store_away && !store->serving) return Text(503, "not ready: the store is away\n");
+  std::string away = store_away ? "the store is away" : "";
+  for (const Probe& probe : probes) {
+    if (probe.up()) continue;
+    if (!away.empty()) away += ", ";
+    away += "the database of " + probe.name + " is away";
+  }
+  return Text(200, away.empty() ? "ready\n" : "ready, degraded: " + away + "\n");
 }
 
 /// The first policies by themselves and the rest added up.
@@ -54,12 +62,13 @@ void PolicyFamily(telemetry::TextWriter& out, std::string_view name, std::string
 }  // namespace
 
 void AddOperations(http::Router& router, const Lifecycle& lifecycle,
-                   const telemetry::Registry& registry, const StoreHealthOf& store_health) {
+                   const telemetry::Registry& registry, const StoreHealthOf& store_health,
+                   const std::vector<Probe>& probes) {
   router.Add("GET", "/healthz",
              [](const http::Request&, const http::Reply& reply) { reply(Text(200, "ok\n")); });
   router.Add("GET", "/readyz",
-             [&lifecycle, &store_health](const http::Request&, const http::Reply& reply) {
-               reply(Ready(lifecycle, store_health()));
+             [&lifecycle, &store_health, &probes](const http::Request&, const http::Reply& reply) {
+               reply(Ready(lifecycle, store_health(), probes));
              });
   router.Add("GET", "/metrics", [&registry](const http::Request&, const http::Reply& reply) {
     http::Response response = Text(200, registry.Render());
@@ -89,6 +98,15 @@ void CollectDecisions(const limiter::Counters& counters, telemetry::TextWriter& 
   PolicyFamily(out, "weir_policy_errors_total",
                "What on_store_error decided for each policy, since the store could not.", policies,
                &Counts::errors);
+  const auto known = [](const Counts& counts) { return counts.remaining.has_value(); };
+  if (std::none_of(policies.begin(), policies.end(), known)) return;
+  out.Gauge("weir_tokens_remaining", "What the last decision of each policy left, of any key.");
+  for (const Counts& counts : policies) {
+    if (!known(counts)) continue;
+    const std::array<telemetry::Label, 2> labels = {
+        {{"domain", counts.domain}, {"policy", counts.policy}}};
+    out.Sample(*counts.remaining, labels);
+  }
 }
 
 void CollectKeys(std::size_t keys, const EngineStats& stats, telemetry::TextWriter& out) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "admin/policy_store.h"
 #include "limiter/counters.h"
@@ -52,10 +53,18 @@ struct StoreHealth {
 /// Nothing for a store that cannot be away.
 using StoreHealthOf = std::function<std::optional<StoreHealth>()>;
 
+/// A part of the service that may be away while the rest works.
+struct Probe {
+  std::string name;          ///< "slots"
+  std::function<bool()> up;  ///< from any thread, without waiting
+};
+
 /// Adds GET /healthz (200 while the process lives), /readyz (503 before start, while draining, and
-/// while a store is away that is required) and /metrics. Everything given must outlive the router.
+/// while a store is away that is required) and /metrics. A part that is away is named by /readyz,
+/// which stays 200: the node can do the rest. Everything given must outlive the router.
 void AddOperations(http::Router& router, const Lifecycle& lifecycle,
-                   const telemetry::Registry& registry, const StoreHealthOf& store_health);
+                   const telemetry::Registry& registry, const StoreHealthOf& store_health,
+                   const std::vector<Probe>& probes);
 
 /// weir_allowed_total, weir_blocked_total and what each policy said. Policies beyond the first
 /// kMaxPolicyLabels are added up under "other", so that the number of series is bounded.

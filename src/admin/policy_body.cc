@@ -2,12 +2,18 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "algorithm/algorithms.h"
 #include "base/instant.h"
+#include "policy/duration.h"
 #include "protocol/http/check_reader.h"
 
 namespace weir::http {
@@ -59,6 +65,24 @@ Status ReadOnStoreError(json::value value, policy::OnStoreError& outcome) {
   return {};
 }
 
+Status ReadMode(json::value value, policy::Mode& mode) {
+  std::string name;
+  if (Status status = ReadText(value, "mode", name); !status.ok()) return status;
+  const auto found = policy::ParseMode(name);
+  if (!found) return Bad("mode", "must be exact or leased");
+  mode = *found;
+  return {};
+}
+
+Status ReadCharge(json::value value, policy::ChargeMode& charge) {
+  std::string name;
+  if (Status status = ReadText(value, "charge", name); !status.ok()) return status;
+  const auto found = policy::ParseChargeMode(name);
+  if (!found) return Bad("charge", "must be all_or_none, each or always");
+  charge = *found;
+  return {};
+}
+
 Status ReadExpiry(json::value value, Nanos& expiry) {
   expiry = 0;
   if (value.is_null()) return {};
@@ -88,25 +112,84 @@ Status ReadMatch(json::value value, policy::StoredPolicy& policy) {
     std::string text;
     if (Status status = ReadText(field.value(), "match." + entry, text); !status.ok())
       return status;
-    policy.match.push_back(policy::MakeEntryMatch(std::move(entry), text));
+    Result<policy::EntryMatch> match = policy::ReadEntryMatch(entry, text);
+    if (!match.ok()) return Bad("match." + entry, match.error().message);
+    policy.match.push_back(std::move(*match));
   }
   return {};
 }
 
-Status ReadField(std::string_view name, json::value value, policy::StoredPolicy& policy) {
-  if (name == "key" || name == "policyKey") return ReadText(value, name, policy.key);
-  if (name == "type") return ReadType(value, policy.type);
-  if (name == "capacity") return ReadInteger(value, name, policy.capacity);
-  if (name == "refillRate") return ReadInteger(value, name, policy.refill_rate);
-  if (name == "windowSeconds") return ReadInteger(value, name, policy.window_seconds);
-  if (name == "buckets") return ReadInteger(value, name, policy.buckets);
-  if (name == "domain") return ReadText(value, name, policy.domain);
-  if (name == "match") return ReadMatch(value, policy);
-  if (name == "shadow") return ReadFlag(value, name, policy.shadow);
-  if (name == "unlimited") return ReadFlag(value, name, policy.unlimited);
-  if (name == "onStoreError") return ReadOnStoreError(value, policy.on_store_error);
-  if (name == "cost") return ReadInteger(value, name, policy.cost);
-  if (name == "expiresAt") return ReadExpiry(value, policy.expires_at);
+/// Seconds, or a text with a unit: "90s", "1m", "PT1M".
+Status ReadWindow(json::value value, std::string_view field, std::int64_t& seconds) {
+  if (value.get_int64().get(seconds) == simdjson::SUCCESS) return {};
+  std::string_view text;
+  if (value.get_string().get(text) != simdjson::SUCCESS) {
+    return Bad(field, "must be an integer, or a text with a unit such as \"1m\"");
+  }
+  const auto span = policy::ParseDuration(text);
+  if (!span.ok()) return Bad(field, span.error().message);
+  if (*span % std::chrono::seconds(1) != std::chrono::nanoseconds(0)) {
+    return Bad(field, "must be whole seconds; policies in files can be finer");
+  }
+  seconds = *span / std::chrono::seconds(1);
+  return {};
+}
+
+/// What policy files call a field, and what it is called here.
+struct Alias {
+  std::string_view given;
+  std::string_view field;
+};
+constexpr std::array<Alias, 9> kAliases = {{{"policyKey", "key"},
+                                            {"name", "key"},
+                                            {"limit", "capacity"},
+                                            {"window", "windowSeconds"},
+                                            {"lease", "windowSeconds"},
+                                            {"refillPerSecond", "refillRate"},
+                                            {"refill_per_second", "refillRate"},
+                                            {"on_store_error", "onStoreError"},
+                                            {"expires_at", "expiresAt"}}};
+
+std::string_view FieldOf(std::string_view given) {
+  const auto found = std::find_if(kAliases.begin(), kAliases.end(),
+                                  [given](const Alias& alias) { return alias.given == given; });
+  return found == kAliases.end() ? given : found->field;
+}
+
+/// Which fields were given, under which names.
+using Given = std::map<std::string, std::string, std::less<>>;
+
+/// One field has two names, and two values could differ.
+Status Note(Given& given, std::string_view name) {
+  const auto [at, is_new] = given.try_emplace(std::string(FieldOf(name)), name);
+  if (is_new) return {};
+  return Bad(name, at->second == name ? "is given twice" : "is given already, as " + at->second);
+}
+
+/// { "sliding_log": { "limit": 5, "window": "1m" } }, as in policy files.
+Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given);
+
+Status ReadField(std::string_view name, json::value value, policy::StoredPolicy& policy,
+                 Given& given) {
+  if (Status once = Note(given, name); !once.ok()) return once;
+  const std::string_view field = FieldOf(name);
+  if (field == "key") return ReadText(value, name, policy.key);
+  if (field == "type") return ReadType(value, policy.type);
+  if (field == "quota") return ReadQuota(value, policy, given);
+  if (field == "capacity") return ReadInteger(value, name, policy.capacity);
+  if (field == "refillRate") return ReadInteger(value, name, policy.refill_rate);
+  if (field == "windowSeconds") return ReadWindow(value, name, policy.window_seconds);
+  if (field == "buckets") return ReadInteger(value, name, policy.buckets);
+  if (field == "domain") return ReadText(value, name, policy.domain);
+  if (field == "match") return ReadMatch(value, policy);
+  if (field == "shadow") return ReadFlag(value, name, policy.shadow);
+  if (field == "unlimited") return ReadFlag(value, name, policy.unlimited);
+  if (field == "onStoreError") return ReadOnStoreError(value, policy.on_store_error);
+  if (field == "mode") return ReadMode(value, policy.mode);
+  if (field == "overdraw") return ReadFlag(value, name, policy.overdraw);
+  if (field == "charge") return ReadCharge(value, policy.charge);
+  if (field == "cost") return ReadInteger(value, name, policy.cost);
+  if (field == "expiresAt") return ReadExpiry(value, policy.expires_at);
   // What GET answers may be sent back as it is.
   std::int64_t ignored = 0;
   if (name == "id" || name == "version") return ReadInteger(value, name, ignored);
@@ -117,7 +200,45 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   return Bad(
       name.substr(0, kMaxNameBytes),
       "is not a field of a policy; those are key, type, capacity, refillRate, windowSeconds, "
-      "buckets, domain, match, shadow, unlimited, onStoreError, cost and expiresAt");
+      "buckets, domain, match, shadow, unlimited, onStoreError, mode, overdraw, charge, cost and "
+      "expiresAt, or quota as in policy files");
+}
+
+Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given) {
+  json::object kinds;
+  if (value.get_object().get(kinds) != simdjson::SUCCESS) {
+    return Bad("quota", R"(must be an object such as {"sliding_log":{"limit":5,"window":"1m"}})");
+  }
+  for (auto element : kinds) {
+    json::field kind;
+    std::string_view name;
+    if (std::move(element).get(kind) != simdjson::SUCCESS) return BadJson();
+    if (kind.unescaped_key().get(name) != simdjson::SUCCESS) return BadJson();
+    const algorithm::Descriptor* found = algorithm::FindNamed(name);
+    if (found == nullptr) {
+      return Bad("quota", "must have one of " + algorithm::Listed(&algorithm::Descriptor::name));
+    }
+    if (Status once = Note(given, "type"); !once.ok()) return once;
+    policy.type = found->algorithm;
+    json::object numbers;
+    if (kind.value().get_object().get(numbers) != simdjson::SUCCESS) {
+      return Bad(found->name, "must be an object");
+    }
+    for (auto one : numbers) {
+      json::field field;
+      std::string_view number;
+      if (std::move(one).get(field) != simdjson::SUCCESS) return BadJson();
+      if (field.unescaped_key().get(number) != simdjson::SUCCESS) return BadJson();
+      const std::string copy(number);
+      const bool known = FieldOf(copy) == "capacity" || copy == found->span_name ||
+                         (FieldOf(copy) == "refillRate" && found->refills()) ||
+                         (copy == "buckets" && found->has_buckets);
+      if (!known)
+        return Bad(copy.substr(0, kMaxNameBytes), "is not a number of " + std::string(found->name));
+      if (Status read = ReadField(copy, field.value(), policy, given); !read.ok()) return read;
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -133,18 +254,24 @@ Result<policy::StoredPolicy> ReadPolicy(std::string_view body) {
     return Error{Code::kInvalidArgument, "the body must be a JSON object"};
   }
   policy::StoredPolicy policy;
-  bool has_type = false;
+  Given given;
   for (auto element : object) {
     json::field field;
     std::string_view name;
     if (std::move(element).get(field) != simdjson::SUCCESS) return BadJson();
     if (field.unescaped_key().get(name) != simdjson::SUCCESS) return BadJson();
-    has_type = has_type || name == "type";
     const std::string copy(name);
-    if (Status status = ReadField(copy, field.value(), policy); !status.ok()) return status.error();
+    if (Status status = ReadField(copy, field.value(), policy, given); !status.ok()) {
+      return status.error();
+    }
   }
   if (document.current_location().error() == simdjson::SUCCESS) return BadJson();
-  if (!has_type && !policy.unlimited) return Bad("type", "is missing");
+  if (!given.contains("type") && !policy.unlimited) return Bad("type", "is missing");
+  if (!policy.has_match && !policy.type.is_override()) {
+    if (Status plain = policy::CheckBareKey(policy.key); !plain.ok()) {
+      return Bad("key", plain.error().message);
+    }
+  }
   return policy;
 }
 

@@ -93,4 +93,15 @@ AuditEntry EntryOf(const PolicyEdit& edit, const PolicyStep& step, Nanos at) {
           .undoes = edit.undoes};
 }
 
+PolicyChange ChangeOf(AuditEntry entry) {
+  const char* action = entry.after.empty() ? "delete" : entry.before.empty() ? "create" : "update";
+  return {.id = entry.id,
+          .key = entry.target.substr(kPolicyTarget.size()),
+          .at = entry.at,
+          .who = std::move(entry.who),
+          .action = action,
+          .before = std::move(entry.before),
+          .after = std::move(entry.after)};
+}
+
 }  // namespace weir::policy

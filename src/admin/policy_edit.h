@@ -39,6 +39,9 @@ Result<PolicyStep> Decide(const PolicyEdit& edit, const PolicyState& state, Nano
 /// The entry of the audit log for a step.
 AuditEntry EntryOf(const PolicyEdit& edit, const PolicyStep& step, Nanos at);
 
+/// The other way round: what an entry of a policy's target says of its history.
+PolicyChange ChangeOf(AuditEntry entry);
+
 /// How entries name policies: "policy:" and the key.
 inline constexpr std::string_view kPolicyTarget = "policy:";
 

@@ -10,15 +10,15 @@ namespace weir::policy {
 
 /// A policy from the row of any database, without its match. From column `first` on the row has id,
 /// key, type, capacity, refill rate, window, buckets, domain, has_match, shadow, unlimited,
-/// on_store_error, cost, version, created, updated and expires; `Row` has Int and Text.
+/// on_store_error (BehaviourWords), cost, version, created, updated and expires; `Row` has Int and
+/// Text.
 template <typename Row>
 Result<StoredPolicy> ReadPolicy(const Row& row, int first) {
   StoredPolicy policy;
   policy.id = row.Int(first);
   policy.key = row.Text(first + 1);
   const std::optional<PolicyType> type = ParsePolicyType(row.Text(first + 2));
-  const std::optional<OnStoreError> rule = ParseOnStoreError(row.Text(first + 11));
-  if (!type || !rule) {
+  if (!type || !ReadBehaviour(row.Text(first + 11), policy)) {
     return Error{Code::kInternal, "the stored policy '" + policy.key + "' is damaged"};
   }
   policy.type = *type;
@@ -30,7 +30,6 @@ Result<StoredPolicy> ReadPolicy(const Row& row, int first) {
   policy.has_match = row.Int(first + 8) != 0;
   policy.shadow = row.Int(first + 9) != 0;
   policy.unlimited = row.Int(first + 10) != 0;
-  policy.on_store_error = *rule;
   policy.cost = row.Int(first + 12);
   policy.version = row.Int(first + 13);
   policy.created_at = row.Int(first + 14);

@@ -1,10 +1,12 @@
 #include "admin/policy_store.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <utility>
 
 #include "algorithm/algorithms.h"
+#include "algorithm/lease.h"
 #include "base/instant.h"
 #include "base/json_text.h"
 
@@ -104,6 +106,13 @@ Result<Definition> ToDefinition(const StoredPolicy& policy) {
   definition.match = policy.match;
   if (!policy.has_match) definition.key = policy.key;
   definition.on_store_error = policy.on_store_error;
+  definition.mode = policy.mode;
+  if (policy.mode == Mode::kLeased && definition.quota) {
+    const auto terms = algorithm::TermsFor(*definition.quota);
+    if (!terms.ok()) return Bad("mode", terms.error().message);
+  }
+  definition.overdraw = policy.overdraw;
+  definition.charge = policy.charge;
   definition.shadow = policy.shadow;
   definition.cost = policy.cost;
   definition.source = "admin API";
@@ -180,8 +189,43 @@ std::string ToJson(const StoredPolicy& policy) {
   flag("shadow", policy.shadow);
   flag("unlimited", policy.unlimited);
   json.append(",\"onStoreError\":\"").append(OnStoreErrorName(policy.on_store_error)).append("\"");
+  json += ChargingJson(policy.mode, policy.overdraw, policy.charge);
   number("cost", policy.cost);
   return end();
+}
+
+std::string BehaviourWords(const StoredPolicy& policy) {
+  std::string words(OnStoreErrorName(policy.on_store_error));
+  if (policy.mode != Mode::kExact) words.append(" ").append(ModeName(policy.mode));
+  if (policy.overdraw) words += " overdraw";
+  if (policy.charge != ChargeMode::kAllOrNone) {
+    words.append(" ").append(ChargeModeName(policy.charge));
+  }
+  return words;
+}
+
+bool ReadBehaviour(std::string_view words, StoredPolicy& policy) {
+  const std::size_t first = std::min(words.find(' '), words.size());
+  const std::optional<OnStoreError> rule = ParseOnStoreError(words.substr(0, first));
+  if (!rule) return false;
+  policy.on_store_error = *rule;
+  words.remove_prefix(first);
+  while (!words.empty()) {
+    words.remove_prefix(1);
+    const std::size_t end = std::min(words.find(' '), words.size());
+    const std::string_view word = words.substr(0, end);
+    if (const std::optional<Mode> mode = ParseMode(word)) {
+      policy.mode = *mode;
+    } else if (const std::optional<ChargeMode> charge = ParseChargeMode(word)) {
+      policy.charge = *charge;
+    } else if (word == "overdraw") {
+      policy.overdraw = true;
+    } else {
+      return false;
+    }
+    words.remove_prefix(end);
+  }
+  return true;
 }
 
 std::int64_t VersionIn(std::string_view json) noexcept {

@@ -58,6 +58,9 @@ struct StoredPolicy {
   bool shadow = false;
   bool unlimited = false;
   OnStoreError on_store_error = OnStoreError::kLocal;
+  Mode mode = Mode::kExact;
+  bool overdraw = false;
+  ChargeMode charge = ChargeMode::kAllOrNone;
   std::int64_t cost = 1;
   /// 1 when first created, raised by each update, and by creating it again after it was deleted.
   std::int64_t version = 0;
@@ -79,6 +82,13 @@ std::string OverrideKey(const Definition& definition);
 
 /// {"id":1,"policyKey":"user-123","type":"TOKEN_BUCKET","capacity":100,"refillRate":10,"windowSeconds":60,…}
 std::string ToJson(const StoredPolicy& policy);
+
+/// What databases keep of onStoreError, mode, overdraw and charge, as words: "local", "deny leased
+/// overdraw each". What is as usual is left out, but for the first. A node that does not know a
+/// word refuses the policy instead of charging it otherwise than the others.
+std::string BehaviourWords(const StoredPolicy& policy);
+/// False if there is a word that is none of those.
+bool ReadBehaviour(std::string_view words, StoredPolicy& policy);
 
 /// One change, for the history.
 struct PolicyChange {

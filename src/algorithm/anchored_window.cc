@@ -76,6 +76,14 @@ Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) 
   return Decide(quota, window, now, 0);
 }
 
+void Return(const Quota& quota, State& state, Nanos now, Nanos at, std::int64_t count) noexcept {
+  Window window = Current(quota, state, now);
+  const bool same = at < window.end && at >= window.end - quota.window().count();
+  if (!same || window.count == 0) return;
+  window.count -= std::min(window.count, count);
+  Write(state, window);
+}
+
 Nanos FreshAt(const State& state) noexcept { return Load<Nanos>(state.data); }
 
 bool Valid(std::span<const std::uint8_t> bytes) noexcept {

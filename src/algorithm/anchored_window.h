@@ -21,6 +21,8 @@ Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t co
 Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
 Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
+/// Gives back permits that were charged `at`, if that was in the window in force.
+void Return(const Quota& quota, State& state, Nanos now, Nanos at, std::int64_t count) noexcept;
 Nanos FreshAt(const State& state) noexcept;
 bool Valid(std::span<const std::uint8_t> bytes) noexcept;
 

@@ -206,8 +206,11 @@ void CheckTogether(const Config& config, const std::string& file, std::vector<Pr
   const bool administrators = std::ranges::any_of(config.access.keys, [](const auto& key) {
     return MayDo(key.roles, access::Operation::kAdmin);
   });
+  if (config.admin.keyless_allowed && config.admin.allow.empty()) {
+    fail("admin.keyless: allowed needs admin.allow, the addresses that need no key");
+  }
   if (!http.off && !http.loopback() && config.admin.keys.empty() && !administrators &&
-      !config.oidc.enabled()) {
+      !config.oidc.enabled() && !config.admin.keyless_allowed) {
     fail("admin.keys: needed, since " + http.ToString() +
          " (listen.http) can be reached from other machines and serves /admin");
   }
@@ -222,6 +225,9 @@ void CheckTogether(const Config& config, const std::string& file, std::vector<Pr
   if (config.tls.key.empty() && !config.tls.cert.empty()) fail("tls.key: needed with tls.cert");
   if (!config.tls.client_ca.empty() && config.tls.cert.empty()) {
     fail("tls.client_ca: needs tls.cert and tls.key");
+  }
+  if (config.proxy.upstream_tls_cert.empty() != config.proxy.upstream_tls_key.empty()) {
+    fail("proxy.upstream_tls_cert: needed with proxy.upstream_tls_key, and the other way round");
   }
 }
 

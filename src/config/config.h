@@ -71,9 +71,10 @@ struct Config {
   struct Admin {
     std::vector<Digest> keys;  ///< never the keys themselves
     std::vector<IpNetwork> allow;
-    bool allow_given = false;  ///< else loopback
-    bool keyless = true;       ///< without keys, open to this machine
-    bool short_keys = false;   ///< one has fewer than 16 characters
+    bool allow_given = false;      ///< else loopback
+    bool keyless = true;           ///< without keys, open to this machine
+    bool keyless_allowed = false;  ///< and to `allow`, wherever that is
+    bool short_keys = false;       ///< one has fewer than 16 characters
   } admin;
   struct Access {
     struct Key {
@@ -130,6 +131,10 @@ struct Config {
     std::string listen = "127.0.0.1:8000";
     std::string admin = "off";
     std::vector<std::string> upstreams;
+    std::string upstream_tls_ca;  ///< empty: the system's authorities
+    std::string upstream_tls_cert;
+    std::string upstream_tls_key;
+    bool upstream_tls_verify = true;
     std::string per_ip;  ///< "100/60m"; empty: none but the default
     std::string domain;  ///< of the policies; empty: the only one that they have
     std::string api_key_header = "X-API-Key";
@@ -145,11 +150,18 @@ struct Config {
   } proxy;
   struct Slots {
     std::string store = "sqlite:";
+    std::chrono::milliseconds keep{0};  ///< events that are over, in the live tables; 0: for good
+    std::chrono::milliseconds keep_ids{0};  ///< their ids, in the archive; 0: for good
   } slots;
   struct Notify {
     std::string store = "sqlite:";
     std::string cache;
     std::string broker = "embedded:";
+    std::vector<std::string> providers;  ///< embedded: [CHANNEL=]URL; secret: may hold passwords
+    std::string token;                   ///< secret; of webhooks
+    /// For users without a configuration; 0: they are refused.
+    std::int64_t default_limit = 0;
+    std::int64_t default_window = 0;  ///< minutes
   } notify;
   struct Headers {
     bool x_ratelimit = true;
@@ -166,7 +178,24 @@ struct Config {
   struct Log {
     LogFormat format = LogFormat::kConsole;
     LogLevel level = LogLevel::kInfo;
+    std::uint32_t refusals = 10;  ///< lines a second of each reactor; 0: none
+    bool hashed_keys = false;
+    std::string key_salt = {};  ///< secret
   } log;
+  struct Metrics {
+    bool tokens_remaining = false;
+  } metrics;
+  struct Traces {
+    std::string endpoint = {};  ///< empty: nothing is traced
+    double ratio = 0.01;
+    std::vector<std::string> headers = {};  ///< secret
+    std::string service_name = "weir";
+    std::uint32_t max_per_second = 1'000;
+    std::size_t queue = 2'048;
+    std::size_t batch = 512;
+    std::chrono::milliseconds interval{1'000};
+    std::chrono::milliseconds timeout{10'000};
+  } traces;
   std::vector<IpNetwork> trusted_proxies;
   int ipv6_prefix = 64;
   policy::Definition default_policy;
@@ -189,6 +218,12 @@ struct Config {
     std::chrono::milliseconds drain_timeout{10'000};
   } limits;
   std::size_t threads = 0;  ///< 0: one per core
+  struct Embedded {         ///< of programs with weir::Limiter, not of the service
+    bool service_mode = false;
+    std::string service = "http://127.0.0.1:8080";
+    std::string service_key;  ///< secret
+    std::string service_ca;
+  } embedded;
 
   Config();
 };

@@ -63,6 +63,15 @@ Status SetUpgrades(Config& config, Texts texts) {
   return {};
 }
 
+Status SetUpstreamTls(Config& config, Texts texts) {
+  const bool verify = texts[0] == "required";
+  if (!verify && texts[0] != "insecure-no-verify") {
+    return Expected("required or insecure-no-verify", texts[0]);
+  }
+  config.proxy.upstream_tls_verify = verify;
+  return {};
+}
+
 Status SetAuthTarget(Config& config, Texts texts) {
   constexpr std::array<std::string_view, 4> kNames = {"auto", "original", "forwarded", "none"};
   const auto found = std::find(kNames.begin(), kNames.end(), texts[0]);
@@ -74,8 +83,15 @@ Status SetAuthTarget(Config& config, Texts texts) {
 // clang-format off
 const Setting kSettings[] = {
     {{"auth.target", "", "the fields that tell GET /v1/auth the path and method: auto, original, forwarded or none"}, SetAuthTarget},
-    {{"proxy.upstream", "", "weir proxy: http://host:port of the servers; several take turns", true},
+    {{"proxy.upstream", "", "weir proxy: http:// or https://host:port of the servers; several take turns", true},
      [](Config& c, Texts t) -> Status { c.proxy.upstreams.assign(t.begin(), t.end()); return {}; }},
+    {{"proxy.upstream_tls", "", "weir proxy: required or insecure-no-verify, for https:// upstreams"}, SetUpstreamTls},
+    {{"proxy.upstream_tls_ca", "", "weir proxy: PEM file with the authorities to trust; the system's unless given"},
+     [](Config& c, Texts t) -> Status { c.proxy.upstream_tls_ca = t[0]; return {}; }},
+    {{"proxy.upstream_tls_cert", "", "weir proxy: PEM file with a certificate for upstreams that ask for one"},
+     [](Config& c, Texts t) -> Status { c.proxy.upstream_tls_cert = t[0]; return {}; }},
+    {{"proxy.upstream_tls_key", "", "weir proxy: its private key"},
+     [](Config& c, Texts t) -> Status { c.proxy.upstream_tls_key = t[0]; return {}; }},
     {{"proxy.listen", "", "weir proxy: where clients connect"},
      [](Config& c, Texts t) { return SetAddress(c.proxy.listen, t[0]); }},
     {{"proxy.admin", "", "weir proxy: address of /metrics, /healthz and /readyz, or off"},
@@ -106,7 +122,8 @@ const Setting kSettings[] = {
 
 std::vector<Setting> Joined() {
   std::vector<Setting> all;
-  for (const std::span<const Setting> part : {ServiceSettings(), ProxySettings()}) {
+  for (const std::span<const Setting> part :
+       {ServiceSettings(), TelemetrySettings(), ProxySettings(), LibrarySettings()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -24,7 +24,8 @@ constexpr std::array<std::pair<std::string_view, Operation>, 5> kOpenable = {
 constexpr Roles Bits(Role role) noexcept { return static_cast<Roles>(role); }
 
 Operation OfChecks(std::string_view name) noexcept {
-  return name == "refund" || name == "release" ? Operation::kGiveBack : Operation::kCheck;
+  const bool gives_back = name == "refund" || name == "release" || name == "settle";
+  return gives_back ? Operation::kGiveBack : Operation::kCheck;
 }
 
 /// `rest` is what follows /api/v1/slots.
@@ -34,8 +35,12 @@ Operation OfSlots(bool reads, std::string_view method, std::string_view rest) no
 }
 
 Operation OfAdmin(bool reads, std::string_view path) noexcept {
-  if (reads) return Operation::kRead;
-  const bool operates = path.starts_with("/admin/reset") || path == "/admin/rate-limit/cache/flush";
+  // A dead letter is shown with its text.
+  const bool letter = path.starts_with("/admin/notify/dead/");
+  if (reads) return letter ? Operation::kOperate : Operation::kRead;
+  const bool operates = path.starts_with("/admin/reset") ||
+                        path == "/admin/rate-limit/cache/flush" ||
+                        path == "/admin/notify/dead/replay";
   return operates ? Operation::kOperate : Operation::kAdmin;
 }
 
@@ -116,6 +121,7 @@ Operation OperationOf(std::string_view method, std::string_view path) noexcept {
   const bool reads = method == "GET" || method == "HEAD";
   if (path.starts_with(kChecks)) return OfChecks(path.substr(kChecks.size()));
   if (path.starts_with(kSlots)) return OfSlots(reads, method, path.substr(kSlots.size()));
+  if (reads && path == "/api/config") return Operation::kRead;
   if (path == "/api/send" || (reads && path.starts_with("/api/"))) return Operation::kSend;
   if (path.starts_with("/admin/")) return OfAdmin(reads, path);
   return reads ? Operation::kPublic : Operation::kAdmin;

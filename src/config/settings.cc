@@ -71,6 +71,25 @@ Result<milliseconds> Time(std::string_view text, bool zero_allowed) {
   return rounded;
 }
 
+// 100/60m: so many in so many minutes.
+Status SetDefaultCap(Config::Notify& notify, std::string_view text) {
+  if (text == "off") {
+    notify.default_limit = 0;
+    return {};
+  }
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  const Result<std::int64_t> limit = Whole(text.substr(0, slash), 1, 1'000'000'000);
+  const Result<milliseconds> window = Time(text.substr(std::min(slash + 1, text.size())), false);
+  constexpr milliseconds kMinute = std::chrono::minutes(1);
+  if (!limit.ok() || !window.ok() || *window % kMinute != milliseconds(0) ||
+      *window > std::chrono::hours(8760)) {
+    return Expected("messages and whole minutes, at most a year, such as 100/60m, or off", text);
+  }
+  notify.default_limit = *limit;
+  notify.default_window = *window / kMinute;
+  return {};
+}
+
 Result<bool> Switch(std::string_view text) {
   if (text == "true" || text == "on" || text == "yes" || text == "1") return true;
   if (text == "false" || text == "off" || text == "no" || text == "0") return false;
@@ -225,7 +244,8 @@ const Setting kSettings[] = {
     {{"policy_store", "--policy-store", "where the admin API keeps policies: auto, sqlite:, or a URL"},
      [](Config& c, Texts t) -> Status {
        if (t[0] == "auto") { c.policy_store = t[0]; return {}; }
-       return Url(c.policy_store, t, {"sqlite:", "postgres://", "postgresql://", "mysql://", "mariadb://"});
+       return Url(c.policy_store, t, {"sqlite:", "postgres://", "postgresql://", "mysql://", "mariadb://", "redis://", "rediss://",
+                                       "redis+cluster://", "rediss+cluster://"});
      }},
     {{"admin.keys", "--admin-key", "keys of the admin API, as they are or as sha256:<hex>", true},
      [](Config& c, Texts t) {
@@ -234,10 +254,11 @@ const Setting kSettings[] = {
      }},
     {{"admin.allow", "", "networks that may use the admin API; loopback unless given", true},
      [](Config& c, Texts t) { c.admin.allow_given = true; return SetNetworks(c.admin.allow, t); }},
-    {{"admin.keyless", "", "without keys: local opens the admin API to this machine, off closes it"},
+    {{"admin.keyless", "", "without keys: local opens the admin API to this machine, allowed to admin.allow, off closes it"},
      [](Config& c, Texts t) -> Status {
-       if (t[0] != "local" && t[0] != "off") return Expected("local or off", t[0]);
-       c.admin.keyless = t[0] == "local";
+       if (t[0] != "local" && t[0] != "allowed" && t[0] != "off") return Expected("local, allowed or off", t[0]);
+       c.admin.keyless = t[0] != "off";
+       c.admin.keyless_allowed = t[0] == "allowed";
        return {};
      }},
     {{"access.keys", "--access-key", "keys with roles: name:role+role:key, sha256:<hex> or @file", true},
@@ -290,6 +311,10 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return SetFieldName(c.auth.api_key_header, t[0]); }},
     {{"slots.store", "--slots-store", "where slots are kept: sqlite: or postgres://"},
      [](Config& c, Texts t) { return Url(c.slots.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
+    {{"slots.keep", "", "how long done and cancelled events stay in the live tables; off: for good"},
+     [](Config& c, Texts t) { return Set(c.slots.keep, Time(t[0], true)); }},
+    {{"slots.keep_ids", "", "how long the archive knows their ids; off: for good"},
+     [](Config& c, Texts t) { return Set(c.slots.keep_ids, Time(t[0], true)); }},
     {{"notify.store", "--notify-store", "where notify keeps users: sqlite: or postgres://"},
      [](Config& c, Texts t) { return Url(c.notify.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
     {{"notify.cache", "--notify-cache", "notify's cache: redis://, or empty for none"},
@@ -299,6 +324,12 @@ const Setting kSettings[] = {
      }},
     {{"notify.broker", "--notify-broker", "notify's broker: embedded: or kafka://host:9092"},
      [](Config& c, Texts t) { return Url(c.notify.broker, t, {"embedded:", "kafka://"}); }},
+    {{"notify.providers", "", "who delivers, each CHANNEL=URL or URL: console:, https://, smtp://", true},
+     [](Config& c, Texts t) -> Status { c.notify.providers.assign(t.begin(), t.end()); return {}; }},
+    {{"notify.token", "", "bearer token for notify's webhooks"},
+     [](Config& c, Texts t) -> Status { c.notify.token = t[0]; return {}; }},
+    {{"notify.default_cap", "", "the cap of users without one, such as 100/60m; off: they are refused"},
+     [](Config& c, Texts t) { return SetDefaultCap(c.notify, t[0]); }},
     {{"headers.x_ratelimit", "", "send X-RateLimit-Limit, -Remaining and -Reset"},
      [](Config& c, Texts t) { return Set(c.headers.x_ratelimit, Switch(t[0])); }},
     {{"headers.ietf", "", "send the IETF fields RateLimit and RateLimit-Policy"},

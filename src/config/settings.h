@@ -21,9 +21,12 @@ struct Setting {
 std::span<const Setting> AllSettings();
 const Setting* FindSetting(std::string_view key);
 
-/// A part of that table, for the file that puts it together: the service's, the proxy's.
+/// A part of that table, for the file that puts it together: the service's, the proxy's,
+/// what is told of checks, that of programs with the library.
 std::span<const Setting> ServiceSettings();
 std::span<const Setting> ProxySettings();
+std::span<const Setting> TelemetrySettings();
+std::span<const Setting> LibrarySettings();
 
 /// How values are read, for the files of the parts.
 Error Expected(std::string_view expected, std::string_view got);

@@ -55,6 +55,10 @@ bool Engine::Release(std::string_view key, const Quota& quota, std::int64_t leas
 LeaseGrant Engine::Lease(std::string_view key, const Quota& quota, std::int64_t want) {
   return table_->Lease(key, quota, want);
 }
+Decision Engine::Adjust(std::string_view key, const Quota& quota, Nanos stamp,
+                        std::int64_t change) {
+  return table_->Adjust(key, quota, stamp, change);
+}
 Decision Engine::Return(std::string_view key, const Quota& quota, Nanos at, std::int64_t count) {
   return table_->Return(key, quota, at, count);
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <mutex>
 
+#include "algorithm/settle.h"
 #include "algorithm/token_bucket.h"
 #include "engine/slot_state.h"
 #include "engine/table.h"
@@ -47,14 +48,29 @@ LeaseGrant Table::Lease(std::string_view key, const Quota& quota, std::int64_t w
 
 Decision Table::Return(std::string_view key, const Quota& quota, Nanos at_time,
                        std::int64_t count) {
+  return Change(key, quota, [&](algorithm::State& state, Nanos now) {
+    return algorithm::Return(quota, state, now, at_time, count);
+  });
+}
+
+Decision Table::Adjust(std::string_view key, const Quota& quota, Nanos stamp, std::int64_t change) {
+  if (change > 0 && quota.algorithm() != Algorithm::kConcurrency) {
+    return Overdraw(key, &quota, change);
+  }
+  return Change(key, quota, [&](algorithm::State& state, Nanos now) {
+    return algorithm::Settle(quota, state, now, stamp, change);
+  });
+}
+
+/// Runs a step that needs no more room than the state has.
+template <typename Step>
+Decision Table::Change(std::string_view key, const Quota& quota, Step change) {
   const Located at = Locate(key);
   const Nanos read = clock_->Now();
   const std::lock_guard hold(at.shard->lock);
   const Nanos now = at.shard->Later(read);
   const Shard::Place place = Find(at, quota.algorithm());
-  const auto step = [&](algorithm::State& state) {
-    return algorithm::Return(quota, state, now, at_time, count);
-  };
+  const auto step = [&](algorithm::State& state) { return change(state, now); };
   if (!place) {
     algorithm::State fresh;
     return step(fresh);

@@ -37,6 +37,7 @@ class Table {
   bool Release(std::string_view key, const Quota* quota, std::int64_t lease);
   LeaseGrant Lease(std::string_view key, const Quota& quota, std::int64_t want);
   Decision Return(std::string_view key, const Quota& quota, Nanos at, std::int64_t count);
+  Decision Adjust(std::string_view key, const Quota& quota, Nanos stamp, std::int64_t change);
   void Reset(std::string_view key);
   void SetQuota(std::string_view key, const Quota& quota);
   void ClearQuota(std::string_view key);
@@ -94,6 +95,8 @@ class Table {
                           std::int64_t cost, const Call& call);
   Decision OverdrawBoxed(const Located& at, std::string_view key, const Quota& quota,
                          std::int64_t cost, const Call& call);
+  template <typename Step>
+  Decision Change(std::string_view key, const Quota& quota, Step change);
   Shard::Place Find(const Located& at, Algorithm algorithm) const noexcept;
   Shard::Place Create(Shard& shard, const Fingerprint& f, Box* box, const Call& call);
   Shard::Place CreateInline(Shard& shard, const Fingerprint& f, std::string_view key,

@@ -47,6 +47,9 @@ class Table::Transaction {
   }
 
   bool Charge(std::span<const Ask> asks, std::span<Decision> decisions, Nanos now) {
+    // One moment for all: it names what was charged (algorithm/settle.h).
+    for (Shard* shard : shards_) now = std::max(now, shard->Later(now));
+    for (Shard* shard : shards_) now = shard->Later(now);
     const Call call{now, pinned_};
     bool all = true;
     for (std::size_t i = 0; i < asks.size(); ++i) {

@@ -162,7 +162,8 @@ void GiveLimitHeaders(std::span<const Applied> applied, const Decision& strictes
   sink("RateLimit", value);
 }
 
-Denial MakeDenial(const Decision& decision, std::string_view accept, Nanos now) {
+Denial MakeDenial(const Decision& decision, std::string_view accept, Nanos now,
+                  std::string_view key) {
   std::string message;
   if (decision.verdict == Verdict::kNever) {
     message = "This request asks for more than its limit ever grants";
@@ -170,7 +171,12 @@ Denial MakeDenial(const Decision& decision, std::string_view accept, Nanos now) 
     const std::int64_t wait = std::max<std::int64_t>(CeilSeconds(decision.retry_after), 1);
     message.append("Try again in ").append(Decimal(wait).text()).append(" seconds");
   }
-  if (WantsJson(accept)) return {"application/json", ErrorJson(429, message, now)};
+  if (WantsJson(accept)) {
+    if (!key.empty() && decision.verdict != Verdict::kNever) {
+      message = "Rate limit exceeded for key: " + std::string(key);
+    }
+    return {"application/json", ErrorJson(429, message, now)};
+  }
   return {"text/plain; charset=utf-8", std::move(message)};
 }
 

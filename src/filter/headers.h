@@ -46,9 +46,10 @@ struct Denial {
   std::string body;
 };
 
-/// `Try again in N seconds`, or that in the error schema if `accept` (the Accept header) asks for
-/// JSON.
-Denial MakeDenial(const Decision& decision, std::string_view accept, Nanos now);
+/// `Try again in N seconds`; if `accept` (the Accept header) asks for JSON, the error schema with
+/// `Rate limit exceeded for key: …` where the key is known, and with the same text where it is not.
+Denial MakeDenial(const Decision& decision, std::string_view accept, Nanos now,
+                  std::string_view key = {});
 
 /// `{"status":502,"error":"Bad Gateway","message":…,"timestamp":"2026-02-22T06:55:00Z"}`
 std::string ErrorJson(int status, std::string_view message, Nanos now);

@@ -2,12 +2,15 @@
 
 // One call of a SharedLimiter on its way: what it asks, copied from the caller, and the answer.
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "store/reserve/reservation.h"
 #include "store/store.h"
 
 namespace weir::library {
@@ -16,6 +19,10 @@ namespace weir::library {
 struct Job {
   /// Adds a charge under the key's name in the store. Requires that Seal has not been called.
   void Add(std::string_view prefix, std::string_view key, const Quota& quota, std::int64_t cost);
+  /// Makes it one that reserves `cost` of a key, or that settles a reservation at its real cost.
+  Status Reserve(std::string_view prefix, std::string_view key, const Quota& quota,
+                 std::int64_t cost, std::chrono::milliseconds lasts);
+  Status Settle(std::string_view text, std::int64_t cost);
   /// Only now does the text of the keys stand still.
   void Seal();
 
@@ -23,9 +30,15 @@ struct Job {
   std::vector<std::size_t> ends;  ///< of the keys in `keys`
   std::vector<Quota> quotas;
   std::vector<store::Charge> charges;
+  std::vector<Nanos> stamps = {};  ///< of the charges that are settled
+  std::optional<store::reserve::Reservation> reservation = {};
   std::vector<Decision> decisions;
   store::Application application;
   std::function<void(Job&)> done;
+
+ private:
+  void AddNamed(std::string_view name, const Quota& quota, std::int64_t cost, Nanos stamp = 0);
+  void AddRecord();
 };
 
 /// What a caller's key is called in the store: behind the prefix, or "{t}" + prefix + the rest if

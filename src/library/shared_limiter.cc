@@ -17,6 +17,7 @@
 #include "library/job.h"
 #include "store/guard/guarded_store.h"
 #include "store/guard/prober.h"
+#include "store/reserve/reservation.h"
 
 namespace weir {
 namespace {
@@ -64,6 +65,14 @@ std::function<void(Job&)> Telling(std::function<void(Result<Answer>)> done,
 
 Decision FirstOf(Job& job) { return job.decisions.front(); }
 bool AppliedOf(Job& job) { return job.application.applied; }
+SharedReservation ReservedOf(Job& job) {
+  SharedReservation told{job.decisions[1], {}};
+  if (!job.application.applied) return told;
+  store::reserve::Note(job.reservation->groups.front(), job.reservation->lasts, job.decisions);
+  told.reservation = store::reserve::Write(*job.reservation);
+  return told;
+}
+SharedSettlement SettledOf(Job& job) { return {job.application.applied, job.decisions[1]}; }
 SharedDecisions AllOf(Job& job) { return {job.application.applied, std::move(job.decisions)}; }
 
 }  // namespace
@@ -137,6 +146,27 @@ class SharedLimiter::Core {
       job->Add(options_.prefix, asks[i].key, *asks[i].quota, asks[i].cost);
     }
     Send(std::move(job));
+  }
+
+  /// Sends what `fill` makes of a job, unless it says that something is wrong.
+  void AskAs(const std::function<Status(Job&)>& fill, std::function<void(Job&)> done) {
+    auto job = std::make_unique<Job>();
+    job->done = std::move(done);
+    if (Status filled = fill(*job); !filled.ok()) return Refuse(*job, filled.error());
+    Send(std::move(job));
+  }
+
+  void Reserve(std::string_view key, const Quota& quota, std::int64_t cost,
+               std::chrono::milliseconds lasts, std::function<void(Job&)> done) {
+    const auto fill = [&](Job& job) -> Status {
+      if (Status valid = ValidateKey(key); !valid.ok()) return valid;
+      return job.Reserve(options_.prefix, key, quota, cost, lasts);
+    };
+    AskAs(fill, std::move(done));
+  }
+
+  void Settle(std::string_view text, std::int64_t cost, std::function<void(Job&)> done) {
+    AskAs([&](Job& job) { return job.Settle(text, cost); }, std::move(done));
   }
 
   /// Whether waiting here would be waiting for this very thread.
@@ -229,6 +259,17 @@ void SharedLimiter::ReleaseAsync(std::string_view key, const Quota& quota, std::
   core_->Ask(Op::kRelease, key, quota, 1, lease, Telling<bool>(std::move(done), AppliedOf));
 }
 
+void SharedLimiter::ReserveAsync(std::string_view key, const Quota& quota, std::int64_t estimate,
+                                 std::chrono::milliseconds lasts, OnReservation done) {
+  core_->Reserve(key, quota, estimate, lasts,
+                 Telling<SharedReservation>(std::move(done), ReservedOf));
+}
+
+void SharedLimiter::SettleAsync(std::string_view reservation, std::int64_t cost,
+                                OnSettlement done) {
+  core_->Settle(reservation, cost, Telling<SharedSettlement>(std::move(done), SettledOf));
+}
+
 void SharedLimiter::ResetAsync(std::string_view key, OnReset done) {
   // All states of the key go; the quota only shapes an answer that nobody asked for.
   core_->Ask(Op::kReset, key, *Quota::TokenBucket(1, 1), 0, 0,
@@ -287,6 +328,20 @@ Result<Decision> SharedLimiter::Refund(std::string_view key, const Quota& quota,
 Result<bool> SharedLimiter::Release(std::string_view key, const Quota& quota, std::int64_t lease) {
   return Await<Result<bool>>(core_->on_own_thread(), [&](OnRelease done) {
     ReleaseAsync(key, quota, lease, std::move(done));
+  });
+}
+
+Result<SharedReservation> SharedLimiter::Reserve(std::string_view key, const Quota& quota,
+                                                 std::int64_t estimate,
+                                                 std::chrono::milliseconds lasts) {
+  return Await<Result<SharedReservation>>(core_->on_own_thread(), [&](OnReservation done) {
+    ReserveAsync(key, quota, estimate, lasts, std::move(done));
+  });
+}
+
+Result<SharedSettlement> SharedLimiter::Settle(std::string_view reservation, std::int64_t cost) {
+  return Await<Result<SharedSettlement>>(core_->on_own_thread(), [&](OnSettlement done) {
+    SettleAsync(reservation, cost, std::move(done));
   });
 }
 

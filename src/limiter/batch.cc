@@ -56,26 +56,35 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
   any_leased_ = false;
   applications_.clear();
   layouts_.clear();
+  stamps_.clear();
+  reserved_.clear();
   const policy::PolicySet& set = **policies_;
-  for (Check& check : checks) {
+  for (std::size_t i = 0; i < checks.size(); ++i) {
+    Check& check = checks[i];
     Part part{static_cast<std::uint32_t>(items_.size()), 0};
     check_begin_ = items_.size();
-    check.status = Collect(set, check.request);
+    const bool settles = check.op == store::Op::kSettle;
+    check.status = settles ? CollectSettled(check) : Collect(set, check.request);
     if (!check.status.ok()) items_.resize(part.begin);
     part.end = static_cast<std::uint32_t>(items_.size());
+    ShareBuckets(part, check.request.each_time || settles);
+    if (check.reserve.count() > 0 && check.op == store::Op::kCharge && check.status.ok()) {
+      check.status = MakeRecords(part, i);
+      if (!check.status.ok()) items_.resize(part.end = part.begin);
+    }
     parts_.push_back(part);
   }
   // Only now does the text of the keys stand still.
-  for (std::size_t i = 0; i < checks.size(); ++i) {
-    ShareBuckets(parts_[i], checks[i].request.each_time);
-    AddApplications(parts_[i], checks[i]);
-  }
+  for (std::size_t i = 0; i < checks.size(); ++i) AddApplications(parts_[i], checks[i]);
   decisions_.resize(std::max(decisions_.size(), charges_.size()));
   for (std::size_t i = 0; i < applications_.size(); ++i) {
     const Layout& layout = layouts_[i];
     applications_[i].charges = std::span(charges_).subspan(layout.first_charge, layout.charges);
     applications_[i].decisions = std::span(decisions_).subspan(layout.first_charge, layout.charges);
-    if (any_leased_) {
+    if (applications_[i].op == store::Op::kSettle) {
+      applications_[i].stamps = std::span(stamps_).subspan(layout.first_charge, layout.charges);
+    }
+    if (any_leased_ && !layout.exact) {
       applications_[i].terms = std::span(terms_).subspan(layout.first_charge, layout.charges);
     }
   }
@@ -237,6 +246,10 @@ void Batch::ShareBuckets(Part part, bool each_time) {
 
 void Batch::AddApplications(Part part, const Check& check) {
   if (check.op == store::Op::kRelease) return AddReleases(part, check);
+  if (Reserved* reserved = ReservedOf(static_cast<std::size_t>(&check - checks.data()))) {
+    return check.op == store::Op::kSettle ? AddSettling(part, check, *reserved)
+                                          : AddReserving(part, check, *reserved);
+  }
   bool open = false;
   for (std::uint32_t i = part.begin; i < part.end; ++i) {
     Item& item = items_[i];
@@ -288,7 +301,7 @@ void Batch::Lay(const Check& check, store::Op op) {
   store::Application& application = applications_.emplace_back();
   application.op = op;
   application.lease = check.lease;
-  layouts_.push_back({static_cast<std::uint32_t>(charges_.size()), 0});
+  layouts_.push_back({static_cast<std::uint32_t>(charges_.size()), 0, false});
 }
 
 void Batch::AddCharge(Item& item) {
@@ -299,6 +312,9 @@ void Batch::AddCharge(Item& item) {
   charges_.push_back({KeyOf(item), item.cost, quota});
   terms_.push_back(item.lease);
   any_leased_ |= item.lease != nullptr;
+  if (item.settles == nullptr) return;
+  stamps_.resize(charges_.size());
+  stamps_.back() = item.settles->stamp;
 }
 
 }  // namespace weir::limiter

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "limiter/limiter.h"
 #include "policy/policy_set.h"
+#include "store/reserve/reservation.h"
 #include "store/store.h"
 
 namespace weir::limiter {
@@ -25,9 +27,10 @@ class Batch {
  public:
   /// A policy (or a quota that came with the request) that applies to a descriptor.
   struct Item {
-    const policy::Policy* policy = nullptr;        ///< null: the quota came with the request
-    const Quota* quota = nullptr;                  ///< null: unlimited
-    const algorithm::LeaseTerms* lease = nullptr;  ///< null: charged exactly
+    const policy::Policy* policy = nullptr;          ///< null: the quota came with the request
+    const Quota* quota = nullptr;                    ///< null: unlimited
+    const algorithm::LeaseTerms* lease = nullptr;    ///< null: charged exactly
+    const store::reserve::Share* settles = nullptr;  ///< null: not of a reservation that is settled
     std::uint32_t descriptor = 0;
     std::uint32_t key_at = 0;
     std::uint32_t key_size = 0;
@@ -39,7 +42,9 @@ class Batch {
     std::uint32_t application = kNone;
     std::uint32_t position = 0;  ///< within the application
 
-    bool shadow() const noexcept { return policy != nullptr && policy->definition.shadow; }
+    bool shadow() const noexcept {
+      return settles != nullptr ? settles->shadow : policy != nullptr && policy->definition.shadow;
+    }
     /// All or none of these are charged.
     bool together() const noexcept { return quota != nullptr && !shadow() && !alone; }
   };
@@ -66,13 +71,30 @@ class Batch {
     return std::string_view(keys_).substr(item.key_at, item.key_size);
   }
 
+  /// What is settled later, if a check reserves and is granted. Requires that the store has
+  /// answered.
+  void WriteReservation(std::size_t check, std::string& text);
+  /// Whether a check that settles has done so: some record was there, or there is none.
+  bool Settled(std::size_t check) noexcept;
+
   std::span<Check> checks;
   store::Done done;
+  Nanos asked_at = 0;        ///< when Decide was called; kept only where decisions are traced
+  Nanos store_asked_at = 0;  ///< the same of the store; 0: it was not asked
 
  private:
   struct Layout {
     std::uint32_t first_charge;
     std::uint32_t charges;
+    bool exact = false;  ///< never decided from permits held here
+  };
+  /// The reservation of a check that reserves or settles.
+  struct Reserved {
+    std::size_t check = 0;
+    store::reserve::Reservation reservation;
+    Quota record;
+    std::vector<std::string> keys = {};            // of the records
+    std::vector<std::uint32_t> applications = {};  // of the groups; kNone: nothing is asked
   };
 
   Status Collect(const policy::PolicySet& set, const policy::Request& request);
@@ -87,6 +109,12 @@ class Batch {
   void AddApplications(Part part, const Check& check);
   void AddReleases(Part part, const Check& check);
   Item* FirstConcurrency(Part part, bool shadow) noexcept;
+  Status CollectSettled(const Check& check);
+  Status MakeRecords(Part part, std::size_t check);
+  void AddReserving(Part part, const Check& check, Reserved& reserved);
+  void AddSettling(Part part, const Check& check, Reserved& reserved);
+  void AddRecord(Reserved& reserved, std::size_t group);
+  Reserved* ReservedOf(std::size_t check) noexcept;
   void AddCharge(Item& item);
   void Lay(const Check& check, store::Op op);
 
@@ -103,7 +131,9 @@ class Batch {
   bool any_leased_ = false;
   std::vector<Decision> decisions_;
   std::vector<store::Application> applications_;
+  std::vector<Nanos> stamps_;  // of each charge, if anything is settled
   std::vector<Layout> layouts_;
+  std::deque<Reserved> reserved_;  // of the checks that reserve or settle, in their order
 };
 
 }  // namespace weir::limiter

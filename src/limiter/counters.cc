@@ -51,9 +51,15 @@ std::vector<PolicyCounts> Counters::Policies() const {
     PolicyCounts& sum = sums[id];
     sum.domain = std::move(names[id].domain);
     sum.policy = std::move(names[id].policy);
+    std::uint64_t latest = 0;
     for (const auto& table : tables_) {
       const CounterTable::Row* row = table->Find(id);
       if (row == nullptr) continue;
+      const std::uint64_t at = (*row)[CounterTable::kRemainingAt].load(std::memory_order_acquire);
+      if (at > latest) {
+        latest = at;
+        sum.remaining = (*row)[CounterTable::kRemaining].load(std::memory_order_relaxed);
+      }
       const auto read = [row](CounterTable::Kind kind) {
         return (*row)[kind].load(std::memory_order_relaxed);
       };

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "policy/policy_set.h"
+#include "weir/clock.h"
 
 namespace weir::limiter {
 
@@ -31,6 +33,8 @@ struct PolicyCounts {
   std::uint64_t limited = 0;
   std::uint64_t shadow_limited = 0;
   std::uint64_t errors = 0;  ///< the store could not answer
+  /// What its last decision left; nothing if that is not kept or there was none.
+  std::optional<std::uint64_t> remaining = {};
 };
 
 /// One limiter's counters.
@@ -38,7 +42,15 @@ struct PolicyCounts {
 /// Thread safety: one thread raises them, any thread may read.
 class CounterTable {
  public:
-  enum Kind : std::size_t { kAllowed, kLimited, kShadowLimited, kErrors, kKinds };
+  enum Kind : std::size_t {
+    kAllowed,
+    kLimited,
+    kShadowLimited,
+    kErrors,
+    kRemaining,    // not counters: what the last decision left, and when that was
+    kRemainingAt,  // 0: there was none
+    kKinds
+  };
   enum Total : std::size_t {
     kChecksAllowed,
     kChecksLimited,
@@ -55,6 +67,11 @@ class CounterTable {
 
   void Raise(std::uint32_t policy, Kind kind) noexcept { Increment(RowOf(policy)[kind]); }
   void Raise(Total total) noexcept { Increment(totals_[total]); }
+  void SetRemaining(std::uint32_t policy, std::int64_t remaining, Nanos now) noexcept {
+    Row& row = RowOf(policy);
+    row[kRemaining].store(static_cast<std::uint64_t>(remaining), std::memory_order_relaxed);
+    row[kRemainingAt].store(static_cast<std::uint64_t>(now), std::memory_order_release);
+  }
 
   /// Null if nothing was counted near this policy.
   const Row* Find(std::uint32_t policy) const noexcept;

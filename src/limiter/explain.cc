@@ -60,6 +60,12 @@ std::string WhyAll(const Explanation& explanation) {
   return {};
 }
 
+void SetCharging(const policy::Definition& definition, ExplainedPolicy& policy) {
+  policy.mode = definition.mode;
+  policy.overdraw = definition.overdraw;
+  policy.charge = definition.charge;
+}
+
 /// Where a policy stands, and who has the say about its shadow if not its file.
 std::string PlaceOf(const policy::Definition& definition) {
   if (!definition.shadow_in_file) return definition.source;
@@ -82,6 +88,7 @@ void AddReplaced(const policy::PolicySet& set, const policy::Request& request,
       policy.quota = definition.quota ? definition.quota->ToString() : "unlimited";
       policy.descriptor = i;
       policy.shadow = definition.shadow;
+      SetCharging(definition, policy);
       policy.replaced_by = applying.replaced_by->definition.name;
       policy.why = WhyOne(policy, !definition.quota);
     }
@@ -107,11 +114,6 @@ std::string SourceOf(const policy::PolicySet& set, const policy::Request& reques
   return found == nullptr ? "the request" : PlaceOf(*found);
 }
 
-bool IsLeased(const policy::PolicySet& set, const policy::Request& request, std::string_view name) {
-  const policy::Definition* found = FindNamed(set, request, name);
-  return found != nullptr && found->mode == policy::Mode::kLeased;
-}
-
 /// A look at one bucket, with the memory that the store writes to.
 struct BucketLook {
   std::shared_ptr<const policy::Policy> policy;
@@ -130,7 +132,7 @@ Explanation ExplanationOf(const BucketLook& look) {
   policy.quota = definition.quota ? definition.quota->ToString() : "unlimited";
   policy.key = look.charge.key;
   policy.shadow = definition.shadow;
-  policy.leased = definition.mode == policy::Mode::kLeased;
+  SetCharging(definition, policy);
   policy.decision = look.decision;
   policy.why = WhyOne(policy, !definition.quota);
   if (!definition.shadow) {
@@ -163,8 +165,8 @@ void Explain(PolicyLimiter& limiter, const policy::Request& request,
       policy.key = verdict.key;
       policy.descriptor = verdict.descriptor;
       policy.shadow = verdict.shadow;
+      if (verdict.rule != nullptr) SetCharging(verdict.rule->definition, policy);
       policy.degraded = verdict.degraded;
-      policy.leased = IsLeased(*set, check->request, verdict.policy);
       policy.decision = verdict.decision;
       policy.why = WhyOne(policy, verdict.quota == nullptr);
     }

@@ -21,7 +21,10 @@ struct ExplainedPolicy {
   std::size_t descriptor = 0;
   bool shadow = false;
   bool degraded = false;
-  bool leased = false;      ///< decided from permits taken in advance while it is asked for often
+  // How it charges.
+  policy::Mode mode = policy::Mode::kExact;
+  bool overdraw = false;
+  policy::ChargeMode charge = policy::ChargeMode::kAllOrNone;
   std::string replaced_by;  ///< not empty: a more specific policy stands in its place
   Decision decision;        ///< what charging would get now
   std::string why;          ///< a sentence

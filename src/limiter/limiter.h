@@ -3,15 +3,18 @@
 // The only decider: Request → policies → charges → store → Decision. Every door calls this and
 // nothing else to decide.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "limiter/permits.h"
 #include "policy/request.h"
 #include "store/store.h"
+#include "telemetry/span.h"
 #include "weir/decision.h"
 #include "weir/result.h"
 
@@ -19,7 +22,18 @@ namespace weir::policy {
 struct Policy;
 }
 
+namespace weir::telemetry {
+class Tracer;
+}
+
 namespace weir::limiter {
+
+/// Where a check came from, for the log and for traces. Views live as long as the check's request.
+struct Origin {
+  std::string_view door = {};        ///< a literal: "http", "grpc", "rlqs", "resp", "proxy"
+  std::string_view request_id = {};  ///< empty: the caller gave none
+  telemetry::SpanContext trace = {};
+};
 
 /// What one policy said about one descriptor.
 struct PolicyVerdict {
@@ -38,12 +52,38 @@ struct PolicyVerdict {
 
 /// One request and its answer. Reused by the doors from call to call, so that nothing is allocated.
 struct Check {
+  /// As good as new, but for the memory that it keeps: nothing of an earlier use is left.
+  void Reset(store::Op operation, const Origin& from) {
+    request = {};
+    op = operation;
+    origin = from;
+    permits.clear();
+    lease = 0;
+    reserve = {};
+    settles = {};
+    decision = {};
+    policy = {};
+    degraded = false;
+    estimated = false;
+    degraded_by = {};
+    applied = false;
+    reservation.clear();
+    verdicts.clear();
+    if (!status.ok()) status = {};
+  }
+
   policy::Request request;
+  Origin origin = {};
   store::Op op = store::Op::kCharge;
   /// kRelease: the permits to give back, as ParsePermits reads them. If there are none, `lease` (a
   /// Decision's) names the permit of the first concurrency policy that applies.
   std::vector<Permit> permits = {};
   std::int64_t lease = 0;
+  /// kCharge: how long the charge may be settled (store/reserve/reservation.h); 0: not at all.
+  std::chrono::milliseconds reserve{0};
+  /// kSettle: `reservation` of the check that reserved. request.cost is the real cost; nothing else
+  /// of the request is looked at.
+  std::string_view settles = {};
 
   /// Filled: the strictest enforced decision; allowed with limit 0 if nothing applies.
   Decision decision;
@@ -51,14 +91,21 @@ struct Check {
   bool degraded = false;
   bool estimated = false;             ///< the decision is one of a PolicyVerdict that is
   std::string_view degraded_by = {};  ///< if degraded: what on_store_error said, e.g. "local"
-  /// Filled: charged (kCharge) or some permit released (kRelease); true for the other operations.
+  /// Filled: charged (kCharge), some permit released (kRelease), settled just now (kSettle); true
+  /// for the other operations.
   bool applied = false;
+  /// Filled: if `reserve` and allowed, what settles it. Else empty.
+  std::string reservation = {};
   /// Filled: every policy that applied, in order of descriptors. Views live until `done` returns.
   std::vector<PolicyVerdict> verdicts;
   /// Filled: not ok means "could not decide" (with on_store_error: deny, that is a refusal, not
   /// this).
   Status status;
 };
+
+/// Whose allowance is used up, as a refused caller is told: the key, or the entries that its policy
+/// counts by, as `user:42|route:/v1/pay` if there are several. An API key's value is left out.
+std::string RefusedKey(const Check& check);
 
 /// Thread safety: one Limiter per reactor; policies and store state behind it are shared.
 class Limiter {
@@ -71,6 +118,9 @@ class Limiter {
 
   /// The same for charges that a door made itself (CL.THROTTLE carries its own quota): no policies.
   virtual void Apply(std::span<store::Application> batch, store::Done done) = 0;
+
+  /// Where the doors record their requests; null: nothing is traced.
+  virtual telemetry::Tracer* tracer() const noexcept { return nullptr; }
 };
 
 }  // namespace weir::limiter

@@ -25,8 +25,9 @@ store::Fault FaultOf(const store::Application& application) noexcept {
 
 PolicyVerdict VerdictOf(const Batch& batch, const Batch::Item& item) {
   PolicyVerdict verdict;
-  verdict.policy =
-      item.policy == nullptr ? kOverrideName : std::string_view(item.policy->definition.name);
+  verdict.policy = item.settles != nullptr  ? std::string_view(item.settles->policy)
+                   : item.policy == nullptr ? kOverrideName
+                                            : std::string_view(item.policy->definition.name);
   verdict.quota = item.quota;
   verdict.rule = item.policy;
   verdict.descriptor = item.descriptor;
@@ -75,7 +76,8 @@ PolicyLimiter::PolicyLimiter(Shared& shared, std::unique_ptr<store::Store> store
     : shared_(shared),
       store_(std::move(store)),
       counters_(shared.counters.Add()),
-      sampler_(shared.top.Add()) {}
+      sampler_(shared.top.Add()),
+      observer_(shared.observe) {}
 
 PolicyLimiter::~PolicyLimiter() = default;
 
@@ -98,6 +100,8 @@ std::unique_ptr<Batch> PolicyLimiter::TakeBatch() {
 void PolicyLimiter::Decide(std::span<Check> checks, store::Done done) {
   Refresh();
   std::unique_ptr<Batch> batch = TakeBatch();
+  if (observer_.traces()) batch->asked_at = SystemClock::Get().Now();
+  batch->store_asked_at = 0;
   batch->Build(current_, checks);
   batch->done = std::move(done);
   Batch* raw = batch.release();
@@ -105,6 +109,7 @@ void PolicyLimiter::Decide(std::span<Check> checks, store::Done done) {
     Finish(raw);
     return;
   }
+  if (observer_.traces()) raw->store_asked_at = SystemClock::Get().Now();
   store_->Apply(raw->applications(), [this, raw] { Finish(raw); });
 }
 
@@ -118,11 +123,13 @@ void PolicyLimiter::Apply(std::span<store::Application> batch, store::Done done)
   }
   given->applications = batch;
   given->done = std::move(done);
+  given->asked_at = observer_.traces() ? SystemClock::Get().Now() : 0;
   store_->Apply(batch, [this, raw = given.release()] { FinishApply(raw); });
 }
 
 void PolicyLimiter::FinishApply(Given* raw) {
   std::unique_ptr<Given> given(raw);
+  const Nanos now = observer_.traces() ? SystemClock::Get().Now() : 0;
   for (const store::Application& application : given->applications) {
     if (application.op != store::Op::kCharge) continue;
     if (!application.status.ok()) {
@@ -135,7 +142,15 @@ void PolicyLimiter::FinishApply(Given* raw) {
     while (blamed < decisions.size() && decisions[blamed].allowed()) ++blamed;
     const bool allowed = blamed == decisions.size();
     counters_->Raise(allowed ? CounterTable::kChecksAllowed : CounterTable::kChecksLimited);
-    sampler_->Note(application.charges[allowed ? 0 : blamed].key, kNoPolicy, !allowed);
+    const std::string_view key = application.charges[allowed ? 0 : blamed].key;
+    sampler_->Note(key, kNoPolicy, allowed ? Outcome::kAllowed : Outcome::kLimited);
+    const Decision& decision = decisions[allowed ? 0 : blamed];
+    // Whoever charges without policies speaks the Redis protocol.
+    if (!allowed) [[unlikely]]
+      observer_.Refused("resp", key, decision);
+    if (observer_.traces()) {
+      observer_.TraceCharge("CL.THROTTLE", key, decision, {given->asked_at, given->asked_at, now});
+    }
   }
   const store::Done done = std::exchange(given->done, nullptr);
   done();
@@ -144,7 +159,12 @@ void PolicyLimiter::FinishApply(Given* raw) {
 
 void PolicyLimiter::Finish(Batch* raw) {
   std::unique_ptr<Batch> batch(raw);
-  for (std::size_t i = 0; i < batch->checks.size(); ++i) FinishCheck(*batch, i);
+  for (std::size_t i = 0; i < batch->checks.size(); ++i) {
+    FinishCheck(*batch, i);
+    observer_.Told(batch->checks[i]);
+  }
+  if (observer_.traces() || observer_.keeps_remaining()) [[unlikely]]
+    Observe(*batch);
   const store::Done done = std::exchange(batch->done, nullptr);
   done();
   if (idle_.size() < kMaxIdle) idle_.push_back(std::move(batch));
@@ -171,6 +191,7 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
       verdict.estimated = application.estimated;
       // The quota's own, not the narrowed one's.
       if (item.lease != nullptr) verdict.decision.limit = item.quota->limit();
+      if (item.settles != nullptr) verdict.decision.limit = item.settles->limit;
     }
     if (check.op == store::Op::kRelease) {
       FinishRelease(batch, item, check);
@@ -187,6 +208,11 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
   Combine(check);
   if (check.op == store::Op::kCharge && !check.decision.allowed()) {
     ShowUncharged(batch, items, check.verdicts);
+  }
+  if (check.op == store::Op::kSettle) check.applied = check.status.ok() && batch.Settled(index);
+  check.reservation.clear();
+  if (check.reserve.count() > 0 && check.status.ok() && check.decision.allowed()) {
+    batch.WriteReservation(index, check.reservation);
   }
   Count(batch, index);
 }
@@ -291,27 +317,33 @@ void PolicyLimiter::Count(const Batch& batch, std::size_t index) {
       counters_->Raise(id, CounterTable::kAllowed);
     }
   }
-  Sample(check, items);
+  Sample(batch, check, items);
 }
 
-/// Notes the bucket that decided the check; one of a policy on trial if no other did.
-void PolicyLimiter::Sample(const Check& check, std::span<const Batch::Item> items) {
+/// Notes the bucket that decided the check; one of a policy on trial if no other did. Whom policies
+/// on trial would refuse is noted beside that.
+void PolicyLimiter::Sample(const Batch& batch, const Check& check,
+                           std::span<const Batch::Item> items) {
   std::size_t noted = items.size();
+  bool decided = false;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const PolicyVerdict& verdict = check.verdicts[i];
     if (verdict.key.empty()) continue;
     if (verdict.shadow) {
+      if (!verdict.decision.allowed() && &batch.charged(items[i]) == &items[i]) {
+        sampler_->Note(verdict.key, items[i].policy->id, Outcome::kShadow);
+      }
       if (noted == items.size()) noted = i;
     } else if (verdict.policy == check.policy &&
                verdict.decision.verdict == check.decision.verdict) {
-      noted = i;
-      break;
+      if (!decided) noted = i;
+      decided = true;
     }
   }
   if (noted == items.size()) return;
   const policy::Policy* policy = items[noted].policy;
   sampler_->Note(check.verdicts[noted].key, policy == nullptr ? kNoPolicy : policy->id,
-                 !check.decision.allowed());
+                 check.decision.allowed() ? Outcome::kAllowed : Outcome::kLimited);
 }
 
 }  // namespace weir::limiter

@@ -9,6 +9,7 @@
 #include "limiter/counters.h"
 #include "limiter/fallback.h"
 #include "limiter/limiter.h"
+#include "limiter/observer.h"
 #include "limiter/top_keys.h"
 #include "policy/policy_set.h"
 #include "store/store.h"
@@ -25,6 +26,7 @@ struct Shared {
   Counters counters;
   TopKeys top;
   Fallback fallback;
+  ObserverOptions observe;  ///< to be set before the first limiter is made
 };
 
 /// The Limiter that follows policies.
@@ -37,6 +39,7 @@ class PolicyLimiter final : public Limiter {
 
   void Decide(std::span<Check> checks, store::Done done) override;
   void Apply(std::span<store::Application> batch, store::Done done) override;
+  telemetry::Tracer* tracer() const noexcept override { return observer_.tracer(); }
 
   /// The policies that the next check will meet.
   std::shared_ptr<const policy::PolicySet> policies() const { return shared_.policies.Current(); }
@@ -50,11 +53,14 @@ class PolicyLimiter final : public Limiter {
   void DecideWithoutStore(Batch& batch, Check& check, std::span<const Batch::Item> items);
   void Combine(Check& check);
   void Count(const Batch& batch, std::size_t index);
-  void Sample(const Check& check, std::span<const Batch::Item> items);
+  void Sample(const Batch& batch, const Check& check, std::span<const Batch::Item> items);
+  void Observe(const Batch& batch);
+  void KeepRemaining(const Batch& batch, std::size_t index, Nanos now);
   /// What was given to Apply, until the store has answered.
   struct Given {
     std::span<store::Application> applications;
     store::Done done;
+    Nanos asked_at = 0;  // kept only where decisions are traced
   };
   void FinishApply(Given* raw);
 
@@ -62,6 +68,7 @@ class PolicyLimiter final : public Limiter {
   std::unique_ptr<store::Store> store_;
   std::shared_ptr<CounterTable> counters_;
   std::shared_ptr<KeySampler> sampler_;
+  Observer observer_;
   std::uint64_t version_ = 0;
   std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> current_;
   std::vector<std::unique_ptr<Batch>> idle_;

@@ -24,7 +24,7 @@ std::uint32_t KeySampler::Random() noexcept {
   return random_;
 }
 
-void KeySampler::Take(std::string_view key, std::uint32_t policy, bool limited) noexcept {
+void KeySampler::Take(std::string_view key, std::uint32_t policy, Outcome outcome) noexcept {
   const std::uint64_t at = written_.load(std::memory_order_relaxed);
   const std::uint64_t held = at - read_.load(std::memory_order_acquire);
   // The next gap is random, so that no rhythm of the traffic can hide from it, and grows as the
@@ -39,7 +39,7 @@ void KeySampler::Take(std::string_view key, std::uint32_t policy, bool limited) 
   Sample& sample = (*ring_)[at % kSlots];
   sample.policy = policy;
   sample.weight = weight;
-  sample.limited = limited;
+  sample.outcome = outcome;
   sample.size = static_cast<std::uint8_t>(std::min(key.size(), kMaxText));
   std::memcpy(sample.text.data(), key.data(), sample.size);
   if (key.size() > kMaxText) {
@@ -67,12 +67,18 @@ void TopKeys::Collect(Nanos now) {
     slice.number = number;
     slice.hot.Clear();
     slice.limited.Clear();
+    slice.shadow.Clear();
   }
   for (const auto& sampler : samplers_) {
     sampler->Drain([&slice](const KeySampler::Sample& sample) {
       const std::string_view text(sample.text.data(), sample.size);
+      if (sample.outcome == Outcome::kShadow) {
+        return slice.shadow.Add(text, sample.weight, sample.policy);
+      }
       slice.hot.Add(text, sample.weight, sample.policy);
-      if (sample.limited) slice.limited.Add(text, sample.weight, sample.policy);
+      if (sample.outcome == Outcome::kLimited) {
+        slice.limited.Add(text, sample.weight, sample.policy);
+      }
     });
   }
 }
@@ -84,7 +90,7 @@ std::vector<TopKeys::Key> TopKeys::Top(Kind kind, std::size_t n, Nanos now) cons
   std::vector<const telemetry::SpaceSaving*> parts;
   for (const Slice& slice : slices_) {
     if (slice.number < 0 || slice.number <= number - static_cast<std::int64_t>(kSlices)) continue;
-    const telemetry::SpaceSaving& part = kind == Kind::kHot ? slice.hot : slice.limited;
+    const telemetry::SpaceSaving& part = slice.Of(kind);
     parts.push_back(&part);
     for (const auto& entry : part.entries()) sums[entry.text].policy = entry.tag;
   }

@@ -20,6 +20,10 @@
 
 namespace weir::limiter {
 
+/// What came of a check for a bucket. kShadow stands beside one of the others: a policy on trial
+/// would have refused it.
+enum class Outcome : std::uint8_t { kAllowed, kLimited, kShadow };
+
 /// One limiter's samples.
 ///
 /// Thread safety: one thread calls Note, one other at a time Drain.
@@ -32,7 +36,7 @@ class KeySampler {
   struct Sample {
     std::uint32_t policy = 0;
     std::uint32_t weight = 0;  ///< how many checks it stands for
-    bool limited = false;
+    Outcome outcome = Outcome::kAllowed;
     std::uint8_t size = 0;
     std::array<char, kMaxText> text;
   };
@@ -40,9 +44,9 @@ class KeySampler {
   KeySampler();
 
   /// Counts one check; cheap unless it is taken as a sample.
-  void Note(std::string_view key, std::uint32_t policy, bool limited) noexcept {
+  void Note(std::string_view key, std::uint32_t policy, Outcome outcome) noexcept {
     if (--countdown_ > 0) return;
-    Take(key, policy, limited);
+    Take(key, policy, outcome);
   }
 
   /// Hands out all samples so far and sets how densely the next are taken.
@@ -62,7 +66,7 @@ class KeySampler {
   }
 
  private:
-  void Take(std::string_view key, std::uint32_t policy, bool limited) noexcept;
+  void Take(std::string_view key, std::uint32_t policy, Outcome outcome) noexcept;
   std::uint32_t Random() noexcept;
 
   std::int64_t countdown_ = 1;
@@ -82,7 +86,7 @@ class TopKeys {
   static constexpr std::size_t kSlices = 6;
   static constexpr std::int64_t kWindowSeconds = kSliceSeconds * kSlices;
 
-  enum class Kind : std::uint8_t { kHot, kLimited };
+  enum class Kind : std::uint8_t { kHot, kLimited, kShadow };
 
   struct Key {
     std::string key;  ///< as the store names the bucket
@@ -105,6 +109,11 @@ class TopKeys {
     std::int64_t number = -1;  // time / kSliceSeconds
     telemetry::SpaceSaving hot{kCapacity};
     telemetry::SpaceSaving limited{kCapacity};
+    telemetry::SpaceSaving shadow{kCapacity};
+
+    const telemetry::SpaceSaving& Of(Kind kind) const noexcept {
+      return kind == Kind::kHot ? hot : kind == Kind::kLimited ? limited : shadow;
+    }
   };
 
   mutable std::mutex mutex_;

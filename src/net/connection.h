@@ -6,6 +6,7 @@
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <cstddef>
 
+#include "net/counted.h"
 #include "net/timer_wheel.h"
 
 namespace weir::net {
@@ -22,7 +23,7 @@ using Socket =
 /// (boost::intrusive_ptr) keep it alive; every pending operation's handler holds one.
 ///
 /// Thread safety: everything happens on the reactor's thread, including the reference counting.
-class Connection : public TimerWheel::Entry {
+class Connection : public Counted, public TimerWheel::Entry {
  public:
   /// Registers with the reactor, which counts it against the connection limit.
   explicit Connection(Reactor& reactor);
@@ -35,17 +36,11 @@ class Connection : public TimerWheel::Entry {
 
   Reactor& reactor() const noexcept { return reactor_; }
 
-  friend void intrusive_ptr_add_ref(Connection* connection) noexcept { ++connection->references_; }
-  friend void intrusive_ptr_release(Connection* connection) noexcept {
-    if (--connection->references_ == 0) delete connection;
-  }
-
  private:
   friend class Reactor;
 
   Reactor& reactor_;
   DoorShare* const share_;  // of the door that it came in by; null: none
-  std::size_t references_ = 0;
   Connection* next_ = nullptr;
   Connection** link_ = nullptr;
 };

@@ -3,8 +3,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -45,7 +47,7 @@ reactor_op::status EdgeSocket::Wait::Perform(reactor_op* /*op*/) noexcept {
 void EdgeSocket::Wait::Complete(void* owner, boost::asio::detail::operation* op,
                                 const boost::system::error_code& /*error*/, std::size_t /*size*/) {
   Wait& wait = *static_cast<Wait*>(op);
-  const boost::intrusive_ptr<Connection> alive = std::move(wait.waiting);
+  const boost::intrusive_ptr<Counted> alive = std::move(wait.waiting);
   // Without an owner the io_context is being destroyed.
   if (owner == nullptr || !wait.socket.is_open()) return;
   Watcher& watcher = *wait.socket.watcher_;
@@ -53,13 +55,8 @@ void EdgeSocket::Wait::Complete(void* owner, boost::asio::detail::operation* op,
   (watcher.*tell)();
 }
 
-EdgeSocket::EdgeSocket(Socket socket, Connection& connection, Watcher& watcher)
-    : EdgeSocket(std::move(socket), connection.reactor()) {
-  Attach(connection, watcher);
-}
-
-void EdgeSocket::Attach(Connection& connection, Watcher& watcher) noexcept {
-  connection_ = &connection;
+void EdgeSocket::Attach(Counted& owner, Watcher& watcher) noexcept {
+  owner_ = &owner;
   watcher_ = &watcher;
 }
 
@@ -104,13 +101,22 @@ EdgeSocket::Received EdgeSocket::Receive(std::span<char> space) noexcept {
   return {errno == EAGAIN || errno == EINTR ? Outcome::kNothing : Outcome::kBroken};
 }
 
-std::ptrdiff_t EdgeSocket::Send(std::string_view bytes) noexcept {
+std::ptrdiff_t EdgeSocket::Send(std::string_view bytes, std::string_view rest) noexcept {
+  const std::size_t total = bytes.size() + rest.size();
   std::size_t sent = 0;
-  while (sent < bytes.size()) {
-    const ssize_t size =
-        ::send(fd_, bytes.data() + sent, bytes.size() - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+  while (sent < total) {
+    // One call for both parts: most messages fit.
+    std::array<iovec, 2> parts = {iovec{const_cast<char*>(bytes.data()), bytes.size()},
+                                  iovec{const_cast<char*>(rest.data()), rest.size()}};
+    msghdr message{};
+    message.msg_iov = bytes.empty() ? &parts[1] : parts.data();
+    message.msg_iovlen = bytes.empty() || rest.empty() ? 1 : 2;
+    const ssize_t size = ::sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (size >= 0) {
-      sent += static_cast<std::size_t>(size);
+      const auto taken = static_cast<std::size_t>(size);
+      sent += taken;
+      rest.remove_prefix(taken - std::min(taken, bytes.size()));
+      bytes.remove_prefix(std::min(taken, bytes.size()));
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
@@ -124,7 +130,7 @@ void EdgeSocket::AwaitReadable() {
   if (readable_.waiting || !is_open()) return;
   if (more_) {
     // No edge will tell of what is there already.
-    readable_.waiting.reset(connection_);
+    readable_.waiting.reset(owner_);
     reactor_.post_immediate_completion(&readable_, /*is_continuation=*/true);
     return;
   }
@@ -138,12 +144,12 @@ void EdgeSocket::AwaitWritable() {
 
 void EdgeSocket::AwaitTurn() {
   if (turn_.waiting || !is_open()) return;
-  turn_.waiting.reset(connection_);
+  turn_.waiting.reset(owner_);
   reactor_.post_immediate_completion(&turn_, /*is_continuation=*/false);
 }
 
 void EdgeSocket::Begin(Wait& wait, int kind) {
-  wait.waiting.reset(connection_);
+  wait.waiting.reset(owner_);
   wait.ec_ = {};
   reactor_.start_op(kind, fd_, registration_, &wait, /*is_continuation=*/true,
                     /*allow_speculative=*/true);

@@ -24,16 +24,16 @@ class EdgeSocket final : public Transport {
  public:
   /// Takes over what `socket` held. Not open if that failed.
   EdgeSocket(Socket socket, Reactor& reactor);
-  EdgeSocket(Socket socket, Connection& connection, Watcher& watcher);
   ~EdgeSocket() override;
   EdgeSocket(const EdgeSocket&) = delete;
   EdgeSocket& operator=(const EdgeSocket&) = delete;
 
-  void Attach(Connection& connection, Watcher& watcher) noexcept override;
+  void Attach(Counted& owner, Watcher& watcher) noexcept override;
   bool is_open() const noexcept override { return fd_ >= 0; }
   Received Receive(std::span<char> space) noexcept override;
   bool more() const noexcept override { return more_; }
-  std::ptrdiff_t Send(std::string_view bytes) noexcept override;
+  using Transport::Send;
+  std::ptrdiff_t Send(std::string_view bytes, std::string_view rest) noexcept override;
   void AwaitReadable() override;
   void AwaitWritable() override;
   void AwaitTurn() override;
@@ -49,7 +49,7 @@ class EdgeSocket final : public Transport {
     Wait(EdgeSocket& socket, void (Watcher::*tell)());
     EdgeSocket& socket;
     void (Watcher::*const tell)();
-    boost::intrusive_ptr<Connection> waiting;  // the connection, while this is under way
+    boost::intrusive_ptr<Counted> waiting;  // the owner, while this is under way
 
    private:
     static status Perform(reactor_op* op) noexcept;
@@ -64,7 +64,7 @@ class EdgeSocket final : public Transport {
   int fd_ = -1;
   bool tells_more_ = false;  // the kernel says whether there is more
   bool more_ = false;
-  Connection* connection_ = nullptr;
+  Counted* owner_ = nullptr;
   Watcher* watcher_ = nullptr;
   Wait readable_{*this, &Watcher::OnReadable};
   Wait writable_{*this, &Watcher::OnWritable};

@@ -9,8 +9,6 @@ namespace {
 using Outcome = Transport::Outcome;
 
 constexpr std::size_t kPiece = std::size_t{16} << 10U;
-/// Memory that is kept for the next answers.
-constexpr std::size_t kKeptCipher = std::size_t{256} << 10U;
 /// Turns of one stream before the others have theirs.
 constexpr int kFairRounds = 8;
 /// For a peer to notice the end and to end its own side, and what is taken from it meanwhile.
@@ -19,13 +17,8 @@ constexpr std::size_t kMostLingered = std::size_t{16} << 20U;
 
 }  // namespace
 
-Stream::Stream(Transport& transport, std::unique_ptr<TlsSession> tls, Session& session,
-               TimerWheel& timers, const Times& times)
-    : transport_(transport),
-      tls_(std::move(tls)),
-      session_(session),
-      timers_(timers),
-      times_(times) {}
+Stream::Stream(Transport& transport, Session& session, TimerWheel& timers, const Times& times)
+    : transport_(transport), session_(session), timers_(timers), times_(times) {}
 
 Stream::~Stream() = default;
 
@@ -89,7 +82,6 @@ bool Stream::Step() {
 /// False if there is nothing to go on with.
 bool Stream::Read() {
   if (ended_ || !readable_) return false;
-  if (tls_ != nullptr) return ReadTls();
   const Transport::Received received = transport_.Receive(session_.Space());
   readable_ = transport_.more();
   switch (received.outcome) {
@@ -109,95 +101,28 @@ bool Stream::Read() {
   return false;
 }
 
-bool Stream::ReadTls() {
-  std::array<char, kPiece> cipher;
-  const Transport::Received received = transport_.Receive(cipher);
-  readable_ = transport_.more();
-  if (received.outcome == Outcome::kNothing) return false;
-  if (received.outcome == Outcome::kEnd) {
-    ended_ = true;
-    session_.EndOfInput();
-    return true;
-  }
-  if (received.outcome == Outcome::kBroken) {
-    Close();
-    return false;
-  }
-  const bool sound = tls_->Feed({cipher.data(), received.size}).ok();
-  if (sound && Decrypt()) return true;
-  // The alert that tells the peer what is wrong, if it takes it.
-  (void)FlushTls();
-  Close();
-  return false;
-}
-
-/// False if that cannot go on.
-bool Stream::Decrypt() {
-  for (;;) {
-    const Result<std::size_t> size = tls_->Read(session_.Space());
-    if (!size.ok()) return false;
-    if (*size == 0) break;
-    session_.Received(*size);
-  }
-  if (tls_->peer_closed() && !std::exchange(ended_, true)) session_.EndOfInput();
-  return true;
-}
-
 /// False if the connection is broken.
 bool Stream::Flush() {
-  if (blocked_) return true;
-  if (tls_ != nullptr) return FlushTls();
+  if (blocked_ || !transport_.ready()) return true;
   const std::string_view output = session_.Output();
   if (output.empty()) return true;
-  std::size_t sent = 0;
-  if (!Send(output, sent)) return false;
-  session_.Sent(sent);
-  return true;
-}
-
-bool Stream::FlushTls() {
-  // Before the handshake is done, only TLS itself has something to say.
-  if (tls_->established()) {
-    const std::string_view output = session_.Output();
-    if (!output.empty()) {
-      if (!tls_->Write(output).ok()) return false;
-      session_.Sent(output.size());
-    }
-  }
-  std::array<char, kPiece> piece;
-  while (const std::size_t size = tls_->Drain(piece)) cipher_.append(piece.data(), size);
-  if (cipher_.empty()) return true;
-  std::size_t sent = 0;
-  if (!Send(std::string_view(cipher_).substr(cipher_sent_), sent)) return false;
-  cipher_sent_ += sent;
-  if (blocked_) return true;
-  if (cipher_.capacity() > kKeptCipher) cipher_ = std::string();
-  cipher_.clear();
-  cipher_sent_ = 0;
-  return true;
-}
-
-bool Stream::Send(std::string_view bytes, std::size_t& sent) {
-  const std::ptrdiff_t size = transport_.Send(bytes);
-  if (size < 0) return false;
-  sent = static_cast<std::size_t>(size);
-  blocked_ = sent < bytes.size();
-  progress_ = progress_ || sent > 0;
+  const std::ptrdiff_t sent = transport_.Send(output);
+  if (sent < 0) return false;
+  const auto size = static_cast<std::size_t>(sent);
+  blocked_ = size < output.size() || !transport_.flushed();
+  progress_ = progress_ || size > 0;
+  session_.Sent(size);
   return true;
 }
 
 bool Stream::AllSent() const {
-  if (blocked_ || !cipher_.empty()) return false;
-  return (tls_ != nullptr && !tls_->established()) || session_.Output().empty();
+  if (blocked_ || !transport_.flushed()) return false;
+  return !transport_.ready() || session_.Output().empty();
 }
 
 /// Ends our side and reads until the peer ends its own: closing while bytes are unread would reset
 /// the connection and could take the last answer with it.
 void Stream::Finish() {
-  if (tls_ != nullptr) {
-    tls_->Close();
-    (void)FlushTls();
-  }
   if (ended_ || blocked_ || !transport_.ShutDownSend()) return Close();
   state_ = State::kLingering;
   readable_ = true;
@@ -240,7 +165,7 @@ Stream::Timing Stream::TimingNow() const {
   if (state_ == State::kLingering) return Timing::kLinger;
   if (!AllSent()) return Timing::kWrite;
   if (next_ == Next::kWait) return Timing::kNone;
-  if (tls_ != nullptr && !tls_->established()) return Timing::kGreeting;
+  if (!transport_.ready()) return Timing::kGreeting;
   switch (session_.stage()) {
     case Stage::kGreeting:
       return Timing::kGreeting;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The one loop between a peer and a session: socket ⇄ TLS ⇄ what is said. Every door uses it, so
+// The one loop between a peer and a session. Every door of the service uses it, so
 // there is one rule of back-pressure and one set of time limits:
 //
 //  - While older bytes wait for the peer, the session makes nothing newer and nothing is read.
@@ -12,13 +12,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "net/timer_wheel.h"
-#include "net/tls.h"
 #include "net/transport.h"
 
 namespace weir::net {
@@ -60,7 +57,7 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
     virtual void EndOfInput() = 0;
 
     /// Makes answers out of what has arrived, if it can. Called when Output is empty, or cannot be
-    /// sent before TLS is established.
+    /// sent before the transport is ready.
     virtual Next Advance() = 0;
     /// What is to be sent, oldest first. May grow at its end at any time.
     virtual std::string_view Output() const = 0;
@@ -77,9 +74,8 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
     ~Session() = default;
   };
 
-  /// `tls` null: in the clear. All references must outlive the stream.
-  Stream(Transport& transport, std::unique_ptr<TlsSession> tls, Session& session,
-         TimerWheel& timers, const Times& times);
+  /// All references must outlive the stream.
+  Stream(Transport& transport, Session& session, TimerWheel& timers, const Times& times);
   ~Stream() override;
 
   /// Begins to serve.
@@ -92,8 +88,6 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
   void Drain(std::chrono::milliseconds grace);
   /// Closes at once, whatever is under way.
   void Close();
-  /// The common name in the peer's certificate, once something was received; empty without one.
-  std::string peer_name() const { return tls_ ? tls_->peer_name() : std::string(); }
   bool closed() const noexcept { return state_ == State::kClosed; }
 
   void OnReadable() override;
@@ -109,11 +103,7 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
   void Run();
   bool Step();
   bool Read();
-  bool ReadTls();
-  bool Decrypt();
   bool Flush();
-  bool FlushTls();
-  bool Send(std::string_view bytes, std::size_t& sent);
   bool AllSent() const;
   void Finish();
   bool Discard();
@@ -123,12 +113,9 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
   std::chrono::milliseconds LimitOf(Timing timing) const noexcept;
 
   Transport& transport_;
-  const std::unique_ptr<TlsSession> tls_;
   Session& session_;
   TimerWheel& timers_;
   const Times times_;
-  std::string cipher_;           // with TLS: encrypted and not yet sent
-  std::size_t cipher_sent_ = 0;  // of cipher_
   std::size_t lingered_ = 0;
   std::chrono::milliseconds grace_{0};
   Next next_ = Next::kAgain;

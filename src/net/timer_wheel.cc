@@ -12,6 +12,12 @@ void TimerWheel::Entry::Unlink() noexcept {
   link_ = nullptr;
 }
 
+TimerWheel::~TimerWheel() {
+  for (Entry*& slot : slots_) {
+    while (slot != nullptr) slot->Unlink();
+  }
+}
+
 void TimerWheel::Link(Entry& entry) noexcept {
   entry.Unlink();
   // A deadline beyond the wheel's horizon is looked at again when the wheel comes round.

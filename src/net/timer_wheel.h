@@ -41,6 +41,8 @@ class TimerWheel {
   };
 
   TimerWheel() = default;
+  /// Entries may outlive it; they have no deadline then.
+  ~TimerWheel();
   TimerWheel(const TimerWheel&) = delete;
   TimerWheel& operator=(const TimerWheel&) = delete;
 

@@ -44,6 +44,8 @@ class TlsSession {
   /// Bytes to send to the peer; 0: none.
   std::size_t Drain(std::span<char> cipher);
 
+  /// This side began the connection.
+  bool client() const noexcept;
   /// The handshake is done.
   bool established() const noexcept { return established_; }
   /// The peer has said that it sends no more.
@@ -58,6 +60,7 @@ class TlsSession {
 
  private:
   friend class TlsContext;
+  friend class TlsClientContext;
   struct State;
   explicit TlsSession(std::unique_ptr<State> state);
   Status Handshake();
@@ -102,6 +105,34 @@ class TlsContext {
   std::mutex mutex_;                        // guards what follows
   std::string fingerprint_;
   std::shared_ptr<const Loaded> loaded_;
+};
+
+/// What we ask of servers that we connect to. Their certificates are always verified, by name,
+/// unless that is turned off.
+struct TlsClientOptions {
+  std::string ca;           ///< PEM file of who may vouch for them; empty: the system's
+  std::string certificate;  ///< shown to servers that ask for one, with `key`; empty: none
+  std::string key;
+  bool verify = true;
+};
+
+/// TLS for connections that we begin. The files are read once, by Load.
+///
+/// Thread-safe.
+class TlsClientContext {
+ public:
+  static Result<std::shared_ptr<TlsClientContext>> Load(const TlsClientOptions& options);
+  ~TlsClientContext();
+
+  /// State for a new connection to a server that must have a certificate for `host`, a name or an
+  /// address.
+  Result<std::unique_ptr<TlsSession>> NewSession(const std::string& host) const;
+
+ private:
+  struct Loaded;
+  explicit TlsClientContext(std::unique_ptr<Loaded> loaded);
+
+  const std::unique_ptr<Loaded> loaded_;
 };
 
 }  // namespace weir::net

@@ -2,11 +2,12 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace weir::net {
 
-class Connection;
+class Counted;
 
 /// Carries bytes to and from a peer without ever blocking: a socket, or a test's script. Everything
 /// that speaks to a peer does it through this, so it can be tested without a socket.
@@ -36,16 +37,28 @@ class Transport {
 
   virtual ~Transport() = default;
 
-  /// Who is told from now on, and whom that keeps alive. Once, before anything is awaited.
-  virtual void Attach(Connection& connection, Watcher& watcher) noexcept = 0;
+  /// Who is told from now on, and who is kept alive while that is awaited. Before anything is.
+  virtual void Attach(Counted& owner, Watcher& watcher) noexcept = 0;
 
   virtual bool is_open() const noexcept = 0;
+  /// It takes something to send. Not yet during a handshake, which Receive goes on with.
+  virtual bool ready() const noexcept { return true; }
+  /// Everything that Send has taken is on its way.
+  virtual bool flushed() const noexcept { return true; }
+  /// Why the last Receive found it broken, for a person.
+  virtual std::string failure() const { return "the connection was closed"; }
+  virtual bool secure() const noexcept { return false; }
+  /// The common name in the peer's certificate, once it is ready; empty without one.
+  virtual std::string peer_name() const { return {}; }
+
   /// Takes what has come, as much as fits. Requires that it is open.
   virtual Received Receive(std::span<char> space) noexcept = 0;
   /// The last Receive left something: call it again, now or after AwaitReadable.
   virtual bool more() const noexcept = 0;
-  /// Sends what is taken now and says how much; -1: the connection is broken.
-  virtual std::ptrdiff_t Send(std::string_view bytes) noexcept = 0;
+  /// Sends `bytes`, then `rest`, as far as they are taken now, and says how much; -1: the
+  /// connection is broken. Less than all: OnWritable tells when to go on.
+  virtual std::ptrdiff_t Send(std::string_view bytes, std::string_view rest) noexcept = 0;
+  std::ptrdiff_t Send(std::string_view bytes) noexcept { return Send(bytes, {}); }
 
   /// OnReadable once, as soon as there is something. Without effect while it is waiting already.
   virtual void AwaitReadable() = 0;

@@ -44,6 +44,13 @@ std::string Uuid(std::uint64_t high, std::uint64_t low, std::uint64_t version) {
   return text.data();
 }
 
+// What tells two messages of a user apart. Without channel and recipient it is the text alone, as
+// it was before there were any.
+std::string Content(const SendRequest& request) {
+  if (request.channel == kDefaultChannel && request.recipient.empty()) return request.message;
+  return request.message + '\0' + request.channel + '\0' + request.recipient;
+}
+
 std::string MakeId(const SendRequest& request, Micros now) {
   if (request.idempotency_key.empty()) {
     static thread_local std::mt19937_64 engine{std::random_device{}()};
@@ -51,7 +58,7 @@ std::string MakeId(const SendRequest& request, Micros now) {
   }
   // A key that is used again after its lifetime is another event. NUL cannot be part of any text.
   std::string text = request.user_id + '\0' + request.idempotency_key + '\0' +
-                     std::to_string(now / kKeyLifetime) + '\0' + request.message;
+                     std::to_string(now / kKeyLifetime) + '\0' + Content(request);
   return Uuid(Digest(text, 1), Digest(text, 2), 8);
 }
 
@@ -98,14 +105,36 @@ Result<std::string> TextField(const dom::object& object, const char* field, std:
   return std::string(text);
 }
 
+// Where it goes: both fields may be absent.
+Status ReadAddress(const dom::object& object, Event& event) {
+  dom::element given;
+  if (object["channel"].get(given) == simdjson::SUCCESS) {
+    Result<std::string> channel = TextField(object, "channel", kMaxChannelBytes);
+    if (!channel.ok()) return channel.error();
+    if (Status s = CheckChannel(*channel); !s.ok()) return s;
+    event.channel = std::move(*channel);
+  }
+  if (object["recipient"].get(given) == simdjson::SUCCESS) {
+    Result<std::string> recipient = TextField(object, "recipient", kMaxRecipientBytes);
+    if (!recipient.ok()) return recipient.error();
+    const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
+    if (std::any_of(recipient->begin(), recipient->end(), control)) {
+      return Invalid("recipient must not have control characters");
+    }
+    event.recipient = std::move(*recipient);
+  }
+  return {};
+}
+
 }  // namespace
 
 Event MakeEvent(const SendRequest& request, Micros now) {
-  return {MakeId(request, now), request.user_id, request.message, now};
+  return {MakeId(request, now), request.user_id,  request.message, now,
+          request.channel,      request.recipient};
 }
 
-std::int64_t MessageDigest(std::string_view message) noexcept {
-  return static_cast<std::int64_t>(Digest(message, 0));
+std::int64_t MessageDigest(const SendRequest& request) {
+  return static_cast<std::int64_t>(Digest(Content(request), 0));
 }
 
 std::string FormatTime(Micros time) {
@@ -130,8 +159,16 @@ std::string EncodeEvent(const Event& event) {
   AppendJsonString(out, event.user_id);
   out += ",\"message\":";
   AppendJsonString(out, event.message);
-  out += ",\"timestamp\":\"" + FormatTime(event.created_at) + "\"}";
-  return out;
+  out += ",\"timestamp\":\"" + FormatTime(event.created_at) + '"';
+  if (event.channel != kDefaultChannel) {
+    out += ",\"channel\":";
+    AppendJsonString(out, event.channel);
+  }
+  if (!event.recipient.empty()) {
+    out += ",\"recipient\":";
+    AppendJsonString(out, event.recipient);
+  }
+  return out + '}';
 }
 
 Result<Event> DecodeEvent(std::string_view json) {
@@ -153,6 +190,7 @@ Result<Event> DecodeEvent(std::string_view json) {
     if (!text.ok()) return text.error();
     wanted.value = std::move(*text);
   }
+  if (Status s = CheckUserId(event.user_id); !s.ok()) return s.error();
   // It goes into log lines and headers as it is.
   if (std::any_of(event.id.begin(), event.id.end(), [](char c) { return c <= ' ' || c > '~'; })) {
     return Invalid("id must be printable ASCII without spaces");
@@ -163,6 +201,7 @@ Result<Event> DecodeEvent(std::string_view json) {
     if (!time) return Invalid("timestamp must look like 2026-01-02T03:04:05.678Z");
     event.created_at = *time;
   }
+  if (Status s = ReadAddress(object, event); !s.ok()) return s.error();
   return event;
 }
 

@@ -2,6 +2,7 @@
 
 // A notification on its way to the sender, and its form on the topic:
 //   {"id":"6f1c…","userId":"42","message":"hello","timestamp":"2026-01-02T03:04:05.678Z"}
+// and, unless they are the default, "channel":"email" and "recipient":"ann@example.com".
 
 #include <string>
 #include <string_view>
@@ -19,6 +20,10 @@ struct Event {
   std::string user_id;
   std::string message;
   Micros created_at = 0;  ///< kept to the millisecond on the topic
+  std::string channel = std::string(kDefaultChannel);
+  std::string recipient = {};  ///< empty: the user's id
+
+  const std::string& to() const noexcept { return recipient.empty() ? user_id : recipient; }
 
   friend bool operator==(const Event&, const Event&) = default;
 };
@@ -28,8 +33,9 @@ struct Event {
 /// becomes the same event, and the sender delivers that once.
 Event MakeEvent(const SendRequest& request, Micros now);
 
-/// A fingerprint of the message, by which a key that comes with another message is noticed.
-std::int64_t MessageDigest(std::string_view message) noexcept;
+/// A fingerprint of what is sent and where to, by which a key that comes with another message is
+/// noticed.
+std::int64_t MessageDigest(const SendRequest& request);
 
 std::string EncodeEvent(const Event& event);
 

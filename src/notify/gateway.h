@@ -32,6 +32,9 @@ class Gateway {
   /// window now. Answers the row as stored.
   virtual void Configure(UserLimit limit, Done<UserLimit> done) = 0;
 
+  /// Makes the user's limit unless there is one (CheckLimit must hold). True: it made one.
+  virtual void Ensure(UserLimit limit, Done<bool> done) = 0;
+
   /// Takes the user's limit away: sends are answered kUnknownUser from now on. False: there was
   /// none.
   virtual void Remove(std::string user_id, Done<bool> done) = 0;

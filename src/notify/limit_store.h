@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "notify/message.h"
 #include "notify/notify.h"
 #include "weir/result.h"
 
@@ -41,9 +42,9 @@ class LimitStore {
                     Done<std::vector<std::optional<UserLimit>>> done) = 0;
 
   /// Adds to windows that are still the row's; others are over and need no count any more. Together
-  /// with it, sends are remembered under their keys.
+  /// with it, sends are remembered under their keys, and the messages are written down as accepted.
   virtual void Add(std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed,
-                   std::function<void(Status)> done) = 0;
+                   std::vector<Accepted> accepted, std::function<void(Status)> done) = 0;
 
   /// The send that is remembered under a key.
   virtual void FindKey(std::string user_id, std::string key, Micros now,

@@ -30,6 +30,15 @@ Status CheckUserId(std::string_view user_id) {
   return {};
 }
 
+Status CheckChannel(std::string_view channel) {
+  const bool known = std::all_of(channel.begin(), channel.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+  });
+  if (known && !channel.empty() && channel.size() <= kMaxChannelBytes) return {};
+  return Invalid("channel must have 1 to " + std::to_string(kMaxChannelBytes) +
+                 " characters of a-z, 0-9, - and _");
+}
+
 Status CheckLimit(const UserLimit& limit) {
   if (Status s = CheckUserId(limit.user_id); !s.ok()) return s;
   if (Status s = CheckRange("rateLimit", limit.rate_limit, kMaxRateLimit); !s.ok()) return s;
@@ -49,6 +58,14 @@ Status CheckSend(const SendRequest& request) {
   }
   if (HasControlCharacter(request.idempotency_key)) {
     return Invalid("Idempotency-Key must not have control characters");
+  }
+  if (Status s = CheckChannel(request.channel); !s.ok()) return s;
+  if (request.recipient.size() > kMaxRecipientBytes) {
+    return Invalid("recipient must not be longer than " + std::to_string(kMaxRecipientBytes) +
+                   " bytes");
+  }
+  if (HasControlCharacter(request.recipient)) {
+    return Invalid("recipient must not have control characters");
   }
   return {};
 }

@@ -18,6 +18,10 @@ using Micros = std::int64_t;
 inline constexpr std::size_t kMaxUserIdBytes = 256;
 inline constexpr std::size_t kMaxMessageBytes = 16'384;
 inline constexpr std::size_t kMaxIdempotencyKeyBytes = 255;
+inline constexpr std::size_t kMaxRecipientBytes = 320;  ///< the longest e-mail address
+inline constexpr std::size_t kMaxChannelBytes = 32;
+/// Of a message that names no channel.
+inline constexpr std::string_view kDefaultChannel = "sms";
 inline constexpr std::int64_t kMaxRateLimit = 1'000'000'000;
 inline constexpr std::int64_t kMaxTimeWindow = 525'600;  ///< minutes: a year of 365 days
 inline constexpr Micros kMicrosPerMinute = 60'000'000;
@@ -44,6 +48,8 @@ struct SendRequest {
   std::string user_id;
   std::string message;
   std::string idempotency_key = {};  ///< empty: none
+  std::string channel = std::string(kDefaultChannel);
+  std::string recipient = {};  ///< an address or a number; empty: the user's id
 };
 
 enum class Outcome {
@@ -67,9 +73,11 @@ Micros NowMicros(const Clock& clock) noexcept;
 
 /// kInvalidArgument naming what is wrong: 1 to kMaxUserIdBytes bytes without control characters.
 Status CheckUserId(std::string_view user_id);
+/// 1 to kMaxChannelBytes of a-z, 0-9, '-' and '_'.
+Status CheckChannel(std::string_view channel);
 /// The user id and the ranges of the two numbers.
 Status CheckLimit(const UserLimit& limit);
-/// The user id, the message (1 to kMaxMessageBytes bytes) and the key.
+/// The user id, the message (1 to kMaxMessageBytes bytes), the key, the channel and the recipient.
 Status CheckSend(const SendRequest& request);
 
 }  // namespace weir::notify

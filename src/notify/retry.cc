@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <random>
+#include <utility>
 
 namespace weir::notify {
 namespace {
@@ -34,13 +35,16 @@ bool Sleep(std::chrono::milliseconds pause, const std::stop_token& stop) {
   return !stop.stop_requested();
 }
 
-Status DeliverWithRetries(Provider& provider, const Event& event, const RetryPolicy& policy,
-                          const std::stop_token& stop) {
-  for (int failures = 1;; ++failures) {
+Tried DeliverWithRetries(Provider& provider, const Event& event, const RetryPolicy& policy,
+                         const std::stop_token& stop, const OnFailure& on_failure) {
+  for (int attempts = 1;; ++attempts) {
     Status delivered = provider.Deliver(event);
-    if (delivered || !MayHelpToRetry(delivered.error())) return delivered;
-    if (failures >= policy.attempts) return delivered;
-    if (!Sleep(Jitter(LongestPause(policy, failures)), stop)) return delivered;
+    const bool again = !delivered && MayHelpToRetry(delivered.error());
+    if (!again || attempts >= policy.attempts) return {std::move(delivered), attempts};
+    if (on_failure) on_failure(attempts, delivered.error());
+    if (!Sleep(Jitter(LongestPause(policy, attempts)), stop)) {
+      return {std::move(delivered), attempts};
+    }
   }
 }
 

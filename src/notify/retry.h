@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <stop_token>
 
 #include "notify/provider.h"
@@ -25,9 +26,16 @@ bool MayHelpToRetry(const Error& error) noexcept;
 /// Sleeps; false if `stop` was asked for meanwhile.
 bool Sleep(std::chrono::milliseconds pause, const std::stop_token& stop);
 
+/// Told of an attempt that failed and will be followed by another: how many there were, and why.
+using OnFailure = std::function<void(int attempts, const Error& error)>;
+
 /// Delivers, trying again as the policy says. Gives up early when `stop` is asked for: the error is
 /// then the last one, and MayHelpToRetry is true for it.
-Status DeliverWithRetries(Provider& provider, const Event& event, const RetryPolicy& policy,
-                          const std::stop_token& stop);
+struct Tried {
+  Status status;
+  int attempts = 0;
+};
+Tried DeliverWithRetries(Provider& provider, const Event& event, const RetryPolicy& policy,
+                         const std::stop_token& stop, const OnFailure& on_failure = {});
 
 }  // namespace weir::notify

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -15,19 +13,19 @@ namespace {
 using telemetry::Level;
 using telemetry::Log;
 
-// Enough of a bad message to see what it is; all of it is in the dead letters.
-constexpr std::size_t kShownBytes = 512;
 constexpr std::chrono::milliseconds kInsistPause{500};
 
-enum class Fate : std::uint8_t { kWaiting, kDelivered, kDuplicate, kMalformed, kUndeliverable };
-
-void LogDead(std::string_view what, const kafka::Incoming& message, const std::string& reason) {
-  Log(Level::kError, what,
-      {{"reason", std::string_view(reason)},
+// Not the payload: a message's text is nobody's business but its reader's. All of it is in the dead
+// letters.
+void LogDead(const kafka::Incoming& message, const Parcel& parcel) {
+  const bool malformed = parcel.fate == Fate::kMalformed;
+  Log(Level::kError, malformed ? "malformed message skipped" : "message cannot be delivered",
+      {{"reason", std::string_view(parcel.reason)},
+       {"eventId", std::string_view(malformed ? std::string_view() : parcel.event.id)},
+       {"attempts", std::int64_t{parcel.attempts}},
        {"partition", std::int64_t{message.partition}},
        {"offset", message.offset},
-       {"key", std::string_view(message.key).substr(0, kShownBytes)},
-       {"payload", std::string_view(message.payload).substr(0, kShownBytes)},
+       {"key", std::string_view(message.key).substr(0, kMaxUserIdBytes)},
        {"bytes", std::uint64_t{message.payload.size()}}});
 }
 
@@ -35,36 +33,38 @@ void LogDead(std::string_view what, const kafka::Incoming& message, const std::s
 
 struct Sender::Item {
   kafka::Incoming message;
-  Event event = {};
-  Fate fate = Fate::kWaiting;
-  std::string reason = {};
+  Parcel parcel = {};
 
-  bool dead() const { return fate == Fate::kMalformed || fate == Fate::kUndeliverable; }
+  Fate fate() const { return parcel.fate; }
 };
 
-Sender::Sender(Provider& provider, DeliveredIds& delivered, KeepDeadLetters keep,
-               SenderOptions options, std::stop_token stop)
-    : provider_(provider),
-      delivered_(delivered),
-      keep_(std::move(keep)),
-      options_(options),
-      stop_(std::move(stop)) {}
+Sender::Sender(SenderParts parts, const SenderOptions& options, std::stop_token stop)
+    : parts_(std::move(parts)),
+      stop_(stop),
+      courier_(parts_.provider, parts_.stats, parts_.clock,
+               {.workers = options.workers,
+                .retry = options.retry,
+                .on_failure =
+                    [log = parts_.log](const Delivery& failure) {
+                      if (log != nullptr) log->NoteFailure(failure);
+                    }},
+               std::move(stop)) {}
 
 std::vector<kafka::Position> Sender::Handle(std::vector<kafka::Incoming> messages) {
   std::vector<Item> items;
   items.reserve(messages.size());
   for (kafka::Incoming& message : messages) items.push_back({std::move(message)});
   Decode(items);
-  if (!DropKnown(items)) return {};
+  if (!DropKnown(items) || !RespectWishes(items)) return {};
   Deliver(items);
-  if (!KeepDead(items) || !Remember(items)) return {};
+  if (!KeepDead(items) || !Report(items) || !Remember(items)) return {};
   Count(items);
 
   std::map<std::int32_t, kafka::Position> handled;
   std::map<std::int32_t, bool> broken;
   for (const Item& item : items) {
     const std::int32_t partition = item.message.partition;
-    if (item.fate == Fate::kWaiting) broken[partition] = true;
+    if (item.fate() == Fate::kWaiting) broken[partition] = true;
     if (!broken[partition]) handled[partition] = {partition, item.message.offset + 1};
   }
   std::vector<kafka::Position> positions;
@@ -77,98 +77,107 @@ void Sender::Decode(std::vector<Item>& items) {
   for (Item& item : items) {
     Result<Event> event = DecodeEvent(item.message.payload);
     if (event) {
-      item.event = *std::move(event);
+      item.parcel.event = *std::move(event);
       continue;
     }
-    item.fate = Fate::kMalformed;
-    item.reason = event.error().message;
-    LogDead("malformed message skipped", item.message, item.reason);
+    item.parcel.fate = Fate::kMalformed;
+    item.parcel.reason = event.error().message;
+    // It has none of its own; this one tells where it came from.
+    item.parcel.event.id = "partition-" + std::to_string(item.message.partition) + "-offset-" +
+                           std::to_string(item.message.offset);
   }
 }
 
-// The first of those that carry the same id is delivered; the others share its fate afterwards.
+// False: stopped meanwhile. Nothing has been delivered then.
 bool Sender::DropKnown(std::vector<Item>& items) {
   std::vector<std::string> ids;
   for (const Item& item : items) {
-    if (item.fate == Fate::kWaiting) ids.push_back(item.event.id);
+    if (item.fate() == Fate::kWaiting) ids.push_back(item.parcel.event.id);
   }
   std::unordered_set<std::string> known;
   const bool read = Insist("the delivered ids cannot be read", [&]() -> Status {
-    auto found = delivered_.Known(ids);
+    auto found = parts_.delivered.Known(ids);
     if (!found) return found.error();
     known = *std::move(found);
+    if (parts_.log == nullptr || ids.empty()) return {};
+    auto sent = parts_.log->Sent(ids);
+    if (!sent) return sent.error();
+    known.merge(*sent);
     return {};
   });
   if (!read) return false;
   for (Item& item : items) {
-    if (item.fate != Fate::kWaiting || !known.contains(item.event.id)) continue;
-    item.fate = Fate::kDuplicate;
-    Log(Level::kInfo, "duplicate event skipped", {{"eventId", std::string_view(item.event.id)}});
+    if (item.fate() != Fate::kWaiting || !known.contains(item.parcel.event.id)) continue;
+    item.parcel.fate = Fate::kDuplicate;
+    Log(Level::kInfo, "duplicate event skipped",
+        {{"eventId", std::string_view(item.parcel.event.id)}});
   }
   return true;
 }
 
-void Sender::DeliverOne(Item& item) const {
-  if (stop_.stop_requested()) return;
-  const Status delivered = DeliverWithRetries(provider_, item.event, options_.retry, stop_);
-  if (delivered) {
-    item.fate = Fate::kDelivered;
-    return;
+// False: stopped meanwhile.
+bool Sender::RespectWishes(std::vector<Item>& items) {
+  if (parts_.log == nullptr) return true;
+  std::unordered_set<std::string> names;
+  for (const Item& item : items) {
+    if (item.fate() == Fate::kWaiting) names.insert(item.parcel.event.user_id);
   }
-  if (stop_.stop_requested() && MayHelpToRetry(delivered.error())) return;
-  item.fate = Fate::kUndeliverable;
-  item.reason = delivered.error().message;
+  if (names.empty()) return true;
+  const std::vector<std::string> users(names.begin(), names.end());
+  std::unordered_map<std::string, Preferences> wishes;
+  const bool read = Insist("the users' preferences cannot be read", [&]() -> Status {
+    auto found = parts_.log->PreferencesOf(users);
+    if (!found) return found.error();
+    wishes = *std::move(found);
+    return {};
+  });
+  const Micros now = NowMicros(parts_.clock);
+  for (Item& item : items) {
+    if (item.fate() != Fate::kWaiting) continue;
+    const auto wish = wishes.find(item.parcel.event.user_id);
+    if (wish != wishes.end()) Respect(wish->second, now, item.parcel);
+  }
+  return read;
 }
 
 void Sender::Deliver(std::vector<Item>& items) {
-  std::unordered_map<std::string_view, Item*> first;
-  std::vector<std::pair<Item*, Item*>> repeated;
-  std::vector<std::vector<Item*>> lanes(std::max<std::size_t>(options_.workers, 1));
-  for (Item& item : items) {
-    if (item.fate != Fate::kWaiting) continue;
-    const auto [found, fresh] = first.emplace(item.event.id, &item);
-    if (!fresh) {
-      repeated.emplace_back(&item, found->second);
-      continue;
-    }
-    lanes[std::hash<std::string>{}(item.event.user_id) % lanes.size()].push_back(&item);
-  }
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < lanes.size(); ++i) {
-      if (lanes[i].empty()) continue;
-      threads.emplace_back([this, &lane = lanes[i]] {
-        for (Item* item : lane) DeliverOne(*item);
-      });
-    }
-    for (Item* item : lanes[0]) DeliverOne(*item);
-  }
-  for (const auto& [item, original] : repeated) {
-    if (original->fate != Fate::kWaiting) item->fate = Fate::kDuplicate;
-  }
+  std::vector<Parcel*> parcels;
+  parcels.reserve(items.size());
+  for (Item& item : items) parcels.push_back(&item.parcel);
+  courier_.Deliver(parcels);
   for (const Item& item : items) {
-    if (item.fate == Fate::kUndeliverable) {
-      LogDead("message cannot be delivered", item.message, item.reason);
-    }
+    if (item.parcel.dead()) LogDead(item.message, item.parcel);
   }
 }
 
 bool Sender::KeepDead(const std::vector<Item>& items) {
   std::vector<DeadLetter> letters;
   for (const Item& item : items) {
-    if (item.dead()) letters.push_back({item.message, item.reason});
+    if (item.parcel.dead()) letters.push_back({item.message, item.parcel.reason});
   }
   if (letters.empty()) return true;
-  return Insist("dead letters cannot be kept", [&] { return keep_(letters); });
+  return Insist("dead letters cannot be kept", [&] { return parts_.keep(letters); });
+}
+
+bool Sender::Report(const std::vector<Item>& items) {
+  if (parts_.log == nullptr) return true;
+  std::vector<Delivery> ends;
+  for (const Item& item : items) {
+    if (item.fate() == Fate::kWaiting || item.fate() == Fate::kDuplicate) continue;
+    ends.push_back(item.parcel.ToDelivery());
+    ends.back().payload = item.message.payload;
+  }
+  if (ends.empty()) return true;
+  return Insist("deliveries cannot be reported", [&] { return parts_.log->Report(ends); });
 }
 
 bool Sender::Remember(const std::vector<Item>& items) {
   std::vector<std::string> ids;
   for (const Item& item : items) {
     // Not the undeliverable: who puts a dead letter on the topic again wants it to be tried again.
-    if (item.fate == Fate::kDelivered) ids.push_back(item.event.id);
+    if (item.fate() == Fate::kDelivered) ids.push_back(item.parcel.event.id);
   }
-  return Insist("the delivered ids cannot be written", [&] { return delivered_.Add(ids); });
+  return Insist("the delivered ids cannot be written", [&] { return parts_.delivered.Add(ids); });
 }
 
 // Going on without would lose a message or deliver it twice, so there is no other way than waiting.
@@ -183,10 +192,7 @@ bool Sender::Insist(std::string_view what, const std::function<Status()>& attemp
 
 void Sender::Count(const std::vector<Item>& items) {
   for (const Item& item : items) {
-    counts_.delivered += item.fate == Fate::kDelivered ? 1 : 0;
-    counts_.duplicates += item.fate == Fate::kDuplicate ? 1 : 0;
-    counts_.malformed += item.fate == Fate::kMalformed ? 1 : 0;
-    counts_.undeliverable += item.fate == Fate::kUndeliverable ? 1 : 0;
+    if (item.fate() != Fate::kWaiting) parts_.stats.Count(ResultOf(item.fate()));
   }
 }
 

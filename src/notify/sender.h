@@ -2,9 +2,9 @@
 
 // The sender service: takes events off the topic and hands them to a provider.
 //
-// Deliver, remember the ids on disk, then commit the offsets: in this order, a crash at any moment
-// loses nothing. What was delivered but not yet remembered is delivered once more after a crash (at
-// most the batch in hand); every other repetition is recognized by its id.
+// Deliver, report, remember the ids on disk, then commit the offsets: in this order, a crash at any
+// moment loses nothing. What was delivered but neither reported nor remembered is delivered once
+// more after a crash (at most the batch in hand); every other repetition is recognized by its id.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,10 @@
 #include <vector>
 
 #include "drivers/kafka/consumer.h"
+#include "notify/courier.h"
 #include "notify/delivered_ids.h"
+#include "notify/delivery_log.h"
+#include "notify/delivery_stats.h"
 #include "notify/provider.h"
 #include "notify/retry.h"
 
@@ -33,17 +36,20 @@ struct DeadLetter {
 /// Keeps all of them, or answers why not; called again with the same ones then. Blocks.
 using KeepDeadLetters = std::function<Status(std::span<const DeadLetter>)>;
 
+struct SenderParts {
+  Provider& provider;
+  DeliveredIds& delivered;
+  KeepDeadLetters keep;
+  DeliveryStats& stats;
+  const Clock& clock;
+  /// Where deliveries are reported, and what knows the users' wishes; nullptr: nowhere.
+  DeliveryLog* log = nullptr;
+};
+
 struct SenderOptions {
   /// Users whose messages are delivered at the same time; one user's keep their order.
   std::size_t workers = 1;
   RetryPolicy retry = {};
-};
-
-struct SenderCounts {
-  std::uint64_t delivered = 0;
-  std::uint64_t duplicates = 0;
-  std::uint64_t malformed = 0;
-  std::uint64_t undeliverable = 0;
 };
 
 /// Handles batches of messages.
@@ -52,33 +58,28 @@ struct SenderCounts {
 class Sender {
  public:
   /// What is given must outlive this.
-  Sender(Provider& provider, DeliveredIds& delivered, KeepDeadLetters keep, SenderOptions options,
-         std::stop_token stop);
+  Sender(SenderParts parts, const SenderOptions& options, std::stop_token stop);
 
   /// Delivers each message once, or puts it to the dead letters, and answers what may be committed.
   /// Once stop is asked for, deliveries that fail are not tried again; they and what follows them
   /// in their partition are left for the next start.
   std::vector<kafka::Position> Handle(std::vector<kafka::Incoming> messages);
 
-  const SenderCounts& counts() const noexcept { return counts_; }
-
  private:
   struct Item;
   void Decode(std::vector<Item>& items);
   bool DropKnown(std::vector<Item>& items);
+  bool RespectWishes(std::vector<Item>& items);
   void Deliver(std::vector<Item>& items);
-  void DeliverOne(Item& item) const;
+  bool Report(const std::vector<Item>& items);
   bool KeepDead(const std::vector<Item>& items);
   bool Remember(const std::vector<Item>& items);
   bool Insist(std::string_view what, const std::function<Status()>& attempt);
   void Count(const std::vector<Item>& items);
 
-  Provider& provider_;
-  DeliveredIds& delivered_;
-  const KeepDeadLetters keep_;
-  const SenderOptions options_;
+  const SenderParts parts_;
   const std::stop_token stop_;
-  SenderCounts counts_;
+  Courier courier_;
 };
 
 }  // namespace weir::notify

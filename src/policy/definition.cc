@@ -3,6 +3,23 @@
 #include <utility>
 
 namespace weir::policy {
+namespace {
+
+/// Of a value that a message repeats.
+constexpr std::size_t kShownBytes = 64;
+
+/// Which kind of pattern of other programs a text looks like; empty: none. Without the `*` at its
+/// end, which is a pattern here, too.
+std::string_view LooksLike(std::string_view text) {
+  if (text.find('*') != text.npos) return "a wildcard";
+  if (text.starts_with('~') || text.starts_with('^')) return "a regular expression";
+  for (const std::string_view part : {".+", "\\d", "\\w", "[0-9", "[a-z", "[A-Z", "(?"}) {
+    if (text.find(part) != text.npos) return "a regular expression";
+  }
+  return {};
+}
+
+}  // namespace
 
 Definition AsInFile(Definition definition) {
   definition.shadow = definition.shadow_in_file.value_or(definition.shadow);
@@ -11,6 +28,9 @@ Definition AsInFile(Definition definition) {
 }
 
 EntryMatch MakeEntryMatch(std::string name, std::string_view value) {
+  if (value.starts_with('=')) {
+    return {std::move(name), MatchKind::kExact, std::string(value.substr(1)), false};
+  }
   if (value == "*") return {std::move(name), MatchKind::kAny, {}, false};
   if (value.ends_with('*')) {
     value.remove_suffix(1);
@@ -19,7 +39,42 @@ EntryMatch MakeEntryMatch(std::string name, std::string_view value) {
   return {std::move(name), MatchKind::kExact, std::string(value), false};
 }
 
+Result<EntryMatch> ReadEntryMatch(std::string name, std::string_view value) {
+  EntryMatch entry = MakeEntryMatch(std::move(name), value);
+  const bool marked = value.starts_with('=');
+  if (const std::string_view why = marked ? "" : LooksLike(entry.text); !why.empty()) {
+    std::string message = "'" + std::string(value.substr(0, kShownBytes)) + "' looks like ";
+    message.append(why).append(
+        ", which is not supported: a value is matched exactly, \"*\" matches every value and a '*' "
+        "at the end, as in \"/v1/*\", every value with this prefix. If exactly this text is meant, "
+        "write \"=");
+    message.append(value.substr(0, kShownBytes)).append("\"");
+    return Error{Code::kInvalidArgument, std::move(message)};
+  }
+  return entry;
+}
+
+Status CheckBareKey(std::string_view key) {
+  // Only what can hardly be meant as it is: there is no other way to write a bare key.
+  const bool wildcard = key.starts_with('*') || key.ends_with('*');
+  const bool regex = key.starts_with('^') || key.starts_with("~^");
+  const std::string_view why = wildcard ? "a wildcard" : regex ? "a regular expression" : "";
+  if (why.empty()) return {};
+  std::string message = "'" + std::string(key.substr(0, kShownBytes)) + "' looks like ";
+  message.append(why).append(
+      ", but a bare key is compared exactly; for many values give a match, such as { user: \"*\" "
+      "}");
+  return Error{Code::kInvalidArgument, std::move(message)};
+}
+
 std::string MatchText(const EntryMatch& entry) {
+  const bool exact = entry.kind == MatchKind::kExact;
+  const bool misread =
+      entry.text.starts_with('=') || entry.text.ends_with('*') || !LooksLike(entry.text).empty();
+  return exact && misread ? "=" + entry.text : PlainMatchText(entry);
+}
+
+std::string PlainMatchText(const EntryMatch& entry) {
   switch (entry.kind) {
     case MatchKind::kAny:
       return "*";
@@ -77,6 +132,16 @@ std::optional<Mode> ParseMode(std::string_view text) noexcept {
 
 std::string_view ModeName(Mode value) noexcept {
   return value == Mode::kLeased ? "leased" : "exact";
+}
+
+std::string ChargingJson(Mode mode, bool overdraw, ChargeMode charge) {
+  std::string json;
+  if (mode != Mode::kExact) json.append(",\"mode\":\"").append(ModeName(mode)).append("\"");
+  if (overdraw) json += ",\"overdraw\":true";
+  if (charge != ChargeMode::kAllOrNone) {
+    json.append(",\"charge\":\"").append(ChargeModeName(charge)).append("\"");
+  }
+  return json;
 }
 
 }  // namespace weir::policy

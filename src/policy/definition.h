@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weir/quota.h"
+#include "weir/result.h"
 
 namespace weir::policy {
 
@@ -110,10 +111,20 @@ inline constexpr std::size_t kMaxMatchBytes = 1024;  ///< of a value or prefix i
 inline constexpr std::size_t kMaxMatchEntries = 16;  ///< of one policy
 inline constexpr std::size_t kMaxPolicies = 100'000;
 
-/// Splits a match value: `*`, `prefix*` or the value itself. A `*` elsewhere stands for itself.
+/// Splits a match value: `*`, `prefix*`, `=text` (exactly the text, whatever it looks like) or the
+/// value itself. What it does not know is the value itself: for what was checked when it was
+/// written.
 EntryMatch MakeEntryMatch(std::string name, std::string_view value);
+/// The same for what a person wrote. kInvalidArgument for a value that looks like a pattern of
+/// another program (`*-bot`, `~^v[0-9]+$`): taken as a text, it would match
+/// nobody.
+Result<EntryMatch> ReadEntryMatch(std::string name, std::string_view value);
+/// kInvalidArgument for a bare key that looks like a pattern: bare keys are compared exactly.
+Status CheckBareKey(std::string_view key);
 /// The other way round.
 std::string MatchText(const EntryMatch& entry);
+/// The same without the `=`, as names and keys have it.
+std::string PlainMatchText(const EntryMatch& entry);
 
 /// all_or_none, each or always.
 std::optional<ChargeMode> ParseChargeMode(std::string_view text) noexcept;
@@ -121,6 +132,10 @@ std::string_view ChargeModeName(ChargeMode value) noexcept;
 
 std::optional<OnStoreError> ParseOnStoreError(std::string_view text) noexcept;
 std::string_view OnStoreErrorName(OnStoreError value) noexcept;
+
+/// How a policy charges, as fields of a JSON object that is begun:
+/// ,"mode":"leased","overdraw":true, "charge":"each". What is as usual is left out.
+std::string ChargingJson(Mode mode, bool overdraw, ChargeMode charge);
 
 std::optional<Mode> ParseMode(std::string_view text) noexcept;
 std::string_view ModeName(Mode value) noexcept;

@@ -91,7 +91,10 @@ class Reader {
                                  " of them");
       return;
     }
-    chain_.push_back(MakeEntryMatch(key, value.empty() ? "*" : std::string_view(value)));
+    // There a `*` at the end is the only pattern, and everything else is the text itself.
+    const std::string_view text = value.empty() ? "*" : std::string_view(value);
+    chain_.push_back(text.ends_with('*') ? MakeEntryMatch(key, text)
+                                         : EntryMatch{key, MatchKind::kExact, value, false});
     ReadSharing(fields, key + "_" + value);
     Modes modes;
     modes.shadow = fields.Bool("shadow_mode").value_or(false);
@@ -187,7 +190,7 @@ class Reader {
       for (const EntryMatch& entry : chain_) {
         if (!name.empty()) name += '.';
         name += entry.name;
-        if (entry.kind != MatchKind::kAny) name += "_" + MatchText(entry);
+        if (entry.kind != MatchKind::kAny) name += "_" + PlainMatchText(entry);
       }
     }
     for (char& c : name) {

@@ -48,10 +48,10 @@ std::vector<std::string> KeyParts(const Definition& definition) {
     parts.back() += ':';
     // In a chain, every value that a prefix matches has a bucket of its own as well.
     if (entry.kind == MatchKind::kAny || (definition.ordered && entry.kind == MatchKind::kPrefix)) {
-      if (entry.shared) AppendEscaped(parts.back(), MatchText(entry));
+      if (entry.shared) AppendEscaped(parts.back(), PlainMatchText(entry));
       parts.emplace_back(entry.shared ? 1 : 0, kSkipsValue);
     } else {
-      AppendEscaped(parts.back(), MatchText(entry));
+      AppendEscaped(parts.back(), PlainMatchText(entry));
     }
   }
   return parts;

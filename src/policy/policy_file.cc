@@ -1,8 +1,6 @@
 #include "policy/policy_file.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "algorithm/lease.h"
@@ -105,6 +103,9 @@ class Reader {
     if (const Node* key = fields.Take("key")) {
       if (auto text = yaml::AsText(*key, "key", report_);
           text && CheckName(*text, *key, "key", report_)) {
+        if (Status plain = CheckBareKey(*text); !plain.ok()) {
+          report_.Add(key->mark, "key: " + plain.error().message);
+        }
         policy.key = std::move(*text);
       }
     }
@@ -235,7 +236,17 @@ class Reader {
                     "chain: a value is longer than " + std::to_string(kMaxMatchBytes) + " bytes");
         continue;
       }
-      policy.match.push_back(MakeEntryMatch(name->scalar, *text));
+      AddEntry(name->scalar, *text, *value, "chain." + name->scalar, policy);
+    }
+  }
+
+  void AddEntry(const std::string& name, std::string_view text, const Node& value,
+                const std::string& what, Definition& policy) {
+    Result<EntryMatch> entry = ReadEntryMatch(name, text);
+    if (entry.ok()) {
+      policy.match.push_back(std::move(*entry));
+    } else {
+      report_.Add(value.mark, what + ": " + entry.error().message);
     }
   }
 
@@ -284,7 +295,7 @@ class Reader {
                     "match: more than " + std::to_string(kMaxMatchEntries) + " entries");
         return;
       }
-      policy.match.push_back(MakeEntryMatch(name->scalar, *text));
+      AddEntry(name->scalar, *text, *value, what, policy);
     }
   }
 
@@ -306,33 +317,6 @@ std::vector<Definition> ParsePolicies(std::string_view text, const std::string& 
   }
   Reader(report, definitions).ReadFile(*document.root());
   return definitions;
-}
-
-std::vector<Definition> LoadPolicyFile(const std::string& path,
-                                       std::vector<yaml::Problem>& problems, bool lenient) {
-  std::string text;
-  if (!yaml::ReadFile(path, yaml::Limits{}.max_bytes, text, problems)) return {};
-  return ParsePolicies(text, path, problems, lenient);
-}
-
-std::vector<std::string> PolicyFiles(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    std::error_code trouble;
-    if (!std::filesystem::is_directory(path, trouble)) {
-      files.push_back(path);
-      continue;
-    }
-    const auto begin = static_cast<std::ptrdiff_t>(files.size());
-    std::filesystem::directory_iterator at(path, trouble);
-    for (; !trouble && at != std::filesystem::directory_iterator(); at.increment(trouble)) {
-      const std::filesystem::path& file = at->path();
-      const bool yaml = file.extension() == ".yaml" || file.extension() == ".yml";
-      if (yaml && !file.filename().string().starts_with('.')) files.push_back(file.string());
-    }
-    std::sort(files.begin() + begin, files.end());
-  }
-  return files;
 }
 
 bool CheckName(std::string_view text, const yaml::Node& node, const std::string& what,

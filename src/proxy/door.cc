@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "net/tls_transport.h"
 #include "proxy/session.h"
 
 namespace weir::proxy {
@@ -18,8 +19,14 @@ void ProxyDoor::Clear() {
 }
 
 void ProxyDoor::Accept(net::Reactor& reactor, net::Socket socket) {
+  boost::system::error_code error;
+  const auto peer = socket.remote_endpoint(error);
+  const auto address = error ? std::nullopt : IpAddress::Parse(peer.address().to_string());
+  if (!address) return;  // gone already
+  auto client = net::Carry(std::move(socket), reactor, options_.tls.get());
+  if (client == nullptr) return;
   const boost::intrusive_ptr<Session> session(
-      new Session(reactor, std::move(socket), *shared_[reactor.index()]));
+      new Session(reactor, std::move(client), *address, *shared_[reactor.index()]));
   session->Start();
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/ip.h"
 #include "filter/headers.h"
-#include "proxy/head.h"
+#include "protocol/http/head.h"
 #include "proxy/upstream.h"
 
 namespace weir::proxy {
@@ -30,7 +30,9 @@ struct Timeouts {
 inline constexpr std::string_view kMessageDomain = "websocket";
 
 struct ProxyOptions {
-  std::vector<net::Endpoint> upstreams;
+  std::vector<Upstream> upstreams;
+  std::shared_ptr<const net::TlsClientContext> upstream_tls;  ///< for those that speak TLS
+  std::shared_ptr<net::TlsContext> tls;                       ///< null: clients come in the clear
   std::vector<IpNetwork> trusted_proxies;
   IpGrouping grouping;
   std::string domain;                        ///< of the policies
@@ -43,7 +45,7 @@ struct ProxyOptions {
   /// Each WebSocket message of a client is held against the policies of kMessageDomain.
   bool websocket_messages = false;
   filter::HeaderChoice headers;
-  HeadLimits limits;
+  http::HeadLimits limits;
   PoolLimits pool;
   Timeouts timeouts;
 };

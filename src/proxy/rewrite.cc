@@ -11,6 +11,7 @@ namespace weir::proxy {
 
 namespace {
 
+constexpr std::string_view kTraceParent = "traceparent";
 constexpr std::string_view kVia = "Via: 1.1 weir\r\n";
 
 void AppendNumber(std::string& out, std::uint64_t number) {
@@ -20,16 +21,16 @@ void AppendNumber(std::string& out, std::uint64_t number) {
 }
 
 /// Fields for one hop only; the ones that frame the body are written anew.
-bool ForThisHop(FieldId id) noexcept {
+bool ForThisHop(http::FieldId id) noexcept {
   switch (id) {
-    case FieldId::kConnection:
-    case FieldId::kContentLength:
-    case FieldId::kKeepAlive:
-    case FieldId::kProxyAuthorization:
-    case FieldId::kProxyConnection:
-    case FieldId::kTe:
-    case FieldId::kTransferEncoding:
-    case FieldId::kUpgrade:
+    case http::FieldId::kConnection:
+    case http::FieldId::kContentLength:
+    case http::FieldId::kKeepAlive:
+    case http::FieldId::kProxyAuthorization:
+    case http::FieldId::kProxyConnection:
+    case http::FieldId::kTe:
+    case http::FieldId::kTransferEncoding:
+    case http::FieldId::kUpgrade:
       return true;
     default:
       return false;
@@ -38,14 +39,16 @@ bool ForThisHop(FieldId id) noexcept {
 
 /// Never removed however often a Connection field names them: the message would mean something
 /// else.
-bool Essential(FieldId id) noexcept { return id == FieldId::kHost || id == FieldId::kExpect; }
+bool Essential(http::FieldId id) noexcept {
+  return id == http::FieldId::kHost || id == http::FieldId::kExpect;
+}
 
-bool Removed(const Head& head, const Field& field) noexcept {
+bool Removed(const http::Head& head, const http::Field& field) noexcept {
   if (ForThisHop(field.id)) return true;
   return head.nominates && !Essential(field.id) && head.Nominates(field.name);
 }
 
-void WriteFraming(const Head& head, std::string& out) {
+void WriteFraming(const http::Head& head, std::string& out) {
   if (head.chunked) out += "Transfer-Encoding: chunked\r\n";
   if (head.has_length) {
     out += "Content-Length: ";
@@ -54,24 +57,24 @@ void WriteFraming(const Head& head, std::string& out) {
   }
 }
 
-void WriteUpgrade(const Head& head, std::string& out) {
-  for (const Field& field : head.fields) {
-    if (field.id == FieldId::kUpgrade) out += field.line;
+void WriteUpgrade(const http::Head& head, std::string& out) {
+  for (const http::Field& field : head.fields) {
+    if (field.id == http::FieldId::kUpgrade) out += field.line;
   }
   out += "Connection: upgrade\r\n";
 }
 
 /// Appends the lines that `peer` adds to a chain of proxies.
-void WriteForwarded(const RequestHead& head, const Sender& sender, std::string& out) {
+void WriteForwarded(const http::RequestHead& head, const Sender& sender, std::string& out) {
   out += "X-Forwarded-For: ";
-  const Field* proto = nullptr;
-  const Field* host = nullptr;
+  const http::Field* proto = nullptr;
+  const http::Field* host = nullptr;
   if (sender.trusted) {
-    for (const Field& field : head.fields) {
-      if (field.id == FieldId::kForwardedFor) out.append(field.value).append(", ");
+    for (const http::Field& field : head.fields) {
+      if (field.id == http::FieldId::kForwardedFor) out.append(field.value).append(", ");
     }
-    proto = head.Find(FieldId::kForwardedProto);
-    host = head.Find(FieldId::kForwardedHost);
+    proto = head.Find(http::FieldId::kForwardedProto);
+    host = head.Find(http::FieldId::kForwardedHost);
   }
   out.append(sender.peer).append("\r\n");
   if (host != nullptr) {
@@ -82,13 +85,13 @@ void WriteForwarded(const RequestHead& head, const Sender& sender, std::string& 
   if (proto != nullptr) {
     out += proto->line;
   } else {
-    out += "X-Forwarded-Proto: http\r\n";
+    out.append("X-Forwarded-Proto: ").append(sender.secure ? "https\r\n" : "http\r\n");
   }
 }
 
-bool Forwarded(FieldId id) noexcept {
-  return id == FieldId::kForwardedFor || id == FieldId::kForwardedHost ||
-         id == FieldId::kForwardedProto;
+bool Forwarded(http::FieldId id) noexcept {
+  return id == http::FieldId::kForwardedFor || id == http::FieldId::kForwardedHost ||
+         id == http::FieldId::kForwardedProto;
 }
 
 void WriteEnding(Ending ending, std::string& out) {
@@ -101,7 +104,7 @@ void WriteEnding(Ending ending, std::string& out) {
 
 bool ListHas(std::string_view list, std::string_view protocol) noexcept {
   bool found = false;
-  ForEachElement(list, [&](std::string_view element) {
+  http::ForEachElement(list, [&](std::string_view element) {
     found |= http::EqualsIgnoringCase(element, protocol);
   });
   return found;
@@ -109,12 +112,12 @@ bool ListHas(std::string_view list, std::string_view protocol) noexcept {
 
 }  // namespace
 
-std::string OfferedUpgrades(const Head& head, std::span<const std::string> allowed) {
+std::string OfferedUpgrades(const http::Head& head, std::span<const std::string> allowed) {
   std::string offered;
   if (!head.upgrade) return offered;
   for (const std::string& protocol : allowed) {
-    for (const Field& field : head.fields) {
-      if (field.id != FieldId::kUpgrade || !ListHas(field.value, protocol)) continue;
+    for (const http::Field& field : head.fields) {
+      if (field.id != http::FieldId::kUpgrade || !ListHas(field.value, protocol)) continue;
       offered.append(offered.empty() ? "" : ", ").append(protocol);
       break;
     }
@@ -122,18 +125,18 @@ std::string OfferedUpgrades(const Head& head, std::span<const std::string> allow
   return offered;
 }
 
-bool ChoosesUpgrade(const Head& head, std::string_view offered) {
+bool ChoosesUpgrade(const http::Head& head, std::string_view offered) {
   bool chosen = head.upgrade;
-  for (const Field& field : head.fields) {
-    if (field.id != FieldId::kUpgrade) continue;
-    ForEachElement(field.value, [&](std::string_view protocol) {
+  for (const http::Field& field : head.fields) {
+    if (field.id != http::FieldId::kUpgrade) continue;
+    http::ForEachElement(field.value, [&](std::string_view protocol) {
       chosen = chosen && ListHas(offered, protocol);
     });
   }
   return chosen;
 }
 
-void WriteRequestHead(const RequestHead& head, const Sender& sender, std::string& out) {
+void WriteRequestHead(const http::RequestHead& head, const Sender& sender, std::string& out) {
   out.clear();
   out.append(head.method).append(" ").append(head.target);
   out += head.minor_version == 1 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n";
@@ -141,9 +144,13 @@ void WriteRequestHead(const RequestHead& head, const Sender& sender, std::string
   if (!head.authority.empty() || head.minor_version == 1) {
     out.append("Host: ").append(head.authority).append("\r\n");
   }
-  for (const Field& field : head.fields) {
-    if (field.id == FieldId::kHost || Forwarded(field.id) || Removed(head, field)) continue;
+  for (const http::Field& field : head.fields) {
+    if (field.id == http::FieldId::kHost || Forwarded(field.id) || Removed(head, field)) continue;
+    if (!sender.traceparent.empty() && http::EqualsIgnoringCase(field.name, kTraceParent)) continue;
     out += field.line;
+  }
+  if (!sender.traceparent.empty()) {
+    out.append(kTraceParent).append(": ").append(sender.traceparent).append("\r\n");
   }
   WriteForwarded(head, sender, out);
   out += kVia;
@@ -156,10 +163,10 @@ void WriteRequestHead(const RequestHead& head, const Sender& sender, std::string
   out += "\r\n";
 }
 
-void WriteResponseHead(const ResponseHead& head, std::string_view extra, Ending ending,
+void WriteResponseHead(const http::ResponseHead& head, std::string_view extra, Ending ending,
                        std::string& out) {
   out.append("HTTP/1.1 ").append(head.status_line).append("\r\n");
-  for (const Field& field : head.fields) {
+  for (const http::Field& field : head.fields) {
     if (!Removed(head, field)) out += field.line;
   }
   out += kVia;

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "proxy/head.h"
+#include "protocol/http/head.h"
 #include "weir/clock.h"
 
 namespace weir::proxy {
@@ -17,17 +17,20 @@ struct Sender {
   bool trusted = false;   ///< its X-Forwarded-… fields are kept; others' are replaced
   /// The protocols that the upstream is offered; empty: none, whatever the client asked for.
   std::string_view upgrade = {};
+  bool secure = false;  ///< it came by TLS
+  /// Stands for the client's own `traceparent`; empty: that one is passed on.
+  std::string_view traceparent = {};
 };
 
 /// Those of `allowed` that the head's Upgrade fields name, as a list for an Upgrade field; empty if
 /// the head asks for no upgrade.
-std::string OfferedUpgrades(const Head& head, std::span<const std::string> allowed);
+std::string OfferedUpgrades(const http::Head& head, std::span<const std::string> allowed);
 /// Whether the head names one of the protocols of `offered`, such a list, and no other.
-bool ChoosesUpgrade(const Head& head, std::string_view offered);
+bool ChoosesUpgrade(const http::Head& head, std::string_view offered);
 
 /// Writes the head for the upstream: without what was meant for this hop, with X-Forwarded-For,
 /// -Host, -Proto and Via. An HTTP/1.0 request stays one, so that the response fits the client.
-void WriteRequestHead(const RequestHead& head, const Sender& sender, std::string& out);
+void WriteRequestHead(const http::RequestHead& head, const Sender& sender, std::string& out);
 
 /// How the client's connection goes on after a response.
 struct Ending {
@@ -37,7 +40,7 @@ struct Ending {
 
 /// Writes the head for the client: without what was meant for the upstream's hop, with `extra`
 /// (whole lines) and Via.
-void WriteResponseHead(const ResponseHead& head, std::string_view extra, Ending ending,
+void WriteResponseHead(const http::ResponseHead& head, std::string_view extra, Ending ending,
                        std::string& out);
 
 /// A whole response made here.

@@ -1,16 +1,11 @@
 #include "proxy/session.h"
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/error.hpp>
 #include <utility>
 
 #include "filter/headers.h"
 #include "proxy/transmit.h"
 
 namespace weir::proxy {
-
-namespace asio = boost::asio;
-using boost::system::error_code;
 
 namespace {
 
@@ -22,56 +17,62 @@ constexpr std::chrono::milliseconds kDrainGrace{500};
 
 }  // namespace
 
-Session::Session(net::Reactor& reactor, net::Socket socket, Shared& shared)
-    : Connection(reactor), shared_(shared), client_(std::move(socket)), in_(kHeadBuffer) {}
+Session::Session(net::Reactor& reactor, std::unique_ptr<net::Transport> client,
+                 const IpAddress& peer, Shared& shared)
+    : Connection(reactor),
+      shared_(shared),
+      client_(std::move(client)),
+      in_(kHeadBuffer),
+      peer_(peer.ToString()),
+      identity_(ClientKey(peer, shared.options.grouping)),
+      trusted_(ContainsAddress(shared.options.trusted_proxies, peer)) {
+  client_->Attach(*this, *this);
+}
 
 void Session::Start() {
-  error_code error;
-  const auto endpoint = client_.remote_endpoint(error);
-  const auto address = error ? std::nullopt : IpAddress::Parse(endpoint.address().to_string());
-  if (!address) return;
-  peer_ = address->ToString();
-  trusted_ = ContainsAddress(shared_.options.trusted_proxies, *address);
-  identity_ = ClientKey(*address, shared_.options.grouping);
+  if (!client_->is_open()) return;
   Touch(shared_.options.timeouts.header);
   ReadClient();
 }
 
 void Session::ReadClient() {
-  if (client_reading_) return;
   client_reading_ = true;
-  char* const space = in_.space();
-  client_.async_read_some(asio::buffer(space, in_.space_size()),
-                          [self = Ptr(this)](const error_code& error, std::size_t count) {
-                            self->client_reading_ = false;
-                            self->in_.Commit(count);
-                            self->OnClientRead(error);
-                          });
+  client_->AwaitReadable();
 }
 
-void Session::OnClientRead(const error_code& error) {
+void Session::OnReadable() {
+  if (!std::exchange(client_reading_, false)) return;
+  char* const space = in_.space();
+  const net::Transport::Received received = client_->Receive({space, in_.space_size()});
+  if (received.outcome == Outcome::kNothing) return ReadClient();
+  in_.Commit(received.size);
+  OnClientRead(received.outcome);
+}
+
+void Session::OnClientRead(Outcome outcome) {
+  const bool over = outcome != Outcome::kBytes;
   switch (phase_) {
     case Phase::kIdle:
     case Phase::kHead:
-      if (error) return Close();
+      if (over) return Close();
       return Serve();
     case Phase::kExchange:
       // The body will never be complete, so neither client nor upstream can do anything with it.
-      if (error) return Close();
+      if (over) return Close();
       Touch(shared_.options.timeouts.stall);
       return PumpRequest();
     case Phase::kTunnel:
-      if (error && error != asio::error::eof) return Close();
-      client_done_ = client_done_ || error == asio::error::eof;
+      if (outcome == Outcome::kBroken) return Close();
+      client_done_ = client_done_ || over;
       Touch(shared_.options.timeouts.tunnel);
       return PumpTunnelUp();
     case Phase::kLinger:
       lingered_ += in_.view().size();
       in_.Consume(in_.view().size());
-      if (error || lingered_ > kMaxLinger) return Close();
+      if (over || lingered_ > kMaxLinger) return Close();
       return ReadClient();
     default:
-      if (error) Close();
+      if (over) Close();
   }
 }
 
@@ -89,7 +90,8 @@ void Session::Serve() {
 }
 
 void Session::ServeOne() {
-  const HeadResult result = ParseRequestHead(in_.view(), shared_.options.limits, request_);
+  const http::HeadResult result =
+      http::ParseRequestHead(in_.view(), shared_.options.limits, request_);
   if (result.failed()) {
     Count(shared_.stats.rejected);
     exchange_ = {};
@@ -103,6 +105,7 @@ void Session::ServeOne() {
   if (!result.complete()) return AwaitHead();
   head_size_ = result.size;
   Count(shared_.stats.requests);
+  BeginTrace();
   Decide();
 }
 
@@ -141,17 +144,18 @@ void Session::Reply(const OwnResponse& response, bool close) {
   head_down_.erase(0, exchange_.head_down_sent);
   exchange_.head_down_sent = 0;
   WriteOwnResponse(own, {reply_close_, exchange_.http10}, head_down_);
+  EndTrace(response.status);
   if (held_ != nullptr) return ReleaseThen(Phase::kReply);
   Touch(shared_.options.timeouts.stall);
   FlushReply();
 }
 
 void Session::FlushReply() {
-  const Sent sent = Transmit(client_.native_handle(),
-                             std::string_view(head_down_).substr(exchange_.head_down_sent), {});
+  const Sent sent =
+      Transmit(*client_, std::string_view(head_down_).substr(exchange_.head_down_sent), {});
   if (sent.failed) return Close();
   exchange_.head_down_sent += sent.bytes;
-  if (exchange_.head_down_sent < head_down_.size()) return WaitClientWritable();
+  if (exchange_.head_down_sent < head_down_.size()) return client_->AwaitWritable();
   head_down_.clear();
   exchange_.head_down_sent = 0;
   if (reply_close_) return Linger();
@@ -161,8 +165,7 @@ void Session::FlushReply() {
 
 void Session::Linger() {
   phase_ = Phase::kLinger;
-  error_code ignored;
-  client_.shutdown(net::Socket::shutdown_send, ignored);
+  client_->ShutDownSend();
   in_.Consume(in_.view().size());
   Touch(shared_.options.timeouts.linger);
   ReadClient();
@@ -172,20 +175,14 @@ void Session::Close() {
   if (phase_ == Phase::kClosed) return;
   const Ptr self(this);  // the upstream's connection may hold the last reference
   phase_ = Phase::kClosed;
+  EndTrace(0);
   DropUpstream();
   ReleasePermits();
-  error_code ignored;
-  client_.close(ignored);
+  client_->Close();
   reactor().timers().Cancel(*this);
 }
 
-void Session::WaitClientWritable() {
-  client_.async_wait(net::Socket::wait_write, [self = Ptr(this)](const error_code& error) {
-    if (error != asio::error::operation_aborted) self->OnClientWritable();
-  });
-}
-
-void Session::OnClientWritable() {
+void Session::OnWritable() {
   switch (phase_) {
     case Phase::kReply:
       return FlushReply();
@@ -222,7 +219,8 @@ void Session::OnDeadline() {
       // The store has not confirmed it in time; the client has waited long enough.
       return OnReleased();
     case Phase::kConnecting:
-      return OnUpstreamConnected(asio::error::timed_out);
+      return OnUpstreamConnected(
+          Error{Code::kDeadlineExceeded, "the upstream did not accept a connection in time"});
     case Phase::kExchange:
       if (!exchange_.started && client_reading_) {
         Count(shared_.stats.rejected);

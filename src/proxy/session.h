@@ -5,7 +5,6 @@
 // a pump reads only when what it read before is written. That is all the back-pressure there is and
 // all the memory a body takes.
 
-#include <boost/system/error_code.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,9 +14,10 @@
 #include "filter/route.h"
 #include "limiter/limiter.h"
 #include "net/connection.h"
-#include "proxy/body.h"
+#include "net/transport.h"
+#include "protocol/http/body.h"
+#include "protocol/http/head.h"
 #include "proxy/buffer.h"
-#include "proxy/head.h"
 #include "proxy/options.h"
 #include "proxy/rewrite.h"
 #include "proxy/upstream.h"
@@ -39,9 +39,12 @@ struct Shared {
 struct LaterCheck;
 
 /// Thread safety: belongs to its reactor's thread.
-class Session final : public net::Connection, private UpstreamUser {
+class Session final : public net::Connection,
+                      private net::Transport::Watcher,
+                      private UpstreamUser {
  public:
-  Session(net::Reactor& reactor, net::Socket socket, Shared& shared);
+  Session(net::Reactor& reactor, std::unique_ptr<net::Transport> client, const IpAddress& peer,
+          Shared& shared);
 
   void Start();
 
@@ -64,10 +67,13 @@ class Session final : public net::Connection, private UpstreamUser {
   };
 
   using Ptr = boost::intrusive_ptr<Session>;
+  using Outcome = net::Transport::Outcome;
 
   // session.cc: from bytes to a decision, and the answers we give ourselves.
   void ReadClient();
-  void OnClientRead(const boost::system::error_code& error);
+  void OnReadable() override;
+  void OnWritable() override;
+  void OnClientRead(Outcome outcome);
   void Serve();
   void ServeOne();
   void AwaitHead();
@@ -77,8 +83,6 @@ class Session final : public net::Connection, private UpstreamUser {
   void Linger();
   void Close();
   void Touch(std::chrono::milliseconds timeout) { reactor().timers().Set(*this, timeout); }
-  void WaitClientWritable();
-  void OnClientWritable();
 
   // session_decide.cc: who asks for what, and whether they may.
   void Decide();
@@ -89,6 +93,8 @@ class Session final : public net::Connection, private UpstreamUser {
   void OnDecided();
   void WriteLimitLines();
   void Deny();
+  void BeginTrace();
+  void EndTrace(int status);
   void Refuse(const OwnResponse& response);
 
   // session_permits.cc: what concurrency policies have granted.
@@ -106,12 +112,12 @@ class Session final : public net::Connection, private UpstreamUser {
   bool ReadResponseHead();
   void OnInterim();
   void OnFinalHead();
-  void OnResponseTruncated();
+  void OnResponseTruncated(Outcome outcome);
   bool Retryable() const noexcept;
   void FinishExchange();
   void DropUpstream();
-  void OnUpstreamConnected(const boost::system::error_code& error) override;
-  void OnUpstreamRead(const boost::system::error_code& error) override;
+  void OnUpstreamConnected(const Status& connected) override;
+  void OnUpstreamRead(Outcome outcome) override;
   void OnUpstreamWritable() override;
 
   // session_tunnel.cc
@@ -125,7 +131,7 @@ class Session final : public net::Connection, private UpstreamUser {
   void OnMessageDecided();
 
   Shared& shared_;
-  net::Socket client_;
+  const std::unique_ptr<net::Transport> client_;
   Buffer in_;
   Phase phase_ = Phase::kIdle;
   bool client_reading_ = false;
@@ -137,13 +143,15 @@ class Session final : public net::Connection, private UpstreamUser {
   std::string identity_;
   bool trusted_ = false;
 
-  RequestHead request_;
+  http::RequestHead request_;
   std::size_t head_size_ = 0;
   limiter::Check check_;
   std::vector<policy::Entry> entries_;
   std::vector<policy::Descriptor> descriptors_;  // one for each name of the route
   filter::Routes routes_;
   std::string limit_lines_;
+  telemetry::SpanContext trace_;  // of the request; not sampled: there is nothing to record
+  Nanos trace_start_ = 0;
   std::shared_ptr<LaterCheck> held_;  // of concurrency policies; null: none
   Phase after_release_ = Phase::kExchange;
   std::string upgrade_;  // the protocols that the upstream was offered
@@ -169,9 +177,9 @@ class Session final : public net::Connection, private UpstreamUser {
   UpstreamPtr upstream_;
   std::string head_up_;
   std::string head_down_;
-  ResponseHead response_;
-  BodyScanner request_body_;
-  BodyScanner response_body_;
+  http::ResponseHead response_;
+  http::BodyScanner request_body_;
+  http::BodyScanner response_body_;
 
   bool reply_close_ = false;
   std::unique_ptr<WebSocketScanner> messages_;  // tunnel: null if they are not counted

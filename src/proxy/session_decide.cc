@@ -4,18 +4,25 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "filter/client_address.h"
 #include "filter/field_names.h"
 #include "filter/headers.h"
 #include "proxy/session.h"
+#include "telemetry/tracer.h"
 
 namespace weir::proxy {
+namespace {
+
+constexpr std::size_t kMaxIdBytes = 128;
+
+}  // namespace
 
 std::string_view Session::ClientIdentity() {
   if (!trusted_) return identity_;
   const auto forwarded = [this](std::size_t n) -> std::optional<std::string_view> {
-    const Field* field = request_.Find("x-forwarded-for", n);
+    const http::Field* field = request_.Find("x-forwarded-for", n);
     return field == nullptr ? std::nullopt : std::optional(field->value);
   };
   const IpAddress client =
@@ -26,7 +33,7 @@ std::string_view Session::ClientIdentity() {
 
 /// Whether a field is called otherwise than `header` and read as it all the same.
 bool Session::HasLookalike(std::string_view header) const {
-  return std::any_of(request_.fields.begin(), request_.fields.end(), [&](const Field& field) {
+  return std::any_of(request_.fields.begin(), request_.fields.end(), [&](const http::Field& field) {
     return filter::ReadsAsField(field.name, header) &&
            !http::EqualsIgnoringCase(field.name, header);
   });
@@ -37,7 +44,7 @@ std::string_view Session::Identity(const std::string& header, const char*& wrong
   if (request_.Find(header, 1) != nullptr || HasLookalike(header)) {
     wrong = "a header field that tells clients apart was sent twice, or with _ for -";
   }
-  const Field* field = request_.Find(header);
+  const http::Field* field = request_.Find(header);
   return field == nullptr ? std::string_view() : field->value;
 }
 
@@ -69,13 +76,39 @@ const char* Session::Describe() {
   for (std::size_t i = 0; i < names.size(); ++i) {
     descriptors_.push_back(std::span(entries_).subspan(i * (common + 1), common + 1));
   }
-  check_.request = {};
+  const http::Field* id = request_.Find("x-request-id");
+  check_.Reset(
+      store::Op::kCharge,
+      {"proxy", id == nullptr ? std::string_view() : id->value.substr(0, kMaxIdBytes), trace_});
   check_.request.domain = options.domain;
   check_.request.descriptors = descriptors_;
   check_.request.subjects = std::span(entries_).first(subjects);
   check_.request.default_applies = options.default_applies;
-  check_.op = store::Op::kCharge;
   return nullptr;
+}
+
+void Session::BeginTrace() {
+  telemetry::Tracer* const tracer =
+      shared_.limiter == nullptr ? nullptr : shared_.limiter->tracer();
+  const http::Field* parent = request_.Find("traceparent");
+  trace_start_ = tracer == nullptr ? 0 : SystemClock::Get().Now();
+  trace_ = telemetry::ArrivedWith(parent == nullptr ? std::string_view() : parent->value, tracer,
+                                  trace_start_);
+}
+
+/// `status`: what the client was answered; 0: it was cut off.
+void Session::EndTrace(int status) {
+  if (!trace_.sampled) return;
+  telemetry::Span span;
+  span.context = std::exchange(trace_, {});
+  span.name = "proxy";
+  span.start = trace_start_;
+  span.end = SystemClock::Get().Now();
+  span.failed = status == 0 || status >= 500;
+  span.Add("weir.door", "proxy");
+  if (status != 0) span.Add("http.response.status_code", std::int64_t{status});
+  span.kind = telemetry::Span::Kind::kServer;
+  shared_.limiter->tracer()->Record(span);
 }
 
 void Session::Decide() {
@@ -128,10 +161,10 @@ void Session::WriteLimitLines() {
 
 void Session::Deny() {
   Count(shared_.stats.blocked);
-  const Field* accept = request_.Find(FieldId::kAccept);
+  const http::Field* accept = request_.Find(http::FieldId::kAccept);
   const filter::Denial denial =
       filter::MakeDenial(check_.decision, accept == nullptr ? std::string_view() : accept->value,
-                         SystemClock::Get().Now());
+                         SystemClock::Get().Now(), limiter::RefusedKey(check_));
   Refuse({.status = 429,
           .content_type = denial.content_type,
           .extra = limit_lines_,

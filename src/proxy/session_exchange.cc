@@ -1,13 +1,9 @@
-#include <boost/asio/error.hpp>
 #include <utility>
 
 #include "proxy/session.h"
 #include "proxy/transmit.h"
 
 namespace weir::proxy {
-
-namespace asio = boost::asio;
-using boost::system::error_code;
 
 namespace {
 
@@ -29,7 +25,7 @@ void Session::BeginExchange() {
   exchange_.to_head = request_.method == "HEAD";
   exchange_.http10 = request_.minor_version == 0;
   exchange_.close = request_.close;
-  request_body_.Start(request_.framing(), BodyScanner::Trailers::kSkip);
+  request_body_.Start(request_.framing(), http::BodyScanner::Trailers::kSkip);
   upgrade_.clear();
   // An upgrade that is not offered is a request like any other, as HTTP has it.
   if (request_body_.done() && request_.method == "GET" && request_.minor_version == 1) {
@@ -37,7 +33,9 @@ void Session::BeginExchange() {
   }
   exchange_.upgrade = !upgrade_.empty();
   exchange_.retryable = request_.idempotent() && request_body_.done() && !exchange_.upgrade;
-  WriteRequestHead(request_, {peer_, trusted_, upgrade_}, head_up_);
+  const telemetry::TraceHeader header = telemetry::ToHeader(trace_);
+  const std::string_view traceparent(header.data(), trace_.sampled ? header.size() : 0);
+  WriteRequestHead(request_, {peer_, trusted_, upgrade_, client_->secure(), traceparent}, head_up_);
   if (exchange_.upgrade) PrepareMessages();
   head_down_.clear();
   in_.Consume(head_size_);
@@ -51,19 +49,21 @@ void Session::AcquireUpstream(bool fresh) {
   if (upstream_->open()) return SendRequest();
   phase_ = Phase::kConnecting;
   Touch(shared_.options.timeouts.connect);
-  upstream_->Connect(shared_.pool.endpoint(upstream_->target()));
+  upstream_->Connect(shared_.pool.upstream(upstream_->target()),
+                     shared_.options.upstream_tls.get());
 }
 
-void Session::OnUpstreamConnected(const error_code& error) {
-  if (!error) return SendRequest();
+void Session::OnUpstreamConnected(const Status& connected) {
+  if (connected.ok()) return SendRequest();
+  const Error error = connected.error();
   shared_.pool.MarkDown(upstream_->target());
   const bool others = static_cast<std::size_t>(exchange_.attempts) < shared_.pool.size();
   DropUpstream();
   if (others && exchange_.attempts < kMaxAttempts) return AcquireUpstream(false);
-  const bool timed_out = error == asio::error::timed_out;
+  const bool timed_out = error.code == Code::kDeadlineExceeded;
   Count(timed_out ? shared_.stats.upstream_timeouts : shared_.stats.upstream_errors);
-  if (timed_out) return Fail(504, "the upstream did not accept a connection in time");
-  Fail(502, "no connection to the upstream: " + error.message());
+  if (timed_out) return Fail(504, error.message);
+  Fail(502, "no connection to the upstream: " + error.message);
 }
 
 void Session::SendRequest() {
@@ -95,9 +95,9 @@ void Session::PumpRequest() {
       break;
     }
     const std::size_t before = exchange_.body_up;
-    const Sent sent = Transmit(upstream_->socket().native_handle(), head,
-                               in_.view().substr(0, exchange_.body_up));
-    if (sent.blocked) return upstream_->WaitWritable();
+    const Sent sent =
+        Transmit(upstream_->transport(), head, in_.view().substr(0, exchange_.body_up));
+    if (sent.blocked) return upstream_->transport().AwaitWritable();
     // It may have answered already (413, say) and closed; reading will tell.
     if (sent.failed) {
       exchange_.request_broken = true;
@@ -115,15 +115,15 @@ void Session::OnUpstreamWritable() {
   if (phase_ == Phase::kExchange) PumpRequest();
 }
 
-void Session::OnUpstreamRead(const error_code& error) {
+void Session::OnUpstreamRead(Outcome outcome) {
   if (phase_ == Phase::kTunnel) {
-    if (error && error != asio::error::eof) return Close();
-    upstream_done_ = upstream_done_ || error == asio::error::eof;
+    if (outcome == Outcome::kBroken) return Close();
+    upstream_done_ = upstream_done_ || outcome == Outcome::kEnd;
     Touch(shared_.options.timeouts.tunnel);
     return PumpTunnelDown();
   }
   if (phase_ != Phase::kExchange) return;
-  if (error) return OnResponseTruncated();
+  if (outcome != Outcome::kBytes) return OnResponseTruncated(outcome);
   Touch(shared_.options.timeouts.stall);
   PumpResponse();
 }
@@ -134,9 +134,9 @@ bool Session::Retryable() const noexcept {
   return upstream_->reused && unheard && harmless && exchange_.attempts < kMaxAttempts;
 }
 
-void Session::OnResponseTruncated() {
+void Session::OnResponseTruncated(Outcome outcome) {
   if (exchange_.started) {
-    if (!response_body_.until_close()) {
+    if (!response_body_.until_close() || outcome == Outcome::kBroken) {
       Count(shared_.stats.upstream_errors);
       return Close();
     }
@@ -156,7 +156,8 @@ void Session::OnResponseTruncated() {
 
 bool Session::ReadResponseHead() {
   Buffer& buffer = upstream_->buffer();
-  const HeadResult result = ParseResponseHead(buffer.view(), shared_.options.limits, response_);
+  const http::HeadResult result =
+      http::ParseResponseHead(buffer.view(), shared_.options.limits, response_);
   if (result.failed()) {
     Count(shared_.stats.upstream_errors);
     Fail(502, std::string("the upstream's answer is malformed: ") + result.error);
@@ -191,12 +192,12 @@ void Session::OnInterim() {
 }
 
 void Session::OnFinalHead() {
-  const Framing framing = response_.framing(exchange_.to_head);
+  const http::Framing framing = response_.framing(exchange_.to_head);
   exchange_.started = true;
   exchange_.reusable = !response_.close && !exchange_.http10 && !exchange_.upgrade &&
-                       framing.kind != Framing::Kind::kUntilClose;
+                       framing.kind != http::Framing::Kind::kUntilClose;
   exchange_.close = exchange_.close || reactor().draining() || !exchange_.request_done ||
-                    framing.kind == Framing::Kind::kUntilClose;
+                    framing.kind == http::Framing::Kind::kUntilClose;
   response_body_.Start(framing);
   WriteResponseHead(response_, limit_lines_, {exchange_.close, exchange_.http10}, head_down_);
   if (response_body_.expected() > upstream_->buffer().capacity()) {
@@ -229,9 +230,8 @@ void Session::PumpResponse() {
       return FinishExchange();
     }
     const std::size_t before = exchange_.body_down;
-    const Sent sent =
-        Transmit(client_.native_handle(), head, buffer.view().substr(0, exchange_.body_down));
-    if (sent.blocked) return WaitClientWritable();
+    const Sent sent = Transmit(*client_, head, buffer.view().substr(0, exchange_.body_down));
+    if (sent.blocked) return client_->AwaitWritable();
     if (sent.failed) return Close();
     Advance(sent.bytes, head_down_, exchange_.head_down_sent, exchange_.body_down);
     buffer.Consume(before - exchange_.body_down);
@@ -241,16 +241,18 @@ void Session::PumpResponse() {
 }
 
 void Session::FinishExchange() {
+  EndTrace(response_.status);
   head_down_.clear();
   exchange_.head_down_sent = 0;
-  if (exchange_.request_done && exchange_.reusable && upstream_->buffer().empty()) {
+  if (exchange_.request_done && exchange_.reusable && upstream_->at_rest()) {
     upstream_->Detach();
     shared_.pool.Return(std::exchange(upstream_, nullptr));
   } else {
     DropUpstream();
   }
   // The client asked for the end itself and sends no more, so nothing of ours can get lost.
-  if (exchange_.close && request_.close && exchange_.request_done) return Close();
+  const bool asked = exchange_.close && request_.close && exchange_.request_done;
+  if (asked && client_->flushed()) return Close();
   if (exchange_.close || !exchange_.request_done) return Linger();
   phase_ = Phase::kIdle;
   Serve();

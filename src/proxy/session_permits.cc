@@ -38,7 +38,7 @@ void Session::OnReleased() {
   if (phase_ != Phase::kReleasing) return;
   phase_ = after_release_;
   Touch(shared_.options.timeouts.stall);
-  OnClientWritable();
+  OnWritable();
 }
 
 }  // namespace weir::proxy

@@ -8,10 +8,9 @@
 
 namespace weir::proxy {
 
-using boost::system::error_code;
-
 void Session::BeginTunnel() {
   Count(shared_.stats.tunnels);
+  EndTrace(response_.status);
   phase_ = Phase::kTunnel;
   client_done_ = upstream_done_ = false;
   head_down_.clear();
@@ -33,6 +32,7 @@ void Session::PrepareMessages() {
   request.subjects = {};
   request.default_applies = false;
   message_check_ = std::make_shared<LaterCheck>(request);
+  message_check_->check.origin.door = "proxy";
 }
 
 /// How many of the client's bytes may go to the upstream now.
@@ -71,9 +71,8 @@ void Session::PumpTunnelUp() {
   if (asking_) return;
   do {
     while (const std::size_t sendable = in_.empty() ? 0 : Sendable()) {
-      const Sent sent =
-          Transmit(upstream_->socket().native_handle(), in_.view().substr(0, sendable), {});
-      if (sent.blocked) return upstream_->WaitWritable();
+      const Sent sent = Transmit(upstream_->transport(), in_.view().substr(0, sendable), {});
+      if (sent.blocked) return upstream_->transport().AwaitWritable();
       if (sent.failed) return Close();
       in_.Consume(sent.bytes);
       if (messages_ != nullptr) exchange_.body_up -= sent.bytes;
@@ -83,23 +82,23 @@ void Session::PumpTunnelUp() {
     if (!in_.empty() && !AskAboutMessage()) return;
   } while (!in_.empty());
   if (!client_done_) return ReadClient();
-  error_code ignored;
-  upstream_->socket().shutdown(net::Socket::shutdown_send, ignored);
+  if (!upstream_->transport().flushed()) return upstream_->transport().AwaitWritable();
+  upstream_->transport().ShutDownSend();
   FinishTunnelHalf();
 }
 
 void Session::PumpTunnelDown() {
   Buffer& buffer = upstream_->buffer();
   while (!buffer.empty()) {
-    const Sent sent = Transmit(client_.native_handle(), buffer.view(), {});
-    if (sent.blocked) return WaitClientWritable();
+    const Sent sent = Transmit(*client_, buffer.view(), {});
+    if (sent.blocked) return client_->AwaitWritable();
     if (sent.failed) return Close();
     buffer.Consume(sent.bytes);
     Count(shared_.stats.bytes_down, sent.bytes);
   }
   if (!upstream_done_) return upstream_->Read();
-  error_code ignored;
-  client_.shutdown(net::Socket::shutdown_send, ignored);
+  if (!client_->flushed()) return client_->AwaitWritable();
+  client_->ShutDownSend();
   FinishTunnelHalf();
 }
 

@@ -1,12 +1,9 @@
 #pragma once
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
-#include <array>
-#include <cerrno>
 #include <cstddef>
 #include <string_view>
+
+#include "net/transport.h"
 
 namespace weir::proxy {
 
@@ -17,26 +14,13 @@ struct Sent {
   bool failed = false;   ///< the peer is gone
 };
 
-/// Sends as much of `head` and then `body` as the kernel takes at once, in one call and without
-/// waiting: most messages fit, and then no operation has to be queued.
-inline Sent Transmit(int fd, std::string_view head, std::string_view body) noexcept {
-  std::array<iovec, 2> parts;
-  std::size_t count = 0;
-  for (const std::string_view part : {head, body}) {
-    if (part.empty()) continue;
-    parts[count++] = {const_cast<char*>(part.data()), part.size()};
-  }
-  if (count == 0) return {};
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = count;
-  while (true) {
-    const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent >= 0) return {static_cast<std::size_t>(sent), false, false};
-    if (errno == EINTR) continue;
-    const bool blocked = errno == EAGAIN || errno == EWOULDBLOCK;
-    return {0, blocked, !blocked};
-  }
+/// Sends as much of `head` and then `body` as is taken at once. Nothing while what was sent before
+/// has yet to leave: so no more than one buffer ever waits.
+inline Sent Transmit(net::Transport& peer, std::string_view head, std::string_view body) noexcept {
+  if (head.empty() && body.empty()) return {};
+  if (!peer.flushed()) return {0, true, false};
+  const std::ptrdiff_t sent = peer.Send(head, body);
+  return {sent < 0 ? 0 : static_cast<std::size_t>(sent), sent == 0, sent < 0};
 }
 
 }  // namespace weir::proxy

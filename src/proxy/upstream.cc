@@ -3,11 +3,13 @@
 #include <netdb.h>
 
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
 #include <charconv>
 #include <utility>
 
 #include "base/blocking.h"
+#include "net/edge_socket.h"
+#include "net/tls_transport.h"
 
 namespace weir::proxy {
 
@@ -26,13 +28,12 @@ Error BadUpstream(std::string_view url, std::string_view why) {
 
 }  // namespace
 
-Result<net::Endpoint> ResolveUpstream(std::string_view url) {
-  constexpr std::string_view kScheme = "http://";
-  if (url.starts_with("https://")) {
-    return BadUpstream(url, "TLS to upstreams is not supported; terminate TLS in front of it");
-  }
-  if (!url.starts_with(kScheme)) return BadUpstream(url, "does not begin with http://");
-  std::string_view authority = url.substr(kScheme.size());
+Result<Upstream> ResolveUpstream(std::string_view url) {
+  Upstream upstream;
+  upstream.tls = url.starts_with("https://");
+  const std::string_view scheme = upstream.tls ? "https://" : "http://";
+  if (!url.starts_with(scheme)) return BadUpstream(url, "does not begin with http:// or https://");
+  std::string_view authority = url.substr(scheme.size());
   if (authority.ends_with('/')) authority.remove_suffix(1);
   if (authority.find('/') != std::string_view::npos) {
     return BadUpstream(url, "a path is not supported");
@@ -41,7 +42,7 @@ Result<net::Endpoint> ResolveUpstream(std::string_view url) {
   const auto colon = authority.rfind(':');
   const bool has_port = colon != authority.npos && (bracket == authority.npos || colon > bracket);
   std::string host(authority.substr(0, has_port ? colon : authority.npos));
-  const std::string port(has_port ? authority.substr(colon + 1) : "80");
+  const std::string port(has_port ? authority.substr(colon + 1) : upstream.tls ? "443" : "80");
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   }
@@ -58,15 +59,15 @@ Result<net::Endpoint> ResolveUpstream(std::string_view url) {
   if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
     return BadUpstream(url, gai_strerror(error));
   }
-  net::Endpoint endpoint;
-  endpoint.resize(found->ai_addrlen);
-  std::memcpy(endpoint.data(), found->ai_addr, found->ai_addrlen);
+  upstream.endpoint.resize(found->ai_addrlen);
+  std::memcpy(upstream.endpoint.data(), found->ai_addr, found->ai_addrlen);
   freeaddrinfo(found);
-  return endpoint;
+  upstream.host = std::move(host);
+  return upstream;
 }
 
 UpstreamConnection::UpstreamConnection(net::Reactor& reactor, std::size_t target)
-    : socket_(reactor.context()), buffer_(kBufferSize), target_(target) {}
+    : reactor_(reactor), socket_(reactor.context()), buffer_(kBufferSize), target_(target) {}
 
 void UpstreamConnection::Attach(UpstreamUser& user,
                                 boost::intrusive_ptr<net::Connection> keeper) noexcept {
@@ -79,61 +80,77 @@ void UpstreamConnection::Detach() noexcept {
   keeper_.reset();
 }
 
-void UpstreamConnection::Connect(const net::Endpoint& endpoint) {
+void UpstreamConnection::Connect(const Upstream& upstream, const net::TlsClientContext* tls) {
   error_code error;
-  socket_.open(endpoint.protocol(), error);
+  socket_.open(upstream.endpoint.protocol(), error);
   if (!error) socket_.set_option(asio::ip::tcp::no_delay(true), error);
   if (error) {
     // Answered later like any other outcome: the caller is in the midst of its own work.
-    asio::post(socket_.get_executor(), [self = Ptr(this), error] {
-      const auto keeper = self->keeper_;
-      if (self->user_ != nullptr) self->user_->OnUpstreamConnected(error);
+    asio::post(reactor_.context(), [self = Ptr(this), error] {
+      self->Connected(Error{Code::kUnavailable, error.message()});
     });
     return;
   }
-  socket_.async_connect(endpoint, [self = Ptr(this)](const error_code& failure) {
-    const auto keeper = self->keeper_;
-    if (self->user_ != nullptr) self->user_->OnUpstreamConnected(failure);
-  });
+  const auto then = [self = Ptr(this), &upstream, tls](const error_code& failure) {
+    if (failure) return self->Connected(Error{Code::kUnavailable, failure.message()});
+    if (self->user_ == nullptr) return;  // nobody waits any more
+    self->transport_ = std::make_unique<net::EdgeSocket>(std::move(self->socket_), self->reactor_);
+    const Status begun = upstream.tls ? self->BeginTls(upstream.host, tls) : Status();
+    self->transport_->Attach(*self, *self);
+    if (!begun.ok() || self->transport_->ready()) return self->Connected(begun);
+    self->shaking_hands_ = true;
+    self->Read();
+  };
+  socket_.async_connect(upstream.endpoint, then);
+}
+
+Status UpstreamConnection::BeginTls(const std::string& host, const net::TlsClientContext* tls) {
+  auto session = tls->NewSession(host);
+  if (!session.ok()) return session.error();
+  transport_ = std::make_unique<net::TlsTransport>(std::move(transport_), std::move(*session));
+  return {};
+}
+
+void UpstreamConnection::Connected(const Status& status) {
+  const auto keeper = keeper_;  // the user may detach, and must outlive its own call
+  shaking_hands_ = false;
+  if (user_ != nullptr) user_->OnUpstreamConnected(status);
 }
 
 void UpstreamConnection::Read() {
-  if (reading_) return;
   reading_ = true;
-  char* const space = buffer_.space();
-  socket_.async_read_some(asio::buffer(space, buffer_.space_size()),
-                          [self = Ptr(this)](const error_code& error, std::size_t count) {
-                            self->reading_ = false;
-                            self->buffer_.Commit(count);
-                            // The user may detach, and must outlive its own call.
-                            const auto keeper = self->keeper_;
-                            if (self->user_ != nullptr) {
-                              self->user_->OnUpstreamRead(error);
-                            } else {
-                              self->Close();
-                            }
-                          });
+  transport_->AwaitReadable();
 }
 
-void UpstreamConnection::WaitWritable() {
-  socket_.async_wait(net::Socket::wait_write, [self = Ptr(this)](const error_code& error) {
-    const auto keeper = self->keeper_;
-    if (self->user_ != nullptr && error != asio::error::operation_aborted) {
-      self->user_->OnUpstreamWritable();
-    }
-  });
+void UpstreamConnection::OnReadable() {
+  if (!std::exchange(reading_, false)) return;
+  const auto keeper = keeper_;
+  char* const space = buffer_.space();
+  const net::Transport::Received received = transport_->Receive({space, buffer_.space_size()});
+  if (received.outcome == net::Transport::Outcome::kNothing) {
+    return shaking_hands_ && transport_->ready() ? Connected({}) : Read();
+  }
+  buffer_.Commit(received.size);
+  if (shaking_hands_) return Connected(Error{Code::kUnavailable, transport_->failure()});
+  if (user_ == nullptr) return Close();
+  user_->OnUpstreamRead(received.outcome);
+}
+
+void UpstreamConnection::OnWritable() {
+  const auto keeper = keeper_;
+  if (user_ != nullptr && !shaking_hands_) user_->OnUpstreamWritable();
 }
 
 void UpstreamConnection::Close() noexcept {
   error_code ignored;
   socket_.close(ignored);
+  if (transport_ != nullptr) transport_->Close();
 }
 
-UpstreamPool::UpstreamPool(net::Reactor& reactor, std::vector<net::Endpoint> targets,
-                           PoolLimits limits)
+UpstreamPool::UpstreamPool(net::Reactor& reactor, std::vector<Upstream> targets, PoolLimits limits)
     : reactor_(reactor), limits_(limits) {
   targets_.reserve(targets.size());
-  for (net::Endpoint& endpoint : targets) targets_.push_back({std::move(endpoint), {}, 0});
+  for (Upstream& upstream : targets) targets_.push_back({std::move(upstream), {}, 0});
   reactor_.timers().Set(*this, kSweep);
 }
 

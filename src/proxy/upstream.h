@@ -3,9 +3,9 @@
 // Connections to the servers behind the proxy, kept alive between requests.
 
 #include <boost/smart_ptr/intrusive_ptr.hpp>
-#include <boost/system/error_code.hpp>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,22 +13,32 @@
 #include "net/connection.h"
 #include "net/listener.h"
 #include "net/reactor.h"
+#include "net/tls.h"
+#include "net/transport.h"
 #include "proxy/buffer.h"
 #include "weir/result.h"
 
 namespace weir::proxy {
 
-/// Where `http://host:port` leads. Looks the name up, so it may block: for the start of the
-/// program.
-Result<net::Endpoint> ResolveUpstream(std::string_view url);
+/// A server that requests are passed on to.
+struct Upstream {
+  net::Endpoint endpoint;
+  std::string host;  ///< as it was written: what its certificate must be for
+  bool tls = false;
+};
+
+/// Where `http://host:port` or `https://host:port` leads. Looks the name up, so it may block: for
+/// the start of the program.
+Result<Upstream> ResolveUpstream(std::string_view url);
 
 /// Who uses an upstream connection at the moment.
 ///
 /// Thread safety: called on the reactor's thread.
 class UpstreamUser {
  public:
-  virtual void OnUpstreamConnected(const boost::system::error_code& error) = 0;
-  virtual void OnUpstreamRead(const boost::system::error_code& error) = 0;
+  virtual void OnUpstreamConnected(const Status& connected) = 0;
+  /// Bytes in the buffer, the end, or broken.
+  virtual void OnUpstreamRead(net::Transport::Outcome outcome) = 0;
   virtual void OnUpstreamWritable() = 0;
 
  protected:
@@ -39,7 +49,7 @@ class UpstreamUser {
 /// that closes it, or says something unasked, is noticed before the connection is used again.
 ///
 /// Thread safety: belongs to its reactor's thread, including the reference counting.
-class UpstreamConnection {
+class UpstreamConnection final : public net::Counted, private net::Transport::Watcher {
  public:
   UpstreamConnection(net::Reactor& reactor, std::size_t target);
 
@@ -47,38 +57,41 @@ class UpstreamConnection {
   void Attach(UpstreamUser& user, boost::intrusive_ptr<net::Connection> keeper) noexcept;
   void Detach() noexcept;
 
-  void Connect(const net::Endpoint& endpoint);
+  /// `tls` is needed for upstreams that speak it.
+  void Connect(const Upstream& upstream, const net::TlsClientContext* tls);
   /// Reads into `buffer`, unless a read is under way already.
   void Read();
-  void WaitWritable();
   void Close() noexcept;
 
   Buffer& buffer() noexcept { return buffer_; }
-  net::Socket& socket() noexcept { return socket_; }
-  bool open() const noexcept { return socket_.is_open(); }
+  /// Requires that it was connected.
+  net::Transport& transport() noexcept { return *transport_; }
+  bool open() const noexcept { return transport_ != nullptr && transport_->is_open(); }
   bool reading() const noexcept { return reading_; }
+  /// Nothing is left to be sent or to be looked at.
+  bool at_rest() const noexcept { return buffer_.empty() && transport_->flushed(); }
   std::size_t target() const noexcept { return target_; }
 
   bool reused = false;         ///< has served a request before
   std::size_t idle_since = 0;  ///< the pool's sweep count when it came to rest
 
-  friend void intrusive_ptr_add_ref(UpstreamConnection* connection) noexcept {
-    ++connection->references_;
-  }
-  friend void intrusive_ptr_release(UpstreamConnection* connection) noexcept {
-    if (--connection->references_ == 0) delete connection;
-  }
-
  private:
   using Ptr = boost::intrusive_ptr<UpstreamConnection>;
 
-  net::Socket socket_;
+  void OnReadable() override;
+  void OnWritable() override;
+  Status BeginTls(const std::string& host, const net::TlsClientContext* tls);
+  void Connected(const Status& status);
+
+  net::Reactor& reactor_;
+  net::Socket socket_;  // until it is connected
+  std::unique_ptr<net::Transport> transport_;
   Buffer buffer_;
   const std::size_t target_;
-  std::size_t references_ = 0;
   UpstreamUser* user_ = nullptr;
   boost::intrusive_ptr<net::Connection> keeper_;
   bool reading_ = false;
+  bool shaking_hands_ = false;
 };
 
 using UpstreamPtr = boost::intrusive_ptr<UpstreamConnection>;
@@ -94,7 +107,7 @@ struct PoolLimits {
 /// Thread safety: belongs to one reactor's thread.
 class UpstreamPool final : private net::TimerWheel::Entry {
  public:
-  UpstreamPool(net::Reactor& reactor, std::vector<net::Endpoint> targets, PoolLimits limits);
+  UpstreamPool(net::Reactor& reactor, std::vector<Upstream> targets, PoolLimits limits);
 
   /// A connection to the next upstream in turn: one that rests, or one that is yet to be connected
   /// (open() tells). With `fresh` always the latter.
@@ -104,9 +117,7 @@ class UpstreamPool final : private net::TimerWheel::Entry {
   /// This upstream does not answer: the others take its turns for a while.
   void MarkDown(std::size_t target) noexcept;
 
-  const net::Endpoint& endpoint(std::size_t target) const noexcept {
-    return targets_[target].endpoint;
-  }
+  const Upstream& upstream(std::size_t target) const noexcept { return targets_[target].upstream; }
   std::size_t size() const noexcept { return targets_.size(); }
   /// Closes what rests and lets go of the reactor: for the time between its end and its
   /// destruction.
@@ -114,7 +125,7 @@ class UpstreamPool final : private net::TimerWheel::Entry {
 
  private:
   struct Target {
-    net::Endpoint endpoint;
+    Upstream upstream;
     std::vector<UpstreamPtr> idle;
     std::size_t down_until = 0;  // in sweeps
   };

@@ -19,9 +19,8 @@ constexpr std::size_t kKeptCapacity = 256 << 10;
 }  // namespace
 
 GrpcConnection::GrpcConnection(net::Reactor& reactor, std::unique_ptr<net::Transport> transport,
-                               std::unique_ptr<net::TlsSession> tls, const grpc::Services& services,
-                               grpc::Health& health, net::DoorMetrics& metrics,
-                               const GrpcDoorOptions& options)
+                               const grpc::Services& services, grpc::Health& health,
+                               net::DoorMetrics& metrics, const GrpcDoorOptions& options)
     : Connection(reactor),
       health_(health),
       metrics_(metrics),
@@ -29,7 +28,7 @@ GrpcConnection::GrpcConnection(net::Reactor& reactor, std::unique_ptr<net::Trans
       session_(services, options.session, SystemClock::Get(), *this),
       in_(kFirstRead),
       transport_(std::move(transport)),
-      stream_(*transport_, std::move(tls), *this, reactor.timers(), options.times),
+      stream_(*transport_, *this, reactor.timers(), options.times),
       read_at_(steady_clock::now()) {
   transport_->Attach(*this, stream_);
 }

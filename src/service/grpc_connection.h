@@ -13,7 +13,6 @@
 #include "net/door_metrics.h"
 #include "net/reactor.h"
 #include "net/stream.h"
-#include "net/tls.h"
 #include "net/transport.h"
 #include "protocol/grpc/health.h"
 #include "protocol/grpc/session.h"
@@ -31,13 +30,13 @@ class GrpcConnection final : public net::Connection,
  public:
   /// `tls` null: in the clear.
   GrpcConnection(net::Reactor& reactor, std::unique_ptr<net::Transport> transport,
-                 std::unique_ptr<net::TlsSession> tls, const grpc::Services& services,
-                 grpc::Health& health, net::DoorMetrics& metrics, const GrpcDoorOptions& options);
+                 const grpc::Services& services, grpc::Health& health, net::DoorMetrics& metrics,
+                 const GrpcDoorOptions& options);
 
   void Start() { stream_.Start(); }
   /// Who is at the other end; before Start.
   void SetPeer(std::string address) {
-    session_.SetPeer(std::move(address), [this] { return stream_.peer_name(); });
+    session_.SetPeer(std::move(address), [this] { return transport_->peer_name(); });
   }
   void Drain() override;
   void Abort() override { stream_.Close(); }

@@ -1,14 +1,17 @@
 #include "service/grpc_door.h"
 
+#include <random>
 #include <string>
 #include <utility>
 
-#include "net/edge_socket.h"
-#include "net/tls.h"
+#include "base/boot_clock.h"
+#include "net/tls_transport.h"
 #include "protocol/grpc/decider.h"
 #include "protocol/grpc/health.h"
 #include "protocol/grpc/method.h"
+#include "protocol/grpc/quota_streams.h"
 #include "protocol/grpc/reflection.h"
+#include "protocol/grpc/rlqs.h"
 #include "protocol/grpc/weir_service.h"
 #include "service/grpc_connection.h"
 
@@ -16,26 +19,48 @@ namespace weir::service {
 namespace {
 
 std::vector<std::string> ServiceNames() {
-  return {"envoy.service.ratelimit.v3.RateLimitService", "grpc.health.v1.Health",
+  return {"envoy.service.rate_limit_quota.v3.RateLimitQuotaService",
+          "envoy.service.ratelimit.v3.RateLimitService", "grpc.health.v1.Health",
           "weir.v1.Limiter"};
 }
+
+// The wheel makes up to a tick more of it. A random part keeps the nodes that share a limit from
+// asking in the same order each second.
+constexpr std::chrono::milliseconds kLeastPush{700};
+constexpr std::chrono::milliseconds kMostPush{900};
 
 }  // namespace
 
 /// What serves the calls of one reactor.
-struct GrpcDoor::Desk {
-  Desk(limiter::Limiter& limiter, const grpc::RlsOptions& rls)
-      : decider(limiter), health(ServiceNames()) {
+struct GrpcDoor::Desk final : net::TimerWheel::Entry {
+  Desk(net::Reactor& its_reactor, limiter::Limiter& limiter, limiter::Assignments& assignments,
+       const grpc::RlsOptions& rls)
+      : reactor(its_reactor),
+        decider(limiter),
+        health(ServiceNames()),
+        quotas(limiter, assignments, BootClock::Get()) {
+    services.Add(std::string(grpc::kStreamRateLimitQuotasPath),
+                 grpc::MakeStreamRateLimitQuotas(quotas));
     services.Add(std::string(grpc::kShouldRateLimitPath), grpc::MakeShouldRateLimit(decider, rls));
     grpc::AddWeirService(services, decider);
     health.AddTo(services);
     grpc::AddReflection(services, ServiceNames());
     services.OnBurstEnd([this] { decider.Flush(); });
+    OnDeadline();
   }
 
+  void OnDeadline() override {
+    quotas.Tick();
+    std::uniform_int_distribution<std::int64_t> span(kLeastPush.count(), kMostPush.count());
+    reactor.timers().Set(*this, std::chrono::milliseconds(span(random)));
+  }
+
+  net::Reactor& reactor;
   grpc::Decider decider;
   grpc::Health health;
+  grpc::QuotaStreams quotas;
   grpc::Services services;
+  std::minstd_rand random{std::random_device{}()};
 };
 
 GrpcDoor::GrpcDoor(std::size_t reactors, LimiterOf limiter_of, GrpcDoorOptions options)
@@ -55,20 +80,18 @@ net::DoorFigures GrpcDoor::Figures() const {
 void GrpcDoor::Accept(net::Reactor& reactor, net::Socket socket) {
   std::unique_ptr<Desk>& desk = desks_.at(reactor.index());
   if (!desk) {
-    desk = std::make_unique<Desk>(limiter_of_(reactor), options_.rls);
+    desk = std::make_unique<Desk>(
+        reactor, limiter_of_(reactor),
+        options_.assignments == nullptr ? unshown_ : *options_.assignments, options_.rls);
     desk->services.SetGuard(options_.guard);
   }
   boost::system::error_code gone;
   const auto peer = socket.remote_endpoint(gone);
-  std::unique_ptr<net::TlsSession> tls;
-  if (options_.tls) {
-    Result<std::unique_ptr<net::TlsSession>> session = options_.tls->NewSession();
-    if (!session.ok()) return;  // closes the socket
-    tls = std::move(*session);
-  }
-  boost::intrusive_ptr<GrpcConnection> connection(new GrpcConnection(
-      reactor, std::make_unique<net::EdgeSocket>(std::move(socket), reactor), std::move(tls),
-      desk->services, desk->health, metrics_[reactor.index()], options_));
+  auto transport = net::Carry(std::move(socket), reactor, options_.tls.get());
+  if (transport == nullptr) return;
+  boost::intrusive_ptr<GrpcConnection> connection(
+      new GrpcConnection(reactor, std::move(transport), desk->services, desk->health,
+                         metrics_[reactor.index()], options_));
   if (options_.guard) connection->SetPeer(peer.address().to_string());
   connection->Start();
 }

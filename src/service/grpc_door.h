@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "limiter/assignments.h"
 #include "limiter/limiter.h"
 #include "net/door_metrics.h"
 #include "net/reactor.h"
@@ -23,6 +24,8 @@ namespace weir::service {
 struct GrpcDoorOptions {
   grpc::SessionOptions session;
   grpc::RlsOptions rls;
+  /// Where assignments of quotas are shown; must outlive the door. Null: nowhere.
+  limiter::Assignments* assignments = nullptr;
   /// Who may call what (grpc::Services::SetGuard). Thread-safe. Empty: everybody everything.
   grpc::Services::Guard guard;
   /// `greeting` is for the peer to say that it speaks HTTP/2. A connection without calls is asked
@@ -34,7 +37,7 @@ struct GrpcDoorOptions {
   std::chrono::milliseconds drain_grace{1'000};
 };
 
-/// gRPC over HTTP/2: Envoy's rate limit service, weir.v1, health and reflection.
+/// gRPC over HTTP/2: Envoy's rate limit service and its rate limit quota service, weir.v1, health and reflection.
 ///
 /// Thread safety: as Door. What a reactor needs is made on its own thread at its first connection.
 class GrpcDoor final : public net::Door {
@@ -56,6 +59,7 @@ class GrpcDoor final : public net::Door {
   struct Desk;
 
   const GrpcDoorOptions options_;
+  limiter::Assignments unshown_;  // if the options name none
   const LimiterOf limiter_of_;
   std::vector<net::DoorMetrics> metrics_;     // one per reactor
   std::vector<std::unique_ptr<Desk>> desks_;  // one per reactor

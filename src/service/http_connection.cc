@@ -19,13 +19,12 @@ constexpr net::Stream::Times kUrgentTimes{
 }  // namespace
 
 HttpConnection::HttpConnection(HttpWorker& worker, std::unique_ptr<net::Transport> transport,
-                               std::unique_ptr<net::TlsSession> tls, std::string remote,
-                               bool urgent)
+                               std::string remote, bool urgent)
     : Connection(worker.reactor()),
       worker_(worker),
-      session_(worker, *this, std::move(remote), tls != nullptr, urgent),
+      session_(worker, *this, std::move(remote), transport->secure(), urgent),
       transport_(std::move(transport)),
-      stream_(*transport_, std::move(tls), *this, worker.reactor().timers(),
+      stream_(*transport_, *this, worker.reactor().timers(),
               urgent ? kUrgentTimes : worker.options().times) {
   transport_->Attach(*this, stream_);
   if (urgent) worker.AddUrgent(*this);

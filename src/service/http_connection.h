@@ -8,7 +8,6 @@
 
 #include "net/connection.h"
 #include "net/stream.h"
-#include "net/tls.h"
 #include "net/transport.h"
 #include "service/http_session.h"
 
@@ -21,10 +20,10 @@ class HttpConnection final : public net::Connection,
                              private HttpSession::Transport,
                              private net::Stream::Session {
  public:
-  /// `tls` null: in the clear. `urgent`: one beyond the limit, for one question that must always be
+  /// `urgent`: one beyond the limit, for one question that must always be
   /// answered.
-  HttpConnection(HttpWorker& worker, std::unique_ptr<net::Transport> transport,
-                 std::unique_ptr<net::TlsSession> tls, std::string remote, bool urgent = false);
+  HttpConnection(HttpWorker& worker, std::unique_ptr<net::Transport> transport, std::string remote,
+                 bool urgent = false);
   ~HttpConnection() override;
 
   void Start() { stream_.Start(); }
@@ -40,7 +39,7 @@ class HttpConnection final : public net::Connection,
   // net::Stream::Session
   std::span<char> Space() override { return session_.Space(); }
   void Received(std::size_t size) override {
-    if (!std::exchange(named_, true)) session_.SetSubject(stream_.peer_name());
+    if (!std::exchange(named_, true)) session_.SetSubject(transport_->peer_name());
     session_.Received(size);
   }
   void EndOfInput() override { session_.EndOfInput(); }

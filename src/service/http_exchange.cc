@@ -4,11 +4,13 @@
 #include <charconv>
 #include <optional>
 
+#include "limiter/request_span.h"
 #include "protocol/http/ascii.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "service/auth_question.h"
 #include "telemetry/trace.h"
+#include "telemetry/tracer.h"
 
 namespace weir::service {
 namespace {
@@ -28,7 +30,7 @@ std::optional<std::int64_t> ParseInteger(std::string_view text) {
 }  // namespace
 
 bool HttpExchanges::TryAdd(HttpWorker& worker, const http::Request& request,
-                           std::string_view remote) {
+                           std::string_view remote, Nanos received_at) {
   constexpr std::string_view kPrefix = "/v1/";
   if (!request.path.starts_with(kPrefix)) return false;
   const std::string_view name = request.path.substr(kPrefix.size());
@@ -43,18 +45,15 @@ bool HttpExchanges::TryAdd(HttpWorker& worker, const http::Request& request,
     item.endpoint = Endpoint::kRefund;
   } else if (name == "release") {
     item.endpoint = Endpoint::kRelease;
+  } else if (name == "reserve") {
+    item.endpoint = Endpoint::kReserve;
+  } else if (name == "settle") {
+    item.endpoint = Endpoint::kSettle;
   } else {
     return false;
   }
-  for (const http::Header& header : request.headers) {
-    if (header.name.size() == 12 && http::EqualsIgnoringCase(header.name, "X-Request-Id")) {
-      item.request_id = batch_.arena().Copy(header.value.substr(0, kMaxIdBytes));
-    } else if (header.name.size() == 11 && http::EqualsIgnoringCase(header.name, "traceparent")) {
-      if (const auto parent = telemetry::ParseTraceParent(header.value)) {
-        item.traceparent = batch_.arena().Copy(parent->Child().ToHeader());
-      }
-    }
-  }
+  item.received_at = received_at;
+  ReadFields(worker, request, item);
   item.head = request.method == "HEAD";
   item.first = batch_.size();
   if (item.endpoint == Endpoint::kAuth) {
@@ -65,14 +64,37 @@ bool HttpExchanges::TryAdd(HttpWorker& worker, const http::Request& request,
     Refuse(item, 405, "only POST is allowed here");
   }
   if (item.error_status == 0) Authorize(worker.options(), request, remote, item);
+  for (limiter::Check& check : batch_.checks().subspan(item.first, item.count)) {
+    check.origin = {"http", item.request_id, item.trace};
+  }
   items_.push_back(item);
   return true;
 }
 
+/// The fields that tell where a request stands among others.
+void HttpExchanges::ReadFields(HttpWorker& worker, const http::Request& request, Item& item) {
+  std::string_view traceparent;
+  for (const http::Header& header : request.headers) {
+    if (header.name.size() == 12 && http::EqualsIgnoringCase(header.name, "X-Request-Id")) {
+      item.request_id = batch_.arena().Copy(header.value.substr(0, kMaxIdBytes));
+    } else if (header.name.size() == 11 && http::EqualsIgnoringCase(header.name, "traceparent")) {
+      traceparent = header.value;
+    }
+  }
+  item.trace = telemetry::ArrivedWith(traceparent, worker.limiter().tracer(), item.received_at);
+  if (item.trace.span == 0) return;
+  telemetry::TraceHeader header = telemetry::ToHeader(item.trace);
+  // Whether the caller records is the caller's to say, even if nothing is recorded here.
+  if (const auto parent = telemetry::ParseTraceParent(traceparent); parent && parent->sampled) {
+    header.back() = '1';
+  }
+  item.traceparent = batch_.arena().Copy({header.data(), header.size()});
+}
+
 void HttpExchanges::Authorize(const HttpOptions& options, const http::Request& request,
                               std::string_view remote, Item& item) {
-  const bool refund = item.endpoint == Endpoint::kRefund;
-  const bool gives_back = refund || item.endpoint == Endpoint::kRelease;
+  const std::string_view action = GivesBack(item.endpoint);
+  const bool gives_back = !action.empty();
   const auto& authorize = gives_back ? options.authorize_give_back : options.authorize_check;
   if (authorize) {
     const Status allowed = authorize(request, remote);
@@ -81,7 +103,21 @@ void HttpExchanges::Authorize(const HttpOptions& options, const http::Request& r
     }
   }
   if (gives_back && options.on_give_back) {
-    options.on_give_back(request, remote, refund ? "check.refund" : "check.release", item.count);
+    options.on_give_back(request, remote, action, item.count);
+  }
+}
+
+/// What the audit log calls an endpoint that may give permits back; empty: it may not.
+std::string_view HttpExchanges::GivesBack(Endpoint endpoint) noexcept {
+  switch (endpoint) {
+    case Endpoint::kRefund:
+      return "check.refund";
+    case Endpoint::kRelease:
+      return "check.release";
+    case Endpoint::kSettle:
+      return "check.settle";
+    default:
+      return {};
   }
 }
 
@@ -93,8 +129,9 @@ void HttpExchanges::Refuse(Item& item, int status, std::string_view message) {
 }
 
 void HttpExchanges::AddChecks(HttpWorker& worker, const http::Request& request, Item& item) {
-  constexpr std::array<store::Op, 4> kOps = {store::Op::kCharge, store::Op::kPeek,
-                                             store::Op::kRefund, store::Op::kRelease};
+  constexpr std::array<store::Op, 6> kOps = {store::Op::kCharge, store::Op::kPeek,
+                                             store::Op::kRefund, store::Op::kRelease,
+                                             store::Op::kCharge, store::Op::kSettle};
   if (!request.query.empty()) {
     http::QueryReader query(request.query);
     while (const auto pair = query.Next()) {
@@ -103,7 +140,8 @@ void HttpExchanges::AddChecks(HttpWorker& worker, const http::Request& request, 
     }
   }
   const store::Op op = kOps[static_cast<std::size_t>(item.endpoint)];
-  const auto found = worker.reader().Read(request.body, op, batch_);
+  const auto found =
+      worker.reader().Read(request.body, {op, item.endpoint == Endpoint::kReserve}, batch_);
   if (!found.ok()) return Refuse(item, http::StatusFor(found.error().code), found.error().message);
   item.count = found->count;
   item.batch = found->batch;
@@ -179,12 +217,8 @@ void HttpExchanges::AppendReplies(HttpWorker& worker, Nanos now, bool close, std
     envelope.traceparent = item.traceparent;
     envelope.head = item.head;
     AppendReply(worker, item, envelope, out);
-    for (const limiter::Check& check : batch_.checks().subspan(item.first, item.count)) {
-      const bool refused = !check.status.ok() || !check.decision.allowed();
-      if (refused && telemetry::LogEnabled(telemetry::Level::kInfo) && worker.MayLog(now)) {
-        LogDecision(item, check);
-      }
-    }
+    if (item.trace.sampled) [[unlikely]]
+      Trace(worker, item, now);
   }
 }
 
@@ -235,43 +269,48 @@ void HttpExchanges::AppendAuthReply(HttpWorker& worker, const Item& item,
     out += "\r\n";
     return;
   }
-  const filter::Denial denial = filter::MakeDenial(check.decision, item.accept, worker.Now());
+  const filter::Denial denial =
+      filter::MakeDenial(check.decision, item.accept, worker.Now(), limiter::RefusedKey(check));
   http::AppendHead(out, item.denied_status, denial.content_type, denial.body.size(), envelope);
   http::AppendLimitHeaders(out, check, worker.options().headers);
   out += "\r\n";
   if (!envelope.head) out += denial.body;
 }
 
-void HttpExchanges::LogDecision(const Item& item, const limiter::Check& check) const {
-  std::string key(check.request.key);
-  for (const policy::Descriptor& descriptor : check.request.descriptors) {
-    for (const policy::Entry& entry : descriptor) {
-      if (entry.key == "api_key") continue;  // a secret of the client's
-      key.append(key.empty() ? "" : "|").append(entry.key).append(":").append(entry.value);
-    }
+/// A switch, so that the compiler asks for the name of a new one.
+std::string_view HttpExchanges::PathOf(Endpoint endpoint) noexcept {
+  switch (endpoint) {
+    case Endpoint::kCheck:
+      return "/v1/check";
+    case Endpoint::kPeek:
+      return "/v1/peek";
+    case Endpoint::kRefund:
+      return "/v1/refund";
+    case Endpoint::kRelease:
+      return "/v1/release";
+    case Endpoint::kReserve:
+      return "/v1/reserve";
+    case Endpoint::kSettle:
+      return "/v1/settle";
+    case Endpoint::kAuth:
+      return "/v1/auth";
   }
-  const auto id = telemetry::RandomId();
-  const std::string_view request_id =
-      item.request_id.empty() ? std::string_view(id.data(), id.size()) : item.request_id;
-  // traceparent is 00-<32 trace digits>-<16 span digits>-<2>.
-  const std::string_view trace = item.traceparent.empty() ? "" : item.traceparent.substr(3, 32);
-  const std::string_view span = item.traceparent.empty() ? "" : item.traceparent.substr(36, 16);
-  if (!check.status.ok()) {
-    telemetry::Log(telemetry::Level::kWarn, "check failed",
-                   {{"request_id", request_id},
-                    {"key", key},
-                    {"error", check.status.error().message},
-                    {"trace_id", trace},
-                    {"span_id", span}});
-    return;
-  }
-  telemetry::Log(telemetry::Level::kInfo, "limited",
-                 {{"request_id", request_id},
-                  {"key", key},
-                  {"policy", check.policy},
-                  {"retry_after_ms", http::CeilMillis(check.decision.retry_after)},
-                  {"trace_id", trace},
-                  {"span_id", span}});
+  return "/v1";
+}
+
+void HttpExchanges::Trace(HttpWorker& worker, const Item& item, Nanos now) {
+  telemetry::Span span;
+  span.context = item.trace;
+  span.name = PathOf(item.endpoint);
+  span.start = item.received_at;
+  span.end = now;
+  const int status = StatusOf(item);
+  span.failed = status >= 500;
+  span.Add("weir.door", "http");
+  span.Add("http.response.status_code", std::int64_t{status});
+  span.Add("http.request.header.x-request-id", item.request_id);
+  limiter::RecordRequest(worker.limiter().tracer(), span,
+                         batch_.checks().subspan(item.first, item.count));
 }
 
 void HttpExchanges::Clear() {

@@ -1,7 +1,7 @@
 #pragma once
 
 // The requests of one connection that are decided together, and how they are answered: the fast
-// path of /v1/check, /v1/peek, /v1/refund, /v1/release and /v1/auth.
+// path of /v1/check, /v1/peek, /v1/refund, /v1/release, /v1/reserve, /v1/settle and /v1/auth.
 
 #include <cstddef>
 #include <string>
@@ -18,7 +18,8 @@ namespace weir::service {
 class HttpExchanges {
  public:
   /// Takes the request if its path is one of ours; copies what it needs of it.
-  bool TryAdd(HttpWorker& worker, const http::Request& request, std::string_view remote);
+  bool TryAdd(HttpWorker& worker, const http::Request& request, std::string_view remote,
+              Nanos received_at);
 
   bool empty() const noexcept { return items_.empty(); }
   bool full() const noexcept {
@@ -34,7 +35,7 @@ class HttpExchanges {
  private:
   static constexpr std::size_t kMaxItems = 128;
 
-  enum class Endpoint { kCheck, kPeek, kRefund, kRelease, kAuth };
+  enum class Endpoint { kCheck, kPeek, kRefund, kRelease, kReserve, kSettle, kAuth };
   struct Item {
     Endpoint endpoint;
     std::size_t first = 0;  // of the batch's checks
@@ -46,6 +47,8 @@ class HttpExchanges {
     std::string_view error;
     std::string_view request_id;
     std::string_view traceparent;
+    telemetry::SpanContext trace;
+    Nanos received_at = 0;
     std::string_view accept;
   };
 
@@ -54,13 +57,16 @@ class HttpExchanges {
                Item& item);
   void Authorize(const HttpOptions& options, const http::Request& request, std::string_view remote,
                  Item& item);
+  static std::string_view GivesBack(Endpoint endpoint) noexcept;
   void Refuse(Item& item, int status, std::string_view message);
   void RefuseQuestion(Item& item, std::string_view why);
   void AppendReply(HttpWorker& worker, const Item& item, http::Envelope& envelope,
                    std::string& out);
   void AppendAuthReply(HttpWorker& worker, const Item& item, const http::Envelope& envelope,
                        std::string& out);
-  void LogDecision(const Item& item, const limiter::Check& check) const;
+  void ReadFields(HttpWorker& worker, const http::Request& request, Item& item);
+  static std::string_view PathOf(Endpoint endpoint) noexcept;
+  void Trace(HttpWorker& worker, const Item& item, Nanos now);
   int StatusOf(const Item& item);
 
   http::CheckBatch batch_;

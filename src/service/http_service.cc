@@ -4,8 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "net/edge_socket.h"
-#include "net/tls.h"
+#include "net/tls_transport.h"
 #include "service/http_connection.h"
 #include "service/http_exchange.h"
 
@@ -68,19 +67,10 @@ void HttpDoor::Serve(net::Reactor& reactor, net::Socket socket, bool urgent) {
   if (error) return;  // gone already
   HttpWorker& worker = *workers_[reactor.index()];
   worker.BindToThisThread();
-  std::unique_ptr<net::TlsSession> tls;
-  if (tls_ != nullptr) {
-    auto session = tls_->NewSession();
-    if (!session) {
-      telemetry::Log(telemetry::Level::kError, "no TLS session",
-                     {{"error", std::string_view(session.error().message)}});
-      return;
-    }
-    tls = std::move(*session);
-  }
+  auto transport = net::Carry(std::move(socket), reactor, tls_.get());
+  if (transport == nullptr) return;
   const boost::intrusive_ptr<HttpConnection> connection(
-      new HttpConnection(worker, std::make_unique<net::EdgeSocket>(std::move(socket), reactor),
-                         std::move(tls), peer.address().to_string(), urgent));
+      new HttpConnection(worker, std::move(transport), peer.address().to_string(), urgent));
   connection->Start();
 }
 

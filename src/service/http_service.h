@@ -60,7 +60,8 @@ struct HttpOptions {
   using Authorize = std::function<Status(const http::Request& request, std::string_view remote)>;
   Authorize authorize_check;
   Authorize authorize_give_back;
-  /// Told of each refund ("check.refund") and release ("check.release") that goes to the limiter.
+  /// Told of each refund ("check.refund"), release ("check.release") and settlement
+  /// ("check.settle") that goes to the limiter.
   /// May be empty. Thread-safe; must not block.
   std::function<void(const http::Request& request, std::string_view remote, std::string_view action,
                      std::size_t count)>

@@ -5,9 +5,11 @@
 #include <exception>
 #include <utility>
 
+#include "limiter/request_span.h"
 #include "protocol/http/error.h"
 #include "protocol/http/response_writer.h"
 #include "telemetry/trace.h"
+#include "telemetry/tracer.h"
 
 namespace weir::service {
 namespace {
@@ -136,7 +138,7 @@ HttpSession::Next HttpSession::Parse() {
   if (urgent_) return RouteUrgent();
   if (exchanges_ == nullptr) exchanges_ = worker_.TakeExchanges();
   parser_.request().subject = subject_;
-  if (!exchanges_->TryAdd(worker_, parser_.request(), remote_)) return Next::kRoute;
+  if (!exchanges_->TryAdd(worker_, parser_.request(), remote_, received_at_)) return Next::kRoute;
   TakeRequest();
   return Next::kParse;
 }
@@ -209,6 +211,9 @@ void HttpSession::Route() {
     request_id_.assign(id.data(), id.size());
   }
   request.request_id = request_id_;
+  telemetry::Tracer* const tracer = worker_.limiter().tracer();
+  trace_ = tracer == nullptr ? telemetry::SpanContext()
+                             : tracer->Begin(request.Find("traceparent"), received_at_);
   waiting_ = true;
   inline_ = true;
   const auto pending = std::make_shared<PendingReply>(*this, transport_.Self());
@@ -230,10 +235,14 @@ void HttpSession::Deliver(const http::Response& response) {
   envelope.head = request.method == "HEAD";
   envelope.request_id = request_id_;
   std::string traceparent;
-  if (const auto parent = telemetry::ParseTraceParent(request.Find("traceparent"))) {
+  if (trace_.sampled) {
+    const telemetry::TraceHeader header = telemetry::ToHeader(trace_);
+    traceparent.assign(header.data(), header.size());
+    Trace(response.status);
+  } else if (const auto parent = telemetry::ParseTraceParent(request.Find("traceparent"))) {
     traceparent = parent->Child().ToHeader();
-    envelope.traceparent = traceparent;
   }
+  envelope.traceparent = traceparent;
   const std::size_t rest = input_.unread().size() - parser_.consumed();
   envelope.close = last_request_ || (worker_.reactor().draining() && rest == 0);
   http::AppendResponse(output_, response, envelope);
@@ -249,6 +258,23 @@ void HttpSession::Deliver(const http::Response& response) {
   if (envelope.close) finished_ = true;
   waiting_ = false;
   if (!inline_) transport_.Resume();
+}
+
+/// Records the request that a handler has answered.
+void HttpSession::Trace(int status) {
+  const http::Request& request = parser_.request();
+  telemetry::Span span;
+  span.context = trace_;
+  span.name = "http";
+  span.start = received_at_;
+  span.end = worker_.Now();
+  span.failed = status >= 500;
+  span.Add("weir.door", "http");
+  span.Add("http.request.method", request.method);
+  span.Add("url.path", request.path);
+  span.Add("http.response.status_code", std::int64_t{status});
+  span.Add("http.request.header.x-request-id", request_id_);
+  limiter::RecordRequest(worker_.limiter().tracer(), span, {});
 }
 
 void HttpSession::Fail(int status, std::string_view message) {

@@ -86,6 +86,7 @@ class HttpSession {
   void Route();
   void Deliver(const http::Response& response);
   void Fail(int status, std::string_view message);
+  void Trace(int status);
   void TakeRequest();
   bool ClosesNow() const;
   void AccountForBuffer();
@@ -103,6 +104,7 @@ class HttpSession {
   std::unique_ptr<HttpExchanges> exchanges_;    // the batch that is being collected or decided
   boost::intrusive_ptr<net::Connection> hold_;  // while a store decides
   std::string request_id_;                      // of the request that a handler answers
+  telemetry::SpanContext trace_;                // the same
   Nanos received_at_ = 0;
   std::size_t accounted_ = 0;
   Next next_ = Next::kParse;

@@ -32,12 +32,12 @@ void RespDesk::TakeBack(resp::Buffer& buffer) {
 
 RespConnection::RespConnection(net::Reactor& reactor, RespDesk& desk,
                                std::unique_ptr<net::Transport> transport, std::string peer,
-                               std::string local, std::unique_ptr<net::TlsSession> tls)
+                               std::string local)
     : Connection(reactor),
       desk_(desk),
       session_(desk.shop(), std::move(peer), std::move(local), [this] { Resumed(); }),
       transport_(std::move(transport)),
-      stream_(*transport_, std::move(tls), *this, reactor.timers(), desk.options().times) {
+      stream_(*transport_, *this, reactor.timers(), desk.options().times) {
   transport_->Attach(*this, stream_);
 }
 

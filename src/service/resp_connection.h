@@ -17,7 +17,6 @@
 #include "net/connection.h"
 #include "net/door_metrics.h"
 #include "net/stream.h"
-#include "net/tls.h"
 #include "net/transport.h"
 #include "protocol/resp/buffer.h"
 #include "protocol/resp/service.h"
@@ -58,7 +57,7 @@ class RespDesk {
 class RespConnection final : public net::Connection, private net::Stream::Session {
  public:
   RespConnection(net::Reactor& reactor, RespDesk& desk, std::unique_ptr<net::Transport> transport,
-                 std::string peer, std::string local, std::unique_ptr<net::TlsSession> tls);
+                 std::string peer, std::string local);
   ~RespConnection() override;
 
   void Start() { stream_.Start(); }
@@ -69,7 +68,7 @@ class RespConnection final : public net::Connection, private net::Stream::Sessio
  private:
   std::span<char> Space() override;
   void Received(std::size_t size) override {
-    if (!std::exchange(named_, true)) session_.LogInBySubject(stream_.peer_name());
+    if (!std::exchange(named_, true)) session_.LogInBySubject(transport_->peer_name());
     input_.Commit(size);
   }
   void EndOfInput() override { ended_ = true; }

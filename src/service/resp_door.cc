@@ -6,9 +6,8 @@
 
 #include <utility>
 
-#include "net/edge_socket.h"
 #include "net/listener.h"
-#include "net/tls.h"
+#include "net/tls_transport.h"
 #include "protocol/resp/service.h"
 #include "service/resp_connection.h"
 
@@ -59,14 +58,6 @@ void RespDoor::Accept(net::Reactor& reactor, net::Socket socket) {
     desk = std::make_unique<RespDesk>(options_, *service_, limiter_of_(reactor),
                                       metrics_[reactor.index()]);
   }
-  std::unique_ptr<net::TlsSession> tls;
-  if (options_.tls) {
-    Result<std::unique_ptr<net::TlsSession>> session = options_.tls->NewSession();
-    if (!session.ok()) {
-      return;
-    }
-    tls = std::move(*session);
-  }
   boost::system::error_code error;
   const net::Endpoint peer = socket.remote_endpoint(error);
   const net::Endpoint local = socket.local_endpoint(error);
@@ -74,9 +65,10 @@ void RespDoor::Accept(net::Reactor& reactor, net::Socket socket) {
     return;
   }
   KeepAlive(socket.native_handle());
+  auto transport = net::Carry(std::move(socket), reactor, options_.tls.get());
+  if (transport == nullptr) return;
   boost::intrusive_ptr<RespConnection> connection(new RespConnection(
-      reactor, *desk, std::make_unique<net::EdgeSocket>(std::move(socket), reactor),
-      net::FormatEndpoint(peer), net::FormatEndpoint(local), std::move(tls)));
+      reactor, *desk, std::move(transport), net::FormatEndpoint(peer), net::FormatEndpoint(local)));
   connection->Start();
 }
 

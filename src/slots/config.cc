@@ -74,6 +74,9 @@ Result<Config> CheckConfig(Config config) {
       std::adjacent_find(config.tenants.begin(), config.tenants.end(),
                          [](const auto& a, const auto& b) { return a.first == b.first; });
   if (twice != config.tenants.end()) return Invalid("tenants." + twice->first, "is given twice");
+  Result<Calendar> calendar = CheckCalendar(std::move(config.calendar), config.window_size);
+  if (!calendar.ok()) return calendar.error();
+  config.calendar = std::move(*calendar);
   return config;
 }
 

@@ -23,8 +23,38 @@ std::optional<State> ParseState(std::string_view name) noexcept {
   return std::nullopt;
 }
 
+namespace {
+
+constexpr int kMaxWindowsToCatchUp = 200'000;
+
+// Window by window: those in which the calendar is closed execute nothing.
+std::optional<Millis> CaughtUpWhenOpen(const Backlog& backlog,
+                                       const std::vector<WindowLoad>& windows) {
+  OpenTimes open(backlog.calendar);
+  const Millis size = backlog.window_size;
+  std::int64_t left = backlog.due;
+  Millis at = backlog.window_start;
+  std::size_t i = 0;
+  for (int n = 0; n < kMaxWindowsToCatchUp; ++n) {
+    const std::optional<UsableWindow> usable = NextUsable(open, at, size);
+    if (!usable) return std::nullopt;
+    while (i < windows.size() && windows[i].start < usable->start) ++i;
+    const bool planned = i < windows.size() && windows[i].start == usable->start;
+    const std::int64_t taken = usable->start == backlog.window_start ? backlog.granted
+                               : planned                             ? windows[i].used()
+                                                                     : 0;
+    left -= backlog.cap - std::min(taken, backlog.cap);
+    at = usable->start + size;
+    if (left <= 0) return at;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<Millis> CaughtUpBy(const Backlog& backlog, const std::vector<WindowLoad>& windows) {
   if (backlog.due == 0) return backlog.now;
+  if (backlog.calendar.any()) return CaughtUpWhenOpen(backlog, windows);
   // The present window's own events that are due are in the backlog; what it may still grant is
   // known exactly.
   std::int64_t left = backlog.due - (backlog.cap - backlog.granted);

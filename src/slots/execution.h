@@ -59,6 +59,7 @@ struct Event {
   std::string error = {};
   std::string payload = {};
   std::vector<Change> history = {};  ///< oldest first; the latest few
+  bool archived = false;             ///< has left the live tables: no payload, no history
 };
 
 struct ClaimRequest {
@@ -114,6 +115,20 @@ struct DueQuery {
   std::string after_event = {};
 };
 
+/// What may leave. Of an event that has left, its slot, state and times are kept in the archive:
+/// its id is answered as before, but its payload and history are gone. An id that has left the
+/// archive is forgotten.
+struct Retention {
+  Millis over_before = 0;      ///< done or cancelled before: to the archive; 0: nothing
+  Millis archived_before = 0;  ///< done or cancelled before: out of the archive; 0: nothing
+  std::size_t limit = 1'000;   ///< of each, at most kMaxBatch
+};
+
+struct Retired {
+  std::size_t archived = 0;
+  std::size_t dropped = 0;
+};
+
 /// How the execution of one config stands.
 struct Backlog {
   std::string config = {};
@@ -127,6 +142,7 @@ struct Backlog {
   std::int64_t granted = 0;  ///< in the present window
   std::int64_t failed = 0;   ///< dead letters, up to kMaxCounted
   bool executed = false;     ///< somebody has claimed events of this config before
+  Calendar calendar = {};    ///< of the config
 };
 inline constexpr std::int64_t kMaxCounted = 1'000'000;
 

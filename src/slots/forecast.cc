@@ -5,13 +5,34 @@
 #include "slots/window.h"
 
 namespace weir::slots {
+namespace {
+
+constexpr int kMaxOpenTimesAhead = 20'000;  // some eighty years
+
+}  // namespace
 
 Forecast::Forecast(const Config& config, Millis requested, std::int64_t count)
-    : size_(config.window_size),
-      max_(config.max_per_window),
-      requested_(requested),
-      left_(count),
-      next_(WindowOf(requested, config.window_size)) {}
+    : size_(config.window_size), max_(config.max_per_window), requested_(requested), left_(count) {
+  if (config.calendar.any()) open_.emplace(config.calendar);
+  GoTo(WindowOf(requested, size_));
+}
+
+void Forecast::GoTo(Millis window) {
+  next_ = window;
+  next_from_ = std::max(window, requested_);
+  next_last_ = kMaxInstant;
+  if (!open_) return;
+  std::optional<UsableWindow> usable = NextUsable(*open_, window, size_);
+  next_ = usable ? usable->start : kMaxInstant + 1;
+  next_from_ = usable ? std::max(usable->from, requested_) : next_;
+  next_last_ = usable ? usable->last : next_;
+}
+
+// Of next_.
+std::int64_t Forecast::Capacity(Millis window) const {
+  const Millis from = std::max(window, next_from_);
+  return from < window + size_ ? FirstWindowCapacity(max_, from, size_) : 0;
+}
 
 void Forecast::Take(Millis window, std::int64_t room) {
   if (room <= 0 || left_ == 0) return;
@@ -24,21 +45,36 @@ void Forecast::Take(Millis window, std::int64_t room) {
 void Forecast::Add(std::span<const WindowLoad> windows) {
   for (const WindowLoad& window : windows) {
     while (next_ < window.start && left_ > 0) {  // no row: empty
-      Take(next_, next_ <= requested_ ? FirstWindowCapacity(max_, requested_, size_) : max_);
-      next_ += size_;
+      Take(next_, Capacity(next_));
+      GoTo(next_ + size_);
     }
     if (left_ == 0) return;
-    const std::int64_t cap =
-        window.start <= requested_ ? FirstWindowCapacity(max_, requested_, size_) : max_;
-    Take(window.start, cap - window.used());
-    next_ = window.start + size_;
+    if (next_ > window.start) continue;  // closed
+    Take(window.start, Capacity(window.start) - window.used());
+    GoTo(window.start + size_);
+  }
+}
+
+void Forecast::FinishOpenTimes() {
+  for (int i = 0; i < kMaxOpenTimesAhead && left_ > 0 && next_ <= kMaxInstant; ++i) {
+    Take(next_, Capacity(next_));
+    const std::int64_t rest = (next_last_ - next_) / size_;
+    const std::int64_t needed = std::min((left_ + max_ - 1) / max_, rest);
+    if (needed > 0) {
+      if (windows_ == 0) first_window_ = next_ + size_;
+      windows_ += needed;
+      last_window_ = next_ + needed * size_;
+      left_ -= std::min(left_, needed * max_);
+    }
+    GoTo(next_last_ + size_);
   }
 }
 
 void Forecast::Finish() {
+  if (open_) return FinishOpenTimes();
   if (left_ > 0 && next_ <= requested_) {
-    Take(next_, FirstWindowCapacity(max_, requested_, size_));
-    next_ += size_;
+    Take(next_, Capacity(next_));
+    GoTo(next_ + size_);
   }
   if (left_ == 0 || next_ > kMaxInstant) return;
   const std::int64_t available = (kMaxInstant - next_) / size_ + 1;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "slots/slot.h"
@@ -8,7 +9,7 @@
 namespace weir::slots {
 
 /// Where `count` events that ask for `requested` would land if nobody else came, without assigning
-/// them. Shares of tenants are not considered.
+/// them. Shares of tenants are not considered; the config's calendar is.
 ///
 /// Feed it the rows of windows from WindowOf(requested) on, in order, in pages of any size, until
 /// it is done or there are no more; then call Finish. A value, not thread-safe.
@@ -31,12 +32,19 @@ class Forecast {
 
  private:
   void Take(Millis window, std::int64_t room);
+  void FinishOpenTimes();
+  std::int64_t Capacity(Millis window) const;
+  /// Moves next_ to the first window at or after `window` that may be used.
+  void GoTo(Millis window);
 
   Millis size_;
   std::int64_t max_;
   Millis requested_;
   std::int64_t left_;
-  Millis next_;
+  std::optional<OpenTimes> open_;
+  Millis next_ = 0;
+  Millis next_from_ = 0;  // in next_: not before
+  Millis next_last_ = 0;  // the last window of next_'s open time
   Millis first_window_ = 0;
   Millis last_window_ = 0;
   std::int64_t windows_ = 0;

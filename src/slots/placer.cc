@@ -1,6 +1,7 @@
 #include "slots/placer.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "slots/window.h"
 
@@ -19,7 +20,8 @@ class Search {
         requested_(requested),
         table_(table),
         share_(ShareOf(rules.max, rules.weight, rules.total)),
-        placed_(requested.size()) {}
+        placed_(requested.size()),
+        ended_(requested.size()) {}
 
   Result<std::vector<std::optional<Millis>>> Run() {
     if (Status s = FirstPass(); !s.ok()) return s.error();
@@ -28,6 +30,9 @@ class Search {
     }
     return std::move(placed_);
   }
+
+  /// Whether a request found no room because of rules.last; after Run.
+  bool Ended(std::size_t i) const { return ended_[i]; }
 
  private:
   Status FirstPass();
@@ -45,6 +50,7 @@ class Search {
   WindowTable& table_;
   const std::int64_t share_;
   std::vector<std::optional<Millis>> placed_;
+  std::vector<bool> ended_;
   std::vector<std::size_t> left_;  // did not fit into their first windows
   std::vector<WindowRoom> candidates_;
   std::vector<Taken> taken_;  // of the candidates, in step with them
@@ -71,6 +77,10 @@ Status Search::FirstPass() {
   std::optional<WindowRoom> window;
   for (std::size_t i = 0; i < requested_.size(); ++i) {
     const Millis start = WindowOf(requested_[i], rules_.size);
+    if (start > rules_.last) {
+      ended_[i] = true;
+      continue;
+    }
     if (!window || window->start != start) {
       Result<WindowRoom> found = FindOrCreate(start);
       if (!found.ok()) return found.error();
@@ -112,6 +122,11 @@ Status Search::SecondPass() {
              (candidates_[at].start < from || !HasRoom(candidates_[at], first_open))) {
         ++at;
       }
+      const Millis more = std::max(from, next_);
+      if ((at < candidates_.size() ? candidates_[at].start : more) > rules_.last) {
+        ended_[i] = true;
+        break;
+      }
       if (at < candidates_.size()) {
         if (Beyond(candidates_[at].start, first_open)) break;
         placed_[i] = candidates_[at].start;
@@ -120,7 +135,6 @@ Status Search::SecondPass() {
         ++taken_[at].count;
         break;
       }
-      const Millis more = std::max(from, next_);
       if (more > kMaxInstant || (any_open && Beyond(more, first_open))) break;
       if (Status s = LoadMore(more, left_.size() - k); !s.ok()) return s;
     }
@@ -155,6 +169,39 @@ Result<std::vector<std::optional<Millis>>> Place(const PlaceRules& rules,
                                                  std::span<const Millis> requested,
                                                  WindowTable& table) {
   return Search(rules, requested, table).Run();
+}
+
+Result<std::vector<std::optional<Millis>>> PlaceWhenOpen(const PlaceRules& rules,
+                                                         std::span<const Millis> requested,
+                                                         std::span<const OpenTime> open,
+                                                         WindowTable& table) {
+  if (open.empty()) return Place(rules, requested, table);
+  std::vector<std::optional<Millis>> placed(requested.size());
+  std::vector<std::size_t> waiting(requested.size());
+  std::iota(waiting.begin(), waiting.end(), std::size_t{0});
+  for (const OpenTime& time : open) {
+    std::vector<Millis> wanted;
+    for (std::size_t i : waiting) {
+      if (requested[i] >= time.until) break;  // they are sorted
+      wanted.push_back(std::max(requested[i], time.from));
+    }
+    if (wanted.empty()) continue;
+    PlaceRules here = rules;
+    here.last = time.until - rules.size;
+    Search search(here, wanted, table);
+    auto found = search.Run();
+    if (!found.ok()) return found.error();
+    std::vector<std::size_t> still;
+    for (std::size_t k = 0; k < wanted.size(); ++k) {
+      placed[waiting[k]] = (*found)[k];
+      if (search.Ended(k)) still.push_back(waiting[k]);
+    }
+    still.insert(still.end(), waiting.begin() + static_cast<std::ptrdiff_t>(wanted.size()),
+                 waiting.end());
+    waiting = std::move(still);
+    if (waiting.empty()) break;
+  }
+  return placed;
 }
 
 }  // namespace weir::slots

@@ -1,7 +1,7 @@
 #pragma once
 
 // The search for places, for stores that do it in the program. PostgreSQL does the same inside one
-// function (postgres/placing.cc); one suite of tests holds both to the same rules.
+// function (postgres/sql/placing.sql); one suite of tests holds both to the same rules.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "slots/calendar.h"
 #include "slots/slot.h"
 #include "weir/result.h"
 
@@ -55,6 +56,7 @@ struct PlaceRules {
   bool shared = false;  ///< tenants have shares: weight of total
   std::int64_t weight = 1;
   std::int64_t total = 1;
+  Millis last = kMaxInstant;  ///< no window that begins later
 };
 
 /// The window of each request, or nothing where the search limit was reached. `requested` is
@@ -62,5 +64,12 @@ struct PlaceRules {
 Result<std::vector<std::optional<Millis>>> Place(const PlaceRules& rules,
                                                  std::span<const Millis> requested,
                                                  WindowTable& table);
+
+/// The same within open times, one after the other; all the time if there are none. Windows that
+/// reach beyond an open time's end are not used.
+Result<std::vector<std::optional<Millis>>> PlaceWhenOpen(const PlaceRules& rules,
+                                                         std::span<const Millis> requested,
+                                                         std::span<const OpenTime> open,
+                                                         WindowTable& table);
 
 }  // namespace weir::slots

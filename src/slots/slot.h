@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "slots/calendar.h"
 #include "slots/time.h"
 
 namespace weir::slots {
@@ -25,6 +26,13 @@ inline constexpr std::int64_t kDefaultHeadroom = 100;
 /// The class of all tenants that a config does not name, and of events without a tenant.
 inline constexpr const char* kOtherTenants = "*";
 
+/// What a config does with a requested time in the past. The numbers are stored.
+enum class Past : std::uint8_t {
+  kKeep = 0,    ///< a slot in the past, which is due at once
+  kNow = 1,     ///< moved to now
+  kRefuse = 2,  ///< no slot
+};
+
 /// One version of a named config. Checked by CheckConfig before it reaches a store.
 struct Config {
   std::string name = {};
@@ -40,6 +48,8 @@ struct Config {
   std::vector<std::pair<std::string, std::int64_t>> tenants = {};
   bool active = true;
   Millis created_at = 0;
+  Calendar calendar = {};  ///< when events are executed; none: at all times
+  Past past = Past::kKeep;
 
   friend bool operator==(const Config&, const Config&) = default;
 };
@@ -75,6 +85,7 @@ enum class Outcome : std::uint8_t {
   // 4 is the PostgreSQL store's own: ask again.
   kConflict = 5,   ///< the id belongs to an event of another config or for another time
   kCancelled = 6,  ///< the event was cancelled; only Restore gives it a slot again
+  kPast = 7,       ///< the requested time lies in the past, which the config refuses
 };
 
 /// Whether the event had a row before: then the answer's slot is that row's.

@@ -62,6 +62,10 @@ class SlotStore {
   /// How the execution of each config stands. `now` 0: the store's clock.
   virtual void ListBacklogs(Millis now, Done<std::vector<Backlog>> done) = 0;
 
+  /// Moves old events out of the live tables, a small set at a time; see Retention. Look and
+  /// AssignMany know those that are in the archive.
+  virtual void Retire(Retention retention, Done<Retired> done) = 0;
+
   /// Makes the next version of config.name the active one. Answers it with its version.
   virtual void PutConfig(Config config, Done<Config> done) = 0;
   /// The active version. Nothing: there is none.

@@ -4,6 +4,8 @@
 #include <limits>
 #include <optional>
 
+#include "base/duration.h"
+
 namespace weir::slots {
 namespace {
 
@@ -237,13 +239,16 @@ std::string FormatInstant(Millis instant) {
 }
 
 Result<Millis> ParseDuration(std::string_view text) {
-  const auto duration = ReadDuration(text);
-  if (!duration) {
-    return Error{Code::kInvalidArgument,
-                 "must be an ISO-8601 duration of whole milliseconds, more than zero, like PT4S, "
-                 "PT0.5S or PT1H30M"};
+  if (const auto duration = ReadDuration(text)) return *duration;
+  // With a unit, as policies have it: 4s, 500ms, 1h30m.
+  const Result<std::chrono::nanoseconds> span = weir::ParseDuration(text);
+  constexpr std::chrono::milliseconds kStep{1};
+  if (span.ok() && !text.starts_with('P') && *span % kStep == std::chrono::nanoseconds(0)) {
+    return *span / kStep;
   }
-  return *duration;
+  return Error{Code::kInvalidArgument,
+               "must be an ISO-8601 duration of whole milliseconds, more than zero, like PT4S, "
+               "PT0.5S or PT1H30M, or a number with a unit, like 4s or 500ms"};
 }
 
 std::string FormatDuration(Millis duration) {

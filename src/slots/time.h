@@ -26,6 +26,7 @@ std::string FormatInstant(Millis instant);
 
 /// ISO 8601 without years and months, whose length varies: "PT4S", "PT0.25S", "PT1H30M", "P1D",
 /// "P1DT12H", "P2W". In whole milliseconds, more than nothing.
+/// Also a number with a unit: "4s", "500ms", "1h30m".
 Result<Millis> ParseDuration(std::string_view text);
 
 /// "PT4S", "PT1H30M", "PT0.25S", "PT36H".

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "slots/slot.h"
 
@@ -24,6 +25,16 @@ constexpr Millis ScheduledIn(Millis window, Millis size, Millis requested,
                              std::int64_t random) noexcept {
   const Millis earliest = std::max(window, requested);
   return earliest + random % (window + size - earliest);
+}
+
+/// The latest opening before the window's end, if that is later than `earliest`: the moment from
+/// which on an event of this window may be executed.
+constexpr Millis OpenFrom(std::span<const OpenTime> open, Millis window, Millis size,
+                          Millis earliest) noexcept {
+  for (const OpenTime& time : open) {
+    if (time.from < window + size) earliest = std::max(earliest, time.from);
+  }
+  return earliest;
 }
 
 /// floor(capacity × weight / total), but at least one place: a small weight must not starve.

@@ -34,6 +34,8 @@ enum class Op : std::uint8_t {
   kLease,     ///< takes up to `cost` permits of one key in advance (algorithm/lease.h); one charge
   kReturn,    ///< gives back `cost` permits of the lease granted at `lease`; one charge
   kOverdraw,  ///< charges each key, whether it fits or not: see algorithm::Overdraw
+  kSettle,    ///< changes charges by their costs, which have signs (algorithm/settle.h), if the
+              ///< first, a concurrency charge, can release `lease`; else only looks
 };
 
 /// Whom an error of an application speaks of.
@@ -67,12 +69,16 @@ struct Application {
   Op op = Op::kCharge;
   std::span<const Charge> charges;
   std::int64_t lease = 0;
+  /// kSettle: the stamp of each charge but the first, which may have any; as many as there are
+  /// charges.
+  std::span<const Nanos> stamps = {};
   /// Filled: as many as there are charges.
   std::span<Decision> decisions;
   /// The terms of each charge whose policy is leased, null for the others; empty: none is. For
   /// lease::LeasingStore alone, which stands before the others: they know no leased policies.
   std::span<const algorithm::LeaseTerms* const> terms = {};
-  /// Filled: charged (kCharge), released (kRelease), some granted (kLease); true otherwise.
+  /// Filled: charged (kCharge), released (kRelease, kSettle), some granted (kLease); true
+  /// otherwise.
   bool applied = false;
   /// Filled (kLease): how many permits, and the store's time that names them. Filled by a
   /// LeasingStore (kCharge): nothing was asked of the store, so what is left is an estimate.

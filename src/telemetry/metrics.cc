@@ -75,6 +75,18 @@ void TextWriter::Samples(std::span<const LocalHistogram* const> parts,
   Line("_count", labels, "", fmt::format_int(cumulative).c_str());
 }
 
+void TextWriter::Samples(std::span<const double> bounds, std::span<const std::uint64_t> counts,
+                         double sum, std::span<const Label> labels) {
+  std::uint64_t cumulative = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    cumulative += counts[i];
+    const std::string bound = i < bounds.size() ? fmt::format("{}", bounds[i]) : "+Inf";
+    Line("_bucket", labels, bound, fmt::format_int(cumulative).c_str());
+  }
+  Line("_sum", labels, "", fmt::format("{}", sum));
+  Line("_count", labels, "", fmt::format_int(cumulative).c_str());
+}
+
 void Registry::Add(Collector collector) {
   const std::lock_guard lock(mutex_);
   collectors_.push_back(std::move(collector));

@@ -73,6 +73,10 @@ class TextWriter {
   void Sample(double value, std::span<const Label> labels = {});
   /// All samples of a histogram; `parts` are added up.
   void Samples(std::span<const LocalHistogram* const> parts, std::span<const Label> labels = {});
+  /// The same with bounds of its own, in seconds; `counts` are not added up and have one more, for
+  /// what is beyond the last bound.
+  void Samples(std::span<const double> bounds, std::span<const std::uint64_t> counts, double sum,
+               std::span<const Label> labels = {});
 
  private:
   void Family(std::string_view name, std::string_view help, std::string_view type);

@@ -265,6 +265,22 @@ describe('the dashboard', { concurrency: false }, () => {
     quiet();
   });
 
+  test('replays and drops dead letters', async () => {
+    await ask('POST', '/api/config', { userId: '43', rateLimit: 9, timeWindow: 60 });
+    for (let i = 0; i < 2; i += 1) await ask('POST', '/api/send', { userId: '43', message: 'hello', channel: 'none' });
+    await open('notify');
+    const letters = page.getByRole('row').filter({ hasText: 'channel none has no provider' });
+    await letters.nth(1).waitFor();
+    await shot(page, 'notify-dead');
+    await letters.first().getByRole('button', { name: 'Drop' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Drop' }).click();
+    await letters.nth(1).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Replay all' }).click();
+    await page.getByText('Put back into the queue.').waitFor();
+    await letters.first().waitFor();  // it is dead again
+    quiet();
+  });
+
   test('creates, edits, enforces and deletes a policy, each after asking', async () => {
     await open('policies');
     await page.getByRole('button', { name: 'New policy' }).click();

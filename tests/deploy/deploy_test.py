@@ -195,12 +195,27 @@ def served_metrics(weir, *more):
     return set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
 
 
+def sender_metrics(weir):
+    """Those of `weir sender`; neither broker nor database needs to answer."""
+    with tempfile.TemporaryDirectory() as data:
+        child = subprocess.Popen([weir, "sender", "--broker", "kafka://127.0.0.1:1", "--store", "postgres://127.0.0.1:1/x",
+                                  "--metrics", "127.0.0.1:0", "--data", data],
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            address = next(line.split()[2] for line in child.stdout if line.startswith("listening metrics"))
+            text = urllib.request.urlopen(f"http://{address}/metrics").read().decode()
+        finally:
+            child.kill()
+            child.wait(timeout=30)
+    return set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
+
+
 def grafana(root, _build, weir):
     board = json.loads(read(root, "deploy/grafana/weir.json"))
     ids = [panel["id"] for panel in board["panels"]]
     expect(len(set(ids)) == len(ids) > 10, "panels need ids of their own")
     # With a shared store there are metrics of it as well; nobody needs to answer there.
-    known = served_metrics(weir) | served_metrics(weir, "--store", "redis://127.0.0.1:1")
+    known = served_metrics(weir) | served_metrics(weir, "--store", "redis://127.0.0.1:1") | sender_metrics(weir)
     asked = set()
     for panel in board["panels"]:
         for target in panel["targets"]:

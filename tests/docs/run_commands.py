@@ -26,7 +26,7 @@ ELSEWHERE = {  # the beginning of a command → where it is run instead
     "docker": "tests/deploy", "helm": "tests/deploy", "kubectl": "tests/deploy",
     "systemctl": "tests/deploy", "journalctl": "tests/deploy", "sudo": "tests/deploy",
     "apt": "tests/deploy", "cpack": "tests/deploy", "dpkg": "tests/deploy", "promtool": "tests/deploy",
-    "git": "not ours", "npm": "tests/browser",
+    "git": "not ours", "npm": "tests/browser", "deploy/make-databases.sh": "tests/e2e/compose",
 }
 LASTING = ("weir serve", "weir proxy", "weir sender", "weir dispatch")
 

@@ -202,8 +202,8 @@ TEST_F(Stalls, HttpAnswersAreWholeAndInOrder) {
                                   std::to_string(body.size()) + "\r\n\r\n" + body
                             : "GET /text?" + number + " HTTP/1.1\r\nHost: x\r\n\r\n";
     }
-    boost::intrusive_ptr<HttpConnection> connection(new HttpConnection(
-        worker, std::make_unique<ScriptedTransport>(wire_), nullptr, "127.0.0.1"));
+    boost::intrusive_ptr<HttpConnection> connection(
+        new HttpConnection(worker, std::make_unique<ScriptedTransport>(wire_), "127.0.0.1"));
     const bool end = random_() % 2 == 0;
     connection->Start();
     Play(sent, end, [] {});
@@ -247,9 +247,8 @@ TEST_F(Stalls, RedisRepliesAreWholeAndInOrder) {
         expected += bulk(text);
       }
     }
-    boost::intrusive_ptr<RespConnection> connection(
-        new RespConnection(reactor_, desk, std::make_unique<ScriptedTransport>(wire_),
-                           "127.0.0.1:1", "127.0.0.1:2", nullptr));
+    boost::intrusive_ptr<RespConnection> connection(new RespConnection(
+        reactor_, desk, std::make_unique<ScriptedTransport>(wire_), "127.0.0.1:1", "127.0.0.1:2"));
     const bool end = random_() % 2 == 0;
     connection->Start();
     Play(sent, end, [] {});
@@ -300,9 +299,8 @@ TEST_F(Stalls, GrpcAnswersAreWholeAndNoneIsLost) {
       calls.emplace_back(client.Call("/t/Echo", grpc::testing::Framed(value)),
                          value.SerializeAsString());
     }
-    boost::intrusive_ptr<GrpcConnection> connection(
-        new GrpcConnection(reactor_, std::make_unique<ScriptedTransport>(wire_), nullptr, services,
-                           health, metrics, options));
+    boost::intrusive_ptr<GrpcConnection> connection(new GrpcConnection(
+        reactor_, std::make_unique<ScriptedTransport>(wire_), services, health, metrics, options));
     std::string sent = client.Output();
     connection->Start();
     Play(sent, false, [&] {

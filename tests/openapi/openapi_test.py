@@ -7,10 +7,12 @@ Broken JSON is 400, an unknown method 405, each with the one error body.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -21,15 +23,17 @@ import yaml
 KEY = "openapi-test-key"
 METHODS = ("get", "post", "put", "delete")
 CONFIG = ("POST", "/admin/rate-limit/config", {"configName": "payouts", "windowSize": "PT1M", "maxPerWindow": 100})
+USER = ("POST", "/api/config", {"userId": "42", "rateLimit": 5, "timeWindow": 60})
 # What a path needs to be there before its example can be answered.
 BEFORE = {
     "/v1/check": [CONFIG],
     "/admin/rate-limit/config/{configName}": [CONFIG],
+    "/api/quota/{userId}": [USER],
     "/admin/audit/{id}/undo": [("POST", "/admin/policies", {"policyKey": "undone", "type": "TOKEN_BUCKET"})],
 }
 # All that may be done without a key: the calls that clients make (docs/reference/access.md).
 WITHOUT_KEY = {
-    "POST /v1/check", "POST /v1/peek", "POST /api/v1/slots", "POST /api/v1/slots/batch",
+    "POST /v1/check", "POST /v1/peek", "POST /v1/reserve", "POST /api/v1/slots", "POST /api/v1/slots/batch",
 }
 # What tells of a change that should not have been made.
 STATE = ("/admin/policies", "/admin/audit", "/admin/metrics", "/admin/rate-limit/config",
@@ -41,7 +45,8 @@ class Service:
         self.data = tempfile.TemporaryDirectory()
         self.child = subprocess.Popen(
             [weir, "serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off", "--data", self.data.name,
-             "--admin-key", KEY, "--log-level", "error"], stdout=subprocess.PIPE, text=True)
+             "--admin-key", KEY, "--log-level", "off"], stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "WEIR_NOTIFY_PROVIDERS": "sms=console:"})
         for line in self.child.stdout:
             if line.startswith("listening http "):
                 self.origin = "http://" + line.split()[2]
@@ -59,6 +64,19 @@ class Service:
                 return answer.status, answer.headers.get_content_type(), answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.headers.get_content_type(), error.read()
+
+    def message(self, channel):
+        """The id of a message; one on a channel without a provider becomes a dead letter."""
+        # A user without quiet hours, which the example has.
+        self.ask("POST", "/api/config", {"userId": "43", "rateLimit": 5, "timeWindow": 60})
+        body = {"userId": "43", "message": "hello", "channel": channel}
+        event = json.loads(self.ask("POST", "/api/send", body)[2])["eventId"]
+        for _ in range(1000):
+            state = json.loads(self.ask("GET", f"/api/messages/{event}")[2])["state"]
+            if state in ("SENT", "DEAD"):
+                return event
+            time.sleep(0.02)
+        sys.exit(f"the message stayed {state}")
 
     def stop(self):
         self.child.terminate()
@@ -145,6 +163,10 @@ def walk(api, service):
         if path == "/admin/audit/{id}/undo":
             changes = json.loads(service.ask("GET", "/admin/audit")[2])["changes"]
             target = target.replace("/1/", f"/{changes[0]['id']}/")
+        if path == "/api/messages/{eventId}":
+            target = target.replace("6f1c2a34", service.message("sms"))
+        if path == "/admin/notify/dead/{eventId}":
+            target = target.replace("6f1c2a34", service.message("none"))
         wanted = "204" if path == "/admin/audit/{id}/undo" else next(iter(operation["responses"]))
         check_answer(api, operation, f"{method} {target}", service.ask(method, target, api.body(operation)), wanted)
         count += 1

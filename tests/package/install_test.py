@@ -100,6 +100,19 @@ class Redis:
         self.child.wait()
 
 
+def run_policies(folder, url):
+    policies = os.path.join(folder, "policies.yaml")
+    with open(policies, "w", encoding="utf-8") as out:
+        out.write("policies: [{name: a, key: alice, quota: {fixed_window: {limit: 2, window: 3650d}}}]\n")
+    program = os.path.join(folder, "my_policies_app")
+    for store in ("memory:", url):
+        output = run(program, store, policies)
+        if output != EXPECTED:
+            sys.exit(f"with policies on {store} the program printed\n{output}instead of\n{EXPECTED}")
+    if run(program, url, policies) != "limited, 0 left\n" * 3:
+        sys.exit("the limit of the policy is not shared")
+
+
 def run_shared(cmake, folder):
     run(cmake, "-S", os.path.join(HERE, "consumer"), "-B", folder, "-DWITH_STORES=ON")
     run(cmake, "--build", folder)
@@ -111,6 +124,7 @@ def run_shared(cmake, folder):
         # A second process finds the permits taken.
         if run(program, url) != "limited, 0 left\n" * 3:
             sys.exit("the limit is not shared")
+        run_policies(folder, url)
     done = subprocess.run([program, "redis://127.0.0.1:1"], capture_output=True, text=True, check=False)
     if done.returncode != 1 or "does not answer" not in done.stderr:
         sys.exit(f"without a server: {done.returncode}, {done.stderr}")
@@ -134,6 +148,7 @@ def main():
                   f"-DCMAKE_PREFIX_PATH={prefix}", *flags)
         run(cmake, "--install", build, "--prefix", prefix, "--component", "stores")
         check_headers(cxx, prefix, "shared.cc")
+        check_headers(cxx, prefix, "policies.cc")
         run_shared(cmake, os.path.join(folder, "found"))
         added = build_and_run(cmake, os.path.join(folder, "added"), f"-DWEIR_SOURCE={source}", *flags)
         check_libraries(added)

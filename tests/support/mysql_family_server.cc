@@ -18,7 +18,9 @@ MysqlFamilyServer::MysqlFamilyServer(Program program, std::vector<std::string> s
              "CREATE USER IF NOT EXISTS weir@'%';\n"
              "CREATE USER IF NOT EXISTS weir@localhost;\n"
              "GRANT ALL ON *.* TO weir@'%' WITH GRANT OPTION;\n"
-             "GRANT ALL ON *.* TO weir@localhost WITH GRANT OPTION;\n");
+             "GRANT ALL ON *.* TO weir@localhost WITH GRANT OPTION;\n"
+             "CREATE USER IF NOT EXISTS node@'%';\n"
+             "GRANT ALL ON weir.* TO node@'%';\n");
   if (!program_.user.empty()) GiveTo(program_.user, dir_.path());
   Start();
 }

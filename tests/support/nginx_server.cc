@@ -26,7 +26,8 @@ pid DIR/pid;
 error_log DIR/error.log;
 events { worker_connections 1024; }
 http {
-  access_log DIR/access.log;
+  log_format timed '$msec $status $remote_addr "$request"';
+  access_log DIR/access.log timed;
   keepalive_requests 1000000;
   client_body_temp_path DIR/body;
   proxy_temp_path DIR/proxy;
@@ -70,8 +71,10 @@ void NginxServer::Restart() {
   }
 }
 
+std::string NginxServer::AccessLog() const { return ReadFile(dir_ / "access.log"); }
+
 std::size_t NginxServer::AccessLogLines() const {
-  const std::string log = ReadFile(dir_ / "access.log");
+  const std::string log = AccessLog();
   return static_cast<std::size_t>(std::count(log.begin(), log.end(), '\n'));
 }
 

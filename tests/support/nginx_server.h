@@ -27,6 +27,8 @@ class NginxServer {
 
   /// Lines of the access log so far, which nginx writes without buffering.
   std::size_t AccessLogLines() const;
+  /// A line for each answer: seconds since the epoch to the millisecond, status, peer, request.
+  std::string AccessLog() const;
 
  private:
   TempDir dir_;

@@ -26,9 +26,9 @@ struct Wire {
   std::size_t broken_rules = 0;  ///< reads while older bytes wait, sends after the end
 
   net::Transport::Watcher* watcher = nullptr;
-  boost::intrusive_ptr<net::Connection> readable;
-  boost::intrusive_ptr<net::Connection> writable;
-  boost::intrusive_ptr<net::Connection> turn;
+  boost::intrusive_ptr<net::Counted> readable;
+  boost::intrusive_ptr<net::Counted> writable;
+  boost::intrusive_ptr<net::Counted> turn;
 
   /// Tells of one thing that is waited for and has come, or may have. False if there is none.
   template <typename Random>
@@ -49,8 +49,8 @@ struct Wire {
     }
   }
 
-  bool Tell(boost::intrusive_ptr<net::Connection>& who, void (net::Transport::Watcher::*what)()) {
-    const boost::intrusive_ptr<net::Connection> alive = std::move(who);
+  bool Tell(boost::intrusive_ptr<net::Counted>& who, void (net::Transport::Watcher::*what)()) {
+    const boost::intrusive_ptr<net::Counted> alive = std::move(who);
     if (!closed) (watcher->*what)();
     return true;
   }
@@ -67,8 +67,8 @@ class ScriptedTransport final : public net::Transport {
  public:
   explicit ScriptedTransport(Wire& wire) : wire_(wire) {}
 
-  void Attach(net::Connection& connection, Watcher& watcher) noexcept override {
-    connection_ = &connection;
+  void Attach(net::Counted& owner, Watcher& watcher) noexcept override {
+    owner_ = &owner;
     wire_.watcher = &watcher;
   }
   bool is_open() const noexcept override { return !wire_.closed; }
@@ -83,24 +83,26 @@ class ScriptedTransport final : public net::Transport {
     return {Outcome::kBytes, size};
   }
 
-  std::ptrdiff_t Send(std::string_view bytes) noexcept override {
+  using Transport::Send;
+  std::ptrdiff_t Send(std::string_view first, std::string_view rest) noexcept override {
+    const std::string bytes = std::string(first) + std::string(rest);
     if (wire_.shut_down || wire_.blocked) ++wire_.broken_rules;
     const std::size_t size = std::min(bytes.size(), wire_.room);
     wire_.room -= size;
-    wire_.taken.append(bytes.substr(0, size));
+    wire_.taken.append(bytes, 0, size);
     wire_.blocked = size < bytes.size();
     return static_cast<std::ptrdiff_t>(size);
   }
 
-  void AwaitReadable() override { wire_.readable.reset(connection_); }
-  void AwaitWritable() override { wire_.writable.reset(connection_); }
-  void AwaitTurn() override { wire_.turn.reset(connection_); }
+  void AwaitReadable() override { wire_.readable.reset(owner_); }
+  void AwaitWritable() override { wire_.writable.reset(owner_); }
+  void AwaitTurn() override { wire_.turn.reset(owner_); }
   bool ShutDownSend() noexcept override { return wire_.shut_down = true; }
   void Close() noexcept override { wire_.closed = true; }
 
  private:
   Wire& wire_;
-  net::Connection* connection_ = nullptr;
+  net::Counted* owner_ = nullptr;
 };
 
 }  // namespace weir::test

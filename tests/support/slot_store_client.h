@@ -75,6 +75,9 @@ class SlotStoreClient {
     return Wait<std::vector<slots::Backlog>>(
         [&](auto done) { store_.ListBacklogs(now, std::move(done)); });
   }
+  slots::Retired Retire(slots::Retention retention) {
+    return Wait<slots::Retired>([&](auto done) { store_.Retire(retention, std::move(done)); });
+  }
   slots::Config Put(slots::Config config) {
     return Wait<slots::Config>(
         [&](auto done) { store_.PutConfig(std::move(config), std::move(done)); });

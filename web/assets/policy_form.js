@@ -7,7 +7,7 @@ import { button, dialog, message, toast } from './parts.js';
 import { plainName } from './text.js';
 
 const FIELDS = ['policyKey', 'type', 'capacity', 'refillRate', 'windowSeconds', 'buckets', 'domain', 'match', 'shadow',
-  'unlimited', 'onStoreError', 'cost', 'expiresAt'];
+  'unlimited', 'onStoreError', 'mode', 'overdraw', 'charge', 'cost', 'expiresAt'];
 
 /** What may be sent of what was read. */
 export function bodyOf(policy) {
@@ -45,6 +45,9 @@ export function editPolicy(policy) {
     match: h('textarea', { rows: 2, spellcheck: 'false', placeholder: 'user = *', class: 'mono' }),
     cost: number(made.cost ?? 1, 0),
     onStoreError: select([['local', 'local share'], ['allow', 'allow'], ['deny', 'refuse']], made.onStoreError),
+    mode: select([['exact', 'exact'], ['leased', 'leased']], made.mode ?? 'exact'),
+    charge: select([['all_or_none', 'all or none'], ['each', 'each for itself'], ['always', 'always']], made.charge ?? 'all_or_none'),
+    overdraw: h('input', { checked: made.overdraw === true }),
     expiresAt: h('input', { type: 'datetime-local', step: 1, value: made.expiresAt ? localTime(made.expiresAt) : '' }),
     shadow: h('input', { checked: made.shadow === true }),
     unlimited: h('input', { checked: made.unlimited === true }),
@@ -74,6 +77,7 @@ export function editPolicy(policy) {
       policyKey: input.key.value, type: input.type.value, capacity: Number(input.capacity.value), cost: Number(input.cost.value),
       refillRate: Number(input.refillRate.value), windowSeconds: Number(input.windowSeconds.value),
       shadow: input.shadow.checked, unlimited: input.unlimited.checked, onStoreError: input.onStoreError.value,
+      mode: input.mode.value, overdraw: input.overdraw.checked, charge: input.charge.value,
     };
     if (algorithmOf(body.type)?.fields.includes('buckets')) body.buckets = Number(input.buckets.value);
     if (Object.keys(match).length > 0) Object.assign(body, { match, domain: input.domain.value || undefined });
@@ -105,8 +109,11 @@ export function editPolicy(policy) {
       field('Domain', input.domain, 'For policies with a match'),
       field('Cost', input.cost, 'Permits per check'),
       field('If the store fails', input.onStoreError),
+      field('Mode', input.mode, 'Leased: permits taken in advance'),
+      field('Charge', input.charge, 'When another policy refuses'),
       h('div', { class: 'two' }, field('Ends', input.expiresAt, 'Empty: stays')),
       h('div', { class: 'wide' }, tick('Shadow', input.shadow, 'Counts and reports, but refuses nobody.')),
+      h('div', { class: 'wide' }, tick('Overdraw', input.overdraw, 'Counts every cost and refuses while in debt.')),
       h('div', { class: 'wide' }, tick('Unlimited', input.unlimited, 'Whoever it matches passes.')),
       h('div', { class: 'wide' }, problem)),
     h('div', { class: 'buttons' }, button('Cancel', () => close(false)), save));

@@ -99,3 +99,7 @@ export function fromBucket(text) {
     return text;
   }
 }
+
+/** How a policy charges, where it is not as usual: ['leased', 'overdraw', 'charge each']. */
+export const chargingWords = (policy) => [policy.mode === 'leased' && 'leased', policy.overdraw && 'overdraw',
+  policy.charge && policy.charge !== 'all_or_none' && `charge ${policy.charge}`].filter(Boolean);

@@ -2,38 +2,67 @@
 #include <memory>
 
 #include "base/json_text.h"
-#include "command.h"
 #include "console.h"
+#include "notify/notify_words.h"
 #include "protocol/http/error.h"
-#include "remote/remote.h"
+#include "remote/json_fields.h"
 
-// weir notify config | send | quota: the notification gateway of a running service.
+// weir notify …: the notification gateway of a running service.
 
 namespace weir::app {
+
+int SendNotify(const Remote& remote, std::string_view method, const std::string& target,
+               std::string_view body) {
+  Result<ServiceReply> reply = remote.Exchange(method, target, body);
+  if (!reply.ok()) return Fail(reply.error());
+  if (reply->ok()) {
+    // Without --json no name may steer the terminal; JSON alone escapes only control characters.
+    if (!reply->body.empty()) {
+      std::cout << (remote.json ? reply->body : Shown(reply->body, reply->body.size() * 8 + 1))
+                << '\n';
+    }
+    return kExitOk;
+  }
+  const int code = FailRefused(*reply);
+  return reply->status == 429 ? kExitNo : code;
+}
+
+int EachNotifyRow(const Remote& remote, const std::string& target, const char* field,
+                  std::size_t most, const std::function<void(simdjson::dom::element)>& take) {
+  constexpr std::size_t kPage = 1000;
+  simdjson::dom::parser parser;
+  std::string next;
+  std::size_t rows = 0;
+  do {
+    const std::string page = "&limit=" + std::to_string(std::min(kPage, most - rows));
+    const std::string after = next.empty() ? "" : "&after=" + UrlEscaped(next);
+    const Result<ServiceReply> reply = remote.Exchange("GET", target + page + after);
+    if (!reply.ok()) return Fail(reply.error());
+    if (!reply->ok()) return FailRefused(*reply);
+    simdjson::dom::element answer;
+    simdjson::dom::array list;
+    if (parser.parse(reply->body).get(answer) != simdjson::SUCCESS ||
+        answer[field].get(list) != simdjson::SUCCESS) {
+      return Fail({Code::kUnavailable, "unexpected response"});
+    }
+    rows += list.size();
+    for (const simdjson::dom::element row : list) take(row);
+    next = TextOf(answer, "next");
+  } while (!next.empty() && rows < most);
+  return kExitOk;
+}
+
 namespace {
 
 struct Words {
   Remote remote;
   std::string user;
   std::string message;
+  std::string channel;
+  std::string recipient;
   std::int64_t limit = 0;
-  std::int64_t window = 0;
+  std::string window = {};  ///< minutes, or with a unit
 };
-
-/// The gateway answers 429 when a user's cap is reached, which is a no and not a failure.
-int Send(const Words& words, std::string_view method, const std::string& target,
-         std::string_view body) {
-  Result<ServiceReply> reply = words.remote.Exchange(method, target, body);
-  if (!reply.ok()) return Fail(reply.error());
-  if (reply->ok()) {
-    // Without --json no name may steer the terminal; JSON alone escapes only control characters.
-    std::cout << (words.remote.json ? reply->body : Shown(reply->body, reply->body.size() * 8 + 1))
-              << '\n';
-    return kExitOk;
-  }
-  const int code = FailRefused(*reply);
-  return reply->status == 429 ? kExitNo : code;
-}
 
 std::string Body(const Words& words, std::string_view more) {
   std::string body = "{\"userId\":";
@@ -42,18 +71,41 @@ std::string Body(const Words& words, std::string_view more) {
 }
 
 int RunConfig(const Words& words) {
-  if (words.limit == 0 && words.window == 0) {
-    return Send(words, "GET", "/api/config/" + UrlEscaped(words.user), {});
+  if (words.limit == 0 && words.window.empty()) {
+    return SendNotify(words.remote, "GET", "/api/config/" + UrlEscaped(words.user), {});
   }
-  return Send(words, "POST", "/api/config",
-              Body(words, ",\"rateLimit\":" + std::to_string(words.limit) +
-                              ",\"timeWindow\":" + std::to_string(words.window)));
+  std::string body = ",\"rateLimit\":" + std::to_string(words.limit) + ",\"timeWindow\":";
+  const bool plain = words.window.find_first_not_of("0123456789") == std::string::npos;
+  if (plain) {
+    body += words.window;
+  } else {
+    AppendJsonString(body, words.window);
+  }
+  return SendNotify(words.remote, "POST", "/api/config", Body(words, body));
 }
 
 int RunSend(const Words& words) {
-  std::string message = ",\"message\":";
-  AppendJsonString(message, words.message);
-  return Send(words, "POST", "/api/send", Body(words, message));
+  std::string more = ",\"message\":";
+  AppendJsonString(more, words.message);
+  struct Field {
+    const char* name;
+    const std::string& text;
+  };
+  for (const Field& field :
+       {Field{"channel", words.channel}, Field{"recipient", words.recipient}}) {
+    if (field.text.empty()) continue;
+    more += ',';
+    AppendJsonField(more, field.name, field.text);
+  }
+  return SendNotify(words.remote, "POST", "/api/send", Body(words, more));
+}
+
+int RunQuota(const Words& words) {
+  return SendNotify(words.remote, "GET", "/api/quota/" + UrlEscaped(words.user), {});
+}
+
+int RunRemove(const Words& words) {
+  return SendNotify(words.remote, "DELETE", "/api/config/" + UrlEscaped(words.user), {});
 }
 
 CLI::App* AddWord(CLI::App& parent, const char* name, const char* about,
@@ -65,29 +117,37 @@ CLI::App* AddWord(CLI::App& parent, const char* name, const char* about,
   return word;
 }
 
-void Configure(CLI::App& word, int& exit_code) {
-  word.require_subcommand(1);
+void AddConfigWord(CLI::App& word, int& exit_code) {
   auto config = std::make_shared<Words>();
   CLI::App* set = AddWord(word, "config", "Show a user's cap, or set it with --limit and --window.",
                           config, RunConfig, exit_code);
   CLI::Option* limit = set->add_option("--limit", config->limit, "Messages per window");
-  CLI::Option* window = set->add_option("--window", config->window, "Minutes");
+  CLI::Option* window =
+      set->add_option("--window", config->window, "Minutes, or with a unit: 2h, 1d, PT90M");
   limit->needs(window);
   window->needs(limit);
-  auto send = std::make_shared<Words>();
-  AddWord(word, "send", "Send a message. Exits with 1 if the user's cap is reached.", send, RunSend,
-          exit_code)
-      ->add_option("message", send->message, "What to send")
-      ->required();
-  AddWord(
-      word, "quota", "Show what is left of a user's cap.", std::make_shared<Words>(),
-      [](const Words& words) {
-        return Send(words, "GET", "/api/quota/" + UrlEscaped(words.user), {});
-      },
-      exit_code);
+  AddWord(word, "remove", "Remove a user's cap.", std::make_shared<Words>(), RunRemove, exit_code);
 }
 
-const Command kNotify("notify", "Messages under per-user caps: config, send, quota.", Configure);
+void Configure(CLI::App& word, int& exit_code) {
+  word.require_subcommand(1);
+  AddConfigWord(word, exit_code);
+  auto send = std::make_shared<Words>();
+  CLI::App* sends =
+      AddWord(word, "send", "Send a message. Exits with 1 if the user's cap is reached.", send,
+              RunSend, exit_code);
+  sends->add_option("message", send->message, "What to send")->required();
+  sends->add_option("--channel", send->channel, "sms unless given");
+  sends->add_option("--to", send->recipient, "A number or an address; the user's id unless given");
+  AddWord(word, "quota", "Show what is left of a user's cap.", std::make_shared<Words>(), RunQuota,
+          exit_code);
+  AddMessageWords(word, exit_code);
+  AddDeadWords(word, exit_code);
+  AddUserWords(word, exit_code);
+}
+
+const Command kNotify("notify", "Messages under per-user caps: send, follow, replay, users.",
+                      Configure);
 
 }  // namespace
 }  // namespace weir::app

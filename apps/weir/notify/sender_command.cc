@@ -16,22 +16,12 @@ namespace weir::app {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Takes events off a Kafka topic and delivers each: by default it prints
-  SMS SENT userId="42" message="hello" eventId=6f1c…
-on standard output; with --webhook it POSTs the event's JSON and takes 2xx for delivered.
+    R"(Takes events off a Kafka topic and delivers each to the provider of its channel: console:
+prints, https://… is a webhook (2xx is delivered), smtp://host/?from=ADDRESS a mail server. None is
+lost, and an id that comes again is skipped. With --store, what became of each message is reported,
+and quiet hours and opt-outs are kept. SIGTERM finishes what is in hand. See docs/guide/sender.md
 
-One user's events keep their order. None is lost, and an id that comes again is skipped; only what was
-being delivered when the process was killed may be delivered twice, with the same Idempotency-Key.
-
-No connection, no answer, 408, 425, 429 and 5xx are tried again, --attempts times in all, after growing
-pauses. Then, and at once for any other status, the message goes to the topic TOPIC-dlq with the reason.
-
-SIGTERM or SIGINT finishes what is in hand, commits and ends. DIR/heartbeat is touched every few
-seconds, for `weir healthcheck --file`. All about it: docs/guide/sender.md
-
-  weir sender --broker kafka://localhost:9092
-  weir sender --broker kafka://localhost:9092 --webhook https://sms.example/send
-  weir sender --broker 'kafka://user:secret@k1:9093,k2:9093?security.protocol=SASL_SSL'
+  weir sender --store postgres://weir@db/weir --provider email=smtp://mail/?from=weir@example.com
 )";
 
 int Run(const SenderSettings& settings) {
@@ -73,17 +63,24 @@ void Configure(CLI::App& word, int& exit_code) {
   word.add_option("--group", settings->group, "Consumer group; its members share the partitions.")
       ->capture_default_str();
   word.add_option("--topic", settings->topic, "The topic to consume.")->capture_default_str();
-  word.add_option("--webhook", settings->webhook, "POST events here instead of printing them.")
+  word.add_option("--store", settings->store, "Where the gateway keeps users: postgres://…")
+      ->envname("WEIR_NOTIFY_STORE");
+  word.add_option("--provider", settings->providers, "Who delivers: [CHANNEL=]URL; several times.")
+      ->envname("WEIR_SENDER_PROVIDERS")
+      ->delimiter(',');
+  word.add_option("--webhook", settings->webhook, "The same as --provider URL.")
       ->envname("WEIR_SENDER_WEBHOOK");
-  word.add_option("--token", settings->token, "Bearer token for the webhook.")
+  word.add_option("--metrics", settings->metrics, "HOST:PORT that serves GET /metrics.")
+      ->envname("WEIR_SENDER_METRICS");
+  word.add_option("--token", settings->token, "Bearer token for webhooks.")
       ->envname("WEIR_SENDER_TOKEN");
-  word.add_option("--workers", settings->workers, "Webhook requests at the same time.")
+  word.add_option("--workers", settings->workers, "Deliveries at the same time.")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   word.add_option("--attempts", settings->attempts, "Tries before a message is a dead letter.")
       ->check(CLI::Range(1, 20))
       ->capture_default_str();
-  word.add_option("--timeout", *timeout, "Seconds that a webhook request may take.")
+  word.add_option("--timeout", *timeout, "Seconds that a delivery may take.")
       ->check(CLI::Range(0.1, 60.0))
       ->capture_default_str();
   word.add_option("--remember", settings->remembered, "Ids that are kept to recognize repetitions.")
@@ -96,7 +93,8 @@ void Configure(CLI::App& word, int& exit_code) {
   });
 }
 
-const Command kSender("sender", "Deliver notifications from Kafka: to the console or to a webhook.",
+const Command kSender("sender",
+                      "Deliver notifications from Kafka: to the console, webhooks or mail servers.",
                       Configure);
 
 }  // namespace

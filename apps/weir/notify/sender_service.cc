@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <fstream>
+#include <future>
 #include <utility>
 #include <vector>
 
 #include "drivers/kafka/topics.h"
 #include "drivers/kafka/url.h"
-#include "notify/webhook_provider.h"
+#include "notify/providers.h"
 #include "telemetry/log.h"
+#include "weir/clock.h"
 
 namespace weir::app {
 namespace {
@@ -24,15 +26,14 @@ constexpr std::size_t kConsoleBatch = 500;
 // share; so few must fit between two polls of the group.
 constexpr std::size_t kMessagesPerWorker = 4;
 constexpr int kPartitions = 3;
+constexpr std::chrono::seconds kReleasePause{1};
+constexpr std::size_t kReleaseBatch = 500;
 
-Result<std::unique_ptr<notify::Provider>> MakeProvider(const SenderSettings& settings) {
-  if (settings.webhook.empty()) {
-    return std::unique_ptr<notify::Provider>(std::make_unique<notify::ConsoleProvider>());
-  }
-  auto webhook = notify::WebhookProvider::Open(
-      {.url = settings.webhook, .token = settings.token, .timeout = settings.timeout});
-  if (!webhook) return webhook.error();
-  return std::unique_ptr<notify::Provider>(*std::move(webhook));
+notify::ProviderOptions ProvidersOf(const SenderSettings& settings) {
+  notify::ProviderOptions options{
+      .routes = settings.providers, .token = settings.token, .timeout = settings.timeout};
+  if (!settings.webhook.empty()) options.routes.push_back(settings.webhook);
+  return options;
 }
 
 std::chrono::milliseconds LongestBatch(const SenderSettings& settings,
@@ -47,22 +48,48 @@ std::chrono::milliseconds LongestBatch(const SenderSettings& settings,
 }  // namespace
 
 Result<std::unique_ptr<SenderService>> SenderService::Open(const SenderSettings& settings,
-                                                           std::stop_token stop) {
-  auto url = kafka::ParseUrl(settings.broker);
-  if (!url) return url.error();
+                                                           const std::stop_token& stop) {
   std::unique_ptr<SenderService> service(new SenderService);
   service->stop_ = stop;
   service->heartbeat_ = settings.data + "/heartbeat";
-  const bool console = settings.webhook.empty();
-  service->batch_ = console ? kConsoleBatch : settings.workers * kMessagesPerWorker;
+  if (Status opened = service->OpenParts(settings, stop); !opened.ok()) return opened.error();
+  if (Status opened = service->OpenMetrics(settings.metrics); !opened.ok()) return opened.error();
+  return service;
+}
 
-  auto provider = MakeProvider(settings);
+Status SenderService::OpenParts(const SenderSettings& settings, const std::stop_token& stop) {
+  const notify::ProviderOptions providers = ProvidersOf(settings);
+  const bool console = notify::OnlyConsole(providers);
+  batch_ = console ? kConsoleBatch : settings.workers * kMessagesPerWorker;
+  auto provider = notify::OpenProviders(providers);
   if (!provider) return provider.error();
-  service->provider_ = *std::move(provider);
+  provider_ = *std::move(provider);
+  notify::SenderOptions options;
+  options.workers = console ? 1 : settings.workers;
+  options.retry.attempts = settings.attempts;
+  if (Status opened = OpenKafka(settings, options.retry); !opened.ok()) return opened;
   auto delivered = notify::DeliveredIds::Open(settings.data, settings.remembered);
   if (!delivered) return delivered.error();
-  service->delivered_ = *std::move(delivered);
+  delivered_ = *std::move(delivered);
+  if (!settings.store.empty()) {
+    notify::postgres::LedgerOptions ledger;
+    ledger.url = settings.store;
+    log_ = std::make_unique<notify::postgres::PostgresLedger>(std::move(ledger), nullptr,
+                                                              SystemClock::Get());
+  }
+  sender_ = std::make_unique<notify::Sender>(
+      notify::SenderParts{*provider_, *delivered_,
+                          [this](std::span<const notify::DeadLetter> letters) {
+                            return dead_letters_->Keep(letters);
+                          },
+                          stats_, SystemClock::Get(), log_.get()},
+      options, stop);
+  return {};
+}
 
+Status SenderService::OpenKafka(const SenderSettings& settings, const notify::RetryPolicy& retry) {
+  auto url = kafka::ParseUrl(settings.broker);
+  if (!url) return url.error();
   const Status made = kafka::MakeTopics(
       *url, {{settings.topic, kPartitions}, {std::string(notify::kDeadLetterTopic), 1}});
   if (!made) {
@@ -72,40 +99,55 @@ Result<std::unique_ptr<SenderService>> SenderService::Open(const SenderSettings&
   }
   auto dead_letters = notify::kafka::DeadLetterTopic::Open(*url, settings.topic);
   if (!dead_letters) return dead_letters.error();
-  service->dead_letters_ = *std::move(dead_letters);
-
-  notify::SenderOptions options;
-  options.workers = console ? 1 : settings.workers;
-  options.retry.attempts = settings.attempts;
-  service->sender_ = std::make_unique<notify::Sender>(
-      *service->provider_, *service->delivered_,
-      [self = service.get()](std::span<const notify::DeadLetter> letters) {
-        return self->dead_letters_->Keep(letters);
-      },
-      options, std::move(stop));
-  auto consumer =
-      kafka::Consumer::Open({.url = *std::move(url),
-                             .group = settings.group,
-                             .topic = settings.topic,
-                             .max_poll_interval = LongestBatch(settings, options.retry)});
+  dead_letters_ = *std::move(dead_letters);
+  auto publisher = notify::kafka::KafkaPublisher::Open(settings.broker, {.topic = settings.topic});
+  if (!publisher) return publisher.error();
+  publisher_ = *std::move(publisher);
+  auto consumer = kafka::Consumer::Open({.url = *std::move(url),
+                                         .group = settings.group,
+                                         .topic = settings.topic,
+                                         .max_poll_interval = LongestBatch(settings, retry)});
   if (!consumer) return consumer.error();
-  service->consumer_ = *std::move(consumer);
-  return service;
+  consumer_ = *std::move(consumer);
+  return {};
+}
+
+Status SenderService::OpenMetrics(const std::string& address) {
+  if (address.empty()) return {};
+  registry_.Add(telemetry::CollectProcess);
+  registry_.Add([this](telemetry::TextWriter& out) {
+    stats_.Collect(out, notify::NowMicros(SystemClock::Get()));
+    out.Gauge("weir_notify_lag", "Messages of the sender's partitions that wait on the topic.");
+    out.Sample(static_cast<std::uint64_t>(std::max<std::int64_t>(lag_.load(), 0)));
+    if (!log_) return;
+    out.Gauge("weir_notify_store_up", "1 if the database of messages answered when last asked.");
+    out.Sample(std::uint64_t{log_->up() ? 1U : 0U});
+  });
+  auto door = MetricsDoor::Open(address, registry_);
+  if (!door) return door.error();
+  metrics_ = *std::move(door);
+  return {};
 }
 
 void SenderService::Run() {
   Log(Level::kInfo, "sender is running");
+  if (!log_) {
+    Log(Level::kInfo,
+        "without --store the states of messages are not reported, and quiet hours and "
+        "opt-outs are not known");
+  }
   while (!stop_.stop_requested()) {
     Beat();
+    Release();
     std::vector<kafka::Incoming> messages = consumer_->Poll(batch_, kWait);
     if (!messages.empty()) Commit(sender_->Handle(std::move(messages)));
   }
-  const notify::SenderCounts& counts = sender_->counts();
+  using notify::DeliveryStats;
   Log(Level::kInfo, "sender has stopped",
-      {{"delivered", counts.delivered},
-       {"duplicates", counts.duplicates},
-       {"malformed", counts.malformed},
-       {"undeliverable", counts.undeliverable}});
+      {{"delivered", stats_.count(DeliveryStats::kDelivered)},
+       {"duplicates", stats_.count(DeliveryStats::kDuplicate)},
+       {"dead", stats_.count(DeliveryStats::kDead)},
+       {"delayed", stats_.count(DeliveryStats::kDelayed)}});
 }
 
 void SenderService::Commit(std::span<const kafka::Position> positions) {
@@ -126,6 +168,38 @@ void SenderService::Beat() {
   if (now - last_beat_ < kBeatPause) return;
   last_beat_ = now;
   std::ofstream(heartbeat_) << "alive\n";
+}
+
+// Delayed messages whose time has come go onto the topic again, where any sender finds them.
+void SenderService::Release() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_release_ < kReleasePause) return;
+  last_release_ = now;
+  lag_ = consumer_->Lag();
+  if (!log_) return;
+  auto due = log_->TakeDue(notify::NowMicros(SystemClock::Get()), kReleaseBatch);
+  if (!due) {
+    Log(Level::kWarn, "delayed messages cannot be released",
+        {{"reason", std::string_view(due.error().message)}});
+    return;
+  }
+  std::vector<std::string> ids;
+  std::vector<std::future<Status>> told;
+  for (const std::string& text : due->events) {
+    Result<notify::Event> event = notify::DecodeEvent(text);
+    if (!event.ok()) continue;  // cannot be: it was one when it was kept
+    ids.push_back(event->id);
+    auto promise = std::make_shared<std::promise<Status>>();
+    told.push_back(promise->get_future());
+    publisher_->Publish(*std::move(event),
+                        [promise](Status status) { promise->set_value(std::move(status)); });
+  }
+  std::vector<std::string> published;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (told[i].get().ok()) published.push_back(ids[i]);
+  }
+  // What stays is taken again in a minute, and recognized by its id if it was published after all.
+  if (!published.empty()) static_cast<void>(log_->Forget(published, due->lease));
 }
 
 }  // namespace weir::app

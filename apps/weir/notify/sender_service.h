@@ -1,17 +1,24 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "drivers/kafka/consumer.h"
 #include "notify/delivered_ids.h"
+#include "notify/delivery_stats.h"
 #include "notify/kafka/dead_letters.h"
+#include "notify/kafka/publisher.h"
+#include "notify/metrics_door.h"
+#include "notify/postgres/ledger.h"
 #include "notify/provider.h"
 #include "notify/sender.h"
+#include "telemetry/metrics.h"
 #include "weir/result.h"
 
 namespace weir::app {
@@ -22,8 +29,11 @@ struct SenderSettings {
   std::string group = "weir-sender";
   std::string topic = "sms-outbound";
   std::string data = "./weir-sender";
-  std::string webhook = {};  ///< empty: the console
-  std::string token = {};    ///< secret
+  std::string store = {};                   ///< where to report; secret; empty: nowhere
+  std::vector<std::string> providers = {};  ///< [CHANNEL=]URL; secret; none: the console
+  std::string webhook = {};                 ///< the same as a provider for all channels
+  std::string token = {};                   ///< secret
+  std::string metrics = {};                 ///< HOST:PORT of GET /metrics; empty: none
   std::size_t workers = 8;
   int attempts = 5;
   std::int64_t remembered = 1'000'000;
@@ -36,25 +46,36 @@ struct SenderSettings {
 class SenderService {
  public:
   static Result<std::unique_ptr<SenderService>> Open(const SenderSettings& settings,
-                                                     std::stop_token stop);
+                                                     const std::stop_token& stop);
 
   /// Consumes until stop is asked for; then finishes what is in hand, commits and leaves the group.
   void Run();
 
  private:
   SenderService() = default;
+  Status OpenParts(const SenderSettings& settings, const std::stop_token& stop);
+  Status OpenKafka(const SenderSettings& settings, const notify::RetryPolicy& retry);
+  Status OpenMetrics(const std::string& address);
   void Commit(std::span<const kafka::Position> positions);
   void Beat();
+  void Release();
 
   std::stop_token stop_;
   std::string heartbeat_;
   std::chrono::steady_clock::time_point last_beat_;
   std::size_t batch_ = 0;
+  std::chrono::steady_clock::time_point last_release_;
+  notify::DeliveryStats stats_;
+  std::atomic<std::int64_t> lag_{0};
   std::unique_ptr<notify::Provider> provider_;
+  std::unique_ptr<notify::kafka::KafkaPublisher> publisher_;
+  std::unique_ptr<notify::postgres::PostgresLedger> log_;
   std::unique_ptr<notify::DeliveredIds> delivered_;
   std::unique_ptr<notify::kafka::DeadLetterTopic> dead_letters_;
   std::unique_ptr<notify::Sender> sender_;
   std::unique_ptr<kafka::Consumer> consumer_;
+  telemetry::Registry registry_;
+  std::unique_ptr<MetricsDoor> metrics_;
 };
 
 }  // namespace weir::app

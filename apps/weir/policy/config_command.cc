@@ -1,5 +1,6 @@
 // weir config check FILE…: says whether configuration and policy files are right, and where not.
-// weir config import --from envoy FILE: turns another program's limits into policies.
+// weir config check --envoy FILE: says where a configuration of Envoy's limits less than it seems
+// to. weir config import --from envoy FILE: turns another program's limits into policies.
 
 #include <filesystem>
 #include <iostream>
@@ -9,6 +10,7 @@
 #include "command.h"
 #include "config/config.h"
 #include "policy/envoy_config.h"
+#include "policy/envoy_filters.h"
 #include "policy/policy_file.h"
 #include "policy/policy_set.h"
 #include "serve/stores.h"
@@ -84,6 +86,26 @@ int Check(const std::vector<std::string>& files, bool lenient) {
   return problems.empty() ? 0 : 1;
 }
 
+int CheckEnvoy(const std::vector<std::string>& files) {
+  std::vector<Problem> problems;
+  std::size_t warnings = 0;
+  for (const std::string& file : files) {
+    std::string text;
+    if (!policy::yaml::ReadFile(file, policy::yaml::Limits{}.max_bytes, text, problems)) continue;
+    const std::size_t before = problems.size();
+    const policy::EnvoyFilters found = policy::CheckEnvoyFilters(text, file, problems);
+    if (problems.size() != before) continue;
+    for (const Problem& warning : found.warnings) {
+      std::cerr << "warning: " << warning.ToString() << '\n';
+    }
+    warnings += found.warnings.size();
+    std::cout << file << ": " << found.rls << " ratelimit filter(s), " << found.rlqs
+              << " rate_limit_quota filter(s), " << found.warnings.size() << " warning(s)\n";
+  }
+  for (const Problem& problem : problems) std::cerr << problem.ToString() << '\n';
+  return problems.empty() && warnings == 0 ? 0 : 1;
+}
+
 int Import(const std::string& file, bool lenient) {
   std::vector<Problem> problems;
   std::vector<policy::Definition> definitions;
@@ -124,17 +146,25 @@ void Configure(CLI::App& word, int& exit_code) {
   CLI::App* check =
       word.add_subcommand("check", "Say whether files are right, or file:line:column of errors.");
   static std::vector<std::string> files;
-  check->add_option("FILE", files, "Configuration or policy files, in any mixture.")->required();
+  auto* given = check->add_option("FILE", files, "Configuration or policy files, in any mixture.");
+  static std::vector<std::string> envoy_files;
+  auto* of_envoy = check->add_option(
+      "--envoy", envoy_files, "Files of Envoy itself: warn of rate limit filters that are wrong.");
+  given->excludes(of_envoy);
   static bool lenient = false;
   check->add_flag("--lenient", lenient,
                   "Skip fields of envoyproxy/ratelimit's files that are not known.");
-  check->callback([&exit_code] { exit_code = Check(files, lenient); });
+  check->callback([&exit_code] {
+    if (files.empty() && envoy_files.empty()) throw CLI::RequiredError("FILE");
+    exit_code = envoy_files.empty() ? Check(files, lenient) : CheckEnvoy(envoy_files);
+  });
   ConfigureImport(word, exit_code);
   check->footer(
       "A configuration is read as `weir serve` does: with the policy files that it names and the\n"
       "WEIR_… of the environment. Exit code 0: all is well, 1: something is wrong. Nothing is\n"
       "started and nothing is changed.\n\n"
-      "  weir config check weir.yaml\n  weir config check policies.yaml");
+      "  weir config check weir.yaml\n  weir config check policies.yaml\n"
+      "  weir config check --envoy envoy.yaml");
 }
 
 const Command kConfig("config", "Check configuration and policy files, or import them.", Configure);

@@ -231,7 +231,9 @@ std::shared_ptr<Words> AddWord(CLI::App& parent, const char* name, const char* a
   const auto need = [needs](std::string_view what) { return needs.find(what) != needs.npos; };
   if (need("key")) word->add_option("policy", words->key, "The policy's key")->required();
   if (need("file")) {
-    word->add_option("file", words->file, "JSON: a policy or an array of them; - reads the input")
+    word->add_option(
+            "file", words->file,
+            "A policy file (YAML), or a policy or an array of them (JSON); - reads the input")
         ->required();
   }
   if (need("versions")) {

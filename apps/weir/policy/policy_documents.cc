@@ -8,8 +8,10 @@
 #include <map>
 #include <utility>
 
+#include "admin/from_file.h"
 #include "admin/policy_body.h"
 #include "console.h"
+#include "policy/policy_file.h"
 
 namespace weir::app {
 namespace {
@@ -50,6 +52,24 @@ std::string ReadAll(const std::string& path, bool& ok) {
   return all(in);
 }
 
+/// A policy file, as the service would read it.
+Result<std::vector<PolicyDocument>> ReadYaml(const std::string& text, const std::string& path) {
+  std::vector<policy::yaml::Problem> problems;
+  const auto definitions = policy::ParsePolicies(text, path == "-" ? "input" : path, problems);
+  if (!problems.empty()) {
+    return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
+  }
+  std::vector<PolicyDocument> documents;
+  for (const policy::Definition& definition : definitions) {
+    Result<policy::StoredPolicy> stored = policy::FromDefinition(definition);
+    if (!stored.ok()) return stored.error();
+    std::string json = policy::ToJson(*stored);
+    documents.push_back({std::move(*stored), std::move(json)});
+  }
+  if (documents.empty()) return Error{Code::kInvalidArgument, path + ": has no policies"};
+  return documents;
+}
+
 }  // namespace
 
 Result<std::vector<PolicyDocument>> ReadPolicyDocuments(const std::string& path) {
@@ -58,9 +78,8 @@ Result<std::vector<PolicyDocument>> ReadPolicyDocuments(const std::string& path)
   if (!readable) return Error{Code::kInvalidArgument, path + ": cannot be read"};
   dom::parser parser;
   dom::element root;
-  if (parser.parse(text).get(root) != simdjson::SUCCESS) {
-    return Error{Code::kInvalidArgument, path + ": is not well-formed JSON"};
-  }
+  const bool is_json = parser.parse(text).get(root) == simdjson::SUCCESS;
+  if (!is_json || root["policies"].error() == simdjson::SUCCESS) return ReadYaml(text, path);
   std::vector<PolicyDocument> documents;
   const auto add = [&](dom::element one) -> Status {
     std::string json = simdjson::minify(one);

@@ -89,7 +89,7 @@ bool LoadConfig(Flags& flags) {
   flags.config = config::Load(flags.config_file, overrides, problems);
   if (problems.empty() && flags.config.proxy.upstreams.empty()) {
     problems.push_back(
-        {"--upstream", {}, "required: the server to pass requests to, http://host:port"});
+        {"--upstream", {}, "required: the server to pass requests to, http[s]://host:port"});
   }
   for (const auto& problem : problems) std::cerr << "weir proxy: " << problem.ToString() << '\n';
   return problems.empty();
@@ -119,8 +119,10 @@ void Configure(CLI::App& word, int& exit_code) {
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
-  value("--upstream", "proxy.upstream", "http://host:port of the server. Several take turns.");
+  value("--upstream", "proxy.upstream", "http[s]://host:port of the server. Several take turns.");
   value("--listen", "proxy.listen", "Where clients connect (127.0.0.1:8000).");
+  value("--tls-cert", "tls.cert", "PEM certificate chain: clients come by TLS. With --tls-key.");
+  value("--tls-key", "tls.key", "Its private key.");
   value("--admin", "proxy.admin", "Address of /metrics, /healthz, /readyz, or off (off).");
   value("--policies", "policies", "Policy files, separated by commas.");
   value("--policy-store", "policy_store", "Database with policies of the admin API (auto).");

@@ -61,6 +61,12 @@ proxy::Timeouts TimeoutsOf(const config::Config::Proxy& settings) {
   return timeouts;
 }
 
+void LogReload(const Status& status) {
+  if (status.ok()) return Log(Level::kInfo, "certificates reloaded");
+  Log(Level::kError, "certificates not reloaded",
+      {{"error", std::string_view(status.error().message)}});
+}
+
 http::Response Text(int status, std::string_view type, std::string body) {
   http::Response response;
   response.status = status;
@@ -157,19 +163,42 @@ Status ProxyService::OpenLimiters() {
   shared_.emplace(
       catalog_->live(), catalog_->ids(),
       limiter::Fallback::Options{.max_keys = config_.max_keys, .share = config_.local_share});
+  auto tracing = Tracing::Open(config_);
+  if (!tracing) return tracing.error();
+  tracing_ = std::move(*tracing);
+  shared_->observe = ObserverOptionsOf(config_, tracing_.get());
   for (std::size_t i = 0; i < pool_->size(); ++i) {
     limiters_.push_back(std::make_unique<limiter::PolicyLimiter>(*shared_, stores_->Take(i)));
   }
   return {};
 }
 
+Status ProxyService::OpenUpstreams(proxy::ProxyOptions& options) {
+  const config::Config::Proxy& settings = config_.proxy;
+  bool secure = false;
+  for (const std::string& url : settings.upstreams) {
+    auto upstream = proxy::ResolveUpstream(url);
+    if (!upstream) return upstream.error();
+    secure = secure || upstream->tls;
+    options.upstreams.push_back(std::move(*upstream));
+  }
+  if (!secure) return {};
+  auto tls = net::TlsClientContext::Load({settings.upstream_tls_ca, settings.upstream_tls_cert,
+                                          settings.upstream_tls_key, settings.upstream_tls_verify});
+  if (!tls) return Error{tls.error().code, "proxy.upstream_" + tls.error().message};
+  options.upstream_tls = std::move(*tls);
+  return {};
+}
+
 Status ProxyService::OpenProxy() {
   const config::Config::Proxy& settings = config_.proxy;
   proxy::ProxyOptions options;
-  for (const std::string& url : settings.upstreams) {
-    const auto endpoint = proxy::ResolveUpstream(url);
-    if (!endpoint) return endpoint.error();
-    options.upstreams.push_back(*endpoint);
+  if (const Status status = OpenUpstreams(options); !status) return status;
+  if (config_.tls.enabled()) {
+    auto tls = net::TlsContext::Load({config_.tls.cert, config_.tls.key, config_.tls.client_ca},
+                                     {"http/1.1"}, LogReload);
+    if (!tls) return tls.error();
+    options.tls = *tls;
   }
   options.trusted_proxies = config_.trusted_proxies;
   options.grouping.v6_prefix = config_.ipv6_prefix;
@@ -197,7 +226,10 @@ Status ProxyService::OpenAdmin() {
   if (config_.proxy.admin == "off") return {};
   registry_.Add(telemetry::CollectProcess);
   registry_.Add([this](telemetry::TextWriter& out) { proxy::CollectProxy(*door_, out); });
-  registry_.Add([this](telemetry::TextWriter& out) { stores_->Collect(out); });
+  registry_.Add([this](telemetry::TextWriter& out) {
+    stores_->Collect(out);
+    if (tracing_) tracing_->exporter().Collect(out);
+  });
   router_.Add("GET", "/metrics", [this](const http::Request&, const http::Reply& reply) {
     reply(Text(200, "text/plain; version=0.0.4; charset=utf-8", registry_.Render()));
   });
@@ -236,6 +268,7 @@ void ProxyService::Stop() {
   if (policy_store_) policy_store_->Close();
   stores_->Close();
   door_->Clear();
+  if (tracing_) tracing_->exporter().Stop();
 }
 
 }  // namespace weir::app

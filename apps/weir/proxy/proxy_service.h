@@ -18,6 +18,7 @@
 #include "protocol/http/router.h"
 #include "proxy/door.h"
 #include "serve/stores.h"
+#include "serve/tracing.h"
 #include "service/http_service.h"
 #include "telemetry/metrics.h"
 #include "weir/result.h"
@@ -47,6 +48,7 @@ class ProxyService {
   Status OpenPolicyDatabase();
   Status OpenLimiters();
   Status OpenProxy();
+  Status OpenUpstreams(proxy::ProxyOptions& options);
   Status OpenAdmin();
   Status LoadFiles();
 
@@ -58,6 +60,7 @@ class ProxyService {
   std::optional<policy::Catalog> catalog_;
   std::unique_ptr<policy::PolicyStore> policy_store_;
   std::unique_ptr<Stores> stores_;
+  std::unique_ptr<Tracing> tracing_;  // null: nothing is traced
   std::optional<limiter::Shared> shared_;
   std::vector<std::unique_ptr<limiter::PolicyLimiter>> limiters_;
   http::Router router_;

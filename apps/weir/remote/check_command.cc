@@ -3,7 +3,6 @@
 #include <iostream>
 #include <memory>
 
-#include "base/json_text.h"
 #include "command.h"
 #include "console.h"
 #include "protocol/http/error.h"
@@ -30,31 +29,6 @@ struct Words {
     remote.AddTo(word);
   }
 };
-
-std::string CheckBody(const Words& words) {
-  std::string body = "{";
-  if (words.subject.entries.empty()) {
-    body += "\"key\":";
-    AppendJsonString(body, words.subject.key);
-  } else {
-    if (!words.subject.domain.empty()) {
-      body += "\"domain\":";
-      AppendJsonString(body, words.subject.domain);
-      body += ',';
-    }
-    body += "\"descriptors\":[[";
-    for (std::size_t i = 0; i < words.subject.entries.size(); ++i) {
-      const std::size_t equals = words.subject.entries[i].find('=');
-      body += i == 0 ? "{\"key\":" : ",{\"key\":";
-      AppendJsonString(body, words.subject.entries[i].substr(0, equals));
-      body += ",\"value\":";
-      AppendJsonString(body, words.subject.entries[i].substr(equals + 1));
-      body += '}';
-    }
-    body += "]]";
-  }
-  return body + ",\"cost\":" + std::to_string(words.cost) + "}";
-}
 
 bool IsAllowed(dom::element object) {
   bool allowed = false;
@@ -89,7 +63,8 @@ void PrintDecision(dom::element answer) {
 
 int RunCheck(const Words& words) {
   if (!words.subject.Valid()) return kExitUsage;
-  return words.remote.Ask("POST", words.peek ? "/v1/peek" : "/v1/check", CheckBody(words),
+  return words.remote.Ask("POST", words.peek ? "/v1/peek" : "/v1/check",
+                          words.subject.CheckBody(words.cost),
                           [&](const ServiceReply& reply) -> int {
                             dom::parser parser;
                             dom::element answer;

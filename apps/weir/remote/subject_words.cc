@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "base/json_text.h"
 #include "console.h"
 #include "remote/service_client.h"
 
@@ -24,6 +25,31 @@ bool SubjectWords::Valid() const {
     return false;
   }
   return true;
+}
+
+std::string SubjectWords::CheckBody(std::int64_t cost, const std::string& more) const {
+  std::string body = "{";
+  if (entries.empty()) {
+    body += "\"key\":";
+    AppendJsonString(body, key);
+  } else {
+    if (!domain.empty()) {
+      body += "\"domain\":";
+      AppendJsonString(body, domain);
+      body += ',';
+    }
+    body += "\"descriptors\":[[";
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const std::size_t equals = entries[i].find('=');
+      body += i == 0 ? "{\"key\":" : ",{\"key\":";
+      AppendJsonString(body, entries[i].substr(0, equals));
+      body += ",\"value\":";
+      AppendJsonString(body, entries[i].substr(equals + 1));
+      body += '}';
+    }
+    body += "]]";
+  }
+  return body + ",\"cost\":" + std::to_string(cost) + more + "}";
 }
 
 std::string SubjectWords::EntryQuery() const {

@@ -1,8 +1,9 @@
 #pragma once
 
-// What check, explain and reset are about: a key, or the entries of a descriptor.
+// What check, reserve, explain and reset are about: a key, or the entries of a descriptor.
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct SubjectWords {
 
   /// Nothing wrong with them; else says so.
   bool Valid() const;
+
+  /// The body of a check; `more` are further fields, each with a comma before it.
+  std::string CheckBody(std::int64_t cost, const std::string& more = {}) const;
 
   /// "&domain=api&user=42", for a query of the admin API; the key is not in it.
   std::string EntryQuery() const;

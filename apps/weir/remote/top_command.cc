@@ -23,7 +23,7 @@ namespace dom = simdjson::dom;
 
 struct Words {
   Remote remote;
-  std::string kind = "both";
+  std::string kind = "all";
   int n = 10;
   double interval = 1;
   bool once = false;
@@ -64,7 +64,8 @@ std::string KeyTable(const std::string& body, const std::string& kind) {
   dom::parser parser;
   dom::array keys;
   if (parser.parse(body)["keys"].get(keys) != simdjson::SUCCESS) return {};
-  Table table({kind, ">in the last minute", ">± at most", "policy"});
+  Table table({kind == "shadow" ? "shadow: would be limited" : kind, ">in the last minute",
+               ">± at most", "policy"});
   for (const dom::element key : keys) {
     table.Add({TextOf(key, "key"), Grouped(CountOf(key, "count")), Grouped(CountOf(key, "error")),
                TextOf(key, "policy")});
@@ -74,6 +75,7 @@ std::string KeyTable(const std::string& body, const std::string& kind) {
 
 std::vector<std::string> Kinds(const Words& words) {
   if (words.kind == "both") return {"limited", "hot"};
+  if (words.kind == "all") return {"limited", "shadow", "hot"};
   return {words.kind};
 }
 
@@ -101,7 +103,10 @@ Result<std::string> View(const Words& words) {
         Get(words.remote, "/admin/top?kind=" + one + "&n=" + std::to_string(words.n));
     if (!top.ok()) return top.error();
     json += ",\"" + one + "\":" + *top;
-    text += "\n" + KeyTable(*top, one);
+    const std::string table = KeyTable(*top, one);
+    // Most services have nothing on trial.
+    const bool empty = top->find("\"keys\":[]") != std::string::npos;
+    if (one != "shadow" || words.kind == "shadow" || !empty) text += "\n" + table;
   }
   return words.remote.json ? json + "}\n" : text;
 }
@@ -126,8 +131,10 @@ int Run(const Words& words) {
 
 void Configure(CLI::App& word, int& exit_code) {
   auto words = std::make_shared<Words>();
-  word.add_option("--kind", words->kind, "Which keys: hot, limited or both")
-      ->check(CLI::IsMember({"hot", "limited", "both"}))
+  word.add_option(
+          "--kind", words->kind,
+          "Which keys: hot, limited, shadow (policies on trial would limit them), both or all")
+      ->check(CLI::IsMember({"hot", "limited", "shadow", "both", "all"}))
       ->capture_default_str();
   word.add_option("-n", words->n, "How many of each")
       ->check(CLI::Range(1, 100))

@@ -5,48 +5,83 @@
 
 #include "notify/kafka/publisher.h"
 #include "notify/postgres/gateway.h"
-#include "notify/provider.h"
+#include "notify/postgres/ledger.h"
+#include "notify/providers.h"
 #include "notify/redis/gateway.h"
 #include "notify/sqlite/gateway.h"
+#include "notify/sqlite/ledger.h"
 #include "notify/sqlite/outbox_sender.h"
 #include "weir/clock.h"
 
 namespace weir::app {
 namespace {
 
+constexpr std::size_t kWorkers = 8;
+// So few that a provider that is away does not keep other users waiting for long.
+constexpr std::size_t kMessagesPerWorker = 4;
+
+notify::DefaultCap CapOf(const config::Config::Notify& wanted) {
+  return {wanted.default_limit, wanted.default_window};
+}
+
+notify::sqlite::SenderOptions SenderOptionsOf(const notify::ProviderOptions& providers) {
+  if (notify::OnlyConsole(providers)) return {};
+  return {.batch = kWorkers * kMessagesPerWorker, .workers = kWorkers};
+}
+
 /// Everything in this process: SQLite and an outbox.
 class EmbeddedNotify final : public NotifyService {
  public:
-  static Result<std::unique_ptr<NotifyService>> Open(sqlite::Database& database) {
+  static Result<std::unique_ptr<NotifyService>> Open(const config::Config::Notify& wanted,
+                                                     sqlite::Database& database) {
     std::unique_ptr<EmbeddedNotify> service(new EmbeddedNotify);
+    const notify::ProviderOptions providers{.routes = wanted.providers, .token = wanted.token};
+    auto provider = notify::OpenProviders(providers);
+    if (!provider) {
+      return Error{provider.error().code, "notify.providers: " + provider.error().message};
+    }
+    service->provider_ = std::move(*provider);
     auto gateway = notify::sqlite::SqliteGateway::Open(
         database, SystemClock::Get(), {}, [raw = service.get()] { raw->sender_->Wake(); });
     if (!gateway) return gateway.error();
     service->gateway_ = std::move(*gateway);
     service->sender_.emplace(
-        database, service->provider_, SystemClock::Get(),
-        [raw = service->gateway_.get()](std::size_t events) { raw->Delivered(events); });
+        database, *service->provider_, SystemClock::Get(),
+        [raw = service->gateway_.get()](std::size_t events) { raw->Delivered(events); },
+        SenderOptionsOf(providers));
+    service->ledger_.emplace(database, SystemClock::Get(),
+                             [raw = service.get()](std::size_t gone, std::size_t queued) {
+                               raw->sender_->ForgetDead(gone);
+                               raw->gateway_->Requeued(queued);
+                               if (queued > 0) raw->sender_->Wake();
+                             });
     notify::NotifyApi::Probes probes;
     probes.queue = [raw = service.get()] { return std::uint64_t{raw->gateway_->outbox()}; };
     probes.dead_letters = [raw = service.get()] { return raw->sender_->dead_letters(); };
-    service->api_.emplace(*service->gateway_, SystemClock::Get(), std::move(probes));
+    probes.deliveries = [raw = service.get()] { return &raw->sender_->stats(); };
+    service->api_.emplace(*service->gateway_, SystemClock::Get(), std::move(probes), CapOf(wanted));
+    service->ledger_api_.emplace(*service->ledger_);
     return std::unique_ptr<NotifyService>(std::move(service));
   }
 
   ~EmbeddedNotify() override {
-    // The API last: the others have answers for it.
+    // The APIs last: the others have answers for them.
     gateway_->Close();
     sender_.reset();
   }
 
   notify::NotifyApi& api() noexcept override { return *api_; }
+  notify::LedgerApi& ledger() noexcept override { return *ledger_api_; }
+  bool up() const noexcept override { return true; }
 
  private:
   EmbeddedNotify() = default;
 
   std::optional<notify::NotifyApi> api_;
-  notify::ConsoleProvider provider_;
+  std::optional<notify::LedgerApi> ledger_api_;
+  std::unique_ptr<notify::Provider> provider_;
   std::unique_ptr<notify::sqlite::SqliteGateway> gateway_;
+  std::optional<notify::sqlite::SqliteLedger> ledger_;
   std::optional<notify::sqlite::OutboxSender> sender_;
 };
 
@@ -73,20 +108,29 @@ class BrokerNotify final : public NotifyService {
       service->redis_ = std::move(*redis);
       gateway = service->redis_.get();
     }
-    service->api_.emplace(*gateway, SystemClock::Get(), notify::NotifyApi::Probes{});
+    notify::postgres::LedgerOptions ledger;
+    ledger.url = wanted.store;
+    service->ledger_ = std::make_unique<notify::postgres::PostgresLedger>(
+        std::move(ledger), service->publisher_.get(), SystemClock::Get());
+    service->api_.emplace(*gateway, SystemClock::Get(), notify::NotifyApi::Probes{}, CapOf(wanted));
+    service->ledger_api_.emplace(*service->ledger_);
     return std::unique_ptr<NotifyService>(std::move(service));
   }
 
   notify::NotifyApi& api() noexcept override { return *api_; }
+  notify::LedgerApi& ledger() noexcept override { return *ledger_api_; }
+  bool up() const noexcept override { return ledger_->up(); }
 
  private:
   BrokerNotify() = default;
 
-  std::optional<notify::NotifyApi> api_;  // first, so that it goes last: the others answer it
+  std::optional<notify::NotifyApi> api_;  // first, so that they go last: the others answer them
+  std::optional<notify::LedgerApi> ledger_api_;
   // Each is used by those below it.
   std::unique_ptr<notify::kafka::KafkaPublisher> publisher_;
   std::unique_ptr<notify::postgres::PostgresGateway> postgres_;
   std::unique_ptr<notify::redis::RedisGateway> redis_;
+  std::unique_ptr<notify::postgres::PostgresLedger> ledger_;
 };
 
 }  // namespace
@@ -103,11 +147,15 @@ Result<std::unique_ptr<NotifyService>> NotifyService::Open(const config::Config&
       return Error{Code::kInvalidArgument,
                    "notify.cache: with notify.store sqlite: there is no cache"};
     }
-    return EmbeddedNotify::Open(database);
+    return EmbeddedNotify::Open(wanted, database);
   }
   if (wanted.broker == "embedded:") {
     return Error{Code::kInvalidArgument,
                  "notify.broker: with notify.store postgres:// it must be kafka://host:9092"};
+  }
+  if (!wanted.providers.empty()) {
+    return Error{Code::kInvalidArgument,
+                 "notify.providers: with Kafka `weir sender --provider` delivers"};
   }
   return BrokerNotify::Open(wanted);
 }

@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "drivers/sqlite/database.h"
+#include "notify/api/ledger_api.h"
 #include "notify/api/notify_api.h"
 #include "notify/gateway.h"
 #include "weir/result.h"
@@ -21,6 +22,9 @@ class NotifyService {
   virtual ~NotifyService() = default;
 
   virtual notify::NotifyApi& api() noexcept = 0;
+  virtual notify::LedgerApi& ledger() noexcept = 0;
+  /// Whether the database of users and messages answers.
+  virtual bool up() const noexcept = 0;
 };
 
 }  // namespace weir::app

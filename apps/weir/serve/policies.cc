@@ -6,6 +6,7 @@
 
 #include "admin/mysql/policy_store.h"
 #include "admin/postgres/policy_store.h"
+#include "admin/redis/policy_store.h"
 #include "admin/sqlite/policy_memory.h"
 #include "admin/sqlite/sqlite_policy_store.h"
 #include "telemetry/log.h"
@@ -24,13 +25,18 @@ bool IsMysql(const std::string& url) {
   return url.starts_with("mysql://") || url.starts_with("mariadb://");
 }
 
+bool IsRedis(const std::string& url) {
+  return url.starts_with("redis://") || url.starts_with("rediss://") ||
+         url.starts_with("redis+cluster://") || url.starts_with("rediss+cluster://");
+}
+
 void LogReport(std::string_view what, const std::string& problem) {
   if (problem.empty()) return Log(Level::kInfo, what);
   Log(Level::kError, what, {{"error", std::string_view(problem)}});
 }
 
-policy::sql::Options OptionsOf(const config::Config& config, const std::string& url) {
-  policy::sql::Options options;
+policy::shared::Options OptionsOf(const config::Config& config, const std::string& url) {
+  policy::shared::Options options;
   options.migrate = config.distant.migrate;
   options.required = config.distant.required;
   // As the store's own, but no shorter than a commit on a slow disk may take.
@@ -50,7 +56,8 @@ policy::sql::Options OptionsOf(const config::Config& config, const std::string& 
 
 std::string PolicyStoreUrl(const config::Config& config) {
   if (config.policy_store != "auto") return config.policy_store;
-  return IsPostgres(config.store) || IsMysql(config.store) ? config.store : "sqlite:";
+  const bool shared = IsPostgres(config.store) || IsMysql(config.store) || IsRedis(config.store);
+  return shared ? config.store : "sqlite:";
 }
 
 Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Config& config,
@@ -67,8 +74,10 @@ Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Confi
         "policies in this node's data folder are not in force: policy_store is a database",
         {{"policies", static_cast<std::int64_t>(left)}});
   }
-  auto store = IsPostgres(url) ? policy::postgres::Open(url, catalog, OptionsOf(config, url))
-                               : policy::mysql::Open(url, catalog, OptionsOf(config, url));
+  auto open = IsPostgres(url) ? policy::postgres::Open
+              : IsRedis(url)  ? policy::redis::Open
+                              : policy::mysql::Open;
+  auto store = open(url, catalog, OptionsOf(config, url));
   if (store.ok()) return store;
   return Error{store.error().code,
                "policy_store: " + config::WithoutSecrets(url) + ": " + store.error().message};

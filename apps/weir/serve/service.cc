@@ -150,7 +150,7 @@ void Service::LogReload(const std::vector<policy::yaml::Problem>& problems) cons
 
 void Service::WarnOfMisfits() const {
   for (const std::string& misfit : Misfits(config_, *catalog_->live().Current())) {
-    Log(Level::kWarn, "some requests cannot be decided", {{"why", std::string_view(misfit)}});
+    Log(Level::kWarn, "questionable policy", {{"why", std::string_view(misfit)}});
   }
 }
 
@@ -158,9 +158,13 @@ Status Service::OpenLimiter() {
   auto stores = Stores::Open(config_, config_.data + "/limits.snapshot", *pool_);
   if (!stores) return stores.error();
   stores_ = std::move(*stores);
+  auto tracing = Tracing::Open(config_);
+  if (!tracing) return tracing.error();
+  tracing_ = std::move(*tracing);
   limiter::Fallback::Options fallback;
   fallback.share = config_.local_share;
   shared_.emplace(catalog_->live(), catalog_->ids(), fallback);
+  shared_->observe = ObserverOptionsOf(config_, tracing_.get());
   for (std::size_t i = 0; i < pool_->size(); ++i) {
     limiters_.push_back(std::make_unique<limiter::PolicyLimiter>(*shared_, stores_->Take(i)));
   }
@@ -201,6 +205,9 @@ Status Service::OpenSlots() {
     return Error{Code::kInvalidArgument, "slots.store: must be sqlite: or postgres://…"};
   }
   slots_.emplace(*slot_store_);
+  retirement_.emplace(*slot_store_,
+                      slots::RetentionOptions{config_.slots.keep, config_.slots.keep_ids});
+  probes_.push_back({"slots", [this] { return slots_->watch().up(); }});
   return {};
 }
 
@@ -208,6 +215,7 @@ Status Service::OpenNotify() {
   auto notify = NotifyService::Open(config_, *database_);
   if (!notify) return notify.error();
   notify_ = std::move(*notify);
+  probes_.push_back({"notify", [this] { return notify_->up(); }});
   return {};
 }
 
@@ -227,6 +235,7 @@ Status Service::OpenAdmin() {
   config_changes_.emplace(*policy_store_);
   config_changes_->Add(slots_->configs());
   config_changes_->Add(notify_->api().limits());
+  config_changes_->Add(notify_->ledger().preferences());
   live_.emplace(admin::LiveTotals::Options{.read = [this] { return ReadTotals(); },
                                            .on_second =
                                                [this](Nanos now) {
@@ -234,6 +243,8 @@ Status Service::OpenAdmin() {
                                                  policy_changes_->EndExpired(now);
                                                  audit_trimmer_->OnSecond(now);
                                                  audit_tally_->Flush();
+                                                 slots_->watch().OnSecond(now);
+                                                 retirement_->OnSecond(now);
                                                }});
   return {};
 }
@@ -267,11 +278,11 @@ Status Service::OpenHttp() {
         stores_->ListKeys(std::move(query), std::move(done));
       },
       [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, *policy_store_,
-      *policy_changes_, *config_changes_, shared_->top, *live_});
+      *policy_changes_, *config_changes_, shared_->top, *live_, assignments_});
   routers_.resize(pool_->size());
   std::vector<service::HttpWorker*> workers;
   for (std::size_t i = 0; i < pool_->size(); ++i) {
-    admin::AddOperations(routers_[i], lifecycle_, registry_, readiness_);
+    admin::AddOperations(routers_[i], lifecycle_, registry_, readiness_, probes_);
     admin::AddDashboard(routers_[i]);
     admin::AddAdminRoutes(routers_[i], *guard_);
     admin::AddAdmin(routers_[i], *admin_, *limiters_[i]);
@@ -284,11 +295,23 @@ Status Service::OpenHttp() {
         return admin::Guarded(*guard_, config_changes_->Audited(kind, std::move(handler)));
       };
     };
-    slots_->AddTo(routers_[i], admin, change("slots"),
-                  [this](std::string action, http::Handler handler) {
-                    return admin::Audited(*policy_store_, std::move(action), std::move(handler));
-                  });
+    slots_->AddTo(
+        routers_[i], admin, change("slots"),
+        [this](std::string action, http::Handler handler) {
+          return admin::Audited(*policy_store_, std::move(action), std::move(handler));
+        },
+        [this](const http::Request& request, const std::string& config, std::size_t count) {
+          AuditClaim(request, config, count);
+        });
     notify_->api().AddTo(routers_[i], admin, change("notify"));
+    notify_->ledger().AddTo(
+        routers_[i], {admin,
+                      [this](std::string action, http::Handler handler) {
+                        return admin::Guarded(
+                            *guard_,
+                            admin::Audited(*policy_store_, std::move(action), std::move(handler)));
+                      },
+                      change("preferences")});
     GuardRoutes(routers_[i]);
     http_workers_.push_back(std::make_unique<service::HttpWorker>(pool_->reactor(i), http_options_,
                                                                   routers_[i], *limiters_[i]));
@@ -309,6 +332,13 @@ void Service::AddMetrics() {
   registry_.Add(
       [this](telemetry::TextWriter& out) { admin::CollectDecisions(shared_->counters, out); });
   registry_.Add([this](telemetry::TextWriter& out) { notify_->api().Collect(out); });
+  registry_.Add([this](telemetry::TextWriter& out) {
+    slots_->watch().Collect(out);
+    out.Counter("weir_slots_archived_total", "Events that this node moved to the archive.");
+    out.Sample(retirement_->archived());
+    out.Counter("weir_slots_archive_dropped_total", "Events that it dropped from the archive.");
+    out.Sample(retirement_->dropped());
+  });
   registry_.Add([this](telemetry::TextWriter& out) { admin::CollectConnections(*pool_, out); });
   registry_.Add([this](telemetry::TextWriter& out) {
     std::vector<const service::HttpWorker*> workers;
@@ -318,6 +348,8 @@ void Service::AddMetrics() {
   });
   registry_.Add([this](telemetry::TextWriter& out) {
     stores_->Collect(out);
+    if (tracing_) tracing_->exporter().Collect(out);
+    assignments_.Collect(out);
     admin::CollectReloads(catalog_->status(), out);
     out.Counter("weir_wrong_keys_total", "Wrong keys that callers have shown, on all doors.");
     out.Sample(guard_->gate().wrong_keys());
@@ -366,6 +398,7 @@ void Service::Stop() {
   }
   pool_->Stop();
   stores_->Close();
+  if (tracing_) tracing_->exporter().Stop();
 }
 
 }  // namespace weir::app

@@ -21,6 +21,7 @@
 #include "base/folder_lock.h"
 #include "config/config.h"
 #include "drivers/sqlite/database.h"
+#include "limiter/assignments.h"
 #include "limiter/policy_limiter.h"
 #include "net/door_metrics.h"
 #include "net/reactor_pool.h"
@@ -31,10 +32,12 @@
 #include "protocol/http/router.h"
 #include "serve/notify_service.h"
 #include "serve/stores.h"
+#include "serve/tracing.h"
 #include "service/grpc_door.h"
 #include "service/http_service.h"
 #include "service/resp_door.h"
 #include "slots/api/slots_api.h"
+#include "slots/retention.h"
 #include "slots/slot_store.h"
 #include "telemetry/metrics.h"
 #include "weir/result.h"
@@ -78,6 +81,7 @@ class Service {
   Status AdmitCall(const grpc::Method& method, const grpc::Caller& caller);
   http::Router::Witness AuditOf(const http::Request& request, access::Operation operation);
   void Audit(policy::AuditEntry entry);
+  void AuditClaim(const http::Request& request, const std::string& config, std::size_t count);
   void AuditReset(const std::string& who, std::string_view key);
   void AddMetrics();
   Status Listen(net::Door& door, const config::Address& address);
@@ -99,7 +103,9 @@ class Service {
   std::unique_ptr<policy::PolicyStore> policy_store_;
   std::unique_ptr<slots::SlotStore> slot_store_;
   std::unique_ptr<Stores> stores_;
+  std::unique_ptr<Tracing> tracing_;  // null: nothing is traced
   std::optional<limiter::Shared> shared_;
+  limiter::Assignments assignments_;
   std::vector<std::unique_ptr<limiter::PolicyLimiter>> limiters_;
   std::unique_ptr<access::Tokens> tokens_;
   std::unique_ptr<access::JwksSource> jwks_;
@@ -112,9 +118,11 @@ class Service {
   std::optional<admin::AdminParts> admin_;
   std::optional<slots::SlotsApi> slots_;
   std::unique_ptr<NotifyService> notify_;
+  std::vector<admin::Probe> probes_;  // of the parts whose databases may be away
   std::shared_ptr<net::TlsContext> http_tls_;
   std::shared_ptr<net::TlsContext> grpc_tls_;
   std::shared_ptr<net::TlsContext> resp_tls_;
+  std::optional<slots::Retirement> retirement_;
   const admin::StoreHealthOf readiness_ = [this] { return Readiness(); };
   std::vector<http::Router> routers_;  // one per reactor, with handlers of its own
   std::vector<std::unique_ptr<service::HttpWorker>> http_workers_;

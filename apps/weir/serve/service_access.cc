@@ -25,12 +25,19 @@ std::string_view KeyFor(const http::Request& request) {
   return request.path == "/v1/auth" ? request.Find("X-Weir-Key") : admin::ApiKeyOf(request);
 }
 
+/// What the audit log calls a method that may give permits back; empty: it may not.
+std::string_view GivesBack(const grpc::Method& method) {
+  if (method.path().ends_with("/Refund")) return "check.refund";
+  if (method.path().ends_with("/Release")) return "check.release";
+  if (method.path().ends_with("/Settle")) return "check.settle";
+  return {};
+}
+
 Operation OperationOf(const grpc::Method& method) {
   if (!method.path().starts_with("/weir.v1.") && !method.path().starts_with("/envoy.")) {
     return Operation::kPublic;  // health and reflection
   }
-  const bool gives_back = method.path().ends_with("/Refund") || method.path().ends_with("/Release");
-  return gives_back ? Operation::kGiveBack : Operation::kCheck;
+  return GivesBack(method).empty() ? Operation::kCheck : Operation::kGiveBack;
 }
 
 }  // namespace
@@ -91,6 +98,14 @@ void Service::GuardRoutes(http::Router& router) {
   });
 }
 
+/// Many a second: one entry a second for each caller.
+void Service::AuditClaim(const http::Request& request, const std::string& config,
+                         std::size_t count) {
+  std::string who = guard_->has_keys() ? admin::WhoAsks(request)
+                                       : admin::WhoAsks(std::string_view(), request.remote);
+  audit_tally_->Note(std::move(who), "slot.claim", config, count);
+}
+
 /// Changes of slots write their own entries.
 http::Router::Witness Service::AuditOf(const http::Request& request, Operation operation) {
   if (operation != Operation::kSend || request.method != "POST") return {};
@@ -106,9 +121,7 @@ Status Service::AdmitCall(const grpc::Method& method, const grpc::Caller& caller
   Status admitted = ToStatus(
       guard_->gate().Admit({caller.address, caller.key, caller.subject, "grpc"}, operation));
   if (admitted.ok() && operation == Operation::kGiveBack) {
-    const bool refund = method.path().ends_with("/Refund");
-    audit_tally_->Note(admin::WhoAsks(caller.key, caller.address),
-                       refund ? "check.refund" : "check.release", {}, 1);
+    audit_tally_->Note(admin::WhoAsks(caller.key, caller.address), GivesBack(method), {}, 1);
   }
   return admitted;
 }

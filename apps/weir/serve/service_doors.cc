@@ -12,6 +12,7 @@ namespace weir::app {
 Status Service::OpenGrpc() {
   service::GrpcDoorOptions options;
   options.tls = grpc_tls_;
+  options.assignments = &assignments_;
   options.session.max_concurrent_streams = config_.grpc.max_streams;
   options.session.max_message_bytes = config_.grpc.max_message;
   options.guard = [this](const grpc::Method& method, const grpc::Caller& caller) {
@@ -84,7 +85,7 @@ Status Service::OpenResp() {
   };
   options.on_give_back = [this](const std::string& who, std::string_view action,
                                 std::string_view key) {
-    audit_tally_->Note(who, action, "key:" + std::string(key), 1);
+    audit_tally_->Note(who, action, key.empty() ? std::string() : "key:" + std::string(key), 1);
   };
   options.on_reset = [this](const std::string& who, std::string_view key) { AuditReset(who, key); };
   options.version = telemetry::kVersion;

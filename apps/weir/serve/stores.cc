@@ -9,6 +9,7 @@
 
 #include "drivers/redis/url.h"
 #include "policy/cluster_tags.h"
+#include "policy/unreachable.h"
 #include "store/guard/asio_timers.h"
 #include "store/memory/durable_store.h"
 #include "store/memory/memory_store.h"
@@ -255,10 +256,14 @@ void Stores::ListKeys(store::KeyQuery query, KeyReader::Done done) {
 }
 
 std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies) {
-  if (!config.store.starts_with("redis")) return {};
+  std::vector<std::string> misfits = policy::Unreachable(policies);
+  if (!config.store.starts_with("redis")) return misfits;
   const auto address = redis::ParseUrl(config.store);
-  if (!address.ok() || !address->cluster || address->tag.empty()) return {};
-  return policy::TagConflicts(policies, address->tag);
+  if (!address.ok() || !address->cluster || address->tag.empty()) return misfits;
+  for (std::string& conflict : policy::TagConflicts(policies, address->tag)) {
+    misfits.push_back(std::move(conflict));
+  }
+  return misfits;
 }
 
 }  // namespace weir::app

@@ -83,7 +83,8 @@ class Stores {
   std::optional<KeyReader> key_reader_;
 };
 
-/// Which policies the store that config.store names cannot charge together, though they may meet.
+/// What is most likely a mistake: policies that no request can meet, and those that the store which
+/// config.store names cannot charge together, though they may meet.
 std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies);
 
 }  // namespace weir::app

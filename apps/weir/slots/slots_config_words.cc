@@ -10,6 +10,7 @@
 #include "protocol/http/error.h"
 #include "remote/json_fields.h"
 #include "remote/remote.h"
+#include "slots/api/calendar_json.h"
 #include "slots/slots_words.h"
 #include "slots/time.h"
 
@@ -31,6 +32,10 @@ struct Words {
   std::optional<std::int64_t> fair_windows;
   std::vector<std::string> tenants;
   bool no_tenants = false;
+  std::string calendar;
+  std::vector<std::string> holidays;
+  bool no_calendar = false;
+  std::string past;
 };
 
 std::string PathOf(const Words& words) { return std::string(kPath) + "/" + UrlEscaped(words.name); }
@@ -48,6 +53,11 @@ std::string TenantsOf(dom::element config) {
   return text;
 }
 
+std::string ZoneOf(dom::element config) {
+  std::string_view zone;
+  return config["calendar"]["zone"].get(zone) == simdjson::SUCCESS ? std::string(zone) : "";
+}
+
 std::string StateOf(dom::element config) {
   return TextOf(config, "active") == "true" ? "active" : "not in force";
 }
@@ -55,11 +65,12 @@ std::string StateOf(dom::element config) {
 /// The configs of an answer, as a table.
 template <typename Configs>
 int PrintConfigs(const Configs& configs) {
-  Table table({"config", ">version", "window", ">max", ">headroom", "tenants", "state", "since"});
+  Table table(
+      {"config", ">version", "window", ">max", ">headroom", "tenants", "zone", "state", "since"});
   for (const dom::element config : configs) {
     table.Add({TextOf(config, "configName"), TextOf(config, "version"),
                TextOf(config, "windowSize"), TextOf(config, "maxPerWindow"),
-               TextOf(config, "headroom"), TenantsOf(config), StateOf(config),
+               TextOf(config, "headroom"), TenantsOf(config), ZoneOf(config), StateOf(config),
                TextOf(config, "createdAt")});
   }
   std::cout << table.ToString();
@@ -136,6 +147,32 @@ void AppendNumber(std::string& body, const char* field, std::optional<std::int64
   body += std::string(",\"") + field + "\":" + (given ? std::to_string(*given) : kept);
 }
 
+/// The calendar and the rule for the past as they should be.
+Status AppendTiming(std::string& body, const Words& words, std::optional<dom::element> now) {
+  slots::Config config;
+  dom::object kept;
+  if (now && now->get(kept) == simdjson::SUCCESS) {
+    if (Status s = slots::ReadTiming(kept, config); !s.ok()) return s;
+  }
+  if (words.no_calendar) config.calendar = {};
+  std::string text =
+      words.calendar.empty() ? slots::FormatCalendar(config.calendar) : words.calendar;
+  if (text.empty() && !words.holidays.empty()) {
+    return Error{Code::kInvalidArgument, "--holiday needs a calendar: give --calendar"};
+  }
+  for (const std::string& holiday : words.holidays) text += " " + holiday;
+  Result<slots::Calendar> calendar = slots::ParseCalendar(text);
+  if (!calendar.ok()) return calendar.error();
+  config.calendar = std::move(*calendar);
+  if (!words.past.empty()) {
+    config.past = words.past == "now"      ? slots::Past::kNow
+                  : words.past == "refuse" ? slots::Past::kRefuse
+                                           : slots::Past::kKeep;
+  }
+  slots::AppendTiming(body, config);
+  return {};
+}
+
 /// The config as it should be: what the options say, and for the rest as it is `now`.
 Result<std::string> BodyOf(const Words& words, std::optional<dom::element> now) {
   if (!now && (words.window.empty() || !words.max)) {
@@ -160,6 +197,7 @@ Result<std::string> BodyOf(const Words& words, std::optional<dom::element> now) 
     body += ",\"tenants\":" + kept;
   }
   AppendNumber(body, "fairWindows", words.fair_windows, words.no_tenants ? std::nullopt : now);
+  if (Status s = AppendTiming(body, words, now); !s.ok()) return s.error();
   return body + "}";
 }
 
@@ -217,11 +255,24 @@ void AddSlotsConfig(CLI::App& slots_word, int& exit_code) {
   set->add_option("--fair-windows", words->fair_windows,
                   "Windows in which tenants are held to their shares");
   set->add_flag("--no-tenants", words->no_tenants, "No shares any more")->excludes(tenant);
+  CLI::Option* calendar = set->add_option(
+      "--calendar", words->calendar, "When the bank is open: 'ZONE DAYS OPEN-CUTOFF [DATE...]'");
+  CLI::Option* holiday =
+      set->add_option("--holiday", words->holidays, "One more holiday, or DATE@CUTOFF")
+          ->expected(1)
+          ->take_all();
+  set->add_flag("--no-calendar", words->no_calendar, "Open at all times")
+      ->excludes(calendar)
+      ->excludes(holiday);
+  set->add_option("--past", words->past, "Times in the past: keep, now or refuse")
+      ->check(CLI::IsMember({"keep", "now", "refuse"}));
   set->footer(
       "What is not given stays as it is in force. weir audit lists the change and undoes it.\n\n"
       "  weir slots config set default --window 4s --max 100\n"
       "  weir slots config set default --max 200\n"
-      "  weir slots config set default --tenant acme=3 --tenant globex=1");
+      "  weir slots config set default --tenant acme=3 --tenant globex=1\n"
+      "  weir slots config set default --calendar 'Europe/Berlin MON-FRI 08:00-17:00' --holiday "
+      "2025-12-25");
 }
 
 }  // namespace weir::app

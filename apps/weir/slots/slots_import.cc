@@ -67,6 +67,8 @@ std::string_view StatusOf(slots::Outcome outcome) {
       return "NEW";
     case slots::Outcome::kExisting:
       return "EXISTING";
+    case slots::Outcome::kPast:
+      return "PAST";
     case slots::Outcome::kExhausted:
       return "EXHAUSTED";
     case slots::Outcome::kUnknownConfig:
@@ -251,6 +253,7 @@ class Importer {
         return summary_.conflicts;
       case slots::Outcome::kCancelled:
         return summary_.cancelled;
+      case slots::Outcome::kPast:
       case slots::Outcome::kExhausted:
       case slots::Outcome::kUnknownConfig:
         break;

@@ -5,6 +5,7 @@
 #include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "remote/service_client.h"
+#include "slots/api/calendar_json.h"
 #include "slots/slots_target.h"
 
 // Slots of a running service: a connection per call, which is cheap next to a batch of thousands.
@@ -36,6 +37,7 @@ slots::Answer ReadAnswer(const dom::object& object) {
                    : status == "EXISTING"       ? slots::Outcome::kExisting
                    : status == "CONFLICT"       ? slots::Outcome::kConflict
                    : status == "CANCELLED"      ? slots::Outcome::kCancelled
+                   : status == "PAST"           ? slots::Outcome::kPast
                    : status == "UNKNOWN_CONFIG" ? slots::Outcome::kUnknownConfig
                                                 : slots::Outcome::kExhausted;
   answer.slot = {Text(object, "eventId"),        Text(object, "configName"),
@@ -51,6 +53,7 @@ slots::Config ReadConfig(const dom::object& object) {
   config.window_size = size.ok() ? *size : 1;
   config.max_per_window = Number(object, "maxPerWindow");
   config.headroom = Number(object, "headroom");
+  static_cast<void>(slots::ReadTiming(object, config));  // it was checked when it was made
   return config;
 }
 

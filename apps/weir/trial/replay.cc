@@ -75,7 +75,7 @@ class LineReader {
 class Run {
  public:
   Run(const ReplayOptions& options, ReplayResult& result)
-      : result_(result), parser_(options.format) {}
+      : result_(result), max_differences_(options.max_differences), parser_(options.format) {}
 
   void Line(std::string_view line) {
     if (line.empty()) return;
@@ -99,6 +99,7 @@ class Run {
     result_.without_user += record->user.empty() ? 1 : 0;
     result_.without_host += record->host.empty() ? 1 : 0;
     records_.push_back(*record);
+    lines_.push_back(result_.lines);
   }
 
   void Flush() {
@@ -114,13 +115,29 @@ class Run {
       if (result_.current == nullptr) continue;
       result_.newly_limited += limited_[i] && !before_[i] ? 1 : 0;
       result_.newly_allowed += !limited_[i] && before_[i] ? 1 : 0;
+      if (limited_[i] != before_[i]) NoteDifference(i);
     }
     records_.clear();
+    lines_.clear();
   }
 
   access_log::Format format() const { return parser_.format(); }
 
  private:
+  void NoteDifference(std::size_t i) {
+    if (result_.differences.size() >= max_differences_) return;
+    const access_log::Record& record = records_[i];
+    const Trial& refusing = limited_[i] ? *result_.candidate : *result_.current;
+    result_.differences.push_back({.line = lines_[i],
+                                   .at = at_,
+                                   .method = std::string(record.method),
+                                   .route = std::string(record.route),
+                                   .ip = std::string(record.ip),
+                                   .user = std::string(record.user),
+                                   .newly_limited = limited_[i],
+                                   .policy = refusing.LimitedBy(i)});
+  }
+
   void Malformed(std::string_view line) {
     ++result_.malformed;
     if (result_.examples.size() >= kExamples) return;
@@ -128,8 +145,10 @@ class Run {
   }
 
   ReplayResult& result_;
+  const std::size_t max_differences_;
   access_log::LineParser parser_;
   std::vector<access_log::Record> records_;  // of one moment
+  std::vector<std::uint64_t> lines_;         // that they stand in
   Nanos at_ = 0;
   std::vector<bool> limited_;
   std::vector<bool> before_;

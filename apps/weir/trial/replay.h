@@ -68,6 +68,8 @@ class Trial {
 
   /// Decides requests that came at the same moment, in order. True where it would be limited.
   void Decide(Nanos at, const std::vector<access_log::Record>& records, std::vector<bool>& limited);
+  /// Of the last Decide: the policy that limited request `index`; empty if none did.
+  const std::string& LimitedBy(std::size_t index) const { return limited_by_[index]; }
 
   limiter::CheckCounts Checks() const;
   std::vector<limiter::PolicyCounts> Policies() const;
@@ -93,7 +95,20 @@ class Trial {
 
   std::unique_ptr<World> world_;
   std::unordered_map<std::string, Times> limited_;
+  std::vector<std::string> limited_by_;
   std::uint64_t unmatched_ = 0;
+};
+
+/// A request that two sets of policies treat differently.
+struct Difference {
+  std::uint64_t line = 0;  ///< of the log, from 1
+  Nanos at = 0;
+  std::string method = {};
+  std::string route = {};
+  std::string ip = {};
+  std::string user = {};
+  bool newly_limited = false;  ///< else newly allowed
+  std::string policy = {};     ///< the one that refuses it, of the set that does
 };
 
 struct ReplayOptions {
@@ -102,6 +117,7 @@ struct ReplayOptions {
   std::vector<std::string> candidate;
   std::vector<std::string> current;  ///< empty: no comparison
   std::string domain;
+  std::size_t max_differences = 20;  ///< that are kept by name: the first
   std::size_t max_keys = 2'000'000;
   /// Told now and then how much of the log's bytes are read, from 0 to 1.
   std::function<void(double part, std::uint64_t lines)> on_progress;
@@ -123,6 +139,7 @@ struct ReplayResult {
   std::unique_ptr<Trial> current;  ///< null: no comparison
   std::uint64_t newly_limited = 0;
   std::uint64_t newly_allowed = 0;
+  std::vector<Difference> differences = {};  ///< the first of them
   Timeline timeline;
 };
 

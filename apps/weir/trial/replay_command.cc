@@ -34,6 +34,7 @@ void ShowProgress(double part, std::uint64_t lines) {
 
 int Run(Words& words) {
   words.options.format = *access_log::ParseFormat(words.format);
+  words.options.max_differences = words.top;
   const bool progress = !words.quiet && isatty(STDERR_FILENO) != 0;
   if (progress) words.options.on_progress = ShowProgress;
   Result<ReplayResult> result = Replay(words.options);
@@ -74,7 +75,8 @@ void Configure(CLI::App& word, int& exit_code) {
   word.add_option("--max-keys", words->options.max_keys, "Keys held at once, per set of policies")
       ->check(CLI::Range(std::size_t{1000}, std::size_t{100'000'000}))
       ->capture_default_str();
-  word.add_option("--top", words->top, "How many limited keys to show")
+  word.add_option("--top", words->top,
+                  "How many limited keys, and how many requests that differ, to show")
       ->check(CLI::Range(std::size_t{1}, std::size_t{100'000}))
       ->capture_default_str();
   word.add_option("--svg", words->svg, "Also write a picture to this file");

@@ -71,6 +71,40 @@ void AppendKeys(std::string& out, const Trial& trial, std::size_t top) {
   out += "\n" + table.ToString();
 }
 
+void AppendDifferences(std::string& out, const ReplayResult& result) {
+  if (result.differences.empty()) return;
+  Table table({">line", "at", "request", "ip", "user", "now", "policy"});
+  for (const Difference& one : result.differences) {
+    table.Add({std::to_string(one.line), FormatInstant(one.at), one.method + " " + one.route,
+               one.ip, one.user, one.newly_limited ? "limited" : "allowed", one.policy});
+  }
+  out += "\n" + table.ToString();
+  const std::uint64_t all = result.newly_limited + result.newly_allowed;
+  if (all > result.differences.size()) {
+    out += Grouped(all - result.differences.size()) + " more requests differ; --top shows more\n";
+  }
+}
+
+void AppendDifferencesJson(std::string& out, const ReplayResult& result) {
+  out += ",\"differences\":[";
+  for (const Difference& one : result.differences) {
+    out += out.ends_with('[') ? "{\"line\":" : ",{\"line\":";
+    out += std::to_string(one.line) + ",\"at\":\"" + FormatInstant(one.at) + "\"";
+    const std::array<std::pair<std::string_view, const std::string*>, 5> texts = {
+        {{"method", &one.method},
+         {"route", &one.route},
+         {"ip", &one.ip},
+         {"user", &one.user},
+         {"policy", &one.policy}}};
+    for (const auto& [name, text] : texts) {
+      out.append(",\"").append(name).append("\":");
+      AppendJsonString(out, *text);
+    }
+    out += one.newly_limited ? ",\"now\":\"limited\"}" : ",\"now\":\"allowed\"}";
+  }
+  out += "]";
+}
+
 /// What the log does not tell though policies ask for it: without a word, they would look harmless.
 void AppendLacking(std::string& out, const ReplayResult& result) {
   const std::array<std::pair<std::string_view, std::uint64_t>, 3> lacking = {
@@ -104,6 +138,7 @@ std::string ReplayJson(const ReplayResult& result, std::size_t top) {
     AppendTrial(out, *result.current, top);
     out += ",\"newlyLimited\":" + std::to_string(result.newly_limited);
     out += ",\"newlyAllowed\":" + std::to_string(result.newly_allowed);
+    AppendDifferencesJson(out, result);
   }
   return out + "}\n";
 }
@@ -136,6 +171,7 @@ std::string ReplayText(const ReplayResult& result, std::size_t top) {
   }
   AppendPolicies(out, result);
   if (checks.limited > 0) AppendKeys(out, *result.candidate, top);
+  AppendDifferences(out, result);
   return out;
 }
 

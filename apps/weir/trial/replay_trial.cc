@@ -113,12 +113,15 @@ void Trial::Decide(Nanos at, const std::vector<access_log::Record>& records,
     world.checks[i].request.descriptors = std::span(&world.descriptors[i], 1);
   }
   limited.assign(count, false);
+  limited_by_.resize(std::max(limited_by_.size(), count));
   const std::span<limiter::Check> checks(world.checks.data(), count);
   world.limiter.Decide(checks, [&] {
     for (std::size_t i = 0; i < count; ++i) {
       if (checks[i].verdicts.empty()) ++unmatched_;
+      limited_by_[i].clear();
       if (checks[i].decision.allowed()) continue;
       limited[i] = true;
+      limited_by_[i] = checks[i].policy;
       for (const limiter::PolicyVerdict& verdict : checks[i].verdicts) {
         if (!verdict.shadow && !verdict.decision.allowed()) {
           Note(verdict.key, at);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "admin/policy_store.h"
-#include "admin/sql/sql_policy_store.h"
+#include "admin/shared/shared_policy_store.h"
 #include "policy/catalog.h"
 #include "weir/result.h"
 
@@ -13,9 +13,9 @@ namespace weir::policy::mysql {
 /// Makes the tables of policies, or brings them up to date; does nothing if they are. Blocks.
 Status Migrate(const std::string& url);
 
-/// Policies in MariaDB or MySQL (see sql::SqlPolicyStore). Every node looks for changes four times
-/// a second.
+/// Policies in MariaDB or MySQL (see shared::SharedPolicyStore). Every node looks for changes four
+/// times a second.
 Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catalog,
-                                          sql::Options options);
+                                          shared::Options options);
 
 }  // namespace weir::policy::mysql

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "admin/mysql/policy_store.h"
+#include "admin/sql/sql_ledger.h"
 #include "drivers/mysql/error.h"
 #include "drivers/mysql/url.h"
 
@@ -123,10 +124,11 @@ Status MysqlSession::Commit() { return End(connection_.commit()); }
 void MysqlSession::Rollback() { (void)End(connection_.rollback()); }
 
 Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catalog,
-                                          sql::Options options) {
+                                          shared::Options options) {
   if (const auto target = weir::mysql::ParseUrl(url); !target.ok()) return target.error();
   auto session = std::make_unique<MysqlSession>(url, options.patience);
-  auto store = sql::SqlPolicyStore::Open(std::move(session), catalog, std::move(options));
+  auto store = shared::SharedPolicyStore::Open(std::make_unique<sql::SqlLedger>(std::move(session)),
+                                               catalog, std::move(options));
   if (!store.ok()) return store.error();
   return std::unique_ptr<PolicyStore>(std::move(*store));
 }

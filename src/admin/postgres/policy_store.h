@@ -4,7 +4,7 @@
 #include <string>
 
 #include "admin/policy_store.h"
-#include "admin/sql/sql_policy_store.h"
+#include "admin/shared/shared_policy_store.h"
 #include "policy/catalog.h"
 #include "weir/result.h"
 
@@ -13,9 +13,9 @@ namespace weir::policy::postgres {
 /// Makes the tables of policies, or brings them up to date; does nothing if they are. Blocks.
 Status Migrate(const std::string& url);
 
-/// Policies in PostgreSQL (see sql::SqlPolicyStore). Changes reach every node through LISTEN and
-/// NOTIFY.
+/// Policies in PostgreSQL (see shared::SharedPolicyStore). Changes reach every node through LISTEN
+/// and NOTIFY.
 Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catalog,
-                                          sql::Options options);
+                                          shared::Options options);
 
 }  // namespace weir::policy::postgres

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "admin/postgres/policy_store.h"
+#include "admin/sql/sql_ledger.h"
 
 namespace weir::policy::postgres {
 namespace {
@@ -156,9 +157,10 @@ void PostgresSession::Listen(std::function<void()> heard) {
 }
 
 Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catalog,
-                                          sql::Options options) {
+                                          shared::Options options) {
   auto session = std::make_unique<PostgresSession>(url, options.patience);
-  auto store = sql::SqlPolicyStore::Open(std::move(session), catalog, std::move(options));
+  auto store = shared::SharedPolicyStore::Open(std::make_unique<sql::SqlLedger>(std::move(session)),
+                                               catalog, std::move(options));
   if (!store.ok()) return store.error();
   return std::unique_ptr<PolicyStore>(std::move(*store));
 }

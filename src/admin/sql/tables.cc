@@ -106,6 +106,7 @@ Status WriteMatch(Session& session, std::int64_t id, const std::vector<EntryMatc
 }
 
 Status InsertPolicy(Session& session, const StoredPolicy& policy) {
+  const std::string behaviour = BehaviourWords(policy);
   return Do(session,
             "INSERT INTO weir_policy(type, capacity, refill_rate, window_seconds, buckets, domain,"
             " has_match, shadow, unlimited, on_store_error, cost, version, created_at, updated_at,"
@@ -114,7 +115,7 @@ Status InsertPolicy(Session& session, const StoredPolicy& policy) {
             PolicyTypeName(policy.type), policy.capacity, policy.refill_rate, policy.window_seconds,
             policy.buckets, std::string_view(policy.domain), std::int64_t{policy.has_match},
             std::int64_t{policy.shadow}, std::int64_t{policy.unlimited},
-            OnStoreErrorName(policy.on_store_error), policy.cost, policy.version, policy.created_at,
+            std::string_view(behaviour), policy.cost, policy.version, policy.created_at,
             policy.updated_at, policy.expires_at, std::string_view(policy.key), policy.id);
 }
 
@@ -206,14 +207,7 @@ Result<std::vector<PolicyChange>> ReadHistory(Session& session, const std::strin
   if (!entries.ok()) return entries.error();
   std::vector<PolicyChange> changes;
   changes.reserve(entries->size());
-  for (AuditEntry& entry : *entries) {
-    const char* action = entry.after.empty()    ? "delete"
-                         : entry.before.empty() ? "create"
-                                                : "update";
-    changes.push_back({entry.id, entry.target.substr(kPolicyTarget.size()), entry.at,
-                       std::move(entry.who), action, std::move(entry.before),
-                       std::move(entry.after)});
-  }
+  for (AuditEntry& entry : *entries) changes.push_back(ChangeOf(std::move(entry)));
   return changes;
 }
 

@@ -12,6 +12,7 @@
 #include "admin/in_force.h"
 #include "admin/policy_edit.h"
 #include "admin/policy_store.h"
+#include "admin/shared/ledger.h"
 #include "admin/sql/session.h"
 #include "policy/catalog.h"
 
@@ -20,18 +21,12 @@ namespace weir::policy::sql {
 /// How many changes of policies there have been.
 Result<std::int64_t> ReadChanges(Session& session);
 
-/// All policies and the number of changes that they are the outcome of.
-struct Snapshot {
-  std::int64_t changes = 0;
-  PolicyMap policies = {};
-};
+using shared::Made;
+using shared::Snapshot;
+
+/// All policies, read at one moment.
 Result<Snapshot> ReadAll(Session& session);
 
-/// A change that was made.
-struct Made {
-  std::int64_t changes = 0;  ///< which one it was, counted from 1
-  PolicyStep step = {};
-};
 /// Makes a change in one transaction, after all that came before it and before all that follow,
 /// whichever node they are from. kUnavailable: nothing was changed; kDeadlineExceeded: the server
 /// did not say whether it committed.

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "admin/sql/sql_policy_store.h"
+#include "admin/shared/shared_policy_store.h"
 #include "drivers/sqlite/connection.h"
 
 namespace weir::policy::sqlite {
@@ -12,7 +12,7 @@ namespace weir::policy::sqlite {
 /// What a node remembers of the policies of a distant database, in an SQLite file of its own.
 ///
 /// Not thread-safe.
-class PolicyMemory final : public sql::Memory {
+class PolicyMemory final : public shared::Memory {
  public:
   /// `source` names the database, without secrets: what came from another one is not remembered.
   static Result<std::unique_ptr<PolicyMemory>> Open(const std::string& path, std::string source);

@@ -79,7 +79,7 @@ void BindColumns(Statement& statement, const StoredPolicy& policy) {
       .Bind(8, std::int64_t{policy.has_match})
       .Bind(9, std::int64_t{policy.shadow})
       .Bind(10, std::int64_t{policy.unlimited})
-      .Bind(11, OnStoreErrorName(policy.on_store_error))
+      .Bind(11, BehaviourWords(policy))
       .Bind(12, policy.cost)
       .Bind(13, policy.version)
       .Bind(14, policy.created_at)

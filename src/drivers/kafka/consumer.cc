@@ -2,6 +2,7 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <utility>
@@ -128,6 +129,24 @@ Status Consumer::Commit(std::span<const Position> positions) {
     default:
       return Error{Code::kUnavailable, std::string("Kafka: ") + rd_kafka_err2str(error)};
   }
+}
+
+std::int64_t Consumer::Lag() const {
+  rd_kafka_topic_partition_list_t* assigned = nullptr;
+  if (rd_kafka_assignment(client_.get(), &assigned) != RD_KAFKA_RESP_ERR_NO_ERROR) return 0;
+  const Partitions partitions(assigned);
+  if (rd_kafka_position(client_.get(), assigned) != RD_KAFKA_RESP_ERR_NO_ERROR) return 0;
+  std::int64_t lag = 0;
+  for (int i = 0; i < assigned->cnt; ++i) {
+    const rd_kafka_topic_partition_t& one = assigned->elems[i];
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+    const rd_kafka_resp_err_t known =
+        rd_kafka_get_watermark_offsets(client_.get(), one.topic, one.partition, &low, &high);
+    if (known != RD_KAFKA_RESP_ERR_NO_ERROR || one.offset < 0) continue;
+    lag += std::max<std::int64_t>(high - one.offset, 0);
+  }
+  return lag;
 }
 
 }  // namespace weir::kafka

@@ -61,6 +61,10 @@ class Consumer {
   /// now, which will be given the messages again.
   Status Commit(std::span<const Position> positions);
 
+  /// Messages of this member's partitions that Poll has not given yet, as far as the broker has
+  /// told. Does not wait.
+  std::int64_t Lag() const;
+
  private:
   struct DeleteClient {
     void operator()(rd_kafka_s* client) const noexcept;

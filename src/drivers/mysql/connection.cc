@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
@@ -53,6 +54,15 @@ void SetOptions(MYSQL* handle, const ConnectionOptions& options, const Target& t
   // Without this the library goes on in the clear if the server offers no TLS.
   const my_bool verify = target.tls == Tls::kVerified ? 1 : 0;
   mysql_options(handle, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
+}
+
+/// Whether a line of SHOW GRANTS lets its user write to a server that is read-only to others.
+bool WritesWhenReadOnly(std::string_view grant) {
+  if (grant.find(" ON *.*") == std::string_view::npos) return false;
+  return std::ranges::any_of(
+      std::array<std::string_view, 5>{"ALL PRIVILEGES", "SUPER", "READ ONLY ADMIN",
+                                      "READ_ONLY ADMIN", "CONNECTION_ADMIN"},
+      [&](std::string_view privilege) { return grant.find(privilege) != std::string_view::npos; });
 }
 
 }  // namespace
@@ -154,6 +164,22 @@ Status Connection::CheckServer(const Target& target) {
   if (!answer.status.ok()) return answer.status;
   if (!answer.results.empty() && answer.results[0].Next() && answer.results[0].Int(0) != 0) {
     return Error{Code::kUnavailable, "mysql: the server is read-only"};
+  }
+  return CheckGrants();
+}
+
+// After a switch-over the old primary is told to be read-only. A user it does not hold for would go
+// on writing there while others write to the new one, and each of the two would grant the limit.
+Status Connection::CheckGrants() {
+  Answer answer = RunNow("SHOW GRANTS");
+  if (!answer.status.ok()) return answer.status;
+  while (!answer.results.empty() && answer.results[0].Next()) {
+    if (WritesWhenReadOnly(answer.results[0].Text(0))) {
+      return Error{Code::kPermissionDenied,
+                   "mysql: with several hosts the user must not be able to write to a read-only "
+                   "server; use one without ALL PRIVILEGES, SUPER, READ ONLY ADMIN and "
+                   "CONNECTION_ADMIN on *.*"};
+    }
   }
   return {};
 }

@@ -109,6 +109,7 @@ class Connection {
   Status Connect();
   Status ConnectTo(const Target& target, const Endpoint& endpoint);
   Status CheckServer(const Target& target);
+  Status CheckGrants();
   Status BeginSession();
   Answer RunNow(std::string_view sql);
   Answer Failed();

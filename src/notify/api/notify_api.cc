@@ -20,6 +20,7 @@ using http::Response;
 using notify::Micros;
 using notify::Outcome;
 using notify::SendAnswer;
+using notify::SendRequest;
 
 enum SendResult : std::size_t {
   kSent,
@@ -68,12 +69,17 @@ Response LimitedResponse(const SendAnswer& answer, const std::string& user, Micr
 }  // namespace
 
 struct NotifyApi::Parts {
-  Parts(notify::Gateway& given_gateway, const Clock& given_clock, Probes given_probes)
-      : gateway(given_gateway), clock(given_clock), probes(std::move(given_probes)) {}
+  Parts(notify::Gateway& given_gateway, const Clock& given_clock, Probes given_probes,
+        DefaultCap given_cap)
+      : gateway(given_gateway),
+        clock(given_clock),
+        probes(std::move(given_probes)),
+        cap(given_cap) {}
 
   void Configure(const Request& request, Reply reply);
   void Send(const Request& request, Reply reply);
   void GetConfig(const Request& request, Reply reply);
+  void RemoveConfig(const Request& request, Reply reply);
   void GetQuota(const Request& request, Reply reply);
   void Report(const Request& request, Reply reply);
 
@@ -85,6 +91,7 @@ struct NotifyApi::Parts {
     const std::lock_guard lock(latency_mutex);
     latency.Observe(nanos);
   }
+  void SendOrEnsure(SendRequest request, notify::Gateway::Done<SendAnswer> done);
   Response ResponseOf(Result<SendAnswer> answer, const std::string& user);
   template <typename Body>
   void WithRow(const Request& request, Reply reply, Body body);
@@ -92,6 +99,7 @@ struct NotifyApi::Parts {
   notify::Gateway& gateway;
   const Clock& clock;
   const Probes probes;
+  const DefaultCap cap;
   std::array<std::atomic<std::uint64_t>, kResults> sends{};
   mutable std::mutex latency_mutex;  // answers come on several threads
   telemetry::LocalHistogram latency;
@@ -114,11 +122,27 @@ void NotifyApi::Parts::Send(const Request& request, Reply reply) {
   }
   const Nanos start = SystemClock::Get().Now();
   std::string user = send->user_id;
-  gateway.Send(std::move(*send), [this, start, user = std::move(user),
+  SendOrEnsure(std::move(*send), [this, start, user = std::move(user),
                                   reply = std::move(reply)](Result<SendAnswer> answer) {
     Observe(SystemClock::Get().Now() - start);
     reply(ResponseOf(std::move(answer), user));
   });
+}
+
+/// A user without a limit gets the default one with the first send, if there is one.
+void NotifyApi::Parts::SendOrEnsure(SendRequest request, notify::Gateway::Done<SendAnswer> done) {
+  if (cap.rate_limit == 0) return gateway.Send(std::move(request), std::move(done));
+  SendRequest again = request;
+  gateway.Send(std::move(request),
+               [this, again = std::move(again), done = std::move(done)](Result<SendAnswer> answer) {
+                 if (!answer.ok() || answer->outcome != Outcome::kUnknownUser)
+                   return done(std::move(answer));
+                 gateway.Ensure({again.user_id, cap.rate_limit, cap.time_window, 0, 0},
+                                [this, again, done](const Result<bool>& made) {
+                                  if (!made.ok()) return done(made.error());
+                                  gateway.Send(again, done);
+                                });
+               });
 }
 
 Response NotifyApi::Parts::ResponseOf(Result<SendAnswer> answer, const std::string& user) {
@@ -163,6 +187,18 @@ void NotifyApi::Parts::GetConfig(const Request& request, Reply reply) {
   WithRow(request, std::move(reply), LimitBody);
 }
 
+void NotifyApi::Parts::RemoveConfig(const Request& request, Reply reply) {
+  std::string user = request.params.at(0);
+  if (Status s = notify::CheckUserId(user); !s.ok()) return reply(ErrorResponse(s.error()));
+  gateway.Remove(user, [user, reply = std::move(reply)](const Result<bool>& removed) {
+    if (!removed.ok()) return reply(ErrorResponse(removed.error()));
+    if (!*removed) return reply(UnknownUser(user));
+    Response gone;
+    gone.status = 204;
+    reply(std::move(gone));
+  });
+}
+
 void NotifyApi::Parts::GetQuota(const Request& request, Reply reply) {
   WithRow(request, std::move(reply), [this](const notify::UserLimit& limit) {
     return QuotaBody(limit, notify::NowMicros(clock));
@@ -184,8 +220,8 @@ void NotifyApi::Parts::Report(const Request&, Reply reply) {
   reply(Json(body + '}'));
 }
 
-NotifyApi::NotifyApi(notify::Gateway& gateway, const Clock& clock, Probes probes)
-    : parts_(std::make_unique<Parts>(gateway, clock, std::move(probes))) {}
+NotifyApi::NotifyApi(notify::Gateway& gateway, const Clock& clock, Probes probes, DefaultCap cap)
+    : parts_(std::make_unique<Parts>(gateway, clock, std::move(probes), cap)) {}
 NotifyApi::~NotifyApi() = default;
 
 admin::Undoable NotifyApi::limits() {
@@ -193,6 +229,7 @@ admin::Undoable NotifyApi::limits() {
   return {
       .kind = "notify",
       .name_of = [](const Request& request) -> std::optional<std::string> {
+        if (request.method == "DELETE") return request.params.at(0);
         Result<notify::UserLimit> limit = ParseLimit(request.body);
         if (!limit.ok()) return std::nullopt;
         return std::move(limit->user_id);
@@ -231,6 +268,7 @@ void NotifyApi::AddTo(http::Router& router, const Protect& admin, const Protect&
   router.Add("POST", "/api/config", change(bind(&Parts::Configure)));
   router.Add("POST", "/api/send", bind(&Parts::Send));
   router.Add("GET", "/api/config/{userId}", bind(&Parts::GetConfig));
+  router.Add("DELETE", "/api/config/{userId}", change(bind(&Parts::RemoveConfig)));
   router.Add("GET", "/api/quota/{userId}", bind(&Parts::GetQuota));
   router.Add("GET", "/admin/notify", admin(bind(&Parts::Report)));
 }
@@ -254,8 +292,11 @@ void NotifyApi::Collect(telemetry::TextWriter& out) const {
     out.Sample(parts_->probes.queue());
   }
   if (parts_->probes.dead_letters) {
-    out.Counter("weir_notify_dead_letters_total", "Events that could not be delivered.");
+    out.Gauge("weir_notify_dead_letters", "Dead letters that nobody has replayed or dropped.");
     out.Sample(parts_->probes.dead_letters());
+  }
+  if (parts_->probes.deliveries) {
+    parts_->probes.deliveries()->Collect(out, notify::NowMicros(parts_->clock));
   }
 }
 

@@ -5,12 +5,19 @@
 #include <memory>
 
 #include "admin/undoable.h"
+#include "notify/delivery_stats.h"
 #include "notify/gateway.h"
 #include "protocol/http/router.h"
 #include "telemetry/metrics.h"
 #include "weir/clock.h"
 
 namespace weir::notify {
+
+/// What users without a limit get; rate_limit 0: nothing, they are unknown.
+struct DefaultCap {
+  std::int64_t rate_limit = 0;
+  std::int64_t time_window = 0;
+};
 
 /// The HTTP face of the notification gateway: /api/config, /api/send, /api/quota and /admin/notify.
 /// docs/reference/notify-api.md describes every path.
@@ -22,10 +29,12 @@ class NotifyApi {
   struct Probes {
     std::function<std::uint64_t()> queue;         ///< events that wait for delivery; empty: unknown
     std::function<std::uint64_t()> dead_letters;  ///< empty: unknown
+    /// The sender's counts, if it is in this process.
+    std::function<const DeliveryStats*()> deliveries;
   };
 
   /// What is given must outlive this.
-  NotifyApi(notify::Gateway& gateway, const Clock& clock, Probes probes);
+  NotifyApi(notify::Gateway& gateway, const Clock& clock, Probes probes, DefaultCap cap = {});
   ~NotifyApi();
 
   /// Stands before a handler.
@@ -38,8 +47,9 @@ class NotifyApi {
   /// Users' limits, of kind "notify". A limit that comes back starts with a count of 0.
   admin::Undoable limits();
 
-  /// weir_notify_sends_total, weir_notify_latency_seconds, weir_notify_waiting, weir_notify_queue,
-  /// weir_notify_dead_letters_total.
+  /// weir_notify_sends_total, weir_notify_latency_seconds, weir_notify_waiting, and, if the sender
+  /// is in this process, weir_notify_queue, weir_notify_dead_letters and what DeliveryStats
+  /// collects.
   void Collect(telemetry::TextWriter& out) const;
 
  private:

@@ -3,9 +3,11 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
+#include "base/duration.h"
 #include "base/json_text.h"
 #include "notify/event.h"
 #include "protocol/http/error.h"
@@ -75,6 +77,18 @@ Result<std::int64_t> Number(const dom::element& element, const char* name) {
   return Invalid(std::string(name) + " must be a whole number");
 }
 
+/// A number is minutes; a text has its unit: "90m", "2h", "PT1H".
+Result<std::int64_t> Minutes(const dom::element& element) {
+  std::string_view text;
+  if (element.get(text) != simdjson::SUCCESS) return Number(element, "timeWindow");
+  const Result<std::chrono::nanoseconds> span = ParseDuration(text);
+  if (!span.ok()) return Invalid("timeWindow: " + span.error().message);
+  if (*span % std::chrono::minutes(1) != std::chrono::nanoseconds(0)) {
+    return Invalid("timeWindow must be whole minutes");
+  }
+  return *span / std::chrono::minutes(1);
+}
+
 }  // namespace
 
 Result<notify::UserLimit> ParseLimit(std::string_view body) {
@@ -88,7 +102,7 @@ Result<notify::UserLimit> ParseLimit(std::string_view body) {
   if (!id.ok()) return id.error();
   Result<std::int64_t> rate = Number(*limit, "rateLimit");
   if (!rate.ok()) return rate.error();
-  Result<std::int64_t> minutes = Number(*window, "timeWindow");
+  Result<std::int64_t> minutes = Minutes(*window);
   if (!minutes.ok()) return minutes.error();
   notify::UserLimit parsed{std::move(*id), *rate, *minutes, 0, 0};
   if (Status s = notify::CheckLimit(parsed); !s.ok()) return s.error();
@@ -111,6 +125,16 @@ Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view ke
     Result<std::string> given = Text(*field, "idempotencyKey");
     if (!given.ok()) return given.error();
     request.idempotency_key = std::move(*given);
+  }
+  if (const std::optional<dom::element> channel = fields->Find("channel", "channel")) {
+    Result<std::string> given = Text(*channel, "channel");
+    if (!given.ok()) return given.error();
+    request.channel = std::move(*given);
+  }
+  if (const std::optional<dom::element> recipient = fields->Find("recipient", "recipient")) {
+    Result<std::string> given = Text(*recipient, "recipient");
+    if (!given.ok()) return given.error();
+    request.recipient = std::move(*given);
   }
   if (Status s = notify::CheckSend(request); !s.ok()) return s.error();
   return request;

@@ -15,8 +15,9 @@ namespace weir::notify {
 /// is named. The result holds CheckLimit.
 Result<notify::UserLimit> ParseLimit(std::string_view body);
 
-/// {"userId","message"[,"idempotencyKey"]}; also user_id, idempotency_key. `key`, the header's,
-/// goes before the field's if it is not empty. The result holds CheckSend.
+/// {"userId","message"[,"channel"][,"recipient"][,"idempotencyKey"]}; also user_id,
+/// idempotency_key. `key`, the header's, goes before the field's if it is not empty. The result
+/// holds CheckSend.
 Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view key);
 
 /// {"userId","rateLimit","timeWindow"}: what somebody chose, as ParseLimit reads it.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +17,7 @@ struct PublisherOptions {
   std::chrono::milliseconds timeout{2000};
   /// Partitions of the topic if we are the ones who make it.
   int partitions = 3;
+  std::string topic = std::string(kTopic);
 };
 
 /// Puts events on Kafka's topic `sms-outbound` as JSON. The key is the user's id, so a user's
@@ -32,9 +34,10 @@ class KafkaPublisher final : public Publisher {
   void Publish(Event event, Done done) override;
 
  private:
-  explicit KafkaPublisher(std::unique_ptr<weir::kafka::Producer> producer)
-      : producer_(std::move(producer)) {}
+  KafkaPublisher(std::unique_ptr<weir::kafka::Producer> producer, std::string topic)
+      : topic_(std::move(topic)), producer_(std::move(producer)) {}
 
+  const std::string topic_;
   std::unique_ptr<weir::kafka::Producer> producer_;
 };
 

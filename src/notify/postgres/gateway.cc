@@ -57,6 +57,18 @@ void PostgresGateway::Configure(UserLimit limit, Gateway::Done<UserLimit> done) 
   });
 }
 
+void PostgresGateway::Ensure(UserLimit limit, Gateway::Done<bool> done) {
+  worker_->Post([worker = worker_.get(), limit = std::move(limit), done = std::move(done)] {
+    Params params;
+    params.Text(limit.user_id).Int(limit.rate_limit).Int(limit.time_window);
+    params.Int(NowMicros(worker->clock()));
+    worker->RunLocking(kEnsureRow, std::move(params), [done](PgAnswer answer) {
+      if (!answer.status.ok()) return done(Unavailable(answer));
+      done(answer.rows.affected() > 0);
+    });
+  });
+}
+
 void PostgresGateway::Remove(std::string user_id, Gateway::Done<bool> done) {
   worker_->Post([worker = worker_.get(), user = std::move(user_id), done = std::move(done)] {
     worker->RunLocking(kRemoveRow, std::move(Params().Text(user)), [done](PgAnswer answer) {
@@ -112,9 +124,9 @@ void PostgresGateway::Load(std::vector<std::string> users, Micros now,
 }
 
 void PostgresGateway::Add(std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed,
-                          std::function<void(Status)> done) {
+                          std::vector<Accepted> accepted, std::function<void(Status)> done) {
   worker_->Post([worker = worker_.get(), deltas = std::move(deltas), keyed = std::move(keyed),
-                 done = std::move(done)] {
+                 accepted = std::move(accepted), done = std::move(done)] {
     std::vector<std::string_view> users;
     std::vector<std::int64_t> sends;
     std::vector<std::int64_t> windows;
@@ -129,6 +141,9 @@ void PostgresGateway::Add(std::vector<CountDelta> deltas, std::vector<KeyedSend>
     if (!keyed.empty()) {
       statements.emplace_back(kPutKeys,
                               std::move(KeyParams(keyed, NowMicros(worker->clock())).Int(0)));
+    }
+    if (!accepted.empty()) {
+      statements.emplace_back(kPutMessages, std::move(MessageParams(accepted).Int(0)));
     }
     worker->RunTogether(std::move(statements), done);
   });

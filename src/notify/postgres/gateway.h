@@ -39,6 +39,7 @@ class PostgresGateway final : public Gateway, public LimitStore {
   ~PostgresGateway() override;
 
   void Configure(UserLimit limit, Gateway::Done<UserLimit> done) override;
+  void Ensure(UserLimit limit, Gateway::Done<bool> done) override;
   void Remove(std::string user_id, Gateway::Done<bool> done) override;
   void Send(SendRequest request, Gateway::Done<SendAnswer> done) override;
   void Find(std::string user_id, Gateway::Done<std::optional<UserLimit>> done) override;
@@ -47,7 +48,7 @@ class PostgresGateway final : public Gateway, public LimitStore {
   void Load(std::vector<std::string> users, Micros now,
             LimitStore::Done<std::vector<std::optional<UserLimit>>> done) override;
   void Add(std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed,
-           std::function<void(Status)> done) override;
+           std::vector<Accepted> accepted, std::function<void(Status)> done) override;
   void FindKey(std::string user_id, std::string key, Micros now,
                LimitStore::Done<std::optional<KeyedSend>> done) override;
 

@@ -24,6 +24,47 @@ CREATE TABLE notify_key(
 CREATE INDEX notify_key_age ON notify_key(created_at);
 CREATE FUNCTION weir_notify_time(p_micros bigint) RETURNS timestamp LANGUAGE sql IMMUTABLE AS
   $f$ SELECT timestamp 'epoch' + p_micros * interval '1 microsecond' $f$;
+)sql",
+                                      R"sql(
+CREATE TABLE notify_message(
+  event_id text PRIMARY KEY,
+  user_id text NOT NULL,
+  channel text NOT NULL,
+  recipient text NOT NULL,
+  state smallint NOT NULL,
+  attempts int NOT NULL DEFAULT 0,
+  last_error text NOT NULL DEFAULT '',
+  accepted_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  not_before bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 70);
+CREATE INDEX notify_message_user ON notify_message(user_id, accepted_at, event_id);
+CREATE INDEX notify_message_state ON notify_message(state, accepted_at, event_id);
+CREATE TABLE notify_dead_letter(
+  event_id text PRIMARY KEY,
+  user_id text NOT NULL,
+  event bytea NOT NULL,
+  error text NOT NULL,
+  attempts int NOT NULL,
+  failed_at bigint NOT NULL,
+  taken_until bigint NOT NULL DEFAULT 0
+);
+CREATE INDEX notify_dead_letter_user ON notify_dead_letter(user_id, failed_at, event_id);
+CREATE INDEX notify_dead_letter_time ON notify_dead_letter(failed_at, event_id);
+CREATE INDEX notify_dead_letter_taken ON notify_dead_letter(taken_until) WHERE taken_until > 0;
+CREATE TABLE notify_delayed(
+  event_id text PRIMARY KEY,
+  event text NOT NULL,
+  not_before bigint NOT NULL
+);
+CREATE INDEX notify_delayed_due ON notify_delayed(not_before, event_id);
+CREATE TABLE notify_preference(
+  user_id text PRIMARY KEY,
+  quiet_from int NOT NULL,
+  quiet_to int NOT NULL,
+  zone text NOT NULL,
+  opted_out text NOT NULL
+);
 )sql"};
   return steps;
 }
@@ -69,6 +110,10 @@ const char* const kPutRow =
     "s.user_id, s.rate_limit, s.time_window, s.current_count, "
     "(extract(epoch FROM s.last_refresh_time) * 1000000)::bigint, pg_backend_pid() ";
 
+const char* const kEnsureRow =
+    "INSERT INTO rate_limit_store(user_id, rate_limit, time_window, last_refresh_time) "
+    "VALUES ($1, $2, $3, weir_notify_time($4)) ON CONFLICT (user_id) DO NOTHING";
+
 const char* const kRemoveRow =
     "DELETE FROM rate_limit_store s WHERE s.user_id = $1 RETURNING s.user_id";
 
@@ -85,6 +130,18 @@ const char* const kPutKeys =
     "event_id = excluded.event_id, rate_limit = excluded.rate_limit, "
     "remaining = excluded.remaining, resets_at = excluded.resets_at, "
     "created_at = excluded.created_at";
+
+// Sorted, as the sender's reports are: so neither waits for the other crosswise.
+const char* const kPutMessages =
+    "INSERT INTO notify_message(event_id, user_id, channel, recipient, state, accepted_at, "
+    "updated_at) SELECT u.id, u.usr, u.channel, u.recipient, 0, u.at, u.at "
+    "FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) "
+    "u(id, usr, channel, recipient, at) WHERE $6 IN (0, pg_backend_pid()) ORDER BY 1 "
+    "ON CONFLICT (event_id) DO NOTHING";
+
+const char* const kSweepMessages =
+    "DELETE FROM notify_message WHERE ctid IN (SELECT ctid FROM notify_message "
+    "WHERE state IN (2, 4) AND accepted_at <= $1 LIMIT 20000 FOR UPDATE SKIP LOCKED)";
 
 const char* const kSweepKeys =
     "DELETE FROM notify_key WHERE ctid IN (SELECT ctid FROM notify_key WHERE created_at <= $1 "

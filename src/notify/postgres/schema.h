@@ -21,6 +21,8 @@ extern const char* const kAddCounts;
 extern const char* const kRefreshRows;
 /// $1 user, $2 limit, $3 window, $4 now.
 extern const char* const kPutRow;
+/// The same, unless there is a row.
+extern const char* const kEnsureRow;
 /// $1 user. One row if there was one.
 extern const char* const kRemoveRow;
 
@@ -31,6 +33,11 @@ extern const char* const kFindKeys;
 extern const char* const kPutKeys;
 /// $1 the oldest time that counts.
 extern const char* const kSweepKeys;
+/// Messages as accepted, unless the sender has reported them already. $1 ids, $2 users, $3
+/// channels, $4 recipients, $5 times, $6 the backend, or 0 for any.
+extern const char* const kPutMessages;
+/// $1 the oldest time that is kept of messages that were sent or dropped.
+extern const char* const kSweepMessages;
 
 /// For the time of a transaction. $1 the longest wait for a lock, $2 the longest pause between
 /// statements, both in milliseconds as text.

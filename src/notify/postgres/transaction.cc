@@ -21,55 +21,6 @@ Error KafkaError(const Error& error) {
 
 }  // namespace
 
-UserLimit ReadLimit(const Rows& rows, int row) {
-  return {std::string(rows.Text(row, 0)), rows.Int(row, 1), rows.Int(row, 2), rows.Int(row, 3),
-          rows.Int(row, 4)};
-}
-
-KeyedSend ReadKeyed(const Rows& rows, int row) {
-  KeyedSend keyed{
-      std::string(rows.Text(row, 0)), std::string(rows.Text(row, 1)), rows.Int(row, 2), {}};
-  keyed.answer = {.outcome = Outcome::kSent,
-                  .event_id = std::string(rows.Text(row, 3)),
-                  .replayed = true,
-                  .rate_limit = rows.Int(row, 4),
-                  .remaining = rows.Int(row, 5),
-                  .resets_at = rows.Int(row, 6)};
-  return keyed;
-}
-
-Params KeyParams(const std::vector<KeyedSend>& keyed, Micros now) {
-  std::vector<std::string_view> users;
-  std::vector<std::string_view> keys;
-  std::vector<std::int64_t> digests;
-  std::vector<std::string_view> events;
-  std::vector<std::int64_t> limits;
-  std::vector<std::int64_t> remaining;
-  std::vector<std::int64_t> resets;
-  for (const KeyedSend& one : keyed) {
-    users.emplace_back(one.user_id);
-    keys.emplace_back(one.key);
-    digests.push_back(one.digest);
-    events.emplace_back(one.answer.event_id);
-    limits.push_back(one.answer.rate_limit);
-    remaining.push_back(one.answer.remaining);
-    resets.push_back(one.answer.resets_at);
-  }
-  Params params;
-  params.TextArray(users).TextArray(keys).IntArray(digests).TextArray(events);
-  params.IntArray(limits).IntArray(remaining).IntArray(resets).Int(now);
-  return params;
-}
-
-Error Unavailable(const Answer& answer) {
-  if (answer.sqlstate == "55P03") {
-    return {Code::kUnavailable,
-            "PostgreSQL is temporarily unavailable: the user's row stayed locked too long"};
-  }
-  return {Code::kUnavailable,
-          "PostgreSQL is temporarily unavailable: " + answer.status.error().message};
-}
-
 Transaction::Transaction(std::shared_ptr<const TransactionParts> parts,
                          weir::postgres::Connection& connection, std::vector<Ask> asks,
                          std::function<void()> ended)
@@ -178,7 +129,7 @@ bool Transaction::DecideByKey(std::size_t index) {
   const std::string key = KeyOf(request.user_id, request.idempotency_key);
   if (const auto known = known_keys_.find(key); known != known_keys_.end()) {
     item.state = State::kAnswered;
-    item.answer = known->second.digest == MessageDigest(request.message)
+    item.answer = known->second.digest == MessageDigest(request)
                       ? known->second.answer
                       : SendAnswer{.outcome = Outcome::kKeyReused};
     return true;
@@ -243,7 +194,7 @@ void Transaction::Write() {
   }
   rows_to_write_ = static_cast<std::int64_t>(users.size());
   error_.reset();
-  outstanding_ = batch_keys_.empty() ? 2 : 3;
+  outstanding_ = batch_keys_.empty() ? 3 : 4;
   connection_.Send(
       kWriteRows,
       std::move(Params().TextArray(users).IntArray(counts).IntArray(refreshed).Int(backend_)),
@@ -254,11 +205,27 @@ void Transaction::Write() {
         if (!answer.status.ok() && !self->error_) self->error_ = Unavailable(answer);
         self->Commit();
       });
+  WriteMessages();
   if (!batch_keys_.empty()) WriteKeys();
   connection_.Send("COMMIT", {}, [self = shared_from_this()](Answer answer) {
     if (!answer.status.ok() && !self->error_) self->error_ = Unavailable(answer);
     self->Commit();
   });
+}
+
+void Transaction::WriteMessages() {
+  std::vector<Accepted> accepted;
+  for (const Item& item : items_) {
+    if (item.state != State::kConfirmed) continue;
+    const SendRequest& request = item.ask.request;
+    accepted.push_back(
+        {item.answer->event_id, request.user_id, request.channel, request.recipient, now_});
+  }
+  connection_.Send(kPutMessages, std::move(MessageParams(accepted).Int(backend_)),
+                   [self = shared_from_this()](Answer answer) {
+                     if (!answer.status.ok() && !self->error_) self->error_ = Unavailable(answer);
+                     self->Commit();
+                   });
 }
 
 void Transaction::WriteKeys() {
@@ -268,7 +235,7 @@ void Transaction::WriteKeys() {
     if (item.state != State::kConfirmed) continue;
     const SendRequest& request = item.ask.request;
     keyed.push_back(
-        {request.user_id, request.idempotency_key, MessageDigest(request.message), *item.answer});
+        {request.user_id, request.idempotency_key, MessageDigest(request), *item.answer});
   }
   connection_.Send(kPutKeys, std::move(KeyParams(keyed, now_).Int(backend_)),
                    [self = shared_from_this()](Answer answer) {
@@ -313,7 +280,7 @@ void Transaction::Settle() {
     if (item.state != State::kRepeat) continue;
     const Item& first = items_[item.first];
     item.answer = first.answer;
-    if (first.ask.request.message != item.ask.request.message) {
+    if (MessageDigest(first.ask.request) != MessageDigest(item.ask.request)) {
       item.answer = SendAnswer{.outcome = Outcome::kKeyReused};
     } else if (item.answer.ok()) {
       item.answer->replayed = item.answer->outcome == Outcome::kSent;

@@ -66,6 +66,7 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   void Published(const std::vector<Status>& statuses);
   void Write();
   void WriteKeys();
+  void WriteMessages();
   void Commit();
   void Settle();
   /// Nothing was counted: undoes the transaction and answers whoever has no answer yet with
@@ -97,6 +98,9 @@ UserLimit ReadLimit(const weir::postgres::Rows& rows, int row);
 KeyedSend ReadKeyed(const weir::postgres::Rows& rows, int row);
 /// The parameters $1 to $8 of kPutKeys.
 weir::postgres::Params KeyParams(const std::vector<KeyedSend>& keyed, Micros now);
+
+/// The parameters $1 to $5 of kPutMessages.
+weir::postgres::Params MessageParams(const std::vector<Accepted>& accepted);
 
 /// "PostgreSQL is temporarily unavailable: …"
 Error Unavailable(const weir::postgres::Answer& answer);

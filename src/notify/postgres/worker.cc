@@ -201,6 +201,9 @@ void PostgresGateway::Worker::Sweep() {
     if (tables_.made()) {
       reads_->Send(kSweepKeys, std::move(Params().Int(NowMicros(parts_->clock) - kKeyLifetime)),
                    [](weir::postgres::Answer) {});
+      reads_->Send(kSweepMessages,
+                   std::move(Params().Int(NowMicros(parts_->clock) - kMessageLifetime)),
+                   [](weir::postgres::Answer) {});
     }
     Sweep();
   });

@@ -42,8 +42,9 @@ RedisGateway::Core::Core(Options options, weir::redis::ConnectionOptions connect
       connection_(std::make_unique<weir::redis::Connection>(io_, std::move(connection))),
       probe_timer_(io_),
       sync_timer_(io_),
-      sync_([this](std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed) {
-        AddToStore(std::move(deltas), std::move(keyed));
+      sync_([this](std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed,
+                   std::vector<Accepted> accepted) {
+        AddToStore(std::move(deltas), std::move(keyed), std::move(accepted));
       }) {}
 
 void RedisGateway::Core::Open() {
@@ -177,12 +178,15 @@ void RedisGateway::Core::ScheduleSync() {
   });
 }
 
-void RedisGateway::Core::AddToStore(std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed) {
-  store_.Add(std::move(deltas), std::move(keyed), [weak = weak_from_this()](Status status) {
-    const auto self = weak.lock();
-    if (!self) return;
-    self->Post([core = self.get(), status = std::move(status)] { core->Synced(status); });
-  });
+void RedisGateway::Core::AddToStore(std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed,
+                                    std::vector<Accepted> accepted) {
+  store_.Add(
+      std::move(deltas), std::move(keyed), std::move(accepted),
+      [weak = weak_from_this()](Status status) {
+        const auto self = weak.lock();
+        if (!self) return;
+        self->Post([core = self.get(), status = std::move(status)] { core->Synced(status); });
+      });
 }
 
 void RedisGateway::Core::Synced(const Status& status) {

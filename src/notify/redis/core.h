@@ -39,6 +39,10 @@ class RedisGateway::Core : public std::enable_shared_from_this<Core> {
 
   void Send(SendRequest request, Done<SendAnswer> done);
   void Configure(UserLimit limit, Done<UserLimit> done);
+  /// Who has no row has no hash either, so Redis need not be told.
+  void Ensure(UserLimit limit, Done<bool> done) {
+    fallback_.Ensure(std::move(limit), std::move(done));
+  }
   void Remove(std::string user_id, Done<bool> done);
   void Find(std::string user_id, Done<std::optional<UserLimit>> done);
 
@@ -59,11 +63,12 @@ class RedisGateway::Core : public std::enable_shared_from_this<Core> {
     SendRequest send;
     Done<SendAnswer> done;
     Event event = {};
+    Micros accepted_at = 0;
     std::string send_key = {};  // empty: no idempotency key
     std::int64_t digest = 0;
     bool key_checked = false;  // the table does not know the key
     int loads = 0;
-    std::vector<std::pair<std::string, Done<SendAnswer>>> same_key = {};  // message, who
+    std::vector<std::pair<std::int64_t, Done<SendAnswer>>> same_key = {};  // digest, who
   };
   using RequestPtr = std::shared_ptr<Request>;
 
@@ -85,7 +90,8 @@ class RedisGateway::Core : public std::enable_shared_from_this<Core> {
   void Recovered();
   void FailRecovery();
   void ScheduleSync();
-  void AddToStore(std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed);
+  void AddToStore(std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed,
+                  std::vector<Accepted> accepted);
   void Synced(const Status& status);
 
   // sending.cc

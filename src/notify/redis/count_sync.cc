@@ -9,6 +9,14 @@ namespace {
 constexpr std::size_t kMaxUsers = 2000;
 constexpr std::size_t kMaxKeyed = 4000;
 
+/// Moves the first of `from` to `to`, at most kMaxKeyed.
+template <typename T>
+void MoveSome(std::vector<T>& from, std::vector<T>& to) {
+  const auto count = static_cast<std::ptrdiff_t>(std::min(from.size(), kMaxKeyed));
+  to.assign(std::make_move_iterator(from.begin()), std::make_move_iterator(from.begin() + count));
+  from.erase(from.begin(), from.begin() + count);
+}
+
 }  // namespace
 
 void CountSync::Confirm(const std::string& user_id, Micros window_start) {
@@ -16,7 +24,7 @@ void CountSync::Confirm(const std::string& user_id, Micros window_start) {
 }
 
 void CountSync::Flush() {
-  if (calling_ || (pending_.empty() && keyed_.empty())) return;
+  if (calling_ || (pending_.empty() && keyed_.empty() && accepted_.empty())) return;
   calling_ = true;
   // A user stands in a statement once.
   for (auto next = pending_.begin(); next != pending_.end() && sent_.size() < kMaxUsers;) {
@@ -27,11 +35,9 @@ void CountSync::Flush() {
     sent_.push_back({next->first.first, next->first.second, next->second});
     next = pending_.erase(next);
   }
-  const auto count = static_cast<std::ptrdiff_t>(std::min(keyed_.size(), kMaxKeyed));
-  sent_keyed_.assign(std::make_move_iterator(keyed_.begin()),
-                     std::make_move_iterator(keyed_.begin() + count));
-  keyed_.erase(keyed_.begin(), keyed_.begin() + count);
-  add_(sent_, sent_keyed_);
+  MoveSome(keyed_, sent_keyed_);
+  MoveSome(accepted_, sent_accepted_);
+  add_(sent_, sent_keyed_, sent_accepted_);
 }
 
 void CountSync::Synced(bool ok) {
@@ -43,9 +49,13 @@ void CountSync::Synced(bool ok) {
       pending_[{delta.user_id, delta.window_start}] += delta.sends;
     }
   }
-  if (!ok) std::move(sent_keyed_.begin(), sent_keyed_.end(), std::back_inserter(keyed_));
+  if (!ok) {
+    std::move(sent_keyed_.begin(), sent_keyed_.end(), std::back_inserter(keyed_));
+    std::move(sent_accepted_.begin(), sent_accepted_.end(), std::back_inserter(accepted_));
+  }
   sent_.clear();
   sent_keyed_.clear();
+  sent_accepted_.clear();
 }
 
 void CountSync::Forget(const std::string& user_id, std::int64_t sends) {

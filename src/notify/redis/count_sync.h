@@ -20,7 +20,8 @@ namespace weir::notify::redis {
 class CountSync {
  public:
   /// Hands a batch to the store; calls Synced with what came of it.
-  using Add = std::function<void(std::vector<CountDelta>, std::vector<KeyedSend>)>;
+  using Add =
+      std::function<void(std::vector<CountDelta>, std::vector<KeyedSend>, std::vector<Accepted>)>;
 
   explicit CountSync(Add add) : add_(std::move(add)) {}
 
@@ -31,13 +32,16 @@ class CountSync {
   /// It failed. Redis keeps it counted, the table never learns of it.
   void Fail(const std::string& user_id) { Forget(user_id, 1); }
   void Remember(KeyedSend send) { keyed_.push_back(std::move(send)); }
+  void Accept(Accepted message) { accepted_.push_back(std::move(message)); }
 
   /// Starts a call if there is something to add and none is under way.
   void Flush();
   /// The outcome of the call; after an error its batch waits for the next Flush.
   void Synced(bool ok);
 
-  bool idle() const noexcept { return unsynced_.empty() && keyed_.empty() && !calling_; }
+  bool idle() const noexcept {
+    return unsynced_.empty() && keyed_.empty() && accepted_.empty() && !calling_;
+  }
   bool calling() const noexcept { return calling_; }
   bool HasUnsynced(const std::string& user_id) const { return unsynced_.contains(user_id); }
   std::size_t users() const noexcept { return unsynced_.size(); }
@@ -48,8 +52,10 @@ class CountSync {
   const Add add_;
   std::map<std::pair<std::string, Micros>, std::int64_t> pending_;  // by user and window
   std::vector<KeyedSend> keyed_;
+  std::vector<Accepted> accepted_;
   std::vector<CountDelta> sent_;  // the batch of the call
   std::vector<KeyedSend> sent_keyed_;
+  std::vector<Accepted> sent_accepted_;
   bool calling_ = false;
   std::unordered_map<std::string, std::int64_t> unsynced_;
 };

@@ -33,6 +33,10 @@ void RedisGateway::Configure(UserLimit limit, Done<UserLimit> done) {
   core_->Configure(std::move(limit), std::move(done));
 }
 
+void RedisGateway::Ensure(UserLimit limit, Done<bool> done) {
+  core_->Ensure(std::move(limit), std::move(done));
+}
+
 void RedisGateway::Remove(std::string user_id, Done<bool> done) {
   core_->Remove(std::move(user_id), std::move(done));
 }

@@ -17,18 +17,19 @@ void RedisGateway::Core::Send(SendRequest send, Done<SendAnswer> done) {
   request->done = std::move(done);
   if (!request->send.idempotency_key.empty()) {
     request->send_key = SendKey(request->send.user_id, request->send.idempotency_key);
-    request->digest = MessageDigest(request->send.message);
+    request->digest = MessageDigest(request->send);
     if (JoinSameKey(*request)) return;
     by_key_.emplace(request->send_key, request);
   }
-  request->event = MakeEvent(request->send, Now());
+  request->accepted_at = Now();
+  request->event = MakeEvent(request->send, request->accepted_at);
   Submit(request);
 }
 
 bool RedisGateway::Core::JoinSameKey(Request& request) {
   const auto first = by_key_.find(request.send_key);
   if (first == by_key_.end()) return false;
-  first->second->same_key.emplace_back(std::move(request.send.message), std::move(request.done));
+  first->second->same_key.emplace_back(request.digest, std::move(request.done));
   return true;
 }
 
@@ -152,6 +153,8 @@ void RedisGateway::Core::Published(const RequestPtr& request, Micros window_star
   --in_redis_;
   if (status.ok()) {
     sync_.Confirm(request->send.user_id, window_start);
+    sync_.Accept({answer.event_id, request->send.user_id, request->send.channel,
+                  request->send.recipient, request->accepted_at});
     if (!request->send_key.empty()) Remember(*request, window_start, answer);
     ScheduleSync();
     Answer(request, answer);
@@ -196,8 +199,8 @@ void RedisGateway::Core::Answer(const RequestPtr& request, const Result<SendAnsw
   if (!request->send_key.empty()) by_key_.erase(request->send_key);
   waiting_.fetch_sub(1 + request->same_key.size(), std::memory_order_relaxed);
   request->done(answer);
-  for (auto& [message, done] : request->same_key) {
-    if (answer.ok() && MessageDigest(message) != request->digest) {
+  for (auto& [digest, done] : request->same_key) {
+    if (answer.ok() && digest != request->digest) {
       done(SendAnswer{.outcome = Outcome::kKeyReused});
       continue;
     }

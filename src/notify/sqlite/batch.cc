@@ -77,7 +77,7 @@ Result<std::optional<SendAnswer>> Batch::FindKey(const SendRequest& request) {
   Result<bool> row = query->Step();
   if (!row.ok()) return row.error();
   if (!*row) return std::optional<SendAnswer>();
-  if (query->Int(0) != MessageDigest(request.message)) {
+  if (query->Int(0) != MessageDigest(request)) {
     return std::optional(SendAnswer{.outcome = Outcome::kKeyReused});
   }
   return std::optional(SendAnswer{.outcome = Outcome::kSent,
@@ -93,7 +93,7 @@ Status Batch::PutKey(const SendRequest& request, const SendAnswer& answer) {
       "INSERT OR REPLACE INTO notify_key VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
   if (!put.ok()) return put.error();
   put->Bind(1, request.user_id).Bind(2, request.idempotency_key);
-  put->Bind(3, MessageDigest(request.message)).Bind(4, answer.event_id);
+  put->Bind(3, MessageDigest(request)).Bind(4, answer.event_id);
   put->Bind(5, answer.rate_limit).Bind(6, answer.remaining).Bind(7, answer.resets_at).Bind(8, now_);
   return put->Run();
 }
@@ -102,7 +102,15 @@ Status Batch::PutEvent(const Event& event) {
   Result<Statement> put = connection_.Prepare("INSERT INTO notify_outbox(event) VALUES (?1)");
   if (!put.ok()) return put.error();
   ++stored_;
-  return put->Bind(1, EncodeEvent(event)).Run();
+  if (Status s = put->Bind(1, EncodeEvent(event)).Run(); !s.ok()) return s;
+  // An id that comes again is that of a key, used again after a day at the latest: the same
+  // message.
+  Result<Statement> note = connection_.Prepare(
+      "INSERT INTO notify_message(event_id, user_id, channel, recipient, state, accepted_at, "
+      "updated_at) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5) ON CONFLICT (event_id) DO NOTHING");
+  if (!note.ok()) return note.error();
+  note->Bind(1, event.id).Bind(2, event.user_id).Bind(3, event.channel).Bind(4, event.recipient);
+  return note->Bind(5, now_).Run();
 }
 
 Status Batch::WriteCounts() {

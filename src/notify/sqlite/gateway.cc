@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "notify/message.h"
 #include "notify/sqlite/batch.h"
 #include "notify/sqlite/schema.h"
 
@@ -22,7 +23,8 @@ Error Unavailable(const Error& error) {
 }
 
 Result<std::int64_t> CountOutbox(Connection& connection) {
-  Result<Statement> query = connection.Prepare("SELECT count(*) FROM notify_outbox");
+  Result<Statement> query = connection.Prepare(
+      "SELECT (SELECT count(*) FROM notify_outbox) + (SELECT count(*) FROM notify_delayed)");
   if (!query.ok()) return query.error();
   Result<bool> row = query->Step();
   if (!row.ok()) return row.error();
@@ -79,6 +81,25 @@ void SqliteGateway::Configure(UserLimit limit, Done<UserLimit> done) {
       [stored, done = std::move(done)](const Status& status) {
         if (!status.ok()) return done(Unavailable(status.error()));
         done(std::move(*stored));
+      });
+}
+
+void SqliteGateway::Ensure(UserLimit limit, Done<bool> done) {
+  auto made = std::make_shared<bool>(false);
+  database_.Write(
+      [this, limit = std::move(limit), made](Connection& connection) -> Status {
+        Result<Statement> put = connection.Prepare(
+            "INSERT OR IGNORE INTO rate_limit_store(user_id, rate_limit, time_window, "
+            "current_count, last_refresh_time) VALUES (?1, ?2, ?3, 0, ?4)");
+        if (!put.ok()) return put.error();
+        put->Bind(1, limit.user_id).Bind(2, limit.rate_limit).Bind(3, limit.time_window);
+        if (Status s = put->Bind(4, NowMicros(clock_)).Run(); !s.ok()) return s;
+        *made = connection.changes() > 0;
+        return {};
+      },
+      [made, done = std::move(done)](const Status& status) {
+        if (!status.ok()) return done(Unavailable(status.error()));
+        done(*made);
       });
 }
 
@@ -185,6 +206,10 @@ std::size_t SqliteGateway::outbox() const noexcept {
       std::max<std::int64_t>(outbox_.load(std::memory_order_relaxed), 0));
 }
 
+void SqliteGateway::Requeued(std::size_t events) noexcept {
+  outbox_.fetch_add(static_cast<std::int64_t>(events), std::memory_order_relaxed);
+}
+
 void SqliteGateway::Delivered(std::size_t events) noexcept {
   outbox_.fetch_sub(static_cast<std::int64_t>(events), std::memory_order_relaxed);
 }
@@ -196,7 +221,12 @@ Status SqliteGateway::SweepKeys(Connection& connection, Micros now) {
       "DELETE FROM notify_key WHERE (user_id, key) IN (SELECT user_id, key FROM notify_key "
       "WHERE created_at <= ?1 LIMIT 20000)");
   if (!sweep.ok()) return sweep.error();
-  return sweep->Bind(1, now - kKeyLifetime).Run();
+  if (Status s = sweep->Bind(1, now - kKeyLifetime).Run(); !s.ok()) return s;
+  Result<Statement> old = connection.Prepare(
+      "DELETE FROM notify_message WHERE event_id IN (SELECT event_id FROM notify_message "
+      "WHERE state IN (2, 4) AND accepted_at <= ?1 LIMIT 20000)");
+  if (!old.ok()) return old.error();
+  return old->Bind(1, now - kMessageLifetime).Run();
 }
 
 }  // namespace weir::notify::sqlite

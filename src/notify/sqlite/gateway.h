@@ -38,6 +38,7 @@ class SqliteGateway final : public Gateway {
   void Close();
 
   void Configure(UserLimit limit, Done<UserLimit> done) override;
+  void Ensure(UserLimit limit, Done<bool> done) override;
   void Remove(std::string user_id, Done<bool> done) override;
   void Send(SendRequest request, Done<SendAnswer> done) override;
   void Find(std::string user_id, Done<std::optional<UserLimit>> done) override;
@@ -45,6 +46,8 @@ class SqliteGateway final : public Gateway {
 
   /// Events that were delivered, or given up, and no longer wait in the outbox.
   void Delivered(std::size_t events) noexcept;
+  /// Dead letters that were put into the outbox again.
+  void Requeued(std::size_t events) noexcept;
   std::size_t outbox() const noexcept;
 
  private:

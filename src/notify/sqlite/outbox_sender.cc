@@ -1,8 +1,10 @@
 #include "notify/sqlite/outbox_sender.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
+#include "notify/sqlite/ledger.h"
 #include "telemetry/log.h"
 
 namespace weir::notify::sqlite {
@@ -15,10 +17,7 @@ using weir::sqlite::Database;
 using weir::sqlite::Statement;
 
 constexpr std::chrono::milliseconds kDatabasePause{500};
-
-bool MayHelpToRepeat(const Error& error) {
-  return error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded;
-}
+constexpr std::int64_t kReleaseBatch = 1000;
 
 std::uint64_t CountDead(Database& database) {
   std::uint64_t count = 0;
@@ -33,25 +32,54 @@ std::uint64_t CountDead(Database& database) {
   return count;
 }
 
+Status KeepDead(Connection& connection, const Parcel& parcel, const std::string& event,
+                std::int64_t row, Micros now) {
+  Result<Statement> keep = connection.Prepare(
+      "INSERT INTO notify_dead_letter(event, error, failed_at, event_id, user_id, attempts) "
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+  if (!keep.ok()) return keep.error();
+  const std::string id =
+      parcel.event.id.empty() ? "outbox-" + std::to_string(row) : parcel.event.id;
+  keep->Bind(1, event).Bind(2, parcel.reason).Bind(3, now).Bind(4, id);
+  return keep->Bind(5, parcel.event.user_id).Bind(6, std::int64_t{parcel.attempts}).Run();
+}
+
+Status KeepDelayed(Connection& connection, const Parcel& parcel, const std::string& event) {
+  Result<Statement> keep = connection.Prepare(
+      "INSERT INTO notify_delayed(event_id, event, not_before) VALUES (?1, ?2, ?3)");
+  if (!keep.ok()) return keep.error();
+  return keep->Bind(1, parcel.event.id).Bind(2, event).Bind(3, parcel.not_before).Run();
+}
+
+Status SetEnd(Connection& connection, const Delivery& end, Micros now) {
+  Result<Statement> set = connection.Prepare(
+      "UPDATE notify_message SET state = ?2, attempts = ?3, last_error = ?4, updated_at = ?5, "
+      "not_before = ?6 WHERE event_id = ?1");
+  if (!set.ok()) return set.error();
+  set->Bind(1, end.event.id).Bind(2, static_cast<std::int64_t>(end.state));
+  set->Bind(3, std::int64_t{end.attempts}).Bind(4, end.error).Bind(5, now);
+  return set->Bind(6, end.not_before).Run();
+}
+
 }  // namespace
 
 OutboxSender::OutboxSender(Database& database, Provider& provider, const Clock& clock,
                            std::function<void(std::size_t)> gone, SenderOptions options)
     : database_(database),
-      provider_(provider),
       clock_(clock),
       gone_(std::move(gone)),
       options_(options),
+      courier_(provider, stats_, clock,
+               {.workers = options.workers,
+                .retry = options.retry,
+                .on_failure = [this](const Delivery& failure) { NoteFailure(failure); }},
+               stop_.get_token()),
       dead_(CountDead(database)) {
   thread_ = std::thread([this] { Loop(); });
 }
 
 OutboxSender::~OutboxSender() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  woken_.notify_all();
+  stop_.request_stop();
   thread_.join();
 }
 
@@ -64,109 +92,166 @@ void OutboxSender::Wake() {
   woken_.notify_one();
 }
 
-bool OutboxSender::Sleep(std::chrono::milliseconds pause) {
-  std::unique_lock lock(mutex_);
-  return !woken_.wait_for(lock, pause, [this] { return stopping_; });
+void OutboxSender::Loop() {
+  const std::stop_token stop = stop_.get_token();
+  while (!stop.stop_requested()) {
+    while (DeliverBatch()) {
+    }
+    if (Status released = Release(); !released.ok() && !stop.stop_requested()) {
+      Log(Level::kError, "delayed messages cannot be released",
+          {{"error", std::string_view(released.error().message)}});
+    }
+    std::unique_lock lock(mutex_);
+    woken_.wait_for(lock, stop, options_.look_for_due, [this] { return more_; });
+    more_ = false;
+  }
 }
 
-void OutboxSender::Loop() {
-  for (;;) {
-    {
-      std::unique_lock lock(mutex_);
-      woken_.wait(lock, [this] { return more_ || stopping_; });
-      if (stopping_) return;
-      more_ = false;
-    }
-    for (;;) {
-      Result<std::vector<Row>> rows = Read();
-      if (!rows.ok()) {
-        Log(Level::kError, "outbox cannot be read",
-            {{"error", std::string_view(rows.error().message)}});
-        if (!Sleep(kDatabasePause)) return;
-        continue;
-      }
-      if (rows->empty()) break;
-      std::size_t done = 0;
-      while (done < rows->size() && Deliver((*rows)[done])) ++done;
-      const bool stopped = done < rows->size();
-      rows->resize(done);
-      while (!rows->empty()) {
-        Status removed = Remove(*rows);
-        if (removed.ok()) break;
-        Log(Level::kError, "outbox cannot be written",
-            {{"error", std::string_view(removed.error().message)}});
-        if (!Sleep(kDatabasePause)) return;
-      }
-      if (stopped) return;
-    }
+bool OutboxSender::DeliverBatch() {
+  const std::stop_token stop = stop_.get_token();
+  if (stop.stop_requested()) return false;
+  Result<std::vector<Row>> rows = Read();
+  if (!rows.ok()) {
+    Log(Level::kError, "outbox cannot be read",
+        {{"error", std::string_view(rows.error().message)}});
+    return notify::Sleep(kDatabasePause, stop);
   }
+  if (rows->empty()) return false;
+  std::vector<Parcel*> parcels;
+  for (Row& row : *rows) parcels.push_back(&row.parcel);
+  courier_.Deliver(parcels);
+  std::erase_if(*rows, [](const Row& row) { return row.parcel.fate == Fate::kWaiting; });
+  while (!rows->empty()) {
+    Status removed = Remove(*rows);
+    if (removed.ok()) break;
+    Log(Level::kError, "outbox cannot be written",
+        {{"error", std::string_view(removed.error().message)}});
+    if (!notify::Sleep(kDatabasePause, stop)) return false;
+  }
+  return true;
 }
 
 Result<std::vector<OutboxSender::Row>> OutboxSender::Read() {
   std::vector<Row> rows;
-  Status status = database_.Read([&](Connection& connection) -> Status {
-    Result<Statement> query =
-        connection.Prepare("SELECT id, event FROM notify_outbox ORDER BY id LIMIT ?1");
-    if (!query.ok()) return query.error();
-    query->Bind(1, static_cast<std::int64_t>(options_.batch));
-    for (;;) {
-      Result<bool> row = query->Step();
-      if (!row.ok()) return row.error();
-      if (!*row) return {};
-      rows.push_back({query->Int(0), std::string(query->Text(1))});
-    }
-  });
+  Status status =
+      database_.Read([&](Connection& connection) { return ReadInto(connection, rows); });
   if (!status.ok()) return status.error();
   return rows;
 }
 
-bool OutboxSender::Deliver(Row& row) {
-  Result<Event> event = DecodeEvent(row.event);
-  if (!event.ok()) {
-    row.error = event.error().message;
-    return true;
+Status OutboxSender::ReadInto(Connection& connection, std::vector<Row>& rows) {
+  Result<Statement> query =
+      connection.Prepare("SELECT id, event FROM notify_outbox ORDER BY id LIMIT ?1");
+  if (!query.ok()) return query.error();
+  query->Bind(1, static_cast<std::int64_t>(options_.batch));
+  for (;;) {
+    Result<bool> row = query->Step();
+    if (!row.ok()) return row.error();
+    if (!*row) break;
+    rows.push_back({query->Int(0), std::string(query->Text(1))});
   }
-  std::chrono::milliseconds pause = options_.first_pause;
-  for (int attempt = 1;; ++attempt) {
-    Status status = provider_.Deliver(*event);
-    if (status.ok()) return true;
-    row.error = status.error().message;
-    if (attempt >= options_.max_attempts || !MayHelpToRepeat(status.error())) return true;
-    if (!Sleep(pause)) return false;
-    row.error.clear();
-    pause = std::min(pause * 2, options_.longest_pause);
+  const Micros now = NowMicros(clock_);
+  std::unordered_map<std::string, std::optional<Preferences>> wishes;
+  for (Row& row : rows) {
+    Result<Event> event = DecodeEvent(row.event);
+    if (!event.ok()) {
+      row.parcel.fate = Fate::kMalformed;
+      row.parcel.reason = event.error().message;
+      continue;
+    }
+    row.parcel.event = std::move(*event);
+    const auto [known, fresh] = wishes.try_emplace(row.parcel.event.user_id);
+    if (fresh) {
+      Result<std::optional<Preferences>> found = ReadPreferences(connection, known->first);
+      if (!found.ok()) return found.error();
+      known->second = std::move(*found);
+    }
+    if (known->second) Respect(*known->second, now, row.parcel);
   }
+  return {};
+}
+
+Status OutboxSender::Settle(Connection& connection, const Row& row, Micros now) {
+  const Parcel& parcel = row.parcel;
+  if (parcel.dead()) {
+    if (Status s = KeepDead(connection, parcel, row.event, row.id, now); !s.ok()) return s;
+  }
+  if (parcel.fate == Fate::kDelayed) {
+    if (Status s = KeepDelayed(connection, parcel, row.event); !s.ok()) return s;
+  }
+  if (parcel.fate != Fate::kDuplicate && parcel.fate != Fate::kMalformed) {
+    if (Status s = SetEnd(connection, parcel.ToDelivery(), now); !s.ok()) return s;
+  }
+  Result<Statement> remove = connection.Prepare("DELETE FROM notify_outbox WHERE id = ?1");
+  if (!remove.ok()) return remove.error();
+  return remove->Bind(1, row.id).Run();
 }
 
 Status OutboxSender::Remove(const std::vector<Row>& rows) {
   const Micros now = NowMicros(clock_);
-  // The whole range at once: ids between ours are none but ours, since we read in order.
   Status status = database_.WriteAndWait([&](Connection& connection) -> Status {
-    Result<Statement> keep = connection.Prepare(
-        "INSERT INTO notify_dead_letter(event, error, failed_at) VALUES (?1, ?2, ?3)");
-    if (!keep.ok()) return keep.error();
     for (const Row& row : rows) {
-      if (row.error.empty()) continue;
-      Status s = keep->Bind(1, row.event).Bind(2, row.error).Bind(3, now).Run();
-      if (!s.ok()) return s;
+      if (Status s = Settle(connection, row, now); !s.ok()) return s;
     }
-    Result<Statement> remove =
-        connection.Prepare("DELETE FROM notify_outbox WHERE id BETWEEN ?1 AND ?2");
-    if (!remove.ok()) return remove.error();
-    return remove->Bind(1, rows.front().id).Bind(2, rows.back().id).Run();
+    return {};
   });
-  if (!status.ok()) return status;
-  std::uint64_t dead = 0;
+  if (status.ok()) Note(rows);
+  return status;
+}
+
+void OutboxSender::Note(const std::vector<Row>& rows) {
+  std::size_t left = 0;
   for (const Row& row : rows) {
-    if (row.error.empty()) continue;
-    ++dead;
+    const Parcel& parcel = row.parcel;
+    if (parcel.fate != Fate::kDelayed) ++left;
+    stats_.Count(ResultOf(parcel.fate));
+    if (!parcel.dead()) continue;
+    dead_.fetch_add(1, std::memory_order_relaxed);
     Log(Level::kError, "notification not delivered; kept as a dead letter",
-        {{"event", std::string_view(row.event)}, {"error", std::string_view(row.error)}});
+        {{"eventId", std::string_view(parcel.event.id)},
+         {"attempts", std::int64_t{parcel.attempts}},
+         {"error", std::string_view(parcel.reason)}});
   }
-  dead_.fetch_add(dead, std::memory_order_relaxed);
-  delivered_.fetch_add(rows.size() - dead, std::memory_order_relaxed);
-  gone_(rows.size());
-  return {};
+  gone_(left);
+}
+
+void OutboxSender::NoteFailure(const Delivery& failure) {
+  const Micros now = NowMicros(clock_);
+  database_.Write(
+      [failure, now](Connection& connection) { return SetEnd(connection, failure, now); },
+      [](const Status&) {});
+}
+
+// What is due goes back into the outbox, behind what is there.
+Status OutboxSender::Release() {
+  const Micros now = NowMicros(clock_);
+  for (;;) {
+    bool due = false;
+    Status looked = database_.Read([&](Connection& connection) -> Status {
+      Result<Statement> query =
+          connection.Prepare("SELECT 1 FROM notify_delayed WHERE not_before <= ?1 LIMIT 1");
+      if (!query.ok()) return query.error();
+      Result<bool> row = query->Bind(1, now).Step();
+      if (!row.ok()) return row.error();
+      due = *row;
+      return {};
+    });
+    if (!looked.ok() || !due) return looked;
+    Status moved = database_.WriteAndWait([&](Connection& connection) -> Status {
+      for (const char* sql :
+           {"INSERT INTO notify_outbox(event) SELECT event FROM notify_delayed "
+            "WHERE not_before <= ?1 ORDER BY not_before, id LIMIT ?2",
+            "DELETE FROM notify_delayed WHERE id IN (SELECT id FROM notify_delayed "
+            "WHERE not_before <= ?1 ORDER BY not_before, id LIMIT ?2)"}) {
+        Result<Statement> move = connection.Prepare(sql);
+        if (!move.ok()) return move.error();
+        if (Status s = move->Bind(1, now).Bind(2, kReleaseBatch).Run(); !s.ok()) return s;
+      }
+      return {};
+    });
+    if (!moved.ok()) return moved;
+    Wake();
+  }
 }
 
 }  // namespace weir::notify::sqlite

@@ -6,69 +6,80 @@
 #include <cstddef>
 #include <functional>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "drivers/sqlite/database.h"
+#include "notify/courier.h"
+#include "notify/delivery_stats.h"
 #include "notify/provider.h"
 #include "weir/clock.h"
 
 namespace weir::notify::sqlite {
 
 struct SenderOptions {
-  std::size_t batch = 512;  ///< events that are read, and later deleted, together
-  int max_attempts = 5;
-  std::chrono::milliseconds first_pause{200};  ///< doubled with every attempt
-  std::chrono::milliseconds longest_pause{5000};
+  std::size_t batch = 512;  ///< events that are read, and later removed, together
+  std::size_t workers = 1;  ///< users whose messages are delivered at the same time
+  RetryPolicy retry = {};
+  std::chrono::milliseconds look_for_due{1000};  ///< how often delayed events are looked for
 };
 
-/// Delivers what is in the outbox, in order, on a thread of its own. An event leaves the outbox
-/// when it was delivered; after max_attempts, or when trying again cannot help, it goes to the dead
-/// letters. After a crash the last batch may be delivered once more.
+/// Delivers what is in the outbox on a thread of its own, each user's messages in order. An event
+/// leaves the outbox when it was delivered; during the user's quiet hours it waits beside it; when
+/// it cannot be delivered it goes to the dead letters. The message's state changes in the same
+/// transaction. After a crash the last batch may be delivered once more.
 ///
 /// Thread-safe.
 class OutboxSender {
  public:
-  /// What is given must outlive this. `gone` is told how many events have left the outbox.
+  /// What is given must outlive this. `gone` is told how many events have left for good.
   OutboxSender(weir::sqlite::Database& database, Provider& provider, const Clock& clock,
                std::function<void(std::size_t)> gone, SenderOptions options = {});
-  /// Finishes the event that is being delivered.
+  /// Finishes the events that are being delivered.
   ~OutboxSender();
 
   /// The outbox has more.
   void Wake();
 
-  std::uint64_t delivered() const noexcept { return delivered_.load(std::memory_order_relaxed); }
-  /// Since the tables were made.
+  const DeliveryStats& stats() const noexcept { return stats_; }
+  /// That there are now; less the one that was just replayed or dropped.
   std::uint64_t dead_letters() const noexcept { return dead_.load(std::memory_order_relaxed); }
+  void ForgetDead(std::size_t letters) noexcept {
+    dead_.fetch_sub(letters, std::memory_order_relaxed);
+  }
 
  private:
   struct Row {
     std::int64_t id = 0;
     std::string event;
-    std::string error = {};  // not empty: a dead letter
+    Parcel parcel = {};
   };
 
   void Loop();
-  bool Sleep(std::chrono::milliseconds pause);
+  /// Delivers a batch. False: there was none, or a stop was asked for.
+  bool DeliverBatch();
   Result<std::vector<Row>> Read();
-  /// False: asked to stop before the row was done with.
-  bool Deliver(Row& row);
+  Status ReadInto(weir::sqlite::Connection& connection, std::vector<Row>& rows);
   Status Remove(const std::vector<Row>& rows);
+  Status Settle(weir::sqlite::Connection& connection, const Row& row, Micros now);
+  void Note(const std::vector<Row>& rows);
+  void NoteFailure(const Delivery& failure);
+  Status Release();
 
   weir::sqlite::Database& database_;
-  Provider& provider_;
   const Clock& clock_;
   const std::function<void(std::size_t)> gone_;
   const SenderOptions options_;
-  std::atomic<std::uint64_t> delivered_{0};
+  DeliveryStats stats_;
+  std::stop_source stop_;
+  Courier courier_;
   std::atomic<std::uint64_t> dead_{0};
 
   std::mutex mutex_;
-  std::condition_variable woken_;
+  std::condition_variable_any woken_;
   bool more_ = true;
-  bool stopping_ = false;
   std::thread thread_;
 };
 

@@ -30,6 +30,11 @@ class Call {
   std::int32_t id() const noexcept { return id_; }
   bool half_closed() const noexcept { return half_closed_; }
   bool finished() const noexcept { return finished_; }
+  /// Of its metadata; empty: the caller gave none.
+  const std::string& traceparent() const noexcept { return traceparent_; }
+  const std::string& request_id() const noexcept { return request_id_; }
+  /// Some of what was sent still waits for the peer to make room.
+  bool sending() const noexcept { return unsent() != 0; }
 
   /// Queues a message to the client.
   void Send(const google::protobuf::MessageLite& message);
@@ -70,6 +75,8 @@ class Call {
   bool bad_timeout_ = false;
   bool encoded_ = false;
   std::string key_;  // in its metadata; kept only where keys matter
+  std::string traceparent_;
+  std::string request_id_;
 
   // The request's body.
   MessageReader reader_;

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "limiter/request_span.h"
 #include "protocol/grpc/session.h"
+#include "telemetry/tracer.h"
 
 namespace weir::grpc {
 namespace {
@@ -21,6 +23,11 @@ void DecidingMethod::OnMessage(Call& call, std::string_view message) {
     burst.DropLastMessage(*this);
     return call.Finish(StatusCode::kInvalidArgument, "the message is not a valid protobuf");
   }
+  const Nanos now = decider_.tracer() == nullptr ? 0 : SystemClock::Get().Now();
+  burst.origin_ = {"grpc", {}, telemetry::ArrivedWith(call.traceparent(), decider_.tracer(), now)};
+  if (!call.request_id().empty()) {
+    burst.origin_.request_id = burst.request_ids_.emplace_back(call.request_id());
+  }
   const Status asked = Ask(request, burst);
   if (!asked.ok()) {
     burst.Truncate(first);
@@ -28,20 +35,16 @@ void DecidingMethod::OnMessage(Call& call, std::string_view message) {
     return call.Finish(asked.error());
   }
   if (!burst.session_) burst.session_ = call.session().link();
-  burst.jobs_.push_back({this, &request, call.id(), call.Expect(), first, burst.used_ - first});
+  burst.jobs_.push_back({this, &request, call.id(), call.Expect(), first, burst.used_ - first,
+                         burst.origin_.trace, now});
 }
 
 limiter::Check& Burst::AddCheck(std::string_view domain, store::Op op, std::int64_t cost) {
   if (used_ == checks_.size()) checks_.emplace_back();
   limiter::Check& check = checks_[used_++];
-  check.request = {};
+  check.Reset(op, origin_);
   check.request.domain = domain;
   check.request.cost = cost;
-  check.op = op;
-  check.lease = 0;
-  check.permits.clear();
-  check.verdicts.clear();
-  check.status = {};
   check_extents_.push_back({descriptor_extents_.size(), 0});
   return check;
 }
@@ -117,8 +120,21 @@ void Burst::PointCheckAt(std::size_t index) {
   request.overrides = std::span(overrides_).subspan(extent.first, extent.count);
 }
 
-void Burst::Answer() {
+void Burst::Record(const Job& job, telemetry::Tracer* tracer) const {
+  telemetry::Span span;
+  span.context = job.trace;
+  span.name = "grpc";
+  span.start = job.arrived;
+  span.end = SystemClock::Get().Now();
+  span.Add("weir.door", "grpc");
+  span.Add("rpc.method", job.method->path());
+  limiter::RecordRequest(tracer, span, std::span(checks_).subspan(job.first, job.count));
+}
+
+void Burst::Answer(telemetry::Tracer* tracer) {
   for (const Job& job : jobs_) {
+    if (job.trace.sampled) [[unlikely]]
+      Record(job, tracer);
     // The session may have gone while the store was asked, and the call may have been cancelled.
     if (*session_ == nullptr) break;
     Call* call = (*session_)->Find(job.call);
@@ -142,6 +158,7 @@ void Burst::Clear() {
   costs_.clear();
   overrides_.clear();
   override_quotas_.clear();
+  request_ids_.clear();
   for (Shelf& shelf : shelves_) {
     for (std::size_t i = 0; i < shelf.used; ++i) {
       if (shelf.messages[i]->ByteSizeLong() > kKeptMessageBytes) {
@@ -168,7 +185,7 @@ void Decider::Flush() {
 }
 
 void Decider::Done(Burst& burst) {
-  burst.Answer();
+  burst.Answer(limiter_.tracer());
   burst.Clear();
   idle_.push_back(&burst);
 }

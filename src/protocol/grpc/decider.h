@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,8 @@
 #include "protocol/grpc/call.h"
 #include "protocol/grpc/method.h"
 #include "store/store.h"
+#include "telemetry/span.h"
+#include "weir/clock.h"
 #include "weir/quota.h"
 
 namespace weir::grpc {
@@ -36,6 +39,8 @@ struct Job {
   std::uint64_t number = 0;  ///< its place among the answers of a stream
   std::size_t first = 0;     ///< its checks in the burst
   std::size_t count = 0;
+  telemetry::SpanContext trace = {};
+  Nanos arrived = 0;  ///< kept only if it is traced
 };
 
 /// A method that answers with decisions. Thread safety: belongs to one reactor.
@@ -92,11 +97,14 @@ class Burst {
   void Truncate(std::size_t checks) noexcept;
   void PointCheckAt(std::size_t index);
   void Point();
-  void Answer();
+  void Answer(telemetry::Tracer* tracer);
   void Clear();
+
+  void Record(const Job& job, telemetry::Tracer* tracer) const;
 
   std::shared_ptr<Session*> session_;
   std::vector<Job> jobs_;
+  limiter::Origin origin_;              // of the checks that are being added
   std::vector<limiter::Check> checks_;  // the first used_ are this burst's
   std::size_t used_ = 0;
   std::vector<Extent> check_extents_;  // descriptors of each check
@@ -106,6 +114,7 @@ class Burst {
   std::vector<std::int64_t> costs_;
   std::vector<const Quota*> overrides_;
   std::deque<Quota> override_quotas_;
+  std::deque<std::string> request_ids_;  // of calls whose caller gave one
   std::vector<Shelf> shelves_;
 };
 
@@ -114,6 +123,7 @@ class Decider {
  public:
   explicit Decider(limiter::Limiter& limiter);
 
+  telemetry::Tracer* tracer() const noexcept { return limiter_.tracer(); }
   /// The burst that is being collected.
   Burst& burst() noexcept { return *collecting_; }
   /// Decides what has been collected, and has the calls answered when it is.

@@ -10,6 +10,8 @@
 namespace weir::grpc {
 namespace {
 
+constexpr std::size_t kMaxIdBytes = 128;
+
 constexpr std::size_t kSpareCalls = 1024;
 
 }  // namespace
@@ -54,6 +56,10 @@ void Session::OnHeader(Call& call, std::string_view name, std::string_view value
     call.key_ = value;
   } else if (services_.guard() && name == "authorization" && value.starts_with("Bearer ")) {
     call.key_ = value.substr(7);
+  } else if (name == "traceparent") {
+    call.traceparent_ = value.substr(0, kMaxIdBytes);
+  } else if (name == "x-request-id") {
+    call.request_id_ = value.substr(0, kMaxIdBytes);
   }
 }
 

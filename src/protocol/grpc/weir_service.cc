@@ -1,10 +1,12 @@
 #include "protocol/grpc/weir_service.h"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "protocol/grpc/rls.h"
+#include "store/reserve/reservation.h"
 #include "weir/v1/weir.pb.h"
 
 namespace weir::grpc {
@@ -34,13 +36,19 @@ void FillDecision(const Decision& decision, Message& message) {
   message.set_reset_after_ns(decision.reset_after.count());
 }
 
-void FillResponse(const v1::CheckRequest& request, const limiter::Check& check,
-                  v1::CheckResponse& response) {
+void FillStanding(const limiter::Check& check, v1::CheckResponse& response) {
   FillDecision(check.decision, response);
   response.set_policy(check.policy.data(), check.policy.size());
   response.set_lease(check.decision.lease);
   if (check.decision.lease != 0) limiter::AppendPermits(*response.mutable_leases(), check);
   response.set_degraded(check.degraded);
+  response.set_estimated(check.estimated);
+}
+
+void FillResponse(const v1::CheckRequest& request, const limiter::Check& check,
+                  v1::CheckResponse& response) {
+  FillStanding(check, response);
+  response.set_reservation(check.reservation);
   if (!request.explain()) return;
   for (const limiter::PolicyVerdict& verdict : check.verdicts) {
     v1::PolicyVerdict& told = *response.add_policies();
@@ -48,6 +56,7 @@ void FillResponse(const v1::CheckRequest& request, const limiter::Check& check,
     told.set_policy(verdict.policy.data(), verdict.policy.size());
     told.set_descriptor_index(static_cast<std::uint32_t>(verdict.descriptor));
     told.set_shadow(verdict.shadow);
+    told.set_estimated(verdict.estimated);
   }
 }
 
@@ -79,10 +88,25 @@ Status AddSubject(const Message& request, limiter::Check& check, Burst& burst) {
   return {};
 }
 
+/// How long a reservation may be settled.
+Result<std::chrono::milliseconds> LastsOf(const v1::CheckRequest& request) {
+  using store::reserve::kLongest;
+  using store::reserve::kShortest;
+  if (!request.has_expires_after_ms()) return store::reserve::kUsual;
+  const std::chrono::milliseconds given(request.expires_after_ms());
+  if (given >= kShortest && given <= kLongest) return given;
+  return Error{Code::kInvalidArgument, "expires_after_ms must be " +
+                                           std::to_string(kShortest.count()) + " to " +
+                                           std::to_string(kLongest.count())};
+}
+
 Status AddCheck(const v1::CheckRequest& request, std::string_view default_domain, store::Op op,
                 Burst& burst) {
   const std::int64_t cost = request.has_cost() ? request.cost() : 1;
   if (cost < 0) return Error{Code::kInvalidArgument, "cost must not be negative"};
+  if (request.has_expires_after_ms()) {
+    return Error{Code::kInvalidArgument, "expires_after_ms goes with Reserve only"};
+  }
   if (request.overdraw() && op != store::Op::kCharge) {
     return Error{Code::kInvalidArgument, "overdraw goes with Check and CheckBatch only"};
   }
@@ -117,6 +141,74 @@ class SingleCheck final : public DecidingMethod {
  private:
   const store::Op op_;
   v1::CheckResponse response_;
+};
+
+/// Reserve: a check whose answer says what to settle.
+class Reserve final : public DecidingMethod {
+ public:
+  using DecidingMethod::DecidingMethod;
+
+  std::unique_ptr<google::protobuf::Message> NewRequest() const override {
+    return std::make_unique<v1::CheckRequest>();
+  }
+
+  Status Ask(const google::protobuf::Message& message, Burst& burst) override {
+    const auto& request = static_cast<const v1::CheckRequest&>(message);
+    const std::int64_t cost = request.has_cost() ? request.cost() : 1;
+    if (cost < 1) return Error{Code::kInvalidArgument, "cost must be at least 1"};
+    if (request.overdraw()) {
+      return Error{Code::kInvalidArgument, "overdraw goes with Check and CheckBatch only"};
+    }
+    const Result<std::chrono::milliseconds> lasts = LastsOf(request);
+    if (!lasts.ok()) return lasts.error();
+    limiter::Check& check = burst.AddCheck(request.domain(), store::Op::kCharge, cost);
+    check.reserve = *lasts;
+    return AddSubject(request, check, burst);
+  }
+
+  void Answer(const Job& job, std::span<const limiter::Check> checks, Call& call) override {
+    const limiter::Check& check = checks.front();
+    if (!check.status.ok()) return call.Finish(check.status.error());
+    response_.Clear();
+    FillResponse(static_cast<const v1::CheckRequest&>(*job.request), check, response_);
+    call.Send(response_);
+    call.Finish(StatusCode::kOk);
+  }
+
+ private:
+  v1::CheckResponse response_;
+};
+
+class Settle final : public DecidingMethod {
+ public:
+  using DecidingMethod::DecidingMethod;
+
+  std::unique_ptr<google::protobuf::Message> NewRequest() const override {
+    return std::make_unique<v1::SettleRequest>();
+  }
+
+  Status Ask(const google::protobuf::Message& message, Burst& burst) override {
+    const auto& request = static_cast<const v1::SettleRequest&>(message);
+    if (request.cost() < 0 || request.cost() > kMaxLimit) {
+      return Error{Code::kInvalidArgument, "cost must be 0 to " + std::to_string(kMaxLimit)};
+    }
+    limiter::Check& check = burst.AddCheck({}, store::Op::kSettle, request.cost());
+    check.settles = request.reservation();
+    return {};
+  }
+
+  void Answer(const Job&, std::span<const limiter::Check> checks, Call& call) override {
+    const limiter::Check& check = checks.front();
+    if (!check.status.ok()) return call.Finish(check.status.error());
+    response_.Clear();
+    response_.set_settled(check.applied);
+    FillStanding(check, *response_.mutable_standing());
+    call.Send(response_);
+    call.Finish(StatusCode::kOk);
+  }
+
+ private:
+  v1::SettleResponse response_;
 };
 
 /// CheckBatch, and CheckStream, which is many of those on one call.
@@ -222,6 +314,8 @@ void AddWeirService(Services& services, Decider& decider) {
   services.Add(prefix + "CheckBatch", std::make_unique<BatchCheck>(decider, false));
   services.Add(prefix + "CheckStream", std::make_unique<BatchCheck>(decider, true));
   services.Add(prefix + "Release", std::make_unique<Release>(decider));
+  services.Add(prefix + "Reserve", std::make_unique<Reserve>(decider));
+  services.Add(prefix + "Settle", std::make_unique<Settle>(decider));
 }
 
 }  // namespace weir::grpc

@@ -20,13 +20,7 @@ class CheckBatch {
   limiter::Check& Add() {
     if (used_ == checks_.size()) checks_.emplace_back();
     limiter::Check& check = checks_[used_++];
-    check.request = {};
-    check.op = store::Op::kCharge;
-    check.lease = 0;
-    check.permits.clear();
-    check.degraded = false;
-    check.policy = {};
-    check.verdicts.clear();
+    check.Reset(store::Op::kCharge, {});
     return check;
   }
 

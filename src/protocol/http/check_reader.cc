@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "store/reserve/reservation.h"
 #include "weir/quota.h"
 
 namespace weir::http {
@@ -42,8 +43,9 @@ bool IsSyntaxError(simdjson::error_code error) {
 /// Thread safety: as CheckReader.
 class CheckReader::Parser {
  public:
-  Result<Found> Read(std::string_view body, store::Op op, CheckBatch& batch) {
-    op_ = op;
+  Result<Found> Read(std::string_view body, Ask ask, CheckBatch& batch) {
+    op_ = ask.op;
+    reserve_ = ask.reserve;
     batch_ = &batch;
     Found found;
     found.first = batch.size();
@@ -77,7 +79,9 @@ class CheckReader::Parser {
     kLease = 16,
     kChecks = 32,
     kLeases = 64,
-    kOverdraw = 128
+    kOverdraw = 128,
+    kReservation = 256,
+    kExpires = 512
   };
 
   /// The root is one check, or an object with nothing but "checks".
@@ -146,6 +150,7 @@ class CheckReader::Parser {
   limiter::Check& Begin() {
     limiter::Check& check = batch_->Add();
     check.op = op_;
+    if (reserve_) check.reserve = store::reserve::kUsual;
     return check;
   }
 
@@ -153,6 +158,10 @@ class CheckReader::Parser {
                    const Place& place) {
     unsigned bit = 0;
     Status status;
+    const bool settles = op_ == store::Op::kSettle;
+    if (settles && name != "reservation" && name != "cost") {
+      return place.Wrong(std::string(name.substr(0, kMaxNameBytes)), UnknownField());
+    }
     if (name == "key") {
       bit = kKey;
       status = ReadText(value, name, kMaxValueBytes, check.request.key, place);
@@ -165,7 +174,16 @@ class CheckReader::Parser {
     } else if (name == "domain") {
       bit = kDomain;
       status = ReadText(value, name, kMaxNameBytes, check.request.domain, place);
-    } else if (name == "overdraw" && op_ == store::Op::kCharge) {
+    } else if (name == "reservation" && settles) {
+      bit = kReservation;
+      status = ReadText(value, name, store::reserve::kMaxText, check.settles, place);
+    } else if (name == "expiresAfterMs" && reserve_) {
+      bit = kExpires;
+      std::int64_t millis = 0;
+      status = ReadInteger(value, name, store::reserve::kShortest.count(),
+                           store::reserve::kLongest.count(), millis, place);
+      check.reserve = std::chrono::milliseconds(millis);
+    } else if (name == "overdraw" && op_ == store::Op::kCharge && !reserve_) {
       bit = kOverdraw;
       status = ReadOverdraw(value, check, place);
     } else if (name == "lease" && op_ == store::Op::kRelease) {
@@ -183,6 +201,10 @@ class CheckReader::Parser {
   }
 
   Status Finish(const limiter::Check& check, unsigned seen, const Place& place) const {
+    if (op_ == store::Op::kSettle) {
+      if ((seen & kReservation) == 0) return place.Wrong("reservation", "is missing");
+      return (seen & kCost) != 0 ? Status() : place.Wrong("cost", "is missing");
+    }
     const bool by_key = (seen & kKey) != 0;
     if (by_key && (seen & (kDomain | kDescriptors)) != 0) {
       return place.Wrong("key", "cannot be combined with domain or descriptors");
@@ -196,7 +218,7 @@ class CheckReader::Parser {
     if ((seen & kLease) != 0 && (seen & kLeases) != 0) {
       return place.Wrong("leases", "cannot be combined with lease, which is one of them");
     }
-    if (op_ == store::Op::kRefund && check.request.cost == 0) {
+    if ((op_ == store::Op::kRefund || reserve_) && check.request.cost == 0) {
       return place.Wrong("cost", "must be at least 1");
     }
     return {};
@@ -207,7 +229,13 @@ class CheckReader::Parser {
       case store::Op::kRelease:
         return "is not a field of a release; those are key, domain, descriptors, lease, leases and "
                "cost";
+      case store::Op::kSettle:
+        return "is not a field of a settlement; those are reservation and cost";
       case store::Op::kCharge:
+        if (reserve_) {
+          return "is not a field of a reservation; those are key, domain, descriptors, cost and "
+                 "expiresAfterMs";
+        }
         return "is not a field of a check; those are key, domain, descriptors, cost and overdraw";
       default:
         return "is not a field here; those are key, domain, descriptors and cost";
@@ -379,6 +407,7 @@ class CheckReader::Parser {
 
   json::parser parser_;
   store::Op op_ = store::Op::kCharge;
+  bool reserve_ = false;
   CheckBatch* batch_ = nullptr;
   std::vector<policy::Entry> entries_;
   std::vector<policy::Descriptor> descriptors_;
@@ -387,9 +416,8 @@ class CheckReader::Parser {
 CheckReader::CheckReader() : parser_(std::make_unique<Parser>()) {}
 CheckReader::~CheckReader() = default;
 
-Result<CheckReader::Found> CheckReader::Read(std::string_view body, store::Op op,
-                                             CheckBatch& batch) {
-  return parser_->Read(body, op, batch);
+Result<CheckReader::Found> CheckReader::Read(std::string_view body, Ask ask, CheckBatch& batch) {
+  return parser_->Read(body, ask, batch);
 }
 
 }  // namespace weir::http

@@ -22,7 +22,8 @@ inline constexpr std::size_t kMaxValueBytes = 1024;
 /// So many bytes after a body must be readable, whatever they hold.
 inline constexpr std::size_t kBodyPadding = 64;
 
-/// Reads the JSON bodies of /v1/check, /v1/peek, /v1/refund and /v1/release. Every field is known
+/// Reads the JSON bodies of /v1/check, /v1/peek, /v1/refund, /v1/release, /v1/reserve and
+/// /v1/settle. Every field is known
 /// or an error: a misspelt "cost" must not quietly become a cost of 1.
 ///
 /// Not thread-safe: one per reactor.
@@ -33,6 +34,15 @@ class CheckReader {
   CheckReader(const CheckReader&) = delete;
   CheckReader& operator=(const CheckReader&) = delete;
 
+  /// What the checks of a body are for.
+  struct Ask {
+    store::Op op = store::Op::kCharge;
+    bool reserve = false;  ///< kCharge: to be settled later
+
+    Ask(store::Op what) : op(what) {}  // NOLINT(google-explicit-constructor): nearly always
+    Ask(store::Op what, bool reserves) : op(what), reserve(reserves) {}
+  };
+
   struct Found {
     std::size_t first = 0;  ///< of the batch's checks
     std::size_t count = 0;
@@ -40,7 +50,7 @@ class CheckReader {
   };
 
   /// Adds the checks of a body to `batch`. An error names the field; the batch is then as it was.
-  Result<Found> Read(std::string_view body, store::Op op, CheckBatch& batch);
+  Result<Found> Read(std::string_view body, Ask ask, CheckBatch& batch);
 
  private:
   class Parser;

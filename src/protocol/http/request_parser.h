@@ -2,10 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string_view>
 
+#include "protocol/http/body.h"
+#include "protocol/http/head.h"
 #include "protocol/http/message.h"
 
 namespace weir::http {
@@ -16,8 +17,8 @@ struct ParserLimits {
   std::size_t body_bytes = std::size_t{1} << 20U;
 };
 
-/// Reads HTTP/1.1 requests one after another out of a growing buffer, without copying: what it
-/// finds are views into that buffer. The work is done by Beast's parser.
+/// Reads whole HTTP/1.1 requests one after another out of a growing buffer, without copying: what
+/// it finds are views into that buffer.
 ///
 /// Not thread-safe: one per connection.
 class RequestParser {
@@ -29,7 +30,6 @@ class RequestParser {
   };
 
   explicit RequestParser(const ParserLimits& limits);
-  ~RequestParser();
   RequestParser(const RequestParser&) = delete;
   RequestParser& operator=(const RequestParser&) = delete;
 
@@ -38,28 +38,38 @@ class RequestParser {
   Outcome Parse(std::span<char> bytes);
 
   /// After kComplete: how many bytes the request took. Call Next before the next request is parsed.
-  std::size_t consumed() const noexcept;
+  std::size_t consumed() const noexcept { return consumed_; }
   void Next();
 
   /// Complete requests: method, path, query, headers, body and keep_alive are set. Before that,
   /// once header_complete(): all but the body.
   Request& request() noexcept { return request_; }
-  bool header_complete() const noexcept;
+  bool header_complete() const noexcept { return header_complete_; }
   /// The client waits for `100 Continue` before it sends the body.
-  bool expects_continue() const noexcept;
+  bool expects_continue() const noexcept { return head_.expects_continue && !minor_version_0(); }
   /// A body was announced that is not complete yet: its full size, if known, else 0.
   std::size_t announced_body() const noexcept;
-  bool minor_version_0() const noexcept;
+  bool minor_version_0() const noexcept { return header_complete_ && request_.http_1_0; }
 
-  int failure_status() const noexcept;
-  std::string_view failure_message() const noexcept;
+  int failure_status() const noexcept { return failure_.error_status; }
+  std::string_view failure_message() const noexcept { return failure_.error; }
 
  private:
-  class Core;
+  Outcome ReadHead(std::span<char> bytes);
+  Outcome ReadBody(std::span<char> bytes);
+  Outcome Fail(int status, const char* why);
+  void Describe();
+  void Join(char* piece, std::size_t size);
 
   const ParserLimits limits_;
+  const HeadLimits head_limits_;
+  RequestHead head_;
+  BodyScanner scanner_;
   Request request_;
-  std::unique_ptr<Core> core_;
+  HeadResult failure_;
+  const char* base_ = nullptr;  // where the request began at the last call
+  std::size_t consumed_ = 0;
+  bool header_complete_ = false;
 };
 
 }  // namespace weir::http

@@ -143,6 +143,13 @@ void AppendDecision(std::string& out, const limiter::Check& check) {
   if (check.op == store::Op::kRelease) {
     out += check.applied ? ",\"released\":true" : ",\"released\":false";
   }
+  if (check.op == store::Op::kSettle) {
+    out += check.applied ? ",\"settled\":true" : ",\"settled\":false";
+  }
+  if (!check.reservation.empty()) {
+    out.append(",\"reservation\":\"").append(check.reservation).append("\",\"expiresAfterMs\":");
+    AppendNumber(out, check.reserve.count());
+  }
   if (check.degraded) out += ",\"degraded\":true";
   if (check.estimated) out += ",\"estimated\":true";
   out += '}';

@@ -1,12 +1,17 @@
 #include "protocol/resp/batch.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
+
+#include "limiter/request_span.h"
+#include "telemetry/tracer.h"
 
 namespace weir::resp {
 namespace {
 
 constexpr std::string_view kPrefix = "cl|";
+constexpr std::string_view kDoor = "resp";
 
 // The prefix clients see; Redis clients turn it into an exception's type.
 std::string_view ReplyCode(Code code) noexcept {
@@ -33,31 +38,30 @@ Batch::Batch() {
 Batch::~Batch() = default;
 
 void Batch::AddThrottle(std::string_view key, const Rate& rate, const Quota& quota,
-                        std::int64_t cost) {
+                        std::int64_t cost, ThrottleStyle style) {
   if (quotas_.empty() || &quota != &quotas_.back()) {
     quotas_.push_back(quota);
     last_rate_ = rate;
   }
-  replies_.push_back({Kind::kThrottle, {}, {}, static_cast<std::uint32_t>(charges_.size())});
+  replies_.push_back({Kind::kThrottle, {}, {}, style, static_cast<std::uint32_t>(charges_.size())});
   keys_.append(kPrefix).append(key);
   key_ends_.push_back(static_cast<std::uint32_t>(keys_.size()));
   charges_.push_back({{}, cost, &quotas_.back()});
 }
 
-void Batch::AddCheck(store::Op op, std::string_view key, std::int64_t cost, std::int64_t lease,
-                     CheckReply reply, Protocol protocol) {
+limiter::Check& Batch::AddCheck(store::Op op, std::string_view key, std::int64_t cost,
+                                std::int64_t lease, CheckReply reply, Protocol protocol) {
   if (checks_.empty()) {
     checks_.resize(kMaxQuestions);
   }
   const std::size_t i = checks_used_++;
   limiter::Check& check = checks_[i];
-  check.request = {};
+  check.Reset(op, {.door = kDoor});
   check.request.key = key;
   check.request.cost = cost;
-  check.op = op;
   check.lease = lease;
-  check.permits.clear();
-  replies_.push_back({Kind::kCheck, reply, protocol, static_cast<std::uint32_t>(i)});
+  replies_.push_back({Kind::kCheck, reply, protocol, {}, static_cast<std::uint32_t>(i)});
+  return check;
 }
 
 void Batch::EndText() {
@@ -65,7 +69,7 @@ void Batch::EndText() {
   if (!replies_.empty() && replies_.back().kind == Kind::kText) {
     replies_.back().index = end;
   } else {
-    replies_.push_back({Kind::kText, {}, {}, end});
+    replies_.push_back({Kind::kText, {}, {}, {}, end});
   }
 }
 
@@ -75,6 +79,8 @@ std::string_view Batch::Keep(std::string_view bytes) {
 
 void Batch::Submit(limiter::Limiter& limiter, std::function<void()> done) {
   done_ = std::move(done);
+  tracer_ = limiter.tracer();
+  if (tracer_ != nullptr) BeginTraces(*tracer_);
   const std::size_t throttles = charges_.size();
   if (decisions_.size() < throttles) {
     decisions_.resize(throttles);
@@ -100,8 +106,30 @@ void Batch::Submit(limiter::Limiter& limiter, std::function<void()> done) {
   Finish();
 }
 
+/// Redis clients have no field for a trace of theirs: each traced command begins one.
+void Batch::BeginTraces(telemetry::Tracer& tracer) {
+  submitted_at_ = SystemClock::Get().Now();
+  for (limiter::Check& check : std::span(checks_.data(), checks_used_)) {
+    check.origin.trace = tracer.Begin({}, submitted_at_);
+  }
+}
+
+void Batch::RecordTraces(telemetry::Tracer& tracer) {
+  for (const limiter::Check& check : std::span(checks_.data(), checks_used_)) {
+    if (!check.origin.trace.sampled) continue;
+    telemetry::Span span;
+    span.context = check.origin.trace;
+    span.name = "WEIR.*";
+    span.start = submitted_at_;
+    span.end = SystemClock::Get().Now();
+    span.Add("weir.door", kDoor);
+    limiter::RecordRequest(&tracer, span, {&check, 1});
+  }
+}
+
 void Batch::Finish() {
   if (--outstanding_ == 0) {
+    if (tracer_ != nullptr) RecordTraces(*tracer_);
     // Moved out first: `done` may put this batch to its next use.
     const auto done = std::exchange(done_, nullptr);
     done();
@@ -113,7 +141,7 @@ void Batch::WriteReplies(Buffer& out) {
   for (const Reply& reply : replies_) {
     switch (reply.kind) {
       case Kind::kThrottle:
-        WriteThrottle(reply.index, out);
+        WriteThrottle(reply, out);
         break;
       case Kind::kCheck:
         WriteCheck(reply, out);
@@ -126,10 +154,10 @@ void Batch::WriteReplies(Buffer& out) {
   }
 }
 
-void Batch::WriteThrottle(std::size_t index, Buffer& out) {
-  store::Application& application = applications_[index];
+void Batch::WriteThrottle(const Reply& reply, Buffer& out) {
+  store::Application& application = applications_[reply.index];
   if (application.status.ok()) [[likely]] {
-    WriteThrottleReply(decisions_[index], out);
+    WriteThrottleReply(decisions_[reply.index], reply.style, out);
     return;
   }
   const Error& error = application.status.error();
@@ -157,8 +185,9 @@ void Batch::WriteCheck(const Reply& reply, Buffer& out) const {
   const auto name = [&](std::string_view text) {
     if (names) writer.Simple(text);
   };
-  constexpr std::size_t kFields = 7;
-  names ? writer.Map(kFields) : writer.Array(kFields);
+  const bool more = reply.check != CheckReply::kDecision;
+  const std::size_t fields = more ? 9 : 8;
+  names ? writer.Map(fields) : writer.Array(fields);
   name("limited");
   writer.Integer(decision.allowed() ? 0 : 1);
   name("limit");
@@ -173,6 +202,15 @@ void Batch::WriteCheck(const Reply& reply, Buffer& out) const {
   check.policy.empty() ? writer.Null() : writer.Bulk(check.policy);
   name("lease");
   writer.Integer(decision.lease);
+  name("estimated");
+  writer.Integer(check.estimated ? 1 : 0);
+  if (reply.check == CheckReply::kReserved) {
+    name("reservation");
+    check.reservation.empty() ? writer.Null() : writer.Bulk(check.reservation);
+  } else if (reply.check == CheckReply::kSettled) {
+    name("settled");
+    writer.Integer(check.applied ? 1 : 0);
+  }
 }
 
 void Batch::Clear() {

@@ -40,7 +40,8 @@ class Batch {
 
   /// A CL.THROTTLE: charges `cost` to `key` under `quota`; both are copied. The bucket's name in
   /// the store is "cl|<key>", so no key can be made to hit a policy's bucket.
-  void AddThrottle(std::string_view key, const Rate& rate, const Quota& quota, std::int64_t cost);
+  void AddThrottle(std::string_view key, const Rate& rate, const Quota& quota, std::int64_t cost,
+                   ThrottleStyle style = ThrottleStyle::kCell);
 
   /// The quota of the command before, if it had the same rate: saves finding it again.
   const Quota* LastQuota(const Rate& rate) const noexcept {
@@ -48,10 +49,11 @@ class Batch {
   }
 
   /// How the answer to a policy question is worded.
-  enum class CheckReply : std::uint8_t { kDecision, kReleased, kOk };
-  /// A WEIR.* command: decided by the policies that match `key`.
-  void AddCheck(store::Op op, std::string_view key, std::int64_t cost, std::int64_t lease,
-                CheckReply reply, Protocol protocol);
+  enum class CheckReply : std::uint8_t { kDecision, kReleased, kReserved, kSettled, kOk };
+  /// A WEIR.* command: decided by the policies that match `key`. What else it asks for goes into
+  /// the check, which is there until the next one is added.
+  limiter::Check& AddCheck(store::Op op, std::string_view key, std::int64_t cost,
+                           std::int64_t lease, CheckReply reply, Protocol protocol);
 
   /// Where the reply of a command that asks nothing goes when it stands behind questions.
   /// Write into it, then call EndText.
@@ -77,11 +79,14 @@ class Batch {
     Kind kind;
     CheckReply check;
     Protocol protocol;
+    ThrottleStyle style;
     std::uint32_t index;  // of the question; for text, where it ends
   };
 
+  void BeginTraces(telemetry::Tracer& tracer);
+  void RecordTraces(telemetry::Tracer& tracer);
   void Finish();
-  void WriteThrottle(std::size_t index, Buffer& out);
+  void WriteThrottle(const Reply& reply, Buffer& out);
   void WriteCheck(const Reply& reply, Buffer& out) const;
 
   std::vector<Reply> replies_;
@@ -98,6 +103,8 @@ class Batch {
   Buffer text_;
   std::vector<std::unique_ptr<std::string>> kept_;
   std::function<void()> done_;
+  telemetry::Tracer* tracer_ = nullptr;
+  Nanos submitted_at_ = 0;  // kept only where requests are traced
   int outstanding_ = 0;
 };
 

@@ -7,13 +7,15 @@
 #include <string>
 
 #include "protocol/resp/throttle.h"
+#include "store/reserve/reservation.h"
 
 namespace weir::resp {
 namespace {
 
 // Reached only when the session's own way has found the arguments wrong.
+template <ThrottleStyle kStyle>
 void ThrottleError(Session& session, ReplyWriter& reply) {
-  const Result<Throttle> throttle = ParseThrottle(session.command());
+  const Result<Throttle> throttle = ParseThrottle(session.command(), kStyle);
   if (!throttle.ok()) {
     reply.Error("ERR", throttle.error().message);
     return;
@@ -47,15 +49,15 @@ void Ask(Session& session, ReplyWriter& reply, store::Op op, std::int64_t least_
 }
 
 /// False, and says so, if this client may not give anything back.
-bool MayGiveBack(Session& session, ReplyWriter& reply, std::string_view action) {
+bool MayGiveBack(Session& session, ReplyWriter& reply, std::string_view action,
+                 std::string_view key) {
   const Client& client = session.client();
   if (!client.gives_back) {
     reply.Error("NOPERM", "this command needs a key with the role check: AUTH with one first");
     return false;
   }
   if (const Service& service = session.shop().service(); service.on_give_back) {
-    service.on_give_back(client.peer.substr(0, client.peer.rfind(':')), action,
-                         session.command()[1]);
+    service.on_give_back(client.peer.substr(0, client.peer.rfind(':')), action, key);
   }
   return true;
 }
@@ -63,7 +65,8 @@ bool MayGiveBack(Session& session, ReplyWriter& reply, std::string_view action) 
 void WeirCheck(Session& session, ReplyWriter& reply) { Ask(session, reply, store::Op::kCharge, 0); }
 void WeirPeek(Session& session, ReplyWriter& reply) { Ask(session, reply, store::Op::kPeek, 0); }
 void WeirRefund(Session& session, ReplyWriter& reply) {
-  if (MayGiveBack(session, reply, "check.refund")) Ask(session, reply, store::Op::kRefund, 1);
+  if (MayGiveBack(session, reply, "check.refund", session.command()[1]))
+    Ask(session, reply, store::Op::kRefund, 1);
 }
 
 void WeirOverdraw(Session& session, ReplyWriter& reply) {
@@ -89,16 +92,55 @@ void WeirRelease(Session& session, ReplyWriter& reply) {
     reply.Error("ERR", "lease must be the positive integer that WEIR.CHECK answered");
     return;
   }
-  if (!MayGiveBack(session, reply, "check.release")) return;
+  if (!MayGiveBack(session, reply, "check.release", session.command()[1])) return;
   session.batch().AddCheck(store::Op::kRelease, session.Lasting(1), 1, *lease,
                            Batch::CheckReply::kReleased, session.client().protocol);
+}
+
+/// WEIR.RESERVE key cost [seconds]
+void WeirReserve(Session& session, ReplyWriter& reply) {
+  const Parser& command = session.command();
+  if (command.count() > 4) return WrongArity(reply, "weir.reserve");
+  const auto cost = ParseInteger(command[2]);
+  if (!cost || *cost < 1 || *cost > kMaxLimit) {
+    return reply.Error("ERR", "cost must be an integer between 1 and " + std::to_string(kMaxLimit));
+  }
+  std::chrono::milliseconds lasts = store::reserve::kUsual;
+  if (command.count() == 4) {
+    constexpr std::int64_t kMost =
+        std::chrono::duration_cast<std::chrono::seconds>(store::reserve::kLongest).count();
+    const auto seconds = ParseInteger(command[3]);
+    if (!seconds || *seconds < 1 || *seconds > kMost) {
+      return reply.Error("ERR",
+                         "seconds must be an integer between 1 and " + std::to_string(kMost));
+    }
+    lasts = std::chrono::seconds(*seconds);
+  }
+  session.batch()
+      .AddCheck(store::Op::kCharge, session.Lasting(1), *cost, 0, Batch::CheckReply::kReserved,
+                session.client().protocol)
+      .reserve = lasts;
+}
+
+/// WEIR.SETTLE reservation cost
+void WeirSettle(Session& session, ReplyWriter& reply) {
+  const auto cost = ParseInteger(session.command()[2]);
+  if (!cost || *cost < 0 || *cost > kMaxLimit) {
+    return reply.Error("ERR", "cost must be an integer between 0 and " + std::to_string(kMaxLimit));
+  }
+  if (!MayGiveBack(session, reply, "check.settle", {})) return;
+  session.batch()
+      .AddCheck(store::Op::kSettle, {}, *cost, 0, Batch::CheckReply::kSettled,
+                session.client().protocol)
+      .settles = session.Lasting(1);
 }
 
 constexpr std::array kCommands = {
     CommandSpec{"auth", -2, true, false, "connection", "Opens the connection with a password",
                 connection::Auth},
     CommandSpec{"cl.throttle", -5, false, true, "limits",
-                "Charges a key under the rate given with the command", ThrottleError},
+                "Charges a key under the rate given with the command",
+                ThrottleError<ThrottleStyle::kCell>},
     CommandSpec{"client", -2, false, false, "connection", "Tells and sets what is known of clients",
                 connection::ClientCommand},
     CommandSpec{"command", -1, false, false, "server", "Tells about commands", about::Command},
@@ -112,6 +154,9 @@ constexpr std::array kCommands = {
     CommandSpec{"reset", 1, true, false, "connection", "Resets the connection", connection::Reset},
     CommandSpec{"select", 2, false, false, "connection", "Accepts database 0, the only one",
                 connection::Select},
+    CommandSpec{"throttle", -5, false, true, "limits",
+                "As CL.THROTTLE, with throttlecrab's burst and reply",
+                ThrottleError<ThrottleStyle::kCrab>},
     CommandSpec{"weir.check", -2, false, true, "limits",
                 "Charges a key under the policies it matches", WeirCheck},
     CommandSpec{"weir.overdraw", -2, false, true, "limits", "Charges a key whether it fits or not",
@@ -121,7 +166,11 @@ constexpr std::array kCommands = {
                 WeirRefund},
     CommandSpec{"weir.release", 3, false, true, "limits", "Ends a lease on a concurrency limit",
                 WeirRelease},
+    CommandSpec{"weir.reserve", -3, false, true, "limits",
+                "Charges an estimate that WEIR.SETTLE settles", WeirReserve},
     CommandSpec{"weir.reset", 2, false, true, "limits", "Forgets a key's charges", WeirReset},
+    CommandSpec{"weir.settle", 3, false, false, "limits",
+                "Settles a reservation at its real cost, once", WeirSettle},
 };
 
 constexpr std::size_t kLongestName = 13;

@@ -148,15 +148,19 @@ std::size_t Session::Fill(std::string_view input, Buffer& out) {
 }
 
 void Session::Handle(Buffer& out) {
-  if (IsThrottle(parser_[0]) && client_.authenticated && HandleThrottle()) {
+  if (IsThrottle(parser_[0]) && client_.authenticated && HandleThrottle(ThrottleStyle::kCell)) {
+    return;
+  }
+  if (parser_[0].size() == 8 && SameWord(parser_[0], "throttle") && client_.authenticated &&
+      HandleThrottle(ThrottleStyle::kCrab)) {
     return;
   }
   Say(out, [this](Buffer& buffer) { RunCommand(*this, buffer); });
 }
 
 // False if the command is not right: RunCommand tells what is wrong with it.
-bool Session::HandleThrottle() {
-  const Result<Throttle> throttle = ParseThrottle(parser_);
+bool Session::HandleThrottle(ThrottleStyle style) {
+  const Result<Throttle> throttle = ParseThrottle(parser_, style);
   if (!throttle.ok()) {
     return false;
   }
@@ -172,7 +176,7 @@ bool Session::HandleThrottle() {
   if (quota == nullptr) {
     return false;
   }
-  batch().AddThrottle(key, rate, *quota, throttle->quantity);
+  batch().AddThrottle(key, rate, *quota, throttle->quantity, style);
   return true;
 }
 

@@ -85,7 +85,7 @@ class Session {
   std::optional<std::string> AdministratorBy(std::string_view password) const;
   std::size_t Fill(std::string_view input, Buffer& out);
   void Handle(Buffer& out);
-  bool HandleThrottle();
+  bool HandleThrottle(ThrottleStyle style);
   void Refuse(std::string_view reason, Buffer& out);
   void Submit(Buffer& out);
   void Answered();

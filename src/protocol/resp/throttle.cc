@@ -80,8 +80,11 @@ const Quota* QuotaCache::Find(const Rate& rate) {
   return &*entry.quota;
 }
 
-Result<Throttle> ParseThrottle(const Parser& command) {
+Result<Throttle> ParseThrottle(const Parser& command, ThrottleStyle style) {
   if (command.count() != 5 && command.count() != 6) {
+    if (style == ThrottleStyle::kCrab) {
+      return Invalid("wrong number of arguments for 'throttle' command");
+    }
     return Invalid("Usage: CL.THROTTLE <key> <max_burst> <count per period> <period> [<quantity>]");
   }
   const auto max_burst = ParseInteger(command[2]);
@@ -91,6 +94,10 @@ Result<Throttle> ParseThrottle(const Parser& command) {
   if (!count) return NotAnInteger("count_per_period", command[3]);
   if (!period) return NotAnInteger("period", command[4]);
   Throttle throttle{{*max_burst, *count, *period}, 1};
+  if (style == ThrottleStyle::kCrab) {
+    if (*max_burst < 1) return Invalid("max_burst must be at least 1");
+    --throttle.rate.max_burst;
+  }
   if (command.count() == 6) {
     const auto quantity = ParseInteger(command[5]);
     if (!quantity) return NotAnInteger("quantity", command[5]);
@@ -100,7 +107,7 @@ Result<Throttle> ParseThrottle(const Parser& command) {
   return throttle;
 }
 
-void WriteThrottleReply(const Decision& decision, Buffer& out) {
+void WriteThrottleReply(const Decision& decision, ThrottleStyle style, Buffer& out) {
   char* const start = out.Reserve(4 + 5 * (kMaxIntegerChars + 3));
   char* at = start;
   const auto integer = [&at](std::int64_t value) {
@@ -111,11 +118,12 @@ void WriteThrottleReply(const Decision& decision, Buffer& out) {
   };
   constexpr std::string_view kFive = "*5\r\n";
   at = std::copy(kFive.begin(), kFive.end(), at);
-  integer(decision.allowed() ? 0 : 1);
+  const bool cell = style == ThrottleStyle::kCell;
+  integer(decision.allowed() == cell ? 0 : 1);
   integer(decision.limit);
   integer(decision.remaining);
-  integer(RetrySeconds(decision));
-  integer(CeilSeconds(decision.reset_after));
+  integer(cell ? RetrySeconds(decision) : CeilSeconds(decision.reset_after));
+  integer(CeilSeconds(cell ? decision.reset_after : decision.retry_after));
   out.Commit(static_cast<std::size_t>(at - start));
 }
 

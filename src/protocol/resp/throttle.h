@@ -1,7 +1,8 @@
 #pragma once
 
 // CL.THROTTLE key max_burst count_per_period period [quantity], as redis-cell defines it: a bucket
-// of max_burst + 1 permits, refilled with count_per_period permits per period seconds.
+// of max_burst + 1 permits, refilled with count_per_period permits per period seconds. THROTTLE, as
+// throttlecrab defines it: the same of a bucket of max_burst permits, with another reply.
 
 #include <array>
 #include <cstdint>
@@ -16,7 +17,13 @@
 
 namespace weir::resp {
 
-/// The numbers of a CL.THROTTLE command that make its quota.
+/// Whose command it is, and whose reply.
+enum class ThrottleStyle : std::uint8_t {
+  kCell,  ///< CL.THROTTLE
+  kCrab,  ///< THROTTLE
+};
+
+/// The numbers of a CL.THROTTLE command that make its quota. THROTTLE's max_burst is one more.
 struct Rate {
   std::int64_t max_burst = -1;
   std::int64_t count = 0;
@@ -55,11 +62,13 @@ struct Throttle {
 };
 
 /// Reads the arguments of a CL.THROTTLE command.
-Result<Throttle> ParseThrottle(const Parser& command);
+Result<Throttle> ParseThrottle(const Parser& command, ThrottleStyle style = ThrottleStyle::kCell);
 
-/// Appends the five integers of the reply: limited (0 or 1), limit, remaining, seconds until a
-/// retry succeeds (-1 if this one did or if none ever will), seconds until the bucket is full.
-void WriteThrottleReply(const Decision& decision, Buffer& out);
+/// Appends the five integers of the reply. kCell: limited (0 or 1), limit, remaining, seconds until
+/// a retry succeeds (-1 if this one did or if none ever will), seconds until the bucket is full.
+/// kCrab: allowed (0 or 1), limit, remaining, seconds until the bucket is full, seconds until a
+/// retry succeeds (0 if this one did).
+void WriteThrottleReply(const Decision& decision, ThrottleStyle style, Buffer& out);
 
 /// Whole seconds, rounded up: who waits that long has waited long enough.
 constexpr std::int64_t CeilSeconds(std::chrono::nanoseconds time) noexcept {

@@ -151,12 +151,16 @@ void ExecutionApi::Due(const Request& request, Reply reply) {
                  });
 }
 
-void ExecutionApi::Claim(const Request& request, Reply reply) {
+void ExecutionApi::Claim(const Request& request, const Claimed& claimed, Reply reply) {
   Result<ClaimRequest> claim = ParseClaim(request.body);
   if (!claim.ok()) return reply(ErrorResponse(claim.error()));
   claim->random = Random();
-  store_.ClaimDue(std::move(*claim), [reply = std::move(reply)](Result<slots::Claim> given) {
+  const std::string config = claim->config;
+  store_.ClaimDue(std::move(*claim), [this, config, claimed, &request,
+                                      reply = std::move(reply)](Result<slots::Claim> given) {
     if (!given.ok()) return reply(ErrorResponse(given.error()));
+    watch_.Count(*given);
+    if (claimed && !given->events.empty()) claimed(request, config, given->events.size());
     reply(Json(ClaimBody(*given)));
   });
 }
@@ -164,24 +168,28 @@ void ExecutionApi::Claim(const Request& request, Reply reply) {
 void ExecutionApi::FinishMany(Result<std::vector<Finish>> ends, Reply reply) {
   if (!ends.ok()) return reply(ErrorResponse(ends.error()));
   std::vector<std::string> names;
+  std::vector<bool> again;
   for (Finish& end : *ends) {
     end.random = Random();
     names.push_back(end.event_id);
+    again.push_back(end.retry_at.has_value());
   }
   const bool failed = ends->front().failed;
-  store_.FinishMany(std::move(*ends), [failed, names = std::move(names), reply = std::move(reply)](
-                                          Result<std::vector<Finished>> told) {
-    if (!told.ok()) return reply(ErrorResponse(told.error()));
-    std::string body = "{\"results\":[";
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      body += i > 0 ? ",{" : "{";
-      AppendJsonField(body, "eventId", names[i]);
-      body += ',';
-      AppendJsonField(body, "status", FinishedName((*told)[i], failed));
-      body += '}';
-    }
-    reply(Json(body + "]}"));
-  });
+  store_.FinishMany(std::move(*ends),
+                    [this, failed, again = std::move(again), names = std::move(names),
+                     reply = std::move(reply)](Result<std::vector<Finished>> told) {
+                      if (!told.ok()) return reply(ErrorResponse(told.error()));
+                      std::string body = "{\"results\":[";
+                      for (std::size_t i = 0; i < names.size(); ++i) {
+                        watch_.Count((*told)[i], failed, again[i]);
+                        body += i > 0 ? ",{" : "{";
+                        AppendJsonField(body, "eventId", names[i]);
+                        body += ',';
+                        AppendJsonField(body, "status", FinishedName((*told)[i], failed));
+                        body += '}';
+                      }
+                      reply(Json(body + "]}"));
+                    });
 }
 
 void ExecutionApi::FinishOne(Result<Finish> end, Reply reply) {
@@ -189,11 +197,13 @@ void ExecutionApi::FinishOne(Result<Finish> end, Reply reply) {
   end->random = Random();
   const std::string event = end->event_id;
   const bool failed = end->failed;
+  const bool again = end->retry_at.has_value();
   std::vector<Finish> ends;
   ends.push_back(std::move(*end));
-  store_.FinishMany(std::move(ends), [event, failed, reply = std::move(reply)](
+  store_.FinishMany(std::move(ends), [this, event, failed, again, reply = std::move(reply)](
                                          Result<std::vector<Finished>> told) {
     if (!told.ok()) return reply(ErrorResponse(told.error()));
+    watch_.Count(told->front(), failed, again);
     if (told->front() == Finished::kUnknown) return reply(UnknownEvent(event));
     if (told->front() == Finished::kLost) {
       return reply(ErrorResponse(
@@ -233,7 +243,7 @@ void ExecutionApi::Backlogs(const Request&, Reply reply) {
   });
 }
 
-void ExecutionApi::AddTo(http::Router& router, const Protect& admin) {
+void ExecutionApi::AddTo(http::Router& router, const Protect& admin, const Claimed& claimed) {
   using Method = void (ExecutionApi::*)(const Request&, Reply);
   const auto bind = [this](Method method) -> http::Handler {
     return [this, method](const Request& request, Reply reply) {
@@ -241,7 +251,9 @@ void ExecutionApi::AddTo(http::Router& router, const Protect& admin) {
     };
   };
   router.Add("GET", "/api/v1/slots/due", bind(&ExecutionApi::Due));
-  router.Add("POST", "/api/v1/slots/claim", bind(&ExecutionApi::Claim));
+  router.Add("POST", "/api/v1/slots/claim", [this, claimed](const Request& request, Reply reply) {
+    Claim(request, claimed, std::move(reply));
+  });
   router.Add("POST", "/api/v1/slots/done", bind(&ExecutionApi::Done));
   router.Add("POST", "/api/v1/slots/failed", bind(&ExecutionApi::Failed));
   router.Add("GET", "/api/v1/slots/{eventId}", bind(&ExecutionApi::Look));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "protocol/http/router.h"
+#include "slots/api/slots_watch.h"
 #include "slots/slot_store.h"
 
 namespace weir::slots {
@@ -14,17 +15,19 @@ namespace weir::slots {
 class ExecutionApi {
  public:
   using Protect = std::function<http::Handler(http::Handler)>;
+  using Claimed = std::function<void(const http::Request&, const std::string&, std::size_t)>;
 
-  /// `store` must outlive this.
-  explicit ExecutionApi(SlotStore& store) : store_(store) {}
+  /// Both must outlive this.
+  ExecutionApi(SlotStore& store, SlotsWatch& watch) : store_(store), watch_(watch) {}
 
-  /// Before the service starts. `admin` stands before what is under /admin.
-  void AddTo(http::Router& router, const Protect& admin);
+  /// Before the service starts. `claimed` is told who claimed how many events of which config; it
+  /// may be empty. `admin` stands before what is under /admin.
+  void AddTo(http::Router& router, const Protect& admin, const Claimed& claimed);
 
  private:
   void Look(const http::Request& request, http::Reply reply);
   void Due(const http::Request& request, http::Reply reply);
-  void Claim(const http::Request& request, http::Reply reply);
+  void Claim(const http::Request& request, const Claimed& claimed, http::Reply reply);
   void Done(const http::Request& request, http::Reply reply);
   void Failed(const http::Request& request, http::Reply reply);
   void DoneOne(const http::Request& request, http::Reply reply);
@@ -34,6 +37,7 @@ class ExecutionApi {
   void FinishOne(Result<Finish> end, http::Reply reply);
 
   SlotStore& store_;
+  SlotsWatch& watch_;
 };
 
 /// 404: there is no such event.

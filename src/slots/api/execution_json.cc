@@ -206,6 +206,7 @@ void AppendEvent(std::string& out, const Event& event) {
   AppendInstant(out, "finishedAt", event.finished_at);
   AppendText(out, "error", event.error);
   AppendText(out, "payload", event.payload);
+  if (event.archived) out += ",\"archived\":true";
   AppendHistory(out, event.history);
   out += '}';
 }

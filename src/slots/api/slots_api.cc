@@ -1,6 +1,5 @@
 #include "slots/api/slots_api.h"
 
-#include <charconv>
 #include <random>
 #include <string>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "base/json_text.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
+#include "slots/api/answers.h"
 #include "slots/api/execution_api.h"
 #include "slots/api/slots_json.h"
 #include "slots/api/slots_undoable.h"
@@ -36,74 +36,6 @@ std::int64_t Random() {
   return static_cast<std::int64_t>(engine() >> 1U);
 }
 
-Response Json(std::string body, int status = 200) {
-  Response response;
-  response.status = status;
-  response.body = std::move(body);
-  return response;
-}
-
-Response Invalid(const std::string& message) {
-  return ErrorResponse(Error{Code::kInvalidArgument, message});
-}
-
-Response UnknownConfig(const std::string& name) {
-  return ErrorResponse(404, "configName: there is no active config '" + name +
-                                "'; create it with POST /admin/rate-limit/config");
-}
-
-std::string ExhaustedMessage(const std::string& config) {
-  return "no window of '" + config +
-         "' within the search limit has room; raise its headroom or maxPerWindow, or try again";
-}
-
-std::string TakenMessage(const Answer& answer) {
-  const std::string event = "eventId: '" + answer.slot.event_id + "'";
-  if (answer.outcome == Outcome::kCancelled) {
-    return event +
-           " was cancelled and stays so; POST /api/v1/slots/{eventId}/restore takes it back";
-  }
-  return event + " belongs to config '" + answer.slot.config + "' for " +
-         slots::FormatInstant(answer.slot.requested) + ", scheduled for " +
-         slots::FormatInstant(answer.slot.scheduled) + "; use another id, or reschedule it";
-}
-
-Response AnswerResponse(const Answer& answer, const std::string& config) {
-  switch (answer.outcome) {
-    case Outcome::kConflict:
-    case Outcome::kCancelled:
-      return ErrorResponse(409, TakenMessage(answer));
-    case Outcome::kUnknownConfig:
-      return UnknownConfig(config);
-    case Outcome::kExhausted:
-      return ErrorResponse(429, ExhaustedMessage(config));
-    case Outcome::kNew:
-    case Outcome::kExisting:
-      break;
-  }
-  std::string body;
-  AppendSlot(body, answer.slot, answer.outcome == Outcome::kNew ? "NEW" : "EXISTING");
-  return Json(std::move(body));
-}
-
-void AppendAnswer(std::string& out, const Answer& answer, const slots::Ask& ask) {
-  switch (answer.outcome) {
-    case Outcome::kUnknownConfig:
-      return AppendRefusal(out, ask, "UNKNOWN_CONFIG",
-                           "configName: there is no such active config");
-    case Outcome::kExhausted:
-      return AppendRefusal(out, ask, "EXHAUSTED", ExhaustedMessage(ask.config));
-    case Outcome::kNew:
-      return AppendSlot(out, answer.slot, "NEW");
-    case Outcome::kExisting:
-      return AppendSlot(out, answer.slot, "EXISTING");
-    case Outcome::kConflict:
-      return AppendSlot(out, answer.slot, "CONFLICT", TakenMessage(answer));
-    case Outcome::kCancelled:
-      return AppendSlot(out, answer.slot, "CANCELLED", TakenMessage(answer));
-  }
-}
-
 template <typename T, typename Append>
 std::string ListBody(std::string_view name, const std::vector<T>& items, Append append) {
   std::string body = "{\"" + std::string(name) + "\":[";
@@ -114,57 +46,15 @@ std::string ListBody(std::string_view name, const std::vector<T>& items, Append 
   return body + "]}";
 }
 
-Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, std::int64_t low,
-                                 std::int64_t high, std::int64_t otherwise) {
-  const std::optional<std::string> text = http::QueryValue(query, key);
-  if (!text) return otherwise;
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error != std::errc() || end != text->data() + text->size() || number < low || number > high) {
-    return Error{Code::kInvalidArgument, std::string(key) + " must be a whole number from " +
-                                             std::to_string(low) + " to " + std::to_string(high)};
-  }
-  return number;
-}
-
-Result<slots::Millis> QueryInstant(std::string_view query, std::string_view key) {
-  const std::optional<std::string> text = http::QueryValue(query, key);
-  if (!text) return Error{Code::kInvalidArgument, std::string(key) + " is missing"};
-  Result<slots::Millis> instant = slots::ParseInstant(*text);
-  if (!instant.ok()) {
-    return Error{Code::kInvalidArgument, std::string(key) + " " + instant.error().message};
-  }
-  return instant;
-}
-
-/// A batch request under way: which of its events are asked, and what the others are refused with.
-struct BatchRequest {
-  std::vector<ParsedAsk> parsed;
-  std::vector<Answer> answers;  // of those that are asked, in order
-
-  std::string Body() const {
-    std::string body = "{\"slots\":[";
-    body.reserve(parsed.size() * 224);
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < parsed.size(); ++i) {
-      if (i > 0) body += ',';
-      const ParsedAsk& one = parsed[i];
-      if (one.status.ok()) {
-        AppendAnswer(body, answers[next++], one.ask);
-      } else {
-        AppendRefusal(body, one.ask, "INVALID",
-                      "events[" + std::to_string(i) + "]: " + one.status.error().message);
-      }
-    }
-    return body + "]}";
-  }
-};
-
 }  // namespace
 
 struct SlotsApi::Parts {
   explicit Parts(slots::SlotStore& given)
-      : store(given), combiner(given), cache(SystemClock::Get()), execution(given) {}
+      : store(given),
+        combiner(given),
+        cache(SystemClock::Get()),
+        watch(given),
+        execution(given, watch) {}
 
   void Assign(const Request& request, Reply reply);
   void AssignBatch(const Request& request, Reply reply);
@@ -192,6 +82,7 @@ struct SlotsApi::Parts {
   slots::SlotStore& store;
   slots::Combiner combiner;
   slots::ConfigCache cache;
+  SlotsWatch watch;
   ExecutionApi execution;
 };
 
@@ -202,9 +93,10 @@ void SlotsApi::Parts::Assign(const Request& request, Reply reply) {
   std::string config = ask->config;
   std::vector<slots::Ask> asks;
   asks.push_back(std::move(*ask));
-  combiner.Assign(std::move(asks), [reply = std::move(reply), config = std::move(config)](
+  combiner.Assign(std::move(asks), [this, reply = std::move(reply), config = std::move(config)](
                                        Result<std::vector<Answer>> answers) {
     if (!answers.ok()) return reply(ErrorResponse(answers.error()));
+    watch.Count(answers->front().outcome);
     reply(AnswerResponse(answers->front(), config));
   });
 }
@@ -223,8 +115,9 @@ void SlotsApi::Parts::AssignBatch(const Request& request, Reply reply) {
   }
   if (asks.empty()) return reply(Json(batch->Body()));
   combiner.Assign(std::move(asks),
-                  [batch, reply = std::move(reply)](Result<std::vector<Answer>> answers) {
+                  [this, batch, reply = std::move(reply)](Result<std::vector<Answer>> answers) {
                     if (!answers.ok()) return reply(ErrorResponse(answers.error()));
+                    for (const Answer& answer : *answers) watch.Count(answer.outcome);
                     batch->answers = std::move(*answers);
                     reply(Json(batch->Body()));
                   });
@@ -400,6 +293,8 @@ void SlotsApi::Parts::Verify(const Request&, Reply reply) {
 SlotsApi::SlotsApi(slots::SlotStore& store) : parts_(std::make_unique<Parts>(store)) {}
 SlotsApi::~SlotsApi() = default;
 
+SlotsWatch& SlotsApi::watch() noexcept { return parts_->watch; }
+
 admin::Undoable SlotsApi::configs() {
   return SlotConfigs(parts_->store, [parts = parts_.get()](const std::string& name) {
     parts->cache.Forget(name);
@@ -407,7 +302,7 @@ admin::Undoable SlotsApi::configs() {
 }
 
 void SlotsApi::AddTo(http::Router& router, const Protect& admin, const Protect& change,
-                     const Audit& audited) {
+                     const Audit& audited, const Claimed& claimed) {
   Parts* const parts = parts_.get();
   using Method = void (Parts::*)(const Request&, Reply);
   const auto bind = [parts](Method method) -> http::Handler {
@@ -422,7 +317,7 @@ void SlotsApi::AddTo(http::Router& router, const Protect& admin, const Protect& 
              audited("slot.reschedule", bind(&Parts::Reschedule)));
   router.Add("POST", "/api/v1/slots/{eventId}/restore",
              audited("slot.restore", bind(&Parts::Restore)));
-  parts->execution.AddTo(router, admin);
+  parts->execution.AddTo(router, admin, claimed);
 
   const auto add = [&](const Protect& protect, std::string_view method, const std::string& path,
                        Method handler) {

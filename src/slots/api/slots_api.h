@@ -6,6 +6,7 @@
 
 #include "admin/undoable.h"
 #include "protocol/http/router.h"
+#include "slots/api/slots_watch.h"
 #include "slots/slot_store.h"
 
 namespace weir::slots {
@@ -27,13 +28,20 @@ class SlotsApi {
   /// "slot.cancel".
   using Audit = std::function<http::Handler(std::string action, http::Handler)>;
 
-  /// Before the service starts. `audited` stands before what changes an event that has a slot;
-  /// `change` stands before what changes a config, `admin` before all else under /admin.
+  /// Told who claimed how many events of which config.
+  using Claimed = std::function<void(const http::Request&, const std::string&, std::size_t)>;
+
+  /// Before the service starts. `claimed` may be empty. `audited` stands before what changes an
+  /// event that has a slot; `change` stands before what changes a config, `admin` before all else
+  /// under /admin.
   void AddTo(http::Router& router, const Protect& admin, const Protect& change,
-             const Audit& audited);
+             const Audit& audited, const Claimed& claimed);
 
   /// The configs, of kind "slots". One that comes back is a new version, as it was.
   admin::Undoable configs();
+
+  /// What is seen of the store and of the API.
+  SlotsWatch& watch() noexcept;
 
  private:
   struct Parts;

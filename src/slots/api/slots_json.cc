@@ -6,6 +6,7 @@
 
 #include "base/json_text.h"
 #include "protocol/http/error.h"
+#include "slots/api/calendar_json.h"
 #include "slots/config.h"
 
 namespace weir::slots {
@@ -186,6 +187,7 @@ Result<slots::Config> ParseConfig(std::string_view body) {
   if (!fair.ok()) return fair.error();
   config.fair_windows = fair->value_or(config.headroom);
   if (Status s = ReadTenants(*object, config); !s.ok()) return s.error();
+  if (Status s = ReadTiming(*object, config); !s.ok()) return s.error();
   return slots::CheckConfig(std::move(config));
 }
 
@@ -249,6 +251,7 @@ void AppendConfig(std::string& out, const slots::Config& config) {
     }
     out += '}';
   }
+  AppendTiming(out, config);
   out += std::string(",\"active\":") + (config.active ? "true" : "false") + ',';
   AppendJsonField(out, "createdAt", slots::FormatInstant(config.created_at));
   out += '}';

@@ -25,7 +25,8 @@ Result<slots::Ask> ParseAsk(std::string_view body);
 Result<std::vector<ParsedAsk>> ParseBatch(std::string_view body);
 /// {"requestedTime"[,"configName"]}.
 Result<slots::Ask> ParseReschedule(std::string_view body, std::string event_id);
-/// {"configName","windowSize","maxPerWindow"[,"headroom"][,"fairWindows"][,"tenants":{name:weight}]}.
+/// {"configName","windowSize","maxPerWindow"[,"headroom"][,"fairWindows"][,"tenants":{name:weight}]
+/// [,"calendar":{…}][,"past"]}.
 Result<slots::Config> ParseConfig(std::string_view body);
 
 /// `message` is left out if it is empty.

@@ -1,8 +1,10 @@
+#include <memory>
 #include <string_view>
 #include <utility>
 
 #include "slots/postgres/reading.h"
 #include "slots/postgres/slot_store.h"
+#include "slots/postgres/timings.h"
 #include "slots/postgres/worker.h"
 
 // One event: look, cancel, reschedule, restore; and lists of them.
@@ -13,6 +15,8 @@ namespace {
 using weir::postgres::Params;
 using weir::postgres::Rows;
 using EventAnswer = weir::postgres::Answer;
+
+constexpr int kMaxTries = 5;  // a config that changes faster than that is not followed
 
 constexpr std::string_view kEventColumns =
     "SELECT s.event_id, (SELECT config_name FROM rate_limit_config c WHERE c.config_id = "
@@ -53,10 +57,10 @@ void PostgresSlotStore::Look(std::string event_id, Done<std::optional<Event>> do
                             "LEFT JOIN LATERAL (SELECT * FROM rate_limit_event_change x "
                             "WHERE x.event_id = s.event_id ORDER BY at DESC LIMIT 100) h ON true "
                             "WHERE s.event_id = $1 ORDER BY h.at"),
-                 std::move(params), [done = std::move(done)](EventAnswer answer) {
+                 std::move(params), [this, event_id, done](const EventAnswer& answer) {
                    if (!answer.status.ok()) return done(answer.status.error());
                    const Rows& rows = answer.rows;
-                   if (rows.size() == 0) return done(std::optional<Event>());
+                   if (rows.size() == 0) return LookInArchive(event_id, done);
                    Event event = ReadEvent(rows, 0);
                    event.payload = rows.Text(0, 14);
                    for (int row = 0; row < rows.size() && !rows.IsNull(row, 15); ++row) {
@@ -68,55 +72,107 @@ void PostgresSlotStore::Look(std::string event_id, Done<std::optional<Event>> do
   });
 }
 
+template <typename T>
+void PostgresSlotStore::AnswerGone(const std::string& event_id, Done<std::optional<T>> done) {
+  LookInArchive(event_id, [done = std::move(done)](Result<std::optional<Event>> event) {
+    if (!event.ok()) return done(event.error());
+    if (!event->has_value()) return done(std::optional<T>());
+    done(Error{Code::kFailedPrecondition, StateName((*event)->state)});
+  });
+}
+
 void PostgresSlotStore::Cancel(std::string event_id, Done<std::optional<Slot>> done) {
   worker_->Post([this, event_id = std::move(event_id), done = std::move(done)]() mutable {
     Params params = std::move(Params().Text(event_id));
     worker_->Run("SELECT * FROM weir_slots_cancel($1)", std::move(params),
-                 [event_id = std::move(event_id), done = std::move(done)](EventAnswer answer) {
+                 [this, event_id, done](const EventAnswer& answer) {
                    if (!answer.status.ok()) return done(NotAllowed(answer));
-                   if (answer.rows.size() == 0) return done(std::optional<Slot>());
+                   if (answer.rows.size() == 0) return AnswerGone<Slot>(event_id, done);
                    done(std::optional<Slot>(ReadSlot(answer.rows, 0, 0, event_id)));
                  });
   });
 }
 
+struct PostgresSlotStore::Moving {
+  Ask ask;
+  bool from_cancelled = false;
+  Done<std::optional<Answer>> done;
+  bool accepted = false;  // its time is one that it was accepted for
+  Config timed = {};      // version 0: without a calendar
+  int tries = 0;
+};
+
 void PostgresSlotStore::Reschedule(Ask ask, Done<std::optional<Answer>> done) {
-  Move(std::move(ask), false, std::move(done));
+  Move(std::make_shared<Moving>(Moving{std::move(ask), false, std::move(done)}));
 }
 
 void PostgresSlotStore::Restore(Ask ask, Done<std::optional<Answer>> done) {
-  Move(std::move(ask), true, std::move(done));
+  Move(std::make_shared<Moving>(Moving{std::move(ask), true, std::move(done)}));
 }
 
-void PostgresSlotStore::Move(Ask ask, bool from_cancelled, Done<std::optional<Answer>> done) {
-  worker_->Post([this, ask = std::move(ask), from_cancelled, done = std::move(done)]() mutable {
+// The config's calendar matters, and maybe the time that the event has asked for.
+void PostgresSlotStore::TimeAndMove(const std::shared_ptr<Moving>& moving) {
+  Look(moving->ask.event_id, [this, moving](Result<std::optional<Event>> event) {
+    if (!event.ok()) return moving->done(event.error());
+    if (!event->has_value()) return moving->done(std::optional<Answer>());
+    if (moving->ask.config.empty()) moving->ask.config = (*event)->slot.config;
+    if (moving->ask.requested == 0) {
+      moving->ask.requested = (*event)->slot.requested;
+      moving->accepted = true;
+    }
+    const std::string& name = moving->ask.config;
+    LearnTimings({name}, [this, moving, name](const Status& learned) {
+      if (!learned.ok()) return moving->done(learned.error());
+      const Config* const timed = Timed(name);
+      moving->timed = timed == nullptr ? Config{} : *timed;
+      Move(moving);
+    });
+  });
+}
+
+void PostgresSlotStore::Move(std::shared_ptr<Moving> moving) {
+  worker_->Post([this, moving = std::move(moving)] {
+    const Ask& ask = moving->ask;
+    std::optional<Timing> timing;
+    Millis earliest = ask.requested;
+    if (moving->timed.version > 0) {
+      timing.emplace(moving->timed, MachineMillis());
+      const auto open = moving->accepted ? std::optional(timing->Again(ask.requested))
+                                         : timing->Earliest(ask.requested);
+      if (!open) return moving->done(std::optional<Answer>(Answer{.outcome = Outcome::kPast}));
+      earliest = *open;
+    }
     Params params;
     params.Text(ask.event_id);
-    if (ask.config.empty()) {
+    const auto maybe = [&params](bool given, auto add) {
+      if (given) return void(add());
       params.Null();
-    } else {
-      params.Text(ask.config);
-    }
-    if (ask.requested == 0) {
-      params.Null();
-    } else {
-      params.Int(ask.requested);
-    }
+    };
+    maybe(!ask.config.empty(), [&] { params.Text(ask.config); });
+    maybe(ask.requested != 0, [&] { params.Int(ask.requested); });
+    maybe(timing.has_value(), [&] { params.Int(earliest); });
     params.Int(ask.random);
+    AppendTiming(params, timing ? &moving->timed : nullptr, timing, {&earliest, 1});
     worker_->Run(
-        from_cancelled ? "SELECT * FROM weir_slot_move($1, $2::text, $3::bigint, NULL, $4, 0, "
-                         "ARRAY[4], NULL, 'restored', NULL)"
-                       : "SELECT * FROM weir_slot_move($1, $2::text, $3::bigint, NULL, $4, 0, "
-                         "ARRAY[0, 3, 5], NULL, 'rescheduled', NULL)",
-        std::move(params), [ask = std::move(ask), done = std::move(done)](EventAnswer answer) {
-          if (answer.sqlstate.starts_with("WS00")) {
-            const auto outcome = static_cast<Outcome>(answer.sqlstate.back() - '0');
-            return done(std::optional<Answer>(Answer{.outcome = outcome}));
+        moving->from_cancelled
+            ? "SELECT * FROM weir_slot_move($1, $2::text, $3::bigint, $4::bigint, $5, $6::int, "
+              "ARRAY[4], NULL, 'restored', NULL, $7::bigint[], $8::bigint[])"
+            : "SELECT * FROM weir_slot_move($1, $2::text, $3::bigint, $4::bigint, $5, $6::int, "
+              "ARRAY[0, 3, 5], NULL, 'rescheduled', NULL, $7::bigint[], $8::bigint[])",
+        std::move(params), [this, moving](const EventAnswer& answer) {
+          if (answer.sqlstate == "WS009" && ++moving->tries < kMaxTries) {
+            return TimeAndMove(moving);
           }
-          if (!answer.status.ok()) return done(NotAllowed(answer));
-          if (answer.rows.size() == 0) return done(std::optional<Answer>());
-          done(std::optional<Answer>(
-              Answer{Outcome::kNew, ReadSlot(answer.rows, 0, 0, ask.event_id)}));
+          if (answer.sqlstate == "WS002" || answer.sqlstate == "WS003") {
+            const auto outcome = static_cast<Outcome>(answer.sqlstate.back() - '0');
+            return moving->done(std::optional<Answer>(Answer{.outcome = outcome}));
+          }
+          if (!answer.status.ok()) return moving->done(NotAllowed(answer));
+          if (answer.rows.size() == 0) {
+            return AnswerGone<Answer>(moving->ask.event_id, moving->done);
+          }
+          moving->done(std::optional<Answer>(
+              Answer{Outcome::kNew, ReadSlot(answer.rows, 0, 0, moving->ask.event_id)}));
         });
   });
 }

@@ -1,8 +1,10 @@
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "slots/postgres/reading.h"
 #include "slots/postgres/slot_store.h"
+#include "slots/postgres/timings.h"
 #include "slots/postgres/worker.h"
 
 // Claims and their ends.
@@ -36,23 +38,8 @@ Claim ReadClaim(const Rows& rows, const std::string& config) {
   return claim;
 }
 
-// What happens to one FinishMany until all of it is answered. On the worker's thread.
-struct Ending {
-  std::vector<Finish> ends;
-  std::vector<Finished> answers;
-  std::vector<std::size_t> plain;  // those that go in one statement
-  std::size_t open = 0;
-  Status failure;
-  SlotStore::Done<std::vector<Finished>> done;
-
-  void Close() {
-    if (--open > 0) return;
-    if (!failure.ok()) return done(failure.error());
-    done(std::move(answers));
-  }
-};
-
-Params PlainParams(const Ending& ending) {
+template <typename Work>
+Params PlainParams(const Work& ending) {
   std::vector<std::string_view> events;
   std::vector<std::int64_t> attempts;
   std::vector<std::int64_t> failed;
@@ -73,23 +60,89 @@ Params PlainParams(const Ending& ending) {
 
 }  // namespace
 
+// What happens to one FinishMany until all of it is answered. On the worker's thread.
+struct PostgresSlotStore::Ending {
+  std::vector<Finish> ends;
+  std::vector<Finished> answers;
+  std::vector<std::size_t> plain;  // those that go in one statement
+  std::size_t open = 0;
+  Status failure;
+  SlotStore::Done<std::vector<Finished>> done;
+
+  void Close() {
+    if (--open > 0) return;
+    if (!failure.ok()) return done(failure.error());
+    done(std::move(answers));
+  }
+};
+
 void PostgresSlotStore::ClaimDue(ClaimRequest request, Done<Claim> done) {
   worker_->Post([this, request = std::move(request), done = std::move(done)]() mutable {
     Params params;
     params.Text(request.config).Int(static_cast<std::int64_t>(request.max)).Int(request.lease);
     params.Int(request.ahead).Text(request.by).Int(request.now);
     params.Int(request.random & kRandomMask);
+    AppendOpenNow(params, Timed(request.config), request.now > 0 ? request.now : MachineMillis());
     // Claiming is not idempotent: what an answer that was lost has claimed comes back when its
     // lease ends.
-    worker_->RunOnce("SELECT * FROM weir_slots_claim($1, $2::int, $3, $4, $5, $6, $7)",
-                     std::move(params),
-                     [config = request.config, done = std::move(done)](ExecutionAnswer answer) {
-                       if (answer.sqlstate == "WS003") {
-                         return done(Error{Code::kNotFound, "there is no config '" + config + "'"});
-                       }
-                       if (!answer.status.ok()) return done(answer.status.error());
-                       done(ReadClaim(answer.rows, config));
-                     });
+    worker_->RunOnce(
+        "SELECT * FROM weir_slots_claim_open($1, $2::int, $3, $4, $5, $6, $7, $8::int, "
+        "$9::bigint[], $10::bigint[])",
+        std::move(params), [this, request, done = std::move(done)](const ExecutionAnswer& answer) {
+          const std::string& config = request.config;
+          if (answer.sqlstate == "WS009") {
+            return LearnTimings({config}, [this, request, done](const Status& learned) {
+              if (!learned.ok()) return done(learned.error());
+              ClaimDue(request, done);
+            });
+          }
+          if (answer.sqlstate == "WS003") {
+            return done(Error{Code::kNotFound, "there is no config '" + config + "'"});
+          }
+          if (!answer.status.ok()) return done(answer.status.error());
+          done(ReadClaim(answer.rows, config));
+        });
+  });
+}
+
+// Each in a transaction of its own: it locks windows before the event, as moving does.
+void PostgresSlotStore::Retry(const std::shared_ptr<Ending>& work, std::size_t index,
+                              const Config* timed) {
+  const Finish& end = work->ends[index];
+  std::optional<Timing> timing;
+  if (timed != nullptr) timing.emplace(*timed, MachineMillis());
+  const Millis earliest = timing ? timing->Again(*end.retry_at) : *end.retry_at;
+  Params params;
+  params.Text(end.event_id).Int(end.attempt).Text(end.error).Int(earliest);
+  params.Int(end.random).Int(end.at);
+  AppendTiming(params, timed, timing, {&earliest, 1});
+  worker_->Run(
+      "SELECT weir_slots_retry($1, $2::int, $3, $4, $5, $7::int, $6, 0, $8::bigint[], "
+      "$9::bigint[])",
+      std::move(params), [this, work, index](const ExecutionAnswer& answer) {
+        if (answer.sqlstate == "WS009") return TimeAndRetry(work, index);
+        if (answer.status.ok()) {
+          work->answers[index] = static_cast<Finished>(answer.rows.Int(0, 0));
+        } else {
+          work->failure = answer.status;
+        }
+        work->Close();
+      });
+}
+
+// The event's config has a calendar.
+void PostgresSlotStore::TimeAndRetry(const std::shared_ptr<Ending>& work, std::size_t index) {
+  const auto failed = [work](const Status& why) {
+    work->failure = why;
+    work->Close();
+  };
+  Look(work->ends[index].event_id, [this, work, index, failed](Result<std::optional<Event>> event) {
+    if (!event.ok()) return failed(event.error());
+    const std::string name = event->has_value() ? (*event)->slot.config : std::string();
+    LearnTimings({name}, [this, work, index, failed, name](const Status& learned) {
+      if (!learned.ok()) return failed(learned);
+      Retry(work, index, Timed(name));
+    });
   });
 }
 
@@ -106,20 +159,8 @@ void PostgresSlotStore::FinishMany(std::vector<Finish> ends, Done<std::vector<Fi
         work->plain.push_back(i);
         continue;
       }
-      // Each in a transaction of its own: it locks windows before the event, as moving does.
       ++work->open;
-      Params params;
-      params.Text(end.event_id).Int(end.attempt).Text(end.error).Int(*end.retry_at);
-      params.Int(end.random).Int(0).Int(end.at);
-      worker_->Run("SELECT weir_slots_retry($1, $2::int, $3, $4, $5, $6::int, $7, 0)",
-                   std::move(params), [work, i](const ExecutionAnswer& answer) {
-                     if (answer.status.ok()) {
-                       work->answers[i] = static_cast<Finished>(answer.rows.Int(0, 0));
-                     } else {
-                       work->failure = answer.status;
-                     }
-                     work->Close();
-                   });
+      Retry(work, i, nullptr);
     }
     if (work->plain.empty()) return work->Close();
     worker_->Run("SELECT * FROM weir_slots_finish($1, $2::int[], $3, $4, $5, 0)",
@@ -137,26 +178,32 @@ void PostgresSlotStore::FinishMany(std::vector<Finish> ends, Done<std::vector<Fi
 
 void PostgresSlotStore::ListBacklogs(Millis now, Done<std::vector<Backlog>> done) {
   worker_->Post([this, now, done = std::move(done)]() mutable {
-    worker_->RunLong("SELECT * FROM weir_slots_backlogs($1)", std::move(Params().Int(now)),
-                     [done = std::move(done)](const ExecutionAnswer& answer) {
-                       if (!answer.status.ok()) return done(answer.status.error());
-                       const Rows& rows = answer.rows;
-                       std::vector<Backlog> backlogs;
-                       for (int row = 0; row < rows.size(); ++row) {
-                         backlogs.push_back({.config = std::string(rows.Text(row, 0)),
-                                             .now = rows.Int(row, 1),
-                                             .window_start = rows.Int(row, 2),
-                                             .window_size = rows.Int(row, 3),
-                                             .cap = rows.Int(row, 4),
-                                             .due = rows.Int(row, 5),
-                                             .oldest_due = rows.Int(row, 6),
-                                             .claimed = rows.Int(row, 7),
-                                             .granted = rows.Int(row, 8),
-                                             .failed = rows.Int(row, 9),
-                                             .executed = rows.Int(row, 10) != 0});
-                       }
-                       done(std::move(backlogs));
-                     });
+    worker_->RunLong(
+        "SELECT b.*, c.calendar FROM weir_slots_backlogs($1) b CROSS JOIN LATERAL "
+        "(SELECT calendar FROM rate_limit_config WHERE config_name = b.r_config "
+        "ORDER BY version DESC LIMIT 1) c",
+        std::move(Params().Int(now)), [done = std::move(done)](const ExecutionAnswer& answer) {
+          if (!answer.status.ok()) return done(answer.status.error());
+          const Rows& rows = answer.rows;
+          std::vector<Backlog> backlogs;
+          for (int row = 0; row < rows.size(); ++row) {
+            Result<Calendar> calendar = ParseCalendar(rows.Text(row, 11));
+            if (!calendar.ok()) return done(calendar.error());
+            backlogs.push_back({.config = std::string(rows.Text(row, 0)),
+                                .now = rows.Int(row, 1),
+                                .window_start = rows.Int(row, 2),
+                                .window_size = rows.Int(row, 3),
+                                .cap = rows.Int(row, 4),
+                                .due = rows.Int(row, 5),
+                                .oldest_due = rows.Int(row, 6),
+                                .claimed = rows.Int(row, 7),
+                                .granted = rows.Int(row, 8),
+                                .failed = rows.Int(row, 9),
+                                .executed = rows.Int(row, 10) != 0,
+                                .calendar = std::move(*calendar)});
+          }
+          done(std::move(backlogs));
+        });
   });
 }
 

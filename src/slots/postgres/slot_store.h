@@ -1,8 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "slots/slot_store.h"
 #include "weir/result.h"
@@ -15,8 +19,8 @@ struct Options {
 };
 
 /// Slots in PostgreSQL: one function call per config of a batch, all in one round trip; see
-/// schema.cc for how the functions work. Any number of processes may share a database. The tables
-/// are made on the first use; until the server can be reached, everything is answered with
+/// sql/tables.sql for how the functions work. Any number of processes may share a database. The
+/// tables are made on the first use; until the server can be reached, everything is answered with
 /// kUnavailable.
 class PostgresSlotStore final : public SlotStore {
  public:
@@ -33,6 +37,7 @@ class PostgresSlotStore final : public SlotStore {
   void FinishMany(std::vector<Finish> ends, Done<std::vector<Finished>> done) override;
   void ListDue(DueQuery query, Done<std::vector<Event>> done) override;
   void ListBacklogs(Millis now, Done<std::vector<Backlog>> done) override;
+  void Retire(Retention retention, Done<Retired> done) override;
   void PutConfig(Config config, Done<Config> done) override;
   void GetConfig(std::string name, Done<std::optional<Config>> done) override;
   void ListConfigs(Done<std::vector<Config>> done) override;
@@ -44,9 +49,26 @@ class PostgresSlotStore final : public SlotStore {
 
  private:
   class Worker;
-  /// Reschedules, or, with `from_cancelled`, restores.
-  void Move(Ask ask, bool from_cancelled, Done<std::optional<Answer>> done);
+  struct Assignment;
+  struct Ending;
+  struct Moving;
 
+  void LookInArchive(std::string event_id, Done<std::optional<Event>> done);
+  /// Answers a call about an event that is not in the live table.
+  template <typename T>
+  void AnswerGone(const std::string& event_id, Done<std::optional<T>> done);
+  void AssignAgain(const std::shared_ptr<Assignment>& work);
+  void Move(std::shared_ptr<Moving> moving);
+  void TimeAndMove(const std::shared_ptr<Moving>& moving);
+  void Retry(const std::shared_ptr<Ending>& work, std::size_t index, const Config* timed);
+  void TimeAndRetry(const std::shared_ptr<Ending>& work, std::size_t index);
+  /// The config, if its events need a Timing and it has been read.
+  const Config* Timed(std::string_view config) const;
+  void LearnTimings(std::vector<std::string> names, std::function<void(Status)> then);
+
+  // Of configs with a calendar or a rule for the past, as they were read last; on the worker's
+  // thread. The database answers when one is out of date.
+  std::map<std::string, Config, std::less<>> timings_;
   std::unique_ptr<Worker> worker_;
 };
 

@@ -10,7 +10,7 @@ using weir::sqlite::Statement;
 
 constexpr std::string_view kColumns =
     "SELECT config_id, config_name, version, window_ms, max_per_window, headroom, fair_windows, "
-    "active, created_at FROM rate_limit_config ";
+    "active, created_at, calendar, past FROM rate_limit_config ";
 
 // Runs `sql` with ?1 = id, ?2 = window size, ?3 = maximum, as far as it has them.
 Status RunFor(Connection& connection, std::string_view sql, std::int64_t id, const Config& config,
@@ -52,6 +52,10 @@ Result<std::vector<StoredConfig>> ReadAll(Connection& connection, Statement& que
                                              .tenants = {},
                                              .active = query.Int(7) != 0,
                                              .created_at = query.Int(8)}};
+    Result<Calendar> calendar = ParseCalendar(query.Text(9));
+    if (!calendar.ok()) return calendar.error();
+    stored.config.calendar = std::move(*calendar);
+    stored.config.past = static_cast<Past>(query.Int(10));
     if (Status s = LoadTenants(connection, stored.config); !s.ok()) return s.error();
     configs.push_back(std::move(stored));
   }
@@ -206,11 +210,13 @@ Result<std::int64_t> InsertConfig(Connection& connection, const Config& config) 
   if (!place.ok()) return place.error();
   if (Result<bool> s = DeactivateConfig(connection, config.name); !s.ok()) return s.error();
   Result<Statement> insert = connection.Prepare(
-      "INSERT INTO rate_limit_config VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8, '', 0)");
+      "INSERT INTO rate_limit_config VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8, ?9, ?10)");
   if (!insert.ok()) return insert.error();
   insert->Bind(1, place->id).Bind(2, config.name).Bind(3, place->version);
   insert->Bind(4, config.window_size).Bind(5, config.max_per_window).Bind(6, config.headroom);
   insert->Bind(7, config.fair_windows).Bind(8, config.created_at);
+  const std::string calendar = FormatCalendar(config.calendar);
+  insert->Bind(9, calendar).Bind(10, static_cast<std::int64_t>(config.past));
   if (Status s = insert->Run(); !s.ok()) return s.error();
   if (Status s = InsertTenants(connection, config, place->version); !s.ok()) return s.error();
   Status s = RefreshWindows(connection, place->id, config, place->version);

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "slots/config.h"
+#include "slots/sqlite/archive.h"
 #include "slots/sqlite/configs.h"
 #include "slots/sqlite/counts.h"
 #include "slots/sqlite/transaction.h"
+#include "slots/timing.h"
 #include "slots/window.h"
 
 namespace weir::slots::sqlite {
@@ -40,6 +42,14 @@ Event ReadEvent(const Statement& query) {
 }
 
 Error NotAllowed(State state) { return {Code::kFailedPrecondition, StateName(state)}; }
+
+// What a call about an event answers that is only in the archive.
+std::optional<Error> LeftAs(Connection& connection, std::string_view event_id) {
+  Result<std::optional<Event>> left = LookInArchive(connection, event_id);
+  if (!left.ok()) return left.error();
+  if (!left->has_value()) return std::nullopt;
+  return NotAllowed((*left)->state);
+}
 
 Status ReadHistory(Connection& connection, Event& event) {
   Result<Statement> query = connection.Prepare(
@@ -82,24 +92,31 @@ Status Settle(Connection& connection, const StoredSlot& old, const NewPlace& pla
 struct Wanted {
   const std::string& config;
   Millis requested;  ///< what the event keeps as its requested time
-  Millis earliest;
+  Millis earliest;   ///< before the config's calendar
+  bool accepted;     ///< has been accepted for that time before: not refused if it has passed
   std::int64_t random;
 };
 
-// kExhausted and kUnknownConfig leave changes behind: the job must be undone.
+// Any outcome but kNew may leave changes behind: the job must be undone.
 Result<Answer> Replace(Connection& connection, const StoredSlot& old, const Wanted& wanted) {
   Result<std::optional<StoredConfig>> stored = LoadActive(connection, wanted.config);
   if (!stored.ok()) return stored.error();
   if (!stored->has_value()) return Answer{.outcome = Outcome::kUnknownConfig};
+  Timing timing((*stored)->config, SystemMillis());
+  const std::optional<Millis> earliest =
+      wanted.accepted ? timing.Again(wanted.earliest) : timing.Earliest(wanted.earliest);
+  if (!earliest) return Answer{.outcome = Outcome::kPast};
+  const std::vector<OpenTime> open = timing.Open({&*earliest, 1});
   if (old.state != State::kCancelled) {
     if (Status s = FreePlace(connection, old); !s.ok()) return s.error();
   }
   Result<std::optional<Millis>> window =
-      TakePlace(connection, **stored, old.slot.tenant, wanted.earliest);
+      TakePlace(connection, **stored, old.slot.tenant, *earliest, open);
   if (!window.ok()) return window.error();
   if (!window->has_value()) return Answer{.outcome = Outcome::kExhausted};
+  const Millis size = (*stored)->config.window_size;
   const Millis scheduled =
-      ScheduledIn(**window, (*stored)->config.window_size, wanted.earliest, wanted.random);
+      ScheduledIn(**window, size, OpenFrom(open, **window, size, *earliest), wanted.random);
   Status s = Settle(connection, old, {**stored, **window, scheduled, wanted.requested});
   if (!s.ok()) return s.error();
   return Answer{Outcome::kNew, Slot{old.slot.event_id, wanted.config, old.slot.tenant,
@@ -121,7 +138,7 @@ Result<std::optional<Event>> LookAt(Connection& connection, std::string_view eve
   if (!query.ok()) return query.error();
   Result<bool> row = query->Bind(1, event_id).Step();
   if (!row.ok()) return row.error();
-  if (!*row) return std::optional<Event>();
+  if (!*row) return LookInArchive(connection, event_id);
   Event event = ReadEvent(*query);
   event.payload = query->Text(14);
   if (Status s = ReadHistory(connection, event); !s.ok()) return s.error();
@@ -158,7 +175,10 @@ Result<std::vector<Event>> ListEvents(Connection& connection, const DueQuery& qu
 Result<std::optional<Slot>> CancelEvent(Connection& connection, std::string_view event_id) {
   Result<std::optional<StoredSlot>> found = LoadSlot(connection, event_id);
   if (!found.ok()) return found.error();
-  if (!found->has_value()) return std::optional<Slot>();
+  if (!found->has_value()) {
+    if (std::optional<Error> left = LeftAs(connection, event_id)) return std::move(*left);
+    return std::optional<Slot>();
+  }
   const StoredSlot& gone = **found;
   if (gone.state == State::kCancelled) return std::optional<Slot>(gone.slot);
   if (gone.state != State::kScheduled && gone.state != State::kExternal) {
@@ -180,7 +200,12 @@ Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& mo
                                         Stayed& stayed) {
   Result<std::optional<StoredSlot>> found = LoadSlot(connection, moving.ask.event_id);
   if (!found.ok()) return found.error();
-  if (!found->has_value()) return std::optional<Answer>();
+  if (!found->has_value()) {
+    if (std::optional<Error> left = LeftAs(connection, moving.ask.event_id)) {
+      return std::move(*left);
+    }
+    return std::optional<Answer>();
+  }
   const StoredSlot& old = **found;
   const bool allowed = moving.restoring
                            ? old.state == State::kCancelled
@@ -188,9 +213,10 @@ Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& mo
                                  old.state == State::kExternal;
   if (!allowed) return NotAllowed(old.state);
   const Millis requested = moving.ask.requested == 0 ? old.slot.requested : moving.ask.requested;
-  Result<Answer> answer = Replace(connection, old,
-                                  {moving.ask.config.empty() ? old.slot.config : moving.ask.config,
-                                   requested, requested, moving.ask.random});
+  Result<Answer> answer =
+      Replace(connection, old,
+              {moving.ask.config.empty() ? old.slot.config : moving.ask.config, requested,
+               requested, moving.ask.requested == 0, moving.ask.random});
   if (!answer.ok()) return answer.error();
   if (answer->outcome != Outcome::kNew) {
     stayed.outcome = answer->outcome;
@@ -212,8 +238,8 @@ Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis no
   if (old.attempts != end.attempt || end.attempt < 1 || !open) return Finished::kLost;
   if (old.state == State::kScheduled && old.claimed_at == 0) return Finished::kAlready;
   if (Status s = connection.Execute("SAVEPOINT retry"); !s.ok()) return s.error();
-  Result<Answer> moved =
-      Replace(connection, old, {old.slot.config, old.slot.requested, *end.retry_at, end.random});
+  Result<Answer> moved = Replace(
+      connection, old, {old.slot.config, old.slot.requested, *end.retry_at, true, end.random});
   if (!moved.ok()) return moved.error();
   if (moved->outcome != Outcome::kNew) {  // due at once, where it was
     if (Status s = connection.Execute("ROLLBACK TO retry"); !s.ok()) return s.error();

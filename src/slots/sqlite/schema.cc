@@ -59,8 +59,8 @@ CREATE TABLE rate_limit_event_slot(
   tenant TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID;
 )sql",
-                                      // What became of an event; see postgres/states.cc for the
-                                      // meaning of each column.
+                                      // What became of an event; see postgres/sql/states.sql for
+                                      // the meaning of each column.
                                       R"sql(
 ALTER TABLE rate_limit_config ADD COLUMN calendar TEXT NOT NULL DEFAULT '';
 ALTER TABLE rate_limit_config ADD COLUMN past INTEGER NOT NULL DEFAULT 0;
@@ -104,6 +104,25 @@ CREATE TABLE rate_limit_execution(
 ) WITHOUT ROWID;
 CREATE INDEX rate_limit_execution_open ON rate_limit_execution(config_id, window_start)
   WHERE granted > finished;
+)sql",
+                                      // See postgres/sql/archive.sql.
+                                      R"sql(
+CREATE TABLE rate_limit_event_archive(
+  event_id TEXT NOT NULL PRIMARY KEY,
+  config_id INTEGER NOT NULL,
+  window_ms INTEGER NOT NULL,
+  window_start INTEGER NOT NULL,
+  scheduled_time INTEGER NOT NULL,
+  requested_time INTEGER NOT NULL,
+  tenant TEXT NOT NULL,
+  state INTEGER NOT NULL,
+  attempts INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  claimed_at INTEGER,
+  claimed_by TEXT,
+  finished_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX rate_limit_event_archive_by_end ON rate_limit_event_archive(finished_at);
 )sql"};
   return steps;
 }

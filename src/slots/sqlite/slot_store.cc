@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "slots/batch.h"
+#include "slots/sqlite/archive.h"
 #include "slots/sqlite/configs.h"
 #include "slots/sqlite/events.h"
 #include "slots/sqlite/execution.h"
@@ -195,6 +196,13 @@ void SqliteSlotStore::ListDue(DueQuery query, Done<std::vector<Event>> done) {
 void SqliteSlotStore::ListBacklogs(Millis now, Done<std::vector<Backlog>> done) {
   ReadFor<std::vector<Backlog>>(
       database_, [now](Connection& connection) { return ReadBacklogs(connection, now); },
+      std::move(done));
+}
+
+void SqliteSlotStore::Retire(Retention retention, Done<Retired> done) {
+  WriteFor<Retired>(
+      database_,
+      [retention](Connection& connection) { return RetireEvents(connection, retention); },
       std::move(done));
 }
 

@@ -27,6 +27,7 @@ class SqliteSlotStore final : public SlotStore {
   void FinishMany(std::vector<Finish> ends, Done<std::vector<Finished>> done) override;
   void ListDue(DueQuery query, Done<std::vector<Event>> done) override;
   void ListBacklogs(Millis now, Done<std::vector<Backlog>> done) override;
+  void Retire(Retention retention, Done<Retired> done) override;
   void PutConfig(Config config, Done<Config> done) override;
   void GetConfig(std::string name, Done<std::optional<Config>> done) override;
   void ListConfigs(Done<std::vector<Config>> done) override;

@@ -6,8 +6,10 @@
 #include <string>
 
 #include "slots/config.h"
+#include "slots/sqlite/archive.h"
 #include "slots/sqlite/configs.h"
 #include "slots/sqlite/window_table.h"
+#include "slots/timing.h"
 #include "slots/window.h"
 
 namespace weir::slots::sqlite {
@@ -49,14 +51,16 @@ Status InsertSlot(Statement& insert, const StoredConfig& stored, const Slot& slo
 // Places the asks `indexes`, which are of one class and sorted by time.
 Status AssignClass(Connection& connection, const StoredConfig& stored,
                    std::string_view tenant_class, std::span<const Ask> asks,
-                   const std::vector<std::size_t>& indexes, std::vector<Answer>& answers) {
+                   const std::vector<std::size_t>& indexes, Timing& timing,
+                   std::vector<Answer>& answers) {
   const Config& config = stored.config;
   SqliteWindowTable table(connection, stored.id, config.window_size, config.max_per_window,
                           std::string(tenant_class));
-  std::vector<Millis> requested;
-  requested.reserve(indexes.size());
-  for (std::size_t index : indexes) requested.push_back(asks[index].requested);
-  auto placed = Place(RulesFor(config, tenant_class), requested, table);
+  std::vector<Millis> earliest;
+  earliest.reserve(indexes.size());
+  for (std::size_t index : indexes) earliest.push_back(*timing.Earliest(asks[index].requested));
+  const std::vector<OpenTime> open = timing.Open(earliest);
+  auto placed = PlaceWhenOpen(RulesFor(config, tenant_class), earliest, open, table);
   if (!placed.ok()) return placed.error();
   Result<Statement> insert = connection.Prepare(
       "INSERT INTO rate_limit_event_slot(event_id, config_id, window_ms, window_start, "
@@ -69,10 +73,10 @@ Status AssignClass(Connection& connection, const StoredConfig& stored,
     const std::optional<Millis>& window = (*placed)[k];
     answer.outcome = window ? Outcome::kNew : Outcome::kExhausted;
     if (!window) continue;
-    answer.slot = {
-        ask.event_id, ask.config,
-        ask.tenant,   ask.requested,
-        *window,      ScheduledIn(*window, config.window_size, ask.requested, ask.random)};
+    const Millis from = OpenFrom(open, *window, config.window_size, earliest[k]);
+    answer.slot = {ask.event_id, ask.config,
+                   ask.tenant,   ask.requested,
+                   *window,      ScheduledIn(*window, config.window_size, from, ask.random)};
     if (Status s = InsertSlot(*insert, stored, answer.slot, ask.payload); !s.ok()) return s;
   }
   return {};
@@ -135,6 +139,14 @@ Status AssignGroup(Connection& connection, std::span<const Ask> asks, const Conf
     if (!existing.ok()) return existing.error();
     if (existing->has_value()) {
       answers[index] = {OutcomeOf(**existing, asks[index]), std::move((*existing)->slot)};
+      continue;
+    }
+    Result<std::optional<Event>> left = LookInArchive(connection, asks[index].event_id);
+    if (!left.ok()) return left.error();
+    if (left->has_value()) {
+      const Event& event = **left;
+      answers[index] = {OutcomeOf({.slot = event.slot, .state = event.state}, asks[index]),
+                        event.slot};
     } else {
       fresh.push_back(index);
     }
@@ -147,23 +159,29 @@ Status AssignGroup(Connection& connection, std::span<const Ask> asks, const Conf
     return {};
   }
   std::map<std::string_view, std::vector<std::size_t>> classes;
+  Timing timing((*stored)->config, SystemMillis());
   for (std::size_t index : fresh) {
+    if (!timing.Earliest(asks[index].requested)) {
+      answers[index].outcome = Outcome::kPast;
+      continue;
+    }
     classes[ClassOf((*stored)->config, asks[index].tenant)].push_back(index);
   }
   for (const auto& [tenant_class, indexes] : classes) {
-    Status s = AssignClass(connection, **stored, tenant_class, asks, indexes, answers);
+    Status s = AssignClass(connection, **stored, tenant_class, asks, indexes, timing, answers);
     if (!s.ok()) return s;
   }
   return {};
 }
 
 Result<std::optional<Millis>> TakePlace(Connection& connection, const StoredConfig& stored,
-                                        std::string_view tenant, Millis earliest) {
+                                        std::string_view tenant, Millis earliest,
+                                        std::span<const OpenTime> open) {
   const Config& config = stored.config;
   const std::string_view tenant_class = ClassOf(config, tenant);
   SqliteWindowTable table(connection, stored.id, config.window_size, config.max_per_window,
                           std::string(tenant_class));
-  auto placed = Place(RulesFor(config, tenant_class), {&earliest, 1}, table);
+  auto placed = PlaceWhenOpen(RulesFor(config, tenant_class), {&earliest, 1}, open, table);
   if (!placed.ok()) return placed.error();
   return placed->front();
 }

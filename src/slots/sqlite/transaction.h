@@ -38,7 +38,7 @@ Status AssignGroup(weir::sqlite::Connection& connection, std::span<const Ask> as
 /// One place in the earliest window with room. Nothing: there is none.
 Result<std::optional<Millis>> TakePlace(weir::sqlite::Connection& connection,
                                         const StoredConfig& stored, std::string_view tenant,
-                                        Millis earliest);
+                                        Millis earliest, std::span<const OpenTime> open);
 /// Frees the place of an event that holds one.
 Status FreePlace(weir::sqlite::Connection& connection, const StoredSlot& gone);
 

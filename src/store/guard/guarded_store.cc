@@ -32,6 +32,7 @@ struct GuardedStore::Call {
   std::vector<Application> ours;
   std::vector<std::uint32_t> places;  // in theirs, of each of ours
   std::vector<Charge> charges;
+  std::vector<Nanos> stamps;  // of the charges that are settled
   std::vector<Decision> decisions;
   std::vector<Quota> quotas;
   std::vector<std::uint64_t> marks;  // of the charges, for the cache
@@ -50,6 +51,8 @@ struct GuardedStore::Call {
     own.op = application.op;
     own.lease = application.lease;
     places.push_back(place);
+    stamps.insert(stamps.end(), application.stamps.begin(), application.stamps.end());
+    stamps.resize(charges.size() + application.charges.size());
     for (const Charge& charge : application.charges) {
       keys += charge.key;
       charges.push_back({charge.key, charge.cost, nullptr});
@@ -71,6 +74,7 @@ struct GuardedStore::Call {
     std::size_t first = 0;
     for (std::size_t i = 0; i < ours.size(); ++i) {
       ours[i].charges = std::span(charges).subspan(first, counts_[i]);
+      ours[i].stamps = std::span(stamps).subspan(first, counts_[i]);
       ours[i].decisions = std::span(decisions).subspan(first, counts_[i]);
       first += counts_[i];
     }
@@ -100,6 +104,7 @@ struct GuardedStore::Call {
     ours.clear();
     places.clear();
     charges.clear();
+    stamps.clear();
     decisions.clear();
     quotas.clear();
     marks.clear();
@@ -356,12 +361,12 @@ void GuardedStore::Learn(const Call& call) {
   }
 }
 
-/// Refunds and resets free permits, also those of which we do not know how they ended.
+/// Refunds, resets and settlements free permits, also those of which we do not know how they ended.
 void GuardedStore::ForgetFreed(const Call& call) {
   std::vector<std::uint64_t> hashes;
   for (const Application& application : call.ours) {
     if (application.op != Op::kRefund && application.op != Op::kReset &&
-        application.op != Op::kReturn) {
+        application.op != Op::kReturn && application.op != Op::kSettle) {
       continue;
     }
     for (const Charge& charge : application.charges) hashes.push_back(HashOf(charge.key));

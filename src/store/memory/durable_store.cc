@@ -18,6 +18,7 @@ bool HasChanged(const Application& application) {
     case Op::kCharge:
     case Op::kRelease:
     case Op::kLease:
+    case Op::kSettle:
       return application.applied;
     default:
       return true;

@@ -89,10 +89,28 @@ void MemoryStore::ApplyOne(Application& application) {
       application.applied = grant.granted > 0;
       return;
     }
+    case Op::kSettle:
+      Settle(application);
+      return;
     case Op::kReturn:
       decisions[0] =
           engine_.Return(charges[0].key, *charges[0].quota, application.lease, charges[0].cost);
       return;
+  }
+}
+
+/// The record goes first and only once, so that nothing is settled twice; then each key for itself.
+void MemoryStore::Settle(Application& application) {
+  const std::span<const Charge> charges = application.charges;
+  const Charge& record = charges.front();
+  application.applied = engine_.Release(record.key, *record.quota, application.lease);
+  application.decisions[0] = engine_.Peek(record.key, *record.quota, 0);
+  for (std::size_t i = 1; i < charges.size(); ++i) {
+    const Charge& charge = charges[i];
+    application.decisions[i] =
+        application.applied
+            ? engine_.Adjust(charge.key, *charge.quota, application.stamps[i], charge.cost)
+            : engine_.Overdraw(charge.key, *charge.quota, 0);
   }
 }
 

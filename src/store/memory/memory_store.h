@@ -23,6 +23,7 @@ class MemoryStore final : public Store {
  private:
   void ChargeSingles(std::span<Application> batch);
   void ApplyOne(Application& application);
+  void Settle(Application& application);
 
   Engine& engine_;
   std::vector<Ask> asks_;

@@ -11,6 +11,7 @@
 #include "algorithm/answer.h"
 #include "algorithm/bytes.h"
 #include "algorithm/lease.h"
+#include "algorithm/settle.h"
 #include "algorithm/state.h"
 #include "algorithm/time_range.h"
 #include "store/redis/call.h"
@@ -93,6 +94,7 @@ class Decoder {
   void Fill(Application& application) {
     application.applied = true;
     application.status = {};
+    if (application.op == Op::kSettle) return FillSettled(application);
     for (std::size_t i = 0; i < application.charges.size(); ++i) {
       const Charge& charge = application.charges[i];
       if (application.op == Op::kReset) {
@@ -111,6 +113,49 @@ class Decoder {
   }
 
  private:
+  void FillSettled(Application& application) {
+    bool read = true;
+    for (std::size_t i = 0; i < application.charges.size(); ++i) {
+      read = FillSettledOne(application, i) && read;
+    }
+    if (read) return;
+    application.status = NotUnderstood();
+    application.applied = false;
+  }
+
+  bool FillSettledOne(Application& application, std::size_t i) {
+    if (next_ >= reply_.elements.size()) return false;
+    const std::string& bytes = reply_.elements[next_++].text;
+    const Quota& quota = *application.charges[i].quota;
+    Decision& decision = application.decisions[i];
+    if (algorithm::Of(quota).logged) {
+      LogFound found{};
+      if (!Read(bytes, found) || !Possible(quota, found.time) || !Possible(quota, found.then)) {
+        return false;
+      }
+      if (i == 0) application.applied = found.kind == LogFound::Kind::kReleased;
+      decision = i == 0 ? Decide(quota, found, now_, 0) : StandingOf(quota, found, now_);
+      return true;
+    }
+    algorithm::State state;
+    if (i == 0 || !Take(quota, bytes, state)) return false;
+    decision = application.applied ? algorithm::Settle(quota, state, now_, application.stamps[i],
+                                                       application.charges[i].cost)
+                                   : algorithm::Overdraw(quota, state, now_, 0);
+    return true;
+  }
+
+  /// A copy of a state, with room for a charge.
+  bool Take(const Quota& quota, std::string_view bytes, algorithm::State& state) {
+    state_.assign(bytes.begin(), bytes.end());
+    if (!algorithm::Valid(quota.algorithm(), state_)) return false;
+    const auto size = static_cast<std::uint32_t>(state_.size());
+    state = {state_.data(), size, size};
+    state_.resize(std::max<std::size_t>(size, algorithm::CapacityForAcquire(quota, state)));
+    state = {state_.data(), size, static_cast<std::uint32_t>(state_.size())};
+    return true;
+  }
+
   bool FillOne(Application& application, const Charge& charge, Decision& decision) {
     if (next_ >= reply_.elements.size()) return false;
     const std::string& bytes = reply_.elements[next_++].text;
@@ -175,12 +220,8 @@ class Decoder {
   bool LeaseAgain(const Application& application, const Charge& charge, std::string_view bytes,
                   LeaseGrant& grant) {
     const Quota& quota = *charge.quota;
-    state_.assign(bytes.begin(), bytes.end());
-    if (!algorithm::Valid(quota.algorithm(), state_)) return false;
-    const auto size = static_cast<std::uint32_t>(state_.size());
-    algorithm::State state{state_.data(), size, size};
-    state_.resize(std::max<std::size_t>(size, algorithm::CapacityForAcquire(quota, state)));
-    state = {state_.data(), size, static_cast<std::uint32_t>(state_.size())};
+    algorithm::State state;
+    if (!Take(quota, bytes, state)) return false;
     if (application.op == Op::kLease) {
       grant = algorithm::Lease(quota, state, now_, charge.cost);
     } else {

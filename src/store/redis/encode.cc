@@ -129,6 +129,7 @@ class Encoder {
     if (application.op == Op::kReset) return AddReset(application);
     if (application.op == Op::kLease) return AddLease(application);
     if (application.op == Op::kReturn) return AddReturn(application);
+    if (application.op == Op::kSettle) return AddSettle(application);
     steps_.Begin(application.op, application.charges.size());
     for (const Charge& charge : application.charges) {
       const std::uint16_t key = KeyNumber(charge.key, charge.quota->algorithm());
@@ -188,6 +189,19 @@ class Encoder {
     steps_.Add(key, TermNumber(charged));
   }
 
+  /// A charge is two entries: by how much it changes, and its stamp (of the first, the lease).
+  void AddSettle(const Application& application) {
+    steps_.Begin(Op::kSettle, application.charges.size());
+    for (std::size_t i = 0; i < application.charges.size(); ++i) {
+      const Charge& charge = application.charges[i];
+      const std::uint16_t key = KeyNumber(charge.key, charge.quota->algorithm());
+      steps_.Add(key, TermNumber(TermOf(application, charge)));
+      Term stamp{QuotaNumber(*charge.quota)};
+      stamp.time = i == 0 ? application.lease : application.stamps[i];
+      steps_.Add(key, TermNumber(stamp));
+    }
+  }
+
   Term TermOf(const Application& application, const Charge& charge) {
     const Quota& quota = *charge.quota;
     Term term{QuotaNumber(quota), std::clamp(charge.cost, -kMaxCost, kMaxCost)};
@@ -195,10 +209,14 @@ class Encoder {
     if (application.op == Op::kRefund || application.op == Op::kReturn) {
       cost = std::min(cost, quota.limit());
     }
+    if (application.op == Op::kSettle && cost < 0) {
+      cost = std::min(-std::max(cost, -kMaxLimit), quota.limit());
+    }
     if (application.op == Op::kRelease) {
       term.time = application.lease;
     } else if (algorithm::Of(quota).refills() && cost > 0) {
-      const bool overdraws = application.op == Op::kOverdraw;
+      const bool settles = application.op == Op::kSettle;
+      const bool overdraws = application.op == Op::kOverdraw || (settles && charge.cost > 0);
       if (!overdraws && cost > quota.limit()) return term;
       const algorithm::token_bucket::Span span = overdraws
                                                      ? algorithm::BoundedTimeOf(quota, cost)

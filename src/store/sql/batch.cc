@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "algorithm/lease.h"
+#include "algorithm/settle.h"
 #include "algorithm/state.h"
 
 namespace weir::store::sql {
@@ -46,8 +47,8 @@ Batch::Batch(std::vector<Waiting> items) : items_(std::move(items)) {
           numbers.try_emplace(charge.key, static_cast<std::uint32_t>(rows_.size()));
       charge.row = found->second;
       const Op op = waiting.item->op;
-      const bool charged =
-          op == Op::kCharge || op == Op::kLease || (op == Op::kOverdraw && charge.cost > 0);
+      const bool charged = op == Op::kCharge || op == Op::kLease ||
+                           ((op == Op::kOverdraw || op == Op::kSettle) && charge.cost > 0);
       if (!is_new) {
         rows_[charge.row].charged |= charged;
         continue;
@@ -128,12 +129,14 @@ void Batch::RunItem(Item& item, Nanos now) {
   }
   if (item.op == Op::kCharge) return ChargeAll(item, now);
   if (item.op == Op::kLease) return Lease(item, now);
+  if (item.op == Op::kSettle) return Settle(item, now);
   if (item.op == Op::kRelease) item.applied = false;
   for (std::size_t i = 0; i < item.charges.size(); ++i) {
     const ItemCharge& charge = item.charges[i];
     switch (item.op) {
       case Op::kCharge:
       case Op::kLease:
+      case Op::kSettle:
         break;
       case Op::kReturn:
         item.decisions[i] = RunStep(StateOf(charge), [&](algorithm::State& state) {
@@ -194,6 +197,22 @@ void Batch::Lease(Item& item, Nanos now) {
   item.granted = grant.granted;
   item.at = grant.at;
   item.applied = grant.granted > 0;
+}
+
+/// Once only: the record that goes with the first charge is gone then.
+void Batch::Settle(Item& item, Nanos now) {
+  const ItemCharge& record = item.charges.front();
+  item.applied = RunStep(StateOf(record), [&](algorithm::State& state) {
+    return algorithm::Release(record.quota, state, now, item.lease);
+  });
+  item.decisions.front() = Peek(record, now, 0);
+  for (std::size_t i = 1; i < item.charges.size(); ++i) {
+    const ItemCharge& charge = item.charges[i];
+    item.decisions[i] = RunGrowing(charge, [&](algorithm::State& state) {
+      return item.applied ? algorithm::Settle(charge.quota, state, now, charge.stamp, charge.cost)
+                          : algorithm::Overdraw(charge.quota, state, now, 0);
+    });
+  }
 }
 
 Decision Batch::Acquire(const ItemCharge& charge, Nanos now) {

@@ -68,6 +68,7 @@ class Batch {
   void RunItem(Item& item, Nanos now);
   void ChargeAll(Item& item, Nanos now);
   void Lease(Item& item, Nanos now);
+  void Settle(Item& item, Nanos now);
   Decision Acquire(const ItemCharge& charge, Nanos now);
   /// A step that may make the state longer.
   template <typename Body>

@@ -19,12 +19,14 @@ Submission::Submission(std::span<Application> batch, Done done, const KeyHash& h
   items_.resize(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const std::size_t first = charges_.size();
-    for (const Charge& charge : batch[i].charges) {
+    for (std::size_t c = 0; c < batch[i].charges.size(); ++c) {
+      const Charge& charge = batch[i].charges[c];
+      const Nanos stamp = batch[i].op == Op::kSettle ? batch[i].stamps[c] : 0;
       const std::size_t at = keys_.size();
       keys_.append(charge.key);
       const std::string_view key = std::string_view(keys_).substr(at);
       const auto stripe = static_cast<std::uint32_t>(hash(key).low % kStripes);
-      charges_.push_back({key, *charge.quota, charge.cost, stripe, 0});
+      charges_.push_back({key, *charge.quota, charge.cost, stamp, stripe, 0});
     }
     Item& item = items_[i];
     item.op = batch[i].op;
@@ -33,7 +35,7 @@ Submission::Submission(std::span<Application> batch, Done done, const KeyHash& h
     item.decisions = std::span(decisions_).subspan(first, item.charges.size());
     // Nothing to do is done.
     item.answered = item.charges.empty();
-    item.applied = item.op != Op::kRelease;
+    item.applied = item.op != Op::kRelease && item.op != Op::kSettle;
     unanswered += item.answered ? 0 : 1;
   }
 }

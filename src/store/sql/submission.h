@@ -26,6 +26,7 @@ struct ItemCharge {
   std::string_view key;  ///< in Submission::keys
   Quota quota;
   std::int64_t cost = 0;
+  Nanos stamp = 0;  ///< kSettle
   std::uint32_t stripe = 0;
   std::uint32_t row = 0;  ///< within the batch that has it
 };

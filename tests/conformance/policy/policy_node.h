@@ -15,12 +15,15 @@
 #include "admin/mysql/policy_store.h"
 #include "admin/policy_store.h"
 #include "admin/postgres/policy_store.h"
+#include "admin/redis/policy_store.h"
 #include "admin/sqlite/policy_memory.h"
 #include "admin/sqlite/sqlite_policy_store.h"
 #include "policy/catalog.h"
 #include "support/mariadb_server.h"
 #include "support/mysql_server.h"
 #include "support/postgres_server.h"
+#include "support/redis_cluster.h"
+#include "support/redis_server.h"
 #include "support/temp_dir.h"
 
 namespace weir::policy {
@@ -43,6 +46,14 @@ class PolicyPlace {
     if (kind_ == "postgres") url_ = Empty(Postgres(), name);
     if (kind_ == "mariadb") url_ = Empty(Mariadb(), name);
     if (kind_ == "mysql") url_ = Empty(Mysql(), name);
+    if (kind_ == "redis") {
+      url_ = Redis().url() + "/" + std::to_string(number_);
+      Redis().Command({"-n", std::to_string(number_), "FLUSHDB"});
+    }
+    if (kind_ == "redis_cluster") {
+      url_ = Cluster().url();
+      for (std::size_t i = 0; i < Cluster().size(); ++i) Cluster().node(i).Command({"FLUSHALL"});
+    }
   }
   ~PolicyPlace() { --places_; }
   PolicyPlace(const PolicyPlace&) = delete;
@@ -53,7 +64,10 @@ class PolicyPlace {
   std::string File(const std::string& name) const { return (folder_ / name).string(); }
   const test::TempDir& folder() const { return folder_; }
 
-  Result<std::unique_ptr<PolicyStore>> OpenSql(Catalog& catalog, sql::Options options) const {
+  bool is_redis() const { return kind_.starts_with("redis"); }
+
+  Result<std::unique_ptr<PolicyStore>> OpenShared(Catalog& catalog, shared::Options options) const {
+    if (is_redis()) return redis::Open(url_, catalog, std::move(options));
     return kind_ == "postgres" ? postgres::Open(url_, catalog, std::move(options))
                                : mysql::Open(url_, catalog, std::move(options));
   }
@@ -73,6 +87,14 @@ class PolicyPlace {
   static test::MariadbServer& Mariadb() {
     static test::MariadbServer server;
     return server;
+  }
+  static test::RedisServer& Redis() {
+    static test::RedisServer server;
+    return server;
+  }
+  static test::RedisCluster& Cluster() {
+    static test::RedisCluster cluster({.replicas = false});
+    return cluster;
   }
   static test::MysqlServer& Mysql() {
     static test::MysqlServer server;
@@ -101,13 +123,13 @@ class PolicyPlace {
 /// A catalog and a store of policies, as a process has them.
 class PolicyNode {
  public:
-  explicit PolicyNode(const PolicyPlace& place, sql::Options options = {}) {
+  explicit PolicyNode(const PolicyPlace& place, shared::Options options = {}) {
     if (place.kind() == "sqlite") {
       database_ = std::move(*weir::sqlite::Database::Open({.path = place.File("weir.db")}));
       store_ = std::move(*sqlite::SqlitePolicyStore::Open(*database_, catalog_));
       return;
     }
-    auto store = place.OpenSql(catalog_, std::move(options));
+    auto store = place.OpenShared(catalog_, std::move(options));
     if (!store.ok()) throw std::runtime_error(store.error().message);
     store_ = std::move(*store);
   }

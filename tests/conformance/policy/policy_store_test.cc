@@ -24,7 +24,8 @@ using ::testing::SizeIs;
 using PolicyStoreTest = PolicyTest;
 
 INSTANTIATE_TEST_SUITE_P(Stores, PolicyStoreTest,
-                         ::testing::ValuesIn(test::AndMysql({"sqlite", "postgres", "mariadb"})),
+                         ::testing::ValuesIn(test::AndMysql({"sqlite", "postgres", "mariadb",
+                                                             "redis", "redis_cluster"})),
                          KindName);
 
 TEST_P(PolicyStoreTest, AChangeIsInForceWhenItIsToldDone) {
@@ -63,6 +64,9 @@ TEST_P(PolicyStoreTest, EverythingSurvivesARestart) {
                 MakeEntryMatch("tier", "free")};
   full.shadow = true;
   full.on_store_error = OnStoreError::kDeny;
+  full.mode = Mode::kLeased;
+  full.overdraw = true;
+  full.charge = ChargeMode::kAlways;
   full.cost = 3;
   full.expires_at = 1'900'000'000'000'000'000;
   const Result<StoredPolicy> created = node_->Create(full);

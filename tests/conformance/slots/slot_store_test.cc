@@ -92,102 +92,6 @@ TEST_P(SlotRules, NobodyIsScheduledBeforeTheTimeHeAskedFor) {
   for (const WindowLoad& window : client().Windows("pay")) ASSERT_LE(window.count, 7);
 }
 
-TEST_P(SlotRules, TheSameEventGetsTheSameAnswerForEver) {
-  client().Put(Pay(1));
-  const Answer first = client().Assign(client().Ask("e", "pay", kNoon, "acme"));
-  EXPECT_EQ(first.outcome, Outcome::kNew);
-  const Answer again = client().Assign(client().Ask("e", "pay", kNoon, "other"));
-  EXPECT_EQ(again.outcome, Outcome::kExisting);
-  EXPECT_EQ(again.slot, first.slot);
-  EXPECT_EQ(client().Find("e"), first.slot);
-  client().Put(Pay(5));
-  EXPECT_EQ(client().Assign(client().Ask("e", "pay", kNoon)).slot, first.slot);
-  EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 1)));
-}
-
-TEST_P(SlotRules, ACancelledEventStaysCancelledWhenItsFeedComesAgain) {
-  client().Put(Pay(2));
-  client().Assign(Asks(2, kNoon));
-  client().Cancel("e1");
-  const Answer again = client().Assign(client().Ask("e1", "pay", kNoon));
-  EXPECT_EQ(again.outcome, Outcome::kCancelled);
-  EXPECT_EQ(again.slot.config, "pay");
-  EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 1)));
-  EXPECT_EQ(client().Look("e1")->state, State::kCancelled);
-}
-
-TEST_P(SlotRules, TakingACancellationBackIsACallOfItsOwn) {
-  client().Put(Pay(1));
-  client().Assign(Asks(2, kNoon));
-  client().Cancel("e0");
-  client().Assign(client().Ask("n", "pay", kNoon));  // has e0's place now
-  const auto back = client().Restore({.event_id = "e0"});
-  ASSERT_TRUE(back.has_value());
-  EXPECT_EQ(back->outcome, Outcome::kNew);
-  EXPECT_EQ(back->slot.requested, kNoon);
-  EXPECT_EQ(back->slot.window_start, kNoon + 2 * kWindow);
-  EXPECT_EQ(client().Find("e0"), back->slot);
-  EXPECT_EQ(client().Assign(client().Ask("e0", "pay", kNoon)).outcome, Outcome::kExisting);
-  EXPECT_THROW(client().Restore({.event_id = "e0"}), std::runtime_error) << "it is not cancelled";
-  EXPECT_FALSE(client().Restore({.event_id = "nobody"}).has_value());
-  EXPECT_THROW(
-      {
-        client().Cancel("n");
-        client().Reschedule({.event_id = "n", .requested = kNoon});
-      },
-      std::runtime_error)
-      << "rescheduling does not take a cancellation back";
-  const std::vector<Change> history = client().Look("e0")->history;
-  ASSERT_EQ(history.size(), 2U);
-  EXPECT_EQ(history[0].what, "cancelled");
-  EXPECT_EQ(history[1].what, "restored");
-}
-
-TEST_P(SlotRules, AnIdOfAnotherConfigOrTimeIsAConflict) {
-  client().Put(Pay(5));
-  client().Put({.name = "other", .window_size = kWindow, .max_per_window = 2});
-  const Slot there = client().Assign(client().Ask("e", "pay", kNoon)).slot;
-  for (const Ask& ask : {client().Ask("e", "other", kNoon), client().Ask("e", "nothing", kNoon),
-                         client().Ask("e", "pay", kNoon + 1)}) {
-    const Answer answer = client().Assign(ask);
-    EXPECT_EQ(answer.outcome, Outcome::kConflict);
-    EXPECT_EQ(answer.slot, there) << "answered as what it is, with its config";
-  }
-  EXPECT_EQ(client().Assign(client().Ask("e", "pay", kNoon, "acme")).outcome, Outcome::kExisting);
-}
-
-TEST_P(SlotRules, AnEventTwiceInABatchHasOneSlot) {
-  client().Put(Pay(10));
-  const auto answers = client().Assign(
-      std::vector<Ask>{client().Ask("a", "pay", kNoon), client().Ask("b", "pay", kNoon),
-                       client().Ask("a", "pay", kNoon + 50'000), client().Ask("b", "pay", kNoon)});
-  EXPECT_EQ(answers[0].outcome, Outcome::kNew);
-  EXPECT_EQ(answers[2].outcome, Outcome::kConflict);
-  EXPECT_EQ(answers[2].slot, answers[0].slot);
-  EXPECT_EQ(answers[3].outcome, Outcome::kExisting);
-  EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 2)));
-}
-
-TEST_P(SlotRules, FiftyCallersWithOneIdAtOnceGetOneSlot) {
-  client().Put(Pay(10));
-  std::vector<Answer> answers(50);
-  std::vector<Ask> asks;
-  for (int i = 0; i < 50; ++i) asks.push_back(client().Ask("same", "pay", kNoon));
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 0; i < 50; ++i) {
-      threads.emplace_back([&, i] { answers[i] = client().Assign(asks[i]); });
-    }
-  }
-  int fresh = 0;
-  for (const Answer& answer : answers) {
-    fresh += answer.outcome == Outcome::kNew ? 1 : 0;
-    EXPECT_EQ(answer.slot, answers[0].slot);
-  }
-  EXPECT_EQ(fresh, 1);
-  EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 1)));
-}
-
 TEST_P(SlotRules, AWindowClosesWhenFullAndOpensAgain) {
   client().Put(Pay(2));
   client().Assign(Asks(2, kNoon));
@@ -246,52 +150,6 @@ TEST_P(SlotRules, AWindowWithoutARowBetweenFullOnesIsFilled) {
                           Pair(kNoon + 5 * kWindow, 2), Pair(kNoon + 6 * kWindow, 2)));
 }
 
-TEST_P(SlotRules, ALowerMaximumKeepsTheCounters) {
-  client().Put(Pay(10));
-  client().Assign(Asks(25, kNoon));  // 10, 10, 5
-  EXPECT_EQ(client().Put(Pay(5)).version, 2);
-  client().Assign(Asks(7, kNoon, "after"));
-  EXPECT_THAT(Counts(),
-              ElementsAre(Pair(kNoon, 10), Pair(kNoon + kWindow, 10), Pair(kNoon + 2 * kWindow, 5),
-                          Pair(kNoon + 3 * kWindow, 5), Pair(kNoon + 4 * kWindow, 2)));
-}
-
-TEST_P(SlotRules, AHigherMaximumReopensFullWindows) {
-  client().Put(Pay(2));
-  client().Assign(Asks(5, kNoon));  // 2, 2, 1
-  client().Put(Pay(4));
-  client().Assign(Asks(6, kNoon, "after"));
-  EXPECT_THAT(Counts(),
-              ElementsAre(Pair(kNoon, 4), Pair(kNoon + kWindow, 4), Pair(kNoon + 2 * kWindow, 3)));
-}
-
-TEST_P(SlotRules, AnotherWindowSizeCountsTheSlotsThatFallIntoItsWindows) {
-  client().Put(Pay(3));
-  client().Assign(Asks(9, kNoon));  // three windows of 4 s: 3, 3, 3
-  client().Put(Pay(6, 2 * kWindow));
-  const auto windows = client().Windows("pay");
-  ASSERT_GE(windows.size(), 2U);
-  EXPECT_EQ(windows[0].start, kNoon);
-  EXPECT_EQ(windows[0].used(), 6);
-  EXPECT_FALSE(windows[0].open);
-  EXPECT_EQ(windows[1].used(), 3);
-  // 6 of 6 are used in the first 8 s, 3 in the second: three more fit there.
-  const auto answers = client().Assign(Asks(4, kNoon, "after"));
-  std::multiset<Millis> starts;
-  for (const Answer& answer : answers) starts.insert(answer.slot.window_start);
-  EXPECT_THAT(starts, ElementsAre(kNoon + 2 * kWindow, kNoon + 2 * kWindow, kNoon + 2 * kWindow,
-                                  kNoon + 4 * kWindow));
-  // Cancelling a slot of the old size makes room in the window of the new size.
-  for (int i = 0; i < 9; ++i) {
-    const std::string event = "e" + std::to_string(i);
-    if (client().Find(event)->window_start == kNoon) {
-      client().Cancel(event);
-      break;
-    }
-  }
-  EXPECT_EQ(client().Assign(client().Ask("x", "pay", kNoon)).slot.window_start, kNoon);
-}
-
 TEST_P(SlotRules, ConfigsDoNotInterfere) {
   client().Put(Pay(2));
   client().Put({.name = "other", .window_size = kWindow, .max_per_window = 2});
@@ -342,90 +200,6 @@ TEST_P(SlotRules, TimeEndsWithTheYear9999) {
   EXPECT_EQ(client().Assign(client().Ask("b", "pay", last)).outcome, Outcome::kExhausted);
 }
 
-TEST_P(SlotRules, ABulkFeedLeavesTheOtherTenantsTheirShareOfTheNearWindows) {
-  // Weights a:1, b:1 and 1 for all others: 3 of 9 places each, in the first window and the 5 after
-  // it.
-  Config config = Pay(9);
-  config.fair_windows = 5;
-  config.tenants = {{"a", 1}, {"b", 1}};
-  client().Put(*CheckConfig(config));
-  client().Assign(Asks(100, kNoon, "a", "a"));
-  // 6 windows × 3 = 18; the other 82 fill windows of 9: nine of them and one event more.
-  const auto counts = Counts();
-  ASSERT_EQ(counts.size(), 16U);
-  for (std::size_t i = 0; i < 16; ++i) {
-    EXPECT_EQ(counts[i].second, i < 6 ? 3 : i < 15 ? 9 : 1) << i;
-  }
-  const auto others = client().Assign(Asks(3, kNoon, "b", "b"));
-  for (const Answer& answer : others) EXPECT_EQ(answer.slot.window_start, kNoon);
-  EXPECT_EQ(client().Assign(client().Ask("b3", "pay", kNoon, "b")).slot.window_start,
-            kNoon + kWindow);
-  EXPECT_EQ(client().Assign(client().Ask("c", "pay", kNoon)).slot.window_start, kNoon);
-}
-
-TEST_P(SlotRules, SharesNeverLetAWindowExceedItsMaximum) {
-  Config config = Pay(10);
-  config.tenants = {{"a", 3}, {"b", 2}, {"c", 1}};
-  client().Put(*CheckConfig(config));
-  std::vector<Ask> asks;
-  for (const char* tenant : {"a", "b", "c", ""}) {
-    for (Ask& ask : Asks(60, kNoon, std::string(tenant) + "-", tenant)) {
-      asks.push_back(std::move(ask));
-    }
-  }
-  client().Assign(std::move(asks));
-  std::int64_t total = 0;
-  for (const WindowLoad& window : client().Windows("pay")) {
-    EXPECT_LE(window.count, 10);
-    total += window.count;
-  }
-  EXPECT_EQ(total, 240);
-}
-
-TEST_P(SlotRules, TenantsThatGetSharesLaterAreCountedFromTheirSlots) {
-  client().Put(Pay(4));
-  client().Assign(Asks(2, kNoon, "a", "a"));
-  Config config = Pay(4);
-  config.tenants = {{"a", 1}};  // and 1 for the others: 2 places each
-  client().Put(*CheckConfig(config));
-  EXPECT_EQ(client().Assign(client().Ask("a2", "pay", kNoon, "a")).slot.window_start,
-            kNoon + kWindow);
-  client().Cancel("a0");
-  EXPECT_EQ(client().Assign(client().Ask("a3", "pay", kNoon, "a")).slot.window_start, kNoon);
-}
-
-TEST_P(SlotRules, ReschedulingMovesTheEventAndFreesItsPlace) {
-  client().Put(Pay(1));
-  client().Assign(Asks(2, kNoon));  // e0 and e1 in two windows
-  const Slot before = *client().Find("e0");
-  const auto moved = client().Reschedule({.event_id = "e0", .requested = kNoon + 60'000});
-  ASSERT_TRUE(moved.has_value());
-  EXPECT_EQ(moved->outcome, Outcome::kNew);
-  EXPECT_EQ(moved->slot.window_start, kNoon + 60'000);
-  EXPECT_EQ(client().Find("e0"), moved->slot);
-  EXPECT_EQ(client().Assign(client().Ask("n", "pay", kNoon)).slot.window_start,
-            before.window_start);
-  // To its own time again: its own place counts as free.
-  EXPECT_EQ(client().Reschedule({.event_id = "e0", .requested = kNoon + 60'000})->slot.window_start,
-            kNoon + 60'000);
-  EXPECT_FALSE(client().Reschedule({.event_id = "nobody", .requested = kNoon}).has_value());
-}
-
-TEST_P(SlotRules, AnEventThatCannotBeRescheduledKeepsItsSlot) {
-  client().Put(Pay(1));
-  client().Assign(client().Ask("e", "pay", kNoon));
-  client().Assign(client().Ask("last", "pay", WindowOf(kMaxInstant, kWindow)));
-  const Slot before = *client().Find("e");
-  EXPECT_EQ(client().Reschedule({.event_id = "e", .requested = kMaxInstant})->outcome,
-            Outcome::kExhausted);
-  EXPECT_EQ(client().Find("e"), before);
-  EXPECT_EQ(
-      client().Reschedule({.event_id = "e", .config = "missing", .requested = kNoon})->outcome,
-      Outcome::kUnknownConfig);
-  EXPECT_EQ(client().Find("e"), before);
-  EXPECT_THAT(Counts(), testing::Contains(Pair(kNoon, 1)));
-}
-
 TEST_P(SlotRules, ADayWithoutItsThirdHourHasNoGap) {
   client().Put(Pay(1));
   // Warsaw, 2025-03-30: 01:59:58+01:00 and 03:00:02+02:00 are four seconds apart.
@@ -439,32 +213,6 @@ TEST_P(SlotRules, ADayWithoutItsThirdHourHasNoGap) {
   EXPECT_EQ(client().Assign(client().Ask("s", "pay", summer)).slot.window_start, summer);
   EXPECT_EQ(client().Assign(client().Ask("w", "pay", winter)).slot.window_start, winter);
   EXPECT_EQ(winter - summer, 3'600'000);
-}
-
-TEST_P(SlotRules, ConfigsHaveVersionsOfWhichOneIsActive) {
-  Config config = Pay(3);
-  config.headroom = 7;
-  config.tenants = {{"z", 2}, {"a", 5}};
-  const Config first = client().Put(*CheckConfig(config));
-  EXPECT_EQ(first.version, 1);
-  EXPECT_EQ(client().Get("pay"), first);
-  const Config second = client().Put(Pay(4, 9'000));
-  EXPECT_EQ(second.version, 2);
-  EXPECT_EQ(client().Get("pay"), second);
-  EXPECT_THAT(client().List(), ElementsAre(second));
-  const auto versions = client().Versions("pay");
-  ASSERT_EQ(versions.size(), 2U);
-  EXPECT_EQ(versions[0], second);
-  EXPECT_FALSE(versions[1].active);
-  EXPECT_EQ(versions[1].tenants, first.tenants);
-  client().Assign(client().Ask("e", "pay", kNoon));
-  EXPECT_TRUE(client().Deactivate("pay"));
-  EXPECT_FALSE(client().Deactivate("pay"));
-  EXPECT_FALSE(client().Get("pay").has_value());
-  EXPECT_EQ(client().Assign(client().Ask("f", "pay", kNoon)).outcome, Outcome::kUnknownConfig);
-  EXPECT_EQ(client().Assign(client().Ask("e", "pay", kNoon)).outcome, Outcome::kExisting);
-  EXPECT_TRUE(client().Cancel("e").has_value());
-  EXPECT_EQ(client().Put(Pay(1)).version, 3);
 }
 
 TEST_P(SlotRules, JitterIsUniformOverTheWindow) {

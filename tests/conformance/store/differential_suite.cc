@@ -7,136 +7,21 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "algorithm/lease.h"
-#include "algorithm/state.h"
+#include "algorithm/settle.h"
 #include "conformance/store/client.h"
+#include "conformance/store/model.h"
 #include "weir/clock.h"
 
 namespace weir::store::conformance {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// The specification as a program: states in a map, one step after the other.
-class Model {
- public:
-  explicit Model(const Clock& clock) : clock_(clock) {}
-
-  void Apply(Application& application) {
-    application.applied = true;
-    const std::span<const store::Charge> charges = application.charges;
-    const std::span<Decision> decisions = application.decisions;
-    const auto before = states_;
-    for (std::size_t i = 0; i < charges.size(); ++i) {
-      const store::Charge& charge = charges[i];
-      switch (application.op) {
-        case Op::kCharge:
-          decisions[i] = Charge(charge, algorithm::Acquire);
-          application.applied &= decisions[i].allowed();
-          break;
-        case Op::kPeek:
-          decisions[i] = Peek(charge, charge.cost);
-          break;
-        case Op::kRefund:
-          decisions[i] = Refund(charge);
-          break;
-        case Op::kOverdraw:
-          decisions[i] = Charge(charge, algorithm::Overdraw);
-          break;
-        case Op::kRelease:
-          application.applied = Release(charge, application.lease);
-          decisions[i] = Peek(charge, 0);
-          break;
-        case Op::kLease: {
-          const LeaseGrant grant = Lease(charge);
-          decisions[i] = grant.decision;
-          application.granted = grant.granted;
-          application.at = grant.at;
-          application.applied = grant.granted > 0;
-          break;
-        }
-        case Op::kReturn:
-          decisions[i] = Return(charge, application.lease);
-          break;
-        case Op::kReset:
-          for (auto& [id, state] : states_) {
-            if (id.first == charge.key) state.clear();
-          }
-          decisions[i] = Peek(charge, 0);
-          break;
-      }
-    }
-    if (application.op == Op::kCharge && !application.applied) states_ = before;
-  }
-
- private:
-  using Bytes = std::vector<std::uint8_t>;
-
-  Bytes& Find(const store::Charge& charge) {
-    return states_[{std::string(charge.key), charge.quota->algorithm()}];
-  }
-  static algorithm::State View(Bytes& bytes, std::size_t size) {
-    return {bytes.data(), static_cast<std::uint32_t>(size),
-            static_cast<std::uint32_t>(bytes.size())};
-  }
-  Decision Peek(const store::Charge& charge, std::int64_t cost) {
-    Bytes& bytes = Find(charge);
-    return algorithm::Peek(*charge.quota, View(bytes, bytes.size()), clock_.Now(), cost);
-  }
-  using Step = Decision(const Quota&, algorithm::State&, Nanos, std::int64_t) noexcept;
-  Decision Charge(const store::Charge& charge, Step* step) {
-    Bytes& bytes = Find(charge);
-    const std::size_t size = bytes.size();
-    bytes.resize(std::max<std::size_t>(
-        size, algorithm::CapacityForAcquire(*charge.quota, View(bytes, size))));
-    algorithm::State state = View(bytes, size);
-    const Decision decision = step(*charge.quota, state, clock_.Now(), charge.cost);
-    bytes.resize(state.size);
-    return decision;
-  }
-  Decision Refund(const store::Charge& charge) {
-    Bytes& bytes = Find(charge);
-    algorithm::State state = View(bytes, bytes.size());
-    const Decision decision = algorithm::Refund(*charge.quota, state, clock_.Now(), charge.cost);
-    bytes.resize(state.size);
-    return decision;
-  }
-  LeaseGrant Lease(const store::Charge& charge) {
-    Bytes& bytes = Find(charge);
-    const std::size_t size = bytes.size();
-    bytes.resize(std::max<std::size_t>(
-        size, algorithm::CapacityForAcquire(*charge.quota, View(bytes, size))));
-    algorithm::State state = View(bytes, size);
-    const LeaseGrant grant = algorithm::Lease(*charge.quota, state, clock_.Now(), charge.cost);
-    bytes.resize(state.size);
-    return grant;
-  }
-  Decision Return(const store::Charge& charge, Nanos at) {
-    Bytes& bytes = Find(charge);
-    algorithm::State state = View(bytes, bytes.size());
-    const Decision decision =
-        algorithm::Return(*charge.quota, state, clock_.Now(), at, charge.cost);
-    bytes.resize(state.size);
-    return decision;
-  }
-  bool Release(const store::Charge& charge, std::int64_t lease) {
-    Bytes& bytes = Find(charge);
-    algorithm::State state = View(bytes, bytes.size());
-    const bool released = algorithm::Release(*charge.quota, state, clock_.Now(), lease);
-    bytes.resize(state.size);
-    return released;
-  }
-
-  const Clock& clock_;
-  std::map<std::pair<std::string, Algorithm>, Bytes> states_;
-};
 
 /// A group of random steps, twice: once for the store, once for the model.
 class Trace {
@@ -147,6 +32,7 @@ class Trace {
 
   void Draw(std::size_t count) {
     charges_.assign(count, {});
+    stamps_.assign(count, {});
     for (auto* side : {&stores_, &models_}) {
       side->applications.assign(count, {});
       side->decisions.assign(count, std::vector<Decision>());
@@ -157,8 +43,10 @@ class Trace {
   std::span<Application> for_store() { return stores_.applications; }
   std::span<Application> for_model() { return models_.applications; }
 
-  /// Remembers leases to release later.
-  void Learn() {
+  /// Remembers leases to release later, and reservations to settle.
+  void Learn(Nanos now) {
+    for (const Application& application : stores_.applications) LearnReserved(application, now);
+    if (reserved_.size() > 24) reserved_.erase(reserved_.begin(), reserved_.end() - 24);
     for (std::size_t i = 0; i < charges_.size(); ++i) {
       for (std::size_t c = 0; c < charges_[i].size(); ++c) {
         const std::int64_t lease = stores_.decisions[i][c].lease;
@@ -199,6 +87,41 @@ class Trace {
     std::int64_t lease;
   };
 
+  /// What was charged together with a record, and when by the store's time.
+  struct Reserved {
+    std::vector<Charge> charges;
+    std::vector<Nanos> stamps;
+    std::int64_t lease;
+  };
+
+  /// Several charges whose first is a concurrency charge are a reservation like any other.
+  void LearnReserved(const Application& application, Nanos now) {
+    if (application.op != Op::kCharge || !application.applied) return;
+    if (application.charges.size() < 2 || application.decisions[0].lease == 0) return;
+    Reserved reserved;
+    reserved.lease = application.decisions[0].lease;
+    for (std::size_t i = 0; i < application.charges.size(); ++i) {
+      reserved.charges.push_back(application.charges[i]);
+      reserved.stamps.push_back(
+          algorithm::StampOf(*application.charges[i].quota, now, application.decisions[i]));
+    }
+    reserved_.push_back(std::move(reserved));
+  }
+
+  /// One that may be settled already, at less, more or what was reserved.
+  std::int64_t DrawSettle(std::size_t i) {
+    const Reserved& reserved = reserved_[Below(reserved_.size())];
+    charges_[i] = reserved.charges;
+    stamps_[i] = reserved.stamps;
+    for (std::size_t c = 1; c < charges_[i].size(); ++c) {
+      std::int64_t& cost = charges_[i][c].cost;
+      const auto most = static_cast<std::size_t>(cost + 1);
+      cost = Below(2) == 0 ? -static_cast<std::int64_t>(Below(most))
+                           : static_cast<std::int64_t>(Below(4)) << (Below(8) == 0 ? 40 : 0);
+    }
+    return reserved.lease;
+  }
+
   std::size_t Below(std::size_t bound) { return random_() % bound; }
 
   Charge DrawCharge() {
@@ -218,7 +141,10 @@ class Trace {
     if (kind >= 28 && kind < 36) op = Op::kOverdraw;
     if (kind >= 36 && kind < 44) op = Op::kLease;
     if (kind >= 44 && kind < 50 && !taken_.empty()) op = Op::kReturn;
-    if (op == Op::kReturn) {
+    if (kind >= 50 && kind < 62 && !reserved_.empty()) op = Op::kSettle;
+    if (op == Op::kSettle) {
+      lease = DrawSettle(i);
+    } else if (op == Op::kReturn) {
       const std::size_t which = Below(taken_.size());
       charges_[i].push_back(taken_[which].charge);
       lease = taken_[which].lease;
@@ -232,6 +158,10 @@ class Trace {
     } else {
       const std::size_t charges = Below(3) == 0 ? 2 + Below(3) : 1;
       for (std::size_t c = 0; c < charges; ++c) charges_[i].push_back(DrawCharge());
+      // Now and then a reservation: a record first.
+      if (op == Op::kCharge && charges > 1 && Below(2) == 0) {
+        charges_[i][0] = {keys_[Below(keys_.size()) / 2 * 2], 1, &record_};
+      }
     }
     // Now and then more than fits in any limit, or in the count itself.
     if (op == Op::kOverdraw && Below(4) == 0) {
@@ -243,6 +173,7 @@ class Trace {
       application.op = op;
       application.lease = lease;
       application.charges = charges_[i];
+      application.stamps = stamps_[i];
       application.decisions = side->decisions[i];
     }
   }
@@ -263,7 +194,10 @@ class Trace {
                          *Quota::FixedWindow(kMaxLimit, kMaxWindow), *Quota::SlidingLog(40, 60s),
                          *Quota::SlidingCounter(9, 7s, 3), *Quota::Concurrency(3, 2s),
                          *Quota::AnchoredWindow(kMaxLimit, kMaxWindow)}};
+  const Quota record_ = *Quota::Concurrency(10, 20s);
   std::vector<std::vector<Charge>> charges_;
+  std::vector<std::vector<Nanos>> stamps_;
+  std::vector<Reserved> reserved_;
   std::vector<Lease> leases_;
   std::vector<Lease> taken_;  // in advance, and what of them to return
   Side stores_;
@@ -316,7 +250,7 @@ TEST(StoreDifferential, ARandomTraceIsAnsweredAsThePureStepsDo) {
       SCOPED_TRACE("step " + std::to_string(step + i));
       ASSERT_NO_FATAL_FAILURE(ExpectSame(trace.for_store()[i], trace.for_model()[i]));
     }
-    trace.Learn();
+    trace.Learn(clock.Now());
     clock.Advance(trace.Pause());
   }
 }

@@ -47,6 +47,22 @@ TEST_F(Cli, CheckEndsWithTheVerdict) {
   EXPECT_EQ(Weir({"explain", "-e", "tenant=x"}).output, "allowed: no policy applies\n");
 }
 
+TEST_F(Cli, ReservesAndSettles) {
+  const RunResult reserved = Weir({"reserve", "user-7", "--cost", "40", "--expires", "5m"});
+  EXPECT_EQ(reserved.exit_code, kOk) << reserved.error_output;
+  EXPECT_THAT(reserved.output, StartsWith("reserved by default: 60 of 100 left\n"));
+  const std::size_t line = reserved.output.find('\n') + 1;
+  const std::string text = reserved.output.substr(line, reserved.output.size() - line - 1);
+  EXPECT_EQ(Weir({"reserve", "user-7", "--cost", "101"}).exit_code, kNo);
+  const RunResult settled = Weir({"settle", text, "--cost", "1"});
+  EXPECT_EQ(settled.exit_code, kOk) << settled.error_output;
+  EXPECT_THAT(settled.output, StartsWith("settled by default: "));
+  const RunResult again = Weir({"settle", text, "--cost", "1"});
+  EXPECT_EQ(again.exit_code, kNo);
+  EXPECT_EQ(again.output, "nothing to settle: it was settled before, or has expired\n");
+  EXPECT_EQ(Weir({"reserve", "user-7", "--expires", "soon"}).exit_code, kUsage);
+}
+
 TEST_F(Cli, SaysThatTheStoreDidNotDecide) {
   Serve({"--admin-key", kKey, "--store", "redis://127.0.0.1:1"});
   // The local share of 100 is 10 permits.
@@ -113,6 +129,53 @@ TEST_F(Cli, ExitCodesTellFailuresApart) {
   EXPECT_EQ(Weir({"policy", "get", "nobody"}).exit_code, kRefused);
   EXPECT_EQ(Weir({"policy", "apply", "/no/such/file"}).exit_code, kUsage);
   EXPECT_EQ(Weir({"policy", "apply", File("{")}).exit_code, kUsage);
+}
+
+TEST_F(Cli, PolicyFilesAreAppliedAsTheyAre) {
+  const std::string file = File(
+      "domain: default\npolicies:\n"
+      "  - {name: yaml-user, match: {user: \"*\", route: /v1/*}, shadow: true,\n"
+      "     quota: {sliding_log: {limit: 5, window: 1m}}}\n"
+      "  - {name: yaml-key, key: yaml-key, on_store_error: deny,\n"
+      "     quota: {token_bucket: {capacity: 7, refill: 20, period: 2s}}}\n");
+  EXPECT_EQ(Weir({"policy", "diff", file}).exit_code, kNo);
+  EXPECT_THAT(Weir({"policy", "apply", file}).output,
+              AllOf(HasSubstr("create yaml-user\n"), HasSubstr("create yaml-key\n")));
+  EXPECT_EQ(Weir({"policy", "diff", file}).output, "unchanged yaml-user\nunchanged yaml-key\n");
+  EXPECT_THAT(Weir({"policy", "get", "yaml-key", "--json"}).output,
+              AllOf(HasSubstr("\"type\":\"TOKEN_BUCKET\",\"capacity\":7,\"refillRate\":10"),
+                    HasSubstr("\"onStoreError\":\"deny\"")));
+  const RunResult chain = Weir({"policy", "apply",
+                                File("policies:\n  - {name: c, chain: [{user: \"*\"}],\n"
+                                     "     quota: {fixed_window: {limit: 1, window: 1s}}}\n")});
+  EXPECT_EQ(chain.exit_code, kUsage);
+  EXPECT_THAT(chain.error_output, HasSubstr("the admin API cannot keep a chain"));
+  EXPECT_EQ(Weir({"policy", "apply", File("policies:\n  - {name: c, mach: {}}\n")}).exit_code,
+            kUsage);
+}
+
+TEST_F(Cli, PoliciesMayBeWrittenWithTheNamesOfFiles) {
+  const std::string flat =
+      File(R"({"name":"n","type":"sliding_log","limit":5,"window":"1m","on_store_error":"deny"})");
+  EXPECT_EQ(Weir({"policy", "apply", flat}).exit_code, kOk);
+  EXPECT_THAT(Weir({"policy", "get", "n", "--json"}).output,
+              HasSubstr("\"type\":\"SLIDING_WINDOW\",\"capacity\":5"));
+  EXPECT_EQ(Weir({"policy", "diff",
+                  File(R"({"key":"n","quota":{"sliding_log":{"limit":5,"window":"PT1M"}},)"
+                       R"("onStoreError":"deny"})")})
+                .output,
+            "unchanged n\n");
+  const auto said = [&](const std::string& json) {
+    return Weir({"policy", "apply", File(json)}).error_output;
+  };
+  EXPECT_THAT(said(R"({"key":"n","type":"fixed_window","limit":5,"capacity":6})"),
+              HasSubstr("capacity: is given already, as limit"));
+  EXPECT_THAT(said(R"({"key":"n","type":"fixed_window","window":"500ms"})"),
+              HasSubstr("window: must be whole seconds"));
+  EXPECT_THAT(said(R"({"key":"n","type":"fixed_window","match":{"agent":"*-bot"}})"),
+              HasSubstr("match.agent: '*-bot' looks like a wildcard"));
+  EXPECT_THAT(said(R"({"key":"user-*","type":"fixed_window"})"),
+              HasSubstr("key: 'user-*' looks like a wildcard"));
 }
 
 TEST_F(Cli, PoliciesGoThroughTheirLife) {

@@ -60,6 +60,30 @@ TEST(ConfigCheck, WarnsOfPoliciesThatAClusterCannotChargeTogether) {
   EXPECT_THAT(of_config.err, HasSubstr("warning: policies 'b' and 'a' of domain 'api'"));
 }
 
+TEST(ConfigCheck, WarnsOfAPolicyThatNoRequestMeets) {
+  const test::TempDir folder;
+  const std::string policies =
+      folder
+          .Write("p.yaml",
+                 std::string(kGood) + "  - {name: b, match: {method: get}, unlimited: true}\n")
+          .string();
+  const Outcome outcome = Check(policies);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("p.yaml:4:5: policy 'b' applies to no request"));
+}
+
+TEST(ConfigCheck, RefusesAValueThatOnlyLooksLikeAPattern) {
+  const test::TempDir folder;
+  const std::string policies =
+      folder
+          .Write("p.yaml",
+                 std::string(kGood) + "  - {name: b, match: {agent: \"*-bot\"}, unlimited: true}\n")
+          .string();
+  const Outcome outcome = Check(policies);
+  EXPECT_EQ(outcome.code, 1) << outcome.out;
+  EXPECT_THAT(outcome.err, HasSubstr("match.agent: '*-bot' looks like a wildcard"));
+}
+
 TEST(ConfigCheck, SaysFileLineAndColumnOfWhatIsWrong) {
   const test::TempDir folder;
   const std::string policies =
@@ -97,6 +121,24 @@ TEST(ConfigCheck, AMissingFileIsNamed) {
   const Outcome missing = Check("/nonexistent/weir.yaml");
   EXPECT_EQ(missing.code, 1);
   EXPECT_THAT(missing.err, HasSubstr("/nonexistent/weir.yaml: cannot be read"));
+}
+
+TEST(ConfigCheck, WarnsOfAFileOfEnvoysThatLimitsNothing) {
+  const test::TempDir folder;
+  const std::string file =
+      folder
+          .Write(
+              "envoy.yaml",
+              "filter:\n"
+              "  \"@type\": type.googleapis.com/envoy.extensions.filters.http.rate_limit_quota.v3."
+              "RateLimitQuotaFilterConfig\n"
+              "  domain: edge\n")
+          .string();
+  test::WeirProcess weir({"config", "check", "--envoy", file});
+  EXPECT_EQ(weir.process().Wait().value_or(-1), 1);
+  EXPECT_THAT(weir.process().error_output(),
+              HasSubstr("warning: " + file + ":2:3: rlqs_server is missing"));
+  EXPECT_THAT(weir.process().output(), HasSubstr("1 rate_limit_quota filter(s), 2 warning(s)"));
 }
 
 }  // namespace

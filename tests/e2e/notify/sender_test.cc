@@ -27,7 +27,9 @@ using test::KafkaMessage;
 using test::KafkaServer;
 using test::TempDir;
 using test::WeirProcess;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::Optional;
 
 class SenderProgram : public testing::Test {
@@ -89,7 +91,9 @@ TEST_F(SenderProgram, R5_3_LogsMalformedMessagesKeepsThemAndGoesOn) {
   Put("id-1", "u", "after");
   ASSERT_TRUE(WaitForSent(sender, 1)) << sender.process().error_output();
   EXPECT_THAT(sender.process().WaitForError("malformed message skipped"),
-              Optional(HasSubstr("this is no event")));
+              Optional(AllOf(HasSubstr("offset=0"), HasSubstr("bytes=16"), HasSubstr("JSON"))));
+  EXPECT_THAT(sender.process().error_output(), Not(HasSubstr("this is no event")))
+      << "what a message says is not for the log";
   EXPECT_EQ(sender.process().Terminate(), 0);
   const std::vector<KafkaMessage> dead = DeadLetters();
   ASSERT_EQ(dead.size(), 1);

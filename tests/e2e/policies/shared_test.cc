@@ -65,7 +65,9 @@ class SharedTest : public ::testing::TestWithParam<std::string> {
   static inline std::map<std::string, std::unique_ptr<World>> worlds_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Stores, SharedTest, ::testing::ValuesIn(AndMysql({"postgres", "mariadb"})),
+INSTANTIATE_TEST_SUITE_P(Stores, SharedTest,
+                         ::testing::ValuesIn(AndMysql({"postgres", "mariadb", "redis",
+                                                       "redis_cluster"})),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST_P(SharedTest, AChangeAtOneNodeIsEnforcedByAllWithinASecond) {
@@ -125,7 +127,12 @@ TEST_P(SharedTest, HistoryAuditAndUndoAreTheSameAtEveryNode) {
 
 TEST_P(SharedTest, StatusSaysWhereThePoliciesAre) {
   const std::string status = node(0).http().Get("/admin/status").body;
-  const std::string scheme = GetParam() == std::string("postgres") ? "postgres://" : "mysql://";
+  const std::map<std::string, std::string> schemes = {{"postgres", "postgres://"},
+                                                      {"mariadb", "mysql://"},
+                                                      {"mysql", "mysql://"},
+                                                      {"redis", "redis://"},
+                                                      {"redis_cluster", "redis+cluster://"}};
+  const std::string scheme = schemes.at(GetParam());
   EXPECT_THAT(status, HasSubstr("\"policyStore\":\"" + scheme));
   EXPECT_THAT(status, HasSubstr("\"policyStoreHealth\":{\"up\":true,\"known\":true,"));
   EXPECT_THAT(node(0).http().Get("/metrics").body, HasSubstr("\nweir_policy_store_up 1\n"));

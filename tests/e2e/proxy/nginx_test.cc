@@ -29,6 +29,18 @@ std::vector<std::string> Args(const NginxServer& nginx, const TempDir& dir,
   return args;
 }
 
+TEST(WeirProxy, WithoutFlagsAnAddressHasAHundredRequestsInAnyHour) {
+  NginxServer nginx("location / { return 200 'hello'; }");
+  TempDir dir;
+  WeirProcess weir(Args(nginx, dir, {}));
+  HttpClient client(weir.Port("proxy"));
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(client.Get("/").status, 200) << i;
+  const HttpResponse refused = client.Get("/");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_THAT(refused.body, HasSubstr("Try again in "));
+  EXPECT_THAT(std::string(refused.Header("RateLimit-Policy")), HasSubstr("q=100;w=3600"));
+}
+
 TEST(WeirProxy, LimitsTenThousandRequestsExactly) {
   NginxServer nginx("location / { return 200 'hello'; }");
   TempDir dir;

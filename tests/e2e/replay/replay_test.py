@@ -170,6 +170,11 @@ def main():
         pairs = list(zip(candidate[0], current[0]))
         check("newly limited", shown["newlyLimited"], sum(not a and b for a, b in pairs))
         check("newly allowed", shown["newlyAllowed"], sum(a and not b for a, b in pairs))
+        # The two that are malformed are no requests.
+        numbers = [number for number, line in enumerate(lines, 1) if number not in (501, 502)]
+        differ = [(number, "allowed" if a else "limited") for number, (a, b) in zip(numbers, pairs) if a != b]
+        check("requests that differ", [(one["line"], one["now"]) for one in shown["differences"]], differ)
+        check("a policy is named", all(one["policy"] and one["route"] for one in shown["differences"]), True)
         with open(f"{folder}/picture.svg", encoding="utf-8") as picture:
             check("picture", picture.read().count("<polyline"), 3)
         packed, code = replay(weir, folder, f"{folder}/access.log.gz")

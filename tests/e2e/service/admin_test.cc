@@ -488,6 +488,10 @@ TEST_F(Admin, EveryDoorIsAmongWhatIsHotAndWhatHappens) {
                                    R"("policy":"trial"})")));
   EXPECT_THAT(client.Get("/admin/top?kind=limited").body,
               HasSubstr(R"("keys":[{"key":"thrifty","bucket":"cl|thrifty","count":1,)"));
+  // Whom the policy on trial would have refused.
+  EXPECT_THAT(client.Get("/admin/top?kind=shadow").body,
+              HasSubstr(R"("keys":[{"key":"default/trial|user:new","bucket":)"
+                        R"("default/trial|user:new","count":1,"error":0,"policy":"trial"}])"));
   // Both doors: 2 and 2 passed, 1 did not.
   EXPECT_THAT(client.Get("/admin/status").body, HasSubstr(R"("allowed":4,"blocked":1,)"));
 }

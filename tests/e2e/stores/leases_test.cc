@@ -151,13 +151,14 @@ TEST_P(LeasesTest, OverGrpcAndResp) {
   // A bare key meets one policy, so its lease is all there is.
   TcpConnection resp(weir.Port("resp"));
   resp.Send("WEIR.CHECK job\r\n");
-  const std::string granted = "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:3600\r\n$3\r\njob\r\n";
+  const std::string granted = "*8\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:3600\r\n$3\r\njob\r\n";
   EXPECT_EQ(resp.Read(granted.size()), granted);
   std::string lease = resp.ReadThrough("\r\n");
   EXPECT_THAT(lease, StartsWith(":"));
   lease = lease.substr(1, lease.size() - 3);
+  EXPECT_EQ(resp.ReadThrough("\r\n"), ":0\r\n");  // not an estimate
   resp.Send("WEIR.CHECK job\r\n");
-  EXPECT_THAT(resp.ReadThrough("job\r\n:0\r\n"), StartsWith("*7\r\n:1\r\n"));
+  EXPECT_THAT(resp.ReadThrough("job\r\n:0\r\n:0\r\n"), StartsWith("*8\r\n:1\r\n"));
   resp.Send("WEIR.RELEASE job " + lease + "\r\nWEIR.RELEASE job " + lease + "\r\n");
   EXPECT_EQ(resp.Read(8), ":1\r\n:0\r\n");
 }

@@ -129,7 +129,8 @@ TEST(Rights, PostgresNeedsThoseThatAreDocumented) {
       "GRANT SELECT, INSERT, DELETE ON weir_audit TO low;"
       "GRANT SELECT, INSERT, UPDATE, DELETE ON rate_limit_config, rate_limit_window_counter, "
       "rate_limit_tenant_counter, rate_limit_event_slot TO low;"
-      "GRANT SELECT, INSERT, UPDATE, DELETE ON rate_limit_store, notify_key TO low");
+      "GRANT SELECT, INSERT, UPDATE, DELETE ON rate_limit_store, notify_key, "
+      "notify_message, notify_dead_letter, notify_delayed, notify_preference TO low");
   const std::string low = As(server.url(), "low");
   Nodes nodes(1, low, kPolicies,
               {"--store-migrate", "false", "--slots-store", low, "--notify-store", low,

@@ -12,6 +12,7 @@
 
 #include "e2e/stores/nodes.h"
 #include "support/check_load.h"
+#include "support/child_process.h"
 #include "support/http_client.h"
 #include "support/mariadb_server.h"
 #include "support/postgres_server.h"
@@ -41,6 +42,17 @@ std::int64_t Allowed(const std::vector<LoadRecord>& records) {
 bool Decides(std::uint16_t port) {
   const HttpResponse answer = HttpClient(port).Post("/v1/check", kBody);
   return answer.body.find("\"degraded\":true") == std::string::npos;
+}
+
+std::string HostsOf(const std::string& user, const MariadbServer& one, const MariadbServer& other) {
+  return "mysql://" + user + "@127.0.0.1:" + std::to_string(one.port()) +
+         ",127.0.0.1:" + std::to_string(other.port()) + "/weir";
+}
+
+/// How many of the nodes' sessions the server has.
+int Sessions(MariadbServer& server) {
+  return std::stoi(
+      server.Query("SELECT count(*) FROM information_schema.processlist WHERE user = 'node'"));
 }
 
 /// `fail_over` returns when another server takes writes.
@@ -95,15 +107,27 @@ TEST(FailOver, AMariadbReplicaIsPromotedUnderLoad) {
   replica.Query(
       "CHANGE MASTER TO master_host='127.0.0.1', master_port=" + std::to_string(primary.port()) +
       ", master_user='weir', master_use_gtid=slave_pos; START SLAVE");
-  const std::string store = "mysql://weir@127.0.0.1:" + std::to_string(replica.port()) +
-                            ",127.0.0.1:" + std::to_string(primary.port()) + "/weir";
+  const std::string store = HostsOf("node", replica, primary);
   ExpectExactAcross(store, [&] {
     // A switch-over by hand: the primary takes no more, the replica catches up and takes over.
     primary.Query("SET GLOBAL read_only = 1; FLUSH TABLES WITH READ LOCK; UNLOCK TABLES");
     const std::string position = primary.Query("SELECT @@gtid_binlog_pos");
     ASSERT_EQ(replica.Query("SELECT MASTER_GTID_WAIT('" + position + "', 20)"), "0");
     replica.Query("STOP SLAVE; SET GLOBAL read_only = 0");
+    // Else the old primary may still be the one that decides.
+    EXPECT_TRUE(WaitUntil([&] { return Sessions(replica) >= 2; }, 20s));
   });
+}
+
+// read_only would not hold for such a user: both servers would grant the limit.
+TEST(FailOver, AUserWhoMayWriteToAReadOnlyServerIsRefused) {
+  MariadbServer primary;
+  MariadbServer replica({"read-only=1"});
+  const std::string store = HostsOf("weir", replica, primary);
+  const RunResult migrated = RunProgram({WEIR_PROGRAM, "migrate", "--store", store});
+  EXPECT_NE(migrated.exit_code, 0);
+  EXPECT_NE(migrated.error_output.find("READ ONLY ADMIN"), std::string::npos)
+      << migrated.error_output;
 }
 
 }  // namespace

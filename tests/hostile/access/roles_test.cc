@@ -159,9 +159,11 @@ TEST_F(Access, RedisClientsHaveTheRolesOfTheirPassword) {
   };
   EXPECT_THAT(ask({"WEIR.REFUND", "a"}), StartsWith("-NOPERM"));
   EXPECT_THAT(ask({"WEIR.RELEASE", "a", "7"}), StartsWith("-NOPERM"));
+  EXPECT_THAT(ask({"WEIR.SETTLE", "a", "7"}), StartsWith("-NOPERM"));
   EXPECT_THAT(ask({"AUTH", kReader}), StartsWith("-WRONGPASS"));
   EXPECT_THAT(ask({"AUTH", kGate}), StartsWith("+OK"));
   EXPECT_THAT(ask({"WEIR.RELEASE", "a", "7"}), Not(StartsWith("-NOPERM")));
+  EXPECT_THAT(ask({"WEIR.SETTLE", "a", "7"}), StartsWith("-ERR reservation: "));
   EXPECT_THAT(ask({"WEIR.RESET", "a"}), StartsWith("-NOPERM"));
   EXPECT_THAT(ask({"AUTH", kAdmin}), StartsWith("+OK"));
   EXPECT_THAT(ask({"WEIR.RESET", "a"}), StartsWith("+OK"));

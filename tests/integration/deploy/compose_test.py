@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks deploy/compose.yaml and the Dockerfile. Usage: compose_test.py SOURCE_DIR WEIR_PROGRAM
+"""Checks compose.yaml and the Dockerfile. Usage: compose_test.py SOURCE_DIR WEIR_PROGRAM
 
 The file is read by docker-compose itself, which also judges its form; no container is started.
 Criteria are numbered as in the requirements: 6 (gateway, sender, PostgreSQL, Kafka) and 12 (Redis).
@@ -16,7 +16,7 @@ import unittest
 import yaml
 
 ROOT, WEIR = sys.argv[1], sys.argv[2]
-COMPOSE = os.path.join(ROOT, "deploy", "compose.yaml")
+COMPOSE = os.path.join(ROOT, "compose.yaml")
 
 
 def run(*command, env=None):
@@ -25,7 +25,7 @@ def run(*command, env=None):
 
 def load():
     if shutil.which("docker-compose"):
-        shown = run("docker-compose", "-f", COMPOSE, "config")
+        shown = run("docker-compose", "-f", COMPOSE, "--profile", "mysql", "config")
         if shown.returncode != 0:
             raise SystemExit(f"docker-compose refuses {COMPOSE}:\n{shown.stderr}")
         return yaml.safe_load(shown.stdout)
@@ -47,7 +47,10 @@ class ComposeTest(unittest.TestCase):
             self.assertTrue(self.services[other]["healthcheck"]["test"], other)
 
     def test_6_1_and_12_1_services(self):
-        self.assertEqual(set(self.services), {"gateway", "sender", "postgres", "redis", "kafka"})
+        self.assertEqual(set(self.services), {"gateway", "sender", "service", "service-mysql", "postgres", "mysql",
+                                              "redis", "kafka"})
+        self.assertEqual({name for name, service in self.services.items() if service.get("profiles") == ["mysql"]},
+                         {"mysql", "service-mysql"})
 
     def test_6_2_named_volume_for_postgres(self):
         name, place = self.services["postgres"]["volumes"][0].split(":")[:2]
@@ -57,19 +60,27 @@ class ComposeTest(unittest.TestCase):
     def test_6_3_and_12_2_start_order(self):
         self.waits_for_healthy("gateway", ["postgres", "kafka", "redis"])
         self.waits_for_healthy("sender", ["postgres", "kafka"])
+        self.waits_for_healthy("service", ["postgres", "redis"])
+        self.waits_for_healthy("service-mysql", ["mysql"])
 
     def test_6_4_and_12_3_nothing_to_do_by_hand(self):
         for name, service in self.services.items():
             self.assertTrue("image" in service or "build" in service, name)
             self.assertIn("healthcheck", service, name)
-        for name in ("gateway", "sender"):
+        for name in ("gateway", "sender", "service", "service-mysql"):
             build = self.services[name]["build"]
-            dockerfile = os.path.join(ROOT, "deploy", build["context"], build["dockerfile"])
+            dockerfile = os.path.join(ROOT, build["context"], build["dockerfile"])
             self.assertTrue(os.path.exists(dockerfile), dockerfile)
         # Every variable has a default.
         with open(COMPOSE, encoding="utf-8") as text:
             for variable in re.findall(r"\$\{([^}]*)\}", text.read()):
                 self.assertIn(":-", variable)
+
+    def test_who_needs_no_key_is_this_machine_alone(self):
+        gateway, = [one["gateway"] for one in self.file["networks"]["default"]["ipam"]["config"]]
+        for name in ("gateway", "service", "service-mysql"):
+            environment = self.services[name]["environment"]
+            self.assertEqual((environment["WEIR_ADMIN_KEYLESS"], environment["WEIR_ADMIN_ALLOW"]), ("allowed", gateway))
 
     def test_the_api_is_published_on_loopback_alone(self):
         for name, service in self.services.items():
@@ -92,11 +103,12 @@ class ComposeTest(unittest.TestCase):
             empty = os.path.join(folder, "weir.yaml")
             with open(empty, "w", encoding="utf-8") as out:
                 out.write("{}\n")
-            settings = {k: str(v) for k, v in self.services["gateway"]["environment"].items()}
             around = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
-            checked = run(WEIR, "config", "check", empty, env={**around, **settings})
-            self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
-            self.assertNotIn("WEIR_", checked.stderr)
+            for name in ("gateway", "service", "service-mysql"):
+                settings = {k: str(v) for k, v in self.services[name]["environment"].items()}
+                checked = run(WEIR, "config", "check", empty, env={**around, **settings})
+                self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+                self.assertNotIn("WEIR_", checked.stderr)
         helped = run(WEIR, "sender", "--help").stdout
         for name in self.services["sender"]["environment"]:
             self.assertIn(name, helped)

@@ -80,6 +80,21 @@ TEST_P(SharedLimiterTest, DoesAllThatAnEngineDoes) {
   EXPECT_EQ(*limiter.Release("jobs", two, lease), true);
   EXPECT_EQ(*limiter.Release("jobs", two, lease), false);
 
+  const Quota budget = *Quota::FixedWindow(1000, 24h * 3650);
+  const Result<SharedReservation> reserved = limiter.Reserve("budget", budget, 400);
+  ASSERT_TRUE(reserved.ok()) << reserved.error().message;
+  EXPECT_EQ(reserved->decision.remaining, 600);
+  SharedLimiter elsewhere = Open();
+  const Result<SharedSettlement> settled = elsewhere.Settle(reserved->reservation, 150);
+  ASSERT_TRUE(settled.ok()) << settled.error().message;
+  EXPECT_TRUE(settled->settled);
+  EXPECT_EQ(settled->standing.remaining, 850);
+  EXPECT_FALSE(limiter.Settle(reserved->reservation, 0)->settled);
+  EXPECT_TRUE(limiter.Reserve("budget", budget, 900)->reservation.empty());
+  EXPECT_EQ(limiter.Settle("x", 0).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(limiter.Reserve("budget", budget, 0).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(limiter.Reserve("budget", budget, 1, 25h).error().code, Code::kInvalidArgument);
+
   const Ask both[] = {{.key = "a", .cost = 2, .quota = &five},
                       {.key = "b", .cost = 3, .quota = &five}};
   const Result<SharedDecisions> granted = limiter.TryAcquireAll(both);

@@ -42,7 +42,8 @@ struct Servers {
   /// Made once: the first event of a producer takes a second.
   std::unique_ptr<notify::kafka::KafkaPublisher> publisher;
 
-  Servers() {
+  explicit Servers(std::vector<std::string> kafka_settings = {})
+      : kafka(std::move(kafka_settings)) {
     auto opened = notify::kafka::KafkaPublisher::Open(kafka.url());
     if (!opened.ok()) throw std::runtime_error(opened.error().message);
     publisher = std::move(*opened);
@@ -98,6 +99,7 @@ enum class Path { kPostgres, kRedis };
 
 struct GatewayOptions {
   std::chrono::milliseconds lock_timeout{2000};
+  std::size_t connections = 4;
 };
 
 class Gateways {
@@ -106,6 +108,7 @@ class Gateways {
     postgres::Options pg;
     pg.url = servers.postgres.url();
     pg.lock_timeout = options.lock_timeout;
+    pg.connections = options.connections;
     pg.statement_timeout = std::chrono::milliseconds(3000);
     postgres_.emplace(pg, *servers.publisher, clock);
     Gateway* gateway = &*postgres_;

@@ -162,7 +162,7 @@ TEST_F(DistantStoreTest, RedisCommandsBehindAQuestionKeepTheirPlace) {
   }
   resp.Send(burst);
   for (int i = 0; i < 10; ++i) {
-    EXPECT_EQ(resp.ReadThrough("\r\n"), "*7\r\n");
+    EXPECT_EQ(resp.ReadThrough("\r\n"), "*8\r\n");
     resp.ReadThrough("$1\r\n");
     EXPECT_EQ(resp.ReadThrough("\r\n"), std::to_string(i) + "\r\n");
   }
@@ -186,7 +186,7 @@ TEST_F(DistantStoreTest, ADrainAnswersWhatIsUnderWay) {
   ASSERT_TRUE(WaitUntil([this] { return pool_->reactor(0).stats().open.load() == 2; }));
   EXPECT_TRUE(pool_->Drain(5s));
   EXPECT_EQ(client.ReadResponse().status, 200);
-  EXPECT_THAT(resp.ReadAll(), ::testing::StartsWith("*7\r\n"));
+  EXPECT_THAT(resp.ReadAll(), ::testing::StartsWith("*8\r\n"));
 }
 
 TEST_F(DistantStoreTest, TheEndDoesNotWaitForAStoreThatIsSilent) {

@@ -41,6 +41,39 @@ TEST(StoredPolicy, EachTypeHasItsQuota) {
   EXPECT_EQ(ToDefinition(policy)->quota, std::nullopt);
 }
 
+TEST(StoredPolicy, SaysHowItCharges) {
+  StoredPolicy policy = Sample();
+  EXPECT_EQ(BehaviourWords(policy), "local");
+  EXPECT_THAT(ToJson(policy), ::testing::Not(::testing::HasSubstr("mode")));
+  policy.on_store_error = OnStoreError::kDeny;
+  policy.mode = Mode::kLeased;
+  policy.overdraw = true;
+  policy.charge = ChargeMode::kEach;
+  EXPECT_EQ(BehaviourWords(policy), "deny leased overdraw each");
+  EXPECT_THAT(ToJson(policy),
+              ::testing::HasSubstr(R"("mode":"leased","overdraw":true,"charge":"each")"));
+  StoredPolicy read = Sample();
+  EXPECT_TRUE(ReadBehaviour(BehaviourWords(policy), read));
+  EXPECT_EQ(read, policy);
+  const Result<Definition> definition = ToDefinition(policy);
+  ASSERT_TRUE(definition.ok()) << definition.error().message;
+  EXPECT_EQ(definition->mode, Mode::kLeased);
+  EXPECT_TRUE(definition->overdraw);
+  EXPECT_EQ(definition->charge, ChargeMode::kEach);
+  for (const char* wrong : {"", "perhaps", "local often", "local  leased", "local leased "}) {
+    EXPECT_FALSE(ReadBehaviour(wrong, read)) << wrong;
+  }
+}
+
+TEST(StoredPolicy, WhatCannotBeLeasedNamesTheMode) {
+  StoredPolicy policy = Sample();
+  policy.mode = Mode::kLeased;
+  policy.type = Algorithm::kConcurrency;
+  const Result<Definition> definition = ToDefinition(policy);
+  ASSERT_FALSE(definition.ok());
+  EXPECT_THAT(definition.error().message, StartsWith("mode: cannot be leased"));
+}
+
 TEST(StoredPolicy, WithAMatchItIsForDescriptors) {
   StoredPolicy policy = Sample();
   policy.has_match = true;

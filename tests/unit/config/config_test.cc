@@ -194,7 +194,18 @@ TEST(Config, AnOpenDoorNeedsAnAdminKey) {
   EXPECT_THAT(Read("listen: { http: \"[::1]:8080\", grpc: 0.0.0.0:1 }").problems, IsEmpty());
 }
 
+TEST(Config, AddressesThatNeedNoKeyMustBeNamed) {
+  const std::string open = "listen: { http: 0.0.0.0:8080 }\n";
+  EXPECT_THAT(Read(open + "admin: { keyless: allowed }").Said(), HasSubstr("needs admin.allow"));
+  EXPECT_THAT(Read(open + "admin: { allow: [172.30.7.1] }").Said(),
+              HasSubstr("admin.keys: needed"));
+  const auto named = Read(open + "admin: { keyless: allowed, allow: [172.30.7.1] }");
+  EXPECT_THAT(named.problems, IsEmpty()) << named.Said();
+  EXPECT_THAT(Read("admin: { keyless: maybe }").Said(), HasSubstr("local, allowed or off"));
+}
+
 TEST(Config, SecretsAreNotRepeated) {
+  EXPECT_THAT(Read("traces: { headers: [\"hunter2\"] }").Said(), Not(HasSubstr("hunter2")));
   EXPECT_THAT(Read("store: oracle://me:hunter2@db").Said(), Not(HasSubstr("hunter2")));
   EXPECT_THAT(Read("admin: { keys: [hunter2] }").Said(), Not(HasSubstr("hunter2")));
   EXPECT_EQ(WithoutSecrets("postgres://me:p@ss@db:5432/weir?password=x"),

@@ -156,6 +156,22 @@ TEST_P(EngineTest, OverdrawAlwaysCountsAndLeavesADebt) {
   }
 }
 
+TEST_P(EngineTest, ReservesAnEstimateAndSettlesItOnce) {
+  for (const Quota& quota : {Tokens(50, 1), *Quota::FixedWindow(50, 1h), *Quota::SlidingLog(50, 1h),
+                             *Quota::SlidingCounter(50, 1h, 4), *Quota::AnchoredWindow(50, 1h)}) {
+    Engine engine = Make(quota);
+    const Reservation reserved = engine.Reserve("k", quota, 30, 1min);
+    EXPECT_EQ(reserved.decision.remaining, 20) << quota.ToString();
+    EXPECT_FALSE(engine.Reserve("k", quota, 30, 1min).decision.allowed()) << quota.ToString();
+    EXPECT_TRUE(engine.Settle(reserved, 10)) << quota.ToString();
+    EXPECT_EQ(engine.Peek("k", quota).remaining, 40) << quota.ToString();
+    EXPECT_FALSE(engine.Settle(reserved, 0)) << quota.ToString();
+    const Reservation more = engine.Reserve("k", quota, 10, 1min);
+    EXPECT_TRUE(engine.Settle(more, 60)) << quota.ToString();
+    EXPECT_FALSE(engine.Overdraw("k", quota, 0).allowed()) << quota.ToString();
+  }
+}
+
 TEST_P(EngineTest, NothingIsChargedToAConcurrencyQuotaByOverdraw) {
   Engine engine = Make(*Quota::Concurrency(5, 1s));
   EXPECT_EQ(engine.Overdraw("k", 9).remaining, 5);

@@ -12,7 +12,9 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
@@ -128,6 +130,15 @@ TEST(Denial, IsTheErrorSchemaForClientsThatAskForJson) {
   EXPECT_EQ(denial.body,
             R"({"status":429,"error":"Too Many Requests","message":"Try again in 7 seconds",)"
             R"("timestamp":"2026-02-22T06:55:00Z"})");
+}
+
+TEST(Denial, NamesTheKeyInTheErrorSchema) {
+  const Decision limited = Limited(1, seconds(7), seconds(9));
+  EXPECT_THAT(MakeDenial(limited, "application/json", kNow, "user-123").body,
+              HasSubstr(R"("message":"Rate limit exceeded for key: user-123")"));
+  EXPECT_EQ(MakeDenial(limited, "", kNow, "user-123").body, "Try again in 7 seconds");
+  EXPECT_THAT(MakeDenial(Never(1), "application/json", kNow, "user-123").body,
+              Not(HasSubstr("user-123")));
 }
 
 TEST(Denial, NeverTellsAClientToComeBackInZeroSeconds) {

@@ -92,12 +92,26 @@ TEST(TopKeys, PeeksAreNotCounted) {
   EXPECT_TRUE(world.shared().top.Top(TopKeys::Kind::kHot, 10, kStart).empty());
 }
 
+TEST(TopKeys, WhatATrialWouldRefuseIsCountedApart) {
+  TopKeys top;
+  const auto sampler = top.Add();
+  sampler->Note("a", 0, Outcome::kAllowed);
+  sampler->Note("t", 1, Outcome::kShadow);
+  top.Collect(kStart);
+  EXPECT_EQ(top.Top(TopKeys::Kind::kHot, 10, kStart).size(), 1U);
+  EXPECT_TRUE(top.Top(TopKeys::Kind::kLimited, 10, kStart).empty());
+  const auto keys = top.Top(TopKeys::Kind::kShadow, 10, kStart);
+  ASSERT_EQ(keys.size(), 1U);
+  EXPECT_EQ(keys[0].key, "t");
+  EXPECT_EQ(keys[0].policy, 1U);
+}
+
 TEST(TopKeys, ForgetAfterAMinute) {
   TopKeys top;
   const auto sampler = top.Add();
-  sampler->Note("a", 0, false);
+  sampler->Note("a", 0, Outcome::kAllowed);
   top.Collect(kStart);
-  sampler->Note("a", 0, false);
+  sampler->Note("a", 0, Outcome::kAllowed);
   top.Collect(kStart + 30 * kSecond);
   EXPECT_EQ(top.Top(TopKeys::Kind::kHot, 1, kStart + 59 * kSecond)[0].count, 2U);
   // The slice of the first ten seconds has gone.
@@ -109,8 +123,8 @@ TEST(TopKeys, LongKeysStayApart) {
   TopKeys top;
   const auto sampler = top.Add();
   const std::string common(4000, 'x');
-  sampler->Note(common + "1", 0, false);
-  sampler->Note(common + "2", 0, false);
+  sampler->Note(common + "1", 0, Outcome::kAllowed);
+  sampler->Note(common + "2", 0, Outcome::kAllowed);
   top.Collect(kStart);
   const auto keys = top.Top(TopKeys::Kind::kHot, 10, kStart);
   ASSERT_EQ(keys.size(), 2U);
@@ -123,7 +137,8 @@ TEST(TopKeys, AFloodIsCountedBySamplesThatStandForIt) {
   // After the first second the sampler knows how many come.
   constexpr int kPerSecond = 500'000;
   for (int second = 0; second < 3; ++second) {
-    for (int i = 0; i < kPerSecond; ++i) sampler->Note(i % 4 == 0 ? "quarter" : "most", 0, false);
+    for (int i = 0; i < kPerSecond; ++i)
+      sampler->Note(i % 4 == 0 ? "quarter" : "most", 0, Outcome::kAllowed);
     top.Collect(kStart + second * kSecond);
   }
   const auto keys = top.Top(TopKeys::Kind::kHot, 2, kStart);
@@ -146,7 +161,8 @@ TEST(TopKeys, SamplesCrossThreads) {
     }
   });
   for (int i = 0; i < 200'000; ++i)
-    sampler->Note(std::string(1, static_cast<char>('a' + i % 3)), 0, i % 2 == 0);
+    sampler->Note(std::string(1, static_cast<char>('a' + i % 3)), 0,
+                  i % 2 == 0 ? Outcome::kLimited : Outcome::kAllowed);
   stop = true;
   reader.join();
   top.Collect(kStart);

@@ -21,7 +21,9 @@ using boost::asio::ip::tcp;
 class Told final : public Connection, private EdgeSocket::Watcher {
  public:
   Told(Reactor& reactor, Socket socket_of_it, bool& gone)
-      : Connection(reactor), socket(std::move(socket_of_it), *this, *this), gone_(gone) {}
+      : Connection(reactor), socket(std::move(socket_of_it), reactor), gone_(gone) {
+    socket.Attach(*this, *this);
+  }
   ~Told() override { gone_ = true; }
 
   void Drain() override {}

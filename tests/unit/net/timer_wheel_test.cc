@@ -99,5 +99,20 @@ TEST(TimerWheel, ADueEntryMayDestroyAnother) {
   EXPECT_EQ(destroyer.victim, nullptr);
 }
 
+TEST(TimerWheel, EntriesMayOutliveIt) {
+  Probe one;
+  Probe two;
+  {
+    TimerWheel wheel;
+    wheel.Set(one, milliseconds(100));
+    wheel.Set(two, milliseconds(100));
+  }
+  TimerWheel next;
+  next.Set(one, milliseconds(100));
+  TickTimes(next, 3);
+  EXPECT_EQ(one.fired, 1);
+  EXPECT_EQ(two.fired, 0);
+}
+
 }  // namespace
 }  // namespace weir::net

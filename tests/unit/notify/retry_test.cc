@@ -43,19 +43,19 @@ TEST(Retry, PausesDoubleUpToTheLongest) {
 
 TEST(Retry, TriesAgainUntilItWorks) {
   ScriptedProvider provider({Code::kUnavailable, Code::kDeadlineExceeded});
-  EXPECT_TRUE(DeliverWithRetries(provider, {}, kQuick, {}));
+  EXPECT_TRUE(DeliverWithRetries(provider, {}, kQuick, {}).status);
   EXPECT_EQ(provider.calls(), 3);
 }
 
 TEST(Retry, GivesUpAfterTheLastAttempt) {
   ScriptedProvider provider(std::vector<Code>(9, Code::kUnavailable));
-  EXPECT_FALSE(DeliverWithRetries(provider, {}, kQuick, {}));
+  EXPECT_FALSE(DeliverWithRetries(provider, {}, kQuick, {}).status);
   EXPECT_EQ(provider.calls(), 3);
 }
 
 TEST(Retry, DoesNotRepeatWhatCannotHelp) {
   ScriptedProvider provider({Code::kInvalidArgument});
-  const Status status = DeliverWithRetries(provider, {}, kQuick, {});
+  const Status status = DeliverWithRetries(provider, {}, kQuick, {}).status;
   ASSERT_FALSE(status);
   EXPECT_FALSE(MayHelpToRetry(status.error()));
   EXPECT_EQ(provider.calls(), 1);
@@ -67,7 +67,7 @@ TEST(Retry, AStopEndsThePause) {
       .attempts = 9, .first_pause = std::chrono::hours(1), .longest_pause = std::chrono::hours(1)};
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_FALSE(DeliverWithRetries(provider, {}, slow, stop.get_token()));
+  EXPECT_FALSE(DeliverWithRetries(provider, {}, slow, stop.get_token()).status);
   EXPECT_EQ(provider.calls(), 1);
 }
 

@@ -53,6 +53,53 @@ policies:
   EXPECT_TRUE(pay.shadow);
 }
 
+// Nested policies take it over, and may say otherwise.
+TEST(PolicyFile, ReadsHowThePoliciesStateIsCharged) {
+  const Parse parse(R"(
+charge: each
+policies:
+  - {name: a, match: {}, mode: leased, quota: {fixed_window: {limit: 9, window: 1m}}}
+  - {name: b, match: {}, mode: exact, overdraw: true, quota: {fixed_window: {limit: 9, window: 1m}}}
+  - {name: c, match: {}, quota: {fixed_window: {limit: 9, window: 1m}}}
+  - name: d
+    match: {user: "*"}
+    mode: leased
+    policies:
+      - {name: e, match: {route: /a}, quota: {sliding_log: {limit: 9, window: 1m}}}
+      - {name: f, match: {route: /b}, mode: exact, quota: {sliding_log: {limit: 9, window: 1m}}}
+)");
+  ASSERT_THAT(parse.problems, IsEmpty()) << parse.Said();
+  ASSERT_THAT(parse.definitions, SizeIs(5));
+  const std::vector<Mode> modes = {Mode::kLeased, Mode::kExact, Mode::kExact, Mode::kLeased,
+                                   Mode::kExact};
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    EXPECT_EQ(parse.definitions[i].mode, modes[i]) << parse.definitions[i].name;
+    EXPECT_EQ(parse.definitions[i].charge, ChargeMode::kEach);
+    EXPECT_EQ(parse.definitions[i].overdraw, i == 1);
+  }
+}
+
+TEST(PolicyFile, SaysWhatCannotBeLeased) {
+  EXPECT_THAT(Parse(R"(
+policies:
+  - {name: a, match: {}, mode: often, quota: {fixed_window: {limit: 9, window: 1m}}}
+)")
+                  .Said(),
+              HasSubstr("mode: expected exact or leased, got 'often'"));
+  EXPECT_THAT(Parse(R"(
+policies:
+  - {name: a, match: {}, mode: leased, quota: {concurrency: {limit: 9, lease: 1m}}}
+)")
+                  .Said(),
+              HasSubstr("mode: leased: cannot be leased"));
+  EXPECT_THAT(Parse(R"(
+policies:
+  - {name: a, match: {}, mode: leased, quota: {fixed_window: {limit: 9, window: 100ms}}}
+)")
+                  .Said(),
+              HasSubstr("the window is too short"));
+}
+
 TEST(PolicyFile, ReadsEveryAlgorithm) {
   const Parse parse(R"(
 policies:
@@ -200,6 +247,60 @@ policies:
 )");
   ASSERT_THAT(parse.problems, IsEmpty()) << parse.Said();
   EXPECT_EQ(parse.definitions[1].quota, parse.definitions[0].quota);
+}
+
+TEST(PolicyFile, AValueThatLooksLikeAPatternIsRefused) {
+  const auto said = [](const std::string& entry) {
+    return Parse("policies:\n  - name: a\n    match: {" + entry +
+                 "}\n    quota: {fixed_window: {limit: 1, window: 1s}}\n")
+        .Said();
+  };
+  EXPECT_THAT(said("agent: '*-bot'"),
+              HasSubstr("p.yaml:3:20: match.agent: '*-bot' looks like a wildcard, which is not "
+                        "supported"));
+  EXPECT_THAT(said("v: '~^v[0-9]+$'"), HasSubstr("looks like a regular expression"));
+  EXPECT_THAT(said("v: '^v$'"), HasSubstr("looks like a regular expression"));
+  EXPECT_THAT(said("v: '/v[0-9]/*'"), HasSubstr("looks like a regular expression"));
+  EXPECT_THAT(said("route: '/v1/*/pay'"), HasSubstr("looks like a wildcard"));
+  EXPECT_THAT(said("route: '/v1/**'"), HasSubstr("write \"=/v1/**\""));
+  EXPECT_THAT(said("route: '/v1/*', user: '*', tier: 'a+b [x] $5'"), IsEmpty());
+  EXPECT_THAT(said("agent: '=*-bot', v: '=~x', n: '==1', w: '=a*'"), IsEmpty());
+}
+
+TEST(PolicyFile, AValueOfAChainThatLooksLikeAPatternIsRefused) {
+  EXPECT_THAT(Parse("policies:\n  - name: a\n    chain: [{agent: '*-bot'}]\n"
+                    "    quota: {fixed_window: {limit: 1, window: 1s}}\n")
+                  .Said(),
+              HasSubstr("chain.agent: '*-bot' looks like a wildcard"));
+}
+
+TEST(PolicyFile, ABareKeyThatLooksLikeAPatternIsRefused) {
+  EXPECT_THAT(Parse("policies:\n  - name: a\n    key: 'user-*'\n"
+                    "    quota: {fixed_window: {limit: 1, window: 1s}}\n")
+                  .Said(),
+              HasSubstr("p.yaml:3:10: key: 'user-*' looks like a wildcard, but a bare key is "
+                        "compared exactly"));
+}
+
+TEST(PolicyFile, BareKeysMayHoldAlmostAnything) {
+  for (const char* key : {"{{7*7}}", "~joe", "a.+b", "x[0-9]", "=1"}) {
+    EXPECT_TRUE(CheckBareKey(key).ok()) << key;
+  }
+  for (const char* key : {"*", "user-*", "*-bot", "^a", "~^v[0-9]+$"}) {
+    EXPECT_FALSE(CheckBareKey(key).ok()) << key;
+  }
+}
+
+TEST(PolicyFile, AMarkedTextIsMatchedExactlyAndReadBack) {
+  for (const std::string text : {"=*-bot", "=~x", "==1", "=a*", "*", "a*", "a", ""}) {
+    const Result<EntryMatch> entry = ReadEntryMatch("v", text);
+    ASSERT_TRUE(entry.ok()) << text;
+    EXPECT_EQ(MatchText(*entry), text);
+    EXPECT_EQ(MakeEntryMatch("v", MatchText(*entry)), *entry);
+  }
+  EXPECT_EQ(PlainMatchText(*ReadEntryMatch("v", "=*-bot")), "*-bot");
+  // What was kept before such values were refused stays what it was.
+  EXPECT_EQ(MakeEntryMatch("v", "*-bot"), (EntryMatch{"v", MatchKind::kExact, "*-bot"}));
 }
 
 TEST(PolicyFile, AnEmptyFileHasNoPolicies) {

@@ -9,16 +9,16 @@ namespace weir::proxy {
 namespace {
 
 std::string Forward(std::string_view bytes, const Sender& sender = {"192.0.2.7", false}) {
-  RequestHead head;
-  EXPECT_TRUE(ParseRequestHead(bytes, {}, head).complete()) << bytes;
+  http::RequestHead head;
+  EXPECT_TRUE(http::ParseRequestHead(bytes, {}, head).complete()) << bytes;
   std::string out;
   WriteRequestHead(head, sender, out);
   return out;
 }
 
 std::string Back(std::string_view bytes, std::string_view extra = {}, Ending ending = {}) {
-  ResponseHead head;
-  EXPECT_TRUE(ParseResponseHead(bytes, {}, head).complete()) << bytes;
+  http::ResponseHead head;
+  EXPECT_TRUE(http::ParseResponseHead(bytes, {}, head).complete()) << bytes;
   std::string out;
   WriteResponseHead(head, extra, ending, out);
   return out;
@@ -83,9 +83,9 @@ TEST(WriteRequestHead, OffersNoUpgradeUnlessItIsTold) {
 TEST(Upgrades, AreThoseThatAreAskedForAndAllowed) {
   const std::vector<std::string> allowed = {"websocket", "custom"};
   const auto offered = [&](const std::string& fields) {
-    RequestHead head;
+    http::RequestHead head;
     const std::string bytes = "GET / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n";
-    EXPECT_TRUE(ParseRequestHead(bytes, {}, head).complete());
+    EXPECT_TRUE(http::ParseRequestHead(bytes, {}, head).complete());
     return OfferedUpgrades(head, allowed);
   };
   EXPECT_EQ(offered("Connection: upgrade\r\nUpgrade: h2c, WebSocket\r\n"), "websocket");
@@ -97,9 +97,9 @@ TEST(Upgrades, AreThoseThatAreAskedForAndAllowed) {
 
 TEST(Upgrades, AreChosenAmongTheOffered) {
   const auto chooses = [](const std::string& fields, std::string_view offer) {
-    ResponseHead head;
+    http::ResponseHead head;
     const std::string bytes = "HTTP/1.1 101 Switching Protocols\r\n" + fields + "\r\n";
-    EXPECT_TRUE(ParseResponseHead(bytes, {}, head).complete());
+    EXPECT_TRUE(http::ParseResponseHead(bytes, {}, head).complete());
     return ChoosesUpgrade(head, offer);
   };
   EXPECT_TRUE(chooses("Connection: upgrade\r\nUpgrade: WebSocket\r\n", "websocket, custom"));

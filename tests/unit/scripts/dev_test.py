@@ -32,7 +32,7 @@ class Dev(unittest.TestCase):
         for folder in ("include", "src", "apps", "tests", "examples", "bench", "fuzz", "scripts", ".ci"):
             os.makedirs(os.path.join(self.root, folder))
         self.write(".ci/run", "")
-        for folder in ("kafka", "envoy", "mysql", "deploy"):
+        for folder in ("kafka", "envoy", "otlp", "mysql", "deploy"):
             self.write(f"tests/support/{folder}/fetch.sh", "#!/bin/sh\n")
         for name in ("node", "npm"):
             self.stub(name, "")
@@ -115,12 +115,12 @@ class Dev(unittest.TestCase):
             self.assertTrue(self.system_changes().endswith("rm -f /usr/sbin/policy-rc.d\n"))
 
     def test_the_last_line_counts_checks_and_tests(self):
-        # 9 steps: format, layers, scripts, build dev, lint, build asan, tsan and fuzz, fuzz parser;
+        # 10 steps: format, layers, scripts, build dev, what was specified, lint, build asan, tsan and fuzz, fuzz parser;
         # 3 runs of 7 tests: dev, asan, tsan.
         code, output, errors = self.dev("test")
         self.assertEqual((code, errors), (0, ""))
         self.assertTrue(output.endswith("[dev]\n100% tests passed, 0 tests failed out of 7\n"
-                                        "30 passed, 0 failed\n"), output)
+                                        "31 passed, 0 failed\n"), output)
 
     def test_failed_tests_are_counted_and_named(self):
         self.stub("ctest", CTEST_FAILS)
@@ -149,7 +149,7 @@ class Dev(unittest.TestCase):
         code, output, _ = self.dev("test")
         self.assertEqual(code, 1)
         self.assertIn("FAILED format\n", output)
-        self.assertTrue(output.endswith("29 passed, 1 failed\n"), output)
+        self.assertTrue(output.endswith("30 passed, 1 failed\n"), output)
 
     def test_a_crash_found_by_fuzzing_is_a_failure(self):
         self.write("build/fuzz/parser_fuzz", "#!/bin/sh\necho heap-buffer-overflow\nexit 77\n")

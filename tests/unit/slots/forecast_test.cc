@@ -48,5 +48,35 @@ TEST(Forecast, EndsWithTime) {
   EXPECT_GT(forecast.unplaced(), 0);
 }
 
+Config Bank() {
+  Config config = kConfig;
+  config.calendar = *ParseCalendar("Europe/Berlin MON-FRI 08:00-17:00");
+  return config;
+}
+
+TEST(Forecast, ClosedTimesTakeNothing) {
+  // 9 h × 900 windows an hour × 100 = 810,000 a day. From Friday 16:00 on, 90,000 fit on that day;
+  // the rest of 100,000 takes 100 windows from Monday 08:00 on.
+  Forecast forecast(Bank(), *ParseInstant("2025-06-13T14:00:00Z"), 100'000);
+  forecast.Finish();
+  EXPECT_EQ(forecast.windows(), 1'000);
+  EXPECT_EQ(FormatInstant(forecast.first_window()), "2025-06-13T14:00:00Z");
+  EXPECT_EQ(FormatInstant(forecast.last_window()), "2025-06-16T06:06:36Z");
+  EXPECT_EQ(forecast.unplaced(), 0);
+}
+
+TEST(Forecast, RowsInClosedTimesAreNotFilled) {
+  const Millis friday = *ParseInstant("2025-06-13T14:59:56Z");
+  const Millis monday = *ParseInstant("2025-06-16T06:00:00Z");
+  const std::vector<WindowLoad> rows = {{friday, 4'000, 99, 0, true},
+                                        {friday + 4'000, 4'000, 0, 0, true},
+                                        {monday, 4'000, 98, 0, true}};
+  Forecast forecast(Bank(), friday, 4);
+  forecast.Add(rows);
+  forecast.Finish();
+  EXPECT_EQ(forecast.windows(), 3);
+  EXPECT_EQ(forecast.last_window(), monday + 4'000);
+}
+
 }  // namespace
 }  // namespace weir::slots

@@ -80,6 +80,8 @@ TEST(Instant, IsWrittenInUtcWithAFractionOnlyIfThereIsOne) {
 
 TEST(Duration, IsRead) {
   EXPECT_EQ(*ParseDuration("PT4S"), 4'000);
+  EXPECT_EQ(*ParseDuration("4s"), 4'000);
+  EXPECT_EQ(*ParseDuration("1m500ms"), 60'500);
   EXPECT_EQ(*ParseDuration("PT0.25S"), 250);
   EXPECT_EQ(*ParseDuration("PT0.001S"), 1);
   EXPECT_EQ(*ParseDuration("PT1H30M"), 5'400'000);

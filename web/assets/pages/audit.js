@@ -11,7 +11,7 @@ import { moment, plainName } from '../text.js';
 const PER_PAGE = 50;
 const fromFile = (entry) => entry.target.startsWith('file:');
 /** What is kept whole before a change can be brought back; charges that were forgotten and caches cannot. */
-const undoable = (entry) => /^(policy|slots|notify):/.test(entry.target) && (entry.before !== null || entry.after !== null) && entry.action !== 'slots.flush';
+const undoable = (entry) => /^(policy|slots|notify|preferences):/.test(entry.target) && (entry.before !== null || entry.after !== null) && entry.action !== 'slots.flush';
 /** "policy:user-1" → "user-1": the action says what it is. */
 const targetName = (entry) => entry.target.slice(entry.target.indexOf(':') + 1);
 

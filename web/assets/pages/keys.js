@@ -5,7 +5,7 @@ import { field, h, show } from '../dom.js';
 import { name } from '../name.js';
 import { button, card, empty, failure, message, pageHead, pager, table } from '../parts.js';
 import { resetAfterAsking } from '../reset.js';
-import { count, fromBucket, plainName, span } from '../text.js';
+import { chargingWords, count, fromBucket, plainName, span } from '../text.js';
 
 const PER_PAGE = 50;
 const BARE = 'key|';
@@ -34,8 +34,20 @@ function policyTable(policies) {
     { title: 'Left', num: true, cell: (p) => used(p.remaining, p.limit) },
     { title: 'Use', cell: (p) => h('meter', { class: 'load', min: 0, max: Math.max(p.limit, 1), value: Math.max(p.limit - p.remaining, 0), 'aria-label': `${count(p.limit - p.remaining)} of ${count(p.limit)} used` }) },
     { title: 'As new in', num: true, cell: (p) => asNew(p.resetAfterMs) },
-    { title: 'Says', cell: (p) => [p.shadow && h('span', { class: 'pill warn' }, 'shadow'), ' ', inWords(p.why, 200)] },
+    { title: 'Says', cell: (p) => [p.shadow && h('span', { class: 'pill warn' }, 'shadow'), ...chargingWords(p).map((w) => h('span', { class: 'pill' }, w)), ' ', inWords(p.why, 200)] },
   ], policies);
+}
+
+/** What Envoys that are connected to this node may admit by themselves, as it has assigned it to them. */
+function assignmentTable(assignments) {
+  const sum = assignments.reduce((all, one) => all + (one.perSecond ?? 0), 0);
+  return [h('h3', null, 'Assigned to Envoys'),
+    h('p', { class: 'muted small' }, `${count(assignments.length)} connected here, ${count(sum)} requests a second in all. Other nodes have their own.`),
+    table('Assignments of this bucket', [
+      { title: 'May admit a second', head: true, cell: (a) => (a.unlimited ? 'no limit' : a.perSecond === 0 ? h('strong', null, 'nothing') : count(a.perSecond)) },
+      { title: 'Asked for a second', num: true, cell: (a) => (a.demandPerSecond > 0 ? count(a.demandPerSecond) : '–') },
+      { title: 'Sent', num: true, cell: (a) => (a.pushedMsAgo === undefined ? 'not yet' : `${span(a.pushedMsAgo)} ago`) },
+    ], assignments)];
 }
 
 /** "user=42 route=/pay" → entries (domain=api among them); "api/per-user|user:42" is a bucket, all else a bare key. */
@@ -74,7 +86,8 @@ export function render(root, { query, signal }) {
       const explained = await get(`/admin/explain?${new URLSearchParams(request)}`, signal);
       section(head(h('span', { class: `pill ${explained.allowed ? 'good' : 'bad'}` }, explained.allowed ? 'has room' : 'limited'),
         explained.domain && explained.domain !== 'default' && h('span', { class: 'muted small' }, 'domain ', name(explained.domain, 60))),
-      why(explained), explained.policies?.length > 0 ? policyTable(explained.policies) : empty('No policy meets this request.'));
+      why(explained), explained.policies?.length > 0 ? policyTable(explained.policies) : empty('No policy meets this request.'),
+      explained.assignments?.length > 0 && assignmentTable(explained.assignments));
     } catch (error) {
       if (signal.aborted) return;
       if (error.body?.domains) show(detail, whichDomain(request, error.body.domains));

@@ -1,20 +1,61 @@
-// Notify: what was sent, what was refused, what waits, and what could not be delivered.
+// Notify: what was sent, what was refused, what waits, and what could not be delivered, to be replayed or dropped.
 
-import { get } from '../api.js';
+import { get, post } from '../api.js';
 import { lineChart } from '../charts.js';
 import { h, show } from '../dom.js';
-import { card, empty, failure, figure, figures, keepFresh, pageHead } from '../parts.js';
-import { count, time } from '../text.js';
+import { name } from '../name.js';
+import { attempt, button, card, confirm, empty, failure, figure, figures, keepFresh, pageHead, table } from '../parts.js';
+import { count, moment, plainName, time } from '../text.js';
 
 const KEPT = 300;
+const LETTERS = 50;
+
+/** The dead letters, oldest first. `load` reads them again. */
+function deadLetters(signal) {
+  const element = h('div', null, empty('Reading…'));
+
+  async function act(verb, choice, question, danger) {
+    if (question && !await confirm(question, ['They are gone for good then, and their messages end as dropped.'], 'Drop', { danger })) return;
+    let done = 0;
+    const told = await attempt(async () => {
+      const answer = await post(`/admin/notify/dead/${verb}`, choice);
+      done = answer.replayed ?? answer.dropped ?? 0;
+    }, verb === 'replay' ? 'Put back into the queue.' : 'Dropped.');
+    if (told || done > 0) load();
+  }
+
+  async function load() {
+    let letters;
+    try {
+      letters = (await get(`/admin/notify/dead?limit=${LETTERS}`, signal)).deadLetters;
+    } catch (error) {
+      if (!signal.aborted) show(element, failure(error, 'The list of dead letters'));
+      return;
+    }
+    if (letters.length === 0) return show(element, empty('No dead letters.'));
+    show(element, h('div', { class: 'buttons' }, button('Replay all', () => act('replay', { all: true }), { class: 'small' })),
+      table('Dead letters, oldest first', [
+        { title: 'Message', head: true, cell: (letter) => name(letter.eventId, 40) },
+        { title: 'User', cell: (letter) => name(letter.userId || '–', 40) },
+        { title: 'Tries', num: true, cell: (letter) => count(letter.attempts) },
+        { title: 'Failed', cell: (letter) => moment(letter.failedAt) },
+        { title: 'Why', cell: (letter) => name(letter.error, 80) },
+        { title: 'Actions', actions: true, cell: (letter) => [
+          button('Replay', () => act('replay', { eventIds: [letter.eventId] }), { class: 'small', 'aria-label': `Replay ${plainName(letter.eventId, 40)}` }),
+          button('Drop', () => act('drop', { eventIds: [letter.eventId] }, 'Drop this message?', true), { class: 'small', 'aria-label': `Drop ${plainName(letter.eventId, 40)}` })] },
+      ], letters), letters.length === LETTERS && h('p', { class: 'muted small' }, `The first ${LETTERS}; “weir notify dead list” has all.`));
+  }
+  return { element, load };
+}
 
 export function render(root, { signal }) {
   const boxes = { sends: figure('Sent'), limited: figure('Refused (429)'), unavailable: figure('Unavailable (503)'), waiting: figure('Under way'), queue: figure('In the queue'), deadLetters: figure('Dead letters') };
   const chart = lineChart('Sends since this page was opened', [{ name: 'sent', tone: 'a', area: true }, { name: 'refused', tone: 'b', area: true }], { timeText: time });
-  const dead = h('div');
-  const body = h('div', { class: 'grid' }, figures(...Object.values(boxes)), card('Since this page was opened', { note: 'per second' }, chart.element), card('Dead letters', {}, dead));
+  const dead = deadLetters(signal);
+  const body = h('div', { class: 'grid' }, figures(...Object.values(boxes)), card('Since this page was opened', { note: 'per second' }, chart.element), card('Dead letters', {}, dead.element));
   root.append(pageHead('Notify', 'Messages to users, under their caps.'), body);
   const seen = [];
+  let known;
 
   keepFresh(signal, 2000, async () => {
     let now;
@@ -29,7 +70,9 @@ export function render(root, { signal }) {
     if (seen.length > KEPT) seen.shift();
     const per = (field) => seen.slice(1).map((one, i) => Math.max(0, ((one[field] - seen[i][field]) * 1000) / (one.t - seen[i].t)));
     chart.draw({ times: seen.slice(1).map((one) => one.t), values: [per('sends'), per('limited')], describe: `${count(now.sends)} sent in all.` });
-    const waits = now.queue === null ? 'The queue is the broker’s, and counted there. ' : '';
-    show(dead, empty(now.deadLetters > 0 ? `${count(now.deadLetters)} messages could not be delivered; the log of “weir sender” says why.` : `${waits}No dead letters.`));
+    // With Kafka nobody counts them here: then they are read now and then.
+    const state = now.deadLetters ?? Math.floor(Date.now() / 15000);
+    if (state !== known) dead.load();
+    known = state;
   });
 }

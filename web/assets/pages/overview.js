@@ -25,13 +25,20 @@ function keyLink({ key, bucket }) {
   return h('a', { href: `#/keys?${new URLSearchParams(bare ? { key } : { bucket })}` }, name(bare ? key : bucket, 60));
 }
 
+const TOP_WORDS = {
+  limited: { none: 'Nobody was limited lately.', caption: 'Keys that were limited most', column: 'Limited' },
+  hot: { none: 'No checks lately.', caption: 'Keys that ask most', column: 'Checks' },
+  shadow: { none: 'No policy in shadow would have limited anybody lately.', caption: 'Keys that policies in shadow would limit most', column: 'Would be limited' },
+};
+
 function topTable(kind, keys) {
-  if (keys.length === 0) return empty(kind === 'limited' ? 'Nobody was limited lately.' : 'No checks lately.');
+  const words = TOP_WORDS[kind];
+  if (keys.length === 0) return empty(words.none);
   const most = Math.max(...keys.map((k) => k.count), 1);
-  return table(kind === 'limited' ? 'Keys that were limited most' : 'Keys that ask most', [
+  return table(words.caption, [
     { title: 'Key', head: true, cell: keyLink },
     { title: 'Policy', cell: (k) => (k.policy ? name(k.policy, 32) : '–') },
-    { title: kind === 'limited' ? 'Limited' : 'Checks', num: true, cell: (k) => (k.error ? `≤ ${count(k.count)}` : count(k.count)) },
+    { title: words.column, num: true, cell: (k) => (k.error ? `≤ ${count(k.count)}` : count(k.count)) },
     { title: 'Share', cell: (k) => h('meter', { class: 'load', min: 0, max: most, value: k.count, 'aria-label': `${count(k.count)} of ${count(most)}` }) },
     { title: 'Actions', actions: true, cell: (k) => button('Reset…', () => resetAfterAsking({ bucket: k.bucket }, k.key), { class: 'small quiet', 'aria-label': `Reset ${plainName(k.key, 60)}` }) },
   ], keys, { stack: false });
@@ -95,7 +102,7 @@ export function render(root, { signal }) {
   const latency = lineChart('Latency', [{ name: 'p50', tone: 'c' }, { name: 'p99', tone: 'a' }], { timeText: time, format: micros });
   const ratesBox = h('div', null, rates.element);
   const latencyBox = h('div', null, latency.element);
-  const tops = { limited: h('div'), hot: h('div') };
+  const tops = { limited: h('div'), hot: h('div'), shadow: h('div') };
   const store = h('div');
   const problems = h('div', { class: 'notices' });
   let live = null;
@@ -106,6 +113,7 @@ export function render(root, { signal }) {
     card('Latency of a decision', { className: 'half' }, latencyBox),
     card('Most limited keys', { className: 'half' }, tops.limited),
     card('Busiest keys', { className: 'half' }, tops.hot),
+    card('Keys that policies in shadow would limit', {}, tops.shadow),
     card('Store and service', {}, store)));
 
   keepFresh(signal, 1000, async () => {
@@ -127,7 +135,7 @@ export function render(root, { signal }) {
     latency.draw({ times, values: ['p50us', 'p99us'].map((field) => seconds.map((one) => (one[field] > 0 ? one[field] : NaN))),
       describe: `Now ${micros(now.p50)} at the median, ${micros(now.p99)} at the 99th percentile.` });
   });
-  for (const kind of ['limited', 'hot']) {
+  for (const kind of ['limited', 'hot', 'shadow']) {
     keepFresh(signal, 3000, async () => {
       try {
         show(tops[kind], topTable(kind, ((await get(`/admin/top?kind=${kind}&n=10`, signal)).keys ?? []).slice(0, 10)));

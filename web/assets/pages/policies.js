@@ -8,7 +8,7 @@ import { newEnd } from '../end.js';
 import { name } from '../name.js';
 import { backToFile, byOverride, goesBack, overrideFile } from '../override.js';
 import { attempt, button, card, confirm, dialog, empty, failure, pageHead, pager, table } from '../parts.js';
-import { moment, plainName, count, span } from '../text.js';
+import { chargingWords, moment, plainName, count, span } from '../text.js';
 import { bodyOf, editPolicy } from '../policy_form.js';
 
 const PER_PAGE = 50;
@@ -74,7 +74,7 @@ async function showVersions(policy, changed) {
       { title: 'Version', head: true, cell: (v) => String(v.version) },
       { title: 'When', cell: (v) => moment(v.at) },
       { title: 'Who', cell: (v) => name(v.who || '–', 40) },
-      { title: 'Limit', cell: (v) => (v.policy ? `${quotaText(v.policy)}${v.policy.shadow && v.policy.type !== 'OVERRIDE' ? ', shadow' : ''}` : 'deleted') },
+      { title: 'Limit', cell: (v) => (v.policy ? `${[quotaText(v.policy), ...chargingWords(v.policy)].join(', ')}${v.policy.shadow && v.policy.type !== 'OVERRIDE' ? ', shadow' : ''}` : 'deleted') },
       { title: 'Changed', cell: (v) => (before.get(v) || !v.policy ? diff(before.get(v), v.policy) : h('span', { class: 'muted' }, 'created')) },
       { title: 'Actions', actions: true, cell: (v) => v.version !== policy.version && v.policy &&
         button('Roll back', () => close(v), { class: 'small', 'aria-label': `Roll back to version ${v.version}` }) },
@@ -159,7 +159,7 @@ export function render(root, { query, signal }) {
     show(list, rows.length === 0 ? empty(policies.length === 0 ? 'There are no policies here yet.' : 'No policy matches.') : table('Policies', [
       { title: 'Policy', head: true, cell: (p) => (p.readOnly || p.type === 'OVERRIDE' ? [name(p.policyKey, 60), h('div', { class: 'muted small place' }, name(p.definedIn ?? 'override', 60))] : h('button', { class: 'link', type: 'button', 'aria-label': `Edit ${plainName(p.policyKey, 60)}`, onclick: () => edit(p) }, name(p.policyKey, 60))) },
       { title: 'State', cell: (p) => [h('span', { class: `pill ${TONE[stateOf(p)]}` }, stateOf(p)), byOverride(p)] },
-      { title: 'Limit', cell: (p) => quotaText(p) },
+      { title: 'Limit', cell: (p) => [quotaText(p), ...chargingWords(p)].join(', ') },
       { title: 'For', cell: (p) => (p.match ? name(matchText(p), 80) : h('span', { class: 'muted' }, matchText(p))) },
       ...(found.some((p) => p.expiresAt) ? [{ title: 'Until', cell: (p) => (p.expiresAt ? moment(p.expiresAt) : '–') }] : []),
       { title: 'Actions', actions: true, cell: actions },

@@ -69,9 +69,30 @@ export function render(root, { signal }) {
       h('button', { class: 'primary', type: 'submit' }, 'Forecast')), answer);
   }
 
+  async function execution(config, box) {
+    try {
+      const all = (await get('/admin/rate-limit/backlog', signal)).configs;
+      const now = all.find((b) => b.configName === config.configName);
+      if (!now) return show(box, empty('Nothing was executed yet.'));
+      const late = now.oldestDue ? toDate(now.now) - toDate(now.oldestDue) : 0;
+      const boxes = ['Due', 'Late', 'In this window', 'Claimed', 'Caught up in', 'Dead letters'].map(figure);
+      boxes[0].set(count(now.due));
+      boxes[1].set(late > 0 ? span(late) : 'no', null, late > 60000);
+      boxes[2].set(`${count(now.grantedInWindow)} of ${count(now.maxPerWindow)}`);
+      boxes[3].set(count(now.claimed));
+      boxes[4].set(now.catchUpMs === undefined ? 'not in sight' : now.catchUpMs > 0 ? span(now.catchUpMs) : 'now');
+      boxes[5].set(count(now.failed), null, now.failed > 0);
+      show(box, figures(...boxes));
+    } catch (error) {
+      if (!signal.aborted) show(box, failure(error, 'The backlog'));
+    }
+  }
+
   async function showConfig(config, box) {
     const load = h('div', null, empty('Reading…'));
-    show(box, h('div', { class: 'grid' }, card('Load per window', { note: `${span(durationMs(config.windowSize))} each, at most ${count(config.maxPerWindow)}` }, load), forecastCard(config)));
+    const executed = h('div', null, empty('Reading…'));
+    execution(config, executed);
+    show(box, card('Execution', { note: config.calendar ? `${config.calendar.zone}, ${config.calendar.open} to ${config.calendar.cutOff}` : 'at all times' }, executed), h('div', { class: 'grid' }, card('Load per window', { note: `${span(durationMs(config.windowSize))} each, at most ${count(config.maxPerWindow)}` }, load), forecastCard(config)));
     try {
       const found = await get(`/admin/rate-limit/windows?${new URLSearchParams({ config: config.configName, from: new Date(Date.now() - 5 * durationMs(config.windowSize)).toISOString(), limit: String(SHOWN) })}`, signal);
       const bars = fillGaps(found.windows, durationMs(config.windowSize)).map((w) => ({ label: moment(w.start), value: w.count, extra: w.carried }));

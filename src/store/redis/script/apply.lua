@@ -9,7 +9,8 @@ local overdraw = { [0] = overdraw_token_bucket, [1] = overdraw_fixed_window,
   [3] = overdraw_sliding_counter, [5] = overdraw_anchored_window }
 local give_back = { [0] = return_token_bucket, [1] = return_fixed_window,
   [3] = return_sliding_counter }
-local CHARGE, PEEK, REFUND, RELEASE, RESET, LEASE, RETURN, OVERDRAW = 0, 1, 2, 3, 4, 5, 6, 7
+local CHARGE, PEEK, REFUND, RELEASE, RESET, LEASE, RETURN, OVERDRAW, SETTLE = 0, 1, 2, 3, 4, 5, 6,
+  7, 8
 local out = { pack_s('<I4i4', now_l, now_h) }
 local answers = 1
 
@@ -58,6 +59,8 @@ local function run(op, k, t, undo, charged)
     changed, h, kept_h = t.refund(v, t)
   elseif op == OVERDRAW then
     changed, h, kept_h = t.overdraw(v, t)
+  elseif op == SETTLE then
+    changed, h, kept_h = settle_state(v, t, charged)
   elseif op == RETURN and v and t.cost > 0 and give_back[t.quota.algorithm] then
     changed, h, kept_h = give_back[t.quota.algorithm](v, t, charged.h, charged.l)
   end
@@ -77,6 +80,8 @@ local function step_log(op, k, t, charged)
     answer = refund_log(k, q, t.cost)
   elseif op == OVERDRAW then
     answer = overdraw_log(k, q, t.cost)
+  elseif op == SETTLE then
+    answer = settle_log(k, q, t.cost, charged)
   elseif op == RETURN and q.algorithm == 2 and t.cost > 0 then
     answer = return_log(k, q, t.cost, charged.h, charged.l)
   else
@@ -173,6 +178,28 @@ local function return_lease()
   end
 end
 
+-- Two terms for each charge: by how much it changes, and its stamp. The first names the record that
+-- the rest depends on.
+local function settle(count)
+  local released = false
+  for i = 1, count do
+    local k, t, stamp = steps[at], terms[steps[at + 1]], terms[steps[at + 3]]
+    at = at + 4
+    if i == 1 then
+      run_log(RELEASE, k, { quota = t.quota, cost = 0, h = stamp.h, l = stamp.l })
+      released = string.byte(out[answers]) == RELEASED
+    elseif t.charge then
+      run(released and SETTLE or PEEK, k, t, nil, stamp)
+    elseif released then
+      run_log(SETTLE, k, t, stamp)
+      if not save_logs() then out[answers] = DAMAGED end
+    else
+      run_log(OVERDRAW, k, { quota = t.quota, cost = 0 })
+    end
+    logs = {}
+  end
+end
+
 while steps[at] do
   local op, count, times = steps[at], steps[at + 1], steps[at + 2]
   at = at + 3
@@ -181,6 +208,8 @@ while steps[at] do
       lease(count)
     elseif op == RETURN then
       return_lease()
+    elseif op == SETTLE then
+      settle(count)
     else
       apply(op, count)
     end

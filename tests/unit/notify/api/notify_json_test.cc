@@ -21,6 +21,15 @@ TEST(NotifyJson, ReadsALimitUnderEitherNames) {
   const notify::UserLimit wanted{"42", 5, 10, 0, 0};
   EXPECT_EQ(*ParseLimit(R"({"userId":"42","rateLimit":5,"timeWindow":10})"), wanted);
   EXPECT_EQ(*ParseLimit(R"({"user_id":42,"rate_limit":5,"time_window":10})"), wanted);
+  // A number is minutes, as it has always been; a text says its unit.
+  for (const char* window : {"10m", "600s", "PT10M"}) {
+    EXPECT_EQ(
+        *ParseLimit(R"({"userId":"42","rateLimit":5,"timeWindow":")" + std::string(window) + "\"}"),
+        wanted);
+  }
+  EXPECT_EQ(LimitProblem(R"({"userId":"42","rateLimit":5,"timeWindow":"90s"})"),
+            "timeWindow must be whole minutes");
+  EXPECT_NE(LimitProblem(R"({"userId":"42","rateLimit":5,"timeWindow":"10"})"), "");
 }
 
 TEST(NotifyJson, NamesAllThatIsMissingOrWrong) {

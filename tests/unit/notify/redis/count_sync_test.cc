@@ -12,9 +12,12 @@ class CountSyncTest : public testing::Test {
  protected:
   std::vector<std::vector<CountDelta>> calls_;
   std::vector<KeyedSend> keyed_;
-  CountSync sync_{[this](std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed) {
+  std::vector<Accepted> accepted_;
+  CountSync sync_{[this](std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed,
+                         const std::vector<Accepted>& accepted) {
     calls_.push_back(std::move(deltas));
     keyed_ = std::move(keyed);
+    accepted_ = accepted;
   }};
 
   void Send(const std::string& user, Micros window) {

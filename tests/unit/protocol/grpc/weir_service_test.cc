@@ -33,7 +33,8 @@ class WeirServiceTest : public SessionTest {
 
   // Refuses the user "bad", cannot decide for "broken", and admits everybody else.
   void Decide(limiter::Check& check) {
-    const std::string_view user = check.request.descriptors[0][0].value;
+    const std::string_view user =
+        check.request.descriptors.empty() ? "" : check.request.descriptors[0][0].value;
     check.policy = "per-user";
     check.degraded = false;
     check.applied = true;
@@ -42,6 +43,8 @@ class WeirServiceTest : public SessionTest {
     check.decision.remaining = 99 - check.request.cost;
     check.decision.reset_after = nanoseconds(1'500'000'001);
     check.decision.lease = 7;
+    check.estimated = user == "leased";
+    if (check.reserve.count() > 0) check.reservation = "r" + std::to_string(check.reserve.count());
     if (user == "bad") {
       check.decision.verdict = Verdict::kLimited;
       check.decision.retry_after = nanoseconds(123);
@@ -123,6 +126,48 @@ TEST_F(WeirServiceTest, ACheckMayOverdraw) {
   CallAndWait("/weir.v1.Limiter/Check", Framed(request));
   EXPECT_EQ(limiter_.asked().at(0).op, store::Op::kOverdraw);
   EXPECT_EQ(CallAndWait("/weir.v1.Limiter/Peek", Framed(request)).status(), "3");
+}
+
+TEST_F(WeirServiceTest, ReservesForAsLongAsItIsTold) {
+  v1::CheckRequest request = CheckOf("42");
+  request.set_cost(30);
+  EXPECT_EQ(Parsed<v1::CheckResponse>(CallAndWait("/weir.v1.Limiter/Reserve", Framed(request)))
+                .reservation(),
+            "r600000");
+  request.set_expires_after_ms(5000);
+  EXPECT_EQ(Parsed<v1::CheckResponse>(CallAndWait("/weir.v1.Limiter/Reserve", Framed(request)))
+                .reservation(),
+            "r5000");
+  EXPECT_EQ(limiter_.asked().at(1).op, store::Op::kCharge);
+  EXPECT_EQ(CallAndWait("/weir.v1.Limiter/Check", Framed(request)).status(), "3");
+  request.set_expires_after_ms(0);
+  EXPECT_EQ(CallAndWait("/weir.v1.Limiter/Reserve", Framed(request)).status(), "3");
+  request.set_expires_after_ms(1);
+  request.set_cost(0);
+  EXPECT_EQ(CallAndWait("/weir.v1.Limiter/Reserve", Framed(request)).status(), "3");
+}
+
+TEST_F(WeirServiceTest, SettlesWhatWasReserved) {
+  v1::SettleRequest request;
+  request.set_reservation("r600000");
+  request.set_cost(12);
+  const auto response =
+      Parsed<v1::SettleResponse>(CallAndWait("/weir.v1.Limiter/Settle", Framed(request)));
+  EXPECT_TRUE(response.settled());
+  EXPECT_EQ(response.standing().limit(), 100);
+  EXPECT_EQ(limiter_.asked().at(0).op, store::Op::kSettle);
+  EXPECT_EQ(limiter_.asked().at(0).cost, 12);
+  request.set_cost(-1);
+  EXPECT_EQ(CallAndWait("/weir.v1.Limiter/Settle", Framed(request)).status(), "3");
+}
+
+TEST_F(WeirServiceTest, SaysWhatIsEstimated) {
+  EXPECT_TRUE(
+      Parsed<v1::CheckResponse>(CallAndWait("/weir.v1.Limiter/Check", Framed(CheckOf("leased"))))
+          .estimated());
+  EXPECT_FALSE(
+      Parsed<v1::CheckResponse>(CallAndWait("/weir.v1.Limiter/Check", Framed(CheckOf("42"))))
+          .estimated());
 }
 
 TEST_F(WeirServiceTest, ReleaseNamesItsLease) {

@@ -11,14 +11,14 @@ using store::Op;
 
 class CheckReaderTest : public ::testing::Test {
  protected:
-  Result<CheckReader::Found> Read(std::string body, Op op = Op::kCharge) {
+  Result<CheckReader::Found> Read(std::string body, CheckReader::Ask ask = Op::kCharge) {
     const std::size_t size = body.size();
     body.append(kBodyPadding, 'x');  // what follows must not matter
-    return reader_.Read(std::string_view(body).substr(0, size), op, batch_);
+    return reader_.Read(std::string_view(body).substr(0, size), ask, batch_);
   }
 
-  std::string ErrorOf(const std::string& body, Op op = Op::kCharge) {
-    const auto found = Read(body, op);
+  std::string ErrorOf(const std::string& body, CheckReader::Ask ask = Op::kCharge) {
+    const auto found = Read(body, ask);
     EXPECT_FALSE(found.ok()) << body;
     EXPECT_EQ(batch_.size(), 0u) << body;
     return found.ok() ? "" : found.error().message;
@@ -114,6 +114,34 @@ TEST_F(CheckReaderTest, ACheckMayOverdraw) {
   EXPECT_EQ(ErrorOf(R"({"key":"k","overdraw":1})"), "overdraw: must be true or false");
   EXPECT_EQ(ErrorOf(R"({"key":"k","overdraw":true})", Op::kPeek),
             "overdraw: is not a field here; those are key, domain, descriptors and cost");
+}
+
+TEST_F(CheckReaderTest, ReadsReservationsAndSettlements) {
+  const CheckReader::Ask reserve(Op::kCharge, true);
+  ASSERT_TRUE(
+      Read(R"({"checks":[{"key":"k","cost":7},{"key":"k","expiresAfterMs":5000}]})", reserve).ok());
+  EXPECT_EQ(batch_.checks()[0].reserve, std::chrono::minutes(10));
+  EXPECT_EQ(batch_.checks()[1].reserve, std::chrono::seconds(5));
+  batch_.Clear();
+  EXPECT_EQ(ErrorOf(R"({"key":"k","cost":0})", reserve), "cost: must be at least 1");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","expiresAfterMs":0})", reserve),
+            "expiresAfterMs: must be an integer from 1 to 86400000");
+  EXPECT_EQ(
+      ErrorOf(R"({"key":"k","overdraw":true})", reserve),
+      "overdraw: is not a field of a reservation; those are key, domain, descriptors, cost and "
+      "expiresAfterMs");
+  // A check that is used again reserves nothing.
+  ASSERT_TRUE(Read(R"({"key":"k"})").ok());
+  EXPECT_EQ(batch_.checks()[0].reserve.count(), 0);
+  batch_.Clear();
+  ASSERT_TRUE(Read(R"({"reservation":"AZ-_","cost":0})", Op::kSettle).ok());
+  EXPECT_EQ(batch_.checks()[0].settles, "AZ-_");
+  EXPECT_EQ(batch_.checks()[0].request.cost, 0);
+  batch_.Clear();
+  EXPECT_EQ(ErrorOf(R"({"reservation":"r"})", Op::kSettle), "cost: is missing");
+  EXPECT_EQ(ErrorOf(R"({"cost":1})", Op::kSettle), "reservation: is missing");
+  EXPECT_EQ(ErrorOf(R"({"reservation":"r","cost":1,"key":"k"})", Op::kSettle),
+            "key: is not a field of a settlement; those are reservation and cost");
 }
 
 TEST_F(CheckReaderTest, NamesTheFieldThatIsWrong) {

@@ -70,6 +70,16 @@ TEST(RequestParser, ReadsPipelinedRequests) {
   EXPECT_TRUE(parser.request().headers.empty());
 }
 
+TEST(RequestParser, TakesAHostWithoutAPathForItsRoot) {
+  RequestParser parser({});
+  std::string head = "POST http://a HTTP/1.1\r\nContent-Length: 1\r\n\r\n";
+  ASSERT_EQ(parser.Parse(Span(head)), Outcome::kNeedMore);
+  std::string moved = head + "x";
+  head.assign(head.size(), '?');
+  ASSERT_EQ(parser.Parse(Span(moved)), Outcome::kComplete);
+  EXPECT_EQ(parser.request().path, "/");
+}
+
 TEST(RequestParser, SeesThatTheClientWaitsForContinue) {
   RequestParser parser({});
   std::string text = "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";

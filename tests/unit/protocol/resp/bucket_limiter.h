@@ -21,10 +21,12 @@ namespace weir::resp {
 class BucketLimiter final : public limiter::Limiter {
  public:
   ManualClock clock{std::int64_t{1'000'000} * 1'000'000'000};
-  bool later = false;                ///< keep answers until AnswerAll
-  Status status;                     ///< not ok: what every question is answered with
-  std::vector<std::size_t> batches;  ///< the size of each call
-  std::vector<std::int64_t> leases;  ///< those that may be released
+  bool later = false;                     ///< keep answers until AnswerAll
+  Status status;                          ///< not ok: what every question is answered with
+  std::vector<std::size_t> batches;       ///< the size of each call
+  std::vector<std::int64_t> leases;       ///< those that may be released
+  std::vector<std::string> reservations;  ///< those that may be settled
+  bool estimated = false;                 ///< what is left is an estimate
 
   void Apply(std::span<store::Application> batch, store::Done done) override {
     batches.push_back(batch.size());
@@ -80,10 +82,20 @@ class BucketLimiter final : public limiter::Limiter {
     auto& state = policies_[std::string(check.request.key)];
     check.status = status;
     check.policy = "ten";
+    check.estimated = estimated;
     const std::int64_t cost = check.request.cost;
     switch (check.op) {
       case store::Op::kCharge:
         check.decision = algorithm::Acquire(quota, state, clock.Now(), cost);
+        check.reservation.clear();
+        if (check.reserve.count() > 0 && check.decision.allowed()) {
+          check.reservation = "until-" + std::to_string(check.reserve.count());
+          reservations.push_back(check.reservation);
+        }
+        break;
+      case store::Op::kSettle:
+        check.decision = {};
+        check.applied = std::erase(reservations, check.settles) > 0;
         break;
       case store::Op::kPeek: {
         auto copy = state;

@@ -68,7 +68,7 @@ TEST_F(RespSession, AnswersWhatClientsSendOnTheirOwn) {
   EXPECT_EQ(Talk("CONFIG GET appendonly\r\n"), "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n");
   EXPECT_EQ(Talk("CONFIG GET requirepass\r\n"), "*0\r\n");
   EXPECT_THAT(Talk("INFO\r\n"), HasSubstr("weir_version:"));
-  EXPECT_EQ(Talk("COMMAND COUNT\r\n"), ":" + std::to_string(18) + "\r\n");
+  EXPECT_EQ(Talk("COMMAND COUNT\r\n"), ":" + std::to_string(21) + "\r\n");
   EXPECT_THAT(
       Talk("COMMAND INFO nosuch cl.throttle\r\n"),
       StartsWith(
@@ -104,8 +104,8 @@ TEST_F(RespSession, HelloSwitchesToRespThree) {
   EXPECT_EQ(Talk("CONFIG GET save\r\n"), "%1\r\n$4\r\nsave\r\n$0\r\n\r\n");
   EXPECT_EQ(Talk("CLIENT GETNAME\r\n"), "$2\r\nme\r\n");
   EXPECT_EQ(Talk("WEIR.CHECK k\r\n"),
-            "%7\r\n+limited\r\n:0\r\n+limit\r\n:10\r\n+remaining\r\n:9\r\n+retry_after\r\n:-1\r\n"
-            "+reset_after\r\n:1\r\n+policy\r\n$3\r\nten\r\n+lease\r\n:0\r\n");
+            "%8\r\n+limited\r\n:0\r\n+limit\r\n:10\r\n+remaining\r\n:9\r\n+retry_after\r\n:-1\r\n"
+            "+reset_after\r\n:1\r\n+policy\r\n$3\r\nten\r\n+lease\r\n:0\r\n+estimated\r\n:0\r\n");
   EXPECT_EQ(Talk("CL.THROTTLE k 0 1 1\r\n"), "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n");
   EXPECT_THAT(Talk("HELLO 2\r\n"), StartsWith("*14\r\n"));
   EXPECT_THAT(Talk("HELLO 3\r\nRESET\r\nCLIENT GETNAME\r\n"),
@@ -115,22 +115,59 @@ TEST_F(RespSession, HelloSwitchesToRespThree) {
 TEST_F(RespSession, PolicyCommandsAskTheLimiter) {
   // Ten permits, one back per second.
   EXPECT_EQ(Talk("WEIR.CHECK k 4\r\n"),
-            "*7\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:4\r\n$3\r\nten\r\n:0\r\n");
-  EXPECT_EQ(Talk("WEIR.PEEK k 7\r\n"), "*7\r\n:1\r\n:10\r\n:6\r\n:1\r\n:4\r\n$3\r\nten\r\n:0\r\n");
+            "*8\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:4\r\n$3\r\nten\r\n:0\r\n:0\r\n");
+  EXPECT_EQ(Talk("WEIR.PEEK k 7\r\n"),
+            "*8\r\n:1\r\n:10\r\n:6\r\n:1\r\n:4\r\n$3\r\nten\r\n:0\r\n:0\r\n");
   EXPECT_EQ(Talk("WEIR.REFUND k 3\r\n"),
-            "*7\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:1\r\n$3\r\nten\r\n:0\r\n");
+            "*8\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:1\r\n$3\r\nten\r\n:0\r\n:0\r\n");
   EXPECT_EQ(Talk("WEIR.RESET k\r\n"), "+OK\r\n");
-  EXPECT_EQ(Talk("WEIR.PEEK k\r\n"), "*7\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:1\r\n$3\r\nten\r\n:0\r\n");
+  EXPECT_EQ(Talk("WEIR.PEEK k\r\n"),
+            "*8\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:1\r\n$3\r\nten\r\n:0\r\n:0\r\n");
   EXPECT_EQ(Talk("WEIR.CHECK k 11\r\n"),
-            "*7\r\n:1\r\n:10\r\n:10\r\n:-1\r\n:0\r\n$3\r\nten\r\n:0\r\n");
+            "*8\r\n:1\r\n:10\r\n:10\r\n:-1\r\n:0\r\n$3\r\nten\r\n:0\r\n:0\r\n");
   // 13 of 10: in debt until 3 have flowed in.
   EXPECT_EQ(Talk("WEIR.OVERDRAW k 13\r\n"),
-            "*7\r\n:1\r\n:10\r\n:0\r\n:3\r\n:13\r\n$3\r\nten\r\n:0\r\n");
+            "*8\r\n:1\r\n:10\r\n:0\r\n:3\r\n:13\r\n$3\r\nten\r\n:0\r\n:0\r\n");
   limiter_.leases = {77};
   EXPECT_EQ(Talk("WEIR.RELEASE k 77\r\nWEIR.RELEASE k 77\r\n"), ":1\r\n:0\r\n");
 }
 
+TEST_F(RespSession, ReservesAndSettles) {
+  EXPECT_EQ(
+      Talk("WEIR.RESERVE k 4\r\n"),
+      "*9\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:4\r\n$3\r\nten\r\n:0\r\n:0\r\n$12\r\nuntil-600000\r\n");
+  EXPECT_THAT(Talk("WEIR.RESERVE k 4 30\r\n"), ::testing::EndsWith("$11\r\nuntil-30000\r\n"));
+  EXPECT_THAT(Talk("WEIR.RESERVE k 9\r\n"), ::testing::EndsWith(":0\r\n:0\r\n$-1\r\n"));
+  EXPECT_THAT(Talk("WEIR.SETTLE until-30000 2\r\nWEIR.SETTLE until-30000 2\r\n"),
+              ::testing::AllOf(StartsWith("*9\r\n"), ::testing::EndsWith(":0\r\n:0\r\n")));
+  EXPECT_THAT(Talk("HELLO 3\r\nWEIR.SETTLE until-600000 0\r\n"),
+              ::testing::EndsWith("+settled\r\n:1\r\n"));
+}
+
+TEST_F(RespSession, SaysWhatIsEstimated) {
+  limiter_.estimated = true;
+  EXPECT_THAT(Talk("WEIR.CHECK k\r\n"), ::testing::EndsWith("$3\r\nten\r\n:0\r\n:1\r\n"));
+}
+
+// Throttlecrab: a bucket of max_burst permits, allowed first, the time until full before the retry.
+TEST_F(RespSession, AnswersThrottleAsThrottlecrabDoes) {
+  EXPECT_EQ(Talk("THROTTLE k 2 1 10\r\n"), "*5\r\n:1\r\n:2\r\n:1\r\n:10\r\n:0\r\n");
+  EXPECT_EQ(Talk("throttle k 2 1 10 1\r\n"), "*5\r\n:1\r\n:2\r\n:0\r\n:20\r\n:0\r\n");
+  EXPECT_EQ(Talk("THROTTLE k 2 1 10\r\n"), "*5\r\n:0\r\n:2\r\n:0\r\n:20\r\n:10\r\n");
+  EXPECT_EQ(Talk("THROTTLE k 2 1 10 3\r\n"), "*5\r\n:0\r\n:2\r\n:0\r\n:20\r\n:0\r\n");
+  EXPECT_EQ(Talk("THROTTLE k 0 1 10\r\n"), "-ERR max_burst must be at least 1\r\n");
+  EXPECT_THAT(Talk("THROTTLE k 2 1 10 1 1\r\n"),
+              StartsWith("-ERR wrong number of arguments for 'throttle' command"));
+  // Commands of both kinds in one batch keep their own replies.
+  EXPECT_EQ(Talk("CL.THROTTLE b 0 1 1\r\nTHROTTLE c 1 1 1\r\n"),
+            "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n*5\r\n:1\r\n:1\r\n:0\r\n:1\r\n:0\r\n");
+}
+
 TEST_F(RespSession, PolicyCommandsCheckTheirArguments) {
+  EXPECT_THAT(Talk("WEIR.RESERVE k 0\r\n"), StartsWith("-ERR cost must be"));
+  EXPECT_THAT(Talk("WEIR.RESERVE k 1 0\r\n"), StartsWith("-ERR seconds must be"));
+  EXPECT_THAT(Talk("WEIR.RESERVE k 1 1 1\r\n"), StartsWith("-ERR wrong number"));
+  EXPECT_THAT(Talk("WEIR.SETTLE r -1\r\n"), StartsWith("-ERR cost must be"));
   EXPECT_THAT(Talk("WEIR.CHECK k -1\r\n"),
               StartsWith("-ERR cost must be an integer between 0 and "));
   EXPECT_THAT(Talk("WEIR.CHECK k x\r\n"), StartsWith("-ERR cost must be"));
@@ -152,7 +189,7 @@ TEST_F(RespSession, OneReadIsOneBatchAndRepliesKeepTheirOrder) {
       "*5\r\n:1\r\n:1\r\n:0\r\n:1\r\n:1\r\n"
       "-ERR unknown command 'FOO', with args beginning with: \r\n"
       "$1\r\n3\r\n"
-      "*7\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:1\r\n$3\r\nten\r\n:0\r\n"
+      "*8\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:1\r\n$3\r\nten\r\n:0\r\n:0\r\n"
       "-ERR max_burst is not an integer: 'x'\r\n"
       "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:1\r\n"
       "$1\r\n4\r\n");
@@ -172,7 +209,7 @@ TEST_F(RespSession, ALateAnswerKeepsOrderAndHoldsBackTheRest) {
   EXPECT_FALSE(session().waiting());
   EXPECT_EQ(out.view(),
             "$1\r\n1\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n"
-            "*7\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:1\r\n$3\r\nten\r\n:0\r\n$1\r\n2\r\n");
+            "*8\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:1\r\n$3\r\nten\r\n:0\r\n:0\r\n$1\r\n2\r\n");
 }
 
 TEST_F(RespSession, AStoreThatIsAwayIsAnErrorReply) {
@@ -221,7 +258,7 @@ TEST_F(RespSession, SplitAtEveryByteAnswersTheSame) {
       "PING\r\n*2\r\n$10\r\nWEIR.CHECK\r\n$1\r\nk\r\n";
   const std::string expected =
       "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:1\r\n*5\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:2\r\n+PONG\r\n"
-      "*7\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:1\r\n$3\r\nten\r\n:0\r\n";
+      "*8\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:1\r\n$3\r\nten\r\n:0\r\n:0\r\n";
   for (std::size_t cut = 0; cut <= input.size(); ++cut) {
     BucketLimiter limiter;
     Shop shop(service_, limiter);

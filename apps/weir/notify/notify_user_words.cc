@@ -1,0 +1,198 @@
+// weir notify export | import | preferences: users, as a CSV file and one by one.
+
+#include <charconv>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "base/json_text.h"
+#include "notify/notify_words.h"
+#include "protocol/http/error.h"
+#include "remote/json_fields.h"
+
+namespace weir::app {
+namespace {
+
+constexpr std::size_t kMostUsers = 100'000'000;
+constexpr std::size_t kMaxLine = 4096;
+constexpr std::string_view kHead = "userId,rateLimit,timeWindow";
+
+struct UserWords {
+  Remote remote;
+  std::string file = "-";
+  std::string user;
+  std::string quiet;
+  std::string zone = "UTC";
+  std::vector<std::string> opt_out;
+  bool none = false;
+};
+using Shared = std::shared_ptr<UserWords>;
+
+/// In quotes if it has to be (RFC 4180).
+std::string Cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+/// The cells of a line; nothing if its quotes do not match. User ids have no line breaks, so a row
+/// is a line.
+std::optional<std::vector<std::string>> Cells(std::string_view line) {
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quoted && c == '"' && i + 1 < line.size() && line[i + 1] == '"') {
+      cells.back() += line[++i];
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      cells.emplace_back();
+    } else if (c != '\r') {
+      cells.back() += c;
+    }
+  }
+  if (quoted) return std::nullopt;
+  return cells;
+}
+
+int RunExport(const UserWords& words) {
+  std::ofstream file;
+  if (words.file != "-") file.open(words.file);
+  std::ostream& out = words.file == "-" ? std::cout : file;
+  out << kHead << '\n';
+  const int code = EachNotifyRow(
+      words.remote, "/api/config?", "users", kMostUsers, [&](simdjson::dom::element user) {
+        out << Cell(TextOf(user, "userId")) << ',' << NumberOf(user, "rateLimit") << ','
+            << NumberOf(user, "timeWindow") << '\n';
+      });
+  out.flush();
+  if (!out) return Fail({Code::kInvalidArgument, "cannot write " + words.file});
+  return code;
+}
+
+std::optional<std::int64_t> Whole(const std::string& text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// The body for a line, or what is wrong with it.
+Result<std::string> ConfigOf(const std::string& line) {
+  const auto cells = line.size() > kMaxLine ? std::nullopt : Cells(line);
+  if (!cells || cells->size() != 3) {
+    return Error{Code::kInvalidArgument, "must be " + std::string(kHead)};
+  }
+  const auto limit = Whole((*cells)[1]);
+  const auto window = Whole((*cells)[2]);
+  if (!limit || !window) {
+    return Error{Code::kInvalidArgument, "rateLimit and timeWindow must be whole numbers"};
+  }
+  std::string body = "{";
+  AppendJsonField(body, "userId", (*cells)[0]);
+  body += ',';
+  AppendJsonField(body, "rateLimit", *limit);
+  body += ',';
+  AppendJsonField(body, "timeWindow", *window);
+  return body + '}';
+}
+
+/// Lines that are wrong are named and skipped; a service that is away ends it.
+int Import(const UserWords& words, std::istream& in) {
+  std::int64_t imported = 0;
+  std::int64_t wrong = 0;
+  std::int64_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (line.empty() || line == "\r" || (number == 1 && line.starts_with(kHead))) continue;
+    Result<std::string> body = ConfigOf(line);
+    std::string problem = body.ok() ? std::string() : body.error().message;
+    if (body.ok()) {
+      Result<ServiceReply> reply = words.remote.Exchange("POST", "/api/config", *body);
+      if (!reply.ok()) return Fail(reply.error());
+      if (!reply->ok() && reply->status != 400) return FailRefused(*reply);
+      if (!reply->ok()) problem = MessageOf(reply->body);
+    }
+    if (problem.empty()) {
+      ++imported;
+      continue;
+    }
+    ++wrong;
+    std::cerr << "weir: line " << number << ": " << problem << '\n';
+  }
+  std::cout << imported << " users imported";
+  if (wrong > 0) std::cout << ", " << wrong << " lines skipped";
+  std::cout << '\n';
+  return wrong > 0 ? kExitNo : kExitOk;
+}
+
+int RunImport(const UserWords& words) {
+  if (words.file == "-") return Import(words, std::cin);
+  std::ifstream file(words.file);
+  if (!file) return Fail({Code::kInvalidArgument, "cannot read " + words.file});
+  return Import(words, file);
+}
+
+int RunPreferences(const UserWords& words) {
+  const std::string target = "/api/preferences/" + UrlEscaped(words.user);
+  if (words.quiet.empty() && words.opt_out.empty() && !words.none) {
+    return SendNotify(words.remote, "GET", target, {});
+  }
+  std::string body = "{";
+  if (!words.quiet.empty()) {
+    const std::size_t dash = words.quiet.find('-');
+    if (dash == std::string::npos) {
+      return Fail({Code::kInvalidArgument, "--quiet must look like 22:00-07:00"});
+    }
+    body += "\"quietHours\":{";
+    AppendJsonField(body, "from", words.quiet.substr(0, dash));
+    body += ',';
+    AppendJsonField(body, "to", words.quiet.substr(dash + 1));
+    body += ',';
+    AppendJsonField(body, "zone", words.zone);
+    body += "},";
+  }
+  body += "\"optOut\":[";
+  for (std::size_t i = 0; i < words.opt_out.size(); ++i) {
+    if (i > 0) body += ',';
+    AppendJsonString(body, words.opt_out[i]);
+  }
+  return SendNotify(words.remote, "PUT", target, body + "]}");
+}
+
+CLI::App* UserWord(CLI::App& parent, const char* name, const char* about, const Shared& words,
+                   int (*run)(const UserWords&), int& exit_code) {
+  CLI::App* word = parent.add_subcommand(name, about);
+  words->remote.AddTo(*word);
+  word->callback([words, run, &exit_code] { exit_code = run(*words); });
+  return word;
+}
+
+}  // namespace
+
+void AddUserWords(CLI::App& notify, int& exit_code) {
+  auto out = std::make_shared<UserWords>();
+  UserWord(notify, "export", "Write all users' caps as CSV.", out, RunExport, exit_code)
+      ->add_option("file", out->file, "Where to; - is standard output")
+      ->capture_default_str();
+  auto in = std::make_shared<UserWords>();
+  UserWord(notify, "import", "Set users' caps from CSV: userId,rateLimit,timeWindow.", in,
+           RunImport, exit_code)
+      ->add_option("file", in->file, "Where from; - is standard input")
+      ->capture_default_str();
+  auto wishes = std::make_shared<UserWords>();
+  CLI::App* word =
+      UserWord(notify, "preferences", "Show or set quiet hours and opt-outs of a user.", wishes,
+               RunPreferences, exit_code);
+  word->add_option("user", wishes->user, "The user's id")->required();
+  word->add_option("--quiet", wishes->quiet, "Hours of delay, such as 22:00-07:00");
+  word->add_option("--zone", wishes->zone, "Their IANA time zone")->capture_default_str();
+  word->add_option("--opt-out", wishes->opt_out, "A channel, or * for all; several times");
+  word->add_flag("--none", wishes->none, "Neither quiet hours nor opt-outs");
+  word->footer("What is given replaces what was there.");
+}
+
+}  // namespace weir::app

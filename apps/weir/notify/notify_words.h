@@ -1,0 +1,29 @@
+#pragma once
+
+// What the words of `weir notify` share.
+
+#include <simdjson.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "command.h"
+#include "remote/remote.h"
+
+namespace weir::app {
+
+/// Sends and prints what comes back. A cap that is reached (429) is a no and not a failure.
+int SendNotify(const Remote& remote, std::string_view method, const std::string& target,
+               std::string_view body);
+
+/// Reads the list `field` page by page, at most `most` rows, and hands each row to `take`. Returns
+/// the exit code. `target` has a query already.
+int EachNotifyRow(const Remote& remote, const std::string& target, const char* field,
+                  std::size_t most, const std::function<void(simdjson::dom::element)>& take);
+
+void AddMessageWords(CLI::App& notify, int& exit_code);
+void AddDeadWords(CLI::App& notify, int& exit_code);
+void AddUserWords(CLI::App& notify, int& exit_code);
+
+}  // namespace weir::app

@@ -1,0 +1,127 @@
+#include <simdjson.h>
+
+#include <chrono>
+#include <iostream>
+#include <memory>
+
+#include "base/json_text.h"
+#include "command.h"
+#include "console.h"
+#include "policy/duration.h"
+#include "remote/json_fields.h"
+#include "remote/remote.h"
+#include "remote/subject_words.h"
+
+// weir reserve: charges an estimate. weir settle: says what it really cost.
+
+namespace weir::app {
+namespace {
+
+namespace dom = simdjson::dom;
+
+struct ReserveWords {
+  Remote remote;
+  SubjectWords subject;
+  std::int64_t cost = 1;
+  std::string expires = "10m";
+};
+
+struct SettleWords {
+  Remote remote;
+  std::string reservation;
+  std::int64_t cost = 0;
+};
+
+bool IsTrue(dom::element object, const char* field) {
+  bool value = false;
+  return object[field].get(value) == simdjson::SUCCESS && value;
+}
+
+/// Hands the answer to `show` unless it is not one, or --json has printed it.
+int AskFor(const Remote& remote, const char* target, const std::string& body, const char* success,
+           const std::function<void(dom::element)>& show) {
+  return remote.Ask("POST", target, body, [&](const ServiceReply& reply) -> int {
+    dom::parser parser;
+    dom::element answer;
+    if (parser.parse(reply.body).get(answer) != simdjson::SUCCESS) {
+      return Fail({Code::kUnavailable, "unexpected response"});
+    }
+    if (!remote.json) show(answer);
+    return IsTrue(answer, success) ? kExitOk : kExitNo;
+  });
+}
+
+void PrintLeft(dom::element answer) {
+  if (const std::string policy = TextOf(answer, "policy"); !policy.empty()) {
+    std::cout << " by " << Shown(policy);
+  }
+  std::cout << ": " << NumberOf(answer, "remaining") << " of " << NumberOf(answer, "limit")
+            << " left";
+}
+
+int RunReserve(const ReserveWords& words) {
+  if (!words.subject.Valid()) return kExitUsage;
+  const auto lasts = policy::ParseDuration(words.expires);
+  if (!lasts.ok()) {
+    std::cerr << "weir: --expires: " << lasts.error().message << '\n';
+    return kExitUsage;
+  }
+  const std::string millis =
+      std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(*lasts).count());
+  const std::string body = words.subject.CheckBody(words.cost, ",\"expiresAfterMs\":" + millis);
+  return AskFor(words.remote, "/v1/reserve", body, "allowed", [](dom::element answer) {
+    std::cout << (IsTrue(answer, "allowed") ? "reserved" : "limited");
+    PrintLeft(answer);
+    const std::int64_t retry = NumberOf(answer, "retryAfterMs");
+    if (retry > 0) std::cout << "; retry in " << retry << " ms";
+    std::cout << '\n';
+    if (const std::string text = TextOf(answer, "reservation"); !text.empty()) {
+      std::cout << text << '\n';
+    }
+  });
+}
+
+int RunSettle(const SettleWords& words) {
+  std::string body = "{\"reservation\":";
+  AppendJsonString(body, words.reservation);
+  body += ",\"cost\":" + std::to_string(words.cost) + "}";
+  return AskFor(words.remote, "/v1/settle", body, "settled", [](dom::element answer) {
+    if (!IsTrue(answer, "settled")) {
+      std::cout << "nothing to settle: it was settled before, or has expired\n";
+      return;
+    }
+    std::cout << "settled";
+    PrintLeft(answer);
+    if (!IsTrue(answer, "allowed")) {
+      std::cout << "; in debt for " << NumberOf(answer, "retryAfterMs") << " ms";
+    }
+    std::cout << '\n';
+  });
+}
+
+void ConfigureReserve(CLI::App& word, int& exit_code) {
+  auto words = std::make_shared<ReserveWords>();
+  words->subject.AddTo(word, "A bare key, such as user-123");
+  word.add_option("--cost", words->cost, "The estimate")->capture_default_str();
+  word.add_option("--expires", words->expires, "How long it may be settled")->capture_default_str();
+  words->remote.AddTo(word);
+  word.footer(
+      "Prints the reservation on a line of its own. Exits with 0 if reserved and 1 if limited.\n\n"
+      "  weir reserve user-123 --cost 4000 --expires 5m");
+  word.callback([words, &exit_code] { exit_code = RunReserve(*words); });
+}
+
+void ConfigureSettle(CLI::App& word, int& exit_code) {
+  auto words = std::make_shared<SettleWords>();
+  word.add_option("reservation", words->reservation, "What reserve printed")->required();
+  word.add_option("--cost", words->cost, "What it really cost; 0 gives all back")->required();
+  words->remote.AddTo(word);
+  word.footer("Exits with 0 if settled and 1 if there was nothing to settle any more.");
+  word.callback([words, &exit_code] { exit_code = RunSettle(*words); });
+}
+
+const Command kReserve("reserve", "Charge an estimate that is settled later.", ConfigureReserve);
+const Command kSettle("settle", "Settle a reservation at its real cost.", ConfigureSettle);
+
+}  // namespace
+}  // namespace weir::app

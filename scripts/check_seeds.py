@@ -1,0 +1,189 @@
+"""Checks docs/reference/seeds.md against the tests. Usage: check_seeds.py [--ran] PAGE BUILD
+
+Every statement must have a test, or a reason why it is done differently, or the word that it is not done yet. Every test
+that is named must be one that ctest and its program know. With --ran, each must also have run and passed in the last run of
+ctest in BUILD; one that was skipped there is told and is no failure, since a machine may lack what it needs.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+ROW = re.compile(r"^\| (\d)\.(\d+) \| (.+?) \| (.+) \|$")
+REASON = re.compile(r"^\*\*(differs|not yet):\*\* (.{10,})$")
+# `ctest.name`, then any number of `Suite.Test` of it.
+NAME = re.compile(r"`([^`]+)`")
+
+
+class Problems(list):
+    def add(self, place, text):
+        self.append(f"{place}: {text}")
+
+
+def is_ctest(name):
+    return name[0].islower()
+
+
+def read_page(path, problems):
+    """(id, ctest name, test inside of it or None) of each proof; a word about each row that has none."""
+    proofs, expected, rows = [], {}, 0
+    with open(path, encoding="utf-8") as page:
+        lines = page.read().splitlines()
+    for line in lines:
+        row = ROW.match(line)
+        if not row:
+            if re.match(r"^\| \d", line):
+                problems.add(line[:60], "is no row of a statement")
+            continue
+        rows += 1
+        part, number, _, cell = row.groups()
+        place = f"{part}.{number}"
+        expected[part] = expected.get(part, 0) + 1
+        if int(number) != expected[part]:
+            problems.add(place, f"should be {part}.{expected[part]}")
+        if REASON.match(cell):
+            continue
+        names = NAME.findall(cell)
+        if not names or not is_ctest(names[0]):
+            problems.add(place, "has neither a test nor a reason")
+            continue
+        proofs += proofs_of(place, names)
+    if rows == 0:
+        problems.add(path, "has no statements")
+    return rows, proofs
+
+
+def proofs_of(place, names):
+    proofs, current, used = [], None, True
+    for name in names:
+        if is_ctest(name):
+            if not used:
+                proofs.append((place, current, None))
+            current, used = name, False
+        else:
+            proofs.append((place, current, name))
+            used = True
+    if not used:
+        proofs.append((place, current, None))
+    return proofs
+
+
+def plain(test):
+    """The name of a test without its parameters: `A/Suite.Test/0` is `Suite.Test`."""
+    suite, _, name = test.partition(".")
+    return f"{suite.split('/')[-1] if not suite.split('/')[-1].isdigit() else suite.split('/')[0]}.{name.split('/')[0]}"
+
+
+def known_tests(build):
+    text = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True,
+                          check=True).stdout
+    return {test["name"]: test.get("command", []) for test in json.loads(text)["tests"]}
+
+
+def tests_inside(command):
+    """What a program or script has, as Suite.Test; None if it is not built."""
+    scripts = [word for word in command if word.endswith(".py") and os.path.exists(word)]
+    if scripts:
+        found = set()
+        with open(scripts[0], encoding="utf-8") as text:
+            suite = None
+            for line in text:
+                if match := re.match(r"class (\w+)", line):
+                    suite = match[1]
+                elif (match := re.match(r"    def (test_\w+)", line)) and suite:
+                    found.add(f"{suite}.{match[1]}")
+        return found
+    if not command or not os.path.exists(command[0]):
+        return None
+    listed = subprocess.run([command[0], "--gtest_list_tests"], capture_output=True, text=True, check=False).stdout
+    found, suite = set(), ""
+    for line in listed.splitlines():
+        name = line.split("#")[0].rstrip()
+        if not line.startswith(" "):
+            suite = name
+        elif suite.endswith("."):
+            found.add(plain(suite + name.strip()))
+    return found
+
+
+def check_existence(proofs, build, problems):
+    known, inside = known_tests(build), {}
+    for place, name, test in proofs:
+        if name not in known:
+            problems.add(place, f"ctest knows no {name}")
+            continue
+        if test is None:
+            continue
+        if name not in inside:
+            inside[name] = tests_inside(known[name])
+        if inside[name] is None:
+            problems.add(place, f"{name} is not built")
+        elif test not in inside[name]:
+            problems.add(place, f"{name} has no {test}")
+
+
+def last_run(build):
+    """By ctest name: whether it passed, and what it printed."""
+    with open(os.path.join(build, "Testing/Temporary/LastTest.log"), encoding="utf-8", errors="replace") as log:
+        text = log.read()
+    parts = re.split(r"^\d+/\d+ Testing: (\S+)$", text, flags=re.MULTILINE)
+    return {name: ("\nTest Passed.\n" in part, part) for name, part in zip(parts[1::2], parts[2::2])}
+
+
+def outcomes(output):
+    """Of each test that was run inside: ok, SKIPPED or FAILED. One that ran several times is as bad as the worst."""
+    found = {}
+    for word, test in re.findall(r"^\[\s+(OK|SKIPPED|FAILED)\s+\] ([^\s(,]+)", output, re.MULTILINE):
+        name = plain(test)
+        if found.get(name) not in ("FAILED", "SKIPPED") or word == "FAILED":
+            found[name] = word
+    for test, suite, word in re.findall(r"^(test_\w+) \(\w+\.(\w+)[^)]*\) \.\.\. (?:.*?)(ok|skipped|FAIL|ERROR)", output,
+                                        re.MULTILINE):
+        found[f"{suite}.{test}"] = {"ok": "OK", "skipped": "SKIPPED"}.get(word, "FAILED")
+    return found
+
+
+def check_run(proofs, build, problems):
+    runs = last_run(build)
+    skipped = set()
+    for place, name, test in proofs:
+        if name not in runs:
+            problems.add(place, f"{name} did not run")
+            continue
+        passed, output = runs[name]
+        if "\nTest Skipped" in output or "\nskipped:" in output:
+            skipped.add(name)
+            continue
+        if not passed:
+            problems.add(place, f"{name} did not pass")
+            continue
+        if test is None:
+            continue
+        outcome = outcomes(output).get(test)
+        if outcome == "SKIPPED":
+            skipped.add(f"{name} {test}")
+        elif outcome != "OK":
+            problems.add(place, f"{name} {test} did not run")
+    return skipped
+
+
+def main(words):
+    ran = "--ran" in words
+    page, build = [word for word in words if word != "--ran"]
+    problems = Problems()
+    rows, proofs = read_page(page, problems)
+    check_existence(proofs, build, problems)
+    skipped = check_run(proofs, build, problems) if ran and not problems else set()
+    for problem in problems:
+        print(f"{page}: {problem}")
+    for name in sorted(skipped):
+        print(f"skipped on this machine: {name}")
+    if problems:
+        sys.exit(1)
+    print(f"{rows} statements, {len({proof[1:] for proof in proofs})} tests named" + (", all of them ran" if ran else ""))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,325 @@
+#include "admin/shared/shared_policy_store.h"
+
+#include <algorithm>
+
+namespace weir::policy::shared {
+namespace {
+
+constexpr std::size_t kMaxTasks = 10'000;
+constexpr std::chrono::milliseconds kSaveEvery{1000};
+
+bool IsAway(const Error& error) {
+  return error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded;
+}
+
+/// For whoever asked. Whether a change was made is known, unless its commit was not answered.
+Error Away(const Error& why) {
+  if (why.code == Code::kDeadlineExceeded) return why;
+  return {Code::kUnavailable,
+          "the database of policies is away, nothing was changed: " + why.message};
+}
+
+/// Not every server takes a zero byte in a text.
+Status CheckTexts(const PolicyEdit& edit) {
+  if (!edit.wanted) return {};
+  for (const EntryMatch& entry : edit.wanted->match) {
+    if (entry.text.find('\0') != std::string::npos) {
+      return Error{Code::kInvalidArgument, "match." + entry.name + ": must not have a zero byte"};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+SharedPolicyStore::SharedPolicyStore(std::unique_ptr<Ledger> ledger, Catalog& catalog,
+                                     Options options)
+    : catalog_(catalog),
+      options_(std::move(options)),
+      in_force_(catalog),
+      ledger_(std::move(ledger)) {
+  health_.known = false;
+}
+
+Result<std::unique_ptr<SharedPolicyStore>> SharedPolicyStore::Open(std::unique_ptr<Ledger> ledger,
+                                                                   Catalog& catalog,
+                                                                   Options options) {
+  std::unique_ptr<SharedPolicyStore> store(
+      new SharedPolicyStore(std::move(ledger), catalog, std::move(options)));
+  if (Status started = store->Start(); !started.ok()) return started.error();
+  return store;
+}
+
+Status SharedPolicyStore::Start() {
+  if (Status read = Refresh(); !read.ok()) {
+    if (options_.required || !IsAway(read.error())) return WithAdvice(read.error());
+    if (Status put = Remember(); !put.ok()) return put;
+  }
+  SaveWhenDue(/*now=*/true);
+  thread_ = std::thread([this] { Work(); });
+  ledger_->Listen([this] { Wake(); });
+  return {};
+}
+
+Error SharedPolicyStore::WithAdvice(Error error) const {
+  if (!IsAway(error) && !options_.migrate) error.message += "; `weir migrate` makes the tables";
+  return error;
+}
+
+/// Puts in force what was read last time.
+Status SharedPolicyStore::Remember() {
+  if (!options_.memory) return {};
+  Result<PolicyMap> known = options_.memory->Load();
+  if (!known.ok()) {
+    // Not to be had is not to be had: the database will come.
+    if (known.error().code != Code::kNotFound) {
+      Report("the policies known last cannot be read", known.error().message);
+    }
+    return {};
+  }
+  latest_ = std::move(*known);
+  Status put = in_force_.Put(latest_);
+  if (put.ok()) NoteKnown();
+  unsaved_ = false;
+  return put;
+}
+
+void SharedPolicyStore::Report(std::string_view what, const std::string& problem) const {
+  if (options_.report) options_.report(what, problem);
+}
+
+SharedPolicyStore::~SharedPolicyStore() {
+  Close();
+  // Its own threads may still wake this.
+  ledger_.reset();
+}
+
+void SharedPolicyStore::Close() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) {
+    ledger_->Abort();
+    thread_.join();
+  }
+}
+
+void SharedPolicyStore::Wake() {
+  {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  changed_.notify_one();
+}
+
+void SharedPolicyStore::Post(Task task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopping_ && tasks_.size() < kMaxTasks) {
+      tasks_.push_back(std::move(task));
+      changed_.notify_one();
+      return;
+    }
+  }
+  task.refuse({Code::kUnavailable, "too much waits for the database of policies; try again"});
+}
+
+template <typename T>
+void SharedPolicyStore::Submit(std::function<Result<T>()> run,
+                               std::function<void(Result<T>)> done) {
+  Post({[this, run = std::move(run), done] {
+          Result<T> result = run();
+          if (result.ok() || !IsAway(result.error())) return done(std::move(result));
+          NoteHealth(result.error());
+          done(Away(result.error()));
+        },
+        [done](const Error& error) { done(error); }});
+}
+
+void SharedPolicyStore::Change(PolicyEdit edit, Done done) {
+  Status good = CheckEdit(edit);
+  if (good.ok()) good = CheckTexts(edit);
+  if (!good.ok()) return done(good.error());
+  Post({[this, edit = std::move(edit), done] { RunChange(edit, done); },
+        [done](const Error& error) { done(error); }});
+}
+
+void SharedPolicyStore::History(std::string key, std::size_t limit, HistoryDone done) {
+  limit = std::clamp<std::size_t>(limit, 1, kMaxPage);
+  Submit<std::vector<PolicyChange>>(
+      [this, key = std::move(key), limit] { return ledger_->ReadHistory(key, limit); },
+      std::move(done));
+}
+
+void SharedPolicyStore::ListEntries(std::int64_t before, std::size_t limit, Listed done) {
+  // One more than a page tells whether there is a next one.
+  limit = std::clamp<std::size_t>(limit, 1, kMaxPage + 1);
+  Submit<std::vector<AuditEntry>>(
+      [this, before, limit] { return ledger_->ReadEntries(before, limit); }, std::move(done));
+}
+
+void SharedPolicyStore::FindEntry(std::int64_t id, Found done) {
+  Submit<AuditEntry>([this, id] { return ledger_->ReadEntry(id); }, std::move(done));
+}
+
+void SharedPolicyStore::Append(AuditEntry entry, Appended done) {
+  if (entry.at == 0) entry.at = SystemClock::Get().Now();
+  Submit<std::int64_t>([this, entry = std::move(entry)] { return ledger_->AppendEntry(entry); },
+                       std::move(done));
+}
+
+void SharedPolicyStore::Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) {
+  Submit<std::size_t>(
+      [this, keep, since, most] {
+        Result<std::size_t> deleted = ledger_->Trim(keep, since, most);
+        // Whoever asks for it does not look. A reason is told once.
+        const std::string problem =
+            deleted.ok() || IsAway(deleted.error()) ? "" : deleted.error().message;
+        if (std::exchange(trim_problem_, problem) != problem && !problem.empty()) {
+          Report("old entries of the audit log cannot be deleted", problem);
+        }
+        return deleted;
+      },
+      std::move(done));
+}
+
+PolicyHealth SharedPolicyStore::health() const {
+  const std::lock_guard lock(mutex_);
+  return health_;
+}
+
+void SharedPolicyStore::Work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait_until(lock, NextLook(),
+                        [this] { return stopping_ || woken_ || !tasks_.empty(); });
+    if (stopping_) break;
+    const std::deque<Task> tasks = std::exchange(tasks_, {});
+    const bool woken = std::exchange(woken_, false);
+    lock.unlock();
+    // A database that was away is asked again before anybody is told that it still is, but nobody
+    // waits for two looks.
+    const bool told = !tasks.empty() && tasks.front().asked_at < looked_at_;
+    if (woken || (!up_ && !told) || Clock::now() >= NextLook()) (void)Refresh();
+    Serve(tasks);
+    SaveWhenDue(/*now=*/false);
+    lock.lock();
+  }
+  std::deque<Task> left = std::exchange(tasks_, {});
+  lock.unlock();
+  for (const Task& task : left) task.refuse({Code::kUnavailable, "the service is stopping"});
+  SaveWhenDue(/*now=*/true);
+}
+
+SharedPolicyStore::Clock::time_point SharedPolicyStore::NextLook() const {
+  const bool slow = up_ && ledger_->listening();
+  const auto look = looked_at_ + (slow ? options_.slow_poll : options_.poll);
+  return unsaved_ ? std::min(look, saved_at_ + kSaveEvery) : look;
+}
+
+void SharedPolicyStore::Serve(const std::deque<Task>& tasks) {
+  for (const Task& task : tasks) {
+    // What was found out for one need not be waited for by the others.
+    if (up_) {
+      task.run();
+    } else {
+      task.refuse(Away(problem_));
+    }
+  }
+  PutInForce();
+}
+
+void SharedPolicyStore::RunChange(const PolicyEdit& edit, Done done) {
+  Result<Made> made = ledger_->Make(edit, catalog_);
+  if (!made.ok()) {
+    if (!IsAway(made.error())) return done(made.error());
+    NoteHealth(made.error());
+    return done(Away(made.error()));
+  }
+  const PolicyStep& step = made->step;
+  if (step.after) {
+    latest_.insert_or_assign(edit.key, *step.after);
+  } else {
+    latest_.erase(edit.key);
+  }
+  // If others came between, everything is read before it is put in force.
+  changes_ = made->changes == changes_ + 1 ? made->changes : -1;
+  made_.emplace_back(std::move(done), step.after ? *step.after : *step.before);
+}
+
+/// Puts what this node has changed in force, together with what others have, and answers.
+void SharedPolicyStore::PutInForce() {
+  if (made_.empty()) return;
+  Status put;
+  // Should that fail, the node's own changes count none the less: they are committed.
+  if (changes_ >= 0 || !Refresh().ok()) {
+    put = in_force_.Put(latest_);
+    NoteKnown();
+  }
+  for (auto& [done, result] : std::exchange(made_, {})) {
+    if (!put.ok()) result = put.error();
+    done(std::move(result));
+  }
+}
+
+Status SharedPolicyStore::Refresh() {
+  Status read = ReadIfChanged();
+  NoteHealth(read);
+  looked_at_ = Clock::now();
+  return read;
+}
+
+Status SharedPolicyStore::ReadIfChanged() {
+  if (!migrated_ && options_.migrate) {
+    if (Status made = ledger_->Migrate(); !made.ok()) return made;
+  }
+  migrated_ = true;
+  Result<std::int64_t> changes = ledger_->ReadChanges();
+  if (!changes.ok()) return changes.error();
+  if (*changes == changes_) return {};
+  if (*changes == 0 && changes_ > 0 && ledger_->forgets()) {
+    Report("the database of policies has lost them; those known last are put back");
+    if (Status restored = ledger_->Restore(latest_, changes_); !restored.ok()) return restored;
+  }
+  Result<Snapshot> snapshot = ledger_->ReadAll();
+  if (!snapshot.ok()) return snapshot.error();
+  if (Status put = in_force_.Put(snapshot->policies); !put.ok()) return put;
+  latest_ = std::move(snapshot->policies);
+  changes_ = snapshot->changes;
+  NoteKnown();
+  return {};
+}
+
+void SharedPolicyStore::NoteKnown() {
+  unsaved_ = options_.memory != nullptr;
+  const std::lock_guard lock(mutex_);
+  health_.known = true;
+  health_.change = std::max<std::int64_t>(changes_, 0);
+}
+
+void SharedPolicyStore::NoteHealth(const Status& status) {
+  const bool first = looked_at_ == Clock::time_point();
+  const bool was_up = std::exchange(up_, status.ok());
+  if (!status.ok()) problem_ = status.error();
+  {
+    const std::lock_guard lock(mutex_);
+    health_.up = up_;
+    if (!up_) health_.last_error = problem_.message;
+  }
+  if (first ? up_ : was_up == up_) return;
+  if (up_) return Report("the database of policies is back");
+  Report("the database of policies is away; those known last stay in force", problem_.message);
+}
+
+void SharedPolicyStore::SaveWhenDue(bool now) {
+  if (!unsaved_ || (!now && Clock::now() < saved_at_ + kSaveEvery)) return;
+  saved_at_ = Clock::now();
+  unsaved_ = false;
+  if (Status saved = options_.memory->Save(latest_); !saved.ok()) {
+    Report("policies are not kept for a restart without their database", saved.error().message);
+  }
+}
+
+}  // namespace weir::policy::shared

@@ -1,0 +1,137 @@
+#pragma once
+
+// Policies in a database, SQL or Redis, that many nodes share. One thread per node talks to it:
+// makes the changes, reads the histories, and reads all policies anew whenever the count of changes
+// has moved, which the server tells (PostgreSQL) or which is looked at four times a second. Checks
+// are decided by what was read last, so they never wait for the database, nor mind when it is away.
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "admin/in_force.h"
+#include "admin/policy_store.h"
+#include "admin/shared/ledger.h"
+#include "policy/catalog.h"
+
+namespace weir::policy::shared {
+
+/// Where a node keeps the policies that it read last, for when it starts and the database is away.
+///
+/// Not thread-safe.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  /// kNotFound: there are none from this database.
+  virtual Result<PolicyMap> Load() = 0;
+  virtual Status Save(const PolicyMap& policies) = 0;
+};
+
+struct Options {
+  bool migrate = true;    ///< make or update the tables
+  bool required = false;  ///< do not open without the database
+  /// Between looks at the count of changes: while the server tells of them, and while it does not.
+  std::chrono::milliseconds slow_poll{5000};
+  std::chrono::milliseconds poll{250};
+  /// A server that does not answer a statement for so long is away; whole seconds for MariaDB.
+  std::chrono::milliseconds patience{5000};
+  std::unique_ptr<Memory> memory = nullptr;  ///< null: none
+  /// For the log: what has happened, and why if that is bad. Called by Open and on the store's
+  /// thread.
+  std::function<void(std::string_view what, const std::string& problem)> report = {};
+};
+
+/// PolicyStore on a Ledger.
+///
+/// Thread-safe. What still waits when it is destroyed is told kUnavailable.
+class SharedPolicyStore final : public PolicyStore {
+ public:
+  /// Reads the policies and puts them in force: those of the database or, if it is away, those that
+  /// the memory has, or none (health().known is then false until it comes). Blocks for seconds at
+  /// most. The catalog must outlive the store.
+  static Result<std::unique_ptr<SharedPolicyStore>> Open(std::unique_ptr<Ledger> ledger,
+                                                         Catalog& catalog, Options options);
+  ~SharedPolicyStore() override;
+  SharedPolicyStore(const SharedPolicyStore&) = delete;
+  SharedPolicyStore& operator=(const SharedPolicyStore&) = delete;
+
+  void Change(PolicyEdit edit, Done done) override;
+  Result<StoredPolicy> Get(std::string_view key) const override { return in_force_.Get(key); }
+  Page List(std::string_view after, std::size_t limit) const override {
+    return in_force_.List(after, limit);
+  }
+  void History(std::string key, std::size_t limit, HistoryDone done) override;
+  void ListEntries(std::int64_t before, std::size_t limit, Listed done) override;
+  void FindEntry(std::int64_t id, Found done) override;
+  void Append(AuditEntry entry, Appended done) override;
+  void Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) override;
+  PolicyHealth health() const override;
+  void Close() override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// Something to do with the database, or not to.
+  struct Task {
+    std::function<void()> run;
+    std::function<void(const Error&)> refuse;
+    Clock::time_point asked_at = Clock::now();
+  };
+
+  SharedPolicyStore(std::unique_ptr<Ledger> ledger, Catalog& catalog, Options options);
+  Status Start();
+  Error WithAdvice(Error error) const;
+  Status Remember();
+  void Report(std::string_view what, const std::string& problem = {}) const;
+  template <typename T>
+  void Submit(std::function<Result<T>()> run, std::function<void(Result<T>)> done);
+  void Post(Task task);
+  void Wake();
+  void Work();
+  void Serve(const std::deque<Task>& tasks);
+  void RunChange(const PolicyEdit& edit, Done done);
+  void PutInForce();
+  Status Refresh();
+  Status ReadIfChanged();
+  void NoteHealth(const Status& status);
+  void NoteKnown();
+  void SaveWhenDue(bool now);
+  Clock::time_point NextLook() const;
+
+  Catalog& catalog_;
+  Options options_;
+  InForce in_force_;
+
+  // The thread's own.
+  PolicyMap latest_;
+  std::int64_t changes_ = -1;  // that latest_ is the outcome of; -1: unknown
+  bool migrated_ = false;
+  bool up_ = false;
+  Error problem_;
+  std::vector<std::pair<Done, Result<StoredPolicy>>> made_;  // not in force yet
+  bool unsaved_ = false;
+  Clock::time_point looked_at_{};
+  Clock::time_point saved_at_{};
+  std::string trim_problem_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Task> tasks_;
+  bool woken_ = false;
+  bool stopping_ = false;
+  PolicyHealth health_;
+
+  std::unique_ptr<Ledger> ledger_;
+  std::thread thread_;
+};
+
+}  // namespace weir::policy::shared

@@ -1,0 +1,122 @@
+// What is told of checks beside their answers: traces, log lines of refusals, an optional gauge.
+
+#include <algorithm>
+#include <charconv>
+
+#include "config/settings.h"
+
+namespace weir::config {
+namespace {
+
+using Texts = std::span<const std::string>;
+
+template <typename T>
+Status SetNumber(T& target, std::string_view text, std::int64_t least, std::int64_t most) {
+  std::int64_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    return Expected("a whole number from " + std::to_string(least) + " to " + std::to_string(most),
+                    text);
+  }
+  target = static_cast<T>(value);
+  return {};
+}
+
+Status SetRatio(Config& config, Texts texts) {
+  const std::string& text = texts[0];
+  double value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= 1)) {
+    return Expected("a number from 0 to 1", text);
+  }
+  config.traces.ratio = value;
+  return {};
+}
+
+Status SetEndpoint(Config& config, Texts texts) {
+  const std::string& text = texts[0];
+  for (const std::string_view scheme : {"http://", "https://", "grpc://", "grpcs://"}) {
+    if (text.starts_with(scheme) && text.size() > scheme.size()) {
+      config.traces.endpoint = text;
+      return {};
+    }
+  }
+  if (text.empty() || text == "off") {
+    config.traces.endpoint.clear();
+    return {};
+  }
+  return Expected("http://, https://, grpc:// or grpcs:// with a host and port, or off",
+                  text.substr(0, text.find(':')));
+}
+
+/// They are likely secrets, so no error repeats them.
+Status SetHeaders(Config& config, Texts texts) {
+  config.traces.headers.clear();
+  for (const std::string& text : texts) {
+    const std::size_t colon = text.find(':');
+    const bool line = text.find_first_of("\r\n") == std::string::npos;
+    if (colon == std::string::npos || colon == 0 || !line) {
+      return Error{Code::kInvalidArgument, "expected header fields such as 'api-key: …'"};
+    }
+    config.traces.headers.push_back(text);
+  }
+  return {};
+}
+
+Status SetKeys(Config& config, Texts texts) {
+  if (texts[0] != "plain" && texts[0] != "hashed") return Expected("plain or hashed", texts[0]);
+  config.log.hashed_keys = texts[0] == "hashed";
+  return {};
+}
+
+// clang-format off
+const Setting kSettings[] = {
+    {{"log.refusals", "", "log lines a second, of each reactor, for refused checks; 0: none"},
+     [](Config& c, Texts t) { return SetNumber(c.log.refusals, t[0], 0, 100'000); }},
+    {{"log.keys", "", "how keys are written in log lines and traces: plain or hashed"}, SetKeys},
+    {{"log.key_salt", "", "a secret that hashed keys are mixed with"},
+     [](Config& c, Texts t) -> Status { c.log.key_salt = t[0]; return {}; }},
+    {{"metrics.tokens_remaining", "", "true: /metrics has what each policy's last decision left"},
+     [](Config& c, Texts t) -> Status {
+       const Result<bool> on = ReadSwitch(t[0]);
+       if (!on.ok()) return on.error();
+       c.metrics.tokens_remaining = *on;
+       return {};
+     }},
+    {{"traces.endpoint", "", "OTLP receiver: http://host:4318, grpc://host:4317, or off"}, SetEndpoint},
+    {{"traces.ratio", "", "the share of requests that are traced unless their caller says"}, SetRatio},
+    {{"traces.headers", "", "header fields for the receiver, each 'name: value'", true}, SetHeaders},
+    {{"traces.service_name", "", "service.name of the exported spans"},
+     [](Config& c, Texts t) -> Status {
+       if (t[0].empty()) return Expected("a name", t[0]);
+       c.traces.service_name = t[0];
+       return {};
+     }},
+    {{"traces.max_per_second", "", "the most requests that are traced in a second, whoever asks for it"},
+     [](Config& c, Texts t) { return SetNumber(c.traces.max_per_second, t[0], 1, 1'000'000); }},
+    {{"traces.queue", "", "spans that may wait for the exporter; more are dropped and counted"},
+     [](Config& c, Texts t) { return SetNumber(c.traces.queue, t[0], 64, 1'000'000); }},
+    {{"traces.batch", "", "spans in one request to the receiver"},
+     [](Config& c, Texts t) { return SetNumber(c.traces.batch, t[0], 1, 65'536); }},
+    {{"traces.interval", "", "how long a span waits for a batch to fill"},
+     [](Config& c, Texts t) -> Status {
+       const auto time = ReadTime(t[0], false);
+       if (!time.ok()) return time.error();
+       c.traces.interval = *time;
+       return {};
+     }},
+    {{"traces.timeout", "", "how long the receiver may take to answer"},
+     [](Config& c, Texts t) -> Status {
+       const auto time = ReadTime(t[0], false);
+       if (!time.ok()) return time.error();
+       c.traces.timeout = *time;
+       return {};
+     }},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Setting> TelemetrySettings() { return kSettings; }
+
+}  // namespace weir::config

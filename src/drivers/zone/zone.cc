@@ -1,0 +1,40 @@
+#include "drivers/zone/zone.h"
+
+#include <absl/time/civil_time.h>
+#include <absl/time/time.h>
+
+namespace weir::zone {
+
+struct Zone::Rules {
+  absl::TimeZone zone;
+};
+
+Result<Zone> Zone::Find(const std::string& name) {
+  auto rules = std::make_shared<Rules>();
+  // Names of files, but never paths out of the database; "localtime" depends on the machine.
+  const bool plain = !name.empty() && name.front() != '/' && name.front() != ':' &&
+                     name.find("..") == std::string::npos && name != "localtime";
+  if (!plain || !absl::LoadTimeZone(name, &rules->zone)) {
+    return Error{Code::kInvalidArgument,
+                 "must be a time zone such as Europe/Berlin or UTC, but is '" + name + "'"};
+  }
+  return Zone(std::move(rules));
+}
+
+Day Zone::DayOf(Millis instant) const {
+  return absl::ToCivilDay(absl::FromUnixMillis(instant), rules_->zone) - absl::CivilDay();
+}
+
+int Zone::MinuteOf(Millis instant) const {
+  const absl::CivilMinute now = absl::ToCivilMinute(absl::FromUnixMillis(instant), rules_->zone);
+  return now.hour() * 60 + now.minute();
+}
+
+Millis Zone::At(Day day, int minute) const {
+  const absl::CivilMinute wanted = absl::CivilMinute(absl::CivilDay() + day) + minute;
+  const absl::TimeZone::TimeInfo found = rules_->zone.At(absl::CivilSecond(wanted));
+  const bool skipped = found.kind == absl::TimeZone::TimeInfo::SKIPPED;
+  return absl::ToUnixMillis(skipped ? found.trans : found.pre);
+}
+
+}  // namespace weir::zone

@@ -1,0 +1,32 @@
+#pragma once
+
+// Where a weir::Limiter's checks are decided: on the calling thread for a store in this process, on
+// a thread of its own for a distant one.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "library/limiter_core.h"
+#include "limiter/limiter.h"
+#include "limiter/policy_limiter.h"
+#include "weir/result.h"
+
+namespace weir::library {
+
+/// Thread-safe.
+class Decider {
+ public:
+  virtual ~Decider() = default;
+  /// Decides the check and calls `told` while its verdicts are there; both before this returns.
+  virtual void Decide(limiter::Check& check, const std::function<void(limiter::Check&)>& told) = 0;
+  virtual Status health() const = 0;
+};
+
+/// `shared` must outlive it.
+std::unique_ptr<Decider> MemoryDecider(limiter::Shared& shared, std::size_t max_keys);
+Result<std::unique_ptr<Decider>> DistantDecider(limiter::Shared& shared,
+                                                const LimiterOptions& options,
+                                                const EmbeddedSettings& settings);
+
+}  // namespace weir::library

@@ -1,0 +1,182 @@
+// A Limiter in this process: what `weir serve` puts together, without its doors.
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "admin/mysql/policy_store.h"
+#include "admin/postgres/policy_store.h"
+#include "admin/redis/policy_store.h"
+#include "library/deciders.h"
+#include "limiter/permits.h"
+#include "policy/catalog.h"
+#include "policy/file_watcher.h"
+
+namespace weir::library {
+namespace {
+
+using limiter::Check;
+
+bool StartsWithAny(const std::string& url, std::initializer_list<std::string_view> schemes) {
+  return std::any_of(schemes.begin(), schemes.end(),
+                     [&url](std::string_view scheme) { return url.starts_with(scheme); });
+}
+
+using OpenPolicies = Result<std::unique_ptr<policy::PolicyStore>> (*)(const std::string& url,
+                                                                      policy::Catalog& catalog,
+                                                                      policy::shared::Options);
+
+/// How the policies behind a URL are opened; null: it has none.
+OpenPolicies OpenerOf(const std::string& url) {
+  if (StartsWithAny(url, {"postgres://", "postgresql://"})) return policy::postgres::Open;
+  if (StartsWithAny(url, {"mysql://", "mariadb://"})) return policy::mysql::Open;
+  const bool redis =
+      StartsWithAny(url, {"redis://", "rediss://", "redis+cluster://", "rediss+cluster://"});
+  return redis ? policy::redis::Open : nullptr;
+}
+
+/// Thread safety: as Limiter.
+class EmbeddedCore final : public Limiter::Core {
+ public:
+  EmbeddedCore(LimiterOptions options, EmbeddedSettings settings)
+      : options_(std::move(options)),
+        settings_(std::move(settings)),
+        catalog_(settings_.compile),
+        shared_(catalog_.live(), catalog_.ids(), {.share = settings_.compile.local_share}) {}
+
+  ~EmbeddedCore() override {
+    watcher_.reset();
+    if (policy_store_) policy_store_->Close();
+  }
+
+  Status Open() {
+    if (const auto problems = catalog_.LoadFiles(options_.policies); !problems.empty()) {
+      return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
+    }
+    if (Status opened = OpenDecider(); !opened.ok()) return opened;
+    if (Status opened = OpenPolicyStore(); !opened.ok()) return opened;
+    return Watch();
+  }
+
+  Result<Told> Ask(store::Op op, const LimitRequest& request, std::string_view leases) override;
+
+  LimiterPolicies policies() const override {
+    const policy::Catalog::Status status = catalog_.status();
+    return {.from_files = status.file_policies,
+            .stored = status.stored_policies,
+            .reloads = status.reloads,
+            .problem = policy::yaml::ToString(status.problems)};
+  }
+
+  Status health() const override { return decider_->health(); }
+
+ private:
+  Status OpenDecider() {
+    if (options_.store == "memory:") {
+      decider_ = MemoryDecider(shared_, options_.max_keys);
+      return {};
+    }
+    auto decider = DistantDecider(shared_, options_, settings_);
+    if (!decider.ok()) return Error{decider.error().code, "store: " + decider.error().message};
+    decider_ = std::move(*decider);
+    return {};
+  }
+
+  Status OpenPolicyStore() {
+    std::string url = options_.policy_store;
+    if (url == "auto") url = OpenerOf(options_.store) == nullptr ? "" : options_.store;
+    if (url.empty()) return {};
+    const OpenPolicies open = OpenerOf(url);
+    if (open == nullptr)
+      return Error{Code::kInvalidArgument, "policy_store: unsupported URL scheme"};
+    policy::shared::Options options;
+    options.migrate = options_.migrate;
+    options.required = options_.connect_timeout.count() > 0;
+    options.patience = std::max(2 * options_.timeout, std::chrono::milliseconds(1000));
+    options.report = [this](std::string_view what, const std::string& problem) {
+      Report(what, problem);
+    };
+    auto store = open(url, catalog_, std::move(options));
+    if (!store.ok()) return Error{store.error().code, "policy_store: " + store.error().message};
+    policy_store_ = std::move(*store);
+    return {};
+  }
+
+  Status Watch() {
+    if (options_.policies.empty()) return {};
+    policy::FileWatcher::Options options;
+    options.paths = options_.policies;
+    options.on_change = [this] {
+      const auto problems = catalog_.LoadFiles(options_.policies);
+      if (problems.empty()) return Report("policies reloaded", "");
+      Report("policies not reloaded; nothing has changed", policy::yaml::ToString(problems));
+    };
+    auto watcher = policy::FileWatcher::Start(std::move(options));
+    if (!watcher.ok()) return watcher.error();
+    watcher_ = std::move(*watcher);
+    return {};
+  }
+
+  void Report(std::string_view what, std::string_view problem) const {
+    if (options_.report) options_.report(what, problem);
+  }
+
+  const LimiterOptions options_;
+  const EmbeddedSettings settings_;
+  policy::Catalog catalog_;
+  limiter::Shared shared_;
+  std::unique_ptr<Decider> decider_;
+  std::unique_ptr<policy::PolicyStore> policy_store_;
+  std::unique_ptr<policy::FileWatcher> watcher_;
+};
+
+Limiter::Core::Told ToldOf(const Check& check) {
+  Limiter::Core::Told told;
+  told.answer.decision = check.decision;
+  told.answer.policy = check.policy;
+  told.answer.degraded = check.degraded;
+  told.applied = check.applied;
+  const bool holds = check.op == store::Op::kCharge && check.decision.lease != 0;
+  if (holds) limiter::AppendPermits(told.answer.leases, check);
+  return told;
+}
+
+Result<Limiter::Core::Told> EmbeddedCore::Ask(store::Op op, const LimitRequest& request,
+                                              std::string_view leases) {
+  std::vector<policy::Entry> entries;
+  entries.reserve(request.entries.size());
+  for (const LimitEntry& entry : request.entries) entries.push_back({entry.key, entry.value});
+  const policy::Descriptor descriptor(entries);
+  Check check;
+  check.op = op;
+  check.request.key = request.key;
+  check.request.domain = request.domain;
+  check.request.cost = request.cost;
+  if (request.key.empty()) check.request.descriptors = {&descriptor, 1};
+  if (op == store::Op::kRelease) {
+    if (Status read = limiter::ParsePermits(leases, check.permits); !read.ok()) {
+      return Error{read.error().code, "leases: " + read.error().message};
+    }
+  }
+  std::optional<Result<Told>> told;
+  decider_->Decide(check, [&told](Check& decided) {
+    if (decided.status.ok()) {
+      told = ToldOf(decided);
+    } else {
+      told = decided.status.error();
+    }
+  });
+  return std::move(*told);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Limiter::Core>> OpenEmbedded(LimiterOptions options,
+                                                    EmbeddedSettings settings) {
+  auto core = std::make_unique<EmbeddedCore>(std::move(options), std::move(settings));
+  if (Status opened = core->Open(); !opened.ok()) return opened.error();
+  return std::unique_ptr<Limiter::Core>(std::move(core));
+}
+
+}  // namespace weir::library

@@ -1,0 +1,140 @@
+#include "weir/limiter.h"
+
+#include <utility>
+
+#include "config/config.h"
+#include "library/limiter_core.h"
+
+namespace weir {
+namespace {
+
+using store::Op;
+
+Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+constexpr std::size_t kMaxKeyBytes = 1024;
+constexpr std::size_t kMaxEntries = 16;
+
+/// The same bounds as the service's doors have.
+Status Validate(const LimitRequest& request) {
+  if (request.cost < 0) return Invalid("cost: must not be negative");
+  if (request.key.size() > kMaxKeyBytes) return Invalid("key: longer than 1024 bytes");
+  if (!request.key.empty()) return {};
+  if (request.entries.empty()) return Invalid("expected a key or entries");
+  if (request.entries.size() > kMaxEntries) return Invalid("entries: more than 16");
+  if (request.domain.size() > policy::kMaxNameBytes)
+    return Invalid("domain: longer than 256 bytes");
+  for (const LimitEntry& entry : request.entries) {
+    if (entry.key.empty() || entry.key.size() > policy::kMaxNameBytes) {
+      return Invalid("entries: a key must have 1 to 256 bytes");
+    }
+    if (entry.value.size() > kMaxKeyBytes)
+      return Invalid("entries: a value is longer than 1024 bytes");
+  }
+  return {};
+}
+
+Status Validate(const LimiterOptions& options) {
+  if (options.timeout.count() < 1) return Invalid("timeout: must be at least 1 ms");
+  if (options.connect_timeout.count() < 0) return Invalid("connect_timeout: must not be negative");
+  if (options.max_keys == 0) return Invalid("max_keys: must be at least 1");
+  if (options.connections == 0 || options.connections > 1000) {
+    return Invalid("connections: must be 1 to 1000");
+  }
+  return {};
+}
+
+Result<LimitAnswer> Answered(Result<Limiter::Core::Told> told) {
+  if (!told.ok()) return told.error();
+  return std::move(told->answer);
+}
+
+LimiterOptions OptionsOf(const config::Config& config) {
+  LimiterOptions options;
+  options.mode = config.embedded.service_mode ? LimiterOptions::Mode::kService
+                                              : LimiterOptions::Mode::kEmbedded;
+  options.service = config.embedded.service;
+  options.service_key = config.embedded.service_key;
+  options.service_ca = config.embedded.service_ca;
+  options.store = config.store;
+  options.policies = config.policies;
+  // Without a distant store the service keeps its policies in a file of its own.
+  options.policy_store = config.policy_store == "sqlite:" ? "" : config.policy_store;
+  options.max_keys = config.max_keys;
+  options.migrate = config.distant.migrate;
+  options.timeout = config.distant.timeout;
+  if (!config.distant.required) options.connect_timeout = std::chrono::milliseconds(0);
+  return options;
+}
+
+}  // namespace
+
+Limiter::Limiter(std::unique_ptr<Core> core) noexcept : core_(std::move(core)) {}
+Limiter::~Limiter() = default;
+Limiter::Limiter(Limiter&&) noexcept = default;
+Limiter& Limiter::operator=(Limiter&&) noexcept = default;
+
+Result<Limiter> Limiter::Open(LimiterOptions options) {
+  if (Status valid = Validate(options); !valid.ok()) return valid.error();
+  const bool service = options.mode == LimiterOptions::Mode::kService;
+  auto core = service ? library::OpenService(std::move(options))
+                      : library::OpenEmbedded(std::move(options), {});
+  if (!core.ok()) return core.error();
+  return Limiter(std::move(*core));
+}
+
+Result<Limiter> Limiter::FromConfig(const std::string& file) {
+  std::vector<policy::yaml::Problem> problems;
+  const config::Environment environment = config::ReadEnvironment();
+  const config::Config config = config::Load(file, environment.overrides, problems);
+  if (!problems.empty()) return Invalid(policy::yaml::ToString(problems));
+  LimiterOptions options = OptionsOf(config);
+  if (Status valid = Validate(options); !valid.ok()) return valid.error();
+  library::EmbeddedSettings settings;
+  settings.compile = {config.default_policy, config.local_share, config.lenient};
+  settings.connections = config.distant.connections;
+  settings.breaker_failures = config.distant.breaker_failures;
+  settings.max_refusals = config.distant.deny_cache;
+  auto core = options.mode == LimiterOptions::Mode::kService
+                  ? library::OpenService(std::move(options))
+                  : library::OpenEmbedded(std::move(options), std::move(settings));
+  if (!core.ok()) return core.error();
+  return Limiter(std::move(*core));
+}
+
+Result<LimitAnswer> Limiter::Check(const LimitRequest& request) {
+  if (Status valid = Validate(request); !valid.ok()) return valid.error();
+  return Answered(core_->Ask(Op::kCharge, request, {}));
+}
+
+Result<LimitAnswer> Limiter::Check(std::string_view key, std::int64_t cost) {
+  return Check(LimitRequest{.key = key, .cost = cost});
+}
+
+Result<LimitAnswer> Limiter::Peek(const LimitRequest& request) {
+  if (Status valid = Validate(request); !valid.ok()) return valid.error();
+  return Answered(core_->Ask(Op::kPeek, request, {}));
+}
+
+Result<LimitAnswer> Limiter::Overdraw(const LimitRequest& request) {
+  if (Status valid = Validate(request); !valid.ok()) return valid.error();
+  return Answered(core_->Ask(Op::kOverdraw, request, {}));
+}
+
+Result<LimitAnswer> Limiter::Refund(const LimitRequest& request) {
+  if (request.cost < 1) return Invalid("cost: must be at least 1");
+  if (Status valid = Validate(request); !valid.ok()) return valid.error();
+  return Answered(core_->Ask(Op::kRefund, request, {}));
+}
+
+Result<bool> Limiter::Release(const LimitRequest& request, std::string_view leases) {
+  if (Status valid = Validate(request); !valid.ok()) return valid.error();
+  const Result<Core::Told> told = core_->Ask(Op::kRelease, request, leases);
+  if (!told.ok()) return told.error();
+  return told->applied;
+}
+
+LimiterPolicies Limiter::policies() const { return core_->policies(); }
+Status Limiter::health() const { return core_->health(); }
+
+}  // namespace weir

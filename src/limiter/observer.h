@@ -1,0 +1,79 @@
+#pragma once
+
+// What is told of decisions beside the counters: log lines of refusals, spans of traces, and what
+// policies have left.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "limiter/batch.h"
+#include "limiter/limiter.h"
+#include "telemetry/log.h"
+#include "weir/clock.h"
+
+namespace weir::limiter {
+
+struct ObserverOptions {
+  telemetry::Tracer* tracer = nullptr;     ///< null: nothing is traced
+  std::uint32_t refusals_per_second = 10;  ///< log lines of each limiter; 0: none
+  /// How a key is written in logs and traces; empty: as it is. Thread-safe.
+  std::function<std::string(std::string_view)> key_text = {};
+  std::string store = "memory";  ///< what kind it is, for spans
+  bool remaining = false;        ///< keep what each policy had left last
+};
+
+/// When the parts of a decision began, for its spans.
+struct DecisionTimes {
+  Nanos asked = 0;
+  Nanos store = 0;  ///< 0: the store was not asked
+  Nanos answered = 0;
+};
+
+/// A check's key for a person: the bare key, or its entries as `user:42|route:/v1/pay`. An API key
+/// is a secret of the client's and left out.
+std::string KeyText(const policy::Request& request);
+
+/// Thread safety: one per limiter, on its thread.
+class Observer {
+ public:
+  explicit Observer(const ObserverOptions& options)
+      : options_(options), throttle_(options.refusals_per_second) {}
+
+  bool traces() const noexcept { return options_.tracer != nullptr; }
+  bool keeps_remaining() const noexcept { return options_.remaining; }
+  telemetry::Tracer* tracer() const noexcept { return options_.tracer; }
+
+  /// Logs it if it was refused, or could not be decided.
+  void Told(const Check& check) {
+    const bool refused = check.op == store::Op::kCharge && !check.decision.allowed();
+    if (refused || !check.status.ok()) [[unlikely]]
+      LogRefusal(check);
+  }
+  /// The same of a charge that a door made itself.
+  void Refused(std::string_view door, std::string_view key, const Decision& decision);
+
+  /// Records what was decided and what the store was asked for it.
+  void Trace(const Check& check, const DecisionTimes& times);
+  /// The same with a span for the request, of a charge that a door made itself.
+  void TraceCharge(std::string_view name, std::string_view key, const Decision& decision,
+                   const DecisionTimes& times);
+
+ private:
+  bool MayLog();
+  std::string Shown(std::string key) const {
+    return options_.key_text ? options_.key_text(key) : key;
+  }
+  void LogRefusal(const Check& check);
+  void RecordParts(const telemetry::SpanContext& request, std::string_view key,
+                   std::string_view policy, const Decision& decision, bool failed,
+                   const DecisionTimes& times);
+
+  const ObserverOptions& options_;
+  telemetry::LogThrottle throttle_;
+  std::int64_t suppressed_ = 0;  // since the last line
+};
+
+}  // namespace weir::limiter

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "net/connection.h"
+#include "net/tls.h"
+#include "net/transport.h"
+
+namespace weir::net {
+
+/// TLS between a peer and whoever talks to it: carries plain bytes to and from them, encrypted over
+/// another transport. Either side of a connection; the handshake goes on with each Receive.
+///
+/// Thread safety: belongs to its reactor's thread.
+class TlsTransport final : public Transport, private Transport::Watcher {
+ public:
+  TlsTransport(std::unique_ptr<Transport> carrier, std::unique_ptr<TlsSession> tls);
+
+  void Attach(Counted& owner, Transport::Watcher& watcher) noexcept override;
+  bool is_open() const noexcept override { return carrier_->is_open(); }
+  bool ready() const noexcept override { return tls_->established(); }
+  bool flushed() const noexcept override { return cipher_.empty(); }
+  std::string failure() const override;
+  bool secure() const noexcept override { return true; }
+  std::string peer_name() const override { return tls_->peer_name(); }
+
+  Received Receive(std::span<char> space) noexcept override;
+  bool more() const noexcept override { return left_ || carrier_->more(); }
+  using Transport::Send;
+  std::ptrdiff_t Send(std::string_view bytes, std::string_view rest) noexcept override;
+  void AwaitReadable() override;
+  void AwaitWritable() override;
+  void AwaitTurn() override;
+  bool ShutDownSend() noexcept override;
+  void Close() noexcept override;
+
+ private:
+  void OnReadable() override { watcher_->OnReadable(); }
+  void OnWritable() override;
+  void OnTurn() override;
+
+  bool Decrypt(std::span<char> space, std::size_t& size);
+  bool Flush();
+  Received Broken() noexcept;
+  bool Feed(std::string_view cipher);
+
+  const std::unique_ptr<Transport> carrier_;
+  const std::unique_ptr<TlsSession> tls_;
+  Transport::Watcher* watcher_ = nullptr;
+  std::string failure_;
+  std::string cipher_;    // encrypted, and not yet taken by the carrier
+  std::size_t sent_ = 0;  // of cipher_
+  bool left_ = false;     // there is something to tell that the carrier knows nothing of
+  bool broken_ = false;
+  bool closing_ = false;
+  bool shut_down_ = false;       // our side is over once cipher_ is sent
+  bool await_readable_ = false;  // by a turn
+  bool await_writable_ = false;
+  bool await_turn_ = false;
+};
+
+/// What carries bytes to and from the peer of a socket that was accepted: by TLS if `tls` is not
+/// null. Null, and said in the log, if that cannot begin.
+std::unique_ptr<Transport> Carry(Socket socket, Reactor& reactor, TlsContext* tls);
+
+}  // namespace weir::net

@@ -1,0 +1,286 @@
+#include "notify/api/ledger_api.h"
+
+#include <charconv>
+#include <utility>
+
+#include "base/json_text.h"
+#include "notify/api/ledger_json.h"
+#include "notify/api/notify_json.h"
+#include "notify/event.h"
+#include "protocol/http/error.h"
+#include "protocol/http/uri.h"
+
+namespace weir::notify {
+namespace {
+
+using http::ErrorResponse;
+using http::QueryValue;
+using http::Response;
+
+constexpr std::size_t kDefaultPage = 100;
+constexpr std::size_t kMaxIdBytes = 200;
+
+Error BadQuery(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+Response Ok(std::string body) {
+  Response response;
+  response.body = std::move(body);
+  return response;
+}
+
+Result<std::size_t> LimitOf(const http::Request& request) {
+  std::size_t limit = kDefaultPage;
+  const auto text = QueryValue(request.query, "limit");
+  if (!text) return limit;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), limit);
+  if (error != std::errc() || end != text->data() + text->size() || limit < 1 || limit > kMaxPage) {
+    return BadQuery("limit must be a whole number from 1 to " + std::to_string(kMaxPage));
+  }
+  return limit;
+}
+
+/// "1767323045000000/6f1c…", the `next` of the page before.
+Status ReadCursor(const http::Request& request, Micros& time, std::string& id) {
+  const auto text = QueryValue(request.query, "after");
+  if (!text) return {};
+  const std::size_t slash = std::min(text->find('/'), text->size());
+  const auto [end, error] = std::from_chars(text->data(), text->data() + slash, time);
+  if (slash == text->size() || error != std::errc() || end != text->data() + slash ||
+      text->size() > kMaxIdBytes) {
+    return BadQuery("after must be the \"next\" of the page before");
+  }
+  id = text->substr(slash + 1);
+  return {};
+}
+
+Result<std::string> UserOf(const http::Request& request) {
+  const auto user = QueryValue(request.query, "userId");
+  if (!user) return std::string();
+  if (Status s = CheckUserId(*user); !s.ok()) return s.error();
+  return *user;
+}
+
+Result<MessageQuery> ReadMessageQuery(const http::Request& request) {
+  MessageQuery query;
+  Result<std::string> user = UserOf(request);
+  if (!user.ok()) return user.error();
+  query.user_id = std::move(*user);
+  if (const auto state = QueryValue(request.query, "state")) {
+    query.state = ParseMessageState(*state);
+    if (!query.state) return BadQuery("state must be QUEUED, FAILED, SENT, DEAD or DROPPED");
+  }
+  if (query.user_id.empty() && !query.state) return BadQuery("give userId, state or both");
+  Result<std::size_t> limit = LimitOf(request);
+  if (!limit.ok()) return limit.error();
+  query.limit = *limit;
+  if (Status s = ReadCursor(request, query.before_time, query.before_id); !s.ok()) return s.error();
+  return query;
+}
+
+/// {"name":[…],"next":"…"}
+template <typename T, typename Append, typename Next>
+std::string PageBody(const char* name, const std::vector<T>& rows, std::size_t limit, Append append,
+                     Next next) {
+  std::string body = "{\"" + std::string(name) + "\":[";
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i > 0) body += ',';
+    append(body, rows[i]);
+  }
+  body += ']';
+  if (!rows.empty() && rows.size() == limit) {
+    body += ',';
+    AppendJsonField(body, "next", next(rows.back()));
+  }
+  return body + '}';
+}
+
+std::string IdOf(const http::Request& request) {
+  return request.params.at(0).substr(0, kMaxIdBytes);
+}
+
+}  // namespace
+
+void LedgerApi::FindMessage(const Request& request, Reply reply) {
+  std::string id = IdOf(request);
+  ledger_.Find(id, [id, reply = std::move(reply)](Result<std::optional<Message>> found) {
+    if (!found.ok()) return reply(ErrorResponse(found.error()));
+    if (!found->has_value()) {
+      return reply(ErrorResponse(
+          404, "no message with eventId '" + id + "' is known; final states are kept for 30 days"));
+    }
+    std::string body;
+    AppendMessage(body, **found);
+    reply(Ok(std::move(body)));
+  });
+}
+
+void LedgerApi::ListMessages(const Request& request, Reply reply) {
+  Result<MessageQuery> query = ReadMessageQuery(request);
+  if (!query.ok()) return reply(ErrorResponse(query.error()));
+  const std::size_t limit = query->limit;
+  ledger_.List(std::move(*query),
+               [limit, reply = std::move(reply)](Result<std::vector<Message>> found) {
+                 if (!found.ok()) return reply(ErrorResponse(found.error()));
+                 reply(Ok(PageBody("messages", *found, limit, AppendMessage, [](const Message& m) {
+                   return std::to_string(m.accepted.at) + "/" + m.accepted.event_id;
+                 })));
+               });
+}
+
+void LedgerApi::ListDead(const Request& request, Reply reply) {
+  DeadQuery query;
+  Result<std::string> user = UserOf(request);
+  if (!user.ok()) return reply(ErrorResponse(user.error()));
+  query.user_id = std::move(*user);
+  Result<std::size_t> limit = LimitOf(request);
+  if (!limit.ok()) return reply(ErrorResponse(limit.error()));
+  query.limit = *limit;
+  if (Status s = ReadCursor(request, query.after_time, query.after_id); !s.ok()) {
+    return reply(ErrorResponse(s.error()));
+  }
+  ledger_.ListDead(std::move(query), [limit = *limit, reply = std::move(reply)](
+                                         Result<std::vector<DeadMessage>> found) {
+    if (!found.ok()) return reply(ErrorResponse(found.error()));
+    reply(Ok(PageBody("deadLetters", *found, limit, AppendDead, [](const DeadMessage& dead) {
+      return std::to_string(dead.failed_at) + "/" + dead.event_id;
+    })));
+  });
+}
+
+void LedgerApi::FindDead(const Request& request, Reply reply) {
+  std::string id = IdOf(request);
+  ledger_.FindDead(id, [id, reply = std::move(reply)](Result<std::optional<DeadMessage>> found) {
+    if (!found.ok()) return reply(ErrorResponse(found.error()));
+    if (!found->has_value()) {
+      return reply(ErrorResponse(404, "no dead letter has eventId '" + id + "'"));
+    }
+    reply(Ok(DeadBody(**found)));
+  });
+}
+
+void LedgerApi::OnDead(const Request& request, Reply reply, Act act, const char* done) {
+  Result<DeadChoice> choice = ParseDeadChoice(request.body);
+  if (!choice.ok()) return reply(ErrorResponse(choice.error()));
+  const auto tell = [done, reply](bool more, const Result<std::vector<std::string>>& ids) {
+    if (!ids.ok()) return reply(ErrorResponse(ids.error()));
+    std::string body = "{\"" + std::string(done) + "\":" + std::to_string(ids->size());
+    body += std::string(",\"more\":") + (more ? "true" : "false") + ",\"eventIds\":[";
+    for (std::size_t i = 0; i < ids->size(); ++i) {
+      if (i > 0) body += ',';
+      AppendJsonString(body, (*ids)[i]);
+    }
+    reply(Ok(body + "]}"));
+  };
+  if (!choice->event_ids.empty() || (choice->user_id.empty() && !choice->all)) {
+    return (ledger_.*act)(
+        std::move(choice->event_ids),
+        [tell](const Result<std::vector<std::string>>& ids) { tell(false, ids); });
+  }
+  ledger_.ListDead({.user_id = std::move(choice->user_id), .limit = kMaxDeadBatch},
+                   [this, act, tell](Result<std::vector<DeadMessage>> letters) {
+                     if (!letters.ok()) return tell(false, letters.error());
+                     std::vector<std::string> ids;
+                     for (const DeadMessage& letter : *letters) ids.push_back(letter.event_id);
+                     const bool more = ids.size() == kMaxDeadBatch;
+                     (ledger_.*act)(std::move(ids),
+                                    [tell, more](const Result<std::vector<std::string>>& acted) {
+                                      tell(more, acted);
+                                    });
+                   });
+}
+
+void LedgerApi::ReplayDead(const Request& request, Reply reply) {
+  OnDead(request, std::move(reply), &Ledger::Replay, "replayed");
+}
+
+void LedgerApi::DropDead(const Request& request, Reply reply) {
+  OnDead(request, std::move(reply), &Ledger::Drop, "dropped");
+}
+
+void LedgerApi::ListUsers(const Request& request, Reply reply) {
+  Result<std::size_t> limit = LimitOf(request);
+  if (!limit.ok()) return reply(ErrorResponse(limit.error()));
+  std::string after = QueryValue(request.query, "after").value_or("");
+  if (after.size() > kMaxUserIdBytes) {
+    return reply(ErrorResponse(400, "after must be the \"next\" of the page before"));
+  }
+  ledger_.ListUsers(
+      std::move(after), *limit,
+      [limit = *limit, reply = std::move(reply)](Result<std::vector<UserLimit>> found) {
+        if (!found.ok()) return reply(ErrorResponse(found.error()));
+        reply(Ok(PageBody(
+            "users", *found, limit,
+            [](std::string& out, const UserLimit& user) { out += LimitBody(user); },
+            [](const UserLimit& user) { return user.user_id; })));
+      });
+}
+
+void LedgerApi::FindPreferences(const Request& request, Reply reply) {
+  std::string user = request.params.at(0);
+  if (Status s = CheckUserId(user); !s.ok()) return reply(ErrorResponse(s.error()));
+  ledger_.FindPreferences(
+      user, [user, reply = std::move(reply)](Result<std::optional<Preferences>> found) {
+        if (!found.ok()) return reply(ErrorResponse(found.error()));
+        reply(Ok(PreferencesBody(found->value_or(Preferences{.user_id = user}))));
+      });
+}
+
+void LedgerApi::PutPreferences(const Request& request, Reply reply) {
+  Result<Preferences> wanted = ParsePreferences(request.body, request.params.at(0));
+  if (!wanted.ok()) return reply(ErrorResponse(wanted.error()));
+  ledger_.PutPreferences(std::move(*wanted),
+                         [reply = std::move(reply)](const Result<Preferences>& saved) {
+                           if (!saved.ok()) return reply(ErrorResponse(saved.error()));
+                           reply(Ok(PreferencesBody(*saved)));
+                         });
+}
+
+admin::Undoable LedgerApi::preferences() {
+  Ledger* const ledger = &ledger_;
+  using admin::Undoable;
+  return {.kind = "preferences",
+          .name_of = [](const Request& request) -> std::optional<std::string> {
+            if (!ParsePreferences(request.body, request.params.at(0)).ok()) return std::nullopt;
+            return request.params.at(0);
+          },
+          .read =
+              [ledger](std::string user, const Undoable::Done<Result<Undoable::State>>& done) {
+                ledger->FindPreferences(user, [done](Result<std::optional<Preferences>> found) {
+                  if (!found.ok()) return done(found.error());
+                  done(found->has_value() ? Undoable::State(PreferencesBody(**found))
+                                          : Undoable::State());
+                });
+              },
+          .restore =
+              [ledger](std::string user, const Undoable::State& wanted,
+                       const Undoable::Done<Status>& done) {
+                Result<Preferences> before = ParsePreferences(wanted.value_or("{}"), user);
+                if (!before.ok()) return done(before.error());
+                ledger->PutPreferences(std::move(*before), [done](const Result<Preferences>& made) {
+                  done(made.ok() ? Status() : Status(made.error()));
+                });
+              }};
+}
+
+void LedgerApi::AddTo(http::Router& router, const Guards& guards) {
+  using Method = void (LedgerApi::*)(const Request&, Reply);
+  const auto bind = [this](Method method) -> http::Handler {
+    return [this, method](const Request& request, Reply reply) {
+      (this->*method)(request, std::move(reply));
+    };
+  };
+  router.Add("GET", "/api/messages", bind(&LedgerApi::ListMessages));
+  router.Add("GET", "/api/messages/{eventId}", bind(&LedgerApi::FindMessage));
+  router.Add("GET", "/api/config", guards.look(bind(&LedgerApi::ListUsers)));
+  router.Add("GET", "/api/preferences/{userId}", bind(&LedgerApi::FindPreferences));
+  router.Add("PUT", "/api/preferences/{userId}",
+             guards.preferences(bind(&LedgerApi::PutPreferences)));
+  router.Add("GET", "/admin/notify/dead", guards.look(bind(&LedgerApi::ListDead)));
+  router.Add("GET", "/admin/notify/dead/{eventId}", guards.look(bind(&LedgerApi::FindDead)));
+  router.Add("POST", "/admin/notify/dead/replay",
+             guards.act("notify.replay", bind(&LedgerApi::ReplayDead)));
+  router.Add("POST", "/admin/notify/dead/drop",
+             guards.act("notify.drop", bind(&LedgerApi::DropDead)));
+}
+
+}  // namespace weir::notify

@@ -1,0 +1,130 @@
+#include "notify/courier.h"
+
+#include <algorithm>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace weir::notify {
+
+Delivery Parcel::ToDelivery() const {
+  Delivery end{.event = event, .attempts = attempts, .error = reason};
+  switch (fate) {
+    case Fate::kUndeliverable:
+    case Fate::kMalformed:
+      end.state = MessageState::kDead;
+      break;
+    case Fate::kDelayed:
+      end.state = MessageState::kQueued;
+      end.not_before = not_before;
+      break;
+    case Fate::kOptedOut:
+      end.state = MessageState::kDropped;
+      break;
+    case Fate::kWaiting:
+    case Fate::kDelivered:
+    case Fate::kDuplicate:
+      end.state = MessageState::kSent;
+      break;
+  }
+  return end;
+}
+
+DeliveryStats::Result ResultOf(Fate fate) noexcept {
+  switch (fate) {
+    case Fate::kMalformed:
+    case Fate::kUndeliverable:
+      return DeliveryStats::kDead;
+    case Fate::kDuplicate:
+      return DeliveryStats::kDuplicate;
+    case Fate::kDelayed:
+      return DeliveryStats::kDelayed;
+    case Fate::kOptedOut:
+      return DeliveryStats::kDropped;
+    case Fate::kWaiting:
+    case Fate::kDelivered:
+      break;
+  }
+  return DeliveryStats::kDelivered;
+}
+
+void Respect(const Preferences& preferences, Micros now, Parcel& parcel) {
+  if (preferences.OptedOut(parcel.event.channel)) {
+    parcel.fate = Fate::kOptedOut;
+    parcel.reason = "the user has opted out of " + parcel.event.channel;
+    return;
+  }
+  if (!preferences.quiet) return;
+  const Micros end = EndOfQuiet(*preferences.quiet, now);
+  if (end <= now) return;
+  parcel.fate = Fate::kDelayed;
+  parcel.not_before = end;
+}
+
+Courier::Courier(Provider& provider, DeliveryStats& stats, const Clock& clock,
+                 CourierOptions options, std::stop_token stop)
+    : provider_(provider),
+      stats_(stats),
+      clock_(clock),
+      options_(std::move(options)),
+      stop_(std::move(stop)) {}
+
+void Courier::DeliverOne(Parcel& parcel) const {
+  if (stop_.stop_requested()) return;
+  const auto failed = [&](int attempts, const Error& error) {
+    stats_.Retry();
+    if (!options_.on_failure) return;
+    options_.on_failure({.event = parcel.event,
+                         .state = MessageState::kFailed,
+                         .attempts = attempts,
+                         .error = error.message});
+  };
+  const auto [delivered, attempts] =
+      DeliverWithRetries(provider_, parcel.event, options_.retry, stop_, failed);
+  parcel.attempts = attempts;
+  if (delivered) {
+    parcel.fate = Fate::kDelivered;
+    parcel.reason.clear();
+    if (parcel.event.created_at > 0) stats_.Took(NowMicros(clock_) - parcel.event.created_at);
+    return;
+  }
+  if (stop_.stop_requested() && MayHelpToRetry(delivered.error())) return;
+  parcel.fate = Fate::kUndeliverable;
+  parcel.reason = delivered.error().message;
+}
+
+void Courier::Deliver(std::span<Parcel* const> parcels) {
+  std::unordered_map<std::string_view, Parcel*> first;
+  std::vector<std::pair<Parcel*, Parcel*>> repeated;
+  std::vector<std::vector<Parcel*>> lanes(std::max<std::size_t>(options_.workers, 1));
+  Micros oldest = 0;
+  for (Parcel* parcel : parcels) {
+    if (parcel->fate != Fate::kWaiting) continue;
+    const Micros at = parcel->event.created_at;
+    if (at > 0 && (oldest == 0 || at < oldest)) oldest = at;
+    const auto [found, fresh] = first.emplace(parcel->event.id, parcel);
+    if (!fresh) {
+      repeated.emplace_back(parcel, found->second);
+      continue;
+    }
+    lanes[std::hash<std::string>{}(parcel->event.user_id) % lanes.size()].push_back(parcel);
+  }
+  stats_.SetOldest(oldest);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 1; i < lanes.size(); ++i) {
+      if (lanes[i].empty()) continue;
+      threads.emplace_back([this, &lane = lanes[i]] {
+        for (Parcel* parcel : lane) DeliverOne(*parcel);
+      });
+    }
+    for (Parcel* parcel : lanes[0]) DeliverOne(*parcel);
+  }
+  stats_.SetOldest(0);
+  for (const auto& [parcel, original] : repeated) {
+    if (original->fate != Fate::kWaiting) parcel->fate = Fate::kDuplicate;
+  }
+}
+
+}  // namespace weir::notify

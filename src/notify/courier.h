@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stop_token>
+#include <string>
+
+#include "notify/delivery_log.h"
+#include "notify/delivery_stats.h"
+#include "notify/event.h"
+#include "notify/preferences.h"
+#include "notify/provider.h"
+#include "notify/retry.h"
+#include "weir/clock.h"
+
+namespace weir::notify {
+
+enum class Fate : std::uint8_t {
+  kWaiting,  ///< not decided; left for the next start
+  kDelivered,
+  kDuplicate,
+  kMalformed,
+  kUndeliverable,
+  kDelayed,  ///< quiet hours
+  kOptedOut,
+};
+
+/// An event on its last mile.
+struct Parcel {
+  Event event = {};
+  Fate fate = Fate::kWaiting;
+  int attempts = 0;
+  std::string reason = {};
+  Micros not_before = 0;  ///< kDelayed
+
+  bool dead() const { return fate == Fate::kMalformed || fate == Fate::kUndeliverable; }
+  /// What to report, unless it waits or is a duplicate.
+  Delivery ToDelivery() const;
+};
+
+/// For the statistics; kWaiting has none and must not be asked for.
+DeliveryStats::Result ResultOf(Fate fate) noexcept;
+
+/// Decides kDelayed or kOptedOut if the user wishes so.
+void Respect(const Preferences& preferences, Micros now, Parcel& parcel);
+
+struct CourierOptions {
+  /// Users whose messages are delivered at the same time; one user's keep their order.
+  std::size_t workers = 1;
+  RetryPolicy retry = {};
+  /// Told of each attempt that failed and that another will follow. On any of the workers.
+  std::function<void(const Delivery&)> on_failure = {};
+};
+
+/// Brings parcels to a provider: in parallel for different users, again after failures.
+///
+/// Not thread-safe: one thread calls Deliver. The stop may be asked for from any thread.
+class Courier {
+ public:
+  /// What is given must outlive this.
+  Courier(Provider& provider, DeliveryStats& stats, const Clock& clock, CourierOptions options,
+          std::stop_token stop);
+
+  /// Decides the fate of each parcel that waits. Once stop is asked for, deliveries that fail are
+  /// not tried again, and what is not decided then keeps waiting.
+  void Deliver(std::span<Parcel* const> parcels);
+
+ private:
+  void DeliverOne(Parcel& parcel) const;
+
+  Provider& provider_;
+  DeliveryStats& stats_;
+  const Clock& clock_;
+  const CourierOptions options_;
+  const std::stop_token stop_;
+};
+
+}  // namespace weir::notify

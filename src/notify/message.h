@@ -1,0 +1,73 @@
+#pragma once
+
+// What became of a message: its state, told by the gateway that accepted it and the sender that
+// delivers it. The text of a message is never part of it.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "notify/notify.h"
+
+namespace weir::notify {
+
+/// queued → failed → sent | dead | dropped. The numbers are those in the tables.
+enum class MessageState : std::uint8_t {
+  kQueued = 0,   ///< accepted; waits for the sender, or for the end of quiet hours
+  kFailed = 1,   ///< an attempt failed; it will be tried again
+  kSent = 2,     ///< final: the provider has it
+  kDead = 3,     ///< final unless replayed: it could not be delivered
+  kDropped = 4,  ///< final: given up on purpose, by an operator or since the user has opted out
+};
+
+/// "QUEUED", "FAILED", "SENT", "DEAD", "DROPPED".
+std::string_view NameOf(MessageState state) noexcept;
+/// The reverse, in any case; nothing for anything else.
+std::optional<MessageState> ParseMessageState(std::string_view name) noexcept;
+
+/// A message that a gateway has accepted, without its text.
+struct Accepted {
+  std::string event_id;
+  std::string user_id;
+  std::string channel;
+  std::string recipient;  ///< empty: the user
+  Micros at = 0;
+};
+
+struct Message {
+  Accepted accepted;
+  MessageState state = MessageState::kQueued;
+  std::int64_t attempts = 0;  ///< since it was queued last
+  std::string last_error = {};
+  Micros updated_at = 0;
+  Micros not_before = 0;  ///< quiet hours delay it until then; 0: they do not
+};
+
+/// Which messages, newest first.
+struct MessageQuery {
+  std::string user_id = {};                ///< empty: any
+  std::optional<MessageState> state = {};  ///< nothing: any
+  std::size_t limit = 100;
+  Micros before_time = INT64_MAX;  ///< behind this one, which was the last of the page before
+  std::string before_id = {};
+};
+
+/// A message that could not be delivered.
+struct DeadMessage {
+  std::string event_id;
+  std::string user_id;  ///< empty: it was not an event
+  std::string event;    ///< as it is on the topic or in the outbox; holds the text
+  std::string error;
+  std::int64_t attempts = 0;
+  Micros failed_at = 0;
+};
+
+inline constexpr std::size_t kMaxPage = 1000;
+/// Dead letters that one call replays or drops.
+inline constexpr std::size_t kMaxDeadBatch = 1000;
+/// How long the state of a message that was sent or dropped is kept.
+inline constexpr Micros kMessageLifetime = Micros{30} * 24 * 60 * kMicrosPerMinute;
+
+}  // namespace weir::notify

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "notify/delivery_log.h"
+#include "notify/ledger.h"
+#include "notify/publisher.h"
+#include "weir/clock.h"
+
+namespace weir::notify::postgres {
+
+struct LedgerOptions {
+  std::string url = {};  ///< postgres://…
+  std::chrono::milliseconds statement_timeout{4000};
+  std::chrono::milliseconds ping_interval{1000};
+};
+
+/// The ledger beside the gateway's tables in PostgreSQL, and where senders report. A thread and a
+/// connection of its own, so that what operators ask never waits for sends, nor sends for them.
+///
+/// A replay claims the letters for a minute, queues their messages, publishes the events, and then
+/// forgets the letters. Whoever dies in between leaves them as dead letters again, and a sender
+/// that was quicker than that is believed.
+///
+/// Thread-safe.
+class PostgresLedger final : public Ledger, public DeliveryLog {
+ public:
+  /// `publisher` and `clock` must outlive this. Without a publisher nothing can be replayed.
+  PostgresLedger(LedgerOptions options, Publisher* publisher, const Clock& clock);
+  ~PostgresLedger() override;
+
+  void Find(std::string event_id, Done<std::optional<Message>> done) override;
+  void List(MessageQuery query, Done<std::vector<Message>> done) override;
+  void ListDead(DeadQuery query, Done<std::vector<DeadMessage>> done) override;
+  void FindDead(std::string event_id, Done<std::optional<DeadMessage>> done) override;
+  void Replay(std::vector<std::string> event_ids, Done<std::vector<std::string>> done) override;
+  void Drop(std::vector<std::string> event_ids, Done<std::vector<std::string>> done) override;
+  void ListUsers(std::string after, std::size_t limit, Done<std::vector<UserLimit>> done) override;
+  void PutPreferences(Preferences preferences, Done<Preferences> done) override;
+  void FindPreferences(std::string user_id, Done<std::optional<Preferences>> done) override;
+
+  Status Report(std::span<const Delivery> ends) override;
+  void NoteFailure(const Delivery& failure) override;
+  Result<std::unordered_map<std::string, Preferences>> PreferencesOf(
+      std::span<const std::string> users) override;
+  Result<std::unordered_set<std::string>> Sent(std::span<const std::string> event_ids) override;
+  Result<Due> TakeDue(Micros now, std::size_t max) override;
+  Status Forget(std::span<const std::string> event_ids, Micros lease) override;
+
+  /// Whether the database answered when it was last asked, which is every second at least.
+  bool up() const noexcept;
+
+ private:
+  class Core;
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace weir::notify::postgres

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <atomic>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "drivers/postgres/connection.h"
+#include "drivers/postgres/migration.h"
+#include "notify/postgres/ledger.h"
+
+namespace weir::notify::postgres {
+
+/// The ledger's thread and connection.
+///
+/// Thread-safe but for what says otherwise.
+class PostgresLedger::Core : public std::enable_shared_from_this<Core> {
+ public:
+  using Ask = std::pair<const char*, weir::postgres::Params>;
+  using Told = std::function<void(weir::postgres::Answer)>;
+
+  Core(LedgerOptions options, Publisher* publisher, const Clock& clock);
+  void Open();
+  /// Tells everybody who waits kUnavailable, and ends the thread.
+  void Close();
+
+  /// A statement that is a transaction of its own; an answer that is not ok says which part is
+  /// away.
+  void Send(const char* sql, weir::postgres::Params params, Told told);
+  /// The same, blocking. Not on the core's thread.
+  weir::postgres::Answer SendAndWait(const char* sql, weir::postgres::Params params);
+  /// All or none, blocking. Not on the core's thread.
+  Status SendTogether(std::vector<Ask> asks);
+
+  void Replay(std::vector<std::string> event_ids, Done<std::vector<std::string>> done);
+
+  Micros Now() const { return NowMicros(clock_); }
+  bool up() const noexcept { return up_.load(std::memory_order_relaxed); }
+
+ private:
+  using Timer =
+      boost::asio::basic_waitable_timer<std::chrono::steady_clock,
+                                        boost::asio::wait_traits<std::chrono::steady_clock>,
+                                        boost::asio::io_context::executor_type>;
+
+  struct Batch;
+  void SendHere(const char* sql, weir::postgres::Params params, Told told);
+  void Publish(const std::shared_ptr<Batch>& batch);
+  void Published(const std::shared_ptr<Batch>& batch);
+  void Ping();
+  Status Ready();
+
+  const LedgerOptions options_;
+  Publisher* const publisher_;
+  const Clock& clock_;
+  boost::asio::io_context io_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  Timer ping_timer_;
+  std::unique_ptr<weir::postgres::Connection> connection_;
+  weir::postgres::TablesOnFirstUse tables_;
+  std::atomic<bool> up_{false};
+  bool closed_ = false;
+  std::thread thread_;
+};
+
+}  // namespace weir::notify::postgres

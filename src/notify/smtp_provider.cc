@@ -1,0 +1,210 @@
+#include "notify/smtp_provider.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "base/percent.h"
+#include "notify/curl.h"
+
+namespace weir::notify {
+namespace {
+
+Error BadUrl(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+std::string Base64(std::string_view bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t group = 0;
+    for (std::size_t j = 0; j < 3; ++j) {
+      group <<= 8U;
+      if (i + j < bytes.size()) group |= static_cast<unsigned char>(bytes[i + j]);
+    }
+    for (std::size_t j = 0; j < 4; ++j) {
+      const bool padding = i + j > bytes.size();
+      out += padding ? '=' : kDigits[group >> (18U - 6U * j) & 63U];
+    }
+  }
+  return out;
+}
+
+// One that can stand in a header and a command as it is.
+bool IsAddress(std::string_view text) {
+  const std::size_t at = text.rfind('@');
+  return at != std::string_view::npos && at > 0 && at + 1 < text.size() &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           return c > ' ' && c != 0x7F && std::strchr("<>,;:\"()[]\\", c) == nullptr;
+         });
+}
+
+std::string MailDate(Micros time) {
+  const std::time_t seconds = time / 1'000'000;
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  std::array<char, 64> text{};
+  // The names of days and months do not depend on the locale here: the program sets none.
+  std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S +0000", &parts);
+  return text.data();
+}
+
+struct Unsent {
+  std::string_view text;
+};
+
+std::size_t ReadMail(char* buffer, std::size_t size, std::size_t count, void* from) {
+  auto& unsent = *static_cast<Unsent*>(from);
+  const std::size_t bytes = std::min(size * count, unsent.text.size());
+  std::copy_n(unsent.text.begin(), bytes, buffer);
+  unsent.text.remove_prefix(bytes);
+  return bytes;
+}
+
+std::size_t IgnoreAnswer(char* /*bytes*/, std::size_t size, std::size_t count, void* /*to*/) {
+  return size * count;
+}
+
+Status SetParameter(SmtpOptions& options, std::string_view name, const std::string& value) {
+  if (name == "from") {
+    if (!IsAddress(value)) return BadUrl("from must be an e-mail address");
+    options.from = value;
+  } else if (name == "subject") {
+    if (value.empty() || value.size() > 200) return BadUrl("subject must have 1 to 200 bytes");
+    options.subject = value;
+  } else if (name == "tls" && (value == "required" || value == "off")) {
+    options.tls = value == "off" ? SmtpOptions::Tls::kOff : SmtpOptions::Tls::kRequired;
+  } else {
+    return BadUrl("unknown parameter '" + std::string(name) +
+                  "'; there are from, subject and tls=required|off");
+  }
+  return {};
+}
+
+Status SetParameters(SmtpOptions& options, std::string_view query) {
+  while (!query.empty()) {
+    const std::size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    const auto value = PercentDecoded(pair.substr(std::min(equals + 1, pair.size())));
+    if (!value) return BadUrl("a parameter is badly encoded");
+    if (Status s = SetParameter(options, pair.substr(0, equals), *value); !s.ok()) return s;
+    query.remove_prefix(std::min(end + 1, query.size()));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<SmtpOptions> ParseSmtpUrl(const std::string& url) {
+  const std::string form = "an SMTP URL must look like smtp://host:25/?from=weir@example.com: ";
+  SmtpOptions options;
+  const std::size_t scheme = url.find("://");
+  const std::size_t authority = scheme + 3;
+  if (!url.starts_with("smtp://") && !url.starts_with("smtps://")) return BadUrl(form + "scheme");
+  const std::size_t end = std::min(url.find_first_of("/?", authority), url.size());
+  std::string host = url.substr(authority, end - authority);
+  if (const std::size_t at = host.rfind('@'); at != std::string::npos) {
+    const std::string login = host.substr(0, at);
+    host = host.substr(at + 1);
+    const std::size_t colon = std::min(login.find(':'), login.size());
+    const auto user = PercentDecoded(login.substr(0, colon));
+    const auto password = PercentDecoded(login.substr(std::min(colon + 1, login.size())));
+    if (!user || !password) return BadUrl(form + "the login is badly encoded");
+    options.user = *user;
+    options.password = *password;
+    options.tls = SmtpOptions::Tls::kRequired;
+  }
+  if (host.empty()) return BadUrl(form + "there is no host");
+  options.server = url.substr(0, authority) + host;
+  const std::size_t query = std::min(url.find('?', end), url.size());
+  Status set =
+      SetParameters(options, std::string_view(url).substr(std::min(query + 1, url.size())));
+  if (!set.ok()) return BadUrl(form + set.error().message);
+  if (options.from.empty()) return BadUrl(form + "from is missing");
+  return options;
+}
+
+std::string MailOf(const Event& event, const SmtpOptions& options) {
+  const std::string host = options.from.substr(options.from.rfind('@') + 1);
+  std::string mail = "Date: " + MailDate(event.created_at) + "\r\n";
+  mail += "From: <" + options.from + ">\r\nTo: <" + event.to() + ">\r\n";
+  mail += "Message-ID: <" + event.id + "@" + host + ">\r\n";
+  mail += "Subject: =?utf-8?B?" + Base64(options.subject) + "?=\r\n";
+  mail += "MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n";
+  mail += "Content-Transfer-Encoding: base64\r\n\r\n";
+  constexpr std::size_t kLine = 76;
+  const std::string body = Base64(event.message);
+  for (std::size_t i = 0; i < body.size(); i += kLine) mail += body.substr(i, kLine) + "\r\n";
+  return mail;
+}
+
+class SmtpProvider::Connections : public curl::Connections {};
+
+SmtpProvider::SmtpProvider(SmtpOptions options)
+    : options_(std::move(options)), connections_(std::make_unique<Connections>()) {}
+SmtpProvider::~SmtpProvider() = default;
+
+Result<std::unique_ptr<SmtpProvider>> SmtpProvider::Open(SmtpOptions options) {
+  if (Status ready = curl::Start(); !ready.ok()) return ready.error();
+  return std::unique_ptr<SmtpProvider>(new SmtpProvider(std::move(options)));
+}
+
+Status SmtpProvider::Deliver(const Event& event) {
+  if (!IsAddress(event.to())) {
+    return Error{Code::kInvalidArgument, "the recipient is not an e-mail address"};
+  }
+  curl::Handle handle = connections_->Take();
+  if (!handle) return Error{Code::kUnavailable, "no memory for a connection"};
+  const std::string mail = MailOf(event, options_);
+  Unsent unsent{mail};
+  curl::List recipients;
+  curl::Append(recipients, "<" + event.to() + ">");
+  const std::string from = "<" + options_.from + ">";
+  const long tls = options_.tls == SmtpOptions::Tls::kOff        ? CURLUSESSL_NONE
+                   : options_.tls == SmtpOptions::Tls::kRequired ? CURLUSESSL_ALL
+                                                                 : CURLUSESSL_TRY;
+  CURL* easy = handle.get();
+  std::array<char, CURL_ERROR_SIZE> why{};
+  curl_easy_reset(easy);
+  curl_easy_setopt(easy, CURLOPT_URL, options_.server.c_str());
+  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
+  curl_easy_setopt(easy, CURLOPT_USE_SSL, tls);
+  if (!options_.user.empty()) {
+    curl_easy_setopt(easy, CURLOPT_USERNAME, options_.user.c_str());
+    curl_easy_setopt(easy, CURLOPT_PASSWORD, options_.password.c_str());
+  }
+  curl_easy_setopt(easy, CURLOPT_MAIL_FROM, from.c_str());
+  curl_easy_setopt(easy, CURLOPT_MAIL_RCPT, recipients.get());
+  curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+  curl_easy_setopt(easy, CURLOPT_READFUNCTION, ReadMail);
+  curl_easy_setopt(easy, CURLOPT_READDATA, &unsent);
+  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, IgnoreAnswer);
+  curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(options_.timeout.count()));
+  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, why.data());
+  const CURLcode done = curl_easy_perform(easy);
+  long status = 0;
+  curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, nullptr);
+  if (done == CURLE_OK) {
+    connections_->GiveBack(std::move(handle));
+    return {};
+  }
+  // A wrong password may be set right; a mailbox that does not exist will not come to be.
+  if (status >= 500 && status < 600 && done != CURLE_LOGIN_DENIED) {
+    return Error{Code::kInvalidArgument, "the mail server answered " + std::to_string(status)};
+  }
+  if (status >= 400) {
+    return Error{Code::kUnavailable, "the mail server answered " + std::to_string(status)};
+  }
+  if (done == CURLE_OPERATION_TIMEDOUT) {
+    return Error{Code::kDeadlineExceeded, "the mail server did not answer in time"};
+  }
+  return Error{Code::kUnavailable, std::string("the mail server cannot be reached: ") +
+                                       (why[0] != '\0' ? why.data() : curl_easy_strerror(done))};
+}
+
+}  // namespace weir::notify

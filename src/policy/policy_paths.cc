@@ -1,0 +1,38 @@
+// Which files the paths of policies name, and what is in one of them.
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "policy/policy_file.h"
+
+namespace weir::policy {
+
+std::vector<Definition> LoadPolicyFile(const std::string& path,
+                                       std::vector<yaml::Problem>& problems, bool lenient) {
+  std::string text;
+  if (!yaml::ReadFile(path, yaml::Limits{}.max_bytes, text, problems)) return {};
+  return ParsePolicies(text, path, problems, lenient);
+}
+
+std::vector<std::string> PolicyFiles(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code trouble;
+    if (!std::filesystem::is_directory(path, trouble)) {
+      files.push_back(path);
+      continue;
+    }
+    const auto begin = static_cast<std::ptrdiff_t>(files.size());
+    std::filesystem::directory_iterator at(path, trouble);
+    for (; !trouble && at != std::filesystem::directory_iterator(); at.increment(trouble)) {
+      const std::filesystem::path& file = at->path();
+      const bool yaml = file.extension() == ".yaml" || file.extension() == ".yml";
+      if (yaml && !file.filename().string().starts_with('.')) files.push_back(file.string());
+    }
+    std::sort(files.begin() + begin, files.end());
+  }
+  return files;
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,120 @@
+#include "policy/unreachable.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/ip.h"
+
+namespace weir::policy {
+namespace {
+
+using Why = std::optional<std::string>;
+
+std::string Quoted(const EntryMatch& entry) { return entry.name + " '" + entry.text + "'"; }
+
+/// The doors know a client by one spelling of its address, IPv6 clients by their network.
+Why AddressTrouble(const EntryMatch& entry) {
+  if (entry.kind != MatchKind::kExact) return std::nullopt;
+  if (const auto address = IpAddress::Parse(entry.text)) {
+    const std::string known = ClientKey(*address);
+    if (known == entry.text) return std::nullopt;
+    return Quoted(entry) + ": clients with this address are known as '" + known + "'";
+  }
+  if (!IpNetwork::Parse(entry.text).ok()) return Quoted(entry) + " is not an address";
+  if (entry.text.ends_with("/64")) return std::nullopt;
+  return Quoted(entry) + " is a network: only a client that is known by exactly this text meets it";
+}
+
+Why MethodTrouble(const EntryMatch& entry) {
+  const bool lower = std::any_of(entry.text.begin(), entry.text.end(),
+                                 [](char c) { return c >= 'a' && c <= 'z'; });
+  if (lower) return Quoted(entry) + ": methods are upper case";
+  if (entry.text.find_first_of("|, ") == entry.text.npos) return std::nullopt;
+  return Quoted(entry) + " is not one method: write a policy for each";
+}
+
+Why RouteTrouble(const EntryMatch& entry) {
+  if (entry.text.find('?') != entry.text.npos) {
+    return Quoted(entry) + ": routes are paths, without the query";
+  }
+  const bool path = entry.text.find('/') != entry.text.npos;
+  if (path && !entry.text.starts_with('/')) return Quoted(entry) + ": paths begin with '/'";
+  return std::nullopt;
+}
+
+Why EntryTrouble(const EntryMatch& entry) {
+  if (entry.kind == MatchKind::kAny) return std::nullopt;
+  if (entry.name == "ip") return AddressTrouble(entry);
+  if (entry.name == "method") return MethodTrouble(entry);
+  if (entry.name == "route") return RouteTrouble(entry);
+  const bool spaced = entry.text.starts_with(' ') || entry.text.ends_with(' ');
+  if (spaced) return Quoted(entry) + " begins or ends with a space";
+  return std::nullopt;
+}
+
+/// Every value that `inner` matches, `outer` matches as well.
+bool Covers(const EntryMatch& outer, const EntryMatch& inner) {
+  if (outer.kind == MatchKind::kAny) return true;
+  if (outer.kind == MatchKind::kExact) return inner == outer;
+  return inner.kind != MatchKind::kAny && inner.text.starts_with(outer.text);
+}
+
+/// Whoever meets `inner` meets `outer`.
+bool Covers(const Definition& outer, const Definition& inner) {
+  return std::all_of(outer.match.begin(), outer.match.end(), [&](const EntryMatch& entry) {
+    return std::any_of(inner.match.begin(), inner.match.end(), [&](const EntryMatch& other) {
+      return other.name == entry.name && Covers(entry, other);
+    });
+  });
+}
+
+bool TakesEffect(const Definition& one) { return one.has_match && !one.ordered && !one.shadow; }
+
+/// By domain and name, those that say that they replace it.
+using PolicyName = std::pair<std::string_view, std::string_view>;
+using Rivals = std::map<PolicyName, const Definition*>;
+
+Why Trouble(const Definition& one, const Rivals& rivals) {
+  for (const EntryMatch& entry : one.match) {
+    if (Why why = EntryTrouble(entry)) return why;
+  }
+  const auto rival = rivals.find({one.domain, one.name});
+  if (rival != rivals.end() && one.has_match && !one.ordered && Covers(*rival->second, one)) {
+    return "policy '" + rival->second->name + "' applies to all of its requests and replaces it";
+  }
+  return std::nullopt;
+}
+
+bool NeverFits(const Definition& one) {
+  return one.quota && !one.always_counts() && !one.blocked && one.cost > one.quota->limit();
+}
+
+}  // namespace
+
+std::vector<std::string> Unreachable(const PolicySet& set) {
+  Rivals rivals;
+  for (const Policy& policy : set.policies()) {
+    const Definition& one = policy.definition;
+    if (!TakesEffect(one)) continue;
+    for (const std::string& name : one.replaces) {
+      rivals.emplace(PolicyName(one.domain, name), &one);
+    }
+  }
+  std::vector<std::string> sentences;
+  for (const Policy& policy : set.policies()) {
+    const Definition& one = policy.definition;
+    const std::string head = one.source + ": policy '" + one.name + "' ";
+    if (const Why why = Trouble(one, rivals)) {
+      sentences.push_back(head + "applies to no request: " + *why);
+    } else if (NeverFits(one)) {
+      sentences.push_back(head + "refuses every request: each costs " + std::to_string(one.cost) +
+                          ", more than its limit of " + std::to_string(one.quota->limit()));
+    }
+  }
+  return sentences;
+}
+
+}  // namespace weir::policy

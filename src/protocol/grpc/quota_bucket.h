@@ -1,0 +1,92 @@
+#pragma once
+
+// What one Envoy is assigned of one bucket: how much to charge for it, and when. Pure: no clock, no
+// limiter, no message. The bound that follows from it is proven in docs/design/rlqs.md; in short:
+// an Envoy that was assigned f a second holds a bucket of at most f that fills with f a second, and
+// every token of it was charged before it could be there.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "weir/clock.h"
+
+namespace weir::grpc {
+
+/// Envoy counts a time to live in whole seconds; it is pushed again every second.
+inline constexpr std::chrono::seconds kAssignmentTtl{3};
+/// So far ahead is what an Envoy's bucket will take in paid for: until the next push, and a little.
+inline constexpr std::chrono::milliseconds kPaidAhead{1'250};
+/// Nobody has asked for so long: the Envoy is told to forget the bucket.
+inline constexpr std::chrono::seconds kIdleAfter{15};
+
+/// What a limiter's answer says about a bucket, in requests.
+struct QuotaFacts {
+  bool limited = false;         ///< some policy applies; else nothing needs to be charged
+  std::int64_t per_second = 1;  ///< what the tightest policy grants in the long run, at least 1
+  std::int64_t remaining = 0;   ///< what is left now
+  bool assignable = true;       ///< false: nothing can be assigned of it (requests in flight)
+  bool single_attempt = false;  ///< refused charges count as well: ask but once
+};
+
+/// Not thread-safe. Times are the node's own.
+class QuotaBucket {
+ public:
+  /// A question to the limiter. `cost` 0: what applies?
+  struct Ask {
+    std::int64_t rate = 0;  ///< what is assigned if it is granted
+    std::int64_t cost = 0;
+  };
+
+  explicit QuotaBucket(Nanos now) : heard_(now) {}
+
+  /// The Envoy has counted `requests` in `elapsed`. Below a second that says nothing but that
+  /// somebody asks.
+  void Report(Nanos now, std::chrono::seconds elapsed, std::uint64_t requests) noexcept;
+  /// Nobody asks for it any more.
+  bool Idle(Nanos now) const noexcept;
+
+  /// Begins a round of questions. Each answer brings the next, until there is none: then rate() is
+  /// to be pushed.
+  Ask Begin(Nanos now) noexcept;
+  std::optional<Ask> OnAnswer(Nanos now, const QuotaFacts& facts, bool granted) noexcept;
+
+  /// Requests a second, and the size of the Envoy's bucket; 0: everything is refused.
+  std::int64_t rate() const noexcept { return rate_; }
+  std::int64_t demand() const noexcept { return demand_; }
+  /// rate() was sent.
+  void Pushed(Nanos now) noexcept { pushed_ = now; }
+
+  /// What the Envoy may still admit if nothing more is sent to it, as far as it is not paid for. It
+  /// is given up with this.
+  std::int64_t Abandon(Nanos now) noexcept;
+
+ private:
+  void Settle(Nanos now) noexcept;
+  bool Lives(Nanos now) const noexcept;
+  std::int64_t Target(Nanos now) const noexcept;
+  std::int64_t CostOf(std::int64_t rate) const noexcept;
+  std::optional<std::int64_t> Less(const QuotaFacts& facts) const noexcept;
+
+  // In force, by what the Envoy was last sent.
+  std::int64_t rate_ = 0;
+  Nanos pushed_ = 0;
+  // Tokens charged beyond those that have flowed into the Envoy's bucket, times 10^9; negative: so
+  // much flowed in that was not charged.
+  std::int64_t prepaid_ = 0;
+  Nanos settled_ = 0;
+
+  // What is known.
+  bool known_ = false;  // the facts below
+  QuotaFacts facts_;
+  std::int64_t demand_ = 0;  // a second; 0: not known
+  Nanos heard_;              // when somebody last asked
+  bool scarce_ = false;      // the last answer left little to others
+
+  // The round of questions.
+  Ask asked_;
+  bool lives_ = false;
+  int attempts_ = 0;
+};
+
+}  // namespace weir::grpc

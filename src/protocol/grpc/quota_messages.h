@@ -1,0 +1,35 @@
+#pragma once
+
+// Between the messages of the rate limit quota service and what quota_streams.cc works with.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "envoy/service/rate_limit_quota/v3/rlqs.pb.h"
+#include "limiter/assignments.h"
+#include "limiter/limiter.h"
+#include "protocol/grpc/quota_bucket.h"
+
+namespace weir::grpc {
+
+using QuotaNames = std::vector<std::pair<std::string, std::string>>;
+using QuotaAction = envoy::service::rate_limit_quota::v3::RateLimitQuotaResponse::BucketAction;
+
+/// A bucket's id, in the order of its names.
+QuotaNames NamesOf(const envoy::service::rate_limit_quota::v3::BucketId& id);
+/// A text that no two ids have in common.
+std::string TextOf(const QuotaNames& names);
+
+/// What a decided check says about its bucket.
+QuotaFacts FactsOf(const limiter::Check& check);
+
+/// The store's keys that it was charged to.
+std::vector<std::string> KeysOf(const limiter::Check& check);
+
+void SetId(QuotaAction& action, const limiter::Assigned& assigned);
+/// A token bucket that is filled every second, or DENY_ALL for 0: all that Envoy understands well.
+void SetStrategy(QuotaAction& action, std::int64_t rate);
+
+}  // namespace weir::grpc

@@ -1,0 +1,133 @@
+#include "slots/api/answers.h"
+
+#include <charconv>
+#include <optional>
+
+#include "protocol/http/error.h"
+#include "protocol/http/uri.h"
+
+namespace weir::slots {
+namespace {
+
+using http::ErrorResponse;
+using http::Response;
+
+std::string ExhaustedMessage(const std::string& config) {
+  return "no window of '" + config +
+         "' within the search limit has room; raise its headroom or maxPerWindow, or try again";
+}
+
+std::string TakenMessage(const Answer& answer) {
+  const std::string event = "eventId: '" + answer.slot.event_id + "'";
+  if (answer.outcome == Outcome::kCancelled) {
+    return event +
+           " was cancelled and stays so; POST /api/v1/slots/{eventId}/restore takes it back";
+  }
+  return event + " belongs to config '" + answer.slot.config + "' for " +
+         slots::FormatInstant(answer.slot.requested) + ", scheduled for " +
+         slots::FormatInstant(answer.slot.scheduled) + "; use another id, or reschedule it";
+}
+
+std::string PastMessage(const std::string& config) {
+  return "requestedTime: lies in the past, which '" + config + "' refuses";
+}
+
+void AppendAnswer(std::string& out, const Answer& answer, const slots::Ask& ask) {
+  switch (answer.outcome) {
+    case Outcome::kUnknownConfig:
+      return AppendRefusal(out, ask, "UNKNOWN_CONFIG",
+                           "configName: there is no such active config");
+    case Outcome::kExhausted:
+      return AppendRefusal(out, ask, "EXHAUSTED", ExhaustedMessage(ask.config));
+    case Outcome::kPast:
+      return AppendRefusal(out, ask, "PAST", PastMessage(ask.config));
+    case Outcome::kNew:
+      return AppendSlot(out, answer.slot, "NEW");
+    case Outcome::kExisting:
+      return AppendSlot(out, answer.slot, "EXISTING");
+    case Outcome::kConflict:
+      return AppendSlot(out, answer.slot, "CONFLICT", TakenMessage(answer));
+    case Outcome::kCancelled:
+      return AppendSlot(out, answer.slot, "CANCELLED", TakenMessage(answer));
+  }
+}
+
+}  // namespace
+
+Response Json(std::string body, int status) {
+  Response response;
+  response.status = status;
+  response.body = std::move(body);
+  return response;
+}
+
+Response Invalid(const std::string& message) {
+  return ErrorResponse(Error{Code::kInvalidArgument, message});
+}
+
+Response UnknownConfig(const std::string& name) {
+  return ErrorResponse(404, "configName: there is no active config '" + name +
+                                "'; create it with POST /admin/rate-limit/config");
+}
+
+Response AnswerResponse(const Answer& answer, const std::string& config) {
+  switch (answer.outcome) {
+    case Outcome::kConflict:
+    case Outcome::kCancelled:
+      return ErrorResponse(409, TakenMessage(answer));
+    case Outcome::kUnknownConfig:
+      return UnknownConfig(config);
+    case Outcome::kExhausted:
+      return ErrorResponse(429, ExhaustedMessage(config));
+    case Outcome::kPast:
+      return ErrorResponse(400, PastMessage(config));
+    case Outcome::kNew:
+    case Outcome::kExisting:
+      break;
+  }
+  std::string body;
+  AppendSlot(body, answer.slot, answer.outcome == Outcome::kNew ? "NEW" : "EXISTING");
+  return Json(std::move(body));
+}
+
+std::string BatchRequest::Body() const {
+  std::string body = "{\"slots\":[";
+  body.reserve(parsed.size() * 224);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < parsed.size(); ++i) {
+    if (i > 0) body += ',';
+    const ParsedAsk& one = parsed[i];
+    if (one.status.ok()) {
+      AppendAnswer(body, answers[next++], one.ask);
+    } else {
+      AppendRefusal(body, one.ask, "INVALID",
+                    "events[" + std::to_string(i) + "]: " + one.status.error().message);
+    }
+  }
+  return body + "]}";
+}
+
+Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, std::int64_t low,
+                                 std::int64_t high, std::int64_t otherwise) {
+  const std::optional<std::string> text = http::QueryValue(query, key);
+  if (!text) return otherwise;
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc() || end != text->data() + text->size() || number < low || number > high) {
+    return Error{Code::kInvalidArgument, std::string(key) + " must be a whole number from " +
+                                             std::to_string(low) + " to " + std::to_string(high)};
+  }
+  return number;
+}
+
+Result<slots::Millis> QueryInstant(std::string_view query, std::string_view key) {
+  const std::optional<std::string> text = http::QueryValue(query, key);
+  if (!text) return Error{Code::kInvalidArgument, std::string(key) + " is missing"};
+  Result<slots::Millis> instant = slots::ParseInstant(*text);
+  if (!instant.ok()) {
+    return Error{Code::kInvalidArgument, std::string(key) + " " + instant.error().message};
+  }
+  return instant;
+}
+
+}  // namespace weir::slots

@@ -1,0 +1,37 @@
+#pragma once
+
+// What the API of slots answers with, and how it reads queries.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/http/router.h"
+#include "slots/api/slots_json.h"
+#include "slots/slot.h"
+#include "weir/result.h"
+
+namespace weir::slots {
+
+http::Response Json(std::string body, int status = 200);
+http::Response Invalid(const std::string& message);
+/// 404: there is no such active config.
+http::Response UnknownConfig(const std::string& name);
+/// To a single request.
+http::Response AnswerResponse(const Answer& answer, const std::string& config);
+
+/// A batch request under way: which of its events are asked, and what the others are refused with.
+struct BatchRequest {
+  std::vector<ParsedAsk> parsed;
+  std::vector<Answer> answers;  ///< of those that are asked, in order
+
+  std::string Body() const;
+};
+
+/// A value of a query, within bounds; `otherwise` if it is not there.
+Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, std::int64_t low,
+                                 std::int64_t high, std::int64_t otherwise);
+Result<Millis> QueryInstant(std::string_view query, std::string_view key);
+
+}  // namespace weir::slots

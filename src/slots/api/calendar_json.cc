@@ -1,0 +1,162 @@
+#include "slots/api/calendar_json.h"
+
+#include <utility>
+
+#include "base/json_text.h"
+
+namespace weir::slots {
+namespace {
+
+namespace dom = simdjson::dom;
+
+Error Wrong(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+bool IsThere(const dom::object& object, const char* field) {
+  dom::element element;
+  return object[field].get(element) == simdjson::SUCCESS && !element.is_null();
+}
+
+Status ReadTime(const dom::object& object, const char* field, int& minute) {
+  if (!IsThere(object, field)) return {};
+  std::string_view text;
+  const bool is_text = object[field].get(text) == simdjson::SUCCESS;
+  Result<int> time = is_text ? ParseTimeOfDay(text) : ParseTimeOfDay("");
+  if (!time.ok()) return Wrong("calendar." + std::string(field) + " " + time.error().message);
+  minute = *time;
+  return {};
+}
+
+Status ReadDays(const dom::object& object, Calendar& calendar) {
+  Result<std::uint8_t> workdays = ParseDays("MON-FRI");
+  calendar.days = *workdays;
+  if (!IsThere(object, "days")) return {};
+  dom::array days;
+  if (object["days"].get(days) != simdjson::SUCCESS) {
+    return Wrong("calendar.days must be an array of MON, TUE, WED, THU, FRI, SAT and SUN");
+  }
+  calendar.days = 0;
+  for (const dom::element day : days) {
+    std::string_view name;
+    if (day.get(name) != simdjson::SUCCESS) name = "";
+    Result<std::uint8_t> bits = ParseDays(name);
+    if (!bits.ok() || name.size() != 3) {
+      return Wrong("calendar.days must be an array of MON, TUE, WED, THU, FRI, SAT and SUN");
+    }
+    calendar.days = static_cast<std::uint8_t>(calendar.days | *bits);
+  }
+  return {};
+}
+
+Status AddDay(std::string_view field, std::string_view date, int cut_off, Calendar& calendar) {
+  Result<zone::Day> day = ParseDate(date);
+  if (!day.ok()) return Wrong("calendar." + std::string(field) + " " + day.error().message);
+  if (calendar.special.size() > kMaxSpecialDays) return {};  // CheckCalendar refuses it
+  calendar.special.emplace_back(*day, cut_off);
+  return {};
+}
+
+Status ReadSpecialDays(const dom::object& object, Calendar& calendar) {
+  if (IsThere(object, "holidays")) {
+    dom::array holidays;
+    if (object["holidays"].get(holidays) != simdjson::SUCCESS) {
+      return Wrong("calendar.holidays must be an array of dates");
+    }
+    for (const dom::element holiday : holidays) {
+      std::string_view date;
+      if (holiday.get(date) != simdjson::SUCCESS) date = "";
+      if (Status s = AddDay("holidays", date, 0, calendar); !s.ok()) return s;
+    }
+  }
+  if (!IsThere(object, "cutOffs")) return {};
+  dom::object cut_offs;
+  if (object["cutOffs"].get(cut_offs) != simdjson::SUCCESS) {
+    return Wrong("calendar.cutOffs must be an object of dates and times of day");
+  }
+  for (const auto& [date, time] : cut_offs) {
+    std::string_view text;
+    if (time.get(text) != simdjson::SUCCESS) text = "";
+    Result<int> minute = ParseTimeOfDay(text);
+    if (!minute.ok()) return Wrong("calendar.cutOffs " + minute.error().message);
+    if (Status s = AddDay("cutOffs", date, *minute, calendar); !s.ok()) return s;
+  }
+  return {};
+}
+
+Result<Calendar> ReadCalendar(const dom::object& object) {
+  Calendar calendar;
+  std::string_view zone;
+  if (object["zone"].get(zone) != simdjson::SUCCESS || zone.empty()) {
+    return Wrong("calendar.zone must be a time zone such as Europe/Berlin");
+  }
+  calendar.zone = zone;
+  if (Status s = ReadDays(object, calendar); !s.ok()) return s.error();
+  if (Status s = ReadTime(object, "open", calendar.open); !s.ok()) return s.error();
+  if (Status s = ReadTime(object, "cutOff", calendar.cut_off); !s.ok()) return s.error();
+  if (Status s = ReadSpecialDays(object, calendar); !s.ok()) return s.error();
+  return calendar;
+}
+
+// Those with a cut-off of their own, or the holidays.
+template <typename Append>
+void AppendSpecial(std::string& out, const Calendar& calendar, bool holidays, Append append) {
+  bool first = true;
+  for (const auto& [day, cut_off] : calendar.special) {
+    if ((cut_off <= calendar.open) != holidays) continue;
+    if (!std::exchange(first, false)) out += ',';
+    append(day, cut_off);
+  }
+}
+
+void AppendCalendar(std::string& out, const Calendar& calendar) {
+  out += ",\"calendar\":{";
+  AppendJsonField(out, "zone", calendar.zone);
+  out += ",\"days\":[";
+  for (int day = 0, listed = 0; day < 7; ++day) {
+    if ((calendar.days >> static_cast<unsigned>(day) & 1U) == 0) continue;
+    if (listed++ > 0) out += ',';
+    AppendJsonString(out, WeekdayName(day));
+  }
+  out += "],";
+  AppendJsonField(out, "open", FormatTimeOfDay(calendar.open));
+  out += ',';
+  AppendJsonField(out, "cutOff", FormatTimeOfDay(calendar.cut_off));
+  out += ",\"holidays\":[";
+  AppendSpecial(out, calendar, true,
+                [&](zone::Day day, int) { AppendJsonString(out, FormatDate(day)); });
+  out += "],\"cutOffs\":{";
+  AppendSpecial(out, calendar, false, [&](zone::Day day, int cut_off) {
+    AppendJsonField(out, FormatDate(day), FormatTimeOfDay(cut_off));
+  });
+  out += "}}";
+}
+
+}  // namespace
+
+Status ReadTiming(const dom::object& object, Config& config) {
+  if (IsThere(object, "calendar")) {
+    dom::object fields;
+    if (object["calendar"].get(fields) != simdjson::SUCCESS) {
+      return Wrong("calendar must be an object");
+    }
+    Result<Calendar> calendar = ReadCalendar(fields);
+    if (!calendar.ok()) return calendar.error();
+    config.calendar = std::move(*calendar);
+  }
+  if (!IsThere(object, "past")) return {};
+  std::string_view past;
+  if (object["past"].get(past) != simdjson::SUCCESS) past = "";
+  if (past != "keep" && past != "now" && past != "refuse") {
+    return Wrong("past must be keep, now or refuse");
+  }
+  config.past = past == "keep" ? Past::kKeep : past == "now" ? Past::kNow : Past::kRefuse;
+  return {};
+}
+
+void AppendTiming(std::string& out, const Config& config) {
+  if (config.calendar.any()) AppendCalendar(out, config.calendar);
+  if (config.past == Past::kKeep) return;
+  out += ',';
+  AppendJsonField(out, "past", config.past == Past::kNow ? "now" : "refuse");
+}
+
+}  // namespace weir::slots

@@ -1,0 +1,20 @@
+#pragma once
+
+// A config's calendar as JSON.
+
+#include <simdjson.h>
+
+#include <string>
+
+#include "slots/slot.h"
+#include "weir/result.h"
+
+namespace weir::slots {
+
+/// {"zone","days":[…],"open","cutOff","holidays":[dates],"cutOffs":{date:time}} and "past" of a
+/// config; what is missing stays as it is.
+Status ReadTiming(const simdjson::dom::object& object, Config& config);
+/// ,"calendar":{…},"past":"…", each only if the config has it.
+void AppendTiming(std::string& out, const Config& config);
+
+}  // namespace weir::slots

@@ -1,0 +1,154 @@
+#include "slots/api/slots_watch.h"
+
+#include <algorithm>
+#include <array>
+
+namespace weir::slots {
+namespace {
+
+using telemetry::Label;
+
+constexpr Nanos kSecond = 1'000'000'000;
+constexpr Nanos kAskEvery = 2 * kSecond;
+constexpr Nanos kNoAnswer = 15 * kSecond;  // a store that says nothing for so long is away
+constexpr Nanos kReadEvery = 10 * kSecond;
+constexpr std::size_t kPlannedWindows = 10'000;
+
+constexpr std::array<std::pair<Outcome, std::string_view>, 7> kOutcomes = {
+    {{Outcome::kNew, "new"},
+     {Outcome::kExisting, "existing"},
+     {Outcome::kConflict, "conflict"},
+     {Outcome::kCancelled, "cancelled"},
+     {Outcome::kExhausted, "exhausted"},
+     {Outcome::kUnknownConfig, "unknown_config"},
+     {Outcome::kPast, "past"}}};
+
+double Seconds(Millis millis) { return static_cast<double>(std::max<Millis>(millis, 0)) / 1000; }
+
+}  // namespace
+
+void SlotsWatch::Count(Outcome outcome) noexcept {
+  const auto index = static_cast<std::size_t>(outcome);
+  if (index < std::size(outcomes_)) outcomes_[index].fetch_add(1, std::memory_order_relaxed);
+}
+
+void SlotsWatch::Count(const Claim& claim) noexcept {
+  claimed_.fetch_add(claim.events.size(), std::memory_order_relaxed);
+  const auto again = std::count_if(claim.events.begin(), claim.events.end(),
+                                   [](const Claimed& event) { return event.attempt > 1; });
+  redelivered_.fetch_add(static_cast<std::uint64_t>(again), std::memory_order_relaxed);
+}
+
+void SlotsWatch::Count(Finished finished, bool failed, bool again) noexcept {
+  if (finished == Finished::kLost) lost_.fetch_add(1, std::memory_order_relaxed);
+  if (finished != Finished::kOk) return;
+  (!failed ? done_ : again ? retried_ : failed_).fetch_add(1, std::memory_order_relaxed);
+}
+
+void SlotsWatch::OnSecond(Nanos now) {
+  if (!state_->asking && now >= asked_ + kAskEvery) {
+    asked_ = now;
+    state_->asking = true;
+    // There is no config without a name; whether the store answers is the question.
+    store_.GetConfig({}, [state = state_](const Result<std::optional<Config>>& answer) {
+      state->up = answer.ok();
+      state->asking = false;
+    });
+  } else if (state_->asking && now >= asked_ + kNoAnswer) {
+    state_->up = false;
+  }
+  if (state_->reading || now < read_ + kReadEvery) return;
+  read_ = now;
+  state_->reading = true;
+  store_.ListBacklogs(0, [&store = store_, state = state_](Result<std::vector<Backlog>> backlogs) {
+    auto read = std::make_shared<std::vector<Standing>>();
+    if (backlogs.ok()) {
+      for (Backlog& backlog : *backlogs) {
+        if (read->size() < kMaxConfigs) read->emplace_back(std::move(backlog), std::nullopt);
+      }
+    }
+    ReadPlans(store, state, std::move(read), 0);
+  });
+}
+
+// The plans of those that are behind, one after the other.
+void SlotsWatch::ReadPlans(SlotStore& store, const std::shared_ptr<State>& state,
+                           std::shared_ptr<std::vector<Standing>> read, std::size_t at) {
+  for (; at < read->size() && (*read)[at].first.due == 0; ++at) {
+    (*read)[at].second = (*read)[at].first.now;
+  }
+  if (at == read->size()) {
+    const std::lock_guard lock(state->mutex);
+    state->standings = std::move(*read);
+    state->reading = false;
+    return;
+  }
+  const Backlog& behind = (*read)[at].first;
+  store.ListWindows(behind.config, behind.window_start, kPlannedWindows,
+                    [&store, state, read, at](Result<std::vector<WindowLoad>> windows) {
+                      auto& [backlog, caught_up] = (*read)[at];
+                      if (windows.ok()) caught_up = CaughtUpBy(backlog, *windows);
+                      ReadPlans(store, state, read, at + 1);
+                    });
+}
+
+void SlotsWatch::Collect(telemetry::TextWriter& out) const {
+  const auto counter = [&out](std::string_view name, std::string_view help,
+                              const std::atomic<std::uint64_t>& value) {
+    out.Counter(name, help);
+    out.Sample(value.load(std::memory_order_relaxed));
+  };
+  out.Counter("weir_slots_answers_total", "Requests for a slot, by what was answered.");
+  for (const auto& [outcome, name] : kOutcomes) {
+    const std::array<Label, 1> labels = {{{"outcome", name}}};
+    out.Sample(outcomes_[static_cast<std::size_t>(outcome)].load(std::memory_order_relaxed),
+               labels);
+  }
+  counter("weir_slots_claimed_total", "Events that were claimed here.", claimed_);
+  counter("weir_slots_redelivered_total", "Claims of events that were claimed before.",
+          redelivered_);
+  out.Counter("weir_slots_finished_total", "How claims ended here.");
+  const auto ended = [&out](std::string_view how, const std::atomic<std::uint64_t>& count) {
+    const std::array<Label, 1> labels = {{{"outcome", how}}};
+    out.Sample(count.load(std::memory_order_relaxed), labels);
+  };
+  ended("done", done_);
+  ended("retried", retried_);
+  ended("failed", failed_);
+  ended("lost", lost_);
+  out.Gauge("weir_slots_store_up", "1 if the store of slots answered when last asked.");
+  out.Sample(std::uint64_t{up() ? 1U : 0U});
+
+  std::vector<Standing> standings;
+  {
+    const std::lock_guard lock(state_->mutex);
+    standings = state_->standings;
+  }
+  const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
+    out.Gauge(name, help);
+    for (const auto& [backlog, caught_up] : standings) {
+      const std::array<Label, 1> labels = {{{"config", backlog.config}}};
+      out.Sample(value(backlog, caught_up), labels);
+    }
+  };
+  using CaughtUp = std::optional<Millis>;
+  gauge("weir_slots_due", "Events that are due and not claimed.",
+        [](const Backlog& b, const CaughtUp&) { return static_cast<double>(b.due); });
+  gauge("weir_slots_late_seconds", "How long the oldest of them has been due.",
+        [](const Backlog& b, const CaughtUp&) {
+          return b.oldest_due == 0 ? 0.0 : Seconds(b.now - b.oldest_due);
+        });
+  gauge("weir_slots_claimed", "Events that are claimed and not finished.",
+        [](const Backlog& b, const CaughtUp&) { return static_cast<double>(b.claimed); });
+  gauge("weir_slots_dead_letters", "Events that failed for good.",
+        [](const Backlog& b, const CaughtUp&) { return static_cast<double>(b.failed); });
+  gauge("weir_slots_window_executions", "Executions granted in the present window.",
+        [](const Backlog& b, const CaughtUp&) { return static_cast<double>(b.granted); });
+  gauge("weir_slots_window_cap", "The most executions that a window may grant.",
+        [](const Backlog& b, const CaughtUp&) { return static_cast<double>(b.cap); });
+  gauge("weir_slots_catch_up_seconds",
+        "How long it takes to catch up at the cap; -1 if that is not in sight.",
+        [](const Backlog& b, const CaughtUp& at) { return at ? Seconds(*at - b.now) : -1.0; });
+}
+
+}  // namespace weir::slots

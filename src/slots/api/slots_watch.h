@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "slots/slot_store.h"
+#include "telemetry/metrics.h"
+#include "weir/clock.h"
+
+namespace weir::slots {
+
+/// Counts what the API answers, looks at the store now and then, and tells both as metrics. What
+/// dispatchers do on the database without the service is seen in the gauges only.
+///
+/// Thread-safe, except that OnSecond is for one thread.
+class SlotsWatch {
+ public:
+  /// Configs beyond it have no gauges of their own.
+  static constexpr std::size_t kMaxConfigs = 100;
+
+  /// `store` must outlive this and its calls.
+  explicit SlotsWatch(SlotStore& store) : store_(store) {}
+
+  void Count(Outcome outcome) noexcept;
+  void Count(const Claim& claim) noexcept;
+  void Count(Finished finished, bool failed, bool again) noexcept;
+
+  /// Call it every second; `now` is the time since the epoch.
+  void OnSecond(Nanos now);
+  /// Whether the store answered when it was last asked.
+  bool up() const noexcept { return state_->up; }
+
+  void Collect(telemetry::TextWriter& out) const;
+
+ private:
+  using Standing = std::pair<Backlog, std::optional<Millis>>;  // and when it is caught up
+
+  // Outlives an answer that comes late.
+  struct State {
+    std::atomic<bool> up{true};
+    std::atomic<bool> asking{false};
+    std::atomic<bool> reading{false};
+    std::mutex mutex;
+    std::vector<Standing> standings;
+  };
+  static void ReadPlans(SlotStore& store, const std::shared_ptr<State>& state,
+                        std::shared_ptr<std::vector<Standing>> read, std::size_t at);
+
+  SlotStore& store_;
+  Nanos asked_ = 0;
+  Nanos read_ = 0;
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::atomic<std::uint64_t> outcomes_[8] = {};  // by Outcome
+  std::atomic<std::uint64_t> claimed_{0};
+  std::atomic<std::uint64_t> redelivered_{0};
+  std::atomic<std::uint64_t> done_{0};
+  std::atomic<std::uint64_t> retried_{0};
+  std::atomic<std::uint64_t> failed_{0};
+  std::atomic<std::uint64_t> lost_{0};
+};
+
+}  // namespace weir::slots

@@ -1,0 +1,283 @@
+-- weir_slots_claim: claims of one config go one after another (advisory lock), so what a window has
+-- granted is known without locking its row; finished only grows, so reading it late grants too
+-- little, never too much. Events are taken with SKIP LOCKED: a cancel or a move under way is not
+-- waited for. Rows of rate_limit_execution come last, in order.
+--
+-- Windows are served from the present one to the one in which the horizon lies; a later one only if
+-- the earlier had grants left, since otherwise something older still waits.
+--
+-- weir_slots_finish: see the enum Finished. exec_window is NULL after the lease has ended and was
+-- noticed: that claim has been counted as finished then.
+
+-- How many grants of a window are used up: its own, what ended in it of earlier windows, and what
+-- was claimed for earlier windows and has not ended. Of another window size counts all that
+-- overlaps.
+CREATE FUNCTION weir_slot_used(p_id int, p_size bigint, p_window bigint) RETURNS bigint
+LANGUAGE sql AS $f$
+  SELECT coalesce((SELECT x.granted + x.spilled FROM rate_limit_execution x
+                   WHERE x.config_id = p_id AND x.window_ms = p_size
+                     AND x.window_start = p_window), 0)
+    + coalesce((SELECT sum(x.granted - x.finished) FROM rate_limit_execution x
+                WHERE x.config_id = p_id AND x.granted > x.finished
+                  AND x.window_start < p_window + p_size
+                  AND NOT (x.window_ms = p_size AND x.window_start = p_window)
+                  AND (x.window_ms = p_size OR x.window_start + x.window_ms <= p_window)), 0)::bigint
+    + coalesce((SELECT sum(x.granted + x.spilled)
+                FROM (SELECT DISTINCT g.window_ms AS size FROM rate_limit_config g
+                      WHERE g.config_id = p_id AND g.window_ms <> p_size) o
+                JOIN rate_limit_execution x ON x.config_id = p_id AND x.window_ms = o.size
+                  AND x.window_start > p_window - o.size
+                  AND x.window_start < p_window + p_size), 0)::bigint
+$f$;
+
+-- Adds to the counters of windows, in order.
+CREATE FUNCTION weir_slot_count(p_id int[], p_size bigint[], p_window bigint[], p_granted bigint[],
+                                p_finished bigint[], p_spilled bigint[])
+RETURNS void LANGUAGE sql AS $f$
+  INSERT INTO rate_limit_execution AS x
+  SELECT u.id, u.size, u.w, sum(u.g), sum(u.f), sum(u.s)
+  FROM unnest(p_id, p_size, p_window, p_granted, p_finished, p_spilled) u(id, size, w, g, f, s)
+  GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+  ON CONFLICT (config_id, window_ms, window_start)
+  DO UPDATE SET granted = x.granted + excluded.granted, finished = x.finished + excluded.finished,
+                spilled = x.spilled + excluded.spilled
+$f$;
+
+-- Claims whose lease has ended are due again. They may have been executed until then.
+CREATE FUNCTION weir_slot_end_leases(c rate_limit_config, p_now bigint)
+RETURNS void LANGUAGE plpgsql AS $f$
+DECLARE
+  sizes bigint[]; windows bigint[]; ends bigint[];
+BEGIN
+  WITH gone AS (
+    SELECT e.ctid AS at, e.exec_ms, e.exec_window, e.lease_until FROM rate_limit_event_slot e
+    WHERE e.config_id = c.config_id AND e.state = 1 AND e.lease_until <= p_now
+    ORDER BY e.lease_until LIMIT 10000 FOR UPDATE SKIP LOCKED),
+  freed AS (
+    UPDATE rate_limit_event_slot e
+    SET state = 0, lease_until = NULL, exec_ms = NULL, exec_window = NULL,
+        tenant_class = weir_slot_class(c.tenants, e.tenant)
+    FROM gone WHERE e.ctid = gone.at
+    RETURNING e.event_id, e.claimed_by, gone.exec_ms, gone.exec_window, gone.lease_until),
+  noted AS (
+    INSERT INTO rate_limit_event_change
+    SELECT f.event_id, f.lease_until, 'lease-ended', coalesce(f.claimed_by, '') FROM freed f)
+  SELECT array_agg(f.exec_ms), array_agg(f.exec_window), array_agg(f.lease_until)
+  INTO sizes, windows, ends FROM freed f;
+  IF sizes IS NULL THEN RETURN; END IF;
+  PERFORM weir_slot_count(
+    array_fill(c.config_id, ARRAY[cardinality(sizes) * 2]),
+    sizes || (SELECT array_agg(c.window_ms) FROM unnest(sizes)),
+    windows || (SELECT array_agg(u.t - u.t % c.window_ms) FROM unnest(ends) u(t)),
+    array_fill(0::bigint, ARRAY[cardinality(sizes) * 2]),
+    array_fill(1::bigint, ARRAY[cardinality(sizes)])
+      || array_fill(0::bigint, ARRAY[cardinality(sizes)]),
+    array_fill(0::bigint, ARRAY[cardinality(sizes)])
+      || (SELECT array_agg(CASE WHEN u.s = c.window_ms AND u.w = u.t - u.t % c.window_ms THEN 0
+                                ELSE 1 END) FROM unnest(sizes, windows, ends) u(s, w, t)));
+END $f$;
+
+CREATE FUNCTION weir_slots_claim(p_name text, p_max int, p_lease bigint, p_ahead bigint,
+                                 p_by text, p_now bigint, p_random bigint)
+RETURNS TABLE(r_event text, r_tenant text, r_requested bigint, r_window bigint,
+              r_scheduled bigint, r_attempt int, r_execute bigint, r_lease bigint, r_payload text,
+              r_now bigint, r_capped boolean)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off AS $f$
+DECLARE
+  c rate_limit_config%ROWTYPE;
+  t bigint;
+  w bigint;
+  horizon bigint;
+  budget bigint;
+  taken int;
+  lost int := 0;
+  total bigint;
+  wants int := p_max;
+  capped boolean := false;
+  w_list bigint[] := '{}';
+  n_list bigint[] := '{}';
+BEGIN
+  PERFORM weir_slots_lock_shared(p_name);
+  SELECT * INTO c FROM rate_limit_config g WHERE g.config_name = p_name
+  ORDER BY g.version DESC LIMIT 1;
+  IF NOT FOUND THEN RAISE EXCEPTION 'no such config' USING ERRCODE = 'WS003'; END IF;
+  PERFORM pg_advisory_xact_lock(2003134837, c.config_id);
+  t := weir_slots_now(p_now);
+  PERFORM weir_slot_end_leases(c, t);
+  total := (SELECT sum(x) FROM unnest(c.weights) x);
+  w := t - t % c.window_ms;
+  FOR round IN 1..8 LOOP
+    EXIT WHEN wants = 0 OR w > t + p_ahead;
+    horizon := least(t + p_ahead, w + c.window_ms - 1);
+    budget := least(wants, c.max_per_window - weir_slot_used(c.config_id, c.window_ms, w));
+    IF budget <= 0 THEN
+      capped := EXISTS (
+        SELECT FROM unnest(CASE WHEN total IS NULL THEN ARRAY[''] ELSE c.tenants END) k(class)
+        WHERE (SELECT true FROM rate_limit_event_slot e WHERE e.config_id = c.config_id
+                 AND e.tenant_class = k.class AND e.state = 0 AND e.scheduled_time <= horizon
+               LIMIT 1));
+      EXIT WHEN capped;
+      w := w + c.window_ms;
+      CONTINUE;
+    END IF;
+    RETURN QUERY
+    WITH near AS MATERIALIZED (
+      SELECT k.class, k.weight, d.*
+      FROM unnest(CASE WHEN total IS NULL THEN ARRAY[''] ELSE c.tenants END,
+                  CASE WHEN total IS NULL THEN ARRAY[1::bigint] ELSE c.weights END) k(class, weight)
+      CROSS JOIN LATERAL (
+        SELECT e.ctid AS at, e.scheduled_time
+        FROM rate_limit_event_slot e
+        WHERE e.config_id = c.config_id AND e.tenant_class = k.class AND e.state = 0
+          AND e.scheduled_time <= horizon
+        ORDER BY e.scheduled_time LIMIT budget FOR UPDATE SKIP LOCKED) d),
+    ranked AS (
+      SELECT n.at, n.scheduled_time,
+             row_number() OVER (PARTITION BY n.class ORDER BY n.scheduled_time)
+               > greatest(1, budget * n.weight / coalesce(total, 1)) AS beyond
+      FROM near n),
+    chosen AS (
+      SELECT r.at FROM ranked r ORDER BY r.beyond, r.scheduled_time LIMIT budget)
+    UPDATE rate_limit_event_slot e
+    SET state = 1, attempts = e.attempts + 1, claimed_at = t, claimed_by = p_by,
+        exec_ms = c.window_ms, exec_window = w, finished_at = NULL,
+        lease_until = p_lease + CASE WHEN e.scheduled_time >= w THEN greatest(t, e.scheduled_time)
+          ELSE greatest(t, w) + (p_random + hashtext(e.event_id)::bigint & 2147483647)
+               % least(w + c.window_ms - greatest(t, w), 10000) END
+    FROM chosen WHERE e.ctid = chosen.at
+    RETURNING e.event_id, e.tenant, e.requested_time, e.window_start, e.scheduled_time, e.attempts,
+              e.lease_until - p_lease, e.lease_until, e.payload, t, false;
+    GET DIAGNOSTICS taken = ROW_COUNT;
+    IF taken > 0 THEN
+      w_list := w_list || w;
+      n_list := n_list || taken::bigint;
+    END IF;
+    wants := wants - taken;
+    EXIT WHEN taken = budget;
+    w := w + c.window_ms;
+  END LOOP;
+  IF w_list <> '{}' THEN
+    PERFORM weir_slot_count(
+      array_fill(c.config_id, ARRAY[cardinality(w_list)]),
+      array_fill(c.window_ms, ARRAY[cardinality(w_list)]), w_list, n_list,
+      array_fill(0::bigint, ARRAY[cardinality(w_list)]),
+      array_fill(0::bigint, ARRAY[cardinality(w_list)]));
+  END IF;
+  RETURN QUERY SELECT NULL::text, NULL::text, NULL::bigint, NULL::bigint, NULL::bigint, NULL::int,
+                      NULL::bigint, NULL::bigint, NULL::text, t, capped;
+END $f$;
+
+CREATE FUNCTION weir_slots_finish(p_event text[], p_attempt int[], p_failed bigint[],
+                                  p_error text[], p_at bigint[], p_now bigint)
+RETURNS TABLE(r_ord bigint, r_outcome int)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off AS $f$
+DECLARE
+  t bigint := weir_slots_now(p_now);
+  ended bigint[];
+  ids int[]; sizes bigint[]; windows bigint[]; others bigint[];
+BEGIN
+  WITH upd AS (
+    UPDATE rate_limit_event_slot e
+    SET state = CASE WHEN u.failed <> 0 THEN 3 ELSE 2 END, lease_until = NULL,
+        error = CASE WHEN u.failed <> 0 THEN u.error END,
+        finished_at = CASE WHEN u.at BETWEEN e.claimed_at AND t THEN u.at ELSE t END
+    FROM (SELECT * FROM unnest(p_event, p_attempt, p_failed, p_error, p_at)
+            WITH ORDINALITY x(e, a, failed, error, at, o) ORDER BY x.e) u
+    WHERE e.event_id = u.e AND e.attempts = u.a AND u.a > 0 AND e.state IN (0, 1)
+      AND e.claimed_at IS NOT NULL
+    RETURNING u.o, e.config_id, e.exec_ms, e.exec_window, e.finished_at)
+  SELECT array_agg(d.o), array_agg(d.config_id) FILTER (WHERE d.exec_window IS NOT NULL),
+         array_agg(d.exec_ms) FILTER (WHERE d.exec_window IS NOT NULL),
+         array_agg(d.exec_window) FILTER (WHERE d.exec_window IS NOT NULL),
+         array_agg(d.finished_at - d.finished_at % d.exec_ms)
+           FILTER (WHERE d.exec_window IS NOT NULL)
+  INTO ended, ids, sizes, windows, others FROM upd d;
+  IF ids IS NOT NULL THEN
+    PERFORM weir_slot_count(
+      ids || ids, sizes || sizes, windows || others,
+      array_fill(0::bigint, ARRAY[cardinality(ids) * 2]),
+      array_fill(1::bigint, ARRAY[cardinality(ids)])
+        || array_fill(0::bigint, ARRAY[cardinality(ids)]),
+      array_fill(0::bigint, ARRAY[cardinality(ids)])
+        || (SELECT array_agg((u.o > u.w)::int::bigint) FROM unnest(windows, others) u(w, o)));
+  END IF;
+  RETURN QUERY
+  SELECT u.o, CASE WHEN u.o = ANY (ended) THEN 0 WHEN s.event_id IS NULL THEN 3
+                   WHEN s.attempts = u.a AND s.state = CASE WHEN u.failed <> 0 THEN 3 ELSE 2 END THEN 1
+                   ELSE 2 END
+  FROM unnest(p_event, p_attempt, p_failed) WITH ORDINALITY u(e, a, failed, o)
+  LEFT JOIN LATERAL (SELECT * FROM rate_limit_event_slot e WHERE e.event_id = u.e OFFSET 0) s
+    ON true;
+END $f$;
+
+-- A claim that failed and is to be tried again: the event takes a slot at or after p_at. Without
+-- room there it keeps the slot it has and is due at once.
+CREATE FUNCTION weir_slots_retry(p_event text, p_attempt int, p_error text, p_at bigint,
+                                 p_random bigint, p_version int, p_ended bigint, p_now bigint)
+RETURNS int LANGUAGE plpgsql SET enable_seqscan = off AS $f$
+DECLARE
+  t bigint := weir_slots_now(p_now);
+  over bigint;
+  s rate_limit_event_slot%ROWTYPE;
+BEGIN
+  SELECT * INTO s FROM rate_limit_event_slot e WHERE e.event_id = p_event;
+  IF NOT FOUND THEN RETURN 3; END IF;
+  IF s.attempts <> p_attempt OR s.state NOT IN (0, 1) OR p_attempt < 1 THEN RETURN 2; END IF;
+  IF s.state = 0 AND s.claimed_at IS NULL THEN RETURN 1; END IF;
+  BEGIN
+    PERFORM FROM weir_slot_move(p_event, NULL, NULL, p_at, p_random, p_version, ARRAY[0, 1],
+                                p_attempt, 'failed', p_error);
+  EXCEPTION
+    WHEN SQLSTATE 'WS002' OR SQLSTATE 'WS003' THEN
+      UPDATE rate_limit_event_slot e SET state = 0, lease_until = NULL, claimed_at = NULL,
+             exec_ms = NULL, exec_window = NULL
+      WHERE e.event_id = p_event AND e.attempts = p_attempt AND e.state IN (0, 1);
+      IF NOT FOUND THEN RETURN 2; END IF;
+      INSERT INTO rate_limit_event_change VALUES (p_event, t, 'failed', p_error);
+    WHEN SQLSTATE 'WS011' OR SQLSTATE 'WS012' OR SQLSTATE 'WS013' OR SQLSTATE 'WS014' THEN
+      RETURN 2;
+  END;
+  UPDATE rate_limit_event_slot e SET error = p_error WHERE e.event_id = p_event;
+  IF s.exec_window IS NOT NULL THEN
+    over := CASE WHEN p_ended BETWEEN s.claimed_at AND t THEN p_ended ELSE t END;
+    over := over - over % s.exec_ms;
+    PERFORM weir_slot_count(ARRAY[s.config_id, s.config_id], ARRAY[s.exec_ms, s.exec_ms],
+                            ARRAY[s.exec_window, over], ARRAY[0, 0]::bigint[],
+                            ARRAY[1, 0]::bigint[],
+                            ARRAY[0, (over > s.exec_window)::int]::bigint[]);
+  END IF;
+  RETURN 0;
+END $f$;
+
+CREATE FUNCTION weir_slots_backlogs(p_now bigint)
+RETURNS TABLE(r_config text, r_now bigint, r_window bigint, r_size bigint, r_cap bigint,
+              r_due bigint, r_oldest bigint, r_claimed bigint, r_granted bigint, r_failed bigint,
+              r_executed boolean)
+LANGUAGE sql AS $f$
+  WITH c AS (
+    SELECT DISTINCT ON (g.config_name) g.*, weir_slots_now(p_now) AS t FROM rate_limit_config g
+    ORDER BY g.config_name, g.version DESC)
+  SELECT c.config_name, c.t, c.t - c.t % c.window_ms, c.window_ms, c.max_per_window, due.n,
+         coalesce(due.oldest, 0),
+         coalesce((SELECT sum(x.granted - x.finished) FROM rate_limit_execution x
+                   WHERE x.config_id = c.config_id AND x.granted > x.finished), 0)::bigint,
+         coalesce((SELECT x.granted FROM rate_limit_execution x
+                   WHERE x.config_id = c.config_id AND x.window_ms = c.window_ms
+                     AND x.window_start = c.t - c.t % c.window_ms), 0),
+         (SELECT count(*) FROM (SELECT FROM rate_limit_event_slot e
+                                WHERE e.state = 3 AND e.config_id = c.config_id
+                                LIMIT 1000000) f),
+         EXISTS (SELECT FROM rate_limit_execution x WHERE x.config_id = c.config_id)
+  FROM c CROSS JOIN LATERAL (
+    SELECT count(*) AS n, min(d.scheduled_time) AS oldest
+    FROM unnest(CASE WHEN cardinality(c.tenants) = 0 THEN ARRAY[''] ELSE c.tenants END) k(class)
+    CROSS JOIN LATERAL (
+      SELECT e.scheduled_time FROM rate_limit_event_slot e
+      WHERE e.config_id = c.config_id AND e.tenant_class = k.class AND e.state = 0
+        AND e.scheduled_time <= c.t
+      ORDER BY e.scheduled_time LIMIT 1000000) d) due
+$f$;

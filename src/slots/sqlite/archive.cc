@@ -1,0 +1,135 @@
+#include "slots/sqlite/archive.h"
+
+#include <string>
+#include <vector>
+
+#include "slots/sqlite/configs.h"
+
+namespace weir::slots::sqlite {
+namespace {
+
+using weir::sqlite::Connection;
+using weir::sqlite::Statement;
+
+struct Gone {
+  std::string event;
+  std::int64_t config_id;
+  Millis size;
+  Millis window;
+  bool holds_place;
+};
+
+Result<std::vector<std::int64_t>> ConfigIds(Connection& connection) {
+  Result<Statement> query =
+      connection.Prepare("SELECT DISTINCT config_id FROM rate_limit_config ORDER BY 1");
+  if (!query.ok()) return query.error();
+  std::vector<std::int64_t> ids;
+  for (;;) {
+    Result<bool> row = query->Step();
+    if (!row.ok()) return row.error();
+    if (!*row) return ids;
+    ids.push_back(query->Int(0));
+  }
+}
+
+// The oldest of one config and state, as many as still go.
+Status FindGone(Connection& connection, std::int64_t config_id, State state, Millis before,
+                std::size_t limit, std::vector<Gone>& gone) {
+  Result<Statement> query = connection.Prepare(
+      "SELECT event_id, window_ms, window_start FROM rate_limit_event_slot "
+      "INDEXED BY rate_limit_event_ended WHERE config_id = ?1 AND state = ?2 "
+      "AND state IN (2, 3, 4) AND finished_at < ?3 ORDER BY finished_at LIMIT ?4");
+  if (!query.ok()) return query.error();
+  query->Bind(1, config_id).Bind(2, static_cast<std::int64_t>(state)).Bind(3, before);
+  query->Bind(4, static_cast<std::int64_t>(limit - gone.size()));
+  for (;;) {
+    Result<bool> row = query->Step();
+    if (!row.ok()) return row.error();
+    if (!*row) return {};
+    gone.push_back({std::string(query->Text(0)), config_id, query->Int(1), query->Int(2),
+                    state == State::kDone});
+  }
+}
+
+Status RunWith(Connection& connection, std::string_view sql, const std::string& event) {
+  Result<Statement> statement = connection.Prepare(sql);
+  if (!statement.ok()) return statement.error();
+  return statement->Bind(1, event).Run();
+}
+
+Status MoveOut(Connection& connection, const Gone& gone) {
+  for (const char* sql :
+       {"INSERT INTO rate_limit_event_archive SELECT event_id, config_id, window_ms, window_start, "
+        "scheduled_time, requested_time, tenant, state, attempts, created_at, claimed_at, "
+        "claimed_by, finished_at FROM rate_limit_event_slot WHERE event_id = ?1 "
+        "ON CONFLICT DO NOTHING",
+        "DELETE FROM rate_limit_event_slot WHERE event_id = ?1",
+        "DELETE FROM rate_limit_event_change WHERE event_id = ?1"}) {
+    if (Status s = RunWith(connection, sql, gone.event); !s.ok()) return s;
+  }
+  if (!gone.holds_place) return {};
+  Result<Statement> update = connection.Prepare(
+      "UPDATE rate_limit_window_counter SET archived = archived + 1 "
+      "WHERE config_id = ?1 AND window_ms = ?2 AND window_start = ?3");
+  if (!update.ok()) return update.error();
+  return update->Bind(1, gone.config_id).Bind(2, gone.size).Bind(3, gone.window).Run();
+}
+
+Result<std::size_t> DropArchived(Connection& connection, Millis before, std::size_t limit) {
+  Result<Statement> drop = connection.Prepare(
+      "DELETE FROM rate_limit_event_archive WHERE event_id IN (SELECT event_id "
+      "FROM rate_limit_event_archive WHERE finished_at < ?1 ORDER BY finished_at LIMIT ?2)");
+  if (!drop.ok()) return drop.error();
+  if (Status s = drop->Bind(1, before).Bind(2, static_cast<std::int64_t>(limit)).Run(); !s.ok()) {
+    return s.error();
+  }
+  return static_cast<std::size_t>(connection.changes());
+}
+
+}  // namespace
+
+Result<Retired> RetireEvents(Connection& connection, const Retention& retention) {
+  Result<std::vector<std::int64_t>> ids = ConfigIds(connection);
+  if (!ids.ok()) return ids.error();
+  std::vector<Gone> gone;
+  for (const std::int64_t id : *ids) {
+    for (const State state : {State::kDone, State::kCancelled}) {
+      if (gone.size() >= retention.limit) break;
+      Status s = FindGone(connection, id, state, retention.over_before, retention.limit, gone);
+      if (!s.ok()) return s.error();
+    }
+  }
+  for (const Gone& one : gone) {
+    if (Status s = MoveOut(connection, one); !s.ok()) return s.error();
+  }
+  Result<std::size_t> dropped =
+      DropArchived(connection, retention.archived_before, retention.limit);
+  if (!dropped.ok()) return dropped.error();
+  return Retired{gone.size(), *dropped};
+}
+
+Result<std::optional<Event>> LookInArchive(Connection& connection, std::string_view event_id) {
+  Result<Statement> query = connection.Prepare(
+      "SELECT config_id, tenant, requested_time, window_start, scheduled_time, state, attempts, "
+      "created_at, claimed_at, claimed_by, finished_at FROM rate_limit_event_archive "
+      "WHERE event_id = ?1");
+  if (!query.ok()) return query.error();
+  Result<bool> row = query->Bind(1, event_id).Step();
+  if (!row.ok()) return row.error();
+  if (!*row) return std::optional<Event>();
+  Result<std::string> name = NameOf(connection, query->Int(0));
+  if (!name.ok()) return name.error();
+  Event event;
+  event.slot = {std::string(event_id), std::move(*name), std::string(query->Text(1)),
+                query->Int(2),         query->Int(3),    query->Int(4)};
+  event.state = static_cast<State>(query->Int(5));
+  event.attempts = query->Int(6);
+  event.created_at = query->Int(7);
+  event.claimed_at = query->Int(8);
+  event.claimed_by = query->Text(9);
+  event.finished_at = query->Int(10);
+  event.archived = true;
+  return std::optional<Event>(std::move(event));
+}
+
+}  // namespace weir::slots::sqlite

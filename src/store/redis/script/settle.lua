@@ -1,0 +1,46 @@
+-- Settling a charge at less than it was, as src/algorithm/settle.cc: (state, term, the charge's
+-- stamp) -> (new state, high words of its end and of the old one's).
+
+local function settle_token_bucket(v, t, sh, sl)
+  if not less(now_h, now_l, sh, sl) then return end
+  local left_h, left_l = sub(sh, sl, now_h, now_l)
+  local h, l, frac = t.h, t.l, t.frac
+  if less(left_h, left_l, h, l) or (left_h == h and left_l == l and frac > 0) then
+    h, l, frac = debt_of(v, t.quota)
+    if less(left_h, left_l, h, l) or (left_h == h and left_l == l and frac > 0) then
+      h, l = sub(left_h, left_l, 0, 1)
+      frac = 0
+    end
+  end
+  if h == 0 and l == 0 and frac == 0 then return end
+  return refund_token_bucket(v, { quota = t.quota, cost = 1, h = h, l = l, frac = frac })
+end
+
+local function return_anchored_window(v, t, ah, al)
+  local q = t.quota
+  local h, l, count = anchored_of(v, q)
+  local start_h, start_l = sub(h, l, q.wh, q.wl)
+  if count == 0 or not less(ah, al, h, l) or less(ah, al, start_h, start_l) then return end
+  return pack_window(h, l, count - math.min(count, t.cost)), h, h
+end
+
+-- By the number of the algorithm; those that keep logs are missing.
+local settle_less = { [0] = settle_token_bucket, [1] = return_fixed_window,
+  [3] = return_sliding_counter, [5] = return_anchored_window }
+
+local function settle_state(v, t, stamp)
+  if t.cost > 0 then return t.overdraw(v, t) end
+  if t.cost == 0 or not v then return end
+  t.less = t.less or { quota = t.quota, cost = -t.cost, h = t.h, l = t.l, frac = t.frac }
+  return settle_less[t.quota.algorithm](v, t.less, stamp.h, stamp.l)
+end
+
+-- How the log stands afterwards.
+local function settle_log(k, q, cost, stamp)
+  if q.algorithm == 4 then
+    release(k, q, stamp.l, stamp.h)
+  elseif cost < 0 then
+    return_log(k, q, -cost, stamp.h, stamp.l)
+  end
+  return overdraw_log(k, q, math.max(cost, 0))
+end

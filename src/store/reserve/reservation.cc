@@ -1,0 +1,271 @@
+// The bytes behind the text: a version, then what the record's digest covers (nonce, cost, how long
+// it lasts, the groups with their shares), then what is known only after the charge (a lease for
+// each group, a stamp for each share). Numbers are LEB128 varints, those that may be negative 8
+// bytes; a string is its length and its bytes.
+
+#include "store/reserve/reservation.h"
+
+#include <openssl/rand.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "algorithm/algorithms.h"
+#include "algorithm/settle.h"
+#include "base/base64url.h"
+#include "base/int128.h"
+
+namespace weir::store::reserve {
+namespace {
+
+constexpr char kVersion = 1;
+constexpr std::size_t kDigestBytes = 16;
+
+void PutNumber(std::string& out, std::int64_t number) {
+  auto rest = static_cast<std::uint64_t>(number);
+  for (; rest >= 128; rest >>= 7U) out += static_cast<char>(128 + rest % 128);
+  out += static_cast<char>(rest);
+}
+
+void PutFixed(std::string& out, std::int64_t number) {
+  for (unsigned i = 0; i < 8; ++i) {
+    out += static_cast<char>(static_cast<std::uint64_t>(number) >> (8 * i));
+  }
+}
+
+void PutText(std::string& out, std::string_view text) {
+  PutNumber(out, static_cast<std::int64_t>(text.size()));
+  out += text;
+}
+
+void PutQuota(std::string& out, const Quota& quota) {
+  const algorithm::Numbers numbers = algorithm::NumbersOf(quota);
+  out += static_cast<char>(quota.algorithm());
+  PutNumber(out, numbers.limit);
+  PutNumber(out, numbers.refill);
+  PutNumber(out, numbers.period.count());
+  PutNumber(out, numbers.window.count());
+  PutNumber(out, numbers.buckets);
+}
+
+std::string Body(const Reservation& reservation) {
+  std::string out(1, kVersion);
+  out.append(reservation.nonce.begin(), reservation.nonce.end());
+  PutNumber(out, reservation.cost);
+  PutNumber(out, reservation.lasts.count());
+  PutNumber(out, static_cast<std::int64_t>(reservation.groups.size()));
+  for (const Group& group : reservation.groups) {
+    PutNumber(out, static_cast<std::int64_t>(group.shares.size()));
+    for (const Share& share : group.shares) {
+      PutText(out, share.key);
+      PutText(out, share.policy);
+      PutQuota(out, share.quota);
+      PutNumber(out, share.factor);
+      PutNumber(out, share.limit);
+      out += static_cast<char>(share.shadow ? 1 : 0);
+    }
+  }
+  return out;
+}
+
+/// Reads what Body and Write put. After the first thing that is not there, everything is 0.
+///
+/// Not thread-safe.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+  bool done() const noexcept { return sound_ && bytes_.empty(); }
+  bool sound() const noexcept { return sound_; }
+
+  std::uint8_t Byte() { return Take(1) ? static_cast<std::uint8_t>(taken_[0]) : 0; }
+
+  std::int64_t Number() {
+    std::uint64_t number = 0;
+    for (unsigned shift = 0; shift < 63; shift += 7) {
+      const std::uint64_t byte = Byte();
+      number |= (byte & 127U) << shift;
+      if (byte < 128) return static_cast<std::int64_t>(number);
+    }
+    sound_ = false;
+    return 0;
+  }
+
+  /// A number of things that take a byte each at least.
+  std::size_t Count(std::size_t most) {
+    const std::int64_t count = Number();
+    if (count >= 0 && static_cast<std::uint64_t>(count) <= most) {
+      return static_cast<std::size_t>(count);
+    }
+    sound_ = false;
+    return 0;
+  }
+
+  std::int64_t Fixed() {
+    std::uint64_t number = 0;
+    if (!Take(8)) return 0;
+    for (unsigned i = 0; i < 8; ++i) {
+      number |= std::uint64_t{static_cast<std::uint8_t>(taken_[i])} << (8 * i);
+    }
+    return static_cast<std::int64_t>(number);
+  }
+
+  std::string_view Text(std::size_t size) { return Take(size) ? taken_ : std::string_view(); }
+  std::string_view Text() { return Text(Count(bytes_.size())); }
+
+ private:
+  bool Take(std::size_t size) {
+    sound_ = sound_ && size <= bytes_.size();
+    if (!sound_) return false;
+    taken_ = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+    return true;
+  }
+
+  std::string_view bytes_;
+  std::string_view taken_;
+  bool sound_ = true;
+};
+
+std::optional<Quota> ReadQuota(Reader& in) {
+  const algorithm::Descriptor* kind = algorithm::FindTag(in.Byte());
+  algorithm::Numbers numbers;
+  numbers.limit = in.Number();
+  numbers.refill = in.Number();
+  numbers.period = std::chrono::nanoseconds(in.Number());
+  numbers.window = std::chrono::nanoseconds(in.Number());
+  numbers.buckets = in.Number();
+  if (!in.sound() || kind == nullptr) return std::nullopt;
+  Result<Quota> quota = kind->make(numbers);
+  if (!quota.ok()) return std::nullopt;
+  return *quota;
+}
+
+bool ReadShare(Reader& in, Group& group) {
+  std::string key(in.Text());
+  std::string policy(in.Text());
+  std::optional<Quota> quota = ReadQuota(in);
+  if (!quota || key.empty()) return false;
+  Share share{.key = std::move(key), .quota = *quota, .policy = std::move(policy)};
+  share.factor = in.Number();
+  share.limit = in.Number();
+  share.shadow = in.Byte() != 0;
+  if (!in.sound() || share.factor > kMaxLimit) return false;
+  group.shares.push_back(std::move(share));
+  return true;
+}
+
+bool ReadBody(Reader& in, Reservation& reservation) {
+  if (in.Byte() != kVersion) return false;
+  const std::string_view nonce = in.Text(reservation.nonce.size());
+  if (!in.sound()) return false;
+  std::copy(nonce.begin(), nonce.end(), reservation.nonce.begin());
+  reservation.cost = in.Number();
+  reservation.lasts = std::chrono::milliseconds(in.Number());
+  if (reservation.cost > kMaxLimit || reservation.lasts < kShortest ||
+      reservation.lasts > kLongest) {
+    return false;
+  }
+  std::size_t shares = 0;
+  reservation.groups.resize(in.Count(kMaxShares));
+  for (Group& group : reservation.groups) {
+    const std::size_t count = in.Count(kMaxShares);
+    shares += count;
+    if (count == 0 || shares > kMaxShares) return false;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!ReadShare(in, group)) return false;
+    }
+  }
+  return in.sound();
+}
+
+}  // namespace
+
+Reservation Begin(std::chrono::milliseconds lasts, std::int64_t cost) {
+  Reservation reservation;
+  reservation.lasts = std::clamp(lasts, kShortest, kLongest);
+  reservation.cost = cost;
+  // Without randomness there is no safe name for anything.
+  if (RAND_bytes(reservation.nonce.data(), static_cast<int>(reservation.nonce.size())) != 1) {
+    std::abort();
+  }
+  return reservation;
+}
+
+std::string RecordKey(const Reservation& reservation, std::size_t group) {
+  std::string text = Body(reservation);
+  PutNumber(text, static_cast<std::int64_t>(group));
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  // In a cluster it must fall into the slot of its bucket, so it begins as that does
+  // (store/redis/names.h). No bucket ends so: a '%' in a key is followed by two digits.
+  const std::string& bucket = reservation.groups[group].shares.front().key;
+  const bool parted = bucket.starts_with('{') || bucket.find_first_of("/|") != std::string::npos;
+  std::string key = parted ? bucket : std::string();
+  key += "|%reserved:";
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  for (std::size_t i = 0; i < kDigestBytes; ++i) {
+    key += kDigits[digest[i] >> 4U];
+    key += kDigits[digest[i] & 15U];
+  }
+  return key;
+}
+
+Quota RecordQuota(const Reservation& reservation) {
+  return *Quota::Concurrency(1, reservation.lasts);
+}
+
+Status CheckSize(const Reservation& reservation) {
+  std::size_t shares = 0;
+  for (const Group& group : reservation.groups) shares += group.shares.size();
+  const std::size_t bytes = Body(reservation).size() + 8 * (reservation.groups.size() + shares);
+  if (shares <= kMaxShares && (bytes + 2) / 3 * 4 <= kMaxText) return {};
+  return Error{Code::kInvalidArgument,
+               "cannot be reserved: the keys of all buckets together are too long"};
+}
+
+void Note(Group& group, std::chrono::milliseconds lasts, std::span<const Decision> decisions) {
+  group.lease = decisions.empty() ? 0 : decisions.front().lease;
+  if (group.lease == 0) return;
+  // The record was fresh: its lease tells when it was charged, and all others with it.
+  const Nanos now = group.lease - std::chrono::nanoseconds(lasts).count();
+  for (std::size_t i = 0; i < group.shares.size(); ++i) {
+    Share& share = group.shares[i];
+    share.stamp = algorithm::StampOf(share.quota, now, decisions[i + 1]);
+  }
+}
+
+std::int64_t ChangeOf(const Reservation& reservation, const Share& share, std::int64_t cost) {
+  const Int128 change = (Int128{cost} - reservation.cost) * share.factor;
+  constexpr Int128 kMost = kMaxLimit;
+  return static_cast<std::int64_t>(std::clamp(change, -kMost, kMost));
+}
+
+std::string Write(const Reservation& reservation) {
+  std::string bytes = Body(reservation);
+  for (const Group& group : reservation.groups) {
+    PutFixed(bytes, group.lease);
+    for (const Share& share : group.shares) PutFixed(bytes, share.stamp);
+  }
+  return Base64UrlEncoded(bytes);
+}
+
+Result<Reservation> Read(std::string_view text) {
+  const Error wrong{Code::kInvalidArgument, "must be the text that the reservation was answered"};
+  if (text.empty() || text.size() > kMaxText) return wrong;
+  const std::optional<std::string> bytes = Base64UrlDecoded(text);
+  if (!bytes) return wrong;
+  Reader in(*bytes);
+  Reservation reservation;
+  if (!ReadBody(in, reservation)) return wrong;
+  for (Group& group : reservation.groups) {
+    group.lease = in.Fixed();
+    for (Share& share : group.shares) share.stamp = in.Fixed();
+  }
+  if (!in.done()) return wrong;
+  return reservation;
+}
+
+}  // namespace weir::store::reserve

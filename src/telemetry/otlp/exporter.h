@@ -1,0 +1,85 @@
+#pragma once
+
+// Sends recorded spans to an OpenTelemetry receiver (a collector) with OTLP: HTTP with protobuf, or
+// gRPC, which is one unary call and needs no gRPC library. A thread of its own does it all.
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "telemetry/otlp/encode.h"
+#include "telemetry/tracer.h"
+#include "weir/result.h"
+
+namespace weir::telemetry {
+class TextWriter;
+}
+
+namespace weir::telemetry::otlp {
+
+/// What the endpoint's URL says.
+struct Endpoint {
+  std::string url;  ///< as libcurl takes it, with the path
+  bool grpc = false;
+  bool tls = false;
+
+  /// Takes http://, https://, grpc:// and grpcs://. The path of HTTP is /v1/traces unless given.
+  static Result<Endpoint> Parse(const std::string& text);
+};
+
+struct ExporterOptions {
+  Endpoint endpoint;
+  std::vector<std::string> headers;  ///< "name: value"; secret
+  Origin origin;
+  std::size_t batch = 512;
+  std::chrono::milliseconds interval{1'000};  ///< the longest that a span waits for company
+  std::chrono::milliseconds timeout{10'000};  ///< of a request
+  std::chrono::milliseconds backoff{500};     ///< before the second attempt; then twice as long
+  int attempts = 4;
+};
+
+/// Thread safety: any thread may read its counters; Stop and the destructor are for one.
+class Exporter {
+ public:
+  /// `tracer` must outlive it.
+  Exporter(Tracer& tracer, ExporterOptions options);
+  ~Exporter();
+  Exporter(const Exporter&) = delete;
+  Exporter& operator=(const Exporter&) = delete;
+
+  /// Sends what waits, once and for a second at most, and ends the thread. May be called twice.
+  void Stop();
+
+  std::uint64_t exported() const noexcept { return exported_.load(std::memory_order_relaxed); }
+  /// Given up: the receiver was away for long, or refused them.
+  std::uint64_t failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
+
+  /// weir_trace_spans_*.
+  void Collect(TextWriter& out) const;
+
+ private:
+  struct Sender;
+
+  void Run();
+  void Send(const std::vector<Span>& spans, bool last);
+  bool Pause(std::chrono::milliseconds time);
+
+  Tracer& tracer_;
+  const ExporterOptions options_;
+  const std::unique_ptr<Sender> sender_;
+  std::atomic<std::uint64_t> exported_{0};
+  std::atomic<std::uint64_t> failed_{0};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  bool away_ = false;  // the receiver; told once
+  std::thread thread_;
+};
+
+}  // namespace weir::telemetry::otlp

@@ -1,0 +1,102 @@
+// What befalls policies in Redis alone: a server that forgets, and one that is away.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "admin/redis/policy_store.h"
+#include "conformance/policy/policy_node.h"
+#include "support/redis_server.h"
+#include "support/wait.h"
+
+namespace weir::policy {
+namespace {
+
+using test::WaitUntil;
+using ::testing::HasSubstr;
+
+/// A node on a server of its own.
+struct Node {
+  explicit Node(const std::string& url, bool required = true) {
+    shared::Options options;
+    options.required = required;
+    options.patience = std::chrono::milliseconds(1000);
+    auto opened = redis::Open(url, catalog, std::move(options));
+    EXPECT_TRUE(opened.ok()) << opened.error().message;
+    store = std::move(*opened);
+  }
+  Result<StoredPolicy> Create(const std::string& key, std::int64_t capacity) {
+    return PolicyNode::Await<StoredPolicy>(
+        [&](auto done) { store->Create(Sample(key, capacity), "me", done); });
+  }
+  std::int64_t Limit(const std::string& key) const {
+    return catalog.live().Current()->ForKey(key).quota()->limit();
+  }
+
+  Catalog catalog{CompileOptions{DefaultPolicy(), 0.1}};
+  std::unique_ptr<PolicyStore> store;
+};
+
+TEST(RedisPolicies, AServerThatForgotIsToldByANodeThatKnows) {
+  test::RedisServer server;
+  Node a(server.url());
+  Node b(server.url());
+  for (int i = 0; i < 1200; ++i) {  // more than one page
+    ASSERT_TRUE(a.Create("k" + std::to_string(i), i + 1).ok());
+  }
+  ASSERT_TRUE(WaitUntil([&] { return b.Limit("k1199") == 1200; }));
+  server.Kill();  // nothing is on disk
+  server.Start();
+  // What is in force stays so throughout, and whoever comes new learns it.
+  const auto changes = [&] {
+    return server.Command({"HGET", "weir:{weir-policies}:state", "changes"});
+  };
+  ASSERT_TRUE(WaitUntil([&] { return changes().starts_with("1201"); })) << changes();
+  EXPECT_EQ(a.Limit("k7"), 8);
+  EXPECT_EQ(b.Limit("k7"), 8);
+  const Node fresh(server.url());
+  EXPECT_EQ(fresh.Limit("k1199"), 1200);
+  EXPECT_EQ(fresh.store->List("", 1).total, 1200U);
+  // And everybody goes on from there.
+  ASSERT_TRUE(WaitUntil([&] { return b.Create("after", 5).ok(); }));
+  EXPECT_TRUE(WaitUntil([&] { return a.Limit("after") == 5; }));
+}
+
+TEST(RedisPolicies, WhileTheServerIsAwayThePoliciesStayAndChangesAreRefused) {
+  test::RedisServer server({.durable = true});
+  Node node(server.url());
+  ASSERT_TRUE(node.Create("k", 7).ok());
+  server.Kill();
+  const Result<StoredPolicy> refused = node.Create("other", 8);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("away"));
+  EXPECT_EQ(node.Limit("k"), 7);
+  server.Start();
+  EXPECT_TRUE(WaitUntil([&] { return node.Create("other", 8).ok(); }));
+  EXPECT_EQ(node.Limit("other"), 8);
+}
+
+TEST(RedisPolicies, AStateOfANewerVersionIsLeftAlone) {
+  const test::RedisServer server;
+  server.Command({"HSET", "weir:{weir-policies}:state", "changes", "1", "format", "2"});
+  Catalog catalog{CompileOptions{DefaultPolicy(), 0.1}};
+  const auto opened = redis::Open(server.url(), catalog, {});
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error().message, HasSubstr("newer version"));
+}
+
+TEST(RedisPolicies, ADamagedRecordIsAnErrorAndNotAPolicy) {
+  const test::RedisServer server;
+  server.Command({"HSET", "weir:{weir-policies}:state", "changes", "1"});
+  server.Command({"HSET", "weir:{weir-policies}:policies", "k", "3:abc,9999:x,"});
+  Catalog catalog{CompileOptions{DefaultPolicy(), 0.1}};
+  const auto opened = redis::Open(server.url(), catalog, {});
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error().message, HasSubstr("damaged"));
+}
+
+}  // namespace
+}  // namespace weir::policy

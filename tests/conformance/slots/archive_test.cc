@@ -1,0 +1,114 @@
+#include <gmock/gmock.h>
+
+#include "slots/config.h"
+#include "slots/retention.h"
+#include "store_fixture.h"
+#include "support/wait.h"
+
+// Old events leave the live tables, on every store; what was said of them stays said.
+
+namespace weir::slots {
+namespace {
+
+constexpr Millis kNoon = 1'748'779'200'000;  // 2025-06-01T12:00:00Z
+constexpr Millis kFar = 4'000'000'000'000;   // later than anything here ends
+
+class Archive : public StoreTest {
+ protected:
+  // `count` events, of which all are done.
+  void Done(int count) {
+    client().Put({.name = "pay", .window_size = 4'000, .max_per_window = 100});
+    client().Assign(Asks(count, kNoon));
+    std::vector<Finish> ends;
+    for (const Claimed& event :
+         client().Claim({.config = "pay", .max = 1'000, .now = kNoon + 4'000}).events) {
+      ends.push_back({.event_id = event.slot.event_id, .attempt = event.attempt});
+    }
+    ASSERT_EQ(ends.size(), static_cast<std::size_t>(count));
+    client().Finish(ends);
+  }
+};
+
+TEST_P(Archive, DoneEventsLeaveInSmallSets) {
+  Done(25);
+  const Slot slot = *client().Find("e7");
+  const auto live = [&] {
+    return client().Due({.config = "pay", .before = kFar, .state = State::kDone}).size();
+  };
+  for (const std::size_t left : {15U, 5U, 0U}) {
+    EXPECT_EQ(client().Retire({.over_before = kFar, .limit = 10}).archived, left == 0 ? 5U : 10U);
+    EXPECT_EQ(live(), left);
+    EXPECT_EQ(client().Verify().problems, 0);  // the counters still add up
+  }
+  EXPECT_EQ(client().Retire({.over_before = kFar, .limit = 10}).archived, 0U);
+  const Event event = *client().Look("e7");
+  EXPECT_TRUE(event.archived);
+  EXPECT_EQ(event.state, State::kDone);
+  EXPECT_EQ(event.slot, slot);
+  EXPECT_EQ(event.attempts, 1);
+  EXPECT_GT(event.finished_at, 0);
+}
+
+TEST_P(Archive, OnlyWhatIsOverAndOldLeaves) {
+  Done(5);
+  client().Assign(Asks(5, kNoon + 60'000, "later"));
+  const Millis finished = client().Look("e0")->finished_at;
+  EXPECT_EQ(client().Retire({.over_before = finished}).archived, 0U);
+  EXPECT_EQ(client().Retire({.over_before = kFar}).archived, 5U);
+  EXPECT_FALSE(client().Look("later0")->archived);
+}
+
+TEST_P(Archive, AnIdInTheArchiveIsAnsweredAsBefore) {
+  Done(3);
+  client().Assign(client().Ask("gone", "pay", kNoon + 60'000));
+  client().Cancel("gone");
+  EXPECT_EQ(client().Retire({.over_before = kFar}).archived, 4U);
+  const Answer again = client().Assign(client().Ask("e1", "pay", kNoon));
+  EXPECT_EQ(again.outcome, Outcome::kExisting);
+  EXPECT_EQ(again.slot.config, "pay");
+  EXPECT_EQ(client().Assign(client().Ask("e1", "pay", kNoon + 1)).outcome, Outcome::kConflict);
+  EXPECT_EQ(client().Assign(client().Ask("gone", "pay", kNoon + 60'000)).outcome,
+            Outcome::kCancelled);
+  // A batch of old and new ones.
+  const auto mixed = client().Assign(
+      std::vector{client().Ask("e2", "pay", kNoon), client().Ask("fresh", "pay", kNoon)});
+  EXPECT_EQ(mixed[0].outcome, Outcome::kExisting);
+  EXPECT_EQ(mixed[1].outcome, Outcome::kNew);
+  // It is over: it can be neither cancelled nor moved.
+  EXPECT_THROW(client().Cancel("e1"), std::runtime_error);
+  EXPECT_THROW(client().Reschedule({.event_id = "e1", .requested = kNoon}), std::runtime_error);
+}
+
+TEST_P(Archive, IdsAreForgottenAfterTheHorizon) {
+  Done(3);
+  client().Retire({.over_before = kFar});
+  EXPECT_EQ(client().Retire({.archived_before = 1}).dropped, 0U);
+  EXPECT_EQ(client().Retire({.archived_before = kFar, .limit = 2}).dropped, 2U);
+  EXPECT_EQ(client().Retire({.archived_before = kFar, .limit = 2}).dropped, 1U);
+  EXPECT_FALSE(client().Look("e1"));
+  EXPECT_EQ(client().Assign(client().Ask("e1", "pay", kNoon)).outcome, Outcome::kNew);
+}
+
+TEST_P(Archive, DeadLettersStay) {
+  client().Put({.name = "pay", .window_size = 4'000, .max_per_window = 100});
+  client().Assign(Asks(1, kNoon));
+  client().Claim({.config = "pay", .max = 1, .now = kNoon + 4'000});
+  Finish end{.event_id = "e0", .attempt = 1};
+  end.failed = true;
+  client().Finish({end});
+  EXPECT_EQ(client().Retire({.over_before = kFar}).archived, 0U);
+}
+
+TEST_P(Archive, ASecondlyTickRetiresUntilNothingIsLeft) {
+  Done(25);
+  Retirement retirement(store(), {.keep = std::chrono::hours(1)});
+  const Nanos later = kFar * 1'000'000;
+  retirement.OnSecond(later);
+  ASSERT_TRUE(test::WaitUntil([&] { return retirement.archived() == 25; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, Archive, testing::Values("sqlite", "postgres"),
+                         [](const auto& param) { return param.param; });
+
+}  // namespace
+}  // namespace weir::slots

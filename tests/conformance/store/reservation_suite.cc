@@ -1,0 +1,145 @@
+// Reservations, as every store must keep them: settled from any node, once, at less or more, and
+// gone after their time.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conformance/store/client.h"
+#include "store/reserve/reservation.h"
+#include "weir/clock.h"
+
+namespace weir::store::conformance {
+namespace {
+
+using namespace std::chrono_literals;
+using reserve::Reservation;
+
+constexpr Nanos kStart = Nanos{20'000} * 86'400 * 1'000'000'000;
+
+class StoreReservations : public testing::Test {
+ protected:
+  /// Reserves `cost` of buckets that go together; empty if that was refused.
+  std::string Reserve(std::vector<std::pair<std::string, Quota>> buckets, std::int64_t cost,
+                      std::chrono::milliseconds lasts = 60s) {
+    Reservation reservation = reserve::Begin(lasts, cost);
+    reserve::Group& group = reservation.groups.emplace_back();
+    for (const auto& [key, quota] : buckets) {
+      group.shares.push_back({.key = key, .quota = quota, .policy = "p"});
+    }
+    const std::string record = reserve::RecordKey(reservation, 0);
+    const Quota quota = reserve::RecordQuota(reservation);
+    std::vector<Charge> charges = {{record, 1, &quota}};
+    for (const reserve::Share& share : group.shares) {
+      charges.push_back({share.key, cost, &share.quota});
+    }
+    const Client::Group charged = here_.ChargeAll(charges);
+    if (!charged.applied) return {};
+    reserve::Note(group, lasts, charged.decisions);
+    return reserve::Write(reservation);
+  }
+
+  bool Settle(Client& client, const std::string& text, std::int64_t cost) {
+    const Result<Reservation> read = reserve::Read(text);
+    EXPECT_TRUE(read.ok());
+    const reserve::Group& group = read->groups.front();
+    const std::string record = reserve::RecordKey(*read, 0);
+    const Quota quota = reserve::RecordQuota(*read);
+    std::vector<Charge> charges = {{record, 1, &quota}};
+    std::vector<Nanos> stamps = {0};
+    for (const reserve::Share& share : group.shares) {
+      charges.push_back({share.key, reserve::ChangeOf(*read, share, cost), &share.quota});
+      stamps.push_back(share.stamp);
+    }
+    decisions_.resize(charges.size());
+    Application application;
+    application.op = Op::kSettle;
+    application.lease = group.lease;
+    application.charges = charges;
+    application.stamps = stamps;
+    application.decisions = decisions_;
+    client.Apply({&application, 1});
+    return application.applied;
+  }
+
+  ManualClock clock_{kStart};
+  std::unique_ptr<Backend> backend_ = MakeBackend(&clock_);
+  Client here_{*backend_, 0};
+  Client there_{*backend_, 1};
+  std::vector<Decision> decisions_;
+};
+
+TEST_F(StoreReservations, AreSettledOnceFromAnyNode) {
+  const Quota day = *Quota::FixedWindow(100, 24h);
+  const Quota bucket = *Quota::TokenBucket(1000, 1, 1s);
+  const std::string text = Reserve({{"llm/day|user:1", day}, {"llm/burst|user:1", bucket}}, 60);
+  ASSERT_FALSE(text.empty());
+  EXPECT_EQ(there_.Peek("llm/day|user:1", day).remaining, 40);
+  clock_.Advance(10s);
+  EXPECT_TRUE(Settle(there_, text, 25));
+  EXPECT_EQ(decisions_[1].remaining, 75);
+  EXPECT_EQ(decisions_[2].remaining, 985);  // 25 were taken, 10 flowed in
+  EXPECT_FALSE(Settle(here_, text, 25));
+  EXPECT_FALSE(Settle(there_, text, 0));
+  EXPECT_EQ(here_.Peek("llm/day|user:1", day).remaining, 75);
+}
+
+TEST_F(StoreReservations, MoreThanWasReservedLeavesADebt) {
+  const Quota day = *Quota::FixedWindow(100, 24h);
+  const std::string text = Reserve({{"llm/day|user:1", day}}, 60);
+  EXPECT_TRUE(Settle(there_, text, 130));
+  EXPECT_EQ(decisions_[1].verdict, Verdict::kLimited);
+  EXPECT_EQ(here_.Peek("llm/day|user:1", day).remaining, 0);
+}
+
+TEST_F(StoreReservations, CountAsSpentWhenTheyAreNotSettledInTime) {
+  const Quota day = *Quota::FixedWindow(100, 24h);
+  const std::string text = Reserve({{"llm/day|user:1", day}}, 60, 5s);
+  clock_.Advance(5s);
+  EXPECT_FALSE(Settle(there_, text, 10));
+  EXPECT_EQ(here_.Peek("llm/day|user:1", day).remaining, 40);
+}
+
+TEST_F(StoreReservations, RefusedOnesLeaveNothing) {
+  const Quota day = *Quota::FixedWindow(100, 24h);
+  const Quota minute = *Quota::SlidingLog(50, 60s);
+  EXPECT_TRUE(Reserve({{"llm/day|user:1", day}, {"llm/minute|user:1", minute}}, 60).empty());
+  EXPECT_EQ(here_.Peek("llm/day|user:1", day).remaining, 100);
+  EXPECT_FALSE(Reserve({{"llm/day|user:1", day}, {"llm/minute|user:1", minute}}, 50).empty());
+}
+
+// What a text says is covered by the name of its record.
+TEST_F(StoreReservations, AnAlteredTextSettlesNothing) {
+  const Quota day = *Quota::FixedWindow(100, 24h);
+  here_.Charge("llm/day|user:2", day, 90);
+  const std::string text = Reserve({{"llm/day|user:1", day}}, 60);
+  for (const auto alter :
+       {+[](Reservation& r) { r.groups[0].shares[0].key = "llm/day|user:2"; },
+        +[](Reservation& r) { r.cost = 90; },
+        +[](Reservation& r) { r.groups[0].shares[0].factor = 2; },
+        +[](Reservation& r) { ++r.groups[0].lease; }, +[](Reservation& r) { r.lasts += 1s; }}) {
+    Reservation altered = *reserve::Read(text);
+    alter(altered);
+    EXPECT_FALSE(Settle(there_, reserve::Write(altered), 0));
+  }
+  EXPECT_EQ(here_.Peek("llm/day|user:1", day).remaining, 40);
+  EXPECT_EQ(here_.Peek("llm/day|user:2", day).remaining, 10);
+  EXPECT_TRUE(Settle(there_, text, 0));
+}
+
+// A key without parts, as programs that share a store may use.
+TEST_F(StoreReservations, GoWithKeysOfAnyShape) {
+  const Quota day = *Quota::FixedWindow(100, 24h);
+  for (const char* key : {"plain", "{t}plain", "lib|key", "key|user-1"}) {
+    const std::string text = Reserve({{key, day}}, 60);
+    ASSERT_FALSE(text.empty()) << key;
+    EXPECT_TRUE(Settle(there_, text, 1)) << key;
+    EXPECT_EQ(here_.Peek(key, day).remaining, 99) << key;
+  }
+}
+
+}  // namespace
+}  // namespace weir::store::conformance

@@ -1,0 +1,38 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/http_client.h"
+#include "support/postgres_server.h"
+#include "support/temp_dir.h"
+#include "support/wait.h"
+#include "support/weir_process.h"
+
+// A service whose database of slots goes away and comes back.
+
+namespace weir::slots {
+namespace {
+
+TEST(SlotsAway, ReadyzNamesTheDatabaseAndStaysReady) {
+  test::PostgresServer server;
+  const test::TempDir dir;
+  test::WeirProcess weir({"serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off",
+                          "--data", (dir / "data").string(), "--slots-store", server.url()});
+  test::HttpClient client(weir.Port("http"));
+  const auto says = [&](const std::string& text) {
+    return test::WaitUntil(
+        [&] {
+          const auto answer = client.Get("/readyz");
+          return answer.status == 200 && answer.body == text;
+        },
+        std::chrono::seconds(60));
+  };
+  EXPECT_TRUE(says("ready\n"));
+  server.Crash();
+  EXPECT_TRUE(says("ready, degraded: the database of slots is away\n"));
+  EXPECT_THAT(client.Get("/metrics").body, testing::HasSubstr("weir_slots_store_up 0\n"));
+  server.Start();
+  EXPECT_TRUE(says("ready\n"));
+}
+
+}  // namespace
+}  // namespace weir::slots

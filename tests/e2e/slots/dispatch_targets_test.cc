@@ -1,0 +1,135 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "support/child_process.h"
+#include "support/http_client.h"
+#include "support/kafka_server.h"
+#include "support/temp_dir.h"
+#include "support/wait.h"
+#include "support/weir_process.h"
+
+// `weir dispatch` on a running service: to standard output and to Kafka. The webhook is in
+// tests/fault/slots/dispatch_test.cc.
+
+namespace weir::slots {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kEvents = 40;
+
+class DispatchTargets : public testing::Test {
+ protected:
+  DispatchTargets() : client_(weir_.Port("http")) {
+    Post("/admin/rate-limit/config",
+         R"({"configName":"pay","windowSize":"PT1S","maxPerWindow":1000})", 201);
+    std::string events;
+    for (int i = 0; i < kEvents; ++i) {
+      events += std::string(i > 0 ? "," : "") + R"({"eventId":"e)" + std::to_string(i) +
+                R"(","configName":"pay","requestedTime":"2025-06-01T09:00:00Z","payload":"pay )" +
+                std::to_string(i) + "\"}";
+    }
+    Post("/api/v1/slots/batch", R"({"events":[)" + events + "]}", 200);
+  }
+
+  void Post(const std::string& path, const std::string& body, int status) {
+    const auto answer = client_.Post(path, body);
+    ASSERT_EQ(answer.status, status) << answer.body;
+  }
+
+  std::unique_ptr<test::ChildProcess> Dispatch(std::vector<std::string> more) {
+    std::vector<std::string> argv = {
+        WEIR_PROGRAM, "dispatch", "--url", "http://127.0.0.1:" + std::to_string(weir_.Port("http")),
+        "--config",   "pay"};
+    argv.insert(argv.end(), more.begin(), more.end());
+    return std::make_unique<test::ChildProcess>(argv);
+  }
+
+  bool AllDone() {
+    return client_.Get("/api/v1/slots/due?config=pay&state=DONE&limit=1000")
+                   .body.find("\"e" + std::to_string(kEvents - 1) + "\"") != std::string::npos &&
+           Backlog("due") == 0 && Backlog("claimed") == 0;
+  }
+
+  int Backlog(const std::string& field) {
+    const std::string body = client_.Get("/admin/rate-limit/backlog").body;
+    const std::size_t at = body.find("\"" + field + "\":");
+    return at == std::string::npos ? -1 : std::stoi(body.substr(at + field.size() + 3));
+  }
+
+  test::TempDir dir_;
+  test::WeirProcess weir_{{"serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off",
+                           "--data", (dir_ / "data").string()}};
+  test::HttpClient client_;
+};
+
+TEST_F(DispatchTargets, StandardOutputHasALineForEachEvent) {
+  auto dispatcher = Dispatch({});
+  ASSERT_TRUE(test::WaitUntil([&] { return AllDone(); })) << dispatcher->error_output();
+  EXPECT_EQ(dispatcher->Terminate(), 0);
+  std::set<std::string> lines;
+  std::string output = dispatcher->output();
+  for (std::size_t end = 0; (end = output.find('\n')) != std::string::npos;) {
+    lines.insert(output.substr(0, end));
+    output.erase(0, end + 1);
+  }
+  EXPECT_EQ(lines.size(), static_cast<std::size_t>(kEvents));
+  EXPECT_THAT(*lines.begin(), HasSubstr(R"("eventId":"e0","configName":"pay")"));
+  EXPECT_THAT(*lines.begin(), HasSubstr(R"("attempt":1,"redelivered":false,"payload":"pay 0")"));
+}
+
+TEST_F(DispatchTargets, KafkaHasAMessageForEachEventUnderItsId) {
+  const test::KafkaServer kafka;
+  auto dispatcher = Dispatch({"--kafka", kafka.url(), "--topic", "payments"});
+  ASSERT_TRUE(test::WaitUntil([&] { return AllDone(); })) << dispatcher->error_output();
+  EXPECT_EQ(dispatcher->Terminate(), 0);
+  std::set<std::string> keys;
+  for (const test::KafkaMessage& message : kafka.Read("payments")) {
+    EXPECT_TRUE(keys.insert(message.key).second) << message.key << " came twice";
+    EXPECT_EQ(message.payload, "pay " + message.key.substr(1));
+    EXPECT_THAT(message.headers, HasSubstr("weir-config=pay"));
+    EXPECT_THAT(message.headers, HasSubstr("weir-redelivered=false"));
+  }
+  EXPECT_EQ(keys.size(), static_cast<std::size_t>(kEvents));
+}
+
+TEST_F(DispatchTargets, AKafkaThatIsAwayLosesNothing) {
+  test::KafkaServer kafka;
+  kafka.Kill();
+  auto dispatcher = Dispatch({"--kafka", kafka.url(), "--topic", "payments", "--lease", "15"});
+  ASSERT_TRUE(dispatcher->WaitForError("the target is away", std::chrono::seconds(60)))
+      << dispatcher->error_output();
+  kafka.Start();
+  ASSERT_TRUE(test::WaitUntil([&] { return AllDone(); }, std::chrono::seconds(90)))
+      << dispatcher->error_output();
+  EXPECT_EQ(dispatcher->Terminate(), 0);
+  std::set<std::string> keys;
+  for (const test::KafkaMessage& message : kafka.Read("payments")) keys.insert(message.key);
+  EXPECT_EQ(keys.size(), static_cast<std::size_t>(kEvents));
+}
+
+TEST_F(DispatchTargets, MetricsAndAuditTellOfTheClaims) {
+  auto dispatcher = Dispatch({});
+  ASSERT_TRUE(test::WaitUntil([&] { return AllDone(); })) << dispatcher->error_output();
+  dispatcher->Terminate();
+  const auto metric = [&](const std::string& line) {
+    return test::WaitUntil(
+        [&] { return client_.Get("/metrics").body.find(line + "\n") != std::string::npos; });
+  };
+  EXPECT_TRUE(metric("weir_slots_answers_total{outcome=\"new\"} 40"));
+  EXPECT_TRUE(metric("weir_slots_claimed_total 40"));
+  EXPECT_TRUE(metric("weir_slots_finished_total{outcome=\"done\"} 40"));
+  EXPECT_TRUE(metric("weir_slots_store_up 1"));
+  EXPECT_TRUE(metric("weir_slots_due{config=\"pay\"} 0"));
+  EXPECT_TRUE(metric("weir_slots_window_cap{config=\"pay\"} 1000"));
+  EXPECT_TRUE(test::WaitUntil([&] {
+    return client_.Get("/admin/audit").body.find("\"slot.claim\"") != std::string::npos;
+  }));
+}
+
+}  // namespace
+}  // namespace weir::slots

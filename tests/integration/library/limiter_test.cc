@@ -1,0 +1,185 @@
+// weir::Limiter in this process.
+
+#include "weir/limiter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/redis_server.h"
+#include "support/temp_dir.h"
+#include "support/wait.h"
+
+namespace weir {
+namespace {
+
+using namespace std::chrono_literals;
+using test::WaitUntil;
+using ::testing::HasSubstr;
+
+constexpr const char* kPolicies =
+    "domain: api\n"
+    "policies:\n"
+    "  - {name: per-user, match: {user: \"*\"}, quota: {fixed_window: {limit: 3, window: 100d}}}\n"
+    "  - {name: pay, match: {user: \"*\", route: /v1/pay}, quota: {sliding_log: {limit: 1, window: "
+    "1h}}}\n"
+    "  - {name: vip, key: vip, quota: {token_bucket: {capacity: 500, refill_per_second: 1}}}\n"
+    "  - {name: jobs, match: {job: \"*\"}, quota: {concurrency: {limit: 1, lease: 1h}}}\n";
+
+/// Two deciders of the same policies: in memory, and on a Redis.
+class LimiterTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  LimiterTest() {
+    options_.policies = {file_};
+    options_.timeout = 10s;
+    if (GetParam() == "redis") {
+      redis_ = std::make_unique<test::RedisServer>();
+      options_.store = redis_->url();
+    }
+  }
+
+  Limiter Open() {
+    Result<Limiter> limiter = Limiter::Open(options_);
+    if (!limiter.ok()) throw std::runtime_error(limiter.error().message);
+    return std::move(*limiter);
+  }
+
+  test::TempDir folder_;
+  std::string file_ = folder_.Write("p.yaml", kPolicies).string();
+  std::unique_ptr<test::RedisServer> redis_;
+  LimiterOptions options_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Stores, LimiterTest, ::testing::Values("memory", "redis"),
+                         [](const auto& one) { return one.param; });
+
+TEST_P(LimiterTest, FollowsThePoliciesOfItsFiles) {
+  Limiter limiter = Open();
+  EXPECT_EQ(limiter.Check("vip")->decision.limit, 500);
+  EXPECT_EQ(limiter.Check("vip")->policy, "vip");
+  EXPECT_EQ(limiter.Check("somebody")->decision.limit, 100);  // the default policy
+  const std::vector<LimitEntry> pay = {{"user", "42"}, {"route", "/v1/pay"}};
+  const LimitRequest request{.domain = "api", .entries = pay};
+  ASSERT_TRUE(limiter.Check(request)->allowed());
+  const Result<LimitAnswer> refused = limiter.Check(request);
+  EXPECT_FALSE(refused->allowed());
+  EXPECT_EQ(refused->policy, "pay");
+  EXPECT_GT(refused->decision.retry_after, 0ns);
+  // What one refuses, the other was not charged.
+  const std::vector<LimitEntry> user = {{"user", "42"}};
+  EXPECT_EQ(limiter.Peek({.domain = "api", .entries = user})->decision.remaining, 2);
+  EXPECT_EQ(limiter.Refund({.domain = "api", .entries = user})->decision.remaining, 3);
+  EXPECT_EQ(limiter.Overdraw({.domain = "api", .entries = user, .cost = 4})->allowed(), false);
+  // Nothing applies: nothing is limited.
+  const std::vector<LimitEntry> other = {{"x", "y"}};
+  EXPECT_EQ(limiter.Check({.domain = "api", .entries = other})->policy, "");
+  EXPECT_EQ(limiter.policies().from_files, 4U);
+}
+
+TEST_P(LimiterTest, PermitsInFlightAreReleased) {
+  Limiter limiter = Open();
+  const std::vector<LimitEntry> job = {{"job", "j"}};
+  const LimitRequest request{.domain = "api", .entries = job};
+  const Result<LimitAnswer> first = limiter.Check(request);
+  ASSERT_TRUE(first->allowed());
+  ASSERT_FALSE(first->leases.empty());
+  EXPECT_FALSE(limiter.Check(request)->allowed());
+  EXPECT_TRUE(*limiter.Release(request, first->leases));
+  EXPECT_FALSE(*limiter.Release(request, first->leases));
+  EXPECT_TRUE(limiter.Check(request)->allowed());
+  EXPECT_EQ(limiter.Release(request, "no").error().code, Code::kInvalidArgument);
+}
+
+TEST_P(LimiterTest, IsExactWhateverTheNumberOfThreads) {
+  Limiter limiter = Open();
+  std::atomic<int> allowed{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      const std::vector<LimitEntry> user = {{"user", "crowd"}};
+      for (int n = 0; n < 50; ++n) {
+        const auto answer = limiter.Check({.domain = "api", .entries = user});
+        if (answer.ok() && answer->allowed()) ++allowed;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(allowed.load(), 3);
+}
+
+TEST_P(LimiterTest, FilesAreReadAgainWhenTheyChange) {
+  std::atomic<int> reports{0};
+  options_.report = [&](std::string_view, std::string_view) { ++reports; };
+  Limiter limiter = Open();
+  EXPECT_EQ(limiter.Check("vip")->decision.limit, 500);
+  folder_.Write("p.yaml",
+                "policies: [{name: vip, key: vip, quota: {fixed_window: {limit: 7, "
+                "window: 1d}}}]\n");
+  EXPECT_TRUE(WaitUntil([&] { return limiter.Check("vip", 0)->decision.limit == 7; }));
+  // A wrong one changes nothing, and is told.
+  folder_.Write("p.yaml", "policies: [{name: vip, kee: vip}]\n");
+  EXPECT_TRUE(WaitUntil([&] { return !limiter.policies().problem.empty(); }));
+  EXPECT_THAT(limiter.policies().problem, HasSubstr("did you mean"));
+  EXPECT_EQ(limiter.Check("vip", 0)->decision.limit, 7);
+  EXPECT_TRUE(WaitUntil([&] { return reports >= 2; }));
+}
+
+TEST_P(LimiterTest, SaysWhatIsWrong) {
+  Limiter limiter = Open();
+  EXPECT_EQ(limiter.Check("").error().code, Code::kInvalidArgument);
+  EXPECT_EQ(limiter.Check("u", -1).error().code, Code::kInvalidArgument);
+  options_.policies = {folder_
+                           .Write("bad.yaml",
+                                  "policies: [{name: a, match: {v: '*-x'}, "
+                                  "unlimited: true}]")
+                           .string()};
+  const Result<Limiter> bad = Limiter::Open(options_);
+  ASSERT_FALSE(bad.ok());
+  EXPECT_THAT(bad.error().message, HasSubstr("bad.yaml:1:"));
+  options_.policies.clear();
+  options_.store = "carrier-pigeon://";
+  EXPECT_EQ(Limiter::Open(options_).error().code, Code::kInvalidArgument);
+}
+
+TEST(EmbeddedLimiter, WhileTheStoreIsAwayThePolicyDecides) {
+  test::RedisServer server;
+  test::TempDir folder;
+  const std::string file =
+      folder
+          .Write("p.yaml",
+                 "policies:\n"
+                 "  - {name: a, key: a, on_store_error: deny, quota: {fixed_window: {limit: 9, "
+                 "window: 1d}}}\n"
+                 "  - {name: b, key: b, on_store_error: allow, quota: {fixed_window: {limit: 9, "
+                 "window: 1d}}}\n")
+          .string();
+  Result<Limiter> limiter =
+      Limiter::Open({.store = server.url(), .policies = {file}, .timeout = 1s});
+  ASSERT_TRUE(limiter.ok()) << limiter.error().message;
+  ASSERT_TRUE(limiter->Check("a")->allowed());
+  EXPECT_TRUE(limiter->health().ok());
+  server.Kill();
+  const Result<LimitAnswer> denied = limiter->Check("a");
+  EXPECT_FALSE(denied->allowed());
+  EXPECT_TRUE(denied->degraded);
+  EXPECT_TRUE(limiter->Check("b")->allowed());
+}
+
+TEST(ServiceLimiter, AServiceThatIsNotThereIsAnErrorAndNotARefusal) {
+  using Mode = LimiterOptions::Mode;
+  Result<Limiter> limiter =
+      Limiter::Open({.mode = Mode::kService, .service = "http://127.0.0.1:1", .timeout = 5s});
+  ASSERT_TRUE(limiter.ok());
+  EXPECT_EQ(limiter->Check("u").error().code, Code::kUnavailable);
+  EXPECT_FALSE(limiter->health().ok());
+  EXPECT_EQ(Limiter::Open({.mode = Mode::kService, .service = "ftp://x"}).error().code,
+            Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,247 @@
+// Settling against what would have been: of two keys one is charged an estimate and settled later,
+// the other is charged the real cost at once, and both meet the same other charges. The settled key
+// never has more left than the other, and exactly as much wherever time has not filled a bucket
+// that others were charged to meanwhile. Other ways to give back are tried on the same traces,
+// which must find them.
+
+#include "algorithm/settle.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "algorithm/lease.h"
+#include "algorithm/token_bucket.h"
+
+namespace weir::algorithm {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Nanos kStart = Nanos{20'000} * 86'400 * 1'000'000'000 + 123'456'789;
+
+/// How permits are given back.
+enum class Way : std::uint8_t {
+  kSettle,
+  kRefund,  ///< the latest charges first, whatever has flowed in
+  kReturn,  ///< as a lease's: less by the time that has passed
+};
+
+/// A key's state in a buffer of its own.
+class Key {
+ public:
+  explicit Key(const Quota& quota) : quota_(quota) {}
+
+  State& Ready() {
+    bytes_.resize(std::max<std::size_t>(bytes_.size(), CapacityForAcquire(quota_, View())));
+    state_ = View();
+    return state_;
+  }
+  Decision Charge(Nanos now, std::int64_t cost) { return Acquire(quota_, Ready(), now, cost); }
+  Decision Owe(Nanos now, std::int64_t cost) { return Overdraw(quota_, Ready(), now, cost); }
+  bool valid() const { return Valid(quota_.algorithm(), std::span(bytes_.data(), state_.size)); }
+
+ private:
+  State View() { return {bytes_.data(), state_.size, static_cast<std::uint32_t>(bytes_.size())}; }
+
+  Quota quota_;
+  std::vector<std::uint8_t> bytes_;
+  State state_;
+};
+
+struct Outcome {
+  int settled = 0;
+  int exact = 0;       ///< as much left, to the last field
+  int too_much = 0;    ///< more left than had the real cost been charged at once
+  int too_little = 0;  ///< less left although nothing had overflowed
+};
+
+/// Random traces of one reservation among other charges.
+class Twins {
+ public:
+  Twins(const Quota& quota, Way way, std::uint64_t seed)
+      : quota_(quota), way_(way), random_(seed) {}
+
+  Outcome Run(int rounds) {
+    for (int i = 0; i < rounds; ++i) Round();
+    return outcome_;
+  }
+
+ private:
+  std::int64_t Below(std::int64_t bound) {
+    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(bound));
+  }
+
+  Nanos Pause() {
+    const Nanos window = quota_.window().count();
+    switch (Below(4)) {
+      case 0:
+        return 0;
+      case 1:
+        return Below(1000);
+      case 2:
+        return Below(window / 50 + 1);
+      default:
+        return Below(window / 3 + 1);
+    }
+  }
+
+  /// Others are charged whether it fits or not, so that both keys are charged alike.
+  void Others(int steps) {
+    for (int i = 0; i < steps; ++i) {
+      now_ += Pause();
+      if (Below(3) == 0) continue;
+      const std::int64_t cost = 1 + Below(std::max<std::int64_t>(quota_.limit() / 6, 1));
+      estimated_->Owe(now_, cost);
+      real_->Owe(now_, cost);
+      others_ = true;
+    }
+  }
+
+  /// From when a bucket may have stood full, had the real cost been charged at once, nobody has
+  /// noted for how long it did.
+  void Foresee(Nanos stamp, std::int64_t back) {
+    if (quota_.algorithm() != Algorithm::kTokenBucket || back == 0) return;
+    const token_bucket::Span whole = token_bucket::TimeOf(quota_, back);
+    full_from_ = stamp - static_cast<Nanos>(whole.ns) - 1;
+  }
+
+  void Round() {
+    Key estimated(quota_);
+    Key real(quota_);
+    estimated_ = &estimated;
+    real_ = &real;
+    now_ = kStart + Below(1'000'000'000'000);
+    full_from_ = std::numeric_limits<Nanos>::max();
+    Others(static_cast<int>(Below(4)));
+    const std::int64_t estimate = 2 + Below(std::max<std::int64_t>(quota_.limit() / 2, 1));
+    const std::int64_t cost = 1 + Below(estimate);
+    const Decision reserved = estimated.Charge(now_, estimate);
+    if (!reserved.allowed()) return;
+    real.Charge(now_, cost);
+    const Nanos stamp = StampOf(quota_, now_, reserved);
+    const Nanos at = ChargedAt(quota_, now_, reserved);
+    Foresee(stamp, estimate - cost);
+    others_ = false;
+    Others(static_cast<int>(Below(6)));
+    now_ += Pause();
+    GiveBack(estimated, stamp, at, estimate - cost);
+    ASSERT_TRUE(estimated.valid());
+    Compare();
+  }
+
+  void GiveBack(Key& key, Nanos stamp, Nanos at, std::int64_t count) {
+    if (way_ == Way::kSettle) Settle(quota_, key.Ready(), now_, stamp, -count);
+    if (way_ == Way::kRefund) Refund(quota_, key.Ready(), now_, count);
+    if (way_ == Way::kReturn) Return(quota_, key.Ready(), now_, at, count);
+  }
+
+  void Compare() {
+    ++outcome_.settled;
+    const Decision got = estimated_->Owe(now_, 0);
+    const Decision want = real_->Owe(now_, 0);
+    if (got == want) ++outcome_.exact;
+    const bool more =
+        got.remaining > want.remaining || got.retry_after < want.retry_after ||
+        (quota_.algorithm() == Algorithm::kTokenBucket && got.reset_after < want.reset_after);
+    if (more) ++outcome_.too_much;
+    // Without others there is no doubt about what overflowed.
+    if (got != want && !(now_ >= full_from_ && others_)) ++outcome_.too_little;
+    // Later it must not be better off either: a window's or a log's charges leave in time.
+    for (int i = 0; i < 3; ++i) {
+      now_ += Pause();
+      if (estimated_->Owe(now_, 0).remaining > real_->Owe(now_, 0).remaining) ++outcome_.too_much;
+    }
+  }
+
+  const Quota quota_;
+  const Way way_;
+  std::mt19937_64 random_;
+  Key* estimated_ = nullptr;
+  Key* real_ = nullptr;
+  Nanos now_ = 0;
+  Nanos full_from_ = 0;
+  bool others_ = false;
+  Outcome outcome_;
+};
+
+const std::vector<Quota>& Quotas() {
+  static const std::vector<Quota> quotas = {
+      *Quota::TokenBucket(50, 7, 3s),
+      *Quota::TokenBucket(1'000'000, 999'937, 60s),
+      *Quota::TokenBucket(100'000, 100'000, 24h),
+      *Quota::FixedWindow(40, 10s),
+      *Quota::SlidingLog(30, 7s),
+      *Quota::SlidingCounter(50, 10s, 10),
+      *Quota::SlidingCounter(90, 7s, 3),
+      *Quota::AnchoredWindow(40, 6s),
+  };
+  return quotas;
+}
+
+TEST(Settle, LeavesWhatChargingTheRealCostAtOnceWouldHaveLeft) {
+  for (const Quota& quota : Quotas()) {
+    const Outcome outcome = Twins(quota, Way::kSettle, 20'261'116).Run(20'000);
+    EXPECT_GT(outcome.settled, 5'000) << quota.ToString();
+    EXPECT_EQ(outcome.too_much, 0) << quota.ToString();
+    EXPECT_EQ(outcome.too_little, 0) << quota.ToString();
+    EXPECT_GT(outcome.exact, outcome.settled / 2) << quota.ToString();
+  }
+}
+
+TEST(Settle, OtherWaysOfGivingBackAreFound) {
+  int refunds_too_much = 0;
+  int returns_too_little = 0;
+  for (const Quota& quota : Quotas()) {
+    refunds_too_much += Twins(quota, Way::kRefund, 1).Run(5'000).too_much;
+    if (quota.algorithm() == Algorithm::kTokenBucket) {
+      returns_too_little += Twins(quota, Way::kReturn, 1).Run(5'000).too_little;
+    }
+  }
+  EXPECT_GT(refunds_too_much, 100);
+  EXPECT_GT(returns_too_little, 100);
+}
+
+// 100 tokens a day; 60 are reserved and 20 used. An hour later 40 come back, all of them: the
+// bucket would not have been full by then.
+TEST(Settle, GivesBackToABucketAllThatTimeHasNot) {
+  const Quota quota = *Quota::TokenBucket(100, 100, 24h);
+  Key key(quota);
+  const Nanos stamp = StampOf(quota, kStart, key.Charge(kStart, 60));
+  const Nanos later = kStart + Nanos{3'600} * 1'000'000'000;
+  EXPECT_EQ(Settle(quota, key.Ready(), later, stamp, -40).remaining, 84);  // 80 and 4 flowed in
+}
+
+// The same a day later: the bucket has been full for hours, and nothing is to be given back.
+TEST(Settle, GivesBackNothingThatTimeHasGivenBack) {
+  const Quota quota = *Quota::TokenBucket(100, 100, 24h);
+  Key key(quota);
+  const Nanos stamp = StampOf(quota, kStart, key.Charge(kStart, 60));
+  const Nanos later = kStart + Nanos{86'400} * 1'000'000'000;
+  key.Charge(later, 50);
+  EXPECT_EQ(Settle(quota, key.Ready(), later, stamp, -40).remaining, 50);
+}
+
+TEST(Settle, ChargesMoreWhetherItFitsOrNot) {
+  const Quota quota = *Quota::FixedWindow(100, 24h);
+  Key key(quota);
+  const Nanos stamp = StampOf(quota, kStart, key.Charge(kStart, 60));
+  const Decision standing = Settle(quota, key.Ready(), kStart, stamp, 70);
+  EXPECT_EQ(standing.verdict, Verdict::kLimited);
+  EXPECT_EQ(standing.remaining, 0);
+}
+
+TEST(Settle, ReleasesTheLeaseOfAConcurrencyQuota) {
+  const Quota quota = *Quota::Concurrency(5, 60s);
+  Key key(quota);
+  key.Charge(kStart, 2);
+  const Nanos stamp = StampOf(quota, kStart, key.Charge(kStart, 3));
+  EXPECT_EQ(Settle(quota, key.Ready(), kStart, stamp, -1).remaining, 3);
+  EXPECT_EQ(Settle(quota, key.Ready(), kStart, stamp, 1).remaining, 3);
+}
+
+}  // namespace
+}  // namespace weir::algorithm

@@ -1,0 +1,70 @@
+#include "policy/unreachable.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "policy/policy_file.h"
+
+namespace weir::policy {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<std::string> Warnings(const std::vector<std::string>& policies) {
+  std::string text = "policies:\n";
+  for (const std::string& policy : policies) {
+    text += "  - {" + policy + ", quota: {fixed_window: {limit: 5, window: 1s}}}\n";
+  }
+  std::vector<yaml::Problem> problems;
+  std::vector<Definition> definitions = ParsePolicies(text, "p.yaml", problems);
+  EXPECT_EQ(yaml::ToString(problems), "");
+  PolicyIds ids;
+  const auto set = PolicySet::Compile(std::move(definitions), {DefaultPolicy(), 0.1}, ids);
+  EXPECT_TRUE(set.ok()) << set.error().message;
+  return Unreachable(**set);
+}
+
+TEST(Unreachable, PoliciesThatRequestsMeetAreNotWarnedOf) {
+  EXPECT_THAT(
+      Warnings({"name: a, match: {ip: '*', route: /v1/*, method: GET}",
+                "name: b, match: {ip: 192.0.2.1}", "name: c, match: {ip: '2001:db8::/64'}",
+                "name: d, match: {route: checkout, user: 'a b'}", "name: e, key: user-1, cost: 5",
+                "name: f, match: {user: '*'}", "name: g, match: {user: vip}, replaces: [f]"}),
+      IsEmpty());
+}
+
+TEST(Unreachable, ValuesThatNoDoorSendsAreWarnedOf) {
+  EXPECT_THAT(Warnings({"name: a, match: {ip: localhost}"}),
+              ElementsAre("p.yaml:2:5: policy 'a' applies to no request: ip 'localhost' is not an "
+                          "address"));
+  EXPECT_THAT(Warnings({"name: a, match: {ip: 10.0.0.0/8}"}),
+              ElementsAre(HasSubstr("ip '10.0.0.0/8' is a network")));
+  EXPECT_THAT(Warnings({"name: a, match: {ip: '2001:DB8::1'}"}),
+              ElementsAre(HasSubstr("are known as '2001:db8::/64'")));
+  EXPECT_THAT(Warnings({"name: a, match: {method: get}"}),
+              ElementsAre(HasSubstr("methods are upper case")));
+  EXPECT_THAT(Warnings({"name: a, match: {method: GET|POST}"}),
+              ElementsAre(HasSubstr("is not one method")));
+  EXPECT_THAT(Warnings({"name: a, match: {route: v1/pay}"}),
+              ElementsAre(HasSubstr("paths begin with '/'")));
+  EXPECT_THAT(Warnings({"name: a, match: {route: '/pay?x=1'}"}),
+              ElementsAre(HasSubstr("without the query")));
+}
+
+TEST(Unreachable, APolicyThatIsAlwaysReplacedIsWarnedOf) {
+  EXPECT_THAT(Warnings({"name: a, match: {user: vip, route: /v1/x}",
+                        "name: b, match: {route: /v1/*}, replaces: [a]"}),
+              ElementsAre("p.yaml:2:5: policy 'a' applies to no request: policy 'b' applies to all "
+                          "of its requests and replaces it"));
+}
+
+TEST(Unreachable, ACostAboveTheLimitIsWarnedOf) {
+  EXPECT_THAT(Warnings({"name: a, match: {}, cost: 6"}),
+              ElementsAre("p.yaml:2:5: policy 'a' refuses every request: each costs 6, more than "
+                          "its limit of 5"));
+}
+
+}  // namespace
+}  // namespace weir::policy
