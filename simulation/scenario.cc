@@ -118,8 +118,7 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   scenario.drains = dice.Percent(10);
   scenario.policy_changes_at = changes ? dice(1, scenario.length) : 0;
   scenario.most_burst = static_cast<int>(most_burst);
-  // Too few checks for a lease: they go to the store one by one, and use up what it has to the last.
-  if (prelude && dice.Percent(50)) scenario.most_burst = static_cast<int>(dice(3, 7));
+  scenario.halves = prelude && dice.Percent(50);
   scenario.most_gap = most_gap;
   scenario.most_cost = dice.Percent(20) ? 4 : 1;
   if (prelude) scenario.most_cost = limit / dice(4, 15);

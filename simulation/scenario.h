@@ -57,6 +57,9 @@ struct Scenario {
   /// recovers; only then comes the demand, with costs that use it all up.
   bool prelude = false;
   std::int64_t prelude_cost = 1;  ///< of each of these checks, at most
+  /// Bursts are of the cost limit/2, limit/4, … and a few of 1: too few checks for a lease, so they
+  /// go to the store and use up what it has, nearly to the last; the small ones, what is held.
+  bool halves = false;
   /// Instead of bursts: checks of cost 1 on each node, on average so far apart. 0: bursts.
   Nanos steady_gap = 0;
   bool exact = false;  ///< for comparison: the hot policy is not leased

@@ -166,7 +166,18 @@ void World::PlanBurst(Node& node) {
   });
 }
 
+void World::BurstInHalves(Node& node) {
+  constexpr int kHalves = 7;
+  std::int64_t cost = scenario_.quota.limit();
+  for (int i = 0; i < kHalves; ++i) {
+    cost = std::max<std::int64_t>(cost / 2, 1);
+    CheckAt(node, events_.now() + i * 1000, cost);
+  }
+  for (std::int64_t i = Draw(0, 20); i > 0; --i) CheckAt(node, events_.now() + 10'000, 1);
+}
+
 void World::Burst(Node& node) {
+  if (scenario_.halves) return BurstInHalves(node);
   const int checks = static_cast<int>(Draw(1, scenario_.most_burst));
   const Nanos apart = Draw(0, 3) == 0 ? 0 : Draw(1, 300) * 1000;
   for (int i = 0; i < checks; ++i) {

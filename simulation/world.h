@@ -53,6 +53,7 @@ class World {
   void PlanSteady(Node& node);
   void PlanBurst(Node& node);
   void Burst(Node& node);
+  void BurstInHalves(Node& node);
   void CheckAt(Node& node, Nanos time, std::int64_t cost);
   void ChangePolicy(Node& node);
   void Note(Node& node, const Spent& spent);

@@ -19,14 +19,14 @@ using weir::sqlite::Statement;
 constexpr std::chrono::milliseconds kDatabasePause{500};
 constexpr std::int64_t kReleaseBatch = 1000;
 
-std::uint64_t CountDead(Database& database) {
-  std::uint64_t count = 0;
+std::int64_t CountDead(Database& database) {
+  std::int64_t count = 0;
   static_cast<void>(database.Read([&](Connection& connection) -> Status {
     Result<Statement> query = connection.Prepare("SELECT count(*) FROM notify_dead_letter");
     if (!query.ok()) return query.error();
     Result<bool> row = query->Step();
     if (!row.ok()) return row.error();
-    count = static_cast<std::uint64_t>(query->Int(0));
+    count = query->Int(0);
     return {};
   }));
   return count;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -45,9 +46,13 @@ class OutboxSender {
 
   const DeliveryStats& stats() const noexcept { return stats_; }
   /// That there are now; less the one that was just replayed or dropped.
-  std::uint64_t dead_letters() const noexcept { return dead_.load(std::memory_order_relaxed); }
+  std::uint64_t dead_letters() const noexcept {
+    // Below 0 for a moment if somebody replays a letter before it is counted.
+    return static_cast<std::uint64_t>(
+        std::max<std::int64_t>(dead_.load(std::memory_order_relaxed), 0));
+  }
   void ForgetDead(std::size_t letters) noexcept {
-    dead_.fetch_sub(letters, std::memory_order_relaxed);
+    dead_.fetch_sub(static_cast<std::int64_t>(letters), std::memory_order_relaxed);
   }
 
  private:
@@ -75,7 +80,7 @@ class OutboxSender {
   DeliveryStats stats_;
   std::stop_source stop_;
   Courier courier_;
-  std::atomic<std::uint64_t> dead_{0};
+  std::atomic<std::int64_t> dead_{0};
 
   std::mutex mutex_;
   std::condition_variable_any woken_;

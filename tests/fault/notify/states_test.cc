@@ -266,11 +266,11 @@ TEST_P(MessageStates, AddUpThroughProviderFailuresSenderKillsAndABrokerRestart) 
   one = Sender("three");  // with no memory of what the others delivered but the database's
   const std::set<std::string> dead = Judge(port, clients, webhook_);
   EXPECT_EQ(postgres_.Query("SELECT count(*) FROM notify_dead_letter"),
-            std::to_string(dead.size()) + "\n");
+            std::to_string(dead.size()));
   EXPECT_EQ(postgres_.Query("SELECT count(*) FROM notify_message m FULL JOIN notify_dead_letter d "
                             "USING (event_id) WHERE (m.state = 3) IS DISTINCT FROM "
                             "(d.event_id IS NOT NULL)"),
-            "0\n");
+            "0");
   ReplayAll(port, clients, webhook_);
 }
 
