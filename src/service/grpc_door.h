@@ -37,7 +37,8 @@ struct GrpcDoorOptions {
   std::chrono::milliseconds drain_grace{1'000};
 };
 
-/// gRPC over HTTP/2: Envoy's rate limit service and its rate limit quota service, weir.v1, health and reflection.
+/// gRPC over HTTP/2: Envoy's rate limit service and its rate limit quota service, weir.v1, health
+/// and reflection.
 ///
 /// Thread safety: as Door. What a reactor needs is made on its own thread at its first connection.
 class GrpcDoor final : public net::Door {

@@ -21,7 +21,8 @@ struct FieldChange {
   std::string after;
 };
 
-/// Reads one policy or an array of them (JSON), or a policy file (YAML); "-" is standard input. Errors name the file.
+/// Reads one policy or an array of them (JSON), or a policy file (YAML); "-" is standard input.
+/// Errors name the file.
 Result<std::vector<PolicyDocument>> ReadPolicyDocuments(const std::string& path);
 
 /// What the document would change of the policy whose JSON is `now` (empty: there is none). What a

@@ -13,8 +13,8 @@
 
 namespace weir::app {
 
-/// The URL that config.policy_store comes to: `auto` is config.store if nodes can share that, and else
-/// `sqlite:`. May hold a password.
+/// The URL that config.policy_store comes to: `auto` is config.store if nodes can share that, and
+/// else `sqlite:`. May hold a password.
 std::string PolicyStoreUrl(const config::Config& config);
 
 /// Opens it. A database that is away is no error unless config.distant.required says so.

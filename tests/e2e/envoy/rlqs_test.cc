@@ -131,9 +131,7 @@ class RlqsEnvoyTest : public ::testing::Test {
   }
 
   std::string Explain(std::size_t weir) {
-    return HttpClient(weirs_[weir]->Port("http"))
-        .Get("/admin/explain?domain=edge&user=anna")
-        .body;
+    return HttpClient(weirs_[weir]->Port("http")).Get("/admin/explain?domain=edge&user=anna").body;
   }
 
   double Metric(std::size_t weir, const std::string& name) {
