@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "algorithm/algorithms.h"
-#include "algorithm/lease.h"
 #include "base/instant.h"
 #include "base/json_text.h"
+#include "policy/charging.h"
 
 namespace weir::policy {
 namespace {
@@ -107,12 +107,9 @@ Result<Definition> ToDefinition(const StoredPolicy& policy) {
   if (!policy.has_match) definition.key = policy.key;
   definition.on_store_error = policy.on_store_error;
   definition.mode = policy.mode;
-  if (policy.mode == Mode::kLeased && definition.quota) {
-    const auto terms = algorithm::TermsFor(*definition.quota);
-    if (!terms.ok()) return Bad("mode", terms.error().message);
-  }
   definition.overdraw = policy.overdraw;
   definition.charge = policy.charge;
+  if (const Status charges = CheckCharging(definition); !charges.ok()) return charges.error();
   definition.shadow = policy.shadow;
   definition.cost = policy.cost;
   definition.source = "admin API";

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "algorithm/lease.h"
+#include "policy/charging.h"
 #include "policy/envoy_config.h"
 
 namespace weir::policy {
@@ -180,17 +180,9 @@ class Reader {
     }
     if (quota != nullptr) {
       policy.quota = ParseQuota(*quota, report_);
-      if (policy.quota && policy.mode == Mode::kLeased) {
-        const auto terms = algorithm::TermsFor(*policy.quota);
-        if (!terms.ok()) report_.Add(quota->mark, "mode: leased: " + terms.error().message);
-      }
       if (!policy.quota) return;
-      if (policy.overdraw && policy.quota->algorithm() == Algorithm::kConcurrency) {
-        report_.Add(quota->mark, "policy: a concurrency quota cannot be overdrawn");
-        return;
-      }
-      if (policy.always_counts() && policy.mode == Mode::kLeased) {
-        report_.Add(quota->mark, "mode: leased: permits that are overdrawn cannot be leased");
+      if (const Status charges = CheckCharging(policy); !charges.ok()) {
+        return report_.Add(quota->mark, charges.error().message);
       }
     } else if (!unlimited && !policy.exempt) {
       if (!has_nested) {

@@ -64,14 +64,15 @@ TEST_P(PolicyStoreTest, EverythingSurvivesARestart) {
                 MakeEntryMatch("tier", "free")};
   full.shadow = true;
   full.on_store_error = OnStoreError::kDeny;
-  full.mode = Mode::kLeased;
   full.overdraw = true;
   full.charge = ChargeMode::kAlways;
   full.cost = 3;
   full.expires_at = 1'900'000'000'000'000'000;
   const Result<StoredPolicy> created = node_->Create(full);
   ASSERT_TRUE(created.ok());
-  ASSERT_TRUE(node_->Create(Sample("other", 9)).ok());
+  StoredPolicy other = Sample("other", 9);
+  other.mode = Mode::kLeased;
+  ASSERT_TRUE(node_->Create(other).ok());
   node_.reset();
   node_ = std::make_unique<PolicyNode>(place_);
   ASSERT_TRUE(node_->store().Get("full").ok());

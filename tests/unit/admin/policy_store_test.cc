@@ -55,11 +55,16 @@ TEST(StoredPolicy, SaysHowItCharges) {
   StoredPolicy read = Sample();
   EXPECT_TRUE(ReadBehaviour(BehaviourWords(policy), read));
   EXPECT_EQ(read, policy);
+  // As in files: what is overdrawn cannot be taken in advance.
+  EXPECT_THAT(ToDefinition(policy).error().message, StartsWith("mode: leased: permits that are"));
+  policy.mode = Mode::kExact;
   const Result<Definition> definition = ToDefinition(policy);
   ASSERT_TRUE(definition.ok()) << definition.error().message;
-  EXPECT_EQ(definition->mode, Mode::kLeased);
   EXPECT_TRUE(definition->overdraw);
   EXPECT_EQ(definition->charge, ChargeMode::kEach);
+  policy.overdraw = false;
+  policy.mode = Mode::kLeased;
+  EXPECT_EQ(ToDefinition(policy)->mode, Mode::kLeased);
   for (const char* wrong : {"", "perhaps", "local often", "local  leased", "local leased "}) {
     EXPECT_FALSE(ReadBehaviour(wrong, read)) << wrong;
   }
@@ -71,7 +76,7 @@ TEST(StoredPolicy, WhatCannotBeLeasedNamesTheMode) {
   policy.type = Algorithm::kConcurrency;
   const Result<Definition> definition = ToDefinition(policy);
   ASSERT_FALSE(definition.ok());
-  EXPECT_THAT(definition.error().message, StartsWith("mode: cannot be leased"));
+  EXPECT_THAT(definition.error().message, StartsWith("mode: leased: cannot be leased"));
 }
 
 TEST(StoredPolicy, WithAMatchItIsForDescriptors) {
