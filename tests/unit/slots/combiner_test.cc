@@ -35,6 +35,7 @@ class HeldStore final : public SlotStore {
   void FinishMany(std::vector<Finish>, Done<std::vector<Finished>>) override {}
   void ListDue(DueQuery, Done<std::vector<Event>>) override {}
   void ListBacklogs(Millis, Done<std::vector<Backlog>>) override {}
+  void Retire(Retention, Done<Retired>) override {}
   void PutConfig(Config, Done<Config>) override {}
   void GetConfig(std::string, Done<std::optional<Config>>) override {}
   void ListConfigs(Done<std::vector<Config>>) override {}
