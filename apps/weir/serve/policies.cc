@@ -79,8 +79,10 @@ Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Confi
                               : policy::mysql::Open;
   auto store = open(url, catalog, OptionsOf(config, url));
   if (store.ok()) return store;
-  return Error{store.error().code,
-               "policy_store: " + config::WithoutSecrets(url) + ": " + store.error().message};
+  const Error& error = store.error();
+  const bool refused = error.code == Code::kUnauthenticated;
+  return Error{error.code, "policy_store: " + config::WithoutSecrets(url) + ": " +
+                               (refused ? "authentication failed: " : "") + error.message};
 }
 
 Status MigratePolicies(const std::string& url) {

@@ -296,16 +296,17 @@ HeadResult ParseRequestHead(std::string_view bytes, const HeadLimits& limits, Re
     return Wrong(400, "bad request line");
   }
   const std::size_t size = FindEnd(rest);
-  if (size == 0) {
-    const bool long_line = rest.size() > limits.target_bytes + 64 && rest.find('\n') == rest.npos;
+  if (size == 0 && rest.find('\n') == rest.npos) {
+    const bool long_line = rest.size() > limits.target_bytes + 64;
     if (long_line) return Wrong(414, "the target is too long");
     return Incomplete(rest, limits, 431);
   }
-  Lines lines(rest.substr(0, size));
+  Lines lines(rest.substr(0, size == 0 ? rest.npos : size));
   std::string_view line = lines.Next();
   if (!EndsInCrlf(line)) return Wrong(400, "a line does not end in CRLF");
   line.remove_suffix(2);
   if (const auto result = ParseRequestLine(line, limits, head); result.failed()) return result;
+  if (size == 0) return Incomplete(rest, limits, 431);
   if (const auto result = ParseFields(lines, limits, head); result.failed()) return result;
   if (const auto result = Resolve(head, limits); result.failed()) return result;
   const Field* expect = head.Find(FieldId::kExpect);

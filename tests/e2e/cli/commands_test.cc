@@ -110,7 +110,7 @@ TEST_F(Cli, AProgramThatCannotStartTellsWhetherTryingAgainHelps) {
   EXPECT_EQ(serve({"--http", "127.0.0.1:0", "--policies", File("polices: []")}).exit_code, kUsage);
   EXPECT_EQ(serve({"--http", "127.0.0.1:0", "--tls-cert", "/no", "--tls-key", "/no"}).exit_code,
             kUsage);
-  EXPECT_EQ(Weir({"proxy", "--upstream", "https://127.0.0.1:1"}).exit_code, kUsage);
+  EXPECT_EQ(Weir({"proxy", "--upstream", "ftp://127.0.0.1:1"}).exit_code, kUsage);
   EXPECT_EQ(Weir({"sender", "--broker", "kafka://"}).exit_code, kUsage);
   EXPECT_EQ(Weir({"migrate", "--store", "redis://x"}).exit_code, kUsage);
   // The port may be free a moment later.

@@ -128,7 +128,8 @@ TEST(Rights, PostgresNeedsThoseThatAreDocumented) {
       "GRANT SELECT, UPDATE ON weir_policy_state TO low;"
       "GRANT SELECT, INSERT, DELETE ON weir_audit TO low;"
       "GRANT SELECT, INSERT, UPDATE, DELETE ON rate_limit_config, rate_limit_window_counter, "
-      "rate_limit_tenant_counter, rate_limit_event_slot TO low;"
+      "rate_limit_tenant_counter, rate_limit_event_slot, rate_limit_event_change, "
+      "rate_limit_event_archive, rate_limit_execution TO low;"
       "GRANT SELECT, INSERT, UPDATE, DELETE ON rate_limit_store, notify_key, "
       "notify_message, notify_dead_letter, notify_delayed, notify_preference TO low");
   const std::string low = As(server.url(), "low");

@@ -109,6 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, RequestParserFailure,
     ::testing::Values(
         Failing{"Garbage", "\x16\x03\x01\x02 hello\r\n\r\n", 400},
+        Failing{"AnotherProtocol", "*3\r\n$6\r\nCL.THR", 400},
         Failing{"NoVersion", "GET /\r\n\r\n", 400},
         Failing{"Version2", "GET / HTTP/2.0\r\n\r\n", 505},
         Failing{"BadName", "GET / HTTP/1.1\r\nA b: c\r\n\r\n", 400},

@@ -67,7 +67,7 @@ TEST(SlotsJson, ReadsAndWritesConfigs) {
                  R"("createdAt":"1970-01-01T00:00:00Z"})");
   for (const char* body :
        {R"({"windowSize":"PT4S","maxPerWindow":1})", R"({"configName":"c","maxPerWindow":1})",
-        R"({"configName":"c","windowSize":"4s","maxPerWindow":1})",
+        R"({"configName":"c","windowSize":"4 parsecs","maxPerWindow":1})",
         R"({"configName":"c","windowSize":"PT4S"})",
         R"({"configName":"c","windowSize":"PT4S","maxPerWindow":1.5})",
         R"({"configName":"c","windowSize":"PT4S","maxPerWindow":0})",
