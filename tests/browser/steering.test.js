@@ -246,7 +246,7 @@ describe('steering', { concurrency: false }, () => {
     await check('r', 6);
     await redis.kill();
     await eventually(async () => { await check('r'); return await fact('State', 'down').isVisible() && fact('Breaker', 'open').isVisible(); }, 'down and open');
-    await page.getByText('Last error').waitFor();
+    await page.getByText('Last error', { exact: true }).waitFor();
     await shot(page, 'store-down');
     await redis.start();
     await eventually(async () => await fact('State', 'up').isVisible() && fact('Breaker', 'closed').isVisible(), 'up and closed');
