@@ -1,11 +1,11 @@
 #include "admin/admin.h"
 
-#include <charconv>
 #include <chrono>
 #include <utility>
 
 #include "base/base64url.h"
-#include "base/json_text.h"
+#include "base/json_writer.h"
+#include "base/number.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "telemetry/version.h"
@@ -15,87 +15,78 @@ namespace {
 
 constexpr std::size_t kMaxPage = 1000;
 
-void AppendLeases(std::string& body, const LeaseTotals& leases) {
-  const auto number = [&body](std::string_view name, std::uint64_t value) {
-    body.append(name).append(std::to_string(value));
-  };
-  number(",\"leases\":{\"keys\":", leases.keys);
-  number(",\"permitsHeld\":", static_cast<std::uint64_t>(std::max<std::int64_t>(leases.held, 0)));
-  number(",\"localChecks\":", leases.local);
-  number(",\"calls\":", leases.calls);
-  number(",\"callsSaved\":", leases.local - std::min(leases.local, leases.calls));
+void AppendLeases(JsonWriter& json, const LeaseTotals& leases) {
   const double lost = leases.granted == 0
                           ? 0
                           : static_cast<double>(leases.lost) / static_cast<double>(leases.granted);
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.4f", lost);
-  body.append(",\"underAdmission\":").append(text.data()).append("}");
+  std::array<char, 32> share{};
+  std::snprintf(share.data(), share.size(), "%.4f", lost);
+  json.Key("leases")
+      .BeginObject()
+      .Field("keys", leases.keys)
+      .Field("permitsHeld", std::max<std::int64_t>(leases.held, 0))
+      .Field("localChecks", leases.local)
+      .Field("calls", leases.calls)
+      .Field("callsSaved", leases.local - std::min(leases.local, leases.calls))
+      .RawField("underAdmission", share.data())
+      .EndObject();
 }
 
-void AppendStoreHealth(std::string& body, const StoreHealth& health) {
-  body += health.up ? ",\"storeHealth\":{\"up\":true" : ",\"storeHealth\":{\"up\":false";
-  body += ",\"breaker\":";
-  AppendJsonString(body, health.breaker);
-  body += health.channel_up ? ",\"channelUp\":true" : ",\"channelUp\":false";
-  body += ",\"lastError\":";
-  AppendJsonString(body, health.last_error);
-  if (health.leases) AppendLeases(body, *health.leases);
-  body += '}';
+void AppendStoreHealth(JsonWriter& json, const StoreHealth& health) {
+  json.Key("storeHealth")
+      .BeginObject()
+      .Field("up", health.up)
+      .Field("breaker", health.breaker)
+      .Field("channelUp", health.channel_up)
+      .Field("lastError", health.last_error);
+  if (health.leases) AppendLeases(json, *health.leases);
+  json.EndObject();
 }
 
-void AppendPolicyStore(std::string& body, const AdminParts& parts) {
-  body += ",\"policyStore\":";
-  AppendJsonString(body, parts.policy_store_name);
+void AppendPolicyStore(JsonWriter& json, const AdminParts& parts) {
+  json.Field("policyStore", parts.policy_store_name);
   if (parts.policy_store_name == "sqlite:") return;
   const policy::PolicyHealth health = parts.policies.health();
-  body +=
-      health.up ? ",\"policyStoreHealth\":{\"up\":true" : ",\"policyStoreHealth\":{\"up\":false";
-  body += health.known ? ",\"known\":true" : ",\"known\":false";
-  body.append(",\"change\":").append(std::to_string(health.change)).append(",\"lastError\":");
-  AppendJsonString(body, health.last_error);
-  body += '}';
+  json.Key("policyStoreHealth")
+      .BeginObject()
+      .Field("up", health.up)
+      .Field("known", health.known)
+      .Field("change", health.change)
+      .Field("lastError", health.last_error)
+      .EndObject();
+}
+
+void AppendCatalog(JsonWriter& json, const policy::Catalog::Status& catalog) {
+  json.Field("filePolicies", catalog.file_policies)
+      .Field("storedPolicies", catalog.stored_policies)
+      .Field("reloads", catalog.reloads)
+      .Field("failedReloads", catalog.failed_reloads);
+  json.Key("reloadProblems").BeginArray();
+  for (const auto& problem : catalog.problems) json.Value(problem.ToString());
+  json.EndArray().Key("setAside").BeginArray();
+  for (const std::string& name : catalog.set_aside) json.Value(name);
+  json.EndArray();
 }
 
 http::Response Status(const AdminParts& parts, std::chrono::steady_clock::time_point started) {
-  const policy::Catalog::Status catalog = parts.catalog.status();
   const limiter::CheckCounts checks = parts.counters.Checks();
   const auto uptime = std::chrono::steady_clock::now() - started;
   http::Response response;
-  std::string& body = response.body;
-  const auto number = [&body](std::string_view name, std::uint64_t value) {
-    body.append(",\"").append(name).append("\":").append(std::to_string(value));
-  };
-  body = parts.lifecycle.ready() ? R"({"status":"UP")" : R"({"status":"DRAINING")";
-  body += ",\"version\":";
-  AppendJsonString(body, telemetry::kVersion);
-  number("uptimeSeconds", static_cast<std::uint64_t>(
-                              std::chrono::duration_cast<std::chrono::seconds>(uptime).count()));
-  body += ",\"store\":";
-  AppendJsonString(body, parts.store_name);
-  if (const auto health = parts.store_health()) AppendStoreHealth(body, *health);
-  AppendPolicyStore(body, parts);
-  number("keys", parts.count_keys().value_or(0));
-  number("allowed", checks.allowed);
-  number("blocked", checks.limited);
-  number("errors", checks.errors);
-  number("degraded", checks.degraded);
-  number("filePolicies", catalog.file_policies);
-  number("storedPolicies", catalog.stored_policies);
-  number("reloads", catalog.reloads);
-  number("failedReloads", catalog.failed_reloads);
-  const auto texts = [&body](std::string_view name, const auto& items, const auto& text_of) {
-    body += ",\"";
-    body += name;
-    body += "\":[";
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      if (i != 0) body += ',';
-      AppendJsonString(body, text_of(items[i]));
-    }
-    body += ']';
-  };
-  texts("reloadProblems", catalog.problems, [](const auto& problem) { return problem.ToString(); });
-  texts("setAside", catalog.set_aside, [](const std::string& name) { return name; });
-  body += '}';
+  JsonWriter json(response.body);
+  json.BeginObject()
+      .Field("status", parts.lifecycle.ready() ? "UP" : "DRAINING")
+      .Field("version", telemetry::kVersion)
+      .Field("uptimeSeconds", std::chrono::duration_cast<std::chrono::seconds>(uptime).count())
+      .Field("store", parts.store_name);
+  if (const auto health = parts.store_health()) AppendStoreHealth(json, *health);
+  AppendPolicyStore(json, parts);
+  json.Field("keys", parts.count_keys().value_or(0))
+      .Field("allowed", checks.allowed)
+      .Field("blocked", checks.limited)
+      .Field("errors", checks.errors)
+      .Field("degraded", checks.degraded);
+  AppendCatalog(json, parts.catalog.status());
+  json.EndObject();
   return response;
 }
 
@@ -115,12 +106,9 @@ Result<PageQuery> ReadPage(std::string_view query) {
       page.cursor = std::move(*cursor);
     }
     if (pair->key != "limit") continue;
-    const auto [end, failed] =
-        std::from_chars(value->data(), value->data() + value->size(), page.limit);
-    if (failed != std::errc() || end != value->data() + value->size() || page.limit < 1 ||
-        page.limit > kMaxPage) {
-      return Error{Code::kInvalidArgument, "limit: must be an integer from 1 to 1000"};
-    }
+    const auto limit = ParseNumber<std::size_t>(*value, 1, kMaxPage);
+    if (!limit) return Error{Code::kInvalidArgument, "limit: must be an integer from 1 to 1000"};
+    page.limit = *limit;
   }
   return page;
 }

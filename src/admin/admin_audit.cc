@@ -1,13 +1,15 @@
 // GET /admin/audit, POST /admin/audit/{id}/undo, and what puts changes into the log.
 
 #include <algorithm>
-#include <charconv>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "admin/admin.h"
+#include "base/json_writer.h"
+#include "base/number.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "telemetry/log.h"
@@ -16,24 +18,17 @@ namespace weir::admin {
 namespace {
 
 std::optional<std::int64_t> Number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
+  return ParseNumber<std::int64_t>(text, 0, std::numeric_limits<std::int64_t>::max());
 }
 
 http::Response Listed(const std::vector<AuditEntry>& entries, std::size_t limit) {
   http::Response response;
-  response.body = "{\"changes\":[";
-  for (std::size_t i = 0; i < std::min(entries.size(), limit); ++i) {
-    if (i != 0) response.body += ',';
-    AppendJson(response.body, entries[i]);
-  }
-  response.body += ']';
-  if (entries.size() > limit) {
-    response.body += ",\"next\":" + std::to_string(entries[limit - 1].id);
-  }
-  response.body += '}';
+  JsonWriter json(response.body);
+  json.BeginObject().Key("changes").BeginArray();
+  for (std::size_t i = 0; i < std::min(entries.size(), limit); ++i) AppendJson(json, entries[i]);
+  json.EndArray();
+  if (entries.size() > limit) json.Field("next", entries[limit - 1].id);
+  json.EndObject();
   return response;
 }
 

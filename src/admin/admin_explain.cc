@@ -9,7 +9,7 @@
 #include "admin/admin.h"
 #include "admin/subject.h"
 #include "base/boot_clock.h"
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "limiter/explain.h"
 #include "protocol/http/error.h"
 #include "protocol/http/response_writer.h"
@@ -30,83 +30,80 @@ struct Asked {
   http::Reply reply;
 };
 
-void AppendDecisionFields(std::string& out, const Decision& decision) {
-  out += decision.allowed() ? "\"allowed\":true" : "\"allowed\":false";
-  out.append(",\"limit\":").append(std::to_string(decision.limit));
-  out.append(",\"remaining\":").append(std::to_string(decision.remaining));
-  out.append(",\"retryAfterMs\":").append(std::to_string(http::CeilMillis(decision.retry_after)));
-  out.append(",\"resetAfterMs\":").append(std::to_string(http::CeilMillis(decision.reset_after)));
-}
-
-void AppendText(std::string& out, std::string_view name, std::string_view value) {
-  out.append(",\"").append(name).append("\":");
-  AppendJsonString(out, value);
+void AppendDecisionFields(JsonWriter& json, const Decision& decision) {
+  json.Field("allowed", decision.allowed())
+      .Field("limit", decision.limit)
+      .Field("remaining", decision.remaining)
+      .Field("retryAfterMs", http::CeilMillis(decision.retry_after))
+      .Field("resetAfterMs", http::CeilMillis(decision.reset_after));
 }
 
 /// What Envoys that are connected here may admit by themselves.
-void AppendAssignments(std::string& out, const Asked& asked) {
+void AppendAssignments(JsonWriter& json, const Asked& asked) {
   if (asked.assigned.empty()) return;
   const Nanos now = BootClock::Get().Now();
-  const char* before = ",\"assignments\":[{";
+  json.Key("assignments").BeginArray();
   for (const auto& assigned : asked.assigned) {
     const std::int64_t rate = assigned->per_second;
     const Nanos pushed = assigned->pushed;
-    out.append(std::exchange(before, ",{"));
+    json.BeginObject();
     if (rate < limiter::kUnlimitedPerSecond) {
-      out.append("\"perSecond\":").append(std::to_string(rate)).append(",");
+      json.Field("perSecond", rate);
     } else {
-      out.append("\"unlimited\":true,");
+      json.Field("unlimited", true);
     }
-    out.append("\"demandPerSecond\":").append(std::to_string(assigned->demand));
+    json.Field("demandPerSecond", std::int64_t{assigned->demand});
     if (pushed != 0) {
       const auto age = std::chrono::nanoseconds(std::max<Nanos>(now - pushed, 0));
-      out.append(",\"pushedMsAgo\":").append(std::to_string(http::CeilMillis(age)));
+      json.Field("pushedMsAgo", http::CeilMillis(age));
     }
-    out += '}';
+    json.EndObject();
   }
-  out += ']';
+  json.EndArray();
+}
+
+void AppendPolicy(JsonWriter& json, const limiter::ExplainedPolicy& policy) {
+  json.BeginObject();
+  AppendDecisionFields(json, policy.decision);
+  json.Field("policy", policy.policy)
+      .Field("quota", policy.quota)
+      .Field("bucket", policy.key)
+      .Field("source", policy.source)
+      .Field("why", policy.why);
+  if (!policy.replaced_by.empty()) json.Field("replacedBy", policy.replaced_by);
+  if (policy.shadow) json.Field("shadow", true);
+  policy::AppendCharging(json, policy.mode, policy.overdraw, policy.charge);
+  if (policy.degraded) json.Field("degraded", true);
+  json.EndObject();
 }
 
 http::Response ToResponse(const Asked& asked, const limiter::Explanation& explanation) {
   if (!explanation.status.ok()) return http::ErrorResponse(explanation.status.error());
   http::Response response;
-  std::string& body = response.body;
-  body = "{";
-  AppendDecisionFields(body, explanation.decision);
-  AppendText(body, "policy", explanation.policy);
-  if (!asked.domain.empty()) AppendText(body, "domain", asked.domain);
-  AppendText(body, "why", explanation.why);
-  body += ",\"policies\":[";
-  for (std::size_t i = 0; i < explanation.policies.size(); ++i) {
-    const limiter::ExplainedPolicy& policy = explanation.policies[i];
-    body += i == 0 ? "{" : ",{";
-    AppendDecisionFields(body, policy.decision);
-    AppendText(body, "policy", policy.policy);
-    AppendText(body, "quota", policy.quota);
-    AppendText(body, "bucket", policy.key);
-    AppendText(body, "source", policy.source);
-    AppendText(body, "why", policy.why);
-    if (!policy.replaced_by.empty()) AppendText(body, "replacedBy", policy.replaced_by);
-    if (policy.shadow) body += ",\"shadow\":true";
-    body += policy::ChargingJson(policy.mode, policy.overdraw, policy.charge);
-    if (policy.degraded) body += ",\"degraded\":true";
-    body += '}';
-  }
-  body += ']';
-  AppendAssignments(body, asked);
-  body += '}';
+  JsonWriter json(response.body);
+  json.BeginObject();
+  AppendDecisionFields(json, explanation.decision);
+  json.Field("policy", explanation.policy);
+  if (!asked.domain.empty()) json.Field("domain", asked.domain);
+  json.Field("why", explanation.why).Key("policies").BeginArray();
+  for (const limiter::ExplainedPolicy& policy : explanation.policies) AppendPolicy(json, policy);
+  json.EndArray();
+  AppendAssignments(json, asked);
+  json.EndObject();
   return response;
 }
 
 /// Which domain was meant? The answer has them apart as well, for a form to choose from.
 http::Response AskWhich(const std::vector<std::string>& domains) {
-  http::Response response = http::ErrorResponse(ManyDomains(domains));
-  response.body.pop_back();
-  for (std::size_t i = 0; i < domains.size(); ++i) {
-    response.body += i == 0 ? ",\"domains\":[" : ",";
-    AppendJsonString(response.body, domains[i]);
-  }
-  response.body += "]}";
+  const Error error = ManyDomains(domains);
+  http::Response response;
+  response.status = http::StatusFor(error.code);
+  JsonWriter json(response.body);
+  json.BeginObject();
+  http::AppendErrorFields(json, response.status, error.message);
+  json.Key("domains").BeginArray();
+  for (const std::string& domain : domains) json.Value(domain);
+  json.EndArray().EndObject();
   return response;
 }
 

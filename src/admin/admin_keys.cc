@@ -11,7 +11,7 @@
 #include "admin/admin.h"
 #include "admin/subject.h"
 #include "algorithm/algorithms.h"
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 
@@ -49,41 +49,34 @@ std::int64_t WindowSeconds(const AdminParts& parts, std::string_view key, const 
   return std::chrono::ceil<std::chrono::seconds>(quota.window()).count();
 }
 
-void AppendNumber(std::string& body, std::string_view name, std::int64_t value) {
-  body.append(",\"").append(name).append("\":").append(std::to_string(value));
+void AppendCounts(JsonWriter& json, const Quota& quota, const Decision& decision) {
+  json.Field("currentTokens", decision.remaining)
+      .Field("capacity", quota.limit())
+      .Field("windowRequestCount", quota.limit() - decision.remaining);
 }
 
-void AppendCounts(std::string& body, const Quota& quota, const Decision& decision) {
-  AppendNumber(body, "currentTokens", decision.remaining);
-  AppendNumber(body, "capacity", quota.limit());
-  AppendNumber(body, "windowRequestCount", quota.limit() - decision.remaining);
-}
-
-void AppendState(std::string& body, const Decision& decision, std::string_view policy) {
-  body += ",\"policy\":";
-  AppendJsonString(body, policy);
-  AppendNumber(body, "resetAfterMs",
-               std::chrono::ceil<std::chrono::milliseconds>(decision.reset_after).count());
-  body += decision.allowed() ? ",\"status\":\"OK\"" : ",\"status\":\"LIMITED\"";
+void AppendState(JsonWriter& json, const Decision& decision, std::string_view policy) {
+  using std::chrono::milliseconds;
+  json.Field("policy", policy)
+      .Field("resetAfterMs", std::chrono::ceil<milliseconds>(decision.reset_after).count())
+      .Field("status", decision.allowed() ? "OK" : "LIMITED");
 }
 
 http::Response KeyMetrics(const AdminParts& parts, const KeyCheck& asked) {
   http::Response response;
-  std::string& body = response.body;
-  body = "{\"key\":";
-  AppendJsonString(body, asked.key);
+  JsonWriter json(response.body);
+  json.BeginObject().Field("key", asked.key);
   const auto& verdicts = asked.check.verdicts;
   const Quota* quota = verdicts.empty() ? nullptr : verdicts.front().quota;
   if (quota == nullptr) {
-    body += ",\"status\":\"UNLIMITED\"}";
+    json.Field("status", "UNLIMITED").EndObject();
     return response;
   }
-  body += ",\"algorithm\":";
-  AppendJsonString(body, algorithm::Of(*quota).type);
-  AppendCounts(body, *quota, verdicts.front().decision);
-  AppendNumber(body, "windowSeconds", WindowSeconds(parts, asked.key, *quota));
-  AppendState(body, verdicts.front().decision, verdicts.front().policy);
-  body += '}';
+  json.Field("algorithm", algorithm::Of(*quota).type);
+  AppendCounts(json, *quota, verdicts.front().decision);
+  json.Field("windowSeconds", WindowSeconds(parts, asked.key, *quota));
+  AppendState(json, verdicts.front().decision, verdicts.front().policy);
+  json.EndObject();
   return response;
 }
 
@@ -99,22 +92,19 @@ struct KeyPage {
   http::Reply reply;
 };
 
-void AppendKey(std::string& body, const KeyPage& page, std::size_t index) {
+void AppendKey(JsonWriter& json, const KeyPage& page, std::size_t index) {
   const store::HeldKey& held = page.keys[index];
-  body += "{\"bucket\":";
-  AppendJsonString(body, held.key);
+  json.BeginObject().Field("bucket", held.key);
   if (held.key.starts_with(kBareBucket)) {
-    body += ",\"key\":";
     const std::string name = held.key.substr(kBareBucket.size());
-    AppendJsonString(body, http::DecodeAnySegment(name).value_or(name));
+    json.Field("key", http::DecodeAnySegment(name).value_or(name));
   }
-  body += ",\"algorithm\":";
-  AppendJsonString(body, algorithm::Of(held.algorithm).type);
+  json.Field("algorithm", algorithm::Of(held.algorithm).type);
   if (const policy::Policy* policy = page.policies[index]) {
-    AppendCounts(body, *policy->quota(), page.decisions[index]);
-    AppendState(body, page.decisions[index], policy->definition.name);
+    AppendCounts(json, *policy->quota(), page.decisions[index]);
+    AppendState(json, page.decisions[index], policy->definition.name);
   }
-  body += '}';
+  json.EndObject();
 }
 
 void AnswerKeys(KeyPage& page) {
@@ -123,13 +113,10 @@ void AnswerKeys(KeyPage& page) {
       return page.reply(http::ErrorResponse(application.status.error()));
     }
   }
-  std::string& body = page.response.body;
-  body = "[";
-  for (std::size_t i = 0; i < page.keys.size(); ++i) {
-    if (i != 0) body += ',';
-    AppendKey(body, page, i);
-  }
-  body += ']';
+  JsonWriter json(page.response.body);
+  json.BeginArray();
+  for (std::size_t i = 0; i < page.keys.size(); ++i) AppendKey(json, page, i);
+  json.EndArray();
   page.reply(std::move(page.response));
 }
 

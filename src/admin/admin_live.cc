@@ -1,7 +1,6 @@
 // What happens now: GET /admin/top and GET /admin/live.
 
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -9,7 +8,9 @@
 
 #include "admin/admin.h"
 #include "base/instant.h"
-#include "base/json_text.h"
+#include "base/json_writer.h"
+#include "base/number.h"
+#include "base/url.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 
@@ -45,62 +46,66 @@ http::Response Top(const AdminParts& parts, const http::Request& request) {
   const std::optional<Keys::Kind> wanted_kind = KindNamed(kind);
   if (!wanted_kind) return http::ErrorResponse(400, "kind: must be hot, limited or shadow");
   const std::string wanted = http::QueryValue(request.query, "n").value_or("20");
-  std::size_t n = 0;
-  const auto [end, failed] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), n);
-  if (failed != std::errc() || end != wanted.data() + wanted.size() || n < 1 || n > kMaxTop) {
-    return http::ErrorResponse(400, "n: must be an integer from 1 to 100");
-  }
-  const auto keys = parts.top.Top(*wanted_kind, n, SystemClock::Get().Now());
+  const auto n = ParseNumber<std::size_t>(wanted, 1, kMaxTop);
+  if (!n) return http::ErrorResponse(400, "n: must be an integer from 1 to 100");
+  const auto keys = parts.top.Top(*wanted_kind, *n, SystemClock::Get().Now());
   const auto names = parts.catalog.ids().Names();
   http::Response response;
-  std::string& body = response.body;
-  body = "{\"kind\":\"" + kind + "\",\"windowSeconds\":" + std::to_string(Keys::kWindowSeconds) +
-         ",\"keys\":[";
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const Keys::Key& key = keys[i];
-    body += i == 0 ? "{\"key\":" : ",{\"key\":";
-    AppendJsonString(body, KeyOf(key.key));
-    body += ",\"bucket\":";
-    AppendJsonString(body, key.key);
-    body.append(",\"count\":").append(std::to_string(key.count));
-    body.append(",\"error\":").append(std::to_string(key.error)).append(",\"policy\":");
-    AppendJsonString(body, key.policy < names.size()           ? names[key.policy].policy
-                           : key.key.starts_with(kThrottleKey) ? "CL.THROTTLE"
-                                                               : "override");
-    body += '}';
+  JsonWriter json(response.body);
+  json.BeginObject()
+      .Field("kind", kind)
+      .Field("windowSeconds", Keys::kWindowSeconds)
+      .Key("keys")
+      .BeginArray();
+  for (const Keys::Key& key : keys) {
+    const std::string_view policy = key.policy < names.size()
+                                        ? std::string_view(names[key.policy].policy)
+                                    : key.key.starts_with(kThrottleKey) ? "CL.THROTTLE"
+                                                                        : "override";
+    json.BeginObject()
+        .Field("key", KeyOf(key.key))
+        .Field("bucket", key.key)
+        .Field("count", key.count)
+        .Field("error", key.error)
+        .Field("policy", policy)
+        .EndObject();
   }
-  body += "]}";
+  json.EndArray().EndObject();
   return response;
 }
 
-void AppendMicros(std::string& out, std::string_view name, double micros) {
+/// To a tenth.
+void AppendMicros(JsonWriter& json, std::string_view name, double micros) {
   std::array<char, 48> text{};
-  const int size = std::snprintf(text.data(), text.size(), "%.1f", micros);
-  out.append(",\"").append(name).append("\":");
-  out.append(text.data(), static_cast<std::size_t>(size));
+  std::snprintf(text.data(), text.size(), "%.1f", micros);
+  json.RawField(name, text.data());
 }
 
 http::Response Live(const AdminParts& parts) {
   http::Response response;
-  std::string& body = response.body;
-  body = "{\"now\":\"" + FormatInstant(SystemClock::Get().Now()) + "\",\"perSecond\":[";
-  bool first = true;
+  JsonWriter json(response.body);
+  json.BeginObject()
+      .Field("now", FormatInstant(SystemClock::Get().Now()))
+      .Key("perSecond")
+      .BeginArray();
   for (const SecondTotals& second : parts.live.Last(LiveTotals::kSeconds)) {
-    if (!std::exchange(first, false)) body += ',';
-    body.append("{\"t\":").append(std::to_string(second.second));
-    body.append(",\"allowed\":").append(std::to_string(second.allowed));
-    body.append(",\"limited\":").append(std::to_string(second.limited));
-    AppendMicros(body, "p50us", second.p50_us);
-    AppendMicros(body, "p99us", second.p99_us);
-    body += '}';
+    json.BeginObject()
+        .Field("t", second.second)
+        .Field("allowed", second.allowed)
+        .Field("limited", second.limited);
+    AppendMicros(json, "p50us", second.p50_us);
+    AppendMicros(json, "p99us", second.p99_us);
+    json.EndObject();
   }
   const auto health = parts.store_health();
-  body += "],\"store\":{\"kind\":";
-  AppendJsonString(body, parts.store_name.substr(0, parts.store_name.find(':')));
-  body += !health || health->up ? ",\"state\":\"up\"" : ",\"state\":\"down\"";
-  body += ",\"breaker\":";
-  AppendJsonString(body, health ? health->breaker : "closed");
-  body += "}}";
+  json.EndArray()
+      .Key("store")
+      .BeginObject()
+      .Field("kind", SchemeOf(parts.store_name))
+      .Field("state", !health || health->up ? "up" : "down")
+      .Field("breaker", health ? std::string_view(health->breaker) : "closed")
+      .EndObject()
+      .EndObject();
   return response;
 }
 

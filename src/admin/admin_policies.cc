@@ -1,4 +1,3 @@
-#include <charconv>
 #include <optional>
 #include <string>
 #include <utility>
@@ -7,7 +6,8 @@
 #include "admin/file_changes.h"
 #include "admin/policy_body.h"
 #include "algorithm/algorithms.h"
-#include "base/json_text.h"
+#include "base/json_writer.h"
+#include "base/number.h"
 #include "policy/policy_set.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
@@ -15,63 +15,56 @@
 namespace weir::admin {
 namespace {
 
-http::Response Json(int status, std::string body) {
-  http::Response response;
-  response.status = status;
-  response.body = std::move(body);
-  return response;
-}
-
-/// The JSON of a policy of a file, where it stands, and the override that has the say about its
-/// shadow, if one has.
-std::string WithPlace(const policy::Definition& definition, const policy::PolicyStore& stored) {
-  std::string json = FilePolicyJson(definition);
-  json.pop_back();
-  json += ",\"definedIn\":";
-  AppendJsonString(json, definition.source);
+/// A policy of a file, where it stands, and the override that decides its shadow, if there is one.
+void AppendWithPlace(JsonWriter& json, const policy::Definition& definition,
+                     const policy::PolicyStore& stored) {
+  json.BeginObject();
+  AppendFilePolicy(json, definition, "file");
+  json.Field("definedIn", definition.source);
   if (definition.shadow_in_file) {
-    json += *definition.shadow_in_file ? ",\"shadowInFile\":true" : ",\"shadowInFile\":false";
+    json.Field("shadowInFile", *definition.shadow_in_file);
     const auto over = stored.Get(policy::OverrideKey(definition));
-    if (over.ok()) json += ",\"override\":" + policy::ToJson(*over);
+    if (over.ok()) json.RawField("override", policy::ToJson(*over));
   }
-  return json += '}';
+  json.EndObject();
 }
 
-/// The JSON of a stored policy, and where it comes from.
-std::string WithSource(const policy::StoredPolicy& policy) {
-  std::string json = policy::ToJson(policy);
-  json.insert(json.size() - 1, ",\"source\":\"admin\"");
-  return json;
+/// A stored policy, and where it comes from.
+void AppendWithSource(JsonWriter& json, const policy::StoredPolicy& policy) {
+  json.BeginObject();
+  policy::AppendPolicy(json, policy);
+  json.Field("source", "admin").EndObject();
 }
 
 /// The policy for keys that no other one names; nobody can change it here.
-std::string DefaultJson(const policy::PolicySet& set) {
-  std::string json = FilePolicyJson(set.default_policy().definition, "default");
-  json.pop_back();
-  json += ",\"definedIn\":";
-  AppendJsonString(json, set.default_policy().definition.source);
-  return json += '}';
+void AppendDefault(JsonWriter& json, const policy::PolicySet& set) {
+  const policy::Definition& definition = set.default_policy().definition;
+  json.BeginObject();
+  AppendFilePolicy(json, definition, "default");
+  json.Field("definedIn", definition.source).EndObject();
 }
 
 /// One policy by the name that the list shows: of the admin API, else of a file (as its name, or as
 /// domain/name), else the default.
 http::Response Find(const AdminParts& parts, const std::string& key) {
   const auto stored = parts.policies.Get(key);
-  if (stored.ok()) return Json(200, policy::ToJson(*stored));
+  http::Response response;
+  JsonWriter json(response.body);
+  if (stored.ok()) {
+    response.body = policy::ToJson(*stored);
+    return response;
+  }
   const auto set = parts.catalog.live().Current();
   for (const policy::Policy& policy : set->policies()) {
     const policy::Definition& definition = policy.definition;
     if (definition.source == kAdminSource) continue;
     if (definition.name != key && policy::OverrideKey(definition) != key) continue;
-    return Json(200, WithPlace(definition, parts.policies));
+    AppendWithPlace(json, definition, parts.policies);
+    return response;
   }
-  if (key == set->default_policy().definition.name) return Json(200, DefaultJson(*set));
-  return http::ErrorResponse(stored.error());
-}
-
-void AppendItem(std::string& list, std::string_view item) {
-  if (list.size() > 1) list += ',';
-  list += item;
+  if (key != set->default_policy().definition.name) return http::ErrorResponse(stored.error());
+  AppendDefault(json, *set);
+  return response;
 }
 
 /// Where a list goes on: among the policies of the admin API, after a key, or among those of files,
@@ -88,11 +81,9 @@ std::optional<Place> ReadPlace(std::string_view cursor) {
   cursor.remove_prefix(1);
   if (part == 'a') return Place{.after = std::string(cursor)};
   Place place{.files = true};
-  const auto [end, failed] =
-      std::from_chars(cursor.data(), cursor.data() + cursor.size(), place.index);
-  if (part != 'f' || failed != std::errc() || end != cursor.data() + cursor.size()) {
-    return std::nullopt;
-  }
+  const auto index = ParseNumber<std::size_t>(cursor);
+  if (part != 'f' || !index) return std::nullopt;
+  place.index = *index;
   return place;
 }
 
@@ -100,12 +91,12 @@ std::optional<Place> ReadPlace(std::string_view cursor) {
 /// there is more.
 std::optional<std::size_t> AddFilePolicies(const policy::PolicySet& set,
                                            const policy::PolicyStore& stored, std::size_t index,
-                                           std::size_t room, std::string& list) {
+                                           std::size_t room, JsonWriter& list) {
   const auto& policies = set.policies();
   for (; index < policies.size(); ++index) {
     if (policies[index].definition.source == kAdminSource) continue;
     if (room-- == 0) return index;
-    AppendItem(list, WithPlace(policies[index].definition, stored));
+    AppendWithPlace(list, policies[index].definition, stored);
   }
   return std::nullopt;
 }
@@ -118,10 +109,14 @@ http::Response List(const AdminParts& parts, const http::Request& request) {
     return http::ErrorResponse(400, "cursor: give the X-Next-Cursor of an earlier answer");
   }
   const std::string source = http::QueryValue(request.query, "source").value_or("");
+  http::Response response;
+  JsonWriter list(response.body);
+  list.BeginArray();
   if (source == "default") {
-    return Json(200, "[" + DefaultJson(*parts.catalog.live().Current()) + "]");
+    AppendDefault(list, *parts.catalog.live().Current());
+    list.EndArray();
+    return response;
   }
-  http::Response response = Json(200, "[");
   std::size_t room = page->limit;
   std::string next;
   std::size_t total = 0;
@@ -130,7 +125,7 @@ http::Response List(const AdminParts& parts, const http::Request& request) {
     policy::PolicyStore::Page found = parts.policies.List(place->after, wanted ? room : 1);
     total += found.total;
     if (wanted) {
-      for (const auto& policy : found.policies) AppendItem(response.body, WithSource(policy));
+      for (const auto& policy : found.policies) AppendWithSource(list, policy);
       room -= found.policies.size();
       if (!found.next.empty()) next = 'a' + found.next;
     }
@@ -139,11 +134,11 @@ http::Response List(const AdminParts& parts, const http::Request& request) {
     total += parts.catalog.status().file_policies;
     if (next.empty()) {
       const auto set = parts.catalog.live().Current();
-      const auto more = AddFilePolicies(*set, parts.policies, place->index, room, response.body);
+      const auto more = AddFilePolicies(*set, parts.policies, place->index, room, list);
       if (more) next = 'f' + std::to_string(*more);
     }
   }
-  response.body += ']';
+  list.EndArray();
   response.headers.emplace_back("X-Total-Count", std::to_string(total));
   GiveNextPage(response, next);
   return response;
@@ -151,21 +146,22 @@ http::Response List(const AdminParts& parts, const http::Request& request) {
 
 /// What a policy's `type` may be, and which numbers it then takes: the dashboard's form.
 http::Response Algorithms() {
-  http::Response response = Json(200, "[");
+  http::Response response;
+  JsonWriter json(response.body);
+  json.BeginArray();
   for (const algorithm::Descriptor& each : algorithm::kAlgorithms) {
-    std::string item = "{\"type\":";
-    AppendJsonString(item, each.type);
-    item += ",\"name\":";
-    AppendJsonString(item, each.name);
-    item += ",\"title\":";
-    AppendJsonString(item, each.title);
-    item += each.refills() ? R"(,"fields":["capacity","refillRate")"
-                           : R"(,"fields":["capacity","windowSeconds")";
-    if (each.has_buckets) item += ",\"buckets\"";
-    item += each.leases ? "],\"leases\":true}" : "],\"leases\":false}";
-    AppendItem(response.body, item);
+    json.BeginObject()
+        .Field("type", each.type)
+        .Field("name", each.name)
+        .Field("title", each.title)
+        .Key("fields")
+        .BeginArray()
+        .Value("capacity")
+        .Value(each.refills() ? "refillRate" : "windowSeconds");
+    if (each.has_buckets) json.Value("buckets");
+    json.EndArray().Field("leases", each.leases).EndObject();
   }
-  response.body += ']';
+  json.EndArray();
   return response;
 }
 

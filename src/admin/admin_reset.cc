@@ -9,7 +9,7 @@
 #include "admin/admin.h"
 #include "admin/subject.h"
 #include "algorithm/algorithms.h"
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "protocol/http/error.h"
 
 namespace weir::admin {
@@ -105,9 +105,10 @@ bool WasHeld(const Reset& reset, std::size_t state) {
 
 /// One object per bucket, although it may have been asked for under several algorithms.
 http::Response Answer(const Reset& reset) {
-  http::Response response;
   std::string buckets;
+  JsonWriter list(buckets);
   bool any = false;
+  list.BeginArray();
   for (std::size_t i = 0; i < reset.states.size();) {
     const Held& first = reset.states[i];
     bool held = false;
@@ -115,24 +116,16 @@ http::Response Answer(const Reset& reset) {
       held = held || WasHeld(reset, i);
     }
     any = any || held;
-    buckets += buckets.empty() ? "{\"bucket\":" : ",{\"bucket\":";
-    AppendJsonString(buckets, first.bucket);
-    if (!first.policy.empty()) {
-      buckets += ",\"policy\":";
-      AppendJsonString(buckets, first.policy);
-    }
-    buckets += held ? ",\"held\":true}" : ",\"held\":false}";
+    list.BeginObject().Field("bucket", first.bucket);
+    if (!first.policy.empty()) list.Field("policy", first.policy);
+    list.Field("held", held).EndObject();
   }
-  std::string& body = response.body;
-  body = "{";
-  if (!reset.key.empty()) {
-    body += "\"key\":";
-    AppendJsonString(body, reset.key);
-    body += ',';
-  }
-  body += any ? R"("status":"RESET","held":true,"buckets":[)"
-              : R"("status":"RESET","held":false,"buckets":[)";
-  body += buckets + "]}";
+  list.EndArray();
+  http::Response response;
+  JsonWriter json(response.body);
+  json.BeginObject();
+  if (!reset.key.empty()) json.Field("key", reset.key);
+  json.Field("status", "RESET").Field("held", any).RawField("buckets", buckets).EndObject();
   return response;
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "config/roles.h"
 #include "protocol/http/error.h"
 
@@ -16,33 +16,23 @@ constexpr std::array<std::string_view, 7> kChecks = {
     "POST /v1/check",   "POST /v1/peek",   "POST /v1/refund", "POST /v1/release",
     "POST /v1/reserve", "POST /v1/settle", "GET /v1/auth"};
 
-/// "POST /v1/check":"check", with a comma behind it.
-void AppendRole(std::string& out, std::string_view route) {
+/// "POST /v1/check":"check"
+void AppendRole(JsonWriter& json, std::string_view route) {
   const std::size_t space = route.find(' ');
-  AppendJsonString(out, route);
-  out += ':';
-  AppendJsonString(out, access::RoleNeeded(
-                            access::OperationOf(route.substr(0, space), route.substr(space + 1))));
-  out += ',';
+  json.AnyKey(route).Value(
+      access::RoleNeeded(access::OperationOf(route.substr(0, space), route.substr(space + 1))));
 }
 
 http::Response Routes(const http::Router& router) {
   http::Response response;
-  response.body = "{\"routes\":[";
-  for (const std::string_view check : kChecks) {
-    AppendJsonString(response.body, check);
-    response.body += ',';
-  }
-  const auto& routes = router.routes();
-  for (std::size_t i = 0; i < routes.size(); ++i) {
-    if (i != 0) response.body += ',';
-    AppendJsonString(response.body, routes[i].first + " " + routes[i].second);
-  }
-  response.body += "],\"roles\":{";
-  for (const std::string_view check : kChecks) AppendRole(response.body, check);
-  for (const auto& [method, path] : routes) AppendRole(response.body, method + " " + path);
-  response.body.back() = '}';
-  response.body += '}';
+  JsonWriter json(response.body);
+  json.BeginObject().Key("routes").BeginArray();
+  for (const std::string_view check : kChecks) json.Value(check);
+  for (const auto& [method, path] : router.routes()) json.Value(method + " " + path);
+  json.EndArray().Key("roles").BeginObject();
+  for (const std::string_view check : kChecks) AppendRole(json, check);
+  for (const auto& [method, path] : router.routes()) AppendRole(json, method + " " + path);
+  json.EndObject().EndObject();
   return response;
 }
 

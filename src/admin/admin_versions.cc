@@ -2,7 +2,6 @@
 
 #include <simdjson.h>
 
-#include <charconv>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,7 +9,8 @@
 #include "admin/admin.h"
 #include "admin/json_diff.h"
 #include "base/instant.h"
-#include "base/json_text.h"
+#include "base/json_writer.h"
+#include "base/number.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 
@@ -19,15 +19,15 @@ namespace {
 
 using policy::PolicyChange;
 
-void AppendVersion(std::string& out, const PolicyChange& change) {
+void AppendVersion(JsonWriter& json, const PolicyChange& change) {
   const bool gone = change.after.empty();
-  out.append("{\"version\":");
-  out.append(std::to_string(policy::VersionIn(gone ? change.before : change.after)));
-  out.append(",\"at\":\"").append(FormatInstant(change.at)).append("\",\"who\":");
-  AppendJsonString(out, change.who);
-  out += ",\"action\":";
-  AppendJsonString(out, change.action);
-  out.append(",\"policy\":").append(gone ? "null" : change.after).append("}");
+  json.BeginObject()
+      .Field("version", policy::VersionIn(gone ? change.before : change.after))
+      .Field("at", FormatInstant(change.at))
+      .Field("who", change.who)
+      .Field("action", change.action)
+      .RawField("policy", gone ? "null" : change.after)
+      .EndObject();
 }
 
 using History = Result<std::vector<PolicyChange>>;
@@ -36,14 +36,10 @@ http::Response VersionsOf(const std::string& key, const History& history) {
   if (!history.ok()) return http::ErrorResponse(history.error());
   if (history->empty()) return http::ErrorResponse(404, "no policy ever had this key");
   http::Response response;
-  response.body = "{\"policyKey\":";
-  AppendJsonString(response.body, key);
-  response.body += ",\"versions\":[";
-  for (std::size_t i = 0; i < history->size(); ++i) {
-    if (i != 0) response.body += ',';
-    AppendVersion(response.body, (*history)[i]);
-  }
-  response.body += "]}";
+  JsonWriter json(response.body);
+  json.BeginObject().Field("policyKey", key).Key("versions").BeginArray();
+  for (const PolicyChange& change : *history) AppendVersion(json, change);
+  json.EndArray().EndObject();
   return response;
 }
 
@@ -52,7 +48,8 @@ http::Response VersionOf(std::int64_t version, const History& history) {
   for (const PolicyChange& change : *history) {
     if (policy::VersionIn(change.after) != version) continue;
     http::Response response;
-    AppendVersion(response.body, change);
+    JsonWriter json(response.body);
+    AppendVersion(json, change);
     return response;
   }
   return http::ErrorResponse(
@@ -69,12 +66,9 @@ void Versions(const AdminParts& parts, const http::Request& request, const http:
 }
 
 Result<std::int64_t> VersionNumber(std::string_view name, std::string_view text) {
-  std::int64_t version = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), version);
-  if (failed != std::errc() || end != text.data() + text.size() || version < 1) {
-    return Error{Code::kInvalidArgument, std::string(name) + ": must be a number from 1 on"};
-  }
-  return version;
+  const auto version = ParseNumber<std::int64_t>(text);
+  if (version && *version >= 1) return *version;
+  return Error{Code::kInvalidArgument, std::string(name) + ": must be a whole number from 1"};
 }
 
 void Version(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
@@ -99,27 +93,30 @@ Result<Side> SideOf(std::int64_t version, const std::vector<PolicyChange>& histo
                "this policy has no version " + std::to_string(version) + " in its history"};
 }
 
-void AppendSide(std::string& out, std::string_view name, const Side& side) {
-  out.append(",\"").append(name).append("\":");
-  out += side.version == 0 ? "null" : std::to_string(side.version);
+void AppendSide(JsonWriter& json, std::string_view name, const Side& side) {
+  json.Key(name);
+  if (side.version == 0) {
+    json.Null();
+  } else {
+    json.Value(side.version);
+  }
 }
 
 http::Response DiffOf(const std::string& key, const Side& from, const Side& to) {
   http::Response response;
-  std::string& body = response.body;
-  body = "{\"policyKey\":";
-  AppendJsonString(body, key);
-  AppendSide(body, "from", from);
-  AppendSide(body, "to", to);
-  body += ",\"changes\":[";
-  bool first = true;
+  JsonWriter json(response.body);
+  json.BeginObject().Field("policyKey", key);
+  AppendSide(json, "from", from);
+  AppendSide(json, "to", to);
+  json.Key("changes").BeginArray();
   for (const FieldDifference& difference : Differences(from.policy, to.policy)) {
-    body += std::exchange(first, false) ? "{\"field\":" : ",{\"field\":";
-    AppendJsonString(body, difference.field);
-    body += ",\"before\":" + (difference.before.empty() ? "null" : difference.before);
-    body += ",\"after\":" + (difference.after.empty() ? "null" : difference.after) + "}";
+    json.BeginObject()
+        .Field("field", difference.field)
+        .RawField("before", difference.before.empty() ? "null" : difference.before)
+        .RawField("after", difference.after.empty() ? "null" : difference.after)
+        .EndObject();
   }
-  body += "]}";
+  json.EndArray().EndObject();
   return response;
 }
 
@@ -159,7 +156,7 @@ Result<Wanted> ReadWanted(std::string_view body) {
   Wanted wanted;
   if (parser.parse(body.data(), body.size())["version"].get(wanted.version) != simdjson::SUCCESS ||
       wanted.version < 1) {
-    return Error{Code::kInvalidArgument, "version: must be a number from 1 on"};
+    return Error{Code::kInvalidArgument, "version: must be a whole number from 1"};
   }
   auto end = ReadEnd(body);
   if (!end.ok()) return end.error();

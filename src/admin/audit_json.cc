@@ -5,17 +5,11 @@
 #include "admin/admin_guard.h"
 #include "base/instant.h"
 #include "base/json_text.h"
+#include "base/json_writer.h"
 #include "config/config.h"
 #include "protocol/http/error.h"
 
 namespace weir::admin {
-namespace {
-
-void AppendState(std::string& out, std::string_view name, const std::string& json) {
-  out.append(",\"").append(name).append("\":").append(json.empty() ? "null" : json);
-}
-
-}  // namespace
 
 std::string WhoAsks(const http::Request& request) {
   return WhoAsks(ApiKeyOf(request), request.remote);
@@ -31,18 +25,17 @@ std::string WhoAsks(std::string_view key, std::string_view address) {
   return who.append(" from ").append(address);
 }
 
-void AppendJson(std::string& out, const AuditEntry& entry) {
-  out.append("{\"id\":").append(std::to_string(entry.id));
-  out.append(",\"at\":\"").append(FormatInstant(entry.at)).append("\",\"who\":");
-  AppendJsonString(out, entry.who);
-  out += ",\"action\":";
-  AppendJsonString(out, entry.action);
-  out += ",\"target\":";
-  AppendJsonString(out, entry.target);
-  AppendState(out, "before", entry.before);
-  AppendState(out, "after", entry.after);
-  if (entry.undoes != 0) out.append(",\"undoes\":").append(std::to_string(entry.undoes));
-  out += '}';
+void AppendJson(JsonWriter& json, const AuditEntry& entry) {
+  json.BeginObject()
+      .Field("id", entry.id)
+      .Field("at", FormatInstant(entry.at))
+      .Field("who", entry.who)
+      .Field("action", entry.action)
+      .Field("target", entry.target)
+      .RawField("before", entry.before.empty() ? "null" : entry.before)
+      .RawField("after", entry.after.empty() ? "null" : entry.after);
+  if (entry.undoes != 0) json.Field("undoes", entry.undoes);
+  json.EndObject();
 }
 
 }  // namespace weir::admin

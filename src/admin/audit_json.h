@@ -3,6 +3,7 @@
 #include <string>
 
 #include "admin/audit_log.h"
+#include "base/json_writer.h"
 #include "protocol/http/message.h"
 
 namespace weir::admin {
@@ -16,6 +17,6 @@ std::string WhoAsks(const http::Request& request);
 std::string WhoAsks(std::string_view key, std::string_view address);
 
 /// {"id":1,"at":"2026-…","who":…,"action":…,"target":…,"before":{…}|null,"after":{…}|null}
-void AppendJson(std::string& out, const AuditEntry& entry);
+void AppendJson(JsonWriter& json, const AuditEntry& entry);
 
 }  // namespace weir::admin

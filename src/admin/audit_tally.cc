@@ -1,5 +1,6 @@
 #include "admin/audit_tally.h"
 
+#include "base/json_writer.h"
 #include "telemetry/log.h"
 
 namespace weir::admin {
@@ -23,7 +24,7 @@ void AuditTally::Flush() {
   }
   for (const auto& [key, noted] : taken) {
     policy::AuditEntry entry{.who = key.first, .action = key.second, .target = noted.target};
-    entry.after = "{\"count\":" + std::to_string(noted.count) + "}";
+    JsonWriter(entry.after).BeginObject().Field("count", noted.count).EndObject();
     audit_.Append(std::move(entry), [](const Result<std::int64_t>& written) {
       if (written.ok()) return;
       telemetry::Log(telemetry::Level::kError, "not in the audit log",

@@ -6,7 +6,7 @@
 
 #include "admin/policy_store.h"
 #include "algorithm/algorithms.h"
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "protocol/http/error.h"
 
 namespace weir::admin {
@@ -51,38 +51,30 @@ policy::AuditEntry EntryOf(std::string_view name, const policy::Definition* befo
 
 }  // namespace
 
-std::string FilePolicyJson(const policy::Definition& definition, std::string_view source) {
-  std::string out = "{\"policyKey\":";
-  AppendJsonString(out, definition.name);
-  out += ",\"domain\":";
-  AppendJsonString(out, definition.domain);
+void AppendFilePolicy(JsonWriter& json, const policy::Definition& definition,
+                      std::string_view source) {
+  json.Field("policyKey", definition.name).Field("domain", definition.domain);
   if (definition.quota) {
-    out.append(",\"type\":\"").append(algorithm::Of(*definition.quota).type);
-    out.append("\",\"capacity\":").append(std::to_string(definition.quota->limit()));
+    json.Field("type", algorithm::Of(*definition.quota).type);
+    json.Field("capacity", definition.quota->limit());
   }
-  out += ",\"quota\":";
-  AppendJsonString(out, definition.quota ? definition.quota->ToString() : "unlimited");
-  out += ",\"match\":{";
-  for (std::size_t i = 0; i < definition.match.size(); ++i) {
-    if (i != 0) out += ',';
-    AppendJsonString(out, definition.match[i].name);
-    out += ':';
-    AppendJsonString(out, policy::MatchText(definition.match[i]));
+  json.Field("quota", definition.quota ? definition.quota->ToString() : "unlimited");
+  json.Key("match").BeginObject();
+  for (const policy::EntryMatch& match : definition.match) {
+    json.AnyKey(match.name).Value(policy::MatchText(match));
   }
-  out += definition.shadow ? "},\"shadow\":true" : "},\"shadow\":false";
-  out += definition.quota ? ",\"unlimited\":false" : ",\"unlimited\":true";
-  out.append(",\"onStoreError\":\"").append(policy::OnStoreErrorName(definition.on_store_error));
-  out += '"';
-  out += policy::ChargingJson(definition.mode, definition.overdraw, definition.charge);
-  if (definition.blocked) out += ",\"blocked\":true";
-  if (definition.quota_mode) out += ",\"quotaMode\":true";
-  if (!definition.limit_name.empty()) {
-    out += ",\"limitName\":";
-    AppendJsonString(out, definition.limit_name);
-  }
-  out.append(",\"cost\":").append(std::to_string(definition.cost));
-  out.append(",\"source\":\"").append(source);
-  return out += "\",\"readOnly\":true}";
+  json.EndObject();
+  json.Field("shadow", definition.shadow).Field("unlimited", !definition.quota);
+  json.Field("onStoreError", policy::OnStoreErrorName(definition.on_store_error));
+  policy::AppendCharging(json, definition.mode, definition.overdraw, definition.charge);
+  if (definition.blocked) json.Field("blocked", true);
+  if (definition.quota_mode) json.Field("quotaMode", true);
+  if (!definition.limit_name.empty()) json.Field("limitName", definition.limit_name);
+  json.Field("cost", definition.cost).Field("source", source).Field("readOnly", true);
+}
+
+std::string FilePolicyJson(const policy::Definition& definition) {
+  return JsonObject([&](JsonWriter& json) { AppendFilePolicy(json, definition, "file"); });
 }
 
 std::vector<policy::AuditEntry> FileChanges(const policy::PolicySet& before,
@@ -107,11 +99,16 @@ std::vector<policy::AuditEntry> FileChanges(const policy::PolicySet& before,
     if (was.find(name) == was.end()) add(name, nullptr, definition);
   }
   if (changes > kMostEntries) {
+    std::string counts;
+    JsonWriter(counts)
+        .BeginObject()
+        .Field("changes", changes)
+        .Field("listed", kMostEntries)
+        .EndObject();
     entries.push_back({.who = entries.front().who,
                        .action = "policy.file",
                        .target = std::string(kFileTarget),
-                       .after = "{\"changes\":" + std::to_string(changes) +
-                                ",\"listed\":" + std::to_string(kMostEntries) + "}"});
+                       .after = std::move(counts)});
   }
   return entries;
 }

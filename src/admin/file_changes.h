@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "admin/audit_log.h"
+#include "base/json_writer.h"
 #include "policy/policy_set.h"
 
 namespace weir::admin {
@@ -14,8 +15,11 @@ inline constexpr std::string_view kAdminSource = "admin API";
 /// start.
 inline constexpr std::string_view kFileTarget = "file:";
 
-/// A policy of a file as the admin API shows it, without where it stands.
-std::string FilePolicyJson(const policy::Definition& definition, std::string_view source = "file");
+/// The fields of a policy of a file as the admin API shows it, without where it stands.
+void AppendFilePolicy(JsonWriter& json, const policy::Definition& definition,
+                      std::string_view source);
+/// The same as an object, of a policy whose source is a file.
+std::string FilePolicyJson(const policy::Definition& definition);
 
 /// What a reload of the policy files changed, an entry of the audit log for each policy; at most
 /// 1,000 and one more that tells how many there were.

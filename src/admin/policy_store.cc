@@ -1,13 +1,14 @@
 #include "admin/policy_store.h"
 
+#include <simdjson.h>
+
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <utility>
 
 #include "algorithm/algorithms.h"
 #include "base/instant.h"
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "policy/charging.h"
 
 namespace weir::policy {
@@ -57,6 +58,22 @@ std::optional<Error> CheckMatch(const StoredPolicy& policy) {
     }
   }
   return std::nullopt;
+}
+
+/// What all have but overrides.
+void AppendLimit(JsonWriter& json, const StoredPolicy& policy) {
+  json.Field("capacity", policy.capacity).Field("refillRate", policy.refill_rate);
+  json.Field("windowSeconds", policy.window_seconds);
+  if (algorithm::Of(policy.type.algorithm()).has_buckets) json.Field("buckets", policy.buckets);
+  if (policy.has_match) {
+    json.Field("domain", policy.domain).Key("match").BeginObject();
+    for (const EntryMatch& match : policy.match) json.AnyKey(match.name).Value(MatchText(match));
+    json.EndObject();
+  }
+  json.Field("shadow", policy.shadow).Field("unlimited", policy.unlimited);
+  json.Field("onStoreError", OnStoreErrorName(policy.on_store_error));
+  AppendCharging(json, policy.mode, policy.overdraw, policy.charge);
+  json.Field("cost", policy.cost);
 }
 
 }  // namespace
@@ -144,51 +161,20 @@ std::string OverrideKey(const Definition& definition) {
   return definition.domain + "/" + definition.name;
 }
 
-std::string ToJson(const StoredPolicy& policy) {
-  std::string json = "{\"id\":" + std::to_string(policy.id) + ",\"policyKey\":";
-  AppendJsonString(json, policy.key);
-  json.append(",\"type\":\"").append(PolicyTypeName(policy.type)).append("\"");
-  const auto number = [&json](std::string_view name, std::int64_t value) {
-    json.append(",\"").append(name).append("\":").append(std::to_string(value));
-  };
-  const auto flag = [&json](std::string_view name, bool value) {
-    json.append(",\"").append(name).append(value ? "\":true" : "\":false");
-  };
-  const auto end = [&] {
-    if (policy.expires_at != 0) {
-      json.append(",\"expiresAt\":\"").append(FormatInstant(policy.expires_at)).append("\"");
-    }
-    number("version", policy.version);
-    return json + "}";
-  };
+void AppendPolicy(JsonWriter& json, const StoredPolicy& policy) {
+  json.Field("id", policy.id).Field("policyKey", policy.key);
+  json.Field("type", PolicyTypeName(policy.type));
   if (policy.type.is_override()) {
-    json += ",\"domain\":";
-    AppendJsonString(json, policy.domain);
-    flag("shadow", policy.shadow);
-    return end();
+    json.Field("domain", policy.domain).Field("shadow", policy.shadow);
+  } else {
+    AppendLimit(json, policy);
   }
-  number("capacity", policy.capacity);
-  number("refillRate", policy.refill_rate);
-  number("windowSeconds", policy.window_seconds);
-  if (algorithm::Of(policy.type.algorithm()).has_buckets) number("buckets", policy.buckets);
-  if (policy.has_match) {
-    json += ",\"domain\":";
-    AppendJsonString(json, policy.domain);
-    json += ",\"match\":{";
-    for (std::size_t i = 0; i < policy.match.size(); ++i) {
-      if (i > 0) json += ',';
-      AppendJsonString(json, policy.match[i].name);
-      json += ':';
-      AppendJsonString(json, MatchText(policy.match[i]));
-    }
-    json += '}';
-  }
-  flag("shadow", policy.shadow);
-  flag("unlimited", policy.unlimited);
-  json.append(",\"onStoreError\":\"").append(OnStoreErrorName(policy.on_store_error)).append("\"");
-  json += ChargingJson(policy.mode, policy.overdraw, policy.charge);
-  number("cost", policy.cost);
-  return end();
+  if (policy.expires_at != 0) json.Field("expiresAt", FormatInstant(policy.expires_at));
+  json.Field("version", policy.version);
+}
+
+std::string ToJson(const StoredPolicy& policy) {
+  return JsonObject([&](JsonWriter& json) { AppendPolicy(json, policy); });
 }
 
 std::string BehaviourWords(const StoredPolicy& policy) {
@@ -225,17 +211,14 @@ bool ReadBehaviour(std::string_view words, StoredPolicy& policy) {
   return true;
 }
 
-std::int64_t VersionIn(std::string_view json) noexcept {
-  // Within a string the quotes would be escaped, so this is the field and no text.
-  constexpr std::string_view kField = "\"version\":";
-  const std::size_t at = json.rfind(kField);
+std::int64_t VersionIn(std::string_view json) {
+  thread_local simdjson::dom::parser parser;
   std::int64_t version = 0;
-  if (at == std::string_view::npos) return version;
-  std::from_chars(json.data() + at + kField.size(), json.data() + json.size(), version);
+  if (parser.parse(json.data(), json.size())["version"].get(version) != simdjson::SUCCESS) return 0;
   return version;
 }
 
-std::int64_t VersionAfter(const PolicyChange& latest) noexcept {
+std::int64_t VersionAfter(const PolicyChange& latest) {
   return VersionIn(latest.after.empty() ? latest.before : latest.after) + 1;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "admin/audit_log.h"
+#include "base/json_writer.h"
 #include "policy/definition.h"
 #include "weir/clock.h"
 #include "weir/result.h"
@@ -82,6 +83,8 @@ std::string OverrideKey(const Definition& definition);
 
 /// {"id":1,"policyKey":"user-123","type":"TOKEN_BUCKET","capacity":100,"refillRate":10,"windowSeconds":60,…}
 std::string ToJson(const StoredPolicy& policy);
+/// The fields of the same, for an object that has more.
+void AppendPolicy(JsonWriter& json, const StoredPolicy& policy);
 
 /// What databases keep of onStoreError, mode, overdraw and charge, as words: "local", "deny leased
 /// overdraw each". What is as usual is left out, but for the first. A node that does not know a
@@ -102,11 +105,11 @@ struct PolicyChange {
 };
 
 /// The version in a policy's JSON as ToJson writes it; 0 if there is none.
-std::int64_t VersionIn(std::string_view json) noexcept;
+std::int64_t VersionIn(std::string_view json);
 
 /// The version that a policy gets when it is created and `latest` is the last change of its key:
 /// numbers go on after a deletion, so that each names one state for ever.
-std::int64_t VersionAfter(const PolicyChange& latest) noexcept;
+std::int64_t VersionAfter(const PolicyChange& latest);
 
 /// One change of one policy that somebody wants.
 struct PolicyEdit {

@@ -1,9 +1,9 @@
 #include "admin/subject.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
+#include "base/number.h"
 #include "protocol/http/check_reader.h"
 #include "protocol/http/uri.h"
 
@@ -17,8 +17,8 @@ bool Applies(const policy::PolicySet& set, std::string_view domain, policy::Desc
 }
 
 std::optional<Error> ReadCost(std::string_view text, std::int64_t& cost) {
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), cost);
-  if (failed == std::errc() && end == text.data() + text.size() && cost >= 0 && cost <= kMaxLimit) {
+  if (const auto number = ParseNumber<std::int64_t>(text, 0, kMaxLimit)) {
+    cost = *number;
     return std::nullopt;
   }
   return Error{Code::kInvalidArgument, "cost: must be an integer from 0 to 1099511627776"};

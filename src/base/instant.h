@@ -1,6 +1,6 @@
 #pragma once
 
-// Moments as people and logs write them.
+// Moments as people and logs write them. Everything that reads or writes one goes through here.
 
 #include <cstdint>
 #include <optional>
@@ -11,18 +11,42 @@
 
 namespace weir {
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar. Requires 1 <= month <= 12.
-std::int64_t DaysFromCivil(std::int64_t year, int month, int day) noexcept;
+/// A date and time of the Gregorian calendar with its distance from UTC.
+struct CivilTime {
+  int year = 1970;
+  int month = 1;
+  int day = 1;
+  int hour = 0;
+  int minute = 0;
+  int second = 0;
+  int zone_minutes = 0;  ///< east of Greenwich
+};
 
-/// Days in a month; 0 for a month that does not exist.
-int DaysInMonth(std::int64_t year, int month) noexcept;
+/// Seconds since 1970 in UTC. Nothing for a date or time that does not exist, a zone beyond ±18
+/// hours, or a moment before 1970. A leap second (:60) does not exist here: no clock that Weir
+/// reads has one.
+std::optional<std::int64_t> SecondsOf(const CivilTime& time) noexcept;
+
+/// What ISO 8601 says, to the nanosecond.
+struct IsoInstant {
+  std::int64_t seconds = 0;
+  std::int64_t nanos = 0;
+  bool finer = false;  ///< there was more than whole nanoseconds
+};
 
 /// "2025-06-01T12:00:00Z", "2025-06-01T14:00:00.123456+02:00": date, time and zone (Z, ±hh, ±hhmm,
-/// ±hh:mm); the fraction may be missing, and a space may stand for the T. From 1970 to 2261;
-/// nothing for anything else.
+/// ±hh:mm). Seconds and fraction may be missing, a comma may stand for the point and a space for
+/// the T. From 1970 to 9999; nothing for anything else.
+std::optional<IsoInstant> ReadIsoInstant(std::string_view text) noexcept;
+
+/// The same up to 2261, the last year that 64 bits of nanoseconds reach.
 std::optional<Nanos> ParseInstant(std::string_view text) noexcept;
 
 /// In UTC: "2025-06-01T12:00:00Z", with three digits of a fraction if there is one (rounded down).
 std::string FormatInstant(Nanos instant);
+
+/// The same for milliseconds since 1970; `fraction` says whether ".000" is written, too.
+enum class Fraction { kIfAny, kAlways };
+std::string FormatMillis(std::int64_t millis, Fraction fraction);
 
 }  // namespace weir

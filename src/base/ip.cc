@@ -3,8 +3,9 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
+
+#include "base/number.h"
 
 namespace weir {
 
@@ -84,10 +85,9 @@ Result<IpNetwork> IpNetwork::Parse(std::string_view text) {
   if (!address) return error();
   int prefix = address->bits();
   if (slash != std::string_view::npos) {
-    const char* end = text.data() + text.size();
-    const auto [rest, failure] = std::from_chars(text.data() + slash + 1, end, prefix);
-    const bool complete = failure == std::errc() && rest == end;
-    if (!complete || prefix < 0 || prefix > address->bits()) return error();
+    const auto given = ParseNumber<int>(text.substr(slash + 1), 0, address->bits());
+    if (!given) return error();
+    prefix = *given;
   }
   return IpNetwork(address->Masked(prefix), prefix);
 }

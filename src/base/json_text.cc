@@ -64,18 +64,4 @@ void AppendJsonString(std::string& out, std::string_view text) {
   out += '"';
 }
 
-void AppendJsonField(std::string& out, std::string_view name, std::string_view text) {
-  out += '"';
-  out += name;
-  out += "\":";
-  AppendJsonString(out, text);
-}
-
-void AppendJsonField(std::string& out, std::string_view name, std::int64_t number) {
-  out += '"';
-  out += name;
-  out += "\":";
-  out += std::to_string(number);
-}
-
 }  // namespace weir

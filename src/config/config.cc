@@ -1,13 +1,6 @@
 #include "config/config.h"
 
-#include <openssl/crypto.h>
-#include <openssl/sha.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -27,11 +20,6 @@ using policy::yaml::Problem;
 using policy::yaml::Report;
 
 constexpr std::string_view kDefaultPolicy = "default_policy";
-/// Variables of commands that speak to a service, of the sender and of ./dev.
-constexpr std::string_view kOfOthers[] = {"WEIR_URL",          "WEIR_ADMIN_KEY", "WEIR_KEY",
-                                          "WEIR_KEY_FILE",     "WEIR_CA",        "WEIR_CERT",
-                                          "WEIR_CERT_KEY",     "WEIR_TIMEOUT",   "WEIR_SENDER_DATA",
-                                          "WEIR_SENDER_TOKEN", "WEIR_JOBS",      "WEIR_CONFIG"};
 constexpr policy::yaml::Limits kLimits{
     .max_bytes = std::size_t{1} << 20, .max_nodes = 100'000, .max_depth = 16};
 
@@ -252,50 +240,6 @@ Config Build(const Node* root, const std::string& file, std::span<const Override
 
 Config::Config() : default_policy(policy::DefaultPolicy()) {}
 
-Digest Sha256(std::string_view text) {
-  Digest digest;
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  return digest;
-}
-
-bool EqualDigests(const Digest& a, const Digest& b) noexcept {
-  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
-
-std::optional<Address> Address::Parse(std::string_view text) {
-  if (text == "off") return Address{true, {}, 0};
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return std::nullopt;
-  std::string_view host = text.substr(0, colon);
-  const std::string_view digits = text.substr(colon + 1);
-  Address address;
-  const auto [end, problem] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), address.port);
-  if (problem != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  const bool bracketed = host.starts_with('[') && host.ends_with(']');
-  if (bracketed) host = host.substr(1, host.size() - 2);
-  if (host.empty() || host == "*") host = "0.0.0.0";
-  if (host == "localhost") host = "127.0.0.1";
-  const std::optional<IpAddress> ip = IpAddress::Parse(host);
-  // Without brackets, 2001:db8::1:80 would have two meanings.
-  if (!ip || (!bracketed && host.find(':') != std::string_view::npos)) return std::nullopt;
-  address.host = std::string(host);
-  return address;
-}
-
-std::string Address::ToString() const {
-  if (off) return "off";
-  const bool v6 = host.find(':') != std::string::npos;
-  return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
-
-bool Address::loopback() const {
-  static const IpNetwork v4 = *IpNetwork::Parse("127.0.0.0/8");
-  static const IpNetwork v6 = *IpNetwork::Parse("::1");
-  const std::optional<IpAddress> ip = IpAddress::Parse(host);
-  return ip && (v4.Contains(*ip) || v6.Contains(*ip));
-}
-
 std::span<const SettingInfo> Settings() {
   static const std::vector<SettingInfo> infos = [] {
     std::vector<SettingInfo> all;
@@ -304,71 +248,6 @@ std::span<const SettingInfo> Settings() {
     return all;
   }();
   return infos;
-}
-
-std::string EnvironmentName(std::string_view key) {
-  std::string name = "WEIR_";
-  for (const char c : key) {
-    name += c == '.' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-  }
-  return name;
-}
-
-namespace {
-
-// Variables of envoyproxy/ratelimit that mean a setting here. WEIR_… comes later and wins.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOfEnvoy = {
-    {{"LIMIT_RESPONSE_HEADERS_ENABLED", "grpc.response_headers"},
-     {"LIMIT_LIMIT_HEADER", "grpc.limit_header"},
-     {"LIMIT_REMAINING_HEADER", "grpc.remaining_header"},
-     {"LIMIT_RESET_HEADER", "grpc.reset_header"},
-     {"RESPONSE_DYNAMIC_METADATA", "grpc.dynamic_metadata"}}};
-
-void ReadEnvoyVariables(std::span<const char* const> variables, Environment& environment) {
-  for (const char* variable : variables) {
-    const std::string_view text(variable);
-    const std::size_t equals = std::min(text.find('='), text.size());
-    for (const auto& [name, key] : kOfEnvoy) {
-      if (text.substr(0, equals) != name || equals == text.size()) continue;
-      environment.overrides.push_back(
-          {std::string(key), std::string(text.substr(equals + 1)), std::string(name)});
-    }
-  }
-}
-
-}  // namespace
-
-Environment ReadEnvironment(std::span<const char* const> variables) {
-  Environment environment;
-  ReadEnvoyVariables(variables, environment);
-  std::vector<std::string> names;
-  for (const SettingInfo& info : Settings()) names.push_back(EnvironmentName(info.key));
-  for (const char* variable : variables) {
-    const std::string_view text(variable);
-    if (!text.starts_with("WEIR_")) continue;
-    const std::size_t equals = std::min(text.find('='), text.size());
-    const std::string name(text.substr(0, equals));
-    if (std::ranges::find(kOfOthers, name) != std::end(kOfOthers)) continue;
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) {
-      const std::vector<std::string_view> views(names.begin(), names.end());
-      const auto nearest = Nearest(name, views);
-      environment.unknown.push_back(
-          "unknown setting " + name +
-          (nearest ? "; did you mean " + std::string(*nearest) + "?" : std::string()));
-      continue;
-    }
-    const SettingInfo& info = Settings()[static_cast<std::size_t>(found - names.begin())];
-    environment.overrides.push_back(
-        {std::string(info.key), std::string(text.substr(std::min(equals + 1, text.size()))), name});
-  }
-  return environment;
-}
-
-Environment ReadEnvironment() {
-  std::vector<const char*> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
-  return ReadEnvironment(variables);
 }
 
 Config Parse(std::string_view text, const std::string& file, std::span<const Override> overrides,
@@ -383,26 +262,6 @@ Config Load(const std::string& path, std::span<const Override> overrides,
   std::string text;
   if (!policy::yaml::ReadFile(path, kLimits.max_bytes, text, problems)) return {};
   return Parse(text, path, overrides, problems);
-}
-
-std::string WithoutSecrets(std::string_view url) {
-  const std::size_t scheme = url.find("://");
-  if (scheme == std::string_view::npos) return std::string(url);
-  const std::size_t begin = scheme + 3;
-  const std::size_t end = std::min(url.find_first_of("/?", begin), url.size());
-  // The last @ ends the user and password, which may hold others.
-  const std::size_t at = url.substr(begin, end - begin).rfind('@');
-  std::string shown(url.substr(0, begin));
-  if (at == std::string_view::npos) {
-    shown += url.substr(begin, end - begin);
-  } else {
-    shown += "***" + std::string(url.substr(begin + at, end - begin - at));
-  }
-  const std::string_view path = url.substr(end);
-  const std::size_t query = path.find('?');  // may carry a password, too
-  shown += path.substr(0, query);
-  if (query != std::string_view::npos) shown += "?***";
-  return shown;
 }
 
 }  // namespace weir::config

@@ -18,16 +18,15 @@
 
 #include "base/ip.h"
 #include "config/roles.h"
+#include "drivers/digest/sha256.h"
 #include "policy/definition.h"
 #include "policy/yaml.h"
 
 namespace weir::config {
 
-/// A SHA-256 digest.
-using Digest = std::array<std::uint8_t, 32>;
-Digest Sha256(std::string_view text);
-/// Takes the same time wherever the two differ.
-bool EqualDigests(const Digest& a, const Digest& b) noexcept;
+using weir::Digest;
+using weir::EqualDigests;
+using weir::Sha256;
 
 /// Where a door listens. A plain value.
 struct Address {
@@ -269,8 +268,5 @@ Config Load(const std::string& path, std::span<const Override> overrides,
 /// The same from text, for tests and fuzzing; `file` is for messages.
 Config Parse(std::string_view text, const std::string& file, std::span<const Override> overrides,
              std::vector<policy::yaml::Problem>& problems);
-
-/// A URL without the password in it.
-std::string WithoutSecrets(std::string_view url);
 
 }  // namespace weir::config

@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 
+#include "base/url.h"
 #include "config/settings.h"
 
 namespace weir::config {
@@ -20,7 +21,8 @@ Status SetMode(Config& config, Texts texts) {
 
 Status SetService(Config& config, Texts texts) {
   const std::string& url = texts[0];
-  if (!url.starts_with("http://") && !url.starts_with("https://")) {
+  const Result<Url> parts = ParseUrl(url);
+  if (!parts.ok() || (parts->scheme != "http" && parts->scheme != "https")) {
     return Expected("a URL that begins with http:// or https://", url.substr(0, url.find(':')));
   }
   config.embedded.service = url;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <initializer_list>
 
+#include "base/number.h"
 #include "config/key_settings.h"
 #include "policy/duration.h"
 
@@ -22,14 +22,10 @@ using std::chrono::milliseconds;
 Result<std::int64_t> Whole(std::string_view text, std::int64_t least, std::int64_t most) {
   std::string digits(text);
   std::erase(digits, '_');
-  std::int64_t value = 0;
-  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (problem != std::errc() || end != digits.data() + digits.size() || value < least ||
-      value > most) {
-    return Expected("a whole number from " + std::to_string(least) + " to " + std::to_string(most),
-                    text);
-  }
-  return value;
+  const auto value = ParseNumber<std::int64_t>(digits, least, most);
+  if (value) return *value;
+  return Expected("a whole number from " + std::to_string(least) + " to " + std::to_string(most),
+                  text);
 }
 
 // 64k, 1M, 2G, or plain bytes.
@@ -69,25 +65,6 @@ Result<milliseconds> Time(std::string_view text, bool zero_allowed) {
   const auto rounded = std::chrono::duration_cast<milliseconds>(*duration);
   if (rounded.count() == 0) return Expected("at least 1ms", text);
   return rounded;
-}
-
-// 100/60m: so many in so many minutes.
-Status SetDefaultCap(Config::Notify& notify, std::string_view text) {
-  if (text == "off") {
-    notify.default_limit = 0;
-    return {};
-  }
-  const std::size_t slash = std::min(text.find('/'), text.size());
-  const Result<std::int64_t> limit = Whole(text.substr(0, slash), 1, 1'000'000'000);
-  const Result<milliseconds> window = Time(text.substr(std::min(slash + 1, text.size())), false);
-  constexpr milliseconds kMinute = std::chrono::minutes(1);
-  if (!limit.ok() || !window.ok() || *window % kMinute != milliseconds(0) ||
-      *window > std::chrono::hours(8760)) {
-    return Expected("messages and whole minutes, at most a year, such as 100/60m, or off", text);
-  }
-  notify.default_limit = *limit;
-  notify.default_window = *window / kMinute;
-  return {};
 }
 
 Result<bool> Switch(std::string_view text) {
@@ -135,6 +112,15 @@ Result<milliseconds> ReadTime(std::string_view text, bool zero_allowed) {
 
 Result<bool> ReadSwitch(std::string_view text) { return Switch(text); }
 
+Result<std::int64_t> ReadWhole(std::string_view text, std::int64_t least, std::int64_t most) {
+  return Whole(text, least, most);
+}
+
+Status SetUrl(std::string& target, std::span<const std::string> texts,
+              std::initializer_list<std::string_view> schemes) {
+  return Url(target, texts, schemes);
+}
+
 Status SetFieldName(std::string& target, const std::string& text) {
   constexpr std::size_t kLongest = 64;
   const auto fits = [](char c) {
@@ -158,14 +144,11 @@ Status SetNetworks(std::vector<IpNetwork>& target, Texts texts) {
 }
 
 Status SetLocalShare(Config& config, Texts texts) {
-  double value = 0;
-  const std::string& text = texts[0];
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size() ||
-      !(value >= 0.0001 && value <= 1)) {
-    return Expected("a number from 0.0001 to 1", text);
+  const auto value = ParseFraction(texts[0]);
+  if (!value || !(*value >= 0.0001 && *value <= 1)) {
+    return Expected("a number from 0.0001 to 1", texts[0]);
   }
-  config.local_share = value;
+  config.local_share = *value;
   return {};
 }
 
@@ -309,27 +292,6 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return SetFieldName(c.auth.user_header, t[0]); }},
     {{"auth.api_key_header", "", "the header field that tells GET /v1/auth the API key"},
      [](Config& c, Texts t) { return SetFieldName(c.auth.api_key_header, t[0]); }},
-    {{"slots.store", "--slots-store", "where slots are kept: sqlite: or postgres://"},
-     [](Config& c, Texts t) { return Url(c.slots.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
-    {{"slots.keep", "", "how long done and cancelled events stay in the live tables; off: for good"},
-     [](Config& c, Texts t) { return Set(c.slots.keep, Time(t[0], true)); }},
-    {{"slots.keep_ids", "", "how long the archive knows their ids; off: for good"},
-     [](Config& c, Texts t) { return Set(c.slots.keep_ids, Time(t[0], true)); }},
-    {{"notify.store", "--notify-store", "where notify keeps users: sqlite: or postgres://"},
-     [](Config& c, Texts t) { return Url(c.notify.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
-    {{"notify.cache", "--notify-cache", "notify's cache: redis://, or empty for none"},
-     [](Config& c, Texts t) -> Status {
-       if (t[0].empty()) { c.notify.cache.clear(); return {}; }
-       return Url(c.notify.cache, t, {"redis://", "rediss://"});
-     }},
-    {{"notify.broker", "--notify-broker", "notify's broker: embedded: or kafka://host:9092"},
-     [](Config& c, Texts t) { return Url(c.notify.broker, t, {"embedded:", "kafka://"}); }},
-    {{"notify.providers", "", "who delivers, each CHANNEL=URL or URL: console:, https://, smtp://", true},
-     [](Config& c, Texts t) -> Status { c.notify.providers.assign(t.begin(), t.end()); return {}; }},
-    {{"notify.token", "", "bearer token for notify's webhooks"},
-     [](Config& c, Texts t) -> Status { c.notify.token = t[0]; return {}; }},
-    {{"notify.default_cap", "", "the cap of users without one, such as 100/60m; off: they are refused"},
-     [](Config& c, Texts t) { return SetDefaultCap(c.notify, t[0]); }},
     {{"headers.x_ratelimit", "", "send X-RateLimit-Limit, -Remaining and -Reset"},
      [](Config& c, Texts t) { return Set(c.headers.x_ratelimit, Switch(t[0])); }},
     {{"headers.ietf", "", "send the IETF fields RateLimit and RateLimit-Policy"},

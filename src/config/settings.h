@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,9 +23,11 @@ struct Setting {
 std::span<const Setting> AllSettings();
 const Setting* FindSetting(std::string_view key);
 
-/// A part of that table, for the file that puts it together: the service's, the proxy's,
+/// A part of that table, for the file that puts it together: the service's, that of slots and
+/// notify, the proxy's,
 /// what is told of checks, that of programs with the library.
 std::span<const Setting> ServiceSettings();
+std::span<const Setting> ProductSettings();
 std::span<const Setting> ProxySettings();
 std::span<const Setting> TelemetrySettings();
 std::span<const Setting> LibrarySettings();
@@ -33,6 +37,10 @@ Error Expected(std::string_view expected, std::string_view got);
 /// `zero_allowed`: "off" and 0 are zero.
 Result<std::chrono::milliseconds> ReadTime(std::string_view text, bool zero_allowed);
 Result<bool> ReadSwitch(std::string_view text);
+Result<std::int64_t> ReadWhole(std::string_view text, std::int64_t least, std::int64_t most);
+/// Only the scheme is ever repeated: the text may hold a password.
+Status SetUrl(std::string& target, std::span<const std::string> texts,
+              std::initializer_list<std::string_view> schemes);
 /// The name of a header field.
 Status SetFieldName(std::string& target, const std::string& text);
 

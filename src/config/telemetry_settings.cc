@@ -1,8 +1,9 @@
 // What is told of checks beside their answers: traces, log lines of refusals, an optional gauge.
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/number.h"
+#include "base/url.h"
 #include "config/settings.h"
 
 namespace weir::config {
@@ -12,31 +13,28 @@ using Texts = std::span<const std::string>;
 
 template <typename T>
 Status SetNumber(T& target, std::string_view text, std::int64_t least, std::int64_t most) {
-  std::int64_t value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+  const auto value = ParseNumber<std::int64_t>(text, least, most);
+  if (!value) {
     return Expected("a whole number from " + std::to_string(least) + " to " + std::to_string(most),
                     text);
   }
-  target = static_cast<T>(value);
+  target = static_cast<T>(*value);
   return {};
 }
 
 Status SetRatio(Config& config, Texts texts) {
   const std::string& text = texts[0];
-  double value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= 1)) {
-    return Expected("a number from 0 to 1", text);
-  }
-  config.traces.ratio = value;
+  const auto value = ParseFraction(text);
+  if (!value || !(*value >= 0 && *value <= 1)) return Expected("a number from 0 to 1", text);
+  config.traces.ratio = *value;
   return {};
 }
 
 Status SetEndpoint(Config& config, Texts texts) {
   const std::string& text = texts[0];
-  for (const std::string_view scheme : {"http://", "https://", "grpc://", "grpcs://"}) {
-    if (text.starts_with(scheme) && text.size() > scheme.size()) {
+  const Result<Url> url = ParseUrl(text);
+  for (const std::string_view scheme : {"http", "https", "grpc", "grpcs"}) {
+    if (url.ok() && url->scheme == scheme && url->hosts.size() == 1) {
       config.traces.endpoint = text;
       return {};
     }

@@ -6,7 +6,8 @@
 
 #include "algorithm/algorithms.h"
 #include "base/http_status.h"
-#include "base/json_text.h"
+#include "base/instant.h"
+#include "base/json_writer.h"
 
 namespace weir::filter {
 
@@ -54,25 +55,6 @@ void AppendState(std::string& out, const Applied& applied) {
   AppendQuoted(out, applied.policy);
   out.append(";r=").append(Decimal(std::max<std::int64_t>(applied.decision.remaining, 0)).text());
   out.append(";t=").append(Decimal(CeilSeconds(applied.decision.reset_after)).text());
-}
-
-/// `2026-02-22T06:55:00Z`
-std::string Timestamp(Nanos now) {
-  const std::chrono::sys_seconds time(std::chrono::seconds(now / kNanosPerSecond));
-  const auto day = std::chrono::floor<std::chrono::days>(time);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss clock(time - day);
-  const std::array<std::int64_t, 6> parts = {int{date.year()},        unsigned{date.month()},
-                                             unsigned{date.day()},    clock.hours().count(),
-                                             clock.minutes().count(), clock.seconds().count()};
-  constexpr std::string_view kSeparators = "--T::Z";
-  std::string text;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i] < 10) text += '0';
-    text.append(Decimal(parts[i]).text());
-    text += kSeparators[i];
-  }
-  return text;
 }
 
 /// A request whose path has several names may meet one policy several times: the client is told of
@@ -181,13 +163,15 @@ Denial MakeDenial(const Decision& decision, std::string_view accept, Nanos now,
 }
 
 std::string ErrorJson(int status, std::string_view message, Nanos now) {
-  std::string json = "{\"status\":";
-  json.append(Decimal(status).text()).append(",\"error\":");
-  AppendJsonString(json, ReasonPhrase(status));
-  json += ",\"message\":";
-  AppendJsonString(json, message);
-  json.append(",\"timestamp\":\"").append(Timestamp(now)).append("\"}");
-  return json;
+  std::string text;
+  JsonWriter(text)
+      .BeginObject()
+      .Field("status", status)
+      .Field("error", ReasonPhrase(status))
+      .Field("message", message)
+      .Field("timestamp", FormatInstant(now / kNanosPerSecond * kNanosPerSecond))
+      .EndObject();
+  return text;
 }
 
 bool WantsJson(std::string_view accept) noexcept {

@@ -8,19 +8,12 @@
 #include <string_view>
 #include <utility>
 
-#include "drivers/mysql/channel.h"
-#include "drivers/mysql/url.h"
-#include "drivers/postgres/channel.h"
-#include "drivers/postgres/url.h"
 #include "drivers/redis/channel.h"
 #include "drivers/redis/masters.h"
 #include "drivers/redis/url.h"
+#include "library/sql_backend.h"
 #include "store/guard/guarded_store.h"
 #include "store/guard/herald.h"
-#include "store/mysql/key_list.h"
-#include "store/mysql/pool.h"
-#include "store/postgres/key_list.h"
-#include "store/postgres/pool.h"
 #include "store/redis/key_list.h"
 #include "store/redis/redis_store.h"
 
@@ -33,10 +26,8 @@ using store::guard::Herald;
 /// The name under which nodes tell each other what to forget.
 constexpr const char* kChannel = "weir_forget";
 
-/// How long what is to be forgotten gathers, after the first of it, where messages are cheap and
-/// where they are rows that are read five times a second anyhow.
-constexpr std::chrono::milliseconds kAtOnce{10};
-constexpr std::chrono::milliseconds kInRows{200};
+/// How long what is to be forgotten gathers, after the first of it.
+constexpr std::chrono::milliseconds kGathering{10};
 
 /// What a list of keys is given for one statement: it is for people.
 constexpr std::chrono::milliseconds kListPatience{1000};
@@ -97,33 +88,6 @@ class SqlBackend final : public Backend {
   std::unique_ptr<Herald> herald_;
 };
 
-/// `open_pool`, `read_keys` and `open_channel` are those of one kind of database.
-template <typename OpenPool, typename ReadKeys, typename OpenChannel>
-Result<std::unique_ptr<Backend>> OpenSql(const BackendOptions& options, Guard& guard,
-                                         std::chrono::milliseconds interval,
-                                         std::vector<std::string> hosts, OpenPool open_pool,
-                                         ReadKeys read_keys, OpenChannel open_channel) {
-  store::sql::PoolOptions settings;
-  settings.url = options.url;
-  if (options.connections != 0) settings.connections = options.connections;
-  settings.timeout = PatienceOf(options);
-  settings.migrate = options.migrate;
-  auto pool = open_pool(std::move(settings));
-  if (!pool.ok()) return pool.error();
-  std::unique_ptr<Channel> channel;
-  std::unique_ptr<Herald> herald;
-  if (options.refusals) {
-    channel = open_channel(options.url, kChannel, Listening(guard, options));
-    herald = Speak(guard, *channel, interval);
-  }
-  auto read_page = [url = options.url, read_keys](const store::KeyQuery& query) {
-    return read_keys(url, kListPatience, query);
-  };
-  return std::unique_ptr<Backend>(
-      std::make_unique<SqlBackend>(std::move(*pool), std::move(read_page), std::move(hosts),
-                                   std::move(channel), std::move(herald)));
-}
-
 /// One server or a cluster: each reactor has connections of its own.
 class RedisBackend final : public Backend {
  public:
@@ -132,7 +96,7 @@ class RedisBackend final : public Backend {
     for (const redis::Endpoint& endpoint : address.endpoints) hosts_.push_back(endpoint.host);
     if (!options_.refusals) return;
     channel_ = redis::OpenChannel(std::move(address), kChannel, Listening(guard, options_));
-    herald_ = Speak(guard, *channel_, kAtOnce);
+    herald_ = Speak(guard, *channel_, kGathering);
   }
 
   std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) override {
@@ -164,47 +128,36 @@ class RedisBackend final : public Backend {
   std::unique_ptr<Herald> herald_;
 };
 
-Result<std::unique_ptr<Backend>> OpenRedis(BackendOptions options, Guard& guard) {
+}  // namespace
+
+Result<std::unique_ptr<Backend>> OpenSqlBackend(const BackendOptions& options, Guard& guard,
+                                                SqlParts parts) {
+  store::sql::PoolOptions settings;
+  settings.url = options.url;
+  if (options.connections != 0) settings.connections = options.connections;
+  settings.timeout = PatienceOf(options);
+  settings.migrate = options.migrate;
+  auto pool = parts.open_pool(std::move(settings));
+  if (!pool.ok()) return pool.error();
+  std::unique_ptr<Channel> channel;
+  std::unique_ptr<Herald> herald;
+  if (options.refusals) {
+    channel = parts.open_channel(options.url, kChannel, Listening(guard, options));
+    herald = Speak(guard, *channel, parts.interval);
+  }
+  auto read_page = [url = options.url, read = parts.read_keys](const store::KeyQuery& query) {
+    return read(url, kListPatience, query);
+  };
+  return std::unique_ptr<Backend>(
+      std::make_unique<SqlBackend>(std::move(*pool), std::move(read_page), std::move(parts.hosts),
+                                   std::move(channel), std::move(herald)));
+}
+
+Result<std::unique_ptr<Backend>> OpenRedisBackend(BackendOptions options, Guard& guard) {
   auto address = redis::ParseUrl(options.url);
   if (!address.ok()) return address.error();
   return std::unique_ptr<Backend>(
       std::make_unique<RedisBackend>(std::move(options), std::move(*address), guard));
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guard) {
-  const std::string_view url = options.url;
-  const std::string_view scheme = url.substr(0, std::min(url.find("://"), url.size()));
-  const auto is = [scheme](std::string_view name) { return scheme == name; };
-  if (is("postgres") || is("postgresql")) {
-    const auto target = postgres::Target::Parse(options.url);
-    if (!target.ok()) return target.error();
-    return OpenSql(options, guard, kAtOnce, target->names(), store::postgres::OpenPool,
-                   store::postgres::ReadKeys, postgres::OpenChannel);
-  }
-  if (is("redis") || is("rediss") || is("redis+cluster") || is("rediss+cluster")) {
-    return OpenRedis(std::move(options), guard);
-  }
-  if (is("mysql") || is("mariadb")) {
-    const auto open_channel = [&options](const std::string& store, const char* name,
-                                         Channel::Callbacks callbacks) {
-      return mysql::OpenChannel(store, name, std::move(callbacks), options.migrate);
-    };
-    const auto target = mysql::ParseUrl(url);
-    if (!target.ok()) return target.error();
-    std::vector<std::string> hosts;
-    for (const mysql::Endpoint& endpoint : target->endpoints) hosts.push_back(endpoint.host);
-    return OpenSql(options, guard, kInRows, std::move(hosts), store::mysql::OpenPool,
-                   store::mysql::ReadKeys, open_channel);
-  }
-  // What stands behind the scheme may be a secret.
-  const std::string given =
-      scheme.size() == url.size() ? "" : " not " + std::string(scheme) + "://";
-  return Error{Code::kInvalidArgument,
-               "the store's URL must begin with redis://, rediss://, redis+cluster://, "
-               "rediss+cluster://, postgres:// or mysql://" +
-                   (given.empty() ? given : "," + given)};
 }
 
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The distant stores by their URLs. Beside apps/, the only place where their folders are named.
+// The distant stores by their URLs; backends.cc has the list of them.
 
 #include <boost/asio/io_context.hpp>
 #include <chrono>

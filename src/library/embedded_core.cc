@@ -5,9 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "admin/mysql/policy_store.h"
-#include "admin/postgres/policy_store.h"
-#include "admin/redis/policy_store.h"
+#include "library/backends.h"
 #include "library/deciders.h"
 #include "limiter/permits.h"
 #include "policy/catalog.h"
@@ -17,24 +15,6 @@ namespace weir::library {
 namespace {
 
 using limiter::Check;
-
-bool StartsWithAny(const std::string& url, std::initializer_list<std::string_view> schemes) {
-  return std::any_of(schemes.begin(), schemes.end(),
-                     [&url](std::string_view scheme) { return url.starts_with(scheme); });
-}
-
-using OpenPolicies = Result<std::unique_ptr<policy::PolicyStore>> (*)(const std::string& url,
-                                                                      policy::Catalog& catalog,
-                                                                      policy::shared::Options);
-
-/// How the policies behind a URL are opened; null: it has none.
-OpenPolicies OpenerOf(const std::string& url) {
-  if (StartsWithAny(url, {"postgres://", "postgresql://"})) return policy::postgres::Open;
-  if (StartsWithAny(url, {"mysql://", "mariadb://"})) return policy::mysql::Open;
-  const bool redis =
-      StartsWithAny(url, {"redis://", "rediss://", "redis+cluster://", "rediss+cluster://"});
-  return redis ? policy::redis::Open : nullptr;
-}
 
 /// Thread safety: as Limiter.
 class EmbeddedCore final : public Limiter::Core {
@@ -85,11 +65,12 @@ class EmbeddedCore final : public Limiter::Core {
 
   Status OpenPolicyStore() {
     std::string url = options_.policy_store;
-    if (url == "auto") url = OpenerOf(options_.store) == nullptr ? "" : options_.store;
+    if (url == "auto") url = FindBackend(options_.store) == nullptr ? "" : options_.store;
     if (url.empty()) return {};
-    const OpenPolicies open = OpenerOf(url);
-    if (open == nullptr)
+    const BackendKind* const kind = FindBackend(url);
+    if (kind == nullptr) {
       return Error{Code::kInvalidArgument, "policy_store: unsupported URL scheme"};
+    }
     policy::shared::Options options;
     options.migrate = options_.migrate;
     options.required = options_.connect_timeout.count() > 0;
@@ -97,7 +78,7 @@ class EmbeddedCore final : public Limiter::Core {
     options.report = [this](std::string_view what, const std::string& problem) {
       Report(what, problem);
     };
-    auto store = open(url, catalog_, std::move(options));
+    auto store = kind->open_policies(url, catalog_, std::move(options));
     if (!store.ok()) return Error{store.error().code, "policy_store: " + store.error().message};
     policy_store_ = std::move(*store);
     return {};

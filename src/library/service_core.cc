@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
+#include "base/url.h"
 #include "library/limiter_core.h"
 
 namespace weir::library {
@@ -38,35 +39,25 @@ const char* PathOf(store::Op op) {
 }
 
 std::string BodyOf(store::Op op, const LimitRequest& request, std::string_view leases) {
-  std::string body = "{";
-  if (!request.key.empty()) {
-    body += "\"key\":";
-    AppendJsonString(body, request.key);
-  } else {
-    if (!request.domain.empty()) {
-      body += "\"domain\":";
-      AppendJsonString(body, request.domain);
-      body += ',';
+  return JsonObject([&](JsonWriter& json) {
+    if (!request.key.empty()) {
+      json.Field("key", request.key);
+    } else {
+      if (!request.domain.empty()) json.Field("domain", request.domain);
+      // As a list: an entry may be there twice.
+      json.Key("descriptors").BeginArray().BeginArray();
+      for (const LimitEntry& entry : request.entries) {
+        json.BeginObject().Field("key", entry.key).Field("value", entry.value).EndObject();
+      }
+      json.EndArray().EndArray();
     }
-    // As a list: an entry may be there twice.
-    body += "\"descriptors\":[[";
-    for (const LimitEntry& entry : request.entries) {
-      body += body.ends_with('[') ? "{\"key\":" : ",{\"key\":";
-      AppendJsonString(body, entry.key);
-      body += ",\"value\":";
-      AppendJsonString(body, entry.value);
-      body += '}';
+    if (op == store::Op::kRelease) {
+      json.Field("leases", leases);
+    } else {
+      json.Field("cost", request.cost);
     }
-    body += "]]";
-  }
-  if (op == store::Op::kRelease) {
-    body += ",\"leases\":";
-    AppendJsonString(body, leases);
-  } else {
-    body += ",\"cost\":" + std::to_string(request.cost);
-  }
-  if (op == store::Op::kOverdraw) body += ",\"overdraw\":true";
-  return body + "}";
+    if (op == store::Op::kOverdraw) json.Field("overdraw", true);
+  });
 }
 
 std::int64_t NumberIn(const simdjson::dom::object& object, std::string_view name) {
@@ -233,10 +224,9 @@ class ServiceCore final : public Limiter::Core {
 Result<std::unique_ptr<Limiter::Core>> OpenService(LimiterOptions options) {
   std::string& url = options.service;
   while (url.ends_with('/')) url.pop_back();
-  const std::size_t scheme = url.find("://");
-  const bool known = url.starts_with("http://") || url.starts_with("https://");
-  if (!known || scheme + 3 == url.size() ||
-      url.find_first_of("/?#@ \r\n", scheme + 3) != std::string::npos) {
+  const Result<Url> parts = ParseUrl(url);
+  const bool known = parts.ok() && (parts->scheme == "http" || parts->scheme == "https");
+  if (!known || !parts->is_origin()) {
     return Error{Code::kInvalidArgument, "service: expected http://host:port or https://host:port"};
   }
   if (options.service_key.find_first_of("\r\n") != std::string::npos) {

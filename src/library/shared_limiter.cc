@@ -1,28 +1,14 @@
-// How it works: one thread runs the guarded store (deadline, breaker, remembered refusals), as a
-// reactor of the service does. A call becomes a Job that is posted to that thread; what is posted
-// while the store is busy goes out together. A call that waits is one with a callback that wakes
-// it.
-
 #include "weir/shared_limiter.h"
 
-#include <atomic>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <future>
-#include <thread>
 #include <utility>
 
-#include "library/backend.h"
-#include "library/job.h"
-#include "store/guard/guarded_store.h"
-#include "store/guard/prober.h"
+#include "library/shared_core.h"
 #include "store/reserve/reservation.h"
 
 namespace weir {
 namespace {
 
-namespace asio = boost::asio;
 using library::Job;
 using store::Op;
 
@@ -36,21 +22,6 @@ Status Validate(const SharedLimiterOptions& options) {
   if (options.max_waiting == 0) return Invalid("max_waiting: must be at least 1");
   if (options.prefix.size() > kMaxPrefix) return Invalid("prefix: longer than 64 bytes");
   return {};
-}
-
-Status ValidateKey(std::string_view key) {
-  if (key.empty()) return Invalid("key: is empty");
-  if (key.size() > SharedLimiter::kMaxKeyBytes) return Invalid("key: longer than 4000 bytes");
-  return {};
-}
-
-store::guard::GuardOptions GuardOptionsOf(const SharedLimiterOptions& options) {
-  store::guard::GuardOptions guard;
-  guard.timeout = options.timeout;
-  guard.max_waiting = options.max_waiting;
-  guard.cache.max_keys = options.max_refusals;
-  guard.quiet = true;  // a library has no voice of its own: what goes wrong is returned
-  return guard;
 }
 
 /// Turns what a job was answered into what its caller hears.
@@ -76,147 +47,6 @@ SharedSettlement SettledOf(Job& job) { return {job.application.applied, job.deci
 SharedDecisions AllOf(Job& job) { return {job.application.applied, std::move(job.decisions)}; }
 
 }  // namespace
-
-/// Thread safety: as SharedLimiter.
-class SharedLimiter::Core {
- public:
-  explicit Core(const SharedLimiterOptions& options)
-      : options_(options), guard_(GuardOptionsOf(options)) {}
-
-  ~Core() {
-    if (!thread_.joinable()) return;
-    io_.stop();
-    thread_.join();
-    closing_ = std::this_thread::get_id();
-    prober_.reset();
-    store_->Close();
-    // What was posted and not yet seen finds the store closed.
-    io_.restart();
-    io_.poll();
-  }
-  Core(const Core&) = delete;
-  Core& operator=(const Core&) = delete;
-
-  Status Open(const std::string& url) {
-    auto backend = library::OpenBackend({.url = url,
-                                         .connections = options_.connections,
-                                         .timeout = options_.timeout,
-                                         .migrate = options_.migrate,
-                                         .refusals = options_.max_refusals != 0,
-                                         .quiet = true},
-                                        guard_);
-    if (!backend.ok()) return backend.error();
-    backend_ = std::move(*backend);
-    if (options_.connect_timeout.count() > 0) {
-      const Status answer = library::AwaitAnswer(*backend_, guard_, options_.connect_timeout);
-      if (!answer.ok()) {
-        return Error{answer.error().code, "the store " + answer.error().message};
-      }
-    }
-    store_ = std::make_unique<store::guard::GuardedStore>(io_, guard_, backend_->NewStore(io_));
-    prober_ = std::make_unique<store::guard::Prober>(io_, guard_, *store_);
-    thread_ = std::thread([this] { io_.run(); });
-    return {};
-  }
-
-  /// One key's call.
-  void Ask(Op op, std::string_view key, const Quota& quota, std::int64_t cost, std::int64_t lease,
-           std::function<void(Job&)> done) {
-    auto job = std::make_unique<Job>();
-    job->application.op = op;
-    job->application.lease = lease;
-    job->done = std::move(done);
-    if (Status valid = ValidateKey(key); !valid.ok()) return Refuse(*job, valid.error());
-    if (cost < 0) return Refuse(*job, Invalid("cost: must not be negative"));
-    job->Add(options_.prefix, key, quota, cost);
-    Send(std::move(job));
-  }
-
-  void AskAll(std::span<const weir::Ask> asks, std::function<void(Job&)> done) {
-    auto job = std::make_unique<Job>();
-    job->done = std::move(done);
-    if (asks.empty() || asks.size() > kMaxAsks) return Refuse(*job, Invalid("asks: not 1 to 256"));
-    for (std::size_t i = 0; i < asks.size(); ++i) {
-      const std::string where = "asks[" + std::to_string(i) + "].";
-      if (asks[i].quota == nullptr) return Refuse(*job, Invalid(where + "quota: is missing"));
-      if (Status valid = ValidateKey(asks[i].key); !valid.ok()) {
-        return Refuse(*job, Invalid(where + valid.error().message));
-      }
-      if (asks[i].cost < 0) return Refuse(*job, Invalid(where + "cost: must not be negative"));
-      job->Add(options_.prefix, asks[i].key, *asks[i].quota, asks[i].cost);
-    }
-    Send(std::move(job));
-  }
-
-  /// Sends what `fill` makes of a job, unless it says that something is wrong.
-  void AskAs(const std::function<Status(Job&)>& fill, std::function<void(Job&)> done) {
-    auto job = std::make_unique<Job>();
-    job->done = std::move(done);
-    if (Status filled = fill(*job); !filled.ok()) return Refuse(*job, filled.error());
-    Send(std::move(job));
-  }
-
-  void Reserve(std::string_view key, const Quota& quota, std::int64_t cost,
-               std::chrono::milliseconds lasts, std::function<void(Job&)> done) {
-    const auto fill = [&](Job& job) -> Status {
-      if (Status valid = ValidateKey(key); !valid.ok()) return valid;
-      return job.Reserve(options_.prefix, key, quota, cost, lasts);
-    };
-    AskAs(fill, std::move(done));
-  }
-
-  void Settle(std::string_view text, std::int64_t cost, std::function<void(Job&)> done) {
-    AskAs([&](Job& job) { return job.Settle(text, cost); }, std::move(done));
-  }
-
-  /// Whether waiting here would be waiting for this very thread.
-  bool on_own_thread() const noexcept {
-    const std::thread::id here = std::this_thread::get_id();
-    return here == thread_.get_id() || here == closing_.load();
-  }
-
-  Status health() const {
-    const store::guard::Health health = guard_.health();
-    // Of a cluster, each master that is asked must answer.
-    if (health.up && health.breaker == store::guard::BreakerState::kClosed) return {};
-    return Error{Code::kUnavailable,
-                 health.last_error.empty() ? "it has not been asked yet" : health.last_error};
-  }
-
- private:
-  static void Refuse(Job& job, Error error) {
-    job.application.status = std::move(error);
-    job.done(job);
-  }
-
-  void Send(std::unique_ptr<Job> job) {
-    if (waiting_.fetch_add(1) >= options_.max_waiting) {
-      --waiting_;
-      return Refuse(*job, {Code::kResourceExhausted, "too many calls wait for the store"});
-    }
-    job->Seal();
-    asio::post(io_, [this, job = std::move(job)]() mutable { Apply(job.release()); });
-  }
-
-  void Apply(Job* job) {
-    store_->Apply({&job->application, 1}, [this, job] {
-      const std::unique_ptr<Job> owned(job);
-      --waiting_;
-      owned->done(*owned);
-    });
-  }
-
-  const SharedLimiterOptions options_;
-  store::guard::Guard guard_;
-  std::unique_ptr<library::Backend> backend_;
-  asio::io_context io_{1};
-  asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
-  std::unique_ptr<store::guard::GuardedStore> store_;
-  std::unique_ptr<store::guard::Prober> prober_;
-  std::atomic<std::size_t> waiting_{0};
-  std::atomic<std::thread::id> closing_{};
-  std::thread thread_;
-};
 
 SharedLimiter::SharedLimiter(std::unique_ptr<Core> core) noexcept : core_(std::move(core)) {}
 SharedLimiter::~SharedLimiter() = default;

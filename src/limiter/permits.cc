@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "base/number.h"
 #include "limiter/limiter.h"
 
 namespace weir::limiter {
@@ -19,8 +19,9 @@ void AppendHex(std::string& out, std::uint64_t number, std::size_t digits) {
 
 template <typename Number>
 bool ReadHex(std::string_view text, Number& number) noexcept {
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
-  return failed == std::errc() && end == text.data() + text.size();
+  const auto read = ParseNumber<Number>(text, 16);
+  if (read) number = *read;
+  return read.has_value();
 }
 
 }  // namespace

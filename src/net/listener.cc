@@ -6,9 +6,11 @@
 
 #include <array>
 #include <boost/asio/ip/address.hpp>
-#include <charconv>
 #include <cstring>
 #include <utility>
+
+#include "base/number.h"
+#include "base/url.h"
 
 namespace weir::net {
 namespace asio = boost::asio;
@@ -60,25 +62,19 @@ Result<Endpoint> ParseEndpoint(std::string_view text) {
   if (colon == std::string_view::npos) return BadAddress(text, "it has no port");
   std::string_view host = text.substr(0, colon);
   const std::string_view port_text = text.substr(colon + 1);
-  std::uint16_t port = 0;
-  const auto [end, failed] =
-      std::from_chars(port_text.data(), port_text.data() + port_text.size(), port);
-  if (failed != std::errc() || end != port_text.data() + port_text.size()) {
-    return BadAddress(text, "the port must be a number from 0 to 65535");
-  }
-  if (host.empty()) return Endpoint(asio::ip::tcp::v4(), port);
+  const auto port = ParseNumber<std::uint16_t>(port_text);
+  if (!port) return BadAddress(text, "the port must be a number from 0 to 65535");
+  if (host.empty()) return Endpoint(asio::ip::tcp::v4(), *port);
   if (host == "localhost") host = "127.0.0.1";
   if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   boost::system::error_code error;
   const auto address = asio::ip::make_address(std::string(host), error);
   if (error) return BadAddress(text, "the host must be an IP address or localhost");
-  return Endpoint(address, port);
+  return Endpoint(address, *port);
 }
 
 std::string FormatEndpoint(const Endpoint& endpoint) {
-  const std::string address = endpoint.address().to_string();
-  const std::string port = std::to_string(endpoint.port());
-  return endpoint.address().is_v6() ? "[" + address + "]:" + port : address + ":" + port;
+  return JoinHostPort(endpoint.address().to_string(), endpoint.port());
 }
 
 Listener::Listener(Reactor& reactor, Door& door)

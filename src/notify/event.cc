@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <ctime>
+#include <cstring>
 #include <optional>
 #include <random>
 #include <utility>
 
-#include "base/json_text.h"
+#include "base/instant.h"
+#include "base/json_writer.h"
+#include "drivers/digest/sha256.h"
 
 namespace weir::notify {
 namespace {
@@ -20,8 +22,8 @@ namespace dom = simdjson::dom;
 Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 // FNV-1a with a finishing mix: stable between processes and versions, unlike std::hash.
-std::uint64_t Digest(std::string_view text, std::uint64_t seed) noexcept {
-  std::uint64_t hash = 0xCBF29CE484222325U ^ seed;
+std::uint64_t Fingerprint(std::string_view text) noexcept {
+  std::uint64_t hash = 0xCBF29CE484222325U;
   for (const char c : text) {
     hash ^= static_cast<unsigned char>(c);
     hash *= 0x100000001B3U;
@@ -59,36 +61,19 @@ std::string MakeId(const SendRequest& request, Micros now) {
   // A key that is used again after its lifetime is another event. NUL cannot be part of any text.
   std::string text = request.user_id + '\0' + request.idempotency_key + '\0' +
                      std::to_string(now / kKeyLifetime) + '\0' + Content(request);
-  return Uuid(Digest(text, 1), Digest(text, 2), 8);
-}
-
-int DigitsAt(std::string_view text, std::size_t at, std::size_t count) {
-  int value = 0;
-  for (std::size_t i = at; i < at + count; ++i) {
-    if (text[i] < '0' || text[i] > '9') return -1;
-    value = value * 10 + (text[i] - '0');
-  }
-  return value;
+  const Digest digest = Sha256(text);
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+  std::memcpy(&high, digest.data(), sizeof high);
+  std::memcpy(&low, digest.data() + sizeof high, sizeof low);
+  return Uuid(high, low, 8);
 }
 
 // The form that FormatTime writes, and no other.
 std::optional<Micros> ParseTime(std::string_view text) {
-  if (text.size() != 24 || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' ||
-      text[16] != ':' || text[19] != '.' || text[23] != 'Z') {
-    return std::nullopt;
-  }
-  std::tm parts{};
-  parts.tm_year = DigitsAt(text, 0, 4) - 1900;
-  parts.tm_mon = DigitsAt(text, 5, 2) - 1;
-  parts.tm_mday = DigitsAt(text, 8, 2);
-  parts.tm_hour = DigitsAt(text, 11, 2);
-  parts.tm_min = DigitsAt(text, 14, 2);
-  parts.tm_sec = DigitsAt(text, 17, 2);
-  const int millis = DigitsAt(text, 20, 3);
-  const std::time_t seconds = timegm(&parts);
-  const Micros time = seconds * 1'000'000 + millis * 1000;
-  // Whatever is out of range comes back as another text.
-  return FormatTime(time) == text ? std::optional(time) : std::nullopt;
+  const std::optional<Nanos> instant = ParseInstant(text);
+  if (!instant || FormatTime(*instant / 1000) != text) return std::nullopt;
+  return *instant / 1000;
 }
 
 Result<std::string> TextField(const dom::object& object, const char* field, std::size_t max) {
@@ -134,41 +119,27 @@ Event MakeEvent(const SendRequest& request, Micros now) {
 }
 
 std::int64_t MessageDigest(const SendRequest& request) {
-  return static_cast<std::int64_t>(Digest(Content(request), 0));
+  return static_cast<std::int64_t>(Fingerprint(Content(request)));
 }
 
 std::string FormatTime(Micros time) {
-  Micros millis = time / 1000 - (time % 1000 < 0 ? 1 : 0);
-  std::time_t seconds = millis / 1000 - (millis % 1000 < 0 ? 1 : 0);
-  millis -= seconds * 1000;
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
-                parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
-                parts.tm_sec, static_cast<int>(millis));
-  return text.data();
+  const Micros millis = time / 1000 - (time % 1000 < 0 ? 1 : 0);
+  return FormatMillis(millis, Fraction::kAlways);
 }
 
 std::string EncodeEvent(const Event& event) {
   std::string out;
   out.reserve(event.message.size() + event.user_id.size() + 128);
-  out += "{\"id\":";
-  AppendJsonString(out, event.id);
-  out += ",\"userId\":";
-  AppendJsonString(out, event.user_id);
-  out += ",\"message\":";
-  AppendJsonString(out, event.message);
-  out += ",\"timestamp\":\"" + FormatTime(event.created_at) + '"';
-  if (event.channel != kDefaultChannel) {
-    out += ",\"channel\":";
-    AppendJsonString(out, event.channel);
-  }
-  if (!event.recipient.empty()) {
-    out += ",\"recipient\":";
-    AppendJsonString(out, event.recipient);
-  }
-  return out + '}';
+  JsonWriter json(out);
+  json.BeginObject()
+      .Field("id", event.id)
+      .Field("userId", event.user_id)
+      .Field("message", event.message)
+      .Field("timestamp", FormatTime(event.created_at));
+  if (event.channel != kDefaultChannel) json.Field("channel", event.channel);
+  if (!event.recipient.empty()) json.Field("recipient", event.recipient);
+  json.EndObject();
+  return out;
 }
 
 Result<Event> DecodeEvent(std::string_view json) {

@@ -6,7 +6,7 @@
 #include <ctime>
 #include <utility>
 
-#include "base/percent.h"
+#include "base/url.h"
 #include "notify/curl.h"
 
 namespace weir::notify {
@@ -83,46 +83,27 @@ Status SetParameter(SmtpOptions& options, std::string_view name, const std::stri
   return {};
 }
 
-Status SetParameters(SmtpOptions& options, std::string_view query) {
-  while (!query.empty()) {
-    const std::size_t end = std::min(query.find('&'), query.size());
-    const std::string_view pair = query.substr(0, end);
-    const std::size_t equals = std::min(pair.find('='), pair.size());
-    const auto value = PercentDecoded(pair.substr(std::min(equals + 1, pair.size())));
-    if (!value) return BadUrl("a parameter is badly encoded");
-    if (Status s = SetParameter(options, pair.substr(0, equals), *value); !s.ok()) return s;
-    query.remove_prefix(std::min(end + 1, query.size()));
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<SmtpOptions> ParseSmtpUrl(const std::string& url) {
   const std::string form = "an SMTP URL must look like smtp://host:25/?from=weir@example.com: ";
+  Result<Url> parts = ParseUrl(url);
+  if (!parts.ok()) return BadUrl(form + parts.error().message);
+  if (parts->scheme != "smtp" && parts->scheme != "smtps") return BadUrl(form + "scheme");
+  if (parts->hosts.size() != 1) return BadUrl(form + "expected one host");
   SmtpOptions options;
-  const std::size_t scheme = url.find("://");
-  const std::size_t authority = scheme + 3;
-  if (!url.starts_with("smtp://") && !url.starts_with("smtps://")) return BadUrl(form + "scheme");
-  const std::size_t end = std::min(url.find_first_of("/?", authority), url.size());
-  std::string host = url.substr(authority, end - authority);
-  if (const std::size_t at = host.rfind('@'); at != std::string::npos) {
-    const std::string login = host.substr(0, at);
-    host = host.substr(at + 1);
-    const std::size_t colon = std::min(login.find(':'), login.size());
-    const auto user = PercentDecoded(login.substr(0, colon));
-    const auto password = PercentDecoded(login.substr(std::min(colon + 1, login.size())));
-    if (!user || !password) return BadUrl(form + "the login is badly encoded");
-    options.user = *user;
-    options.password = *password;
+  if (parts->has_user) {
+    options.user = std::move(parts->user);
+    options.password = std::move(parts->password);
     options.tls = SmtpOptions::Tls::kRequired;
   }
-  if (host.empty()) return BadUrl(form + "there is no host");
-  options.server = url.substr(0, authority) + host;
-  const std::size_t query = std::min(url.find('?', end), url.size());
-  Status set =
-      SetParameters(options, std::string_view(url).substr(std::min(query + 1, url.size())));
-  if (!set.ok()) return BadUrl(form + set.error().message);
+  const UrlHost& host = parts->hosts[0];
+  const std::uint16_t port = host.port != 0 ? host.port : parts->scheme == "smtps" ? 465 : 25;
+  options.server = parts->scheme + "://" + JoinHostPort(host.name, port);
+  for (const auto& [name, value] : parts->options) {
+    Status set = SetParameter(options, name, value);
+    if (!set.ok()) return BadUrl(form + set.error().message);
+  }
   if (options.from.empty()) return BadUrl(form + "from is missing");
   return options;
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "base/url.h"
 #include "notify/curl.h"
 
 namespace weir::notify {
@@ -34,7 +35,8 @@ WebhookProvider::~WebhookProvider() = default;
 
 Result<std::unique_ptr<WebhookProvider>> WebhookProvider::Open(WebhookOptions options) {
   if (Status ready = curl::Start(); !ready.ok()) return ready.error();
-  if (!options.url.starts_with("http://") && !options.url.starts_with("https://")) {
+  const Result<Url> url = ParseUrl(options.url);
+  if (!url.ok() || (url->scheme != "http" && url->scheme != "https") || url->hosts.size() != 1) {
     return Error{Code::kInvalidArgument, "the webhook's URL must begin with http:// or https://"};
   }
   return std::unique_ptr<WebhookProvider>(new WebhookProvider(std::move(options)));

@@ -134,14 +134,10 @@ std::string_view ModeName(Mode value) noexcept {
   return value == Mode::kLeased ? "leased" : "exact";
 }
 
-std::string ChargingJson(Mode mode, bool overdraw, ChargeMode charge) {
-  std::string json;
-  if (mode != Mode::kExact) json.append(",\"mode\":\"").append(ModeName(mode)).append("\"");
-  if (overdraw) json += ",\"overdraw\":true";
-  if (charge != ChargeMode::kAllOrNone) {
-    json.append(",\"charge\":\"").append(ChargeModeName(charge)).append("\"");
-  }
-  return json;
+void AppendCharging(JsonWriter& json, Mode mode, bool overdraw, ChargeMode charge) {
+  if (mode != Mode::kExact) json.Field("mode", ModeName(mode));
+  if (overdraw) json.Field("overdraw", true);
+  if (charge != ChargeMode::kAllOrNone) json.Field("charge", ChargeModeName(charge));
 }
 
 }  // namespace weir::policy

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "weir/quota.h"
 #include "weir/result.h"
 
@@ -135,7 +136,7 @@ std::string_view OnStoreErrorName(OnStoreError value) noexcept;
 
 /// How a policy charges, as fields of a JSON object that is begun:
 /// ,"mode":"leased","overdraw":true, "charge":"each". What is as usual is left out.
-std::string ChargingJson(Mode mode, bool overdraw, ChargeMode charge);
+void AppendCharging(JsonWriter& json, Mode mode, bool overdraw, ChargeMode charge);
 
 std::optional<Mode> ParseMode(std::string_view text) noexcept;
 std::string_view ModeName(Mode value) noexcept;

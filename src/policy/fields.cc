@@ -1,9 +1,9 @@
 #include "policy/fields.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
+#include "base/number.h"
 #include "policy/duration.h"
 
 namespace weir::policy::yaml {
@@ -61,10 +61,11 @@ void Expected(const Node& node, std::string_view what, std::string_view expected
 
 template <typename T>
 std::optional<T> Parsed(std::string_view text) {
-  T value{};
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  if constexpr (std::is_integral_v<T>) {
+    return ParseNumber<T>(text);
+  } else {
+    return ParseFraction(text);
+  }
 }
 
 }  // namespace

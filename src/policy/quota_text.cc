@@ -1,7 +1,6 @@
 // Quotas in YAML. Split from the policies around them, since the configuration's default_policy is
 // written the same way.
 
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "algorithm/algorithms.h"
+#include "base/number.h"
 #include "policy/policy_file.h"
 
 namespace weir::policy {
@@ -34,10 +34,9 @@ std::optional<Rate> ParseRate(std::string_view text) {
     digits.erase(point, 1);
     for (std::size_t i = 0; i < decimals; ++i) seconds *= 10;
   }
-  std::int64_t refill = 0;
-  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), refill);
-  if (problem != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return Rate{refill, std::chrono::seconds(seconds)};
+  const auto refill = ParseNumber<std::int64_t>(digits);
+  if (!refill) return std::nullopt;
+  return Rate{*refill, std::chrono::seconds(seconds)};
 }
 
 std::optional<Rate> ReadRate(Fields& fields, const std::string& what, Report& report) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <charconv>
 #include <utility>
 
 #include "base/blocking.h"
+#include "base/url.h"
 #include "net/edge_socket.h"
 #include "net/tls_transport.h"
 
@@ -22,36 +22,25 @@ constexpr std::size_t kBufferSize = std::size_t{16} * 1024;
 constexpr std::chrono::seconds kSweep{1};
 
 Error BadUpstream(std::string_view url, std::string_view why) {
-  return {Code::kInvalidArgument, "upstream \"" + std::string(url) + "\": " + std::string(why) +
+  return {Code::kInvalidArgument, "upstream \"" + WithoutSecrets(url) + "\": " + std::string(why) +
                                       "; write it as http://127.0.0.1:9000"};
 }
 
 }  // namespace
 
 Result<Upstream> ResolveUpstream(std::string_view url) {
+  Result<Url> parts = ParseUrl(url);
+  if (!parts.ok()) return BadUpstream(url, parts.error().message);
   Upstream upstream;
-  upstream.tls = url.starts_with("https://");
-  const std::string_view scheme = upstream.tls ? "https://" : "http://";
-  if (!url.starts_with(scheme)) return BadUpstream(url, "does not begin with http:// or https://");
-  std::string_view authority = url.substr(scheme.size());
-  if (authority.ends_with('/')) authority.remove_suffix(1);
-  if (authority.find('/') != std::string_view::npos) {
-    return BadUpstream(url, "a path is not supported");
+  upstream.tls = parts->scheme == "https";
+  if (!upstream.tls && parts->scheme != "http") {
+    return BadUpstream(url, "does not begin with http:// or https://");
   }
-  const auto bracket = authority.rfind(']');
-  const auto colon = authority.rfind(':');
-  const bool has_port = colon != authority.npos && (bracket == authority.npos || colon > bracket);
-  std::string host(authority.substr(0, has_port ? colon : authority.npos));
-  const std::string port(has_port ? authority.substr(colon + 1) : upstream.tls ? "443" : "80");
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
-  unsigned number = 0;
-  const auto [rest, failure] = std::from_chars(port.data(), port.data() + port.size(), number);
-  const bool right = failure == std::errc() && rest == port.data() + port.size();
-  if (host.empty() || !right || number == 0 || number > 65535) {
-    return BadUpstream(url, "bad host or port");
-  }
+  if (!parts->path.empty()) return BadUpstream(url, "a path is not supported");
+  if (!parts->is_origin()) return BadUpstream(url, "expected one host and a port");
+  std::string host = std::move(parts->hosts[0].name);
+  const std::uint16_t given = parts->hosts[0].port;
+  const std::string port = std::to_string(given != 0 ? given : upstream.tls ? 443 : 80);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;

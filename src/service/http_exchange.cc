@@ -1,9 +1,10 @@
 #include "service/http_exchange.h"
 
 #include <array>
-#include <charconv>
 #include <optional>
 
+#include "base/json_writer.h"
+#include "base/number.h"
 #include "limiter/request_span.h"
 #include "protocol/http/ascii.h"
 #include "protocol/http/error.h"
@@ -19,13 +20,6 @@ constexpr std::string_view kJson = "application/json";
 constexpr std::size_t kMaxIdBytes = 128;
 
 bool IsSet(std::string_view value) { return value == "1" || value == "true"; }
-
-std::optional<std::int64_t> ParseInteger(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 }  // namespace
 
@@ -160,13 +154,13 @@ void HttpExchanges::AddAuth(HttpWorker& worker, const http::Request& request,
     if (pair->key == "domain") {
       check.request.domain = arena.Copy(value->substr(0, http::kMaxNameBytes));
     } else if (pair->key == "cost") {
-      const auto cost = ParseInteger(*value);
+      const auto cost = ParseNumber<std::int64_t>(*value);
       if (!cost || *cost < 0 || *cost > kMaxLimit) {
         return Refuse(item, 400, "cost: must be an integer from 0 to 1099511627776");
       }
       check.request.cost = *cost;
     } else if (pair->key == "deny_status") {
-      const auto status = ParseInteger(*value);
+      const auto status = ParseNumber<std::int64_t>(*value);
       if (!status || (*status != 401 && *status != 403 && *status != 429)) {
         return Refuse(item, 400, "deny_status: must be 401, 403 or 429");
       }
@@ -231,20 +225,20 @@ void HttpExchanges::AppendReply(HttpWorker& worker, const Item& item, http::Enve
     return AppendAuthReply(worker, item, envelope, out);
   }
   body_.clear();
+  JsonWriter json(body_);
   const limiter::Check* check = item.count == 1 ? &batch_.checks()[item.first] : nullptr;
   if (item.error_status != 0) {
     http::AppendErrorBody(body_, status, item.error);
   } else if (item.batch) {
-    body_ += "{\"results\":[";
-    for (std::size_t i = 0; i < item.count; ++i) {
-      if (i != 0) body_ += ',';
-      http::AppendDecision(body_, batch_.checks()[item.first + i]);
+    json.BeginObject().Key("results").BeginArray();
+    for (const limiter::Check& each : batch_.checks().subspan(item.first, item.count)) {
+      http::AppendDecision(json, each);
     }
-    body_ += "]}";
+    json.EndArray().EndObject();
   } else if (!check->status.ok()) {
     http::AppendErrorBody(body_, status, check->status.error().message);
   } else {
-    http::AppendDecision(body_, *check);
+    http::AppendDecision(json, *check);
   }
   http::AppendHead(out, status, kJson, body_.size(), envelope);
   if (status == 405) http::AppendField(out, "Allow", "POST");

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
+#include <cstdint>
+
+#include "base/number.h"
 
 namespace weir::slots {
 namespace {
@@ -26,10 +28,8 @@ std::optional<int> Weekday(std::string_view name) {
 
 // Digits only, all of them; else -1.
 int DigitsOf(std::string_view text) {
-  int number = 0;
-  if (text.empty() || text.front() < '0' || text.front() > '9') return -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : -1;
+  const auto number = ParseNumber<std::uint16_t>(text);
+  return number ? *number : -1;
 }
 
 std::string TwoDigits(int number) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/duration.h"
+#include "base/instant.h"
 
 namespace weir::slots {
 namespace {
@@ -31,18 +32,6 @@ class Reader {
     return true;
   }
 
-  /// Exactly `count` digits.
-  std::optional<int> Number(std::size_t count) {
-    if (rest_.size() < count) return std::nullopt;
-    int value = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!IsDigit(rest_[i])) return std::nullopt;
-      value = value * 10 + (rest_[i] - '0');
-    }
-    rest_.remove_prefix(count);
-    return value;
-  }
-
   std::string_view Digits() {
     std::size_t count = 0;
     while (count < rest_.size() && IsDigit(rest_[count])) ++count;
@@ -55,15 +44,15 @@ class Reader {
   std::string_view rest_;
 };
 
-struct Fraction {
+struct Decimals {
   Millis millis = 0;
   bool finer = false;  // there was more than whole milliseconds
 };
 
-std::optional<Fraction> ReadFraction(Reader& reader) {
+std::optional<Decimals> ReadDecimals(Reader& reader) {
   const std::string_view digits = reader.Digits();
   if (digits.empty() || digits.size() > kMaxFractionDigits) return std::nullopt;
-  Fraction fraction;
+  Decimals fraction;
   for (std::size_t i = 0; i < std::max<std::size_t>(digits.size(), 3); ++i) {
     const int digit = i < digits.size() ? digits[i] - '0' : 0;
     if (i < 3) {
@@ -73,64 +62,6 @@ std::optional<Fraction> ReadFraction(Reader& reader) {
     }
   }
   return fraction;
-}
-
-std::optional<Millis> ReadDate(Reader& reader) {
-  const auto year = reader.Number(4);
-  if (!year || !reader.Take('-')) return std::nullopt;
-  const auto month = reader.Number(2);
-  if (!month || !reader.Take('-')) return std::nullopt;
-  const auto day = reader.Number(2);
-  if (!day) return std::nullopt;
-  const std::chrono::year_month_day date(std::chrono::year(*year),
-                                         std::chrono::month(static_cast<unsigned>(*month)),
-                                         std::chrono::day(static_cast<unsigned>(*day)));
-  if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days(date).time_since_epoch().count() * kDay;
-}
-
-std::optional<Millis> ReadTime(Reader& reader) {
-  const auto hour = reader.Number(2);
-  if (!hour || *hour > 23 || !reader.Take(':')) return std::nullopt;
-  const auto minute = reader.Number(2);
-  if (!minute || *minute > 59) return std::nullopt;
-  Millis time = *hour * kHour + *minute * kMinute;
-  if (!reader.Take(':')) return time;
-  const auto second = reader.Number(2);
-  if (!second || *second > 59) return std::nullopt;
-  time += *second * kSecond;
-  if (!reader.Take('.') && !reader.Take(',')) return time;
-  const auto fraction = ReadFraction(reader);
-  if (!fraction) return std::nullopt;
-  return time + fraction->millis + (fraction->finer ? 1 : 0);
-}
-
-// East of Greenwich.
-std::optional<Millis> ReadZone(Reader& reader) {
-  if (reader.Take('Z') || reader.Take('z')) return 0;
-  const bool west = reader.peek() == '-';
-  if (!reader.Take('-') && !reader.Take('+')) return std::nullopt;
-  const auto hour = reader.Number(2);
-  if (!hour || *hour > 18) return std::nullopt;
-  Millis offset = *hour * kHour;
-  if (!reader.done()) {
-    reader.Take(':');
-    const auto minute = reader.Number(2);
-    if (!minute || *minute > 59) return std::nullopt;
-    offset += *minute * kMinute;
-  }
-  return west ? -offset : offset;
-}
-
-std::optional<Millis> ReadInstant(std::string_view text) {
-  Reader reader(text);
-  const auto date = ReadDate(reader);
-  if (!date || !(reader.Take('T') || reader.Take('t') || reader.Take(' '))) return std::nullopt;
-  const auto time = ReadTime(reader);
-  if (!time) return std::nullopt;
-  const auto zone = ReadZone(reader);
-  if (!zone || !reader.done()) return std::nullopt;
-  return *date + *time - *zone;
 }
 
 std::optional<Millis> UnitOf(char letter, bool in_time) {
@@ -156,9 +87,9 @@ std::optional<Millis> ReadPart(Reader& reader, bool in_time, Millis& unit) {
   if (digits.empty() || digits.size() > 12) return std::nullopt;
   Millis value = 0;
   for (char digit : digits) value = value * 10 + (digit - '0');
-  Fraction fraction;
+  Decimals fraction;
   if (reader.Take('.') || reader.Take(',')) {
-    const auto read = ReadFraction(reader);
+    const auto read = ReadDecimals(reader);
     // Only seconds have a fraction, and no finer one than milliseconds.
     if (!read || read->finer || reader.peek() != 'S') return std::nullopt;
     fraction = *read;
@@ -193,50 +124,25 @@ std::optional<Millis> ReadDuration(std::string_view text) {
   return total;
 }
 
-void AppendPadded(std::string& out, std::int64_t value, int width) {
-  const std::string digits = std::to_string(value);
-  for (int i = static_cast<int>(digits.size()); i < width; ++i) out += '0';
-  out += digits;
-}
-
 }  // namespace
 
 Result<Millis> ParseInstant(std::string_view text) {
-  const auto instant = ReadInstant(text);
+  const std::optional<IsoInstant> instant = ReadIsoInstant(text);
   if (!instant) {
     return Error{Code::kInvalidArgument,
-                 "must be an ISO-8601 date and time with a zone, like 2025-06-01T12:00:00Z or "
-                 "2025-06-01T14:00:00+02:00"};
+                 "must be an ISO-8601 date and time from 1970 to 9999 with a zone, like "
+                 "2025-06-01T12:00:00Z or 2025-06-01T14:00:00+02:00"};
   }
-  if (*instant < 0 || *instant > kMaxInstant) {
+  constexpr std::int64_t kNanosPerMilli = 1'000'000;
+  const bool up = instant->finer || instant->nanos % kNanosPerMilli != 0;
+  const Millis millis = instant->seconds * kSecond + instant->nanos / kNanosPerMilli + (up ? 1 : 0);
+  if (millis > kMaxInstant) {
     return Error{Code::kInvalidArgument, "must lie between the years 1970 and 9999"};
   }
-  return *instant;
+  return millis;
 }
 
-std::string FormatInstant(Millis instant) {
-  const Millis days = instant / kDay;
-  const Millis time = instant % kDay;
-  const std::chrono::year_month_day date{
-      std::chrono::sys_days(std::chrono::days(static_cast<int>(days)))};
-  std::string out;
-  AppendPadded(out, static_cast<int>(date.year()), 4);
-  out += '-';
-  AppendPadded(out, static_cast<unsigned>(date.month()), 2);
-  out += '-';
-  AppendPadded(out, static_cast<unsigned>(date.day()), 2);
-  out += 'T';
-  AppendPadded(out, time / kHour, 2);
-  out += ':';
-  AppendPadded(out, time % kHour / kMinute, 2);
-  out += ':';
-  AppendPadded(out, time % kMinute / kSecond, 2);
-  if (time % kSecond != 0) {
-    out += '.';
-    AppendPadded(out, time % kSecond, 3);
-  }
-  return out + 'Z';
-}
+std::string FormatInstant(Millis instant) { return FormatMillis(instant, Fraction::kIfAny); }
 
 Result<Millis> ParseDuration(std::string_view text) {
   if (const auto duration = ReadDuration(text)) return *duration;

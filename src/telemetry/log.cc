@@ -1,6 +1,5 @@
 #include "telemetry/log.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,6 +13,9 @@
 #include <string>
 #include <thread>
 
+#include "base/instant.h"
+#include "base/json_writer.h"
+
 namespace weir::telemetry {
 namespace {
 
@@ -26,20 +28,8 @@ std::string_view LevelName(Level level) noexcept {
 }
 
 void AppendQuoted(std::string& out, std::string_view text) {
-  out += '"';
-  for (const char c : text.substr(0, kMaxFieldBytes)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", byte);
-    } else {
-      out += c;
-    }
-  }
-  if (text.size() > kMaxFieldBytes) out += "...";
-  out += '"';
+  if (text.size() <= kMaxFieldBytes) return AppendJsonString(out, text);
+  AppendJsonString(out, std::string(text.substr(0, kMaxFieldBytes)) + "...");
 }
 
 /// Fields that are not known this time are left out.
@@ -146,23 +136,23 @@ bool LogEnabled(Level level) noexcept { return Sink::Get().Enabled(level); }
 void Log(Level level, std::string_view message, std::initializer_list<Field> fields) {
   Sink& sink = Sink::Get();
   if (!sink.Enabled(level)) return;
+  using std::chrono::milliseconds;
   const auto now =
-      std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  const auto ms = now.time_since_epoch().count() % 1000;
-  const std::string time = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
-                                       fmt::gmtime(std::chrono::system_clock::to_time_t(now)), ms);
+      std::chrono::floor<milliseconds>(std::chrono::system_clock::now().time_since_epoch());
+  const std::string time = FormatMillis(now.count(), Fraction::kAlways);
   std::string line;
   if (sink.format() == LogFormat::kJson) {
-    line = fmt::format(R"({{"time":"{}","level":"{}","message":)", time, LevelName(level));
+    JsonWriter json(line);
+    json.BeginObject().Field("time", time).Field("level", LevelName(level));
+    json.Key("message");
     AppendQuoted(line, message);
     for (const Field& field : fields) {
       if (IsEmpty(field)) continue;
-      line += ',';
-      AppendQuoted(line, field.name);
-      line += ':';
+      json.AnyKey(field.name);
       AppendValue(line, field);
     }
-    line += "}\n";
+    json.EndObject();
+    line += '\n';
   } else {
     line = fmt::format("{} {:5} {}", time, LevelName(level), message);
     for (const Field& field : fields) {

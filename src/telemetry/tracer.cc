@@ -1,9 +1,9 @@
 #include "telemetry/tracer.h"
 
 #include <algorithm>
-#include <charconv>
 #include <random>
 
+#include "base/number.h"
 #include "telemetry/trace.h"
 
 namespace weir::telemetry {
@@ -21,9 +21,7 @@ std::uint64_t RandomNumber() noexcept {
 
 /// `digits` have been checked.
 std::uint64_t FromHex(std::string_view digits) noexcept {
-  std::uint64_t number = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
-  return number;
+  return ParseNumber<std::uint64_t>(digits, 16).value_or(0);
 }
 
 SpanContext ContextUnder(const TraceContext& parent) noexcept {

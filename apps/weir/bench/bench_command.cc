@@ -7,6 +7,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/json_writer.h"
 #include "bench/bench_load.h"
 #include "bench/bench_tls.h"
 #include "command.h"
@@ -50,23 +51,21 @@ std::string Fixed(double number) {
 std::string Micros(std::uint64_t nanos) { return Fixed(static_cast<double>(nanos) / 1000); }
 
 std::string Json(const LoadResult& result) {
-  std::string out = "{\"seconds\":" + std::to_string(result.seconds);
-  const auto number = [&out](const char* name, std::uint64_t value) {
-    out += std::string(",\"") + name + "\":" + std::to_string(value);
-  };
-  number("answered", result.answered());
-  number("allowed", result.allowed);
-  number("limited", result.limited);
-  number("errors", result.errors);
-  number("unanswered", result.unanswered);
-  out +=
-      ",\"perSecond\":" + std::to_string(static_cast<double>(result.answered()) / result.seconds) +
-      ",\"latencyUs\":{";
-  for (std::size_t i = 0; i < kPercentiles.size(); ++i) {
-    out += std::string(i == 0 ? "\"" : ",\"") + kPercentiles[i].first +
-           "\":" + Micros(result.latency.Percentile(kPercentiles[i].second));
-  }
-  return out + "}}\n";
+  return JsonObject([&](JsonWriter& json) {
+           json.Field("seconds", result.seconds)
+               .Field("answered", result.answered())
+               .Field("allowed", result.allowed)
+               .Field("limited", result.limited)
+               .Field("errors", result.errors)
+               .Field("unanswered", result.unanswered)
+               .Field("perSecond", static_cast<double>(result.answered()) / result.seconds);
+           json.Key("latencyUs").BeginObject();
+           for (const auto& [name, share] : kPercentiles) {
+             json.RawField(name, Micros(result.latency.Percentile(share)));
+           }
+           json.EndObject();
+         }) +
+         "\n";
 }
 
 Chart ChartOf(const LoadResult& result) {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <optional>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "protocol/http/error.h"
 
 namespace weir::app {
@@ -16,9 +16,8 @@ class HttpWire final : public BenchWire {
   explicit HttpWire(std::string host) : host_(std::move(host)) {}
 
   void Ask(std::string_view key, std::string& out) override {
-    body_ = "{\"key\":";
-    AppendJsonString(body_, key);
-    body_ += '}';
+    body_.clear();
+    JsonWriter(body_).BeginObject().Field("key", key).EndObject();
     out += "POST /v1/check HTTP/1.1\r\nHost: " + host_ +
            "\r\nContent-Type: application/json\r\nContent-Length: ";
     out += std::to_string(body_.size()) + "\r\n\r\n" + body_;

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "drivers/kafka/producer.h"
 #include "drivers/kafka/topics.h"
 #include "drivers/kafka/url.h"
@@ -72,23 +72,15 @@ class KafkaTarget final : public DeliveryTarget {
 }  // namespace
 
 std::string EventJson(const slots::Claimed& event) {
-  std::string out = "{";
-  AppendJsonField(out, "eventId", event.slot.event_id);
-  out += ',';
-  AppendJsonField(out, "configName", event.slot.config);
-  if (!event.slot.tenant.empty()) {
-    out += ',';
-    AppendJsonField(out, "tenant", event.slot.tenant);
-  }
-  out += ",\"requestedTime\":\"" + slots::FormatInstant(event.slot.requested);
-  out += "\",\"scheduledTime\":\"" + slots::FormatInstant(event.slot.scheduled) + "\",";
-  AppendJsonField(out, "attempt", event.attempt);
-  out += event.attempt > 1 ? ",\"redelivered\":true" : ",\"redelivered\":false";
-  if (!event.payload.empty()) {
-    out += ',';
-    AppendJsonField(out, "payload", event.payload);
-  }
-  return out + '}';
+  return JsonObject([&](JsonWriter& json) {
+    json.Field("eventId", event.slot.event_id).Field("configName", event.slot.config);
+    if (!event.slot.tenant.empty()) json.Field("tenant", event.slot.tenant);
+    json.Field("requestedTime", slots::FormatInstant(event.slot.requested))
+        .Field("scheduledTime", slots::FormatInstant(event.slot.scheduled))
+        .Field("attempt", event.attempt)
+        .Field("redelivered", event.attempt > 1);
+    if (!event.payload.empty()) json.Field("payload", event.payload);
+  });
 }
 
 std::unique_ptr<DeliveryTarget> MakeStdoutTarget() { return std::make_unique<StdoutTarget>(); }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/url.h"
 #include "dispatch/delivery_target.h"
 
 namespace weir::app {
@@ -163,7 +164,8 @@ class WebhookTarget final : public DeliveryTarget {
 Result<std::unique_ptr<DeliveryTarget>> MakeWebhookTarget(WebhookTargetOptions options) {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (ready != CURLE_OK) return Error{Code::kInternal, "libcurl does not start"};
-  if (!options.url.starts_with("http://") && !options.url.starts_with("https://")) {
+  const Result<Url> url = ParseUrl(options.url);
+  if (!url.ok() || (url->scheme != "http" && url->scheme != "https") || url->hosts.size() != 1) {
     return Error{Code::kInvalidArgument, "--webhook must begin with http:// or https://"};
   }
   return std::unique_ptr<DeliveryTarget>(std::make_unique<WebhookTarget>(std::move(options)));

@@ -1,7 +1,7 @@
 #include <iostream>
 #include <memory>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "notify/notify_words.h"
 #include "protocol/http/error.h"
 
@@ -21,40 +21,29 @@ struct Words {
   std::string window = {};  ///< minutes, or with a unit
 };
 
-std::string Body(const Words& words, std::string_view more) {
-  std::string body = "{\"userId\":";
-  AppendJsonString(body, words.user);
-  return body.append(more).append("}");
-}
-
 int RunConfig(const Words& words) {
   if (words.limit == 0 && words.window.empty()) {
     return SendNotify(words.remote, "GET", "/api/config/" + UrlEscaped(words.user), {});
   }
-  std::string body = ",\"rateLimit\":" + std::to_string(words.limit) + ",\"timeWindow\":";
   const bool plain = words.window.find_first_not_of("0123456789") == std::string::npos;
-  if (plain) {
-    body += words.window;
-  } else {
-    AppendJsonString(body, words.window);
-  }
-  return SendNotify(words.remote, "POST", "/api/config", Body(words, body));
+  const std::string body = JsonObject([&](JsonWriter& json) {
+    json.Field("userId", words.user).Field("rateLimit", words.limit).Key("timeWindow");
+    if (plain) {
+      json.Raw(words.window);
+    } else {
+      json.Value(words.window);
+    }
+  });
+  return SendNotify(words.remote, "POST", "/api/config", body);
 }
 
 int RunSend(const Words& words) {
-  std::string more = ",\"message\":";
-  AppendJsonString(more, words.message);
-  struct Field {
-    const char* name;
-    const std::string& text;
-  };
-  for (const Field& field :
-       {Field{"channel", words.channel}, Field{"recipient", words.recipient}}) {
-    if (field.text.empty()) continue;
-    more += ',';
-    AppendJsonField(more, field.name, field.text);
-  }
-  return SendNotify(words.remote, "POST", "/api/send", Body(words, more));
+  const std::string body = JsonObject([&](JsonWriter& json) {
+    json.Field("userId", words.user).Field("message", words.message);
+    if (!words.channel.empty()) json.Field("channel", words.channel);
+    if (!words.recipient.empty()) json.Field("recipient", words.recipient);
+  });
+  return SendNotify(words.remote, "POST", "/api/send", body);
 }
 
 int RunQuota(const Words& words) {

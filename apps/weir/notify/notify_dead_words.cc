@@ -3,7 +3,7 @@
 #include <iostream>
 #include <memory>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "console.h"
 #include "notify/notify_words.h"
 #include "protocol/http/error.h"
@@ -59,20 +59,18 @@ int RunDeadList(const MessageWords& words) {
 
 /// Which letters a replay or a drop is about; empty: the command line does not say.
 std::string Choice(const MessageWords& words) {
-  std::string body;
-  if (!words.ids.empty()) {
-    body = "{\"eventIds\":[";
-    for (std::size_t i = 0; i < words.ids.size(); ++i) {
-      if (i > 0) body += ',';
-      AppendJsonString(body, words.ids[i]);
+  if (words.ids.empty() && !words.all && words.user.empty()) return {};
+  return JsonObject([&](JsonWriter& json) {
+    if (!words.ids.empty()) {
+      json.Key("eventIds").BeginArray();
+      for (const std::string& id : words.ids) json.Value(id);
+      json.EndArray();
+    } else if (words.all) {
+      json.Field("all", true);
+    } else {
+      json.Field("userId", words.user);
     }
-    return body + "]}";
-  }
-  if (words.all) return "{\"all\":true}";
-  if (words.user.empty()) return {};
-  body = "{";
-  AppendJsonField(body, "userId", words.user);
-  return body + "}";
+  });
 }
 
 /// Repeats until the service says that there is no more.

@@ -1,12 +1,12 @@
 // weir notify export | import | preferences: users, as a CSV file and one by one.
 
-#include <charconv>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
+#include "base/number.h"
 #include "notify/notify_words.h"
 #include "protocol/http/error.h"
 #include "remote/json_fields.h"
@@ -73,31 +73,20 @@ int RunExport(const UserWords& words) {
   return code;
 }
 
-std::optional<std::int64_t> Whole(const std::string& text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 /// The body for a line, or what is wrong with it.
 Result<std::string> ConfigOf(const std::string& line) {
   const auto cells = line.size() > kMaxLine ? std::nullopt : Cells(line);
   if (!cells || cells->size() != 3) {
     return Error{Code::kInvalidArgument, "must be " + std::string(kHead)};
   }
-  const auto limit = Whole((*cells)[1]);
-  const auto window = Whole((*cells)[2]);
+  const auto limit = ParseNumber<std::int64_t>((*cells)[1]);
+  const auto window = ParseNumber<std::int64_t>((*cells)[2]);
   if (!limit || !window) {
     return Error{Code::kInvalidArgument, "rateLimit and timeWindow must be whole numbers"};
   }
-  std::string body = "{";
-  AppendJsonField(body, "userId", (*cells)[0]);
-  body += ',';
-  AppendJsonField(body, "rateLimit", *limit);
-  body += ',';
-  AppendJsonField(body, "timeWindow", *window);
-  return body + '}';
+  return JsonObject([&](JsonWriter& json) {
+    json.Field("userId", (*cells)[0]).Field("rateLimit", *limit).Field("timeWindow", *window);
+  });
 }
 
 /// Lines that are wrong are named and skipped; a service that is away ends it.
@@ -141,26 +130,25 @@ int RunPreferences(const UserWords& words) {
   if (words.quiet.empty() && words.opt_out.empty() && !words.none) {
     return SendNotify(words.remote, "GET", target, {});
   }
-  std::string body = "{";
+  std::string body;
+  JsonWriter json(body);
+  json.BeginObject();
   if (!words.quiet.empty()) {
     const std::size_t dash = words.quiet.find('-');
     if (dash == std::string::npos) {
       return Fail({Code::kInvalidArgument, "--quiet must look like 22:00-07:00"});
     }
-    body += "\"quietHours\":{";
-    AppendJsonField(body, "from", words.quiet.substr(0, dash));
-    body += ',';
-    AppendJsonField(body, "to", words.quiet.substr(dash + 1));
-    body += ',';
-    AppendJsonField(body, "zone", words.zone);
-    body += "},";
+    json.Key("quietHours")
+        .BeginObject()
+        .Field("from", words.quiet.substr(0, dash))
+        .Field("to", words.quiet.substr(dash + 1))
+        .Field("zone", words.zone)
+        .EndObject();
   }
-  body += "\"optOut\":[";
-  for (std::size_t i = 0; i < words.opt_out.size(); ++i) {
-    if (i > 0) body += ',';
-    AppendJsonString(body, words.opt_out[i]);
-  }
-  return SendNotify(words.remote, "PUT", target, body + "]}");
+  json.Key("optOut").BeginArray();
+  for (const std::string& channel : words.opt_out) json.Value(channel);
+  json.EndArray().EndObject();
+  return SendNotify(words.remote, "PUT", target, body);
 }
 
 CLI::App* UserWord(CLI::App& parent, const char* name, const char* about, const Shared& words,

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <memory>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "command.h"
 #include "console.h"
 #include "policy/policy_documents.h"
@@ -89,27 +89,29 @@ int RunHistory(const Words& words) {
 }
 
 int RunRollback(const Words& words) {
-  const Result<std::string> end = EndField(words.expires);
+  const Result<std::string> end = EndValue(words.expires);
   if (!end.ok()) return Fail(end.error());
-  return words.remote.Ask(
-      "POST", PathOf(words) + "/rollback",
-      "{\"version\":" + std::to_string(words.number) + (end->empty() ? "" : "," + *end) + "}",
-      [&](const ServiceReply& reply) -> int {
-        if (!words.remote.json) std::cout << PrettyPolicy(reply.body);
-        return kExitOk;
-      });
+  return words.remote.Ask("POST", PathOf(words) + "/rollback", JsonObject([&](JsonWriter& json) {
+                            json.Field("version", words.number);
+                            if (!end->empty()) json.RawField("expiresAt", *end);
+                          }),
+                          [&](const ServiceReply& reply) -> int {
+                            if (!words.remote.json) std::cout << PrettyPolicy(reply.body);
+                            return kExitOk;
+                          });
 }
 
 int RunUndo(const Words& words) {
-  const Result<std::string> end = EndField(words.expires);
+  const Result<std::string> end = EndValue(words.expires);
   if (!end.ok()) return Fail(end.error());
-  return words.remote.Ask("POST", "/admin/audit/" + std::to_string(words.number) + "/undo",
-                          end->empty() ? "" : "{" + *end + "}",
-                          [&](const ServiceReply& reply) -> int {
-                            if (words.remote.json) return kExitOk;
-                            std::cout << "undone\n" << PrettyPolicy(reply.body);
-                            return kExitOk;
-                          });
+  return words.remote.Ask(
+      "POST", "/admin/audit/" + std::to_string(words.number) + "/undo",
+      end->empty() ? "" : JsonObject([&](JsonWriter& json) { json.RawField("expiresAt", *end); }),
+      [&](const ServiceReply& reply) -> int {
+        if (words.remote.json) return kExitOk;
+        std::cout << "undone\n" << PrettyPolicy(reply.body);
+        return kExitOk;
+      });
 }
 
 /// Two versions of a policy, or one and what is in force.
@@ -171,18 +173,22 @@ const char* WordFor(const Compared& one) {
   return one.changes.empty() ? "unchanged" : "update";
 }
 
+void AppendCompared(JsonWriter& json, const Compared& one) {
+  json.Field("policyKey", one.document.policy.key).Field("action", WordFor(one));
+  json.Key("changes").BeginArray();
+  for (const FieldChange& change : one.changes) {
+    json.BeginObject()
+        .Field("field", change.field)
+        .RawField("before", change.before.empty() ? "null" : change.before)
+        .RawField("after", change.after.empty() ? "null" : change.after)
+        .EndObject();
+  }
+  json.EndArray();
+}
+
 void Print(const Compared& one, bool json) {
   if (json) {
-    std::string line = "{\"policyKey\":";
-    AppendJsonString(line, one.document.policy.key);
-    line += std::string(",\"action\":\"") + WordFor(one) + "\",\"changes\":[";
-    for (std::size_t i = 0; i < one.changes.size(); ++i) {
-      line += i == 0 ? "{\"field\":" : ",{\"field\":";
-      AppendJsonString(line, one.changes[i].field);
-      line += ",\"before\":" + (one.changes[i].before.empty() ? "null" : one.changes[i].before);
-      line += ",\"after\":" + (one.changes[i].after.empty() ? "null" : one.changes[i].after) + "}";
-    }
-    std::cout << line << "]}\n";
+    std::cout << JsonObject([&](JsonWriter& line) { AppendCompared(line, one); }) << '\n';
     return;
   }
   std::cout << WordFor(one) << ' ' << Shown(one.document.policy.key) << '\n';

@@ -5,7 +5,7 @@
 
 #include "admin/policy_body.h"
 #include "admin/policy_store.h"
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "console.h"
 #include "policy/policy_words.h"
 #include "remote/json_fields.h"
@@ -36,11 +36,16 @@ struct FilePolicy {
   bool overridden = false;
 };
 
-int Send(const Words& words, const char* method, const std::string& target, std::string body,
-         bool shadow, const std::string& what) {
-  const Result<std::string> end = EndField(words.expires);
+/// `fill` writes the policy; --expires is added to it.
+template <typename Fill>
+int Send(const Words& words, const char* method, const std::string& target, Fill fill, bool shadow,
+         const std::string& what) {
+  const Result<std::string> end = EndValue(words.expires);
   if (!end.ok()) return Fail(end.error());
-  if (!end->empty()) body.insert(body.size() - 1, "," + *end);
+  const std::string body = JsonObject([&](JsonWriter& json) {
+    fill(json);
+    if (!end->empty()) json.RawField("expiresAt", *end);
+  });
   return words.remote.Ask(method, target, body, [&](const ServiceReply&) -> int {
     if (!words.remote.json) {
       std::cout << Shown(words.name) << (shadow ? " is in shadow" : " is enforced") << what << '\n';
@@ -56,22 +61,31 @@ int ChangeStored(const Words& words, std::string json, bool shadow) {
   if (!stored.ok()) return Fail({Code::kUnavailable, "unexpected response"});
   stored->shadow = shadow;
   if (!words.expires.empty()) stored->expires_at = 0;
-  return Send(words, "PUT", "/admin/policies/" + UrlEscaped(words.name), policy::ToJson(*stored),
-              shadow, "");
+  const auto fill = [&](JsonWriter& body) { policy::AppendPolicy(body, *stored); };
+  return Send(words, "PUT", "/admin/policies/" + UrlEscaped(words.name), fill, shadow, "");
 }
 
 /// Overrides what a file says.
 int Override(const Words& words, const FilePolicy& policy, bool shadow) {
   const std::string key = policy.domain + "/" + policy.name;
-  std::string body = "{\"key\":";
-  AppendJsonString(body, key);
-  body += ",\"type\":\"OVERRIDE\",\"domain\":";
-  AppendJsonString(body, policy.domain);
-  body += shadow ? ",\"shadow\":true}" : ",\"shadow\":false}";
+  const auto fill = [&](JsonWriter& body) {
+    body.Field("key", key)
+        .Field("type", "OVERRIDE")
+        .Field("domain", policy.domain)
+        .Field("shadow", shadow);
+  };
   const std::string what = ", by override; back to its file: weir policy delete " + Shown(key);
   return policy.overridden
-             ? Send(words, "PUT", "/admin/policies/" + UrlEscaped(key), body, shadow, what)
-             : Send(words, "POST", "/admin/policies", body, shadow, what);
+             ? Send(words, "PUT", "/admin/policies/" + UrlEscaped(key), fill, shadow, what)
+             : Send(words, "POST", "/admin/policies", fill, shadow, what);
+}
+
+/// Whether a policy, or what it overrides, is written in a file.
+bool IsOfFile(const std::string& json) {
+  dom::parser parser;
+  dom::element policy;
+  if (parser.parse(json).get(policy) != simdjson::SUCCESS) return false;
+  return TextOf(policy, "type") == "OVERRIDE" || TextOf(policy, "source") == "file";
 }
 
 int Run(const Words& words, bool shadow) {
@@ -80,9 +94,7 @@ int Run(const Words& words, bool shadow) {
         words.remote.Exchange("GET", "/admin/policies/" + UrlEscaped(words.name));
     if (!stored.ok()) return Fail(stored.error());
     if (!stored->ok() && stored->status != kNotFound) return FailRefused(*stored);
-    const bool of_file = stored->body.find("\"type\":\"OVERRIDE\"") != std::string::npos ||
-                         stored->body.find("\"source\":\"file\"") != std::string::npos;
-    if (stored->ok() && !of_file) return ChangeStored(words, stored->body, shadow);
+    if (stored->ok() && !IsOfFile(stored->body)) return ChangeStored(words, stored->body, shadow);
   }
   std::vector<FilePolicy> found;
   const int listed = ForEachPolicy(words.remote, "files", [&](dom::element policy) {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/instant.h"
+#include "base/json_writer.h"
 #include "policy/duration.h"
 #include "remote/json_fields.h"
 
@@ -35,9 +36,9 @@ std::string StateOf(dom::element policy) {
   return TextOf(policy, "override").empty() ? state : state + " by override";
 }
 
-Result<std::string> EndField(const std::string& expires) {
+Result<std::string> EndValue(const std::string& expires) {
   if (expires.empty()) return std::string();
-  if (expires == "never") return std::string("\"expiresAt\":null");
+  if (expires == "never") return std::string("null");
   std::optional<Nanos> instant = ParseInstant(expires);
   if (!instant) {
     const auto duration = policy::ParseDuration(expires);
@@ -48,7 +49,7 @@ Result<std::string> EndField(const std::string& expires) {
     }
     instant = SystemClock::Get().Now() + duration->count();
   }
-  return "\"expiresAt\":\"" + FormatInstant(*instant) + "\"";
+  return JsonText([&](JsonWriter& json) { json.Value(FormatInstant(*instant)); });
 }
 
 }  // namespace weir::app

@@ -22,9 +22,9 @@ int ForEachPolicy(const Remote& remote, std::string_view source,
 /// enforced, shadow or unlimited, and whether an override says so.
 std::string StateOf(simdjson::dom::element policy);
 
-/// --expires as a field of a body: a time, how long from now, or "never"; nothing if it was not
+/// --expires as the JSON of expiresAt: a time, how long from now, or "never"; empty if it was not
 /// given.
-Result<std::string> EndField(const std::string& expires);
+Result<std::string> EndValue(const std::string& expires);
 
 /// weir policy enforce | shadow.
 void AddPolicyTrial(CLI::App& policy_word, int& exit_code);

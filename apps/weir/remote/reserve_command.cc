@@ -4,7 +4,7 @@
 #include <iostream>
 #include <memory>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "command.h"
 #include "console.h"
 #include "policy/duration.h"
@@ -66,9 +66,8 @@ int RunReserve(const ReserveWords& words) {
     std::cerr << "weir: --expires: " << lasts.error().message << '\n';
     return kExitUsage;
   }
-  const std::string millis =
-      std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(*lasts).count());
-  const std::string body = words.subject.CheckBody(words.cost, ",\"expiresAfterMs\":" + millis);
+  const std::string body = words.subject.CheckBody(
+      words.cost, std::chrono::duration_cast<std::chrono::milliseconds>(*lasts).count());
   return AskFor(words.remote, "/v1/reserve", body, "allowed", [](dom::element answer) {
     std::cout << (IsTrue(answer, "allowed") ? "reserved" : "limited");
     PrintLeft(answer);
@@ -82,9 +81,9 @@ int RunReserve(const ReserveWords& words) {
 }
 
 int RunSettle(const SettleWords& words) {
-  std::string body = "{\"reservation\":";
-  AppendJsonString(body, words.reservation);
-  body += ",\"cost\":" + std::to_string(words.cost) + "}";
+  const std::string body = JsonObject([&](JsonWriter& json) {
+    json.Field("reservation", words.reservation).Field("cost", words.cost);
+  });
   return AskFor(words.remote, "/v1/settle", body, "settled", [](dom::element answer) {
     if (!IsTrue(answer, "settled")) {
       std::cout << "nothing to settle: it was settled before, or has expired\n";

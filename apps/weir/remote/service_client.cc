@@ -11,6 +11,8 @@
 #include <cctype>
 #include <memory>
 
+#include "base/url.h"
+
 namespace weir::app {
 namespace {
 
@@ -129,9 +131,9 @@ Result<ServiceClient> ServiceClient::For(ServiceAccess access) {
   std::string& url = access.url;
   while (!url.empty() && url.back() == '/') url.pop_back();
   if (url.find("://") == std::string::npos) url = "http://" + url;
-  const std::size_t host = url.find("://") + 3;
-  if (!(url.starts_with("http://") || url.starts_with("https://")) || host == url.size() ||
-      url.find_first_of("/?#@ ", host) != std::string::npos) {
+  const Result<Url> parts = ParseUrl(url);
+  const bool known = parts.ok() && (parts->scheme == "http" || parts->scheme == "https");
+  if (!known || !parts->is_origin()) {
     return Error{Code::kInvalidArgument,
                  "--url must be like http://127.0.0.1:8080 or https://weir.example:8080"};
   }

@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "console.h"
 #include "remote/service_client.h"
 
@@ -27,29 +27,26 @@ bool SubjectWords::Valid() const {
   return true;
 }
 
-std::string SubjectWords::CheckBody(std::int64_t cost, const std::string& more) const {
-  std::string body = "{";
-  if (entries.empty()) {
-    body += "\"key\":";
-    AppendJsonString(body, key);
-  } else {
-    if (!domain.empty()) {
-      body += "\"domain\":";
-      AppendJsonString(body, domain);
-      body += ',';
+std::string SubjectWords::CheckBody(std::int64_t cost,
+                                    std::optional<std::int64_t> expires_after_ms) const {
+  return JsonObject([&](JsonWriter& json) {
+    if (entries.empty()) {
+      json.Field("key", key);
+    } else {
+      if (!domain.empty()) json.Field("domain", domain);
+      json.Key("descriptors").BeginArray().BeginArray();
+      for (const std::string& entry : entries) {
+        const std::size_t equals = entry.find('=');
+        json.BeginObject()
+            .Field("key", entry.substr(0, equals))
+            .Field("value", entry.substr(equals + 1))
+            .EndObject();
+      }
+      json.EndArray().EndArray();
     }
-    body += "\"descriptors\":[[";
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      const std::size_t equals = entries[i].find('=');
-      body += i == 0 ? "{\"key\":" : ",{\"key\":";
-      AppendJsonString(body, entries[i].substr(0, equals));
-      body += ",\"value\":";
-      AppendJsonString(body, entries[i].substr(equals + 1));
-      body += '}';
-    }
-    body += "]]";
-  }
-  return body + ",\"cost\":" + std::to_string(cost) + more + "}";
+    json.Field("cost", cost);
+    if (expires_after_ms) json.Field("expiresAfterMs", *expires_after_ms);
+  });
 }
 
 std::string SubjectWords::EntryQuery() const {

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ struct SubjectWords {
   bool Valid() const;
 
   /// The body of a check; `more` are further fields, each with a comma before it.
-  std::string CheckBody(std::int64_t cost, const std::string& more = {}) const;
+  std::string CheckBody(std::int64_t cost,
+                        std::optional<std::int64_t> expires_after_ms = std::nullopt) const;
 
   /// "&domain=api&user=42", for a query of the admin API; the key is not in it.
   std::string EntryQuery() const;

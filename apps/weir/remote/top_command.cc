@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/json_writer.h"
 #include "command.h"
 #include "console.h"
 #include "remote/json_fields.h"
@@ -83,7 +84,9 @@ std::vector<std::string> Kinds(const Words& words) {
 Result<std::string> View(const Words& words) {
   Result<std::string> live = Get(words.remote, "/admin/live");
   if (!live.ok()) return live.error();
-  std::string json = "{\"live\":" + *live;
+  std::string whole;
+  JsonWriter json(whole);
+  json.BeginObject().RawField("live", *live);
   dom::parser parser;
   dom::element about;
   dom::array seconds;
@@ -102,13 +105,16 @@ Result<std::string> View(const Words& words) {
     Result<std::string> top =
         Get(words.remote, "/admin/top?kind=" + one + "&n=" + std::to_string(words.n));
     if (!top.ok()) return top.error();
-    json += ",\"" + one + "\":" + *top;
+    json.RawField(one, *top);
     const std::string table = KeyTable(*top, one);
     // Most services have nothing on trial.
-    const bool empty = top->find("\"keys\":[]") != std::string::npos;
+    dom::array keys;
+    const bool empty =
+        parser.parse(*top)["keys"].get(keys) == simdjson::SUCCESS && keys.size() == 0;
     if (one != "shadow" || words.kind == "shadow" || !empty) text += "\n" + table;
   }
-  return words.remote.json ? json + "}\n" : text;
+  json.EndObject();
+  return words.remote.json ? whole + "\n" : text;
 }
 
 int Run(const Words& words) {

@@ -5,25 +5,19 @@
 #include <string>
 #include <vector>
 
+#include "base/url.h"
 #include "command.h"
 #include "config/config.h"
-#include "drivers/mysql/channel.h"
 #include "drivers/postgres/migration.h"
+#include "library/backends.h"
 #include "notify/postgres/schema.h"
-#include "serve/policies.h"
 #include "slots/postgres/schema.h"
-#include "store/mysql/schema.h"
-#include "store/postgres/schema.h"
 
 namespace weir::app::migrate_command {
 namespace {
 
 bool IsPostgres(const std::string& url) {
   return url.starts_with("postgres://") || url.starts_with("postgresql://");
-}
-
-bool IsMysql(const std::string& url) {
-  return url.starts_with("mysql://") || url.starts_with("mariadb://");
 }
 
 /// The tables of one part of the service in one database.
@@ -37,19 +31,19 @@ Status OnlyPostgres(const std::string& flag) {
   return Error{Code::kInvalidArgument, flag + ": only postgres:// has tables to make"};
 }
 
+/// Those of a database that nodes share.
 std::vector<Tables> OfStore(const std::string& url) {
-  if (IsPostgres(url)) {
-    return {{"limits", url, store::postgres::Migrate}, {"policies", url, MigratePolicies}};
+  const library::BackendKind* const kind = library::FindBackend(url);
+  std::vector<Tables> all;
+  if (kind != nullptr) {
+    for (const library::BackendTables& tables : kind->tables) {
+      all.push_back({tables.name.data(), url, tables.migrate});
+    }
   }
-  if (IsMysql(url)) {
-    return {{"limits", url, store::mysql::Migrate},
-            {"messages", url, mysql::MigrateChannel},
-            {"policies", url, MigratePolicies}};
-  }
+  if (!all.empty()) return all;
   return {{"limits", url, [](const std::string&) -> Status {
-             return Error{
-                 Code::kInvalidArgument,
-                 "--store: only postgres:// and mysql:// have tables; others need nothing"};
+             return Error{Code::kInvalidArgument,
+                          "--store: only SQL databases have tables; others need nothing"};
            }}};
 }
 
@@ -71,7 +65,7 @@ int Migrate(const std::vector<Tables>& all) {
       std::cerr << "weir: " << migrated.error().message << '\n';
       return StartFailure(migrated.error());
     }
-    std::cout << tables.name << ": up to date in " << config::WithoutSecrets(tables.url) << '\n';
+    std::cout << tables.name << ": up to date in " << WithoutSecrets(tables.url) << '\n';
   }
   return 0;
 }
@@ -96,8 +90,10 @@ void Configure(CLI::App& word, int& exit_code) {
   word.callback([&exit_code] {
     std::vector<Tables> all;
     if (!store.empty()) all = OfStore(store);
-    if (IsPostgres(policies) || IsMysql(policies)) {
-      all.push_back({"policies", policies, MigratePolicies});
+    if (!policies.empty()) {
+      for (const Tables& tables : OfStore(policies)) {
+        if (std::string_view(tables.name) == "policies") all.push_back(tables);
+      }
     }
     if (!slots.empty()) {
       all.push_back(OfPostgres("slots", "--slots-store", slots, slots::postgres::Migrations()));

@@ -4,11 +4,10 @@
 #include <chrono>
 #include <utility>
 
-#include "admin/mysql/policy_store.h"
-#include "admin/postgres/policy_store.h"
-#include "admin/redis/policy_store.h"
 #include "admin/sqlite/policy_memory.h"
 #include "admin/sqlite/sqlite_policy_store.h"
+#include "base/url.h"
+#include "library/backends.h"
 #include "telemetry/log.h"
 
 namespace weir::app {
@@ -16,19 +15,6 @@ namespace {
 
 using telemetry::Level;
 using telemetry::Log;
-
-bool IsPostgres(const std::string& url) {
-  return url.starts_with("postgres://") || url.starts_with("postgresql://");
-}
-
-bool IsMysql(const std::string& url) {
-  return url.starts_with("mysql://") || url.starts_with("mariadb://");
-}
-
-bool IsRedis(const std::string& url) {
-  return url.starts_with("redis://") || url.starts_with("rediss://") ||
-         url.starts_with("redis+cluster://") || url.starts_with("rediss+cluster://");
-}
 
 void LogReport(std::string_view what, const std::string& problem) {
   if (problem.empty()) return Log(Level::kInfo, what);
@@ -43,7 +29,7 @@ policy::shared::Options OptionsOf(const config::Config& config, const std::strin
   options.patience = std::max(2 * config.distant.timeout, std::chrono::milliseconds(1000));
   options.report = LogReport;
   auto memory =
-      policy::sqlite::PolicyMemory::Open(config.data + "/policies.db", config::WithoutSecrets(url));
+      policy::sqlite::PolicyMemory::Open(config.data + "/policies.db", WithoutSecrets(url));
   if (memory.ok()) {
     options.memory = std::move(*memory);
   } else {
@@ -56,8 +42,7 @@ policy::shared::Options OptionsOf(const config::Config& config, const std::strin
 
 std::string PolicyStoreUrl(const config::Config& config) {
   if (config.policy_store != "auto") return config.policy_store;
-  const bool shared = IsPostgres(config.store) || IsMysql(config.store) || IsRedis(config.store);
-  return shared ? config.store : "sqlite:";
+  return library::FindBackend(config.store) != nullptr ? config.store : "sqlite:";
 }
 
 Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Config& config,
@@ -74,19 +59,14 @@ Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Confi
         "policies in this node's data folder are not in force: policy_store is a database",
         {{"policies", static_cast<std::int64_t>(left)}});
   }
-  auto open = IsPostgres(url) ? policy::postgres::Open
-              : IsRedis(url)  ? policy::redis::Open
-                              : policy::mysql::Open;
-  auto store = open(url, catalog, OptionsOf(config, url));
+  const library::BackendKind* const kind = library::FindBackend(url);
+  if (kind == nullptr) return Error{Code::kInvalidArgument, "policy_store: unsupported URL scheme"};
+  auto store = kind->open_policies(url, catalog, OptionsOf(config, url));
   if (store.ok()) return store;
   const Error& error = store.error();
   const bool refused = error.code == Code::kUnauthenticated;
-  return Error{error.code, "policy_store: " + config::WithoutSecrets(url) + ": " +
+  return Error{error.code, "policy_store: " + WithoutSecrets(url) + ": " +
                                (refused ? "authentication failed: " : "") + error.message};
-}
-
-Status MigratePolicies(const std::string& url) {
-  return IsPostgres(url) ? policy::postgres::Migrate(url) : policy::mysql::Migrate(url);
 }
 
 }  // namespace weir::app

@@ -22,7 +22,4 @@ Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Confi
                                                              sqlite::Database& database,
                                                              policy::Catalog& catalog);
 
-/// Makes the tables of policies, or brings them up to date. `url` is that of a SQL database.
-Status MigratePolicies(const std::string& url);
-
 }  // namespace weir::app

@@ -8,6 +8,7 @@
 #include "admin/admin_routes.h"
 #include "admin/dashboard/dashboard.h"
 #include "admin/file_changes.h"
+#include "base/url.h"
 #include "net/descriptors.h"
 #include "serve/policies.h"
 #include "slots/postgres/slot_store.h"
@@ -273,7 +274,7 @@ Status Service::OpenHttp() {
   if (config_.listen.http.off) return {};
   admin_.emplace(admin::AdminParts{
       *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
-      config::WithoutSecrets(config_.store), config::WithoutSecrets(PolicyStoreUrl(config_)),
+      WithoutSecrets(config_.store), WithoutSecrets(PolicyStoreUrl(config_)),
       [this](store::KeyQuery query, KeyReader::Done done) {
         stores_->ListKeys(std::move(query), std::move(done));
       },

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/url.h"
 #include "drivers/redis/url.h"
 #include "policy/cluster_tags.h"
 #include "policy/unreachable.h"
@@ -150,7 +151,7 @@ Status Stores::OpenDistant() {
       config_.distant.required ? std::chrono::seconds(5) : std::chrono::seconds(1);
   if (Status answered = library::AwaitAnswer(*backend_, *guard_, patience); !answered.ok()) {
     const std::string message =
-        "store: " + config::WithoutSecrets(config_.store) + " " + answered.error().message;
+        "store: " + WithoutSecrets(config_.store) + " " + answered.error().message;
     if (config_.distant.required) return Error{Code::kUnavailable, message};
     Log(Level::kError, "started without the store; checks are decided by on_store_error",
         {{"error", std::string_view(message)}});

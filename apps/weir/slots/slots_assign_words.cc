@@ -49,11 +49,12 @@ bool Show(const Slots& answered, bool json) {
 int NotOurs() { return Fail({Code::kUnavailable, "unexpected response"}); }
 
 int AssignOne(const Words& words) {
-  std::string body;
-  AppendAsk(body, {.event_id = words.event,
-                   .config = words.defaults.config,
-                   .requested = *words.defaults.requested,
-                   .tenant = words.tenant});
+  const std::string body = JsonText([&](JsonWriter& json) {
+    AppendAsk(json, {.event_id = words.event,
+                     .config = words.defaults.config,
+                     .requested = *words.defaults.requested,
+                     .tenant = words.tenant});
+  });
   const Result<ServiceReply> reply = words.remote.Exchange("POST", "/api/v1/slots", body);
   if (!reply.ok()) return Fail(reply.error());
   if (!reply->ok()) {
@@ -71,7 +72,9 @@ int AssignOne(const Words& words) {
 Result<std::string> ReadBatch(const Words& words) {
   Result<FeedReader> feed = FeedReader::Open(words.file, words.defaults);
   if (!feed.ok()) return Error{Code::kInvalidArgument, feed.error().message};
-  std::string body = "{\"events\":[";
+  std::string body;
+  JsonWriter json(body);
+  json.BeginObject().Key("events").BeginArray();
   std::size_t count = 0;
   while (const std::optional<FeedEvent> event = feed->Next()) {
     if (!event->status.ok()) {
@@ -82,11 +85,11 @@ Result<std::string> ReadBatch(const Words& words) {
                                                std::to_string(slots::kMaxBatch) +
                                                " events; weir slots import takes any number"};
     }
-    if (count > 1) body += ',';
-    AppendAsk(body, event->ask);
+    AppendAsk(json, event->ask);
   }
   if (count == 0) return Error{Code::kInvalidArgument, words.file + ": has no events"};
-  return body + "]}";
+  json.EndArray().EndObject();
+  return body;
 }
 
 int AssignFile(const Words& words) {

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/json_writer.h"
 #include "command.h"
 #include "console.h"
 #include "remote/remote.h"
@@ -136,9 +137,14 @@ int RunForecast(const ForecastWords& words) {
   const std::string last = slots::FormatInstant(forecast.last_window());
   const std::string end = slots::FormatInstant(forecast.finished_by());
   if (words.json) {
-    std::cout << "{\"count\":" << words.count << ",\"unplaced\":" << forecast.unplaced()
-              << ",\"windows\":" << forecast.windows() << ",\"firstWindow\":\"" << first
-              << "\",\"lastWindow\":\"" << last << "\",\"finishedBy\":\"" << end << "\"}\n";
+    std::cout << JsonObject([&](JsonWriter& json) {
+      json.Field("count", words.count)
+          .Field("unplaced", forecast.unplaced())
+          .Field("windows", forecast.windows())
+          .Field("firstWindow", first)
+          .Field("lastWindow", last)
+          .Field("finishedBy", end);
+    }) << '\n';
     return 0;
   }
   std::cout << words.count << " events asking for " << slots::FormatInstant(*at) << " would take "
@@ -179,20 +185,26 @@ struct PlotWords {
 };
 
 void PrintWindows(const std::vector<slots::WindowLoad>& windows, bool json) {
-  std::cout << (json ? "[" : "windowStart,count,carried,status\n");
-  for (std::size_t i = 0; i < windows.size(); ++i) {
-    const slots::WindowLoad& window = windows[i];
+  std::string text;
+  JsonWriter list(text);
+  list.BeginArray();
+  if (!json) std::cout << "windowStart,count,carried,status\n";
+  for (const slots::WindowLoad& window : windows) {
     const std::string start = slots::FormatInstant(window.start);
     const char* status = window.open ? "OPEN" : "CLOSED";
     if (json) {
-      std::cout << (i > 0 ? "," : "") << "{\"windowStart\":\"" << start
-                << "\",\"count\":" << window.count << ",\"carried\":" << window.carried
-                << ",\"status\":\"" << status << "\"}";
+      list.BeginObject()
+          .Field("windowStart", start)
+          .Field("count", window.count)
+          .Field("carried", window.carried)
+          .Field("status", status)
+          .EndObject();
     } else {
       std::cout << start << ',' << window.count << ',' << window.carried << ',' << status << '\n';
     }
   }
-  if (json) std::cout << "]\n";
+  list.EndArray();
+  if (json) std::cout << text << '\n';
 }
 
 int RunPlot(const PlotWords& words) {

@@ -4,7 +4,8 @@
 #include <memory>
 #include <optional>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
+#include "base/number.h"
 #include "console.h"
 #include "policy/duration.h"
 #include "protocol/http/error.h"
@@ -125,7 +126,9 @@ Result<std::string> WindowSize(const std::string& text) {
 
 /// --tenant NAME=WEIGHT, all of them, as a JSON object.
 Result<std::string> Tenants(const std::vector<std::string>& given) {
-  std::string json;
+  std::string text;
+  JsonWriter json(text);
+  json.BeginObject();
   for (const std::string& one : given) {
     const std::size_t equals = one.rfind('=');
     const std::string weight = equals == std::string::npos ? "" : one.substr(equals + 1);
@@ -133,22 +136,21 @@ Result<std::string> Tenants(const std::vector<std::string>& given) {
         weight.find_first_not_of("0123456789") != std::string::npos) {
       return Error{Code::kInvalidArgument, "--tenant must be like acme=3, but is " + one};
     }
-    json += json.empty() ? '{' : ',';
-    AppendJsonString(json, one.substr(0, equals));
-    json += ":" + std::to_string(std::stoll(weight));
+    json.AnyKey(one.substr(0, equals)).Value(ParseNumber<std::int64_t>(weight).value_or(0));
   }
-  return json + "}";
+  json.EndObject();
+  return text;
 }
 
-void AppendNumber(std::string& body, const char* field, std::optional<std::int64_t> given,
+void AppendNumber(JsonWriter& json, const char* field, std::optional<std::int64_t> given,
                   std::optional<dom::element> now) {
   const std::string kept = now ? TextOf(*now, field) : "";
   if (!given && kept.empty()) return;
-  body += std::string(",\"") + field + "\":" + (given ? std::to_string(*given) : kept);
+  json.RawField(field, given ? std::to_string(*given) : kept);
 }
 
 /// The calendar and the rule for the past as they should be.
-Status AppendTiming(std::string& body, const Words& words, std::optional<dom::element> now) {
+Status AppendTiming(JsonWriter& json, const Words& words, std::optional<dom::element> now) {
   slots::Config config;
   dom::object kept;
   if (now && now->get(kept) == simdjson::SUCCESS) {
@@ -169,7 +171,7 @@ Status AppendTiming(std::string& body, const Words& words, std::optional<dom::el
                   : words.past == "refuse" ? slots::Past::kRefuse
                                            : slots::Past::kKeep;
   }
-  slots::AppendTiming(body, config);
+  slots::AppendTiming(json, config);
   return {};
 }
 
@@ -182,23 +184,23 @@ Result<std::string> BodyOf(const Words& words, std::optional<dom::element> now) 
   const Result<std::string> window =
       words.window.empty() ? TextOf(*now, "windowSize") : WindowSize(words.window);
   if (!window.ok()) return window.error();
-  std::string body = "{\"configName\":";
-  AppendJsonString(body, words.name);
-  body += ",\"windowSize\":";
-  AppendJsonString(body, *window);
-  AppendNumber(body, "maxPerWindow", words.max, now);
-  AppendNumber(body, "headroom", words.headroom, now);
+  std::string body;
+  JsonWriter json(body);
+  json.BeginObject().Field("configName", words.name).Field("windowSize", *window);
+  AppendNumber(json, "maxPerWindow", words.max, now);
+  AppendNumber(json, "headroom", words.headroom, now);
   const std::string kept = now ? TextOf(*now, "tenants") : "";
   if (!words.tenants.empty()) {
     const Result<std::string> tenants = Tenants(words.tenants);
     if (!tenants.ok()) return tenants.error();
-    body += ",\"tenants\":" + *tenants;
+    json.RawField("tenants", *tenants);
   } else if (!words.no_tenants && !kept.empty()) {
-    body += ",\"tenants\":" + kept;
+    json.RawField("tenants", kept);
   }
-  AppendNumber(body, "fairWindows", words.fair_windows, words.no_tenants ? std::nullopt : now);
-  if (Status s = AppendTiming(body, words, now); !s.ok()) return s.error();
-  return body + "}";
+  AppendNumber(json, "fairWindows", words.fair_windows, words.no_tenants ? std::nullopt : now);
+  if (Status s = AppendTiming(json, words, now); !s.ok()) return s.error();
+  json.EndObject();
+  return body;
 }
 
 int RunSet(const Words& words) {

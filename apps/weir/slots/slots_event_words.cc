@@ -3,7 +3,7 @@
 #include <iostream>
 #include <memory>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "console.h"
 #include "remote/json_fields.h"
 #include "remote/remote.h"
@@ -49,13 +49,10 @@ int RunChange(const Words& words, std::string_view method, const std::string& pa
   if (!words.at.empty()) {
     const Result<slots::Millis> at = slots::ParseInstant(words.at);
     if (!at.ok()) return Fail({at.error().code, "--at " + at.error().message});
-    body = "{";
-    AppendJsonField(body, "requestedTime", slots::FormatInstant(*at));
-    if (!words.config.empty()) {
-      body += ',';
-      AppendJsonField(body, "configName", words.config);
-    }
-    body += '}';
+    body = JsonObject([&](JsonWriter& json) {
+      json.Field("requestedTime", slots::FormatInstant(*at));
+      if (!words.config.empty()) json.Field("configName", words.config);
+    });
   }
   return words.remote.Ask(method, path, body,
                           [&](const ServiceReply& reply) { return ShowSlot(reply, words); });

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "protocol/http/error.h"
 
 namespace weir::app {
@@ -106,19 +106,18 @@ void AppendCsvLine(std::string& out, const Line& line) {
 }
 
 void AppendJsonLine(std::string& out, const Line& line) {
-  out += "{\"eventId\":";
-  AppendJsonString(out, line.slot.event_id);
-  out += ",\"configName\":";
-  AppendJsonString(out, line.slot.config);
-  out += ",\"requestedTime\":\"" + slots::FormatInstant(line.slot.requested) + '"';
+  JsonWriter json(out);
+  json.BeginObject()
+      .Field("eventId", line.slot.event_id)
+      .Field("configName", line.slot.config)
+      .Field("requestedTime", slots::FormatInstant(line.slot.requested));
   if (line.placed) {
-    out += ",\"scheduledTime\":\"" + slots::FormatInstant(line.slot.scheduled) +
-           "\",\"windowStart\":\"" + slots::FormatInstant(line.slot.window_start) +
-           "\",\"delayMs\":" + std::to_string(line.slot.scheduled - line.slot.requested);
+    json.Field("scheduledTime", slots::FormatInstant(line.slot.scheduled))
+        .Field("windowStart", slots::FormatInstant(line.slot.window_start))
+        .Field("delayMs", line.slot.scheduled - line.slot.requested);
   }
-  out += ",\"status\":";
-  AppendJsonString(out, line.status);
-  out += "}\n";
+  json.Field("status", line.status).EndObject();
+  out += '\n';
 }
 
 /// One run of an import. Not thread-safe.

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "protocol/http/error.h"
 #include "remote/service_client.h"
 #include "slots/api/calendar_json.h"
@@ -57,19 +57,29 @@ slots::Config ReadConfig(const dom::object& object) {
   return config;
 }
 
+void AppendFinish(JsonWriter& json, const slots::Finish& end) {
+  json.BeginObject()
+      .Field("eventId", end.event_id)
+      .Field("attempt", end.attempt)
+      .Field("at", slots::FormatInstant(end.at));
+  if (end.failed) json.Field("error", end.error);
+  if (end.retry_at) json.Field("retryTime", slots::FormatInstant(*end.retry_at));
+  json.EndObject();
+}
+
 /// A running service. Thread-safe: every call has a connection of its own.
 class ServiceTarget final : public SlotsTarget {
  public:
   explicit ServiceTarget(ServiceClient client) : client_(std::move(client)) {}
 
   Result<std::vector<slots::Answer>> Assign(std::vector<slots::Ask> asks) override {
-    std::string body = "{\"events\":[";
-    for (std::size_t i = 0; i < asks.size(); ++i) {
-      if (i > 0) body += ',';
-      AppendAsk(body, asks[i]);
-    }
+    const std::string body = JsonObject([&](JsonWriter& json) {
+      json.Key("events").BeginArray();
+      for (const slots::Ask& ask : asks) AppendAsk(json, ask);
+      json.EndArray();
+    });
     dom::parser parser;
-    auto object = Exchange(parser, "POST", "/api/v1/slots/batch", body + "]}");
+    auto object = Exchange(parser, "POST", "/api/v1/slots/batch", body);
     if (!object.ok()) return object.error();
     dom::array list;
     if ((*object)["slots"].get(list) != simdjson::SUCCESS) return Garbled();
@@ -133,19 +143,15 @@ class ServiceTarget final : public SlotsTarget {
   }
 
   Result<slots::Claim> Claim(const slots::ClaimRequest& request) override {
-    std::string body = "{";
-    AppendJsonField(body, "config", request.config);
-    const auto number = [&body](std::string_view name, std::int64_t value) {
-      body += ',';
-      AppendJsonField(body, name, value);
-    };
-    number("max", static_cast<std::int64_t>(request.max));
-    number("leaseMs", request.lease);
-    number("aheadMs", request.ahead);
-    body += ',';
-    AppendJsonField(body, "by", request.by);
+    const std::string body = JsonObject([&](JsonWriter& json) {
+      json.Field("config", request.config)
+          .Field("max", request.max)
+          .Field("leaseMs", request.lease)
+          .Field("aheadMs", request.ahead)
+          .Field("by", request.by);
+    });
     dom::parser parser;
-    auto object = Exchange(parser, "POST", "/api/v1/slots/claim", body + '}');
+    auto object = Exchange(parser, "POST", "/api/v1/slots/claim", body);
     if (!object.ok()) return object.error();
     dom::array list;
     if ((*object)["events"].get(list) != simdjson::SUCCESS) return Garbled();
@@ -176,29 +182,20 @@ class ServiceTarget final : public SlotsTarget {
  private:
   Status FinishOf(const std::vector<slots::Finish>& ends, bool failed,
                   std::vector<slots::Finished>& told) const {
-    std::string body = "{\"events\":[";
+    std::string body;
+    JsonWriter json(body);
+    json.BeginObject().Key("events").BeginArray();
     std::vector<std::size_t> indexes;
     for (std::size_t i = 0; i < ends.size(); ++i) {
       if (ends[i].failed != failed) continue;
-      body += indexes.empty() ? "{" : ",{";
       indexes.push_back(i);
-      AppendJsonField(body, "eventId", ends[i].event_id);
-      body += ',';
-      AppendJsonField(body, "attempt", ends[i].attempt);
-      body += ",\"at\":\"" + slots::FormatInstant(ends[i].at) + '"';
-      if (failed) {
-        body += ',';
-        AppendJsonField(body, "error", ends[i].error);
-      }
-      if (ends[i].retry_at) {
-        body += ",\"retryTime\":\"" + slots::FormatInstant(*ends[i].retry_at) + '"';
-      }
-      body += '}';
+      AppendFinish(json, ends[i]);
     }
+    json.EndArray().EndObject();
     if (indexes.empty()) return {};
     dom::parser parser;
-    auto object = Exchange(parser, "POST", failed ? "/api/v1/slots/failed" : "/api/v1/slots/done",
-                           body + "]}");
+    auto object =
+        Exchange(parser, "POST", failed ? "/api/v1/slots/failed" : "/api/v1/slots/done", body);
     if (!object.ok()) return object.error();
     dom::array list;
     if ((*object)["results"].get(list) != simdjson::SUCCESS || list.size() != indexes.size()) {
@@ -239,21 +236,14 @@ class ServiceTarget final : public SlotsTarget {
 
 }  // namespace
 
-void AppendAsk(std::string& out, const slots::Ask& ask) {
-  out += "{\"eventId\":";
-  AppendJsonString(out, ask.event_id);
-  out += ",\"configName\":";
-  AppendJsonString(out, ask.config);
-  out += ",\"requestedTime\":\"" + slots::FormatInstant(ask.requested) + '"';
-  if (!ask.tenant.empty()) {
-    out += ",\"tenant\":";
-    AppendJsonString(out, ask.tenant);
-  }
-  if (!ask.payload.empty()) {
-    out += ",\"payload\":";
-    AppendJsonString(out, ask.payload);
-  }
-  out += '}';
+void AppendAsk(JsonWriter& json, const slots::Ask& ask) {
+  json.BeginObject()
+      .Field("eventId", ask.event_id)
+      .Field("configName", ask.config)
+      .Field("requestedTime", slots::FormatInstant(ask.requested));
+  if (!ask.tenant.empty()) json.Field("tenant", ask.tenant);
+  if (!ask.payload.empty()) json.Field("payload", ask.payload);
+  json.EndObject();
 }
 
 Result<std::unique_ptr<SlotsTarget>> OpenService(Result<ServiceClient> client) {

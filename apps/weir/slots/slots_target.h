@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "remote/service_client.h"
 #include "slots/execution.h"
 #include "slots/slot.h"
@@ -36,6 +37,6 @@ Result<std::unique_ptr<SlotsTarget>> OpenService(Result<ServiceClient> client);
 Result<std::unique_ptr<SlotsTarget>> OpenStore(const std::string& url);
 
 /// Appends an event as the service's API wants it.
-void AppendAsk(std::string& out, const slots::Ask& ask);
+void AppendAsk(JsonWriter& json, const slots::Ask& ask);
 
 }  // namespace weir::app

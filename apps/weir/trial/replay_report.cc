@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "base/instant.h"
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "console.h"
 #include "protocol/http/error.h"
 #include "trial/chart.h"
@@ -12,29 +12,32 @@
 namespace weir::app {
 namespace {
 
-void AppendTrial(std::string& out, const Trial& trial, std::size_t top) {
+void AppendTrial(JsonWriter& json, const Trial& trial, std::size_t top) {
   const limiter::CheckCounts checks = trial.Checks();
-  out += "{\"allowed\":" + std::to_string(checks.allowed);
-  out += ",\"limited\":" + std::to_string(checks.limited);
-  out += ",\"limitedKeys\":" + std::to_string(trial.limited_keys());
-  out += ",\"evictedActive\":" + std::to_string(trial.evicted_active()) + ",\"policies\":[";
-  bool first = true;
+  json.BeginObject()
+      .Field("allowed", checks.allowed)
+      .Field("limited", checks.limited)
+      .Field("limitedKeys", trial.limited_keys())
+      .Field("evictedActive", trial.evicted_active());
+  json.Key("policies").BeginArray();
   for (const limiter::PolicyCounts& policy : trial.Policies()) {
-    out += std::exchange(first, false) ? "{\"policy\":" : ",{\"policy\":";
-    AppendJsonString(out, policy.policy);
-    out += ",\"allowed\":" + std::to_string(policy.allowed);
-    out += ",\"limited\":" + std::to_string(policy.limited);
-    out += ",\"shadowLimited\":" + std::to_string(policy.shadow_limited) + "}";
+    json.BeginObject()
+        .Field("policy", policy.policy)
+        .Field("allowed", policy.allowed)
+        .Field("limited", policy.limited)
+        .Field("shadowLimited", policy.shadow_limited)
+        .EndObject();
   }
-  out += "],\"topLimited\":[";
-  first = true;
+  json.EndArray().Key("topLimited").BeginArray();
   for (const Trial::LimitedKey& key : trial.TopLimited(top)) {
-    out += std::exchange(first, false) ? "{\"key\":" : ",{\"key\":";
-    AppendJsonString(out, key.key);
-    out += ",\"count\":" + std::to_string(key.count) + ",\"first\":\"" + FormatInstant(key.first) +
-           "\",\"last\":\"" + FormatInstant(key.last) + "\"}";
+    json.BeginObject()
+        .Field("key", key.key)
+        .Field("count", key.count)
+        .Field("first", FormatInstant(key.first))
+        .Field("last", FormatInstant(key.last))
+        .EndObject();
   }
-  out += "]}";
+  json.EndArray().EndObject();
 }
 
 std::string Percent(std::uint64_t part, std::uint64_t whole) {
@@ -85,24 +88,21 @@ void AppendDifferences(std::string& out, const ReplayResult& result) {
   }
 }
 
-void AppendDifferencesJson(std::string& out, const ReplayResult& result) {
-  out += ",\"differences\":[";
+void AppendDifferencesJson(JsonWriter& json, const ReplayResult& result) {
+  json.Key("differences").BeginArray();
   for (const Difference& one : result.differences) {
-    out += out.ends_with('[') ? "{\"line\":" : ",{\"line\":";
-    out += std::to_string(one.line) + ",\"at\":\"" + FormatInstant(one.at) + "\"";
-    const std::array<std::pair<std::string_view, const std::string*>, 5> texts = {
-        {{"method", &one.method},
-         {"route", &one.route},
-         {"ip", &one.ip},
-         {"user", &one.user},
-         {"policy", &one.policy}}};
-    for (const auto& [name, text] : texts) {
-      out.append(",\"").append(name).append("\":");
-      AppendJsonString(out, *text);
-    }
-    out += one.newly_limited ? ",\"now\":\"limited\"}" : ",\"now\":\"allowed\"}";
+    json.BeginObject()
+        .Field("line", one.line)
+        .Field("at", FormatInstant(one.at))
+        .Field("method", one.method)
+        .Field("route", one.route)
+        .Field("ip", one.ip)
+        .Field("user", one.user)
+        .Field("policy", one.policy)
+        .Field("now", one.newly_limited ? "limited" : "allowed")
+        .EndObject();
   }
-  out += "]";
+  json.EndArray();
 }
 
 /// What the log does not tell though policies ask for it: without a word, they would look harmless.
@@ -122,25 +122,25 @@ void AppendLacking(std::string& out, const ReplayResult& result) {
 }  // namespace
 
 std::string ReplayJson(const ReplayResult& result, std::size_t top) {
-  std::string out = "{\"lines\":" + std::to_string(result.lines);
-  out += ",\"malformed\":" + std::to_string(result.malformed);
-  out += ",\"unmatched\":" + std::to_string(result.candidate->unmatched());
-  out += ",\"withoutIp\":" + std::to_string(result.without_ip);
-  out += ",\"withoutUser\":" + std::to_string(result.without_user);
-  out += ",\"withoutHost\":" + std::to_string(result.without_host);
-  out += ",\"outOfOrder\":" + std::to_string(result.out_of_order);
-  out += ",\"format\":\"" + std::string(access_log::FormatName(result.format)) + "\"";
-  out += ",\"from\":\"" + FormatInstant(result.from) + "\",\"to\":\"" + FormatInstant(result.to);
-  out += "\",\"candidate\":";
-  AppendTrial(out, *result.candidate, top);
-  if (result.current) {
-    out += ",\"current\":";
-    AppendTrial(out, *result.current, top);
-    out += ",\"newlyLimited\":" + std::to_string(result.newly_limited);
-    out += ",\"newlyAllowed\":" + std::to_string(result.newly_allowed);
-    AppendDifferencesJson(out, result);
-  }
-  return out + "}\n";
+  return JsonObject([&](JsonWriter& json) {
+           json.Field("lines", result.lines)
+               .Field("malformed", result.malformed)
+               .Field("unmatched", result.candidate->unmatched())
+               .Field("withoutIp", result.without_ip)
+               .Field("withoutUser", result.without_user)
+               .Field("withoutHost", result.without_host)
+               .Field("outOfOrder", result.out_of_order)
+               .Field("format", access_log::FormatName(result.format))
+               .Field("from", FormatInstant(result.from))
+               .Field("to", FormatInstant(result.to));
+           AppendTrial(json.Key("candidate"), *result.candidate, top);
+           if (!result.current) return;
+           AppendTrial(json.Key("current"), *result.current, top);
+           json.Field("newlyLimited", result.newly_limited)
+               .Field("newlyAllowed", result.newly_allowed);
+           AppendDifferencesJson(json, result);
+         }) +
+         "\n";
 }
 
 std::string ReplayText(const ReplayResult& result, std::size_t top) {

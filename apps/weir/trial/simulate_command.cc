@@ -4,6 +4,7 @@
 #include <memory>
 #include <random>
 
+#include "base/json_writer.h"
 #include "command.h"
 #include "policy/policy_file.h"
 #include "remote/remote.h"
@@ -112,14 +113,17 @@ void PrintJson(const std::vector<Second>& seconds) {
   std::uint64_t asked = 0;
   std::uint64_t allowed = 0;
   std::string list;
+  JsonWriter rows(list);
+  rows.BeginArray();
   for (const Second& second : seconds) {
     asked += second.asked;
     allowed += second.allowed;
-    list += (list.empty() ? "" : ",") + ("{\"asked\":" + std::to_string(second.asked)) +
-            ",\"allowed\":" + std::to_string(second.allowed) + "}";
+    rows.BeginObject().Field("asked", second.asked).Field("allowed", second.allowed).EndObject();
   }
-  std::cout << "{\"asked\":" << asked << ",\"allowed\":" << allowed << ",\"perSecond\":[" << list
-            << "]}\n";
+  rows.EndArray();
+  std::cout << JsonObject([&](JsonWriter& json) {
+    json.Field("asked", asked).Field("allowed", allowed).RawField("perSecond", list);
+  }) << '\n';
 }
 
 int Run(const Words& words) {

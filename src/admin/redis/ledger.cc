@@ -5,7 +5,6 @@
 #include "admin/shared/ledger.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "admin/redis/records.h"
 #include "admin/redis/scripts.h"
 #include "admin/redis/session.h"
+#include "base/number.h"
 #include "weir/clock.h"
 
 namespace weir::policy::redis {
@@ -51,7 +51,7 @@ Error NotKnown(const Error& why) {
 std::int64_t NumberIn(const Reply& reply) {
   std::int64_t number = reply.integer;
   if (reply.kind == Reply::Kind::kText) {
-    std::from_chars(reply.text.data(), reply.text.data() + reply.text.size(), number);
+    return ParseNumber<std::int64_t>(reply.text).value_or(number);
   }
   return number;
 }

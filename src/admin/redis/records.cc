@@ -1,11 +1,12 @@
 #include "admin/redis/records.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
 
 #include "admin/policy_row.h"
+#include "base/number.h"
 
 namespace weir::policy::redis {
 namespace {
@@ -18,17 +19,15 @@ class Record {
   static std::optional<Record> Parse(std::string_view text) {
     Record record;
     while (!text.empty()) {
-      std::size_t size = 0;
-      const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), size);
-      const auto digits = static_cast<std::size_t>(end - text.data());
+      const std::size_t digits = std::min(text.find(':'), text.size());
+      const auto size = ParseNumber<std::size_t>(text.substr(0, digits));
       // The colon before the field and the comma behind it.
       const std::size_t around = digits + 2;
-      const bool whole = problem == std::errc() && text.size() >= around &&
-                         size <= text.size() - around && text[digits] == ':' &&
-                         text[digits + 1 + size] == ',';
+      const bool whole = size && text.size() >= around && *size <= text.size() - around &&
+                         text[digits + 1 + *size] == ',';
       if (!whole) return std::nullopt;
-      record.fields_.push_back(text.substr(digits + 1, size));
-      text.remove_prefix(around + size);
+      record.fields_.push_back(text.substr(digits + 1, *size));
+      text.remove_prefix(around + *size);
     }
     return record;
   }
@@ -38,12 +37,7 @@ class Record {
     const auto at = static_cast<std::size_t>(column);
     return at < fields_.size() ? std::string(fields_[at]) : std::string();
   }
-  std::int64_t Int(int column) const {
-    const std::string text = Text(column);
-    std::int64_t number = 0;
-    std::from_chars(text.data(), text.data() + text.size(), number);
-    return number;
-  }
+  std::int64_t Int(int column) const { return ParseNumber<std::int64_t>(Text(column)).value_or(0); }
 
  private:
   std::vector<std::string_view> fields_;

@@ -37,7 +37,7 @@ constexpr const char* kSteps[] = {
     "body VARBINARY(8000) NOT NULL, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, "
     "KEY weir_messages_at (at)) ENGINE=InnoDB"};
 
-Error NotUnderstood() { return {Code::kInternal, "mysql: the answer is not understood"}; }
+Error NotUnderstood() { return {Code::kInternal, "mysql: unexpected response"}; }
 
 class MysqlChannel final : public Channel {
  public:

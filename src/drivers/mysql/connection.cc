@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
+#include "base/number.h"
 #include "drivers/mysql/error.h"
 #include "drivers/mysql/url.h"
 
@@ -83,10 +83,7 @@ std::string_view Rows::Text(unsigned column) const noexcept {
 }
 
 std::int64_t Rows::Int(unsigned column) const noexcept {
-  const std::string_view text = Text(column);
-  std::int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+  return ParseNumber<std::int64_t>(Text(column)).value_or(0);
 }
 
 Connection::Connection(ConnectionOptions options) : options_(std::move(options)) {

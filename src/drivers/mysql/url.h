@@ -21,7 +21,7 @@ enum class Tls {
   kUnverified,  ///< never in the clear, but with whoever answers
 };
 
-/// Where a server is and who asks.
+/// Where a server is and as whom to connect.
 struct Target {
   std::vector<Endpoint> endpoints;  ///< tried in this order; none: the socket
   std::string user;
@@ -38,6 +38,6 @@ struct Target {
 /// Options: socket=PATH instead of hosts; tls=off, required or insecure-no-verify; tls_ca, tls_cert
 /// and tls_key, each of which means tls=required where `tls` is not given. Percent escapes are
 /// understood everywhere. Messages never show the password.
-Result<Target> ParseUrl(std::string_view url);
+Result<Target> ParseUrl(std::string_view text);
 
 }  // namespace weir::mysql

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/blocking.h"
+#include "base/number.h"
 #include "drivers/postgres/sqlstate.h"
 #include "drivers/postgres/url.h"
 
@@ -40,7 +41,7 @@ Result<std::size_t> VersionOf(PGconn* connection, const std::string& component) 
                    nullptr, values, nullptr, nullptr, 0),
       &PQclear);
   if (PQresultStatus(answer.get()) != PGRES_TUPLES_OK) return ErrorOf(connection, answer.get());
-  return static_cast<std::size_t>(std::stoull(PQgetvalue(answer.get(), 0, 0)));
+  return ParseNumber<std::size_t>(PQgetvalue(answer.get(), 0, 0)).value_or(0);
 }
 
 Status Record(PGconn* connection, const std::string& component, std::size_t version) {

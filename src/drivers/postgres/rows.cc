@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "base/number.h"
+
 namespace weir::postgres {
 
 void Rows::Clear::operator()(pg_result* result) const noexcept { PQclear(result); }
@@ -11,7 +13,7 @@ void Rows::Clear::operator()(pg_result* result) const noexcept { PQclear(result)
 int Rows::size() const noexcept { return result_ ? PQntuples(result_.get()) : 0; }
 
 std::int64_t Rows::affected() const noexcept {
-  return result_ ? std::strtoll(PQcmdTuples(result_.get()), nullptr, 10) : 0;
+  return result_ ? ParseNumber<std::int64_t>(PQcmdTuples(result_.get())).value_or(0) : 0;
 }
 
 bool Rows::IsNull(int row, int column) const noexcept {

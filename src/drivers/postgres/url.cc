@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/percent.h"
+#include "base/query.h"
 
 namespace weir::postgres {
 namespace {
@@ -29,25 +30,25 @@ struct TlsWords {
   }
 };
 
-/// Takes our words out of the url's options.
+/// Takes our words out of the url's options. The rest is libpq's to read: it knows forms that are
+/// no URL ("host=db dbname=weir") and sockets in the place of hosts.
 Result<std::string> TakeTlsWords(const std::string& url, TlsWords& words) {
   const std::size_t begin = url.find('?');
   if (url.find("://") == std::string::npos || begin == std::string::npos) return url;
   std::string kept = url.substr(0, begin);
   char separator = '?';
-  std::istringstream options(url.substr(begin + 1));
-  for (std::string option; std::getline(options, option, '&');) {
-    const std::size_t equals = std::min(option.find('='), option.size());
-    std::string* word = words.Of(std::string_view(option).substr(0, equals));
+  QueryReader options(std::string_view(url).substr(begin + 1));
+  while (const auto option = options.Next()) {
+    std::string* word = words.Of(option->key);
     if (word == nullptr) {
-      kept += separator + option;
+      kept += separator;
+      kept += option->text;
       separator = '&';
       continue;
     }
-    const auto value =
-        PercentDecoded(std::string_view(option).substr(std::min(equals + 1, option.size())));
+    const auto value = PercentDecoded(option->value);
     if (!value || value->empty())
-      return Wrong("option '" + option.substr(0, equals) + "' has no value");
+      return Wrong("option '" + std::string(option->key) + "' has no value");
     *word = *value;
   }
   return kept;
@@ -66,7 +67,8 @@ std::string SystemAuthorities() {
 
 Status ApplyTls(Target& target, const TlsWords& words) {
   if (words.empty()) return {};
-  if (words.cert.empty() != words.key.empty()) return Wrong("tls_cert and tls_key go together");
+  if (words.cert.empty() != words.key.empty())
+    return Wrong("tls_cert and tls_key must be given together");
   if (!words.cert.empty()) {
     target.Set("sslcert", words.cert);
     target.Set("sslkey", words.key);
@@ -112,7 +114,7 @@ Result<Target> Target::Parse(const std::string& url) {
   // libpq's own message may repeat what stands in the place of the password.
   PQfreemem(problem);
   if (options == nullptr) {
-    return Wrong("not understood; expected postgres://user:password@host:port/database");
+    return Wrong("invalid; expected postgres://user:password@host:port/database");
   }
   Target target;
   for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {

@@ -6,9 +6,7 @@
 // have is asked of any node, which redirects.
 
 #include <algorithm>
-#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
-#include <charconv>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -16,6 +14,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/number.h"
+#include "drivers/io_thread.h"
 #include "drivers/redis/slot.h"
 
 namespace weir::redis {
@@ -23,8 +23,7 @@ namespace {
 
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
-using Timer =
-    asio::basic_waitable_timer<Clock, asio::wait_traits<Clock>, asio::io_context::executor_type>;
+using Timer = IoThread::Timer;
 
 constexpr auto kRetryPause = std::chrono::milliseconds(20);
 constexpr auto kRefreshPause = std::chrono::milliseconds(100);
@@ -47,10 +46,8 @@ std::optional<Endpoint> RedirectedTo(std::string_view text, const Endpoint& from
   }
   Endpoint endpoint{std::string(text.substr(space + 1, colon - space - 1)), 0};
   if (endpoint.host.empty()) endpoint.host = from.host;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data() + colon + 1, end, endpoint.port);
-  if (read.ec != std::errc() || read.ptr != end || endpoint.port == 0) return std::nullopt;
-  return endpoint;
+  endpoint.port = ParseNumber<std::uint16_t>(text.substr(colon + 1)).value_or(0);
+  return endpoint.port == 0 ? std::nullopt : std::optional(std::move(endpoint));
 }
 
 }  // namespace

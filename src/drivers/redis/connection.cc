@@ -4,12 +4,12 @@
 // timer watches the oldest command and the attempt to connect. Commands that come before the
 // connection stands are kept as they are; afterwards only their callbacks are.
 
-#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <deque>
 #include <utility>
 
+#include "drivers/io_thread.h"
 #include "drivers/redis/backoff.h"
 #include "drivers/redis/greeting.h"
 #include "drivers/redis/stream.h"
@@ -19,8 +19,7 @@ namespace {
 
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
-using Timer =
-    asio::basic_waitable_timer<Clock, asio::wait_traits<Clock>, asio::io_context::executor_type>;
+using Timer = IoThread::Timer;
 
 }  // namespace
 

@@ -60,7 +60,7 @@ redisReplyObjectFunctions functions = {CreateString, CreateArray, CreateInteger,
                                        FreeObject};
 
 Error Broken(const std::string& why) {
-  return {Code::kUnavailable, "redis: the server's reply is not understood: " + why};
+  return {Code::kUnavailable, "redis: unexpected reply: " + why};
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "drivers/redis/subscriber.h"
 
-#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <utility>
 
+#include "drivers/io_thread.h"
 #include "drivers/redis/backoff.h"
 #include "drivers/redis/greeting.h"
 #include "drivers/redis/stream.h"
@@ -13,8 +13,7 @@ namespace {
 
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
-using Timer =
-    asio::basic_waitable_timer<Clock, asio::wait_traits<Clock>, asio::io_context::executor_type>;
+using Timer = IoThread::Timer;
 
 }  // namespace
 

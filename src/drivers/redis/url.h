@@ -43,6 +43,6 @@ struct Address {
 /// without a database. User and password may hold %XX; `:password@` alone is the default user's.
 /// TLS takes `?tls_ca=FILE&tls_cert=FILE&tls_key=FILE` and `tls=insecure-no-verify`, a cluster
 /// `?tag=NAME`. Errors never repeat the password.
-Result<Address> ParseUrl(std::string_view url);
+Result<Address> ParseUrl(std::string_view text);
 
 }  // namespace weir::redis

@@ -1,9 +1,9 @@
 #include "notify/api/ledger_api.h"
 
-#include <charconv>
 #include <utility>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
+#include "base/number.h"
 #include "notify/api/ledger_json.h"
 #include "notify/api/notify_json.h"
 #include "notify/event.h"
@@ -29,14 +29,10 @@ Response Ok(std::string body) {
 }
 
 Result<std::size_t> LimitOf(const http::Request& request) {
-  std::size_t limit = kDefaultPage;
   const auto text = QueryValue(request.query, "limit");
-  if (!text) return limit;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), limit);
-  if (error != std::errc() || end != text->data() + text->size() || limit < 1 || limit > kMaxPage) {
-    return BadQuery("limit must be a whole number from 1 to " + std::to_string(kMaxPage));
-  }
-  return limit;
+  if (!text) return kDefaultPage;
+  if (const auto limit = ParseNumber<std::size_t>(*text, 1, kMaxPage)) return *limit;
+  return BadQuery("limit must be a whole number from 1 to " + std::to_string(kMaxPage));
 }
 
 /// "1767323045000000/6f1c…", the `next` of the page before.
@@ -44,11 +40,11 @@ Status ReadCursor(const http::Request& request, Micros& time, std::string& id) {
   const auto text = QueryValue(request.query, "after");
   if (!text) return {};
   const std::size_t slash = std::min(text->find('/'), text->size());
-  const auto [end, error] = std::from_chars(text->data(), text->data() + slash, time);
-  if (slash == text->size() || error != std::errc() || end != text->data() + slash ||
-      text->size() > kMaxIdBytes) {
+  const auto given = ParseNumber<Micros>(std::string_view(*text).substr(0, slash));
+  if (slash == text->size() || !given || text->size() > kMaxIdBytes) {
     return BadQuery("after must be the \"next\" of the page before");
   }
+  time = *given;
   id = text->substr(slash + 1);
   return {};
 }
@@ -81,17 +77,12 @@ Result<MessageQuery> ReadMessageQuery(const http::Request& request) {
 template <typename T, typename Append, typename Next>
 std::string PageBody(const char* name, const std::vector<T>& rows, std::size_t limit, Append append,
                      Next next) {
-  std::string body = "{\"" + std::string(name) + "\":[";
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (i > 0) body += ',';
-    append(body, rows[i]);
-  }
-  body += ']';
-  if (!rows.empty() && rows.size() == limit) {
-    body += ',';
-    AppendJsonField(body, "next", next(rows.back()));
-  }
-  return body + '}';
+  return JsonObject([&](JsonWriter& json) {
+    json.Key(name).BeginArray();
+    for (const T& row : rows) append(json, row);
+    json.EndArray();
+    if (!rows.empty() && rows.size() == limit) json.Field("next", next(rows.back()));
+  });
 }
 
 std::string IdOf(const http::Request& request) {
@@ -108,9 +99,7 @@ void LedgerApi::FindMessage(const Request& request, Reply reply) {
       return reply(ErrorResponse(
           404, "no message with eventId '" + id + "' is known; final states are kept for 30 days"));
     }
-    std::string body;
-    AppendMessage(body, **found);
-    reply(Ok(std::move(body)));
+    reply(Ok(JsonText([&](JsonWriter& json) { AppendMessage(json, **found); })));
   });
 }
 
@@ -163,13 +152,11 @@ void LedgerApi::OnDead(const Request& request, Reply reply, Act act, const char*
   if (!choice.ok()) return reply(ErrorResponse(choice.error()));
   const auto tell = [done, reply](bool more, const Result<std::vector<std::string>>& ids) {
     if (!ids.ok()) return reply(ErrorResponse(ids.error()));
-    std::string body = "{\"" + std::string(done) + "\":" + std::to_string(ids->size());
-    body += std::string(",\"more\":") + (more ? "true" : "false") + ",\"eventIds\":[";
-    for (std::size_t i = 0; i < ids->size(); ++i) {
-      if (i > 0) body += ',';
-      AppendJsonString(body, (*ids)[i]);
-    }
-    reply(Ok(body + "]}"));
+    reply(Ok(JsonObject([&](JsonWriter& json) {
+      json.Field(done, ids->size()).Field("more", more).Key("eventIds").BeginArray();
+      for (const std::string& id : *ids) json.Value(id);
+      json.EndArray();
+    })));
   };
   if (!choice->event_ids.empty() || (choice->user_id.empty() && !choice->all)) {
     return (ledger_.*act)(
@@ -210,7 +197,7 @@ void LedgerApi::ListUsers(const Request& request, Reply reply) {
         if (!found.ok()) return reply(ErrorResponse(found.error()));
         reply(Ok(PageBody(
             "users", *found, limit,
-            [](std::string& out, const UserLimit& user) { out += LimitBody(user); },
+            [](JsonWriter& json, const UserLimit& user) { json.Raw(LimitBody(user)); },
             [](const UserLimit& user) { return user.user_id; })));
       });
 }

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "notify/event.h"
 
 namespace weir::notify {
@@ -21,11 +21,6 @@ Result<dom::object> ParseObject(std::string_view body) {
     return BadBody("the body must be a JSON object");
   }
   return object;
-}
-
-void Field(std::string& out, std::string_view name, std::string_view text) {
-  out += ',';
-  AppendJsonField(out, name, text);
 }
 
 Result<std::vector<std::string>> Texts(const dom::element& element, const std::string& name,
@@ -74,48 +69,48 @@ Result<QuietHours> ParseQuiet(const dom::element& element) {
   return quiet;
 }
 
-}  // namespace
-
-void AppendMessage(std::string& out, const Message& message) {
-  out += '{';
-  AppendJsonField(out, "eventId", message.accepted.event_id);
-  Field(out, "userId", message.accepted.user_id);
-  Field(out, "channel", message.accepted.channel);
-  if (!message.accepted.recipient.empty()) Field(out, "recipient", message.accepted.recipient);
-  Field(out, "state", NameOf(message.state));
-  out += ',';
-  AppendJsonField(out, "attempts", message.attempts);
-  if (!message.last_error.empty()) Field(out, "lastError", message.last_error);
-  Field(out, "acceptedAt", FormatTime(message.accepted.at));
-  Field(out, "updatedAt", FormatTime(message.updated_at));
-  if (message.not_before > 0) Field(out, "notBefore", FormatTime(message.not_before));
-  out += '}';
+void AppendDeadFields(JsonWriter& json, const DeadMessage& dead) {
+  json.Field("eventId", dead.event_id)
+      .Field("userId", dead.user_id)
+      .Field("error", dead.error)
+      .Field("attempts", dead.attempts)
+      .Field("failedAt", FormatTime(dead.failed_at));
 }
 
-void AppendDead(std::string& out, const DeadMessage& dead) {
-  out += '{';
-  AppendJsonField(out, "eventId", dead.event_id);
-  Field(out, "userId", dead.user_id);
-  Field(out, "error", dead.error);
-  out += ',';
-  AppendJsonField(out, "attempts", dead.attempts);
-  Field(out, "failedAt", FormatTime(dead.failed_at));
-  out += '}';
+}  // namespace
+
+void AppendMessage(JsonWriter& json, const Message& message) {
+  json.BeginObject()
+      .Field("eventId", message.accepted.event_id)
+      .Field("userId", message.accepted.user_id)
+      .Field("channel", message.accepted.channel);
+  if (!message.accepted.recipient.empty()) json.Field("recipient", message.accepted.recipient);
+  json.Field("state", NameOf(message.state)).Field("attempts", message.attempts);
+  if (!message.last_error.empty()) json.Field("lastError", message.last_error);
+  json.Field("acceptedAt", FormatTime(message.accepted.at))
+      .Field("updatedAt", FormatTime(message.updated_at));
+  if (message.not_before > 0) json.Field("notBefore", FormatTime(message.not_before));
+  json.EndObject();
+}
+
+void AppendDead(JsonWriter& json, const DeadMessage& dead) {
+  json.BeginObject();
+  AppendDeadFields(json, dead);
+  json.EndObject();
 }
 
 std::string DeadBody(const DeadMessage& dead) {
-  std::string out;
-  AppendDead(out, dead);
-  out.pop_back();
   const Result<Event> event = DecodeEvent(dead.event);
-  if (event.ok()) {
-    Field(out, "channel", event->channel);
-    Field(out, "recipient", event->to());
-    Field(out, "message", event->message);
-  } else {
-    Field(out, "payload", dead.event);
-  }
-  return out + '}';
+  return JsonObject([&](JsonWriter& json) {
+    AppendDeadFields(json, dead);
+    if (event.ok()) {
+      json.Field("channel", event->channel)
+          .Field("recipient", event->to())
+          .Field("message", event->message);
+    } else {
+      json.Field("payload", dead.event);
+    }
+  });
 }
 
 Result<DeadChoice> ParseDeadChoice(std::string_view body) {
@@ -142,21 +137,20 @@ Result<DeadChoice> ParseDeadChoice(std::string_view body) {
 }
 
 std::string PreferencesBody(const Preferences& preferences) {
-  std::string out = "{";
-  AppendJsonField(out, "userId", preferences.user_id);
-  if (preferences.quiet) {
-    out += ",\"quietHours\":{";
-    AppendJsonField(out, "from", FormatTimeOfDay(preferences.quiet->from));
-    Field(out, "to", FormatTimeOfDay(preferences.quiet->to));
-    Field(out, "zone", preferences.quiet->zone);
-    out += '}';
-  }
-  out += ",\"optOut\":[";
-  for (std::size_t i = 0; i < preferences.opted_out.size(); ++i) {
-    if (i > 0) out += ',';
-    AppendJsonString(out, preferences.opted_out[i]);
-  }
-  return out + "]}";
+  return JsonObject([&](JsonWriter& json) {
+    json.Field("userId", preferences.user_id);
+    if (preferences.quiet) {
+      json.Key("quietHours")
+          .BeginObject()
+          .Field("from", FormatTimeOfDay(preferences.quiet->from))
+          .Field("to", FormatTimeOfDay(preferences.quiet->to))
+          .Field("zone", preferences.quiet->zone)
+          .EndObject();
+    }
+    json.Key("optOut").BeginArray();
+    for (const std::string& channel : preferences.opted_out) json.Value(channel);
+    json.EndArray();
+  });
 }
 
 Result<Preferences> ParsePreferences(std::string_view body, std::string user_id) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "notify/ledger.h"
 #include "notify/message.h"
 #include "notify/preferences.h"
@@ -15,9 +16,9 @@ namespace weir::notify {
 
 /// {"eventId","userId","channel","recipient","state","attempts","lastError","acceptedAt",
 /// "updatedAt","notBefore"}; what is not known is left out.
-void AppendMessage(std::string& out, const Message& message);
+void AppendMessage(JsonWriter& json, const Message& message);
 /// {"eventId","userId","error","attempts","failedAt"}
-void AppendDead(std::string& out, const DeadMessage& dead);
+void AppendDead(JsonWriter& json, const DeadMessage& dead);
 /// The same with "channel", "recipient" and "message", or with "payload" if it was not an event.
 std::string DeadBody(const DeadMessage& dead);
 

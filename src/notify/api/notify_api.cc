@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/json_writer.h"
 #include "notify/api/notify_json.h"
 #include "protocol/http/error.h"
 
@@ -207,17 +208,25 @@ void NotifyApi::Parts::GetQuota(const Request& request, Reply reply) {
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): handlers share one signature.
 void NotifyApi::Parts::Report(const Request&, Reply reply) {
-  std::string body = "{\"sends\":" + std::to_string(Count(kSent));
-  body += ",\"replayed\":" + std::to_string(Count(kReplayed));
-  body += ",\"limited\":" + std::to_string(Count(kLimited));
-  body += ",\"unknownUser\":" + std::to_string(Count(kUnknown));
-  body += ",\"invalid\":" + std::to_string(Count(kInvalid));
-  body += ",\"unavailable\":" + std::to_string(Count(kUnavailable));
-  body += ",\"waiting\":" + std::to_string(gateway.waiting());
-  body += ",\"queue\":" + (probes.queue ? std::to_string(probes.queue()) : "null");
-  body +=
-      ",\"deadLetters\":" + (probes.dead_letters ? std::to_string(probes.dead_letters()) : "null");
-  reply(Json(body + '}'));
+  reply(Json(JsonObject([this](JsonWriter& json) {
+    json.Field("sends", Count(kSent))
+        .Field("replayed", Count(kReplayed))
+        .Field("limited", Count(kLimited))
+        .Field("unknownUser", Count(kUnknown))
+        .Field("invalid", Count(kInvalid))
+        .Field("unavailable", Count(kUnavailable))
+        .Field("waiting", gateway.waiting());
+    const auto probed = [&json](std::string_view name, const auto& probe) {
+      json.Key(name);
+      if (probe) {
+        json.Value(probe());
+      } else {
+        json.Null();
+      }
+    };
+    probed("queue", probes.queue);
+    probed("deadLetters", probes.dead_letters);
+  })));
 }
 
 NotifyApi::NotifyApi(notify::Gateway& gateway, const Clock& clock, Probes probes, DefaultCap cap)

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/duration.h"
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "notify/event.h"
 #include "protocol/http/error.h"
 
@@ -89,6 +89,12 @@ Result<std::int64_t> Minutes(const dom::element& element) {
   return *span / std::chrono::minutes(1);
 }
 
+void AppendSettings(JsonWriter& json, const notify::UserLimit& limit) {
+  json.Field("userId", limit.user_id)
+      .Field("rateLimit", limit.rate_limit)
+      .Field("timeWindow", limit.time_window);
+}
+
 }  // namespace
 
 Result<notify::UserLimit> ParseLimit(std::string_view body) {
@@ -141,52 +147,37 @@ Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view ke
 }
 
 std::string SettingsBody(const notify::UserLimit& limit) {
-  std::string out = "{";
-  AppendJsonField(out, "userId", limit.user_id);
-  out += ',';
-  AppendJsonField(out, "rateLimit", limit.rate_limit);
-  out += ',';
-  AppendJsonField(out, "timeWindow", limit.time_window);
-  return out + '}';
+  return JsonObject([&](JsonWriter& json) { AppendSettings(json, limit); });
 }
 
 std::string LimitBody(const notify::UserLimit& limit) {
-  std::string out = SettingsBody(limit);
-  out.back() = ',';
-  AppendJsonField(out, "currentCount", limit.current_count);
-  out += ',';
-  AppendJsonField(out, "lastRefreshTime", notify::FormatTime(limit.last_refresh_time));
-  return out + '}';
+  return JsonObject([&](JsonWriter& json) {
+    AppendSettings(json, limit);
+    json.Field("currentCount", limit.current_count)
+        .Field("lastRefreshTime", notify::FormatTime(limit.last_refresh_time));
+  });
 }
 
 std::string QuotaBody(const notify::UserLimit& limit, notify::Micros now) {
   const bool running = !limit.Expired(now);
   const std::int64_t used = running ? limit.current_count : 0;
-  std::string out = "{";
-  AppendJsonField(out, "userId", limit.user_id);
-  out += ',';
-  AppendJsonField(out, "limit", limit.rate_limit);
-  out += ',';
-  AppendJsonField(out, "used", used);
-  out += ',';
-  AppendJsonField(out, "remaining", std::max<std::int64_t>(limit.rate_limit - used, 0));
-  if (running) {
-    out += ',';
-    AppendJsonField(out, "resetsAt", notify::FormatTime(limit.window_end()));
-  }
-  return out + '}';
+  return JsonObject([&](JsonWriter& json) {
+    json.Field("userId", limit.user_id)
+        .Field("limit", limit.rate_limit)
+        .Field("used", used)
+        .Field("remaining", std::max<std::int64_t>(limit.rate_limit - used, 0));
+    if (running) json.Field("resetsAt", notify::FormatTime(limit.window_end()));
+  });
 }
 
 std::string SentBody(const notify::SendAnswer& answer, std::string_view user_id) {
-  std::string out = R"({"status":"SENT",)";
-  AppendJsonField(out, "eventId", answer.event_id);
-  out += ',';
-  AppendJsonField(out, "userId", user_id);
-  out += ',';
-  AppendJsonField(out, "remaining", answer.remaining);
-  out += ',';
-  AppendJsonField(out, "resetsAt", notify::FormatTime(answer.resets_at));
-  return out + '}';
+  return JsonObject([&](JsonWriter& json) {
+    json.Field("status", "SENT")
+        .Field("eventId", answer.event_id)
+        .Field("userId", user_id)
+        .Field("remaining", answer.remaining)
+        .Field("resetsAt", notify::FormatTime(answer.resets_at));
+  });
 }
 
 }  // namespace weir::notify

@@ -1,6 +1,5 @@
 #include "notify/postgres/ledger.h"
 
-#include <boost/asio/post.hpp>
 #include <future>
 
 #include "base/blocking.h"
@@ -63,35 +62,30 @@ PostgresLedger::Core::Core(LedgerOptions options, Publisher* publisher, const Cl
     : options_(std::move(options)),
       publisher_(publisher),
       clock_(clock),
-      work_(boost::asio::make_work_guard(io_)),
-      ping_timer_(io_),
-      connection_(std::make_unique<Connection>(
-          io_,
-          weir::postgres::ConnectionOptions{.url = options_.url,
-                                            .connect_timeout = options_.statement_timeout,
-                                            .statement_timeout = options_.statement_timeout,
-                                            .reconnect_delay = std::chrono::milliseconds(50)})),
-      tables_(options_.url, "notify", Migrations(), kTablesTimeout) {}
+      worker_({.connection = {.url = options_.url,
+                              .connect_timeout = options_.statement_timeout,
+                              .statement_timeout = options_.statement_timeout,
+                              .reconnect_delay = std::chrono::milliseconds(50)},
+               .component = "notify",
+               .steps = Migrations(),
+               .migrate_timeout = kTablesTimeout}),
+      ping_timer_(worker_.io()) {}
 
 void PostgresLedger::Core::Open() {
-  boost::asio::post(io_, [this] { Ping(); });
-  thread_ = std::thread([this] { io_.run(); });
+  worker_.Post([this] { Ping(); });
+  worker_.Start();
 }
 
 void PostgresLedger::Core::Close() {
-  boost::asio::post(io_, [this] {
+  worker_.Close([this] {
     closed_ = true;
     ping_timer_.cancel();
-    connection_.reset();
-    work_.reset();
-    io_.stop();
   });
-  thread_.join();
 }
 
 Status PostgresLedger::Core::Ready() {
   if (closed_) return Error{Code::kUnavailable, "the ledger is closing"};
-  Status made = tables_.Ensure();
+  Status made = worker_.Ready();
   if (made.ok()) return made;
   up_.store(false, std::memory_order_relaxed);
   return Error{Code::kUnavailable,
@@ -100,7 +94,7 @@ Status PostgresLedger::Core::Ready() {
 
 void PostgresLedger::Core::SendHere(const char* sql, Params params, Told told) {
   if (Status ready = Ready(); !ready.ok()) return told({.status = ready.error()});
-  connection_->Send(sql, std::move(params), [this, told = std::move(told)](Answer answer) {
+  worker_.connection(0).Send(sql, std::move(params), [this, told = std::move(told)](Answer answer) {
     // An answer of refusal is one as well.
     up_.store(answer.status.ok() || !answer.sqlstate.empty(), std::memory_order_relaxed);
     if (!answer.status.ok()) answer.status = Unavailable(answer);
@@ -109,7 +103,7 @@ void PostgresLedger::Core::SendHere(const char* sql, Params params, Told told) {
 }
 
 void PostgresLedger::Core::Send(const char* sql, Params params, Told told) {
-  boost::asio::post(io_, [this, sql, params = std::move(params), told = std::move(told)]() mutable {
+  worker_.Post([this, sql, params = std::move(params), told = std::move(told)]() mutable {
     SendHere(sql, std::move(params), std::move(told));
   });
 }
@@ -132,7 +126,7 @@ Status PostgresLedger::Core::SendTogether(std::vector<Ask> asks) {
   auto progress = std::make_shared<Progress>();
   progress->left = asks.size();
   std::future<Status> done = progress->told.get_future();
-  boost::asio::post(io_, [this, progress, asks = std::move(asks)]() mutable {
+  worker_.Post([this, progress, asks = std::move(asks)]() mutable {
     if (Status ready = Ready(); !ready.ok()) return progress->told.set_value(ready.error());
     std::vector<Connection::Query> group;
     for (Ask& ask : asks) {
@@ -143,7 +137,7 @@ Status PostgresLedger::Core::SendTogether(std::vector<Ask> asks) {
                          if (--progress->left == 0) progress->told.set_value(progress->status);
                        }});
     }
-    connection_->SendGroup(std::move(group));
+    worker_.connection(0).SendGroup(std::move(group));
   });
   return done.get();
 }

@@ -1,18 +1,13 @@
 #pragma once
 
 #include <atomic>
-#include <boost/asio/basic_waitable_timer.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "drivers/postgres/connection.h"
-#include "drivers/postgres/migration.h"
+#include "drivers/postgres/worker.h"
 #include "notify/postgres/ledger.h"
 
 namespace weir::notify::postgres {
@@ -44,11 +39,6 @@ class PostgresLedger::Core : public std::enable_shared_from_this<Core> {
   bool up() const noexcept { return up_.load(std::memory_order_relaxed); }
 
  private:
-  using Timer =
-      boost::asio::basic_waitable_timer<std::chrono::steady_clock,
-                                        boost::asio::wait_traits<std::chrono::steady_clock>,
-                                        boost::asio::io_context::executor_type>;
-
   struct Batch;
   void SendHere(const char* sql, weir::postgres::Params params, Told told);
   void Publish(const std::shared_ptr<Batch>& batch);
@@ -59,14 +49,10 @@ class PostgresLedger::Core : public std::enable_shared_from_this<Core> {
   const LedgerOptions options_;
   Publisher* const publisher_;
   const Clock& clock_;
-  boost::asio::io_context io_{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
-  Timer ping_timer_;
-  std::unique_ptr<weir::postgres::Connection> connection_;
-  weir::postgres::TablesOnFirstUse tables_;
+  weir::postgres::Worker worker_;
+  IoThread::Timer ping_timer_;
   std::atomic<bool> up_{false};
   bool closed_ = false;
-  std::thread thread_;
 };
 
 }  // namespace weir::notify::postgres

@@ -64,7 +64,7 @@ void PostgresLedger::Core::Publish(const std::shared_ptr<Batch>& batch) {
   const auto count_down = [weak = weak_from_this(), batch] {
     if (batch->left.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
     const auto self = weak.lock();
-    if (self) boost::asio::post(self->io_, [core = self.get(), batch] { core->Published(batch); });
+    if (self) self->worker_.Post([core = self.get(), batch] { core->Published(batch); });
   };
   for (std::size_t i = 0; i < batch->events.size(); ++i) {
     publisher_->Publish(batch->events[i], [batch, count_down, i](Status status) {

@@ -1,7 +1,6 @@
 #include "notify/postgres/worker.h"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "notify/postgres/schema.h"
@@ -13,15 +12,21 @@ constexpr std::chrono::seconds kMigrateTimeout{3};
 constexpr std::chrono::seconds kSweepInterval{60};
 
 using weir::postgres::Connection;
-using weir::postgres::ConnectionOptions;
 using weir::postgres::Params;
 
-std::unique_ptr<Connection> Connect(boost::asio::io_context& io, const Options& options) {
-  return std::make_unique<Connection>(
-      io, ConnectionOptions{.url = options.url,
-                            .connect_timeout = options.statement_timeout,
-                            .statement_timeout = options.statement_timeout,
-                            .reconnect_delay = std::chrono::milliseconds(50)});
+std::size_t TransactionsOf(const Options& options) {
+  return std::max<std::size_t>(options.connections, 1);
+}
+
+weir::postgres::WorkerOptions WorkerOptionsOf(const Options& options) {
+  return {.connection = {.url = options.url,
+                         .connect_timeout = options.statement_timeout,
+                         .statement_timeout = options.statement_timeout,
+                         .reconnect_delay = std::chrono::milliseconds(50)},
+          .connections = TransactionsOf(options) + 2,
+          .component = "notify",
+          .steps = Migrations(),
+          .migrate_timeout = kMigrateTimeout};
 }
 
 }  // namespace
@@ -29,27 +34,25 @@ std::unique_ptr<Connection> Connect(boost::asio::io_context& io, const Options& 
 PostgresGateway::Worker::Worker(Options options, Publisher& publisher, const Clock& clock)
     : options_(std::move(options)),
       parts_(std::make_shared<TransactionParts>(TransactionParts{options_, publisher, clock})),
-      work_(boost::asio::make_work_guard(io_)),
-      sweep_timer_(io_),
-      tables_(options_.url, "notify", Migrations(), kMigrateTimeout) {
-  for (std::size_t i = 0; i < std::max<std::size_t>(options_.connections, 1); ++i) {
-    connections_.push_back(Connect(io_, options_));
-    idle_.push_back(connections_.back().get());
+      worker_(WorkerOptionsOf(options_)),
+      sweep_timer_(worker_.io()),
+      reads_(worker_.connection(TransactionsOf(options_))),
+      locking_(worker_.connection(TransactionsOf(options_) + 1)) {
+  for (std::size_t i = 0; i < TransactionsOf(options_); ++i) {
+    idle_.push_back(&worker_.connection(i));
   }
-  reads_ = Connect(io_, options_);
-  locking_ = Connect(io_, options_);
 }
 
 void PostgresGateway::Worker::Open() {
   parts_->post = [weak = weak_from_this()](std::function<void()> task) {
-    if (const auto self = weak.lock()) boost::asio::post(self->io_, std::move(task));
+    if (const auto self = weak.lock()) self->worker_.Post(std::move(task));
   };
   Sweep();
-  thread_ = std::thread([this] { io_.run(); });
+  worker_.Start();
 }
 
 void PostgresGateway::Worker::Close() {
-  boost::asio::post(io_, [this] {
+  worker_.Close([this] {
     parts_->closed = true;
     sweep_timer_.cancel();
     const Error closing{Code::kUnavailable, "the gateway is closing"};
@@ -58,22 +61,14 @@ void PostgresGateway::Worker::Close() {
       user.waiting.clear();
     }
     ready_.clear();
-    for (auto& connection : connections_) connection.reset();
-    reads_.reset();
-    locking_.reset();
-    work_.reset();
-    io_.stop();
   });
-  thread_.join();
 }
 
-void PostgresGateway::Worker::Post(std::function<void()> task) {
-  boost::asio::post(io_, std::move(task));
-}
+void PostgresGateway::Worker::Post(std::function<void()> task) { worker_.Post(std::move(task)); }
 
 Status PostgresGateway::Worker::EnsureTables() {
   if (parts_->closed) return Error{Code::kUnavailable, "the gateway is closing"};
-  const Status made = tables_.Ensure();
+  const Status made = worker_.Ready();
   if (made.ok()) return made;
   return Error{Code::kUnavailable,
                "PostgreSQL is temporarily unavailable: " + made.error().message};
@@ -159,12 +154,12 @@ void PostgresGateway::Worker::Answer(const Waiting& waiting, Error error) {
 
 void PostgresGateway::Worker::Run(const char* sql, Params params, Connection::Done done) {
   if (Status ready = EnsureTables(); !ready.ok()) return done({.status = ready.error()});
-  reads_->Send(sql, std::move(params), std::move(done));
+  reads_.Send(sql, std::move(params), std::move(done));
 }
 
 void PostgresGateway::Worker::RunLocking(const char* sql, Params params, Connection::Done done) {
   if (Status ready = EnsureTables(); !ready.ok()) return done({.status = ready.error()});
-  locking_->Send(sql, std::move(params), std::move(done));
+  locking_.Send(sql, std::move(params), std::move(done));
 }
 
 void PostgresGateway::Worker::RunTogether(std::vector<std::pair<const char*, Params>> statements,
@@ -181,29 +176,29 @@ void PostgresGateway::Worker::RunTogether(std::vector<std::pair<const char*, Par
     if (!answer.status.ok() && progress->status.ok()) progress->status = Unavailable(answer);
     if (--progress->left == 0) progress->done(progress->status);
   };
-  locking_->Send("BEGIN", {}, take);
-  locking_->Send(kBounds,
-                 std::move(Params()
-                               .Text(std::to_string(options_.lock_timeout.count()))
-                               .Text(std::to_string(options_.statement_timeout.count()))),
-                 take);
+  locking_.Send("BEGIN", {}, take);
+  locking_.Send(kBounds,
+                std::move(Params()
+                              .Text(std::to_string(options_.lock_timeout.count()))
+                              .Text(std::to_string(options_.statement_timeout.count()))),
+                take);
   for (auto& statement : statements) {
-    locking_->Send(statement.first, std::move(statement.second), take);
+    locking_.Send(statement.first, std::move(statement.second), take);
   }
   // Of a transaction that failed this is a rollback.
-  locking_->Send("COMMIT", {}, take);
+  locking_.Send("COMMIT", {}, take);
 }
 
 void PostgresGateway::Worker::Sweep() {
   sweep_timer_.expires_after(kSweepInterval);
   sweep_timer_.async_wait([this](const boost::system::error_code& error) {
     if (error || parts_->closed) return;
-    if (tables_.made()) {
-      reads_->Send(kSweepKeys, std::move(Params().Int(NowMicros(parts_->clock) - kKeyLifetime)),
-                   [](weir::postgres::Answer) {});
-      reads_->Send(kSweepMessages,
-                   std::move(Params().Int(NowMicros(parts_->clock) - kMessageLifetime)),
-                   [](weir::postgres::Answer) {});
+    if (worker_.tables_made()) {
+      reads_.Send(kSweepKeys, std::move(Params().Int(NowMicros(parts_->clock) - kKeyLifetime)),
+                  [](weir::postgres::Answer) {});
+      reads_.Send(kSweepMessages,
+                  std::move(Params().Int(NowMicros(parts_->clock) - kMessageLifetime)),
+                  [](weir::postgres::Answer) {});
     }
     Sweep();
   });

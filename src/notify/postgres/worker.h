@@ -1,25 +1,20 @@
 #pragma once
 
 #include <atomic>
-#include <boost/asio/basic_waitable_timer.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <deque>
 #include <memory>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
-#include "drivers/postgres/connection.h"
-#include "drivers/postgres/migration.h"
+#include "drivers/postgres/worker.h"
 #include "notify/postgres/gateway.h"
 #include "notify/postgres/transaction.h"
 
 namespace weir::notify::postgres {
 
-/// The gateway's thread and connections, and who waits for whom: a user's requests wait while a
+/// Who waits for whom on the gateway's connections: a user's requests wait while a
 /// transaction has the user; a transaction takes all users that are free when a connection is.
 ///
 /// Thread-safe: Post from any thread; the rest on the worker's own.
@@ -48,10 +43,6 @@ class PostgresGateway::Worker : public std::enable_shared_from_this<Worker> {
   const Clock& clock() const noexcept { return parts_->clock; }
 
  private:
-  using Timer =
-      boost::asio::basic_waitable_timer<std::chrono::steady_clock,
-                                        boost::asio::wait_traits<std::chrono::steady_clock>,
-                                        boost::asio::io_context::executor_type>;
   struct Waiting {
     Ask ask;
     std::chrono::steady_clock::time_point since;
@@ -71,19 +62,14 @@ class PostgresGateway::Worker : public std::enable_shared_from_this<Worker> {
 
   const Options options_;
   const std::shared_ptr<TransactionParts> parts_;
-  boost::asio::io_context io_{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
-  Timer sweep_timer_;
-  std::vector<std::unique_ptr<weir::postgres::Connection>> connections_;
+  weir::postgres::Worker worker_;
+  IoThread::Timer sweep_timer_;
   std::vector<weir::postgres::Connection*> idle_;
-  std::unique_ptr<weir::postgres::Connection> reads_;
-  std::unique_ptr<weir::postgres::Connection> locking_;
+  weir::postgres::Connection& reads_;
+  weir::postgres::Connection& locking_;
   Users users_;
   std::deque<std::string> ready_;  // users with waiting requests and no transaction
   std::atomic<std::size_t> waiting_{0};
-  // Blocks this thread; nothing can be done here without the tables anyway.
-  weir::postgres::TablesOnFirstUse tables_;
-  std::thread thread_;
 };
 
 }  // namespace weir::notify::postgres

@@ -1,11 +1,11 @@
 #include "notify/redis/core.h"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <cstdlib>
 #include <future>
 #include <utility>
 
+#include "base/number.h"
 #include "telemetry/log.h"
 
 namespace weir::notify::redis {
@@ -38,10 +38,9 @@ RedisGateway::Core::Core(Options options, weir::redis::ConnectionOptions connect
       store_(store),
       publisher_(publisher),
       clock_(clock),
-      work_(boost::asio::make_work_guard(io_)),
-      connection_(std::make_unique<weir::redis::Connection>(io_, std::move(connection))),
-      probe_timer_(io_),
-      sync_timer_(io_),
+      connection_(std::make_unique<weir::redis::Connection>(thread_.io(), std::move(connection))),
+      probe_timer_(thread_.io()),
+      sync_timer_(thread_.io()),
       sync_([this](std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed,
                    std::vector<Accepted> accepted) {
         AddToStore(std::move(deltas), std::move(keyed), std::move(accepted));
@@ -49,7 +48,7 @@ RedisGateway::Core::Core(Options options, weir::redis::ConnectionOptions connect
 
 void RedisGateway::Core::Open() {
   Post([this] { Probe(); });
-  thread_ = std::thread([this] { io_.run(); });
+  thread_.Start();
 }
 
 void RedisGateway::Core::Close() {
@@ -61,7 +60,7 @@ void RedisGateway::Core::Close() {
     if (sync_.idle()) std::exchange(drained_, nullptr)();
   });
   done.wait_for(kDrainTimeout);
-  boost::asio::post(io_, [this] {
+  thread_.Finish([this] {
     closed_ = true;
     probe_timer_.cancel();
     sync_timer_.cancel();
@@ -69,15 +68,10 @@ void RedisGateway::Core::Close() {
     FailLoads(closing);
     for (const RequestPtr& request : std::exchange(held_, {})) Answer(request, closing);
     connection_.reset();
-    work_.reset();
-    io_.stop();
   });
-  thread_.join();
 }
 
-void RedisGateway::Core::Post(std::function<void()> task) {
-  boost::asio::post(io_, std::move(task));
-}
+void RedisGateway::Core::Post(std::function<void()> task) { thread_.Post(std::move(task)); }
 
 void RedisGateway::Core::GoDown(const Error& why) {
   if (state_ != State::kUp || closed_) return;
@@ -266,7 +260,7 @@ void RedisGateway::Core::Find(std::string user_id, Done<std::optional<UserLimit>
                 if (answer.status.ok() && answer.reply.is_array(2) &&
                     answer.reply.elements[1].text == std::to_string((*row)->last_refresh_time)) {
                   const std::int64_t count =
-                      std::strtoll(answer.reply.elements[0].text.c_str(), nullptr, 10);
+                      ParseNumber<std::int64_t>(answer.reply.elements[0].text).value_or(0);
                   (*row)->current_count = std::max((*row)->current_count, count);
                 }
                 done(std::move(row));

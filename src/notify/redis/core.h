@@ -1,19 +1,16 @@
 #pragma once
 
 #include <atomic>
-#include <boost/asio/basic_waitable_timer.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "drivers/io_thread.h"
 #include "drivers/redis/connection.h"
 #include "notify/event.h"
 #include "notify/redis/count_sync.h"
@@ -50,10 +47,7 @@ class RedisGateway::Core : public std::enable_shared_from_this<Core> {
   bool up() const noexcept { return up_.load(std::memory_order_acquire); }
 
  private:
-  using Timer =
-      boost::asio::basic_waitable_timer<std::chrono::steady_clock,
-                                        boost::asio::wait_traits<std::chrono::steady_clock>,
-                                        boost::asio::io_context::executor_type>;
+  using Timer = IoThread::Timer;
   /// kUp: requests go to Redis. kFalling: they wait until what was counted in Redis is in the
   /// table. kDown: they go to the fallback. kRecovering: they wait until the fallback has answered
   /// all it has, and Redis has forgotten the users it counted.
@@ -132,8 +126,7 @@ class RedisGateway::Core : public std::enable_shared_from_this<Core> {
   LimitStore& store_;
   Publisher& publisher_;
   const Clock& clock_;
-  boost::asio::io_context io_{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  IoThread thread_;
   std::unique_ptr<weir::redis::Connection> connection_;
   Timer probe_timer_;
   Timer sync_timer_;
@@ -160,7 +153,6 @@ class RedisGateway::Core : public std::enable_shared_from_this<Core> {
   std::size_t filling_ = 0;
   std::unordered_map<std::string, RequestPtr> by_key_;  // requests under way that have a key
   std::atomic<std::size_t> waiting_{0};
-  std::thread thread_;
 };
 
 }  // namespace weir::notify::redis

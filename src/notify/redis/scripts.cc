@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <vector>
+
+#include "base/number.h"
 
 namespace weir::notify::redis {
 namespace {
@@ -15,8 +16,9 @@ using weir::redis::Script;
 Error Unexpected() { return {Code::kInternal, "Redis gave an unexpected answer"}; }
 
 bool ReadNumber(std::string_view text, std::int64_t& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
+  const auto read = ParseNumber<std::int64_t>(text);
+  if (read) number = *read;
+  return read.has_value();
 }
 
 }  // namespace

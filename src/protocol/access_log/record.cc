@@ -3,11 +3,11 @@
 #include <simdjson.h>
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "base/instant.h"
+#include "base/number.h"
 
 namespace weir::access_log {
 namespace {
@@ -73,45 +73,32 @@ bool ReadRequest(std::string_view text, Record& record) {
   return !record.route.empty();
 }
 
-bool ReadDigits(std::string_view text, std::int64_t& value) {
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return failed == std::errc() && end == text.data() + text.size() && value >= 0;
-}
-
 /// "10/Oct/2000:13:55:36 -0700"
 std::optional<Nanos> ReadClfTime(std::string_view text) {
   constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  constexpr std::int64_t kLastSecond = 9'214'646'399;  // what nanoseconds reach
   if (text.size() != 26 || text[2] != '/' || text[6] != '/' || text[11] != ':' || text[14] != ':' ||
-      text[17] != ':' || text[20] != ' ') {
+      text[17] != ':' || text[20] != ' ' || (text[21] != '+' && text[21] != '-')) {
     return std::nullopt;
   }
+  bool good = true;
+  const auto number = [&](std::size_t at, std::size_t digits) {
+    const auto read = ParseNumber<unsigned>(text.substr(at, digits));
+    good = good && read;
+    return static_cast<int>(read.value_or(0));
+  };
   const std::size_t month = kMonths.find(text.substr(3, 3));
-  std::int64_t day = 0;
-  std::int64_t year = 0;
-  std::int64_t hour = 0;
-  std::int64_t minute = 0;
-  std::int64_t second = 0;
-  std::int64_t zone_hours = 0;
-  std::int64_t zone_minutes = 0;
-  if (month == std::string_view::npos || month % 3 != 0 || !ReadDigits(text.substr(0, 2), day) ||
-      !ReadDigits(text.substr(7, 4), year) || !ReadDigits(text.substr(12, 2), hour) ||
-      !ReadDigits(text.substr(15, 2), minute) || !ReadDigits(text.substr(18, 2), second) ||
-      !ReadDigits(text.substr(22, 2), zone_hours) ||
-      !ReadDigits(text.substr(24, 2), zone_minutes)) {
-    return std::nullopt;
-  }
-  const int number = static_cast<int>(month / 3) + 1;
-  const bool west = text[21] == '-';
-  if ((!west && text[21] != '+') || day < 1 || day > DaysInMonth(year, number) || hour > 23 ||
-      minute > 59 || second > 60 || year < 1970 || year > 2261 || zone_hours > 23 ||
-      zone_minutes > 59) {
-    return std::nullopt;
-  }
-  const std::int64_t zone = (zone_hours * 60 + zone_minutes) * (west ? -60 : 60);
-  const std::int64_t seconds = DaysFromCivil(year, number, static_cast<int>(day)) * 86'400 +
-                               (hour * 60 + minute) * 60 + second - zone;
-  if (seconds < 0) return std::nullopt;
-  return seconds * 1'000'000'000;
+  CivilTime time{.year = number(7, 4),
+                 .month = static_cast<int>(month / 3) + 1,
+                 .day = number(0, 2),
+                 .hour = number(12, 2),
+                 .minute = number(15, 2),
+                 .second = number(18, 2)};
+  time.zone_minutes = (number(22, 2) * 60 + number(24, 2)) * (text[21] == '-' ? -1 : 1);
+  if (!good || month >= kMonths.size() || month % 3 != 0) return std::nullopt;
+  const std::optional<std::int64_t> seconds = SecondsOf(time);
+  if (!seconds || *seconds > kLastSecond) return std::nullopt;
+  return *seconds * 1'000'000'000;
 }
 
 /// ip ident user [time] "request" status size …
@@ -243,8 +230,9 @@ class LineParser::Json {
     double number = 0;
     if (value.get(text) == simdjson::SUCCESS) {
       if (const auto at = ParseInstant(text)) return at;
-      const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-      if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
+      const auto given = ParseFraction(text);
+      if (!given) return std::nullopt;
+      number = *given;
     } else if (value.get(number) != simdjson::SUCCESS) {
       return std::nullopt;
     }

@@ -5,40 +5,14 @@
 #include <cstdint>
 #include <utility>
 
+#include "protocol/http/check_json.h"
+#include "protocol/http/descriptor_reader.h"
 #include "store/reserve/reservation.h"
 #include "weir/quota.h"
 
 namespace weir::http {
-namespace {
 
 namespace json = simdjson::ondemand;
-
-Error Bad(std::string message) { return Error{Code::kInvalidArgument, std::move(message)}; }
-
-Error BadJson() { return Bad("the body is not well-formed JSON"); }
-
-/// Where we are in the body, for messages only: built when something is wrong.
-struct Place {
-  std::size_t check = 0;
-  bool batch = false;
-
-  std::string Field(std::string_view name) const {
-    std::string text = batch ? "checks[" + std::to_string(check) + "]" : std::string();
-    if (!name.empty()) text.append(text.empty() ? "" : ".").append(name);
-    return text;
-  }
-  Error Wrong(std::string_view name, std::string_view what) const {
-    std::string text = Field(name);
-    return Bad(text.append(text.empty() ? "" : ": ").append(what));
-  }
-};
-
-bool IsSyntaxError(simdjson::error_code error) {
-  return error != simdjson::SUCCESS && error != simdjson::INCORRECT_TYPE &&
-         error != simdjson::NUMBER_OUT_OF_RANGE;
-}
-
-}  // namespace
 
 /// Thread safety: as CheckReader.
 class CheckReader::Parser {
@@ -164,19 +138,19 @@ class CheckReader::Parser {
     }
     if (name == "key") {
       bit = kKey;
-      status = ReadText(value, name, kMaxValueBytes, check.request.key, place);
+      status = ReadText(value, name, kMaxValueBytes, check.request.key, *batch_, place);
     } else if (name == "cost") {
       bit = kCost;
       status = ReadInteger(value, name, 0, kMaxLimit, check.request.cost, place);
     } else if (name == "descriptors") {
       bit = kDescriptors;
-      status = ReadDescriptors(value, check.request.descriptors, place);
+      status = descriptors_.Read(value, *batch_, place, check.request.descriptors);
     } else if (name == "domain") {
       bit = kDomain;
-      status = ReadText(value, name, kMaxNameBytes, check.request.domain, place);
+      status = ReadText(value, name, kMaxNameBytes, check.request.domain, *batch_, place);
     } else if (name == "reservation" && settles) {
       bit = kReservation;
-      status = ReadText(value, name, store::reserve::kMaxText, check.settles, place);
+      status = ReadText(value, name, store::reserve::kMaxText, check.settles, *batch_, place);
     } else if (name == "expiresAfterMs" && reserve_) {
       bit = kExpires;
       std::int64_t millis = 0;
@@ -251,21 +225,6 @@ class CheckReader::Parser {
     return {};
   }
 
-  Status ReadText(json::value value, std::string_view name, std::size_t longest,
-                  std::string_view& text, const Place& place) {
-    std::string_view found;
-    if (const auto error = value.get_string().get(found)) {
-      return IsSyntaxError(error) ? BadJson() : place.Wrong(name, "must be a string");
-    }
-    if (found.empty()) return place.Wrong(name, "must not be empty");
-    if (found.size() > longest) {
-      return place.Wrong(name, "must not be longer than " + std::to_string(longest) + " bytes");
-    }
-    // The JSON parser reuses its memory for the next body of the batch.
-    text = batch_->arena().Copy(found);
-    return {};
-  }
-
   static Status ReadPermits(json::value value, std::string_view name,
                             std::vector<limiter::Permit>& permits, const Place& place) {
     std::string_view found;
@@ -288,129 +247,11 @@ class CheckReader::Parser {
         name, "must be an integer from " + std::to_string(least) + " to " + std::to_string(most));
   }
 
-  Status ReadDescriptors(json::value value, std::span<const policy::Descriptor>& descriptors,
-                         const Place& place) {
-    json::array array;
-    if (const auto error = value.get_array().get(array)) {
-      return IsSyntaxError(error) ? BadJson() : place.Wrong("descriptors", "must be an array");
-    }
-    descriptors_.clear();
-    for (auto element : array) {
-      if (descriptors_.size() == kMaxDescriptors) {
-        return place.Wrong("descriptors", "at most " + std::to_string(kMaxDescriptors));
-      }
-      json::value descriptor;
-      if (element.get(descriptor) != simdjson::SUCCESS) return BadJson();
-      entries_.clear();
-      if (Status status = ReadDescriptor(descriptor, place); !status.ok()) return status;
-      if (entries_.empty()) {
-        return place.Wrong(DescriptorName(), "must hold at least one entry");
-      }
-      descriptors_.push_back(batch_->arena().Copy(std::span<const policy::Entry>(entries_)));
-    }
-    if (descriptors_.empty()) return place.Wrong("descriptors", "must hold at least one");
-    descriptors = batch_->arena().Copy(std::span<const policy::Descriptor>(descriptors_));
-    return {};
-  }
-
-  std::string DescriptorName() const {
-    return "descriptors[" + std::to_string(descriptors_.size()) + "]";
-  }
-
-  /// {"user":"42"} or [{"key":"user","value":"42"}].
-  Status ReadDescriptor(json::value value, const Place& place) {
-    json::json_type type{};
-    if (value.type().get(type) != simdjson::SUCCESS) return BadJson();
-    if (type == json::json_type::object) return ReadEntryFields(value, place);
-    if (type == json::json_type::array) return ReadEntryList(value, place);
-    return place.Wrong(DescriptorName(), "must be an object or an array of {key, value}");
-  }
-
-  Status AddEntry(const policy::Entry& entry, const Place& place) {
-    if (entries_.size() == kMaxEntries) {
-      return place.Wrong(DescriptorName(), "at most " + std::to_string(kMaxEntries) + " entries");
-    }
-    entries_.push_back(entry);
-    return {};
-  }
-
-  Status ReadEntryFields(json::value value, const Place& place) {
-    json::object object;
-    if (value.get_object().get(object) != simdjson::SUCCESS) return BadJson();
-    for (auto element : object) {
-      json::field field;
-      std::string_view name;
-      if (std::move(element).get(field) != simdjson::SUCCESS) return BadJson();
-      if (field.unescaped_key().get(name) != simdjson::SUCCESS) return BadJson();
-      if (name.empty() || name.size() > kMaxNameBytes) {
-        return place.Wrong(DescriptorName(),
-                           "a name must have 1 to " + std::to_string(kMaxNameBytes) + " bytes");
-      }
-      policy::Entry entry;
-      entry.key = batch_->arena().Copy(name);
-      if (Status status = ReadEntryValue(field.value(), entry, place); !status.ok()) return status;
-      if (Status status = AddEntry(entry, place); !status.ok()) return status;
-    }
-    return {};
-  }
-
-  Status ReadEntryValue(json::value value, policy::Entry& entry, const Place& place) {
-    std::string_view found;
-    const auto error = value.get_string().get(found);
-    if (IsSyntaxError(error)) return BadJson();
-    if (error != simdjson::SUCCESS || found.size() > kMaxValueBytes) {
-      return place.Wrong(
-          DescriptorName() + "." + std::string(entry.key),
-          "must be a string of at most " + std::to_string(kMaxValueBytes) + " bytes");
-    }
-    entry.value = batch_->arena().Copy(found);
-    return {};
-  }
-
-  Status ReadEntryList(json::value value, const Place& place) {
-    json::array array;
-    if (value.get_array().get(array) != simdjson::SUCCESS) return BadJson();
-    for (auto element : array) {
-      json::object object;
-      if (const auto error = element.get_object().get(object)) {
-        return IsSyntaxError(error)
-                   ? BadJson()
-                   : place.Wrong(DescriptorName(), "must hold objects of key and value");
-      }
-      policy::Entry entry;
-      if (Status status = ReadEntry(object, entry, place); !status.ok()) return status;
-      if (Status status = AddEntry(entry, place); !status.ok()) return status;
-    }
-    return {};
-  }
-
-  Status ReadEntry(json::object& object, policy::Entry& entry, const Place& place) {
-    for (auto element : object) {
-      json::field field;
-      std::string_view name;
-      if (std::move(element).get(field) != simdjson::SUCCESS) return BadJson();
-      if (field.unescaped_key().get(name) != simdjson::SUCCESS) return BadJson();
-      if (name == "key") {
-        Status status =
-            ReadText(field.value(), DescriptorName() + ".key", kMaxNameBytes, entry.key, place);
-        if (!status.ok()) return status;
-      } else if (name == "value") {
-        Status status = ReadEntryValue(field.value(), entry, place);
-        if (!status.ok()) return status;
-      } else {
-        return place.Wrong(DescriptorName(), "must hold objects of key and value");
-      }
-    }
-    if (entry.key.empty()) return place.Wrong(DescriptorName(), "an entry lacks its key");
-    return {};
-  }
-
   json::parser parser_;
   store::Op op_ = store::Op::kCharge;
   bool reserve_ = false;
   CheckBatch* batch_ = nullptr;
-  std::vector<policy::Entry> entries_;
-  std::vector<policy::Descriptor> descriptors_;
+  DescriptorReader descriptors_;
 };
 
 CheckReader::CheckReader() : parser_(std::make_unique<Parser>()) {}

@@ -1,12 +1,12 @@
 #include "protocol/http/error.h"
 
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <ctime>
 
 #include "base/http_status.h"
-#include "base/json_text.h"
+#include "base/instant.h"
+#include "base/json_writer.h"
 #include "protocol/http/uri.h"
 
 namespace weir::http {
@@ -38,22 +38,18 @@ int StatusFor(Code code) noexcept {
   return 500;
 }
 
+void AppendErrorFields(JsonWriter& json, int status, std::string_view message) {
+  json.Field("status", status)
+      .Field("error", ReasonPhrase(status))
+      .Field("message", message)
+      .Field("timestamp", FormatInstant(std::time(nullptr) * Nanos{1'000'000'000}));
+}
+
 void AppendErrorBody(std::string& out, int status, std::string_view message) {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::array<char, 32> timestamp{};
-  const std::size_t size =
-      std::strftime(timestamp.data(), timestamp.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  out += "{\"status\":";
-  out += std::to_string(status);
-  out += ",\"error\":";
-  AppendJsonString(out, ReasonPhrase(status));
-  out += ",\"message\":";
-  AppendJsonString(out, message);
-  out += ",\"timestamp\":\"";
-  out.append(timestamp.data(), size);
-  out += "\"}";
+  JsonWriter json(out);
+  json.BeginObject();
+  AppendErrorFields(json, status, message);
+  json.EndObject();
 }
 
 Response ErrorResponse(int status, std::string_view message) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_writer.h"
 #include "protocol/http/message.h"
 #include "weir/result.h"
 
@@ -17,6 +18,8 @@ int StatusFor(Code code) noexcept;
 Response ErrorResponse(int status, std::string_view message);
 Response ErrorResponse(const Error& error);
 
+/// The fields of the body, for an answer that says more.
+void AppendErrorFields(JsonWriter& json, int status, std::string_view message);
 /// Appends the body alone.
 void AppendErrorBody(std::string& out, int status, std::string_view message);
 

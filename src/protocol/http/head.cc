@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "base/number.h"
 #include "protocol/http/ascii.h"
 
 namespace weir::http {
@@ -111,11 +111,10 @@ const char* Interpret(const Field& field, Head& head, bool& keep_alive) {
     case FieldId::kContentLength: {
       if (head.has_length) return "more than one Content-Length";
       head.has_length = true;
-      const char* end = field.value.data() + field.value.size();
-      const auto [rest, failure] = std::from_chars(field.value.data(), end, head.length);
+      const auto length = ParseNumber<std::uint64_t>(field.value);
+      head.length = length.value_or(0);
       // Half the range: sums of lengths and of what was read never overflow.
-      const bool right = failure == std::errc() && rest == end && head.length >> 63U == 0;
-      return right ? nullptr : "Content-Length is not a number";
+      return length && *length >> 63U == 0 ? nullptr : "Content-Length is not a number";
     }
     case FieldId::kTransferEncoding:
       if (head.chunked) return "more than one Transfer-Encoding";
@@ -326,10 +325,9 @@ HeadResult ParseResponseHead(std::string_view bytes, const HeadLimits& limits, R
     return Wrong(502, "bad status line");
   }
   head.status_line = line.substr(9);
-  const char* digits = line.data() + 9;
-  const auto [rest, failure] = std::from_chars(digits, digits + 3, head.status);
+  head.status = ParseNumber<int>(line.substr(9, 3)).value_or(0);
   const bool ended = line.size() == 12 || line[12] == ' ';
-  if (failure != std::errc() || rest != digits + 3 || head.status < 100 || !ended) {
+  if (head.status < 100 || !ended) {
     return Wrong(502, "bad status line");
   }
   if (auto result = ParseFields(lines, limits, head); result.failed()) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/http_status.h"
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "protocol/http/error.h"
 #include "weir/result.h"
 
@@ -112,47 +112,35 @@ void AppendResponse(std::string& out, const Response& response, const Envelope& 
   if (!envelope.head) out += response.body;
 }
 
-void AppendDecision(std::string& out, const limiter::Check& check) {
+void AppendDecision(JsonWriter& json, const limiter::Check& check) {
+  json.BeginObject();
   if (!check.status.ok()) {
-    out += "{\"error\":";
-    AppendJsonString(out, CodeName(check.status.error().code));
-    out += ",\"message\":";
-    AppendJsonString(out, check.status.error().message);
-    out += '}';
+    json.Field("error", CodeName(check.status.error().code));
+    json.Field("message", check.status.error().message).EndObject();
     return;
   }
   const Decision& decision = check.decision;
-  out += decision.allowed() ? "{\"allowed\":true,\"limit\":" : "{\"allowed\":false,\"limit\":";
-  AppendNumber(out, decision.limit);
-  out += ",\"remaining\":";
-  AppendNumber(out, std::max<std::int64_t>(decision.remaining, 0));
-  out += ",\"retryAfterMs\":";
-  AppendNumber(out, CeilMillis(decision.retry_after));
-  out += ",\"resetAfterMs\":";
-  AppendNumber(out, CeilMillis(decision.reset_after));
-  out += ",\"policy\":";
-  AppendJsonString(out, check.policy);
-  if (decision.verdict == Verdict::kNever) out += ",\"never\":true";
+  json.Field("allowed", decision.allowed())
+      .Field("limit", decision.limit)
+      .Field("remaining", std::max<std::int64_t>(decision.remaining, 0))
+      .Field("retryAfterMs", CeilMillis(decision.retry_after))
+      .Field("resetAfterMs", CeilMillis(decision.reset_after))
+      .Field("policy", check.policy);
+  if (decision.verdict == Verdict::kNever) json.Field("never", true);
   if (decision.lease != 0) {
-    out += ",\"lease\":";
-    AppendNumber(out, decision.lease);
-    out += ",\"leases\":\"";
-    limiter::AppendPermits(out, check);
-    out += '"';
+    thread_local std::string permits;
+    permits.clear();
+    limiter::AppendPermits(permits, check);
+    json.Field("lease", decision.lease).Field("leases", permits);
   }
-  if (check.op == store::Op::kRelease) {
-    out += check.applied ? ",\"released\":true" : ",\"released\":false";
-  }
-  if (check.op == store::Op::kSettle) {
-    out += check.applied ? ",\"settled\":true" : ",\"settled\":false";
-  }
+  if (check.op == store::Op::kRelease) json.Field("released", check.applied);
+  if (check.op == store::Op::kSettle) json.Field("settled", check.applied);
   if (!check.reservation.empty()) {
-    out.append(",\"reservation\":\"").append(check.reservation).append("\",\"expiresAfterMs\":");
-    AppendNumber(out, check.reserve.count());
+    json.Field("reservation", check.reservation).Field("expiresAfterMs", check.reserve.count());
   }
-  if (check.degraded) out += ",\"degraded\":true";
-  if (check.estimated) out += ",\"estimated\":true";
-  out += '}';
+  if (check.degraded) json.Field("degraded", true);
+  if (check.estimated) json.Field("estimated", true);
+  json.EndObject();
 }
 
 void AppendLimitHeaders(std::string& out, const limiter::Check& check,

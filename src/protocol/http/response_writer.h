@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_writer.h"
 #include "filter/headers.h"
 #include "limiter/limiter.h"
 #include "protocol/http/message.h"
@@ -50,7 +51,7 @@ void AppendResponse(std::string& out, const Response& response, const Envelope& 
 /// "resetAfterMs":100,"policy":"per-user"}, with "never" (the cost exceeds the limit), "lease",
 /// "leases", "released" and "degraded" where they apply, or {"error":…,"message":…} if it could not
 /// be decided.
-void AppendDecision(std::string& out, const limiter::Check& check);
+void AppendDecision(JsonWriter& json, const limiter::Check& check);
 
 /// The rate-limit headers of a decided check, each with its CRLF.
 void AppendLimitHeaders(std::string& out, const limiter::Check& check, filter::HeaderChoice choice);

@@ -1,7 +1,5 @@
 #include "protocol/http/uri.h"
 
-#include <cstddef>
-
 #include "base/percent.h"
 #include "base/utf8.h"
 
@@ -24,19 +22,6 @@ std::optional<std::string> DecodeAnySegment(std::string_view text) { return Perc
 
 std::optional<std::string> DecodeAnyQuery(std::string_view text) {
   return PercentDecoded(text, '+');
-}
-
-std::optional<QueryReader::Pair> QueryReader::Next() noexcept {
-  while (!rest_.empty()) {
-    const std::size_t end = rest_.find('&');
-    const std::string_view part = rest_.substr(0, end);
-    rest_ = end == std::string_view::npos ? std::string_view() : rest_.substr(end + 1);
-    if (part.empty()) continue;
-    const std::size_t equals = part.find('=');
-    if (equals == std::string_view::npos) return Pair{part, {}};
-    return Pair{part.substr(0, equals), part.substr(equals + 1)};
-  }
-  return std::nullopt;
 }
 
 std::optional<std::string> QueryValue(std::string_view query, std::string_view key) {

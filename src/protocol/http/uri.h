@@ -1,9 +1,10 @@
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/query.h"
 
 namespace weir::http {
 
@@ -19,21 +20,7 @@ std::optional<std::string> DecodeQuery(std::string_view text);
 std::optional<std::string> DecodeAnySegment(std::string_view text);
 std::optional<std::string> DecodeAnyQuery(std::string_view text);
 
-/// Walks the pairs of a query string. `key=value`, undecoded; a part without '=' has an empty
-/// value. Not thread-safe, like any value.
-class QueryReader {
- public:
-  explicit QueryReader(std::string_view query) : rest_(query) {}
-
-  struct Pair {
-    std::string_view key;
-    std::string_view value;
-  };
-  std::optional<Pair> Next() noexcept;
-
- private:
-  std::string_view rest_;
-};
+using weir::QueryReader;
 
 /// The decoded value of the first pair with this key; nothing if absent or badly encoded.
 std::optional<std::string> QueryValue(std::string_view query, std::string_view key);

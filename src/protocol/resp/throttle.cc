@@ -1,10 +1,10 @@
 #include "protocol/resp/throttle.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <string>
 
+#include "base/number.h"
 #include "protocol/resp/reply.h"
 
 namespace weir::resp {
@@ -37,13 +37,7 @@ std::optional<std::int64_t> ParseInteger(std::string_view text) noexcept {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') {
     text.remove_prefix(1);
   }
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) {
-    return std::nullopt;
-  }
-  return value;
+  return ParseNumber<std::int64_t>(text);
 }
 
 Result<Quota> MakeQuota(const Rate& rate) {

@@ -1,8 +1,9 @@
 #include "slots/api/answers.h"
 
-#include <charconv>
 #include <optional>
 
+#include "base/json_writer.h"
+#include "base/number.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 
@@ -32,23 +33,23 @@ std::string PastMessage(const std::string& config) {
   return "requestedTime: lies in the past, which '" + config + "' refuses";
 }
 
-void AppendAnswer(std::string& out, const Answer& answer, const slots::Ask& ask) {
+void AppendAnswer(JsonWriter& json, const Answer& answer, const slots::Ask& ask) {
   switch (answer.outcome) {
     case Outcome::kUnknownConfig:
-      return AppendRefusal(out, ask, "UNKNOWN_CONFIG",
+      return AppendRefusal(json, ask, "UNKNOWN_CONFIG",
                            "configName: there is no such active config");
     case Outcome::kExhausted:
-      return AppendRefusal(out, ask, "EXHAUSTED", ExhaustedMessage(ask.config));
+      return AppendRefusal(json, ask, "EXHAUSTED", ExhaustedMessage(ask.config));
     case Outcome::kPast:
-      return AppendRefusal(out, ask, "PAST", PastMessage(ask.config));
+      return AppendRefusal(json, ask, "PAST", PastMessage(ask.config));
     case Outcome::kNew:
-      return AppendSlot(out, answer.slot, "NEW");
+      return AppendSlot(json, answer.slot, "NEW");
     case Outcome::kExisting:
-      return AppendSlot(out, answer.slot, "EXISTING");
+      return AppendSlot(json, answer.slot, "EXISTING");
     case Outcome::kConflict:
-      return AppendSlot(out, answer.slot, "CONFLICT", TakenMessage(answer));
+      return AppendSlot(json, answer.slot, "CONFLICT", TakenMessage(answer));
     case Outcome::kCancelled:
-      return AppendSlot(out, answer.slot, "CANCELLED", TakenMessage(answer));
+      return AppendSlot(json, answer.slot, "CANCELLED", TakenMessage(answer));
   }
 }
 
@@ -85,39 +86,37 @@ Response AnswerResponse(const Answer& answer, const std::string& config) {
     case Outcome::kExisting:
       break;
   }
-  std::string body;
-  AppendSlot(body, answer.slot, answer.outcome == Outcome::kNew ? "NEW" : "EXISTING");
-  return Json(std::move(body));
+  return Json(JsonText([&](JsonWriter& json) {
+    AppendSlot(json, answer.slot, answer.outcome == Outcome::kNew ? "NEW" : "EXISTING");
+  }));
 }
 
 std::string BatchRequest::Body() const {
-  std::string body = "{\"slots\":[";
+  std::string body;
   body.reserve(parsed.size() * 224);
+  JsonWriter json(body);
+  json.BeginObject().Key("slots").BeginArray();
   std::size_t next = 0;
   for (std::size_t i = 0; i < parsed.size(); ++i) {
-    if (i > 0) body += ',';
     const ParsedAsk& one = parsed[i];
     if (one.status.ok()) {
-      AppendAnswer(body, answers[next++], one.ask);
+      AppendAnswer(json, answers[next++], one.ask);
     } else {
-      AppendRefusal(body, one.ask, "INVALID",
+      AppendRefusal(json, one.ask, "INVALID",
                     "events[" + std::to_string(i) + "]: " + one.status.error().message);
     }
   }
-  return body + "]}";
+  json.EndArray().EndObject();
+  return body;
 }
 
 Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, std::int64_t low,
                                  std::int64_t high, std::int64_t otherwise) {
   const std::optional<std::string> text = http::QueryValue(query, key);
   if (!text) return otherwise;
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error != std::errc() || end != text->data() + text->size() || number < low || number > high) {
-    return Error{Code::kInvalidArgument, std::string(key) + " must be a whole number from " +
-                                             std::to_string(low) + " to " + std::to_string(high)};
-  }
-  return number;
+  if (const auto number = ParseNumber<std::int64_t>(*text, low, high)) return *number;
+  return Error{Code::kInvalidArgument, std::string(key) + " must be a whole number from " +
+                                           std::to_string(low) + " to " + std::to_string(high)};
 }
 
 Result<slots::Millis> QueryInstant(std::string_view query, std::string_view key) {

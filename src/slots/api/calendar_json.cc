@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 
 namespace weir::slots {
 namespace {
@@ -96,38 +96,24 @@ Result<Calendar> ReadCalendar(const dom::object& object) {
   return calendar;
 }
 
-// Those with a cut-off of their own, or the holidays.
-template <typename Append>
-void AppendSpecial(std::string& out, const Calendar& calendar, bool holidays, Append append) {
-  bool first = true;
+void AppendCalendar(JsonWriter& json, const Calendar& calendar) {
+  json.Key("calendar").BeginObject().Field("zone", calendar.zone).Key("days").BeginArray();
+  for (int day = 0; day < 7; ++day) {
+    if ((calendar.days >> static_cast<unsigned>(day) & 1U) != 0) json.Value(WeekdayName(day));
+  }
+  json.EndArray()
+      .Field("open", FormatTimeOfDay(calendar.open))
+      .Field("cutOff", FormatTimeOfDay(calendar.cut_off));
+  const auto is_holiday = [&calendar](int cut_off) { return cut_off <= calendar.open; };
+  json.Key("holidays").BeginArray();
   for (const auto& [day, cut_off] : calendar.special) {
-    if ((cut_off <= calendar.open) != holidays) continue;
-    if (!std::exchange(first, false)) out += ',';
-    append(day, cut_off);
+    if (is_holiday(cut_off)) json.Value(FormatDate(day));
   }
-}
-
-void AppendCalendar(std::string& out, const Calendar& calendar) {
-  out += ",\"calendar\":{";
-  AppendJsonField(out, "zone", calendar.zone);
-  out += ",\"days\":[";
-  for (int day = 0, listed = 0; day < 7; ++day) {
-    if ((calendar.days >> static_cast<unsigned>(day) & 1U) == 0) continue;
-    if (listed++ > 0) out += ',';
-    AppendJsonString(out, WeekdayName(day));
+  json.EndArray().Key("cutOffs").BeginObject();
+  for (const auto& [day, cut_off] : calendar.special) {
+    if (!is_holiday(cut_off)) json.AnyKey(FormatDate(day)).Value(FormatTimeOfDay(cut_off));
   }
-  out += "],";
-  AppendJsonField(out, "open", FormatTimeOfDay(calendar.open));
-  out += ',';
-  AppendJsonField(out, "cutOff", FormatTimeOfDay(calendar.cut_off));
-  out += ",\"holidays\":[";
-  AppendSpecial(out, calendar, true,
-                [&](zone::Day day, int) { AppendJsonString(out, FormatDate(day)); });
-  out += "],\"cutOffs\":{";
-  AppendSpecial(out, calendar, false, [&](zone::Day day, int cut_off) {
-    AppendJsonField(out, FormatDate(day), FormatTimeOfDay(cut_off));
-  });
-  out += "}}";
+  json.EndObject().EndObject();
 }
 
 }  // namespace
@@ -152,11 +138,10 @@ Status ReadTiming(const dom::object& object, Config& config) {
   return {};
 }
 
-void AppendTiming(std::string& out, const Config& config) {
-  if (config.calendar.any()) AppendCalendar(out, config.calendar);
+void AppendTiming(JsonWriter& json, const Config& config) {
+  if (config.calendar.any()) AppendCalendar(json, config.calendar);
   if (config.past == Past::kKeep) return;
-  out += ',';
-  AppendJsonField(out, "past", config.past == Past::kNow ? "now" : "refuse");
+  json.Field("past", config.past == Past::kNow ? "now" : "refuse");
 }
 
 }  // namespace weir::slots

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "base/json_writer.h"
 #include "slots/slot.h"
 #include "weir/result.h"
 
@@ -15,6 +16,6 @@ namespace weir::slots {
 /// config; what is missing stays as it is.
 Status ReadTiming(const simdjson::dom::object& object, Config& config);
 /// ,"calendar":{…},"past":"…", each only if the config has it.
-void AppendTiming(std::string& out, const Config& config);
+void AppendTiming(JsonWriter& json, const Config& config);
 
 }  // namespace weir::slots

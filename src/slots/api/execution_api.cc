@@ -1,12 +1,12 @@
 #include "slots/api/execution_api.h"
 
-#include <charconv>
 #include <memory>
 #include <random>
 #include <utility>
 #include <vector>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
+#include "base/number.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "slots/api/execution_json.h"
@@ -63,12 +63,11 @@ Result<DueQuery> ReadQuery(const Request& request) {
     query.before = *instant;
   }
   if (const auto limit = http::QueryValue(request.query, "limit")) {
-    const auto [end, error] =
-        std::from_chars(limit->data(), limit->data() + limit->size(), query.limit);
-    if (error != std::errc() || end != limit->data() + limit->size() || query.limit < 1 ||
-        query.limit > kMaxDuePage) {
+    const auto number = ParseNumber<decltype(query.limit)>(*limit, 1, kMaxDuePage);
+    if (!number) {
       return Invalid("limit must be a whole number from 1 to " + std::to_string(kMaxDuePage));
     }
+    query.limit = *number;
   }
   if (const auto state = http::QueryValue(request.query, "state")) {
     const std::optional<State> known = ParseState(*state);
@@ -82,36 +81,42 @@ Result<DueQuery> ReadQuery(const Request& request) {
 }
 
 std::string DueBody(const std::vector<Event>& events, std::size_t limit) {
-  std::string body = "{\"events\":[";
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    if (i > 0) body += ',';
-    AppendEvent(body, events[i]);
-  }
-  body += ']';
-  if (events.size() == limit) {
-    body += ',';
+  return JsonObject([&](JsonWriter& json) {
+    json.Key("events").BeginArray();
+    for (const Event& event : events) AppendEvent(json, event);
+    json.EndArray();
+    if (events.size() != limit) return;
     const Slot& last = events.back().slot;
-    AppendJsonField(body, "next", FormatInstant(last.scheduled) + "/" + last.event_id);
-  }
-  return body + '}';
+    json.Field("next", FormatInstant(last.scheduled) + "/" + last.event_id);
+  });
+}
+
+void AppendFinished(JsonWriter& json, std::string_view event, Finished finished, bool failed) {
+  json.BeginObject()
+      .Field("eventId", event)
+      .Field("status", FinishedName(finished, failed))
+      .EndObject();
 }
 
 /// Backlogs whose plans are being read, one after the other.
 struct Listing {
   std::vector<Backlog> backlogs;
-  std::string body = "{\"configs\":[";
-  Reply reply;
+  std::string body = {};
+  JsonWriter json{body};
+  Reply reply = {};
 };
 
 void AppendNext(SlotStore& store, const std::shared_ptr<Listing>& listing, std::size_t at) {
-  if (at == listing->backlogs.size()) return listing->reply(Json(listing->body + "]}"));
+  if (at == listing->backlogs.size()) {
+    listing->json.EndArray().EndObject();
+    return listing->reply(Json(std::move(listing->body)));
+  }
   const Backlog& backlog = listing->backlogs[at];
   store.ListWindows(backlog.config, backlog.window_start, kPlanPage,
                     [&store, listing, at](Result<std::vector<WindowLoad>> windows) {
                       if (!windows.ok()) return listing->reply(ErrorResponse(windows.error()));
-                      if (at > 0) listing->body += ',';
                       const Backlog& one = listing->backlogs[at];
-                      listing->body += BacklogBody(one, CaughtUpBy(one, *windows));
+                      AppendBacklog(listing->json, one, CaughtUpBy(one, *windows));
                       AppendNext(store, listing, at + 1);
                     });
 }
@@ -134,9 +139,7 @@ void ExecutionApi::Look(const Request& request, Reply reply) {
   store_.Look(event, [event, reply = std::move(reply)](Result<std::optional<Event>> found) {
     if (!found.ok()) return reply(ErrorResponse(found.error()));
     if (!found->has_value()) return reply(UnknownEvent(event));
-    std::string body;
-    AppendEvent(body, **found);
-    reply(Json(std::move(body)));
+    reply(Json(JsonText([&](JsonWriter& json) { AppendEvent(json, **found); })));
   });
 }
 
@@ -179,16 +182,15 @@ void ExecutionApi::FinishMany(Result<std::vector<Finish>> ends, Reply reply) {
                     [this, failed, again = std::move(again), names = std::move(names),
                      reply = std::move(reply)](Result<std::vector<Finished>> told) {
                       if (!told.ok()) return reply(ErrorResponse(told.error()));
-                      std::string body = "{\"results\":[";
+                      std::string body;
+                      JsonWriter json(body);
+                      json.BeginObject().Key("results").BeginArray();
                       for (std::size_t i = 0; i < names.size(); ++i) {
                         watch_.Count((*told)[i], failed, again[i]);
-                        body += i > 0 ? ",{" : "{";
-                        AppendJsonField(body, "eventId", names[i]);
-                        body += ',';
-                        AppendJsonField(body, "status", FinishedName((*told)[i], failed));
-                        body += '}';
+                        AppendFinished(json, names[i], (*told)[i], failed);
                       }
-                      reply(Json(body + "]}"));
+                      json.EndArray().EndObject();
+                      reply(Json(std::move(body)));
                     });
 }
 
@@ -209,11 +211,8 @@ void ExecutionApi::FinishOne(Result<Finish> end, Reply reply) {
       return reply(ErrorResponse(
           409, "attempt: this claim of '" + event + "' has ended; somebody else may have it"));
     }
-    std::string body = "{";
-    AppendJsonField(body, "eventId", event);
-    body += ',';
-    AppendJsonField(body, "status", FinishedName(told->front(), failed));
-    reply(Json(body + '}'));
+    reply(Json(
+        JsonText([&](JsonWriter& json) { AppendFinished(json, event, told->front(), failed); })));
   });
 }
 
@@ -239,6 +238,7 @@ void ExecutionApi::Backlogs(const Request&, Reply reply) {
     auto listing = std::make_shared<Listing>();
     listing->backlogs = std::move(*backlogs);
     listing->reply = reply;
+    listing->json.BeginObject().Key("configs").BeginArray();
     AppendNext(store_, listing, 0);
   });
 }

@@ -4,7 +4,8 @@
 
 #include <utility>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
+#include "base/number.h"
 #include "slots/config.h"
 
 namespace weir::slots {
@@ -73,58 +74,48 @@ Status ReadFinish(const dom::object& object, Finish& end) {
   return ReadInstant(object, "retryTime", end.retry_at.emplace());
 }
 
-void AppendInstant(std::string& out, std::string_view name, Millis instant) {
-  if (instant == 0) return;
-  out += ',';
-  AppendJsonField(out, name, FormatInstant(instant));
+void AppendInstant(JsonWriter& json, std::string_view name, Millis instant) {
+  if (instant != 0) json.Field(name, FormatInstant(instant));
 }
 
-void AppendText(std::string& out, std::string_view name, const std::string& text) {
-  if (text.empty()) return;
-  out += ',';
-  AppendJsonField(out, name, text);
+void AppendText(JsonWriter& json, std::string_view name, const std::string& text) {
+  if (!text.empty()) json.Field(name, text);
 }
 
 // An open object of what is asked for and given.
-void AppendSlotFields(std::string& out, const Slot& slot) {
-  out += '{';
-  AppendJsonField(out, "eventId", slot.event_id);
-  AppendText(out, "configName", slot.config);
-  AppendText(out, "tenant", slot.tenant);
-  out += ",\"requestedTime\":\"" + FormatInstant(slot.requested);
-  out += "\",\"scheduledTime\":\"" + FormatInstant(slot.scheduled);
-  out += "\",\"windowStart\":\"" + FormatInstant(slot.window_start) + "\",";
-  AppendJsonField(out, "delayMs", slot.scheduled - slot.requested);
+void AppendSlotFields(JsonWriter& json, const Slot& slot) {
+  json.BeginObject().Field("eventId", slot.event_id);
+  AppendText(json, "configName", slot.config);
+  AppendText(json, "tenant", slot.tenant);
+  json.Field("requestedTime", FormatInstant(slot.requested))
+      .Field("scheduledTime", FormatInstant(slot.scheduled))
+      .Field("windowStart", FormatInstant(slot.window_start))
+      .Field("delayMs", slot.scheduled - slot.requested);
 }
 
-void AppendClaimed(std::string& out, const Claimed& event) {
-  AppendSlotFields(out, event.slot);
-  out += ",\"executeAt\":\"" + FormatInstant(event.execute_at);
-  out += "\",\"leaseUntil\":\"" + FormatInstant(event.lease_until) + "\",";
-  AppendJsonField(out, "attempt", event.attempt);
-  out += event.attempt > 1 ? ",\"redelivered\":true" : ",\"redelivered\":false";
-  AppendText(out, "payload", event.payload);
-  out += '}';
+void AppendClaimed(JsonWriter& json, const Claimed& event) {
+  AppendSlotFields(json, event.slot);
+  json.Field("executeAt", FormatInstant(event.execute_at))
+      .Field("leaseUntil", FormatInstant(event.lease_until))
+      .Field("attempt", event.attempt)
+      .Field("redelivered", event.attempt > 1);
+  AppendText(json, "payload", event.payload);
+  json.EndObject();
 }
 
-void AppendHistory(std::string& out, const std::vector<Change>& history) {
-  out += ",\"history\":[";
-  for (std::size_t i = 0; i < history.size(); ++i) {
-    const Change& change = history[i];
-    out += i > 0 ? ",{" : "{";
-    AppendJsonField(out, "at", FormatInstant(change.at));
-    out += ',';
-    AppendJsonField(out, "what", change.what);
-    out += ',';
+void AppendHistory(JsonWriter& json, const std::vector<Change>& history) {
+  json.Key("history").BeginArray();
+  for (const Change& change : history) {
+    json.BeginObject().Field("at", FormatInstant(change.at)).Field("what", change.what);
     // What is a time in the store is one here.
-    const bool time =
-        change.what == "cancelled" || change.what == "restored" || change.what == "rescheduled";
-    AppendJsonField(
-        out, time ? "was" : "detail",
-        time ? FormatInstant(std::strtoll(change.detail.c_str(), nullptr, 10)) : change.detail);
-    out += '}';
+    if (change.what == "cancelled" || change.what == "restored" || change.what == "rescheduled") {
+      json.Field("was", FormatInstant(ParseNumber<Millis>(change.detail).value_or(0)));
+    } else {
+      json.Field("detail", change.detail);
+    }
+    json.EndObject();
   }
-  out += ']';
+  json.EndArray();
 }
 
 }  // namespace
@@ -191,37 +182,35 @@ Result<Finish> ParseFinish(std::string_view body, std::string event_id, bool fai
   return end;
 }
 
-void AppendEvent(std::string& out, const Event& event) {
-  AppendSlotFields(out, event.slot);
-  out += ',';
-  AppendJsonField(out, "status", event.state == State::kCancelled ? "CANCELLED" : "EXISTING");
-  out += ',';
-  AppendJsonField(out, "state", StateName(event.state));
-  out += ',';
-  AppendJsonField(out, "attempts", event.attempts);
-  AppendInstant(out, "createdAt", event.created_at);
-  AppendInstant(out, "claimedAt", event.claimed_at);
-  AppendText(out, "claimedBy", event.claimed_by);
-  AppendInstant(out, "leaseUntil", event.lease_until);
-  AppendInstant(out, "finishedAt", event.finished_at);
-  AppendText(out, "error", event.error);
-  AppendText(out, "payload", event.payload);
-  if (event.archived) out += ",\"archived\":true";
-  AppendHistory(out, event.history);
-  out += '}';
+void AppendEvent(JsonWriter& json, const Event& event) {
+  AppendSlotFields(json, event.slot);
+  json.Field("status", event.state == State::kCancelled ? "CANCELLED" : "EXISTING")
+      .Field("state", StateName(event.state))
+      .Field("attempts", event.attempts);
+  AppendInstant(json, "createdAt", event.created_at);
+  AppendInstant(json, "claimedAt", event.claimed_at);
+  AppendText(json, "claimedBy", event.claimed_by);
+  AppendInstant(json, "leaseUntil", event.lease_until);
+  AppendInstant(json, "finishedAt", event.finished_at);
+  AppendText(json, "error", event.error);
+  AppendText(json, "payload", event.payload);
+  if (event.archived) json.Field("archived", true);
+  AppendHistory(json, event.history);
+  json.EndObject();
 }
 
 std::string ClaimBody(const Claim& claim) {
-  std::string out = "{";
+  std::string out;
   out.reserve(64 + claim.events.size() * 320);
-  AppendJsonField(out, "now", FormatInstant(claim.now));
-  out += claim.capped ? ",\"capped\":true" : ",\"capped\":false";
-  out += ",\"events\":[";
-  for (std::size_t i = 0; i < claim.events.size(); ++i) {
-    if (i > 0) out += ',';
-    AppendClaimed(out, claim.events[i]);
-  }
-  return out + "]}";
+  JsonWriter json(out);
+  json.BeginObject()
+      .Field("now", FormatInstant(claim.now))
+      .Field("capped", claim.capped)
+      .Key("events")
+      .BeginArray();
+  for (const Claimed& event : claim.events) AppendClaimed(json, event);
+  json.EndArray().EndObject();
+  return out;
 }
 
 std::string_view FinishedName(Finished finished, bool failed) noexcept {
@@ -238,27 +227,22 @@ std::string_view FinishedName(Finished finished, bool failed) noexcept {
   return "";
 }
 
-std::string BacklogBody(const Backlog& backlog, std::optional<Millis> caught_up_by) {
-  std::string out = "{";
-  AppendJsonField(out, "configName", backlog.config);
-  AppendInstant(out, "now", backlog.now);
-  AppendInstant(out, "windowStart", backlog.window_start);
-  const auto number = [&out](std::string_view name, std::int64_t value) {
-    out += ',';
-    AppendJsonField(out, name, value);
-  };
-  number("maxPerWindow", backlog.cap);
-  number("grantedInWindow", backlog.granted);
-  number("due", backlog.due);
-  number("claimed", backlog.claimed);
-  number("failed", backlog.failed);
-  AppendInstant(out, "oldestDue", backlog.oldest_due);
-  out += backlog.executed ? ",\"executed\":true" : ",\"executed\":false";
+void AppendBacklog(JsonWriter& json, const Backlog& backlog, std::optional<Millis> caught_up_by) {
+  json.BeginObject().Field("configName", backlog.config);
+  AppendInstant(json, "now", backlog.now);
+  AppendInstant(json, "windowStart", backlog.window_start);
+  json.Field("maxPerWindow", backlog.cap)
+      .Field("grantedInWindow", backlog.granted)
+      .Field("due", backlog.due)
+      .Field("claimed", backlog.claimed)
+      .Field("failed", backlog.failed);
+  AppendInstant(json, "oldestDue", backlog.oldest_due);
+  json.Field("executed", backlog.executed);
   if (caught_up_by) {
-    AppendInstant(out, "caughtUpBy", *caught_up_by);
-    number("catchUpMs", *caught_up_by - backlog.now);
+    AppendInstant(json, "caughtUpBy", *caught_up_by);
+    json.Field("catchUpMs", *caught_up_by - backlog.now);
   }
-  return out + '}';
+  json.EndObject();
 }
 
 }  // namespace weir::slots

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "slots/execution.h"
 #include "weir/result.h"
 
@@ -18,10 +19,10 @@ Result<std::vector<Finish>> ParseFinishes(std::string_view body, bool failed);
 /// The same fields for one event whose id stands in the path.
 Result<Finish> ParseFinish(std::string_view body, std::string event_id, bool failed);
 
-void AppendEvent(std::string& out, const Event& event);
+void AppendEvent(JsonWriter& json, const Event& event);
 std::string ClaimBody(const Claim& claim);
 /// DONE or FAILED, ALREADY, LOST, UNKNOWN.
 std::string_view FinishedName(Finished finished, bool failed) noexcept;
-std::string BacklogBody(const Backlog& backlog, std::optional<Millis> caught_up_by);
+void AppendBacklog(JsonWriter& json, const Backlog& backlog, std::optional<Millis> caught_up_by);
 
 }  // namespace weir::slots

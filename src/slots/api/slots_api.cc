@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "slots/api/answers.h"
@@ -38,12 +38,21 @@ std::int64_t Random() {
 
 template <typename T, typename Append>
 std::string ListBody(std::string_view name, const std::vector<T>& items, Append append) {
-  std::string body = "{\"" + std::string(name) + "\":[";
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) body += ',';
-    append(body, items[i]);
-  }
-  return body + "]}";
+  return JsonObject([&](JsonWriter& json) {
+    json.Key(name).BeginArray();
+    for (const T& item : items) append(json, item);
+    json.EndArray();
+  });
+}
+
+std::string WindowsBody(const slots::Config& config,
+                        const std::vector<slots::WindowLoad>& windows) {
+  return JsonObject([&](JsonWriter& json) {
+    AppendConfig(json.Key("config"), config);
+    json.Key("windows").BeginArray();
+    for (const slots::WindowLoad& window : windows) AppendWindow(json, window);
+    json.EndArray();
+  });
 }
 
 }  // namespace
@@ -128,9 +137,7 @@ void SlotsApi::Parts::Cancel(const Request& request, Reply reply) {
   store.Cancel(event, [event, reply = std::move(reply)](Result<std::optional<slots::Slot>> slot) {
     if (!slot.ok()) return reply(EventError(slot.error(), event));
     if (!slot->has_value()) return reply(UnknownEvent(event));
-    std::string body;
-    AppendSlot(body, **slot, "CANCELLED");
-    reply(Json(std::move(body)));
+    reply(Json(JsonText([&](JsonWriter& json) { AppendSlot(json, **slot, "CANCELLED"); })));
   });
 }
 
@@ -163,9 +170,7 @@ void SlotsApi::Parts::CreateConfig(const Request& request, Reply reply) {
   store.PutConfig(std::move(*config), [this, reply = std::move(reply)](Result<slots::Config> made) {
     if (!made.ok()) return reply(ErrorResponse(made.error()));
     cache.Put(*made);
-    std::string body;
-    AppendConfig(body, *made);
-    reply(Json(std::move(body), 201));
+    reply(Json(ConfigBody(*made), 201));
   });
 }
 
@@ -189,12 +194,9 @@ void SlotsApi::Parts::WithConfig(const std::string& name, Reply reply,
 }
 
 void SlotsApi::Parts::GetConfig(const Request& request, Reply reply) {
-  WithConfig(request.params.at(0), std::move(reply),
-             [](const slots::Config& config, const Reply& answer) {
-               std::string body;
-               AppendConfig(body, config);
-               answer(Json(std::move(body)));
-             });
+  WithConfig(
+      request.params.at(0), std::move(reply),
+      [](const slots::Config& config, const Reply& answer) { answer(Json(ConfigBody(config))); });
 }
 
 void SlotsApi::Parts::ListVersions(const Request& request, Reply reply) {
@@ -213,9 +215,8 @@ void SlotsApi::Parts::Deactivate(const Request& request, Reply reply) {
     cache.Forget(name);
     if (!done.ok()) return reply(ErrorResponse(done.error()));
     if (!*done) return reply(UnknownConfig(name));
-    std::string body = "{\"configName\":";
-    AppendJsonString(body, name);
-    reply(Json(body + ",\"active\":false}"));
+    reply(Json(JsonObject(
+        [&](JsonWriter& json) { json.Field("configName", name).Field("active", false); })));
   });
 }
 
@@ -237,11 +238,7 @@ void SlotsApi::Parts::ListWindows(const Request& request, Reply reply) {
                store.ListWindows(config.name, from, count,
                                  [config, answer](Result<std::vector<slots::WindowLoad>> windows) {
                                    if (!windows.ok()) return answer(ErrorResponse(windows.error()));
-                                   std::string body = "{\"config\":";
-                                   AppendConfig(body, config);
-                                   body +=
-                                       ',' + ListBody("windows", *windows, AppendWindow).substr(1);
-                                   answer(Json(std::move(body)));
+                                   answer(Json(WindowsBody(config, *windows)));
                                  });
              });
 }
@@ -280,7 +277,7 @@ void SlotsApi::Parts::ForecastPage(const std::shared_ptr<slots::Forecast>& forec
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): handlers share one signature.
 void SlotsApi::Parts::FlushCache(const Request&, Reply reply) {
-  reply(Json("{\"flushed\":" + std::to_string(cache.Flush()) + "}"));
+  reply(Json(JsonObject([this](JsonWriter& json) { json.Field("flushed", cache.Flush()); })));
 }
 
 void SlotsApi::Parts::Verify(const Request&, Reply reply) {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "protocol/http/error.h"
 #include "slots/api/calendar_json.h"
 #include "slots/config.h"
@@ -191,121 +191,84 @@ Result<slots::Config> ParseConfig(std::string_view body) {
   return slots::CheckConfig(std::move(config));
 }
 
-void AppendSlot(std::string& out, const slots::Slot& slot, std::string_view status,
+void AppendSlot(JsonWriter& json, const slots::Slot& slot, std::string_view status,
                 std::string_view message) {
-  out += '{';
-  AppendJsonField(out, "eventId", slot.event_id);
-  out += ',';
-  AppendJsonField(out, "configName", slot.config);
-  if (!slot.tenant.empty()) {
-    out += ',';
-    AppendJsonField(out, "tenant", slot.tenant);
-  }
-  // Instants need no escaping.
-  out += ",\"requestedTime\":\"" + slots::FormatInstant(slot.requested);
-  out += "\",\"scheduledTime\":\"" + slots::FormatInstant(slot.scheduled);
-  out += "\",\"windowStart\":\"" + slots::FormatInstant(slot.window_start);
-  out += "\",";
-  AppendJsonField(out, "delayMs", slot.scheduled - slot.requested);
-  out += ',';
-  AppendJsonField(out, "status", status);
-  if (!message.empty()) {
-    out += ',';
-    AppendJsonField(out, "message", message);
-  }
-  out += '}';
+  json.BeginObject().Field("eventId", slot.event_id).Field("configName", slot.config);
+  if (!slot.tenant.empty()) json.Field("tenant", slot.tenant);
+  json.Field("requestedTime", slots::FormatInstant(slot.requested))
+      .Field("scheduledTime", slots::FormatInstant(slot.scheduled))
+      .Field("windowStart", slots::FormatInstant(slot.window_start))
+      .Field("delayMs", slot.scheduled - slot.requested)
+      .Field("status", status);
+  if (!message.empty()) json.Field("message", message);
+  json.EndObject();
 }
 
-void AppendRefusal(std::string& out, const slots::Ask& ask, std::string_view status,
+void AppendRefusal(JsonWriter& json, const slots::Ask& ask, std::string_view status,
                    std::string_view message) {
-  out += '{';
-  AppendJsonField(out, "eventId", ask.event_id);
-  out += ',';
-  AppendJsonField(out, "configName", ask.config);
-  out += ',';
-  AppendJsonField(out, "status", status);
-  out += ',';
-  AppendJsonField(out, "message", message);
-  out += '}';
+  json.BeginObject()
+      .Field("eventId", ask.event_id)
+      .Field("configName", ask.config)
+      .Field("status", status)
+      .Field("message", message)
+      .EndObject();
 }
 
-void AppendConfig(std::string& out, const slots::Config& config) {
-  out += '{';
-  AppendJsonField(out, "configName", config.name);
-  out += ',';
-  AppendJsonField(out, "version", config.version);
-  out += ',';
-  AppendJsonField(out, "windowSize", slots::FormatDuration(config.window_size));
-  out += ',';
-  AppendJsonField(out, "maxPerWindow", config.max_per_window);
-  out += ',';
-  AppendJsonField(out, "headroom", config.headroom);
+void AppendConfig(JsonWriter& json, const slots::Config& config) {
+  json.BeginObject()
+      .Field("configName", config.name)
+      .Field("version", config.version)
+      .Field("windowSize", slots::FormatDuration(config.window_size))
+      .Field("maxPerWindow", config.max_per_window)
+      .Field("headroom", config.headroom);
   if (!config.tenants.empty()) {
-    out += ',';
-    AppendJsonField(out, "fairWindows", config.fair_windows);
-    out += ",\"tenants\":{";
-    for (std::size_t i = 0; i < config.tenants.size(); ++i) {
-      if (i > 0) out += ',';
-      AppendJsonString(out, config.tenants[i].first);
-      out += ':' + std::to_string(config.tenants[i].second);
-    }
-    out += '}';
+    json.Field("fairWindows", config.fair_windows).Key("tenants").BeginObject();
+    for (const auto& [name, weight] : config.tenants) json.AnyKey(name).Value(weight);
+    json.EndObject();
   }
-  AppendTiming(out, config);
-  out += std::string(",\"active\":") + (config.active ? "true" : "false") + ',';
-  AppendJsonField(out, "createdAt", slots::FormatInstant(config.created_at));
-  out += '}';
+  AppendTiming(json, config);
+  json.Field("active", config.active)
+      .Field("createdAt", slots::FormatInstant(config.created_at))
+      .EndObject();
 }
 
-void AppendWindow(std::string& out, const slots::WindowLoad& window) {
-  out += '{';
-  AppendJsonField(out, "windowStart", slots::FormatInstant(window.start));
-  out += ',';
-  AppendJsonField(out, "count", window.count);
-  if (window.carried > 0) {
-    out += ',';
-    AppendJsonField(out, "carried", window.carried);
-  }
-  out += ',';
-  AppendJsonField(out, "status", window.open ? "OPEN" : "CLOSED");
-  out += '}';
+std::string ConfigBody(const slots::Config& config) {
+  return JsonText([&](JsonWriter& json) { AppendConfig(json, config); });
+}
+
+void AppendWindow(JsonWriter& json, const slots::WindowLoad& window) {
+  json.BeginObject()
+      .Field("windowStart", slots::FormatInstant(window.start))
+      .Field("count", window.count);
+  if (window.carried > 0) json.Field("carried", window.carried);
+  json.Field("status", window.open ? "OPEN" : "CLOSED").EndObject();
 }
 
 std::string ForecastBody(const slots::Forecast& forecast, const slots::Config& config,
                          slots::Millis requested, std::int64_t count) {
-  std::string out = "{";
-  AppendJsonField(out, "configName", config.name);
-  out += ',';
-  AppendJsonField(out, "requestedTime", slots::FormatInstant(requested));
-  out += ',';
-  AppendJsonField(out, "count", count);
-  out += ',';
-  AppendJsonField(out, "unplaced", forecast.unplaced());
-  out += ',';
-  AppendJsonField(out, "windows", forecast.windows());
-  out += ',';
-  AppendJsonField(out, "firstWindow", slots::FormatInstant(forecast.first_window()));
-  out += ',';
-  AppendJsonField(out, "lastWindow", slots::FormatInstant(forecast.last_window()));
-  out += ',';
-  AppendJsonField(out, "finishedBy", slots::FormatInstant(forecast.finished_by()));
-  return out + '}';
+  return JsonObject([&](JsonWriter& json) {
+    json.Field("configName", config.name)
+        .Field("requestedTime", slots::FormatInstant(requested))
+        .Field("count", count)
+        .Field("unplaced", forecast.unplaced())
+        .Field("windows", forecast.windows())
+        .Field("firstWindow", slots::FormatInstant(forecast.first_window()))
+        .Field("lastWindow", slots::FormatInstant(forecast.last_window()))
+        .Field("finishedBy", slots::FormatInstant(forecast.finished_by()));
+  });
 }
 
 std::string FindingsBody(const slots::Findings& findings) {
-  std::string out = "{";
-  out += std::string("\"clean\":") + (findings.problems == 0 ? "true" : "false") + ',';
-  AppendJsonField(out, "windows", findings.windows);
-  out += ',';
-  AppendJsonField(out, "slots", findings.slots);
-  out += ',';
-  AppendJsonField(out, "problems", findings.problems);
-  out += ",\"examples\":[";
-  for (std::size_t i = 0; i < findings.examples.size(); ++i) {
-    if (i > 0) out += ',';
-    AppendJsonString(out, findings.examples[i]);
-  }
-  return out + "]}";
+  return JsonObject([&](JsonWriter& json) {
+    json.Field("clean", findings.problems == 0)
+        .Field("windows", findings.windows)
+        .Field("slots", findings.slots)
+        .Field("problems", findings.problems)
+        .Key("examples")
+        .BeginArray();
+    for (const std::string& example : findings.examples) json.Value(example);
+    json.EndArray();
+  });
 }
 
 }  // namespace weir::slots

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "slots/forecast.h"
 #include "slots/slot.h"
 #include "weir/result.h"
@@ -30,13 +31,14 @@ Result<slots::Ask> ParseReschedule(std::string_view body, std::string event_id);
 Result<slots::Config> ParseConfig(std::string_view body);
 
 /// `message` is left out if it is empty.
-void AppendSlot(std::string& out, const slots::Slot& slot, std::string_view status,
+void AppendSlot(JsonWriter& json, const slots::Slot& slot, std::string_view status,
                 std::string_view message = {});
 /// An event of a batch that got no slot.
-void AppendRefusal(std::string& out, const slots::Ask& ask, std::string_view status,
+void AppendRefusal(JsonWriter& json, const slots::Ask& ask, std::string_view status,
                    std::string_view message);
-void AppendConfig(std::string& out, const slots::Config& config);
-void AppendWindow(std::string& out, const slots::WindowLoad& window);
+void AppendConfig(JsonWriter& json, const slots::Config& config);
+std::string ConfigBody(const slots::Config& config);
+void AppendWindow(JsonWriter& json, const slots::WindowLoad& window);
 std::string ForecastBody(const slots::Forecast& forecast, const slots::Config& config,
                          slots::Millis requested, std::int64_t count);
 std::string FindingsBody(const slots::Findings& findings);

@@ -26,9 +26,7 @@ admin::Undoable SlotConfigs(slots::SlotStore& store,
     store.GetConfig(std::move(name), [done](Result<std::optional<slots::Config>> config) {
       if (!config.ok()) return done(config.error());
       if (!config->has_value()) return done(ConfigState());
-      std::string json;
-      AppendConfig(json, **config);
-      done(ConfigState(std::move(json)));
+      done(ConfigState(ConfigBody(**config)));
     });
   };
   const auto restore = [&store, forget = std::move(forget)](

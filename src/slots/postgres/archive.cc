@@ -1,8 +1,8 @@
 #include <utility>
 
+#include "drivers/postgres/worker.h"
 #include "slots/postgres/reading.h"
 #include "slots/postgres/slot_store.h"
-#include "slots/postgres/worker.h"
 
 // Events that are over and old leave the live table.
 

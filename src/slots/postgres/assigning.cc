@@ -4,11 +4,11 @@
 #include <string_view>
 #include <utility>
 
+#include "drivers/postgres/worker.h"
 #include "slots/batch.h"
 #include "slots/postgres/reading.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/postgres/timings.h"
-#include "slots/postgres/worker.h"
 
 // A batch of events gets its slots: a function call for each config.
 

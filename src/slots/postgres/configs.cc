@@ -2,8 +2,8 @@
 #include <string_view>
 #include <utility>
 
+#include "drivers/postgres/worker.h"
 #include "slots/postgres/slot_store.h"
-#include "slots/postgres/worker.h"
 #include "slots/timing.h"
 
 // Configs: their versions and which is in force.

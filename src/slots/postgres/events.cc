@@ -2,10 +2,10 @@
 #include <string_view>
 #include <utility>
 
+#include "drivers/postgres/worker.h"
 #include "slots/postgres/reading.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/postgres/timings.h"
-#include "slots/postgres/worker.h"
 
 // One event: look, cancel, reschedule, restore; and lists of them.
 

@@ -2,10 +2,10 @@
 #include <optional>
 #include <utility>
 
+#include "drivers/postgres/worker.h"
 #include "slots/postgres/reading.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/postgres/timings.h"
-#include "slots/postgres/worker.h"
 
 // Claims and their ends.
 

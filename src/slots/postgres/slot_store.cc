@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "slots/postgres/worker.h"
+#include "drivers/postgres/worker.h"
+#include "slots/postgres/schema.h"
 
 namespace weir::slots::postgres {
 namespace {
@@ -16,7 +17,15 @@ constexpr std::size_t kMaxExamples = 20;
 }  // namespace
 
 PostgresSlotStore::PostgresSlotStore(Options options)
-    : worker_(std::make_unique<Worker>(std::move(options))) {}
+    : worker_(std::make_unique<weir::postgres::Worker>(weir::postgres::WorkerOptions{
+          .connection = {.url = std::move(options.url),
+                         .reconnect_delay = std::chrono::milliseconds(20)},
+          .connections = options.connections,
+          .component = "slots",
+          .steps = Migrations(),
+          .long_timeout = std::chrono::minutes(10)})) {
+  worker_->Start();
+}
 
 PostgresSlotStore::~PostgresSlotStore() = default;
 

@@ -11,6 +11,10 @@
 #include "slots/slot_store.h"
 #include "weir/result.h"
 
+namespace weir::postgres {
+class Worker;
+}  // namespace weir::postgres
+
 namespace weir::slots::postgres {
 
 struct Options {
@@ -48,7 +52,6 @@ class PostgresSlotStore final : public SlotStore {
   void Verify(Done<Findings> done) override;
 
  private:
-  class Worker;
   struct Assignment;
   struct Ending;
   struct Moving;
@@ -69,7 +72,7 @@ class PostgresSlotStore final : public SlotStore {
   // Of configs with a calendar or a rule for the past, as they were read last; on the worker's
   // thread. The database answers when one is out of date.
   std::map<std::string, Config, std::less<>> timings_;
-  std::unique_ptr<Worker> worker_;
+  std::unique_ptr<weir::postgres::Worker> worker_;
 };
 
 }  // namespace weir::slots::postgres

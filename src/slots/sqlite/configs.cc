@@ -158,11 +158,9 @@ Result<Place> NextVersion(Connection& connection, std::string_view name) {
   return Place{query->Int(0), query->Int(1)};
 }
 
-}  // namespace
-
-Result<std::optional<StoredConfig>> LoadActive(Connection& connection, std::string_view name) {
-  Result<Statement> query =
-      connection.Prepare(std::string(kColumns) + "WHERE config_name = ?1 AND active");
+Result<std::optional<StoredConfig>> LoadOne(Connection& connection, std::string_view name,
+                                            std::string_view which) {
+  Result<Statement> query = connection.Prepare(std::string(kColumns).append(which));
   if (!query.ok()) return query.error();
   query->Bind(1, name);
   Result<std::vector<StoredConfig>> found = ReadAll(connection, *query);
@@ -171,15 +169,14 @@ Result<std::optional<StoredConfig>> LoadActive(Connection& connection, std::stri
   return std::optional<StoredConfig>(std::move(found->front()));
 }
 
+}  // namespace
+
+Result<std::optional<StoredConfig>> LoadActive(Connection& connection, std::string_view name) {
+  return LoadOne(connection, name, "WHERE config_name = ?1 AND active");
+}
+
 Result<std::optional<StoredConfig>> LoadLatest(Connection& connection, std::string_view name) {
-  Result<Statement> query = connection.Prepare(
-      std::string(kColumns) + "WHERE config_name = ?1 ORDER BY version DESC LIMIT 1");
-  if (!query.ok()) return query.error();
-  query->Bind(1, name);
-  Result<std::vector<StoredConfig>> found = ReadAll(connection, *query);
-  if (!found.ok()) return found.error();
-  if (found->empty()) return std::optional<StoredConfig>();
-  return std::optional<StoredConfig>(std::move(found->front()));
+  return LoadOne(connection, name, "WHERE config_name = ?1 ORDER BY version DESC LIMIT 1");
 }
 
 Result<std::vector<Config>> LoadConfigs(Connection& connection,

@@ -1,8 +1,9 @@
 #include "store/guard/guard.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
+
+#include "base/number.h"
 
 namespace weir::store::guard {
 namespace {
@@ -203,11 +204,9 @@ std::optional<std::vector<std::uint64_t>> ReadHashes(std::string_view text) {
   if (text.size() % kHashDigits != 0 || text.size() > kMaxHashes * kHashDigits) return std::nullopt;
   std::vector<std::uint64_t> hashes;
   for (; !text.empty(); text.remove_prefix(kHashDigits)) {
-    std::uint64_t hash = 0;
-    const char* const end = text.data() + kHashDigits;
-    const auto [at, problem] = std::from_chars(text.data(), end, hash, 16);
-    if (problem != std::errc() || at != end) return std::nullopt;
-    hashes.push_back(hash);
+    const auto hash = ParseNumber<std::uint64_t>(text.substr(0, kHashDigits), 16);
+    if (!hash) return std::nullopt;
+    hashes.push_back(*hash);
   }
   return hashes;
 }

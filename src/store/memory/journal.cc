@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "base/checksum.h"
+#include "base/number.h"
 
 namespace weir::store::memory {
 namespace {
@@ -57,10 +57,7 @@ std::vector<std::uint64_t> NumbersOf(const std::string& path) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(prefix)) continue;
     const std::string_view digits = std::string_view(name).substr(prefix.size());
-    std::uint64_t number = 0;
-    const auto [end, problem] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (problem == std::errc() && end == digits.data() + digits.size()) numbers.push_back(number);
+    if (const auto number = ParseNumber<std::uint64_t>(digits)) numbers.push_back(*number);
   }
   std::ranges::sort(numbers);
   return numbers;

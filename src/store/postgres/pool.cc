@@ -1,13 +1,11 @@
 #include "store/postgres/pool.h"
 
 #include <algorithm>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/post.hpp>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "drivers/io_thread.h"
 #include "store/postgres/lane.h"
 #include "store/postgres/schema.h"
 #include "store/postgres/sweeper.h"
@@ -19,8 +17,6 @@ namespace {
 // The least that a statement may take before its connection is given up. Callers do not wait for
 // it: they are answered after Options::timeout.
 constexpr std::chrono::milliseconds kPatience{1000};
-
-namespace asio = boost::asio;
 
 weir::postgres::ConnectionOptions ConnectionOptionsOf(const sql::PoolOptions& options) {
   const std::chrono::milliseconds patience = std::max(options.timeout, kPatience);
@@ -46,34 +42,32 @@ weir::postgres::ConnectionOptions ConnectionOptionsOf(const sql::PoolOptions& op
 class PostgresPool final : public sql::Pool, public std::enable_shared_from_this<PostgresPool> {
  public:
   explicit PostgresPool(sql::PoolOptions options)
-      : options_(std::move(options)),
-        work_(io_.get_executor()),
-        combiner_({.timeout = options_.timeout},
-                  [this] { asio::post(io_, [this] { StartLane(); }); }) {
+      : options_(std::move(options)), combiner_({.timeout = options_.timeout}, [this] {
+          thread_.Post([this] { StartLane(); });
+        }) {
     const LaneParts parts{combiner_, known_, options_.clock,
                           options_.migrate ? std::function<Status()>(
                                                  [this] { return postgres::Migrate(options_.url); })
                                            : nullptr};
     const weir::postgres::ConnectionOptions connection = ConnectionOptionsOf(options_);
     for (std::size_t i = 0; i < std::max<std::size_t>(options_.connections, 1); ++i) {
-      lanes_.push_back(std::make_unique<Lane>(io_, connection, parts));
+      lanes_.push_back(std::make_unique<Lane>(thread_.io(), connection, parts));
     }
     if (options_.sweep_interval.count() > 0) {
       sweeper_.emplace(
-          io_, connection,
+          thread_.io(), connection,
           Sweeper::Options{options_.sweep_interval, options_.sweep_grace, options_.clock});
     }
-    asio::post(io_, [this] {
+    thread_.Post([this] {
       for (const auto& lane : lanes_) lane->Start();
       if (sweeper_) sweeper_->Start();
     });
-    thread_ = std::thread([this] { io_.run(); });
+    thread_.Start();
   }
 
   ~PostgresPool() override {
     combiner_.Stop({Code::kUnavailable, "postgres: the store was closed"});
-    io_.stop();
-    thread_.join();
+    thread_.Halt();
     // Connections tell their lanes that they are closed, which hand their work back.
     lanes_.clear();
   }
@@ -89,13 +83,11 @@ class PostgresPool final : public sql::Pool, public std::enable_shared_from_this
   }
 
   const sql::PoolOptions options_;
-  asio::io_context io_{1};
-  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  IoThread thread_;
   sql::KnownKeys known_;
   sql::Combiner combiner_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::optional<Sweeper> sweeper_;
-  std::thread thread_;
 };
 
 }  // namespace

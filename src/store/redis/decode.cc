@@ -2,7 +2,6 @@
 // charge, and the C++ step decides again on a copy; a log comes as the few numbers its step needs.
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "algorithm/settle.h"
 #include "algorithm/state.h"
 #include "algorithm/time_range.h"
+#include "base/number.h"
 #include "store/redis/call.h"
 
 namespace weir::store::redis {
@@ -259,8 +259,9 @@ class Decoder {
 };
 
 bool ReadNumber(const std::string& text, std::int64_t& number) {
-  const char* end = text.data() + text.size();
-  return std::from_chars(text.data(), end, number).ptr == end && !text.empty();
+  const auto read = ParseNumber<std::int64_t>(text);
+  if (read) number = *read;
+  return read.has_value();
 }
 
 }  // namespace

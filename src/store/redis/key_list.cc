@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
-#include <charconv>
 #include <chrono>
 #include <optional>
 #include <set>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/number.h"
 #include "drivers/redis/connection.h"
 #include "drivers/redis/url.h"
 #include "store/redis/names.h"
@@ -41,12 +41,12 @@ struct Cursor {
 std::optional<Cursor> ParseCursor(std::string_view text) {
   Cursor cursor;
   if (text.empty()) return cursor;
-  const char* const end = text.data() + text.size();
-  const auto server = std::from_chars(text.data(), end, cursor.server);
-  if (server.ec != std::errc() || server.ptr == end || *server.ptr != '.') return std::nullopt;
-  const auto scan = std::from_chars(server.ptr + 1, end, cursor.scan);
-  if (scan.ec != std::errc() || scan.ptr != end) return std::nullopt;
-  return cursor;
+  const std::size_t point = text.find('.');
+  if (point == std::string_view::npos) return std::nullopt;
+  const auto server = ParseNumber<std::size_t>(text.substr(0, point));
+  const auto scan = ParseNumber<std::uint64_t>(text.substr(point + 1));
+  if (!server || !scan) return std::nullopt;
+  return Cursor{*server, *scan};
 }
 
 /// The text as a pattern of SCAN that matches nothing else.
@@ -141,14 +141,13 @@ Result<KeyPage> ReadKeys(const Options& options, const KeyQuery& query) {
         Command{"SCAN", std::to_string(cursor->scan)}.Add("MATCH").Add(pattern).Add("COUNT").Add(
             count));
     if (!reply.ok()) return reply.error();
-    if (!reply->is_array(2)) return Error{Code::kInternal, "redis: SCAN is not understood"};
+    if (!reply->is_array(2)) return Error{Code::kInternal, "redis: unexpected reply to SCAN"};
     for (const Reply& name : reply->elements[1].elements) {
       std::optional<HeldKey> held = names.Parse(name.text);
       if (held && held->key.starts_with(query.prefix)) page.keys.push_back(std::move(*held));
     }
     const std::string& next = reply->elements[0].text;
-    cursor->scan = 0;
-    std::from_chars(next.data(), next.data() + next.size(), cursor->scan);
+    cursor->scan = ParseNumber<std::uint64_t>(next).value_or(0);
     if (cursor->scan == 0) ++cursor->server;
   }
   std::sort(page.keys.begin(), page.keys.end());

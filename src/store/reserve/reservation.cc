@@ -6,7 +6,6 @@
 #include "store/reserve/reservation.h"
 
 #include <openssl/rand.h>
-#include <openssl/sha.h>
 
 #include <algorithm>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include "algorithm/settle.h"
 #include "base/base64url.h"
 #include "base/int128.h"
+#include "drivers/digest/sha256.h"
 
 namespace weir::store::reserve {
 namespace {
@@ -197,8 +197,7 @@ Reservation Begin(std::chrono::milliseconds lasts, std::int64_t cost) {
 std::string RecordKey(const Reservation& reservation, std::size_t group) {
   std::string text = Body(reservation);
   PutNumber(text, static_cast<std::int64_t>(group));
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  const Digest digest = Sha256(text);
   // In a cluster it must fall into the slot of its bucket, so it begins as that does
   // (store/redis/names.h). No bucket ends so: a '%' in a key is followed by two digits.
   const std::string& bucket = reservation.groups[group].shares.front().key;

@@ -1,13 +1,12 @@
 #include "store/sql/row.h"
 
-#include <openssl/sha.h>
-
 #include <algorithm>
 #include <array>
 #include <span>
 
 #include "algorithm/bytes.h"
 #include "algorithm/state.h"
+#include "drivers/digest/sha256.h"
 
 namespace weir::store::sql {
 namespace {
@@ -15,7 +14,7 @@ namespace {
 constexpr std::uint8_t kFormat = 1;
 constexpr std::uint8_t kKeyTag =
     0xFF;  // after the algorithms: sections come in order of their tags
-static_assert(kIdPrefix == kMaxRowId - SHA256_DIGEST_LENGTH);
+static_assert(kIdPrefix == kMaxRowId - sizeof(Digest));
 
 Error Damaged(const char* what) {
   return {Code::kInternal, std::string("the row is damaged (") + what + "); reset the key"};
@@ -41,8 +40,7 @@ algorithm::State View(const RowState::Bytes& bytes) {
 std::string RowId(std::string_view key) {
   if (key.size() <= kMaxPlainKey) return std::string(key);
   std::string id(key.substr(0, kIdPrefix));
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-  SHA256(reinterpret_cast<const unsigned char*>(key.data()), key.size(), digest.data());
+  const Digest digest = Sha256(key);
   id.append(digest.begin(), digest.end());
   return id;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/blocking.h"
+#include "base/url.h"
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
 
@@ -63,29 +64,27 @@ struct FreeList {
 }  // namespace
 
 Result<Endpoint> Endpoint::Parse(const std::string& text) {
-  constexpr std::string_view kSeparator = "://";
-  const std::size_t at = text.find(kSeparator);
-  const std::string scheme = text.substr(0, at);
+  const Result<Url> url = ParseUrl(text);
+  const std::string_view scheme = SchemeOf(text);
   const bool known = scheme == "http" || scheme == "https" || scheme == "grpc" || scheme == "grpcs";
-  if (at == std::string::npos || !known || at + kSeparator.size() == text.size()) {
+  if (!url.ok() || !known || url->hosts.size() != 1) {
     return Error{Code::kInvalidArgument,
                  "expected http://, https://, grpc:// or grpcs:// with a host and port"};
   }
   Endpoint endpoint;
   endpoint.grpc = scheme.starts_with("grpc");
   endpoint.tls = scheme.ends_with("s");
-  std::string rest = text.substr(at + kSeparator.size());
-  while (rest.ends_with('/')) rest.pop_back();
-  const bool has_path = rest.find('/') != std::string::npos;
-  if (endpoint.grpc && has_path) {
+  if (endpoint.grpc && !url->path.empty()) {
     return Error{Code::kInvalidArgument, "a grpc:// endpoint has no path"};
   }
+  std::string rest = text.substr(scheme.size());
+  while (rest.ends_with('/')) rest.pop_back();
   if (endpoint.grpc) {
     rest += kGrpcPath;
-  } else if (!has_path) {
+  } else if (url->path.empty()) {
     rest += kHttpPath;
   }
-  endpoint.url = (endpoint.tls ? "https://" : "http://") + rest;
+  endpoint.url = (endpoint.tls ? "https" : "http") + rest;
   return endpoint;
 }
 

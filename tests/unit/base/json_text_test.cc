@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+
+#include "base/json_writer.h"
 
 namespace weir {
 namespace {
@@ -13,12 +16,30 @@ TEST(JsonText, EscapesWhatIsNotPrintableAndReplacesWhatIsNotUtf8) {
   EXPECT_EQ(out, "\"a\\\"b\\\\c\\n\\u0001\xef\xbf\xbd\xc3\xbc\\u007f\"");
 }
 
-TEST(JsonText, WritesFields) {
-  std::string out;
-  AppendJsonField(out, "name", "x\ty");
-  out += ',';
-  AppendJsonField(out, "count", -3);
-  EXPECT_EQ(out, R"("name":"x\ty","count":-3)");
+TEST(JsonWriter, PutsCommasWhereTheyBelong) {
+  std::string out = "before ";
+  JsonWriter json(out);
+  json.BeginObject().Field("name", "x\ty").Field("count", -3).Field("on", true);
+  json.Key("empty").BeginArray().EndArray().Key("list").BeginArray();
+  for (const int number : {1, 2}) json.BeginObject().Field("n", number).EndObject();
+  json.Value("[{:").Null().EndArray().AnyKey("a\"b").Value(std::string("c")).EndObject();
+  EXPECT_EQ(out, R"(before {"name":"x\ty","count":-3,"on":true,"empty":[],)"
+                 R"("list":[{"n":1},{"n":2},"[{:",null],"a\"b":"c"})");
+}
+
+TEST(JsonWriter, WritesNumbersAsTheyAre) {
+  const auto text = [](auto value) {
+    return JsonText([value](JsonWriter& json) { json.Value(value); });
+  };
+  EXPECT_EQ(text(INT64_MIN), "-9223372036854775808");
+  EXPECT_EQ(text(UINT64_MAX), "18446744073709551615");
+  EXPECT_EQ(text(0.25), "0.25");
+}
+
+TEST(JsonWriter, ObjectsNestAsRawText) {
+  const std::string inner = JsonObject([](JsonWriter& json) { json.Field("a", 1); });
+  EXPECT_EQ(JsonObject([&](JsonWriter& json) { json.RawField("x", inner).RawField("y", inner); }),
+            R"({"x":{"a":1},"y":{"a":1}})");
 }
 
 }  // namespace

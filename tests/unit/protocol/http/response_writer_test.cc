@@ -23,7 +23,8 @@ limiter::Check MakeCheck() {
 TEST(Decision, IsWrittenAsTheApiSays) {
   limiter::Check check = MakeCheck();
   std::string out;
-  AppendDecision(out, check);
+  JsonWriter json(out);
+  AppendDecision(json, check);
   EXPECT_EQ(out,
             R"({"allowed":true,"limit":100,"remaining":99,"retryAfterMs":0,"resetAfterMs":100,)"
             R"("policy":"per-user"})");
@@ -38,7 +39,8 @@ TEST(Decision, RoundsTimesUpAndTellsDegradation) {
   check.degraded = true;
   check.policy = "a\"b";
   std::string out;
-  AppendDecision(out, check);
+  JsonWriter json(out);
+  AppendDecision(json, check);
   EXPECT_EQ(out, R"({"allowed":false,"limit":100,"remaining":0,"retryAfterMs":1,"resetAfterMs":2,)"
                  R"("policy":"a\"b","degraded":true})");
 }
@@ -48,7 +50,8 @@ TEST(Decision, TellsLeasesAndWhetherTheyCameBack) {
   check.decision.lease = 7;
   check.verdicts.push_back({.policy = "p", .key = "a", .decision = check.decision});
   std::string out;
-  AppendDecision(out, check);
+  JsonWriter json(out);
+  AppendDecision(json, check);
   // FNV-1a of "a" is af63dc4c8601ec8c, folded 296230c0.
   EXPECT_EQ(out,
             R"({"allowed":true,"limit":100,"remaining":99,"retryAfterMs":0,"resetAfterMs":100,)"
@@ -57,7 +60,8 @@ TEST(Decision, TellsLeasesAndWhetherTheyCameBack) {
   check.decision.lease = 0;
   check.applied = true;
   out.clear();
-  AppendDecision(out, check);
+  JsonWriter json(out);
+  AppendDecision(json, check);
   EXPECT_EQ(out,
             R"({"allowed":true,"limit":100,"remaining":99,"retryAfterMs":0,"resetAfterMs":100,)"
             R"("policy":"per-user","released":true})");
@@ -67,7 +71,8 @@ TEST(Decision, TellsWhyItCouldNotBeMade) {
   limiter::Check check;
   check.status = Error{Code::kUnavailable, "the store is away"};
   std::string out;
-  AppendDecision(out, check);
+  JsonWriter json(out);
+  AppendDecision(json, check);
   EXPECT_EQ(out, R"({"error":"unavailable","message":"the store is away"})");
 }
 

@@ -61,7 +61,8 @@ TEST(SlotsJson, ReadsAndWritesConfigs) {
   EXPECT_EQ(config.headroom, 100);
   EXPECT_EQ(config.fair_windows, 100);
   std::string out;
-  AppendConfig(out, config);
+  JsonWriter json(out);
+  AppendConfig(json, config);
   EXPECT_EQ(out, R"({"configName":"pay","version":0,"windowSize":"PT4S","maxPerWindow":100,)"
                  R"("headroom":100,"fairWindows":100,"tenants":{"*":1,"a":1,"b":2},"active":true,)"
                  R"("createdAt":"1970-01-01T00:00:00Z"})");
@@ -79,7 +80,8 @@ TEST(SlotsJson, ReadsAndWritesConfigs) {
 
 TEST(SlotsJson, WritesASlot) {
   std::string out;
-  AppendSlot(out, {"e\"1", "pay", "", 1'748'779'200'000, 1'748'779'204'000, 1'748'779'204'250},
+  JsonWriter json(out);
+  AppendSlot(json, {"e\"1", "pay", "", 1'748'779'200'000, 1'748'779'204'000, 1'748'779'204'250},
              "NEW");
   EXPECT_EQ(out,
             R"({"eventId":"e\"1","configName":"pay","requestedTime":"2025-06-01T12:00:00Z",)"

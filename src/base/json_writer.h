@@ -1,0 +1,129 @@
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/json_text.h"
+
+namespace weir {
+
+/// Writes one JSON text at the end of a string. Commas, quotes and escapes are its business; that
+/// what is begun is ended is its user's. It keeps no state but the text, so it costs nothing to
+/// make and several functions may share one.
+///
+///   JsonWriter json(body);
+///   json.BeginObject().Field("key", key).Key("rows").BeginArray();
+///   for (const Row& row : rows) Append(json, row);
+///   json.EndArray().EndObject();
+///
+/// Not thread-safe.
+class JsonWriter {
+ public:
+  explicit JsonWriter(std::string& out) noexcept : out_(out), begin_(out.size()) {}
+
+  JsonWriter& BeginObject() { return Open('{'); }
+  JsonWriter& EndObject() { return Close('}'); }
+  JsonWriter& BeginArray() { return Open('['); }
+  JsonWriter& EndArray() { return Close(']'); }
+
+  /// The name of the member that comes next; needs no escapes.
+  JsonWriter& Key(std::string_view name) {
+    Separate();
+    out_ += '"';
+    out_ += name;
+    out_ += "\":";
+    return *this;
+  }
+  /// The same for a name that is data.
+  JsonWriter& AnyKey(std::string_view name) {
+    Separate();
+    AppendJsonString(out_, name);
+    out_ += ':';
+    return *this;
+  }
+
+  JsonWriter& Value(std::string_view text) {
+    Separate();
+    AppendJsonString(out_, text);
+    return *this;
+  }
+  JsonWriter& Value(const char* text) { return Value(std::string_view(text)); }
+  JsonWriter& Value(const std::string& text) { return Value(std::string_view(text)); }
+  JsonWriter& Value(bool value) { return Raw(value ? "true" : "false"); }
+  template <std::integral Number>
+  JsonWriter& Value(Number number) {
+    Separate();
+    return AppendNumber(number);
+  }
+  /// The shortest digits that read back as the same number.
+  JsonWriter& Value(double number) {
+    Separate();
+    return AppendNumber(number);
+  }
+  JsonWriter& Null() { return Raw("null"); }
+  /// What is JSON already.
+  JsonWriter& Raw(std::string_view json) {
+    Separate();
+    out_ += json;
+    return *this;
+  }
+
+  template <typename Type>
+  JsonWriter& Field(std::string_view name, const Type& value) {
+    return Key(name).Value(value);
+  }
+  JsonWriter& RawField(std::string_view name, std::string_view json) { return Key(name).Raw(json); }
+
+ private:
+  /// A comma, unless this is the first of its object or array, or the value of a name. A text that
+  /// ends in one of these characters has a quote behind it.
+  void Separate() {
+    if (out_.size() == begin_) return;
+    const char last = out_.back();
+    if (last != '{' && last != '[' && last != ':') out_ += ',';
+  }
+  JsonWriter& Open(char bracket) {
+    Separate();
+    out_ += bracket;
+    return *this;
+  }
+  JsonWriter& Close(char bracket) {
+    out_ += bracket;
+    return *this;
+  }
+  template <typename Number>
+  JsonWriter& AppendNumber(Number number) {
+    char digits[32];
+    const auto [end, failed] = std::to_chars(digits, digits + sizeof digits, number);
+    (void)failed;  // no number is longer
+    out_.append(digits, end);
+    return *this;
+  }
+
+  std::string& out_;
+  const std::size_t begin_;
+};
+
+/// The text that `write(json)` writes.
+template <typename Write>
+std::string JsonText(Write write) {
+  std::string text;
+  JsonWriter json(text);
+  write(json);
+  return text;
+}
+
+/// The text of an object whose members `fill(json)` writes.
+template <typename Fill>
+std::string JsonObject(Fill fill) {
+  return JsonText([&fill](JsonWriter& json) {
+    json.BeginObject();
+    fill(json);
+    json.EndObject();
+  });
+}
+
+}  // namespace weir

@@ -1,0 +1,72 @@
+// What the slot scheduler and the notification gateway are told.
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "config/settings.h"
+
+namespace weir::config {
+namespace {
+
+using Texts = std::span<const std::string>;
+using std::chrono::milliseconds;
+
+template <typename T, typename V>
+Status Set(T& target, const Result<V>& value) {
+  if (!value.ok()) return value.error();
+  target = static_cast<T>(*value);
+  return {};
+}
+
+// 100/60m: so many in so many minutes.
+Status SetDefaultCap(Config::Notify& notify, std::string_view text) {
+  if (text == "off") {
+    notify.default_limit = 0;
+    return {};
+  }
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  const Result<std::int64_t> limit = ReadWhole(text.substr(0, slash), 1, 1'000'000'000);
+  const Result<milliseconds> window =
+      ReadTime(text.substr(std::min(slash + 1, text.size())), false);
+  constexpr milliseconds kMinute = std::chrono::minutes(1);
+  if (!limit.ok() || !window.ok() || *window % kMinute != milliseconds(0) ||
+      *window > std::chrono::hours(8760)) {
+    return Expected("messages and whole minutes, at most a year, such as 100/60m, or off", text);
+  }
+  notify.default_limit = *limit;
+  notify.default_window = *window / kMinute;
+  return {};
+}
+
+// clang-format off
+const Setting kSettings[] = {
+    {{"slots.store", "--slots-store", "where slots are kept: sqlite: or postgres://"},
+     [](Config& c, Texts t) { return SetUrl(c.slots.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
+    {{"slots.keep", "", "how long done and cancelled events stay in the live tables; off: for good"},
+     [](Config& c, Texts t) { return Set(c.slots.keep, ReadTime(t[0], true)); }},
+    {{"slots.keep_ids", "", "how long the archive knows their ids; off: for good"},
+     [](Config& c, Texts t) { return Set(c.slots.keep_ids, ReadTime(t[0], true)); }},
+    {{"notify.store", "--notify-store", "where notify keeps users: sqlite: or postgres://"},
+     [](Config& c, Texts t) { return SetUrl(c.notify.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
+    {{"notify.cache", "--notify-cache", "notify's cache: redis://, or empty for none"},
+     [](Config& c, Texts t) -> Status {
+       if (t[0].empty()) { c.notify.cache.clear(); return {}; }
+       return SetUrl(c.notify.cache, t, {"redis://", "rediss://"});
+     }},
+    {{"notify.broker", "--notify-broker", "notify's broker: embedded: or kafka://host:9092"},
+     [](Config& c, Texts t) { return SetUrl(c.notify.broker, t, {"embedded:", "kafka://"}); }},
+    {{"notify.providers", "", "who delivers, each CHANNEL=URL or URL: console:, https://, smtp://", true},
+     [](Config& c, Texts t) -> Status { c.notify.providers.assign(t.begin(), t.end()); return {}; }},
+    {{"notify.token", "", "bearer token for notify's webhooks"},
+     [](Config& c, Texts t) -> Status { c.notify.token = t[0]; return {}; }},
+    {{"notify.default_cap", "", "the cap of users without one, such as 100/60m; off: they are refused"},
+     [](Config& c, Texts t) { return SetDefaultCap(c.notify, t[0]); }},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Setting> ProductSettings() { return kSettings; }
+
+}  // namespace weir::config

@@ -1,0 +1,92 @@
+#include "drivers/postgres/worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "drivers/postgres/sqlstate.h"
+
+namespace weir::postgres {
+namespace {
+
+constexpr int kMaxAttempts = 4;
+constexpr std::chrono::milliseconds kPause{50};
+
+// Nothing is known, or the server undid it and says so; what is repeated is idempotent.
+bool MayHelpToRepeat(const Answer& answer) {
+  if (answer.status.ok()) return false;
+  return answer.sqlstate.empty() || IsRetryable(answer.sqlstate) ||
+         answer.sqlstate.starts_with("57P");  // the session was ended, the server stops or starts
+}
+
+}  // namespace
+
+struct Worker::Attempt {
+  std::string sql;
+  Params params;
+  Done done;
+  int number = 1;
+};
+
+Worker::Worker(WorkerOptions options)
+    : tables_(options.connection.url, options.component, options.steps, options.migrate_timeout) {
+  for (std::size_t i = 0; i < std::max<std::size_t>(options.connections, 1); ++i) {
+    connections_.push_back(std::make_unique<Connection>(thread_.io(), options.connection));
+  }
+  if (options.long_timeout.count() == 0) return;
+  options.connection.statement_timeout = options.long_timeout;
+  long_reads_ = std::make_unique<Connection>(thread_.io(), options.connection);
+}
+
+Worker::~Worker() { Close(); }
+
+void Worker::Close(std::function<void()> last) {
+  if (!thread_.running()) return;
+  thread_.Finish([this, last = std::move(last)] {
+    // Whoever is told that the connection is gone may ask again at once.
+    closing_ = true;
+    if (last) last();
+    for (auto& connection : connections_) connection.reset();
+    long_reads_.reset();
+  });
+}
+
+Status Worker::Ready() {
+  if (closing_) return Error{Code::kUnavailable, "postgres: the connections are closing"};
+  return tables_.Ensure();
+}
+
+Connection& Worker::LeastBusy() {
+  Connection* best = connections_.front().get();
+  for (auto& connection : connections_) {
+    if (connection->in_flight() < best->in_flight()) best = connection.get();
+  }
+  return *best;
+}
+
+void Worker::Run(std::string_view sql, Params params, Done done) {
+  if (Status ready = Ready(); !ready.ok()) return done({.status = ready.error()});
+  Try(std::make_shared<Attempt>(Attempt{std::string(sql), std::move(params), std::move(done)}));
+}
+
+void Worker::Try(const std::shared_ptr<Attempt>& attempt) {
+  LeastBusy().Send(attempt->sql, attempt->params, [this, attempt](Answer answer) {
+    if (closing_ || !MayHelpToRepeat(answer) || attempt->number++ >= kMaxAttempts) {
+      attempt->done(std::move(answer));
+      return;
+    }
+    auto timer = std::make_shared<IoThread::Timer>(thread_.io(), kPause);
+    timer->async_wait([this, attempt, timer](const boost::system::error_code&) { Try(attempt); });
+  });
+}
+
+void Worker::RunOnce(std::string_view sql, Params params, Done done) {
+  if (Status ready = Ready(); !ready.ok()) return done({.status = ready.error()});
+  LeastBusy().Send(sql, std::move(params), std::move(done));
+}
+
+void Worker::RunLong(std::string_view sql, Params params, Done done) {
+  if (Status ready = Ready(); !ready.ok()) return done({.status = ready.error()});
+  long_reads_->Send(sql, std::move(params), std::move(done));
+}
+
+}  // namespace weir::postgres

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "drivers/io_thread.h"
+#include "drivers/postgres/connection.h"
+#include "drivers/postgres/migration.h"
+#include "drivers/postgres/params.h"
+#include "weir/result.h"
+
+namespace weir::postgres {
+
+struct WorkerOptions {
+  ConnectionOptions connection = {};  ///< of each of them
+  std::size_t connections = 1;
+  /// Whose tables are made before the first statement, and how.
+  std::string component = {};
+  std::span<const char* const> steps = {};
+  std::chrono::seconds migrate_timeout{5};
+  /// Of statements on a connection of its own, for long reads; 0: there is none.
+  std::chrono::milliseconds long_timeout{0};
+};
+
+/// A component's thread, its connections, and the one way to run a statement: make the tables first
+/// if that is still to be done, try again when trying again is safe and may help.
+///
+/// Thread-safe: Post from any thread; the rest on the worker's own, but for Start and Close, which
+/// are its owner's.
+class Worker {
+ public:
+  using Done = std::function<void(Answer)>;
+
+  explicit Worker(WorkerOptions options);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void Start() { thread_.Start(); }
+  /// Runs `last` on the thread, closes the connections, which tells whoever waits for an answer
+  /// kUnavailable, and ends the thread.
+  void Close(std::function<void()> last = nullptr);
+
+  template <typename Task>
+  void Post(Task task) {
+    thread_.Post(std::move(task));
+  }
+
+  /// Not ok while the tables cannot be made, and when it closes. May block, until it has succeeded
+  /// once: nothing can be done without the tables anyway.
+  Status Ready();
+  bool tables_made() const noexcept { return tables_.made(); }
+
+  /// Runs an idempotent statement. Lost connections, deadlocks and the like are tried again a few
+  /// times, with the least busy connection.
+  void Run(std::string_view sql, Params params, Done done);
+  /// Runs a statement that must not run twice.
+  void RunOnce(std::string_view sql, Params params, Done done);
+  /// The same on the connection for long reads. Requires long_timeout.
+  void RunLong(std::string_view sql, Params params, Done done);
+
+  /// For whoever shares out the connections itself. Requires number < connections.
+  Connection& connection(std::size_t number) { return *connections_[number]; }
+  boost::asio::io_context& io() noexcept { return thread_.io(); }
+
+ private:
+  struct Attempt;
+  void Try(const std::shared_ptr<Attempt>& attempt);
+  Connection& LeastBusy();
+
+  IoThread thread_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::unique_ptr<Connection> long_reads_;
+  bool closing_ = false;
+  TablesOnFirstUse tables_;
+};
+
+}  // namespace weir::postgres
