@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "algorithm/stricter.h"
 #include "base/ip.h"
 #include "filter/client_address.h"
 #include "filter/headers.h"
@@ -92,13 +93,6 @@ bool BuildKey(const FilterRule& rule, Identities identities, std::string& key) {
     separator = '|';
   }
   return true;
-}
-
-/// Whether `a` tells the client more about why and how long it must wait than `b`.
-bool Stricter(const Decision& a, const Decision& b) noexcept {
-  if (a.verdict != b.verdict) return a.verdict > b.verdict;
-  if (a.verdict == Verdict::kLimited) return a.retry_after > b.retry_after;
-  return a.remaining < b.remaining;
 }
 
 /// The memory of one check, kept from check to check. One per thread.
@@ -242,7 +236,7 @@ FilterVerdict Filter::Check(const FilterRequest& request) {
       verdict.leases.push_back({static_cast<std::size_t>(rule - options.rules.data()),
                                 scratch.keys[i], scratch.decisions[i].lease});
     }
-    if (Stricter(scratch.decisions[i], scratch.decisions[strictest])) strictest = i;
+    if (algorithm::Stricter(scratch.decisions[i], scratch.decisions[strictest])) strictest = i;
   }
   verdict.decision = scratch.decisions[strictest];
   verdict.rule = scratch.applied[strictest].policy;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "algorithm/stricter.h"
+
 namespace weir::limiter {
 namespace {
 
@@ -11,13 +13,6 @@ constexpr std::string_view kOverrideName = "override";
 
 // More idle memory than this many concurrent batches is given back.
 constexpr std::size_t kMaxIdle = 64;
-
-bool Stricter(const Decision& one, const Decision& other) noexcept {
-  if (one.verdict != other.verdict) return one.verdict > other.verdict;
-  if (one.verdict == Verdict::kLimited) return one.retry_after > other.retry_after;
-  return one.remaining < other.remaining;
-}
-static_assert(Verdict::kAllowed < Verdict::kLimited && Verdict::kLimited < Verdict::kNever);
 
 store::Fault FaultOf(const store::Application& application) noexcept {
   return store::FaultOf(application.status.error().code);
@@ -279,7 +274,7 @@ void PolicyLimiter::Combine(Check& check) {
     if (check.policy.empty()) check.policy = verdict.policy;  // unlimited, unless one below limits
     if (verdict.quota == nullptr) continue;
     if (lease == 0) lease = verdict.decision.lease;
-    if (strictest == nullptr || Stricter(verdict.decision, strictest->decision)) {
+    if (strictest == nullptr || algorithm::Stricter(verdict.decision, strictest->decision)) {
       strictest = &verdict;
     }
   }
