@@ -17,7 +17,7 @@ using weir::resp::BucketLimiter;
 using weir::resp::Buffer;
 using weir::resp::Service;
 using weir::resp::Session;
-using weir::resp::Shop;
+using weir::resp::Worker;
 
 constexpr std::size_t kMaxBuffered = 2 * 1024 * 1024;
 
@@ -30,8 +30,8 @@ std::string Converse(std::string_view bytes, std::size_t piece, bool later, bool
   limiter.later = later;
   Service service;
   if (locked) service.authenticate = [](std::string_view word) { return word == "secret"; };
-  Shop shop(service, limiter);
-  Session session(shop, "peer", "local", [] {});
+  Worker worker(service, limiter);
+  Session session(worker, "peer", "local", [] {});
   Buffer in;
   Buffer out;
   std::string replies;

@@ -32,9 +32,9 @@ constexpr std::chrono::milliseconds kMostPush{900};
 }  // namespace
 
 /// What serves the calls of one reactor.
-struct GrpcDoor::Desk final : net::TimerWheel::Entry {
-  Desk(net::Reactor& its_reactor, limiter::Limiter& limiter, limiter::Assignments& assignments,
-       const grpc::RlsOptions& rls)
+struct GrpcDoor::Worker final : net::TimerWheel::Entry {
+  Worker(net::Reactor& its_reactor, limiter::Limiter& limiter, limiter::Assignments& assignments,
+         const grpc::RlsOptions& rls)
       : reactor(its_reactor),
         decider(limiter),
         health(ServiceNames()),
@@ -67,7 +67,7 @@ GrpcDoor::GrpcDoor(std::size_t reactors, LimiterOf limiter_of, GrpcDoorOptions o
     : options_(std::move(options)),
       limiter_of_(std::move(limiter_of)),
       metrics_(reactors),
-      desks_(reactors) {}
+      workers_(reactors) {}
 
 GrpcDoor::~GrpcDoor() = default;
 
@@ -78,19 +78,19 @@ net::DoorFigures GrpcDoor::Figures() const {
 }
 
 void GrpcDoor::Accept(net::Reactor& reactor, net::Socket socket) {
-  std::unique_ptr<Desk>& desk = desks_.at(reactor.index());
-  if (!desk) {
-    desk = std::make_unique<Desk>(
+  std::unique_ptr<Worker>& worker = workers_.at(reactor.index());
+  if (!worker) {
+    worker = std::make_unique<Worker>(
         reactor, limiter_of_(reactor),
         options_.assignments == nullptr ? unshown_ : *options_.assignments, options_.rls);
-    desk->services.SetGuard(options_.guard);
+    worker->services.SetGuard(options_.guard);
   }
   boost::system::error_code gone;
   const auto peer = socket.remote_endpoint(gone);
   auto transport = net::Carry(std::move(socket), reactor, options_.tls.get());
   if (transport == nullptr) return;
   boost::intrusive_ptr<GrpcConnection> connection(
-      new GrpcConnection(reactor, std::move(transport), desk->services, desk->health,
+      new GrpcConnection(reactor, std::move(transport), worker->services, worker->health,
                          metrics_[reactor.index()], options_));
   if (options_.guard) connection->SetPeer(peer.address().to_string());
   connection->Start();

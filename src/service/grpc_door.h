@@ -57,13 +57,13 @@ class GrpcDoor final : public net::Door {
   net::DoorFigures Figures() const;
 
  private:
-  struct Desk;
+  struct Worker;
 
   const GrpcDoorOptions options_;
   limiter::Assignments unshown_;  // if the options name none
   const LimiterOf limiter_of_;
-  std::vector<net::DoorMetrics> metrics_;     // one per reactor
-  std::vector<std::unique_ptr<Desk>> desks_;  // one per reactor
+  std::vector<net::DoorMetrics> metrics_;         // one per reactor
+  std::vector<std::unique_ptr<Worker>> workers_;  // one per reactor
 };
 
 }  // namespace weir::service

@@ -12,14 +12,14 @@ constexpr std::size_t kReadSize = 64 * 1024;
 
 }  // namespace
 
-void RespDesk::Lend(resp::Buffer& buffer) {
+void RespWorker::Lend(resp::Buffer& buffer) {
   if (buffer.capacity() == 0 && !spare_.empty()) {
     buffer = std::move(spare_.back());
     spare_.pop_back();
   }
 }
 
-void RespDesk::TakeBack(resp::Buffer& buffer) {
+void RespWorker::TakeBack(resp::Buffer& buffer) {
   if (buffer.capacity() == 0 || !buffer.empty()) {
     return;
   }
@@ -30,14 +30,14 @@ void RespDesk::TakeBack(resp::Buffer& buffer) {
   buffer = resp::Buffer();
 }
 
-RespConnection::RespConnection(net::Reactor& reactor, RespDesk& desk,
+RespConnection::RespConnection(net::Reactor& reactor, RespWorker& worker,
                                std::unique_ptr<net::Transport> transport, std::string peer,
                                std::string local)
     : Connection(reactor),
-      desk_(desk),
-      session_(desk.shop(), std::move(peer), std::move(local), [this] { Resumed(); }),
+      worker_(worker),
+      session_(worker.worker(), std::move(peer), std::move(local), [this] { Resumed(); }),
       transport_(std::move(transport)),
-      stream_(*transport_, *this, reactor.timers(), desk.options().times) {
+      stream_(*transport_, *this, reactor.timers(), worker.options().times) {
   transport_->Attach(*this, stream_);
 }
 
@@ -49,7 +49,7 @@ void RespConnection::Drain() {
 }
 
 std::span<char> RespConnection::Space() {
-  desk_.Lend(input_);
+  worker_.Lend(input_);
   char* const at = input_.Reserve(kReadSize);
   return {at, input_.room()};
 }
@@ -59,13 +59,13 @@ net::Stream::Next RespConnection::Advance() {
   if (!session_.waiting()) Feed();
   if (session_.waiting()) return Next::kWait;
   if (output_.size() >= resp::Session::kMaxOutput) return Next::kAgain;
-  desk_.TakeBack(input_);
+  worker_.TakeBack(input_);
   return session_.closing() || ended_ ? Next::kClose : Next::kRead;
 }
 
 void RespConnection::Feed() {
   if (input_.empty() || session_.closing()) return;
-  desk_.Lend(output_);
+  worker_.Lend(output_);
   asked_at_ = SystemClock::Get().Now();
   input_.Consume(session_.Feed(input_.view(), output_));
   if (session_.waiting()) {
@@ -77,12 +77,12 @@ void RespConnection::Feed() {
 
 void RespConnection::Sent(std::size_t size) {
   output_.Consume(size);
-  if (!session_.waiting()) desk_.TakeBack(output_);
+  if (!session_.waiting()) worker_.TakeBack(output_);
 }
 
 void RespConnection::CountAnswers() {
-  desk_.metrics().Answered(SystemClock::Get().Now() - asked_at_,
-                           static_cast<std::uint64_t>(session_.fed()));
+  worker_.metrics().Answered(SystemClock::Get().Now() - asked_at_,
+                             static_cast<std::uint64_t>(session_.fed()));
 }
 
 void RespConnection::Resumed() {

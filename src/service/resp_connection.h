@@ -27,14 +27,14 @@
 namespace weir::service {
 
 /// What the Redis connections of one reactor share. Thread safety: belongs to the reactor's thread.
-class RespDesk {
+class RespWorker {
  public:
-  RespDesk(const RespOptions& options, resp::Service& service, limiter::Limiter& limiter,
-           net::DoorMetrics& metrics)
-      : options_(options), shop_(service, limiter), metrics_(metrics) {}
+  RespWorker(const RespOptions& options, resp::Service& service, limiter::Limiter& limiter,
+             net::DoorMetrics& metrics)
+      : options_(options), worker_(service, limiter), metrics_(metrics) {}
 
   const RespOptions& options() const noexcept { return options_; }
-  resp::Shop& shop() noexcept { return shop_; }
+  resp::Worker& worker() noexcept { return worker_; }
   net::DoorMetrics& metrics() noexcept { return metrics_; }
 
   /// Lends memory to an empty buffer, and takes it back from an empty one.
@@ -46,7 +46,7 @@ class RespDesk {
   static constexpr std::size_t kKeepCapacity = 256 * 1024;
 
   const RespOptions& options_;
-  resp::Shop shop_;
+  resp::Worker worker_;
   net::DoorMetrics& metrics_;
   std::vector<resp::Buffer> spare_;
 };
@@ -56,8 +56,8 @@ class RespDesk {
 /// Thread safety: as Connection.
 class RespConnection final : public net::Connection, private net::Stream::Session {
  public:
-  RespConnection(net::Reactor& reactor, RespDesk& desk, std::unique_ptr<net::Transport> transport,
-                 std::string peer, std::string local);
+  RespConnection(net::Reactor& reactor, RespWorker& worker,
+                 std::unique_ptr<net::Transport> transport, std::string peer, std::string local);
   ~RespConnection() override;
 
   void Start() { stream_.Start(); }
@@ -82,7 +82,7 @@ class RespConnection final : public net::Connection, private net::Stream::Sessio
   void CountAnswers();
   void Resumed();
 
-  RespDesk& desk_;
+  RespWorker& worker_;
   resp::Buffer input_;
   resp::Buffer output_;
   resp::Session session_;

@@ -33,7 +33,7 @@ RespDoor::RespDoor(std::size_t reactors, LimiterOf limiter_of, RespOptions optio
       limiter_of_(std::move(limiter_of)),
       service_(std::make_unique<resp::Service>()),
       metrics_(reactors),
-      desks_(reactors) {
+      workers_(reactors) {
   service_->authenticate = options_.authenticate;
   service_->administrator = options_.administrator;
   service_->on_reset = options_.on_reset;
@@ -53,10 +53,10 @@ net::DoorFigures RespDoor::Figures() const {
 }
 
 void RespDoor::Accept(net::Reactor& reactor, net::Socket socket) {
-  std::unique_ptr<RespDesk>& desk = desks_[reactor.index()];
-  if (!desk) {
-    desk = std::make_unique<RespDesk>(options_, *service_, limiter_of_(reactor),
-                                      metrics_[reactor.index()]);
+  std::unique_ptr<RespWorker>& worker = workers_[reactor.index()];
+  if (!worker) {
+    worker = std::make_unique<RespWorker>(options_, *service_, limiter_of_(reactor),
+                                          metrics_[reactor.index()]);
   }
   boost::system::error_code error;
   const net::Endpoint peer = socket.remote_endpoint(error);
@@ -67,8 +67,9 @@ void RespDoor::Accept(net::Reactor& reactor, net::Socket socket) {
   KeepAlive(socket.native_handle());
   auto transport = net::Carry(std::move(socket), reactor, options_.tls.get());
   if (transport == nullptr) return;
-  boost::intrusive_ptr<RespConnection> connection(new RespConnection(
-      reactor, *desk, std::move(transport), net::FormatEndpoint(peer), net::FormatEndpoint(local)));
+  boost::intrusive_ptr<RespConnection> connection(
+      new RespConnection(reactor, *worker, std::move(transport), net::FormatEndpoint(peer),
+                         net::FormatEndpoint(local)));
   connection->Start();
 }
 

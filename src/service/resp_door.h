@@ -22,7 +22,7 @@ class TlsContext;
 
 namespace weir::service {
 
-class RespDesk;
+class RespWorker;
 
 struct RespOptions {
   /// Whether a password opens a connection (AUTH); thread-safe, and as slow for a wrong one as for
@@ -70,8 +70,8 @@ class RespDoor final : public net::Door {
   const RespOptions options_;
   const LimiterOf limiter_of_;
   std::unique_ptr<resp::Service> service_;
-  std::vector<net::DoorMetrics> metrics_;         // by reactor
-  std::vector<std::unique_ptr<RespDesk>> desks_;  // by reactor
+  std::vector<net::DoorMetrics> metrics_;             // by reactor
+  std::vector<std::unique_ptr<RespWorker>> workers_;  // by reactor
 };
 
 }  // namespace weir::service

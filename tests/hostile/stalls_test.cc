@@ -227,7 +227,7 @@ TEST_F(Stalls, RedisRepliesAreWholeAndInOrder) {
   resp::Service service;
   const RespOptions options;
   net::DoorMetrics metrics;
-  RespDesk desk(options, service, limiter_, metrics);
+  RespWorker worker(options, service, limiter_, metrics);
   const auto bulk = [](const std::string& text) {
     return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
   };
@@ -247,8 +247,9 @@ TEST_F(Stalls, RedisRepliesAreWholeAndInOrder) {
         expected += bulk(text);
       }
     }
-    boost::intrusive_ptr<RespConnection> connection(new RespConnection(
-        reactor_, desk, std::make_unique<ScriptedTransport>(wire_), "127.0.0.1:1", "127.0.0.1:2"));
+    boost::intrusive_ptr<RespConnection> connection(
+        new RespConnection(reactor_, worker, std::make_unique<ScriptedTransport>(wire_),
+                           "127.0.0.1:1", "127.0.0.1:2"));
     const bool end = random_() % 2 == 0;
     connection->Start();
     Play(sent, end, [] {});

@@ -151,7 +151,7 @@ void Config(Session& session, ReplyWriter& reply) {
 }
 
 void Info(Session& session, ReplyWriter& reply) {
-  reply.Verbatim(Sections(session.shop().service()));
+  reply.Verbatim(Sections(session.worker().service()));
 }
 
 }  // namespace weir::resp::about

@@ -56,7 +56,7 @@ bool MayGiveBack(Session& session, ReplyWriter& reply, std::string_view action,
     reply.Error("NOPERM", "this command needs a key with the role check: AUTH with one first");
     return false;
   }
-  if (const Service& service = session.shop().service(); service.on_give_back) {
+  if (const Service& service = session.worker().service(); service.on_give_back) {
     service.on_give_back(client.peer.substr(0, client.peer.rfind(':')), action, key);
   }
   return true;
@@ -79,7 +79,7 @@ void WeirReset(Session& session, ReplyWriter& reply) {
     reply.Error("NOPERM", "WEIR.RESET needs the role operate: AUTH with a key that has it first");
     return;
   }
-  if (const Service& service = session.shop().service(); service.on_reset) {
+  if (const Service& service = session.worker().service(); service.on_reset) {
     service.on_reset(*client.administrator, session.command()[1]);
   }
   session.batch().AddCheck(store::Op::kReset, session.Lasting(1), 1, 0, Batch::CheckReply::kOk,

@@ -145,7 +145,7 @@ void Auth(Session& session, ReplyWriter& reply) {
     return;
   }
   const bool named = command.count() == 3;
-  const Service& service = session.shop().service();
+  const Service& service = session.worker().service();
   if (!named && !service.authenticate && !service.administrator) {
     reply.Error(
         "ERR",
@@ -211,7 +211,7 @@ void Hello(Session& session, ReplyWriter& reply) {
   }
   client.protocol = options.protocol;
   reply.SetProtocol(options.protocol);
-  Introduce(client, session.shop().service(), reply);
+  Introduce(client, session.worker().service(), reply);
 }
 
 void Ping(Session& session, ReplyWriter& reply) {

@@ -4,7 +4,7 @@
 
 namespace weir::resp {
 
-std::unique_ptr<Batch> Shop::TakeBatch() {
+std::unique_ptr<Batch> Worker::TakeBatch() {
   if (spare_.empty()) {
     return std::make_unique<Batch>();
   }
@@ -13,7 +13,7 @@ std::unique_ptr<Batch> Shop::TakeBatch() {
   return batch;
 }
 
-void Shop::GiveBack(std::unique_ptr<Batch> batch) {
+void Worker::GiveBack(std::unique_ptr<Batch> batch) {
   batch->Clear();
   if (spare_.size() < kSpareBatches) {
     spare_.push_back(std::move(batch));

@@ -62,9 +62,9 @@ struct Service {
 };
 
 /// Of one reactor. Not thread-safe.
-class Shop {
+class Worker {
  public:
-  Shop(Service& service, limiter::Limiter& limiter) : service_(service), limiter_(limiter) {}
+  Worker(Service& service, limiter::Limiter& limiter) : service_(service), limiter_(limiter) {}
 
   Service& service() noexcept { return service_; }
   limiter::Limiter& limiter() noexcept { return limiter_; }

@@ -34,9 +34,9 @@ bool IsThrottle(std::string_view name) noexcept {
 
 }  // namespace
 
-Session::Session(Shop& shop, std::string peer, std::string local, std::function<void()> resumed)
-    : shop_(shop), resumed_(std::move(resumed)) {
-  Service& service = shop_.service();
+Session::Session(Worker& worker, std::string peer, std::string local, std::function<void()> resumed)
+    : worker_(worker), resumed_(std::move(resumed)) {
+  Service& service = worker_.service();
   client_.id = service.next_id.fetch_add(1, std::memory_order_relaxed);
   client_.peer = std::move(peer);
   client_.local = std::move(local);
@@ -45,10 +45,10 @@ Session::Session(Shop& shop, std::string peer, std::string local, std::function<
   LogOut();
 }
 
-Session::~Session() { shop_.service().connections.fetch_sub(1, std::memory_order_relaxed); }
+Session::~Session() { worker_.service().connections.fetch_sub(1, std::memory_order_relaxed); }
 
 bool Session::LogIn(std::string_view password) {
-  const Service& service = shop_.service();
+  const Service& service = worker_.service();
   std::optional<std::string> administrator = AdministratorBy(password);
   // Who is one by his address alone has not shown a key by that.
   const bool admin_key = service.administrator && administrator && !AdministratorBy({});
@@ -67,12 +67,12 @@ bool Session::LogIn(std::string_view password) {
 void Session::LogOut() {
   client_.administrator = AdministratorBy({});
   client_.gives_back = GivesBackBy({});
-  SetAuthenticated(!shop_.service().authenticate);
+  SetAuthenticated(!worker_.service().authenticate);
   LogInBySubject(std::string(subject_));
 }
 
 void Session::LogInBySubject(std::string_view subject) {
-  const Service& service = shop_.service();
+  const Service& service = worker_.service();
   if (subject.empty() || !service.by_subject) return;
   subject_ = subject;
   Service::Login login = service.by_subject(Address(), subject);
@@ -89,19 +89,19 @@ std::string_view Session::Address() const noexcept {
 }
 
 bool Session::GivesBackBy(std::string_view password) const {
-  const Service& service = shop_.service();
+  const Service& service = worker_.service();
   return !service.gives_back || service.gives_back(Address(), password);
 }
 
 std::optional<std::string> Session::AdministratorBy(std::string_view password) const {
   const std::string_view address = Address();
-  const Service& service = shop_.service();
+  const Service& service = worker_.service();
   return service.administrator ? service.administrator(address, password) : std::string(address);
 }
 
 void Session::SetAuthenticated(bool authenticated) {
   client_.authenticated = authenticated;
-  ParserLimits limits = shop_.service().limits;
+  ParserLimits limits = worker_.service().limits;
   if (!authenticated) {
     limits.max_arguments = std::min(limits.max_arguments, kStrangerArguments);
     limits.max_bulk = std::min(limits.max_bulk, kStrangerBulk);
@@ -124,7 +124,7 @@ std::size_t Session::Feed(std::string_view input, Buffer& out) {
     }
   }
   fed_ = std::exchange(handled_, 0);
-  shop_.service().commands_total.fetch_add(fed_, std::memory_order_relaxed);
+  worker_.service().commands_total.fetch_add(fed_, std::memory_order_relaxed);
   return used;
 }
 
@@ -171,7 +171,7 @@ bool Session::HandleThrottle(ThrottleStyle style) {
   const Rate& rate = throttle->rate;
   const Quota* quota = batch_ ? batch_->LastQuota(rate) : nullptr;
   if (quota == nullptr) {
-    quota = shop_.quotas().Find(rate);
+    quota = worker_.quotas().Find(rate);
   }
   if (quota == nullptr) {
     return false;
@@ -203,13 +203,13 @@ void Session::Submit(Buffer& out) {
   out_ = &out;
   waiting_ = true;
   submitting_ = true;
-  batch_->Submit(shop_.limiter(), [this] { Answered(); });
+  batch_->Submit(worker_.limiter(), [this] { Answered(); });
   submitting_ = false;
 }
 
 void Session::Answered() {
   batch_->WriteReplies(*out_);
-  shop_.GiveBack(std::move(batch_));
+  worker_.GiveBack(std::move(batch_));
   waiting_ = false;
   if (!submitting_) {
     resumed_();
@@ -218,7 +218,7 @@ void Session::Answered() {
 
 Batch& Session::batch() {
   if (!batch_) {
-    batch_ = shop_.TakeBatch();
+    batch_ = worker_.TakeBatch();
   }
   return *batch_;
 }

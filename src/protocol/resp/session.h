@@ -41,7 +41,7 @@ class Session {
   static constexpr std::size_t kMaxOutput = 1024 * 1024;
 
   /// `peer` and `local` are "address:port". `resumed` is called when waiting() has ended.
-  Session(Shop& shop, std::string peer, std::string local, std::function<void()> resumed);
+  Session(Worker& worker, std::string peer, std::string local, std::function<void()> resumed);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -63,7 +63,7 @@ class Session {
   // For commands (commands.h), while one is handled.
 
   const Parser& command() const noexcept { return parser_; }
-  Shop& shop() noexcept { return shop_; }
+  Worker& worker() noexcept { return worker_; }
   Client& client() noexcept { return client_; }
   /// What a password opens, none if it is empty; takes effect for the replies of this command and
   /// those after it. False: nothing.
@@ -93,7 +93,7 @@ class Session {
   template <typename Write>
   void Say(Buffer& out, Write write);
 
-  Shop& shop_;
+  Worker& worker_;
   std::string subject_;
   Parser parser_;
   Client client_;

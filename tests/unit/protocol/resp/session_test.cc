@@ -34,13 +34,13 @@ class RespSession : public ::testing::Test {
 
   Session& session() {
     if (!session_)
-      session_.emplace(shop_, "10.0.0.1:1234", "10.0.0.2:6380", [this] { ++resumed_; });
+      session_.emplace(worker_, "10.0.0.1:1234", "10.0.0.2:6380", [this] { ++resumed_; });
     return *session_;
   }
 
   BucketLimiter limiter_;
   Service service_;
-  Shop shop_{service_, limiter_};
+  Worker worker_{service_, limiter_};
   std::optional<Session> session_;
   int resumed_ = 0;
 };
@@ -261,8 +261,8 @@ TEST_F(RespSession, SplitAtEveryByteAnswersTheSame) {
       "*8\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:1\r\n$3\r\nten\r\n:0\r\n:0\r\n";
   for (std::size_t cut = 0; cut <= input.size(); ++cut) {
     BucketLimiter limiter;
-    Shop shop(service_, limiter);
-    Session session(shop, "", "", [] {});
+    Worker worker(service_, limiter);
+    Session session(worker, "", "", [] {});
     Buffer in;
     Buffer out;
     in.Append(std::string_view(input).substr(0, cut));
@@ -273,8 +273,8 @@ TEST_F(RespSession, SplitAtEveryByteAnswersTheSame) {
     EXPECT_TRUE(in.empty());
   }
   BucketLimiter limiter;
-  Shop shop(service_, limiter);
-  Session session(shop, "", "", [] {});
+  Worker worker(service_, limiter);
+  Session session(worker, "", "", [] {});
   Buffer in;
   Buffer out;
   for (const char byte : input) {

@@ -39,8 +39,8 @@ class CellThrottle : public ::testing::Test {
 
   BucketLimiter limiter_;
   Service service_;
-  Shop shop_{service_, limiter_};
-  Session session_{shop_, "127.0.0.1:1", "127.0.0.1:2", [] {}};
+  Worker worker_{service_, limiter_};
+  Session session_{worker_, "127.0.0.1:1", "127.0.0.1:2", [] {}};
 };
 
 TEST_F(CellThrottle, BurstThenLimitedThenRefilled) {
