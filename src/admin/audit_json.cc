@@ -18,6 +18,7 @@ void AppendState(std::string& out, std::string_view name, const std::string& jso
 }  // namespace
 
 std::string WhoAsks(const http::Request& request) {
+  if (!request.caller.empty()) return request.caller + " from " + std::string(request.remote);
   return WhoAsks(ApiKeyOf(request), request.remote);
 }
 
