@@ -19,7 +19,8 @@ import tempfile
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "fault", "soak"))
+# In place of this folder, whose http.py would hide Python's own.
+sys.path[0] = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "fault", "soak")
 from program import Program  # noqa: E402
 
 RATE = 2000
