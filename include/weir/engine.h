@@ -23,9 +23,13 @@ enum class KeyStorage : std::uint8_t {
   /// fingerprint, and so a quota, with a chance of 2^-96 per pair (10 million keys: 6e-16 in all).
   kFingerprint,
   /// The text as well, so that Visit and on_evict can name keys. Which key is meant is told by the
-  /// fingerprint here too: looking at texts would cost every check a second cache miss.
+  /// fingerprint here too: looking at texts would cost every check a second cache miss. Of a long
+  /// key the first kKeptText bytes are kept, so that long keys do not cost more memory than that.
   kText,
 };
+
+/// The most bytes of a key's text that KeyStorage::kText keeps.
+inline constexpr std::size_t kKeptText = 256;
 
 /// A key that was dropped to make room.
 struct Eviction {

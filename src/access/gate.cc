@@ -11,7 +11,9 @@ namespace {
 using Verdict = Admission::Verdict;
 
 constexpr std::size_t kAddresses = 65'536;
-constexpr std::size_t kRemembered = 4'096;
+constexpr std::size_t kRemembered = 16'384;
+constexpr std::string_view kRespDoor = "resp";
+constexpr auto kCheckRole = static_cast<Roles>(Role::kCheck);
 
 Engine MakeEngine(std::int64_t burst, std::chrono::nanoseconds period, const Clock& clock) {
   return Engine(*Quota::TokenBucket(burst, 1, period), {.max_keys = kAddresses, .clock = &clock});
@@ -24,6 +26,12 @@ std::string GroupOf(std::string_view address) {
 }
 
 bool IsToken(std::string_view key) noexcept { return key.starts_with("eyJ"); }
+
+/// A key and who showed it, in one text.
+std::string ShownBy(std::string_view group, const config::Digest& digest) {
+  std::string text(reinterpret_cast<const char*>(digest.data()), digest.size());
+  return text.append(group);
+}
 
 std::string KeyName(const config::Digest& digest) {
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -38,9 +46,10 @@ std::string KeyName(const config::Digest& digest) {
 }  // namespace
 
 Gate::Gate(config::Config::Access access, std::vector<config::Digest> admin_keys, BearerOf bearer,
-           const Clock& clock)
+           const Clock& clock, std::vector<config::Digest> resp_keys)
     : access_(std::move(access)),
       admin_keys_(std::move(admin_keys)),
+      resp_keys_(std::move(resp_keys)),
       bearer_(std::move(bearer)),
       has_keys_(!access_.keys.empty() || !access_.subjects.empty() || !admin_keys_.empty() ||
                 static_cast<bool>(bearer_)),
@@ -53,6 +62,10 @@ Gate::Gate(config::Config::Access access, std::vector<config::Digest> admin_keys
 std::optional<Gate::Known> Gate::Identify(const Caller& caller,
                                           const config::Digest& digest) const {
   std::optional<Known> found;
+  for (const config::Digest& known : resp_keys_) {
+    const bool same = config::EqualDigests(known, digest);
+    if (same && caller.door == kRespDoor) found = Known{KeyName(digest), kCheckRole};
+  }
   // All are compared, in constant time: neither the place nor the contents of a key show in the
   // time.
   for (const config::Digest& known : admin_keys_) {
@@ -62,7 +75,9 @@ std::optional<Gate::Known> Gate::Identify(const Caller& caller,
     if (config::EqualDigests(known.digest, digest)) found = Known{known.name, known.roles};
   }
   if (found || !bearer_ || !IsToken(caller.key)) return found;
-  if (auto token = bearer_(caller.key)) return Known{std::move(token->name), token->roles};
+  if (auto token = bearer_(caller.key)) {
+    return Known{std::move(token->name), token->roles, Admission::Proof::kToken};
+  }
   return std::nullopt;
 }
 
@@ -80,44 +95,50 @@ Admission Gate::Judge(const Caller& caller, Operation operation) {
   if (!caller.key.empty()) {
     const config::Digest digest = config::Sha256(caller.key);
     const std::string group = GroupOf(caller.address);
+    std::string shown = ShownBy(group, digest);
     const Decision patience = wrong_by_address_.Peek(group);
-    if (!patience.allowed() && !HasShown(group, digest)) {
+    if (!patience.allowed() && !HasShown(shown)) {
       return {
           Verdict::kSlowedDown, {}, std::chrono::ceil<std::chrono::seconds>(patience.retry_after)};
     }
     known = Identify(caller, digest);
     if (!known && caller.quiet) return {.verdict = Verdict::kKeyWrong};
     if (!known) return OnWrongKey(caller);
-    Remember(group, digest);
+    Remember(std::move(shown));
   } else if (!caller.subject.empty()) {
     for (const auto& one : access_.subjects) {
-      if (one.name == caller.subject) known = Known{one.name, one.roles};
+      if (one.name != caller.subject) continue;
+      known = Known{one.name, one.roles, Admission::Proof::kCertificate};
     }
   }
   if (!known) return {.verdict = Verdict::kKeyMissing};
-  if (!MayDo(known->roles, operation)) return {Verdict::kRoleMissing, std::move(known->name)};
-  return {Verdict::kAdmitted, std::move(known->name)};
+  const Verdict verdict =
+      MayDo(known->roles, operation) ? Verdict::kAdmitted : Verdict::kRoleMissing;
+  return {verdict, std::move(known->name), std::chrono::seconds(0), known->proof};
 }
 
-bool Gate::HasShown(std::string_view address, const config::Digest& digest) const {
+bool Gate::HasShown(const std::string& shown) const {
   const std::lock_guard lock(mutex_);
-  const auto found = shown_.find(std::string(address));
-  return found != shown_.end() && config::EqualDigests(found->second, digest);
+  return shown_.contains(shown);
 }
 
-void Gate::Remember(std::string_view address, const config::Digest& digest) {
+void Gate::Remember(std::string shown) {
   // A caller's next request mostly comes on the same thread with the same key.
   struct Last {
     const Gate* gate = nullptr;
-    std::string address;
-    config::Digest digest{};
+    std::uint64_t cleared = 0;
+    std::string shown;
   };
   thread_local Last last;
-  if (last.gate == this && last.address == address && last.digest == digest) return;
-  last = {this, std::string(address), digest};
+  const std::uint64_t cleared = cleared_.load(std::memory_order_relaxed);
+  if (last.gate == this && last.cleared == cleared && last.shown == shown) return;
+  last = {this, cleared, shown};
   const std::lock_guard lock(mutex_);
-  if (shown_.size() >= kRemembered) shown_.clear();
-  shown_.insert_or_assign(std::string(address), digest);
+  if (shown_.size() >= kRemembered) {  // only holders of good keys can fill it
+    shown_.clear();
+    cleared_.fetch_add(1, std::memory_order_relaxed);
+  }
+  shown_.insert(std::move(shown));
 }
 
 Admission Gate::OnWrongKey(const Caller& caller) {
@@ -133,6 +154,11 @@ Admission Gate::OnWrongKey(const Caller& caller) {
                     {"slowed_down", patience.remaining > 0 ? "no" : "yes"}});
   }
   return {.verdict = Verdict::kKeyWrong};
+}
+
+std::string Admission::Holder() const {
+  if (proof == Proof::kToken) return "token " + name;
+  return proof == Proof::kCertificate ? "certificate " + name : std::string();
 }
 
 std::string_view Explain(Verdict verdict) noexcept {

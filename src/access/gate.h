@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "config/config.h"
@@ -39,11 +39,16 @@ struct Admission {
     kRoleMissing,
     kSlowedDown,  ///< too many wrong keys from this address
   };
+  enum class Proof : std::uint8_t { kKey, kToken, kCertificate };
+
   Verdict verdict = Verdict::kAdmitted;
   std::string name = {};  ///< of the key, token or certificate; empty: none was needed
   std::chrono::seconds retry_after{0};
+  Proof proof = Proof::kKey;
 
   bool admitted() const noexcept { return verdict == Verdict::kAdmitted; }
+  /// "token alice", "certificate billing"; empty for keys, whose digests the audit log has.
+  std::string Holder() const;
 };
 
 /// What a bearer token is good for; nothing if it is not valid.
@@ -55,8 +60,8 @@ using BearerOf = std::function<std::optional<Bearer>(std::string_view token)>;
 
 /// Decides for every door who may do what. Keys are kept as SHA-256 digests and compared in
 /// constant time. An address that shows too many wrong ones is refused unheard for a while, except
-/// with a key that it has shown before: it cannot guess, and it cannot lock out who shares the
-/// address.
+/// with keys that were right when it showed them before: it cannot guess, and it cannot lock out
+/// others behind the same address.
 ///
 /// Thread-safe.
 class Gate {
@@ -65,9 +70,10 @@ class Gate {
   static constexpr std::int64_t kWrongKeys = 10;
   static constexpr std::chrono::seconds kWrongKeyEvery{6};
 
-  /// `admin_keys` have every role.
+  /// `admin_keys` have every role. `resp_keys` have that of checks on the RESP door, and do not
+  /// count as keys of the others.
   Gate(config::Config::Access access, std::vector<config::Digest> admin_keys, BearerOf bearer = {},
-       const Clock& clock = SystemClock::Get());
+       const Clock& clock = SystemClock::Get(), std::vector<config::Digest> resp_keys = {});
 
   /// Whether anything is configured that a caller could show. If not, nothing needs a key here, and
   /// the doors decide by the address.
@@ -90,23 +96,26 @@ class Gate {
   struct Known {
     std::string name;
     Roles roles = kNoRoles;
+    Admission::Proof proof = Admission::Proof::kKey;
   };
 
   std::optional<Known> Identify(const Caller& caller, const config::Digest& digest) const;
-  bool HasShown(std::string_view address, const config::Digest& digest) const;
-  void Remember(std::string_view address, const config::Digest& digest);
+  bool HasShown(const std::string& shown) const;
+  void Remember(std::string shown);
   Admission Judge(const Caller& caller, Operation operation);
   Admission OnWrongKey(const Caller& caller);
 
   const config::Config::Access access_;
   const std::vector<config::Digest> admin_keys_;
+  const std::vector<config::Digest> resp_keys_;
   const BearerOf bearer_;
   const bool has_keys_;
   std::array<bool, 9> open_{};
   Engine wrong_by_address_;
   Engine log_lines_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, config::Digest> shown_;  // address → the last good key
+  std::unordered_set<std::string> shown_;  // digests of good keys with their addresses
+  std::atomic<std::uint64_t> cleared_{0};  // times that shown_ was
   std::atomic<std::uint64_t> wrong_{0};
 };
 

@@ -27,7 +27,7 @@ std::size_t Take(char* data, std::size_t size, std::size_t count, void* to) {
   return size * count;
 }
 
-Result<std::string> Fetch(const std::string& url) {
+Result<std::string> Fetch(const std::string& url, const std::string& ca) {
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> handle(curl_easy_init(),
                                                                    &curl_easy_cleanup);
   if (!handle) return Error{Code::kInternal, "libcurl does not start"};
@@ -35,6 +35,7 @@ Result<std::string> Fetch(const std::string& url) {
   CURL* curl = handle.get();
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
+  if (!ca.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, ca.c_str());
   curl_easy_setopt(curl, CURLOPT_TIMEOUT, kTimeout);
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
@@ -54,12 +55,20 @@ Result<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
+void Complain(const Error& error) {
+  telemetry::Log(telemetry::Level::kError, "cannot read the issuer's keys; will retry",
+                 {{"error", std::string_view(error.message)}});
+}
+
 }  // namespace
 
-Result<std::unique_ptr<JwksSource>> JwksSource::Open(std::string where, Tokens& tokens) {
-  std::unique_ptr<JwksSource> source(new JwksSource(std::move(where), tokens));
+Result<std::unique_ptr<JwksSource>> JwksSource::Open(std::string where, std::string ca,
+                                                     Tokens& tokens) {
+  std::unique_ptr<JwksSource> source(new JwksSource(std::move(where), std::move(ca), tokens));
   const Status read = source->Read();
   if (!read.ok() && !IsUrl(source->where_)) return read.error();
+  if (!read.ok()) Complain(read.error());
+  tokens.OnUnknownKey([raw = source.get()] { raw->Hurry(); });
   source->thread_ = std::thread([raw = source.get(), good = read.ok()] { raw->Loop(good); });
   return source;
 }
@@ -75,24 +84,33 @@ JwksSource::~JwksSource() {
 
 Status JwksSource::Read() {
   MayBlock("reading an issuer's keys");
-  const Result<std::string> text = IsUrl(where_) ? Fetch(where_) : ReadFile(where_);
+  const Result<std::string> text = IsUrl(where_) ? Fetch(where_, ca_) : ReadFile(where_);
   if (!text.ok()) return Error{text.error().code, "oidc.jwks: " + text.error().message};
   const Status loaded = tokens_.Load(*text);
   if (!loaded.ok()) return Error{loaded.error().code, "oidc.jwks: " + loaded.error().message};
   return {};
 }
 
+void JwksSource::Hurry() {
+  {
+    const std::lock_guard lock(mutex_);
+    wanted_ = true;
+  }
+  stopped_.notify_all();
+}
+
 void JwksSource::Loop(bool good) {
   std::unique_lock lock(mutex_);
   for (;;) {
-    if (stopped_.wait_for(lock, good ? kEvery : kAgain, [this] { return stopping_; })) return;
+    // Anybody can name keys that do not exist: the issuer is not asked more often for it.
+    if (stopped_.wait_for(lock, kAgain, [this] { return stopping_; })) return;
+    const auto rest = good ? kEvery - kAgain : std::chrono::seconds(0);
+    if (stopped_.wait_for(lock, rest, [this] { return stopping_ || wanted_; }) && stopping_) return;
+    wanted_ = false;
     lock.unlock();
     const Status read = Read();
     good = read.ok();
-    if (!good) {
-      telemetry::Log(telemetry::Level::kError, "cannot read the issuer's keys; will retry",
-                     {{"error", std::string_view(read.error().message)}});
-    }
+    if (!good) Complain(read.error());
     lock.lock();
   }
 }

@@ -11,31 +11,37 @@
 
 namespace weir::access {
 
-/// Reads an issuer's public keys from a file or an https:// URL into Tokens, at the start and then
-/// again and again, on a thread of its own: keys are rotated, and no reactor waits for that. What
-/// cannot be read changes nothing and is logged.
+/// Reads an issuer's public keys from a file or an https:// URL into Tokens, at the start, every 5
+/// minutes, and soon after a token named a key that is not there, on a thread of its own: keys are
+/// rotated, and no reactor waits for that. What cannot be read changes nothing and is logged.
 ///
 /// Thread safety: for the thread that made it.
 class JwksSource {
  public:
   /// Reads once before it returns. A file that cannot be used is an error; a URL that does not
   /// answer is tried again in the background, and until then no token is valid.
-  static Result<std::unique_ptr<JwksSource>> Open(std::string where, Tokens& tokens);
+  /// `ca`: PEM file of the authorities that may vouch for the URL's server; empty: the system's.
+  static Result<std::unique_ptr<JwksSource>> Open(std::string where, std::string ca,
+                                                  Tokens& tokens);
   ~JwksSource();
   JwksSource(const JwksSource&) = delete;
   JwksSource& operator=(const JwksSource&) = delete;
 
  private:
-  JwksSource(std::string where, Tokens& tokens) : where_(std::move(where)), tokens_(tokens) {}
+  JwksSource(std::string where, std::string ca, Tokens& tokens)
+      : where_(std::move(where)), ca_(std::move(ca)), tokens_(tokens) {}
+  void Hurry();
   Status Read();
   void Loop(bool good);
 
   const std::string where_;
+  const std::string ca_;
   Tokens& tokens_;
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool stopping_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  bool wanted_ = false;  // a token named a key that is not there
+  std::thread thread_;   // last: it uses all of the above
 };
 
 }  // namespace weir::access

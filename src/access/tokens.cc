@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "base/base64url.h"
@@ -21,6 +22,7 @@ using simdjson::dom::element;
 
 constexpr std::size_t kMaxToken = 16 << 10;
 constexpr std::size_t kMaxKeys = 64;
+constexpr std::size_t kMaxRemembered = 4'096;
 constexpr Nanos kSecond = 1'000'000'000;
 constexpr std::int64_t kLeeway = 60;  // seconds that clocks may differ
 
@@ -150,15 +152,17 @@ bool IsFor(const element& claims, std::string_view audience) {
   });
 }
 
-bool IsNow(const element& claims, Nanos now) {
+/// The second at which the token expires, if it is valid now.
+std::optional<double> ValidUntil(const element& claims, Nanos now) {
   const std::int64_t seconds = now / kSecond;
   double expires = 0;
   double begins = 0;
-  // A token without an end would be good for ever.
-  if (claims["exp"].get(expires) != simdjson::SUCCESS) return false;
+  // A token without an end would never expire.
+  if (claims["exp"].get(expires) != simdjson::SUCCESS) return std::nullopt;
   if (claims["nbf"].get(begins) != simdjson::SUCCESS) begins = 0;
-  return static_cast<double>(seconds - kLeeway) < expires &&
-         static_cast<double>(seconds + kLeeway) >= begins;
+  const bool valid = static_cast<double>(seconds - kLeeway) < expires &&
+                     static_cast<double>(seconds + kLeeway) >= begins;
+  return valid ? std::optional(expires) : std::nullopt;
 }
 
 /// The texts of a claim: a list of them, or words. "realm_access.roles" is a claim within another.
@@ -229,10 +233,11 @@ Status Tokens::Load(std::string_view jwks) {
   }
   const std::lock_guard lock(mutex_);
   keys_ = std::move(keys);
+  valid_.clear();
   return {};
 }
 
-bool Tokens::SignatureHolds(std::string_view token) const {
+bool Tokens::SignatureHolds(std::string_view token, const Keys& keys) const {
   const std::size_t second = token.rfind('.');
   const auto head = Base64UrlDecoded(token.substr(0, token.find('.')));
   const auto signature = Base64UrlDecoded(token.substr(second + 1));
@@ -246,22 +251,24 @@ bool Tokens::SignatureHolds(std::string_view token) const {
   const std::string id = Text(header, "kid");
   const auto algorithm = std::ranges::find(kAlgorithms, name, &Algorithm::name);
   if (algorithm == kAlgorithms.end()) return false;
-  const auto known = keys();
-  return std::any_of(known->begin(), known->end(), [&](const Key& key) {
+  const auto named = [&id](const Key& key) { return key.id == id; };
+  if (unknown_key_ && !id.empty() && std::ranges::none_of(keys, named)) unknown_key_();
+  return std::any_of(keys.begin(), keys.end(), [&](const Key& key) {
     return key.type == algorithm->key_type && (id.empty() || key.id == id) &&
            (key.algorithm.empty() || key.algorithm == name) &&
            Verifies(*algorithm, key.key.get(), token.substr(0, second), *signature);
   });
 }
 
-std::optional<Bearer> Tokens::ReadClaims(const std::string& payload, Nanos now) const {
+std::optional<Tokens::Valid> Tokens::ReadClaims(const std::string& payload, Nanos now) const {
   simdjson::dom::parser parser;
   element claims;
   if (parser.parse(simdjson::padded_string(payload)).get(claims) != simdjson::SUCCESS ||
-      Text(claims, "iss") != options_.issuer || !IsFor(claims, options_.audience) ||
-      !IsNow(claims, now)) {
+      Text(claims, "iss") != options_.issuer || !IsFor(claims, options_.audience)) {
     return std::nullopt;
   }
+  const std::optional<double> expires = ValidUntil(claims, now);
+  if (!expires) return std::nullopt;
   Bearer bearer{Text(claims, "sub"), kNoRoles};
   for (const std::string& text : TextsOf(claims, options_.claim)) {
     for (const auto& mapping : options_.roles) {
@@ -269,16 +276,47 @@ std::optional<Bearer> Tokens::ReadClaims(const std::string& payload, Nanos now) 
     }
   }
   if (bearer.roles == kNoRoles) return std::nullopt;
-  return bearer;
+  // Looked at again after a minute at the latest.
+  const double left = *expires + kLeeway - static_cast<double>(now / kSecond);
+  const auto seconds = static_cast<std::int64_t>(std::clamp(left, 0.0, 60.0));
+  return Valid{std::move(bearer), now + seconds * kSecond};
+}
+
+std::size_t Tokens::DigestHash::operator()(const config::Digest& digest) const noexcept {
+  std::size_t word = 0;
+  std::memcpy(&word, digest.data(), sizeof word);
+  return word;
+}
+
+std::optional<Bearer> Tokens::Remembered(const config::Digest& digest, Nanos now) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = valid_.find(digest);
+  if (found == valid_.end() || now >= found->second.until) return std::nullopt;
+  return found->second.bearer;
+}
+
+void Tokens::Remember(const config::Digest& digest, Valid valid,
+                      const std::shared_ptr<const Keys>& by) const {
+  const std::lock_guard lock(mutex_);
+  if (by != keys_) return;  // others by now, which may not hold for it
+  if (valid_.size() >= kMaxRemembered) valid_.clear();
+  valid_.insert_or_assign(digest, std::move(valid));
 }
 
 std::optional<Bearer> Tokens::Verify(std::string_view token, Nanos now) const {
   if (token.size() > kMaxToken || std::ranges::count(token, '.') != 2) return std::nullopt;
-  if (!SignatureHolds(token)) return std::nullopt;
+  const config::Digest digest = config::Sha256(token);
+  if (auto known = Remembered(digest, now)) return known;
+  const auto by = keys();
+  if (!SignatureHolds(token, *by)) return std::nullopt;
   const std::size_t first = token.find('.') + 1;
   const auto payload = Base64UrlDecoded(token.substr(first, token.rfind('.') - first));
   if (!payload) return std::nullopt;
-  return ReadClaims(*payload, now);
+  std::optional<Valid> valid = ReadClaims(*payload, now);
+  if (!valid) return std::nullopt;
+  Bearer bearer = valid->bearer;
+  Remember(digest, std::move(*valid), by);
+  return bearer;
 }
 
 }  // namespace weir::access

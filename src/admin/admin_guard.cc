@@ -140,8 +140,9 @@ std::optional<http::Response> AdminGuard::Refuse(const http::Request& request) c
       std::max(access::OperationOf(request.method, request.path), access::Operation::kRead);
   const access::Admission admission =
       gate_->Admit({request.remote, ApiKeyOf(request), request.subject, "http"}, operation);
-  if (admission.admitted()) return std::nullopt;
-  return RefusalOf(admission);
+  if (!admission.admitted()) return RefusalOf(admission);
+  request.caller = admission.Holder();
+  return std::nullopt;
 }
 
 std::optional<http::Response> AdminGuard::RefuseKeyless(const http::Request& request) const {

@@ -12,6 +12,7 @@
 namespace weir::admin {
 
 std::string WhoAsks(const http::Request& request) {
+  if (!request.caller.empty()) return request.caller + " from " + std::string(request.remote);
   return WhoAsks(ApiKeyOf(request), request.remote);
 }
 

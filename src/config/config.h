@@ -94,6 +94,7 @@ struct Config {
     std::string issuer;
     std::string audience;
     std::string jwks;             ///< a file, or an https:// URL
+    std::string jwks_ca;          ///< authorities that vouch for the URL; empty: the system's
     std::string claim = "roles";  ///< whose texts are looked up in `roles`
     struct Mapping {
       std::string value;

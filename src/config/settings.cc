@@ -256,6 +256,8 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) -> Status { c.oidc.audience = t[0]; return {}; }},
     {{"oidc.jwks", "", "the issuer's public keys: a file, or an https:// URL"},
      [](Config& c, Texts t) -> Status { c.oidc.jwks = t[0]; return {}; }},
+    {{"oidc.jwks_ca", "", "PEM file of the authorities to trust at that URL; empty: the system's"},
+     [](Config& c, Texts t) -> Status { c.oidc.jwks_ca = t[0]; return {}; }},
     {{"oidc.claim", "", "the claim of a token whose texts give it roles"},
      [](Config& c, Texts t) -> Status {
        if (t[0].empty()) return Expected("the name of a claim", t[0]);

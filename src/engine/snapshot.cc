@@ -101,7 +101,7 @@ bool Table::Restore(Algorithm algorithm, const Fingerprint& fingerprint,
   const std::lock_guard hold(shard.lock);
   if (shard.Find(fingerprint)) return false;
   if (algorithm != Algorithm::kTokenBucket) {
-    Box* box = Box::Make(algorithm, key, size);
+    Box* box = Box::Make(algorithm, TextOf(key), size);
     box->Assign(state);
     if (const Shard::Place place = Create(shard, fingerprint, box, call)) {
       place.slot().extra = CoarseTime(algorithm::FreshAt(algorithm, state));

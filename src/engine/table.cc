@@ -236,7 +236,7 @@ Shard::Place Table::Create(Shard& shard, const Fingerprint& f, Box* box, const C
 Shard::Place Table::CreateInline(Shard& shard, const Fingerprint& f, std::string_view key,
                                  const Call& call) {
   const Shard::Place place = Create(shard, f, nullptr, call);
-  if (place) shard.SetText(place, key);
+  if (place) shard.SetText(place, TextOf(key));
   return place;
 }
 

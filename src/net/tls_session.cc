@@ -144,9 +144,12 @@ std::string TlsSession::peer_name() const {
   if (!certificate) {
     return {};
   }
+  X509_NAME* const subject = X509_get_subject_name(certificate.get());
+  // With two names nobody could say which one counts.
+  const int first = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+  if (first < 0 || X509_NAME_get_index_by_NID(subject, NID_commonName, first) >= 0) return {};
   char name[256];
-  const int size = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate.get()),
-                                             NID_commonName, name, sizeof name);
+  const int size = X509_NAME_get_text_by_NID(subject, NID_commonName, name, sizeof name);
   return size > 0 ? std::string(name, static_cast<std::size_t>(size)) : std::string();
 }
 

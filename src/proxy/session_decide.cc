@@ -41,8 +41,12 @@ bool Session::HasLookalike(std::string_view header) const {
 
 std::string_view Session::Identity(const std::string& header, const char*& wrong) const {
   if (header.empty()) return {};
-  if (request_.Find(header, 1) != nullptr || HasLookalike(header)) {
-    wrong = "a header field that tells clients apart was sent twice, or with _ for -";
+  // What Connection names does not reach the upstream: it would be counted as one client, and
+  // served as another.
+  if (request_.Find(header, 1) != nullptr || HasLookalike(header) || request_.Nominates(header)) {
+    wrong =
+        "a header field that tells clients apart was sent twice, with _ for -, or named in "
+        "Connection";
   }
   const http::Field* field = request_.Find(header);
   return field == nullptr ? std::string_view() : field->value;

@@ -101,5 +101,43 @@ TEST_F(GrpcFlood, MessagesWithoutAnEnd) {
   EXPECT_EQ(Client().Get("/healthz").status, 200);
 }
 
+TEST_F(GrpcFlood, AHeadThatNeverEnds) {
+  TcpConnection connection(weir_->Port("grpc"));
+  reading_ = true;
+  const std::size_t before = Resident();
+  std::string flood = h2::Hello() + h2::Frame(h2::kSettings, h2::kAck, 0) +
+                      h2::Frame(h2::kHeaders, h2::kNone, 1, h2::CallHead(kCheck));
+  const std::string field = h2::Field("x-padding", std::string(100, 'p'));
+  std::string fields;
+  for (int i = 0; i < 100; ++i) fields += field;
+  while (flood.size() < 32 * kMiB) flood += h2::Frame(h2::kContinuation, h2::kNone, 1, fields);
+  EXPECT_TRUE(Flood(connection, flood));
+  EXPECT_LT(most_ - before, 16 * kMiB);
+}
+
+TEST_F(GrpcFlood, EmptyContinuations) {
+  TcpConnection connection(weir_->Port("grpc"));
+  reading_ = true;
+  std::string flood = h2::Hello() + h2::Frame(h2::kSettings, h2::kAck, 0) +
+                      h2::Frame(h2::kHeaders, h2::kNone, 1, h2::CallHead(kCheck));
+  while (flood.size() < 16 * kMiB) flood += h2::Frame(h2::kContinuation, h2::kNone, 1);
+  EXPECT_TRUE(Flood(connection, flood));
+  EXPECT_EQ(Client().Get("/healthz").status, 200);
+}
+
+TEST_F(GrpcFlood, CallsThatAreResetAtOnce) {
+  TcpConnection connection(weir_->Port("grpc"));
+  reading_ = true;
+  const std::size_t before = Resident();
+  std::string flood = h2::Hello() + h2::Frame(h2::kSettings, h2::kAck, 0);
+  const std::string head = h2::CallHead(kCheck);
+  for (std::uint32_t id = 1; flood.size() < 48 * kMiB; id += 2) {
+    flood += h2::Frame(h2::kHeaders, h2::kEndHeaders, id, head);
+    flood += h2::Frame(h2::kRstStream, h2::kNone, id, std::string_view("\0\0\0\x08", 4));
+  }
+  EXPECT_TRUE(Flood(connection, flood));
+  EXPECT_LT(most_ - before, 48 * kMiB);
+}
+
 }  // namespace
 }  // namespace weir::test

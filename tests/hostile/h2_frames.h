@@ -8,7 +8,13 @@ namespace weir::test::h2 {
 
 constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-enum Type : std::uint8_t { kData = 0, kHeaders = 1, kSettings = 4 };
+enum Type : std::uint8_t {
+  kData = 0,
+  kHeaders = 1,
+  kRstStream = 3,
+  kSettings = 4,
+  kContinuation = 9
+};
 enum Flag : std::uint8_t { kNone = 0, kEndStream = 1, kAck = 1, kEndHeaders = 4 };
 
 /// An HTTP/2 frame as it is on the wire.

@@ -69,6 +69,19 @@ TEST_F(SlowClients, RequestsThatStopHalfwayAreClosedAtEveryDoor) {
   EXPECT_TRUE(WaitUntil([this] { return AllClosed(); }, 30s));
 }
 
+TEST_F(SlowClients, ThoseThatGiveNoWindowForTheirAnswersAreClosed) {
+  ServeConfig("limits: {write_timeout: 1s}\n");
+  // SETTINGS_INITIAL_WINDOW_SIZE 0, then a whole call: bytes are read, but its answer may not be
+  // sent.
+  const std::string settings("\0\x04\0\0\0\0", 6);
+  const std::string call =
+      std::string(h2::kPreface) + h2::Frame(h2::kSettings, h2::kNone, 0, settings) +
+      h2::Frame(h2::kHeaders, h2::kEndHeaders, 1, h2::CallHead("/grpc.health.v1.Health/Check")) +
+      h2::Frame(h2::kData, h2::kEndStream, 1, std::string_view("\0\0\0\0\0", 5));
+  Connect(weir_->Port("grpc"), 20, call);
+  EXPECT_TRUE(WaitUntil([this] { return AllClosed(); }, 30s));
+}
+
 TEST_F(SlowClients, OneDoorsCrowdDoesNotShutOutTheOthers) {
   ServeConfig("threads: 1\nlimits: {max_connections: 100}\n");
   Connect(weir_->Port("resp"), 150);

@@ -46,14 +46,15 @@ Status Service::OpenAccess() {
   access::BearerOf bearer;
   if (config_.oidc.enabled()) {
     tokens_ = std::make_unique<access::Tokens>(config_.oidc);
-    auto source = access::JwksSource::Open(config_.oidc.jwks, *tokens_);
+    auto source = access::JwksSource::Open(config_.oidc.jwks, config_.oidc.jwks_ca, *tokens_);
     if (!source.ok()) return source.error();
     jwks_ = std::move(*source);
     bearer = [this](std::string_view token) {
       return tokens_->Verify(token, SystemClock::Get().Now());
     };
   }
-  auto gate = std::make_shared<access::Gate>(config_.access, config_.admin.keys, std::move(bearer));
+  auto gate = std::make_shared<access::Gate>(config_.access, config_.admin.keys, std::move(bearer),
+                                             SystemClock::Get(), config_.resp.keys);
   guard_.emplace(gate, config_.admin.allow, config_.admin.keyless);
   http_options_.authorize_check = Authorized(Operation::kCheck);
   http_options_.authorize_give_back = Authorized(Operation::kGiveBack);
@@ -90,8 +91,9 @@ void Service::GuardRoutes(http::Router& router) {
     if (operation >= Operation::kRead || guard_->gate().IsOpen(operation)) return std::nullopt;
     const auto admission = guard_->gate().Admit(
         {request.remote, admin::ApiKeyOf(request), request.subject, "http"}, operation);
-    if (admission.admitted()) return std::nullopt;
-    return admin::RefusalOf(admission);
+    if (!admission.admitted()) return admin::RefusalOf(admission);
+    request.caller = admission.Holder();
+    return std::nullopt;
   });
   router.SetObserver([this, operations](const http::Request& request, std::size_t route) {
     return AuditOf(request, operations[route]);
@@ -118,12 +120,15 @@ http::Router::Witness Service::AuditOf(const http::Request& request, Operation o
 
 Status Service::AdmitCall(const grpc::Method& method, const grpc::Caller& caller) {
   const Operation operation = OperationOf(method);
-  Status admitted = ToStatus(
-      guard_->gate().Admit({caller.address, caller.key, caller.subject, "grpc"}, operation));
-  if (admitted.ok() && operation == Operation::kGiveBack) {
-    audit_tally_->Note(admin::WhoAsks(caller.key, caller.address), GivesBack(method), {}, 1);
+  const access::Admission admission =
+      guard_->gate().Admit({caller.address, caller.key, caller.subject, "grpc"}, operation);
+  if (admission.admitted() && operation == Operation::kGiveBack) {
+    const std::string holder = admission.Holder();
+    audit_tally_->Note(holder.empty() ? admin::WhoAsks(caller.key, caller.address)
+                                      : holder + " from " + std::string(caller.address),
+                       GivesBack(method), {}, 1);
   }
-  return admitted;
+  return ToStatus(admission);
 }
 
 void Service::Audit(policy::AuditEntry entry) {

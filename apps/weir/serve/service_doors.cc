@@ -19,6 +19,7 @@ Status Service::OpenGrpc() {
     return AdmitCall(method, caller);
   };
   options.session.request_timeout = config_.limits.request_timeout;
+  options.session.write_timeout = config_.limits.write_timeout;
   options.session.stream_timeout = config_.grpc.idle_timeout;
   options.times = TimesOf(config_, config_.grpc.idle_timeout);
   options.rls.headers = config_.grpc.response_headers && config_.headers.x_ratelimit;
@@ -37,35 +38,24 @@ Status Service::OpenResp() {
   service::RespOptions options;
   options.times = TimesOf(config_, config_.resp.idle_timeout);
   options.tls = resp_tls_;
-  if (!config_.resp.keys.empty()) {
-    options.authenticate = [&keys = config_.resp.keys](std::string_view offered) {
-      const config::Digest digest = config::Sha256(offered);
-      bool known = false;
-      // All are compared, so the time does not tell which one it was.
-      for (const config::Digest& key : keys) known |= config::EqualDigests(key, digest);
-      return known;
-    };
-  }
   options.administrator = [this](std::string_view address,
                                  std::string_view password) -> std::optional<std::string> {
     if (!guard_->Admits(address, password)) return std::nullopt;
     return admin::WhoAsks(guard_->has_keys() ? password : std::string_view(), address);
   };
   access::Gate& gate = guard_->gate();
-  if (gate.has_keys()) {
-    if (!gate.IsOpen(access::Operation::kCheck) && !options.authenticate) {
-      options.authenticate = [](std::string_view) { return false; };  // only what `knows` knows
-    }
+  // One gate for all keys, so that guesses at any of them are slowed down together.
+  if (gate.has_keys() || !config_.resp.keys.empty()) {
     options.knows = [&gate](std::string_view address, std::string_view password) {
       return gate.Knows({.address = address, .key = password, .door = "resp"},
                         access::Operation::kCheck);
     };
   }
+  if (!gate.IsOpen(access::Operation::kCheck) || !config_.resp.keys.empty()) {
+    options.authenticate = [](std::string_view) { return false; };  // only what `knows` knows
+  }
   if (!gate.IsOpen(access::Operation::kGiveBack)) {
-    // Who opened the connection with a key of resp.keys may, too.
-    options.gives_back = [&gate, authenticate = options.authenticate](std::string_view address,
-                                                                      std::string_view password) {
-      if (authenticate && authenticate(password)) return true;
+    options.gives_back = [&gate](std::string_view address, std::string_view password) {
       return gate
           .Admit({.address = address, .key = password, .door = "resp", .quiet = true},
                  access::Operation::kGiveBack)

@@ -225,6 +225,7 @@ std::size_t Session::TakeOut(Call& call, std::uint8_t* to, std::size_t room) {
   std::memcpy(to, call.out_.data() + call.out_sent_, take);
   call.out_sent_ += take;
   unsent_ -= take;
+  taken_ += take;
   if (call.backlog() == 0) {
     call.out_.clear();
     call.out_sent_ = 0;

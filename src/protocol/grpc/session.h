@@ -47,6 +47,8 @@ struct SessionOptions {
   std::size_t max_queued_frames = 8'192;
   /// From a call's first byte to the end of its request.
   std::chrono::milliseconds request_timeout{30'000};
+  /// For the peer to give window for some of its answers; then it is cut off.
+  std::chrono::milliseconds write_timeout{30'000};
   /// For a call that takes a stream of messages: until the next one.
   std::chrono::milliseconds stream_timeout{600'000};
   /// A stream whose unsent answers pass this gets no more window until they have gone out.
@@ -101,7 +103,8 @@ class Session {
 
   /// When Expire should be called next, if at all.
   std::optional<Nanos> NextDeadline();
-  /// Ends calls whose deadline is `now` or earlier.
+  /// Ends calls whose deadline is `now` or earlier, and the session if its peer has not taken any
+  /// of its answers for too long.
   void Expire(Nanos now);
 
   /// Null if the call is over.
@@ -155,6 +158,8 @@ class Session {
   void SubmitFinalGoaway();
   void Terminate(std::uint32_t code);
   void RememberDeadlines();
+  std::optional<Nanos> NextCallDeadline();
+  void NoteStall();
   Nanos DueAt(const Call& call) const noexcept;
   void EndOverdue(Call& call, Nanos now);
 
@@ -172,9 +177,12 @@ class Session {
   std::vector<std::unique_ptr<Call>> spare_;  // kept with their buffers
   Call* head_ = nullptr;                      // whose request head is arriving
   std::uint64_t answered_ = 0;
-  std::size_t buffered_ = 0;    // Call::held of all
-  std::size_t unsent_ = 0;      // Call::unsent of all
-  std::uint64_t expected_ = 0;  // Call::expected of all
+  std::size_t buffered_ = 0;      // Call::held of all
+  std::size_t unsent_ = 0;        // Call::unsent of all
+  std::uint64_t taken_ = 0;       // bytes of answers that found window, ever
+  std::uint64_t stalled_at_ = 0;  // taken_ when the peer last took some
+  Nanos stalled_since_ = 0;       // answers wait for window; 0: none do
+  std::uint64_t expected_ = 0;    // Call::expected of all
   bool greeted_ = false;
   bool terminated_ = false;
   bool busy_ = false;  // inside Receive or Fill, whose caller will look for output anyway

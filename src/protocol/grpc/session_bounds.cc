@@ -104,7 +104,24 @@ Nanos Session::DueAt(const Call& call) const noexcept {
   return call.deadline_ == 0 ? call.arrives_by_ : std::min(call.deadline_, call.arrives_by_);
 }
 
+/// Answers that are left when all was sent that may be sent wait for the peer to give window.
+void Session::NoteStall() {
+  if (unsent_ == 0) {
+    stalled_since_ = 0;
+  } else if (stalled_since_ == 0 || stalled_at_ != taken_) {
+    stalled_since_ = clock_.Now();
+    stalled_at_ = taken_;
+  }
+}
+
 std::optional<Nanos> Session::NextDeadline() {
+  const std::optional<Nanos> call = NextCallDeadline();
+  if (stalled_since_ == 0 || terminated_) return call;
+  const Nanos stall = stalled_since_ + std::chrono::nanoseconds(options_.write_timeout).count();
+  return call ? std::min(*call, stall) : stall;
+}
+
+std::optional<Nanos> Session::NextCallDeadline() {
   while (!due_.empty()) {
     const Call* call = Find(due_.front().second);
     if (call != nullptr && !call->finished_) return due_.front().first;
@@ -115,7 +132,11 @@ std::optional<Nanos> Session::NextDeadline() {
 }
 
 void Session::Expire(Nanos now) {
-  for (auto next = NextDeadline(); next && *next <= now; next = NextDeadline()) {
+  if (stalled_since_ != 0 &&
+      now - stalled_since_ >= std::chrono::nanoseconds(options_.write_timeout).count()) {
+    Terminate(NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+  for (auto next = NextCallDeadline(); next && *next <= now; next = NextCallDeadline()) {
     const std::int32_t id = due_.front().second;
     std::pop_heap(due_.begin(), due_.end(), std::greater<>());
     due_.pop_back();

@@ -238,6 +238,7 @@ bool Session::Fill(std::string& out, std::size_t enough) {
     out.append(View(data, static_cast<std::size_t>(size)));
   }
   busy_ = false;
+  NoteStall();
   return nghttp2_session_want_read(h2_) != 0 || nghttp2_session_want_write(h2_) != 0;
 }
 

@@ -28,6 +28,9 @@ struct Request {
   bool secure = false;
   bool http_1_0 = false;
   std::string_view subject = {};  ///< the common name in the client's certificate; empty: none
+  /// Who it is, if a guard found out by a token or certificate: "token alice". Guards see requests
+  /// that are const to handlers.
+  mutable std::string caller = {};
   /// Filled by the router for patterns like /admin/policies/{key}: decoded path parameters in
   /// order.
   std::vector<std::string> params;

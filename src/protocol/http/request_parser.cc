@@ -98,6 +98,7 @@ void RequestParser::Next() {
   request_.method = request_.path = request_.query = request_.body = {};
   request_.headers.clear();
   request_.params.clear();
+  request_.caller.clear();
   head_.expects_continue = false;
   consumed_ = 0;
   base_ = nullptr;

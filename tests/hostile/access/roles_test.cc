@@ -182,5 +182,27 @@ TEST_F(Access, RedisPasswordsCannotBeGuessedQuickly) {
   EXPECT_TRUE(weir_->process().WaitForError("wrong key").has_value());
 }
 
+TEST_F(Access, KeysOfTheRespDoorAloneCannotBeGuessedQuicklyEither) {
+  Serve({"--resp", "127.0.0.1:0", "--resp-key", "an-eight-or-more"});
+  TcpConnection resp(weir_->Port("resp"));
+  const auto guess = [&resp](const std::string& word) {
+    resp.Send(Command({"AUTH", word}));
+    return resp.ReadThrough("\r\n");
+  };
+  for (int i = 0; i < 30; ++i) {
+    EXPECT_THAT(guess("guess-number-" + std::to_string(i)), StartsWith("-WRONGPASS"));
+  }
+  EXPECT_TRUE(weir_->process().WaitForError("wrong key").has_value());
+  // Most were not even looked at. Nor is the right one before the address has paused.
+  const std::string metrics = Client().Get("/metrics").body;
+  const std::size_t at = metrics.find("\nweir_wrong_keys_total ");
+  ASSERT_NE(at, std::string::npos) << metrics;
+  const int counted = std::stoi(metrics.substr(at + 23));
+  EXPECT_GE(counted, 10);
+  EXPECT_LT(counted, 25);  // a slow machine gives one more try every six seconds
+  EXPECT_TRUE(WaitUntil([&] { return guess("an-eight-or-more").starts_with("+OK"); },
+                        std::chrono::seconds(60)));
+}
+
 }  // namespace
 }  // namespace weir::test

@@ -40,6 +40,20 @@ TEST_F(Identity, ASecondKeyIsRefusedAndReachesNobody) {
   EXPECT_EQ(client.Get("/", {{"X-API-Key", "real"}}).status, 429);
 }
 
+TEST_F(Identity, AKeyThatIsCountedAlsoReachesTheUpstream) {
+  Start(kPerKey, {"--user-header", "X-User"});
+  HttpClient client(port_);
+  for (int i = 0; i < 5; ++i) {
+    // The key would be taken away on this hop, and the upstream serve the request as nobody's.
+    const std::string fresh = "fresh-" + std::to_string(i);
+    EXPECT_EQ(client.Get("/", {{"X-API-Key", fresh}, {"Connection", "x-api-key"}}).status, 400);
+    EXPECT_EQ(client.Get("/", {{"X-User", fresh}, {"Connection", "keep-alive, X-User"}}).status,
+              400);
+  }
+  EXPECT_THAT(requests(), SizeIs(0));
+  EXPECT_EQ(client.Get("/", {{"X-API-Key", "real"}, {"Connection", "x-other"}}).status, 200);
+}
+
 TEST_F(Identity, ManyForwardedLinesDoNotMakeTheClientTheProxy) {
   Start(kPerIp, {"--trusted-proxies", "127.0.0.1"});
   HttpClient client(port_);

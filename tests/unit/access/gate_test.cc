@@ -80,6 +80,9 @@ TEST_F(GateTest, ACertificateHasTheRolesOfItsSubject) {
 TEST_F(GateTest, TellsWhoItWas) {
   EXPECT_EQ(gate_.Admit({.key = kPayments}, Operation::kSend).name, "payments");
   EXPECT_EQ(gate_.Admit({.key = "eyJgood"}, Operation::kRead).name, "alice");
+  EXPECT_EQ(gate_.Admit({.key = "eyJgood"}, Operation::kRead).Holder(), "token alice");
+  EXPECT_EQ(gate_.Admit({.subject = "ledger"}, Operation::kRead).Holder(), "certificate ledger");
+  EXPECT_EQ(gate_.Admit({.key = kPayments}, Operation::kSend).Holder(), "");
 }
 
 TEST_F(GateTest, AnAddressWithManyWrongKeysIsNotHeardForAWhile) {
@@ -104,6 +107,34 @@ TEST_F(GateTest, WhoHasShownAKeyIsNotLockedOutByANeighbour) {
   for (int i = 0; i < 2 * Gate::kWrongKeys; ++i) (void)Ask("guess", Operation::kRead);
   EXPECT_EQ(Ask(kAdmin, Operation::kAdmin), Verdict::kAdmitted);
   EXPECT_EQ(Ask(kPayments, Operation::kSend), Verdict::kSlowedDown);
+}
+
+TEST_F(GateTest, EveryKeyThatAnAddressHasShownIsHeardAllTheSame) {
+  EXPECT_EQ(Ask(kPayments, Operation::kSend), Verdict::kAdmitted);
+  EXPECT_EQ(Ask(kAdmin, Operation::kRead), Verdict::kAdmitted);
+  EXPECT_EQ(Ask("eyJgood", Operation::kRead), Verdict::kAdmitted);
+  for (int i = 0; i < 2 * Gate::kWrongKeys; ++i) (void)Ask("guess", Operation::kRead);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Ask(kPayments, Operation::kSend), Verdict::kAdmitted);
+    EXPECT_EQ(Ask(kAdmin, Operation::kRead), Verdict::kAdmitted);
+    EXPECT_EQ(Ask("eyJgood", Operation::kRead), Verdict::kAdmitted);
+  }
+}
+
+TEST_F(GateTest, KeysOfTheRespDoorAreForItAloneAndCannotBeGuessedQuickly) {
+  Gate gate({}, {}, {}, clock_, {config::Sha256("a-key-of-redis-clients")});
+  EXPECT_FALSE(gate.has_keys());
+  const auto knows = [&gate](std::string_view key, std::string_view door) {
+    return gate.Knows({.address = "192.0.2.7", .key = key, .door = door}, Operation::kCheck);
+  };
+  EXPECT_FALSE(knows("a-key-of-redis-clients", "http"));
+  EXPECT_TRUE(knows("a-key-of-redis-clients", "resp"));
+  for (int i = 0; i < 2 * Gate::kWrongKeys; ++i) EXPECT_FALSE(knows("guess", "resp"));
+  EXPECT_TRUE(knows("a-key-of-redis-clients", "resp"));  // shown before
+  const Caller other{.address = "192.0.2.8", .key = "guess", .door = "resp"};
+  for (int i = 0; i < 2 * Gate::kWrongKeys; ++i) (void)gate.Knows(other, Operation::kCheck);
+  EXPECT_FALSE(gate.Knows({.address = "192.0.2.8", .key = "a-key-of-redis-clients", .door = "resp"},
+                          Operation::kCheck));
 }
 
 TEST_F(GateTest, ANetworkOfAddressesCountsAsOne) {

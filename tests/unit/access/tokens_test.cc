@@ -1,19 +1,15 @@
 #include "access/tokens.h"
 
 #include <gtest/gtest.h>
-#include <openssl/bn.h>
-#include <openssl/core_names.h>
-#include <openssl/ec.h>
-#include <openssl/evp.h>
-#include <openssl/rsa.h>
 
-#include <memory>
 #include <string>
 
-#include "base/base64url.h"
+#include "support/token_issuer.h"
 
 namespace weir::access {
 namespace {
+
+using test::Issuer;
 
 constexpr Nanos kNow = 1'800'000'000'000'000'000;
 
@@ -25,87 +21,6 @@ config::Config::Oidc Options() {
   options.roles = {{"weir-admin", *ParseRoles("admin")}, {"weir-ro", *ParseRoles("read+check")}};
   return options;
 }
-
-/// A key pair that signs tokens, as an issuer does.
-class Issuer {
- public:
-  explicit Issuer(std::string algorithm, std::string id = "k1")
-      : algorithm_(std::move(algorithm)), id_(std::move(id)) {
-    EVP_PKEY* key = nullptr;
-    if (algorithm_ == "ES256") {
-      key = EVP_EC_gen("P-256");
-    } else if (algorithm_ == "EdDSA") {
-      key = EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519");
-    } else {
-      key = EVP_RSA_gen(2048);
-    }
-    key_ = std::shared_ptr<EVP_PKEY>(key, EVP_PKEY_free);
-  }
-
-  std::string Jwk() const {
-    const std::string rest = R"(,"use":"sig","kid":")" + id_ + "\"}";
-    if (algorithm_ == "EdDSA") {
-      std::string x(32, '\0');
-      std::size_t size = x.size();
-      EVP_PKEY_get_raw_public_key(key_.get(), reinterpret_cast<unsigned char*>(x.data()), &size);
-      return R"({"kty":"OKP","crv":"Ed25519","x":")" + Base64UrlEncoded(x) + "\"" + rest;
-    }
-    if (algorithm_ == "ES256") {
-      return R"({"kty":"EC","crv":"P-256","x":")" + Part(OSSL_PKEY_PARAM_EC_PUB_X, 32) +
-             R"(","y":")" + Part(OSSL_PKEY_PARAM_EC_PUB_Y, 32) + "\"" + rest;
-    }
-    return R"({"kty":"RSA","n":")" + Part(OSSL_PKEY_PARAM_RSA_N, 256) + R"(","e":")" +
-           Part(OSSL_PKEY_PARAM_RSA_E, 3) + "\"" + rest;
-  }
-  std::string Set() const { return R"({"keys":[{"kty":"oct","k":"AAAA"},)" + Jwk() + "]}"; }
-
-  std::string Sign(const std::string& claims) const {
-    return SignHead(R"({"alg":")" + algorithm_ + R"(","kid":")" + id_ + "\"}", claims);
-  }
-  std::string SignHead(const std::string& head, const std::string& claims) const {
-    const std::string text = Base64UrlEncoded(head) + "." + Base64UrlEncoded(claims);
-    const std::shared_ptr<EVP_MD_CTX> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-    EVP_PKEY_CTX* parameters = nullptr;
-    const bool own_digest = algorithm_ == "EdDSA";
-    EVP_DigestSignInit_ex(context.get(), &parameters, own_digest ? nullptr : "SHA256", nullptr,
-                          nullptr, key_.get(), nullptr);
-    if (algorithm_ == "PS256") {
-      EVP_PKEY_CTX_set_rsa_padding(parameters, RSA_PKCS1_PSS_PADDING);
-      EVP_PKEY_CTX_set_rsa_pss_saltlen(parameters, RSA_PSS_SALTLEN_DIGEST);
-    }
-    std::string signature(512, '\0');
-    std::size_t size = signature.size();
-    EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size,
-                   reinterpret_cast<const unsigned char*>(text.data()), text.size());
-    signature.resize(size);
-    return text + "." + Base64UrlEncoded(algorithm_ == "ES256" ? Raw(signature) : signature);
-  }
-
- private:
-  std::string Part(const char* name, std::size_t size) const {
-    BIGNUM* number = nullptr;
-    EVP_PKEY_get_bn_param(key_.get(), name, &number);
-    std::string bytes(size, '\0');
-    BN_bn2binpad(number, reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(size));
-    BN_free(number);
-    return Base64UrlEncoded(bytes);
-  }
-
-  static std::string Raw(const std::string& der) {
-    const auto* at = reinterpret_cast<const unsigned char*>(der.data());
-    ECDSA_SIG* signature = d2i_ECDSA_SIG(nullptr, &at, static_cast<long>(der.size()));
-    std::string raw(64, '\0');
-    auto* out = reinterpret_cast<unsigned char*>(raw.data());
-    BN_bn2binpad(ECDSA_SIG_get0_r(signature), out, 32);
-    BN_bn2binpad(ECDSA_SIG_get0_s(signature), out + 32, 32);
-    ECDSA_SIG_free(signature);
-    return raw;
-  }
-
-  std::string algorithm_;
-  std::string id_;
-  std::shared_ptr<EVP_PKEY> key_;
-};
 
 std::string Claims(const std::string& more = R"("exp":1800000300)",
                    const std::string& roles = R"(["other","weir-ro"])") {
@@ -168,6 +83,41 @@ TEST(Tokens, OtherAlgorithmsAreNone) {
     EXPECT_FALSE(tokens.Verify(token, kNow).has_value()) << token;
   }
   EXPECT_FALSE(tokens.Verify(std::string(100'000, '.'), kNow).has_value());
+}
+
+TEST(Tokens, ATokenThatWasValidIsNotValidLongerThanItSays) {
+  const Issuer issuer("ES256");
+  Tokens tokens(Options());
+  ASSERT_TRUE(tokens.Load(issuer.Set()).ok());
+  const std::string token = issuer.Sign(Claims(R"("exp":1800000030)"));
+  constexpr Nanos kSecond = 1'000'000'000;
+  for (int i = 0; i < 3; ++i) {
+    const auto bearer = tokens.Verify(token, kNow + i * kSecond);
+    ASSERT_TRUE(bearer.has_value());
+    EXPECT_EQ(bearer->name, "alice");
+  }
+  EXPECT_TRUE(tokens.Verify(token, kNow + 89 * kSecond).has_value());  // with the leeway
+  EXPECT_FALSE(tokens.Verify(token, kNow + 91 * kSecond).has_value());
+  // With other keys of the issuer, what was valid by the old ones is not.
+  EXPECT_TRUE(tokens.Verify(token, kNow).has_value());
+  ASSERT_TRUE(tokens.Load(Issuer("ES256").Set()).ok());
+  EXPECT_FALSE(tokens.Verify(token, kNow).has_value());
+}
+
+TEST(Tokens, AKeyThatIsNotThereIsAskedFor) {
+  const Issuer old("ES256", "k1");
+  const Issuer next("ES256", "k2");
+  Tokens tokens(Options());
+  ASSERT_TRUE(tokens.Load(old.Set()).ok());
+  int asked = 0;
+  tokens.OnUnknownKey([&asked] { ++asked; });
+  EXPECT_TRUE(tokens.Verify(old.Sign(Claims()), kNow).has_value());
+  EXPECT_EQ(asked, 0);
+  EXPECT_FALSE(tokens.Verify(next.Sign(Claims()), kNow).has_value());
+  EXPECT_EQ(asked, 1);
+  ASSERT_TRUE(tokens.Load(next.Set()).ok());
+  EXPECT_TRUE(tokens.Verify(next.Sign(Claims()), kNow).has_value());
+  EXPECT_EQ(asked, 1);
 }
 
 TEST(Tokens, ASetThatCannotBeUsedChangesNothing) {

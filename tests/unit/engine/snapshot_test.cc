@@ -61,6 +61,29 @@ TEST_P(SnapshotTest, ALoadedEngineAnswersAsTheSavedOne) {
   }
 }
 
+TEST_P(SnapshotTest, OfLongKeysTheStartIsKeptAndTheyAreToldApartAllTheSame) {
+  // A client that makes keys of thousands of bytes must not cost more memory than one with short
+  // keys does.
+  const std::string start(3'990, 'k');
+  Engine engine = Make();
+  for (const Quota& quota : quotas_) {
+    ASSERT_TRUE(engine.TryAcquire(start + "1", quota, 9).allowed());
+    ASSERT_TRUE(engine.TryAcquire(start + "2", quota, 4).allowed());
+  }
+  Engine loaded = Make();
+  ASSERT_TRUE(LoadFrom(loaded, Saved(engine)).ok());
+  for (const Engine* one : {&engine, &loaded}) {
+    EXPECT_EQ(one->size(), 2 * quotas_.size());
+    one->Visit([](const KeyView& view) {
+      EXPECT_EQ(view.key.size(), GetParam() == KeyStorage::kText ? kKeptText : 0U);
+    });
+  }
+  for (const Quota& quota : quotas_) {
+    EXPECT_EQ(loaded.Peek(start + "1", quota, 0).remaining, 0);
+    EXPECT_EQ(loaded.Peek(start + "2", quota, 0).remaining, 5);
+  }
+}
+
 TEST_P(SnapshotTest, AnEmptyEngineCanBeSavedAndLoaded) {
   Engine engine = Make();
   Engine loaded = Make();

@@ -221,5 +221,46 @@ TEST_F(SessionBoundsTest, AStreamThatWasSkippedCannotBeOpened) {
   EXPECT_EQ(Goaway(), NGHTTP2_PROTOCOL_ERROR);
 }
 
+TEST_F(SessionBoundsTest, APeerThatGivesNoWindowForItsAnswersIsCutOff) {
+  const nghttp2_settings_entry none{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0};
+  nghttp2_submit_settings(client_->h2(), NGHTTP2_FLAG_NONE, &none, 1);
+  const std::int32_t id = client_->Call("/test.Test/Echo", Message("answer"));
+  const std::int32_t taken = client_->Call("/test.Test/Echo", Message("answer"));
+  ASSERT_TRUE(client_->Exchange(*server_));
+  EXPECT_TRUE(client_->answer(id).headers_ended);
+  EXPECT_EQ(server_->open_calls(), 2U);
+  ASSERT_TRUE(server_->NextDeadline().has_value());
+  clock_.Advance(std::chrono::seconds(29));
+  server_->Expire(clock_.Now());
+  ASSERT_TRUE(client_->Exchange(*server_));
+  // One of them is taken: the time starts again.
+  nghttp2_submit_window_update(client_->h2(), NGHTTP2_FLAG_NONE, taken, 1000);
+  ASSERT_TRUE(client_->Exchange(*server_));
+  EXPECT_EQ(client_->answer(taken).status(), "0");
+  clock_.Advance(std::chrono::seconds(29));
+  server_->Expire(clock_.Now());
+  ASSERT_TRUE(client_->Exchange(*server_));
+  EXPECT_EQ(client_->goaway(), -1);
+  clock_.Advance(std::chrono::seconds(1));
+  server_->Expire(clock_.Now());
+  EXPECT_FALSE(client_->Exchange(*server_));
+  EXPECT_EQ(client_->goaway(), NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+TEST_F(SessionBoundsTest, APeerThatTakesItsAnswersLaterIsNotCutOff) {
+  const nghttp2_settings_entry none{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0};
+  nghttp2_submit_settings(client_->h2(), NGHTTP2_FLAG_NONE, &none, 1);
+  const std::int32_t id = client_->Call("/test.Test/Echo", Message("answer"));
+  ASSERT_TRUE(client_->Exchange(*server_));
+  clock_.Advance(std::chrono::seconds(20));
+  nghttp2_submit_window_update(client_->h2(), NGHTTP2_FLAG_NONE, id, 1000);
+  ASSERT_TRUE(client_->Exchange(*server_));
+  EXPECT_EQ(client_->answer(id).status(), "0");
+  EXPECT_FALSE(server_->NextDeadline().has_value());
+  clock_.Advance(std::chrono::hours(1));
+  server_->Expire(clock_.Now());
+  EXPECT_TRUE(client_->Exchange(*server_));
+}
+
 }  // namespace
 }  // namespace weir::grpc::testing

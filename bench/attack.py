@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""What honest clients notice, and what the service holds, while others attack it.
+
+Usage: attack.py [SECONDS]     each attack lasts so long (5)
+
+An honest load of checks over HTTP runs at a fixed rate, first alone, then beside each attack, and alone again after it:
+printed are its p99, the ratio to the quiet p99 of the same run, and memory, descriptors and threads of the service at
+their most. The attackers run at the lowest priority, so that the figure is about the service and not about who gets the
+processor of the machine that all of them share.
+"""
+
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+# In place of this folder, whose http.py would hide Python's own.
+sys.path[0] = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "fault", "soak")
+from program import Program  # noqa: E402
+
+RATE = 2000
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def field(name, value):
+    return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+CALL = (field(b":method", b"POST") + field(b":scheme", b"http") + field(b":authority", b"x") +
+        field(b":path", b"/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit") + field(b"te", b"trailers") +
+        field(b"content-type", b"application/grpc"))
+BAD = field(b":method", b"POST") + field(b":scheme", b"http") + field(b":path", b"/")
+HELLO = PREFACE + frame(4, 0, 0)
+
+
+def command(*words):
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
+
+class Attacker:
+    """Sends what `pieces` yields over connection after connection until the time is over."""
+
+    def __init__(self, port, pieces, end, reads):
+        self.port, self.pieces, self.end, self.reads = port, pieces, end, reads
+        self.sent = self.connections = 0
+
+    def run(self):
+        while time.monotonic() < self.end:
+            try:
+                self.once()
+            except OSError:
+                time.sleep(0.001)
+
+    def once(self):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+            self.connections += 1
+            for piece in self.pieces():
+                connection.sendall(piece)
+                self.sent += len(piece)
+                if self.reads:
+                    drain(connection)
+                if time.monotonic() > self.end:
+                    return
+            time.sleep(0.2)
+
+
+def drain(connection):
+    try:
+        while connection.recv(1 << 20, socket.MSG_DONTWAIT):
+            pass
+    except BlockingIOError:
+        pass
+
+
+def many(piece, count=1_000_000):
+    return lambda: (piece for _ in range(count))
+
+
+def headers_without_settings():
+    yield HELLO
+    for base in range(1, 1 << 24, 2000):
+        yield b"".join(frame(1, 4, stream, BAD) for stream in range(base, base + 2000, 2))
+
+
+def headers_with_settings():
+    yield HELLO + frame(4, 1, 0)
+    for base in range(1, 1 << 24, 2000):
+        yield b"".join(frame(1, 5, stream, BAD) for stream in range(base, base + 2000, 2))
+
+
+def rapid_reset():
+    yield HELLO + frame(4, 1, 0)
+    for base in range(1, 1 << 24, 2000):
+        yield b"".join(frame(1, 4, s, CALL) + frame(3, 0, s, b"\0\0\0\x08") for s in range(base, base + 2000, 2))
+
+
+def continuations():
+    yield HELLO + frame(4, 1, 0) + frame(1, 0, 1, CALL)
+    while True:
+        yield b"".join(frame(9, 0, 1, field(b"x-long", b"y" * 120) * 100) for _ in range(20))
+
+
+def open_messages():
+    yield HELLO + frame(4, 1, 0)
+    message = b"\0\0\0\x3f\xf0" + b"m" * 16368
+    for stream in range(1, 1 << 20, 2):
+        yield frame(1, 4, stream, CALL) + frame(0, 0, stream, message)
+
+
+def long_keys():
+    number = 0
+    while True:
+        yield b"".join(command(b"CL.THROTTLE", b"%d-%d-" % (os.getpid(), number + i) + b"k" * 3900, b"15", b"30", b"86400") for i in range(50))
+        number += 50
+
+
+def guesses():
+    while True:
+        yield b"".join(b"GET /admin/status HTTP/1.1\r\nHost: localhost\r\nX-API-Key: guess-%d\r\n\r\n" % i for i in range(100))
+
+
+CHECK = b'POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\n{"key":"a"}'
+VERIFY = b"GET /admin/rate-limit/verify HTTP/1.1\r\nHost: localhost\r\nX-API-Key: the-key-of-this-bench\r\n\r\n"
+
+# name: door, what is sent, connections at once, whether answers are taken
+ATTACKS = {
+    "pipelined checks, answers not taken": ("http", many(CHECK * 500), 20, False),
+    "bodies that never end": ("http", many(b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 8000000\r\n\r\n" + b"x" * 60_000, 1), 200, False),
+    "verify, again and again": ("http", many(VERIFY), 2, True),
+    "guessed keys": ("http", guesses, 2, True),
+    "HEADERS, SETTINGS not acknowledged": ("grpc", headers_without_settings, 4, False),
+    "HEADERS of refused calls": ("grpc", headers_with_settings, 4, True),
+    "calls that are reset": ("grpc", rapid_reset, 4, True),
+    "CONTINUATION without end": ("grpc", continuations, 4, True),
+    "messages without END_STREAM": ("grpc", open_messages, 4, True),
+    "keys of 3,900 bytes": ("resp", long_keys, 4, True),
+}
+SILENT = {"3,000 silent connections, RESP": "resp", "3,000 silent connections, gRPC": "grpc"}
+
+
+def attack_main(name, port, seconds):
+    """Runs in a process of its own, at the lowest priority."""
+    end = time.monotonic() + seconds
+    if name in SILENT:
+        held = []
+        while time.monotonic() < end:
+            if len(held) < 3000:
+                held.append(socket.create_connection(("127.0.0.1", port), timeout=5))
+            else:
+                time.sleep(0.1)
+        return
+    _, pieces, count, reads = ATTACKS[name]
+    attackers = [Attacker(port, pieces, end, reads) for _ in range(count)]
+    threads = [threading.Thread(target=attacker.run, daemon=True) for attacker in attackers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(seconds + 5)
+
+
+def honest(weir, port, seconds):
+    return subprocess.Popen([weir, "bench", "http", "--address", f"127.0.0.1:{port}", "-c", "8", "-t", "1", "-r", str(RATE), "-d",
+                             str(seconds), "--keys", "1000", "--json"], stdout=subprocess.PIPE, text=True)
+
+
+def watch(service, child):
+    """What the service held at its most while the honest load ran, and that load's result."""
+    most = [0, 0, 0]
+    while child.poll() is None:
+        most = [max(pair) for pair in zip(most, service.holds())]
+        time.sleep(0.02)
+    return most, json.loads(child.stdout.read())
+
+
+def serve(weir, folder):
+    return Program(weir, ["serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data", folder,
+                          "--admin-key", "the-key-of-this-bench", "--log-level", "error"], ["http", "grpc", "resp"])
+
+
+def one(weir, name, door, seconds):
+    with tempfile.TemporaryDirectory() as folder:
+        service = serve(weir, folder)
+        port = service.ports["http"]
+        watch(service, honest(weir, port, 1))  # warm
+        quiet_held, quiet = watch(service, honest(weir, port, seconds))
+        attack = subprocess.Popen(["nice", "-n", "19", sys.executable, os.path.abspath(__file__), "--attack", name,
+                                   str(service.ports[door]), str(seconds + 2)])
+        time.sleep(1)
+        held, beside = watch(service, honest(weir, port, seconds))
+        attack.wait(timeout=60)
+        _, after = watch(service, honest(weir, port, max(2, seconds / 2)))
+        if service.close() != 0:
+            print(f"{name}: the service did not end well")
+    p99 = [r["latencyUs"]["p99"] for r in (quiet, beside, after)]
+    ratio = p99[1] / p99[0]
+    print(f"| {name} | {p99[0]:.0f} | {p99[1]:.0f} | {ratio:.1f} | {p99[2]:.0f} | {quiet_held[0]:.0f} -> {held[0]:.0f} | "
+          f"{quiet_held[1]} -> {held[1]} | {quiet_held[2]} -> {held[2]} | {beside['errors']} |", flush=True)
+    return ratio, beside["errors"]
+
+
+def main():
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5
+    build = os.environ.get("WEIR_BUILD", "build/release")
+    weir = os.path.join(build, "weir")
+    print("| attack | p99 quiet, µs | p99 under attack | ratio | p99 after | memory, MiB | descriptors | threads | honest errors |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    worst, errors = 0, 0
+    for name, door in [(n, a[0]) for n, a in ATTACKS.items()] + list(SILENT.items()):
+        ratio, wrong = one(weir, name, door, seconds)
+        worst, errors = max(worst, ratio), errors + wrong
+    print(f"worst ratio {worst:.1f}, honest errors {errors}")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2 and sys.argv[1] == "--attack":
+        attack_main(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
+    else:
+        sys.exit(main())
