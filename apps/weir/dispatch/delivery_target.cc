@@ -17,12 +17,13 @@ namespace weir::app {
 namespace {
 
 constexpr int kPartitions = 3;
-constexpr std::chrono::milliseconds kKafkaTimeout{5000};
 
 /// Thread-safe: a line is written whole.
 class StdoutTarget final : public DeliveryTarget {
  public:
-  void Deliver(const slots::Claimed& event, Done done) override { done(Write(EventJson(event))); }
+  void Deliver(const slots::Claimed& event, Time /*latest*/, Done done) override {
+    done(Write(EventJson(event)));
+  }
 
  private:
   Status Write(std::string line) {
@@ -49,7 +50,7 @@ class KafkaTarget final : public DeliveryTarget {
   KafkaTarget(std::unique_ptr<kafka::Producer> producer, std::string topic)
       : producer_(std::move(producer)), topic_(std::move(topic)) {}
 
-  void Deliver(const slots::Claimed& event, Done done) override {
+  void Deliver(const slots::Claimed& event, Time /*latest*/, Done done) override {
     const std::string body = event.payload.empty() ? EventJson(event) : event.payload;
     const std::string attempt = std::to_string(event.attempt);
     const std::string scheduled = slots::FormatInstant(event.slot.scheduled);
@@ -86,7 +87,8 @@ std::string EventJson(const slots::Claimed& event) {
 std::unique_ptr<DeliveryTarget> MakeStdoutTarget() { return std::make_unique<StdoutTarget>(); }
 
 Result<std::unique_ptr<DeliveryTarget>> MakeKafkaTarget(const std::string& broker,
-                                                        const std::string& topic) {
+                                                        const std::string& topic,
+                                                        std::chrono::milliseconds timeout) {
   auto url = kafka::ParseUrl(broker);
   if (!url) return url.error();
   const Status made = kafka::MakeTopics(*url, {{topic, kPartitions}});
@@ -95,8 +97,7 @@ Result<std::unique_ptr<DeliveryTarget>> MakeKafkaTarget(const std::string& broke
     telemetry::Log(telemetry::Level::kWarn, "cannot make sure that the topic exists",
                    {{"reason", std::string_view(made.error().message)}});
   }
-  auto producer =
-      kafka::Producer::Open({.url = *std::move(url), .delivery_timeout = kKafkaTimeout});
+  auto producer = kafka::Producer::Open({.url = *std::move(url), .delivery_timeout = timeout});
   if (!producer) return producer.error();
   return std::unique_ptr<DeliveryTarget>(
       std::make_unique<KafkaTarget>(*std::move(producer), topic));

@@ -21,7 +21,10 @@ class DeliveryTarget {
 
   virtual ~DeliveryTarget() = default;
 
-  virtual void Deliver(const slots::Claimed& event, Done done) = 0;
+  /// A delivery that has not begun by `latest` must not begin any more: it would not be over when
+  /// the lease is. It is told as kDeadlineExceeded.
+  using Time = std::chrono::steady_clock::time_point;
+  virtual void Deliver(const slots::Claimed& event, Time latest, Done done) = 0;
 };
 
 struct WebhookTargetOptions {
@@ -37,8 +40,10 @@ std::unique_ptr<DeliveryTarget> MakeStdoutTarget();
 Result<std::unique_ptr<DeliveryTarget>> MakeWebhookTarget(WebhookTargetOptions options);
 /// kafka://…: the key is the event's id, the value its payload, or the event as JSON if it has
 /// none.
+/// A message that the broker has not confirmed within `timeout` is given up.
 Result<std::unique_ptr<DeliveryTarget>> MakeKafkaTarget(const std::string& broker,
-                                                        const std::string& topic);
+                                                        const std::string& topic,
+                                                        std::chrono::milliseconds timeout);
 
 /// The event as JSON: eventId, configName, tenant, requestedTime, scheduledTime, attempt,
 /// redelivered, payload.

@@ -46,7 +46,9 @@ Result<std::unique_ptr<DeliveryTarget>> MakeTarget(const Settings& settings) {
     return Error{Code::kInvalidArgument, "give --webhook or --kafka, not both"};
   }
   if (!settings.webhook.url.empty()) return MakeWebhookTarget(settings.webhook);
-  if (!settings.kafka.empty()) return MakeKafkaTarget(settings.kafka, settings.topic);
+  if (!settings.kafka.empty()) {
+    return MakeKafkaTarget(settings.kafka, settings.topic, settings.options.timeout);
+  }
   return MakeStdoutTarget();
 }
 

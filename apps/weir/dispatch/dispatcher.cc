@@ -172,14 +172,23 @@ void Dispatcher::DeliverLoop(const std::stop_token& stop) {
 }
 
 void Dispatcher::Deliver(const slots::Claimed& event) {
-  // Whatever the target does must be over before the lease is: then somebody else may deliver.
-  if (StoreNow() + options_.timeout.count() > event.lease_until) {
+  // Whatever the target does must be over before the lease is: then somebody else may deliver. The
+  // store's clock is taken as far ahead as it can be.
+  const milliseconds left(event.lease_until - options_.timeout.count() - SteadyMillis() -
+                          latest_offset_);
+  if (left.count() < 0) return Leave();
+  target_.Deliver(event, std::chrono::steady_clock::now() + left,
+                  [this, event](const Status& status) { Ended(event, status); });
+}
+
+// It waited for the target for too long: whoever claims it when its lease ends will deliver it.
+void Dispatcher::Leave() {
+  {
     const std::lock_guard lock(mutex_);
     ++counts_.lost;
     --in_hand_;
-    return;
   }
-  target_.Deliver(event, [this, event](const Status& status) { Ended(event, status); });
+  changed_.notify_all();
 }
 
 std::chrono::milliseconds Dispatcher::Pause(std::int64_t attempt) {
@@ -190,6 +199,7 @@ std::chrono::milliseconds Dispatcher::Pause(std::int64_t attempt) {
 }
 
 void Dispatcher::Ended(const slots::Claimed& event, const Status& status) {
+  if (!status.ok() && status.error().code == Code::kDeadlineExceeded) return Leave();
   slots::Finish end{.event_id = event.slot.event_id, .attempt = event.attempt};
   end.at = SteadyMillis() + latest_offset_;
   if (!status.ok()) {

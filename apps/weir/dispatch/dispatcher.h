@@ -55,6 +55,7 @@ class Dispatcher {
   void FinishLoop(const std::stop_token& delivered);
   std::size_t ClaimOnce(const std::string& config, std::size_t max);
   void Deliver(const slots::Claimed& event);
+  void Leave();
   void Ended(const slots::Claimed& event, const Status& status);
   void TellStore(const std::vector<slots::Finish>& ends, const std::stop_token& stop);
   /// The store's clock, or a little before it, never ahead.

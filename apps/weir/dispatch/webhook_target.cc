@@ -89,10 +89,10 @@ class WebhookTarget final : public DeliveryTarget {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  void Deliver(const slots::Claimed& event, Done done) override {
+  void Deliver(const slots::Claimed& event, Time latest, Done done) override {
     {
       const std::lock_guard lock(mutex_);
-      queue_.push_back({event, std::move(done)});
+      queue_.push_back({event, latest, std::move(done)});
     }
     filled_.notify_one();
   }
@@ -100,6 +100,7 @@ class WebhookTarget final : public DeliveryTarget {
  private:
   struct Item {
     slots::Claimed event;
+    Time latest;
     Done done;
   };
 
@@ -113,6 +114,10 @@ class WebhookTarget final : public DeliveryTarget {
         if (queue_.empty()) return;
         item = std::move(queue_.front());
         queue_.pop_front();
+      }
+      if (std::chrono::steady_clock::now() > item.latest) {
+        item.done(Error{Code::kDeadlineExceeded, "all workers were busy until its lease ended"});
+        continue;
       }
       item.done(handle ? Post(handle.get(), item.event)
                        : Status(Error{Code::kUnavailable, "no memory for a connection"}));

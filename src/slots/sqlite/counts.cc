@@ -1,6 +1,8 @@
 #include "slots/sqlite/counts.h"
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "slots/window.h"
 
@@ -26,8 +28,6 @@ Status Add(Connection& connection, std::int64_t config_id, GrantWindow window,
   return upsert->Bind(4, count).Run();
 }
 
-}  // namespace
-
 Result<std::int64_t> GrantsUsed(Connection& connection, std::int64_t config_id,
                                 GrantWindow window) {
   Result<Statement> query = connection.Prepare(
@@ -45,6 +45,41 @@ Result<std::int64_t> GrantsUsed(Connection& connection, std::int64_t config_id,
   Result<bool> row = query->Bind(1, config_id).Bind(2, window.size).Bind(3, window.start).Step();
   if (!row.ok()) return row.error();
   return query->Int(0);
+}
+
+// The first windows after this one that grants for later ones fall into.
+Result<std::vector<Millis>> LaterWithGrants(Connection& connection, std::int64_t config_id,
+                                            GrantWindow window) {
+  Result<Statement> query = connection.Prepare(
+      "SELECT DISTINCT max(?3 + ?2, x.window_start - x.window_start % ?2) "
+      "FROM (SELECT DISTINCT window_ms AS size FROM rate_limit_config WHERE config_id = ?1) o "
+      "JOIN rate_limit_execution x ON x.config_id = ?1 AND x.window_ms = o.size "
+      "AND x.window_start > ?3 + ?2 - o.size WHERE x.granted > 0");
+  if (!query.ok()) return query.error();
+  query->Bind(1, config_id).Bind(2, window.size).Bind(3, window.start);
+  std::vector<Millis> windows;
+  for (;;) {
+    Result<bool> row = query->Step();
+    if (!row.ok()) return row.error();
+    if (!*row) return windows;
+    windows.push_back(query->Int(0));
+  }
+}
+
+}  // namespace
+
+Result<std::int64_t> GrantsLeft(Connection& connection, std::int64_t config_id, GrantWindow window,
+                                std::int64_t max) {
+  Result<std::vector<Millis>> windows = LaterWithGrants(connection, config_id, window);
+  if (!windows.ok()) return windows.error();
+  windows->push_back(window.start);
+  std::int64_t left = max;
+  for (const Millis start : *windows) {
+    Result<std::int64_t> used = GrantsUsed(connection, config_id, {window.size, start});
+    if (!used.ok()) return used.error();
+    left = std::min(left, max - *used);
+  }
+  return left;
 }
 
 Status CountGrants(Connection& connection, std::int64_t config_id, GrantWindow window,

@@ -16,11 +16,12 @@ struct GrantWindow {
   Millis start = 0;
 };
 
-/// How many grants of a window are used up: its own, what ended in it of earlier windows, and what
-/// was claimed for earlier windows and has not ended. Of another window size counts all that
-/// overlaps.
-Result<std::int64_t> GrantsUsed(weir::sqlite::Connection& connection, std::int64_t config_id,
-                                GrantWindow window);
+/// How many of `max` grants a window has left. Used up are its own, what ended in it of earlier
+/// windows, and what was claimed for earlier windows and has not ended; of another window size
+/// counts all that overlaps. A grant may still be open when later windows begin, so one that has
+/// grants already, which were claimed ahead, must have room for it as well.
+Result<std::int64_t> GrantsLeft(weir::sqlite::Connection& connection, std::int64_t config_id,
+                                GrantWindow window, std::int64_t max);
 Status CountGrants(weir::sqlite::Connection& connection, std::int64_t config_id, GrantWindow window,
                    std::int64_t count);
 /// A claim of `window` ended at `at`. If that is in a later window, its execution may lie there.

@@ -47,9 +47,10 @@ class Claiming {
     std::int64_t wants = static_cast<std::int64_t>(request_.max);
     for (int round = 0; round < kMaxWindowsAhead && wants > 0; ++round) {
       if (window > claim_.now + ahead_) break;
-      Result<std::int64_t> used = GrantsUsed(connection_, id_, {config_.window_size, window});
-      if (!used.ok()) return used.error();
-      const std::int64_t budget = std::min(wants, config_.max_per_window - *used);
+      Result<std::int64_t> left =
+          GrantsLeft(connection_, id_, {config_.window_size, window}, config_.max_per_window);
+      if (!left.ok()) return left.error();
+      const std::int64_t budget = std::min(wants, *left);
       Result<std::int64_t> taken = Serve(window, budget);
       if (!taken.ok()) return taken.error();
       wants -= *taken;
@@ -75,6 +76,7 @@ class Claiming {
   const Config& config_;
   std::int64_t total_ = 0;
   Millis ahead_;
+  Millis closing_ = kMaxInstant;
   Claim claim_;
 };
 
@@ -84,6 +86,7 @@ bool Claiming::IsOpen() {
   const std::optional<OpenTime> open = OpenTimes(config_.calendar).At(claim_.now);
   if (!open || open->from > claim_.now) return false;
   ahead_ = std::min(ahead_, open->until - 1 - claim_.now);
+  closing_ = open->until;
   return true;
 }
 
@@ -199,10 +202,10 @@ Status Claiming::Take(Millis window, Claimed claimed) {
   const bool late = claimed.slot.scheduled < window;
   const auto salt =
       static_cast<std::int64_t>(std::hash<std::string>()(claimed.slot.event_id) >> 2U);
-  claimed.execute_at =
-      late ? from + ((request_.random >> 1U) + salt / 2) %
-                        std::min(window + config_.window_size - from, kLongestSpread)
-           : std::max(claim_.now, claimed.slot.scheduled);
+  claimed.execute_at = late ? from + ((request_.random >> 1U) + salt / 2) %
+                                         std::min({window + config_.window_size - from,
+                                                   kLongestSpread, closing_ - from})
+                            : std::max(claim_.now, claimed.slot.scheduled);
   claimed.lease_until = claimed.execute_at + request_.lease;
   Result<Statement> update = connection_.Prepare(
       "UPDATE rate_limit_event_slot SET state = 1, attempts = ?2, claimed_at = ?3, claimed_by = "

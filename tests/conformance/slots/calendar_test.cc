@@ -138,6 +138,19 @@ TEST_P(Calendars, NothingIsClaimedWhileClosed) {
   EXPECT_EQ(claimed("2025-06-18T06:00:00Z"), 2U);
 }
 
+TEST_P(Calendars, WhatIsOverdueIsExecutedBeforeTheCutOff) {
+  Config config = Bank(1'000);
+  config.window_size = 60'000 * 7;  // 16:56 to 17:03 in Berlin
+  client().Put(config);
+  client().Assign(Asks(200, At("2025-06-16T10:00:00Z")));
+  const Claim claim = client().Claim(
+      {.config = "pay", .max = 200, .now = At("2025-06-16T14:59:58Z"), .random = 12'345});
+  EXPECT_EQ(claim.events.size(), 200U);
+  for (const Claimed& event : claim.events) {
+    EXPECT_LT(event.execute_at, At("2025-06-16T15:00:00Z")) << FormatInstant(event.execute_at);
+  }
+}
+
 TEST_P(Calendars, TenantsShareOpenTimes) {
   Config config = Bank(4);
   config.tenants = {{"acme", 1}, {"globex", 1}};

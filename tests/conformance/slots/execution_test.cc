@@ -235,6 +235,44 @@ TEST_P(Execution, ClaimingAheadGrantsForTheWindowOfTheEvent) {
   }
 }
 
+TEST_P(Execution, WhatComesLateIsNotGrantedIntoAWindowThatWasClaimedAhead) {
+  client().Put(Pay(10));
+  client().Assign(Asks(10, kNoon + kWindow));
+  const Claim ahead = ClaimAt(kNoon + 3'000, 1'000, 5'000);
+  ASSERT_THAT(ahead.events, SizeIs(10)) << "the next window has granted all it may";
+  client().Assign(client().Ask("late", "pay", kNoon + 3'000));
+  // Executed a moment after the window's end it would be the eleventh of the next one.
+  const Claim refused = ClaimAt(kNoon + 3'999);
+  EXPECT_THAT(refused.events, SizeIs(0));
+  EXPECT_TRUE(refused.capped);
+  for (std::size_t i = 0; i < 10; ++i) Done(ahead.events[i], kNoon + kWindow + 100);
+  EXPECT_THAT(ClaimAt(kNoon + kWindow + 200).events, SizeIs(0));
+  const Claim later = ClaimAt(kNoon + 2 * kWindow);
+  ASSERT_THAT(later.events, SizeIs(1));
+  EXPECT_EQ(later.events[0].slot.event_id, "late");
+}
+
+TEST_P(Execution, ALaterWindowsGrantsLeaveRoomForWhatComesLate) {
+  client().Put(Pay(10));
+  client().Assign(Asks(6, kNoon + kWindow));
+  ASSERT_THAT(ClaimAt(kNoon + 3'000, 1'000, 5'000).events, SizeIs(6));
+  client().Assign(Asks(10, kNoon - kWindow, "late"));
+  const Claim late = ClaimAt(kNoon + 3'500);
+  EXPECT_THAT(late.events, SizeIs(4)) << "ten in the next window if all of them are slow";
+  AllDone(late, kNoon + 3'600);
+  EXPECT_THAT(ClaimAt(kNoon + 3'700).events, SizeIs(4)) << "these are over before it begins";
+}
+
+TEST_P(Execution, TheCapHoldsWhenTheWindowSizeChangesAfterClaimingAhead) {
+  client().Put(Pay(10));
+  client().Assign(Asks(10, kNoon + kWindow));
+  ASSERT_THAT(ClaimAt(kNoon + 3'000, 1'000, 5'000).events, SizeIs(10));
+  client().Put({.name = "pay", .window_size = 1'000, .max_per_window = 12});
+  client().Assign(Asks(20, kNoon, "late"));
+  // Those ten count in every new window that theirs covers, so two more may still be open then.
+  EXPECT_THAT(ClaimAt(kNoon + 3'500).events, SizeIs(2));
+}
+
 INSTANTIATE_TEST_SUITE_P(Stores, Execution, testing::Values("sqlite", "postgres"),
                          [](const auto& param) { return param.param; });
 

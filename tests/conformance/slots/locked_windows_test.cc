@@ -1,8 +1,12 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <mutex>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "slots/execution.h"
 #include "store_fixture.h"
 #include "support/child_process.h"
 #include "support/wait.h"
@@ -83,6 +87,44 @@ TEST_P(LockedWindows, HeldWindowsUseUpTheHeadroom) {
   EXPECT_EQ(client().Assign(client().Ask("x", "pay", kNoon)).outcome, Outcome::kExhausted);
   LetGo(windows, 3);
   EXPECT_EQ(client().Assign(client().Ask("x", "pay", kNoon)).slot.window_start, kNoon + kWindow);
+}
+
+TEST_P(LockedWindows, AnEndThatIsToldTwiceAtOnceIsCountedOnce) {
+  client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 5});
+  client().Assign(Asks(3, kNoon));
+  const ClaimRequest request{.config = "pay", .max = 3, .lease = 60'000, .now = kNoon + kWindow};
+  const Claim claim = client().Claim(request);
+  ASSERT_EQ(claim.events.size(), 3U);
+  const Finish end{.event_id = claim.events[0].slot.event_id,
+                   .attempt = 1,
+                   .failed = true,
+                   .error = "503",
+                   .retry_at = kNoon + 20'000,
+                   .at = kNoon + kWindow};
+  // Both have looked at the event, and wait for its window, before either has moved it.
+  Hold(std::to_string(kNoon));
+  std::vector<Finished> answers;
+  std::mutex mutex;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 2; ++i) {
+      threads.emplace_back([&] {
+        postgres::PostgresSlotStore mine(postgres::Options{.url = Server().url(database_name())});
+        test::SlotStoreClient teller(mine);
+        const Finished answer = teller.Finish({end}).at(0);
+        const std::lock_guard lock(mutex);
+        answers.push_back(answer);
+      });
+    }
+    EXPECT_TRUE(test::WaitUntil([&] {
+      return Sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+                 "AND query LIKE '%weir_slots_retry%'") == "2";
+    }));
+    LetGo(std::to_string(kNoon), 1);
+  }
+  EXPECT_THAT(answers, testing::UnorderedElementsAre(Finished::kOk, Finished::kAlready));
+  EXPECT_EQ(client().Backlogs(kNoon + kWindow).at(0).claimed, 2);
+  EXPECT_EQ(client().Look(end.event_id)->history.size(), 1U);
 }
 
 TEST_P(LockedWindows, FindingTheFirstOpenWindowIsALookupWhateverIsFull) {

@@ -1,13 +1,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "support/child_process.h"
 #include "support/http_client.h"
 #include "support/kafka_server.h"
+#include "support/tcp_server.h"
 #include "support/temp_dir.h"
 #include "support/wait.h"
 #include "support/weir_process.h"
@@ -110,6 +115,34 @@ TEST_F(DispatchTargets, AKafkaThatIsAwayLosesNothing) {
   std::set<std::string> keys;
   for (const test::KafkaMessage& message : kafka.Read("payments")) keys.insert(message.key);
   EXPECT_EQ(keys.size(), static_cast<std::size_t>(kEvents));
+}
+
+// A webhook that takes its time: the queue in front of it is longer than the leases.
+TEST_F(DispatchTargets, WhatWaitsForASlowWebhookIsNotDeliveredAfterItsLease) {
+  std::mutex mutex;
+  std::map<std::string, int> times;
+  const test::TcpServer bank([&](test::TcpConnection& connection) {
+    for (;;) {
+      const std::string head = connection.ReadThrough("\r\n\r\n");
+      connection.Read(std::stoul(head.substr(head.find("Content-Length: ") + 16)));
+      const std::size_t key = head.find("Idempotency-Key: ") + 17;
+      {
+        const std::lock_guard lock(mutex);
+        ++times[head.substr(key, head.find('\r', key) - key)];
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    }
+  });
+  auto dispatcher =
+      Dispatch({"--webhook", "http://127.0.0.1:" + std::to_string(bank.port()) + "/pay",
+                "--workers", "1", "--lease", "4", "--delivery-timeout", "2"});
+  ASSERT_TRUE(test::WaitUntil([&] { return AllDone(); }, std::chrono::seconds(120)))
+      << dispatcher->error_output();
+  dispatcher->Terminate();
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(times.size(), static_cast<std::size_t>(kEvents));
+  for (const auto& [event, count] : times) EXPECT_EQ(count, 1) << event;
 }
 
 TEST_F(DispatchTargets, MetricsAndAuditTellOfTheClaims) {

@@ -3,6 +3,8 @@
 -- little, never too much. Events are taken with SKIP LOCKED: a cancel or a move under way is not
 -- waited for. Rows of rate_limit_execution come last, in order.
 --
+-- p_closing: what is overdue is executed before it.
+--
 -- Windows are served from the present one to the one in which the horizon lies; a later one only if
 -- the earlier had grants left, since otherwise something older still waits.
 --
@@ -28,6 +30,21 @@ LANGUAGE sql AS $f$
                 JOIN rate_limit_execution x ON x.config_id = p_id AND x.window_ms = o.size
                   AND x.window_start > p_window - o.size
                   AND x.window_start < p_window + p_size), 0)::bigint
+$f$;
+
+-- How many more a window may grant. A grant may still be open when later windows begin, so one that has grants already,
+-- which were claimed ahead, must have room for it as well.
+CREATE FUNCTION weir_slot_room(p_id int, p_size bigint, p_max bigint, p_window bigint)
+RETURNS bigint LANGUAGE sql AS $f$
+  SELECT p_max - greatest(
+    weir_slot_used(p_id, p_size, p_window),
+    (SELECT max(weir_slot_used(p_id, p_size, later.w))
+     FROM (SELECT DISTINCT greatest(p_window + p_size,
+                                    x.window_start - x.window_start % p_size) AS w
+           FROM (SELECT DISTINCT g.window_ms AS size FROM rate_limit_config g
+                 WHERE g.config_id = p_id) o
+           JOIN rate_limit_execution x ON x.config_id = p_id AND x.window_ms = o.size
+             AND x.window_start > p_window + p_size - o.size AND x.granted > 0) later))
 $f$;
 
 -- Adds to the counters of windows, in order.
@@ -78,7 +95,8 @@ BEGIN
 END $f$;
 
 CREATE FUNCTION weir_slots_claim(p_name text, p_max int, p_lease bigint, p_ahead bigint,
-                                 p_by text, p_now bigint, p_random bigint)
+                                 p_by text, p_now bigint, p_random bigint,
+                                 p_closing bigint DEFAULT 9223372036854775807)
 RETURNS TABLE(r_event text, r_tenant text, r_requested bigint, r_window bigint,
               r_scheduled bigint, r_attempt int, r_execute bigint, r_lease bigint, r_payload text,
               r_now bigint, r_capped boolean)
@@ -111,7 +129,7 @@ BEGIN
   FOR round IN 1..8 LOOP
     EXIT WHEN wants = 0 OR w > t + p_ahead;
     horizon := least(t + p_ahead, w + c.window_ms - 1);
-    budget := least(wants, c.max_per_window - weir_slot_used(c.config_id, c.window_ms, w));
+    budget := least(wants, weir_slot_room(c.config_id, c.window_ms, c.max_per_window, w));
     IF budget <= 0 THEN
       capped := EXISTS (
         SELECT FROM unnest(CASE WHEN total IS NULL THEN ARRAY[''] ELSE c.tenants END) k(class)
@@ -145,7 +163,7 @@ BEGIN
         exec_ms = c.window_ms, exec_window = w, finished_at = NULL,
         lease_until = p_lease + CASE WHEN e.scheduled_time >= w THEN greatest(t, e.scheduled_time)
           ELSE greatest(t, w) + (p_random + hashtext(e.event_id)::bigint & 2147483647)
-               % least(w + c.window_ms - greatest(t, w), 10000) END
+               % least(w + c.window_ms - greatest(t, w), 10000, p_closing - greatest(t, w)) END
     FROM chosen WHERE e.ctid = chosen.at
     RETURNING e.event_id, e.tenant, e.requested_time, e.window_start, e.scheduled_time, e.attempts,
               e.lease_until - p_lease, e.lease_until, e.payload, t, false;

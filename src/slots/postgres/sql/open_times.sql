@@ -137,9 +137,26 @@ BEGIN
           LIMIT 1) e OFFSET 0) s ON true;
 END $f$;
 
+-- Counts that a claim ended; s is the event as it was claimed, and locked. Without a window its lease has ended, and that
+-- was counted.
+CREATE FUNCTION weir_slot_end_claim(s rate_limit_event_slot, p_ended bigint, p_now bigint)
+RETURNS void LANGUAGE plpgsql AS $f$
+DECLARE
+  over bigint := CASE WHEN p_ended BETWEEN s.claimed_at AND p_now THEN p_ended ELSE p_now END;
+BEGIN
+  IF s.exec_window IS NULL THEN RETURN; END IF;
+  over := over - over % s.exec_ms;
+  PERFORM weir_slot_count(ARRAY[s.config_id, s.config_id], ARRAY[s.exec_ms, s.exec_ms],
+                          ARRAY[s.exec_window, over], ARRAY[0, 0]::bigint[], ARRAY[1, 0]::bigint[],
+                          ARRAY[0, (over > s.exec_window)::int]::bigint[]);
+END $f$;
+
+-- With p_attempt it is the end of that claim, at p_ended, which is counted here: only under the lock of the event is it
+-- certain that nobody else has ended it.
 CREATE FUNCTION weir_slot_move(p_event text, p_name text, p_requested bigint, p_earliest bigint,
                                p_random bigint, p_version int, p_from int[], p_attempt int,
-                               p_what text, p_detail text, p_opens bigint[], p_closes bigint[])
+                               p_what text, p_detail text, p_opens bigint[], p_closes bigint[],
+                               p_ended bigint DEFAULT 0, p_now bigint DEFAULT 0)
 RETURNS TABLE(r_config text, r_tenant text, r_requested bigint, r_window bigint,
               r_scheduled bigint)
 LANGUAGE plpgsql
@@ -158,7 +175,8 @@ BEGIN
   LOOP
     SELECT * INTO s FROM rate_limit_event_slot e WHERE e.event_id = p_event;
     IF NOT FOUND THEN RETURN; END IF;
-    IF NOT s.state = ANY (p_from) OR s.attempts <> coalesce(p_attempt, s.attempts) THEN
+    IF NOT s.state = ANY (p_from) OR s.attempts <> coalesce(p_attempt, s.attempts)
+        OR (p_attempt IS NOT NULL AND s.claimed_at IS NULL) THEN
       PERFORM weir_slot_refuse(s.state);
     END IF;
     SELECT g.config_name INTO old_name FROM rate_limit_config g
@@ -208,6 +226,7 @@ BEGIN
   INTO r_requested, r_window, r_scheduled;
   INSERT INTO rate_limit_event_change
   VALUES (p_event, weir_slots_now(0), p_what, coalesce(p_detail, s.scheduled_time::text));
+  IF p_attempt IS NOT NULL THEN PERFORM weir_slot_end_claim(s, p_ended, p_now); END IF;
   r_config := name;
   r_tenant := s.tenant;
   RETURN NEXT;
@@ -219,7 +238,6 @@ CREATE FUNCTION weir_slots_retry(p_event text, p_attempt int, p_error text, p_at
 RETURNS int LANGUAGE plpgsql SET enable_seqscan = off AS $f$
 DECLARE
   t bigint := weir_slots_now(p_now);
-  over bigint;
   s rate_limit_event_slot%ROWTYPE;
 BEGIN
   SELECT * INTO s FROM rate_limit_event_slot e WHERE e.event_id = p_event;
@@ -228,26 +246,24 @@ BEGIN
   IF s.state = 0 AND s.claimed_at IS NULL THEN RETURN 1; END IF;
   BEGIN
     PERFORM FROM weir_slot_move(p_event, NULL, NULL, p_at, p_random, p_version, ARRAY[0, 1],
-                                p_attempt, 'failed', p_error, p_from, p_until);
+                                p_attempt, 'failed', p_error, p_from, p_until, p_ended, t);
   EXCEPTION
     WHEN SQLSTATE 'WS002' OR SQLSTATE 'WS003' THEN
+      SELECT * INTO s FROM rate_limit_event_slot e WHERE e.event_id = p_event AND e.attempts = p_attempt
+        AND e.state IN (0, 1) AND e.claimed_at IS NOT NULL FOR UPDATE;
+      IF NOT FOUND THEN RETURN 2; END IF;
       UPDATE rate_limit_event_slot e SET state = 0, lease_until = NULL, claimed_at = NULL,
              exec_ms = NULL, exec_window = NULL
-      WHERE e.event_id = p_event AND e.attempts = p_attempt AND e.state IN (0, 1);
-      IF NOT FOUND THEN RETURN 2; END IF;
+      WHERE e.event_id = p_event;
       INSERT INTO rate_limit_event_change VALUES (p_event, t, 'failed', p_error);
+      PERFORM weir_slot_end_claim(s, p_ended, t);
+    WHEN SQLSTATE 'WS010' THEN  -- ended meanwhile: by the same call, or by another claim
+      RETURN (SELECT CASE WHEN e.attempts = p_attempt THEN 1 ELSE 2 END
+              FROM rate_limit_event_slot e WHERE e.event_id = p_event);
     WHEN SQLSTATE 'WS011' OR SQLSTATE 'WS012' OR SQLSTATE 'WS013' OR SQLSTATE 'WS014' THEN
       RETURN 2;
   END;
   UPDATE rate_limit_event_slot e SET error = p_error WHERE e.event_id = p_event;
-  IF s.exec_window IS NOT NULL THEN
-    over := CASE WHEN p_ended BETWEEN s.claimed_at AND t THEN p_ended ELSE t END;
-    over := over - over % s.exec_ms;
-    PERFORM weir_slot_count(ARRAY[s.config_id, s.config_id], ARRAY[s.exec_ms, s.exec_ms],
-                            ARRAY[s.exec_window, over], ARRAY[0, 0]::bigint[],
-                            ARRAY[1, 0]::bigint[],
-                            ARRAY[0, (over > s.exec_window)::int]::bigint[]);
-  END IF;
   RETURN 0;
 END $f$;
 
@@ -281,7 +297,7 @@ BEGIN
   closing := (SELECT u.b FROM unnest(p_from, p_until) u(a, b) WHERE u.a <= t AND t < u.b LIMIT 1);
   IF closing IS NOT NULL THEN
     RETURN QUERY SELECT * FROM weir_slots_claim(p_name, p_max, p_lease, least(p_ahead, closing - 1 - t),
-                                                p_by, t, p_random);
+                                                p_by, t, p_random, closing);
     RETURN;
   END IF;
   PERFORM weir_slot_end_leases(c, t);
