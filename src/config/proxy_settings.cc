@@ -122,8 +122,8 @@ const Setting kSettings[] = {
 
 std::vector<Setting> Joined() {
   std::vector<Setting> all;
-  for (const std::span<const Setting> part :
-       {ServiceSettings(), TelemetrySettings(), ProxySettings(), LibrarySettings()}) {
+  for (const std::span<const Setting> part : {ServiceSettings(), TelemetrySettings(), XdsSettings(),
+                                              ProxySettings(), LibrarySettings()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/config.h"
 #include "weir/result.h"
@@ -22,10 +23,11 @@ std::span<const Setting> AllSettings();
 const Setting* FindSetting(std::string_view key);
 
 /// A part of that table, for the file that puts it together: the service's, the proxy's,
-/// what is told of checks, that of programs with the library.
+/// what is told of checks, the control plane's, that of programs with the library.
 std::span<const Setting> ServiceSettings();
 std::span<const Setting> ProxySettings();
 std::span<const Setting> TelemetrySettings();
+std::span<const Setting> XdsSettings();
 std::span<const Setting> LibrarySettings();
 
 /// How values are read, for the files of the parts.
@@ -33,6 +35,9 @@ Error Expected(std::string_view expected, std::string_view got);
 /// `zero_allowed`: "off" and 0 are zero.
 Result<std::chrono::milliseconds> ReadTime(std::string_view text, bool zero_allowed);
 Result<bool> ReadSwitch(std::string_view text);
+/// Header fields for a server, each "name: value". They are likely secrets, so no error repeats
+/// them.
+Status SetHeaderFields(std::vector<std::string>& target, std::span<const std::string> texts);
 /// The name of a header field.
 Status SetFieldName(std::string& target, const std::string& text);
 
