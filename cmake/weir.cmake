@@ -49,6 +49,7 @@ function(weir_library name)
     target_compile_options(weir_${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
   target_link_libraries(weir_${name} PUBLIC weir_options ${ARG_DEPS})
+  weir_use_precompiled(weir_${name} weir_precompiled_sources)
 endfunction()
 
 # weir_sql(<out> NAMESPACE <namespace> HEADER <header> FILES …): a C++ file that defines, for each sql/<some_name>.sql
@@ -88,17 +89,29 @@ add_custom_target(asan_tests)
 add_custom_target(tsan_tests)
 add_custom_target(fuzz_targets)
 
-# Two hundred test programs read the same headers of GoogleTest and the standard library; compiled once, they cost a
-# third less time each. GCC alone: a header that clang precompiled holds time stamps, which ccache never finds again.
-function(weir_precompiled_tests)
+# weir_precompiled(<name> DEPS … HEADERS …): headers that many files read, compiled once. GCC alone: a header that clang
+# precompiled holds time stamps, which ccache never finds again.
+function(weir_precompiled name)
+  cmake_parse_arguments(ARG "" "" "DEPS;HEADERS" ${ARGN})
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled_tests.cc CONTENT "" @ONLY)
-  add_library(weir_precompiled_tests OBJECT ${PROJECT_BINARY_DIR}/precompiled_tests.cc)
-  target_precompile_headers(weir_precompiled_tests PRIVATE <gmock/gmock.h> <gtest/gtest.h> <chrono> <functional> <memory>
-                            <string> <thread> <vector>)
-  target_link_libraries(weir_precompiled_tests PRIVATE weir_options GTest::gmock GTest::gtest)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${name}.cc CONTENT "" @ONLY)
+  add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/${name}.cc)
+  target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
+  target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPS})
+endfunction()
+
+# weir_use_precompiled(<target> <name>): lets a target read them, if there are any.
+function(weir_use_precompiled target name)
+  if(NOT TARGET ${name})
+    return()
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${name})
+  # The first lets ccache see through it; a target whose dependencies define more reads the headers themselves.
+  # GCC 12 forgets that precompiled code is the system's and warns of bounds in std::string that are kept.
+  target_compile_options(${target} PRIVATE -fpch-preprocess -Wno-error=invalid-pch -Wno-array-bounds
+                                           -Wno-stringop-overflow -Wno-stringop-overread)
 endfunction()
 
 # weir_test(<unit/engine/table_test> LABEL <label> [TIMEOUT s] [PROCESSORS n] [SANITIZE|SANITIZE_MEMORY] DEPS …)
@@ -111,13 +124,7 @@ function(weir_test path)
   add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/${path}.cc ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  if(TARGET weir_precompiled_tests)
-    target_precompile_headers(${name} REUSE_FROM weir_precompiled_tests)
-    # The first lets ccache see through it; a program whose dependencies define more reads the headers themselves.
-    # GCC 12 forgets that precompiled code is the system's and warns of bounds in std::string that are kept.
-    target_compile_options(${name} PRIVATE -fpch-preprocess -Wno-error=invalid-pch -Wno-array-bounds
-                                           -Wno-stringop-overflow -Wno-stringop-overread)
-  endif()
+  weir_use_precompiled(${name} weir_precompiled_tests)
   add_test(NAME ${name} COMMAND ${name})
   set(labels ${ARG_LABEL})
   if(ARG_SANITIZE OR ARG_SANITIZE_MEMORY)

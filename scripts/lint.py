@@ -23,6 +23,9 @@ KNOWN_TO_GCC_ONLY = "--extra-arg=-Wno-unknown-warning-option"
 # Headers that GCC precompiled are of no use to clang, which reads them as every other.
 PRECOMPILED = re.compile(r" -include \S+/cmake_pch\.hxx| -fpch-preprocess| -Winvalid-pch| -Wno-error=invalid-pch")
 
+# What several files are compiled together in.
+JOINED = re.compile(r"/build/.*_\d+\.cc$")
+
 
 def git(*words):
     """Output lines of a git command; none if it fails."""
@@ -38,10 +41,22 @@ def changed_files():
     return files or set(git("diff", "--name-only", "HEAD~1"))
 
 
+def taken_apart(entry):
+    """The entries of the files that a joined file (cmake/weir.cmake) is made of, or the entry itself."""
+    if not JOINED.search(entry["file"]) or not os.path.exists(entry["file"]):
+        return [entry]
+    with open(entry["file"], encoding="utf-8") as text:
+        parts = re.findall(r'^#include "([^"]+\.cc)"$', text.read(), re.M)
+    return [{**entry, "file": os.path.join(ROOT, part),
+             "command": entry["command"].replace(entry["file"], os.path.join(ROOT, part))}
+            for part in parts] or [entry]
+
+
 def compile_commands(build, cache):
     """Project file → its compile command; also leaves them in `cache` for clang-tidy."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as text:
         entries = json.load(text)
+    entries = [apart for entry in entries for apart in taken_apart(entry)]
     for entry in entries:
         entry["command"] = PRECOMPILED.sub("", entry["command"])
     with open(os.path.join(cache, "compile_commands.json"), "w", encoding="utf-8") as out:
@@ -63,8 +78,7 @@ def project_headers(build):
         names = [os.path.relpath(os.path.normpath(os.path.join(build, line.strip())), ROOT)
                  for line in block.split("\n")[1:]]
         names = [name for name in names if not name.startswith("..")]
-        if names:
-            headers[names[0]] = names
+        headers.update((name, names) for name in names if name.endswith(".cc"))
     return headers
 
 

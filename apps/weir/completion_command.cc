@@ -7,7 +7,7 @@
 // weir completion bash | zsh | fish: a script for the shell, made from the program's own words and
 // options, so that it never lags behind them.
 
-namespace weir::app {
+namespace weir::app::completion_command {
 namespace {
 
 /// One place on the command line: the words so far, and what may come next.
@@ -123,4 +123,4 @@ const Command kCompletion("completion", "Print a script that completes commands 
                           Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::completion_command

@@ -3,7 +3,7 @@
 #include "command.h"
 #include "telemetry/version.h"
 
-namespace weir::app {
+namespace weir::app::version_command {
 namespace {
 
 void Configure(CLI::App& word, int&) {
@@ -13,4 +13,4 @@ void Configure(CLI::App& word, int&) {
 const Command kVersion("version", "Print the version of this program.", Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::version_command

@@ -16,7 +16,7 @@
 
 // weir bench http | grpc | resp: a load generator.
 
-namespace weir::app {
+namespace weir::app::bench_command {
 namespace {
 
 struct Words {
@@ -210,4 +210,4 @@ void Configure(CLI::App& word, int& exit_code) {
 const Command kBench("bench", "Put load on a service and measure latencies.", Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::bench_command

@@ -15,7 +15,7 @@
 #include "slots/slots_target.h"
 #include "telemetry/log.h"
 
-namespace weir::app {
+namespace weir::app::dispatch_command {
 namespace {
 
 constexpr const char* kFooter =
@@ -152,4 +152,4 @@ const Command kDispatch("dispatch", "Deliver scheduled events at their times, un
                         Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::dispatch_command

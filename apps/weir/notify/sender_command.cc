@@ -12,7 +12,7 @@
 #include "notify/sender_service.h"
 #include "telemetry/log.h"
 
-namespace weir::app {
+namespace weir::app::sender_command {
 namespace {
 
 constexpr const char* kFooter =
@@ -98,4 +98,4 @@ const Command kSender("sender",
                       Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::sender_command

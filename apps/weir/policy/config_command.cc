@@ -15,7 +15,7 @@
 #include "policy/policy_set.h"
 #include "serve/stores.h"
 
-namespace weir::app {
+namespace weir::app::config_command {
 namespace {
 
 using policy::yaml::Problem;
@@ -170,4 +170,4 @@ void Configure(CLI::App& word, int& exit_code) {
 const Command kConfig("config", "Check configuration and policy files, or import them.", Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::config_command

@@ -15,7 +15,7 @@
 // weir policy list | get | apply | delete | diff | history | rollback | undo; enforce and shadow
 // have a file of their own.
 
-namespace weir::app {
+namespace weir::app::policy_command {
 namespace {
 
 namespace dom = simdjson::dom;
@@ -276,4 +276,4 @@ void Configure(CLI::App& word, int& exit_code) {
 const Command kPolicy("policy", "See and change the policies of a running service.", Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::policy_command

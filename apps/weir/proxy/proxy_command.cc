@@ -11,7 +11,7 @@
 #include "proxy/proxy_service.h"
 #include "telemetry/log.h"
 
-namespace weir::app {
+namespace weir::app::proxy_command {
 namespace {
 
 using telemetry::Level;
@@ -158,4 +158,4 @@ void Configure(CLI::App& word, int& exit_code) {
 const Command kProxy("proxy", "Put limits in front of an HTTP server.", Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::proxy_command

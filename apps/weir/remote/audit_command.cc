@@ -10,7 +10,7 @@
 
 // weir audit: who changed what, latest first.
 
-namespace weir::app {
+namespace weir::app::audit_command {
 namespace {
 
 namespace dom = simdjson::dom;
@@ -130,4 +130,4 @@ void Configure(CLI::App& word, int& exit_code) {
 const Command kAudit("audit", "Who changed what, when, from what to what.", Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::audit_command

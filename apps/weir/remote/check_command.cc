@@ -12,7 +12,7 @@
 
 // weir check: asks for permits as a client would. weir explain: why the answer is what it is.
 
-namespace weir::app {
+namespace weir::app::check_command {
 namespace {
 
 namespace dom = simdjson::dom;
@@ -130,4 +130,4 @@ const Command kExplain("explain", "Tell which policies meet a request and what t
                        ConfigureExplain);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::check_command

@@ -10,7 +10,7 @@
 
 #include "command.h"
 
-namespace weir::app {
+namespace weir::app::healthcheck_command {
 namespace {
 
 constexpr const char* kFooter =
@@ -80,4 +80,4 @@ const Command kHealthcheck("healthcheck", "Ask whether a running service or send
                            Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::healthcheck_command

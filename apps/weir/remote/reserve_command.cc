@@ -14,7 +14,7 @@
 
 // weir reserve: charges an estimate. weir settle: says what it really cost.
 
-namespace weir::app {
+namespace weir::app::reserve_command {
 namespace {
 
 namespace dom = simdjson::dom;
@@ -124,4 +124,4 @@ const Command kReserve("reserve", "Charge an estimate that is settled later.", C
 const Command kSettle("settle", "Settle a reservation at its real cost.", ConfigureSettle);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::reserve_command

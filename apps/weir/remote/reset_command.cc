@@ -11,7 +11,7 @@
 
 // weir reset: forgets what buckets were charged.
 
-namespace weir::app {
+namespace weir::app::reset_command {
 namespace {
 
 namespace dom = simdjson::dom;
@@ -73,4 +73,4 @@ const Command kReset("reset", "Forget what a key, a bucket or a request has been
                      Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::reset_command

@@ -13,7 +13,7 @@
 
 // weir status: is the service well, and what has it done.
 
-namespace weir::app {
+namespace weir::app::status_command {
 namespace {
 
 namespace dom = simdjson::dom;
@@ -73,4 +73,4 @@ void Configure(CLI::App& word, int& exit_code) {
 const Command kStatus("status", "Tell how a running service is.", Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::status_command

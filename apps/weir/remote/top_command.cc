@@ -16,7 +16,7 @@
 
 // weir top: what the service does now, and which keys it does it for.
 
-namespace weir::app {
+namespace weir::app::top_command {
 namespace {
 
 namespace dom = simdjson::dom;
@@ -150,4 +150,4 @@ void Configure(CLI::App& word, int& exit_code) {
 const Command kTop("top", "Watch the rates and the keys that are asked for most.", Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::top_command

@@ -15,7 +15,7 @@
 #include "store/mysql/schema.h"
 #include "store/postgres/schema.h"
 
-namespace weir::app {
+namespace weir::app::migrate_command {
 namespace {
 
 bool IsPostgres(const std::string& url) {
@@ -112,4 +112,4 @@ void Configure(CLI::App& word, int& exit_code) {
 const Command kMigrate("migrate", "Make or update the tables of SQL stores.", Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::migrate_command

@@ -11,7 +11,7 @@
 #include "serve/service.h"
 #include "telemetry/log.h"
 
-namespace weir::app {
+namespace weir::app::serve_command {
 namespace {
 
 using telemetry::Level;
@@ -113,4 +113,4 @@ const Command kServe("serve", "Run the service: HTTP, gRPC and RESP doors on one
                      Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::serve_command

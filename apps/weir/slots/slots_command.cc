@@ -14,7 +14,7 @@
 
 // weir slots import | forecast | plot | verify; config and assign have files of their own.
 
-namespace weir::app {
+namespace weir::app::slots_command {
 namespace {
 
 constexpr std::size_t kPage = 10'000;
@@ -273,4 +273,4 @@ void Configure(CLI::App& word, int& exit_code) {
 const Command kSlots("slots", "Spread a bulk feed under a hard cap.", Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::slots_command

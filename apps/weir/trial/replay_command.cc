@@ -11,7 +11,7 @@
 
 // weir replay: what policies would have done to the traffic of an access log.
 
-namespace weir::app {
+namespace weir::app::replay_command {
 namespace {
 
 struct Words {
@@ -91,4 +91,4 @@ void Configure(CLI::App& word, int& exit_code) {
 const Command kReplay("replay", "Try policies on the traffic of an access log.", Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::replay_command

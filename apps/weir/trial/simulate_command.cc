@@ -12,7 +12,7 @@
 
 // weir simulate: one key under a quota, asked by traffic of a known shape, on a clock of its own.
 
-namespace weir::app {
+namespace weir::app::simulate_command {
 namespace {
 
 struct Words {
@@ -175,4 +175,4 @@ void Configure(CLI::App& word, int& exit_code) {
 const Command kSimulate("simulate", "See how a quota takes traffic of a known shape.", Configure);
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::simulate_command
