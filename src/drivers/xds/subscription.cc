@@ -20,6 +20,7 @@ State StateOf(const wire::DiscoveryResponse& response) {
   for (const wire::Resource& resource : response.resources()) {
     state.resources.push_back(resource.value());
   }
+  std::ranges::sort(state.resources);
   return state;
 }
 

@@ -20,7 +20,8 @@
 
 namespace weir::xds {
 
-/// All resources that there are, as serialized messages.
+/// All resources that there are, as serialized messages. Sorted, since control planes send them in
+/// any order and the same state should look the same.
 struct State {
   std::string version;
   std::vector<std::string> resources;

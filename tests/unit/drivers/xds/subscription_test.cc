@@ -8,11 +8,13 @@ namespace weir::xds {
 namespace {
 
 TEST(State, IsTheSameAfterItWasKept) {
-  const State state{"7", {std::string("\0\xff", 2), "", "text"}};
+  const State state{"7", {"", std::string("\0\xff", 2), "text"}};
   const auto again = ParseState(Serialize(state));
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->version, state.version);
   EXPECT_EQ(again->resources, state.resources);
+  EXPECT_EQ(ParseState(Serialize({"", {"b", "a"}}))->resources,
+            (std::vector<std::string>{"a", "b"}));
   EXPECT_FALSE(ParseState("\xff\xff").ok());
 }
 
