@@ -34,8 +34,13 @@ bool SameButPlace(const policy::Definition& a, const policy::Definition& b) {
   return moved == policy::AsInFile(b);
 }
 
-/// "/etc/weir/policies.yaml:7:3" → "file policies.yaml".
+/// "/etc/weir/policies.yaml:7:3" → "file policies.yaml"; "xds:edge:7:3" → "xds edge".
 std::string WhoWrote(std::string_view source) {
+  constexpr std::string_view kManaged = "xds:";
+  if (source.starts_with(kManaged)) {
+    source = source.substr(kManaged.size());
+    return "xds " + std::string(source.substr(0, source.find(':')));
+  }
   source = source.substr(source.find_last_of('/') + 1);
   return "file " + std::string(source.substr(0, source.find(':')));
 }

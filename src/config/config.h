@@ -67,6 +67,14 @@ struct Config {
   std::vector<std::string> policies;
   bool lenient = false;               ///< skip fields of Envoy's files that are not known
   std::string policy_store = "auto";  ///< of the admin API's; secret: may hold a password
+  struct Xds {
+    std::string server = {};  ///< grpc:// or grpcs://; empty: no control plane gives policies
+    std::string node_id = "weir";
+    std::vector<std::string> headers = {};  ///< secret
+    std::string tls_ca = {};                ///< empty: the system's authorities
+    std::string tls_cert = {};
+    std::string tls_key = {};
+  } xds;
   struct Admin {
     std::vector<Digest> keys;  ///< never the keys themselves
     std::vector<IpNetwork> allow;

@@ -123,7 +123,7 @@ const Setting kSettings[] = {
 std::vector<Setting> Joined() {
   std::vector<Setting> all;
   for (const std::span<const Setting> part :
-       {ServiceSettings(), ProductSettings(), TelemetrySettings(), ProxySettings(),
+       {ServiceSettings(), ProductSettings(), TelemetrySettings(), XdsSettings(), ProxySettings(),
         LibrarySettings()}) {
     all.insert(all.end(), part.begin(), part.end());
   }

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/config.h"
 #include "weir/result.h"
@@ -24,12 +25,13 @@ std::span<const Setting> AllSettings();
 const Setting* FindSetting(std::string_view key);
 
 /// A part of that table, for the file that puts it together: the service's, that of slots and
-/// notify, the proxy's,
-/// what is told of checks, that of programs with the library.
+/// notify, the proxy's, what is told of checks, the control plane's, that of programs with the
+/// library.
 std::span<const Setting> ServiceSettings();
 std::span<const Setting> ProductSettings();
 std::span<const Setting> ProxySettings();
 std::span<const Setting> TelemetrySettings();
+std::span<const Setting> XdsSettings();
 std::span<const Setting> LibrarySettings();
 
 /// How values are read, for the files of the parts.
@@ -41,6 +43,9 @@ Result<std::int64_t> ReadWhole(std::string_view text, std::int64_t least, std::i
 /// Only the scheme is ever repeated: the text may hold a password.
 Status SetUrl(std::string& target, std::span<const std::string> texts,
               std::initializer_list<std::string_view> schemes);
+/// Header fields for a server, each "name: value". They are likely secrets, so no error repeats
+/// them.
+Status SetHeaderFields(std::vector<std::string>& target, std::span<const std::string> texts);
 /// The name of a header field.
 Status SetFieldName(std::string& target, const std::string& text);
 

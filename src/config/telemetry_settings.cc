@@ -47,19 +47,22 @@ Status SetEndpoint(Config& config, Texts texts) {
                   text.substr(0, text.find(':')));
 }
 
-/// They are likely secrets, so no error repeats them.
-Status SetHeaders(Config& config, Texts texts) {
-  config.traces.headers.clear();
+}  // namespace
+
+Status SetHeaderFields(std::vector<std::string>& target, Texts texts) {
+  target.clear();
   for (const std::string& text : texts) {
     const std::size_t colon = text.find(':');
     const bool line = text.find_first_of("\r\n") == std::string::npos;
     if (colon == std::string::npos || colon == 0 || !line) {
       return Error{Code::kInvalidArgument, "expected header fields such as 'api-key: …'"};
     }
-    config.traces.headers.push_back(text);
+    target.push_back(text);
   }
   return {};
 }
+
+namespace {
 
 Status SetKeys(Config& config, Texts texts) {
   if (texts[0] != "plain" && texts[0] != "hashed") return Expected("plain or hashed", texts[0]);
@@ -83,7 +86,8 @@ const Setting kSettings[] = {
      }},
     {{"traces.endpoint", "", "OTLP receiver: http://host:4318, grpc://host:4317, or off"}, SetEndpoint},
     {{"traces.ratio", "", "the share of requests that are traced unless their caller says"}, SetRatio},
-    {{"traces.headers", "", "header fields for the receiver, each 'name: value'", true}, SetHeaders},
+    {{"traces.headers", "", "header fields for the receiver, each 'name: value'", true},
+     [](Config& c, Texts t) { return SetHeaderFields(c.traces.headers, t); }},
     {{"traces.service_name", "", "service.name of the exported spans"},
      [](Config& c, Texts t) -> Status {
        if (t[0].empty()) return Expected("a name", t[0]);

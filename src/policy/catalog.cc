@@ -32,19 +32,28 @@ std::vector<yaml::Problem> Catalog::LoadFiles(const std::vector<std::string>& pa
     read.insert(read.end(), std::make_move_iterator(some.begin()),
                 std::make_move_iterator(some.end()));
   }
-  if (problems.empty()) {
-    // Alone, so that what is wrong with the files is not blamed on stored policies.
-    const auto compiled = PolicySet::Compile(read, options_, ids_);
-    if (!compiled.ok()) problems.push_back({"policies", {}, compiled.error().message});
-  }
+  return Replace(read_, std::move(read), std::move(problems));
+}
+
+std::vector<yaml::Problem> Catalog::SetManaged(std::vector<Definition> managed,
+                                               std::vector<yaml::Problem> problems) {
+  return Replace(managed_, std::move(managed), std::move(problems));
+}
+
+std::vector<yaml::Problem> Catalog::Replace(std::vector<Definition>& part,
+                                            std::vector<Definition> next,
+                                            std::vector<yaml::Problem> problems) {
   const std::lock_guard lock(mutex_);
   status_.last_reload = SystemClock::Get().Now();
   if (problems.empty()) {
-    std::swap(files_, read);
+    std::swap(part, next);
     IndexFilesLocked();
-    if (weir::Status published = PublishLocked(); !published.ok()) {
-      problems.push_back({"policies", {}, published.error().message});
-      std::swap(files_, read);
+    // Alone first, so that what is wrong with the files is not blamed on stored policies.
+    const auto compiled = PolicySet::Compile(files_, options_, ids_);
+    weir::Status status = compiled.ok() ? PublishLocked() : weir::Status(compiled.error());
+    if (!status.ok()) {
+      problems.push_back({"policies", {}, status.error().message});
+      std::swap(part, next);
       IndexFilesLocked();
     }
   }
@@ -54,6 +63,8 @@ std::vector<yaml::Problem> Catalog::LoadFiles(const std::vector<std::string>& pa
 }
 
 void Catalog::IndexFilesLocked() {
+  files_ = read_;
+  files_.insert(files_.end(), managed_.begin(), managed_.end());
   file_names_.clear();
   file_keys_.clear();
   for (std::size_t i = 0; i < files_.size(); ++i) {

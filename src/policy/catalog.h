@@ -13,8 +13,9 @@
 
 namespace weir::policy {
 
-/// Where policies come together: those of files and those that the admin API stored are compiled
-/// into one set and put in force. Files win: a stored policy whose name or key a file uses is set
+/// Where policies come together: those of files, those of a control plane, and those that the admin
+/// API stored are compiled into one set and put in force. A control plane's are taken as if a file
+/// had them. Files win: a stored policy whose name or key a file uses is set
 /// aside until the file no longer does. What is stored may say one thing about a file's policy:
 /// whether it is in shadow.
 ///
@@ -43,6 +44,11 @@ class Catalog {
   /// nothing changes; what is wrong is returned and kept in status().
   std::vector<yaml::Problem> LoadFiles(const std::vector<std::string>& paths);
 
+  /// Puts these policies of a control plane in force in place of those before. If something is
+  /// wrong nothing changes, as with LoadFiles; `problems` are those that they came with.
+  std::vector<yaml::Problem> SetManaged(std::vector<Definition> managed,
+                                        std::vector<yaml::Problem> problems = {});
+
   /// Puts these stored policies and overrides in force in place of those before.
   weir::Status SetStored(std::vector<Definition> stored,
                          std::vector<ShadowOverride> overrides = {});
@@ -55,6 +61,8 @@ class Catalog {
   Status status() const;
 
  private:
+  std::vector<yaml::Problem> Replace(std::vector<Definition>& part, std::vector<Definition> next,
+                                     std::vector<yaml::Problem> problems);
   void IndexFilesLocked();
   weir::Status PublishLocked();
   const Definition* FileRivalLocked(const Definition& definition) const;
@@ -64,7 +72,9 @@ class Catalog {
   PolicyIds ids_;
   LivePolicies live_;
   mutable std::mutex mutex_;
-  std::vector<Definition> files_;
+  std::vector<Definition> read_;     // of files, and what is built in
+  std::vector<Definition> managed_;  // of a control plane
+  std::vector<Definition> files_;    // both
   std::vector<Definition> stored_;
   std::vector<ShadowOverride> overrides_;
   TextMap<std::size_t> file_names_;  // domain + name → files_

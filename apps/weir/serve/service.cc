@@ -7,7 +7,6 @@
 
 #include "admin/admin_routes.h"
 #include "admin/dashboard/dashboard.h"
-#include "admin/file_changes.h"
 #include "base/url.h"
 #include "net/descriptors.h"
 #include "serve/policies.h"
@@ -70,6 +69,7 @@ Service::Service(config::Config config)
     : config_(std::move(config)), http_options_(HttpOptionsOf(config_)) {}
 
 Service::~Service() {
+  managed_.reset();
   watcher_.reset();
   live_.reset();
   if (pool_) pool_->Stop();
@@ -114,45 +114,6 @@ Status Service::OpenData() {
   if (!database) return database.error();
   database_ = std::move(*database);
   return {};
-}
-
-Status Service::OpenPolicies() {
-  catalog_.emplace(
-      policy::CompileOptions{config_.default_policy, config_.local_share, config_.lenient});
-  const auto problems = catalog_->LoadFiles(config_.policies);
-  if (!problems.empty()) {
-    return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
-  }
-  auto store = OpenPolicyStore(config_, *database_, *catalog_);
-  if (!store) return store.error();
-  policy_store_ = std::move(*store);
-  WarnOfMisfits();
-  if (config_.policies.empty()) return {};
-  policy::FileWatcher::Options options;
-  options.paths = config_.policies;
-  options.on_change = [this] { ReloadPolicies(); };
-  auto watcher = policy::FileWatcher::Start(std::move(options));
-  if (!watcher) return watcher.error();
-  watcher_ = std::move(*watcher);
-  return {};
-}
-
-void Service::LogReload(const std::vector<policy::yaml::Problem>& problems) const {
-  if (problems.empty()) {
-    Log(Level::kInfo, "policies reloaded");
-    return WarnOfMisfits();
-  }
-  for (const policy::yaml::Problem& problem : problems) {
-    const std::string text = problem.ToString();
-    Log(Level::kError, "policies not reloaded; nothing has changed",
-        {{"problem", std::string_view(text)}});
-  }
-}
-
-void Service::WarnOfMisfits() const {
-  for (const std::string& misfit : Misfits(config_, *catalog_->live().Current())) {
-    Log(Level::kWarn, "questionable policy", {{"why", std::string_view(misfit)}});
-  }
 }
 
 Status Service::OpenLimiter() {
@@ -324,7 +285,9 @@ Status Service::OpenHttp() {
 
 std::optional<admin::StoreHealth> Service::Readiness() const {
   // A node that has never seen the policies would let pass what they limit.
-  if (!policy_store_->health().known) return admin::StoreHealth{.up = false, .serving = false};
+  if (!policy_store_->health().known || (managed_ && !managed_->known())) {
+    return admin::StoreHealth{.up = false, .serving = false};
+  }
   return stores_->health();
 }
 
@@ -350,6 +313,7 @@ void Service::AddMetrics() {
   registry_.Add([this](telemetry::TextWriter& out) {
     stores_->Collect(out);
     if (tracing_) tracing_->exporter().Collect(out);
+    if (managed_) managed_->Collect(out);
     assignments_.Collect(out);
     admin::CollectReloads(catalog_->status(), out);
     out.Counter("weir_wrong_keys_total", "Wrong keys that callers have shown, on all doors.");
@@ -365,22 +329,6 @@ void Service::Start() {
   lifecycle_.SetReady(true);
   for (const std::string& line : lines_) std::cout << line << '\n';
   std::cout.flush();
-}
-
-/// What changed goes into the audit log, as changes through the admin API do.
-void Service::ReloadPolicies() {
-  const std::lock_guard lock(reload_mutex_);
-  const auto before = catalog_->live().Current();
-  const auto problems = catalog_->LoadFiles(config_.policies);
-  LogReload(problems);
-  if (!problems.empty()) return;
-  for (policy::AuditEntry& entry : admin::FileChanges(*before, *catalog_->live().Current())) {
-    policy_store_->Append(std::move(entry), [](const Result<std::int64_t>& written) {
-      if (written.ok()) return;
-      Log(Level::kError, "a change of the policy files is not in the audit log",
-          {{"error", std::string_view(written.error().message)}});
-    });
-  }
 }
 
 void Service::Reload() {

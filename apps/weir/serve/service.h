@@ -3,6 +3,7 @@
 // The composition root of `weir serve`: the only place where its concrete backends meet the rest.
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,6 +31,7 @@
 #include "policy/catalog.h"
 #include "policy/file_watcher.h"
 #include "protocol/http/router.h"
+#include "serve/managed_policies.h"
 #include "serve/notify_service.h"
 #include "serve/stores.h"
 #include "serve/tracing.h"
@@ -89,7 +91,10 @@ class Service {
   std::optional<admin::StoreHealth> Readiness() const;
   std::array<net::DoorFigures, 3> Doors() const;
   void WarnOfMisfits() const;
+  Status OpenManagedPolicies();
   void ReloadPolicies();
+  std::vector<policy::yaml::Problem> Reloaded(
+      const std::function<std::vector<policy::yaml::Problem>()>& load);
   void LogReload(const std::vector<policy::yaml::Problem>& problems) const;
 
   // In the order in which they need each other: destruction goes from the doors down to the data.
@@ -132,6 +137,7 @@ class Service {
   std::optional<net::ReactorPool> pool_;
   std::optional<admin::LiveTotals> live_;
   std::unique_ptr<policy::FileWatcher> watcher_;
+  std::unique_ptr<ManagedPolicies> managed_;  // null: no control plane gives policies
   std::vector<std::string> lines_;
 };
 

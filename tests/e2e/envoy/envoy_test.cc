@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include "e2e/envoy/fixture.h"
 #include "support/certificates.h"
@@ -11,6 +13,7 @@ namespace weir::test {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 const auto kTwoOfThree = ElementsAre(200, 200, 429);
 
@@ -25,12 +28,27 @@ TEST_F(EnvoyTest, EveryKindOfDescriptorIsLimited) {
   EXPECT_THAT(Three("/generic"), kTwoOfThree);
   EXPECT_THAT(Three("/match", {{"user-agent", "a-bot"}}), kTwoOfThree);
   EXPECT_THAT(Three("/match", {{"user-agent", "a-person"}}), ElementsAre(200, 200, 200));
+  EXPECT_THAT(Three("/query-match?debug=1"), kTwoOfThree);
+  EXPECT_THAT(Three("/query-match?debug=0"), ElementsAre(200, 200, 200));
+  EXPECT_THAT(Three("/clusters"), kTwoOfThree);
   EXPECT_THAT(Three("/metadata"), kTwoOfThree);
   EXPECT_THAT(Three("/stages"), kTwoOfThree);
   EXPECT_THAT(Three("/own-limit"), kTwoOfThree);
   EXPECT_THAT(Three("/other-domain", {{"x-user", "anna"}}), ElementsAre(200, 429, 429));
   EXPECT_THAT(Three("/nothing"), ElementsAre(200, 200, 200));
   EXPECT_EQ(envoy_->log(), "");
+}
+
+TEST_F(EnvoyTest, ARouteMayInheritReplaceAddToOrDropTheLimitsOfItsHost) {
+  Start();
+  const HttpHeaders inga = {{"Host", "hosted.test"}, {"x-user", "inga"}};
+  EXPECT_THAT(Three("/off", inga), ElementsAre(200, 200, 200));
+  EXPECT_THAT(Three("/replaces", inga), kTwoOfThree);  // by the user's limit, not the host's
+  const HttpHeaders jens = {{"Host", "hosted.test"}, {"x-user", "jens"}};
+  EXPECT_THAT(Three("/adds", jens), kTwoOfThree);      // by the user's; two of the host's four
+  EXPECT_THAT(Three("/inherits", jens), kTwoOfThree);  // the other two
+  EXPECT_THAT(Three("/adds", {{"Host", "hosted.test"}, {"x-user", "kurt"}}),
+              ElementsAre(429, 429, 429));
 }
 
 TEST_F(EnvoyTest, HeadersComeOnceAndNameNoPolicy) {
@@ -128,20 +146,46 @@ TEST_F(EnvoyTest, ShowsItsOwnCertificateToWeir) {
   EXPECT_THAT(Three("/generic"), kTwoOfThree);
 }
 
-// WEIR_ENVOY_REQUESTS=50000 is the long form.
-TEST_F(EnvoyTest, ManyRequestsAreCountedExactly) {
+TEST_F(EnvoyTest, WithoutACertificateEnvoyIsNotServed) {
+  Certificates made;
+  const Certificates::Pair server = made.Issue("localhost", "server");
+  TempDir settings;
+  settings.Write("weir.yaml", "tls: { client_ca: " + made.authority().string() + " }\n");
+  Start("10s",
+        {"--config", (settings / "weir.yaml").string(), "--tls-cert", server.certificate.string(),
+         "--tls-key", server.key.string()},
+        Replaced(std::string(kTls), "AUTHORITY", made.authority().string()));
+  EXPECT_EQ(HttpClient(closed_port_).Get("/generic").status, 500);
+  EXPECT_THAT(Three("/generic"), ElementsAre(200, 200, 200));
+}
+
+// Users of two requests a day send three each, on four connections at once. WEIR_ENVOY_REQUESTS
+// makes it shorter or longer.
+TEST_F(EnvoyTest, FiftyThousandRequestsAreCountedExactly) {
   Start();
   const char* given = std::getenv("WEIR_ENVOY_REQUESTS");
-  const int count = given != nullptr ? std::atoi(given) : 1000;
-  HttpClient client(open_port_);
-  for (int i = 0; i < count; ++i) {
-    const HttpResponse response =
-        client.Get("/both", {{"x-user", "user-" + std::to_string(i / 2)}});
-    ASSERT_EQ(response.status, 200) << i;
+  constexpr int kConnections = 4;
+  const int users = (given != nullptr ? std::atoi(given) : 50'000) / 3 / kConnections + 1;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kConnections; ++t) {
+    threads.emplace_back([this, t, users, &wrong] {
+      HttpClient client(open_port_);
+      for (int i = 0; i < users; ++i) {
+        const std::string user = std::to_string(t) + "-" + std::to_string(i);
+        for (const int expected : {200, 200, 429}) {
+          if (client.Get("/both", {{"x-user", user}}).status != expected) ++wrong;
+        }
+      }
+    });
   }
-  const HttpResponse last = client.Get("/stages");
-  EXPECT_EQ(last.status, 200);
-  EXPECT_EQ(client.Get("/both", {{"x-user", "user-0"}}).status, 429);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  // Of the limit that all share, exactly what was let through is used.
+  const std::string explained =
+      HttpClient(weir_->Port("http")).Get("/admin/explain?domain=edge&plan=both").body;
+  const std::int64_t left = 1'000'000 - std::int64_t{2} * kConnections * users;
+  EXPECT_THAT(explained, HasSubstr("\"remaining\":" + std::to_string(left)));
   EXPECT_EQ(envoy_->log(), "");
 }
 

@@ -38,6 +38,18 @@ descriptors:
   - key: plan
     value: both
     rate_limit: { unit: day, requests_per_unit: 1000000 }
+  - key: plan
+    value: hosted
+    rate_limit: { unit: day, requests_per_unit: 4 }
+  - key: query_match
+    value: debug
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: source_cluster
+    value: edge-proxies
+    descriptors:
+      - key: destination_cluster
+        value: upstream
+        rate_limit: { unit: day, requests_per_unit: 2 }
   - key: header_match
     value: bots
     rate_limit: { unit: day, requests_per_unit: 2 }
@@ -88,7 +100,8 @@ class EnvoyTest : public ::testing::Test {
     tls_ = std::move(tls);
     grpc_port_ = FreePort();
     StartWeir();
-    std::string config = "static_resources:\n  listeners:\n";
+    std::string config =
+        "node: { id: test, cluster: edge-proxies }\nstatic_resources:\n  listeners:\n";
     const std::string listener = ReadFile(WEIR_ENVOY_DIR "/listener.yaml");
     const auto add = [&](std::string_view name, std::uint16_t port, std::string_view deny) {
       std::string text = Replaced(listener, "NAME", name);
@@ -106,7 +119,7 @@ class EnvoyTest : public ::testing::Test {
   void StartWeir() {
     std::vector<std::string> args = {"serve",
                                      "--http",
-                                     "off",
+                                     "127.0.0.1:0",
                                      "--resp",
                                      "off",
                                      "--grpc",

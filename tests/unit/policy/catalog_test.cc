@@ -51,6 +51,25 @@ TEST_F(CatalogTest, AFolderStandsForItsFiles) {
   EXPECT_EQ(lenient.live().Current()->policies().size(), 2U);
 }
 
+TEST_F(CatalogTest, PoliciesOfAControlPlaneStandBesideThoseOfFiles) {
+  folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]");
+  EXPECT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
+  Definition managed = Stored("b", 5);
+  managed.source = "xds:edge:1:1";
+  EXPECT_THAT(catalog_.SetManaged({managed}), IsEmpty());
+  EXPECT_EQ(PolicyOf(catalog_, "a"), "f@" + path_ + ":1:12");
+  EXPECT_EQ(PolicyOf(catalog_, "b"), "b@xds:edge:1:1");
+  // The files read again leave them alone, and a wrong state changes nothing.
+  EXPECT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
+  EXPECT_THAT(catalog_.SetManaged({}, {{"xds", {}, "wrong"}}), ::testing::SizeIs(1));
+  EXPECT_THAT(catalog_.SetManaged({managed, managed}), ::testing::SizeIs(1));
+  EXPECT_EQ(PolicyOf(catalog_, "b"), "b@xds:edge:1:1");
+  EXPECT_EQ(catalog_.CheckFree(Stored("b", 1)).error().code, Code::kAlreadyExists);
+  EXPECT_THAT(catalog_.SetManaged({}), IsEmpty());
+  EXPECT_EQ(PolicyOf(catalog_, "b"), "default@built in");
+  EXPECT_EQ(catalog_.status().failed_reloads, 2U);
+}
+
 TEST_F(CatalogTest, FilesAndStoredPoliciesAreInForceTogether) {
   folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]");
   EXPECT_THAT(catalog_.LoadFiles({path_}), IsEmpty());

@@ -1,0 +1,91 @@
+// Where the policies of `weir serve` come from: files, a control plane, the admin API's store.
+
+#include <utility>
+
+#include "admin/file_changes.h"
+#include "serve/policies.h"
+#include "serve/service.h"
+#include "telemetry/log.h"
+
+namespace weir::app {
+namespace {
+
+using telemetry::Level;
+using telemetry::Log;
+
+}  // namespace
+
+Status Service::OpenPolicies() {
+  catalog_.emplace(
+      policy::CompileOptions{config_.default_policy, config_.local_share, config_.lenient});
+  const auto problems = catalog_->LoadFiles(config_.policies);
+  if (!problems.empty()) {
+    return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
+  }
+  auto store = OpenPolicyStore(config_, *database_, *catalog_);
+  if (!store) return store.error();
+  policy_store_ = std::move(*store);
+  if (Status status = OpenManagedPolicies(); !status.ok()) return status;
+  WarnOfMisfits();
+  if (config_.policies.empty()) return {};
+  policy::FileWatcher::Options options;
+  options.paths = config_.policies;
+  options.on_change = [this] { ReloadPolicies(); };
+  auto watcher = policy::FileWatcher::Start(std::move(options));
+  if (!watcher) return watcher.error();
+  watcher_ = std::move(*watcher);
+  return {};
+}
+
+Status Service::OpenManagedPolicies() {
+  auto managed = ManagedPolicies::Open(config_, [this](
+                                                    std::vector<policy::Definition> policies,
+                                                    std::vector<policy::yaml::Problem> problems) {
+    return Reloaded([&] { return catalog_->SetManaged(std::move(policies), std::move(problems)); });
+  });
+  if (!managed) return managed.error();
+  managed_ = std::move(*managed);
+  return {};
+}
+
+void Service::ReloadPolicies() {
+  (void)Reloaded([this] { return catalog_->LoadFiles(config_.policies); });
+}
+
+/// What changed goes into the audit log, as changes through the admin API do.
+std::vector<policy::yaml::Problem> Service::Reloaded(
+    const std::function<std::vector<policy::yaml::Problem>()>& load) {
+  const std::lock_guard lock(reload_mutex_);
+  const auto before = catalog_->live().Current();
+  std::vector<policy::yaml::Problem> problems = load();
+  LogReload(problems);
+  if (!problems.empty()) return problems;
+  for (policy::AuditEntry& entry : admin::FileChanges(*before, *catalog_->live().Current())) {
+    policy_store_->Append(std::move(entry), [](const Result<std::int64_t>& written) {
+      if (written.ok()) return;
+      Log(Level::kError, "a change of the policy files is not in the audit log",
+          {{"error", std::string_view(written.error().message)}});
+    });
+  }
+  return problems;
+}
+
+void Service::LogReload(const std::vector<policy::yaml::Problem>& problems) const {
+  if (problems.empty()) {
+    Log(Level::kInfo, "policies reloaded");
+    return WarnOfMisfits();
+  }
+  for (const policy::yaml::Problem& problem : problems) {
+    const std::string text = problem.ToString();
+    Log(Level::kError, "policies not reloaded; nothing has changed",
+        {{"problem", std::string_view(text)}});
+  }
+}
+
+void Service::WarnOfMisfits() const {
+  for (const std::string& misfit : Misfits(config_, *catalog_->live().Current())) {
+    Log(Level::kWarn, "questionable policy", {{"why", std::string_view(misfit)}});
+  }
+}
+
+}  // namespace weir::app

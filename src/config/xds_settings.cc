@@ -1,0 +1,51 @@
+// The control plane that gives policies.
+
+#include "config/settings.h"
+
+namespace weir::config {
+namespace {
+
+using Texts = std::span<const std::string>;
+
+Status SetServer(Config& config, Texts texts) {
+  std::string text = texts[0];
+  if (text.empty() || text == "off") {
+    config.xds.server.clear();
+    return {};
+  }
+  while (text.ends_with('/')) text.pop_back();
+  for (const std::string_view scheme : {"grpc://", "grpcs://"}) {
+    const bool ours = text.starts_with(scheme) && text.size() > scheme.size();
+    if (!ours || text.find('/', scheme.size()) != std::string::npos) continue;
+    config.xds.server = text;
+    return {};
+  }
+  return Expected("grpc:// or grpcs:// with a host and port, or off", texts[0]);
+}
+
+// clang-format off
+const Setting kSettings[] = {
+    {{"xds.server", "--xds-server", "control plane that gives policies: grpc://host:port, grpcs://host:port, or off"},
+     SetServer},
+    {{"xds.node_id", "", "this node's id at the control plane"},
+     [](Config& c, Texts t) -> Status {
+       if (t[0].empty()) return Expected("an id", t[0]);
+       c.xds.node_id = t[0];
+       return {};
+     }},
+    {{"xds.headers", "", "header fields for the control plane, each 'name: value'", true},
+     [](Config& c, Texts t) { return SetHeaderFields(c.xds.headers, t); }},
+    {{"xds.tls_ca", "", "PEM file with the authority of the control plane's certificate"},
+     [](Config& c, Texts t) -> Status { c.xds.tls_ca = t[0]; return {}; }},
+    {{"xds.tls_cert", "", "PEM file with the certificate that is shown to it"},
+     [](Config& c, Texts t) -> Status { c.xds.tls_cert = t[0]; return {}; }},
+    {{"xds.tls_key", "", "PEM file with its private key"},
+     [](Config& c, Texts t) -> Status { c.xds.tls_key = t[0]; return {}; }},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Setting> XdsSettings() { return kSettings; }
+
+}  // namespace weir::config

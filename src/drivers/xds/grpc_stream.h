@@ -1,0 +1,52 @@
+#pragma once
+
+// One call of a bidirectional gRPC method, as a client: HTTP/2 by libcurl, and the five bytes in
+// front of every message. No gRPC library is needed for so little.
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/result.h"
+
+namespace weir::xds {
+
+/// Where the server is and what it is shown.
+struct Server {
+  std::string url;                        ///< grpc://host:port or grpcs://host:port
+  std::vector<std::string> headers = {};  ///< "name: value"; secret
+  std::string ca = {};                    ///< PEM file; empty: the system's authorities
+  std::string certificate = {};  ///< PEM file with our certificate, with `key`; empty: none
+  std::string key = {};
+};
+
+/// The largest message that is taken.
+inline constexpr std::size_t kMaxMessage = std::size_t{64} << 20U;
+
+/// Thread safety: for one thread, except Wake.
+class GrpcStream {
+ public:
+  /// Nothing is sent before the first Wait.
+  GrpcStream(const Server& server, std::string_view path);
+  ~GrpcStream();
+  GrpcStream(const GrpcStream&) = delete;
+  GrpcStream& operator=(const GrpcStream&) = delete;
+
+  void Send(std::string_view message);
+  /// The next message, if it is all here.
+  std::optional<std::string> Next();
+  /// Sends and receives for a while: until something comes, Wake, or `longest`. An error says why
+  /// the call is over; what Next still has has come before.
+  Status Wait(std::chrono::milliseconds longest);
+  /// Ends the Wait under way, or the next. Any thread.
+  void Wake();
+
+ private:
+  struct Call;
+  const std::unique_ptr<Call> call_;
+};
+
+}  // namespace weir::xds
