@@ -40,7 +40,7 @@ struct RemoteStore::Message {
   std::shared_ptr<bool> alive;
 };
 
-RemoteStore::RemoteStore(Events& events, Server& server, const Scenario& scenario, Link& link,
+RemoteStore::RemoteStore(Events& events, Upstream& server, const Scenario& scenario, Link& link,
                          std::mt19937_64& random, std::shared_ptr<const Pulse> pulse)
     : events_(events),
       server_(server),

@@ -17,15 +17,22 @@
 
 namespace weir::simulation {
 
+/// What calls arrive at. Not thread-safe.
+class Upstream {
+ public:
+  virtual ~Upstream() = default;
+  virtual void Apply(std::span<store::Application> batch) = 0;
+};
+
 /// The one store all nodes share: the real memory store on the true time. Not thread-safe.
-class Server {
+class Server final : public Upstream {
  public:
   /// Told what each charge of an exact check was granted, at the moment it was charged.
   using OnCharged = std::function<void(std::string_view key, std::int64_t cost)>;
 
   Server(const Events& events, OnCharged on_charged);
 
-  void Apply(std::span<store::Application> batch);
+  void Apply(std::span<store::Application> batch) override;
   std::uint64_t calls() const noexcept { return calls_; }
 
  private:
@@ -47,7 +54,7 @@ struct Link {
 class RemoteStore final : public store::Store {
  public:
   /// Everything must outlive it. `link` and `random` are the node's.
-  RemoteStore(Events& events, Server& server, const Scenario& scenario, Link& link,
+  RemoteStore(Events& events, Upstream& server, const Scenario& scenario, Link& link,
               std::mt19937_64& random, std::shared_ptr<const Pulse> pulse);
   ~RemoteStore() override;
   RemoteStore(const RemoteStore&) = delete;
@@ -64,7 +71,7 @@ class RemoteStore final : public store::Store {
   void Answer(const std::shared_ptr<Message>& message);
 
   Events& events_;
-  Server& server_;
+  Upstream& server_;
   const Scenario& scenario_;
   Link& link_;
   std::mt19937_64& random_;

@@ -38,6 +38,7 @@ store::lease::LeaseOptions LeaseOptionsOf(const Scenario& scenario, const Clock&
   options.flaws.from_receipt = scenario.mutant == Mutant::kFromReceipt;
   options.flaws.after_term = scenario.mutant == Mutant::kAfterTerm;
   options.flaws.past_window = scenario.mutant == Mutant::kPastWindow;
+  options.flaws.refund_in_store = scenario.mutant == Mutant::kRefundInStore;
   return options;
 }
 
@@ -55,7 +56,15 @@ std::shared_ptr<const policy::PolicySet> Policies(const Scenario& scenario, cons
     definitions.push_back(Define(std::string(kOther), *Quota::TokenBucket(quota.limit() * 3, 500),
                                  policy::Mode::kExact, scenario.local));
   }
-  return *policy::PolicySet::Compile(std::move(definitions), {policy::DefaultPolicy(), 0.1}, ids);
+  auto set =
+      *policy::PolicySet::Compile(std::move(definitions), {policy::DefaultPolicy(), 0.1}, ids);
+  if (scenario.node_term == 0) return set;
+  // Nobody else has it yet. Nodes of a region lease for less than the region does.
+  for (const policy::Policy& policy : set->policies()) {
+    const_cast<policy::Policy&>(policy).lease =
+        *algorithm::TermsFor(quota, std::chrono::nanoseconds(scenario.node_term));
+  }
+  return set;
 }
 
 /// Between the leasing store and the guard: sees which charges go to the store, and breaks those
@@ -104,12 +113,11 @@ struct Process::Pending {
   bool done = false;
 };
 
-Process::Process(Events& events, Server& server, const Scenario& scenario, const NodeClock& clock,
+Process::Process(Events& events, Upstream& server, const Scenario& scenario, const NodeClock& clock,
                  Link& link, std::mt19937_64& random, std::shared_ptr<const Pulse> pulse,
-                 const policy::LivePolicies& policies, const policy::PolicyIds& ids,
-                 OnSpent on_spent)
+                 const policy::LivePolicies& policies, const policy::PolicyIds& ids, Told told)
     : scenario_(scenario),
-      on_spent_(std::move(on_spent)),
+      told_(std::move(told)),
       guard_(GuardOptionsOf(scenario, clock, Seed(random))),
       leases_(LeaseOptionsOf(scenario, clock, Seed(random))),
       shared_(policies, ids,
@@ -132,7 +140,16 @@ Process::~Process() {
   limiter_.reset();
 }
 
-void Process::Check(std::int64_t cost) {
+void Process::Check(std::int64_t cost) { Decide(store::Op::kCharge, cost); }
+
+std::int64_t Process::Refund(std::int64_t cost) {
+  const std::int64_t held = metrics_->held.load();
+  Decide(store::Op::kRefund, cost);
+  // One that goes to the store is what the step of the quota makes of it.
+  return scenario_.mutant == Mutant::kRefundInStore ? cost : metrics_->held.load() - held;
+}
+
+void Process::Decide(store::Op op, std::int64_t cost) {
   std::erase_if(pending_, [](const auto& one) { return one->done; });
   Pending& pending = *pending_.emplace_back(std::make_unique<Pending>());
   pending.entries[0] = {kHot, "1"};
@@ -140,6 +157,7 @@ void Process::Check(std::int64_t cost) {
   pending.descriptors[0] = std::span(pending.entries);
   pending.check.request.descriptors = pending.descriptors;
   pending.check.request.cost = cost;
+  pending.check.op = op;
   sent_ = &pending.sent;
   limiter_->Decide({&pending.check, 1}, [this, &pending] { Finish(pending); });
   sent_ = nullptr;
@@ -150,16 +168,20 @@ void Process::Check(std::int64_t cost) {
 /// What the store was asked for is on the server's books; the rest was spent here.
 void Process::Finish(Pending& pending) {
   const limiter::Check& check = pending.check;
+  pending.done = true;
+  if (check.op != store::Op::kCharge) return;
   const bool allowed = check.status.ok() && check.decision.allowed();
   ++(allowed ? allowed_ : refused_);
-  pending.done = true;
   if (!allowed) return;
+  bool degraded = false;
   for (const limiter::PolicyVerdict& verdict : check.verdicts) {
     const bool sent = std::ranges::find(pending.sent, verdict.key) != pending.sent.end() ||
                       std::ranges::find(pending.sent_keys, verdict.key) != pending.sent_keys.end();
     if (sent && !verdict.degraded) continue;
-    on_spent_({verdict.key, check.request.cost, verdict.degraded});
+    degraded |= verdict.degraded;
+    told_.spent({verdict.key, check.request.cost, verdict.degraded});
   }
+  if (!degraded) told_.admitted(check.request.cost);
 }
 
 }  // namespace weir::simulation

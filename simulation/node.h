@@ -25,7 +25,11 @@ struct Spent {
   std::int64_t cost = 0;
   bool degraded = false;
 };
-using OnSpent = std::function<void(const Spent&)>;
+/// What a process tells the world.
+struct Told {
+  std::function<void(const Spent&)> spent;
+  std::function<void(std::int64_t cost)> admitted;  ///< a check, while the store was there
+};
 
 inline constexpr std::string_view kHot = "hot";
 inline constexpr std::string_view kOther = "other";
@@ -38,14 +42,16 @@ std::shared_ptr<const policy::PolicySet> Policies(const Scenario& scenario, cons
 /// a clock and a network of ours.
 class Process {
  public:
-  Process(Events& events, Server& server, const Scenario& scenario, const NodeClock& clock,
+  Process(Events& events, Upstream& server, const Scenario& scenario, const NodeClock& clock,
           Link& link, std::mt19937_64& random, std::shared_ptr<const Pulse> pulse,
-          const policy::LivePolicies& policies, const policy::PolicyIds& ids, OnSpent on_spent);
+          const policy::LivePolicies& policies, const policy::PolicyIds& ids, Told told);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   void Check(std::int64_t cost);
+  /// Gives back a check that was admitted; returns how many permits the node may spend again.
+  std::int64_t Refund(std::int64_t cost);
   void Drain() { leasing_->Drain(); }
 
   std::uint64_t allowed() const noexcept { return allowed_; }
@@ -55,10 +61,11 @@ class Process {
  private:
   class Tap;
   struct Pending;
+  void Decide(store::Op op, std::int64_t cost);
   void Finish(Pending& pending);
 
   const Scenario& scenario_;
-  const OnSpent on_spent_;
+  const Told told_;
   std::uint64_t allowed_ = 0;
   std::uint64_t refused_ = 0;
   store::guard::Guard guard_;

@@ -16,6 +16,10 @@ std::optional<std::string> FirstRefused(const Quota& quota,
     state.data = bytes.data();
     state.capacity = static_cast<std::uint32_t>(bytes.size());
     const auto& [time, cost] = admissions[i];
+    if (cost < 0) {
+      static_cast<void>(algorithm::Refund(quota, state, time, -cost));
+      continue;
+    }
     if (algorithm::Acquire(quota, state, time, cost).allowed()) continue;
     return "admission " + std::to_string(i + 1) + " of " + std::to_string(cost) + " at " +
            std::to_string(time) + " exceeds " + quota.ToString();

@@ -10,10 +10,10 @@
 
 namespace weir::simulation {
 
-/// Something that was let pass, in the store's time.
+/// Something that was let pass, in the store's time, or given back.
 struct Admission {
   Nanos time = 0;
-  std::int64_t cost = 0;
+  std::int64_t cost = 0;  ///< less than 0: given back
 };
 
 /// Replays admissions through the step of a quota: which of them it would have refused, in words.

@@ -32,6 +32,7 @@ Algorithm AlgorithmFor(Mutant mutant, Dice& dice) {
     case Mutant::kNewestFirst:
       return Algorithm::kSlidingLog;
     case Mutant::kPastWindow:
+    case Mutant::kRefundInStore:
       return dice.Percent(50) ? Algorithm::kFixedWindow : Algorithm::kSlidingCounter;
     default:
       return static_cast<Algorithm>(dice(0, 3));
@@ -50,6 +51,14 @@ Quota DrawQuota(Algorithm algorithm, std::int64_t limit, Nanos window, std::int6
     default:
       return *Quota::TokenBucket(limit, limit, span);
   }
+}
+
+/// Of another die, so that worlds without regions are what they were.
+std::size_t DrawRegions(std::uint64_t seed, Mutant mutant) {
+  Dice dice(seed ^ 0xD1B54A32D192ED03ULL);
+  if (mutant == Mutant::kRegionOutlived) return static_cast<std::size_t>(dice(1, 3));
+  if (mutant != Mutant::kNone || !dice.Percent(15)) return 0;
+  return static_cast<std::size_t>(dice(1, 3));
 }
 
 }  // namespace
@@ -72,6 +81,10 @@ std::string_view NameOf(Mutant mutant) noexcept {
       return "after-term";
     case Mutant::kPastWindow:
       return "past-window";
+    case Mutant::kRefundInStore:
+      return "refund-in-store";
+    case Mutant::kRegionOutlived:
+      return "region-outlived";
   }
   return {};
 }
@@ -79,7 +92,9 @@ std::string_view NameOf(Mutant mutant) noexcept {
 Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   Dice dice(seed);
   const Algorithm algorithm = AlgorithmFor(mutant, dice);
-  const Nanos window = dice(250, 900) * kMillisecond;
+  const std::size_t regions = DrawRegions(seed, mutant);
+  // Regions lease for longer, and nodes from them for a part of that.
+  const Nanos window = dice(250, 900) * (regions > 0 ? 8 : 1) * kMillisecond;
   const std::size_t count =
       nodes != 0 ? nodes : static_cast<std::size_t>(dice(2, dice.Percent(20) ? 8 : 3));
   const std::int64_t most_burst = dice(10, 30);
@@ -92,12 +107,14 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
       prelude ? dice(300, 3000) : std::max<std::int64_t>(demand * dice(30, 120) / 100, 10);
   const std::int64_t buckets = dice(2, 20);
   const Quota quota = DrawQuota(algorithm, limit, window, buckets);
-  const bool changes = dice.Percent(15);
+  const bool changes = dice.Percent(15) && regions == 0;
   const Quota changed =
       changes ? DrawQuota(algorithm, dice(limit / 2 + 4, limit * 2), window, buckets) : quota;
   Scenario scenario{.seed = seed, .mutant = mutant, .quota = quota, .changed = changed};
   const Nanos term = algorithm::TermsFor(quota)->term;
   scenario.nodes = count;
+  scenario.regions = regions;
+  scenario.node_term = regions > 0 ? term / 4 : 0;
   scenario.prelude = prelude;
   scenario.length = prelude ? dice(4, 24) * term : window + dice(0, 12) * term;
   if (prelude && algorithm == Algorithm::kSlidingLog) {
@@ -106,7 +123,7 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
     if (dice.Percent(50)) scenario.prelude_cost = limit / dice(20, 100);
   }
   scenario.local = dice.Percent(30);
-  scenario.two_keys = dice.Percent(20);
+  scenario.two_keys = dice.Percent(20) && regions == 0;
   scenario.least_delay = dice(20, 500) * 1000;
   scenario.most_delay =
       dice.Percent(30) ? dice(term / 4, term) : scenario.least_delay + dice(0, 3) * kMillisecond;
@@ -123,6 +140,8 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   scenario.most_cost = dice.Percent(20) ? 4 : 1;
   if (prelude) scenario.most_cost = limit / dice(4, 15);
   scenario.together = !prelude && dice.Percent(40);
+  const bool refunds = mutant == Mutant::kNone || mutant == Mutant::kRefundInStore;
+  scenario.refund_percent = refunds && dice.Percent(25) ? static_cast<int>(dice(2, 40)) : 0;
   return scenario;
 }
 
@@ -147,7 +166,9 @@ std::string Scenario::ToString() const {
   text += ", " + std::to_string(nodes) + " nodes, " + std::to_string(length / kMillisecond) + " ms";
   if (local) text += ", on_store_error local";
   if (two_keys) text += ", two policies";
+  if (regions > 0) text += ", " + std::to_string(regions) + " regions";
   if (prelude) text += ", prelude";
+  if (refund_percent > 0) text += ", refunds " + std::to_string(refund_percent) + " %";
   text += ", delay " + std::to_string(most_delay / 1000) + " us, lost " +
           std::to_string(lost_percent) + " %, cuts " + std::to_string(cuts) + ", freezes " +
           std::to_string(freezes) + ", crashes " + std::to_string(crashes);

@@ -14,17 +14,20 @@ namespace weir::simulation {
 /// What is broken on purpose. The simulation must find each.
 enum class Mutant : std::uint8_t {
   kNone,
-  kNoHeadroom,     ///< the store is charged under the original bucket
-  kLogNotWidened,  ///< the same of a sliding log
-  kFullRefund,     ///< a bucket's permits are returned by Refund
-  kNewestFirst,    ///< a log's permits are returned by Refund
-  kFromReceipt,    ///< a lease is counted from its arrival
-  kAfterTerm,      ///< permits are spent after their term
-  kPastWindow,     ///< permits are spent after their window, or bucket of a counter
+  kNoHeadroom,      ///< the store is charged under the original bucket
+  kLogNotWidened,   ///< the same of a sliding log
+  kFullRefund,      ///< a bucket's permits are returned by Refund
+  kNewestFirst,     ///< a log's permits are returned by Refund
+  kFromReceipt,     ///< a lease is counted from its arrival
+  kAfterTerm,       ///< permits are spent after their term
+  kPastWindow,      ///< permits are spent after their window, or bucket of a counter
+  kRefundInStore,   ///< a client's refund goes to the store, whose permits may be others' leases
+  kRegionOutlived,  ///< nodes lease what ends before their lease does
 };
 inline constexpr Mutant kMutants[] = {
-    Mutant::kNoHeadroom,  Mutant::kLogNotWidened, Mutant::kFullRefund, Mutant::kNewestFirst,
-    Mutant::kFromReceipt, Mutant::kAfterTerm,     Mutant::kPastWindow};
+    Mutant::kNoHeadroom,  Mutant::kLogNotWidened, Mutant::kFullRefund,
+    Mutant::kNewestFirst, Mutant::kFromReceipt,   Mutant::kAfterTerm,
+    Mutant::kPastWindow,  Mutant::kRefundInStore, Mutant::kRegionOutlived};
 std::string_view NameOf(Mutant mutant) noexcept;
 
 /// Everything about a run, drawn from its seed.
@@ -62,7 +65,12 @@ struct Scenario {
   bool halves = false;
   /// Instead of bursts: checks of cost 1 on each node, on average so far apart. 0: bursts.
   Nanos steady_gap = 0;
-  bool exact = false;  ///< for comparison: the hot policy is not leased
+  /// Stores that lease from the one at home and let the nodes lease from them. 0: all nodes ask the
+  /// home store.
+  std::size_t regions = 0;
+  Nanos node_term = 0;     ///< with regions: how long nodes lease for, at most
+  int refund_percent = 0;  ///< of what is admitted: the client gives it back a little later
+  bool exact = false;      ///< for comparison: the hot policy is not leased
 
   std::string ToString() const;
 };

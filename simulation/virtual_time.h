@@ -44,6 +44,9 @@ class Events {
   std::map<Id, std::function<void()>> events_;
 };
 
+/// The farthest that a clock's rate may be off: a thousandth.
+inline constexpr std::int64_t kWorstPpm = 999;
+
 /// The true time as a Clock, from a moment in our days on.
 class StoreClock final : public Clock {
  public:

@@ -7,8 +7,6 @@ namespace weir::simulation {
 namespace {
 
 constexpr Nanos kMillisecond = 1'000'000;
-// The farthest that a clock's rate may be off: a thousandth.
-constexpr std::int64_t kWorstPpm = 999;
 
 bool IsHot(std::string_view key) { return key.find("/hot|") != std::string_view::npos; }
 
@@ -27,6 +25,8 @@ struct World::Node {
         random(seed),
         policies(std::move(first)) {}
 
+  std::size_t index = 0;
+  std::uint64_t refunded = 0;  // to the process that runs
   NodeClock clock;
   std::shared_ptr<Pulse> pulse;
   Link link;
@@ -40,12 +40,18 @@ World::World(const Scenario& scenario)
     : scenario_(scenario),
       random_(scenario.seed ^ 0x9E3779B97F4A7C15ULL),
       server_(events_, [this](std::string_view key, std::int64_t cost) { Admit(key, cost); }) {
+  for (std::size_t i = 0; i < scenario_.regions; ++i) {
+    regions_.push_back(std::make_unique<Region>(
+        events_, server_, scenario_, random_(),
+        [this](std::string_view key, std::int64_t cost) { Admit(key, cost); }));
+  }
   const auto policies = Policies(scenario_, scenario_.quota, ids_);
   for (std::size_t i = 0; i < scenario_.nodes; ++i) {
     const std::int64_t ppm =
         Draw(0, 2) == 0 ? Draw(-kWorstPpm, kWorstPpm) : (Draw(0, 1) == 0 ? -kWorstPpm : kWorstPpm);
     nodes_.push_back(
         std::make_unique<Node>(events_, Draw(0, Nanos{1} << 50), ppm, random_(), policies));
+    nodes_.back()->index = i;
   }
 }
 
@@ -58,6 +64,7 @@ std::int64_t World::Draw(std::int64_t low, std::int64_t high) {
 }
 
 Outcome World::Run() {
+  for (const auto& region : regions_) PlanRegionFaults(*region);
   for (const auto& node : nodes_) {
     Start(*node);
     PlanFaults(*node);
@@ -75,9 +82,13 @@ Outcome World::Run() {
 }
 
 void World::Start(Node& node) {
-  node.process = std::make_unique<Process>(
-      events_, server_, scenario_, node.clock, node.link, node.random, node.pulse, node.policies,
-      ids_, [this, &node](const Spent& spent) { Note(node, spent); });
+  Upstream* store = &server_;
+  if (!regions_.empty()) store = regions_[node.index % regions_.size()].get();
+  node.process =
+      std::make_unique<Process>(events_, *store, scenario_, node.clock, node.link, node.random,
+                                node.pulse, node.policies, ids_,
+                                Told{[this, &node](const Spent& spent) { Note(node, spent); },
+                                     [this, &node](std::int64_t cost) { PlanRefund(node, cost); }});
 }
 
 void World::Stop(Node& node) {
@@ -90,9 +101,10 @@ void World::Stop(Node& node) {
   outcome_.shares.push_back(node.process->allowed());
   outcome_.allowed += node.process->allowed();
   outcome_.refused += node.process->refused();
-  if (metrics.spent.value() > metrics.granted.value() && !outcome_.violation) {
+  const std::uint64_t most = metrics.granted.value() + std::exchange(node.refunded, 0);
+  if (metrics.spent.value() > most && !outcome_.violation) {
     outcome_.violation = "a node spent " + std::to_string(metrics.spent.value()) + " permits of " +
-                         std::to_string(metrics.granted.value()) + " granted";
+                         std::to_string(most) + " granted";
   }
   node.process.reset();
   // What a process may grant by itself is bounded for each: docs/design/leases.md.
@@ -128,6 +140,24 @@ void World::PlanFaults(Node& node) {
     events_.At(moment(), [&node] {
       if (node.process != nullptr) node.process->Drain();
     });
+  }
+}
+
+void World::PlanRegionFaults(Region& region) {
+  const Nanos term = scenario_.quota.window().count() / 20;
+  const auto moment = [this] { return Draw(1, scenario_.length); };
+  for (int i = 0; i < scenario_.cuts; ++i) {
+    events_.At(moment(), [this, &region, lasts = Draw(term, 8 * term)] {
+      region.link().cut_until = events_.now() + lasts;
+    });
+  }
+  for (int i = 0; i < scenario_.freezes; ++i) {
+    events_.At(moment(), [this, &region, lasts = Draw(term / 2, 2 * term)] {
+      region.pulse().stands_until = events_.now() + lasts;
+    });
+  }
+  for (int i = 0; i < scenario_.crashes; ++i) {
+    events_.At(moment(), [&region] { region.Crash(); });
   }
 }
 
@@ -204,6 +234,19 @@ void World::Note(Node& node, const Spent& spent) {
   if (IsHot(spent.key)) node.degraded.push_back({node.clock.Now(), spent.cost});
 }
 
+/// What did not happen after all is given back a little later, on the node that let it pass.
+void World::PlanRefund(Node& node, std::int64_t cost) {
+  if (scenario_.refund_percent == 0 || Draw(1, 100) > scenario_.refund_percent) return;
+  const Nanos term = scenario_.quota.window().count() / 20;
+  events_.At(node.pulse->Due(events_.now() + Draw(0, 2 * term)), [this, &node, cost] {
+    if (node.process == nullptr || node.pulse->Due(events_.now()) != events_.now()) return;
+    const std::int64_t back = node.process->Refund(cost);
+    if (back <= 0) return;
+    node.refunded += static_cast<std::uint64_t>(back);
+    Admit("/hot|", -back);
+  });
+}
+
 void World::Admit(std::string_view key, std::int64_t cost) {
   const Admission admission{StoreClock::kEpoch + events_.now(), cost};
   (IsHot(key) ? hot_ : other_).push_back(admission);
@@ -217,7 +260,9 @@ void World::Judge() {
   if (outcome_.violation) return;
   outcome_.violation = FirstRefused(Wider(scenario_.quota, scenario_.changed), hot_);
   if (outcome_.violation) return;
-  const bool faults = scenario_.cuts + scenario_.freezes + scenario_.crashes > 0;
+  // Grants that travel for longer than they last are no use to a region, which never waits.
+  const bool late = scenario_.regions > 0 && scenario_.most_delay > scenario_.node_term;
+  const bool faults = late || scenario_.cuts + scenario_.freezes + scenario_.crashes > 0;
   if (hot_.empty() && !faults && outcome_.refused > 0) {
     outcome_.violation = "no progress: nothing was admitted, " + std::to_string(outcome_.refused) +
                          " checks were refused";

@@ -11,6 +11,7 @@
 #include "node.h"
 #include "oracle.h"
 #include "policy/policy_set.h"
+#include "region.h"
 #include "scenario.h"
 #include "virtual_time.h"
 
@@ -49,6 +50,7 @@ class World {
   void Start(Node& node);
   void Stop(Node& node);
   void PlanFaults(Node& node);
+  void PlanRegionFaults(Region& region);
   void PlanDemand(Node& node);
   void PlanSteady(Node& node);
   void PlanBurst(Node& node);
@@ -57,6 +59,7 @@ class World {
   void CheckAt(Node& node, Nanos time, std::int64_t cost);
   void ChangePolicy(Node& node);
   void Note(Node& node, const Spent& spent);
+  void PlanRefund(Node& node, std::int64_t cost);
   void Admit(std::string_view key, std::int64_t cost);
   void Judge();
 
@@ -64,6 +67,7 @@ class World {
   std::mt19937_64 random_;
   Events events_;
   Server server_;
+  std::vector<std::unique_ptr<Region>> regions_;
   policy::PolicyIds ids_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Admission> hot_;

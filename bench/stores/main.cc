@@ -1,6 +1,6 @@
 // ./dev bench stores: checks per second and added latency on each distant store, beside the plain
 // way on the same server, in one run. The servers are fresh ones of our own, with durable commits.
-// Prints `figure` lines. An argument names one store: redis, postgres, mariadb or
+// Prints `figure` lines. An argument names one store: redis, cluster, postgres, mariadb or
 // mysql; or "sparse", which is the part of redis where checks come one by one.
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cluster.h"
 #include "http_load.h"
 #include "plain_way.h"
 #include "sparse.h"
@@ -178,6 +179,7 @@ void MeasureMysql() {
 int Run(const std::string& only) {
   if (only.empty() || only == "redis") MeasureRedis();
   if (only.empty() || only == "redis" || only == "sparse") MeasureRedisSparse();
+  if (only.empty() || only == "cluster") MeasureCluster(Figure);
   if (only.empty() || only == "postgres") MeasurePostgres();
   if (only.empty() || only == "mariadb") MeasureMysqlFamily<test::MariadbServer>("mariadb");
   if (only.empty() || only == "mysql") MeasureMysql();

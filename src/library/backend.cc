@@ -12,6 +12,7 @@
 #include "drivers/redis/masters.h"
 #include "drivers/redis/url.h"
 #include "library/sql_backend.h"
+#include "policy/spread.h"
 #include "store/guard/guarded_store.h"
 #include "store/guard/herald.h"
 #include "store/redis/key_list.h"
@@ -103,6 +104,7 @@ class RedisBackend final : public Backend {
     store::redis::Options settings = Settings(PatienceOf(options_));
     if (options_.connections != 0) settings.connections = options_.connections;
     settings.masters = masters_;
+    settings.spread = options_.spread;
     // The URL was read before, and nothing else is wrong at this point.
     return std::move(*store::redis::MakeStore(io, settings));
   }
@@ -158,6 +160,15 @@ Result<std::unique_ptr<Backend>> OpenRedisBackend(BackendOptions options, Guard&
   if (!address.ok()) return address.error();
   return std::unique_ptr<Backend>(
       std::make_unique<RedisBackend>(std::move(options), std::move(*address), guard));
+}
+
+std::shared_ptr<const KeySpread> SpreadBy(policy::Catalog& catalog, const std::string& url) {
+  const auto address = redis::ParseUrl(url);
+  if (!address.ok() || !address->cluster || !address->spread || !address->tag.empty()) return {};
+  auto spread = std::make_shared<KeySpread>();
+  catalog.BeforePublishing(
+      [spread](const policy::PolicySet& set) { spread->Publish(policy::SpreadOf(set)); });
+  return spread;
 }
 
 namespace {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/key_spread.h"
+#include "policy/catalog.h"
 #include "store/guard/guard.h"
 #include "store/key_list.h"
 #include "store/store.h"
@@ -24,6 +26,8 @@ struct BackendOptions {
   bool migrate = true;   ///< make the tables of a SQL store
   bool refusals = true;  ///< nodes tell each other which remembered refusals to forget
   bool quiet = false;    ///< says nothing in the log
+  /// Of SpreadBy; null: keys of one domain live together.
+  std::shared_ptr<const KeySpread> spread = {};
 };
 
 /// What the reactors share of a distant store, and the channel between the nodes that use it.
@@ -39,6 +43,10 @@ class Backend {
   /// Of the servers, as far as they are known by names.
   virtual std::vector<std::string> hosts() const = 0;
 };
+
+/// Where keys live in the cluster that `url` names, as `catalog`'s policies have it now and
+/// whenever they change. Null if it is no cluster, or its URL says otherwise.
+std::shared_ptr<const KeySpread> SpreadBy(policy::Catalog& catalog, const std::string& url);
 
 /// Opens what options.url names. A server that does not answer is no error: it may come.
 Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, store::guard::Guard& guard);

@@ -61,7 +61,8 @@ class Distant final : public Decider {
                                 .timeout = options.timeout,
                                 .migrate = options.migrate,
                                 .refusals = settings.max_refusals != 0,
-                                .quiet = true},
+                                .quiet = true,
+                                .spread = settings.spread},
                                guard_);
     if (!backend.ok()) return backend.error();
     backend_ = std::move(*backend);

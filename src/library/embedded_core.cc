@@ -57,6 +57,7 @@ class EmbeddedCore final : public Limiter::Core {
       decider_ = MemoryDecider(shared_, options_.max_keys);
       return {};
     }
+    settings_.spread = SpreadBy(catalog_, options_.store);
     auto decider = DistantDecider(shared_, options_, settings_);
     if (!decider.ok()) return Error{decider.error().code, "store: " + decider.error().message};
     decider_ = std::move(*decider);
@@ -104,7 +105,7 @@ class EmbeddedCore final : public Limiter::Core {
   }
 
   const LimiterOptions options_;
-  const EmbeddedSettings settings_;
+  EmbeddedSettings settings_;
   policy::Catalog catalog_;
   limiter::Shared shared_;
   std::unique_ptr<Decider> decider_;

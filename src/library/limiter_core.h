@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/key_spread.h"
 #include "policy/policy_set.h"
 #include "store/store.h"
 #include "weir/limiter.h"
@@ -34,6 +35,7 @@ struct EmbeddedSettings {
   std::size_t connections = 0;
   std::uint32_t breaker_failures = 5;
   std::size_t max_refusals = 65'536;
+  std::shared_ptr<const KeySpread> spread = {};
 };
 
 Result<std::unique_ptr<Limiter::Core>> OpenEmbedded(LimiterOptions options,

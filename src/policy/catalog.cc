@@ -101,6 +101,12 @@ weir::Status Catalog::CheckInFile(const ShadowOverride& over) const {
                                     over.domain + "': only those can be overridden"};
 }
 
+void Catalog::BeforePublishing(std::function<void(const PolicySet&)> run) {
+  const std::lock_guard lock(mutex_);
+  before_publishing_ = std::move(run);
+  before_publishing_(*live_.Current());
+}
+
 Catalog::Status Catalog::status() const {
   const std::lock_guard lock(mutex_);
   return status_;
@@ -137,6 +143,7 @@ weir::Status Catalog::PublishLocked() {
   Result<std::shared_ptr<const PolicySet>> compiled =
       PolicySet::Compile(std::move(all), options_, ids_);
   if (!compiled.ok()) return compiled.error();
+  if (before_publishing_) before_publishing_(**compiled);
   live_.Publish(std::move(*compiled));
   status_.file_policies = files_.size();
   status_.stored_policies = stored_.size() + overrides_.size();

@@ -50,6 +50,30 @@ bool Replaces(const Definition& one, const Definition& other) {
   return more;
 }
 
+using ByTag = std::map<std::string, std::vector<const Definition*>>;
+
+std::optional<std::string> ConflictIn(const ByTag& tags, std::string_view entry) {
+  std::size_t pairs = 0;
+  for (auto one = tags.begin(); one != tags.end(); ++one) {
+    for (auto other = std::next(one); other != tags.end(); ++other) {
+      for (const Definition* a : one->second) {
+        for (const Definition* b : other->second) {
+          if (++pairs > kMaxPairs) return std::nullopt;
+          if (!CanMeet(*a, *b)) continue;
+          return "policies '" + a->name + "' and '" + b->name + "' of domain '" + a->domain +
+                 "' can apply to one request, but with ?tag=" + std::string(entry) +
+                 " their keys are in different slots of the cluster: such requests are charged slot "
+                 "by slot, which takes longer. Let both match every value of '" +
+                 std::string(entry) + "', or leave ?tag out";
+        }
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 bool CanMeet(const Definition& a, const Definition& b) {
   if (a.ordered && b.ordered) return false;  // of chains only one applies
   for (const EntryMatch& entry : a.match) {
@@ -63,29 +87,9 @@ bool CanMeet(const Definition& a, const Definition& b) {
   return !Replaces(a, b) && !Replaces(b, a);
 }
 
-using ByTag = std::map<std::string, std::vector<const Definition*>>;
-
-std::optional<std::string> ConflictIn(const ByTag& tags, std::string_view entry) {
-  std::size_t pairs = 0;
-  for (auto one = tags.begin(); one != tags.end(); ++one) {
-    for (auto other = std::next(one); other != tags.end(); ++other) {
-      for (const Definition* a : one->second) {
-        for (const Definition* b : other->second) {
-          if (++pairs > kMaxPairs) return std::nullopt;
-          if (!CanMeet(*a, *b)) continue;
-          return "policies '" + a->name + "' and '" + b->name + "' of domain '" + a->domain +
-                 "' can apply to one request, but with ?tag=" + std::string(entry) +
-                 " their keys are in different slots of the cluster: such requests are refused. "
-                 "Let both match every value of '" +
-                 std::string(entry) + "', or leave ?tag out";
-        }
-      }
-    }
-  }
-  return std::nullopt;
+bool KeyHasValue(const Definition& policy, std::string_view entry) {
+  return TagOf(policy, entry) == "value";
 }
-
-}  // namespace
 
 std::vector<std::string> TagConflicts(const PolicySet& set, std::string_view entry) {
   std::map<std::string, ByTag> domains;

@@ -12,8 +12,15 @@ namespace weir::policy {
 /// In a Redis Cluster whose keys share slots by the value of an entry (`?tag=ENTRY`), what one
 /// request charges must have one value of that entry (docs/adr/0006-redis-cluster-tags.md). Says of
 /// each domain which two policies, if any, can apply to one descriptor with different ones: every
-/// request that meets both is refused. What several descriptors of one request do is not known
+/// request that meets both is charged slot by slot. What several descriptors of one request do is not known
 /// here.
 std::vector<std::string> TagConflicts(const PolicySet& set, std::string_view entry);
+
+/// Whether both can apply to one descriptor.
+bool CanMeet(const Definition& a, const Definition& b);
+
+/// Whether the policy's keys hold the request's value of an entry: not if it has no such entry, or
+/// one key for all values.
+bool KeyHasValue(const Definition& policy, std::string_view entry);
 
 }  // namespace weir::policy

@@ -32,6 +32,10 @@ void AppendEscapedBeside(std::string& out, std::string_view text, char special) 
 
 void AppendEscaped(std::string& out, std::string_view text) { AppendEscapedBeside(out, text, '|'); }
 
+void AppendEntryName(std::string& out, std::string_view name) {
+  AppendEscapedBeside(out, name, ':');
+}
+
 std::vector<std::string> KeyParts(const Definition& definition) {
   std::vector<EntryMatch> sorted = definition.match;
   if (!definition.ordered) {

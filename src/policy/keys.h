@@ -24,6 +24,8 @@ namespace weir::policy {
 inline constexpr std::size_t kMaxKeyBytes = 4096;
 
 void AppendEscaped(std::string& out, std::string_view text);
+/// The name of an entry as keys have it.
+void AppendEntryName(std::string& out, std::string_view name);
 
 /// The parts of a policy's keys around the values that its "*" entries match, in the order of entry
 /// names: one more than there are such entries.

@@ -157,7 +157,7 @@ Status ProxyService::LoadFiles() {
 }
 
 Status ProxyService::OpenLimiters() {
-  auto stores = Stores::Open(config_, config_.data + "/proxy-limits.snapshot", *pool_);
+  auto stores = Stores::Open(config_, config_.data + "/proxy-limits.snapshot", *pool_, *catalog_);
   if (!stores) return stores.error();
   stores_ = std::move(*stores);
   shared_.emplace(

@@ -117,7 +117,7 @@ Status Service::OpenData() {
 }
 
 Status Service::OpenLimiter() {
-  auto stores = Stores::Open(config_, config_.data + "/limits.snapshot", *pool_);
+  auto stores = Stores::Open(config_, config_.data + "/limits.snapshot", *pool_, *catalog_);
   if (!stores) return stores.error();
   stores_ = std::move(*stores);
   auto tracing = Tracing::Open(config_);

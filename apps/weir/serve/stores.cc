@@ -66,11 +66,12 @@ class Borrowed final : public store::Store {
 }  // namespace
 
 Result<std::unique_ptr<Stores>> Stores::Open(const config::Config& config,
-                                             const std::string& snapshot, net::ReactorPool& pool) {
+                                             const std::string& snapshot, net::ReactorPool& pool,
+                                             policy::Catalog& catalog) {
   std::unique_ptr<Stores> stores(new Stores(config, pool));
   if (config.store == "memory:") {
     if (Status opened = stores->OpenMemory(snapshot); !opened.ok()) return opened.error();
-  } else if (Status opened = stores->OpenDistant(); !opened.ok()) {
+  } else if (Status opened = stores->OpenDistant(catalog); !opened.ok()) {
     return opened.error();
   }
   return stores;
@@ -138,13 +139,15 @@ Status Stores::OpenJournal(const std::string& snapshot) {
   return {};
 }
 
-Status Stores::OpenDistant() {
+Status Stores::OpenDistant(policy::Catalog& catalog) {
   const store::guard::GuardOptions options = GuardOptionsOf(config_);
   for (const std::string& doubt : DoubtsAbout(options)) {
     Log(Level::kWarn, "questionable setting", {{"why", std::string_view(doubt)}});
   }
   guard_.emplace(options);
-  auto backend = library::OpenBackend(BackendOptionsOf(config_), *guard_);
+  library::BackendOptions distant = BackendOptionsOf(config_);
+  distant.spread = library::SpreadBy(catalog, config_.store);
+  auto backend = library::OpenBackend(std::move(distant), *guard_);
   if (!backend.ok()) return Error{backend.error().code, "store: " + backend.error().message};
   backend_ = std::move(*backend);
   const auto patience =

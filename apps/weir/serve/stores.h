@@ -36,8 +36,10 @@ namespace weir::app {
 class Stores {
  public:
   /// `snapshot` is the file of the memory store's state. `config` and `pool` must outlive this.
+  /// Where keys live may follow from `catalog`.
   static Result<std::unique_ptr<Stores>> Open(const config::Config& config,
-                                              const std::string& snapshot, net::ReactorPool& pool);
+                                              const std::string& snapshot, net::ReactorPool& pool,
+                                              policy::Catalog& catalog);
   ~Stores();
 
   /// For the limiter of reactor `index`; once each.
@@ -66,7 +68,7 @@ class Stores {
   store::KeyPage ListMemory(const store::KeyQuery& query) const;
   Status OpenMemory(const std::string& snapshot);
   Status OpenJournal(const std::string& snapshot);
-  Status OpenDistant();
+  Status OpenDistant(policy::Catalog& catalog);
 
   const config::Config& config_;
   net::ReactorPool& pool_;

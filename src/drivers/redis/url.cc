@@ -59,6 +59,12 @@ Status ReadOption(std::string_view name, std::string& value, Address& address) {
     address.tag = std::move(value);
     return {};
   }
+  if (name == "spread") {
+    if (!address.cluster) return Invalid("the option spread is for redis+cluster://");
+    if (value != "on" && value != "off") return Invalid("spread must be on or off");
+    address.spread = value == "on";
+    return {};
+  }
   if (!tls.on) return Invalid("options that begin with tls are for rediss://");
   // Without the prefix, and verify=on|off: as they were called at first.
   if (name == "tls" && (value == "required" || value == "insecure-no-verify")) {
@@ -73,7 +79,7 @@ Status ReadOption(std::string_view name, std::string& value, Address& address) {
     tls.verify = value == "on";
   } else {
     return Invalid(
-        "options are tag, tls_ca, tls_cert, tls_key and tls=required|insecure-no-verify");
+        "options are tag, spread, tls_ca, tls_cert, tls_key and tls=required|insecure-no-verify");
   }
   return {};
 }

@@ -36,13 +36,14 @@ struct Address {
   std::uint32_t database = 0;
   TlsOptions tls = {};
   std::string tag = {};  ///< Cluster: by what its user wants keys to share a slot.
+  bool spread = true;    ///< Cluster: keys that are never charged together may have other slots.
 };
 
 /// Reads `redis://[user[:password]@]host[:port][/database]`, `rediss://…` for TLS, and
 /// `redis+cluster://` or `rediss+cluster://` with one or more `host[:port]`, parted by commas and
 /// without a database. User and password may hold %XX; `:password@` alone is the default user's.
 /// TLS takes `?tls_ca=FILE&tls_cert=FILE&tls_key=FILE` and `tls=insecure-no-verify`, a cluster
-/// `?tag=NAME`. Errors never repeat the password.
+/// `?tag=NAME` or `?spread=off`. Errors never repeat the password.
 Result<Address> ParseUrl(std::string_view text);
 
 }  // namespace weir::redis

@@ -1,6 +1,7 @@
 #include "store/lease/holding.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace weir::store::lease {
@@ -47,30 +48,37 @@ std::int64_t Holding::Available(Nanos now, Nanos rest) const noexcept {
   return sum;
 }
 
-Nanos Holding::Take(Nanos now, std::int64_t cost, Nanos rest) {
-  if (held_ < cost || Available(now, rest) < cost) return kNothing;
+bool Holding::Take(Nanos now, std::int64_t cost, Nanos rest, std::uint32_t position,
+                   std::vector<Taken>& taken) {
+  if (held_ < cost || Available(now, rest) < cost) return false;
   held_ -= cost;
-  Nanos last = std::numeric_limits<Nanos>::max();
   for (Lot& lot : lots_) {
     if (lot.until - rest < now || lot.left == 0 || cost == 0) continue;
     const std::int64_t part = std::min(lot.left, cost);
     lot.left -= part;
     lot.spent += part;
     cost -= part;
-    last = std::min(last, lot.until);
+    taken.push_back({position, lot.id, part, lot.until});
   }
-  return last;
+  return true;
 }
 
-std::int64_t Holding::PutBack(Nanos now, std::int64_t cost) {
-  const std::int64_t asked = cost;
+std::int64_t Holding::PutBack(Nanos now, const Taken& taken) {
   for (Lot& lot : lots_) {
-    if (lot.until < now) continue;
-    const std::int64_t part = std::min(lot.spent, cost);
+    if (lot.id != taken.lot || lot.until < now) continue;
+    const std::int64_t part = std::min(lot.spent, taken.count);
     lot.left += part;
     lot.spent -= part;
     held_ += part;
-    cost -= part;
+    return part;
+  }
+  return 0;
+}
+
+std::int64_t Holding::Refund(Nanos now, std::int64_t cost) {
+  const std::int64_t asked = cost;
+  for (const Lot& lot : lots_) {
+    if (cost > 0) cost -= PutBack(now, {0, lot.id, cost, lot.until});
   }
   return asked - cost;
 }
@@ -93,8 +101,8 @@ std::int64_t Holding::Want(Nanos now) const noexcept {
   return std::min(want, terms_.quota.limit());
 }
 
-void Holding::Granted(const LeaseGrant& grant, std::int64_t want, Nanos sent, Nanos now,
-                      Nanos pause, const Flaws& flaws) {
+void Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
+  const auto& [grant, id, want, sent, now, pause] = granted;
   asking_ = false;
   known_ = grant.decision;
   const bool short_of = grant.granted < want;
@@ -108,7 +116,7 @@ void Holding::Granted(const LeaseGrant& grant, std::int64_t want, Nanos sent, Na
   const Nanos term = SpendFor(terms_, grant.decision);
   const Nanos lasts = flaws.past_window ? terms_.term : term;
   if (term < terms_.term) window_ends_ = sent + term;
-  Lot lot{grant.granted, 0, grant.at, (flaws.from_receipt ? now : sent) + NodeTime(lasts)};
+  Lot lot{id, grant.granted, 0, grant.at, (flaws.from_receipt ? now : sent) + NodeTime(lasts)};
   if (flaws.after_term) lot.until = std::numeric_limits<Nanos>::max();
   if (lasts <= 0 || lot.until < now) return;  // lost on the way
   if (lots_.size() == kMaxLots) {

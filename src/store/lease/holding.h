@@ -4,7 +4,6 @@
 // holds. No clock, no store: time comes with every call, always that of the node.
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "algorithm/lease.h"
@@ -18,17 +17,37 @@ inline constexpr Nanos kDriftParts = 1000;
 
 /// How the protocol is broken on purpose, to show that a simulation finds it. Never set otherwise.
 struct Flaws {
-  bool from_receipt = false;  ///< counts a lease from when its grant arrived
-  bool after_term = false;    ///< spends permits after their term
-  bool past_window = false;   ///< spends permits after the window they were charged in
+  bool from_receipt = false;     ///< counts a lease from when its grant arrived
+  bool after_term = false;       ///< spends permits after their term
+  bool past_window = false;      ///< spends permits after the window they were charged in
+  bool refund_in_store = false;  ///< lets a client's refund free what others hold
 };
 
 /// Permits of one grant.
 struct Lot {
+  std::uint64_t id = 0;  ///< no two grants of a leasing store have the same
   std::int64_t left = 0;
   std::int64_t spent = 0;
   Nanos at = 0;     ///< the store's time, which names the grant
   Nanos until = 0;  ///< the last moment at which they may be spent, by the node's clock
+};
+
+/// Permits that were spent of one grant, and until when they last.
+struct Taken {
+  std::uint32_t position = 0;  ///< of the charge they were spent for
+  std::uint64_t lot = 0;
+  std::int64_t count = 0;
+  Nanos until = 0;
+};
+
+/// What the store granted to one question.
+struct Granted {
+  LeaseGrant grant;
+  std::uint64_t id = 0;
+  std::int64_t want = 0;
+  Nanos sent = 0;
+  Nanos now = 0;
+  Nanos pause = 0;  ///< how long to let the store alone if it gave less than was asked for
 };
 
 /// Not thread-safe.
@@ -51,12 +70,16 @@ class Holding {
 
   /// Permits that can be spent at `now` and for `rest` longer.
   std::int64_t Available(Nanos now, Nanos rest = 0) const noexcept;
-  /// Spends `cost`, the oldest first, and returns until when they last; kNothing, and nothing is
-  /// spent, if there are fewer.
-  static constexpr Nanos kNothing = std::numeric_limits<Nanos>::min();
-  Nanos Take(Nanos now, std::int64_t cost, Nanos rest = 0);
-  /// Takes back what was spent but not used after all, into grants that still last.
-  std::int64_t PutBack(Nanos now, std::int64_t cost);
+  /// Spends `cost` for the charge at `position`, the oldest first, and adds what was spent to
+  /// `taken`. False, and nothing is spent, if there are fewer.
+  bool Take(Nanos now, std::int64_t cost, Nanos rest, std::uint32_t position,
+            std::vector<Taken>& taken);
+  /// Takes back what was spent but not used after all, if its grant still lasts: permits of another
+  /// grant have another term. Returns how many that were.
+  std::int64_t PutBack(Nanos now, const Taken& taken);
+  /// A request that was admitted did not happen after all. Of which grant its permits were is not
+  /// known; it may be any of which at least as many were spent.
+  std::int64_t Refund(Nanos now, std::int64_t cost);
   std::int64_t held() const noexcept { return held_; }
 
   /// True if it is time to ask the store for more.
@@ -66,10 +89,7 @@ class Holding {
   std::int64_t Want(Nanos now) const noexcept;
   void Asked() noexcept { asking_ = true; }
   bool asking() const noexcept { return asking_; }
-  /// The store granted `grant` to what was asked for at `sent`. `pause` is how long to let the
-  /// store alone if it gave less than was asked for.
-  void Granted(const LeaseGrant& grant, std::int64_t want, Nanos sent, Nanos now, Nanos pause,
-               const Flaws& flaws);
+  void OnGrant(const Granted& granted, const Flaws& flaws);
   void Failed(Nanos now) noexcept;
 
   /// The store had no more to give; until then it need not be asked.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "base/boot_clock.h"
@@ -11,6 +12,7 @@ namespace weir::store::lease {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{10};
+constexpr Nanos kAlways = std::numeric_limits<Nanos>::max();
 
 bool AnyLeased(const Application& application) noexcept {
   return std::ranges::any_of(application.terms, [](const auto* terms) { return terms != nullptr; });
@@ -18,12 +20,6 @@ bool AnyLeased(const Application& application) noexcept {
 
 bool ConcernsLeases(const Application& application) noexcept {
   return application.op == Op::kReset || AnyLeased(application);
-}
-
-// Windows and buckets are told apart by their time alone, so a refund there takes nothing that
-// another node holds. A bucket's or a log's would.
-bool RefundsExactly(Algorithm algorithm) noexcept {
-  return algorithm == Algorithm::kFixedWindow || algorithm == Algorithm::kSlidingCounter;
 }
 
 }  // namespace
@@ -79,13 +75,14 @@ bool LeasingStore::Decide(Application& application, Nanos now) {
   if (application.op == Op::kReset) Forget(application);
   if (!AnyLeased(application)) return false;
   if (application.op == Op::kCharge) return Charge(application, now);
-  if (application.op == Op::kRefund) return Refund(application, now);
+  if (application.op == Op::kRefund && !flaws_.refund_in_store) return Refund(application, now);
   return false;
 }
 
 bool LeasingStore::Charge(Application& application, Nanos now) {
   const std::span<const store::Charge> charges = application.charges;
   const Holding* dry = nullptr;
+  std::size_t met = 0;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (application.terms[i] == nullptr || charges[i].cost <= 0) continue;
     Holdings::value_type* entry = Watch(charges[i], *application.terms[i], now);
@@ -93,9 +90,8 @@ bool LeasingStore::Charge(Application& application, Nanos now) {
     Holding& holding = entry->second;
     // Where the store has to be asked as well, permits must last until it has answered.
     const Nanos rest = charges.size() > 1 ? holding.terms().term / 4 : 0;
-    const Nanos until = holding.Take(now, charges[i].cost, rest);
-    if (until != Holding::kNothing) {
-      taken_.push_back({static_cast<std::uint32_t>(i), until});
+    if (holding.Take(now, charges[i].cost, rest, static_cast<std::uint32_t>(i), taken_)) {
+      ++met;
       metrics_->held.fetch_sub(charges[i].cost, std::memory_order_relaxed);
       application.decisions[i] = holding.Estimate(now, true);
     } else if (holding.leased() && holding.Dry(now)) {
@@ -103,7 +99,7 @@ bool LeasingStore::Charge(Application& application, Nanos now) {
     }
     if (holding.ShouldAsk(now)) AskAhead(*entry, now);
   }
-  if (taken_.size() == charges.size()) return Answer(application, true);
+  if (met == charges.size()) return Answer(application, true);
   if (charges.size() > 1 || dry == nullptr) return false;
   application.decisions[0] = dry->Estimate(now, false);
   return Answer(application, false);
@@ -115,9 +111,7 @@ bool LeasingStore::Answer(Application& application, bool applied) {
   application.estimated = true;
   metrics_->local.Add();
   if (!applied) metrics_->refused.Add();
-  for (const Taken& taken : taken_) {
-    metrics_->spent.Add(static_cast<std::uint64_t>(application.charges[taken.position].cost));
-  }
+  for (const Taken& taken : taken_) metrics_->spent.Add(static_cast<std::uint64_t>(taken.count));
   taken_.clear();
   return true;
 }
@@ -128,10 +122,9 @@ std::unique_ptr<LeasingStore::Split> LeasingStore::Part(Application& application
   split->taken = taken_;
   std::size_t next = 0;
   for (std::uint32_t i = 0; i < application.charges.size(); ++i) {
-    if (next < taken_.size() && taken_[next].position == i) {
-      ++next;
-      continue;
-    }
+    const std::size_t first = next;
+    while (next < taken_.size() && taken_[next].position == i) ++next;
+    if (next != first) continue;
     split->sent.push_back(i);
     split->charges.push_back(application.charges[i]);
   }
@@ -164,14 +157,13 @@ void LeasingStore::Join(const Split& split, Application& application, Nanos now)
   for (const Taken& taken : split.taken) lasts &= taken.until >= now;
   const bool admitted = application.status.ok() && application.applied;
   for (const Taken& taken : split.taken) {
-    const store::Charge& charge = application.charges[taken.position];
     if (admitted && lasts) {
-      metrics_->spent.Add(static_cast<std::uint64_t>(charge.cost));
+      metrics_->spent.Add(static_cast<std::uint64_t>(taken.count));
       continue;
     }
-    const auto found = holdings_.find(charge.key);
+    const auto found = holdings_.find(application.charges[taken.position].key);
     if (found == holdings_.end()) continue;
-    metrics_->held.fetch_add(found->second.PutBack(now, charge.cost), std::memory_order_relaxed);
+    metrics_->held.fetch_add(found->second.PutBack(now, taken), std::memory_order_relaxed);
   }
   if (!admitted || lasts) return;
   application.applied = false;
@@ -179,21 +171,23 @@ void LeasingStore::Join(const Split& split, Application& application, Nanos now)
 }
 
 /// A request that did not happen after all has not spent its permits. Those that this node does not
-/// hold any more stay spent: whose they were the store cannot tell.
+/// hold any more stay spent: a refund in the store would free what others hold, of a window as
+/// well, which may have begun with nothing in it but leases.
 bool LeasingStore::Refund(Application& application, Nanos now) {
-  for (const auto* terms : application.terms) {
-    if (terms == nullptr || RefundsExactly(terms->quota.algorithm())) return false;
-  }
+  std::size_t met = 0;
   for (std::size_t i = 0; i < application.charges.size(); ++i) {
+    if (application.terms[i] == nullptr) continue;
+    ++met;
+    taken_.push_back({.position = static_cast<std::uint32_t>(i), .until = kAlways});
     const auto found = holdings_.find(application.charges[i].key);
     application.decisions[i] = {};
     application.decisions[i].limit = application.charges[i].quota->limit();
     if (found == holdings_.end()) continue;
-    const std::int64_t back = found->second.PutBack(now, application.charges[i].cost);
+    const std::int64_t back = found->second.Refund(now, application.charges[i].cost);
     metrics_->held.fetch_add(back, std::memory_order_relaxed);
     application.decisions[i] = found->second.Estimate(now, true);
   }
-  return Answer(application, true);
+  return met == application.charges.size() && Answer(application, true);
 }
 
 /// Whoever resets a key wants it as new: what is held of it counts no more than the rest.
@@ -256,8 +250,13 @@ void LeasingStore::OnGrant(Ask& ask) {
     return SendReturn(ask.key, ask.terms, answer.at, answer.granted);
   }
   const std::int64_t held = found->second.held();
-  found->second.Granted({answer.granted, answer.at, ask.decision}, ask.charge.cost, ask.sent, now,
-                        Pause(ask.terms.term), flaws_);
+  found->second.OnGrant({.grant = {answer.granted, answer.at, ask.decision},
+                         .id = ++grants_,
+                         .want = ask.charge.cost,
+                         .sent = ask.sent,
+                         .now = now,
+                         .pause = Pause(ask.terms.term)},
+                        flaws_);
   const std::int64_t got = found->second.held() - held;
   metrics_->held.fetch_add(got, std::memory_order_relaxed);
   metrics_->lost.Add(static_cast<std::uint64_t>(std::max<std::int64_t>(answer.granted - got, 0)));

@@ -54,12 +54,6 @@ class LeasingStore final : public Store {
     }
   };
   using Holdings = std::unordered_map<std::string, Holding, TextHash, std::equal_to<>>;
-  /// Permits spent for a charge of an application, and until when they last.
-  struct Taken {
-    std::uint32_t position;
-    Nanos until;
-  };
-
   bool Decide(Application& application, Nanos now);
   bool Charge(Application& application, Nanos now);
   bool Refund(Application& application, Nanos now);
@@ -87,6 +81,7 @@ class LeasingStore final : public Store {
   std::minstd_rand random_;
   Holdings holdings_;
   std::vector<Taken> taken_;  // for the application that is being decided
+  std::uint64_t grants_ = 0;
   bool draining_ = false;
   std::unique_ptr<Store> inner_;
   std::unique_ptr<Timers> timers_;

@@ -177,7 +177,10 @@ class Decoder {
       if (!Repeat(application.op, charge, bytes, decision)) return false;
       if (application.op == Op::kRelease) application.applied = false;
     }
-    if (application.op == Op::kCharge) application.applied &= decision.allowed();
+    if (application.op == Op::kCharge) {
+      application.applied &= decision.allowed();
+      application.at = now_;
+    }
     return true;
   }
 

@@ -1,6 +1,11 @@
 #include "store/redis/names.h"
 
+#include <array>
+#include <cstdint>
+#include <utility>
+
 #include "algorithm/algorithms.h"
+#include "drivers/redis/slot.h"
 
 namespace weir::store::redis {
 namespace {
@@ -17,6 +22,10 @@ std::string_view ValueOf(std::string_view key, std::string_view entry) {
   return {};
 }
 
+// What the key of a reservation's record has after that of its bucket. No bucket's has it: a '%' in
+// a key is followed by two digits.
+constexpr std::string_view kRecord = "|%reserved:";
+
 // Braces in a tag would end it early, and an empty tag is none: so it is hexadecimal where needed.
 std::string Plain(std::string_view text) {
   std::string out = "t";
@@ -32,14 +41,55 @@ std::string Plain(std::string_view text) {
   return out;
 }
 
+// Keys that spread do so over this many slots, at even distances. That is enough for as many
+// masters; with a slot for each key, no two checks would ever go in one call.
+constexpr std::uint16_t kStripes = 64;
+constexpr std::uint16_t kStripeWidth = 16384 / kStripes;
+
+std::array<std::string, kStripes> MakeStripes() {
+  std::array<std::string, kStripes> stripes;
+  for (std::uint16_t i = 0; i < kStripes; ++i) {
+    for (int n = 0; stripes[i].empty(); ++n) {
+      std::string tag = "s" + std::to_string(i) + "-" + std::to_string(n);
+      if (weir::redis::SlotOf(tag) / kStripeWidth == i) stripes[i] = std::move(tag);
+    }
+  }
+  return stripes;
+}
+
+const std::string& StripeOf(std::string_view text) {
+  static const std::array<std::string, kStripes> stripes = MakeStripes();
+  return stripes[weir::redis::SlotOf(Plain(text)) / kStripeWidth];
+}
+
 }  // namespace
 
+bool IsRecord(std::string_view key) noexcept { return key.find(kRecord) != key.npos; }
+
+/// As the policies have it (docs/adr/0013-spread-by-policies.md).
+std::string Names::PlacedTag(std::string_view key) const {
+  const std::string_view head = key.substr(0, key.find('|'));
+  const std::size_t slash = head.find('/');
+  if (slash == std::string_view::npos) return StripeOf(key);
+  if (head.substr(slash + 1).starts_with("%override")) return StripeOf(key);
+  std::string tag(head.substr(0, slash));
+  const auto found = places_->find(head);
+  if (found == places_->end()) return Plain(tag);
+  if (found->second.whole) return StripeOf(key);
+  for (const std::string& entry : found->second.entries) {
+    tag.append("|").append(ValueOf(key, entry));
+  }
+  return StripeOf(tag);
+}
+
 std::string Names::Tag(std::string_view key) const {
+  key = key.substr(0, key.find(kRecord));
   if (key.substr(0, 1) == "{") {
     const std::size_t end = key.find('}');
     if (end != std::string_view::npos) return Plain(key.substr(1, end - 1));
   }
   if (key.substr(0, 3) == "cl|") return Plain(key);
+  if (places_ != nullptr && key.find('|') != std::string_view::npos) return PlacedTag(key);
   const std::size_t end = key.find_first_of("/|");
   std::string domain(end == std::string_view::npos ? "" : key.substr(0, end));
   if (!tag_entry_.empty()) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/key_spread.h"
 #include "store/key_list.h"
 #include "weir/quota.h"
 
@@ -16,15 +18,29 @@ namespace weir::store::redis {
 /// Thread-safe: immutable.
 class Names {
  public:
-  /// `tagged`: for a cluster. `tag_entry`: see Options.
-  Names(std::string prefix, bool tagged, std::string tag_entry)
-      : prefix_(std::move(prefix)), tagged_(tagged), tag_entry_(std::move(tag_entry)) {}
+  /// `tagged`: for a cluster. `tag_entry`: see Options. `places`: of Options::spread, or null.
+  Names(std::string prefix, bool tagged, std::string tag_entry,
+        std::shared_ptr<const KeyPlaces> places = nullptr)
+      : prefix_(std::move(prefix)),
+        tagged_(tagged),
+        tag_entry_(std::move(tag_entry)),
+        places_(std::move(places)) {}
+
+  /// The same with other places.
+  Names At(std::shared_ptr<const KeyPlaces> places) const {
+    return {prefix_, tagged_, tag_entry_, std::move(places)};
+  }
+  bool tagged_by_entry() const noexcept { return !tag_entry_.empty(); }
+  const std::shared_ptr<const KeyPlaces>& places() const noexcept { return places_; }
 
   /// What decides the slot of a key, a function of the key alone:
   ///   "{t}…"                         t: whoever names keys may say so
   ///   "cl|…"                         the key itself: these are never charged together with others
   ///   "domain/policy|entry:value|…"  the domain; with tag_entry also the value of that entry
   ///   anything else                  what stands before the first "/" or "|", or nothing
+  /// With places, what they say of a policy's keys; bare keys ("key|…") and quotas that came with a
+  /// request ("domain/%override…") go by all of their text. What does not go by its domain has one of
+  /// 64 tags, whose slots lie at even distances. A reservation's record lives with its key.
   std::string Tag(std::string_view key) const;
 
   /// Appends the name of `key`'s state.
@@ -33,9 +49,15 @@ class Names {
   std::optional<HeldKey> Parse(std::string_view name) const;
 
  private:
+  std::string PlacedTag(std::string_view key) const;
+
   std::string prefix_;
   bool tagged_;
   std::string tag_entry_;
+  std::shared_ptr<const KeyPlaces> places_;
 };
+
+/// Whether a key is that of a reservation's record.
+bool IsRecord(std::string_view key) noexcept;
 
 }  // namespace weir::store::redis

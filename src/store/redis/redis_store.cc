@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "store/redis/call.h"
+#include "store/redis/crossing.h"
 #include "store/redis/route.h"
 #include "store/redis/script.h"
 #include "store/redis/single.h"
@@ -53,12 +54,11 @@ struct Load {
 /// What the store and its calls in flight share. Not thread-safe.
 class Core : public std::enable_shared_from_this<Core> {
  public:
-  Core(asio::io_context& io, const Options& options, Routed routed)
+  Core(asio::io_context& io, const Options& options, std::unique_ptr<Route> route)
       : io_(io),
         clock_(options.clock),
         max_pending_(options.max_pending),
-        names_(std::move(routed.names)),
-        route_(std::move(routed.route)),
+        route_(std::move(route)),
         reference_(SystemClock::Get().Now()) {}
 
   void Apply(std::span<Application> applications, Done done);
@@ -86,6 +86,7 @@ class Core : public std::enable_shared_from_this<Core> {
   };
 
   void Add(Application& application, const std::shared_ptr<Batch>& batch);
+  void Cross(Application& application, const Pending& pending);
   void FlushSoon();
   void Flush();
   void Pump(Route::Lane lane);
@@ -98,7 +99,6 @@ class Core : public std::enable_shared_from_this<Core> {
   asio::io_context& io_;
   const Clock* const clock_;
   const std::size_t max_pending_;
-  const Names names_;
   std::unique_ptr<Route> route_;
   Nanos reference_;  // the server's time, about
   bool closed_ = false;
@@ -116,6 +116,10 @@ void Core::Complete(const Pending& pending) {
 }
 
 void Core::Apply(std::span<Application> applications, Done done) {
+  if (closed_) {
+    for (Application& each : applications) each.status = Error{Code::kUnavailable, kClosed};
+    return done();
+  }
   auto batch = std::make_shared<Batch>();
   batch->done = std::move(done);
   batch->left = applications.size() + 1;  // and this call itself
@@ -142,16 +146,29 @@ void Core::Add(Application& application, const std::shared_ptr<Batch>& batch) {
         Error{Code::kResourceExhausted, "redis: too many checks are waiting for the store"};
     return Complete(pending);
   }
-  const Result<Route::Lane> lane = route_->LaneOf(application);
-  if (!lane.ok()) {
-    application.status = lane.error();
-    return Complete(pending);
-  }
+  const std::optional<Route::Lane> lane = route_->LaneOf(application);
+  if (!lane) return Cross(application, pending);
   ++pending_;
   Queue& queue = queues_[*lane];
   if (queue.waiting.empty()) touched_.push_back(*lane);
   queue.waiting.push_back(pending);
   FlushSoon();
+}
+
+void Core::Cross(Application& application, const Pending& pending) {
+  if (!Crossing::Can(application)) {
+    application.status =
+        Error{Code::kFailedPrecondition,
+              "redis: a reservation's keys are in different slots of the cluster; reserve for one "
+              "descriptor at a time, or use the store with ?spread=off"};
+    return Complete(pending);
+  }
+  Crossing::Run(
+      application, route_->Apart(application),
+      [self = shared_from_this()](std::span<Application> parts, Done done) {
+        self->Apply(parts, std::move(done));
+      },
+      [pending] { Complete(pending); });
 }
 
 void Core::FlushSoon() {
@@ -199,16 +216,17 @@ void Core::Send(Route::Lane lane, const std::shared_ptr<Load>& load) {
   std::optional<Nanos> now;
   if (clock_ != nullptr) now = clock_->Now();
   ++load->references;
+  const Names& names = route_->NamesOf(lane);
   auto answered = [self = shared_from_this(), lane, load](const Answer& answer) {
     self->TakeAnswer(lane, load, answer);
   };
   if (load->single) {
-    SingleCall call = EncodeSingle(names_, *load->applications[0], *load->single, reference_, now);
+    SingleCall call = EncodeSingle(names, *load->applications[0], *load->single, reference_, now);
     load->counted_from = call.reference;
     return route_->Call(lane, SingleScript(*load->single), std::move(call.arguments),
                         std::move(answered));
   }
-  route_->Call(lane, ApplyScript(), Encode(names_, load->applications, reference_, now),
+  route_->Call(lane, ApplyScript(), Encode(names, load->applications, reference_, now),
                std::move(answered));
 }
 
@@ -283,9 +301,9 @@ class RedisStore final : public Store {
 }  // namespace
 
 Result<std::unique_ptr<Store>> MakeStore(boost::asio::io_context& io, const Options& options) {
-  Result<Routed> routed = MakeRoute(io, options);
-  if (!routed.ok()) return routed.error();
-  auto core = std::make_shared<Core>(io, options, *std::move(routed));
+  Result<std::unique_ptr<Route>> route = MakeRoute(io, options);
+  if (!route.ok()) return route.error();
+  auto core = std::make_shared<Core>(io, options, *std::move(route));
   return std::unique_ptr<Store>(std::make_unique<RedisStore>(std::move(core)));
 }
 

@@ -13,6 +13,10 @@ namespace boost::asio {
 class io_context;
 }  // namespace boost::asio
 
+namespace weir {
+class KeySpread;
+}  // namespace weir
+
 namespace weir::redis {
 class Masters;
 }  // namespace weir::redis
@@ -33,6 +37,9 @@ struct Options {
   /// entry such as "user": those of one domain and one value of that entry; so does `?tag=` in
   /// the URL. See docs/design/stores-redis.md.
   std::string tag_entry = {};
+  /// Cluster only, without tag_entry: where policies' keys live, instead of by their domain. Null:
+  /// by their domain.
+  std::shared_ptr<const KeySpread> spread = {};
   /// Applications that may wait or be on their way; more are refused with kResourceExhausted.
   std::size_t max_pending = 100'000;
   /// Cluster only: names the store's parts, for all reactors. Null: this one's alone.

@@ -1,11 +1,13 @@
 #include "store/redis/route.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/key_spread.h"
 #include "drivers/redis/cluster.h"
 #include "drivers/redis/slot.h"
 #include "drivers/redis/url.h"
@@ -23,45 +25,67 @@ using weir::redis::Script;
 /// One server, several connections.
 class ServerRoute final : public Route {
  public:
-  ServerRoute(boost::asio::io_context& io, const ConnectionOptions& options, std::size_t count) {
+  ServerRoute(boost::asio::io_context& io, const ConnectionOptions& options, std::size_t count,
+              Names names)
+      : names_(std::move(names)) {
     for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
       connections_.push_back(std::make_unique<Connection>(io, options));
     }
   }
 
   void Turn() override { lane_ = (lane_ + 1) % static_cast<Lane>(connections_.size()); }
-  Result<Lane> LaneOf(const Application&) override { return lane_; }
+  std::optional<Lane> LaneOf(const Application&) override { return lane_; }
+  const Names& NamesOf(Lane) const override { return names_; }
   void Call(Lane lane, const Script& script, Command arguments, Connection::Done done) override {
     script.Call(*connections_[lane], std::move(arguments), std::move(done));
   }
 
  private:
+  const Names names_;
   std::vector<std::unique_ptr<Connection>> connections_;
   Lane lane_ = 0;
 };
 
-/// A cluster: a call must keep to one slot.
+/// A cluster: a call must keep to one slot. When policies change, so may the places of keys: a lane
+/// is a slot and the generation of places that its keys are named by, so that what waits or is
+/// under way keeps the names it was sorted by.
 class ClusterRoute final : public Route {
  public:
-  ClusterRoute(boost::asio::io_context& io, ConnectionOptions options, const Address& address,
-               std::size_t connections, Names names, std::shared_ptr<weir::redis::Masters> masters)
-      : names_(std::move(names)),
-        cluster_(io, std::move(options), address.endpoints, connections, std::move(masters)) {}
+  ClusterRoute(boost::asio::io_context& io, const Options& options, ConnectionOptions connection,
+               const Address& address, const Names& names)
+      : spread_(names.tagged_by_entry() || !address.spread ? nullptr : options.spread),
+        generations_(kGenerations, names),
+        cluster_(io, std::move(connection), address.endpoints, options.connections,
+                 options.masters) {}
 
-  void Turn() override {}
-
-  Result<Lane> LaneOf(const Application& application) override {
-    const std::string tag = names_.Tag(application.charges[0].key);
-    for (const Charge& charge : application.charges.subspan(1)) {
-      if (names_.Tag(charge.key) != tag) {
-        return Error{Code::kFailedPrecondition,
-                     "redis: keys that are charged together must be of one domain (and with "
-                     "tag_entry of one value of that entry), since a cluster decides within one "
-                     "slot only"};
-      }
-    }
-    return Lane{SlotOf(tag)};
+  void Turn() override {
+    if (spread_ == nullptr) return;
+    std::shared_ptr<const KeyPlaces> places = spread_->Current();
+    if (places == names().places()) return;
+    const Names next = names().At(std::move(places));
+    generation_ = (generation_ + 1) % kGenerations;
+    generations_[generation_] = next;
   }
+
+  std::optional<Lane> LaneOf(const Application& application) override {
+    const std::string tag = names().Tag(application.charges[0].key);
+    for (const Charge& charge : application.charges.subspan(1)) {
+      if (names().Tag(charge.key) != tag) return std::nullopt;
+    }
+    return SlotOf(tag) + (generation_ << kSlotBits);
+  }
+
+  std::vector<std::vector<std::uint32_t>> Apart(const Application& application) const override {
+    std::map<std::string, std::vector<std::uint32_t>> by_tag;
+    for (std::uint32_t i = 0; i < application.charges.size(); ++i) {
+      by_tag[names().Tag(application.charges[i].key)].push_back(i);
+    }
+    std::vector<std::vector<std::uint32_t>> groups;
+    for (auto& [tag, positions] : by_tag) groups.push_back(std::move(positions));
+    return groups;
+  }
+
+  const Names& NamesOf(Lane lane) const override { return generations_[lane >> kSlotBits]; }
 
   std::uint32_t PartOf(const Application& application) const override {
     return application.charges.empty() ? 0 : PartOf(application.charges[0].key);
@@ -78,28 +102,35 @@ class ClusterRoute final : public Route {
   }
 
   void Call(Lane lane, const Script& script, Command arguments, Connection::Done done) override {
-    cluster_.Call(static_cast<std::uint16_t>(lane), script, std::move(arguments), std::move(done));
+    const auto slot = static_cast<std::uint16_t>(lane & ((Lane{1} << kSlotBits) - 1));
+    cluster_.Call(slot, script, std::move(arguments), std::move(done));
   }
 
  private:
   // With many small ranges of slots, and bad luck, a master is not found; that costs a probe that
   // asks another.
   static constexpr int kProbeTries = 4096;
+  static constexpr unsigned kSlotBits = 16;
+  // A call is over long before policies have changed that often.
+  static constexpr Lane kGenerations = 64;
 
   static std::uint16_t SlotOf(const std::string& tag) {
     return weir::redis::SlotOf("{" + tag + "}");
   }
   std::uint32_t PartOf(std::string_view key) const {
-    return cluster_.MasterOf(SlotOf(names_.Tag(key)));
+    return cluster_.MasterOf(SlotOf(names().Tag(key)));
   }
+  const Names& names() const { return generations_[generation_]; }
 
-  Names names_;
+  const std::shared_ptr<const KeySpread> spread_;
+  std::vector<Names> generations_;
+  Lane generation_ = 0;
   Cluster cluster_;
 };
 
 }  // namespace
 
-Result<Routed> MakeRoute(boost::asio::io_context& io, const Options& options) {
+Result<std::unique_ptr<Route>> MakeRoute(boost::asio::io_context& io, const Options& options) {
   const Result<Address> address = weir::redis::ParseUrl(options.url);
   if (!address.ok()) return address.error();
   if (options.prefix.find_first_of("{}") != std::string::npos) {
@@ -111,11 +142,11 @@ Result<Routed> MakeRoute(boost::asio::io_context& io, const Options& options) {
   Names names(options.prefix, address->cluster,
               options.tag_entry.empty() ? address->tag : options.tag_entry);
   if (address->cluster) {
-    return Routed{std::make_unique<ClusterRoute>(io, std::move(connection), *address,
-                                                 options.connections, names, options.masters),
-                  names};
+    return std::unique_ptr<Route>(
+        std::make_unique<ClusterRoute>(io, options, std::move(connection), *address, names));
   }
-  return Routed{std::make_unique<ServerRoute>(io, connection, options.connections), names};
+  return std::unique_ptr<Route>(
+      std::make_unique<ServerRoute>(io, connection, options.connections, names));
 }
 
 }  // namespace weir::store::redis

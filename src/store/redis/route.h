@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "drivers/redis/command.h"
 #include "drivers/redis/connection.h"
@@ -28,8 +29,12 @@ class Route {
 
   /// The lane for the applications of the next Apply that may go anywhere.
   virtual void Turn() = 0;
-  /// Fails if the application's keys cannot be decided together.
-  virtual Result<Lane> LaneOf(const Application& application) = 0;
+  /// Nothing if the application's keys cannot be decided together.
+  virtual std::optional<Lane> LaneOf(const Application& application) = 0;
+  /// The positions of charges that can be, group by group, always in the same order.
+  virtual std::vector<std::vector<std::uint32_t>> Apart(const Application&) const { return {}; }
+  /// What keys are called by calls of this lane.
+  virtual const Names& NamesOf(Lane lane) const = 0;
   /// As Store's.
   virtual std::uint32_t PartOf(const Application&) const { return 0; }
   virtual std::optional<std::string> ProbeKey(std::uint32_t /*part*/) const { return {}; }
@@ -38,11 +43,7 @@ class Route {
                     weir::redis::Connection::Done done) = 0;
 };
 
-/// Of the server or cluster of `options.url`.
-struct Routed {
-  std::unique_ptr<Route> route;
-  Names names;
-};
-Result<Routed> MakeRoute(boost::asio::io_context& io, const Options& options);
+/// To the server or cluster of `options.url`.
+Result<std::unique_ptr<Route>> MakeRoute(boost::asio::io_context& io, const Options& options);
 
 }  // namespace weir::store::redis

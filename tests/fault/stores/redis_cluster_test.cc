@@ -82,12 +82,15 @@ TEST_F(RedisClusterFaultTest, AMasterIsKilledAndItsReplicaTakesOver) {
   cluster_->node(killed).Start();
 }
 
-// Each user has a slot of its own (?tag=user), so the users are spread over the masters.
-TEST(RedisClusterPartsTest, AMasterWithoutReplicaTakesOnlyItsOwnUsersAlong) {
+// Users are spread over the masters: by default as the policies allow it, or each with a slot of
+// its own (?tag=user).
+class RedisClusterPartsTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(RedisClusterPartsTest, AMasterWithoutReplicaTakesOnlyItsOwnUsersAlong) {
   constexpr int kUsers = 30;
   constexpr int kLimit = 20;
   RedisCluster cluster({.replicas = false});
-  Nodes nodes(1, cluster.url() + "?tag=user", R"(
+  Nodes nodes(1, cluster.url() + GetParam(), R"(
 policies:
   - name: p
     match: { user: "*" }
@@ -148,6 +151,9 @@ policies:
     return true;
   }));
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, RedisClusterPartsTest, ::testing::Values("", "?tag=user"),
+                         [](const auto& way) { return way.param.empty() ? "Spread" : "Tagged"; });
 
 }  // namespace
 }  // namespace weir::test

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/key_spread.h"
 #include "drivers/redis/slot.h"
 #include "integration/store/redis/client.h"
 #include "store/redis/names.h"
@@ -43,18 +45,87 @@ TEST_F(RedisClusterStore, DomainsSpreadOverAllMasters) {
   }
 }
 
-TEST_F(RedisClusterStore, KeysOfTwoSlotsAreRefusedTogether) {
+/// Charges of one request.
+struct Group {
+  std::vector<Charge> charges;
+  std::vector<Decision> decisions = std::vector<Decision>(charges.size());
+  Application application = {};
+
+  bool Ask(Client& client, Op op) {
+    application = {};
+    application.op = op;
+    application.charges = charges;
+    application.decisions = decisions;
+    client.Apply(std::span(&application, 1));
+    EXPECT_TRUE(application.status.ok()) << application.status.error().message;
+    return application.applied;
+  }
+};
+
+TEST_F(RedisClusterStore, KeysOfSeveralSlotsAreChargedAllOrNone) {
+  Client client({.url = cluster_->url()});
+  const Quota last = *Quota::FixedWindow(2, kMaxWindow);
+  for (const Quota& quota :
+       {*Quota::TokenBucket(10, 1, std::chrono::hours(24)), *Quota::FixedWindow(10, kMaxWindow),
+        *Quota::SlidingLog(10, kMaxWindow), *Quota::SlidingCounter(10, kMaxWindow, 10),
+        *Quota::AnchoredWindow(10, kMaxWindow), *Quota::Concurrency(10, std::chrono::hours(24))}) {
+    const std::string name = quota.ToString();
+    const std::string one = "a-" + name + "/p|user:1";
+    const std::string two = "b-" + name + "/p|user:1";
+    const std::string three = "z-" + name + "/p|user:1";
+    Group group{{{three, 1, &last}, {one, 3, &quota}, {two, 2, &quota}}};
+    EXPECT_TRUE(group.Ask(client, Op::kCharge)) << name;
+    EXPECT_EQ(group.decisions[1].remaining, 7) << name;
+    EXPECT_EQ(group.decisions[2].remaining, 8) << name;
+    // The first two slots grant it, the third refuses.
+    Group refused{{{three, 2, &last}, {one, 3, &quota}, {two, 2, &quota}}};
+    EXPECT_FALSE(refused.Ask(client, Op::kCharge)) << name;
+    EXPECT_FALSE(refused.decisions[0].allowed()) << name;
+    Group look{{{three, 0, &last}, {one, 0, &quota}, {two, 0, &quota}}};
+    EXPECT_TRUE(look.Ask(client, Op::kPeek));
+    EXPECT_EQ(look.decisions[0].remaining, 1) << name;
+    EXPECT_EQ(look.decisions[1].remaining, 7) << name << ": what was refused stays charged";
+    EXPECT_EQ(look.decisions[2].remaining, 8) << name << ": what was refused stays charged";
+    // A slot before the others refuses: nothing was charged yet, and all are told how they stand.
+    Group early{{{three, 1, &last}, {one, 9, &quota}, {two, 2, &quota}}};
+    EXPECT_FALSE(early.Ask(client, Op::kCharge)) << name;
+    EXPECT_EQ(early.decisions[2].limit, 10) << name;
+    EXPECT_TRUE(look.Ask(client, Op::kPeek));
+    EXPECT_EQ(look.decisions[2].remaining, 8) << name;
+  }
+}
+
+TEST_F(RedisClusterStore, AReservationKeepsToOneSlot) {
   Client client({.url = cluster_->url()});
   const Quota quota = *Quota::FixedWindow(10, kMaxWindow);
-  const std::vector<Charge> charges = {{"one/p|user:1", 1, &quota}, {"two/p|user:1", 1, &quota}};
-  std::vector<Decision> decisions(2);
-  Application application;
-  application.charges = charges;
-  application.decisions = decisions;
-  client.Apply(std::span(&application, 1));
-  ASSERT_FALSE(application.status.ok());
-  EXPECT_EQ(application.status.error().code, Code::kFailedPrecondition);
-  EXPECT_EQ(client.One(Op::kPeek, {"one/p|user:1", 1, &quota}).decision.remaining, 10);
+  const Quota record = *Quota::Concurrency(1, std::chrono::hours(1));
+  Group group{{{"one/p|user:1|%reserved:00", 1, &record}, {"two/p|user:1", 1, &quota}}};
+  group.application.charges = group.charges;
+  group.application.decisions = group.decisions;
+  client.Apply(std::span(&group.application, 1));
+  ASSERT_FALSE(group.application.status.ok());
+  EXPECT_EQ(group.application.status.error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(client.One(Op::kPeek, {"two/p|user:1", 1, &quota}).decision.remaining, 10);
+}
+
+// What waits or is under way when policies change keeps the names it was sorted by.
+TEST_F(RedisClusterStore, KeysMoveWhenPoliciesSaySo) {
+  const auto spread = std::make_shared<KeySpread>();
+  Client client({.url = cluster_->url(), .spread = spread});
+  const Quota quota = *Quota::FixedWindow(10, kMaxWindow);
+  const auto charge = [&](int user) {
+    const std::string key = "live/p|user:" + std::to_string(user);
+    return client.One(Op::kCharge, {key, 1, &quota});
+  };
+  for (int i = 0; i < 100; ++i) {
+    KeyPlaces places;
+    if (i % 2 == 1) places["live/p"].entries = {"user"};
+    spread->Publish(std::move(places));
+    const Client::Answer answer = charge(i / 2);
+    ASSERT_TRUE(answer.status.ok()) << answer.status.error().message;
+    EXPECT_EQ(answer.decision.remaining, 9) << "a key that has moved starts empty";
+  }
+  EXPECT_EQ(charge(7).decision.remaining, 8);
 }
 
 TEST_F(RedisClusterStore, FollowsASlotThatMoves) {

@@ -62,8 +62,16 @@ class LeasingStoreTest : public testing::Test {
   }
   bool ChargeAll(std::vector<store::Charge> charges,
                  std::vector<const algorithm::LeaseTerms*> terms) {
+    return Apply(Op::kCharge, std::move(charges), std::move(terms));
+  }
+  bool Refund(std::vector<store::Charge> charges, std::vector<const algorithm::LeaseTerms*> terms) {
+    return Apply(Op::kRefund, std::move(charges), std::move(terms));
+  }
+  bool Apply(Op op, std::vector<store::Charge> charges,
+             std::vector<const algorithm::LeaseTerms*> terms) {
     std::vector<Decision> decisions(charges.size());
     last_ = {};
+    last_.op = op;
     last_.charges = charges;
     last_.decisions = decisions;
     last_.terms = terms;
@@ -187,17 +195,27 @@ TEST_F(LeasingStoreTest, ARefundPutsBackWhatThisNodeSpent) {
   Warm();
   const std::int64_t held = metrics().held.load();
   EXPECT_TRUE(Charge());
-  Application refund;
-  refund.op = Op::kRefund;
-  const store::Charge charge{"hot", 1, &terms_.quota};
-  const algorithm::LeaseTerms* terms = &terms_;
-  Decision decision;
-  refund.charges = {&charge, 1};
-  refund.decisions = {&decision, 1};
-  refund.terms = {&terms, 1};
-  store_->Apply({&refund, 1}, [] {});
+  Refund({{"hot", 1, &terms_.quota}}, {&terms_});
   EXPECT_EQ(metrics().held.load(), held);
   EXPECT_EQ(book_.applications[Op::kRefund], 0);
+}
+
+// In a window that has just begun, all that the store counts may be permits that nodes hold.
+TEST_F(LeasingStoreTest, ARefundFreesNothingThatIsHeldElsewhere) {
+  terms_ = *algorithm::TermsFor(*Quota::FixedWindow(100, 10s));
+  ASSERT_EQ(engine_.Lease("hot", terms_.quota, 40).granted, 40) << "another node's";
+  Refund({{"hot", 10, &terms_.quota}}, {&terms_});
+  EXPECT_EQ(Remaining(), 60);
+}
+
+TEST_F(LeasingStoreTest, ARefundOfSeveralPoliciesGivesBackOnlyTheExactOnesInTheStore) {
+  const Quota exact = *Quota::FixedWindow(10, 1h);
+  ASSERT_TRUE(ChargeAll({{"hot", 5, &terms_.quota}, {"other", 5, &exact}}, {&terms_, nullptr}));
+  const std::int64_t left = Remaining();
+  Refund({{"hot", 5, &terms_.quota}, {"other", 5, &exact}}, {&terms_, nullptr});
+  EXPECT_TRUE(last_.applied);
+  EXPECT_EQ(Remaining(), left) << "a full refund of a bucket gives back what has flowed in";
+  EXPECT_EQ(engine_.Peek("other", exact, 1).remaining, 10);
 }
 
 TEST_F(LeasingStoreTest, KeysBeyondTheBoundAreChargedExactly) {

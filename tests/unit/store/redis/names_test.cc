@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -32,6 +34,23 @@ TEST(RedisNames, ATagIsTheDomain) {
   EXPECT_NE(names.Tag("api/p|user:1"), names.Tag("web/p|user:1"));
   EXPECT_EQ(names.Tag("key|a"), names.Tag("key|b"));
   EXPECT_EQ(names.Tag("a"), names.Tag("b"));
+}
+
+TEST(RedisNames, PlacesSpreadKeysThatAreNeverChargedTogether) {
+  const auto places = std::make_shared<const KeyPlaces>(KeyPlaces{{"api/p", {.entries = {"user"}}},
+                                                                  {"api/q", {.entries = {"user"}}},
+                                                                  {"api/each", {.whole = true}}});
+  const Names names("", true, "", places);
+  EXPECT_EQ(names.Tag("api/p|user:1"), names.Tag("api/q|route:/x|user:1"));
+  EXPECT_EQ(names.Tag("api/unknown|user:1"), names.Tag("api/everybody"));
+  for (const std::string head : {"api/p|user:", "api/each|user:", "key|", "api/%override60|user:"}) {
+    std::map<std::string, int> tags;
+    for (int i = 0; i < 6400; ++i) ++tags[names.Tag(head + std::to_string(i))];
+    EXPECT_EQ(tags.size(), 64U) << head;
+    for (const auto& [tag, keys] : tags) EXPECT_LT(keys, 200) << head;
+  }
+  EXPECT_EQ(names.Tag("key|a|%reserved:0f"), names.Tag("key|a"));
+  EXPECT_EQ(names.Tag("api/p|user:1|%reserved:0f"), names.Tag("api/p|user:1"));
 }
 
 TEST(RedisNames, ATagMayTakeTheValueOfAnEntry) {

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace weir {
+
+/// Which part of a key's text decides where it lives, where keys that are charged together must
+/// live together: docs/adr/0013-spread-by-policies.md.
+struct KeyPlace {
+  /// It is never charged together with another: by all of it.
+  bool whole = false;
+  /// Otherwise by its domain and the values of these entries, named as in keys.
+  std::vector<std::string> entries = {};
+
+  friend bool operator==(const KeyPlace&, const KeyPlace&) = default;
+};
+
+struct KeyTextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const noexcept {
+    return std::hash<std::string_view>{}(text);
+  }
+};
+/// By what the keys of a policy begin with: "domain/policy". Those that are missing live by their
+/// domain.
+using KeyPlaces = std::unordered_map<std::string, KeyPlace, KeyTextHash, std::equal_to<>>;
+
+/// The places in force, replaced as a whole when policies change. Thread-safe.
+class KeySpread {
+ public:
+  void Publish(KeyPlaces next) {
+    const std::lock_guard lock(mutex_);
+    if (current_ != nullptr && *current_ == next) return;  // keys stay where they are
+    current_ = std::make_shared<const KeyPlaces>(std::move(next));
+  }
+  /// Null: nothing was published yet.
+  std::shared_ptr<const KeyPlaces> Current() const {
+    const std::lock_guard lock(mutex_);
+    return current_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const KeyPlaces> current_;
+};
+
+}  // namespace weir
