@@ -74,6 +74,10 @@ std::string FilePolicyJson(const policy::Definition& definition, std::string_vie
   out.append(",\"onStoreError\":\"").append(policy::OnStoreErrorName(definition.on_store_error));
   out += '"';
   out += policy::ChargingJson(definition.mode, definition.overdraw, definition.charge);
+  if (!definition.store.empty()) {
+    out += ",\"store\":";
+    AppendJsonString(out, definition.store);
+  }
   if (definition.blocked) out += ",\"blocked\":true";
   if (definition.quota_mode) out += ",\"quotaMode\":true";
   if (!definition.limit_name.empty()) {

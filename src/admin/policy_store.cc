@@ -91,6 +91,10 @@ Result<Definition> ToDefinition(const StoredPolicy& policy) {
   if (auto bad = check("buckets", policy.buckets, kMaxBuckets, buckets)) return *bad;
   if (auto bad = CheckRange("cost", policy.cost, kMaxPolicyCost)) return *bad;
   if (auto bad = CheckMatch(policy)) return *bad;
+  if (policy.store.find_first_of(" \t\n") != std::string::npos ||
+      policy.store.size() > kMaxNameBytes) {
+    return Bad("store", "must be the name of a store");
+  }
   Definition definition;
   if (!policy.unlimited) {
     Result<Quota> quota = MakeQuota(policy);
@@ -107,6 +111,7 @@ Result<Definition> ToDefinition(const StoredPolicy& policy) {
   if (!policy.has_match) definition.key = policy.key;
   definition.on_store_error = policy.on_store_error;
   definition.mode = policy.mode;
+  definition.store = policy.store;
   definition.overdraw = policy.overdraw;
   definition.charge = policy.charge;
   if (const Status charges = CheckCharging(definition); !charges.ok()) return charges.error();
@@ -187,9 +192,17 @@ std::string ToJson(const StoredPolicy& policy) {
   flag("unlimited", policy.unlimited);
   json.append(",\"onStoreError\":\"").append(OnStoreErrorName(policy.on_store_error)).append("\"");
   json += ChargingJson(policy.mode, policy.overdraw, policy.charge);
+  if (!policy.store.empty()) {
+    json += ",\"store\":";
+    AppendJsonString(json, policy.store);
+  }
   number("cost", policy.cost);
   return end();
 }
+
+namespace {
+constexpr std::string_view kStoreWord = "store=";
+}  // namespace
 
 std::string BehaviourWords(const StoredPolicy& policy) {
   std::string words(OnStoreErrorName(policy.on_store_error));
@@ -198,6 +211,7 @@ std::string BehaviourWords(const StoredPolicy& policy) {
   if (policy.charge != ChargeMode::kAllOrNone) {
     words.append(" ").append(ChargeModeName(policy.charge));
   }
+  if (!policy.store.empty()) words.append(" ").append(kStoreWord).append(policy.store);
   return words;
 }
 
@@ -217,6 +231,8 @@ bool ReadBehaviour(std::string_view words, StoredPolicy& policy) {
       policy.charge = *charge;
     } else if (word == "overdraw") {
       policy.overdraw = true;
+    } else if (word.starts_with(kStoreWord) && word.size() > kStoreWord.size()) {
+      policy.store = word.substr(kStoreWord.size());
     } else {
       return false;
     }

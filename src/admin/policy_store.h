@@ -59,6 +59,7 @@ struct StoredPolicy {
   bool unlimited = false;
   OnStoreError on_store_error = OnStoreError::kLocal;
   Mode mode = Mode::kExact;
+  std::string store = {};  ///< by its name in the configuration; empty: the usual one
   bool overdraw = false;
   ChargeMode charge = ChargeMode::kAllOrNone;
   std::int64_t cost = 1;
@@ -83,9 +84,9 @@ std::string OverrideKey(const Definition& definition);
 /// {"id":1,"policyKey":"user-123","type":"TOKEN_BUCKET","capacity":100,"refillRate":10,"windowSeconds":60,…}
 std::string ToJson(const StoredPolicy& policy);
 
-/// What databases keep of onStoreError, mode, overdraw and charge, as words: "local", "deny leased
-/// overdraw each". What is as usual is left out, but for the first. A node that does not know a
-/// word refuses the policy instead of charging it otherwise than the others.
+/// What databases keep of onStoreError, mode, overdraw, charge and store, as words: "local", "deny
+/// leased overdraw each store=hot". What is as usual is left out, but for the first. A node that
+/// does not know a word refuses the policy instead of charging it otherwise than the others.
 std::string BehaviourWords(const StoredPolicy& policy);
 /// False if there is a word that is none of those.
 bool ReadBehaviour(std::string_view words, StoredPolicy& policy);
