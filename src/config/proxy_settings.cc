@@ -123,7 +123,8 @@ const Setting kSettings[] = {
 std::vector<Setting> Joined() {
   std::vector<Setting> all;
   for (const std::span<const Setting> part :
-       {ServiceSettings(), TelemetrySettings(), ProxySettings(), LibrarySettings()}) {
+       {ServiceSettings(), TelemetrySettings(), ProxySettings(), LibrarySettings(),
+        StoreSettings()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -115,7 +115,8 @@ Status ProxyService::OpenData() {
 }
 
 Status ProxyService::OpenPolicies() {
-  policy::CompileOptions options{config_.default_policy, config_.local_share, config_.lenient};
+  policy::CompileOptions options{config_.default_policy, config_.local_share, config_.lenient,
+                                 StoreNames(config_)};
   std::vector<policy::Definition> built_in;
   if (!config_.proxy.per_ip.empty()) {
     auto per_ip = PerIpPolicy(config_.proxy.per_ip);
@@ -157,7 +158,8 @@ Status ProxyService::LoadFiles() {
 }
 
 Status ProxyService::OpenLimiters() {
-  auto stores = Stores::Open(config_, config_.data + "/proxy-limits.snapshot", *pool_);
+  auto stores =
+      Stores::Open(config_, catalog_->live(), config_.data + "/proxy-limits.snapshot", *pool_);
   if (!stores) return stores.error();
   stores_ = std::move(*stores);
   shared_.emplace(

@@ -116,8 +116,8 @@ Status Service::OpenData() {
 }
 
 Status Service::OpenPolicies() {
-  catalog_.emplace(
-      policy::CompileOptions{config_.default_policy, config_.local_share, config_.lenient});
+  catalog_.emplace(policy::CompileOptions{config_.default_policy, config_.local_share,
+                                          config_.lenient, StoreNames(config_)});
   const auto problems = catalog_->LoadFiles(config_.policies);
   if (!problems.empty()) {
     return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
@@ -155,7 +155,7 @@ void Service::WarnOfMisfits() const {
 }
 
 Status Service::OpenLimiter() {
-  auto stores = Stores::Open(config_, config_.data + "/limits.snapshot", *pool_);
+  auto stores = Stores::Open(config_, catalog_->live(), config_.data + "/limits.snapshot", *pool_);
   if (!stores) return stores.error();
   stores_ = std::move(*stores);
   auto tracing = Tracing::Open(config_);
@@ -272,8 +272,8 @@ Status Service::OpenHttp() {
   if (Status status = OpenAccess(); !status.ok()) return status;
   if (config_.listen.http.off) return {};
   admin_.emplace(admin::AdminParts{
-      *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
-      config::WithoutSecrets(config_.store), config::WithoutSecrets(PolicyStoreUrl(config_)),
+      *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters, StoresText(config_),
+      config::WithoutSecrets(PolicyStoreUrl(config_)),
       [this](store::KeyQuery query, KeyReader::Done done) {
         stores_->ListKeys(std::move(query), std::move(done));
       },
