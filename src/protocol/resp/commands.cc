@@ -76,7 +76,7 @@ void WeirOverdraw(Session& session, ReplyWriter& reply) {
 void WeirReset(Session& session, ReplyWriter& reply) {
   const Client& client = session.client();
   if (!client.administrator) {
-    reply.Error("NOPERM", "WEIR.RESET is for administrators: AUTH with a key of admin.keys first");
+    reply.Error("NOPERM", "WEIR.RESET needs the role operate: AUTH with a key that has it first");
     return;
   }
   if (const Service& service = session.shop().service(); service.on_reset) {

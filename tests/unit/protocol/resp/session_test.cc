@@ -338,7 +338,7 @@ TEST_F(RespSession, ResetIsForAdministrators) {
   service_.on_reset = [&](const std::string& who, std::string_view key) {
     resets.push_back(who + " of " + std::string(key));
   };
-  EXPECT_THAT(Talk("WEIR.RESET a\r\n"), StartsWith("-NOPERM WEIR.RESET is for administrators"));
+  EXPECT_THAT(Talk("WEIR.RESET a\r\n"), StartsWith("-NOPERM WEIR.RESET needs the role operate"));
   EXPECT_THAT(Talk("AUTH admi\r\nWEIR.RESET a\r\n"), HasSubstr("-NOPERM "));
   EXPECT_THAT(resets, ElementsAre());
   EXPECT_EQ(Talk("AUTH admin\r\nWEIR.RESET a\r\n"), "+OK\r\n+OK\r\n");
