@@ -72,6 +72,7 @@ void AppendFilePolicy(JsonWriter& json, const policy::Definition& definition,
   json.Field("shadow", definition.shadow).Field("unlimited", !definition.quota);
   json.Field("onStoreError", policy::OnStoreErrorName(definition.on_store_error));
   policy::AppendCharging(json, definition.mode, definition.overdraw, definition.charge);
+  if (!definition.store.empty()) json.Field("store", definition.store);
   if (definition.blocked) json.Field("blocked", true);
   if (definition.quota_mode) json.Field("quotaMode", true);
   if (!definition.limit_name.empty()) json.Field("limitName", definition.limit_name);

@@ -70,6 +70,7 @@ Result<StoredPolicy> FromDefinition(const Definition& definition) {
   policy.unlimited = !definition.quota;
   policy.on_store_error = definition.on_store_error;
   policy.mode = definition.mode;
+  policy.store = definition.store;
   policy.overdraw = definition.overdraw;
   policy.charge = definition.charge;
   policy.cost = definition.cost;

@@ -187,6 +187,7 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   if (field == "onStoreError") return ReadOnStoreError(value, policy.on_store_error);
   if (field == "mode") return ReadMode(value, policy.mode);
   if (field == "overdraw") return ReadFlag(value, name, policy.overdraw);
+  if (field == "store") return ReadText(value, name, policy.store);
   if (field == "charge") return ReadCharge(value, policy.charge);
   if (field == "cost") return ReadInteger(value, name, policy.cost);
   if (field == "expiresAt") return ReadExpiry(value, policy.expires_at);
@@ -200,8 +201,9 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   return Bad(
       name.substr(0, kMaxNameBytes),
       "is not a field of a policy; those are key, type, capacity, refillRate, windowSeconds, "
-      "buckets, domain, match, shadow, unlimited, onStoreError, mode, overdraw, charge, cost and "
-      "expiresAt, or quota as in policy files");
+      "buckets, domain, match, shadow, unlimited, onStoreError, mode, store, overdraw, charge, "
+      "cost "
+      "and expiresAt, or quota as in policy files");
 }
 
 Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given) {

@@ -9,8 +9,8 @@ namespace weir::http {
 
 /// Reads the body of POST and PUT /admin/policies: { "key", "type", "capacity", "refillRate",
 /// "windowSeconds" } and our own fields "buckets", "domain", "match", "shadow", "unlimited",
-/// "onStoreError", "mode", "overdraw", "charge", "cost". Fields that are not given keep their
-/// defaults; unknown ones are errors. So many bytes after the body as kBodyPadding must be
+/// "onStoreError", "mode", "store", "overdraw", "charge", "cost". Fields that are not given keep
+/// their defaults; unknown ones are errors. So many bytes after the body as kBodyPadding must be
 /// readable. Thread-safe.
 Result<policy::StoredPolicy> ReadPolicy(std::string_view body);
 

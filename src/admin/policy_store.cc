@@ -73,6 +73,7 @@ void AppendLimit(JsonWriter& json, const StoredPolicy& policy) {
   json.Field("shadow", policy.shadow).Field("unlimited", policy.unlimited);
   json.Field("onStoreError", OnStoreErrorName(policy.on_store_error));
   AppendCharging(json, policy.mode, policy.overdraw, policy.charge);
+  if (!policy.store.empty()) json.Field("store", policy.store);
   json.Field("cost", policy.cost);
 }
 
@@ -108,6 +109,10 @@ Result<Definition> ToDefinition(const StoredPolicy& policy) {
   if (auto bad = check("buckets", policy.buckets, kMaxBuckets, buckets)) return *bad;
   if (auto bad = CheckRange("cost", policy.cost, kMaxPolicyCost)) return *bad;
   if (auto bad = CheckMatch(policy)) return *bad;
+  if (policy.store.find_first_of(" \t\n") != std::string::npos ||
+      policy.store.size() > kMaxNameBytes) {
+    return Bad("store", "must be the name of a store");
+  }
   Definition definition;
   if (!policy.unlimited) {
     Result<Quota> quota = MakeQuota(policy);
@@ -124,6 +129,7 @@ Result<Definition> ToDefinition(const StoredPolicy& policy) {
   if (!policy.has_match) definition.key = policy.key;
   definition.on_store_error = policy.on_store_error;
   definition.mode = policy.mode;
+  definition.store = policy.store;
   definition.overdraw = policy.overdraw;
   definition.charge = policy.charge;
   if (const Status charges = CheckCharging(definition); !charges.ok()) return charges.error();
@@ -177,6 +183,10 @@ std::string ToJson(const StoredPolicy& policy) {
   return JsonObject([&](JsonWriter& json) { AppendPolicy(json, policy); });
 }
 
+namespace {
+constexpr std::string_view kStoreWord = "store=";
+}  // namespace
+
 std::string BehaviourWords(const StoredPolicy& policy) {
   std::string words(OnStoreErrorName(policy.on_store_error));
   if (policy.mode != Mode::kExact) words.append(" ").append(ModeName(policy.mode));
@@ -184,6 +194,7 @@ std::string BehaviourWords(const StoredPolicy& policy) {
   if (policy.charge != ChargeMode::kAllOrNone) {
     words.append(" ").append(ChargeModeName(policy.charge));
   }
+  if (!policy.store.empty()) words.append(" ").append(kStoreWord).append(policy.store);
   return words;
 }
 
@@ -203,6 +214,8 @@ bool ReadBehaviour(std::string_view words, StoredPolicy& policy) {
       policy.charge = *charge;
     } else if (word == "overdraw") {
       policy.overdraw = true;
+    } else if (word.starts_with(kStoreWord) && word.size() > kStoreWord.size()) {
+      policy.store = word.substr(kStoreWord.size());
     } else {
       return false;
     }

@@ -60,6 +60,7 @@ struct StoredPolicy {
   bool unlimited = false;
   OnStoreError on_store_error = OnStoreError::kLocal;
   Mode mode = Mode::kExact;
+  std::string store = {};  ///< by its name in the configuration; empty: the usual one
   bool overdraw = false;
   ChargeMode charge = ChargeMode::kAllOrNone;
   std::int64_t cost = 1;
@@ -86,9 +87,9 @@ std::string ToJson(const StoredPolicy& policy);
 /// The fields of the same, for an object that has more.
 void AppendPolicy(JsonWriter& json, const StoredPolicy& policy);
 
-/// What databases keep of onStoreError, mode, overdraw and charge, as words: "local", "deny leased
-/// overdraw each". What is as usual is left out, but for the first. A node that does not know a
-/// word refuses the policy instead of charging it otherwise than the others.
+/// What databases keep of onStoreError, mode, overdraw, charge and store, as words: "local", "deny
+/// leased overdraw each store=hot". What is as usual is left out, but for the first. A node that
+/// does not know a word refuses the policy instead of charging it otherwise than the others.
 std::string BehaviourWords(const StoredPolicy& policy);
 /// False if there is a word that is none of those.
 bool ReadBehaviour(std::string_view words, StoredPolicy& policy);

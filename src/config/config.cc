@@ -129,6 +129,8 @@ class Reader {
         }
         texts.push_back(item->scalar);
       }
+    } else if (value.kind == Node::Kind::kMapping && key == "stores") {
+      texts = NamedUrls(value);
     } else if (value.kind == Node::Kind::kScalar) {
       texts.push_back(value.scalar);
     } else if (value.kind == Node::Kind::kNull) {
@@ -141,6 +143,16 @@ class Reader {
     if (Status set = setting->apply(config_, texts); !set.ok()) {
       report_.Add(value.mark, key + ": " + set.error().message);
     }
+  }
+
+  /// {main: URL, wide: [URL, URL]} → "main=URL", "wide=URL", "wide=URL".
+  static std::vector<std::string> NamedUrls(const Node& node) {
+    std::vector<std::string> texts;
+    for (const auto& [name, value] : node.fields) {
+      if (value->kind != Node::Kind::kSequence) texts.push_back(name->scalar + "=" + value->scalar);
+      for (const Node* item : value->items) texts.push_back(name->scalar + "=" + item->scalar);
+    }
+    return texts;
   }
 
   /// {name: ci, roles: [read, operate], key: …} → "ci:read+operate:…", the form that flags and the
@@ -232,6 +244,9 @@ Config Build(const Node* root, const std::string& file, std::span<const Override
     }
   }
   for (const Override& one : overrides) ApplyOverride(config, one, problems);
+  for (std::string& wrong : ResolveStores(config)) {
+    problems.push_back({file.empty() ? "configuration" : file, {}, std::move(wrong)});
+  }
   if (problems.size() == before) CheckTogether(config, file, problems);
   return config;
 }

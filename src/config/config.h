@@ -56,7 +56,23 @@ struct Config {
   } listen;
   std::string data = "./weir-data";
   std::string store = "memory:";  ///< secret: may hold a password
-  struct DistantStore {           ///< of stores other than memory:
+  bool store_given = false;
+  /// With `stores`: the name of that one. `store` is then its first URL.
+  std::string store_name = {};
+  struct NamedStore {
+    std::string name = {};
+    std::vector<std::string> urls = {};  ///< secret; several: shards, which share its keys
+  };
+  std::vector<NamedStore> stores;  ///< empty: there is but `store`
+  /// Keys on their way from one of them to another: docs/guide/several-stores.md.
+  struct Move {
+    std::string from = {};  ///< empty: nothing is moved
+    std::string to = {};
+    std::uint32_t share = 0;  ///< of 10,000 keys, those that are charged in both
+    std::uint32_t done = 0;   ///< and those that are charged in `to` alone
+    std::vector<std::string> policies = {};
+  } move;
+  struct DistantStore {  ///< of stores other than memory:
     std::chrono::milliseconds timeout{100};
     std::size_t connections = 0;  ///< 0: as many as suit the store
     bool required = false;

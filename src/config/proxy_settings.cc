@@ -124,7 +124,7 @@ std::vector<Setting> Joined() {
   std::vector<Setting> all;
   for (const std::span<const Setting> part :
        {ServiceSettings(), ProductSettings(), TelemetrySettings(), XdsSettings(), ProxySettings(),
-        LibrarySettings()}) {
+        LibrarySettings(), StoreSettings()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -121,6 +121,12 @@ Status SetUrl(std::string& target, std::span<const std::string> texts,
   return Url(target, texts, schemes);
 }
 
+Status SetStoreUrl(std::string& target, const std::string& text) {
+  return Url(target, {&text, 1},
+             {"memory:", "redis://", "rediss://", "redis+cluster://", "rediss+cluster://",
+              "postgres://", "postgresql://", "mysql://", "mariadb://"});
+}
+
 Status SetFieldName(std::string& target, const std::string& text) {
   constexpr std::size_t kLongest = 64;
   const auto fits = [](char c) {
@@ -200,9 +206,13 @@ const Setting kSettings[] = {
        c.data = t[0];
        return {};
      }},
-    {{"store", "--store", "memory:, redis://, redis+cluster://, postgres:// or mysql://"},
-     [](Config& c, Texts t) {
-       return Url(c.store, t, {"memory:", "redis://", "rediss://", "redis+cluster://", "rediss+cluster://", "postgres://", "postgresql://", "mysql://", "mariadb://"});
+    {{"store", "--store", "memory:, redis://, redis+cluster://, postgres://, mysql://, or a name in stores"},
+     [](Config& c, Texts t) -> Status {
+       c.store_given = true;
+       c.store_name.clear();
+       if (t[0].find(':') != std::string::npos) return SetStoreUrl(c.store, t[0]);
+       c.store_name = t[0];
+       return {};
      }},
     {{"store_timeout", "--store-timeout", "how long a check may wait for the store"},
      [](Config& c, Texts t) -> Status {

@@ -26,13 +26,19 @@ const Setting* FindSetting(std::string_view key);
 
 /// A part of that table, for the file that puts it together: the service's, that of slots and
 /// notify, the proxy's, what is told of checks, the control plane's, that of programs with the
-/// library.
+/// library, and several stores.
 std::span<const Setting> ServiceSettings();
 std::span<const Setting> ProductSettings();
 std::span<const Setting> ProxySettings();
 std::span<const Setting> TelemetrySettings();
 std::span<const Setting> XdsSettings();
 std::span<const Setting> LibrarySettings();
+std::span<const Setting> StoreSettings();
+/// Finds the store that `store` names, and checks `stores` and `move`. Returns what is wrong.
+std::vector<std::string> ResolveStores(Config& config);
+
+/// A URL of a store for limits. The text may hold a password, so only its scheme is repeated.
+Status SetStoreUrl(std::string& target, const std::string& text);
 
 /// How values are read, for the files of the parts.
 Error Expected(std::string_view expected, std::string_view got);

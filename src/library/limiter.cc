@@ -88,10 +88,16 @@ Result<Limiter> Limiter::FromConfig(const std::string& file) {
   const config::Environment environment = config::ReadEnvironment();
   const config::Config config = config::Load(file, environment.overrides, problems);
   if (!problems.empty()) return Invalid(policy::yaml::ToString(problems));
+  if (!config.stores.empty() && !config.embedded.service_mode) {
+    return Invalid(
+        "stores: a limiter in process has one store; name it in `store`, or ask a service "
+        "(mode: service)");
+  }
   LimiterOptions options = OptionsOf(config);
   if (Status valid = Validate(options); !valid.ok()) return valid.error();
   library::EmbeddedSettings settings;
-  settings.compile = {config.default_policy, config.local_share, config.lenient};
+  settings.compile = {config.default_policy, config.local_share, config.lenient,
+                      std::vector<std::string>()};
   settings.connections = config.distant.connections;
   settings.breaker_failures = config.distant.breaker_failures;
   settings.max_refusals = config.distant.deny_cache;

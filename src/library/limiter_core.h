@@ -31,7 +31,8 @@ namespace library {
 
 /// What a limiter in this process needs beside its options: what only a configuration says.
 struct EmbeddedSettings {
-  policy::CompileOptions compile = {.default_policy = policy::DefaultPolicy()};
+  policy::CompileOptions compile = {.default_policy = policy::DefaultPolicy(),
+                                    .stores = std::vector<std::string>()};
   std::size_t connections = 0;
   std::uint32_t breaker_failures = 5;
   std::size_t max_refusals = 65'536;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "policy/charging.h"
 #include "policy/policy_file.h"
 
 namespace weir::policy {
@@ -87,6 +88,7 @@ weir::Status Catalog::SetStored(std::vector<Definition> stored,
 }
 
 weir::Status Catalog::CheckFree(const Definition& definition) const {
+  if (weir::Status known = CheckStore(definition, options_.stores); !known.ok()) return known;
   const std::lock_guard lock(mutex_);
   const Definition* rival = FileRivalLocked(definition);
   if (rival == nullptr) return {};

@@ -58,7 +58,8 @@ class Catalog {
   weir::Status SetStored(std::vector<Definition> stored,
                          std::vector<ShadowOverride> overrides = {});
 
-  /// kAlreadyExists if a file has a policy of this name or key.
+  /// kAlreadyExists if a file has a policy of this name or key; kInvalidArgument if it names a
+  /// store that there is not.
   weir::Status CheckFree(const Definition& definition) const;
   /// kNotFound if no file has a policy of this domain and name.
   weir::Status CheckInFile(const ShadowOverride& over) const;

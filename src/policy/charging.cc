@@ -1,5 +1,7 @@
 #include "policy/charging.h"
 
+#include <algorithm>
+
 #include "algorithm/lease.h"
 
 namespace weir::policy {
@@ -17,6 +19,18 @@ Status CheckCharging(const Definition& definition) {
   const auto terms = algorithm::TermsFor(*definition.quota);
   return terms.ok() ? Status()
                     : Error{Code::kInvalidArgument, "mode: leased: " + terms.error().message};
+}
+
+Status CheckStore(const Definition& definition,
+                  const std::optional<std::vector<std::string>>& stores) {
+  if (definition.store.empty() || !stores) return {};
+  if (std::find(stores->begin(), stores->end(), definition.store) != stores->end()) return {};
+  std::string names;
+  for (const std::string& name : *stores) names += (names.empty() ? "" : ", ") + name;
+  return Error{Code::kInvalidArgument,
+               definition.source + ": policy '" + definition.name + "': unknown store '" +
+                   definition.store + "'; " +
+                   (names.empty() ? "the configuration has no stores" : "there is " + names)};
 }
 
 }  // namespace weir::policy

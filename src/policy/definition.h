@@ -71,6 +71,8 @@ struct Definition {
   std::optional<Quota> quota;  ///< nothing: unlimited
   OnStoreError on_store_error = OnStoreError::kLocal;
   Mode mode = Mode::kExact;
+  /// The store that its limits are kept in, by its name in the configuration; empty: the usual one.
+  std::string store = {};
   bool shadow = false;
   /// While an override has the say about `shadow`: what the file says.
   std::optional<bool> shadow_in_file = {};

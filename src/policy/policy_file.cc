@@ -23,6 +23,7 @@ struct Outer {
   bool shadow = false;
   ChargeMode charge = ChargeMode::kAllOrNone;
   bool overdraw = false;
+  std::string store = {};
 };
 
 std::string Place(const Report& report, const yaml::Mark& mark) {
@@ -82,6 +83,7 @@ class Reader {
     policy.shadow = outer.shadow;
     policy.charge = outer.charge;
     policy.overdraw = outer.overdraw;
+    policy.store = outer.store;
     policy.source = Place(report_, node.mark);
 
     if (const Node* name = fields.Take("name")) {
@@ -119,7 +121,7 @@ class Reader {
     fields.Finish();
     ReadList(nested,
              {policy.domain, policy.match, policy.has_match, policy.on_store_error, policy.mode,
-              policy.shadow, policy.charge, policy.overdraw},
+              policy.shadow, policy.charge, policy.overdraw, policy.store},
              depth + 1);
   }
 
@@ -136,6 +138,7 @@ class Reader {
       }
     }
     ReadMode(fields, policy);
+    if (auto store = fields.Text("store")) policy.store = std::move(*store);
     if (auto shadow = fields.Bool("shadow")) policy.shadow = *shadow;
     if (auto overdraw = fields.Bool("overdraw")) policy.overdraw = *overdraw;
     policy.blocked = fields.Bool("blocked").value_or(false);

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "policy/charging.h"
 #include "policy/keys.h"
 
 namespace weir::policy {
@@ -263,6 +264,7 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
     return policy;
   };
   for (const Definition& definition : definitions) {
+    if (Status known = CheckStore(definition, options.stores); !known.ok()) return known.error();
     if (!definition.quota || definition.mode != Mode::kLeased) continue;
     if (const auto terms = algorithm::TermsFor(*definition.quota); !terms.ok()) {
       return Error{Code::kInvalidArgument, definition.source + ": policy '" + definition.name +

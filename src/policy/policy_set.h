@@ -82,6 +82,8 @@ struct CompileOptions {
   double local_share = 0.1;
   /// Fields of Envoy's files that are not known are skipped.
   bool lenient = false;
+  /// The names that policies may have in `store`. Nothing: any, for what only looks at policies.
+  std::optional<std::vector<std::string>> stores = {};
 };
 
 /// The default policy of the service: token bucket, capacity 100, refill 10 per second.
@@ -117,7 +119,8 @@ struct MatchBuffer {
 /// All policies in force. Immutable, so thread-safe; shared by the reactors.
 class PolicySet {
  public:
-  /// Fails with kAlreadyExists if two policies of a domain have the same name, or two the same key.
+  /// Fails with kAlreadyExists if two policies of a domain have the same name, or two the same key;
+  /// with kInvalidArgument if one names a store that options.stores does not have.
   static Result<std::shared_ptr<const PolicySet>> Compile(std::vector<Definition> definitions,
                                                           const CompileOptions& options,
                                                           PolicyIds& ids);

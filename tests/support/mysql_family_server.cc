@@ -13,6 +13,8 @@ namespace weir::test {
 MysqlFamilyServer::MysqlFamilyServer(Program program, std::vector<std::string> settings)
     : port_(FreePort()), program_(std::move(program)), settings_(std::move(settings)) {
   std::filesystem::copy(program_.files, dir_ / "data", std::filesystem::copy_options::recursive);
+  // The server's own id, which two that replicate must not share.
+  std::filesystem::remove(dir_ / "data" / "auto.cnf");
   dir_.Write("init.sql",
              "CREATE DATABASE IF NOT EXISTS weir;\n"
              "CREATE USER IF NOT EXISTS weir@'%';\n"

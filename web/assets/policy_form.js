@@ -7,7 +7,7 @@ import { button, dialog, message, toast } from './parts.js';
 import { plainName } from './text.js';
 
 const FIELDS = ['policyKey', 'type', 'capacity', 'refillRate', 'windowSeconds', 'buckets', 'domain', 'match', 'shadow',
-  'unlimited', 'onStoreError', 'mode', 'overdraw', 'charge', 'cost', 'expiresAt'];
+  'unlimited', 'onStoreError', 'mode', 'store', 'overdraw', 'charge', 'cost', 'expiresAt'];
 
 /** What may be sent of what was read. */
 export function bodyOf(policy) {
@@ -77,7 +77,7 @@ export function editPolicy(policy) {
       policyKey: input.key.value, type: input.type.value, capacity: Number(input.capacity.value), cost: Number(input.cost.value),
       refillRate: Number(input.refillRate.value), windowSeconds: Number(input.windowSeconds.value),
       shadow: input.shadow.checked, unlimited: input.unlimited.checked, onStoreError: input.onStoreError.value,
-      mode: input.mode.value, overdraw: input.overdraw.checked, charge: input.charge.value,
+      mode: input.mode.value, store: policy?.store, overdraw: input.overdraw.checked, charge: input.charge.value,
     };
     if (algorithmOf(body.type)?.fields.includes('buckets')) body.buckets = Number(input.buckets.value);
     if (Object.keys(match).length > 0) Object.assign(body, { match, domain: input.domain.value || undefined });

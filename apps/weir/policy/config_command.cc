@@ -39,7 +39,7 @@ bool IsPolicyFile(const std::string& path) {
 
 // All files together, since names must be unique among them.
 void CheckPolicies(const std::vector<std::string>& paths, const config::Config& config,
-                   std::vector<Problem>& problems) {
+                   bool knows_stores, std::vector<Problem>& problems) {
   std::vector<policy::Definition> all;
   const std::size_t before = problems.size();
   const std::vector<std::string> files = policy::PolicyFiles(paths);
@@ -50,8 +50,10 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
   if (problems.size() != before) return;
   const std::size_t count = all.size();
   policy::PolicyIds ids;
-  const auto set =
-      policy::PolicySet::Compile(std::move(all), {config.default_policy, config.local_share}, ids);
+  policy::CompileOptions options{config.default_policy, config.local_share};
+  // A policy file for itself may name any store.
+  if (knows_stores) options.stores = StoreNames(config);
+  const auto set = policy::PolicySet::Compile(std::move(all), options, ids);
   if (!set.ok()) {
     problems.push_back({"policies", {}, set.error().message});
     return;
@@ -77,11 +79,11 @@ int Check(const std::vector<std::string>& files, bool lenient) {
     config.lenient = config.lenient || lenient;
     if (problems.size() != before) continue;
     std::cout << file << ": ok\n";
-    if (!config.policies.empty()) CheckPolicies(config.policies, config, problems);
+    if (!config.policies.empty()) CheckPolicies(config.policies, config, true, problems);
   }
   config::Config alone;
   alone.lenient = lenient;
-  if (!policy_files.empty()) CheckPolicies(policy_files, alone, problems);
+  if (!policy_files.empty()) CheckPolicies(policy_files, alone, false, problems);
   for (const Problem& problem : problems) std::cerr << problem.ToString() << '\n';
   return problems.empty() ? 0 : 1;
 }

@@ -71,12 +71,14 @@ int Migrate(const std::vector<Tables>& all) {
 }
 
 void Configure(CLI::App& word, int& exit_code) {
-  static std::string store;
+  static std::vector<std::string> stores;
   static std::string policies;
   static std::string slots;
   static std::string notify;
-  word.add_option("--store", store, "postgres://… or mysql://…: where limits and policies are kept")
-      ->envname("WEIR_STORE");
+  word.add_option("--store", stores,
+                  "postgres://… or mysql://…: where limits and policies are kept; may be repeated")
+      ->envname("WEIR_STORE")
+      ->allow_extra_args(false);
   word.add_option("--policy-store", policies,
                   "postgres://… or mysql://…: where policies are kept, if not in the store")
       ->envname("WEIR_POLICY_STORE");
@@ -89,7 +91,9 @@ void Configure(CLI::App& word, int& exit_code) {
       "which `weir serve` then does not (store_migrate: false).");
   word.callback([&exit_code] {
     std::vector<Tables> all;
-    if (!store.empty()) all = OfStore(store);
+    for (const std::string& store : stores) {
+      for (Tables& tables : OfStore(store)) all.push_back(std::move(tables));
+    }
     if (!policies.empty()) {
       for (const Tables& tables : OfStore(policies)) {
         if (std::string_view(tables.name) == "policies") all.push_back(tables);

@@ -234,8 +234,8 @@ Status Service::OpenHttp() {
   if (Status status = OpenAccess(); !status.ok()) return status;
   if (config_.listen.http.off) return {};
   admin_.emplace(admin::AdminParts{
-      *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
-      WithoutSecrets(config_.store), WithoutSecrets(PolicyStoreUrl(config_)),
+      *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters, StoresText(config_),
+      WithoutSecrets(PolicyStoreUrl(config_)),
       [this](store::KeyQuery query, KeyReader::Done done) {
         stores_->ListKeys(std::move(query), std::move(done));
       },

@@ -5,6 +5,7 @@
 #include "admin/file_changes.h"
 #include "serve/policies.h"
 #include "serve/service.h"
+#include "serve/store_routes.h"
 #include "telemetry/log.h"
 
 namespace weir::app {
@@ -16,8 +17,8 @@ using telemetry::Log;
 }  // namespace
 
 Status Service::OpenPolicies() {
-  catalog_.emplace(
-      policy::CompileOptions{config_.default_policy, config_.local_share, config_.lenient});
+  catalog_.emplace(policy::CompileOptions{config_.default_policy, config_.local_share,
+                                          config_.lenient, StoreNames(config_)});
   const auto problems = catalog_->LoadFiles(config_.policies);
   if (!problems.empty()) {
     return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <utility>
@@ -22,20 +23,9 @@ namespace {
 using telemetry::Level;
 using telemetry::Log;
 
-store::guard::GuardOptions GuardOptionsOf(const config::Config& config) {
-  store::guard::GuardOptions options;
-  options.timeout = config.distant.timeout;
-  options.breaker.failures = config.distant.breaker_failures;
-  options.cache.max_keys = config.distant.deny_cache;
-  return options;
-}
-
-library::BackendOptions BackendOptionsOf(const config::Config& config) {
-  return {.url = config.store,
-          .connections = config.distant.connections,
-          .timeout = config.distant.timeout,
-          .migrate = config.distant.migrate,
-          .refusals = config.distant.deny_cache != 0};
+/// Longer than what a check may take that asks both stores of a key and then levels it.
+std::chrono::milliseconds LevelPause(const config::Config& config) {
+  return std::max<std::chrono::milliseconds>(std::chrono::seconds(1), 4 * config.distant.timeout);
 }
 
 std::string_view NameOf(store::guard::BreakerState state) {
@@ -50,30 +40,24 @@ std::string_view NameOf(store::guard::BreakerState state) {
   return {};
 }
 
-/// A store that belongs to Stores, in the place of one that belongs to a limiter.
-class Borrowed final : public store::Store {
- public:
-  explicit Borrowed(store::Store& lender) : lender_(lender) {}
-  void Apply(std::span<store::Application> batch, store::Done done) override {
-    lender_.Apply(batch, std::move(done));
-  }
-  bool immediate() const noexcept override { return lender_.immediate(); }
-
- private:
-  store::Store& lender_;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<Stores>> Stores::Open(const config::Config& config,
                                              const std::string& snapshot, net::ReactorPool& pool,
                                              policy::Catalog& catalog) {
   std::unique_ptr<Stores> stores(new Stores(config, pool));
-  if (config.store == "memory:") {
-    if (Status opened = stores->OpenMemory(snapshot); !opened.ok()) return opened.error();
-  } else if (Status opened = stores->OpenDistant(catalog); !opened.ok()) {
-    return opened.error();
+  for (const StoreMember& member : MembersOf(config)) {
+    if (member.url == "memory:") {
+      if (Status opened = stores->OpenMemory(snapshot); !opened.ok()) return opened.error();
+      stores->members_.push_back(nullptr);
+      continue;
+    }
+    auto distant = DistantStore::Open(config, member.name, member.url, pool, catalog);
+    if (!distant.ok()) return distant.error();
+    stores->members_.push_back(distant->get());
+    stores->distant_.push_back(std::move(*distant));
   }
+  if (!stores->only_memory()) stores->OpenReactors(catalog.live());
   return stores;
 }
 
@@ -139,50 +123,44 @@ Status Stores::OpenJournal(const std::string& snapshot) {
   return {};
 }
 
-Status Stores::OpenDistant(policy::Catalog& catalog) {
-  const store::guard::GuardOptions options = GuardOptionsOf(config_);
-  for (const std::string& doubt : DoubtsAbout(options)) {
-    Log(Level::kWarn, "questionable setting", {{"why", std::string_view(doubt)}});
-  }
-  guard_.emplace(options);
-  library::BackendOptions distant = BackendOptionsOf(config_);
-  distant.spread = library::SpreadBy(catalog, config_.store);
-  auto backend = library::OpenBackend(std::move(distant), *guard_);
-  if (!backend.ok()) return Error{backend.error().code, "store: " + backend.error().message};
-  backend_ = std::move(*backend);
-  const auto patience =
-      config_.distant.required ? std::chrono::seconds(5) : std::chrono::seconds(1);
-  if (Status answered = library::AwaitAnswer(*backend_, *guard_, patience); !answered.ok()) {
-    const std::string message =
-        "store: " + WithoutSecrets(config_.store) + " " + answered.error().message;
-    if (config_.distant.required) return Error{Code::kUnavailable, message};
-    Log(Level::kError, "started without the store; checks are decided by on_store_error",
-        {{"error", std::string_view(message)}});
-  }
-  for (std::size_t i = 0; i < pool_.size(); ++i) {
-    boost::asio::io_context& io = pool_.reactor(i).context();
-    guarded_.push_back(
-        std::make_unique<store::guard::GuardedStore>(io, *guard_, backend_->NewStore(io)));
-  }
+void Stores::OpenReactors(const policy::LivePolicies& policies) {
   leases_.emplace(store::lease::LeaseOptions{});
   for (std::size_t i = 0; i < pool_.size(); ++i) {
+    std::vector<std::unique_ptr<store::Store>> all;
+    for (std::size_t k = 0; k < members_.size(); ++k) all.push_back(MemberStoreFor(i, k));
+    std::unique_ptr<store::Store> inner = std::move(all.front());
+    if (!config_.stores.empty()) {
+      all.front() = std::move(inner);
+      routes_.push_back(std::make_unique<LiveRoutes>(config_, policies));
+      inner = std::make_unique<store::route::RoutingStore>(
+          std::move(all),
+          [routes = routes_.back().get()]() -> const store::route::Routes& {
+            return routes->Current();
+          },
+          routing_, LevelPause(config_));
+    }
     boost::asio::io_context& io = pool_.reactor(i).context();
     leasing_.push_back(std::make_unique<store::lease::LeasingStore>(
-        std::make_unique<store::guard::AsioTimers>(io), *leases_,
-        std::make_unique<Borrowed>(*guarded_[i])));
+        std::make_unique<store::guard::AsioTimers>(io), *leases_, std::move(inner)));
   }
-  prober_ = std::make_unique<store::guard::Prober>(pool_.reactor(0).context(), *guard_,
-                                                   *guarded_.front());
-  key_reader_.emplace([this](const store::KeyQuery& query) { return backend_->ReadKeys(query); });
-  return {};
+  key_reader_.emplace([this](const store::KeyQuery& query) { return ReadKeys(query); });
+}
+
+std::unique_ptr<store::Store> Stores::MemberStoreFor(std::size_t reactor, std::size_t member) {
+  if (members_[member] == nullptr) return MemoryStoreFor(reactor);
+  return std::make_unique<Borrowed>(members_[member]->store(reactor));
+}
+
+std::unique_ptr<store::Store> Stores::MemoryStoreFor(std::size_t reactor) {
+  if (config_.journal != config::Journal::kSync) {
+    return std::make_unique<store::memory::MemoryStore>(*engine_);
+  }
+  return std::make_unique<store::memory::DurableStore>(pool_.reactor(reactor).context(), *engine_,
+                                                       *journal_);
 }
 
 std::unique_ptr<store::Store> Stores::Take(std::size_t index) {
-  if (engine_ && config_.journal == config::Journal::kSync) {
-    return std::make_unique<store::memory::DurableStore>(pool_.reactor(index).context(), *engine_,
-                                                         *journal_);
-  }
-  if (engine_) return std::make_unique<store::memory::MemoryStore>(*engine_);
+  if (only_memory()) return MemoryStoreFor(index);
   return std::make_unique<Borrowed>(*leasing_[index]);
 }
 
@@ -194,36 +172,42 @@ void Stores::Drain() {
 
 void Stores::Close() {
   key_reader_.reset();
-  prober_.reset();
-  for (const auto& store : guarded_) store->Close();
+  for (const auto& distant : distant_) distant->Close();
   leasing_.clear();  // their timers are the reactors'
   snapshots_.reset();
   journal_.reset();
 }
 
 std::optional<admin::StoreHealth> Stores::health() const {
-  if (!guard_) return std::nullopt;
-  const store::guard::Health health = guard_->health();
-  std::optional<admin::LeaseTotals> leases;
-  if (const auto sum = leases_->Sum(); sum.asks > 0) {
-    leases = {sum.keys, sum.held, sum.local, sum.asks, sum.granted, sum.lost};
+  if (only_memory()) return std::nullopt;
+  admin::StoreHealth all{.up = true, .serving = true, .channel_up = true};
+  auto worst = store::guard::BreakerState::kClosed;
+  for (const auto& distant : distant_) {
+    const store::guard::Health health = distant->guard().health();
+    all.up = all.up && health.up;
+    all.channel_up = all.channel_up && health.channel_up;
+    worst = std::max(worst, health.breaker);
+    // That of a store that is away says more than that of one which is back.
+    if (health.last_error.empty() || (health.up && !all.last_error.empty())) continue;
+    all.last_error = (distant->name().empty() ? "" : distant->name() + ": ") + health.last_error;
   }
-  return admin::StoreHealth{
-      .up = health.up,
-      .serving = health.up || !config_.distant.required,
-      .breaker = NameOf(health.breaker),
-      .channel_up = health.channel_up,
-      .last_error = health.last_error,
-      .leases = leases,
-  };
+  all.serving = all.up || !config_.distant.required;
+  all.breaker = NameOf(worst);
+  if (const auto sum = leases_->Sum(); sum.asks > 0) {
+    all.leases = {sum.keys, sum.held, sum.local, sum.asks, sum.granted, sum.lost};
+  }
+  return all;
 }
 
 void Stores::Collect(telemetry::TextWriter& out) const {
-  if (guard_) {
-    guard_->Collect(out);
-    return leases_->Collect(out);
+  std::vector<store::guard::NamedGuard> guards;
+  for (const auto& distant : distant_) guards.push_back({distant->name(), &distant->guard()});
+  if (!guards.empty()) {
+    store::guard::CollectGuards(guards, out);
+    leases_->Collect(out);
   }
-  admin::CollectKeys(engine_->size(), engine_->stats(), out);
+  if (!routes_.empty()) routing_.Collect(out);
+  if (engine_) admin::CollectKeys(engine_->size(), engine_->stats(), out);
 }
 
 // The smallest keys after the cursor, whatever order the table has them in.
@@ -249,8 +233,35 @@ store::KeyPage Stores::ListMemory(const store::KeyQuery& query) const {
   return page;
 }
 
+/// The keys of one server after those of another: a cursor says which one it is of.
+Result<store::KeyPage> Stores::ReadKeys(const store::KeyQuery& query) const {
+  const auto read = [this](std::size_t member, const store::KeyQuery& inner) {
+    return members_[member] == nullptr ? Result<store::KeyPage>(ListMemory(inner))
+                                       : members_[member]->ReadKeys(inner);
+  };
+  if (members_.size() == 1) return read(0, query);
+  std::size_t member = 0;
+  store::KeyQuery inner = query;
+  if (!query.cursor.empty()) {
+    const auto [end, problem] =
+        std::from_chars(query.cursor.data(), query.cursor.data() + query.cursor.size(), member);
+    if (problem != std::errc() || member >= members_.size()) {
+      return Error{Code::kInvalidArgument, "cursor: not one of this list"};
+    }
+    inner.cursor = query.cursor.substr(
+        std::min<std::size_t>(query.cursor.size(), end - query.cursor.data() + 1));
+  }
+  Result<store::KeyPage> page = read(member, inner);
+  if (!page.ok()) return page;
+  const bool more = !page->next.empty();
+  if (more || member + 1 < members_.size()) {
+    page->next = std::to_string(more ? member : member + 1) + ":" + page->next;
+  }
+  return page;
+}
+
 void Stores::ListKeys(store::KeyQuery query, KeyReader::Done done) {
-  if (engine_) return done(ListMemory(query));
+  if (only_memory()) return done(ListMemory(query));
   for (std::size_t i = 0; i < pool_.size(); ++i) {
     boost::asio::io_context& io = pool_.reactor(i).context();
     if (!io.get_executor().running_in_this_thread()) continue;
@@ -261,11 +272,13 @@ void Stores::ListKeys(store::KeyQuery query, KeyReader::Done done) {
 
 std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies) {
   std::vector<std::string> misfits = policy::Unreachable(policies);
-  if (!config.store.starts_with("redis")) return misfits;
-  const auto address = redis::ParseUrl(config.store);
-  if (!address.ok() || !address->cluster || address->tag.empty()) return misfits;
-  for (std::string& conflict : policy::TagConflicts(policies, address->tag)) {
-    misfits.push_back(std::move(conflict));
+  for (const StoreMember& member : MembersOf(config)) {
+    if (!member.url.starts_with("redis")) continue;
+    const auto address = redis::ParseUrl(member.url);
+    if (!address.ok() || !address->cluster || address->tag.empty()) continue;
+    for (std::string& conflict : policy::TagConflicts(policies, address->tag)) {
+      misfits.push_back(std::move(conflict));
+    }
   }
   return misfits;
 }

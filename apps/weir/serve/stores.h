@@ -1,7 +1,7 @@
 #pragma once
 
-// Where the limits of a service are: in this process, or in a store that many share. Everything
-// that differs between the two for `weir serve` and `weir proxy` is in here.
+// Where the limits of a service are: in this process, in a store that many share, or in several of
+// them. Everything that differs between these for `weir serve` and `weir proxy` is in here.
 
 #include <cstddef>
 #include <memory>
@@ -12,15 +12,15 @@
 
 #include "admin/admin.h"
 #include "config/config.h"
-#include "library/backend.h"
 #include "net/reactor_pool.h"
 #include "policy/policy_set.h"
-#include "store/guard/guarded_store.h"
-#include "store/guard/prober.h"
+#include "serve/distant_store.h"
+#include "serve/store_routes.h"
 #include "store/lease/leasing_store.h"
 #include "store/memory/journal.h"
 #include "store/memory/snapshot.h"
 #include "store/memory/sweeper.h"
+#include "store/route/routing_store.h"
 #include "store/store.h"
 #include "telemetry/metrics.h"
 #include "trial/key_reader.h"
@@ -35,8 +35,8 @@ namespace weir::app {
 /// thread that made it.
 class Stores {
  public:
-  /// `snapshot` is the file of the memory store's state. `config` and `pool` must outlive this.
-  /// Where keys live may follow from `catalog`.
+  /// `snapshot` is the file of the memory store's state. Where keys live may follow from
+  /// `catalog`. All others must outlive this.
   static Result<std::unique_ptr<Stores>> Open(const config::Config& config,
                                               const std::string& snapshot, net::ReactorPool& pool,
                                               policy::Catalog& catalog);
@@ -60,15 +60,19 @@ class Stores {
   void ListKeys(store::KeyQuery query, KeyReader::Done done);
   /// Nothing if that is not known without counting them.
   std::optional<std::size_t> CountKeys() const {
-    return engine_ ? std::optional(engine_->size()) : std::nullopt;
+    return only_memory() ? std::optional(engine_->size()) : std::nullopt;
   }
 
  private:
   Stores(const config::Config& config, net::ReactorPool& pool) : config_(config), pool_(pool) {}
+  bool only_memory() const noexcept { return distant_.empty(); }
   store::KeyPage ListMemory(const store::KeyQuery& query) const;
+  Result<store::KeyPage> ReadKeys(const store::KeyQuery& query) const;
   Status OpenMemory(const std::string& snapshot);
   Status OpenJournal(const std::string& snapshot);
-  Status OpenDistant(policy::Catalog& catalog);
+  void OpenReactors(const policy::LivePolicies& policies);
+  std::unique_ptr<store::Store> MemoryStoreFor(std::size_t reactor);
+  std::unique_ptr<store::Store> MemberStoreFor(std::size_t reactor, std::size_t member);
 
   const config::Config& config_;
   net::ReactorPool& pool_;
@@ -76,12 +80,13 @@ class Stores {
   std::unique_ptr<store::memory::Journal> journal_;
   std::unique_ptr<store::memory::Sweeper> sweeper_;
   std::unique_ptr<store::memory::SnapshotKeeper> snapshots_;
-  std::optional<store::guard::Guard> guard_;
-  std::unique_ptr<library::Backend> backend_;
-  std::vector<std::unique_ptr<store::guard::GuardedStore>> guarded_;
+  std::vector<std::unique_ptr<DistantStore>> distant_;
+  /// The servers in the order of MembersOf; null: the one in this process.
+  std::vector<DistantStore*> members_;
+  store::route::RoutingCounts routing_;
+  std::vector<std::unique_ptr<LiveRoutes>> routes_;  // one per reactor
   std::optional<store::lease::Leases> leases_;
   std::vector<std::unique_ptr<store::lease::LeasingStore>> leasing_;
-  std::unique_ptr<store::guard::Prober> prober_;
   std::optional<KeyReader> key_reader_;
 };
 

@@ -6,7 +6,7 @@
 namespace weir::policy::mysql {
 
 Status Migrate(const std::string& url) {
-  const char* const steps[] = {kPolicies1};
+  const char* const steps[] = {kPolicies1, kPolicies2};
   return weir::mysql::Migrate(url, "policies", steps);
 }
 

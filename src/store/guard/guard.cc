@@ -143,51 +143,85 @@ Health Guard::health() const {
 }
 
 void Guard::Collect(telemetry::TextWriter& out) const {
-  std::vector<std::shared_ptr<GuardMetrics>> all;
+  const NamedGuard alone{{}, this};
+  CollectGuards({&alone, 1}, out);
+}
+
+Guard::Figures Guard::ReadFigures() const {
+  Figures figures;
   {
     const std::lock_guard lock(mutex_);
-    all = metrics_;
+    figures.metrics = metrics_;
   }
-  const auto sum = [&all](telemetry::LocalCounter GuardMetrics::*counter) {
-    std::uint64_t total = 0;
-    for (const auto& one : all) total += ((*one).*counter).value();
-    return total;
+  for (const auto& one : figures.metrics) figures.latencies.push_back(&one->latency);
+  figures.up = up() ? 1 : 0;
+  figures.breaker = static_cast<std::uint64_t>(WorstState());
+  figures.parts_away = PartsAway();
+  figures.channel_up = channel_up_.load() ? 1 : 0;
+  figures.cache = cache_.counts();
+  return figures;
+}
+
+std::uint64_t Guard::Figures::Sum(telemetry::LocalCounter GuardMetrics::*counter) const {
+  std::uint64_t total = 0;
+  for (const auto& one : metrics) total += ((*one).*counter).value();
+  return total;
+}
+
+void CollectGuards(std::span<const NamedGuard> guards, telemetry::TextWriter& out) {
+  using Figures = Guard::Figures;
+  std::vector<Figures> all;
+  for (const NamedGuard& one : guards) all.push_back(one.guard->ReadFigures());
+  const auto each = [&](const auto& sample) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const telemetry::Label label{"store", guards[i].name};
+      sample(all[i], std::span(&label, guards[i].name.empty() ? 0 : 1));
+    }
   };
-  const auto counter = [&](std::string_view name, std::string_view help, std::uint64_t value) {
+  const auto values = [&](const auto& value) {
+    each([&](const Figures& figures, std::span<const telemetry::Label> labels) {
+      out.Sample(std::uint64_t{value(figures)}, labels);
+    });
+  };
+  const auto counter = [&](std::string_view name, std::string_view help,
+                           telemetry::LocalCounter GuardMetrics::*which) {
     out.Counter(name, help);
-    out.Sample(value);
+    values([&](const Figures& figures) { return figures.Sum(which); });
   };
   out.Gauge("weir_store_up", "1 if the store's last answer was one.");
-  out.Sample(std::uint64_t{up() ? 1U : 0U});
+  values([](const Figures& figures) { return figures.up; });
   out.Gauge("weir_store_breaker_state", "0: closed, 1: half open, 2: open.");
-  out.Sample(static_cast<std::uint64_t>(WorstState()));
+  values([](const Figures& figures) { return figures.breaker; });
   out.Gauge("weir_store_parts_away", "Parts of the store (masters of a cluster) that are away.");
-  out.Sample(std::uint64_t{PartsAway()});
+  values([](const Figures& figures) { return figures.parts_away; });
   out.Gauge("weir_store_channel_up", "1 if messages between nodes arrive.");
-  out.Sample(std::uint64_t{channel_up_.load() ? 1U : 0U});
-  std::vector<const telemetry::LocalHistogram*> latencies;
-  latencies.reserve(all.size());
-  for (const auto& one : all) latencies.push_back(&one->latency);
+  values([](const Figures& figures) { return figures.channel_up; });
   out.Histogram("weir_store_latency_seconds", "Time from a call to the store's answer.");
-  out.Samples(latencies);
-  counter("weir_store_calls_total", "Calls to the store.", sum(&GuardMetrics::calls));
+  each([&](const Figures& figures, std::span<const telemetry::Label> labels) {
+    out.Samples(figures.latencies, labels);
+  });
+  counter("weir_store_calls_total", "Calls to the store.", &GuardMetrics::calls);
   counter("weir_store_failures_total", "Charges that the store could not decide.",
-          sum(&GuardMetrics::failures));
+          &GuardMetrics::failures);
   counter("weir_store_undecided_total",
           "Charges that cannot be decided though the store is well: damaged or of several slots.",
-          sum(&GuardMetrics::undecided));
+          &GuardMetrics::undecided);
   counter("weir_store_timeouts_total", "Charges that the store did not decide in time.",
-          sum(&GuardMetrics::timeouts));
+          &GuardMetrics::timeouts);
   counter("weir_store_short_cut_total", "Charges that were not sent: the breaker was open.",
-          sum(&GuardMetrics::short_cut));
+          &GuardMetrics::short_cut);
   counter("weir_store_late_answers_total", "Calls answered after their timeout.",
-          sum(&GuardMetrics::late_answers));
-  const DenyCacheCounts cache = cache_.counts();
-  counter("weir_deny_cache_hits_total", "Refusals that were known and not asked of the store.",
-          cache.hits);
-  counter("weir_deny_cache_kept_total", "Refusals that were remembered.", cache.kept);
-  counter("weir_deny_cache_forgotten_total", "Keys forgotten: refunded, or reset, on any node.",
-          cache.forgotten);
+          &GuardMetrics::late_answers);
+  const auto cached = [&](std::string_view name, std::string_view help,
+                          std::uint64_t DenyCacheCounts::*which) {
+    out.Counter(name, help);
+    values([&](const Figures& figures) { return figures.cache.*which; });
+  };
+  cached("weir_deny_cache_hits_total", "Refusals that were known and not asked of the store.",
+         &DenyCacheCounts::hits);
+  cached("weir_deny_cache_kept_total", "Refusals that were remembered.", &DenyCacheCounts::kept);
+  cached("weir_deny_cache_forgotten_total", "Keys forgotten: refunded, or reset, on any node.",
+         &DenyCacheCounts::forgotten);
 }
 
 std::string WriteHashes(std::span<const std::uint64_t> hashes) {

@@ -100,6 +100,20 @@ class Guard {
   /// weir_store_*.
   void Collect(telemetry::TextWriter& out) const;
 
+  /// What a scrape says of it.
+  struct Figures {
+    std::vector<std::shared_ptr<GuardMetrics>> metrics;
+    std::vector<const telemetry::LocalHistogram*> latencies;
+    std::uint64_t up = 0;
+    std::uint64_t breaker = 0;
+    std::uint64_t parts_away = 0;
+    std::uint64_t channel_up = 0;
+    DenyCacheCounts cache;
+
+    std::uint64_t Sum(telemetry::LocalCounter GuardMetrics::*counter) const;
+  };
+  Figures ReadFigures() const;
+
  private:
   void OnChange(std::uint32_t part, BreakerState state);
   void Say(telemetry::Level level, std::string_view message,
@@ -125,6 +139,14 @@ class Guard {
   Nanos undecided_logged_at_ = 0;
   std::array<Nanos, kMaxParts> away_since_{};  // 0: it is not
 };
+
+/// One of several guards, by the name of its store; empty: there is but one, and no label.
+struct NamedGuard {
+  std::string_view name;
+  const Guard* guard;
+};
+/// weir_store_* of all, each under the label `store`.
+void CollectGuards(std::span<const NamedGuard> guards, telemetry::TextWriter& out);
 
 /// Key hashes as the text of a message, and back: 16 hexadecimal digits each.
 std::string WriteHashes(std::span<const std::uint64_t> hashes);

@@ -15,6 +15,7 @@
 #include "support/child_process.h"
 #include "support/http_client.h"
 #include "support/mariadb_server.h"
+#include "support/mysql_server.h"
 #include "support/postgres_server.h"
 #include "support/wait.h"
 
@@ -44,13 +45,14 @@ bool Decides(std::uint16_t port) {
   return answer.body.find("\"degraded\":true") == std::string::npos;
 }
 
-std::string HostsOf(const std::string& user, const MariadbServer& one, const MariadbServer& other) {
+std::string HostsOf(const std::string& user, const MysqlFamilyServer& one,
+                    const MysqlFamilyServer& other) {
   return "mysql://" + user + "@127.0.0.1:" + std::to_string(one.port()) +
          ",127.0.0.1:" + std::to_string(other.port()) + "/weir";
 }
 
 /// How many of the nodes' sessions the server has.
-int Sessions(MariadbServer& server) {
+int Sessions(MysqlFamilyServer& server) {
   return std::stoi(
       server.Query("SELECT count(*) FROM information_schema.processlist WHERE user = 'node'"));
 }
@@ -115,6 +117,27 @@ TEST(FailOver, AMariadbReplicaIsPromotedUnderLoad) {
     ASSERT_EQ(replica.Query("SELECT MASTER_GTID_WAIT('" + position + "', 20)"), "0");
     replica.Query("STOP SLAVE; SET GLOBAL read_only = 0");
     // Else the old primary may still be the one that decides.
+    EXPECT_TRUE(WaitUntil([&] { return Sessions(replica) >= 2; }, 20s));
+  });
+}
+
+TEST(FailOver, AMysqlReplicaIsPromotedUnderLoad) {
+  if (!MysqlServer::Absence().empty()) GTEST_SKIP() << MysqlServer::Absence();
+  MysqlServer primary(
+      {"log-bin=binlog", "server-id=1", "gtid-mode=ON", "enforce-gtid-consistency=ON"});
+  MysqlServer replica(
+      {"server-id=2", "gtid-mode=ON", "enforce-gtid-consistency=ON", "read-only=1"});
+  replica.Query("CHANGE REPLICATION SOURCE TO source_host='127.0.0.1', source_port=" +
+                std::to_string(primary.port()) +
+                ", source_user='weir', source_auto_position=1, get_source_public_key=1");
+  replica.Query("START REPLICA");
+  const std::string store = HostsOf("node", replica, primary);
+  ExpectExactAcross(store, [&] {
+    // As above: not even a privileged session may write to the old primary from here on.
+    primary.Query("SET GLOBAL super_read_only = 1; FLUSH TABLES WITH READ LOCK; UNLOCK TABLES");
+    const std::string executed = primary.Query("SELECT @@global.gtid_executed");
+    ASSERT_EQ(replica.Query("SELECT WAIT_FOR_EXECUTED_GTID_SET('" + executed + "', 20)"), "0");
+    replica.Query("STOP REPLICA; SET GLOBAL read_only = 0");
     EXPECT_TRUE(WaitUntil([&] { return Sessions(replica) >= 2; }, 20s));
   });
 }

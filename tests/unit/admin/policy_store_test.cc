@@ -70,6 +70,21 @@ TEST(StoredPolicy, SaysHowItCharges) {
   }
 }
 
+TEST(StoredPolicy, NamesItsStore) {
+  StoredPolicy policy = Sample();
+  EXPECT_THAT(ToJson(policy), ::testing::Not(::testing::HasSubstr("store\"")));
+  policy.store = "hot";
+  EXPECT_EQ(BehaviourWords(policy), "local store=hot");
+  EXPECT_THAT(ToJson(policy), ::testing::HasSubstr(R"("store":"hot")"));
+  StoredPolicy read = Sample();
+  EXPECT_TRUE(ReadBehaviour(BehaviourWords(policy), read));
+  EXPECT_EQ(read, policy);
+  EXPECT_EQ(ToDefinition(policy)->store, "hot");
+  EXPECT_FALSE(ReadBehaviour("local store=", read));
+  policy.store = "two words";
+  EXPECT_THAT(ToDefinition(policy).error().message, StartsWith("store"));
+}
+
 TEST(StoredPolicy, WhatCannotBeLeasedNamesTheMode) {
   StoredPolicy policy = Sample();
   policy.mode = Mode::kLeased;

@@ -70,6 +70,21 @@ TEST_F(CatalogTest, PoliciesOfAControlPlaneStandBesideThoseOfFiles) {
   EXPECT_EQ(catalog_.status().failed_reloads, 2U);
 }
 
+TEST_F(CatalogTest, APolicyWithAnUnknownStoreIsRefused) {
+  folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true, store: hot}]");
+  EXPECT_THAT(catalog_.LoadFiles({path_}), IsEmpty());  // who only looks at policies knows none
+  Catalog strict{{DefaultPolicy(), 0.1, false, std::vector<std::string>{"main", "cold"}}};
+  const auto problems = strict.LoadFiles({path_});
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0].ToString(),
+              HasSubstr("policy 'f': unknown store 'hot'; there is main, cold"));
+  Definition stored = Stored("b", 5);
+  stored.store = "hot";
+  EXPECT_EQ(strict.CheckFree(stored).error().code, Code::kInvalidArgument);
+  stored.store = "cold";
+  EXPECT_TRUE(strict.CheckFree(stored).ok());
+}
+
 TEST_F(CatalogTest, FilesAndStoredPoliciesAreInForceTogether) {
   folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]");
   EXPECT_THAT(catalog_.LoadFiles({path_}), IsEmpty());

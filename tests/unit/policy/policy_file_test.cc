@@ -79,6 +79,24 @@ policies:
   }
 }
 
+TEST(PolicyFile, APolicyNamesItsStoreAndThoseInItTakeItOver) {
+  const Parse parse(R"(
+policies:
+  - {name: a, match: {}, quota: {fixed_window: {limit: 9, window: 1m}}}
+  - name: b
+    match: {user: "*"}
+    store: hot
+    quota: {fixed_window: {limit: 9, window: 1m}}
+    policies:
+      - {name: c, match: {route: /a}, quota: {sliding_log: {limit: 9, window: 1m}}}
+      - {name: d, match: {route: /b}, store: main, quota: {sliding_log: {limit: 9, window: 1m}}}
+)");
+  ASSERT_THAT(parse.problems, IsEmpty()) << parse.Said();
+  std::vector<std::string> stores;
+  for (const Definition& definition : parse.definitions) stores.push_back(definition.store);
+  EXPECT_EQ(stores, (std::vector<std::string>{"", "hot", "hot", "main"}));
+}
+
 TEST(PolicyFile, SaysWhatCannotBeLeased) {
   EXPECT_THAT(Parse(R"(
 policies:

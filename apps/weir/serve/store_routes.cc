@@ -1,0 +1,91 @@
+#include "serve/store_routes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/url.h"
+#include "policy/keys.h"
+
+namespace weir::app {
+namespace {
+
+std::size_t IndexOf(const config::Config& config, const std::string& name) {
+  const auto found = std::ranges::find(config.stores, name, &config::Config::NamedStore::name);
+  return static_cast<std::size_t>(found - config.stores.begin());
+}
+
+store::route::Move MoveOf(const config::Config& config) {
+  return {.from = IndexOf(config, config.move.from),
+          .to = IndexOf(config, config.move.to),
+          .share = config.move.share,
+          .done = config.move.done,
+          .policies = config.move.policies};
+}
+
+}  // namespace
+
+std::vector<StoreMember> MembersOf(const config::Config& config) {
+  if (config.stores.empty()) return {{"", config.store}};
+  std::vector<StoreMember> members;
+  for (const config::Config::NamedStore& store : config.stores) {
+    for (std::size_t i = 0; i < store.urls.size(); ++i) {
+      if (std::ranges::find(members, store.urls[i], &StoreMember::url) != members.end()) continue;
+      const bool shard = store.urls.size() > 1;
+      members.push_back({store.name + (shard ? "-" + std::to_string(i) : ""), store.urls[i]});
+    }
+  }
+  return members;
+}
+
+std::vector<std::string> StoreNames(const config::Config& config) {
+  std::vector<std::string> names;
+  for (const config::Config::NamedStore& store : config.stores) names.push_back(store.name);
+  return names;
+}
+
+std::string StoresText(const config::Config& config) {
+  if (config.stores.empty()) return WithoutSecrets(config.store);
+  std::string text;
+  for (const StoreMember& member : MembersOf(config)) {
+    text += (text.empty() ? "" : ", ") + member.name + "=" + WithoutSecrets(member.url);
+  }
+  return text;
+}
+
+store::route::Routes RoutesOf(const config::Config& config, const policy::PolicySet& policies) {
+  store::route::Routes::Options options;
+  const std::vector<StoreMember> members = MembersOf(config);
+  for (const config::Config::NamedStore& store : config.stores) {
+    store::route::Shards& shards = options.stores.emplace_back();
+    for (const std::string& url : store.urls) {
+      const auto found = std::ranges::find(members, url, &StoreMember::url);
+      shards.push_back(static_cast<std::uint8_t>(found - members.begin()));
+    }
+  }
+  options.usual = IndexOf(config, config.store_name);
+  if (!config.move.from.empty()) options.move = MoveOf(config);
+  for (const policy::Policy& policy : policies.policies()) {
+    const std::string& name = policy.definition.store;
+    if (name.empty()) continue;
+    if (!policy.definition.key.empty()) {
+      std::string key;
+      policy::AppendBareKey(key, policy.definition.key);
+      options.keys.emplace(std::move(key), IndexOf(config, name));
+      continue;
+    }
+    const std::string& first = policy.key_parts.front();
+    options.policies.emplace(first.substr(0, first.find('|')), IndexOf(config, name));
+  }
+  return store::route::Routes(std::move(options));
+}
+
+const store::route::Routes& LiveRoutes::Current() {
+  const std::uint64_t version = policies_.version();
+  if (!routes_ || version != version_) {
+    routes_.emplace(RoutesOf(config_, *policies_.Current()));
+    version_ = version;
+  }
+  return *routes_;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,168 @@
+// Several stores: what they are called, how keys are shared among their servers, and which keys are
+// on their way from one to another.
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include "config/settings.h"
+
+namespace weir::config {
+namespace {
+
+using Texts = std::span<const std::string>;
+
+constexpr std::size_t kMaxServers = 64;
+constexpr std::size_t kMaxName = 64;
+constexpr std::uint32_t kPerPercent = 100;
+
+bool IsName(std::string_view text) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
+  };
+  return !text.empty() && text.size() <= kMaxName && std::ranges::all_of(text, fits);
+}
+
+/// A comma stands between stores in the environment and in flags, and between the hosts of a URL:
+/// what does not begin as NAME= belongs to the URL before it.
+std::vector<std::string> Rejoined(Texts texts) {
+  std::vector<std::string> joined;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    const bool begins = equals != std::string::npos && IsName(text.substr(0, equals));
+    if (begins || joined.empty()) {
+      joined.push_back(text);
+    } else {
+      joined.back().append(",").append(text);
+    }
+  }
+  return joined;
+}
+
+Status SetStores(Config& config, Texts texts) {
+  config.stores.clear();
+  for (const std::string& text : Rejoined(texts)) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || !IsName(text.substr(0, equals))) {
+      return Expected("NAME=URL, with a name of letters, digits, - and _",
+                      text.substr(0, text.find(':')));
+    }
+    const std::string name = text.substr(0, equals);
+    std::string url;
+    if (Status set = SetStoreUrl(url, text.substr(equals + 1)); !set.ok()) {
+      return Error{set.error().code, name + ": " + set.error().message};
+    }
+    auto found = std::ranges::find(config.stores, name, &Config::NamedStore::name);
+    if (found == config.stores.end()) {
+      config.stores.push_back({.name = name});
+      found = std::prev(config.stores.end());
+    }
+    found->urls.push_back(std::move(url));
+  }
+  return {};
+}
+
+/// 5, 5% or 0.25%.
+Status SetShare(std::uint32_t& target, std::string_view text) {
+  std::string_view digits = text;
+  if (digits.ends_with('%')) digits.remove_suffix(1);
+  double percent = -1;
+  const auto [end, problem] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), percent);
+  if (problem != std::errc() || end != digits.data() + digits.size() ||
+      !(percent >= 0 && percent <= 100)) {
+    return Expected("a percentage from 0 to 100", text);
+  }
+  target = static_cast<std::uint32_t>(percent * kPerPercent + 0.5);
+  return {};
+}
+
+// clang-format off
+const std::array<Setting, 6> kSettings = {{
+    {{"stores", "--stores", "several stores by name, each NAME=URL; a name with several URLs shares its keys among them", true}, SetStores},
+    {{"move.from", "", "the name of the store that keys are moved away from; empty: none"},
+     [](Config& c, Texts t) -> Status { c.move.from = t[0]; return {}; }},
+    {{"move.to", "", "the name of the store that they are moved to"},
+     [](Config& c, Texts t) -> Status { c.move.to = t[0]; return {}; }},
+    {{"move.share", "--move-share", "the percentage of the keys that are charged in both stores"},
+     [](Config& c, Texts t) { return SetShare(c.move.share, t[0]); }},
+    {{"move.done", "--move-done", "the percentage of the keys that are charged in the new store alone"},
+     [](Config& c, Texts t) { return SetShare(c.move.done, t[0]); }},
+    {{"move.policies", "", "only the keys of these policies, each domain/name; none: of all", true},
+     [](Config& c, Texts t) -> Status { c.move.policies.assign(t.begin(), t.end()); return {}; }},
+}};
+// clang-format on
+
+std::string NamesOf(const Config& config) {
+  std::string names;
+  for (const Config::NamedStore& store : config.stores) {
+    names += (names.empty() ? "" : ", ") + store.name;
+  }
+  return names;
+}
+
+bool Has(const Config& config, const std::string& name) {
+  return std::ranges::find(config.stores, name, &Config::NamedStore::name) != config.stores.end();
+}
+
+void CheckMove(const Config& config, std::vector<std::string>& wrong) {
+  const Config::Move& move = config.move;
+  if (move.from.empty() && move.to.empty()) {
+    if (move.share != 0 || move.done != 0)
+      wrong.push_back("move.share: needs move.from and move.to");
+    return;
+  }
+  for (const auto& [key, name] : {std::pair("move.from", &move.from), {"move.to", &move.to}}) {
+    if (!Has(config, *name)) {
+      wrong.push_back(std::string(key) + ": unknown store '" + *name + "'; stores has " +
+                      (config.stores.empty() ? "none" : NamesOf(config)));
+    }
+  }
+  if (move.from == move.to) wrong.emplace_back("move.to: must be another store than move.from");
+  if (move.done > move.share) {
+    wrong.emplace_back(
+        "move.done: cannot be more than move.share: keys are charged in both stores "
+        "before they are charged in the new one alone");
+  }
+}
+
+}  // namespace
+
+std::span<const Setting> StoreSettings() { return kSettings; }
+
+std::vector<std::string> ResolveStores(Config& config) {
+  std::vector<std::string> wrong;
+  CheckMove(config, wrong);
+  if (config.stores.empty()) {
+    if (!config.store_name.empty()) {
+      wrong.push_back(
+          "store: expected a URL such as redis://localhost:6379, or the name of one of "
+          "`stores`; there is none called '" +
+          config.store_name + "'");
+    }
+    return wrong;
+  }
+  std::size_t servers = 0;
+  for (const Config::NamedStore& store : config.stores) servers += store.urls.size();
+  if (servers > kMaxServers) {
+    wrong.push_back("stores: more than " + std::to_string(kMaxServers) + " servers");
+  }
+  if (config.store_given && config.store_name.empty()) {
+    wrong.push_back("store: with `stores`, name one of them: " + NamesOf(config));
+    return wrong;
+  }
+  if (!config.store_given) config.store_name = config.stores.front().name;
+  const auto usual = std::ranges::find(config.stores, config.store_name, &Config::NamedStore::name);
+  if (usual == config.stores.end()) {
+    wrong.push_back("store: unknown store '" + config.store_name + "'; stores has " +
+                    NamesOf(config));
+    return wrong;
+  }
+  config.store = usual->urls.front();
+  return wrong;
+}
+
+}  // namespace weir::config

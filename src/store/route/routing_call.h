@@ -1,0 +1,90 @@
+#pragma once
+
+// One batch on its way through several stores, in rounds: what can be asked at once is asked of all
+// members together, and what they answer decides what is asked next.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/route/routes.h"
+#include "store/route/routing_store.h"
+#include "store/store.h"
+
+namespace weir::store::route {
+
+/// Thread safety: as Store. Holds itself until `done` has run.
+class RoutingCall : public std::enable_shared_from_this<RoutingCall> {
+ public:
+  explicit RoutingCall(std::shared_ptr<RoutingStore::Shared> shared) : shared_(std::move(shared)) {}
+
+  /// Once.
+  void Run(const Routes& routes, std::span<Application> batch, Done done);
+
+ private:
+  /// Charges of one application that one member is asked about together.
+  struct Leg {
+    std::uint8_t member = 0;
+    bool mirror = false;                     ///< the keys' new store, while they are being moved
+    std::vector<std::uint32_t> places = {};  ///< of its charges in the application
+    std::vector<Charge> charges = {};
+    std::vector<Decision> decisions = {};
+    Application answer = {};
+    bool asked = false;
+
+    bool said() const noexcept { return asked && answer.status.ok(); }
+  };
+  /// One application that is more than a question to one member.
+  struct Work {
+    enum class Step : std::uint8_t {
+      kAsking,   ///< of a charge, leg after leg; of all else, all legs at once
+      kLooking,  ///< it is refused; legs that were not asked say how their keys stand
+      kDone,
+    };
+    Application* application = nullptr;
+    std::vector<Leg> legs = {};
+    std::size_t next = 0;  ///< kCharge: the leg that is asked now
+    Step step = Step::kAsking;
+    bool refused = false;
+  };
+  /// A question of our own beside the legs: what is given back, or levelled.
+  struct Extra {
+    bool undoes = false;
+    std::string marker = {};
+    std::vector<Charge> charges = {};
+    std::vector<Decision> decisions = {};
+    Application answer = {};
+  };
+
+  void Plan(const Routes& routes, Application& application);
+  void Begin(Work& work);
+  void Advance(Work& work);
+  void AdvanceCharge(Work& work);
+  void Refuse(Work& work);
+  void Fail(Work& work, Status why);
+  void UndoBefore(const Work& work, std::size_t leg);
+  void Level(const Work& work);
+  void Combine(Work& work);
+  void Ask(Leg& leg, Op op);
+  void AskExtra(std::uint8_t member, Op op, Extra extra, std::int64_t lease = 0);
+  void CountExtras();
+  void Queue(std::uint8_t member, Application& application);
+  void SendRound();
+  void OnAnswers();
+
+  const std::shared_ptr<RoutingStore::Shared> shared_;
+  Done done_;
+  std::deque<Work> works_;
+  std::deque<Extra> extras_;
+  std::size_t extras_counted_ = 0;
+  // What each member is asked in this round, and whose answers those are.
+  std::vector<std::vector<Application>> outbox_;
+  std::vector<std::vector<Application*>> origins_;
+  std::size_t waiting_ = 0;
+};
+
+}  // namespace weir::store::route
