@@ -60,7 +60,6 @@ TEST(Decision, TellsLeasesAndWhetherTheyCameBack) {
   check.decision.lease = 0;
   check.applied = true;
   out.clear();
-  JsonWriter json(out);
   AppendDecision(json, check);
   EXPECT_EQ(out,
             R"({"allowed":true,"limit":100,"remaining":99,"retryAfterMs":0,"resetAfterMs":100,)"
