@@ -40,8 +40,10 @@ class DeliveryLog {
   /// Of those users that have expressed any.
   virtual Result<std::unordered_map<std::string, Preferences>> PreferencesOf(
       std::span<const std::string> users) = 0;
-  /// Those of `event_ids` that were sent already, by whichever sender.
-  virtual Result<std::unordered_set<std::string>> Sent(std::span<const std::string> event_ids) = 0;
+  /// Those of `event_ids` that must not be delivered any more: sent, by whichever sender, or
+  /// dropped.
+  virtual Result<std::unordered_set<std::string>> Settled(
+      std::span<const std::string> event_ids) = 0;
 
   /// Delayed events whose time has come. They are kept, and given again after a minute, until they
   /// are forgotten.

@@ -7,6 +7,8 @@ namespace {
 
 Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
+constexpr char kBetween = '\x1f';
+
 bool HasControlCharacter(std::string_view text) {
   return std::any_of(text.begin(), text.end(),
                      [](unsigned char c) { return c < 0x20 || c == 0x7F; });
@@ -37,6 +39,18 @@ Status CheckChannel(std::string_view channel) {
   if (known && !channel.empty() && channel.size() <= kMaxChannelBytes) return {};
   return Invalid("channel must have 1 to " + std::to_string(kMaxChannelBytes) +
                  " characters of a-z, 0-9, - and _");
+}
+
+std::string ChannelKey(std::string_view user_id, std::string_view channel) {
+  std::string key(user_id);
+  key += kBetween;
+  return key.append(channel);
+}
+
+RowName SplitRowName(std::string_view name) noexcept {
+  const std::size_t at = name.find(kBetween);
+  if (at == std::string_view::npos) return {name, {}};
+  return {name.substr(0, at), name.substr(at + 1)};
 }
 
 Status CheckLimit(const UserLimit& limit) {

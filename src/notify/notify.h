@@ -28,13 +28,14 @@ inline constexpr Micros kMicrosPerMinute = 60'000'000;
 /// How long an idempotency key is remembered, at least.
 inline constexpr Micros kKeyLifetime = Micros{24} * 60 * kMicrosPerMinute;
 
-/// One row of the table rate_limit_store.
+/// One row of the table rate_limit_store: of a user, or of one channel of a user.
 struct UserLimit {
-  std::string user_id;
+  std::string user_id;           ///< or a ChannelKey
   std::int64_t rate_limit = 0;   ///< sends per window
   std::int64_t time_window = 0;  ///< minutes
   std::int64_t current_count = 0;
   Micros last_refresh_time = 0;
+  bool has_channels = false;  ///< channels of the user have limits of their own; only some know
 
   Micros window_end() const noexcept { return last_refresh_time + time_window * kMicrosPerMinute; }
   /// The window is over: the next send starts a new one.
@@ -67,6 +68,7 @@ struct SendAnswer {
   std::int64_t rate_limit = 0;  ///< kSent and kLimited, as are the next two
   std::int64_t remaining = 0;
   Micros resets_at = 0;
+  bool of_channel = false;  ///< kLimited: it is the channel's window that is full
 };
 
 Micros NowMicros(const Clock& clock) noexcept;
@@ -75,7 +77,16 @@ Micros NowMicros(const Clock& clock) noexcept;
 Status CheckUserId(std::string_view user_id);
 /// 1 to kMaxChannelBytes of a-z, 0-9, '-' and '_'.
 Status CheckChannel(std::string_view channel);
-/// The user id and the ranges of the two numbers.
+/// The name of a row that limits one channel of a user. No user has such an id: they have no
+/// control characters.
+std::string ChannelKey(std::string_view user_id, std::string_view channel);
+/// The user and the channel of a row's name; the channel is empty if it is that of a user.
+struct RowName {
+  std::string_view user_id;
+  std::string_view channel;
+};
+RowName SplitRowName(std::string_view name) noexcept;
+/// The user id, which is no ChannelKey, and the ranges of the two numbers.
 Status CheckLimit(const UserLimit& limit);
 /// The user id, the message (1 to kMaxMessageBytes bytes), the key, the channel and the recipient.
 Status CheckSend(const SendRequest& request);

@@ -100,9 +100,9 @@ bool Sender::DropKnown(std::vector<Item>& items) {
     if (!found) return found.error();
     known = *std::move(found);
     if (parts_.log == nullptr || ids.empty()) return {};
-    auto sent = parts_.log->Sent(ids);
-    if (!sent) return sent.error();
-    known.merge(*sent);
+    auto settled = parts_.log->Settled(ids);
+    if (!settled) return settled.error();
+    known.merge(*settled);
     return {};
   });
   if (!read) return false;

@@ -19,8 +19,9 @@ class Tally {
   }
 
   /// False: the window is full, counting the places that earlier requests of the batch have taken.
+  bool has_room() const noexcept { return row_.current_count + taken_ < row_.rate_limit; }
   bool Take() noexcept {
-    if (row_.current_count + taken_ >= row_.rate_limit) return false;
+    if (!has_room()) return false;
     ++taken_;
     return true;
   }
@@ -38,7 +39,8 @@ class Tally {
   SendAnswer Limited() const {
     return {.outcome = Outcome::kLimited,
             .rate_limit = row_.rate_limit,
-            .resets_at = row_.window_end()};
+            .resets_at = row_.window_end(),
+            .of_channel = !SplitRowName(row_.user_id).channel.empty()};
   }
   /// The answer to the request whose place was confirmed last.
   SendAnswer Sent(std::string event_id) const {
@@ -53,6 +55,47 @@ class Tally {
   UserLimit row_;
   std::int64_t taken_ = 0;
   std::int64_t confirmed_ = 0;
+};
+
+/// The windows that a request takes a place in: the user's, and the channel's if that has a limit
+/// of its own. A place is taken in both or in none.
+///
+/// Not thread-safe. The tallies must outlive it.
+class Places {
+ public:
+  Places(Tally& user, Tally* channel) : user_(user), channel_(channel) {}
+
+  bool Take() noexcept {
+    if (!user_.has_room() || (channel_ != nullptr && !channel_->has_room())) return false;
+    user_.Take();
+    if (channel_ != nullptr) channel_->Take();
+    return true;
+  }
+  void Confirm() noexcept {
+    user_.Confirm();
+    if (channel_ != nullptr) channel_->Confirm();
+  }
+  /// The window that `is_full` holds for, the one that ends last if it does for both; nullptr: for
+  /// neither.
+  template <typename IsFull>
+  const Tally* Full(IsFull is_full) const {
+    const bool channel = channel_ != nullptr && is_full(*channel_);
+    if (!is_full(user_)) return channel ? channel_ : nullptr;
+    return channel && channel_->row().window_end() > user_.row().window_end() ? channel_ : &user_;
+  }
+  /// As Tally::Sent, of the window with fewer places left.
+  SendAnswer Sent(std::string event_id) const {
+    SendAnswer answer = user_.Sent(std::move(event_id));
+    if (channel_ == nullptr) return answer;
+    SendAnswer other = channel_->Sent({});
+    if (other.remaining >= answer.remaining) return answer;
+    other.event_id = std::move(answer.event_id);
+    return other;
+  }
+
+ private:
+  Tally& user_;
+  Tally* channel_;
 };
 
 }  // namespace weir::notify

@@ -265,6 +265,23 @@ describe('the dashboard', { concurrency: false }, () => {
     quiet();
   });
 
+  test('shows what became of a message', async () => {
+    await ask('POST', '/api/config', { userId: '44', rateLimit: 9, timeWindow: 60 });
+    await ask('POST', '/api/send', { userId: '44', message: 'hello', channel: 'none' });
+    await open('notify');
+    await page.getByLabel('User', { exact: true }).fill('44');
+    const row = page.getByRole('row').filter({ hasText: 'DEAD' }).filter({ hasText: 'channel none has no provider' });
+    // It takes a moment until nobody tries again.
+    for (let i = 0; i < 100 && await row.count() === 0; i += 1) {
+      await page.getByRole('button', { name: 'Look up' }).click();
+      await page.waitForTimeout(50);
+    }
+    await row.waitFor();
+    await shot(page, 'notify-message');
+    await ask('POST', '/admin/notify/dead/drop', { userId: '44' });
+    quiet();
+  });
+
   test('replays and drops dead letters', async () => {
     await ask('POST', '/api/config', { userId: '43', rateLimit: 9, timeWindow: 60 });
     for (let i = 0; i < 2; i += 1) await ask('POST', '/api/send', { userId: '43', message: 'hello', channel: 'none' });

@@ -21,9 +21,15 @@ struct Words {
   std::string window = {};  ///< minutes, or with a unit
 };
 
+std::string ConfigPath(const Words& words) {
+  std::string path = "/api/config/" + UrlEscaped(words.user);
+  if (!words.channel.empty()) path += "/channels/" + UrlEscaped(words.channel);
+  return path;
+}
+
 int RunConfig(const Words& words) {
   if (words.limit == 0 && words.window.empty()) {
-    return SendNotify(words.remote, "GET", "/api/config/" + UrlEscaped(words.user), {});
+    return SendNotify(words.remote, "GET", ConfigPath(words), {});
   }
   const bool plain = words.window.find_first_not_of("0123456789") == std::string::npos;
   const std::string body = JsonObject([&](JsonWriter& json) {
@@ -34,6 +40,7 @@ int RunConfig(const Words& words) {
       json.Value(words.window);
     }
   });
+  if (!words.channel.empty()) return SendNotify(words.remote, "PUT", ConfigPath(words), body);
   return SendNotify(words.remote, "POST", "/api/config", body);
 }
 
@@ -51,7 +58,7 @@ int RunQuota(const Words& words) {
 }
 
 int RunRemove(const Words& words) {
-  return SendNotify(words.remote, "DELETE", "/api/config/" + UrlEscaped(words.user), {});
+  return SendNotify(words.remote, "DELETE", ConfigPath(words), {});
 }
 
 CLI::App* AddWord(CLI::App& parent, const char* name, const char* about,
@@ -72,7 +79,11 @@ void AddConfigWord(CLI::App& word, int& exit_code) {
       set->add_option("--window", config->window, "Minutes, or with a unit: 2h, 1d, PT90M");
   limit->needs(window);
   window->needs(limit);
-  AddWord(word, "remove", "Remove a user's cap.", std::make_shared<Words>(), RunRemove, exit_code);
+  const char* const about = "The cap of one channel, beside that of the user";
+  set->add_option("--channel", config->channel, about);
+  auto remove = std::make_shared<Words>();
+  AddWord(word, "remove", "Remove a user's cap.", remove, RunRemove, exit_code)
+      ->add_option("--channel", remove->channel, about);
 }
 
 void Configure(CLI::App& word, int& exit_code) {

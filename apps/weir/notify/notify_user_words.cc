@@ -16,7 +16,9 @@ namespace {
 
 constexpr std::size_t kMostUsers = 100'000'000;
 constexpr std::size_t kMaxLine = 4096;
+// A line of three cells is a user's cap, one with a fourth that of one channel.
 constexpr std::string_view kHead = "userId,rateLimit,timeWindow";
+constexpr std::string_view kHeadWithChannel = "userId,rateLimit,timeWindow,channel";
 
 struct UserWords {
   Remote remote;
@@ -62,31 +64,42 @@ int RunExport(const UserWords& words) {
   std::ofstream file;
   if (words.file != "-") file.open(words.file);
   std::ostream& out = words.file == "-" ? std::cout : file;
-  out << kHead << '\n';
+  out << kHeadWithChannel << '\n';
   const int code = EachNotifyRow(
       words.remote, "/api/config?", "users", kMostUsers, [&](simdjson::dom::element user) {
         out << Cell(TextOf(user, "userId")) << ',' << NumberOf(user, "rateLimit") << ','
-            << NumberOf(user, "timeWindow") << '\n';
+            << NumberOf(user, "timeWindow") << ',' << TextOf(user, "channel") << '\n';
       });
   out.flush();
   if (!out) return Fail({Code::kInvalidArgument, "cannot write " + words.file});
   return code;
 }
 
-/// The body for a line, or what is wrong with it.
-Result<std::string> ConfigOf(const std::string& line) {
+/// The request for a line.
+struct LineRequest {
+  std::string method;
+  std::string target;
+  std::string body;
+};
+
+/// Or what is wrong with the line.
+Result<LineRequest> ConfigOf(const std::string& line) {
   const auto cells = line.size() > kMaxLine ? std::nullopt : Cells(line);
-  if (!cells || cells->size() != 3) {
-    return Error{Code::kInvalidArgument, "must be " + std::string(kHead)};
+  if (!cells || cells->size() < 3 || cells->size() > 4) {
+    return Error{Code::kInvalidArgument, "must be " + std::string(kHeadWithChannel)};
   }
   const auto limit = ParseNumber<std::int64_t>((*cells)[1]);
   const auto window = ParseNumber<std::int64_t>((*cells)[2]);
   if (!limit || !window) {
     return Error{Code::kInvalidArgument, "rateLimit and timeWindow must be whole numbers"};
   }
-  return JsonObject([&](JsonWriter& json) {
+  std::string body = JsonObject([&](JsonWriter& json) {
     json.Field("userId", (*cells)[0]).Field("rateLimit", *limit).Field("timeWindow", *window);
   });
+  if (cells->size() == 3 || (*cells)[3].empty()) return LineRequest{"POST", "/api/config", body};
+  return LineRequest{
+      "PUT", "/api/config/" + UrlEscaped((*cells)[0]) + "/channels/" + UrlEscaped((*cells)[3]),
+      body};
 }
 
 /// Lines that are wrong are named and skipped; a service that is away ends it.
@@ -97,10 +110,11 @@ int Import(const UserWords& words, std::istream& in) {
   for (std::string line; std::getline(in, line);) {
     ++number;
     if (line.empty() || line == "\r" || (number == 1 && line.starts_with(kHead))) continue;
-    Result<std::string> body = ConfigOf(line);
-    std::string problem = body.ok() ? std::string() : body.error().message;
-    if (body.ok()) {
-      Result<ServiceReply> reply = words.remote.Exchange("POST", "/api/config", *body);
+    Result<LineRequest> wanted = ConfigOf(line);
+    std::string problem = wanted.ok() ? std::string() : wanted.error().message;
+    if (wanted.ok()) {
+      Result<ServiceReply> reply =
+          words.remote.Exchange(wanted->method, wanted->target, wanted->body);
       if (!reply.ok()) return Fail(reply.error());
       if (!reply->ok() && reply->status != 400) return FailRefused(*reply);
       if (!reply->ok()) problem = MessageOf(reply->body);
@@ -112,7 +126,7 @@ int Import(const UserWords& words, std::istream& in) {
     ++wrong;
     std::cerr << "weir: line " << number << ": " << problem << '\n';
   }
-  std::cout << imported << " users imported";
+  std::cout << imported << " caps imported";
   if (wrong > 0) std::cout << ", " << wrong << " lines skipped";
   std::cout << '\n';
   return wrong > 0 ? kExitNo : kExitOk;
@@ -167,7 +181,7 @@ void AddUserWords(CLI::App& notify, int& exit_code) {
       ->add_option("file", out->file, "Where to; - is standard output")
       ->capture_default_str();
   auto in = std::make_shared<UserWords>();
-  UserWord(notify, "import", "Set users' caps from CSV: userId,rateLimit,timeWindow.", in,
+  UserWord(notify, "import", "Set users' caps from CSV: userId,rateLimit,timeWindow[,channel].", in,
            RunImport, exit_code)
       ->add_option("file", in->file, "Where from; - is standard input")
       ->capture_default_str();

@@ -197,6 +197,7 @@ Status Service::OpenAdmin() {
   config_changes_.emplace(*policy_store_);
   config_changes_->Add(slots_->configs());
   config_changes_->Add(notify_->api().limits());
+  config_changes_->Add(notify_->api().channels().limits());
   config_changes_->Add(notify_->ledger().preferences());
   live_.emplace(admin::LiveTotals::Options{.read = [this] { return ReadTotals(); },
                                            .on_second =
@@ -266,6 +267,7 @@ Status Service::OpenHttp() {
           AuditClaim(request, config, count);
         });
     notify_->api().AddTo(routers_[i], admin, change("notify"));
+    notify_->api().channels().AddTo(routers_[i], change("notify_channel"));
     notify_->ledger().AddTo(
         routers_[i], {admin,
                       [this](std::string action, http::Handler handler) {

@@ -188,7 +188,7 @@ void LedgerApi::ListUsers(const Request& request, Reply reply) {
   Result<std::size_t> limit = LimitOf(request);
   if (!limit.ok()) return reply(ErrorResponse(limit.error()));
   std::string after = QueryValue(request.query, "after").value_or("");
-  if (after.size() > kMaxUserIdBytes) {
+  if (after.size() > kMaxUserIdBytes + 1 + kMaxChannelBytes) {
     return reply(ErrorResponse(400, "after must be the \"next\" of the page before"));
   }
   ledger_.ListUsers(

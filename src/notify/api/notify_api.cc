@@ -10,6 +10,7 @@
 #include "base/json_writer.h"
 #include "notify/api/notify_json.h"
 #include "protocol/http/error.h"
+#include "protocol/http/uri.h"
 
 namespace weir::notify {
 namespace {
@@ -46,6 +47,11 @@ Response UnknownUser(std::string_view user) {
                                 "'; create it with POST /api/config");
 }
 
+Response UnknownChannel(std::string_view user, std::string_view channel) {
+  return ErrorResponse(404, "no limit exists for channel '" + std::string(channel) + "' of user '" +
+                                std::string(user) + "'");
+}
+
 std::int64_t SecondsUntil(Micros time, Micros now) {
   return std::max<std::int64_t>((time - now + 999'999) / 1'000'000, 1);
 }
@@ -57,11 +63,14 @@ void AddLimitHeaders(Response& response, const SendAnswer& answer, Micros now) {
                                 std::to_string(SecondsUntil(answer.resets_at, now)));
 }
 
-Response LimitedResponse(const SendAnswer& answer, const std::string& user, Micros now) {
+Response LimitedResponse(const SendAnswer& answer, const std::string& user,
+                         const std::string& channel, Micros now) {
   const std::string seconds = std::to_string(SecondsUntil(answer.resets_at, now));
-  Response response = ErrorResponse(
-      429, "rate limit exceeded for user '" + user + "': all " + std::to_string(answer.rate_limit) +
-               " of this window are used; try again in " + seconds + " s");
+  const std::string where = answer.of_channel ? " on channel '" + channel + "'" : "";
+  Response response =
+      ErrorResponse(429, "rate limit exceeded for user '" + user + "'" + where + ": all " +
+                             std::to_string(answer.rate_limit) +
+                             " of this window are used; try again in " + seconds + " s");
   response.headers.emplace_back("Retry-After", seconds);
   AddLimitHeaders(response, answer, now);
   return response;
@@ -75,7 +84,8 @@ struct NotifyApi::Parts {
       : gateway(given_gateway),
         clock(given_clock),
         probes(std::move(given_probes)),
-        cap(given_cap) {}
+        cap(given_cap),
+        channels(given_gateway) {}
 
   void Configure(const Request& request, Reply reply);
   void Send(const Request& request, Reply reply);
@@ -93,7 +103,8 @@ struct NotifyApi::Parts {
     latency.Observe(nanos);
   }
   void SendOrEnsure(SendRequest request, notify::Gateway::Done<SendAnswer> done);
-  Response ResponseOf(Result<SendAnswer> answer, const std::string& user);
+  Response ResponseOf(Result<SendAnswer> answer, const std::string& user,
+                      const std::string& channel);
   template <typename Body>
   void WithRow(const Request& request, Reply reply, Body body);
 
@@ -101,6 +112,7 @@ struct NotifyApi::Parts {
   const Clock& clock;
   const Probes probes;
   const DefaultCap cap;
+  ChannelApi channels;
   std::array<std::atomic<std::uint64_t>, kResults> sends{};
   mutable std::mutex latency_mutex;  // answers come on several threads
   telemetry::LocalHistogram latency;
@@ -123,10 +135,11 @@ void NotifyApi::Parts::Send(const Request& request, Reply reply) {
   }
   const Nanos start = SystemClock::Get().Now();
   std::string user = send->user_id;
-  SendOrEnsure(std::move(*send), [this, start, user = std::move(user),
+  std::string channel = send->channel;
+  SendOrEnsure(std::move(*send), [this, start, user = std::move(user), channel = std::move(channel),
                                   reply = std::move(reply)](Result<SendAnswer> answer) {
     Observe(SystemClock::Get().Now() - start);
-    reply(ResponseOf(std::move(answer), user));
+    reply(ResponseOf(std::move(answer), user, channel));
   });
 }
 
@@ -146,7 +159,8 @@ void NotifyApi::Parts::SendOrEnsure(SendRequest request, notify::Gateway::Done<S
                });
 }
 
-Response NotifyApi::Parts::ResponseOf(Result<SendAnswer> answer, const std::string& user) {
+Response NotifyApi::Parts::ResponseOf(Result<SendAnswer> answer, const std::string& user,
+                                      const std::string& channel) {
   if (!answer.ok()) {
     Note(kUnavailable);
     return ErrorResponse(answer.error());
@@ -161,7 +175,7 @@ Response NotifyApi::Parts::ResponseOf(Result<SendAnswer> answer, const std::stri
       return ErrorResponse(400, "Idempotency-Key was used before with another message");
     case Outcome::kLimited:
       Note(kLimited);
-      return LimitedResponse(*answer, user, now);
+      return LimitedResponse(*answer, user, channel, now);
     case Outcome::kSent:
       break;
   }
@@ -176,12 +190,19 @@ template <typename Body>
 void NotifyApi::Parts::WithRow(const Request& request, Reply reply, Body body) {
   std::string user = request.params.at(0);
   if (Status s = notify::CheckUserId(user); !s.ok()) return reply(ErrorResponse(s.error()));
-  gateway.Find(
-      user, [user, reply = std::move(reply), body](Result<std::optional<notify::UserLimit>> row) {
-        if (!row.ok()) return reply(ErrorResponse(row.error()));
-        if (!row->has_value()) return reply(UnknownUser(user));
-        reply(Json(body(**row)));
-      });
+  const std::optional<std::string> channel = http::QueryValue(request.query, "channel");
+  if (channel) {
+    if (Status s = notify::CheckChannel(*channel); !s.ok()) return reply(ErrorResponse(s.error()));
+  }
+  gateway.Find(channel ? notify::ChannelKey(user, *channel) : user,
+               [user, channel, reply = std::move(reply),
+                body](Result<std::optional<notify::UserLimit>> row) {
+                 if (!row.ok()) return reply(ErrorResponse(row.error()));
+                 if (!row->has_value()) {
+                   return reply(channel ? UnknownChannel(user, *channel) : UnknownUser(user));
+                 }
+                 reply(Json(body(**row)));
+               });
 }
 
 void NotifyApi::Parts::GetConfig(const Request& request, Reply reply) {
@@ -232,6 +253,8 @@ void NotifyApi::Parts::Report(const Request&, Reply reply) {
 NotifyApi::NotifyApi(notify::Gateway& gateway, const Clock& clock, Probes probes, DefaultCap cap)
     : parts_(std::make_unique<Parts>(gateway, clock, std::move(probes), cap)) {}
 NotifyApi::~NotifyApi() = default;
+
+ChannelApi& NotifyApi::channels() { return parts_->channels; }
 
 admin::Undoable NotifyApi::limits() {
   notify::Gateway* const gateway = &parts_->gateway;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "admin/undoable.h"
+#include "notify/api/channel_api.h"
 #include "notify/delivery_stats.h"
 #include "notify/gateway.h"
 #include "protocol/http/router.h"
@@ -43,6 +44,9 @@ class NotifyApi {
   /// Before the service starts. `admin` stands before what is under /admin, `change` before what
   /// changes a user's limit.
   void AddTo(http::Router& router, const Protect& admin, const Protect& change);
+
+  /// Limits of single channels of users, which have paths of their own.
+  ChannelApi& channels();
 
   /// Users' limits, of kind "notify". A limit that comes back starts with a count of 0.
   admin::Undoable limits();

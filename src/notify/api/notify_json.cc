@@ -89,30 +89,50 @@ Result<std::int64_t> Minutes(const dom::element& element) {
   return *span / std::chrono::minutes(1);
 }
 
-void AppendSettings(JsonWriter& json, const notify::UserLimit& limit) {
-  json.Field("userId", limit.user_id)
-      .Field("rateLimit", limit.rate_limit)
-      .Field("timeWindow", limit.time_window);
+void AppendName(JsonWriter& json, const notify::UserLimit& limit) {
+  const notify::RowName name = notify::SplitRowName(limit.user_id);
+  json.Field("userId", name.user_id);
+  if (!name.channel.empty()) json.Field("channel", name.channel);
 }
 
-}  // namespace
+void AppendSettings(JsonWriter& json, const notify::UserLimit& limit) {
+  AppendName(json, limit);
+  json.Field("rateLimit", limit.rate_limit).Field("timeWindow", limit.time_window);
+}
 
-Result<notify::UserLimit> ParseLimit(std::string_view body) {
+/// The limit in a body; without a user in the path, the body has to name one.
+Result<notify::UserLimit> LimitIn(std::string_view body, std::optional<std::string> user_id) {
   Result<Fields> fields = Fields::Parse(body);
   if (!fields.ok()) return fields.error();
-  const std::optional<dom::element> user = fields->Require("userId", "user_id");
+  std::optional<dom::element> user;
+  if (!user_id) user = fields->Require("userId", "user_id");
   const std::optional<dom::element> limit = fields->Require("rateLimit", "rate_limit");
   const std::optional<dom::element> window = fields->Require("timeWindow", "time_window");
   if (Status s = fields->Complete(); !s.ok()) return s.error();
-  Result<std::string> id = Id(*user);
-  if (!id.ok()) return id.error();
+  if (!user_id) {
+    Result<std::string> id = Id(*user);
+    if (!id.ok()) return id.error();
+    user_id = std::move(*id);
+  }
   Result<std::int64_t> rate = Number(*limit, "rateLimit");
   if (!rate.ok()) return rate.error();
   Result<std::int64_t> minutes = Minutes(*window);
   if (!minutes.ok()) return minutes.error();
-  notify::UserLimit parsed{std::move(*id), *rate, *minutes, 0, 0};
+  notify::UserLimit parsed{std::move(*user_id), *rate, *minutes, 0, 0};
   if (Status s = notify::CheckLimit(parsed); !s.ok()) return s.error();
   return parsed;
+}
+
+}  // namespace
+
+Result<notify::UserLimit> ParseLimit(std::string_view body) { return LimitIn(body, std::nullopt); }
+
+Result<notify::UserLimit> ParseChannelLimit(std::string_view body, const std::string& user_id,
+                                            const std::string& channel) {
+  if (Status s = notify::CheckChannel(channel); !s.ok()) return s.error();
+  Result<notify::UserLimit> limit = LimitIn(body, user_id);
+  if (limit.ok()) limit->user_id = notify::ChannelKey(user_id, channel);
+  return limit;
 }
 
 Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view key) {
@@ -162,8 +182,8 @@ std::string QuotaBody(const notify::UserLimit& limit, notify::Micros now) {
   const bool running = !limit.Expired(now);
   const std::int64_t used = running ? limit.current_count : 0;
   return JsonObject([&](JsonWriter& json) {
-    json.Field("userId", limit.user_id)
-        .Field("limit", limit.rate_limit)
+    AppendName(json, limit);
+    json.Field("limit", limit.rate_limit)
         .Field("used", used)
         .Field("remaining", std::max<std::int64_t>(limit.rate_limit - used, 0));
     if (running) json.Field("resetsAt", notify::FormatTime(limit.window_end()));

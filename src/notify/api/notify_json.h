@@ -15,12 +15,17 @@ namespace weir::notify {
 /// is named. The result holds CheckLimit.
 Result<notify::UserLimit> ParseLimit(std::string_view body);
 
+/// {"rateLimit","timeWindow"}, of a channel of a user: the result's user_id is a ChannelKey.
+Result<notify::UserLimit> ParseChannelLimit(std::string_view body, const std::string& user_id,
+                                            const std::string& channel);
+
 /// {"userId","message"[,"channel"][,"recipient"][,"idempotencyKey"]}; also user_id,
 /// idempotency_key. `key`, the header's, goes before the field's if it is not empty. The result
 /// holds CheckSend.
 Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view key);
 
-/// {"userId","rateLimit","timeWindow"}: what somebody chose, as ParseLimit reads it.
+/// {"userId","rateLimit","timeWindow"}: what somebody chose, as ParseLimit reads it. This one and
+/// the next two have "channel" behind "userId" if it is a channel's limit.
 std::string SettingsBody(const notify::UserLimit& limit);
 /// {"userId","rateLimit","timeWindow","currentCount","lastRefreshTime"}
 std::string LimitBody(const notify::UserLimit& limit);

@@ -17,6 +17,7 @@ Rows InOrder(const std::vector<std::string>& users, const weir::postgres::Rows& 
   std::unordered_map<std::string, UserLimit> limits;
   for (int row = 0; row < found.size(); ++row) {
     UserLimit limit = ReadLimit(found, row);
+    limit.has_channels = found.Int(row, 6) != 0;
     std::string user = limit.user_id;
     limits.emplace(std::move(user), std::move(limit));
   }

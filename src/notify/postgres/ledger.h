@@ -45,7 +45,7 @@ class PostgresLedger final : public Ledger, public DeliveryLog {
   void NoteFailure(const Delivery& failure) override;
   Result<std::unordered_map<std::string, Preferences>> PreferencesOf(
       std::span<const std::string> users) override;
-  Result<std::unordered_set<std::string>> Sent(std::span<const std::string> event_ids) override;
+  Result<std::unordered_set<std::string>> Settled(std::span<const std::string> event_ids) override;
   Result<Due> TakeDue(Micros now, std::size_t max) override;
   Status Forget(std::span<const std::string> event_ids, Micros lease) override;
 

@@ -71,8 +71,8 @@ const char* const kKeepDelayed =
     "FROM unnest($1::text[], $2::text[], $3::bigint[]) u(id, event, later) ORDER BY u.id "
     "ON CONFLICT (event_id) DO UPDATE SET not_before = excluded.not_before";
 
-const char* const kFindSent =
-    "SELECT event_id FROM notify_message WHERE event_id = ANY($1) AND state = 2";
+const char* const kFindSettled =
+    "SELECT event_id FROM notify_message WHERE event_id = ANY($1) AND state IN (2, 4)";
 
 const char* const kTakeDue =
     "UPDATE notify_delayed SET not_before = $3 WHERE event_id IN (SELECT event_id "

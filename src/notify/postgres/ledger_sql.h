@@ -32,7 +32,7 @@ extern const char* const kKeepDead;
 /// $1 ids, $2 events, $3 times.
 extern const char* const kKeepDelayed;
 /// $1 ids; those of them that were sent.
-extern const char* const kFindSent;
+extern const char* const kFindSettled;
 /// $1 now, $2 the most, $3 the end of the lease.
 extern const char* const kTakeDue;
 /// $1 ids, $2 the end of the lease.

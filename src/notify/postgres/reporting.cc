@@ -128,10 +128,10 @@ void PostgresLedger::FindPreferences(std::string user_id, Done<std::optional<Pre
               });
 }
 
-Result<std::unordered_set<std::string>> PostgresLedger::Sent(
+Result<std::unordered_set<std::string>> PostgresLedger::Settled(
     std::span<const std::string> event_ids) {
   const Answer answer =
-      core_->SendAndWait(kFindSent, std::move(Params().TextArray(Views(event_ids))));
+      core_->SendAndWait(kFindSettled, std::move(Params().TextArray(Views(event_ids))));
   if (!answer.status.ok()) return answer.status.error();
   std::unordered_set<std::string> sent;
   for (int row = 0; row < answer.rows.size(); ++row) sent.emplace(answer.rows.Text(row, 0));

@@ -65,6 +65,8 @@ CREATE TABLE notify_preference(
   zone text NOT NULL,
   opted_out text NOT NULL
 );
+CREATE INDEX rate_limit_store_channels ON rate_limit_store(split_part(user_id, E'\x1f', 1))
+  WHERE strpos(user_id, E'\x1f') > 0;
 )sql"};
   return steps;
 }
@@ -78,7 +80,10 @@ const char* const kLockRows =
 const char* const kReadRows =
     "SELECT "
     "s.user_id, s.rate_limit, s.time_window, s.current_count, "
-    "(extract(epoch FROM s.last_refresh_time) * 1000000)::bigint, pg_backend_pid() "
+    "(extract(epoch FROM s.last_refresh_time) * 1000000)::bigint, pg_backend_pid(), "
+    "(SELECT count(*) FROM (SELECT FROM rate_limit_store c "
+    "  WHERE split_part(c.user_id, E'\\x1f', 1) = s.user_id AND strpos(c.user_id, E'\\x1f') > 0 "
+    "  LIMIT 1) x) "
     "FROM rate_limit_store s WHERE s.user_id = ANY($1)";
 
 const char* const kWriteRows =

@@ -10,7 +10,7 @@ std::span<const char* const> Migrations() noexcept;
 
 /// Locks the users' rows in one order for all, so that nobody deadlocks. $1: text[].
 extern const char* const kLockRows;
-/// As kLockRows without the lock.
+/// As kLockRows without the lock; a seventh column is 1 if channels of the user have limits.
 extern const char* const kReadRows;
 /// $1 users, $2 counts, $3 times of the last refresh, $4 the backend that holds the locks: a
 /// connection that was lost and made anew holds none and must not write.
@@ -19,7 +19,7 @@ extern const char* const kWriteRows;
 extern const char* const kAddCounts;
 /// $1 users, $2 their last refresh as read, $3 now.
 extern const char* const kRefreshRows;
-/// $1 user, $2 limit, $3 window, $4 now.
+/// $1 user or ChannelKey, $2 limit, $3 window, $4 now.
 extern const char* const kPutRow;
 /// The same, unless there is a row.
 extern const char* const kEnsureRow;

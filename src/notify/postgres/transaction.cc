@@ -26,7 +26,10 @@ Transaction::Transaction(std::shared_ptr<const TransactionParts> parts,
                          std::function<void()> ended)
     : parts_(std::move(parts)), connection_(connection), ended_(std::move(ended)) {
   items_.reserve(asks.size());
-  for (Ask& ask : asks) items_.push_back({.ask = std::move(ask)});
+  for (Ask& ask : asks) {
+    std::string channel = ChannelKey(ask.request.user_id, ask.request.channel);
+    items_.push_back({.ask = std::move(ask), .channel_key = std::move(channel)});
+  }
 }
 
 void Transaction::Start() { Lock(); }
@@ -39,6 +42,7 @@ void Transaction::Lock() {
   std::vector<std::string_view> keys;
   for (const Item& item : items_) {
     users.emplace_back(item.ask.request.user_id);
+    users.emplace_back(item.channel_key);
     if (item.ask.request.idempotency_key.empty()) continue;
     key_users.emplace_back(item.ask.request.user_id);
     keys.emplace_back(item.ask.request.idempotency_key);
@@ -85,9 +89,18 @@ void Transaction::ReadRows(const Rows& rows) {
     limits.emplace(rows.Text(row, 0), ReadLimit(rows, row));
   }
   for (const Item& item : items_) {
-    const auto found = limits.find(item.ask.request.user_id);
-    if (found != limits.end()) tallies_.try_emplace(item.ask.request.user_id, found->second, now_);
+    for (const std::string* name : {&item.ask.request.user_id, &item.channel_key}) {
+      const auto found = limits.find(*name);
+      if (found != limits.end()) tallies_.try_emplace(*name, found->second, now_);
+    }
   }
+}
+
+std::optional<Places> Transaction::PlacesOf(const Item& item) {
+  const auto user = tallies_.find(item.ask.request.user_id);
+  if (user == tallies_.end()) return std::nullopt;
+  const auto channel = tallies_.find(item.channel_key);
+  return Places(user->second, channel == tallies_.end() ? nullptr : &channel->second);
 }
 
 void Transaction::ReadKeys(const Rows& rows) {
@@ -102,15 +115,15 @@ void Transaction::Decide() {
   for (std::size_t i = 0; i < items_.size(); ++i) {
     Item& item = items_[i];
     const SendRequest& request = item.ask.request;
-    const auto tally = tallies_.find(request.user_id);
-    if (tally == tallies_.end()) {
+    std::optional<Places> places = PlacesOf(item);
+    if (!places) {
       item.state = State::kAnswered;
       item.answer = SendAnswer{.outcome = Outcome::kUnknownUser};
       continue;
     }
     if (!request.idempotency_key.empty() && DecideByKey(i)) continue;
     // A refusal may yet turn out to be wrong: see Settle.
-    if (!tally->second.Take()) continue;
+    if (!places->Take()) continue;
     item.state = State::kPublished;
     events_.push_back(MakeEvent(request, now_));
     item.event_id = events_.back().id;
@@ -173,10 +186,10 @@ void Transaction::Published(const std::vector<Status>& statuses) {
       continue;
     }
     any = true;
-    Tally& tally = tallies_.at(item.ask.request.user_id);
-    tally.Confirm();
+    std::optional<Places> places = PlacesOf(item);
+    places->Confirm();
     item.state = State::kConfirmed;
-    item.answer = tally.Sent(std::move(item.event_id));
+    item.answer = places->Sent(std::move(item.event_id));
   }
   if (!any) return Abandon(*error_);
   Write();
@@ -264,12 +277,14 @@ void Transaction::Abandon(const Error& error) {
 void Transaction::Settle() {
   for (Item& item : items_) {
     if (item.state != State::kUndecided) continue;
-    const auto tally = tallies_.find(item.ask.request.user_id);
-    const bool decided = tally != tallies_.end();
+    const std::optional<Places> places = PlacesOf(item);
     // Full even without what this batch may have failed to count, or full with what it counted.
-    const bool limited = decided && (tally->second.was_full() || (!error_ && tally->second.full()));
-    if (limited) {
-      item.answer = tally->second.Limited();
+    const Tally* const full = places ? places->Full([this](const Tally& window) {
+      return window.was_full() || (!error_ && window.full());
+    })
+                                     : nullptr;
+    if (full != nullptr) {
+      item.answer = full->Limited();
     } else {
       // Its place was taken by a request that then failed: neither sent nor over the limit.
       item.answer =

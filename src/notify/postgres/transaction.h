@@ -50,6 +50,7 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   enum class State { kUndecided, kPublished, kConfirmed, kAnswered, kRepeat };
   struct Item {
     Ask ask;
+    std::string channel_key = {};  // of the row that limits the request's channel, if there is one
     State state = State::kUndecided;
     std::string event_id = {};
     std::size_t first = 0;  // kRepeat: the request of this batch that has the same key
@@ -62,6 +63,8 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   void ReadKeys(const weir::postgres::Rows& rows);
   void Decide();
   bool DecideByKey(std::size_t index);
+  /// Nothing: the user is not known.
+  std::optional<Places> PlacesOf(const Item& item);
   void Publish();
   void Published(const std::vector<Status>& statuses);
   void Write();

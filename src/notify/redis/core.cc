@@ -205,7 +205,7 @@ void RedisGateway::Core::Synced(const Status& status) {
 }
 
 void RedisGateway::Core::Configure(UserLimit limit, Done<UserLimit> done) {
-  const std::string user = limit.user_id;
+  const std::string user(SplitRowName(limit.user_id).user_id);
   fallback_.Configure(std::move(limit), [weak = weak_from_this(), user,
                                          done = std::move(done)](Result<UserLimit> saved) {
     const auto self = weak.lock();
@@ -215,7 +215,7 @@ void RedisGateway::Core::Configure(UserLimit limit, Done<UserLimit> done) {
 }
 
 void RedisGateway::Core::Remove(std::string user_id, Done<bool> done) {
-  std::string user = user_id;
+  std::string user(SplitRowName(user_id).user_id);
   fallback_.Remove(std::move(user_id), [weak = weak_from_this(), user = std::move(user),
                                         done = std::move(done)](Result<bool> removed) {
     const auto self = weak.lock();

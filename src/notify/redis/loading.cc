@@ -17,7 +17,7 @@ constexpr int kMaxLoads = 8;
 
 bool SameConfig(const UserLimit& a, const UserLimit& b) {
   return a.rate_limit == b.rate_limit && a.time_window == b.time_window &&
-         a.last_refresh_time == b.last_refresh_time;
+         a.last_refresh_time == b.last_refresh_time && a.has_channels == b.has_channels;
 }
 
 }  // namespace

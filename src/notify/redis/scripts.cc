@@ -75,6 +75,7 @@ if not (h[1] and h[2] and h[3] and h[4]) or h[5] ~= ARGV[2]
    or tonumber(h[4]) <= tonumber(ARGV[1]) then
   return {'miss'}
 end
+if h[1] == 'table' then return {'table'} end
 local left = tonumber(h[1]) - tonumber(h[2])
 if left <= 0 then return {'limited', h[1], '0', h[3], h[4]} end
 redis.call('HINCRBY', KEYS[1], 'currentCount', 1)
@@ -107,6 +108,10 @@ Result<Taken> ReadTaken(const Reply& reply) {
   const std::string& word = reply.elements[0].text;
   Taken taken;
   if (word == "miss") return taken;
+  if (word == "table") {
+    taken.kind = Taken::Kind::kTable;
+    return taken;
+  }
   if (word == "seen" && reply.is_array(2)) {
     taken.kind = Taken::Kind::kSeen;
     taken.seen = reply.elements[1].text;
@@ -143,7 +148,9 @@ return 1
 
 Command FillArguments(const UserLimit& limit, Micros now, std::string_view run) {
   Command command;
-  command.Add("1").Add(CacheKey(limit.user_id)).Add(limit.rate_limit).Add(limit.current_count);
+  command.Add("1").Add(CacheKey(limit.user_id));
+  command.Add(limit.has_channels ? "table" : std::to_string(limit.rate_limit));
+  command.Add(limit.current_count);
   command.Add(limit.last_refresh_time).Add(limit.window_end()).Add(run).Add(now);
   // Exactly the rest of the window, which is at most what whole minutes make of it.
   const Micros whole = limit.time_window * kMicrosPerMinute;

@@ -1,7 +1,8 @@
 #pragma once
 
 // What the gateway does in Redis, each in one atomic script. The hash RateLimiterCache:{userId} has
-//   rateLimit, currentCount    as the name says
+//   rateLimit, currentCount    as the name says; rateLimit is "table" for a user whose channels
+//                              have limits of their own: the table decides about such a user
 //   windowStart, windowEnd     microseconds since the epoch: the window that is counted
 //   serverRun                  the run of the Redis server that the hash was made in
 // and a time to live that ends with the window. A hash of another run may be older than what was
@@ -39,7 +40,7 @@ Result<Remembered> Decode(std::string_view text);
 /// a window that is over and never confirmed is forgotten: it needs a place of this window.
 const weir::redis::Script& TakeScript();
 struct Taken {
-  enum class Kind { kMiss, kLimited, kAllowed, kSeen };
+  enum class Kind { kMiss, kLimited, kAllowed, kSeen, kTable };
   Kind kind = Kind::kMiss;
   std::int64_t rate_limit = 0;
   std::int64_t remaining = 0;

@@ -107,6 +107,8 @@ void RedisGateway::Core::Took(const RequestPtr& request, const Taken& taken) {
   --in_redis_;
   if (taken.kind == Taken::Kind::kMiss) {
     Miss(request);
+  } else if (taken.kind == Taken::Kind::kTable) {
+    Fallback(request);
   } else {
     Answer(request, SendAnswer{.outcome = Outcome::kLimited,
                                .rate_limit = taken.rate_limit,
@@ -188,6 +190,8 @@ void RedisGateway::Core::Fallback(const RequestPtr& request) {
       --core->in_fallback_;
       if (!answer.ok() || answer->outcome == Outcome::kSent) {
         core->dirty_.insert(request->send.user_id);
+        // The table remembers its key, Redis does not.
+        if (!request->send_key.empty()) core->keys_elsewhere_until_ = core->Now() + kKeyLifetime;
       }
       core->Answer(request, answer);
       core->MaybeRecovered();

@@ -57,11 +57,16 @@ Result<SendAnswer> Batch::DecideOne(const SendRequest& request) {
     if (!known.ok()) return known.error();
     if (known->has_value()) return std::move(**known);
   }
-  if (!(*tally)->Take()) return (*tally)->Limited();
+  Result<Tally*> channel = TallyOf(ChannelKey(request.user_id, request.channel));
+  if (!channel.ok()) return channel.error();
+  Places places(**tally, *channel);
+  if (!places.Take()) {
+    return places.Full([](const Tally& window) { return !window.has_room(); })->Limited();
+  }
   Event event = MakeEvent(request, now_);
   if (Status s = PutEvent(event); !s.ok()) return s.error();
-  (*tally)->Confirm();
-  SendAnswer answer = (*tally)->Sent(std::move(event.id));
+  places.Confirm();
+  SendAnswer answer = places.Sent(std::move(event.id));
   if (!request.idempotency_key.empty()) {
     if (Status s = PutKey(request, answer); !s.ok()) return s.error();
   }

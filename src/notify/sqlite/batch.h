@@ -43,7 +43,7 @@ class Batch {
   weir::sqlite::Connection& connection_;
   const Micros now_;
   std::size_t stored_ = 0;
-  std::unordered_map<std::string_view, std::optional<Tally>> tallies_;
+  std::unordered_map<std::string, std::optional<Tally>> tallies_;
 };
 
 }  // namespace weir::notify::sqlite

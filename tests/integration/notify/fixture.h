@@ -124,6 +124,7 @@ class Gateways {
     api_.emplace(*gateway, clock, notify::NotifyApi::Probes{});
     const auto open = [](http::Handler handler) { return handler; };
     api_->AddTo(router_, open, open);
+    api_->channels().AddTo(router_, open);
   }
 
   std::future<Response> Start(std::string method, std::string path, std::string body,

@@ -103,7 +103,15 @@ TEST_F(PostgresLedgerTest, WhatWasSentStaysSentWhateverIsReportedLater) {
   EXPECT_EQ(StateOf("a"), MessageState::kSent);
   EXPECT_EQ(StateOf("b"), MessageState::kSent);
   EXPECT_THAT(DeadIds(), IsEmpty()) << "a letter of a message that was sent";
-  EXPECT_THAT(*ledger_->Sent(std::vector<std::string>{"a", "b", "c"}),
+  EXPECT_THAT(*ledger_->Settled(std::vector<std::string>{"a", "b", "c"}),
+              UnorderedElementsAre("a", "b"));
+}
+
+TEST_F(PostgresLedgerTest, WhatWasDroppedIsNotDeliveredWhenTheTopicBringsItAgain) {
+  Report({End("a", MessageState::kDead, "no"), End("b", MessageState::kDropped, "opted out")});
+  EXPECT_THAT(Wait<std::vector<std::string>>([&](auto done) { ledger_->Drop({"a"}, done); }),
+              ElementsAre("a"));
+  EXPECT_THAT(*ledger_->Settled(std::vector<std::string>{"a", "b"}),
               UnorderedElementsAre("a", "b"));
 }
 

@@ -43,5 +43,37 @@ TEST(Tally, AClockThatWentBackStartsNoWindow) {
   EXPECT_FALSE(tally.Take());
 }
 
+TEST(Places, AreTakenInBothWindowsOrInNone) {
+  Tally user({"u", 3, 1, 0, 0}, 10);
+  Tally channel({ChannelKey("u", "email"), 1, 2, 0, 0}, 10);
+  Places places(user, &channel);
+  ASSERT_TRUE(places.Take());
+  places.Confirm();
+  EXPECT_EQ(places.Sent("e").remaining, 0);
+  EXPECT_EQ(places.Sent("e").event_id, "e");
+  EXPECT_FALSE(places.Take());
+  EXPECT_EQ(user.count(), 1);
+  const auto full = [](const Tally& window) { return window.full(); };
+  EXPECT_EQ(places.Full(full), &channel);
+  EXPECT_TRUE(places.Full(full)->Limited().of_channel);
+  // Full both, the one that ends last says when to try again.
+  Places alone(user, nullptr);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(alone.Take());
+    alone.Confirm();
+  }
+  EXPECT_EQ(alone.Full(full), &user);
+  EXPECT_EQ(places.Full(full), &channel);
+}
+
+TEST(RowName, IsOfAUserOrOfAChannel) {
+  const std::string key = ChannelKey("4/2", "email");
+  EXPECT_EQ(SplitRowName(key).user_id, "4/2");
+  EXPECT_EQ(SplitRowName(key).channel, "email");
+  EXPECT_EQ(SplitRowName("4/2").user_id, "4/2");
+  EXPECT_EQ(SplitRowName("4/2").channel, "");
+  EXPECT_FALSE(CheckUserId(key).ok());
+}
+
 }  // namespace
 }  // namespace weir::notify

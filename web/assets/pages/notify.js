@@ -2,7 +2,7 @@
 
 import { get, post } from '../api.js';
 import { lineChart } from '../charts.js';
-import { h, show } from '../dom.js';
+import { field, h, show } from '../dom.js';
 import { name } from '../name.js';
 import { attempt, button, card, confirm, empty, failure, figure, figures, keepFresh, pageHead, table } from '../parts.js';
 import { count, moment, plainName, time } from '../text.js';
@@ -48,11 +48,44 @@ function deadLetters(signal) {
   return { element, load };
 }
 
+/** What became of a user's messages, or of one. */
+function messages(signal) {
+  const answer = h('div', { 'aria-live': 'polite' });
+  const user = h('input', { type: 'search', autocomplete: 'off', spellcheck: 'false', placeholder: '42' });
+  const event = h('input', { type: 'search', autocomplete: 'off', spellcheck: 'false', placeholder: 'the eventId of a send' });
+
+  async function look() {
+    const id = event.value.trim();
+    let found;
+    try {
+      found = id ? [await get(`/api/messages/${encodeURIComponent(id)}`, signal)]
+        : (await get(`/api/messages?limit=${LETTERS}&userId=${encodeURIComponent(user.value.trim())}`, signal)).messages;
+    } catch (error) {
+      if (!signal.aborted) show(answer, failure(error, 'The state of the message'));
+      return;
+    }
+    if (found.length === 0) return show(answer, empty('No messages of this user are known.'));
+    show(answer, table('Messages, newest first', [
+      { title: 'Message', head: true, cell: (one) => name(one.eventId, 40) },
+      { title: 'User', cell: (one) => name(one.userId, 40) },
+      { title: 'Channel', cell: (one) => name(one.channel, 32) },
+      { title: 'State', cell: (one) => (one.notBefore ? `${one.state} until ${moment(one.notBefore)}` : one.state) },
+      { title: 'Tries', num: true, cell: (one) => count(one.attempts) },
+      { title: 'Accepted', cell: (one) => moment(one.acceptedAt) },
+      { title: 'Changed', cell: (one) => moment(one.updatedAt) },
+      { title: 'Last error', cell: (one) => name(one.lastError || '–', 80) },
+    ], found));
+  }
+  const form = h('form', { class: 'toolbar', role: 'search', onsubmit: (submitted) => { submitted.preventDefault(); look(); } },
+    h('div', { class: 'grow' }, field('User', user)), h('div', { class: 'grow' }, field('or message', event)), h('button', { class: 'primary', type: 'submit' }, 'Look up'));
+  return h('div', null, form, answer);
+}
+
 export function render(root, { signal }) {
   const boxes = { sends: figure('Sent'), limited: figure('Refused (429)'), unavailable: figure('Unavailable (503)'), waiting: figure('Under way'), queue: figure('In the queue'), deadLetters: figure('Dead letters') };
   const chart = lineChart('Sends since this page was opened', [{ name: 'sent', tone: 'a', area: true }, { name: 'refused', tone: 'b', area: true }], { timeText: time });
   const dead = deadLetters(signal);
-  const body = h('div', { class: 'grid' }, figures(...Object.values(boxes)), card('Since this page was opened', { note: 'per second' }, chart.element), card('Dead letters', {}, dead.element));
+  const body = h('div', { class: 'grid' }, figures(...Object.values(boxes)), card('Since this page was opened', { note: 'per second' }, chart.element), card('What became of a message', {}, messages(signal)), card('Dead letters', {}, dead.element));
   root.append(pageHead('Notify', 'Messages to users, under their caps.'), body);
   const seen = [];
   let known;

@@ -115,6 +115,26 @@ TEST_F(EmbeddedGateway, SendsUpToTheLimitAndAgainInTheNextWindow) {
   EXPECT_EQ(Send({"nobody", "d"})->outcome, Outcome::kUnknownUser);
 }
 
+TEST_F(EmbeddedGateway, AChannelMayHaveALimitOfItsOwn) {
+  const auto on = [this](const char* channel) {
+    return *Send({.user_id = "u", .message = "m", .channel = channel});
+  };
+  Configure("u", 4, 1);
+  const std::string email = ChannelKey("u", "email");
+  Configure(email, 2, 10);
+  EXPECT_EQ(on("email").remaining, 1);
+  EXPECT_EQ(on("email").remaining, 0);
+  const SendAnswer refused = on("email");
+  EXPECT_EQ(refused.outcome, Outcome::kLimited);
+  EXPECT_TRUE(refused.of_channel);
+  EXPECT_EQ(refused.rate_limit, 2);
+  EXPECT_EQ(on("sms").outcome, Outcome::kSent);
+  EXPECT_EQ(Find("u").current_count, 3) << "what the channel refused counts nowhere";
+  clock_.Advance(std::chrono::minutes(1));
+  EXPECT_EQ(on("email").outcome, Outcome::kLimited) << "its window is longer";
+  EXPECT_EQ(Find(email).current_count, 2);
+}
+
 TEST_F(EmbeddedGateway, AUserWhoseLimitIsTakenAwayIsUnknown) {
   const auto remove = [this](const std::string& user) {
     std::promise<Result<bool>> promise;

@@ -1,0 +1,130 @@
+#include "notify/api/channel_api.h"
+
+#include <string>
+#include <utility>
+
+#include "notify/api/notify_json.h"
+#include "protocol/http/error.h"
+
+namespace weir::notify {
+namespace {
+
+using http::ErrorResponse;
+using http::Reply;
+using http::Request;
+using http::Response;
+
+/// Of a path with a user and a channel.
+Result<std::string> KeyOf(const Request& request) {
+  const std::string& user = request.params.at(0);
+  const std::string& channel = request.params.at(1);
+  if (Status s = CheckUserId(user); !s.ok()) return s.error();
+  if (Status s = CheckChannel(channel); !s.ok()) return s.error();
+  return ChannelKey(user, channel);
+}
+
+Response NoLimit(const std::string& key) {
+  const RowName name = SplitRowName(key);
+  return ErrorResponse(404, "no limit exists for channel '" + std::string(name.channel) +
+                                "' of user '" + std::string(name.user_id) + "'");
+}
+
+/// "email/42": channels have no slash.
+std::string NameOf(const std::string& user, const std::string& channel) {
+  return channel + "/" + user;
+}
+std::string KeyOfName(const std::string& name) {
+  const std::size_t slash = std::min(name.find('/'), name.size() - 1);
+  return ChannelKey(name.substr(slash + 1), name.substr(0, slash));
+}
+
+}  // namespace
+
+void ChannelApi::Put(const Request& request, Reply reply) {
+  Result<UserLimit> limit =
+      ParseChannelLimit(request.body, request.params.at(0), request.params.at(1));
+  if (!limit.ok()) return reply(ErrorResponse(limit.error()));
+  gateway_.Configure(std::move(*limit), [reply = std::move(reply)](const Result<UserLimit>& saved) {
+    if (!saved.ok()) return reply(ErrorResponse(saved.error()));
+    Response response;
+    response.body = LimitBody(*saved);
+    reply(std::move(response));
+  });
+}
+
+void ChannelApi::Get(const Request& request, Reply reply) {
+  Result<std::string> key = KeyOf(request);
+  if (!key.ok()) return reply(ErrorResponse(key.error()));
+  gateway_.Find(
+      *key, [key = *key, reply = std::move(reply)](const Result<std::optional<UserLimit>>& found) {
+        if (!found.ok()) return reply(ErrorResponse(found.error()));
+        if (!found->has_value()) return reply(NoLimit(key));
+        Response response;
+        response.body = LimitBody(**found);
+        reply(std::move(response));
+      });
+}
+
+void ChannelApi::Remove(const Request& request, Reply reply) {
+  Result<std::string> key = KeyOf(request);
+  if (!key.ok()) return reply(ErrorResponse(key.error()));
+  gateway_.Remove(*key, [key = *key, reply = std::move(reply)](const Result<bool>& removed) {
+    if (!removed.ok()) return reply(ErrorResponse(removed.error()));
+    if (!*removed) return reply(NoLimit(key));
+    Response gone;
+    gone.status = 204;
+    reply(std::move(gone));
+  });
+}
+
+admin::Undoable ChannelApi::limits() {
+  Gateway* const gateway = &gateway_;
+  using admin::Undoable;
+  return {
+      .kind = "notify_channel",
+      .name_of = [](const Request& request) -> std::optional<std::string> {
+        if (!KeyOf(request).ok()) return std::nullopt;
+        const std::string name = NameOf(request.params.at(0), request.params.at(1));
+        const bool valid =
+            request.method == "DELETE" ||
+            ParseChannelLimit(request.body, request.params.at(0), request.params.at(1)).ok();
+        return valid ? std::optional(name) : std::nullopt;
+      },
+      .read =
+          [gateway](const std::string& name, const Undoable::Done<Result<Undoable::State>>& done) {
+            gateway->Find(KeyOfName(name), [done](const Result<std::optional<UserLimit>>& row) {
+              if (!row.ok()) return done(row.error());
+              done(row->has_value() ? Undoable::State(SettingsBody(**row)) : Undoable::State());
+            });
+          },
+      .restore =
+          [gateway](const std::string& name, const Undoable::State& wanted,
+                    const Undoable::Done<Status>& done) {
+            const auto told = [done](const auto& result) {
+              done(result.ok() ? Status() : Status(result.error()));
+            };
+            const std::string key = KeyOfName(name);
+            if (!wanted) return gateway->Remove(key, told);
+            const RowName row = SplitRowName(key);
+            Result<UserLimit> limit =
+                ParseChannelLimit(*wanted, std::string(row.user_id), std::string(row.channel));
+            if (!limit.ok()) return done(limit.error());
+            gateway->Configure(std::move(*limit), told);
+          }};
+}
+
+void ChannelApi::AddTo(http::Router& router,
+                       const std::function<http::Handler(http::Handler)>& change) {
+  using Method = void (ChannelApi::*)(const Request&, Reply);
+  const auto bind = [this](Method method) -> http::Handler {
+    return [this, method](const Request& request, Reply reply) {
+      (this->*method)(request, std::move(reply));
+    };
+  };
+  constexpr const char* kPath = "/api/config/{userId}/channels/{channel}";
+  router.Add("PUT", kPath, change(bind(&ChannelApi::Put)));
+  router.Add("GET", kPath, bind(&ChannelApi::Get));
+  router.Add("DELETE", kPath, change(bind(&ChannelApi::Remove)));
+}
+
+}  // namespace weir::notify

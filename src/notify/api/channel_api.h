@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+
+#include "admin/undoable.h"
+#include "notify/gateway.h"
+#include "protocol/http/router.h"
+
+namespace weir::notify {
+
+/// The HTTP face of limits for one channel of a user, beside the user's own:
+/// /api/config/{userId}/channels/{channel}. docs/reference/notify-api.md describes it.
+///
+/// Thread-safe: handlers run on any reactor. Must outlive the router's last request.
+class ChannelApi {
+ public:
+  /// `gateway` must outlive this.
+  explicit ChannelApi(Gateway& gateway) : gateway_(gateway) {}
+
+  /// Before the service starts. `change` stands before what changes a limit.
+  void AddTo(http::Router& router, const std::function<http::Handler(http::Handler)>& change);
+
+  /// Limits of channels, of kind "notify_channel" and named "channel/user".
+  admin::Undoable limits();
+
+ private:
+  void Put(const http::Request& request, http::Reply reply);
+  void Get(const http::Request& request, http::Reply reply);
+  void Remove(const http::Request& request, http::Reply reply);
+
+  Gateway& gateway_;
+};
+
+}  // namespace weir::notify
