@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "xds.pb.h"
 
 namespace weir::xds {
@@ -24,7 +24,7 @@ class Writer {
   void Write(const wire::RateLimitConfig& config) {
     LookForUnknown(config, "the configuration");
     out_ += '{';
-    AppendJsonField(out_, "domain", config.domain());
+    JsonWriter(out_).Field("domain", config.domain());
     out_ += ",\n\"descriptors\":";
     WriteAll(config.descriptors(), 0);
     out_ += "}\n";
@@ -52,10 +52,10 @@ class Writer {
   void WriteOne(const wire::Descriptor& descriptor, int depth) {
     LookForUnknown(descriptor, "descriptor '" + descriptor.key() + "'");
     out_ += '{';
-    AppendJsonField(out_, "key", descriptor.key());
+    JsonWriter(out_).Field("key", descriptor.key());
     if (!descriptor.value().empty()) {
       out_ += ',';
-      AppendJsonField(out_, "value", descriptor.value());
+      JsonWriter(out_).Field("value", descriptor.value());
     }
     if (descriptor.has_rate_limit()) WriteLimit(descriptor.rate_limit());
     if (descriptor.shadow_mode()) out_ += ",\"shadow_mode\":true";
@@ -69,7 +69,7 @@ class Writer {
   void WriteLimit(const wire::Limit& limit) {
     LookForUnknown(limit, "rate_limit");
     out_ += ",\"rate_limit\":{";
-    AppendJsonField(out_, "name", limit.name());
+    JsonWriter(out_).Field("name", limit.name());
     if (limit.unlimited()) {
       out_ += ",\"unlimited\":true";
     } else {
@@ -79,7 +79,7 @@ class Writer {
     }
     for (int i = 0; i < limit.replaces_size(); ++i) {
       out_ += i == 0 ? ",\"replaces\":[{" : ",{";
-      AppendJsonField(out_, "name", limit.replaces(i).name());
+      JsonWriter(out_).Field("name", limit.replaces(i).name());
       out_ += '}';
     }
     out_ += limit.replaces_size() == 0 ? "}" : "]}";
