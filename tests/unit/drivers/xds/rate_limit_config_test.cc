@@ -49,7 +49,7 @@ TEST(RateLimitConfig, AUnitThatIsNotKnownIsReported) {
     std::vector<policy::yaml::Problem> problems;
     Read(OneLimit(number, 3), problems);
     ASSERT_EQ(problems.size(), 1U) << number;
-    EXPECT_THAT(problems[0].ToString(), HasSubstr("xds:edge:2:"));
+    EXPECT_THAT(problems[0].ToString(), HasSubstr("xds:edge:3:"));
   }
 }
 

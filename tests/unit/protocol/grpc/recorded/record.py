@@ -72,7 +72,8 @@ class Service:
             ["redis-server", "--port", str(redis), "--bind", "127.0.0.1", "--save", ""], cwd=folder,
             stdout=subprocess.DEVNULL)]
         await_port(redis)
-        self.children.append(subprocess.Popen([program], cwd=folder, stdout=subprocess.DEVNULL, env={
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.children.append(subprocess.Popen([program], cwd=folder, **quiet, env={
             **os.environ, "USE_STATSD": "false", "LOG_LEVEL": "error", "REDIS_SOCKET_TYPE": "tcp",
             "REDIS_URL": f"127.0.0.1:{redis}", "RUNTIME_ROOT": os.path.join(folder, "runtime"),
             "RUNTIME_SUBDIRECTORY": "ratelimit", "RUNTIME_WATCH_ROOT": "false", "HOST": "127.0.0.1",
