@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/url.h"
 #include "config/config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -27,6 +28,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   problems.clear();
   weir::config::Parse("", "fuzz.yaml", overrides, problems);
-  weir::config::WithoutSecrets(text);
+  weir::WithoutSecrets(text);
   return 0;
 }
