@@ -32,6 +32,8 @@ TEST(RedisUrl, ReadsTheNodesOfACluster) {
   EXPECT_EQ(address->endpoints, (std::vector<Endpoint>{{"h1", 1}, {"h2", 6379}, {"::1", 3}}));
   EXPECT_EQ(address->tag, "");
   EXPECT_EQ(ParseUrl("redis+cluster://h1?tag=user")->tag, "user");
+  EXPECT_TRUE(ParseUrl("redis+cluster://h1")->spread);
+  EXPECT_FALSE(ParseUrl("redis+cluster://h1?spread=off")->spread);
 }
 
 TEST(RedisUrl, ReadsTheOptionsOfTls) {
@@ -79,6 +81,8 @@ TEST(RedisUrl, RefusesWhatItCannotRead) {
                           "rediss://h?verify=maybe",
                           "redis+cluster://h/1",
                           "redis://h?tag=user",
+                          "redis://h?spread=off",
+                          "redis+cluster://h?spread=some",
                           "redis+cluster://h,"}) {
     EXPECT_FALSE(ParseUrl(url).ok()) << url;
   }
