@@ -77,8 +77,8 @@ TEST(SeveralStores, EachPolicyIsExactInItsStoreAndAllOrNothingHoldsOverBoth) {
   EXPECT_GE(passed + more, kLimit - 100);
 
   HttpClient http(nodes.ports()[0]);
-  const std::string keys = http.Get("/admin/metrics?limit=100").body;
-  EXPECT_THAT(keys, HasSubstr("user:u"));
+  // Keys are listed one store after the other.
+  EXPECT_THAT(http.Get("/admin/metrics?limit=100").body, HasSubstr("route:/a"));
   const std::string metrics = http.Get("/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("weir_store_up{store=\"main\"} 1"));
   EXPECT_THAT(metrics, HasSubstr("weir_store_up{store=\"new\"} 1"));
