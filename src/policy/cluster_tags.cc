@@ -62,7 +62,8 @@ std::optional<std::string> ConflictIn(const ByTag& tags, std::string_view entry)
           if (!CanMeet(*a, *b)) continue;
           return "policies '" + a->name + "' and '" + b->name + "' of domain '" + a->domain +
                  "' can apply to one request, but with ?tag=" + std::string(entry) +
-                 " their keys are in different slots of the cluster: such requests are charged slot "
+                 " their keys are in different slots of the cluster: such requests are charged "
+                 "slot "
                  "by slot, which takes longer. Let both match every value of '" +
                  std::string(entry) + "', or leave ?tag out";
         }

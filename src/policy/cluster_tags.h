@@ -12,8 +12,8 @@ namespace weir::policy {
 /// In a Redis Cluster whose keys share slots by the value of an entry (`?tag=ENTRY`), what one
 /// request charges must have one value of that entry (docs/adr/0006-redis-cluster-tags.md). Says of
 /// each domain which two policies, if any, can apply to one descriptor with different ones: every
-/// request that meets both is charged slot by slot. What several descriptors of one request do is not known
-/// here.
+/// request that meets both is charged slot by slot. What several descriptors of one request do is
+/// not known here.
 std::vector<std::string> TagConflicts(const PolicySet& set, std::string_view entry);
 
 /// Whether both can apply to one descriptor.

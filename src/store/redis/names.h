@@ -39,8 +39,8 @@ class Names {
   ///   "domain/policy|entry:value|…"  the domain; with tag_entry also the value of that entry
   ///   anything else                  what stands before the first "/" or "|", or nothing
   /// With places, what they say of a policy's keys; bare keys ("key|…") and quotas that came with a
-  /// request ("domain/%override…") go by all of their text. What does not go by its domain has one of
-  /// 12 tags, whose slots lie at even distances. A reservation's record lives with its key.
+  /// request ("domain/%override…") go by all of their text. What does not go by its domain has one
+  /// of 12 tags, whose slots lie at even distances. A reservation's record lives with its key.
   std::string Tag(std::string_view key) const;
 
   /// Appends the name of `key`'s state.
