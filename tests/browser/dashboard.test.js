@@ -267,10 +267,10 @@ describe('the dashboard', { concurrency: false }, () => {
 
   test('shows what became of a message', async () => {
     await ask('POST', '/api/config', { userId: '44', rateLimit: 9, timeWindow: 60 });
-    await ask('POST', '/api/send', { userId: '44', message: 'hello', channel: 'none' });
+    await ask('POST', '/api/send', { userId: '44', message: 'hello', channel: 'nowhere' });
     await open('notify');
     await page.getByLabel('User', { exact: true }).fill('44');
-    const row = page.getByRole('row').filter({ hasText: 'DEAD' }).filter({ hasText: 'channel none has no provider' });
+    const row = page.getByRole('row').filter({ hasText: 'DEAD' }).filter({ hasText: 'channel nowhere has no provider' });
     // It takes a moment until nobody tries again.
     for (let i = 0; i < 100 && await row.count() === 0; i += 1) {
       await page.getByRole('button', { name: 'Look up' }).click();
