@@ -1,7 +1,7 @@
 #pragma once
 
 // The one reader of the URLs that name stores, brokers, providers, receivers and upstreams.
-// docs/adr/0016-one-url-reader.md says why it is not Boost.URL.
+// docs/adr/0015-one-url-reader.md says why it is not Boost.URL.
 
 #include <cstdint>
 #include <string>
