@@ -131,6 +131,7 @@ Process::Process(Events& events, Upstream& server, const Scenario& scenario, con
       timers(), leases_, std::make_unique<Tap>(*this, *guarded_));
   leasing_ = leasing.get();
   metrics_ = leases_.metrics().front();
+  shared_.observe.refusals_per_second = 0;  // a run refuses thousands
   limiter_ = std::make_unique<limiter::PolicyLimiter>(shared_, std::move(leasing));
 }
 

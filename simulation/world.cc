@@ -260,9 +260,11 @@ void World::Judge() {
   if (outcome_.violation) return;
   outcome_.violation = FirstRefused(Wider(scenario_.quota, scenario_.changed), hot_);
   if (outcome_.violation) return;
-  // Grants that travel for longer than they last are no use to a region, which never waits.
-  const bool late = scenario_.regions > 0 && scenario_.most_delay > scenario_.node_term;
-  const bool faults = late || scenario_.cuts + scenario_.freezes + scenario_.crashes > 0;
+  // A region never waits: grants that are lost, or travel for longer than they last, are no use to
+  // it.
+  const bool unserved = scenario_.regions > 0 &&
+                        (scenario_.lost_percent > 0 || scenario_.most_delay > scenario_.node_term);
+  const bool faults = unserved || scenario_.cuts + scenario_.freezes + scenario_.crashes > 0;
   if (hot_.empty() && !faults && outcome_.refused > 0) {
     outcome_.violation = "no progress: nothing was admitted, " + std::to_string(outcome_.refused) +
                          " checks were refused";

@@ -206,7 +206,7 @@ const Setting kSettings[] = {
        c.data = t[0];
        return {};
      }},
-    {{"store", "--store", "memory:, redis://, redis+cluster://, postgres://, mysql://, or a name in stores"},
+    {{"store", "--store", "memory:, redis[+cluster]://, postgres://, mysql://, or a name"},
      [](Config& c, Texts t) -> Status {
        c.store_given = true;
        c.store_name.clear();

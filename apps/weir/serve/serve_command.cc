@@ -18,13 +18,18 @@ using telemetry::Level;
 using telemetry::Log;
 
 constexpr const char* kFooter =
-    R"(Without options state is kept in memory and saved to ./weir-data; every key gets the default
-policy, a token bucket of 100 that refills 10 a second. Settings come from the flag, the
-environment (WEIR_LISTEN_HTTP for listen.http), the file or the default. SIGTERM drains, SIGHUP reloads.
+    R"(Without options, state lives in memory and ./weir-data, and each key gets 100 tokens, 10 a second.
+Settings come from the flag, the environment (WEIR_LISTEN_HTTP for listen.http), the file or the
+default; docs/reference/configuration.md lists all of them. SIGTERM drains, SIGHUP reloads.
 
   weir serve --config weir.yaml --policies policies.yaml
   curl -s localhost:8080/v1/check -d '{"key":"user-123"}'
 )";
+
+/// Of settings that few need; --help is to fit on a screen.
+bool IsRare(std::string_view key) {
+  return key == "stores" || key.starts_with("move.") || key.starts_with("xds.");
+}
 
 /// What the flags say: one list of values per setting that has a flag.
 struct Flags {
@@ -102,6 +107,7 @@ void Configure(CLI::App& word, int& exit_code) {
                                           std::string(settings[i].help))
                               ->type_name(std::string(settings[i].key))
                               ->take_all();
+    if (IsRare(settings[i].key)) option->group("");
     // A switch needs no value on the command line.
     if (settings[i].key == "lenient") option->expected(0, 1)->default_str("true");
   }
