@@ -98,10 +98,12 @@ Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guar
     }
   }
   // What stands behind the scheme may be a secret.
-  const std::string_view scheme = SchemeOf(options.url);
+  const std::string_view url = options.url;
+  const std::string_view scheme = SchemeOf(url);
+  const bool has_scheme = url.substr(scheme.size()).starts_with("://");
   return Error{Code::kInvalidArgument,
-               "the store's URL must begin with one of " + expected +
-                   (scheme.empty() ? "" : ", not " + std::string(scheme) + "://")};
+               "the store's URL must begin with " + expected +
+                   (has_scheme ? ", not " + std::string(scheme) + "://" : "")};
 }
 
 }  // namespace weir::library
