@@ -127,7 +127,7 @@ void Configure(CLI::App& word, int& exit_code) {
       [words, &exit_code] { exit_code = words->undo != 0 ? RunUndo(*words) : Run(*words); });
 }
 
-const Command kAudit("audit", "Who changed what, when, from what to what.", Configure);
+const Command kAudit("audit", "Show who changed what, and when.", Configure);
 
 }  // namespace
 }  // namespace weir::app::audit_command

@@ -126,7 +126,7 @@ void ConfigureExplain(CLI::App& word, int& exit_code) {
 }
 
 const Command kCheck("check", "Ask a running service for permits.", ConfigureCheck);
-const Command kExplain("explain", "Tell which policies meet a request and what they would say.",
+const Command kExplain("explain", "Show which policies apply to a request, and what each decides.",
                        ConfigureExplain);
 
 }  // namespace

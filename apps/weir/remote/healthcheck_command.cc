@@ -76,7 +76,7 @@ void Configure(CLI::App& word, int& exit_code) {
   });
 }
 
-const Command kHealthcheck("healthcheck", "Ask whether a running service or sender is healthy.",
+const Command kHealthcheck("healthcheck", "Check whether a running service or sender is healthy.",
                            Configure);
 
 }  // namespace

@@ -70,7 +70,7 @@ void Configure(CLI::App& word, int& exit_code) {
   });
 }
 
-const Command kStatus("status", "Tell how a running service is.", Configure);
+const Command kStatus("status", "Show the status of a running service.", Configure);
 
 }  // namespace
 }  // namespace weir::app::status_command

@@ -115,7 +115,7 @@ void Configure(CLI::App& word, int& exit_code) {
   word.callback([flags, &exit_code] { exit_code = Serve(*flags); });
 }
 
-const Command kServe("serve", "Run the service: HTTP, gRPC and RESP doors on one set of limits.",
+const Command kServe("serve", "Run the service: HTTP, gRPC and RESP on one set of limits.",
                      Configure);
 
 }  // namespace

@@ -176,7 +176,7 @@ void Configure(CLI::App& word, int& exit_code) {
   word.callback([words, &exit_code] { exit_code = Run(*words); });
 }
 
-const Command kSimulate("simulate", "See how a quota takes traffic of a known shape.", Configure);
+const Command kSimulate("simulate", "Try a quota on made-up traffic.", Configure);
 
 }  // namespace
 }  // namespace weir::app::simulate_command
