@@ -60,7 +60,7 @@ class Runs(unittest.TestCase):
             problems = check_seeds.Problems()
             proofs = [("0.1", "unit.a_test", "S.T"), ("0.2", "unit.a_test", "S.U"), ("0.3", "unit.b_test", None),
                       ("0.4", "unit.c_test", None)]
-            check_seeds.check_run(proofs, build, problems)
+            check_seeds.check_run(proofs, check_seeds.last_run(build), problems)
             self.assertEqual([problem.split(":")[0] for problem in problems], ["0.2", "0.3", "0.4"])
 
 
