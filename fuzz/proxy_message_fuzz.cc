@@ -52,7 +52,7 @@ void ReadRequest(std::string_view bytes) {
   if (routes.Read(head.target) == nullptr) Require(!routes.names().empty());
 
   std::string forwarded;
-  WriteRequestHead(head, {"192.0.2.1", (bytes.size() & 1U) != 0}, forwarded);
+  weir::proxy::WriteRequestHead(head, {"192.0.2.1", (bytes.size() & 1U) != 0}, forwarded);
   RequestHead again;
   // Our own fields come on top of those that were let in.
   const HeadResult reread = ParseRequestHead(
@@ -69,7 +69,7 @@ void ReadResponse(std::string_view bytes) {
   Require(result.size <= bytes.size());
   ScanBody(head.framing(false), bytes.substr(result.size));
   std::string back;
-  WriteResponseHead(head, "X-RateLimit-Limit: 1\r\n", {}, back);
+  weir::proxy::WriteResponseHead(head, "X-RateLimit-Limit: 1\r\n", {}, back);
   ResponseHead again;
   Require(ParseResponseHead(back, {.bytes = 1U << 20U, .fields = 1000}, again).size == back.size());
   Require(again.status == head.status && Same(again.framing(false), head.framing(false)));
