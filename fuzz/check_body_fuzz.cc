@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_writer.h"
 #include "protocol/http/check_reader.h"
 #include "protocol/http/response_writer.h"
 
@@ -21,7 +22,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!found.ok() && batch.size() != 0) __builtin_trap();
   if (found.ok() && (found->count == 0 || found->count > weir::http::kMaxChecks)) __builtin_trap();
   std::string out;
-  for (const auto& check : batch.checks()) weir::http::AppendDecision(out, check);
+  weir::JsonWriter json(out);
+  json.BeginArray();
+  for (const auto& check : batch.checks()) {
+    json.BeginObject();
+    weir::http::AppendDecision(json, check);
+    json.EndObject();
+  }
+  json.EndArray();
   batch.Clear();
   return 0;
 }
