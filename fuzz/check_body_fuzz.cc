@@ -24,11 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string out;
   weir::JsonWriter json(out);
   json.BeginArray();
-  for (const auto& check : batch.checks()) {
-    json.BeginObject();
-    weir::http::AppendDecision(json, check);
-    json.EndObject();
-  }
+  for (const auto& check : batch.checks()) weir::http::AppendDecision(json, check);
   json.EndArray();
   batch.Clear();
   return 0;

@@ -34,7 +34,7 @@ class StdoutTarget final : public DeliveryTarget {
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) {
         return Error{Code::kUnavailable,
-                     std::string("cannot write to standard output: ") + std::strerror(errno)};
+                     "cannot write to standard output: " + std::generic_category().message(errno)};
       }
       rest.remove_prefix(static_cast<std::size_t>(written));
     }

@@ -33,6 +33,7 @@ int PrintRows(const MessageWords& words, const std::string& target, const char* 
   const int code = EachNotifyRow(words.remote, target, list, words.limit, [&](element row) {
     json += (json.size() > 1 ? "," : "") + std::string(simdjson::minify(row));
     std::vector<std::string> cells;
+    cells.reserve(fields.size());
     for (const char* field : fields) cells.push_back(TextOf(row, field));
     table.Add(cells);
   });
