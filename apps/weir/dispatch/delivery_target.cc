@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include "base/json_writer.h"
