@@ -1,7 +1,7 @@
 #pragma once
 
 // Policies in a database, SQL or Redis, that many nodes share. One thread per node talks to it:
-// makes the changes, reads the histories, and reads all policies anew whenever the count of changes
+// makes the changes, reads the histories, and reads all policies again whenever the count of changes
 // has moved, which the server tells (PostgreSQL) or which is looked at four times a second. Checks
 // are decided by what was read last, so they never wait for the database, nor mind when it is away.
 
