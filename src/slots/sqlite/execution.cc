@@ -93,12 +93,12 @@ bool Claiming::IsOpen() {
 
 // Claims whose lease has ended are due again. They may have been executed until then.
 Status Claiming::EndLeases() {
-  struct Gone {
+  struct Lapsed {
     std::string event, by, tenant;
     Millis until;
     GrantWindow window;
   };
-  std::vector<Gone> gone;
+  std::vector<Lapsed> gone;
   {
     Result<Statement> query = connection_.Prepare(kFindEndedLeases);
     if (!query.ok()) return query.error();
@@ -116,7 +116,7 @@ Status Claiming::EndLeases() {
   }
   Result<Statement> update = connection_.Prepare(kEndLease);
   if (!update.ok()) return update.error();
-  for (const Gone& one : gone) {
+  for (const Lapsed& one : gone) {
     update->Bind(1, one.event).Bind(2, ClassOf(config_, one.tenant));
     if (Status s = update->Run(); !s.ok()) return s;
     if (Status s = CountEnd(connection_, id_, one.window, one.until); !s.ok()) return s;
