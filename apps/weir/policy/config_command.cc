@@ -130,12 +130,12 @@ void ConfigureImport(CLI::App& word, int& exit_code) {
       word.add_subcommand("import", "Print the limits of another program as policies.");
   static std::string from;
   static std::string file;
-  command->add_option("--from", from, "Whose format it is.")
+  command->add_option("--from", from, "The format of the file.")
       ->required()
       ->check(CLI::IsMember({"envoy"}));
   command->add_option("FILE", file, "A configuration of envoyproxy/ratelimit.")->required();
   static bool lenient = false;
-  command->add_flag("--lenient", lenient, "Skip fields that are not known.");
+  command->add_flag("--lenient", lenient, "Skip unknown fields.");
   command->callback([&exit_code] { exit_code = Import(file, lenient); });
   command->footer(
       "The policies go to standard output. A file of Envoy's may also be named under `policies:`\n"
@@ -145,8 +145,7 @@ void ConfigureImport(CLI::App& word, int& exit_code) {
 
 void Configure(CLI::App& word, int& exit_code) {
   word.require_subcommand(1);
-  CLI::App* check =
-      word.add_subcommand("check", "Say whether files are right, or file:line:column of errors.");
+  CLI::App* check = word.add_subcommand("check", "Check files; print file:line:column of errors.");
   static std::vector<std::string> files;
   auto* given = check->add_option("FILE", files, "Configuration or policy files, in any mixture.");
   static std::vector<std::string> envoy_files;

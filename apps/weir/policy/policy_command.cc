@@ -258,7 +258,7 @@ std::shared_ptr<Words> AddWord(CLI::App& parent, const char* name, const char* a
     word->add_option("--expires", words->expires,
                      "When it ends: 2030-01-31T12:00:00Z, 2h from now, or never");
   }
-  if (need("dry")) word->add_flag("--dry-run", words->dry_run, "Only tell what would change");
+  if (need("dry")) word->add_flag("--dry-run", words->dry_run, "Only show what would change");
   words->remote.AddTo(*word);
   word->callback([words, run, &exit_code] { exit_code = run(*words); });
   return words;

@@ -64,7 +64,7 @@ std::vector<policy::yaml::Problem> Service::Reloaded(
   for (policy::AuditEntry& entry : admin::FileChanges(*before, *catalog_->live().Current())) {
     policy_store_->Append(std::move(entry), [](const Result<std::int64_t>& written) {
       if (written.ok()) return;
-      Log(Level::kError, "a change of the policy files is not in the audit log",
+      Log(Level::kError, "cannot write a change of the policy files to the audit log",
           {{"error", std::string_view(written.error().message)}});
     });
   }

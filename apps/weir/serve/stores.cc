@@ -113,7 +113,7 @@ Status Stores::OpenJournal(const std::string& snapshot) {
   options.path = path;
   options.sync = config_.journal == config::Journal::kSync;
   options.on_status = [](const Status& status) {
-    if (status.ok()) return Log(Level::kInfo, "journal is written again");
+    if (status.ok()) return Log(Level::kInfo, "the journal can be written again");
     Log(Level::kError, "cannot write the journal; a crash would forget charges",
         {{"error", std::string_view(status.error().message)}});
   };
