@@ -10,6 +10,7 @@
 #include "library/limiter_core.h"
 #include "limiter/limiter.h"
 #include "limiter/policy_limiter.h"
+#include "policy/catalog.h"
 #include "weir/result.h"
 
 namespace weir::library {
@@ -25,7 +26,9 @@ class Decider {
 
 /// `shared` must outlive it.
 std::unique_ptr<Decider> MemoryDecider(limiter::Shared& shared, std::size_t max_keys);
-Result<std::unique_ptr<Decider>> DistantDecider(limiter::Shared& shared,
+/// settings.places says which stores; one of them may be in this process. `settings` and `catalog`
+/// must outlive it, too.
+Result<std::unique_ptr<Decider>> DistantDecider(limiter::Shared& shared, policy::Catalog& catalog,
                                                 const LimiterOptions& options,
                                                 const EmbeddedSettings& settings);
 

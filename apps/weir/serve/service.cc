@@ -8,6 +8,7 @@
 #include "admin/admin_routes.h"
 #include "admin/dashboard/dashboard.h"
 #include "base/url.h"
+#include "library/store_routes.h"
 #include "net/descriptors.h"
 #include "serve/policies.h"
 #include "slots/postgres/slot_store.h"
@@ -186,6 +187,13 @@ Status Service::Listen(net::Door& door, const config::Address& address) {
   const auto endpoint = pool_->Listen(door, address.ToString());
   if (!endpoint) return endpoint.error();
   lines_.push_back("listening " + std::string(door.name()) + " " + net::FormatEndpoint(*endpoint));
+  if (door.name() == "http") {
+    const bool anywhere = endpoint->address().is_unspecified();
+    dashboard_ = (http_tls_ ? "https://" : "http://") +
+                 (anywhere ? "localhost:" + std::to_string(endpoint->port())
+                           : net::FormatEndpoint(*endpoint)) +
+                 "/";
+  }
   return {};
 }
 
@@ -235,8 +243,8 @@ Status Service::OpenHttp() {
   if (Status status = OpenAccess(); !status.ok()) return status;
   if (config_.listen.http.off) return {};
   admin_.emplace(admin::AdminParts{
-      *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters, StoresText(config_),
-      WithoutSecrets(PolicyStoreUrl(config_)),
+      *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
+      library::StoresText(config_), WithoutSecrets(PolicyStoreUrl(config_)),
       [this](store::KeyQuery query, KeyReader::Done done) {
         stores_->ListKeys(std::move(query), std::move(done));
       },
@@ -331,6 +339,8 @@ void Service::Start() {
   lifecycle_.SetReady(true);
   for (const std::string& line : lines_) std::cout << line << '\n';
   std::cout.flush();
+  if (!dashboard_.empty())
+    Log(Level::kInfo, "ready", {{"dashboard", std::string_view(dashboard_)}});
 }
 
 void Service::Reload() {
