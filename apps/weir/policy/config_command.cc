@@ -62,7 +62,8 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
   for (const std::string& misfit : Misfits(config, **set)) {
     std::cerr << "warning: " << misfit << '\n';
   }
-  std::cout << files.size() << " policy file(s), " << count << " policies: ok\n";
+  std::cout << count << (count == 1 ? " policy in " : " policies in ") << files.size()
+            << (files.size() == 1 ? " file: ok\n" : " files: ok\n");
 }
 
 int Check(const std::vector<std::string>& files, bool lenient) {
