@@ -3,6 +3,7 @@
 // Where a weir::Limiter's checks are decided: on the calling thread for a store in this process, on
 // a thread of its own for a distant one.
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +15,9 @@
 #include "weir/result.h"
 
 namespace weir::library {
+
+/// How often a store in this process frees keys that are as good as new.
+inline constexpr std::chrono::hours kSweepEvery{1};
 
 /// Thread-safe.
 class Decider {

@@ -34,8 +34,6 @@ namespace {
 namespace asio = boost::asio;
 using limiter::Check;
 
-constexpr std::chrono::hours kSweepEvery{1};
-
 store::guard::GuardOptions GuardOptionsOf(const LimiterOptions& options,
                                           const EmbeddedSettings& settings) {
   store::guard::GuardOptions guard;
