@@ -9,6 +9,7 @@
 
 #include "command.h"
 #include "config/config.h"
+#include "library/store_routes.h"
 #include "policy/envoy_config.h"
 #include "policy/envoy_filters.h"
 #include "policy/policy_file.h"
@@ -52,7 +53,7 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
   policy::PolicyIds ids;
   policy::CompileOptions options{config.default_policy, config.local_share};
   // A policy file for itself may name any store.
-  if (knows_stores) options.stores = StoreNames(config);
+  if (knows_stores) options.stores = library::StoreNames(config);
   const auto set = policy::PolicySet::Compile(std::move(all), options, ids);
   if (!set.ok()) {
     problems.push_back({"policies", {}, set.error().message});
@@ -61,7 +62,8 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
   for (const std::string& misfit : Misfits(config, **set)) {
     std::cerr << "warning: " << misfit << '\n';
   }
-  std::cout << files.size() << " policy file(s), " << count << " policies: ok\n";
+  std::cout << count << (count == 1 ? " policy in " : " policies in ") << files.size()
+            << (files.size() == 1 ? " file: ok\n" : " files: ok\n");
 }
 
 int Check(const std::vector<std::string>& files, bool lenient) {

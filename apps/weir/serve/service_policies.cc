@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "admin/file_changes.h"
+#include "library/store_routes.h"
 #include "serve/policies.h"
 #include "serve/service.h"
-#include "serve/store_routes.h"
 #include "telemetry/log.h"
 
 namespace weir::app {
@@ -18,7 +18,7 @@ using telemetry::Log;
 
 Status Service::OpenPolicies() {
   catalog_.emplace(policy::CompileOptions{config_.default_policy, config_.local_share,
-                                          config_.lenient, StoreNames(config_)});
+                                          config_.lenient, library::StoreNames(config_)});
   const auto problems = catalog_->LoadFiles(config_.policies);
   if (!problems.empty()) {
     return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
