@@ -1,6 +1,7 @@
 #include "policy/fields.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/number.h"
@@ -9,28 +10,36 @@
 namespace weir::policy::yaml {
 namespace {
 
-constexpr std::size_t kMaxProblems = 20;  // more would help nobody
-constexpr std::size_t kMaxWord = 64;      // of a word that is looked up or quoted
+constexpr std::size_t kMaxWord = 64;  // of a word that is looked up or quoted
 
-// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
-std::size_t Distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> before(to.size() + 1);
-  std::vector<std::size_t> last(to.size() + 1);
-  std::vector<std::size_t> row(to.size() + 1);
-  for (std::size_t j = 0; j <= to.size(); ++j) last[j] = j;
+// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other;
+// `enough` if there are no fewer. Files from anybody may hold thousands of unknown words, so it
+// looks no further than that.
+std::size_t Distance(std::string_view from, std::string_view to, std::size_t enough) {
+  const std::size_t apart =
+      from.size() > to.size() ? from.size() - to.size() : to.size() - from.size();
+  if (apart >= enough || to.size() > kMaxWord) return enough;
+  std::array<std::size_t, kMaxWord + 1> rows[3];
+  std::array<std::size_t, kMaxWord + 1>* before = &rows[0];
+  std::array<std::size_t, kMaxWord + 1>* last = &rows[1];
+  std::array<std::size_t, kMaxWord + 1>* row = &rows[2];
+  for (std::size_t j = 0; j <= to.size(); ++j) (*last)[j] = j;
   for (std::size_t i = 1; i <= from.size(); ++i) {
-    row[0] = i;
+    std::size_t least = (*row)[0] = i;
     for (std::size_t j = 1; j <= to.size(); ++j) {
-      const std::size_t changed = last[j - 1] + (from[i - 1] == to[j - 1] ? 0 : 1);
-      row[j] = std::min({changed, last[j] + 1, row[j - 1] + 1});
+      const std::size_t changed = (*last)[j - 1] + (from[i - 1] == to[j - 1] ? 0 : 1);
+      (*row)[j] = std::min({changed, (*last)[j] + 1, (*row)[j - 1] + 1});
       if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1]) {
-        row[j] = std::min(row[j], before[j - 2] + 1);
+        (*row)[j] = std::min((*row)[j], (*before)[j - 2] + 1);
       }
+      least = std::min(least, (*row)[j]);
     }
+    // A swap reaches over one row, so two in a row must be beyond.
+    if (least > enough) return enough;
     std::swap(before, last);
     std::swap(last, row);
   }
-  return last[to.size()];
+  return std::min((*last)[to.size()], enough);
 }
 
 std::string Quoted(std::string_view text) {
@@ -59,15 +68,6 @@ void Expected(const Node& node, std::string_view what, std::string_view expected
              std::string(what) + ": expected " + std::string(expected) + ", got " + Shown(node));
 }
 
-template <typename T>
-std::optional<T> Parsed(std::string_view text) {
-  if constexpr (std::is_integral_v<T>) {
-    return ParseNumber<T>(text);
-  } else {
-    return ParseFraction(text);
-  }
-}
-
 }  // namespace
 
 std::optional<std::string_view> Nearest(std::string_view word,
@@ -76,7 +76,7 @@ std::optional<std::string_view> Nearest(std::string_view word,
   std::optional<std::string_view> nearest;
   std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string_view candidate : candidates) {
-    const std::size_t distance = Distance(word, candidate);
+    const std::size_t distance = Distance(word, candidate, least);
     if (distance < least && distance < candidate.size()) {
       least = distance;
       nearest = candidate;
@@ -86,7 +86,8 @@ std::optional<std::string_view> Nearest(std::string_view word,
 }
 
 void Report::Add(const Mark& mark, std::string message) {
-  if (++count_ <= kMaxProblems) problems_.push_back({file_, mark, std::move(message)});
+  if (!full()) problems_.push_back({file_, mark, std::move(message)});
+  ++count_;
 }
 
 std::optional<std::string> AsText(const Node& node, std::string_view what, Report& report) {
@@ -100,17 +101,9 @@ std::optional<std::int64_t> AsInt(const Node& node, std::string_view what, Repor
     // 1_000_000 reads better than 1000000.
     std::string digits = node.scalar;
     std::erase(digits, '_');
-    if (auto value = Parsed<std::int64_t>(digits)) return value;
+    if (auto value = ParseNumber<std::int64_t>(digits)) return value;
   }
   Expected(node, what, "a whole number", report);
-  return std::nullopt;
-}
-
-std::optional<double> AsNumber(const Node& node, std::string_view what, Report& report) {
-  if (node.kind == Node::Kind::kScalar && !node.quoted) {
-    if (auto value = Parsed<double>(node.scalar)) return value;
-  }
-  Expected(node, what, "a number", report);
   return std::nullopt;
 }
 
@@ -163,11 +156,6 @@ std::optional<std::int64_t> Fields::Int(std::string_view name) {
   return node == nullptr ? std::nullopt : AsInt(*node, Name(name), report_);
 }
 
-std::optional<double> Fields::Number(std::string_view name) {
-  const Node* node = Take(name);
-  return node == nullptr ? std::nullopt : AsNumber(*node, Name(name), report_);
-}
-
 std::optional<bool> Fields::Bool(std::string_view name) {
   const Node* node = Take(name);
   return node == nullptr ? std::nullopt : AsBool(*node, Name(name), report_);
@@ -201,6 +189,7 @@ std::optional<std::vector<std::string>> Fields::Texts(std::string_view name) {
 void Fields::Finish() {
   if (report_.lenient()) return;
   for (const auto& [key, value] : node_.fields) {
+    if (report_.full()) return;
     if (std::find(asked_.begin(), asked_.end(), key->scalar) != asked_.end()) continue;
     std::string message = "unknown field " + Quoted(key->scalar);
     if (!what_.empty()) message += " in " + what_;
