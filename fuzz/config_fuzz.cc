@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/read.h"
 #include "tree.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -10,6 +10,7 @@
 
 #include "base/url.h"
 #include "config/config.h"
+#include "config/read.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;

@@ -25,7 +25,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Which folders a part is, and which tests count for it. Core is what decides.
 PARTS = {
-    "protocol": (["src/protocol"], ["unit/protocol", "unit/service", "hostile/stalls_test.cc"]),
+    "protocol": (["src/protocol"], ["unit/protocol"]),
     "policy": (["src/policy"], ["unit/policy"]),
     "core": (["src/algorithm", "src/engine", "src/limiter", "src/filter", "src/store/memory", "src/store/guard", "src/store/lease"],
              ["unit/algorithm", "unit/engine", "unit/filter", "unit/limiter", "unit/store/memory", "unit/store/guard",

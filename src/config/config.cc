@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "config/read.h"
 #include "config/settings.h"
 #include "policy/fields.h"
 #include "policy/policy_file.h"

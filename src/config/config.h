@@ -290,10 +290,6 @@ Environment ReadEnvironment();
 Config Load(const std::string& path, std::span<const Override> overrides,
             std::vector<policy::yaml::Problem>& problems);
 
-/// The same from a tree that has been read already; `root` is null if there is no file.
-Config Read(const policy::yaml::Node* root, const std::string& file,
-            std::span<const Override> overrides, std::vector<policy::yaml::Problem>& problems);
-
 /// The same from text, for tests and fuzzing; `file` is for messages.
 Config Parse(std::string_view text, const std::string& file, std::span<const Override> overrides,
              std::vector<policy::yaml::Problem>& problems);
