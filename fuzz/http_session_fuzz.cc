@@ -7,6 +7,7 @@
 #include <memory>
 #include <string_view>
 
+#include "service/http_exchange.h"
 #include "service/http_session.h"
 #include "telemetry/log.h"
 
@@ -64,6 +65,7 @@ class Wire final : public net::Connection, public HttpSession::Transport {
 
 http::Router MakeRouter() {
   http::Router router;
+  service::HttpExchanges::AddRoutes(router);
   router.Add("GET", "/a/{b}/c", [](const http::Request& request, http::Reply reply) {
     http::Response response;
     response.body = request.params.at(0);

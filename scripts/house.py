@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Counts the house: lines and files per folder of src and apps, and the files above 350 lines.
+"""Counts the house: lines and files per folder of src and apps, how long functions are, and the files above 350 lines.
 
 usage: house.py [REVISION]     a revision of this repository instead of the working tree
 """
 
 import os
+import re
 import subprocess
 import sys
 
@@ -17,7 +18,7 @@ def git(*words):
 
 
 def files(revision):
-    """(path, lines) of every .cc and .h under src and apps."""
+    """(path, text) of every .cc and .h under src and apps."""
     listing = (["ls-tree", "-r", "--name-only", revision, "src", "apps"] if revision else
                ["ls-files", "--cached", "--others", "--exclude-standard", "src", "apps"])
     for path in git(*listing).decode().splitlines():
@@ -30,14 +31,49 @@ def files(revision):
                 text = file.read()
         else:
             continue
-        yield path, text.count(b"\n")
+        yield path, text.decode()
+
+
+def blank(found):
+    """Nothing, but for the line breaks."""
+    return "\n" * found.group(0).count("\n")
+
+
+def function_lengths(text):
+    """The lines of each function, from its first line to its closing brace; lambdas are a part of theirs."""
+    for pattern in (r'R"(\w*)\(.*?\)\1"', r"//[^\n]*", r"/\*.*?\*/", r'"(?:[^"\\\n]|\\.)*"', r"'(?:[^'\\\n]|\\.)'"):
+        text = re.sub(pattern, blank, text, flags=re.S)
+    open_blocks, head, line, first = [], "", 1, 1
+    for c in text:
+        if c == "\n":
+            line += 1
+        if c == "{":
+            inside = any(is_function for is_function, _ in open_blocks)
+            is_scope = re.match(r"\s*(inline )?namespace\b", head) or re.search(r"\b(class|struct|union|enum)\b[^()]*$", head)
+            is_function = not inside and not is_scope and re.search(
+                r"\)\s*(const|noexcept|override|final|\s)*(->[\w:<>&* ,]+)?$|\)\s*(noexcept)?\s*:\s", head)
+            open_blocks.append((bool(is_function), first))
+            head = ""
+        elif c == "}":
+            is_function, begin = open_blocks.pop() if open_blocks else (False, 0)
+            if is_function:
+                yield line - begin + 1
+            head = ""
+        elif c == ";":
+            head = ""
+        else:
+            if not head.strip():
+                head, first = "", line
+            head += c
 
 
 def main():
     revision = sys.argv[1] if len(sys.argv) > 1 else ""
     folders = {}
-    too_long = []
-    for path, lines in files(revision):
+    too_long, lengths = [], []
+    for path, text in files(revision):
+        lines = text.count("\n")
+        lengths += function_lengths(text)
         parts = path.split("/")
         folder = "/".join(parts[:2]) if parts[0] == "src" else parts[0]
         count, total = folders.get(folder, (0, 0))
@@ -48,6 +84,8 @@ def main():
         print(f"{folder:16} {count:4} files {total:6} lines")
     of_src = [value for folder, value in folders.items() if folder.startswith("src/")]
     print(f"{'src':16} {sum(c for c, _ in of_src):4} files {sum(t for _, t in of_src):6} lines")
+    lengths.sort()
+    print(f"{len(lengths)} functions: median {lengths[len(lengths) // 2]} lines, 90 % at most {lengths[len(lengths) * 9 // 10]}")
     for lines, path in sorted(too_long, reverse=True):
         print(f"above {LONGEST} lines: {path} ({lines})")
 

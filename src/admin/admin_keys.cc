@@ -143,7 +143,7 @@ void LookAtKeys(const std::shared_ptr<KeyPage>& page, limiter::PolicyLimiter& li
   limiter.Apply(page->applications, [page] { AnswerKeys(*page); });
 }
 
-/// That the store does not let us in is not the caller's fault.
+/// That authentication at the store failed is not the caller's fault.
 Error ForCaller(const Error& error) {
   if (error.code == Code::kInvalidArgument || error.code == Code::kResourceExhausted) return error;
   return {Code::kUnavailable, "the store does not list its keys: " + error.message};

@@ -10,7 +10,7 @@ namespace {
 
 using State = Undoable::State;
 
-constexpr std::size_t kPage = 1000;
+constexpr std::size_t kEntries = 1000;
 
 /// Runs tasks one after the other, also those that are given while one runs: a long queue of
 /// changes that end at once does not become a deep stack.
@@ -155,7 +155,7 @@ http::Handler ConfigChanges::Audited(std::string_view kind, http::Handler handle
 void ConfigChanges::CheckLatest(const AuditEntry& entry, std::int64_t before,
                                 Undoable::Done<Status> done) {
   audit_.ListEntries(
-      before, kPage,
+      before, kEntries,
       [this, entry, done = std::move(done)](const Result<std::vector<AuditEntry>>& newer) {
         if (!newer.ok()) return done(newer.error());
         for (const AuditEntry& other : *newer) {

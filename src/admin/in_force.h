@@ -35,4 +35,20 @@ class InForce {
   PolicyMap policies_;
 };
 
+/// A PolicyStore that answers from what is in force.
+///
+/// Thread safety: as PolicyStore.
+class StoreInForce : public PolicyStore {
+ public:
+  Result<StoredPolicy> Get(std::string_view key) const final { return in_force_.Get(key); }
+  Page List(std::string_view after, std::size_t limit) const final {
+    return in_force_.List(after, limit);
+  }
+
+ protected:
+  explicit StoreInForce(Catalog& catalog) : in_force_(catalog) {}
+
+  InForce in_force_;
+};
+
 }  // namespace weir::policy

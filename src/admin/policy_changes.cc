@@ -56,7 +56,7 @@ PolicyChanges::Done WithoutPolicy(PolicyChanges::Done done) {
 /// What was in force before the changes that had an end: nothing if it was made with one.
 std::optional<StoredPolicy> BeforeExpiry(const std::vector<policy::PolicyChange>& history) {
   for (const policy::PolicyChange& change : history) {
-    if (change.after.empty()) return std::nullopt;  // deleted, and made anew with an end
+    if (change.after.empty()) return std::nullopt;  // deleted, and made again with an end
     Result<StoredPolicy> state = PolicyOf(change.after);
     if (state.ok() && state->expires_at == 0) return std::move(*state);
   }

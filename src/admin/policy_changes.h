@@ -34,7 +34,7 @@ class PolicyChanges {
   void Update(policy::StoredPolicy policy, std::string who, Done done);
   void Delete(std::string key, std::string who, Done done);
   /// When a policy that comes back is to end; 0: never. Nothing: as it was to, but not if that
-  /// moment has passed (kFailedPrecondition): what was meant for a while is not made for ever.
+  /// moment has passed (kFailedPrecondition): what was meant for a while does not become permanent.
   using End = std::optional<Nanos>;
 
   /// Makes the policy what it was in `version`; kNotFound if its history has no such version.

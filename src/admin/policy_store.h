@@ -109,7 +109,7 @@ struct PolicyChange {
 std::int64_t VersionIn(std::string_view json);
 
 /// The version that a policy gets when it is created and `latest` is the last change of its key:
-/// numbers go on after a deletion, so that each names one state for ever.
+/// numbers go on after a deletion, so that each names one state, and no other ever does.
 std::int64_t VersionAfter(const PolicyChange& latest);
 
 /// One change of one policy that somebody wants.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
 #include "algorithm/bytes.h"
@@ -231,18 +232,36 @@ void RemoveNewest(State& state, std::int64_t cost) noexcept {
   WriteHeader(state, header);
 }
 
-bool RemoveAt(State& state, Nanos time) noexcept {
-  LogReader reader(state);
-  LogHeader header = reader.header();
-  LogEntry entry{.time = header.base};
-  Nanos before = 0;
-  std::uint32_t at = 0;
+namespace {
+
+/// The entry of a moment: its reader stands behind it.
+struct Place {
+  LogReader reader;
+  LogEntry entry;
+  Nanos before = 0;      ///< the time of the entry in front of it
+  std::uint32_t at = 0;  ///< its first byte
+};
+
+/// Nothing if no entry of `time` counts.
+std::optional<Place> PlaceAt(const State& state, Nanos time) noexcept {
+  Place place{.reader = LogReader(state), .entry = {}};
+  place.entry.time = place.reader.header().base;
   do {
-    before = entry.time;
-    at = reader.offset();
-    if (!reader.Next(entry)) return false;
-  } while (entry.time < time);
-  if (entry.time != time || entry.cost == 0) return false;
+    place.before = place.entry.time;
+    place.at = place.reader.offset();
+    if (!place.reader.Next(place.entry)) return std::nullopt;
+  } while (place.entry.time < time);
+  if (place.entry.time != time || place.entry.cost == 0) return std::nullopt;
+  return place;
+}
+
+}  // namespace
+
+bool RemoveAt(State& state, Nanos time) noexcept {
+  std::optional<Place> place = PlaceAt(state, time);
+  if (!place) return false;
+  auto& [reader, entry, before, at] = *place;
+  LogHeader header = reader.header();
 
   header.total -= entry.cost;
   if (time == header.newest) {
@@ -265,17 +284,10 @@ bool RemoveAt(State& state, Nanos time) noexcept {
 }
 
 void TakeAt(State& state, Nanos time, std::int64_t cost) noexcept {
-  LogReader reader(state);
+  const std::optional<Place> place = PlaceAt(state, time);
+  if (!place) return;
+  const auto& [reader, entry, before, at] = *place;
   LogHeader header = reader.header();
-  LogEntry entry{.time = header.base};
-  Nanos before = 0;
-  std::uint32_t at = 0;
-  do {
-    before = entry.time;
-    at = reader.offset();
-    if (!reader.Next(entry)) return;
-  } while (entry.time < time);
-  if (entry.time != time || entry.cost == 0) return;
   if (entry.cost <= cost) {
     RemoveAt(state, time);
     return;

@@ -143,7 +143,7 @@ Decision Return(const Quota& quota, State& state, Nanos now, Nanos at,
         ReturnToBucket(quota, state, now, at, count);
         break;
       case Algorithm::kFixedWindow:
-        fixed_window::Return(quota, state, now, at, count);
+        FixedWindow::Return(quota, state, now, at, count);
         break;
       case Algorithm::kSlidingLog:
         TakeAt(state, at, count);

@@ -5,13 +5,12 @@
 #include <string_view>
 
 #include "algorithm/algorithms.h"
+#include "base/error.h"
 #include "base/int128.h"
 
 namespace weir {
 
 namespace {
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 Error OutOfRange(std::string_view name, std::int64_t value, std::int64_t max,
                  std::string_view unit) {

@@ -44,7 +44,7 @@ void GiveBack(const Quota& quota, State& state, Nanos now, Nanos stamp,
     return GiveBackToBucket(quota, state, now, stamp, count);
   }
   if (quota.algorithm() == Algorithm::kAnchoredWindow) {
-    return anchored_window::Return(quota, state, now, stamp, count);
+    return AnchoredWindow::Return(quota, state, now, stamp, count);
   }
   Return(quota, state, now, stamp, count);
 }

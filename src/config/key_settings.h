@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/values.h"
 #include "weir/result.h"
 
 namespace weir::config {
-
-using Texts = std::span<const std::string>;
 
 /// Whether one of them is shorter than a key should be.
 bool AnyShort(Texts texts);

@@ -5,11 +5,10 @@
 
 #include "base/url.h"
 #include "config/settings.h"
+#include "config/values.h"
 
 namespace weir::config {
 namespace {
-
-using Texts = std::span<const std::string>;
 
 Status SetMode(Config& config, Texts texts) {
   if (texts[0] != "embedded" && texts[0] != "service") {

@@ -5,19 +5,12 @@
 #include <chrono>
 
 #include "config/settings.h"
+#include "config/values.h"
 
 namespace weir::config {
 namespace {
 
-using Texts = std::span<const std::string>;
 using std::chrono::milliseconds;
-
-template <typename T, typename V>
-Status Set(T& target, const Result<V>& value) {
-  if (!value.ok()) return value.error();
-  target = static_cast<T>(*value);
-  return {};
-}
 
 // 100/60m: so many in so many minutes.
 Status SetDefaultCap(Config::Notify& notify, std::string_view text) {

@@ -7,21 +7,11 @@
 #include <vector>
 
 #include "config/settings.h"
+#include "config/values.h"
 #include "policy/duration.h"
 
 namespace weir::config {
 namespace {
-
-using Texts = std::span<const std::string>;
-using std::chrono::milliseconds;
-
-template <milliseconds Config::Proxy::*kMember>
-Status SetTime(Config& config, Texts texts) {
-  const Result<milliseconds> time = ReadTime(texts[0], false);
-  if (!time.ok()) return time.error();
-  config.proxy.*kMember = *time;
-  return {};
-}
 
 Status SetAddress(std::string& target, const std::string& text) {
   if (!Address::Parse(text)) {
@@ -105,18 +95,19 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return SetFieldName(c.proxy.user_header, t[0]); }},
     {{"proxy.upgrades", "", "weir proxy: protocols that a connection may be upgraded to, or off", true}, SetUpgrades},
     {{"proxy.websocket_messages", "", "weir proxy: each WebSocket message of a client counts as a request"},
-     [](Config& c, Texts t) -> Status {
-       const Result<bool> on = ReadSwitch(t[0]);
-       if (!on.ok()) return on.error();
-       c.proxy.websocket_messages = *on;
-       return {};
-     }},
-    {{"proxy.header_timeout", "", "weir proxy: for a request head to arrive"}, SetTime<&Config::Proxy::header_timeout>},
-    {{"proxy.idle_timeout", "", "weir proxy: between requests of a client"}, SetTime<&Config::Proxy::idle_timeout>},
-    {{"proxy.connect_timeout", "", "weir proxy: to connect to an upstream"}, SetTime<&Config::Proxy::connect_timeout>},
-    {{"proxy.stall_timeout", "", "weir proxy: nothing moves in a request or its response"}, SetTime<&Config::Proxy::stall_timeout>},
-    {{"proxy.tunnel_timeout", "", "weir proxy: nothing moves in a tunnel"}, SetTime<&Config::Proxy::tunnel_timeout>},
-    {{"proxy.release_timeout", "", "weir proxy: how long the end of a response waits for a permit to be given back"}, SetTime<&Config::Proxy::release_timeout>},
+     [](Config& c, Texts t) { return Set(c.proxy.websocket_messages, ReadSwitch(t[0])); }},
+    {{"proxy.header_timeout", "", "weir proxy: for a request head to arrive"},
+     [](Config& c, Texts t) { return Set(c.proxy.header_timeout, ReadTime(t[0], false)); }},
+    {{"proxy.idle_timeout", "", "weir proxy: between requests of a client"},
+     [](Config& c, Texts t) { return Set(c.proxy.idle_timeout, ReadTime(t[0], false)); }},
+    {{"proxy.connect_timeout", "", "weir proxy: to connect to an upstream"},
+     [](Config& c, Texts t) { return Set(c.proxy.connect_timeout, ReadTime(t[0], false)); }},
+    {{"proxy.stall_timeout", "", "weir proxy: nothing moves in a request or its response"},
+     [](Config& c, Texts t) { return Set(c.proxy.stall_timeout, ReadTime(t[0], false)); }},
+    {{"proxy.tunnel_timeout", "", "weir proxy: nothing moves in a tunnel"},
+     [](Config& c, Texts t) { return Set(c.proxy.tunnel_timeout, ReadTime(t[0], false)); }},
+    {{"proxy.release_timeout", "", "weir proxy: how long the end of a response waits for a permit to be given back"},
+     [](Config& c, Texts t) { return Set(c.proxy.release_timeout, ReadTime(t[0], false)); }},
 };
 // clang-format on
 

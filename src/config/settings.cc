@@ -2,143 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 
 #include "base/number.h"
 #include "config/key_settings.h"
-#include "policy/duration.h"
+#include "config/values.h"
 
 namespace weir::config {
-
-Error Expected(std::string_view expected, std::string_view got) {
-  return Error{Code::kInvalidArgument, "expected " + std::string(expected) + ", got '" +
-                                           std::string(got.substr(0, 64)) + "'"};
-}
-
-namespace {
-
-using std::chrono::milliseconds;
-
-Result<std::int64_t> Whole(std::string_view text, std::int64_t least, std::int64_t most) {
-  std::string digits(text);
-  std::erase(digits, '_');
-  const auto value = ParseNumber<std::int64_t>(digits, least, most);
-  if (value) return *value;
-  return Expected("a whole number from " + std::to_string(least) + " to " + std::to_string(most),
-                  text);
-}
-
-// 64k, 1M, 2G, or plain bytes.
-Result<std::int64_t> Bytes(std::string_view text, std::int64_t least, std::int64_t most) {
-  std::int64_t unit = 1;
-  std::string_view digits = text;
-  if (!digits.empty()) {
-    switch (digits.back()) {
-      case 'k':
-      case 'K':
-        unit = std::int64_t{1} << 10;
-        break;
-      case 'M':
-        unit = std::int64_t{1} << 20;
-        break;
-      case 'G':
-        unit = std::int64_t{1} << 30;
-        break;
-      default:
-        break;
-    }
-    if (unit > 1) digits.remove_suffix(1);
-  }
-  const Result<std::int64_t> value = Whole(digits, 0, most / unit);
-  if (!value.ok() || *value * unit < least) {
-    return Expected("bytes from " + std::to_string(least) + " to " + std::to_string(most) +
-                        " (k, M and G are understood)",
-                    text);
-  }
-  return *value * unit;
-}
-
-Result<milliseconds> Time(std::string_view text, bool zero_allowed) {
-  if (zero_allowed && (text == "off" || text == "0" || text == "0s")) return milliseconds(0);
-  const Result<std::chrono::nanoseconds> duration = policy::ParseDuration(text);
-  if (!duration.ok()) return duration.error();
-  const auto rounded = std::chrono::duration_cast<milliseconds>(*duration);
-  if (rounded.count() == 0) return Expected("at least 1ms", text);
-  return rounded;
-}
-
-Result<bool> Switch(std::string_view text) {
-  if (text == "true" || text == "on" || text == "yes" || text == "1") return true;
-  if (text == "false" || text == "off" || text == "no" || text == "0") return false;
-  return Expected("true or false", text);
-}
-
-// The text may hold a password, so only its scheme is ever repeated.
-Status Url(std::string& target, Texts texts, std::initializer_list<std::string_view> schemes) {
-  const std::string& text = texts[0];
-  std::string list;
-  for (const std::string_view scheme : schemes) {
-    if (text.starts_with(scheme)) {
-      target = text;
-      return {};
-    }
-    list += (list.empty() ? "" : ", ") + std::string(scheme);
-  }
-  return Expected("a URL that begins with one of " + list, text.substr(0, text.find(':')));
-}
-
-Status SetAddress(Address& target, Texts texts) {
-  std::optional<Address> address = Address::Parse(texts[0]);
-  if (!address) {
-    return Expected("an IP address and port such as 127.0.0.1:8080 or [::1]:8080, or off",
-                    texts[0]);
-  }
-  target = std::move(*address);
-  return {};
-}
-
-template <typename T, typename V>
-Status Set(T& target, const Result<V>& value) {
-  if (!value.ok()) return value.error();
-  target = static_cast<T>(*value);
-  return {};
-}
-
-}  // namespace
-
-Result<milliseconds> ReadTime(std::string_view text, bool zero_allowed) {
-  return Time(text, zero_allowed);
-}
-
-Result<bool> ReadSwitch(std::string_view text) { return Switch(text); }
-
-Result<std::int64_t> ReadWhole(std::string_view text, std::int64_t least, std::int64_t most) {
-  return Whole(text, least, most);
-}
-
-Status SetUrl(std::string& target, std::span<const std::string> texts,
-              std::initializer_list<std::string_view> schemes) {
-  return Url(target, texts, schemes);
-}
-
-Status SetStoreUrl(std::string& target, const std::string& text) {
-  return Url(target, {&text, 1},
-             {"memory:", "redis://", "rediss://", "redis+cluster://", "rediss+cluster://",
-              "postgres://", "postgresql://", "mysql://", "mariadb://"});
-}
-
-Status SetFieldName(std::string& target, const std::string& text) {
-  constexpr std::size_t kLongest = 64;
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_';
-  };
-  if (text.empty() || text.size() > kLongest || !std::all_of(text.begin(), text.end(), fits)) {
-    return Expected("the name of a header field: 1 to 64 letters, digits, - and _", text);
-  }
-  target = text;
-  return {};
-}
 
 namespace {
 
@@ -216,28 +85,28 @@ const Setting kSettings[] = {
      }},
     {{"store_timeout", "--store-timeout", "how long a check may wait for the store"},
      [](Config& c, Texts t) -> Status {
-       if (Status set = Set(c.distant.timeout, Time(t[0], false)); !set.ok()) return set;
+       if (Status set = Set(c.distant.timeout, ReadTime(t[0], false)); !set.ok()) return set;
        // Whoever waits longer than this has gone; a mistyped unit has not.
        return c.distant.timeout <= std::chrono::minutes(1) ? Status() : Status(Expected("at most 1m", t[0]));
      }},
     {{"store_connections", "", "connections to the store; 0: as many as suit it"},
-     [](Config& c, Texts t) { return Set(c.distant.connections, Whole(t[0], 0, 1024)); }},
+     [](Config& c, Texts t) { return Set(c.distant.connections, ReadWhole(t[0], 0, 1024)); }},
     {{"store_required", "--store-required", "true: start, and be ready, only with the store"},
-     [](Config& c, Texts t) { return Set(c.distant.required, Switch(t[0])); }},
+     [](Config& c, Texts t) { return Set(c.distant.required, ReadSwitch(t[0])); }},
     {{"store_migrate", "--store-migrate", "make the tables of a SQL store; false: weir migrate does"},
-     [](Config& c, Texts t) { return Set(c.distant.migrate, Switch(t[0])); }},
+     [](Config& c, Texts t) { return Set(c.distant.migrate, ReadSwitch(t[0])); }},
     {{"store_breaker_failures", "", "failures in a row after which the store is left alone until it answers a probe"},
-     [](Config& c, Texts t) { return Set(c.distant.breaker_failures, Whole(t[0], 1, 1'000)); }},
+     [](Config& c, Texts t) { return Set(c.distant.breaker_failures, ReadWhole(t[0], 1, 1'000)); }},
     {{"store_deny_cache", "", "the most keys whose refusal is remembered; 0: none"},
-     [](Config& c, Texts t) { return Set(c.distant.deny_cache, Whole(t[0], 0, 100'000'000)); }},
+     [](Config& c, Texts t) { return Set(c.distant.deny_cache, ReadWhole(t[0], 0, 100'000'000)); }},
     {{"policies", "--policies", "policy files, or folders of them, reloaded when they change", true},
      [](Config& c, Texts t) -> Status { c.policies.assign(t.begin(), t.end()); return {}; }},
     {{"lenient", "--lenient", "skip unknown fields of envoyproxy/ratelimit's files"},
-     [](Config& c, Texts t) { return Set(c.lenient, Switch(t[0])); }},
+     [](Config& c, Texts t) { return Set(c.lenient, ReadSwitch(t[0])); }},
     {{"policy_store", "--policy-store", "where the admin API keeps policies: auto, sqlite:, or a URL"},
      [](Config& c, Texts t) -> Status {
        if (t[0] == "auto") { c.policy_store = t[0]; return {}; }
-       return Url(c.policy_store, t, {"sqlite:", "postgres://", "postgresql://", "mysql://", "mariadb://", "redis://", "rediss://",
+       return SetUrl(c.policy_store, t, {"sqlite:", "postgres://", "postgresql://", "mysql://", "mariadb://", "redis://", "rediss://",
                                        "redis+cluster://", "rediss+cluster://"});
      }},
     {{"admin.keys", "--admin-key", "keys of the admin API, as they are or as sha256:<hex>", true},
@@ -277,21 +146,21 @@ const Setting kSettings[] = {
     {{"oidc.roles", "", "roles by a text of the claim, each role+role:text", true},
      [](Config& c, Texts t) { return SetRolesOf(c.oidc.roles, t); }},
     {{"audit.keep", "", "the most entries of the audit log that are kept; 0: all"},
-     [](Config& c, Texts t) { return Set(c.audit.keep, Whole(t[0], 0, 1'000'000'000)); }},
+     [](Config& c, Texts t) { return Set(c.audit.keep, ReadWhole(t[0], 0, 1'000'000'000)); }},
     {{"audit.age", "", "how long entries of the audit log are kept; off: for good"},
-     [](Config& c, Texts t) { return Set(c.audit.age, Time(t[0], true)); }},
+     [](Config& c, Texts t) { return Set(c.audit.age, ReadTime(t[0], true)); }},
     {{"resp.keys", "--resp-key", "keys for AUTH, as they are or as sha256:<hex>; none: no AUTH", true},
      [](Config& c, Texts t) { return SetKeys(c.resp.keys, t); }},
     {{"grpc.max_streams", "", "calls that one gRPC connection may have open at once"},
-     [](Config& c, Texts t) { return Set(c.grpc.max_streams, Whole(t[0], 1, 1'000'000)); }},
+     [](Config& c, Texts t) { return Set(c.grpc.max_streams, ReadWhole(t[0], 1, 1'000'000)); }},
     {{"grpc.idle_timeout", "", "how long a gRPC connection may be without calls"},
-     [](Config& c, Texts t) { return Set(c.grpc.idle_timeout, Time(t[0], false)); }},
+     [](Config& c, Texts t) { return Set(c.grpc.idle_timeout, ReadTime(t[0], false)); }},
     {{"resp.idle_timeout", "", "how long a Redis connection may be without commands"},
-     [](Config& c, Texts t) { return Set(c.resp.idle_timeout, Time(t[0], false)); }},
+     [](Config& c, Texts t) { return Set(c.resp.idle_timeout, ReadTime(t[0], false)); }},
     {{"grpc.max_message", "", "the largest gRPC message"},
-     [](Config& c, Texts t) { return Set(c.grpc.max_message, Bytes(t[0], 1024, kGiB)); }},
+     [](Config& c, Texts t) { return Set(c.grpc.max_message, ReadBytes(t[0], 1024, kGiB)); }},
     {{"grpc.response_headers", "", "Envoy's rate limit service: name response headers to add"},
-     [](Config& c, Texts t) { return Set(c.grpc.response_headers, Switch(t[0])); }},
+     [](Config& c, Texts t) { return Set(c.grpc.response_headers, ReadSwitch(t[0])); }},
     {{"grpc.limit_header", "", "the response header for the limit"},
      [](Config& c, Texts t) { return SetFieldName(c.grpc.limit_header, t[0]); }},
     {{"grpc.remaining_header", "", "the response header for what is left of it"},
@@ -299,29 +168,29 @@ const Setting kSettings[] = {
     {{"grpc.reset_header", "", "the response header for the seconds until the window ends"},
      [](Config& c, Texts t) { return SetFieldName(c.grpc.reset_header, t[0]); }},
     {{"grpc.dynamic_metadata", "", "Envoy's rate limit service: fill dynamic_metadata in answers"},
-     [](Config& c, Texts t) { return Set(c.grpc.dynamic_metadata, Switch(t[0])); }},
+     [](Config& c, Texts t) { return Set(c.grpc.dynamic_metadata, ReadSwitch(t[0])); }},
     {{"auth.user_header", "", "the header field with the user, for GET /v1/auth"},
      [](Config& c, Texts t) { return SetFieldName(c.auth.user_header, t[0]); }},
     {{"auth.api_key_header", "", "the header field that tells GET /v1/auth the API key"},
      [](Config& c, Texts t) { return SetFieldName(c.auth.api_key_header, t[0]); }},
     {{"headers.x_ratelimit", "", "send X-RateLimit-Limit, -Remaining and -Reset"},
-     [](Config& c, Texts t) { return Set(c.headers.x_ratelimit, Switch(t[0])); }},
+     [](Config& c, Texts t) { return Set(c.headers.x_ratelimit, ReadSwitch(t[0])); }},
     {{"headers.ietf", "", "send the IETF fields RateLimit and RateLimit-Policy"},
-     [](Config& c, Texts t) { return Set(c.headers.ietf, Switch(t[0])); }},
+     [](Config& c, Texts t) { return Set(c.headers.ietf, ReadSwitch(t[0])); }},
     {{"snapshot.interval", "", "how often the memory store is saved; off: only at shutdown"},
-     [](Config& c, Texts t) { return Set(c.snapshot.interval, Time(t[0], true)); }},
+     [](Config& c, Texts t) { return Set(c.snapshot.interval, ReadTime(t[0], true)); }},
     {{"journal", "--journal", "what a crash may lose of the memory store: off, async or sync"},
      SetJournal},
     {{"cleanup.interval", "", "how often the memory store frees keys that have nothing left to remember; off: never"},
-     [](Config& c, Texts t) { return Set(c.cleanup.interval, Time(t[0], true)); }},
+     [](Config& c, Texts t) { return Set(c.cleanup.interval, ReadTime(t[0], true)); }},
     {{"log.format", "--log-format", "console or json"}, SetLogFormat},
     {{"log.level", "--log-level", "debug, info, warn, error or off"}, SetLogLevel},
     {{"trusted_proxies", "", "networks whose X-Forwarded-For is believed", true},
      [](Config& c, Texts t) { return SetNetworks(c.trusted_proxies, t); }},
     {{"ipv6_prefix", "", "IPv6 clients are told apart by this many bits"},
-     [](Config& c, Texts t) { return Set(c.ipv6_prefix, Whole(t[0], 1, 128)); }},
+     [](Config& c, Texts t) { return Set(c.ipv6_prefix, ReadWhole(t[0], 1, 128)); }},
     {{"max_keys", "", "the most keys the memory store holds"},
-     [](Config& c, Texts t) { return Set(c.max_keys, Whole(t[0], 1, 1'000'000'000)); }},
+     [](Config& c, Texts t) { return Set(c.max_keys, ReadWhole(t[0], 1, 1'000'000'000)); }},
     {{"local_share", "", "part of a quota that on_store_error: local grants by itself"}, SetLocalShare},
     {{"tls.cert", "--tls-cert", "PEM file with the certificate chain; turns TLS on"},
      [](Config& c, Texts t) -> Status { c.tls.cert = t[0]; return {}; }},
@@ -330,23 +199,23 @@ const Setting kSettings[] = {
     {{"tls.client_ca", "", "PEM file with the authority that clients' certificates must come from"},
      [](Config& c, Texts t) -> Status { c.tls.client_ca = t[0]; return {}; }},
     {{"limits.max_body", "", "the largest request body"},
-     [](Config& c, Texts t) { return Set(c.limits.max_body, Bytes(t[0], 1024, kGiB)); }},
+     [](Config& c, Texts t) { return Set(c.limits.max_body, ReadBytes(t[0], 1024, kGiB)); }},
     {{"limits.max_header", "", "the largest request head"},
-     [](Config& c, Texts t) { return Set(c.limits.max_header, Bytes(t[0], 1024, 1 << 20)); }},
+     [](Config& c, Texts t) { return Set(c.limits.max_header, ReadBytes(t[0], 1024, 1 << 20)); }},
     {{"limits.max_connections", "", "connections of all doors together"},
-     [](Config& c, Texts t) { return Set(c.limits.max_connections, Whole(t[0], 1, 10'000'000)); }},
+     [](Config& c, Texts t) { return Set(c.limits.max_connections, ReadWhole(t[0], 1, 10'000'000)); }},
     {{"limits.idle_timeout", "", "how long a connection may be idle between requests"},
-     [](Config& c, Texts t) { return Set(c.limits.idle_timeout, Time(t[0], false)); }},
+     [](Config& c, Texts t) { return Set(c.limits.idle_timeout, ReadTime(t[0], false)); }},
     {{"limits.request_timeout", "", "how long a request may take to arrive"},
-     [](Config& c, Texts t) { return Set(c.limits.request_timeout, Time(t[0], false)); }},
+     [](Config& c, Texts t) { return Set(c.limits.request_timeout, ReadTime(t[0], false)); }},
     {{"limits.handshake_timeout", "", "how long TLS, HTTP/2's greeting and AUTH may take"},
-     [](Config& c, Texts t) { return Set(c.limits.handshake_timeout, Time(t[0], false)); }},
+     [](Config& c, Texts t) { return Set(c.limits.handshake_timeout, ReadTime(t[0], false)); }},
     {{"limits.write_timeout", "", "how long a client may take none of its answers"},
-     [](Config& c, Texts t) { return Set(c.limits.write_timeout, Time(t[0], false)); }},
+     [](Config& c, Texts t) { return Set(c.limits.write_timeout, ReadTime(t[0], false)); }},
     {{"limits.drain_timeout", "", "how long a shutdown waits for requests that are under way"},
-     [](Config& c, Texts t) { return Set(c.limits.drain_timeout, Time(t[0], false)); }},
+     [](Config& c, Texts t) { return Set(c.limits.drain_timeout, ReadTime(t[0], false)); }},
     {{"threads", "--threads", "reactors; 0: one per core"},
-     [](Config& c, Texts t) { return Set(c.threads, Whole(t[0], 0, 1024)); }},
+     [](Config& c, Texts t) { return Set(c.threads, ReadWhole(t[0], 0, 1024)); }},
 };
 // clang-format on
 

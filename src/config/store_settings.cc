@@ -8,11 +8,10 @@
 #include <utility>
 
 #include "config/settings.h"
+#include "config/values.h"
 
 namespace weir::config {
 namespace {
-
-using Texts = std::span<const std::string>;
 
 constexpr std::size_t kMaxServers = 64;
 constexpr std::size_t kMaxName = 64;

@@ -5,22 +5,10 @@
 #include "base/number.h"
 #include "base/url.h"
 #include "config/settings.h"
+#include "config/values.h"
 
 namespace weir::config {
 namespace {
-
-using Texts = std::span<const std::string>;
-
-template <typename T>
-Status SetNumber(T& target, std::string_view text, std::int64_t least, std::int64_t most) {
-  const auto value = ParseNumber<std::int64_t>(text, least, most);
-  if (!value) {
-    return Expected("a whole number from " + std::to_string(least) + " to " + std::to_string(most),
-                    text);
-  }
-  target = static_cast<T>(*value);
-  return {};
-}
 
 Status SetRatio(Config& config, Texts texts) {
   const std::string& text = texts[0];
@@ -73,17 +61,12 @@ Status SetKeys(Config& config, Texts texts) {
 // clang-format off
 const Setting kSettings[] = {
     {{"log.refusals", "", "log lines a second, of each reactor, for refused checks; 0: none"},
-     [](Config& c, Texts t) { return SetNumber(c.log.refusals, t[0], 0, 100'000); }},
+     [](Config& c, Texts t) { return Set(c.log.refusals, ReadWhole(t[0], 0, 100'000)); }},
     {{"log.keys", "", "how keys are written in log lines and traces: plain or hashed"}, SetKeys},
     {{"log.key_salt", "", "a secret that hashed keys are mixed with"},
      [](Config& c, Texts t) -> Status { c.log.key_salt = t[0]; return {}; }},
     {{"metrics.tokens_remaining", "", "true: /metrics has what each policy's last decision left"},
-     [](Config& c, Texts t) -> Status {
-       const Result<bool> on = ReadSwitch(t[0]);
-       if (!on.ok()) return on.error();
-       c.metrics.tokens_remaining = *on;
-       return {};
-     }},
+     [](Config& c, Texts t) { return Set(c.metrics.tokens_remaining, ReadSwitch(t[0])); }},
     {{"traces.endpoint", "", "OTLP receiver: http://host:4318, grpc://host:4317, or off"}, SetEndpoint},
     {{"traces.ratio", "", "the share of requests that are traced unless their caller says"}, SetRatio},
     {{"traces.headers", "", "header fields for the receiver, each 'name: value'", true},
@@ -95,25 +78,15 @@ const Setting kSettings[] = {
        return {};
      }},
     {{"traces.max_per_second", "", "the most requests that are traced in a second, whoever asks for it"},
-     [](Config& c, Texts t) { return SetNumber(c.traces.max_per_second, t[0], 1, 1'000'000); }},
+     [](Config& c, Texts t) { return Set(c.traces.max_per_second, ReadWhole(t[0], 1, 1'000'000)); }},
     {{"traces.queue", "", "spans that may wait for the exporter; more are dropped and counted"},
-     [](Config& c, Texts t) { return SetNumber(c.traces.queue, t[0], 64, 1'000'000); }},
+     [](Config& c, Texts t) { return Set(c.traces.queue, ReadWhole(t[0], 64, 1'000'000)); }},
     {{"traces.batch", "", "spans in one request to the receiver"},
-     [](Config& c, Texts t) { return SetNumber(c.traces.batch, t[0], 1, 65'536); }},
+     [](Config& c, Texts t) { return Set(c.traces.batch, ReadWhole(t[0], 1, 65'536)); }},
     {{"traces.interval", "", "how long a span waits for a batch to fill"},
-     [](Config& c, Texts t) -> Status {
-       const auto time = ReadTime(t[0], false);
-       if (!time.ok()) return time.error();
-       c.traces.interval = *time;
-       return {};
-     }},
+     [](Config& c, Texts t) { return Set(c.traces.interval, ReadTime(t[0], false)); }},
     {{"traces.timeout", "", "how long the receiver may take to answer"},
-     [](Config& c, Texts t) -> Status {
-       const auto time = ReadTime(t[0], false);
-       if (!time.ok()) return time.error();
-       c.traces.timeout = *time;
-       return {};
-     }},
+     [](Config& c, Texts t) { return Set(c.traces.timeout, ReadTime(t[0], false)); }},
 };
 // clang-format on
 

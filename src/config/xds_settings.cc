@@ -1,11 +1,10 @@
 // The control plane that gives policies.
 
 #include "config/settings.h"
+#include "config/values.h"
 
 namespace weir::config {
 namespace {
-
-using Texts = std::span<const std::string>;
 
 Status SetServer(Config& config, Texts texts) {
   std::string text = texts[0];

@@ -240,13 +240,18 @@ Shard::Place Table::CreateInline(Shard& shard, const Fingerprint& f, std::string
   return place;
 }
 
+Table::Held::Held(const Table& table, std::string_view key, const Quota* given)
+    : at(table.Locate(key)),
+      now(table.clock_->Now()),
+      hold(at.shard->lock),
+      quota(table.QuotaOf(at, given)),
+      place(table.Find(at, quota.algorithm())) {
+  now = at.shard->Later(now);
+}
+
 Decision Table::Peek(std::string_view key, const Quota* given, std::int64_t cost) {
-  const Located at = Locate(key);
-  const Nanos read = clock_->Now();
-  const std::lock_guard hold(at.shard->lock);
-  const Nanos now = at.shard->Later(read);
-  const Quota& quota = QuotaOf(at, given);
-  const Shard::Place place = Find(at, quota.algorithm());
+  const Held held(*this, key, given);
+  const auto& [at, now, hold, quota, place] = held;
   Decision decision;
   if (!place) {
     decision = algorithm::Peek(quota, algorithm::State{}, now, cost);
@@ -261,12 +266,8 @@ Decision Table::Peek(std::string_view key, const Quota* given, std::int64_t cost
 
 Decision Table::Refund(std::string_view key, const Quota* given, std::int64_t cost) {
   if (cost < 0) return Peek(key, given, cost);
-  const Located at = Locate(key);
-  const Nanos read = clock_->Now();
-  const std::lock_guard hold(at.shard->lock);
-  const Nanos now = at.shard->Later(read);
-  const Quota& quota = QuotaOf(at, given);
-  const Shard::Place place = Find(at, quota.algorithm());
+  const Held held(*this, key, given);
+  const auto& [at, now, hold, quota, place] = held;
   if (!place) return algorithm::Peek(quota, algorithm::State{}, now, 0);
   if (!place.boxed()) {
     algorithm::TokenBucketState state = InlineState(place.slot());
@@ -281,12 +282,8 @@ Decision Table::Refund(std::string_view key, const Quota* given, std::int64_t co
 }
 
 bool Table::Release(std::string_view key, const Quota* given, std::int64_t lease) {
-  const Located at = Locate(key);
-  const Nanos read = clock_->Now();
-  const std::lock_guard hold(at.shard->lock);
-  const Nanos now = at.shard->Later(read);
-  const Quota& quota = QuotaOf(at, given);
-  const Shard::Place place = Find(at, quota.algorithm());
+  const Held held(*this, key, given);
+  const auto& [at, now, hold, quota, place] = held;
   if (!place || !place.boxed()) return false;
   algorithm::State state = place.box()->state();
   const bool released = algorithm::Release(quota, state, now, lease);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +17,9 @@
 
 #include "base/key_hash.h"
 #include "base/pages.h"
+#include "base/spin_lock.h"
 #include "engine/shard.h"
+#include "weir/clock.h"
 #include "weir/engine.h"
 
 namespace weir::engine {
@@ -63,6 +66,16 @@ class Table {
   struct Call {
     Nanos now = 0;
     std::span<const Fingerprint> pinned;  ///< keys of this call: never evicted by it
+  };
+  /// One key with its shard locked, for as long as this lives.
+  struct Held {
+    Held(const Table& table, std::string_view key, const Quota* given);
+
+    Located at;
+    Nanos now;  // read before the lock is taken
+    std::lock_guard<SpinLock> hold;
+    const Quota& quota;
+    Shard::Place place;
   };
   class Transaction;
 

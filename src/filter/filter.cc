@@ -7,6 +7,7 @@
 #include <array>
 
 #include "algorithm/stricter.h"
+#include "base/error.h"
 #include "base/ip.h"
 #include "filter/client_address.h"
 #include "filter/headers.h"
@@ -20,8 +21,6 @@ constexpr std::size_t kMaxRules = 64;
 /// Longer identities are cut: one request must not make us hold an arbitrary amount.
 constexpr std::size_t kMaxValue = 256;
 constexpr std::array<std::string_view, 4> kEntryNames = {"ip", "api_key", "user", "route"};
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 /// The identities of one request, in the order in which keys name them; empty means absent.
 using Identities = std::array<std::string_view, 4>;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "config/config.h"
 #include "library/limiter_core.h"
 
@@ -9,8 +10,6 @@ namespace weir {
 namespace {
 
 using store::Op;
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 constexpr std::size_t kMaxKeyBytes = 1024;
 constexpr std::size_t kMaxEntries = 16;

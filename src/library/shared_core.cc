@@ -2,13 +2,13 @@
 
 #include <utility>
 
+#include "base/error.h"
+
 namespace weir {
 namespace {
 
 using library::Job;
 using store::Op;
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 Status ValidateKey(std::string_view key) {
   if (key.empty()) return Invalid("key: is empty");

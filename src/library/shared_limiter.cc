@@ -3,6 +3,7 @@
 #include <future>
 #include <utility>
 
+#include "base/error.h"
 #include "library/shared_core.h"
 #include "store/reserve/reservation.h"
 
@@ -11,8 +12,6 @@ namespace {
 
 using library::Job;
 using store::Op;
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 Status Validate(const SharedLimiterOptions& options) {
   constexpr std::size_t kMaxPrefix = 64;

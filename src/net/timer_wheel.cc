@@ -31,7 +31,7 @@ void TimerWheel::Link(Entry& entry) noexcept {
 
 void TimerWheel::Tick() {
   ++now_;
-  // The whole slot is taken off first: OnDeadline may link entries anew or destroy any of them.
+  // The whole slot is taken off first: OnDeadline may link entries again or destroy any of them.
   Entry* due = slots_[now_ % kSlots];
   slots_[now_ % kSlots] = nullptr;
   if (due != nullptr) due->link_ = &due;

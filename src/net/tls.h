@@ -70,7 +70,7 @@ class TlsSession {
   bool peer_closed_ = false;
 };
 
-/// The certificates of a door, read anew when their files change: connections made from then on get
+/// The certificates of a door, read again when their files change: connections made from then on get
 /// the new ones, those that are open keep what they have. Files that cannot be used change nothing.
 ///
 /// Thread-safe.

@@ -10,6 +10,7 @@
 #include <random>
 #include <utility>
 
+#include "base/error.h"
 #include "base/instant.h"
 #include "base/json_writer.h"
 #include "drivers/digest/sha256.h"
@@ -18,8 +19,6 @@ namespace weir::notify {
 namespace {
 
 namespace dom = simdjson::dom;
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 // FNV-1a with a finishing mix: stable between processes and versions, unlike std::hash.
 std::uint64_t Fingerprint(std::string_view text) noexcept {

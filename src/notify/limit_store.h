@@ -37,7 +37,7 @@ class LimitStore {
   virtual ~LimitStore() = default;
 
   /// The users' rows without a lock, in the order of `users`. Windows that are over at `now` are
-  /// begun anew first (count 0), unless someone else just did.
+  /// started again first (count 0), unless someone else just did.
   virtual void Load(std::vector<std::string> users, Micros now,
                     Done<std::vector<std::optional<UserLimit>>> done) = 0;
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace weir::notify {
 namespace {
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 constexpr char kBetween = '\x1f';
 

@@ -23,29 +23,33 @@ bool IsSet(std::string_view value) { return value == "1" || value == "true"; }
 
 }  // namespace
 
+const HttpExchanges::EndpointInfo& HttpExchanges::InfoOf(Endpoint endpoint) noexcept {
+  using store::Op;
+  static constexpr std::array<EndpointInfo, 7> kInfos = {
+      {{"/v1/check", "POST", Op::kCharge, {}},
+       {"/v1/peek", "POST", Op::kPeek, {}},
+       {"/v1/refund", "POST", Op::kRefund, "check.refund"},
+       {"/v1/release", "POST", Op::kRelease, "check.release"},
+       {"/v1/reserve", "POST", Op::kCharge, {}},
+       {"/v1/settle", "POST", Op::kSettle, "check.settle"},
+       {"/v1/auth", "GET", Op::kCharge, {}}}};
+  static_assert(kInfos.size() == static_cast<std::size_t>(Endpoint::kAuth) + 1);
+  return kInfos[static_cast<std::size_t>(endpoint)];
+}
+
+void HttpExchanges::AddRoutes(http::Router& router) {
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(Endpoint::kAuth); ++i) {
+    const EndpointInfo& info = InfoOf(static_cast<Endpoint>(i));
+    router.AddBatched(info.method, info.path, i);
+  }
+}
+
 bool HttpExchanges::TryAdd(HttpWorker& worker, const http::Request& request,
                            std::string_view remote, Nanos received_at) {
-  constexpr std::string_view kPrefix = "/v1/";
-  if (!request.path.starts_with(kPrefix)) return false;
-  const std::string_view name = request.path.substr(kPrefix.size());
+  const std::optional<std::size_t> found = worker.router().FindBatched(request.path);
+  if (!found) return false;
   Item item{};
-  if (name == "check") {
-    item.endpoint = Endpoint::kCheck;
-  } else if (name == "auth") {
-    item.endpoint = Endpoint::kAuth;
-  } else if (name == "peek") {
-    item.endpoint = Endpoint::kPeek;
-  } else if (name == "refund") {
-    item.endpoint = Endpoint::kRefund;
-  } else if (name == "release") {
-    item.endpoint = Endpoint::kRelease;
-  } else if (name == "reserve") {
-    item.endpoint = Endpoint::kReserve;
-  } else if (name == "settle") {
-    item.endpoint = Endpoint::kSettle;
-  } else {
-    return false;
-  }
+  item.endpoint = static_cast<Endpoint>(*found);
   item.received_at = received_at;
   ReadFields(worker, request, item);
   item.head = request.method == "HEAD";
@@ -87,7 +91,7 @@ void HttpExchanges::ReadFields(HttpWorker& worker, const http::Request& request,
 
 void HttpExchanges::Authorize(const HttpOptions& options, const http::Request& request,
                               std::string_view remote, Item& item) {
-  const std::string_view action = GivesBack(item.endpoint);
+  const std::string_view action = InfoOf(item.endpoint).gives_back;
   const bool gives_back = !action.empty();
   const auto& authorize = gives_back ? options.authorize_give_back : options.authorize_check;
   if (authorize) {
@@ -101,20 +105,6 @@ void HttpExchanges::Authorize(const HttpOptions& options, const http::Request& r
   }
 }
 
-/// What the audit log calls an endpoint that may give permits back; empty: it may not.
-std::string_view HttpExchanges::GivesBack(Endpoint endpoint) noexcept {
-  switch (endpoint) {
-    case Endpoint::kRefund:
-      return "check.refund";
-    case Endpoint::kRelease:
-      return "check.release";
-    case Endpoint::kSettle:
-      return "check.settle";
-    default:
-      return {};
-  }
-}
-
 void HttpExchanges::Refuse(Item& item, int status, std::string_view message) {
   batch_.Shrink(item.first);
   item.count = 0;
@@ -123,9 +113,6 @@ void HttpExchanges::Refuse(Item& item, int status, std::string_view message) {
 }
 
 void HttpExchanges::AddChecks(HttpWorker& worker, const http::Request& request, Item& item) {
-  constexpr std::array<store::Op, 6> kOps = {store::Op::kCharge, store::Op::kPeek,
-                                             store::Op::kRefund, store::Op::kRelease,
-                                             store::Op::kCharge, store::Op::kSettle};
   if (!request.query.empty()) {
     http::QueryReader query(request.query);
     while (const auto pair = query.Next()) {
@@ -133,9 +120,8 @@ void HttpExchanges::AddChecks(HttpWorker& worker, const http::Request& request, 
       if (IsSet(pair->value)) item.denied_status = 429;
     }
   }
-  const store::Op op = kOps[static_cast<std::size_t>(item.endpoint)];
-  const auto found =
-      worker.reader().Read(request.body, {op, item.endpoint == Endpoint::kReserve}, batch_);
+  const auto found = worker.reader().Read(
+      request.body, {InfoOf(item.endpoint).op, item.endpoint == Endpoint::kReserve}, batch_);
   if (!found.ok()) return Refuse(item, http::StatusFor(found.error().code), found.error().message);
   item.count = found->count;
   item.batch = found->batch;
@@ -271,31 +257,10 @@ void HttpExchanges::AppendAuthReply(HttpWorker& worker, const Item& item,
   if (!envelope.head) out += denial.body;
 }
 
-/// A switch, so that the compiler asks for the name of a new one.
-std::string_view HttpExchanges::PathOf(Endpoint endpoint) noexcept {
-  switch (endpoint) {
-    case Endpoint::kCheck:
-      return "/v1/check";
-    case Endpoint::kPeek:
-      return "/v1/peek";
-    case Endpoint::kRefund:
-      return "/v1/refund";
-    case Endpoint::kRelease:
-      return "/v1/release";
-    case Endpoint::kReserve:
-      return "/v1/reserve";
-    case Endpoint::kSettle:
-      return "/v1/settle";
-    case Endpoint::kAuth:
-      return "/v1/auth";
-  }
-  return "/v1";
-}
-
 void HttpExchanges::Trace(HttpWorker& worker, const Item& item, Nanos now) {
   telemetry::Span span;
   span.context = item.trace;
-  span.name = PathOf(item.endpoint);
+  span.name = InfoOf(item.endpoint).path;
   span.start = item.received_at;
   span.end = now;
   const int status = StatusOf(item);

@@ -10,6 +10,7 @@
 
 #include "protocol/http/check_batch.h"
 #include "protocol/http/message.h"
+#include "protocol/http/router.h"
 #include "service/http_service.h"
 
 namespace weir::service {
@@ -17,6 +18,9 @@ namespace weir::service {
 /// Thread safety: for the reactor's thread.
 class HttpExchanges {
  public:
+  /// Adds the paths whose requests are decided together.
+  static void AddRoutes(http::Router& router);
+
   /// Takes the request if its path is one of ours; copies what it needs of it.
   bool TryAdd(HttpWorker& worker, const http::Request& request, std::string_view remote,
               Nanos received_at);
@@ -36,6 +40,14 @@ class HttpExchanges {
   static constexpr std::size_t kMaxItems = 128;
 
   enum class Endpoint { kCheck, kPeek, kRefund, kRelease, kReserve, kSettle, kAuth };
+  struct EndpointInfo {
+    std::string_view path;
+    std::string_view method;
+    store::Op op;
+    std::string_view gives_back;  // what the audit log calls it; empty: it gives nothing back
+  };
+  static const EndpointInfo& InfoOf(Endpoint endpoint) noexcept;
+
   struct Item {
     Endpoint endpoint;
     std::size_t first = 0;  // of the batch's checks
@@ -57,7 +69,6 @@ class HttpExchanges {
                Item& item);
   void Authorize(const HttpOptions& options, const http::Request& request, std::string_view remote,
                  Item& item);
-  static std::string_view GivesBack(Endpoint endpoint) noexcept;
   void Refuse(Item& item, int status, std::string_view message);
   void RefuseQuestion(Item& item, std::string_view why);
   void AppendReply(HttpWorker& worker, const Item& item, http::Envelope& envelope,
@@ -65,7 +76,6 @@ class HttpExchanges {
   void AppendAuthReply(HttpWorker& worker, const Item& item, const http::Envelope& envelope,
                        std::string& out);
   void ReadFields(HttpWorker& worker, const http::Request& request, Item& item);
-  static std::string_view PathOf(Endpoint endpoint) noexcept;
   void Trace(HttpWorker& worker, const Item& item, Nanos now);
   int StatusOf(const Item& item);
 

@@ -27,7 +27,7 @@ bool AlwaysAnswered(std::string_view path) noexcept {
 }  // namespace
 
 /// Carries a handler's answer back to the session's thread, once. A handler that loses its reply
-/// without answering is answered for with a 500, so that no client waits for ever.
+/// without answering is answered for with a 500, so that its client does not wait in vain.
 ///
 /// Thread safety: any thread may answer or drop it.
 class HttpSession::PendingReply {
@@ -36,7 +36,9 @@ class HttpSession::PendingReply {
       : session_(session), connection_(std::move(connection)) {}
   PendingReply(const PendingReply&) = delete;
   PendingReply& operator=(const PendingReply&) = delete;
-  ~PendingReply() { Answer(http::ErrorResponse(500, "the request was not answered")); }
+  ~PendingReply() {
+    if (!answered_.load()) Answer(http::ErrorResponse(500, "the request was not answered"));
+  }
 
   void Answer(http::Response response) {
     if (answered_.exchange(true)) return;

@@ -20,6 +20,7 @@
 #include "protocol/resp/service.h"
 #include "service/grpc_connection.h"
 #include "service/http_connection.h"
+#include "service/http_exchange.h"
 #include "service/resp_connection.h"
 #include "support/scripted_transport.h"
 #include "unit/protocol/grpc/h2_client.h"
@@ -187,6 +188,7 @@ TEST_F(Stalls, HttpAnswersAreWholeAndInOrder) {
     if (random_() % 2 == 0) return reply(std::move(response));
     later_.Add([reply = std::move(reply), response] { reply(response); });
   });
+  HttpExchanges::AddRoutes(router);
   HttpOptions options;
   HttpWorker worker(reactor_, options, router, limiter_);
   worker.BindToThisThread();

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/error.h"
 #include "net/listener.h"
 #include "policy/policy_file.h"
 #include "serve/policies.h"
@@ -15,8 +16,6 @@ namespace {
 
 using telemetry::Level;
 using telemetry::Log;
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 /// What each client address gets if nothing else is said.
 constexpr std::string_view kDefaultPerIp = "100/60m";

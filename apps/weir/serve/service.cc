@@ -5,9 +5,6 @@
 #include <iostream>
 #include <utility>
 
-#include "admin/admin_routes.h"
-#include "admin/dashboard/dashboard.h"
-#include "base/url.h"
 #include "net/descriptors.h"
 #include "serve/policies.h"
 #include "slots/postgres/slot_store.h"
@@ -229,60 +226,6 @@ std::array<net::DoorFigures, 3> Service::Doors() const {
   net::DoorFigures http{"http", {}};
   for (const auto& worker : http_workers_) http.parts.push_back(&worker->metrics().checks);
   return {std::move(http), grpc_door_->Figures(), resp_door_->Figures()};
-}
-
-Status Service::OpenHttp() {
-  if (Status status = OpenAccess(); !status.ok()) return status;
-  if (config_.listen.http.off) return {};
-  admin_.emplace(admin::AdminParts{
-      *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters, StoresText(config_),
-      WithoutSecrets(PolicyStoreUrl(config_)),
-      [this](store::KeyQuery query, KeyReader::Done done) {
-        stores_->ListKeys(std::move(query), std::move(done));
-      },
-      [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, *policy_store_,
-      *policy_changes_, *config_changes_, shared_->top, *live_, assignments_});
-  routers_.resize(pool_->size());
-  std::vector<service::HttpWorker*> workers;
-  for (std::size_t i = 0; i < pool_->size(); ++i) {
-    admin::AddOperations(routers_[i], lifecycle_, registry_, readiness_, probes_);
-    admin::AddDashboard(routers_[i]);
-    admin::AddAdminRoutes(routers_[i], *guard_);
-    admin::AddAdmin(routers_[i], *admin_, *limiters_[i]);
-    const auto admin = [this](http::Handler handler) {
-      return admin::Guarded(*guard_,
-                            admin::Audited(*policy_store_, "slots.flush", std::move(handler)));
-    };
-    const auto change = [this](const char* kind) {
-      return [this, kind](http::Handler handler) {
-        return admin::Guarded(*guard_, config_changes_->Audited(kind, std::move(handler)));
-      };
-    };
-    slots_->AddTo(
-        routers_[i], admin, change("slots"),
-        [this](std::string action, http::Handler handler) {
-          return admin::Audited(*policy_store_, std::move(action), std::move(handler));
-        },
-        [this](const http::Request& request, const std::string& config, std::size_t count) {
-          AuditClaim(request, config, count);
-        });
-    notify_->api().AddTo(routers_[i], admin, change("notify"));
-    notify_->api().channels().AddTo(routers_[i], change("notify_channel"));
-    notify_->ledger().AddTo(
-        routers_[i], {admin,
-                      [this](std::string action, http::Handler handler) {
-                        return admin::Guarded(
-                            *guard_,
-                            admin::Audited(*policy_store_, std::move(action), std::move(handler)));
-                      },
-                      change("preferences")});
-    GuardRoutes(routers_[i]);
-    http_workers_.push_back(std::make_unique<service::HttpWorker>(pool_->reactor(i), http_options_,
-                                                                  routers_[i], *limiters_[i]));
-    workers.push_back(http_workers_.back().get());
-  }
-  http_door_.emplace(std::move(workers), http_tls_);
-  return Listen(*http_door_, config_.listen.http);
 }
 
 std::optional<admin::StoreHealth> Service::Readiness() const {

@@ -78,6 +78,7 @@ class Service {
   Status OpenGrpc();
   Status OpenResp();
   Status OpenAccess();
+  void AddRoutes(http::Router& router, limiter::PolicyLimiter& limiter);
   void GuardRoutes(http::Router& router);
   service::HttpOptions::Authorize Authorized(access::Operation operation) const;
   Status AdmitCall(const grpc::Method& method, const grpc::Caller& caller);

@@ -1,13 +1,72 @@
-// The gRPC and the RESP door of the service, and who may do what there.
+// The doors of the service, and who may do what there.
 
 #include <utility>
 
+#include "admin/admin_routes.h"
 #include "admin/audit_json.h"
+#include "admin/dashboard/dashboard.h"
+#include "base/url.h"
+#include "serve/policies.h"
 #include "serve/service.h"
+#include "service/http_exchange.h"
 #include "telemetry/log.h"
 #include "telemetry/version.h"
 
 namespace weir::app {
+
+Status Service::OpenHttp() {
+  if (Status status = OpenAccess(); !status.ok()) return status;
+  if (config_.listen.http.off) return {};
+  admin_.emplace(admin::AdminParts{
+      *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters, StoresText(config_),
+      WithoutSecrets(PolicyStoreUrl(config_)),
+      [this](store::KeyQuery query, KeyReader::Done done) {
+        stores_->ListKeys(std::move(query), std::move(done));
+      },
+      [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, *policy_store_,
+      *policy_changes_, *config_changes_, shared_->top, *live_, assignments_});
+  routers_.resize(pool_->size());
+  std::vector<service::HttpWorker*> workers;
+  for (std::size_t i = 0; i < pool_->size(); ++i) {
+    AddRoutes(routers_[i], *limiters_[i]);
+    GuardRoutes(routers_[i]);
+    http_workers_.push_back(std::make_unique<service::HttpWorker>(pool_->reactor(i), http_options_,
+                                                                  routers_[i], *limiters_[i]));
+    workers.push_back(http_workers_.back().get());
+  }
+  http_door_.emplace(std::move(workers), http_tls_);
+  return Listen(*http_door_, config_.listen.http);
+}
+
+void Service::AddRoutes(http::Router& router, limiter::PolicyLimiter& limiter) {
+  const auto audited = [this](std::string action, http::Handler handler) {
+    return admin::Audited(*policy_store_, std::move(action), std::move(handler));
+  };
+  const auto operated = [this, audited](std::string action, http::Handler handler) {
+    return admin::Guarded(*guard_, audited(std::move(action), std::move(handler)));
+  };
+  // Only changes are audited, and among what it guards there is one.
+  const auto flushed = [operated](http::Handler handler) {
+    return operated("slots.flush", std::move(handler));
+  };
+  const auto changed = [this](const char* kind) {
+    return [this, kind](http::Handler handler) {
+      return admin::Guarded(*guard_, config_changes_->Audited(kind, std::move(handler)));
+    };
+  };
+  service::HttpExchanges::AddRoutes(router);
+  admin::AddOperations(router, lifecycle_, registry_, readiness_, probes_);
+  admin::AddDashboard(router);
+  admin::AddAdminRoutes(router, *guard_);
+  admin::AddAdmin(router, *admin_, limiter);
+  slots_->AddTo(router, flushed, changed("slots"), audited,
+                [this](const http::Request& request, const std::string& config, std::size_t count) {
+                  AuditClaim(request, config, count);
+                });
+  notify_->api().AddTo(router, flushed, changed("notify"));
+  notify_->api().channels().AddTo(router, changed("notify_channel"));
+  notify_->ledger().AddTo(router, {flushed, operated, changed("preferences")});
+}
 
 Status Service::OpenGrpc() {
   service::GrpcDoorOptions options;

@@ -6,14 +6,13 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/error.h"
 #include "slots/config.h"
 
 namespace weir::app {
 namespace {
 
 constexpr std::size_t kMaxLine = 64 * 1024;
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 }  // namespace
 

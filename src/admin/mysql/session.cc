@@ -112,16 +112,12 @@ Status MysqlSession::Begin() {
   return begun;
 }
 
-Status MysqlSession::End(std::string_view sql) {
+Status MysqlSession::End(bool commit) {
+  const std::string_view sql = commit ? connection_.commit() : connection_.rollback();
   Status ended = connection_.Run(sql, transaction_).status;
   transaction_ = 0;
   return ended;
 }
-
-Status MysqlSession::Commit() { return End(connection_.commit()); }
-
-// If that fails the session is lost, and the transaction with it.
-void MysqlSession::Rollback() { (void)End(connection_.rollback()); }
 
 Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catalog,
                                           shared::Options options) {

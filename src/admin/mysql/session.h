@@ -20,8 +20,6 @@ class MysqlSession final : public sql::Session {
                                          std::span<const sql::Value> values) override;
   Result<std::unique_ptr<sql::Rows>> RunLong(std::string_view sql) override;
   Status Begin() override;
-  Status Commit() override;
-  void Rollback() override;
   void Abort() noexcept override {
     connection_.Abort();
     reader_.Abort();
@@ -31,7 +29,7 @@ class MysqlSession final : public sql::Session {
   weir::mysql::Answer Await(const std::string& sql);
   weir::mysql::Answer Await(weir::mysql::Connection& connection, const std::string& sql,
                             std::chrono::milliseconds patience);
-  Status End(std::string_view sql);
+  Status End(bool commit) override;
 
   const std::string url_;
   const std::chrono::milliseconds patience_;

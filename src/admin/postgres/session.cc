@@ -133,16 +133,11 @@ Status PostgresSession::Begin() {
   return begun;
 }
 
-Status PostgresSession::End(const char* sql) {
-  Status ended = AwaitOnce(sql, {}, patience_).status;
+Status PostgresSession::End(bool commit) {
+  Status ended = AwaitOnce(commit ? "COMMIT" : "ROLLBACK", {}, patience_).status;
   transaction_ = 0;
   return ended;
 }
-
-Status PostgresSession::Commit() { return End("COMMIT"); }
-
-// If that fails the session is lost, and the transaction with it.
-void PostgresSession::Rollback() { (void)End("ROLLBACK"); }
 
 Status PostgresSession::Announce() { return Await(kNotify, {}, patience_).status; }
 

@@ -26,8 +26,6 @@ class PostgresSession final : public sql::Session {
                                          std::span<const sql::Value> values) override;
   Result<std::unique_ptr<sql::Rows>> RunLong(std::string_view sql) override;
   Status Begin() override;
-  Status Commit() override;
-  void Rollback() override;
   Status Announce() override;
   void Listen(std::function<void()> heard) override;
   bool listening() const noexcept override { return listening_; }
@@ -40,7 +38,7 @@ class PostgresSession final : public sql::Session {
                                Duration patience);
   weir::postgres::Answer AwaitOnce(const std::string& sql, const weir::postgres::Params& params,
                                    Duration patience);
-  Status End(const char* sql);
+  Status End(bool commit) override;
 
   const std::string url_;
   const Duration patience_;

@@ -34,9 +34,9 @@ Status CheckTexts(const PolicyEdit& edit) {
 
 SharedPolicyStore::SharedPolicyStore(std::unique_ptr<Ledger> ledger, Catalog& catalog,
                                      Options options)
-    : catalog_(catalog),
+    : StoreInForce(catalog),
+      catalog_(catalog),
       options_(std::move(options)),
-      in_force_(catalog),
       ledger_(std::move(ledger)) {
   health_.known = false;
 }

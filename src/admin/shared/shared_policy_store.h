@@ -1,9 +1,10 @@
 #pragma once
 
 // Policies in a database, SQL or Redis, that many nodes share. One thread per node talks to it:
-// makes the changes, reads the histories, and reads all policies anew whenever the count of changes
-// has moved, which the server tells (PostgreSQL) or which is looked at four times a second. Checks
-// are decided by what was read last, so they never wait for the database, nor mind when it is away.
+// makes the changes, reads the histories, and reads all policies again whenever the count of
+// changes has moved, which the server tells (PostgreSQL) or which is looked at four times a second.
+// Checks are decided by what was read last, so they never wait for the database, nor mind when it
+// is away.
 
 #include <chrono>
 #include <condition_variable>
@@ -53,7 +54,7 @@ struct Options {
 /// PolicyStore on a Ledger.
 ///
 /// Thread-safe. What still waits when it is destroyed is told kUnavailable.
-class SharedPolicyStore final : public PolicyStore {
+class SharedPolicyStore final : public StoreInForce {
  public:
   /// Reads the policies and puts them in force: those of the database or, if it is away, those that
   /// the memory has, or none (health().known is then false until it comes). Blocks for seconds at
@@ -65,10 +66,6 @@ class SharedPolicyStore final : public PolicyStore {
   SharedPolicyStore& operator=(const SharedPolicyStore&) = delete;
 
   void Change(PolicyEdit edit, Done done) override;
-  Result<StoredPolicy> Get(std::string_view key) const override { return in_force_.Get(key); }
-  Page List(std::string_view after, std::size_t limit) const override {
-    return in_force_.List(after, limit);
-  }
   void History(std::string key, std::size_t limit, HistoryDone done) override;
   void ListEntries(std::int64_t before, std::size_t limit, Listed done) override;
   void FindEntry(std::int64_t id, Found done) override;
@@ -109,7 +106,6 @@ class SharedPolicyStore final : public PolicyStore {
 
   Catalog& catalog_;
   Options options_;
-  InForce in_force_;
 
   // The thread's own.
   PolicyMap latest_;

@@ -53,8 +53,9 @@ class Session {
   /// Statements from Begin to Commit see and do all or nothing. READ COMMITTED. If the connection
   /// is lost between, they fail.
   virtual Status Begin() = 0;
-  virtual Status Commit() = 0;
-  virtual void Rollback() = 0;
+  Status Commit() { return End(true); }
+  /// If that fails the session is lost, and the transaction with it.
+  void Rollback() { (void)End(false); }
 
   /// Within a transaction: everybody who listens is told when it is committed. Does nothing on a
   /// server that cannot.
@@ -67,6 +68,10 @@ class Session {
 
   /// Makes what is under way, and all that follows, fail soon.
   virtual void Abort() noexcept {}
+
+ private:
+  /// Ends the transaction.
+  virtual Status End(bool commit) = 0;
 };
 
 }  // namespace weir::policy::sql

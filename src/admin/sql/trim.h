@@ -11,7 +11,7 @@ namespace weir::policy::sql {
 
 /// Deletes old entries of the audit log, which is the history of the policies, too: of a policy
 /// that there is, the latest kMaxVersions changes stay whatever their age. It looks at the log from
-/// the oldest entry on, a stretch at each call, and begins anew when it comes to entries that are
+/// the oldest entry on, a stretch at each call, and starts again when it comes to entries that are
 /// young.
 ///
 /// Any number of nodes may do so at once: what one has deleted, the others do not find.

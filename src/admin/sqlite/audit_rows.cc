@@ -1,28 +1,15 @@
 #include "admin/sqlite/audit_rows.h"
 
-#include <array>
 #include <string>
 #include <utility>
+
+#include "admin/sqlite/sql.h"
 
 namespace weir::policy::sqlite {
 namespace {
 
 using weir::sqlite::Connection;
 using weir::sqlite::Statement;
-
-constexpr std::array<const char*, 1> kSteps = {R"(
-CREATE TABLE audit (
-  id     INTEGER PRIMARY KEY AUTOINCREMENT,
-  at     INTEGER NOT NULL,
-  who    TEXT    NOT NULL,
-  action TEXT    NOT NULL,
-  target TEXT    NOT NULL,
-  before TEXT    NOT NULL,
-  after  TEXT    NOT NULL,
-  undoes INTEGER NOT NULL
-);
-CREATE INDEX audit_target ON audit (target, id);
-)"};
 
 AuditEntry FromRow(const Statement& row) {
   return {row.Int(0),
@@ -38,9 +25,8 @@ AuditEntry FromRow(const Statement& row) {
 Result<std::vector<AuditEntry>> Select(Connection& connection, const char* condition,
                                        std::int64_t id, std::size_t limit) {
   std::vector<AuditEntry> entries;
-  Result<Statement> query = connection.Prepare(
-      std::string("SELECT id, at, who, action, target, before, after, undoes FROM audit WHERE ") +
-      condition + " ORDER BY id DESC LIMIT ?2");
+  Result<Statement> query = connection.Prepare(std::string(kSelectEntries) + ' ' + condition +
+                                               " ORDER BY id DESC LIMIT ?2");
   if (!query.ok()) return query.error();
   query->Bind(1, id).Bind(2, static_cast<std::int64_t>(limit));
   for (;;) {
@@ -53,12 +39,10 @@ Result<std::vector<AuditEntry>> Select(Connection& connection, const char* condi
 
 }  // namespace
 
-std::span<const char* const> AuditSteps() { return kSteps; }
+std::span<const char* const> AuditSteps() { return {&kAudit1, 1}; }
 
 Status InsertEntry(Connection& connection, AuditEntry& entry) {
-  Result<Statement> insert = connection.Prepare(
-      "INSERT INTO audit (at, who, action, target, before, after, undoes)"
-      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+  Result<Statement> insert = connection.Prepare(kInsertEntry);
   if (!insert.ok()) return insert.error();
   insert->Bind(1, entry.at).Bind(2, entry.who).Bind(3, entry.action).Bind(4, entry.target);
   insert->Bind(5, entry.before).Bind(6, entry.after).Bind(7, entry.undoes);
@@ -82,11 +66,7 @@ Result<AuditEntry> ReadEntry(Connection& connection, std::int64_t id) {
 Result<std::size_t> TrimEntries(Connection& connection, std::size_t keep, Nanos since,
                                 std::size_t most) {
   // Entries stand in the order of their making: only the oldest are looked at.
-  Result<Statement> statement = connection.Prepare(
-      "DELETE FROM audit WHERE id IN (SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT "
-      "?3)"
-      " WHERE at < ?1 OR (?2 > 0 AND id <="
-      " (SELECT id FROM audit ORDER BY id DESC LIMIT 1 OFFSET ?2)))");
+  Result<Statement> statement = connection.Prepare(kTrimEntries);
   if (!statement.ok()) return statement.error();
   statement->Bind(1, since).Bind(2, static_cast<std::int64_t>(keep));
   statement->Bind(3, static_cast<std::int64_t>(most));
@@ -95,7 +75,7 @@ Result<std::size_t> TrimEntries(Connection& connection, std::size_t keep, Nanos 
 }
 
 Result<std::int64_t> LatestEntryOf(Connection& connection, std::string_view target) {
-  Result<Statement> query = connection.Prepare("SELECT MAX(id) FROM audit WHERE target = ?1");
+  Result<Statement> query = connection.Prepare(kLatestEntryOf);
   if (!query.ok()) return query.error();
   query->Bind(1, target);
   Result<bool> row = query->Step();

@@ -1,9 +1,9 @@
 #include "admin/sqlite/policy_memory.h"
 
-#include <array>
 #include <vector>
 
 #include "admin/sqlite/rows.h"
+#include "admin/sqlite/sql.h"
 #include "drivers/sqlite/migration.h"
 
 namespace weir::policy::sqlite {
@@ -12,8 +12,6 @@ namespace {
 using weir::sqlite::Connection;
 using weir::sqlite::Statement;
 
-constexpr std::array<const char*, 1> kSteps = {"CREATE TABLE source (name TEXT NOT NULL)"};
-
 }  // namespace
 
 Result<std::unique_ptr<PolicyMemory>> PolicyMemory::Open(const std::string& path,
@@ -21,13 +19,13 @@ Result<std::unique_ptr<PolicyMemory>> PolicyMemory::Open(const std::string& path
   auto connection = Connection::Open({.path = path});
   if (!connection.ok()) return connection.error();
   Status made = weir::sqlite::Migrate(**connection, "policy", MigrationSteps());
-  if (made.ok()) made = weir::sqlite::Migrate(**connection, "source", kSteps);
+  if (made.ok()) made = weir::sqlite::Migrate(**connection, "source", {&kSource1, 1});
   if (!made.ok()) return made.error();
   return std::unique_ptr<PolicyMemory>(new PolicyMemory(std::move(*connection), std::move(source)));
 }
 
 Result<PolicyMap> PolicyMemory::Load() {
-  Result<Statement> query = connection_->Prepare("SELECT 1 FROM source WHERE name = ?1");
+  Result<Statement> query = connection_->Prepare(kFindSource);
   if (!query.ok()) return query.error();
   query->Bind(1, source_);
   Result<bool> known = query->Step();
@@ -52,14 +50,14 @@ Status PolicyMemory::Save(const PolicyMap& policies) {
 }
 
 Status PolicyMemory::Write(const PolicyMap& policies) {
-  if (Status gone = connection_->Execute("DELETE FROM policy; DELETE FROM source"); !gone.ok()) {
+  if (Status gone = connection_->Execute(kForgetAll); !gone.ok()) {
     return gone;
   }
   for (const auto& [key, policy] : policies) {
     StoredPolicy copy = policy;
     if (Status done = InsertPolicy(*connection_, copy); !done.ok()) return done;
   }
-  Result<Statement> insert = connection_->Prepare("INSERT INTO source (name) VALUES (?1)");
+  Result<Statement> insert = connection_->Prepare(kInsertSource);
   if (!insert.ok()) return insert.error();
   return insert->Bind(1, source_).Run();
 }

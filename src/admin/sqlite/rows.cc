@@ -1,11 +1,11 @@
 #include "admin/sqlite/rows.h"
 
-#include <array>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
 #include "admin/policy_row.h"
+#include "admin/sqlite/sql.h"
 
 namespace weir::policy::sqlite {
 namespace {
@@ -13,52 +13,11 @@ namespace {
 using weir::sqlite::Connection;
 using weir::sqlite::Statement;
 
-constexpr std::array<const char*, 2> kSteps = {
-    R"(
-CREATE TABLE policy (
-  id             INTEGER PRIMARY KEY AUTOINCREMENT,
-  policy_key     TEXT    NOT NULL UNIQUE,
-  type           TEXT    NOT NULL,
-  capacity       INTEGER NOT NULL,
-  refill_rate    INTEGER NOT NULL,
-  window_seconds INTEGER NOT NULL,
-  buckets        INTEGER NOT NULL,
-  domain         TEXT    NOT NULL,
-  has_match      INTEGER NOT NULL,
-  shadow         INTEGER NOT NULL,
-  unlimited      INTEGER NOT NULL,
-  on_store_error TEXT    NOT NULL,
-  cost           INTEGER NOT NULL,
-  version        INTEGER NOT NULL,
-  created_at     INTEGER NOT NULL,
-  updated_at     INTEGER NOT NULL
-);
-CREATE TABLE policy_match (
-  policy_id INTEGER NOT NULL REFERENCES policy (id) ON DELETE CASCADE,
-  position  INTEGER NOT NULL,
-  name      TEXT    NOT NULL,
-  value     TEXT    NOT NULL,
-  PRIMARY KEY (policy_id, position)
-) WITHOUT ROWID;
-CREATE TABLE policy_version (
-  id         INTEGER PRIMARY KEY AUTOINCREMENT,
-  policy_key TEXT    NOT NULL,
-  at         INTEGER NOT NULL,
-  who        TEXT    NOT NULL,
-  action     TEXT    NOT NULL,
-  before     TEXT    NOT NULL,
-  after      TEXT    NOT NULL
-);
-CREATE INDEX policy_version_key ON policy_version (policy_key, id);
-)",
-    "ALTER TABLE policy ADD COLUMN expires_at INTEGER NOT NULL DEFAULT 0"};
-
 Status WriteMatch(Connection& connection, const StoredPolicy& policy) {
-  Result<Statement> clear = connection.Prepare("DELETE FROM policy_match WHERE policy_id = ?1");
+  Result<Statement> clear = connection.Prepare(kDeleteMatches);
   if (!clear.ok()) return clear.error();
   if (Status done = clear->Bind(1, policy.id).Run(); !done.ok()) return done;
-  Result<Statement> insert = connection.Prepare(
-      "INSERT INTO policy_match (policy_id, position, name, value) VALUES (?1, ?2, ?3, ?4)");
+  Result<Statement> insert = connection.Prepare(kInsertMatch);
   if (!insert.ok()) return insert.error();
   for (std::size_t i = 0; i < policy.match.size(); ++i) {
     insert->Bind(1, policy.id).Bind(2, static_cast<std::int64_t>(i));
@@ -90,8 +49,7 @@ void BindColumns(Statement& statement, const StoredPolicy& policy) {
 Status ReadMatches(Connection& connection, std::vector<StoredPolicy>& policies) {
   std::unordered_map<std::int64_t, StoredPolicy*> by_id;
   for (StoredPolicy& policy : policies) by_id.emplace(policy.id, &policy);
-  Result<Statement> query = connection.Prepare(
-      "SELECT policy_id, name, value FROM policy_match ORDER BY policy_id, position");
+  Result<Statement> query = connection.Prepare(kReadMatches);
   if (!query.ok()) return query.error();
   for (;;) {
     Result<bool> row = query->Step();
@@ -105,14 +63,14 @@ Status ReadMatches(Connection& connection, std::vector<StoredPolicy>& policies) 
 
 }  // namespace
 
-std::span<const char* const> MigrationSteps() { return kSteps; }
+std::span<const char* const> MigrationSteps() {
+  static const char* const steps[] = {kPolicies1, kPolicies2};
+  return steps;
+}
 
 Result<std::vector<StoredPolicy>> ReadPolicies(Connection& connection) {
   std::vector<StoredPolicy> policies;
-  Result<Statement> query = connection.Prepare(
-      "SELECT id, policy_key, type, capacity, refill_rate, window_seconds, buckets, domain,"
-      " has_match, shadow, unlimited, on_store_error, cost, version, created_at, updated_at,"
-      " expires_at FROM policy ORDER BY policy_key");
+  Result<Statement> query = connection.Prepare(kReadPolicies);
   if (!query.ok()) return query.error();
   for (;;) {
     Result<bool> row = query->Step();
@@ -127,13 +85,7 @@ Result<std::vector<StoredPolicy>> ReadPolicies(Connection& connection) {
 }
 
 Status InsertPolicy(Connection& connection, StoredPolicy& policy) {
-  Result<Statement> insert = connection.Prepare(
-      "INSERT INTO policy (policy_key, type, capacity, refill_rate, window_seconds, buckets, "
-      "domain,"
-      " has_match, shadow, unlimited, on_store_error, cost, version, created_at, updated_at,"
-      " expires_at, id)"
-      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
-      " NULLIF(?17, 0))");
+  Result<Statement> insert = connection.Prepare(kInsertPolicy);
   if (!insert.ok()) return insert.error();
   insert->Bind(1, policy.key);
   BindColumns(*insert, policy);
@@ -144,11 +96,7 @@ Status InsertPolicy(Connection& connection, StoredPolicy& policy) {
 }
 
 Status UpdatePolicy(Connection& connection, const StoredPolicy& policy) {
-  Result<Statement> update = connection.Prepare(
-      "UPDATE policy SET type = ?2, capacity = ?3, refill_rate = ?4, window_seconds = ?5,"
-      " buckets = ?6, domain = ?7, has_match = ?8, shadow = ?9, unlimited = ?10,"
-      " on_store_error = ?11, cost = ?12, version = ?13, created_at = ?14, updated_at = ?15,"
-      " expires_at = ?16 WHERE id = ?1");
+  Result<Statement> update = connection.Prepare(kUpdatePolicy);
   if (!update.ok()) return update.error();
   update->Bind(1, policy.id);
   BindColumns(*update, policy);
@@ -157,23 +105,19 @@ Status UpdatePolicy(Connection& connection, const StoredPolicy& policy) {
 }
 
 Status DeletePolicy(Connection& connection, std::int64_t id) {
-  Result<Statement> statement = connection.Prepare("DELETE FROM policy WHERE id = ?1");
+  Result<Statement> statement = connection.Prepare(kDeletePolicy);
   if (!statement.ok()) return statement.error();
   return statement->Bind(1, id).Run();
 }
 
 Status AppendVersion(Connection& connection, const PolicyChange& change) {
-  Result<Statement> insert = connection.Prepare(
-      "INSERT INTO policy_version (policy_key, at, who, action, before, after)"
-      " VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+  Result<Statement> insert = connection.Prepare(kAppendVersion);
   if (!insert.ok()) return insert.error();
   insert->Bind(1, change.key).Bind(2, change.at).Bind(3, change.who).Bind(4, change.action);
   if (Status done = insert->Bind(5, change.before).Bind(6, change.after).Run(); !done.ok()) {
     return done;
   }
-  Result<Statement> trim = connection.Prepare(
-      "DELETE FROM policy_version WHERE policy_key = ?1 AND id <= (SELECT id FROM policy_version"
-      " WHERE policy_key = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)");
+  Result<Statement> trim = connection.Prepare(kTrimVersions);
   if (!trim.ok()) return trim.error();
   return trim->Bind(1, change.key).Bind(2, static_cast<std::int64_t>(kMaxVersions)).Run();
 }
@@ -181,11 +125,7 @@ Status AppendVersion(Connection& connection, const PolicyChange& change) {
 Result<std::vector<PolicyChange>> ReadVersions(Connection& connection, std::string_view key,
                                                std::size_t limit) {
   std::vector<PolicyChange> changes;
-  Result<Statement> query = connection.Prepare(
-      key.empty() ? "SELECT id, policy_key, at, who, action, before, after FROM policy_version"
-                    " ORDER BY id DESC LIMIT ?1"
-                  : "SELECT id, policy_key, at, who, action, before, after FROM policy_version"
-                    " WHERE policy_key = ?2 ORDER BY id DESC LIMIT ?1");
+  Result<Statement> query = connection.Prepare(key.empty() ? kReadVersions : kReadVersionsOf);
   if (!query.ok()) return query.error();
   query->Bind(1, static_cast<std::int64_t>(limit));
   if (!key.empty()) query->Bind(2, key);

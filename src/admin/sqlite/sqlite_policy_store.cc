@@ -6,6 +6,7 @@
 
 #include "admin/sqlite/audit_rows.h"
 #include "admin/sqlite/rows.h"
+#include "admin/sqlite/sql.h"
 
 namespace weir::policy::sqlite {
 namespace {
@@ -161,7 +162,7 @@ void SqlitePolicyStore::Finish(const Status& committed, Pending& pending) {
 std::size_t CountPolicies(weir::sqlite::Database& database) {
   const Result<std::size_t> count =
       ReadNow<std::size_t>(database, [](Connection& connection) -> Result<std::size_t> {
-        Result<weir::sqlite::Statement> query = connection.Prepare("SELECT COUNT(*) FROM policy");
+        Result<weir::sqlite::Statement> query = connection.Prepare(kCountPolicies);
         if (!query.ok()) return query.error();
         Result<bool> row = query->Step();
         if (!row.ok()) return row.error();

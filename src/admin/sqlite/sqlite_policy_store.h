@@ -21,7 +21,7 @@ namespace weir::policy::sqlite {
 /// PolicyStore on weir::sqlite::Database.
 ///
 /// Thread-safe. The database must be closed before this is destroyed, or have no jobs left.
-class SqlitePolicyStore final : public PolicyStore {
+class SqlitePolicyStore final : public StoreInForce {
  public:
   /// Makes the tables, reads all policies and puts them in force through the catalog. Both
   /// arguments must outlive the store.
@@ -30,10 +30,6 @@ class SqlitePolicyStore final : public PolicyStore {
   ~SqlitePolicyStore() override;
 
   void Change(PolicyEdit edit, Done done) override;
-  Result<StoredPolicy> Get(std::string_view key) const override { return in_force_.Get(key); }
-  Page List(std::string_view after, std::size_t limit) const override {
-    return in_force_.List(after, limit);
-  }
   /// Reads the disk before it returns, as all that follow.
   void History(std::string key, std::size_t limit, HistoryDone done) override;
   void ListEntries(std::int64_t before, std::size_t limit, Listed done) override;
@@ -50,7 +46,7 @@ class SqlitePolicyStore final : public PolicyStore {
   };
 
   SqlitePolicyStore(weir::sqlite::Database& database, Catalog& catalog)
-      : database_(database), catalog_(catalog), in_force_(catalog) {}
+      : StoreInForce(catalog), database_(database), catalog_(catalog) {}
   Status Run(weir::sqlite::Connection& connection, Pending& pending);
   void Finish(const Status& committed, Pending& pending);
   Status PutInForce();
@@ -63,8 +59,6 @@ class SqlitePolicyStore final : public PolicyStore {
   PolicyMap latest_;
   bool latest_in_force_ = true;
   bool latest_unsure_ = false;  // a commit failed: read it again
-
-  InForce in_force_;
 };
 
 /// How many policies the file has; 0 also if it never had any. For a node that keeps them

@@ -14,7 +14,7 @@ namespace weir::postgres {
 namespace {
 
 using Handle = std::unique_ptr<PGconn, decltype(&PQfinish)>;
-using Answer = std::unique_ptr<PGresult, decltype(&PQclear)>;
+using Reply = std::unique_ptr<PGresult, decltype(&PQclear)>;
 
 // Any number that no other program is likely to lock.
 constexpr const char* kLock = "SELECT pg_advisory_xact_lock(1466264946)";
@@ -27,7 +27,7 @@ Error ErrorOf(PGconn* connection, PGresult* result) {
 }
 
 Status Run(PGconn* connection, const char* sql) {
-  const Answer answer(PQexec(connection, sql), &PQclear);
+  const Reply answer(PQexec(connection, sql), &PQclear);
   const ExecStatusType status = PQresultStatus(answer.get());
   if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return {};
   return ErrorOf(connection, answer.get());
@@ -35,7 +35,7 @@ Status Run(PGconn* connection, const char* sql) {
 
 Result<std::size_t> VersionOf(PGconn* connection, const std::string& component) {
   const char* values[] = {component.c_str()};
-  const Answer answer(
+  const Reply answer(
       PQexecParams(connection,
                    "SELECT coalesce(max(version), 0) FROM weir_migrations WHERE component = $1", 1,
                    nullptr, values, nullptr, nullptr, 0),
@@ -47,7 +47,7 @@ Result<std::size_t> VersionOf(PGconn* connection, const std::string& component) 
 Status Record(PGconn* connection, const std::string& component, std::size_t version) {
   const std::string number = std::to_string(version);
   const char* values[] = {component.c_str(), number.c_str()};
-  const Answer answer(
+  const Reply answer(
       PQexecParams(connection,
                    "INSERT INTO weir_migrations(component, version) VALUES ($1, $2::int)", 2,
                    nullptr, values, nullptr, nullptr, 0),

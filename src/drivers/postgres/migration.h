@@ -12,8 +12,9 @@ namespace weir::postgres {
 
 /// Brings a component's tables up to date: runs the steps that this database has not seen, each in
 /// a transaction of its own and in order, and remembers them in the table weir_migrations. Several
-/// processes may do so at once; one works, the others wait. Steps are never edited once released.
-/// If all have run, nothing but the right to read weir_migrations is needed.
+/// processes may do so at once; one works, the others wait. Released steps stay as they are, but
+/// for functions that a later step replaces: those may be taken out, since it drops them if they
+/// exist. If all have run, nothing but the right to read weir_migrations is needed.
 ///
 /// Blocks, on a connection of its own. Thread-safe.
 Status Migrate(const std::string& url, std::string_view component,

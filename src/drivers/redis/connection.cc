@@ -1,28 +1,18 @@
 #include "drivers/redis/connection.h"
 
-// How it works: a Stream per attempt to connect, a queue of who waits for the next replies. One
+// How it works: a Link, and a queue of who waits for the next replies. One
 // timer watches the oldest command and the attempt to connect. Commands that come before the
 // connection stands are kept as they are; afterwards only their callbacks are.
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <deque>
 #include <utility>
 
-#include "drivers/io_thread.h"
-#include "drivers/redis/backoff.h"
-#include "drivers/redis/greeting.h"
-#include "drivers/redis/stream.h"
+#include "drivers/redis/link.h"
 
 namespace weir::redis {
-namespace {
-
-namespace asio = boost::asio;
-using Clock = std::chrono::steady_clock;
-using Timer = IoThread::Timer;
-
-}  // namespace
-
 ConnectionOptions ConnectionOptions::Of(const Address& address, std::size_t endpoint) {
   return {.endpoint = address.endpoints[endpoint],
           .user = address.user,
@@ -31,19 +21,11 @@ ConnectionOptions ConnectionOptions::Of(const Address& address, std::size_t endp
           .tls = address.tls};
 }
 
-class Connection::Session : public std::enable_shared_from_this<Session> {
+class Connection::Session final : public Link {
  public:
-  Session(asio::io_context& io, ConnectionOptions options)
-      : io_(io),
-        options_(std::move(options)),
-        name_("redis " + options_.endpoint.host + ":" + std::to_string(options_.endpoint.port) +
-              ": "),
-        timer_(io),
-        tls_(MakeTlsContext(options_.tls)),
-        backoff_(options_.reconnect_delay, options_.max_reconnect_delay) {}
+  Session(boost::asio::io_context& io, ConnectionOptions options) : Link(io, std::move(options)) {}
 
   void Send(Command command, Done done);
-  void Lose(const std::string& why, Code code = Code::kUnavailable);
   void Close() {
     closed_ = true;
     Lose("the connection was closed");
@@ -62,37 +44,21 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
     Clock::time_point deadline;
   };
 
+  using Link::Lose;
+  void Lose(const std::string& why, Code code) override;
+  void Opened() override;
+  void TakeReply(Reply reply) override;
   void Connect();
-  void Opened();
   void Ready();
-  void OnBytes(std::string_view bytes);
-  void TakeReply(Reply reply);
   void TakeGreeting(const Reply& reply);
   void Refuse(Done done, Error error, bool sent = false);
   void Watch();
   void OnTimer();
   void ExpireUnsent();
-  /// Runs `handler` if this session still exists.
-  template <typename Handler>
-  auto Weak(Handler handler) {
-    return [weak = weak_from_this(), handler = std::move(handler)](auto&&... arguments) {
-      const std::shared_ptr<Session> self = weak.lock();
-      if (self) handler(std::forward<decltype(arguments)>(arguments)...);
-    };
-  }
 
-  asio::io_context& io_;
-  const ConnectionOptions options_;
-  const std::string name_;
-  Timer timer_;
-  const Result<TlsContext> tls_;
   State state_ = State::kIdle;
-  bool closed_ = false;
   bool watching_ = false;
-  std::unique_ptr<Stream> stream_;
-  std::unique_ptr<ReplyReader> reader_;
   std::size_t greetings_ = 0;  // replies still to come before the connection is ready
-  Backoff backoff_;
   Clock::time_point connect_deadline_{};
   Clock::time_point retry_at_{};
   Error last_error_;
@@ -100,7 +66,7 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
 };
 
 void Connection::Session::Refuse(Done done, Error error, bool sent) {
-  asio::post(io_, [done = std::move(done), error = std::move(error), sent] {
+  boost::asio::post(io_, [done = std::move(done), error = std::move(error), sent] {
     done({.status = error, .reply = {}, .sent = sent});
   });
 }
@@ -126,38 +92,17 @@ void Connection::Session::Send(Command command, Done done) {
 void Connection::Session::Connect() {
   state_ = State::kConnecting;
   connect_deadline_ = Clock::now() + options_.connect_timeout;
-  reader_ = std::make_unique<ReplyReader>();
-  stream_ = std::make_unique<Stream>(
-      io_, options_.endpoint, *tls_,
-      Stream::Callbacks{.opened = Weak([this] { Opened(); }),
-                        .read = Weak([this](std::string_view bytes) { OnBytes(bytes); }),
-                        .lost = Weak([this](const std::string& why) { Lose(why); })});
+  Open();
 }
 
 void Connection::Session::Opened() {
-  const std::vector<Command> greeting = Greeting(options_);
-  greetings_ = greeting.size();
-  for (const Command& command : greeting) stream_->Write(command);
+  greetings_ = Greet();
   if (greetings_ == 0) Ready();
 }
 
 void Connection::Session::Ready() {
   state_ = State::kReady;
   for (Waiting& waiting : waiting_) stream_->Write(std::exchange(waiting.command, {}));
-}
-
-void Connection::Session::OnBytes(std::string_view bytes) {
-  if (Status fed = reader_->Feed(bytes); !fed.ok()) return Lose(fed.error().message);
-  const Stream* const stream = stream_.get();
-  Reply reply;
-  while (true) {
-    const Result<bool> complete = reader_->Next(reply);
-    if (!complete.ok()) return Lose(complete.error().message);
-    if (!*complete) return;
-    TakeReply(std::move(reply));
-    // A callback may have ended the connection.
-    if (stream_.get() != stream) return;
-  }
 }
 
 void Connection::Session::TakeReply(Reply reply) {
@@ -230,7 +175,7 @@ void Connection::Session::Lose(const std::string& why, Code code) {
   }
 }
 
-Connection::Connection(asio::io_context& io, ConnectionOptions options)
+Connection::Connection(boost::asio::io_context& io, ConnectionOptions options)
     : session_(std::make_shared<Session>(io, std::move(options))) {}
 
 Connection::~Connection() { session_->Close(); }

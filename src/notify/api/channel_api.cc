@@ -11,11 +11,10 @@ namespace {
 
 using http::ErrorResponse;
 using http::Reply;
-using http::Request;
 using http::Response;
 
 /// Of a path with a user and a channel.
-Result<std::string> KeyOf(const Request& request) {
+Result<std::string> KeyOf(const http::Request& request) {
   const std::string& user = request.params.at(0);
   const std::string& channel = request.params.at(1);
   if (Status s = CheckUserId(user); !s.ok()) return s.error();
@@ -40,40 +39,34 @@ std::string KeyOfName(const std::string& name) {
 
 }  // namespace
 
-void ChannelApi::Put(const Request& request, Reply reply) {
+void ChannelApi::Put(const http::Request& request, Reply reply) {
   Result<UserLimit> limit =
       ParseChannelLimit(request.body, request.params.at(0), request.params.at(1));
   if (!limit.ok()) return reply(ErrorResponse(limit.error()));
   gateway_.Configure(std::move(*limit), [reply = std::move(reply)](const Result<UserLimit>& saved) {
     if (!saved.ok()) return reply(ErrorResponse(saved.error()));
-    Response response;
-    response.body = LimitBody(*saved);
-    reply(std::move(response));
+    reply(Response::Json(LimitBody(*saved)));
   });
 }
 
-void ChannelApi::Get(const Request& request, Reply reply) {
+void ChannelApi::Get(const http::Request& request, Reply reply) {
   Result<std::string> key = KeyOf(request);
   if (!key.ok()) return reply(ErrorResponse(key.error()));
   gateway_.Find(
       *key, [key = *key, reply = std::move(reply)](const Result<std::optional<UserLimit>>& found) {
         if (!found.ok()) return reply(ErrorResponse(found.error()));
         if (!found->has_value()) return reply(NoLimit(key));
-        Response response;
-        response.body = LimitBody(**found);
-        reply(std::move(response));
+        reply(Response::Json(LimitBody(**found)));
       });
 }
 
-void ChannelApi::Remove(const Request& request, Reply reply) {
+void ChannelApi::Remove(const http::Request& request, Reply reply) {
   Result<std::string> key = KeyOf(request);
   if (!key.ok()) return reply(ErrorResponse(key.error()));
   gateway_.Remove(*key, [key = *key, reply = std::move(reply)](const Result<bool>& removed) {
     if (!removed.ok()) return reply(ErrorResponse(removed.error()));
     if (!*removed) return reply(NoLimit(key));
-    Response gone;
-    gone.status = 204;
-    reply(std::move(gone));
+    reply(Response::NoContent());
   });
 }
 
@@ -82,7 +75,7 @@ admin::Undoable ChannelApi::limits() {
   using admin::Undoable;
   return {
       .kind = "notify_channel",
-      .name_of = [](const Request& request) -> std::optional<std::string> {
+      .name_of = [](const http::Request& request) -> std::optional<std::string> {
         if (!KeyOf(request).ok()) return std::nullopt;
         const std::string name = NameOf(request.params.at(0), request.params.at(1));
         const bool valid =
@@ -115,9 +108,9 @@ admin::Undoable ChannelApi::limits() {
 
 void ChannelApi::AddTo(http::Router& router,
                        const std::function<http::Handler(http::Handler)>& change) {
-  using Method = void (ChannelApi::*)(const Request&, Reply);
+  using Method = void (ChannelApi::*)(const http::Request&, Reply);
   const auto bind = [this](Method method) -> http::Handler {
-    return [this, method](const Request& request, Reply reply) {
+    return [this, method](const http::Request& request, Reply reply) {
       (this->*method)(request, std::move(reply));
     };
   };

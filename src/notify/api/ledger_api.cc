@@ -22,12 +22,6 @@ constexpr std::size_t kMaxIdBytes = 200;
 
 Error BadQuery(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
-Response Ok(std::string body) {
-  Response response;
-  response.body = std::move(body);
-  return response;
-}
-
 Result<std::size_t> LimitOf(const http::Request& request) {
   const auto text = QueryValue(request.query, "limit");
   if (!text) return kDefaultPage;
@@ -99,7 +93,7 @@ void LedgerApi::FindMessage(const Request& request, Reply reply) {
       return reply(ErrorResponse(
           404, "no message with eventId '" + id + "' is known; final states are kept for 30 days"));
     }
-    reply(Ok(JsonText([&](JsonWriter& json) { AppendMessage(json, **found); })));
+    reply(Response::Json(JsonText([&](JsonWriter& json) { AppendMessage(json, **found); })));
   });
 }
 
@@ -107,13 +101,13 @@ void LedgerApi::ListMessages(const Request& request, Reply reply) {
   Result<MessageQuery> query = ReadMessageQuery(request);
   if (!query.ok()) return reply(ErrorResponse(query.error()));
   const std::size_t limit = query->limit;
-  ledger_.List(std::move(*query),
-               [limit, reply = std::move(reply)](Result<std::vector<Message>> found) {
-                 if (!found.ok()) return reply(ErrorResponse(found.error()));
-                 reply(Ok(PageBody("messages", *found, limit, AppendMessage, [](const Message& m) {
-                   return std::to_string(m.accepted.at) + "/" + m.accepted.event_id;
-                 })));
-               });
+  ledger_.List(std::move(*query), [limit,
+                                   reply = std::move(reply)](Result<std::vector<Message>> found) {
+    if (!found.ok()) return reply(ErrorResponse(found.error()));
+    reply(Response::Json(PageBody("messages", *found, limit, AppendMessage, [](const Message& m) {
+      return std::to_string(m.accepted.at) + "/" + m.accepted.event_id;
+    })));
+  });
 }
 
 void LedgerApi::ListDead(const Request& request, Reply reply) {
@@ -130,9 +124,10 @@ void LedgerApi::ListDead(const Request& request, Reply reply) {
   ledger_.ListDead(std::move(query), [limit = *limit, reply = std::move(reply)](
                                          Result<std::vector<DeadMessage>> found) {
     if (!found.ok()) return reply(ErrorResponse(found.error()));
-    reply(Ok(PageBody("deadLetters", *found, limit, AppendDead, [](const DeadMessage& dead) {
-      return std::to_string(dead.failed_at) + "/" + dead.event_id;
-    })));
+    reply(Response::Json(
+        PageBody("deadLetters", *found, limit, AppendDead, [](const DeadMessage& dead) {
+          return std::to_string(dead.failed_at) + "/" + dead.event_id;
+        })));
   });
 }
 
@@ -143,7 +138,7 @@ void LedgerApi::FindDead(const Request& request, Reply reply) {
     if (!found->has_value()) {
       return reply(ErrorResponse(404, "no dead letter has eventId '" + id + "'"));
     }
-    reply(Ok(DeadBody(**found)));
+    reply(Response::Json(DeadBody(**found)));
   });
 }
 
@@ -152,7 +147,7 @@ void LedgerApi::OnDead(const Request& request, Reply reply, Act act, const char*
   if (!choice.ok()) return reply(ErrorResponse(choice.error()));
   const auto tell = [done, reply](bool more, const Result<std::vector<std::string>>& ids) {
     if (!ids.ok()) return reply(ErrorResponse(ids.error()));
-    reply(Ok(JsonObject([&](JsonWriter& json) {
+    reply(Response::Json(JsonObject([&](JsonWriter& json) {
       json.Field(done, ids->size()).Field("more", more).Key("eventIds").BeginArray();
       for (const std::string& id : *ids) json.Value(id);
       json.EndArray();
@@ -195,7 +190,7 @@ void LedgerApi::ListUsers(const Request& request, Reply reply) {
       std::move(after), *limit,
       [limit = *limit, reply = std::move(reply)](Result<std::vector<UserLimit>> found) {
         if (!found.ok()) return reply(ErrorResponse(found.error()));
-        reply(Ok(PageBody(
+        reply(Response::Json(PageBody(
             "users", *found, limit,
             [](JsonWriter& json, const UserLimit& user) { json.Raw(LimitBody(user)); },
             [](const UserLimit& user) { return user.user_id; })));
@@ -208,7 +203,7 @@ void LedgerApi::FindPreferences(const Request& request, Reply reply) {
   ledger_.FindPreferences(
       user, [user, reply = std::move(reply)](Result<std::optional<Preferences>> found) {
         if (!found.ok()) return reply(ErrorResponse(found.error()));
-        reply(Ok(PreferencesBody(found->value_or(Preferences{.user_id = user}))));
+        reply(Response::Json(PreferencesBody(found->value_or(Preferences{.user_id = user}))));
       });
 }
 
@@ -218,7 +213,7 @@ void LedgerApi::PutPreferences(const Request& request, Reply reply) {
   ledger_.PutPreferences(std::move(*wanted),
                          [reply = std::move(reply)](const Result<Preferences>& saved) {
                            if (!saved.ok()) return reply(ErrorResponse(saved.error()));
-                           reply(Ok(PreferencesBody(*saved)));
+                           reply(Response::Json(PreferencesBody(*saved)));
                          });
 }
 

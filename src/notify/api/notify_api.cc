@@ -36,12 +36,6 @@ enum SendResult : std::size_t {
 constexpr std::array<std::string_view, kResults> kResultNames = {
     "sent", "replayed", "limited", "unknown_user", "invalid", "unavailable"};
 
-Response Json(std::string body) {
-  Response response;
-  response.body = std::move(body);
-  return response;
-}
-
 Response UnknownUser(std::string_view user) {
   return ErrorResponse(404, "no configuration exists for user '" + std::string(user) +
                                 "'; create it with POST /api/config");
@@ -123,7 +117,7 @@ void NotifyApi::Parts::Configure(const Request& request, Reply reply) {
   if (!limit.ok()) return reply(ErrorResponse(limit.error()));
   gateway.Configure(std::move(*limit), [reply = std::move(reply)](Result<notify::UserLimit> saved) {
     if (!saved.ok()) return reply(ErrorResponse(saved.error()));
-    reply(Json(LimitBody(*saved)));
+    reply(Response::Json(LimitBody(*saved)));
   });
 }
 
@@ -180,7 +174,7 @@ Response NotifyApi::Parts::ResponseOf(Result<SendAnswer> answer, const std::stri
       break;
   }
   Note(answer->replayed ? kReplayed : kSent);
-  Response response = Json(SentBody(*answer, user));
+  Response response = Response::Json(SentBody(*answer, user));
   AddLimitHeaders(response, *answer, now);
   if (answer->replayed) response.headers.emplace_back("Idempotency-Replayed", "true");
   return response;
@@ -201,7 +195,7 @@ void NotifyApi::Parts::WithRow(const Request& request, Reply reply, Body body) {
                  if (!row->has_value()) {
                    return reply(channel ? UnknownChannel(user, *channel) : UnknownUser(user));
                  }
-                 reply(Json(body(**row)));
+                 reply(Response::Json(body(**row)));
                });
 }
 
@@ -215,9 +209,7 @@ void NotifyApi::Parts::RemoveConfig(const Request& request, Reply reply) {
   gateway.Remove(user, [user, reply = std::move(reply)](const Result<bool>& removed) {
     if (!removed.ok()) return reply(ErrorResponse(removed.error()));
     if (!*removed) return reply(UnknownUser(user));
-    Response gone;
-    gone.status = 204;
-    reply(std::move(gone));
+    reply(Response::NoContent());
   });
 }
 
@@ -229,7 +221,7 @@ void NotifyApi::Parts::GetQuota(const Request& request, Reply reply) {
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): handlers share one signature.
 void NotifyApi::Parts::Report(const Request&, Reply reply) {
-  reply(Json(JsonObject([this](JsonWriter& json) {
+  reply(Response::Json(JsonObject([this](JsonWriter& json) {
     json.Field("sends", Count(kSent))
         .Field("replayed", Count(kReplayed))
         .Field("limited", Count(kLimited))

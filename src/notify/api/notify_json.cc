@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/duration.h"
+#include "base/error.h"
 #include "base/json_writer.h"
 #include "notify/event.h"
 #include "protocol/http/error.h"
@@ -16,8 +17,6 @@ namespace weir::notify {
 namespace {
 
 namespace dom = simdjson::dom;
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 /// The fields of a body under either of their two names; remembers which are missing.
 class Fields {

@@ -11,9 +11,9 @@ namespace {
 
 using weir::postgres::Params;
 using PgAnswer = weir::postgres::Answer;
-using Rows = std::vector<std::optional<UserLimit>>;
+using Limits = std::vector<std::optional<UserLimit>>;
 
-Rows InOrder(const std::vector<std::string>& users, const weir::postgres::Rows& found) {
+Limits InOrder(const std::vector<std::string>& users, const weir::postgres::Rows& found) {
   std::unordered_map<std::string, UserLimit> limits;
   for (int row = 0; row < found.size(); ++row) {
     UserLimit limit = ReadLimit(found, row);
@@ -21,7 +21,7 @@ Rows InOrder(const std::vector<std::string>& users, const weir::postgres::Rows& 
     std::string user = limit.user_id;
     limits.emplace(std::move(user), std::move(limit));
   }
-  Rows rows;
+  Limits rows;
   rows.reserve(users.size());
   for (const std::string& user : users) {
     const auto limit = limits.find(user);
@@ -96,11 +96,11 @@ void PostgresGateway::Find(std::string user_id, Gateway::Done<std::optional<User
 }
 
 void PostgresGateway::Load(std::vector<std::string> users, Micros now,
-                           LimitStore::Done<Rows> done) {
+                           LimitStore::Done<Limits> done) {
   worker_->Post([worker = worker_.get(), users = std::move(users), now, done = std::move(done)] {
     worker->Run(kReadRows, UserParams(users), [worker, users, now, done](PgAnswer answer) {
       if (!answer.status.ok()) return done(Unavailable(answer));
-      Rows rows = InOrder(users, answer.rows);
+      Limits rows = InOrder(users, answer.rows);
       std::vector<std::string_view> expired;
       std::vector<std::int64_t> windows;
       for (const std::optional<UserLimit>& row : rows) {

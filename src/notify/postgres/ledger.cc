@@ -4,7 +4,6 @@
 
 #include "base/blocking.h"
 #include "notify/postgres/ledger_core.h"
-#include "notify/postgres/ledger_sql.h"
 #include "notify/postgres/schema.h"
 #include "notify/postgres/transaction.h"
 

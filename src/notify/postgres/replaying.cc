@@ -5,7 +5,7 @@
 
 #include "notify/event.h"
 #include "notify/postgres/ledger_core.h"
-#include "notify/postgres/ledger_sql.h"
+#include "notify/postgres/schema.h"
 
 namespace weir::notify::postgres {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "notify/postgres/ledger_core.h"
-#include "notify/postgres/ledger_sql.h"
+#include "notify/postgres/schema.h"
 
 namespace weir::notify::postgres {
 namespace {

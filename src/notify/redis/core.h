@@ -81,7 +81,6 @@ class RedisGateway::Core : public std::enable_shared_from_this<Core> {
   void Probed(const weir::redis::Answer& answer);
   void MaybeRecovered();
   void ForgetDirty();
-  void Recovered();
   void FailRecovery();
   void ScheduleSync();
   void AddToStore(std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed,

@@ -6,7 +6,7 @@
 namespace weir::notify::redis {
 namespace {
 
-constexpr std::size_t kMaxUsers = 2000;
+constexpr std::size_t kMaxUsersInCall = 2000;
 constexpr std::size_t kMaxKeyed = 4000;
 
 /// Moves the first of `from` to `to`, at most kMaxKeyed.
@@ -27,7 +27,7 @@ void CountSync::Flush() {
   if (calling_ || (pending_.empty() && keyed_.empty() && accepted_.empty())) return;
   calling_ = true;
   // A user stands in a statement once.
-  for (auto next = pending_.begin(); next != pending_.end() && sent_.size() < kMaxUsers;) {
+  for (auto next = pending_.begin(); next != pending_.end() && sent_.size() < kMaxUsersInCall;) {
     if (!sent_.empty() && sent_.back().user_id == next->first.first) {
       ++next;
       continue;

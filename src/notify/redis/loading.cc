@@ -12,7 +12,7 @@
 namespace weir::notify::redis {
 namespace {
 
-constexpr std::size_t kMaxUsers = 500;
+constexpr std::size_t kMaxUsersInLoad = 500;
 constexpr int kMaxLoads = 8;
 
 bool SameConfig(const UserLimit& a, const UserLimit& b) {
@@ -42,7 +42,7 @@ void RedisGateway::Core::StartLoads() {
     } else if (sync_failing_) {
       hopeless.push_back(user);
     }
-    if (users.size() == kMaxUsers) break;
+    if (users.size() == kMaxUsersInLoad) break;
   }
   for (const std::string& user : hopeless) {
     FinishLoad(user, Error{Code::kUnavailable,

@@ -2,15 +2,15 @@
 
 #include <utility>
 
+#include "notify/sqlite/sql.h"
+
 namespace weir::notify::sqlite {
 
 using weir::sqlite::Connection;
 using weir::sqlite::Statement;
 
 Result<std::optional<UserLimit>> ReadLimit(Connection& connection, std::string_view user_id) {
-  Result<Statement> query = connection.Prepare(
-      "SELECT rate_limit, time_window, current_count, last_refresh_time FROM rate_limit_store "
-      "WHERE user_id = ?1");
+  Result<Statement> query = connection.Prepare(kReadLimit);
   if (!query.ok()) return query.error();
   Result<bool> row = query->Bind(1, user_id).Step();
   if (!row.ok()) return row.error();
@@ -74,9 +74,7 @@ Result<SendAnswer> Batch::DecideOne(const SendRequest& request) {
 }
 
 Result<std::optional<SendAnswer>> Batch::FindKey(const SendRequest& request) {
-  Result<Statement> query = connection_.Prepare(
-      "SELECT digest, event_id, rate_limit, remaining, resets_at FROM notify_key "
-      "WHERE user_id = ?1 AND key = ?2 AND created_at > ?3");
+  Result<Statement> query = connection_.Prepare(kFindKey);
   if (!query.ok()) return query.error();
   query->Bind(1, request.user_id).Bind(2, request.idempotency_key).Bind(3, now_ - kKeyLifetime);
   Result<bool> row = query->Step();
@@ -94,8 +92,7 @@ Result<std::optional<SendAnswer>> Batch::FindKey(const SendRequest& request) {
 }
 
 Status Batch::PutKey(const SendRequest& request, const SendAnswer& answer) {
-  Result<Statement> put = connection_.Prepare(
-      "INSERT OR REPLACE INTO notify_key VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+  Result<Statement> put = connection_.Prepare(kPutKey);
   if (!put.ok()) return put.error();
   put->Bind(1, request.user_id).Bind(2, request.idempotency_key);
   put->Bind(3, MessageDigest(request)).Bind(4, answer.event_id);
@@ -104,23 +101,20 @@ Status Batch::PutKey(const SendRequest& request, const SendAnswer& answer) {
 }
 
 Status Batch::PutEvent(const Event& event) {
-  Result<Statement> put = connection_.Prepare("INSERT INTO notify_outbox(event) VALUES (?1)");
+  Result<Statement> put = connection_.Prepare(kPutEvent);
   if (!put.ok()) return put.error();
   ++stored_;
   if (Status s = put->Bind(1, EncodeEvent(event)).Run(); !s.ok()) return s;
   // An id that comes again is that of a key, used again after a day at the latest: the same
   // message.
-  Result<Statement> note = connection_.Prepare(
-      "INSERT INTO notify_message(event_id, user_id, channel, recipient, state, accepted_at, "
-      "updated_at) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5) ON CONFLICT (event_id) DO NOTHING");
+  Result<Statement> note = connection_.Prepare(kPutMessage);
   if (!note.ok()) return note.error();
   note->Bind(1, event.id).Bind(2, event.user_id).Bind(3, event.channel).Bind(4, event.recipient);
   return note->Bind(5, now_).Run();
 }
 
 Status Batch::WriteCounts() {
-  Result<Statement> put = connection_.Prepare(
-      "UPDATE rate_limit_store SET current_count = ?2, last_refresh_time = ?3 WHERE user_id = ?1");
+  Result<Statement> put = connection_.Prepare(kWriteCounts);
   if (!put.ok()) return put.error();
   for (const auto& [user, tally] : tallies_) {
     if (!tally || !tally->changed()) continue;

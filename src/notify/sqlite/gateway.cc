@@ -5,30 +5,45 @@
 #include <optional>
 #include <utility>
 
+#include "drivers/sqlite/valued.h"
 #include "notify/message.h"
+#include "notify/sqlite/away.h"
 #include "notify/sqlite/batch.h"
 #include "notify/sqlite/schema.h"
+#include "notify/sqlite/sql.h"
 
 namespace weir::notify::sqlite {
 namespace {
 
 using weir::sqlite::Connection;
 using weir::sqlite::Database;
+using weir::sqlite::ReadFor;
 using weir::sqlite::Statement;
+using weir::sqlite::WriteFor;
 
 constexpr Micros kSweepInterval = kMicrosPerMinute;
 
-Error Unavailable(const Error& error) {
-  return {Code::kUnavailable, "the embedded database is temporarily unavailable: " + error.message};
-}
-
 Result<std::int64_t> CountOutbox(Connection& connection) {
-  Result<Statement> query = connection.Prepare(
-      "SELECT (SELECT count(*) FROM notify_outbox) + (SELECT count(*) FROM notify_delayed)");
+  Result<Statement> query = connection.Prepare(kCountOutbox);
   if (!query.ok()) return query.error();
   Result<bool> row = query->Step();
   if (!row.ok()) return row.error();
   return query->Int(0);
+}
+
+/// `how`: kPutLimit or kEnsureLimit.
+Status PutLimit(Connection& connection, const char* how, const UserLimit& limit) {
+  Result<Statement> put = connection.Prepare(how);
+  if (!put.ok()) return put.error();
+  put->Bind(1, limit.user_id).Bind(2, limit.rate_limit).Bind(3, limit.time_window);
+  return put->Bind(4, limit.last_refresh_time).Run();
+}
+
+Result<bool> RemoveLimit(Connection& connection, const std::string& user_id) {
+  Result<Statement> remove = connection.Prepare(kRemoveLimit);
+  if (!remove.ok()) return remove.error();
+  if (Status s = remove->Bind(1, user_id).Run(); !s.ok()) return s.error();
+  return connection.changes() > 0;
 }
 
 }  // namespace
@@ -66,73 +81,34 @@ void SqliteGateway::Close() {
 }
 
 void SqliteGateway::Configure(UserLimit limit, Done<UserLimit> done) {
-  auto stored = std::make_shared<UserLimit>(std::move(limit));
-  database_.Write(
-      [this, stored](Connection& connection) -> Status {
-        stored->current_count = 0;
-        stored->last_refresh_time = NowMicros(clock_);
-        Result<Statement> put = connection.Prepare(
-            "INSERT OR REPLACE INTO rate_limit_store(user_id, rate_limit, time_window, "
-            "current_count, last_refresh_time) VALUES (?1, ?2, ?3, 0, ?4)");
-        if (!put.ok()) return put.error();
-        put->Bind(1, stored->user_id).Bind(2, stored->rate_limit).Bind(3, stored->time_window);
-        return put->Bind(4, stored->last_refresh_time).Run();
+  limit.current_count = 0;
+  WriteFor<UserLimit>(
+      database_, OrAway(std::move(done)),
+      [this](Connection& connection, UserLimit stored) -> Result<UserLimit> {
+        stored.last_refresh_time = NowMicros(clock_);
+        if (Status s = PutLimit(connection, kPutLimit, stored); !s.ok()) return s.error();
+        return stored;
       },
-      [stored, done = std::move(done)](const Status& status) {
-        if (!status.ok()) return done(Unavailable(status.error()));
-        done(std::move(*stored));
-      });
+      std::move(limit));
 }
 
 void SqliteGateway::Ensure(UserLimit limit, Done<bool> done) {
-  auto made = std::make_shared<bool>(false);
-  database_.Write(
-      [this, limit = std::move(limit), made](Connection& connection) -> Status {
-        Result<Statement> put = connection.Prepare(
-            "INSERT OR IGNORE INTO rate_limit_store(user_id, rate_limit, time_window, "
-            "current_count, last_refresh_time) VALUES (?1, ?2, ?3, 0, ?4)");
-        if (!put.ok()) return put.error();
-        put->Bind(1, limit.user_id).Bind(2, limit.rate_limit).Bind(3, limit.time_window);
-        if (Status s = put->Bind(4, NowMicros(clock_)).Run(); !s.ok()) return s;
-        *made = connection.changes() > 0;
-        return {};
+  WriteFor<bool>(
+      database_, OrAway(std::move(done)),
+      [this](Connection& connection, UserLimit stored) -> Result<bool> {
+        stored.last_refresh_time = NowMicros(clock_);
+        if (Status s = PutLimit(connection, kEnsureLimit, stored); !s.ok()) return s.error();
+        return connection.changes() > 0;
       },
-      [made, done = std::move(done)](const Status& status) {
-        if (!status.ok()) return done(Unavailable(status.error()));
-        done(*made);
-      });
+      std::move(limit));
 }
 
 void SqliteGateway::Remove(std::string user_id, Done<bool> done) {
-  auto removed = std::make_shared<bool>(false);
-  database_.Write(
-      [user = std::move(user_id), removed](Connection& connection) -> Status {
-        Result<Statement> remove =
-            connection.Prepare("DELETE FROM rate_limit_store WHERE user_id = ?1");
-        if (!remove.ok()) return remove.error();
-        if (Status s = remove->Bind(1, user).Run(); !s.ok()) return s;
-        *removed = connection.changes() > 0;
-        return {};
-      },
-      [removed, done = std::move(done)](const Status& status) {
-        if (!status.ok()) return done(Unavailable(status.error()));
-        done(*removed);
-      });
+  WriteFor(database_, OrAway(std::move(done)), RemoveLimit, std::move(user_id));
 }
 
 void SqliteGateway::Find(std::string user_id, Done<std::optional<UserLimit>> done) {
-  auto found = std::make_shared<std::optional<UserLimit>>();
-  database_.ReadLater(
-      [user = std::move(user_id), found](Connection& connection) -> Status {
-        Result<std::optional<UserLimit>> row = ReadLimit(connection, user);
-        if (!row.ok()) return row.error();
-        *found = std::move(*row);
-        return {};
-      },
-      [found, done = std::move(done)](const Status& status) {
-        if (!status.ok()) return done(Unavailable(status.error()));
-        done(std::move(*found));
-      });
+  ReadFor(database_, OrAway(std::move(done)), ReadLimit, std::move(user_id));
 }
 
 void SqliteGateway::Send(SendRequest request, Done<SendAnswer> done) {
@@ -194,7 +170,7 @@ void SqliteGateway::Finish(Job& job, const Status& status) {
   }
   for (std::size_t i = 0; i < job.taken.size(); ++i) {
     if (!status.ok()) {
-      job.taken[i].done(Unavailable(status.error()));
+      job.taken[i].done(Away(status.error()));
     } else {
       job.taken[i].done(std::move(job.answers[i]));
     }
@@ -217,14 +193,10 @@ void SqliteGateway::Delivered(std::size_t events) noexcept {
 Status SqliteGateway::SweepKeys(Connection& connection, Micros now) {
   if (now < next_sweep_) return {};
   next_sweep_ = now + kSweepInterval;
-  Result<Statement> sweep = connection.Prepare(
-      "DELETE FROM notify_key WHERE (user_id, key) IN (SELECT user_id, key FROM notify_key "
-      "WHERE created_at <= ?1 LIMIT 20000)");
+  Result<Statement> sweep = connection.Prepare(kSweepKeys);
   if (!sweep.ok()) return sweep.error();
   if (Status s = sweep->Bind(1, now - kKeyLifetime).Run(); !s.ok()) return s;
-  Result<Statement> old = connection.Prepare(
-      "DELETE FROM notify_message WHERE event_id IN (SELECT event_id FROM notify_message "
-      "WHERE state IN (2, 4) AND accepted_at <= ?1 LIMIT 20000)");
+  Result<Statement> old = connection.Prepare(kSweepMessages);
   if (!old.ok()) return old.error();
   return old->Bind(1, now - kMessageLifetime).Run();
 }

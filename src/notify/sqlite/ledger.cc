@@ -1,19 +1,18 @@
 #include "notify/sqlite/ledger.h"
 
-#include <memory>
 #include <optional>
+#include <utility>
 
+#include "drivers/sqlite/valued.h"
 #include "notify/event.h"
+#include "notify/sqlite/away.h"
+#include "notify/sqlite/sql.h"
 
 namespace weir::notify::sqlite {
 namespace {
 
 using weir::sqlite::Connection;
 using weir::sqlite::Statement;
-
-Error Away(const Error& error) {
-  return {Code::kUnavailable, "the embedded database is temporarily unavailable: " + error.message};
-}
 
 /// The rows of a statement that is bound.
 template <typename T, typename ReadRow>
@@ -49,20 +48,13 @@ DeadMessage ReadDead(const Statement& row) {
   return {text(0), text(1), text(2), text(3), row.Int(4), row.Int(5)};
 }
 
-constexpr const char* kMessage =
-    "SELECT event_id, user_id, channel, recipient, state, attempts, last_error, accepted_at, "
-    "updated_at, not_before FROM notify_message WHERE ";
-constexpr const char* kDead =
-    "SELECT event_id, user_id, event, error, attempts, failed_at FROM notify_dead_letter WHERE ";
-
 /// Takes dead letters out; those that it took, with their events.
 Result<std::vector<DeadMessage>> TakeDead(Connection& connection,
                                           const std::vector<std::string>& ids) {
   std::vector<DeadMessage> taken;
-  Result<Statement> find = connection.Prepare(std::string(kDead) + "event_id = ?1");
+  Result<Statement> find = connection.Prepare(std::string(kSelectDead) + " event_id = ?1");
   if (!find.ok()) return find.error();
-  Result<Statement> remove =
-      connection.Prepare("DELETE FROM notify_dead_letter WHERE event_id = ?1");
+  Result<Statement> remove = connection.Prepare(kDeleteDead);
   if (!remove.ok()) return remove.error();
   for (const std::string& id : ids) {
     find->Bind(1, id);
@@ -78,9 +70,7 @@ Result<std::vector<DeadMessage>> TakeDead(Connection& connection,
 
 Status SetState(Connection& connection, const std::string& id, MessageState state,
                 std::string_view error, Micros now) {
-  Result<Statement> set = connection.Prepare(
-      "UPDATE notify_message SET state = ?2, last_error = ?3, attempts = 0, updated_at = ?4 "
-      "WHERE event_id = ?1");
+  Result<Statement> set = connection.Prepare(kRequeueMessage);
   if (!set.ok()) return set.error();
   set->Bind(1, id).Bind(2, static_cast<std::int64_t>(state)).Bind(3, error).Bind(4, now);
   return set->Run();
@@ -97,8 +87,7 @@ std::vector<std::string> IdsOf(const std::vector<DeadMessage>& letters) {
 
 Result<std::optional<Preferences>> ReadPreferences(Connection& connection,
                                                    const std::string& user_id) {
-  Result<Statement> query = connection.Prepare(
-      "SELECT quiet_from, quiet_to, zone, opted_out FROM notify_preference WHERE user_id = ?1");
+  Result<Statement> query = connection.Prepare(kReadPreferences);
   if (!query.ok()) return query.error();
   query->Bind(1, user_id);
   return First(ReadAll<Preferences>(*query, [&](const Statement& row) {
@@ -113,40 +102,19 @@ Result<std::optional<Preferences>> ReadPreferences(Connection& connection,
 
 template <typename T, typename Work>
 void SqliteLedger::Read(Work work, Done<T> done) {
-  auto result = std::make_shared<std::optional<T>>();
-  database_.ReadLater(
-      [work = std::move(work), result](Connection& connection) -> Status {
-        Result<T> found = work(connection);
-        if (!found.ok()) return found.error();
-        result->emplace(std::move(*found));
-        return {};
-      },
-      [result, done = std::move(done)](const Status& status) {
-        if (!status.ok()) return done(Away(status.error()));
-        done(std::move(**result));
-      });
+  weir::sqlite::ReadFor<T>(database_, OrAway(std::move(done)), std::move(work));
 }
 
 template <typename T, typename Work>
 void SqliteLedger::Write(Work work, Done<T> done) {
-  auto result = std::make_shared<std::optional<T>>();
-  database_.Write(
-      [work = std::move(work), result](Connection& connection) -> Status {
-        Result<T> made = work(connection);
-        if (!made.ok()) return made.error();
-        result->emplace(std::move(*made));
-        return {};
-      },
-      [result, done = std::move(done)](const Status& status) {
-        if (!status.ok()) return done(Away(status.error()));
-        done(std::move(**result));
-      });
+  weir::sqlite::WriteFor<T>(database_, OrAway(std::move(done)), std::move(work));
 }
 
 void SqliteLedger::Find(std::string event_id, Done<std::optional<Message>> done) {
   Read<std::optional<Message>>(
       [id = std::move(event_id)](Connection& connection) -> Result<std::optional<Message>> {
-        Result<Statement> query = connection.Prepare(std::string(kMessage) + "event_id = ?1");
+        Result<Statement> query =
+            connection.Prepare(std::string(kSelectMessage) + " event_id = ?1");
         if (!query.ok()) return query.error();
         query->Bind(1, id);
         return First(ReadAll<Message>(*query, ReadMessage));
@@ -157,7 +125,7 @@ void SqliteLedger::Find(std::string event_id, Done<std::optional<Message>> done)
 void SqliteLedger::List(MessageQuery query, Done<std::vector<Message>> done) {
   Read<std::vector<Message>>(
       [query = std::move(query)](Connection& connection) -> Result<std::vector<Message>> {
-        std::string sql = std::string(kMessage) + "(accepted_at, event_id) < (?3, ?4)";
+        std::string sql = std::string(kSelectMessage) + " (accepted_at, event_id) < (?3, ?4)";
         if (!query.user_id.empty()) sql += " AND user_id = ?1";
         if (query.state) sql += query.user_id.empty() ? " AND state = ?2" : " AND +state = ?2";
         sql += " ORDER BY accepted_at DESC, event_id DESC LIMIT ?5";
@@ -175,7 +143,7 @@ void SqliteLedger::List(MessageQuery query, Done<std::vector<Message>> done) {
 void SqliteLedger::ListDead(DeadQuery query, Done<std::vector<DeadMessage>> done) {
   Read<std::vector<DeadMessage>>(
       [query = std::move(query)](Connection& connection) -> Result<std::vector<DeadMessage>> {
-        std::string sql = std::string(kDead) + "(failed_at, event_id) > (?2, ?3)";
+        std::string sql = std::string(kSelectDead) + " (failed_at, event_id) > (?2, ?3)";
         if (!query.user_id.empty()) sql += " AND user_id = ?1";
         sql += " ORDER BY failed_at, event_id LIMIT ?4";
         Result<Statement> select = connection.Prepare(sql);
@@ -191,7 +159,7 @@ void SqliteLedger::ListDead(DeadQuery query, Done<std::vector<DeadMessage>> done
 void SqliteLedger::FindDead(std::string event_id, Done<std::optional<DeadMessage>> done) {
   Read<std::optional<DeadMessage>>(
       [id = std::move(event_id)](Connection& connection) -> Result<std::optional<DeadMessage>> {
-        Result<Statement> query = connection.Prepare(std::string(kDead) + "event_id = ?1");
+        Result<Statement> query = connection.Prepare(std::string(kSelectDead) + " event_id = ?1");
         if (!query.ok()) return query.error();
         query->Bind(1, id);
         return First(ReadAll<DeadMessage>(*query, ReadDead));
@@ -205,7 +173,7 @@ void SqliteLedger::Replay(std::vector<std::string> event_ids, Done<std::vector<s
        ids = std::move(event_ids)](Connection& connection) -> Result<std::vector<std::string>> {
         Result<std::vector<DeadMessage>> letters = TakeDead(connection, ids);
         if (!letters.ok()) return letters.error();
-        Result<Statement> put = connection.Prepare("INSERT INTO notify_outbox(event) VALUES (?1)");
+        Result<Statement> put = connection.Prepare(kPutEvent);
         if (!put.ok()) return put.error();
         for (const DeadMessage& letter : *letters) {
           if (Status s = put->Bind(1, letter.event).Run(); !s.ok()) return s.error();
@@ -244,9 +212,7 @@ void SqliteLedger::ListUsers(std::string after, std::size_t limit,
                              Done<std::vector<UserLimit>> done) {
   Read<std::vector<UserLimit>>(
       [after = std::move(after), limit](Connection& connection) -> Result<std::vector<UserLimit>> {
-        Result<Statement> query = connection.Prepare(
-            "SELECT user_id, rate_limit, time_window, current_count, last_refresh_time "
-            "FROM rate_limit_store WHERE user_id > ?1 ORDER BY user_id LIMIT ?2");
+        Result<Statement> query = connection.Prepare(kListUsers);
         if (!query.ok()) return query.error();
         query->Bind(1, after).Bind(2, static_cast<std::int64_t>(limit));
         return ReadAll<UserLimit>(*query, [](const Statement& row) {
@@ -260,8 +226,7 @@ void SqliteLedger::ListUsers(std::string after, std::size_t limit,
 void SqliteLedger::PutPreferences(Preferences preferences, Done<Preferences> done) {
   Write<Preferences>(
       [wanted = std::move(preferences)](Connection& connection) -> Result<Preferences> {
-        Result<Statement> put = connection.Prepare(
-            "INSERT OR REPLACE INTO notify_preference VALUES (?1, ?2, ?3, ?4, ?5)");
+        Result<Statement> put = connection.Prepare(kPutPreferences);
         if (!put.ok()) return put.error();
         const QuietHours quiet = wanted.quiet.value_or(QuietHours{});
         put->Bind(1, wanted.user_id).Bind(2, std::int64_t{quiet.from});

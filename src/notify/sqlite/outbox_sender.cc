@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "notify/sqlite/ledger.h"
+#include "notify/sqlite/sql.h"
 #include "telemetry/log.h"
 
 namespace weir::notify::sqlite {
@@ -22,7 +23,7 @@ constexpr std::int64_t kReleaseBatch = 1000;
 std::int64_t CountDead(Database& database) {
   std::int64_t count = 0;
   static_cast<void>(database.Read([&](Connection& connection) -> Status {
-    Result<Statement> query = connection.Prepare("SELECT count(*) FROM notify_dead_letter");
+    Result<Statement> query = connection.Prepare(kCountDead);
     if (!query.ok()) return query.error();
     Result<bool> row = query->Step();
     if (!row.ok()) return row.error();
@@ -34,9 +35,7 @@ std::int64_t CountDead(Database& database) {
 
 Status KeepDead(Connection& connection, const Parcel& parcel, const std::string& event,
                 std::int64_t row, Micros now) {
-  Result<Statement> keep = connection.Prepare(
-      "INSERT INTO notify_dead_letter(event, error, failed_at, event_id, user_id, attempts) "
-      "VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+  Result<Statement> keep = connection.Prepare(kKeepDead);
   if (!keep.ok()) return keep.error();
   const std::string id =
       parcel.event.id.empty() ? "outbox-" + std::to_string(row) : parcel.event.id;
@@ -45,16 +44,13 @@ Status KeepDead(Connection& connection, const Parcel& parcel, const std::string&
 }
 
 Status KeepDelayed(Connection& connection, const Parcel& parcel, const std::string& event) {
-  Result<Statement> keep = connection.Prepare(
-      "INSERT INTO notify_delayed(event_id, event, not_before) VALUES (?1, ?2, ?3)");
+  Result<Statement> keep = connection.Prepare(kKeepDelayed);
   if (!keep.ok()) return keep.error();
   return keep->Bind(1, parcel.event.id).Bind(2, event).Bind(3, parcel.not_before).Run();
 }
 
 Status SetEnd(Connection& connection, const Delivery& end, Micros now) {
-  Result<Statement> set = connection.Prepare(
-      "UPDATE notify_message SET state = ?2, attempts = ?3, last_error = ?4, updated_at = ?5, "
-      "not_before = ?6 WHERE event_id = ?1");
+  Result<Statement> set = connection.Prepare(kSetEnd);
   if (!set.ok()) return set.error();
   set->Bind(1, end.event.id).Bind(2, static_cast<std::int64_t>(end.state));
   set->Bind(3, std::int64_t{end.attempts}).Bind(4, end.error).Bind(5, now);
@@ -140,8 +136,7 @@ Result<std::vector<OutboxSender::Row>> OutboxSender::Read() {
 }
 
 Status OutboxSender::ReadInto(Connection& connection, std::vector<Row>& rows) {
-  Result<Statement> query =
-      connection.Prepare("SELECT id, event FROM notify_outbox ORDER BY id LIMIT ?1");
+  Result<Statement> query = connection.Prepare(kReadOutbox);
   if (!query.ok()) return query.error();
   query->Bind(1, static_cast<std::int64_t>(options_.batch));
   for (;;) {
@@ -182,7 +177,7 @@ Status OutboxSender::Settle(Connection& connection, const Row& row, Micros now) 
   if (parcel.fate != Fate::kDuplicate && parcel.fate != Fate::kMalformed) {
     if (Status s = SetEnd(connection, parcel.ToDelivery(), now); !s.ok()) return s;
   }
-  Result<Statement> remove = connection.Prepare("DELETE FROM notify_outbox WHERE id = ?1");
+  Result<Statement> remove = connection.Prepare(kDeleteEvent);
   if (!remove.ok()) return remove.error();
   return remove->Bind(1, row.id).Run();
 }
@@ -228,8 +223,7 @@ Status OutboxSender::Release() {
   for (;;) {
     bool due = false;
     Status looked = database_.Read([&](Connection& connection) -> Status {
-      Result<Statement> query =
-          connection.Prepare("SELECT 1 FROM notify_delayed WHERE not_before <= ?1 LIMIT 1");
+      Result<Statement> query = connection.Prepare(kHasDue);
       if (!query.ok()) return query.error();
       Result<bool> row = query->Bind(1, now).Step();
       if (!row.ok()) return row.error();
@@ -238,11 +232,7 @@ Status OutboxSender::Release() {
     });
     if (!looked.ok() || !due) return looked;
     Status moved = database_.WriteAndWait([&](Connection& connection) -> Status {
-      for (const char* sql :
-           {"INSERT INTO notify_outbox(event) SELECT event FROM notify_delayed "
-            "WHERE not_before <= ?1 ORDER BY not_before, id LIMIT ?2",
-            "DELETE FROM notify_delayed WHERE id IN (SELECT id FROM notify_delayed "
-            "WHERE not_before <= ?1 ORDER BY not_before, id LIMIT ?2)"}) {
+      for (const char* sql : {kReleaseDue, kDeleteDue}) {
         Result<Statement> move = connection.Prepare(sql);
         if (!move.ok()) return move.error();
         if (Status s = move->Bind(1, now).Bind(2, kReleaseBatch).Run(); !s.ok()) return s;

@@ -9,7 +9,7 @@
 namespace weir::grpc {
 namespace {
 
-constexpr std::size_t kKeptCapacity = 4096;
+constexpr std::size_t kKeptAnswer = 4096;
 
 // Returns how many bytes were appended.
 std::size_t AppendMessage(const google::protobuf::MessageLite& message, std::string& out) {
@@ -27,7 +27,7 @@ std::size_t AppendMessage(const google::protobuf::MessageLite& message, std::str
 }
 
 void Recycle(std::string& buffer) noexcept {
-  if (buffer.capacity() > kKeptCapacity) {
+  if (buffer.capacity() > kKeptAnswer) {
     buffer = std::string();
   } else {
     buffer.clear();

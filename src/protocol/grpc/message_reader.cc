@@ -5,7 +5,7 @@
 namespace weir::grpc {
 namespace {
 
-constexpr std::size_t kKeptCapacity = 4096;
+constexpr std::size_t kKeptMessage = 4096;
 
 std::size_t LengthOf(std::string_view prefix) noexcept {
   std::size_t length = 0;
@@ -54,7 +54,7 @@ MessageReader::Step MessageReader::Next(std::string_view& bytes, std::size_t max
 }
 
 void MessageReader::Reset() noexcept {
-  if (buffer_.capacity() > kKeptCapacity) {
+  if (buffer_.capacity() > kKeptMessage) {
     buffer_ = std::string();
   } else {
     buffer_.clear();

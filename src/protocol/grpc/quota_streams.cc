@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/error.h"
 #include "envoy/service/rate_limit_quota/v3/rlqs.pb.h"
 #include "protocol/grpc/quota_messages.h"
 
@@ -13,8 +14,6 @@ using Action = envoy::service::rate_limit_quota::v3::RateLimitQuotaResponse::Buc
 
 /// Questions that go to the limiter together.
 constexpr std::size_t kRoundSize = 512;
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 /// A check of one bucket, with the memory that it points into.
 struct Question {

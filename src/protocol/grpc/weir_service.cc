@@ -117,7 +117,7 @@ Status AddCheck(const v1::CheckRequest& request, std::string_view default_domain
 }
 
 /// Check, Peek and Refund: one check in, one answer out.
-class SingleCheck final : public DecidingMethod {
+class SingleCheck : public DecidingMethod {
  public:
   SingleCheck(Decider& decider, store::Op op) : DecidingMethod(decider), op_(op) {}
 
@@ -144,13 +144,9 @@ class SingleCheck final : public DecidingMethod {
 };
 
 /// Reserve: a check whose answer says what to settle.
-class Reserve final : public DecidingMethod {
+class Reserve final : public SingleCheck {
  public:
-  using DecidingMethod::DecidingMethod;
-
-  std::unique_ptr<google::protobuf::Message> NewRequest() const override {
-    return std::make_unique<v1::CheckRequest>();
-  }
+  explicit Reserve(Decider& decider) : SingleCheck(decider, store::Op::kCharge) {}
 
   Status Ask(const google::protobuf::Message& message, Burst& burst) override {
     const auto& request = static_cast<const v1::CheckRequest&>(message);
@@ -165,18 +161,6 @@ class Reserve final : public DecidingMethod {
     check.reserve = *lasts;
     return AddSubject(request, check, burst);
   }
-
-  void Answer(const Job& job, std::span<const limiter::Check> checks, Call& call) override {
-    const limiter::Check& check = checks.front();
-    if (!check.status.ok()) return call.Finish(check.status.error());
-    response_.Clear();
-    FillResponse(static_cast<const v1::CheckRequest&>(*job.request), check, response_);
-    call.Send(response_);
-    call.Finish(StatusCode::kOk);
-  }
-
- private:
-  v1::CheckResponse response_;
 };
 
 class Settle final : public DecidingMethod {

@@ -44,6 +44,14 @@ struct Response {
   std::string_view content_type = "application/json";  ///< a literal
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
+
+  static Response Json(std::string body, int status = 200) {
+    Response response;
+    response.status = status;
+    response.body = std::move(body);
+    return response;
+  }
+  static Response NoContent() { return Json({}, 204); }
 };
 
 /// Gives the answer, once, from any thread.

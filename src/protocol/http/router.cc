@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ struct Router::Node {
     http::Handler handler;
   };
   std::vector<Entry> handlers;
+  std::optional<std::size_t> batched;
 
   Node* Literal(std::string_view name) const {
     for (const auto& child : children) {
@@ -57,7 +59,8 @@ Router::~Router() = default;
 Router::Router(Router&&) noexcept = default;
 Router& Router::operator=(Router&&) noexcept = default;
 
-void Router::Add(std::string_view method, std::string_view pattern, http::Handler handler) {
+/// The node of a pattern, which is listed from now on.
+Router::Node* Router::Make(std::string_view method, std::string_view pattern) {
   assert(!pattern.empty() && pattern.front() == '/');
   std::string shown(pattern);
   std::erase(shown, '*');
@@ -77,8 +80,23 @@ void Router::Add(std::string_view method, std::string_view pattern, http::Handle
       node = node->children.back().get();
     }
   }
+  return node;
+}
+
+void Router::Add(std::string_view method, std::string_view pattern, http::Handler handler) {
+  Node* const node = Make(method, pattern);
   assert(node->Find(method) == nullptr);
   node->handlers.push_back({std::string(method), routes_.size() - 1, std::move(handler)});
+}
+
+void Router::AddBatched(std::string_view method, std::string_view path, std::size_t id) {
+  Make(method, path)->batched = id;
+}
+
+std::optional<std::size_t> Router::FindBatched(std::string_view path) const noexcept {
+  const Node* node = root_.get();
+  while (node != nullptr && path.starts_with('/')) node = node->Literal(TakeSegment(path));
+  return node == nullptr || !path.empty() ? std::nullopt : node->batched;
 }
 
 void Router::Dispatch(http::Request& request, http::Reply reply) const {

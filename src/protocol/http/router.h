@@ -25,6 +25,11 @@ class Router {
 
   void Add(std::string_view method, std::string_view pattern, http::Handler handler);
 
+  /// A literal path without a handler: the connection finds its requests with FindBatched and
+  /// answers them together, whatever their method. `id` is the connection's own.
+  void AddBatched(std::string_view method, std::string_view path, std::size_t id);
+  std::optional<std::size_t> FindBatched(std::string_view path) const noexcept;
+
   /// What was added, in that order: method and pattern, without the stars.
   const std::vector<std::pair<std::string, std::string>>& routes() const noexcept {
     return routes_;
@@ -46,6 +51,8 @@ class Router {
 
  private:
   struct Node;
+  Node* Make(std::string_view method, std::string_view pattern);
+
   std::unique_ptr<Node> root_;
   std::vector<std::pair<std::string, std::string>> routes_;
   Guard guard_;

@@ -4,13 +4,12 @@
 #include <chrono>
 #include <string>
 
+#include "base/error.h"
 #include "base/number.h"
 #include "protocol/resp/reply.h"
 
 namespace weir::resp {
 namespace {
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 Error NotAnInteger(std::string_view name, std::string_view text) {
   return Invalid(std::string(name) + " is not an integer: '" + std::string(text.substr(0, 64)) +

@@ -1,6 +1,7 @@
 #include "slots/api/answers.h"
 
 #include <optional>
+#include <random>
 
 #include "base/json_writer.h"
 #include "base/number.h"
@@ -9,9 +10,6 @@
 
 namespace weir::slots {
 namespace {
-
-using http::ErrorResponse;
-using http::Response;
 
 std::string ExhaustedMessage(const std::string& config) {
   return "no window of '" + config +
@@ -25,15 +23,15 @@ std::string TakenMessage(const Answer& answer) {
            " was cancelled and stays so; POST /api/v1/slots/{eventId}/restore takes it back";
   }
   return event + " belongs to config '" + answer.slot.config + "' for " +
-         slots::FormatInstant(answer.slot.requested) + ", scheduled for " +
-         slots::FormatInstant(answer.slot.scheduled) + "; use another id, or reschedule it";
+         FormatInstant(answer.slot.requested) + ", scheduled for " +
+         FormatInstant(answer.slot.scheduled) + "; use another id, or reschedule it";
 }
 
 std::string PastMessage(const std::string& config) {
   return "requestedTime: lies in the past, which '" + config + "' refuses";
 }
 
-void AppendAnswer(JsonWriter& json, const Answer& answer, const slots::Ask& ask) {
+void AppendAnswer(JsonWriter& json, const Answer& answer, const Ask& ask) {
   switch (answer.outcome) {
     case Outcome::kUnknownConfig:
       return AppendRefusal(json, ask, "UNKNOWN_CONFIG",
@@ -55,11 +53,9 @@ void AppendAnswer(JsonWriter& json, const Answer& answer, const slots::Ask& ask)
 
 }  // namespace
 
-Response Json(std::string body, int status) {
-  Response response;
-  response.status = status;
-  response.body = std::move(body);
-  return response;
+std::int64_t Random() {
+  static thread_local std::mt19937_64 engine{std::random_device{}()};
+  return static_cast<std::int64_t>(engine() >> 1U);
 }
 
 Response Invalid(const std::string& message) {
@@ -86,7 +82,7 @@ Response AnswerResponse(const Answer& answer, const std::string& config) {
     case Outcome::kExisting:
       break;
   }
-  return Json(JsonText([&](JsonWriter& json) {
+  return Response::Json(JsonText([&](JsonWriter& json) {
     AppendSlot(json, answer.slot, answer.outcome == Outcome::kNew ? "NEW" : "EXISTING");
   }));
 }
@@ -119,10 +115,10 @@ Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, s
                                            std::to_string(low) + " to " + std::to_string(high)};
 }
 
-Result<slots::Millis> QueryInstant(std::string_view query, std::string_view key) {
+Result<Millis> QueryInstant(std::string_view query, std::string_view key) {
   const std::optional<std::string> text = http::QueryValue(query, key);
   if (!text) return Error{Code::kInvalidArgument, std::string(key) + " is missing"};
-  Result<slots::Millis> instant = slots::ParseInstant(*text);
+  Result<Millis> instant = ParseInstant(*text);
   if (!instant.ok()) {
     return Error{Code::kInvalidArgument, std::string(key) + " " + instant.error().message};
   }

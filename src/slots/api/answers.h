@@ -7,19 +7,27 @@
 #include <string_view>
 #include <vector>
 
-#include "protocol/http/router.h"
+#include "protocol/http/error.h"
+#include "protocol/http/message.h"
 #include "slots/api/slots_json.h"
 #include "slots/slot.h"
 #include "weir/result.h"
 
 namespace weir::slots {
 
-http::Response Json(std::string body, int status = 200);
-http::Response Invalid(const std::string& message);
+using http::ErrorResponse;
+using http::Reply;
+using http::Request;
+using http::Response;
+
+/// For spreading what a store does: not negative.
+std::int64_t Random();
+
+Response Invalid(const std::string& message);
 /// 404: there is no such active config.
-http::Response UnknownConfig(const std::string& name);
+Response UnknownConfig(const std::string& name);
 /// To a single request.
-http::Response AnswerResponse(const Answer& answer, const std::string& config);
+Response AnswerResponse(const Answer& answer, const std::string& config);
 
 /// A batch request under way: which of its events are asked, and what the others are refused with.
 struct BatchRequest {

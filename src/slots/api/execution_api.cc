@@ -1,7 +1,6 @@
 #include "slots/api/execution_api.h"
 
 #include <memory>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "base/number.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
+#include "slots/api/answers.h"
 #include "slots/api/execution_json.h"
 #include "slots/config.h"
 #include "weir/clock.h"
@@ -16,35 +16,18 @@
 namespace weir::slots {
 namespace {
 
-using http::ErrorResponse;
-using http::Reply;
-using http::Request;
-using http::Response;
-
 constexpr std::size_t kDefaultPage = 100;
 constexpr std::size_t kPlanPage = 10'000;
 constexpr Nanos kNanosPerMilli = 1'000'000;
 
-std::int64_t Random() {
-  static thread_local std::mt19937_64 engine{std::random_device{}()};
-  return static_cast<std::int64_t>(engine() >> 1U);
-}
-
-Response Json(std::string body) {
-  Response response;
-  response.status = 200;
-  response.body = std::move(body);
-  return response;
-}
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+Error BadQuery(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 // "2025-06-01T12:00:00Z/pay-1": behind the last event of a page.
 Status ReadCursor(const std::string& text, DueQuery& query) {
   const std::size_t slash = text.find('/');
   Result<Millis> time = ParseInstant(text.substr(0, slash));
   if (slash == std::string::npos || !time.ok()) {
-    return Invalid("after must be the \"next\" of the page before");
+    return BadQuery("after must be the \"next\" of the page before");
   }
   query.after_time = *time;
   query.after_event = text.substr(slash + 1);
@@ -55,23 +38,23 @@ Result<DueQuery> ReadQuery(const Request& request) {
   DueQuery query;
   query.limit = kDefaultPage;
   query.config = http::QueryValue(request.query, "config").value_or("");
-  if (query.config.empty()) return Invalid("config is missing");
+  if (query.config.empty()) return BadQuery("config is missing");
   query.before = SystemClock::Get().Now() / kNanosPerMilli;
   if (const auto before = http::QueryValue(request.query, "before")) {
     Result<Millis> instant = ParseInstant(*before);
-    if (!instant.ok()) return Invalid("before " + instant.error().message);
+    if (!instant.ok()) return BadQuery("before " + instant.error().message);
     query.before = *instant;
   }
   if (const auto limit = http::QueryValue(request.query, "limit")) {
     const auto number = ParseNumber<decltype(query.limit)>(*limit, 1, kMaxDuePage);
     if (!number) {
-      return Invalid("limit must be a whole number from 1 to " + std::to_string(kMaxDuePage));
+      return BadQuery("limit must be a whole number from 1 to " + std::to_string(kMaxDuePage));
     }
     query.limit = *number;
   }
   if (const auto state = http::QueryValue(request.query, "state")) {
     const std::optional<State> known = ParseState(*state);
-    if (!known) return Invalid("state must be SCHEDULED, CLAIMED, DONE, FAILED or CANCELLED");
+    if (!known) return BadQuery("state must be SCHEDULED, CLAIMED, DONE, FAILED or CANCELLED");
     query.state = *known;
   }
   if (const auto after = http::QueryValue(request.query, "after")) {
@@ -109,7 +92,7 @@ struct Listing {
 void AppendNext(SlotStore& store, const std::shared_ptr<Listing>& listing, std::size_t at) {
   if (at == listing->backlogs.size()) {
     listing->json.EndArray().EndObject();
-    return listing->reply(Json(std::move(listing->body)));
+    return listing->reply(Response::Json(std::move(listing->body)));
   }
   const Backlog& backlog = listing->backlogs[at];
   store.ListWindows(backlog.config, backlog.window_start, kPlanPage,
@@ -139,7 +122,7 @@ void ExecutionApi::Look(const Request& request, Reply reply) {
   store_.Look(event, [event, reply = std::move(reply)](Result<std::optional<Event>> found) {
     if (!found.ok()) return reply(ErrorResponse(found.error()));
     if (!found->has_value()) return reply(UnknownEvent(event));
-    reply(Json(JsonText([&](JsonWriter& json) { AppendEvent(json, **found); })));
+    reply(Response::Json(JsonText([&](JsonWriter& json) { AppendEvent(json, **found); })));
   });
 }
 
@@ -150,7 +133,7 @@ void ExecutionApi::Due(const Request& request, Reply reply) {
   store_.ListDue(std::move(*query),
                  [limit, reply = std::move(reply)](Result<std::vector<Event>> events) {
                    if (!events.ok()) return reply(ErrorResponse(events.error()));
-                   reply(Json(DueBody(*events, limit)));
+                   reply(Response::Json(DueBody(*events, limit)));
                  });
 }
 
@@ -164,7 +147,7 @@ void ExecutionApi::Claim(const Request& request, const Claimed& claimed, Reply r
     if (!given.ok()) return reply(ErrorResponse(given.error()));
     watch_.Count(*given);
     if (claimed && !given->events.empty()) claimed(request, config, given->events.size());
-    reply(Json(ClaimBody(*given)));
+    reply(Response::Json(ClaimBody(*given)));
   });
 }
 
@@ -190,7 +173,7 @@ void ExecutionApi::FinishMany(Result<std::vector<Finish>> ends, Reply reply) {
                         AppendFinished(json, names[i], (*told)[i], failed);
                       }
                       json.EndArray().EndObject();
-                      reply(Json(std::move(body)));
+                      reply(Response::Json(std::move(body)));
                     });
 }
 
@@ -211,7 +194,7 @@ void ExecutionApi::FinishOne(Result<Finish> end, Reply reply) {
       return reply(ErrorResponse(
           409, "attempt: this claim of '" + event + "' has ended; somebody else may have it"));
     }
-    reply(Json(
+    reply(Response::Json(
         JsonText([&](JsonWriter& json) { AppendFinished(json, event, told->front(), failed); })));
   });
 }

@@ -1,6 +1,5 @@
 #include "slots/api/slots_api.h"
 
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,20 +20,8 @@
 namespace weir::slots {
 namespace {
 
-using http::ErrorResponse;
-using http::Reply;
-using http::Request;
-using http::Response;
-using slots::Answer;
-using slots::Outcome;
-
 constexpr std::size_t kWindowPage = 10'000;
 constexpr std::int64_t kMaxForecast = 1'000'000'000'000;
-
-std::int64_t Random() {
-  static thread_local std::mt19937_64 engine{std::random_device{}()};
-  return static_cast<std::int64_t>(engine() >> 1U);
-}
 
 template <typename T, typename Append>
 std::string ListBody(std::string_view name, const std::vector<T>& items, Append append) {
@@ -45,12 +32,11 @@ std::string ListBody(std::string_view name, const std::vector<T>& items, Append 
   });
 }
 
-std::string WindowsBody(const slots::Config& config,
-                        const std::vector<slots::WindowLoad>& windows) {
+std::string WindowsBody(const Config& config, const std::vector<WindowLoad>& windows) {
   return JsonObject([&](JsonWriter& json) {
     AppendConfig(json.Key("config"), config);
     json.Key("windows").BeginArray();
-    for (const slots::WindowLoad& window : windows) AppendWindow(json, window);
+    for (const WindowLoad& window : windows) AppendWindow(json, window);
     json.EndArray();
   });
 }
@@ -58,7 +44,7 @@ std::string WindowsBody(const slots::Config& config,
 }  // namespace
 
 struct SlotsApi::Parts {
-  explicit Parts(slots::SlotStore& given)
+  explicit Parts(SlotStore& given)
       : store(given),
         combiner(given),
         cache(SystemClock::Get()),
@@ -70,7 +56,7 @@ struct SlotsApi::Parts {
   void Cancel(const Request& request, Reply reply);
   void Reschedule(const Request& request, Reply reply);
   void Restore(const Request& request, Reply reply);
-  void Move(Result<slots::Ask> ask, bool restore, Reply reply);
+  void Move(Result<Ask> ask, bool restore, Reply reply);
 
   void CreateConfig(const Request& request, Reply reply);
   void ListConfigs(const Request& request, Reply reply);
@@ -84,23 +70,23 @@ struct SlotsApi::Parts {
 
   // The active config, from the cache or the store; answers 404 itself.
   void WithConfig(const std::string& name, Reply reply,
-                  std::function<void(const slots::Config&, const Reply&)> then);
-  void ForecastPage(const std::shared_ptr<slots::Forecast>& forecast, const slots::Config& config,
+                  std::function<void(const Config&, const Reply&)> then);
+  void ForecastPage(const std::shared_ptr<slots::Forecast>& forecast, const Config& config,
                     std::function<void()> done, const Reply& reply);
 
-  slots::SlotStore& store;
-  slots::Combiner combiner;
-  slots::ConfigCache cache;
+  SlotStore& store;
+  Combiner combiner;
+  ConfigCache cache;
   SlotsWatch watch;
   ExecutionApi execution;
 };
 
 void SlotsApi::Parts::Assign(const Request& request, Reply reply) {
-  Result<slots::Ask> ask = ParseAsk(request.body);
+  Result<Ask> ask = ParseAsk(request.body);
   if (!ask.ok()) return reply(ErrorResponse(ask.error()));
   ask->random = Random();
   std::string config = ask->config;
-  std::vector<slots::Ask> asks;
+  std::vector<Ask> asks;
   asks.push_back(std::move(*ask));
   combiner.Assign(std::move(asks), [this, reply = std::move(reply), config = std::move(config)](
                                        Result<std::vector<Answer>> answers) {
@@ -115,29 +101,30 @@ void SlotsApi::Parts::AssignBatch(const Request& request, Reply reply) {
   if (!parsed.ok()) return reply(ErrorResponse(parsed.error()));
   auto batch = std::make_shared<BatchRequest>();
   batch->parsed = std::move(*parsed);
-  std::vector<slots::Ask> asks;
+  std::vector<Ask> asks;
   asks.reserve(batch->parsed.size());
   for (ParsedAsk& one : batch->parsed) {
     if (!one.status.ok()) continue;
     one.ask.random = Random();
     asks.push_back(one.ask);
   }
-  if (asks.empty()) return reply(Json(batch->Body()));
+  if (asks.empty()) return reply(Response::Json(batch->Body()));
   combiner.Assign(std::move(asks),
                   [this, batch, reply = std::move(reply)](Result<std::vector<Answer>> answers) {
                     if (!answers.ok()) return reply(ErrorResponse(answers.error()));
                     for (const Answer& answer : *answers) watch.Count(answer.outcome);
                     batch->answers = std::move(*answers);
-                    reply(Json(batch->Body()));
+                    reply(Response::Json(batch->Body()));
                   });
 }
 
 void SlotsApi::Parts::Cancel(const Request& request, Reply reply) {
   std::string event = request.params.at(0);
-  store.Cancel(event, [event, reply = std::move(reply)](Result<std::optional<slots::Slot>> slot) {
+  store.Cancel(event, [event, reply = std::move(reply)](Result<std::optional<Slot>> slot) {
     if (!slot.ok()) return reply(EventError(slot.error(), event));
     if (!slot->has_value()) return reply(UnknownEvent(event));
-    reply(Json(JsonText([&](JsonWriter& json) { AppendSlot(json, **slot, "CANCELLED"); })));
+    reply(
+        Response::Json(JsonText([&](JsonWriter& json) { AppendSlot(json, **slot, "CANCELLED"); })));
   });
 }
 
@@ -147,12 +134,12 @@ void SlotsApi::Parts::Reschedule(const Request& request, Reply reply) {
 
 void SlotsApi::Parts::Restore(const Request& request, Reply reply) {
   const bool plain = request.body.empty();
-  Move(plain ? Result<slots::Ask>(slots::Ask{.event_id = request.params.at(0)})
+  Move(plain ? Result<Ask>(Ask{.event_id = request.params.at(0)})
              : ParseReschedule(request.body, request.params.at(0)),
        true, std::move(reply));
 }
 
-void SlotsApi::Parts::Move(Result<slots::Ask> ask, bool restore, Reply reply) {
+void SlotsApi::Parts::Move(Result<Ask> ask, bool restore, Reply reply) {
   if (!ask.ok()) return reply(ErrorResponse(ask.error()));
   ask->random = Random();
   auto told = [kept = *ask, reply = std::move(reply)](Result<std::optional<Answer>> answer) {
@@ -165,27 +152,27 @@ void SlotsApi::Parts::Move(Result<slots::Ask> ask, bool restore, Reply reply) {
 }
 
 void SlotsApi::Parts::CreateConfig(const Request& request, Reply reply) {
-  Result<slots::Config> config = ParseConfig(request.body);
+  Result<Config> config = ParseConfig(request.body);
   if (!config.ok()) return reply(ErrorResponse(config.error()));
-  store.PutConfig(std::move(*config), [this, reply = std::move(reply)](Result<slots::Config> made) {
+  store.PutConfig(std::move(*config), [this, reply = std::move(reply)](Result<Config> made) {
     if (!made.ok()) return reply(ErrorResponse(made.error()));
     cache.Put(*made);
-    reply(Json(ConfigBody(*made), 201));
+    reply(Response::Json(ConfigBody(*made), 201));
   });
 }
 
 void SlotsApi::Parts::ListConfigs(const Request&, Reply reply) {
-  store.ListConfigs([reply = std::move(reply)](Result<std::vector<slots::Config>> configs) {
+  store.ListConfigs([reply = std::move(reply)](Result<std::vector<Config>> configs) {
     if (!configs.ok()) return reply(ErrorResponse(configs.error()));
-    reply(Json(ListBody("configs", *configs, AppendConfig)));
+    reply(Response::Json(ListBody("configs", *configs, AppendConfig)));
   });
 }
 
 void SlotsApi::Parts::WithConfig(const std::string& name, Reply reply,
-                                 std::function<void(const slots::Config&, const Reply&)> then) {
-  if (std::optional<slots::Config> cached = cache.Get(name)) return then(*cached, reply);
+                                 std::function<void(const Config&, const Reply&)> then) {
+  if (std::optional<Config> cached = cache.Get(name)) return then(*cached, reply);
   store.GetConfig(name, [this, name, reply = std::move(reply),
-                         then = std::move(then)](Result<std::optional<slots::Config>> config) {
+                         then = std::move(then)](Result<std::optional<Config>> config) {
     if (!config.ok()) return reply(ErrorResponse(config.error()));
     if (!config->has_value()) return reply(UnknownConfig(name));
     cache.Put(**config);
@@ -194,19 +181,18 @@ void SlotsApi::Parts::WithConfig(const std::string& name, Reply reply,
 }
 
 void SlotsApi::Parts::GetConfig(const Request& request, Reply reply) {
-  WithConfig(
-      request.params.at(0), std::move(reply),
-      [](const slots::Config& config, const Reply& answer) { answer(Json(ConfigBody(config))); });
+  WithConfig(request.params.at(0), std::move(reply), [](const Config& config, const Reply& answer) {
+    answer(Response::Json(ConfigBody(config)));
+  });
 }
 
 void SlotsApi::Parts::ListVersions(const Request& request, Reply reply) {
   std::string name = request.params.at(0);
-  store.ListVersions(name,
-                     [name, reply = std::move(reply)](Result<std::vector<slots::Config>> configs) {
-                       if (!configs.ok()) return reply(ErrorResponse(configs.error()));
-                       if (configs->empty()) return reply(UnknownConfig(name));
-                       reply(Json(ListBody("versions", *configs, AppendConfig)));
-                     });
+  store.ListVersions(name, [name, reply = std::move(reply)](Result<std::vector<Config>> configs) {
+    if (!configs.ok()) return reply(ErrorResponse(configs.error()));
+    if (configs->empty()) return reply(UnknownConfig(name));
+    reply(Response::Json(ListBody("versions", *configs, AppendConfig)));
+  });
 }
 
 void SlotsApi::Parts::Deactivate(const Request& request, Reply reply) {
@@ -215,7 +201,7 @@ void SlotsApi::Parts::Deactivate(const Request& request, Reply reply) {
     cache.Forget(name);
     if (!done.ok()) return reply(ErrorResponse(done.error()));
     if (!*done) return reply(UnknownConfig(name));
-    reply(Json(JsonObject(
+    reply(Response::Json(JsonObject(
         [&](JsonWriter& json) { json.Field("configName", name).Field("active", false); })));
   });
 }
@@ -223,9 +209,9 @@ void SlotsApi::Parts::Deactivate(const Request& request, Reply reply) {
 void SlotsApi::Parts::ListWindows(const Request& request, Reply reply) {
   const std::optional<std::string> name = http::QueryValue(request.query, "config");
   if (!name) return reply(Invalid("config is missing"));
-  slots::Millis from = 0;
+  Millis from = 0;
   if (http::QueryValue(request.query, "from")) {
-    Result<slots::Millis> instant = QueryInstant(request.query, "from");
+    Result<Millis> instant = QueryInstant(request.query, "from");
     if (!instant.ok()) return reply(ErrorResponse(instant.error()));
     from = *instant;
   }
@@ -233,12 +219,12 @@ void SlotsApi::Parts::ListWindows(const Request& request, Reply reply) {
       QueryNumber(request.query, "limit", 1, kWindowPage, static_cast<std::int64_t>(kWindowPage));
   if (!limit.ok()) return reply(ErrorResponse(limit.error()));
   WithConfig(*name, std::move(reply),
-             [this, from, count = static_cast<std::size_t>(*limit)](const slots::Config& config,
+             [this, from, count = static_cast<std::size_t>(*limit)](const Config& config,
                                                                     const Reply& answer) {
                store.ListWindows(config.name, from, count,
-                                 [config, answer](Result<std::vector<slots::WindowLoad>> windows) {
+                                 [config, answer](Result<std::vector<WindowLoad>> windows) {
                                    if (!windows.ok()) return answer(ErrorResponse(windows.error()));
-                                   answer(Json(WindowsBody(config, *windows)));
+                                   answer(Response::Json(WindowsBody(config, *windows)));
                                  });
              });
 }
@@ -246,25 +232,25 @@ void SlotsApi::Parts::ListWindows(const Request& request, Reply reply) {
 void SlotsApi::Parts::Forecast(const Request& request, Reply reply) {
   const std::optional<std::string> name = http::QueryValue(request.query, "config");
   if (!name) return reply(Invalid("config is missing"));
-  Result<slots::Millis> requested = QueryInstant(request.query, "requestedTime");
+  Result<Millis> requested = QueryInstant(request.query, "requestedTime");
   if (!requested.ok()) return reply(ErrorResponse(requested.error()));
   Result<std::int64_t> count = QueryNumber(request.query, "count", 1, kMaxForecast, 1);
   if (!count.ok()) return reply(ErrorResponse(count.error()));
   WithConfig(*name, std::move(reply),
-             [this, at = *requested, n = *count](const slots::Config& config, const Reply& answer) {
+             [this, at = *requested, n = *count](const Config& config, const Reply& answer) {
                auto forecast = std::make_shared<slots::Forecast>(config, at, n);
                ForecastPage(
-                   forecast, config, [=] { answer(Json(ForecastBody(*forecast, config, at, n))); },
-                   answer);
+                   forecast, config,
+                   [=] { answer(Response::Json(ForecastBody(*forecast, config, at, n))); }, answer);
              });
 }
 
 void SlotsApi::Parts::ForecastPage(const std::shared_ptr<slots::Forecast>& forecast,
-                                   const slots::Config& config, std::function<void()> done,
+                                   const Config& config, std::function<void()> done,
                                    const Reply& reply) {
   store.ListWindows(config.name, forecast->next(), kWindowPage,
                     [this, forecast, config, done = std::move(done),
-                     reply](Result<std::vector<slots::WindowLoad>> windows) {
+                     reply](Result<std::vector<WindowLoad>> windows) {
                       if (!windows.ok()) return reply(ErrorResponse(windows.error()));
                       forecast->Add(*windows);
                       if (!forecast->done() && windows->size() == kWindowPage) {
@@ -277,17 +263,18 @@ void SlotsApi::Parts::ForecastPage(const std::shared_ptr<slots::Forecast>& forec
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): handlers share one signature.
 void SlotsApi::Parts::FlushCache(const Request&, Reply reply) {
-  reply(Json(JsonObject([this](JsonWriter& json) { json.Field("flushed", cache.Flush()); })));
+  reply(Response::Json(
+      JsonObject([this](JsonWriter& json) { json.Field("flushed", cache.Flush()); })));
 }
 
 void SlotsApi::Parts::Verify(const Request&, Reply reply) {
-  store.Verify([reply = std::move(reply)](Result<slots::Findings> findings) {
+  store.Verify([reply = std::move(reply)](Result<Findings> findings) {
     if (!findings.ok()) return reply(ErrorResponse(findings.error()));
-    reply(Json(FindingsBody(*findings)));
+    reply(Response::Json(FindingsBody(*findings)));
   });
 }
 
-SlotsApi::SlotsApi(slots::SlotStore& store) : parts_(std::make_unique<Parts>(store)) {}
+SlotsApi::SlotsApi(SlotStore& store) : parts_(std::make_unique<Parts>(store)) {}
 SlotsApi::~SlotsApi() = default;
 
 SlotsWatch& SlotsApi::watch() noexcept { return parts_->watch; }

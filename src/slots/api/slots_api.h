@@ -18,7 +18,7 @@ namespace weir::slots {
 class SlotsApi {
  public:
   /// `store` must outlive this.
-  explicit SlotsApi(slots::SlotStore& store);
+  explicit SlotsApi(SlotStore& store);
   ~SlotsApi();
 
   /// Stands before a handler.

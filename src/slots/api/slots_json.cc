@@ -56,30 +56,30 @@ Result<std::optional<std::int64_t>> OptionalNumber(const dom::object& object, co
   return std::optional<std::int64_t>(number);
 }
 
-Result<slots::Millis> RequestedTime(const dom::object& object) {
+Result<Millis> RequestedTime(const dom::object& object) {
   Result<std::string_view> text = Text(object, "requestedTime");
   if (!text.ok()) return text.error();
-  Result<slots::Millis> instant = slots::ParseInstant(*text);
+  Result<Millis> instant = ParseInstant(*text);
   if (!instant.ok()) return Invalid("requestedTime " + instant.error().message);
   return instant;
 }
 
 // Fills what it can even if something is wrong, so that a refusal can name the event.
-Status ReadAsk(const dom::object& object, slots::Ask& ask) {
+Status ReadAsk(const dom::object& object, Ask& ask) {
   Result<std::string_view> event = Text(object, "eventId");
   if (!event.ok()) return event.error();
-  Status s = slots::CheckName("eventId", *event, slots::kMaxEventIdBytes);
+  Status s = CheckName("eventId", *event, slots::kMaxEventIdBytes);
   if (!s.ok()) return s;
   ask.event_id = *event;
   Result<std::string_view> config = Text(object, "configName");
   if (!config.ok()) return config.error();
-  s = slots::CheckName("configName", *config, slots::kMaxNameBytes);
+  s = CheckName("configName", *config, slots::kMaxNameBytes);
   if (!s.ok()) return s;
   ask.config = *config;
   Result<std::optional<std::string_view>> tenant = OptionalText(object, "tenant");
   if (!tenant.ok()) return tenant.error();
   if (tenant->has_value() && !(*tenant)->empty()) {
-    s = slots::CheckName("tenant", **tenant, slots::kMaxNameBytes);
+    s = CheckName("tenant", **tenant, slots::kMaxNameBytes);
     if (!s.ok()) return s;
     ask.tenant = **tenant;
   }
@@ -93,13 +93,13 @@ Status ReadAsk(const dom::object& object, slots::Ask& ask) {
   if (ask.payload.find('\0') != std::string::npos) {
     return Invalid("payload must not contain the character U+0000");
   }
-  Result<slots::Millis> requested = RequestedTime(object);
+  Result<Millis> requested = RequestedTime(object);
   if (!requested.ok()) return requested.error();
   ask.requested = *requested;
   return {};
 }
 
-Status ReadTenants(const dom::object& object, slots::Config& config) {
+Status ReadTenants(const dom::object& object, Config& config) {
   dom::element element;
   if (object["tenants"].get(element) != simdjson::SUCCESS || element.is_null()) return {};
   dom::object tenants;
@@ -119,10 +119,10 @@ Status ReadTenants(const dom::object& object, slots::Config& config) {
 
 }  // namespace
 
-Result<slots::Ask> ParseAsk(std::string_view body) {
+Result<Ask> ParseAsk(std::string_view body) {
   Result<dom::object> object = ParseObject(body);
   if (!object.ok()) return object.error();
-  slots::Ask ask;
+  Ask ask;
   if (Status s = ReadAsk(*object, ask); !s.ok()) return s.error();
   return ask;
 }
@@ -147,33 +147,33 @@ Result<std::vector<ParsedAsk>> ParseBatch(std::string_view body) {
   return asks;
 }
 
-Result<slots::Ask> ParseReschedule(std::string_view body, std::string event_id) {
+Result<Ask> ParseReschedule(std::string_view body, std::string event_id) {
   Result<dom::object> object = ParseObject(body);
   if (!object.ok()) return object.error();
-  slots::Ask ask{.event_id = std::move(event_id)};
+  Ask ask{.event_id = std::move(event_id)};
   Result<std::optional<std::string_view>> config = OptionalText(*object, "configName");
   if (!config.ok()) return config.error();
   if (config->has_value()) {
-    Status s = slots::CheckName("configName", **config, slots::kMaxNameBytes);
+    Status s = CheckName("configName", **config, slots::kMaxNameBytes);
     if (!s.ok()) return s.error();
     ask.config = **config;
   }
-  Result<slots::Millis> requested = RequestedTime(*object);
+  Result<Millis> requested = RequestedTime(*object);
   if (!requested.ok()) return requested.error();
   ask.requested = *requested;
   return ask;
 }
 
-Result<slots::Config> ParseConfig(std::string_view body) {
+Result<Config> ParseConfig(std::string_view body) {
   Result<dom::object> object = ParseObject(body);
   if (!object.ok()) return object.error();
-  slots::Config config;
+  Config config;
   Result<std::string_view> name = Text(*object, "configName");
   if (!name.ok()) return name.error();
   config.name = *name;
   Result<std::string_view> size = Text(*object, "windowSize");
   if (!size.ok()) return size.error();
-  Result<slots::Millis> duration = slots::ParseDuration(*size);
+  Result<Millis> duration = ParseDuration(*size);
   if (!duration.ok()) return Invalid("windowSize " + duration.error().message);
   config.window_size = *duration;
   Result<std::optional<std::int64_t>> max = OptionalNumber(*object, "maxPerWindow");
@@ -188,23 +188,23 @@ Result<slots::Config> ParseConfig(std::string_view body) {
   config.fair_windows = fair->value_or(config.headroom);
   if (Status s = ReadTenants(*object, config); !s.ok()) return s.error();
   if (Status s = ReadTiming(*object, config); !s.ok()) return s.error();
-  return slots::CheckConfig(std::move(config));
+  return CheckConfig(std::move(config));
 }
 
-void AppendSlot(JsonWriter& json, const slots::Slot& slot, std::string_view status,
+void AppendSlot(JsonWriter& json, const Slot& slot, std::string_view status,
                 std::string_view message) {
   json.BeginObject().Field("eventId", slot.event_id).Field("configName", slot.config);
   if (!slot.tenant.empty()) json.Field("tenant", slot.tenant);
-  json.Field("requestedTime", slots::FormatInstant(slot.requested))
-      .Field("scheduledTime", slots::FormatInstant(slot.scheduled))
-      .Field("windowStart", slots::FormatInstant(slot.window_start))
+  json.Field("requestedTime", FormatInstant(slot.requested))
+      .Field("scheduledTime", FormatInstant(slot.scheduled))
+      .Field("windowStart", FormatInstant(slot.window_start))
       .Field("delayMs", slot.scheduled - slot.requested)
       .Field("status", status);
   if (!message.empty()) json.Field("message", message);
   json.EndObject();
 }
 
-void AppendRefusal(JsonWriter& json, const slots::Ask& ask, std::string_view status,
+void AppendRefusal(JsonWriter& json, const Ask& ask, std::string_view status,
                    std::string_view message) {
   json.BeginObject()
       .Field("eventId", ask.event_id)
@@ -214,11 +214,11 @@ void AppendRefusal(JsonWriter& json, const slots::Ask& ask, std::string_view sta
       .EndObject();
 }
 
-void AppendConfig(JsonWriter& json, const slots::Config& config) {
+void AppendConfig(JsonWriter& json, const Config& config) {
   json.BeginObject()
       .Field("configName", config.name)
       .Field("version", config.version)
-      .Field("windowSize", slots::FormatDuration(config.window_size))
+      .Field("windowSize", FormatDuration(config.window_size))
       .Field("maxPerWindow", config.max_per_window)
       .Field("headroom", config.headroom);
   if (!config.tenants.empty()) {
@@ -228,37 +228,35 @@ void AppendConfig(JsonWriter& json, const slots::Config& config) {
   }
   AppendTiming(json, config);
   json.Field("active", config.active)
-      .Field("createdAt", slots::FormatInstant(config.created_at))
+      .Field("createdAt", FormatInstant(config.created_at))
       .EndObject();
 }
 
-std::string ConfigBody(const slots::Config& config) {
+std::string ConfigBody(const Config& config) {
   return JsonText([&](JsonWriter& json) { AppendConfig(json, config); });
 }
 
-void AppendWindow(JsonWriter& json, const slots::WindowLoad& window) {
-  json.BeginObject()
-      .Field("windowStart", slots::FormatInstant(window.start))
-      .Field("count", window.count);
+void AppendWindow(JsonWriter& json, const WindowLoad& window) {
+  json.BeginObject().Field("windowStart", FormatInstant(window.start)).Field("count", window.count);
   if (window.carried > 0) json.Field("carried", window.carried);
   json.Field("status", window.open ? "OPEN" : "CLOSED").EndObject();
 }
 
-std::string ForecastBody(const slots::Forecast& forecast, const slots::Config& config,
-                         slots::Millis requested, std::int64_t count) {
+std::string ForecastBody(const Forecast& forecast, const Config& config, Millis requested,
+                         std::int64_t count) {
   return JsonObject([&](JsonWriter& json) {
     json.Field("configName", config.name)
-        .Field("requestedTime", slots::FormatInstant(requested))
+        .Field("requestedTime", FormatInstant(requested))
         .Field("count", count)
         .Field("unplaced", forecast.unplaced())
         .Field("windows", forecast.windows())
-        .Field("firstWindow", slots::FormatInstant(forecast.first_window()))
-        .Field("lastWindow", slots::FormatInstant(forecast.last_window()))
-        .Field("finishedBy", slots::FormatInstant(forecast.finished_by()));
+        .Field("firstWindow", FormatInstant(forecast.first_window()))
+        .Field("lastWindow", FormatInstant(forecast.last_window()))
+        .Field("finishedBy", FormatInstant(forecast.finished_by()));
   });
 }
 
-std::string FindingsBody(const slots::Findings& findings) {
+std::string FindingsBody(const Findings& findings) {
   return JsonObject([&](JsonWriter& json) {
     json.Field("clean", findings.problems == 0)
         .Field("windows", findings.windows)

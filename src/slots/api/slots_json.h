@@ -16,31 +16,31 @@ namespace weir::slots {
 
 /// One event of a request: what it asks, or what is wrong with it (naming the field).
 struct ParsedAsk {
-  slots::Ask ask = {};
+  Ask ask = {};
   Status status = {};
 };
 
 /// {"eventId","configName","requestedTime"[,"tenant"][,"payload"]}. Ask::random is left 0.
-Result<slots::Ask> ParseAsk(std::string_view body);
+Result<Ask> ParseAsk(std::string_view body);
 /// {"events":[…]}, 1 to kMaxBatch of them. An error if it is no such thing at all.
 Result<std::vector<ParsedAsk>> ParseBatch(std::string_view body);
 /// {"requestedTime"[,"configName"]}.
-Result<slots::Ask> ParseReschedule(std::string_view body, std::string event_id);
+Result<Ask> ParseReschedule(std::string_view body, std::string event_id);
 /// {"configName","windowSize","maxPerWindow"[,"headroom"][,"fairWindows"][,"tenants":{name:weight}]
 /// [,"calendar":{…}][,"past"]}.
-Result<slots::Config> ParseConfig(std::string_view body);
+Result<Config> ParseConfig(std::string_view body);
 
 /// `message` is left out if it is empty.
-void AppendSlot(JsonWriter& json, const slots::Slot& slot, std::string_view status,
+void AppendSlot(JsonWriter& json, const Slot& slot, std::string_view status,
                 std::string_view message = {});
 /// An event of a batch that got no slot.
-void AppendRefusal(JsonWriter& json, const slots::Ask& ask, std::string_view status,
+void AppendRefusal(JsonWriter& json, const Ask& ask, std::string_view status,
                    std::string_view message);
-void AppendConfig(JsonWriter& json, const slots::Config& config);
-std::string ConfigBody(const slots::Config& config);
-void AppendWindow(JsonWriter& json, const slots::WindowLoad& window);
-std::string ForecastBody(const slots::Forecast& forecast, const slots::Config& config,
-                         slots::Millis requested, std::int64_t count);
-std::string FindingsBody(const slots::Findings& findings);
+void AppendConfig(JsonWriter& json, const Config& config);
+std::string ConfigBody(const Config& config);
+void AppendWindow(JsonWriter& json, const WindowLoad& window);
+std::string ForecastBody(const Forecast& forecast, const Config& config, Millis requested,
+                         std::int64_t count);
+std::string FindingsBody(const Findings& findings);
 
 }  // namespace weir::slots

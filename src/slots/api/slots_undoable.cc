@@ -12,18 +12,17 @@ using ConfigState = admin::Undoable::State;
 
 std::optional<std::string> NameOf(const http::Request& request) {
   if (!request.params.empty()) return request.params.front();
-  Result<slots::Config> config = ParseConfig(request.body);
+  Result<Config> config = ParseConfig(request.body);
   if (!config.ok()) return std::nullopt;
   return std::move(config->name);
 }
 
 }  // namespace
 
-admin::Undoable SlotConfigs(slots::SlotStore& store,
-                            std::function<void(const std::string&)> forget) {
+admin::Undoable SlotConfigs(SlotStore& store, std::function<void(const std::string&)> forget) {
   const auto read = [&store](std::string name,
                              const admin::Undoable::Done<Result<ConfigState>>& done) {
-    store.GetConfig(std::move(name), [done](Result<std::optional<slots::Config>> config) {
+    store.GetConfig(std::move(name), [done](Result<std::optional<Config>> config) {
       if (!config.ok()) return done(config.error());
       if (!config->has_value()) return done(ConfigState());
       done(ConfigState(ConfigBody(**config)));
@@ -37,7 +36,7 @@ admin::Undoable SlotConfigs(slots::SlotStore& store,
       done(result.ok() ? Status() : Status(result.error()));
     };
     if (!wanted) return store.Deactivate(std::move(name), told);
-    Result<slots::Config> config = ParseConfig(*wanted);
+    Result<Config> config = ParseConfig(*wanted);
     if (!config.ok()) return done(config.error());
     store.PutConfig(std::move(*config), told);
   };

@@ -10,7 +10,6 @@ namespace weir::slots {
 
 /// Slot configs, of kind "slots". `forget` is told the name of what was restored, before anybody
 /// can ask for it. `store` must outlive the undoable.
-admin::Undoable SlotConfigs(slots::SlotStore& store,
-                            std::function<void(const std::string&)> forget);
+admin::Undoable SlotConfigs(SlotStore& store, std::function<void(const std::string&)> forget);
 
 }  // namespace weir::slots

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "slots/sqlite/configs.h"
+#include "slots/sqlite/sql.h"
 
 namespace weir::slots::sqlite {
 namespace {
@@ -20,8 +21,7 @@ struct Gone {
 };
 
 Result<std::vector<std::int64_t>> ConfigIds(Connection& connection) {
-  Result<Statement> query =
-      connection.Prepare("SELECT DISTINCT config_id FROM rate_limit_config ORDER BY 1");
+  Result<Statement> query = connection.Prepare(kConfigIds);
   if (!query.ok()) return query.error();
   std::vector<std::int64_t> ids;
   for (;;) {
@@ -35,10 +35,7 @@ Result<std::vector<std::int64_t>> ConfigIds(Connection& connection) {
 // The oldest of one config and state, as many as still go.
 Status FindGone(Connection& connection, std::int64_t config_id, State state, Millis before,
                 std::size_t limit, std::vector<Gone>& gone) {
-  Result<Statement> query = connection.Prepare(
-      "SELECT event_id, window_ms, window_start FROM rate_limit_event_slot "
-      "INDEXED BY rate_limit_event_ended WHERE config_id = ?1 AND state = ?2 "
-      "AND state IN (2, 3, 4) AND finished_at < ?3 ORDER BY finished_at LIMIT ?4");
+  Result<Statement> query = connection.Prepare(kFindGone);
   if (!query.ok()) return query.error();
   query->Bind(1, config_id).Bind(2, static_cast<std::int64_t>(state)).Bind(3, before);
   query->Bind(4, static_cast<std::int64_t>(limit - gone.size()));
@@ -58,27 +55,17 @@ Status RunWith(Connection& connection, std::string_view sql, const std::string& 
 }
 
 Status MoveOut(Connection& connection, const Gone& gone) {
-  for (const char* sql :
-       {"INSERT INTO rate_limit_event_archive SELECT event_id, config_id, window_ms, window_start, "
-        "scheduled_time, requested_time, tenant, state, attempts, created_at, claimed_at, "
-        "claimed_by, finished_at FROM rate_limit_event_slot WHERE event_id = ?1 "
-        "ON CONFLICT DO NOTHING",
-        "DELETE FROM rate_limit_event_slot WHERE event_id = ?1",
-        "DELETE FROM rate_limit_event_change WHERE event_id = ?1"}) {
+  for (const char* sql : {kCopyToArchive, kDeleteEvent, kDeleteChanges}) {
     if (Status s = RunWith(connection, sql, gone.event); !s.ok()) return s;
   }
   if (!gone.holds_place) return {};
-  Result<Statement> update = connection.Prepare(
-      "UPDATE rate_limit_window_counter SET archived = archived + 1 "
-      "WHERE config_id = ?1 AND window_ms = ?2 AND window_start = ?3");
+  Result<Statement> update = connection.Prepare(kCountArchived);
   if (!update.ok()) return update.error();
   return update->Bind(1, gone.config_id).Bind(2, gone.size).Bind(3, gone.window).Run();
 }
 
 Result<std::size_t> DropArchived(Connection& connection, Millis before, std::size_t limit) {
-  Result<Statement> drop = connection.Prepare(
-      "DELETE FROM rate_limit_event_archive WHERE event_id IN (SELECT event_id "
-      "FROM rate_limit_event_archive WHERE finished_at < ?1 ORDER BY finished_at LIMIT ?2)");
+  Result<Statement> drop = connection.Prepare(kDropArchived);
   if (!drop.ok()) return drop.error();
   if (Status s = drop->Bind(1, before).Bind(2, static_cast<std::int64_t>(limit)).Run(); !s.ok()) {
     return s.error();
@@ -109,10 +96,7 @@ Result<Retired> RetireEvents(Connection& connection, const Retention& retention)
 }
 
 Result<std::optional<Event>> LookInArchive(Connection& connection, std::string_view event_id) {
-  Result<Statement> query = connection.Prepare(
-      "SELECT config_id, tenant, requested_time, window_start, scheduled_time, state, attempts, "
-      "created_at, claimed_at, claimed_by, finished_at FROM rate_limit_event_archive "
-      "WHERE event_id = ?1");
+  Result<Statement> query = connection.Prepare(kLookInArchive);
   if (!query.ok()) return query.error();
   Result<bool> row = query->Bind(1, event_id).Step();
   if (!row.ok()) return row.error();

@@ -4,6 +4,7 @@
 
 #include "slots/sqlite/configs.h"
 #include "slots/sqlite/execution.h"
+#include "slots/sqlite/sql.h"
 #include "slots/sqlite/transaction.h"
 #include "slots/window.h"
 
@@ -30,11 +31,7 @@ Status ReadDue(Connection& connection, const StoredConfig& stored, Backlog& back
   for (const auto& [name, weight] : stored.config.tenants) classes.push_back(name);
   if (classes.empty()) classes.emplace_back();
   for (const std::string& name : classes) {
-    Result<Statement> query = connection.Prepare(
-        "SELECT count(*), min(scheduled_time) FROM (SELECT scheduled_time "
-        "FROM rate_limit_event_slot INDEXED BY rate_limit_event_due WHERE config_id = ?1 "
-        "AND tenant_class = ?2 AND state = 0 AND scheduled_time <= ?3 "
-        "ORDER BY scheduled_time LIMIT ?4)");
+    Result<Statement> query = connection.Prepare(kCountDue);
     if (!query.ok()) return query.error();
     query->Bind(1, stored.id).Bind(2, name).Bind(3, backlog.now).Bind(4, kMaxCounted);
     Result<bool> row = query->Step();
@@ -64,24 +61,14 @@ Result<Backlog> ReadBacklog(Connection& connection, const StoredConfig& stored, 
     into = *number;
     return {};
   };
-  Status s = read(
-      "SELECT coalesce(sum(granted - finished), 0), ?2, ?3 FROM rate_limit_execution "
-      "WHERE config_id = ?1 AND granted > finished",
-      0, 0, backlog.claimed);
+  Status s = read(kCountClaimed, 0, 0, backlog.claimed);
   if (!s.ok()) return s.error();
-  s = read(
-      "SELECT granted FROM rate_limit_execution WHERE config_id = ?1 AND window_ms = ?2 "
-      "AND window_start = ?3",
-      config.window_size, backlog.window_start, backlog.granted);
+  s = read(kReadGranted, config.window_size, backlog.window_start, backlog.granted);
   if (!s.ok()) return s.error();
-  s = read(
-      "SELECT count(*), ?3 FROM (SELECT 1 FROM rate_limit_event_slot WHERE config_id = ?1 "
-      "AND state = 3 LIMIT ?2)",
-      kMaxCounted, 0, backlog.failed);
+  s = read(kCountFailed, kMaxCounted, 0, backlog.failed);
   if (!s.ok()) return s.error();
   std::int64_t executed = 0;
-  s = read("SELECT EXISTS (SELECT 1 FROM rate_limit_execution WHERE config_id = ?1), ?2, ?3", 0, 0,
-           executed);
+  s = read(kHasExecuted, 0, 0, executed);
   if (!s.ok()) return s.error();
   backlog.executed = executed != 0;
   return backlog;
@@ -93,8 +80,7 @@ Result<std::vector<Backlog>> ReadBacklogs(Connection& connection, Millis now) {
   if (now == 0) now = SystemMillis();
   std::vector<std::string> names;
   {
-    Result<Statement> query = connection.Prepare(
-        "SELECT DISTINCT config_name FROM rate_limit_config ORDER BY config_name");
+    Result<Statement> query = connection.Prepare(kConfigNames);
     if (!query.ok()) return query.error();
     for (;;) {
       Result<bool> row = query->Step();

@@ -2,15 +2,13 @@
 
 #include <string>
 
+#include "slots/sqlite/sql.h"
+
 namespace weir::slots::sqlite {
 namespace {
 
 using weir::sqlite::Connection;
 using weir::sqlite::Statement;
-
-constexpr std::string_view kColumns =
-    "SELECT config_id, config_name, version, window_ms, max_per_window, headroom, fair_windows, "
-    "active, created_at, calendar, past FROM rate_limit_config ";
 
 // Runs `sql` with ?1 = id, ?2 = window size, ?3 = maximum, as far as it has them.
 Status RunFor(Connection& connection, std::string_view sql, std::int64_t id, const Config& config,
@@ -24,9 +22,7 @@ Status RunFor(Connection& connection, std::string_view sql, std::int64_t id, con
 }
 
 Status LoadTenants(Connection& connection, Config& config) {
-  Result<Statement> query = connection.Prepare(
-      "SELECT tenant, weight FROM rate_limit_config_tenant "
-      "WHERE config_name = ?1 AND version = ?2 ORDER BY tenant");
+  Result<Statement> query = connection.Prepare(kReadTenants);
   if (!query.ok()) return query.error();
   query->Bind(1, config.name).Bind(2, config.version);
   for (;;) {
@@ -62,8 +58,7 @@ Result<std::vector<StoredConfig>> ReadAll(Connection& connection, Statement& que
 }
 
 Status InsertTenants(Connection& connection, const Config& config, std::int64_t version) {
-  Result<Statement> insert =
-      connection.Prepare("INSERT INTO rate_limit_config_tenant VALUES (?1, ?2, ?3, ?4)");
+  Result<Statement> insert = connection.Prepare(kInsertTenant);
   if (!insert.ok()) return insert.error();
   for (const auto& [tenant, weight] : config.tenants) {
     insert->Bind(1, config.name).Bind(2, version).Bind(3, tenant).Bind(4, weight);
@@ -74,15 +69,9 @@ Status InsertTenants(Connection& connection, const Config& config, std::int64_t 
 
 Status CountTenants(Connection& connection, std::int64_t id, const Config& config,
                     std::int64_t version) {
-  Status s = RunFor(connection, "DELETE FROM rate_limit_tenant_counter WHERE config_id = ?1", id,
-                    config, 1);
+  Status s = RunFor(connection, kDeleteTenantCounters, id, config, 1);
   if (!s.ok() || config.tenants.empty()) return s;
-  Result<Statement> insert = connection.Prepare(
-      "INSERT INTO rate_limit_tenant_counter "
-      "SELECT ?1, ?2, coalesce(t.tenant, '*'), s.window_start, count(*) "
-      "FROM rate_limit_event_slot s LEFT JOIN rate_limit_config_tenant t "
-      "  ON t.config_name = ?3 AND t.version = ?4 AND t.tenant = s.tenant "
-      "WHERE s.config_id = ?1 AND s.window_ms = ?2 AND s.state <> 4 GROUP BY 3, 4");
+  Result<Statement> insert = connection.Prepare(kCountTenants);
   if (!insert.ok()) return insert.error();
   insert->Bind(1, id).Bind(2, config.window_size).Bind(3, config.name).Bind(4, version);
   return insert->Run();
@@ -91,51 +80,29 @@ Status CountTenants(Connection& connection, std::int64_t id, const Config& confi
 // An event's class follows its config's tenants.
 Status ClassifyEvents(Connection& connection, std::int64_t id, const Config& config,
                       std::int64_t version) {
-  Result<Statement> update = connection.Prepare(
-      "UPDATE rate_limit_event_slot AS s SET tenant_class = CASE WHEN ?4 = 0 THEN '' ELSE "
-      "coalesce((SELECT t.tenant FROM rate_limit_config_tenant t WHERE t.config_name = ?2 "
-      "AND t.version = ?3 AND t.tenant = s.tenant), '*') END WHERE config_id = ?1 AND state = 0");
+  Result<Statement> update = connection.Prepare(kClassifyEvents);
   if (!update.ok()) return update.error();
   update->Bind(1, id).Bind(2, config.name).Bind(3, version);
   return update->Bind(4, static_cast<std::int64_t>(config.tenants.size())).Run();
 }
 
 Status CarryOtherSizes(Connection& connection, std::int64_t id, const Config& config) {
-  Status s = RunFor(connection,
-                    "UPDATE rate_limit_window_counter SET carried = 0 "
-                    "WHERE config_id = ?1 AND window_ms = ?2 AND carried > 0",
-                    id, config, 2);
+  Status s = RunFor(connection, kClearCarried, id, config, 2);
   if (!s.ok()) return s;
-  Result<Statement> query = connection.Prepare(
-      "SELECT 1 FROM rate_limit_config WHERE config_id = ?1 AND window_ms <> ?2 LIMIT 1");
+  Result<Statement> query = connection.Prepare(kHasOtherSizes);
   if (!query.ok()) return query.error();
   Result<bool> has_others = query->Bind(1, id).Bind(2, config.window_size).Step();
   if (!has_others.ok()) return has_others.error();
   if (!*has_others) return {};
-  return RunFor(
-      connection,
-      "INSERT INTO rate_limit_window_counter(config_id, window_ms, window_start, carried) "
-      "SELECT ?1, ?2, scheduled_time - scheduled_time % ?2 AS w, count(*) "
-      "FROM rate_limit_event_slot WHERE config_id = ?1 AND window_ms <> ?2 AND state <> 4 "
-      "GROUP BY w "
-      "ON CONFLICT DO UPDATE SET carried = excluded.carried",
-      id, config, 2);
+  return RunFor(connection, kCarryOtherSizes, id, config, 2);
 }
 
 Status RefreshWindows(Connection& connection, std::int64_t id, const Config& config,
                       std::int64_t version) {
   if (Status s = CarryOtherSizes(connection, id, config); !s.ok()) return s;
-  Status s = RunFor(connection,
-                    "UPDATE rate_limit_window_counter SET status = "
-                    "CASE WHEN slot_count + carried >= ?3 THEN 'CLOSED' ELSE 'OPEN' END "
-                    "WHERE config_id = ?1 AND window_ms = ?2",
-                    id, config, 3);
+  Status s = RunFor(connection, kCloseFullWindows, id, config, 3);
   if (!s.ok()) return s;
-  s = RunFor(connection,
-             "INSERT INTO rate_limit_window_counter(config_id, window_ms, window_start) "
-             "SELECT ?1, ?2, window_start + ?2 FROM rate_limit_window_counter "
-             "WHERE config_id = ?1 AND window_ms = ?2 AND status = 'CLOSED' ON CONFLICT DO NOTHING",
-             id, config, 2);
+  s = RunFor(connection, kAddSuccessors, id, config, 2);
   if (!s.ok()) return s;
   s = CountTenants(connection, id, config, version);
   if (!s.ok() || (config.tenants.empty() && version == 1)) return s;
@@ -148,10 +115,7 @@ struct Place {
 };
 
 Result<Place> NextVersion(Connection& connection, std::string_view name) {
-  Result<Statement> query = connection.Prepare(
-      "SELECT coalesce((SELECT config_id FROM rate_limit_config WHERE config_name = ?1 LIMIT 1), "
-      "  (SELECT coalesce(max(config_id), 0) + 1 FROM rate_limit_config)), "
-      "(SELECT coalesce(max(version), 0) + 1 FROM rate_limit_config WHERE config_name = ?1)");
+  Result<Statement> query = connection.Prepare(kNextVersion);
   if (!query.ok()) return query.error();
   Result<bool> row = query->Bind(1, name).Step();
   if (!row.ok()) return row.error();
@@ -160,7 +124,7 @@ Result<Place> NextVersion(Connection& connection, std::string_view name) {
 
 Result<std::optional<StoredConfig>> LoadOne(Connection& connection, std::string_view name,
                                             std::string_view which) {
-  Result<Statement> query = connection.Prepare(std::string(kColumns).append(which));
+  Result<Statement> query = connection.Prepare(std::string(kSelectConfig) + std::string(which));
   if (!query.ok()) return query.error();
   query->Bind(1, name);
   Result<std::vector<StoredConfig>> found = ReadAll(connection, *query);
@@ -172,18 +136,18 @@ Result<std::optional<StoredConfig>> LoadOne(Connection& connection, std::string_
 }  // namespace
 
 Result<std::optional<StoredConfig>> LoadActive(Connection& connection, std::string_view name) {
-  return LoadOne(connection, name, "WHERE config_name = ?1 AND active");
+  return LoadOne(connection, name, " WHERE config_name = ?1 AND active");
 }
 
 Result<std::optional<StoredConfig>> LoadLatest(Connection& connection, std::string_view name) {
-  return LoadOne(connection, name, "WHERE config_name = ?1 ORDER BY version DESC LIMIT 1");
+  return LoadOne(connection, name, " WHERE config_name = ?1 ORDER BY version DESC LIMIT 1");
 }
 
 Result<std::vector<Config>> LoadConfigs(Connection& connection,
                                         std::optional<std::string_view> name) {
   Result<Statement> query = connection.Prepare(
-      std::string(kColumns) + (name ? "WHERE config_name = ?1 ORDER BY version DESC"
-                                    : "WHERE active ORDER BY config_name"));
+      std::string(kSelectConfig) + (name ? " WHERE config_name = ?1 ORDER BY version DESC"
+                                         : " WHERE active ORDER BY config_name"));
   if (!query.ok()) return query.error();
   if (name) query->Bind(1, *name);
   Result<std::vector<StoredConfig>> found = ReadAll(connection, *query);
@@ -194,8 +158,7 @@ Result<std::vector<Config>> LoadConfigs(Connection& connection,
 }
 
 Result<std::string> NameOf(Connection& connection, std::int64_t id) {
-  Result<Statement> query =
-      connection.Prepare("SELECT config_name FROM rate_limit_config WHERE config_id = ?1 LIMIT 1");
+  Result<Statement> query = connection.Prepare(kNameOf);
   if (!query.ok()) return query.error();
   Result<bool> row = query->Bind(1, id).Step();
   if (!row.ok()) return row.error();
@@ -206,8 +169,7 @@ Result<std::int64_t> InsertConfig(Connection& connection, const Config& config) 
   Result<Place> place = NextVersion(connection, config.name);
   if (!place.ok()) return place.error();
   if (Result<bool> s = DeactivateConfig(connection, config.name); !s.ok()) return s.error();
-  Result<Statement> insert = connection.Prepare(
-      "INSERT INTO rate_limit_config VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8, ?9, ?10)");
+  Result<Statement> insert = connection.Prepare(kInsertConfig);
   if (!insert.ok()) return insert.error();
   insert->Bind(1, place->id).Bind(2, config.name).Bind(3, place->version);
   insert->Bind(4, config.window_size).Bind(5, config.max_per_window).Bind(6, config.headroom);
@@ -222,8 +184,7 @@ Result<std::int64_t> InsertConfig(Connection& connection, const Config& config) 
 }
 
 Result<bool> DeactivateConfig(Connection& connection, std::string_view name) {
-  Result<Statement> update = connection.Prepare(
-      "UPDATE rate_limit_config SET active = 0 WHERE config_name = ?1 AND active");
+  Result<Statement> update = connection.Prepare(kDeactivateConfig);
   if (!update.ok()) return update.error();
   update->Bind(1, name);
   if (Status s = update->Run(); !s.ok()) return s.error();

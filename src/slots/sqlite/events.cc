@@ -8,6 +8,7 @@
 #include "slots/sqlite/archive.h"
 #include "slots/sqlite/configs.h"
 #include "slots/sqlite/counts.h"
+#include "slots/sqlite/sql.h"
 #include "slots/sqlite/transaction.h"
 #include "slots/timing.h"
 #include "slots/window.h"
@@ -17,12 +18,6 @@ namespace {
 
 using weir::sqlite::Connection;
 using weir::sqlite::Statement;
-
-constexpr std::string_view kColumns =
-    "SELECT event_id, (SELECT config_name FROM rate_limit_config c WHERE c.config_id = s.config_id "
-    "LIMIT 1), tenant, requested_time, window_start, scheduled_time, state, attempts, created_at, "
-    "claimed_at, lease_until, finished_at, claimed_by, error, payload FROM rate_limit_event_slot "
-    "s ";
 
 Event ReadEvent(const Statement& query) {
   return {.slot = {.event_id = std::string(query.Text(0)),
@@ -52,9 +47,7 @@ std::optional<Error> LeftAs(Connection& connection, std::string_view event_id) {
 }
 
 Status ReadHistory(Connection& connection, Event& event) {
-  Result<Statement> query = connection.Prepare(
-      "SELECT at, what, detail FROM rate_limit_event_change WHERE event_id = ?1 "
-      "ORDER BY at DESC, rowid DESC LIMIT 100");
+  Result<Statement> query = connection.Prepare(kReadHistory);
   if (!query.ok()) return query.error();
   query->Bind(1, event.slot.event_id);
   for (;;) {
@@ -76,11 +69,7 @@ struct NewPlace {
 };
 
 Status Settle(Connection& connection, const StoredSlot& old, const NewPlace& place) {
-  Result<Statement> update = connection.Prepare(
-      "UPDATE rate_limit_event_slot SET config_id = ?2, window_ms = ?3, window_start = ?4, "
-      "scheduled_time = ?5, requested_time = ?6, tenant_class = ?7, state = 0, lease_until = NULL, "
-      "claimed_at = NULL, exec_ms = NULL, exec_window = NULL, finished_at = NULL "
-      "WHERE event_id = ?1");
+  Result<Statement> update = connection.Prepare(kSettleEvent);
   if (!update.ok()) return update.error();
   update->Bind(1, old.slot.event_id).Bind(2, place.stored.id);
   update->Bind(3, place.stored.config.window_size).Bind(4, place.window).Bind(5, place.scheduled);
@@ -127,14 +116,13 @@ Result<Answer> Replace(Connection& connection, const StoredSlot& old, const Want
 
 Status NoteChange(Connection& connection, std::string_view event_id, Millis at,
                   std::string_view what, std::string_view detail) {
-  Result<Statement> insert =
-      connection.Prepare("INSERT INTO rate_limit_event_change VALUES (?1, ?2, ?3, ?4)");
+  Result<Statement> insert = connection.Prepare(kNoteChange);
   if (!insert.ok()) return insert.error();
   return insert->Bind(1, event_id).Bind(2, at).Bind(3, what).Bind(4, detail).Run();
 }
 
 Result<std::optional<Event>> LookAt(Connection& connection, std::string_view event_id) {
-  Result<Statement> query = connection.Prepare(std::string(kColumns) + "WHERE event_id = ?1");
+  Result<Statement> query = connection.Prepare(std::string(kSelectEvent) + " WHERE event_id = ?1");
   if (!query.ok()) return query.error();
   Result<bool> row = query->Bind(1, event_id).Step();
   if (!row.ok()) return row.error();
@@ -146,19 +134,9 @@ Result<std::optional<Event>> LookAt(Connection& connection, std::string_view eve
 }
 
 Result<std::vector<Event>> ListEvents(Connection& connection, const DueQuery& query) {
-  // Each class is a range of the index of due events.
-  const char* const due =
-      "WHERE state = 0 AND ?6 = 0 AND config_id = (SELECT config_id FROM rate_limit_config "
-      "WHERE config_name = ?1 LIMIT 1) AND tenant_class IN (SELECT '' UNION SELECT tenant "
-      "FROM rate_limit_config_tenant WHERE config_name = ?1) AND scheduled_time <= ?2 "
-      "AND scheduled_time >= ?3 AND (scheduled_time, event_id) > (?3, ?4) "
-      "ORDER BY scheduled_time, event_id LIMIT ?5";
-  const char* const other =
-      "WHERE state = ?6 AND config_id = (SELECT config_id FROM rate_limit_config "
-      "WHERE config_name = ?1 LIMIT 1) AND scheduled_time <= ?2 "
-      "AND (scheduled_time, event_id) > (?3, ?4) ORDER BY scheduled_time, event_id LIMIT ?5";
   Result<Statement> rows =
-      connection.Prepare(std::string(kColumns) + (query.state == State::kScheduled ? due : other));
+      connection.Prepare(std::string(kSelectEvent) + ' ' +
+                         (query.state == State::kScheduled ? kWhereDue : kWhereInState));
   if (!rows.ok()) return rows.error();
   rows->Bind(1, query.config).Bind(2, query.before).Bind(3, query.after_time);
   rows->Bind(4, query.after_event).Bind(5, static_cast<std::int64_t>(query.limit));
@@ -185,8 +163,7 @@ Result<std::optional<Slot>> CancelEvent(Connection& connection, std::string_view
     return NotAllowed(gone.state);
   }
   const Millis now = SystemMillis();
-  Result<Statement> update = connection.Prepare(
-      "UPDATE rate_limit_event_slot SET state = 4, finished_at = ?2 WHERE event_id = ?1");
+  Result<Statement> update = connection.Prepare(kCancelEvent);
   if (!update.ok()) return update.error();
   if (Status s = update->Bind(1, event_id).Bind(2, now).Run(); !s.ok()) return s.error();
   if (Status s = FreePlace(connection, gone); !s.ok()) return s.error();
@@ -243,15 +220,12 @@ Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis no
   if (!moved.ok()) return moved.error();
   if (moved->outcome != Outcome::kNew) {  // due at once, where it was
     if (Status s = connection.Execute("ROLLBACK TO retry"); !s.ok()) return s.error();
-    Result<Statement> update = connection.Prepare(
-        "UPDATE rate_limit_event_slot SET state = 0, lease_until = NULL, claimed_at = NULL, "
-        "exec_ms = NULL, exec_window = NULL WHERE event_id = ?1");
+    Result<Statement> update = connection.Prepare(kReturnEvent);
     if (!update.ok()) return update.error();
     if (Status s = update->Bind(1, end.event_id).Run(); !s.ok()) return s.error();
   }
   if (Status s = connection.Execute("RELEASE retry"); !s.ok()) return s.error();
-  Result<Statement> note =
-      connection.Prepare("UPDATE rate_limit_event_slot SET error = ?2 WHERE event_id = ?1");
+  Result<Statement> note = connection.Prepare(kSetError);
   if (!note.ok()) return note.error();
   if (Status s = note->Bind(1, end.event_id).Bind(2, end.error).Run(); !s.ok()) return s.error();
   Status s = NoteChange(connection, end.event_id, now, "failed", end.error);

@@ -8,6 +8,7 @@
 #include "slots/sqlite/configs.h"
 #include "slots/sqlite/counts.h"
 #include "slots/sqlite/events.h"
+#include "slots/sqlite/sql.h"
 #include "slots/sqlite/transaction.h"
 #include "slots/window.h"
 
@@ -99,10 +100,7 @@ Status Claiming::EndLeases() {
   };
   std::vector<Gone> gone;
   {
-    Result<Statement> query = connection_.Prepare(
-        "SELECT event_id, claimed_by, tenant, lease_until, exec_ms, exec_window "
-        "FROM rate_limit_event_slot WHERE config_id = ?1 AND state = 1 AND lease_until <= ?2 "
-        "ORDER BY lease_until LIMIT ?3");
+    Result<Statement> query = connection_.Prepare(kFindEndedLeases);
     if (!query.ok()) return query.error();
     query->Bind(1, id_).Bind(2, claim_.now).Bind(3, kEndedAtOnce);
     for (;;) {
@@ -116,9 +114,7 @@ Status Claiming::EndLeases() {
                       {query->Int(4), query->Int(5)}});
     }
   }
-  Result<Statement> update = connection_.Prepare(
-      "UPDATE rate_limit_event_slot SET state = 0, lease_until = NULL, exec_ms = NULL, "
-      "exec_window = NULL, tenant_class = ?2 WHERE event_id = ?1");
+  Result<Statement> update = connection_.Prepare(kEndLease);
   if (!update.ok()) return update.error();
   for (const Gone& one : gone) {
     update->Bind(1, one.event).Bind(2, ClassOf(config_, one.tenant));
@@ -132,11 +128,7 @@ Status Claiming::EndLeases() {
 
 Status Claiming::AddClass(std::string_view name, std::int64_t share, Millis horizon,
                           std::int64_t budget, std::vector<Candidate>& near) {
-  Result<Statement> query = connection_.Prepare(
-      "SELECT event_id, tenant, requested_time, window_start, scheduled_time, attempts, payload "
-      "FROM rate_limit_event_slot INDEXED BY rate_limit_event_due WHERE config_id = ?1 "
-      "AND tenant_class = ?2 AND state = 0 AND scheduled_time <= ?3 "
-      "ORDER BY scheduled_time LIMIT ?4");
+  Result<Statement> query = connection_.Prepare(kFindDueOfClass);
   if (!query.ok()) return query.error();
   query->Bind(1, id_).Bind(2, name).Bind(3, horizon).Bind(4, budget);
   for (std::int64_t rank = 1;; ++rank) {
@@ -207,10 +199,7 @@ Status Claiming::Take(Millis window, Claimed claimed) {
                                                    kLongestSpread, closing_ - from})
                             : std::max(claim_.now, claimed.slot.scheduled);
   claimed.lease_until = claimed.execute_at + request_.lease;
-  Result<Statement> update = connection_.Prepare(
-      "UPDATE rate_limit_event_slot SET state = 1, attempts = ?2, claimed_at = ?3, claimed_by = "
-      "?4, "
-      "exec_ms = ?5, exec_window = ?6, lease_until = ?7, finished_at = NULL WHERE event_id = ?1");
+  Result<Statement> update = connection_.Prepare(kClaimEvent);
   if (!update.ok()) return update.error();
   update->Bind(1, claimed.slot.event_id).Bind(2, claimed.attempt).Bind(3, claim_.now);
   update->Bind(4, request_.by).Bind(5, config_.window_size).Bind(6, window);
@@ -230,9 +219,7 @@ Result<Finished> FinishOne(Connection& connection, const Finish& end, Millis now
   const bool open = there.state == State::kScheduled || there.state == State::kClaimed;
   if (!open || there.claimed_at == 0) return Finished::kLost;
   const Millis at = end.at >= there.claimed_at && end.at <= now ? end.at : now;
-  Result<Statement> update = connection.Prepare(
-      "UPDATE rate_limit_event_slot SET state = ?2, lease_until = NULL, error = ?3, "
-      "finished_at = ?4 WHERE event_id = ?1");
+  Result<Statement> update = connection.Prepare(kFinishEvent);
   if (!update.ok()) return update.error();
   update->Bind(1, end.event_id).Bind(2, static_cast<std::int64_t>(wanted));
   if (end.failed) {

@@ -8,6 +8,7 @@
 #include "slots/config.h"
 #include "slots/sqlite/archive.h"
 #include "slots/sqlite/configs.h"
+#include "slots/sqlite/sql.h"
 #include "slots/sqlite/window_table.h"
 #include "slots/timing.h"
 #include "slots/window.h"
@@ -62,10 +63,7 @@ Status AssignClass(Connection& connection, const StoredConfig& stored,
   const std::vector<OpenTime> open = timing.Open(earliest);
   auto placed = PlaceWhenOpen(RulesFor(config, tenant_class), earliest, open, table);
   if (!placed.ok()) return placed.error();
-  Result<Statement> insert = connection.Prepare(
-      "INSERT INTO rate_limit_event_slot(event_id, config_id, window_ms, window_start, "
-      "scheduled_time, requested_time, tenant, state, tenant_class, created_at, payload) "
-      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10)");
+  Result<Statement> insert = connection.Prepare(kInsertEvent);
   if (!insert.ok()) return insert.error();
   for (std::size_t k = 0; k < indexes.size(); ++k) {
     const Ask& ask = asks[indexes[k]];
@@ -91,10 +89,7 @@ Outcome OutcomeOf(const StoredSlot& there, const Ask& ask) {
 
 // A slot of an older window size also took up room in the windows of today's size.
 Status Uncarry(Connection& connection, const StoredSlot& gone, const Config& config) {
-  Result<Statement> update = connection.Prepare(
-      "UPDATE rate_limit_window_counter SET carried = carried - 1, "
-      "status = CASE WHEN slot_count + carried - 1 >= ?4 THEN 'CLOSED' ELSE 'OPEN' END "
-      "WHERE config_id = ?1 AND window_ms = ?2 AND window_start = ?3 AND carried > 0");
+  Result<Statement> update = connection.Prepare(kUncarry);
   if (!update.ok()) return update.error();
   update->Bind(1, gone.config_id).Bind(2, config.window_size);
   update->Bind(3, WindowOf(gone.slot.scheduled, config.window_size));
@@ -111,9 +106,7 @@ Millis SystemMillis() noexcept {
 }
 
 Result<std::optional<StoredSlot>> LoadSlot(Connection& connection, std::string_view event_id) {
-  Result<Statement> query = connection.Prepare(
-      "SELECT config_id, window_ms, window_start, scheduled_time, requested_time, tenant, state, "
-      "attempts, claimed_at, exec_ms, exec_window FROM rate_limit_event_slot WHERE event_id = ?1");
+  Result<Statement> query = connection.Prepare(kLoadSlot);
   if (!query.ok()) return query.error();
   Result<bool> row = query->Bind(1, event_id).Step();
   if (!row.ok()) return row.error();

@@ -1,14 +1,14 @@
 #include "slots/sqlite/window_table.h"
 
+#include "slots/sqlite/sql.h"
+
 namespace weir::slots::sqlite {
 
 using weir::sqlite::Statement;
 
 Result<std::int64_t> SqliteWindowTable::UsedByClass(Millis window) {
   if (class_.empty()) return 0;
-  Result<Statement> query = connection_.Prepare(
-      "SELECT slot_count FROM rate_limit_tenant_counter "
-      "WHERE config_id = ?1 AND window_ms = ?2 AND tenant = ?3 AND window_start = ?4");
+  Result<Statement> query = connection_.Prepare(kUsedByClass);
   if (!query.ok()) return query.error();
   query->Bind(1, config_id_).Bind(2, size_).Bind(3, class_).Bind(4, window);
   Result<bool> row = query->Step();
@@ -17,9 +17,7 @@ Result<std::int64_t> SqliteWindowTable::UsedByClass(Millis window) {
 }
 
 Result<std::optional<WindowRoom>> SqliteWindowTable::Find(Millis start) {
-  Result<Statement> query = connection_.Prepare(
-      "SELECT slot_count + carried, status = 'OPEN' FROM rate_limit_window_counter "
-      "WHERE config_id = ?1 AND window_ms = ?2 AND window_start = ?3");
+  Result<Statement> query = connection_.Prepare(kFindWindow);
   if (!query.ok()) return query.error();
   query->Bind(1, config_id_).Bind(2, size_).Bind(3, start);
   Result<bool> row = query->Step();
@@ -31,13 +29,7 @@ Result<std::optional<WindowRoom>> SqliteWindowTable::Find(Millis start) {
 }
 
 Result<std::vector<WindowRoom>> SqliteWindowTable::ListOpen(Millis from, std::size_t limit) {
-  Result<Statement> query = connection_.Prepare(
-      "SELECT w.window_start, w.slot_count + w.carried, EXISTS ("
-      "  SELECT 1 FROM rate_limit_window_counter n WHERE n.config_id = ?1 AND n.window_ms = ?2 "
-      "  AND n.window_start = w.window_start + ?2) "
-      "FROM rate_limit_window_counter w INDEXED BY rate_limit_window_status "
-      "WHERE w.config_id = ?1 AND w.window_ms = ?2 AND w.status = 'OPEN' AND w.window_start >= ?3 "
-      "ORDER BY w.window_start LIMIT ?4");
+  Result<Statement> query = connection_.Prepare(kListOpen);
   if (!query.ok()) return query.error();
   query->Bind(1, config_id_).Bind(2, size_).Bind(3, from);
   query->Bind(4, static_cast<std::int64_t>(limit));
@@ -54,9 +46,7 @@ Result<std::vector<WindowRoom>> SqliteWindowTable::ListOpen(Millis from, std::si
 }
 
 Status SqliteWindowTable::Create(Millis from, std::size_t count) {
-  Result<Statement> insert = connection_.Prepare(
-      "INSERT INTO rate_limit_window_counter(config_id, window_ms, window_start) "
-      "VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING");
+  Result<Statement> insert = connection_.Prepare(kCreateWindow);
   if (!insert.ok()) return insert.error();
   insert->Bind(1, config_id_).Bind(2, size_);
   for (std::size_t i = 0; i < count; ++i) {
@@ -74,11 +64,7 @@ Status SqliteWindowTable::Take(std::span<const Taken> taken) {
 }
 
 Status SqliteWindowTable::TakeOne(const Taken& taken) {
-  Result<Statement> update = connection_.Prepare(
-      "UPDATE rate_limit_window_counter SET slot_count = slot_count + ?4, cap = ?5, "
-      "status = CASE WHEN slot_count + carried + ?4 >= ?5 THEN 'CLOSED' ELSE 'OPEN' END "
-      "WHERE config_id = ?1 AND window_ms = ?2 AND window_start = ?3 "
-      "RETURNING status = 'CLOSED'");
+  Result<Statement> update = connection_.Prepare(kTakeInWindow);
   if (!update.ok()) return update.error();
   update->Bind(1, config_id_).Bind(2, size_).Bind(3, taken.window).Bind(4, taken.count);
   update->Bind(5, max_);
@@ -91,26 +77,18 @@ Status SqliteWindowTable::TakeOne(const Taken& taken) {
     if (Status s = Create(taken.window + size_, 1); !s.ok()) return s;
   }
   if (class_.empty()) return {};
-  Result<Statement> upsert = connection_.Prepare(
-      "INSERT INTO rate_limit_tenant_counter(config_id, window_ms, tenant, window_start, "
-      "slot_count) "
-      "VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET slot_count = slot_count + ?5");
+  Result<Statement> upsert = connection_.Prepare(kTakeInClass);
   if (!upsert.ok()) return upsert.error();
   upsert->Bind(1, config_id_).Bind(2, size_).Bind(3, class_).Bind(4, taken.window);
   return upsert->Bind(5, taken.count).Run();
 }
 
 Status SqliteWindowTable::GiveBack(Millis window) {
-  Result<Statement> update = connection_.Prepare(
-      "UPDATE rate_limit_window_counter SET slot_count = slot_count - 1, "
-      "status = CASE WHEN slot_count + carried - 1 >= ?4 THEN 'CLOSED' ELSE 'OPEN' END "
-      "WHERE config_id = ?1 AND window_ms = ?2 AND window_start = ?3");
+  Result<Statement> update = connection_.Prepare(kGiveBackWindow);
   if (!update.ok()) return update.error();
   update->Bind(1, config_id_).Bind(2, size_).Bind(3, window).Bind(4, max_);
   if (Status s = update->Run(); !s.ok()) return s;
-  Result<Statement> tenant = connection_.Prepare(
-      "UPDATE rate_limit_tenant_counter SET slot_count = slot_count - 1 WHERE config_id = ?1 "
-      "AND window_ms = ?2 AND tenant = ?3 AND window_start = ?4 AND slot_count > 0");
+  Result<Statement> tenant = connection_.Prepare(kGiveBackClass);
   if (!tenant.ok()) return tenant.error();
   tenant->Bind(1, config_id_).Bind(2, size_).Bind(3, class_).Bind(4, window);
   return tenant->Run();

@@ -4,6 +4,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -39,13 +40,20 @@ class DurableStore::Desk : public std::enable_shared_from_this<Desk> {
     return last_;
   }
 
-  /// On the journal's thread.
+  /// On the journal's thread. The loop may be gone as soon as the store is: nothing is posted after
+  /// Close, nor still under way there when it returns.
   void Return(std::uint64_t number, const Status& status) {
+    const std::lock_guard hold(mutex_);
+    if (closed_) return;
     boost::asio::post(
         io_, [self = shared_from_this(), number, status] { self->Answer(number, status); });
   }
 
   void Close() {
+    {
+      const std::lock_guard hold(mutex_);
+      closed_ = true;
+    }
     const Status closed = Error{Code::kUnavailable, "the store is closed"};
     while (!waiting_.empty()) Answer(waiting_.begin()->first, closed);
   }
@@ -71,6 +79,8 @@ class DurableStore::Desk : public std::enable_shared_from_this<Desk> {
   }
 
   boost::asio::io_context& io_;
+  std::mutex mutex_;
+  bool closed_ = false;  // under mutex_
   std::unordered_map<std::uint64_t, Waiting> waiting_;
   std::uint64_t last_ = 0;
   // Keeps the loop running while answers are out.

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/checksum.h"
+#include "base/error.h"
 #include "base/number.h"
 
 namespace weir::store::memory {
@@ -30,11 +31,6 @@ constexpr std::uint32_t kMagic = 0x314A5257;  // "WRJ1"
 constexpr std::uint32_t kMaxFrame = 1U << 30;
 // What is kept for a disk that takes nothing: then changes are dropped, and told of.
 constexpr std::size_t kMaxPayload = std::size_t{64} << 20;
-
-Error FromErrno(const std::string& path, const char* what) {
-  return Error{Code::kUnavailable, path + ": " + what + ": " +
-                                       std::error_code(errno, std::generic_category()).message()};
-}
 
 std::uint64_t SumOf(std::string_view bytes) {
   Checksum checksum;

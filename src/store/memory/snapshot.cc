@@ -7,16 +7,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <system_error>
 #include <utility>
+
+#include "base/error.h"
 
 namespace weir::store::memory {
 namespace {
-
-Error FromErrno(const std::string& path, const char* what) {
-  return Error{Code::kUnavailable, path + ": " + what + ": " +
-                                       std::error_code(errno, std::generic_category()).message()};
-}
 
 Status Sync(const std::string& path, int flags) {
   const int fd = ::open(path.c_str(), flags | O_CLOEXEC);

@@ -17,7 +17,7 @@ constexpr int kAttemptsWhenLost = 2;
 
 }  // namespace
 
-Lane::Lane(weir::mysql::ConnectionOptions options, const LaneParts& parts)
+Lane::Lane(weir::mysql::ConnectionOptions options, const sql::LaneParts& parts)
     : parts_(parts), connection_(std::move(options)) {}
 
 void Lane::Work() {

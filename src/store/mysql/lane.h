@@ -1,23 +1,12 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "drivers/mysql/connection.h"
-#include "store/sql/combiner.h"
-#include "store/sql/known_keys.h"
-#include "weir/clock.h"
+#include "store/sql/lane_parts.h"
 
 namespace weir::store::mysql {
-
-/// What the lanes of a pool share.
-struct LaneParts {
-  sql::Combiner& combiner;
-  sql::KnownKeys& known;
-  const Clock* clock;              ///< null: the server's
-  std::function<Status()> create;  ///< makes the missing table, blocking; null: not allowed
-};
 
 /// One connection that runs a transaction after the other, with two round trips each:
 ///   (rows that may be missing are created, in a transaction of their own,) begin, lock and read;
@@ -28,7 +17,7 @@ struct LaneParts {
 /// Thread safety: belongs to one thread; Abort may be called from any.
 class Lane {
  public:
-  Lane(weir::mysql::ConnectionOptions options, const LaneParts& parts);
+  Lane(weir::mysql::ConnectionOptions options, const sql::LaneParts& parts);
 
   /// Runs transactions for as long as there is work.
   void Work();
@@ -49,7 +38,7 @@ class Lane {
   Outcome Undone(const weir::mysql::Answer& answer);
   std::uint64_t HashOf(const sql::Batch::Row& row) const;
 
-  const LaneParts parts_;
+  const sql::LaneParts parts_;
   weir::mysql::Connection connection_;
   std::string sql_;
 };

@@ -38,7 +38,7 @@ class MysqlPool final : public sql::Pool, public std::enable_shared_from_this<My
   explicit MysqlPool(sql::PoolOptions options)
       : options_(std::move(options)), combiner_({.timeout = options_.timeout}, [this] { Wake(); }) {
     const weir::mysql::ConnectionOptions connection = ConnectionOptionsOf(options_);
-    const LaneParts parts{
+    const sql::LaneParts parts{
         combiner_, known_, options_.clock,
         options_.migrate ? std::function<Status()>([this] { return mysql::Migrate(options_.url); })
                          : nullptr};

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "drivers/mysql/connection.h"
-#include "weir/clock.h"
+#include "store/sql/sweep_options.h"
 
 namespace weir::store::mysql {
 
@@ -14,11 +14,7 @@ namespace weir::store::mysql {
 /// Thread safety: belongs to one thread; Abort may be called from any.
 class Sweeper {
  public:
-  struct Options {
-    std::chrono::milliseconds interval{500};
-    std::chrono::milliseconds grace{60'000};
-    const Clock* clock = nullptr;
-  };
+  using Options = sql::SweepOptions;
 
   Sweeper(weir::mysql::ConnectionOptions connection, const Options& options);
 

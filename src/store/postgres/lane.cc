@@ -27,7 +27,7 @@ void Ignore(weir::postgres::Answer) {}
 }  // namespace
 
 Lane::Lane(boost::asio::io_context& io, weir::postgres::ConnectionOptions options,
-           const LaneParts& parts)
+           const sql::LaneParts& parts)
     : parts_(parts), connection_(io, std::move(options)) {}
 
 Lane::~Lane() {

@@ -1,25 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "drivers/postgres/connection.h"
-#include "store/sql/combiner.h"
-#include "store/sql/known_keys.h"
-#include "weir/clock.h"
+#include "store/sql/lane_parts.h"
 
 namespace weir::store::postgres {
-
-/// What the lanes of a pool share.
-struct LaneParts {
-  sql::Combiner& combiner;
-  sql::KnownKeys& known;
-  const Clock* clock;              ///< null: the server's
-  std::function<Status()> create;  ///< makes the missing table, blocking; null: not allowed
-};
 
 /// One connection, and the transaction that is under way on it. Two round trips each:
 ///   (rows that may be missing are created, in a transaction of their own,) begin, lock and read;
@@ -31,7 +20,7 @@ struct LaneParts {
 class Lane {
  public:
   Lane(boost::asio::io_context& io, weir::postgres::ConnectionOptions options,
-       const LaneParts& parts);
+       const sql::LaneParts& parts);
   /// Answers what is under way with kUnavailable.
   ~Lane();
   Lane(const Lane&) = delete;
@@ -45,14 +34,13 @@ class Lane {
   using Answer = weir::postgres::Answer;
 
   void Begin();
-  void CreateRows(bool all);
   void OnLocked(Answer answer);
   void OnWritten(Answer written, const Answer& committed);
   void Retry(const Answer& answer);
   void Finish(const Status& status);
   std::uint64_t HashOf(const sql::Batch::Row& row) const;
 
-  const LaneParts parts_;
+  const sql::LaneParts parts_;
   std::unique_ptr<sql::Batch> batch_;
   std::vector<std::string_view> ids_;
   int attempts_ = 0;

@@ -45,10 +45,11 @@ class PostgresPool final : public sql::Pool, public std::enable_shared_from_this
       : options_(std::move(options)), combiner_({.timeout = options_.timeout}, [this] {
           thread_.Post([this] { StartLane(); });
         }) {
-    const LaneParts parts{combiner_, known_, options_.clock,
-                          options_.migrate ? std::function<Status()>(
-                                                 [this] { return postgres::Migrate(options_.url); })
-                                           : nullptr};
+    const sql::LaneParts parts{combiner_, known_, options_.clock,
+                               options_.migrate ? std::function<Status()>([this] {
+                                 return postgres::Migrate(options_.url);
+                               })
+                                                : nullptr};
     const weir::postgres::ConnectionOptions connection = ConnectionOptionsOf(options_);
     for (std::size_t i = 0; i < std::max<std::size_t>(options_.connections, 1); ++i) {
       lanes_.push_back(std::make_unique<Lane>(thread_.io(), connection, parts));

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "drivers/postgres/connection.h"
-#include "weir/clock.h"
+#include "store/sql/sweep_options.h"
 
 namespace weir::store::postgres {
 
@@ -16,11 +16,7 @@ namespace weir::store::postgres {
 /// Thread safety: belongs to the thread that runs `io`.
 class Sweeper {
  public:
-  struct Options {
-    std::chrono::milliseconds interval{500};
-    std::chrono::milliseconds grace{60'000};
-    const Clock* clock = nullptr;
-  };
+  using Options = sql::SweepOptions;
 
   Sweeper(boost::asio::io_context& io, weir::postgres::ConnectionOptions connection,
           const Options& options);

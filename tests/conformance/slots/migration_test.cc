@@ -64,5 +64,30 @@ TEST(SlotMigration, PostgresEventsOfBeforeAreExternal) {
   CheckOldEvent(test::SlotStoreClient(store));
 }
 
+// Functions of 0.1 that later steps replace are no longer made by the first ones.
+constexpr const char* kFunctionsOfOld =
+    "CREATE FUNCTION weir_slot_place(int, bigint, bigint, bigint, bigint, text, bigint, bigint,"
+    " bigint[]) RETURNS bigint[] LANGUAGE sql AS 'SELECT NULL::bigint[]';"
+    "CREATE FUNCTION weir_slots_assign(text, text[], bigint[], text[], bigint[])"
+    " RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';"
+    "CREATE FUNCTION weir_slots_cancel(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';"
+    "CREATE FUNCTION weir_slots_reschedule(text, text, bigint, bigint)"
+    " RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';"
+    "CREATE FUNCTION weir_slots_put_config(text, bigint, bigint, bigint, bigint, text[], bigint[],"
+    " bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';";
+
+TEST(SlotMigration, PostgresFunctionsOfBeforeAreReplaced) {
+  test::PostgresServer server;
+  ASSERT_TRUE(weir::postgres::Migrate(server.url(), "slots", postgres::Migrations().first(4)).ok());
+  server.Query(kFunctionsOfOld);
+  const Status made = weir::postgres::Migrate(server.url(), "slots", postgres::Migrations());
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_EQ(server.Query("SELECT string_agg(proname, ' ') FROM (SELECT proname FROM pg_proc"
+                         " WHERE proname LIKE 'weir_slot%' GROUP BY 1 HAVING count(*) > 1) twice"),
+            "");
+  EXPECT_EQ(server.Query("SELECT count(*) FROM pg_proc WHERE proname = 'weir_slots_reschedule'"),
+            "0");
+}
+
 }  // namespace
 }  // namespace weir::slots

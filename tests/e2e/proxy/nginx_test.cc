@@ -165,6 +165,10 @@ TEST(WeirProxy, CountsWhatItDoes) {
   EXPECT_THAT(metrics, HasSubstr("\nweir_allowed_total 2\n"));
   EXPECT_THAT(metrics, HasSubstr("\nweir_blocked_total 3\n"));
   EXPECT_THAT(metrics, HasSubstr("\nweir_proxy_requests_total 5\n"));
+  // Nothing can be charged or given back here.
+  for (const char* path : {"/v1/check", "/v1/refund", "/v1/auth"}) {
+    EXPECT_EQ(admin.Post(path, R"({"key":"x"})").status, 404) << path;
+  }
 }
 
 TEST(WeirProxy, SaysWhatIsWrongWithItsFlags) {

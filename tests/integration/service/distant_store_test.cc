@@ -20,6 +20,7 @@
 #include "net/reactor_pool.h"
 #include "policy/policy_set.h"
 #include "protocol/http/router.h"
+#include "service/http_exchange.h"
 #include "service/http_service.h"
 #include "service/resp_door.h"
 #include "store/guard/guarded_store.h"
@@ -74,6 +75,7 @@ class DistantStoreTest : public ::testing::Test {
         io, guard_, std::make_unique<SlowStore>(io, engine_, 20ms, silent_));
     store_ = guarded.get();
     limiter_.emplace(shared_, std::move(guarded));
+    HttpExchanges::AddRoutes(router_);
     worker_.emplace(pool_->reactor(0), options_, router_, *limiter_);
     http_door_.emplace(std::vector<HttpWorker*>{&*worker_});
     resp_door_.emplace(

@@ -1,7 +1,12 @@
--- The functions of configuring.sql for events with states: cancelled ones hold no place, archived
--- ones are counted by their window alone, and an event's class follows its config's tenants.
+-- weir_slots_put_config: a new version waits until calls under the old one have committed, then
+-- brings the windows of its size up to date: what slots of other sizes take up in them, which are
+-- full under the new maximum, and what each tenant has in them. Later calls see all of that or
+-- nothing.
+--
+-- Cancelled events hold no place, archived ones are counted by their window alone, and an event's
+-- class follows its config's tenants.
 
-DROP FUNCTION weir_slots_put_config(text, bigint, bigint, bigint, bigint, text[], bigint[], bigint);
+DROP FUNCTION IF EXISTS weir_slots_put_config(text, bigint, bigint, bigint, bigint, text[], bigint[], bigint);
 
 CREATE OR REPLACE FUNCTION weir_slots_refresh_windows(p_id int, p_size bigint, p_max bigint, p_tenants text[])
 RETURNS void LANGUAGE plpgsql AS $f$

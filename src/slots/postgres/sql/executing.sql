@@ -232,45 +232,6 @@ BEGIN
     ON true;
 END $f$;
 
--- A claim that failed and is to be tried again: the event takes a slot at or after p_at. Without
--- room there it keeps the slot it has and is due at once.
-CREATE FUNCTION weir_slots_retry(p_event text, p_attempt int, p_error text, p_at bigint,
-                                 p_random bigint, p_version int, p_ended bigint, p_now bigint)
-RETURNS int LANGUAGE plpgsql SET enable_seqscan = off AS $f$
-DECLARE
-  t bigint := weir_slots_now(p_now);
-  over bigint;
-  s rate_limit_event_slot%ROWTYPE;
-BEGIN
-  SELECT * INTO s FROM rate_limit_event_slot e WHERE e.event_id = p_event;
-  IF NOT FOUND THEN RETURN 3; END IF;
-  IF s.attempts <> p_attempt OR s.state NOT IN (0, 1) OR p_attempt < 1 THEN RETURN 2; END IF;
-  IF s.state = 0 AND s.claimed_at IS NULL THEN RETURN 1; END IF;
-  BEGIN
-    PERFORM FROM weir_slot_move(p_event, NULL, NULL, p_at, p_random, p_version, ARRAY[0, 1],
-                                p_attempt, 'failed', p_error);
-  EXCEPTION
-    WHEN SQLSTATE 'WS002' OR SQLSTATE 'WS003' THEN
-      UPDATE rate_limit_event_slot e SET state = 0, lease_until = NULL, claimed_at = NULL,
-             exec_ms = NULL, exec_window = NULL
-      WHERE e.event_id = p_event AND e.attempts = p_attempt AND e.state IN (0, 1);
-      IF NOT FOUND THEN RETURN 2; END IF;
-      INSERT INTO rate_limit_event_change VALUES (p_event, t, 'failed', p_error);
-    WHEN SQLSTATE 'WS011' OR SQLSTATE 'WS012' OR SQLSTATE 'WS013' OR SQLSTATE 'WS014' THEN
-      RETURN 2;
-  END;
-  UPDATE rate_limit_event_slot e SET error = p_error WHERE e.event_id = p_event;
-  IF s.exec_window IS NOT NULL THEN
-    over := CASE WHEN p_ended BETWEEN s.claimed_at AND t THEN p_ended ELSE t END;
-    over := over - over % s.exec_ms;
-    PERFORM weir_slot_count(ARRAY[s.config_id, s.config_id], ARRAY[s.exec_ms, s.exec_ms],
-                            ARRAY[s.exec_window, over], ARRAY[0, 0]::bigint[],
-                            ARRAY[1, 0]::bigint[],
-                            ARRAY[0, (over > s.exec_window)::int]::bigint[]);
-  END IF;
-  RETURN 0;
-END $f$;
-
 CREATE FUNCTION weir_slots_backlogs(p_now bigint)
 RETURNS TABLE(r_config text, r_now bigint, r_window bigint, r_size bigint, r_cap bigint,
               r_due bigint, r_oldest bigint, r_claimed bigint, r_granted bigint, r_failed bigint,

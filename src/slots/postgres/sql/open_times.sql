@@ -1,13 +1,25 @@
--- Assigning, moving and claiming under calendars. They replace those of moving.sql and executing.sql.
+-- Assigning, moving and claiming, under calendars too.
+--
+-- weir_slots_assign: a batch of one config, p_earliest sorted (the requested time, or the next one
+-- that the calendar allows), event ids distinct. Outcomes are those of the enum Outcome, and 4: the
+-- event was being archived just now, ask again. Two callers with the same event id: both may place
+-- it, one inserts it, the other waits for that commit at the unique index, finds its insert
+-- skipped, and gives its place back before it commits. Plans must not depend on how full the tables
+-- were when the function first ran: a plan made for empty tables would keep scanning them. Hence
+-- the settings.
+--
+-- weir_slot_move: a new slot for an event that has one or had one, in one step. All locks before
+-- the event is touched: who waits for the event must not hold up the search. Raises WS002 or WS003
+-- (the outcome) if it must stay, and WS01n if its state n does not allow it.
 --
 -- p_version is the version of the config that p_earliest, p_from and p_until were worked out with; 0 is right for
 -- one without a calendar that keeps the past. Otherwise nothing is done and the answer is 9, or WS009 is raised:
 -- read the config and ask again. p_earliest is -1 for an event that the config refuses because its time has
 -- passed; if the event is not there already, its outcome is 7.
 
-DROP FUNCTION weir_slots_assign(text, text[], bigint[], bigint[], text[], bigint[], text[], int);
-DROP FUNCTION weir_slot_move(text, text, bigint, bigint, bigint, int, int[], int, text, text);
-DROP FUNCTION weir_slots_retry(text, int, text, bigint, bigint, int, bigint, bigint);
+DROP FUNCTION IF EXISTS weir_slots_assign(text, text[], bigint[], bigint[], text[], bigint[], text[], int);
+DROP FUNCTION IF EXISTS weir_slot_move(text, text, bigint, bigint, bigint, int, int[], int, text, text);
+DROP FUNCTION IF EXISTS weir_slots_retry(text, int, text, bigint, bigint, int, bigint, bigint);
 
 CREATE FUNCTION weir_slots_assign(p_name text, p_event text[], p_requested bigint[],
                                   p_earliest bigint[], p_tenant text[], p_random bigint[],

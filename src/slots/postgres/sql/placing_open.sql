@@ -1,8 +1,14 @@
--- The search of placing.sql that ends at a window: p_last is the last one that may be used, -1 stands for
--- "none up to there". And the search through the open times of a calendar, one after the other: p_from and
+-- weir_slot_place: the search. p_requested is sorted; the answer has a window, or NULL when
+-- exhausted, for each. First pass: everybody's first window, at its proportional capacity. Second
+-- pass: those who did not fit, over the following open windows. One walk serves all, since they are
+-- sorted: a window that has no room for one has none for those behind. Candidates (c_*) are open
+-- windows in order; c_used is -1 for one that is held by somebody else or closed to this tenant.
+-- p_last is the last window that may be used; -1 stands for "none up to there".
+--
+-- weir_slot_place_open: the same through the open times of a calendar, one after the other: p_from and
 -- p_until are sorted, NULL without a calendar.
 
-DROP FUNCTION weir_slot_place(int, bigint, bigint, bigint, bigint, text, bigint, bigint, bigint[]);
+DROP FUNCTION IF EXISTS weir_slot_place(int, bigint, bigint, bigint, bigint, text, bigint, bigint, bigint[]);
 
 CREATE FUNCTION weir_slot_place(p_id int, p_size bigint, p_max bigint, p_headroom bigint,
                                 p_fair bigint, p_class text, p_weight bigint, p_total bigint,

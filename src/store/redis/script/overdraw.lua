@@ -12,12 +12,7 @@ local function overdraw_token_bucket(v, t)
   local q, h, l, frac = t.quota, 0, 0, 0
   if v then h, l, frac = debt_of(v, q) end
   if not less(h, l, MOST_H, MOST_L) then return end
-  h, l = add(h, l, t.h, t.l)
-  frac = frac + t.frac
-  if frac >= q.refill then
-    frac = frac - q.refill
-    h, l = add(h, l, 0, 1)
-  end
+  h, l, frac = with_charge(h, l, frac, t)
   if not less(h, l, MOST_H, MOST_L) then h, l, frac = MOST_H, MOST_L, 0 end
   h, l = add(now_h, now_l, h, l)
   return pack_s('<I4i4I4', l, h, frac), h

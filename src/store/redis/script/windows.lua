@@ -11,15 +11,19 @@ local function debt_of(v, q)
   return h, l, 0
 end
 
+-- A debt with a charge more.
+local function with_charge(h, l, frac, t)
+  h, l = add(h, l, t.h, t.l)
+  frac = frac + t.frac
+  if frac < t.quota.refill then return h, l, frac end
+  h, l = add(h, l, 0, 1)
+  return h, l, frac - t.quota.refill
+end
+
 local function charge_far_token_bucket(v, t)
   local q, h, l, frac = t.quota, 0, 0, 0
   if v then h, l, frac = debt_of(v, q) end
-  h, l = add(h, l, t.h, t.l)
-  frac = frac + t.frac
-  if frac >= q.refill then
-    frac = frac - q.refill
-    h, l = add(h, l, 0, 1)
-  end
+  h, l, frac = with_charge(h, l, frac, t)
   if less(q.wh, q.wl, h, l) or (q.wh == h and q.wl == l and q.frac < frac) then return false end
   h, l = add(now_h, now_l, h, l)
   return true, pack_s('<I4i4I4', l, h, frac), h

@@ -79,5 +79,15 @@ TEST_F(RouterTest, ListsWhatWasAdded) {
             std::make_pair(std::string("GET"), std::string("/admin/policies/{key}")));
 }
 
+TEST_F(RouterTest, FindsBatchedPathsAsTheyAreAndListsThem) {
+  router_.AddBatched("POST", "/v1/check", 3);
+  EXPECT_EQ(router_.FindBatched("/v1/check"), 3U);
+  for (const char* path : {"", "/", "/v1", "/v1/", "/v1/check/", "/v1/checks", "//v1/check",
+                           "v1/check", "/v1/%63heck", "/admin/policies"}) {
+    EXPECT_EQ(router_.FindBatched(path), std::nullopt) << path;
+  }
+  EXPECT_EQ(router_.routes().back(), std::make_pair(std::string("POST"), std::string("/v1/check")));
+}
+
 }  // namespace
 }  // namespace weir::http

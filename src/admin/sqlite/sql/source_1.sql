@@ -1,0 +1,1 @@
+CREATE TABLE source (name TEXT NOT NULL)

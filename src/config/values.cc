@@ -1,0 +1,114 @@
+#include "config/values.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/number.h"
+#include "policy/duration.h"
+
+namespace weir::config {
+
+using std::chrono::milliseconds;
+
+Error Expected(std::string_view expected, std::string_view got) {
+  return Error{Code::kInvalidArgument, "expected " + std::string(expected) + ", got '" +
+                                           std::string(got.substr(0, 64)) + "'"};
+}
+
+Result<std::int64_t> ReadWhole(std::string_view text, std::int64_t least, std::int64_t most) {
+  std::string digits(text);
+  std::erase(digits, '_');
+  const auto value = ParseNumber<std::int64_t>(digits, least, most);
+  if (value) return *value;
+  return Expected("a whole number from " + std::to_string(least) + " to " + std::to_string(most),
+                  text);
+}
+
+Result<std::int64_t> ReadBytes(std::string_view text, std::int64_t least, std::int64_t most) {
+  std::int64_t unit = 1;
+  std::string_view digits = text;
+  if (!digits.empty()) {
+    switch (digits.back()) {
+      case 'k':
+      case 'K':
+        unit = std::int64_t{1} << 10;
+        break;
+      case 'M':
+        unit = std::int64_t{1} << 20;
+        break;
+      case 'G':
+        unit = std::int64_t{1} << 30;
+        break;
+      default:
+        break;
+    }
+    if (unit > 1) digits.remove_suffix(1);
+  }
+  const Result<std::int64_t> value = ReadWhole(digits, 0, most / unit);
+  if (!value.ok() || *value * unit < least) {
+    return Expected("bytes from " + std::to_string(least) + " to " + std::to_string(most) +
+                        " (k, M and G are understood)",
+                    text);
+  }
+  return *value * unit;
+}
+
+Result<milliseconds> ReadTime(std::string_view text, bool zero_allowed) {
+  if (zero_allowed && (text == "off" || text == "0" || text == "0s")) return milliseconds(0);
+  const Result<std::chrono::nanoseconds> duration = policy::ParseDuration(text);
+  if (!duration.ok()) return duration.error();
+  const auto rounded = std::chrono::duration_cast<milliseconds>(*duration);
+  if (rounded.count() == 0) return Expected("at least 1ms", text);
+  return rounded;
+}
+
+Result<bool> ReadSwitch(std::string_view text) {
+  if (text == "true" || text == "on" || text == "yes" || text == "1") return true;
+  if (text == "false" || text == "off" || text == "no" || text == "0") return false;
+  return Expected("true or false", text);
+}
+
+Status SetUrl(std::string& target, Texts texts, std::initializer_list<std::string_view> schemes) {
+  const std::string& text = texts[0];
+  std::string list;
+  for (const std::string_view scheme : schemes) {
+    if (text.starts_with(scheme)) {
+      target = text;
+      return {};
+    }
+    list += (list.empty() ? "" : ", ") + std::string(scheme);
+  }
+  return Expected("a URL that begins with one of " + list, text.substr(0, text.find(':')));
+}
+
+Status SetAddress(Address& target, Texts texts) {
+  std::optional<Address> address = Address::Parse(texts[0]);
+  if (!address) {
+    return Expected("an IP address and port such as 127.0.0.1:8080 or [::1]:8080, or off",
+                    texts[0]);
+  }
+  target = std::move(*address);
+  return {};
+}
+
+Status SetStoreUrl(std::string& target, const std::string& text) {
+  return SetUrl(target, {&text, 1},
+                {"memory:", "redis://", "rediss://", "redis+cluster://", "rediss+cluster://",
+                 "postgres://", "postgresql://", "mysql://", "mariadb://"});
+}
+
+Status SetFieldName(std::string& target, const std::string& text) {
+  constexpr std::size_t kLongest = 64;
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
+  };
+  if (text.empty() || text.size() > kLongest || !std::all_of(text.begin(), text.end(), fits)) {
+    return Expected("the name of a header field: 1 to 64 letters, digits, - and _", text);
+  }
+  target = text;
+  return {};
+}
+
+}  // namespace weir::config

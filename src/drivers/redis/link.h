@@ -1,0 +1,70 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "drivers/io_thread.h"
+#include "drivers/redis/backoff.h"
+#include "drivers/redis/connection.h"
+#include "drivers/redis/reply.h"
+#include "drivers/redis/stream.h"
+#include "weir/result.h"
+
+namespace weir::redis {
+
+/// What everything that talks to one server is made of: a Stream per attempt to connect, and a
+/// reader that makes replies of its bytes.
+///
+/// Thread safety: belongs to the thread that runs `io`; shared, because the stream's callbacks may
+/// come after its owner has let go of it.
+class Link : public std::enable_shared_from_this<Link> {
+ public:
+  virtual ~Link() = default;
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+ protected:
+  using Clock = std::chrono::steady_clock;
+
+  Link(boost::asio::io_context& io, ConnectionOptions options);
+
+  virtual void Opened() = 0;
+  virtual void TakeReply(Reply reply) = 0;
+  virtual void Lose(const std::string& why, Code code) = 0;
+  void Lose(const std::string& why) { Lose(why, Code::kUnavailable); }
+
+  /// Begins to connect; Opened or Lose follows. Requires tls_.ok().
+  void Open();
+  /// Writes the commands that open a session; answers how many replies to expect.
+  std::size_t Greet();
+  /// Runs `handler` if this still exists and is not closed.
+  template <typename Handler>
+  auto Weak(Handler handler) {
+    return [weak = weak_from_this(), handler = std::move(handler)](auto&&... arguments) {
+      const std::shared_ptr<Link> self = weak.lock();
+      if (self && !self->closed_) handler(std::forward<decltype(arguments)>(arguments)...);
+    };
+  }
+
+  boost::asio::io_context& io_;
+  const ConnectionOptions options_;
+  const std::string name_;  // the head of every error
+  IoThread::Timer timer_;
+  const Result<TlsContext> tls_;
+  bool closed_ = false;
+  bool heard_ = false;  // anything since it was last set to false
+  std::unique_ptr<Stream> stream_;
+  Backoff backoff_;
+
+ private:
+  void OnBytes(std::string_view bytes);
+
+  std::unique_ptr<ReplyReader> reader_;
+};
+
+}  // namespace weir::redis

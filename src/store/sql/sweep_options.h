@@ -1,0 +1,16 @@
+#pragma once
+
+#include <chrono>
+
+#include "weir/clock.h"
+
+namespace weir::store::sql {
+
+/// How a sweeper of expired rows works.
+struct SweepOptions {
+  std::chrono::milliseconds interval{500};  ///< between two small parts of the table
+  std::chrono::milliseconds grace{60'000};  ///< for which a row stays after it has expired
+  const Clock* clock = nullptr;             ///< null: the server's
+};
+
+}  // namespace weir::store::sql
