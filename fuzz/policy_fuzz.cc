@@ -1,6 +1,6 @@
-// A policy file from anybody: it is refused with a place, or compiles to policies that match and
-// make keys. The text's own words are tried as a request, so that what was written is also looked
-// up.
+// The tree of a policy file from anybody: it is refused with a place, or compiles to policies that
+// match and make keys. The text's own words are tried as a request, so that what was written is
+// also looked up.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "policy/keys.h"
 #include "policy/policy_file.h"
 #include "policy/policy_set.h"
+#include "tree.h"
 
 namespace {
 
@@ -39,7 +40,9 @@ void Require(bool condition) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   std::vector<weir::policy::yaml::Problem> problems;
-  auto definitions = weir::policy::ParsePolicies(text, "fuzz.yaml", problems);
+  const weir::fuzz::Tree tree(text);
+  weir::policy::yaml::Report report("fuzz.yaml", problems);
+  auto definitions = weir::policy::ReadPolicies(*tree.root(), report);
   for (const auto& problem : problems) Require(!problem.message.empty());
   if (!problems.empty()) return 0;
   weir::policy::PolicyIds ids;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "config/read.h"
 #include "config/settings.h"
 #include "policy/fields.h"
 #include "policy/policy_file.h"
@@ -110,6 +111,7 @@ class Reader {
   }
 
   void ReadSetting(const std::string& key, const Mark& mark, const Node& value) {
+    if (report_.full()) return;
     const Setting* setting = FindSetting(key);
     if (setting == nullptr) {
       report_.Add(mark, "unknown setting '" + key.substr(0, 64) + "'" + Suggestion(key));
@@ -231,8 +233,22 @@ void CheckTogether(const Config& config, const std::string& file, std::vector<Pr
   }
 }
 
-Config Build(const Node* root, const std::string& file, std::span<const Override> overrides,
-             std::vector<Problem>& problems) {
+}  // namespace
+
+Config::Config() : default_policy(policy::DefaultPolicy()) {}
+
+std::span<const SettingInfo> Settings() {
+  static const std::vector<SettingInfo> infos = [] {
+    std::vector<SettingInfo> all;
+    for (const Setting& setting : AllSettings()) all.push_back(setting.info);
+    all.push_back({kDefaultPolicy, "", "what bare keys get that no policy names", false});
+    return all;
+  }();
+  return infos;
+}
+
+Config Read(const Node* root, const std::string& file, std::span<const Override> overrides,
+            std::vector<Problem>& problems) {
   Config config;
   const std::size_t before = problems.size();
   if (root != nullptr) {
@@ -251,29 +267,15 @@ Config Build(const Node* root, const std::string& file, std::span<const Override
   return config;
 }
 
-}  // namespace
-
-Config::Config() : default_policy(policy::DefaultPolicy()) {}
-
-std::span<const SettingInfo> Settings() {
-  static const std::vector<SettingInfo> infos = [] {
-    std::vector<SettingInfo> all;
-    for (const Setting& setting : AllSettings()) all.push_back(setting.info);
-    all.push_back({kDefaultPolicy, "", "what bare keys get that no policy names", false});
-    return all;
-  }();
-  return infos;
-}
-
 Config Parse(std::string_view text, const std::string& file, std::span<const Override> overrides,
              std::vector<Problem>& problems) {
   const auto document = policy::yaml::Document::Parse(text, file, problems, kLimits);
-  return Build(document.root(), file, overrides, problems);
+  return Read(document.root(), file, overrides, problems);
 }
 
 Config Load(const std::string& path, std::span<const Override> overrides,
             std::vector<Problem>& problems) {
-  if (path.empty()) return Build(nullptr, path, overrides, problems);
+  if (path.empty()) return Read(nullptr, path, overrides, problems);
   std::string text;
   if (!policy::yaml::ReadFile(path, kLimits.max_bytes, text, problems)) return {};
   return Parse(text, path, overrides, problems);

@@ -1,6 +1,8 @@
 #include "policy/fields.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <utility>
 
 #include "base/number.h"
@@ -9,8 +11,7 @@
 namespace weir::policy::yaml {
 namespace {
 
-constexpr std::size_t kMaxProblems = 20;  // more would help nobody
-constexpr std::size_t kMaxWord = 64;      // of a word that is looked up or quoted
+constexpr std::size_t kMaxWord = 64;  // of a word that is looked up or quoted
 
 // Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
 std::size_t Distance(std::string_view from, std::string_view to) {
@@ -32,6 +33,30 @@ std::size_t Distance(std::string_view from, std::string_view to) {
   }
   return last[to.size()];
 }
+
+// The letters of a word. How many of them another word lacks is a lower bound of the distance, and
+// much cheaper: files from anybody may hold thousands of unknown words. Immutable.
+class Letters {
+ public:
+  explicit Letters(std::string_view word) : size_(word.size()) {
+    for (const char c : word) ++count_[static_cast<unsigned char>(c)];
+  }
+  std::size_t Apart(std::string_view other) const {
+    std::array<std::uint8_t, 256> left = count_;
+    std::size_t shared = 0;
+    for (const char c : other) {
+      std::uint8_t& here = left[static_cast<unsigned char>(c)];
+      if (here == 0) continue;
+      --here;
+      ++shared;
+    }
+    return std::max(size_, other.size()) - shared;
+  }
+
+ private:
+  std::array<std::uint8_t, 256> count_{};
+  std::size_t size_;
+};
 
 std::string Quoted(std::string_view text) {
   std::string quoted = "'";
@@ -59,15 +84,6 @@ void Expected(const Node& node, std::string_view what, std::string_view expected
              std::string(what) + ": expected " + std::string(expected) + ", got " + Shown(node));
 }
 
-template <typename T>
-std::optional<T> Parsed(std::string_view text) {
-  if constexpr (std::is_integral_v<T>) {
-    return ParseNumber<T>(text);
-  } else {
-    return ParseFraction(text);
-  }
-}
-
 }  // namespace
 
 std::optional<std::string_view> Nearest(std::string_view word,
@@ -75,7 +91,9 @@ std::optional<std::string_view> Nearest(std::string_view word,
   if (word.size() > kMaxWord) return std::nullopt;
   std::optional<std::string_view> nearest;
   std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
+  const Letters letters(word);
   for (const std::string_view candidate : candidates) {
+    if (letters.Apart(candidate) >= least) continue;
     const std::size_t distance = Distance(word, candidate);
     if (distance < least && distance < candidate.size()) {
       least = distance;
@@ -86,7 +104,8 @@ std::optional<std::string_view> Nearest(std::string_view word,
 }
 
 void Report::Add(const Mark& mark, std::string message) {
-  if (++count_ <= kMaxProblems) problems_.push_back({file_, mark, std::move(message)});
+  if (!full()) problems_.push_back({file_, mark, std::move(message)});
+  ++count_;
 }
 
 std::optional<std::string> AsText(const Node& node, std::string_view what, Report& report) {
@@ -100,17 +119,9 @@ std::optional<std::int64_t> AsInt(const Node& node, std::string_view what, Repor
     // 1_000_000 reads better than 1000000.
     std::string digits = node.scalar;
     std::erase(digits, '_');
-    if (auto value = Parsed<std::int64_t>(digits)) return value;
+    if (auto value = ParseNumber<std::int64_t>(digits)) return value;
   }
   Expected(node, what, "a whole number", report);
-  return std::nullopt;
-}
-
-std::optional<double> AsNumber(const Node& node, std::string_view what, Report& report) {
-  if (node.kind == Node::Kind::kScalar && !node.quoted) {
-    if (auto value = Parsed<double>(node.scalar)) return value;
-  }
-  Expected(node, what, "a number", report);
   return std::nullopt;
 }
 
@@ -163,11 +174,6 @@ std::optional<std::int64_t> Fields::Int(std::string_view name) {
   return node == nullptr ? std::nullopt : AsInt(*node, Name(name), report_);
 }
 
-std::optional<double> Fields::Number(std::string_view name) {
-  const Node* node = Take(name);
-  return node == nullptr ? std::nullopt : AsNumber(*node, Name(name), report_);
-}
-
 std::optional<bool> Fields::Bool(std::string_view name) {
   const Node* node = Take(name);
   return node == nullptr ? std::nullopt : AsBool(*node, Name(name), report_);
@@ -201,6 +207,7 @@ std::optional<std::vector<std::string>> Fields::Texts(std::string_view name) {
 void Fields::Finish() {
   if (report_.lenient()) return;
   for (const auto& [key, value] : node_.fields) {
+    if (report_.full()) return;
     if (std::find(asked_.begin(), asked_.end(), key->scalar) != asked_.end()) continue;
     std::string message = "unknown field " + Quoted(key->scalar);
     if (!what_.empty()) message += " in " + what_;

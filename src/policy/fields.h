@@ -25,12 +25,16 @@ class Report {
   void Add(const Mark& mark, std::string message);
   const std::string& file() const noexcept { return file_; }
   bool clean() const noexcept { return count_ == 0; }
+  /// True if what is added from now on is dropped: more problems would help nobody.
+  bool full() const noexcept { return count_ >= kMaxProblems; }
 
   /// Whether fields that nobody knows are skipped instead of reported.
   void set_lenient(bool lenient) noexcept { lenient_ = lenient; }
   bool lenient() const noexcept { return lenient_; }
 
  private:
+  static constexpr std::size_t kMaxProblems = 20;
+
   std::string file_;
   std::vector<Problem>& problems_;
   std::size_t count_ = 0;
@@ -41,7 +45,6 @@ class Report {
 /// `what` names the value in the message.
 std::optional<std::string> AsText(const Node& node, std::string_view what, Report& report);
 std::optional<std::int64_t> AsInt(const Node& node, std::string_view what, Report& report);
-std::optional<double> AsNumber(const Node& node, std::string_view what, Report& report);
 std::optional<bool> AsBool(const Node& node, std::string_view what, Report& report);
 std::optional<std::chrono::nanoseconds> AsDuration(const Node& node, std::string_view what,
                                                    Report& report);
@@ -59,7 +62,6 @@ class Fields {
 
   std::optional<std::string> Text(std::string_view name);
   std::optional<std::int64_t> Int(std::string_view name);
-  std::optional<double> Number(std::string_view name);
   std::optional<bool> Bool(std::string_view name);
   std::optional<std::chrono::nanoseconds> Duration(std::string_view name);
   /// One text or a list of texts.

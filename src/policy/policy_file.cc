@@ -302,15 +302,17 @@ class Reader {
 
 std::vector<Definition> ParsePolicies(std::string_view text, const std::string& file,
                                       std::vector<yaml::Problem>& problems, bool lenient) {
-  std::vector<Definition> definitions;
   const yaml::Document document = yaml::Document::Parse(text, file, problems);
-  if (document.root() == nullptr) return definitions;
+  if (document.root() == nullptr) return {};
   Report report(file, problems);
-  if (IsEnvoyConfig(*document.root())) {
-    report.set_lenient(lenient);
-    return ReadEnvoyConfig(*document.root(), report);
-  }
-  Reader(report, definitions).ReadFile(*document.root());
+  report.set_lenient(lenient && IsEnvoyConfig(*document.root()));
+  return ReadPolicies(*document.root(), report);
+}
+
+std::vector<Definition> ReadPolicies(const Node& root, Report& report) {
+  if (IsEnvoyConfig(root)) return ReadEnvoyConfig(root, report);
+  std::vector<Definition> definitions;
+  Reader(report, definitions).ReadFile(root);
   return definitions;
 }
 

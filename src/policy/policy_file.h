@@ -20,6 +20,9 @@ inline constexpr int kMaxPolicyNesting = 8;
 std::vector<Definition> ParsePolicies(std::string_view text, const std::string& file,
                                       std::vector<yaml::Problem>& problems, bool lenient = false);
 
+/// The same from a tree that has been read already; problems go to the report.
+std::vector<Definition> ReadPolicies(const yaml::Node& root, yaml::Report& report);
+
 /// The same from a file on disk.
 std::vector<Definition> LoadPolicyFile(const std::string& path,
                                        std::vector<yaml::Problem>& problems, bool lenient = false);

@@ -55,9 +55,6 @@ class Builder : public YAML::EventHandler {
     Node& node = Make(Node::Kind::kScalar, mark);
     node.quoted = tag == "!";
     node.scalar = value;
-    if (!node.quoted && (value.empty() || value == "~" || value == "null")) {
-      node.kind = Node::Kind::kNull;
-    }
     Finish(node, anchor);
   }
 

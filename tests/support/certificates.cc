@@ -39,11 +39,14 @@ Certificates::Pair Certificates::SelfSigned(const std::string& name, const std::
   return pair;
 }
 
-Certificates::Pair Certificates::Issue(const std::string& name, const std::string& file) {
+Certificates::Pair Certificates::Issue(const std::string& name, const std::string& file,
+                                       const std::string& more_names) {
   Pair pair{dir_ / (file + ".pem"), dir_ / (file + ".key")};
   const std::string request = (dir_ / (file + ".csr")).string();
+  const std::string names =
+      "DNS:localhost,IP:127.0.0.1" + (more_names.empty() ? "" : "," + more_names);
   const std::string extensions =
-      dir_.Write(file + ".ext", "subjectAltName=DNS:localhost,IP:127.0.0.1\n").string();
+      dir_.Write(file + ".ext", "subjectAltName=" + names + "\n").string();
   std::vector<std::string> arguments = {"req", "-new", "-subj", "/CN=" + name, "-out", request};
   const std::vector<std::string> key = NewKey(pair);
   arguments.insert(arguments.end(), key.begin(), key.end());

@@ -23,8 +23,9 @@ class Certificates {
   /// The authority's own certificate.
   std::filesystem::path authority() const { return dir_ / "ca.pem"; }
   /// A certificate for `name`, signed by the authority, in <file>.pem and <file>.key. Made again
-  /// for the same file, it replaces what is there.
-  Pair Issue(const std::string& name, const std::string& file);
+  /// for the same file, it replaces what is there. `more_names`: alternative names beside those of
+  /// this machine, as openssl takes them ("DNS:a,DNS:b").
+  Pair Issue(const std::string& name, const std::string& file, const std::string& more_names = {});
   /// One that nobody vouches for.
   Pair SelfSigned(const std::string& name, const std::string& file);
 

@@ -169,6 +169,8 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {"log: { level: loud }", "log.level: expected debug, info, warn, error or off"},
       {"admin: { allow: [nowhere] }", "admin.allow: "},
       {"admin: { keys: [short] }", "admin.keys: a key must have at least 8 characters"},
+      {"access: { keys: [\"ci:read:fifteen-letters\"] }",
+       "access.keys: a key must have at least 16 characters"},
       {"admin: { keys: [\"sha256:12\"] }", "64 hexadecimal digits"},
       {"limits: { max_body: 1T }", "limits.max_body: expected bytes"},
       {"snapshot: { interval: 5 }", "snapshot.interval: invalid duration '5'"},

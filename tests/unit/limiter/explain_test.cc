@@ -62,5 +62,80 @@ TEST(Explain, ABareKeyAndNothingAtAll) {
   EXPECT_EQ(ExplainNow(*limiter, nobody.check.request).why, "allowed: no policy applies");
 }
 
+TEST(Explain, ACostAboveTheLimitCanNeverBeAllowed) {
+  World world("policies: [{name: a, match: {}, quota: {fixed_window: {limit: 3, window: 10s}}}]");
+  auto limiter = world.NewLimiter();
+  Asked asked = Asked::For({{"user", "1"}}, 5);
+  const Explanation told = ExplainNow(*limiter, asked.check.request);
+  EXPECT_EQ(told.why, "can never be allowed by policy 'a': the cost is larger than its limit");
+  ASSERT_THAT(told.policies, SizeIs(1));
+  EXPECT_EQ(told.policies[0].why, "would never allow: the cost is larger than the limit of 3");
+}
+
+TEST(Explain, PoliciesThatNeverRefuse) {
+  World world(R"(
+policies:
+  - {name: trial, match: {route: /x}, shadow: true, quota: {fixed_window: {limit: 5, window: 1s}}}
+  - {name: free, match: {user: "*"}, unlimited: true}
+  - {name: vip, match: {user: vip}, quota: {fixed_window: {limit: 1, window: 1s}}}
+)");
+  auto limiter = world.NewLimiter();
+  Asked tried = Asked::For({{"route", "/x"}});
+  EXPECT_EQ(ExplainNow(*limiter, tried.check.request).why, "allowed: only shadow policies apply");
+  Asked anybody = Asked::For({{"user", "1"}});
+  const Explanation free = ExplainNow(*limiter, anybody.check.request);
+  EXPECT_EQ(free.policies.at(0).why, "unlimited: never refuses");
+  EXPECT_EQ(free.policies.at(0).quota, "unlimited");
+  Asked vip = Asked::For({{"user", "vip"}});
+  const Explanation replaced = ExplainNow(*limiter, vip.check.request);
+  ASSERT_THAT(replaced.policies, SizeIs(2));
+  EXPECT_EQ(replaced.policies[1].quota, "unlimited");
+  EXPECT_EQ(replaced.policies[1].why, "does not apply: the more specific policy 'vip' replaces it");
+}
+
+/// What is said of one bucket of a policy.
+Explanation ExplainOne(PolicyLimiter& limiter, policy::Definition definition, std::int64_t cost) {
+  auto policy = std::make_shared<policy::Policy>();
+  policy->definition = std::move(definition);
+  Explanation told;
+  ExplainBucket(limiter, policy, "default/p|user:1", cost,
+                [&told](Explanation explanation) { told = std::move(explanation); });
+  return told;
+}
+
+TEST(Explain, OneBucketOfOnePolicy) {
+  World world;
+  auto limiter = world.NewLimiter();
+  policy::Definition definition;
+  definition.name = "p";
+  definition.source = "p.yaml:1:1";
+  EXPECT_EQ(ExplainOne(*limiter, definition, 1).policies.at(0).why, "unlimited: never refuses");
+  definition.quota = *Quota::FixedWindow(3, std::chrono::seconds(10));
+  definition.cost = 2;
+  EXPECT_EQ(ExplainOne(*limiter, definition, 1).why, "allowed by policy 'p'");
+  // Two requests of cost 2 are 4 permits.
+  EXPECT_EQ(ExplainOne(*limiter, definition, 2).decision.verdict, Verdict::kNever);
+  definition.shadow = true;
+  definition.shadow_in_file = false;
+  const Explanation trial = ExplainOne(*limiter, definition, 1);
+  EXPECT_EQ(trial.why, "allowed: only shadow policies apply");
+  EXPECT_EQ(trial.policies.at(0).source, "p.yaml:1:1, in shadow by an override");
+  definition.shadow = false;
+  definition.shadow_in_file = true;
+  EXPECT_EQ(ExplainOne(*limiter, definition, 1).policies.at(0).source,
+            "p.yaml:1:1, enforced by an override");
+}
+
+// 10 s minus a nanosecond is not yet enough after 9,999 ms.
+TEST(Explain, TimesAreRoundedUp) {
+  World world("policies: [{name: a, match: {}, quota: {fixed_window: {limit: 1, window: 10s}}}]");
+  auto limiter = world.NewLimiter();
+  Asked asked = Asked::For({{"user", "1"}});
+  asked.On(*limiter);
+  world.clock().Advance(std::chrono::nanoseconds(1));
+  EXPECT_EQ(ExplainNow(*limiter, asked.check.request).why,
+            "limited by policy 'a'; clears in 10000 ms");
+}
+
 }  // namespace
 }  // namespace weir::limiter

@@ -181,5 +181,32 @@ TEST_F(CatalogTest, AnOverrideWaitsForItsPolicy) {
   EXPECT_TRUE(catalog_.CheckInFile({"default", "f", false}).ok());
 }
 
+TEST_F(CatalogTest, WhatDoesNotFitTogetherLeavesTheOldInForce) {
+  ASSERT_TRUE(catalog_.SetStored({Stored("a", 5)}, {}).ok());
+  Definition same_key = Stored("a", 7);
+  same_key.name = "other";
+  EXPECT_FALSE(catalog_.SetStored({Stored("a", 6), same_key}, {}).ok());
+  EXPECT_EQ(catalog_.live().Current()->ForKey("a").quota()->limit(), 5);
+  // And nothing of it comes back with the next change.
+  EXPECT_THAT(catalog_.SetManaged({Stored("b", 1)}), IsEmpty());
+  EXPECT_EQ(catalog_.live().Current()->ForKey("a").quota()->limit(), 5);
+}
+
+TEST_F(CatalogTest, AStoredPolicyWithoutAKeyClashesByItsNameAlone) {
+  Definition stored = Stored("all", 5);
+  stored.key.clear();
+  stored.has_match = true;
+  ASSERT_TRUE(catalog_.SetStored({stored}, {}).ok());
+  EXPECT_EQ(catalog_.status().stored_policies, 1U);
+  EXPECT_THAT(catalog_.status().set_aside, IsEmpty());
+}
+
+TEST_F(CatalogTest, WhoeverAsksSeesASetBeforeItIsInForce) {
+  std::vector<std::size_t> sizes;
+  catalog_.BeforePublishing([&](const PolicySet& set) { sizes.push_back(set.policies().size()); });
+  ASSERT_TRUE(catalog_.SetStored({Stored("a", 5)}, {}).ok());
+  EXPECT_THAT(sizes, ElementsAre(0U, 1U));
+}
+
 }  // namespace
 }  // namespace weir::policy

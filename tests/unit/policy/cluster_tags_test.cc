@@ -31,6 +31,75 @@ std::vector<std::string> Conflicts(const std::vector<std::string>& policies) {
   return TagConflicts(**set, "user");
 }
 
+/// Whether two policies can apply to one request, each written as what it matches.
+bool Meet(const std::string& one, const std::string& other) {
+  const auto read = [](const std::string& fields) {
+    std::vector<yaml::Problem> problems;
+    auto definitions =
+        ParsePolicies("policies: [{name: a, " + fields + ", unlimited: true}]", "p.yaml", problems);
+    EXPECT_EQ(yaml::ToString(problems), "");
+    return definitions.at(0);
+  };
+  const bool meet = CanMeet(read(one), read(other));
+  EXPECT_EQ(CanMeet(read(other), read(one)), meet) << "whichever is asked about first";
+  return meet;
+}
+
+// The second entry makes neither policy more specific than the other, so only values decide.
+TEST(ClusterTags, ValuesMeetIfOneRequestCanHaveBoth) {
+  const auto values = [](const std::string& a, const std::string& b) {
+    return Meet("match: {user: " + a + ", route: /x}", "match: {user: " + b + ", ip: '*'}");
+  };
+  EXPECT_TRUE(values("'*'", "bot"));
+  EXPECT_TRUE(values("bot", "bot"));
+  EXPECT_FALSE(values("bot", "alice"));
+  EXPECT_TRUE(values("bot-1", "bot*"));
+  EXPECT_FALSE(values("alice", "bot*"));
+  EXPECT_TRUE(values("b*", "bot*"));
+  EXPECT_FALSE(values("a*", "b*"));
+}
+
+TEST(ClusterTags, TheMoreSpecificOfTwoForTheSameEntriesAppliesAlone) {
+  EXPECT_FALSE(Meet("match: {user: '*'}", "match: {user: bot*}"));
+  EXPECT_FALSE(Meet("match: {user: b*}", "match: {user: bot*}"));
+  EXPECT_FALSE(Meet("match: {user: bot*}", "match: {user: bot-1}"));
+  EXPECT_FALSE(Meet("match: {user: vip, route: /x}", "match: {user: '*', route: '*'}"));
+  // Neither is: each is more specific about one entry.
+  EXPECT_TRUE(Meet("match: {user: bot*, route: '*'}", "match: {user: '*', route: /x}"));
+  EXPECT_TRUE(Meet("match: {user: b*, route: /x*}", "match: {user: bot*, route: /*}"));
+  // Two that say the same both apply.
+  EXPECT_TRUE(Meet("match: {user: b*}", "match: {user: b*}"));
+}
+
+TEST(ClusterTags, AChainIsTheWholeDescriptor) {
+  EXPECT_FALSE(Meet("chain: [{user: '*'}]", "match: {route: /x}"));
+  EXPECT_TRUE(Meet("chain: [{user: '*'}, {route: /x}]", "match: {route: /x}"));
+}
+
+TEST(ClusterTags, WhatIsChargedByItselfHasNoConflict) {
+  PolicyIds ids;
+  std::vector<yaml::Problem> problems;
+  auto definitions = ParsePolicies(R"(
+policies:
+  - {name: a, match: {user: "*"}, quota: {fixed_window: {limit: 1, window: 1s}}}
+  - {name: free, match: {}, unlimited: true}
+  - {name: key, key: k, quota: {fixed_window: {limit: 1, window: 1s}}}
+)",
+                                   "p.yaml", problems);
+  const auto set = PolicySet::Compile(std::move(definitions), {DefaultPolicy(), 0.1}, ids);
+  ASSERT_TRUE(set.ok());
+  EXPECT_THAT(TagConflicts(**set, "user"), IsEmpty());
+}
+
+TEST(ClusterTags, InAChainEveryValueUnderAPrefixHasItsKeyUnlessTheyShareOne) {
+  EXPECT_THAT(
+      Conflicts({"name: a, chain: [{user: bot*}, {route: /x}]", "name: b, match: {user: '*'}"}),
+      IsEmpty());
+  EXPECT_THAT(Conflicts({"name: a, chain: [{user: bot*}, {route: /x}], share: [user]",
+                         "name: b, match: {user: '*'}"}),
+              ElementsAre(HasSubstr("'a'")));
+}
+
 TEST(ClusterTags, PoliciesThatAllHaveTheEntryGoTogether) {
   EXPECT_THAT(Conflicts({"name: a, match: {user: '*'}", "name: b, match: {user: '*', route: /x}",
                          "name: c, match: {user: vip, route: /x*}"}),

@@ -126,6 +126,73 @@ TEST(EnvoyFilters, WarnsOfRatelimitFiltersToo) {
               ElementsAre(HasSubstr("rate_limit_service.grpc_service is missing")));
 }
 
+TEST(EnvoyFilters, WarnsOfBucketsThatNoPolicyCanLimit) {
+  const auto bucket = [](const std::string& fields) {
+    return "a: {\"@type\": type.googleapis.com/envoy.RateLimitQuotaBucketSettings, " + fields +
+           "}\n" +
+           "b: {\"@type\": type.googleapis.com/envoy.RateLimitQuotaFilterConfig, domain: d, "
+           "bucket_matchers: {on_no_match: {}}, rlqs_server: {google_grpc: {}}}\n";
+  };
+  const std::string expired =
+      "expired_assignment_behavior: {expired_assignment_behavior_timeout: 60s, " + kDeny + "}";
+  const std::string id = "bucket_id_builder: {bucket_id_builder: {a: {}}}";
+  EXPECT_THAT(Warnings(bucket(id + ", " + kNone + ", " + expired)), IsEmpty());
+  EXPECT_THAT(Warnings(bucket(kNone + ", " + expired)),
+              ElementsAre(HasSubstr("bucket_id_builder has no entry")));
+  EXPECT_THAT(
+      Warnings(bucket("bucket_id_builder: {bucket_id_builder: {}}, " + kNone + ", " + expired)),
+      ElementsAre(HasSubstr("bucket_id_builder has no entry")));
+  std::string many;
+  for (int i = 0; i < 17; ++i) many += (i > 0 ? ", e" : "e") + std::to_string(i) + ": {}";
+  EXPECT_THAT(Warnings(bucket("bucket_id_builder: {bucket_id_builder: {" + many + "}}, " + kNone +
+                              ", " + expired)),
+              ElementsAre(HasSubstr("more than 16 entries")));
+  // Envoy's number for DENY_ALL is 1.
+  EXPECT_THAT(Warnings(bucket(id +
+                              ", no_assignment_behavior: {fallback_rate_limit: {blanket_rule: "
+                              "1}}, " +
+                              expired)),
+              IsEmpty());
+  EXPECT_THAT(Warnings(bucket(id + ", no_assignment_behavior: {}, " + expired)),
+              ElementsAre(HasSubstr("admits everything without an assignment")));
+  EXPECT_THAT(Warnings(bucket(id + ", " + kNone)),
+              ElementsAre(HasSubstr("expired_assignment_behavior is missing")));
+  EXPECT_THAT(
+      Warnings(bucket(id + ", " + kNone +
+                      ", expired_assignment_behavior: {expired_assignment_behavior_timeout: "
+                      "60s, fallback_rate_limit: {blanket_rule: ALLOW_ALL}}")),
+      ElementsAre(HasSubstr("expired_assignment_behavior admits")));
+}
+
+TEST(EnvoyFilters, WarnsOfFiltersThatDoNothing) {
+  const std::string quota = "\"@type\": type.googleapis.com/envoy.RateLimitQuotaFilterConfig";
+  EXPECT_THAT(Warnings("a: {" + quota + ", rlqs_server: {google_grpc: {}}}"),
+              ElementsAre(HasSubstr("domain is missing"), HasSubstr("bucket_matchers is missing")));
+  // A message of another package whose name only ends so is somebody else's.
+  EXPECT_THAT(Warnings("a: {\"@type\": type.googleapis.com/my.OtherRateLimitQuotaFilterConfig}"),
+              ElementsAre(HasSubstr("no rate limit filter")));
+  const std::string rls =
+      "{\"@type\": type.googleapis.com/envoy.extensions.filters.http.ratelimit.v3.RateLimit, "
+      "failure_mode_deny: true, timeout: 1s, rate_limit_service: {transport_api_version: V2, "
+      "grpc_service: {envoy_grpc: {cluster_name: weir}}}}";
+  // The cluster that both use has HTTP/2 and is looked at once; without a stream it may hang.
+  EXPECT_THAT(Warnings("static_resources: {clusters: [{name: weir, http2_protocol_options: {}}]}\n"
+                       "a: " +
+                       rls + "\nb: " + rls),
+              ElementsAre(HasSubstr("domain is missing"), HasSubstr("must be V3"),
+                          HasSubstr("domain is missing"), HasSubstr("must be V3")));
+}
+
+TEST(EnvoyFilters, OfManyWarningsTheFirstHundredAreTold) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    text +=
+        "f" + std::to_string(i) +
+        ": {\"@type\": type.googleapis.com/envoy.RateLimitQuotaFilterConfig, rlqs_server: {}}\n";
+  }
+  EXPECT_EQ(Warnings(text).size(), 100U);
+}
+
 TEST(EnvoyFilters, SaysThatThereIsNone) {
   EXPECT_THAT(Warnings("static_resources: {}\n"), ElementsAre(HasSubstr("no rate limit filter")));
 }

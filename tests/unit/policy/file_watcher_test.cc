@@ -110,5 +110,11 @@ TEST_F(FileWatcherTest, OtherFilesAreOfNoConcernAndATriggerAlwaysIs) {
   EXPECT_EQ(bell_.rung(), 1);
 }
 
+TEST_F(FileWatcherTest, TellsOfANewFileInAFolder) {
+  Watch(folder_.path());
+  folder_.Write("new.yaml", "one");
+  EXPECT_TRUE(bell_.Rang());
+}
+
 }  // namespace
 }  // namespace weir::policy

@@ -231,5 +231,87 @@ TEST(ShareOf, GrantsAPartButAtLeastOnePermit) {
   EXPECT_EQ(ShareOf(*Quota::FixedWindow(5, 1s), 1.0), *Quota::FixedWindow(5, 1s));
 }
 
+TEST_F(PolicySetTest, LeasedPoliciesHaveTheirTerms) {
+  Compile(
+      "policies: [{name: a, match: {}, mode: leased, quota: {fixed_window: {limit: 9, window: "
+      "1m}}}]");
+  EXPECT_TRUE(set_->policies().at(0).lease.has_value());
+  // Not every way in checks a policy for itself.
+  Definition definition = DefaultPolicy();
+  definition.mode = Mode::kLeased;
+  definition.quota = *Quota::Concurrency(4, std::chrono::seconds(30));
+  const auto compiled = PolicySet::Compile({definition}, {DefaultPolicy(), 0.1}, ids_);
+  ASSERT_FALSE(compiled.ok());
+  EXPECT_THAT(compiled.error().message, HasSubstr("mode: leased: cannot be leased"));
+}
+
+TEST_F(PolicySetTest, TwoPoliciesWithTheSameChainClash) {
+  const auto compiled = TryCompile(R"(
+policies:
+  - {name: a, chain: [{user: b*}, {ip: "*"}], quota: {fixed_window: {limit: 1, window: 1s}}}
+  - {name: b, chain: [{user: b*}, {ip: "*"}], quota: {fixed_window: {limit: 2, window: 1s}}}
+)");
+  ASSERT_FALSE(compiled.ok());
+  EXPECT_THAT(compiled.error().message, HasSubstr("the chain of policy 'b' is taken already"));
+}
+
+TEST_F(PolicySetTest, MoreThanAHundredThousandAreRefused) {
+  const auto compiled =
+      PolicySet::Compile(std::vector<Definition>(kMaxPolicies + 1), {DefaultPolicy(), 0.1}, ids_);
+  ASSERT_FALSE(compiled.ok());
+  EXPECT_EQ(compiled.error().code, Code::kResourceExhausted);
+}
+
+TEST_F(PolicySetTest, TheStrongestChargeOfADomainCounts) {
+  Compile("charge: each\npolicies: [{name: a, match: {}, unlimited: true}]");
+  EXPECT_EQ(set_->ChargeModeOf(""), ChargeMode::kEach);
+  EXPECT_EQ(set_->ChargeModeOf("default"), ChargeMode::kEach);
+  EXPECT_EQ(set_->ChargeModeOf("elsewhere"), ChargeMode::kAllOrNone);
+  EXPECT_EQ(set_->policies().at(0).quota(), nullptr);
+}
+
+TEST_F(PolicySetTest, ReplacedPoliciesAreListedWhereTheyAreAskedFor) {
+  Compile(R"(
+policies:
+  - {name: all, match: {user: "*"}, quota: {fixed_window: {limit: 1, window: 1s}}}
+  - {name: vip, match: {user: vip}, quota: {fixed_window: {limit: 9, window: 1s}}}
+)");
+  const std::vector<Entry> vip = {{"user", "vip"}};
+  set_->Match("", vip, buffer_, true);
+  ASSERT_EQ(buffer_.applying.size(), 2U);
+  for (const Applying& applying : buffer_.applying) {
+    const bool replaced = applying.policy->definition.name == "all";
+    EXPECT_EQ(applying.replaced_by != nullptr, replaced);
+  }
+  EXPECT_EQ(Keys(vip).size(), 1U);
+}
+
+TEST_F(PolicySetTest, BeyondTheNumbersThereArePoliciesShareOne) {
+  for (std::uint32_t i = 0; i + 1 < PolicyIds::kMax; ++i) ids_.IdOf("d", std::to_string(i));
+  EXPECT_EQ(ids_.IdOf("d", "one more"), PolicyIds::kMax - 1);
+  EXPECT_EQ(ids_.IdOf("d", "and another"), PolicyIds::kMax - 1);
+  EXPECT_EQ(ids_.Names().back().policy, "(others)");
+  EXPECT_EQ(ids_.IdOf("d", "0"), 0U) << "those that have a number keep it";
+}
+
+// 10 in 100 years is the slowest bucket of 10 that there is; seven tenths of it, rounded to whole
+// permits and nanoseconds, would be slower.
+TEST_F(PolicySetTest, AShareThatNoQuotaCanExpressIsOnePermitPerWindow) {
+  const auto slow = Quota::TokenBucket(10, 1, kMaxWindow / 10);
+  ASSERT_TRUE(slow.ok());
+  EXPECT_EQ(ShareOf(*slow, 0.7), *Quota::FixedWindow(1, slow->window()));
+  EXPECT_EQ(ShareOf(*Quota::FixedWindow(10, std::chrono::seconds(1)), 0.7).limit(), 7);
+}
+
+TEST_F(PolicySetTest, KeysEscapeWhatIsNotPrintable) {
+  std::string key;
+  AppendBareKey(key, "a\x7f\x01|%b");
+  EXPECT_EQ(key, "key|a%7F%01%7C%25b");
+  std::string own;
+  const std::vector<Entry> entries = {{"user", "u"}};
+  AppendOverrideKey(own, "", entries, *Quota::FixedWindow(1, std::chrono::hours(1)));
+  EXPECT_EQ(own, "default/%override3600|user:u");
+}
+
 }  // namespace
 }  // namespace weir::policy

@@ -105,5 +105,83 @@ TEST(Spread, ManyPoliciesOfAShapeAreTakenForOne) {
   EXPECT_EQ(EntriesOf(places, "d/p7"), Entries{"user"});
 }
 
+/// So many policies that they are looked at by their shapes.
+std::vector<std::string> Crowd(std::vector<std::string> policies) {
+  for (int i = 0; i < 600; ++i) {
+    const std::string number = std::to_string(i);
+    policies.push_back("name: p" + number + ", match: {user: u" + number + "}");
+  }
+  return policies;
+}
+
+TEST(Spread, InACrowdAPrefixIsStillOneKey) {
+  const KeyPlaces places = Places(Crowd({"name: bots, match: {user: bot*}"}));
+  EXPECT_EQ(EntriesOf(places, "d/bots"), Entries{});
+  EXPECT_EQ(EntriesOf(places, "d/p7"), Entries{})
+      << "bot-1 may be p7 as well, for all a shape says";
+}
+
+TEST(Spread, InACrowdAChainMeetsOnlyPoliciesForItsEntries) {
+  KeyPlaces places =
+      Places(Crowd({"name: a, chain: [{ip: '*'}]", "name: b, chain: [{ip: '*'}, {zone: '*'}]"}));
+  EXPECT_EQ(EntriesOf(places, "d/a"), Entries{"ip"});
+  EXPECT_EQ(EntriesOf(places, "d/b"), (Entries{"ip", "zone"}));
+  EXPECT_EQ(EntriesOf(places, "d/p7"), Entries{"user"});
+  places = Places(Crowd({"name: a, chain: [{ip: '*'}, {user: '*'}]"}));
+  EXPECT_EQ(EntriesOf(places, "d/a"), Entries{"user"});
+  std::vector<std::string> last = Crowd({});
+  last.push_back("name: a, chain: [{ip: '*'}]");
+  last.push_back("name: b, chain: [{zone: '*'}, {user: '*'}]");
+  places = Places(last);
+  EXPECT_EQ(EntriesOf(places, "d/a"), Entries{"ip"});
+  EXPECT_EQ(EntriesOf(places, "d/b"), Entries{"user"});
+}
+
+TEST(Spread, InACrowdTheOrderOfAChainIsPartOfItsShape) {
+  std::vector<std::string> policies;
+  for (int i = 0; i < 600; ++i) {
+    const std::string number = std::to_string(i);
+    policies.push_back("name: p" + number + ", chain: [{user: u" + number + "}, {ip: '*'}]");
+  }
+  policies.push_back("name: all, match: {ip: '*'}");
+  const KeyPlaces places = Places(policies);
+  EXPECT_EQ(EntriesOf(places, "d/p7"), Entries{"ip"});
+  EXPECT_EQ(EntriesOf(places, "d/all"), Entries{"ip"});
+}
+
+TEST(Spread, TooManyShapesLiveByTheirDomain) {
+  std::vector<std::string> policies;
+  for (int i = 0; i < 1001; ++i) {
+    const std::string number = std::to_string(i);
+    policies.push_back("name: p" + number + ", match: {e" + number + ": '*'}");
+  }
+  EXPECT_TRUE(Places(policies).empty());
+}
+
+TEST(Spread, AnEntryThatAChainHasTwiceIsNotSpreadBy) {
+  EXPECT_EQ(EntriesOf(Places({"name: a, chain: [{k: x}, {k: y}, {user: '*'}]"}), "d/a"),
+            Entries{"user"});
+}
+
+TEST(Spread, ThreeThatMeetShareWhatAllHave) {
+  const KeyPlaces places =
+      Places({"name: a, match: {user: '*'}", "name: b, match: {user: '*', route: '*'}",
+              "name: c, match: {user: '*', ip: '*'}"});
+  for (const char* head : {"d/a", "d/b", "d/c"})
+    EXPECT_EQ(EntriesOf(places, head), Entries{"user"});
+}
+
+TEST(Spread, WhatHasNoQuotaOrNoMatchHasNoPlace) {
+  PolicyIds ids;
+  std::vector<yaml::Problem> problems;
+  auto definitions = ParsePolicies(
+      "policies: [{name: a, match: {user: '*'}, unlimited: true}, {name: b, key: k, "
+      "quota: {fixed_window: {limit: 1, window: 1s}}}]",
+      "p.yaml", problems);
+  const auto set = PolicySet::Compile(std::move(definitions), {DefaultPolicy(), 0.1}, ids);
+  ASSERT_TRUE(set.ok());
+  EXPECT_TRUE(SpreadOf(**set).empty());
+}
+
 }  // namespace
 }  // namespace weir::policy

@@ -60,6 +60,46 @@ TEST(Unreachable, APolicyThatIsAlwaysReplacedIsWarnedOf) {
                           "of its requests and replaces it"));
 }
 
+TEST(Unreachable, ValuesWithSpacesAroundThemAreWarnedOf) {
+  EXPECT_THAT(Warnings({"name: a, match: {user: ' vip'}"}),
+              ElementsAre(HasSubstr("user ' vip' begins or ends with a space")));
+  EXPECT_THAT(Warnings({"name: a, match: {user: 'vip '}"}),
+              ElementsAre(HasSubstr("user 'vip ' begins or ends with a space")));
+}
+
+TEST(Unreachable, ABeginningOfAddressesIsNotWarnedOf) {
+  EXPECT_THAT(Warnings({"name: a, match: {ip: 10.*}"}), IsEmpty());
+}
+
+TEST(Unreachable, OnlyAPolicyThatCoversAnotherHidesIt) {
+  const auto hidden = [](const std::string& inner, const std::string& outer) {
+    return !Warnings({"name: a, " + inner, "name: b, " + outer + ", replaces: [a]"}).empty();
+  };
+  EXPECT_TRUE(hidden("match: {user: vip, route: /x}", "match: {user: '*'}"));
+  EXPECT_TRUE(hidden("match: {user: vip, route: /x}", "match: {user: vip}"));
+  EXPECT_FALSE(hidden("match: {user: vip, route: /x}", "match: {user: root}"));
+  EXPECT_TRUE(hidden("match: {user: vip-*, route: /x}", "match: {user: v*}"));
+  EXPECT_FALSE(hidden("match: {user: '*', route: /x}", "match: {user: v*}"));
+  EXPECT_FALSE(hidden("match: {user: bob, route: /x}", "match: {user: v*}"));
+  // Nobody is replaced by what is on trial, by a chain, or where there is no match to cover.
+  EXPECT_FALSE(hidden("match: {user: vip, route: /x}", "match: {user: '*'}, shadow: true"));
+  EXPECT_FALSE(hidden("match: {user: vip, route: /x}", "chain: [{user: '*'}]"));
+  EXPECT_FALSE(hidden("key: vip", "match: {user: '*'}"));
+  EXPECT_FALSE(hidden("chain: [{user: vip}]", "match: {user: '*'}"));
+}
+
+TEST(Unreachable, ACostAboveTheLimitPassesWhereEverythingCountsOrNothingIsMeantTo) {
+  EXPECT_THAT(Warnings({"name: a, match: {}, cost: 6, overdraw: true"}), IsEmpty());
+  EXPECT_THAT(Warnings({"name: a, match: {}, cost: 6, blocked: true"}), IsEmpty());
+  std::vector<yaml::Problem> problems;
+  PolicyIds ids;
+  const auto set =
+      PolicySet::Compile(ParsePolicies("policies: [{name: a, match: {}, cost: 6, unlimited: true}]",
+                                       "p.yaml", problems),
+                         {DefaultPolicy(), 0.1}, ids);
+  EXPECT_THAT(Unreachable(**set), IsEmpty());
+}
+
 TEST(Unreachable, ACostAboveTheLimitIsWarnedOf) {
   EXPECT_THAT(Warnings({"name: a, match: {}, cost: 6"}),
               ElementsAre("p.yaml:2:5: policy 'a' refuses every request: each costs 6, more than "
