@@ -26,6 +26,9 @@ const char* const kListDeadOfUser = WEIR_DEAD
 
 const char* const kFindDead = WEIR_DEAD "event_id = $1";
 
+const char* const kCountDead =
+    "SELECT count(*) FROM (SELECT FROM notify_dead_letter LIMIT $1) counted";
+
 #undef WEIR_MESSAGE
 #undef WEIR_DEAD
 

@@ -15,6 +15,7 @@ extern const char* const kListDead;
 extern const char* const kListDeadOfUser;
 /// $1 an id.
 extern const char* const kFindDead;
+extern const char* const kCountDead;
 /// $1 behind this user, $2 the most.
 extern const char* const kListUsers;
 /// $1 user, $2 from, $3 to, $4 zone, $5 channels.
