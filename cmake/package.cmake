@@ -43,7 +43,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(MARIADB REQUIRED QUIET IMPORTED_TARGET libmariadb)
 pkg_check_modules(HIREDIS REQUIRED QUIET IMPORTED_TARGET hiredis)
 set(parts telemetry drivers_digest drivers_redis drivers_postgres drivers_mysql policy config store_guard store_reserve store_sql store_redis
-          store_postgres store_mysql store_lease store_memory limiter limiter_permits admin_policies admin_shared admin_sql
+          store_postgres store_mysql store_lease store_memory store_route limiter limiter_permits admin_policies admin_shared admin_sql
           admin_postgres admin_mysql admin_redis library_backend library)
 list(TRANSFORM parts REPLACE "(.+)" "$<TARGET_OBJECTS:weir_\\1>" OUTPUT_VARIABLE objects)
 add_library(weir_stores STATIC ${objects})

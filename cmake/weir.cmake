@@ -34,14 +34,11 @@ function(weir_joined out name)
   set(${out} ${parts} PARENT_SCOPE)
 endfunction()
 
-# weir_library(<name> [APART] SOURCES … DEPS …): the library weir_<name> of this folder. APART: its files use the
-# same names for different things in their unnamed namespaces, so they are never joined.
+# weir_library(<name> SOURCES … DEPS …): the library weir_<name> of this folder. Its files may be joined, so a name in
+# an unnamed namespace means one thing in all of them.
 function(weir_library name)
-  cmake_parse_arguments(ARG "APART" "" "SOURCES;DEPS" ${ARGN})
-  set(sources ${ARG_SOURCES})
-  if(NOT ARG_APART)
-    weir_joined(sources ${name} ${ARG_SOURCES})
-  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  weir_joined(sources ${name} ${ARG_SOURCES})
   add_library(weir_${name} STATIC ${sources})
   if(WEIR_JOIN)
     target_include_directories(weir_${name} PRIVATE ${PROJECT_SOURCE_DIR})

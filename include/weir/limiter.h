@@ -26,6 +26,10 @@ struct LimiterOptions {
   /// redis+cluster://, postgres:// or mysql:// they are shared with whoever uses the same store,
   /// the service included: the buckets are the same.
   std::string store = "memory:";
+  /// kEmbedded: several stores, each "NAME=URL", of which policies name theirs (`store: NAME`); a
+  /// name with several URLs shares its keys among them. `store` is then the name of the one for all
+  /// other policies; left as it is, the first.
+  std::vector<std::string> stores = {};
   /// kEmbedded: policy files, or folders of them. They are read again when they change; a file that
   /// is wrong then changes nothing, see policies().
   std::vector<std::string> policies = {};

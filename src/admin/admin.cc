@@ -84,7 +84,8 @@ http::Response Status(const AdminParts& parts, std::chrono::steady_clock::time_p
       .Field("allowed", checks.allowed)
       .Field("blocked", checks.limited)
       .Field("errors", checks.errors)
-      .Field("degraded", checks.degraded);
+      .Field("degraded", checks.degraded)
+      .Field("unmatched", checks.unmatched);
   AppendCatalog(json, parts.catalog.status());
   json.EndObject();
   return response;

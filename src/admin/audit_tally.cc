@@ -27,7 +27,7 @@ void AuditTally::Flush() {
     JsonWriter(entry.after).BeginObject().Field("count", noted.count).EndObject();
     audit_.Append(std::move(entry), [](const Result<std::int64_t>& written) {
       if (written.ok()) return;
-      telemetry::Log(telemetry::Level::kError, "not in the audit log",
+      telemetry::Log(telemetry::Level::kError, "cannot write to the audit log",
                      {{"error", std::string_view(written.error().message)}});
     });
   }

@@ -107,7 +107,7 @@ void ConfigChanges::TakeBack(const ChangePtr& change, const Error& why) {
         const std::string fate = restored.ok() ? "so it was taken back"
                                                : "and is in force all the same, since it could not "
                                                  "be taken back either";
-        telemetry::Log(telemetry::Level::kError, "a change is not in the audit log",
+        telemetry::Log(telemetry::Level::kError, "cannot write a change to the audit log",
                        {{"target", std::string_view(change->entry.target)},
                         {"who", std::string_view(change->entry.who)},
                         {"taken_back", restored.ok()},

@@ -29,7 +29,7 @@ std::string_view OnlyInFiles(const Definition& definition) {
   if (!definition.limit_name.empty()) return "limit_name";
   if (!definition.key.empty() && definition.has_match) return "both key and match";
   if (!definition.key.empty() && definition.key != definition.name) {
-    return "a bare key under another name: the key is its name there";
+    return "a bare key under another name (give the policy its key as name)";
   }
   return {};
 }

@@ -87,6 +87,9 @@ void CollectDecisions(const limiter::Counters& counters, telemetry::TextWriter& 
   out.Sample(checks.errors);
   out.Counter("weir_degraded_total", "Checks decided by on_store_error while the store was away.");
   out.Sample(checks.degraded);
+  out.Counter("weir_unmatched_total",
+              "Checks that no policy applied to: they were allowed without a limit.");
+  out.Sample(checks.unmatched);
   const auto policies = Bounded(counters.Policies());
   using Counts = limiter::PolicyCounts;
   PolicyFamily(out, "weir_policy_allowed_total", "What each policy allowed.", policies,

@@ -2,9 +2,9 @@
 
 namespace weir::algorithm {
 
-Window AnchoredWindow::Current(const Quota& quota, const State& state, Nanos now) noexcept {
+WindowCount AnchoredWindow::Current(const Quota& quota, const State& state, Nanos now) noexcept {
   if (!state.empty()) {
-    const Window kept = Window::Read(state.data);
+    const WindowCount kept = WindowCount::Read(state.data);
     if (kept.count > 0 && kept.end > now) return kept;
   }
   return {now + quota.window().count(), 0};
@@ -12,7 +12,7 @@ Window AnchoredWindow::Current(const Quota& quota, const State& state, Nanos now
 
 void AnchoredWindow::Return(const Quota& quota, State& state, Nanos now, Nanos at,
                             std::int64_t count) noexcept {
-  Window window = Current(quota, state, now);
+  WindowCount window = Current(quota, state, now);
   if (!window.Holds(quota, at) || window.count == 0) return;
   window.GiveBack(count);
   window.Write(state);

@@ -11,7 +11,7 @@ namespace weir::algorithm {
 /// the next charge begins it again. A clock that goes back finds the window it left, which stays in
 /// force until its end.
 struct AnchoredWindow : CountedWindow<AnchoredWindow> {
-  static Window Current(const Quota& quota, const State& state, Nanos now) noexcept;
+  static WindowCount Current(const Quota& quota, const State& state, Nanos now) noexcept;
   /// Gives back permits that were charged `at`, if that was in the window in force.
   static void Return(const Quota& quota, State& state, Nanos now, Nanos at,
                      std::int64_t count) noexcept;

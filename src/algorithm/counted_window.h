@@ -15,13 +15,13 @@
 namespace weir::algorithm {
 
 /// Bytes (little-endian): i64 end of the window in ns, i64 permits granted in it.
-struct Window {
+struct WindowCount {
   Nanos end;
   std::int64_t count;
 
   static constexpr std::uint32_t kBytes = 16;
 
-  static Window Read(const std::uint8_t* bytes) noexcept {
+  static WindowCount Read(const std::uint8_t* bytes) noexcept {
     return {Load<Nanos>(bytes), Load<std::int64_t>(bytes + 8)};
   }
   void Write(State& state) const noexcept {
@@ -40,7 +40,7 @@ struct Window {
 /// with what was granted in it, or the one that a charge would begin.
 template <typename Rule>
 struct CountedWindow {
-  static constexpr std::uint32_t kBytes = Window::kBytes;
+  static constexpr std::uint32_t kBytes = WindowCount::kBytes;
 
   static Decision Peek(const Quota& quota, const State& state, Nanos now,
                        std::int64_t cost) noexcept {
@@ -50,7 +50,7 @@ struct CountedWindow {
 
   static Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
     now = ClampTime(now);
-    Window window = Rule::Current(quota, state, now);
+    WindowCount window = Rule::Current(quota, state, now);
     if (!Charges(quota, window.count, cost)) return Decide(quota, window, now, cost);
     window.count += cost;
     window.Write(state);
@@ -60,7 +60,7 @@ struct CountedWindow {
   static Decision Overdraw(const Quota& quota, State& state, Nanos now,
                            std::int64_t cost) noexcept {
     now = ClampTime(now);
-    Window window = Rule::Current(quota, state, now);
+    WindowCount window = Rule::Current(quota, state, now);
     if (cost > 0) {
       window.count += Overcharge(window.count, cost);
       window.Write(state);
@@ -73,7 +73,7 @@ struct CountedWindow {
 
   static Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
     now = ClampTime(now);
-    Window window = Rule::Current(quota, state, now);
+    WindowCount window = Rule::Current(quota, state, now);
     if (cost > 0 && window.count > 0) {
       window.GiveBack(cost);
       window.Write(state);
@@ -81,17 +81,18 @@ struct CountedWindow {
     return Decide(quota, window, now, 0);
   }
 
-  static Nanos FreshAt(const State& state) noexcept { return Window::Read(state.data).end; }
+  static Nanos FreshAt(const State& state) noexcept { return WindowCount::Read(state.data).end; }
 
   static bool Valid(std::span<const std::uint8_t> bytes) noexcept {
     if (bytes.size() != kBytes) return false;
-    const auto [end, count] = Window::Read(bytes.data());
+    const auto [end, count] = WindowCount::Read(bytes.data());
     return end > kEarliest && end <= kLatest + kMaxWindow.count() && count >= 0 &&
            count <= kMaxLimit;
   }
 
  private:
-  static Decision Decide(const Quota& quota, Window window, Nanos now, std::int64_t cost) noexcept {
+  static Decision Decide(const Quota& quota, WindowCount window, Nanos now,
+                         std::int64_t cost) noexcept {
     Decision decision = Answer(quota, window.count, cost);
     if (window.count > 0) decision.reset_after = Until(window.end, now);
     if (decision.verdict == Verdict::kLimited) decision.retry_after = Until(window.end, now);

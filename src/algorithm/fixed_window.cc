@@ -6,18 +6,18 @@
 
 namespace weir::algorithm {
 
-Window FixedWindow::Current(const Quota& quota, const State& state, Nanos now) noexcept {
+WindowCount FixedWindow::Current(const Quota& quota, const State& state, Nanos now) noexcept {
   const Nanos width = quota.window().count();
   const Nanos start = FloorDivide(now, width) * width;
   if (state.empty()) return {start + width, 0};
-  const Window kept = Window::Read(state.data);
+  const WindowCount kept = WindowCount::Read(state.data);
   if (kept.end <= start) return {start + width, 0};
   return {std::max(kept.end, start + width), kept.count};
 }
 
 void FixedWindow::Return(const Quota& quota, State& state, Nanos now, Nanos at,
                          std::int64_t count) noexcept {
-  Window window = Window::Read(state.data);
+  WindowCount window = WindowCount::Read(state.data);
   if (!window.Holds(quota, at) || now >= window.end) return;
   window.GiveBack(count);
   window.Write(state);

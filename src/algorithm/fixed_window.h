@@ -10,7 +10,7 @@ namespace weir::algorithm {
 /// The window of the latest charge stays in force while the clock is before its end, so a clock
 /// that goes back finds the count it left.
 struct FixedWindow : CountedWindow<FixedWindow> {
-  static Window Current(const Quota& quota, const State& state, Nanos now) noexcept;
+  static WindowCount Current(const Quota& quota, const State& state, Nanos now) noexcept;
   /// Gives back permits of a lease that was charged `at`, if that was in the window now in force.
   static void Return(const Quota& quota, State& state, Nanos now, Nanos at,
                      std::int64_t count) noexcept;

@@ -38,7 +38,7 @@ Status SetServiceCa(Config& config, Texts texts) {
   return {};
 }
 
-const std::array<Setting, 4> kSettings = {{
+const std::array<Setting, 4> kLibrarySettings = {{
     {{"mode", "", "of programs with weir::Limiter: embedded (decide there) or service (ask one)"},
      SetMode},
     {{"service", "", "of programs with weir::Limiter: the service that mode: service asks"},
@@ -51,6 +51,6 @@ const std::array<Setting, 4> kSettings = {{
 
 }  // namespace
 
-std::span<const Setting> LibrarySettings() { return kSettings; }
+std::span<const Setting> LibrarySettings() { return kLibrarySettings; }
 
 }  // namespace weir::config

@@ -33,7 +33,7 @@ Status SetDefaultCap(Config::Notify& notify, std::string_view text) {
 }
 
 // clang-format off
-const Setting kSettings[] = {
+const Setting kProductSettings[] = {
     {{"slots.store", "--slots-store", "where slots are kept: sqlite: or postgres://"},
      [](Config& c, Texts t) { return SetUrl(c.slots.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
     {{"slots.keep", "", "how long done and cancelled events stay in the live tables; off: for good"},
@@ -60,6 +60,6 @@ const Setting kSettings[] = {
 
 }  // namespace
 
-std::span<const Setting> ProductSettings() { return kSettings; }
+std::span<const Setting> ProductSettings() { return kProductSettings; }
 
 }  // namespace weir::config

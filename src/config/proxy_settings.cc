@@ -71,7 +71,7 @@ Status SetAuthTarget(Config& config, Texts texts) {
 }
 
 // clang-format off
-const Setting kSettings[] = {
+const Setting kProxySettings[] = {
     {{"auth.target", "", "the fields that tell GET /v1/auth the path and method: auto, original, forwarded or none"}, SetAuthTarget},
     {{"proxy.upstream", "", "weir proxy: http:// or https://host:port of the servers; several take turns", true},
      [](Config& c, Texts t) -> Status { c.proxy.upstreams.assign(t.begin(), t.end()); return {}; }},
@@ -123,7 +123,7 @@ std::vector<Setting> Joined() {
 
 }  // namespace
 
-std::span<const Setting> ProxySettings() { return kSettings; }
+std::span<const Setting> ProxySettings() { return kProxySettings; }
 
 std::span<const Setting> AllSettings() {
   static const std::vector<Setting> all = Joined();

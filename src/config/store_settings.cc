@@ -80,7 +80,7 @@ Status SetShare(std::uint32_t& target, std::string_view text) {
 }
 
 // clang-format off
-const std::array<Setting, 6> kSettings = {{
+const std::array<Setting, 6> kStoreSettings = {{
     {{"stores", "--stores", "several stores by name, each NAME=URL; a name with several URLs shares its keys among them", true}, SetStores},
     {{"move.from", "", "the name of the store that keys are moved away from; empty: none"},
      [](Config& c, Texts t) -> Status { c.move.from = t[0]; return {}; }},
@@ -130,7 +130,7 @@ void CheckMove(const Config& config, std::vector<std::string>& wrong) {
 
 }  // namespace
 
-std::span<const Setting> StoreSettings() { return kSettings; }
+std::span<const Setting> StoreSettings() { return kStoreSettings; }
 
 std::vector<std::string> ResolveStores(Config& config) {
   std::vector<std::string> wrong;

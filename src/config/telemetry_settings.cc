@@ -59,7 +59,7 @@ Status SetKeys(Config& config, Texts texts) {
 }
 
 // clang-format off
-const Setting kSettings[] = {
+const Setting kTelemetrySettings[] = {
     {{"log.refusals", "", "log lines a second, of each reactor, for refused checks; 0: none"},
      [](Config& c, Texts t) { return Set(c.log.refusals, ReadWhole(t[0], 0, 100'000)); }},
     {{"log.keys", "", "how keys are written in log lines and traces: plain or hashed"}, SetKeys},
@@ -92,6 +92,6 @@ const Setting kSettings[] = {
 
 }  // namespace
 
-std::span<const Setting> TelemetrySettings() { return kSettings; }
+std::span<const Setting> TelemetrySettings() { return kTelemetrySettings; }
 
 }  // namespace weir::config

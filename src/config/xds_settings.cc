@@ -23,7 +23,7 @@ Status SetServer(Config& config, Texts texts) {
 }
 
 // clang-format off
-const Setting kSettings[] = {
+const Setting kXdsSettings[] = {
     {{"xds.server", "--xds-server", "control plane that gives policies: grpc://host:port, grpcs://host:port, or off"},
      SetServer},
     {{"xds.node_id", "", "this node's id at the control plane"},
@@ -45,6 +45,6 @@ const Setting kSettings[] = {
 
 }  // namespace
 
-std::span<const Setting> XdsSettings() { return kSettings; }
+std::span<const Setting> XdsSettings() { return kXdsSettings; }
 
 }  // namespace weir::config

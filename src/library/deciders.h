@@ -3,6 +3,7 @@
 // Where a weir::Limiter's checks are decided: on the calling thread for a store in this process, on
 // a thread of its own for a distant one.
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,9 +11,13 @@
 #include "library/limiter_core.h"
 #include "limiter/limiter.h"
 #include "limiter/policy_limiter.h"
+#include "policy/catalog.h"
 #include "weir/result.h"
 
 namespace weir::library {
+
+/// How often a store in this process frees keys that are as good as new.
+inline constexpr std::chrono::hours kSweepEvery{1};
 
 /// Thread-safe.
 class Decider {
@@ -25,7 +30,9 @@ class Decider {
 
 /// `shared` must outlive it.
 std::unique_ptr<Decider> MemoryDecider(limiter::Shared& shared, std::size_t max_keys);
-Result<std::unique_ptr<Decider>> DistantDecider(limiter::Shared& shared,
+/// settings.places says which stores; one of them may be in this process. `settings` and `catalog`
+/// must outlive it, too.
+Result<std::unique_ptr<Decider>> DistantDecider(limiter::Shared& shared, policy::Catalog& catalog,
                                                 const LimiterOptions& options,
                                                 const EmbeddedSettings& settings);
 

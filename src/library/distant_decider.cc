@@ -1,25 +1,32 @@
-// A distant store. One thread runs what a reactor of the service does: limiter, leases, guard,
-// store. Callers leave their checks with it and wait; what is there when it looks goes out
-// together.
+// Distant stores. One thread runs what a reactor of the service does: limiter, leases, routes if
+// there are several, and a guard in front of each store. Callers leave their checks with it and
+// wait; what is there when it looks goes out together.
 
+#include <array>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
+#include <functional>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "library/backend.h"
 #include "library/deciders.h"
+#include "library/distant_store.h"
+#include "library/store_routes.h"
 #include "store/guard/asio_timers.h"
-#include "store/guard/guarded_store.h"
-#include "store/guard/prober.h"
 #include "store/lease/leases.h"
 #include "store/lease/leasing_store.h"
+#include "store/memory/memory_store.h"
+#include "store/memory/sweeper.h"
+#include "store/route/routing_store.h"
+#include "weir/engine.h"
 
 namespace weir::library {
 namespace {
@@ -37,46 +44,57 @@ store::guard::GuardOptions GuardOptionsOf(const LimiterOptions& options,
   return guard;
 }
 
+DistantStoreOptions OptionsOf(const StoreMember& member, const LimiterOptions& options,
+                              const EmbeddedSettings& settings) {
+  return {.name = member.name,
+          .backend = {.url = member.url,
+                      .connections = settings.connections,
+                      .timeout = options.timeout,
+                      .migrate = options.migrate,
+                      .refusals = settings.max_refusals != 0,
+                      .quiet = true},
+          .guard = GuardOptionsOf(options, settings),
+          .patience = options.connect_timeout};
+}
+
 /// Thread-safe.
 class Distant final : public Decider {
  public:
   Distant(limiter::Shared& shared, const LimiterOptions& options, const EmbeddedSettings& settings)
-      : shared_(shared), timeout_(options.timeout), guard_(GuardOptionsOf(options, settings)) {}
+      : shared_(shared), timeout_(options.timeout), routes_(settings.places, shared.policies) {}
 
   ~Distant() override {
     if (!thread_.joinable()) return;
     GiveLeasesBack();
     io_.stop();
     thread_.join();
-    prober_.reset();
-    guarded_->Close();
+    for (const auto& server : servers_) server->Close();
     limiter_.reset();
   }
   Distant(const Distant&) = delete;
   Distant& operator=(const Distant&) = delete;
 
-  Status Open(const LimiterOptions& options, const EmbeddedSettings& settings) {
-    auto backend = OpenBackend({.url = options.store,
-                                .connections = settings.connections,
-                                .timeout = options.timeout,
-                                .migrate = options.migrate,
-                                .refusals = settings.max_refusals != 0,
-                                .quiet = true,
-                                .spread = settings.spread},
-                               guard_);
-    if (!backend.ok()) return backend.error();
-    backend_ = std::move(*backend);
-    if (options.connect_timeout.count() > 0) {
-      const Status answer = AwaitAnswer(*backend_, guard_, options.connect_timeout);
-      if (!answer.ok()) return Error{answer.error().code, "the store " + answer.error().message};
+  Status Open(policy::Catalog& catalog, const LimiterOptions& options,
+              const EmbeddedSettings& settings) {
+    std::vector<std::unique_ptr<store::Store>> members;
+    for (const StoreMember& member : MembersOf(settings.places)) {
+      auto opened = OpenMember(member, catalog, options, settings);
+      if (!opened.ok()) {
+        const std::string what = member.name.empty() ? "store: " : "stores." + member.name + ": ";
+        return Error{opened.error().code, what + opened.error().message};
+      }
+      members.push_back(std::move(*opened));
     }
-    auto guarded =
-        std::make_unique<store::guard::GuardedStore>(io_, guard_, backend_->NewStore(io_));
-    guarded_ = guarded.get();
-    prober_ = std::make_unique<store::guard::Prober>(io_, guard_, *guarded_);
+    std::unique_ptr<store::Store> all = std::move(members.front());
+    if (!settings.places.stores.empty()) {
+      members.front() = std::move(all);
+      const auto current = [this]() -> const store::route::Routes& { return routes_.Current(); };
+      all = std::make_unique<store::route::RoutingStore>(std::move(members), current, routing_,
+                                                         LevelPause(options.timeout));
+    }
     leases_.emplace(store::lease::LeaseOptions{});
     auto leasing = std::make_unique<store::lease::LeasingStore>(
-        std::make_unique<store::guard::AsioTimers>(io_), *leases_, std::move(guarded));
+        std::make_unique<store::guard::AsioTimers>(io_), *leases_, std::move(all));
     leasing_ = leasing.get();
     limiter_ = std::make_unique<limiter::PolicyLimiter>(shared_, std::move(leasing));
     thread_ = std::thread([this] { io_.run(); });
@@ -98,10 +116,15 @@ class Distant final : public Decider {
   }
 
   Status health() const override {
-    const store::guard::Health health = guard_.health();
-    if (health.up && health.breaker == store::guard::BreakerState::kClosed) return {};
-    return Error{Code::kUnavailable,
-                 health.last_error.empty() ? "it has not been asked yet" : health.last_error};
+    for (const auto& server : servers_) {
+      const store::guard::Health health = server->guard().health();
+      if (health.up && health.breaker == store::guard::BreakerState::kClosed) continue;
+      const std::string what = server->name().empty() ? "" : server->name() + ": ";
+      return Error{
+          Code::kUnavailable,
+          what + (health.last_error.empty() ? "it has not been asked yet" : health.last_error)};
+    }
+    return {};
   }
 
  private:
@@ -115,6 +138,31 @@ class Distant final : public Decider {
     std::vector<Check> checks;
     std::vector<Waiting*> callers;
   };
+
+  /// A store for the limiter's thread.
+  Result<std::unique_ptr<store::Store>> OpenMember(const StoreMember& member,
+                                                   policy::Catalog& catalog,
+                                                   const LimiterOptions& options,
+                                                   const EmbeddedSettings& settings) {
+    if (member.url == "memory:") {
+      engine_.emplace(*Quota::TokenBucket(1, 1), EngineOptions{.max_keys = options.max_keys,
+                                                               .keys = KeyStorage::kText,
+                                                               .clock = nullptr,
+                                                               .on_evict = {},
+                                                               .track_changes = false});
+      sweeper_.emplace(*engine_, kSweepEvery);
+      return std::unique_ptr<store::Store>(std::make_unique<store::memory::MemoryStore>(*engine_));
+    }
+    const std::array<asio::io_context*, 1> reactors = {&io_};
+    auto opened = DistantStore::Open(OptionsOf(member, options, settings), reactors, catalog);
+    if (!opened.ok()) return opened.error();
+    servers_.push_back(std::move(*opened));
+    if (const Status& answered = servers_.back()->answered(); !answered.ok()) {
+      servers_.back()->Close();
+      return Error{answered.error().code, "the store " + answered.error().message};
+    }
+    return std::unique_ptr<store::Store>(std::make_unique<Borrowed>(servers_.back()->store(0)));
+  }
 
   void TakeAll() {
     auto batch = std::make_shared<Batch>();
@@ -144,14 +192,15 @@ class Distant final : public Decider {
 
   limiter::Shared& shared_;
   const std::chrono::milliseconds timeout_;
-  store::guard::Guard guard_;
-  std::unique_ptr<Backend> backend_;
+  std::optional<Engine> engine_;  // if one of the stores is in this process
+  std::optional<store::memory::Sweeper> sweeper_;
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
+  std::vector<std::unique_ptr<DistantStore>> servers_;
+  store::route::RoutingCounts routing_;
+  LiveRoutes routes_;
   std::optional<store::lease::Leases> leases_;
-  store::guard::GuardedStore* guarded_ = nullptr;  // the limiter's
   store::lease::LeasingStore* leasing_ = nullptr;  // the limiter's
-  std::unique_ptr<store::guard::Prober> prober_;
   std::unique_ptr<limiter::PolicyLimiter> limiter_;
   std::mutex mutex_;
   std::vector<Waiting*> waiting_;
@@ -160,11 +209,12 @@ class Distant final : public Decider {
 
 }  // namespace
 
-Result<std::unique_ptr<Decider>> DistantDecider(limiter::Shared& shared,
+Result<std::unique_ptr<Decider>> DistantDecider(limiter::Shared& shared, policy::Catalog& catalog,
                                                 const LimiterOptions& options,
                                                 const EmbeddedSettings& settings) {
   auto decider = std::make_unique<Distant>(shared, options, settings);
-  if (Status opened = decider->Open(options, settings); !opened.ok()) return opened.error();
+  if (Status opened = decider->Open(catalog, options, settings); !opened.ok())
+    return opened.error();
   return std::unique_ptr<Decider>(std::move(decider));
 }
 

@@ -7,6 +7,7 @@
 
 #include "library/backends.h"
 #include "library/deciders.h"
+#include "library/store_routes.h"
 #include "limiter/permits.h"
 #include "policy/catalog.h"
 #include "policy/file_watcher.h"
@@ -23,7 +24,9 @@ class EmbeddedCore final : public Limiter::Core {
       : options_(std::move(options)),
         settings_(std::move(settings)),
         catalog_(settings_.compile),
-        shared_(catalog_.live(), catalog_.ids(), {.share = settings_.compile.local_share}) {}
+        shared_(catalog_.live(), catalog_.ids(), {.share = settings_.compile.local_share}) {
+    shared_.observe.refusals_per_second = 0;  // a library does not write to its program's log
+  }
 
   ~EmbeddedCore() override {
     watcher_.reset();
@@ -53,20 +56,21 @@ class EmbeddedCore final : public Limiter::Core {
 
  private:
   Status OpenDecider() {
-    if (options_.store == "memory:") {
+    const auto is_here = [](const StoreMember& member) { return member.url == "memory:"; };
+    if (std::ranges::all_of(MembersOf(settings_.places), is_here)) {
       decider_ = MemoryDecider(shared_, options_.max_keys);
       return {};
     }
-    settings_.spread = SpreadBy(catalog_, options_.store);
-    auto decider = DistantDecider(shared_, options_, settings_);
-    if (!decider.ok()) return Error{decider.error().code, "store: " + decider.error().message};
+    auto decider = DistantDecider(shared_, catalog_, options_, settings_);
+    if (!decider.ok()) return decider.error();
     decider_ = std::move(*decider);
     return {};
   }
 
   Status OpenPolicyStore() {
     std::string url = options_.policy_store;
-    if (url == "auto") url = FindBackend(options_.store) == nullptr ? "" : options_.store;
+    const std::string& usual = settings_.places.store;
+    if (url == "auto") url = FindBackend(usual) == nullptr ? "" : usual;
     if (url.empty()) return {};
     const BackendKind* const kind = FindBackend(url);
     if (kind == nullptr) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "config/config.h"
 #include "library/limiter_core.h"
+#include "library/store_routes.h"
 
 namespace weir {
 namespace {
@@ -66,6 +67,22 @@ LimiterOptions OptionsOf(const config::Config& config) {
   return options;
 }
 
+/// By the rules of the configuration: which stores there are, and which is that of policies that
+/// name none.
+Result<config::Config> PlacesOf(const LimiterOptions& options) {
+  std::vector<config::Override> overrides;
+  std::string stores;
+  for (const std::string& store : options.stores) stores += (stores.empty() ? "" : ",") + store;
+  if (!stores.empty()) overrides.push_back({"stores", stores, "stores"});
+  if (options.stores.empty() || options.store != "memory:") {
+    overrides.push_back({"store", options.store, "store"});
+  }
+  std::vector<policy::yaml::Problem> problems;
+  config::Config config = config::Load("", overrides, problems);
+  if (!problems.empty()) return Invalid(policy::yaml::ToString(problems));
+  return config;
+}
+
 }  // namespace
 
 Limiter::Limiter(std::unique_ptr<Core> core) noexcept : core_(std::move(core)) {}
@@ -75,9 +92,17 @@ Limiter& Limiter::operator=(Limiter&&) noexcept = default;
 
 Result<Limiter> Limiter::Open(LimiterOptions options) {
   if (Status valid = Validate(options); !valid.ok()) return valid.error();
-  const bool service = options.mode == LimiterOptions::Mode::kService;
-  auto core = service ? library::OpenService(std::move(options))
-                      : library::OpenEmbedded(std::move(options), {});
+  if (options.mode == LimiterOptions::Mode::kService) {
+    auto core = library::OpenService(std::move(options));
+    if (!core.ok()) return core.error();
+    return Limiter(std::move(*core));
+  }
+  Result<config::Config> places = PlacesOf(options);
+  if (!places.ok()) return places.error();
+  library::EmbeddedSettings settings;
+  settings.compile.stores = library::StoreNames(*places);
+  settings.places = std::move(*places);
+  auto core = library::OpenEmbedded(std::move(options), std::move(settings));
   if (!core.ok()) return core.error();
   return Limiter(std::move(*core));
 }
@@ -85,21 +110,17 @@ Result<Limiter> Limiter::Open(LimiterOptions options) {
 Result<Limiter> Limiter::FromConfig(const std::string& file) {
   std::vector<policy::yaml::Problem> problems;
   const config::Environment environment = config::ReadEnvironment();
-  const config::Config config = config::Load(file, environment.overrides, problems);
+  config::Config config = config::Load(file, environment.overrides, problems);
   if (!problems.empty()) return Invalid(policy::yaml::ToString(problems));
-  if (!config.stores.empty() && !config.embedded.service_mode) {
-    return Invalid(
-        "stores: a limiter in process has one store; name it in `store`, or ask a service "
-        "(mode: service)");
-  }
   LimiterOptions options = OptionsOf(config);
   if (Status valid = Validate(options); !valid.ok()) return valid.error();
   library::EmbeddedSettings settings;
   settings.compile = {config.default_policy, config.local_share, config.lenient,
-                      std::vector<std::string>()};
+                      library::StoreNames(config)};
   settings.connections = config.distant.connections;
   settings.breaker_failures = config.distant.breaker_failures;
   settings.max_refusals = config.distant.deny_cache;
+  settings.places = std::move(config);
   auto core = options.mode == LimiterOptions::Mode::kService
                   ? library::OpenService(std::move(options))
                   : library::OpenEmbedded(std::move(options), std::move(settings));

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "base/key_spread.h"
+#include "config/config.h"
 #include "policy/policy_set.h"
 #include "store/store.h"
 #include "weir/limiter.h"
@@ -36,7 +36,8 @@ struct EmbeddedSettings {
   std::size_t connections = 0;
   std::uint32_t breaker_failures = 5;
   std::size_t max_refusals = 65'536;
-  std::shared_ptr<const KeySpread> spread = {};
+  /// Of this: where the limits are and where they move (store, store_name, stores, move).
+  config::Config places = {};
 };
 
 Result<std::unique_ptr<Limiter::Core>> OpenEmbedded(LimiterOptions options,

@@ -18,7 +18,6 @@ namespace weir::library {
 namespace {
 
 constexpr std::size_t kMostLimiters = 64;
-constexpr std::chrono::hours kSweepEvery{1};
 
 /// Thread-safe.
 class InMemory final : public Decider {

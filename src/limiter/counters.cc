@@ -39,6 +39,7 @@ CheckCounts Counters::Checks() const {
     sum.limited += table->Read(CounterTable::kChecksLimited);
     sum.errors += table->Read(CounterTable::kChecksFailed);
     sum.degraded += table->Read(CounterTable::kChecksDegraded);
+    sum.unmatched += table->Read(CounterTable::kChecksUnmatched);
   }
   return sum;
 }

@@ -21,8 +21,9 @@ namespace weir::limiter {
 struct CheckCounts {
   std::uint64_t allowed = 0;
   std::uint64_t limited = 0;
-  std::uint64_t errors = 0;    ///< could not be decided
-  std::uint64_t degraded = 0;  ///< decided by on_store_error; also counted above
+  std::uint64_t errors = 0;     ///< could not be decided
+  std::uint64_t degraded = 0;   ///< decided by on_store_error; also counted above
+  std::uint64_t unmatched = 0;  ///< allowed since no policy applied; also counted above
 };
 
 /// What one policy said.
@@ -56,6 +57,7 @@ class CounterTable {
     kChecksLimited,
     kChecksFailed,
     kChecksDegraded,
+    kChecksUnmatched,
     kTotals
   };
   using Row = std::array<std::atomic<std::uint64_t>, kKinds>;

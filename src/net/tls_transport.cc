@@ -20,7 +20,7 @@ std::unique_ptr<Transport> Carry(Socket socket, Reactor& reactor, TlsContext* tl
   if (tls == nullptr) return carrier;
   Result<std::unique_ptr<TlsSession>> session = tls->NewSession();
   if (session.ok()) return std::make_unique<TlsTransport>(std::move(carrier), std::move(*session));
-  telemetry::Log(telemetry::Level::kError, "no TLS session",
+  telemetry::Log(telemetry::Level::kError, "cannot create a TLS session",
                  {{"error", std::string_view(session.error().message)}});
   return nullptr;
 }

@@ -289,6 +289,10 @@ describe('the dashboard', { concurrency: false }, () => {
     const letters = page.getByRole('row').filter({ hasText: 'channel none has no provider' });
     await letters.nth(1).waitFor();
     await shot(page, 'notify-dead');
+    await letters.first().getByRole('button', { name: 'Look' }).click();
+    await dialog().getByText('hello', { exact: true }).waitFor();
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    await dialog().waitFor({ state: 'detached' });
     await letters.first().getByRole('button', { name: 'Drop' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Drop' }).click();
     await letters.nth(1).waitFor({ state: 'detached' });

@@ -42,6 +42,7 @@ def commands_of(block):
     for line in block.replace("\\\n", " ").splitlines():
         line = re.sub(r"^\s*\$ ", "", line).strip()
         line = re.sub(r"\s+# .*$", "", line)
+        line = re.sub(r"^build/release/(?=weir\b)", "", line)  # the program under test is on the path
         if line and not line.startswith("#"):
             yield line
 

@@ -22,6 +22,26 @@ function frame(svg, top, width, height, format) {
   return inner;
 }
 
+/** The powers of ten around the values: [lowest, highest], at least one decade. */
+export function decades(values) {
+  const all = values.filter((v) => Number.isFinite(v) && v > 0);
+  if (all.length === 0) return [1, 10];
+  const low = 10 ** Math.floor(Math.log10(Math.min(...all)) + 1e-9);
+  return [low, Math.max(10 ** Math.ceil(Math.log10(Math.max(...all)) - 1e-9), low * 10)];
+}
+
+/** A line for each power of ten: one slow moment leaves the others readable. */
+function logFrame(svg, [low, high], width, height, format) {
+  const inner = height - PAD.top - PAD.bottom;
+  const steps = Math.round(Math.log10(high / low));
+  for (let i = 0; i <= steps; i += 1) {
+    const y = PAD.top + (inner * i) / steps;
+    svg.append(s('line', { class: i === steps ? 'base' : 'rule', x1: PAD.left, x2: width - PAD.right, y1: y, y2: y }),
+      s('text', { x: PAD.left - 7, y: y + 4, 'text-anchor': 'end' }, format(high / 10 ** i)));
+  }
+  return inner;
+}
+
 function axis(svg, width, height, labels) {
   labels.forEach((text, i) => {
     const anchor = i === 0 ? 'start' : i === labels.length - 1 ? 'end' : 'middle';
@@ -50,9 +70,9 @@ function fitted(svg, height, draw) {
 
 /**
  * Lines over time that can be drawn again. `series`: [{ name, tone: 'a'|'b'|'c', area }];
- * draw({ times, values: [[…], …], describe }).
+ * draw({ times, values: [[…], …], describe }). `log`: each line of the frame is ten times the one below it.
  */
-export function lineChart(title, series, { height = 210, format = short, timeText }) {
+export function lineChart(title, series, { height = 210, format = short, timeText, log = false }) {
   const svg = s('svg', { class: 'chart', viewBox: `0 0 560 ${height}`, role: 'img', 'aria-label': title });
   const read = h('p', { class: 'chart-read', 'aria-hidden': 'true' });
   let width = 560;
@@ -73,10 +93,12 @@ export function lineChart(title, series, { height = 210, format = short, timeTex
     last = data;
     const points = data.times.length;
     const top = niceTop(Math.max(...data.values.flat().filter(Number.isFinite), 0));
+    const [low, high] = decades(data.values.flat());
     svg.replaceChildren();
-    const inner = frame(svg, top, width, height, format);
+    const inner = log ? logFrame(svg, [low, high], width, height, format) : frame(svg, top, width, height, format);
+    const share = (v) => (log ? Math.log10(v / low) / Math.log10(high / low) : v / top);
     const x = (i) => PAD.left + ((width - PAD.left - PAD.right) * i) / Math.max(points - 1, 1);
-    const y = (v) => PAD.top + inner * (1 - Math.min(v / top, 1));
+    const y = (v) => PAD.top + inner * (1 - Math.min(share(v), 1));
     series.forEach((one, n) => {
       if (points === 0) return;
       // Where there is no value there is no line; a value alone is a dot.

@@ -160,13 +160,13 @@ void AddDoor(CLI::App& parent, const Door& door, int& exit_code) {
   auto words = std::make_shared<Words>();
   words->address = door.address;
   CLI::App* word =
-      parent.add_subcommand(door.name, std::string("Load on the door for ") + door.name + ".");
+      parent.add_subcommand(door.name, std::string("Generate load over ") + door.name + ".");
   LoadOptions& options = words->options;
   word->add_option("--address", words->address, "Of the door")->capture_default_str();
   word->add_option("-c,--connections", options.connections)
       ->check(CLI::Range(std::size_t{1}, std::size_t{10'000}))
       ->capture_default_str();
-  word->add_option("-p,--pipeline", options.pipeline, "Questions under way per connection")
+  word->add_option("-p,--pipeline", options.pipeline, "Requests in flight per connection")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1000}))
       ->capture_default_str();
   word->add_option("-r,--rate", options.rate, "Per second in all (default: as fast as answered)")
@@ -177,7 +177,7 @@ void AddDoor(CLI::App& parent, const Door& door, int& exit_code) {
   word->add_option("-n,--requests", options.requests,
                    "Until so many are answered; with --seconds, no longer than that")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000'000}));
-  word->add_option("--keys", options.keys, "So many different keys")
+  word->add_option("--keys", options.keys, "Number of different keys")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000'000}))
       ->capture_default_str();
   word->add_option("-t,--threads", options.threads)

@@ -94,7 +94,7 @@ Result<std::unique_ptr<DeliveryTarget>> MakeKafkaTarget(const std::string& broke
   const Status made = kafka::MakeTopics(*url, {{topic, kPartitions}});
   if (!made) {
     if (made.error().code == Code::kInvalidArgument) return made.error();
-    telemetry::Log(telemetry::Level::kWarn, "cannot make sure that the topic exists",
+    telemetry::Log(telemetry::Level::kWarn, "cannot find or create the topic",
                    {{"reason", std::string_view(made.error().message)}});
   }
   auto producer = kafka::Producer::Open({.url = *std::move(url), .delivery_timeout = timeout});

@@ -264,7 +264,7 @@ void Dispatcher::TellStore(const std::vector<slots::Finish>& ends, const std::st
       }
       break;
     }
-    Log(Level::kWarn, "cannot tell the store how deliveries ended; will retry",
+    Log(Level::kWarn, "cannot report deliveries to the store; will retry",
         {{"reason", std::string_view(told.error().message)}});
     std::this_thread::sleep_for(kErrorPause);
   }

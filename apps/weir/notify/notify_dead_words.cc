@@ -136,7 +136,7 @@ void AddMessageWords(CLI::App& notify, int& exit_code) {
         return SendNotify(words.remote, "GET", "/api/messages/" + UrlEscaped(words.id), {});
       },
       exit_code)
-      ->add_option("event", one->id, "The eventId that the send was answered with")
+      ->add_option("event", one->id, "The eventId from the answer to the send")
       ->required();
   auto many = std::make_shared<MessageWords>();
   CLI::App* list =

@@ -77,7 +77,7 @@ void Configure(CLI::App& word, int& exit_code) {
   word.add_option("--workers", settings->workers, "Deliveries at the same time.")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  word.add_option("--attempts", settings->attempts, "Tries before a message is a dead letter.")
+  word.add_option("--attempts", settings->attempts, "Attempts before a message is a dead letter.")
       ->check(CLI::Range(1, 20))
       ->capture_default_str();
   word.add_option("--timeout", *timeout, "Seconds that a delivery may take.")

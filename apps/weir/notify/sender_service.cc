@@ -94,7 +94,7 @@ Status SenderService::OpenKafka(const SenderSettings& settings, const notify::Re
       *url, {{settings.topic, kPartitions}, {std::string(notify::kDeadLetterTopic), 1}});
   if (!made) {
     if (made.error().code == Code::kInvalidArgument) return made.error();
-    Log(Level::kWarn, "cannot make sure that the topics exist",
+    Log(Level::kWarn, "cannot find or create the topics",
         {{"reason", std::string_view(made.error().message)}});
   }
   auto dead_letters = notify::kafka::DeadLetterTopic::Open(*url, settings.topic);
@@ -154,7 +154,7 @@ void SenderService::Commit(std::span<const kafka::Position> positions) {
   for (;;) {
     const Status committed = consumer_->Commit(positions);
     if (committed) return;
-    Log(Level::kWarn, "offsets are not committed",
+    Log(Level::kWarn, "cannot commit offsets",
         {{"reason", std::string_view(committed.error().message)}});
     // Not ours any more: who has the partitions now is given the messages, and their ids are known.
     if (committed.error().code == Code::kFailedPrecondition) return;
@@ -179,7 +179,7 @@ void SenderService::Release() {
   if (!log_) return;
   auto due = log_->TakeDue(notify::NowMicros(SystemClock::Get()), kReleaseBatch);
   if (!due) {
-    Log(Level::kWarn, "delayed messages cannot be released",
+    Log(Level::kWarn, "cannot release delayed messages",
         {{"reason", std::string_view(due.error().message)}});
     return;
   }

@@ -9,6 +9,7 @@
 
 #include "command.h"
 #include "config/config.h"
+#include "library/store_routes.h"
 #include "policy/envoy_config.h"
 #include "policy/envoy_filters.h"
 #include "policy/policy_file.h"
@@ -52,7 +53,7 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
   policy::PolicyIds ids;
   policy::CompileOptions options{config.default_policy, config.local_share};
   // A policy file for itself may name any store.
-  if (knows_stores) options.stores = StoreNames(config);
+  if (knows_stores) options.stores = library::StoreNames(config);
   const auto set = policy::PolicySet::Compile(std::move(all), options, ids);
   if (!set.ok()) {
     problems.push_back({"policies", {}, set.error().message});
@@ -61,7 +62,8 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
   for (const std::string& misfit : Misfits(config, **set)) {
     std::cerr << "warning: " << misfit << '\n';
   }
-  std::cout << files.size() << " policy file(s), " << count << " policies: ok\n";
+  std::cout << count << (count == 1 ? " policy in " : " policies in ") << files.size()
+            << (files.size() == 1 ? " file: ok\n" : " files: ok\n");
 }
 
 int Check(const std::vector<std::string>& files, bool lenient) {
@@ -130,12 +132,12 @@ void ConfigureImport(CLI::App& word, int& exit_code) {
       word.add_subcommand("import", "Print the limits of another program as policies.");
   static std::string from;
   static std::string file;
-  command->add_option("--from", from, "Whose format it is.")
+  command->add_option("--from", from, "The format of the file.")
       ->required()
       ->check(CLI::IsMember({"envoy"}));
   command->add_option("FILE", file, "A configuration of envoyproxy/ratelimit.")->required();
   static bool lenient = false;
-  command->add_flag("--lenient", lenient, "Skip fields that are not known.");
+  command->add_flag("--lenient", lenient, "Skip unknown fields.");
   command->callback([&exit_code] { exit_code = Import(file, lenient); });
   command->footer(
       "The policies go to standard output. A file of Envoy's may also be named under `policies:`\n"
@@ -145,8 +147,7 @@ void ConfigureImport(CLI::App& word, int& exit_code) {
 
 void Configure(CLI::App& word, int& exit_code) {
   word.require_subcommand(1);
-  CLI::App* check =
-      word.add_subcommand("check", "Say whether files are right, or file:line:column of errors.");
+  CLI::App* check = word.add_subcommand("check", "Check files; print file:line:column of errors.");
   static std::vector<std::string> files;
   auto* given = check->add_option("FILE", files, "Configuration or policy files, in any mixture.");
   static std::vector<std::string> envoy_files;

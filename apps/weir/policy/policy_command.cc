@@ -33,6 +33,19 @@ using Run = int (*)(const Words&);
 
 std::string PathOf(const Words& words) { return "/admin/policies/" + UrlEscaped(words.key); }
 
+/// The policy of keys that no other names, which the service's list does not have.
+void AddDefault(const Remote& remote, Table& table) {
+  const auto reply = remote.Exchange("GET", "/admin/policies/default");
+  dom::parser parser;
+  dom::element policy;
+  if (!reply.ok() || parser.parse(reply->body).get(policy) != simdjson::SUCCESS ||
+      TextOf(policy, "source") != "default") {
+    return;
+  }
+  table.Add({TextOf(policy, "policyKey"), TextOf(policy, "type"), TextOf(policy, "capacity"),
+             StateOf(policy), TextOf(policy, "definedIn"), ""});
+}
+
 int RunList(const Words& words) {
   Table table({"policy", "type", ">capacity", "state", "source", "expires"});
   std::string json = "[";
@@ -48,8 +61,14 @@ int RunList(const Words& words) {
                StateOf(policy), place.empty() ? "admin" : place,
                TextOf(overridden ? over : policy, "expiresAt")});
   });
-  if (code == kExitOk) std::cout << (words.remote.json ? json + "]\n" : table.ToString());
-  return code;
+  if (code != kExitOk) return code;
+  if (words.remote.json) {
+    std::cout << json << "]\n";
+    return kExitOk;
+  }
+  AddDefault(words.remote, table);
+  std::cout << table.ToString();
+  return kExitOk;
 }
 
 int RunGet(const Words& words) {
@@ -258,7 +277,7 @@ std::shared_ptr<Words> AddWord(CLI::App& parent, const char* name, const char* a
     word->add_option("--expires", words->expires,
                      "When it ends: 2030-01-31T12:00:00Z, 2h from now, or never");
   }
-  if (need("dry")) word->add_flag("--dry-run", words->dry_run, "Only tell what would change");
+  if (need("dry")) word->add_flag("--dry-run", words->dry_run, "Only show what would change");
   words->remote.AddTo(*word);
   word->callback([words, run, &exit_code] { exit_code = run(*words); });
   return words;

@@ -122,7 +122,7 @@ void AddWord(CLI::App& parent, const char* name, const char* about, bool shadow,
   auto words = std::make_shared<Words>();
   CLI::App* word = parent.add_subcommand(name, about);
   word->add_option("policy", words->name, "Its key, or its name in a policy file")->required();
-  word->add_option("--domain", words->domain, "Of a policy in a file, if several have the name");
+  word->add_option("--domain", words->domain, "The domain, if several have a policy of that name");
   word->add_option("--expires", words->expires,
                    "When it ends: 2030-01-31T12:00:00Z, 2h from now, or never");
   words->remote.AddTo(*word);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "library/store_routes.h"
 #include "net/listener.h"
 #include "policy/policy_file.h"
 #include "serve/policies.h"
@@ -115,7 +116,7 @@ Status ProxyService::OpenData() {
 
 Status ProxyService::OpenPolicies() {
   policy::CompileOptions options{config_.default_policy, config_.local_share, config_.lenient,
-                                 StoreNames(config_)};
+                                 library::StoreNames(config_)};
   std::vector<policy::Definition> built_in;
   if (!config_.proxy.per_ip.empty()) {
     auto per_ip = PerIpPolicy(config_.proxy.per_ip);

@@ -118,7 +118,7 @@ void Configure(CLI::App& word, int& exit_code) {
       ->check(CLI::Range(1, kMostEntries))
       ->capture_default_str();
   words->remote.AddTo(word);
-  word.add_option("--undo", words->undo, "Take the change of this id back instead")
+  word.add_option("--undo", words->undo, "Undo the change with this id")
       ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
   word.footer(
       "Latest first. --undo makes a policy, a slot config or a user's limit what it was before;\n"

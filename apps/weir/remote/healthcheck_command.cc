@@ -65,7 +65,7 @@ void Configure(CLI::App& word, int& exit_code) {
   auto options = std::make_shared<HealthOptions>();
   word.add_option("--url", options->url, "Healthy if it answers 200.")->capture_default_str();
   word.add_option("--file", options->file, "Healthy if it was written lately; instead of --url.");
-  word.add_option("--max-age", options->seconds, "Seconds that --file may be old.")
+  word.add_option("--max-age", options->seconds, "How old --file may be, in seconds.")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{86'400}))
       ->capture_default_str();
   word.footer(kFooter);

@@ -102,7 +102,7 @@ void ConfigureReserve(CLI::App& word, int& exit_code) {
   auto words = std::make_shared<ReserveWords>();
   words->subject.AddTo(word, "A bare key, such as user-123");
   word.add_option("--cost", words->cost, "The estimate")->capture_default_str();
-  word.add_option("--expires", words->expires, "How long it may be settled")->capture_default_str();
+  word.add_option("--expires", words->expires, "How long it can be settled")->capture_default_str();
   words->remote.AddTo(word);
   word.footer(
       "Prints the reservation on a line of its own. Exits with 0 if reserved and 1 if limited.\n\n"

@@ -19,6 +19,13 @@ bool SubjectWords::Valid() const {
     std::cerr << "weir: give either a key or entries such as -e user=42\n";
     return false;
   }
+  if (!domain.empty() && entries.empty()) {
+    // A key of this text would be another one than the caller means.
+    const std::string entry = key.find('=') == std::string::npos ? "user=42" : key;
+    std::cerr << "weir: --domain goes with entries, as in --domain " << Shown(domain) << " -e "
+              << Shown(entry) << "; a bare key has no domain\n";
+    return false;
+  }
   for (const std::string& entry : entries) {
     if (entry.find('=') != std::string::npos && entry.front() != '=') continue;
     std::cerr << "weir: --entry must be like user=42, not " << Shown(entry) << '\n';

@@ -142,13 +142,13 @@ void Configure(CLI::App& word, int& exit_code) {
           "Which keys: hot, limited, shadow (policies on trial would limit them), both or all")
       ->check(CLI::IsMember({"hot", "limited", "shadow", "both", "all"}))
       ->capture_default_str();
-  word.add_option("-n", words->n, "How many of each")
+  word.add_option("-n", words->n, "How many keys of each kind")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
-  word.add_option("--interval", words->interval, "Seconds between two looks")
+  word.add_option("--interval", words->interval, "Seconds between refreshes")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
-  word.add_flag("--once", words->once, "Print it once and end, for scripts");
+  word.add_flag("--once", words->once, "Print once and exit, for scripts");
   words->remote.AddTo(word);
   word.callback([words, &exit_code] { exit_code = Run(*words); });
 }

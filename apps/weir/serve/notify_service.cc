@@ -110,9 +110,12 @@ class BrokerNotify final : public NotifyService {
     }
     notify::postgres::LedgerOptions ledger;
     ledger.url = wanted.store;
+    ledger.counts_dead = true;
     service->ledger_ = std::make_unique<notify::postgres::PostgresLedger>(
         std::move(ledger), service->publisher_.get(), SystemClock::Get());
-    service->api_.emplace(*gateway, SystemClock::Get(), notify::NotifyApi::Probes{}, CapOf(wanted));
+    notify::NotifyApi::Probes probes;
+    probes.dead_letters = [raw = service->ledger_.get()] { return raw->dead_letters(); };
+    service->api_.emplace(*gateway, SystemClock::Get(), std::move(probes), CapOf(wanted));
     service->ledger_api_.emplace(*service->ledger_);
     return std::unique_ptr<NotifyService>(std::move(service));
   }

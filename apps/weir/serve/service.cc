@@ -183,6 +183,13 @@ Status Service::Listen(net::Door& door, const config::Address& address) {
   const auto endpoint = pool_->Listen(door, address.ToString());
   if (!endpoint) return endpoint.error();
   lines_.push_back("listening " + std::string(door.name()) + " " + net::FormatEndpoint(*endpoint));
+  if (door.name() == "http") {
+    const bool anywhere = endpoint->address().is_unspecified();
+    dashboard_ = (http_tls_ ? "https://" : "http://") +
+                 (anywhere ? "localhost:" + std::to_string(endpoint->port())
+                           : net::FormatEndpoint(*endpoint)) +
+                 "/";
+  }
   return {};
 }
 
@@ -274,6 +281,8 @@ void Service::Start() {
   lifecycle_.SetReady(true);
   for (const std::string& line : lines_) std::cout << line << '\n';
   std::cout.flush();
+  if (!dashboard_.empty())
+    Log(Level::kInfo, "ready", {{"dashboard", std::string_view(dashboard_)}});
 }
 
 void Service::Reload() {

@@ -140,6 +140,7 @@ class Service {
   std::unique_ptr<policy::FileWatcher> watcher_;
   std::unique_ptr<ManagedPolicies> managed_;  // null: no control plane gives policies
   std::vector<std::string> lines_;
+  std::string dashboard_;  ///< its address, as a browser takes it; empty: there is none
 };
 
 }  // namespace weir::app

@@ -135,7 +135,7 @@ void Service::Audit(policy::AuditEntry entry) {
   const std::string action = entry.action;
   policy_store_->Append(std::move(entry), [action](const Result<std::int64_t>& written) {
     if (written.ok()) return;
-    telemetry::Log(telemetry::Level::kError, "a change is not in the audit log",
+    telemetry::Log(telemetry::Level::kError, "cannot write a change to the audit log",
                    {{"action", std::string_view(action)},
                     {"error", std::string_view(written.error().message)}});
   });

@@ -6,6 +6,7 @@
 #include "admin/audit_json.h"
 #include "admin/dashboard/dashboard.h"
 #include "base/url.h"
+#include "library/store_routes.h"
 #include "serve/policies.h"
 #include "serve/service.h"
 #include "service/http_exchange.h"
@@ -18,8 +19,8 @@ Status Service::OpenHttp() {
   if (Status status = OpenAccess(); !status.ok()) return status;
   if (config_.listen.http.off) return {};
   admin_.emplace(admin::AdminParts{
-      *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters, StoresText(config_),
-      WithoutSecrets(PolicyStoreUrl(config_)),
+      *guard_, lifecycle_, *catalog_, *policy_store_, shared_->counters,
+      library::StoresText(config_), WithoutSecrets(PolicyStoreUrl(config_)),
       [this](store::KeyQuery query, KeyReader::Done done) {
         stores_->ListKeys(std::move(query), std::move(done));
       },

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "admin/file_changes.h"
+#include "library/store_routes.h"
 #include "serve/policies.h"
 #include "serve/service.h"
-#include "serve/store_routes.h"
 #include "telemetry/log.h"
 
 namespace weir::app {
@@ -18,7 +18,7 @@ using telemetry::Log;
 
 Status Service::OpenPolicies() {
   catalog_.emplace(policy::CompileOptions{config_.default_policy, config_.local_share,
-                                          config_.lenient, StoreNames(config_)});
+                                          config_.lenient, library::StoreNames(config_)});
   const auto problems = catalog_->LoadFiles(config_.policies);
   if (!problems.empty()) {
     return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
@@ -64,7 +64,7 @@ std::vector<policy::yaml::Problem> Service::Reloaded(
   for (policy::AuditEntry& entry : admin::FileChanges(*before, *catalog_->live().Current())) {
     policy_store_->Append(std::move(entry), [](const Result<std::int64_t>& written) {
       if (written.ok()) return;
-      Log(Level::kError, "a change of the policy files is not in the audit log",
+      Log(Level::kError, "cannot write a change of the policy files to the audit log",
           {{"error", std::string_view(written.error().message)}});
     });
   }

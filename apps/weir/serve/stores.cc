@@ -23,11 +23,6 @@ namespace {
 using telemetry::Level;
 using telemetry::Log;
 
-/// Longer than what a check may take that asks both stores of a key and then levels it.
-std::chrono::milliseconds LevelPause(const config::Config& config) {
-  return std::max<std::chrono::milliseconds>(std::chrono::seconds(1), 4 * config.distant.timeout);
-}
-
 std::string_view NameOf(store::guard::BreakerState state) {
   switch (state) {
     case store::guard::BreakerState::kClosed:
@@ -40,19 +35,57 @@ std::string_view NameOf(store::guard::BreakerState state) {
   return {};
 }
 
+library::DistantStoreOptions OptionsOf(const config::Config& config,
+                                       const library::StoreMember& member) {
+  const config::Config::DistantStore& distant = config.distant;
+  library::DistantStoreOptions options{.name = member.name,
+                                       .backend = {.url = member.url,
+                                                   .connections = distant.connections,
+                                                   .timeout = distant.timeout,
+                                                   .migrate = distant.migrate,
+                                                   .refusals = distant.deny_cache != 0}};
+  options.guard.timeout = distant.timeout;
+  options.guard.breaker.failures = distant.breaker_failures;
+  options.guard.cache.max_keys = distant.deny_cache;
+  options.patience = distant.required ? std::chrono::seconds(5) : std::chrono::seconds(1);
+  return options;
+}
+
+Result<std::unique_ptr<library::DistantStore>> OpenDistant(const config::Config& config,
+                                                           const library::StoreMember& member,
+                                                           net::ReactorPool& pool,
+                                                           policy::Catalog& catalog) {
+  library::DistantStoreOptions options = OptionsOf(config, member);
+  for (const std::string& doubt : DoubtsAbout(options.guard)) {
+    Log(Level::kWarn, "questionable setting", {{"why", std::string_view(doubt)}});
+  }
+  std::vector<boost::asio::io_context*> reactors;
+  for (std::size_t i = 0; i < pool.size(); ++i) reactors.push_back(&pool.reactor(i).context());
+  const std::string what = member.name.empty() ? "store: " : "stores." + member.name + ": ";
+  auto opened = library::DistantStore::Open(std::move(options), reactors, catalog);
+  if (!opened.ok()) return Error{opened.error().code, what + opened.error().message};
+  if (const Status& answered = (*opened)->answered(); !answered.ok()) {
+    const std::string message = what + WithoutSecrets(member.url) + " " + answered.error().message;
+    if (config.distant.required) return Error{Code::kUnavailable, message};
+    Log(Level::kError, "started without the store; checks are decided by on_store_error",
+        {{"error", std::string_view(message)}});
+  }
+  return opened;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Stores>> Stores::Open(const config::Config& config,
                                              const std::string& snapshot, net::ReactorPool& pool,
                                              policy::Catalog& catalog) {
   std::unique_ptr<Stores> stores(new Stores(config, pool));
-  for (const StoreMember& member : MembersOf(config)) {
+  for (const library::StoreMember& member : library::MembersOf(config)) {
     if (member.url == "memory:") {
       if (Status opened = stores->OpenMemory(snapshot); !opened.ok()) return opened.error();
       stores->members_.push_back(nullptr);
       continue;
     }
-    auto distant = DistantStore::Open(config, member.name, member.url, pool, catalog);
+    auto distant = OpenDistant(config, member, pool, catalog);
     if (!distant.ok()) return distant.error();
     stores->members_.push_back(distant->get());
     stores->distant_.push_back(std::move(*distant));
@@ -113,7 +146,7 @@ Status Stores::OpenJournal(const std::string& snapshot) {
   options.path = path;
   options.sync = config_.journal == config::Journal::kSync;
   options.on_status = [](const Status& status) {
-    if (status.ok()) return Log(Level::kInfo, "journal is written again");
+    if (status.ok()) return Log(Level::kInfo, "the journal can be written again");
     Log(Level::kError, "cannot write the journal; a crash would forget charges",
         {{"error", std::string_view(status.error().message)}});
   };
@@ -131,13 +164,13 @@ void Stores::OpenReactors(const policy::LivePolicies& policies) {
     std::unique_ptr<store::Store> inner = std::move(all.front());
     if (!config_.stores.empty()) {
       all.front() = std::move(inner);
-      routes_.push_back(std::make_unique<LiveRoutes>(config_, policies));
+      routes_.push_back(std::make_unique<library::LiveRoutes>(config_, policies));
       inner = std::make_unique<store::route::RoutingStore>(
           std::move(all),
           [routes = routes_.back().get()]() -> const store::route::Routes& {
             return routes->Current();
           },
-          routing_, LevelPause(config_));
+          routing_, library::LevelPause(config_.distant.timeout));
     }
     boost::asio::io_context& io = pool_.reactor(i).context();
     leasing_.push_back(std::make_unique<store::lease::LeasingStore>(
@@ -148,7 +181,7 @@ void Stores::OpenReactors(const policy::LivePolicies& policies) {
 
 std::unique_ptr<store::Store> Stores::MemberStoreFor(std::size_t reactor, std::size_t member) {
   if (members_[member] == nullptr) return MemoryStoreFor(reactor);
-  return std::make_unique<Borrowed>(members_[member]->store(reactor));
+  return std::make_unique<library::Borrowed>(members_[member]->store(reactor));
 }
 
 std::unique_ptr<store::Store> Stores::MemoryStoreFor(std::size_t reactor) {
@@ -161,7 +194,7 @@ std::unique_ptr<store::Store> Stores::MemoryStoreFor(std::size_t reactor) {
 
 std::unique_ptr<store::Store> Stores::Take(std::size_t index) {
   if (only_memory()) return MemoryStoreFor(index);
-  return std::make_unique<Borrowed>(*leasing_[index]);
+  return std::make_unique<library::Borrowed>(*leasing_[index]);
 }
 
 void Stores::Drain() {
@@ -272,7 +305,7 @@ void Stores::ListKeys(store::KeyQuery query, KeyReader::Done done) {
 
 std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies) {
   std::vector<std::string> misfits = policy::Unreachable(policies);
-  for (const StoreMember& member : MembersOf(config)) {
+  for (const library::StoreMember& member : library::MembersOf(config)) {
     if (!member.url.starts_with("redis")) continue;
     const auto address = redis::ParseUrl(member.url);
     if (!address.ok() || !address->cluster || address->tag.empty()) continue;

@@ -12,10 +12,10 @@
 
 #include "admin/admin.h"
 #include "config/config.h"
+#include "library/distant_store.h"
+#include "library/store_routes.h"
 #include "net/reactor_pool.h"
 #include "policy/policy_set.h"
-#include "serve/distant_store.h"
-#include "serve/store_routes.h"
 #include "store/lease/leasing_store.h"
 #include "store/memory/journal.h"
 #include "store/memory/snapshot.h"
@@ -80,11 +80,11 @@ class Stores {
   std::unique_ptr<store::memory::Journal> journal_;
   std::unique_ptr<store::memory::Sweeper> sweeper_;
   std::unique_ptr<store::memory::SnapshotKeeper> snapshots_;
-  std::vector<std::unique_ptr<DistantStore>> distant_;
-  /// The servers in the order of MembersOf; null: the one in this process.
-  std::vector<DistantStore*> members_;
+  std::vector<std::unique_ptr<library::DistantStore>> distant_;
+  /// The servers in the order of library::MembersOf; null: the one in this process.
+  std::vector<library::DistantStore*> members_;
   store::route::RoutingCounts routing_;
-  std::vector<std::unique_ptr<LiveRoutes>> routes_;  // one per reactor
+  std::vector<std::unique_ptr<library::LiveRoutes>> routes_;  // one per reactor
   std::optional<store::lease::Leases> leases_;
   std::vector<std::unique_ptr<store::lease::LeasingStore>> leasing_;
   std::optional<KeyReader> key_reader_;

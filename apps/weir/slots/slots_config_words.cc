@@ -256,7 +256,7 @@ void AddSlotsConfig(CLI::App& slots_word, int& exit_code) {
           ->take_all();
   set->add_option("--fair-windows", words->fair_windows,
                   "Windows in which tenants are held to their shares");
-  set->add_flag("--no-tenants", words->no_tenants, "No shares any more")->excludes(tenant);
+  set->add_flag("--no-tenants", words->no_tenants, "Remove all shares")->excludes(tenant);
   CLI::Option* calendar = set->add_option(
       "--calendar", words->calendar, "When the bank is open: 'ZONE DAYS OPEN-CUTOFF [DATE...]'");
   CLI::Option* holiday =

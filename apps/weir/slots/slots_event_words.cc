@@ -161,7 +161,7 @@ void AddSlotsEvents(CLI::App& slots_word, int& exit_code) {
       slots_word, restore, "restore", "Take a cancellation back.",
       [](const Words& words) { return RunChange(words, "POST", PathOf(words) + "/restore"); },
       exit_code)
-      ->add_option("--at", restore->at, "Ask for this time instead of the one it had asked for");
+      ->add_option("--at", restore->at, "A new requested time (default: the old one)");
   auto move = std::make_shared<Words>();
   CLI::App* word = AddForEvent(
       slots_word, move, "reschedule", "Give an event another time. A failed one is tried again.",
@@ -175,7 +175,7 @@ void AddSlotsEvents(CLI::App& slots_word, int& exit_code) {
   word->add_option("--before", due->before, "Due by this time (default: now)");
   word->add_option("--state", due->state,
                    "SCHEDULED (the default), CLAIMED, DONE, FAILED or CANCELLED");
-  word->add_option("--limit", due->limit, "At most so many")
+  word->add_option("--limit", due->limit, "At most this many")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1'000}))
       ->capture_default_str();
   Add(slots_word, std::make_shared<Words>(), "status",

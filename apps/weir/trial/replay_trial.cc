@@ -37,6 +37,18 @@ Timeline Timeline::Coarsened(std::size_t most) const {
   return coarse;
 }
 
+namespace {
+
+/// Nobody is refused in a trial: the report says who would be, the log says nothing.
+struct Silent : limiter::Shared {
+  Silent(const policy::LivePolicies& live, const policy::PolicyIds& ids, const Clock& clock)
+      : Shared(live, ids, limiter::Fallback::Options{.clock = &clock}) {
+    observe.refusals_per_second = 0;
+  }
+};
+
+}  // namespace
+
 /// Everything behind a limiter.
 struct Trial::World {
   World(std::shared_ptr<const policy::PolicySet> set, std::size_t max_keys, std::string given)
@@ -46,7 +58,7 @@ struct Trial::World {
                                                         .keys = KeyStorage::kFingerprint,
                                                         .clock = &clock,
                                                         .on_evict = {}}),
-        shared(live, ids, limiter::Fallback::Options{.clock = &clock}),
+        shared(live, ids, clock),
         limiter(shared, std::make_unique<store::memory::MemoryStore>(engine)) {}
 
   std::string domain;
@@ -54,7 +66,7 @@ struct Trial::World {
   policy::PolicyIds ids;
   policy::LivePolicies live;
   Engine engine;
-  limiter::Shared shared;
+  Silent shared;
   limiter::PolicyLimiter limiter;
   // Reused from call to call.
   std::vector<limiter::Check> checks;

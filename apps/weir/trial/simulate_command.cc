@@ -167,10 +167,10 @@ void Configure(CLI::App& word, int& exit_code) {
       ->check(CLI::Range(1, 86'400))
       ->capture_default_str();
   word.add_option("--quota", words->quota, "As in a policy file")->capture_default_str();
-  word.add_option("--cost", words->cost, "Of each request")
+  word.add_option("--cost", words->cost, "Cost of each request")
       ->check(CLI::Range(std::int64_t{1}, kMaxLimit))
       ->capture_default_str();
-  word.add_option("--seed", words->seed, "Of poisson's chance")->capture_default_str();
+  word.add_option("--seed", words->seed, "Seed of random arrivals")->capture_default_str();
   word.add_option("--svg", words->svg, "Also write a picture to this file");
   word.add_flag("--json", words->json, "Print JSON, for scripts");
   word.callback([words, &exit_code] { exit_code = Run(*words); });

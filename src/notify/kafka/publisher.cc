@@ -14,7 +14,7 @@ Result<std::unique_ptr<KafkaPublisher>> KafkaPublisher::Open(std::string_view ur
   const Status made = weir::kafka::MakeTopics(*parsed, {{options.topic, options.partitions}});
   if (!made) {
     if (made.error().code == Code::kInvalidArgument) return made.error();
-    telemetry::Log(telemetry::Level::kWarn, "cannot make sure that the topic exists",
+    telemetry::Log(telemetry::Level::kWarn, "cannot find or create the topic",
                    {{"topic", std::string_view(options.topic)},
                     {"reason", std::string_view(made.error().message)}});
   }

@@ -16,6 +16,7 @@ using weir::postgres::Params;
 using weir::postgres::Rows;
 
 constexpr std::chrono::seconds kTablesTimeout{3};
+constexpr unsigned kPingsPerCount = 3;
 
 std::string TextAt(const Rows& rows, int row, int column) {
   return std::string(rows.Text(row, column));
@@ -145,9 +146,17 @@ Status PostgresLedger::Core::SendTogether(std::vector<Ask> asks) {
 void PostgresLedger::Core::Ping() {
   if (closed_) return;
   SendHere(kReturnExpired, std::move(Params().Int(Now())), [](const Answer&) {});
+  if (options_.counts_dead && pings_++ % kPingsPerCount == 0) CountDead();
   ping_timer_.expires_after(options_.ping_interval);
   ping_timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) Ping();
+  });
+}
+
+void PostgresLedger::Core::CountDead() {
+  SendHere(kCountDead, std::move(Params().Int(kMaxCountedDead)), [this](const Answer& answer) {
+    if (!answer.status.ok()) return;  // what was counted before is the best that is known
+    dead_.store(static_cast<std::uint64_t>(answer.rows.Int(0, 0)), std::memory_order_relaxed);
   });
 }
 
@@ -159,6 +168,8 @@ PostgresLedger::PostgresLedger(LedgerOptions options, Publisher* publisher, cons
 PostgresLedger::~PostgresLedger() { core_->Close(); }
 
 bool PostgresLedger::up() const noexcept { return core_->up(); }
+
+std::uint64_t PostgresLedger::dead_letters() const noexcept { return core_->dead_letters(); }
 
 void PostgresLedger::Find(std::string event_id, Done<std::optional<Message>> done) {
   core_->Send(kFindMessage, std::move(Params().Text(event_id)),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -11,10 +12,13 @@
 
 namespace weir::notify::postgres {
 
+inline constexpr std::int64_t kMaxCountedDead = 100'000;
+
 struct LedgerOptions {
   std::string url = {};  ///< postgres://…
   std::chrono::milliseconds statement_timeout{4000};
   std::chrono::milliseconds ping_interval{1000};
+  bool counts_dead = false;  ///< keep dead_letters() up to date
 };
 
 /// The ledger beside the gateway's tables in PostgreSQL, and where senders report. A thread and a
@@ -51,6 +55,9 @@ class PostgresLedger final : public Ledger, public DeliveryLog {
 
   /// Whether the database answered when it was last asked, which is every second at least.
   bool up() const noexcept;
+  /// How many dead letters there are, as counted with a ping a few seconds ago at most; counted up
+  /// to kMaxCountedDead.
+  std::uint64_t dead_letters() const noexcept;
 
  private:
   class Core;

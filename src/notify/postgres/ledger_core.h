@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -37,6 +38,7 @@ class PostgresLedger::Core : public std::enable_shared_from_this<Core> {
 
   Micros Now() const { return NowMicros(clock_); }
   bool up() const noexcept { return up_.load(std::memory_order_relaxed); }
+  std::uint64_t dead_letters() const noexcept { return dead_.load(std::memory_order_relaxed); }
 
  private:
   struct Batch;
@@ -44,6 +46,7 @@ class PostgresLedger::Core : public std::enable_shared_from_this<Core> {
   void Publish(const std::shared_ptr<Batch>& batch);
   void Published(const std::shared_ptr<Batch>& batch);
   void Ping();
+  void CountDead();
   Status Ready();
 
   const LedgerOptions options_;
@@ -52,6 +55,8 @@ class PostgresLedger::Core : public std::enable_shared_from_this<Core> {
   weir::postgres::Worker worker_;
   IoThread::Timer ping_timer_;
   std::atomic<bool> up_{false};
+  std::atomic<std::uint64_t> dead_{0};
+  unsigned pings_ = 0;
   bool closed_ = false;
 };
 

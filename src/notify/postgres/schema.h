@@ -38,6 +38,7 @@ extern const char* const kListMessagesOfState;
 extern const char* const kListDead;
 extern const char* const kListDeadOfUser;
 extern const char* const kFindDead;
+extern const char* const kCountDead;
 extern const char* const kListUsers;
 extern const char* const kPutPreferences;
 extern const char* const kFindPreferences;

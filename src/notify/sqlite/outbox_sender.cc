@@ -94,7 +94,7 @@ void OutboxSender::Loop() {
     while (DeliverBatch()) {
     }
     if (Status released = Release(); !released.ok() && !stop.stop_requested()) {
-      Log(Level::kError, "delayed messages cannot be released",
+      Log(Level::kError, "cannot release delayed messages",
           {{"error", std::string_view(released.error().message)}});
     }
     std::unique_lock lock(mutex_);
@@ -108,7 +108,7 @@ bool OutboxSender::DeliverBatch() {
   if (stop.stop_requested()) return false;
   Result<std::vector<Row>> rows = Read();
   if (!rows.ok()) {
-    Log(Level::kError, "outbox cannot be read",
+    Log(Level::kError, "cannot read the outbox",
         {{"error", std::string_view(rows.error().message)}});
     return notify::Sleep(kDatabasePause, stop);
   }
@@ -120,7 +120,7 @@ bool OutboxSender::DeliverBatch() {
   while (!rows->empty()) {
     Status removed = Remove(*rows);
     if (removed.ok()) break;
-    Log(Level::kError, "outbox cannot be written",
+    Log(Level::kError, "cannot write the outbox",
         {{"error", std::string_view(removed.error().message)}});
     if (!notify::Sleep(kDatabasePause, stop)) return false;
   }

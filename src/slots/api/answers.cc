@@ -58,7 +58,7 @@ std::int64_t Random() {
   return static_cast<std::int64_t>(engine() >> 1U);
 }
 
-Response Invalid(const std::string& message) {
+Response Refuse(const std::string& message) {
   return ErrorResponse(Error{Code::kInvalidArgument, message});
 }
 

@@ -23,7 +23,7 @@ using http::Response;
 /// For spreading what a store does: not negative.
 std::int64_t Random();
 
-Response Invalid(const std::string& message);
+Response Refuse(const std::string& message);
 /// 404: there is no such active config.
 Response UnknownConfig(const std::string& name);
 /// To a single request.

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "slots/config.h"
@@ -14,8 +15,6 @@ namespace {
 namespace dom = simdjson::dom;
 
 constexpr Millis kDefaultLease = 30'000;
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 Result<dom::object> ParseObject(dom::parser& parser, std::string_view body) {
   dom::object object;

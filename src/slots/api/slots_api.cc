@@ -208,7 +208,7 @@ void SlotsApi::Parts::Deactivate(const Request& request, Reply reply) {
 
 void SlotsApi::Parts::ListWindows(const Request& request, Reply reply) {
   const std::optional<std::string> name = http::QueryValue(request.query, "config");
-  if (!name) return reply(Invalid("config is missing"));
+  if (!name) return reply(Refuse("config is missing"));
   Millis from = 0;
   if (http::QueryValue(request.query, "from")) {
     Result<Millis> instant = QueryInstant(request.query, "from");
@@ -231,7 +231,7 @@ void SlotsApi::Parts::ListWindows(const Request& request, Reply reply) {
 
 void SlotsApi::Parts::Forecast(const Request& request, Reply reply) {
   const std::optional<std::string> name = http::QueryValue(request.query, "config");
-  if (!name) return reply(Invalid("config is missing"));
+  if (!name) return reply(Refuse("config is missing"));
   Result<Millis> requested = QueryInstant(request.query, "requestedTime");
   if (!requested.ok()) return reply(ErrorResponse(requested.error()));
   Result<std::int64_t> count = QueryNumber(request.query, "count", 1, kMaxForecast, 1);

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "base/json_writer.h"
 #include "protocol/http/error.h"
 #include "slots/api/calendar_json.h"
@@ -13,8 +14,6 @@ namespace weir::slots {
 namespace {
 
 namespace dom = simdjson::dom;
-
-Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 // The parser keeps its memory; documents are views into it, so one is in use at a time per thread.
 Result<dom::object> ParseObject(std::string_view body) {

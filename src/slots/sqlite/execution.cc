@@ -69,6 +69,8 @@ class Claiming {
   Result<std::vector<Candidate>> Near(Millis horizon, std::int64_t budget);
   Status AddClass(std::string_view name, std::int64_t share, Millis horizon, std::int64_t budget,
                   std::vector<Candidate>& near);
+  Millis LateTime(Millis window, const std::string& event, std::int64_t rank,
+                  std::int64_t late) const;
   Status Take(Millis window, Claimed claimed);
 
   Connection& connection_;
@@ -93,12 +95,12 @@ bool Claiming::IsOpen() {
 
 // Claims whose lease has ended are due again. They may have been executed until then.
 Status Claiming::EndLeases() {
-  struct Gone {
+  struct Lapsed {
     std::string event, by, tenant;
     Millis until;
     GrantWindow window;
   };
-  std::vector<Gone> gone;
+  std::vector<Lapsed> gone;
   {
     Result<Statement> query = connection_.Prepare(kFindEndedLeases);
     if (!query.ok()) return query.error();
@@ -116,7 +118,7 @@ Status Claiming::EndLeases() {
   }
   Result<Statement> update = connection_.Prepare(kEndLease);
   if (!update.ok()) return update.error();
-  for (const Gone& one : gone) {
+  for (const Lapsed& one : gone) {
     update->Bind(1, one.event).Bind(2, ClassOf(config_, one.tenant));
     if (Status s = update->Run(); !s.ok()) return s;
     if (Status s = CountEnd(connection_, id_, one.window, one.until); !s.ok()) return s;
@@ -177,7 +179,17 @@ Result<std::int64_t> Claiming::Serve(Millis window, std::int64_t budget) {
     claim_.capped = !near->empty();
     return 0;
   }
-  for (Candidate& one : *near) {
+  // In the order of their times, whatever their classes.
+  std::stable_sort(near->begin(), near->end(), [](const Candidate& a, const Candidate& b) {
+    return a.claimed.slot.scheduled < b.claimed.slot.scheduled;
+  });
+  const auto late = std::count_if(near->begin(), near->end(), [window](const Candidate& candidate) {
+    return candidate.claimed.slot.scheduled < window;
+  });
+  for (std::int64_t rank = 0; Candidate & one : *near) {
+    one.claimed.execute_at = rank < late ? LateTime(window, one.claimed.slot.event_id, rank, late)
+                                         : std::max(claim_.now, one.claimed.slot.scheduled);
+    ++rank;
     if (Status s = Take(window, std::move(one.claimed)); !s.ok()) return s.error();
   }
   const auto taken = static_cast<std::int64_t>(near->size());
@@ -188,16 +200,18 @@ Result<std::int64_t> Claiming::Serve(Millis window, std::int64_t budget) {
   return taken;
 }
 
-Status Claiming::Take(Millis window, Claimed claimed) {
-  // What is late is spread over the rest of the window, so that a backlog does not come in bursts.
+// What is late is spread over the rest of the window in the order of its times, each at a random
+// moment of its own part of it, so that a backlog does not come in bursts.
+Millis Claiming::LateTime(Millis window, const std::string& event, std::int64_t rank,
+                          std::int64_t late) const {
   const Millis from = std::max(claim_.now, window);
-  const bool late = claimed.slot.scheduled < window;
-  const auto salt =
-      static_cast<std::int64_t>(std::hash<std::string>()(claimed.slot.event_id) >> 2U);
-  claimed.execute_at = late ? from + ((request_.random >> 1U) + salt / 2) %
-                                         std::min({window + config_.window_size - from,
-                                                   kLongestSpread, closing_ - from})
-                            : std::max(claim_.now, claimed.slot.scheduled);
+  const Millis span =
+      std::min({window + config_.window_size - from, kLongestSpread, closing_ - from});
+  const auto salt = static_cast<std::int64_t>(std::hash<std::string>()(event) >> 2U);
+  return from + (rank * span + ((request_.random >> 1U) + salt / 2) % span) / late;
+}
+
+Status Claiming::Take(Millis window, Claimed claimed) {
   claimed.lease_until = claimed.execute_at + request_.lease;
   Result<Statement> update = connection_.Prepare(kClaimEvent);
   if (!update.ok()) return update.error();

@@ -202,6 +202,31 @@ TEST_P(Execution, AnOverdueBacklogIsReleasedUnderTheCapInOrderOfTime) {
   EXPECT_LE(*std::max_element(times.begin(), half), *std::min_element(half, times.end()));
 }
 
+TEST_P(Execution, WhatIsLateIsExecutedInTheOrderOfItsTimesAllOverTheWindow) {
+  client().Put(Pay(50));
+  client().Assign(Asks(50, kNoon));
+  const Millis later = kNoon + 10 * kWindow;
+  Claim claim = client().Claim(
+      {.config = "pay", .max = 50, .lease = kLease, .now = later, .random = 987'654'321});
+  ASSERT_THAT(claim.events, SizeIs(50));
+  std::sort(claim.events.begin(), claim.events.end(),
+            [](const Claimed& a, const Claimed& b) { return a.slot.scheduled < b.slot.scheduled; });
+  for (std::size_t i = 1; i < claim.events.size(); ++i) {
+    const Claimed& before = claim.events[i - 1];
+    if (before.slot.scheduled == claim.events[i].slot.scheduled) continue;  // no order of times
+    EXPECT_LE(before.execute_at, claim.events[i].execute_at);
+  }
+  for (Millis tenth = later; tenth < later + kWindow; tenth += kWindow / 10) {
+    EXPECT_EQ(std::count_if(claim.events.begin(), claim.events.end(),
+                            [tenth](const Claimed& event) {
+                              return event.execute_at >= tenth &&
+                                     event.execute_at < tenth + kWindow / 10;
+                            }),
+              5)
+        << "never a burst";
+  }
+}
+
 TEST_P(Execution, WhatIsNotFinishedWhenAWindowBeginsCountsInIt) {
   client().Put(Pay(10));
   client().Assign(Asks(40, kNoon));

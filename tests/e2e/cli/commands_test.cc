@@ -7,6 +7,7 @@ namespace weir::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -153,6 +154,19 @@ TEST_F(Cli, PolicyFilesAreAppliedAsTheyAre) {
   EXPECT_THAT(chain.error_output, HasSubstr("the admin API cannot keep a chain"));
   EXPECT_EQ(Weir({"policy", "apply", File("policies:\n  - {name: c, mach: {}}\n")}).exit_code,
             kUsage);
+}
+
+TEST_F(Cli, TheListOfPoliciesEndsWithTheDefault) {
+  EXPECT_THAT(Weir({"policy", "list"}).output,
+              ContainsRegex("default +TOKEN_BUCKET +100 +enforced +built in *\n$"));
+}
+
+TEST_F(Cli, ARequestThatNoPolicyAppliesToIsNoticed) {
+  const RunResult bare = Weir({"explain", "user=ann", "--domain", "api"});
+  EXPECT_EQ(bare.exit_code, kUsage);
+  EXPECT_THAT(bare.error_output, HasSubstr("--domain api -e user=ann"));
+  EXPECT_EQ(Weir({"check", "-e", "user=ann", "--domain", "nobody-has-this"}).exit_code, kOk);
+  EXPECT_THAT(Weir({"status"}).output, ContainsRegex("unmatched +1\n"));
 }
 
 TEST_F(Cli, PoliciesMayBeWrittenWithTheNamesOfFiles) {
@@ -305,7 +319,8 @@ TEST_F(Cli, ManyPagesOfPoliciesAreListed) {
               201);
   }
   const std::string list = Weir({"policy", "list"}).output;
-  EXPECT_EQ(std::count(list.begin(), list.end(), '\n'), 1 + 210 + 1);  // head, ours, the file's
+  EXPECT_EQ(std::count(list.begin(), list.end(), '\n'),
+            1 + 210 + 1 + 1);  // head, ours, the file's, default
 }
 
 TEST_F(Cli, HostileNamesDoNotReachTheTerminal) {

@@ -39,7 +39,7 @@ TEST(ConfigCheck, GoodFilesAreOk) {
   const std::string config = folder.Write("weir.yaml", "policies: [p.yaml]\n").string();
   const Outcome of_policies = Check(policies);
   EXPECT_EQ(of_policies.code, 0) << of_policies.err;
-  EXPECT_THAT(of_policies.out, HasSubstr("1 policies: ok"));
+  EXPECT_THAT(of_policies.out, HasSubstr("1 policy in 1 file: ok"));
   const Outcome of_config = Check(config);
   EXPECT_EQ(of_config.code, 0) << of_config.err;
   EXPECT_THAT(of_config.out, HasSubstr(config + ": ok"));

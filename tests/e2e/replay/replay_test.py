@@ -144,6 +144,7 @@ def replay(weir, folder, log, *more):
                           capture_output=True, text=True, check=False, timeout=100)
     if done.returncode not in (0, 1):
         sys.exit(f"replay: exit {done.returncode}: {done.stderr}")
+    check("refusals in the log", [line for line in done.stderr.splitlines() if "request_id" in line], [])
     return json.loads(done.stdout), done.returncode
 
 

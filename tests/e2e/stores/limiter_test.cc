@@ -129,6 +129,43 @@ INSTANTIATE_TEST_SUITE_P(Stores, SharedLimits,
                                                              "mariadb"})),
                          [](const auto& store) { return store.param; });
 
+TEST(Limiters, SeveralStoresOfAConfigurationAreThoseOfTheService) {
+  const auto main = test::StoreServer::Make("postgres");
+  const auto hot = test::StoreServer::Make("redis");
+  const test::TempDir folder;
+  folder.Write("p.yaml",
+               "policies:\n"
+               "  - {name: cold, key: cold, quota: {fixed_window: {limit: 4, window: 1000d}}}\n"
+               "  - {name: hot, key: hot, store: hot, quota: {fixed_window: {limit: 4, window: "
+               "1000d}}}\n"
+               "  - {name: moved, key: moved, quota: {fixed_window: {limit: 4, window: 1000d}}}\n");
+  const auto written = [&](const std::string& more) {
+    return folder
+        .Write("weir.yaml", "stores: {main: \"" + main->url() + "\", hot: \"" + hot->url() +
+                                "\"}\nstore: main\nstore_timeout: 5s\nstore_required: true\n"
+                                "policies: [p.yaml]\n" +
+                                more)
+        .string();
+  };
+  test::WeirProcess weir = Serve(folder, {"--config", written("")});
+  test::HttpClient http(weir.Port("http"));
+  auto limiter = Limiter::FromConfig(written(""));
+  ASSERT_TRUE(limiter.ok()) << limiter.error().message;
+  for (const char* const key : {"cold", "hot", "moved"}) {
+    EXPECT_EQ(http.Post("/v1/check", std::string(R"({"key":")") + key + R"(","cost":2})").status,
+              200);
+    EXPECT_EQ(limiter->Check(key)->decision.remaining, 1) << key;
+  }
+  // The next version of the program moves the keys of one policy, with what they have used.
+  limiter = Limiter::FromConfig(written("move: {from: main, to: hot, share: 100%}\n"));
+  ASSERT_TRUE(limiter.ok()) << limiter.error().message;
+  EXPECT_EQ(limiter->Check("moved")->decision.remaining, 0);
+  EXPECT_FALSE(limiter->Check("moved")->allowed());
+  limiter = Limiter::FromConfig(written("move: {from: main, to: hot, share: 100%, done: 100%}\n"));
+  ASSERT_TRUE(limiter.ok()) << limiter.error().message;
+  EXPECT_FALSE(limiter->Check("moved")->allowed());
+}
+
 TEST(Limiters, TheConfigurationSaysWhoDecides) {
   const test::TempDir folder;
   test::WeirProcess weir = Serve(folder);

@@ -28,6 +28,7 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kLimit = 400;
+constexpr std::chrono::milliseconds kStoreTimeout = 500ms;
 
 constexpr std::string_view kPolicies = R"(
 domain: api
@@ -42,7 +43,8 @@ policies:
 
 std::vector<std::string> Flags(const std::string& stores, const std::string& share = "",
                                const std::string& done = "") {
-  std::vector<std::string> flags = {"--store-timeout", "1s", "--threads", "1", "--stores", stores};
+  std::vector<std::string> flags = {"--store-timeout", "500ms", "--threads", "1",
+                                    "--stores",        stores};
   if (!share.empty()) flags.insert(flags.end(), {"--move-share", share, "--move-done", done});
   return flags;
 }
@@ -127,9 +129,12 @@ TEST_P(MoveTest, NoKeyGetsAFreshQuotaOnItsWayFromOneStoreToAnother) {
   EXPECT_GT(passed, 0);
   two = start("100", "0");
   run(*one, *two);  // one has not heard of the move
+  const auto levelled = std::chrono::steady_clock::now();
   one = start("100", "0");
-  run(*one, *two);                      // both charge both stores
-  std::this_thread::sleep_for(4500ms);  // a key is levelled once in four store timeouts
+  run(*one, *two);  // both charge both stores
+  // What the first one charged meanwhile is levelled when the key is due again, which is after four
+  // store timeouts: the guide waits for five.
+  std::this_thread::sleep_until(levelled + 5 * kStoreTimeout);
   run(*one, *two);
   two = start("100", "100");
   run(*one, *two);  // one still charges both, the other the new store alone

@@ -14,6 +14,7 @@
 #include "support/redis_server.h"
 #include "support/temp_dir.h"
 #include "support/wait.h"
+#include "telemetry/log.h"
 
 namespace weir {
 namespace {
@@ -57,6 +58,16 @@ class LimiterTest : public ::testing::TestWithParam<std::string> {
 
 INSTANTIATE_TEST_SUITE_P(Stores, LimiterTest, ::testing::Values("memory", "redis"),
                          [](const auto& one) { return one.param; });
+
+TEST_P(LimiterTest, WritesNothingToTheLogOfItsProgram) {
+  Limiter limiter = Open();
+  ::testing::internal::CaptureStderr();
+  const std::vector<LimitEntry> user = {{"user", "7"}};
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(limiter.Check({.domain = "api", .entries = user}).ok());
+  EXPECT_FALSE(limiter.Check({.domain = "api", .entries = user})->allowed());
+  telemetry::FlushLog();
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
 
 TEST_P(LimiterTest, FollowsThePoliciesOfItsFiles) {
   Limiter limiter = Open();
@@ -168,6 +179,63 @@ TEST(EmbeddedLimiter, WhileTheStoreIsAwayThePolicyDecides) {
   EXPECT_FALSE(denied->allowed());
   EXPECT_TRUE(denied->degraded);
   EXPECT_TRUE(limiter->Check("b")->allowed());
+}
+
+TEST(EmbeddedLimiter, PoliciesNameTheirStores) {
+  test::RedisServer server;
+  test::TempDir folder;
+  const std::string file =
+      folder
+          .Write(
+              "p.yaml",
+              "policies:\n"
+              "  - {name: cold, match: {user: \"*\"}, on_store_error: deny, quota: {fixed_window: "
+              "{limit: 3, window: 100d}}}\n"
+              "  - {name: hot, match: {user: \"*\", route: /pay}, store: hot, on_store_error: "
+              "deny, quota: {fixed_window: {limit: 1, window: 100d}}}\n")
+          .string();
+  LimiterOptions options{
+      .stores = {"main=memory:", "hot=" + server.url()}, .policies = {file}, .timeout = 5s};
+  Result<Limiter> limiter = Limiter::Open(options);
+  ASSERT_TRUE(limiter.ok()) << limiter.error().message;
+  const std::vector<LimitEntry> user = {{"user", "42"}};
+  const std::vector<LimitEntry> pay = {{"user", "42"}, {"route", "/pay"}};
+  ASSERT_TRUE(limiter->Check({.entries = pay})->allowed());
+  // All or none over both stores: what one refuses, the other was not charged.
+  EXPECT_EQ(limiter->Check({.entries = pay})->policy, "hot");
+  EXPECT_EQ(limiter->Peek({.entries = user})->decision.remaining, 2);
+  // What is in Redis is there for the next program as well; what is in memory is not.
+  Result<Limiter> other = Limiter::Open(options);
+  ASSERT_TRUE(other.ok()) << other.error().message;
+  EXPECT_EQ(other->Peek({.entries = user})->decision.remaining, 3);
+  EXPECT_EQ(other->Check({.entries = pay})->policy, "hot");
+  EXPECT_TRUE(limiter->health().ok());
+  // One that is away leaves the policies of the others.
+  server.Kill();
+  EXPECT_TRUE(WaitUntil([&] { return limiter->Check({.entries = pay})->degraded; }));
+  EXPECT_TRUE(limiter->Check({.entries = user})->allowed());
+  EXPECT_TRUE(WaitUntil([&] { return !limiter->health().ok(); }));
+  EXPECT_THAT(limiter->health().error().message, HasSubstr("hot: "));
+}
+
+TEST(EmbeddedLimiter, SeveralStoresAreCheckedAsInTheConfiguration) {
+  const auto problem = [](LimiterOptions options) {
+    const Result<Limiter> limiter = Limiter::Open(std::move(options));
+    EXPECT_EQ(limiter.error().code, Code::kInvalidArgument);
+    return limiter.error().message;
+  };
+  EXPECT_THAT(problem({.store = "cold", .stores = {"hot=memory:"}}),
+              HasSubstr("unknown store 'cold'; stores has hot"));
+  EXPECT_THAT(problem({.store = "redis://localhost", .stores = {"hot=memory:"}}),
+              HasSubstr("with `stores`, name one of them: hot"));
+  EXPECT_THAT(problem({.stores = {"hot=carrier-pigeon://x"}}), HasSubstr("hot: "));
+  test::TempDir folder;
+  const std::string file =
+      folder.Write("p.yaml", "policies: [{name: a, key: a, store: cold, unlimited: true}]\n")
+          .string();
+  EXPECT_THAT(problem({.stores = {"hot=memory:"}, .policies = {file}}), HasSubstr("cold"));
+  EXPECT_TRUE(
+      Limiter::Open({.store = "hot", .stores = {"main=memory:", "hot=memory:"}})->Check("u").ok());
 }
 
 TEST(ServiceLimiter, AServiceThatIsNotThereIsAnErrorAndNotARefusal) {

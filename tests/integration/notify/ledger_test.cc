@@ -45,6 +45,7 @@ class PostgresLedgerTest : public testing::Test {
     LedgerOptions options;
     options.url = server_->url();
     options.ping_interval = std::chrono::milliseconds(20);
+    options.counts_dead = true;
     ledger_ = std::make_unique<PostgresLedger>(options, &publisher_, clock_);
   }
   void SetUp() override {
@@ -129,6 +130,14 @@ TEST_F(PostgresLedgerTest, BytesThatAreNoEventAreKeptAndNotReplayed) {
   EXPECT_THAT(DeadIds(), ElementsAre("partition-0-offset-7"));
   EXPECT_THAT(Replay({"partition-0-offset-7"}), IsEmpty());
   EXPECT_THAT(DeadIds(), SizeIs(1));
+}
+
+TEST_F(PostgresLedgerTest, DeadLettersAreCounted) {
+  Report({End("a", MessageState::kDead, "no"), End("b", MessageState::kDead, "no"),
+          End("c", MessageState::kSent)});
+  EXPECT_TRUE(weir::test::WaitUntil([&] { return ledger_->dead_letters() == 2; }));
+  EXPECT_THAT(Replay({"a"}), ElementsAre("a"));
+  EXPECT_TRUE(weir::test::WaitUntil([&] { return ledger_->dead_letters() == 1; }));
 }
 
 TEST_F(PostgresLedgerTest, AReplayQueuesPublishesAndForgets) {

@@ -4,11 +4,26 @@ import { get, post } from '../api.js';
 import { lineChart } from '../charts.js';
 import { field, h, show } from '../dom.js';
 import { name } from '../name.js';
-import { attempt, button, card, confirm, empty, failure, figure, figures, keepFresh, pageHead, table } from '../parts.js';
+import { attempt, button, card, confirm, dialog, empty, failure, figure, figures, keepFresh, pageHead, table } from '../parts.js';
 import { count, moment, plainName, time } from '../text.js';
 
 const KEPT = 300;
 const LETTERS = 50;
+const TEXT = 16384;
+
+/** One dead letter with all that was to be delivered. */
+async function lookAt(eventId, signal) {
+  let content;
+  try {
+    const one = await get(`/admin/notify/dead/${encodeURIComponent(eventId)}`, signal);
+    const facts = [['User', name(one.userId || '–', 256)], ['Channel', name(one.channel || '–', 32)], ['Recipient', name(one.recipient || '–', 320)], ['Why', name(one.error, 500)],
+      [one.message === undefined ? 'Not a valid event' : 'Text', name(one.message ?? one.payload, TEXT)]];
+    content = h('dl', { class: 'facts' }, facts.map(([title, value]) => h('div', null, h('dt', null, title), h('dd', null, value))));
+  } catch (error) {
+    content = failure(error, 'The dead letter');
+  }
+  await dialog(`Message ${plainName(eventId, 60)}`, (close) => [content, h('div', { class: 'buttons' }, button('Close', () => close(), { autofocus: true }))]);
+}
 
 /** The dead letters, oldest first. `load` reads them again. */
 function deadLetters(signal) {
@@ -41,6 +56,7 @@ function deadLetters(signal) {
         { title: 'Failed', cell: (letter) => moment(letter.failedAt) },
         { title: 'Why', cell: (letter) => name(letter.error, 80) },
         { title: 'Actions', actions: true, cell: (letter) => [
+          button('Look', () => lookAt(letter.eventId, signal), { class: 'small', 'aria-label': `Look at ${plainName(letter.eventId, 40)}` }),
           button('Replay', () => act('replay', { eventIds: [letter.eventId] }), { class: 'small', 'aria-label': `Replay ${plainName(letter.eventId, 40)}` }),
           button('Drop', () => act('drop', { eventIds: [letter.eventId] }, 'Drop this message?', true), { class: 'small', 'aria-label': `Drop ${plainName(letter.eventId, 40)}` })] },
       ], letters), letters.length === LETTERS && h('p', { class: 'muted small' }, `The first ${LETTERS}; “weir notify dead list” has all.`));
@@ -103,9 +119,7 @@ export function render(root, { signal }) {
     if (seen.length > KEPT) seen.shift();
     const per = (field) => seen.slice(1).map((one, i) => Math.max(0, ((one[field] - seen[i][field]) * 1000) / (one.t - seen[i].t)));
     chart.draw({ times: seen.slice(1).map((one) => one.t), values: [per('sends'), per('limited')], describe: `${count(now.sends)} sent in all.` });
-    // With Kafka nobody counts them here: then they are read now and then.
-    const state = now.deadLetters ?? Math.floor(Date.now() / 15000);
-    if (state !== known) dead.load();
-    known = state;
+    if (now.deadLetters !== known) dead.load();
+    known = now.deadLetters;
   });
 }

@@ -22,7 +22,12 @@ const latest = (seconds, field) => seconds.findLast((one) => one[field] > 0)?.[f
 /** Leads to what explains it. */
 function keyLink({ key, bucket }) {
   const bare = bucket.startsWith(BARE) && !key.includes('|');
-  return h('a', { href: `#/keys?${new URLSearchParams(bare ? { key } : { bucket })}` }, name(bare ? key : bucket, 60));
+  if (bare) return h('a', { href: `#/keys?${new URLSearchParams({ key })}` }, name(key, 60));
+  // domain/policy|entries: the policy has a column of its own.
+  const entries = bucket.slice(bucket.indexOf('|') + 1) || bucket;
+  const whole = plainName(bucket, 120);
+  return h('a', { href: `#/keys?${new URLSearchParams({ bucket })}`, title: whole, 'aria-label': whole },
+    entries.split('|').slice(0, 16).flatMap((entry, i) => [i > 0 && '|', i > 0 && h('wbr'), name(entry, 60)]));
 }
 
 const TOP_WORDS = {
@@ -76,6 +81,7 @@ function statusFacts(status, store) {
     ['Policies', `${count(status.storedPolicies)} stored, ${count(status.filePolicies)} from files`],
     ['Could not decide', count(status.errors)],
     ['Decided without the store', count(status.degraded)],
+    ['No policy applied', status.unmatched > 0 && `${count(status.unmatched)} checks, all allowed`],
     ['Reloads', status.failedReloads ? `${count(status.reloads)}, ${count(status.failedReloads)} failed` : count(status.reloads)],
     ['Up for', span((status.uptimeSeconds ?? 0) * 1000)],
     ['Version', status.version],
@@ -99,7 +105,7 @@ export function render(root, { signal }) {
   const p50 = figure('Latency, p50');
   const p99 = figure('Latency, p99');
   const rates = lineChart('Checks a second', [{ name: 'allowed', tone: 'a', area: true }, { name: 'limited', tone: 'b', area: true }], { timeText: time });
-  const latency = lineChart('Latency', [{ name: 'p50', tone: 'c' }, { name: 'p99', tone: 'a' }], { timeText: time, format: micros });
+  const latency = lineChart('Latency', [{ name: 'p50', tone: 'c' }, { name: 'p99', tone: 'a' }], { timeText: time, format: micros, log: true });
   const ratesBox = h('div', null, rates.element);
   const latencyBox = h('div', null, latency.element);
   const tops = { limited: h('div'), hot: h('div'), shadow: h('div') };
@@ -110,7 +116,7 @@ export function render(root, { signal }) {
   root.append(pageHead('Overview', 'The last five minutes, as they happen.'), problems, h('div', { class: 'grid' },
     figures(allowed, limited, p50, p99),
     card('Checks a second', { className: 'half' }, ratesBox),
-    card('Latency of a decision', { className: 'half' }, latencyBox),
+    card('Time to answer', { className: 'half', note: 'all requests, inside the service' }, latencyBox),
     card('Most limited keys', { className: 'half' }, tops.limited),
     card('Busiest keys', { className: 'half' }, tops.hot),
     card('Keys that policies in shadow would limit', {}, tops.shadow),

@@ -92,7 +92,7 @@ export function render(root, { signal }) {
     const load = h('div', null, empty('Reading…'));
     const executed = h('div', null, empty('Reading…'));
     execution(config, executed);
-    show(box, card('Execution', { note: config.calendar ? `${config.calendar.zone}, ${config.calendar.open} to ${config.calendar.cutOff}` : 'at all times' }, executed), h('div', { class: 'grid' }, card('Load per window', { note: `${span(durationMs(config.windowSize))} each, at most ${count(config.maxPerWindow)}` }, load), forecastCard(config)));
+    show(box, h('div', { class: 'grid' }, card('Execution', { note: config.calendar ? `${config.calendar.zone}, ${config.calendar.open} to ${config.calendar.cutOff}` : 'no calendar: around the clock' }, executed), card('Load per window', { note: `${span(durationMs(config.windowSize))} each, at most ${count(config.maxPerWindow)}` }, load), forecastCard(config)));
     try {
       const found = await get(`/admin/rate-limit/windows?${new URLSearchParams({ config: config.configName, from: new Date(Date.now() - 5 * durationMs(config.windowSize)).toISOString(), limit: String(SHOWN) })}`, signal);
       const bars = fillGaps(found.windows, durationMs(config.windowSize)).map((w) => ({ label: moment(w.start), value: w.count, extra: w.carried }));

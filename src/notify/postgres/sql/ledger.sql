@@ -31,6 +31,10 @@ user_id = $1 AND (failed_at, event_id) > ($2, $3) ORDER BY failed_at, event_id L
 -- name: find_dead
 SELECT event_id, user_id, event, error, attempts, failed_at FROM notify_dead_letter WHERE event_id = $1
 
+-- $1 how many to count at most.
+-- name: count_dead
+SELECT count(*) FROM (SELECT FROM notify_dead_letter LIMIT $1) counted
+
 -- $1 behind this user, $2 the most.
 -- name: list_users
 SELECT s.user_id, s.rate_limit, s.time_window, s.current_count,

@@ -3,7 +3,8 @@
 -- little, never too much. Events are taken with SKIP LOCKED: a cancel or a move under way is not
 -- waited for. Rows of rate_limit_execution come last, in order.
 --
--- p_closing: what is overdue is executed before it.
+-- p_closing: what is overdue is executed before it. It is spread over the rest of its window in the
+-- order of its times, each event at a random moment of its own part of it.
 --
 -- Windows are served from the present one to the one in which the horizon lies; a later one only if
 -- the earlier had grants left, since otherwise something older still waits.
@@ -109,6 +110,7 @@ DECLARE
   w bigint;
   horizon bigint;
   budget bigint;
+  span bigint;
   taken int;
   lost int := 0;
   total bigint;
@@ -140,6 +142,7 @@ BEGIN
       w := w + c.window_ms;
       CONTINUE;
     END IF;
+    span := least(w + c.window_ms - greatest(t, w), 10000, p_closing - greatest(t, w));
     RETURN QUERY
     WITH near AS MATERIALIZED (
       SELECT k.class, k.weight, d.*
@@ -156,14 +159,18 @@ BEGIN
              row_number() OVER (PARTITION BY n.class ORDER BY n.scheduled_time)
                > greatest(1, budget * n.weight / coalesce(total, 1)) AS beyond
       FROM near n),
+    best AS (
+      SELECT r.at, r.scheduled_time FROM ranked r ORDER BY r.beyond, r.scheduled_time LIMIT budget),
     chosen AS (
-      SELECT r.at FROM ranked r ORDER BY r.beyond, r.scheduled_time LIMIT budget)
+      SELECT b.at, row_number() OVER (ORDER BY b.scheduled_time) - 1 AS rank,
+             count(*) FILTER (WHERE b.scheduled_time < w) OVER () AS late
+      FROM best b)
     UPDATE rate_limit_event_slot e
     SET state = 1, attempts = e.attempts + 1, claimed_at = t, claimed_by = p_by,
         exec_ms = c.window_ms, exec_window = w, finished_at = NULL,
         lease_until = p_lease + CASE WHEN e.scheduled_time >= w THEN greatest(t, e.scheduled_time)
-          ELSE greatest(t, w) + (p_random + hashtext(e.event_id)::bigint & 2147483647)
-               % least(w + c.window_ms - greatest(t, w), 10000, p_closing - greatest(t, w)) END
+          ELSE greatest(t, w) + (chosen.rank * span
+                 + (p_random + hashtext(e.event_id)::bigint & 2147483647) % span) / chosen.late END
     FROM chosen WHERE e.ctid = chosen.at
     RETURNING e.event_id, e.tenant, e.requested_time, e.window_start, e.scheduled_time, e.attempts,
               e.lease_until - p_lease, e.lease_until, e.payload, t, false;
@@ -196,7 +203,7 @@ SET enable_material = off SET jit = off AS $f$
 DECLARE
   t bigint := weir_slots_now(p_now);
   ended bigint[];
-  ids int[]; sizes bigint[]; windows bigint[]; others bigint[];
+  ids int[]; sizes bigint[]; windows bigint[]; others bigint[]; counts bigint[];
 BEGIN
   WITH upd AS (
     UPDATE rate_limit_event_slot e
@@ -207,21 +214,26 @@ BEGIN
             WITH ORDINALITY x(e, a, failed, error, at, o) ORDER BY x.e) u
     WHERE e.event_id = u.e AND e.attempts = u.a AND u.a > 0 AND e.state IN (0, 1)
       AND e.claimed_at IS NOT NULL
-    RETURNING u.o, e.config_id, e.exec_ms, e.exec_window, e.finished_at)
-  SELECT array_agg(d.o), array_agg(d.config_id) FILTER (WHERE d.exec_window IS NOT NULL),
-         array_agg(d.exec_ms) FILTER (WHERE d.exec_window IS NOT NULL),
-         array_agg(d.exec_window) FILTER (WHERE d.exec_window IS NOT NULL),
-         array_agg(d.finished_at - d.finished_at % d.exec_ms)
-           FILTER (WHERE d.exec_window IS NOT NULL)
-  INTO ended, ids, sizes, windows, others FROM upd d;
+    RETURNING u.o, e.config_id, e.exec_ms, e.exec_window,
+              e.finished_at - e.finished_at % e.exec_ms AS other),
+  counted AS (
+    SELECT d.config_id, d.exec_ms, d.exec_window, d.other, count(*) AS n FROM upd d
+    WHERE d.exec_window IS NOT NULL GROUP BY 1, 2, 3, 4)
+  SELECT (SELECT array_agg(d.o) FROM upd d), array_agg(g.config_id), array_agg(g.exec_ms),
+         array_agg(g.exec_window), array_agg(g.other), array_agg(g.n)
+  INTO ended, ids, sizes, windows, others, counts FROM counted g;
   IF ids IS NOT NULL THEN
     PERFORM weir_slot_count(
       ids || ids, sizes || sizes, windows || others,
       array_fill(0::bigint, ARRAY[cardinality(ids) * 2]),
-      array_fill(1::bigint, ARRAY[cardinality(ids)])
-        || array_fill(0::bigint, ARRAY[cardinality(ids)]),
+      counts || array_fill(0::bigint, ARRAY[cardinality(ids)]),
       array_fill(0::bigint, ARRAY[cardinality(ids)])
-        || (SELECT array_agg((u.o > u.w)::int::bigint) FROM unnest(windows, others) u(w, o)));
+        || (SELECT array_agg(CASE WHEN u.o > u.w THEN u.n ELSE 0 END)
+            FROM unnest(windows, others, counts) u(w, o, n)));
+  END IF;
+  IF cardinality(ended) = cardinality(p_event) THEN
+    RETURN QUERY SELECT o, 0 FROM unnest(ended) o;
+    RETURN;
   END IF;
   RETURN QUERY
   SELECT u.o, CASE WHEN u.o = ANY (ended) THEN 0 WHEN s.event_id IS NULL THEN 3

@@ -1,4 +1,4 @@
-#include "serve/store_routes.h"
+#include "library/store_routes.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "base/url.h"
 #include "policy/keys.h"
 
-namespace weir::app {
+namespace weir::library {
 namespace {
 
 std::size_t IndexOf(const config::Config& config, const std::string& name) {
@@ -52,6 +52,10 @@ std::string StoresText(const config::Config& config) {
   return text;
 }
 
+std::chrono::milliseconds LevelPause(std::chrono::milliseconds timeout) {
+  return std::max<std::chrono::milliseconds>(std::chrono::seconds(1), 4 * timeout);
+}
+
 store::route::Routes RoutesOf(const config::Config& config, const policy::PolicySet& policies) {
   store::route::Routes::Options options;
   const std::vector<StoreMember> members = MembersOf(config);
@@ -88,4 +92,4 @@ const store::route::Routes& LiveRoutes::Current() {
   return *routes_;
 }
 
-}  // namespace weir::app
+}  // namespace weir::library

@@ -2,6 +2,7 @@
 
 // From the configuration and the policies in force to the routes of keys: store/route/routes.h.
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,7 +12,7 @@
 #include "policy/policy_set.h"
 #include "store/route/routes.h"
 
-namespace weir::app {
+namespace weir::library {
 
 /// One server and what it is called: its store's name, and the shard's number if it has several.
 struct StoreMember {
@@ -27,6 +28,10 @@ std::vector<std::string> StoreNames(const config::Config& config);
 
 /// Where the limits are, for people, without passwords.
 std::string StoresText(const config::Config& config);
+
+/// How long a key that moves is not levelled again: longer than what a check may take that asks
+/// both of its stores, each with this timeout, and then levels it.
+std::chrono::milliseconds LevelPause(std::chrono::milliseconds timeout);
 
 store::route::Routes RoutesOf(const config::Config& config, const policy::PolicySet& policies);
 
@@ -48,4 +53,4 @@ class LiveRoutes {
   std::optional<store::route::Routes> routes_;
 };
 
-}  // namespace weir::app
+}  // namespace weir::library

@@ -1,37 +1,49 @@
 #pragma once
 
+// A store on a server, guarded, as the reactors of a service and the thread of a Limiter use it.
+
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <cstddef>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "config/config.h"
 #include "library/backend.h"
-#include "net/reactor_pool.h"
 #include "policy/catalog.h"
 #include "store/guard/guard.h"
 #include "store/guard/guarded_store.h"
 #include "store/guard/prober.h"
+#include "store/store.h"
 #include "weir/result.h"
 
-namespace weir::app {
+namespace weir::library {
+
+struct DistantStoreOptions {
+  std::string name = {};   ///< for messages and metrics; empty: there is but this one
+  BackendOptions backend;  ///< its `spread` follows from the policies
+  store::guard::GuardOptions guard = {};
+  /// How long Open waits for the first answer; zero: it does not.
+  std::chrono::milliseconds patience{0};
+};
 
 /// One server (or cluster) that limits are kept in, guarded, with a store for each reactor.
 ///
 /// Thread safety: guard and ReadKeys from any thread; the rest is for the thread that made it.
 class DistantStore {
  public:
-  /// `name` is for messages and metrics; empty: there is but this one. Fails if the URL is wrong,
-  /// or if it does not answer and config.distant.required. Where a cluster keeps keys follows from
-  /// `catalog`. `config` and `pool` must outlive it.
-  static Result<std::unique_ptr<DistantStore>> Open(const config::Config& config, std::string name,
-                                                    const std::string& url, net::ReactorPool& pool,
-                                                    policy::Catalog& catalog);
+  /// Fails if the URL is wrong; a server that does not answer is answered()'s. Where a cluster
+  /// keeps keys follows from `catalog`. `reactors` must outlive it and must not run yet.
+  static Result<std::unique_ptr<DistantStore>> Open(
+      DistantStoreOptions options, std::span<boost::asio::io_context* const> reactors,
+      policy::Catalog& catalog);
 
   const std::string& name() const noexcept { return name_; }
-  const store::guard::Guard& guard() const noexcept { return *guard_; }
+  const store::guard::Guard& guard() const noexcept { return guard_; }
+  /// The first answer that Open waited for; begins with what the server does, as AwaitAnswer's.
+  const Status& answered() const noexcept { return answered_; }
   /// That of reactor `index`.
   store::Store& store(std::size_t index) { return *guarded_[index]; }
   /// Blocks, for about a second at most.
@@ -45,11 +57,12 @@ class DistantStore {
 
  private:
   DistantStore(std::string name, const store::guard::GuardOptions& options)
-      : name_(std::move(name)), guard_(std::in_place, options) {}
+      : name_(std::move(name)), guard_(options) {}
 
   const std::string name_;
-  std::optional<store::guard::Guard> guard_;
-  std::unique_ptr<library::Backend> backend_;
+  store::guard::Guard guard_;
+  Status answered_;
+  std::unique_ptr<Backend> backend_;
   std::vector<std::unique_ptr<store::guard::GuardedStore>> guarded_;
   std::unique_ptr<store::guard::Prober> prober_;
 };
@@ -69,4 +82,4 @@ class Borrowed final : public store::Store {
   store::Store& lender_;
 };
 
-}  // namespace weir::app
+}  // namespace weir::library

@@ -1,0 +1,32 @@
+#include "library/distant_store.h"
+
+#include <utility>
+
+namespace weir::library {
+
+Result<std::unique_ptr<DistantStore>> DistantStore::Open(
+    DistantStoreOptions options, std::span<boost::asio::io_context* const> reactors,
+    policy::Catalog& catalog) {
+  std::unique_ptr<DistantStore> opened(new DistantStore(std::move(options.name), options.guard));
+  options.backend.spread = SpreadBy(catalog, options.backend.url);
+  auto backend = OpenBackend(std::move(options.backend), opened->guard_);
+  if (!backend.ok()) return backend.error();
+  opened->backend_ = std::move(*backend);
+  if (options.patience.count() > 0) {
+    opened->answered_ = AwaitAnswer(*opened->backend_, opened->guard_, options.patience);
+  }
+  for (boost::asio::io_context* const io : reactors) {
+    opened->guarded_.push_back(std::make_unique<store::guard::GuardedStore>(
+        *io, opened->guard_, opened->backend_->NewStore(*io)));
+  }
+  opened->prober_ = std::make_unique<store::guard::Prober>(*reactors.front(), opened->guard_,
+                                                           *opened->guarded_.front());
+  return opened;
+}
+
+void DistantStore::Close() {
+  prober_.reset();
+  for (const auto& store : guarded_) store->Close();
+}
+
+}  // namespace weir::library
