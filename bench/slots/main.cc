@@ -1,15 +1,17 @@
-// ./dev bench slots: how fast slots are given, on both stores and the plain way, in one run. Prints
-// `figure` lines. The PostgreSQL is a fresh one with fsync on.
+// ./dev bench slots [execution|assignment]: how fast slots are given and executed, on both stores
+// and the plain way, in one run. Prints `figure` lines. Each PostgreSQL is a fresh one with fsync
+// on.
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "drivers/sqlite/database.h"
+#include "execution_figures.h"
+#include "figure.h"
 #include "http_figures.h"
 #include "plain_way.h"
 #include "slots/postgres/slot_store.h"
@@ -21,11 +23,6 @@
 
 namespace weir::bench {
 namespace {
-
-void Figure(const std::string& name, double value, const char* unit) {
-  std::printf("figure %s %.*f %s\n", name.c_str(), value < 100 ? 2 : 0, value, unit);
-  std::fflush(stdout);
-}
 
 // Events per second in batches; cost of an event with few and with many slots in the store.
 double MeasureStore(slots::SlotStore& store, const std::string& name, std::int64_t many) {
@@ -46,42 +43,6 @@ double MeasureStore(slots::SlotStore& store, const std::string& name, std::int64
   return rate;
 }
 
-// Claimed and done, in sets and one by one, which is a transaction for each claim and for each end.
-void MeasureExecution(slots::SlotStore& store, const std::string& name) {
-  constexpr std::int64_t kEvents = 100'000;
-  constexpr std::int64_t kSingles = 500;
-  PutConfig(store, "executed", 1'000'000'000);
-  AssignInBatches(store, "executed", "run-", kEvents + kSingles, 10'000);
-  const double each = ClaimAndFinish(store, "executed", kSingles, 1) / kSingles;
-  const double seconds = ClaimAndFinish(store, "executed", kEvents, 1'000);
-  Figure(name + ".claimed_and_done_per_s", kEvents / seconds, "events/s");
-  Figure(name + ".claimed_and_done_one_by_one_per_s", 1 / each, "events/s");
-  Figure(name + ".claimed_in_sets_to_one_by_one", each * kEvents / seconds, "x");
-}
-
-// What claiming and finishing an event costs now.
-double ClaimCost(slots::SlotStore& store, const std::string& config) {
-  constexpr std::int64_t kEvents = 20'000;
-  PutConfig(store, config, 1'000'000'000);
-  AssignInBatches(store, config, config + "-", kEvents, 10'000);
-  return ClaimAndFinish(store, config, kEvents, 1'000) / kEvents;
-}
-
-// With few events in the store, and with WEIR_BENCH_EXISTING of them (a million), all done.
-void MeasureClaimCost(slots::SlotStore& store, const std::string& name) {
-  const char* const given = std::getenv("WEIR_BENCH_EXISTING");
-  const std::int64_t existing = given != nullptr ? std::atoll(given) : 1'000'000;
-  ClaimCost(store, "warm");
-  const double few = ClaimCost(store, "few");
-  PutConfig(store, "old", 1'000'000'000);
-  AssignInBatches(store, "old", "old-", existing, 10'000);
-  ClaimAndFinish(store, "old", existing, 1'000);
-  const double lots = ClaimCost(store, "lots");
-  Figure(name + ".claim_cost_few_existing", few * 1e6, "us/event");
-  Figure(name + ".claim_cost_many_existing", lots * 1e6, "us/event");
-  Figure(name + ".claim_cost_ratio_many_to_few", lots / few, "x");
-}
-
 // The service on this store, as its clients see it.
 void MeasureService(const std::string& name, const std::string& slots_store) {
   const test::TempDir dir;
@@ -95,21 +56,39 @@ void MeasureService(const std::string& name, const std::string& slots_store) {
   Figure(name + ".http_500k_seconds", MeasureBatches(port, 500'000), "s");
 }
 
-int Run() {
+double BestPlain(double (*measure)(const std::string&, int, double), const std::string& url) {
+  double best = 0;
+  for (const int connections : {1, 4, 8, 16}) best = std::max(best, measure(url, connections, 2));
+  return best;
+}
+
+// How slots are executed: claim, done and `weir dispatch`.
+void RunExecution() {
   const test::PostgresServer server;
-  double plain = 0;
-  for (const int connections : {1, 4, 8, 16}) {
-    plain = std::max(plain, MeasurePlainWay(server.url(), connections, 2));
-  }
-  Figure("slots.postgres.plain.events_per_s", plain, "events/s");
-  {
-    test::PostgresServer fresh;
-    slots::postgres::PostgresSlotStore store({.url = fresh.url()});
-    MeasureClaimCost(store, "slots.postgres");
-  }
+  const double plain = BestPlain(MeasurePlainClaims, server.url());
+  Figure("slots.postgres.plain.claimed_and_done_per_s", plain, "events/s");
   {
     slots::postgres::PostgresSlotStore store({.url = server.url()});
-    MeasureExecution(store, "slots.postgres");
+    const double rate = MeasureExecution(store, "slots.postgres");
+    Figure("slots.postgres.claimed_and_done_to_plain", rate / plain, "x");
+    MeasureDispatch(store, server.url(), "slots.postgres");
+  }
+  const test::TempDir dir;
+  const std::string path = (dir / "weir.db").string();
+  auto database = weir::sqlite::Database::Open({.path = path});
+  auto store = slots::sqlite::SqliteSlotStore::Open(**database);
+  MeasureExecution(**store, "slots.sqlite");
+  MeasureDispatch(**store, "sqlite:" + path, "slots.sqlite");
+  MeasureClaimCost("slots.postgres");
+}
+
+// How slots are given.
+void RunAssignment() {
+  const test::PostgresServer server;
+  const double plain = BestPlain(MeasurePlainWay, server.url());
+  Figure("slots.postgres.plain.events_per_s", plain, "events/s");
+  {
+    slots::postgres::PostgresSlotStore store({.url = server.url()});
     const double rate = MeasureStore(store, "slots.postgres", 1'000'000);
     Figure("slots.postgres.batch_to_plain", rate / plain, "x");
   }
@@ -121,12 +100,20 @@ int Run() {
   const test::TempDir dir;
   auto database = weir::sqlite::Database::Open({.path = (dir / "weir.db").string()});
   auto store = slots::sqlite::SqliteSlotStore::Open(**database);
-  MeasureExecution(**store, "slots.sqlite");
   MeasureStore(**store, "slots.sqlite", 1'000'000);
+}
+
+int Run(const std::string& part) {
+  if (!part.empty() && part != "execution" && part != "assignment") {
+    std::fprintf(stderr, "slots: unknown part %s: execution or assignment\n", part.c_str());
+    return 2;
+  }
+  if (part != "assignment") RunExecution();
+  if (part != "execution") RunAssignment();
   return 0;
 }
 
 }  // namespace
 }  // namespace weir::bench
 
-int main() { return weir::bench::Run(); }
+int main(int argc, char** argv) { return weir::bench::Run(argc > 1 ? argv[1] : ""); }

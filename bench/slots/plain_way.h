@@ -10,4 +10,9 @@ namespace weir::bench {
 /// time.
 double MeasurePlainWay(const std::string& url, int connections, double seconds);
 
+/// Events per second that are claimed and done when each is a row of a plain queue: a transaction
+/// that takes the oldest and notes its lease, another that notes its end. Without a cap, a tenant
+/// or a history, and locked rows are skipped.
+double MeasurePlainClaims(const std::string& url, int connections, double seconds);
+
 }  // namespace weir::bench

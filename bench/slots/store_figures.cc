@@ -22,9 +22,10 @@ void Require(const Status& status) {
 
 }  // namespace
 
-void PutConfig(slots::SlotStore& store, const std::string& name, std::int64_t max) {
+void PutConfig(slots::SlotStore& store, const std::string& name, std::int64_t max,
+               slots::Millis window) {
   std::promise<Status> made;
-  store.PutConfig({.name = name, .window_size = 4'000, .max_per_window = max},
+  store.PutConfig({.name = name, .window_size = window, .max_per_window = max},
                   [&](Result<slots::Config> config) {
                     made.set_value(config.ok() ? Status() : Status(config.error()));
                   });
@@ -91,6 +92,23 @@ double ClaimAndFinish(slots::SlotStore& store, const std::string& name, std::int
     });
   }
   for (std::thread& thread : threads) thread.join();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+}
+
+double SecondsUntilDone(slots::SlotStore& store, const std::string& name) {
+  const auto begun = std::chrono::steady_clock::now();
+  for (bool open = true; open;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::promise<Result<std::vector<slots::Backlog>>> read;
+    store.ListBacklogs(0, [&](Result<std::vector<slots::Backlog>> backlogs) {
+      read.set_value(std::move(backlogs));
+    });
+    const Result<std::vector<slots::Backlog>> backlogs = read.get_future().get();
+    if (!backlogs.ok()) Require(backlogs.error());
+    for (const slots::Backlog& backlog : *backlogs) {
+      if (backlog.config == name) open = backlog.due > 0 || backlog.claimed > 0;
+    }
+  }
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 

@@ -7,8 +7,9 @@
 
 namespace weir::bench {
 
-/// Makes the config `name`: windows of four seconds, `max` events each.
-void PutConfig(slots::SlotStore& store, const std::string& name, std::int64_t max = 100);
+/// Makes the config `name`: windows of `window` milliseconds, `max` events each.
+void PutConfig(slots::SlotStore& store, const std::string& name, std::int64_t max = 100,
+               slots::Millis window = 4'000);
 
 /// Assigns `count` events of config `name` that all ask for one time, in batches of `batch` with
 /// `calls` under way at once. Answers the seconds it took. Event ids start with `prefix`.
@@ -19,5 +20,8 @@ double AssignInBatches(slots::SlotStore& store, const std::string& name, const s
 /// threads, until `count` are. Answers the seconds it took.
 double ClaimAndFinish(slots::SlotStore& store, const std::string& name, std::int64_t count,
                       std::size_t batch, int callers = 4);
+
+/// Waits until no event of config `name` is due or claimed. Answers the seconds it took.
+double SecondsUntilDone(slots::SlotStore& store, const std::string& name);
 
 }  // namespace weir::bench

@@ -53,21 +53,12 @@ DispatchCounts Dispatcher::counts() const {
 
 slots::Millis Dispatcher::StoreNow() const { return SteadyMillis() + offset_; }
 
-// The answer was made before it came, so the largest difference seen is the nearest to the truth
-// and still not ahead of it. It ages slowly, in case the store's clock was set back.
-//
 // What has ended must not be told as ended earlier than it was, or its window would look emptier
-// than it is: for that the store's clock is taken as far ahead as it can be. It was read after the
-// question was sent, so the smallest difference to that moment is the nearest to the truth.
+// than it is: for that the store's clock is taken as far ahead as it can be.
 void Dispatcher::NoteClock(slots::Millis store_now, slots::Millis sent) {
-  const std::int64_t latest = store_now - sent + 1;
-  if (!clock_known_ || latest < latest_offset_ || latest > latest_offset_ + 1'000) {
-    latest_offset_ = latest;
-  }
-  const std::int64_t seen = store_now - SteadyMillis();
-  if (!clock_known_.exchange(true) || seen > offset_ || seen < offset_ - 1'000) {
-    offset_ = seen;
-  }
+  clock_.Note(store_now, sent, SteadyMillis());
+  offset_ = clock_.least();
+  latest_offset_ = clock_.most();
 }
 
 void Dispatcher::Run(const std::stop_token& stop) {

@@ -13,6 +13,7 @@
 #include "dispatch/delivery_target.h"
 #include "slots/execution.h"
 #include "slots/slots_target.h"
+#include "slots/store_clock.h"
 
 namespace weir::app {
 
@@ -74,10 +75,10 @@ class Dispatcher {
   std::size_t in_hand_ = 0;  // waiting, being delivered, or not told yet
   int failures_ = 0;         // in a row
   DispatchCounts counts_;
+  slots::StoreClock clock_;  // of the claiming thread
   // Store clock less steady clock, milliseconds: at least, and at most.
   std::atomic<std::int64_t> offset_{0};
   std::atomic<std::int64_t> latest_offset_{0};
-  std::atomic<bool> clock_known_{false};
 };
 
 }  // namespace weir::app

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+namespace weir::bench {
+
+/// Prints one figure of the bench.
+inline void Figure(const std::string& name, double value, const char* unit) {
+  std::printf("figure %s %.*f %s\n", name.c_str(), value < 100 ? 2 : 0, value, unit);
+  std::fflush(stdout);
+}
+
+}  // namespace weir::bench

@@ -1,0 +1,31 @@
+#include "slots/store_clock.h"
+
+#include <algorithm>
+
+namespace weir::slots {
+
+void StoreClock::Note(Millis store_now, Millis sent, Millis received) noexcept {
+  // Milliseconds are rounded down, which makes the second too small by less than one.
+  const Bounds told{.least = store_now - received, .most = store_now - sent + 1};
+  const bool contradicts = told.least > most() + 1 || told.most < least() - 1;
+  if (!known_ || contradicts) {
+    known_ = true;
+    begun_ = received;
+    now_ = before_ = told;
+    return;
+  }
+  if (received >= begun_ + kPeriod) {
+    begun_ = received;
+    before_ = now_;
+    now_ = told;
+    return;
+  }
+  now_ = {.least = std::max(now_.least, told.least), .most = std::min(now_.most, told.most)};
+}
+
+Millis StoreClock::least() const noexcept { return std::max(before_.least, now_.least); }
+
+// The larger of two bounds that hold: if the clock moved, only the later one does.
+Millis StoreClock::most() const noexcept { return std::max(before_.most, now_.most); }
+
+}  // namespace weir::slots
