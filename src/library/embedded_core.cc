@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,13 +17,18 @@ namespace {
 
 using limiter::Check;
 
+policy::CompileOptions Compiling(policy::CompileOptions options, std::string_view store) {
+  options.leasing = store != "memory:";
+  return options;
+}
+
 /// Thread safety: as Limiter.
 class EmbeddedCore final : public Limiter::Core {
  public:
   EmbeddedCore(LimiterOptions options, EmbeddedSettings settings)
       : options_(std::move(options)),
         settings_(std::move(settings)),
-        catalog_(settings_.compile),
+        catalog_(Compiling(settings_.compile, options_.store)),
         shared_(catalog_.live(), catalog_.ids(), {.share = settings_.compile.local_share}) {}
 
   ~EmbeddedCore() override {
