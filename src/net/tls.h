@@ -70,8 +70,9 @@ class TlsSession {
   bool peer_closed_ = false;
 };
 
-/// The certificates of a door, read again when their files change: connections made from then on get
-/// the new ones, those that are open keep what they have. Files that cannot be used change nothing.
+/// The certificates of a door, read again when their files change: connections made from then on
+/// get the new ones, those that are open keep what they have. Files that cannot be used change
+/// nothing.
 ///
 /// Thread-safe.
 class TlsContext {
