@@ -3,10 +3,10 @@
 
 usage: path.py [--weir build/dev/weir] [--kafka kafka://host:port] [--list] [CALL…]
 
-CALL is one of http, rls, throttle, slots, notify (all, unless given; notify needs a Kafka broker). The service runs under
-callgrind, with few calls and with more: what is called more often by as many is on the path. The calls go one after the other over one
-connection. A function that the compiler inlined is a part of its caller. Needs valgrind, and for the last three h2load and
-protoc, PostgreSQL, and Redis.
+CALL is one of http, rls, throttle, slots, notify (all, unless given; notify only with a Kafka broker). The service runs under
+callgrind twice, with few calls and with more, one after the other over one connection. A function is on the path if it was
+called at least once more for each additional call. What the compiler inlined is a part of its caller. Needs valgrind; rls also
+needs h2load and protoc, slots PostgreSQL, and notify PostgreSQL and Redis.
 """
 
 import argparse

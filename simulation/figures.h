@@ -9,5 +9,8 @@ namespace weir::simulation {
 /// was exceeded. Under-admission is told against exact policies in the same world.
 using Tell = std::function<void(const std::string& name, double value, const char* unit)>;
 bool MeasureFigures(const Tell& tell);
+/// How evenly 32 nodes that want more than there is get it, each measured by what it is asked for.
+/// False also if an index is below 0.95.
+bool MeasureFairness(const Tell& tell);
 
 }  // namespace weir::simulation

@@ -23,6 +23,8 @@ struct Options {
   std::size_t nodes = 0;
   bool mutants = false;
   bool figures = false;
+  bool fairness = false;
+  Mutant sound = Mutant::kNone;
   std::string_view mutant = {};  // empty: all
   bool verbose = false;
 };
@@ -37,12 +39,15 @@ struct Totals {
 
 int Usage() {
   std::fputs(
-      "usage: simulation [--seeds N] [--seed S] [--nodes N] [--mutants] [--figures] [--verbose]\n"
+      "usage: simulation [--seeds N] [--seed S] [--nodes N] [--mutants] [--figures] [--fairness]\n"
+      "                  [--shares] [--verbose]\n"
       "  --seeds N   how many seeds to run (10000), from --seed on (1)\n"
       "  --nodes N   nodes of each run (drawn: 2 to 8)\n"
       "  --mutants   break each rule on purpose, and fail unless each is found within N seeds\n"
       "  --mutant M  the same for one of them: no-headroom, full-refund, ...\n"
       "  --figures   instead: what leasing costs and saves without faults, at steady demand\n"
+      "  --fairness  instead: how evenly nodes share a limit; fails if a Jain index is below 0.95\n"
+      "  --shares    only worlds in which nodes reserve shares of a rate\n"
       "  --verbose   a line for each run\n",
       stderr);
   return 2;
@@ -62,6 +67,10 @@ std::optional<Options> Parse(int argc, char** argv) {
       options.mutants = true;
     } else if (word == "--figures") {
       options.figures = true;
+    } else if (word == "--shares") {
+      options.sound = Mutant::kOnlyShares;
+    } else if (word == "--fairness") {
+      options.fairness = true;
     } else if (word == "--mutant" && i + 1 < argc) {
       options.mutants = true;
       options.mutant = argv[++i];
@@ -104,12 +113,14 @@ void Report(const Scenario& scenario, const Outcome& outcome) {
 int RunSound(const Options& options) {
   Totals totals;
   for (std::uint64_t seed = options.first; seed < options.first + options.seeds; ++seed) {
-    const Outcome outcome = RunSeed(seed, Mutant::kNone, options.nodes);
-    if (options.verbose || outcome.violation)
-      Report(Draw(seed, Mutant::kNone, options.nodes), outcome);
+    const Outcome outcome = RunSeed(seed, options.sound, options.nodes);
+    if (options.verbose || outcome.violation) {
+      Report(Draw(seed, options.sound, options.nodes), outcome);
+    }
     if (outcome.violation) {
-      std::printf("reproduce: ./dev simulate --seed %llu --seeds 1 --verbose\n",
-                  static_cast<unsigned long long>(seed));
+      std::printf("reproduce: ./dev simulate --seed %llu --seeds 1 --verbose%s\n",
+                  static_cast<unsigned long long>(seed),
+                  options.sound == Mutant::kOnlyShares ? " --shares" : "");
       return 1;
     }
     totals.allowed += outcome.allowed;
@@ -146,6 +157,10 @@ int RunMutants(const Options& options) {
                 found ? "found by seed " : "NOT FOUND");
     if (found) std::printf("%llu", static_cast<unsigned long long>(seed));
     std::printf("\n");
+    if (found && options.verbose) {
+      const Scenario scenario = Draw(seed, mutant, options.nodes);
+      Report(scenario, World(scenario).Run());
+    }
     std::fflush(stdout);
   }
   return all ? 0 : 1;
@@ -156,11 +171,10 @@ int RunMutants(const Options& options) {
 int main(int argc, char** argv) {
   const std::optional<Options> options = Parse(argc, argv);
   if (!options) return Usage();
-  if (options->figures) {
-    const bool good = MeasureFigures([](const std::string& name, double value, const char* unit) {
-      std::printf("figure %s %.4f %s\n", name.c_str(), value, unit);
-    });
-    return good ? 0 : 1;
-  }
+  const Tell print = [](const std::string& name, double value, const char* unit) {
+    std::printf("figure %s %.4f %s\n", name.c_str(), value, unit);
+  };
+  if (options->figures) return MeasureFigures(print) ? 0 : 1;
+  if (options->fairness) return MeasureFairness(print) ? 0 : 1;
   return options->mutants ? RunMutants(*options) : RunSound(*options);
 }

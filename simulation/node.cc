@@ -39,6 +39,8 @@ store::lease::LeaseOptions LeaseOptionsOf(const Scenario& scenario, const Clock&
   options.flaws.after_term = scenario.mutant == Mutant::kAfterTerm;
   options.flaws.past_window = scenario.mutant == Mutant::kPastWindow;
   options.flaws.refund_in_store = scenario.mutant == Mutant::kRefundInStore;
+  options.flaws.full_share = scenario.mutant == Mutant::kFullShare;
+  options.flaws.share_outlived = scenario.mutant == Mutant::kShareOutlived;
   return options;
 }
 
@@ -58,6 +60,11 @@ std::shared_ptr<const policy::PolicySet> Policies(const Scenario& scenario, cons
   }
   auto set =
       *policy::PolicySet::Compile(std::move(definitions), {policy::DefaultPolicy(), 0.1}, ids);
+  if (scenario.share_term != 0 && !scenario.exact) {
+    // The usual term is longer than most runs.
+    const_cast<policy::Policy&>(set->policies().front()).lease =
+        *algorithm::RateTermsFor(quota, std::chrono::nanoseconds(scenario.share_term));
+  }
   if (scenario.node_term == 0) return set;
   // Nobody else has it yet. Nodes of a region lease for less than the region does.
   for (const policy::Policy& policy : set->policies()) {
@@ -90,7 +97,10 @@ class Process::Tap final : public store::Store {
     const Mutant mutant = process_.scenario_.mutant;
     const bool refunds = mutant == Mutant::kFullRefund || mutant == Mutant::kNewestFirst;
     if (refunds && application.op == store::Op::kReturn) application.op = store::Op::kRefund;
-    if (mutant != Mutant::kNoHeadroom && mutant != Mutant::kLogNotWidened) return;
+    if (mutant != Mutant::kNoHeadroom && mutant != Mutant::kLogNotWidened &&
+        mutant != Mutant::kSharedTwice) {
+      return;
+    }
     // Charges lie in the memory of whoever asks, who gave them to us to read.
     for (const store::Charge& charge : application.charges) {
       if (charge.quota->algorithm() != process_.scenario_.quota.algorithm()) continue;

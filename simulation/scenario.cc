@@ -27,6 +27,10 @@ Algorithm AlgorithmFor(Mutant mutant, Dice& dice) {
   switch (mutant) {
     case Mutant::kNoHeadroom:
     case Mutant::kFullRefund:
+    case Mutant::kOnlyShares:
+    case Mutant::kFullShare:
+    case Mutant::kShareOutlived:
+    case Mutant::kSharedTwice:
       return Algorithm::kTokenBucket;
     case Mutant::kLogNotWidened:
     case Mutant::kNewestFirst:
@@ -61,12 +65,32 @@ std::size_t DrawRegions(std::uint64_t seed, Mutant mutant) {
   return static_cast<std::size_t>(dice(1, 3));
 }
 
+bool OfShares(Mutant mutant) {
+  return mutant == Mutant::kOnlyShares || mutant == Mutant::kFullShare ||
+         mutant == Mutant::kShareOutlived || mutant == Mutant::kSharedTwice;
+}
+
+/// Of another die as well. Half of the buckets are handed out in shares that a run sees end several
+/// times; 0: this one is not.
+Nanos DrawShareTerm(const Scenario& scenario) {
+  Dice dice(scenario.seed ^ 0xA0761D6478BD642FULL);
+  if (scenario.quota.algorithm() != Algorithm::kTokenBucket || scenario.regions > 0) return 0;
+  const bool drawn = scenario.mutant == Mutant::kNone && dice.Percent(50);
+  if (!drawn && !OfShares(scenario.mutant)) return 0;
+  for (const Quota& quota : {scenario.quota, scenario.changed}) {
+    if (!algorithm::RateTermsFor(quota).ok()) return 0;
+  }
+  return std::max(scenario.length / dice(3, 12), 40 * kMillisecond);
+}
+
 }  // namespace
 
 std::string_view NameOf(Mutant mutant) noexcept {
   switch (mutant) {
     case Mutant::kNone:
       return "none";
+    case Mutant::kOnlyShares:
+      return "only-shares";
     case Mutant::kNoHeadroom:
       return "no-headroom";
     case Mutant::kLogNotWidened:
@@ -85,6 +109,12 @@ std::string_view NameOf(Mutant mutant) noexcept {
       return "refund-in-store";
     case Mutant::kRegionOutlived:
       return "region-outlived";
+    case Mutant::kFullShare:
+      return "full-share";
+    case Mutant::kShareOutlived:
+      return "share-outlived";
+    case Mutant::kSharedTwice:
+      return "shared-twice";
   }
   return {};
 }
@@ -140,9 +170,17 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   scenario.most_cost = dice.Percent(20) ? 4 : 1;
   if (prelude) scenario.most_cost = limit / dice(4, 15);
   scenario.together = !prelude && dice.Percent(40);
-  const bool refunds = mutant == Mutant::kNone || mutant == Mutant::kRefundInStore;
+  const bool refunds =
+      mutant == Mutant::kNone || mutant == Mutant::kOnlyShares || mutant == Mutant::kRefundInStore;
   scenario.refund_percent = refunds && dice.Percent(25) ? static_cast<int>(dice(2, 40)) : 0;
+  scenario.share_term = DrawShareTerm(scenario);
   return scenario;
+}
+
+double WeightOf(const Scenario& scenario, std::size_t node) {
+  constexpr std::size_t kWeights = 4;
+  constexpr double kMean = 2.5;
+  return scenario.uneven ? static_cast<double>(node % kWeights + 1) / kMean : 1;
 }
 
 Scenario Steady(const Quota& quota, std::size_t nodes, double demand, Nanos length, bool exact) {
@@ -168,6 +206,7 @@ std::string Scenario::ToString() const {
   if (two_keys) text += ", two policies";
   if (regions > 0) text += ", " + std::to_string(regions) + " regions";
   if (prelude) text += ", prelude";
+  if (share_term > 0) text += ", shares for " + std::to_string(share_term / kMillisecond) + " ms";
   if (refund_percent > 0) text += ", refunds " + std::to_string(refund_percent) + " %";
   text += ", delay " + std::to_string(most_delay / 1000) + " us, lost " +
           std::to_string(lost_percent) + " %, cuts " + std::to_string(cuts) + ", freezes " +

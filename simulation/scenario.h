@@ -14,6 +14,7 @@ namespace weir::simulation {
 /// What is broken on purpose. The simulation must find each.
 enum class Mutant : std::uint8_t {
   kNone,
+  kOnlyShares,      ///< nothing is broken; every world has shares of a rate
   kNoHeadroom,      ///< the store is charged under the original bucket
   kLogNotWidened,   ///< the same of a sliding log
   kFullRefund,      ///< a bucket's permits are returned by Refund
@@ -23,11 +24,14 @@ enum class Mutant : std::uint8_t {
   kPastWindow,      ///< permits are spent after their window, or bucket of a counter
   kRefundInStore,   ///< a client's refund goes to the store, whose permits may be others' leases
   kRegionOutlived,  ///< nodes lease what ends before their lease does
+  kFullShare,       ///< a share of a rate begins with a full bucket
+  kShareOutlived,   ///< a share of a rate is used after its term
+  kSharedTwice,     ///< what is handed out in shares is not taken off the rest of the quota
 };
 inline constexpr Mutant kMutants[] = {
-    Mutant::kNoHeadroom,  Mutant::kLogNotWidened, Mutant::kFullRefund,
-    Mutant::kNewestFirst, Mutant::kFromReceipt,   Mutant::kAfterTerm,
-    Mutant::kPastWindow,  Mutant::kRefundInStore, Mutant::kRegionOutlived};
+    Mutant::kNoHeadroom,     Mutant::kLogNotWidened, Mutant::kFullRefund,    Mutant::kNewestFirst,
+    Mutant::kFromReceipt,    Mutant::kAfterTerm,     Mutant::kPastWindow,    Mutant::kRefundInStore,
+    Mutant::kRegionOutlived, Mutant::kFullShare,     Mutant::kShareOutlived, Mutant::kSharedTwice};
 std::string_view NameOf(Mutant mutant) noexcept;
 
 /// Everything about a run, drawn from its seed.
@@ -65,11 +69,13 @@ struct Scenario {
   bool halves = false;
   /// Instead of bursts: checks of cost 1 on each node, on average so far apart. 0: bursts.
   Nanos steady_gap = 0;
+  bool uneven = false;  ///< with steady_gap: nodes are asked 1, 2, 3 and 4 times as often, in turn
   /// Stores that lease from the one at home and let the nodes lease from them. 0: all nodes ask the
   /// home store.
   std::size_t regions = 0;
   Nanos node_term = 0;     ///< with regions: how long nodes lease for, at most
   int refund_percent = 0;  ///< of what is admitted: the client gives it back a little later
+  Nanos share_term = 0;    ///< if not 0: mode rate_leased, with shares for so long
   bool exact = false;      ///< for comparison: the hot policy is not leased
 
   std::string ToString() const;
@@ -78,6 +84,8 @@ struct Scenario {
 /// No faults: `nodes` that are asked evenly, together for `demand` times what the quota grants.
 Scenario Steady(const Quota& quota, std::size_t nodes, double demand, Nanos length,
                 bool exact = false);
+/// How often a node is asked compared with the mean of all, at steady demand.
+double WeightOf(const Scenario& scenario, std::size_t node);
 
 /// `nodes` 0: drawn.
 Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes = 0);

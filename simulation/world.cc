@@ -96,6 +96,7 @@ void World::Stop(Node& node) {
   const store::lease::LeaseMetrics& metrics = node.process->metrics();
   outcome_.local += metrics.local.value();
   outcome_.lost += metrics.lost.value();
+  outcome_.shared += metrics.share_spent.value();
   outcome_.asks += metrics.asks.value();
   outcome_.granted += metrics.granted.value();
   outcome_.shares.push_back(node.process->allowed());
@@ -177,7 +178,9 @@ void World::PlanDemand(Node& node) {
 }
 
 void World::PlanSteady(Node& node) {
-  events_.At(events_.now() + Draw(0, 2 * scenario_.steady_gap), [this, &node] {
+  const auto gap = static_cast<Nanos>(static_cast<double>(scenario_.steady_gap) /
+                                      WeightOf(scenario_, node.index));
+  events_.At(events_.now() + Draw(0, 2 * gap), [this, &node] {
     if (node.process != nullptr) node.process->Check(1);
     PlanSteady(node);
   });

@@ -26,6 +26,7 @@ struct Outcome {
   std::uint64_t local = 0;  ///< checks decided without the store
   std::uint64_t degraded = 0;
   std::uint64_t calls = 0;            ///< of the store
+  std::uint64_t shared = 0;           ///< permits spent of shares of the rate
   std::uint64_t lost = 0;             ///< permits that ended unspent
   std::uint64_t asks = 0;             ///< of these calls: for permits in advance
   std::uint64_t granted = 0;          ///< permits, to these

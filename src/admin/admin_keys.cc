@@ -101,7 +101,7 @@ void AppendKey(JsonWriter& json, const KeyPage& page, std::size_t index) {
   }
   json.Field("algorithm", algorithm::Of(held.algorithm).type);
   if (const policy::Policy* policy = page.policies[index]) {
-    AppendCounts(json, *policy->quota(), page.decisions[index]);
+    AppendCounts(json, *policy->stored_quota(), page.decisions[index]);
     AppendState(json, page.decisions[index], policy->definition.name);
   }
   json.EndObject();
@@ -134,7 +134,7 @@ void LookAtKeys(const std::shared_ptr<KeyPage>& page, limiter::PolicyLimiter& li
                       policy->quota()->algorithm() == page->keys[i].algorithm;
     page->policies.push_back(fits ? policy : nullptr);
     if (!fits) continue;
-    page->charges[i] = {page->keys[i].key, 1, policy->quota()};
+    page->charges[i] = {page->keys[i].key, 1, policy->stored_quota()};
     store::Application& application = page->applications.emplace_back();
     application.op = store::Op::kPeek;
     application.charges = std::span(page->charges).subspan(i, 1);

@@ -159,7 +159,7 @@ void CollectConnections(net::ReactorPool& pool, telemetry::TextWriter& out) {
     accepted += stats.accepted.load(std::memory_order_relaxed);
     rejected += stats.rejected.load(std::memory_order_relaxed);
   }
-  out.Gauge("weir_connections", "Open connections of all doors.");
+  out.Gauge("weir_connections", "Open connections of all protocols.");
   out.Sample(open);
   out.Counter("weir_connections_accepted_total", "Connections that were accepted.");
   out.Sample(accepted);

@@ -69,7 +69,7 @@ Status ReadMode(json::value value, policy::Mode& mode) {
   std::string name;
   if (Status status = ReadText(value, "mode", name); !status.ok()) return status;
   const auto found = policy::ParseMode(name);
-  if (!found) return Bad("mode", "must be exact or leased");
+  if (!found) return Bad("mode", "must be exact, leased or rate_leased");
   mode = *found;
   return {};
 }

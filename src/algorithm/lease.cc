@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "algorithm/charge_log.h"
 #include "algorithm/fixed_window.h"
@@ -57,6 +58,10 @@ Result<Quota> Narrow(const Quota& quota, Nanos term) {
   }
 }
 
+constexpr std::int64_t kRateParts = 8;     // of these, one is not handed out in shares
+constexpr std::int64_t kBurstParts = 4;    // of these, one is handed out
+constexpr std::int64_t kLeastShared = 16;  // permits: below, a share's part would be none
+
 bool Leasable(Algorithm algorithm) noexcept {
   return algorithm == Algorithm::kTokenBucket || algorithm == Algorithm::kFixedWindow ||
          algorithm == Algorithm::kSlidingLog || algorithm == Algorithm::kSlidingCounter;
@@ -92,6 +97,33 @@ Result<LeaseTerms> TermsFor(const Quota& quota, std::chrono::nanoseconds longest
   Result<Quota> narrowed = Narrow(quota, term);
   if (!narrowed.ok()) return narrowed.error();
   return LeaseTerms{*std::move(narrowed), term};
+}
+
+Result<LeaseTerms> RateTermsFor(const Quota& quota, std::chrono::nanoseconds share_term) {
+  const auto refused = [](std::string why) {
+    return Error{Code::kInvalidArgument, "rates cannot be leased: " + std::move(why)};
+  };
+  if (quota.algorithm() != Algorithm::kTokenBucket) {
+    return refused("only those of a token_bucket can; use mode: leased or exact");
+  }
+  if (quota.limit() < kLeastShared) {
+    return refused("the capacity must be at least " + std::to_string(kLeastShared) +
+                   "; use mode: exact");
+  }
+  if (std::max(quota.window(), quota.period()) > kSlowestShared) {
+    return refused("the bucket takes more than an hour to fill; use mode: leased");
+  }
+  const std::int64_t shared = quota.limit() / kBurstParts;
+  const auto rest =
+      Quota::TokenBucket(quota.limit() - shared, quota.refill(), kRateParts * quota.period());
+  if (!rest.ok()) return refused(rest.error().message);
+  Result<LeaseTerms> terms = TermsFor(*rest);
+  if (!terms.ok()) return terms;
+  terms->rate = {.burst = shared,
+                 .refill = (kRateParts - 1) * quota.refill(),
+                 .period = kRateParts * quota.period().count(),
+                 .term = share_term.count()};
+  return terms;
 }
 
 LeaseGrant Lease(const Quota& quota, State& state, Nanos now, std::int64_t want) noexcept {

@@ -29,16 +29,38 @@ namespace weir::algorithm {
 inline constexpr std::chrono::milliseconds kLongestLease{250};
 inline constexpr std::chrono::milliseconds kShortestLease{10};
 
+/// The part of a token bucket that nodes reserve in shares, each of which they refill by
+/// themselves: kShareUnits of it in all, for a term at a time.
+struct RateTerms {
+  std::int64_t burst = 0;   ///< permits that all shares together may hold
+  std::int64_t refill = 0;  ///< permits of all shares together per `period`; 0: there are no shares
+  Nanos period = 0;
+  Nanos term = 0;
+
+  friend bool operator==(const RateTerms&, const RateTerms&) = default;
+};
+inline constexpr std::int64_t kShareUnits = std::int64_t{1} << 16;
+
+/// No share is longer, and no bucket that fills more slowly is handed out in shares.
+inline constexpr std::chrono::seconds kShareTerm{2};
+inline constexpr std::chrono::hours kSlowestShared{1};
+
 /// What every charge of a leased policy is charged under, and how long permits may be kept.
 struct LeaseTerms {
   Quota quota;
   Nanos term = 0;
+  RateTerms rate = {};  ///< beside the quota: what is not charged to it
 
   friend bool operator==(const LeaseTerms&, const LeaseTerms&) = default;
 };
 
 /// The terms for a quota, or why it cannot be leased.
 Result<LeaseTerms> TermsFor(const Quota& quota, std::chrono::nanoseconds longest = kLongestLease);
+
+/// The terms for a token bucket of which nodes reserve shares: seven eighths of its rate and a
+/// quarter of its capacity. The rest is charged and leased as TermsFor says.
+Result<LeaseTerms> RateTermsFor(const Quota& quota,
+                                std::chrono::nanoseconds share_term = kShareTerm);
 
 /// Charges the first of want, want / 2, want / 4, … 1 that fits: halves, so that a store whose
 /// arithmetic is a script needs to do no more than compare, and that the last permits of a busy key

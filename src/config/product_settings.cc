@@ -36,9 +36,9 @@ Status SetDefaultCap(Config::Notify& notify, std::string_view text) {
 const Setting kProductSettings[] = {
     {{"slots.store", "--slots-store", "where slots are kept: sqlite: or postgres://"},
      [](Config& c, Texts t) { return SetUrl(c.slots.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
-    {{"slots.keep", "", "how long done and cancelled events stay in the live tables; off: for good"},
+    {{"slots.keep", "", "how long done and cancelled events stay in the live tables; off: forever"},
      [](Config& c, Texts t) { return Set(c.slots.keep, ReadTime(t[0], true)); }},
-    {{"slots.keep_ids", "", "how long the archive knows their ids; off: for good"},
+    {{"slots.keep_ids", "", "how long the archive knows their ids; off: forever"},
      [](Config& c, Texts t) { return Set(c.slots.keep_ids, ReadTime(t[0], true)); }},
     {{"notify.store", "--notify-store", "where notify keeps users: sqlite: or postgres://"},
      [](Config& c, Texts t) { return SetUrl(c.notify.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},

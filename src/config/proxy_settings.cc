@@ -72,7 +72,7 @@ Status SetAuthTarget(Config& config, Texts texts) {
 
 // clang-format off
 const Setting kProxySettings[] = {
-    {{"auth.target", "", "the fields that tell GET /v1/auth the path and method: auto, original, forwarded or none"}, SetAuthTarget},
+    {{"auth.target", "", "the fields with the path and method, for GET /v1/auth: auto, original, forwarded or none"}, SetAuthTarget},
     {{"proxy.upstream", "", "weir proxy: http:// or https://host:port of the servers; several take turns", true},
      [](Config& c, Texts t) -> Status { c.proxy.upstreams.assign(t.begin(), t.end()); return {}; }},
     {{"proxy.upstream_tls", "", "weir proxy: required or insecure-no-verify, for https:// upstreams"}, SetUpstreamTls},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,13 +18,19 @@ namespace {
 
 using limiter::Check;
 
+policy::CompileOptions Compiling(const library::EmbeddedSettings& settings) {
+  policy::CompileOptions options = settings.compile;
+  options.leasing = !library::OnlyMemory(settings.places);
+  return options;
+}
+
 /// Thread safety: as Limiter.
 class EmbeddedCore final : public Limiter::Core {
  public:
   EmbeddedCore(LimiterOptions options, EmbeddedSettings settings)
       : options_(std::move(options)),
         settings_(std::move(settings)),
-        catalog_(settings_.compile),
+        catalog_(Compiling(settings_)),
         shared_(catalog_.live(), catalog_.ids(), {.share = settings_.compile.local_share}) {
     shared_.observe.refusals_per_second = 0;  // a library does not write to its program's log
   }

@@ -37,6 +37,11 @@ std::vector<StoreMember> MembersOf(const config::Config& config) {
   return members;
 }
 
+bool OnlyMemory(const config::Config& config) {
+  return std::ranges::all_of(MembersOf(config),
+                             [](const StoreMember& member) { return member.url == "memory:"; });
+}
+
 std::vector<std::string> StoreNames(const config::Config& config) {
   std::vector<std::string> names;
   for (const config::Config::NamedStore& store : config.stores) names.push_back(store.name);

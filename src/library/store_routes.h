@@ -23,6 +23,9 @@ struct StoreMember {
 /// Every server of the configuration once, also if several stores have it.
 std::vector<StoreMember> MembersOf(const config::Config& config);
 
+/// True if all limits are in this process, which then has nothing to lease from anybody.
+bool OnlyMemory(const config::Config& config);
+
 /// The names that policies may give in `store`.
 std::vector<std::string> StoreNames(const config::Config& config);
 

@@ -182,7 +182,7 @@ void ExplainBucket(PolicyLimiter& limiter, std::shared_ptr<const policy::Policy>
   const auto look = std::make_shared<BucketLook>();
   look->policy = std::move(policy);
   look->charge = {bucket, std::min(cost * look->policy->definition.cost, kMaxLimit + 1),
-                  look->policy->quota()};
+                  look->policy->stored_quota()};
   if (look->charge.quota == nullptr) return done(ExplanationOf(*look));
   look->application.op = store::Op::kPeek;
   look->application.charges = std::span(&look->charge, 1);

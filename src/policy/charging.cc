@@ -6,19 +6,26 @@
 
 namespace weir::policy {
 
+Result<algorithm::LeaseTerms> LeaseTermsOf(const Definition& definition) {
+  auto terms = definition.mode == Mode::kRateLeased ? algorithm::RateTermsFor(*definition.quota)
+                                                    : algorithm::TermsFor(*definition.quota);
+  if (terms.ok()) return terms;
+  return Error{Code::kInvalidArgument,
+               "mode: " + std::string(ModeName(definition.mode)) + ": " + terms.error().message};
+}
+
 Status CheckCharging(const Definition& definition) {
   if (!definition.quota) return {};
   if (definition.overdraw && definition.quota->algorithm() == Algorithm::kConcurrency) {
     return Error{Code::kInvalidArgument, "overdraw: a concurrency quota cannot be overdrawn"};
   }
-  if (definition.mode != Mode::kLeased) return {};
+  if (definition.mode == Mode::kExact) return {};
   if (definition.always_counts()) {
-    return Error{Code::kInvalidArgument,
-                 "mode: leased: permits that are overdrawn cannot be leased"};
+    return Error{Code::kInvalidArgument, "mode: " + std::string(ModeName(definition.mode)) +
+                                             ": permits that are overdrawn cannot be leased"};
   }
-  const auto terms = algorithm::TermsFor(*definition.quota);
-  return terms.ok() ? Status()
-                    : Error{Code::kInvalidArgument, "mode: leased: " + terms.error().message};
+  const auto terms = LeaseTermsOf(definition);
+  return terms.ok() ? Status() : terms.error();
 }
 
 Status CheckStore(const Definition& definition,

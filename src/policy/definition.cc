@@ -127,11 +127,20 @@ std::string_view OnStoreErrorName(OnStoreError value) noexcept {
 std::optional<Mode> ParseMode(std::string_view text) noexcept {
   if (text == "exact") return Mode::kExact;
   if (text == "leased") return Mode::kLeased;
+  if (text == "rate_leased") return Mode::kRateLeased;
   return std::nullopt;
 }
 
 std::string_view ModeName(Mode value) noexcept {
-  return value == Mode::kLeased ? "leased" : "exact";
+  switch (value) {
+    case Mode::kExact:
+      return "exact";
+    case Mode::kLeased:
+      return "leased";
+    case Mode::kRateLeased:
+      return "rate_leased";
+  }
+  return {};
 }
 
 void AppendCharging(JsonWriter& json, Mode mode, bool overdraw, ChargeMode charge) {

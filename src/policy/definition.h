@@ -24,8 +24,9 @@ enum class OnStoreError : std::uint8_t {
 
 /// How a policy's state in a shared store is charged.
 enum class Mode : std::uint8_t {
-  kExact,   ///< every check asks the store
-  kLeased,  ///< permits are taken from it in advance (docs/design/leases.md)
+  kExact,       ///< every check asks the store
+  kLeased,      ///< permits are taken from it in advance (docs/design/leases.md)
+  kRateLeased,  ///< shares of a bucket's rate are reserved there, and permits as with kLeased
 };
 
 /// How one entry of a descriptor is compared.

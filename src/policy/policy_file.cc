@@ -163,7 +163,8 @@ class Reader {
     if (const std::optional<Mode> mode = ParseMode(*text)) {
       policy.mode = *mode;
     } else {
-      report_.Add(node->mark, "mode: expected exact or leased, got '" + text->substr(0, 64) + "'");
+      report_.Add(node->mark,
+                  "mode: expected exact, leased or rate_leased, got '" + text->substr(0, 64) + "'");
     }
   }
 

@@ -256,8 +256,8 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
     policy.id = ids.IdOf(definition.domain, definition.name);
     if (definition.quota) policy.local_quota = ShareOf(*definition.quota, options.local_share);
     policy.key_parts = KeyParts(definition);
-    if (definition.quota && definition.mode == Mode::kLeased) {
-      auto terms = algorithm::TermsFor(*definition.quota);
+    if (definition.quota && definition.mode != Mode::kExact && options.leasing) {
+      auto terms = LeaseTermsOf(definition);
       if (terms.ok()) policy.lease = *std::move(terms);
     }
     policy.definition = std::move(definition);
@@ -265,10 +265,10 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
   };
   for (const Definition& definition : definitions) {
     if (Status known = CheckStore(definition, options.stores); !known.ok()) return known.error();
-    if (!definition.quota || definition.mode != Mode::kLeased) continue;
-    if (const auto terms = algorithm::TermsFor(*definition.quota); !terms.ok()) {
+    if (!definition.quota || definition.mode == Mode::kExact) continue;
+    if (const auto terms = LeaseTermsOf(definition); !terms.ok()) {
       return Error{Code::kInvalidArgument, definition.source + ": policy '" + definition.name +
-                                               "': mode: leased: " + terms.error().message};
+                                               "': " + terms.error().message};
     }
   }
   set->default_ = compile(options.default_policy);

@@ -73,6 +73,10 @@ struct Policy {
   std::vector<std::string> key_parts;
 
   const Quota* quota() const noexcept { return definition.quota ? &*definition.quota : nullptr; }
+  /// What its buckets in the store are read under. Nodes have the rest of a rate that is leased.
+  const Quota* stored_quota() const noexcept {
+    return lease && lease->rate.refill > 0 ? &lease->quota : quota();
+  }
 };
 
 struct CompileOptions {
@@ -84,6 +88,8 @@ struct CompileOptions {
   bool lenient = false;
   /// The names that policies may have in `store`. Nothing: any, for what only looks at policies.
   std::optional<std::vector<std::string>> stores = {};
+  /// False: the limits are in this process alone, so leased policies are charged like exact ones.
+  bool leasing = true;
 };
 
 /// The default policy of the service: token bucket, capacity 100, refill 10 per second.

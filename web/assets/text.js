@@ -101,5 +101,5 @@ export function fromBucket(text) {
 }
 
 /** How a policy charges, where it is not as usual: ['leased', 'overdraw', 'charge each']. */
-export const chargingWords = (policy) => [policy.mode === 'leased' && 'leased', policy.overdraw && 'overdraw',
+export const chargingWords = (policy) => [{ leased: 'leased', rate_leased: 'rate leased' }[policy.mode], policy.overdraw && 'overdraw',
   policy.charge && policy.charge !== 'all_or_none' && `charge ${policy.charge}`].filter(Boolean);

@@ -128,7 +128,7 @@ void Configure(CLI::App& word, int& exit_code) {
   value("--per-ip", "proxy.per_ip", "100/60m: each address's requests in any such time.");
   value("--domain", "proxy.domain", "The policies' domain, if they are of several.");
   value("--trusted-proxies", "trusted_proxies",
-        "Networks whose X-Forwarded-For is believed, by commas.");
+        "Networks whose X-Forwarded-For is trusted, by commas.");
   value("--api-key-header", "proxy.api_key_header",
         "Header that is the entry api_key (X-API-Key).");
   value("--user-header", "proxy.user_header", "Header that is the entry user. Anyone can send it!");

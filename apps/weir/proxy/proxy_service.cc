@@ -116,7 +116,7 @@ Status ProxyService::OpenData() {
 
 Status ProxyService::OpenPolicies() {
   policy::CompileOptions options{config_.default_policy, config_.local_share, config_.lenient,
-                                 library::StoreNames(config_)};
+                                 library::StoreNames(config_), !library::OnlyMemory(config_)};
   std::vector<policy::Definition> built_in;
   if (!config_.proxy.per_ip.empty()) {
     auto per_ip = PerIpPolicy(config_.proxy.per_ip);

@@ -268,7 +268,7 @@ void Service::AddMetrics() {
     if (managed_) managed_->Collect(out);
     assignments_.Collect(out);
     admin::CollectReloads(catalog_->status(), out);
-    out.Counter("weir_wrong_keys_total", "Wrong keys that callers have shown, on all doors.");
+    out.Counter("weir_wrong_keys_total", "Wrong keys that callers have shown, on all protocols.");
     out.Sample(guard_->gate().wrong_keys());
     admin::CollectPolicyStore(policy_store_->health(), out);
   });

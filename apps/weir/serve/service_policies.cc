@@ -18,7 +18,8 @@ using telemetry::Log;
 
 Status Service::OpenPolicies() {
   catalog_.emplace(policy::CompileOptions{config_.default_policy, config_.local_share,
-                                          config_.lenient, library::StoreNames(config_)});
+                                          config_.lenient, library::StoreNames(config_),
+                                          !library::OnlyMemory(config_)});
   const auto problems = catalog_->LoadFiles(config_.policies);
   if (!problems.empty()) {
     return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};

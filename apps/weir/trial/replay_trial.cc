@@ -88,7 +88,8 @@ Result<std::unique_ptr<Trial>> Trial::Open(const std::vector<std::string>& files
   }
   if (!problems.empty()) return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
   if (domain.empty() && !definitions.empty()) domain = definitions.front().domain;
-  const policy::CompileOptions options{policy::DefaultPolicy(), 1.0};
+  policy::CompileOptions options{policy::DefaultPolicy(), 1.0};
+  options.leasing = false;  // there are no other nodes
   // The numbers of the policies must be those of the world's own list of names.
   auto world = std::make_unique<World>(
       *policy::PolicySet::Compile({}, options, *std::make_unique<policy::PolicyIds>()), max_keys,

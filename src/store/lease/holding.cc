@@ -4,20 +4,18 @@
 #include <limits>
 #include <utility>
 
+#include "store/lease/drift.h"
+
 namespace weir::store::lease {
 namespace {
 
 // More grants than this at once means that asking ran wild; the oldest then counts as spent.
 constexpr std::size_t kMaxLots = 8;
 
-// The longest time by a node's clock during which the store's has certainly not counted more than
-// `span`.
-Nanos NodeTime(Nanos span) noexcept { return span - span / (kDriftParts + 1) - 1; }
-
 }  // namespace
 
-Holding::Holding(const algorithm::LeaseTerms& terms, Nanos now)
-    : terms_(terms), slot_began_(now), noted_(now) {}
+Holding::Holding(const algorithm::LeaseTerms& terms, Nanos now, std::uint64_t epoch)
+    : terms_(terms), slot_began_(now), noted_(now), share_(terms.rate, epoch, now) {}
 
 void Holding::Pass(Nanos now) {
   const Nanos since = now - slot_began_;
@@ -102,14 +100,15 @@ std::int64_t Holding::Want(Nanos now) const noexcept {
 }
 
 void Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
-  const auto& [grant, id, want, sent, now, pause] = granted;
+  const auto& [grant, id, want, sent, now, pause, patient] = granted;
   asking_ = false;
   known_ = grant.decision;
   const bool short_of = grant.granted < want;
   ask_after_ = short_of ? now + pause : now;
   dry_until_ = short_of ? ask_after_ : 0;
   if (grant.granted == 0) {
-    dry_until_ = now + std::min<Nanos>(2 * pause, grant.decision.retry_after.count());
+    const Nanos some_after = grant.decision.retry_after.count();
+    dry_until_ = now + (patient ? pause : std::min<Nanos>(2 * pause, some_after));
     ask_after_ = dry_until_;
     return;
   }

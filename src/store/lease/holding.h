@@ -7,21 +7,12 @@
 #include <vector>
 
 #include "algorithm/lease.h"
+#include "store/lease/flaws.h"
+#include "store/lease/rate_share.h"
 #include "weir/clock.h"
 #include "weir/decision.h"
 
 namespace weir::store::lease {
-
-/// How far the clocks of a node and of the store may run apart: a thousandth.
-inline constexpr Nanos kDriftParts = 1000;
-
-/// How the protocol is broken on purpose, to show that a simulation finds it. Never set otherwise.
-struct Flaws {
-  bool from_receipt = false;     ///< counts a lease from when its grant arrived
-  bool after_term = false;       ///< spends permits after their term
-  bool past_window = false;      ///< spends permits after the window they were charged in
-  bool refund_in_store = false;  ///< lets a client's refund free what others hold
-};
 
 /// Permits of one grant.
 struct Lot {
@@ -38,6 +29,7 @@ struct Taken {
   std::uint64_t lot = 0;
   std::int64_t count = 0;
   Nanos until = 0;
+  std::uint64_t share = 0;  ///< if not 0: not of a grant, but held by a share under this mark
 };
 
 /// What the store granted to one question.
@@ -47,15 +39,19 @@ struct Granted {
   std::int64_t want = 0;
   Nanos sent = 0;
   Nanos now = 0;
-  Nanos pause = 0;  ///< how long to let the store alone if it gave less than was asked for
+  Nanos pause = 0;       ///< how long to let the store alone if it gave less than was asked for
+  bool patient = false;  ///< for all of `pause`, even if it will have some sooner
 };
 
 /// Not thread-safe.
 class Holding {
  public:
-  Holding(const algorithm::LeaseTerms& terms, Nanos now);
+  /// `epoch`: as for RateShare.
+  Holding(const algorithm::LeaseTerms& terms, Nanos now, std::uint64_t epoch = 0);
 
   const algorithm::LeaseTerms& terms() const noexcept { return terms_; }
+  /// Beside the permits: what is reserved of the rate.
+  RateShare& share() noexcept { return share_; }
 
   /// Notes a check. The key is leased from kLeaseFrom checks in half a term on, and until there
   /// were fewer than kExactBelow.
@@ -63,6 +59,8 @@ class Holding {
   /// Takes the time that passed without a check into account.
   void Pass(Nanos now);
   bool leased() const noexcept { return leased_; }
+  /// Leases until the end of this half term, however few checks there are.
+  void Insist() noexcept { leased_ = true; }
   /// Nobody has asked for so long that what is held is better given back.
   bool slack(Nanos now) const noexcept { return held_ > 0 && now - noted_ > terms_.term / 4; }
   /// Nobody has asked for a while, and nothing is held.
@@ -92,6 +90,8 @@ class Holding {
   void OnGrant(const Granted& granted, const Flaws& flaws);
   void Failed(Nanos now) noexcept;
 
+  /// The store refused a single check.
+  void Refused(Nanos until) noexcept { ask_after_ = dry_until_ = until; }
   /// The store had no more to give; until then it need not be asked.
   bool Dry(Nanos now) const noexcept { return now < dry_until_; }
   /// What to answer without the store: granted from here, or refused because it is dry.
@@ -126,6 +126,7 @@ class Holding {
   Nanos dry_until_ = 0;
   Nanos window_ends_ = 0;  // by the node's clock, if the last grant ends with its window
   Decision known_;         // the last the store said
+  RateShare share_;
 };
 
 }  // namespace weir::store::lease

@@ -21,7 +21,7 @@ Leases::Totals Leases::Sum() const {
     totals.keys += one->keys.load(std::memory_order_relaxed);
     totals.held += one->held.load(std::memory_order_relaxed);
     totals.local += one->local.value();
-    totals.asks += one->asks.value();
+    totals.asks += one->asks.value() + one->share_asks.value();
     totals.granted += one->granted.value();
     totals.lost += one->lost.value();
   }
@@ -43,6 +43,10 @@ void Leases::Collect(telemetry::TextWriter& out) const {
     keys += one->keys.load(std::memory_order_relaxed);
     held += one->held.load(std::memory_order_relaxed);
   }
+  std::uint64_t sharing = 0;
+  for (const auto& one : all) sharing += one->sharing.load(std::memory_order_relaxed);
+  out.Gauge("weir_lease_share_keys", "Keys of which a share of the rate is reserved.");
+  out.Sample(sharing);
   out.Gauge("weir_lease_keys", "Keys whose permits are taken in advance.");
   out.Sample(keys);
   out.Gauge("weir_lease_permits_held", "Permits taken in advance and not spent yet.");
@@ -61,6 +65,9 @@ void Leases::Collect(telemetry::TextWriter& out) const {
   counter("weir_lease_permits_lost_total",
           "Permits of these that ended unspent: what leasing admits too little.",
           &LeaseMetrics::lost);
+  counter("weir_lease_share_calls_total", "Calls to the store that reserved a share of a rate.",
+          &LeaseMetrics::share_asks);
+  counter("weir_lease_share_permits_total", "Permits spent of shares.", &LeaseMetrics::share_spent);
 }
 
 }  // namespace weir::store::lease

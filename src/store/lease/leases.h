@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "store/lease/holding.h"
+#include "store/lease/flaws.h"
 #include "telemetry/metrics.h"
 #include "weir/clock.h"
 
@@ -25,15 +25,18 @@ struct LeaseOptions {
 
 /// Counts of one reactor's leasing store, written by its thread and read by any.
 struct LeaseMetrics {
-  std::atomic<std::uint64_t> keys{0};  ///< leased now
-  std::atomic<std::int64_t> held{0};   ///< permits now
-  telemetry::LocalCounter spent;       ///< permits, without asking the store
-  telemetry::LocalCounter local;       ///< checks decided without asking the store
-  telemetry::LocalCounter refused;     ///< of these: refused
-  telemetry::LocalCounter asks;        ///< calls that take permits
-  telemetry::LocalCounter granted;     ///< permits
-  telemetry::LocalCounter returned;    ///< permits given back unspent
-  telemetry::LocalCounter lost;        ///< permits that ended unspent
+  std::atomic<std::uint64_t> keys{0};     ///< leased now
+  std::atomic<std::int64_t> held{0};      ///< permits now
+  telemetry::LocalCounter spent;          ///< permits, without asking the store
+  telemetry::LocalCounter local;          ///< checks decided without asking the store
+  telemetry::LocalCounter refused;        ///< of these: refused
+  telemetry::LocalCounter asks;           ///< calls that take permits
+  telemetry::LocalCounter granted;        ///< permits
+  telemetry::LocalCounter returned;       ///< permits given back unspent
+  telemetry::LocalCounter lost;           ///< permits that ended unspent
+  std::atomic<std::uint64_t> sharing{0};  ///< keys with a share of their rate now
+  telemetry::LocalCounter share_asks;     ///< calls that reserve one
+  telemetry::LocalCounter share_spent;    ///< permits of shares
 };
 
 /// What the leasing stores of all reactors share. Thread-safe; must outlive them.

@@ -2,9 +2,13 @@
 
 // What a LeasingStore has asked of the store behind it, until that has answered.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +36,40 @@ struct LeasingStore::Ask {
   Ask(const Ask&) = delete;
   Ask& operator=(const Ask&) = delete;
   ~Ask() = default;
+};
+
+/// One key's question for a share of its rate: what is released, what is reserved and what is
+/// wanted. Owns all its memory.
+struct LeasingStore::ShareAsk {
+  std::shared_ptr<LeasingStore*> owner;
+  std::string key;
+  algorithm::LeaseTerms terms;
+  std::string units_key = key + std::string(kUnitsSuffix);
+  std::string wants_key = key + std::string(kWantsSuffix);
+  Quota units = UnitsQuota(terms.rate);
+  Quota wants = WantsQuota(terms.rate);
+  static constexpr std::size_t kMost = RateShare::kMostEnded + 3;
+  std::array<store::Charge, kMost> charges = {};
+  std::array<Decision, kMost> decisions = {};
+  std::vector<Application> applications = {};
+  Nanos sent = 0;
+
+  ShareAsk(std::shared_ptr<LeasingStore*> store, std::string_view text,
+           const algorithm::LeaseTerms& its_terms)
+      : owner(std::move(store)), key(text), terms(its_terms) {}
+  ShareAsk(const ShareAsk&) = delete;
+  ShareAsk& operator=(const ShareAsk&) = delete;
+  ~ShareAsk() = default;
+
+  Application& Add(Op op, const std::string& of, std::int64_t cost, const Quota& quota) {
+    const std::size_t i = applications.size();
+    charges[i] = {of, cost, &quota};
+    Application& application = applications.emplace_back();
+    application.op = op;
+    application.charges = {&charges[i], 1};
+    application.decisions = {&decisions[i], 1};
+    return application;
+  }
 };
 
 /// An application of which some charges are met by permits held here.

@@ -12,6 +12,7 @@ namespace weir::store::lease {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{10};
+constexpr int kEpochBits = 20;
 constexpr Nanos kAlways = std::numeric_limits<Nanos>::max();
 
 bool AnyLeased(const Application& application) noexcept {
@@ -41,6 +42,7 @@ LeasingStore::~LeasingStore() {
   *self_ = nullptr;
   metrics_->keys = 0;
   metrics_->held = 0;
+  metrics_->sharing = 0;
 }
 
 void LeasingStore::Apply(std::span<Application> batch, Done done) {
@@ -81,28 +83,42 @@ bool LeasingStore::Decide(Application& application, Nanos now) {
 
 bool LeasingStore::Charge(Application& application, Nanos now) {
   const std::span<const store::Charge> charges = application.charges;
-  const Holding* dry = nullptr;
   std::size_t met = 0;
+  bool dry = false;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (application.terms[i] == nullptr || charges[i].cost <= 0) continue;
     Holdings::value_type* entry = Watch(charges[i], *application.terms[i], now);
     if (entry == nullptr) continue;
     Holding& holding = entry->second;
-    // Where the store has to be asked as well, permits must last until it has answered.
-    const Nanos rest = charges.size() > 1 ? holding.terms().term / 4 : 0;
-    if (holding.Take(now, charges[i].cost, rest, static_cast<std::uint32_t>(i), taken_)) {
+    if (Meet(application, i, *entry, now)) {
       ++met;
-      metrics_->held.fetch_sub(charges[i].cost, std::memory_order_relaxed);
       application.decisions[i] = holding.Estimate(now, true);
     } else if (holding.leased() && holding.Dry(now)) {
-      dry = &holding;
+      dry = true;
+      holding.share().Refused(now);
+      application.decisions[i] = holding.Estimate(now, false);
     }
-    if (holding.ShouldAsk(now)) AskAhead(*entry, now);
+    if (holding.share().ShouldAsk(now)) AskForShare(*entry, now);
   }
   if (met == charges.size()) return Answer(application, true);
-  if (charges.size() > 1 || dry == nullptr) return false;
-  application.decisions[0] = dry->Estimate(now, false);
-  return Answer(application, false);
+  return charges.size() == 1 && dry && Answer(application, false);
+}
+
+/// Spends what is held here for one charge, and asks for more in time.
+bool LeasingStore::Meet(Application& application, std::size_t place, Holdings::value_type& entry,
+                        Nanos now) {
+  const store::Charge& charge = application.charges[place];
+  Holding& holding = entry.second;
+  const bool alone = application.charges.size() == 1;
+  if (MeetFromShare(holding, charge, place, alone, now)) return true;
+  holding.Note(now, charge.cost);
+  if (holding.share().active(now)) holding.Insist();
+  // Where the store has to be asked as well, permits must last until it has answered.
+  const Nanos rest = alone ? 0 : holding.terms().term / 4;
+  const bool met = holding.Take(now, charge.cost, rest, static_cast<std::uint32_t>(place), taken_);
+  if (met) metrics_->held.fetch_sub(charge.cost, std::memory_order_relaxed);
+  if (holding.ShouldAsk(now)) AskAhead(entry, now);
+  return met;
 }
 
 bool LeasingStore::Answer(Application& application, bool applied) {
@@ -111,27 +127,9 @@ bool LeasingStore::Answer(Application& application, bool applied) {
   application.estimated = true;
   metrics_->local.Add();
   if (!applied) metrics_->refused.Add();
-  for (const Taken& taken : taken_) metrics_->spent.Add(static_cast<std::uint64_t>(taken.count));
+  for (const Taken& taken : taken_) Settle(taken, application, true, 0);
   taken_.clear();
   return true;
-}
-
-/// Takes out of an application what permits held here have met.
-std::unique_ptr<LeasingStore::Split> LeasingStore::Part(Application& application) {
-  auto split = std::make_unique<Split>();
-  split->taken = taken_;
-  std::size_t next = 0;
-  for (std::uint32_t i = 0; i < application.charges.size(); ++i) {
-    const std::size_t first = next;
-    while (next < taken_.size() && taken_[next].position == i) ++next;
-    if (next != first) continue;
-    split->sent.push_back(i);
-    split->charges.push_back(application.charges[i]);
-  }
-  split->decisions.resize(split->charges.size());
-  application.charges = split->charges;
-  application.decisions = split->decisions;
-  return split;
 }
 
 void LeasingStore::OnAnswer(Call& call) {
@@ -143,31 +141,9 @@ void LeasingStore::OnAnswer(Call& call) {
     to.granted = call.ours[i].granted;
     to.at = call.ours[i].at;
     if (call.splits[i] != nullptr) Join(*call.splits[i], to, now);
+    if (to.op == Op::kCharge && to.status.ok() && !to.applied) NoteRefusals(to, now);
   }
   call.done();
-}
-
-/// Puts an application together again: what the store did not admit, or what it was too slow for,
-/// has spent nothing here.
-void LeasingStore::Join(const Split& split, Application& application, Nanos now) {
-  for (std::size_t i = 0; i < split.sent.size(); ++i) {
-    application.decisions[split.sent[i]] = split.decisions[i];
-  }
-  bool lasts = true;
-  for (const Taken& taken : split.taken) lasts &= taken.until >= now;
-  const bool admitted = application.status.ok() && application.applied;
-  for (const Taken& taken : split.taken) {
-    if (admitted && lasts) {
-      metrics_->spent.Add(static_cast<std::uint64_t>(taken.count));
-      continue;
-    }
-    const auto found = holdings_.find(application.charges[taken.position].key);
-    if (found == holdings_.end()) continue;
-    metrics_->held.fetch_add(found->second.PutBack(now, taken), std::memory_order_relaxed);
-  }
-  if (!admitted || lasts) return;
-  application.applied = false;
-  application.status = Error{Code::kDeadlineExceeded, "the store answered after the lease ended"};
 }
 
 /// A request that did not happen after all has not spent its permits. Those that this node does not
@@ -207,13 +183,14 @@ LeasingStore::Holdings::value_type* LeasingStore::Watch(const store::Charge& cha
   auto found = holdings_.find(charge.key);
   if (found == holdings_.end()) {
     if (holdings_.size() >= leases_.options().max_keys) return nullptr;
-    found = holdings_.emplace(std::string(charge.key), Holding(terms, now)).first;
+    const Holding fresh(terms, now, ++grants_ << kEpochBits);
+    found = holdings_.emplace(std::string(charge.key), fresh).first;
     SetTick();
   } else if (found->second.terms() != terms) {
     GiveBack(found->first, found->second, now);
-    found->second = Holding(terms, now);
+    ReleaseShares(found->first, found->second);
+    found->second = Holding(terms, now, ++grants_ << kEpochBits);
   }
-  found->second.Note(now, charge.cost);
   return &*found;
 }
 
@@ -255,7 +232,8 @@ void LeasingStore::OnGrant(Ask& ask) {
                          .want = ask.charge.cost,
                          .sent = ask.sent,
                          .now = now,
-                         .pause = Pause(ask.terms.term)},
+                         .pause = PauseFor(found->second, now),
+                         .patient = found->second.share().active(now)},
                         flaws_);
   const std::int64_t got = found->second.held() - held;
   metrics_->held.fetch_add(got, std::memory_order_relaxed);
@@ -290,6 +268,7 @@ void LeasingStore::SetTick() {
 void LeasingStore::Tick() {
   const Nanos now = clock_.Now();
   std::uint64_t leased = 0;
+  std::uint64_t sharing = 0;
   for (auto entry = holdings_.begin(); entry != holdings_.end();) {
     Holding& holding = entry->second;
     const std::int64_t lost = holding.Expire(now);
@@ -300,18 +279,26 @@ void LeasingStore::Tick() {
     if (holding.slack(now) || (!holding.leased() && holding.held() > 0)) {
       GiveBack(entry->first, holding, now);
     }
-    entry = holding.idle(now) ? holdings_.erase(entry) : std::next(entry);
+    if (holding.share().slack(now)) ReleaseShares(entry->first, holding);
+    if (holding.share().active(now)) ++sharing;
+    const bool idle = holding.idle(now) && holding.share().idle(now);
+    entry = idle ? holdings_.erase(entry) : std::next(entry);
   }
   metrics_->keys.store(leased, std::memory_order_relaxed);
+  metrics_->sharing.store(sharing, std::memory_order_relaxed);
   if (!holdings_.empty()) SetTick();
 }
 
 void LeasingStore::Drain() {
   if (std::exchange(draining_, true)) return;
   const Nanos now = clock_.Now();
-  for (auto& [key, holding] : holdings_) GiveBack(key, holding, now);
+  for (auto& [key, holding] : holdings_) {
+    GiveBack(key, holding, now);
+    ReleaseShares(key, holding);
+  }
   holdings_.clear();
   metrics_->keys.store(0, std::memory_order_relaxed);
+  metrics_->sharing.store(0, std::memory_order_relaxed);
 }
 
 /// About half a term, so that a node asks no more often when there is too little than when there is

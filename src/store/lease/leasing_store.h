@@ -46,6 +46,7 @@ class LeasingStore final : public Store {
  private:
   struct Ask;
   struct Call;
+  struct ShareAsk;
   struct Split;
   struct TextHash {
     using is_transparent = void;
@@ -56,10 +57,13 @@ class LeasingStore final : public Store {
   using Holdings = std::unordered_map<std::string, Holding, TextHash, std::equal_to<>>;
   bool Decide(Application& application, Nanos now);
   bool Charge(Application& application, Nanos now);
+  bool Meet(Application& application, std::size_t place, Holdings::value_type& entry, Nanos now);
   bool Refund(Application& application, Nanos now);
   bool Answer(Application& application, bool applied);
   std::unique_ptr<Split> Part(Application& application);
   void Join(const Split& split, Application& application, Nanos now);
+  bool Lasts(const Taken& taken, const Application& application, Nanos now);
+  void Settle(const Taken& taken, const Application& application, bool spent, Nanos now);
   void OnAnswer(Call& call);
   void Forget(const Application& application);
   Holdings::value_type* Watch(const store::Charge& charge, const algorithm::LeaseTerms& terms,
@@ -70,6 +74,15 @@ class LeasingStore final : public Store {
   void SendReturn(std::string_view key, const algorithm::LeaseTerms& terms, Nanos at,
                   std::int64_t count);
   void Send(std::unique_ptr<Ask> ask);
+  // Of rates: leasing_shares.cc.
+  bool MeetFromShare(Holding& holding, const store::Charge& charge, std::size_t place, bool alone,
+                     Nanos now);
+  void NoteRefusals(const Application& application, Nanos now);
+  void AskForShare(Holdings::value_type& entry, Nanos now);
+  void OnShare(ShareAsk& ask);
+  void ReleaseShares(std::string_view key, Holding& holding);
+  void SendRelease(std::string_view key, const algorithm::LeaseTerms& terms, std::int64_t name);
+  Nanos PauseFor(Holding& holding, Nanos now);
   void SetTick();
   void Tick();
   Nanos Pause(Nanos term);

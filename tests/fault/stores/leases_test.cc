@@ -46,6 +46,8 @@ policies:
       quota: { fixed_window: { limit: 200, window: 2s } } }
   - { name: log, match: { log: "*" }, mode: leased, on_store_error: deny,
       quota: { sliding_log: { limit: 200, window: 2s } } }
+  - { name: rate, match: { rate: "*" }, mode: rate_leased, on_store_error: deny,
+      quota: { token_bucket: { capacity: 100, refill_per_second: 80 } } }
   - { name: exact, match: { exact: "*" }, on_store_error: deny,
       quota: { fixed_window: { limit: 100, window: 1s } } }
   - { name: other, match: { other: "*" }, mode: leased, on_store_error: deny,
@@ -61,6 +63,7 @@ std::vector<Hot> HotKeys() {
   return {{"bucket", *Quota::TokenBucket(400, 80), *Quota::TokenBucket(200, 40)},
           {"window", *Quota::FixedWindow(200, 2s), *Quota::FixedWindow(100, 2s)},
           {"log", *Quota::SlidingLog(200, 2s), *Quota::SlidingLog(100, 2s)},
+          {"rate", *Quota::TokenBucket(100, 80), *Quota::TokenBucket(50, 40)},
           {"exact", *Quota::FixedWindow(100, 1s), *Quota::FixedWindow(50, 1s)}};
 }
 
@@ -122,8 +125,8 @@ class Client {
  private:
   void Run() {
     HttpClient http(port_);
-    static const std::string kTurn[] = {"bucket", "window", "bucket", "log",
-                                        "bucket", "exact",  "other"};
+    static const std::string kTurn[] = {"bucket", "window", "rate",  "bucket", "log",
+                                        "rate",   "bucket", "exact", "other"};
     while (!stopping_) {
       const std::string& entry = kTurn[++next_ % std::size(kTurn)];
       const std::string value =
@@ -182,9 +185,9 @@ class LeasesTest : public ::testing::TestWithParam<std::string> {
     nodes[1]->Start();
   }
 
-  static std::int64_t LocalChecks(Node& node) {
+  static std::int64_t Metric(Node& node, const std::string& metric) {
     const std::string text = HttpClient(node.port()).Get("/metrics").body;
-    const std::string name = "\nweir_lease_local_checks_total ";
+    const std::string name = "\n" + metric + " ";
     const std::size_t at = text.find(name);
     return at == std::string::npos ? 0 : std::atoll(text.c_str() + at + name.size());
   }
@@ -219,7 +222,8 @@ TEST_P(LeasesTest, NothingIsAdmittedThatTheQuotaAsWrittenRefuses) {
       all[key].insert(all[key].end(), records.begin(), records.end());
     }
   }
-  EXPECT_GT(LocalChecks(*nodes[0]), 0) << "nothing was leased";
+  EXPECT_GT(Metric(*nodes[0], "weir_lease_local_checks_total"), 0) << "nothing was leased";
+  EXPECT_GT(Metric(*nodes[0], "weir_lease_share_permits_total"), 0) << "no rate was leased";
   const std::string status = HttpClient(nodes[0]->port()).Get("/admin/status").body;
   EXPECT_NE(status.find(R"("leases":{"keys":)"), std::string::npos) << status;
   for (const Hot& hot : HotKeys()) {

@@ -87,7 +87,8 @@ void CheckTrace(const Quota& quota, const Trace& trace) {
     if (step.action == Action::kAcquire) {
       CheckAcquire(quota, key, *reference, player, now, player.Cost(step));
     } else if (step.action == Action::kOverdraw) {
-      CheckOverdraw(key, *reference, player, now, player.Cost(step) * (step.dice % 8));
+      const auto times = static_cast<std::int64_t>(step.dice % 8);
+      CheckOverdraw(key, *reference, player, now, player.Cost(step) * times);
     } else if (step.action == Action::kRefund) {
       const Decision expected = reference->Refund(now, player.Cost(step));
       RC_ASSERT(key.Refund(now, player.Cost(step)) == expected);

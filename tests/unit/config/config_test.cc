@@ -170,7 +170,7 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {"admin: { allow: [nowhere] }", "admin.allow: "},
       {"admin: { keys: [short] }", "admin.keys: a key must have at least 8 characters"},
       {"access: { keys: [\"ci:read:fifteen-letters\"] }",
-       "access.keys: a key must have at least 16 characters"},
+       "access.keys: ci: a key must have at least 16 characters"},
       {"admin: { keys: [\"sha256:12\"] }", "64 hexadecimal digits"},
       {"limits: { max_body: 1T }", "limits.max_body: expected bytes"},
       {"snapshot: { interval: 5 }", "snapshot.interval: invalid duration '5'"},

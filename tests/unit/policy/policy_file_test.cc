@@ -103,7 +103,7 @@ policies:
   - {name: a, match: {}, mode: often, quota: {fixed_window: {limit: 9, window: 1m}}}
 )")
                   .Said(),
-              HasSubstr("mode: expected exact or leased, got 'often'"));
+              HasSubstr("mode: expected exact, leased or rate_leased, got 'often'"));
   EXPECT_THAT(Parse(R"(
 policies:
   - {name: a, match: {}, mode: leased, quota: {concurrency: {limit: 9, lease: 1m}}}

@@ -70,6 +70,37 @@ TEST_F(PolicySetTest, EveryPolicyWhoseEntriesAreAllThereApplies) {
   EXPECT_THAT(Keys({}, "api"), ElementsAre("api/all"));
 }
 
+TEST_F(PolicySetTest, LeasedPoliciesHaveTermsUnlessTheLimitsAreInThisProcess) {
+  constexpr std::string_view kLeased = R"(
+policies:
+  - {name: permits, match: {a: "*"}, mode: leased, quota: {token_bucket: {capacity: 100, refill_per_second: 80}}}
+  - {name: rate, match: {b: "*"}, mode: rate_leased, quota: {token_bucket: {capacity: 100, refill_per_second: 80}}}
+)";
+  Compile(kLeased);
+  ASSERT_TRUE(set_->policies()[0].lease && set_->policies()[1].lease);
+  EXPECT_EQ(set_->policies()[0].stored_quota()->limit(), 100);
+  EXPECT_EQ(set_->policies()[1].lease->rate.burst, 25);
+  EXPECT_LT(set_->policies()[1].stored_quota()->limit(), 76) << "three quarters, less a lease";
+
+  std::vector<yaml::Problem> problems;
+  CompileOptions options{DefaultPolicy(), 0.1};
+  options.leasing = false;
+  const auto alone = PolicySet::Compile(ParsePolicies(kLeased, "p.yaml", problems), options, ids_);
+  ASSERT_TRUE(alone.ok());
+  for (const Policy& policy : (*alone)->policies()) EXPECT_FALSE(policy.lease);
+}
+
+TEST_F(PolicySetTest, RatesOfOtherAlgorithmsCannotBeLeased) {
+  std::vector<yaml::Problem> problems;
+  ParsePolicies(R"(
+policies:
+  - {name: w, match: {a: "*"}, mode: rate_leased, quota: {fixed_window: {limit: 100, window: 1s}}}
+)",
+                "p.yaml", problems);
+  EXPECT_THAT(yaml::ToString(problems),
+              HasSubstr("mode: rate_leased: rates cannot be leased: only those of a token_bucket"));
+}
+
 TEST_F(PolicySetTest, TheOrderOfEntriesDoesNotMatter) {
   Compile(kApi);
   EXPECT_EQ(Keys({{"route", "/v1/pay"}, {"user", "42"}}, "api").size(), 3U);

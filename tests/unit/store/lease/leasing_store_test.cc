@@ -218,6 +218,64 @@ TEST_F(LeasingStoreTest, ARefundOfSeveralPoliciesGivesBackOnlyTheExactOnesInTheS
   EXPECT_EQ(engine_.Peek("other", exact, 1).remaining, 10);
 }
 
+class SharingTest : public LeasingStoreTest {
+ protected:
+  SharingTest() { terms_ = *algorithm::RateTermsFor(*Quota::TokenBucket(8000, 8000)); }
+
+  /// 1,000 checks a second, for `milliseconds`.
+  int Busy(int milliseconds) {
+    int admitted = 0;
+    for (int i = 0; i < milliseconds; ++i) {
+      clock_.Advance(1ms);
+      admitted += Charge() ? 1 : 0;
+    }
+    return admitted;
+  }
+  std::int64_t FreeUnits() {
+    return engine_.Peek("hot|%share", UnitsQuota(terms_.rate), 0).remaining;
+  }
+};
+
+TEST_F(SharingTest, ABusyKeyLivesOnItsShareOfTheRate) {
+  Busy(3000);
+  const int before = book_.applications[Op::kLease] + book_.applications[Op::kCharge];
+  EXPECT_EQ(Busy(5000), 5000);
+  EXPECT_NEAR(static_cast<double>(metrics().share_asks.value()), 10, 2) << "about one a second";
+  EXPECT_LT(book_.applications[Op::kLease] + book_.applications[Op::kCharge] - before, 20);
+  EXPECT_GT(metrics().share_spent.value(), 6000U);
+}
+
+TEST_F(SharingTest, UnitsGoBackWhenNobodyAsksAndWhenTheNodeDrains) {
+  Busy(500);
+  EXPECT_LT(FreeUnits(), algorithm::kShareUnits);
+  clock_.Advance(1001ms);
+  Ring();
+  EXPECT_EQ(FreeUnits(), algorithm::kShareUnits);
+  Busy(500);
+  EXPECT_LT(FreeUnits(), algorithm::kShareUnits);
+  store_->Drain();
+  EXPECT_EQ(FreeUnits(), algorithm::kShareUnits);
+}
+
+TEST_F(SharingTest, AShareBesideAnExactPolicyIsSpentOnlyIfBothAllow) {
+  Busy(3000);
+  const Quota exact = *Quota::FixedWindow(1, 1h);
+  const store::Charge hot{"hot", 1, &terms_.quota};
+  const store::Charge other{"other", 1, &exact};
+  const std::uint64_t before = metrics().share_spent.value();
+  EXPECT_TRUE(ChargeAll({hot, other}, {&terms_, nullptr}));
+  EXPECT_FALSE(ChargeAll({hot, other}, {&terms_, nullptr}));
+  EXPECT_EQ(metrics().share_spent.value(), before + 1);
+}
+
+TEST_F(SharingTest, AShareOutlastsTheStoreForItsTerm) {
+  Busy(3000);
+  book_.shut = true;
+  EXPECT_GT(Busy(900), 600);
+  EXPECT_LT(Busy(3000), 1500);
+  EXPECT_FALSE(Charge());
+}
+
 TEST_F(LeasingStoreTest, KeysBeyondTheBoundAreChargedExactly) {
   for (int key = 0; key < 10; ++key) Charge(std::to_string(key));
   for (int i = 0; i < 50; ++i) Charge("one more");

@@ -1,0 +1,15 @@
+#pragma once
+
+namespace weir::store::lease {
+
+/// How the protocol is broken on purpose, to show that a simulation finds it. Never set otherwise.
+struct Flaws {
+  bool from_receipt = false;     ///< counts a lease from when its grant arrived
+  bool after_term = false;       ///< spends permits after their term
+  bool past_window = false;      ///< spends permits after the window they were charged in
+  bool refund_in_store = false;  ///< lets a client's refund free what others hold
+  bool full_share = false;       ///< begins a share of a rate with a full bucket
+  bool share_outlived = false;   ///< refills after a share has ended
+};
+
+}  // namespace weir::store::lease

@@ -1,0 +1,68 @@
+// The calls of LeasingStore for applications that permits held here meet in part.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "store/lease/leasing_call.h"
+#include "store/lease/leasing_store.h"
+
+namespace weir::store::lease {
+
+/// Takes out of an application what permits held here have met.
+std::unique_ptr<LeasingStore::Split> LeasingStore::Part(Application& application) {
+  auto split = std::make_unique<Split>();
+  split->taken = taken_;
+  std::size_t next = 0;
+  for (std::uint32_t i = 0; i < application.charges.size(); ++i) {
+    const std::size_t first = next;
+    while (next < taken_.size() && taken_[next].position == i) ++next;
+    if (next != first) continue;
+    split->sent.push_back(i);
+    split->charges.push_back(application.charges[i]);
+  }
+  split->decisions.resize(split->charges.size());
+  application.charges = split->charges;
+  application.decisions = split->decisions;
+  return split;
+}
+
+/// Puts an application together again: what the store did not admit, or what it was too slow for,
+/// has spent nothing here.
+void LeasingStore::Join(const Split& split, Application& application, Nanos now) {
+  for (std::size_t i = 0; i < split.sent.size(); ++i) {
+    application.decisions[split.sent[i]] = split.decisions[i];
+  }
+  bool lasts = true;
+  for (const Taken& taken : split.taken) lasts = Lasts(taken, application, now) && lasts;
+  const bool admitted = application.status.ok() && application.applied;
+  for (const Taken& taken : split.taken) Settle(taken, application, admitted && lasts, now);
+  if (!admitted || lasts) return;
+  application.applied = false;
+  application.status = Error{Code::kDeadlineExceeded, "the store answered after the lease ended"};
+}
+
+bool LeasingStore::Lasts(const Taken& taken, const Application& application, Nanos now) {
+  if (taken.share == 0) return taken.until >= now;
+  const auto found = holdings_.find(application.charges[taken.position].key);
+  return found != holdings_.end() && found->second.share().Lasts(now, taken.share);
+}
+
+/// What was taken for a check is spent, or put back.
+void LeasingStore::Settle(const Taken& taken, const Application& application, bool spent,
+                          Nanos now) {
+  const auto count = static_cast<std::uint64_t>(taken.count);
+  if (spent) (taken.share == 0 ? metrics_->spent : metrics_->share_spent).Add(count);
+  if (spent && taken.share == 0) return;
+  const auto found = holdings_.find(application.charges[taken.position].key);
+  if (found == holdings_.end()) return;
+  if (taken.share == 0) {
+    metrics_->held.fetch_add(found->second.PutBack(now, taken), std::memory_order_relaxed);
+  } else if (spent) {
+    found->second.share().Spend(taken.share, taken.count);
+  } else {
+    found->second.share().PutBack(now, taken.share, taken.count);
+  }
+}
+
+}  // namespace weir::store::lease
