@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "telemetry/log.h"
+#include "weir/clock.h"
 
 namespace weir::app {
 namespace {
@@ -27,6 +28,8 @@ slots::Millis SteadyMillis() {
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
+
+slots::Millis WallMillis() { return SystemClock::Get().Now() / 1'000'000; }
 
 std::int64_t Random() {
   static thread_local std::mt19937_64 engine{std::random_device{}()};
@@ -53,12 +56,18 @@ DispatchCounts Dispatcher::counts() const {
 
 slots::Millis Dispatcher::StoreNow() const { return SteadyMillis() + offset_; }
 
-// What has ended must not be told as ended earlier than it was, or its window would look emptier
-// than it is: for that the store's clock is taken as far ahead as it can be.
-void Dispatcher::NoteClock(slots::Millis store_now, slots::Millis sent) {
+// A machine that was paused has its clock set when it goes on, and the store's with it if that is
+// on the same machine: then the clock of the machine tells before the store does.
+slots::Millis Dispatcher::LatestStoreNow() const {
+  return std::max(SteadyMillis() + latest_offset_, WallMillis() + latest_wall_offset_);
+}
+
+void Dispatcher::NoteClock(slots::Millis store_now, slots::Millis sent, slots::Millis wall_sent) {
   clock_.Note(store_now, sent, SteadyMillis());
   offset_ = clock_.least();
   latest_offset_ = clock_.most();
+  wall_clock_.Note(store_now, wall_sent, WallMillis());
+  latest_wall_offset_ = wall_clock_.most();
 }
 
 void Dispatcher::Run(const std::stop_token& stop) {
@@ -104,6 +113,7 @@ void Dispatcher::ClaimLoop(const std::stop_token& stop) {
 
 std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
   const slots::Millis sent = SteadyMillis();
+  const slots::Millis wall_sent = WallMillis();
   Result<slots::Claim> claim = source_.Claim({.config = config,
                                               .max = max,
                                               .lease = options_.lease.count(),
@@ -117,7 +127,7 @@ std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
     std::this_thread::sleep_for(kErrorPause);
     return 0;
   }
-  NoteClock(claim->now, sent);
+  NoteClock(claim->now, sent, wall_sent);
   const std::size_t count = claim->events.size();
   if (count == 0) return 0;
   {
@@ -165,8 +175,7 @@ void Dispatcher::DeliverLoop(const std::stop_token& stop) {
 void Dispatcher::Deliver(const slots::Claimed& event) {
   // Whatever the target does must be over before the lease is: then somebody else may deliver. The
   // store's clock is taken as far ahead as it can be.
-  const milliseconds left(event.lease_until - options_.timeout.count() - SteadyMillis() -
-                          latest_offset_);
+  const milliseconds left(event.lease_until - options_.timeout.count() - LatestStoreNow());
   if (left.count() < 0) return Leave();
   target_.Deliver(event, std::chrono::steady_clock::now() + left,
                   [this, event](const Status& status) { Ended(event, status); });
@@ -192,7 +201,7 @@ std::chrono::milliseconds Dispatcher::Pause(std::int64_t attempt) {
 void Dispatcher::Ended(const slots::Claimed& event, const Status& status) {
   if (!status.ok() && status.error().code == Code::kDeadlineExceeded) return Leave();
   slots::Finish end{.event_id = event.slot.event_id, .attempt = event.attempt};
-  end.at = SteadyMillis() + latest_offset_;
+  end.at = LatestStoreNow();
   if (!status.ok()) {
     end.failed = true;
     end.error = Shortened(status.error().message);

@@ -61,7 +61,10 @@ class Dispatcher {
   void TellStore(const std::vector<slots::Finish>& ends, const std::stop_token& stop);
   /// The store's clock, or a little before it, never ahead.
   slots::Millis StoreNow() const;
-  void NoteClock(slots::Millis store_now, slots::Millis sent);
+  /// The store's clock, or ahead of it. What has ended must not be told as ended earlier than it
+  /// was, or its window would look emptier than it is.
+  slots::Millis LatestStoreNow() const;
+  void NoteClock(slots::Millis store_now, slots::Millis sent, slots::Millis wall_sent);
   std::chrono::milliseconds Pause(std::int64_t attempt);
 
   SlotsTarget& source_;
@@ -75,10 +78,13 @@ class Dispatcher {
   std::size_t in_hand_ = 0;  // waiting, being delivered, or not told yet
   int failures_ = 0;         // in a row
   DispatchCounts counts_;
-  slots::StoreClock clock_;  // of the claiming thread
+  // Of the claiming thread: the store's clock seen from the steady one, and from the machine's.
+  slots::StoreClock clock_;
+  slots::StoreClock wall_clock_;
   // Store clock less steady clock, milliseconds: at least, and at most.
   std::atomic<std::int64_t> offset_{0};
   std::atomic<std::int64_t> latest_offset_{0};
+  std::atomic<std::int64_t> latest_wall_offset_{0};  // at most, less the machine's clock
 };
 
 }  // namespace weir::app
