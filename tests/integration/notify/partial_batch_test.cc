@@ -47,8 +47,12 @@ TEST_F(PartialBatch, EachSendOfOneTransactionIsCountedOrAnswered503) {
   // The broker takes a moment until it accepts a producer.
   ASSERT_TRUE(weir::test::WaitUntil([&] { return gateway.Send("gate").status == 200; }));
   // While the only connection waits for the gate's row, everybody else comes together.
-  std::thread holder = servers.HoldRow("gate", "0.7");
+  std::thread holder = servers.HoldRow("gate", "3");
   std::future<Response> gate = gateway.StartSend("gate");
+  EXPECT_TRUE(weir::test::WaitUntil([&] {
+    return servers.Ask("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") ==
+           "1";
+  }));
   std::map<std::string, std::vector<Flight>> flights;
   for (int i = 0; i < 20; ++i) {
     const bool odd = i % 2 == 1;
