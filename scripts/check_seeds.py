@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 ROW = re.compile(r"^\| (\d)\.(\d+) \| (.+?) \| (.+) \|$")
 REASON = re.compile(r"^\*\*(differs|not yet):\*\* (.{10,})$")
@@ -77,8 +78,12 @@ def plain(test):
 
 
 def known_tests(build):
-    text = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True,
-                          check=True).stdout
+    """Asked from another folder: even to list tests, ctest empties the log of the folder that it is given."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "CTestTestfile.cmake"), "w", encoding="utf-8") as file:
+            file.write(f'subdirs("{os.path.abspath(build)}")\n')
+        text = subprocess.run(["ctest", "--test-dir", folder, "--show-only=json-v1"], capture_output=True, text=True,
+                              check=True).stdout
     return {test["name"]: test.get("command", []) for test in json.loads(text)["tests"]}
 
 
@@ -173,7 +178,7 @@ def main(words):
     page, build = [word for word in words if word != "--ran"]
     problems = Problems()
     rows, proofs = read_page(page, problems)
-    runs = last_run(build) if ran else {}  # first: asking ctest what there is empties its log
+    runs = last_run(build) if ran else {}
     check_existence(proofs, build, problems)
     skipped = check_run(proofs, runs, problems) if ran and not problems else set()
     for problem in problems:
