@@ -7,6 +7,7 @@ find_program(GZIP gzip)
 add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/weir.1.gz
   COMMAND ${GZIP} -9nc ${debian}/weir.1 > ${PROJECT_BINARY_DIR}/weir.1.gz DEPENDS ${debian}/weir.1 VERBATIM)
 add_custom_target(manual ALL DEPENDS ${PROJECT_BINARY_DIR}/weir.1.gz)
+add_dependencies(dev_tests manual)
 install(FILES ${PROJECT_BINARY_DIR}/weir.1.gz DESTINATION share/man/man1 COMPONENT program)
 install(FILES ${PROJECT_SOURCE_DIR}/deploy/prometheus/alerts.yaml ${PROJECT_SOURCE_DIR}/deploy/prometheus/prometheus.yaml
               ${PROJECT_SOURCE_DIR}/deploy/grafana/weir.json DESTINATION share/doc/weir/examples COMPONENT program)

@@ -38,11 +38,12 @@ find_package(fmt REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(PostgreSQL REQUIRED)
 find_package(simdjson REQUIRED)
+find_package(ZLIB REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(MARIADB REQUIRED QUIET IMPORTED_TARGET libmariadb)
 pkg_check_modules(HIREDIS REQUIRED QUIET IMPORTED_TARGET hiredis)
-set(parts telemetry drivers_digest drivers_redis drivers_postgres drivers_mysql policy config store_guard store_reserve store_sql store_redis
+set(parts telemetry drivers_digest drivers_redis drivers_postgres drivers_mysql policy config store_guard store_reserve store_sql store_redis store_wire store_remote
           store_postgres store_mysql store_lease store_memory store_route limiter limiter_permits admin_policies admin_shared admin_sql
           admin_postgres admin_mysql admin_redis library_backend library)
 list(TRANSFORM parts REPLACE "(.+)" "$<TARGET_OBJECTS:weir_\\1>" OUTPUT_VARIABLE objects)
@@ -51,7 +52,7 @@ add_library(weir::stores ALIAS weir_stores)
 set_target_properties(weir_stores PROPERTIES EXPORT_NAME stores LINKER_LANGUAGE CXX)
 target_link_libraries(weir_stores PUBLIC weir_embedded
                       PRIVATE OpenSSL::SSL OpenSSL::Crypto PostgreSQL::PostgreSQL PkgConfig::MARIADB
-                              PkgConfig::HIREDIS fmt::fmt CURL::libcurl simdjson::simdjson yaml-cpp)
+                              PkgConfig::HIREDIS fmt::fmt CURL::libcurl simdjson::simdjson yaml-cpp ZLIB::ZLIB)
 install(TARGETS weir_stores EXPORT weirStoresTargets COMPONENT stores
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/weir/limiter.h include/weir/shared_limiter.h

@@ -106,10 +106,32 @@ function(weir_sql out)
   set(${out} ${file} PARENT_SCOPE)
 endfunction()
 
-# All that ./dev test builds under the sanitizers, and all fuzz targets.
+# What ./dev test builds of each preset: a test that runs under the sanitizers runs nowhere else. And all fuzz targets.
+add_custom_target(dev_tests)
 add_custom_target(asan_tests)
 add_custom_target(tsan_tests)
 add_custom_target(fuzz_targets)
+
+# weir_fill_dev_tests([<folder>]): lets dev_tests build all libraries and programs but the tests that run under the
+# sanitizers. Call it last.
+function(weir_fill_dev_tests)
+  set(folder ${ARGN})
+  if(NOT folder)
+    set(folder ${PROJECT_SOURCE_DIR})
+  endif()
+  get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(type ${target} TYPE)
+    get_target_property(sanitized ${target} WEIR_SANITIZED)
+    if(type MATCHES "EXECUTABLE|STATIC_LIBRARY|SHARED_LIBRARY" AND NOT sanitized)
+      add_dependencies(dev_tests ${target})
+    endif()
+  endforeach()
+  get_property(subfolders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  foreach(subfolder IN LISTS subfolders)
+    weir_fill_dev_tests(${subfolder})
+  endforeach()
+endfunction()
 
 # weir_precompiled(<name> DEPS … HEADERS …): headers that many files read, compiled once. GCC alone: a header that clang
 # precompiled holds time stamps, which ccache never finds again.
@@ -138,8 +160,8 @@ endfunction()
 
 # weir_test(<unit/engine/table_test> LABEL <label> [TIMEOUT s] [PROCESSORS n] [SANITIZE|SANITIZE_MEMORY] DEPS …)
 # Builds tests/<path>.cc as one GoogleTest program and registers it as one ctest with the label.
-# SANITIZE: run by ./dev test under ASan, UBSan and TSan as well; SANITIZE_MEMORY: without TSan, for what
-# has one thread. The targets asan_tests and tsan_tests build these.
+# SANITIZE: run by ./dev test under ASan with UBSan and under TSan; SANITIZE_MEMORY: without TSan, for what
+# has one thread. Others run in the development build. The targets asan_tests, tsan_tests and dev_tests build these.
 function(weir_test path)
   cmake_parse_arguments(ARG "SANITIZE;SANITIZE_MEMORY;RUN_SERIAL" "LABEL;TIMEOUT;PROCESSORS" "DEPS;SOURCES" ${ARGN})
   string(REPLACE "/" "." name ${path})
@@ -152,13 +174,14 @@ function(weir_test path)
   if(ARG_SANITIZE OR ARG_SANITIZE_MEMORY)
     list(APPEND labels asan)
     add_dependencies(asan_tests ${name})
+    set_target_properties(${name} PROPERTIES WEIR_SANITIZED ON)
   endif()
   if(ARG_SANITIZE)
     list(APPEND labels tsan)
     add_dependencies(tsan_tests ${name})
   endif()
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 300)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${ARG_TIMEOUT})
   if(ARG_PROCESSORS)
@@ -173,7 +196,7 @@ endfunction()
 function(weir_script_test name)
   cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 300)
   endif()
   add_test(NAME ${name} COMMAND ${ARG_COMMAND})
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Makes the database and the two users of a production set-up, on a server that you administer:
+# Creates the database and the two users of a production setup, on a server that you administer:
 #
-#   deploy/make-databases.sh postgres [what psql needs to connect as an administrator]
-#   deploy/make-databases.sh mysql    [what mysql needs to connect as one; MySQL 8.0+, MariaDB 10.6+]
+#   deploy/make-databases.sh postgres [options for psql to connect as an administrator]
+#   deploy/make-databases.sh mysql    [options for mysql to connect as an administrator; MySQL 8.0+, MariaDB 10.6+]
 #
 #   deploy/make-databases.sh postgres --host db.example --username postgres
 #
-# The owner has the tables and runs `weir migrate`; the service's user reads and writes rows and can create, change or drop
+# The owner owns the tables and runs `weir migrate`; the service's user reads and writes rows and can create, change or drop
 # nothing. Names and passwords come from the environment:
 #
 #   WEIR_DB=weir   WEIR_DB_OWNER=weir_owner   WEIR_DB_USER=weir
-#   WEIR_DB_OWNER_PASSWORD, WEIR_DB_PASSWORD   made up and printed if a new user has none
+#   WEIR_DB_OWNER_PASSWORD, WEIR_DB_PASSWORD   generated and printed if a new user has none
 #   WEIR_DB_FROM=%   MySQL: where the users may connect from
 #
-# Safe to repeat: what is there stays, a password that is given is set.
+# Safe to repeat: existing objects stay, and a password that is given is set.
 set -euo pipefail
 
 fail() {
@@ -47,7 +47,7 @@ ask() {
   if [ "$kind" = postgres ]; then
     psql --no-psqlrc --quiet --tuples-only --no-align --dbname postgres "${client[@]}" <<<"$1"
   else
-    mysql --batch --skip-column-names "${client[@]}" <<<"$1"
+    "$mysql" --batch --skip-column-names "${client[@]}" <<<"$1"
   fi
 }
 
@@ -60,6 +60,8 @@ exists() { # USER
 }
 
 client=("$@")
+mysql=mysql
+command -v mysql >/dev/null || mysql=mariadb # newer packages of MariaDB have this name alone
 told=()
 # Sets `password` to what the user gets, empty if it keeps the one it has.
 choose_password() { # USER GIVEN
@@ -107,20 +109,31 @@ ALTER USER $account IDENTIFIED BY $(quoted "$2");
 SQL
 }
 
+# In GRANT `_` stands for any character, unless the server has partial_revokes, where it is itself.
+mysql_pattern() {
+  if [[ $(ask "SHOW GLOBAL VARIABLES LIKE 'partial_revokes';") == *ON ]]; then
+    echo "$database"
+  else
+    echo "${database//_/\\_}"
+  fi
+}
+
 make_mysql() {
+  local pattern
+  pattern=$(mysql_pattern)
   echo "CREATE DATABASE IF NOT EXISTS $database CHARACTER SET utf8mb4;"
   mysql_user "$owner" "$owner_password"
   mysql_user "$user" "$user_password"
   cat <<SQL
-GRANT ALL PRIVILEGES ON $database.* TO $(quoted "$owner")@$(quoted "$from");
-GRANT SELECT, INSERT, UPDATE, DELETE ON $database.* TO $(quoted "$user")@$(quoted "$from");
+GRANT ALL PRIVILEGES ON \`$pattern\`.* TO $(quoted "$owner")@$(quoted "$from");
+GRANT SELECT, INSERT, UPDATE, DELETE ON \`$pattern\`.* TO $(quoted "$user")@$(quoted "$from");
 SQL
 }
 
 if [ "$kind" = postgres ]; then
   make_postgres | psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --dbname postgres "${client[@]}" >/dev/null
 else
-  make_mysql | mysql "${client[@]}"
+  make_mysql | "$mysql" "${client[@]}"
 fi
 
 echo "made: database $database, owner $owner, user $user"

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -17,8 +18,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string body(reinterpret_cast<const char*>(data) + 1, size - 1);
   body.append(weir::http::kBodyPadding, '\0');
   body.shrink_to_fit();
-  const auto op = static_cast<weir::store::Op>(data[0] % 4);
-  const auto found = reader.Read(std::string_view(body).substr(0, size - 1), op, batch);
+  using weir::store::Op;
+  using Ask = weir::http::CheckReader::Ask;
+  static const Ask kAsks[] = {Op::kCharge,  Op::kPeek,   Op::kRefund,
+                              Op::kRelease, Op::kSettle, Ask(Op::kCharge, true)};
+  const Ask& ask = kAsks[data[0] % std::size(kAsks)];
+  const auto found = reader.Read(std::string_view(body).substr(0, size - 1), ask, batch);
   if (!found.ok() && batch.size() != 0) __builtin_trap();
   if (found.ok() && (found->count == 0 || found->count > weir::http::kMaxChecks)) __builtin_trap();
   std::string out;

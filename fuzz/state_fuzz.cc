@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 
+#include "algorithm/algorithms.h"
 #include "algorithm/state.h"
 
 namespace {
@@ -100,6 +101,9 @@ void Step(const Quota& quota, Key& key, std::int64_t what, Nanos now, std::int64
     Check(quota, key.state(), algorithm::Refund(quota, key.Sized(0), now, number));
   } else if (what % 4 == 1) {
     algorithm::Release(quota, key.Sized(0), now, number);
+  } else if (what % 4 == 2) {
+    State& state = key.Sized(algorithm::CapacityForAcquire(quota, key.state()));
+    Check(quota, state, algorithm::Overdraw(quota, state, now, number));
   } else {
     State& state = key.Sized(algorithm::CapacityForAcquire(quota, key.state()));
     const Decision peeked = algorithm::Peek(quota, state, now, number);
@@ -113,7 +117,7 @@ void Step(const Quota& quota, Key& key, std::int64_t what, Nanos now, std::int64
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 1) return 0;
-  const auto algorithm = static_cast<Algorithm>(data[0] % 5);
+  const auto algorithm = static_cast<Algorithm>(data[0] % weir::algorithm::kCount);
   Input input(data + 1, size - 1);
   const std::int64_t limit = input.Number();
   const std::int64_t window = input.Number();

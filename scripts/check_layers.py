@@ -30,7 +30,7 @@ class Table:
         for layer, others in self.layers.items():
             for other in others:
                 if other not in self.layers:
-                    raise SystemExit(f"{path}: layer {layer} names {other}, which is no layer")
+                    raise SystemExit(f"{path}: layer {layer} names {other}, which is not a layer")
 
     def _read(self, line, where):
         head, colon, values = line.partition(":")
@@ -84,11 +84,11 @@ def judge(table, path, angle, header):
     layer, folder = parts(path)
     if angle:
         if layer in table.plain and not PLAIN.match(header):
-            return f"{layer} is part of the installed library and must not need <{header}>"
+            return f"{layer} is part of the installed library and must not include <{header}>"
         return None
     if any(fnmatch.fnmatch(header, pattern) for pattern in table.generated):
         if layer in table.plain:
-            return f'{layer} is part of the installed library and must not need "{header}"'
+            return f'{layer} is part of the installed library and must not include "{header}"'
         return None
     if header.startswith("weir/"):
         return None
@@ -99,13 +99,13 @@ def judge(table, path, angle, header):
         if folder != other_folder and other_folder in table.apart(layer):
             if folder in table.apart(layer):
                 return f"{layer}/{folder} includes {other}/{other_folder}: they must stay apart"
-            return f"{layer}/ names the concrete {other}/{other_folder}: only apps/ may"
+            return f"{layer}/ uses the concrete {other}/{other_folder}: only apps/ may"
         return None
     if other not in table.layers[layer]:
         allowed = ", ".join(table.layers[layer]) or "nothing"
         return f'{layer} includes "{header}": it may include {allowed}'
     if other_folder in table.backends.get(other, []) and layer not in table.composes:
-        return f"{layer} names the concrete {other}/{other_folder}: only apps/ may"
+        return f"{layer} uses the concrete {other}/{other_folder}: only apps/ may"
     return None
 
 
@@ -113,10 +113,10 @@ def judge_place(table, path):
     """Why a file may not stand where it does; None if it may."""
     layer, folder = parts(path)
     if layer not in table.layers:
-        return f"src/{layer} is no layer of scripts/layers.txt"
+        return f"src/{layer} is not a layer in scripts/layers.txt"
     known = table.apart(layer) + table.shared.get(layer, [])
     if table.apart(layer) and folder and folder not in known:
-        return f"src/{layer}/{folder} is in neither backends, drivers nor shared of scripts/layers.txt"
+        return f"src/{layer}/{folder} is not listed under backends, drivers or shared in scripts/layers.txt"
     return None
 
 

@@ -1,8 +1,9 @@
-"""Checks docs/reference/seeds.md against the tests. Usage: check_seeds.py [--ran] PAGE BUILD
+"""Checks docs/reference/seeds.md against the tests. Usage: check_seeds.py [--ran] PAGE BUILD…
 
 Every statement must have a test, or a reason why it is done differently, or the word that it is not done yet. Every test
-that is named must be one that ctest and its program know. With --ran, each must also have run and passed in the last run of
-ctest in BUILD; one that was skipped there is told and is no failure, since a machine may lack what it needs.
+that is named must be one that ctest and its program, if it is built, know. With --ran, each must also have run in the last
+run of ctest in one of the BUILDs and passed in all that ran it; one that was skipped is listed and is not a failure, since
+a machine may lack what it needs.
 """
 
 import json
@@ -113,24 +114,36 @@ def tests_inside(command):
     return found
 
 
-def check_existence(proofs, build, problems):
-    known, inside = known_tests(build), {}
+def check_existence(proofs, builds, problems):
+    known, inside = {}, {}
+    for build in builds:
+        for name, command in known_tests(build).items():
+            if name not in known or not os.path.exists((known[name] or [""])[0]):
+                known[name] = command
     for place, name, test in proofs:
         if name not in known:
-            problems.add(place, f"ctest knows no {name}")
+            problems.add(place, f"there is no test {name}")
             continue
         if test is None:
             continue
         if name not in inside:
             inside[name] = tests_inside(known[name])
-        if inside[name] is None:
-            problems.add(place, f"{name} is not built")
-        elif test not in inside[name]:
+        if inside[name] is not None and test not in inside[name]:
             problems.add(place, f"{name} has no {test}")
 
 
+def last_runs(builds):
+    """By ctest name: whether it passed in all builds that ran it, and what it printed."""
+    runs = {}
+    for build in builds:
+        for name, (passed, output) in last_run(build).items():
+            before = runs.get(name)
+            if before is None or before[0]:
+                runs[name] = (passed, output)
+    return runs
+
+
 def last_run(build):
-    """By ctest name: whether it passed, and what it printed."""
     with open(os.path.join(build, "Testing/Temporary/LastTest.log"), encoding="utf-8", errors="replace") as log:
         text = log.read()
     parts = re.split(r"^\d+/\d+ Testing: (\S+)$", text, flags=re.MULTILINE)
@@ -175,11 +188,11 @@ def check_run(proofs, runs, problems):
 
 def main(words):
     ran = "--ran" in words
-    page, build = [word for word in words if word != "--ran"]
+    page, *builds = [word for word in words if word != "--ran"]
     problems = Problems()
     rows, proofs = read_page(page, problems)
-    runs = last_run(build) if ran else {}
-    check_existence(proofs, build, problems)
+    runs = last_runs(builds) if ran else {}
+    check_existence(proofs, builds, problems)
     skipped = check_run(proofs, runs, problems) if ran and not problems else set()
     for problem in problems:
         print(f"{page}: {problem}")

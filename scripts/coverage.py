@@ -81,7 +81,7 @@ def exported(build, names):
 
 def sides(functions, folders):
     """{file: {(line, column, end line, end column, side): taken}} of the folders. A condition in a macro belongs to the file that
-    defines the macro, so assert.h has those of assertions."""
+    defines the macro, so assert.h has those of assertions. What is generated while building is in no folder."""
     found = collections.defaultdict(lambda: collections.defaultdict(bool))
     prefixes = tuple(f"{folder}/" for folder in folders)
     for function in functions:
@@ -93,7 +93,7 @@ def sides(functions, folders):
             known = found[files[file]]
             known[line, column, end_line, end_column, True] |= true > 0
             known[line, column, end_line, end_column, False] |= false > 0
-    return found
+    return {name: known for name, known in found.items() if (ROOT / name).exists()}
 
 
 def counted(known, lines):
@@ -128,7 +128,7 @@ def report(build, parts):
         print(f"coverage {part}: {figure:.1f} % of {total} branches")
         for name, (lines, count) in sorted(missing.items(), key=lambda one: -len(one[1][0]))[:8]:
             if lines:
-                print(f"  {name}: {len(lines)} of {count} not taken")
+                print(f"  {name}: {len(lines)} of {count} not covered")
         list_file = build / f"gaps-{part}.txt"
         list_file.write_text("".join(line + "\n" for lines, _ in missing.values() for line in lines))
         print(f"  all {gaps} in {os.path.relpath(list_file, ROOT)}")

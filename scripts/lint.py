@@ -140,7 +140,7 @@ def main():
                 bad += 1
                 print(text, flush=True)
     print(f"clang-tidy: {len(names) - bad - left} files clean, {bad} not"
-          + (f", {left} not looked at in the time given (./dev lint all does)" if left else ""))
+          + (f", {left} not checked for lack of time (./dev lint all checks them)" if left else ""))
     return 1 if bad else 0
 
 

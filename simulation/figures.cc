@@ -37,6 +37,16 @@ Scenario Shared(Scenario scenario) {
   return scenario;
 }
 
+/// 4 nodes at about 1,000 checks a second each, whose clients would have 200 permits in flight:
+/// each releases its own after 50 ms on average, half of them at another node.
+Scenario Permits(std::int64_t limit) {
+  using namespace std::chrono_literals;
+  Scenario scenario = Steady(*Quota::Concurrency(limit, 10s), 4, 1, kLength);
+  scenario.steady_gap = 1'000'000;
+  scenario.most_hold = 100'000'000;
+  return scenario;
+}
+
 /// What of it is told.
 enum class Against : std::uint8_t { kNothing, kExact };
 
@@ -98,6 +108,8 @@ bool MeasureFigures(const Tell& tell) {
   steady("log", *Quota::SlidingLog(second * 5, 5s), 4, 1.2);
   steady("counter", *Quota::SlidingCounter(second * 5, 5s, 10), 4, 1.2);
   steady("bucket_with_room", *Quota::TokenBucket(second * 10, second), 4, 0.8);
+  good &= Measure(tell, "permits_with_room", Permits(400));
+  good &= Measure(tell, "permits_short", Permits(167));
   return MeasureMany(tell, 500, Against::kExact) && good;
 }
 

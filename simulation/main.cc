@@ -35,12 +35,13 @@ struct Totals {
   std::uint64_t local = 0;
   std::uint64_t degraded = 0;
   std::uint64_t calls = 0;
+  std::uint64_t lent = 0;
 };
 
 int Usage() {
   std::fputs(
       "usage: simulation [--seeds N] [--seed S] [--nodes N] [--mutants] [--figures] [--fairness]\n"
-      "                  [--shares] [--verbose]\n"
+      "                  [--shares] [--permits] [--regions] [--verbose]\n"
       "  --seeds N   how many seeds to run (10000), from --seed on (1)\n"
       "  --nodes N   nodes of each run (drawn: 2 to 8)\n"
       "  --mutants   break each rule on purpose, and fail unless each is found within N seeds\n"
@@ -48,6 +49,8 @@ int Usage() {
       "  --figures   instead: what leasing costs and saves without faults, at steady demand\n"
       "  --fairness  instead: how evenly nodes share a limit; fails if a Jain index is below 0.95\n"
       "  --shares    only worlds in which nodes reserve shares of a rate\n"
+      "  --permits   only worlds with a concurrency quota\n"
+      "  --regions   only worlds in which regions lend to their nodes\n"
       "  --verbose   a line for each run\n",
       stderr);
   return 2;
@@ -69,6 +72,10 @@ std::optional<Options> Parse(int argc, char** argv) {
       options.figures = true;
     } else if (word == "--shares") {
       options.sound = Mutant::kOnlyShares;
+    } else if (word == "--permits") {
+      options.sound = Mutant::kOnlyPermits;
+    } else if (word == "--regions") {
+      options.sound = Mutant::kOnlyRegions;
     } else if (word == "--fairness") {
       options.fairness = true;
     } else if (word == "--mutant" && i + 1 < argc) {
@@ -110,6 +117,12 @@ void Report(const Scenario& scenario, const Outcome& outcome) {
   if (outcome.violation) std::printf("  VIOLATION: %s\n", outcome.violation->c_str());
 }
 
+const char* WorldsOf(Mutant sound) {
+  if (sound == Mutant::kOnlyShares) return " --shares";
+  if (sound == Mutant::kOnlyRegions) return " --regions";
+  return sound == Mutant::kOnlyPermits ? " --permits" : "";
+}
+
 int RunSound(const Options& options) {
   Totals totals;
   for (std::uint64_t seed = options.first; seed < options.first + options.seeds; ++seed) {
@@ -119,8 +132,7 @@ int RunSound(const Options& options) {
     }
     if (outcome.violation) {
       std::printf("reproduce: ./dev simulate --seed %llu --seeds 1 --verbose%s\n",
-                  static_cast<unsigned long long>(seed),
-                  options.sound == Mutant::kOnlyShares ? " --shares" : "");
+                  static_cast<unsigned long long>(seed), WorldsOf(options.sound));
       return 1;
     }
     totals.allowed += outcome.allowed;
@@ -128,17 +140,18 @@ int RunSound(const Options& options) {
     totals.local += outcome.local;
     totals.degraded += outcome.degraded;
     totals.calls += outcome.calls;
+    totals.lent += outcome.lent;
   }
   std::printf(
       "%llu seeds: no violation; %llu checks allowed, %llu refused, %llu decided without the "
       "store, "
-      "%llu while it was away; %llu store calls\n",
+      "%llu while it was down; %llu store calls, %llu permits lent by regions\n",
       static_cast<unsigned long long>(options.seeds),
       static_cast<unsigned long long>(totals.allowed),
       static_cast<unsigned long long>(totals.refused),
       static_cast<unsigned long long>(totals.local),
       static_cast<unsigned long long>(totals.degraded),
-      static_cast<unsigned long long>(totals.calls));
+      static_cast<unsigned long long>(totals.calls), static_cast<unsigned long long>(totals.lent));
   return 0;
 }
 
@@ -153,7 +166,7 @@ int RunMutants(const Options& options) {
     }
     const bool found = seed < options.first + options.seeds;
     all &= found;
-    std::printf("mutant %-16s %s", std::string(NameOf(mutant)).c_str(),
+    std::printf("mutant %-18s %s", std::string(NameOf(mutant)).c_str(),
                 found ? "found by seed " : "NOT FOUND");
     if (found) std::printf("%llu", static_cast<unsigned long long>(seed));
     std::printf("\n");

@@ -14,12 +14,38 @@ Server::Server(const Events& events, OnCharged on_charged)
       store_(engine_),
       on_charged_(std::move(on_charged)) {}
 
-void Server::Apply(std::span<store::Application> batch) {
+void Server::Apply(std::span<store::Application> batch, store::Done done) {
   ++calls_;
   store_.Apply(batch, [] {});
   for (const store::Application& application : batch) {
-    if (application.op != store::Op::kCharge || !application.applied) continue;
-    for (const store::Charge& charge : application.charges) on_charged_(charge.key, charge.cost);
+    if (application.applied) Note(application);
+  }
+  done();
+}
+
+void Server::Note(const store::Application& application) {
+  for (std::size_t i = 0; i < application.charges.size(); ++i) {
+    const store::Charge& charge = application.charges[i];
+    switch (application.op) {
+      case store::Op::kCharge:
+        on_charged_(charge.key, charge.cost, application.decisions[i].lease);
+        ledger_.Charged(charge.key, *charge.quota, {clock_.Now(), charge.cost});
+        break;
+      case store::Op::kLease:
+        ledger_.Charged(charge.key, *charge.quota, {application.at, application.granted});
+        break;
+      case store::Op::kRefund:
+        if (application.lease == 0) {
+          ledger_.Charged(charge.key, *charge.quota, {clock_.Now(), -charge.cost});
+          break;
+        }
+        [[fallthrough]];  // a return that a mutant made a refund
+      case store::Op::kReturn:
+        ledger_.Returned(charge.key, application.lease, charge.cost);
+        break;
+      default:
+        break;
+    }
   }
 }
 
@@ -28,6 +54,7 @@ struct RemoteStore::Message {
   struct One {
     store::Op op;
     std::int64_t lease;
+    store::RegionTerms region;
     std::vector<std::string> keys;
     std::vector<Quota> quotas;
     std::vector<store::Charge> charges;
@@ -71,6 +98,7 @@ void RemoteStore::Apply(std::span<store::Application> batch, store::Done done) {
     Message::One& one = message->ones.emplace_back();
     one.op = application.op;
     one.lease = application.lease;
+    one.region = application.region;
     for (const store::Charge& charge : application.charges) {
       one.keys.emplace_back(charge.key);
       one.quotas.push_back(*charge.quota);
@@ -90,15 +118,16 @@ void RemoteStore::Apply(std::span<store::Application> batch, store::Done done) {
       store::Application& answer = copy.answers.emplace_back();
       answer.op = one.op;
       answer.lease = one.lease;
+      answer.region = one.region;
       answer.charges = one.charges;
       answer.decisions = one.decisions;
     }
-    server.Apply(copy.answers);
-    if (*copy.alive && !Lost()) {
+    server.Apply(copy.answers, [this, message] {
+      if (!*message->alive || Lost()) return;
       events_.At(events_.now() + Delay(), [this, message] {
         if (*message->alive) Answer(message);
       });
-    }
+    });
   });
 }
 
@@ -118,6 +147,7 @@ void RemoteStore::Answer(const std::shared_ptr<Message>& message) {
     to.status = from.status;
     to.granted = from.granted;
     to.at = from.at;
+    to.estimated = from.estimated;
     std::copy(from.decisions.begin(), from.decisions.end(), to.decisions.begin());
   }
   const store::Done done = std::move(message->done);

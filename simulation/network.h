@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "oracle.h"
 #include "scenario.h"
 #include "store/memory/memory_store.h"
 #include "store/store.h"
@@ -21,26 +22,33 @@ namespace weir::simulation {
 class Upstream {
  public:
   virtual ~Upstream() = default;
-  virtual void Apply(std::span<store::Application> batch) = 0;
+  /// `done` runs when all are filled, at once or later.
+  virtual void Apply(std::span<store::Application> batch, store::Done done) = 0;
 };
 
 /// The one store all nodes share: the real memory store on the true time. Not thread-safe.
 class Server final : public Upstream {
  public:
-  /// Told what each charge of an exact check was granted, at the moment it was charged.
-  using OnCharged = std::function<void(std::string_view key, std::int64_t cost)>;
+  /// Told what each charge of an exact check was granted, at the moment it was charged. `lease` is
+  /// the name of a concurrency quota's permit.
+  using OnCharged =
+      std::function<void(std::string_view key, std::int64_t cost, std::int64_t lease)>;
 
   Server(const Events& events, OnCharged on_charged);
 
-  void Apply(std::span<store::Application> batch) override;
+  void Apply(std::span<store::Application> batch, store::Done done) override;
   std::uint64_t calls() const noexcept { return calls_; }
+  const Ledger& ledger() const noexcept { return ledger_; }
 
  private:
+  void Note(const store::Application& application);
+
   StoreClock clock_;
   Engine engine_;
   store::memory::MemoryStore store_;
   const OnCharged on_charged_;
   std::uint64_t calls_ = 0;
+  Ledger ledger_;
 };
 
 /// One node's way to the server, and what is wrong with it now.

@@ -41,6 +41,9 @@ store::lease::LeaseOptions LeaseOptionsOf(const Scenario& scenario, const Clock&
   options.flaws.refund_in_store = scenario.mutant == Mutant::kRefundInStore;
   options.flaws.full_share = scenario.mutant == Mutant::kFullShare;
   options.flaws.share_outlived = scenario.mutant == Mutant::kShareOutlived;
+  options.flaws.late_share = scenario.mutant == Mutant::kLateShare;
+  options.flaws.permit_outlived = scenario.mutant == Mutant::kPermitOutlived;
+  options.flaws.permit_kept = scenario.mutant == Mutant::kPermitKept;
   return options;
 }
 
@@ -69,7 +72,7 @@ std::shared_ptr<const policy::PolicySet> Policies(const Scenario& scenario, cons
   // Nobody else has it yet. Nodes of a region lease for less than the region does.
   for (const policy::Policy& policy : set->policies()) {
     const_cast<policy::Policy&>(policy).lease =
-        *algorithm::TermsFor(quota, std::chrono::nanoseconds(scenario.node_term));
+        *algorithm::RegionTermsFor(quota, algorithm::kLongestLease);
   }
   return set;
 }
@@ -98,7 +101,7 @@ class Process::Tap final : public store::Store {
     const bool refunds = mutant == Mutant::kFullRefund || mutant == Mutant::kNewestFirst;
     if (refunds && application.op == store::Op::kReturn) application.op = store::Op::kRefund;
     if (mutant != Mutant::kNoHeadroom && mutant != Mutant::kLogNotWidened &&
-        mutant != Mutant::kSharedTwice) {
+        mutant != Mutant::kSharedTwice && mutant != Mutant::kPermitNotWidened) {
       return;
     }
     // Charges lie in the memory of whoever asks, who gave them to us to read.
@@ -160,7 +163,7 @@ std::int64_t Process::Refund(std::int64_t cost) {
   return scenario_.mutant == Mutant::kRefundInStore ? cost : metrics_->held.load() - held;
 }
 
-void Process::Decide(store::Op op, std::int64_t cost) {
+void Process::Decide(store::Op op, std::int64_t cost, std::int64_t lease) {
   std::erase_if(pending_, [](const auto& one) { return one->done; });
   Pending& pending = *pending_.emplace_back(std::make_unique<Pending>());
   pending.entries[0] = {kHot, "1"};
@@ -169,6 +172,7 @@ void Process::Decide(store::Op op, std::int64_t cost) {
   pending.check.request.descriptors = pending.descriptors;
   pending.check.request.cost = cost;
   pending.check.op = op;
+  pending.check.lease = lease;
   sent_ = &pending.sent;
   limiter_->Decide({&pending.check, 1}, [this, &pending] { Finish(pending); });
   sent_ = nullptr;
@@ -185,14 +189,16 @@ void Process::Finish(Pending& pending) {
   ++(allowed ? allowed_ : refused_);
   if (!allowed) return;
   bool degraded = false;
+  std::int64_t lease = 0;
   for (const limiter::PolicyVerdict& verdict : check.verdicts) {
+    lease = std::max(lease, verdict.decision.lease);
     const bool sent = std::ranges::find(pending.sent, verdict.key) != pending.sent.end() ||
                       std::ranges::find(pending.sent_keys, verdict.key) != pending.sent_keys.end();
     if (sent && !verdict.degraded) continue;
     degraded |= verdict.degraded;
-    told_.spent({verdict.key, check.request.cost, verdict.degraded});
+    told_.spent({verdict.key, check.request.cost, verdict.degraded, verdict.decision.lease});
   }
-  if (!degraded) told_.admitted(check.request.cost);
+  if (!degraded) told_.admitted(check.request.cost, lease);
 }
 
 }  // namespace weir::simulation

@@ -24,11 +24,13 @@ struct Spent {
   std::string_view key;
   std::int64_t cost = 0;
   bool degraded = false;
+  std::int64_t lease = 0;  ///< the name of a concurrency quota's permit
 };
 /// What a process tells the world.
 struct Told {
   std::function<void(const Spent&)> spent;
-  std::function<void(std::int64_t cost)> admitted;  ///< a check, while the store was there
+  /// A check, while the store was there, and the name of its permit.
+  std::function<void(std::int64_t cost, std::int64_t lease)> admitted;
 };
 
 inline constexpr std::string_view kHot = "hot";
@@ -52,7 +54,11 @@ class Process {
   void Check(std::int64_t cost);
   /// Gives back a check that was admitted; returns how many permits the node may spend again.
   std::int64_t Refund(std::int64_t cost);
+  /// Gives back the permit of that name, whichever node has granted it.
+  void Release(std::int64_t lease) { Decide(store::Op::kRelease, 1, lease); }
   void Drain() { leasing_->Drain(); }
+  /// Units of the rate that it counts on.
+  std::int64_t units() const { return leasing_->CountUnits(); }
 
   std::uint64_t allowed() const noexcept { return allowed_; }
   std::uint64_t refused() const noexcept { return refused_; }
@@ -61,7 +67,7 @@ class Process {
  private:
   class Tap;
   struct Pending;
-  void Decide(store::Op op, std::int64_t cost);
+  void Decide(store::Op op, std::int64_t cost, std::int64_t lease = 0);
   void Finish(Pending& pending);
 
   const Scenario& scenario_;

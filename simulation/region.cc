@@ -1,167 +1,160 @@
 #include "region.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
-#include <vector>
 
 namespace weir::simulation {
+namespace {
 
-using store::lease::Holding;
-using store::lease::Lot;
-using store::lease::Taken;
+store::guard::GuardOptions GuardOptionsOf(const Scenario& scenario, const Clock& clock,
+                                          std::uint32_t seed) {
+  store::guard::GuardOptions options;
+  options.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::nanoseconds(scenario.timeout));
+  options.clock = &clock;
+  options.quiet = true;
+  options.breaker.seed = seed;
+  options.cache.max_keys = 0;
+  return options;
+}
 
-/// A question to the home store.
-struct Region::Ask {
-  std::string key;
-  Quota quota;
-  store::Charge charge = {};
-  Decision decision = {};
-  store::Application application = {};
-  Nanos sent = 0;
-  std::uint64_t life = 0;
-  bool over = false;
+store::lease::LeaseOptions LeaseOptionsOf(const Scenario& scenario, const Clock& clock,
+                                          std::uint32_t seed) {
+  store::lease::LeaseOptions options;
+  options.clock = &clock;
+  options.seed = seed;
+  options.lends = true;
+  options.flaws.region_outlived = scenario.mutant == Mutant::kRegionOutlived;
+  return options;
+}
+
+std::uint32_t Seed(std::mt19937_64& random) { return static_cast<std::uint32_t>(random() | 1U); }
+
+}  // namespace
+
+/// From the leasing store down to the link.
+struct Region::Process {
+  store::guard::Guard guard;
+  store::lease::Leases leases;
+  std::unique_ptr<store::guard::GuardedStore> guarded;
+  std::unique_ptr<store::guard::Prober> prober;
+  std::unique_ptr<store::lease::LeasingStore> leasing;
+
+  /// Between the leasing store and the guard: sees when the home store made each grant.
+  class Tap final : public store::Store {
+   public:
+    Tap(Process& process, std::unordered_map<std::uint64_t, Nanos>& charged)
+        : process_(process), charged_(charged) {}
+    void Apply(std::span<store::Application> batch, store::Done done) override {
+      const bool leases = batch.size() == 1 && batch.front().op == store::Op::kLease;
+      process_.guarded->Apply(batch, [this, batch, leases, last = std::move(done)] {
+        const Nanos at = batch.front().at;
+        const std::uint64_t before = process_.leasing == nullptr ? 0 : grants();
+        last();  // the memory of `batch` is gone
+        if (leases && process_.leasing != nullptr && grants() == before + 1)
+          charged_[grants()] = at;
+      });
+    }
+    bool immediate() const noexcept override { return false; }
+
+   private:
+    std::uint64_t grants() const { return process_.leasing->last_grant(); }
+
+    Process& process_;
+    std::unordered_map<std::uint64_t, Nanos>& charged_;
+  };
+
+  Process(const store::guard::GuardOptions& guarding, const store::lease::LeaseOptions& lending)
+      : guard(guarding), leases(lending) {}
+  ~Process() {
+    prober.reset();
+    guarded->Close();  // answers what still waits
+    leasing.reset();
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
 };
 
 Region::Region(Events& events, Server& home, const Scenario& scenario, std::uint64_t seed,
                Server::OnCharged on_charged)
     : events_(events),
+      home_(home),
       scenario_(scenario),
       on_charged_(std::move(on_charged)),
-      terms_(*algorithm::TermsFor(scenario.quota)),
       random_(seed),
       clock_(events, static_cast<Nanos>(seed % (std::uint64_t{1} << 50)),
              seed % 2 == 0 ? kWorstPpm : -kWorstPpm),
       pulse_(std::make_shared<Pulse>()),
-      home_(events, home, scenario, link_, random_, pulse_) {
-  Tick();
-}
+      process_(Start()) {}
 
 Region::~Region() = default;
 
+std::unique_ptr<Region::Process> Region::Start() {
+  const std::uint32_t seed = Seed(random_);
+  auto process = std::make_unique<Process>(GuardOptionsOf(scenario_, clock_, seed),
+                                           LeaseOptionsOf(scenario_, clock_, Seed(random_)));
+  const auto timers = [this] { return std::make_unique<NodeTimers>(events_, clock_, pulse_); };
+  process->guarded = std::make_unique<store::guard::GuardedStore>(
+      timers(), process->guard,
+      std::make_unique<RemoteStore>(events_, home_, scenario_, link_, random_, pulse_));
+  process->prober =
+      std::make_unique<store::guard::Prober>(timers(), process->guard, *process->guarded);
+  process->leasing = std::make_unique<store::lease::LeasingStore>(
+      timers(), process->leases, std::make_unique<Process::Tap>(*process, charged_));
+  return process;
+}
+
+std::uint64_t Region::lent() const {
+  return lent_ + process_->leases.metrics().front()->lent.value();
+}
+
 void Region::Crash() {
-  holdings_.clear();
-  ++life_;
+  lent_ = lent();
+  process_.reset();
+  process_ = Start();
 }
 
-void Region::Apply(std::span<store::Application> batch) {
-  const Nanos now = clock_.Now();
-  for (store::Application& application : batch) {
-    application.status = {};
-    application.applied = true;
-    for (std::size_t i = 0; i < application.decisions.size(); ++i) {
-      application.decisions[i] = {};
-      application.decisions[i].limit = application.charges[i].quota->limit();
-    }
-    Decide(application, now);
-  }
-}
-
-void Region::Decide(store::Application& application, Nanos now) {
-  if (application.charges.size() != 1) return;
-  const store::Charge& charge = application.charges.front();
-  if (application.op == store::Op::kReturn) {
-    const auto found = holdings_.find(std::string(charge.key));
-    if (found == holdings_.end()) return;
-    found->second.PutBack(
-        now, {.lot = static_cast<std::uint64_t>(application.lease), .count = charge.cost});
+void Region::Apply(std::span<store::Application> batch, store::Done done) {
+  if (const Nanos due = pulse_->Due(events_.now()); due > events_.now()) {
+    events_.At(due, [this, batch, last = std::move(done)] { Apply(batch, last); });
     return;
   }
-  if (application.op == store::Op::kCharge) {
-    Charge(charge, Watch(charge.key, charge.cost, now), application, now);
-  } else if (application.op == store::Op::kLease) {
-    Lease(charge, Watch(charge.key, charge.cost, now), application, now);
+  // One by one, so that what is decided here is noted when it is.
+  auto left = std::make_shared<std::size_t>(batch.size());
+  for (store::Application& application : batch) {
+    process_->leasing->Apply({&application, 1}, [this, &application, left, done] {
+      Note(application);
+      if (--*left == 0) done();
+    });
   }
 }
 
-void Region::Charge(const store::Charge& charge, Holding& holding, store::Application& application,
-                    Nanos now) {
-  std::vector<Taken> taken;
-  application.applied = holding.Take(now, charge.cost, 0, 0, taken);
-  application.decisions[0] = holding.Estimate(now, application.applied);
-  if (application.applied) on_charged_(charge.key, charge.cost);
+/// What was decided by permits held here; the home store has the rest on its books.
+void Region::Note(const store::Application& application) {
+  if (application.op == store::Op::kLease) return CheckLent(application);
+  if (application.op != store::Op::kCharge || !application.status.ok()) return;
+  if (!application.applied || !application.estimated) return;
+  const store::Charge& charge = application.charges.front();
+  on_charged_(charge.key, charge.cost, 0);
 }
 
-/// From one grant, which names the lease; halves, as the stores do.
-void Region::Lease(const store::Charge& charge, Holding& holding, store::Application& application,
-                   Nanos now) {
-  const Nanos term = scenario_.node_term;
-  const Nanos rest = scenario_.mutant == Mutant::kRegionOutlived ? 0 : term + term / 400 + 1;
-  Decision& decision = application.decisions[0];
-  application.granted = 0;
-  for (std::int64_t cost = charge.cost; cost > 0 && application.granted == 0; cost /= 2) {
-    std::vector<Taken> taken;
-    if (!holding.Take(now, cost, rest, 0, taken)) continue;
-    application.granted = taken.front().count;
-    application.at = static_cast<Nanos>(taken.front().lot);
-    for (std::size_t i = 1; i < taken.size(); ++i) holding.PutBack(now, taken[i]);
-  }
-  application.applied = application.granted > 0;
-  decision = holding.Estimate(now, application.applied);
-  // A window ends with the grant: it lasts at least as long as the node may spend.
-  decision.reset_after = std::chrono::nanoseconds(term + 1);
-  if (scenario_.quota.algorithm() == Algorithm::kSlidingCounter) {
-    const Nanos width = (terms_.quota.window().count() - 1) / terms_.quota.buckets() + 1;
-    decision.reset_after += std::chrono::nanoseconds(width * terms_.quota.buckets());
-  }
-}
-
-Holding& Region::Watch(std::string_view key, std::int64_t cost, Nanos now) {
-  const auto found = holdings_.try_emplace(std::string(key), terms_, now).first;
-  Holding& holding = found->second;
-  // Whatever a region is asked for, it leases.
-  constexpr int kEnough = 8;
-  for (int i = 0; i < kEnough; ++i) holding.Note(now, i == 0 ? cost : 0);
-  if (holding.ShouldAsk(now)) {
-    holding.Asked();
-    AskHome(found->first, store::Op::kLease, holding.Want(now), 0);
-  }
-  return holding;
-}
-
-void Region::AskHome(const std::string& key, store::Op op, std::int64_t cost, Nanos at) {
-  auto ask = std::make_shared<Ask>(Ask{.key = key, .quota = terms_.quota});
-  ask->charge = {ask->key, cost, &ask->quota};
-  ask->application.op = op;
-  ask->application.lease = at;
-  ask->application.charges = {&ask->charge, 1};
-  ask->application.decisions = {&ask->decision, 1};
-  ask->sent = clock_.Now();
-  ask->life = life_;
-  home_.Apply({&ask->application, 1}, [this, ask] { OnAnswer(ask); });
-  if (op != store::Op::kLease) return;
-  events_.At(events_.now() + 2 * terms_.term, [this, ask] {
-    if (std::exchange(ask->over, true) || ask->life != life_) return;
-    const auto found = holdings_.find(ask->key);
-    if (found != holdings_.end()) found->second.Failed(clock_.Now());
-  });
-}
-
-void Region::OnAnswer(const std::shared_ptr<Ask>& ask) {
-  if (ask->application.op != store::Op::kLease || ask->life != life_) return;
-  if (std::exchange(ask->over, true)) return;
-  const auto found = holdings_.find(ask->key);
-  if (found == holdings_.end()) return;
-  const store::Application& answer = ask->application;
-  found->second.OnGrant({.grant = {answer.granted, answer.at, ask->decision},
-                         .id = ++grants_,
-                         .want = ask->charge.cost,
-                         .sent = ask->sent,
-                         .now = clock_.Now(),
-                         .pause = terms_.term / 4},
-                        {});
-}
-
-void Region::Tick() {
-  const Nanos now = clock_.Now();
-  for (auto& [key, holding] : holdings_) {
-    holding.Expire(now);
-    holding.Pass(now);
-    if (!holding.slack(now)) continue;
-    for (const Lot& lot : holding.Surrender()) {
-      if (lot.left > 0) AskHome(key, store::Op::kReturn, lot.left, lot.at);
-    }
-  }
-  events_.At(pulse_->Due(events_.now() + terms_.term / 8), [this] { Tick(); });
+/// What the oracle sees only of a limit that is used to the last permit: a node spends for as long
+/// as it may, and by then the home store must still count on it.
+void Region::CheckLent(const store::Application& application) {
+  if (!application.status.ok() || application.granted == 0 || violation_) return;
+  const Quota& quota = *application.charges.front().quota;
+  const Nanos charged = charged_.at(static_cast<std::uint64_t>(application.at));
+  Nanos ends = charged + application.region.term;
+  Nanos width = quota.window().count();
+  if (quota.algorithm() == Algorithm::kSlidingCounter) width = (width - 1) / quota.buckets() + 1;
+  const bool aligned = quota.algorithm() == Algorithm::kSlidingCounter ||
+                       quota.algorithm() == Algorithm::kFixedWindow;
+  if (aligned) ends = std::min(ends, (charged / width + 1) * width);
+  const Nanos spent = StoreClock::kEpoch + events_.now() + application.region.lent;
+  if (spent <= ends) return;
+  violation_ = "a region lent permits that end " + std::to_string(spent - ends) +
+               " ns before the node's lease does";
 }
 
 }  // namespace weir::simulation

@@ -1,29 +1,24 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 
-#include "algorithm/lease.h"
 #include "network.h"
 #include "scenario.h"
-#include "store/lease/holding.h"
+#include "store/guard/guarded_store.h"
+#include "store/guard/prober.h"
+#include "store/lease/leasing_store.h"
 #include "virtual_time.h"
 
 namespace weir::simulation {
 
-/// A region's store: it leases permits from the home store, far away, and its nodes lease them from
-/// it in turn. A permit must be spent within the term that the home store granted, so a node gets
-/// only permits that outlast its own, shorter term. Whatever cannot be met by what is held is
-/// refused: a region never waits for the other side of the world.
-///
-/// Real are the steps, the holding and the home store; the rest of a region is not built yet.
-/// Not thread-safe.
+/// The store of a region: the real leasing store, which lends, behind a guard of its own and a link
+/// to the home store, far away. Not thread-safe.
 class Region final : public Upstream {
  public:
   Region(Events& events, Server& home, const Scenario& scenario, std::uint64_t seed,
@@ -32,39 +27,36 @@ class Region final : public Upstream {
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
-  void Apply(std::span<store::Application> batch) override;
+  void Apply(std::span<store::Application> batch, store::Done done) override;
 
   Link& link() noexcept { return link_; }
   Pulse& pulse() noexcept { return *pulse_; }
-  /// All that is held counts as spent.
+  /// Permits that nodes have leased here.
+  std::uint64_t lent() const;
+  /// The first of them that a node could have spent after the home store's term, in words.
+  const std::optional<std::string>& violation() const noexcept { return violation_; }
+  /// Ends the process and starts another one: all that is held counts as spent.
   void Crash();
 
  private:
-  struct Ask;
-  using Holdings = std::unordered_map<std::string, store::lease::Holding>;
+  struct Process;
 
-  void Decide(store::Application& application, Nanos now);
-  void Charge(const store::Charge& charge, store::lease::Holding& holding,
-              store::Application& application, Nanos now);
-  void Lease(const store::Charge& charge, store::lease::Holding& holding,
-             store::Application& application, Nanos now);
-  store::lease::Holding& Watch(std::string_view key, std::int64_t cost, Nanos now);
-  void AskHome(const std::string& key, store::Op op, std::int64_t cost, Nanos at);
-  void OnAnswer(const std::shared_ptr<Ask>& ask);
-  void Tick();
+  std::unique_ptr<Process> Start();
+  void Note(const store::Application& application);
+  void CheckLent(const store::Application& application);
 
   Events& events_;
+  Server& home_;
   const Scenario& scenario_;
   const Server::OnCharged on_charged_;
-  const algorithm::LeaseTerms terms_;
   std::mt19937_64 random_;
   NodeClock clock_;
   std::shared_ptr<Pulse> pulse_;
   Link link_;
-  RemoteStore home_;
-  Holdings holdings_;
-  std::uint64_t grants_ = 0;
-  std::uint64_t life_ = 0;  // what was asked for in an earlier one is not answered in this
+  std::unique_ptr<Process> process_;
+  std::uint64_t lent_ = 0;                            // of processes before
+  std::unordered_map<std::uint64_t, Nanos> charged_;  // when the home store made each grant
+  std::optional<std::string> violation_;
 };
 
 }  // namespace weir::simulation

@@ -31,6 +31,7 @@ Algorithm AlgorithmFor(Mutant mutant, Dice& dice) {
     case Mutant::kFullShare:
     case Mutant::kShareOutlived:
     case Mutant::kSharedTwice:
+    case Mutant::kLateShare:
       return Algorithm::kTokenBucket;
     case Mutant::kLogNotWidened:
     case Mutant::kNewestFirst:
@@ -60,14 +61,16 @@ Quota DrawQuota(Algorithm algorithm, std::int64_t limit, Nanos window, std::int6
 /// Of another die, so that worlds without regions are what they were.
 std::size_t DrawRegions(std::uint64_t seed, Mutant mutant) {
   Dice dice(seed ^ 0xD1B54A32D192ED03ULL);
-  if (mutant == Mutant::kRegionOutlived) return static_cast<std::size_t>(dice(1, 3));
+  if (mutant == Mutant::kRegionOutlived || mutant == Mutant::kOnlyRegions)
+    return static_cast<std::size_t>(dice(1, 3));
   if (mutant != Mutant::kNone || !dice.Percent(15)) return 0;
   return static_cast<std::size_t>(dice(1, 3));
 }
 
 bool OfShares(Mutant mutant) {
   return mutant == Mutant::kOnlyShares || mutant == Mutant::kFullShare ||
-         mutant == Mutant::kShareOutlived || mutant == Mutant::kSharedTwice;
+         mutant == Mutant::kShareOutlived || mutant == Mutant::kSharedTwice ||
+         mutant == Mutant::kLateShare;
 }
 
 /// Of another die as well. Half of the buckets are handed out in shares that a run sees end several
@@ -81,6 +84,65 @@ Nanos DrawShareTerm(const Scenario& scenario) {
     if (!algorithm::RateTermsFor(quota).ok()) return 0;
   }
   return std::max(scenario.length / dice(3, 12), 40 * kMillisecond);
+}
+
+/// One world in ten, by another die; those of the mutants that concern permits.
+bool OfPermits(std::uint64_t seed, Mutant mutant) {
+  Dice dice(seed ^ 0xE7037ED1A0B428DBULL);
+  return mutant == Mutant::kOnlyPermits || mutant == Mutant::kPermitNotWidened ||
+         mutant == Mutant::kPermitOutlived || mutant == Mutant::kPermitKept ||
+         (mutant == Mutant::kNone && dice.Percent(10));
+}
+
+/// The network, the faults and what may come with any quota.
+void DrawFaults(Scenario& scenario, Nanos term, Dice& dice) {
+  scenario.local = dice.Percent(30);
+  scenario.two_keys = dice.Percent(20);
+  scenario.least_delay = dice(20, 500) * 1000;
+  scenario.most_delay =
+      dice.Percent(30) ? dice(term / 4, term) : scenario.least_delay + dice(0, 3) * kMillisecond;
+  scenario.lost_percent = dice.Percent(30) ? static_cast<int>(dice(1, 10)) : 0;
+  scenario.timeout = dice(20, 120) * kMillisecond;
+  scenario.cuts = dice.Percent(20) ? static_cast<int>(dice(1, 2)) : 0;
+  scenario.freezes = dice.Percent(30) ? static_cast<int>(dice(1, 3)) : 0;
+  scenario.crashes = dice.Percent(20) ? static_cast<int>(dice(1, 2)) : 0;
+  scenario.drains = dice.Percent(10);
+}
+
+/// A concurrency quota whose permits are leased.
+Scenario DrawPermits(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
+  Dice dice(seed);
+  const Nanos lease = dice(250, 900) * kMillisecond;
+  const Nanos term = lease / 20;
+  const std::size_t count =
+      nodes != 0 ? nodes : static_cast<std::size_t>(dice(2, dice.Percent(20) ? 8 : 3));
+  const std::int64_t most_burst = dice(10, 30);
+  const Nanos most_gap = dice(term / 4, 2 * term);
+  const Nanos most_hold = dice.Percent(50) ? dice(1, 2 * term) : dice(lease / 4, 2 * lease);
+  // From a third of what clients would hold at once to a little more than it.
+  const std::int64_t demand =
+      static_cast<std::int64_t>(count) * most_burst * std::min(most_hold, lease) / (2 * most_gap);
+  const auto concurrency = [lease](std::int64_t limit) {
+    return *Quota::Concurrency(std::clamp<std::int64_t>(limit, 64, 5000),
+                               std::chrono::nanoseconds(lease));
+  };
+  const Quota quota = concurrency(demand * dice(30, 120) / 100);
+  const bool changes = dice.Percent(15);
+  const Quota changed = changes ? concurrency(quota.limit() * dice(50, 200) / 100) : quota;
+  Scenario scenario{.seed = seed, .mutant = mutant, .quota = quota, .changed = changed};
+  scenario.nodes = count;
+  scenario.length = dice(1, 2) * lease + dice(0, 12) * term;
+  DrawFaults(scenario, term, dice);
+  scenario.policy_changes_at = changes ? dice(1, scenario.length) : 0;
+  scenario.most_burst = static_cast<int>(most_burst);
+  scenario.most_gap = most_gap;
+  scenario.most_cost = dice.Percent(20) ? 4 : 1;
+  scenario.together = dice.Percent(40);
+  scenario.most_hold = most_hold;
+  scenario.kept_percent = dice.Percent(30) ? static_cast<int>(dice(1, 20)) : 0;
+  scenario.twice_percent = dice.Percent(30) ? static_cast<int>(dice(1, 50)) : 0;
+  scenario.refund_percent = dice.Percent(20) ? static_cast<int>(dice(1, 20)) : 0;
+  return scenario;
 }
 
 }  // namespace
@@ -115,11 +177,24 @@ std::string_view NameOf(Mutant mutant) noexcept {
       return "share-outlived";
     case Mutant::kSharedTwice:
       return "shared-twice";
+    case Mutant::kLateShare:
+      return "late-share";
+    case Mutant::kOnlyPermits:
+      return "only-permits";
+    case Mutant::kOnlyRegions:
+      return "only-regions";
+    case Mutant::kPermitNotWidened:
+      return "permit-not-widened";
+    case Mutant::kPermitOutlived:
+      return "permit-outlived";
+    case Mutant::kPermitKept:
+      return "permit-kept";
   }
   return {};
 }
 
 Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
+  if (OfPermits(seed, mutant)) return DrawPermits(seed, mutant, nodes);
   Dice dice(seed);
   const Algorithm algorithm = AlgorithmFor(mutant, dice);
   const std::size_t regions = DrawRegions(seed, mutant);
@@ -127,8 +202,10 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   const Nanos window = dice(250, 900) * (regions > 0 ? 8 : 1) * kMillisecond;
   const std::size_t count =
       nodes != 0 ? nodes : static_cast<std::size_t>(dice(2, dice.Percent(20) ? 8 : 3));
-  const std::int64_t most_burst = dice(10, 30);
-  const Nanos most_gap = dice(window / 40, window / 8);
+  // A region keeps what nodes keep asking for: half of them are asked in many small bursts.
+  const bool dense = regions > 0 && dice.Percent(50);
+  const std::int64_t most_burst = dice(10, 30) / (dense ? 4 : 1);
+  const Nanos most_gap = dice(window / 40, window / 8) / (dense ? 10 : 1);
   // From a third of the demand to a little more than it.
   const std::int64_t demand =
       static_cast<std::int64_t>(count) * most_burst * (window / (most_gap + 1)) + 1;
@@ -144,7 +221,9 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   const Nanos term = algorithm::TermsFor(quota)->term;
   scenario.nodes = count;
   scenario.regions = regions;
-  scenario.node_term = regions > 0 ? term / 4 : 0;
+  if (regions > 0) {
+    scenario.node_term = algorithm::RegionTermsFor(quota, algorithm::kLongestLease)->term;
+  }
   scenario.prelude = prelude;
   scenario.length = prelude ? dice(4, 24) * term : window + dice(0, 12) * term;
   if (prelude && algorithm == Algorithm::kSlidingLog) {
@@ -152,17 +231,8 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
     if (dice.Percent(30)) scenario.length = window + dice(1, 8) * term;
     if (dice.Percent(50)) scenario.prelude_cost = limit / dice(20, 100);
   }
-  scenario.local = dice.Percent(30);
-  scenario.two_keys = dice.Percent(20) && regions == 0;
-  scenario.least_delay = dice(20, 500) * 1000;
-  scenario.most_delay =
-      dice.Percent(30) ? dice(term / 4, term) : scenario.least_delay + dice(0, 3) * kMillisecond;
-  scenario.lost_percent = dice.Percent(30) ? static_cast<int>(dice(1, 10)) : 0;
-  scenario.timeout = dice(20, 120) * kMillisecond;
-  scenario.cuts = dice.Percent(20) ? static_cast<int>(dice(1, 2)) : 0;
-  scenario.freezes = dice.Percent(30) ? static_cast<int>(dice(1, 3)) : 0;
-  scenario.crashes = dice.Percent(20) ? static_cast<int>(dice(1, 2)) : 0;
-  scenario.drains = dice.Percent(10);
+  DrawFaults(scenario, term, dice);
+  if (regions > 0) scenario.two_keys = false;
   scenario.policy_changes_at = changes ? dice(1, scenario.length) : 0;
   scenario.most_burst = static_cast<int>(most_burst);
   scenario.halves = prelude && dice.Percent(50);
@@ -170,8 +240,8 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   scenario.most_cost = dice.Percent(20) ? 4 : 1;
   if (prelude) scenario.most_cost = limit / dice(4, 15);
   scenario.together = !prelude && dice.Percent(40);
-  const bool refunds =
-      mutant == Mutant::kNone || mutant == Mutant::kOnlyShares || mutant == Mutant::kRefundInStore;
+  const bool refunds = mutant == Mutant::kNone || mutant == Mutant::kOnlyShares ||
+                       mutant == Mutant::kOnlyRegions || mutant == Mutant::kRefundInStore;
   scenario.refund_percent = refunds && dice.Percent(25) ? static_cast<int>(dice(2, 40)) : 0;
   scenario.share_term = DrawShareTerm(scenario);
   return scenario;
@@ -207,6 +277,7 @@ std::string Scenario::ToString() const {
   if (regions > 0) text += ", " + std::to_string(regions) + " regions";
   if (prelude) text += ", prelude";
   if (share_term > 0) text += ", shares for " + std::to_string(share_term / kMillisecond) + " ms";
+  if (most_hold > 0) text += ", held for " + std::to_string(most_hold / 1000) + " us";
   if (refund_percent > 0) text += ", refunds " + std::to_string(refund_percent) + " %";
   text += ", delay " + std::to_string(most_delay / 1000) + " us, lost " +
           std::to_string(lost_percent) + " %, cuts " + std::to_string(cuts) + ", freezes " +

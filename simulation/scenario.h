@@ -14,24 +14,33 @@ namespace weir::simulation {
 /// What is broken on purpose. The simulation must find each.
 enum class Mutant : std::uint8_t {
   kNone,
-  kOnlyShares,      ///< nothing is broken; every world has shares of a rate
-  kNoHeadroom,      ///< the store is charged under the original bucket
-  kLogNotWidened,   ///< the same of a sliding log
-  kFullRefund,      ///< a bucket's permits are returned by Refund
-  kNewestFirst,     ///< a log's permits are returned by Refund
-  kFromReceipt,     ///< a lease is counted from its arrival
-  kAfterTerm,       ///< permits are spent after their term
-  kPastWindow,      ///< permits are spent after their window, or bucket of a counter
-  kRefundInStore,   ///< a client's refund goes to the store, whose permits may be others' leases
-  kRegionOutlived,  ///< nodes lease what ends before their lease does
-  kFullShare,       ///< a share of a rate begins with a full bucket
-  kShareOutlived,   ///< a share of a rate is used after its term
-  kSharedTwice,     ///< what is handed out in shares is not taken off the rest of the quota
+  kOnlyShares,        ///< nothing is broken; every world has shares of a rate
+  kOnlyPermits,       ///< nothing is broken; every world has a concurrency quota
+  kOnlyRegions,       ///< nothing is broken; every world has regions
+  kNoHeadroom,        ///< the store is charged under the original bucket
+  kLogNotWidened,     ///< the same of a sliding log
+  kFullRefund,        ///< a bucket's permits are returned by Refund
+  kNewestFirst,       ///< a log's permits are returned by Refund
+  kFromReceipt,       ///< a lease is counted from its arrival
+  kAfterTerm,         ///< permits are spent after their term
+  kPastWindow,        ///< permits are spent after their window, or bucket of a counter
+  kRefundInStore,     ///< a client's refund goes to the store, whose permits may be others' leases
+  kRegionOutlived,    ///< nodes lease what ends before their lease does
+  kFullShare,         ///< a share of a rate begins with a full bucket
+  kShareOutlived,     ///< a share of a rate is used after its term
+  kSharedTwice,       ///< what is handed out in shares is not taken off the rest of the quota
+  kLateShare,         ///< a share of a rate is counted from its arrival
+  kPermitNotWidened,  ///< the store counts permits of a concurrency quota for the lease alone
+  kPermitOutlived,    ///< such permits are handed out after their term
+  kPermitKept,        ///< such permits are handed out after they were given back
 };
 inline constexpr Mutant kMutants[] = {
-    Mutant::kNoHeadroom,     Mutant::kLogNotWidened, Mutant::kFullRefund,    Mutant::kNewestFirst,
-    Mutant::kFromReceipt,    Mutant::kAfterTerm,     Mutant::kPastWindow,    Mutant::kRefundInStore,
-    Mutant::kRegionOutlived, Mutant::kFullShare,     Mutant::kShareOutlived, Mutant::kSharedTwice};
+    Mutant::kNoHeadroom,  Mutant::kLogNotWidened,    Mutant::kFullRefund,
+    Mutant::kNewestFirst, Mutant::kFromReceipt,      Mutant::kAfterTerm,
+    Mutant::kPastWindow,  Mutant::kRefundInStore,    Mutant::kRegionOutlived,
+    Mutant::kFullShare,   Mutant::kShareOutlived,    Mutant::kSharedTwice,
+    Mutant::kLateShare,   Mutant::kPermitNotWidened, Mutant::kPermitOutlived,
+    Mutant::kPermitKept};
 std::string_view NameOf(Mutant mutant) noexcept;
 
 /// Everything about a run, drawn from its seed.
@@ -77,6 +86,10 @@ struct Scenario {
   int refund_percent = 0;  ///< of what is admitted: the client gives it back a little later
   Nanos share_term = 0;    ///< if not 0: mode rate_leased, with shares for so long
   bool exact = false;      ///< for comparison: the hot policy is not leased
+  // Of a concurrency quota.
+  Nanos most_hold = 0;    ///< after so long at most a client gives its permit back, at any node,
+  int kept_percent = 0;   ///< but these never,
+  int twice_percent = 0;  ///< and these twice
 
   std::string ToString() const;
 };

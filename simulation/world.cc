@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "algorithm/lease.h"
+
 namespace weir::simulation {
 namespace {
 
@@ -13,6 +15,14 @@ bool IsHot(std::string_view key) { return key.find("/hot|") != std::string_view:
 /// The wider of two quotas: what both together may admit at most.
 const Quota& Wider(const Quota& one, const Quota& other) {
   return one.limit() >= other.limit() ? one : other;
+}
+
+/// What a process may grant by itself. A bucket keeps its debt as time when its policy changes, and
+/// shares are rounded to whole permits, so a change may free a part of one.
+Quota LocalShare(const Quota& first, const Quota& changed) {
+  const Quota share = policy::ShareOf(Wider(first, changed), 0.1);
+  if (share.algorithm() != Algorithm::kTokenBucket || first == changed) return share;
+  return *Quota::TokenBucket(share.limit() + 1, share.refill(), share.period());
 }
 
 }  // namespace
@@ -39,11 +49,14 @@ struct World::Node {
 World::World(const Scenario& scenario)
     : scenario_(scenario),
       random_(scenario.seed ^ 0x9E3779B97F4A7C15ULL),
-      server_(events_, [this](std::string_view key, std::int64_t cost) { Admit(key, cost); }) {
+      server_(events_, [this](std::string_view key, std::int64_t cost, std::int64_t lease) {
+        Admit(key, cost, lease);
+      }) {
   for (std::size_t i = 0; i < scenario_.regions; ++i) {
-    regions_.push_back(std::make_unique<Region>(
-        events_, server_, scenario_, random_(),
-        [this](std::string_view key, std::int64_t cost) { Admit(key, cost); }));
+    regions_.push_back(
+        std::make_unique<Region>(events_, server_, scenario_, random_(),
+                                 [this](std::string_view key, std::int64_t cost,
+                                        std::int64_t lease) { Admit(key, cost, lease); }));
   }
   const auto policies = Policies(scenario_, scenario_.quota, ids_);
   for (std::size_t i = 0; i < scenario_.nodes; ++i) {
@@ -74,10 +87,15 @@ Outcome World::Run() {
       events_.At(scenario_.policy_changes_at + spread, [this, &node] { ChangePolicy(*node); });
     }
   }
+  if (scenario_.share_term > 0) CountUnits();
   events_.RunUntil(scenario_.length);
   for (const auto& node : nodes_) Stop(*node);
   Judge();
   outcome_.calls = server_.calls();
+  for (const auto& region : regions_) {
+    outcome_.lent += region->lent();
+    if (!outcome_.violation) outcome_.violation = region->violation();
+  }
   return std::move(outcome_);
 }
 
@@ -88,7 +106,10 @@ void World::Start(Node& node) {
       std::make_unique<Process>(events_, *store, scenario_, node.clock, node.link, node.random,
                                 node.pulse, node.policies, ids_,
                                 Told{[this, &node](const Spent& spent) { Note(node, spent); },
-                                     [this, &node](std::int64_t cost) { PlanRefund(node, cost); }});
+                                     [this, &node](std::int64_t cost, std::int64_t lease) {
+                                       PlanRefund(node, cost);
+                                       PlanRelease(node, lease);
+                                     }});
 }
 
 void World::Stop(Node& node) {
@@ -109,7 +130,7 @@ void World::Stop(Node& node) {
   }
   node.process.reset();
   // What a process may grant by itself is bounded for each: docs/design/leases.md.
-  const Quota share = policy::ShareOf(Wider(scenario_.quota, scenario_.changed), 0.1);
+  const Quota share = LocalShare(scenario_.quota, scenario_.changed);
   if (const auto refused = FirstRefused(share, std::exchange(node.degraded, {}));
       refused && !outcome_.violation) {
     outcome_.violation = "without the store: " + *refused;
@@ -232,7 +253,7 @@ void World::ChangePolicy(Node& node) {
 }
 
 void World::Note(Node& node, const Spent& spent) {
-  if (!spent.degraded) return Admit(spent.key, spent.cost);
+  if (!spent.degraded) return Admit(spent.key, spent.cost, spent.lease);
   ++outcome_.degraded;
   if (IsHot(spent.key)) node.degraded.push_back({node.clock.Now(), spent.cost});
 }
@@ -244,14 +265,51 @@ void World::PlanRefund(Node& node, std::int64_t cost) {
   events_.At(node.pulse->Due(events_.now() + Draw(0, 2 * term)), [this, &node, cost] {
     if (node.process == nullptr || node.pulse->Due(events_.now()) != events_.now()) return;
     const std::int64_t back = node.process->Refund(cost);
-    if (back <= 0) return;
+    if (back <= 0 || scenario_.most_hold > 0) return;
     node.refunded += static_cast<std::uint64_t>(back);
-    Admit("/hot|", -back);
+    Admit("/hot|", -back, 0);
   });
 }
 
-void World::Admit(std::string_view key, std::int64_t cost) {
+/// A client gives its permit back when it is done, at any node, perhaps twice; or never.
+void World::PlanRelease(Node& node, std::int64_t lease) {
+  if (lease == 0 || Draw(1, 100) <= scenario_.kept_percent) return;
+  const Nanos done = events_.now() + Draw(0, scenario_.most_hold);
+  events_.At(done, [this, lease] { in_flight_.Done(lease, StoreClock::kEpoch + events_.now()); });
+  const auto any = [&]() -> Node& {
+    return Draw(0, 1) == 0 ? node
+                           : *nodes_[static_cast<std::size_t>(Draw(0, std::ssize(nodes_) - 1))];
+  };
+  ReleaseAt(any(), done, lease);
+  if (Draw(1, 100) > scenario_.twice_percent) return;
+  ReleaseAt(any(), done + Draw(0, scenario_.most_hold), lease);
+}
+
+void World::ReleaseAt(Node& node, Nanos time, std::int64_t lease) {
+  events_.At(time, [this, &node, lease] {
+    if (node.process == nullptr || node.pulse->Due(events_.now()) != events_.now()) return;
+    node.process->Release(lease);
+  });
+}
+
+/// Nodes together never count on more units of the rate than there are. Looked at now and then:
+/// what a node has too many is often far less than what it could spend with them.
+void World::CountUnits() {
+  std::int64_t units = 0;
+  for (const auto& node : nodes_) {
+    if (node->process != nullptr) units += node->process->units();
+  }
+  if (units > algorithm::kShareUnits && !outcome_.violation) {
+    outcome_.violation = "nodes count on " + std::to_string(units) + " units of the rate, of " +
+                         std::to_string(algorithm::kShareUnits);
+  }
+  constexpr Nanos kLooks = 128;  // in a term
+  events_.At(events_.now() + scenario_.share_term / kLooks, [this] { CountUnits(); });
+}
+
+void World::Admit(std::string_view key, std::int64_t cost, std::int64_t lease) {
   const Admission admission{StoreClock::kEpoch + events_.now(), cost};
+  if (lease != 0) in_flight_.Admitted(lease, admission.time, cost);
   (IsHot(key) ? hot_ : other_).push_back(admission);
   for (const std::int64_t word : {admission.time, cost}) {
     outcome_.digest = (outcome_.digest ^ static_cast<std::uint64_t>(word)) * 0x100000001B3ULL;
@@ -261,8 +319,14 @@ void World::Admit(std::string_view key, std::int64_t cost) {
 /// All that was admitted, in the store's time, against the quota as it was written.
 void World::Judge() {
   if (outcome_.violation) return;
-  outcome_.violation = FirstRefused(Wider(scenario_.quota, scenario_.changed), hot_);
+  const Quota& quota = Wider(scenario_.quota, scenario_.changed);
+  outcome_.violation = quota.algorithm() == Algorithm::kConcurrency ? in_flight_.FirstTooMany(quota)
+                                                                    : FirstRefused(quota, hot_);
   if (outcome_.violation) return;
+  if (const auto refused = server_.ledger().FirstRefused()) {
+    outcome_.violation = "as if what was returned had never been charged: " + *refused;
+    return;
+  }
   // A region never waits: grants that are lost, or travel for longer than they last, are no use to
   // it.
   const bool unserved = scenario_.regions > 0 &&

@@ -30,6 +30,7 @@ struct Outcome {
   std::uint64_t lost = 0;             ///< permits that ended unspent
   std::uint64_t asks = 0;             ///< of these calls: for permits in advance
   std::uint64_t granted = 0;          ///< permits, to these
+  std::uint64_t lent = 0;             ///< of these, by regions
   std::vector<std::uint64_t> shares;  ///< checks admitted on each node
 };
 
@@ -61,7 +62,10 @@ class World {
   void ChangePolicy(Node& node);
   void Note(Node& node, const Spent& spent);
   void PlanRefund(Node& node, std::int64_t cost);
-  void Admit(std::string_view key, std::int64_t cost);
+  void PlanRelease(Node& node, std::int64_t lease);
+  void ReleaseAt(Node& node, Nanos time, std::int64_t lease);
+  void CountUnits();
+  void Admit(std::string_view key, std::int64_t cost, std::int64_t lease);
   void Judge();
 
   const Scenario scenario_;
@@ -73,6 +77,7 @@ class World {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Admission> hot_;
   std::vector<Admission> other_;
+  InFlight in_flight_;
   Outcome outcome_;
 };
 

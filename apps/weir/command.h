@@ -3,9 +3,10 @@
 // The words of the command line. A file <word>_command.cc defines a static Command, and that is all
 // it takes to add one.
 
-#include <CLI/CLI.hpp>
+#include <string>
 #include <vector>
 
+#include "syntax.h"
 #include "weir/result.h"
 
 namespace weir::app {
@@ -23,16 +24,19 @@ class Command {
  public:
   /// Adds options to `word` and sets its callback, which leaves the program's exit code in
   /// `exit_code`.
-  using Configure = void (*)(CLI::App& word, int& exit_code);
+  using Configure = void (*)(Syntax word, int& exit_code);
 
   Command(const char* name, const char* description, Configure configure);
 
   const char* name() const noexcept { return name_; }
   const char* description() const noexcept { return description_; }
-  void Add(CLI::App& program, int& exit_code) const;
+  void Add(Syntax program, int& exit_code) const;
 
   /// All of them, in alphabetical order.
   static std::vector<const Command*> All();
+
+  /// Reads the command line and runs the command that it names; the program's exit code.
+  static int Run(std::vector<std::string> words);
 
  private:
   const char* name_;

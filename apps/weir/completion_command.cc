@@ -22,20 +22,16 @@ std::string FirstLine(const std::string& text) {
   return line;
 }
 
-void Walk(const CLI::App& app, const std::string& path, std::vector<Place>& places) {
+void Walk(const Syntax& syntax, const std::string& path, std::vector<Place>& places) {
   Place place{path, {}};
-  const auto words = app.get_subcommands([](const CLI::App*) { return true; });
-  for (const CLI::App* word : words) {
-    place.next.emplace_back(word->get_name(), FirstLine(word->get_description()));
-  }
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
-      place.next.emplace_back("--" + name, FirstLine(option->get_description()));
-    }
+  const std::vector<Syntax> words = syntax.subcommands();
+  for (const Syntax& word : words) place.next.emplace_back(word.name(), FirstLine(word.about()));
+  for (const auto& [name, about] : syntax.options()) {
+    place.next.emplace_back(name, FirstLine(about));
   }
   places.push_back(std::move(place));
-  for (const CLI::App* word : words) {
-    Walk(*word, path.empty() ? word->get_name() : path + " " + word->get_name(), places);
+  for (const Syntax& word : words) {
+    Walk(word, path.empty() ? word.name() : path + " " + word.name(), places);
   }
 }
 
@@ -101,17 +97,17 @@ void PrintFish(const std::vector<Place>& places) {
   }
 }
 
-void Configure(CLI::App& word, int& exit_code) {
+void Configure(Syntax word, int& exit_code) {
   auto shell = std::make_shared<std::string>();
-  word.add_option("shell", *shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  word.footer(
+  word.AddOption("shell", *shell, "The shell: bash, zsh or fish")
+      .Required()
+      .OneOf({"bash", "zsh", "fish"});
+  word.Footer(
       "  source <(weir completion bash)\n"
       "  weir completion fish > ~/.config/fish/completions/weir.fish");
-  word.callback([&word, shell, &exit_code] {
+  word.OnRun([word, shell, &exit_code] {
     std::vector<Place> places;
-    Walk(*word.get_parent(), "", places);
+    Walk(word.parent(), "", places);
     if (*shell == "bash") PrintBash(places);
     if (*shell == "zsh") PrintZsh(places);
     if (*shell == "fish") PrintFish(places);
@@ -119,8 +115,7 @@ void Configure(CLI::App& word, int& exit_code) {
   });
 }
 
-const Command kCompletion("completion", "Print a script that completes commands in a shell.",
-                          Configure);
+const Command kCompletion("completion", "Print a completion script for a shell.", Configure);
 
 }  // namespace
 }  // namespace weir::app::completion_command

@@ -43,6 +43,9 @@ bool IsUnsafe(std::uint32_t code) {
   });
 }
 
+constexpr std::size_t kCell = 60;
+constexpr std::size_t kSentence = 300;
+
 std::string Escape(const char* format, std::uint32_t code) {
   std::array<char, 24> text{};
   const int size = std::snprintf(text.data(), text.size(), format, code);
@@ -88,7 +91,9 @@ Table::Table(std::vector<std::string> head) {
 
 void Table::Add(const std::vector<std::string>& row) {
   std::vector<std::string>& cells = rows_.emplace_back();
-  for (const std::string& cell : row) cells.push_back(Shown(cell));
+  for (const std::string& cell : row) {
+    cells.push_back(Shown(cell, cells.size() + 1 == right_.size() ? kSentence : kCell));
+  }
 }
 
 std::string Table::ToString() const {

@@ -6,11 +6,11 @@
 namespace weir::app::version_command {
 namespace {
 
-void Configure(CLI::App& word, int&) {
-  word.callback([] { std::cout << "weir " << telemetry::kVersion << '\n'; });
+void Configure(Syntax word, int&) {
+  word.OnRun([] { std::cout << "weir " << telemetry::kVersion << '\n'; });
 }
 
-const Command kVersion("version", "Print the version of this program.", Configure);
+const Command kVersion("version", "Print the version.", Configure);
 
 }  // namespace
 }  // namespace weir::app::version_command

@@ -1,6 +1,6 @@
-// ./dev bench slots [execution|assignment]: how fast slots are given and executed, on both stores
-// and the plain way, in one run. Prints `figure` lines. Each PostgreSQL is a fresh one with fsync
-// on.
+// ./dev bench slots [execution|assignment|year]: how fast slots are given and executed, on both
+// stores and the plain way, and what a year of them takes, in one run. Prints `figure` lines. Each
+// PostgreSQL is a fresh one with fsync on.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,6 +20,7 @@
 #include "support/postgres_server.h"
 #include "support/temp_dir.h"
 #include "support/weir_process.h"
+#include "year_figures.h"
 
 namespace weir::bench {
 namespace {
@@ -104,12 +105,14 @@ void RunAssignment() {
 }
 
 int Run(const std::string& part) {
-  if (!part.empty() && part != "execution" && part != "assignment") {
-    std::fprintf(stderr, "slots: unknown part %s: execution or assignment\n", part.c_str());
+  const bool all = part.empty();
+  if (!all && part != "execution" && part != "assignment" && part != "year") {
+    std::fprintf(stderr, "slots: unknown part %s: execution, assignment or year\n", part.c_str());
     return 2;
   }
-  if (part != "assignment") RunExecution();
-  if (part != "execution") RunAssignment();
+  if (all || part == "execution") RunExecution();
+  if (all || part == "assignment") RunAssignment();
+  if (all || part == "year") MeasureYear("slots.postgres");
   return 0;
 }
 

@@ -9,8 +9,8 @@ namespace weir {
 /// Nanoseconds since the Unix epoch. Integers throughout: no drift, no rounding.
 using Nanos = std::int64_t;
 
-/// Tells the time to an Engine. Implementations must be thread-safe and should never go back;
-/// if one does, no key is granted more because of it.
+/// The time source of an Engine. Implementations must be thread-safe and should never go back; if
+/// one does, no key is granted more because of it.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -39,7 +39,7 @@ class SystemClock final : public Clock {
   mutable std::atomic<std::uint64_t> scale_{0};
 };
 
-/// A clock that stands still until a test, a simulation or a replay moves it. Thread-safe.
+/// A clock that stands still until a test, a simulation or a replay advances it. Thread-safe.
 class ManualClock final : public Clock {
  public:
   explicit ManualClock(Nanos start = 0) noexcept : now_(start) {}

@@ -7,20 +7,20 @@ namespace weir {
 
 enum class Verdict : std::uint8_t {
   kAllowed,
-  kLimited,  ///< Not now: ask again after `retry_after`.
+  kLimited,  ///< Not now: retry after `retry_after`.
   kNever,    ///< The cost is larger than the limit: waiting will not help.
   kInvalid,  ///< The cost is negative: nothing was decided or charged.
 };
 
-/// What was decided, with everything a 429 answer needs. A plain value.
+/// The result of a check, with everything a 429 response needs. A plain value.
 struct Decision {
   Verdict verdict = Verdict::kAllowed;
-  std::int64_t limit = 0;      ///< The most permits the quota ever grants at once.
+  std::int64_t limit = 0;      ///< The most permits the quota grants at once.
   std::int64_t remaining = 0;  ///< Permits left after this decision.
   /// Zero when allowed. When limited, exact: the same call is refused one nanosecond earlier and
-  /// granted then, if nobody else is charged meanwhile. Zero with kNever, which no waiting mends.
+  /// granted then, if the key is not charged in between. Zero with kNever: waiting does not help.
   std::chrono::nanoseconds retry_after{0};
-  /// Time until the key is as good as new (all of `limit` available) if nothing more is charged.
+  /// Time until all of `limit` is available again if nothing more is charged.
   std::chrono::nanoseconds reset_after{0};
   /// Concurrency quotas only: names the permits just granted, for Engine::Release. 0 = none.
   std::int64_t lease = 0;

@@ -17,13 +17,13 @@ enum class Algorithm : std::uint8_t {
   kAnchoredWindow,
 };
 
-/// The largest numbers a Quota takes. Everything is checked against them once, when a Quota is
-/// built, so no later arithmetic can overflow.
+/// The largest numbers a Quota accepts. They are checked once, when a Quota is built, so that no
+/// later arithmetic can overflow.
 inline constexpr std::int64_t kMaxLimit = std::int64_t{1} << 40;
 inline constexpr std::chrono::nanoseconds kMaxWindow = std::chrono::hours(24) * 36525;  // 100 years
 inline constexpr std::int64_t kMaxBuckets = 1024;
 
-/// An algorithm and its numbers, checked: an invalid Quota cannot exist. An immutable value.
+/// An algorithm and its numbers, validated: an invalid Quota cannot exist. An immutable value.
 class Quota {
  public:
   using Duration = std::chrono::nanoseconds;
@@ -34,22 +34,22 @@ class Quota {
   static Result<Quota> TokenBucket(std::int64_t capacity, std::int64_t refill,
                                    Duration period = std::chrono::seconds(1));
 
-  /// `limit` permits in each window; windows begin at multiples of `window` since the Unix epoch.
+  /// `limit` permits in each window; windows start at multiples of `window` since the Unix epoch.
   static Result<Quota> FixedWindow(std::int64_t limit, Duration window);
 
   /// At most `limit` permits in any span of length `window`. Remembers every grant in the window.
   static Result<Quota> SlidingLog(std::int64_t limit, Duration window);
 
-  /// As SlidingLog, approximated with `buckets` counters of window/buckets each (rounded up), the
-  /// one that is sliding out counting in proportion to what is left of it.
+  /// Like SlidingLog, approximated with `buckets` counters of window/buckets each (rounded up); the
+  /// one that is sliding out counts in proportion.
   static Result<Quota> SlidingCounter(std::int64_t limit, Duration window,
                                       std::int64_t buckets = 10);
 
-  /// `limit` permits in flight; a permit that is not released comes back by itself after `lease`.
+  /// `limit` permits in flight; a permit that is not released comes back after `lease`.
   static Result<Quota> Concurrency(std::int64_t limit, Duration lease);
 
-  /// `limit` permits in a window that begins with the key's first charge and ends `window` later;
-  /// the next charge begins another one.
+  /// `limit` permits in a window that starts with the key's first charge and ends `window` later;
+  /// the next charge starts another one.
   static Result<Quota> AnchoredWindow(std::int64_t limit, Duration window);
 
   Algorithm algorithm() const noexcept { return algorithm_; }
@@ -62,7 +62,7 @@ class Quota {
   std::int64_t refill() const noexcept { return refill_; }
   Duration period() const noexcept { return Duration(period_); }
 
-  /// For people, e.g. "token_bucket(capacity=100, refill=1 per 100ms)": numbers in lowest terms.
+  /// For display, e.g. "token_bucket(capacity=100, refill=1 per 100ms)": numbers in lowest terms.
   std::string ToString() const;
 
   friend bool operator==(const Quota&, const Quota&) = default;

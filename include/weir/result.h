@@ -8,7 +8,7 @@
 
 namespace weir {
 
-/// Why something could not be done. The names are those of gRPC, so every door maps them the same
+/// Why a call failed. The names are those of gRPC, and every protocol maps them in the same
 /// way.
 enum class Code {
   kInvalidArgument,
@@ -27,7 +27,7 @@ enum class Code {
 /// The code's name as it appears in logs and in error bodies, e.g. "invalid_argument".
 std::string_view CodeName(Code code) noexcept;
 
-/// A code for the program and a sentence for the person.
+/// A code for the program and a message for a person.
 struct Error {
   Code code = Code::kInternal;
   std::string message;
@@ -78,7 +78,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-/// Success, or the reason for the lack of it.
+/// Success, or the reason for the failure.
 template <>
 class [[nodiscard]] Result<void> {
  public:

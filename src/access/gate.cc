@@ -168,9 +168,9 @@ std::string_view Explain(Verdict verdict) noexcept {
     case Verdict::kKeyMissing:
       return "send an API key in X-API-Key or Authorization: Bearer";
     case Verdict::kKeyWrong:
-      return "this API key is not known";
+      return "unknown API key";
     case Verdict::kRoleMissing:
-      return "this API key does not have the role that this needs; see docs/reference/access.md";
+      return "this API key lacks the required role; see docs/reference/access.md";
     case Verdict::kSlowedDown:
       return "too many wrong keys from this address; try again later";
   }

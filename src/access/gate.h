@@ -21,7 +21,7 @@
 
 namespace weir::access {
 
-/// Who calls, as a door knows it.
+/// Who is calling, as a protocol knows it.
 struct Caller {
   std::string_view address = {};  ///< the peer's, without port
   std::string_view key = {};      ///< a key or a bearer token; empty: none
@@ -30,7 +30,7 @@ struct Caller {
   bool quiet = false;             ///< a wrong key does not count: the same one is asked about again
 };
 
-/// What a caller is told.
+/// The answer to a caller.
 struct Admission {
   enum class Verdict : std::uint8_t {
     kAdmitted,
@@ -51,17 +51,17 @@ struct Admission {
   std::string Holder() const;
 };
 
-/// What a bearer token is good for; nothing if it is not valid.
+/// The rights of a bearer token; nothing if it is not valid.
 struct Bearer {
   std::string name;
   Roles roles = kNoRoles;
 };
 using BearerOf = std::function<std::optional<Bearer>(std::string_view token)>;
 
-/// Decides for every door who may do what. Keys are kept as SHA-256 digests and compared in
-/// constant time. An address that shows too many wrong ones is refused unheard for a while, except
-/// with keys that were right when it showed them before: it cannot guess, and it cannot lock out
-/// others behind the same address.
+/// Decides for every protocol who may do what. Keys are kept as SHA-256 digests and compared in
+/// constant time. An address that presents too many wrong ones is refused without a check for a
+/// while, except with keys that it has used successfully before: it cannot guess, and it cannot
+/// lock out others behind the same address.
 ///
 /// Thread-safe.
 class Gate {
@@ -110,7 +110,7 @@ class Gate {
   const std::vector<config::Digest> resp_keys_;
   const BearerOf bearer_;
   const bool has_keys_;
-  std::array<bool, 9> open_{};
+  std::array<bool, 10> open_{};
   Engine wrong_by_address_;
   Engine log_lines_;
   mutable std::mutex mutex_;

@@ -30,7 +30,7 @@ std::size_t Take(char* data, std::size_t size, std::size_t count, void* to) {
 Result<std::string> Fetch(const std::string& url, const std::string& ca) {
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> handle(curl_easy_init(),
                                                                    &curl_easy_cleanup);
-  if (!handle) return Error{Code::kInternal, "libcurl does not start"};
+  if (!handle) return Error{Code::kInternal, "cannot initialize libcurl"};
   std::string text;
   CURL* curl = handle.get();
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
@@ -56,7 +56,7 @@ Result<std::string> ReadFile(const std::string& path) {
 }
 
 void Complain(const Error& error) {
-  telemetry::Log(telemetry::Level::kError, "cannot read the issuer's keys; will retry",
+  telemetry::Log(telemetry::Level::kError, "cannot load the issuer's keys; will retry",
                  {{"error", std::string_view(error.message)}});
 }
 

@@ -11,9 +11,9 @@
 
 namespace weir::access {
 
-/// Reads an issuer's public keys from a file or an https:// URL into Tokens, at the start, every 5
-/// minutes, and soon after a token named a key that is not there, on a thread of its own: keys are
-/// rotated, and no reactor waits for that. What cannot be read changes nothing and is logged.
+/// Reads an issuer's public keys from a file or an https:// URL into Tokens, at startup, every 5
+/// minutes, and soon after a token names an unknown key, on its own thread: keys are rotated, and
+/// no reactor waits for that. If the keys cannot be read, nothing changes and the error is logged.
 ///
 /// Thread safety: for the thread that made it.
 class JwksSource {

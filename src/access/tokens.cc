@@ -228,8 +228,7 @@ Status Tokens::Load(std::string_view jwks) {
   }
   if (keys->empty()) {
     return Error{Code::kInvalidArgument,
-                 "no key in it can be used: RSA of 2048 bits or more, "
-                 "P-256, P-384 and Ed25519 are supported"};
+                 "no usable key; supported: RSA of 2048 bits or more, P-256, P-384 and Ed25519"};
   }
   const std::lock_guard lock(mutex_);
   keys_ = std::move(keys);

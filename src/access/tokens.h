@@ -18,9 +18,9 @@
 
 namespace weir::access {
 
-/// Checks tokens with an issuer's public keys and says which roles their claims give. Signatures
-/// are OpenSSL's: RS256, RS384, RS512, PS256, ES256, ES384 and EdDSA. A token that is signed with
-/// anything else, a shared secret or nothing at all is not valid.
+/// Verifies tokens with an issuer's public keys and says which roles their claims grant. OpenSSL
+/// checks the signatures: RS256, RS384, RS512, PS256, ES256, ES384 and EdDSA. A token that is
+/// signed with anything else, with a shared secret or not at all is not valid.
 ///
 /// Thread-safe. Never waits for anything.
 class Tokens {

@@ -68,17 +68,31 @@ void AppendCatalog(JsonWriter& json, const policy::Catalog::Status& catalog) {
   json.EndArray();
 }
 
+void AppendCondition(JsonWriter& json, const AdminParts& parts,
+                     const std::optional<StoreHealth>& store) {
+  // Policies in a file of this node cannot be down.
+  const bool policies_up = parts.policy_store_name == "sqlite:" || parts.policies.health().up;
+  const std::vector<std::string> down = WhatIsDown(store, policies_up, parts.probes);
+  const char* const working = down.empty() ? "UP" : "DEGRADED";
+  json.Field("status", parts.lifecycle.ready() ? working : "DRAINING")
+      .Field("version", telemetry::kVersion)
+      .Key("down")
+      .BeginArray();
+  for (const std::string& part : down) json.Value(part);
+  json.EndArray();
+}
+
 http::Response Status(const AdminParts& parts, std::chrono::steady_clock::time_point started) {
   const limiter::CheckCounts checks = parts.counters.Checks();
   const auto uptime = std::chrono::steady_clock::now() - started;
   http::Response response;
   JsonWriter json(response.body);
-  json.BeginObject()
-      .Field("status", parts.lifecycle.ready() ? "UP" : "DRAINING")
-      .Field("version", telemetry::kVersion)
-      .Field("uptimeSeconds", std::chrono::duration_cast<std::chrono::seconds>(uptime).count())
+  const std::optional<StoreHealth> health = parts.store_health();
+  json.BeginObject();
+  AppendCondition(json, parts, health);
+  json.Field("uptimeSeconds", std::chrono::duration_cast<std::chrono::seconds>(uptime).count())
       .Field("store", parts.store_name);
-  if (const auto health = parts.store_health()) AppendStoreHealth(json, *health);
+  if (health) AppendStoreHealth(json, *health);
   AppendPolicyStore(json, parts);
   json.Field("keys", parts.count_keys().value_or(0))
       .Field("allowed", checks.allowed)
@@ -102,7 +116,8 @@ Result<PageQuery> ReadPage(std::string_view query) {
     if (pair->key == "cursor") {
       auto cursor = Base64UrlDecoded(*value);
       if (!cursor) {
-        return Error{Code::kInvalidArgument, "cursor: give the X-Next-Cursor of an earlier answer"};
+        return Error{Code::kInvalidArgument,
+                     "cursor: must be the X-Next-Cursor of an earlier response"};
       }
       page.cursor = std::move(*cursor);
     }

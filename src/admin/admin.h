@@ -39,6 +39,7 @@ struct AdminParts {
   std::function<void(store::KeyQuery, std::function<void(Result<store::KeyPage>)> done)> list_keys;
   std::function<std::optional<std::size_t>()> count_keys;
   StoreHealthOf store_health;
+  const std::vector<Probe>& probes;
   AuditLog& audit;
   PolicyChanges& changes;
   ConfigChanges& config_changes;

@@ -36,7 +36,7 @@ void List(const AdminParts& parts, const http::Request& request, const http::Rep
   const auto page = ReadPage(request.query);
   if (!page.ok()) return reply(http::ErrorResponse(page.error()));
   const auto before = Number(http::QueryValue(request.query, "before").value_or("0"));
-  if (!before) return reply(http::ErrorResponse(400, "before: must be the id of a change"));
+  if (!before) return reply(http::ErrorResponse(400, "before: must be the ID of a change"));
   // One more than asked for tells whether there is a next page.
   parts.audit.ListEntries(
       *before, page->limit + 1,
@@ -100,7 +100,8 @@ http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler
       audit.Append(std::move(entry), [reply, response](const Result<std::int64_t>& written) {
         if (!written.ok()) {
           Error error = written.error();
-          error.message = "done, but not in the audit log: " + error.message;
+          error.message =
+              "the change was made, but could not be written to the audit log: " + error.message;
           return reply(http::ErrorResponse(error));
         }
         reply(response);
@@ -117,7 +118,7 @@ void AddAdminAudit(http::Router& router, const AdminParts& parts) {
   router.Add("POST", "/admin/audit/{id}/undo",
              Guarded(parts.guard, [&parts](const http::Request& request, http::Reply reply) {
                const auto id = Number(request.params[0]);
-               if (!id) return reply(http::ErrorResponse(400, "id: must be the id of a change"));
+               if (!id) return reply(http::ErrorResponse(400, "id: must be the ID of a change"));
                const auto end = ReadEnd(request.body);
                if (!end.ok()) return reply(http::ErrorResponse(end.error()));
                Undo(parts, *id, *end, WhoAsks(request), std::move(reply));

@@ -111,9 +111,9 @@ void ExplainBucket(limiter::PolicyLimiter& limiter, const std::shared_ptr<Asked>
   const auto set = limiter.policies();
   const policy::Policy* policy = PoliciesByBucket(*set).Find(asked->subject.bucket);
   if (policy == nullptr) {
-    return asked->reply(http::ErrorResponse(
-        404,
-        "no policy in force has this bucket: its quota came with requests, or its policy is gone"));
+    return asked->reply(http::ErrorResponse(404,
+                                            "no current policy has this bucket: its quota came "
+                                            "with the requests, or its policy was deleted"));
   }
   limiter::ExplainBucket(limiter, {set, policy}, asked->subject.bucket, asked->subject.cost,
                          [asked](const limiter::Explanation& explanation) {

@@ -129,7 +129,7 @@ std::optional<http::Response> AdminGuard::Refuse(const http::Request& request) c
     return http::ErrorResponse(403, "this address may not use the admin API (admin.allow)");
   }
   if (IsFromAnotherSite(request)) {
-    return http::ErrorResponse(403, "requests from pages of other sites are refused");
+    return http::ErrorResponse(403, "cross-site requests are refused");
   }
   if (!ChangesNothing(request.method) && IsBrowserForm(request)) {
     return http::ErrorResponse(415, "Content-Type: must be application/json");
@@ -140,9 +140,24 @@ std::optional<http::Response> AdminGuard::Refuse(const http::Request& request) c
       std::max(access::OperationOf(request.method, request.path), access::Operation::kRead);
   const access::Admission admission =
       gate_->Admit({request.remote, ApiKeyOf(request), request.subject, "http"}, operation);
-  if (!admission.admitted()) return RefusalOf(admission);
+  if (!admission.admitted()) return RefusalOf(admission, operation);
   request.caller = admission.Holder();
   return std::nullopt;
+}
+
+std::optional<http::Response> AdminGuard::RefusePage(const http::Request& request,
+                                                     std::string_view remote,
+                                                     bool private_to_machine) const {
+  if (!ChangesNothing(request.method) && IsFromAnotherSite(request)) {
+    return http::ErrorResponse(403, "requests from pages of other sites are refused");
+  }
+  const bool open_to_machine = !has_keys() && keyless_ && IsLoopback(remote);
+  if (!private_to_machine || !open_to_machine || NamesLoopback(request.Find("Host"))) {
+    return std::nullopt;
+  }
+  return http::ErrorResponse(403,
+                             "Host: without keys, callers on this machine must use localhost, "
+                             "127.0.0.1 or [::1]; or set access.keys and send one of them");
 }
 
 std::optional<http::Response> AdminGuard::RefuseKeyless(const http::Request& request) const {
@@ -151,19 +166,23 @@ std::optional<http::Response> AdminGuard::RefuseKeyless(const http::Request& req
   }
   if (!NamesLoopback(request.Find("Host"))) {
     return http::ErrorResponse(
-        403,
-        "Host: without admin.keys the admin API answers to localhost, 127.0.0.1 and [::1] alone");
+        403, "Host: without admin.keys the admin API accepts only localhost, 127.0.0.1 and [::1]");
   }
   if (!ComesThroughAProxy(request)) return std::nullopt;
   return http::ErrorResponse(403,
-                             "without admin.keys the admin API does not answer through a proxy; "
-                             "set admin.keys and send one of them");
+                             "without admin.keys the admin API does not accept requests through a "
+                             "proxy; set admin.keys and send one of them");
 }
 
-http::Response RefusalOf(const access::Admission& admission) {
+http::Response RefusalOf(const access::Admission& admission, access::Operation operation) {
   using Verdict = access::Admission::Verdict;
+  if (admission.verdict == Verdict::kRoleMissing) {
+    return http::ErrorResponse(403, "this needs the role " +
+                                        std::string(access::RoleNeeded(operation)) +
+                                        ", which your key, token or certificate does not have; see "
+                                        "docs/reference/access.md");
+  }
   const std::string message(access::Explain(admission.verdict));
-  if (admission.verdict == Verdict::kRoleMissing) return http::ErrorResponse(403, message);
   if (admission.verdict == Verdict::kSlowedDown) {
     http::Response response = http::ErrorResponse(429, message);
     response.headers.emplace_back("Retry-After", std::to_string(admission.retry_after.count()));

@@ -33,8 +33,14 @@ class AdminGuard {
   /// `Authorization: Bearer`. Requests that another site's page makes a browser send are refused.
   std::optional<http::Response> Refuse(const http::Request& request) const;
 
-  /// Whether whoever asks from `address` with `key` (empty: none) may change things, on a door
-  /// where no browser can send anything.
+  /// For what needs no key because none is configured or it is open to all: the refusal (403) of
+  /// what another site's page makes a browser send. `private_to_machine`: also of what a page sends
+  /// by a name of its own that it lets point to this machine, while everything is open to it.
+  std::optional<http::Response> RefusePage(const http::Request& request, std::string_view remote,
+                                           bool private_to_machine) const;
+
+  /// Whether a caller from `address` with `key` (empty: none) may change things, on a protocol
+  /// that closes the connection of a browser.
   bool Admits(std::string_view address, std::string_view key, std::string_view subject = {}) const;
 
   bool has_keys() const noexcept { return gate_->has_keys(); }
@@ -53,7 +59,7 @@ class AdminGuard {
 http::Handler Guarded(const AdminGuard& guard, http::Handler handler);
 
 /// How a caller that is not admitted is answered: 401, 403, or 429 with Retry-After.
-http::Response RefusalOf(const access::Admission& admission);
+http::Response RefusalOf(const access::Admission& admission, access::Operation operation);
 
 /// The API key that a request carries: in `X-Weir-Key`, which proxies can set beside the client's
 /// own headers, in `X-API-Key`, or in `Authorization: Bearer`; empty: none.

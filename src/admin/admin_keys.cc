@@ -146,7 +146,7 @@ void LookAtKeys(const std::shared_ptr<KeyPage>& page, limiter::PolicyLimiter& li
 /// That authentication at the store failed is not the caller's fault.
 Error ForCaller(const Error& error) {
   if (error.code == Code::kInvalidArgument || error.code == Code::kResourceExhausted) return error;
-  return {Code::kUnavailable, "the store does not list its keys: " + error.message};
+  return {Code::kUnavailable, "the store cannot list its keys: " + error.message};
 }
 
 void ListKeys(const AdminParts& parts, limiter::PolicyLimiter& limiter,

@@ -106,7 +106,7 @@ http::Response List(const AdminParts& parts, const http::Request& request) {
   if (!page.ok()) return http::ErrorResponse(page.error());
   auto place = ReadPlace(page->cursor);
   if (!place) {
-    return http::ErrorResponse(400, "cursor: give the X-Next-Cursor of an earlier answer");
+    return http::ErrorResponse(400, "cursor: must be the X-Next-Cursor of an earlier response");
   }
   const std::string source = http::QueryValue(request.query, "source").value_or("");
   http::Response response;
@@ -189,7 +189,7 @@ void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
     auto policy = http::ReadPolicy(request.body);
     if (!policy.ok()) return reply(http::ErrorResponse(policy.error()));
     if (!policy->key.empty() && policy->key != request.params[0]) {
-      return reply(http::ErrorResponse(400, "key: differs from the key in the path"));
+      return reply(http::ErrorResponse(400, "key: does not match the key in the path"));
     }
     policy->key = request.params[0];
     parts.changes.Update(std::move(*policy), WhoAsks(request), AnswerChange(200, std::move(reply)));

@@ -34,7 +34,7 @@ using History = Result<std::vector<PolicyChange>>;
 
 http::Response VersionsOf(const std::string& key, const History& history) {
   if (!history.ok()) return http::ErrorResponse(history.error());
-  if (history->empty()) return http::ErrorResponse(404, "no policy ever had this key");
+  if (history->empty()) return http::ErrorResponse(404, "there was never a policy with this key");
   http::Response response;
   JsonWriter json(response.body);
   json.BeginObject().Field("policyKey", key).Key("versions").BeginArray();

@@ -10,7 +10,7 @@
 
 namespace weir::policy {
 
-/// One change that somebody made.
+/// One change and who made it.
 struct AuditEntry {
   std::int64_t id = 0;
   Nanos at = 0;
@@ -22,8 +22,8 @@ struct AuditEntry {
   std::int64_t undoes = 0;  ///< the entry that this one took back; 0: none
 };
 
-/// Every change through the admin API and of policy files. It lives with the policies, so that a
-/// change of a policy and its entry are written together or not at all.
+/// Every change through the admin API and of policy files. It is stored with the policies, so that
+/// a change of a policy and its entry are written together or not at all.
 ///
 /// Thread-safe. Callbacks run on a thread of the log, or before the call returns; none of the calls
 /// waits for anything but a local disk.

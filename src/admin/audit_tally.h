@@ -12,8 +12,8 @@
 
 namespace weir::admin {
 
-/// Notes what happens too often for an entry of the audit log each: sends, refunds, releases. What
-/// one caller did of one kind within a second becomes one entry with its count and its first
+/// Records operations that are too frequent for an audit entry each: sends, refunds, releases. All
+/// operations of one kind by one caller within a second become one entry with a count and the first
 /// target, so that nobody can flood the log.
 ///
 /// Thread-safe.

@@ -104,9 +104,8 @@ void ConfigChanges::Write(const ChangePtr& change) {
 void ConfigChanges::TakeBack(const ChangePtr& change, const Error& why) {
   change->undoable.restore(
       change->name, change->before, [this, change, why](const Status& restored) {
-        const std::string fate = restored.ok() ? "so it was taken back"
-                                               : "and is in force all the same, since it could not "
-                                                 "be taken back either";
+        const std::string fate =
+            restored.ok() ? "so it was reverted" : "and could not be reverted, so it is in force";
         telemetry::Log(telemetry::Level::kError, "cannot write a change to the audit log",
                        {{"target", std::string_view(change->entry.target)},
                         {"who", std::string_view(change->entry.who)},
@@ -176,9 +175,8 @@ void ConfigChanges::TakeBackLatest(const ChangePtr& change, const AuditEntry& en
     if (!now.ok()) return Answer(change, now.error());
     if (now->value_or("") != entry.after) {
       return Answer(change,
-                    Error{Code::kFailedPrecondition, "'" + entry.target +
-                                                         "' was changed since, and not through "
-                                                         "the service"});
+                    Error{Code::kFailedPrecondition,
+                          "'" + entry.target + "' has been changed since, outside the service"});
     }
     change->before = std::move(*now);
     const State wanted = entry.before.empty() ? State() : State(entry.before);
@@ -195,10 +193,10 @@ void ConfigChanges::Undo(const AuditEntry& entry, std::string who,
   const Undoable* const undoable = Find(std::string_view(entry.target).substr(0, colon));
   if (undoable == nullptr || colon == std::string::npos ||
       !entry.action.starts_with(undoable->kind + ".")) {
-    return done(Error{Code::kFailedPrecondition,
-                      "'" + entry.action +
-                          "' cannot be undone; only changes of policies, of slot "
-                          "configs and of users' limits can"});
+    return done(Error{
+        Code::kFailedPrecondition,
+        "'" + entry.action +
+            "' cannot be undone; only changes to policies, slot configs and user limits can"});
   }
   const auto change = std::make_shared<Change>(Change{*undoable,
                                                       entry.target.substr(colon + 1),

@@ -14,9 +14,9 @@
 
 namespace weir::admin {
 
-/// Changes of what is configured beside policies. Each is written to the audit log with what was
-/// before and what is after, so that it can be taken back; changes of one thing are made one after
-/// the other. What cannot be written to the log is taken back at once.
+/// Changes of configuration other than policies. Each is written to the audit log with the state
+/// before and after, so that it can be undone; changes of one object are made one after the other.
+/// A change that cannot be written to the log is reverted at once.
 ///
 /// Thread-safe but for Add. Everything given must outlive the last change.
 class ConfigChanges {
@@ -35,7 +35,7 @@ class ConfigChanges {
     return Find(target.substr(0, target.find(':'))) != nullptr;
   }
 
-  /// Takes a change back and tells what is there now. kFailedPrecondition if its target was changed
+  /// Reverts a change and returns the state now. kFailedPrecondition if its target was changed
   /// since, or is of a kind that is not known here.
   void Undo(const AuditEntry& entry, std::string who,
             const Undoable::Done<Result<Undoable::State>>& done);
@@ -45,7 +45,7 @@ class ConfigChanges {
   using ChangePtr = std::shared_ptr<Change>;
 
   const Undoable* Find(std::string_view kind) const;
-  /// Runs `task` when no other change of `target` is under way; End tells that it is over.
+  /// Runs `task` when no other change of `target` is in progress; End marks its end.
   void Begin(const std::string& target, std::function<void()> task);
   void End(const std::string& target);
   void Answer(const ChangePtr& change, Status outcome);

@@ -76,6 +76,7 @@ void AppendFilePolicy(JsonWriter& json, const policy::Definition& definition,
   if (definition.blocked) json.Field("blocked", true);
   if (definition.quota_mode) json.Field("quotaMode", true);
   if (!definition.limit_name.empty()) json.Field("limitName", definition.limit_name);
+  if (!definition.metadata.empty()) json.RawField("metadata", definition.metadata);
   json.Field("cost", definition.cost).Field("source", source).Field("readOnly", true);
 }
 

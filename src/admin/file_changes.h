@@ -22,7 +22,7 @@ void AppendFilePolicy(JsonWriter& json, const policy::Definition& definition,
 std::string FilePolicyJson(const policy::Definition& definition);
 
 /// What a reload of the policy files changed, an entry of the audit log for each policy; at most
-/// 1,000 and one more that tells how many there were.
+/// 1,000 and one more with the total count.
 std::vector<policy::AuditEntry> FileChanges(const policy::PolicySet& before,
                                             const policy::PolicySet& after);
 

@@ -16,8 +16,9 @@ constexpr std::chrono::nanoseconds kSecond = seconds(1);
 
 Error Cannot(const Definition& definition, std::string_view what) {
   return Error{Code::kInvalidArgument, definition.source + ": policy '" + definition.name +
-                                           "': the admin API cannot keep " + std::string(what) +
-                                           "; leave the policy in a file of the service"};
+                                           "': the admin API does not support " +
+                                           std::string(what) +
+                                           "; keep the policy in a policy file"};
 }
 
 /// What only files can say.
@@ -27,9 +28,10 @@ std::string_view OnlyInFiles(const Definition& definition) {
   if (definition.blocked) return "blocked";
   if (definition.quota_mode) return "quota_mode";
   if (!definition.limit_name.empty()) return "limit_name";
+  if (!definition.metadata.empty()) return "metadata";
   if (!definition.key.empty() && definition.has_match) return "both key and match";
   if (!definition.key.empty() && definition.key != definition.name) {
-    return "a bare key under another name (give the policy its key as name)";
+    return "a bare key that differs from the policy's name (use the key as the name)";
   }
   return {};
 }
@@ -49,7 +51,7 @@ std::string_view PutQuota(const Quota& quota, StoredPolicy& policy) {
     policy.refill_rate = static_cast<std::int64_t>(permits / numbers.period.count());
     return {};
   }
-  if (numbers.window % seconds(1) != seconds(0)) return "a window of parts of a second";
+  if (numbers.window % seconds(1) != seconds(0)) return "a window that is not whole seconds";
   policy.window_seconds = numbers.window / seconds(1);
   if (kind.has_buckets) policy.buckets = numbers.buckets;
   return {};

@@ -23,12 +23,12 @@ http::Response Ready(const Lifecycle& lifecycle, const std::optional<StoreHealth
                      const std::vector<Probe>& probes) {
   if (!lifecycle.ready()) return Text(503, "not ready\n");
   const bool store_away = store && !store->up;
-  if (store_away && !store->serving) return Text(503, "not ready: the store is away\n");
-  std::string away = store_away ? "the store is away" : "";
+  if (store_away && !store->serving) return Text(503, "not ready: the store is down\n");
+  std::string away = store_away ? "the store is down" : "";
   for (const Probe& probe : probes) {
     if (probe.up()) continue;
     if (!away.empty()) away += ", ";
-    away += "the database of " + probe.name + " is away";
+    away += "the database of " + probe.name + " is down";
   }
   return Text(200, away.empty() ? "ready\n" : "ready, degraded: " + away + "\n");
 }
@@ -61,6 +61,17 @@ void PolicyFamily(telemetry::TextWriter& out, std::string_view name, std::string
 
 }  // namespace
 
+std::vector<std::string> WhatIsDown(const std::optional<StoreHealth>& store, bool policies_up,
+                                    const std::vector<Probe>& probes) {
+  std::vector<std::string> down;
+  if (store && !store->up) down.emplace_back("store");
+  if (!policies_up) down.emplace_back("policies");
+  for (const Probe& probe : probes) {
+    if (!probe.up()) down.push_back(probe.name);
+  }
+  return down;
+}
+
 void AddOperations(http::Router& router, const Lifecycle& lifecycle,
                    const telemetry::Registry& registry, const StoreHealthOf& store_health,
                    const std::vector<Probe>& probes) {
@@ -79,31 +90,32 @@ void AddOperations(http::Router& router, const Lifecycle& lifecycle,
 
 void CollectDecisions(const limiter::Counters& counters, telemetry::TextWriter& out) {
   const limiter::CheckCounts checks = counters.Checks();
-  out.Counter("weir_allowed_total", "Checks that were allowed.");
+  out.Counter("weir_allowed_total", "Checks allowed.");
   out.Sample(checks.allowed);
-  out.Counter("weir_blocked_total", "Checks that were refused by a limit.");
+  out.Counter("weir_blocked_total", "Checks refused by a limit.");
   out.Sample(checks.limited);
   out.Counter("weir_check_errors_total", "Checks that could not be decided.");
   out.Sample(checks.errors);
-  out.Counter("weir_degraded_total", "Checks decided by on_store_error while the store was away.");
+  out.Counter("weir_degraded_total", "Checks decided by on_store_error while the store was down.");
   out.Sample(checks.degraded);
   out.Counter("weir_unmatched_total",
-              "Checks that no policy applied to: they were allowed without a limit.");
+              "Checks that no policy applied to; they were allowed without a limit.");
   out.Sample(checks.unmatched);
   const auto policies = Bounded(counters.Policies());
   using Counts = limiter::PolicyCounts;
-  PolicyFamily(out, "weir_policy_allowed_total", "What each policy allowed.", policies,
+  PolicyFamily(out, "weir_policy_allowed_total", "Checks allowed, by policy.", policies,
                &Counts::allowed);
-  PolicyFamily(out, "weir_policy_blocked_total", "What each policy refused.", policies,
+  PolicyFamily(out, "weir_policy_blocked_total", "Checks refused, by policy.", policies,
                &Counts::limited);
   PolicyFamily(out, "weir_policy_shadow_blocked_total",
-               "What each shadow policy would have refused.", policies, &Counts::shadow_limited);
-  PolicyFamily(out, "weir_policy_errors_total",
-               "What on_store_error decided for each policy, since the store could not.", policies,
-               &Counts::errors);
+               "Checks that a shadow policy would have refused, by policy.", policies,
+               &Counts::shadow_limited);
+  PolicyFamily(out, "weir_policy_errors_total", "Checks decided by on_store_error, by policy.",
+               policies, &Counts::errors);
   const auto known = [](const Counts& counts) { return counts.remaining.has_value(); };
   if (std::none_of(policies.begin(), policies.end(), known)) return;
-  out.Gauge("weir_tokens_remaining", "What the last decision of each policy left, of any key.");
+  out.Gauge("weir_tokens_remaining",
+            "Permits left after the policy's last decision, whichever the key.");
   for (const Counts& counts : policies) {
     if (!known(counts)) continue;
     const std::array<telemetry::Label, 2> labels = {
@@ -115,37 +127,37 @@ void CollectDecisions(const limiter::Counters& counters, telemetry::TextWriter& 
 void CollectKeys(std::size_t keys, const EngineStats& stats, telemetry::TextWriter& out) {
   out.Gauge("weir_keys", "Keys held in memory.");
   out.Sample(std::uint64_t{keys});
-  out.Counter("weir_keys_created_total", "Keys that were seen for the first time.");
+  out.Counter("weir_keys_created_total", "Keys seen for the first time.");
   out.Sample(stats.created);
-  out.Counter("weir_evictions_total", "Keys dropped to make room.");
+  out.Counter("weir_evictions_total", "Keys evicted to make room.");
   out.Sample(stats.evicted);
   out.Counter("weir_evictions_active_total",
-              "Keys dropped that still had charges, which reopened their quota: raise max_keys.");
+              "Evicted keys that still had charges, so their quota started over: raise max_keys.");
   out.Sample(stats.evicted_active);
-  out.Counter("weir_key_hits_total", "Keys that were charged, whatever was decided.");
+  out.Counter("weir_key_hits_total", "Keys charged, allowed or refused.");
   out.Sample(stats.hits);
   out.Counter("weir_key_contention_total",
-              "Times a check waited for another thread in the same part of the table.");
+              "Times a check waited for another thread's lock on the same shard.");
   out.Sample(stats.contended);
 }
 
 void CollectReloads(const policy::Catalog::Status& status, telemetry::TextWriter& out) {
-  out.Counter("weir_policy_reloads_total", "Reloads of policy files that were put in force.");
+  out.Counter("weir_policy_reloads_total", "Successful reloads of policy files.");
   out.Sample(status.reloads);
   out.Counter("weir_policy_reload_failures_total",
-              "Reloads that changed nothing: a file was wrong.");
+              "Failed reloads: a file was invalid, and nothing changed.");
   out.Sample(status.failed_reloads);
-  out.Gauge("weir_policy_reload_success", "1 if the policy files as they are now are in force.");
+  out.Gauge("weir_policy_reload_success", "1 if the last reload of the policy files succeeded.");
   out.Sample(std::uint64_t{status.problems.empty() ? 1U : 0U});
-  out.Gauge("weir_policy_reload_timestamp_seconds", "When policy files were last read.");
+  out.Gauge("weir_policy_reload_timestamp_seconds", "When the policy files were last read.");
   out.Sample(static_cast<double>(status.last_reload) / 1e9);
 }
 
 void CollectPolicyStore(const policy::PolicyHealth& health, telemetry::TextWriter& out) {
-  out.Gauge("weir_policy_store_up", "1 if the store of policies answered when last asked.");
+  out.Gauge("weir_policy_store_up", "1 if the last query to the policy store succeeded.");
   out.Sample(std::uint64_t{health.up ? 1U : 0U});
   out.Gauge("weir_policy_store_change",
-            "The last change of a shared store of policies that is in force on this node.");
+            "The latest change of the shared policy store that this node applies.");
   out.Sample(static_cast<std::uint64_t>(health.change));
 }
 
@@ -161,9 +173,9 @@ void CollectConnections(net::ReactorPool& pool, telemetry::TextWriter& out) {
   }
   out.Gauge("weir_connections", "Open connections of all protocols.");
   out.Sample(open);
-  out.Counter("weir_connections_accepted_total", "Connections that were accepted.");
+  out.Counter("weir_connections_accepted_total", "Connections accepted.");
   out.Sample(accepted);
-  out.Counter("weir_connections_rejected_total", "Connections closed at once: too many were open.");
+  out.Counter("weir_connections_rejected_total", "Connections refused because too many were open.");
   out.Sample(rejected);
 }
 

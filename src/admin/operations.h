@@ -20,7 +20,7 @@
 
 namespace weir::admin {
 
-/// Where the service is in its life. Thread-safe.
+/// The phase of the service's life. Thread-safe.
 class Lifecycle {
  public:
   /// True from the moment the doors are open until the drain begins.
@@ -41,7 +41,7 @@ struct LeaseTotals {
   std::uint64_t lost = 0;  ///< permits that ended unspent
 };
 
-/// How a store that is not in this process is.
+/// The health of a store that is not in this process.
 struct StoreHealth {
   bool up = false;                ///< its last answer was one
   bool serving = true;            ///< false: the service should get no requests now
@@ -50,17 +50,22 @@ struct StoreHealth {
   std::string last_error = {};
   std::optional<LeaseTotals> leases = {};  ///< nothing if none was ever asked for
 };
-/// Nothing for a store that cannot be away.
+/// Nothing for a store that cannot be down.
 using StoreHealthOf = std::function<std::optional<StoreHealth>()>;
 
-/// A part of the service that may be away while the rest works.
+/// A part of the service that may be down while the rest works.
 struct Probe {
   std::string name;          ///< "slots"
   std::function<bool()> up;  ///< from any thread, without waiting
 };
 
+/// What of a service is down, by name: "store", "policies" and those of the probes. Empty if all of
+/// it works.
+std::vector<std::string> WhatIsDown(const std::optional<StoreHealth>& store, bool policies_up,
+                                    const std::vector<Probe>& probes);
+
 /// Adds GET /healthz (200 while the process lives), /readyz (503 before start, while draining, and
-/// while a store is away that is required) and /metrics. A part that is away is named by /readyz,
+/// while a required store is down) and /metrics. A part that is down is named by /readyz,
 /// which stays 200: the node can do the rest. Everything given must outlive the router.
 void AddOperations(http::Router& router, const Lifecycle& lifecycle,
                    const telemetry::Registry& registry, const StoreHealthOf& store_health,

@@ -78,7 +78,7 @@ Status ReadCharge(json::value value, policy::ChargeMode& charge) {
   std::string name;
   if (Status status = ReadText(value, "charge", name); !status.ok()) return status;
   const auto found = policy::ParseChargeMode(name);
-  if (!found) return Bad("charge", "must be all_or_none, each or always");
+  if (!found) return Bad("charge", "must be all_or_none, reports, each or always");
   charge = *found;
   return {};
 }
@@ -124,12 +124,12 @@ Status ReadWindow(json::value value, std::string_view field, std::int64_t& secon
   if (value.get_int64().get(seconds) == simdjson::SUCCESS) return {};
   std::string_view text;
   if (value.get_string().get(text) != simdjson::SUCCESS) {
-    return Bad(field, "must be an integer, or a text with a unit such as \"1m\"");
+    return Bad(field, "must be an integer, or a string with a unit such as \"1m\"");
   }
   const auto span = policy::ParseDuration(text);
   if (!span.ok()) return Bad(field, span.error().message);
   if (*span % std::chrono::seconds(1) != std::chrono::nanoseconds(0)) {
-    return Bad(field, "must be whole seconds; policies in files can be finer");
+    return Bad(field, "must be whole seconds; only policy files allow fractions");
   }
   seconds = *span / std::chrono::seconds(1);
   return {};
@@ -163,7 +163,7 @@ using Given = std::map<std::string, std::string, std::less<>>;
 Status Note(Given& given, std::string_view name) {
   const auto [at, is_new] = given.try_emplace(std::string(FieldOf(name)), name);
   if (is_new) return {};
-  return Bad(name, at->second == name ? "is given twice" : "is given already, as " + at->second);
+  return Bad(name, at->second == name ? "is given twice" : "was already given as " + at->second);
 }
 
 /// { "sliding_log": { "limit": 5, "window": "1m" } }, as in policy files.
@@ -200,7 +200,7 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   }
   return Bad(
       name.substr(0, kMaxNameBytes),
-      "is not a field of a policy; those are key, type, capacity, refillRate, windowSeconds, "
+      "is not a field of a policy; the fields are key, type, capacity, refillRate, windowSeconds, "
       "buckets, domain, match, shadow, unlimited, onStoreError, mode, store, overdraw, charge, "
       "cost "
       "and expiresAt, or quota as in policy files");
@@ -236,7 +236,7 @@ Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given) 
                          (FieldOf(copy) == "refillRate" && found->refills()) ||
                          (copy == "buckets" && found->has_buckets);
       if (!known)
-        return Bad(copy.substr(0, kMaxNameBytes), "is not a number of " + std::string(found->name));
+        return Bad(copy.substr(0, kMaxNameBytes), "is not a field of " + std::string(found->name));
       if (Status read = ReadField(copy, field.value(), policy, given); !read.ok()) return read;
     }
   }

@@ -114,11 +114,11 @@ void PolicyChanges::Undo(std::int64_t id, End end, std::string who, Done done) {
     if (!entry.ok()) return done(entry.error());
     if (entry->target.starts_with(kFileTarget)) {
       return done(Error{Code::kFailedPrecondition,
-                        "the change came from " + entry->who + ": edit that to take it back"});
+                        "the change came from " + entry->who + "; edit that file to undo it"});
     }
     if (!entry->target.starts_with(policy::kPolicyTarget)) {
       return done(Error{Code::kFailedPrecondition,
-                        "'" + entry->action + "' cannot be undone; only changes of policies can"});
+                        "'" + entry->action + "' cannot be undone; only changes to policies can"});
     }
     PolicyEdit edit{.key = entry->target.substr(policy::kPolicyTarget.size()),
                     .who = who,
@@ -127,7 +127,7 @@ void PolicyChanges::Undo(std::int64_t id, End end, std::string who, Done done) {
     if (!entry->before.empty()) {
       Result<StoredPolicy> before = PolicyOf(entry->before);
       if (!before.ok()) return done(before.error());
-      before = Returning(std::move(*before), "what was before change " + std::to_string(id), end);
+      before = Returning(std::move(*before), "the state before change " + std::to_string(id), end);
       if (!before.ok()) return done(before.error());
       edit.wanted = std::move(*before);
     }

@@ -15,10 +15,10 @@
 
 namespace weir::admin {
 
-/// The policy that a text which policy::ToJson wrote tells of.
+/// Reads a policy from text that policy::ToJson wrote.
 Result<policy::StoredPolicy> PolicyOf(const std::string& json);
 
-/// Changes policies. A change is told done when it is on disk, in force and in the audit log.
+/// Changes policies. `done` is called when it is on disk, in force and in the audit log.
 ///
 /// Thread-safe, but for EndExpired. Callbacks run on a thread of the store, or before the call
 /// returns. Everything given must outlive the last change.

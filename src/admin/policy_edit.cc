@@ -16,15 +16,15 @@ Status CheckUndo(const PolicyEdit& edit, const PolicyState& state) {
 Status CheckVersion(const PolicyEdit& edit, const PolicyState& state) {
   const std::int64_t version = state.now ? state.now->version : 0;
   if (edit.version == 0 || edit.version == version) return {};
-  return Error{Code::kFailedPrecondition, "policy '" + edit.key + "' has been changed: version " +
+  return Error{Code::kFailedPrecondition, "policy '" + edit.key + "' has changed: version " +
                                               std::to_string(edit.version) +
-                                              " is no longer the one in force"};
+                                              " is no longer current"};
 }
 
 Status CheckNew(const PolicyEdit& edit, const PolicyState& state, const Catalog& catalog) {
   if (state.policies >= kMaxPolicies) {
     return Error{Code::kResourceExhausted,
-                 "there are " + std::to_string(kMaxPolicies) + " policies already"};
+                 "there are " + std::to_string(kMaxPolicies) + " policies, which is the maximum"};
   }
   if (edit.wanted->type.is_override()) {
     Result<ShadowOverride> over = ToOverride(*edit.wanted);
@@ -43,8 +43,8 @@ Status CheckKind(const PolicyEdit& edit, const PolicyState& state) {
   if (is_override(*edit.wanted) == is_override(*state.now)) return {};
   return Error{Code::kFailedPrecondition,
                "'" + edit.key + "' is " +
-                   (is_override(*state.now) ? "an override" : "no override") +
-                   " and stays so; delete it first"};
+                   (is_override(*state.now) ? "an override" : "not an override") +
+                   "; delete it first to change that"};
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ Result<PolicyStep> Decide(const PolicyEdit& edit, const PolicyState& state, Nano
   const bool must_exist = edit.must == PolicyEdit::Must::kExist || !edit.wanted;
   if (must_exist && !state.now) return NoSuchPolicy(edit.key);
   if (edit.must == PolicyEdit::Must::kBeNew && state.now) {
-    return Error{Code::kAlreadyExists, "a policy with key '" + edit.key + "' exists already"};
+    return Error{Code::kAlreadyExists, "a policy with key '" + edit.key + "' already exists"};
   }
   if (Status undo = CheckUndo(edit, state); !undo.ok()) return undo.error();
   if (Status version = CheckVersion(edit, state); !version.ok()) return version.error();

@@ -158,7 +158,7 @@ Result<ShadowOverride> ToOverride(const StoredPolicy& policy) {
   nothing_more.updated_at = policy.updated_at;
   nothing_more.expires_at = policy.expires_at;
   if (policy != nothing_more) {
-    return Bad("type", "an OVERRIDE sets shadow alone; change the rest in the policy's file");
+    return Bad("type", "an OVERRIDE can set only shadow; change the rest in the policy file");
   }
   return ShadowOverride{policy.domain, policy.key.substr(prefix.size()), policy.shadow};
 }

@@ -112,7 +112,7 @@ std::int64_t VersionIn(std::string_view json);
 /// numbers go on after a deletion, so that each names one state, and no other ever does.
 std::int64_t VersionAfter(const PolicyChange& latest);
 
-/// One change of one policy that somebody wants.
+/// One requested change of one policy.
 struct PolicyEdit {
   enum class Must : std::uint8_t { kAny, kBeNew, kExist };
 
@@ -125,7 +125,7 @@ struct PolicyEdit {
   std::int64_t undoes = 0;   ///< not 0: only if this entry is the latest of the policy
 };
 
-/// How the place is where policies are kept, if it is not in this process.
+/// The health of the policy store, if it is not in this process.
 struct PolicyHealth {
   bool up = true;           ///< its last answer was one
   bool known = true;        ///< false: never read, nor found among what this node remembers

@@ -74,7 +74,7 @@ Result<Subject> ReadSubject(std::string_view query) {
                     static_cast<int>(!subject.entries.empty());
   if (given != 1) {
     return Error{Code::kInvalidArgument,
-                 "query: give one of key=…, bucket=… and entries such as user=42"};
+                 "query: give one of key=…, bucket=… or entries such as user=42"};
   }
   return subject;
 }
@@ -97,7 +97,7 @@ std::vector<std::string> DomainsOf(const policy::PolicySet& set, const Subject& 
 
 Error ManyDomains(const std::vector<std::string>& domains) {
   constexpr std::size_t kMost = 20;
-  std::string message = "domain: several have policies for this request; say which:";
+  std::string message = "domain: several domains have policies for this request; choose one of";
   for (std::size_t i = 0; i < std::min(domains.size(), kMost); ++i) {
     message.append(i == 0 ? " " : ", ").append(domains[i]);
   }

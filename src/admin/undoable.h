@@ -19,7 +19,7 @@ struct Undoable {
   template <typename T>
   using Done = std::function<void(T)>;
 
-  std::string kind;  ///< "slots": the log tells of "slots.config" of "slots:NAME"
+  std::string kind;  ///< "slots": logged as "slots.config" of "slots:NAME"
   /// The name of what a request changes; nothing if the request will be refused anyway.
   std::function<std::optional<std::string>(const http::Request&)> name_of;
   std::function<void(std::string name, Done<Result<State>>)> read;

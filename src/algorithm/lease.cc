@@ -41,8 +41,8 @@ Result<Quota> NarrowBucket(const Quota& quota, Nanos term) {
     return Error{Code::kInvalidArgument,
                  "cannot be leased: " + std::to_string(headroom) + " of its " +
                      std::to_string(quota.limit()) +
-                     " permits would have to be held back (at most a quarter may); raise the "
-                     "capacity or use mode: exact"};
+                     " permits would have to be held back (at most a quarter is allowed); raise "
+                     "the capacity or use mode: exact"};
   }
   return Quota::TokenBucket(quota.limit() - headroom, quota.refill(), quota.period());
 }
@@ -53,19 +53,23 @@ Result<Quota> Narrow(const Quota& quota, Nanos term) {
       return NarrowBucket(quota, term);
     case Algorithm::kSlidingLog:
       return Quota::SlidingLog(quota.limit(), quota.window() + std::chrono::nanoseconds(term));
+    case Algorithm::kConcurrency:
+      return Quota::Concurrency(quota.limit(), quota.window() + std::chrono::nanoseconds(term));
     default:
       return quota;
   }
 }
 
+// What a region's store holds is lent while it lasts for longer than a node's lease: for three
+// quarters of its own.
+constexpr Nanos kNodesOfRegion = 4;
+
 constexpr std::int64_t kRateParts = 8;     // of these, one is not handed out in shares
 constexpr std::int64_t kBurstParts = 4;    // of these, one is handed out
 constexpr std::int64_t kLeastShared = 16;  // permits: below, a share's part would be none
 
-bool Leasable(Algorithm algorithm) noexcept {
-  return algorithm == Algorithm::kTokenBucket || algorithm == Algorithm::kFixedWindow ||
-         algorithm == Algorithm::kSlidingLog || algorithm == Algorithm::kSlidingCounter;
-}
+// Permits in flight: of fewer, what nodes keep in stock would be too large a part.
+constexpr std::int64_t kLeastConcurrency = 64;
 
 // Had the permits never been charged, the debt would be lower by their time, less what of it the
 // bucket would have spent full: at most the time since.
@@ -86,10 +90,14 @@ void ReturnToBucket(const Quota& quota, State& state, Nanos now, Nanos at,
 }  // namespace
 
 Result<LeaseTerms> TermsFor(const Quota& quota, std::chrono::nanoseconds longest) {
-  if (!Leasable(quota.algorithm())) {
+  if (quota.algorithm() == Algorithm::kAnchoredWindow) {
     return Error{Code::kInvalidArgument,
-                 "cannot be leased: only token_bucket, fixed_window, sliding_log and "
-                 "sliding_counter can; use mode: exact"};
+                 "cannot be leased: an anchored_window starts with a request; use mode: exact"};
+  }
+  if (quota.algorithm() == Algorithm::kConcurrency && quota.limit() < kLeastConcurrency) {
+    return Error{Code::kInvalidArgument, "cannot be leased: a concurrency limit must be at least " +
+                                             std::to_string(kLeastConcurrency) +
+                                             "; use mode: exact"};
   }
   Nanos term = std::min(longest.count(), quota.window().count() / kLeasesPerWindow);
   if (quota.algorithm() == Algorithm::kSlidingCounter) term = std::min(term, BucketWidth(quota));
@@ -99,12 +107,27 @@ Result<LeaseTerms> TermsFor(const Quota& quota, std::chrono::nanoseconds longest
   return LeaseTerms{*std::move(narrowed), term};
 }
 
+Result<LeaseTerms> RegionTermsFor(const Quota& quota, std::chrono::nanoseconds longest) {
+  Result<LeaseTerms> terms = TermsFor(quota, longest);
+  if (!terms.ok() || quota.algorithm() == Algorithm::kConcurrency) return TermsFor(quota);
+  const Nanos lent = std::min<Nanos>(terms->term / kNodesOfRegion,
+                                     std::chrono::nanoseconds(kLongestLease).count());
+  if (lent < std::chrono::nanoseconds(kShortestLease).count()) return TermsFor(quota);
+  terms->region = std::exchange(terms->term, lent);
+  return terms;
+}
+
+LeaseTerms AtRegion(const LeaseTerms& terms) {
+  if (terms.region == 0) return terms;
+  return {.quota = terms.quota, .term = terms.region};
+}
+
 Result<LeaseTerms> RateTermsFor(const Quota& quota, std::chrono::nanoseconds share_term) {
   const auto refused = [](std::string why) {
     return Error{Code::kInvalidArgument, "rates cannot be leased: " + std::move(why)};
   };
   if (quota.algorithm() != Algorithm::kTokenBucket) {
-    return refused("only those of a token_bucket can; use mode: leased or exact");
+    return refused("only the rate of a token_bucket can; use mode: leased or exact");
   }
   if (quota.limit() < kLeastShared) {
     return refused("the capacity must be at least " + std::to_string(kLeastShared) +

@@ -50,6 +50,9 @@ struct LeaseTerms {
   Quota quota;
   Nanos term = 0;
   RateTerms rate = {};  ///< beside the quota: what is not charged to it
+  /// How long the store of a region, which stands between nodes and the home store, may keep
+  /// permits; the quota is narrowed for that, and `term` is a node's. 0: there is no such store.
+  Nanos region = 0;
 
   friend bool operator==(const LeaseTerms&, const LeaseTerms&) = default;
 };
@@ -61,6 +64,17 @@ Result<LeaseTerms> TermsFor(const Quota& quota, std::chrono::nanoseconds longest
 /// quarter of its capacity. The rest is charged and leased as TermsFor says.
 Result<LeaseTerms> RateTermsFor(const Quota& quota,
                                 std::chrono::nanoseconds share_term = kShareTerm);
+
+/// No region's store keeps permits for longer.
+inline constexpr std::chrono::seconds kLongestRegionLease{60};
+
+/// The terms of a node whose region's store keeps permits for as long as `longest` and lends them
+/// to nodes for a part of that. Quotas that a region cannot lend (their windows are too short, or
+/// they are of concurrency) have the terms of TermsFor, for everybody.
+Result<LeaseTerms> RegionTermsFor(const Quota& quota, std::chrono::nanoseconds longest);
+
+/// The terms under which a region's store keeps what its nodes have `terms` for.
+LeaseTerms AtRegion(const LeaseTerms& terms);
 
 /// Charges the first of want, want / 2, want / 4, … 1 that fits: halves, so that a store whose
 /// arithmetic is a script needs to do no more than compare, and that the last permits of a busy key
@@ -74,7 +88,7 @@ Nanos ChargedAt(const Quota& quota, Nanos now, const Decision& decision) noexcep
 Nanos SpendFor(const LeaseTerms& terms, const Decision& decision) noexcept;
 
 /// Gives back `count` permits of a lease that was charged `at`, as far as they still weigh. Needs
-/// no more capacity than the state has. The decision tells how the key stands then.
+/// no more capacity than the state has. The decision is the key's state then.
 Decision Return(const Quota& quota, State& state, Nanos now, Nanos at, std::int64_t count) noexcept;
 
 }  // namespace weir::algorithm

@@ -43,7 +43,7 @@ std::string DurationText(std::int64_t ns) {
                                     {60'000'000'000, "m"},     {1'000'000'000, "s"},
                                     {1'000'000, "ms"},         {1'000, "us"}};
   for (const Unit& unit : kUnits) {
-    if (ns % unit.ns == 0 && ns != 0) return std::to_string(ns / unit.ns) + std::string(unit.name);
+    if (ns % unit.ns == 0) return std::to_string(ns / unit.ns) + std::string(unit.name);
   }
   return std::to_string(ns) + "ns";
 }
@@ -65,7 +65,7 @@ Result<Quota> Quota::TokenBucket(std::int64_t capacity, std::int64_t refill, Dur
   if (n > 0xFFFF'FFFF) {
     return Invalid("refill per period, in lowest terms " + std::to_string(n) + " per " +
                    std::to_string(p) +
-                   " ns, must have a refill below 4294967296: take a rounder refill or period");
+                   " ns, must have a refill below 4294967296: use a rounder refill or period");
   }
   const Int128 fill = Int128{capacity} * p;  // in 1/n ns
   if (fill > Int128{kMaxWindow.count()} * n) {
@@ -106,7 +106,7 @@ Result<Quota> Quota::SlidingCounter(std::int64_t limit, Duration window, std::in
   if (!quota.ok()) return quota;
   if (buckets < 1 || buckets > kMaxBuckets) return OutOfRange("buckets", buckets, kMaxBuckets, "");
   if (buckets > window.count()) {
-    return Invalid("buckets must not outnumber the nanoseconds of the window (" +
+    return Invalid("buckets must not exceed the nanoseconds of the window (" +
                    std::to_string(window.count()) + "), but is " + std::to_string(buckets));
   }
   quota->algorithm_ = Algorithm::kSlidingCounter;

@@ -21,7 +21,7 @@ namespace weir::algorithm {
 /// The stamp of a charge that got `decision` at `now`.
 Nanos StampOf(const Quota& quota, Nanos now, const Decision& decision) noexcept;
 
-/// Changes a charge of that stamp by `change` permits and tells how the key stands, as Overdraw
+/// Changes a charge of that stamp by `change` permits and returns the key's state, as Overdraw
 /// does. More is charged at `now`, whether it fits or not. Less is given back as far as it still
 /// weighs. Under a concurrency quota the permits of the lease are released, whatever the change.
 /// State::capacity as for Acquire.

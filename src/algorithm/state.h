@@ -35,7 +35,7 @@ Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t co
 /// Charges `cost` (0 or less = only look) at `now`. Only a granted charge changes the state.
 Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
 
-/// Charges `cost` (0 or less = only look) whether it fits or not, and tells how the key stands
+/// Charges `cost` (0 or less = only look) whether it fits or not, and returns the key's state
 /// then: kLimited while it is in debt, that is while more than `limit` is used, with the time until
 /// it is not. What is counted in all is bounded: kMaxLimit permits, or for a token bucket what
 /// flows in during kMaxWindow. A concurrency quota cannot be in debt: nothing is charged to it.
@@ -48,7 +48,7 @@ Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) 
 bool Release(const Quota& quota, State& state, Nanos now, std::int64_t lease) noexcept;
 
 /// The moment from which the state is as good as fresh for the windows it was charged with (a
-/// longer one may begin anew then); Nanos min for an empty state. Needs no quota.
+/// longer one may restart then); Nanos min for an empty state. Needs no quota.
 Nanos FreshAt(Algorithm algorithm, const State& state) noexcept;
 
 /// True if the bytes are a state that Acquire could have left. Bytes from disk or a database must

@@ -176,7 +176,7 @@ inline Decision Acquire(const Quota& quota, TokenBucketState& state, Nanos now,
   return decision;
 }
 
-/// The moment from which the state cannot be told from a fresh one.
+/// The moment from which the state is equal to a fresh one.
 inline Nanos FreshAt(const TokenBucketState& state) noexcept {
   return state.frac == 0 ? state.full_at : state.full_at + 1;
 }
@@ -193,7 +193,7 @@ inline Decision Peek(const Quota& quota, TokenBucketState state, Nanos now,
 /// The time that `cost` permits take to flow in, but at most kMaxWindow. Requires cost > 0.
 token_bucket::Span BoundedTimeOf(const Quota& quota, std::int64_t cost) noexcept;
 
-/// Charges `cost` whether it fits or not, and tells how the bucket stands: limited while more than
+/// Charges `cost` whether it fits or not, and returns the bucket's state: limited while more than
 /// a whole bucket has to flow in. No bucket owes more than kMaxWindow of flow.
 Decision Overdraw(const Quota& quota, TokenBucketState& state, Nanos now,
                   std::int64_t cost) noexcept;

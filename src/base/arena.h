@@ -11,7 +11,7 @@
 
 namespace weir {
 
-/// Memory for many small things that are forgotten together. What it gave stays where it is until
+/// Memory for many small objects that are freed together. What it returned stays in place until
 /// Clear. Not thread-safe.
 class Arena {
  public:

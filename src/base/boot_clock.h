@@ -6,8 +6,8 @@
 
 namespace weir {
 
-/// Time since the machine started, counting what it spent suspended, which other clocks leave out.
-/// For terms that others go on counting meanwhile. Says nothing about the time of day. Thread-safe.
+/// Time since the machine started, including time spent suspended, which other clocks leave out.
+/// For terms that others keep counting in the meantime. Not the time of day. Thread-safe.
 class BootClock final : public Clock {
  public:
   static const BootClock& Get() noexcept {

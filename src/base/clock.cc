@@ -9,7 +9,7 @@
 
 // Reading the kernel's clock costs about 28 ns, the processor's counter about 10. So each thread
 // anchors the counter to the kernel's clock and counts on from there for a tenth of a millisecond,
-// then anchors anew: too short a time for the two to part by more than a few nanoseconds, whatever
+// then anchors again: too short a time for the two to part by more than a few nanoseconds, whatever
 // the counter's frequency does. A thread never sees its own time go back.
 
 namespace weir {

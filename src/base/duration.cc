@@ -37,7 +37,7 @@ Error Bad(std::string_view text, std::string_view why) {
 
 constexpr std::string_view kExpected =
     "expected a number with a unit, such as 500ms, 10s, 1m, 2h or 1d";
-constexpr std::string_view kTooLong = "it is longer than 100 years";
+constexpr std::string_view kTooLong = "longer than 100 years";
 
 std::optional<std::int64_t> TakeNumber(std::string_view& rest) {
   std::int64_t number = 0;
@@ -54,8 +54,24 @@ bool Add(std::int64_t& total, std::int64_t number, std::int64_t unit) {
          !__builtin_add_overflow(total, part, &total) && total <= kMaxWindow.count();
 }
 
+// The digits after "1." or "1,", in nanoseconds; nothing if they are finer, or not there.
+std::optional<std::int64_t> TakeFraction(std::string_view& rest) {
+  std::int64_t nanos = 0;
+  std::int64_t place = 1'000'000'000;
+  std::size_t digits = 0;
+  for (; digits < rest.size() && rest[digits] >= '0' && rest[digits] <= '9'; ++digits) {
+    const int digit = rest[digits] - '0';
+    place /= 10;
+    if (place == 0 && digit != 0) return std::nullopt;
+    nanos += digit * place;
+  }
+  if (digits == 0) return std::nullopt;
+  rest.remove_prefix(digits);
+  return nanos;
+}
+
 Result<std::chrono::nanoseconds> Finish(std::string_view text, std::int64_t total) {
-  if (total == 0) return Bad(text, "it must be longer than zero");
+  if (total == 0) return Bad(text, "must be longer than zero");
   return std::chrono::nanoseconds(total);
 }
 
@@ -64,7 +80,8 @@ Result<std::chrono::nanoseconds> ParseIso(std::string_view text) {
   constexpr std::array<Unit, 3> kTime{
       {{"H", kUnits[2].nanos}, {"M", kUnits[3].nanos}, {"S", kUnits[4].nanos}}};
   constexpr std::string_view kIso =
-      "expected ISO 8601 with weeks, days, hours, minutes and seconds, such as PT1M30S or P1D";
+      "expected ISO 8601 with weeks, days, hours, minutes and seconds, such as PT1M30S, PT0.5S or "
+      "P1D";
   std::string_view rest = text.substr(1);
   std::span<const Unit> units(kDate);
   std::int64_t total = 0;
@@ -80,6 +97,13 @@ Result<std::chrono::nanoseconds> ParseIso(std::string_view text) {
     }
     const std::optional<std::int64_t> number = TakeNumber(rest);
     if (!number || rest.empty()) return Bad(text, kIso);
+    if (rest.front() == '.' || rest.front() == ',') {
+      rest.remove_prefix(1);
+      const std::optional<std::int64_t> fraction = TakeFraction(rest);
+      // Only seconds have one.
+      if (!fraction || rest.empty() || rest.front() != 'S') return Bad(text, kIso);
+      if (!Add(total, *fraction, 1)) return Bad(text, kTooLong);
+    }
     while (!units.empty() && units.front().name.front() != rest.front()) units = units.subspan(1);
     if (units.empty()) return Bad(text, kIso);
     if (!Add(total, *number, units.front().nanos)) return Bad(text, kTooLong);

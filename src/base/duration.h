@@ -9,7 +9,8 @@
 namespace weir {
 
 /// Reads a positive time as people write it: whole numbers with a unit (`500ms`, `10s`, `1m`, `2h`,
-/// `1d`, also `ns` and `us`), several in falling order (`1h30m`), or ISO 8601 (`PT1M30S`, `P1D`).
+/// `1d`, also `ns` and `us`), several in falling order (`1h30m`), or ISO 8601 (`PT1M30S`, `PT0.5S`,
+/// `P1D`).
 /// A number without a unit is an error: nobody should have to guess.
 Result<std::chrono::nanoseconds> ParseDuration(std::string_view text);
 

@@ -34,7 +34,7 @@ Result<FolderLock> FolderLock::Take(const std::string& folder, const std::string
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return Because(path);
     return Error{Code::kUnavailable, "data: " + folder + " is in use by process " + ReadHolder(fd) +
-                                         "; stop it, or give this one another folder (--data)"};
+                                         "; stop it, or use another folder (--data)"};
   }
   // For people alone: the lock holds without it, and a full disk is no reason to refuse.
   const std::string number = std::to_string(::getpid()) + "\n";

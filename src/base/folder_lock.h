@@ -6,9 +6,9 @@
 
 namespace weir {
 
-/// A folder that this process has for itself: two that save the same limits and serve the same
-/// database would each grant the whole limit. It ends with the object, and with the process,
-/// however that ends.
+/// Exclusive use of a folder: two processes that save the same limits and serve the same database
+/// would each grant the whole limit. It ends with the object, and with the process, however that
+/// ends.
 ///
 /// Not thread-safe, and needs not be: it is held, not used.
 class FolderLock {

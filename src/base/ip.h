@@ -62,7 +62,7 @@ Result<std::vector<IpNetwork>> ParseNetworks(std::span<const std::string> texts)
 
 bool ContainsAddress(std::span<const IpNetwork> networks, const IpAddress& address) noexcept;
 
-/// The prefix lengths by which clients are told apart. An IPv6 client usually owns a whole /64.
+/// The prefix lengths by which clients are identified. An IPv6 client usually owns a whole /64.
 struct IpGrouping {
   int v4_prefix = 32;
   int v6_prefix = 64;

@@ -5,9 +5,9 @@
 
 namespace weir {
 
-/// Blocks of memory that are taken and given back again and again, for libraries in C that allocate
-/// for every frame and field. malloc keeps only a handful of free blocks per size at hand; a burst
-/// of requests needs more. Blocks above kLargest, and those beyond kKept per size, are malloc's.
+/// Blocks of memory that are allocated and freed again and again, for libraries in C that allocate
+/// for every frame and field. malloc keeps only a handful of free blocks per size; a burst of
+/// requests needs more. Blocks above kLargest, and those beyond kKept per size, come from malloc.
 ///
 /// Not thread-safe: one per thread. A block may be given back to another thread's recycler.
 class Recycler {

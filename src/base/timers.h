@@ -6,8 +6,8 @@
 
 namespace weir {
 
-/// Runs things later. The service's are those of a reactor; a simulation has its own, which wait
-/// for nobody.
+/// Runs things later. The service uses those of a reactor; a simulation has its own, in virtual
+/// time.
 ///
 /// Thread safety: belongs to one thread, on which everything runs.
 class Timers {

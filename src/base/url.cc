@@ -89,7 +89,7 @@ Result<UrlHost> ReadHost(std::string_view text) {
   UrlHost host;
   if (text.starts_with('[')) {
     const std::size_t end = text.find(']');
-    if (end == std::string_view::npos) return Wrong("invalid host: its ] is missing");
+    if (end == std::string_view::npos) return Wrong("invalid host: missing ]");
     host.name = text.substr(1, end - 1);
     text.remove_prefix(end + 1);
   } else {
@@ -97,7 +97,7 @@ Result<UrlHost> ReadHost(std::string_view text) {
     if (!Decode(text.substr(0, end), host.name)) return Wrong("invalid host");
     text.remove_prefix(end);
   }
-  if (!IsHost(host.name)) return Wrong(host.name.empty() ? "invalid host: none" : "invalid host");
+  if (!IsHost(host.name)) return Wrong(host.name.empty() ? "missing host" : "invalid host");
   if (text.empty()) return host;
   const auto port = ParseNumber<std::uint16_t>(text.substr(1));
   if (text.front() != ':' || !port || *port == 0) return Wrong("invalid port (1 to 65535)");
@@ -121,7 +121,7 @@ Status ReadOptions(std::string_view query, Url& url) {
   while (const auto pair = reader.Next()) {
     auto& [name, value] = url.options.emplace_back();
     if (!Decode(pair->key, name) || !Decode(pair->value, value)) {
-      return Wrong("an option is not percent-encoded correctly");
+      return Wrong("an option has invalid percent-encoding");
     }
   }
   return {};
@@ -141,12 +141,12 @@ Result<Url> ParseUrl(std::string_view text) {
   url.has_user = parts->user.has_value();
   std::string_view password = parts->user.value_or("");
   if (!Decode(Take(password, ':'), url.user) || !Decode(password, url.password)) {
-    return Wrong("the user or password is not percent-encoded correctly");
+    return Wrong("the user or password has invalid percent-encoding");
   }
   if (Status read = ReadHosts(parts->hosts, url); !read.ok()) return read.error();
   const std::string_view path = parts->path;
   if (!Decode(path.substr(path.empty() ? 0 : 1), url.path)) {
-    return Wrong("the path is not percent-encoded correctly");
+    return Wrong("the path has invalid percent-encoding");
   }
   if (Status read = ReadOptions(parts->query.value_or(""), url); !read.ok()) return read.error();
   return url;

@@ -46,4 +46,20 @@ bool IsPrintableUtf8(std::string_view text) noexcept {
   return true;
 }
 
+std::string StorableUtf8(std::string_view text, std::size_t most) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  while (!text.empty()) {
+    const auto first = static_cast<std::uint8_t>(text.front());
+    const bool zero = first == 0;
+    const std::size_t length = zero ? 0 : Utf8SequenceLength(text);
+    std::string piece(text.substr(0, length));
+    if (length == 0) piece = {'\\', 'x', kDigits[first >> 4U], kDigits[first & 15U]};
+    if (out.size() + piece.size() > most) break;
+    out += piece;
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out;
+}
+
 }  // namespace weir

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace weir {
@@ -10,5 +11,9 @@ std::size_t Utf8SequenceLength(std::string_view text) noexcept;
 
 /// True if well-formed UTF-8 without control characters.
 bool IsPrintableUtf8(std::string_view text) noexcept;
+
+/// The text as any database takes it: zero bytes and bytes that are not UTF-8 become \xNN.
+/// At most `most` bytes; a longer one ends after a whole character.
+std::string StorableUtf8(std::string_view text, std::size_t most);
 
 }  // namespace weir

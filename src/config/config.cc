@@ -126,7 +126,7 @@ class Reader {
           continue;
         }
         if (item->kind != Node::Kind::kScalar) {
-          report_.Add(item->mark, key + ": expected text");
+          report_.Add(item->mark, key + ": expected a string");
           return;
         }
         texts.push_back(item->scalar);
@@ -138,7 +138,7 @@ class Reader {
     } else if (value.kind == Node::Kind::kNull) {
       return;
     } else {
-      report_.Add(value.mark, key + (setting->info.list ? ": expected a list of texts"
+      report_.Add(value.mark, key + (setting->info.list ? ": expected a list of strings"
                                                         : ": expected one value"));
       return;
     }
@@ -209,27 +209,27 @@ void CheckTogether(const Config& config, const std::string& file, std::vector<Pr
     return MayDo(key.roles, access::Operation::kAdmin);
   });
   if (config.admin.keyless_allowed && config.admin.allow.empty()) {
-    fail("admin.keyless: allowed needs admin.allow, the addresses that need no key");
+    fail("admin.keyless: 'allowed' requires admin.allow, the addresses that need no key");
   }
   if (!http.off && !http.loopback() && config.admin.keys.empty() && !administrators &&
       !config.oidc.enabled() && !config.admin.keyless_allowed) {
-    fail("admin.keys: needed, since " + http.ToString() +
+    fail("admin.keys: required, because " + http.ToString() +
          " (listen.http) can be reached from other machines and serves /admin");
   }
   if (!config.access.subjects.empty() && config.tls.client_ca.empty()) {
-    fail("access.subjects: needs tls.client_ca, which certificates are checked against");
+    fail("access.subjects: requires tls.client_ca, to verify client certificates");
   }
   const Config::Oidc& oidc = config.oidc;
   if (oidc.enabled() && (oidc.audience.empty() || oidc.jwks.empty() || oidc.roles.empty())) {
-    fail("oidc.issuer: needs oidc.audience, oidc.jwks and oidc.roles");
+    fail("oidc.issuer: requires oidc.audience, oidc.jwks and oidc.roles");
   }
-  if (config.tls.cert.empty() && !config.tls.key.empty()) fail("tls.cert: needed with tls.key");
-  if (config.tls.key.empty() && !config.tls.cert.empty()) fail("tls.key: needed with tls.cert");
+  if (config.tls.cert.empty() && !config.tls.key.empty()) fail("tls.cert: required with tls.key");
+  if (config.tls.key.empty() && !config.tls.cert.empty()) fail("tls.key: required with tls.cert");
   if (!config.tls.client_ca.empty() && config.tls.cert.empty()) {
-    fail("tls.client_ca: needs tls.cert and tls.key");
+    fail("tls.client_ca: requires tls.cert and tls.key");
   }
   if (config.proxy.upstream_tls_cert.empty() != config.proxy.upstream_tls_key.empty()) {
-    fail("proxy.upstream_tls_cert: needed with proxy.upstream_tls_key, and the other way round");
+    fail("proxy.upstream_tls_cert and proxy.upstream_tls_key must be given together");
   }
 }
 

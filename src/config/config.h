@@ -1,6 +1,6 @@
 #pragma once
 
-// What the service is told. Every value has a default; a YAML file, the environment
+// The configuration of the service. Every value has a default; a YAML file, the environment
 // (WEIR_LISTEN_HTTP for listen.http) and flags override them, in this order.
 // docs/reference/configuration.md lists all.
 
@@ -28,7 +28,7 @@ using weir::Digest;
 using weir::EqualDigests;
 using weir::Sha256;
 
-/// Where a door listens. A plain value.
+/// Where a protocol listens. A plain value.
 struct Address {
   bool off = false;
   std::string host = {};  ///< an IP address
@@ -80,6 +80,11 @@ struct Config {
     std::uint32_t breaker_failures = 5;
     std::size_t deny_cache = 65'536;  ///< keys; 0: none
   } distant;
+  struct Region {
+    std::chrono::milliseconds term{
+        0};              ///< how long stores of regions keep permits; 0: there are none
+    bool lends = false;  ///< this service is the store of a region
+  } region;
   std::vector<std::string> policies;
   bool lenient = false;               ///< skip fields of Envoy's files that are not known
   std::string policy_store = "auto";  ///< of the admin API's; secret: may hold a password
@@ -174,8 +179,8 @@ struct Config {
   } proxy;
   struct Slots {
     std::string store = "sqlite:";
-    std::chrono::milliseconds keep{0};  ///< events that are over, in the live tables; 0: for good
-    std::chrono::milliseconds keep_ids{0};  ///< their ids, in the archive; 0: for good
+    std::chrono::milliseconds keep{0};  ///< events that are over, in the live tables; 0: forever
+    std::chrono::milliseconds keep_ids{0};  ///< their ids, in the archive; 0: forever
   } slots;
   struct Notify {
     std::string store = "sqlite:";
@@ -183,6 +188,7 @@ struct Config {
     std::string broker = "embedded:";
     std::vector<std::string> providers;  ///< embedded: [CHANNEL=]URL; secret: may hold passwords
     std::string token;                   ///< secret; of webhooks
+    int attempts = 5;                    ///< embedded: before a message is a dead letter
     /// For users without a configuration; 0: they are refused.
     std::int64_t default_limit = 0;
     std::int64_t default_window = 0;  ///< minutes
@@ -272,7 +278,7 @@ std::span<const SettingInfo> Settings();
 /// The environment variable of a key: WEIR_LISTEN_HTTP.
 std::string EnvironmentName(std::string_view key);
 
-/// What the environment says.
+/// The settings in the environment.
 struct Environment {
   std::vector<Override> overrides;
   /// A sentence for each WEIR_… that is not a setting, for the log: perhaps a slip, perhaps

@@ -31,7 +31,7 @@ Result<Digest> ReadKey(std::string_view text, std::size_t shortest) {
   if (text.starts_with(kPrefix)) {
     const auto digest = ParseDigest(text.substr(kPrefix.size()));
     if (!digest) {
-      return Error{Code::kInvalidArgument, "after 'sha256:' expected 64 hexadecimal digits"};
+      return Error{Code::kInvalidArgument, "expected 64 hexadecimal digits after 'sha256:'"};
     }
     return *digest;
   }
@@ -100,7 +100,7 @@ Status SetAccessKeys(std::vector<Config::Access::Key>& keys, Texts texts) {
     Result<Digest> digest = ReadKey(std::string_view(text).substr(second + 1), kMinKeyBytes);
     if (!digest.ok()) return Error{Code::kInvalidArgument, name + ": " + digest.error().message};
     for (const Config::Access::Key& other : keys) {
-      if (other.name == name) return Error{Code::kInvalidArgument, name + ": is there twice"};
+      if (other.name == name) return Error{Code::kInvalidArgument, name + ": given twice"};
     }
     keys.push_back({name, *digest, *roles});
   }

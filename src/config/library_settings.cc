@@ -39,13 +39,15 @@ Status SetServiceCa(Config& config, Texts texts) {
 }
 
 const std::array<Setting, 4> kLibrarySettings = {{
-    {{"mode", "", "of programs with weir::Limiter: embedded (decide there) or service (ask one)"},
+    {{"mode", "",
+      "For programs with weir::Limiter: embedded (decide in process) or service (call one)"},
      SetMode},
-    {{"service", "", "of programs with weir::Limiter: the service that mode: service asks"},
+    {{"service", "", "For programs with weir::Limiter: URL of the service, with mode: service"},
      SetService},
-    {{"service_key", "", "of programs with weir::Limiter: the key that they show the service"},
+    {{"service_key", "", "For programs with weir::Limiter: the API key for the service"},
      SetServiceKey},
-    {{"service_ca", "", "of programs with weir::Limiter: PEM file of the service's authority"},
+    {{"service_ca", "",
+      "For programs with weir::Limiter: PEM file with the CA certificates to trust"},
      SetServiceCa},
 }};
 

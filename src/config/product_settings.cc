@@ -34,26 +34,28 @@ Status SetDefaultCap(Config::Notify& notify, std::string_view text) {
 
 // clang-format off
 const Setting kProductSettings[] = {
-    {{"slots.store", "--slots-store", "where slots are kept: sqlite: or postgres://"},
+    {{"slots.store", "--slots-store", "Where slots are kept: sqlite: or postgres:// (sqlite:)"},
      [](Config& c, Texts t) { return SetUrl(c.slots.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
-    {{"slots.keep", "", "how long done and cancelled events stay in the live tables; off: forever"},
+    {{"slots.keep", "", "How long done and cancelled events stay in the live tables; off: forever"},
      [](Config& c, Texts t) { return Set(c.slots.keep, ReadTime(t[0], true)); }},
-    {{"slots.keep_ids", "", "how long the archive knows their ids; off: forever"},
+    {{"slots.keep_ids", "", "How long the archive keeps their IDs; off: forever"},
      [](Config& c, Texts t) { return Set(c.slots.keep_ids, ReadTime(t[0], true)); }},
-    {{"notify.store", "--notify-store", "where notify keeps users: sqlite: or postgres://"},
+    {{"notify.store", "--notify-store", "Where notifications are kept: sqlite: or postgres:// (sqlite:)"},
      [](Config& c, Texts t) { return SetUrl(c.notify.store, t, {"sqlite:", "postgres://", "postgresql://"}); }},
-    {{"notify.cache", "--notify-cache", "notify's cache: redis://, or empty for none"},
+    {{"notify.cache", "--notify-cache", "Cache for notifications: redis://, or empty for none"},
      [](Config& c, Texts t) -> Status {
        if (t[0].empty()) { c.notify.cache.clear(); return {}; }
        return SetUrl(c.notify.cache, t, {"redis://", "rediss://"});
      }},
-    {{"notify.broker", "--notify-broker", "notify's broker: embedded: or kafka://host:9092"},
+    {{"notify.broker", "--notify-broker", "Broker: embedded: or kafka://host:9092 (embedded:)"},
      [](Config& c, Texts t) { return SetUrl(c.notify.broker, t, {"embedded:", "kafka://"}); }},
-    {{"notify.providers", "", "who delivers, each CHANNEL=URL or URL: console:, https://, smtp://", true},
+    {{"notify.providers", "", "Providers that deliver, each CHANNEL=URL or URL: console:, https://, smtp://", true},
      [](Config& c, Texts t) -> Status { c.notify.providers.assign(t.begin(), t.end()); return {}; }},
-    {{"notify.token", "", "bearer token for notify's webhooks"},
+    {{"notify.token", "", "Bearer token for the webhooks of notifications"},
      [](Config& c, Texts t) -> Status { c.notify.token = t[0]; return {}; }},
-    {{"notify.default_cap", "", "the cap of users without one, such as 100/60m; off: they are refused"},
+    {{"notify.attempts", "", "Attempts before a message becomes a dead letter (embedded broker)"},
+     [](Config& c, Texts t) { return Set(c.notify.attempts, ReadWhole(t[0], 1, 20)); }},
+    {{"notify.default_cap", "", "Cap of users without one, such as 100/60m; off: they are refused"},
      [](Config& c, Texts t) { return SetDefaultCap(c.notify, t[0]); }},
 };
 // clang-format on

@@ -7,12 +7,13 @@
 namespace weir::access {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Role>, 6> kRoles = {{{"check", Role::kCheck},
+constexpr std::array<std::pair<std::string_view, Role>, 7> kRoles = {{{"check", Role::kCheck},
                                                                       {"slots", Role::kSlots},
                                                                       {"send", Role::kSend},
                                                                       {"read", Role::kRead},
                                                                       {"operate", Role::kOperate},
-                                                                      {"admin", Role::kAdmin}}};
+                                                                      {"admin", Role::kAdmin},
+                                                                      {"store", Role::kStore}}};
 
 constexpr std::array<std::pair<std::string_view, Operation>, 5> kOpenable = {
     {{"check", Operation::kCheck},
@@ -63,6 +64,8 @@ bool MayDo(Roles roles, Operation operation) noexcept {
       return (roles & (Bits(Role::kRead) | Bits(Role::kOperate))) != 0;
     case Operation::kOperate:
       return (roles & Bits(Role::kOperate)) != 0;
+    case Operation::kStore:
+      return (roles & Bits(Role::kStore)) != 0;
     case Operation::kAdmin:
       return false;
   }
@@ -87,6 +90,8 @@ std::string_view RoleNeeded(Operation operation) noexcept {
       return "operate";
     case Operation::kAdmin:
       return "admin";
+    case Operation::kStore:
+      return "store";
   }
   return "admin";
 }
@@ -100,7 +105,7 @@ Result<Roles> ParseRoles(std::string_view text) {
     if (found == kRoles.end()) {
       return Error{Code::kInvalidArgument,
                    "unknown role '" + std::string(text.substr(0, std::min<std::size_t>(end, 32))) +
-                       "'; there are check, slots, send, read, operate and admin"};
+                       "'; the roles are check, slots, send, read, operate, store and admin"};
     }
     roles |= Bits(found->second);
     if (end == text.size()) return roles;

@@ -21,10 +21,11 @@ enum class Role : std::uint8_t {
   kRead = 8,      ///< look at everything in the admin API
   kOperate = 16,  ///< read, and act in an incident: reset, override, flush
   kAdmin = 32,    ///< everything
+  kStore = 64,    ///< use this service as a store: of another Weir
 };
 using Roles = std::uint8_t;
 inline constexpr Roles kNoRoles = 0;
-inline constexpr Roles kEveryRole = 63;
+inline constexpr Roles kEveryRole = 127;
 
 /// What a caller wants to do, as far as it matters here.
 enum class Operation : std::uint8_t {
@@ -37,6 +38,7 @@ enum class Operation : std::uint8_t {
   kRead,
   kOperate,
   kAdmin,
+  kStore,  ///< charge, give back and reset any key under any quota
 };
 
 /// Whether these roles suffice.

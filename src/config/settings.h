@@ -23,7 +23,7 @@ std::span<const Setting> AllSettings();
 const Setting* FindSetting(std::string_view key);
 
 /// A part of that table, for the file that puts it together: the service's, that of slots and
-/// notify, the proxy's, what is told of checks, the control plane's, that of programs with the
+/// notify, the proxy's, telemetry, the control plane's, that of programs with the
 /// library, and several stores.
 std::span<const Setting> ServiceSettings();
 std::span<const Setting> ProductSettings();

@@ -9,6 +9,7 @@
 
 #include "config/settings.h"
 #include "config/values.h"
+#include "policy/charging.h"
 
 namespace weir::config {
 namespace {
@@ -79,18 +80,31 @@ Status SetShare(std::uint32_t& target, std::string_view text) {
   return {};
 }
 
+Status SetRegionTerm(std::chrono::milliseconds& target, const std::string& text) {
+  const auto term = ReadTime(text, true);
+  const bool fits = term.ok() && (term->count() == 0 || (*term >= policy::kShortestRegionTerm &&
+                                                         *term <= policy::kLongestRegionTerm));
+  if (!fits) return Expected("a time from 40ms to 1m, or off", text);
+  target = *term;
+  return {};
+}
+
 // clang-format off
-const std::array<Setting, 6> kStoreSettings = {{
-    {{"stores", "--stores", "several stores by name, each NAME=URL; a name with several URLs shares its keys among them", true}, SetStores},
-    {{"move.from", "", "the name of the store that keys are moved away from; empty: none"},
+const std::array<Setting, 8> kStoreSettings = {{
+    {{"stores", "--stores", "Several stores by name, each NAME=URL; several URLs under one name share its keys", true}, SetStores},
+    {{"region.term", "--region-term", "How long a region's store keeps permits of leased policies; off: no regions"},
+     [](Config& c, Texts t) { return SetRegionTerm(c.region.term, t[0]); }},
+    {{"region.lends", "--region-lends", "This service is the store of a region: it lends permits to nodes"},
+     [](Config& c, Texts t) { return Set(c.region.lends, ReadSwitch(t[0])); }},
+    {{"move.from", "", "The store to move keys from; empty: none"},
      [](Config& c, Texts t) -> Status { c.move.from = t[0]; return {}; }},
-    {{"move.to", "", "the name of the store that they are moved to"},
+    {{"move.to", "", "The store to move keys to"},
      [](Config& c, Texts t) -> Status { c.move.to = t[0]; return {}; }},
-    {{"move.share", "--move-share", "the percentage of the keys that are charged in both stores"},
+    {{"move.share", "--move-share", "Percentage of keys that are charged in both stores"},
      [](Config& c, Texts t) { return SetShare(c.move.share, t[0]); }},
-    {{"move.done", "--move-done", "the percentage of the keys that are charged in the new store alone"},
+    {{"move.done", "--move-done", "Percentage of keys that are charged only in the new store"},
      [](Config& c, Texts t) { return SetShare(c.move.done, t[0]); }},
-    {{"move.policies", "", "only the keys of these policies, each domain/name; none: of all", true},
+    {{"move.policies", "", "Move only the keys of these policies, each domain/name; empty: all", true},
      [](Config& c, Texts t) -> Status { c.move.policies.assign(t.begin(), t.end()); return {}; }},
 }};
 // clang-format on
@@ -107,11 +121,24 @@ bool Has(const Config& config, const std::string& name) {
   return std::ranges::find(config.stores, name, &Config::NamedStore::name) != config.stores.end();
 }
 
+void CheckRegion(const Config& config, std::vector<std::string>& wrong) {
+  const Config::Region& region = config.region;
+  if (region.lends && region.term.count() == 0) {
+    wrong.emplace_back("region.lends: requires region.term, the same as in all regions");
+  }
+  if (region.term.count() != 0 && !config.stores.empty()) {
+    wrong.emplace_back("region.term: cannot be used with several stores");
+  }
+  if (region.lends && !config.store_given) {
+    wrong.emplace_back("region.lends: requires the home store of all regions in `store`");
+  }
+}
+
 void CheckMove(const Config& config, std::vector<std::string>& wrong) {
   const Config::Move& move = config.move;
   if (move.from.empty() && move.to.empty()) {
     if (move.share != 0 || move.done != 0)
-      wrong.push_back("move.share: needs move.from and move.to");
+      wrong.push_back("move.share: requires move.from and move.to");
     return;
   }
   for (const auto& [key, name] : {std::pair("move.from", &move.from), {"move.to", &move.to}}) {
@@ -120,11 +147,11 @@ void CheckMove(const Config& config, std::vector<std::string>& wrong) {
                       (config.stores.empty() ? "none" : NamesOf(config)));
     }
   }
-  if (move.from == move.to) wrong.emplace_back("move.to: must be another store than move.from");
+  if (move.from == move.to) wrong.emplace_back("move.to: must differ from move.from");
   if (move.done > move.share) {
     wrong.emplace_back(
-        "move.done: cannot be more than move.share: keys are charged in both stores "
-        "before they are charged in the new one alone");
+        "move.done: cannot exceed move.share: keys are charged in both stores before they are "
+        "charged only in the new one");
   }
 }
 
@@ -135,11 +162,12 @@ std::span<const Setting> StoreSettings() { return kStoreSettings; }
 std::vector<std::string> ResolveStores(Config& config) {
   std::vector<std::string> wrong;
   CheckMove(config, wrong);
+  CheckRegion(config, wrong);
   if (config.stores.empty()) {
     if (!config.store_name.empty()) {
       wrong.push_back(
           "store: expected a URL such as redis://localhost:6379, or the name of one of "
-          "`stores`; there is none called '" +
+          "`stores`; there is no store '" +
           config.store_name + "'");
     }
     return wrong;
@@ -150,7 +178,7 @@ std::vector<std::string> ResolveStores(Config& config) {
     wrong.push_back("stores: more than " + std::to_string(kMaxServers) + " servers");
   }
   if (config.store_given && config.store_name.empty()) {
-    wrong.push_back("store: with `stores`, name one of them: " + NamesOf(config));
+    wrong.push_back("store: must be one of `stores`: " + NamesOf(config));
     return wrong;
   }
   if (!config.store_given) config.store_name = config.stores.front().name;

@@ -60,16 +60,16 @@ Status SetKeys(Config& config, Texts texts) {
 
 // clang-format off
 const Setting kTelemetrySettings[] = {
-    {{"log.refusals", "", "log lines a second, of each reactor, for refused checks; 0: none"},
+    {{"log.refusals", "", "Log lines per second and thread for refused checks; 0: none"},
      [](Config& c, Texts t) { return Set(c.log.refusals, ReadWhole(t[0], 0, 100'000)); }},
-    {{"log.keys", "", "how keys are written in log lines and traces: plain or hashed"}, SetKeys},
-    {{"log.key_salt", "", "a secret that hashed keys are mixed with"},
+    {{"log.keys", "", "How keys are written in log lines and traces: plain or hashed"}, SetKeys},
+    {{"log.key_salt", "", "Secret salt for hashed keys"},
      [](Config& c, Texts t) -> Status { c.log.key_salt = t[0]; return {}; }},
-    {{"metrics.tokens_remaining", "", "true: /metrics has what each policy's last decision left"},
+    {{"metrics.tokens_remaining", "", "Include what each policy's last decision left in /metrics"},
      [](Config& c, Texts t) { return Set(c.metrics.tokens_remaining, ReadSwitch(t[0])); }},
     {{"traces.endpoint", "", "OTLP receiver: http://host:4318, grpc://host:4317, or off"}, SetEndpoint},
-    {{"traces.ratio", "", "the share of requests that are traced unless their caller says"}, SetRatio},
-    {{"traces.headers", "", "header fields for the receiver, each 'name: value'", true},
+    {{"traces.ratio", "", "Share of requests to trace unless the caller decides"}, SetRatio},
+    {{"traces.headers", "", "Header fields for the receiver, each 'name: value'", true},
      [](Config& c, Texts t) { return SetHeaderFields(c.traces.headers, t); }},
     {{"traces.service_name", "", "service.name of the exported spans"},
      [](Config& c, Texts t) -> Status {
@@ -77,15 +77,15 @@ const Setting kTelemetrySettings[] = {
        c.traces.service_name = t[0];
        return {};
      }},
-    {{"traces.max_per_second", "", "the most requests that are traced in a second, whoever asks for it"},
+    {{"traces.max_per_second", "", "Maximum number of traced requests per second"},
      [](Config& c, Texts t) { return Set(c.traces.max_per_second, ReadWhole(t[0], 1, 1'000'000)); }},
-    {{"traces.queue", "", "spans that may wait for the exporter; more are dropped and counted"},
+    {{"traces.queue", "", "Maximum number of spans waiting for export; more are dropped and counted"},
      [](Config& c, Texts t) { return Set(c.traces.queue, ReadWhole(t[0], 64, 1'000'000)); }},
-    {{"traces.batch", "", "spans in one request to the receiver"},
+    {{"traces.batch", "", "Maximum number of spans per export request"},
      [](Config& c, Texts t) { return Set(c.traces.batch, ReadWhole(t[0], 1, 65'536)); }},
-    {{"traces.interval", "", "how long a span waits for a batch to fill"},
+    {{"traces.interval", "", "How long a span waits for a batch to fill"},
      [](Config& c, Texts t) { return Set(c.traces.interval, ReadTime(t[0], false)); }},
-    {{"traces.timeout", "", "how long the receiver may take to answer"},
+    {{"traces.timeout", "", "Timeout of an export request"},
      [](Config& c, Texts t) { return Set(c.traces.timeout, ReadTime(t[0], false)); }},
 };
 // clang-format on

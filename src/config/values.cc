@@ -48,7 +48,7 @@ Result<std::int64_t> ReadBytes(std::string_view text, std::int64_t least, std::i
   const Result<std::int64_t> value = ReadWhole(digits, 0, most / unit);
   if (!value.ok() || *value * unit < least) {
     return Expected("bytes from " + std::to_string(least) + " to " + std::to_string(most) +
-                        " (k, M and G are understood)",
+                        ", optionally with k, M or G",
                     text);
   }
   return *value * unit;
@@ -95,7 +95,7 @@ Status SetAddress(Address& target, Texts texts) {
 Status SetStoreUrl(std::string& target, const std::string& text) {
   return SetUrl(target, {&text, 1},
                 {"memory:", "redis://", "rediss://", "redis+cluster://", "rediss+cluster://",
-                 "postgres://", "postgresql://", "mysql://", "mariadb://"});
+                 "postgres://", "postgresql://", "mysql://", "mariadb://", "weir://", "weirs://"});
 }
 
 Status SetFieldName(std::string& target, const std::string& text) {

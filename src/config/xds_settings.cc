@@ -24,19 +24,19 @@ Status SetServer(Config& config, Texts texts) {
 
 // clang-format off
 const Setting kXdsSettings[] = {
-    {{"xds.server", "--xds-server", "control plane that gives policies: grpc://host:port, grpcs://host:port, or off"},
+    {{"xds.server", "--xds-server", "Control plane that provides policies: grpc://host:port, grpcs://host:port, or off"},
      SetServer},
-    {{"xds.node_id", "", "this node's id at the control plane"},
+    {{"xds.node_id", "", "This node's ID for the control plane"},
      [](Config& c, Texts t) -> Status {
        if (t[0].empty()) return Expected("an id", t[0]);
        c.xds.node_id = t[0];
        return {};
      }},
-    {{"xds.headers", "", "header fields for the control plane, each 'name: value'", true},
+    {{"xds.headers", "", "Header fields for the control plane, each 'name: value'", true},
      [](Config& c, Texts t) { return SetHeaderFields(c.xds.headers, t); }},
-    {{"xds.tls_ca", "", "PEM file with the authority of the control plane's certificate"},
+    {{"xds.tls_ca", "", "PEM file with the CA certificates to trust for the control plane"},
      [](Config& c, Texts t) -> Status { c.xds.tls_ca = t[0]; return {}; }},
-    {{"xds.tls_cert", "", "PEM file with the certificate that is shown to it"},
+    {{"xds.tls_cert", "", "PEM file with the client certificate for the control plane"},
      [](Config& c, Texts t) -> Status { c.xds.tls_cert = t[0]; return {}; }},
     {{"xds.tls_key", "", "PEM file with its private key"},
      [](Config& c, Texts t) -> Status { c.xds.tls_key = t[0]; return {}; }},

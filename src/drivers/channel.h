@@ -6,9 +6,9 @@
 
 namespace weir {
 
-/// Short messages between all who name the same channel of a server, on connections and a thread of
-/// its own. It connects again by itself; what was published while a listener was not connected does
-/// not reach it, and `changed` tells when that was.
+/// Short messages between all that use the same channel of a server, on its own connections and
+/// thread. It reconnects automatically; what was published while a listener was disconnected does
+/// not reach it, and `changed` says when.
 ///
 /// Thread-safe. Callbacks run on the channel's thread, and none after the destructor.
 class Channel {
@@ -18,7 +18,7 @@ class Channel {
     std::function<void(std::string_view message)> message;
     /// True: everything that is published from now on arrives. False: no longer.
     std::function<void(bool up)> changed;
-    /// True: the log is not told why it does not open.
+    /// True: it is not logged why it does not open.
     bool quiet = false;
   };
 

@@ -21,7 +21,7 @@ class ChannelTrouble {
     if (quiet_ || error == last_ || now < quiet_until_) return;
     last_ = error;
     quiet_until_ = now + std::chrono::seconds(5);
-    telemetry::Log(telemetry::Level::kError, "no messages between nodes: the channel does not open",
+    telemetry::Log(telemetry::Level::kError, "cannot open the channel between nodes",
                    {{"error", std::string_view(error)}});
   }
   void Clear() { last_.clear(); }

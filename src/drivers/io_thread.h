@@ -10,7 +10,7 @@
 
 namespace weir {
 
-/// A thread that runs one io_context: what owns connections and timers beside the reactors.
+/// A thread that runs one io_context, for connections and timers outside the reactors.
 ///
 /// Thread-safe: Post from any thread. Start and what ends it belong to the owner.
 class IoThread {

@@ -27,12 +27,20 @@ void PutKey(std::string& out, const Shard& shard, const Shard::Place& place) {
   } else {
     algorithm::WriteTokenBucket(state, {slot.word, slot.extra});
   }
-  Put(out, kKeyRecord);
-  Put(out, place.algorithm());
-  Put(out, slot.high);
-  Put(out, slot.low);
-  Put(out, state.size);
-  Put(out, static_cast<std::uint32_t>(key.size()));
+  // The journal writes every key that changes: one append for what has a fixed size.
+  std::array<char, 64> head;
+  std::size_t size = 0;
+  const auto put = [&](const auto& value) {
+    std::memcpy(head.data() + size, &value, sizeof value);
+    size += sizeof value;
+  };
+  put(kKeyRecord);
+  put(place.algorithm());
+  put(slot.high);
+  put(slot.low);
+  put(state.size);
+  put(static_cast<std::uint32_t>(key.size()));
+  out.append(head.data(), size);
   out.append(reinterpret_cast<const char*>(state.data), state.size);
   out.append(key);
 }
@@ -43,11 +51,11 @@ Status GetKey(Reader& in, SavedKey& key) {
   std::uint32_t text_size = 0;
   if (!in.Get(tag) || !in.Get(key.fingerprint.high) || !in.Get(key.fingerprint.low) ||
       !in.Get(state_size) || !in.Get(text_size)) {
-    return Damaged("a key is cut off");
+    return Damaged("a key is truncated");
   }
   if (state_size > kMaxStateBytes || text_size > kMaxKeyBytes) return Damaged("a size");
   if (!in.GetBytes(key.state, state_size) || !in.GetBytes(key.text, text_size)) {
-    return Damaged("a key is cut off");
+    return Damaged("a key is truncated");
   }
   const algorithm::Descriptor* known = algorithm::FindTag(tag);
   if (known == nullptr) return Damaged("an algorithm");

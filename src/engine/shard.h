@@ -134,6 +134,8 @@ class alignas(128) Shard {
   }
   /// The key's text; empty if it is not kept.
   std::string_view TextOf(const Place& place) const noexcept;
+  /// Starts fetching what reading the keys at `places` takes, so that they wait together.
+  void Prefetch(std::span<const Place> places) const noexcept;
   void Erase(const Place& place) noexcept;
   /// Erases all; returns how many.
   std::uint32_t Clear() noexcept;

@@ -47,7 +47,7 @@ Status Table::Save(std::ostream& out) const {
   flush();
   Put(chunk, checksum.value());
   flush();
-  if (!out.flush()) return Error{Code::kUnavailable, "the snapshot could not be written"};
+  if (!out.flush()) return Error{Code::kUnavailable, "cannot write the snapshot"};
   return {};
 }
 
@@ -65,9 +65,9 @@ Status Table::LoadKeys(std::istream& stream) {
   KeyStorage keys;
   KeyHash::Secret secret;
   if (!in.Get(magic) || magic != kMagic) {
-    return Error{Code::kInvalidArgument, "this is not a snapshot of this version"};
+    return Error{Code::kInvalidArgument, "not a snapshot, or of an unsupported version"};
   }
-  if (!in.Get(keys) || !in.Get(secret)) return Damaged("it ends early");
+  if (!in.Get(keys) || !in.Get(secret)) return Damaged("it is truncated");
   if (keys != options_.keys) {
     return Error{Code::kFailedPrecondition, "the snapshot was made with another KeyStorage"};
   }
@@ -76,19 +76,19 @@ Status Table::LoadKeys(std::istream& stream) {
   SavedKey key;  // one for all, so that its memory is taken once
   std::uint64_t count = 0;
   for (std::uint8_t kind = kEndRecord;; ++count) {
-    if (!in.Get(kind)) return Damaged("it ends early");
+    if (!in.Get(kind)) return Damaged("it is truncated");
     if (kind == kEndRecord) break;
-    if (kind != kKeyRecord) return Damaged("a key is cut off");
+    if (kind != kKeyRecord) return Damaged("a key is truncated");
     if (Status read = GetKey(in, key); !read.ok()) return read;
     if (!Restore(key.algorithm, key.fingerprint, key.state, key.text, call)) {
-      return Damaged("a key comes twice");
+      return Damaged("a key occurs twice");
     }
   }
   std::uint64_t expected_count = 0;
   std::uint64_t expected_sum = 0;
-  if (!in.Get(expected_count)) return Damaged("it ends early");
+  if (!in.Get(expected_count)) return Damaged("it is truncated");
   const std::uint64_t sum = in.checksum();
-  if (!in.Get(expected_sum)) return Damaged("it ends early");
+  if (!in.Get(expected_sum)) return Damaged("it is truncated");
   if (expected_count != count || expected_sum != sum) return Damaged("the checksum does not match");
   return {};
 }

@@ -87,7 +87,7 @@ class Table {
   void LocateStretch(std::span<const Ask> asks, Located* at) const noexcept;
   void ChargeStretch(std::span<const Ask> asks, const Located* at, Decision* decisions,
                      const Call& call);
-  /// What is kept of a key's text: which key is meant is told by its fingerprint.
+  /// What is kept of a key's text: keys are identified by their fingerprints.
   std::string_view TextOf(std::string_view key) const noexcept {
     return text_ ? key.substr(0, kKeptText) : std::string_view();
   }

@@ -44,15 +44,15 @@ Status Validate(const FilterOptions& options) {
   if (options.rules.empty()) return Invalid("rules: give at least one");
   if (options.rules.size() > kMaxRules) return Invalid("rules: more than 64");
   if (options.ipv4_prefix < 0 || options.ipv4_prefix > 32)
-    return Invalid("ipv4_prefix: not 0 to 32");
+    return Invalid("ipv4_prefix: must be 0 to 32");
   if (options.ipv6_prefix < 0 || options.ipv6_prefix > 128) {
-    return Invalid("ipv6_prefix: not 0 to 128");
+    return Invalid("ipv6_prefix: must be 0 to 128");
   }
   for (std::size_t i = 0; i < options.rules.size(); ++i) {
     const FilterRule& rule = options.rules[i];
     const std::string field = "rules[" + std::to_string(i) + "].";
     if (rule.name.empty()) return Invalid(field + "name: is empty");
-    if (rule.by.empty()) return Invalid(field + "by: name what tells clients apart");
+    if (rule.by.empty()) return Invalid(field + "by: say what identifies a client");
     if (rule.cost < 1) return Invalid(field + "cost: must be at least 1");
     const auto same =
         std::count_if(options.rules.begin(), options.rules.end(),
@@ -138,7 +138,7 @@ struct Filter::State {
   const char* Refusal(const FilterRequest& request, filter::Routes& routes) const {
     if (Doubled(request, options.api_key_header) ||
         (!options.user && Doubled(request, options.user_header))) {
-      return "a header field that tells clients apart was sent more than once";
+      return "a header field that identifies the client was sent more than once";
     }
     return routes.Read(request.target);
   }

@@ -148,7 +148,7 @@ Denial MakeDenial(const Decision& decision, std::string_view accept, Nanos now,
                   std::string_view key) {
   std::string message;
   if (decision.verdict == Verdict::kNever) {
-    message = "This request asks for more than its limit ever grants";
+    message = "The cost of this request is above its limit, so it can never be allowed";
   } else {
     const std::int64_t wait = std::max<std::int64_t>(CeilSeconds(decision.retry_after), 1);
     message.append("Try again in ").append(Decimal(wait).text()).append(" seconds");

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a client is told about its limits: response headers, and the answer to a denied request.
+// What a client learns about its limits: response headers, and the body of a refusal.
 // Every HTTP door (proxy, /v1/auth, /v1/check, weir::Filter) says it with this code.
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace weir::filter {
 
-/// One quota that a request was held against.
+/// One quota that a request was checked against.
 struct Applied {
   std::string_view policy;
   const Quota* quota = nullptr;

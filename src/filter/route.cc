@@ -12,7 +12,7 @@ namespace weir::filter {
 
 namespace {
 
-constexpr const char* kManyReadings = "servers read this path in several ways; send it plainly";
+constexpr const char* kManyReadings = "servers interpret this path differently; send a plain path";
 
 /// What each byte of a path may be.
 constexpr std::uint8_t kPlain = 1;  // itself in every spelling and to every server, `/` included
@@ -64,8 +64,8 @@ bool IsEscape(std::string_view text, std::size_t at) noexcept {
 /// What a byte is refused for, wherever in a path; null if it is not.
 const char* Forbidden(char byte) noexcept {
   const auto value = static_cast<std::uint8_t>(byte);
-  if (value < 0x20 || value == 0x7f) return "the path holds a control character";
-  if (byte == '\\') return "the path holds a backslash";
+  if (value < 0x20 || value == 0x7f) return "the path contains a control character";
+  if (byte == '\\') return "the path contains a backslash";
   return nullptr;
 }
 
@@ -76,7 +76,7 @@ const char* Normalize(std::string_view path, std::string& out) {
     char byte = path[i];
     const bool escaped = byte == '%';
     if (escaped) {
-      if (!IsEscape(path, i)) return "the path holds a % that begins no escape";
+      if (!IsEscape(path, i)) return "the path contains an invalid % escape";
       byte = static_cast<char>(HexDigit(path[i + 1]) * 16 + HexDigit(path[i + 2]));
       i += 2;
     }
@@ -212,7 +212,8 @@ bool ToLower(std::string& path) noexcept {
 /// The path of a target in absolute form; nothing if it has another form.
 std::optional<std::string_view> PathOfUrl(std::string_view target) noexcept {
   for (const std::string_view scheme : {"http://", "https://"}) {
-    const auto same = [](char a, char b) { return (a | ('a' - 'A')) == b || a == b; };
+    // Every character of a scheme has this bit.
+    const auto same = [](char a, char b) { return (a | ('a' - 'A')) == b; };
     if (target.size() <= scheme.size() || !std::equal(scheme.begin(), scheme.end(), target.begin(),
                                                       [&](char s, char t) { return same(t, s); })) {
       continue;
@@ -240,7 +241,7 @@ const char* Routes::Read(std::string_view target) {
     target = *path;
   }
   const std::size_t end = target.find_first_of("?#");
-  if (end != target.npos && target[end] == '#') return "the target holds a fragment";
+  if (end != target.npos && target[end] == '#') return "the target contains a fragment";
   const std::string_view path = target.substr(0, end);
   if (IsPlainPath(path)) {
     names_[count_++] = path;
@@ -252,7 +253,7 @@ const char* Routes::Read(std::string_view target) {
 const char* Routes::ReadPath(std::string_view path) {
   std::string normal;
   if (const char* why = Normalize(path, normal)) return why;
-  if (HasDotSegment(normal)) return "the path holds a . or .. segment";
+  if (HasDotSegment(normal)) return "the path contains a . or .. segment";
   const auto other = ResolveAmbiguity(normal);
   if (!other) return kManyReadings;
   AddName(normal);

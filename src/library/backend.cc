@@ -209,7 +209,7 @@ Status AwaitAnswer(Backend& backend, Guard& guard, std::chrono::milliseconds pat
     } else if (first && !hosts.empty() && std::ranges::all_of(hosts, IsNobodys)) {
       answer = Error{Code::kNotFound, "cannot resolve host " + hosts.front()};
     } else if (std::chrono::steady_clock::now() >= deadline) {
-      answer = Error{answer.error().code, "does not answer: " + answer.error().message};
+      answer = Error{answer.error().code, "not responding: " + answer.error().message};
     } else {
       io.restart();
       io.run_for(std::chrono::milliseconds(20));

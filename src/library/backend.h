@@ -45,13 +45,13 @@ class Backend {
 };
 
 /// Where keys live in the cluster that `url` names, as `catalog`'s policies have it now and
-/// whenever they change. Null if it is no cluster, or its URL says otherwise.
+/// whenever they change. Null if it is not a cluster, or if its URL says otherwise.
 std::shared_ptr<const KeySpread> SpreadBy(policy::Catalog& catalog, const std::string& url);
 
-/// Opens what options.url names. A server that does not answer is no error: it may come.
+/// Opens what options.url names. A server that does not answer is not an error: it may come.
 Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, store::guard::Guard& guard);
 
-/// Asks the store until it answers, for as long as `patience`; no longer if it does not let us in
+/// Asks the store until it answers, for as long as `patience`; no longer if it refuses our login
 /// (kUnauthenticated, kPermissionDenied) or if nobody knows its hosts (kNotFound). Errors begin
 /// with what it does, as "does not answer: …". Blocks; before the reactors run.
 Status AwaitAnswer(Backend& backend, store::guard::Guard& guard,

@@ -60,6 +60,7 @@ Result<std::unique_ptr<Backend>> OpenMysql(BackendOptions options, Guard& guard)
 
 constexpr std::string_view kPostgresSchemes[] = {"postgres", "postgresql"};
 constexpr std::string_view kMysqlSchemes[] = {"mysql", "mariadb"};
+constexpr std::string_view kRemoteSchemes[] = {"weir", "weirs"};
 constexpr std::string_view kRedisSchemes[] = {"redis", "rediss", "redis+cluster", "rediss+cluster"};
 
 constexpr BackendTables kPostgresTables[] = {{"limits", store::postgres::Migrate},
@@ -72,6 +73,7 @@ constexpr BackendKind kKinds[] = {
     {kRedisSchemes, OpenRedisBackend, policy::redis::Open, {}},
     {kPostgresSchemes, OpenPostgres, policy::postgres::Open, kPostgresTables},
     {kMysqlSchemes, OpenMysql, policy::mysql::Open, kMysqlTables},
+    {kRemoteSchemes, OpenRemoteBackend, nullptr, {}},
 };
 
 }  // namespace

@@ -27,6 +27,7 @@ struct BackendKind {
   std::span<const std::string_view> schemes;  ///< of its URLs; the first is the usual one
   Result<std::unique_ptr<Backend>> (*open_store)(BackendOptions options,
                                                  store::guard::Guard& guard);
+  /// Null: it keeps none.
   Result<std::unique_ptr<policy::PolicyStore>> (*open_policies)(const std::string& url,
                                                                 policy::Catalog& catalog,
                                                                 policy::shared::Options options);

@@ -16,7 +16,7 @@
 
 namespace weir::library {
 
-/// How often a store in this process frees keys that are as good as new.
+/// How often a store in this process frees keys whose quota is fully available.
 inline constexpr std::chrono::hours kSweepEvery{1};
 
 /// Thread-safe.

@@ -120,9 +120,8 @@ class Distant final : public Decider {
       const store::guard::Health health = server->guard().health();
       if (health.up && health.breaker == store::guard::BreakerState::kClosed) continue;
       const std::string what = server->name().empty() ? "" : server->name() + ": ";
-      return Error{
-          Code::kUnavailable,
-          what + (health.last_error.empty() ? "it has not been asked yet" : health.last_error)};
+      return Error{Code::kUnavailable,
+                   what + (health.last_error.empty() ? "not contacted yet" : health.last_error)};
     }
     return {};
   }
@@ -159,7 +158,7 @@ class Distant final : public Decider {
     servers_.push_back(std::move(*opened));
     if (const Status& answered = servers_.back()->answered(); !answered.ok()) {
       servers_.back()->Close();
-      return Error{answered.error().code, "the store " + answered.error().message};
+      return Error{answered.error().code, "the store: " + answered.error().message};
     }
     return std::unique_ptr<store::Store>(std::make_unique<Borrowed>(servers_.back()->store(0)));
   }

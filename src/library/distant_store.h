@@ -67,7 +67,7 @@ class DistantStore {
   std::unique_ptr<store::guard::Prober> prober_;
 };
 
-/// A store that belongs to somebody else, in the place of one that would be owned.
+/// Wraps a store that someone else owns, where an owned one is expected.
 ///
 /// Thread safety: as the store that it lends.
 class Borrowed final : public store::Store {

@@ -49,7 +49,7 @@ class EmbeddedCore final : public Limiter::Core {
     return Watch();
   }
 
-  Result<Told> Ask(store::Op op, const LimitRequest& request, std::string_view leases) override;
+  Result<Told> Ask(const Question& question) override;
 
   LimiterPolicies policies() const override {
     const policy::Catalog::Status status = catalog_.status();
@@ -77,10 +77,13 @@ class EmbeddedCore final : public Limiter::Core {
   Status OpenPolicyStore() {
     std::string url = options_.policy_store;
     const std::string& usual = settings_.places.store;
-    if (url == "auto") url = FindBackend(usual) == nullptr ? "" : usual;
+    if (url == "auto") {
+      const BackendKind* const found = FindBackend(usual);
+      url = found == nullptr || found->open_policies == nullptr ? "" : usual;
+    }
     if (url.empty()) return {};
     const BackendKind* const kind = FindBackend(url);
-    if (kind == nullptr) {
+    if (kind == nullptr || kind->open_policies == nullptr) {
       return Error{Code::kInvalidArgument, "policy_store: unsupported URL scheme"};
     }
     policy::shared::Options options;
@@ -103,7 +106,8 @@ class EmbeddedCore final : public Limiter::Core {
     options.on_change = [this] {
       const auto problems = catalog_.LoadFiles(options_.policies);
       if (problems.empty()) return Report("policies reloaded", "");
-      Report("policies not reloaded; nothing has changed", policy::yaml::ToString(problems));
+      Report("policies not reloaded; the current ones stay in force",
+             policy::yaml::ToString(problems));
     };
     auto watcher = policy::FileWatcher::Start(std::move(options));
     if (!watcher.ok()) return watcher.error();
@@ -130,25 +134,28 @@ Limiter::Core::Told ToldOf(const Check& check) {
   told.answer.policy = check.policy;
   told.answer.degraded = check.degraded;
   told.applied = check.applied;
+  told.reservation = check.reservation;
   const bool holds = check.op == store::Op::kCharge && check.decision.lease != 0;
   if (holds) limiter::AppendPermits(told.answer.leases, check);
   return told;
 }
 
-Result<Limiter::Core::Told> EmbeddedCore::Ask(store::Op op, const LimitRequest& request,
-                                              std::string_view leases) {
+Result<Limiter::Core::Told> EmbeddedCore::Ask(const Question& question) {
+  const LimitRequest& request = question.request;
   std::vector<policy::Entry> entries;
   entries.reserve(request.entries.size());
   for (const LimitEntry& entry : request.entries) entries.push_back({entry.key, entry.value});
   const policy::Descriptor descriptor(entries);
   Check check;
-  check.op = op;
+  check.op = question.op;
+  check.reserve = question.reserve;
+  check.settles = question.settles;
   check.request.key = request.key;
   check.request.domain = request.domain;
   check.request.cost = request.cost;
   if (request.key.empty()) check.request.descriptors = {&descriptor, 1};
-  if (op == store::Op::kRelease) {
-    if (Status read = limiter::ParsePermits(leases, check.permits); !read.ok()) {
+  if (question.op == store::Op::kRelease) {
+    if (Status read = limiter::ParsePermits(question.leases, check.permits); !read.ok()) {
       return Error{read.error().code, "leases: " + read.error().message};
     }
   }

@@ -24,7 +24,7 @@ Status Job::Reserve(std::string_view prefix, std::string_view key, const Quota& 
   using store::reserve::Share;
   if (cost < 1) return Error{Code::kInvalidArgument, "estimate: must be at least 1"};
   if (lasts < store::reserve::kShortest || lasts > store::reserve::kLongest) {
-    return Error{Code::kInvalidArgument, "lasts: not 1 ms to 24 h"};
+    return Error{Code::kInvalidArgument, "lasts: must be 1 ms to 24 h"};
   }
   cost = std::min(cost, kMaxLimit + 1);
   reservation = store::reserve::Begin(lasts, cost);
@@ -41,7 +41,8 @@ Status Job::Settle(std::string_view text, std::int64_t cost) {
   Result<store::reserve::Reservation> read = store::reserve::Read(text);
   if (!read.ok()) return Error{Code::kInvalidArgument, "reservation: " + read.error().message};
   if (read->groups.size() != 1) {
-    return Error{Code::kInvalidArgument, "reservation: a service's, which has to be settled there"};
+    return Error{Code::kInvalidArgument,
+                 "reservation: it was made by a service and must be settled there"};
   }
   reservation = *std::move(read);
   const store::reserve::Group& group = reservation->groups.front();

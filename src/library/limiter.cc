@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "library/limiter_core.h"
 #include "library/store_routes.h"
+#include "store/reserve/reservation.h"
 
 namespace weir {
 namespace {
@@ -117,6 +118,7 @@ Result<Limiter> Limiter::FromConfig(const std::string& file) {
   library::EmbeddedSettings settings;
   settings.compile = {config.default_policy, config.local_share, config.lenient,
                       library::StoreNames(config)};
+  settings.compile.region = {config.region.term, config.region.lends};
   settings.connections = config.distant.connections;
   settings.breaker_failures = config.distant.breaker_failures;
   settings.max_refusals = config.distant.deny_cache;
@@ -130,7 +132,7 @@ Result<Limiter> Limiter::FromConfig(const std::string& file) {
 
 Result<LimitAnswer> Limiter::Check(const LimitRequest& request) {
   if (Status valid = Validate(request); !valid.ok()) return valid.error();
-  return Answered(core_->Ask(Op::kCharge, request, {}));
+  return Answered(core_->Ask({.op = Op::kCharge, .request = request}));
 }
 
 Result<LimitAnswer> Limiter::Check(std::string_view key, std::int64_t cost) {
@@ -139,25 +141,49 @@ Result<LimitAnswer> Limiter::Check(std::string_view key, std::int64_t cost) {
 
 Result<LimitAnswer> Limiter::Peek(const LimitRequest& request) {
   if (Status valid = Validate(request); !valid.ok()) return valid.error();
-  return Answered(core_->Ask(Op::kPeek, request, {}));
+  return Answered(core_->Ask({.op = Op::kPeek, .request = request}));
 }
 
 Result<LimitAnswer> Limiter::Overdraw(const LimitRequest& request) {
   if (Status valid = Validate(request); !valid.ok()) return valid.error();
-  return Answered(core_->Ask(Op::kOverdraw, request, {}));
+  return Answered(core_->Ask({.op = Op::kOverdraw, .request = request}));
 }
 
 Result<LimitAnswer> Limiter::Refund(const LimitRequest& request) {
   if (request.cost < 1) return Invalid("cost: must be at least 1");
   if (Status valid = Validate(request); !valid.ok()) return valid.error();
-  return Answered(core_->Ask(Op::kRefund, request, {}));
+  return Answered(core_->Ask({.op = Op::kRefund, .request = request}));
 }
 
 Result<bool> Limiter::Release(const LimitRequest& request, std::string_view leases) {
   if (Status valid = Validate(request); !valid.ok()) return valid.error();
-  const Result<Core::Told> told = core_->Ask(Op::kRelease, request, leases);
+  const Result<Core::Told> told =
+      core_->Ask({.op = Op::kRelease, .request = request, .leases = leases});
   if (!told.ok()) return told.error();
   return told->applied;
+}
+
+Result<LimitReservation> Limiter::Reserve(const LimitRequest& request,
+                                          std::chrono::milliseconds lasts) {
+  if (request.cost < 1) return Invalid("cost: must be at least 1");
+  if (lasts < store::reserve::kShortest || lasts > store::reserve::kLongest) {
+    return Invalid("lasts: must be 1 ms to 24 hours");
+  }
+  if (Status valid = Validate(request); !valid.ok()) return valid.error();
+  Result<Core::Told> told = core_->Ask({.op = Op::kCharge, .request = request, .reserve = lasts});
+  if (!told.ok()) return told.error();
+  return LimitReservation{std::move(told->answer), std::move(told->reservation)};
+}
+
+Result<LimitSettlement> Limiter::Settle(std::string_view reservation, std::int64_t cost) {
+  if (cost < 0) return Invalid("cost: must not be negative");
+  if (reservation.empty() || reservation.size() > store::reserve::kMaxText) {
+    return Invalid("reservation: expected what Reserve returned");
+  }
+  Result<Core::Told> told =
+      core_->Ask({.op = Op::kSettle, .request = {.cost = cost}, .settles = reservation});
+  if (!told.ok()) return told.error();
+  return LimitSettlement{told->applied, std::move(told->answer)};
 }
 
 LimiterPolicies Limiter::policies() const { return core_->policies(); }

@@ -2,7 +2,9 @@
 
 // What stands behind a weir::Limiter: a decider in this process, or a service that is asked.
 
+#include <chrono>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "config/config.h"
@@ -18,11 +20,20 @@ class Limiter::Core {
  public:
   struct Told {
     LimitAnswer answer = {};
-    bool applied = false;  ///< Of a release: something of it was still held.
+    bool applied = false;          ///< Released, or settled, just now.
+    std::string reservation = {};  ///< If something was reserved.
+  };
+  /// A view.
+  struct Question {
+    store::Op op;
+    LimitRequest request = {};
+    std::string_view leases = {};          ///< kRelease
+    std::chrono::milliseconds reserve{0};  ///< kCharge: to be settled within this; 0: not at all
+    std::string_view settles = {};         ///< kSettle
   };
 
   virtual ~Core() = default;
-  virtual Result<Told> Ask(store::Op op, const LimitRequest& request, std::string_view leases) = 0;
+  virtual Result<Told> Ask(const Question& question) = 0;
   virtual LimiterPolicies policies() const = 0;
   virtual Status health() const = 0;
 };

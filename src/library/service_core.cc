@@ -25,22 +25,29 @@ std::size_t TakeBytes(char* bytes, std::size_t size, std::size_t count, void* ou
   return size * count;
 }
 
-const char* PathOf(store::Op op) {
-  switch (op) {
+using Question = Limiter::Core::Question;
+
+const char* PathOf(const Question& question) {
+  switch (question.op) {
     case store::Op::kPeek:
       return "/v1/peek";
     case store::Op::kRefund:
       return "/v1/refund";
     case store::Op::kRelease:
       return "/v1/release";
+    case store::Op::kSettle:
+      return "/v1/settle";
     default:
-      return "/v1/check";
+      return question.reserve.count() > 0 ? "/v1/reserve" : "/v1/check";
   }
 }
 
-std::string BodyOf(store::Op op, const LimitRequest& request, std::string_view leases) {
+std::string BodyOf(const Question& question) {
+  const LimitRequest& request = question.request;
   return JsonObject([&](JsonWriter& json) {
-    if (!request.key.empty()) {
+    if (question.op == store::Op::kSettle) {
+      json.Field("reservation", question.settles);
+    } else if (!request.key.empty()) {
       json.Field("key", request.key);
     } else {
       if (!request.domain.empty()) json.Field("domain", request.domain);
@@ -51,12 +58,13 @@ std::string BodyOf(store::Op op, const LimitRequest& request, std::string_view l
       }
       json.EndArray().EndArray();
     }
-    if (op == store::Op::kRelease) {
-      json.Field("leases", leases);
+    if (question.op == store::Op::kRelease) {
+      json.Field("leases", question.leases);
     } else {
       json.Field("cost", request.cost);
     }
-    if (op == store::Op::kOverdraw) json.Field("overdraw", true);
+    if (question.op == store::Op::kOverdraw) json.Field("overdraw", true);
+    if (question.reserve.count() > 0) json.Field("expiresAfterMs", question.reserve.count());
   });
 }
 
@@ -90,7 +98,8 @@ Limiter::Core::Told ToldOf(const simdjson::dom::object& object) {
   told.answer.policy = TextIn(object, "policy");
   told.answer.degraded = FlagIn(object, "degraded");
   told.answer.leases = TextIn(object, "leases");
-  told.applied = FlagIn(object, "released");
+  told.applied = FlagIn(object, "released") || FlagIn(object, "settled");
+  told.reservation = TextIn(object, "reservation");
   return told;
 }
 
@@ -132,12 +141,12 @@ class ServiceCore final : public Limiter::Core {
     }
   }
 
-  Result<Told> Ask(store::Op op, const LimitRequest& request, std::string_view leases) override {
+  Result<Told> Ask(const Question& question) override {
     Handle handle = Take();
-    if (handle == nullptr) return Error{Code::kUnavailable, "libcurl does not start"};
+    if (handle == nullptr) return Error{Code::kUnavailable, "cannot initialize libcurl"};
     std::string answer;
     long status = 0;
-    const Status sent = Send(handle.get(), PathOf(op), BodyOf(op, request, leases), answer, status);
+    const Status sent = Send(handle.get(), PathOf(question), BodyOf(question), answer, status);
     Note(sent);
     if (!sent.ok()) return sent.error();
     PutBack(std::move(handle));
@@ -204,7 +213,7 @@ class ServiceCore final : public Limiter::Core {
     const std::string why = detail[0] != '\0' ? detail.data() : curl_easy_strerror(code);
     const bool late = code == CURLE_OPERATION_TIMEDOUT;
     return Error{late ? Code::kDeadlineExceeded : Code::kUnavailable,
-                 "the service at " + options_.service + " does not answer: " + why};
+                 "the service at " + options_.service + " is not responding: " + why};
   }
 
   void Note(const Status& sent) {
@@ -216,7 +225,7 @@ class ServiceCore final : public Limiter::Core {
   std::unique_ptr<curl_slist, FreeList> headers_;
   mutable std::mutex mutex_;
   std::vector<Handle> idle_;
-  Status health_ = Error{Code::kUnavailable, "it has not been asked yet"};
+  Status health_ = Error{Code::kUnavailable, "not contacted yet"};
 };
 
 }  // namespace
@@ -233,7 +242,7 @@ Result<std::unique_ptr<Limiter::Core>> OpenService(LimiterOptions options) {
     return Error{Code::kInvalidArgument, "service_key: must be one line"};
   }
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (ready != CURLE_OK) return Error{Code::kUnavailable, "libcurl does not start"};
+  if (ready != CURLE_OK) return Error{Code::kUnavailable, "cannot initialize libcurl"};
   return std::unique_ptr<Limiter::Core>(std::make_unique<ServiceCore>(std::move(options)));
 }
 

@@ -54,7 +54,7 @@ Status SharedLimiter::Core::Open(const std::string& url) {
   if (options_.connect_timeout.count() > 0) {
     const Status answer = library::AwaitAnswer(*backend_, guard_, options_.connect_timeout);
     if (!answer.ok()) {
-      return Error{answer.error().code, "the store " + answer.error().message};
+      return Error{answer.error().code, "the store: " + answer.error().message};
     }
   }
   store_ = std::make_unique<store::guard::GuardedStore>(thread_.io(), guard_,
@@ -79,7 +79,8 @@ void SharedLimiter::Core::Ask(Op op, std::string_view key, const Quota& quota, s
 void SharedLimiter::Core::AskAll(std::span<const weir::Ask> asks, JobDone done) {
   auto job = std::make_unique<Job>();
   job->done = std::move(done);
-  if (asks.empty() || asks.size() > kMaxAsks) return Refuse(*job, Invalid("asks: not 1 to 256"));
+  if (asks.empty() || asks.size() > kMaxAsks)
+    return Refuse(*job, Invalid("asks: must be 1 to 256"));
   for (std::size_t i = 0; i < asks.size(); ++i) {
     const std::string where = "asks[" + std::to_string(i) + "].";
     if (asks[i].quota == nullptr) return Refuse(*job, Invalid(where + "quota: is missing"));
@@ -122,7 +123,7 @@ Status SharedLimiter::Core::health() const {
   // Of a cluster, each master that is asked must answer.
   if (health.up && health.breaker == store::guard::BreakerState::kClosed) return {};
   return Error{Code::kUnavailable,
-               health.last_error.empty() ? "it has not been asked yet" : health.last_error};
+               health.last_error.empty() ? "not contacted yet" : health.last_error};
 }
 
 void SharedLimiter::Core::Refuse(Job& job, Error error) {
@@ -133,7 +134,7 @@ void SharedLimiter::Core::Refuse(Job& job, Error error) {
 void SharedLimiter::Core::Send(std::unique_ptr<Job> job) {
   if (waiting_.fetch_add(1) >= options_.max_waiting) {
     --waiting_;
-    return Refuse(*job, {Code::kResourceExhausted, "too many calls wait for the store"});
+    return Refuse(*job, {Code::kResourceExhausted, "too many calls are waiting for the store"});
   }
   job->Seal();
   thread_.Post([this, job = std::move(job)]() mutable { Apply(job.release()); });

@@ -111,7 +111,7 @@ namespace {
 template <typename Answer, typename Start>
 Answer Await(bool own_thread, Start start) {
   if (own_thread) {
-    return Error{Code::kFailedPrecondition, "a callback must not wait for the limiter it is of"};
+    return Error{Code::kFailedPrecondition, "a callback must not wait for its own limiter"};
   }
   // Shared with the callback: it may still be leaving when this thread has its answer.
   const auto promise = std::make_shared<std::promise<Answer>>();

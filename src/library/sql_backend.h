@@ -1,6 +1,6 @@
 #pragma once
 
-// How the registry opens its backends: what SQL databases have in common, and Redis.
+// How the registry opens its backends: what SQL databases have in common, Redis, and another Weir.
 
 #include <chrono>
 #include <functional>
@@ -34,5 +34,9 @@ Result<std::unique_ptr<Backend>> OpenSqlBackend(const BackendOptions& options,
 /// One server or a cluster: each reactor has connections of its own.
 Result<std::unique_ptr<Backend>> OpenRedisBackend(BackendOptions options,
                                                   store::guard::Guard& guard);
+
+/// Another Weir: each reactor has connections of its own. There is no channel between its nodes.
+Result<std::unique_ptr<Backend>> OpenRemoteBackend(BackendOptions options,
+                                                   store::guard::Guard& guard);
 
 }  // namespace weir::library

@@ -81,12 +81,12 @@ void Assignments::Collect(telemetry::TextWriter& out) const {
       if (rate < kUnlimitedPerSecond) per_second += static_cast<std::uint64_t>(rate);
     }
   }
-  out.Gauge("weir_rlqs_streams", "Envoys that are connected for assignments.");
+  out.Gauge("weir_rlqs_streams", "Envoys connected for assignments.");
   out.Sample(static_cast<std::uint64_t>(std::max<std::int64_t>(totals_.streams, 0)));
-  out.Gauge("weir_rlqs_buckets", "Buckets that are assigned, counted once per Envoy.");
+  out.Gauge("weir_rlqs_buckets", "Assigned buckets, counted once per Envoy.");
   out.Sample(buckets);
   out.Gauge("weir_rlqs_assigned_per_second",
-            "Requests a second that Envoys may admit, without buckets that no policy limits.");
+            "Requests per second that Envoys may admit, except buckets that no policy limits.");
   out.Sample(per_second);
   out.Counter("weir_rlqs_pushes_total", "Actions sent to Envoys, by kind.");
   const auto pushes = [&out](std::string_view action, std::uint64_t count) {
@@ -96,12 +96,13 @@ void Assignments::Collect(telemetry::TextWriter& out) const {
   pushes("token_bucket", totals_.pushed);
   pushes("deny_all", totals_.denied);
   pushes("abandon", totals_.abandoned);
-  out.Counter("weir_rlqs_charged_total", "Requests charged for what was assigned.");
+  out.Counter("weir_rlqs_charged_total", "Requests charged for assignments.");
   out.Sample(totals_.charged.load());
   out.Counter("weir_rlqs_tail_charged_total",
               "Requests charged for what Envoys may still admit after their stream ended.");
   out.Sample(totals_.tails.load());
-  out.Counter("weir_rlqs_turned_away_total", "Streams and buckets beyond the bounds.");
+  out.Counter("weir_rlqs_turned_away_total",
+              "Streams and buckets refused because there were too many.");
   out.Sample(totals_.turned_away.load());
 }
 

@@ -19,16 +19,20 @@ std::int64_t CostOf(std::int64_t asked, std::int64_t factor) noexcept {
   return std::clamp<std::int64_t>(cost, 0, kMaxLimit + 1);
 }
 
-void SetMode(Batch::Item& item) noexcept {
+void SetMode(Batch::Item& item, bool reported = false) noexcept {
   const policy::Definition& definition = item.policy->definition;
-  item.always_counts = definition.always_counts();
-  item.alone = item.always_counts || definition.charge != policy::ChargeMode::kAllOrNone;
+  item.always_counts = reported ? definition.report_counts() : definition.always_counts();
+  item.alone = item.always_counts || !policy::ChargesTogether(definition.charge);
   // Against a limit of 1 this never fits, and nothing stays nothing.
   if (definition.blocked) item.cost = std::min<std::int64_t>(item.cost, kMaxLimit / 2) * 2;
 }
 
 std::int64_t AskedCost(const policy::Request& request, std::size_t descriptor) noexcept {
   return descriptor < request.costs.size() ? request.costs[descriptor] : request.cost;
+}
+
+bool IsReported(const policy::Request& request, std::size_t descriptor) noexcept {
+  return descriptor < request.reported.size() && request.reported[descriptor] != 0;
 }
 
 /// A bucket that always counts is only looked at when nothing is asked of it, and tells its debt.
@@ -173,6 +177,7 @@ Status Batch::CollectDescriptor(const policy::PolicySet& set, const policy::Requ
   const policy::Descriptor descriptor =
       index < request.descriptors.size() ? request.descriptors[index] : policy::Descriptor();
   const std::int64_t asked = AskedCost(request, index);
+  const bool reported = IsReported(request, index);
   Item item;
   item.descriptor = static_cast<std::uint32_t>(index);
   if (index < request.overrides.size() && request.overrides[index] != nullptr &&
@@ -182,8 +187,9 @@ Status Batch::CollectDescriptor(const policy::PolicySet& set, const policy::Requ
     item.quota = request.overrides[index];
     item.cost = CostOf(asked, 1);
     const policy::ChargeMode mode = set.ChargeModeOf(request.domain);
-    item.alone = mode != policy::ChargeMode::kAllOrNone;
-    item.always_counts = mode == policy::ChargeMode::kAlways;
+    item.always_counts =
+        mode == policy::ChargeMode::kAlways || (reported && mode == policy::ChargeMode::kReports);
+    item.alone = item.always_counts || !policy::ChargesTogether(mode);
     return FinishKey(item, key_at);
   }
   set.Match(request.domain, descriptor, match_);
@@ -193,7 +199,7 @@ Status Batch::CollectDescriptor(const policy::PolicySet& set, const policy::Requ
     item.quota = applying.policy->quota();
     item.lease = applying.policy->lease ? &*applying.policy->lease : nullptr;
     item.cost = CostOf(asked, applying.policy->definition.cost);
-    SetMode(item);
+    SetMode(item, reported);
     if (item.quota != nullptr) {
       policy::AppendKey(keys_, applying.policy->key_parts,
                         std::span(match_.values).subspan(applying.values_begin));
@@ -233,7 +239,8 @@ void Batch::ShareBuckets(Part part, bool each_time) {
     if (item.quota == nullptr || each_time) continue;
     for (std::uint32_t j = part.begin; j < i; ++j) {
       Item& earlier = items_[j];
-      if (earlier.policy != item.policy || earlier.charged_as != j || earlier.quota == nullptr ||
+      // Of the same policy, so it has a quota as well.
+      if (earlier.policy != item.policy || earlier.charged_as != j ||
           KeyOf(earlier) != KeyOf(item)) {
         continue;
       }

@@ -74,7 +74,8 @@ class Batch {
   /// What is settled later, if a check reserves and is granted. Requires that the store has
   /// answered.
   void WriteReservation(std::size_t check, std::string& text);
-  /// Whether a check that settles has done so: some record was there, or there is none.
+  /// Whether a check that settles has done so: some record was there, or there is none. Requires
+  /// that the store has decided all of it.
   bool Settled(std::size_t check) noexcept;
 
   std::span<Check> checks;

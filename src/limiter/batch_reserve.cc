@@ -150,7 +150,7 @@ bool Batch::Settled(std::size_t check) noexcept {
   for (const std::uint32_t number : reserved->applications) {
     if (number == kNone) continue;
     asked = true;
-    if (applications_[number].status.ok() && applications_[number].applied) return true;
+    if (applications_[number].applied) return true;
   }
   return !asked;
 }

@@ -26,7 +26,7 @@ struct CheckCounts {
   std::uint64_t unmatched = 0;  ///< allowed since no policy applied; also counted above
 };
 
-/// What one policy said.
+/// The decisions of one policy.
 struct PolicyCounts {
   std::string domain;
   std::string policy;

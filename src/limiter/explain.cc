@@ -28,7 +28,7 @@ std::string WhyOne(const ExplainedPolicy& policy, bool unlimited) {
       why = "would allow: " + counts;
       break;
     case Verdict::kLimited:
-      why = "would limit: " + counts + ", enough again in " + Milliseconds(decision.retry_after);
+      why = "would limit: " + counts + ", retry in " + Milliseconds(decision.retry_after);
       break;
     case Verdict::kNever:
       why = "would never allow: the cost is larger than the limit of " +
@@ -38,8 +38,8 @@ std::string WhyOne(const ExplainedPolicy& policy, bool unlimited) {
       why = "invalid: the cost is negative";
       break;
   }
-  if (policy.shadow) why += " (shadow: counted, but blocks nothing)";
-  if (policy.degraded) why += " (the store could not decide: on_store_error did)";
+  if (policy.shadow) why += " (shadow: counted, not enforced)";
+  if (policy.degraded) why += " (the store could not decide, on_store_error did)";
   return why;
 }
 
@@ -51,7 +51,7 @@ std::string WhyAll(const Explanation& explanation) {
       return explanation.policy.empty() ? "allowed: only shadow policies apply"
                                         : "allowed by " + by;
     case Verdict::kLimited:
-      return "limited by " + by + "; clears in " + Milliseconds(explanation.decision.retry_after);
+      return "limited by " + by + "; retry in " + Milliseconds(explanation.decision.retry_after);
     case Verdict::kNever:
       return "can never be allowed by " + by + ": the cost is larger than its limit";
     case Verdict::kInvalid:

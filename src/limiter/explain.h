@@ -12,7 +12,7 @@
 
 namespace weir::limiter {
 
-/// What one policy has to say about a request.
+/// The result of one policy for a request.
 struct ExplainedPolicy {
   std::string policy;
   std::string source;  ///< where the policy is written
@@ -30,7 +30,7 @@ struct ExplainedPolicy {
   std::string why;          ///< a sentence
 };
 
-/// Which policies meet a request and what they would answer.
+/// Which policies apply to a request and what they would decide.
 struct Explanation {
   Decision decision;
   std::string policy;  ///< whose decision it is

@@ -55,7 +55,7 @@ Quota Fallback::LocalQuota(const Batch::Item& item) const {
 
 void Fallback::DecideEnforced(const Batch& batch, std::span<const Batch::Item* const> items,
                               store::Fault fault, bool charge, std::span<Decision> decisions) {
-  // The store is away: a few allocations do not matter here.
+  // The store is down: a few allocations do not matter here.
   std::vector<Quota> quotas;
   std::vector<std::size_t> local;
   quotas.reserve(items.size());

@@ -15,8 +15,8 @@ namespace weir::limiter {
 /// to ask so.
 policy::OnStoreError RuleOf(const Batch::Item& item, store::Fault fault) noexcept;
 
-/// Decides while the store cannot: each policy as its on_store_error says. `local` grants a share
-/// of the quota from an engine in this process, so that all processes together stay near the limit.
+/// Decides while the store is down, as each policy's on_store_error says. `local` grants a share of
+/// the quota from an engine in this process, so that all processes together stay near the limit.
 ///
 /// Thread-safe.
 class Fallback {

@@ -35,14 +35,14 @@ struct Origin {
   telemetry::SpanContext trace = {};
 };
 
-/// What one policy said about one descriptor.
+/// The result of one policy for one descriptor.
 struct PolicyVerdict {
   std::string_view policy;
   const Quota* quota = nullptr;          ///< null: unlimited
   const policy::Policy* rule = nullptr;  ///< null: the quota came with the request
   std::size_t descriptor = 0;            ///< index into Request::descriptors
   std::string_view key;                  ///< the store's key of the bucket; empty if unlimited
-  /// In a refused request, what the others have left tells that nothing was charged to them.
+  /// In a refused request, what the others have left shows that nothing was charged to them.
   Decision decision;
   bool shadow = false;    ///< decided and counted, but never blocks
   bool degraded = false;  ///< the store could not decide: on_store_error did
@@ -50,7 +50,7 @@ struct PolicyVerdict {
   bool estimated = false;
 };
 
-/// One request and its answer. Reused by the doors from call to call, so that nothing is allocated.
+/// One request and its result. Reused from call to call, so that nothing is allocated.
 struct Check {
   /// As good as new, but for the memory that it keeps: nothing of an earlier use is left.
   void Reset(store::Op operation, const Origin& from) {
@@ -103,7 +103,7 @@ struct Check {
   Status status;
 };
 
-/// Whose allowance is used up, as a refused caller is told: the key, or the entries that its policy
+/// Whose quota is used up, as shown to a refused caller: the key, or the entries that its policy
 /// counts by, as `user:42|route:/v1/pay` if there are several. An API key's value is left out.
 std::string RefusedKey(const Check& check);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What is told of decisions beside the counters: log lines of refusals, spans of traces, and what
+// What decisions leave besides counters: log lines of refusals, spans of traces, and what
 // policies have left.
 
 #include <cstdint>

@@ -49,7 +49,7 @@ void AppendPermits(std::string& out, const Check& check) {
 
 Status ParsePermits(std::string_view text, std::vector<Permit>& permits) {
   permits.clear();
-  const Error wrong{Code::kInvalidArgument, "must be the text that the check answered"};
+  const Error wrong{Code::kInvalidArgument, "must be the string that the check returned"};
   if (text.empty() || text.size() % kPermitDigits != 0) return wrong;
   if (text.size() > kMaxPermits * kPermitDigits) return wrong;
   for (; !text.empty(); text.remove_prefix(kPermitDigits)) {

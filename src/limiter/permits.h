@@ -1,9 +1,9 @@
 #pragma once
 
-// A check may be granted permits by several concurrency policies. All of them together are told to
-// the client as one text, which a release brings back: for each permit 8 hexadecimal digits that
-// tell its bucket from the others of the check, and 16 that are the lease. It opens no bucket by
-// itself: a release names who asks as the check did, and frees only what the policies make of that.
+// A check may be granted permits by several concurrency policies. The client gets all of them
+// as one string, which a release sends back: for each permit 8 hexadecimal digits that
+// distinguish its bucket from the others of the check, and 16 of the lease. The string alone opens
+// no bucket: a release identifies the caller as the check did, and frees only that caller's.
 
 #include <cstddef>
 #include <cstdint>

@@ -214,7 +214,7 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
 
 void PolicyLimiter::FinishRelease(Batch& batch, const Batch::Item& item, Check& check) {
   const store::Application& application = batch.applications()[item.application];
-  // What the store does not know may have been granted here while it was away.
+  // What the store does not know may have been granted here while it was down.
   const bool released = (application.status.ok() && application.applied) ||
                         shared_.fallback.Release(batch, item, application.lease);
   check.applied |= released;

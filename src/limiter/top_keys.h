@@ -30,7 +30,7 @@ enum class Outcome : std::uint8_t { kAllowed, kLimited, kShadow };
 class KeySampler {
  public:
   static constexpr std::size_t kSlots = 4096;
-  /// Longer keys are cut, and told apart by a hash at their end.
+  /// Longer keys are cut, and distinguished by a hash at their end.
   static constexpr std::size_t kMaxText = 200;
 
   struct Sample {

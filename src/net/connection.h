@@ -19,7 +19,7 @@ struct DoorShare;
 using Socket =
     boost::asio::basic_stream_socket<boost::asio::ip::tcp, boost::asio::io_context::executor_type>;
 
-/// A live connection as its reactor sees it: counted, timed, told to drain. Counted references
+/// A live connection as its reactor sees it: counted, timed, drained. Counted references
 /// (boost::intrusive_ptr) keep it alive; every pending operation's handler holds one.
 ///
 /// Thread safety: everything happens on the reactor's thread, including the reference counting.

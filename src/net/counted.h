@@ -4,8 +4,8 @@
 
 namespace weir::net {
 
-/// Lives as long as somebody holds a boost::intrusive_ptr to it: whoever owns it, and every
-/// operation that is under way for it.
+/// Lives as long as a boost::intrusive_ptr to it exists: its owner holds one, and so does every
+/// pending operation.
 ///
 /// Not thread-safe: the counting, too, happens on one reactor's thread.
 class Counted {

@@ -8,7 +8,7 @@
 
 namespace weir::net {
 
-/// What one reactor counts at one door. Thread safety: one thread writes, any may read.
+/// Counters of one reactor and protocol. Thread safety: one thread writes, any may read.
 struct DoorMetrics {
   /// From what a read brought to the answers to it, in the process.
   telemetry::LocalHistogram latency;

@@ -8,9 +8,9 @@
 
 namespace weir::net {
 
-/// Bytes that have come in and wait to be parsed, in one piece of memory that grows with what
-/// arrives and shrinks again. After the last byte so many more can be read, whatever they hold, as
-/// the JSON parser needs it. Not thread-safe.
+/// Received bytes that wait to be parsed, in one piece of memory that grows as needed and shrinks
+/// again. Some bytes after the last one can be read, whatever they contain, as the JSON parser
+/// requires. Not thread-safe.
 class InputBuffer {
  public:
   explicit InputBuffer(std::size_t padding) : padding_(padding) {}

@@ -7,6 +7,7 @@
 #include <array>
 #include <boost/asio/ip/address.hpp>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "base/number.h"
@@ -17,6 +18,9 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr int kBacklog = 4096;
+/// Connections accepted before those that are open have their turn: thousands that are opened at
+/// once must not keep their answers waiting.
+constexpr int kAtOnce = 4;
 /// How long handshakes that had begun may take to end before the accepting socket is closed.
 constexpr std::chrono::milliseconds kHandshakeGrace{50};
 /// After running out of file descriptors or memory: until some connection has ended.
@@ -30,11 +34,12 @@ Error BadAddress(std::string_view text, std::string_view why) {
 
 std::string_view WhatToDo(const boost::system::error_code& error) {
   if (error == boost::system::errc::address_in_use) {
-    return "; stop the program that listens there, or take another port";
+    return "; stop the program that listens there, or use another port";
   }
-  if (error == boost::system::errc::address_not_available) return "; no such address here";
+  if (error == boost::system::errc::address_not_available)
+    return "; this machine has no such address";
   if (error == boost::system::errc::permission_denied) {
-    return "; take a port from 1024 on, or give the program CAP_NET_BIND_SERVICE";
+    return "; use a port from 1024 up, or give the program CAP_NET_BIND_SERVICE";
   }
   return "";
 }
@@ -59,7 +64,7 @@ void RefuseNewHandshakes(int fd) {
 
 Result<Endpoint> ParseEndpoint(std::string_view text) {
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return BadAddress(text, "it has no port");
+  if (colon == std::string_view::npos) return BadAddress(text, "missing port");
   std::string_view host = text.substr(0, colon);
   const std::string_view port_text = text.substr(colon + 1);
   const auto port = ParseNumber<std::uint16_t>(port_text);
@@ -132,14 +137,14 @@ void Listener::AcceptNext() {
                              return;
                            }
                            reactor_.Accept(door_, std::move(accepted));
-                           AcceptPending();
+                           AcceptPending(kAtOnce - 1);
                            AcceptNext();
                          });
 }
 
-void Listener::AcceptPending() {
+void Listener::AcceptPending(int most) {
   boost::system::error_code error;
-  while (acceptor_.is_open()) {
+  for (int accepted = 0; accepted < most && acceptor_.is_open(); ++accepted) {
     Socket socket(reactor_.context());
     acceptor_.accept(socket, error);
     if (error) return;
@@ -152,7 +157,7 @@ void Listener::Close() {
   RefuseNewHandshakes(acceptor_.native_handle());
   timer_.expires_after(kHandshakeGrace);
   timer_.async_wait([this](boost::system::error_code cancelled) {
-    if (!cancelled) AcceptPending();
+    if (!cancelled) AcceptPending(std::numeric_limits<int>::max());
     Abort();
   });
 }

@@ -22,9 +22,9 @@ std::string FormatEndpoint(const Endpoint& endpoint);
 /// Whether a listener must be the first on its port, or joins those that this process has there.
 enum class Port { kTake, kJoin };
 
-/// One reactor's accepting socket for one door. All reactors' sockets for the same address share
-/// the port (SO_REUSEPORT) and the kernel spreads connections over them. The first one takes the
-/// port, so that a second process is refused instead of getting every other connection.
+/// One reactor's accepting socket for one protocol. All reactors' sockets for the same address
+/// share the port (SO_REUSEPORT) and the kernel spreads connections over them. The first one takes
+/// the port exclusively, so that a second process fails instead of getting every other connection.
 ///
 /// Thread safety: opened anywhere before the reactor runs, then on the reactor's thread only.
 class Listener {
@@ -45,7 +45,7 @@ class Listener {
 
  private:
   void AcceptNext();
-  void AcceptPending();
+  void AcceptPending(int most);
 
   Reactor& reactor_;
   Door& door_;

@@ -39,7 +39,7 @@ struct TlsSession::State {
     if (!ssl || incoming == nullptr || outgoing == nullptr) {
       BIO_free(incoming);
       BIO_free(outgoing);
-      return Error{Code::kResourceExhausted, "cannot begin TLS: " + LastTlsError()};
+      return Error{Code::kResourceExhausted, "cannot start TLS: " + LastTlsError()};
     }
     SSL_set_bio(ssl.get(), incoming, outgoing);
     return {};

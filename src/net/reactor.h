@@ -91,7 +91,7 @@ class Reactor {
   void Run();
   /// Any thread.
   void Stop() { context_.stop(); }
-  /// Takes no new connections and tells the open ones to finish; `done` runs here when the last has
+  /// Accepts no new connections and asks the open ones to finish; `done` runs when the last has
   /// gone. After `patience` what is left is aborted.
   void Drain(std::chrono::milliseconds patience, std::function<void()> done);
 

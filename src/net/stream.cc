@@ -9,8 +9,9 @@ namespace {
 using Outcome = Transport::Outcome;
 
 constexpr std::size_t kPiece = std::size_t{16} << 10U;
-/// Turns of one stream before the others have theirs.
-constexpr int kFairRounds = 8;
+/// Reads of one stream before the others have their turn. Whoever sends without end delays each
+/// answer to the others by this much work, so it is little.
+constexpr int kFairRounds = 2;
 /// For a peer to notice the end and to end its own side, and what is taken from it meanwhile.
 constexpr std::chrono::milliseconds kLinger{1000};
 constexpr std::size_t kMostLingered = std::size_t{16} << 20U;

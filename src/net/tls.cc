@@ -46,7 +46,7 @@ Result<std::shared_ptr<TlsContext>> TlsContext::Load(TlsFiles files,
                                                      std::vector<std::string> protocols,
                                                      OnReload on_reload) {
   if (files.certificate.empty() || files.key.empty()) {
-    return Error{Code::kInvalidArgument, "tls.cert and tls.key must both be given"};
+    return Error{Code::kInvalidArgument, "tls.cert and tls.key must be given together"};
   }
   std::shared_ptr<TlsContext> context(
       new TlsContext(std::move(files), std::move(protocols), std::move(on_reload)));

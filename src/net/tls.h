@@ -19,8 +19,8 @@
 
 namespace weir::net {
 
-/// PEM files. `client_ca` not empty: mutual TLS, clients must show a certificate that it vouches
-/// for.
+/// PEM files. If `client_ca` is not empty (mutual TLS), clients must present a certificate signed
+/// by it.
 struct TlsFiles {
   std::string certificate;  ///< the server's, followed by its chain
   std::string key;
@@ -70,8 +70,8 @@ class TlsSession {
   bool peer_closed_ = false;
 };
 
-/// The certificates of a door, read again when their files change: connections made from then on
-/// get the new ones, those that are open keep what they have. Files that cannot be used change
+/// The certificates of a listener, reloaded when their files change: new connections
+/// get the new ones, open connections keep theirs. Files that cannot be used change
 /// nothing.
 ///
 /// Thread-safe.
@@ -108,7 +108,7 @@ class TlsContext {
   std::shared_ptr<const Loaded> loaded_;
 };
 
-/// What we ask of servers that we connect to. Their certificates are always verified, by name,
+/// What we require of servers that we connect to. Their certificates are always verified, by name,
 /// unless that is turned off.
 struct TlsClientOptions {
   std::string ca;           ///< PEM file of who may vouch for them; empty: the system's
@@ -117,7 +117,7 @@ struct TlsClientOptions {
   bool verify = true;
 };
 
-/// TLS for connections that we begin. The files are read once, by Load.
+/// TLS for outgoing connections. The files are read once, by Load.
 ///
 /// Thread-safe.
 class TlsClientContext {

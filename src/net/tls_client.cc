@@ -46,7 +46,7 @@ Result<std::unique_ptr<TlsSession>> TlsClientContext::NewSession(const std::stri
   X509_VERIFY_PARAM* const wanted = SSL_get0_param(ssl);
   if (X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str()) != 1) {
     if (SSL_set1_host(ssl, host.c_str()) != 1 || SSL_set_tlsext_host_name(ssl, host.c_str()) != 1) {
-      return Error{Code::kInvalidArgument, "cannot begin TLS: " + LastTlsError()};
+      return Error{Code::kInvalidArgument, "cannot start TLS: " + LastTlsError()};
     }
   }
   ERR_clear_error();

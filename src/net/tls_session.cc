@@ -28,7 +28,7 @@ std::string LastTlsError() {
   if (ERR_SYSTEM_ERROR(code)) return std::generic_category().message(ERR_GET_REASON(code));
   // Where it found nothing that it could read at all, its own words say little.
   if (ERR_GET_REASON(code) == PEM_R_NO_START_LINE || ERR_GET_REASON(code) == ERR_R_UNSUPPORTED) {
-    return "there is nothing of this kind in PEM format in it";
+    return "it contains no such PEM block";
   }
   const char* const reason = ERR_reason_error_string(code);
   return reason != nullptr ? reason : "error " + std::to_string(code);
@@ -63,7 +63,7 @@ Status TlsSession::Feed(std::string_view received) {
     const auto size =
         static_cast<int>(std::min<std::size_t>(received.size(), std::numeric_limits<int>::max()));
     if (BIO_write(state_->incoming, received.data(), size) != size) {
-      return Error{Code::kResourceExhausted, "no memory for TLS"};
+      return Error{Code::kResourceExhausted, "out of memory for TLS"};
     }
     received.remove_prefix(static_cast<std::size_t>(size));
   }

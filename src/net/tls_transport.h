@@ -12,8 +12,8 @@
 
 namespace weir::net {
 
-/// TLS between a peer and whoever talks to it: carries plain bytes to and from them, encrypted over
-/// another transport. Either side of a connection; the handshake goes on with each Receive.
+/// TLS on top of another transport: carries plain bytes to and from a peer, encrypted. Either side
+/// of a connection; the handshake continues with each Receive.
 ///
 /// Thread safety: belongs to its reactor's thread.
 class TlsTransport final : public Transport, private Transport::Watcher {

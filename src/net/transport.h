@@ -15,7 +15,7 @@ class Counted;
 /// Thread safety: belongs to its reactor's thread.
 class Transport {
  public:
-  /// Who is told, never from within a call of the transport. Is kept alive while it waits.
+  /// Gets notified, never from within a call of the transport. Is kept alive while it waits.
   class Watcher {
    public:
     /// Receive will probably give something: bytes, the end, or an error.
@@ -37,7 +37,7 @@ class Transport {
 
   virtual ~Transport() = default;
 
-  /// Who is told from now on, and who is kept alive while that is awaited. Before anything is.
+  /// Sets who is notified, and kept alive while waiting. Before anything else.
   virtual void Attach(Counted& owner, Watcher& watcher) noexcept = 0;
 
   virtual bool is_open() const noexcept = 0;
@@ -56,7 +56,7 @@ class Transport {
   /// The last Receive left something: call it again, now or after AwaitReadable.
   virtual bool more() const noexcept = 0;
   /// Sends `bytes`, then `rest`, as far as they are taken now, and says how much; -1: the
-  /// connection is broken. Less than all: OnWritable tells when to go on.
+  /// connection is broken. Less than all: OnWritable says when to continue.
   virtual std::ptrdiff_t Send(std::string_view bytes, std::string_view rest) noexcept = 0;
   std::ptrdiff_t Send(std::string_view bytes) noexcept { return Send(bytes, {}); }
 
@@ -69,7 +69,7 @@ class Transport {
 
   /// Ends our side: the peer reads the end after what has been sent.
   virtual bool ShutDownSend() noexcept = 0;
-  /// Nobody is told anything any more.
+  /// No more notifications after this.
   virtual void Close() noexcept = 0;
 };
 

@@ -54,7 +54,7 @@ struct CourierOptions {
   std::function<void(const Delivery&)> on_failure = {};
 };
 
-/// Brings parcels to a provider: in parallel for different users, again after failures.
+/// Delivers parcels with a provider: users in parallel, with retries.
 ///
 /// Not thread-safe: one thread calls Deliver. The stop may be asked for from any thread.
 class Courier {

@@ -35,10 +35,10 @@ inline void Append(List& list, const std::string& line) {
 inline Status Start() {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (ready == CURLE_OK) return {};
-  return Error{Code::kInternal, "libcurl does not start"};
+  return Error{Code::kInternal, "cannot initialize libcurl"};
 }
 
-/// Connections that nobody uses just now, kept alive. Thread-safe.
+/// Idle connections, kept alive. Thread-safe.
 class Connections {
  public:
   Handle Take() {

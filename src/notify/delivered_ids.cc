@@ -20,7 +20,7 @@ Result<std::unique_ptr<DeliveredIds>> DeliveredIds::Open(const std::string& dire
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) {
-    return Error{Code::kUnavailable, "cannot make " + directory + ": " + failed.message()};
+    return Error{Code::kUnavailable, "cannot create " + directory + ": " + failed.message()};
   }
   auto connection = sqlite::Connection::Open({.path = directory + "/sender.db"});
   if (!connection) return connection.error();

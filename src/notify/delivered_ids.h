@@ -14,8 +14,8 @@
 
 namespace weir::notify {
 
-/// The ids of events that were delivered, in a SQLite file, so that an event that comes twice is
-/// delivered once, also across restarts. The latest `max` ids are kept; an older one is forgotten.
+/// The IDs of delivered events, in a SQLite file, so that an event that comes twice is delivered
+/// once, even across restarts. The latest `max` IDs are kept.
 ///
 /// Not thread-safe: one thread at a time.
 class DeliveredIds {

@@ -24,7 +24,7 @@ struct Delivery {
   std::string payload = {};  ///< kDead and kQueued: what to keep
 };
 
-/// Where a sender that is not the gateway itself reports, and asks what users wish. All calls
+/// Where a sender outside the gateway reports deliveries and reads users' preferences. All calls
 /// block for a bounded time.
 ///
 /// Thread-safe.

@@ -13,21 +13,28 @@ void DeliveryStats::Took(Micros time) noexcept {
   took_micros_.fetch_add(static_cast<std::uint64_t>(positive), std::memory_order_relaxed);
 }
 
+Micros DeliveryStats::mean_time() const noexcept {
+  std::uint64_t times = 0;
+  for (const auto& bucket : took_) times += bucket.load(std::memory_order_relaxed);
+  if (times == 0) return 0;
+  return static_cast<Micros>(took_micros_.load(std::memory_order_relaxed) / times);
+}
+
 void DeliveryStats::Collect(telemetry::TextWriter& out, Micros now) const {
   constexpr std::array<std::string_view, kResults> kNames = {"delivered", "dead", "duplicate",
                                                              "delayed", "dropped"};
-  out.Counter("weir_notify_deliveries_total", "Messages by how their delivery ended.");
+  out.Counter("weir_notify_deliveries_total", "Messages by result of their delivery.");
   for (std::size_t i = 0; i < kResults; ++i) {
     const telemetry::Label label{"result", kNames[i]};
     out.Sample(count(static_cast<Result>(i)), {&label, 1});
   }
-  out.Counter("weir_notify_retries_total", "Attempts that failed and were followed by another.");
+  out.Counter("weir_notify_retries_total", "Failed attempts that were retried.");
   out.Sample(retries());
-  out.Histogram("weir_notify_delivery_seconds", "From accepting a message to its delivery.");
+  out.Histogram("weir_notify_delivery_seconds", "Time from accepting a message to its delivery.");
   std::array<std::uint64_t, kBounds.size() + 1> counts{};
   for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = took_[i].load();
   out.Samples(kBounds, counts, static_cast<double>(took_micros_.load()) / 1e6);
-  out.Gauge("weir_notify_oldest_seconds", "Age of the oldest message in the sender's hands.");
+  out.Gauge("weir_notify_oldest_seconds", "Age of the oldest message in progress.");
   const Micros oldest = oldest_.load(std::memory_order_relaxed);
   out.Sample(oldest == 0 ? 0.0 : static_cast<double>(std::max<Micros>(now - oldest, 0)) / 1e6);
 }

@@ -10,8 +10,8 @@
 
 namespace weir::notify {
 
-/// What a sender counts: how deliveries ended, how often it tried again, and how long messages took
-/// from being accepted to being delivered.
+/// Statistics of a sender: results of deliveries, retries, and the time from accepting a message to
+/// its delivery.
 ///
 /// Thread-safe.
 class DeliveryStats {
@@ -27,6 +27,8 @@ class DeliveryStats {
   std::uint64_t retries() const noexcept { return retries_.load(std::memory_order_relaxed); }
   /// A message was delivered so long after it was accepted.
   void Took(Micros time) noexcept;
+  /// How long deliveries took from that on average; 0 if there was none.
+  Micros mean_time() const noexcept;
   /// Of the oldest message in hand, or 0 if there is none.
   void SetOldest(Micros accepted_at) noexcept {
     oldest_.store(accepted_at, std::memory_order_relaxed);

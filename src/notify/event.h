@@ -39,7 +39,7 @@ std::int64_t MessageDigest(const SendRequest& request);
 
 std::string EncodeEvent(const Event& event);
 
-/// kInvalidArgument, saying what is wrong, if `json` is no event. `timestamp` may be absent; fields
+/// kInvalidArgument, with the reason, if `json` is not an event. `timestamp` may be absent; fields
 /// that are not ours are ignored.
 Result<Event> DecodeEvent(std::string_view json);
 

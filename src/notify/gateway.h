@@ -20,7 +20,7 @@ namespace weir::notify {
 ///
 /// Thread-safe: any thread may call anything. Callbacks run on a thread of the gateway, once,
 /// within a bounded time, maybe before the call returns; they must not block. kUnavailable names
-/// the part that is away.
+/// the part that is down.
 class Gateway {
  public:
   template <typename T>
@@ -35,7 +35,7 @@ class Gateway {
   /// Makes the user's limit unless there is one (CheckLimit must hold). True: it made one.
   virtual void Ensure(UserLimit limit, Done<bool> done) = 0;
 
-  /// Takes the user's limit away: sends are answered kUnknownUser from now on. False: there was
+  /// Removes the user's limit: sends are answered kUnknownUser from now on. False: there was
   /// none.
   virtual void Remove(std::string user_id, Done<bool> done) = 0;
 

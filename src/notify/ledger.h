@@ -21,10 +21,10 @@ struct DeadQuery {
   std::string after_id = {};
 };
 
-/// What is known about messages and users beside the counts: states, dead letters, preferences.
+/// What is known about messages and users besides the counts: states, dead letters, preferences.
 ///
 /// Thread-safe. Callbacks run on a thread of the ledger, once, within a bounded time, maybe before
-/// the call returns; they must not block. kUnavailable: the database is away.
+/// the call returns; they must not block. kUnavailable: the database is down.
 class Ledger {
  public:
   template <typename T>

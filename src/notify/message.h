@@ -1,6 +1,6 @@
 #pragma once
 
-// What became of a message: its state, told by the gateway that accepted it and the sender that
+// The state of a message, reported by the gateway that accepted it and the sender that
 // delivers it. The text of a message is never part of it.
 
 #include <cstddef>

@@ -3,16 +3,12 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace weir::notify {
 namespace {
 
 constexpr char kBetween = '\x1f';
-
-bool HasControlCharacter(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](unsigned char c) { return c < 0x20 || c == 0x7F; });
-}
 
 Status CheckRange(const char* field, std::int64_t value, std::int64_t high) {
   if (value >= 1 && value <= high) return {};
@@ -28,7 +24,9 @@ Status CheckUserId(std::string_view user_id) {
   if (user_id.size() > kMaxUserIdBytes) {
     return Invalid("userId must not be longer than " + std::to_string(kMaxUserIdBytes) + " bytes");
   }
-  if (HasControlCharacter(user_id)) return Invalid("userId must not have control characters");
+  if (!IsPrintableUtf8(user_id)) {
+    return Invalid("userId must be UTF-8 without control characters");
+  }
   return {};
 }
 
@@ -70,16 +68,17 @@ Status CheckSend(const SendRequest& request) {
     return Invalid("Idempotency-Key must not be longer than " +
                    std::to_string(kMaxIdempotencyKeyBytes) + " bytes");
   }
-  if (HasControlCharacter(request.idempotency_key)) {
-    return Invalid("Idempotency-Key must not have control characters");
+  // A database that takes only UTF-8 would refuse it with everything that goes there together.
+  if (!IsPrintableUtf8(request.idempotency_key)) {
+    return Invalid("Idempotency-Key must be UTF-8 without control characters");
   }
   if (Status s = CheckChannel(request.channel); !s.ok()) return s;
   if (request.recipient.size() > kMaxRecipientBytes) {
     return Invalid("recipient must not be longer than " + std::to_string(kMaxRecipientBytes) +
                    " bytes");
   }
-  if (HasControlCharacter(request.recipient)) {
-    return Invalid("recipient must not have control characters");
+  if (!IsPrintableUtf8(request.recipient)) {
+    return Invalid("recipient must be UTF-8 without control characters");
   }
   return {};
 }

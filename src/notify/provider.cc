@@ -1,5 +1,6 @@
 #include "notify/provider.h"
 
+#include "base/bounded_write.h"
 #include "base/json_text.h"
 
 namespace weir::notify {
@@ -14,11 +15,11 @@ std::string SentLine(const Event& event) {
 }
 
 Status ConsoleProvider::Deliver(const Event& event) {
-  const std::string line = SentLine(event);
-  if (std::fwrite(line.data(), 1, line.size(), out_) == line.size() && std::fflush(out_) == 0) {
-    return {};
-  }
-  return Error{Code::kUnavailable, "the console cannot be written to"};
+  const auto deadline = std::chrono::steady_clock::now() + patience_;
+  const std::lock_guard lock(mutex_);
+  const Status written = WriteBy(fd_, SentLine(event), deadline);
+  if (written.ok()) return {};
+  return Error{Code::kUnavailable, "cannot write to the console: " + written.error().message};
 }
 
 }  // namespace weir::notify

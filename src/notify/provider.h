@@ -1,6 +1,9 @@
 #pragma once
 
-#include <cstdio>
+#include <unistd.h>
+
+#include <chrono>
+#include <mutex>
 #include <string>
 
 #include "notify/event.h"
@@ -8,7 +11,7 @@
 
 namespace weir::notify {
 
-/// Hands a notification to whoever brings it to the user.
+/// Delivers a notification to the user.
 ///
 /// Thread-safe unless a provider says otherwise.
 class Provider {
@@ -28,13 +31,18 @@ std::string SentLine(const Event& event);
 /// Prints `SMS SENT` with the user, the payload and the event's id.
 class ConsoleProvider final : public Provider {
  public:
-  /// `out` must outlive this. Lines are flushed one by one.
-  explicit ConsoleProvider(std::FILE* out = stdout) : out_(out) {}
+  /// `fd` must outlive this. A line that cannot be written within `patience` is an error: nobody
+  /// may be reading it, and the service must be able to end all the same.
+  explicit ConsoleProvider(int fd = STDOUT_FILENO,
+                           std::chrono::milliseconds patience = std::chrono::seconds(5))
+      : fd_(fd), patience_(patience) {}
 
   Status Deliver(const Event& event) override;
 
  private:
-  std::FILE* out_;
+  const int fd_;
+  const std::chrono::milliseconds patience_;
+  std::mutex mutex_;  // a line is not mixed with another
 };
 
 }  // namespace weir::notify

@@ -7,7 +7,7 @@
 
 namespace weir::notify {
 
-/// Puts events on the topic.
+/// Publishes events to the topic.
 ///
 /// Thread-safe: any thread may call Publish.
 class Publisher {

@@ -9,8 +9,8 @@
 
 namespace weir::notify {
 
-/// How often and how patiently a delivery is tried again. The pause before try n+1 is random, up to
-/// first_pause × 2ⁿ⁻¹ and never above longest_pause, so that many senders do not come back at once.
+/// How often and with which pauses a delivery is retried. The pause before attempt n+1 is random,
+/// up to first_pause × 2ⁿ⁻¹ and at most longest_pause, so that many senders do not return at once.
 struct RetryPolicy {
   int attempts = 5;
   std::chrono::milliseconds first_pause{200};
@@ -29,7 +29,7 @@ bool Sleep(std::chrono::milliseconds pause, const std::stop_token& stop);
 /// Told of an attempt that failed and will be followed by another: how many there were, and why.
 using OnFailure = std::function<void(int attempts, const Error& error)>;
 
-/// Delivers, trying again as the policy says. Gives up early when `stop` is asked for: the error is
+/// Delivers, with retries as the policy says. Stops early when `stop` is requested: the error is
 /// then the last one, and MayHelpToRetry is true for it.
 struct Tried {
   Status status;

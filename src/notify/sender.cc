@@ -95,7 +95,7 @@ bool Sender::DropKnown(std::vector<Item>& items) {
     if (item.fate() == Fate::kWaiting) ids.push_back(item.parcel.event.id);
   }
   std::unordered_set<std::string> known;
-  const bool read = Insist("the delivered ids cannot be read", [&]() -> Status {
+  const bool read = Insist("cannot read the delivered IDs", [&]() -> Status {
     auto found = parts_.delivered.Known(ids);
     if (!found) return found.error();
     known = *std::move(found);
@@ -125,7 +125,7 @@ bool Sender::RespectWishes(std::vector<Item>& items) {
   if (names.empty()) return true;
   const std::vector<std::string> users(names.begin(), names.end());
   std::unordered_map<std::string, Preferences> wishes;
-  const bool read = Insist("the users' preferences cannot be read", [&]() -> Status {
+  const bool read = Insist("cannot read the users' preferences", [&]() -> Status {
     auto found = parts_.log->PreferencesOf(users);
     if (!found) return found.error();
     wishes = *std::move(found);
@@ -156,7 +156,7 @@ bool Sender::KeepDead(const std::vector<Item>& items) {
     if (item.parcel.dead()) letters.push_back({item.message, item.parcel.reason});
   }
   if (letters.empty()) return true;
-  return Insist("dead letters cannot be kept", [&] { return parts_.keep(letters); });
+  return Insist("cannot store dead letters", [&] { return parts_.keep(letters); });
 }
 
 bool Sender::Report(const std::vector<Item>& items) {
@@ -168,7 +168,7 @@ bool Sender::Report(const std::vector<Item>& items) {
     ends.back().payload = item.message.payload;
   }
   if (ends.empty()) return true;
-  return Insist("deliveries cannot be reported", [&] { return parts_.log->Report(ends); });
+  return Insist("cannot report deliveries", [&] { return parts_.log->Report(ends); });
 }
 
 bool Sender::Remember(const std::vector<Item>& items) {
@@ -177,7 +177,7 @@ bool Sender::Remember(const std::vector<Item>& items) {
     // Not the undeliverable: who puts a dead letter on the topic again wants it to be tried again.
     if (item.fate() == Fate::kDelivered) ids.push_back(item.parcel.event.id);
   }
-  return Insist("the delivered ids cannot be written", [&] { return parts_.delivered.Add(ids); });
+  return Insist("cannot write the delivered IDs", [&] { return parts_.delivered.Add(ids); });
 }
 
 // Going on without would lose a message or deliver it twice, so there is no other way than waiting.

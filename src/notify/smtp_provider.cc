@@ -1,5 +1,7 @@
 #include "notify/smtp_provider.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -76,9 +78,12 @@ Status SetParameter(SmtpOptions& options, std::string_view name, const std::stri
     options.subject = value;
   } else if (name == "tls" && (value == "required" || value == "off")) {
     options.tls = value == "off" ? SmtpOptions::Tls::kOff : SmtpOptions::Tls::kRequired;
+  } else if (name == "tls_ca") {
+    if (access(value.c_str(), R_OK) != 0) return BadUrl("cannot read tls_ca '" + value + "'");
+    options.tls_ca = value;
   } else {
     return BadUrl("unknown parameter '" + std::string(name) +
-                  "'; there are from, subject and tls=required|off");
+                  "'; known: from, subject, tls=required|off and tls_ca");
   }
   return {};
 }
@@ -105,6 +110,9 @@ Result<SmtpOptions> ParseSmtpUrl(const std::string& url) {
     if (!set.ok()) return BadUrl(form + set.error().message);
   }
   if (options.from.empty()) return BadUrl(form + "from is missing");
+  if (!options.tls_ca.empty() && options.tls == SmtpOptions::Tls::kTry) {
+    options.tls = SmtpOptions::Tls::kRequired;
+  }
   return options;
 }
 
@@ -138,7 +146,7 @@ Status SmtpProvider::Deliver(const Event& event) {
     return Error{Code::kInvalidArgument, "the recipient is not an e-mail address"};
   }
   curl::Handle handle = connections_->Take();
-  if (!handle) return Error{Code::kUnavailable, "no memory for a connection"};
+  if (!handle) return Error{Code::kUnavailable, "out of memory"};
   const std::string mail = MailOf(event, options_);
   Unsent unsent{mail};
   curl::List recipients;
@@ -153,6 +161,7 @@ Status SmtpProvider::Deliver(const Event& event) {
   curl_easy_setopt(easy, CURLOPT_URL, options_.server.c_str());
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
   curl_easy_setopt(easy, CURLOPT_USE_SSL, tls);
+  if (!options_.tls_ca.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, options_.tls_ca.c_str());
   if (!options_.user.empty()) {
     curl_easy_setopt(easy, CURLOPT_USERNAME, options_.user.c_str());
     curl_easy_setopt(easy, CURLOPT_PASSWORD, options_.password.c_str());
@@ -182,9 +191,9 @@ Status SmtpProvider::Deliver(const Event& event) {
     return Error{Code::kUnavailable, "the mail server answered " + std::to_string(status)};
   }
   if (done == CURLE_OPERATION_TIMEDOUT) {
-    return Error{Code::kDeadlineExceeded, "the mail server did not answer in time"};
+    return Error{Code::kDeadlineExceeded, "the mail server timed out"};
   }
-  return Error{Code::kUnavailable, std::string("the mail server cannot be reached: ") +
+  return Error{Code::kUnavailable, std::string("cannot reach the mail server: ") +
                                        (why[0] != '\0' ? why.data() : curl_easy_strerror(done))};
 }
 

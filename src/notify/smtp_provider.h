@@ -18,16 +18,17 @@ struct SmtpOptions {
   std::string from = {};      ///< the sender's address
   std::string subject = "Notification";
   Tls tls = Tls::kTry;                      ///< of smtp://, by STARTTLS
+  std::string tls_ca = {};                  ///< PEM file of the CAs to trust; empty: the system's
   std::chrono::milliseconds timeout{5000};  ///< of one message, from connecting to its acceptance
 };
 
-/// smtp[s]://[user[:password]@]host[:port]/?from=ADDRESS[&subject=TEXT][&tls=required|off]. With a
-/// user, TLS is required unless `tls=off` says otherwise.
+/// smtp[s]://[user[:password]@]host[:port]/?from=ADDRESS[&subject=TEXT][&tls=required|off]
+/// [&tls_ca=FILE]. With a user or a CA, TLS is required unless `tls=off` says otherwise.
 Result<SmtpOptions> ParseSmtpUrl(const std::string& url);
 
-/// Hands each event to a mail server: to the recipient's address, with the event's id as
-/// Message-ID. A temporary refusal (4xx), a lost connection or no answer in time: trying again may
-/// help. A permanent one (5xx), or a recipient that is not an address: it will not.
+/// Delivers each event to a mail server: to the recipient's address, with the event's ID as
+/// Message-ID. A temporary refusal (4xx), a lost connection or a timeout may be retried; a
+/// permanent refusal (5xx), or a recipient that is not an address, may not.
 ///
 /// Thread-safe: every call that runs at the same time has a connection of its own, kept alive.
 class SmtpProvider final : public Provider {

@@ -44,7 +44,7 @@ Result<std::unique_ptr<WebhookProvider>> WebhookProvider::Open(WebhookOptions op
 
 Status WebhookProvider::Deliver(const Event& event) {
   curl::Handle handle = connections_->Take();
-  if (!handle) return Error{Code::kUnavailable, "no memory for a connection"};
+  if (!handle) return Error{Code::kUnavailable, "out of memory"};
   const std::string body = EncodeEvent(event);
   curl::List headers;
   curl::Append(headers, "Content-Type: application/json");
@@ -76,9 +76,9 @@ Status WebhookProvider::Deliver(const Event& event) {
   // With a status the receiver has decided, even if the rest of its answer was lost or too long.
   if (status >= 200) return Judge(status);
   if (done == CURLE_OPERATION_TIMEDOUT) {
-    return Error{Code::kDeadlineExceeded, "the webhook did not answer in time"};
+    return Error{Code::kDeadlineExceeded, "the webhook timed out"};
   }
-  return Error{Code::kUnavailable, std::string("the webhook cannot be reached: ") +
+  return Error{Code::kUnavailable, std::string("cannot reach the webhook: ") +
                                        (why[0] != '\0' ? why.data() : curl_easy_strerror(done))};
 }
 

@@ -15,9 +15,9 @@ struct WebhookOptions {
   std::chrono::milliseconds timeout{5000};  ///< of one request, from connecting to its answer
 };
 
-/// POSTs each event as JSON to a URL, with the event's id as `Idempotency-Key`. 2xx means
-/// delivered. 408, 425, 429, 5xx, a lost connection or no answer in time: trying again may help.
-/// Any other status: it will not. Redirects are not followed; certificates are checked.
+/// POSTs each event as JSON to a URL, with the event's ID as `Idempotency-Key`. 2xx means
+/// delivered. 408, 425, 429, 5xx, a lost connection or a timeout may be retried; any other status
+/// may not. Redirects are not followed; certificates are verified.
 ///
 /// Thread-safe: every call that runs at the same time has a connection of its own, kept alive.
 class WebhookProvider final : public Provider {

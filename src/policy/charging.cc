@@ -6,9 +6,21 @@
 
 namespace weir::policy {
 
-Result<algorithm::LeaseTerms> LeaseTermsOf(const Definition& definition) {
-  auto terms = definition.mode == Mode::kRateLeased ? algorithm::RateTermsFor(*definition.quota)
-                                                    : algorithm::TermsFor(*definition.quota);
+namespace {
+
+Result<algorithm::LeaseTerms> TermsOf(const Definition& definition, const RegionOptions& region) {
+  if (definition.mode == Mode::kRateLeased) return algorithm::RateTermsFor(*definition.quota);
+  if (region.term.count() == 0) return algorithm::TermsFor(*definition.quota);
+  auto terms = algorithm::RegionTermsFor(*definition.quota, region.term);
+  if (terms.ok() && region.lends) return algorithm::AtRegion(*terms);
+  return terms;
+}
+
+}  // namespace
+
+Result<algorithm::LeaseTerms> LeaseTermsOf(const Definition& definition,
+                                           const RegionOptions& region) {
+  auto terms = TermsOf(definition, region);
   if (terms.ok()) return terms;
   return Error{Code::kInvalidArgument,
                "mode: " + std::string(ModeName(definition.mode)) + ": " + terms.error().message};
@@ -37,7 +49,7 @@ Status CheckStore(const Definition& definition,
   return Error{Code::kInvalidArgument,
                definition.source + ": policy '" + definition.name + "': unknown store '" +
                    definition.store + "'; " +
-                   (names.empty() ? "the configuration has no stores" : "there is " + names)};
+                   (names.empty() ? "the configuration has no stores" : "the stores are " + names)};
 }
 
 }  // namespace weir::policy

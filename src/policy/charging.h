@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,9 +10,20 @@
 
 namespace weir::policy {
 
+/// Whether stores of regions stand between nodes and the home store, and whether this is one.
+struct RegionOptions {
+  std::chrono::nanoseconds term{0};  ///< how long they keep permits; zero: there are none
+  bool lends = false;                ///< this process is one
+};
+
+/// The terms that they may have: nodes lease for a quarter of it.
+inline constexpr std::chrono::nanoseconds kShortestRegionTerm = 4 * algorithm::kShortestLease;
+inline constexpr std::chrono::nanoseconds kLongestRegionTerm = algorithm::kLongestRegionLease;
+
 /// What the charges of a leased policy are charged under, or why it cannot be leased: "mode: …".
 /// Needs a quota and a mode that is not kExact.
-Result<algorithm::LeaseTerms> LeaseTermsOf(const Definition& definition);
+Result<algorithm::LeaseTerms> LeaseTermsOf(const Definition& definition,
+                                           const RegionOptions& region = {});
 
 /// Whether a policy can charge as it says, with its quota: what cannot be leased, or overdrawn.
 Status CheckCharging(const Definition& definition);

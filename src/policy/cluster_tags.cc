@@ -64,8 +64,8 @@ std::optional<std::string> ConflictIn(const ByTag& tags, std::string_view entry)
                  "' can apply to one request, but with ?tag=" + std::string(entry) +
                  " their keys are in different slots of the cluster: such requests are charged "
                  "slot "
-                 "by slot, which takes longer. Let both match every value of '" +
-                 std::string(entry) + "', or leave ?tag out";
+                 "by slot, which takes longer. Make both match every value of '" +
+                 std::string(entry) + "', or remove ?tag";
         }
       }
     }

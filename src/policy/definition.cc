@@ -46,7 +46,7 @@ Result<EntryMatch> ReadEntryMatch(std::string name, std::string_view value) {
     std::string message = "'" + std::string(value.substr(0, kShownBytes)) + "' looks like ";
     message.append(why).append(
         ", which is not supported: a value is matched exactly, \"*\" matches every value and a '*' "
-        "at the end, as in \"/v1/*\", every value with this prefix. If exactly this text is meant, "
+        "at the end, as in \"/v1/*\", every value with this prefix. To match exactly this text, "
         "write \"=");
     message.append(value.substr(0, kShownBytes)).append("\"");
     return Error{Code::kInvalidArgument, std::move(message)};
@@ -62,7 +62,7 @@ Status CheckBareKey(std::string_view key) {
   if (why.empty()) return {};
   std::string message = "'" + std::string(key.substr(0, kShownBytes)) + "' looks like ";
   message.append(why).append(
-      ", but a bare key is compared exactly; for many values give a match, such as { user: \"*\" "
+      ", but a bare key is compared exactly; to match many values use match, such as { user: \"*\" "
       "}");
   return Error{Code::kInvalidArgument, std::move(message)};
 }
@@ -87,7 +87,8 @@ std::string PlainMatchText(const EntryMatch& entry) {
 }
 
 std::optional<ChargeMode> ParseChargeMode(std::string_view text) noexcept {
-  for (const ChargeMode mode : {ChargeMode::kAllOrNone, ChargeMode::kEach, ChargeMode::kAlways}) {
+  for (const ChargeMode mode :
+       {ChargeMode::kAllOrNone, ChargeMode::kReports, ChargeMode::kEach, ChargeMode::kAlways}) {
     if (text == ChargeModeName(mode)) return mode;
   }
   return std::nullopt;
@@ -97,6 +98,8 @@ std::string_view ChargeModeName(ChargeMode value) noexcept {
   switch (value) {
     case ChargeMode::kAllOrNone:
       return "all_or_none";
+    case ChargeMode::kReports:
+      return "reports";
     case ChargeMode::kEach:
       return "each";
     case ChargeMode::kAlways:

@@ -49,12 +49,18 @@ struct EntryMatch {
 /// What happens to the other policies of a request when one of them refuses it.
 enum class ChargeMode : std::uint8_t {
   kAllOrNone,  ///< nothing is charged
+  kReports,    ///< the same, but what is reported afterwards (Request::reported) always counts
   kEach,       ///< each policy is decided and charged for itself
   kAlways,     ///< each policy is charged, also the one that refuses: as if it had `overdraw`
 };
 
-/// A policy as it was written, checked for itself. Whether it fits with the others is for
-/// PolicySet.
+/// True if a request charges all policies or none.
+constexpr bool ChargesTogether(ChargeMode mode) noexcept {
+  return mode == ChargeMode::kAllOrNone || mode == ChargeMode::kReports;
+}
+
+/// A policy as it was written, validated on its own. PolicySet checks that it fits with the
+/// others.
 struct Definition {
   std::string domain{kDefaultDomain};
   std::string name;
@@ -84,22 +90,31 @@ struct Definition {
   bool overdraw = false;
   /// Refuses everything that costs something. The quota only says what to show.
   bool blocked = false;
-  /// Never refuses; over gRPC the answer's metadata names the descriptor that is over. With shadow.
+  /// One of several quotas, of which one suffices: by itself it never refuses, but Envoy's service
+  /// refuses a request all of whose quotas are over, and its metadata names those. With shadow.
   bool quota_mode = false;
+  /// A JSON object that the metadata of answers carries while the limit is not over; empty: none.
+  std::string metadata = {};
   /// What the rate limit service calls the limit in its answers; empty: nothing.
   std::string limit_name = {};
   std::string source;  ///< where it stands, for messages: "policies.yaml:7:3" or "admin API"
 
   /// True if a charge counts whether it fits or not.
   bool always_counts() const noexcept {
-    const bool can = quota && quota->algorithm() != Algorithm::kConcurrency;
-    return can && (overdraw || charge == ChargeMode::kAlways);
+    return can_overdraw() && (overdraw || charge == ChargeMode::kAlways);
+  }
+  /// The same for a charge that is reported afterwards.
+  bool report_counts() const noexcept {
+    return can_overdraw() && (always_counts() || charge == ChargeMode::kReports);
+  }
+  bool can_overdraw() const noexcept {
+    return quota && quota->algorithm() != Algorithm::kConcurrency;
   }
 
   friend bool operator==(const Definition&, const Definition&) = default;
 };
 
-/// Has the say about `shadow` of the policy that has this domain and name in a file.
+/// Overrides `shadow` of the policy with this domain and name in a file.
 struct ShadowOverride {
   std::string domain{kDefaultDomain};
   std::string name;
@@ -111,8 +126,9 @@ Definition AsInFile(Definition definition);
 
 inline constexpr std::int64_t kMaxPolicyCost = 1'000'000;
 inline constexpr std::size_t kMaxNameBytes = 256;  ///< of a domain, policy, entry name or bare key
-inline constexpr std::size_t kMaxMatchBytes = 1024;  ///< of a value or prefix in a match
-inline constexpr std::size_t kMaxMatchEntries = 16;  ///< of one policy
+inline constexpr std::size_t kMaxMatchBytes = 1024;     ///< of a value or prefix in a match
+inline constexpr std::size_t kMaxMetadataBytes = 4096;  ///< as JSON
+inline constexpr std::size_t kMaxMatchEntries = 16;     ///< of one policy
 inline constexpr std::size_t kMaxPolicies = 100'000;
 
 /// Splits a match value: `*`, `prefix*`, `=text` (exactly the text, whatever it looks like) or the
@@ -130,7 +146,7 @@ std::string MatchText(const EntryMatch& entry);
 /// The same without the `=`, as names and keys have it.
 std::string PlainMatchText(const EntryMatch& entry);
 
-/// all_or_none, each or always.
+/// all_or_none, reports, each or always.
 std::optional<ChargeMode> ParseChargeMode(std::string_view text) noexcept;
 std::string_view ChargeModeName(ChargeMode value) noexcept;
 

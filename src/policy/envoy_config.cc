@@ -52,7 +52,7 @@ class Reader {
     Fields fields(root, "", report_);
     domain_ = fields.Text("domain").value_or("");
     static_cast<void>(CheckName(domain_, root, "domain", report_));
-    charge_ = ReadChargeMode(fields, report_);
+    charge_ = ReadChargeMode(fields, report_, kEnvoyCharge);
     ReadList(fields.Take("descriptors"));
     fields.Finish();
     ResolveReplaces();
@@ -82,8 +82,8 @@ class Reader {
       return;
     }
     if (!seen.emplace(key, value).second) {
-      report_.Add(node.mark,
-                  "descriptor: '" + key + (value.empty() ? "" : "_" + value) + "' is here already");
+      report_.Add(node.mark, "descriptor: '" + key + (value.empty() ? "" : "_" + value) +
+                                 "' is already defined here");
     }
     if (chain_.size() >= kMaxEnvoyDepth || out_.size() >= kMaxPolicies) {
       report_.Add(node.mark, "descriptors: more than " + std::to_string(kMaxEnvoyDepth) +
@@ -96,18 +96,18 @@ class Reader {
     chain_.push_back(text.ends_with('*') ? MakeEntryMatch(key, text)
                                          : EntryMatch{key, MatchKind::kExact, value, false});
     ReadSharing(fields, key + "_" + value);
-    Modes modes;
-    modes.shadow = fields.Bool("shadow_mode").value_or(false);
-    modes.quota = fields.Bool("quota_mode").value_or(false);
-    // What only changes Envoy's statistics, or is for other readers, changes nothing here.
+    Traits traits;
+    traits.shadow = fields.Bool("shadow_mode").value_or(false);
+    traits.quota = fields.Bool("quota_mode").value_or(false);
+    traits.metadata = ReadMetadata(fields, report_);
+    // What only changes Envoy's statistics changes nothing here.
     fields.Bool("detailed_metric");
     fields.Bool("value_to_metric");
-    fields.Take("metadata");
     const Node* limit = fields.Take("rate_limit");
     const Node* nested = fields.Take("descriptors");
     fields.Finish();
     if (limit != nullptr) {
-      ReadLimit(*limit, modes);
+      ReadLimit(*limit, std::move(traits));
     } else if (nested == nullptr || nested->items.empty()) {
       // On a white list: not even the limit of the bare key applies.
       Add(node, "").exempt = true;
@@ -116,9 +116,11 @@ class Reader {
     chain_.pop_back();
   }
 
-  struct Modes {
+  /// What a descriptor says about its limit.
+  struct Traits {
     bool shadow = false;
     bool quota = false;
+    std::string metadata;
   };
 
   void ReadSharing(Fields& fields, const std::string& composite) {
@@ -130,7 +132,7 @@ class Reader {
     }
   }
 
-  void ReadLimit(const Node& node, Modes modes) {
+  void ReadLimit(const Node& node, Traits traits) {
     Fields fields(node, "rate_limit", report_);
     if (!fields.is_mapping()) return;
     const std::string name = fields.Text("name").value_or("");
@@ -139,12 +141,13 @@ class Reader {
     const std::optional<std::int64_t> requests = fields.Int("requests_per_unit");
     Definition& policy = Add(node, name);
     policy.limit_name = name;
-    policy.quota_mode = modes.quota;
-    policy.shadow = fields.Bool("shadow_mode").value_or(modes.shadow) || modes.quota;
+    policy.quota_mode = traits.quota;
+    policy.shadow = fields.Bool("shadow_mode").value_or(traits.shadow) || traits.quota;
+    policy.metadata = std::move(traits.metadata);
     ReadReplaces(fields.Take("replaces"), name, policy);
     fields.Finish();
     if (unlimited) {
-      if (unit) report_.Add(node.mark, "rate_limit: unit and unlimited exclude each other");
+      if (unit) report_.Add(node.mark, "rate_limit: give either unit or unlimited, not both");
       return;
     }
     const std::optional<seconds> length = LengthOf(unit.value_or(""));
@@ -227,7 +230,7 @@ class Reader {
 
   Report& report_;
   std::string domain_;
-  ChargeMode charge_ = ChargeMode::kAllOrNone;
+  ChargeMode charge_ = kEnvoyCharge;
   std::vector<EntryMatch> chain_;
   std::vector<Definition> out_;
   std::map<std::string, std::size_t> names_;
@@ -283,6 +286,7 @@ void AppendChain(std::string& out, const Definition& policy) {
     out += "    shadow: true\n";
   }
   if (!policy.limit_name.empty()) out += "    limit_name: " + Quoted(policy.limit_name) + "\n";
+  if (!policy.metadata.empty()) out += "    metadata: " + policy.metadata + "\n";
   AppendList(out, "replaces", policy.replaces);
 }
 

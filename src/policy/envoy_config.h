@@ -17,6 +17,10 @@ namespace weir::policy {
 /// How deep descriptors may be nested: a chain has no more entries.
 inline constexpr std::size_t kMaxEnvoyDepth = kMaxMatchEntries;
 
+/// What a refused request charges, unless the file says: nothing, as with Weir's own files. But a
+/// gateway that reports what was used relies on being counted, which there is no other way to say.
+inline constexpr ChargeMode kEnvoyCharge = ChargeMode::kReports;
+
 /// True for a mapping with `descriptors`, which a file of Weir's own never has.
 bool IsEnvoyConfig(const yaml::Node& root) noexcept;
 

@@ -127,8 +127,8 @@ void Checker::CheckService(const Node& filter, const Node* service, std::string_
   }
   if (stream && Find(options, "connection_keepalive") == nullptr) {
     Warn(*cluster, "cluster " + name +
-                       " has no connection_keepalive: a connection that hangs is noticed too late "
-                       "for the assignments; set { interval: 1s, timeout: 2s }");
+                       " has no connection_keepalive: a hung connection is detected too late for "
+                       "the assignments; set { interval: 1s, timeout: 2s }");
   }
 }
 
@@ -145,12 +145,11 @@ void Checker::CheckRls(const Node& filter) {
   if (deny == nullptr) {
     Warn(filter,
          "failure_mode_deny is not set: while Weir does not answer, every request is admitted; say "
-         "false if that is meant");
+         "false if that is intended");
   }
   if (Find(&filter, "timeout") == nullptr) {
     Warn(filter,
-         "timeout is not set: Envoy gives up after 20 ms, and does as failure_mode_deny "
-         "says");
+         "timeout is not set: Envoy gives up after 20 ms, and then follows failure_mode_deny");
   }
 }
 
@@ -161,7 +160,7 @@ void Checker::CheckRlqs(const Node& filter) {
   const Node* matchers = Find(&filter, "bucket_matchers");
   if (matchers == nullptr) return Warn(filter, "bucket_matchers is missing: nothing is limited");
   if (Find(matchers, "on_no_match") == nullptr) {
-    Warn(*matchers, "on_no_match is missing: requests that no matcher takes are not limited");
+    Warn(*matchers, "on_no_match is missing: requests that no matcher matches are not limited");
   }
 }
 
@@ -170,7 +169,7 @@ void Checker::CheckBucket(const Node& settings) {
   if (id == nullptr || id->fields.empty()) {
     Warn(settings, "bucket_id_builder has no entry: no policy can match the bucket");
   } else if (id->fields.size() > 16) {
-    Warn(*id, "bucket_id_builder has more than 16 entries: Weir refuses such a bucket");
+    Warn(*id, "bucket_id_builder has more than 16 entries: Weir rejects such a bucket");
   }
   const Node* interval = Find(&settings, "reporting_interval");
   if (interval != nullptr && interval->scalar != "5s") {
@@ -200,8 +199,8 @@ void Checker::CheckNoAssignment(const Node& settings) {
                   "everything is admitted; set blanket_rule: DENY_ALL");
     default:
       return Warn(*behavior,
-                  "no_assignment_behavior admits everything without an assignment, so that the "
-                  "limit does not hold while Weir is away; set blanket_rule: DENY_ALL");
+                  "no_assignment_behavior admits everything without an assignment, so the limit "
+                  "does not hold while Weir is down; set blanket_rule: DENY_ALL");
   }
 }
 
@@ -219,12 +218,12 @@ void Checker::CheckExpired(const Node& settings) {
   }
   if (const Node* reuse = Find(behavior, "reuse_last_assignment")) {
     return Warn(*reuse,
-                "reuse_last_assignment admits what nobody counts while Weir is away; set "
+                "reuse_last_assignment admits requests that nobody counts while Weir is down; set "
                 "fallback_rate_limit: { blanket_rule: DENY_ALL }");
   }
   if (StrategyOf(Find(behavior, "fallback_rate_limit")) != Strategy::kDenyAll) {
     Warn(*behavior,
-         "expired_assignment_behavior admits what nobody counts while Weir is away; set "
+         "expired_assignment_behavior admits requests that nobody counts while Weir is down; set "
          "fallback_rate_limit: { blanket_rule: DENY_ALL }");
   }
 }

@@ -110,7 +110,7 @@ void Report::Add(const Mark& mark, std::string message) {
 
 std::optional<std::string> AsText(const Node& node, std::string_view what, Report& report) {
   if (node.kind == Node::Kind::kScalar) return node.scalar;
-  Expected(node, what, "text", report);
+  Expected(node, what, "a string", report);
   return std::nullopt;
 }
 
@@ -193,7 +193,7 @@ std::optional<std::vector<std::string>> Fields::Texts(std::string_view name) {
     return texts;
   }
   if (node->kind != Node::Kind::kSequence) {
-    Expected(*node, Name(name), "text or a list of texts", report_);
+    Expected(*node, Name(name), "a string or a list of strings", report_);
     return std::nullopt;
   }
   for (const Node* item : node->items) {

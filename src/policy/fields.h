@@ -53,8 +53,8 @@ std::optional<std::chrono::nanoseconds> AsDuration(const Node& node, std::string
 /// error that suggests the nearest of the names that were asked for. Not thread-safe.
 class Fields {
  public:
-  /// `what` names the mapping in messages ("quota", "policy 'pay'"). A node that is no mapping is
-  /// reported and has no fields.
+  /// `what` names the mapping in messages ("quota", "policy 'pay'"). A node of another
+  /// kind is reported and has no fields.
   Fields(const Node& node, std::string what, Report& report);
 
   /// The field, or null. An empty field (`name:`) counts as not given.
@@ -64,7 +64,7 @@ class Fields {
   std::optional<std::int64_t> Int(std::string_view name);
   std::optional<bool> Bool(std::string_view name);
   std::optional<std::chrono::nanoseconds> Duration(std::string_view name);
-  /// One text or a list of texts.
+  /// A string or a list of strings.
   std::optional<std::vector<std::string>> Texts(std::string_view name);
 
   /// Reports the fields that nobody took.

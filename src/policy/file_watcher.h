@@ -12,10 +12,10 @@
 
 namespace weir::policy {
 
-/// Tells when files change: written in place, replaced by a rename (as editors do), or reached
+/// Reports when files change: written in place, replaced by a rename (as editors do), or reached
 /// through a symbolic link that now leads elsewhere (as Kubernetes does). It watches the folders,
-/// not the files, and looks at the files themselves at an interval too, for file systems that tell
-/// nothing.
+/// not the files, and also polls the files at an interval, for file systems without
+/// notifications.
 ///
 /// Thread-safe.
 class FileWatcher {

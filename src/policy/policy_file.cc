@@ -45,7 +45,7 @@ class Reader {
         outer.domain = std::move(*text);
       }
     }
-    outer.charge = ReadChargeMode(fields, report_);
+    outer.charge = ReadChargeMode(fields, report_, ChargeMode::kAllOrNone);
     ReadList(fields.Take("policies"), outer, 1);
     fields.Finish();
   }
@@ -99,7 +99,7 @@ class Reader {
     ReadShared(fields, policy);
     policy.exempt = fields.Bool("exempt").value_or(false);
     if (policy.exempt && !policy.ordered) {
-      report_.Add(node.mark, "policy: exempt goes with a chain");
+      report_.Add(node.mark, "policy: exempt requires a chain");
     }
     policy.replaces = fields.Texts("replaces").value_or(std::vector<std::string>());
     if (const Node* key = fields.Take("key")) {
@@ -114,7 +114,7 @@ class Reader {
     ReadBehaviour(fields, policy);
     const Node* nested = fields.Take("policies");
     if (nested != nullptr && policy.ordered) {
-      report_.Add(nested->mark, "policies: a policy with a chain holds no others");
+      report_.Add(nested->mark, "policies: a policy with a chain cannot contain others");
       nested = nullptr;
     }
     ReadGrant(fields, policy, nested != nullptr);
@@ -145,6 +145,7 @@ class Reader {
     policy.quota_mode = fields.Bool("quota_mode").value_or(false);
     policy.shadow = policy.shadow || policy.quota_mode;
     policy.limit_name = fields.Text("limit_name").value_or("");
+    policy.metadata = ReadMetadata(fields, report_);
     if (const Node* node = fields.Take("cost")) {
       const std::optional<std::int64_t> cost = yaml::AsInt(*node, "cost", report_);
       if (cost && (*cost < 1 || *cost > kMaxPolicyCost)) {
@@ -179,7 +180,7 @@ class Reader {
       quota = nullptr;
     }
     if (quota != nullptr && unlimited) {
-      report_.Add(quota->mark, "policy: unlimited and a quota exclude each other");
+      report_.Add(quota->mark, "policy: give either unlimited or a quota, not both");
       return;
     }
     if (quota != nullptr) {
@@ -196,7 +197,7 @@ class Reader {
     }
     if (!policy.has_match && policy.key.empty()) {
       report_.Add(fields.mark(),
-                  "policy: expected match (which requests it is for; {} is all) or key");
+                  "policy: expected match (which requests it applies to; {} is all) or key");
       return;
     }
     out_.push_back(policy);
@@ -206,7 +207,7 @@ class Reader {
   void ReadChain(const Node& node, Definition& policy) {
     if (policy.has_match) {
       report_.Add(node.mark,
-                  "chain: match and chain exclude each other, also from the policy around");
+                  "chain: give either match or chain, not both, including the enclosing policy");
       return;
     }
     const bool is_list = node.kind == Node::Kind::kSequence && !node.items.empty() &&
@@ -256,7 +257,7 @@ class Reader {
       const bool fits = policy.ordered && entry != policy.match.end();
       if (!fits || entry->kind == MatchKind::kExact) {
         report_.Add(fields.mark(), "share: '" + name.substr(0, 64) +
-                                       "' is not an entry of the chain with a '*' at its end");
+                                       "' is not an entry of the chain that ends with '*'");
         continue;
       }
       for (EntryMatch& one : policy.match) {
@@ -283,7 +284,7 @@ class Reader {
       }
       for (const EntryMatch& entry : policy.match) {
         if (entry.name != name->scalar) continue;
-        report_.Add(name->mark, what + ": the policy around this one matches it already");
+        report_.Add(name->mark, what + ": the enclosing policy already matches it");
         return;
       }
       if (policy.match.size() >= kMaxMatchEntries) {

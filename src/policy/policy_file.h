@@ -32,11 +32,14 @@ std::vector<Definition> LoadPolicyFile(const std::string& path,
 std::vector<std::string> PolicyFiles(const std::vector<std::string>& paths);
 
 /// Reads a quota: `{ token_bucket: { capacity: 100, refill_per_second: 10 } }`. Nothing, with the
-/// problem reported, if it is not valid. `unlimited` is no quota and not read here.
+/// problem reported, if it is not valid. `unlimited` is not a quota and not read here.
 std::optional<Quota> ParseQuota(const yaml::Node& node, yaml::Report& report);
 
-/// Takes `charge` of a file; all_or_none unless given.
-ChargeMode ReadChargeMode(yaml::Fields& fields, yaml::Report& report);
+/// Takes `metadata` of a policy, as JSON; empty unless given.
+std::string ReadMetadata(yaml::Fields& fields, yaml::Report& report);
+
+/// Takes `charge` of a file; `usual` unless given.
+ChargeMode ReadChargeMode(yaml::Fields& fields, yaml::Report& report, ChargeMode usual);
 
 /// True if `text` may name a policy, a domain or an entry; else reports `what` at `node`.
 bool CheckName(std::string_view text, const yaml::Node& node, const std::string& what,

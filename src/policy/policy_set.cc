@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "policy/charging.h"
+#include "policy/domains.h"
 #include "policy/keys.h"
 
 namespace weir::policy {
@@ -24,7 +25,7 @@ void PolicySet::Match(std::string_view domain, Descriptor descriptor, MatchBuffe
   buffer.applying.clear();
   buffer.values.clear();
   buffer.candidates_.clear();
-  const auto found = domains_.find(domain.empty() ? kDefaultDomain : domain);
+  const auto found = FindDomain(domains_, domain);
   if (found == domains_.end()) return;
   for (const Entry& entry : descriptor) {
     const auto shapes = found->second.by_name.find(entry.key);
@@ -137,11 +138,11 @@ const Policy& PolicySet::ForKey(std::string_view key) const {
 }
 
 bool PolicySet::HasDomain(std::string_view domain) const {
-  return domains_.find(domain.empty() ? kDefaultDomain : domain) != domains_.end();
+  return FindDomain(domains_, domain) != domains_.end();
 }
 
 ChargeMode PolicySet::ChargeModeOf(std::string_view domain) const {
-  const auto found = domains_.find(domain.empty() ? kDefaultDomain : domain);
+  const auto found = FindDomain(domains_, domain);
   return found == domains_.end() ? ChargeMode::kAllOrNone : found->second.charge;
 }
 
@@ -257,7 +258,7 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
     if (definition.quota) policy.local_quota = ShareOf(*definition.quota, options.local_share);
     policy.key_parts = KeyParts(definition);
     if (definition.quota && definition.mode != Mode::kExact && options.leasing) {
-      auto terms = LeaseTermsOf(definition);
+      auto terms = LeaseTermsOf(definition, options.region);
       if (terms.ok()) policy.lease = *std::move(terms);
     }
     policy.definition = std::move(definition);
@@ -266,7 +267,7 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
   for (const Definition& definition : definitions) {
     if (Status known = CheckStore(definition, options.stores); !known.ok()) return known.error();
     if (!definition.quota || definition.mode == Mode::kExact) continue;
-    if (const auto terms = LeaseTermsOf(definition); !terms.ok()) {
+    if (const auto terms = LeaseTermsOf(definition, options.region); !terms.ok()) {
       return Error{Code::kInvalidArgument, definition.source + ": policy '" + definition.name +
                                                "': " + terms.error().message};
     }
@@ -279,7 +280,7 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
     const Definition& kept = set->policies_.back().definition;
     const auto clash = [&](std::string_view what, std::string_view text, std::uint32_t other) {
       return Error{Code::kAlreadyExists, kept.source + ": " + std::string(what) + " '" +
-                                             std::string(text) + "' is taken already, by " +
+                                             std::string(text) + "' is already used by " +
                                              set->policies_[other].definition.source};
     };
     std::string identity;

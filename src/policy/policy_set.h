@@ -23,6 +23,7 @@
 
 #include "algorithm/lease.h"
 #include "policy/chain_tree.h"
+#include "policy/charging.h"
 #include "policy/definition.h"
 #include "policy/request.h"
 #include "weir/quota.h"
@@ -82,7 +83,7 @@ struct Policy {
 struct CompileOptions {
   /// For bare keys that no policy names. Needs a quota or is unlimited; its name is reported.
   Definition default_policy;
-  /// The part of a quota that this process grants by itself while the store is away, in (0, 1].
+  /// The part of a quota that this process grants by itself while the store is down, in (0, 1].
   double local_share = 0.1;
   /// Fields of Envoy's files that are not known are skipped.
   bool lenient = false;
@@ -90,6 +91,7 @@ struct CompileOptions {
   std::optional<std::vector<std::string>> stores = {};
   /// False: the limits are in this process alone, so leased policies are charged like exact ones.
   bool leasing = true;
+  RegionOptions region = {};
 };
 
 /// The default policy of the service: token bucket, capacity 100, refill 10 per second.

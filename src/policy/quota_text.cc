@@ -10,6 +10,7 @@
 #include "algorithm/algorithms.h"
 #include "base/number.h"
 #include "policy/policy_file.h"
+#include "policy/yaml_json.h"
 
 namespace weir::policy {
 namespace {
@@ -104,7 +105,10 @@ const algorithm::Descriptor* FindKind(const Node& name, Report& report) {
     names.push_back(each.name);
   }
   std::string message = "quota: unknown algorithm '" + name.scalar.substr(0, 64) + "'; ";
-  const algorithm::Descriptor* by_type = algorithm::FindNamed(name.scalar);
+  // The admin API's SLIDING_WINDOW, however it is written.
+  std::string type = name.scalar;
+  for (char& c : type) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  const algorithm::Descriptor* by_type = algorithm::FindNamed(type);
   const std::optional<std::string_view> nearest =
       by_type != nullptr ? by_type->name : yaml::Nearest(name.scalar, names);
   if (nearest) {
@@ -118,16 +122,31 @@ const algorithm::Descriptor* FindKind(const Node& name, Report& report) {
 
 }  // namespace
 
-ChargeMode ReadChargeMode(Fields& fields, Report& report) {
+std::string ReadMetadata(Fields& fields, Report& report) {
+  const Node* node = fields.Take("metadata");
+  if (node == nullptr) return {};
+  std::string json = yaml::ToJson(*node);
+  if (node->kind != Node::Kind::kMapping) {
+    report.Add(node->mark, "metadata: expected a mapping");
+  } else if (json.size() > kMaxMetadataBytes) {
+    report.Add(node->mark,
+               "metadata: longer than " + std::to_string(kMaxMetadataBytes) + " bytes as JSON");
+  } else {
+    return json;
+  }
+  return {};
+}
+
+ChargeMode ReadChargeMode(Fields& fields, Report& report, ChargeMode usual) {
   const Node* node = fields.Take("charge");
-  if (node == nullptr) return ChargeMode::kAllOrNone;
+  if (node == nullptr) return usual;
   const std::optional<std::string> text = yaml::AsText(*node, "charge", report);
   const std::optional<ChargeMode> mode = text ? ParseChargeMode(*text) : std::nullopt;
   if (text && !mode) {
-    report.Add(node->mark,
-               "charge: expected all_or_none, each or always, got '" + text->substr(0, 64) + "'");
+    report.Add(node->mark, "charge: expected all_or_none, reports, each or always, got '" +
+                               text->substr(0, 64) + "'");
   }
-  return mode.value_or(ChargeMode::kAllOrNone);
+  return mode.value_or(usual);
 }
 
 std::optional<Quota> ParseQuota(const Node& node, Report& report) {

@@ -10,7 +10,7 @@ class Quota;
 
 namespace weir::policy {
 
-/// One thing known about who asks: `user` = `42`, `route` = `/v1/pay`.
+/// One fact about the caller: `user` = `42`, `route` = `/v1/pay`.
 struct Entry {
   std::string_view key;
   std::string_view value;
@@ -19,14 +19,17 @@ struct Entry {
 /// Entries that are matched together.
 using Descriptor = std::span<const Entry>;
 
-/// Who asks, and for how much. A view: the door that made it owns the bytes.
+/// Who is asking, and for how much. A view: the protocol that made it owns the bytes.
 struct Request {
-  /// Empty stands for "default", the domain of policies that name none.
+  /// Empty: "default", or the only domain that has policies (FindDomain in policy/domains.h).
   std::string_view domain;
   std::span<const Descriptor> descriptors;
   std::int64_t cost = 1;
   /// What each descriptor costs, in their order (0 only looks); empty: `cost` for every one.
   std::span<const std::int64_t> costs;
+  /// Descriptors, in their order, whose cost was stated for them alone (1), as work that is done is
+  /// reported: see ChargeMode::kReports. Empty: none.
+  std::span<const std::uint8_t> reported = {};
   /// A quota that stands in for the policies of a descriptor, in their order (null: none); empty:
   /// none. Its key is the whole descriptor. Ignored in a domain that has no policies.
   std::span<const Quota* const> overrides;

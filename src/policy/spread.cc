@@ -138,7 +138,7 @@ KeyPlaces SpreadOf(const PolicySet& set) {
   for (const Policy& policy : set.policies()) {
     const Definition& definition = policy.definition;
     if (!definition.quota || !definition.has_match) continue;
-    if (definition.charge != ChargeMode::kAllOrNone) {
+    if (!ChargesTogether(definition.charge)) {
       places[HeadOf(policy)].whole = true;
     } else {
       domains[definition.domain].push_back(&policy);

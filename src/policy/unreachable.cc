@@ -25,7 +25,8 @@ Why AddressTrouble(const EntryMatch& entry) {
   }
   if (!IpNetwork::Parse(entry.text).ok()) return Quoted(entry) + " is not an address";
   if (entry.text.ends_with("/64")) return std::nullopt;
-  return Quoted(entry) + " is a network: only a client that is known by exactly this text meets it";
+  return Quoted(entry) +
+         " is a network: it matches only a client identified by exactly this string";
 }
 
 Why MethodTrouble(const EntryMatch& entry) {
@@ -33,7 +34,7 @@ Why MethodTrouble(const EntryMatch& entry) {
                                  [](char c) { return c >= 'a' && c <= 'z'; });
   if (lower) return Quoted(entry) + ": methods are upper case";
   if (entry.text.find_first_of("|, ") == entry.text.npos) return std::nullopt;
-  return Quoted(entry) + " is not one method: write a policy for each";
+  return Quoted(entry) + " is not a single method: write a policy for each";
 }
 
 Why RouteTrouble(const EntryMatch& entry) {
@@ -83,7 +84,7 @@ Why Trouble(const Definition& one, const Rivals& rivals) {
   }
   const auto rival = rivals.find({one.domain, one.name});
   if (rival != rivals.end() && one.has_match && !one.ordered && Covers(*rival->second, one)) {
-    return "policy '" + rival->second->name + "' applies to all of its requests and replaces it";
+    return "policy '" + rival->second->name + "' applies to all the same requests and replaces it";
   }
   return std::nullopt;
 }

@@ -45,7 +45,8 @@ class Builder : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) throw Stop(MarkOf(mark), "an alias refers to what contains it");
+    if (found == anchors_.end())
+      throw Stop(MarkOf(mark), "an alias refers to a node that contains it");
     Count(found->second->weight, mark);
     Attach(found->second);
   }
@@ -81,7 +82,7 @@ class Builder : public YAML::EventHandler {
     count_ += nodes;
     if (count_ > limits_.max_nodes) {
       throw Stop(MarkOf(mark), "too large: more than " + std::to_string(limits_.max_nodes) +
-                                   " values, counting what aliases stand for");
+                                   " values, counting the expanded aliases");
     }
   }
 
@@ -122,7 +123,8 @@ class Builder : public YAML::EventHandler {
     if (frame.node->kind == Node::Kind::kSequence) {
       frame.node->items.push_back(node);
     } else if (frame.key == nullptr) {
-      if (node->kind != Node::Kind::kScalar) throw Stop(node->mark, "a field name must be text");
+      if (node->kind != Node::Kind::kScalar)
+        throw Stop(node->mark, "a field name must be a string");
       if (!frame.seen.emplace(node->scalar, true).second) {
         throw Stop(node->mark, "field '" + node->scalar + "' is given twice");
       }
@@ -170,7 +172,7 @@ Document Document::Parse(std::string_view text, const std::string& file,
     YAML::Parser parser(stream);
     Builder builder(document, limits);
     parser.HandleNextDocument(builder);
-    if (parser.HandleNextDocument(builder)) fail({}, "holds more than one YAML document");
+    if (parser.HandleNextDocument(builder)) fail({}, "contains more than one YAML document");
   } catch (const Stop& stop) {
     fail(stop.mark, stop.what());
   } catch (const YAML::Exception& problem) {

@@ -20,7 +20,7 @@ struct Mark {
   int column = 0;
 };
 
-/// Something wrong in a file, for a person: "policies.yaml:7:12: unknown field 'limt'; …".
+/// An error in a file, for display: "policies.yaml:7:12: unknown field 'limt'; …".
 struct Problem {
   std::string file;
   Mark mark;

@@ -8,7 +8,7 @@
 
 namespace weir::proxy {
 
-/// Bytes between a read and a write. Never grows by itself, so what a connection holds is bounded.
+/// Bytes between a read and a write. Fixed capacity, so the memory of a connection is bounded.
 ///
 /// Not thread-safe: belongs to one connection.
 class Buffer {

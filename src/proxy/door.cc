@@ -50,11 +50,11 @@ void CollectProxy(const ProxyDoor& door, telemetry::TextWriter& out) {
   counter("weir_proxy_requests_total", "Requests whose head was read.", &ProxyStats::requests);
   counter("weir_proxy_rejected_total", "Requests malformed, too large or too slow.",
           &ProxyStats::rejected);
-  counter("weir_proxy_upstream_errors_total", "Requests that an upstream failed.",
+  counter("weir_proxy_upstream_errors_total", "Requests that failed because of an upstream.",
           &ProxyStats::upstream_errors);
-  counter("weir_proxy_upstream_timeouts_total", "Requests that an upstream did not answer in time.",
+  counter("weir_proxy_upstream_timeouts_total", "Requests that timed out at an upstream.",
           &ProxyStats::upstream_timeouts);
-  counter("weir_proxy_retries_total", "Requests sent again over a fresh connection.",
+  counter("weir_proxy_retries_total", "Requests retried over a new connection.",
           &ProxyStats::retries);
   counter("weir_proxy_tunnels_total", "Connections upgraded to another protocol.",
           &ProxyStats::tunnels);

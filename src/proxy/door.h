@@ -14,7 +14,7 @@ namespace weir::proxy {
 
 struct Shared;
 
-/// The proxy as a door: what comes in is held against the limits and passed on to an upstream.
+/// The proxy's listener: requests are checked against the limits and forwarded to an upstream.
 ///
 /// Thread safety: as Door; stats may be read by anyone.
 class ProxyDoor final : public net::Door {

@@ -20,7 +20,7 @@ void AppendNumber(std::string& out, std::uint64_t number) {
   out.append(digits.data(), end);
 }
 
-/// Fields for one hop only; the ones that frame the body are written anew.
+/// Fields for one hop only; the ones that frame the body are written again.
 bool ForThisHop(http::FieldId id) noexcept {
   switch (id) {
     case http::FieldId::kConnection:

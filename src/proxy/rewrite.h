@@ -11,7 +11,7 @@
 
 namespace weir::proxy {
 
-/// Who sent a request, as the upstream is told.
+/// Who sent a request, as forwarded to the upstream.
 struct Sender {
   std::string_view peer;  ///< the address of the connection's other end
   bool trusted = false;   ///< its X-Forwarded-… fields are kept; others' are replaced
@@ -35,7 +35,7 @@ void WriteRequestHead(const http::RequestHead& head, const Sender& sender, std::
 /// How the client's connection goes on after a response.
 struct Ending {
   bool close = false;
-  bool http10 = false;  ///< the client speaks HTTP/1.0 and must be told `keep-alive`
+  bool http10 = false;  ///< the client speaks HTTP/1.0 and needs `keep-alive`
 };
 
 /// Writes the head for the client: without what was meant for the upstream's hop, with `extra`

@@ -84,7 +84,7 @@ class Session final : public net::Connection,
   void Close();
   void Touch(std::chrono::milliseconds timeout) { reactor().timers().Set(*this, timeout); }
 
-  // session_decide.cc: who asks for what, and whether they may.
+  // session_decide.cc: who is asking for what, and whether it is allowed.
   void Decide();
   const char* Describe();
   std::string_view ClientIdentity();

@@ -45,7 +45,7 @@ std::string_view Session::Identity(const std::string& header, const char*& wrong
   // served as another.
   if (request_.Find(header, 1) != nullptr || HasLookalike(header) || request_.Nominates(header)) {
     wrong =
-        "a header field that tells clients apart was sent twice, with _ for -, or named in "
+        "a header field that identifies the client was sent twice, with _ for -, or named in "
         "Connection";
   }
   const http::Field* field = request_.Find(header);
@@ -63,7 +63,7 @@ const char* Session::Describe() {
   add("ip", ClientIdentity());
   add("api_key", Identity(options.api_key_header, wrong));
   add("user", Identity(options.user_header, wrong));
-  if (HasLookalike("x-forwarded-for")) wrong = "X-Forwarded-For was sent under another name";
+  if (HasLookalike("x-forwarded-for")) wrong = "a header field looks like X-Forwarded-For";
   if (wrong != nullptr) return wrong;
   const std::size_t subjects = entries_.size();
   add("method", request_.method);

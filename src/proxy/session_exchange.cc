@@ -160,7 +160,7 @@ bool Session::ReadResponseHead() {
       http::ParseResponseHead(buffer.view(), shared_.options.limits, response_);
   if (result.failed()) {
     Count(shared_.stats.upstream_errors);
-    Fail(502, std::string("the upstream's answer is malformed: ") + result.error);
+    Fail(502, std::string("the upstream's response is malformed: ") + result.error);
     return false;
   }
   if (!result.complete()) {
@@ -171,7 +171,7 @@ bool Session::ReadResponseHead() {
   const bool upgraded = response_.status == 101;
   if (upgraded && !(exchange_.upgrade && ChoosesUpgrade(response_, upgrade_))) {
     Count(shared_.stats.upstream_errors);
-    Fail(502, "the upstream switched protocols unasked");
+    Fail(502, "the upstream switched protocols without being asked to");
     return false;
   }
   if (response_.status < 200 && !upgraded) {

@@ -34,7 +34,7 @@ Result<Upstream> ResolveUpstream(std::string_view url) {
   Upstream upstream;
   upstream.tls = parts->scheme == "https";
   if (!upstream.tls && parts->scheme != "http") {
-    return BadUpstream(url, "does not begin with http:// or https://");
+    return BadUpstream(url, "must begin with http:// or https://");
   }
   if (!parts->path.empty()) return BadUpstream(url, "a path is not supported");
   if (!parts->is_origin()) return BadUpstream(url, "expected one host and a port");

@@ -31,7 +31,7 @@ struct Upstream {
 /// the start of the program.
 Result<Upstream> ResolveUpstream(std::string_view url);
 
-/// Who uses an upstream connection at the moment.
+/// The current user of an upstream connection.
 ///
 /// Thread safety: called on the reactor's thread.
 class UpstreamUser {
@@ -102,7 +102,7 @@ struct PoolLimits {
   std::chrono::seconds retry_failed_upstream{5};  ///< an upstream that refuses rests so long
 };
 
-/// One reactor's resting connections, and whose turn it is.
+/// One reactor's idle connections, and which upstream is next.
 ///
 /// Thread safety: belongs to one reactor's thread.
 class UpstreamPool final : private net::TimerWheel::Entry {
@@ -110,7 +110,7 @@ class UpstreamPool final : private net::TimerWheel::Entry {
   UpstreamPool(net::Reactor& reactor, std::vector<Upstream> targets, PoolLimits limits);
 
   /// A connection to the next upstream in turn: one that rests, or one that is yet to be connected
-  /// (open() tells). With `fresh` always the latter.
+  /// (see open()). With `fresh` always the latter.
   UpstreamPtr Take(bool fresh);
   /// Puts a connection to rest. Requires that nobody is attached and nothing is left in its buffer.
   void Return(UpstreamPtr connection);

@@ -12,7 +12,7 @@ namespace weir::service {
 namespace {
 
 constexpr std::string_view kDoubled =
-    "a header field that tells clients or routes apart was sent twice, or with _ for -";
+    "a header field that identifies the client or route was sent twice, or with _ for -";
 
 }  // namespace
 

@@ -15,8 +15,8 @@
 
 namespace weir::service {
 
-/// Reads the fields of one question into the descriptors that policies are matched with. What could
-/// have been put there by the client in place of the proxy is refused, never guessed at.
+/// Reads the headers of one GET /v1/auth into the descriptors that policies are matched with.
+/// Headers that the client could have sent in place of the proxy are refused, never guessed.
 ///
 /// Not thread-safe: a value of one question.
 class AuthQuestion {

@@ -11,8 +11,9 @@ using std::chrono::steady_clock;
 using Next = net::Stream::Next;
 using Stage = net::Stream::Stage;
 
-constexpr std::size_t kFirstRead = 8 << 10;
-constexpr std::size_t kLargestRead = 64 << 10;
+// A read is a turn of its connection: with a longer one, a peer that sends thousands of small
+// frames would keep the others waiting.
+constexpr std::size_t kReadSize = 8 << 10;
 constexpr std::size_t kWriteSize = 64 << 10;
 constexpr std::size_t kKeptCapacity = 256 << 10;
 
@@ -26,7 +27,7 @@ GrpcConnection::GrpcConnection(net::Reactor& reactor, std::unique_ptr<net::Trans
       metrics_(metrics),
       options_(options),
       session_(services, options.session, SystemClock::Get(), *this),
-      in_(kFirstRead),
+      in_(kReadSize),
       transport_(std::move(transport)),
       stream_(*transport_, *this, reactor.timers(), options.times),
       read_at_(steady_clock::now()) {
@@ -53,7 +54,6 @@ void GrpcConnection::OnDeadline() {
 void GrpcConnection::Received(std::size_t size) {
   read_at_ = steady_clock::now();
   if (!session_.Receive({in_.data(), size})) broken_ = true;
-  if (size == in_.size() && size < kLargestRead) in_.resize(size * 2);
 }
 
 Next GrpcConnection::Advance() {

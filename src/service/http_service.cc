@@ -75,7 +75,7 @@ void HttpDoor::Serve(net::Reactor& reactor, net::Socket socket, bool urgent) {
 }
 
 void CollectHttp(std::span<const HttpWorker* const> workers, telemetry::TextWriter& out) {
-  out.Counter("weir_http_responses_total", "HTTP answers by class of status.");
+  out.Counter("weir_http_responses_total", "HTTP responses by status class.");
   constexpr std::array<std::string_view, 6> kClasses = {"", "1xx", "2xx", "3xx", "4xx", "5xx"};
   for (std::size_t i = 2; i < kClasses.size(); ++i) {
     std::uint64_t sum = 0;

@@ -67,7 +67,7 @@ HttpSession::HttpSession(HttpWorker& worker, Transport& transport, std::string r
       secure_(secure),
       urgent_(urgent),
       input_(http::kBodyPadding),
-      parser_(worker.options().limits) {}
+      parser_(worker.options().limits, &worker.router()) {}
 
 HttpSession::~HttpSession() {
   (void)worker_.Account(accounted_, 0);
@@ -88,7 +88,7 @@ void HttpSession::AccountForBuffer() {
   accounted_ = input_.capacity();
   const http::ParserLimits& limits = worker_.options().limits;
   // A chunked body is larger on the wire than its limit; chunks of a few bytes are refused.
-  const bool too_large = input_.unread().size() > limits.header_bytes + 2 * limits.body_bytes;
+  const bool too_large = input_.unread().size() > limits.header_bytes + 2 * limits.large_body_bytes;
   if (too_large) Fail(413, "the request is too large");
   if (!fits && !finished_) Fail(503, "too many large requests at once; try again later");
 }

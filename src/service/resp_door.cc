@@ -39,6 +39,7 @@ RespDoor::RespDoor(std::size_t reactors, LimiterOf limiter_of, RespOptions optio
   service_->on_reset = options_.on_reset;
   service_->knows = options_.knows;
   service_->gives_back = options_.gives_back;
+  service_->stores = options_.stores;
   service_->on_give_back = options_.on_give_back;
   service_->by_subject = options_.by_subject;
   service_->version = options_.version;

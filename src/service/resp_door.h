@@ -35,6 +35,8 @@ struct RespOptions {
   /// As in resp::Service.
   std::function<bool(std::string_view address, std::string_view password)> knows = {};
   std::function<bool(std::string_view address, std::string_view password)> gives_back = {};
+  std::function<bool(std::string_view address, std::string_view password)> stores =
+      {};  ///< empty: nobody
   std::function<void(const std::string& who, std::string_view action, std::string_view key)>
       on_give_back = {};
   std::function<resp::Service::Login(std::string_view address, std::string_view subject)>

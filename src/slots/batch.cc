@@ -30,10 +30,11 @@ void Batch::CopyAnswers(std::span<const Ask> asks, std::vector<Answer>& answers)
   for (const Repeat& repeat : repeats_) {
     Answer& answer = answers[repeat.ask];
     answer = answers[repeat.first];
-    if (answer.outcome != Outcome::kNew && answer.outcome != Outcome::kExisting) continue;
+    if (answer.outcome != Outcome::kNew && !WasThere(answer.outcome)) continue;
     const bool same = asks[repeat.ask].config == answer.slot.config &&
                       asks[repeat.ask].requested == answer.slot.requested;
-    answer.outcome = same ? Outcome::kExisting : Outcome::kConflict;
+    if (!same) answer.outcome = Outcome::kConflict;
+    if (answer.outcome == Outcome::kNew) answer.outcome = Outcome::kExisting;
   }
 }
 

@@ -15,7 +15,7 @@ struct CombinerOptions {
   std::size_t max_waiting = 200'000;  ///< events; more are refused with kUnavailable
 };
 
-/// Gathers what arrives while the store is busy and hands it over together: one call, one commit.
+/// Collects requests while the store is busy and submits them together: one call, one commit.
 ///
 /// Thread-safe. Must outlive its requests; `store` must outlive this.
 class Combiner {

@@ -28,7 +28,7 @@ Error Invalid(std::string_view field, std::string_view what) {
 
 Status CheckRange(std::string_view field, std::int64_t value, std::int64_t low, std::int64_t high) {
   if (value >= low && value <= high) return {};
-  return Invalid(field, "must lie between " + std::to_string(low) + " and " + std::to_string(high));
+  return Invalid(field, "must be between " + std::to_string(low) + " and " + std::to_string(high));
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ Status CheckName(std::string_view field, std::string_view text, std::size_t max_
 Result<Config> CheckConfig(Config config) {
   if (Status s = CheckName("configName", config.name, kMaxNameBytes); !s.ok()) return s.error();
   if (config.window_size < 1 || config.window_size > kMaxWindowSize) {
-    return Invalid("windowSize", "must lie between PT0.001S and " + FormatDuration(kMaxWindowSize));
+    return Invalid("windowSize", "must be between PT0.001S and " + FormatDuration(kMaxWindowSize));
   }
   Status s = CheckRange("maxPerWindow", config.max_per_window, 1, kMaxPerWindow);
   if (!s.ok()) return s.error();

@@ -86,14 +86,14 @@ Status CheckClaim(const ClaimRequest& request) {
   };
   if (Status s = CheckName("config", request.config, kMaxNameBytes); !s.ok()) return s;
   if (request.max < 1 || request.max > kMaxClaim) {
-    return invalid("max must lie between 1 and " + std::to_string(kMaxClaim));
+    return invalid("max must be between 1 and " + std::to_string(kMaxClaim));
   }
   if (request.lease < kMinLease || request.lease > kMaxLease) {
-    return invalid("leaseMs must lie between " + std::to_string(kMinLease) + " and " +
+    return invalid("leaseMs must be between " + std::to_string(kMinLease) + " and " +
                    std::to_string(kMaxLease));
   }
   if (request.ahead < 0 || request.ahead > kMaxAhead) {
-    return invalid("aheadMs must lie between 0 and " + std::to_string(kMaxAhead));
+    return invalid("aheadMs must be between 0 and " + std::to_string(kMaxAhead));
   }
   if (!request.by.empty()) return CheckName("by", request.by, kMaxNameBytes);
   return {};

@@ -9,6 +9,7 @@
 // executions than its cap, whatever the delays; and overdue events are nothing special, they
 // compete for the same grants in the order of their times.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,7 +31,7 @@ enum class State : std::uint8_t {
   kScheduled = 0,
   kClaimed = 1,
   kDone = 2,
-  kFailed = 3,     ///< for good: a dead letter; rescheduling it tries again
+  kFailed = 3,     ///< a dead letter; rescheduling it retries it
   kCancelled = 4,  ///< holds no place in its window
   kExternal = 5,   ///< assigned before executions were kept; never claimed unless rescheduled
 };
@@ -39,7 +40,7 @@ enum class State : std::uint8_t {
 const char* StateName(State state) noexcept;
 std::optional<State> ParseState(std::string_view name) noexcept;
 
-/// Something that happened to an event and is not seen from its present state.
+/// Something that happened to an event and cannot be seen from its current state.
 struct Change {
   Millis at = 0;
   std::string what = {};    ///< cancelled, restored, rescheduled, failed, lease-ended
@@ -95,12 +96,20 @@ struct Finish {
   std::string error = {};               ///< with failed
   std::optional<Millis> retry_at = {};  ///< with failed: the event takes a slot again
   std::int64_t random = 0;              ///< for that slot
-  Millis at = 0;  ///< when the execution was over, by the store's clock; 0: now
+  /// How long before this call the execution was over, or less. Told by its age, an end is counted
+  /// late by the time that the call takes, never early, whatever happens to clocks meanwhile.
+  Millis ago = 0;
+  Millis now = 0;  ///< 0: the store's clock; anything else is for tests
 };
+
+/// When an execution was over, by the store's clock, of a claim made at `claimed_at`.
+constexpr Millis EndOf(const Finish& end, Millis claimed_at, Millis store_now) noexcept {
+  return std::max(claimed_at, (end.now > 0 ? end.now : store_now) - end.ago);
+}
 
 enum class Finished : std::uint8_t {
   kOk = 0,
-  kAlready = 1,  ///< told before, with the same outcome
+  kAlready = 1,  ///< reported before, with the same outcome
   kLost = 2,     ///< somebody else has claimed the event since, or it is not claimed at all
   kUnknown = 3,  ///< no such event
 };
@@ -149,6 +158,12 @@ inline constexpr std::int64_t kMaxCounted = 1'000'000;
 /// When the backlog will be gone if every window from the present one on is used to its cap:
 /// `windows` are those of the present window and later, in order. Nothing: not within them.
 std::optional<Millis> CaughtUpBy(const Backlog& backlog, const std::vector<WindowLoad>& windows);
+
+/// How long `late` overdue events of one claim may be spread over: at four times the pace of the
+/// cap, so that a quarter of it takes a whole window, and one event among hundreds comes at once.
+constexpr Millis LateSpan(Millis window_size, std::int64_t cap, std::int64_t late) noexcept {
+  return std::max<Millis>(1, 4 * window_size * late / cap);
+}
 
 /// Checks the bounds of a claim; the error names the field as it is called on the wire.
 Status CheckClaim(const ClaimRequest& request);

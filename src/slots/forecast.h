@@ -8,8 +8,8 @@
 
 namespace weir::slots {
 
-/// Where `count` events that ask for `requested` would land if nobody else came, without assigning
-/// them. Shares of tenants are not considered; the config's calendar is.
+/// Which windows `count` events requested for `requested` would get if no others came, without
+/// assigning them. Shares of tenants are not considered; the config's calendar is.
 ///
 /// Feed it the rows of windows from WindowOf(requested) on, in order, in pages of any size, until
 /// it is done or there are no more; then call Finish. A value, not thread-safe.

@@ -10,12 +10,12 @@
 namespace weir::slots {
 
 struct RetentionOptions {
-  std::chrono::milliseconds keep{0};      ///< in the live tables, once they are over; 0: for good
-  std::chrono::milliseconds keep_ids{0};  ///< in the archive; 0: for good
+  std::chrono::milliseconds keep{0};      ///< in the live tables, once they are over; 0: forever
+  std::chrono::milliseconds keep_ids{0};  ///< in the archive; 0: forever
 };
 
-/// Moves old events out of the live tables: a small set a second while there are any, else it looks
-/// once a minute.
+/// Moves old events out of the live tables: a small set every second while there are any, otherwise
+/// it checks once a minute.
 ///
 /// Thread safety: OnSecond is for one thread; the counts may be read by any.
 class Retirement {

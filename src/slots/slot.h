@@ -64,7 +64,7 @@ struct Ask {
   std::string payload = {};  ///< opaque; kept with the event and handed to who executes it
 };
 
-/// An event's place. scheduled lies in the window, and never before requested.
+/// An event's slot. `scheduled` is in the window, and never before `requested`.
 struct Slot {
   std::string event_id = {};
   std::string config = {};
@@ -84,7 +84,7 @@ enum class Outcome : std::uint8_t {
   kUnknownConfig = 3,  ///< no active config of this name
   // 4 is the PostgreSQL store's own: ask again.
   kConflict = 5,   ///< the id belongs to an event of another config or for another time
-  kCancelled = 6,  ///< the event was cancelled; only Restore gives it a slot again
+  kCancelled = 6,  ///< this very event was cancelled; only Restore gives it a slot again
   kPast = 7,       ///< the requested time lies in the past, which the config refuses
 };
 

@@ -12,6 +12,12 @@
 
 namespace weir::slots {
 
+/// Whether millions of events may be in this state. Listing them by scheduled time reads them all,
+/// since no index has that order; it must not keep claims waiting.
+constexpr bool MayBeMany(State state) noexcept {
+  return state == State::kDone || state == State::kCancelled || state == State::kExternal;
+}
+
 /// Where slots, window counters and configs live. Both backends keep the same rules:
 ///
 /// - An event gets the earliest window with room at or after its requested time; among several
@@ -33,7 +39,7 @@ class SlotStore {
 
   virtual ~SlotStore() = default;
 
-  /// Answers in the order of `asks`, at most kMaxBatch. Within a batch, who asks for an earlier
+  /// Answers in the order of `asks`, at most kMaxBatch. Within a batch, a request for an earlier
   /// time chooses first. Single requests should go through a Combiner.
   virtual void AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>> done) = 0;
 
@@ -41,7 +47,8 @@ class SlotStore {
   virtual void Look(std::string event_id, Done<std::optional<Event>> done) = 0;
   /// Frees the event's place and keeps the event as cancelled, so that its feed cannot bring it
   /// back; cancelling twice is cancelling once. Nothing: there is no such event.
-  /// kFailedPrecondition: it is claimed, done or failed.
+  /// kFailedPrecondition: it is claimed or done. A failed one is given up: its feed does not bring
+  /// it back, and it may be archived.
   virtual void Cancel(std::string event_id, Done<std::optional<Slot>> done) = 0;
   /// Moves an event to a new requested time, atomically: on any outcome but kNew it keeps its slot.
   /// An empty ask.config keeps the config. Nothing: there is no such event. kFailedPrecondition: it

@@ -5,8 +5,8 @@
 namespace weir::slots {
 
 void StoreClock::Note(Millis store_now, Millis sent, Millis received) noexcept {
-  // Milliseconds are rounded down, which makes the second too small by less than one.
-  const Bounds told{.least = store_now - received, .most = store_now - sent + 1};
+  // Milliseconds are rounded down, which makes each difference wrong by less than one.
+  const Bounds told{.least = store_now - received - 1, .most = store_now - sent + 1};
   const bool contradicts = told.least > most() + 1 || told.most < least() - 1;
   if (!known_ || contradicts) {
     known_ = true;

@@ -63,6 +63,15 @@ constexpr Fault FaultOf(Code code) noexcept {
   }
 }
 
+/// What the store of a region may do about a charge, which its node has taken from
+/// algorithm::LeaseTerms. No other store looks at it.
+struct RegionTerms {
+  Nanos term = 0;  ///< how long it may keep permits; 0: it passes the charge on to the home store
+  Nanos lent = 0;  ///< how long the node may spend those that it gets; shorter
+
+  friend bool operator==(const RegionTerms&, const RegionTerms&) = default;
+};
+
 /// One atomic group of charges and its answer. The caller owns all memory and keeps it until
 /// `done`.
 struct Application {
@@ -77,11 +86,14 @@ struct Application {
   /// The terms of each charge whose policy is leased, null for the others; empty: none is. For
   /// lease::LeasingStore alone, which stands before the others: they know no leased policies.
   std::span<const algorithm::LeaseTerms* const> terms = {};
+  /// kCharge, kLease and kReturn of one charge.
+  RegionTerms region = {};
   /// Filled: charged (kCharge), released (kRelease, kSettle), some granted (kLease); true
   /// otherwise.
   bool applied = false;
-  /// Filled (kLease): how many permits, and the store's time that names them. Filled by a
-  /// LeasingStore (kCharge): nothing was asked of the store, so what is left is an estimate.
+  /// Filled (kLease): how many permits, and what names them: the store's time, or the number of a
+  /// grant in a region's store. Filled by a LeasingStore (kCharge): nothing was asked of the store,
+  /// so what is left is an estimate.
   std::int64_t granted = 0;
   Nanos at = 0;
   bool estimated = false;

@@ -63,7 +63,7 @@ void CollectProcess(TextWriter& out) {
   stat >> threads >> skipped >> start >> virtual_bytes >> resident_pages;
   const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
 
-  out.Gauge("weir_build_info", "The version of this program; always 1.");
+  out.Gauge("weir_build_info", "The version as a label; always 1.");
   const std::array<Label, 1> version = {{{"version", kVersion}}};
   out.Sample(std::uint64_t{1}, version);
   out.Counter("process_cpu_seconds_total", "User and system CPU time spent in seconds.");

@@ -93,10 +93,10 @@ describe('the dashboard', { concurrency: false }, () => {
     assert.deepEqual(await axe(page), []);
     await shot(page, 'sign-in');
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByText('Type the admin key.').waitFor();
+    await page.getByText('Enter the admin key.').waitFor();
     await page.getByLabel('Admin key').fill('wrong');
     await page.keyboard.press('Enter');
-    await page.getByText('This key is not known.').waitFor();
+    await page.getByText('This key is not valid.').waitFor();
     await signIn();
     const kept = await page.evaluate(() => JSON.stringify([localStorage, sessionStorage, document.cookie, location.href, window.name, history.state]));
     assert.ok(!kept.includes(KEY), kept);
@@ -185,7 +185,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await open('overview');
     const limited = page.getByRole('group', { name: 'Keys that were limited most' });
     await untilBusy(['tight'], limited.getByRole('link', { name: 'tight' }));
-    const hottest = page.getByRole('group', { name: 'Keys that ask most' });
+    const hottest = page.getByRole('group', { name: 'Busiest keys' });
     await untilBusy(['tight'], hottest.getByRole('link', { name: 'tight' }));
     await page.getByRole('img', { name: /^Checks a second\. Now/ }).waitFor();
     await page.locator('.facts').getByText('closed').waitFor();
@@ -261,6 +261,9 @@ describe('the dashboard', { concurrency: false }, () => {
     const sent = page.locator('.figure').filter({ hasText: 'Sent' });
     await sent.getByText('2', { exact: true }).waitFor();
     await page.locator('.figure').filter({ hasText: 'Refused' }).getByText('1', { exact: true }).waitFor();
+    await page.locator('.figure').filter({ hasText: 'Delivered' }).getByText('2', { exact: true }).waitFor();
+    await page.locator('.figure').filter({ hasText: 'Retries' }).getByText('0', { exact: true }).waitFor();
+    await page.locator('.figure').filter({ hasText: 'Time to delivery' }).getByText(/ ms$| s$/).waitFor();
     await shot(page, 'notify-counts');
     quiet();
   });
@@ -363,7 +366,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await page.getByLabel('Key or request').fill('tight');
     await page.getByRole('button', { name: 'Explain' }).click();
     await page.locator('.pill', { hasText: 'limited' }).waitFor();
-    await page.getByText(/limited by policy 'tight'; clears in \d+ min/).waitFor();
+    await page.getByText(/limited by policy 'tight'; retry in \d+ min/).waitFor();
     assert.deepEqual(await axe(page), []);
     await shot(page, 'key-limited');
     await page.getByRole('button', { name: 'Reset tight' }).click();
@@ -375,7 +378,25 @@ describe('the dashboard', { concurrency: false }, () => {
     assert.equal((await ask('GET', '/admin/metrics/tight')).status, 'OK');
     await page.getByLabel('Key or request').fill('user=42 route=/v1/pay');
     await page.getByRole('button', { name: 'Explain' }).click();
-    await page.getByText(/No policy meets/).waitFor();
+    await page.getByText(/No policy applies to this request/).waitFor();
+    quiet();
+  });
+
+  test('shows what Envoys are assigned of a bucket', async () => {
+    const assignments = [{ perSecond: 60, demandPerSecond: 200, pushedMsAgo: 400 }, { perSecond: 0, demandPerSecond: 0 }];
+    await page.route(/\/admin\/explain/, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...await response.json(), assignments } });
+    });
+    await open('keys');
+    await page.getByLabel('Key or request').fill('tight');
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByText('2 connected here, 60 requests a second in all.').waitFor();
+    const rows = page.getByRole('table', { name: 'Assignments of this bucket' }).locator('tbody tr');
+    assert.match(await rows.nth(0).innerText(), /60\s+200\s+400 ms ago/);
+    assert.match(await rows.nth(1).innerText(), /nothing\s+–\s+not yet/);
+    assert.deepEqual(await axe(page), []);
+    await page.unroute(/\/admin\/explain/);
     quiet();
   });
 
@@ -391,6 +412,27 @@ describe('the dashboard', { concurrency: false }, () => {
     await page.getByText('Nothing was assigned.').waitFor();
     assert.deepEqual(await axe(page), []);
     await shot(page, 'slots-forecast');
+    quiet();
+  });
+
+  test('shows what is due and claimed, and keeps it fresh', async () => {
+    await ask('POST', '/admin/rate-limit/config', { configName: 'executed', windowSize: 'PT1S', maxPerWindow: 100 });
+    const requestedTime = '2025-06-01T09:00:00Z';
+    await ask('POST', '/api/v1/slots/batch', { events: Array.from({ length: 250 }, (_, i) => ({ eventId: `late${i}`, configName: 'executed', requestedTime })) });
+    await open('overview');
+    await open('slots');
+    await page.getByLabel('Config').selectOption({ label: 'executed' });
+    const box = (title, text) => page.locator('.figure').filter({ hasText: title }).getByText(text, { exact: true }).waitFor();
+    await box('Due', '250');
+    await box('Claimed', '0');
+    await page.locator('.figure').filter({ hasText: 'Caught up in' }).getByText(/^[23](\.\d+)? s$/).waitFor();
+    const { events } = await ask('POST', '/api/v1/slots/claim', { config: 'executed', max: 7, leaseMs: 600000 });
+    assert.equal(events.length, 7);
+    await box('Due', '243');
+    await box('Claimed', '7');
+    await ask('POST', '/api/v1/slots/failed', { events: [{ eventId: events[0].eventId, attempt: 1, error: 'account closed' }] });
+    await box('Dead letters', '1');
+    assert.deepEqual(await axe(page), []);
     quiet();
   });
 

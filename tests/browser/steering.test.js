@@ -84,12 +84,12 @@ describe('steering', { concurrency: false }, () => {
     await serve();
     const link = page.getByRole('group', { name: 'Keys that were limited most' }).getByRole('link', { name: BUCKET });
     await eventually(async () => { await check('z', 50); return link.isVisible(); }, 'the bucket is among the limited');
-    await page.getByRole('group', { name: 'Keys that ask most' }).getByRole('link', { name: BUCKET }).waitFor();
-    await page.getByRole('group', { name: 'Keys that ask most' }).getByRole('button', { name: `Reset ${BUCKET}` }).waitFor();
+    await page.getByRole('group', { name: 'Busiest keys' }).getByRole('link', { name: BUCKET }).waitFor();
+    await page.getByRole('group', { name: 'Busiest keys' }).getByRole('button', { name: `Reset ${BUCKET}` }).waitFor();
     await link.click();
     await page.locator('#found', { hasText: BUCKET }).waitFor();
     await page.locator('.pill', { hasText: 'limited' }).waitFor();
-    await page.getByText(/limited by policy 'per-user'; clears in \d+ d/).waitFor();
+    await page.getByText(/limited by policy 'per-user'; retry in \d+ d/).waitFor();
     const row = page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'per-user' }) }).first();
     await row.getByText('0 of 5', { exact: true }).waitFor();
     assert.deepEqual(await axe(page), []);
@@ -104,7 +104,7 @@ describe('steering', { concurrency: false }, () => {
     assert.equal((await ask('GET', `/admin/explain?${new URLSearchParams({ bucket: BUCKET })}`)).remaining, 5);
     await reset.click();
     await dialog().getByRole('button', { name: 'Reset' }).click();
-    await page.getByText('Nothing was held').waitFor();
+    await page.getByText('The key had not used anything').waitFor();
     await row.getByRole('link', { name: 'per-user' }).click();
     await page.locator('h1', { hasText: 'Policies' }).waitFor();
     assert.equal(await page.getByLabel('Search').inputValue(), 'per-user');
@@ -129,6 +129,36 @@ describe('steering', { concurrency: false }, () => {
     quiet();
   });
 
+  test('gives one customer a limit of its own for an hour', async () => {
+    await check('w', 6);
+    await open('keys');
+    await explain('api/per-user|user:w');
+    await page.getByRole('button', { name: 'Exception from per-user' }).click();
+    assert.equal(await dialog().getByLabel('Match').inputValue(), 'user = w');
+    assert.equal(await dialog().getByLabel('Capacity').inputValue(), '10'); // twice the 5 of the policy
+    await shot(page, 'exception');
+    await dialog().getByRole('button', { name: 'Create' }).click();
+    await page.locator('#found', { hasText: 'domain=api user=w' }).waitFor();
+    await page.locator('.pill', { hasText: 'has room' }).waitFor();
+    const made = await ask('GET', '/admin/policies/per-user%20for%20w');
+    assert.deepEqual([made.capacity, made.windowSeconds, made.domain, made.match], [10, 8640000, 'api', { user: 'w' }]);
+    const hours = (new Date(made.expiresAt) - Date.now()) / 3600000;
+    assert.ok(hours > 0.9 && hours <= 1, made.expiresAt);
+    assert.equal((await check('w', 1)).results[0].allowed, true);
+    // A bare key that has no policy gets one of its own.
+    await explain('somebody');
+    await page.getByRole('button', { name: 'Exception from default' }).click();
+    assert.equal(await dialog().getByLabel('Name or key').inputValue(), 'somebody');
+    await dialog().getByRole('button', { name: 'Create' }).click();
+    await page.getByText(/would allow: 200 of 200 left/).waitFor();
+    // And the exception can be changed.
+    await page.getByRole('button', { name: 'Exception from somebody' }).click();
+    await dialog().getByLabel('Capacity').fill('7');
+    await dialog().getByRole('button', { name: 'Save' }).click();
+    await page.getByText(/would allow: 7 of 7 left/).waitFor();
+    quiet();
+  });
+
   test('explains requests without a domain, and asks which where several could be meant', async () => {
     await open('keys');
     await explain('user=z');
@@ -140,7 +170,7 @@ describe('steering', { concurrency: false }, () => {
     await page.getByRole('rowheader', { name: 'by-route' }).waitFor();
     assert.equal(await page.getByLabel('Key or request').inputValue(), 'domain=web user=z route=/v1/pay');
     await explain('api/gone|user:z');
-    await page.getByText(/no policy in force has this bucket/).waitFor();
+    await page.getByText(/no current policy has this bucket/).waitFor();
     quiet();
   });
 
@@ -161,7 +191,7 @@ describe('steering', { concurrency: false }, () => {
     await page.getByRole('button', { name: 'Enforce on-trial' }).click();
     await dialog().getByLabel('Ends').fill('2020-01-01T00:00:30');
     await dialog().getByRole('button', { name: 'Enforce' }).click();
-    await dialog().getByText('Give a time that is still to come, or none.').waitFor();
+    await dialog().getByText('Enter a time in the future, or none.').waitFor();
     await dialog().getByLabel('Ends').fill('2099-01-01T00:00:30');
     await dialog().getByRole('button', { name: 'Enforce' }).click();
     await row.getByText(/by override until .*2099/).waitFor();
@@ -203,12 +233,12 @@ describe('steering', { concurrency: false }, () => {
     assert.match(await dialog().getByRole('row').filter({ hasText: '9, refills' }).textContent(), /capacity\s*1\s*→\s*9/);
     await dialog().getByRole('button', { name: 'Roll back to version 2' }).click();
     await dialog().getByLabel('Ends').fill('2020-01-01T00:00:30');
-    await dialog().getByRole('button', { name: 'Go on' }).click();
-    await dialog().getByText('Give a time that is still to come.').waitFor();
+    await dialog().getByRole('button', { name: 'Continue' }).click();
+    await dialog().getByText('Enter a time in the future.').waitFor();
     assert.deepEqual(await axe(page), []);
     await shot(page, 'new-end', false);
     await dialog().getByLabel('Ends').fill('2099-01-01T00:00:30');
-    await dialog().getByRole('button', { name: 'Go on' }).click();
+    await dialog().getByRole('button', { name: 'Continue' }).click();
     await dialog().getByText('capacity').waitFor();
     await dialog().getByRole('button', { name: 'Roll back', exact: true }).click();
     await page.getByText('9, refills 1 a second').waitFor();
@@ -227,13 +257,13 @@ describe('steering', { concurrency: false }, () => {
     await kept.getByText('up', { exact: true }).waitFor();
     await mariadb.kill();
     await kept.getByText('down', { exact: true }).waitFor({ timeout: 20000 });
-    await page.getByText('The policies known last stay in force').waitFor();
-    await page.getByText('Last error of that').waitFor();
+    await page.getByText('The last known policies stay active').waitFor();
+    await page.getByText('Last error there').waitFor();
     assert.deepEqual(await axe(page), []);
     await shot(page, 'policy-store-down');
     await mariadb.start();
     await kept.getByText('up', { exact: true }).waitFor({ timeout: 20000 });
-    await page.getByText('The policies known last stay in force').waitFor({ state: 'detached' });
+    await page.getByText('The last known policies stay active').waitFor({ state: 'detached' });
     quiet();
   });
 

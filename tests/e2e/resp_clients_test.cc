@@ -13,6 +13,7 @@
 
 #include "support/certificates.h"
 #include "support/child_process.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 #include "support/wait.h"
 #include "support/weir_process.h"
@@ -72,8 +73,9 @@ class RespClients : public ::testing::Test {
 
   // Runs tests/e2e/resp_client.py with Debian's Python, whose redis package is the one meant.
   test::RunResult Python(Arguments arguments) const {
-    arguments.insert(arguments.begin(), {"/usr/bin/python3", WEIR_TESTS_DIR "/e2e/resp_client.py",
-                                         std::to_string(port_)});
+    arguments.insert(
+        arguments.begin(),
+        {"/usr/bin/python3", test::SourcePath("tests/e2e/resp_client.py"), std::to_string(port_)});
     return RunProgram(arguments);
   }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "e2e/service/fixture.h"
+#include "support/paths.h"
 
 namespace weir::test {
 namespace {
@@ -66,6 +67,29 @@ TEST_F(Bounds, LongKeysCostNotMuchMoreMemoryThanShortOnes) {
   EXPECT_THAT(remaining(), StartsWith(":16"));
 }
 
+TEST_F(Bounds, LargeBodiesLeaveNoMemoryBehind) {
+  // The system's own memory: sanitizers keep what is freed.
+  ServeConfig("threads: 1\njournal: off\n");
+  HttpClient client = Client();
+  const auto fields = [](std::size_t size) {
+    std::string text = "{\"a\":1";
+    while (text.size() < size) text += ",\"abcdefgh\":1";
+    return text + "}";
+  };
+  EXPECT_EQ(client.Post("/v1/check", R"({"key":"k"})").status, 200);
+  const std::size_t before = Resident();
+  for (const char* path : {"/v1/check", "/api/v1/slots", "/api/v1/slots/batch", "/api/send",
+                           "/api/v1/slots/done", "/api/v1/slots/failed", "/api/config",
+                           "/admin/notify/dead/replay", "/api/v1/slots/claim"}) {
+    const std::string_view last = std::string_view(path).substr(std::string_view(path).rfind('/'));
+    const bool large = last == "/batch" || last == "/done" || last == "/failed";
+    EXPECT_EQ(client.Post(path, fields(large ? 7 * kMiB : kMiB / 2 - 100)).status, 400) << path;
+    EXPECT_EQ(client.Post(path, "{}").status, 400) << path;
+  }
+  // A parser takes some ten times what it has read.
+  EXPECT_LT(Resident(), before + 40 * kMiB);
+}
+
 TEST_F(Bounds, AClientThatSendsOnAfterItsLastAnswerIsCutOff) {
   Serve({"--resp", "127.0.0.1:0"});
   TcpConnection resp(weir_->Port("resp"));
@@ -111,10 +135,28 @@ policies:
   EXPECT_EQ(answered, 4 * 200);
 }
 
+TEST_F(Bounds, WarnsOfFewerConnectionsOnlyThoseWhoAskedForMore) {
+  const std::string config = dir_.Write("weir.yaml", "limits: {max_connections: 19999}\n");
+  for (const bool asked : {true, false}) {
+    std::vector<std::string> args = {"prlimit", "--nofile=4096:4096",
+                                     Program(), "serve",
+                                     "--http",  "127.0.0.1:0",
+                                     "--grpc",  "off",
+                                     "--resp",  "off",
+                                     "--data",  (dir_ / "data").string()};
+    if (asked) args.insert(args.end(), {"--config", config});
+    ChildProcess weir(args);
+    ASSERT_TRUE(weir.WaitForError("ready").has_value()) << weir.error_output();
+    EXPECT_EQ(weir.error_output().find("too few file descriptors") != std::string::npos, asked)
+        << weir.error_output();
+    EXPECT_EQ(weir.Terminate(), 0);
+  }
+}
+
 TEST_F(Bounds, WithFewDescriptorsHealthIsAnsweredAndTheSnapshotWritten) {
   const std::string limit = "--nofile=640:640";
-  ChildProcess weir({"prlimit", limit, WEIR_PROGRAM, "serve", "--http", "127.0.0.1:0", "--grpc",
-                     "off", "--resp", "off", "--data", (dir_ / "data").string()});
+  ChildProcess weir({"prlimit", limit, Program(), "serve", "--http", "127.0.0.1:0", "--grpc", "off",
+                     "--resp", "off", "--data", (dir_ / "data").string()});
   const auto line = weir.WaitForLine("listening http");
   ASSERT_TRUE(line.has_value()) << weir.error_output();
   const auto port = static_cast<std::uint16_t>(std::stoi(line->substr(line->rfind(':') + 1)));
@@ -126,6 +168,40 @@ TEST_F(Bounds, WithFewDescriptorsHealthIsAnsweredAndTheSnapshotWritten) {
   crowd.clear();
   EXPECT_EQ(weir.Terminate(), 0);
   EXPECT_TRUE(std::filesystem::exists(dir_ / "data" / "limits.snapshot"));
+}
+
+TEST_F(Bounds, AFileThatMayNotGrowEndsNothing) {
+  ChildProcess weir({"prlimit", "--fsize=2000000:2000000", Program(), "serve", "--http",
+                     "127.0.0.1:0", "--grpc", "off", "--resp", "off", "--data",
+                     (dir_ / "data").string()});
+  const auto line = weir.WaitForLine("listening http");
+  ASSERT_TRUE(line.has_value()) << weir.error_output();
+  HttpClient client(static_cast<std::uint16_t>(std::stoi(line->substr(line->rfind(':') + 1))));
+  ASSERT_EQ(client
+                .Post("/admin/rate-limit/config",
+                      R"({"configName":"c","windowSize":"PT1S","maxPerWindow":100000})")
+                .status,
+            201);
+  const std::string rest =
+      R"(","configName":"c","requestedTime":"2030-01-01T00:00:00Z","payload":")" +
+      std::string(16'000, 'p') + "\"}";
+  // 16,000 bytes each: of 300 not all fit into files of 2,000,000.
+  std::vector<int> taken;
+  std::size_t refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    const int status =
+        client.Post("/api/v1/slots", R"({"eventId":"e)" + std::to_string(i) + rest).status;
+    if (status == 200) taken.push_back(i);
+    if (status == 503) ++refused;
+  }
+  EXPECT_EQ(taken.size() + refused, 300U);
+  EXPECT_GT(refused, 0U);
+  // What was answered is there, and checks go on.
+  for (const int i : taken) {
+    EXPECT_EQ(client.Get("/api/v1/slots/e" + std::to_string(i)).status, 200) << i;
+  }
+  EXPECT_EQ(client.Post("/v1/check", R"({"key":"k"})").status, 200);
+  EXPECT_EQ(weir.Terminate(), 0);
 }
 
 }  // namespace

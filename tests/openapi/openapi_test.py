@@ -173,6 +173,21 @@ def walk(api, service):
     return count
 
 
+def wait_for_counted_calls(service):
+    """Refunds and sends are counted, and written to the audit log every second, all of them together: those of the walk
+    are there when one that was made after it is."""
+    service.ask("POST", "/v1/refund", {"key": "user-123"})
+
+    def written():
+        changes = json.loads(service.ask("GET", "/admin/audit")[2])["changes"]
+        return sum(change["after"]["count"] for change in changes if change["action"] == "check.refund")
+
+    deadline = time.monotonic() + 30
+    while written() < 2 and time.monotonic() < deadline:  # the walk's, and this one
+        time.sleep(0.05)
+    check(written() == 2, f"{written()} refunds are in the audit log instead of 2")
+
+
 def errors(api, service):
     schema = api.root["components"]["schemas"]["Error"]
 
@@ -193,6 +208,7 @@ def errors(api, service):
                   ("PUT", "/admin/policies/user-123", {"type": "FIXED_WINDOW", "windowSeconds": 8640000}),
                   ("POST", "/api/config", {"userId": "42", "rateLimit": 7, "timeWindow": 60}), ("POST", "/v1/check", {"key": "user-123"})):
         service.ask(*words)
+    wait_for_counted_calls(service)
     before = [look(path) for path in STATE]
     for method, path, item, operation in api.operations():
         if "security" not in operation:

@@ -126,7 +126,7 @@ def run_shared(cmake, folder):
             sys.exit("the limit is not shared")
         run_policies(folder, url)
     done = subprocess.run([program, "redis://127.0.0.1:1"], capture_output=True, text=True, check=False)
-    if done.returncode != 1 or "does not answer" not in done.stderr:
+    if done.returncode != 1 or "not responding" not in done.stderr:
         sys.exit(f"without a server: {done.returncode}, {done.stderr}")
 
 

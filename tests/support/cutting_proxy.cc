@@ -73,6 +73,7 @@ void CuttingProxy::Serve(int client) {
   const int on = 1;
   for (const int fd : {client, server}) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   std::array<char, 65536> bytes;
+  bool clients_turn = true;
   while (open && !stopping_) {
     if (held_) {
       ::poll(nullptr, 0, kPollMs);
@@ -85,6 +86,8 @@ void CuttingProxy::Serve(int client) {
       const ssize_t count = ::recv(fds[i].fd, bytes.data(), bytes.size(), 0);
       open = count > 0;
       if (!open) break;
+      if (i == 0 && clients_turn) ++round_trips_;
+      clients_turn = i == 1;
       auto size = static_cast<std::size_t>(count);
       const bool cutting = fds[i].fd == server && cuts_wanted_ != cuts_at_start;
       if (cutting) size /= 2;

@@ -11,7 +11,7 @@
 namespace weir::test {
 
 /// A TCP proxy on a free loopback port that can cut connections half-way through a reply, or hold
-/// everything up for a while.
+/// everything up for a while. It counts round trips.
 ///
 /// Thread-safe.
 class CuttingProxy {
@@ -22,6 +22,10 @@ class CuttingProxy {
   CuttingProxy& operator=(const CuttingProxy&) = delete;
 
   std::uint16_t port() const noexcept { return port_; }
+
+  /// How often a client has spoken first or after its server did: the round trips of protocols in
+  /// which the server only answers, whatever they are called there.
+  int round_trips() const noexcept { return round_trips_; }
 
   /// The next reply on each open connection is passed on by half, and then both sides are closed.
   /// Waits for the first such reply; false if there is none in a while.
@@ -46,6 +50,7 @@ class CuttingProxy {
   std::atomic<bool> held_{false};
   std::atomic<int> cuts_wanted_{0};
   std::atomic<int> cut_{0};
+  std::atomic<int> round_trips_{0};
   std::vector<std::thread> threads_;  // of connections; the acceptor's alone
   std::thread acceptor_;
 };

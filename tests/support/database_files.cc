@@ -8,6 +8,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace weir::test {
@@ -32,7 +33,7 @@ void GiveTo(const std::string& user, const fs::path& path) {
 
 fs::path DatabaseTemplate(const std::string& name, const std::string& user,
                           const std::function<void(const fs::path& folder)>& make) {
-  const fs::path home = fs::path(WEIR_BUILD_DIR) / name;
+  const fs::path home = fs::path(BuildFolder()) / name;
   const int lock = open((home.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
   if (lock < 0) throw std::runtime_error("cannot make " + home.string() + ".lock");
   flock(lock, LOCK_EX);

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "support/paths.h"
 #include "support/tcp_connection.h"
 #include "support/wait.h"
 
@@ -21,11 +22,11 @@ bool Listens(std::uint16_t port) {
 
 EnvoyServer::EnvoyServer(std::string_view config, std::uint16_t port) {
   const RunResult fetched =
-      RunProgram({WEIR_SOURCE_DIR "/tests/support/envoy/fetch.sh"}, {}, std::chrono::minutes(5));
+      RunProgram({SourcePath("tests/support/envoy/fetch.sh")}, {}, std::chrono::minutes(5));
   if (fetched.exit_code != 0) throw std::runtime_error(fetched.error_output);
   dir_.Write("envoy.yaml", config);
   process_ = std::make_unique<ChildProcess>(std::vector<std::string>{
-      WEIR_SOURCE_DIR "/build/envoy/envoy", "--config-path", (dir_ / "envoy.yaml").string(),
+      SourcePath("build/envoy/envoy"), "--config-path", (dir_ / "envoy.yaml").string(),
       "--log-level", "error", "--concurrency", "1", "--disable-hot-restart"});
   const bool up =
       WaitUntil([&] { return Listens(port) || !process_->running(); }, std::chrono::seconds(60));

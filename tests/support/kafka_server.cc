@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "support/paths.h"
 #include "support/ports.h"
 
 namespace weir::test {
@@ -63,7 +64,7 @@ std::vector<std::string> Java(const std::string& archive_option) {
           "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
           "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
           "-cp",
-          WEIR_SOURCE_DIR "/build/kafka/jars/*"};
+          SourcePath("build/kafka/jars/*")};
 }
 
 std::vector<std::string> With(std::vector<std::string> argv, std::vector<std::string> more) {
@@ -99,8 +100,8 @@ void MakeTemplate(const fs::path& home) {
 
 // Other tests may be making it at the same time: one works, the others wait.
 fs::path Template() {
-  RunOrThrow({WEIR_SOURCE_DIR "/tests/support/kafka/fetch.sh"});
-  const fs::path home = fs::path(WEIR_BUILD_DIR) / "kafka-template";
+  RunOrThrow({SourcePath("tests/support/kafka/fetch.sh")});
+  const fs::path home = fs::path(BuildFolder()) / "kafka-template";
   const int lock = open((home.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
   if (lock < 0) throw std::runtime_error("cannot make " + home.string() + ".lock");
   flock(lock, LOCK_EX);
@@ -146,7 +147,7 @@ void KafkaServer::Start() {
   const std::string config = dir_.Write(
       "server.properties", Properties(dir_ / "data", port_, controller_port_, settings_));
   process_ = std::make_unique<ChildProcess>(
-      With(Java("-XX:SharedArchiveFile=" WEIR_BUILD_DIR "/kafka-template/classes.jsa"),
+      With(Java("-XX:SharedArchiveFile=" + BuildFolder() + "/kafka-template/classes.jsa"),
            {"kafka.Kafka", config}));
   if (!process_->WaitForError(kStarted)) {
     throw std::runtime_error("kafka did not start: " + process_->error_output());

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "support/database_files.h"
+#include "support/paths.h"
 
 namespace weir::test {
 namespace {
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 /// with it, from the folder that holds both.
 std::vector<std::string> Command() {
   if (!MysqlServer::Absence().empty()) throw std::runtime_error(MysqlServer::Absence());
-  const fs::path root = fs::path(WEIR_SOURCE_DIR) / "build/mysql/root/usr";
+  const fs::path root = SourcePath("build/mysql/root/usr");
   fs::path loader;
   for (const auto& folder : fs::directory_iterator(root / "lib")) {
     if (!folder.is_directory()) continue;
@@ -32,6 +33,7 @@ std::vector<std::string> Command() {
                                    (root / "sbin/mysqld").string(),
                                    "--no-defaults",
                                    "--basedir=" + root.string(),
+                                   "--plugin-dir=" + (root / "lib/mysql/plugin").string(),
                                    "--secure-file-priv=NULL",
                                    "--mysqlx=OFF",
                                    "--performance-schema=OFF",
@@ -55,7 +57,7 @@ void MakeMysql(const fs::path& data) {
 const std::string& MysqlServer::Absence() {
   static const std::string absence = [] {
     const RunResult fetched =
-        RunProgram({WEIR_SOURCE_DIR "/tests/support/mysql/fetch.sh"}, {}, std::chrono::minutes(4));
+        RunProgram({SourcePath("tests/support/mysql/fetch.sh")}, {}, std::chrono::minutes(4));
     return fetched.exit_code == 0 ? std::string() : "no MySQL here: " + fetched.error_output;
   }();
   return absence;

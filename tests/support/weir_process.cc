@@ -5,11 +5,13 @@
 #include <stdexcept>
 #include <utility>
 
+#include "support/paths.h"
+
 namespace weir::test {
 namespace {
 
 std::vector<std::string> WithProgram(std::vector<std::string> args) {
-  args.insert(args.begin(), WEIR_PROGRAM);
+  args.insert(args.begin(), Program());
   return args;
 }
 

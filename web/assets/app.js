@@ -83,10 +83,13 @@ addEventListener('hashchange', () => {
 
 // --- signing in ---------------------------------------------------------------------------------
 
+const HEALTH = { UP: ['good', 'Up'], DEGRADED: ['warn', 'Degraded'], DRAINING: ['bad', 'Draining'] };
+
 function showHealth(status) {
-  const up = status?.status === 'UP';
-  health.className = `pill ${up ? 'good' : 'bad'}`;
-  show(health, up ? 'Up' : status?.status === 'DRAINING' ? 'Draining' : 'Unreachable');
+  const [look, text] = HEALTH[status?.status] ?? ['bad', 'Unreachable'];
+  health.className = `pill ${look}`;
+  health.title = status?.down?.length ? `Down: ${status.down.join(', ')}` : '';
+  show(health, text);
 }
 
 async function watchHealth() {
@@ -126,7 +129,7 @@ function signIn(text) {
     event.preventDefault();
     const key = input.value.trim();
     if (!key) {
-      show(problem, message('bad', 'Type the admin key.'));
+      show(problem, message('bad', 'Enter the admin key.'));
       input.focus();
       return;
     }
@@ -136,7 +139,7 @@ function signIn(text) {
       enter(await get('/admin/status'));
     } catch (error) {
       setKey('');
-      show(problem, message('bad', error.status === 401 ? 'This key is not known.' : error.message));
+      show(problem, message('bad', error.status === 401 ? 'This key is not valid.' : error.message));
       input.focus();
       input.select();
     }

@@ -18,10 +18,10 @@ export function newEnd(policy) {
     event.preventDefault();
     if (stays.checked) return close({ expiresAt: null });
     const date = new Date(until.value);
-    if (!(date > new Date())) return show(problem, message('bad', 'Give a time that is still to come.'));
+    if (!(date > new Date())) return show(problem, message('bad', 'Enter a time in the future.'));
     return close({ expiresAt: date.toISOString() });
   } },
-  h('p', null, `It was meant for a while and ended ${moment(policy.expiresAt)}.`),
-  field('Ends', until), tick('Keep it for good', stays), problem,
-  h('div', { class: 'buttons' }, button('Cancel', () => close()), h('button', { type: 'submit', class: 'primary' }, 'Go on'))), { narrow: true });
+  h('p', null, `It was temporary and ended ${moment(policy.expiresAt)}.`),
+  field('Ends', until), tick('Keep it permanently', stays), problem,
+  h('div', { class: 'buttons' }, button('Cancel', () => close()), h('button', { type: 'submit', class: 'primary' }, 'Continue'))), { narrow: true });
 }

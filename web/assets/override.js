@@ -24,7 +24,7 @@ export function overrideFile(policy) {
   const problem = h('div', { 'aria-live': 'polite' });
   const save = async (close) => {
     const date = new Date(until.value);
-    if (until.value && !(date > new Date())) return show(problem, message('bad', 'Give a time that is still to come, or none.'));
+    if (until.value && !(date > new Date())) return show(problem, message('bad', 'Enter a time in the future, or none.'));
     const body = { policyKey: keyOf(policy), type: 'OVERRIDE', domain: policy.domain, shadow, ...(until.value && { expiresAt: date.toISOString() }) };
     const send = () => (policy.override ? put(path`/admin/policies/${body.policyKey}`, body) : post('/admin/policies', body));
     return close(await attempt(send, shadow ? 'In shadow.' : 'Enforced.'));
@@ -33,17 +33,17 @@ export function overrideFile(policy) {
     event.preventDefault();
     save(close);
   } },
-  h('p', null, shadow ? `${shown(policy)} goes on counting but refuses nobody.` : `${shown(policy)} begins to refuse requests at once.`),
-  h('p', null, 'It stands in ', h('code', null, plainName(policy.definedIn ?? 'a file')), ', which stays as it is: an override has the say until it is taken back. To keep it for good, write there ',
+  h('p', null, shadow ? `${shown(policy)} keeps counting but refuses nobody.` : `${shown(policy)} begins to refuse requests at once.`),
+  h('p', null, 'It is defined in ', h('code', null, plainName(policy.definedIn ?? 'a file')), ', which stays unchanged: an override applies until it is removed. To make the change permanent, write there ',
     h('code', null, `shadow: ${shadow}`), '.'),
-  field('Ends', until, 'Empty: stays until it is taken back'), problem,
+  field('Ends', until, 'Empty: until it is removed'), problem,
   h('div', { class: 'buttons' }, button('Cancel', () => close(false), { autofocus: true }),
     h('button', { type: 'submit', class: 'primary' }, shadow ? 'Shadow' : 'Enforce'))), { narrow: true });
 }
 
 /** Lets the file have the say again; true if it was done. */
 export async function backToFile(policy) {
-  const becomes = policy.shadowInFile ? 'goes on counting but refuses nobody' : 'refuses requests';
+  const becomes = policy.shadowInFile ? 'keeps counting but refuses nobody' : 'refuses requests';
   if (!await confirm('Back to what the file says?', `${shown(policy)} ${becomes}, as ${plainName(policy.definedIn ?? 'its file')} has it.`, 'Back to the file', { danger: false })) return false;
-  return attempt(() => del(path`/admin/policies/${keyOf(policy)}`), 'The file has the say again.');
+  return attempt(() => del(path`/admin/policies/${keyOf(policy)}`), 'The file applies again.');
 }

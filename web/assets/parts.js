@@ -44,20 +44,20 @@ export function failure(error, what) {
 export const empty = (text) => h('p', { class: 'empty' }, text);
 
 /**
- * A table. `columns`: [{ title, cell(row), num, actions, head }]; roles are written out, since tables that
+ * A table. `columns`: [{ title, cell(row), num, actions, head, className }]; roles are written out, since tables that
  * stack on phones would lose them.
  */
 export function table(caption, columns, rows, { stack = true } = {}) {
   const body = h('tbody', { role: 'rowgroup' }, rows.map((row) => h('tr', { role: 'row' }, columns.map((c) => {
     const content = c.cell(row);
     if (c.head) return h('th', { scope: 'row', role: 'rowheader' }, content);
-    return h('td', { role: 'cell', class: c.num ? 'num' : c.actions ? 'actions' : undefined, 'data-label': c.actions ? undefined : c.title }, content);
+    return h('td', { role: 'cell', class: c.num ? 'num' : c.actions ? 'actions' : c.className, 'data-label': c.actions ? undefined : c.title }, content);
   }))));
   return h('div', { class: 'table-scroll', tabindex: stack ? undefined : '0', role: stack ? undefined : 'group', 'aria-label': stack ? undefined : caption },
     h('table', { class: stack ? 'stack' : undefined, role: 'table' },
       h('caption', { class: 'visually-hidden' }, caption),
       h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' },
-        columns.map((c) => h('th', { scope: 'col', role: 'columnheader', class: c.num ? 'num' : undefined },
+        columns.map((c) => h('th', { scope: 'col', role: 'columnheader', class: c.num ? 'num' : c.className },
           c.actions ? h('span', { class: 'visually-hidden' }, c.title) : c.title)))),
       body));
 }

@@ -30,9 +30,9 @@ function localTime(iso) {
   return Number.isNaN(date.getTime()) ? '' : new Date(date.getTime() - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
 }
 
-/** Opens the form; true once something was saved. `policy` null: a new one. */
-export function editPolicy(policy) {
-  const made = policy ?? { type: 'TOKEN_BUCKET', capacity: 100, refillRate: 10, windowSeconds: 60, buckets: 10, onStoreError: 'local', cost: 1 };
+/** Opens the form; true once something was saved. `policy` null: a new one, with what `proposed` has. */
+export function editPolicy(policy, proposed = {}) {
+  const made = policy ?? { type: 'TOKEN_BUCKET', capacity: 100, refillRate: 10, windowSeconds: 60, buckets: 10, onStoreError: 'local', cost: 1, ...proposed };
   const number = (value, min = 1) => h('input', { type: 'number', min, step: 1, value: String(value ?? ''), inputmode: 'numeric', required: true });
   const input = {
     key: h('input', { value: made.policyKey ?? '', autocomplete: 'off', spellcheck: 'false', required: true, readonly: policy !== null, autofocus: policy === null }),
@@ -46,7 +46,7 @@ export function editPolicy(policy) {
     cost: number(made.cost ?? 1, 0),
     onStoreError: select([['local', 'local share'], ['allow', 'allow'], ['deny', 'refuse']], made.onStoreError),
     mode: select([['exact', 'exact'], ['leased', 'leased'], ['rate_leased', 'rate leased']], made.mode ?? 'exact'),
-    charge: select([['all_or_none', 'all or none'], ['each', 'each for itself'], ['always', 'always']], made.charge ?? 'all_or_none'),
+    charge: select([['all_or_none', 'all or none'], ['reports', 'all or none, but reports'], ['each', 'each for itself'], ['always', 'always']], made.charge ?? 'all_or_none'),
     overdraw: h('input', { checked: made.overdraw === true }),
     expiresAt: h('input', { type: 'datetime-local', step: 1, value: made.expiresAt ? localTime(made.expiresAt) : '' }),
     shadow: h('input', { checked: made.shadow === true }),
@@ -86,7 +86,7 @@ export function editPolicy(policy) {
     return bodyOf(body);
   }
 
-  return dialog(policy ? `Edit ${plainName(policy.policyKey, 60)}` : 'New policy', (close) => {
+  return dialog(policy ? `Edit ${plainName(policy.policyKey, 60)}` : proposed.policyKey ? 'New exception' : 'New policy', (close) => {
     const save = h('button', { type: 'submit', class: 'primary' }, policy ? 'Save' : 'Create');
     return h('form', { novalidate: true, onsubmit: async (event) => {
       event.preventDefault();
@@ -111,10 +111,10 @@ export function editPolicy(policy) {
       field('If the store fails', input.onStoreError),
       field('Mode', input.mode, 'Leased: permits taken in advance. Rate leased: and shares of a token bucket\'s rate'),
       field('Charge', input.charge, 'When another policy refuses'),
-      h('div', { class: 'two' }, field('Ends', input.expiresAt, 'Empty: stays')),
+      h('div', { class: 'two' }, field('Ends', input.expiresAt, 'Empty: never')),
       h('div', { class: 'wide' }, tick('Shadow', input.shadow, 'Counts and reports, but refuses nobody.')),
       h('div', { class: 'wide' }, tick('Overdraw', input.overdraw, 'Counts every cost and refuses while in debt.')),
-      h('div', { class: 'wide' }, tick('Unlimited', input.unlimited, 'Whoever it matches passes.')),
+      h('div', { class: 'wide' }, tick('Unlimited', input.unlimited, 'Requests that it matches are never limited.')),
       h('div', { class: 'wide' }, problem)),
     h('div', { class: 'buttons' }, button('Cancel', () => close(false)), save));
   });

@@ -6,10 +6,10 @@ import { plainName } from './text.js';
 
 /** `subject`: { key }, { bucket } or entries, as the admin API takes them. True once it is done. */
 export async function resetAfterAsking(subject, label) {
-  if (!await confirm('Reset this key?', [`Everything that “${plainName(label)}” has used is forgotten.`, 'It starts again with its full limit. This cannot be undone.'], 'Reset')) return false;
+  if (!await confirm('Reset this key?', [`“${plainName(label)}” gets its full limit back.`, 'This cannot be undone.'], 'Reset')) return false;
   try {
     const { held } = await post(`/admin/reset?${new URLSearchParams(subject)}`);
-    toast(held ? 'The key was reset.' : 'Nothing was held: there was nothing to forget.');
+    toast(held ? 'The key was reset.' : 'The key had not used anything.');
     return true;
   } catch (error) {
     toast(error.message, 'bad');

@@ -29,7 +29,7 @@ struct Words {
   bool json = false;
 };
 
-/// A door: its name, where it is unless told otherwise, and how it is spoken to.
+/// A protocol: its name, default address and how to connect.
 struct Door {
   const char* name;
   const char* address;
@@ -70,20 +70,20 @@ std::string Json(const LoadResult& result) {
 
 Chart ChartOf(const LoadResult& result) {
   Chart chart;
-  chart.title = "Answers per second";
+  chart.title = "Responses per second";
   chart.from = "0 s";
   chart.to = std::to_string(static_cast<int>(result.seconds)) + " s";
-  chart.series = {{"answers per second", "#2e6fb0", result.per_second}};
+  chart.series = {{"responses per second", "#2e6fb0", result.per_second}};
   return chart;
 }
 
 std::string Text(const LoadResult& result) {
   const double rate = static_cast<double>(result.answered()) / result.seconds;
-  std::string out = Grouped(result.answered()) + " answers in " + Fixed(result.seconds) +
+  std::string out = Grouped(result.answered()) + " responses in " + Fixed(result.seconds) +
                     " s: " + Grouped(static_cast<std::uint64_t>(rate)) + "/s (" +
                     Grouped(result.allowed) + " allowed, " + Grouped(result.limited) +
                     " limited, " + Grouped(result.errors) + " errors, " +
-                    Grouped(result.unanswered) + " still under way)\n\n";
+                    Grouped(result.unanswered) + " still in flight)\n\n";
   Table table({"latency", ">µs"});
   for (const auto& [name, part] : kPercentiles) {
     table.Add({name, Micros(result.latency.Percentile(part))});
@@ -144,50 +144,50 @@ int Run(Words& words, const Door& door) {
   return result->errors > 0 ? kExitNo : kExitOk;
 }
 
-void AddTls(CLI::App& word, Words& words) {
-  CLI::Option* tls = word.add_flag("--tls", words.tls, "Speak TLS");
-  word.add_option("--ca", words.files.ca, "PEM file of the authority to trust (WEIR_CA)")
-      ->needs(tls);
-  word.add_option("--cert", words.files.cert,
-                  "PEM file to show the service, mutual TLS (WEIR_CERT)")
-      ->needs(tls);
-  word.add_option("--cert-key", words.files.cert_key,
-                  "PEM file with its private key (WEIR_CERT_KEY)")
-      ->needs(tls);
+void AddTls(Syntax word, Words& words) {
+  Option tls = word.AddFlag("--tls", words.tls, "Use TLS");
+  word.AddOption("--ca", words.files.ca, "PEM file with the CA certificates to trust (WEIR_CA)")
+      .Needs(tls);
+  word.AddOption("--cert", words.files.cert,
+                 "PEM file with the client certificate, for mutual TLS (WEIR_CERT)")
+      .Needs(tls);
+  word.AddOption("--cert-key", words.files.cert_key,
+                 "PEM file with its private key (WEIR_CERT_KEY)")
+      .Needs(tls);
 }
 
-void AddDoor(CLI::App& parent, const Door& door, int& exit_code) {
+void AddDoor(Syntax parent, const Door& door, int& exit_code) {
   auto words = std::make_shared<Words>();
   words->address = door.address;
-  CLI::App* word =
-      parent.add_subcommand(door.name, std::string("Generate load over ") + door.name + ".");
+  Syntax word =
+      parent.AddSubcommand(door.name, std::string("Generate load over ") + door.name + ".");
   LoadOptions& options = words->options;
-  word->add_option("--address", words->address, "Of the door")->capture_default_str();
-  word->add_option("-c,--connections", options.connections)
-      ->check(CLI::Range(std::size_t{1}, std::size_t{10'000}))
-      ->capture_default_str();
-  word->add_option("-p,--pipeline", options.pipeline, "Requests in flight per connection")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1000}))
-      ->capture_default_str();
-  word->add_option("-r,--rate", options.rate, "Per second in all (default: as fast as answered)")
-      ->check(CLI::Range(0.0, 1e8));
-  CLI::Option* seconds = word->add_option("-d,--seconds", options.seconds, "For so long")
-                             ->check(CLI::Range(0.1, kLongest))
-                             ->capture_default_str();
-  word->add_option("-n,--requests", options.requests,
-                   "Until so many are answered; with --seconds, no longer than that")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000'000}));
-  word->add_option("--keys", options.keys, "Number of different keys")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000'000}))
-      ->capture_default_str();
-  word->add_option("-t,--threads", options.threads)
-      ->check(CLI::Range(std::size_t{1}, std::size_t{256}))
-      ->capture_default_str();
-  AddTls(*word, *words);
-  word->add_option("--svg", words->svg, "Also write a picture to this file");
-  word->add_flag("--json", words->json, "Print JSON, for scripts");
-  word->callback([words, seconds, &door, &exit_code] {
-    if (words->options.requests > 0 && seconds->empty()) words->options.seconds = kLongest;
+  word.AddOption("--address", words->address, "Address of the service").ShowDefault();
+  word.AddOption("-c,--connections", options.connections)
+      .Between(std::size_t{1}, std::size_t{10'000})
+      .ShowDefault();
+  word.AddOption("-p,--pipeline", options.pipeline, "Requests in flight per connection")
+      .Between(std::size_t{1}, std::size_t{1000})
+      .ShowDefault();
+  word.AddOption("-r,--rate", options.rate, "Requests per second in total (default: no limit)")
+      .Between(0.0, 1e8);
+  Option seconds = word.AddOption("-d,--seconds", options.seconds, "How long to run, in seconds")
+                       .Between(0.1, kLongest)
+                       .ShowDefault();
+  word.AddOption("-n,--requests", options.requests,
+                 "Stop after this many responses (or --seconds, if given)")
+      .Between(std::uint64_t{1}, std::uint64_t{1'000'000'000'000});
+  word.AddOption("--keys", options.keys, "Number of different keys")
+      .Between(std::size_t{1}, std::size_t{1'000'000'000})
+      .ShowDefault();
+  word.AddOption("-t,--threads", options.threads)
+      .Between(std::size_t{1}, std::size_t{256})
+      .ShowDefault();
+  AddTls(word, *words);
+  word.AddOption("--svg", words->svg, "Also write a chart to this SVG file");
+  word.AddFlag("--json", words->json, "Print JSON");
+  word.OnRun([words, seconds, &door, &exit_code] {
+    if (words->options.requests > 0 && !seconds.given()) words->options.seconds = kLongest;
     exit_code = Run(*words, door);
   });
 }
@@ -199,14 +199,14 @@ constexpr std::array<Door, 3> kDoors = {
       [](const std::string& to, bool tls) { return MakeGrpcWire(to, tls ? "https" : "http"); }},
      {"resp", "127.0.0.1:6380", "", [](const std::string&, bool) { return MakeRespWire(); }}}};
 
-void Configure(CLI::App& word, int& exit_code) {
-  word.require_subcommand(1);
-  word.footer(
-      "With --rate, a latency counts from when a question was due, not from when it was sent.");
+void Configure(Syntax word, int& exit_code) {
+  word.RequireSubcommand();
+  word.Footer(
+      "With --rate, latency is measured from when a request was due, not from when it was sent.");
   for (const Door& door : kDoors) AddDoor(word, door, exit_code);
 }
 
-const Command kBench("bench", "Put load on a service and measure latencies.", Configure);
+const Command kBench("bench", "Generate load on a service and measure its latency.", Configure);
 
 }  // namespace
 }  // namespace weir::app::bench_command

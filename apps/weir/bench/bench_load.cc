@@ -180,8 +180,7 @@ class Worker {
   }
 
   void Lost() {
-    status_ = Error{Code::kUnavailable,
-                    options_.host + ":" + options_.port + ": the connection was lost"};
+    status_ = Error{Code::kUnavailable, options_.host + ":" + options_.port + ": connection lost"};
   }
 
   const LoadOptions& options_;

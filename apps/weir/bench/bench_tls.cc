@@ -17,7 +17,7 @@ std::string Reason(const SSL* ssl) {
   if (verified != X509_V_OK) {
     ERR_clear_error();
     return std::string(X509_verify_cert_error_string(verified)) +
-           "; --ca names the authority to trust";
+           "; use --ca to give the CA certificate";
   }
   const unsigned long code = ERR_get_error();
   ERR_clear_error();

@@ -35,7 +35,7 @@ class BenchWire {
   /// Whether questions may be asked: not before a handshake is over.
   virtual bool open() const { return true; }
   /// Why Take said no.
-  virtual std::string why() const { return "the answer is not of this protocol"; }
+  virtual std::string why() const { return "unexpected response; is this the right port?"; }
 };
 
 /// `host` goes into the Host header and :authority, `scheme` into :scheme.

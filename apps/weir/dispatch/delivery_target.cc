@@ -2,11 +2,10 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
+#include "base/bounded_write.h"
 #include "base/json_writer.h"
 #include "drivers/kafka/producer.h"
 #include "drivers/kafka/topics.h"
@@ -18,27 +17,19 @@ namespace {
 
 constexpr int kPartitions = 3;
 
-/// Thread-safe: a line is written whole.
+/// Thread-safe: lines are not mixed. One that is not taken by its deadline may be there in part.
 class StdoutTarget final : public DeliveryTarget {
  public:
-  void Deliver(const slots::Claimed& event, Time /*latest*/, Done done) override {
-    done(Write(EventJson(event)));
+  void Deliver(const slots::Claimed& event, Time latest, Done done) override {
+    done(Write(EventJson(event) + '\n', latest));
   }
 
  private:
-  Status Write(std::string line) {
-    line += '\n';
+  Status Write(const std::string& line, Time latest) {
     const std::lock_guard lock(mutex_);
-    for (std::string_view rest = line; !rest.empty();) {
-      const ssize_t written = write(STDOUT_FILENO, rest.data(), rest.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) {
-        return Error{Code::kUnavailable,
-                     "cannot write to standard output: " + std::generic_category().message(errno)};
-      }
-      rest.remove_prefix(static_cast<std::size_t>(written));
-    }
-    return {};
+    const Status written = WriteBy(STDOUT_FILENO, line, latest);
+    if (written.ok()) return {};
+    return Error{Code::kUnavailable, "cannot write to standard output: " + written.error().message};
   }
 
   std::mutex mutex_;

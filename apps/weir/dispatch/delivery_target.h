@@ -22,7 +22,7 @@ class DeliveryTarget {
   virtual ~DeliveryTarget() = default;
 
   /// A delivery that has not begun by `latest` must not begin any more: it would not be over when
-  /// the lease is. It is told as kDeadlineExceeded.
+  /// the lease is. It is reported as kDeadlineExceeded.
   using Time = std::chrono::steady_clock::time_point;
   virtual void Deliver(const slots::Claimed& event, Time latest, Done done) = 0;
 };

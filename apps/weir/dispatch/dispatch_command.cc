@@ -19,12 +19,14 @@ namespace weir::app::dispatch_command {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Claims events and delivers each at its time: as JSON lines on standard output, to a webhook or to Kafka. Any number
-of dispatchers share the work; if one is killed, another delivers its events, marked as redelivered. No window
-executes more than its maximum, also after an outage: overdue events go first, under the same cap.
+    R"(Claims events and delivers each at its time: as JSON lines on standard output, to a webhook or to
+Kafka. Any number of dispatchers share the work; if one is killed, another delivers its events,
+marked as redelivered. No window exceeds its maximum, even after an outage: overdue events go first,
+under the same cap.
 
-A webhook's 2xx means delivered; no answer, 408, 425, 429 and 5xx are tried again. Other statuses and --attempts
-failures make an event a dead letter (`weir slots due --state FAILED`). SIGTERM finishes what is in hand.
+A 2xx from the webhook means delivered; timeouts, 408, 425, 429 and 5xx are retried. Any other
+status, or --attempts failures, makes an event a dead letter (`weir slots due --state FAILED`).
+SIGTERM finishes the events in progress.
 
   weir dispatch --config default --webhook https://bank.example/pay
 )";
@@ -96,12 +98,12 @@ int Run(Settings& settings) {
   auto target = MakeTarget(settings);
   if (!target.ok()) return Failed(target.error());
   Dispatcher dispatcher(**source, **target, settings.options);
-  telemetry::Log(telemetry::Level::kInfo, "dispatcher is running",
+  telemetry::Log(telemetry::Level::kInfo, "dispatcher started",
                  {{"name", std::string_view(settings.options.name)}});
   dispatcher.Run(stop.get_token());
   target->reset();
   const DispatchCounts counts = dispatcher.counts();
-  telemetry::Log(telemetry::Level::kInfo, "dispatcher has stopped",
+  telemetry::Log(telemetry::Level::kInfo, "dispatcher stopped",
                  {{"delivered", counts.delivered},
                   {"redelivered", counts.redelivered},
                   {"retried", counts.retried},
@@ -111,43 +113,47 @@ int Run(Settings& settings) {
   return 0;
 }
 
-void Configure(CLI::App& word, int& exit_code) {
+void Configure(Syntax word, int& exit_code) {
   auto settings = std::make_shared<Settings>();
   settings->access.AddTo(word);
-  word.add_option("--store", settings->store,
-                  "Work on a store directly instead: sqlite:FILE or postgres://…");
-  word.add_option("--config", settings->options.configs, "The config; may be given several times.")
-      ->required();
-  word.add_option("--webhook", settings->webhook.url, "POST events here.")
-      ->envname("WEIR_DISPATCH_WEBHOOK");
-  word.add_option("--token", settings->webhook.token, "Bearer token for the webhook.")
-      ->envname("WEIR_DISPATCH_TOKEN");
-  word.add_option("--workers", settings->webhook.workers, "Webhook requests at the same time.")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  word.add_option("--kafka", settings->kafka, "Publish events to this Kafka.")
-      ->envname("WEIR_DISPATCH_KAFKA");
-  word.add_option("--topic", settings->topic, "Kafka's topic.")->capture_default_str();
-  word.add_option("--attempts", settings->options.attempts,
-                  "Tries before an event is a dead letter.")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  word.add_option("--delivery-timeout", settings->timeout, "Seconds that one delivery may take.")
-      ->check(CLI::Range(0.1, 300.0))
-      ->capture_default_str();
-  word.add_option("--lease", settings->lease,
-                  "Seconds after an event's time until another dispatcher may have it.")
-      ->check(CLI::Range(0.5, 3600.0))
-      ->capture_default_str();
-  word.add_option("--ahead", settings->ahead, "Seconds before their time that events are claimed.")
-      ->check(CLI::Range(0.0, 60.0))
-      ->capture_default_str();
-  word.add_option("--in-hand", settings->options.most, "Events claimed and not finished, at most.")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{100'000}))
-      ->capture_default_str();
-  word.add_option("--name", settings->options.name, "Shown in the history of events.");
-  word.footer(kFooter);
-  word.callback([settings, &exit_code] { exit_code = Run(*settings); });
+  word.AddOption("--store", settings->store,
+                 "Use this store directly instead: sqlite:FILE or postgres://…");
+  word.AddOption("--config", settings->options.configs, "The config; repeatable").Required();
+  word.AddOption("--webhook", settings->webhook.url, "URL to POST events to")
+      .Env("WEIR_DISPATCH_WEBHOOK");
+  word.AddOption("--token", settings->webhook.token, "Bearer token for the webhook")
+      .Env("WEIR_DISPATCH_TOKEN");
+  word.AddOption("--workers", settings->webhook.workers, "Concurrent webhook requests")
+      .Between(1, 256)
+      .ShowDefault();
+  word.AddOption("--kafka", settings->kafka, "Kafka to publish events to: kafka://…")
+      .Env("WEIR_DISPATCH_KAFKA");
+  word.AddOption("--topic", settings->topic, "Kafka topic").ShowDefault();
+  word.AddOption("--attempts", settings->options.attempts,
+                 "Attempts before an event becomes a dead letter")
+      .Between(1, 1000)
+      .ShowDefault();
+  word.AddOption("--delivery-timeout", settings->timeout, "Timeout of one delivery, in seconds")
+      .AllowUnits()
+      .Between(0.1, 300.0)
+      .ShowDefault();
+  word.AddOption("--lease", settings->lease,
+                 "Seconds after an event's time until its claim expires")
+      .AllowUnits()
+      .Between(0.5, 3600.0)
+      .ShowDefault();
+  word.AddOption("--ahead", settings->ahead, "How many seconds before its time an event is claimed")
+      .AllowUnits()
+      .Between(0.0, 60.0)
+      .ShowDefault();
+  word.AddOption("--in-hand", settings->options.most,
+                 "Maximum number of claimed events in progress")
+      .Between(std::size_t{1}, std::size_t{100'000})
+      .ShowDefault();
+  word.AddOption("--name", settings->options.name,
+                 "Name in the history of events (default: host/process)");
+  word.Footer(kFooter);
+  word.OnRun([settings, &exit_code] { exit_code = Run(*settings); });
 }
 
 const Command kDispatch("dispatch", "Deliver scheduled events at their times, under the cap.",

@@ -121,7 +121,7 @@ std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
                                               .by = options_.name,
                                               .random = Random()});
   if (!claim.ok()) {
-    Log(Level::kWarn, "cannot claim",
+    Log(Level::kWarn, "cannot claim events",
         {{"config", std::string_view(config)},
          {"reason", std::string_view(claim.error().message)}});
     std::this_thread::sleep_for(kErrorPause);
@@ -200,15 +200,15 @@ std::chrono::milliseconds Dispatcher::Pause(std::int64_t attempt) {
 
 void Dispatcher::Ended(const slots::Claimed& event, const Status& status) {
   if (!status.ok() && status.error().code == Code::kDeadlineExceeded) return Leave();
+  const slots::Millis at = SteadyMillis();
   slots::Finish end{.event_id = event.slot.event_id, .attempt = event.attempt};
-  end.at = LatestStoreNow();
   if (!status.ok()) {
     end.failed = true;
     end.error = Shortened(status.error().message);
     end.random = Random();
     const bool helps =
         status.error().code != Code::kInvalidArgument && event.attempt < options_.attempts;
-    if (helps) end.retry_at = end.at + Pause(event.attempt).count();
+    if (helps) end.retry_at = LatestStoreNow() + Pause(event.attempt).count();
   }
   {
     const std::lock_guard lock(mutex_);
@@ -218,7 +218,7 @@ void Dispatcher::Ended(const slots::Claimed& event, const Status& status) {
       if (event.attempt > 1) ++counts_.redelivered;
     } else if (end.retry_at) {
       if (++failures_ == kAwayAfter) {
-        Log(Level::kWarn, "the target is away; probing it until it is back",
+        Log(Level::kWarn, "the target is down; probing it until it is back",
             {{"reason", std::string_view(end.error)}});
       }
       ++counts_.retried;
@@ -227,14 +227,14 @@ void Dispatcher::Ended(const slots::Claimed& event, const Status& status) {
       Log(Level::kWarn, "dead letter",
           {{"event", std::string_view(end.event_id)}, {"reason", std::string_view(end.error)}});
     }
-    ended_.push_back(std::move(end));
+    ended_.push_back({std::move(end), at});
   }
   changed_.notify_all();
 }
 
 void Dispatcher::FinishLoop(const std::stop_token& delivered) {
   for (;;) {
-    std::vector<slots::Finish> ends;
+    std::vector<Over> over;
     {
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, delivered, milliseconds(100), [this] { return !ended_.empty(); });
@@ -246,15 +246,23 @@ void Dispatcher::FinishLoop(const std::stop_token& delivered) {
       }
       const std::size_t count = std::min(ended_.size(), kMaxTold);
       const auto last = ended_.begin() + static_cast<std::ptrdiff_t>(count);
-      ends.assign(std::make_move_iterator(ended_.begin()), std::make_move_iterator(last));
+      over.assign(std::make_move_iterator(ended_.begin()), std::make_move_iterator(last));
       ended_.erase(ended_.begin(), last);
     }
-    if (!ends.empty()) TellStore(ends, delivered);
+    if (!over.empty()) TellStore(std::move(over), delivered);
   }
 }
 
-void Dispatcher::TellStore(const std::vector<slots::Finish>& ends, const std::stop_token& stop) {
+void Dispatcher::TellStore(std::vector<Over> over, const std::stop_token& stop) {
+  std::vector<slots::Finish> ends;
+  ends.reserve(over.size());
+  for (Over& one : over) ends.push_back(std::move(one.end));
   for (;;) {
+    // Not more than it is: both times were rounded down.
+    const slots::Millis now = SteadyMillis() - 1;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      ends[i].ago = std::max<slots::Millis>(0, now - over[i].at);
+    }
     Result<std::vector<slots::Finished>> told = source_.Finish(ends);
     if (told.ok() || stop.stop_requested()) {
       const std::lock_guard lock(mutex_);

@@ -34,14 +34,14 @@ struct DispatchCounts {
   std::uint64_t redelivered = 0;  ///< of those
   std::uint64_t retried = 0;
   std::uint64_t dead = 0;
-  std::uint64_t lost = 0;  ///< the lease ended before the outcome was told
+  std::uint64_t lost = 0;  ///< the lease ended before the outcome was reported
 };
 
 /// Claims due events and delivers each at its time. Three threads: one claims ahead, one delivers
-/// what is due, one tells the store how claims ended, in sets. When the target is away, only a
-/// probe now and then is claimed.
+/// what is due, one reports to the store how claims ended, in sets. When the target is down, only
+/// an occasional probe is claimed.
 ///
-/// For the thread that made it; Run blocks until `stop` is asked for and what is in hand is told.
+/// For the thread that made it; Run blocks until `stop` is requested and all work is reported.
 class Dispatcher {
  public:
   /// `source` and `target` must outlive this; `target` must tell the end of all deliveries before.
@@ -51,6 +51,12 @@ class Dispatcher {
   DispatchCounts counts() const;
 
  private:
+  /// A delivery that has ended.
+  struct Over {
+    slots::Finish end = {};
+    slots::Millis at = 0;  ///< of the steady clock
+  };
+
   void ClaimLoop(const std::stop_token& stop);
   void DeliverLoop(const std::stop_token& stop);
   void FinishLoop(const std::stop_token& delivered);
@@ -58,11 +64,10 @@ class Dispatcher {
   void Deliver(const slots::Claimed& event);
   void Leave();
   void Ended(const slots::Claimed& event, const Status& status);
-  void TellStore(const std::vector<slots::Finish>& ends, const std::stop_token& stop);
+  void TellStore(std::vector<Over> over, const std::stop_token& stop);
   /// The store's clock, or a little before it, never ahead.
   slots::Millis StoreNow() const;
-  /// The store's clock, or ahead of it. What has ended must not be told as ended earlier than it
-  /// was, or its window would look emptier than it is.
+  /// The store's clock, or ahead of it: for what must be over before the store thinks it is.
   slots::Millis LatestStoreNow() const;
   void NoteClock(slots::Millis store_now, slots::Millis sent, slots::Millis wall_sent);
   std::chrono::milliseconds Pause(std::int64_t attempt);
@@ -74,8 +79,8 @@ class Dispatcher {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::multimap<slots::Millis, slots::Claimed> waiting_;  // by the time of execution
-  std::vector<slots::Finish> ended_;
-  std::size_t in_hand_ = 0;  // waiting, being delivered, or not told yet
+  std::vector<Over> ended_;
+  std::size_t in_hand_ = 0;  // waiting, being delivered, or not reported yet
   int failures_ = 0;         // in a row
   DispatchCounts counts_;
   // Of the claiming thread: the store's clock seen from the steady one, and from the machine's.

@@ -116,11 +116,11 @@ class WebhookTarget final : public DeliveryTarget {
         queue_.pop_front();
       }
       if (std::chrono::steady_clock::now() > item.latest) {
-        item.done(Error{Code::kDeadlineExceeded, "all workers were busy until its lease ended"});
+        item.done(Error{Code::kDeadlineExceeded, "all workers were busy until the lease ended"});
         continue;
       }
       item.done(handle ? Post(handle.get(), item.event)
-                       : Status(Error{Code::kUnavailable, "no memory for a connection"}));
+                       : Status(Error{Code::kUnavailable, "out of memory"}));
     }
   }
 
@@ -152,7 +152,7 @@ class WebhookTarget final : public DeliveryTarget {
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, nullptr);
     if (status >= 200) return Judge(status);
-    return Error{Code::kUnavailable, std::string("the webhook did not answer: ") +
+    return Error{Code::kUnavailable, std::string("no response from the webhook: ") +
                                          (why[0] != '\0' ? why.data() : curl_easy_strerror(done))};
   }
 
@@ -168,7 +168,7 @@ class WebhookTarget final : public DeliveryTarget {
 
 Result<std::unique_ptr<DeliveryTarget>> MakeWebhookTarget(WebhookTargetOptions options) {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (ready != CURLE_OK) return Error{Code::kInternal, "libcurl does not start"};
+  if (ready != CURLE_OK) return Error{Code::kInternal, "cannot initialize libcurl"};
   const Result<Url> url = ParseUrl(options.url);
   if (!url.ok() || (url->scheme != "http" && url->scheme != "https") || url->hosts.size() != 1) {
     return Error{Code::kInvalidArgument, "--webhook must begin with http:// or https://"};

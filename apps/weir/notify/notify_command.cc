@@ -61,49 +61,49 @@ int RunRemove(const Words& words) {
   return SendNotify(words.remote, "DELETE", ConfigPath(words), {});
 }
 
-CLI::App* AddWord(CLI::App& parent, const char* name, const char* about,
-                  const std::shared_ptr<Words>& words, int (*run)(const Words&), int& exit_code) {
-  CLI::App* word = parent.add_subcommand(name, about);
-  word->add_option("user", words->user, "The user's id")->required();
-  words->remote.AddTo(*word);
-  word->callback([words, run, &exit_code] { exit_code = run(*words); });
+Syntax AddWord(Syntax parent, const char* name, const char* about,
+               const std::shared_ptr<Words>& words, int (*run)(const Words&), int& exit_code) {
+  Syntax word = parent.AddSubcommand(name, about);
+  word.AddOption("user", words->user, "The user's ID").Required();
+  words->remote.AddTo(word);
+  word.OnRun([words, run, &exit_code] { exit_code = run(*words); });
   return word;
 }
 
-void AddConfigWord(CLI::App& word, int& exit_code) {
+void AddConfigWord(Syntax word, int& exit_code) {
   auto config = std::make_shared<Words>();
-  CLI::App* set = AddWord(word, "config", "Show a user's cap, or set it with --limit and --window.",
-                          config, RunConfig, exit_code);
-  CLI::Option* limit = set->add_option("--limit", config->limit, "Messages per window");
-  CLI::Option* window =
-      set->add_option("--window", config->window, "Minutes, or with a unit: 2h, 1d, PT90M");
-  limit->needs(window);
-  window->needs(limit);
-  const char* const about = "The cap of one channel, beside that of the user";
-  set->add_option("--channel", config->channel, about);
+  Syntax set = AddWord(word, "config", "Show a user's cap, or set it with --limit and --window.",
+                       config, RunConfig, exit_code);
+  Option limit = set.AddOption("--limit", config->limit, "Messages per window");
+  Option window =
+      set.AddOption("--window", config->window,
+                    "Length of the window: minutes, or with a unit such as 2h, 1d, PT90M");
+  limit.Needs(window);
+  window.Needs(limit);
+  const char* const about = "A cap for this channel only, in addition to the user's";
+  set.AddOption("--channel", config->channel, about);
   auto remove = std::make_shared<Words>();
   AddWord(word, "remove", "Remove a user's cap.", remove, RunRemove, exit_code)
-      ->add_option("--channel", remove->channel, about);
+      .AddOption("--channel", remove->channel, about);
 }
 
-void Configure(CLI::App& word, int& exit_code) {
-  word.require_subcommand(1);
+void Configure(Syntax word, int& exit_code) {
+  word.RequireSubcommand();
   AddConfigWord(word, exit_code);
   auto send = std::make_shared<Words>();
-  CLI::App* sends =
-      AddWord(word, "send", "Send a message. Exits with 1 if the user's cap is reached.", send,
-              RunSend, exit_code);
-  sends->add_option("message", send->message, "What to send")->required();
-  sends->add_option("--channel", send->channel, "sms unless given");
-  sends->add_option("--to", send->recipient, "A number or an address; the user's id unless given");
-  AddWord(word, "quota", "Show what is left of a user's cap.", std::make_shared<Words>(), RunQuota,
-          exit_code);
+  Syntax sends = AddWord(word, "send", "Send a message; exit with 1 if the user's cap is reached.",
+                         send, RunSend, exit_code);
+  sends.AddOption("message", send->message, "The message").Required();
+  sends.AddOption("--channel", send->channel, "The channel (default: sms)");
+  sends.AddOption("--to", send->recipient, "A phone number or address (default: the user's ID)");
+  AddWord(word, "quota", "Show how much of a user's cap is left.", std::make_shared<Words>(),
+          RunQuota, exit_code);
   AddMessageWords(word, exit_code);
   AddDeadWords(word, exit_code);
   AddUserWords(word, exit_code);
 }
 
-const Command kNotify("notify", "Messages under per-user caps: send, follow, replay, users.",
+const Command kNotify("notify", "Send messages under per-user caps; track and replay them.",
                       Configure);
 
 }  // namespace

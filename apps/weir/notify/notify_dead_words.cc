@@ -1,7 +1,12 @@
 // weir notify message | messages | dead: what became of messages.
 
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "console.h"
@@ -23,7 +28,7 @@ struct MessageWords {
   std::vector<std::string> ids;
   bool all = false;
 };
-using Shared = std::shared_ptr<MessageWords>;
+using SharedMessageWords = std::shared_ptr<MessageWords>;
 
 /// A table, or with --json a list.
 int PrintRows(const MessageWords& words, const std::string& target, const char* list,
@@ -74,23 +79,37 @@ std::string Choice(const MessageWords& words) {
   });
 }
 
-/// Repeats until the service says that there is no more.
+/// How many of the messages that an answer names are not in `seen` yet; now they are.
+std::int64_t NoteNew(element answer, std::set<std::string, std::less<>>& seen) {
+  simdjson::dom::array ids;
+  if (answer["eventIds"].get(ids) != simdjson::SUCCESS) return 0;
+  std::int64_t fresh = 0;
+  for (const element one : ids) {
+    std::string_view id;
+    if (one.get(id) == simdjson::SUCCESS && seen.emplace(id).second) ++fresh;
+  }
+  return fresh;
+}
+
+/// Repeats until the service says that there is no more. What a replay sends dies again at once if
+/// its provider still refuses it; it is not sent round and round.
 int RunOnDead(const MessageWords& words, const std::string& act, const char* done) {
   const std::string body = Choice(words);
   if (body.empty()) {
-    return Fail({Code::kInvalidArgument, "name events, or give --user or --all"});
+    return Fail({Code::kInvalidArgument, "give message IDs, --user or --all"});
   }
   simdjson::dom::parser parser;
   std::int64_t count = 0;
+  std::set<std::string, std::less<>> seen;
   for (bool more = true; more;) {
     Result<ServiceReply> reply = words.remote.Exchange("POST", "/admin/notify/dead/" + act, body);
     if (!reply.ok()) return Fail(reply.error());
     if (!reply->ok()) return FailRefused(*reply);
     element answer;
     if (parser.parse(reply->body).get(answer) != simdjson::SUCCESS) {
-      return Fail({Code::kUnavailable, "unexpected response"});
+      return FailUnexpected();
     }
-    const std::int64_t now = NumberOf(answer, done);
+    const std::int64_t now = NoteNew(answer, seen);
     more = answer["more"].get(more) == simdjson::SUCCESS && more && now > 0;
     count += now;
     if (words.remote.json) std::cout << reply->body << '\n';
@@ -99,77 +118,75 @@ int RunOnDead(const MessageWords& words, const std::string& act, const char* don
   return count > 0 || words.ids.empty() ? kExitOk : kExitNo;
 }
 
-CLI::App* Word(CLI::App& parent, const char* name, const char* about, const Shared& words,
-               std::function<int(const MessageWords&)> run, int& exit_code) {
-  CLI::App* word = parent.add_subcommand(name, about);
-  words->remote.AddTo(*word);
-  word->callback([words, run = std::move(run), &exit_code] { exit_code = run(*words); });
+Syntax Word(Syntax parent, const char* name, const char* about, const SharedMessageWords& words,
+            std::function<int(const MessageWords&)> run, int& exit_code) {
+  Syntax word = parent.AddSubcommand(name, about);
+  words->remote.AddTo(word);
+  word.OnRun([words, run = std::move(run), &exit_code] { exit_code = run(*words); });
   return word;
 }
 
-void AddActs(CLI::App& dead, int& exit_code) {
+void AddActs(Syntax dead, int& exit_code) {
   struct Act {
     const char* name;
     const char* about;
     const char* done;
   };
   for (const Act& act : {Act{"replay", "Put dead letters back into the queue.", "replayed"},
-                         Act{"drop", "Forget dead letters for good.", "dropped"}}) {
+                         Act{"drop", "Delete dead letters.", "dropped"}}) {
     auto words = std::make_shared<MessageWords>();
-    CLI::App* word = Word(
+    Syntax word = Word(
         dead, act.name, act.about, words,
         [act](const MessageWords& given) { return RunOnDead(given, act.name, act.done); },
         exit_code);
-    word->add_option("event", words->ids, "Ids of messages");
-    word->add_option("--user", words->user, "All of this user");
-    word->add_flag("--all", words->all, "All there are");
+    word.AddOption("event", words->ids, "Message IDs");
+    word.AddOption("--user", words->user, "All of this user's dead letters");
+    word.AddFlag("--all", words->all, "All dead letters");
   }
 }
 
 }  // namespace
 
-void AddMessageWords(CLI::App& notify, int& exit_code) {
+void AddMessageWords(Syntax notify, int& exit_code) {
   auto one = std::make_shared<MessageWords>();
   Word(
-      notify, "message", "Show what became of a message.", one,
+      notify, "message", "Show the state of a message.", one,
       [](const MessageWords& words) {
         return SendNotify(words.remote, "GET", "/api/messages/" + UrlEscaped(words.id), {});
       },
       exit_code)
-      ->add_option("event", one->id, "The eventId from the answer to the send")
-      ->required();
+      .AddOption("event", one->id, "The eventId returned by send")
+      .Required();
   auto many = std::make_shared<MessageWords>();
-  CLI::App* list =
-      Word(notify, "messages", "List messages by user, by state or both, newest first.", many,
-           RunMessages, exit_code);
-  list->add_option("--user", many->user, "The user's id");
-  list->add_option("--state", many->state, "queued, failed, sent, dead or dropped");
-  list->add_option("--limit", many->limit, "How many at most")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
+  Syntax list = Word(notify, "messages", "List messages by user, by state or both, newest first.",
+                     many, RunMessages, exit_code);
+  list.AddOption("--user", many->user, "The user's ID");
+  list.AddOption("--state", many->state, "queued, failed, sent, dead or dropped");
+  list.AddOption("--limit", many->limit, "Maximum number of results")
+      .Between(1, 1'000'000)
+      .ShowDefault();
 }
 
-void AddDeadWords(CLI::App& notify, int& exit_code) {
-  CLI::App* dead = notify.add_subcommand(
-      "dead", "Messages that could not be delivered: list, show, replay, drop.");
-  dead->require_subcommand(1);
+void AddDeadWords(Syntax notify, int& exit_code) {
+  Syntax dead = notify.AddSubcommand(
+      "dead", "List, show, replay or delete messages that could not be delivered.");
+  dead.RequireSubcommand();
   auto list = std::make_shared<MessageWords>();
-  CLI::App* all =
-      Word(*dead, "list", "List dead letters, oldest first.", list, RunDeadList, exit_code);
-  all->add_option("--user", list->user, "Only of this user");
-  all->add_option("--limit", list->limit, "How many at most")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
+  Syntax all = Word(dead, "list", "List dead letters, oldest first.", list, RunDeadList, exit_code);
+  all.AddOption("--user", list->user, "Only this user's");
+  all.AddOption("--limit", list->limit, "Maximum number of results")
+      .Between(1, 1'000'000)
+      .ShowDefault();
   auto one = std::make_shared<MessageWords>();
   Word(
-      *dead, "show", "Show a dead letter with its text.", one,
+      dead, "show", "Show a dead letter with its text.", one,
       [](const MessageWords& words) {
         return SendNotify(words.remote, "GET", "/admin/notify/dead/" + UrlEscaped(words.id), {});
       },
       exit_code)
-      ->add_option("event", one->id, "The id of the message")
-      ->required();
-  AddActs(*dead, exit_code);
+      .AddOption("event", one->id, "The message ID")
+      .Required();
+  AddActs(dead, exit_code);
 }
 
 }  // namespace weir::app

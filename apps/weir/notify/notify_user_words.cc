@@ -29,7 +29,7 @@ struct UserWords {
   std::vector<std::string> opt_out;
   bool none = false;
 };
-using Shared = std::shared_ptr<UserWords>;
+using SharedUserWords = std::shared_ptr<UserWords>;
 
 /// In quotes if it has to be (RFC 4180).
 std::string Cell(const std::string& text) {
@@ -102,7 +102,7 @@ Result<LineRequest> ConfigOf(const std::string& line) {
       body};
 }
 
-/// Lines that are wrong are named and skipped; a service that is away ends it.
+/// Lines that are wrong are named and skipped; a service that is down ends it.
 int Import(const UserWords& words, std::istream& in) {
   std::int64_t imported = 0;
   std::int64_t wrong = 0;
@@ -165,36 +165,36 @@ int RunPreferences(const UserWords& words) {
   return SendNotify(words.remote, "PUT", target, body);
 }
 
-CLI::App* UserWord(CLI::App& parent, const char* name, const char* about, const Shared& words,
-                   int (*run)(const UserWords&), int& exit_code) {
-  CLI::App* word = parent.add_subcommand(name, about);
-  words->remote.AddTo(*word);
-  word->callback([words, run, &exit_code] { exit_code = run(*words); });
+Syntax UserWord(Syntax parent, const char* name, const char* about, const SharedUserWords& words,
+                int (*run)(const UserWords&), int& exit_code) {
+  Syntax word = parent.AddSubcommand(name, about);
+  words->remote.AddTo(word);
+  word.OnRun([words, run, &exit_code] { exit_code = run(*words); });
   return word;
 }
 
 }  // namespace
 
-void AddUserWords(CLI::App& notify, int& exit_code) {
+void AddUserWords(Syntax notify, int& exit_code) {
   auto out = std::make_shared<UserWords>();
   UserWord(notify, "export", "Write all users' caps as CSV.", out, RunExport, exit_code)
-      ->add_option("file", out->file, "Where to; - is standard output")
-      ->capture_default_str();
+      .AddOption("file", out->file, "File to write; - is standard output")
+      .ShowDefault();
   auto in = std::make_shared<UserWords>();
   UserWord(notify, "import", "Set users' caps from CSV: userId,rateLimit,timeWindow[,channel].", in,
            RunImport, exit_code)
-      ->add_option("file", in->file, "Where from; - is standard input")
-      ->capture_default_str();
+      .AddOption("file", in->file, "File to read; - is standard input")
+      .ShowDefault();
   auto wishes = std::make_shared<UserWords>();
-  CLI::App* word =
-      UserWord(notify, "preferences", "Show or set quiet hours and opt-outs of a user.", wishes,
-               RunPreferences, exit_code);
-  word->add_option("user", wishes->user, "The user's id")->required();
-  word->add_option("--quiet", wishes->quiet, "Hours of delay, such as 22:00-07:00");
-  word->add_option("--zone", wishes->zone, "Their IANA time zone")->capture_default_str();
-  word->add_option("--opt-out", wishes->opt_out, "A channel, or * for all; several times");
-  word->add_flag("--none", wishes->none, "Neither quiet hours nor opt-outs");
-  word->footer("What is given replaces what was there.");
+  Syntax word = UserWord(notify, "preferences", "Show or set quiet hours and opt-outs of a user.",
+                         wishes, RunPreferences, exit_code);
+  word.AddOption("user", wishes->user, "The user's ID").Required();
+  word.AddOption("--quiet", wishes->quiet,
+                 "Hours in which messages are delayed, such as 22:00-07:00");
+  word.AddOption("--zone", wishes->zone, "IANA time zone of the quiet hours").ShowDefault();
+  word.AddOption("--opt-out", wishes->opt_out, "A channel to opt out of, or * for all; repeatable");
+  word.AddFlag("--none", wishes->none, "Remove quiet hours and opt-outs");
+  word.Footer("The options replace the current settings.");
 }
 
 }  // namespace weir::app

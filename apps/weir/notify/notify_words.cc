@@ -5,6 +5,7 @@
 
 #include "console.h"
 #include "remote/json_fields.h"
+#include "remote/json_rows.h"
 
 namespace weir::app {
 
@@ -13,11 +14,9 @@ int SendNotify(const Remote& remote, std::string_view method, const std::string&
   Result<ServiceReply> reply = remote.Exchange(method, target, body);
   if (!reply.ok()) return Fail(reply.error());
   if (reply->ok()) {
-    // Without --json no name may steer the terminal; JSON alone escapes only control characters.
-    if (!reply->body.empty()) {
-      std::cout << (remote.json ? reply->body : Shown(reply->body, reply->body.size() * 8 + 1))
-                << '\n';
-    }
+    if (reply->body.empty()) return kExitOk;
+    if (!remote.json) return PrintFields(reply->body);
+    std::cout << reply->body << '\n';
     return kExitOk;
   }
   const int code = FailRefused(*reply);
@@ -40,7 +39,7 @@ int EachNotifyRow(const Remote& remote, const std::string& target, const char* f
     simdjson::dom::array list;
     if (parser.parse(reply->body).get(answer) != simdjson::SUCCESS ||
         answer[field].get(list) != simdjson::SUCCESS) {
-      return Fail({Code::kUnavailable, "unexpected response"});
+      return FailUnexpected();
     }
     rows += list.size();
     for (const simdjson::dom::element row : list) take(row);

@@ -16,10 +16,11 @@ namespace weir::app::sender_command {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Takes events off a Kafka topic and delivers each to the provider of its channel: console:
-prints, https://… is a webhook (2xx is delivered), smtp://host/?from=ADDRESS a mail server. None is
-lost, and an id that comes again is skipped. With --store, what became of each message is reported,
-and quiet hours and opt-outs are kept. SIGTERM finishes what is in hand. See docs/guide/sender.md
+    R"(Consumes events from a Kafka topic and delivers each with the provider of its channel: console:
+prints, https://… is a webhook (2xx means delivered), smtp://host/?from=ADDRESS is a mail server.
+No event is lost, and repeated IDs are skipped. With --store, the state of each message is recorded,
+and quiet hours and opt-outs are respected. SIGTERM finishes the deliveries in progress.
+See docs/guide/sender.md
 
   weir sender --store postgres://weir@db/weir --provider email=smtp://mail/?from=weir@example.com
 )";
@@ -51,50 +52,53 @@ int Run(const SenderSettings& settings) {
   return 0;
 }
 
-void Configure(CLI::App& word, int& exit_code) {
+void Configure(Syntax word, int& exit_code) {
   auto settings = std::make_shared<SenderSettings>();
   auto timeout = std::make_shared<double>(5.0);
-  word.add_option("--broker", settings->broker, "Kafka's address.")
-      ->envname("WEIR_NOTIFY_BROKER")
-      ->capture_default_str();
-  word.add_option("--data", settings->data, "Where the ids of what was delivered are kept.")
-      ->envname("WEIR_SENDER_DATA")
-      ->capture_default_str();
-  word.add_option("--group", settings->group, "Consumer group; its members share the partitions.")
-      ->capture_default_str();
-  word.add_option("--topic", settings->topic, "The topic to consume.")->capture_default_str();
-  word.add_option("--store", settings->store, "Where the gateway keeps users: postgres://…")
-      ->envname("WEIR_NOTIFY_STORE");
-  word.add_option("--provider", settings->providers, "Who delivers: [CHANNEL=]URL; several times.")
-      ->envname("WEIR_SENDER_PROVIDERS")
-      ->delimiter(',');
-  word.add_option("--webhook", settings->webhook, "The same as --provider URL.")
-      ->envname("WEIR_SENDER_WEBHOOK");
-  word.add_option("--metrics", settings->metrics, "HOST:PORT that serves GET /metrics.")
-      ->envname("WEIR_SENDER_METRICS");
-  word.add_option("--token", settings->token, "Bearer token for webhooks.")
-      ->envname("WEIR_SENDER_TOKEN");
-  word.add_option("--workers", settings->workers, "Deliveries at the same time.")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  word.add_option("--attempts", settings->attempts, "Attempts before a message is a dead letter.")
-      ->check(CLI::Range(1, 20))
-      ->capture_default_str();
-  word.add_option("--timeout", *timeout, "Seconds that a delivery may take.")
-      ->check(CLI::Range(0.1, 60.0))
-      ->capture_default_str();
-  word.add_option("--remember", settings->remembered, "Ids that are kept to recognize repetitions.")
-      ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1'000'000'000}))
-      ->capture_default_str();
-  word.footer(kFooter);
-  word.callback([settings, timeout, &exit_code] {
+  word.AddOption("--broker", settings->broker, "Address of Kafka")
+      .Env("WEIR_NOTIFY_BROKER")
+      .ShowDefault();
+  word.AddOption("--data", settings->data, "Folder for the IDs of delivered messages")
+      .Env("WEIR_SENDER_DATA")
+      .ShowDefault();
+  word.AddOption("--group", settings->group, "Consumer group; its members share the partitions")
+      .ShowDefault();
+  word.AddOption("--topic", settings->topic, "The topic to consume").ShowDefault();
+  word.AddOption("--store", settings->store, "The gateway's database: postgres://…")
+      .Env("WEIR_NOTIFY_STORE");
+  word.AddOption("--provider", settings->providers,
+                 "Provider to deliver with, as [CHANNEL=]URL; repeatable")
+      .Env("WEIR_SENDER_PROVIDERS")
+      .Delimiter(',');
+  word.AddOption("--webhook", settings->webhook, "Same as --provider URL")
+      .Env("WEIR_SENDER_WEBHOOK");
+  word.AddOption("--metrics", settings->metrics, "HOST:PORT to serve GET /metrics on")
+      .Env("WEIR_SENDER_METRICS");
+  word.AddOption("--token", settings->token, "Bearer token for webhooks").Env("WEIR_SENDER_TOKEN");
+  word.AddOption("--workers", settings->workers, "Concurrent deliveries")
+      .Between(1, 64)
+      .ShowDefault();
+  word.AddOption("--attempts", settings->attempts,
+                 "Attempts before a message becomes a dead letter")
+      .Between(1, 20)
+      .ShowDefault();
+  word.AddOption("--timeout", *timeout, "Timeout of a delivery, in seconds")
+      .AllowUnits()
+      .Between(0.1, 60.0)
+      .ShowDefault();
+  word.AddOption("--remember", settings->remembered,
+                 "Number of delivered IDs to remember, to skip duplicates")
+      .Between(std::int64_t{1000}, std::int64_t{1'000'000'000})
+      .ShowDefault();
+  word.Footer(kFooter);
+  word.OnRun([settings, timeout, &exit_code] {
     settings->timeout = std::chrono::milliseconds(static_cast<std::int64_t>(*timeout * 1000));
     exit_code = Run(*settings);
   });
 }
 
 const Command kSender("sender",
-                      "Deliver notifications from Kafka: to the console, webhooks or mail servers.",
+                      "Deliver notifications from Kafka to the console, webhooks or mail servers.",
                       Configure);
 
 }  // namespace

@@ -117,10 +117,10 @@ Status SenderService::OpenMetrics(const std::string& address) {
   registry_.Add(telemetry::CollectProcess);
   registry_.Add([this](telemetry::TextWriter& out) {
     stats_.Collect(out, notify::NowMicros(SystemClock::Get()));
-    out.Gauge("weir_notify_lag", "Messages of the sender's partitions that wait on the topic.");
+    out.Gauge("weir_notify_lag", "Messages waiting in the sender's partitions of the topic.");
     out.Sample(static_cast<std::uint64_t>(std::max<std::int64_t>(lag_.load(), 0)));
     if (!log_) return;
-    out.Gauge("weir_notify_store_up", "1 if the database of messages answered when last asked.");
+    out.Gauge("weir_notify_store_up", "1 if the last query to the message database succeeded.");
     out.Sample(std::uint64_t{log_->up() ? 1U : 0U});
   });
   auto door = MetricsDoor::Open(address, registry_);
@@ -130,11 +130,10 @@ Status SenderService::OpenMetrics(const std::string& address) {
 }
 
 void SenderService::Run() {
-  Log(Level::kInfo, "sender is running");
+  Log(Level::kInfo, "sender started");
   if (!log_) {
     Log(Level::kInfo,
-        "without --store the states of messages are not reported, and quiet hours and "
-        "opt-outs are not known");
+        "no --store: message states are not recorded, and quiet hours and opt-outs are ignored");
   }
   while (!stop_.stop_requested()) {
     Beat();
@@ -143,7 +142,7 @@ void SenderService::Run() {
     if (!messages.empty()) Commit(sender_->Handle(std::move(messages)));
   }
   using notify::DeliveryStats;
-  Log(Level::kInfo, "sender has stopped",
+  Log(Level::kInfo, "sender stopped",
       {{"delivered", stats_.count(DeliveryStats::kDelivered)},
        {"duplicates", stats_.count(DeliveryStats::kDuplicate)},
        {"dead", stats_.count(DeliveryStats::kDead)},

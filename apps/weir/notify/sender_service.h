@@ -23,7 +23,7 @@
 
 namespace weir::app {
 
-/// Everything `weir sender` can be told.
+/// The settings of `weir sender`.
 struct SenderSettings {
   std::string broker = "kafka://127.0.0.1:9092";  ///< secret: may hold a password
   std::string group = "weir-sender";

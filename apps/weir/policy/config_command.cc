@@ -52,6 +52,7 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
   const std::size_t count = all.size();
   policy::PolicyIds ids;
   policy::CompileOptions options{config.default_policy, config.local_share};
+  options.region = {config.region.term, config.region.lends};
   // A policy file for itself may name any store.
   if (knows_stores) options.stores = library::StoreNames(config);
   const auto set = policy::PolicySet::Compile(std::move(all), options, ids);
@@ -120,52 +121,50 @@ int Import(const std::string& file, bool lenient) {
   for (const Problem& problem : problems) std::cerr << problem.ToString() << '\n';
   if (!problems.empty()) return 2;
   std::cout << policy::FormatChains(definitions);
-  std::cerr << "note: a request that one limit refuses charges none of the others (charge: "
-               "all_or_none).\n"
-               "      envoyproxy/ratelimit charges all of them, also the one that refuses: charge: "
-               "always\n";
+  if (!definitions.empty() && definitions.front().charge != policy::kEnvoyCharge) return 0;
+  std::cerr << "note: when one limit refuses a request, the others are not charged; hits that a\n"
+               "      descriptor carries, such as used tokens, always count (charge: reports).\n"
+               "      envoyproxy/ratelimit charges every limit, even the one that refuses. For\n"
+               "      that, set charge: always\n";
   return 0;
 }
 
-void ConfigureImport(CLI::App& word, int& exit_code) {
-  CLI::App* command =
-      word.add_subcommand("import", "Print the limits of another program as policies.");
-  static std::string from;
+void ConfigureImport(Syntax word, int& exit_code) {
+  Syntax command =
+      word.AddSubcommand("import", "Convert the limits of another program to policies.");
+  static std::string from = "envoy";
   static std::string file;
-  command->add_option("--from", from, "The format of the file.")
-      ->required()
-      ->check(CLI::IsMember({"envoy"}));
-  command->add_option("FILE", file, "A configuration of envoyproxy/ratelimit.")->required();
+  command.AddOption("--from", from, "The format of the file").OneOf({"envoy"}).ShowDefault();
+  command.AddOption("FILE", file, "A configuration of envoyproxy/ratelimit").Required();
   static bool lenient = false;
-  command->add_flag("--lenient", lenient, "Skip unknown fields.");
-  command->callback([&exit_code] { exit_code = Import(file, lenient); });
-  command->footer(
-      "The policies go to standard output. A file of Envoy's may also be named under `policies:`\n"
-      "as it is; importing is for those who want to edit it from then on.\n\n"
-      "  weir config import --from envoy ratelimit.yaml > policies.yaml");
+  command.AddFlag("--lenient", lenient, "Skip unknown fields");
+  command.OnRun([&exit_code] { exit_code = Import(file, lenient); });
+  command.Footer(
+      "Policies go to standard output. `policies:` also accepts an Envoy ratelimit file as it is;\n"
+      "import it if you want to edit it as policies.\n\n"
+      "  weir config import ratelimit.yaml > policies.yaml");
 }
 
-void Configure(CLI::App& word, int& exit_code) {
-  word.require_subcommand(1);
-  CLI::App* check = word.add_subcommand("check", "Check files; print file:line:column of errors.");
+void Configure(Syntax word, int& exit_code) {
+  word.RequireSubcommand();
+  Syntax check = word.AddSubcommand("check", "Check files; print errors as file:line:column.");
   static std::vector<std::string> files;
-  auto* given = check->add_option("FILE", files, "Configuration or policy files, in any mixture.");
+  Option given = check.AddOption("FILE", files, "Configuration and policy files");
   static std::vector<std::string> envoy_files;
-  auto* of_envoy = check->add_option(
-      "--envoy", envoy_files, "Files of Envoy itself: warn of rate limit filters that are wrong.");
-  given->excludes(of_envoy);
+  Option of_envoy = check.AddOption(
+      "--envoy", envoy_files, "Envoy configurations: warn about mistakes in rate limit filters");
+  given.Excludes(of_envoy);
   static bool lenient = false;
-  check->add_flag("--lenient", lenient,
-                  "Skip fields of envoyproxy/ratelimit's files that are not known.");
-  check->callback([&exit_code] {
-    if (files.empty() && envoy_files.empty()) throw CLI::RequiredError("FILE");
+  check.AddFlag("--lenient", lenient, "Skip unknown fields of envoyproxy/ratelimit files");
+  check.OnRun([&exit_code] {
+    if (files.empty() && envoy_files.empty()) Syntax::Missing("FILE");
     exit_code = envoy_files.empty() ? Check(files, lenient) : CheckEnvoy(envoy_files);
   });
   ConfigureImport(word, exit_code);
-  check->footer(
-      "A configuration is read as `weir serve` does: with the policy files that it names and the\n"
-      "WEIR_… of the environment. Exit code 0: all is well, 1: something is wrong. Nothing is\n"
-      "started and nothing is changed.\n\n"
+  check.Footer(
+      "A configuration is read as `weir serve` reads it: with the policy files it names and the\n"
+      "WEIR_… environment variables. Exits with 0 if valid and 1 if not. Nothing is started or\n"
+      "changed.\n\n"
       "  weir config check weir.yaml\n  weir config check policies.yaml\n"
       "  weir config check --envoy envoy.yaml");
 }

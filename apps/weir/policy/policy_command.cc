@@ -42,12 +42,12 @@ void AddDefault(const Remote& remote, Table& table) {
       TextOf(policy, "source") != "default") {
     return;
   }
-  table.Add({TextOf(policy, "policyKey"), TextOf(policy, "type"), TextOf(policy, "capacity"),
-             StateOf(policy), TextOf(policy, "definedIn"), ""});
+  table.Add({TextOf(policy, "policyKey"), TextOf(policy, "type"), LimitOf(policy),
+             AppliesTo(policy), StateOf(policy), TextOf(policy, "definedIn"), ""});
 }
 
 int RunList(const Words& words) {
-  Table table({"policy", "type", ">capacity", "state", "source", "expires"});
+  Table table({"policy", "type", "limit", "applies to", "state", "source", "expires"});
   std::string json = "[";
   const int code = ForEachPolicy(words.remote, "", [&](dom::element policy) {
     if (words.remote.json) {
@@ -57,8 +57,8 @@ int RunList(const Words& words) {
     const std::string place = TextOf(policy, "definedIn");
     dom::element over;
     const bool overridden = policy["override"].get(over) == simdjson::SUCCESS;
-    table.Add({TextOf(policy, "policyKey"), TextOf(policy, "type"), TextOf(policy, "capacity"),
-               StateOf(policy), place.empty() ? "admin" : place,
+    table.Add({TextOf(policy, "policyKey"), TextOf(policy, "type"), LimitOf(policy),
+               AppliesTo(policy), StateOf(policy), place.empty() ? "admin" : place,
                TextOf(overridden ? over : policy, "expiresAt")});
   });
   if (code != kExitOk) return code;
@@ -92,7 +92,7 @@ int RunHistory(const Words& words) {
         dom::parser parser;
         dom::array versions;
         if (parser.parse(reply.body)["versions"].get(versions) != simdjson::SUCCESS) {
-          return Fail({Code::kUnavailable, "unexpected response"});
+          return FailUnexpected();
         }
         Table table({">version", "at", "action", "type", ">capacity", "state", "who"});
         for (const dom::element one : versions) {
@@ -142,7 +142,7 @@ int RunVersionDiff(const Words& words) {
     dom::parser parser;
     dom::array changes;
     if (parser.parse(reply.body)["changes"].get(changes) != simdjson::SUCCESS) {
-      return Fail({Code::kUnavailable, "unexpected response"});
+      return FailUnexpected();
     }
     if (!words.remote.json) {
       for (const dom::element change : changes) {
@@ -166,7 +166,9 @@ struct Compared {
 };
 
 Result<std::vector<Compared>> Compare(const Words& words) {
-  Result<std::vector<PolicyDocument>> documents = ReadPolicyDocuments(words.file);
+  const Result<std::string> end = EndValue(words.expires);
+  if (!end.ok()) return end.error();
+  Result<std::vector<PolicyDocument>> documents = ReadPolicyDocuments(words.file, *end);
   if (!documents.ok()) return documents.error();
   std::vector<Compared> all;
   for (PolicyDocument& document : *documents) {
@@ -249,56 +251,56 @@ int RunApply(const Words& words) {
 }
 
 /// Adds one word; `needs` names what it takes: "key", "file", "number" (of a version) …
-std::shared_ptr<Words> AddWord(CLI::App& parent, const char* name, const char* about,
+std::shared_ptr<Words> AddWord(Syntax parent, const char* name, const char* about,
                                std::string_view needs, Run run, int& exit_code) {
   auto words = std::make_shared<Words>();
-  CLI::App* word = parent.add_subcommand(name, about);
+  Syntax word = parent.AddSubcommand(name, about);
   const auto need = [needs](std::string_view what) { return needs.find(what) != needs.npos; };
-  if (need("key")) word->add_option("policy", words->key, "The policy's key")->required();
+  if (need("key")) word.AddOption("policy", words->key, "The policy's key").Required();
   if (need("file")) {
-    word->add_option(
-            "file", words->file,
-            "A policy file (YAML), or a policy or an array of them (JSON); - reads the input")
-        ->required();
+    word.AddOption("file", words->file, "A policy file (YAML or JSON); - is standard input")
+        .Required();
   }
   if (need("versions")) {
-    word->add_option("versions", words->versions,
-                     "After a key: two versions, or one to compare with now")
-        ->expected(1, 2)
-        ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
+    word.AddOption("versions", words->versions,
+                   "After a key: two versions, or one to compare with the current one")
+        .Values(1, 2)
+        .Between(std::int64_t{1}, INT64_MAX);
   }
   if (need("number")) {
-    word->add_option("version", words->number, "Which version, see history")->required();
+    word.AddOption("version", words->number, "The version; see weir policy history").Required();
   }
   if (need("id")) {
-    word->add_option("change", words->number, "Its id, see weir audit")->required();
+    word.AddOption("change", words->number, "ID of the change; see weir audit").Required();
   }
   if (need("end")) {
-    word->add_option("--expires", words->expires,
-                     "When it ends: 2030-01-31T12:00:00Z, 2h from now, or never");
+    word.AddOption("--expires", words->expires,
+                   "When it expires: 2030-01-31T12:00:00Z, 2h from now, or never");
   }
-  if (need("dry")) word->add_flag("--dry-run", words->dry_run, "Only show what would change");
-  words->remote.AddTo(*word);
-  word->callback([words, run, &exit_code] { exit_code = run(*words); });
+  if (need("dry")) word.AddFlag("--dry-run", words->dry_run, "Only show what would change");
+  words->remote.AddTo(word);
+  word.OnRun([words, run, &exit_code] { exit_code = run(*words); });
   return words;
 }
 
-void Configure(CLI::App& word, int& exit_code) {
-  word.require_subcommand(1);
-  AddWord(word, "list", "All policies, of the service and of its files.", "", RunList, exit_code);
-  AddWord(word, "get", "One policy.", "key", RunGet, exit_code);
-  AddWord(word, "apply", "Create or update what a file says.", "file dry", RunApply, exit_code);
-  AddWord(word, "diff", "What apply would change, or versions differ in: exits with 1.",
+void Configure(Syntax word, int& exit_code) {
+  word.RequireSubcommand();
+  AddWord(word, "list", "List all policies, stored and from files.", "", RunList, exit_code);
+  AddWord(word, "get", "Show a policy.", "key", RunGet, exit_code);
+  AddWord(word, "apply", "Create or update the policies of a file.", "file dry end", RunApply,
+          exit_code);
+  AddWord(word, "diff",
+          "Show what apply would change, or compare versions; exit with 1 if different.",
           "file versions", RunDiff, exit_code);
   AddWord(word, "delete", "Delete a policy.", "key", RunDelete, exit_code);
-  AddWord(word, "history", "All versions of a policy.", "key", RunHistory, exit_code);
-  AddWord(word, "rollback", "Make a policy what it was in a version.", "key number end",
-          RunRollback, exit_code);
+  AddWord(word, "history", "List the versions of a policy.", "key", RunHistory, exit_code);
+  AddWord(word, "rollback", "Restore a version of a policy.", "key number end", RunRollback,
+          exit_code);
   AddPolicyTrial(word, exit_code);
-  AddWord(word, "undo", "Take back a change of the audit log.", "id end", RunUndo, exit_code);
+  AddWord(word, "undo", "Undo a change from the audit log.", "id end", RunUndo, exit_code);
 }
 
-const Command kPolicy("policy", "See and change the policies of a running service.", Configure);
+const Command kPolicy("policy", "Show and change the policies of a running service.", Configure);
 
 }  // namespace
 }  // namespace weir::app::policy_command

@@ -10,6 +10,7 @@
 
 #include "admin/from_file.h"
 #include "admin/policy_body.h"
+#include "base/json_writer.h"
 #include "console.h"
 #include "policy/policy_file.h"
 
@@ -52,6 +53,25 @@ std::string ReadAll(const std::string& path, bool& ok) {
   return all(in);
 }
 
+/// The policy with another expiresAt.
+Result<PolicyDocument> Ending(const PolicyDocument& document, const std::string& end) {
+  dom::parser parser;
+  dom::object fields;
+  if (parser.parse(document.json).get(fields) != simdjson::SUCCESS) return document;
+  PolicyDocument ending;
+  ending.json = JsonObject([&](JsonWriter& json) {
+    for (const auto& [name, value] : fields) {
+      const bool old_end = name == "expiresAt" || name == "expires_at";
+      if (!old_end) json.AnyKey(name).Raw(simdjson::minify(value));
+    }
+    json.RawField("expiresAt", end);
+  });
+  Result<policy::StoredPolicy> policy = Read(ending.json);
+  if (!policy.ok()) return policy.error();
+  ending.policy = std::move(*policy);
+  return ending;
+}
+
 /// A policy file, as the service would read it.
 Result<std::vector<PolicyDocument>> ReadYaml(const std::string& text, const std::string& path) {
   std::vector<policy::yaml::Problem> problems;
@@ -70,9 +90,7 @@ Result<std::vector<PolicyDocument>> ReadYaml(const std::string& text, const std:
   return documents;
 }
 
-}  // namespace
-
-Result<std::vector<PolicyDocument>> ReadPolicyDocuments(const std::string& path) {
+Result<std::vector<PolicyDocument>> ReadDocuments(const std::string& path) {
   bool readable = false;
   const std::string text = ReadAll(path, readable);
   if (!readable) return Error{Code::kInvalidArgument, path + ": cannot be read"};
@@ -102,6 +120,20 @@ Result<std::vector<PolicyDocument>> ReadPolicyDocuments(const std::string& path)
   }
   for (const dom::element one : list) {
     if (Status added = add(one); !added.ok()) return added.error();
+  }
+  return documents;
+}
+
+}  // namespace
+
+Result<std::vector<PolicyDocument>> ReadPolicyDocuments(const std::string& path,
+                                                        const std::string& end) {
+  Result<std::vector<PolicyDocument>> documents = ReadDocuments(path);
+  if (!documents.ok() || end.empty()) return documents;
+  for (PolicyDocument& document : *documents) {
+    Result<PolicyDocument> ending = Ending(document, end);
+    if (!ending.ok()) return ending.error();
+    document = std::move(*ending);
   }
   return documents;
 }

@@ -22,8 +22,10 @@ struct FieldChange {
 };
 
 /// Reads one policy or an array of them (JSON), or a policy file (YAML); "-" is standard input.
-/// Errors name the file.
-Result<std::vector<PolicyDocument>> ReadPolicyDocuments(const std::string& path);
+/// `end` is the JSON of the expiresAt that all of them get; empty: what they have. Errors name the
+/// file.
+Result<std::vector<PolicyDocument>> ReadPolicyDocuments(const std::string& path,
+                                                        const std::string& end = {});
 
 /// What the document would change of the policy whose JSON is `now` (empty: there is none). What a
 /// service gives to policies (id, version) does not count.

@@ -48,7 +48,8 @@ int Send(const Words& words, const char* method, const std::string& target, Fill
   });
   return words.remote.Ask(method, target, body, [&](const ServiceReply&) -> int {
     if (!words.remote.json) {
-      std::cout << Shown(words.name) << (shadow ? " is in shadow" : " is enforced") << what << '\n';
+      std::cout << Shown(words.name) << (shadow ? " is in shadow mode" : " is enforced") << what
+                << '\n';
     }
     return kExitOk;
   });
@@ -58,7 +59,7 @@ int Send(const Words& words, const char* method, const std::string& target, Fill
 int ChangeStored(const Words& words, std::string json, bool shadow) {
   json.reserve(json.size() + simdjson::SIMDJSON_PADDING);
   Result<policy::StoredPolicy> stored = http::ReadPolicy(json);
-  if (!stored.ok()) return Fail({Code::kUnavailable, "unexpected response"});
+  if (!stored.ok()) return FailUnexpected();
   stored->shadow = shadow;
   if (!words.expires.empty()) stored->expires_at = 0;
   const auto fill = [&](JsonWriter& body) { policy::AppendPolicy(body, *stored); };
@@ -74,7 +75,7 @@ int Override(const Words& words, const FilePolicy& policy, bool shadow) {
         .Field("domain", policy.domain)
         .Field("shadow", shadow);
   };
-  const std::string what = ", by override; back to its file: weir policy delete " + Shown(key);
+  const std::string what = ", by override; to return to the file: weir policy delete " + Shown(key);
   return policy.overridden
              ? Send(words, "PUT", "/admin/policies/" + UrlEscaped(key), fill, shadow, what)
              : Send(words, "POST", "/admin/policies", fill, shadow, what);
@@ -112,34 +113,35 @@ int Run(const Words& words, bool shadow) {
   }
   const FilePolicy& policy = found.front();
   if (policy.shadow == shadow && !policy.overridden) {
-    std::cerr << "weir: its file says so already\n";
+    std::cerr << "weir: its file already says so\n";
     return kExitOk;
   }
   return Override(words, policy, shadow);
 }
 
-void AddWord(CLI::App& parent, const char* name, const char* about, bool shadow, int& exit_code) {
+void AddWord(Syntax parent, const char* name, const char* about, bool shadow, int& exit_code) {
   auto words = std::make_shared<Words>();
-  CLI::App* word = parent.add_subcommand(name, about);
-  word->add_option("policy", words->name, "Its key, or its name in a policy file")->required();
-  word->add_option("--domain", words->domain, "The domain, if several have a policy of that name");
-  word->add_option("--expires", words->expires,
-                   "When it ends: 2030-01-31T12:00:00Z, 2h from now, or never");
-  words->remote.AddTo(*word);
-  word->footer(
-      "A policy of a file gets an override, which stays until it is deleted, undone or ended.\n\n"
+  Syntax word = parent.AddSubcommand(name, about);
+  word.AddOption("policy", words->name, "The policy's key, or its name in a policy file")
+      .Required();
+  word.AddOption("--domain", words->domain, "The domain, if several have a policy with that name");
+  word.AddOption("--expires", words->expires,
+                 "When it expires: 2030-01-31T12:00:00Z, 2h from now, or never");
+  words->remote.AddTo(word);
+  word.Footer(
+      "A policy in a file gets an override, which stays until it is deleted, undone or expires.\n\n"
       "  weir policy " +
       std::string(name) + " per-user --domain api --expires 2h\n  weir policy delete api/per-user");
-  word->callback([words, shadow, &exit_code] { exit_code = Run(*words, shadow); });
+  word.OnRun([words, shadow, &exit_code] { exit_code = Run(*words, shadow); });
 }
 
 }  // namespace
 
-void AddPolicyTrial(CLI::App& policy_word, int& exit_code) {
-  AddWord(policy_word, "enforce", "Let a policy in shadow refuse, also one of a file.", false,
+void AddPolicyTrial(Syntax policy_word, int& exit_code) {
+  AddWord(policy_word, "enforce", "Enforce a shadow policy, including one in a file.", false,
           exit_code);
-  AddWord(policy_word, "shadow", "Let a policy count but refuse nobody, also one of a file.", true,
-          exit_code);
+  AddWord(policy_word, "shadow", "Put a policy in shadow mode: it counts but refuses nothing.",
+          true, exit_code);
 }
 
 }  // namespace weir::app

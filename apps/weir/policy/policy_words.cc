@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "admin/policy_body.h"
+#include "admin/policy_store.h"
 #include "base/instant.h"
 #include "base/json_writer.h"
 #include "policy/duration.h"
@@ -10,6 +12,25 @@
 namespace weir::app {
 
 namespace dom = simdjson::dom;
+
+namespace {
+
+/// "fixed_window(limit=5, window=1m)" → "5 in 1m".
+std::string Brief(const std::string& quota) {
+  const auto field = [&quota](const std::string& name) -> std::string {
+    const std::size_t at = quota.find(name + "=");
+    if (at == quota.npos) return {};
+    const std::size_t begin = at + name.size() + 1;
+    return quota.substr(begin, quota.find_first_of(",)", begin) - begin);
+  };
+  const std::string most = field("capacity") + field("limit");
+  if (const std::string refill = field("refill"); !refill.empty())
+    return most + ", refill " + refill;
+  if (const std::string window = field("window"); !window.empty()) return most + " in " + window;
+  return field("lease").empty() ? quota : most + " at once";
+}
+
+}  // namespace
 
 int ForEachPolicy(const Remote& remote, std::string_view source,
                   const std::function<void(dom::element)>& visit) {
@@ -22,7 +43,7 @@ int ForEachPolicy(const Remote& remote, std::string_view source,
     if (!page->ok()) return FailRefused(*page);
     dom::array policies;
     if (parser.parse(page->body).get(policies) != simdjson::SUCCESS) {
-      return Fail({Code::kUnavailable, "unexpected response"});
+      return FailUnexpected();
     }
     for (const dom::element policy : policies) visit(policy);
     cursor = page->Header("x-next-cursor");
@@ -34,6 +55,32 @@ std::string StateOf(dom::element policy) {
   if (TextOf(policy, "unlimited") == "true") return "unlimited";
   const std::string state = TextOf(policy, "shadow") == "true" ? "shadow" : "enforced";
   return TextOf(policy, "override").empty() ? state : state + " by override";
+}
+
+std::string LimitOf(dom::element policy) {
+  if (const std::string quota = TextOf(policy, "quota"); !quota.empty()) return Brief(quota);
+  std::string json = simdjson::minify(policy);
+  json.reserve(json.size() + simdjson::SIMDJSON_PADDING);
+  const auto stored = http::ReadPolicy(json);
+  if (!stored.ok()) return {};
+  const auto definition = policy::ToDefinition(*stored);
+  if (!definition.ok()) return {};
+  return definition->quota ? Brief(definition->quota->ToString()) : "unlimited";
+}
+
+std::string AppliesTo(dom::element policy) {
+  if (TextOf(policy, "type") == "OVERRIDE") return {};
+  if (TextOf(policy, "source") == "default") return "keys without a policy of their own";
+  dom::object match;
+  if (policy["match"].get(match) != simdjson::SUCCESS) return "key " + TextOf(policy, "policyKey");
+  std::string text;
+  for (const auto& [entry, value] : match) {
+    text += (text.empty() ? "" : ", ") + std::string(entry) + "=" +
+            std::string(value.is_string() ? value.get_string().value() : simdjson::minify(value));
+  }
+  if (text.empty()) text = "every request";
+  const std::string domain = TextOf(policy, "domain");
+  return domain.empty() || domain == policy::kDefaultDomain ? text : domain + ": " + text;
 }
 
 Result<std::string> EndValue(const std::string& expires) {

@@ -4,7 +4,6 @@
 
 #include <simdjson.h>
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -22,11 +21,18 @@ int ForEachPolicy(const Remote& remote, std::string_view source,
 /// enforced, shadow or unlimited, and whether an override says so.
 std::string StateOf(simdjson::dom::element policy);
 
+/// How much it grants: "5 in 1m", "20, refill 1 per 200ms", "3 at once", "unlimited"; empty for an
+/// override.
+std::string LimitOf(simdjson::dom::element policy);
+
+/// What it applies to: "user=*, route=/v1/pay", with "api: " before it if its domain has a name.
+std::string AppliesTo(simdjson::dom::element policy);
+
 /// --expires as the JSON of expiresAt: a time, how long from now, or "never"; empty if it was not
 /// given.
 Result<std::string> EndValue(const std::string& expires);
 
 /// weir policy enforce | shadow.
-void AddPolicyTrial(CLI::App& policy_word, int& exit_code);
+void AddPolicyTrial(Syntax policy_word, int& exit_code);
 
 }  // namespace weir::app

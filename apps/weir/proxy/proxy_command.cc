@@ -31,7 +31,7 @@ std::map<std::string, std::filesystem::file_time_type> WriteTimes(
 
 void Reload(ProxyService& service) {
   if (const Status status = service.Reload(); !status) {
-    Log(Level::kError, "policies not reloaded; nothing has changed",
+    Log(Level::kError, "policies not reloaded; the current ones stay in force",
         {{"error", std::string_view(status.error().message)}});
     return;
   }
@@ -89,7 +89,7 @@ bool LoadConfig(Flags& flags) {
   flags.config = config::Load(flags.config_file, overrides, problems);
   if (problems.empty() && flags.config.proxy.upstreams.empty()) {
     problems.push_back(
-        {"--upstream", {}, "required: the server to pass requests to, http[s]://host:port"});
+        {"--upstream", {}, "required: the server to forward requests to, http[s]://host:port"});
   }
   for (const auto& problem : problems) std::cerr << "weir proxy: " << problem.ToString() << '\n';
   return problems.empty();
@@ -101,13 +101,13 @@ By default each address may send 100 requests in any 60 minutes. See docs/guide/
   weir proxy --upstream http://127.0.0.1:9000 --per-ip 1000/1m
 )";
 
-void Configure(CLI::App& word, int& exit_code) {
+void Configure(Syntax word, int& exit_code) {
   auto flags = std::make_shared<Flags>();
-  word.add_option("--config", flags->config_file, "Configuration file, as for weir serve.");
+  word.AddOption("--config", flags->config_file, "Configuration file, as for weir serve");
   // Each flag is a setting of the configuration; one that is given several times is a list.
   const auto value = [&](const char* flag, const char* key, const char* help) {
     flags->names[key] = flag;
-    word.add_option_function<std::vector<std::string>>(
+    word.AddOption(
             flag,
             [flags = flags.get(), key](const std::vector<std::string>& texts) {
               std::string joined;
@@ -115,47 +115,49 @@ void Configure(CLI::App& word, int& exit_code) {
               flags->values[key] = joined;
             },
             help)
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        .OneValueEach()
+        .TakeAll();
   };
-  value("--upstream", "proxy.upstream", "http[s]://host:port of the server. Several take turns.");
-  value("--listen", "proxy.listen", "Where clients connect (127.0.0.1:8000).");
-  value("--tls-cert", "tls.cert", "PEM certificate chain: clients come by TLS. With --tls-key.");
-  value("--tls-key", "tls.key", "Its private key.");
-  value("--admin", "proxy.admin", "Address of /metrics, /healthz, /readyz, or off (off).");
-  value("--policies", "policies", "Policy files, separated by commas.");
-  value("--policy-store", "policy_store", "Database with policies of the admin API (auto).");
-  value("--per-ip", "proxy.per_ip", "100/60m: each address's requests in any such time.");
-  value("--domain", "proxy.domain", "The policies' domain, if they are of several.");
+  value("--upstream", "proxy.upstream",
+        "http[s]://host:port of a server; several take turns (required)");
+  value("--listen", "proxy.listen", "Address to listen on (127.0.0.1:8000)");
+  value("--tls-cert", "tls.cert", "PEM certificate chain, to serve TLS; needs --tls-key");
+  value("--tls-key", "tls.key", "PEM file with its private key");
+  value("--admin", "proxy.admin", "Address of /metrics, /healthz and /readyz, or off (off)");
+  value("--policies", "policies", "Policy files, separated by commas");
+  value("--policy-store", "policy_store", "Database with the admin API's policies (auto)");
+  value("--per-ip", "proxy.per_ip", "Limit per client address (100/60m unless there are policies)");
+  value("--domain", "proxy.domain", "Domain of the policies, if they have several");
   value("--trusted-proxies", "trusted_proxies",
-        "Networks whose X-Forwarded-For is trusted, by commas.");
-  value("--api-key-header", "proxy.api_key_header",
-        "Header that is the entry api_key (X-API-Key).");
-  value("--user-header", "proxy.user_header", "Header that is the entry user. Anyone can send it!");
-  value("--ipv6-prefix", "ipv6_prefix", "IPv6 clients are told apart by this many bits (64).");
-  value("--headers-x-ratelimit", "headers.x_ratelimit", "Send X-RateLimit-… (true).");
-  value("--headers-ietf", "headers.ietf", "Send RateLimit and RateLimit-Policy (true).");
-  value("--upgrades", "proxy.upgrades", "Protocols to upgrade to, by commas, or off (websocket).");
+        "Networks whose X-Forwarded-For is trusted, separated by commas");
+  value("--api-key-header", "proxy.api_key_header", "Header for the entry api_key (X-API-Key)");
+  value("--user-header", "proxy.user_header", "Header for the entry user; clients can forge it");
+  value("--ipv6-prefix", "ipv6_prefix", "IPv6 prefix length that identifies a client (64)");
+  value("--headers-x-ratelimit", "headers.x_ratelimit", "Send X-RateLimit-… (true)");
+  value("--headers-ietf", "headers.ietf", "Send RateLimit and RateLimit-Policy (true)");
+  value("--upgrades", "proxy.upgrades",
+        "Protocols to upgrade to, separated by commas, or off (websocket)");
   value("--websocket-messages", "proxy.websocket_messages",
-        "true: limit messages by the domain websocket (false).");
-  value("--connect-timeout", "proxy.connect_timeout", "To connect to an upstream (5s).");
+        "Limit WebSocket messages with the domain websocket (false)");
+  value("--connect-timeout", "proxy.connect_timeout", "Time to connect to an upstream (5s)");
   value("--stall-timeout", "proxy.stall_timeout",
-        "Nothing moves in a request or its response (1m).");
-  value("--header-timeout", "proxy.header_timeout", "For a request head to arrive (10s).");
-  value("--idle-timeout", "proxy.idle_timeout", "Between requests of a client (75s).");
-  value("--tunnel-timeout", "proxy.tunnel_timeout", "Nothing moves in a tunnel (1h).");
-  value("--store", "store", "Where limits are kept, as for weir serve (memory:).");
-  value("--store-timeout", "store_timeout", "How long a request may wait for the store.");
-  value("--store-required", "store_required", "true: refuse to start without the store (false).");
-  value("--data", "data", "Folder where limits survive a restart (./weir-data).");
-  value("--threads", "threads", "Reactors; 0: one per core (0).");
-  value("--log-format", "log.format", "console or json (console).");
-  value("--log-level", "log.level", "debug, info, warn, error or off (info).");
-  word.footer(kFooter);
-  word.callback([flags, &exit_code] { exit_code = LoadConfig(*flags) ? Run(flags->config) : 2; });
+        "Time without progress in a request or response (1m)");
+  value("--header-timeout", "proxy.header_timeout", "Time for a request head to arrive (10s)");
+  value("--idle-timeout", "proxy.idle_timeout", "Time between requests of a connection (75s)");
+  value("--tunnel-timeout", "proxy.tunnel_timeout", "Time without traffic in a tunnel (1h)");
+  value("--store", "store", "Where limits are kept, as for weir serve (memory:)");
+  value("--store-timeout", "store_timeout", "How long a request may wait for the store (100ms)");
+  value("--store-required", "store_required", "Refuse to start without the store (false)");
+  value("--data", "data", "Folder for limits that survive a restart (./weir-data)");
+  value("--threads", "threads", "Threads; 0 is one per core (0)");
+  value("--log-format", "log.format", "console or json (console)");
+  value("--log-level", "log.level", "debug, info, warn, error or off (info)");
+  word.Footer(kFooter);
+  word.OnRun([flags, &exit_code] { exit_code = LoadConfig(*flags) ? Run(flags->config) : 2; });
 }
 
-const Command kProxy("proxy", "Put limits in front of an HTTP server.", Configure);
+const Command kProxy("proxy", "Run a rate-limiting reverse proxy in front of an HTTP server.",
+                     Configure);
 
 }  // namespace
 }  // namespace weir::app::proxy_command

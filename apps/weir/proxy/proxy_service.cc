@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "library/store_routes.h"
 #include "net/listener.h"
+#include "policy/domains.h"
 #include "policy/policy_file.h"
 #include "serve/policies.h"
 #include "telemetry/log.h"
@@ -39,13 +40,15 @@ bool HasDefaultPolicy(const config::Config& config) {
   return !(config.default_policy == policy::DefaultPolicy());
 }
 
+static_assert(proxy::kMessageDomain == policy::kMessageDomain);
+
 /// The only domain of the requests' policies, if there is only one.
 Result<std::string> OnlyDomain(const policy::PolicySet& set) {
   std::set<std::string> domains;
   for (const policy::Policy& policy : set.policies()) domains.insert(policy.definition.domain);
   domains.erase(std::string(proxy::kMessageDomain));
   if (domains.size() > 1) {
-    return Invalid("the policies are of several domains; say which one with --domain");
+    return Invalid("the policies have several domains; choose one with --domain");
   }
   return domains.empty() ? std::string(policy::kDefaultDomain) : *domains.begin();
 }
@@ -115,8 +118,12 @@ Status ProxyService::OpenData() {
 }
 
 Status ProxyService::OpenPolicies() {
-  policy::CompileOptions options{config_.default_policy, config_.local_share, config_.lenient,
-                                 library::StoreNames(config_), !library::OnlyMemory(config_)};
+  policy::CompileOptions options{config_.default_policy,
+                                 config_.local_share,
+                                 config_.lenient,
+                                 library::StoreNames(config_),
+                                 !library::OnlyMemory(config_),
+                                 {config_.region.term, config_.region.lends}};
   std::vector<policy::Definition> built_in;
   if (!config_.proxy.per_ip.empty()) {
     auto per_ip = PerIpPolicy(config_.proxy.per_ip);
@@ -263,7 +270,7 @@ Status ProxyService::Reload() { return LoadFiles(); }
 void ProxyService::Stop() {
   stores_->Drain();
   if (!pool_->Drain(config_.limits.drain_timeout)) {
-    Log(Level::kWarn, "drain took too long; some connections were cut off");
+    Log(Level::kWarn, "drain timed out; closed the remaining connections");
   }
   pool_->Stop();
   if (policy_store_) policy_store_->Close();

@@ -92,7 +92,7 @@ int Run(const Words& words) {
     dom::array entries;
     if (parser.parse(reply->body).get(answer) != simdjson::SUCCESS ||
         answer["changes"].get(entries) != simdjson::SUCCESS) {
-      return Fail({Code::kUnavailable, "unexpected response"});
+      return FailUnexpected();
     }
     for (const dom::element entry : entries) printer.Add(entry);
     before = NumberOf(answer, "next");
@@ -105,26 +105,24 @@ int RunUndo(const Words& words) {
   return words.remote.Ask("POST", "/admin/audit/" + std::to_string(words.undo) + "/undo", {},
                           [&](const ServiceReply& reply) -> int {
                             if (words.remote.json) return kExitOk;
-                            std::cout
-                                << (reply.status == 204 ? "undone: it is gone\n" : "undone\n");
+                            std::cout << (reply.status == 204 ? "undone: deleted\n" : "undone\n");
                             return kExitOk;
                           });
 }
 
-void Configure(CLI::App& word, int& exit_code) {
+void Configure(Syntax word, int& exit_code) {
   auto words = std::make_shared<Words>();
-  word.add_option("name", words->name, "Only changes of this: a policy's or a bare key, a bucket");
-  word.add_option("--limit", words->limit, "How many at most")
-      ->check(CLI::Range(1, kMostEntries))
-      ->capture_default_str();
+  word.AddOption("name", words->name, "Only changes of this policy, bare key or bucket");
+  word.AddOption("--limit", words->limit, "Maximum number of results")
+      .Between(1, kMostEntries)
+      .ShowDefault();
   words->remote.AddTo(word);
-  word.add_option("--undo", words->undo, "Undo the change with this id")
-      ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
-  word.footer(
-      "Latest first. --undo makes a policy, a slot config or a user's limit what it was before;\n"
-      "weir policy undo ID --expires does so for a policy that has ended meanwhile.");
-  word.callback(
-      [words, &exit_code] { exit_code = words->undo != 0 ? RunUndo(*words) : Run(*words); });
+  word.AddOption("--undo", words->undo, "Undo the change with this ID")
+      .Between(std::int64_t{1}, INT64_MAX);
+  word.Footer(
+      "Latest first. --undo restores a policy, slot config or user limit as it was before;\n"
+      "for a policy that has expired since, use weir policy undo ID --expires.");
+  word.OnRun([words, &exit_code] { exit_code = words->undo != 0 ? RunUndo(*words) : Run(*words); });
 }
 
 const Command kAudit("audit", "Show who changed what, and when.", Configure);

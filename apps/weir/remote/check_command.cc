@@ -9,6 +9,7 @@
 #include "remote/json_fields.h"
 #include "remote/remote.h"
 #include "remote/subject_words.h"
+#include "remote/waits.h"
 
 // weir check: asks for permits as a client would. weir explain: why the answer is what it is.
 
@@ -23,9 +24,9 @@ struct Words {
   std::int64_t cost = 1;
   bool peek = false;
 
-  void AddTo(CLI::App& word, const std::string& about_key) {
+  void AddTo(Syntax word, const std::string& about_key) {
     subject.AddTo(word, about_key);
-    word.add_option("--cost", cost, "How many permits")->capture_default_str();
+    word.AddOption("--cost", cost, "Number of permits").ShowDefault();
     remote.AddTo(word);
   }
 };
@@ -35,11 +36,16 @@ bool IsAllowed(dom::element object) {
   return object["allowed"].get(allowed) == simdjson::SUCCESS && allowed;
 }
 
+/// No policy that is enforced applies. The default policy meets every bare key, so this is for
+/// descriptors alone. Whether shadow policies applied is known to `weir explain` only.
+bool IsUnlimited(dom::element answer) {
+  return IsAllowed(answer) && NumberOf(answer, "limit") == 0 && TextOf(answer, "policy").empty();
+}
+
 void PrintDecision(dom::element answer) {
   const bool allowed = IsAllowed(answer);
-  // The default policy meets every bare key, so only descriptors may be met by none.
-  if (allowed && NumberOf(answer, "limit") == 0 && TextOf(answer, "policy").empty()) {
-    std::cout << "allowed: no policy applies\n";
+  if (IsUnlimited(answer)) {
+    std::cout << "allowed: no enforced policy applies\n";
     return;
   }
   std::cout << (allowed ? "allowed" : "limited");
@@ -49,14 +55,14 @@ void PrintDecision(dom::element answer) {
   std::cout << ": " << NumberOf(answer, "remaining") << " of " << NumberOf(answer, "limit")
             << " left";
   const std::int64_t retry = NumberOf(answer, "retryAfterMs");
-  if (!allowed && retry > 0) std::cout << "; retry in " << retry << " ms";
+  if (!allowed && retry > 0) std::cout << "; retry in " << Wait(retry);
   if (!allowed && retry == 0) std::cout << "; never: the cost is above the limit";
   if (const std::int64_t lease = NumberOf(answer, "lease"); lease != 0) {
     std::cout << "; lease " << lease;
   }
   bool degraded = false;
   if (answer["degraded"].get(degraded) == simdjson::SUCCESS && degraded) {
-    std::cout << "; the store is away: on_store_error decided";
+    std::cout << "; the store is down: on_store_error decided";
   }
   std::cout << '\n';
 }
@@ -69,7 +75,7 @@ int RunCheck(const Words& words) {
                             dom::parser parser;
                             dom::element answer;
                             if (parser.parse(reply.body).get(answer) != simdjson::SUCCESS) {
-                              return Fail({Code::kUnavailable, "unexpected response"});
+                              return FailUnexpected();
                             }
                             if (!words.remote.json) PrintDecision(answer);
                             return IsAllowed(answer) ? kExitOk : kExitNo;
@@ -90,43 +96,51 @@ int RunExplain(const Words& words) {
     dom::array policies;
     if (parser.parse(reply.body).get(answer) != simdjson::SUCCESS ||
         answer["policies"].get(policies) != simdjson::SUCCESS) {
-      return Fail({Code::kUnavailable, "unexpected response"});
+      return FailUnexpected();
     }
     const int code = IsAllowed(answer) ? kExitOk : kExitNo;
     if (words.remote.json) return code;
-    PrintDecision(answer);
+    // Without a policy the service alone knows why; else the lines below say it.
+    if (IsUnlimited(answer)) {
+      std::cout << Shown(WithWaits(TextOf(answer, "why")), 300) << '\n';
+    } else {
+      PrintDecision(answer);
+    }
+    if (const std::string domain = TextOf(answer, "domain");
+        !domain.empty() && domain != "default") {
+      std::cout << "domain " << Shown(domain) << '\n';
+    }
     if (policies.size() == 0) return code;
-    std::cout << Shown(TextOf(answer, "why"), 300) << '\n';
     Table table({"policy", "quota", ">left", "bucket", "why"});
     for (const dom::element policy : policies) {
       table.Add({TextOf(policy, "policy"), TextOf(policy, "quota"),
                  std::to_string(NumberOf(policy, "remaining")), TextOf(policy, "bucket"),
-                 TextOf(policy, "why")});
+                 WithWaits(TextOf(policy, "why"))});
     }
     std::cout << '\n' << table.ToString();
     return code;
   });
 }
 
-void ConfigureCheck(CLI::App& word, int& exit_code) {
+void ConfigureCheck(Syntax word, int& exit_code) {
   auto words = std::make_shared<Words>();
   words->AddTo(word, "A bare key, such as user-123");
-  word.add_flag("--peek", words->peek, "Only look; charge nothing");
-  word.footer(
+  word.AddFlag("--peek", words->peek, "Check without charging");
+  word.Footer(
       "Exits with 0 if allowed and 1 if limited.\n\n  weir check user-123 --cost 5\n"
       "  weir check -e user=42 -e route=/v1/pay --domain api");
-  word.callback([words, &exit_code] { exit_code = RunCheck(*words); });
+  word.OnRun([words, &exit_code] { exit_code = RunCheck(*words); });
 }
 
-void ConfigureExplain(CLI::App& word, int& exit_code) {
+void ConfigureExplain(Syntax word, int& exit_code) {
   auto words = std::make_shared<Words>();
-  words->AddTo(word, "A bare key, or a bucket as top prints it");
-  word.footer("Charges nothing. Exits with 0 if it would be allowed and 1 if not.");
-  word.callback([words, &exit_code] { exit_code = RunExplain(*words); });
+  words->AddTo(word, "A bare key, or a bucket as printed by top");
+  word.Footer("Charges nothing. Exits with 0 if the request would be allowed and 1 if not.");
+  word.OnRun([words, &exit_code] { exit_code = RunExplain(*words); });
 }
 
-const Command kCheck("check", "Ask a running service for permits.", ConfigureCheck);
-const Command kExplain("explain", "Show which policies apply to a request, and what each decides.",
+const Command kCheck("check", "Check a key or request against a running service.", ConfigureCheck);
+const Command kExplain("explain", "Show which policies apply to a request and what each decides.",
                        ConfigureExplain);
 
 }  // namespace

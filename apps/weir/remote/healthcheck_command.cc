@@ -18,7 +18,7 @@ constexpr const char* kFooter =
 
   weir healthcheck                                       a service on 127.0.0.1:8080
   weir healthcheck --url http://127.0.0.1:9000/healthz   another one
-  weir healthcheck --file weir-sender/heartbeat          a sender: its last poll was not long ago
+  weir healthcheck --file weir-sender/heartbeat          a sender: it polled recently
 )";
 
 struct HealthOptions {
@@ -36,7 +36,7 @@ std::string AskUrl(const HealthOptions& options) {
   constexpr long kTimeoutSeconds = 3;
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
                                                                  &curl_easy_cleanup);
-  if (!curl) return "libcurl does not start";
+  if (!curl) return "cannot initialize libcurl";
   curl_easy_setopt(curl.get(), CURLOPT_URL, options.url.c_str());
   curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl.get(), CURLOPT_PROXY, "");
@@ -61,15 +61,16 @@ std::string AskFile(const HealthOptions& options) {
          std::to_string(std::chrono::duration_cast<std::chrono::seconds>(age).count()) + " s ago";
 }
 
-void Configure(CLI::App& word, int& exit_code) {
+void Configure(Syntax word, int& exit_code) {
   auto options = std::make_shared<HealthOptions>();
-  word.add_option("--url", options->url, "Healthy if it answers 200.")->capture_default_str();
-  word.add_option("--file", options->file, "Healthy if it was written lately; instead of --url.");
-  word.add_option("--max-age", options->seconds, "How old --file may be, in seconds.")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{86'400}))
-      ->capture_default_str();
-  word.footer(kFooter);
-  word.callback([options, &exit_code] {
+  word.AddOption("--url", options->url, "URL that returns 200 if healthy").ShowDefault();
+  word.AddOption("--file", options->file,
+                 "File that was written recently if healthy; replaces --url");
+  word.AddOption("--max-age", options->seconds, "Maximum age of --file, in seconds")
+      .Between(std::int64_t{1}, std::int64_t{86'400})
+      .ShowDefault();
+  word.Footer(kFooter);
+  word.OnRun([options, &exit_code] {
     const std::string wrong = options->file.empty() ? AskUrl(*options) : AskFile(*options);
     if (!wrong.empty()) std::cerr << "weir: " << wrong << '\n';
     exit_code = wrong.empty() ? 0 : 1;

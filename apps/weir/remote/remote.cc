@@ -14,21 +14,22 @@ constexpr std::size_t kMessageColumns = 300;
 
 }  // namespace
 
-void Access::AddTo(CLI::App& word) {
-  word.add_option("--url", service.url, "The service")->envname("WEIR_URL")->capture_default_str();
-  word.add_option("--key,--admin-key", service.key,
-                  "Its admin key; better in a file or in WEIR_ADMIN_KEY");
-  word.add_option("--key-file", key_file, "A file with the admin key")->envname("WEIR_KEY_FILE");
-  word.add_option("--ca", service.ca, "PEM file of the authority to trust, for https")
-      ->envname("WEIR_CA");
-  word.add_option("--cert", service.cert, "PEM file to show the service (mutual TLS)")
-      ->envname("WEIR_CERT");
-  word.add_option("--cert-key", service.cert_key, "PEM file with its private key")
-      ->envname("WEIR_CERT_KEY");
-  word.add_option("--timeout", service.timeout_seconds, "Seconds to wait for an answer")
-      ->envname("WEIR_TIMEOUT")
-      ->check(CLI::Range(0.01, 86'400.0))
-      ->capture_default_str();
+void Access::AddTo(Syntax word) {
+  word.AddOption("--url", service.url, "URL of the service").Env("WEIR_URL").ShowDefault();
+  word.AddOption("--key,--admin-key", service.key,
+                 "Admin key; prefer --key-file or WEIR_ADMIN_KEY");
+  word.AddOption("--key-file", key_file, "File with the admin key").Env("WEIR_KEY_FILE");
+  word.AddOption("--ca", service.ca, "PEM file with the CA certificates to trust, for https")
+      .Env("WEIR_CA");
+  word.AddOption("--cert", service.cert, "PEM file with the client certificate (mutual TLS)")
+      .Env("WEIR_CERT");
+  word.AddOption("--cert-key", service.cert_key, "PEM file with its private key")
+      .Env("WEIR_CERT_KEY");
+  word.AddOption("--timeout", service.timeout_seconds, "Seconds to wait for a response")
+      .AllowUnits()
+      .Env("WEIR_TIMEOUT")
+      .Between(0.01, 86'400.0)
+      .ShowDefault();
 }
 
 Result<ServiceClient> Access::Open() const {
@@ -48,9 +49,9 @@ Result<ServiceClient> Access::Open() const {
   return ServiceClient::For(std::move(found));
 }
 
-void Remote::AddTo(CLI::App& word) {
+void Remote::AddTo(Syntax word) {
   access.AddTo(word);
-  word.add_flag("--json", json, "Print JSON, for scripts");
+  word.AddFlag("--json", json, "Print JSON");
 }
 
 Result<ServiceReply> Remote::Exchange(std::string_view method, const std::string& target,
@@ -81,9 +82,11 @@ int Fail(const Error& error) {
   }
 }
 
+int FailUnexpected() { return Fail({Code::kUnavailable, "unexpected response"}); }
+
 int FailRefused(const ServiceReply& reply) {
   std::cerr << "weir: " << reply.status << ": " << Shown(MessageOf(reply.body), kMessageColumns)
-            << '\n';
+            << (reply.status == 401 ? " (--key-file FILE, or WEIR_ADMIN_KEY)" : "") << '\n';
   return reply.status >= 500 ? kExitUnreachable : kExitRefused;
 }
 

@@ -3,12 +3,12 @@
 // What all commands that speak to a running service share: where it is, how they fail, and their
 // exit codes (docs/reference/cli.md).
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <string_view>
 
 #include "remote/service_client.h"
+#include "syntax.h"
 
 namespace weir::app {
 
@@ -27,7 +27,7 @@ struct Access {
   ServiceAccess service;
   std::string key_file = {};
 
-  void AddTo(CLI::App& word);
+  void AddTo(Syntax word);
   /// The key is that of --key, or of --key-file, or of the environment.
   Result<ServiceClient> Open() const;
 };
@@ -37,7 +37,7 @@ struct Remote {
   Access access;
   bool json = false;
 
-  void AddTo(CLI::App& word);
+  void AddTo(Syntax word);
 
   /// Sends and hands the answer to `show`, unless it is a refusal: then says so. Prints the body
   /// instead if --json was given. Returns the exit code; `show` gives it for an answer of success.
@@ -51,6 +51,8 @@ struct Remote {
 
 /// Says on standard error what went wrong and gives the exit code for it.
 int Fail(const Error& error);
+/// The same for a response that is not what this program understands.
+int FailUnexpected();
 /// The same for a refusal of the service, from its body.
 int FailRefused(const ServiceReply& reply);
 

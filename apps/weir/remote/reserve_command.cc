@@ -11,6 +11,7 @@
 #include "remote/json_fields.h"
 #include "remote/remote.h"
 #include "remote/subject_words.h"
+#include "remote/waits.h"
 
 // weir reserve: charges an estimate. weir settle: says what it really cost.
 
@@ -44,7 +45,7 @@ int AskFor(const Remote& remote, const char* target, const std::string& body, co
     dom::parser parser;
     dom::element answer;
     if (parser.parse(reply.body).get(answer) != simdjson::SUCCESS) {
-      return Fail({Code::kUnavailable, "unexpected response"});
+      return FailUnexpected();
     }
     if (!remote.json) show(answer);
     return IsTrue(answer, success) ? kExitOk : kExitNo;
@@ -72,7 +73,7 @@ int RunReserve(const ReserveWords& words) {
     std::cout << (IsTrue(answer, "allowed") ? "reserved" : "limited");
     PrintLeft(answer);
     const std::int64_t retry = NumberOf(answer, "retryAfterMs");
-    if (retry > 0) std::cout << "; retry in " << retry << " ms";
+    if (retry > 0) std::cout << "; retry in " << Wait(retry);
     std::cout << '\n';
     if (const std::string text = TextOf(answer, "reservation"); !text.empty()) {
       std::cout << text << '\n';
@@ -86,41 +87,42 @@ int RunSettle(const SettleWords& words) {
   });
   return AskFor(words.remote, "/v1/settle", body, "settled", [](dom::element answer) {
     if (!IsTrue(answer, "settled")) {
-      std::cout << "nothing to settle: it was settled before, or has expired\n";
+      std::cout << "nothing to settle: already settled or expired\n";
       return;
     }
     std::cout << "settled";
     PrintLeft(answer);
     if (!IsTrue(answer, "allowed")) {
-      std::cout << "; in debt for " << NumberOf(answer, "retryAfterMs") << " ms";
+      std::cout << "; in debt for " << Wait(NumberOf(answer, "retryAfterMs"));
     }
     std::cout << '\n';
   });
 }
 
-void ConfigureReserve(CLI::App& word, int& exit_code) {
+void ConfigureReserve(Syntax word, int& exit_code) {
   auto words = std::make_shared<ReserveWords>();
   words->subject.AddTo(word, "A bare key, such as user-123");
-  word.add_option("--cost", words->cost, "The estimate")->capture_default_str();
-  word.add_option("--expires", words->expires, "How long it can be settled")->capture_default_str();
+  word.AddOption("--cost", words->cost, "Estimated cost").ShowDefault();
+  word.AddOption("--expires", words->expires, "How long the reservation lasts").ShowDefault();
   words->remote.AddTo(word);
-  word.footer(
+  word.Footer(
       "Prints the reservation on a line of its own. Exits with 0 if reserved and 1 if limited.\n\n"
       "  weir reserve user-123 --cost 4000 --expires 5m");
-  word.callback([words, &exit_code] { exit_code = RunReserve(*words); });
+  word.OnRun([words, &exit_code] { exit_code = RunReserve(*words); });
 }
 
-void ConfigureSettle(CLI::App& word, int& exit_code) {
+void ConfigureSettle(Syntax word, int& exit_code) {
   auto words = std::make_shared<SettleWords>();
-  word.add_option("reservation", words->reservation, "What reserve printed")->required();
-  word.add_option("--cost", words->cost, "What it really cost; 0 gives all back")->required();
+  word.AddOption("reservation", words->reservation, "The reservation, as printed by reserve")
+      .Required();
+  word.AddOption("--cost", words->cost, "The actual cost; 0 returns everything").Required();
   words->remote.AddTo(word);
-  word.footer("Exits with 0 if settled and 1 if there was nothing to settle any more.");
-  word.callback([words, &exit_code] { exit_code = RunSettle(*words); });
+  word.Footer("Exits with 0 if settled and 1 if there was nothing to settle.");
+  word.OnRun([words, &exit_code] { exit_code = RunSettle(*words); });
 }
 
-const Command kReserve("reserve", "Charge an estimate that is settled later.", ConfigureReserve);
-const Command kSettle("settle", "Settle a reservation at its real cost.", ConfigureSettle);
+const Command kReserve("reserve", "Reserve permits for an estimated cost.", ConfigureReserve);
+const Command kSettle("settle", "Settle a reservation at its actual cost.", ConfigureSettle);
 
 }  // namespace
 }  // namespace weir::app::reserve_command

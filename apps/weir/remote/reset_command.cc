@@ -32,18 +32,18 @@ int Print(const Words& words, const ServiceReply& reply) {
   dom::array buckets;
   if (parser.parse(reply.body).get(answer) != simdjson::SUCCESS ||
       answer["buckets"].get(buckets) != simdjson::SUCCESS) {
-    return Fail({Code::kUnavailable, "unexpected response"});
+    return FailUnexpected();
   }
   const bool any = WasHeld(answer);
   if (words.remote.json) return any ? kExitOk : kExitNo;
   constexpr std::size_t kColumns = 200;
   const std::string& name = words.subject.key;
   if (!name.empty()) {
-    std::cout << (any ? "reset " : "nothing was held for ") << Shown(name, kColumns) << '\n';
+    std::cout << (any ? "reset " : "nothing to reset for ") << Shown(name, kColumns) << '\n';
     return any ? kExitOk : kExitNo;
   }
   for (const dom::element bucket : buckets) {
-    std::cout << (WasHeld(bucket) ? "reset " : "nothing was held for ")
+    std::cout << (WasHeld(bucket) ? "reset " : "nothing to reset for ")
               << Shown(TextOf(bucket, "bucket"), kColumns) << '\n';
   }
   return any ? kExitOk : kExitNo;
@@ -58,19 +58,18 @@ int Run(const Words& words) {
                           [&](const ServiceReply& reply) { return Print(words, reply); });
 }
 
-void Configure(CLI::App& word, int& exit_code) {
+void Configure(Syntax word, int& exit_code) {
   auto words = std::make_shared<Words>();
-  words->subject.AddTo(word, "A bare key, or a bucket as top and explain print it");
+  words->subject.AddTo(word, "A bare key, or a bucket as printed by top and explain");
   words->remote.AddTo(word);
-  word.footer(
-      "Exits with 0 if something was forgotten and 1 if nothing was held.\n\n"
+  word.Footer(
+      "Exits with 0 if something was reset and 1 if there was nothing to reset.\n\n"
       "  weir reset user-123\n  weir reset 'api/per-user|user:42'\n"
       "  weir reset --domain api -e user=42");
-  word.callback([words, &exit_code] { exit_code = Run(*words); });
+  word.OnRun([words, &exit_code] { exit_code = Run(*words); });
 }
 
-const Command kReset("reset", "Forget what a key, a bucket or a request has been charged.",
-                     Configure);
+const Command kReset("reset", "Reset the limits of a key, a bucket or a request.", Configure);
 
 }  // namespace
 }  // namespace weir::app::reset_command

@@ -46,12 +46,12 @@ std::string Reason(CURLcode code, const char* detail, double timeout) {
     case CURLE_COULDNT_CONNECT:
       return "cannot connect; is `weir serve` running there?";
     case CURLE_OPERATION_TIMEDOUT:
-      return "no answer within " + std::to_string(timeout) + " s (--timeout)";
+      return "no response within " + std::to_string(timeout) + " s (--timeout)";
     case CURLE_PEER_FAILED_VERIFICATION:
-      return said + "; --ca names the authority to trust";
+      return said + "; use --ca to give the CA certificate";
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_WEIRD_SERVER_REPLY:
-      return "the answer is not HTTP";
+      return "the response is not HTTP";
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
       return said + "; if the service has TLS, --url must begin with https://";
@@ -155,7 +155,7 @@ Result<ServiceReply> ServiceClient::Send(std::string_view method, std::string_vi
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   Exchange exchange;
   if (ready != CURLE_OK || !exchange.ok()) {
-    return Error{Code::kUnavailable, "libcurl does not start"};
+    return Error{Code::kUnavailable, "cannot initialize libcurl"};
   }
   const std::string url = access_.url + std::string(target);
   const std::string verb(method);

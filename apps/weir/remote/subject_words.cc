@@ -8,10 +8,11 @@
 
 namespace weir::app {
 
-void SubjectWords::AddTo(CLI::App& word, const std::string& about_key) {
-  word.add_option("bucket", key, about_key);
-  word.add_option("-e,--entry", entries, "Instead: an entry of a descriptor, such as user=42");
-  word.add_option("--domain", domain, "The domain of the descriptor");
+void SubjectWords::AddTo(Syntax word, const std::string& about_key) {
+  word.AddOption("bucket", key, about_key);
+  word.AddOption("-e,--entry", entries,
+                 "An entry of a descriptor, such as user=42; replaces the key");
+  word.AddOption("--domain", domain, "The domain of the descriptor");
 }
 
 bool SubjectWords::Valid() const {
@@ -22,7 +23,7 @@ bool SubjectWords::Valid() const {
   if (!domain.empty() && entries.empty()) {
     // A key of this text would be another one than the caller means.
     const std::string entry = key.find('=') == std::string::npos ? "user=42" : key;
-    std::cerr << "weir: --domain goes with entries, as in --domain " << Shown(domain) << " -e "
+    std::cerr << "weir: --domain requires entries, as in --domain " << Shown(domain) << " -e "
               << Shown(entry) << "; a bare key has no domain\n";
     return false;
   }

@@ -2,11 +2,12 @@
 
 // What check, reserve, explain and reset are about: a key, or the entries of a descriptor.
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "syntax.h"
 
 namespace weir::app {
 
@@ -16,7 +17,7 @@ struct SubjectWords {
   std::string domain = {};
   std::vector<std::string> entries = {};
 
-  void AddTo(CLI::App& word, const std::string& about_key);
+  void AddTo(Syntax word, const std::string& about_key);
 
   /// Nothing wrong with them; else says so.
   bool Valid() const;

@@ -135,25 +135,24 @@ int Run(const Words& words) {
   return kExitOk;
 }
 
-void Configure(CLI::App& word, int& exit_code) {
+void Configure(Syntax word, int& exit_code) {
   auto words = std::make_shared<Words>();
-  word.add_option(
-          "--kind", words->kind,
-          "Which keys: hot, limited, shadow (policies on trial would limit them), both or all")
-      ->check(CLI::IsMember({"hot", "limited", "shadow", "both", "all"}))
-      ->capture_default_str();
-  word.add_option("-n", words->n, "How many keys of each kind")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
-  word.add_option("--interval", words->interval, "Seconds between refreshes")
-      ->check(CLI::Range(0.1, 3600.0))
-      ->capture_default_str();
-  word.add_flag("--once", words->once, "Print once and exit, for scripts");
+  word.AddOption("--kind", words->kind,
+                 "Which keys: hot, limited, shadow (limited by shadow policies), both (hot and "
+                 "limited) or all")
+      .OneOf({"hot", "limited", "shadow", "both", "all"})
+      .ShowDefault();
+  word.AddOption("-n", words->n, "Number of keys of each kind").Between(1, 100).ShowDefault();
+  word.AddOption("--interval", words->interval, "Seconds between refreshes")
+      .AllowUnits()
+      .Between(0.1, 3600.0)
+      .ShowDefault();
+  word.AddFlag("--once", words->once, "Print once and exit");
   words->remote.AddTo(word);
-  word.callback([words, &exit_code] { exit_code = Run(*words); });
+  word.OnRun([words, &exit_code] { exit_code = Run(*words); });
 }
 
-const Command kTop("top", "Watch the rates and the keys that are asked for most.", Configure);
+const Command kTop("top", "Watch the request rates and the busiest keys.", Configure);
 
 }  // namespace
 }  // namespace weir::app::top_command

@@ -18,7 +18,7 @@ using telemetry::Log;
 
 void LogChange(const std::string& problem) {
   if (problem.empty()) return Log(Level::kInfo, "connected to the control plane");
-  Log(Level::kWarn, "cannot reach the control plane; policies stay as they are; will retry",
+  Log(Level::kWarn, "cannot reach the control plane; keeping the current policies; will retry",
       {{"error", std::string_view(problem)}});
 }
 
@@ -28,7 +28,7 @@ Result<std::unique_ptr<ManagedPolicies>> ManagedPolicies::Open(const config::Con
                                                                Apply apply) {
   if (config.xds.server.empty()) return std::unique_ptr<ManagedPolicies>();
   if (config.xds.tls_cert.empty() != config.xds.tls_key.empty()) {
-    return Error{Code::kInvalidArgument, "xds.tls_cert and xds.tls_key need each other"};
+    return Error{Code::kInvalidArgument, "xds.tls_cert and xds.tls_key must be given together"};
   }
   std::unique_ptr<ManagedPolicies> managed(new ManagedPolicies(config, std::move(apply)));
   managed->Restore();
@@ -83,7 +83,7 @@ void ManagedPolicies::Restore() {
   const Result<xds::State> state = xds::ParseState(bytes);
   const Status status = state.ok() ? PutInForce(*state) : Status(state.error());
   if (status.ok()) return;
-  Log(Level::kWarn, "cannot use the control plane's last policies; waiting for it",
+  Log(Level::kWarn, "cannot use the saved policies of the control plane; waiting for new ones",
       {{"file", std::string_view(path_)}, {"error", std::string_view(status.error().message)}});
 }
 
@@ -93,15 +93,14 @@ void ManagedPolicies::Keep(const std::string& bytes) const {
   file << bytes;
   file.close();
   if (file && std::rename(temporary.c_str(), path_.c_str()) == 0) return;
-  Log(Level::kWarn, "the control plane's policies are not kept for a restart without it",
+  Log(Level::kWarn, "cannot save the control plane's policies for a restart without it",
       {{"file", std::string_view(path_)}});
 }
 
 void ManagedPolicies::Collect(telemetry::TextWriter& out) const {
-  out.Gauge("weir_xds_connected", "1 while the control plane that gives policies is there.");
+  out.Gauge("weir_xds_connected", "1 while connected to the xDS control plane.");
   out.Sample(std::uint64_t{subscription_->connected() ? 1U : 0U});
-  out.Counter("weir_xds_updates_total",
-              "States that the control plane has sent, by what became of them.");
+  out.Counter("weir_xds_updates_total", "Updates from the control plane, by result.");
   const telemetry::Label accepted{"result", "accepted"};
   const telemetry::Label refused{"result", "refused"};
   out.Sample(subscription_->accepted(), {&accepted, 1});

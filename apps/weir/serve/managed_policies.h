@@ -17,7 +17,7 @@
 namespace weir::app {
 
 /// Policies that a control plane gives (xDS). The last state that was put in force is kept in the
-/// data folder, so that a node that starts while the control plane is away has its limits.
+/// data folder, so that a node that starts while the control plane is down has its limits.
 ///
 /// Thread-safe.
 class ManagedPolicies {

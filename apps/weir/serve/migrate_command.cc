@@ -28,7 +28,7 @@ struct Tables {
 };
 
 Status OnlyPostgres(const std::string& flag) {
-  return Error{Code::kInvalidArgument, flag + ": only postgres:// has tables to make"};
+  return Error{Code::kInvalidArgument, flag + ": only postgres:// databases have tables to create"};
 }
 
 /// Those of a database that nodes share.
@@ -42,8 +42,9 @@ std::vector<Tables> OfStore(const std::string& url) {
   }
   if (!all.empty()) return all;
   return {{"limits", url, [](const std::string&) -> Status {
-             return Error{Code::kInvalidArgument,
-                          "--store: only SQL databases have tables; others need nothing"};
+             return Error{
+                 Code::kInvalidArgument,
+                 "--store: only SQL databases have tables; other stores need no migration"};
            }}};
 }
 
@@ -56,7 +57,8 @@ Tables OfPostgres(const char* name, const std::string& flag, const std::string& 
 
 int Migrate(const std::vector<Tables>& all) {
   if (all.empty()) {
-    std::cerr << "weir: say which tables: --store, --policy-store, --slots-store, --notify-store\n";
+    std::cerr
+        << "weir: give at least one of --store, --policy-store, --slots-store, --notify-store\n";
     return 2;
   }
   for (const Tables& tables : all) {
@@ -70,26 +72,24 @@ int Migrate(const std::vector<Tables>& all) {
   return 0;
 }
 
-void Configure(CLI::App& word, int& exit_code) {
+void Configure(Syntax word, int& exit_code) {
   static std::vector<std::string> stores;
   static std::string policies;
   static std::string slots;
   static std::string notify;
-  word.add_option("--store", stores,
-                  "postgres://… or mysql://…: where limits and policies are kept; may be repeated")
-      ->envname("WEIR_STORE")
-      ->allow_extra_args(false);
-  word.add_option("--policy-store", policies,
-                  "postgres://… or mysql://…: where policies are kept, if not in the store")
-      ->envname("WEIR_POLICY_STORE");
-  word.add_option("--slots-store", slots, "postgres://…: where slots are kept")
-      ->envname("WEIR_SLOTS_STORE");
-  word.add_option("--notify-store", notify, "postgres://…: where notify's data is kept")
-      ->envname("WEIR_NOTIFY_STORE");
-  word.footer(
-      "Safe to repeat, and to run on several nodes at once. Needs the right to create tables,\n"
-      "which `weir serve` then does not (store_migrate: false).");
-  word.callback([&exit_code] {
+  word.AddOption("--store", stores,
+                 "postgres://… or mysql://…: the limits and stored policies; repeatable")
+      .Env("WEIR_STORE")
+      .OneValueEach();
+  word.AddOption("--policy-store", policies,
+                 "postgres://… or mysql://…: stored policies, if not in the store")
+      .Env("WEIR_POLICY_STORE");
+  word.AddOption("--slots-store", slots, "postgres://…: slots").Env("WEIR_SLOTS_STORE");
+  word.AddOption("--notify-store", notify, "postgres://…: notifications").Env("WEIR_NOTIFY_STORE");
+  word.Footer(
+      "Safe to repeat and to run on several nodes at once. Needs the right to create tables;\n"
+      "`weir serve` then does not (set store_migrate: false).");
+  word.OnRun([&exit_code] {
     std::vector<Tables> all;
     for (const std::string& store : stores) {
       for (Tables& tables : OfStore(store)) all.push_back(std::move(tables));
@@ -109,7 +109,7 @@ void Configure(CLI::App& word, int& exit_code) {
   });
 }
 
-const Command kMigrate("migrate", "Make or update the tables of SQL stores.", Configure);
+const Command kMigrate("migrate", "Create or update the tables of SQL stores.", Configure);
 
 }  // namespace
 }  // namespace weir::app::migrate_command

@@ -17,16 +17,21 @@ namespace weir::app {
 namespace {
 
 constexpr std::size_t kWorkers = 8;
-// So few that a provider that is away does not keep other users waiting for long.
+// So few that a provider that is down does not keep other users waiting for long.
 constexpr std::size_t kMessagesPerWorker = 4;
 
 notify::DefaultCap CapOf(const config::Config::Notify& wanted) {
   return {wanted.default_limit, wanted.default_window};
 }
 
-notify::sqlite::SenderOptions SenderOptionsOf(const notify::ProviderOptions& providers) {
-  if (notify::OnlyConsole(providers)) return {};
-  return {.batch = kWorkers * kMessagesPerWorker, .workers = kWorkers};
+notify::sqlite::SenderOptions SenderOptionsOf(const notify::ProviderOptions& providers,
+                                              int attempts) {
+  notify::sqlite::SenderOptions options;
+  options.retry.attempts = attempts;
+  if (notify::OnlyConsole(providers)) return options;
+  options.batch = kWorkers * kMessagesPerWorker;
+  options.workers = kWorkers;
+  return options;
 }
 
 /// Everything in this process: SQLite and an outbox.
@@ -48,7 +53,7 @@ class EmbeddedNotify final : public NotifyService {
     service->sender_.emplace(
         database, *service->provider_, SystemClock::Get(),
         [raw = service->gateway_.get()](std::size_t events) { raw->Delivered(events); },
-        SenderOptionsOf(providers));
+        SenderOptionsOf(providers, wanted.attempts));
     service->ledger_.emplace(database, SystemClock::Get(),
                              [raw = service.get()](std::size_t gone, std::size_t queued) {
                                raw->sender_->ForgetDead(gone);
@@ -144,21 +149,21 @@ Result<std::unique_ptr<NotifyService>> NotifyService::Open(const config::Config&
   if (wanted.store == "sqlite:") {
     if (wanted.broker != "embedded:") {
       return Error{Code::kInvalidArgument,
-                   "notify.broker: with notify.store sqlite: it must be embedded:"};
+                   "notify.broker: must be embedded: if notify.store is sqlite:"};
     }
     if (!wanted.cache.empty()) {
       return Error{Code::kInvalidArgument,
-                   "notify.cache: with notify.store sqlite: there is no cache"};
+                   "notify.cache: not supported if notify.store is sqlite:"};
     }
     return EmbeddedNotify::Open(wanted, database);
   }
   if (wanted.broker == "embedded:") {
     return Error{Code::kInvalidArgument,
-                 "notify.broker: with notify.store postgres:// it must be kafka://host:9092"};
+                 "notify.broker: must be kafka://host:9092 if notify.store is postgres://"};
   }
   if (!wanted.providers.empty()) {
     return Error{Code::kInvalidArgument,
-                 "notify.providers: with Kafka `weir sender --provider` delivers"};
+                 "notify.providers: not used with Kafka; give them to `weir sender --provider`"};
   }
   return BrokerNotify::Open(wanted);
 }

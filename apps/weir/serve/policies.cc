@@ -21,7 +21,7 @@ void LogReport(std::string_view what, const std::string& problem) {
   Log(Level::kError, what, {{"error", std::string_view(problem)}});
 }
 
-policy::shared::Options OptionsOf(const config::Config& config, const std::string& url) {
+policy::shared::Options PolicyOptionsOf(const config::Config& config, const std::string& url) {
   policy::shared::Options options;
   options.migrate = config.distant.migrate;
   options.required = config.distant.required;
@@ -33,7 +33,8 @@ policy::shared::Options OptionsOf(const config::Config& config, const std::strin
   if (memory.ok()) {
     options.memory = std::move(*memory);
   } else {
-    LogReport("policies are not kept for a restart without their database", memory.error().message);
+    LogReport("cannot save policies for a restart without the policy database",
+              memory.error().message);
   }
   return options;
 }
@@ -42,7 +43,8 @@ policy::shared::Options OptionsOf(const config::Config& config, const std::strin
 
 std::string PolicyStoreUrl(const config::Config& config) {
   if (config.policy_store != "auto") return config.policy_store;
-  return library::FindBackend(config.store) != nullptr ? config.store : "sqlite:";
+  const library::BackendKind* const kind = library::FindBackend(config.store);
+  return kind != nullptr && kind->open_policies != nullptr ? config.store : "sqlite:";
 }
 
 Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Config& config,
@@ -56,12 +58,13 @@ Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Confi
   }
   if (const std::size_t left = policy::sqlite::CountPolicies(database); left != 0) {
     Log(Level::kWarn,
-        "policies in this node's data folder are not in force: policy_store is a database",
+        "ignoring the policies in this node's data folder: policy_store is a database",
         {{"policies", static_cast<std::int64_t>(left)}});
   }
   const library::BackendKind* const kind = library::FindBackend(url);
-  if (kind == nullptr) return Error{Code::kInvalidArgument, "policy_store: unsupported URL scheme"};
-  auto store = kind->open_policies(url, catalog, OptionsOf(config, url));
+  if (kind == nullptr || kind->open_policies == nullptr)
+    return Error{Code::kInvalidArgument, "policy_store: unsupported URL scheme"};
+  auto store = kind->open_policies(url, catalog, PolicyOptionsOf(config, url));
   if (store.ok()) return store;
   const Error& error = store.error();
   const bool refused = error.code == Code::kUnauthenticated;

@@ -17,7 +17,7 @@ namespace weir::app {
 /// else `sqlite:`. May hold a password.
 std::string PolicyStoreUrl(const config::Config& config);
 
-/// Opens it. A database that is away is no error unless config.distant.required says so.
+/// Opens it. A database that is down is not an error unless config.distant.required says so.
 Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Config& config,
                                                              sqlite::Database& database,
                                                              policy::Catalog& catalog);

@@ -18,9 +18,9 @@ using telemetry::Level;
 using telemetry::Log;
 
 constexpr const char* kFooter =
-    R"(Without options, state lives in memory and ./weir-data, and each key gets 100 tokens, 10 a second.
+    R"(Without options, state is kept in memory and ./weir-data; each key gets 100 tokens, 10 a second.
 Settings come from the flag, the environment (WEIR_LISTEN_HTTP for listen.http), the file or the
-default; docs/reference/configuration.md lists all of them. SIGTERM drains, SIGHUP reloads.
+default, in this order: see docs/reference/configuration.md. SIGTERM drains, SIGHUP reloads.
 
   weir serve --config weir.yaml --policies policies.yaml
   curl -s localhost:8080/v1/check -d '{"key":"user-123"}'
@@ -28,7 +28,8 @@ default; docs/reference/configuration.md lists all of them. SIGTERM drains, SIGH
 
 /// Of settings that few need; --help is to fit on a screen.
 bool IsRare(std::string_view key) {
-  return key == "stores" || key.starts_with("move.") || key.starts_with("xds.");
+  return key == "stores" || key.starts_with("move.") || key.starts_with("region.") ||
+         key.starts_with("xds.");
 }
 
 /// What the flags say: one list of values per setting that has a flag.
@@ -95,27 +96,26 @@ int Serve(const Flags& flags) {
   return 0;
 }
 
-void Configure(CLI::App& word, int& exit_code) {
+void Configure(Syntax word, int& exit_code) {
   auto flags = std::make_shared<Flags>();
   const auto settings = config::Settings();
   flags->values.resize(settings.size());
-  word.add_option("--config", flags->file, "The configuration file (YAML).")
-      ->envname("WEIR_CONFIG");
+  word.AddOption("--config", flags->file, "Configuration file (YAML)").Env("WEIR_CONFIG");
   for (std::size_t i = 0; i < settings.size(); ++i) {
     if (settings[i].flag.empty()) continue;
-    CLI::Option* option = word.add_option(std::string(settings[i].flag), flags->values[i],
-                                          std::string(settings[i].help))
-                              ->type_name(std::string(settings[i].key))
-                              ->take_all();
-    if (IsRare(settings[i].key)) option->group("");
+    Option option = word.AddOption(std::string(settings[i].flag), flags->values[i],
+                                   std::string(settings[i].help))
+                        .TypeName(std::string(settings[i].key))
+                        .TakeAll();
+    if (IsRare(settings[i].key)) option.Hidden();
     // A switch needs no value on the command line.
-    if (settings[i].key == "lenient") option->expected(0, 1)->default_str("true");
+    if (settings[i].key == "lenient") option.Values(0, 1).DefaultText("true");
   }
-  word.footer(kFooter);
-  word.callback([flags, &exit_code] { exit_code = Serve(*flags); });
+  word.Footer(kFooter);
+  word.OnRun([flags, &exit_code] { exit_code = Serve(*flags); });
 }
 
-const Command kServe("serve", "Run the service: HTTP, gRPC and RESP on one set of limits.",
+const Command kServe("serve", "Run the service: HTTP, gRPC and RESP with one set of limits.",
                      Configure);
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "serve/service.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <iostream>
@@ -18,14 +19,21 @@ namespace {
 using telemetry::Level;
 using telemetry::Log;
 
-/// As many connections as the limit on file descriptors has room for.
+/// A limit on open files that leaves fewer connections than this is worth a warning to anybody.
+constexpr std::size_t kFewConnections = 1'000;
+
+/// As many connections as the limit on file descriptors has room for. Nobody asked for the default
+/// number, so that a few less are no reason to warn.
 std::size_t ConnectionsOf(const config::Config& config) {
   const std::size_t wanted = config.limits.max_connections;
   const net::DescriptorBudget budget = net::FitToDescriptors(wanted);
   if (budget.connections < wanted) {
     const std::string needed = std::to_string(wanted + net::kReservedDescriptors);
     const std::string hint = "raise the hard limit on open files to " + needed + " (ulimit -Hn)";
-    Log(Level::kWarn, "too few file descriptors for limits.max_connections",
+    const bool asked_for = wanted != config::Config{}.limits.max_connections;
+    const bool matters = asked_for || budget.connections < kFewConnections;
+    Log(matters ? Level::kWarn : Level::kDebug,
+        "too few file descriptors for limits.max_connections",
         {{"connections", static_cast<std::int64_t>(budget.connections)},
          {"max_connections", static_cast<std::int64_t>(wanted)},
          {"open_files", static_cast<std::int64_t>(budget.limit)},
@@ -37,7 +45,8 @@ std::size_t ConnectionsOf(const config::Config& config) {
 service::HttpOptions HttpOptionsOf(const config::Config& config) {
   service::HttpOptions options;
   options.limits.header_bytes = static_cast<std::uint32_t>(config.limits.max_header);
-  options.limits.body_bytes = config.limits.max_body;
+  options.limits.large_body_bytes = config.limits.max_body;
+  options.limits.body_bytes = std::min(options.limits.body_bytes, config.limits.max_body);
   options.headers.x_ratelimit = config.headers.x_ratelimit;
   options.headers.ietf = config.headers.ietf;
   options.auth.trusted_proxies = config.trusted_proxies;
@@ -250,9 +259,9 @@ void Service::AddMetrics() {
   registry_.Add([this](telemetry::TextWriter& out) { notify_->api().Collect(out); });
   registry_.Add([this](telemetry::TextWriter& out) {
     slots_->watch().Collect(out);
-    out.Counter("weir_slots_archived_total", "Events that this node moved to the archive.");
+    out.Counter("weir_slots_archived_total", "Events this node moved to the archive.");
     out.Sample(retirement_->archived());
-    out.Counter("weir_slots_archive_dropped_total", "Events that it dropped from the archive.");
+    out.Counter("weir_slots_archive_dropped_total", "Events this node deleted from the archive.");
     out.Sample(retirement_->dropped());
   });
   registry_.Add([this](telemetry::TextWriter& out) { admin::CollectConnections(*pool_, out); });
@@ -268,7 +277,7 @@ void Service::AddMetrics() {
     if (managed_) managed_->Collect(out);
     assignments_.Collect(out);
     admin::CollectReloads(catalog_->status(), out);
-    out.Counter("weir_wrong_keys_total", "Wrong keys that callers have shown, on all protocols.");
+    out.Counter("weir_wrong_keys_total", "Requests with a wrong key, on all protocols.");
     out.Sample(guard_->gate().wrong_keys());
     admin::CollectPolicyStore(policy_store_->health(), out);
   });
@@ -297,7 +306,7 @@ void Service::Stop() {
   live_->Stop();
   stores_->Drain();
   if (!pool_->Drain(config_.limits.drain_timeout)) {
-    Log(Level::kWarn, "drain took too long; some connections were cut off");
+    Log(Level::kWarn, "drain timed out; closed the remaining connections");
   }
   pool_->Stop();
   stores_->Close();

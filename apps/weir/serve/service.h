@@ -81,6 +81,7 @@ class Service {
   void AddRoutes(http::Router& router, limiter::PolicyLimiter& limiter);
   void GuardRoutes(http::Router& router);
   service::HttpOptions::Authorize Authorized(access::Operation operation) const;
+  service::HttpOptions::Authorize AuthorizedToGiveBack() const;
   Status AdmitCall(const grpc::Method& method, const grpc::Caller& caller);
   http::Router::Witness AuditOf(const http::Request& request, access::Operation operation);
   void Audit(policy::AuditEntry entry);
@@ -124,7 +125,7 @@ class Service {
   std::optional<admin::AdminParts> admin_;
   std::optional<slots::SlotsApi> slots_;
   std::unique_ptr<NotifyService> notify_;
-  std::vector<admin::Probe> probes_;  // of the parts whose databases may be away
+  std::vector<admin::Probe> probes_;  // of the parts whose databases may be down
   std::shared_ptr<net::TlsContext> http_tls_;
   std::shared_ptr<net::TlsContext> grpc_tls_;
   std::shared_ptr<net::TlsContext> resp_tls_;

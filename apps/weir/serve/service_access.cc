@@ -25,6 +25,12 @@ std::string_view KeyFor(const http::Request& request) {
   return request.path == "/v1/auth" ? request.Find("X-Weir-Key") : admin::ApiKeyOf(request);
 }
 
+/// What needs a key wherever there are any, and is open to this machine where there are none.
+bool IsPrivate(Operation operation) {
+  return operation == Operation::kGiveBack || operation == Operation::kSlotsChange ||
+         operation == Operation::kSend;
+}
+
 /// What the audit log calls a method that may give permits back; empty: it may not.
 std::string_view GivesBack(const grpc::Method& method) {
   if (method.path().ends_with("/Refund")) return "check.refund";
@@ -57,7 +63,7 @@ Status Service::OpenAccess() {
                                              SystemClock::Get(), config_.resp.keys);
   guard_.emplace(gate, config_.admin.allow, config_.admin.keyless);
   http_options_.authorize_check = Authorized(Operation::kCheck);
-  http_options_.authorize_give_back = Authorized(Operation::kGiveBack);
+  http_options_.authorize_give_back = AuthorizedToGiveBack();
   http_options_.on_give_back = [this](const http::Request& request, std::string_view remote,
                                       std::string_view action, std::size_t count) {
     const std::string_view key = guard_->has_keys() ? KeyFor(request) : std::string_view();
@@ -78,6 +84,18 @@ service::HttpOptions::Authorize Service::Authorized(Operation operation) const {
   };
 }
 
+/// A proxy that asks by GET /v1/auth passes on what a browser said to the site behind it.
+service::HttpOptions::Authorize Service::AuthorizedToGiveBack() const {
+  if (auto by_key = Authorized(Operation::kGiveBack)) return by_key;
+  return [this](const http::Request& request, std::string_view remote) -> Status {
+    if (request.path == "/v1/auth") return {};
+    if (!guard_->RefusePage(request, remote, IsPrivate(Operation::kGiveBack))) return {};
+    return Error{Code::kPermissionDenied,
+                 "requests from pages of other sites are refused; without keys, callers on this "
+                 "machine must use localhost as Host"};
+  };
+}
+
 /// The admin API's own routes are guarded one by one (admin::Guarded), with more than keys; here
 /// all the others are, those of the products.
 void Service::GuardRoutes(http::Router& router) {
@@ -88,10 +106,13 @@ void Service::GuardRoutes(http::Router& router) {
   router.SetGuard([this, operations](const http::Request& request,
                                      std::size_t route) -> std::optional<http::Response> {
     const Operation operation = operations[route];
-    if (operation >= Operation::kRead || guard_->gate().IsOpen(operation)) return std::nullopt;
+    if (operation >= Operation::kRead || operation == Operation::kPublic) return std::nullopt;
+    if (guard_->gate().IsOpen(operation)) {
+      return guard_->RefusePage(request, request.remote, IsPrivate(operation));
+    }
     const auto admission = guard_->gate().Admit(
         {request.remote, admin::ApiKeyOf(request), request.subject, "http"}, operation);
-    if (!admission.admitted()) return admin::RefusalOf(admission);
+    if (!admission.admitted()) return admin::RefusalOf(admission, operation);
     request.caller = admission.Holder();
     return std::nullopt;
   });

@@ -24,8 +24,8 @@ Status Service::OpenHttp() {
       [this](store::KeyQuery query, KeyReader::Done done) {
         stores_->ListKeys(std::move(query), std::move(done));
       },
-      [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, *policy_store_,
-      *policy_changes_, *config_changes_, shared_->top, *live_, assignments_});
+      [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, probes_,
+      *policy_store_, *policy_changes_, *config_changes_, shared_->top, *live_, assignments_});
   routers_.resize(pool_->size());
   std::vector<service::HttpWorker*> workers;
   for (std::size_t i = 0; i < pool_->size(); ++i) {
@@ -108,7 +108,9 @@ Status Service::OpenResp() {
   if (gate.has_keys() || !config_.resp.keys.empty()) {
     options.knows = [&gate](std::string_view address, std::string_view password) {
       return gate.Knows({.address = address, .key = password, .door = "resp"},
-                        access::Operation::kCheck);
+                        access::Operation::kCheck) ||
+             gate.Knows({.address = address, .key = password, .door = "resp", .quiet = true},
+                        access::Operation::kStore);
     };
   }
   if (!gate.IsOpen(access::Operation::kCheck) || !config_.resp.keys.empty()) {
@@ -122,11 +124,20 @@ Status Service::OpenResp() {
           .admitted();
     };
   }
+  // Whoever may use it may do anything to any key: without keys, only whom the admin API admits.
+  options.stores = [this, &gate](std::string_view address, std::string_view password) {
+    if (!gate.has_keys()) return guard_->Admits(address, password);
+    return gate
+        .Admit({.address = address, .key = password, .door = "resp", .quiet = true},
+               access::Operation::kStore)
+        .admitted();
+  };
   options.by_subject = [&gate](std::string_view address, std::string_view subject) {
     const access::Caller caller{.address = address, .subject = subject, .door = "resp"};
     resp::Service::Login login;
     login.known = gate.Knows(caller, access::Operation::kCheck);
     login.gives_back = gate.Knows(caller, access::Operation::kGiveBack);
+    if (gate.Knows(caller, access::Operation::kStore)) login.known = login.stores = true;
     if (gate.Knows(caller, access::Operation::kOperate)) {
       login.known = true;
       login.administrator = "certificate " + std::string(subject);

@@ -17,9 +17,12 @@ using telemetry::Log;
 }  // namespace
 
 Status Service::OpenPolicies() {
-  catalog_.emplace(policy::CompileOptions{config_.default_policy, config_.local_share,
-                                          config_.lenient, library::StoreNames(config_),
-                                          !library::OnlyMemory(config_)});
+  catalog_.emplace(policy::CompileOptions{config_.default_policy,
+                                          config_.local_share,
+                                          config_.lenient,
+                                          library::StoreNames(config_),
+                                          !library::OnlyMemory(config_),
+                                          {config_.region.term, config_.region.lends}});
   const auto problems = catalog_->LoadFiles(config_.policies);
   if (!problems.empty()) {
     return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
@@ -65,7 +68,7 @@ std::vector<policy::yaml::Problem> Service::Reloaded(
   for (policy::AuditEntry& entry : admin::FileChanges(*before, *catalog_->live().Current())) {
     policy_store_->Append(std::move(entry), [](const Result<std::int64_t>& written) {
       if (written.ok()) return;
-      Log(Level::kError, "cannot write a change of the policy files to the audit log",
+      Log(Level::kError, "cannot write a policy file change to the audit log",
           {{"error", std::string_view(written.error().message)}});
     });
   }
@@ -79,7 +82,7 @@ void Service::LogReload(const std::vector<policy::yaml::Problem>& problems) cons
   }
   for (const policy::yaml::Problem& problem : problems) {
     const std::string text = problem.ToString();
-    Log(Level::kError, "policies not reloaded; nothing has changed",
+    Log(Level::kError, "policies not reloaded; the current ones stay in force",
         {{"problem", std::string_view(text)}});
   }
 }

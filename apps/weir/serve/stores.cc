@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/blocking.h"
 #include "base/url.h"
 #include "drivers/redis/url.h"
 #include "policy/cluster_tags.h"
@@ -65,9 +66,9 @@ Result<std::unique_ptr<library::DistantStore>> OpenDistant(const config::Config&
   auto opened = library::DistantStore::Open(std::move(options), reactors, catalog);
   if (!opened.ok()) return Error{opened.error().code, what + opened.error().message};
   if (const Status& answered = (*opened)->answered(); !answered.ok()) {
-    const std::string message = what + WithoutSecrets(member.url) + " " + answered.error().message;
+    const std::string message = what + WithoutSecrets(member.url) + ": " + answered.error().message;
     if (config.distant.required) return Error{Code::kUnavailable, message};
-    Log(Level::kError, "started without the store; checks are decided by on_store_error",
+    Log(Level::kError, "started without the store; on_store_error decides",
         {{"error", std::string_view(message)}});
   }
   return opened;
@@ -91,6 +92,8 @@ Result<std::unique_ptr<Stores>> Stores::Open(const config::Config& config,
     stores->distant_.push_back(std::move(*distant));
   }
   if (!stores->only_memory()) stores->OpenReactors(catalog.live());
+  stores->key_reader_.emplace(
+      [raw = stores.get()](const store::KeyQuery& query) { return raw->ReadKeys(query); });
   return stores;
 }
 
@@ -130,10 +133,10 @@ Status Stores::OpenJournal(const std::string& snapshot) {
   const std::string path = snapshot + ".journal";
   const auto replayed = Journal::Replay(*engine_, path);
   if (!replayed.ok()) {
-    Log(Level::kError, "journal not replayed to its end; limits may have forgotten charges",
+    Log(Level::kError, "journal only partly replayed; some charges may be lost",
         {{"error", std::string_view(replayed.error().message)}});
   } else if (replayed->cut > 0) {
-    Log(Level::kWarn, "journal ends in an incomplete record, which is ignored",
+    Log(Level::kWarn, "ignoring an incomplete record at the end of the journal",
         {{"bytes", replayed->cut}});
   }
   if (config_.journal == config::Journal::kOff) {
@@ -146,8 +149,8 @@ Status Stores::OpenJournal(const std::string& snapshot) {
   options.path = path;
   options.sync = config_.journal == config::Journal::kSync;
   options.on_status = [](const Status& status) {
-    if (status.ok()) return Log(Level::kInfo, "the journal can be written again");
-    Log(Level::kError, "cannot write the journal; a crash would forget charges",
+    if (status.ok()) return Log(Level::kInfo, "the journal is writable again");
+    Log(Level::kError, "cannot write the journal; a crash would lose charges",
         {{"error", std::string_view(status.error().message)}});
   };
   auto journal = Journal::Open(*engine_, std::move(options));
@@ -157,7 +160,7 @@ Status Stores::OpenJournal(const std::string& snapshot) {
 }
 
 void Stores::OpenReactors(const policy::LivePolicies& policies) {
-  leases_.emplace(store::lease::LeaseOptions{});
+  leases_.emplace(store::lease::LeaseOptions{.lends = config_.region.lends});
   for (std::size_t i = 0; i < pool_.size(); ++i) {
     std::vector<std::unique_ptr<store::Store>> all;
     for (std::size_t k = 0; k < members_.size(); ++k) all.push_back(MemberStoreFor(i, k));
@@ -176,7 +179,6 @@ void Stores::OpenReactors(const policy::LivePolicies& policies) {
     leasing_.push_back(std::make_unique<store::lease::LeasingStore>(
         std::make_unique<store::guard::AsioTimers>(io), *leases_, std::move(inner)));
   }
-  key_reader_.emplace([this](const store::KeyQuery& query) { return ReadKeys(query); });
 }
 
 std::unique_ptr<store::Store> Stores::MemberStoreFor(std::size_t reactor, std::size_t member) {
@@ -220,7 +222,7 @@ std::optional<admin::StoreHealth> Stores::health() const {
     all.up = all.up && health.up;
     all.channel_up = all.channel_up && health.channel_up;
     worst = std::max(worst, health.breaker);
-    // That of a store that is away says more than that of one which is back.
+    // That of a store that is down says more than that of one which is back.
     if (health.last_error.empty() || (health.up && !all.last_error.empty())) continue;
     all.last_error = (distant->name().empty() ? "" : distant->name() + ": ") + health.last_error;
   }
@@ -245,6 +247,7 @@ void Stores::Collect(telemetry::TextWriter& out) const {
 
 // The smallest keys after the cursor, whatever order the table has them in.
 store::KeyPage Stores::ListMemory(const store::KeyQuery& query) const {
+  MayBlock("looking at every key");
   const std::size_t limit = query.limit + 1;  // one more tells whether there is a next page
   store::KeyPage page;
   std::vector<store::HeldKey>& keys = page.keys;
@@ -279,7 +282,7 @@ Result<store::KeyPage> Stores::ReadKeys(const store::KeyQuery& query) const {
     const auto [end, problem] =
         std::from_chars(query.cursor.data(), query.cursor.data() + query.cursor.size(), member);
     if (problem != std::errc() || member >= members_.size()) {
-      return Error{Code::kInvalidArgument, "cursor: not one of this list"};
+      return Error{Code::kInvalidArgument, "cursor: must be one that this list returned"};
     }
     inner.cursor = query.cursor.substr(
         std::min<std::size_t>(query.cursor.size(), end - query.cursor.data() + 1));
@@ -294,7 +297,6 @@ Result<store::KeyPage> Stores::ReadKeys(const store::KeyQuery& query) const {
 }
 
 void Stores::ListKeys(store::KeyQuery query, KeyReader::Done done) {
-  if (only_memory()) return done(ListMemory(query));
   for (std::size_t i = 0; i < pool_.size(); ++i) {
     boost::asio::io_context& io = pool_.reactor(i).context();
     if (!io.get_executor().running_in_this_thread()) continue;

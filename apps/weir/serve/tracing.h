@@ -30,7 +30,7 @@ class Tracing {
   telemetry::otlp::Exporter exporter_;
 };
 
-/// What a limiter tells of its decisions; `tracing` may be null.
+/// What a limiter reports about its decisions; `tracing` may be null.
 limiter::ObserverOptions ObserverOptionsOf(const config::Config& config, Tracing* tracing);
 
 }  // namespace weir::app

@@ -22,7 +22,7 @@ namespace dom = simdjson::dom;
 
 constexpr int kTooMany = 429;
 
-struct Words {
+struct AssignWords {
   Remote remote;
   std::string event;
   std::string file;
@@ -46,9 +46,7 @@ bool Show(const Slots& answered, bool json) {
   return all;
 }
 
-int NotOurs() { return Fail({Code::kUnavailable, "unexpected response"}); }
-
-int AssignOne(const Words& words) {
+int AssignOne(const AssignWords& words) {
   const std::string body = JsonText([&](JsonWriter& json) {
     AppendAsk(json, {.event_id = words.event,
                      .config = words.defaults.config,
@@ -64,12 +62,12 @@ int AssignOne(const Words& words) {
   if (words.remote.json) std::cout << reply->body << '\n';
   dom::parser parser;
   dom::element slot;
-  if (parser.parse(reply->body).get(slot) != simdjson::SUCCESS) return NotOurs();
+  if (parser.parse(reply->body).get(slot) != simdjson::SUCCESS) return FailUnexpected();
   return Show(std::vector{slot}, words.remote.json) ? kExitOk : kExitNo;
 }
 
 /// The events of the file as the body of a batch. Nothing may be wrong with any of them.
-Result<std::string> ReadBatch(const Words& words) {
+Result<std::string> ReadBatch(const AssignWords& words) {
   Result<FeedReader> feed = FeedReader::Open(words.file, words.defaults);
   if (!feed.ok()) return Error{Code::kInvalidArgument, feed.error().message};
   std::string body;
@@ -83,7 +81,7 @@ Result<std::string> ReadBatch(const Words& words) {
     if (++count > slots::kMaxBatch) {
       return Error{Code::kInvalidArgument, words.file + ": more than " +
                                                std::to_string(slots::kMaxBatch) +
-                                               " events; weir slots import takes any number"};
+                                               " events; for larger files use weir slots import"};
     }
     AppendAsk(json, event->ask);
   }
@@ -92,7 +90,7 @@ Result<std::string> ReadBatch(const Words& words) {
   return body;
 }
 
-int AssignFile(const Words& words) {
+int AssignFile(const AssignWords& words) {
   const Result<std::string> body = ReadBatch(words);
   if (!body.ok()) return Fail(body.error());
   return words.remote.Ask(
@@ -100,15 +98,15 @@ int AssignFile(const Words& words) {
         dom::parser parser;
         dom::array answered;
         if (parser.parse(reply.body)["slots"].get(answered) != simdjson::SUCCESS) {
-          return NotOurs();
+          return FailUnexpected();
         }
         return Show(answered, words.remote.json) ? kExitOk : kExitNo;
       });
 }
 
-int Run(Words& words) {
+int RunAssign(AssignWords& words) {
   if (words.event.empty() == words.file.empty()) {
-    return Fail({Code::kInvalidArgument, "give the id of an event, or --file"});
+    return Fail({Code::kInvalidArgument, "give the ID of an event, or --file"});
   }
   if (!words.event.empty() && words.defaults.config.empty()) {
     return Fail({Code::kInvalidArgument, "--config is missing"});
@@ -122,22 +120,22 @@ int Run(Words& words) {
 
 }  // namespace
 
-void AddSlotsAssign(CLI::App& slots_word, int& exit_code) {
-  auto words = std::make_shared<Words>();
-  CLI::App* word =
-      slots_word.add_subcommand("assign", "Give one event a slot, or each event of a file.");
-  word->add_option("event", words->event, "The event's id");
-  word->add_option("--file", words->file,
-                   "Or a .csv or .jsonl file of up to 10,000 events, as for import");
-  word->add_option("--config", words->defaults.config, "The config, for events that name none");
-  word->add_option("--at", words->at, "The requested time of events that have none (default: now)");
-  word->add_option("--tenant", words->tenant, "The event's tenant");
-  words->remote.AddTo(*word);
-  word->footer(
-      "Asking again gives the same slot. Exits with 1 if an event got none.\n\n"
+void AddSlotsAssign(Syntax slots_word, int& exit_code) {
+  auto words = std::make_shared<AssignWords>();
+  Syntax word =
+      slots_word.AddSubcommand("assign", "Assign a slot to one event, or to each event of a file.");
+  word.AddOption("event", words->event, "The event's ID");
+  word.AddOption("--file", words->file,
+                 "A .csv or .jsonl file of up to 10,000 events, as for import");
+  word.AddOption("--config", words->defaults.config, "Config of events that do not name one");
+  word.AddOption("--at", words->at, "Requested time of events that have none (default: now)");
+  word.AddOption("--tenant", words->tenant, "The event's tenant");
+  words->remote.AddTo(word);
+  word.Footer(
+      "Repeating the command returns the same slot. Exits with 1 if an event got no slot.\n\n"
       "  weir slots assign pay-1 --config default --at 2025-06-01T12:00:00Z\n"
       "  weir slots assign --file feed.csv --config default");
-  word->callback([words, &exit_code] { exit_code = Run(*words); });
+  word.OnRun([words, &exit_code] { exit_code = RunAssign(*words); });
 }
 
 }  // namespace weir::app

@@ -26,10 +26,10 @@ struct Where {
   Access access;
   std::string store = {};
 
-  void AddTo(CLI::App& word) {
+  void AddTo(Syntax word) {
     access.AddTo(word);
-    word.add_option("--store", store,
-                    "Work on a store directly instead: sqlite:FILE or postgres://…");
+    word.AddOption("--store", store,
+                   "Use this store directly instead: sqlite:FILE or postgres://…");
   }
 
   Result<std::unique_ptr<SlotsTarget>> Open() const {
@@ -82,8 +82,8 @@ int RunImport(ImportWords& words) {
             << " existing, " << summary->refused << " refused";
   if (summary->conflicts > 0) std::cout << ", " << summary->conflicts << " in conflict";
   if (summary->cancelled > 0) std::cout << ", " << summary->cancelled << " cancelled";
-  if (summary->resumed > 0) std::cout << ", " << summary->resumed << " answered before";
-  std::cout << "; answers in " << summary->out;
+  if (summary->resumed > 0) std::cout << ", " << summary->resumed << " already assigned";
+  std::cout << "; results in " << summary->out;
   if (summary->last_window > 0) {
     std::cout << "; last window " << slots::FormatInstant(summary->last_window);
   }
@@ -91,21 +91,22 @@ int RunImport(ImportWords& words) {
   return summary->refused + summary->conflicts > 0 ? kRefused : 0;
 }
 
-void AddImport(CLI::App& slots_word, int& exit_code) {
+void AddImport(Syntax slots_word, int& exit_code) {
   auto words = std::make_shared<ImportWords>();
-  CLI::App* word =
-      slots_word.add_subcommand("import", "Give every event of a feed a slot. Safe to run again.");
-  words->where.AddTo(*word);
-  word->add_option("feed", words->options.feed, "feed.csv or feed.jsonl")->required();
-  word->add_option("--config", words->options.defaults.config, "For events that name none");
-  word->add_option("--at", words->at, "The requested time of events that have none");
-  word->add_option("--out", words->options.out,
-                   "Where the answers go, .csv or .jsonl (default: beside the feed)");
-  word->add_option("--batch", words->options.batch, "Events per request")
-      ->check(CLI::Range(std::size_t{1}, slots::kMaxBatch))
-      ->capture_default_str();
-  word->add_flag("--quiet", words->options.quiet, "No progress bar");
-  word->callback([words, &exit_code] { exit_code = RunImport(*words); });
+  Syntax word =
+      slots_word.AddSubcommand("import", "Assign a slot to every event of a feed; safe to repeat.");
+  words->where.AddTo(word);
+  word.AddOption("feed", words->options.feed, "The feed, a .csv or .jsonl file").Required();
+  word.AddOption("--config", words->options.defaults.config,
+                 "Config of events that do not name one");
+  word.AddOption("--at", words->at, "Requested time of events that have none");
+  word.AddOption("--out", words->options.out,
+                 "File for the results, .csv or .jsonl (default: next to the feed)");
+  word.AddOption("--batch", words->options.batch, "Events per request")
+      .Between(std::size_t{1}, slots::kMaxBatch)
+      .ShowDefault();
+  word.AddFlag("--quiet", words->options.quiet, "Do not show a progress bar");
+  word.OnRun([words, &exit_code] { exit_code = RunImport(*words); });
 }
 
 // --- forecast ------------------------------------------------------------------------------------
@@ -147,28 +148,28 @@ int RunForecast(const ForecastWords& words) {
     }) << '\n';
     return 0;
   }
-  std::cout << words.count << " events asking for " << slots::FormatInstant(*at) << " would take "
-            << forecast.windows() << " windows of " << slots::FormatDuration(config->window_size)
-            << ":\n  first window  " << first << "\n  last window   " << last
-            << "\n  finished by   " << end << "  ("
+  std::cout << words.count << " events requested for " << slots::FormatInstant(*at)
+            << " would take " << forecast.windows() << " windows of "
+            << slots::FormatDuration(config->window_size) << ":\n  first window  " << first
+            << "\n  last window   " << last << "\n  finished by   " << end << "  ("
             << slots::FormatDuration(forecast.finished_by() - *at)
             << " after the requested time)\n";
   if (forecast.unplaced() > 0) std::cout << "  no place for  " << forecast.unplaced() << '\n';
   return 0;
 }
 
-void AddForecast(CLI::App& slots_word, int& exit_code) {
+void AddForecast(Syntax slots_word, int& exit_code) {
   auto words = std::make_shared<ForecastWords>();
-  CLI::App* word =
-      slots_word.add_subcommand("forecast", "Where events would land, without assigning any.");
-  words->where.AddTo(*word);
-  word->add_option("--config", words->config)->required();
-  word->add_option("--count", words->count, "How many events")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000}))
-      ->required();
-  word->add_option("--at", words->at, "The time they ask for")->required();
-  word->add_flag("--json", words->json);
-  word->callback([words, &exit_code] { exit_code = RunForecast(*words); });
+  Syntax word = slots_word.AddSubcommand(
+      "forecast", "Show which windows events would get, without assigning them.");
+  words->where.AddTo(word);
+  word.AddOption("--config", words->config).Required();
+  word.AddOption("--count", words->count, "Number of events")
+      .Between(std::int64_t{1}, std::int64_t{1'000'000'000'000})
+      .Required();
+  word.AddOption("--at", words->at, "Requested time of the events").Required();
+  word.AddFlag("--json", words->json);
+  word.OnRun([words, &exit_code] { exit_code = RunForecast(*words); });
 }
 
 // --- plot ----------------------------------------------------------------------------------------
@@ -233,21 +234,21 @@ int RunPlot(const PlotWords& words) {
   return 0;
 }
 
-void AddPlot(CLI::App& slots_word, int& exit_code) {
+void AddPlot(Syntax slots_word, int& exit_code) {
   auto words = std::make_shared<PlotWords>();
-  CLI::App* word =
-      slots_word.add_subcommand("plot", "Draw the load per window, here and as a picture.");
-  words->where.AddTo(*word);
-  word->add_option("--config", words->config)->required();
-  word->add_option("--from", words->from, "The first window")->capture_default_str();
-  word->add_option("--to", words->to, "The last window")->capture_default_str();
-  word->add_option("--svg", words->svg, "Also write a picture to this file");
-  word->add_option("--bars", words->bars, "Lines on the terminal")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{10'000}))
-      ->capture_default_str();
-  word->add_flag("--json", words->json, "The windows as JSON instead");
-  word->add_flag("--csv", words->csv, "The windows as CSV instead");
-  word->callback([words, &exit_code] { exit_code = RunPlot(*words); });
+  Syntax word =
+      slots_word.AddSubcommand("plot", "Plot the load per window, in the terminal or as SVG.");
+  words->where.AddTo(word);
+  word.AddOption("--config", words->config).Required();
+  word.AddOption("--from", words->from, "First window").ShowDefault();
+  word.AddOption("--to", words->to, "Last window").ShowDefault();
+  word.AddOption("--svg", words->svg, "Also write a chart to this SVG file");
+  word.AddOption("--bars", words->bars, "Number of lines in the terminal")
+      .Between(std::size_t{1}, std::size_t{10'000})
+      .ShowDefault();
+  word.AddFlag("--json", words->json, "Print JSON instead");
+  word.AddFlag("--csv", words->csv, "Print CSV instead");
+  word.OnRun([words, &exit_code] { exit_code = RunPlot(*words); });
 }
 
 // --- verify --------------------------------------------------------------------------------------
@@ -263,16 +264,16 @@ int RunVerify(const Where& where) {
   return findings->problems == 0 ? 0 : 2;
 }
 
-void AddVerify(CLI::App& slots_word, int& exit_code) {
+void AddVerify(Syntax slots_word, int& exit_code) {
   auto where = std::make_shared<Where>();
-  CLI::App* word =
-      slots_word.add_subcommand("verify", "Check every window's counter. Exits with 2 if wrong.");
-  where->AddTo(*word);
-  word->callback([where, &exit_code] { exit_code = RunVerify(*where); });
+  Syntax word = slots_word.AddSubcommand(
+      "verify", "Verify every window's counter; exit with 2 if one is wrong.");
+  where->AddTo(word);
+  word.OnRun([where, &exit_code] { exit_code = RunVerify(*where); });
 }
 
-void Configure(CLI::App& word, int& exit_code) {
-  word.require_subcommand(1);
+void Configure(Syntax word, int& exit_code) {
+  word.RequireSubcommand();
   AddSlotsConfig(word, exit_code);
   AddSlotsAssign(word, exit_code);
   AddImport(word, exit_code);
@@ -282,7 +283,7 @@ void Configure(CLI::App& word, int& exit_code) {
   AddSlotsEvents(word, exit_code);
 }
 
-const Command kSlots("slots", "Spread a bulk feed under a hard cap.", Configure);
+const Command kSlots("slots", "Schedule events in time windows under a hard cap.", Configure);
 
 }  // namespace
 }  // namespace weir::app::slots_command

@@ -22,9 +22,9 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr const char* kPath = "/admin/rate-limit/config";
+constexpr const char* kConfigsPath = "/admin/rate-limit/config";
 
-struct Words {
+struct ConfigWords {
   Remote remote;
   std::string name;
   std::string window;
@@ -39,9 +39,9 @@ struct Words {
   std::string past;
 };
 
-std::string PathOf(const Words& words) { return std::string(kPath) + "/" + UrlEscaped(words.name); }
-
-int NotOurs() { return Fail({Code::kUnavailable, "unexpected response"}); }
+std::string ConfigPath(const ConfigWords& words) {
+  return std::string(kConfigsPath) + "/" + UrlEscaped(words.name);
+}
 
 std::string TenantsOf(dom::element config) {
   dom::object tenants;
@@ -78,36 +78,37 @@ int PrintConfigs(const Configs& configs) {
   return kExitOk;
 }
 
-int AskForMany(const Words& words, const std::string& target, const char* field) {
+int AskForMany(const ConfigWords& words, const std::string& target, const char* field) {
   return words.remote.Ask("GET", target, {}, [&](const ServiceReply& reply) -> int {
     if (words.remote.json) return kExitOk;
     dom::parser parser;
     dom::array configs;
-    if (parser.parse(reply.body)[field].get(configs) != simdjson::SUCCESS) return NotOurs();
+    if (parser.parse(reply.body)[field].get(configs) != simdjson::SUCCESS) return FailUnexpected();
     return PrintConfigs(configs);
   });
 }
 
-int ShowOne(const Words& words, const ServiceReply& reply) {
+int ShowOne(const ConfigWords& words, const ServiceReply& reply) {
   if (words.remote.json) return kExitOk;
   dom::parser parser;
   dom::element config;
-  if (parser.parse(reply.body).get(config) != simdjson::SUCCESS) return NotOurs();
+  if (parser.parse(reply.body).get(config) != simdjson::SUCCESS) return FailUnexpected();
   return PrintConfigs(std::vector{config});
 }
 
-int RunList(const Words& words) { return AskForMany(words, kPath, "configs"); }
-int RunHistory(const Words& words) {
-  return AskForMany(words, PathOf(words) + "/versions", "versions");
+int RunList(const ConfigWords& words) { return AskForMany(words, kConfigsPath, "configs"); }
+int RunHistory(const ConfigWords& words) {
+  return AskForMany(words, ConfigPath(words) + "/versions", "versions");
 }
-int RunGet(const Words& words) {
-  return words.remote.Ask("GET", PathOf(words), {},
+int RunGet(const ConfigWords& words) {
+  return words.remote.Ask("GET", ConfigPath(words), {},
                           [&](const ServiceReply& reply) { return ShowOne(words, reply); });
 }
 
-int RunDelete(const Words& words) {
-  return words.remote.Ask("DELETE", PathOf(words), {}, [&](const ServiceReply&) -> int {
-    if (!words.remote.json) std::cout << "deleted " << Shown(words.name) << "; its slots stay\n";
+int RunDelete(const ConfigWords& words) {
+  return words.remote.Ask("DELETE", ConfigPath(words), {}, [&](const ServiceReply&) -> int {
+    if (!words.remote.json)
+      std::cout << "deleted " << Shown(words.name) << "; its assigned slots stay\n";
     return kExitOk;
   });
 }
@@ -150,7 +151,7 @@ void AppendNumber(JsonWriter& json, const char* field, std::optional<std::int64_
 }
 
 /// The calendar and the rule for the past as they should be.
-Status AppendTiming(JsonWriter& json, const Words& words, std::optional<dom::element> now) {
+Status AppendTiming(JsonWriter& json, const ConfigWords& words, std::optional<dom::element> now) {
   slots::Config config;
   dom::object kept;
   if (now && now->get(kept) == simdjson::SUCCESS) {
@@ -176,7 +177,7 @@ Status AppendTiming(JsonWriter& json, const Words& words, std::optional<dom::ele
 }
 
 /// The config as it should be: what the options say, and for the rest as it is `now`.
-Result<std::string> BodyOf(const Words& words, std::optional<dom::element> now) {
+Result<std::string> BodyOf(const ConfigWords& words, std::optional<dom::element> now) {
   if (!now && (words.window.empty() || !words.max)) {
     return Error{Code::kInvalidArgument,
                  "there is no config " + words.name + " yet: give --window and --max"};
@@ -203,8 +204,8 @@ Result<std::string> BodyOf(const Words& words, std::optional<dom::element> now) 
   return body;
 }
 
-int RunSet(const Words& words) {
-  const Result<ServiceReply> before = words.remote.Exchange("GET", PathOf(words));
+int RunSet(const ConfigWords& words) {
+  const Result<ServiceReply> before = words.remote.Exchange("GET", ConfigPath(words));
   if (!before.ok()) return Fail(before.error());
   constexpr int kNotFound = 404;
   if (!before->ok() && before->status != kNotFound) return FailRefused(*before);
@@ -212,64 +213,67 @@ int RunSet(const Words& words) {
   std::optional<dom::element> now;
   if (before->ok()) {
     dom::element config;
-    if (parser.parse(before->body).get(config) != simdjson::SUCCESS) return NotOurs();
+    if (parser.parse(before->body).get(config) != simdjson::SUCCESS) return FailUnexpected();
     now = config;
   }
   const Result<std::string> body = BodyOf(words, now);
   if (!body.ok()) return Fail(body.error());
-  return words.remote.Ask("POST", kPath, *body,
+  return words.remote.Ask("POST", kConfigsPath, *body,
                           [&](const ServiceReply& reply) { return ShowOne(words, reply); });
 }
 
-CLI::App* AddWord(CLI::App& parent, const char* name, const char* about,
-                  const std::shared_ptr<Words>& words, int (*run)(const Words&), int& exit_code) {
-  CLI::App* word = parent.add_subcommand(name, about);
-  if (run != RunList) word->add_option("name", words->name, "The config's name")->required();
-  words->remote.AddTo(*word);
-  word->callback([words, run, &exit_code] { exit_code = run(*words); });
+Syntax AddWord(Syntax parent, const char* name, const char* about,
+               const std::shared_ptr<ConfigWords>& words, int (*run)(const ConfigWords&),
+               int& exit_code) {
+  Syntax word = parent.AddSubcommand(name, about);
+  if (run != RunList) word.AddOption("name", words->name, "The config's name").Required();
+  words->remote.AddTo(word);
+  word.OnRun([words, run, &exit_code] { exit_code = run(*words); });
   return word;
 }
 
 }  // namespace
 
-void AddSlotsConfig(CLI::App& slots_word, int& exit_code) {
-  CLI::App* config = slots_word.add_subcommand(
-      "config", "The caps: list, get, set, delete and history of a running service's configs.");
-  config->require_subcommand(1);
-  const auto add = [&](const char* name, const char* about, int (*run)(const Words&)) {
-    AddWord(*config, name, about, std::make_shared<Words>(), run, exit_code);
+void AddSlotsConfig(Syntax slots_word, int& exit_code) {
+  Syntax config =
+      slots_word.AddSubcommand("config", "List, show and change the configs of a running service.");
+  config.RequireSubcommand();
+  const auto add = [&](const char* name, const char* about, int (*run)(const ConfigWords&)) {
+    AddWord(config, name, about, std::make_shared<ConfigWords>(), run, exit_code);
   };
-  add("list", "All configs in force.", RunList);
-  add("get", "One config.", RunGet);
-  add("delete", "Assign no more slots under a config. Those assigned stay.", RunDelete);
-  add("history", "All versions of a config, newest first.", RunHistory);
-  auto words = std::make_shared<Words>();
-  CLI::App* set = AddWord(*config, "set", "Create a config, or make its next version.", words,
-                          RunSet, exit_code);
-  set->add_option("--window", words->window, "How long a window is: 4s, 250ms, PT4S");
-  set->add_option("--max", words->max, "Events per window");
-  set->add_option("--headroom", words->headroom,
-                  "How many windows past the first that is not full a search may go");
-  CLI::Option* tenant =
-      set->add_option("--tenant", words->tenants, "NAME=WEIGHT, for each tenant with a share")
-          ->expected(1)
-          ->take_all();
-  set->add_option("--fair-windows", words->fair_windows,
-                  "Windows in which tenants are held to their shares");
-  set->add_flag("--no-tenants", words->no_tenants, "Remove all shares")->excludes(tenant);
-  CLI::Option* calendar = set->add_option(
-      "--calendar", words->calendar, "When the bank is open: 'ZONE DAYS OPEN-CUTOFF [DATE...]'");
-  CLI::Option* holiday =
-      set->add_option("--holiday", words->holidays, "One more holiday, or DATE@CUTOFF")
-          ->expected(1)
-          ->take_all();
-  set->add_flag("--no-calendar", words->no_calendar, "Open at all times")
-      ->excludes(calendar)
-      ->excludes(holiday);
-  set->add_option("--past", words->past, "Times in the past: keep, now or refuse")
-      ->check(CLI::IsMember({"keep", "now", "refuse"}));
-  set->footer(
-      "What is not given stays as it is in force. weir audit lists the change and undoes it.\n\n"
+  add("list", "List the active configs.", RunList);
+  add("get", "Show a config.", RunGet);
+  add("delete", "Stop assigning slots under a config; assigned slots stay.", RunDelete);
+  add("history", "List the versions of a config, newest first.", RunHistory);
+  auto words = std::make_shared<ConfigWords>();
+  Syntax set =
+      AddWord(config, "set", "Create a config, or its next version.", words, RunSet, exit_code);
+  set.AddOption("--window", words->window, "Length of a window: 4s, 250ms, PT4S");
+  set.AddOption("--max", words->max, "Maximum number of events per window");
+  set.AddOption("--headroom", words->headroom,
+                "Number of windows to search beyond the first one that is not full");
+  Option tenant =
+      set.AddOption("--tenant", words->tenants, "NAME=WEIGHT, for each tenant with a share")
+          .OneValueEach()
+          .TakeAll();
+  set.AddOption("--fair-windows", words->fair_windows,
+                "Number of windows in which tenants are limited to their shares");
+  set.AddFlag("--no-tenants", words->no_tenants, "Remove all shares").Excludes(tenant);
+  Option calendar = set.AddOption("--calendar", words->calendar,
+                                  "Opening hours: 'ZONE DAYS OPEN-CUTOFF [DATE...]'");
+  Option holiday = set.AddOption("--holiday", words->holidays,
+                                 "A holiday, or a day with a cut-off as DATE@CUTOFF; repeatable")
+                       .OneValueEach()
+                       .TakeAll();
+  set.AddFlag("--no-calendar", words->no_calendar, "Remove the calendar: always open")
+      .Excludes(calendar)
+      .Excludes(holiday);
+  set.AddOption("--past", words->past,
+                "What to do with requested times in the past: keep, now or refuse")
+      .OneOf({"keep", "now", "refuse"});
+  set.Footer(
+      "Options that are not given keep their values. weir audit lists the change and can undo "
+      "it.\n\n"
       "  weir slots config set default --window 4s --max 100\n"
       "  weir slots config set default --max 200\n"
       "  weir slots config set default --tenant acme=3 --tenant globex=1\n"

@@ -18,7 +18,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-struct Words {
+struct EventWords {
   Remote remote;
   std::string event;
   std::string config;
@@ -28,14 +28,14 @@ struct Words {
   std::size_t limit = 100;
 };
 
-int Unexpected() { return Fail({Code::kUnavailable, "unexpected response"}); }
+std::string EventPath(const EventWords& words) {
+  return "/api/v1/slots/" + UrlEscaped(words.event);
+}
 
-std::string PathOf(const Words& words) { return "/api/v1/slots/" + UrlEscaped(words.event); }
-
-int ShowSlot(const ServiceReply& reply, const Words& words) {
+int ShowSlot(const ServiceReply& reply, const EventWords& words) {
   dom::parser parser;
   dom::element slot;
-  if (parser.parse(reply.body).get(slot) != simdjson::SUCCESS) return Unexpected();
+  if (parser.parse(reply.body).get(slot) != simdjson::SUCCESS) return FailUnexpected();
   if (words.remote.json) return kExitOk;
   Table table({"event", "status", "config", "scheduled", "window"});
   table.Add({TextOf(slot, "eventId"), TextOf(slot, "status"), TextOf(slot, "configName"),
@@ -44,7 +44,7 @@ int ShowSlot(const ServiceReply& reply, const Words& words) {
   return kExitOk;
 }
 
-int RunChange(const Words& words, std::string_view method, const std::string& path) {
+int RunChange(const EventWords& words, std::string_view method, const std::string& path) {
   std::string body;
   if (!words.at.empty()) {
     const Result<slots::Millis> at = slots::ParseInstant(words.at);
@@ -61,7 +61,7 @@ int RunChange(const Words& words, std::string_view method, const std::string& pa
 int ShowEvent(const ServiceReply& reply) {
   dom::parser parser;
   dom::element event;
-  if (parser.parse(reply.body).get(event) != simdjson::SUCCESS) return Unexpected();
+  if (parser.parse(reply.body).get(event) != simdjson::SUCCESS) return FailUnexpected();
   Table table({"", ""});
   for (const char* field :
        {"eventId", "state", "configName", "tenant", "requestedTime", "scheduledTime", "attempts",
@@ -82,13 +82,13 @@ int ShowEvent(const ServiceReply& reply) {
   return kExitOk;
 }
 
-int RunShow(const Words& words) {
-  return words.remote.Ask("GET", PathOf(words), {}, [&](const ServiceReply& reply) {
+int RunShow(const EventWords& words) {
+  return words.remote.Ask("GET", EventPath(words), {}, [&](const ServiceReply& reply) {
     return words.remote.json ? static_cast<int>(kExitOk) : ShowEvent(reply);
   });
 }
 
-int RunDue(const Words& words) {
+int RunDue(const EventWords& words) {
   std::string target = "/api/v1/slots/due?config=" + UrlEscaped(words.config) +
                        "&limit=" + std::to_string(words.limit);
   if (!words.before.empty()) target += "&before=" + UrlEscaped(words.before);
@@ -97,7 +97,8 @@ int RunDue(const Words& words) {
     if (words.remote.json) return kExitOk;
     dom::parser parser;
     dom::array events;
-    if (parser.parse(reply.body)["events"].get(events) != simdjson::SUCCESS) return Unexpected();
+    if (parser.parse(reply.body)["events"].get(events) != simdjson::SUCCESS)
+      return FailUnexpected();
     Table table({"event", "state", "scheduled", "tenant", ">attempts", "error"});
     for (const dom::element event : events) {
       table.Add({TextOf(event, "eventId"), TextOf(event, "state"), TextOf(event, "scheduledTime"),
@@ -108,14 +109,14 @@ int RunDue(const Words& words) {
   });
 }
 
-int RunStatus(const Words& words) {
+int RunStatus(const EventWords& words) {
   return words.remote.Ask(
       "GET", "/admin/rate-limit/backlog", {}, [&](const ServiceReply& reply) -> int {
         if (words.remote.json) return kExitOk;
         dom::parser parser;
         dom::array configs;
         if (parser.parse(reply.body)["configs"].get(configs) != simdjson::SUCCESS) {
-          return Unexpected();
+          return FailUnexpected();
         }
         Table table({"config", ">due", "oldest due", ">claimed", ">this window", ">failed",
                      "caught up by"});
@@ -130,56 +131,61 @@ int RunStatus(const Words& words) {
       });
 }
 
-using Run = int (*)(const Words&);
+using Run = int (*)(const EventWords&);
 
-CLI::App* Add(CLI::App& slots_word, const std::shared_ptr<Words>& words, const char* name,
-              const char* description, Run run, int& exit_code) {
-  CLI::App* word = slots_word.add_subcommand(name, description);
-  words->remote.AddTo(*word);
-  word->callback([words, run, &exit_code] { exit_code = run(*words); });
+Syntax Add(Syntax slots_word, const std::shared_ptr<EventWords>& words, const char* name,
+           const char* description, Run run, int& exit_code) {
+  Syntax word = slots_word.AddSubcommand(name, description);
+  words->remote.AddTo(word);
+  word.OnRun([words, run, &exit_code] { exit_code = run(*words); });
   return word;
 }
 
-CLI::App* AddForEvent(CLI::App& slots_word, const std::shared_ptr<Words>& words, const char* name,
-                      const char* description, Run run, int& exit_code) {
-  CLI::App* word = Add(slots_word, words, name, description, run, exit_code);
-  word->add_option("event", words->event, "The event's id")->required();
+Syntax AddForEvent(Syntax slots_word, const std::shared_ptr<EventWords>& words, const char* name,
+                   const char* description, Run run, int& exit_code) {
+  Syntax word = Add(slots_word, words, name, description, run, exit_code);
+  word.AddOption("event", words->event, "The event's ID").Required();
   return word;
 }
 
 }  // namespace
 
-void AddSlotsEvents(CLI::App& slots_word, int& exit_code) {
-  AddForEvent(slots_word, std::make_shared<Words>(), "show", "What became of an event.", RunShow,
-              exit_code);
+void AddSlotsEvents(Syntax slots_word, int& exit_code) {
+  AddForEvent(slots_word, std::make_shared<EventWords>(), "show", "Show the state of an event.",
+              RunShow, exit_code);
   AddForEvent(
-      slots_word, std::make_shared<Words>(), "cancel",
-      "Cancel an event. It stays cancelled when its feed is imported again.",
-      [](const Words& words) { return RunChange(words, "DELETE", PathOf(words)); }, exit_code);
-  auto restore = std::make_shared<Words>();
-  AddForEvent(
-      slots_word, restore, "restore", "Take a cancellation back.",
-      [](const Words& words) { return RunChange(words, "POST", PathOf(words) + "/restore"); },
-      exit_code)
-      ->add_option("--at", restore->at, "A new requested time (default: the old one)");
-  auto move = std::make_shared<Words>();
-  CLI::App* word = AddForEvent(
-      slots_word, move, "reschedule", "Give an event another time. A failed one is tried again.",
-      [](const Words& words) { return RunChange(words, "POST", PathOf(words) + "/reschedule"); },
+      slots_word, std::make_shared<EventWords>(), "cancel",
+      "Cancel an event; it stays cancelled if its feed is imported again.",
+      [](const EventWords& words) { return RunChange(words, "DELETE", EventPath(words)); },
       exit_code);
-  word->add_option("--at", move->at, "The new requested time")->required();
-  word->add_option("--config", move->config, "Another config (default: the one it has)");
-  auto due = std::make_shared<Words>();
+  auto restore = std::make_shared<EventWords>();
+  AddForEvent(
+      slots_word, restore, "restore", "Restore a cancelled event.",
+      [](const EventWords& words) {
+        return RunChange(words, "POST", EventPath(words) + "/restore");
+      },
+      exit_code)
+      .AddOption("--at", restore->at, "New requested time (default: the old one)");
+  auto move = std::make_shared<EventWords>();
+  Syntax word = AddForEvent(
+      slots_word, move, "reschedule", "Move an event to another time; a failed event is retried.",
+      [](const EventWords& words) {
+        return RunChange(words, "POST", EventPath(words) + "/reschedule");
+      },
+      exit_code);
+  word.AddOption("--at", move->at, "New requested time").Required();
+  word.AddOption("--config", move->config, "New config (default: the current one)");
+  auto due = std::make_shared<EventWords>();
   word = Add(slots_word, due, "due", "List events that are due, oldest first.", RunDue, exit_code);
-  word->add_option("--config", due->config, "The config")->required();
-  word->add_option("--before", due->before, "Due by this time (default: now)");
-  word->add_option("--state", due->state,
-                   "SCHEDULED (the default), CLAIMED, DONE, FAILED or CANCELLED");
-  word->add_option("--limit", due->limit, "At most this many")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1'000}))
-      ->capture_default_str();
-  Add(slots_word, std::make_shared<Words>(), "status",
-      "The backlog of each config, and when it will be caught up.", RunStatus, exit_code);
+  word.AddOption("--config", due->config, "The config").Required();
+  word.AddOption("--before", due->before, "Events due by this time (default: now)");
+  word.AddOption("--state", due->state,
+                 "SCHEDULED (the default), CLAIMED, DONE, FAILED or CANCELLED");
+  word.AddOption("--limit", due->limit, "Maximum number of results")
+      .Between(std::size_t{1}, std::size_t{1'000})
+      .ShowDefault();
+  Add(slots_word, std::make_shared<EventWords>(), "status",
+      "Show the backlog of each config and when it will be cleared.", RunStatus, exit_code);
 }
 
 }  // namespace weir::app

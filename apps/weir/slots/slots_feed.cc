@@ -81,11 +81,11 @@ std::optional<std::string> FeedReader::NextLine() {
 
 Status FeedReader::ReadHeader() {
   const std::optional<std::string> line = NextLine();
-  if (!line) return Invalid("is empty; its first line must name the columns");
+  if (!line) return Invalid("is empty; the first line must name the columns");
   const auto columns = SplitCsv(*line);
   if (columns) columns_ = *columns;
   if (std::find(columns_.begin(), columns_.end(), "eventId") == columns_.end()) {
-    return Invalid("the first line must name the columns, eventId among them");
+    return Invalid("the first line must name the columns, including eventId");
   }
   return {};
 }

@@ -30,7 +30,7 @@ std::string Brief(double seconds) {
   return std::to_string(whole / 3600) + "h" + std::to_string(whole % 3600 / 60) + "m";
 }
 
-/// A bar with rate and remaining time on a terminal; a line now and then elsewhere. Not
+/// A bar with rate and remaining time on a terminal; elsewhere a line from time to time. Not
 /// thread-safe.
 class Progress {
  public:
@@ -160,7 +160,9 @@ class Importer {
       whole += line.size() + 1;
       const bool header = !json_ && answered == 0 && line + '\n' == kHeader && !header_written_;
       header_written_ = header_written_ || header;
-      if (!header) ++answered;
+      if (header) continue;
+      ++answered;
+      ++CountOf(line);
     }
     before.close();
     std::error_code error;
@@ -169,8 +171,8 @@ class Importer {
       if (!feed_.Next()) {
         return Error{Code::kFailedPrecondition,
                      part_ +
-                         " has more answers than the feed has events; it belongs to another "
-                         "feed, remove it to start over"};
+                         " has more results than the feed has events; it belongs to another feed, "
+                         "so delete it to start over"};
       }
     }
     summary_.resumed = answered;
@@ -191,7 +193,7 @@ class Importer {
     return events;
   }
 
-  // A service that restarts or a database that is away for a moment should not end a long import.
+  // A service that restarts or a database that is down for a moment should not end a long import.
   Result<std::vector<slots::Answer>> Ask(const std::vector<slots::Ask>& asks) {
     if (asks.empty()) return std::vector<slots::Answer>();
     for (int attempt = 1;; ++attempt) {
@@ -211,7 +213,7 @@ class Importer {
     Result<std::vector<slots::Answer>> answers = Ask(asks);
     if (!answers.ok()) {
       return Error{answers.error().code,
-                   answers.error().message + "; run the same command again to go on"};
+                   answers.error().message + "; run the same command again to continue"};
     }
     std::string text;
     std::size_t next = 0;
@@ -256,6 +258,16 @@ class Importer {
       case slots::Outcome::kExhausted:
       case slots::Outcome::kUnknownConfig:
         break;
+    }
+    return summary_.refused;
+  }
+
+  // The count of a line that an earlier run wrote, by its status: the last cell, or the last field.
+  std::int64_t& CountOf(std::string_view line) {
+    for (const slots::Outcome outcome : {slots::Outcome::kNew, slots::Outcome::kExisting,
+                                         slots::Outcome::kConflict, slots::Outcome::kCancelled}) {
+      const std::string status(StatusOf(outcome));
+      if (line.ends_with(json_ ? ":\"" + status + "\"}" : "," + status)) return CountOf(outcome);
     }
     return summary_.refused;
   }

@@ -61,7 +61,7 @@ void AppendFinish(JsonWriter& json, const slots::Finish& end) {
   json.BeginObject()
       .Field("eventId", end.event_id)
       .Field("attempt", end.attempt)
-      .Field("at", slots::FormatInstant(end.at));
+      .Field("endedAgoMs", end.ago);
   if (end.failed) json.Field("error", end.error);
   if (end.retry_at) json.Field("retryTime", slots::FormatInstant(*end.retry_at));
   json.EndObject();

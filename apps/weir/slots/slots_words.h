@@ -2,15 +2,15 @@
 
 // The words under `weir slots` that speak to a running service alone.
 
-#include <CLI/CLI.hpp>
+#include "syntax.h"
 
 namespace weir::app {
 
 /// weir slots config list | get | set | delete | history.
-void AddSlotsConfig(CLI::App& slots_word, int& exit_code);
+void AddSlotsConfig(Syntax slots_word, int& exit_code);
 /// weir slots assign: one event, or a file of them.
-void AddSlotsAssign(CLI::App& slots_word, int& exit_code);
+void AddSlotsAssign(Syntax slots_word, int& exit_code);
 /// weir slots show | cancel | restore | reschedule | due | status.
-void AddSlotsEvents(CLI::App& slots_word, int& exit_code);
+void AddSlotsEvents(Syntax slots_word, int& exit_code);
 
 }  // namespace weir::app

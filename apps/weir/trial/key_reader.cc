@@ -32,7 +32,7 @@ void KeyReader::Ask(store::KeyQuery query, boost::asio::io_context& io, Done don
     }
   }
   Tell(io, std::move(done),
-       Error{Code::kResourceExhausted, "too many lists of keys are being read; try again"});
+       Error{Code::kResourceExhausted, "too many key listings are running; try again"});
 }
 
 void KeyReader::Work() {

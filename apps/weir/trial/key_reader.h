@@ -23,7 +23,7 @@ class KeyReader {
 
   /// `read` blocks.
   explicit KeyReader(Read read) : read_(std::move(read)), thread_([this] { Work(); }) {}
-  /// Waits for the page that is being read; who still waits is not told.
+  /// Waits for the page that is being read; pending callers are not called back.
   ~KeyReader();
   KeyReader(const KeyReader&) = delete;
   KeyReader& operator=(const KeyReader&) = delete;

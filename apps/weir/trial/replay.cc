@@ -179,7 +179,7 @@ Result<ReplayResult> Replay(const ReplayOptions& options) {
     if (options.on_progress) options.on_progress(reader.part(), result.lines);
   }
   if (reader.damaged()) {
-    return Error{Code::kInvalidArgument, options.log + ": ends in the middle or is damaged"};
+    return Error{Code::kInvalidArgument, options.log + ": is truncated or damaged"};
   }
   result.format = run.format();
   return result;

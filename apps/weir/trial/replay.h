@@ -119,7 +119,7 @@ struct ReplayOptions {
   std::string domain;
   std::size_t max_differences = 20;  ///< that are kept by name: the first
   std::size_t max_keys = 2'000'000;
-  /// Told now and then how much of the log's bytes are read, from 0 to 1.
+  /// Called periodically with the share of the log that has been read, 0 to 1.
   std::function<void(double part, std::uint64_t lines)> on_progress;
 };
 

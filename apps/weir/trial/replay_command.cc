@@ -44,7 +44,7 @@ int Run(Words& words) {
     return kExitUsage;
   }
   if (result->lines == result->malformed) {
-    std::cerr << "weir: no line of " << words.options.log << " is of a format that is known here\n";
+    std::cerr << "weir: no line of " << words.options.log << " has a known format\n";
     for (const std::string& example : result->examples) std::cerr << "  " << example << '\n';
     return kExitUsage;
   }
@@ -60,32 +60,33 @@ int Run(Words& words) {
   return result->newly_limited + result->newly_allowed > 0 ? kExitNo : kExitOk;
 }
 
-void Configure(CLI::App& word, int& exit_code) {
+void Configure(Syntax word, int& exit_code) {
   auto words = std::make_shared<Words>();
-  word.add_option("--log", words->options.log, "An access log; may be gzip-compressed")
-      ->required()
-      ->check(CLI::ExistingFile);
-  word.add_option("--policies", words->options.candidate, "Policy files to try")->required();
-  word.add_option("--against", words->options.current, "Policy files to compare them with");
-  word.add_option("--format", words->format, "auto, combined, json or envoy")
-      ->check(CLI::IsMember({"auto", "combined", "json", "envoy"}))
-      ->capture_default_str();
-  word.add_option("--domain", words->options.domain,
-                  "The domain of the requests (default: that of the first policy)");
-  word.add_option("--max-keys", words->options.max_keys, "Keys held at once, per set of policies")
-      ->check(CLI::Range(std::size_t{1000}, std::size_t{100'000'000}))
-      ->capture_default_str();
-  word.add_option("--top", words->top,
-                  "How many limited keys, and how many requests that differ, to show")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{100'000}))
-      ->capture_default_str();
-  word.add_option("--svg", words->svg, "Also write a picture to this file");
-  word.add_flag("--json", words->json, "Print JSON, for scripts");
-  word.add_flag("--quiet", words->quiet, "No progress bar");
-  word.footer(
-      "Requests have the entries ip, route, method, user and host, as far as the log tells.\n"
-      "Exits with 1 if --against shows a difference.");
-  word.callback([words, &exit_code] { exit_code = Run(*words); });
+  word.AddOption("log,--log", words->options.log, "Access log; may be gzip-compressed")
+      .Required()
+      .ExistingFile();
+  word.AddOption("--policies", words->options.candidate, "Policy files to try").Required();
+  word.AddOption("--against", words->options.current, "Policy files to compare them with");
+  word.AddOption("--format", words->format, "Format of the log: auto, combined, json or envoy")
+      .OneOf({"auto", "combined", "json", "envoy"})
+      .ShowDefault();
+  word.AddOption("--domain", words->options.domain,
+                 "Domain of the requests (default: that of the first policy)");
+  word.AddOption("--max-keys", words->options.max_keys,
+                 "Maximum number of keys in memory, per set of policies")
+      .Between(std::size_t{1000}, std::size_t{100'000'000})
+      .ShowDefault();
+  word.AddOption("--top", words->top, "Number of limited keys, and of differing requests, to show")
+      .Between(std::size_t{1}, std::size_t{100'000})
+      .ShowDefault();
+  word.AddOption("--svg", words->svg, "Also write a chart to this SVG file");
+  word.AddFlag("--json", words->json, "Print JSON");
+  word.AddFlag("--quiet", words->quiet, "Do not show a progress bar");
+  word.Footer(
+      "Requests have the entries ip, route, method, user and host, if the log has them.\n"
+      "Exits with 1 if --against shows a difference.\n\n"
+      "  weir replay access.log --policies candidate.yaml --against current.yaml");
+  word.OnRun([words, &exit_code] { exit_code = Run(*words); });
 }
 
 const Command kReplay("replay", "Try policies on the traffic of an access log.", Configure);

@@ -112,10 +112,10 @@ void AppendLacking(std::string& out, const ReplayResult& result) {
   for (const auto& [entry, count] : lacking) {
     if (count == 0 || !result.candidate->MatchesOn(entry)) continue;
     out += Grouped(count) + " requests have no " + std::string(entry) +
-           " in the log: policies that ask for it were not tried on them\n";
+           " in the log: policies that match it were not tried on them\n";
   }
   if (const std::uint64_t count = result.candidate->unmatched(); count > 0) {
-    out += Grouped(count) + " requests were met by no policy\n";
+    out += Grouped(count) + " requests matched no policy\n";
   }
 }
 
@@ -154,15 +154,15 @@ std::string ReplayText(const ReplayResult& result, std::size_t top) {
     for (const std::string& example : result.examples) out += "  " + example + "\n";
   }
   if (result.out_of_order > 0) {
-    out += Grouped(result.out_of_order) + " lines were older than one before them\n";
+    out += Grouped(result.out_of_order) + " lines were out of order\n";
   }
   AppendLacking(out, result);
   if (result.candidate->evicted_active() > 0) {
     out += Grouped(result.candidate->evicted_active()) +
-           " keys were forgotten too early: raise --max-keys\n";
+           " keys were evicted while in use: raise --max-keys\n";
   }
   out += "limited: " + Grouped(checks.limited) + " (" + Percent(checks.limited, requests) +
-         ") of " + Grouped(result.candidate->limited_keys()) + " keys\n";
+         "), keys: " + Grouped(result.candidate->limited_keys()) + "\n";
   if (result.current) {
     const limiter::CheckCounts before = result.current->Checks();
     out += "before:  " + Grouped(before.limited) + " (" + Percent(before.limited, requests) + ")\n";

@@ -155,28 +155,28 @@ int Run(const Words& words) {
   return kExitOk;
 }
 
-void Configure(CLI::App& word, int& exit_code) {
+void Configure(Syntax word, int& exit_code) {
   auto words = std::make_shared<Words>();
-  word.add_option("--shape", words->shape, "steady, burst, sawtooth, poisson or flash")
-      ->check(CLI::IsMember({"steady", "burst", "sawtooth", "poisson", "flash"}))
-      ->capture_default_str();
-  word.add_option("--rate", words->rate, "Requests per second, on average")
-      ->check(CLI::Range(0.001, 1e7))
-      ->capture_default_str();
-  word.add_option("--seconds", words->seconds, "How long")
-      ->check(CLI::Range(1, 86'400))
-      ->capture_default_str();
-  word.add_option("--quota", words->quota, "As in a policy file")->capture_default_str();
-  word.add_option("--cost", words->cost, "Cost of each request")
-      ->check(CLI::Range(std::int64_t{1}, kMaxLimit))
-      ->capture_default_str();
-  word.add_option("--seed", words->seed, "Seed of random arrivals")->capture_default_str();
-  word.add_option("--svg", words->svg, "Also write a picture to this file");
-  word.add_flag("--json", words->json, "Print JSON, for scripts");
-  word.callback([words, &exit_code] { exit_code = Run(*words); });
+  word.AddOption("--shape", words->shape, "Traffic: steady, burst, sawtooth, poisson or flash")
+      .OneOf({"steady", "burst", "sawtooth", "poisson", "flash"})
+      .ShowDefault();
+  word.AddOption("--rate", words->rate, "Requests per second, on average")
+      .Between(0.001, 1e7)
+      .ShowDefault();
+  word.AddOption("--seconds", words->seconds, "Duration in seconds")
+      .Between(1, 86'400)
+      .ShowDefault();
+  word.AddOption("--quota", words->quota, "The quota, as in a policy file").ShowDefault();
+  word.AddOption("--cost", words->cost, "Cost of each request")
+      .Between(std::int64_t{1}, kMaxLimit)
+      .ShowDefault();
+  word.AddOption("--seed", words->seed, "Seed for random arrivals").ShowDefault();
+  word.AddOption("--svg", words->svg, "Also write a chart to this SVG file");
+  word.AddFlag("--json", words->json, "Print JSON");
+  word.OnRun([words, &exit_code] { exit_code = Run(*words); });
 }
 
-const Command kSimulate("simulate", "Try a quota on made-up traffic.", Configure);
+const Command kSimulate("simulate", "Try a quota on simulated traffic.", Configure);
 
 }  // namespace
 }  // namespace weir::app::simulate_command

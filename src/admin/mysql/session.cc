@@ -89,7 +89,7 @@ namespace {
 
 Result<std::unique_ptr<sql::Rows>> RowsOf(Answer answer) {
   if (!answer.status.ok()) return answer.status.error();
-  if (answer.results.empty()) return Error{Code::kInternal, "mysql: no answer"};
+  if (answer.results.empty()) return Error{Code::kInternal, "mysql: no response"};
   return std::unique_ptr<sql::Rows>(std::make_unique<MysqlRows>(std::move(answer.results[0])));
 }
 

@@ -34,7 +34,7 @@ class MysqlSession final : public sql::Session {
   const std::string url_;
   const std::chrono::milliseconds patience_;
   weir::mysql::Connection connection_;
-  weir::mysql::Connection reader_;  // a connection's patience is for good: one with more
+  weir::mysql::Connection reader_;  // a connection's timeout is fixed: one with a longer one
   std::uint64_t transaction_ = 0;   // the server session that it is open in; 0: none is
 };
 

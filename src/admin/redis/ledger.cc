@@ -18,6 +18,7 @@
 #include "admin/redis/scripts.h"
 #include "admin/redis/session.h"
 #include "base/number.h"
+#include "base/utf8.h"
 #include "weir/clock.h"
 
 namespace weir::policy::redis {
@@ -45,7 +46,7 @@ Error NotUnderstood() {
 Error NotKnown(const Error& why) {
   return Error{
       Code::kDeadlineExceeded,
-      "whether the change was made is not known, look before you repeat it: " + why.message};
+      "it is unknown whether the change was made; check before you repeat it: " + why.message};
 }
 
 std::int64_t NumberIn(const Reply& reply) {
@@ -70,7 +71,7 @@ Result<std::vector<AuditEntry>> EntriesIn(const Reply& list) {
 }
 
 AuditEntry WithShortTarget(AuditEntry entry) {
-  entry.target.resize(std::min(entry.target.size(), kMaxTargetBytes));
+  entry.target = StorableUtf8(entry.target, kMaxTargetBytes);
   return entry;
 }
 
@@ -128,7 +129,8 @@ Result<std::int64_t> RedisLedger::ReadChanges() {
   if (!reply.ok()) return reply.error();
   if (!reply->is_array(2)) return NotUnderstood();
   if (reply->elements[1].integer > kFormat) {
-    return Error{Code::kFailedPrecondition, "the policies in Redis are of a newer version of weir"};
+    return Error{Code::kFailedPrecondition,
+                 "the policies in Redis were written by a newer version of weir"};
   }
   return reply->elements[0].integer;
 }
@@ -216,7 +218,7 @@ Result<Made> RedisLedger::Make(const PolicyEdit& edit, const Catalog& catalog) {
     if (!made.ok()) return made.error();
     if (*made > 0) return Made{*made, std::move(*step)};
   }
-  return Error{Code::kUnavailable, "too many changes of policies at once; try again"};
+  return Error{Code::kUnavailable, "too many policy changes at once; try again"};
 }
 
 Result<std::vector<AuditEntry>> RedisLedger::List(std::string_view ids, std::int64_t before,

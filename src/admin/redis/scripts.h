@@ -10,7 +10,7 @@
 //   weir:{weir-policies}:history   sorted set: those that are changes of policies
 //   weir:{weir-policies}:of:…#     sorted set: those of one target
 //
-// The last byte of each is no algorithm's letter, so none is taken for a limit's key.
+// The last byte of each is not an algorithm's letter, so none is mistaken for a limit's key.
 
 #include <string>
 #include <string_view>

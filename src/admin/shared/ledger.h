@@ -32,7 +32,7 @@ struct Made {
 };
 
 /// Policies with their history and audit log, read and written by one call at a time that waits for
-/// its answer. kUnavailable: the place is away and nothing was changed; kDeadlineExceeded: it did
+/// its answer. kUnavailable: the place is down and nothing was changed; kDeadlineExceeded: it did
 /// not say whether the change was made.
 ///
 /// Thread safety: belongs to one thread at a time, but Abort may be called from any.

@@ -15,8 +15,7 @@ bool IsAway(const Error& error) {
 /// For whoever asked. Whether a change was made is known, unless its commit was not answered.
 Error Away(const Error& why) {
   if (why.code == Code::kDeadlineExceeded) return why;
-  return {Code::kUnavailable,
-          "the database of policies is away, nothing was changed: " + why.message};
+  return {Code::kUnavailable, "the policy database is down; nothing was changed: " + why.message};
 }
 
 /// Not every server takes a zero byte in a text.
@@ -24,7 +23,8 @@ Status CheckTexts(const PolicyEdit& edit) {
   if (!edit.wanted) return {};
   for (const EntryMatch& entry : edit.wanted->match) {
     if (entry.text.find('\0') != std::string::npos) {
-      return Error{Code::kInvalidArgument, "match." + entry.name + ": must not have a zero byte"};
+      return Error{Code::kInvalidArgument,
+                   "match." + entry.name + ": must not contain a zero byte"};
     }
   }
   return {};
@@ -62,7 +62,8 @@ Status SharedPolicyStore::Start() {
 }
 
 Error SharedPolicyStore::WithAdvice(Error error) const {
-  if (!IsAway(error) && !options_.migrate) error.message += "; `weir migrate` makes the tables";
+  if (!IsAway(error) && !options_.migrate)
+    error.message += "; create the tables with `weir migrate`";
   return error;
 }
 
@@ -73,7 +74,7 @@ Status SharedPolicyStore::Remember() {
   if (!known.ok()) {
     // Not to be had is not to be had: the database will come.
     if (known.error().code != Code::kNotFound) {
-      Report("the policies known last cannot be read", known.error().message);
+      Report("cannot read the last known policies", known.error().message);
     }
     return {};
   }
@@ -123,7 +124,8 @@ void SharedPolicyStore::Post(Task task) {
       return;
     }
   }
-  task.refuse({Code::kUnavailable, "too much waits for the database of policies; try again"});
+  task.refuse(
+      {Code::kUnavailable, "too many requests are waiting for the policy database; try again"});
 }
 
 template <typename T>
@@ -178,7 +180,7 @@ void SharedPolicyStore::Trim(std::size_t keep, Nanos since, std::size_t most, Tr
         const std::string problem =
             deleted.ok() || IsAway(deleted.error()) ? "" : deleted.error().message;
         if (std::exchange(trim_problem_, problem) != problem && !problem.empty()) {
-          Report("old entries of the audit log cannot be deleted", problem);
+          Report("cannot delete old entries of the audit log", problem);
         }
         return deleted;
       },
@@ -199,7 +201,7 @@ void SharedPolicyStore::Work() {
     const std::deque<Task> tasks = std::exchange(tasks_, {});
     const bool woken = std::exchange(woken_, false);
     lock.unlock();
-    // A database that was away is asked again before anybody is told that it still is, but nobody
+    // A database that was down is asked again before anyone hears that it still is, but nobody
     // waits for two looks.
     const bool told = !tasks.empty() && tasks.front().asked_at < looked_at_;
     if (woken || (!up_ && !told) || Clock::now() >= NextLook()) (void)Refresh();
@@ -280,7 +282,7 @@ Status SharedPolicyStore::ReadIfChanged() {
   if (!changes.ok()) return changes.error();
   if (*changes == changes_) return {};
   if (*changes == 0 && changes_ > 0 && ledger_->forgets()) {
-    Report("the database of policies has lost them; those known last are put back");
+    Report("the policy database has lost its policies; restoring the last known ones");
     if (Status restored = ledger_->Restore(latest_, changes_); !restored.ok()) return restored;
   }
   Result<Snapshot> snapshot = ledger_->ReadAll();
@@ -309,8 +311,8 @@ void SharedPolicyStore::NoteHealth(const Status& status) {
     if (!up_) health_.last_error = problem_.message;
   }
   if (first ? up_ : was_up == up_) return;
-  if (up_) return Report("the database of policies is back");
-  Report("the database of policies is away; those known last stay in force", problem_.message);
+  if (up_) return Report("the policy database is back");
+  Report("the policy database is down; the last known policies stay in force", problem_.message);
 }
 
 void SharedPolicyStore::SaveWhenDue(bool now) {
@@ -318,7 +320,7 @@ void SharedPolicyStore::SaveWhenDue(bool now) {
   saved_at_ = Clock::now();
   unsaved_ = false;
   if (Status saved = options_.memory->Save(latest_); !saved.ok()) {
-    Report("policies are not kept for a restart without their database", saved.error().message);
+    Report("cannot save policies for a restart without the policy database", saved.error().message);
   }
 }
 

@@ -2,9 +2,9 @@
 
 // Policies in a database, SQL or Redis, that many nodes share. One thread per node talks to it:
 // makes the changes, reads the histories, and reads all policies again whenever the count of
-// changes has moved, which the server tells (PostgreSQL) or which is looked at four times a second.
+// changes has moved, which PostgreSQL announces and which is polled four times a second elsewhere.
 // Checks are decided by what was read last, so they never wait for the database, nor mind when it
-// is away.
+// is down.
 
 #include <chrono>
 #include <condition_variable>
@@ -26,7 +26,7 @@
 
 namespace weir::policy::shared {
 
-/// Where a node keeps the policies that it read last, for when it starts and the database is away.
+/// Where a node keeps the policies that it read last, for when it starts and the database is down.
 ///
 /// Not thread-safe.
 class Memory {
@@ -40,10 +40,10 @@ class Memory {
 struct Options {
   bool migrate = true;    ///< make or update the tables
   bool required = false;  ///< do not open without the database
-  /// Between looks at the count of changes: while the server tells of them, and while it does not.
+  /// Between polls of the count of changes: if the server announces them, and if it does not.
   std::chrono::milliseconds slow_poll{5000};
   std::chrono::milliseconds poll{250};
-  /// A server that does not answer a statement for so long is away; whole seconds for MariaDB.
+  /// Timeout of a statement; after it the server counts as down. Whole seconds for MariaDB.
   std::chrono::milliseconds patience{5000};
   std::unique_ptr<Memory> memory = nullptr;  ///< null: none
   /// For the log: what has happened, and why if that is bad. Called by Open and on the store's
@@ -53,10 +53,10 @@ struct Options {
 
 /// PolicyStore on a Ledger.
 ///
-/// Thread-safe. What still waits when it is destroyed is told kUnavailable.
+/// Thread-safe. Calls pending at destruction fail with kUnavailable.
 class SharedPolicyStore final : public StoreInForce {
  public:
-  /// Reads the policies and puts them in force: those of the database or, if it is away, those that
+  /// Reads the policies and puts them in force: those of the database or, if it is down, those that
   /// the memory has, or none (health().known is then false until it comes). Blocks for seconds at
   /// most. The catalog must outlive the store.
   static Result<std::unique_ptr<SharedPolicyStore>> Open(std::unique_ptr<Ledger> ledger,

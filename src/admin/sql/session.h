@@ -19,7 +19,7 @@ namespace weir::policy::sql {
 /// What stands for a `?` in a statement.
 using Value = std::variant<std::int64_t, std::string_view>;
 
-/// The rows that a statement answered, read one after the other. Columns count from 0; NULL reads
+/// The rows that a statement returned, read one after the other. Columns count from 0; NULL reads
 /// as 0 or as empty.
 ///
 /// Not thread-safe.
@@ -57,7 +57,7 @@ class Session {
   /// If that fails the session is lost, and the transaction with it.
   void Rollback() { (void)End(false); }
 
-  /// Within a transaction: everybody who listens is told when it is committed. Does nothing on a
+  /// Within a transaction: all listeners are notified when it is committed. Does nothing on a
   /// server that cannot.
   virtual Status Announce() { return {}; }
   /// Calls `heard` on a thread of its own for what others announce, and whenever something may have

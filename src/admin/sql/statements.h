@@ -40,7 +40,7 @@ Result<T> InTransaction(Session& session, Body body) {
   if (committed.ok()) return result;
   if (committed.error().code != Code::kUnavailable) return committed.error();
   return Error{Code::kDeadlineExceeded,
-               "whether the change was made is not known, look before you repeat it: " +
+               "it is unknown whether the change was made; check before you repeat it: " +
                    committed.error().message};
 }
 

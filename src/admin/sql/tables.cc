@@ -5,6 +5,7 @@
 
 #include "admin/policy_row.h"
 #include "admin/sql/statements.h"
+#include "base/utf8.h"
 
 namespace weir::policy::sql {
 namespace {
@@ -56,7 +57,7 @@ Result<Counts> Lock(Session& session) {
                         " WHERE one = 1 FOR UPDATE");
   if (!rows.ok()) return rows.error();
   if (!(*rows)->Next()) {
-    return Error{Code::kInternal, "weir_policy_state has lost its row; run weir migrate"};
+    return Error{Code::kInternal, "weir_policy_state is empty; run weir migrate"};
   }
   return Counts{(*rows)->Int(0), (*rows)->Int(1), (*rows)->Int(2)};
 }
@@ -132,13 +133,17 @@ Status WriteStep(Session& session, PolicyStep& step, Counts& counts) {
   return WriteMatch(session, step.after->id, step.after->match);
 }
 
+/// What somebody named a key or is called by an issuer of tokens may hold any bytes. An entry is
+/// written all the same: otherwise such a name would keep what was done out of the log.
 Status WriteEntry(Session& session, const AuditEntry& entry, std::int64_t id) {
+  const std::string who = StorableUtf8(entry.who, kMaxTargetBytes);
+  const std::string target = StorableUtf8(entry.target, kMaxTargetBytes);
   return Do(session,
             "INSERT INTO weir_audit(id, at, who, action, target, state_before, state_after, undoes)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            id, entry.at, std::string_view(entry.who), std::string_view(entry.action),
-            std::string_view(entry.target).substr(0, kMaxTargetBytes),
-            std::string_view(entry.before), std::string_view(entry.after), entry.undoes);
+            id, entry.at, std::string_view(who), std::string_view(entry.action),
+            std::string_view(target), std::string_view(entry.before), std::string_view(entry.after),
+            entry.undoes);
 }
 
 Result<std::vector<AuditEntry>> TakeEntries(RowsResult rows) {
@@ -165,7 +170,7 @@ Result<std::int64_t> ReadChanges(Session& session) {
   RowsResult rows = Run(session, "SELECT changes FROM weir_policy_state WHERE one = 1");
   if (!rows.ok()) return rows.error();
   if (!(*rows)->Next()) {
-    return Error{Code::kInternal, "weir_policy_state has lost its row; run weir migrate"};
+    return Error{Code::kInternal, "weir_policy_state is empty; run weir migrate"};
   }
   return (*rows)->Int(0);
 }

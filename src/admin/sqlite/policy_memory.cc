@@ -30,7 +30,7 @@ Result<PolicyMap> PolicyMemory::Load() {
   query->Bind(1, source_);
   Result<bool> known = query->Step();
   if (!known.ok()) return known.error();
-  if (!*known) return Error{Code::kNotFound, "nothing is remembered of this database"};
+  if (!*known) return Error{Code::kNotFound, "no saved policies of this database"};
   Result<std::vector<StoredPolicy>> all = ReadPolicies(*connection_);
   if (!all.ok()) return all.error();
   PolicyMap policies;

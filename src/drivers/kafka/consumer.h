@@ -20,7 +20,7 @@ struct ConsumerOptions {
   Url url = {};
   std::string group = {};
   std::string topic = {};
-  /// Who does not call Poll for so long loses its partitions to the others of the group.
+  /// A consumer that does not call Poll for this long loses its partitions to the group.
   std::chrono::milliseconds max_poll_interval{std::chrono::minutes(5)};
   std::chrono::milliseconds session_timeout{10'000};
 };
@@ -38,8 +38,8 @@ struct Position {
   std::int64_t offset = 0;
 };
 
-/// One member of a consumer group. Offsets are committed by Commit and by nothing else, so a
-/// message that was not handled comes again. A group that has committed nothing begins with the
+/// One member of a consumer group. Offsets are committed only by Commit, so a message that
+/// was not handled is delivered again. A group that has committed nothing starts with the
 /// oldest.
 ///
 /// Not thread-safe: one thread at a time.

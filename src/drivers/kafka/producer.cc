@@ -133,7 +133,7 @@ void Producer::ReplaceClient() {
         {{"reason", std::string_view(fresh.error().message)}});
     return;
   }
-  Log(Level::kWarn, "Kafka producer failed for good; recreating it");
+  Log(Level::kWarn, "Kafka producer failed permanently; recreating it");
   Client old = *std::move(fresh);
   {
     const std::unique_lock lock(client_mutex_);

@@ -29,7 +29,7 @@ constexpr int kDefaultReplication = -1;
 Status Judge(rd_kafka_event_t* event) {
   if (rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return Error{Code::kUnavailable,
-                 std::string("Kafka: cannot make topics: ") + rd_kafka_event_error_string(event)};
+                 std::string("Kafka: cannot create topics: ") + rd_kafka_event_error_string(event)};
   }
   std::size_t count = 0;
   const auto* results =
@@ -39,7 +39,7 @@ Status Judge(rd_kafka_event_t* event) {
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR || error == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) {
       continue;
     }
-    return Error{Code::kFailedPrecondition, std::string("Kafka: cannot make topic ") +
+    return Error{Code::kFailedPrecondition, std::string("Kafka: cannot create topic ") +
                                                 rd_kafka_topic_result_name(results[i]) + ": " +
                                                 rd_kafka_err2str(error)};
   }
@@ -72,7 +72,7 @@ Status MakeTopics(const Url& url, const std::vector<Topic>& topics,
   const Queue queue(rd_kafka_queue_new(client.get()));
   rd_kafka_CreateTopics(client.get(), pointers.data(), pointers.size(), options.get(), queue.get());
   const Event event(rd_kafka_queue_poll(queue.get(), patience + 1000));
-  if (!event) return Error{Code::kDeadlineExceeded, "Kafka: no answer about the topics"};
+  if (!event) return Error{Code::kDeadlineExceeded, "Kafka: no response about the topics"};
   return Judge(event.get());
 }
 

@@ -18,7 +18,7 @@ Error Wrong(std::string message) {
 
 Result<std::string> JoinBrokers(const std::vector<UrlHost>& hosts) {
   constexpr std::uint16_t kDefaultPort = 9092;
-  if (hosts.empty()) return Wrong("invalid host: none; write kafka://host:9092");
+  if (hosts.empty()) return Wrong("missing host; write kafka://host:9092");
   if (hosts.size() > kMaxBrokers) return Wrong("more than 64 brokers");
   std::string brokers;
   for (const UrlHost& host : hosts) {
@@ -43,7 +43,7 @@ Status AddProperties(std::vector<std::pair<std::string, std::string>> options, U
   for (auto& [name, value] : options) {
     if (!IsAllowed(name)) {
       return Wrong("unknown property \"" + name +
-                   "\"; there are security.protocol, ssl.*, sasl.*, socket.*, client.id, "
+                   "\"; known: security.protocol, ssl.*, sasl.*, socket.*, client.id, "
                    "client.dns.lookup, broker.address.family, compression.type and linger.ms");
     }
     if (value.empty()) return Wrong("property \"" + name + "\" has no value");
@@ -62,7 +62,7 @@ bool Has(const Url& url, std::string_view name) {
 Result<Url> ParseUrl(std::string_view text) {
   Result<weir::Url> parts = weir::ParseUrl(text);
   if (!parts.ok()) return Wrong(parts.error().message);
-  if (parts->scheme != "kafka") return Wrong("does not begin with kafka://");
+  if (parts->scheme != "kafka") return Wrong("must begin with kafka://");
   if (!parts->path.empty()) return Wrong("a path is not supported");
   Result<std::string> brokers = JoinBrokers(parts->hosts);
   if (!brokers.ok()) return brokers.error();
@@ -71,7 +71,7 @@ Result<Url> ParseUrl(std::string_view text) {
   url.brokers = std::move(*brokers);
   if (parts->has_user) {
     if (parts->user.empty() || parts->password.empty()) {
-      return Wrong("write user:password@ with both, percent-encoded");
+      return Wrong("give both user and password, percent-encoded: user:password@");
     }
     url.properties.emplace_back("sasl.username", std::move(parts->user));
     url.properties.emplace_back("sasl.password", std::move(parts->password));
@@ -81,7 +81,7 @@ Result<Url> ParseUrl(std::string_view text) {
     url.properties.emplace_back("sasl.mechanism", "PLAIN");
   }
   if (parts->has_user && !Has(url, "security.protocol")) {
-    return Wrong("with a user, say security.protocol=SASL_SSL (or SASL_PLAINTEXT, unencrypted)");
+    return Wrong("with a user, set security.protocol=SASL_SSL (or SASL_PLAINTEXT, unencrypted)");
   }
   return url;
 }

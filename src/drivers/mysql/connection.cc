@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <utility>
 
 #include "base/number.h"
 #include "drivers/mysql/error.h"
+#include "drivers/mysql/server_facts.h"
 #include "drivers/mysql/url.h"
 
 namespace weir::mysql {
@@ -65,6 +67,23 @@ bool WritesWhenReadOnly(std::string_view grant) {
       [&](std::string_view privilege) { return grant.find(privilege) != std::string_view::npos; });
 }
 
+/// Asks a server on a connection of its own.
+Result<ServerFacts> FactsOf(const ConnectionOptions& options, const Target& target,
+                            const Endpoint& endpoint) {
+  const std::unique_ptr<MYSQL, decltype(&mysql_close)> handle(mysql_init(nullptr), &mysql_close);
+  if (handle == nullptr) return Error{Code::kUnavailable, "mysql: out of memory"};
+  SetOptions(handle.get(), options, target);
+  if (mysql_real_connect(handle.get(), endpoint.host.c_str(), OrNull(target.user),
+                         OrNull(target.password), nullptr, endpoint.port, nullptr, 0) == nullptr) {
+    return Error{Code::kUnavailable, std::string("mysql: ") + mysql_error(handle.get())};
+  }
+  return ReadFacts(handle.get());
+}
+
+std::string Name(const Endpoint& endpoint) {
+  return endpoint.host + ":" + std::to_string(endpoint.port);
+}
+
 }  // namespace
 
 void Rows::Free::operator()(st_mysql_res* result) const noexcept { mysql_free_result(result); }
@@ -112,6 +131,7 @@ Answer Connection::Ready() {
     Delay();
     return {connected, 2002};
   }
+  failures_ = 0;
   return {};
 }
 
@@ -120,13 +140,30 @@ Status Connection::Connect() {
   if (!target.ok()) return target.error();
   if (target->endpoints.empty()) return ConnectTo(*target, {});
   Status connected;
-  for (const Endpoint& endpoint : target->endpoints) {
-    connected = ConnectTo(*target, endpoint);
-    if (connected.ok() || aborted_) break;
+  for (std::size_t i = 0; i < target->endpoints.size(); ++i) {
+    connected = ConnectTo(*target, target->endpoints[i]);
+    if (connected.ok()) return CheckRivals(*target, i);
+    if (aborted_) break;
     // Who is not let in here is not let in elsewhere, and should be told so.
     if (connected.error().code != Code::kUnavailable) break;
   }
   return connected;
+}
+
+// A primary that died may come back after a replica has been promoted, and accept writes as before.
+// It does not know what the new one has granted, so neither is used until somebody decides. Hosts
+// before this one are not asked again: they are down, or replicas.
+Status Connection::CheckRivals(const Target& target, std::size_t chosen) {
+  for (std::size_t i = chosen + 1; i < target.endpoints.size() && !aborted_; ++i) {
+    const Result<ServerFacts> other = FactsOf(options_, target, target.endpoints[i]);
+    if (!other.ok() || !AreRivals(facts_, *other)) continue;
+    Disconnect();
+    return Error{Code::kUnavailable, "mysql: " + Name(target.endpoints[chosen]) + " and " +
+                                         Name(target.endpoints[i]) +
+                                         " both accept writes; make the old primary read-only "
+                                         "(SET GLOBAL read_only = 1) or stop it"};
+  }
+  return {};
 }
 
 Status Connection::ConnectTo(const Target& target, const Endpoint& endpoint) {
@@ -147,7 +184,6 @@ Status Connection::ConnectTo(const Target& target, const Endpoint& endpoint) {
     Disconnect();
     return begun;
   }
-  failures_ = 0;
   return {};
 }
 
@@ -157,11 +193,10 @@ Status Connection::CheckServer(const Target& target) {
   }
   // Of several, the one that takes writes: the others are replicas.
   if (target.endpoints.size() < 2) return {};
-  Answer answer = RunNow("SELECT @@global.read_only");
-  if (!answer.status.ok()) return answer.status;
-  if (!answer.results.empty() && answer.results[0].Next() && answer.results[0].Int(0) != 0) {
-    return Error{Code::kUnavailable, "mysql: the server is read-only"};
-  }
+  Result<ServerFacts> facts = ReadFacts(handle_);
+  if (!facts.ok()) return Failed().status;
+  facts_ = std::move(*facts);
+  if (facts_.read_only) return Error{Code::kUnavailable, "mysql: the server is read-only"};
   return CheckGrants();
 }
 

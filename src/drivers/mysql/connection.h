@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "drivers/mysql/server_facts.h"
 #include "weir/result.h"
 
 struct st_mysql;
@@ -22,11 +23,11 @@ struct Target;
 /// Which of the two servers a connection leads to. They differ in the settings of a session.
 enum class Dialect { kMariadb, kMysql };
 
-/// For how long the server lets a session stand in the way of others; whole seconds, 1 at least.
+/// How long the server lets a session block others; whole seconds, at least 1.
 struct SessionLimits {
   std::chrono::seconds lock_wait{1};
   std::chrono::seconds statement{1};  ///< MySQL limits only reads
-  /// A transaction whose client says nothing for so long is undone, with its locks.
+  /// A transaction whose client is idle for this long is rolled back, with its locks.
   std::chrono::seconds idle_transaction{1};
 };
 
@@ -43,7 +44,7 @@ struct ConnectionOptions {
   SessionLimits limits = {};
 };
 
-/// The rows that a statement answered, read one after the other.
+/// The rows that a statement returned, read one after the other.
 ///
 /// Not thread-safe. Views live until the next call of Next.
 class Rows {
@@ -53,7 +54,7 @@ class Rows {
 
   bool Next();
   std::string_view Text(unsigned column) const noexcept;  ///< NULL reads as empty
-  std::int64_t Int(unsigned column) const noexcept;       ///< what is no number reads as 0
+  std::int64_t Int(unsigned column) const noexcept;       ///< anything but a number reads as 0
 
  private:
   struct Free {
@@ -109,6 +110,7 @@ class Connection {
   Status Connect();
   Status ConnectTo(const Target& target, const Endpoint& endpoint);
   Status CheckServer(const Target& target);
+  Status CheckRivals(const Target& target, std::size_t chosen);
   Status CheckGrants();
   Status BeginSession();
   Answer RunNow(std::string_view sql);
@@ -119,6 +121,7 @@ class Connection {
   const ConnectionOptions options_;
   st_mysql* handle_ = nullptr;
   std::uint64_t session_ = 0;
+  ServerFacts facts_;  // of the server, if there are several
   std::string begin_ = "BEGIN";
   std::string commit_ = "COMMIT";
   std::string rollback_ = "ROLLBACK";

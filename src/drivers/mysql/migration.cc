@@ -24,7 +24,7 @@ Result<std::size_t> VersionOf(Connection& connection, const std::string& compone
 Error TooNew(const std::string& component) {
   return {Code::kFailedPrecondition,
           "mysql: the tables of '" + component +
-              "' were made by a newer version of this program; use that one"};
+              "' were created by a newer version of weir; use that version"};
 }
 
 }  // namespace

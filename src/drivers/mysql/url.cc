@@ -51,7 +51,7 @@ Status SetOption(Target& target, bool& tls_given, std::string_view name, std::st
 
 Status SetPlaces(Target& target, std::vector<UrlHost> hosts) {
   if (hosts.empty() && target.socket.empty()) return Wrong("the host is missing");
-  if (!hosts.empty() && !target.socket.empty()) return Wrong("a socket goes without a host");
+  if (!hosts.empty() && !target.socket.empty()) return Wrong("give a host or a socket, not both");
   for (UrlHost& host : hosts) {
     Endpoint& endpoint = target.endpoints.emplace_back();
     endpoint.host = std::move(host.name);
@@ -62,7 +62,7 @@ Status SetPlaces(Target& target, std::vector<UrlHost> hosts) {
 
 Status CheckTls(const Target& target) {
   if (target.tls != Tls::kOff && !target.socket.empty()) {
-    return Wrong("a unix socket has no TLS; leave tls out");
+    return Wrong("a unix socket cannot use TLS; remove the tls options");
   }
   if (target.tls_cert.empty() != target.tls_key.empty()) {
     return Wrong("tls_cert and tls_key must be given together");

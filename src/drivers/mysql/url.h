@@ -18,7 +18,7 @@ struct Endpoint {
 enum class Tls {
   kOff,
   kVerified,    ///< the server's chain and its name are checked; never in the clear
-  kUnverified,  ///< never in the clear, but with whoever answers
+  kUnverified,  ///< encrypted, but the server is not verified
 };
 
 /// Where a server is and as whom to connect.

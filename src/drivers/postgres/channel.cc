@@ -16,6 +16,7 @@
 
 #include "base/blocking.h"
 #include "drivers/channel_trouble.h"
+#include "drivers/postgres/survey.h"
 #include "drivers/postgres/url.h"
 
 namespace weir::postgres {
@@ -80,6 +81,7 @@ class PostgresChannel final : public Channel {
   bool Connect() {
     if (!target_.ok()) return false;
     target_->Rotate();
+    if (!Survey::Run(*target_, kPatience / 2).ok()) return false;
     const Target::Words words = target_->words();
     MayBlock("connecting to PostgreSQL, which resolves its host name");
     connection_ = PQconnectStartParams(words.names.data(), words.values.data(), 0);
@@ -94,7 +96,7 @@ class PostgresChannel final : public Channel {
     return true;
   }
 
-  /// Runs a statement and forgets its rows. False if there was no answer in time, or an error.
+  /// Runs a statement and forgets its rows. False on a timeout or an error.
   bool Execute(const char* sql, std::initializer_list<const char*> values = {}) {
     const int count = static_cast<int>(values.size());
     if (PQsendQueryParams(connection_, sql, count, nullptr, values.begin(), nullptr, nullptr, 0) ==
@@ -163,7 +165,7 @@ class PostgresChannel final : public Channel {
   void NoteTrouble() {
     std::string text = connection_ == nullptr ? "" : PQerrorMessage(connection_);
     while (!text.empty() && text.back() == '\n') text.pop_back();
-    trouble_.Note("postgres: " + (text.empty() ? "no connection in time" : text));
+    trouble_.Note("postgres: " + (text.empty() ? "connecting timed out" : text));
   }
 
   void Run() {
@@ -180,7 +182,7 @@ class PostgresChannel final : public Channel {
         NoteTrouble();
       }
       if (connection_ != nullptr) PQfinish(std::exchange(connection_, nullptr));
-      // Messages do not end this wait: a server that is away would be asked without end.
+      // Messages do not end this wait: a server that is down would be asked without end.
       for (auto left = delay; !stopping_ && left.count() > 0; left -= kFirstDelay) {
         std::this_thread::sleep_for(kFirstDelay);
       }

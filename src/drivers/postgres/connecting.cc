@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <string_view>
 
 #include "base/blocking.h"
 #include "drivers/postgres/session.h"
@@ -39,6 +40,18 @@ Connection::Session::Session(asio::io_context& io, ConnectionOptions options)
 void Connection::Session::Connect() {
   state_ = State::kConnecting;
   ++generation_;
+  if (!target_.ok() || !target_->wants_primary()) return Open();
+  // Half of the time at most for hosts that do not answer.
+  survey_ = std::make_unique<Survey>(
+      io_, *target_, options_.connect_timeout / 2,
+      [weak = weak_from_this(), generation = generation_](const Status& surveyed) {
+        const std::shared_ptr<Session> self = weak.lock();
+        if (!self || self->generation_ != generation) return;
+        surveyed.ok() ? self->Open() : self->Lose(surveyed.error());
+      });
+}
+
+void Connection::Session::Open() {
   if (Status started = Start(); !started.ok()) {
     // Not from inside Send, which promises so.
     asio::post(io_, [weak = weak_from_this(), error = started.error()] {
@@ -50,7 +63,7 @@ void Connection::Session::Connect() {
   timer_.expires_after(options_.connect_timeout);
   timer_.async_wait(Guard([this] {
     if (state_ == State::kConnecting) {
-      Lose({Code::kUnavailable, "postgres: the server did not answer in time"});
+      Lose({Code::kUnavailable, "postgres: the server did not respond in time"});
     }
   }));
   descriptor_.assign(PQsocket(handle_));
@@ -99,8 +112,17 @@ void Connection::Session::Opened() {
     return Lose({Code::kUnavailable, "postgres: " + Trimmed(PQerrorMessage(handle_))});
   }
   PQsetErrorVerbosity(handle_, PQERRORS_DEFAULT);
-  PQsetNoticeProcessor(
-      handle_, [](void*, const char*) {}, nullptr);
+  // A commit whose wait for a synchronous standby was cut short (by statement_timeout, or by hand)
+  // is answered as if it had ended well, with a warning. Its text is translated, its place is not.
+  PQsetNoticeReceiver(
+      handle_,
+      [](void* session, const PGresult* notice) {
+        const char* place = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
+        if (place != nullptr && std::string_view(place) == "SyncRepWaitForLSN") {
+          static_cast<Session*>(session)->unconfirmed_ = true;
+        }
+      },
+      this);
   state_ = State::kReady;
   failures_ = 0;
   timer_.cancel();
@@ -144,12 +166,13 @@ std::chrono::microseconds Connection::Session::NextDelay() {
 void Connection::Session::Disconnect() {
   ++generation_;
   timer_.cancel();
+  survey_.reset();
   // libpq owns the socket.
   if (descriptor_.is_open()) descriptor_.release();
   if (handle_ != nullptr) PQfinish(std::exchange(handle_, nullptr));
   prepared_.clear();
   state_ = State::kIdle;
-  writing_ = watching_ = flushing_ = lose_soon_ = false;
+  writing_ = watching_ = flushing_ = lose_soon_ = unconfirmed_ = false;
 }
 
 }  // namespace weir::postgres

@@ -169,6 +169,11 @@ void Connection::Session::TakeResult(PGresult* result) {
 void Connection::Session::Finish() {
   Statement statement = std::move(waiting_.front());
   waiting_.pop_front();
+  // A joined statement is not the one that commits.
+  if (!statement.joined && std::exchange(unconfirmed_, false) && statement.answer.status.ok()) {
+    statement.answer.status =
+        Error{Code::kUnavailable, "postgres: no synchronous standby has confirmed the commit"};
+  }
   // A server that has become a replica: another is the primary now.
   if (statement.answer.sqlstate == kReadOnly) lose_soon_ = true;
   statement.done(std::move(statement.answer));
@@ -184,7 +189,7 @@ void Connection::Session::WatchDeadline() {
 void Connection::Session::OnDeadline() {
   watching_ = false;
   if (!waiting_.empty() && waiting_.front().deadline <= Clock::now()) {
-    return Lose({Code::kUnavailable, "postgres: no answer in time"});
+    return Lose({Code::kUnavailable, "postgres: no response in time"});
   }
   WatchDeadline();
 }

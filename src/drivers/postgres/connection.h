@@ -22,7 +22,7 @@ namespace weir::postgres {
 struct ConnectionOptions {
   std::string url = {};  ///< postgres://user:password@host:port/database, or libpq's key=value form
   std::chrono::milliseconds connect_timeout{5000};
-  /// From Send to the answer. The connection is given up then, since nothing else tells a slow
+  /// From Send to the answer. The connection is closed then, since nothing else can tell a slow
   /// server from a dead one.
   std::chrono::milliseconds statement_timeout{10000};
   /// After a failed attempt to connect, doubled by each that follows up to the longest, less up to
@@ -64,7 +64,7 @@ class Connection {
   using Done = std::function<void(Answer)>;
 
   Connection(boost::asio::io_context& io, ConnectionOptions options);
-  /// Statements in flight are told kUnavailable; their callbacks run inside.
+  /// Statements in flight fail with kUnavailable; their callbacks run inside.
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;

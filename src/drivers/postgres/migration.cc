@@ -8,6 +8,7 @@
 #include "base/blocking.h"
 #include "base/number.h"
 #include "drivers/postgres/sqlstate.h"
+#include "drivers/postgres/survey.h"
 #include "drivers/postgres/url.h"
 
 namespace weir::postgres {
@@ -71,7 +72,7 @@ Result<bool> RunNext(PGconn* connection, const std::string& component,
   if (*version > steps.size()) {
     return Error{Code::kFailedPrecondition,
                  "postgres: the tables of '" + component +
-                     "' were made by a newer version of this program; use that one"};
+                     "' were created by a newer version of weir; use that version"};
   }
   const bool is_current = *version == steps.size();
   if (!is_current) {
@@ -91,6 +92,9 @@ Status Migrate(const std::string& url, std::string_view component,
   if (!target.ok()) return target.error();
   target->Set("connect_timeout", seconds);
   target->Set("options", "-c client_min_messages=warning");
+  if (Status surveyed = Survey::Run(*target, std::chrono::milliseconds(timeout) / 2);
+      !surveyed.ok())
+    return surveyed;
   const Target::Words words = target->words();
   MayBlock("connecting to PostgreSQL, which resolves its host name");
   const Handle connection(PQconnectdbParams(words.names.data(), words.values.data(), 0), &PQfinish);

@@ -22,7 +22,7 @@ Status Migrate(const std::string& url, std::string_view component,
                std::chrono::seconds timeout = std::chrono::seconds(10));
 
 /// A component's tables, made before its first statement. After a failure it is tried again when a
-/// second has passed; meanwhile everybody is told why.
+/// second has passed; until then calls fail with the reason.
 ///
 /// Not thread-safe: belongs to the thread that it may block.
 class TablesOnFirstUse {

@@ -20,6 +20,7 @@
 
 #include "drivers/io_thread.h"
 #include "drivers/postgres/connection.h"
+#include "drivers/postgres/survey.h"
 #include "drivers/postgres/url.h"
 
 namespace weir::postgres {
@@ -63,6 +64,7 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
   };
 
   void Connect();
+  void Open();
   Status Start();
   void Poll();
   void Refused();
@@ -96,7 +98,9 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
   bool flushing_ = false;
   bool watching_ = false;
   bool lose_soon_ = false;
-  std::uint64_t generation_ = 0;  // of the socket; handlers of an older one do nothing
+  bool unconfirmed_ = false;        // the last commit has not reached a synchronous standby
+  std::unique_ptr<Survey> survey_;  // before connecting to one of several hosts
+  std::uint64_t generation_ = 0;    // of the socket; handlers of an older one do nothing
   Clock::time_point retry_at_{};
   int failures_ = 0;  // attempts to connect since the last that succeeded
   std::minstd_rand random_{std::random_device{}()};

@@ -79,7 +79,7 @@ Status ApplyTls(Target& target, const TlsWords& words) {
     target.Set("sslmode", "require");
   } else if (words.mode == "required" || words.mode.empty()) {
     const std::string ca = words.ca.empty() ? SystemAuthorities() : words.ca;
-    if (ca.empty()) return Wrong("this system has no file of authorities; give tls_ca=FILE");
+    if (ca.empty()) return Wrong("this system has no CA file; give tls_ca=FILE");
     target.Set("sslmode", "verify-full");
     target.Set("sslrootcert", ca);
   } else {
@@ -121,11 +121,11 @@ Result<Target> Target::Parse(const std::string& url) {
     if (option->val != nullptr) target.values_.emplace_back(option->keyword, option->val);
   }
   const std::string* mode = target.Find("sslmode");
-  if (mode != nullptr && !words.empty()) return Wrong("tls and sslmode exclude each other");
+  if (mode != nullptr && !words.empty()) return Wrong("use either tls or sslmode, not both");
   if (mode != nullptr && *mode == "require") {
     return Wrong(
         "sslmode=require does not verify the server; use tls=required, or "
-        "tls=insecure-no-verify if that is meant");
+        "tls=insecure-no-verify if that is intended");
   }
   if (Status set = ApplyTls(target, words); !set.ok()) return set.error();
   const std::string* hosts = target.Find("host");
@@ -152,6 +152,27 @@ std::vector<std::string> Target::names() const {
     return host.empty() || host.front() == '/' || host.front() == '@';
   });
   return names;
+}
+
+bool Target::wants_primary() const {
+  const std::string* hosts = Find("host");
+  const std::string* wanted = Find("target_session_attrs");
+  return hosts != nullptr && hosts->find(',') != std::string::npos && wanted != nullptr &&
+         (*wanted == "read-write" || *wanted == "primary");
+}
+
+std::vector<Target> Target::Hosts() const {
+  const std::string* hosts = Find("host");
+  if (hosts == nullptr) return {*this};
+  std::vector<Target> targets(Split(*hosts).size(), *this);
+  for (const char* name : {"host", "hostaddr", "port"}) {
+    const std::string* list = Find(name);
+    if (list == nullptr) continue;
+    const std::vector<std::string> values = Split(*list);
+    if (values.size() != targets.size()) continue;  // one port for all
+    for (std::size_t i = 0; i < targets.size(); ++i) targets[i].Set(name, values[i]);
+  }
+  return targets;
 }
 
 void Target::Default(std::string_view name, std::string_view value) {

@@ -9,13 +9,13 @@
 
 namespace weir::postgres {
 
-/// Where a database is and who asks, in libpq's words.
+/// A database and its credentials, as libpq's parameters.
 ///
 /// TLS is said as for the other drivers: `tls=required` (the server's chain and name are checked,
 /// never in the clear), `tls=insecure-no-verify`, `tls=off`, `tls_ca=FILE` and, for who has to show
 /// one, `tls_cert=FILE&tls_key=FILE`. Without any of them libpq's own `sslmode` counts, except for
 /// `require`, which checks nothing and is refused. Of several hosts the one that takes writes is
-/// used, unless `target_session_attrs` is given.
+/// used, unless `target_session_attrs` is given; if two do, none is (survey.h).
 class Target {
  public:
   /// Messages never show the password.
@@ -23,6 +23,11 @@ class Target {
 
   /// The hosts that have to be looked up: neither sockets nor those with a `hostaddr`.
   std::vector<std::string> names() const;
+
+  /// Whether there are several hosts, of which the one that accepts writes is wanted.
+  bool wants_primary() const;
+  /// One target for each host.
+  std::vector<Target> Hosts() const;
 
   /// For what the url does not say, and for what it may not say.
   void Default(std::string_view name, std::string_view value);

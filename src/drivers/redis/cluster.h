@@ -30,7 +30,7 @@ class Cluster {
   /// `masters` numbers them; null: it makes its own.
   Cluster(boost::asio::io_context& io, ConnectionOptions options, std::vector<Endpoint> seeds,
           std::size_t connections, std::shared_ptr<Masters> masters = nullptr);
-  /// Calls in flight are told kUnavailable; their callbacks run inside, or later on `io`.
+  /// Calls in flight fail with kUnavailable; their callbacks run inside, or later on `io`.
   ~Cluster();
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;

@@ -10,8 +10,8 @@
 
 namespace weir::redis {
 
-/// A command with its arguments, as it goes over the wire but for the count in front, which is
-/// known at the end.
+/// A command with its arguments in wire format, except the count in front, which is known at the
+/// end.
 ///
 /// Not thread-safe, like any value.
 class Command {

@@ -107,7 +107,7 @@ void Connection::Session::Ready() {
 
 void Connection::Session::TakeReply(Reply reply) {
   if (greetings_ > 0) return TakeGreeting(reply);
-  if (waiting_.empty()) return Lose("a reply came that nothing had asked for");
+  if (waiting_.empty()) return Lose("unexpected reply: no command was waiting for one");
   backoff_.Reset();
   const Done done = std::move(waiting_.front().done);
   waiting_.pop_front();
@@ -140,10 +140,10 @@ void Connection::Session::OnTimer() {
   watching_ = false;
   const auto now = Clock::now();
   if (state_ == State::kConnecting) {
-    if (connect_deadline_ <= now) return Lose("the server did not answer in time");
+    if (connect_deadline_ <= now) return Lose("the server did not respond in time");
     ExpireUnsent();
   } else if (!waiting_.empty() && waiting_.front().deadline <= now) {
-    return Lose("no answer in time");
+    return Lose("no response in time");
   }
   Watch();
 }
@@ -152,7 +152,7 @@ void Connection::Session::OnTimer() {
 void Connection::Session::ExpireUnsent() {
   const auto now = Clock::now();
   while (!waiting_.empty() && waiting_.front().deadline <= now) {
-    Refuse(std::move(waiting_.front().done), {Code::kUnavailable, name_ + "no connection in time"});
+    Refuse(std::move(waiting_.front().done), {Code::kUnavailable, name_ + "connecting timed out"});
     waiting_.pop_front();
   }
 }

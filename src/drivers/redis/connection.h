@@ -19,6 +19,7 @@ namespace weir::redis {
 
 struct ConnectionOptions {
   Endpoint endpoint = {};
+  std::string server = "redis";  ///< what errors call it
   std::string user = {};
   std::string password = {};
   std::uint32_t database = 0;
@@ -59,7 +60,7 @@ class Connection {
   using Done = std::function<void(Answer)>;
 
   Connection(boost::asio::io_context& io, ConnectionOptions options);
-  /// Commands in flight are told kUnavailable; their callbacks run inside.
+  /// Commands in flight fail with kUnavailable; their callbacks run inside.
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;

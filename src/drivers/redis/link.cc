@@ -9,8 +9,8 @@ namespace weir::redis {
 Link::Link(boost::asio::io_context& io, ConnectionOptions options)
     : io_(io),
       options_(std::move(options)),
-      name_("redis " + options_.endpoint.host + ":" + std::to_string(options_.endpoint.port) +
-            ": "),
+      name_(options_.server + " " + options_.endpoint.host + ":" +
+            std::to_string(options_.endpoint.port) + ": "),
       timer_(io),
       tls_(MakeTlsContext(options_.tls)),
       backoff_(options_.reconnect_delay, options_.max_reconnect_delay) {}

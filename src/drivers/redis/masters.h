@@ -9,7 +9,7 @@
 namespace weir::redis {
 
 /// Small numbers for the masters of a cluster, the same on all threads that share this object.
-/// A number stays its master's for good; 0 is nobody's.
+/// A number belongs to one master forever; 0 to none.
 ///
 /// Thread-safe.
 class Masters {

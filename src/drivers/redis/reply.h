@@ -13,7 +13,7 @@ struct redisReader;
 
 namespace weir::redis {
 
-/// What the server answered to one command.
+/// The server's reply to one command.
 ///
 /// Not thread-safe, like any value.
 struct Reply {

@@ -69,10 +69,10 @@ void Subscriber::Session::TakeMessage(const Reply& reply) {
   callbacks_.message(reply.elements[1].text, reply.elements[2].text);
 }
 
-// A server that went away without a word is found out by not answering.
+// A server that died silently is detected by a timeout.
 void Subscriber::Session::AskWhetherAlive() {
-  if (!heard_) return Lose("no answer in time");
-  if (replies_left_ > 0) return Lose("the server did not answer in time");
+  if (!heard_) return Lose("no response in time");
+  if (replies_left_ > 0) return Lose("the server did not respond in time");
   heard_ = false;
   stream_->Write({"PING"});
   After(options_.command_timeout, &Session::AskWhetherAlive);

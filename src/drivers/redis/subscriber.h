@@ -16,7 +16,7 @@ namespace weir::redis {
 
 /// Listens to channels on a connection of its own, and for ever: a connection that is lost, or
 /// silent for longer than command_timeout after being asked whether it lives, is opened again.
-/// What was published meanwhile is lost; `subscribed` tells when that may have happened.
+/// What was published in between is lost; `subscribed` says when that may have happened.
 ///
 /// Thread safety: belongs to the thread that runs `io`; callbacks run there, never inside the
 /// constructor, and none after the destructor.

@@ -27,7 +27,7 @@ struct TlsOptions {
   bool verify = true;
 };
 
-/// Where and as whom to connect.
+/// Where to connect, and with which credentials.
 struct Address {
   std::vector<Endpoint> endpoints = {{}};  ///< One, or some nodes of a cluster.
   bool cluster = false;

@@ -15,7 +15,7 @@ namespace weir::sqlite {
 namespace {
 
 // Statements are written in the program, so there are few; this only guards against a text that is
-// put together anew at each call.
+// put together again at each call.
 constexpr std::size_t kMaxCachedTexts = 512;
 
 Code CodeOf(int extended) {

@@ -67,17 +67,17 @@ class Database {
   Status WriteAndWait(Job job);
 
   /// Runs `read` on the calling thread, which must not be a reactor's, with a read-only connection,
-  /// in one consistent view of the data. Sees everything that was told done before.
+  /// in one consistent view of the data. Sees everything that was reported done before.
   Status Read(const std::function<Status(Connection&)>& read);
 
   /// The same on a thread of the database, which calls `done` as well; a read that is refused,
-  /// since too many wait, is told before this returns.
+  /// since too many wait, fails before this returns.
   void ReadLater(Job read, Done done);
   /// The same for reads of whole tables: one at a time, on a thread of their own, so that the short
   /// ones never wait for them.
   void ReadAllLater(Job read, Done done);
 
-  /// Finishes what is queued, tells everyone, and ends the threads. From then on nothing is called
+  /// Finishes the queue, calls back, and ends the threads. From then on nothing is called
   /// back any more, and whatever is asked for is refused at once with kUnavailable. Blocks;
   /// idempotent; not to be called on a thread of the database.
   void Close();

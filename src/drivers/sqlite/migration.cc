@@ -49,7 +49,7 @@ Status Migrate(Connection& connection, std::string_view component,
       step = Error{Code::kFailedPrecondition,
                    "the data of '" + std::string(component) + "' has version " +
                        std::to_string(*version) + ", but this program knows only " +
-                       std::to_string(newest) + ": it was written by a newer weir"};
+                       std::to_string(newest) + ": it was written by a newer version of weir"};
     } else if (*version < newest) {
       step =
           ApplyStep(connection, component, *version + 1, steps[static_cast<std::size_t>(*version)]);

@@ -17,7 +17,7 @@ namespace weir::sqlite {
 /// Runs `read` in one consistent view of the data.
 Status ReadWith(Connection& connection, const std::function<Status(Connection&)>& read);
 
-/// Threads that read, each with a connection of its own, so that nobody who asks has to wait. What
+/// Threads that read, each with its own connection, so that reads do not wait for each other. What
 /// they do together is bounded: by the number of threads and by how many jobs may wait.
 ///
 /// Thread-safe.

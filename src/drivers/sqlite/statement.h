@@ -13,9 +13,9 @@ namespace weir::sqlite {
 
 class Connection;
 
-/// A prepared statement, borrowed from its Connection and given back on destruction, so that the
-/// same SQL text is compiled once. Parameters and columns are numbered as in SQLite: parameters
-/// from 1, columns from 0.
+/// A prepared statement, borrowed from its Connection and returned on destruction, so that the same
+/// SQL text is compiled once. Parameters and columns are numbered as in SQLite: parameters from 1,
+/// columns from 0.
 ///
 /// Not thread-safe: belongs to the thread that uses its Connection, and must not outlive it.
 class Statement {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 
 #include "base/blocking.h"
 
@@ -13,7 +12,7 @@ namespace {
 
 constexpr std::size_t kPrefix = 5;  // one byte "not compressed", then the length
 constexpr long kConnectSeconds = 10;
-// A server that went away without a word is noticed by the kernel's probes.
+// A server that died silently is noticed by the kernel's probes.
 constexpr long kProbeAfterSeconds = 20;
 constexpr long kProbeEverySeconds = 10;
 
@@ -25,6 +24,13 @@ std::uint32_t LengthAt(std::string_view bytes) {
   return length;
 }
 
+/// Null if cannot initialize libcurl. Its global state is set up once, whichever thread comes
+/// first.
+CURLM* NewMulti() {
+  static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
+  return ready == CURLE_OK ? curl_multi_init() : nullptr;
+}
+
 struct FreeList {
   void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }
 };
@@ -33,7 +39,7 @@ struct FreeList {
 
 struct GrpcStream::Call {
   Call(const Server& given, std::string_view path)
-      : server(given), multi(curl_multi_init()), easy(curl_easy_init()) {
+      : server(given), multi(NewMulti()), easy(curl_easy_init()) {
     if (multi == nullptr || easy == nullptr) return;
     const bool tls = server.url.starts_with("grpcs://");
     const std::size_t host = server.url.find("://") + 3;
@@ -92,7 +98,7 @@ struct GrpcStream::Call {
       call.paused = true;
       return CURL_READFUNC_PAUSE;
     }
-    std::memcpy(room, call.output.data(), taken);
+    call.output.copy(room, taken);
     call.output.erase(0, taken);
     return taken;
   }
@@ -175,7 +181,7 @@ Status GrpcStream::Wait(std::chrono::milliseconds longest) {
   MayBlock("waiting for a control plane");
   Call& call = *call_;
   if (call.multi == nullptr || call.easy == nullptr) {
-    return Error{Code::kInternal, "libcurl does not start"};
+    return Error{Code::kInternal, "cannot initialize libcurl"};
   }
   int running = 0;
   const std::size_t before = call.input.size();

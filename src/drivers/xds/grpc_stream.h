@@ -14,7 +14,7 @@
 
 namespace weir::xds {
 
-/// Where the server is and what it is shown.
+/// The server's address and our credentials.
 struct Server {
   std::string url;                        ///< grpc://host:port or grpcs://host:port
   std::vector<std::string> headers = {};  ///< "name: value"; secret

@@ -59,6 +59,7 @@ class Writer {
     }
     if (descriptor.has_rate_limit()) WriteLimit(descriptor.rate_limit());
     if (descriptor.shadow_mode()) out_ += ",\"shadow_mode\":true";
+    if (descriptor.quota_mode()) out_ += ",\"quota_mode\":true";
     if (descriptor.descriptors_size() != 0) {
       out_ += ",\"descriptors\":";
       WriteAll(descriptor.descriptors(), depth + 1);

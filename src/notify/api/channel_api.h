@@ -8,8 +8,8 @@
 
 namespace weir::notify {
 
-/// The HTTP face of limits for one channel of a user, beside the user's own:
-/// /api/config/{userId}/channels/{channel}. docs/reference/notify-api.md describes it.
+/// The HTTP API for limits of one channel of a user, in addition to the user's own:
+/// /api/config/{userId}/channels/{channel}. See docs/reference/notify-api.md.
 ///
 /// Thread-safe: handlers run on any reactor. Must outlive the router's last request.
 class ChannelApi {

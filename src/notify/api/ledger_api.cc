@@ -36,7 +36,7 @@ Status ReadCursor(const http::Request& request, Micros& time, std::string& id) {
   const std::size_t slash = std::min(text->find('/'), text->size());
   const auto given = ParseNumber<Micros>(std::string_view(*text).substr(0, slash));
   if (slash == text->size() || !given || text->size() > kMaxIdBytes) {
-    return BadQuery("after must be the \"next\" of the page before");
+    return BadQuery("after must be the \"next\" of the previous page");
   }
   time = *given;
   id = text->substr(slash + 1);
@@ -184,7 +184,7 @@ void LedgerApi::ListUsers(const Request& request, Reply reply) {
   if (!limit.ok()) return reply(ErrorResponse(limit.error()));
   std::string after = QueryValue(request.query, "after").value_or("");
   if (after.size() > kMaxUserIdBytes + 1 + kMaxChannelBytes) {
-    return reply(ErrorResponse(400, "after must be the \"next\" of the page before"));
+    return reply(ErrorResponse(400, "after must be the \"next\" of the previous page"));
   }
   ledger_.ListUsers(
       std::move(after), *limit,

@@ -9,7 +9,7 @@
 
 namespace weir::notify {
 
-/// The HTTP face of the ledger: messages, dead letters, users and their preferences.
+/// The HTTP API of the ledger: messages, dead letters, users and their preferences.
 /// docs/reference/notify-api.md describes every path.
 ///
 /// Thread-safe: handlers run on any reactor. Must outlive the router's last request.

@@ -6,6 +6,7 @@
 
 #include "base/json_writer.h"
 #include "notify/event.h"
+#include "protocol/http/json_body.h"
 
 namespace weir::notify {
 namespace {
@@ -13,15 +14,6 @@ namespace {
 namespace dom = simdjson::dom;
 
 Error BadBody(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
-Result<dom::object> ParseObject(std::string_view body) {
-  static thread_local dom::parser parser;
-  dom::object object;
-  if (parser.parse(body.data(), body.size()).get(object) != simdjson::SUCCESS) {
-    return BadBody("the body must be a JSON object");
-  }
-  return object;
-}
 
 Result<std::vector<std::string>> Texts(const dom::element& element, const std::string& name,
                                        std::size_t max) {
@@ -114,7 +106,8 @@ std::string DeadBody(const DeadMessage& dead) {
 }
 
 Result<DeadChoice> ParseDeadChoice(std::string_view body) {
-  Result<dom::object> object = ParseObject(body);
+  http::JsonBody json;
+  Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
   DeadChoice choice;
   dom::element given;
@@ -154,7 +147,8 @@ std::string PreferencesBody(const Preferences& preferences) {
 }
 
 Result<Preferences> ParsePreferences(std::string_view body, std::string user_id) {
-  Result<dom::object> object = ParseObject(body);
+  http::JsonBody json;
+  Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
   Preferences parsed{.user_id = std::move(user_id)};
   dom::element given;

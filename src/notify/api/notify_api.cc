@@ -166,7 +166,7 @@ Response NotifyApi::Parts::ResponseOf(Result<SendAnswer> answer, const std::stri
       return UnknownUser(user);
     case Outcome::kKeyReused:
       Note(kInvalid);
-      return ErrorResponse(400, "Idempotency-Key was used before with another message");
+      return ErrorResponse(400, "Idempotency-Key was already used for a different message");
     case Outcome::kLimited:
       Note(kLimited);
       return LimitedResponse(*answer, user, channel, now);
@@ -239,6 +239,18 @@ void NotifyApi::Parts::Report(const Request&, Reply reply) {
     };
     probed("queue", probes.queue);
     probed("deadLetters", probes.dead_letters);
+    const DeliveryStats* const sender = probes.deliveries ? probes.deliveries() : nullptr;
+    const auto told = [&](std::string_view name, auto count) {
+      json.Key(name);
+      if (sender != nullptr) {
+        json.Value(count(*sender));
+      } else {
+        json.Null();
+      }
+    };
+    told("delivered", [](const DeliveryStats& s) { return s.count(DeliveryStats::kDelivered); });
+    told("retries", [](const DeliveryStats& s) { return s.retries(); });
+    told("meanDeliveryMs", [](const DeliveryStats& s) { return s.mean_time() / 1000; });
   })));
 }
 
@@ -298,25 +310,25 @@ void NotifyApi::AddTo(http::Router& router, const Protect& admin, const Protect&
 }
 
 void NotifyApi::Collect(telemetry::TextWriter& out) const {
-  out.Counter("weir_notify_sends_total", "Requests to send a notification, by what came of them.");
+  out.Counter("weir_notify_sends_total", "Requests to send a notification, by result.");
   for (std::size_t i = 0; i < kResults; ++i) {
     const telemetry::Label label{"result", kResultNames[i]};
     out.Sample(parts_->Count(static_cast<SendResult>(i)), {&label, 1});
   }
-  out.Histogram("weir_notify_latency_seconds", "From the request to send to its answer.");
+  out.Histogram("weir_notify_latency_seconds", "Time from the request to its response.");
   {
     const std::lock_guard lock(parts_->latency_mutex);
     const telemetry::LocalHistogram* const part = &parts_->latency;
     out.Samples({&part, 1});
   }
-  out.Gauge("weir_notify_waiting", "Requests to send that wait for their answer.");
+  out.Gauge("weir_notify_waiting", "Requests to send that are in progress.");
   out.Sample(static_cast<std::uint64_t>(parts_->gateway.waiting()));
   if (parts_->probes.queue) {
-    out.Gauge("weir_notify_queue", "Events that wait for delivery.");
+    out.Gauge("weir_notify_queue", "Events waiting for delivery.");
     out.Sample(parts_->probes.queue());
   }
   if (parts_->probes.dead_letters) {
-    out.Gauge("weir_notify_dead_letters", "Dead letters that nobody has replayed or dropped.");
+    out.Gauge("weir_notify_dead_letters", "Dead letters not yet replayed or deleted.");
     out.Sample(parts_->probes.dead_letters());
   }
   if (parts_->probes.deliveries) {

@@ -14,13 +14,13 @@
 
 namespace weir::notify {
 
-/// What users without a limit get; rate_limit 0: nothing, they are unknown.
+/// The limit of users that have none; rate_limit 0: they are unknown.
 struct DefaultCap {
   std::int64_t rate_limit = 0;
   std::int64_t time_window = 0;
 };
 
-/// The HTTP face of the notification gateway: /api/config, /api/send, /api/quota and /admin/notify.
+/// The HTTP API of the notification gateway: /api/config, /api/send, /api/quota and /admin/notify.
 /// docs/reference/notify-api.md describes every path.
 ///
 /// Thread-safe: handlers run on any reactor. Must outlive the router's last request.

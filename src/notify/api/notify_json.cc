@@ -12,6 +12,7 @@
 #include "base/json_writer.h"
 #include "notify/event.h"
 #include "protocol/http/error.h"
+#include "protocol/http/json_body.h"
 
 namespace weir::notify {
 namespace {
@@ -22,12 +23,10 @@ namespace dom = simdjson::dom;
 class Fields {
  public:
   static Result<Fields> Parse(std::string_view body) {
-    // Keeps its memory; documents are views into it, so one is in use at a time per thread.
-    static thread_local dom::parser parser;
     Fields fields;
-    if (parser.parse(body.data(), body.size()).get(fields.object_) != simdjson::SUCCESS) {
-      return Invalid("the body must be a JSON object");
-    }
+    Result<dom::object> object = fields.json_.Parse(body);
+    if (!object.ok()) return object.error();
+    fields.object_ = *object;
     return fields;
   }
 
@@ -51,6 +50,7 @@ class Fields {
   }
 
  private:
+  http::JsonBody json_;
   dom::object object_;
   std::string missing_;
 };
@@ -83,7 +83,7 @@ Result<std::int64_t> Minutes(const dom::element& element) {
   const Result<std::chrono::nanoseconds> span = ParseDuration(text);
   if (!span.ok()) return Invalid("timeWindow: " + span.error().message);
   if (*span % std::chrono::minutes(1) != std::chrono::nanoseconds(0)) {
-    return Invalid("timeWindow must be whole minutes");
+    return Invalid("timeWindow must be whole minutes, got '" + std::string(text) + "'");
   }
   return *span / std::chrono::minutes(1);
 }

@@ -11,8 +11,8 @@
 
 namespace weir::notify::kafka {
 
-/// Keeps dead letters on the topic `sms-outbound-dlq`: key and payload as they came, and headers
-/// that say why and whence: reason, source-topic, source-partition, source-offset.
+/// Keeps dead letters on the topic `sms-outbound-dlq`: key and payload unchanged, with headers for
+/// the reason and the origin: reason, source-topic, source-partition, source-offset.
 ///
 /// Thread-safe.
 class DeadLetterTopic {

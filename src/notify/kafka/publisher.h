@@ -20,7 +20,7 @@ struct PublisherOptions {
   std::string topic = std::string(kTopic);
 };
 
-/// Puts events on Kafka's topic `sms-outbound` as JSON. The key is the user's id, so a user's
+/// Publishes events to Kafka's topic `sms-outbound` as JSON. The key is the user's ID, so a user's
 /// events keep their order.
 ///
 /// Thread-safe.

@@ -114,8 +114,7 @@ std::vector<Ask> PostgresGateway::Worker::TakeBatch(std::vector<std::string>& us
       Waiting waiting = std::move(user.waiting.front());
       user.waiting.pop_front();
       if (waiting.since < oldest) {
-        Answer(waiting, {Code::kUnavailable,
-                         "PostgreSQL is temporarily unavailable: the wait was too long"});
+        Answer(waiting, {Code::kUnavailable, "PostgreSQL is temporarily unavailable: timed out"});
       } else {
         waiting_.fetch_sub(1, std::memory_order_relaxed);
         asks.push_back(std::move(waiting.ask));

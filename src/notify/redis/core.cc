@@ -197,7 +197,7 @@ void RedisGateway::Core::Synced(const Status& status) {
     ScheduleSync();
   }
   if (sync_failing_ && state_ == State::kFalling) {
-    // Redis is away, and the table cannot be asked before it knows what Redis had counted.
+    // Redis is down, and the table cannot be asked before it knows what Redis had counted.
     for (const RequestPtr& request : std::exchange(held_, {})) Answer(request, status.error());
   }
   MaybeFallen();
@@ -255,7 +255,7 @@ void RedisGateway::Core::Find(std::string user_id, Done<std::optional<UserLimit>
           core->connection_->Send(
               Command{"HMGET", CacheKey(user), "currentCount", "windowStart"},
               [done, row = std::move(row)](const weir::redis::Answer& answer) mutable {
-                // The table may not have caught up; a cache that is away or of another window says
+                // The table may not have caught up; a cache that is down or of another window says
                 // nothing.
                 if (answer.status.ok() && answer.reply.is_array(2) &&
                     answer.reply.elements[1].text == std::to_string((*row)->last_refresh_time)) {

@@ -36,7 +36,7 @@ class RedisGateway::Core : public std::enable_shared_from_this<Core> {
 
   void Send(SendRequest request, Done<SendAnswer> done);
   void Configure(UserLimit limit, Done<UserLimit> done);
-  /// Who has no row has no hash either, so Redis need not be told.
+  /// A user without a row has no hash either, so Redis need not change.
   void Ensure(UserLimit limit, Done<bool> done) {
     fallback_.Ensure(std::move(limit), std::move(done));
   }

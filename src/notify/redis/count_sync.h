@@ -13,8 +13,8 @@
 
 namespace weir::notify::redis {
 
-/// Brings what was counted in Redis to the table: gathers confirmed sends and adds them, many users
-/// at a time, one call under way. Knows at every moment what the table does not know yet.
+/// Copies what was counted in Redis to the table: collects confirmed sends and adds them, many
+/// users at a time, one call in flight. Knows at every moment what the table is missing.
 ///
 /// Thread safety: for one thread; the owner sees to it that Done comes back there.
 class CountSync {

@@ -25,8 +25,8 @@ bool SameConfig(const UserLimit& a, const UserLimit& b) {
 void RedisGateway::Core::Miss(const RequestPtr& request) {
   if (state_ != State::kUp) return Submit(request);
   if (++request->loads > kMaxLoads) {
-    return Answer(
-        request, Error{Code::kUnavailable, "Redis is temporarily unavailable: it keeps no counts"});
+    return Answer(request, Error{Code::kUnavailable,
+                                 "Redis is temporarily unavailable: it does not keep counts"});
   }
   loads_[request->send.user_id].requests.push_back(request);
   StartLoads();
@@ -45,8 +45,10 @@ void RedisGateway::Core::StartLoads() {
     if (users.size() == kMaxUsersInLoad) break;
   }
   for (const std::string& user : hopeless) {
-    FinishLoad(user, Error{Code::kUnavailable,
-                           "PostgreSQL is temporarily unavailable: it misses counts of the user"});
+    FinishLoad(
+        user,
+        Error{Code::kUnavailable,
+              "PostgreSQL is temporarily unavailable: its counts of the user are not up to date"});
   }
   if (users.empty()) return;
   loading_ = true;

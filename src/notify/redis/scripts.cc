@@ -13,7 +13,7 @@ using weir::redis::Command;
 using weir::redis::Reply;
 using weir::redis::Script;
 
-Error Unexpected() { return {Code::kInternal, "Redis gave an unexpected answer"}; }
+Error Unexpected() { return {Code::kInternal, "unexpected response from Redis"}; }
 
 bool ReadNumber(std::string_view text, std::int64_t& number) {
   const auto read = ParseNumber<std::int64_t>(text);

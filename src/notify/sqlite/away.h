@@ -7,7 +7,7 @@
 
 namespace weir::notify::sqlite {
 
-/// How an error of the database is told.
+/// How an error of the database is reported.
 inline Error Away(const Error& error) {
   return {Code::kUnavailable, "the embedded database is temporarily unavailable: " + error.message};
 }

@@ -28,7 +28,7 @@ struct Options {
 class SqliteGateway final : public Gateway {
  public:
   /// Makes the tables if need be. `database` and `clock` must outlive the gateway and its jobs.
-  /// `on_event` is told, on the writer's thread, that the outbox has more.
+  /// `on_event` is called, on the writer's thread, when the outbox has more.
   static Result<std::unique_ptr<SqliteGateway>> Open(weir::sqlite::Database& database,
                                                      const Clock& clock, Options options,
                                                      std::function<void()> on_event);

@@ -35,7 +35,7 @@ struct SenderOptions {
 /// Thread-safe.
 class OutboxSender {
  public:
-  /// What is given must outlive this. `gone` is told how many events have left for good.
+  /// What is given must outlive this. `gone` is called with the number of events that have left it.
   OutboxSender(weir::sqlite::Database& database, Provider& provider, const Clock& clock,
                std::function<void(std::size_t)> gone, SenderOptions options = {});
   /// Finishes the events that are being delivered.

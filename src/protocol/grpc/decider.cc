@@ -52,14 +52,17 @@ limiter::Check& Burst::AddCheck(std::string_view domain, store::Op op, std::int6
 void Burst::AddDescriptor() {
   descriptor_extents_.push_back({entries_.size(), 0});
   costs_.push_back(checks_[used_ - 1].request.cost);
+  reported_.push_back(0);
   overrides_.push_back(nullptr);
   ++check_extents_.back().count;
 }
 
-void Burst::AddDescriptor(std::int64_t cost, const std::optional<Quota>& override_quota) {
+void Burst::AddDescriptor(std::int64_t cost, const std::optional<Quota>& override_quota,
+                          bool reported) {
   AddDescriptor();
-  if (cost != costs_.back()) check_extents_.back().special = true;
+  if (reported || cost != costs_.back()) check_extents_.back().special = true;
   costs_.back() = cost;
+  reported_.back() = reported ? 1 : 0;
   if (!override_quota) return;
   check_extents_.back().special = true;
   overrides_.back() = &override_quotas_.emplace_back(*override_quota);
@@ -97,6 +100,7 @@ void Burst::Truncate(std::size_t checks) noexcept {
   }
   descriptor_extents_.resize(descriptors);
   costs_.resize(descriptors);
+  reported_.resize(descriptors);
   overrides_.resize(descriptors);
   check_extents_.resize(checks);
   used_ = checks;
@@ -117,6 +121,7 @@ void Burst::PointCheckAt(std::size_t index) {
   request.descriptors = std::span(descriptors_).subspan(extent.first, extent.count);
   if (!extent.special) return;
   request.costs = std::span(costs_).subspan(extent.first, extent.count);
+  request.reported = std::span(reported_).subspan(extent.first, extent.count);
   request.overrides = std::span(overrides_).subspan(extent.first, extent.count);
 }
 
@@ -156,6 +161,7 @@ void Burst::Clear() {
   descriptor_extents_.clear();
   entries_.clear();
   costs_.clear();
+  reported_.clear();
   overrides_.clear();
   override_quotas_.clear();
   request_ids_.clear();

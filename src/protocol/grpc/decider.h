@@ -74,7 +74,8 @@ class Burst {
   /// Begins a descriptor of the last check that costs what its check costs.
   void AddDescriptor();
   /// The same with a cost of its own and a quota that stands in for the policies', or nothing.
-  void AddDescriptor(std::int64_t cost, const std::optional<Quota>& override_quota);
+  /// `reported`: the cost was stated for this descriptor alone.
+  void AddDescriptor(std::int64_t cost, const std::optional<Quota>& override_quota, bool reported);
   void AddEntry(std::string_view key, std::string_view value);
 
  private:
@@ -112,6 +113,7 @@ class Burst {
   std::vector<policy::Entry> entries_;
   std::vector<policy::Descriptor> descriptors_;
   std::vector<std::int64_t> costs_;
+  std::vector<std::uint8_t> reported_;
   std::vector<const Quota*> overrides_;
   std::deque<Quota> override_quotas_;
   std::deque<std::string> request_ids_;  // of calls whose caller gave one

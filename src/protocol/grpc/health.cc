@@ -34,7 +34,7 @@ class Health::CheckMethod final : public Method {
     HealthCheckRequest request;
     if (!ParseOrFinish(request, message, call)) return;
     if (!health_.Knows(request.service())) {
-      return call.Finish(StatusCode::kNotFound, "no such service here: " + request.service());
+      return call.Finish(StatusCode::kNotFound, "unknown service: " + request.service());
     }
     call.Send(Response(health_.serving()));
     call.Finish(StatusCode::kOk);

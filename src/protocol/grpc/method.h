@@ -40,7 +40,7 @@ class Method {
   std::string path_;
 };
 
-/// Who calls: what the doors know of a peer, and the key in the call's metadata (`x-weir-key`,
+/// Who is calling: what is known of the peer, and the key in the call's metadata (`x-weir-key`,
 /// `x-api-key`, or `authorization: Bearer …`). Views of the call.
 struct Caller {
   std::string_view address;

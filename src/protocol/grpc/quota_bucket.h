@@ -17,7 +17,7 @@ namespace weir::grpc {
 inline constexpr std::chrono::seconds kAssignmentTtl{3};
 /// So far ahead is what an Envoy's bucket will take in paid for: until the next push, and a little.
 inline constexpr std::chrono::milliseconds kPaidAhead{1'250};
-/// Nobody has asked for so long: the Envoy is told to forget the bucket.
+/// No request for so long: the Envoy abandons the bucket.
 inline constexpr std::chrono::seconds kIdleAfter{15};
 
 /// What a limiter's answer says about a bucket, in requests.

@@ -76,7 +76,7 @@ QuotaStreams::~QuotaStreams() {
 Result<QuotaStreams::StreamId> QuotaStreams::Open(std::unique_ptr<QuotaPeer> peer) {
   if (streams_.size() >= bounds_.max_streams) {
     ++assignments_.totals().turned_away;
-    return Error{Code::kResourceExhausted, "too many streams of quota reports"};
+    return Error{Code::kResourceExhausted, "too many quota streams"};
   }
   const auto stream = std::make_shared<Stream>();
   stream->peer = std::move(peer);
@@ -125,7 +125,7 @@ std::shared_ptr<QuotaStreams::Bucket> QuotaStreams::Add(Stream& stream, std::str
 
 Status QuotaStreams::OnReports(StreamId id, const Reports& reports) {
   const auto found = streams_.find(id);
-  if (found == streams_.end()) return Error{Code::kUnavailable, "the stream is over"};
+  if (found == streams_.end()) return Error{Code::kUnavailable, "the stream has ended"};
   const std::shared_ptr<Stream> stream = found->second;
   if (Status checked = Check(*stream, reports); !checked.ok()) return checked;
   if (stream->domain.empty()) stream->domain = reports.domain();
@@ -193,7 +193,7 @@ void QuotaStreams::Tick() {
 bool QuotaStreams::Stalled(Stream& stream) {
   stream.stalls = stream.peer->sending() ? stream.stalls + 1 : 0;
   if (stream.stalls < 2) return false;
-  stream.peer->End({Code::kUnavailable, "assignments are not read in time"});
+  stream.peer->End({Code::kUnavailable, "the client does not read its assignments in time"});
   return true;
 }
 

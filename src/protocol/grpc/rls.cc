@@ -18,7 +18,7 @@ using envoy::service::ratelimit::v3::RateLimitResponse;
 Result<Quota> OverrideQuota(const RateLimitDescriptor::RateLimitOverride& limit) {
   const std::int64_t length = SecondsOf(static_cast<int>(limit.unit()));
   if (length == 0) {
-    return Error{Code::kInvalidArgument, "limit.unit of a descriptor must name a unit"};
+    return Error{Code::kInvalidArgument, "limit.unit of a descriptor must be set"};
   }
   const std::int64_t times = limit.has_unit_multiplier() ? limit.unit_multiplier().value() : 1;
   if (times < 1) {
@@ -99,7 +99,7 @@ Status ShouldRateLimit::AskFor(const RateLimitRequest& request, bool refunds, Bu
     const std::int64_t cost =
         nothing ? 2 * static_cast<std::int64_t>(std::min<std::uint64_t>(own, kMaxLimit))
                 : static_cast<std::int64_t>(own);
-    burst.AddDescriptor(cost, quota);
+    burst.AddDescriptor(cost, quota, descriptor.has_hits_addend());
     for (const auto& entry : descriptor.entries()) burst.AddEntry(entry.key(), entry.value());
   }
   return {};

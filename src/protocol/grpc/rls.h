@@ -10,8 +10,8 @@
 
 namespace weir::grpc {
 
-/// What the rate limit service adds to its answers. Nothing by default: Envoy writes headers of its
-/// own, and would send both.
+/// What the rate limit service adds to its responses. Nothing by default: Envoy writes its own
+/// headers, and would send both.
 struct RlsOptions {
   bool headers = false;  ///< the three below, and Retry-After when over the limit
   std::string limit_header = "RateLimit-Limit";

@@ -1,9 +1,14 @@
 #include "protocol/grpc/rls_response.h"
 
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
 
 #include "policy/policy_set.h"
 
@@ -13,6 +18,7 @@ namespace {
 using envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 using envoy::service::ratelimit::v3::RateLimitResponse;
 using Unit = RateLimitResponse::RateLimit;
+using google::protobuf::Struct;
 using limiter::PolicyVerdict;
 
 constexpr std::uint32_t kMaxUint32 = std::numeric_limits<std::uint32_t>::max();
@@ -66,6 +72,17 @@ bool InQuotaMode(const PolicyVerdict& verdict) noexcept {
   return verdict.rule != nullptr && verdict.rule->definition.quota_mode && verdict.shadow;
 }
 
+/// Adds what `into` does not have yet, in structs below it as well.
+// NOLINTNEXTLINE(misc-no-recursion): the depth of a policy file is bounded
+void Merge(const Struct& from, Struct& into) {
+  for (const auto& [name, value] : from.fields()) {
+    const auto [found, is_new] = into.mutable_fields()->insert({name, value});
+    if (!is_new && found->second.has_struct_value() && value.has_struct_value()) {
+      Merge(value.struct_value(), *found->second.mutable_struct_value());
+    }
+  }
+}
+
 }  // namespace
 
 Unit::Unit UnitOf(const Quota& quota) noexcept {
@@ -87,10 +104,15 @@ const RateLimitResponse& RlsResponse::Of(const Request& request,
   response_.Clear();
   shown_ = nullptr;
   over_quota_.clear();
-  quota_mode_ = false;
+  quotas_ = 0;
+  metadata_.clear();
   now_ = (options_.clock != nullptr ? *options_.clock : SystemClock::Get()).Now();
   response_.set_overall_code(RateLimitResponse::OK);
   AddStatuses(request, checks);
+  // One of several quotas suffices; with none left there is nothing to fall back on.
+  if (quotas_ > 0 && over_quota_.size() == quotas_) {
+    response_.set_overall_code(RateLimitResponse::OVER_LIMIT);
+  }
   if (options_.headers && shown_ != nullptr) AddHeaders();
   for (const limiter::Check& check : checks) {
     if (!check.degraded_by.empty()) AddHeader("x-ratelimit-degraded", check.degraded_by);
@@ -136,14 +158,17 @@ void RlsResponse::AddStatus(const RateLimitDescriptor& descriptor, const PolicyV
   limit.set_unit(UnitOf(*verdict->quota));
   if (verdict->rule != nullptr) limit.set_name(verdict->rule->definition.limit_name);
   status.set_limit_remaining(over || nothing ? 0 : Clamp32(verdict->decision.remaining));
-  quota_mode_ = quota_mode_ || InQuotaMode(*verdict);
-  if (over && InQuotaMode(*verdict)) return over_quota_.push_back(index);
   status.mutable_duration_until_reset()->set_seconds(SecondsToReset(*verdict, now_));
-  if (verdict->shadow) return;
-  if (over) {
-    status.set_code(RateLimitResponse::OVER_LIMIT);
-    response_.set_overall_code(RateLimitResponse::OVER_LIMIT);
+  const bool quota = InQuotaMode(*verdict);
+  const bool shown_over = over && (quota || !verdict->shadow);
+  if (shown_over) status.set_code(RateLimitResponse::OVER_LIMIT);
+  if (quota) ++quotas_;
+  if (quota && over) over_quota_.push_back(index);
+  if (!shown_over && verdict->rule != nullptr && !verdict->rule->definition.metadata.empty()) {
+    metadata_.push_back(verdict->rule->definition.metadata);
   }
+  if (verdict->shadow) return;
+  if (over) response_.set_overall_code(RateLimitResponse::OVER_LIMIT);
   const PolicyVerdict both[] = {shown_ != nullptr ? *shown_ : *verdict, *verdict};
   if (shown_ != nullptr && Strictest(both) != &both[1]) return;
   shown_ = verdict;
@@ -166,8 +191,9 @@ void RlsResponse::AddHeader(std::string_view name, std::string_view value) {
   header.set_value(value.data(), value.size());
 }
 
-/// For access logs and filters behind the rate limit filter: what was asked, and which of the
-/// descriptors are over a limit in quota mode.
+/// For access logs and filters behind the rate limit filter: what was asked, which of the
+/// descriptors are over a limit in quota mode, and what the limits that are not over say
+/// themselves.
 void RlsResponse::AddMetadata(const Request& request) {
   auto& fields = *response_.mutable_dynamic_metadata()->mutable_fields();
   fields["domain"].set_string_value(request.domain());
@@ -183,10 +209,24 @@ void RlsResponse::AddMetadata(const Request& request) {
       told["hitsAddend"].set_number_value(static_cast<double>(descriptor.hits_addend().value()));
     }
   }
-  fields["quotaModeEnabled"].set_bool_value(quota_mode_);
+  AddOwnMetadata();
+  fields["quotaModeEnabled"].set_bool_value(quotas_ > 0);
   if (over_quota_.empty()) return;
   auto& violations = *fields["quotaModeViolations"].mutable_list_value();
   for (const int index : over_quota_) violations.add_values()->set_number_value(index);
+}
+
+/// Of two limits that say the same field, the first has the say.
+void RlsResponse::AddOwnMetadata() {
+  if (metadata_.empty()) return;
+  Struct all;
+  for (const std::string_view json : metadata_) {
+    Struct one;
+    const auto status = google::protobuf::util::JsonStringToMessage(std::string(json), &one);
+    if (status.ok()) Merge(one, all);
+  }
+  *(*response_.mutable_dynamic_metadata()->mutable_fields())["metadata"].mutable_struct_value() =
+      std::move(all);
 }
 
 }  // namespace weir::grpc

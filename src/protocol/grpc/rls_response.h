@@ -33,6 +33,7 @@ class RlsResponse {
   void AddHeaders();
   void AddHeader(std::string_view name, std::string_view value);
   void AddMetadata(const Request& request);
+  void AddOwnMetadata();
 
   const RlsOptions& options_;
   Response response_;
@@ -40,7 +41,8 @@ class RlsResponse {
   const limiter::PolicyVerdict* shown_ = nullptr;  // the one that the headers tell of
   int shown_status_ = 0;                           // its place in the answer
   std::vector<int> over_quota_;                    // descriptors over a limit in quota mode
-  bool quota_mode_ = false;                        // some limit is in that mode
+  std::size_t quotas_ = 0;                         // descriptors with a limit in that mode
+  std::vector<std::string_view> metadata_;         // of limits that are not over, as JSON
 };
 
 /// The unit whose length is a quota's window; UNKNOWN if there is none.

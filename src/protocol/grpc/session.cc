@@ -81,7 +81,7 @@ void Session::OnHead(Call& call) {
   if (!call.post_) return SubmitHttpError(call, "405");
   if (!call.grpc_) return SubmitHttpError(call, "415");
   if (call.method_ == nullptr) {
-    call.Finish(StatusCode::kUnimplemented, "no such method; ask server reflection for the list");
+    call.Finish(StatusCode::kUnimplemented, "no such method; server reflection lists the methods");
   } else if (call.encoded_) {
     call.Finish(StatusCode::kUnimplemented, "only grpc-encoding: identity is supported");
   } else if (call.bad_timeout_) {
@@ -122,7 +122,7 @@ void Session::ReadMessages(Call& call, std::string_view bytes) {
   buffered_ -= before;
   if (buffered_ <= options_.max_buffered_bytes || call.finished_) return;
   call.Finish(StatusCode::kResourceExhausted,
-              "requests on this connection hold too much memory at once");
+              "the requests on this connection use too much memory");
   ReadMessages(call, {});
 }
 

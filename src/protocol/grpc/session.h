@@ -67,7 +67,7 @@ struct SessionOptions {
   std::int64_t control_rate = 500;
 };
 
-/// Told by a session that it has something to send although nothing was received. Must not call the
+/// Called by a session that has something to send although nothing was received. Must not call the
 /// session back from within OnOutput, but soon afterwards.
 class SessionObserver {
  public:

@@ -8,9 +8,9 @@
 
 namespace weir::grpc {
 
-/// Which streams a peer has used lately, so that frames on streams that it has closed or skipped
-/// are refused as RFC 9113 (5.1, 5.1.1) wants it. Bounded: of older streams it knows nothing, and
-/// frames on them are ignored. Not thread-safe.
+/// Which streams a peer has used recently, so that frames on streams that it has closed or skipped
+/// are refused as RFC 9113 (5.1, 5.1.1) requires. Bounded: older streams are unknown, and frames on
+/// them are ignored. Not thread-safe.
 class StreamHistory {
  public:
   /// The peer begins this stream.
@@ -18,7 +18,7 @@ class StreamHistory {
     if (id > last_ + 2) skipped_[next_skipped_++ % skipped_.size()] = {last_ + 2, id - 2};
     last_ = std::max(last_, id);
   }
-  /// The peer has said its last on this stream, and the stream is over.
+  /// The peer has finished on this stream, and the stream has ended.
   void Close(std::int32_t id) noexcept { closed_[next_closed_++ % closed_.size()] = id; }
 
   std::int32_t last() const noexcept { return last_; }

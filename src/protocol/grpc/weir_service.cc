@@ -105,10 +105,10 @@ Status AddCheck(const v1::CheckRequest& request, std::string_view default_domain
   const std::int64_t cost = request.has_cost() ? request.cost() : 1;
   if (cost < 0) return Error{Code::kInvalidArgument, "cost must not be negative"};
   if (request.has_expires_after_ms()) {
-    return Error{Code::kInvalidArgument, "expires_after_ms goes with Reserve only"};
+    return Error{Code::kInvalidArgument, "expires_after_ms is only for Reserve"};
   }
   if (request.overdraw() && op != store::Op::kCharge) {
-    return Error{Code::kInvalidArgument, "overdraw goes with Check and CheckBatch only"};
+    return Error{Code::kInvalidArgument, "overdraw is only for Check and CheckBatch"};
   }
   if (request.overdraw()) op = store::Op::kOverdraw;
   limiter::Check& check =
@@ -153,7 +153,7 @@ class Reserve final : public SingleCheck {
     const std::int64_t cost = request.has_cost() ? request.cost() : 1;
     if (cost < 1) return Error{Code::kInvalidArgument, "cost must be at least 1"};
     if (request.overdraw()) {
-      return Error{Code::kInvalidArgument, "overdraw goes with Check and CheckBatch only"};
+      return Error{Code::kInvalidArgument, "overdraw is only for Check and CheckBatch"};
     }
     const Result<std::chrono::milliseconds> lasts = LastsOf(request);
     if (!lasts.ok()) return lasts.error();

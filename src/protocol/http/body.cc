@@ -87,8 +87,15 @@ BodyScanner::State BodyScanner::Step(char byte) noexcept {
       }
       if (state_ == State::kSizeStart) return State::kFailed;
       if (byte == '\r') return State::kSizeLf;
-      return byte == ';' || byte == ' ' || byte == '\t' ? State::kExtension : State::kFailed;
+      if (byte == ';') return State::kExtension;
+      return byte == ' ' || byte == '\t' ? State::kSizeSpace : State::kFailed;
     }
+    case State::kSizeSpace:
+      // Digits after a space are part of the size to some servers.
+      if (byte == '\r') return State::kSizeLf;
+      if (byte == ';') return State::kExtension;
+      if (byte != ' ' && byte != '\t') return State::kFailed;
+      return ++overhead_ > kMaxExtension ? State::kFailed : State::kSizeSpace;
     case State::kExtension:
       if (byte == '\r') return State::kSizeLf;
       return Control(byte) || ++overhead_ > kMaxExtension ? State::kFailed : State::kExtension;

@@ -45,6 +45,7 @@ class BodyScanner {
     kUntilClose,
     kSizeStart,  // the first digit of a chunk's size
     kSize,
+    kSizeSpace,
     kExtension,
     kSizeLf,
     kData,

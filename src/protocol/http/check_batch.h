@@ -34,7 +34,10 @@ class CheckBatch {
   /// Forgets all; a batch that was unusually large gives its memory back.
   void Clear() {
     constexpr std::size_t kKept = 64;
-    if (checks_.size() > kKept) checks_.resize(kKept);
+    if (checks_.size() > kKept) {
+      checks_.resize(kKept);
+      checks_.shrink_to_fit();
+    }
     used_ = 0;
     arena_.Clear();
   }

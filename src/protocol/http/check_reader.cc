@@ -18,6 +18,16 @@ namespace json = simdjson::ondemand;
 class CheckReader::Parser {
  public:
   Result<Found> Read(std::string_view body, Ask ask, CheckBatch& batch) {
+    Result<Found> found = ReadBody(body, ask, batch);
+    // All of it is in the batch. What a large body took is not kept for the small ones.
+    if (parser_.capacity() > kKept) parser_ = json::parser();
+    return found;
+  }
+
+ private:
+  static constexpr std::size_t kKept = std::size_t{64} << 10U;
+
+  Result<Found> ReadBody(std::string_view body, Ask ask, CheckBatch& batch) {
     op_ = ask.op;
     reserve_ = ask.reserve;
     batch_ = &batch;
@@ -44,7 +54,6 @@ class CheckReader::Parser {
     return found;
   }
 
- private:
   enum Seen : unsigned {
     kKey = 1,
     kDomain = 2,
@@ -102,7 +111,7 @@ class CheckReader::Parser {
       if (Status status = ReadCheck(object, place); !status.ok()) return status;
       ++place.check;
     }
-    if (place.check == 0) return Bad("checks: must hold at least one check");
+    if (place.check == 0) return Bad("checks: must contain at least one check");
     return {};
   }
 
@@ -187,7 +196,7 @@ class CheckReader::Parser {
       return place.Wrong("", "give either key or descriptors");
     }
     if (op_ == store::Op::kRelease && (seen & (kLease | kLeases)) == 0) {
-      return place.Wrong("leases", "is missing; it is in the answer to the check");
+      return place.Wrong("leases", "is missing; the response to the check contains it");
     }
     if ((seen & kLease) != 0 && (seen & kLeases) != 0) {
       return place.Wrong("leases", "cannot be combined with lease, which is one of them");
@@ -201,18 +210,21 @@ class CheckReader::Parser {
   std::string_view UnknownField() const noexcept {
     switch (op_) {
       case store::Op::kRelease:
-        return "is not a field of a release; those are key, domain, descriptors, lease, leases and "
+        return "is not a field of a release; the fields are key, domain, descriptors, lease, "
+               "leases and "
                "cost";
       case store::Op::kSettle:
-        return "is not a field of a settlement; those are reservation and cost";
+        return "is not a field of a settlement; the fields are reservation and cost";
       case store::Op::kCharge:
         if (reserve_) {
-          return "is not a field of a reservation; those are key, domain, descriptors, cost and "
+          return "is not a field of a reservation; the fields are key, domain, descriptors, cost "
+                 "and "
                  "expiresAfterMs";
         }
-        return "is not a field of a check; those are key, domain, descriptors, cost and overdraw";
+        return "is not a field of a check; the fields are key, domain, descriptors, cost and "
+               "overdraw";
       default:
-        return "is not a field here; those are key, domain, descriptors and cost";
+        return "is not a field here; the fields are key, domain, descriptors and cost";
     }
   }
 

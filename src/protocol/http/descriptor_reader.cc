@@ -39,11 +39,11 @@ Status DescriptorReader::Read(json::value value, CheckBatch& batch, const Place&
     entries_.clear();
     if (Status status = ReadDescriptor(descriptor, place); !status.ok()) return status;
     if (entries_.empty()) {
-      return place.Wrong(Name(), "must hold at least one entry");
+      return place.Wrong(Name(), "must contain at least one entry");
     }
     descriptors_.push_back(batch_->arena().Copy(std::span<const policy::Entry>(entries_)));
   }
-  if (descriptors_.empty()) return place.Wrong("descriptors", "must hold at least one");
+  if (descriptors_.empty()) return place.Wrong("descriptors", "must contain at least one");
   descriptors = batch_->arena().Copy(std::span<const policy::Descriptor>(descriptors_));
   return {};
 }
@@ -109,7 +109,7 @@ Status DescriptorReader::ReadEntryList(json::value value, const Place& place) {
     json::object object;
     if (const auto error = element.get_object().get(object)) {
       return IsSyntaxError(error) ? BadJson()
-                                  : place.Wrong(Name(), "must hold objects of key and value");
+                                  : place.Wrong(Name(), "must contain objects with key and value");
     }
     policy::Entry entry;
     if (Status status = ReadEntry(object, entry, place); !status.ok()) return status;
@@ -132,10 +132,10 @@ Status DescriptorReader::ReadEntry(json::object& object, policy::Entry& entry, c
       Status status = ReadEntryValue(field.value(), entry, place);
       if (!status.ok()) return status;
     } else {
-      return place.Wrong(Name(), "must hold objects of key and value");
+      return place.Wrong(Name(), "must contain objects with key and value");
     }
   }
-  if (entry.key.empty()) return place.Wrong(Name(), "an entry lacks its key");
+  if (entry.key.empty()) return place.Wrong(Name(), "an entry has no key");
   return {};
 }
 

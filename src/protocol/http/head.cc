@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/number.h"
+#include "filter/field_names.h"
 #include "protocol/http/ascii.h"
 
 namespace weir::http {
@@ -73,10 +74,13 @@ constexpr auto kByLength = [] {
   return ranges;
 }();
 
-FieldId Classify(std::string_view name) noexcept {
+/// Sets `disguised` if some server would take the field for a known one that it is not.
+FieldId Classify(std::string_view name, bool& disguised) noexcept {
   if (name.size() >= kByLength.size()) return FieldId::kOther;
   for (std::size_t i = kByLength[name.size()][0]; i < kByLength[name.size()][1]; ++i) {
-    if (EqualsIgnoringCase(name, kKnown[i].name)) return kKnown[i].id;
+    if (!filter::ReadsAsField(name, kKnown[i].name)) continue;
+    if (name.find('_') == std::string_view::npos) return kKnown[i].id;
+    disguised = true;
   }
   return FieldId::kOther;
 }
@@ -143,6 +147,7 @@ const char* Interpret(const Field& field, Head& head, bool& keep_alive) {
 HeadResult ParseFields(Lines lines, const HeadLimits& limits, Head& head) {
   head.fields.clear();
   head.close = head.upgrade = head.nominates = head.has_length = head.chunked = false;
+  head.disguised = false;
   bool keep_alive = false;
   while (true) {
     Field field;
@@ -158,8 +163,8 @@ HeadResult ParseFields(Lines lines, const HeadLimits& limits, Head& head) {
       return Wrong(400, "the name of a header field is not a token");
     }
     field.value = Trim(field.line.substr(colon + 1, field.line.size() - colon - 3));
-    if (!All(field.value, kValue)) return Wrong(400, "a header field holds a control character");
-    field.id = Classify(field.name);
+    if (!All(field.value, kValue)) return Wrong(400, "a header field contains a control character");
+    field.id = Classify(field.name, head.disguised);
     if (const char* why = Interpret(field, head, keep_alive)) return Wrong(400, why);
     head.fields.push_back(field);
   }
@@ -307,6 +312,8 @@ HeadResult ParseRequestHead(std::string_view bytes, const HeadLimits& limits, Re
   if (const auto result = ParseRequestLine(line, limits, head); result.failed()) return result;
   if (size == 0) return Incomplete(rest, limits, 431);
   if (const auto result = ParseFields(lines, limits, head); result.failed()) return result;
+  // One that takes Transfer_Encoding for Transfer-Encoding would see another end of the request.
+  if (head.disguised) return Wrong(400, "the name of a header field has _ for -");
   if (const auto result = Resolve(head, limits); result.failed()) return result;
   const Field* expect = head.Find(FieldId::kExpect);
   head.expects_continue = expect != nullptr && EqualsIgnoringCase(expect->value, "100-continue");

@@ -64,6 +64,7 @@ struct Head {
   bool nominates = false;   ///< Connection names further fields to be removed
   bool has_length = false;  ///< Content-Length; `length` is it
   bool chunked = false;
+  bool disguised = false;  ///< a name that some servers take for that of a known field
   std::uint64_t length = 0;
 
   /// The nth (from 0) field of this name, any case; null if there are fewer.

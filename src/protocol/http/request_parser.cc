@@ -23,8 +23,9 @@ void MoveViews(Request& request, const char* from, const char* to) {
 
 }  // namespace
 
-RequestParser::RequestParser(const ParserLimits& limits)
+RequestParser::RequestParser(const ParserLimits& limits, const Router* router)
     : limits_(limits),
+      router_(router),
       head_limits_{.bytes = limits.header_bytes,
                    .target_bytes = limits.header_bytes,
                    .fields = limits.headers,
@@ -49,7 +50,12 @@ RequestParser::Outcome RequestParser::ReadHead(std::span<char> bytes) {
   consumed_ = result.size;
   Describe();
   const Framing framing = head_.framing();
-  if (framing.length > limits_.body_bytes) return Fail(413, "the body is too large");
+  most_body_ = limits_.body_bytes;
+  const bool may_exceed = framing.length > most_body_ || framing.kind == Framing::Kind::kChunked;
+  if (may_exceed && router_ != nullptr && router_->TakesLarge(request_.path)) {
+    most_body_ = limits_.large_body_bytes;
+  }
+  if (framing.length > most_body_) return Fail(413, "the body is too large");
   scanner_.Start(framing);
   return Outcome::kComplete;
 }
@@ -73,8 +79,7 @@ RequestParser::Outcome RequestParser::ReadBody(std::span<char> bytes) {
     if (scanner_.in_data()) {
       size = static_cast<std::size_t>(
           std::min<std::uint64_t>(scanner_.expected(), bytes.size() - consumed_));
-      if (request_.body.size() + size > limits_.body_bytes)
-        return Fail(413, "the body is too large");
+      if (request_.body.size() + size > most_body_) return Fail(413, "the body is too large");
       Join(next, size);
     }
     consumed_ += scanner_.Take({next, size});
@@ -112,7 +117,7 @@ RequestParser::Outcome RequestParser::Fail(int status, const char* why) {
 
 std::size_t RequestParser::announced_body() const noexcept {
   if (!header_complete_ || !head_.has_length) return 0;
-  return static_cast<std::size_t>(std::min<std::uint64_t>(head_.length, limits_.body_bytes));
+  return static_cast<std::size_t>(std::min<std::uint64_t>(head_.length, most_body_));
 }
 
 }  // namespace weir::http

@@ -8,13 +8,16 @@
 #include "protocol/http/body.h"
 #include "protocol/http/head.h"
 #include "protocol/http/message.h"
+#include "protocol/http/router.h"
 
 namespace weir::http {
 
 struct ParserLimits {
   std::uint32_t header_bytes = 16 * 1024;
   std::size_t headers = 100;
-  std::size_t body_bytes = std::size_t{1} << 20U;
+  /// A reactor reads a body in a few milliseconds at most: a thousand checks fit.
+  std::size_t body_bytes = std::size_t{512} << 10U;
+  std::size_t large_body_bytes = std::size_t{8} << 20U;  ///< where Router::TakesLarge
 };
 
 /// Reads whole HTTP/1.1 requests one after another out of a growing buffer, without copying: what
@@ -29,7 +32,8 @@ class RequestParser {
     kFailed,  ///< answer failure_status() and close: where the next request begins is unknown
   };
 
-  explicit RequestParser(const ParserLimits& limits);
+  /// `router` says which paths take large bodies, and must outlive this; null: none.
+  explicit RequestParser(const ParserLimits& limits, const Router* router = nullptr);
   RequestParser(const RequestParser&) = delete;
   RequestParser& operator=(const RequestParser&) = delete;
 
@@ -62,6 +66,7 @@ class RequestParser {
   void Join(char* piece, std::size_t size);
 
   const ParserLimits limits_;
+  const Router* const router_;
   const HeadLimits head_limits_;
   RequestHead head_;
   BodyScanner scanner_;
@@ -69,6 +74,7 @@ class RequestParser {
   HeadResult failure_;
   const char* base_ = nullptr;  // where the request began at the last call
   std::size_t consumed_ = 0;
+  std::size_t most_body_ = 0;  // of this request
   bool header_complete_ = false;
 };
 

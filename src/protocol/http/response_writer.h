@@ -16,7 +16,7 @@
 
 namespace weir::http {
 
-/// The Date header's value, made anew once a second. Not thread-safe.
+/// The Date header's value, updated once a second. Not thread-safe.
 class DateCache {
  public:
   /// "Sun, 06 Nov 1994 08:49:37 GMT"; valid until the next call.
@@ -27,7 +27,7 @@ class DateCache {
   std::array<char, 32> text_{};
 };
 
-/// What is said about a request beside its answer; views, empty ones are left out.
+/// Headers about a request besides its result; views, empty ones are left out.
 struct Envelope {
   std::string_view date = {};
   std::string_view request_id = {};  ///< echoed if the client sent one

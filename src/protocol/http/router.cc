@@ -25,6 +25,7 @@ struct Router::Node {
   };
   std::vector<Entry> handlers;
   std::optional<std::size_t> batched;
+  bool large = false;
 
   Node* Literal(std::string_view name) const {
     for (const auto& child : children) {
@@ -89,14 +90,29 @@ void Router::Add(std::string_view method, std::string_view pattern, http::Handle
   node->handlers.push_back({std::string(method), routes_.size() - 1, std::move(handler)});
 }
 
+void Router::AddLarge(std::string_view method, std::string_view path, http::Handler handler) {
+  Add(method, path, std::move(handler));
+  const_cast<Node*>(FindLiteral(path))->large = true;
+}
+
+bool Router::TakesLarge(std::string_view path) const noexcept {
+  const Node* const node = FindLiteral(path);
+  return node != nullptr && node->large;
+}
+
 void Router::AddBatched(std::string_view method, std::string_view path, std::size_t id) {
   Make(method, path)->batched = id;
 }
 
-std::optional<std::size_t> Router::FindBatched(std::string_view path) const noexcept {
+const Router::Node* Router::FindLiteral(std::string_view path) const noexcept {
   const Node* node = root_.get();
   while (node != nullptr && path.starts_with('/')) node = node->Literal(TakeSegment(path));
-  return node == nullptr || !path.empty() ? std::nullopt : node->batched;
+  return path.empty() ? node : nullptr;
+}
+
+std::optional<std::size_t> Router::FindBatched(std::string_view path) const noexcept {
+  const Node* const node = FindLiteral(path);
+  return node == nullptr ? std::nullopt : node->batched;
 }
 
 void Router::Dispatch(http::Request& request, http::Reply reply) const {
@@ -120,7 +136,7 @@ void Router::Dispatch(http::Request& request, http::Reply reply) const {
   }
   if (node == nullptr || !rest.empty() || node->handlers.empty()) {
     reply(http::ErrorResponse(404, "no such path: " + std::string(request.path) +
-                                       "; GET /admin/routes lists those that there are"));
+                                       "; see GET /admin/routes for the list"));
     return;
   }
   const Node::Entry* entry = node->Find(request.method);

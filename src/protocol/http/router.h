@@ -24,6 +24,10 @@ class Router {
   Router& operator=(Router&&) noexcept;
 
   void Add(std::string_view method, std::string_view pattern, http::Handler handler);
+  /// A literal path whose requests may have bodies of ParserLimits::large_body_bytes. The handler
+  /// must not read one on the reactor's thread.
+  void AddLarge(std::string_view method, std::string_view path, http::Handler handler);
+  bool TakesLarge(std::string_view path) const noexcept;
 
   /// A literal path without a handler: the connection finds its requests with FindBatched and
   /// answers them together, whatever their method. `id` is the connection's own.
@@ -40,7 +44,7 @@ class Router {
   using Guard = std::function<std::optional<Response>(const Request& request, std::size_t route)>;
   void SetGuard(Guard guard) { guard_ = std::move(guard); }
 
-  /// Asked before a handler is called; what it gives back is told the handler's answer. It may give
+  /// Called before a handler; what it returns is called with the handler's response. It may give
   /// nothing.
   using Witness = std::function<void(const Response& response)>;
   using Observer = std::function<Witness(const Request& request, std::size_t route)>;
@@ -52,6 +56,7 @@ class Router {
  private:
   struct Node;
   Node* Make(std::string_view method, std::string_view pattern);
+  const Node* FindLiteral(std::string_view path) const noexcept;
 
   std::unique_ptr<Node> root_;
   std::vector<std::pair<std::string, std::string>> routes_;

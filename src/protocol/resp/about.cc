@@ -75,7 +75,7 @@ void CommandInfo(const Parser& command, ReplyWriter& reply) {
   }
 }
 
-std::string Sections(const Service& service) {
+std::string Sections(const Service& service, const std::string& local) {
   const auto up = std::chrono::steady_clock::now() - service.started;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(up).count();
   const auto number = [](const std::atomic<std::int64_t>& value) {
@@ -84,7 +84,7 @@ std::string Sections(const Service& service) {
   // Clients decide by redis_version what they may send; 7.0 is the dialect spoken here.
   std::string text = "# Server\r\nredis_version:7.0.0\r\nserver_name:weir\r\n";
   text += "weir_version:" + service.version + "\r\nredis_mode:standalone\r\n";
-  text += "tcp_port:" + std::to_string(service.port) + "\r\n";
+  text += "tcp_port:" + local.substr(local.rfind(':') + 1) + "\r\n";
   text += "uptime_in_seconds:" + std::to_string(seconds) + "\r\n";
   text += "\r\n# Clients\r\nconnected_clients:" + number(service.connections) + "\r\n";
   text += "\r\n# Stats\r\ntotal_connections_received:" + number(service.connections_total) + "\r\n";
@@ -151,7 +151,7 @@ void Config(Session& session, ReplyWriter& reply) {
 }
 
 void Info(Session& session, ReplyWriter& reply) {
-  reply.Verbatim(Sections(session.worker().service()));
+  reply.Verbatim(Sections(session.worker().service(), session.client().local));
 }
 
 }  // namespace weir::resp::about

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "limiter/request_span.h"
+#include "store/wire/answer.h"
 #include "telemetry/tracer.h"
 
 namespace weir::resp {
@@ -64,6 +65,12 @@ limiter::Check& Batch::AddCheck(store::Op op, std::string_view key, std::int64_t
   return check;
 }
 
+void Batch::AddApply(std::unique_ptr<store::wire::Question> question) {
+  replies_.push_back({Kind::kApply, {}, {}, {}, static_cast<std::uint32_t>(questions_.size())});
+  applied_ += std::max<std::size_t>(question->charges(), 1);
+  questions_.push_back(std::move(question));
+}
+
 void Batch::EndText() {
   const auto end = static_cast<std::uint32_t>(text_.size());
   if (!replies_.empty() && replies_.back().kind == Kind::kText) {
@@ -96,12 +103,16 @@ void Batch::Submit(limiter::Limiter& limiter, std::function<void()> done) {
     charges_[i].key = {keys_.data() + begin, key_ends_[i] - begin};
     begin = key_ends_[i];
   }
-  outstanding_ = 1 + (throttles > 0 ? 1 : 0) + (checks_used_ > 0 ? 1 : 0);
+  outstanding_ = 1 + (throttles > 0 ? 1 : 0) + (checks_used_ > 0 ? 1 : 0) +
+                 static_cast<int>(questions_.size());
   if (throttles > 0) {
     limiter.Apply({applications_.data(), throttles}, [this] { Finish(); });
   }
   if (checks_used_ > 0) {
     limiter.Decide({checks_.data(), checks_used_}, [this] { Finish(); });
+  }
+  for (const auto& question : questions_) {
+    limiter.Apply(question->applications(), [this] { Finish(); });
   }
   Finish();
 }
@@ -146,6 +157,10 @@ void Batch::WriteReplies(Buffer& out) {
       case Kind::kCheck:
         WriteCheck(reply, out);
         break;
+      case Kind::kApply:
+        ReplyWriter(out, Protocol::kResp2)
+            .Bulk(store::wire::WriteAnswer(questions_[reply.index]->applications()));
+        break;
       case Kind::kText:
         out.Append(text_.view().substr(written, reply.index - written));
         written = reply.index;
@@ -157,7 +172,12 @@ void Batch::WriteReplies(Buffer& out) {
 void Batch::WriteThrottle(const Reply& reply, Buffer& out) {
   store::Application& application = applications_[reply.index];
   if (application.status.ok()) [[likely]] {
-    WriteThrottleReply(decisions_[reply.index], reply.style, out);
+    Decision& decision = decisions_[reply.index];
+    if (decision.verdict == Verdict::kNever && reply.style == ThrottleStyle::kCrab) [[unlikely]] {
+      const store::Charge& charge = charges_[reply.index];
+      decision.retry_after = CrabRetryOfNever(decision, charge.cost, *charge.quota);
+    }
+    WriteThrottleReply(decision, reply.style, out);
     return;
   }
   const Error& error = application.status.error();
@@ -220,6 +240,8 @@ void Batch::Clear() {
   key_ends_.clear();
   quotas_.clear();
   kept_.clear();
+  questions_.clear();
+  applied_ = 0;
   text_.Clear();
   text_.Shrink(64 * 1024);
   for (std::size_t i = 0; i < checks_used_; ++i) {

@@ -15,6 +15,7 @@
 #include "protocol/resp/reply.h"
 #include "protocol/resp/throttle.h"
 #include "store/store.h"
+#include "store/wire/question.h"
 #include "weir/decision.h"
 #include "weir/quota.h"
 
@@ -33,7 +34,7 @@ class Batch {
   Batch& operator=(const Batch&) = delete;
 
   bool empty() const noexcept { return replies_.empty(); }
-  bool full() const noexcept { return charges_.size() + checks_used_ >= kMaxQuestions; }
+  bool full() const noexcept { return charges_.size() + checks_used_ + applied_ >= kMaxQuestions; }
 
   /// The longest key of AddThrottle.
   static constexpr std::size_t kMaxKeyBytes = 4000;
@@ -55,6 +56,10 @@ class Batch {
   limiter::Check& AddCheck(store::Op op, std::string_view key, std::int64_t cost,
                            std::int64_t lease, CheckReply reply, Protocol protocol);
 
+  /// A WEIR.APPLY of another Weir, whose store this is. May be larger than kMaxQuestions by itself:
+  /// then it is the last of its batch.
+  void AddApply(std::unique_ptr<store::wire::Question> question);
+
   /// Where the reply of a command that asks nothing goes when it stands behind questions.
   /// Write into it, then call EndText.
   Buffer& text() noexcept { return text_; }
@@ -74,7 +79,7 @@ class Batch {
   void Clear();
 
  private:
-  enum class Kind : std::uint8_t { kThrottle, kCheck, kText };
+  enum class Kind : std::uint8_t { kThrottle, kCheck, kApply, kText };
   struct Reply {
     Kind kind;
     CheckReply check;
@@ -99,6 +104,8 @@ class Batch {
   std::vector<store::Application> applications_;
   std::vector<limiter::Check> checks_;
   std::size_t checks_used_ = 0;
+  std::vector<std::unique_ptr<store::wire::Question>> questions_;
+  std::size_t applied_ = 0;  // charges of these, at least one for each
   Rate last_rate_;
   Buffer text_;
   std::vector<std::unique_ptr<std::string>> kept_;

@@ -8,6 +8,7 @@
 
 #include "protocol/resp/throttle.h"
 #include "store/reserve/reservation.h"
+#include "store/wire/question.h"
 
 namespace weir::resp {
 namespace {
@@ -20,7 +21,7 @@ void ThrottleError(Session& session, ReplyWriter& reply) {
     reply.Error("ERR", throttle.error().message);
     return;
   }
-  const Result<Quota> quota = MakeQuota(throttle->rate);
+  const Result<Quota> quota = MakeQuota(throttle->rate, kStyle);
   if (!quota.ok()) {
     reply.Error("ERR", quota.error().message);
     return;
@@ -53,7 +54,7 @@ bool MayGiveBack(Session& session, ReplyWriter& reply, std::string_view action,
                  std::string_view key) {
   const Client& client = session.client();
   if (!client.gives_back) {
-    reply.Error("NOPERM", "this command needs a key with the role check: AUTH with one first");
+    reply.Error("NOPERM", "this command requires a key with the role check; send AUTH first");
     return false;
   }
   if (const Service& service = session.worker().service(); service.on_give_back) {
@@ -76,7 +77,7 @@ void WeirOverdraw(Session& session, ReplyWriter& reply) {
 void WeirReset(Session& session, ReplyWriter& reply) {
   const Client& client = session.client();
   if (!client.administrator) {
-    reply.Error("NOPERM", "WEIR.RESET needs the role operate: AUTH with a key that has it first");
+    reply.Error("NOPERM", "WEIR.RESET requires a key with the role operate; send AUTH first");
     return;
   }
   if (const Service& service = session.worker().service(); service.on_reset) {
@@ -89,7 +90,7 @@ void WeirReset(Session& session, ReplyWriter& reply) {
 void WeirRelease(Session& session, ReplyWriter& reply) {
   const auto lease = ParseInteger(session.command()[2]);
   if (!lease || *lease <= 0) {
-    reply.Error("ERR", "lease must be the positive integer that WEIR.CHECK answered");
+    reply.Error("ERR", "lease must be the positive integer that WEIR.CHECK returned");
     return;
   }
   if (!MayGiveBack(session, reply, "check.release", session.command()[1])) return;
@@ -135,21 +136,35 @@ void WeirSettle(Session& session, ReplyWriter& reply) {
       .settles = session.Lasting(1);
 }
 
+/// WEIR.APPLY bytes: another Weir, whose store this is.
+void WeirApply(Session& session, ReplyWriter& reply) {
+  if (!session.client().stores) {
+    reply.Error("NOPERM", "WEIR.APPLY needs the role store: AUTH with a key that has it first");
+    return;
+  }
+  auto question = store::wire::Question::Read(session.command()[1]);
+  if (!question.ok()) return reply.Error("ERR", question.error().message);
+  session.batch().AddApply(std::move(*question));
+}
+
 constexpr std::array kCommands = {
-    CommandSpec{"auth", -2, true, false, "connection", "Opens the connection with a password",
+    CommandSpec{"auth", -2, true, false, "connection", "Authenticates the connection",
                 connection::Auth},
     CommandSpec{"cl.throttle", -5, false, true, "limits",
                 "Charges a key under the rate given with the command",
                 ThrottleError<ThrottleStyle::kCell>},
-    CommandSpec{"client", -2, false, false, "connection", "Tells and sets what is known of clients",
-                connection::ClientCommand},
-    CommandSpec{"command", -1, false, false, "server", "Tells about commands", about::Command},
-    CommandSpec{"config", -2, false, false, "server", "Tells settings that tools ask for",
+    CommandSpec{"client", -2, false, false, "connection",
+                "Returns or sets information about this client", connection::ClientCommand},
+    CommandSpec{"command", -1, false, false, "server", "Returns information about commands",
+                about::Command},
+    CommandSpec{"config", -2, false, false, "server", "Returns the settings that tools ask for",
                 about::Config},
-    CommandSpec{"echo", 2, false, false, "connection", "Answers its argument", connection::Echo},
-    CommandSpec{"hello", -1, true, false, "connection", "Chooses the protocol", connection::Hello},
-    CommandSpec{"info", -1, false, false, "server", "Tells about the server", about::Info},
-    CommandSpec{"ping", -1, false, false, "connection", "Answers PONG", connection::Ping},
+    CommandSpec{"echo", 2, false, false, "connection", "Returns its argument", connection::Echo},
+    CommandSpec{"hello", -1, true, false, "connection", "Selects the protocol version",
+                connection::Hello},
+    CommandSpec{"info", -1, false, false, "server", "Returns information about the server",
+                about::Info},
+    CommandSpec{"ping", -1, false, false, "connection", "Returns PONG", connection::Ping},
     CommandSpec{"quit", -1, true, false, "connection", "Closes the connection", connection::Quit},
     CommandSpec{"reset", 1, true, false, "connection", "Resets the connection", connection::Reset},
     CommandSpec{"select", 2, false, false, "connection", "Accepts database 0, the only one",
@@ -157,18 +172,20 @@ constexpr std::array kCommands = {
     CommandSpec{"throttle", -5, false, true, "limits",
                 "As CL.THROTTLE, with throttlecrab's burst and reply",
                 ThrottleError<ThrottleStyle::kCrab>},
+    CommandSpec{"weir.apply", 2, false, false, "limits",
+                "Charges for another Weir, whose store this is", WeirApply},
     CommandSpec{"weir.check", -2, false, true, "limits",
                 "Charges a key under the policies it matches", WeirCheck},
     CommandSpec{"weir.overdraw", -2, false, true, "limits", "Charges a key whether it fits or not",
                 WeirOverdraw},
-    CommandSpec{"weir.peek", -2, false, true, "limits", "What WEIR.CHECK would answer", WeirPeek},
-    CommandSpec{"weir.refund", -2, false, true, "limits", "Gives permits back to a key",
-                WeirRefund},
+    CommandSpec{"weir.peek", -2, false, true, "limits",
+                "Returns what WEIR.CHECK would return, without charging", WeirPeek},
+    CommandSpec{"weir.refund", -2, false, true, "limits", "Refunds permits to a key", WeirRefund},
     CommandSpec{"weir.release", 3, false, true, "limits", "Ends a lease on a concurrency limit",
                 WeirRelease},
     CommandSpec{"weir.reserve", -3, false, true, "limits",
                 "Charges an estimate that WEIR.SETTLE settles", WeirReserve},
-    CommandSpec{"weir.reset", 2, false, true, "limits", "Forgets a key's charges", WeirReset},
+    CommandSpec{"weir.reset", 2, false, true, "limits", "Resets a key", WeirReset},
     CommandSpec{"weir.settle", 3, false, false, "limits",
                 "Settles a reservation at its real cost, once", WeirSettle},
 };
@@ -183,6 +200,12 @@ std::string QuoteArguments(const Parser& command) {
     quoted += "'" + std::string(command[i].substr(0, kMost - quoted.size())) + "' ";
   }
   return quoted;
+}
+
+/// A line of an HTTP request. A page can make a browser on this machine send one to this port, with
+/// commands in its body; nobody else sends such lines.
+bool IsHttp(const Parser& command) noexcept {
+  return command[0].ends_with(':') || command[command.count() - 1].starts_with("HTTP/");
 }
 
 bool ArityFits(const CommandSpec& spec, std::size_t count) noexcept {
@@ -213,7 +236,10 @@ void RunCommand(Session& session, Buffer& out) {
   const Parser& command = session.command();
   ReplyWriter reply(out, session.client().protocol);
   const CommandSpec* const spec = FindCommand(command[0]);
-  if (spec == nullptr) {
+  if (spec == nullptr && IsHttp(command)) {
+    reply.Error("ERR", "this port speaks the Redis protocol, not HTTP");
+    session.Close();
+  } else if (spec == nullptr) {
     reply.Error("ERR", "unknown command '" + std::string(command[0].substr(0, 128)) +
                            "', with args beginning with: " + QuoteArguments(command));
   } else if (!ArityFits(*spec, command.count())) {

@@ -13,7 +13,7 @@
 
 namespace weir::resp {
 
-/// One command as COMMAND tells about it, and how it is run.
+/// One command as COMMAND describes it, and how it is run.
 struct CommandSpec {
   std::string_view name;  ///< lower case
   /// As Redis counts: all words of the command; negative: at least so many.

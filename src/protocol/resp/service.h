@@ -36,10 +36,14 @@ struct Service {
   /// Whether a client may use WEIR.REFUND and WEIR.RELEASE, having given this password or none; as
   /// `authenticate` otherwise. Empty: everybody may.
   std::function<bool(std::string_view address, std::string_view password)> gives_back;
+  /// Whether a client may use WEIR.APPLY, having given this password or none; as `authenticate`
+  /// otherwise. Empty: nobody may.
+  std::function<bool(std::string_view address, std::string_view password)> stores;
   /// What a client may do by the common name in its certificate, without AUTH. May be empty.
   struct Login {
     bool known = false;       ///< no AUTH is needed
     bool gives_back = false;  ///< as gives_back above
+    bool stores = false;      ///< as stores above
     std::optional<std::string> administrator = {};
   };
   std::function<Login(std::string_view address, std::string_view subject)> by_subject;
@@ -52,7 +56,6 @@ struct Service {
   std::function<void(const std::string& who, std::string_view key)> on_reset;
   ParserLimits limits;
   std::string version = "0.2.0";
-  std::uint16_t port = 0;
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 
   std::atomic<std::int64_t> next_id{1};

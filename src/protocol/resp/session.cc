@@ -60,6 +60,7 @@ bool Session::LogIn(std::string_view password) {
   }
   client_.administrator = std::move(administrator);
   client_.gives_back = GivesBackBy(password);
+  client_.stores = StoresBy(password);
   SetAuthenticated(true);
   return true;
 }
@@ -67,6 +68,7 @@ bool Session::LogIn(std::string_view password) {
 void Session::LogOut() {
   client_.administrator = AdministratorBy({});
   client_.gives_back = GivesBackBy({});
+  client_.stores = StoresBy({});
   SetAuthenticated(!worker_.service().authenticate);
   LogInBySubject(std::string(subject_));
 }
@@ -79,6 +81,7 @@ void Session::LogInBySubject(std::string_view subject) {
   if (!login.known) return;
   if (login.administrator) client_.administrator = std::move(login.administrator);
   client_.gives_back = client_.gives_back || login.gives_back;
+  client_.stores = client_.stores || login.stores;
   SetAuthenticated(true);
 }
 
@@ -91,6 +94,11 @@ std::string_view Session::Address() const noexcept {
 bool Session::GivesBackBy(std::string_view password) const {
   const Service& service = worker_.service();
   return !service.gives_back || service.gives_back(Address(), password);
+}
+
+bool Session::StoresBy(std::string_view password) const {
+  const Service& service = worker_.service();
+  return service.stores && service.stores(Address(), password);
 }
 
 std::optional<std::string> Session::AdministratorBy(std::string_view password) const {

@@ -19,7 +19,7 @@
 
 namespace weir::resp {
 
-/// What a connection has said about itself, and what is known of it.
+/// What is known about a connection, including what it said itself.
 struct Client {
   std::int64_t id = 0;
   std::string peer;   ///< "address:port"
@@ -31,6 +31,7 @@ struct Client {
   bool authenticated = false;
   std::optional<std::string> administrator;  ///< who it is; nothing: it is none
   bool gives_back = true;                    ///< may use WEIR.REFUND and WEIR.RELEASE
+  bool stores = false;                       ///< may use WEIR.APPLY
   std::chrono::steady_clock::time_point connected = std::chrono::steady_clock::now();
 };
 
@@ -82,6 +83,7 @@ class Session {
   void SetAuthenticated(bool authenticated);
   std::string_view Address() const noexcept;
   bool GivesBackBy(std::string_view password) const;
+  bool StoresBy(std::string_view password) const;
   std::optional<std::string> AdministratorBy(std::string_view password) const;
   std::size_t Fill(std::string_view input, Buffer& out);
   void Handle(Buffer& out);

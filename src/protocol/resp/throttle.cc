@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/int128.h"
 #include "base/number.h"
 #include "protocol/resp/reply.h"
 
@@ -14,6 +15,12 @@ namespace {
 Error NotAnInteger(std::string_view name, std::string_view text) {
   return Invalid(std::string(name) + " is not an integer: '" + std::string(text.substr(0, 64)) +
                  "'");
+}
+
+Error BurstOutOfRange(ThrottleStyle style) {
+  const std::int64_t least = style == ThrottleStyle::kCell ? 0 : 1;
+  return Invalid("max_burst must be between " + std::to_string(least) + " and " +
+                 std::to_string(kMaxLimit - 1 + least));
 }
 
 constexpr std::int64_t kMaxPeriod =
@@ -39,10 +46,8 @@ std::optional<std::int64_t> ParseInteger(std::string_view text) noexcept {
   return ParseNumber<std::int64_t>(text);
 }
 
-Result<Quota> MakeQuota(const Rate& rate) {
-  if (rate.max_burst < 0 || rate.max_burst >= kMaxLimit) {
-    return Invalid("max_burst must be between 0 and " + std::to_string(kMaxLimit - 1));
-  }
+Result<Quota> MakeQuota(const Rate& rate, ThrottleStyle style) {
+  if (rate.max_burst < 0 || rate.max_burst >= kMaxLimit) return BurstOutOfRange(style);
   if (rate.count == 0 || rate.period == 0) {
     return Invalid("Zero rates are not supported: count_per_period and period must be at least 1");
   }
@@ -88,16 +93,23 @@ Result<Throttle> ParseThrottle(const Parser& command, ThrottleStyle style) {
   if (!period) return NotAnInteger("period", command[4]);
   Throttle throttle{{*max_burst, *count, *period}, 1};
   if (style == ThrottleStyle::kCrab) {
-    if (*max_burst < 1) return Invalid("max_burst must be at least 1");
+    if (*max_burst < 1) return BurstOutOfRange(style);
     --throttle.rate.max_burst;
   }
   if (command.count() == 6) {
     const auto quantity = ParseInteger(command[5]);
     if (!quantity) return NotAnInteger("quantity", command[5]);
-    if (*quantity < 0) return Invalid("quantity must not be negative; 0 asks without charging");
+    if (*quantity < 0) return Invalid("quantity must not be negative; 0 checks without charging");
     throttle.quantity = *quantity;
   }
   return throttle;
+}
+
+std::chrono::nanoseconds CrabRetryOfNever(const Decision& decision, std::int64_t quantity,
+                                          const Quota& quota) noexcept {
+  const Int128 beyond = Int128{quantity - decision.limit} * quota.period().count() / quota.refill();
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(std::min<Int128>(
+      decision.reset_after.count() + beyond, std::chrono::nanoseconds::max().count())));
 }
 
 void WriteThrottleReply(const Decision& decision, ThrottleStyle style, Buffer& out) {

@@ -5,6 +5,7 @@
 // throttlecrab defines it: the same of a bucket of max_burst permits, with another reply.
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -36,14 +37,14 @@ struct Rate {
 std::optional<std::int64_t> ParseInteger(std::string_view text) noexcept;
 
 /// Checks the numbers and makes the quota they stand for. What a Quota cannot hold is an error that
-/// names the argument, never a limit that does not limit.
-Result<Quota> MakeQuota(const Rate& rate);
+/// names the argument, as `style` counts it, never a limit that does not limit.
+Result<Quota> MakeQuota(const Rate& rate, ThrottleStyle style = ThrottleStyle::kCell);
 
-/// The quotas of rates seen lately. Clients send the same few rates for ever, and making a Quota
+/// The quotas of recently seen rates. Clients keep sending the same few rates, and building a Quota
 /// (checks, lowest terms) costs more than deciding with it. Not thread-safe: one per reactor.
 class QuotaCache {
  public:
-  /// Valid until the next call. Null if the rate makes no quota (MakeQuota tells why).
+  /// Valid until the next call. Null if the rate is not a valid quota (MakeQuota says why).
   const Quota* Find(const Rate& rate);
 
  private:
@@ -69,6 +70,12 @@ Result<Throttle> ParseThrottle(const Parser& command, ThrottleStyle style = Thro
 /// kCrab: allowed (0 or 1), limit, remaining, seconds until the bucket is full, seconds until a
 /// retry succeeds (0 if this one did).
 void WriteThrottleReply(const Decision& decision, ThrottleStyle style, Buffer& out);
+
+/// What THROTTLE answers as the time until a retry for a `quantity` above the limit: how long a
+/// bucket that could hold it would take. As in throttlecrab, it is never 0 for a refusal: clients
+/// take that as "at once".
+std::chrono::nanoseconds CrabRetryOfNever(const Decision& decision, std::int64_t quantity,
+                                          const Quota& quota) noexcept;
 
 /// Whole seconds, rounded up: who waits that long has waited long enough.
 constexpr std::int64_t CeilSeconds(std::chrono::nanoseconds time) noexcept {

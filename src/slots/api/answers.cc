@@ -19,16 +19,15 @@ std::string ExhaustedMessage(const std::string& config) {
 std::string TakenMessage(const Answer& answer) {
   const std::string event = "eventId: '" + answer.slot.event_id + "'";
   if (answer.outcome == Outcome::kCancelled) {
-    return event +
-           " was cancelled and stays so; POST /api/v1/slots/{eventId}/restore takes it back";
+    return event + " was cancelled; POST /api/v1/slots/{eventId}/restore restores it";
   }
   return event + " belongs to config '" + answer.slot.config + "' for " +
          FormatInstant(answer.slot.requested) + ", scheduled for " +
-         FormatInstant(answer.slot.scheduled) + "; use another id, or reschedule it";
+         FormatInstant(answer.slot.scheduled) + "; use another ID, or reschedule it";
 }
 
 std::string PastMessage(const std::string& config) {
-  return "requestedTime: lies in the past, which '" + config + "' refuses";
+  return "requestedTime: is in the past, which '" + config + "' rejects";
 }
 
 void AppendAnswer(JsonWriter& json, const Answer& answer, const Ask& ask) {

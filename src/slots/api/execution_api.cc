@@ -27,7 +27,7 @@ Status ReadCursor(const std::string& text, DueQuery& query) {
   const std::size_t slash = text.find('/');
   Result<Millis> time = ParseInstant(text.substr(0, slash));
   if (slash == std::string::npos || !time.ok()) {
-    return BadQuery("after must be the \"next\" of the page before");
+    return BadQuery("after must be the \"next\" of the previous page");
   }
   query.after_time = *time;
   query.after_event = text.substr(slash + 1);
@@ -112,9 +112,8 @@ Response UnknownEvent(const std::string& event) {
 
 Response EventError(const Error& error, const std::string& event) {
   if (error.code != Code::kFailedPrecondition) return ErrorResponse(error);
-  return ErrorResponse(409,
-                       "eventId: '" + event + "' is " + error.message +
-                           ", which does not allow this; GET /api/v1/slots/{eventId} shows it");
+  return ErrorResponse(409, "eventId: '" + event + "' is " + error.message +
+                                ", which does not allow this; see GET /api/v1/slots/{eventId}");
 }
 
 void ExecutionApi::Look(const Request& request, Reply reply) {
@@ -130,11 +129,19 @@ void ExecutionApi::Due(const Request& request, Reply reply) {
   Result<DueQuery> query = ReadQuery(request);
   if (!query.ok()) return reply(ErrorResponse(query.error()));
   const std::size_t limit = query->limit;
-  store_.ListDue(std::move(*query),
-                 [limit, reply = std::move(reply)](Result<std::vector<Event>> events) {
-                   if (!events.ok()) return reply(ErrorResponse(events.error()));
-                   reply(Response::Json(DueBody(*events, limit)));
-                 });
+  const std::string config = query->config;
+  store_.ListDue(std::move(*query), [this, limit, config,
+                                     reply = std::move(reply)](Result<std::vector<Event>> events) {
+    if (!events.ok()) return reply(ErrorResponse(events.error()));
+    if (!events->empty()) return reply(Response::Json(DueBody(*events, limit)));
+    // "Nothing is due" must not be the answer to a misspelt name.
+    store_.ListVersions(config, [limit, config, reply](Result<std::vector<Config>> versions) {
+      if (!versions.ok()) return reply(ErrorResponse(versions.error()));
+      if (versions->empty())
+        return reply(ErrorResponse(404, "there is no config '" + config + "'"));
+      reply(Response::Json(DueBody({}, limit)));
+    });
+  });
 }
 
 void ExecutionApi::Claim(const Request& request, const Claimed& claimed, Reply reply) {
@@ -151,7 +158,7 @@ void ExecutionApi::Claim(const Request& request, const Claimed& claimed, Reply r
   });
 }
 
-void ExecutionApi::FinishMany(Result<std::vector<Finish>> ends, Reply reply) {
+void ExecutionApi::FinishParsed(Result<std::vector<Finish>> ends, Reply reply) {
   if (!ends.ok()) return reply(ErrorResponse(ends.error()));
   std::vector<std::string> names;
   std::vector<bool> again;
@@ -191,20 +198,26 @@ void ExecutionApi::FinishOne(Result<Finish> end, Reply reply) {
     watch_.Count(told->front(), failed, again);
     if (told->front() == Finished::kUnknown) return reply(UnknownEvent(event));
     if (told->front() == Finished::kLost) {
-      return reply(ErrorResponse(
-          409, "attempt: this claim of '" + event + "' has ended; somebody else may have it"));
+      return reply(ErrorResponse(409, "attempt: this claim of '" + event +
+                                          "' has ended; the event may have been claimed again"));
     }
     reply(Response::Json(
         JsonText([&](JsonWriter& json) { AppendFinished(json, event, told->front(), failed); })));
   });
 }
 
+void ExecutionApi::FinishMany(const Request& request, bool failed, Reply reply) {
+  bodies_.Read(request.body, std::move(reply), [this, failed](std::string_view body, Reply answer) {
+    FinishParsed(ParseFinishes(body, failed), std::move(answer));
+  });
+}
+
 void ExecutionApi::Done(const Request& request, Reply reply) {
-  FinishMany(ParseFinishes(request.body, false), std::move(reply));
+  FinishMany(request, false, std::move(reply));
 }
 
 void ExecutionApi::Failed(const Request& request, Reply reply) {
-  FinishMany(ParseFinishes(request.body, true), std::move(reply));
+  FinishMany(request, true, std::move(reply));
 }
 
 void ExecutionApi::DoneOne(const Request& request, Reply reply) {
@@ -237,8 +250,8 @@ void ExecutionApi::AddTo(http::Router& router, const Protect& admin, const Claim
   router.Add("POST", "/api/v1/slots/claim", [this, claimed](const Request& request, Reply reply) {
     Claim(request, claimed, std::move(reply));
   });
-  router.Add("POST", "/api/v1/slots/done", bind(&ExecutionApi::Done));
-  router.Add("POST", "/api/v1/slots/failed", bind(&ExecutionApi::Failed));
+  router.AddLarge("POST", "/api/v1/slots/done", bind(&ExecutionApi::Done));
+  router.AddLarge("POST", "/api/v1/slots/failed", bind(&ExecutionApi::Failed));
   router.Add("GET", "/api/v1/slots/{eventId}", bind(&ExecutionApi::Look));
   router.Add("POST", "/api/v1/slots/{eventId}/done", bind(&ExecutionApi::DoneOne));
   router.Add("POST", "/api/v1/slots/{eventId}/failed", bind(&ExecutionApi::FailedOne));

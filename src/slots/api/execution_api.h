@@ -4,12 +4,13 @@
 #include <string>
 
 #include "protocol/http/router.h"
+#include "slots/api/large_bodies.h"
 #include "slots/api/slots_watch.h"
 #include "slots/slot_store.h"
 
 namespace weir::slots {
 
-/// The HTTP face of execution: an event's history, what is due, claims and how they end.
+/// The HTTP API of execution: an event's history, due events, claims and their results.
 ///
 /// Thread-safe: handlers run on any reactor. Must outlive the router's last request.
 class ExecutionApi {
@@ -17,10 +18,11 @@ class ExecutionApi {
   using Protect = std::function<http::Handler(http::Handler)>;
   using Claimed = std::function<void(const http::Request&, const std::string&, std::size_t)>;
 
-  /// Both must outlive this.
-  ExecutionApi(SlotStore& store, SlotsWatch& watch) : store_(store), watch_(watch) {}
+  /// All must outlive this.
+  ExecutionApi(SlotStore& store, SlotsWatch& watch, LargeBodies& bodies)
+      : store_(store), watch_(watch), bodies_(bodies) {}
 
-  /// Before the service starts. `claimed` is told who claimed how many events of which config; it
+  /// Before the service starts. `claimed` gets who claimed how many events of which config; it
   /// may be empty. `admin` stands before what is under /admin.
   void AddTo(http::Router& router, const Protect& admin, const Claimed& claimed);
 
@@ -33,11 +35,13 @@ class ExecutionApi {
   void DoneOne(const http::Request& request, http::Reply reply);
   void FailedOne(const http::Request& request, http::Reply reply);
   void Backlogs(const http::Request& request, http::Reply reply);
-  void FinishMany(Result<std::vector<Finish>> ends, http::Reply reply);
+  void FinishMany(const http::Request& request, bool failed, http::Reply reply);
+  void FinishParsed(Result<std::vector<Finish>> ends, http::Reply reply);
   void FinishOne(Result<Finish> end, http::Reply reply);
 
   SlotStore& store_;
   SlotsWatch& watch_;
+  LargeBodies& bodies_;
 };
 
 /// 404: there is no such event.

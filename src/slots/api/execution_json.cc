@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "base/number.h"
+#include "protocol/http/json_body.h"
 #include "slots/config.h"
 
 namespace weir::slots {
@@ -15,14 +16,6 @@ namespace {
 namespace dom = simdjson::dom;
 
 constexpr Millis kDefaultLease = 30'000;
-
-Result<dom::object> ParseObject(dom::parser& parser, std::string_view body) {
-  dom::object object;
-  if (parser.parse(body.data(), body.size()).get(object) != simdjson::SUCCESS) {
-    return Invalid("the body must be a JSON object");
-  }
-  return object;
-}
 
 bool Has(const dom::object& object, const char* field) {
   dom::element element;
@@ -59,8 +52,11 @@ Status ReadFinish(const dom::object& object, Finish& end) {
   if (end.attempt < 1 || end.attempt > 2'000'000'000) {
     return Invalid("attempt must be the attempt of the claim");
   }
-  if (Has(object, "at")) {
-    if (Status s = ReadInstant(object, "at", end.at); !s.ok()) return s;
+  if (Has(object, "endedAgoMs")) {
+    if (Status s = ReadNumber(object, "endedAgoMs", end.ago); !s.ok()) return s;
+    if (end.ago < 0 || end.ago > kMaxLease) {
+      return Invalid("endedAgoMs must be from 0 to " + std::to_string(kMaxLease));
+    }
   }
   if (!end.failed) return {};
   if (Has(object, "error")) {
@@ -120,8 +116,8 @@ void AppendHistory(JsonWriter& json, const std::vector<Change>& history) {
 }  // namespace
 
 Result<ClaimRequest> ParseClaim(std::string_view body) {
-  dom::parser parser;
-  Result<dom::object> object = ParseObject(parser, body);
+  http::JsonBody json;
+  Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
   ClaimRequest request;
   request.lease = kDefaultLease;
@@ -145,8 +141,8 @@ Result<ClaimRequest> ParseClaim(std::string_view body) {
 }
 
 Result<std::vector<Finish>> ParseFinishes(std::string_view body, bool failed) {
-  dom::parser parser;
-  Result<dom::object> object = ParseObject(parser, body);
+  http::JsonBody json;
+  Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
   dom::array events;
   if ((*object)["events"].get(events) != simdjson::SUCCESS) {
@@ -172,8 +168,8 @@ Result<std::vector<Finish>> ParseFinishes(std::string_view body, bool failed) {
 }
 
 Result<Finish> ParseFinish(std::string_view body, std::string event_id, bool failed) {
-  dom::parser parser;
-  Result<dom::object> object = ParseObject(parser, body);
+  http::JsonBody json;
+  Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
   Finish end{.event_id = std::move(event_id)};
   end.failed = failed;

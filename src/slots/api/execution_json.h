@@ -14,7 +14,7 @@ namespace weir::slots {
 
 /// {"config","max","leaseMs"[,"aheadMs"][,"by"]}, with its bounds checked.
 Result<ClaimRequest> ParseClaim(std::string_view body);
-/// {"events":[{"eventId","attempt"[,"error"][,"retryTime"][,"at"]}]}, 1 to kMaxBatch.
+/// {"events":[{"eventId","attempt"[,"error"][,"retryTime"][,"endedAgoMs"]}]}, 1 to kMaxBatch.
 Result<std::vector<Finish>> ParseFinishes(std::string_view body, bool failed);
 /// The same fields for one event whose id stands in the path.
 Result<Finish> ParseFinish(std::string_view body, std::string event_id, bool failed);

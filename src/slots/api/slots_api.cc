@@ -49,10 +49,11 @@ struct SlotsApi::Parts {
         combiner(given),
         cache(SystemClock::Get()),
         watch(given),
-        execution(given, watch) {}
+        execution(given, watch, bodies) {}
 
   void Assign(const Request& request, Reply reply);
   void AssignBatch(const Request& request, Reply reply);
+  void AssignParsed(Result<std::vector<ParsedAsk>> parsed, const Reply& reply);
   void Cancel(const Request& request, Reply reply);
   void Reschedule(const Request& request, Reply reply);
   void Restore(const Request& request, Reply reply);
@@ -79,6 +80,7 @@ struct SlotsApi::Parts {
   ConfigCache cache;
   SlotsWatch watch;
   ExecutionApi execution;
+  LargeBodies bodies;  // last: it uses all of the above
 };
 
 void SlotsApi::Parts::Assign(const Request& request, Reply reply) {
@@ -97,7 +99,12 @@ void SlotsApi::Parts::Assign(const Request& request, Reply reply) {
 }
 
 void SlotsApi::Parts::AssignBatch(const Request& request, Reply reply) {
-  Result<std::vector<ParsedAsk>> parsed = ParseBatch(request.body);
+  bodies.Read(request.body, std::move(reply), [this](std::string_view body, const Reply& answer) {
+    AssignParsed(ParseBatch(body), answer);
+  });
+}
+
+void SlotsApi::Parts::AssignParsed(Result<std::vector<ParsedAsk>> parsed, const Reply& reply) {
   if (!parsed.ok()) return reply(ErrorResponse(parsed.error()));
   auto batch = std::make_shared<BatchRequest>();
   batch->parsed = std::move(*parsed);
@@ -109,13 +116,12 @@ void SlotsApi::Parts::AssignBatch(const Request& request, Reply reply) {
     asks.push_back(one.ask);
   }
   if (asks.empty()) return reply(Response::Json(batch->Body()));
-  combiner.Assign(std::move(asks),
-                  [this, batch, reply = std::move(reply)](Result<std::vector<Answer>> answers) {
-                    if (!answers.ok()) return reply(ErrorResponse(answers.error()));
-                    for (const Answer& answer : *answers) watch.Count(answer.outcome);
-                    batch->answers = std::move(*answers);
-                    reply(Response::Json(batch->Body()));
-                  });
+  combiner.Assign(std::move(asks), [this, batch, reply](Result<std::vector<Answer>> answers) {
+    if (!answers.ok()) return reply(ErrorResponse(answers.error()));
+    for (const Answer& answer : *answers) watch.Count(answer.outcome);
+    batch->answers = std::move(*answers);
+    reply(Response::Json(batch->Body()));
+  });
 }
 
 void SlotsApi::Parts::Cancel(const Request& request, Reply reply) {
@@ -295,7 +301,7 @@ void SlotsApi::AddTo(http::Router& router, const Protect& admin, const Protect& 
     };
   };
   router.Add("POST", "/api/v1/slots", bind(&Parts::Assign));
-  router.Add("POST", "/api/v1/slots/batch", bind(&Parts::AssignBatch));
+  router.AddLarge("POST", "/api/v1/slots/batch", bind(&Parts::AssignBatch));
   router.Add("DELETE", "/api/v1/slots/{eventId}", audited("slot.cancel", bind(&Parts::Cancel)));
   router.Add("POST", "/api/v1/slots/{eventId}/reschedule",
              audited("slot.reschedule", bind(&Parts::Reschedule)));

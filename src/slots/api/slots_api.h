@@ -11,7 +11,7 @@
 
 namespace weir::slots {
 
-/// The HTTP face of slots: /api/v1/slots for events, /admin/rate-limit for configs and operators.
+/// The HTTP API of slots: /api/v1/slots for events, /admin/rate-limit for configs and operators.
 /// docs/reference/slots-api.md describes every path.
 ///
 /// Thread-safe: handlers run on any reactor. Must outlive the router's last request.

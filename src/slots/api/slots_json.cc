@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "protocol/http/error.h"
+#include "protocol/http/json_body.h"
 #include "slots/api/calendar_json.h"
 #include "slots/config.h"
 
@@ -14,16 +15,6 @@ namespace weir::slots {
 namespace {
 
 namespace dom = simdjson::dom;
-
-// The parser keeps its memory; documents are views into it, so one is in use at a time per thread.
-Result<dom::object> ParseObject(std::string_view body) {
-  static thread_local dom::parser parser;
-  dom::object object;
-  if (parser.parse(body.data(), body.size()).get(object) != simdjson::SUCCESS) {
-    return Invalid("the body must be a JSON object");
-  }
-  return object;
-}
 
 Result<std::optional<std::string_view>> OptionalText(const dom::object& object, const char* field) {
   dom::element element;
@@ -119,7 +110,8 @@ Status ReadTenants(const dom::object& object, Config& config) {
 }  // namespace
 
 Result<Ask> ParseAsk(std::string_view body) {
-  Result<dom::object> object = ParseObject(body);
+  http::JsonBody json;
+  Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
   Ask ask;
   if (Status s = ReadAsk(*object, ask); !s.ok()) return s.error();
@@ -127,7 +119,8 @@ Result<Ask> ParseAsk(std::string_view body) {
 }
 
 Result<std::vector<ParsedAsk>> ParseBatch(std::string_view body) {
-  Result<dom::object> object = ParseObject(body);
+  http::JsonBody json;
+  Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
   dom::array events;
   if ((*object)["events"].get(events) != simdjson::SUCCESS)
@@ -147,7 +140,8 @@ Result<std::vector<ParsedAsk>> ParseBatch(std::string_view body) {
 }
 
 Result<Ask> ParseReschedule(std::string_view body, std::string event_id) {
-  Result<dom::object> object = ParseObject(body);
+  http::JsonBody json;
+  Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
   Ask ask{.event_id = std::move(event_id)};
   Result<std::optional<std::string_view>> config = OptionalText(*object, "configName");
@@ -164,14 +158,15 @@ Result<Ask> ParseReschedule(std::string_view body, std::string event_id) {
 }
 
 Result<Config> ParseConfig(std::string_view body) {
-  Result<dom::object> object = ParseObject(body);
+  http::JsonBody json;
+  Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
   Config config;
   Result<std::string_view> name = Text(*object, "configName");
   if (!name.ok()) return name.error();
   config.name = *name;
   Result<std::string_view> size = Text(*object, "windowSize");
-  if (!size.ok()) return size.error();
+  if (!size.ok()) return Invalid(size.error().message + ", such as \"PT4S\" or \"4s\"");
   Result<Millis> duration = ParseDuration(*size);
   if (!duration.ok()) return Invalid("windowSize " + duration.error().message);
   config.window_size = *duration;

@@ -22,7 +22,7 @@ struct ParsedAsk {
 
 /// {"eventId","configName","requestedTime"[,"tenant"][,"payload"]}. Ask::random is left 0.
 Result<Ask> ParseAsk(std::string_view body);
-/// {"events":[…]}, 1 to kMaxBatch of them. An error if it is no such thing at all.
+/// {"events":[…]}, 1 to kMaxBatch of them. An error if it is not such a list.
 Result<std::vector<ParsedAsk>> ParseBatch(std::string_view body);
 /// {"requestedTime"[,"configName"]}.
 Result<Ask> ParseReschedule(std::string_view body, std::string event_id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 namespace weir::slots {
 namespace {
@@ -10,8 +11,11 @@ using telemetry::Label;
 
 constexpr Nanos kSecond = 1'000'000'000;
 constexpr Nanos kAskEvery = 2 * kSecond;
-constexpr Nanos kNoAnswer = 15 * kSecond;  // a store that says nothing for so long is away
-constexpr Nanos kReadEvery = 10 * kSecond;
+constexpr Nanos kNoAnswer = 15 * kSecond;  // a store that is silent this long is down
+// Backlogs are read again after twenty times as long as the last reading took, but within:
+constexpr Nanos kShortestPause = kSecond;
+constexpr Nanos kLongestPause = 10 * kSecond;
+constexpr Nanos kPauseFactor = 20;
 constexpr std::size_t kPlannedWindows = 10'000;
 
 constexpr std::array<std::pair<Outcome, std::string_view>, 7> kOutcomes = {
@@ -22,6 +26,8 @@ constexpr std::array<std::pair<Outcome, std::string_view>, 7> kOutcomes = {
      {Outcome::kExhausted, "exhausted"},
      {Outcome::kUnknownConfig, "unknown_config"},
      {Outcome::kPast, "past"}}};
+
+Nanos SteadyNow() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 double Seconds(Millis millis) { return static_cast<double>(std::max<Millis>(millis, 0)) / 1000; }
 
@@ -57,9 +63,9 @@ void SlotsWatch::OnSecond(Nanos now) {
   } else if (state_->asking && now >= asked_ + kNoAnswer) {
     state_->up = false;
   }
-  if (state_->reading || now < read_ + kReadEvery) return;
-  read_ = now;
+  if (state_->reading || SteadyNow() < state_->next_reading) return;
   state_->reading = true;
+  state_->began_reading = SteadyNow();
   store_.ListBacklogs(0, [&store = store_, state = state_](Result<std::vector<Backlog>> backlogs) {
     auto read = std::make_shared<std::vector<Standing>>();
     if (backlogs.ok()) {
@@ -80,6 +86,9 @@ void SlotsWatch::ReadPlans(SlotStore& store, const std::shared_ptr<State>& state
   if (at == read->size()) {
     const std::lock_guard lock(state->mutex);
     state->standings = std::move(*read);
+    const Nanos ended = SteadyNow();
+    state->next_reading = ended + std::clamp(kPauseFactor * (ended - state->began_reading),
+                                             kShortestPause, kLongestPause);
     state->reading = false;
     return;
   }
@@ -98,16 +107,16 @@ void SlotsWatch::Collect(telemetry::TextWriter& out) const {
     out.Counter(name, help);
     out.Sample(value.load(std::memory_order_relaxed));
   };
-  out.Counter("weir_slots_answers_total", "Requests for a slot, by what was answered.");
+  out.Counter("weir_slots_answers_total", "Requests for a slot, by result.");
   for (const auto& [outcome, name] : kOutcomes) {
     const std::array<Label, 1> labels = {{{"outcome", name}}};
     out.Sample(outcomes_[static_cast<std::size_t>(outcome)].load(std::memory_order_relaxed),
                labels);
   }
-  counter("weir_slots_claimed_total", "Events that were claimed here.", claimed_);
-  counter("weir_slots_redelivered_total", "Claims of events that were claimed before.",
+  counter("weir_slots_claimed_total", "Events claimed through this node.", claimed_);
+  counter("weir_slots_redelivered_total", "Claims of events that had been claimed before.",
           redelivered_);
-  out.Counter("weir_slots_finished_total", "How claims ended here.");
+  out.Counter("weir_slots_finished_total", "Finished claims, by result.");
   const auto ended = [&out](std::string_view how, const std::atomic<std::uint64_t>& count) {
     const std::array<Label, 1> labels = {{{"outcome", how}}};
     out.Sample(count.load(std::memory_order_relaxed), labels);
@@ -116,7 +125,7 @@ void SlotsWatch::Collect(telemetry::TextWriter& out) const {
   ended("retried", retried_);
   ended("failed", failed_);
   ended("lost", lost_);
-  out.Gauge("weir_slots_store_up", "1 if the store of slots answered when last asked.");
+  out.Gauge("weir_slots_store_up", "1 if the last query to the slot store succeeded.");
   out.Sample(std::uint64_t{up() ? 1U : 0U});
 
   std::vector<Standing> standings;
@@ -132,22 +141,22 @@ void SlotsWatch::Collect(telemetry::TextWriter& out) const {
     }
   };
   using CaughtUp = std::optional<Millis>;
-  gauge("weir_slots_due", "Events that are due and not claimed.",
+  gauge("weir_slots_due", "Events that are due but not claimed.",
         [](const Backlog& b, const CaughtUp&) { return static_cast<double>(b.due); });
-  gauge("weir_slots_late_seconds", "How long the oldest of them has been due.",
+  gauge("weir_slots_late_seconds", "How long the oldest unclaimed event has been due.",
         [](const Backlog& b, const CaughtUp&) {
           return b.oldest_due == 0 ? 0.0 : Seconds(b.now - b.oldest_due);
         });
-  gauge("weir_slots_claimed", "Events that are claimed and not finished.",
+  gauge("weir_slots_claimed", "Events that are claimed but not finished.",
         [](const Backlog& b, const CaughtUp&) { return static_cast<double>(b.claimed); });
-  gauge("weir_slots_dead_letters", "Events that failed for good.",
+  gauge("weir_slots_dead_letters", "Events that failed permanently.",
         [](const Backlog& b, const CaughtUp&) { return static_cast<double>(b.failed); });
-  gauge("weir_slots_window_executions", "Executions granted in the present window.",
+  gauge("weir_slots_window_executions", "Executions granted in the current window.",
         [](const Backlog& b, const CaughtUp&) { return static_cast<double>(b.granted); });
-  gauge("weir_slots_window_cap", "The most executions that a window may grant.",
+  gauge("weir_slots_window_cap", "The maximum number of executions per window.",
         [](const Backlog& b, const CaughtUp&) { return static_cast<double>(b.cap); });
   gauge("weir_slots_catch_up_seconds",
-        "How long it takes to catch up at the cap; -1 if that is not in sight.",
+        "Estimated time to clear the backlog at the cap; -1 if unknown.",
         [](const Backlog& b, const CaughtUp& at) { return at ? Seconds(*at - b.now) : -1.0; });
 }
 

@@ -16,7 +16,7 @@
 
 namespace weir::slots {
 
-/// Counts what the API answers, looks at the store now and then, and tells both as metrics. What
+/// Counts what the API answers, polls the store periodically, and exports both as metrics. What
 /// dispatchers do on the database without the service is seen in the gauges only.
 ///
 /// Thread-safe, except that OnSecond is for one thread.
@@ -47,6 +47,9 @@ class SlotsWatch {
     std::atomic<bool> up{true};
     std::atomic<bool> asking{false};
     std::atomic<bool> reading{false};
+    // Of the steady clock; touched by whoever set or clears `reading`.
+    Nanos began_reading = 0;
+    Nanos next_reading = 0;
     std::mutex mutex;
     std::vector<Standing> standings;
   };
@@ -55,7 +58,6 @@ class SlotsWatch {
 
   SlotStore& store_;
   Nanos asked_ = 0;
-  Nanos read_ = 0;
   std::shared_ptr<State> state_ = std::make_shared<State>();
   std::atomic<std::uint64_t> outcomes_[8] = {};  // by Outcome
   std::atomic<std::uint64_t> claimed_{0};

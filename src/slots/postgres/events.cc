@@ -198,15 +198,17 @@ void PostgresSlotStore::ListDue(DueQuery query, Done<std::vector<Event>> done) {
         "FROM rate_limit_config WHERE config_name = $1 LIMIT 1) AND s.state = $4 "
         "AND s.scheduled_time <= $2 AND (s.scheduled_time, s.event_id) > ($5, $6) "
         "ORDER BY scheduled_time, event_id LIMIT $3";
+    const auto read = [done = std::move(done)](EventAnswer answer) {
+      if (!answer.status.ok()) return done(answer.status.error());
+      std::vector<Event> events;
+      for (int row = 0; row < answer.rows.size(); ++row) {
+        events.push_back(ReadEvent(answer.rows, row));
+      }
+      done(std::move(events));
+    };
+    if (MayBeMany(query.state)) return worker_->RunLong(EventQuery(other), std::move(params), read);
     worker_->Run(EventQuery(query.state == State::kScheduled ? due : other), std::move(params),
-                 [done = std::move(done)](EventAnswer answer) {
-                   if (!answer.status.ok()) return done(answer.status.error());
-                   std::vector<Event> events;
-                   for (int row = 0; row < answer.rows.size(); ++row) {
-                     events.push_back(ReadEvent(answer.rows, row));
-                   }
-                   done(std::move(events));
-                 });
+                 read);
   });
 }
 

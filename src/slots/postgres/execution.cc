@@ -18,6 +18,9 @@ using ExecutionAnswer = weir::postgres::Answer;
 
 constexpr std::int64_t kRandomMask = 0x3fffffff;  // hashes are added to it in SQL
 
+// As the SQL reads it: a time by the store's clock, or, not above 0, how long ago.
+Millis OverOf(const Finish& end) { return end.now - end.ago; }
+
 // The last row tells of the call itself.
 Claim ReadClaim(const Rows& rows, const std::string& config) {
   const int last = rows.size() - 1;
@@ -44,17 +47,17 @@ Params PlainParams(const Work& ending) {
   std::vector<std::int64_t> attempts;
   std::vector<std::int64_t> failed;
   std::vector<std::string_view> errors;
-  std::vector<std::int64_t> at;
+  std::vector<std::int64_t> over;
   for (const std::size_t index : ending.plain) {
     const Finish& end = ending.ends[index];
     events.push_back(end.event_id);
     attempts.push_back(end.attempt);
     failed.push_back(end.failed ? 1 : 0);
     errors.push_back(end.error);
-    at.push_back(end.at);
+    over.push_back(OverOf(end));
   }
   Params params;
-  params.TextArray(events).IntArray(attempts).IntArray(failed).TextArray(errors).IntArray(at);
+  params.TextArray(events).IntArray(attempts).IntArray(failed).TextArray(errors).IntArray(over);
   return params;
 }
 
@@ -114,7 +117,7 @@ void PostgresSlotStore::Retry(const std::shared_ptr<Ending>& work, std::size_t i
   const Millis earliest = timing ? timing->Again(*end.retry_at) : *end.retry_at;
   Params params;
   params.Text(end.event_id).Int(end.attempt).Text(end.error).Int(earliest);
-  params.Int(end.random).Int(end.at);
+  params.Int(end.random).Int(OverOf(end));
   AppendTiming(params, timed, timing, {&earliest, 1});
   worker_->Run(
       "SELECT weir_slots_retry($1, $2::int, $3, $4, $5, $7::int, $6, 0, $8::bigint[], "

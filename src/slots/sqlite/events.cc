@@ -134,13 +134,16 @@ Result<std::optional<Event>> LookAt(Connection& connection, std::string_view eve
 }
 
 Result<std::vector<Event>> ListEvents(Connection& connection, const DueQuery& query) {
-  Result<Statement> rows =
-      connection.Prepare(std::string(kSelectEvent) + ' ' +
-                         (query.state == State::kScheduled ? kWhereDue : kWhereInState));
+  // Said twice, since SQLite does not see that it is what the index of ended events holds.
+  const bool ended = query.state == State::kDone || query.state == State::kFailed ||
+                     query.state == State::kCancelled;
+  const std::string in_state = "WHERE state = " + std::to_string(static_cast<int>(query.state)) +
+                               (ended ? " AND state IN (2, 3, 4) " : " ") + kAndOfConfig;
+  Result<Statement> rows = connection.Prepare(
+      std::string(kSelectEvent) + ' ' + (query.state == State::kScheduled ? kWhereDue : in_state));
   if (!rows.ok()) return rows.error();
   rows->Bind(1, query.config).Bind(2, query.before).Bind(3, query.after_time);
   rows->Bind(4, query.after_event).Bind(5, static_cast<std::int64_t>(query.limit));
-  rows->Bind(6, static_cast<std::int64_t>(query.state));
   std::vector<Event> events;
   for (;;) {
     Result<bool> row = rows->Step();
@@ -159,9 +162,7 @@ Result<std::optional<Slot>> CancelEvent(Connection& connection, std::string_view
   }
   const StoredSlot& gone = **found;
   if (gone.state == State::kCancelled) return std::optional<Slot>(gone.slot);
-  if (gone.state != State::kScheduled && gone.state != State::kExternal) {
-    return NotAllowed(gone.state);
-  }
+  if (gone.state == State::kClaimed || gone.state == State::kDone) return NotAllowed(gone.state);
   const Millis now = SystemMillis();
   Result<Statement> update = connection.Prepare(kCancelEvent);
   if (!update.ok()) return update.error();
@@ -231,8 +232,8 @@ Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis no
   Status s = NoteChange(connection, end.event_id, now, "failed", end.error);
   if (!s.ok()) return s.error();
   if (old.exec_size > 0) {
-    const Millis at = end.at >= old.claimed_at && end.at <= now ? end.at : now;
-    s = CountEnd(connection, old.config_id, {old.exec_size, old.exec_window}, at);
+    s = CountEnd(connection, old.config_id, {old.exec_size, old.exec_window},
+                 EndOf(end, old.claimed_at, now));
     if (!s.ok()) return s.error();
   }
   return Finished::kOk;

@@ -55,8 +55,6 @@ class Claiming {
       Result<std::int64_t> taken = Serve(window, budget);
       if (!taken.ok()) return taken.error();
       wants -= *taken;
-      // With its grants used up, something older may wait; later windows are not for those behind.
-      if (claim_.capped || (budget > 0 && *taken == budget)) break;
       window += config_.window_size;
     }
     return std::move(claim_);
@@ -175,10 +173,8 @@ Result<std::int64_t> Claiming::Serve(Millis window, std::int64_t budget) {
   const Millis horizon = std::min(claim_.now + ahead_, window + config_.window_size - 1);
   Result<std::vector<Candidate>> near = Near(horizon, std::max<std::int64_t>(budget, 1));
   if (!near.ok()) return near.error();
-  if (budget <= 0) {
-    claim_.capped = !near->empty();
-    return 0;
-  }
+  claim_.capped = budget <= 0 && !near->empty();
+  if (budget <= 0) return 0;
   // In the order of their times, whatever their classes.
   std::stable_sort(near->begin(), near->end(), [](const Candidate& a, const Candidate& b) {
     return a.claimed.slot.scheduled < b.claimed.slot.scheduled;
@@ -201,12 +197,14 @@ Result<std::int64_t> Claiming::Serve(Millis window, std::int64_t budget) {
 }
 
 // What is late is spread over the rest of the window in the order of its times, each at a random
-// moment of its own part of it, so that a backlog does not come in bursts.
+// moment of its own part of it, so that a backlog does not come in bursts. A few are not made later
+// than they are.
 Millis Claiming::LateTime(Millis window, const std::string& event, std::int64_t rank,
                           std::int64_t late) const {
   const Millis from = std::max(claim_.now, window);
-  const Millis span =
+  const Millis rest =
       std::min({window + config_.window_size - from, kLongestSpread, closing_ - from});
+  const Millis span = std::min(rest, LateSpan(config_.window_size, config_.max_per_window, late));
   const auto salt = static_cast<std::int64_t>(std::hash<std::string>()(event) >> 2U);
   return from + (rank * span + ((request_.random >> 1U) + salt / 2) % span) / late;
 }
@@ -232,7 +230,7 @@ Result<Finished> FinishOne(Connection& connection, const Finish& end, Millis now
   if (there.state == wanted) return Finished::kAlready;
   const bool open = there.state == State::kScheduled || there.state == State::kClaimed;
   if (!open || there.claimed_at == 0) return Finished::kLost;
-  const Millis at = end.at >= there.claimed_at && end.at <= now ? end.at : now;
+  const Millis at = EndOf(end, there.claimed_at, now);
   Result<Statement> update = connection.Prepare(kFinishEvent);
   if (!update.ok()) return update.error();
   update->Bind(1, end.event_id).Bind(2, static_cast<std::int64_t>(wanted));

@@ -137,7 +137,11 @@ void SqliteSlotStore::FinishMany(std::vector<Finish> ends, Done<std::vector<Fini
 }
 
 void SqliteSlotStore::ListDue(DueQuery query, Done<std::vector<Event>> done) {
-  ReadFor(database_, std::move(done), ListEvents, std::move(query));
+  if (MayBeMany(query.state)) {
+    RunFor(database_, &Database::ReadAllLater, std::move(done), ListEvents, std::move(query));
+  } else {
+    ReadFor(database_, std::move(done), ListEvents, std::move(query));
+  }
 }
 
 void SqliteSlotStore::ListBacklogs(Millis now, Done<std::vector<Backlog>> done) {

@@ -55,7 +55,7 @@ extern const char* const kCancelEvent;
 extern const char* const kReturnEvent;
 extern const char* const kSetError;
 extern const char* const kWhereDue;
-extern const char* const kWhereInState;
+extern const char* const kAndOfConfig;
 
 // execution.sql
 extern const char* const kFindEndedLeases;

@@ -82,9 +82,11 @@ Status AssignClass(Connection& connection, const StoredConfig& stored,
 
 // What an event that is there already means to who asks for it.
 Outcome OutcomeOf(const StoredSlot& there, const Ask& ask) {
-  if (there.state == State::kCancelled) return Outcome::kCancelled;
   const bool same = there.slot.config == ask.config && there.slot.requested == ask.requested;
-  return same ? Outcome::kExisting : Outcome::kConflict;
+  // Also if it was cancelled: this is a request for another event, which must not be dropped
+  // silently.
+  if (!same) return Outcome::kConflict;
+  return there.state == State::kCancelled ? Outcome::kCancelled : Outcome::kExisting;
 }
 
 // A slot of an older window size also took up room in the windows of today's size.

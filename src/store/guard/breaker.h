@@ -32,7 +32,7 @@ struct BreakerOptions {
   std::uint32_t seed = 0;
 };
 
-/// Keeps calls away from a store that does not answer, so that nobody waits for a timeout that is
+/// Stops calls to a store that does not respond, so that no caller waits for a timeout that is
 /// sure to come. Only a probe (Prober) closes it again.
 ///
 /// Thread-safe: the calls of all reactors go through one.

@@ -10,7 +10,7 @@ namespace {
 
 using telemetry::Level;
 
-/// Errors come with every check while the store is away; one line in this time tells enough.
+/// Errors come with every check while the store is down; one log line in this time is enough.
 constexpr Nanos kLogEvery = 5'000'000'000;
 constexpr std::size_t kHashDigits = 16;
 
@@ -24,8 +24,9 @@ std::vector<std::string> DoubtsAbout(const GuardOptions& options) {
   if (back >= kPromised) {
     doubts.push_back("store_timeout of " + std::to_string(options.timeout.count()) +
                      " ms: after an outage limits are exact again within " +
-                     std::to_string(back.count()) + " ms, not within a second; and as long as " +
-                     "the store hangs, checks wait so long. Stay below " +
+                     std::to_string(back.count()) +
+                     " ms, not within a second, and while the store hangs each check waits that "
+                     "long. Keep it below " +
                      std::to_string((kPromised - options.breaker.longest_wait).count()) + " ms");
   }
   if (options.breaker.failures > kManyFailures) {
@@ -57,9 +58,8 @@ std::shared_ptr<GuardMetrics> Guard::AddMetrics() {
 void Guard::SetChannelUp(bool up) {
   if (channel_up_.exchange(up) == up) return;
   cache_.SetOn(up);
-  Say(up ? Level::kInfo : Level::kWarn,
-      up ? "channel between nodes is open; refusals are remembered"
-         : "channel between nodes is lost; refusals are not remembered");
+  Say(up ? Level::kInfo : Level::kWarn, up ? "channel between nodes is open; caching refusals"
+                                           : "channel between nodes is lost; not caching refusals");
 }
 
 void Guard::Forget(std::span<const std::uint64_t> hashes) {
@@ -89,7 +89,7 @@ void Guard::NoteError(std::uint32_t part, const Error& error) {
   last_error_at_ = now;
   if (now - logged_at_ < kLogEvery) return;
   logged_at_ = now;
-  Say(Level::kWarn, "the store does not answer; checks are decided by on_store_error",
+  Say(Level::kWarn, "the store is not responding; on_store_error decides",
       {{"error", std::string_view(error.message)}});
 }
 
@@ -99,7 +99,8 @@ void Guard::NoteUndecided(const Error& error, std::string_view key) {
   if (now - undecided_logged_at_ < kLogEvery) return;
   undecided_logged_at_ = now;
   // Up to the values, which may be those of people.
-  Say(Level::kError, "a check cannot be decided; it is refused unless its policy allows on errors",
+  Say(Level::kError,
+      "a check cannot be decided; it is refused unless its policy has on_store_error: allow",
       {{"error", std::string_view(error.message)}, {"key", key.substr(0, key.find('|'))}});
 }
 
@@ -109,13 +110,13 @@ void Guard::OnChange(std::uint32_t part, BreakerState state) {
   if (state == BreakerState::kOpen && since == 0) {
     since = clock_.Now();
     Say(Level::kError,
-        part == 0 ? "the store is away; no more checks are sent to it until it is back"
-                  : "a part of the store is away; no more checks are sent to it until it is back",
+        part == 0 ? "the store is down; sending it no checks until it is back"
+                  : "part of the store is down; sending it no checks until it is back",
         {{"error", std::string_view(last_error_)}});
   } else if (state == BreakerState::kClosed && since != 0) {
     Say(Level::kInfo,
         part == 0 ? "the store is back; limits are exact again"
-                  : "a part of the store is back; its limits are exact again",
+                  : "part of the store is back; its limits are exact again",
         {{"away_ms", (clock_.Now() - std::exchange(since, 0)) / 1'000'000}});
   }
 }
@@ -188,15 +189,15 @@ void CollectGuards(std::span<const NamedGuard> guards, telemetry::TextWriter& ou
     out.Counter(name, help);
     values([&](const Figures& figures) { return figures.Sum(which); });
   };
-  out.Gauge("weir_store_up", "1 if the store's last answer was one.");
+  out.Gauge("weir_store_up", "1 if the last call to the store succeeded.");
   values([](const Figures& figures) { return figures.up; });
-  out.Gauge("weir_store_breaker_state", "0: closed, 1: half open, 2: open.");
+  out.Gauge("weir_store_breaker_state", "Circuit breaker: 0 closed, 1 half open, 2 open.");
   values([](const Figures& figures) { return figures.breaker; });
-  out.Gauge("weir_store_parts_away", "Parts of the store (masters of a cluster) that are away.");
+  out.Gauge("weir_store_parts_away", "Parts of the store (masters of a cluster) that are down.");
   values([](const Figures& figures) { return figures.parts_away; });
-  out.Gauge("weir_store_channel_up", "1 if messages between nodes arrive.");
+  out.Gauge("weir_store_channel_up", "1 if the channel between nodes is open.");
   values([](const Figures& figures) { return figures.channel_up; });
-  out.Histogram("weir_store_latency_seconds", "Time from a call to the store's answer.");
+  out.Histogram("weir_store_latency_seconds", "Time that calls to the store take.");
   each([&](const Figures& figures, std::span<const telemetry::Label> labels) {
     out.Samples(figures.latencies, labels);
   });
@@ -204,23 +205,24 @@ void CollectGuards(std::span<const NamedGuard> guards, telemetry::TextWriter& ou
   counter("weir_store_failures_total", "Charges that the store could not decide.",
           &GuardMetrics::failures);
   counter("weir_store_undecided_total",
-          "Charges that cannot be decided though the store is well: damaged or of several slots.",
+          "Charges that cannot be decided although the store is healthy: damaged data, or keys in "
+          "several cluster slots.",
           &GuardMetrics::undecided);
-  counter("weir_store_timeouts_total", "Charges that the store did not decide in time.",
-          &GuardMetrics::timeouts);
-  counter("weir_store_short_cut_total", "Charges that were not sent: the breaker was open.",
+  counter("weir_store_timeouts_total", "Charges that timed out.", &GuardMetrics::timeouts);
+  counter("weir_store_short_cut_total", "Charges not sent because the breaker was open.",
           &GuardMetrics::short_cut);
-  counter("weir_store_late_answers_total", "Calls answered after their timeout.",
+  counter("weir_store_late_answers_total", "Calls that completed after their timeout.",
           &GuardMetrics::late_answers);
   const auto cached = [&](std::string_view name, std::string_view help,
                           std::uint64_t DenyCacheCounts::*which) {
     out.Counter(name, help);
     values([&](const Figures& figures) { return figures.cache.*which; });
   };
-  cached("weir_deny_cache_hits_total", "Refusals that were known and not asked of the store.",
-         &DenyCacheCounts::hits);
-  cached("weir_deny_cache_kept_total", "Refusals that were remembered.", &DenyCacheCounts::kept);
-  cached("weir_deny_cache_forgotten_total", "Keys forgotten: refunded, or reset, on any node.",
+  cached("weir_deny_cache_hits_total",
+         "Checks refused from the cache, without a call to the store.", &DenyCacheCounts::hits);
+  cached("weir_deny_cache_kept_total", "Refusals added to the cache.", &DenyCacheCounts::kept);
+  cached("weir_deny_cache_forgotten_total",
+         "Keys removed from the cache: refunded or reset on any node.",
          &DenyCacheCounts::forgotten);
 }
 

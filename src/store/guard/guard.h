@@ -85,7 +85,7 @@ class Guard {
   void SetChannelUp(bool up);
   /// Permits of these keys were given back by this node.
   void Forget(std::span<const std::uint64_t> hashes);
-  /// The same, told by another node.
+  /// The same, announced by another node.
   void OnForgotten(std::span<const std::uint64_t> hashes);
 
   void NoteSuccess(std::uint32_t part) noexcept;

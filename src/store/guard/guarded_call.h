@@ -43,6 +43,7 @@ struct GuardedStore::Call {
     Application& own = ours.emplace_back();
     own.op = application.op;
     own.lease = application.lease;
+    own.region = application.region;
     places.push_back(place);
     stamps.insert(stamps.end(), application.stamps.begin(), application.stamps.end());
     stamps.resize(charges.size() + application.charges.size());
@@ -84,6 +85,7 @@ struct GuardedStore::Call {
       to.status = ours[i].status;
       to.granted = ours[i].granted;
       to.at = ours[i].at;
+      to.estimated = ours[i].estimated;
       std::copy(ours[i].decisions.begin(), ours[i].decisions.end(), to.decisions.begin());
     }
   }

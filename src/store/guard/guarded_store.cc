@@ -14,7 +14,7 @@ namespace {
 /// Calls kept for reuse; more are given back to the heap.
 constexpr std::size_t kMaxIdle = 4096;
 
-Error Away() { return {Code::kUnavailable, "the store is away (circuit breaker open)"}; }
+Error Away() { return {Code::kUnavailable, "the store is down (circuit breaker open)"}; }
 
 void Fail(std::span<Application> batch, const Error& error) {
   for (Application& application : batch) application.status = error;
@@ -172,7 +172,7 @@ void GuardedStore::Send(Call& call) {
     refusal = Away();
     metrics_->short_cut.Add(call.ours.size());
   } else if (applications_ > guard_.options().max_waiting) {
-    refusal = Error{Code::kResourceExhausted, "too many checks wait for the store"};
+    refusal = Error{Code::kResourceExhausted, "too many checks are waiting for the store"};
   }
   if (refusal) {
     Expire(call, *refusal);

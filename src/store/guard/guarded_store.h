@@ -32,7 +32,7 @@ class GuardedStore final : public Store {
   GuardedStore(boost::asio::io_context& io, Guard& guard, std::unique_ptr<Store> inner);
   /// The same on other timers than a reactor's.
   GuardedStore(std::unique_ptr<Timers> timers, Guard& guard, std::unique_ptr<Store> inner);
-  /// What still waits is told kUnavailable; callbacks run inside.
+  /// Pending calls fail with kUnavailable; callbacks run inside.
   ~GuardedStore() override;
   GuardedStore(const GuardedStore&) = delete;
   GuardedStore& operator=(const GuardedStore&) = delete;

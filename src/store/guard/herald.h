@@ -25,7 +25,7 @@ class Herald {
   Herald(const Herald&) = delete;
   Herald& operator=(const Herald&) = delete;
 
-  /// Never blocks. While kMaxPending wait, more are dropped: nodes that are not told forget by
+  /// Never blocks. While kMaxPending wait, more are dropped: other nodes forget by
   /// themselves within a second (DenyCacheOptions::longest).
   void Tell(std::span<const std::uint64_t> hashes);
 

@@ -8,8 +8,12 @@ struct Flaws {
   bool after_term = false;       ///< spends permits after their term
   bool past_window = false;      ///< spends permits after the window they were charged in
   bool refund_in_store = false;  ///< lets a client's refund free what others hold
+  bool region_outlived = false;  ///< lends what ends before the node's lease does
   bool full_share = false;       ///< begins a share of a rate with a full bucket
   bool share_outlived = false;   ///< refills after a share has ended
+  bool late_share = false;       ///< counts a share from when its grant arrived
+  bool permit_outlived = false;  ///< hands out permits of a concurrency quota after their term
+  bool permit_kept = false;      ///< hands out permits that it gave back
 };
 
 }  // namespace weir::store::lease

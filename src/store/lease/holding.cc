@@ -15,27 +15,14 @@ constexpr std::size_t kMaxLots = 8;
 }  // namespace
 
 Holding::Holding(const algorithm::LeaseTerms& terms, Nanos now, std::uint64_t epoch)
-    : terms_(terms), slot_began_(now), noted_(now), share_(terms.rate, epoch, now) {}
-
-void Holding::Pass(Nanos now) {
-  const Nanos since = now - slot_began_;
-  if (since < half()) return;
-  before_ = since < 2 * half() ? std::exchange(current_, {}) : Slot{};
-  current_ = {};
-  slot_began_ = since < 2 * half() ? slot_began_ + half() : now;
-  if (before_.checks < kExactBelow) leased_ = false;
-}
+    : terms_(terms), demand_(half(), now), share_(terms.rate, epoch, now) {}
 
 void Holding::Note(Nanos now, std::int64_t cost) {
-  Pass(now);
-  noted_ = now;
-  ++current_.checks;
-  current_.cost += std::min(cost, terms_.quota.limit());
-  if (current_.checks >= kLeaseFrom) leased_ = true;
+  demand_.Note(now, std::min(cost, terms_.quota.limit()));
 }
 
 bool Holding::idle(Nanos now) const noexcept {
-  return !asking_ && held_ == 0 && now - noted_ > 2 * terms_.term;
+  return !asking_ && held_ == 0 && now - demand_.noted() > 2 * terms_.term;
 }
 
 std::int64_t Holding::Available(Nanos now, Nanos rest) const noexcept {
@@ -61,6 +48,18 @@ bool Holding::Take(Nanos now, std::int64_t cost, Nanos rest, std::uint32_t posit
   return true;
 }
 
+Taken Holding::Lend(Nanos now, std::int64_t want, Nanos rest) {
+  demand_.Lend(now, std::min(want, terms_.quota.limit()));
+  std::vector<Taken> taken;
+  for (std::int64_t cost = std::min(want, held_); cost > 0; cost /= 2) {
+    if (!Take(now, cost, rest, 0, taken)) continue;
+    // One grant names what is lent.
+    for (std::size_t i = 1; i < taken.size(); ++i) PutBack(now, taken[i]);
+    return taken.front();
+  }
+  return {};
+}
+
 std::int64_t Holding::PutBack(Nanos now, const Taken& taken) {
   for (Lot& lot : lots_) {
     if (lot.id != taken.lot || lot.until < now) continue;
@@ -81,14 +80,14 @@ std::int64_t Holding::Refund(Nanos now, std::int64_t cost) {
   return asked - cost;
 }
 
-bool Holding::ShouldAsk(Nanos now) const noexcept {
+bool Holding::ShouldAsk(Nanos now, Nanos rest) const noexcept {
   // A quarter of a lease is left to spend while the store answers. What has ended, and is not yet
   // counted as lost, is of no use.
-  return leased_ && !asking_ && now >= ask_after_ && Available(now) <= Want(now) / 4;
+  return leased() && !asking_ && now >= ask_after_ && Available(now, rest) <= Want(now) / 4;
 }
 
 std::int64_t Holding::Want(Nanos now) const noexcept {
-  const std::int64_t taken = std::max({current_.cost, before_.cost, std::int64_t{1}});
+  const std::int64_t taken = demand_.Expected();
   std::int64_t want = taken + taken / 4;
   // What cannot be spent before the window ends would be lost.
   const Nanos lasts = half() + half() / 4;

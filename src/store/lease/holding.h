@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "algorithm/lease.h"
+#include "store/lease/demand.h"
 #include "store/lease/flaws.h"
 #include "store/lease/rate_share.h"
 #include "weir/clock.h"
@@ -30,6 +31,7 @@ struct Taken {
   std::int64_t count = 0;
   Nanos until = 0;
   std::uint64_t share = 0;  ///< if not 0: not of a grant, but held by a share under this mark
+  std::int64_t permit = 0;  ///< if not 0: the name of a permit in stock; `lot` is the stock's id
 };
 
 /// What the store granted to one question.
@@ -52,17 +54,17 @@ class Holding {
   const algorithm::LeaseTerms& terms() const noexcept { return terms_; }
   /// Beside the permits: what is reserved of the rate.
   RateShare& share() noexcept { return share_; }
+  const RateShare& share() const noexcept { return share_; }
 
-  /// Notes a check. The key is leased from kLeaseFrom checks in half a term on, and until there
-  /// were fewer than kExactBelow.
+  /// As those of Demand.
   void Note(Nanos now, std::int64_t cost);
-  /// Takes the time that passed without a check into account.
-  void Pass(Nanos now);
-  bool leased() const noexcept { return leased_; }
-  /// Leases until the end of this half term, however few checks there are.
-  void Insist() noexcept { leased_ = true; }
-  /// Nobody has asked for so long that what is held is better given back.
-  bool slack(Nanos now) const noexcept { return held_ > 0 && now - noted_ > terms_.term / 4; }
+  void Pass(Nanos now) { demand_.Pass(now); }
+  bool leased() const noexcept { return demand_.leased(); }
+  void Insist() noexcept { demand_.Insist(); }
+  /// No request for so long that what is held is better given back.
+  bool slack(Nanos now) const noexcept {
+    return held_ > 0 && now - demand_.noted() > terms_.term / 4;
+  }
   /// Nobody has asked for a while, and nothing is held.
   bool idle(Nanos now) const noexcept;
 
@@ -72,6 +74,9 @@ class Holding {
   /// `taken`. False, and nothing is spent, if there are fewer.
   bool Take(Nanos now, std::int64_t cost, Nanos rest, std::uint32_t position,
             std::vector<Taken>& taken);
+  /// Lends a node up to `want` permits of one grant, of those that last for `rest`: the first of
+  /// want, want / 2, … that is there, as the stores do. A count of 0: there are none.
+  Taken Lend(Nanos now, std::int64_t want, Nanos rest);
   /// Takes back what was spent but not used after all, if its grant still lasts: permits of another
   /// grant have another term. Returns how many that were.
   std::int64_t PutBack(Nanos now, const Taken& taken);
@@ -81,7 +86,9 @@ class Holding {
   std::int64_t held() const noexcept { return held_; }
 
   /// True if it is time to ask the store for more.
-  bool ShouldAsk(Nanos now) const noexcept;
+  bool ShouldAsk(Nanos now) const noexcept { return ShouldAsk(now, 0); }
+  /// The same where permits are of use only for `rest` longer.
+  bool ShouldAsk(Nanos now, Nanos rest) const noexcept;
   /// How many permits to ask for: what five eighths of a term are likely to take, so that all are
   /// spent well before they end.
   std::int64_t Want(Nanos now) const noexcept;
@@ -103,24 +110,12 @@ class Holding {
   std::vector<Lot> Surrender();
 
  private:
-  static constexpr std::int64_t kLeaseFrom = 8;
-  static constexpr std::int64_t kExactBelow = 4;
-
-  struct Slot {
-    std::int64_t checks = 0;
-    std::int64_t cost = 0;
-  };
-
   Nanos half() const noexcept { return terms_.term / 2; }
 
   algorithm::LeaseTerms terms_;
   std::vector<Lot> lots_;  // oldest first
   std::int64_t held_ = 0;  // sum of left
-  Nanos slot_began_;
-  Slot current_;
-  Slot before_;
-  Nanos noted_;
-  bool leased_ = false;
+  Demand demand_;
   bool asking_ = false;
   Nanos ask_after_ = 0;
   Nanos dry_until_ = 0;

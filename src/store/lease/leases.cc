@@ -45,29 +45,31 @@ void Leases::Collect(telemetry::TextWriter& out) const {
   }
   std::uint64_t sharing = 0;
   for (const auto& one : all) sharing += one->sharing.load(std::memory_order_relaxed);
-  out.Gauge("weir_lease_share_keys", "Keys of which a share of the rate is reserved.");
+  out.Gauge("weir_lease_share_keys", "Keys with a reserved share of their rate.");
   out.Sample(sharing);
-  out.Gauge("weir_lease_keys", "Keys whose permits are taken in advance.");
+  out.Gauge("weir_lease_keys", "Keys with leased permits.");
   out.Sample(keys);
-  out.Gauge("weir_lease_permits_held", "Permits taken in advance and not spent yet.");
+  out.Gauge("weir_lease_permits_held", "Leased permits not spent yet.");
   out.Sample(static_cast<std::uint64_t>(std::max<std::int64_t>(held, 0)));
   counter("weir_lease_local_checks_total", "Checks decided without a call to the store.",
           &LeaseMetrics::local);
-  counter("weir_lease_local_refused_total", "Of these, checks that were refused.",
+  counter("weir_lease_local_refused_total", "Checks refused without a call to the store.",
           &LeaseMetrics::refused);
-  counter("weir_lease_calls_total", "Calls to the store that took permits in advance.",
-          &LeaseMetrics::asks);
-  counter("weir_lease_permits_granted_total", "Permits taken in advance.", &LeaseMetrics::granted);
-  counter("weir_lease_permits_spent_total", "Permits of these that were spent.",
+  counter("weir_lease_calls_total", "Calls to the store that leased permits.", &LeaseMetrics::asks);
+  counter("weir_lease_permits_granted_total", "Permits leased.", &LeaseMetrics::granted);
+  counter("weir_lease_permits_spent_total", "Leased permits that were spent.",
           &LeaseMetrics::spent);
-  counter("weir_lease_permits_returned_total", "Permits of these that were given back.",
+  counter("weir_lease_permits_returned_total", "Leased permits that were returned.",
           &LeaseMetrics::returned);
   counter("weir_lease_permits_lost_total",
-          "Permits of these that ended unspent: what leasing admits too little.",
+          "Leased permits that expired unspent: requests that leasing refused needlessly.",
           &LeaseMetrics::lost);
+  counter("weir_lease_permits_lent_total", "Permits of these that nodes of this region took.",
+          &LeaseMetrics::lent);
   counter("weir_lease_share_calls_total", "Calls to the store that reserved a share of a rate.",
           &LeaseMetrics::share_asks);
-  counter("weir_lease_share_permits_total", "Permits spent of shares.", &LeaseMetrics::share_spent);
+  counter("weir_lease_share_permits_total", "Permits spent from reserved shares.",
+          &LeaseMetrics::share_spent);
 }
 
 }  // namespace weir::store::lease

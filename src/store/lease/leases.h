@@ -20,6 +20,8 @@ struct LeaseOptions {
   const Clock* clock = nullptr;
   /// Of the random part of pauses. 0: drawn.
   std::uint32_t seed = 0;
+  /// The store of a region: keeps permits for as long as Application::region says and lends them.
+  bool lends = false;
   Flaws flaws = {};
 };
 
@@ -34,6 +36,7 @@ struct LeaseMetrics {
   telemetry::LocalCounter granted;        ///< permits
   telemetry::LocalCounter returned;       ///< permits given back unspent
   telemetry::LocalCounter lost;           ///< permits that ended unspent
+  telemetry::LocalCounter lent;           ///< permits, to nodes of this region
   std::atomic<std::uint64_t> sharing{0};  ///< keys with a share of their rate now
   telemetry::LocalCounter share_asks;     ///< calls that reserve one
   telemetry::LocalCounter share_spent;    ///< permits of shares

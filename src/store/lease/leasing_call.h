@@ -32,6 +32,7 @@ struct LeasingStore::Ask {
     application.op = op;
     application.charges = {&charge, 1};
     application.decisions = {&decision, 1};
+    if (terms.region > 0) application.region = {terms.region, terms.term};
   }
   Ask(const Ask&) = delete;
   Ask& operator=(const Ask&) = delete;

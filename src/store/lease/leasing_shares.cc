@@ -85,6 +85,13 @@ void LeasingStore::OnShare(ShareAsk& ask) {
   found->second.share().OnAnswer(answer, flaws_);
 }
 
+std::int64_t LeasingStore::CountUnits() const {
+  const Nanos now = clock_.Now();
+  std::int64_t units = 0;
+  for (const auto& [key, holding] : holdings_) units += holding.share().UnitsAt(now);
+  return units;
+}
+
 void LeasingStore::ReleaseShares(std::string_view key, Holding& holding) {
   for (const Reserved& reserved : holding.share().Surrender()) {
     SendRelease(key, holding.terms(), reserved.name);

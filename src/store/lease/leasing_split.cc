@@ -51,6 +51,7 @@ bool LeasingStore::Lasts(const Taken& taken, const Application& application, Nan
 /// What was taken for a check is spent, or put back.
 void LeasingStore::Settle(const Taken& taken, const Application& application, bool spent,
                           Nanos now) {
+  if (taken.permit != 0) return SettlePermit(taken, application, spent, now);
   const auto count = static_cast<std::uint64_t>(taken.count);
   if (spent) (taken.share == 0 ? metrics_->spent : metrics_->share_spent).Add(count);
   if (spent && taken.share == 0) return;

@@ -20,7 +20,25 @@ bool AnyLeased(const Application& application) noexcept {
 }
 
 bool ConcernsLeases(const Application& application) noexcept {
-  return application.op == Op::kReset || AnyLeased(application);
+  return application.op == Op::kReset || application.region.term > 0 || AnyLeased(application);
+}
+
+/// What a region's store may do about an application that goes on to it; nothing about those of
+/// several charges, which are the home store's.
+RegionTerms RegionOf(const Application& application) noexcept {
+  if (application.op != Op::kCharge || application.charges.size() != 1) return {};
+  if (application.terms.empty() || application.terms[0] == nullptr) return application.region;
+  return {application.terms[0]->region, application.terms[0]->term};
+}
+
+/// Nodes give back what a region has lent them by the number of its grant. So no other process may
+/// have one of the same number: not another reactor, nor this one before it was started again.
+std::uint64_t FirstGrant(const LeaseOptions& options) {
+  if (!options.lends) return 0;
+  constexpr unsigned kPositive = 2;
+  if (options.seed != 0) return std::mt19937_64(options.seed)() >> kPositive;
+  std::random_device device;
+  return ((std::uint64_t{device()} << 32U) | device()) >> kPositive;
 }
 
 }  // namespace
@@ -30,9 +48,11 @@ LeasingStore::LeasingStore(std::unique_ptr<Timers> timers, Leases& leases,
     : leases_(leases),
       clock_(leases.options().clock == nullptr ? static_cast<const Clock&>(BootClock::Get())
                                                : *leases.options().clock),
+      lends_(leases.options().lends),
       flaws_(leases.options().flaws),
       metrics_(leases.AddMetrics()),
       random_(leases.options().seed != 0 ? leases.options().seed : std::random_device{}()),
+      grants_(FirstGrant(leases.options())),
       inner_(std::move(inner)),
       timers_(std::move(timers)),
       self_(std::make_shared<LeasingStore*>(this)) {}
@@ -56,6 +76,7 @@ void LeasingStore::Apply(std::span<Application> batch, Done done) {
     call->places.push_back(static_cast<std::uint32_t>(i));
     call->ours.push_back(batch[i]);
     call->ours.back().terms = {};
+    call->ours.back().region = lends_ ? RegionTerms() : RegionOf(batch[i]);
     call->splits.push_back(taken_.empty() ? nullptr : Part(call->ours.back()));
   }
   if (call == nullptr) return done();
@@ -75,6 +96,7 @@ void LeasingStore::Apply(std::span<Application> batch, Done done) {
 bool LeasingStore::Decide(Application& application, Nanos now) {
   application.estimated = false;
   if (application.op == Op::kReset) Forget(application);
+  if (lends_ && application.region.term > 0) return Serve(application, now);
   if (!AnyLeased(application)) return false;
   if (application.op == Op::kCharge) return Charge(application, now);
   if (application.op == Op::kRefund && !flaws_.refund_in_store) return Refund(application, now);
@@ -87,6 +109,10 @@ bool LeasingStore::Charge(Application& application, Nanos now) {
   bool dry = false;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (application.terms[i] == nullptr || charges[i].cost <= 0) continue;
+    if (charges[i].quota->algorithm() == Algorithm::kConcurrency) {
+      if (HandOut(application, i, now)) ++met;
+      continue;
+    }
     Holdings::value_type* entry = Watch(charges[i], *application.terms[i], now);
     if (entry == nullptr) continue;
     Holding& holding = entry->second;
@@ -140,6 +166,7 @@ void LeasingStore::OnAnswer(Call& call) {
     to.status = call.ours[i].status;
     to.granted = call.ours[i].granted;
     to.at = call.ours[i].at;
+    to.estimated = call.ours[i].estimated;
     if (call.splits[i] != nullptr) Join(*call.splits[i], to, now);
     if (to.op == Op::kCharge && to.status.ok() && !to.applied) NoteRefusals(to, now);
   }
@@ -169,10 +196,14 @@ bool LeasingStore::Refund(Application& application, Nanos now) {
 /// Whoever resets a key wants it as new: what is held of it counts no more than the rest.
 void LeasingStore::Forget(const Application& application) {
   for (const store::Charge& charge : application.charges) {
-    const auto found = holdings_.find(charge.key);
-    if (found == holdings_.end()) continue;
-    metrics_->held.fetch_sub(found->second.held(), std::memory_order_relaxed);
-    found->second.Surrender();
+    if (const auto found = holdings_.find(charge.key); found != holdings_.end()) {
+      metrics_->held.fetch_sub(found->second.held(), std::memory_order_relaxed);
+      found->second.Surrender();
+    }
+    if (const auto found = stocks_.find(charge.key); found != stocks_.end()) {
+      const auto held = static_cast<std::int64_t>(found->second.Surrender().size());
+      metrics_->held.fetch_sub(held, std::memory_order_relaxed);
+    }
   }
 }
 
@@ -182,7 +213,7 @@ LeasingStore::Holdings::value_type* LeasingStore::Watch(const store::Charge& cha
   if (draining_) return nullptr;
   auto found = holdings_.find(charge.key);
   if (found == holdings_.end()) {
-    if (holdings_.size() >= leases_.options().max_keys) return nullptr;
+    if (Full()) return nullptr;
     const Holding fresh(terms, now, ++grants_ << kEpochBits);
     found = holdings_.emplace(std::string(charge.key), fresh).first;
     SetTick();
@@ -284,9 +315,12 @@ void LeasingStore::Tick() {
     const bool idle = holding.idle(now) && holding.share().idle(now);
     entry = idle ? holdings_.erase(entry) : std::next(entry);
   }
+  TickStocks(now);
+  const auto stocked = [](const auto& entry) { return entry.second.leased(); };
+  leased += static_cast<std::uint64_t>(std::ranges::count_if(stocks_, stocked));
   metrics_->keys.store(leased, std::memory_order_relaxed);
   metrics_->sharing.store(sharing, std::memory_order_relaxed);
-  if (!holdings_.empty()) SetTick();
+  if (!holdings_.empty() || !stocks_.empty()) SetTick();
 }
 
 void LeasingStore::Drain() {
@@ -296,7 +330,9 @@ void LeasingStore::Drain() {
     GiveBack(key, holding, now);
     ReleaseShares(key, holding);
   }
+  for (auto& entry : stocks_) GiveBackPermits(entry);
   holdings_.clear();
+  stocks_.clear();
   metrics_->keys.store(0, std::memory_order_relaxed);
   metrics_->sharing.store(0, std::memory_order_relaxed);
 }

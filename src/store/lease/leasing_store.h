@@ -18,6 +18,7 @@
 #include "base/timers.h"
 #include "store/lease/holding.h"
 #include "store/lease/leases.h"
+#include "store/lease/permit_stock.h"
 #include "store/store.h"
 
 namespace weir::store::lease {
@@ -43,9 +44,16 @@ class LeasingStore final : public Store {
   /// store.
   void Drain();
 
+  /// The number of the last grant, by which nodes of a region name what they were lent of it.
+  std::uint64_t last_grant() const noexcept { return grants_; }
+
+  /// Units of rates that this node counts on now, of all keys.
+  std::int64_t CountUnits() const;
+
  private:
   struct Ask;
   struct Call;
+  struct PermitAsk;
   struct ShareAsk;
   struct Split;
   struct TextHash {
@@ -55,6 +63,7 @@ class LeasingStore final : public Store {
     }
   };
   using Holdings = std::unordered_map<std::string, Holding, TextHash, std::equal_to<>>;
+  using Stocks = std::unordered_map<std::string, PermitStock, TextHash, std::equal_to<>>;
   bool Decide(Application& application, Nanos now);
   bool Charge(Application& application, Nanos now);
   bool Meet(Application& application, std::size_t place, Holdings::value_type& entry, Nanos now);
@@ -83,18 +92,39 @@ class LeasingStore final : public Store {
   void ReleaseShares(std::string_view key, Holding& holding);
   void SendRelease(std::string_view key, const algorithm::LeaseTerms& terms, std::int64_t name);
   Nanos PauseFor(Holding& holding, Nanos now);
+  // Of a region: leasing_region.cc.
+  bool Serve(Application& application, Nanos now);
+  bool Lend(Application& application, const algorithm::LeaseTerms& terms, Nanos now);
+  bool TakeBack(Application& application, Nanos now);
+  // Of concurrency quotas: leasing_permits.cc.
+  bool HandOut(Application& application, std::size_t place, Nanos now);
+  Stocks::value_type* WatchStock(const store::Charge& charge, const algorithm::LeaseTerms& terms,
+                                 Nanos now);
+  void AskForPermits(Stocks::value_type& entry, Nanos now);
+  void OnPermits(PermitAsk& ask);
+  void SettlePermit(const Taken& taken, const Application& application, bool spent, Nanos now);
+  void GiveBackPermits(Stocks::value_type& entry);
+  void ReleasePermits(std::string_view key, const algorithm::LeaseTerms& terms,
+                      std::span<const std::int64_t> names);
+  void TickStocks(Nanos now);
+  /// As many keys are watched as may be.
+  bool Full() const noexcept {
+    return holdings_.size() + stocks_.size() >= leases_.options().max_keys;
+  }
   void SetTick();
   void Tick();
   Nanos Pause(Nanos term);
 
   Leases& leases_;
   const Clock& clock_;
+  const bool lends_;
   const Flaws flaws_;
   std::shared_ptr<LeaseMetrics> metrics_;
   std::minstd_rand random_;
   Holdings holdings_;
+  Stocks stocks_;
   std::vector<Taken> taken_;  // for the application that is being decided
-  std::uint64_t grants_ = 0;
+  std::uint64_t grants_;
   bool draining_ = false;
   std::unique_ptr<Store> inner_;
   std::unique_ptr<Timers> timers_;

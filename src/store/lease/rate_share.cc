@@ -50,6 +50,12 @@ void RateShare::Note(Nanos now, std::int64_t cost) {
   if (checks_ >= kShareFrom) busy_ = true;
 }
 
+std::int64_t RateShare::UnitsAt(Nanos now) const noexcept {
+  std::int64_t units = 0;
+  for (const Reserved& one : reserved_) units += one.until >= now ? one.units : 0;
+  return units;
+}
+
 /// What the reserved units let the bucket hold.
 Int128 RateShare::Cap() const noexcept {
   return Int128{terms_.burst} * units_ * (kDriftParts + 1) * terms_.period;
@@ -172,7 +178,7 @@ void RateShare::OnAnswer(const Answer& answer, const Flaws& flaws) {
   // Nodes ask at their own times: what is counted at one moment is a little too much or too little.
   wants_ = wants_ == 0 ? wants : (wants_ + wants) / 2;
   Fill(now);
-  Nanos until = sent + NodeTime(terms_.term);
+  Nanos until = (flaws.late_share ? now : sent) + NodeTime(terms_.term);
   if (flaws.share_outlived) until += terms_.term;
   if (until < now) return;  // lost on the way
   for (const Reserved& one : granted) {

@@ -46,7 +46,7 @@ class RateShare {
   /// False: the policy has no shares, and nothing below has any effect.
   bool on() const noexcept { return terms_.refill > 0; }
 
-  /// Notes a check, whoever decides it.
+  /// Counts a check, wherever it is decided.
   void Note(Nanos now, std::int64_t cost);
   /// The rest of the quota refused a check: a share is needed, however few checks there are.
   void Refused(Nanos now) noexcept { refused_ = now; }
@@ -59,6 +59,8 @@ class RateShare {
     return !asking_ && reserved_.empty() && now - noted_ > terms_.term;
   }
   std::int64_t units() const noexcept { return units_; }
+  /// Of these, what still counts.
+  std::int64_t UnitsAt(Nanos now) const noexcept;
 
   /// Spends `cost`; false, and nothing is spent, if there are fewer.
   bool Take(Nanos now, std::int64_t cost);

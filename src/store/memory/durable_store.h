@@ -17,7 +17,7 @@ class DurableStore final : public Store {
  public:
   /// All three must outlive the store.
   DurableStore(boost::asio::io_context& io, Engine& engine, Journal& journal);
-  /// Whoever still waits is told inside.
+  /// Pending calls are answered inside.
   ~DurableStore() override;
   DurableStore(const DurableStore&) = delete;
   DurableStore& operator=(const DurableStore&) = delete;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,7 +12,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "base/number.h"
 
@@ -27,15 +27,15 @@ struct FrameHeader {
   std::uint64_t checksum;
 };
 static_assert(sizeof(FrameHeader) == 16);
-constexpr std::uint32_t kMagic = 0x314A5257;  // "WRJ1"
+constexpr std::uint32_t kMagic = 0x324A5257;  // "WRJ2"
+constexpr std::size_t kHeaderSize = sizeof(FrameHeader);
 constexpr std::uint32_t kMaxFrame = 1U << 30;
 // What is kept for a disk that takes nothing: then changes are dropped, and told of.
-constexpr std::size_t kMaxPayload = std::size_t{64} << 20;
+constexpr std::size_t kMaxWaiting = std::size_t{64} << 20;
 
+// zlib's CRC-32.
 std::uint64_t SumOf(std::string_view bytes) {
-  Checksum checksum;
-  checksum.Add(bytes);
-  return checksum.value();
+  return ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
 }
 
 std::string NameOf(const std::string& path, std::uint64_t number) {
@@ -70,10 +70,11 @@ Status SyncFolderOf(const std::string& path) {
   return status;
 }
 
-std::string FrameOf(const std::string& payload) {
+/// Fills the header, for which there is room before the payload.
+void Seal(std::string& frame) {
+  const std::string_view payload = std::string_view(frame).substr(kHeaderSize);
   const FrameHeader header{kMagic, static_cast<std::uint32_t>(payload.size()), SumOf(payload)};
-  std::string frame(reinterpret_cast<const char*>(&header), sizeof header);
-  return frame.append(payload);
+  std::memcpy(frame.data(), &header, kHeaderSize);
 }
 
 Status WriteAt(int fd, std::int64_t at, const std::string& bytes, const std::string& name) {
@@ -193,20 +194,21 @@ Status Journal::WriteChanges() {
   if (fd_ < 0) {
     if (Status opened = OpenNext(); !opened.ok()) return opened;
   }
-  engine_.SaveChanges(payload_);
-  if (payload_.empty()) return {};
+  if (frame_.empty()) frame_.resize(kHeaderSize);
+  engine_.SaveChanges(frame_);
+  if (frame_.size() == kHeaderSize) return {};
   const std::string name = NameOf(options_.path, number_);
-  if (payload_.size() > kMaxFrame) {
-    payload_.clear();
-    return Error{Code::kResourceExhausted, name + ": more changed at once than fits a record"};
+  if (frame_.size() > kMaxFrame) {
+    frame_.clear();
+    return Error{Code::kResourceExhausted, name + ": too many changes at once for one record"};
   }
-  const std::string frame = FrameOf(payload_);
-  Status written = WriteAt(fd_, good_, frame, name);
+  Seal(frame_);
+  Status written = WriteAt(fd_, good_, frame_, name);
   if (written.ok() && options_.sync && ::fdatasync(fd_) != 0) {
     written = FromErrno(name, "fdatasync");
   }
-  if (written.ok()) good_ += static_cast<std::int64_t>(frame.size());
-  if (written.ok() || payload_.size() > kMaxPayload) payload_.clear();
+  if (written.ok()) good_ += static_cast<std::int64_t>(frame_.size());
+  if (written.ok() || frame_.size() > kMaxWaiting) frame_.clear();
   return written;
 }
 
@@ -214,9 +216,9 @@ Status Journal::OpenNext() {
   const std::string name = NameOf(options_.path, number_ + 1);
   const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return FromErrno(name, "create");
-  std::string identity;
-  engine_.SaveIdentity(identity);
-  const std::string frame = FrameOf(identity);
+  std::string frame(kHeaderSize, '\0');
+  engine_.SaveIdentity(frame);
+  Seal(frame);
   Status begun = WriteAt(fd, 0, frame, name);
   if (begun.ok()) begun = SyncFolderOf(options_.path);
   if (!begun.ok()) {

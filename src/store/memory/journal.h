@@ -73,7 +73,7 @@ class Journal {
   int fd_ = -1;
   std::uint64_t number_ = 0;
   std::int64_t good_ = 0;  // bytes of the file that are whole batches
-  std::string payload_;    // changes that are not written yet
+  std::string frame_;      // room for a header, and changes that are not written yet
 
   std::mutex mutex_;  // over what stands here
   std::condition_variable wake_;

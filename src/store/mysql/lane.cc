@@ -70,7 +70,7 @@ Lane::Outcome Lane::Attempt(sql::Batch& batch, bool create_all) {
   if (!Load(batch, answer, now)) {
     // Some were swept, or were never there.
     (void)connection_.Run(connection_.rollback(), connection_.session());
-    return {Error{Code::kUnavailable, "mysql: rows vanish as they are made"}, 0, true};
+    return {Error{Code::kUnavailable, "mysql: rows disappear as they are inserted"}, 0, true};
   }
   batch.Run(parts_.clock != nullptr ? parts_.clock->Now() : now);
   return Write(batch);

@@ -91,7 +91,7 @@ void Lane::OnLocked(Answer answer) {
     create_all_ = true;
     connection_.Send("ROLLBACK", {}, Ignore);
     if (attempts_ >= kAttempts) {
-      return Finish(Error{Code::kUnavailable, "postgres: rows vanish as they are made"});
+      return Finish(Error{Code::kUnavailable, "postgres: rows disappear as they are inserted"});
     }
     return Begin();
   }

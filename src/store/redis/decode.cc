@@ -23,7 +23,7 @@ using weir::redis::Reply;
 
 Error NotUnderstood() {
   return {Code::kInternal,
-          "redis: a key does not hold what this version of the program stores; reset it"};
+          "redis: a key contains data that this version of weir does not write; reset it"};
 }
 
 /// A log as its charge found it: the packed '<BdI4i4I4i4' of the script.

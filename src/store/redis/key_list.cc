@@ -120,7 +120,8 @@ Result<KeyPage> ReadKeys(const Options& options, const KeyQuery& query) {
   const Result<Address> address = weir::redis::ParseUrl(options.url);
   if (!address.ok()) return address.error();
   std::optional<Cursor> cursor = ParseCursor(query.cursor);
-  if (!cursor) return Error{Code::kInvalidArgument, "cursor: is not one that a page of keys gave"};
+  if (!cursor)
+    return Error{Code::kInvalidArgument, "cursor: must be one that a page of keys returned"};
   Asker asker(*address, options);
   const Result<std::vector<Endpoint>> servers = ServersOf(*address, asker);
   if (!servers.ok()) return servers.error();

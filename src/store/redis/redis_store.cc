@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/pending.h"
 #include "store/redis/call.h"
 #include "store/redis/crossing.h"
 #include "store/redis/route.h"
@@ -30,17 +31,6 @@ constexpr std::size_t kDepth = 4;
 constexpr std::size_t kMaxApplications = kMaxChargesOfCall;
 constexpr int kMaxReferences = 3;
 constexpr const char* kClosed = "redis: the store was closed";
-
-/// The applications of one Apply that are not filled yet.
-struct Batch {
-  Done done;
-  std::size_t left = 0;
-};
-
-struct Pending {
-  Application* application;
-  std::shared_ptr<Batch> batch;
-};
 
 /// Applications that travel together.
 struct Load {
@@ -75,17 +65,17 @@ class Core : public std::enable_shared_from_this<Core> {
     // True if what waits can go call by call, and the first of it is a call of its own.
     bool has_single() const {
       return waiting.size() <= kDepth - in_flight && SingleShape(*waiting.front().application) &&
-             (waiting.size() == 1 || waiting[1].batch != waiting[0].batch);
+             (waiting.size() == 1 || waiting[1].call != waiting[0].call);
     }
 
     // An Apply that does not fit into one call goes call by call: a call that is sent again, to
     // another node or with the script's text, would be overtaken by the next.
     bool blocked() const {
-      return last != nullptr && last->pending.back().batch == waiting.front().batch;
+      return last != nullptr && last->pending.back().call == waiting.front().call;
     }
   };
 
-  void Add(Application& application, const std::shared_ptr<Batch>& batch);
+  void Add(Application& application, const std::shared_ptr<Pending::Call>& call);
   void Cross(Application& application, const Pending& pending);
   void FlushSoon();
   void Flush();
@@ -94,7 +84,6 @@ class Core : public std::enable_shared_from_this<Core> {
   void Send(Route::Lane lane, const std::shared_ptr<Load>& load);
   void TakeAnswer(Route::Lane lane, const std::shared_ptr<Load>& load, const Answer& answer);
   void Finish(Load& load, const Status& status);
-  static void Complete(const Pending& pending);
 
   asio::io_context& io_;
   const Clock* const clock_;
@@ -108,43 +97,36 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<Route::Lane> touched_;  // lanes with something new
 };
 
-void Core::Complete(const Pending& pending) {
-  if (--pending.batch->left == 0) {
-    const Done done = std::move(pending.batch->done);
-    done();
-  }
-}
-
 void Core::Apply(std::span<Application> applications, Done done) {
   if (closed_) {
     for (Application& each : applications) each.status = Error{Code::kUnavailable, kClosed};
     return done();
   }
-  auto batch = std::make_shared<Batch>();
-  batch->done = std::move(done);
-  batch->left = applications.size() + 1;  // and this call itself
+  auto call = std::make_shared<Pending::Call>();
+  call->done = std::move(done);
+  call->left = applications.size() + 1;  // and this call itself
   route_->Turn();
-  for (Application& application : applications) Add(application, batch);
-  Complete({nullptr, batch});
+  for (Application& application : applications) Add(application, call);
+  Pending{nullptr, call}.Complete();
 }
 
-void Core::Add(Application& application, const std::shared_ptr<Batch>& batch) {
-  const Pending pending{&application, batch};
+void Core::Add(Application& application, const std::shared_ptr<Pending::Call>& call) {
+  const Pending pending{&application, call};
   application.status = {};
   if (application.charges.empty()) {
     application.applied = true;
-    return Complete(pending);
+    return pending.Complete();
   }
   if (application.charges.size() > kMaxCharges) {
     application.status =
         Error{Code::kInvalidArgument,
               "redis: at most " + std::to_string(kMaxCharges) + " keys can be charged together"};
-    return Complete(pending);
+    return pending.Complete();
   }
   if (pending_ >= max_pending_) {
     application.status =
         Error{Code::kResourceExhausted, "redis: too many checks are waiting for the store"};
-    return Complete(pending);
+    return pending.Complete();
   }
   const std::optional<Route::Lane> lane = route_->LaneOf(application);
   if (!lane) return Cross(application, pending);
@@ -161,14 +143,14 @@ void Core::Cross(Application& application, const Pending& pending) {
         Error{Code::kFailedPrecondition,
               "redis: a reservation's keys are in different slots of the cluster; reserve for one "
               "descriptor at a time, or use the store with ?spread=off"};
-    return Complete(pending);
+    return pending.Complete();
   }
   Crossing::Run(
       application, route_->Apart(application),
       [self = shared_from_this()](std::span<Application> parts, Done done) {
         self->Apply(parts, std::move(done));
       },
-      [pending] { Complete(pending); });
+      [pending] { pending.Complete(); });
 }
 
 void Core::FlushSoon() {
@@ -259,7 +241,7 @@ void Core::Finish(Load& load, const Status& status) {
   pending_ -= load.pending.size();
   for (const Pending& pending : load.pending) {
     if (!status.ok()) pending.application->status = status;
-    Complete(pending);
+    pending.Complete();
   }
 }
 
@@ -271,7 +253,7 @@ void Core::Close() {
   for (auto& [lane, queue] : queues) {
     for (const Pending& pending : queue.waiting) {
       pending.application->status = error;
-      Complete(pending);
+      pending.Complete();
     }
   }
 }

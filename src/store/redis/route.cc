@@ -134,7 +134,7 @@ Result<std::unique_ptr<Route>> MakeRoute(boost::asio::io_context& io, const Opti
   const Result<Address> address = weir::redis::ParseUrl(options.url);
   if (!address.ok()) return address.error();
   if (options.prefix.find_first_of("{}") != std::string::npos) {
-    return Error{Code::kInvalidArgument, "redis: the prefix of keys must not hold braces"};
+    return Error{Code::kInvalidArgument, "redis: the key prefix must not contain braces"};
   }
   ConnectionOptions connection = ConnectionOptions::Of(*address);
   connection.connect_timeout = options.connect_timeout;

@@ -252,7 +252,7 @@ std::string Write(const Reservation& reservation) {
 }
 
 Result<Reservation> Read(std::string_view text) {
-  const Error wrong{Code::kInvalidArgument, "must be the text that the reservation was answered"};
+  const Error wrong{Code::kInvalidArgument, "must be the string that the reservation returned"};
   if (text.empty() || text.size() > kMaxText) return wrong;
   const std::optional<std::string> bytes = Base64UrlDecoded(text);
   if (!bytes) return wrong;

@@ -123,7 +123,7 @@ void RoutingCall::AdvanceCharge(Work& work) {
     return Refuse(work);
   }
   if (++work.next < work.legs.size()) return Ask(work.legs[work.next], Op::kCharge);
-  Level(work);
+  LookToLevel(work);
   Combine(work);
 }
 
@@ -152,7 +152,7 @@ void RoutingCall::UndoBefore(const Work& work, std::size_t leg) {
     const Leg& charged = work.legs[i];
     if (!charged.said() || !charged.answer.applied) continue;
     shared_->counts.undone.fetch_add(1, std::memory_order_relaxed);
-    Extra refund{.undoes = true};
+    Extra refund;
     for (std::size_t k = 0; k < charged.charges.size(); ++k) {
       const Charge& charge = charged.charges[k];
       if (charge.cost == 0) continue;
@@ -160,33 +160,48 @@ void RoutingCall::UndoBefore(const Work& work, std::size_t leg) {
         refund.charges.push_back(charge);
         continue;
       }
-      AskExtra(charged.member, Op::kRelease, {.undoes = true, .charges = {charge}},
-               charged.decisions[k].lease);
+      AskExtra(charged.member, Op::kRelease, {.charges = {charge}}, charged.decisions[k].lease);
     }
     if (!refund.charges.empty()) AskExtra(charged.member, Op::kRefund, std::move(refund));
   }
 }
 
-/// What the old store knows of a key and the new one does not is charged to the new one. Once in a
-/// while only: the marker is charged with it, all or none, so of those that see the difference at
-/// the same time one makes up for it.
-void RoutingCall::Level(const Work& work) {
-  std::vector<std::int64_t> left(work.application->charges.size());
+/// A key that has more left in its new store than in its old one is levelled. How much the new one
+/// lacks is not known yet: others may have been charged there since this charge was made in the old
+/// one. So the old one is asked again.
+void RoutingCall::LookToLevel(const Work& work) {
+  std::vector<std::pair<std::uint8_t, std::int64_t>> old(work.application->charges.size());
   for (const Leg& leg : work.legs) {
     for (std::size_t k = 0; !leg.mirror && k < leg.places.size(); ++k) {
-      left[leg.places[k]] = leg.decisions[k].remaining;
+      old[leg.places[k]] = {leg.member, leg.decisions[k].remaining};
     }
   }
   for (const Leg& leg : work.legs) {
     for (std::size_t k = 0; leg.mirror && leg.said() && k < leg.places.size(); ++k) {
-      const std::int64_t more = leg.decisions[k].remaining - left[leg.places[k]];
-      if (more <= 0) continue;
-      const Charge& charge = leg.charges[k];
-      AskExtra(leg.member, Op::kCharge,
-               {.marker = std::string(charge.key) + std::string(kLevelMarker),
-                .charges = {{{}, 1, &shared_->once_per_pause}, {charge.key, more, charge.quota}}});
+      const auto [member, left] = old[leg.places[k]];
+      if (leg.decisions[k].remaining <= left) continue;
+      AskExtra(member, Op::kPeek,
+               {.kind = Extra::Kind::kLook,
+                .new_store = leg.member,
+                .left = leg.decisions[k].remaining,
+                .charges = {{leg.charges[k].key, 0, leg.charges[k].quota}}});
     }
   }
+}
+
+/// What the old store knows of a key and the new one did not, a moment earlier, is charged to the
+/// new one: every charge goes to the old one first, so this is too little by nothing, and too much
+/// by what is under way. Once in a while only: the marker is charged with it, all or none, so of
+/// those that see the difference at the same time one makes up for it.
+void RoutingCall::Level(const Extra& look) {
+  if (!look.answer.status.ok()) return;  // with the next charge, then
+  const std::int64_t more = look.left - look.decisions.front().remaining;
+  if (more <= 0) return;
+  const Charge& charge = look.charges.front();
+  AskExtra(look.new_store, Op::kCharge,
+           {.kind = Extra::Kind::kLevel,
+            .marker = std::string(charge.key) + std::string(kLevelMarker),
+            .charges = {{{}, 1, &shared_->once_per_pause}, {charge.key, more, charge.quota}}});
 }
 
 void RoutingCall::Combine(Work& work) {
@@ -231,13 +246,22 @@ void RoutingCall::AskExtra(std::uint8_t member, Op op, Extra extra, std::int64_t
   Queue(member, kept.answer);
 }
 
-void RoutingCall::CountExtras() {
-  for (; extras_counted_ < extras_.size(); ++extras_counted_) {
-    const Extra& extra = extras_[extras_counted_];
-    if (extra.undoes && !extra.answer.status.ok()) {
-      shared_->counts.not_undone.fetch_add(1, std::memory_order_relaxed);
-    } else if (!extra.undoes && extra.answer.status.ok() && extra.answer.applied) {
-      shared_->counts.levelled.fetch_add(1, std::memory_order_relaxed);
+void RoutingCall::TakeExtras() {
+  for (const std::size_t answered = extras_.size(); extras_taken_ < answered; ++extras_taken_) {
+    const Extra& extra = extras_[extras_taken_];
+    const bool ok = extra.answer.status.ok();
+    switch (extra.kind) {
+      case Extra::Kind::kUndo:
+        if (!ok) shared_->counts.not_undone.fetch_add(1, std::memory_order_relaxed);
+        break;
+      case Extra::Kind::kLook:
+        Level(extra);
+        break;
+      case Extra::Kind::kLevel:
+        if (ok && extra.answer.applied) {
+          shared_->counts.levelled.fetch_add(1, std::memory_order_relaxed);
+        }
+        break;
     }
   }
 }
@@ -245,6 +269,7 @@ void RoutingCall::CountExtras() {
 void RoutingCall::Queue(std::uint8_t member, Application& application) {
   outbox_[member].push_back(application);
   outbox_[member].back().terms = {};
+  outbox_[member].back().region = {};
   origins_[member].push_back(&application);
 }
 
@@ -271,7 +296,7 @@ void RoutingCall::OnAnswers() {
     outbox_[i].clear();
     origins_[i].clear();
   }
-  CountExtras();
+  TakeExtras();
   for (Work& work : works_) Advance(work);
   const auto empty = [](const std::vector<Application>& asked) { return asked.empty(); };
   if (!std::ranges::all_of(outbox_, empty)) return SendRound();

@@ -51,9 +51,16 @@ class RoutingCall : public std::enable_shared_from_this<RoutingCall> {
     Step step = Step::kAsking;
     bool refused = false;
   };
-  /// A question of our own beside the legs: what is given back, or levelled.
+  /// A question of our own beside the legs.
   struct Extra {
-    bool undoes = false;
+    enum class Kind : std::uint8_t {
+      kUndo,   ///< gives back what was charged
+      kLook,   ///< at what a key has left in its old store, to level it
+      kLevel,  ///< charges the new store what it lacks
+    };
+    Kind kind = Kind::kUndo;
+    std::uint8_t new_store = 0;  ///< kLook: the member to be levelled,
+    std::int64_t left = 0;       ///< and what the key had left there, before this look
     std::string marker = {};
     std::vector<Charge> charges = {};
     std::vector<Decision> decisions = {};
@@ -67,11 +74,12 @@ class RoutingCall : public std::enable_shared_from_this<RoutingCall> {
   void Refuse(Work& work);
   void Fail(Work& work, Status why);
   void UndoBefore(const Work& work, std::size_t leg);
-  void Level(const Work& work);
+  void LookToLevel(const Work& work);
+  void Level(const Extra& look);
   void Combine(Work& work);
   void Ask(Leg& leg, Op op);
   void AskExtra(std::uint8_t member, Op op, Extra extra, std::int64_t lease = 0);
-  void CountExtras();
+  void TakeExtras();
   void Queue(std::uint8_t member, Application& application);
   void SendRound();
   void OnAnswers();
@@ -80,7 +88,7 @@ class RoutingCall : public std::enable_shared_from_this<RoutingCall> {
   Done done_;
   std::deque<Work> works_;
   std::deque<Extra> extras_;
-  std::size_t extras_counted_ = 0;
+  std::size_t extras_taken_ = 0;
   // What each member is asked in this round, and whose answers those are.
   std::vector<std::vector<Application>> outbox_;
   std::vector<std::vector<Application*>> origins_;

@@ -29,14 +29,13 @@ void RoutingCounts::Collect(telemetry::TextWriter& out) const {
     out.Counter(name, help);
     out.Sample(std::uint64_t{value.load(std::memory_order_relaxed)});
   };
-  counter("weir_store_split_total", "Checks that concern several stores or shards.", split);
+  counter("weir_store_split_total", "Checks that span several stores or shards.", split);
   counter("weir_store_undone_total",
-          "Charges given back because another store or shard refused the check.", undone);
-  counter("weir_store_not_undone_total", "Charges that could not be given back.", not_undone);
+          "Charges refunded because another store or shard refused the check.", undone);
+  counter("weir_store_not_undone_total", "Charges that could not be refunded.", not_undone);
   counter("weir_store_move_levelled_total",
-          "Keys whose earlier use was charged to the store they are moved to.", levelled);
-  counter("weir_store_move_missed_total",
-          "Charges that the store keys are moved to did not answer.", missed);
+          "Keys whose earlier use was carried over to the new store.", levelled);
+  counter("weir_store_move_missed_total", "Charges that the new store did not answer.", missed);
 }
 
 RoutingStore::RoutingStore(std::vector<std::unique_ptr<Store>> members, CurrentRoutes routes,

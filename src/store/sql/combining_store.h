@@ -49,7 +49,7 @@ class CombiningStore final : public Store {
  public:
   /// `combiner` must outlive the store; `keep` is held as long, for whoever owns the combiner.
   CombiningStore(boost::asio::io_context& io, Combiner& combiner, std::shared_ptr<void> keep);
-  /// Whoever still waits is told inside.
+  /// Pending calls are answered inside.
   ~CombiningStore() override;
   CombiningStore(const CombiningStore&) = delete;
   CombiningStore& operator=(const CombiningStore&) = delete;

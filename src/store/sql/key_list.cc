@@ -52,7 +52,8 @@ void Add(const RowHead& row, std::string_view prefix, KeyPage& page) {
 
 Result<KeyPage> ReadKeys(const KeyQuery& query, const ReadRows& read_rows) {
   std::optional<std::string> after = FromHex(query.cursor);
-  if (!after) return Error{Code::kInvalidArgument, "cursor: is not one that a page of keys gave"};
+  if (!after)
+    return Error{Code::kInvalidArgument, "cursor: must be one that a page of keys returned"};
   *after = std::max(*after, JustBefore(query.prefix));
   // Of a long key the id has the beginning.
   const std::string begins = query.prefix.substr(0, kIdPrefix);

@@ -7,7 +7,7 @@
 
 namespace weir::store::sql {
 
-/// Remembers, in bounded memory and now and then wrongly, which rows exist, so that those need not
+/// Remembers, in bounded memory and sometimes wrongly, which rows exist, so that those need not
 /// be created before they are locked. Who is told wrongly finds the row missing and creates it.
 ///
 /// Thread-safe.

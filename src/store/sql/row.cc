@@ -56,7 +56,7 @@ Result<RowState> RowState::Parse(std::string_view key, std::string_view bytes) {
     const std::uint8_t tag = *at++;
     std::uint64_t size = 0;
     at = algorithm::GetVarint(at, end, size);
-    if (at == nullptr || size > static_cast<std::uint64_t>(end - at)) return Damaged("cut short");
+    if (at == nullptr || size > static_cast<std::uint64_t>(end - at)) return Damaged("truncated");
     if (tag <= last_tag) return Damaged("sections out of order");
     last_tag = tag;
     const std::span<const std::uint8_t> section(at, size);
@@ -64,7 +64,7 @@ Result<RowState> RowState::Parse(std::string_view key, std::string_view bytes) {
     if (tag == kKeyTag) {
       if (!std::ranges::equal(section, key, {}, {},
                               [](char c) { return static_cast<std::uint8_t>(c); })) {
-        return Error{Code::kAlreadyExists, "another key has this row"};
+        return Error{Code::kAlreadyExists, "the row belongs to another key"};
       }
       continue;
     }

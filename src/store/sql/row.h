@@ -44,7 +44,7 @@ class RowState {
     for (Bytes& state : states_) state.clear();
   }
 
-  /// The moment from which this cannot be told from a fresh key; 0 if it is one already.
+  /// The moment from which this is equal to a fresh key; 0 if it is one already.
   Nanos FreshAt() const noexcept;
 
  private:

@@ -52,7 +52,7 @@ class Submission {
 
   std::span<Item> items() noexcept { return items_; }
 
-  /// Writes the answers into the caller's memory and tells it. On the caller's thread.
+  /// Writes the answers into the caller's memory and calls back. On the caller's thread.
   void Deliver();
   /// The same for whoever must not wait for the answers, while somebody may still work on them. On
   /// the caller's thread; nothing may be delivered afterwards.

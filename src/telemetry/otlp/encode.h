@@ -12,7 +12,7 @@ namespace weir::telemetry::otlp {
 struct Origin {
   std::string service = "weir";
   std::string version;
-  std::string instance;  ///< tells processes of one service apart
+  std::string instance;  ///< distinguishes processes of one service
 };
 
 /// Spans as an ExportTraceServiceRequest. Bytes that are not UTF-8 become `?`, since a receiver

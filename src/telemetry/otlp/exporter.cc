@@ -105,7 +105,7 @@ struct Exporter::Sender {
 
   Result<Answer> Post(const std::string& body, milliseconds timeout) {
     MayBlock("exporting traces");
-    if (curl == nullptr) return Error{Code::kInternal, "libcurl does not start"};
+    if (curl == nullptr) return Error{Code::kInternal, "cannot initialize libcurl"};
     Answer answer;
     const bool grpc = options.endpoint.grpc;
     const long version = !grpc                  ? CURL_HTTP_VERSION_1_1
@@ -213,7 +213,7 @@ void Exporter::Send(const std::vector<Span>& spans, bool last) {
       const auto refused = std::min(static_cast<std::uint64_t>(*rejected), spans.size());
       failed_.fetch_add(refused, std::memory_order_relaxed);
       exported_.fetch_add(spans.size() - refused, std::memory_order_relaxed);
-      if (std::exchange(away_, false)) Log(Level::kInfo, "traces are exported again");
+      if (std::exchange(away_, false)) Log(Level::kInfo, "exporting traces again");
       return;
     }
     if (!std::exchange(away_, true)) {
@@ -228,9 +228,9 @@ void Exporter::Send(const std::vector<Span>& spans, bool last) {
 }
 
 void Exporter::Collect(TextWriter& out) const {
-  out.Counter("weir_trace_spans_exported_total", "Spans that the receiver has taken.");
+  out.Counter("weir_trace_spans_exported_total", "Spans accepted by the receiver.");
   out.Sample(exported());
-  out.Counter("weir_trace_spans_dropped_total", "Spans that were lost, by why.");
+  out.Counter("weir_trace_spans_dropped_total", "Spans lost, by reason.");
   const Label queue{"reason", "queue"};
   const Label refused{"reason", "export"};
   out.Sample(tracer_.dropped(), {&queue, 1});

@@ -57,7 +57,7 @@ class Exporter {
   void Stop();
 
   std::uint64_t exported() const noexcept { return exported_.load(std::memory_order_relaxed); }
-  /// Given up: the receiver was away for long, or refused them.
+  /// Dropped: the receiver was down for long, or refused them.
   std::uint64_t failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
   /// weir_trace_spans_*.
@@ -78,7 +78,7 @@ class Exporter {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
-  bool away_ = false;  // the receiver; told once
+  bool away_ = false;  // the receiver is down; logged once
   std::thread thread_;
 };
 

@@ -257,6 +257,19 @@ TEST_P(PolicyStoreTest, TheAuditLogIsReadInPagesAndByNumber) {
   EXPECT_THAT(*node_->History("", 10), SizeIs(2));
 }
 
+TEST_P(PolicyStoreTest, NoNameKeepsAnEntryOutOfTheAuditLog) {
+  using namespace std::string_literals;
+  std::string cut(995, 'x');
+  for (int i = 0; i < 10; ++i) cut += "\xc3\xa4";  // where a long one is cut is within a character
+  for (const std::string& name : {"a\0b"s, "a\xff\xfe"s, "a"s + cut}) {
+    node_->Append({.who = "token " + name, .action = "key.reset", .target = "key:" + name});
+    ASSERT_FALSE(node_->Log().empty());
+    EXPECT_TRUE(node_->Log().front().target.starts_with("key:a"));
+    EXPECT_TRUE(node_->Log().front().who.starts_with("token a"));
+  }
+  EXPECT_THAT(node_->Log(), SizeIs(3));
+}
+
 TEST_P(PolicyStoreTest, OldEntriesOfTheAuditLogGoAFewAtATime) {
   for (Nanos at = 1; at <= 20; ++at) node_->Append({.at = at, .who = "me"});
   EXPECT_EQ(node_->Trim(0, 0, 100), 0U);

@@ -72,7 +72,7 @@ TEST(RedisPolicies, WhileTheServerIsAwayThePoliciesStayAndChangesAreRefused) {
   server.Kill();
   const Result<StoredPolicy> refused = node.Create("other", 8);
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message, HasSubstr("away"));
+  EXPECT_THAT(refused.error().message, HasSubstr("is down"));
   EXPECT_EQ(node.Limit("k"), 7);
   server.Start();
   EXPECT_TRUE(WaitUntil([&] { return node.Create("other", 8).ok(); }));

@@ -54,7 +54,7 @@ TEST_P(SharedPoliciesTest, AChangeReachesTheOtherNode) {
   EXPECT_TRUE(WaitUntil([&] { return a().LimitInForce("k") == 8; }));
   ASSERT_TRUE(a().Delete("k").ok());
   EXPECT_TRUE(WaitUntil([&] { return b().LimitInForce("k") == kDefault; }));
-  EXPECT_EQ(b().store().health().change, 3);
+  EXPECT_TRUE(WaitUntil([&] { return b().store().health().change == 3; }));
 }
 
 TEST_P(SharedPoliciesTest, NodesThatChangeAtOnceEachGetAVersionAndNoneIsLost) {

@@ -69,6 +69,7 @@ TEST_P(Archive, AnIdInTheArchiveIsAnsweredAsBefore) {
   EXPECT_EQ(client().Assign(client().Ask("e1", "pay", kNoon + 1)).outcome, Outcome::kConflict);
   EXPECT_EQ(client().Assign(client().Ask("gone", "pay", kNoon + 60'000)).outcome,
             Outcome::kCancelled);
+  EXPECT_EQ(client().Assign(client().Ask("gone", "pay", kNoon)).outcome, Outcome::kConflict);
   // A batch of old and new ones.
   const auto mixed = client().Assign(
       std::vector{client().Ask("e2", "pay", kNoon), client().Ask("fresh", "pay", kNoon)});
@@ -97,6 +98,9 @@ TEST_P(Archive, DeadLettersStay) {
   end.failed = true;
   client().Finish({end});
   EXPECT_EQ(client().Retire({.over_before = kFar}).archived, 0U);
+  client().Cancel("e0");  // given up
+  EXPECT_EQ(client().Retire({.over_before = kFar}).archived, 1U);
+  EXPECT_EQ(client().Verify().problems, 0);
 }
 
 TEST_P(Archive, ASecondlyTickRetiresUntilNothingIsLeft) {

@@ -14,6 +14,7 @@
 namespace weir::slots {
 namespace {
 
+using testing::ElementsAre;
 using testing::SizeIs;
 
 using Backlogs = Execution;
@@ -57,7 +58,7 @@ TEST_P(Backlogs, ManyClaimersShareTheWorkAndNobodyGetsAnothersEvent) {
           if (claim.events.empty()) return;
           std::vector<Finish> ends;
           for (const Claimed& event : claim.events) {
-            ends.push_back({.event_id = event.slot.event_id, .attempt = 1, .at = claim.now});
+            ends.push_back({.event_id = event.slot.event_id, .attempt = 1, .now = claim.now});
           }
           for (const Finished end : mine.Finish(ends)) EXPECT_EQ(end, Finished::kOk);
           const std::lock_guard lock(mutex);
@@ -89,6 +90,25 @@ TEST_P(Backlogs, DueEventsAreListedPageByPage) {
   }
   EXPECT_EQ(seen.size(), 25U);
   EXPECT_THAT(client().Due({.config = "pay", .before = kNoon - 1}), SizeIs(0));
+}
+
+TEST_P(Backlogs, ADeadLetterIsGivenUpByCancellingIt) {
+  client().Put(Pay(10));
+  client().Assign(client().Ask("e", "pay", kNoon));
+  ASSERT_THAT(ClaimAt(kNoon + kWindow).events, SizeIs(1));
+  Finish end{.event_id = "e", .attempt = 1};
+  end.failed = true;
+  end.error = "account closed";
+  ASSERT_THAT(client().Finish({end}), ElementsAre(Finished::kOk));
+  ASSERT_TRUE(client().Cancel("e").has_value());
+  const Event seen = *client().Look("e");
+  EXPECT_EQ(seen.state, State::kCancelled);
+  EXPECT_EQ(seen.error, "account closed");
+  EXPECT_THAT(client().Due({.config = "pay", .before = kMaxInstant, .state = State::kFailed}),
+              SizeIs(0));
+  EXPECT_EQ(client().Assign(client().Ask("e", "pay", kNoon)).outcome, Outcome::kCancelled);
+  EXPECT_THAT(ClaimAt(kNoon + 1'000'000).events, SizeIs(0));
+  EXPECT_EQ(client().Verify().problems, 0) << "it holds no place any more";
 }
 
 TEST_P(Backlogs, TheBacklogSaysHowLongCatchingUpTakes) {

@@ -26,13 +26,13 @@ class Execution : public StoreTest {
   }
   Finished Done(const Claimed& event, Millis at) {
     return client()
-        .Finish({{.event_id = event.slot.event_id, .attempt = event.attempt, .at = at}})
+        .Finish({{.event_id = event.slot.event_id, .attempt = event.attempt, .now = at}})
         .at(0);
   }
   void AllDone(const Claim& claim, Millis at) {
     std::vector<Finish> ends;
     for (const Claimed& event : claim.events) {
-      ends.push_back({.event_id = event.slot.event_id, .attempt = event.attempt, .at = at});
+      ends.push_back({.event_id = event.slot.event_id, .attempt = event.attempt, .now = at});
     }
     for (const Finished answer : client().Finish(std::move(ends))) {
       EXPECT_EQ(answer, Finished::kOk);

@@ -12,7 +12,9 @@
 namespace weir::slots {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
+using testing::IsEmpty;
 using testing::SizeIs;
 
 TEST_P(Execution, AnEventGoesFromScheduledToDone) {
@@ -99,6 +101,55 @@ TEST_P(Execution, WhoIsLateButStillAloneHasDoneIt) {
   EXPECT_EQ(client().Look(claim.events[1].slot.event_id)->state, State::kDone);
 }
 
+TEST_P(Execution, AnEndIsCountedInTheWindowInWhichItWas) {
+  client().Put(Pay(10));
+  client().Assign(Asks(10, kNoon));
+  client().Assign(Asks(10, kNoon + kWindow, "next"));
+  const Claim claim = ClaimAt(kNoon + kWindow - 1);
+  ASSERT_THAT(claim.events, SizeIs(10));
+  const Millis told = kNoon + kWindow + 500;
+  std::vector<Finish> ends;
+  for (std::size_t i = 0; i < 10; ++i) {
+    // Four in the first window, three in the next, three "before their claim".
+    const Millis ago = i < 4 ? 501 : i < 7 ? 500 : 3'600'000;
+    ends.push_back(
+        {.event_id = claim.events[i].slot.event_id, .attempt = 1, .ago = ago, .now = told});
+  }
+  EXPECT_THAT(client().Finish(std::move(ends)), Each(Finished::kOk));
+  EXPECT_EQ(client().Look(claim.events[0].slot.event_id)->finished_at, kNoon + kWindow - 1);
+  EXPECT_EQ(client().Look(claim.events[9].slot.event_id)->finished_at, kNoon + kWindow - 1);
+  EXPECT_THAT(ClaimAt(kNoon + 2 * kWindow - 1).events, SizeIs(7)) << "three are in that window";
+}
+
+TEST_P(Execution, WhatDidNotFitIsClaimedAheadForTheNextWindowAndComesFirstInIt) {
+  client().Put(Pay(10));
+  client().Assign(Asks(10, kNoon));
+  client().Assign(Asks(10, kNoon + kWindow, "next"));
+  const Claim first = ClaimAt(kNoon + kWindow - 1);
+  ASSERT_THAT(first.events, SizeIs(10));
+  AllDone(first, kNoon + kWindow);  // all of them in the next window, which is full with that
+  EXPECT_THAT(ClaimAt(kNoon + 2 * kWindow - 2).events, IsEmpty());
+  const Claim ahead = ClaimAt(kNoon + 2 * kWindow - 1, 1'000, 1);
+  ASSERT_THAT(ahead.events, SizeIs(10));
+  EXPECT_FALSE(ahead.capped);
+  for (const Claimed& event : ahead.events) {
+    EXPECT_EQ(event.slot.window_start, kNoon + kWindow);
+    EXPECT_GE(event.execute_at, kNoon + 2 * kWindow);
+    EXPECT_LT(event.execute_at, kNoon + 3 * kWindow);
+  }
+}
+
+TEST_P(Execution, AFewThatAreLateAreNotSpreadOverTheWholeWindow) {
+  client().Put(Pay(100));
+  client().Assign(Asks(2, kNoon));
+  const Claim claim = ClaimAt(kNoon + kWindow);
+  ASSERT_THAT(claim.events, SizeIs(2));
+  // Two of a hundred at four times the cap's pace: 4,000 ms × 4 × 2 / 100.
+  for (const Claimed& event : claim.events) {
+    EXPECT_LT(event.execute_at, kNoon + kWindow + 320);
+  }
+}
+
 TEST_P(Execution, AFailedEventIsADeadLetterUntilItIsRescheduled) {
   client().Put(Pay(10));
   client().Assign(client().Ask("e", "pay", kNoon));
@@ -107,7 +158,7 @@ TEST_P(Execution, AFailedEventIsADeadLetterUntilItIsRescheduled) {
                    .attempt = 1,
                    .failed = true,
                    .error = "account closed",
-                   .at = kNoon + kWindow + 1};
+                   .now = kNoon + kWindow + 1};
   EXPECT_THAT(client().Finish({end}), ElementsAre(Finished::kOk));
   EXPECT_THAT(client().Finish({end}), ElementsAre(Finished::kAlready));
   const Event seen = *client().Look("e");
@@ -134,7 +185,7 @@ TEST_P(Execution, ARetryTakesASlotAgain) {
                    .failed = true,
                    .error = "503",
                    .retry_at = kNoon + 20'000,
-                   .at = kNoon + kWindow + 9};
+                   .now = kNoon + kWindow + 9};
   EXPECT_THAT(client().Finish({end}), ElementsAre(Finished::kOk));
   EXPECT_THAT(client().Finish({end}), ElementsAre(Finished::kAlready));
   const Event seen = *client().Look("e");
@@ -161,7 +212,7 @@ TEST_P(Execution, ARetryWithoutRoomKeepsTheSlotItHad) {
                                 .failed = true,
                                 .error = "503",
                                 .retry_at = kNoon + 20'000,
-                                .at = kNoon + kWindow}}),
+                                .now = kNoon + kWindow}}),
               ElementsAre(Finished::kOk));
   EXPECT_EQ(client().Look("e")->state, State::kScheduled);
   EXPECT_EQ(client().Find("e"), before);

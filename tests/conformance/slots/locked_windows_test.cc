@@ -9,6 +9,7 @@
 #include "slots/execution.h"
 #include "store_fixture.h"
 #include "support/child_process.h"
+#include "support/cutting_proxy.h"
 #include "support/wait.h"
 
 // What PostgreSQL itself does under the functions: locks of others are passed over, searches are
@@ -100,7 +101,7 @@ TEST_P(LockedWindows, AnEndThatIsToldTwiceAtOnceIsCountedOnce) {
                    .failed = true,
                    .error = "503",
                    .retry_at = kNoon + 20'000,
-                   .at = kNoon + kWindow};
+                   .now = kNoon + kWindow};
   // Both have looked at the event, and wait for its window, before either has moved it.
   Hold(std::to_string(kNoon));
   std::vector<Finished> answers;
@@ -139,6 +140,54 @@ TEST_P(LockedWindows, FindingTheFirstOpenWindowIsALookupWhateverIsFull) {
   EXPECT_THAT(plan, testing::HasSubstr("using rate_limit_window_open"));
   EXPECT_THAT(plan, testing::HasSubstr("rows=1 "));
   EXPECT_THAT(plan, testing::Not(testing::HasSubstr("Rows Removed"))) << plan;
+}
+
+TEST_P(LockedWindows, AnAssignmentBehindFullWindowsReadsAFewRows) {
+  client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 1});
+  client().Assign(Asks(3'000, kNoon));
+  Sql("ANALYZE rate_limit_window_counter");
+  const auto read = [&] {
+    // What the server's processes have counted by themselves, once they have told it.
+    return std::stoll(
+        Sql("SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables "
+            "WHERE relname = 'rate_limit_window_counter'"));
+  };
+  // A session tells at its end: this one is a store of its own, with the plans of a fresh one.
+  const auto reads_of_one = [&](const std::string& id) {
+    const std::string sessions =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = '" + database_name() +
+        "' AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
+    const std::string others = Sql(sessions);
+    const long long before = read();
+    {
+      postgres::PostgresSlotStore fresh(postgres::Options{.url = Server().url(database_name())});
+      test::SlotStoreClient mine(fresh);
+      const Answer answer = mine.Assign(mine.Ask(id, "pay", kNoon));
+      EXPECT_GE(answer.slot.window_start, kNoon + 3'000 * kWindow);
+    }
+    EXPECT_TRUE(test::WaitUntil([&] { return Sql(sessions) == others; }));
+    return read() - before;
+  };
+  const long long rows = reads_of_one("behind");
+  EXPECT_GE(rows, 1);
+  EXPECT_LT(rows, 30) << "of 3,000 full windows";
+}
+
+TEST_P(LockedWindows, AnAssignmentIsOneRoundTrip) {
+  client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 10});
+  test::CuttingProxy wire(Server().port());
+  postgres::PostgresSlotStore store(postgres::Options{
+      .url = "postgres://weir@127.0.0.1:" + std::to_string(wire.port()) + "/" + database_name()});
+  test::SlotStoreClient mine(store);
+  // The first on each connection also prepares its statement.
+  for (int i = 0; i < 10; ++i) mine.Assign(mine.Ask("warm" + std::to_string(i), "pay", kNoon));
+  constexpr int kCalls = 100;
+  const int before = wire.round_trips();
+  for (int i = 0; i < kCalls; ++i) {
+    const Answer answer = mine.Assign(mine.Ask("s" + std::to_string(i), "pay", kNoon));
+    EXPECT_EQ(answer.outcome, Outcome::kNew);
+  }
+  EXPECT_EQ(wire.round_trips() - before, kCalls);
 }
 
 TEST_P(LockedWindows, ClaimingReadsNoFinishedEvents) {

@@ -87,6 +87,25 @@ TEST_P(SlotEvents, AnIdOfAnotherConfigOrTimeIsAConflict) {
   EXPECT_EQ(client().Assign(client().Ask("e", "pay", kNoon, "acme")).outcome, Outcome::kExisting);
 }
 
+// Whoever reuses the id of a cancelled event must not take it for the event that they meant.
+TEST_P(SlotEvents, ACancelledIdOfAnotherConfigOrTimeIsAConflictToo) {
+  client().Put(Pay(5));
+  client().Put({.name = "other", .window_size = kWindow, .max_per_window = 2});
+  const Slot there = client().Assign(client().Ask("e", "pay", kNoon)).slot;
+  client().Cancel("e");
+  const auto answers = client().Assign(
+      std::vector<Ask>{client().Ask("e", "other", kNoon), client().Ask("n", "other", kNoon)});
+  EXPECT_EQ(answers[0].outcome, Outcome::kConflict);
+  EXPECT_EQ(answers[0].slot, there);
+  EXPECT_EQ(answers[1].outcome, Outcome::kNew);
+  EXPECT_EQ(client().Assign(client().Ask("e", "nothing", kNoon)).outcome, Outcome::kConflict);
+  EXPECT_EQ(client().Assign(client().Ask("e", "pay", kNoon + 1)).outcome, Outcome::kConflict);
+  const auto twice = client().Assign(
+      std::vector<Ask>{client().Ask("e", "pay", kNoon), client().Ask("e", "pay", kNoon + 1)});
+  EXPECT_EQ(twice[0].outcome, Outcome::kCancelled);
+  EXPECT_EQ(twice[1].outcome, Outcome::kConflict);
+}
+
 TEST_P(SlotEvents, AnEventTwiceInABatchHasOneSlot) {
   client().Put(Pay(10));
   const auto answers = client().Assign(

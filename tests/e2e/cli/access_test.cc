@@ -6,6 +6,7 @@
 #include "e2e/cli/exit_codes.h"
 #include "e2e/service/fixture.h"
 #include "support/certificates.h"
+#include "support/paths.h"
 #include "support/tcp_server.h"
 
 namespace weir::test {
@@ -20,7 +21,7 @@ constexpr const char* kKey = "a-secret-of-tests";
 class Access : public ServiceTest {
  protected:
   RunResult Weir(std::vector<std::string> words, const std::vector<std::string>& env = {}) {
-    words.insert(words.begin(), WEIR_PROGRAM);
+    words.insert(words.begin(), Program());
     return RunProgram(words, {.env = env});
   }
   std::string Url(const char* scheme) const {
@@ -41,7 +42,7 @@ TEST_F(Access, HttpsNeedsTheAuthorityThatVouchesForTheService) {
   EXPECT_EQ(Weir({"check", "user-1", "--ca", ca}, {Url("https")}).exit_code, kOk);
   const RunResult untrusted = Weir({"status"}, {Url("https"), key});
   EXPECT_EQ(untrusted.exit_code, kUnreachable);
-  EXPECT_THAT(untrusted.error_output, HasSubstr("--ca names the authority to trust"));
+  EXPECT_THAT(untrusted.error_output, HasSubstr("use --ca to give the CA certificate"));
   EXPECT_EQ(Weir({"status", "--ca", stranger.certificate.string()}, {Url("https"), key}).exit_code,
             kUnreachable);
   EXPECT_EQ(Weir({"status"}, {Url("http"), key}).exit_code, kUnreachable);
@@ -104,11 +105,11 @@ TEST_F(Access, TheKeyComesFromAFileOrTheEnvironment) {
 TEST(AccessInTime, AServiceThatDoesNotAnswerIsGivenUpAndTheKeyDoesNotShow) {
   TcpServer silent([](TcpConnection& connection) { connection.ReadAll(); });
   const std::string url = "http://127.0.0.1:" + std::to_string(silent.port());
-  const RunResult late = RunProgram({WEIR_PROGRAM, "status", "--url", url, "--timeout", "0.2"});
+  const RunResult late = RunProgram({Program(), "status", "--url", url, "--timeout", "0.2"});
   EXPECT_EQ(late.exit_code, kUnreachable);
-  EXPECT_THAT(late.error_output, HasSubstr("no answer within"));
+  EXPECT_THAT(late.error_output, HasSubstr("no response within"));
 
-  ChildProcess waiting({WEIR_PROGRAM, "status", "--url", url, "--key", kKey, "--timeout", "30"});
+  ChildProcess waiting({Program(), "status", "--url", url, "--key", kKey, "--timeout", "30"});
   ASSERT_TRUE(WaitUntil([&] { return silent.accepted() == 2; }));
   std::ifstream in("/proc/" + std::to_string(waiting.pid()) + "/cmdline");
   const std::string line(std::istreambuf_iterator<char>(in), {});

@@ -11,6 +11,7 @@
 #include "support/certificates.h"
 #include "support/child_process.h"
 #include "support/http_client.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 #include "support/weir_process.h"
 
@@ -32,7 +33,7 @@ class Bench : public ::testing::Test {
  protected:
   RunResult Run(const std::string& door, std::vector<std::string> more) {
     std::vector<std::string> words = {
-        WEIR_PROGRAM, "bench", door, "--address", "127.0.0.1:" + std::to_string(weir_.Port(door)),
+        Program(), "bench", door, "--address", "127.0.0.1:" + std::to_string(weir_.Port(door)),
         "--json"};
     words.insert(words.end(), more.begin(), more.end());
     if (std::find(more.begin(), more.end(), "--requests") == more.end()) {
@@ -130,7 +131,7 @@ TEST(BenchTls, EveryDoorIsSpokenToInsideTls) {
   for (const std::string door : {"http", "grpc", "resp"}) {
     const auto run = [&](const std::string& host, std::vector<std::string> more,
                          const std::vector<std::string>& env = {}) {
-      more.insert(more.begin(), {WEIR_PROGRAM, "bench", door, "--address",
+      more.insert(more.begin(), {Program(), "bench", door, "--address",
                                  host + ":" + std::to_string(weir.Port(door)), "--requests", "500",
                                  "-c", "4", "-p", "4", "-t", "2", "--json"});
       return RunProgram(more, {.env = env});
@@ -153,7 +154,7 @@ TEST(BenchTls, EveryDoorIsSpokenToInsideTls) {
     untrusting.insert(untrusting.begin(), "--tls");
     const RunResult untrusted = run("localhost", untrusting);
     EXPECT_EQ(untrusted.exit_code, 3) << door;
-    EXPECT_THAT(untrusted.error_output, HasSubstr("--ca names the authority to trust"));
+    EXPECT_THAT(untrusted.error_output, HasSubstr("use --ca to give the CA certificate"));
     EXPECT_EQ(run("localhost", {"--tls", "--ca", ca}).exit_code, 3) << door;
     EXPECT_EQ(run("localhost", {}).exit_code, 3) << door;
     EXPECT_EQ(run("localhost", {"--tls", "--ca", "/no/such/file"}).exit_code, 2) << door;
@@ -172,7 +173,7 @@ TEST_F(Bench, ThePictureIsWellFormedAndHasOneSeries) {
                                         "lines = r.findall('.//' + n + 'polyline')\n"
                                         "assert len(lines) == 1, len(lines)\n"
                                         "words = [e.text for e in r.iter(n + 'text')]\n"
-                                        "assert 'answers per second' in words, words\n",
+                                        "assert 'responses per second' in words, words\n",
                                         file});
   EXPECT_EQ(checked.exit_code, 0) << checked.error_output;
 }
@@ -185,25 +186,25 @@ TEST_F(Bench, RefusalsAreCountedApart) {
 }
 
 TEST_F(Bench, TheWrongDoorIsNoticed) {
-  EXPECT_EQ(RunProgram({WEIR_PROGRAM, "bench", "resp", "--seconds", "1", "--address",
+  EXPECT_EQ(RunProgram({Program(), "bench", "resp", "--seconds", "1", "--address",
                         "127.0.0.1:" + std::to_string(weir_.Port("http"))})
                 .exit_code,
             3);
   EXPECT_EQ(Run("http", {"--tls"}).exit_code, 3);
-  EXPECT_EQ(RunProgram({WEIR_PROGRAM, "bench", "http", "--address", "127.0.0.1:1"}).exit_code, 3);
+  EXPECT_EQ(RunProgram({Program(), "bench", "http", "--address", "127.0.0.1:1"}).exit_code, 3);
 }
 
 TEST(Simulate, CountsByHand) {
   // 10 a second for 10 s against 10 at once and 5 a second: the bucket starts with 10 and gains 5 a
   // second over the 9.9 s until the last request, so 10 + floor(49.5) = 59 pass, of 100.
   const RunResult run =
-      RunProgram({WEIR_PROGRAM, "simulate", "--rate", "10", "--seconds", "10", "--json", "--quota",
+      RunProgram({Program(), "simulate", "--rate", "10", "--seconds", "10", "--json", "--quota",
                   "{token_bucket: {capacity: 10, refill_per_second: 5}}"});
   EXPECT_EQ(run.exit_code, 0) << run.error_output;
   EXPECT_THAT(run.output, StartsWith("{\"asked\":100,\"allowed\":59,"));
   // A burst is ten seconds' worth in the first of ten: 30 asked, 4 in any 10 s allowed.
   EXPECT_THAT(
-      RunProgram({WEIR_PROGRAM, "simulate", "--shape", "burst", "--rate", "3", "--seconds", "10",
+      RunProgram({Program(), "simulate", "--shape", "burst", "--rate", "3", "--seconds", "10",
                   "--json", "--quota", "{fixed_window: {limit: 4, window: 10s}}"})
           .output,
       StartsWith("{\"asked\":30,\"allowed\":4,\"perSecond\":[{\"asked\":30,\"allowed\":4},"));
@@ -213,14 +214,14 @@ TEST(Simulate, EveryShapeIsDrawn) {
   const TempDir dir;
   for (const std::string shape : {"steady", "burst", "sawtooth", "poisson", "flash"}) {
     const std::string file = (dir / (shape + ".svg")).string();
-    const RunResult run = RunProgram({WEIR_PROGRAM, "simulate", "--shape", shape, "--svg", file});
+    const RunResult run = RunProgram({Program(), "simulate", "--shape", shape, "--svg", file});
     EXPECT_EQ(run.exit_code, 0) << shape << run.error_output;
     EXPECT_THAT(run.output, StartsWith(shape + " traffic under token_bucket"));
     std::ifstream in(file);
     const std::string svg(std::istreambuf_iterator<char>(in), {});
     EXPECT_THAT(svg, HasSubstr("<polyline")) << shape;
   }
-  EXPECT_EQ(RunProgram({WEIR_PROGRAM, "simulate", "--quota", "{nothing: 1}"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({Program(), "simulate", "--quota", "{nothing: 1}"}).exit_code, 2);
 }
 
 }  // namespace

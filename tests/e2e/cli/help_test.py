@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 MOST_LINES, COLUMNS = 40, 100
+GROUPS = "Run|Use a running service|Try before you enforce|Other|Subcommands"
 
 
 def run(*words, text=None):
@@ -19,9 +20,9 @@ def commands(weir, path=()):
     """The path of every command, from its own help."""
     yield path
     shown = run(weir, *path, "--help").stdout
-    section = re.search(r"^Subcommands:\n((?:  .*\n?)+)", shown, re.MULTILINE)
-    for word in re.findall(r"^  (\w+)", section[1], re.MULTILINE) if section else []:
-        yield from commands(weir, path + (word,))
+    for section in re.findall(rf"^(?:{GROUPS}):\n((?:  .*\n?)+)", shown, re.MULTILINE):
+        for word in re.findall(r"^  (\w+)", section, re.MULTILINE):
+            yield from commands(weir, path + (word,))
 
 
 def check_help(weir, path):

@@ -1,7 +1,8 @@
-// weir slots config and assign against a running service.
+// weir slots against a running service: configs, slots, and what becomes of an event.
 
 #include "e2e/cli/exit_codes.h"
 #include "e2e/service/fixture.h"
+#include "support/paths.h"
 
 namespace weir::test {
 namespace {
@@ -18,7 +19,7 @@ class SlotsWords : public ServiceTest {
   void SetUp() override { Serve({"--admin-key", kKey}); }
 
   RunResult Slots(std::vector<std::string> words, const std::string& key = kKey) {
-    words.insert(words.begin(), {WEIR_PROGRAM, "slots"});
+    words.insert(words.begin(), {Program(), "slots"});
     return RunProgram(words, {.env = {"WEIR_URL=http://127.0.0.1:" + std::to_string(port_),
                                       "WEIR_ADMIN_KEY=" + key}});
   }
@@ -48,7 +49,7 @@ TEST_F(SlotsWords, ConfigsGoThroughTheirLife) {
   EXPECT_THAT(Config({"list"}).output, AllOf(HasSubstr("PT4S"), HasSubstr("200")));
   const std::string history = Config({"history", "bank"}).output;
   EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), 1 + 4);  // head, four versions
-  EXPECT_EQ(Config({"delete", "bank"}).output, "deleted bank; its slots stay\n");
+  EXPECT_EQ(Config({"delete", "bank"}).output, "deleted bank; its assigned slots stay\n");
   EXPECT_EQ(Config({"delete", "bank"}).exit_code, kRefused);
   EXPECT_EQ(Config({"list", "--json"}).output, "{\"configs\":[]}\n");
 }
@@ -143,6 +144,49 @@ TEST_F(SlotsWords, AFileOfEventsIsAssignedAtOnceOrNotAtAll) {
   EXPECT_THAT(assign(file("many.csv", many)).error_output, HasSubstr("weir slots import"));
   EXPECT_EQ(assign(file("none.csv", "eventId\n")).exit_code, kUsage);
   EXPECT_EQ(assign("/no/such.csv").exit_code, kUsage);
+}
+
+TEST_F(SlotsWords, AnEventIsFoundCancelledRestoredMovedAndListed) {
+  ASSERT_EQ(Config({"set", "bank", "--window", "4s", "--max", "10"}).exit_code, kOk);
+  const std::string feed = dir_.Write("feed.csv", "eventId\npay-1\npay-2\n").string();
+  const auto import = [&](const char* config, const char* at) {
+    return Slots({"import", feed, "--config", config, "--at", at, "--quiet"});
+  };
+  constexpr const char* kNine = "2025-06-01T09:00:00Z";
+  ASSERT_EQ(import("bank", kNine).exit_code, kOk);
+  EXPECT_THAT(Slots({"cancel", "pay-1"}).output, HasSubstr("CANCELLED"));
+  EXPECT_EQ(Slots({"cancel", "nobody"}).exit_code, kRefused);
+  const RunResult again = import("bank", kNine);
+  EXPECT_EQ(again.exit_code, kOk);
+  EXPECT_THAT(again.output, HasSubstr("1 existing, 0 refused, 1 cancelled"));
+  for (const char* config : {"bank", "no-such"}) {  // another time; a config that does not exist
+    const RunResult other = import(config, "2025-06-01T10:00:00Z");
+    EXPECT_EQ(other.exit_code, 3);
+    EXPECT_THAT(other.output, HasSubstr("0 new, 0 existing, 0 refused, 2 in conflict"));
+  }
+  EXPECT_THAT(Slots({"show", "pay-1"}).output,
+              AllOf(HasSubstr("CANCELLED"), HasSubstr("cancelled from 2025-06-01T09:00:0")));
+  EXPECT_EQ(Slots({"reschedule", "pay-1", "--at", kNine}).exit_code, kRefused);
+  EXPECT_EQ(Slots({"restore", "pay-1"}).exit_code, kOk);
+  EXPECT_THAT(Slots({"reschedule", "pay-1", "--at", "2025-06-02T09:00:00Z"}).output,
+              HasSubstr("2025-06-02T09:00:0"));
+  EXPECT_EQ(Slots({"reschedule", "pay-1", "--at", "soon"}).exit_code, kUsage);
+
+  const RunResult due = Slots({"due", "--config", "bank"});
+  EXPECT_LT(due.output.find("pay-2"), due.output.find("pay-1")) << due.output;
+  EXPECT_THAT(Slots({"due", "--config", "bank", "--before", "2025-06-02T00:00:00Z"}).output,
+              Not(HasSubstr("pay-1")));
+  EXPECT_THAT(Slots({"due", "--config", "bank", "--state", "DONE"}).output, Not(HasSubstr("pay")));
+  const RunResult unknown = Slots({"due", "--config", "no-such"});
+  EXPECT_EQ(unknown.exit_code, kRefused);
+  EXPECT_THAT(unknown.error_output, HasSubstr("there is no config 'no-such'"));
+  EXPECT_THAT(Slots({"status"}).output,
+              AllOf(HasSubstr("caught up by"), HasSubstr(" 2  2025-06-01T09:00:0")));
+  const RunResult audit = RunProgram({Program(), "audit"},
+                                     {.env = {"WEIR_URL=http://127.0.0.1:" + std::to_string(port_),
+                                              std::string("WEIR_ADMIN_KEY=") + kKey}});
+  EXPECT_THAT(audit.output, AllOf(HasSubstr("slot.cancel"), HasSubstr("slot.restore"),
+                                  HasSubstr("slot.reschedule")));
 }
 
 }  // namespace

@@ -33,6 +33,18 @@ class ComposeFile {
     words.erase(words.begin(), words.begin() + 2);
     return words;
   }
+  /// The health check of a server whose image is not ours, as a program and its words.
+  std::vector<std::string> ServerHealthcheck(const std::string& service) const {
+    std::vector<std::string> words = Words(Setting(service, "healthcheck")["test"]);
+    const std::string kind = words.at(0);
+    words.erase(words.begin());
+    if (kind == "CMD") return words;
+    std::string& script = words.at(0);
+    for (std::size_t at = script.find("$$"); at != std::string::npos; at = script.find("$$")) {
+      script.erase(at, 1);
+    }
+    return {"sh", "-c", script};
+  }
   std::map<std::string, std::string> Environment(const std::string& service) const {
     std::map<std::string, std::string> environment;
     for (const auto& one : Setting(service, "environment")) {

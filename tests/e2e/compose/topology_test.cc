@@ -11,6 +11,7 @@
 #include "support/http_client.h"
 #include "support/kafka_server.h"
 #include "support/mysql_server.h"
+#include "support/paths.h"
 #include "support/postgres_server.h"
 #include "support/redis_server.h"
 #include "support/temp_dir.h"
@@ -24,7 +25,7 @@ using ::testing::HasSubstr;
 
 class Compose : public testing::Test {
  protected:
-  Compose() : file_(WEIR_COMPOSE_FILE) {
+  Compose() : file_(SourcePath("compose.yaml")) {
     file_.Replace("/var/lib/weir", dir_ / "volume");
     // Inside a container the doors are open to its network; here to this machine alone.
     for (const char* port : {":8080", ":8081", ":6380"}) {
@@ -138,6 +139,38 @@ TEST_F(Compose, TheCallsOfEverySpecificationWork) {
   EXPECT_GT(service->Port("resp"), 0);
   // The page of the service itself.
   EXPECT_EQ(client.Get("/").status, 200);
+}
+
+// What the others wait for before they start: no while the server is down, yes when it is up.
+TEST_F(Compose, TheServersHealthChecksTellUpFromDown) {
+  StartServers();
+  const auto healthy = [](const std::vector<std::string>& words, std::vector<std::string> env) {
+    return RunProgram(words, {.env = std::move(env)}).exit_code == 0;
+  };
+  const auto postgres = [&] {
+    return healthy(file_.ServerHealthcheck("postgres"),
+                   {"PGHOST=127.0.0.1", "PGPORT=" + std::to_string(postgres_->port())});
+  };
+  EXPECT_TRUE(postgres());
+  postgres_->Stop();
+  EXPECT_FALSE(postgres());
+  const auto redis = [&] {
+    std::vector<std::string> words = file_.ServerHealthcheck("redis");
+    words.insert(words.begin() + 1, {"-p", std::to_string(redis_->port())});
+    return healthy(words, {});
+  };
+  EXPECT_TRUE(redis());
+  redis_->Kill();
+  EXPECT_FALSE(redis());
+  if (!MysqlServer::Absence().empty()) GTEST_SKIP() << MysqlServer::Absence();
+  MysqlServer server;
+  const auto mysql = [&] {
+    return healthy(file_.ServerHealthcheck("mysql"),
+                   {"MYSQL_PASSWORD=weir", "MYSQL_TCP_PORT=" + std::to_string(server.port())});
+  };
+  EXPECT_TRUE(mysql());
+  server.Stop();
+  EXPECT_FALSE(mysql());
 }
 
 TEST_F(Compose, AnotherAddressNeedsAKey) {

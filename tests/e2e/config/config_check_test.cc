@@ -117,6 +117,22 @@ TEST(ConfigCheck, ReadsTheEnvironmentAsTheServiceDoes) {
   EXPECT_THAT(slip.err, HasSubstr("unknown setting WEIR_STOR; did you mean WEIR_STORE?"));
 }
 
+TEST(ConfigImport, PrintsPoliciesThatAreOkAsTheyAre) {
+  const test::TempDir folder;
+  const std::string envoy = folder
+                                .Write("ratelimit.yaml",
+                                       "domain: shop\ndescriptors:\n  - key: user\n"
+                                       "    rate_limit: {unit: minute, requests_per_unit: 5}\n")
+                                .string();
+  test::WeirProcess import({"config", "import", envoy});
+  ASSERT_EQ(import.process().Wait().value_or(-1), 0) << import.process().error_output();
+  const std::string printed = import.process().output();
+  EXPECT_THAT(printed, HasSubstr("domain: \"shop\""));
+  const Outcome outcome = Check(folder.Write("policies.yaml", printed).string());
+  EXPECT_EQ(outcome.code, 0) << outcome.err << printed;
+  EXPECT_THAT(outcome.out, HasSubstr("1 policy in 1 file: ok"));
+}
+
 TEST(ConfigCheck, AMissingFileIsNamed) {
   const Outcome missing = Check("/nonexistent/weir.yaml");
   EXPECT_EQ(missing.code, 1);
@@ -139,6 +155,29 @@ TEST(ConfigCheck, WarnsOfAFileOfEnvoysThatLimitsNothing) {
   EXPECT_THAT(weir.process().error_output(),
               HasSubstr("warning: " + file + ":2:3: rlqs_server is missing"));
   EXPECT_THAT(weir.process().output(), HasSubstr("1 rate_limit_quota filter(s), 2 warning(s)"));
+}
+
+// What a refused request costs differs from envoyproxy/ratelimit, so it is said where files come
+// in.
+TEST(ConfigImport, SaysHowTheImportedLimitsCharge) {
+  const test::TempDir folder;
+  const std::string limits =
+      "domain: d\n"
+      "descriptors: [{ key: user, rate_limit: { unit: day, requests_per_unit: 3 } }]\n";
+  const auto import = [&](const std::string& text) {
+    const std::string file = folder.Write("limits.yaml", text).string();
+    test::WeirProcess weir({"config", "import", "--from", "envoy", file});
+    const int code = weir.process().Wait().value_or(-1);
+    return Outcome{code, weir.process().output(), weir.process().error_output()};
+  };
+  const Outcome usual = import(limits);
+  EXPECT_EQ(usual.code, 0) << usual.err;
+  EXPECT_THAT(usual.out, HasSubstr("charge: reports\n"));
+  EXPECT_THAT(usual.err, HasSubstr("note: when one limit refuses a request, the others"));
+  EXPECT_THAT(usual.err, HasSubstr("charge: always"));
+  const Outcome chosen = import("charge: always\n" + limits);
+  EXPECT_THAT(chosen.out, HasSubstr("charge: always\n"));
+  EXPECT_EQ(chosen.err, "");
 }
 
 }  // namespace

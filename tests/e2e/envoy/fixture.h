@@ -14,6 +14,7 @@
 #include "support/envoy_server.h"
 #include "support/http_client.h"
 #include "support/nginx_server.h"
+#include "support/paths.h"
 #include "support/ports.h"
 #include "support/temp_dir.h"
 #include "support/weir_process.h"
@@ -56,6 +57,37 @@ descriptors:
   - key: tier
     value: gold
     rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: tier
+    value: silver
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: network
+    value: office
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: method
+    value: GET
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: spent
+    rate_limit: { unit: day, requests_per_unit: 100 }
+  - key: service
+    value: one
+    quota_mode: true
+    metadata: { name: one }
+    rate_limit: { unit: day, requests_per_unit: 1 }
+  - key: service
+    value: two
+    quota_mode: true
+    metadata: { name: two }
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: model
+    value: small
+    quota_mode: true
+    metadata: { name: small }
+    rate_limit: { unit: day, requests_per_unit: 1 }
+  - key: model
+    value: large
+    quota_mode: true
+    metadata: { name: large }
+    rate_limit: { unit: day, requests_per_unit: 2 }
   - key: stage
     value: first
     rate_limit: { unit: day, requests_per_unit: 1000000 }
@@ -91,18 +123,19 @@ inline std::string Replaced(std::string text, std::string_view what, std::string
 /// refuses it.
 class EnvoyTest : public ::testing::Test {
  protected:
-  /// `tls`: settings of Weir's; `transport`: how Envoy speaks to it, as YAML of a cluster.
-  void Start(std::string_view timeout = "10s", std::vector<std::string> tls = {},
+  /// `settings`: more arguments of Weir's; `transport`: how Envoy speaks to it, as YAML of a
+  /// cluster.
+  void Start(std::string_view timeout = "10s", std::vector<std::string> settings = {},
              std::string_view transport = "") {
     limits_.Write("edge.yaml", kLimits);
     limits_.Write("other.yaml", kOthers);
     limits_.Write("budgets.yml", kBudgets);
-    tls_ = std::move(tls);
+    settings_ = std::move(settings);
     grpc_port_ = FreePort();
     StartWeir();
     std::string config =
         "node: { id: test, cluster: edge-proxies }\nstatic_resources:\n  listeners:\n";
-    const std::string listener = ReadFile(WEIR_ENVOY_DIR "/listener.yaml");
+    const std::string listener = ReadFile(SourcePath("tests/e2e/envoy/listener.yaml"));
     const auto add = [&](std::string_view name, std::uint16_t port, std::string_view deny) {
       std::string text = Replaced(listener, "NAME", name);
       text = Replaced(std::move(text), "PORT", std::to_string(port));
@@ -128,7 +161,7 @@ class EnvoyTest : public ::testing::Test {
                                      limits_.path().string(),
                                      "--data",
                                      data_.path().string()};
-    args.insert(args.end(), tls_.begin(), tls_.end());
+    args.insert(args.end(), settings_.begin(), settings_.end());
     weir_.emplace(std::move(args));
     ASSERT_EQ(weir_->Port("grpc"), grpc_port_);
   }
@@ -160,6 +193,14 @@ class EnvoyTest : public ::testing::Test {
     return statuses;
   }
 
+  /// What is left of the limit that this query of /admin/explain names, as JSON.
+  std::string Left(const std::string& query) {
+    const std::string body =
+        HttpClient(weir_->Port("http")).Get("/admin/explain?domain=edge&" + query).body;
+    const std::size_t at = body.find("\"remaining\":");
+    return at == std::string::npos ? body : body.substr(at, body.find_first_of(",}", at) - at);
+  }
+
   static constexpr std::string_view kHttp2 = R"(
       typed_extension_protocol_options:
         envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
@@ -170,7 +211,7 @@ class EnvoyTest : public ::testing::Test {
   TempDir limits_;
   TempDir data_;
   NginxServer upstream_{"location / { add_header x-tokens 60; return 200 ok; }"};
-  std::vector<std::string> tls_;
+  std::vector<std::string> settings_;
   std::uint16_t grpc_port_ = 0;
   const std::uint16_t open_port_ = FreePort();
   const std::uint16_t closed_port_ = FreePort();

@@ -17,6 +17,7 @@
 #include "support/envoy_server.h"
 #include "support/http_client.h"
 #include "support/nginx_server.h"
+#include "support/paths.h"
 #include "support/ports.h"
 #include "support/redis_server.h"
 #include "support/temp_dir.h"
@@ -116,7 +117,7 @@ class RlqsEnvoyTest : public ::testing::Test {
   }
 
   void StartEnvoy(std::size_t i) {
-    std::string config = ReadFile(WEIR_SOURCE_DIR "/deploy/envoy/rlqs.yaml");
+    std::string config = ReadFile(SourcePath("deploy/envoy/rlqs.yaml"));
     config =
         Replaced(config, "port_value: 10000", "port_value: " + std::to_string(envoy_ports_[i]));
     config =

@@ -9,6 +9,7 @@
 #include "support/envoy_server.h"
 #include "support/http_client.h"
 #include "support/nginx_server.h"
+#include "support/paths.h"
 #include "support/ports.h"
 #include "support/temp_dir.h"
 #include "support/wait.h"
@@ -93,7 +94,7 @@ void Replace(std::string& text, std::string_view what, std::uint16_t port) {
 }
 
 TEST(LlmTokens, TheGuidesConfigurationEndsABudgetForEachUserAndModel) {
-  const std::string page = ReadFile(WEIR_SOURCE_DIR "/docs/guide/llm-tokens.md");
+  const std::string page = ReadFile(SourcePath("docs/guide/llm-tokens.md"));
   TempDir folder;
   folder.Write("policies.yaml", Block(page, "# policies.yaml"));
   WeirProcess weir({"serve", "--http", "off", "--resp", "off", "--grpc", "127.0.0.1:0",

@@ -41,6 +41,21 @@ TEST(WeirProxy, WithoutFlagsAnAddressHasAHundredRequestsInAnyHour) {
   EXPECT_THAT(std::string(refused.Header("RateLimit-Policy")), HasSubstr("q=100;w=3600"));
 }
 
+TEST(WeirProxy, LimitAndIntervalComeFromAFile) {
+  NginxServer nginx("location / { return 200 'hello'; }");
+  TempDir dir;
+  for (const char* time : {"30m", "PT30M"}) {
+    const auto config =
+        dir.Write("weir.yaml", std::string("proxy: { per_ip: 2/") + time + " }\n").string();
+    TempDir data;
+    WeirProcess weir(Args(nginx, data, {"--config", config}));
+    HttpClient client(weir.Port("proxy"));
+    EXPECT_EQ(client.Get("/").status, 200);
+    EXPECT_THAT(std::string(client.Get("/").Header("RateLimit-Policy")), HasSubstr("q=2;w=1800"));
+    EXPECT_EQ(client.Get("/").status, 429);
+  }
+}
+
 TEST(WeirProxy, LimitsTenThousandRequestsExactly) {
   NginxServer nginx("location / { return 200 'hello'; }");
   TempDir dir;

@@ -186,7 +186,7 @@ def main():
             out.write('{"ts":1700000000,"path":"/elsewhere","method":"GET"}\n' * 2)
         bare, _ = replay(weir, folder, f"{folder}/bare.log")
         check("without ip", bare["withoutIp"], 2)
-        text = subprocess.run([weir, "replay", "--log", f"{folder}/bare.log", "--policies",
+        text = subprocess.run([weir, "replay", f"{folder}/bare.log", "--policies",
                                f"{folder}/candidate.yaml"], capture_output=True, text=True,
                               check=False, timeout=30).stdout
         check("word of it", "2 requests have no ip in the log" in text, True)

@@ -234,7 +234,7 @@ policies:
   const HttpResponse which = client.Get("/admin/explain?user=z");
   EXPECT_EQ(which.status, 400);
   EXPECT_THAT(which.body,
-              AllOf(HasSubstr("say which: api, web"), HasSubstr(R"("domains":["api","web"])")));
+              AllOf(HasSubstr("choose one of api, web"), HasSubstr(R"("domains":["api","web"])")));
   EXPECT_THAT(client.Get("/admin/explain?domain=web&user=z").body,
               AllOf(HasSubstr(R"("limit":5)"), HasSubstr(R"("domain":"web")")));
   EXPECT_THAT(client.Get("/admin/explain?ip=::1").body,
@@ -273,7 +273,7 @@ TEST_F(Admin, IsNeverOpenToTheNetwork) {
   WeirProcess weir({"serve", "--http", "0.0.0.0:0", "--grpc", "off", "--resp", "off", "--data",
                     (dir_ / "data").string()});
   EXPECT_EQ(weir.process().Wait(), 2);
-  EXPECT_THAT(weir.process().error_output(), HasSubstr("admin.keys: needed"));
+  EXPECT_THAT(weir.process().error_output(), HasSubstr("admin.keys: required"));
 }
 
 TEST_F(Admin, StatusTellsHealthAndVersion) {
@@ -375,7 +375,7 @@ policies:
   EXPECT_THAT(changes, Not(HasSubstr("file:default/kept")));
   const HttpResponse undo = client.Send("POST", "/admin/audit/1/undo");
   EXPECT_EQ(undo.status, 409);
-  EXPECT_THAT(undo.body, HasSubstr("the change came from file policies.yaml: edit that"));
+  EXPECT_THAT(undo.body, HasSubstr("the change came from file policies.yaml; edit that"));
 }
 
 TEST_F(Admin, AShadowPolicyOfAFileIsEnforcedByOneOfTheSameMatchBesideIt) {

@@ -55,6 +55,19 @@ TEST_F(BadInput, HugeBodiesAre413) {
   EXPECT_THAT(Raw(chunked), StartsWith("HTTP/1.1 413 "));
 }
 
+TEST_F(BadInput, OnlyBatchesOfSlotsAreLarge) {
+  Serve();
+  const std::string rest = " HTTP/1.1\r\nConnection: close\r\nContent-Length: 600000\r\n\r\n" +
+                           std::string(600'000, ' ');
+  for (const char* path : {"/v1/check", "/v1/refund", "/api/send", "/api/v1/slots", "/nothing"}) {
+    EXPECT_THAT(Raw("POST " + std::string(path) + rest), StartsWith("HTTP/1.1 413 ")) << path;
+  }
+  for (const char* path : {"batch", "done", "failed"}) {
+    EXPECT_THAT(Raw("POST /api/v1/slots/" + std::string(path) + rest), StartsWith("HTTP/1.1 400 "))
+        << path;
+  }
+}
+
 TEST_F(BadInput, HugeHeadersAre431) {
   Serve();
   std::string many = "GET /healthz HTTP/1.1\r\n";

@@ -55,9 +55,10 @@ policies:
 )");
   const std::string pay = R"({"descriptors":[{"user":"42","route":"/v1/pay"}]})";
   for (int i = 0; i < 2; ++i) EXPECT_THAT(Check(pay).body, HasSubstr("\"allowed\":true"));
-  const std::string refused = Check(pay).body;
-  EXPECT_THAT(refused, HasSubstr("\"allowed\":false"));
-  EXPECT_THAT(refused, HasSubstr("\"policy\":\"pay\""));
+  const HttpResponse refused = Check(pay);
+  EXPECT_THAT(refused.body, HasSubstr("\"allowed\":false"));
+  EXPECT_THAT(refused.body, HasSubstr("\"policy\":\"pay\""));
+  EXPECT_THAT(std::string(refused.Header("RateLimit")), HasSubstr("\"per-user\";r=8;"));
   // The refusal charged nothing to per-user: 10 - 2 - 1.
   EXPECT_THAT(Check(R"({"descriptors":[[{"key":"user","value":"42"}]]})").body,
               HasSubstr("\"remaining\":7"));

@@ -1,11 +1,17 @@
 // Start, reload, drain, restart and crash.
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
 
 #include "e2e/service/fixture.h"
+#include "support/paths.h"
+#include "support/ports.h"
 
 namespace weir::test {
 namespace {
@@ -63,6 +69,32 @@ TEST_F(Lifecycle, ChangedFilesAreInForceAndBadOnesChangeNothing) {
   dir_.Write("policies.yaml", WithLimit(30));
   weir_->process().Signal(SIGHUP);
   EXPECT_TRUE(WaitUntil([&] { return limit().find("\"limit\":30,") != std::string::npos; }));
+}
+
+TEST_F(Lifecycle, EndsThoughNobodyReadsWhatItPrints) {
+  const std::string pipe = (dir_.path() / "out").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // that never reads
+  ASSERT_GE(reader, 0);
+  const std::string port = std::to_string(FreePort());
+  ChildProcess weir(
+      {"sh", "-c",
+       "exec \"$1\" serve --http 127.0.0.1:$2 --grpc off --resp off --data \"$0.data\" "
+       ">\"$0\"",
+       pipe, Program(), port});
+  ASSERT_TRUE(weir.WaitForError("ready")) << weir.error_output();
+  HttpClient client(static_cast<std::uint16_t>(std::stoi(port)));
+  client.Post("/api/config", R"({"userId":"u","rateLimit":1000,"timeWindow":60})");
+  const std::string body = R"({"userId":"u","message":")" + std::string(2000, 'm') + "\"}";
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(client.Post("/api/send", body).status, 200);
+  // Messages that are delivered to the console fill the pipe, which takes 16 of them at least.
+  const auto waiting = [reader] {
+    int bytes = 0;
+    return ioctl(reader, FIONREAD, &bytes) == 0 ? bytes : -1;
+  };
+  EXPECT_TRUE(WaitUntil([&] { return waiting() > 30'000; })) << waiting();
+  EXPECT_EQ(weir.Terminate(), 0);
+  close(reader);
 }
 
 TEST_F(Lifecycle, NothingAcceptedIsDroppedByADrain) {

@@ -2,6 +2,7 @@
 // line.
 
 #include "e2e/service/fixture.h"
+#include "support/paths.h"
 
 namespace weir::test {
 namespace {
@@ -33,7 +34,7 @@ class Override : public ServiceTest {
     return Check(body).body.find("\"allowed\":false") != std::string::npos;
   }
   RunResult Weir(std::vector<std::string> words) {
-    words.insert(words.begin(), {WEIR_PROGRAM, "policy"});
+    words.insert(words.begin(), {Program(), "policy"});
     return RunProgram(words, {.env = {"WEIR_URL=http://127.0.0.1:" + std::to_string(port_)}});
   }
   std::string FilePolicies() { return Ask("GET", "/admin/policies?source=file").body; }
@@ -83,7 +84,7 @@ TEST_F(Override, IsRefusedForWhatNoFileHas) {
   EXPECT_THAT(stray.body, HasSubstr("no policy file has a policy 'trial' in domain 'web'"));
   const HttpResponse more = Put(R"(,"capacity":5})", true);
   EXPECT_EQ(more.status, 400);
-  EXPECT_THAT(more.body, HasSubstr("sets shadow alone"));
+  EXPECT_THAT(more.body, HasSubstr("can set only shadow"));
   EXPECT_EQ(Ask("POST", "/admin/policies", R"({"key":"trial","type":"OVERRIDE"})").status, 400);
 }
 
@@ -114,8 +115,9 @@ TEST_F(Override, IsOneWordOnTheCommandLine) {
   ServePolicies(kFile);
   const RunResult enforced = Weir({"enforce", "trial", "--expires", "2h"});
   EXPECT_EQ(enforced.exit_code, 0) << enforced.error_output;
-  EXPECT_EQ(enforced.output,
-            "trial is enforced, by override; back to its file: weir policy delete api/trial\n");
+  EXPECT_EQ(
+      enforced.output,
+      "trial is enforced, by override; to return to the file: weir policy delete api/trial\n");
   EXPECT_TRUE(Enforced("a"));
   EXPECT_THAT(Weir({"list"}).output,
               AllOf(HasSubstr("enforced by override"), HasSubstr("OVERRIDE")));

@@ -28,8 +28,9 @@ TEST(SlotsAway, ReadyzNamesTheDatabaseAndStaysReady) {
   };
   EXPECT_TRUE(says("ready\n"));
   server.Crash();
-  EXPECT_TRUE(says("ready, degraded: the database of slots is away\n"));
+  EXPECT_TRUE(says("ready, degraded: the database of slots is down\n"));
   EXPECT_THAT(client.Get("/metrics").body, testing::HasSubstr("weir_slots_store_up 0\n"));
+  EXPECT_THAT(client.Get("/admin/status").body, testing::HasSubstr(R"("down":["slots"])"));
   server.Start();
   EXPECT_TRUE(says("ready\n"));
 }

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -12,6 +14,7 @@
 #include "support/child_process.h"
 #include "support/http_client.h"
 #include "support/kafka_server.h"
+#include "support/paths.h"
 #include "support/tcp_server.h"
 #include "support/temp_dir.h"
 #include "support/wait.h"
@@ -23,7 +26,9 @@
 namespace weir::slots {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr int kEvents = 40;
 
@@ -48,8 +53,9 @@ class DispatchTargets : public testing::Test {
 
   std::unique_ptr<test::ChildProcess> Dispatch(std::vector<std::string> more) {
     std::vector<std::string> argv = {
-        WEIR_PROGRAM, "dispatch", "--url", "http://127.0.0.1:" + std::to_string(weir_.Port("http")),
-        "--config",   "pay"};
+        test::Program(), "dispatch",
+        "--url",         "http://127.0.0.1:" + std::to_string(weir_.Port("http")),
+        "--config",      "pay"};
     argv.insert(argv.end(), more.begin(), more.end());
     return std::make_unique<test::ChildProcess>(argv);
   }
@@ -106,7 +112,7 @@ TEST_F(DispatchTargets, AKafkaThatIsAwayLosesNothing) {
   test::KafkaServer kafka;
   kafka.Kill();
   auto dispatcher = Dispatch({"--kafka", kafka.url(), "--topic", "payments", "--lease", "15"});
-  ASSERT_TRUE(dispatcher->WaitForError("the target is away", std::chrono::seconds(60)))
+  ASSERT_TRUE(dispatcher->WaitForError("the target is down", std::chrono::seconds(60)))
       << dispatcher->error_output();
   kafka.Start();
   ASSERT_TRUE(test::WaitUntil([&] { return AllDone(); }, std::chrono::seconds(90)))
@@ -143,6 +149,49 @@ TEST_F(DispatchTargets, WhatWaitsForASlowWebhookIsNotDeliveredAfterItsLease) {
   const std::lock_guard lock(mutex);
   EXPECT_EQ(times.size(), static_cast<std::size_t>(kEvents));
   for (const auto& [event, count] : times) EXPECT_EQ(count, 1) << event;
+}
+
+// e3 is refused for good, e5 fails whenever it comes, all others are taken.
+TEST_F(DispatchTargets, AWebhookHasAFewRequestsAtATimeAndItsRefusalsAreDeadLetters) {
+  std::atomic<int> now = 0;
+  std::atomic<int> most = 0;
+  const test::TcpServer bank([&](test::TcpConnection& connection) {
+    for (;;) {
+      const std::string head = connection.ReadThrough("\r\n\r\n");
+      connection.Read(std::stoul(head.substr(head.find("Content-Length: ") + 16)));
+      most = std::max(most.load(), ++now);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      --now;
+      const bool refused = head.find("Idempotency-Key: e3\r") != std::string::npos;
+      const bool failing = head.find("Idempotency-Key: e5\r") != std::string::npos;
+      connection.Send(std::string("HTTP/1.1 ") +
+                      (refused   ? "422"
+                       : failing ? "503"
+                                 : "200") +
+                      " X\r\nContent-Length: 0\r\n\r\n");
+    }
+  });
+  auto dispatcher =
+      Dispatch({"--webhook", "http://127.0.0.1:" + std::to_string(bank.port()) + "/pay",
+                "--workers", "3", "--attempts", "2"});
+  ASSERT_TRUE(test::WaitUntil(
+      [&] { return Backlog("failed") == 2 && Backlog("due") == 0 && Backlog("claimed") == 0; },
+      std::chrono::seconds(60)))
+      << dispatcher->error_output();
+  EXPECT_EQ(dispatcher->Terminate(), 0);
+  EXPECT_LE(most, 3);
+  EXPECT_THAT(client_.Get("/api/v1/slots/e3").body,
+              AllOf(HasSubstr(R"("state":"FAILED")"), HasSubstr(R"("attempts":1)"),
+                    HasSubstr("the webhook answered 422")));
+  EXPECT_THAT(client_.Get("/api/v1/slots/e5").body,
+              AllOf(HasSubstr(R"("state":"FAILED")"), HasSubstr(R"("attempts":2)"),
+                    HasSubstr("the webhook answered 503"), HasSubstr(R"("what":"failed")")));
+  EXPECT_THAT(client_.Get("/api/v1/slots/due?config=pay&state=FAILED").body,
+              AllOf(HasSubstr("\"e3\""), HasSubstr("\"e5\""), Not(HasSubstr("\"e4\""))));
+  EXPECT_TRUE(test::WaitUntil([&] {
+    return client_.Get("/metrics").body.find("weir_slots_dead_letters{config=\"pay\"} 2\n") !=
+           std::string::npos;
+  }));
 }
 
 TEST_F(DispatchTargets, MetricsAndAuditTellOfTheClaims) {

@@ -8,8 +8,10 @@
 #include "slots/time.h"
 #include "support/child_process.h"
 #include "support/http_client.h"
+#include "support/paths.h"
 #include "support/postgres_server.h"
 #include "support/temp_dir.h"
+#include "support/wait.h"
 #include "support/weir_process.h"
 
 // The program as its users see it: `weir serve`, the HTTP API, and `weir slots`, on both stores.
@@ -43,7 +45,7 @@ class Slots : public testing::TestWithParam<std::string> {
   }
 
   test::RunResult Tool(std::vector<std::string> words) {
-    std::vector<std::string> argv = {WEIR_PROGRAM, "slots"};
+    std::vector<std::string> argv = {test::Program(), "slots"};
     argv.insert(argv.end(), words.begin(), words.end());
     argv.insert(argv.end(), {"--url", "http://127.0.0.1:" + std::to_string(port_)});
     return test::RunProgram(argv, {}, std::chrono::minutes(3));
@@ -120,9 +122,12 @@ TEST_P(Slots, ACancelledEventStaysCancelledAndAnotherConfigsIdIsAConflict) {
                          R"({"events":[)" + Event("e1", "2025-06-01T09:00:01Z") + "]}")
                   .body,
               HasSubstr(R"("status":"CONFLICT")"));
-  const std::string audit = http_->Get("/admin/audit").body;
-  EXPECT_THAT(audit, HasSubstr("slot.cancel"));
-  EXPECT_THAT(audit, HasSubstr("slot.restore"));
+  for (const char* action : {"slot.cancel", "slot.restore"}) {
+    const auto written = [&] {
+      return http_->Get("/admin/audit").body.find(action) != std::string::npos;
+    };
+    EXPECT_TRUE(test::WaitUntil(written)) << action;
+  }
 }
 
 TEST_P(Slots, DueEventsAreClaimedOnceAndFinished) {
@@ -144,6 +149,10 @@ TEST_P(Slots, DueEventsAreClaimedOnceAndFinished) {
   EXPECT_EQ(http_->Send("DELETE", "/api/v1/slots/e1").status, 409);
   EXPECT_THAT(http_->Get("/admin/rate-limit/backlog").body, HasSubstr(R"("due":1,)"));
   EXPECT_EQ(http_->Post("/api/v1/slots/claim", R"({"config":"nobody"})").status, 404);
+  EXPECT_EQ(http_->Get("/api/v1/slots/due?config=nobody").status, 404);
+  EXPECT_EQ(http_->Get("/api/v1/slots/due?config=default&before=2020-01-01T00:00:00Z").body,
+            R"({"events":[]})");
+  EXPECT_EQ(http_->Send("DELETE", "/api/v1/slots/e2").status, 200) << "a dead letter is given up";
   EXPECT_EQ(http_->Post("/api/v1/slots/claim", R"({"config":"default","max":0})").status, 400);
 }
 
@@ -210,7 +219,7 @@ TEST_P(Slots, AnInterruptedImportGoesOnWhereItStopped) {
   dir_.Write("answers.jsonl.part", whole.substr(0, cut + 20));
   const auto resumed = Tool(words);
   EXPECT_EQ(resumed.exit_code, 0) << resumed.error_output;
-  EXPECT_THAT(resumed.output, HasSubstr("1500 answered before"));
+  EXPECT_THAT(resumed.output, HasSubstr("1500 already assigned"));
   EXPECT_THAT(resumed.output, HasSubstr("1500 existing"));
   // The same answers, but for the status of those that were asked twice.
   std::string expected = whole;
@@ -218,6 +227,31 @@ TEST_P(Slots, AnInterruptedImportGoesOnWhereItStopped) {
     expected.replace(at, 5, "\"EXISTING\"");
   }
   EXPECT_EQ(test::ReadFile(dir_ / "answers.jsonl"), expected);
+}
+
+// Whoever repeats an interrupted import sees only the last exit code.
+TEST_P(Slots, AResumedImportStillTellsOfTheConflictsBefore) {
+  Configure(10);
+  http_->Post("/api/v1/slots", Event("j0", "2025-06-01T08:00:00Z"));
+  {
+    std::ofstream feed(dir_ / "feed.jsonl");
+    for (int i = 0; i < 3; ++i) feed << Event("j" + std::to_string(i)) << '\n';
+  }
+  for (const char* out : {"answers.jsonl", "answers.csv"}) {
+    const std::vector<std::string> words = {"import", (dir_ / "feed.jsonl").string(), "--quiet",
+                                            "--out", (dir_ / out).string()};
+    const auto whole = Tool(words);
+    EXPECT_EQ(whole.exit_code, 3) << whole.error_output;
+    EXPECT_THAT(whole.output, HasSubstr("1 in conflict"));
+    std::string answers = test::ReadFile(dir_ / out);
+    const std::size_t conflict = answers.find("CONFLICT");
+    ASSERT_NE(conflict, std::string::npos) << answers;
+    dir_.Write(std::string(out) + ".part", answers.substr(0, answers.find('\n', conflict) + 1));
+    const auto resumed = Tool(words);
+    EXPECT_EQ(resumed.exit_code, 3) << resumed.output;
+    EXPECT_THAT(resumed.output, HasSubstr("2 existing, 0 refused, 1 in conflict"));
+    EXPECT_THAT(resumed.output, HasSubstr("1 already assigned"));
+  }
 }
 
 TEST_P(Slots, AreKeptThroughKill9) {

@@ -89,7 +89,7 @@ TEST_P(LeasesTest, OverHttp) {
   for (const std::string hostile : {"7", "zz", "' or 1=1"}) {
     const HttpResponse refused = client.Post("/v1/release", Body("a", hostile));
     EXPECT_EQ(refused.status, 400);
-    EXPECT_THAT(refused.body, HasSubstr("leases: must be the text that the check answered"));
+    EXPECT_THAT(refused.body, HasSubstr("leases: must be the string that the check returned"));
   }
   if (store_ != nullptr) {
     // Any node may release what another one granted.

@@ -99,6 +99,25 @@ TEST(Limiters, ThroughTheServicePermitsAreReleased) {
   EXPECT_TRUE(limiter.health().ok());
 }
 
+TEST(Limiters, ThroughTheServiceAnEstimateIsSettled) {
+  const test::TempDir folder;
+  test::WeirProcess weir =
+      Serve(folder, {"--policies", folder.Write("p.yaml", kPolicies).string()});
+  Limiter limiter = OpenService(weir.Port("http"));
+  const std::vector<LimitEntry> job = {{"job", "j"}};
+  const LimitRequest request{.entries = job};
+  const auto reserved = limiter.Reserve(request, 1min);
+  ASSERT_TRUE(reserved.ok()) << reserved.error().message;
+  ASSERT_FALSE(reserved->reservation.empty());
+  EXPECT_EQ(reserved->answer.decision.remaining, 1);
+  const auto settled = limiter.Settle(reserved->reservation, 1);
+  ASSERT_TRUE(settled.ok()) << settled.error().message;
+  EXPECT_TRUE(settled->settled);
+  EXPECT_EQ(settled->standing.decision.remaining, 2);  // the permit is back
+  EXPECT_FALSE(limiter.Settle(reserved->reservation, 1)->settled);
+  EXPECT_EQ(limiter.Settle("x", 1).error().code, Code::kInvalidArgument);
+}
+
 class SharedLimits : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(SharedLimits, AProgramSharesBucketsAndPoliciesWithTheServices) {
@@ -179,6 +198,11 @@ TEST(Limiters, TheConfigurationSaysWhoDecides) {
   EXPECT_EQ(limiter->Check("u", 60)->decision.remaining, 40);
   test::HttpClient http(weir.Port("http"));
   EXPECT_THAT(http.Get("/admin/metrics/u").body, ::testing::HasSubstr("\"status\":\"OK\""));
+  // In the program itself: all 100 are there, of which the service has 40 left.
+  auto embedded = Limiter::FromConfig(folder.Write("own.yaml", "mode: embedded\n").string());
+  ASSERT_TRUE(embedded.ok()) << embedded.error().message;
+  EXPECT_EQ(embedded->Check("u", 60)->decision.remaining, 40);
+  EXPECT_EQ(limiter->Check("u", 40)->decision.verdict, Verdict::kAllowed);
   const std::string wrong = folder.Write("wrong.yaml", "mode: both\n").string();
   EXPECT_EQ(Limiter::FromConfig(wrong).error().code, Code::kInvalidArgument);
 }

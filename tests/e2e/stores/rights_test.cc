@@ -104,8 +104,8 @@ TEST(Rights, WhatTheChannelLacksIsSaidOnce) {
   const auto said = [&nodes] {
     const std::string log = nodes[0].process().error_output() + nodes[0].process().output();
     int times = 0;
-    for (std::size_t at = log.find("the channel does not open"); at != std::string::npos;
-         at = log.find("the channel does not open", at + 1)) {
+    for (std::size_t at = log.find("cannot open the channel"); at != std::string::npos;
+         at = log.find("cannot open the channel", at + 1)) {
       ++times;
     }
     return times;

@@ -52,7 +52,7 @@ class StartTest : public ::testing::TestWithParam<std::string> {
     // It waits a while for a store that is only about to come.
     EXPECT_EQ(weir.process().Wait(20s), 1);
     EXPECT_THAT(weir.process().error_output(), HasSubstr("store: " + scheme));
-    EXPECT_THAT(weir.process().error_output(), HasSubstr(" does not answer: "));
+    EXPECT_THAT(weir.process().error_output(), HasSubstr(" not responding: "));
     EXPECT_THAT(weir.process().output(), Not(HasSubstr("listening")));
   }
 
@@ -76,6 +76,8 @@ TEST_P(StartTest, BeginsWithoutItAndIsExactWhenItComes) {
   EXPECT_TRUE(weir.process().WaitForError("started without the store"));
   EXPECT_EQ(client.Get("/readyz").status, 200);
   EXPECT_THAT(client.Get("/readyz").body, HasSubstr("degraded"));
+  EXPECT_THAT(client.Get("/admin/status").body, HasSubstr(R"({"status":"DEGRADED",)"));
+  EXPECT_THAT(client.Get("/admin/status").body, HasSubstr(R"("down":["store"])"));
   // A tenth of 20 is this node's share.
   for (int i = 0; i < 4; ++i) {
     const HttpResponse answer = client.Post("/v1/check", kBody);
@@ -100,6 +102,7 @@ TEST_P(StartTest, BeginsWithoutItAndIsExactWhenItComes) {
   }
   EXPECT_EQ(allowed, 20);
   EXPECT_THAT(client.Get("/readyz").body, Not(HasSubstr("degraded")));
+  EXPECT_THAT(client.Get("/admin/status").body, HasSubstr(R"({"status":"UP",)"));
 }
 
 TEST_P(StartTest, OneThatIsRequiredMakesItReadyAndUnready) {

@@ -101,6 +101,13 @@ class Weir:
     def admitted(self, user, tries=6):
         return [self.check(user) for _ in range(tries)].count(True)
 
+    def await_audit(self, text):
+        """Changes are in force first, and in the audit log soon after."""
+        deadline = time.monotonic() + 30
+        while text not in self.ask("GET", "/admin/audit")[1]:
+            assert time.monotonic() < deadline, f"{text} is not in the audit log"
+            time.sleep(0.02)
+
     def await_ready(self):
         end = time.monotonic() + DEADLINE
         while time.monotonic() < end:
@@ -154,7 +161,7 @@ class Xds(unittest.TestCase):
         self.assertEqual(weir.admitted("anna"), 3)
         other = {"domain": "other", "descriptors": [{"ip": "10.0.0.1"}]}
         self.assertEqual([weir.allowed(other) for _ in range(2)], [True, False])
-        self.assertIn('"xds edge"', weir.ask("GET", "/admin/audit")[1])
+        weir.await_audit('"xds edge"')
 
         plane.set()
         plane.wait("ack 3")
@@ -170,7 +177,7 @@ class Xds(unittest.TestCase):
         wrong = per_user(9)
         wrong["descriptors"].append(wrong["descriptors"][0])
         plane.set(wrong)
-        self.assertRegex(plane.wait("nack 2"), r"xds:edge:4:\d+: descriptor: 'user' is here already")
+        self.assertRegex(plane.wait("nack 2"), r"xds:edge:4:\d+: descriptor: 'user' is already defined here")
         # Told so, this control plane sends it again at once; that must not go round and round.
         time.sleep(2)
         self.assertLess(plane.lines.qsize(), 10)

@@ -74,7 +74,7 @@ TEST_P(DatabaseTest, NodesGoOnWithWhatTheyKnowAndCatchUp) {
     const auto began = steady_clock::now();
     const HttpResponse refused = a->client.Update("k", 9);
     EXPECT_EQ(refused.status, 503) << refused.body;
-    EXPECT_THAT(refused.body, HasSubstr("the database of policies is away"));
+    EXPECT_THAT(refused.body, HasSubstr("the policy database is down"));
     EXPECT_EQ(b->client.Create("new", 9).status, 503);
     EXPECT_EQ(b->client.http().Get("/admin/audit").status, 503);
     EXPECT_LT(steady_clock::now() - began, 3s);
@@ -84,6 +84,7 @@ TEST_P(DatabaseTest, NodesGoOnWithWhatTheyKnowAndCatchUp) {
   EXPECT_TRUE(b->client.Take("k"));
   EXPECT_FALSE(b->client.Take("k"));
   EXPECT_EQ(b->client.http().Get("/readyz").status, 200);
+  EXPECT_THAT(b->client.http().Get("/admin/status").body, HasSubstr(R"("status":"DEGRADED")"));
   EXPECT_THAT(b->client.http().Get("/admin/status").body,
               HasSubstr("\"policyStoreHealth\":{\"up\":false,\"known\":true,"));
   EXPECT_THAT(b->client.http().Get("/metrics").body, HasSubstr("\nweir_policy_store_up 0\n"));

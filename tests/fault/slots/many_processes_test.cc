@@ -9,6 +9,7 @@
 
 #include "slots/postgres/slot_store.h"
 #include "support/child_process.h"
+#include "support/paths.h"
 #include "support/postgres_server.h"
 #include "support/slot_store_client.h"
 #include "support/temp_dir.h"
@@ -38,8 +39,9 @@ class ManyProcesses : public testing::Test {
 
   std::unique_ptr<test::ChildProcess> Start(int index) {
     return std::make_unique<test::ChildProcess>(std::vector<std::string>{
-        WEIR_FEEDER, server_.url(), std::to_string(index), std::to_string(kProcesses),
-        std::to_string(kThreads), std::to_string(kOwnEvents), OutOf(index)});
+        test::BuildFolder() + "/slots_feeder", server_.url(), std::to_string(index),
+        std::to_string(kProcesses), std::to_string(kThreads), std::to_string(kOwnEvents),
+        OutOf(index)});
   }
 
   int Answered(int index) const {

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 
 class Program:
@@ -19,17 +20,22 @@ class Program:
                 _, door, address = line.split()[:3]
                 self.ports[door] = int(address.rsplit(":", 1)[1])
             if all(door in self.ports for door in doors):
+                # What it prints from now on, messages that are delivered, must be taken.
+                self.reader = threading.Thread(target=self.child.stdout.read, daemon=True)
+                self.reader.start()
                 return
         sys.exit(f"weir {words[0]} did not start")
 
     def kill(self):
         self.child.kill()
         self.child.wait()
+        self.reader.join()
         self.child.stdout.close()
 
     def close(self):
         self.child.send_signal(signal.SIGTERM)
         code = self.child.wait(timeout=60)
+        self.reader.join()
         self.child.stdout.close()
         return code
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "fault/stores/lease_history.h"
+#include "fault/stores/lease_node.h"
 #include "support/check_load.h"
 #include "support/cutting_proxy.h"
 #include "support/http_client.h"
@@ -66,43 +67,6 @@ std::vector<Hot> HotKeys() {
           {"rate", *Quota::TokenBucket(100, 80), *Quota::TokenBucket(50, 40)},
           {"exact", *Quota::FixedWindow(100, 1s), *Quota::FixedWindow(50, 1s)}};
 }
-
-/// A process that can be killed and comes back at the same port.
-class Node {
- public:
-  Node(std::string store, std::string policies, std::string data)
-      : port_(FreePort()),
-        arguments_{"serve",
-                   "--http",
-                   "127.0.0.1:" + std::to_string(port_),
-                   "--grpc",
-                   "off",
-                   "--resp",
-                   "off",
-                   "--store",
-                   std::move(store),
-                   "--policies",
-                   policies,
-                   "--data",
-                   std::move(data),
-                   "--store-timeout",
-                   "250ms",
-                   "--threads",
-                   "1"} {
-    Start();
-  }
-  void Start() {
-    process_ = std::make_unique<WeirProcess>(arguments_);
-    static_cast<void>(process_->Port("http"));
-  }
-  std::uint16_t port() const { return port_; }
-  ChildProcess& process() { return process_->process(); }
-
- private:
-  const std::uint16_t port_;
-  const std::vector<std::string> arguments_;
-  std::unique_ptr<WeirProcess> process_;
-};
 
 using Histories = std::map<std::string, std::vector<CheckRecord>>;  // of what was admitted
 
@@ -173,7 +137,8 @@ class LeasesTest : public ::testing::TestWithParam<std::string> {
 
   /// One node is killed and comes back, one stands still, and one is cut off from the store; in a
   /// cluster all of them are.
-  void Break(std::vector<std::unique_ptr<Node>>& nodes, StoreServer& store, CuttingProxy* proxy) {
+  void Break(std::vector<std::unique_ptr<LeaseNode>>& nodes, StoreServer& store,
+             CuttingProxy* proxy) {
     nodes[1]->process().Kill();
     nodes[2]->process().Signal(SIGSTOP);
     if (proxy != nullptr) proxy->Hold(true);
@@ -185,7 +150,7 @@ class LeasesTest : public ::testing::TestWithParam<std::string> {
     nodes[1]->Start();
   }
 
-  static std::int64_t Metric(Node& node, const std::string& metric) {
+  static std::int64_t Metric(LeaseNode& node, const std::string& metric) {
     const std::string text = HttpClient(node.port()).Get("/metrics").body;
     const std::string name = "\n" + metric + " ";
     const std::size_t at = text.find(name);
@@ -201,12 +166,12 @@ TEST_P(LeasesTest, NothingIsAdmittedThatTheQuotaAsWrittenRefuses) {
   const std::string policies = dir.Write("policies.yaml", kPolicies).string();
   std::unique_ptr<CuttingProxy> proxy;
   if (!cluster) proxy = std::make_unique<CuttingProxy>(PortOf(store->url()));
-  std::vector<std::unique_ptr<Node>> nodes;
+  std::vector<std::unique_ptr<LeaseNode>> nodes;
   for (std::size_t i = 0; i < kNodes; ++i) {
     const bool cut = i == 3 && proxy != nullptr;
     nodes.push_back(
-        std::make_unique<Node>(cut ? Through(store->url(), proxy->port()) : store->url(), policies,
-                               (dir / ("data" + std::to_string(i))).string()));
+        std::make_unique<LeaseNode>(cut ? Through(store->url(), proxy->port()) : store->url(),
+                                    policies, (dir / ("data" + std::to_string(i))).string()));
   }
   std::vector<std::unique_ptr<Client>> clients;
   for (std::size_t i = 0; i < 2 * kNodes; ++i) {

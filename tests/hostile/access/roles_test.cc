@@ -169,6 +169,29 @@ TEST_F(Access, RedisClientsHaveTheRolesOfTheirPassword) {
   EXPECT_THAT(ask({"WEIR.RESET", "a"}), StartsWith("+OK"));
 }
 
+// Whoever is the store's client may do anything to any key.
+TEST_F(Access, OnlyAKeyOfTheRoleStoreMayUseThisAsAStore) {
+  const std::string nodes = "nodes-key-0123456789";
+  ServeWithKeys("    - nodes:store:" + nodes + "\n", {"--resp", "127.0.0.1:0"});
+  TcpConnection resp(weir_->Port("resp"));
+  const auto ask = [&resp](const std::vector<std::string>& words) {
+    resp.Send(Command(words));
+    return resp.ReadThrough("\r\n");
+  };
+  EXPECT_THAT(ask({"WEIR.APPLY", "x"}), StartsWith("-NOPERM"));
+  for (const char* key : {kGate, kOperator}) {
+    EXPECT_THAT(ask({"AUTH", key}), StartsWith("+OK"));
+    EXPECT_THAT(ask({"WEIR.APPLY", "x"}), StartsWith("-NOPERM")) << key;
+  }
+  for (const char* key : {nodes.c_str(), kAdmin}) {
+    EXPECT_THAT(ask({"AUTH", key}), StartsWith("+OK"));
+    EXPECT_THAT(ask({"WEIR.APPLY", "x"}), StartsWith("-ERR unsupported version")) << key;
+  }
+  EXPECT_THAT(ask({"AUTH", nodes}), StartsWith("+OK"));
+  EXPECT_THAT(ask({"WEIR.RESET", "a"}), StartsWith("-NOPERM"));
+  EXPECT_THAT(ask({"WEIR.REFUND", "a"}), StartsWith("-NOPERM"));
+}
+
 TEST_F(Access, RedisPasswordsCannotBeGuessedQuickly) {
   ServeWithKeys("", {"--resp", "127.0.0.1:0"});
   TcpConnection resp(weir_->Port("resp"));

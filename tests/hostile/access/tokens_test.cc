@@ -153,7 +153,7 @@ TEST_F(Tokens, AnIssuerWhoseCertificateNobodyVouchesForIsNotBelieved) {
   const auto line = server.WaitForLine("port ");
   ASSERT_TRUE(line.has_value());
   ServeTokens("https://localhost:" + line->substr(5) + "/certs");
-  EXPECT_TRUE(weir_->process().WaitForError("cannot read the issuer's keys").has_value());
+  EXPECT_TRUE(weir_->process().WaitForError("cannot load the issuer's keys").has_value());
   EXPECT_EQ(Http(issuer.Sign(Claims("weir-admins")), "GET", "/admin/status"), 401);
 }
 

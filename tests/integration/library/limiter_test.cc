@@ -106,6 +106,41 @@ TEST_P(LimiterTest, PermitsInFlightAreReleased) {
   EXPECT_EQ(limiter.Release(request, "no").error().code, Code::kInvalidArgument);
 }
 
+TEST_P(LimiterTest, AnEstimateIsReservedAndSettledAtItsRealCost) {
+  Limiter limiter = Open();
+  const std::vector<LimitEntry> pay = {{"user", "42"}, {"route", "/v1/pay"}};
+  const std::vector<LimitEntry> user = {{"user", "42"}};
+  const LimitRequest request{.domain = "api", .entries = user, .cost = 2};
+  const auto left = [&] {
+    return limiter.Peek({.domain = "api", .entries = user, .cost = 0})->decision.remaining;
+  };
+  const Result<LimitReservation> reserved = limiter.Reserve(request);
+  ASSERT_TRUE(reserved.ok()) << reserved.error().message;
+  ASSERT_FALSE(reserved->reservation.empty());
+  EXPECT_EQ(reserved->answer.decision.remaining, 1);
+  // Two do not fit any more, and what is refused names nothing to settle.
+  const Result<LimitReservation> refused =
+      limiter.Reserve({.domain = "api", .entries = pay, .cost = 2});
+  EXPECT_FALSE(refused->answer.allowed());
+  EXPECT_EQ(refused->reservation, "");
+  const Result<LimitSettlement> settled = limiter.Settle(reserved->reservation, 1);
+  ASSERT_TRUE(settled.ok()) << settled.error().message;
+  EXPECT_TRUE(settled->settled);
+  EXPECT_EQ(settled->standing.decision.remaining, 2);
+  EXPECT_EQ(left(), 2);
+  EXPECT_FALSE(limiter.Settle(reserved->reservation, 0)->settled);
+  EXPECT_EQ(left(), 2);
+  // More than was reserved counts whether it fits or not.
+  const Result<LimitReservation> again = limiter.Reserve({.domain = "api", .entries = user});
+  EXPECT_FALSE(limiter.Settle(again->reservation, 9)->standing.allowed());
+  EXPECT_EQ(left(), 0);
+  EXPECT_EQ(limiter.Settle("x", 0).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(limiter.Settle("", 0).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(limiter.Settle(reserved->reservation, -1).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(limiter.Reserve({.key = "vip", .cost = 0}).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(limiter.Reserve(request, 25h).error().code, Code::kInvalidArgument);
+}
+
 TEST_P(LimiterTest, IsExactWhateverTheNumberOfThreads) {
   Limiter limiter = Open();
   std::atomic<int> allowed{0};
@@ -227,7 +262,7 @@ TEST(EmbeddedLimiter, SeveralStoresAreCheckedAsInTheConfiguration) {
   EXPECT_THAT(problem({.store = "cold", .stores = {"hot=memory:"}}),
               HasSubstr("unknown store 'cold'; stores has hot"));
   EXPECT_THAT(problem({.store = "redis://localhost", .stores = {"hot=memory:"}}),
-              HasSubstr("with `stores`, name one of them: hot"));
+              HasSubstr("must be one of `stores`: hot"));
   EXPECT_THAT(problem({.stores = {"hot=carrier-pigeon://x"}}), HasSubstr("hot: "));
   test::TempDir folder;
   const std::string file =

@@ -17,6 +17,7 @@
 #include "support/child_process.h"
 #include "support/mariadb_server.h"
 #include "support/mysql_server.h"
+#include "support/paths.h"
 #include "support/ports.h"
 #include "support/postgres_server.h"
 #include "support/redis_cluster.h"
@@ -94,6 +95,13 @@ TEST_P(SharedLimiterTest, DoesAllThatAnEngineDoes) {
   EXPECT_EQ(limiter.Settle("x", 0).error().code, Code::kInvalidArgument);
   EXPECT_EQ(limiter.Reserve("budget", budget, 0).error().code, Code::kInvalidArgument);
   EXPECT_EQ(limiter.Reserve("budget", budget, 1, 25h).error().code, Code::kInvalidArgument);
+
+  // Counts whether it fits or not; nothing fits while there is a debt.
+  EXPECT_EQ(limiter.Overdraw("spent", five, 3)->remaining, 2);
+  EXPECT_EQ(limiter.Overdraw("spent", five, 4)->verdict, Verdict::kLimited);
+  EXPECT_FALSE(elsewhere.Overdraw("spent", five, 0)->allowed());
+  EXPECT_TRUE(limiter.Refund("spent", five, 2).ok());
+  EXPECT_TRUE(elsewhere.Overdraw("spent", five, 0)->allowed());
 
   const Ask both[] = {{.key = "a", .cost = 2, .quota = &five},
                       {.key = "b", .cost = 3, .quota = &five}};
@@ -190,12 +198,14 @@ TEST_P(SharedLimiterTest, AnswersInTimeWhileTheStoreStandsStillAndIsExactAgain) 
 }
 
 TEST_P(SharedLimiterTest, TheExampleSharesItsLimitWithItself) {
-  const test::RunResult first = test::RunProgram({WEIR_EXAMPLE, server().url()});
+  const test::RunResult first =
+      test::RunProgram({test::BuildFolder() + "/example_shared", server().url()});
   EXPECT_EQ(first.exit_code, 0) << first.error_output;
   // 12 asked for 10.
   EXPECT_TRUE(first.output.starts_with("job done, 9 left\njob done, 8 left\n")) << first.output;
   EXPECT_TRUE(first.output.ends_with("job done, 0 left\nno more this hour\nno more this hour\n"));
-  const test::RunResult second = test::RunProgram({WEIR_EXAMPLE, server().url()});
+  const test::RunResult second =
+      test::RunProgram({test::BuildFolder() + "/example_shared", server().url()});
   EXPECT_EQ(second.output.find("done"), std::string::npos) << second.output;
   EXPECT_EQ(std::ranges::count(second.output, '\n'), 12);
 }
@@ -319,7 +329,7 @@ TEST(SharedLimiterOpen, AStoreThatIsAwayIsAnErrorUnlessNobodyWaitsForIt) {
     const auto limiter = SharedLimiter::Open(url, {.connect_timeout = 100ms});
     ASSERT_FALSE(limiter.ok()) << url;
     EXPECT_EQ(limiter.error().code, Code::kUnavailable) << url << limiter.error().message;
-    EXPECT_THAT(limiter.error().message, HasSubstr("the store does not answer: "));
+    EXPECT_THAT(limiter.error().message, HasSubstr("the store: not responding: "));
     EXPECT_THAT(limiter.error().message, Not(HasSubstr("secret")));
     auto later = SharedLimiter::Open(url, {.connect_timeout = 0ms});
     ASSERT_TRUE(later.ok()) << later.error().message;
@@ -337,9 +347,9 @@ TEST(SharedLimiterCalls, ThatMakeNoSenseAreRefusedAtOnce) {
   const Quota quota = *Quota::TokenBucket(1, 1);
   EXPECT_EQ(limiter.TryAcquire("", quota).error().message, "key: is empty");
   EXPECT_EQ(limiter.Reset(std::string(4001, 'k')).error().message, "key: longer than 4000 bytes");
-  EXPECT_EQ(limiter.TryAcquireAll({}).error().message, "asks: not 1 to 256");
+  EXPECT_EQ(limiter.TryAcquireAll({}).error().message, "asks: must be 1 to 256");
   const std::vector<Ask> many(257, Ask{.key = "k", .quota = &quota});
-  EXPECT_EQ(limiter.TryAcquireAll(many).error().message, "asks: not 1 to 256");
+  EXPECT_EQ(limiter.TryAcquireAll(many).error().message, "asks: must be 1 to 256");
   const Ask asks[] = {{.key = "k", .quota = &quota}, {.key = "k"}};
   EXPECT_EQ(limiter.TryAcquireAll(asks).error().message, "asks[1].quota: is missing");
   const Ask empty[] = {{.key = "", .quota = &quota}};

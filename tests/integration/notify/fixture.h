@@ -154,7 +154,7 @@ class Gateways {
   }
   static Response Wait(std::future<Response> future) {
     if (future.wait_for(std::chrono::seconds(30)) != std::future_status::ready) {
-      throw std::runtime_error("no answer within 30 s");
+      throw std::runtime_error("no response within 30 s");
     }
     return future.get();
   }

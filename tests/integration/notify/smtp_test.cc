@@ -10,7 +10,9 @@
 
 #include "notify/providers.h"
 #include "notify/retry.h"
+#include "support/certificates.h"
 #include "support/child_process.h"
+#include "support/paths.h"
 #include "support/ports.h"
 
 namespace weir::notify {
@@ -24,14 +26,21 @@ using testing::Optional;
 class SmtpServer : public testing::Test {
  protected:
   SmtpServer() {
-    // The system's Python, which has the packages of packages.txt.
-    server_.emplace(std::vector<std::string>{
-        "/usr/bin/python3", WEIR_TESTS_DIR "/support/smtp/server.py", std::to_string(port_)});
-    if (!server_->WaitForLine("ready")) throw std::runtime_error(server_->error_output());
+    Start();
     auto opened = OpenProviders({.routes = {"email=smtp://127.0.0.1:" + std::to_string(port_) +
                                             "/?from=weir@example.com&subject=Gr%C3%BC%C3%9Fe"}});
     if (!opened.ok()) throw std::runtime_error(opened.error().message);
     provider_ = std::move(*opened);
+  }
+
+  void Start(const std::vector<std::string>& more = {}) {
+    // The system's Python, which has the packages of packages.txt.
+    std::vector<std::string> words = {"/usr/bin/python3",
+                                      test::SourcePath("tests/support/smtp/server.py"),
+                                      std::to_string(port_)};
+    words.insert(words.end(), more.begin(), more.end());
+    server_.emplace(words);
+    if (!server_->WaitForLine("ready")) throw std::runtime_error(server_->error_output());
   }
 
   static Event Mail(const std::string& id, const std::string& to, const std::string& text) {
@@ -88,6 +97,35 @@ TEST_F(SmtpServer, AServerThatIsAwayMayBeTriedAgain) {
   const Status status = provider_->Deliver(Mail("id-5", "ann@example.com", "m"));
   ASSERT_FALSE(status.ok());
   EXPECT_TRUE(MayHelpToRetry(status.error())) << status.error().message;
+}
+
+// As the servers of mail companies are: nothing before STARTTLS, no mail without a login.
+TEST_F(SmtpServer, ALoginOverTlsIsVerifiedOnBothSides) {
+  test::Certificates certificates;
+  const auto pair = certificates.Issue("mail", "mail");
+  server_.reset();
+  Start({pair.certificate.string(), pair.key.string()});
+  const auto deliver = [&](const std::string& login, const std::string& more, const char* id) {
+    auto opened =
+        OpenProviders({.routes = {"smtp://" + login + "127.0.0.1:" + std::to_string(port_) +
+                                  "/?from=weir@example.com" + more}});
+    if (!opened.ok()) throw std::runtime_error(opened.error().message);
+    return (*opened)->Deliver(Mail(id, "ann@example.com", "m"));
+  };
+  const std::string trusted = "&tls_ca=" + certificates.authority().string();
+  const Status sent = deliver("weir:sesame@", trusted, "id-7");
+  ASSERT_TRUE(sent.ok()) << sent.error().message;
+  EXPECT_THAT(server_->WaitForLine("id-7"), Optional(HasSubstr("\"tls\": true")));
+
+  const Status wrong = deliver("weir:guess@", trusted, "id-8");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_TRUE(MayHelpToRetry(wrong.error())) << "the password may be set right";
+  EXPECT_THAT(wrong.error().message, Not(HasSubstr("guess")));
+  const Status unknown = deliver("weir:sesame@", "", "id-8");
+  ASSERT_FALSE(unknown.ok()) << "the system trusts nobody who vouches for it";
+  EXPECT_TRUE(MayHelpToRetry(unknown.error())) << unknown.error().message;
+  ASSERT_FALSE(deliver("", trusted, "id-8").ok()) << "it asks for a login";
+  EXPECT_THAT(server_->output(), Not(HasSubstr("id-8")));
 }
 
 TEST_F(SmtpServer, APasswordIsNotSentInTheClear) {

@@ -275,6 +275,18 @@ TYPED_TEST(SqlStoreTest, PeopleReadKeysWithSelect) {
   client.Charge("anchored", *Quota::AnchoredWindow(100, 1h), 4);
   EXPECT_EQ(read("algorithm, charged", "anchored"), "anchored_window|4");
   EXPECT_EQ(this->Query("SELECT COUNT(*) FROM weir_keys"), "6");
+  // A key that has been limited by several algorithms has a row for each: here before its lease.
+  client.Charge("lease", *Quota::TokenBucket(1000, 10, 1s), 500);
+  client.Charge("lease", this->hundred_, 8);
+  for (int i = 0; i < 30; ++i) client.Charge("lease", log, 2);
+  EXPECT_EQ(read("COUNT(*)", "lease"), "4");
+  const auto of_lease = [&](const std::string& columns, const std::string& algorithm) {
+    return read(columns, "lease' AND algorithm = '" + algorithm);
+  };
+  EXPECT_EQ(of_lease("CASE WHEN " + full + " > 40 THEN 1 ELSE 0 END", "token_bucket"), "1");
+  EXPECT_EQ(of_lease("charged", "fixed_window"), "8");
+  EXPECT_EQ(of_lease("charged, entries", "sliding_log"), "60|30");
+  EXPECT_EQ(of_lease("charged, entries", "concurrency"), "3|1");
 }
 
 TYPED_TEST(SqlStoreTest, APoolThatGoesWhileItsServerIsAwayGoesSoon) {

@@ -1,5 +1,6 @@
 #include "admin/admin_guard.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -42,6 +43,17 @@ TEST(AdminGuard, WithKeysAsksForOneOfThem) {
   EXPECT_EQ(Ask(guard, "10.0.0.1", {{"X-API-Key", "second-keY"}}), 401);
   EXPECT_EQ(Ask(guard, "10.0.0.1", {{"X-API-Key", "second-key "}}), 401);
   EXPECT_EQ(Ask(guard, "10.0.0.1", {{"Authorization", "Basic first-key"}}), 401);
+}
+
+TEST(AdminGuard, ARefusalNamesTheRoleThatIsMissing) {
+  using access::Operation;
+  const access::Admission refused{.verdict = access::Admission::Verdict::kRoleMissing};
+  for (const auto& [operation, role] : {std::pair(Operation::kOperate, "role operate,"),
+                                        std::pair(Operation::kSend, "role send,")}) {
+    const http::Response response = RefusalOf(refused, operation);
+    EXPECT_EQ(response.status, 403);
+    EXPECT_THAT(response.body, ::testing::HasSubstr(role));
+  }
 }
 
 TEST(AdminGuard, LetsInOnlyTheAddressesOfTheList) {

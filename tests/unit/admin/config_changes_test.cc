@@ -145,7 +145,7 @@ TEST_F(ConfigChangesTest, OnlyTheLatestChangeThatIsStillInForceIsUndone) {
   }
   EXPECT_EQ(Undo(1).error().code, Code::kFailedPrecondition);
   Put("a", "of another node");
-  EXPECT_THAT(Undo(2).error().message, HasSubstr("was changed since"));
+  EXPECT_THAT(Undo(2).error().message, HasSubstr("has been changed since"));
   Put("a", "2");
   EXPECT_EQ(**Undo(2), "1");
   EXPECT_EQ(audit_.Get(3).undoes, 2);
@@ -164,7 +164,7 @@ TEST_F(ConfigChangesTest, WhatCannotBeWrittenDownIsTakenBack) {
   Release();
   const http::Response response = lost.get();
   EXPECT_EQ(response.status / 100, 5);
-  EXPECT_THAT(response.body, HasSubstr("so it was taken back"));
+  EXPECT_THAT(response.body, HasSubstr("so it was reverted"));
   EXPECT_EQ(Read("a"), "old");
 }
 

@@ -88,7 +88,7 @@ TEST(StoredPolicy, NamesItsStore) {
 TEST(StoredPolicy, WhatCannotBeLeasedNamesTheMode) {
   StoredPolicy policy = Sample();
   policy.mode = Mode::kLeased;
-  policy.type = Algorithm::kConcurrency;
+  policy.type = Algorithm::kAnchoredWindow;
   const Result<Definition> definition = ToDefinition(policy);
   ASSERT_FALSE(definition.ok());
   EXPECT_THAT(definition.error().message, StartsWith("mode: leased: cannot be leased"));

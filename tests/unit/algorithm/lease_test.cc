@@ -245,15 +245,24 @@ TEST(Lease, ReturnsToALogOnlyWhatWasChargedThen) {
 }
 
 TEST(LeaseTerms, SayWhatCannotBeLeasedAndWhy) {
-  EXPECT_THAT(TermsFor(*Quota::Concurrency(5, 1s)).error().message, HasSubstr("cannot be leased"));
+  EXPECT_THAT(TermsFor(*Quota::Concurrency(63, 1s)).error().message, HasSubstr("at least 64"));
+  EXPECT_THAT(TermsFor(*Quota::Concurrency(64, 199ms)).error().message, HasSubstr("too short"));
+  EXPECT_THAT(TermsFor(*Quota::AnchoredWindow(5, 1s)).error().message,
+              HasSubstr("cannot be leased"));
   EXPECT_THAT(TermsFor(*Quota::FixedWindow(5, 100ms)).error().message, HasSubstr("too short"));
   EXPECT_THAT(RateTermsFor(*Quota::FixedWindow(100, 1s)).error().message,
-              HasSubstr("only those of a token_bucket can"));
+              HasSubstr("only the rate of a token_bucket can"));
   EXPECT_THAT(RateTermsFor(*Quota::TokenBucket(15, 1)).error().message, HasSubstr("at least 16"));
   EXPECT_THAT(RateTermsFor(*Quota::TokenBucket(100, 1, 1min)).error().message,
               HasSubstr("more than an hour"));
   EXPECT_THAT(TermsFor(*Quota::TokenBucket(3, 1)).error().message, HasSubstr("held back"));
   EXPECT_TRUE(TermsFor(*Quota::TokenBucket(4, 1)).ok());
+}
+
+TEST(LeaseTerms, CountAPermitInFlightForItsLeaseAndATerm) {
+  const LeaseTerms terms = *TermsFor(*Quota::Concurrency(64, 1s));
+  EXPECT_EQ(terms.term, 50'000'000);
+  EXPECT_EQ(terms.quota, *Quota::Concurrency(64, 1050ms));
 }
 
 TEST(LeaseTerms, NarrowTheQuota) {

@@ -44,6 +44,7 @@ TEST(Quota, RefusesLimitsOutOfRangeByName) {
     ExpectRefused(Quota::SlidingLog(bad, seconds(1)), "limit", range);
     ExpectRefused(Quota::SlidingCounter(bad, seconds(1)), "limit", range);
     ExpectRefused(Quota::Concurrency(bad, seconds(1)), "limit", range);
+    ExpectRefused(Quota::AnchoredWindow(bad, seconds(1)), "limit", range);
   }
 }
 

@@ -24,6 +24,16 @@ TEST(SlidingLog, GrantsTheLimitInAnyWindow) {
   EXPECT_FALSE(key.Acquire(110, 1).allowed());
 }
 
+TEST(SlidingLog, WhatIsRefusedIsNotRemembered) {
+  Key key(Log(2, 100));
+  key.Acquire(0, 1);
+  key.Acquire(1, 1);
+  for (int now = 50; now < 100; ++now) EXPECT_FALSE(key.Acquire(now, 1).allowed());
+  // Had one of them counted, it would stand in the way until 150.
+  EXPECT_TRUE(key.Acquire(100, 1).allowed());
+  EXPECT_TRUE(key.Acquire(101, 1).allowed());
+}
+
 TEST(SlidingLog, RetryWaitsUntilEnoughOfTheOldestHaveLeft) {
   Key key(Log(4, 100));
   key.Acquire(10, 1);

@@ -32,14 +32,29 @@ TEST(Duration, ReadsNumbersWithUnits) {
 TEST(Duration, ReadsIso8601) {
   EXPECT_EQ(Parsed("PT10S"), 10s);
   EXPECT_EQ(Parsed("PT1M30S"), 90s);
+  EXPECT_EQ(Parsed("PT0.5S"), 500ms);
+  EXPECT_EQ(Parsed("PT1M1,25S"), 61'250ms);
+  EXPECT_EQ(Parsed("PT0.000000001S"), 1ns);
+  EXPECT_EQ(Parsed("PT1.5000000000S"), 1'500ms);
   EXPECT_EQ(Parsed("P1D"), 86400s);
   EXPECT_EQ(Parsed("P1W"), 604800s);
   EXPECT_EQ(Parsed("P1DT2H"), 93600s);
 }
 
 TEST(Duration, RefusesWhatIsNotClear) {
-  for (const char* text : {"", "10", "s", "1.5s", "-1s", "10 s", "1s1h", "1s1s", "1mm", "P", "PT",
-                           "P1", "P1H", "PT1D", "PT1S1M", "P1DT", "PTT1S", "1s ", "0x1s"}) {
+  for (const char* text : {"",         "10",
+                           "s",        "1.5s",
+                           "-1s",      "10 s",
+                           "1s1h",     "1s1s",
+                           "1mm",      "P",
+                           "PT",       "P1",
+                           "P1H",      "PT1D",
+                           "PT1S1M",   "P1DT",
+                           "PTT1S",    "PT.5S",
+                           "PT1.S",    "PT0.5M",
+                           "PT0.5",    "PT0.0000000001S",
+                           "PT1.5.5S", "1s ",
+                           "0x1s"}) {
     EXPECT_FALSE(ParseDuration(text).ok()) << text;
   }
   EXPECT_THAT(ParseDuration("10").error().message, HasSubstr("unit"));

@@ -165,7 +165,7 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {"store: oracle://x", "store: expected a URL that begins with one of memory:"},
       {"threads: many", "threads: expected a whole number from 0 to 1024, got 'many'"},
       {"threads: [1]", "threads: expected one value"},
-      {"policies: {a: b}", "policies: expected a list of texts"},
+      {"policies: {a: b}", "policies: expected a list of strings"},
       {"log: { level: loud }", "log.level: expected debug, info, warn, error or off"},
       {"admin: { allow: [nowhere] }", "admin.allow: "},
       {"admin: { keys: [short] }", "admin.keys: a key must have at least 8 characters"},
@@ -177,8 +177,8 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {"store_timeout: 10h", "store_timeout: expected at most 1m, got '10h'"},
       {"store_breaker_failures: 1000000", "expected a whole number from 1 to 1000"},
       {"local_share: 0", "local_share: expected a number"},
-      {"tls: { cert: a.pem }", "tls.key: needed with tls.cert"},
-      {"tls: { key: a.pem }", "tls.cert: needed with tls.key"},
+      {"tls: { cert: a.pem }", "tls.key: required with tls.cert"},
+      {"tls: { key: a.pem }", "tls.cert: required with tls.key"},
       {"default_policy: { quta: {} }", "did you mean 'quota'?"},
       {"- a", "expected settings"},
       {"a: b: c", "etc/weir.yaml:1:"},
@@ -187,9 +187,9 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
 }
 
 TEST(Config, AnOpenDoorNeedsAnAdminKey) {
-  EXPECT_THAT(Read("listen: { http: 0.0.0.0:8080 }").Said(), HasSubstr("admin.keys: needed"));
-  EXPECT_THAT(Read("listen: { http: \":8080\" }").Said(), HasSubstr("admin.keys: needed"));
-  EXPECT_THAT(Read("listen: { http: \"[::]:8080\" }").Said(), HasSubstr("admin.keys: needed"));
+  EXPECT_THAT(Read("listen: { http: 0.0.0.0:8080 }").Said(), HasSubstr("admin.keys: required"));
+  EXPECT_THAT(Read("listen: { http: \":8080\" }").Said(), HasSubstr("admin.keys: required"));
+  EXPECT_THAT(Read("listen: { http: \"[::]:8080\" }").Said(), HasSubstr("admin.keys: required"));
   EXPECT_THAT(Read("listen: { http: 0.0.0.0:8080 }\nadmin: { keys: [0123456789] }").problems,
               IsEmpty());
   EXPECT_THAT(Read("listen: { http: 127.9.9.9:8080 }").problems, IsEmpty());
@@ -198,9 +198,9 @@ TEST(Config, AnOpenDoorNeedsAnAdminKey) {
 
 TEST(Config, AddressesThatNeedNoKeyMustBeNamed) {
   const std::string open = "listen: { http: 0.0.0.0:8080 }\n";
-  EXPECT_THAT(Read(open + "admin: { keyless: allowed }").Said(), HasSubstr("needs admin.allow"));
+  EXPECT_THAT(Read(open + "admin: { keyless: allowed }").Said(), HasSubstr("requires admin.allow"));
   EXPECT_THAT(Read(open + "admin: { allow: [172.30.7.1] }").Said(),
-              HasSubstr("admin.keys: needed"));
+              HasSubstr("admin.keys: required"));
   const auto named = Read(open + "admin: { keyless: allowed, allow: [172.30.7.1] }");
   EXPECT_THAT(named.problems, IsEmpty()) << named.Said();
   EXPECT_THAT(Read("admin: { keyless: maybe }").Said(), HasSubstr("local, allowed or off"));

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "policy/policy_file.h"
 #include "policy/policy_set.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace weir::config {
@@ -19,7 +20,9 @@ using policy::yaml::Problem;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-std::string Page(const std::string& name) { return test::ReadFile(WEIR_DOCS + name); }
+std::string Page(const std::string& name) {
+  return test::ReadFile(test::SourcePath("docs/reference/" + name));
+}
 
 std::vector<std::string> Examples(const std::string& page) {
   constexpr std::string_view kOpen = "```yaml\n";

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -70,24 +71,38 @@ TEST(StoreSettings, AMoveHasShares) {
   EXPECT_THAT(read.config.move.policies, ElementsAre("api/login"));
 }
 
+TEST(StoreSettings, ARegionLendsForATerm) {
+  const Read read("store: weirs://:secret@home\nregion: { term: 2s, lends: true }\n");
+  ASSERT_THAT(read.problems, IsEmpty()) << read.Said();
+  EXPECT_EQ(read.config.region.term, std::chrono::seconds(2));
+  EXPECT_TRUE(read.config.region.lends);
+  EXPECT_EQ(Read("region: { term: off }\n").config.region.term.count(), 0);
+}
+
 TEST(StoreSettings, SaysWhatIsWrong) {
   struct Case {
     std::string text;
     const char* said;
   };
   const Case cases[] = {
-      {"store: hot\n", "there is none called 'hot'"},
+      {"store: hot\n", "there is no store 'hot'"},
       {std::string(kTwo) + "store: cold\n", "unknown store 'cold'; stores has main, hot"},
-      {std::string(kTwo) + "store: redis://c\n", "with `stores`, name one of them: main, hot"},
+      {std::string(kTwo) + "store: redis://c\n", "must be one of `stores`: main, hot"},
       {"stores: { main: oracle://x }\n", "main: expected a URL that begins with one of"},
       {"stores: { \"two words\": redis://x }\n", "expected NAME=URL"},
       {std::string(kTwo) + "move: { from: main, to: cold }\n", "move.to: unknown store 'cold'"},
-      {std::string(kTwo) + "move: { from: hot, to: hot }\n", "move.to: must be another store"},
+      {std::string(kTwo) + "move: { from: hot, to: hot }\n", "move.to: must differ"},
       {std::string(kTwo) + "move: { from: main, to: hot, share: 5, done: 6 }\n",
-       "move.done: cannot be more than move.share"},
+       "move.done: cannot exceed move.share"},
       {std::string(kTwo) + "move: { from: main, to: hot, share: 101 }\n",
        "move.share: expected a percentage from 0 to 100"},
-      {std::string(kTwo) + "move: { share: 5 }\n", "move.share: needs move.from and move.to"},
+      {std::string(kTwo) + "move: { share: 5 }\n", "move.share: requires move.from and move.to"},
+      {"store: redis://c\nregion: { lends: true }\n", "region.lends: requires region.term"},
+      {"region: { lends: true, term: 2s }\n", "region.lends: requires the home store"},
+      {std::string(kTwo) + "region: { term: 2s }\n",
+       "region.term: cannot be used with several stores"},
+      {"region: { term: 2m }\n", "expected a time from 40ms to 1m, or off"},
+      {"region: { term: 39ms }\n", "expected a time from 40ms to 1m, or off"},
   };
   for (const Case& one : cases) EXPECT_THAT(Read(one.text).Said(), HasSubstr(one.said));
   EXPECT_THAT(Read("stores: { main: oracle://me:hunter2@db }").Said(), Not(HasSubstr("hunter2")));

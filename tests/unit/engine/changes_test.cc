@@ -220,5 +220,43 @@ TEST(InvalidCost, IsAnErrorAndNeitherALookNorACharge) {
   }
 }
 
+// Every beginning of a batch that is not the whole of it is damage, and harms nobody.
+TEST_P(ChangesTest, ABatchThatEndsEarlyIsDamage) {
+  Engine engine = Make();
+  std::string changes;
+  engine.TryAcquire("ada", quotas_[1], 5);
+  engine.SaveChanges(changes);
+  engine.Reset("ada");
+  engine.TryAcquire("bob", quotas_[0], 2);
+  changes.clear();
+  ASSERT_GE(engine.SaveChanges(changes), 2U) << "one is forgotten, one is new";
+  for (std::size_t size = 1; size < changes.size(); ++size) {
+    Engine loaded = Make();
+    ASSERT_TRUE(loaded.LoadChanges(Identity(engine)).ok());
+    const Status status = loaded.LoadChanges(changes.substr(0, size));
+    ASSERT_FALSE(status.ok()) << size;
+    EXPECT_NE(status.error().code, Code::kFailedPrecondition) << size;
+  }
+  Engine loaded = Make();
+  ASSERT_TRUE(loaded.LoadChanges(Identity(engine)).ok());
+  EXPECT_TRUE(loaded.LoadChanges(changes).ok());
+}
+
+TEST_P(ChangesTest, WhatIsNotABatchOrNotARecordIsDamage) {
+  Engine engine = Make();
+  std::string changes;
+  engine.TryAcquire("ada", quotas_[1], 5);
+  engine.SaveChanges(changes);
+  Engine loaded = Make();
+  ASSERT_TRUE(loaded.LoadChanges(Identity(engine)).ok());
+  std::string magic = changes;
+  magic[0] = 'X';
+  EXPECT_THAT(loaded.LoadChanges(magic).error().message, HasSubstr("not a record of changes"));
+  std::string record = changes;
+  record[16] = 99;  // after the magic and the identity, the first record's kind
+  EXPECT_THAT(loaded.LoadChanges(record).error().message, HasSubstr("an unknown record"));
+  EXPECT_EQ(loaded.size(), 0U);
+}
+
 }  // namespace
 }  // namespace weir

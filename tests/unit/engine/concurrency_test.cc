@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <latch>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/wait.h"
 #include "weir/engine.h"
 
 namespace weir {
@@ -85,6 +87,45 @@ TEST_P(ConcurrencyTest, AHundredThreadsOnTenKeysGetExactlyTheLimitOfEach) {
     }
   });
   for (const auto& count : granted) EXPECT_EQ(count.load(), kLimit);  // of 1,500 tries each
+}
+
+// The callback of an eviction runs while its caller's shard is locked: what else is locked then?
+TEST(EngineLocks, AKeyWaitsForItsOwnShardAlone) {
+  constexpr int kKeys = 10'000;
+  constexpr int kOthers = 32;
+  std::promise<void> evicting;
+  std::promise<void> released;
+  const std::shared_future<void> release = released.get_future().share();
+  std::atomic<bool> first{true};
+  Engine engine(*Quota::TokenBucket(10, 1), {.max_keys = kKeys, .on_evict = [&](const Eviction&) {
+                                               if (!first.exchange(false)) return;
+                                               evicting.set_value();
+                                               release.wait();
+                                             }});
+  for (int i = 0; i < kKeys; ++i) (void)engine.TryAcquire("user:" + std::to_string(i));
+  ASSERT_EQ(engine.stats().contended, 0U);
+  std::atomic<bool> same_key_answered{false};
+  std::atomic<int> others_answered{0};
+  {
+    std::vector<std::jthread> threads;
+    threads.emplace_back([&] { (void)engine.TryAcquire("new"); });
+    evicting.get_future().wait();
+    threads.emplace_back([&] {
+      (void)engine.TryAcquire("new");
+      same_key_answered = true;
+    });
+    for (int i = 0; i < kOthers; ++i) {
+      threads.emplace_back([&, i] {
+        (void)engine.Peek("user:" + std::to_string(i));
+        ++others_answered;
+      });
+    }
+    EXPECT_TRUE(test::WaitUntil([&] { return others_answered >= kOthers / 2; }));
+    EXPECT_FALSE(same_key_answered);
+    released.set_value();
+  }
+  EXPECT_TRUE(same_key_answered);
+  EXPECT_GE(engine.stats().contended, 1U);
 }
 
 TEST_P(ConcurrencyTest, BatchesSinglesAndRefundsAddUp) {

@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "engine/box.h"
+
 namespace weir::engine {
 namespace {
 
@@ -96,6 +98,79 @@ TEST(Shard, IsNotAskedAtAnOldTimeUnlessTheClockReallyWentBack) {
   EXPECT_EQ(f.shard.Later(9 * kSecond + 1), 10 * kSecond);   // for almost a second
   EXPECT_EQ(f.shard.Later(10 * kSecond + 5), 10 * kSecond + 5);
   EXPECT_EQ(f.shard.Later(3 * kSecond), 3 * kSecond);  // the clock went back
+}
+
+TEST(Shard, ABucketThatOverflowedMoreOftenThanItCountsStaysMarked) {
+  constexpr std::uint32_t kBuckets = 80;
+  Fixture f(kBuckets);
+  constexpr std::uint32_t kKeys = 300;  // 5 stay at home, 295 pass by
+  for (std::uint32_t n = 0; n < kKeys; ++n) (void)f.shard.Insert(InBucket(0, kBuckets, n), false);
+  EXPECT_EQ(f.memory[0].overflow, 255);
+  for (std::uint32_t n = 0; n < kKeys; ++n) {
+    ASSERT_TRUE(f.shard.Find(InBucket(0, kBuckets, n))) << n;
+    if (n % 2 == 0) f.shard.Erase(f.shard.Find(InBucket(0, kBuckets, n)));
+  }
+  EXPECT_EQ(f.memory[0].overflow, 255) << "how many there were is not known any more";
+  for (std::uint32_t n = 0; n < kKeys; ++n) {
+    EXPECT_EQ(static_cast<bool>(f.shard.Find(InBucket(0, kBuckets, n))), n % 2 == 1) << n;
+  }
+}
+
+TEST(Shard, ATokenBucketIsFreshWhenItIsFullToTheFraction) {
+  Fixture f(1);
+  const Shard::Place place = f.shard.Insert(InBucket(0, 1, 1), false);
+  place.slot().word = 100;
+  EXPECT_FALSE(Shard::IsFresh(place, 99));
+  EXPECT_TRUE(Shard::IsFresh(place, 100));
+  place.slot().extra = 1;
+  EXPECT_FALSE(Shard::IsFresh(place, 100));
+  EXPECT_TRUE(Shard::IsFresh(place, 101));
+}
+
+// Of 100 buckets, 16 are looked at for a key to lose, and more only while there is none.
+TEST(Shard, ALargeShardIsSearchedAStretchAtATime) {
+  constexpr std::uint32_t kBuckets = 100;
+  Fixture f(kBuckets);
+  constexpr Nanos kNow = 50;
+  const auto insert = [&f](std::uint32_t bucket, Nanos full_at) {
+    const Fingerprint key = InBucket(bucket, kBuckets, bucket);
+    f.shard.Insert(key, false).slot().word = full_at;
+    return key;
+  };
+  EXPECT_FALSE(f.shard.FindVictim(kNow, {}).place) << "there is nothing to lose";
+  const Fingerprint far = insert(80, 100);
+  const Shard::Victim only = f.shard.FindVictim(kNow, {});
+  ASSERT_TRUE(only.place);
+  EXPECT_FALSE(only.fresh);
+  EXPECT_EQ(only.place.slot().fingerprint(), far);
+  // The hand stands behind it now. Its own stretch has a key in use, the fresh one is beyond.
+  insert(85, 100);
+  const Fingerprint fresh = insert(30, 10);
+  const Shard::Victim near = f.shard.FindVictim(kNow, {});
+  ASSERT_TRUE(near.place);
+  EXPECT_FALSE(near.fresh);
+  bool found = false;
+  for (int i = 0; i < 10 && !found; ++i) {
+    const Shard::Victim next = f.shard.FindVictim(kNow, {});
+    found = next.fresh && next.place.slot().fingerprint() == fresh;
+  }
+  EXPECT_TRUE(found) << "it goes round from call to call";
+}
+
+TEST(CoarseTimes, BeginWithTheEpoch) {
+  EXPECT_EQ(CoarseTime(-5), 0U);
+  EXPECT_EQ(CoarseTime(0), 0U);
+  EXPECT_EQ(CoarseTime((Nanos{1} << 32) - 1), 0U);
+  EXPECT_EQ(CoarseTime(Nanos{3} << 32), 3U);
+}
+
+TEST(Boxes, KeepTheirTextAndAnEmptyStateWhenTheyGrow) {
+  Box* box = Box::Make(Algorithm::kSlidingLog, "ada", 8);
+  box = Box::Resized(box, 64);
+  EXPECT_EQ(box->key(), "ada");
+  EXPECT_EQ(box->size(), 0U);
+  EXPECT_EQ(box->capacity(), 64U);
+  Box::Free(box);
 }
 
 }  // namespace

@@ -128,5 +128,30 @@ TEST_P(SnapshotTest, ASmallerEngineKeepsWhatFits) {
   EXPECT_EQ(small.size(), 100U);
 }
 
+// A snapshot without keys ends in a byte for the end, the count and the checksum, 17 in all; what a
+// snapshot with one key is longer by is its record.
+TEST_P(SnapshotTest, AKeyThatComesTwiceIsDamage) {
+  Engine engine = Make();
+  const std::size_t empty = Saved(engine).size();
+  (void)engine.TryAcquire("ada", quotas_[1], 5);
+  const std::string bytes = Saved(engine);
+  const std::string record = bytes.substr(empty - 17, bytes.size() - empty);
+  std::string twice = bytes;
+  twice.insert(empty - 17, record);
+  Engine loaded = Make();
+  const Status status = LoadFrom(loaded, twice);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message.find("a key occurs twice"), std::string::npos);
+  EXPECT_EQ(loaded.size(), 0U) << "half a snapshot is none";
+}
+
+TEST_P(SnapshotTest, AStreamThatTakesNothingIsAnError) {
+  std::ostringstream out;
+  out.setstate(std::ios::badbit);
+  const Status saved = Make().Save(out);
+  ASSERT_FALSE(saved.ok());
+  EXPECT_EQ(saved.error().code, Code::kUnavailable);
+}
+
 }  // namespace
 }  // namespace weir

@@ -60,5 +60,12 @@ TEST(ResolveClient, NoNumberOfLinesOfTheClientsHidesTheProxys) {
   }
 }
 
+// 70 hops of our own, the first of them 10.0.1.1: the walk ends with the 64th from the right.
+TEST(ResolveClient, WalksNoMoreThan64Hops) {
+  std::string line;
+  for (int i = 1; i <= 70; ++i) line += (i > 1 ? "," : "") + ("10.0.1." + std::to_string(i));
+  EXPECT_EQ(Resolve("10.0.0.1", {"198.51.100.1," + line}), "10.0.1.7");
+}
+
 }  // namespace
 }  // namespace weir::filter

@@ -14,6 +14,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -84,6 +85,18 @@ TEST_F(FilterTest, SlidesItsWindowAsTheSeedDoes) {
   EXPECT_FALSE(Ask(filter).allowed);  // the second one leaves 30 s later
   clock_.Advance(seconds(30));
   EXPECT_TRUE(Ask(filter).allowed);
+}
+
+TEST_F(FilterTest, AnswersTheWorkedExample) {
+  Filter filter = Make({Rule("per-ip", {LimitBy::kIp}, 100, hours(1))});
+  EXPECT_TRUE(Ask(filter).allowed);  // at 12:05
+  clock_.Advance(minutes(13));
+  EXPECT_TRUE(Ask(filter).allowed);  // at 12:18
+  clock_.Advance(minutes(57));
+  const FilterVerdict verdict = Ask(filter);  // at 13:15
+  EXPECT_TRUE(verdict.allowed);
+  // The first has left the window; the second and this one count.
+  EXPECT_THAT(verdict.headers, Contains(Pair("X-RateLimit-Remaining", "98")));
 }
 
 TEST_F(FilterTest, AddsHeadersToWhatIsAllowed) {

@@ -112,6 +112,17 @@ TEST(LimitHeaders, QuotePolicyNamesSafely) {
                           Pair("RateLimit", "\"a\\\"b\\\\c__d\";r=0;t=1")));
 }
 
+TEST(LimitHeaders, OfAPolicyThatAppliesTwiceTellTheStrictest) {
+  const Quota quota = *Quota::FixedWindow(9, seconds(10));
+  const std::vector<Applied> applied = {{"p", &quota, Allowed(9, 5, seconds(10))},
+                                        {"p", &quota, Allowed(9, 2, seconds(10))},
+                                        {"p", &quota, Allowed(9, 2, seconds(10))},
+                                        {"other", &quota, Allowed(9, 7, seconds(10))}};
+  EXPECT_THAT(Headers(applied, applied[1].decision, {.x_ratelimit = false}),
+              ElementsAre(Pair("RateLimit-Policy", "\"p\";q=9;w=10, \"other\";q=9;w=10"),
+                          Pair("RateLimit", "\"p\";r=2;t=10, \"other\";r=7;t=10")));
+}
+
 TEST(LimitHeaders, NeverHasNoRetryAfter) {
   const Quota quota = *Quota::FixedWindow(1, seconds(1));
   const Applied applied{"p", &quota, Never(1)};
@@ -148,7 +159,7 @@ TEST(Denial, NeverTellsAClientToComeBackInZeroSeconds) {
 
 TEST(Denial, DoesNotPromiseWhatWaitingCannotMend) {
   EXPECT_EQ(MakeDenial(Never(1), "", kNow).body,
-            "This request asks for more than its limit ever grants");
+            "The cost of this request is above its limit, so it can never be allowed");
 }
 
 TEST(ErrorJson, EscapesTheMessage) {
@@ -165,6 +176,13 @@ TEST(WantsJson, ReadsTheAcceptHeader) {
   EXPECT_FALSE(WantsJson("text/plain, application/json;q=0.5"));
   EXPECT_FALSE(WantsJson("application/json;q=0"));
   EXPECT_FALSE(WantsJson("application/json; q=0.000"));
+  EXPECT_TRUE(WantsJson("text/plain;q=0.9 ,\tapplication/json ; charset=utf-8 ; q=1"));
+  EXPECT_TRUE(WantsJson("text/plain;q=0.2, application/json; v; qs=0.1;Q=0.3\t"));
+  EXPECT_FALSE(WantsJson("text/plain;q=0.2, application/json;v=1;q=0.1"));
+  EXPECT_TRUE(WantsJson("text/plain;q=0.5, , application/json"));
+  // What is no digit counts as 0: 0.050 and 0.005 are less than 0.1.
+  EXPECT_FALSE(WantsJson("text/plain;q=0.1, application/json;q=0.x5"));
+  EXPECT_FALSE(WantsJson("text/plain;q=0.1, application/json;q=0.--5"));
   EXPECT_FALSE(WantsJson("*/*"));
   EXPECT_FALSE(WantsJson("text/html"));
   EXPECT_FALSE(WantsJson(""));

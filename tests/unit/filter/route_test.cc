@@ -61,6 +61,7 @@ TEST(Routes, NameEveryReadingOfDoubledSlashes) {
   // A relative reference that begins with two slashes names a host first.
   EXPECT_THAT(Names("//v1/pay"), UnorderedElementsAre("//v1/pay", "/v1/pay", "/pay"));
   EXPECT_THAT(Names("//"), UnorderedElementsAre("//", "/"));
+  EXPECT_THAT(Names("//v1"), UnorderedElementsAre("//v1", "/v1", "/"));
   EXPECT_THAT(Names("//Host/V1/"), testing::SizeIs(Routes::kMax));
 }
 
@@ -115,6 +116,7 @@ TEST(Routes, AreRefusedWhereReadingsCannotBeListed) {
            "http://example.com#/v1",  // fragments
            "/v1/%",
            "/v1/%4",
+           "/v1/%4z",
            "/v1/%zz",  // escapes that are none
            "/v1%252Fpay",
            "/v1/%2570ay",
@@ -136,6 +138,7 @@ TEST(Routes, AreRefusedWhereReadingsCannotBeListed) {
            "ftp://example.com/",
            "http:///v1",
            "http:/v1/pay",
+           "http8//example.com/",
            "example.com:443",
        }) {
     EXPECT_THAT(Names(target), ElementsAre("refused")) << target;

@@ -26,6 +26,17 @@ TEST(Assignments, AreFoundByTheirEntriesInAnyOrderAndByTheirKeys) {
   EXPECT_TRUE(all.FindKey("edge/per-user|user:ben", 10).empty());
 }
 
+TEST(Assignments, OfOtherEntriesAreOthers) {
+  Assignments all;
+  const auto one = all.Add("edge", {{"plan", "gold"}, {"user", "anna"}});
+  const std::array<policy::Entry, 1> fewer = {{{"user", "anna"}}};
+  EXPECT_TRUE(all.Find("edge", fewer, 10).empty());
+  const std::array<policy::Entry, 2> value = {{{"user", "ben"}, {"plan", "gold"}}};
+  EXPECT_TRUE(all.Find("edge", value, 10).empty());
+  const std::array<policy::Entry, 2> name = {{{"user", "anna"}, {"tier", "gold"}}};
+  EXPECT_TRUE(all.Find("edge", name, 10).empty());
+}
+
 TEST(Assignments, EndWithTheirLastPointer) {
   Assignments all;
   const std::array<policy::Entry, 1> entries = {{{"user", "anna"}}};

@@ -36,6 +36,17 @@ descriptors:
 
 class EnvoyLimits : public ::testing::Test {
  protected:
+  /// A cost that the caller states for one descriptor alone.
+  const Check& Report(std::vector<Entry> descriptor, std::int64_t cost) {
+    const std::uint8_t reported = 1;
+    check_.request.costs = std::span(&cost, 1);
+    check_.request.reported = std::span(&reported, 1);
+    Ask({std::move(descriptor)});
+    check_.request.costs = {};
+    check_.request.reported = {};
+    return check_;
+  }
+
   const Check& Ask(std::vector<std::vector<Entry>> descriptors, std::int64_t cost = 1) {
     check_.request.cost = cost;
     entries_ = std::move(descriptors);
@@ -109,6 +120,36 @@ TEST_F(EnvoyLimits, ChargingAlwaysCountsWhatIsRefused) {
   EXPECT_FALSE(Ask({{{"path", "/big"}}}, 1).decision.allowed());
   world_.clock().Advance(seconds(60));
   EXPECT_TRUE(Ask({{{"path", "/big"}}}, 0).decision.allowed());
+}
+
+// As the file stands: reports count, and nothing else does that is refused.
+TEST_F(EnvoyLimits, WhatIsReportedCountsWhetherItFitsOrNot) {
+  EXPECT_TRUE(Report({{"path", "/big"}}, 0).decision.allowed());
+  EXPECT_EQ(Report({{"path", "/big"}}, 2).decision.remaining, 1);
+  EXPECT_FALSE(Ask({{{"path", "/big"}}}, 2).decision.allowed());
+  EXPECT_TRUE(Report({{"path", "/big"}}, 0).decision.allowed());
+  EXPECT_EQ(Report({{"path", "/big"}}, 2).decision.verdict, Verdict::kLimited);
+  const Check& next = Report({{"path", "/big"}}, 0);  // 4 of 3
+  EXPECT_EQ(next.decision.verdict, Verdict::kLimited);
+  EXPECT_EQ(next.decision.retry_after, seconds(60));
+  world_.clock().Advance(seconds(60));
+  EXPECT_TRUE(Report({{"path", "/big"}}, 0).decision.allowed());
+}
+
+TEST_F(EnvoyLimits, WithAllOrNoneAReportIsAChargeLikeAnyOther) {
+  world_.Publish(std::string("charge: all_or_none") + std::string(kConfig));
+  EXPECT_TRUE(Report({{"path", "/big"}}, 2).decision.allowed());
+  EXPECT_FALSE(Report({{"path", "/big"}}, 2).decision.allowed());
+  EXPECT_TRUE(Ask({{{"path", "/big"}}}).decision.allowed());
+}
+
+TEST_F(EnvoyLimits, AReportOnALimitThatCameWithItCountsToo) {
+  const Quota own = *Quota::FixedWindow(5, seconds(60));
+  const Quota* const owns = &own;
+  check_.request.overrides = std::span(&owns, 1);
+  EXPECT_TRUE(Report({{"own", "x"}}, 4).decision.allowed());
+  EXPECT_FALSE(Report({{"own", "x"}}, 4).decision.allowed());
+  EXPECT_FALSE(Report({{"own", "x"}}, 0).decision.allowed());
 }
 
 // A gateway asks with a cost of 0 before and reports what was used afterwards.

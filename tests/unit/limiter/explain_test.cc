@@ -37,15 +37,14 @@ policies:
     const Explanation told = ExplainNow(*limiter, asked.check.request);
     EXPECT_EQ(told.decision.verdict, Verdict::kLimited);
     EXPECT_EQ(told.policy, "vip");
-    EXPECT_EQ(told.why, "limited by policy 'vip'; clears in 7500 ms");  // 10 s - 2.5 s
+    EXPECT_EQ(told.why, "limited by policy 'vip'; retry in 7500 ms");  // 10 s - 2.5 s
     ASSERT_THAT(told.policies, SizeIs(3));
     EXPECT_EQ(told.policies[0].policy, "vip");
     EXPECT_EQ(told.policies[0].key, "api/vip|user:vip");
     EXPECT_EQ(told.policies[0].source, "p.yaml:5:5");
-    EXPECT_EQ(told.policies[0].why, "would limit: 0 of 1 left, enough again in 7500 ms");
+    EXPECT_EQ(told.policies[0].why, "would limit: 0 of 1 left, retry in 7500 ms");
     EXPECT_EQ(told.policies[1].policy, "trial");
-    EXPECT_EQ(told.policies[1].why,
-              "would allow: 5 of 5 left (shadow: counted, but blocks nothing)");
+    EXPECT_EQ(told.policies[1].why, "would allow: 5 of 5 left (shadow: counted, not enforced)");
     EXPECT_EQ(told.policies[2].policy, "any");
     EXPECT_EQ(told.policies[2].replaced_by, "vip");
   }
@@ -126,6 +125,53 @@ TEST(Explain, OneBucketOfOnePolicy) {
             "p.yaml:1:1, enforced by an override");
 }
 
+TEST(Explain, ANegativeCostIsInvalid) {
+  World world;
+  auto limiter = world.NewLimiter();
+  policy::Definition definition;
+  definition.name = "p";
+  definition.quota = *Quota::FixedWindow(3, std::chrono::seconds(10));
+  const Explanation told = ExplainOne(*limiter, definition, -1);
+  EXPECT_EQ(told.why, "invalid: the cost is negative");
+  EXPECT_EQ(told.policies.at(0).why, "invalid: the cost is negative");
+}
+
+TEST(Explain, PoliciesOfOneNameInTwoDomainsAreToldApartAndARequestsOwnQuotaIsItsOwn) {
+  World world(R"(
+policies:
+  - {name: a, match: {user: "*"}, quota: {fixed_window: {limit: 3, window: 10s}}}
+)");
+  policy::Definition other;
+  other.domain = "api";
+  other.name = "a";
+  other.has_match = true;
+  other.quota = *Quota::FixedWindow(9, std::chrono::seconds(10));
+  other.source = "api.yaml:1:1";
+  std::vector<policy::yaml::Problem> problems;
+  std::vector<policy::Definition> both = {other};
+  for (policy::Definition& one : policy::ParsePolicies(
+           "policies: [{name: a, match: {user: '*'}, quota: {fixed_window: {limit: 3, window: "
+           "10s}}}]",
+           "p.yaml", problems)) {
+    both.push_back(std::move(one));
+  }
+  policy::PolicyIds ids;
+  const policy::LivePolicies live(
+      *policy::PolicySet::Compile(both, {policy::DefaultPolicy(), 0.1}, ids));
+  Shared shared(live, ids, Fallback::Options{.share = 0.1, .clock = &world.clock()});
+  PolicyLimiter limiter(shared, std::make_unique<store::memory::MemoryStore>(world.engine()));
+  Asked asked = Asked::For({{"user", "1"}});
+  EXPECT_EQ(ExplainNow(limiter, asked.check.request).policies.at(0).source, "p.yaml:1:12");
+  asked.check.request.domain = "api";
+  EXPECT_EQ(ExplainNow(limiter, asked.check.request).policies.at(0).source, "api.yaml:1:1");
+  const Quota own = *Quota::FixedWindow(50, std::chrono::seconds(1));
+  const Quota* const overrides[] = {&own};
+  asked.check.request.overrides = overrides;
+  const Explanation told = ExplainNow(limiter, asked.check.request);
+  EXPECT_EQ(told.policies.at(0).policy, "override");
+  EXPECT_EQ(told.policies.at(0).source, "the request");
+}
+
 // 10 s minus a nanosecond is not yet enough after 9,999 ms.
 TEST(Explain, TimesAreRoundedUp) {
   World world("policies: [{name: a, match: {}, quota: {fixed_window: {limit: 1, window: 10s}}}]");
@@ -134,7 +180,7 @@ TEST(Explain, TimesAreRoundedUp) {
   asked.On(*limiter);
   world.clock().Advance(std::chrono::nanoseconds(1));
   EXPECT_EQ(ExplainNow(*limiter, asked.check.request).why,
-            "limited by policy 'a'; clears in 10000 ms");
+            "limited by policy 'a'; retry in 10000 ms");
 }
 
 }  // namespace

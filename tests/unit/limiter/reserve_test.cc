@@ -188,6 +188,96 @@ TEST_F(Reserving, ManyAreDecidedTogetherAndOnlyTheirOwnAreSettled) {
   EXPECT_FALSE(Settle(checks[3].reservation, 0));
 }
 
+TEST_F(Reserving, NeedsACostAndAChargeThatSucceeds) {
+  Asked nothing = Asked::For({{"user", "42"}}, 0);
+  nothing.check.reserve = 60s;
+  ASSERT_FALSE(nothing.On(*limiter_).status.ok());
+  EXPECT_EQ(nothing.check.status.error().code, Code::kInvalidArgument);
+  EXPECT_TRUE(nothing.check.reservation.empty());
+  // A look reserves nothing.
+  Asked look = Asked::For({{"user", "42"}}, 5, store::Op::kPeek);
+  look.check.reserve = 60s;
+  EXPECT_TRUE(look.On(*limiter_).status.ok());
+  EXPECT_TRUE(look.check.reservation.empty());
+  const std::string huge(5000, 'x');
+  Asked wrong = Asked::For({{"user", huge}});
+  wrong.check.reserve = 60s;
+  EXPECT_FALSE(wrong.On(*limiter_).status.ok());
+  EXPECT_TRUE(wrong.check.reservation.empty());
+  EXPECT_EQ(LeftOf("day"), 1000);
+}
+
+// 60 of the 100 that the policy on trial has are used: it would refuse, and has nothing to settle.
+TEST_F(Reserving, APolicyOnTrialThatWouldRefuseIsLeftOut) {
+  Reserve(60);
+  const std::string text = Reserve(50);
+  ASSERT_FALSE(text.empty());
+  EXPECT_EQ(LeftOf("trial"), 40);
+  EXPECT_TRUE(Settle(text, 0));
+  EXPECT_EQ(LeftOf("trial"), 40);
+  EXPECT_EQ(LeftOf("day"), 940);
+}
+
+TEST_F(Reserving, DescriptorsOfOneBucketReserveItOnce) {
+  world_.Publish(R"(
+policies:
+  - {name: day, match: {user: "*"}, quota: {fixed_window: {limit: 1000, window: 1d}}}
+  - {name: trial, match: {user: "*"}, shadow: true, quota: {fixed_window: {limit: 1000, window: 1d}}}
+  - {name: free, match: {plan: "*"}, unlimited: true}
+)");
+  const policy::Entry entries[] = {{"user", "42"}};
+  const policy::Entry gold[] = {{"plan", "gold"}};
+  const policy::Descriptor descriptors[] = {entries, entries, gold};
+  Check check;
+  check.request.descriptors = descriptors;
+  check.request.cost = 10;
+  check.reserve = 60s;
+  limiter_->Decide(std::span(&check, 1), [] {});
+  ASSERT_FALSE(check.reservation.empty());
+  EXPECT_EQ(LeftOf("day"), 990);
+  EXPECT_TRUE(Settle(check.reservation, 4));
+  EXPECT_EQ(LeftOf("day"), 996);
+  EXPECT_EQ(LeftOf("trial"), 996);
+  EXPECT_EQ(policies_, (std::vector<std::string>{"day", "trial"}));
+}
+
+TEST_F(Reserving, ARequestsOwnQuotaIsSettledToo) {
+  const Quota own = *Quota::FixedWindow(50, 1h);
+  const Quota* const overrides[] = {&own};
+  const auto left = [&] {
+    Asked look = Asked::For({{"user", "42"}}, 0, store::Op::kPeek);
+    look.check.request.overrides = overrides;
+    return look.On(*limiter_).decision.remaining;
+  };
+  Asked asked = Asked::For({{"user", "42"}}, 20);
+  asked.check.request.overrides = overrides;
+  asked.check.reserve = 60s;
+  const std::string text = asked.On(*limiter_).reservation;
+  EXPECT_EQ(left(), 30);
+  EXPECT_TRUE(Settle(text, 5));
+  EXPECT_EQ(left(), 45);
+  EXPECT_EQ(policies_, std::vector<std::string>{"override"});
+}
+
+// Nothing of this product writes such a text; the check after it is decided as ever.
+TEST_F(Reserving, ATextWithAKeyThatNoBucketHasIsRefused) {
+  store::reserve::Reservation forged = store::reserve::Begin(60s, 1);
+  forged.groups.emplace_back().shares.push_back(
+      {.key = std::string(5000, 'k'), .quota = *Quota::FixedWindow(9, 1h), .policy = "day"});
+  forged.groups.front().lease = 7;
+  const std::string text = store::reserve::Write(forged);
+  ASSERT_TRUE(store::reserve::Read(text).ok());
+  std::vector<Check> checks(2);
+  checks[0].op = store::Op::kSettle;
+  checks[0].settles = text;
+  checks[1].request.key = "a";
+  checks[1].reserve = 60s;
+  limiter_->Decide(checks, [] {});
+  ASSERT_FALSE(checks[0].status.ok());
+  EXPECT_EQ(checks[0].status.error().code, Code::kInvalidArgument);
+  EXPECT_TRUE(Settle(checks[1].reservation, 0));
+}
+
 // The clock stands still, so every total is exact.
 TEST(ReservingConcurrently, OneOfManySettlementsCounts) {
   World world(R"(

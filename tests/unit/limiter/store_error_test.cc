@@ -36,7 +36,7 @@ class DistantStore final : public store::Store {
     store::Done done;
   };
   bool down = false;
-  Error error{Code::kUnavailable, "the store is away"};
+  Error error{Code::kUnavailable, "the store is down"};
   std::vector<Pending> pending;
 };
 
@@ -131,7 +131,7 @@ policies:
     EXPECT_FALSE(Asked::For({{"user", "1"}, {"ip", "::1"}}).On(*limiter_).decision.allowed());
   }
   // A store that is only overloaded is one that is away.
-  store_->error = {Code::kResourceExhausted, "too many checks wait"};
+  store_->error = {Code::kResourceExhausted, "too many checks are waiting"};
   EXPECT_TRUE(Asked::For({{"user", "1"}}).On(*limiter_).decision.allowed());
 }
 
@@ -193,6 +193,35 @@ TEST_F(StoreErrorTest, AnswersMayComeLaterAndInAnyOrder) {
   EXPECT_EQ(told, 11);
   EXPECT_EQ(first.check.decision.remaining, 100);
   EXPECT_EQ(second.check.decision.remaining, 101);
+}
+
+// More than are kept for reuse.
+TEST_F(StoreErrorTest, AnyNumberOfAnswersMayBeOutstanding) {
+  Start("policies: [{name: a, match: {user: '*'}, quota: {fixed_window: {limit: 9, window: 1s}}}]");
+  store_->down = false;
+  std::vector<Check> checks(100);
+  const policy::Entry entry{"user", "1"};
+  const policy::Descriptor descriptor(&entry, 1);
+  std::vector<store::Application> given(100);
+  int told = 0;
+  for (std::size_t i = 0; i < checks.size(); ++i) {
+    checks[i].request.descriptors = {&descriptor, 1};
+    limiter_->Decide({&checks[i], 1}, [&told] { ++told; });
+    given[i].op = Op::kPeek;
+    limiter_->Apply({&given[i], 1}, [&told] { ++told; });
+  }
+  ASSERT_THAT(store_->pending, SizeIs(200));
+  for (std::size_t i = 0; i < 200; ++i) {
+    DistantStore::Pending& pending = store_->pending[i];
+    if (!pending.batch[0].decisions.empty()) {
+      pending.batch[0].decisions[0].remaining = static_cast<std::int64_t>(i);
+    }
+    pending.done();
+  }
+  EXPECT_EQ(told, 200);
+  for (std::size_t i = 0; i < checks.size(); ++i) {
+    EXPECT_EQ(checks[i].decision.remaining, static_cast<std::int64_t>(2 * i));
+  }
 }
 
 TEST_F(StoreErrorTest, APermitThatWasGrantedHereIsGivenBackHere) {

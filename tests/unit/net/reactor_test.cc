@@ -3,6 +3,7 @@
 #include <atomic>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <string>
@@ -113,6 +114,36 @@ TEST(ReactorPool, ClosesConnectionsBeyondTheLimit) {
   EXPECT_EQ(first.Ask("b"), "b");
 }
 
+/// Counts, and notes how many had come when a handler that waited behind the first had its turn.
+class CountingDoor final : public Door {
+ public:
+  std::string_view name() const noexcept override { return "counting"; }
+  void Accept(Reactor& reactor, Socket socket) override {
+    if (accepted_++ == 0) {
+      asio::post(reactor.context(), [this] { before_turn_ = accepted_.load(); });
+    }
+    boost::intrusive_ptr<EchoConnection>(new EchoConnection(reactor, std::move(socket)))->Read();
+  }
+  int before_turn() const noexcept { return before_turn_; }
+
+ private:
+  std::atomic<int> accepted_ = 0;
+  std::atomic<int> before_turn_ = 0;
+};
+
+TEST(ReactorPool, ManyNewConnectionsDoNotKeepTheOthersWaiting) {
+  CountingDoor door;
+  ReactorPool pool({.reactors = 1, .max_connections = 1000});
+  const auto endpoint = pool.Listen(door, "127.0.0.1:0");
+  ASSERT_TRUE(endpoint.ok());
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 200; ++i) clients.push_back(std::make_unique<Client>(*endpoint));
+  pool.Start();
+  for (const auto& client : clients) EXPECT_EQ(client->Ask("ping"), "ping");
+  EXPECT_GT(door.before_turn(), 0);
+  EXPECT_LE(door.before_turn(), 8);
+}
+
 TEST(ReactorPool, DrainServesConnectionsThatWereNotYetAccepted) {
   EchoDoor door;
   ReactorPool pool({.reactors = 2, .max_connections = 100});
@@ -172,10 +203,10 @@ TEST(ReactorPool, NobodyElseGetsItsPort) {
     ReactorPool second({.reactors = 2, .max_connections = 10});
     const auto taken = second.Listen(door, address);
     ASSERT_FALSE(taken.ok());
-    EXPECT_EQ(taken.error().message,
-              "echo: cannot bind " + address +
-                  ": Address already in use; stop the program that listens there, or take another "
-                  "port");
+    EXPECT_EQ(
+        taken.error().message,
+        "echo: cannot bind " + address +
+            ": Address already in use; stop the program that listens there, or use another port");
   }
   // A closed connection that the kernel still remembers does not keep the port.
   ReactorPool next({.reactors = 2, .max_connections = 10});

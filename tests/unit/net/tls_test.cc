@@ -279,14 +279,14 @@ TEST_F(Tls, UnusableFilesAreNamed) {
     const auto context = TlsContext::Load(files, {});
     return context.ok() ? "no error" : context.error().message;
   };
-  EXPECT_EQ(message({good.certificate, "", ""}), "tls.cert and tls.key must both be given");
+  EXPECT_EQ(message({good.certificate, "", ""}), "tls.cert and tls.key must be given together");
   EXPECT_EQ(message({"/nowhere.pem", good.key, ""}),
             "tls.cert: cannot use \"/nowhere.pem\": No such file or directory");
   EXPECT_EQ(message({good.certificate, "/nowhere.key", ""}),
             "tls.key: cannot use \"/nowhere.key\": No such file or directory");
   certificates_->dir().Write("no.pem", "not in PEM");
   const std::string no = (certificates_->dir().path() / "no.pem").string();
-  const std::string nothing = "\": there is nothing of this kind in PEM format in it";
+  const std::string nothing = "\": it contains no such PEM block";
   EXPECT_EQ(message({no, good.key, ""}), "tls.cert: cannot use \"" + no + nothing);
   EXPECT_EQ(message({good.certificate, no, ""}), "tls.key: cannot use \"" + no + nothing);
   EXPECT_EQ(message({good.certificate, other.key, ""}).rfind("tls.key: cannot use ", 0), 0U);

@@ -91,5 +91,17 @@ TEST(Checks, NameTheFieldAtFault) {
               HasSubstr("Idempotency-Key"));
 }
 
+// PostgreSQL would refuse everything that is written together with it.
+TEST(Checks, RefuseTextThatIsNotUtf8) {
+  for (const SendRequest& wrong : {SendRequest{"u", "m", "\xff"}, SendRequest{"u", "m", "a\x01"}}) {
+    const Status checked = CheckSend(wrong);
+    ASSERT_FALSE(checked.ok());
+    EXPECT_THAT(checked.error().message, HasSubstr("Idempotency-Key must be UTF-8"));
+  }
+  EXPECT_TRUE(CheckSend({"u", "m", "sch\xc3\xb6n"}).ok());
+  EXPECT_TRUE(CheckSend({"u", "two\nlines"}).ok());
+  EXPECT_FALSE(CheckLimit({"u\xff", 1, 1}).ok());
+}
+
 }  // namespace
 }  // namespace weir::notify

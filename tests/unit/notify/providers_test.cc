@@ -52,7 +52,8 @@ TEST(SmtpUrl, HasALoginAndParameters) {
   EXPECT_EQ(ParseSmtpUrl("smtp://h/?from=a@b.c&tls=off")->tls, SmtpOptions::Tls::kOff);
   for (const char* wrong :
        {"smtp://", "smtp://h", "smtp://h/?from=nobody", "smtp://h/?from=a@b&x=1",
-        "http://h/?from=a@b", "smtp://h/?from=a@b%0d%0aX", "smtp://h/?tls=maybe"}) {
+        "http://h/?from=a@b", "smtp://h/?from=a@b%0d%0aX", "smtp://h/?tls=maybe",
+        "smtp://h/?from=a@b.c&tls_ca=/no/such.pem"}) {
     EXPECT_FALSE(ParseSmtpUrl(wrong).ok()) << wrong;
   }
 }

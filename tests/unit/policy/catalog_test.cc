@@ -77,7 +77,7 @@ TEST_F(CatalogTest, APolicyWithAnUnknownStoreIsRefused) {
   const auto problems = strict.LoadFiles({path_});
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_THAT(problems[0].ToString(),
-              HasSubstr("policy 'f': unknown store 'hot'; there is main, cold"));
+              HasSubstr("policy 'f': unknown store 'hot'; the stores are main, cold"));
   Definition stored = Stored("b", 5);
   stored.store = "hot";
   EXPECT_EQ(strict.CheckFree(stored).error().code, Code::kInvalidArgument);
@@ -118,7 +118,7 @@ TEST_F(CatalogTest, NamesThatTwoFilesUseAreRefused) {
   const std::string other =
       folder_.Write("q.yaml", "policies: [{name: f, key: b, unlimited: true}]").string();
   EXPECT_THAT(yaml::ToString(catalog_.LoadFiles({path_, other})),
-              HasSubstr("policy name 'f' is taken"));
+              HasSubstr("policy name 'f' is already used"));
 }
 
 TEST_F(CatalogTest, FilesWinOverStoredPoliciesAndGiveThePlaceBack) {

@@ -190,19 +190,27 @@ descriptors:
   EXPECT_FALSE(definitions[1].blocked);
 }
 
-TEST(EnvoyConfig, QuotaModeAndWhatIsForOtherReaders) {
+TEST(EnvoyConfig, QuotaModeAndMetadata) {
   const auto definitions = Parse(R"(
 domain: d
 descriptors:
   - key: tokens
     quota_mode: true
-    metadata: { owner: team-a, tags: [x, y] }
+    metadata: { owner: team-a, tags: [x, "1", 1, -2.5e3, true, ~], nested: { "a\"b": 007 } }
     rate_limit: { unit: week, requests_per_unit: 3, name: budget }
 )");
   ASSERT_THAT(definitions, SizeIs(1));
   EXPECT_TRUE(definitions[0].quota_mode);
   EXPECT_TRUE(definitions[0].shadow);
   EXPECT_EQ(definitions[0].limit_name, "budget");
+  EXPECT_EQ(definitions[0].metadata,
+            R"({"owner":"team-a","tags":["x","1",1,-2.5e3,true,null],"nested":{"a\"b":"007"}})");
+  EXPECT_THAT(ProblemsOf("domain: d\ndescriptors: [{ key: a, metadata: text, rate_limit: { unit: "
+                         "day, requests_per_unit: 3 } }]"),
+              HasSubstr("metadata: expected a mapping"));
+  EXPECT_THAT(ProblemsOf("domain: d\ndescriptors: [{ key: a, metadata: { b: " +
+                         std::string(5000, 'x') + " } }]"),
+              HasSubstr("metadata: longer than 4096 bytes"));
 }
 
 TEST(EnvoyConfig, ValuesUnderAWildcardShareABucketOnlyIfItSaysSo) {
@@ -228,7 +236,13 @@ TEST(EnvoyConfig, ValuesUnderAWildcardShareABucketOnlyIfItSaysSo) {
 TEST(EnvoyConfig, HowADomainCharges) {
   const std::string_view rest =
       "descriptors: [{ key: a, rate_limit: { unit: day, requests_per_unit: 3 } }]";
-  EXPECT_EQ(Parse("domain: d\n" + std::string(rest)).at(0).charge, ChargeMode::kAllOrNone);
+  const Definition usual = Parse("domain: d\n" + std::string(rest)).at(0);
+  EXPECT_EQ(usual.charge, ChargeMode::kReports);
+  EXPECT_TRUE(usual.report_counts());
+  EXPECT_FALSE(usual.always_counts());
+  const Definition strict = Parse("domain: d\ncharge: all_or_none\n" + std::string(rest)).at(0);
+  EXPECT_EQ(strict.charge, ChargeMode::kAllOrNone);
+  EXPECT_FALSE(strict.report_counts());
   EXPECT_EQ(Parse("domain: d\ncharge: each\n" + std::string(rest)).at(0).charge, ChargeMode::kEach);
   EXPECT_TRUE(Parse("domain: d\ncharge: always\n" + std::string(rest)).at(0).always_counts());
   EXPECT_THAT(ProblemsOf("domain: d\ncharge: some\n" + std::string(rest)), HasSubstr("charge"));
@@ -278,6 +292,7 @@ descriptors:
         value: pre*
         share_threshold: true
         quota_mode: true
+        metadata: { "quote\"d": ["1", 1, { deep: false }], "": ~ }
         rate_limit: { unit: week, requests_per_unit: 4294967295, name: other }
   - key: free
     rate_limit: { unlimited: true }
@@ -312,7 +327,7 @@ TEST(EnvoyConfig, MistakesAreNamedWithTheirPlace) {
               HasSubstr("requests_per_unit"));
   EXPECT_THAT(ProblemsOf("domain: d\ndescriptors: [{ key: a, rate_limit: { unit: day, "
                          "unlimited: true } }]"),
-              HasSubstr("exclude"));
+              HasSubstr("not both"));
   EXPECT_THAT(ProblemsOf("domain: d\ndescriptors:\n  - key: a\n  - key: a"),
               HasSubstr("envoy.yaml:4:"));
   EXPECT_THAT(ProblemsOf("domain: d\ndescriptors: [{ key: a, ratelimit: {} }]"),

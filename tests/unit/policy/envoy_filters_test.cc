@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "support/paths.h"
+
 namespace weir::policy {
 namespace {
 
@@ -14,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::string Shipped() {
-  std::ifstream file(WEIR_SOURCE_DIR "/deploy/envoy/rlqs.yaml");
+  std::ifstream file(test::SourcePath("deploy/envoy/rlqs.yaml"));
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

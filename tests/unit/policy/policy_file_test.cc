@@ -226,7 +226,7 @@ TEST(PolicyFile, SaysWhatIsWrongAndWhatIsExpected) {
       {"policies:\n  - name: a\n    name: b", "p.yaml:3:5: field 'name' is given twice"},
       {"policies: [", "p.yaml:"},
       {"a: 1\n---\nb: 2", "more than one YAML document"},
-      {"policies: &a [*a]", "refers to what contains it"},
+      {"policies: &a [*a]", "refers to a node that contains it"},
   };
   for (const Case& one : cases) {
     const Parse parse(one.text);

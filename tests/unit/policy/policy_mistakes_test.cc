@@ -66,13 +66,13 @@ void ExpectAll(const std::vector<Case>& cases) {
 TEST(PolicyMistakes, NamesAreTextsOf1To256BytesWithoutControlCharacters) {
   const std::string long_name(257, 'n');
   ExpectAll({
-      {"domain: [a]", "domain: expected text, got a list"},
+      {"domain: [a]", "domain: expected a string, got a list"},
       {"domain: \"\"", "domain: expected 1 to 256 bytes"},
       {"domain: \"a\\x1fb\"", "domain: must not contain control characters"},
       {"domain: \"a\\x7fb\"", "domain: must not contain control characters"},
-      {One("name: {x: y}, match: {}, unlimited: true"), "name: expected text, got a mapping"},
+      {One("name: {x: y}, match: {}, unlimited: true"), "name: expected a string, got a mapping"},
       {One("name: " + long_name + ", match: {}, unlimited: true"), "name: expected 1 to 256 bytes"},
-      {Limited("key: [x]"), "key: expected text, got a list"},
+      {Limited("key: [x]"), "key: expected a string, got a list"},
       {Limited("key: " + long_name), "key: expected 1 to 256 bytes"},
       {Limited("match: {\"\": x}"), "match: expected 1 to 256 bytes"},
       {Limited("chain: [{\"\": x}]"), "chain: expected 1 to 256 bytes"},
@@ -83,17 +83,17 @@ TEST(PolicyMistakes, NamesAreTextsOf1To256BytesWithoutControlCharacters) {
 TEST(PolicyMistakes, FieldsOfAnotherType) {
   ExpectAll({
       {"policies: [5]", "policy: expected a mapping of fields, got '5'"},
-      {"charge: [each]", "charge: expected text, got a list"},
-      {"charge: some", "charge: expected all_or_none, each or always, got 'some'"},
-      {Limited("match: {}, on_store_error: [deny]"), "on_store_error: expected text"},
-      {Limited("match: {}, mode: [leased]"), "mode: expected text"},
+      {"charge: [each]", "charge: expected a string, got a list"},
+      {"charge: some", "charge: expected all_or_none, reports, each or always, got 'some'"},
+      {Limited("match: {}, on_store_error: [deny]"), "on_store_error: expected a string"},
+      {Limited("match: {}, mode: [leased]"), "mode: expected a string"},
       {Limited("match: {}, cost: [1]"), "cost: expected a whole number, got a list"},
       {Limited("match: {}, cost: '5'"), "cost: expected a whole number, got '5'"},
       {Limited("match: {}, cost: 1000001"), "cost: expected 1 to 1000000"},
       {Limited("match: {}, shadow: [x]"), "shadow: expected true or false, got a list"},
       {Limited("match: {}, shadow: 'true'"), "shadow: expected true or false, got 'true'"},
-      {Limited("match: {}, replaces: {a: b}"), "replaces: expected text or a list of texts"},
-      {Limited("match: {}, replaces: [[b]]"), "replaces: expected text, got a list"},
+      {Limited("match: {}, replaces: {a: b}"), "replaces: expected a string or a list of strings"},
+      {Limited("match: {}, replaces: [[b]]"), "replaces: expected a string, got a list"},
   });
 }
 
@@ -101,32 +101,32 @@ TEST(PolicyMistakes, WhatAPolicyMatches) {
   const std::string long_value(1025, 'v');
   ExpectAll({
       {Limited("match: [user]"), "match: expected entries such as"},
-      {Limited("match: {user: [x]}"), "match.user: expected text"},
+      {Limited("match: {user: [x]}"), "match.user: expected a string"},
       {Limited("match: {user: " + long_value + "}"), "match.user: longer than 1024 bytes"},
       {Limited("match: {" + Entries(17) + "}"), "match: more than 16 entries"},
       {One("name: a, match: {user: x}, policies: [{name: b, match: {user: y}, unlimited: true}]"),
-       "match.user: the policy around this one matches it already"},
-      {Limited("match: {user: x}, chain: [{user: x}]"), "match and chain exclude each other"},
+       "match.user: the enclosing policy already matches it"},
+      {Limited("match: {user: x}, chain: [{user: x}]"), "give either match or chain"},
       {Limited("chain: {user: x}"), "chain: expected 1 to 16 entries"},
       {Limited("chain: []"), "chain: expected 1 to 16 entries"},
       {Limited(Chain(17)), "chain: expected 1 to 16 entries"},
       {Limited("chain: [user]"), "chain: each item must be one entry"},
       {Limited("chain: [{user: x, ip: y}]"), "chain: each item must be one entry"},
-      {Limited("chain: [{user: [x]}]"), "chain.user: expected text"},
+      {Limited("chain: [{user: [x]}]"), "chain.user: expected a string"},
       {Limited("chain: [{user: " + long_value + "}]"), "a value is longer than 1024 bytes"},
       {Limited("chain: [{user: '*'}], share: [ip]"), "share: 'ip' is not an entry of the chain"},
       {Limited("chain: [{user: x}], share: user"), "share: 'user' is not an entry of the chain"},
       {Limited("match: {user: '*'}, share: [user]"), "share: 'user' is not an entry"},
       {One("name: a, chain: [{user: x}], policies: [{name: b}], unlimited: true"),
-       "a policy with a chain holds no others"},
-      {One("name: a, match: {}, exempt: true"), "exempt goes with a chain"},
+       "a policy with a chain cannot contain others"},
+      {One("name: a, match: {}, exempt: true"), "exempt requires a chain"},
   });
   EXPECT_THAT(Read(Limited("match: {" + Entries(16) + "}")), SizeIs(1));
 }
 
 TEST(PolicyMistakes, WhatAPolicyGrants) {
   ExpectAll({
-      {Limited("match: {}, unlimited: true"), "unlimited and a quota exclude each other"},
+      {Limited("match: {}, unlimited: true"), "give either unlimited or a quota"},
       {Quoted("5"), "quota: expected exactly one of token_bucket"},
       {Quoted("{fixed_window: {limit: 1, window: 1s}, sliding_log: {limit: 1, window: 1s}}"),
        "quota: expected exactly one of token_bucket"},
@@ -134,6 +134,7 @@ TEST(PolicyMistakes, WhatAPolicyGrants) {
       {Quoted("{fixed_window: {limit: 1, window: [1s]}}"),
        "fixed_window.window: expected a duration such as 10s or 1m, got a list"},
       {Quoted("{SLIDING_WINDOW: {limit: 1, window: 1s}}"), "did you mean 'sliding_log'?"},
+      {Quoted("{sliding_window: {limit: 1, window: 1s}}"), "did you mean 'sliding_log'?"},
       {Quoted("{leaky: {}}"), "quota: unknown algorithm 'leaky'; expected token_bucket"},
       {Quoted("{token_bucket: {capacity: 1}}"),
        "token_bucket: expected refill_per_second, or refill and period"},
@@ -164,7 +165,7 @@ TEST(PolicyMistakes, InFilesOfEnvoysService) {
       {"domain: d\ndescriptors: [5]", "descriptor: expected a mapping of fields, got '5'"},
       {descriptor("value: " + std::string(1025, 'v')), "value: longer than 1024 bytes"},
       {"domain: d\ndescriptors: [{key: a, value: b}, {key: a, value: b}]",
-       "descriptor: 'a_b' is here already"},
+       "descriptor: 'a_b' is already defined here"},
       {descriptor("rate_limit: 5"), "rate_limit: expected a mapping of fields, got '5'"},
       {limit("unit: day, requests_per_unit: -1"), "requests_per_unit: expected 0 to 4294967295"},
       {limit("unit: day, requests_per_unit: 4294967296"),
@@ -215,7 +216,7 @@ TEST(PolicyMistakes, ALongUnknownFieldIsCutAndNothingIsSuggestedForIt) {
 
 TEST(PolicyMistakes, WhatIsNotOneYamlTree) {
   ExpectAll({
-      {"? [a]\n: b", "a field name must be text"},
+      {"? [a]\n: b", "a field name must be a string"},
       {std::string((16U << 20U) + 1, ' '), "larger than 16777216 bytes"},
   });
 }
@@ -260,7 +261,8 @@ TEST(PolicyFields, NamesOfModesReadBack) {
     EXPECT_EQ(ParseOnStoreError(OnStoreErrorName(rule)), rule);
   }
   for (const Mode mode : {Mode::kExact, Mode::kLeased}) EXPECT_EQ(ParseMode(ModeName(mode)), mode);
-  for (const ChargeMode mode : {ChargeMode::kAllOrNone, ChargeMode::kEach, ChargeMode::kAlways}) {
+  for (const ChargeMode mode :
+       {ChargeMode::kAllOrNone, ChargeMode::kReports, ChargeMode::kEach, ChargeMode::kAlways}) {
     EXPECT_EQ(ParseChargeMode(ChargeModeName(mode)), mode);
   }
 }

@@ -94,6 +94,14 @@ TEST(Spread, WhatIsChargedForItselfSpreadsByItsKey) {
   EXPECT_TRUE(places.at("d/b").whole);
 }
 
+TEST(Spread, WithReportsTheRestIsStillAllOrNone) {
+  const std::vector<std::string> policies = {"name: a, match: {user: '*'}",
+                                             "name: b, match: {user: '*', route: '*'}"};
+  const KeyPlaces places = Places(policies, "charge: reports\n");
+  EXPECT_EQ(EntriesOf(places, "d/a"), Entries{"user"});
+  EXPECT_EQ(EntriesOf(places, "d/b"), Entries{"user"});
+}
+
 TEST(Spread, ManyPoliciesOfAShapeAreTakenForOne) {
   std::vector<std::string> policies = {"name: all, match: {user: '*', route: '*'}"};
   for (int i = 0; i < 2000; ++i) {

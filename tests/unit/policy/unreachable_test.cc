@@ -46,7 +46,7 @@ TEST(Unreachable, ValuesThatNoDoorSendsAreWarnedOf) {
   EXPECT_THAT(Warnings({"name: a, match: {method: get}"}),
               ElementsAre(HasSubstr("methods are upper case")));
   EXPECT_THAT(Warnings({"name: a, match: {method: GET|POST}"}),
-              ElementsAre(HasSubstr("is not one method")));
+              ElementsAre(HasSubstr("is not a single method")));
   EXPECT_THAT(Warnings({"name: a, match: {route: v1/pay}"}),
               ElementsAre(HasSubstr("paths begin with '/'")));
   EXPECT_THAT(Warnings({"name: a, match: {route: '/pay?x=1'}"}),
@@ -57,7 +57,7 @@ TEST(Unreachable, APolicyThatIsAlwaysReplacedIsWarnedOf) {
   EXPECT_THAT(Warnings({"name: a, match: {user: vip, route: /v1/x}",
                         "name: b, match: {route: /v1/*}, replaces: [a]"}),
               ElementsAre("p.yaml:2:5: policy 'a' applies to no request: policy 'b' applies to all "
-                          "of its requests and replaces it"));
+                          "the same requests and replaces it"));
 }
 
 TEST(Unreachable, ValuesWithSpacesAroundThemAreWarnedOf) {

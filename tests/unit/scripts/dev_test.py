@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../..")
-WORDS = ("setup", "build", "run", "test", "bench", "fuzz", "fmt", "lint", "ci", "help")
+WORDS = ("setup", "build", "run", "test", "bench", "fuzz", "image", "fmt", "lint", "ci", "help")
 CTEST_PASSES = "echo '100% tests passed, 0 tests failed out of 7'"
 CTEST_FAILS = ("echo '71% tests passed, 2 tests failed out of 7'; echo;"
                "echo 'The following tests FAILED:';"
@@ -29,7 +29,7 @@ class Dev(unittest.TestCase):
         self.stub("sudo", f'echo "$@" >> {self.root}/sudo.log; [ "$1" != tee ] || cat >/dev/null')
         self.stub("dpkg-query", "echo there installed; echo missing installed; echo for-tests installed")
         self.stub("ctest", CTEST_PASSES)
-        for folder in ("include", "src", "apps", "tests", "examples", "bench", "fuzz", "scripts", ".ci"):
+        for folder in ("include", "src", "apps", "tests", "examples", "bench", "fuzz", "simulation", "scripts", ".ci"):
             os.makedirs(os.path.join(self.root, folder))
         self.write(".ci/run", "")
         for folder in ("kafka", "envoy", "otlp", "mysql", "deploy"):
@@ -69,10 +69,15 @@ class Dev(unittest.TestCase):
         for word in WORDS:
             self.assertRegex(output, rf"(?m)^  {word}\b")
 
+    def test_the_image_is_made_of_the_release_program_by_root(self):
+        code, _, errors = self.dev("image")
+        self.assertEqual(code, 0, errors)
+        self.assertIn("tests/deploy/image_root.sh build/release/weir", self.system_changes())
+
     def test_unknown_words_are_refused(self):
         code, _, errors = self.dev("dance")
         self.assertEqual(code, 2)
-        self.assertIn("no such word: dance", errors)
+        self.assertIn("no such command: dance", errors)
         code, _, errors = self.dev("test", "slow")
         self.assertEqual(code, 2)
         self.assertIn("no such label: slow", errors)

@@ -62,6 +62,7 @@ class HttpSessionTest : public ::testing::Test {
  protected:
   HttpSessionTest() : reactor_(0, 10) {
     options_.limits.body_bytes = 1000;
+    options_.limits.large_body_bytes = 1000;
     HttpExchanges::AddRoutes(router_);
     worker_ = std::make_unique<HttpWorker>(reactor_, options_, router_, limiter_);
     worker_->BindToThisThread();

@@ -61,6 +61,14 @@ TEST(CheckName, TakesTextAndNothingElse) {
   }
 }
 
+TEST(Window, BeginsAtTheTimeRoundedDown) {
+  EXPECT_EQ(WindowOf(12'000, 4'000), 12'000);
+  EXPECT_EQ(WindowOf(12'001, 4'000), 12'000);
+  EXPECT_EQ(WindowOf(15'999, 4'000), 12'000);
+  EXPECT_EQ(WindowOf(16'000, 4'000), 16'000);
+  EXPECT_EQ(WindowOf(0, 4'000), 0);
+}
+
 TEST(Window, ArithmeticIsExactAtItsBounds) {
   // The largest product: 10^9 × 31 days in ms = 2.678 × 10^18 < 2^63.
   EXPECT_EQ(FirstWindowCapacity(kMaxPerWindow, 0, kMaxWindowSize), kMaxPerWindow);

@@ -12,12 +12,21 @@ constexpr Millis kAhead = 1'000'000;
 TEST(StoreClock, TheQuickestAnswerCounts) {
   StoreClock clock;
   clock.Note(kAhead + 150, 100, 200);  // a slow one: read in its middle
-  EXPECT_EQ(clock.least(), kAhead - 50);
+  EXPECT_EQ(clock.least(), kAhead - 51);
   EXPECT_EQ(clock.most(), kAhead + 51);
   clock.Note(kAhead + 301, 300, 302);
-  EXPECT_EQ(clock.least(), kAhead - 1);
+  EXPECT_EQ(clock.least(), kAhead - 2);
   clock.Note(kAhead + 450, 400, 500);
-  EXPECT_EQ(clock.least(), kAhead - 1) << "a slow one takes nothing back";
+  EXPECT_EQ(clock.least(), kAhead - 2) << "a slow one takes nothing back";
+}
+
+TEST(StoreClock, RoundingDoesNotMakeAnythingEarly) {
+  StoreClock clock;
+  // The store read 100.0 and the answer came at 100.9, which is rounded down to 100: the store may
+  // be behind kAhead by up to 0.9.
+  clock.Note(kAhead + 100, 100, 100);
+  EXPECT_LT(clock.least(), kAhead);
+  EXPECT_GT(clock.most(), kAhead);
 }
 
 TEST(StoreClock, ASmallStepForwardIsNoticedByTheFirstAnswerThatContradicts) {

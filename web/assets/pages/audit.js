@@ -23,7 +23,7 @@ export function render(root, { signal }) {
   async function undo(entry) {
     const end = await newEnd(entry.before);
     if (end === undefined) return;
-    if (!await confirm('Undo this change?', [`“${plainName(targetName(entry))}” becomes what it was before ${moment(entry.at)}, at once.`, 'The undoing is a change of its own and is written down too.'], 'Undo', { danger: false })) return;
+    if (!await confirm('Undo this change?', [`“${plainName(targetName(entry))}” becomes what it was before ${moment(entry.at)}, at once.`, 'The undo is recorded as a change, too.'], 'Undo', { danger: false })) return;
     if (await attempt(() => post(path`/admin/audit/${String(entry.id)}/undo`, Object.keys(end).length > 0 ? end : undefined), 'Undone.')) {
       befores = [''];
       load();

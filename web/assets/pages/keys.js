@@ -2,6 +2,7 @@
 
 import { get, page } from '../api.js';
 import { field, h, show } from '../dom.js';
+import { entriesOf, makeException } from '../exception.js';
 import { name } from '../name.js';
 import { button, card, empty, failure, message, pageHead, pager, table } from '../parts.js';
 import { resetAfterAsking } from '../reset.js';
@@ -15,26 +16,27 @@ const inWords = (text, longest) => plainName(text, longest).replace(/\b(\d+) ms\
 
 function why(explained) {
   const kind = explained.allowed ? 'good' : 'bad';
-  const lines = [explained.why || (explained.allowed ? 'A check would be allowed.' : 'A check would be refused.')];
-  if (!explained.allowed && !(explained.retryAfterMs > 0)) lines.push('Waiting does not help: the cost is above the limit.');
+  const lines = [explained.why || (explained.allowed ? 'A check would be allowed.' : 'A check would be limited.')];
+  if (!explained.allowed && !(explained.retryAfterMs > 0)) lines.push('Waiting does not help: the cost exceeds the limit.');
   // Not an alert: the person asked for it, and the region around it is announced.
   return h('div', { class: `message ${kind}` }, lines.map((line) => h('p', null, inWords(line, 400))));
 }
 
 const policyLink = (policy) => h('a', { href: `#/policies?${new URLSearchParams({ search: policy })}` }, name(policy, 60));
-/** When a bucket is as if it had never been charged. */
+/** When a bucket has its full quota again. */
 const asNew = (ms) => (ms === 0 ? 'now' : span(ms));
 const used = (share, limit) => `${count(share)} of ${count(limit)}`;
 
-function policyTable(policies) {
-  return table('Policies that meet this request', [
+function policyTable(policies, changed) {
+  return table('Policies that apply to this request', [
     { title: 'Policy', head: true, cell: (p) => policyLink(p.policy) },
     { title: 'Bucket', cell: (p) => (p.bucket ? name(p.bucket, 80) : '–') },
     { title: 'Quota', cell: (p) => h('code', { class: 'small' }, plainName(p.quota, 120)) },
     { title: 'Left', num: true, cell: (p) => used(p.remaining, p.limit) },
     { title: 'Use', cell: (p) => h('meter', { class: 'load', min: 0, max: Math.max(p.limit, 1), value: Math.max(p.limit - p.remaining, 0), 'aria-label': `${count(p.limit - p.remaining)} of ${count(p.limit)} used` }) },
-    { title: 'As new in', num: true, cell: (p) => asNew(p.resetAfterMs) },
-    { title: 'Says', cell: (p) => [p.shadow && h('span', { class: 'pill warn' }, 'shadow'), ...chargingWords(p).map((w) => h('span', { class: 'pill' }, w)), ' ', inWords(p.why, 200)] },
+    { title: 'Back to full in', num: true, cell: (p) => asNew(p.resetAfterMs) },
+    { title: 'Result', cell: (p) => [p.shadow && h('span', { class: 'pill warn' }, 'shadow'), ...chargingWords(p).map((w) => h('span', { class: 'pill' }, w)), ' ', inWords(p.why, 200)] },
+    { title: 'Actions', actions: true, cell: (p) => p.bucket && p.limit > 0 && button('Exception…', async () => { if (await makeException(p)) changed(); }, { class: 'small', 'aria-label': `Exception from ${plainName(p.policy, 60)}` }) },
   ], policies);
 }
 
@@ -86,7 +88,7 @@ export function render(root, { query, signal }) {
       const explained = await get(`/admin/explain?${new URLSearchParams(request)}`, signal);
       section(head(h('span', { class: `pill ${explained.allowed ? 'good' : 'bad'}` }, explained.allowed ? 'has room' : 'limited'),
         explained.domain && explained.domain !== 'default' && h('span', { class: 'muted small' }, 'domain ', name(explained.domain, 60))),
-      why(explained), explained.policies?.length > 0 ? policyTable(explained.policies) : empty('No policy meets this request.'),
+      why(explained), explained.policies?.length > 0 ? policyTable(explained.policies, () => afterException(request, text)) : empty('No policy applies to this request.'),
       explained.assignments?.length > 0 && assignmentTable(explained.assignments));
     } catch (error) {
       if (signal.aborted) return;
@@ -94,6 +96,16 @@ export function render(root, { query, signal }) {
       else if (error.status === 404 && request.bucket) section(head(), message('', error.message));
       else show(detail, message('bad', error.message));
     }
+  }
+
+  /** The exception has a bucket of its own: what matters now is the request that led to the old one. */
+  function afterException(request, text) {
+    load();
+    const entries = Object.entries(request.bucket && !request.bucket.startsWith(BARE) ? entriesOf(request.bucket) : {});
+    if (entries.length === 0 || entries.some(([, value]) => /\s/.test(value))) return lookAt(request, text);
+    const domain = fromBucket(request.bucket.slice(0, request.bucket.indexOf('/')));
+    input.value = [['domain', domain], ...entries].map((pair) => pair.join('=')).join(' ');
+    return look(input.value);
   }
 
   async function look(text) {
@@ -113,15 +125,15 @@ export function render(root, { query, signal }) {
     try {
       const found = await page(`/admin/metrics?${params}`, signal);
       const rows = found.items; // of a Redis perhaps a few more than asked for
-      const nothing = found.next ? 'None in this part of the store: the next page goes on.' : prefix.value ? 'No bucket begins so.' : 'No keys are held now.';
+      const nothing = found.next ? 'Nothing in this part of the store; see the next page.' : prefix.value ? 'No bucket has this prefix.' : 'No keys are held now.';
       const from = (cursors.length - 1) * PER_PAGE;
       show(list, rows.length === 0 ? empty(nothing) : table('Buckets, in the order of their names', [
         { title: 'Bucket', head: true, cell: (k) => h('button', { type: 'button', class: 'link', onclick: () => open(k.bucket) }, name(k.bucket, 120)) },
-        { title: 'Policy', cell: (k) => (k.policy ? policyLink(k.policy) : h('span', { class: 'muted' }, 'none in force')) },
-        { title: 'Algorithm', cell: (k) => String(k.algorithm).toLowerCase().replaceAll('_', ' ') },
+        { title: 'Policy', cell: (k) => (k.policy ? policyLink(k.policy) : h('span', { class: 'muted' }, 'no active policy')) },
+        { title: 'Algorithm', cell: (k) => h('span', { class: 'nowrap' }, String(k.algorithm).toLowerCase().replaceAll('_', ' ')) },
         { title: 'Used', num: true, cell: (k) => (k.capacity === undefined ? '–' : used(k.windowRequestCount, k.capacity)) },
-        { title: 'State', cell: (k) => (k.status === 'LIMITED' ? h('strong', null, 'limited') : k.status ? 'room' : '–') },
-        { title: 'As new in', num: true, cell: (k) => (k.resetAfterMs === undefined ? '–' : asNew(k.resetAfterMs)) },
+        { title: 'State', cell: (k) => (k.status === 'LIMITED' ? h('strong', null, 'limited') : k.status ? 'has room' : '–') },
+        { title: 'Back to full in', num: true, cell: (k) => (k.resetAfterMs === undefined ? '–' : asNew(k.resetAfterMs)) },
         { title: 'Actions', actions: true, cell: (k) => resetButton({ bucket: k.bucket }, k.bucket, { class: 'small quiet' }) },
       ], rows), pager({
         noun: 'buckets', from, shown: rows.length, total: prefix.value ? undefined : found.total,

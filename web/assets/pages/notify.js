@@ -5,7 +5,7 @@ import { lineChart } from '../charts.js';
 import { field, h, show } from '../dom.js';
 import { name } from '../name.js';
 import { attempt, button, card, confirm, dialog, empty, failure, figure, figures, keepFresh, pageHead, table } from '../parts.js';
-import { count, moment, plainName, time } from '../text.js';
+import { count, moment, plainName, span, time } from '../text.js';
 
 const KEPT = 300;
 const LETTERS = 50;
@@ -30,7 +30,7 @@ function deadLetters(signal) {
   const element = h('div', null, empty('Reading…'));
 
   async function act(verb, choice, question, danger) {
-    if (question && !await confirm(question, ['They are gone for good then, and their messages end as dropped.'], 'Drop', { danger })) return;
+    if (question && !await confirm(question, ['They are deleted, and their messages end as DROPPED.'], 'Drop', { danger })) return;
     let done = 0;
     const told = await attempt(async () => {
       const answer = await post(`/admin/notify/dead/${verb}`, choice);
@@ -98,10 +98,10 @@ function messages(signal) {
 }
 
 export function render(root, { signal }) {
-  const boxes = { sends: figure('Sent'), limited: figure('Refused (429)'), unavailable: figure('Unavailable (503)'), waiting: figure('Under way'), queue: figure('In the queue'), deadLetters: figure('Dead letters') };
+  const boxes = { sends: figure('Sent'), limited: figure('Refused (429)'), unavailable: figure('Unavailable (503)'), waiting: figure('In progress'), queue: figure('In the queue'), delivered: figure('Delivered'), retries: figure('Retries'), meanDeliveryMs: figure('Time to delivery'), deadLetters: figure('Dead letters') };
   const chart = lineChart('Sends since this page was opened', [{ name: 'sent', tone: 'a', area: true }, { name: 'refused', tone: 'b', area: true }], { timeText: time });
   const dead = deadLetters(signal);
-  const body = h('div', { class: 'grid' }, figures(...Object.values(boxes)), card('Since this page was opened', { note: 'per second' }, chart.element), card('What became of a message', {}, messages(signal)), card('Dead letters', {}, dead.element));
+  const body = h('div', { class: 'grid' }, figures(...Object.values(boxes)), card('Since this page was opened', { note: 'per second' }, chart.element), card('Find a message', {}, messages(signal)), card('Dead letters', {}, dead.element));
   root.append(pageHead('Notify', 'Messages to users, under their caps.'), body);
   const seen = [];
   let known;
@@ -114,7 +114,8 @@ export function render(root, { signal }) {
       if (!signal.aborted && error.missing) show(body, failure(error, 'The notification gateway'));
       throw error;
     }
-    for (const [key, box] of Object.entries(boxes)) box.set(now[key] === null ? '–' : count(now[key]), null, key === 'deadLetters' && now[key] > 0);
+    const text = (key) => (key === 'meanDeliveryMs' ? span(now[key]) : count(now[key]));
+    for (const [key, box] of Object.entries(boxes)) box.set(now[key] === null ? '–' : text(key), null, key === 'deadLetters' && now[key] > 0);
     seen.push({ t: Date.now(), sends: now.sends, limited: now.limited });
     if (seen.length > KEPT) seen.shift();
     const per = (field) => seen.slice(1).map((one, i) => Math.max(0, ((one[field] - seen[i][field]) * 1000) / (one.t - seen[i].t)));

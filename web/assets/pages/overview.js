@@ -31,9 +31,9 @@ function keyLink({ key, bucket }) {
 }
 
 const TOP_WORDS = {
-  limited: { none: 'Nobody was limited lately.', caption: 'Keys that were limited most', column: 'Limited' },
-  hot: { none: 'No checks lately.', caption: 'Keys that ask most', column: 'Checks' },
-  shadow: { none: 'No policy in shadow would have limited anybody lately.', caption: 'Keys that policies in shadow would limit most', column: 'Would be limited' },
+  limited: { none: 'No key was limited in the last minute.', caption: 'Keys that were limited most', column: 'Limited' },
+  hot: { none: 'No checks in the last minute.', caption: 'Busiest keys', column: 'Checks' },
+  shadow: { none: 'No shadow policy would have limited anyone in the last minute.', caption: 'Keys that shadow policies would limit most', column: 'Would be limited' },
 };
 
 function topTable(kind, keys) {
@@ -44,7 +44,7 @@ function topTable(kind, keys) {
     { title: 'Key', head: true, cell: keyLink },
     { title: 'Policy', cell: (k) => (k.policy ? name(k.policy, 32) : '–') },
     { title: words.column, num: true, cell: (k) => (k.error ? `≤ ${count(k.count)}` : count(k.count)) },
-    { title: 'Share', cell: (k) => h('meter', { class: 'load', min: 0, max: most, value: k.count, 'aria-label': `${count(k.count)} of ${count(most)}` }) },
+    { title: 'Share', className: 'wide-only', cell: (k) => h('meter', { class: 'load', min: 0, max: most, value: k.count, 'aria-label': `${count(k.count)} of ${count(most)}` }) },
     { title: 'Actions', actions: true, cell: (k) => button('Reset…', () => resetAfterAsking({ bucket: k.bucket }, k.key), { class: 'small quiet', 'aria-label': `Reset ${plainName(k.key, 60)}` }) },
   ], keys, { stack: false });
 }
@@ -76,7 +76,7 @@ function statusFacts(status, store) {
     ['Leased', leaseFacts(health?.leases)],
     ['Last error', health?.lastError && plainName(health.lastError, 200)],
     ['Policies kept in', status.policyStore && [h('code', null, plainName(status.policyStore)), ' ', statePill(kept?.up === false ? 'down' : 'up')]],
-    ['Last error of that', kept?.up === false && plainName(kept.lastError, 200)],
+    ['Last error there', kept?.up === false && plainName(kept.lastError, 200)],
     ['Keys held', count(status.keys)],
     ['Policies', `${count(status.storedPolicies)} stored, ${count(status.filePolicies)} from files`],
     ['Could not decide', count(status.errors)],
@@ -92,9 +92,9 @@ function statusFacts(status, store) {
 function problemsOf({ policyStoreHealth: kept, setAside = [] }) {
   return [
     kept?.up === false && message('warn', kept.known ?
-      'The database of policies is away. The policies known last stay in force; they cannot be changed until it is back.' :
-      'The database of policies is away, and this service has never seen them: only policies of files are in force.'),
-    setAside.length > 0 && message('', h('p', null, 'Stored, but not in force, since a file has their place or no file has what they are for: ',
+      'The policy database is down. The last known policies stay active; they cannot be changed until it is back.' :
+      'The policy database is down, and this node has never read it: only policies from files are active.'),
+    setAside.length > 0 && message('', h('p', null, 'Stored but not active, because a file has a policy with the same name, or because the policy that they override is in no file: ',
       setAside.slice(0, 10).flatMap((one, i) => [i > 0 && ', ', name(one, 60)]), setAside.length > 10 && ` and ${count(setAside.length - 10)} more`)),
   ];
 }
@@ -119,7 +119,7 @@ export function render(root, { signal }) {
     card('Time to answer', { className: 'half', note: 'all requests, inside the service' }, latencyBox),
     card('Most limited keys', { className: 'half' }, tops.limited),
     card('Busiest keys', { className: 'half' }, tops.hot),
-    card('Keys that policies in shadow would limit', {}, tops.shadow),
+    card('Keys that shadow policies would limit', {}, tops.shadow),
     card('Store and service', {}, store)));
 
   keepFresh(signal, 1000, async () => {
@@ -157,7 +157,7 @@ export function render(root, { signal }) {
       show(store, statusFacts(status, live?.store));
       const wrong = status.reloadProblems ?? [];
       show(problems, problemsOf(status), wrong.length > 0 && h('div', { class: 'message bad', role: 'alert' },
-        h('p', null, 'The policy files were not reloaded; the policies before are in force.'),
+        h('p', null, 'The policy files could not be reloaded; the previous policies stay active.'),
         wrong.slice(0, 5).map((text) => h('p', { class: 'small mono' }, String(text).slice(0, 500)))));
     } catch (error) {
       if (!signal.aborted) show(store, failure(error, 'The status'));

@@ -39,7 +39,7 @@ function quotaText(policy) {
 function matchText(policy) {
   const entries = Object.entries(policy.match ?? {});
   if (policy.type === 'OVERRIDE') return 'a policy that no file has';
-  if (policy.source === 'default') return 'keys that no policy names';
+  if (policy.source === 'default') return 'keys without a policy of their own';
   if (entries.length === 0) return policy.readOnly ? 'every request' : 'this key';
   return entries.map(([k, v]) => `${k} = ${v}`).join(', ');
 }
@@ -115,12 +115,12 @@ export function render(root, { query, signal }) {
   async function enforce(policy) {
     const on = policy.shadow;
     const title = on ? 'Enforce this policy?' : 'Put this policy in shadow?';
-    const text = on ? `“${plainName(policy.policyKey)}” begins to refuse requests at once.` : `“${plainName(policy.policyKey)}” goes on counting but refuses nobody.`;
+    const text = on ? `“${plainName(policy.policyKey)}” begins to refuse requests at once.` : `“${plainName(policy.policyKey)}” keeps counting but refuses nobody.`;
     if (!await confirm(title, text, on ? 'Enforce' : 'Shadow', { danger: false })) return;
     if (await attempt(() => put(path`/admin/policies/${policy.policyKey}`, bodyOf({ ...policy, shadow: !on })), on ? 'Enforced.' : 'In shadow.')) load();
   }
   async function remove(policy) {
-    if (!await confirm('Delete this policy?', [`“${plainName(policy.policyKey)}” is no longer in force at once.`, 'The audit log keeps it; it can be brought back there.'], 'Delete')) return;
+    if (!await confirm('Delete this policy?', [`“${plainName(policy.policyKey)}” stops applying at once.`, 'It stays in the audit log, where the deletion can be undone.'], 'Delete')) return;
     if (await attempt(() => del(path`/admin/policies/${policy.policyKey}`), 'Deleted.')) load();
   }
   function fileActions(policy) {
@@ -160,7 +160,7 @@ export function render(root, { query, signal }) {
       { title: 'Policy', head: true, cell: (p) => (p.readOnly || p.type === 'OVERRIDE' ? [name(p.policyKey, 60), h('div', { class: 'muted small place' }, name(p.definedIn ?? 'override', 60))] : h('button', { class: 'link', type: 'button', 'aria-label': `Edit ${plainName(p.policyKey, 60)}`, onclick: () => edit(p) }, name(p.policyKey, 60))) },
       { title: 'State', cell: (p) => [h('span', { class: `pill ${TONE[stateOf(p)]}` }, stateOf(p)), byOverride(p)] },
       { title: 'Limit', cell: (p) => [quotaText(p), ...chargingWords(p)].join(', ') },
-      { title: 'For', cell: (p) => (p.match ? name(matchText(p), 80) : h('span', { class: 'muted' }, matchText(p))) },
+      { title: 'Applies to', cell: (p) => [p.match ? name(matchText(p), 80) : h('span', { class: 'muted' }, matchText(p)), p.domain && p.domain !== 'default' && h('div', { class: 'muted small' }, 'domain ', name(p.domain, 60))] },
       ...(found.some((p) => p.expiresAt) ? [{ title: 'Until', cell: (p) => (p.expiresAt ? moment(p.expiresAt) : '–') }] : []),
       { title: 'Actions', actions: true, cell: actions },
     ], rows), pager({
@@ -175,7 +175,7 @@ export function render(root, { query, signal }) {
   state.addEventListener('change', again);
   source.addEventListener('change', () => { at = 0; load(); });
   root.append(
-    pageHead('Policies', 'Which limits are in force. A change is on disk and in force when it is answered, and written to the audit log.',
+    pageHead('Policies', 'All limits that apply. A change is active and saved as soon as it is confirmed, and recorded in the audit log.',
       button('New policy', () => edit(null), { class: 'primary' })),
     h('div', { class: 'toolbar' }, h('div', { class: 'grow' }, field('Search', search)), field('State', state), field('Source', source)),
     card('All policies', {}, list));

@@ -4,10 +4,11 @@ import { get } from '../api.js';
 import { barChart } from '../charts.js';
 import { field, h, select, show } from '../dom.js';
 import { name } from '../name.js';
-import { card, empty, failure, figure, figures, message, pageHead, table } from '../parts.js';
+import { card, empty, failure, figure, figures, keepFresh, message, pageHead, table } from '../parts.js';
 import { count, moment, plainName, span, time, toDate } from '../text.js';
 
 const SHOWN = 120;
+const FRESH = 5000;
 
 /** PT1H30M4.5S → milliseconds. */
 export function durationMs(text) {
@@ -38,6 +39,7 @@ const nowLocal = () => {
 
 export function render(root, { signal }) {
   const body = h('div', null, empty('Reading…'));
+  let shown;  // the config whose execution is on the page, and where
   root.append(pageHead('Slots', 'Events get a time in a window that still has room. No window ever holds more than its cap.'), body);
 
   function forecastCard(config) {
@@ -48,24 +50,24 @@ export function render(root, { signal }) {
       event.preventDefault();
       const requested = new Date(when.value);
       if (Number.isNaN(requested.getTime()) || !(Number(events.value) >= 1)) {
-        show(answer, message('bad', 'Give a time and a number of events.'));
+        show(answer, message('bad', 'Enter a time and a number of events.'));
         return;
       }
       try {
         const query = new URLSearchParams({ config: config.configName, requestedTime: requested.toISOString(), count: String(Math.floor(Number(events.value))) });
         const f = await get(`/admin/rate-limit/forecast?${query}`, signal);
-        const boxes = ['Last event', 'Takes', 'Windows used', 'Without a place'].map(figure);
+        const boxes = ['Last event', 'Takes', 'Windows used', 'Without a slot'].map(figure);
         boxes[0].set(time(f.finishedBy), new Date(f.finishedBy).toLocaleDateString('en-GB', { day: 'numeric', month: 'short' }));
         boxes[1].set(span(new Date(f.finishedBy) - requested));
         boxes[2].set(count(f.windows));
         boxes[3].set(count(f.unplaced), null, f.unplaced > 0);
-        show(answer, figures(...boxes), h('p', { class: 'muted small' }, `From ${moment(f.firstWindow)} to the window of ${moment(f.lastWindow)}, if nobody else comes. Nothing was assigned.`));
+        show(answer, figures(...boxes), h('p', { class: 'muted small' }, `From ${moment(f.firstWindow)} to the window of ${moment(f.lastWindow)}, if no other events are added. Nothing was assigned.`));
       } catch (error) {
         show(answer, message('bad', error.message));
       }
     };
     return card('Forecast a bulk feed', {}, h('form', { class: 'toolbar', novalidate: true, onsubmit: ask },
-      h('div', { class: 'grow' }, field('Wanted from', when)), h('div', { class: 'grow' }, field('Events', events)),
+      h('div', { class: 'grow' }, field('Starting at', when)), h('div', { class: 'grow' }, field('Events', events)),
       h('button', { class: 'primary', type: 'submit' }, 'Forecast')), answer);
   }
 
@@ -80,23 +82,25 @@ export function render(root, { signal }) {
       boxes[1].set(late > 0 ? span(late) : 'no', null, late > 60000);
       boxes[2].set(`${count(now.grantedInWindow)} of ${count(now.maxPerWindow)}`);
       boxes[3].set(count(now.claimed));
-      boxes[4].set(now.catchUpMs === undefined ? 'not in sight' : now.catchUpMs > 0 ? span(now.catchUpMs) : 'now');
+      boxes[4].set(now.catchUpMs === undefined ? 'unknown' : now.catchUpMs > 0 ? span(now.catchUpMs) : 'now');
       boxes[5].set(count(now.failed), null, now.failed > 0);
       show(box, figures(...boxes));
     } catch (error) {
       if (!signal.aborted) show(box, failure(error, 'The backlog'));
+      throw error;
     }
   }
 
   async function showConfig(config, box) {
     const load = h('div', null, empty('Reading…'));
     const executed = h('div', null, empty('Reading…'));
-    execution(config, executed);
+    shown = [config, executed];
+    execution(...shown).catch(() => {});  // it is on the page
     show(box, h('div', { class: 'grid' }, card('Execution', { note: config.calendar ? `${config.calendar.zone}, ${config.calendar.open} to ${config.calendar.cutOff}` : 'no calendar: around the clock' }, executed), card('Load per window', { note: `${span(durationMs(config.windowSize))} each, at most ${count(config.maxPerWindow)}` }, load), forecastCard(config)));
     try {
       const found = await get(`/admin/rate-limit/windows?${new URLSearchParams({ config: config.configName, from: new Date(Date.now() - 5 * durationMs(config.windowSize)).toISOString(), limit: String(SHOWN) })}`, signal);
       const bars = fillGaps(found.windows, durationMs(config.windowSize)).map((w) => ({ label: moment(w.start), value: w.count, extra: w.carried }));
-      if (bars.length === 0) return show(load, empty('No window from now on holds an event.'));
+      if (bars.length === 0) return show(load, empty('There are no events in upcoming windows.'));
       const most = Math.max(...bars.map((b) => b.value + b.extra));
       const ends = [0, Math.floor((bars.length - 1) / 2), bars.length - 1];
       show(load, barChart('Events per window', bars, {
@@ -129,6 +133,7 @@ export function render(root, { signal }) {
     choice.addEventListener('change', () => showConfig(configs[Number(choice.value)], box));
     show(body, configs.length > 1 ? h('div', { class: 'toolbar' }, h('div', { class: 'grow choice' }, field('Config', choice))) : h('p', { class: 'toolbar' }, name(configs[0].configName)), box);
     showConfig(configs[0], box);
+    keepFresh(signal, FRESH, () => execution(...shown));
   }
   start();
 }

@@ -6,10 +6,11 @@
 -- p_closing: what is overdue is executed before it. It is spread over the rest of its window in the
 -- order of its times, each event at a random moment of its own part of it.
 --
--- Windows are served from the present one to the one in which the horizon lies; a later one only if
--- the earlier had grants left, since otherwise something older still waits.
+-- Windows are served from the present one to the one in which the horizon lies, each with the oldest
+-- events that are due by then: what did not fit into a window is first in the next one.
 --
--- weir_slots_finish: see the enum Finished. exec_window is NULL after the lease has ended and was
+-- weir_slots_finish: see the enum Finished. p_over is how long ago each execution was over, as a number not above 0,
+-- or, for tests, a time. exec_window is NULL after the lease has ended and was
 -- noticed: that claim has been counted as finished then.
 
 -- How many grants of a window are used up: its own, what ended in it of earlier windows, and what
@@ -110,14 +111,12 @@ DECLARE
   w bigint;
   horizon bigint;
   budget bigint;
-  span bigint;
+  rest bigint;
   taken int;
   lost int := 0;
   total bigint;
   wants int := p_max;
   capped boolean := false;
-  w_list bigint[] := '{}';
-  n_list bigint[] := '{}';
 BEGIN
   PERFORM weir_slots_lock_shared(p_name);
   SELECT * INTO c FROM rate_limit_config g WHERE g.config_name = p_name
@@ -132,17 +131,17 @@ BEGIN
     EXIT WHEN wants = 0 OR w > t + p_ahead;
     horizon := least(t + p_ahead, w + c.window_ms - 1);
     budget := least(wants, weir_slot_room(c.config_id, c.window_ms, c.max_per_window, w));
+    capped := false;
     IF budget <= 0 THEN
       capped := EXISTS (
         SELECT FROM unnest(CASE WHEN total IS NULL THEN ARRAY[''] ELSE c.tenants END) k(class)
         WHERE (SELECT true FROM rate_limit_event_slot e WHERE e.config_id = c.config_id
                  AND e.tenant_class = k.class AND e.state = 0 AND e.scheduled_time <= horizon
                LIMIT 1));
-      EXIT WHEN capped;
       w := w + c.window_ms;
       CONTINUE;
     END IF;
-    span := least(w + c.window_ms - greatest(t, w), 10000, p_closing - greatest(t, w));
+    rest := least(w + c.window_ms - greatest(t, w), 10000, p_closing - greatest(t, w));
     RETURN QUERY
     WITH near AS MATERIALIZED (
       SELECT k.class, k.weight, d.*
@@ -161,41 +160,36 @@ BEGIN
       FROM near n),
     best AS (
       SELECT r.at, r.scheduled_time FROM ranked r ORDER BY r.beyond, r.scheduled_time LIMIT budget),
-    chosen AS (
+    timed AS (
       SELECT b.at, row_number() OVER (ORDER BY b.scheduled_time) - 1 AS rank,
              count(*) FILTER (WHERE b.scheduled_time < w) OVER () AS late
-      FROM best b)
+      FROM best b),
+    chosen AS (  -- a few that are late are not made later than they are
+      SELECT m.*, least(rest, greatest(1, m.late * 4 * c.window_ms / c.max_per_window)) AS span
+      FROM timed m)
     UPDATE rate_limit_event_slot e
     SET state = 1, attempts = e.attempts + 1, claimed_at = t, claimed_by = p_by,
         exec_ms = c.window_ms, exec_window = w, finished_at = NULL,
         lease_until = p_lease + CASE WHEN e.scheduled_time >= w THEN greatest(t, e.scheduled_time)
-          ELSE greatest(t, w) + (chosen.rank * span
-                 + (p_random + hashtext(e.event_id)::bigint & 2147483647) % span) / chosen.late END
+          ELSE greatest(t, w) + (chosen.rank * chosen.span
+                 + (p_random + hashtext(e.event_id)::bigint & 2147483647) % chosen.span) / chosen.late END
     FROM chosen WHERE e.ctid = chosen.at
     RETURNING e.event_id, e.tenant, e.requested_time, e.window_start, e.scheduled_time, e.attempts,
               e.lease_until - p_lease, e.lease_until, e.payload, t, false;
     GET DIAGNOSTICS taken = ROW_COUNT;
-    IF taken > 0 THEN
-      w_list := w_list || w;
-      n_list := n_list || taken::bigint;
+    IF taken > 0 THEN  -- the room of the next window depends on it
+      PERFORM weir_slot_count(ARRAY[c.config_id], ARRAY[c.window_ms], ARRAY[w],
+                              ARRAY[taken]::bigint[], ARRAY[0]::bigint[], ARRAY[0]::bigint[]);
     END IF;
     wants := wants - taken;
-    EXIT WHEN taken = budget;
     w := w + c.window_ms;
   END LOOP;
-  IF w_list <> '{}' THEN
-    PERFORM weir_slot_count(
-      array_fill(c.config_id, ARRAY[cardinality(w_list)]),
-      array_fill(c.window_ms, ARRAY[cardinality(w_list)]), w_list, n_list,
-      array_fill(0::bigint, ARRAY[cardinality(w_list)]),
-      array_fill(0::bigint, ARRAY[cardinality(w_list)]));
-  END IF;
   RETURN QUERY SELECT NULL::text, NULL::text, NULL::bigint, NULL::bigint, NULL::bigint, NULL::int,
                       NULL::bigint, NULL::bigint, NULL::text, t, capped;
 END $f$;
 
 CREATE FUNCTION weir_slots_finish(p_event text[], p_attempt int[], p_failed bigint[],
-                                  p_error text[], p_at bigint[], p_now bigint)
+                                  p_error text[], p_over bigint[], p_now bigint)
 RETURNS TABLE(r_ord bigint, r_outcome int)
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -209,9 +203,9 @@ BEGIN
     UPDATE rate_limit_event_slot e
     SET state = CASE WHEN u.failed <> 0 THEN 3 ELSE 2 END, lease_until = NULL,
         error = CASE WHEN u.failed <> 0 THEN u.error END,
-        finished_at = CASE WHEN u.at BETWEEN e.claimed_at AND t THEN u.at ELSE t END
-    FROM (SELECT * FROM unnest(p_event, p_attempt, p_failed, p_error, p_at)
-            WITH ORDINALITY x(e, a, failed, error, at, o) ORDER BY x.e) u
+        finished_at = greatest(e.claimed_at, CASE WHEN u.over > 0 THEN u.over ELSE t + u.over END)
+    FROM (SELECT * FROM unnest(p_event, p_attempt, p_failed, p_error, p_over)
+            WITH ORDINALITY x(e, a, failed, error, over, o) ORDER BY x.e) u
     WHERE e.event_id = u.e AND e.attempts = u.a AND u.a > 0 AND e.state IN (0, 1)
       AND e.claimed_at IS NOT NULL
     RETURNING u.o, e.config_id, e.exec_ms, e.exec_window,

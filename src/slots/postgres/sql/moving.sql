@@ -45,7 +45,7 @@ BEGIN
     IF NOT FOUND THEN RETURN; END IF;
     SELECT g.config_name INTO name FROM rate_limit_config g WHERE g.config_id = s.config_id LIMIT 1;
     EXIT WHEN s.state = 4;
-    IF s.state NOT IN (0, 5) THEN PERFORM weir_slot_refuse(s.state); END IF;
+    IF s.state NOT IN (0, 3, 5) THEN PERFORM weir_slot_refuse(s.state); END IF;
     PERFORM weir_slots_lock_shared(name);
     PERFORM FROM rate_limit_window_counter w WHERE w.config_id = s.config_id
       AND w.window_ms = s.window_ms AND w.window_start = s.window_start FOR UPDATE;

@@ -131,8 +131,8 @@ BEGIN
   SELECT u.i,
          CASE WHEN u.w IS NOT NULL THEN 0 WHEN s.event_id IS NULL THEN
                 CASE WHEN known[u.i] THEN 4 WHEN p_earliest[u.i] < 0 AND otherwise NOT IN (3, 9) THEN 7 ELSE otherwise END
-              WHEN s.state = 4 THEN 6
-              WHEN s.requested_time = u.r AND s.config_name = p_name THEN 1 ELSE 5 END,
+              WHEN s.requested_time <> u.r OR s.config_name <> p_name THEN 5
+              WHEN s.state = 4 THEN 6 ELSE 1 END,
          s.config_name, s.tenant, s.requested_time, coalesce(u.w, s.window_start),
          CASE WHEN u.w IS NULL THEN s.scheduled_time ELSE u.at END
   FROM unnest(p_event, p_requested, a_w, a_at) WITH ORDINALITY u(e, r, w, at, i)
@@ -151,10 +151,10 @@ END $f$;
 
 -- Counts that a claim ended; s is the event as it was claimed, and locked. Without a window its lease has ended, and that
 -- was counted.
-CREATE FUNCTION weir_slot_end_claim(s rate_limit_event_slot, p_ended bigint, p_now bigint)
+CREATE FUNCTION weir_slot_end_claim(s rate_limit_event_slot, p_over bigint, p_now bigint)
 RETURNS void LANGUAGE plpgsql AS $f$
 DECLARE
-  over bigint := CASE WHEN p_ended BETWEEN s.claimed_at AND p_now THEN p_ended ELSE p_now END;
+  over bigint := greatest(s.claimed_at, CASE WHEN p_over > 0 THEN p_over ELSE p_now + p_over END);
 BEGIN
   IF s.exec_window IS NULL THEN RETURN; END IF;
   over := over - over % s.exec_ms;
@@ -163,12 +163,12 @@ BEGIN
                           ARRAY[0, (over > s.exec_window)::int]::bigint[]);
 END $f$;
 
--- With p_attempt it is the end of that claim, at p_ended, which is counted here: only under the lock of the event is it
+-- With p_attempt it is the end of that claim, told by p_over, which is counted here: only under the lock of the event is it
 -- certain that nobody else has ended it.
 CREATE FUNCTION weir_slot_move(p_event text, p_name text, p_requested bigint, p_earliest bigint,
                                p_random bigint, p_version int, p_from int[], p_attempt int,
                                p_what text, p_detail text, p_opens bigint[], p_closes bigint[],
-                               p_ended bigint DEFAULT 0, p_now bigint DEFAULT 0)
+                               p_over bigint DEFAULT 0, p_now bigint DEFAULT 0)
 RETURNS TABLE(r_config text, r_tenant text, r_requested bigint, r_window bigint,
               r_scheduled bigint)
 LANGUAGE plpgsql
@@ -238,14 +238,14 @@ BEGIN
   INTO r_requested, r_window, r_scheduled;
   INSERT INTO rate_limit_event_change
   VALUES (p_event, weir_slots_now(0), p_what, coalesce(p_detail, s.scheduled_time::text));
-  IF p_attempt IS NOT NULL THEN PERFORM weir_slot_end_claim(s, p_ended, p_now); END IF;
+  IF p_attempt IS NOT NULL THEN PERFORM weir_slot_end_claim(s, p_over, p_now); END IF;
   r_config := name;
   r_tenant := s.tenant;
   RETURN NEXT;
 END $f$;
 
 CREATE FUNCTION weir_slots_retry(p_event text, p_attempt int, p_error text, p_at bigint,
-                                 p_random bigint, p_version int, p_ended bigint, p_now bigint,
+                                 p_random bigint, p_version int, p_over bigint, p_now bigint,
                                  p_from bigint[], p_until bigint[])
 RETURNS int LANGUAGE plpgsql SET enable_seqscan = off AS $f$
 DECLARE
@@ -258,7 +258,7 @@ BEGIN
   IF s.state = 0 AND s.claimed_at IS NULL THEN RETURN 1; END IF;
   BEGIN
     PERFORM FROM weir_slot_move(p_event, NULL, NULL, p_at, p_random, p_version, ARRAY[0, 1],
-                                p_attempt, 'failed', p_error, p_from, p_until, p_ended, t);
+                                p_attempt, 'failed', p_error, p_from, p_until, p_over, t);
   EXCEPTION
     WHEN SQLSTATE 'WS002' OR SQLSTATE 'WS003' THEN
       SELECT * INTO s FROM rate_limit_event_slot e WHERE e.event_id = p_event AND e.attempts = p_attempt
@@ -268,7 +268,7 @@ BEGIN
              exec_ms = NULL, exec_window = NULL
       WHERE e.event_id = p_event;
       INSERT INTO rate_limit_event_change VALUES (p_event, t, 'failed', p_error);
-      PERFORM weir_slot_end_claim(s, p_ended, t);
+      PERFORM weir_slot_end_claim(s, p_over, t);
     WHEN SQLSTATE 'WS010' THEN  -- ended meanwhile: by the same call, or by another claim
       RETURN (SELECT CASE WHEN e.attempts = p_attempt THEN 1 ELSE 2 END
               FROM rate_limit_event_slot e WHERE e.event_id = p_event);

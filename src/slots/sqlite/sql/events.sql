@@ -31,13 +31,14 @@ UPDATE rate_limit_event_slot SET error = ?2 WHERE event_id = ?1
 
 -- Behind select_event. Each class is a range of the index of due events.
 -- name: where_due
-WHERE state = 0 AND ?6 = 0 AND config_id = (SELECT config_id FROM rate_limit_config
+WHERE state = 0 AND config_id = (SELECT config_id FROM rate_limit_config
 WHERE config_name = ?1 LIMIT 1) AND tenant_class IN (SELECT '' UNION SELECT tenant
 FROM rate_limit_config_tenant WHERE config_name = ?1) AND scheduled_time <= ?2
 AND scheduled_time >= ?3 AND (scheduled_time, event_id) > (?3, ?4)
 ORDER BY scheduled_time, event_id LIMIT ?5
 
--- name: where_in_state
-WHERE state = ?6 AND config_id = (SELECT config_id FROM rate_limit_config
+-- Behind select_event and the state as a number, which the partial indexes need.
+-- name: and_of_config
+AND config_id = (SELECT config_id FROM rate_limit_config
 WHERE config_name = ?1 LIMIT 1) AND scheduled_time <= ?2
 AND (scheduled_time, event_id) > (?3, ?4) ORDER BY scheduled_time, event_id LIMIT ?5

@@ -1,6 +1,7 @@
--- For people: what the rows of weir_limits say. Nothing of Weir reads it. Times are UTC. Only expressions, since
--- functions of one's own need rights that few have: so it shows a row's first section, which is the only one
--- unless the key has been limited by another algorithm, too.
+-- For people: what the rows of weir_limits say, one row per algorithm. Nothing of Weir reads it. Times are UTC. Only
+-- expressions, since functions of one's own need rights that few have, and no recursion, so that a query by id is a lookup.
+-- Sections stand in the order of their tags; those of a token bucket have 14 bytes and those of a fixed window 18, so the
+-- first three are where the sizes before them say. Of the other algorithms it shows a key's first.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW weir_keys AS
 SELECT id, CONVERT(id USING utf8mb4) AS name,
   ELT(tag + 1, 'token_bucket', 'fixed_window', 'sliding_log', 'sliding_counter', 'concurrency',
@@ -15,7 +16,23 @@ SELECT id, CONVERT(id USING utf8mb4) AS name,
     AS charged,
   IF(tag IN (2, 4), CAST(CONV(HEX(REVERSE(SUBSTRING(state, body + 40, 4))), 16, 10) AS SIGNED), NULL) AS entries,
   TIMESTAMPADD(MICROSECOND, fresh_at DIV 1000, '1970-01-01 00:00:00.000000') AS fresh_at
-FROM (SELECT id, state, fresh_at, ORD(SUBSTRING(state, 2, 1)) AS tag,
-        CASE WHEN ORD(SUBSTRING(state, 3, 1)) < 128 THEN 4 WHEN ORD(SUBSTRING(state, 4, 1)) < 128 THEN 5
-             WHEN ORD(SUBSTRING(state, 5, 1)) < 128 THEN 6 ELSE 7 END AS body
-      FROM weir_limits WHERE OCTET_LENGTH(state) > 1) AS section
+FROM (SELECT id, state, fresh_at, ORD(SUBSTRING(state, at, 1)) AS tag,
+        at + CASE WHEN ORD(SUBSTRING(state, at + 1, 1)) < 128 THEN 2 WHEN ORD(SUBSTRING(state, at + 2, 1)) < 128 THEN 3
+                  WHEN ORD(SUBSTRING(state, at + 3, 1)) < 128 THEN 4 ELSE 5 END AS body
+      FROM (SELECT id, state, fresh_at, nth, CASE nth WHEN 0 THEN 2 WHEN 1 THEN second WHEN 2 THEN third
+          ELSE third + IF(ORD(SUBSTRING(state, third, 1)) <> 2, 0,
+            CASE WHEN ORD(SUBSTRING(state, third + 1, 1)) < 128 THEN 2 + ORD(SUBSTRING(state, third + 1, 1))
+                 WHEN ORD(SUBSTRING(state, third + 2, 1)) < 128
+                   THEN 3 + ORD(SUBSTRING(state, third + 1, 1)) - 128 + ORD(SUBSTRING(state, third + 2, 1)) * 128
+                 WHEN ORD(SUBSTRING(state, third + 3, 1)) < 128
+                   THEN 4 + ORD(SUBSTRING(state, third + 1, 1)) - 128 + (ORD(SUBSTRING(state, third + 2, 1)) - 128) * 128
+                          + ORD(SUBSTRING(state, third + 3, 1)) * 16384
+                 ELSE 5 + ORD(SUBSTRING(state, third + 1, 1)) - 128 + (ORD(SUBSTRING(state, third + 2, 1)) - 128) * 128
+                        + (ORD(SUBSTRING(state, third + 3, 1)) - 128) * 16384 + ORD(SUBSTRING(state, third + 4, 1)) * 2097152
+            END) END AS at
+        FROM (SELECT id, state, fresh_at, nth, second, second + IF(ORD(SUBSTRING(state, second, 1)) = 1, 18, 0) AS third
+              FROM (SELECT id, state, fresh_at, nth, IF(ORD(SUBSTRING(state, 2, 1)) = 0, 16, 2) AS second
+                    FROM weir_limits JOIN (SELECT 0 AS nth UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) AS numbers
+                    WHERE OCTET_LENGTH(state) > 1) AS one) AS two) AS three
+      WHERE OCTET_LENGTH(state) >= at
+        AND ORD(SUBSTRING(state, at, 1)) BETWEEN nth AND IF(nth < 3, nth, 5)) AS section

@@ -18,6 +18,7 @@
 #include "support/database_files.h"
 #include "support/mariadb_server.h"
 #include "support/mysql_server.h"
+#include "support/wait.h"
 
 namespace weir::mysql {
 namespace {
@@ -113,6 +114,22 @@ TYPED_TEST(MysqlConnectionTest, ACertificateForAnotherNameIsRefused) {
   EXPECT_THAT(this->CipherOf(url + "?tls=required" + this->Ca(other.certificate)),
               HasSubstr("error: "));
   EXPECT_THAT(this->CipherOf(url + "?tls=insecure-no-verify"), HasSubstr("TLS"));
+}
+
+TYPED_TEST(MysqlConnectionTest, OfTwoServersThatAcceptWritesNeitherIsUsed) {
+  const std::string first = "127.0.0.1:" + std::to_string(this->Plain().port());
+  const std::string second = "127.0.0.1:" + std::to_string(this->Secure().port());
+  Connection connection({.url = "mysql://node@" + first + "," + second + "/weir"});
+  const Answer refused = connection.Run("SELECT 1");
+  ASSERT_FALSE(refused.status.ok());
+  EXPECT_EQ(refused.status.error().code, Code::kUnavailable);
+  EXPECT_THAT(refused.status.error().message, HasSubstr(first + " and " + second));
+  this->Secure().Query("SET GLOBAL read_only = 1");
+  EXPECT_TRUE(test::WaitUntil([&] { return connection.Run("SELECT 1").status.ok(); }));
+  this->Secure().Query("SET GLOBAL read_only = 0");
+  // Two addresses of one server are one.
+  Connection twice({.url = "mysql://node@" + first + "," + first + "/weir"});
+  EXPECT_TRUE(twice.Run("SELECT 1").status.ok());
 }
 
 TYPED_TEST(MysqlConnectionTest, AnIdleTransactionLosesItsLocks) {

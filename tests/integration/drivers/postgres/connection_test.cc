@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "drivers/postgres/migration.h"
@@ -14,7 +15,7 @@
 namespace weir::postgres {
 namespace {
 
-using std::chrono_literals::operator""ms;
+using namespace std::chrono_literals;
 
 class PostgresConnection : public testing::Test {
  protected:
@@ -63,6 +64,66 @@ TEST_F(PostgresConnection, CarriesEveryTypeThereAndBack) {
   EXPECT_EQ(answer.rows.Int(0, 8), 0);
   EXPECT_EQ(answer.rows.Int(0, 9), -7);
   EXPECT_EQ(answer.rows.Int(0, 10), -8);
+}
+
+// The server answers COMMIT as usual, with a warning, when somebody ends its wait for the standby.
+TEST_F(PostgresConnection, ACommitThatNoStandbyHasConfirmedIsNotOne) {
+  Connection connection(io_, Options());
+  ASSERT_TRUE(Ask(connection, "CREATE TABLE unconfirmed (n int8)").status.ok());
+  server_->Query("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+  server_->Query("SELECT pg_reload_conf()");
+  std::thread administrator([] {
+    EXPECT_TRUE(test::WaitUntil([] {
+      return server_->Query(
+                 "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = "
+                 "'SyncRep'") == "1";
+    }));
+  });
+  // The server's processes take over the setting one by one: until then commits do not wait.
+  Answer alone;
+  std::int64_t tries = 0;
+  const auto refused = [&] {
+    alone = Ask(connection, "INSERT INTO unconfirmed VALUES (1)");
+    ++tries;
+    return !alone.status.ok();
+  };
+  EXPECT_TRUE(test::WaitUntil(refused));
+  administrator.join();
+  server_->Query("ALTER SYSTEM RESET synchronous_standby_names");
+  server_->Query("SELECT pg_reload_conf()");
+  ASSERT_FALSE(alone.status.ok());
+  EXPECT_EQ(alone.status.error().code, Code::kUnavailable);
+  EXPECT_EQ(server_->Query("SELECT count(*) FROM unconfirmed"), std::to_string(tries));
+  EXPECT_TRUE(Ask(connection, "INSERT INTO unconfirmed VALUES (2)").status.ok());
+}
+
+TEST_F(PostgresConnection, TwoAddressesOfOneServerAreNotTwoPrimaries) {
+  const std::string port = std::to_string(server_->port());
+  ConnectionOptions options = Options();
+  options.url = "postgres://weir@127.0.0.1:" + port + ",localhost:" + port + "/postgres";
+  Connection connection(io_, options);
+  EXPECT_TRUE(Ask(connection, "SELECT 1").status.ok());
+}
+
+TEST_F(PostgresConnection, OfTwoServersThatAcceptWritesNeitherIsUsed) {
+  const std::string first = "127.0.0.1:" + std::to_string(server_->port());
+  test::PostgresServer other;
+  const std::string second = "127.0.0.1:" + std::to_string(other.port());
+  ConnectionOptions options = Options();
+  options.url = "postgres://weir@" + first + "," + second + "/postgres";
+  Connection connection(io_, options);
+  const Answer refused = Ask(connection, "SELECT 1");
+  ASSERT_FALSE(refused.status.ok());
+  EXPECT_EQ(refused.status.error().code, Code::kUnavailable);
+  EXPECT_NE(refused.status.error().message.find(first + " and " + second), std::string::npos)
+      << refused.status.error().message;
+  EXPECT_FALSE(Migrate(options.url, "test", {}).ok());
+  // Whoever has several primaries on purpose says so.
+  options.url += "?target_session_attrs=any";
+  Connection any(io_, options);
+  EXPECT_TRUE(Ask(any, "SELECT 1").status.ok());
+  other.Stop();
+  EXPECT_TRUE(test::WaitUntil([&] { return Ask(connection, "SELECT 1").status.ok(); }));
 }
 
 TEST_F(PostgresConnection, AnswersAPipelineInOrderAndAFailureTakesNobodyWithIt) {

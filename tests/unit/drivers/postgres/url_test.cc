@@ -65,6 +65,20 @@ TEST(PostgresUrl, OfSeveralHostsTheOneThatTakesWritesIsWanted) {
   EXPECT_THAT(Target::Parse("postgres://u@/d?host=/run/pg")->names(), IsEmpty());
 }
 
+TEST(PostgresUrl, EachHostIsATargetOfItsOwn) {
+  const Target target = *Target::Parse("postgres://u@a:1,b:2/d");
+  EXPECT_TRUE(target.wants_primary());
+  const std::vector<Target> hosts = target.Hosts();
+  ASSERT_EQ(hosts.size(), 2U);
+  EXPECT_EQ(ValueOf(hosts[0], "host") + ":" + ValueOf(hosts[0], "port"), "a:1");
+  EXPECT_EQ(ValueOf(hosts[1], "host") + ":" + ValueOf(hosts[1], "port"), "b:2");
+  EXPECT_EQ(ValueOf(hosts[1], "dbname"), "d");
+  // One port is for all of them.
+  EXPECT_EQ(ValueOf(Target::Parse("postgres:///d?host=a,b&port=7")->Hosts()[1], "port"), "7");
+  EXPECT_FALSE(Target::Parse("postgres://u@a/d")->wants_primary());
+  EXPECT_FALSE(Target::Parse("postgres://u@a,b/d?target_session_attrs=any")->wants_primary());
+}
+
 TEST(PostgresUrl, MessagesKeepSecrets) {
   for (const char* url : {"postgres://u:hidden%4@h/d", "postgres://u:hidden@h:x/d?what=1"}) {
     const Result<Target> target = Target::Parse(url);

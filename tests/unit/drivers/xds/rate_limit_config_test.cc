@@ -30,6 +30,16 @@ std::vector<policy::Definition> Read(const wire::RateLimitConfig& config,
   return policy::ParseEnvoyConfig(read->yaml, "xds:" + read->name, problems);
 }
 
+TEST(RateLimitConfig, QuotaMode) {
+  wire::RateLimitConfig config = OneLimit(4, 3);
+  config.mutable_descriptors(0)->set_quota_mode(true);
+  std::vector<policy::yaml::Problem> problems;
+  const auto definitions = Read(config, problems);
+  EXPECT_THAT(problems, IsEmpty()) << policy::yaml::ToString(problems);
+  ASSERT_EQ(definitions.size(), 1U);
+  EXPECT_TRUE(definitions[0].quota_mode);
+}
+
 TEST(RateLimitConfig, EveryUnitHasItsNumber) {
   using std::chrono::hours;
   using std::chrono::seconds;

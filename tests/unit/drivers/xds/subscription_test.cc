@@ -1,4 +1,5 @@
-// The conversation with a control plane is tested with a real one in tests/e2e/xds.
+// The conversation with a control plane is tested with a real one in tests/integration/drivers/xds
+// and tests/e2e/xds.
 
 #include "drivers/xds/subscription.h"
 

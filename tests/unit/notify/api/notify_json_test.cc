@@ -28,7 +28,7 @@ TEST(NotifyJson, ReadsALimitUnderEitherNames) {
         wanted);
   }
   EXPECT_EQ(LimitProblem(R"({"userId":"42","rateLimit":5,"timeWindow":"90s"})"),
-            "timeWindow must be whole minutes");
+            "timeWindow must be whole minutes, got '90s'");
   EXPECT_NE(LimitProblem(R"({"userId":"42","rateLimit":5,"timeWindow":"10"})"), "");
 }
 

@@ -95,5 +95,105 @@ TEST(AccessLog, TheFormatIsThatOfTheFirstGoodLine) {
   EXPECT_FALSE(parser.Parse(R"(1.2.3.4 - - [01/Jan/1970:00:00:00 +0000] "GET / HTTP/1.1" 200 1)"));
 }
 
+TEST(AccessLog, EveryPlaceOfACombinedTimeIsChecked) {
+  const std::string good = "01/Jan/1970:00:00:05 +0000";
+  const auto line = [](const std::string& time) {
+    return "1.2.3.4 - - [" + time + R"(] "GET / HTTP/1.1" 200 1)";
+  };
+  LineParser parser(Format::kCombined);
+  ASSERT_TRUE(parser.Parse(line(good)));
+  EXPECT_EQ(parser.Parse(line("31/Dec/1969:23:00:05 -0100"))->at, 5 * kSecond);
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    std::string wrong = good;
+    wrong[i] = 'x';
+    EXPECT_FALSE(parser.Parse(line(wrong))) << wrong;
+  }
+  EXPECT_FALSE(parser.Parse(line(good + "0")));
+  EXPECT_FALSE(parser.Parse(line("01/anF/1970:00:00:05 +0000"))) << "between two months";
+  EXPECT_FALSE(parser.Parse(line("01/Jan/2262:00:00:05 +0000"))) << "beyond nanoseconds";
+}
+
+TEST(AccessLog, WhatACombinedLineLacksMakesItMalformed) {
+  LineParser parser(Format::kCombined);
+  const std::string time = "[01/Jan/1970:00:00:05 +0000]";
+  for (const std::string& line : {
+           std::string("1.2.3.4"),
+           std::string("1.2.3.4 -"),
+           " - - " + time + R"( "GET / HTTP/1.1" 200)",         // no address
+           std::string(R"(1.2.3.4 - - "GET / HTTP/1.1" 200)"),  // no time
+           "1.2.3.4 - " + time + R"( "GET / HTTP/1.1" 200)",    // no user
+           "1.2.3.4 - a-" + time + R"( "GET / HTTP/1.1" 200)",  // no space before the time
+           std::string(R"(1.2.3.4 - - [01/Jan/1970:00:00:05 +0000 "GET / HTTP/1.1" 200)"),
+           "1.2.3.4 - - " + time + R"("GET / HTTP/1.1" 200)",
+           "1.2.3.4 - - " + time + " GET / HTTP/1.1 200",
+           "1.2.3.4 - - " + time + R"( " / HTTP/1.1" 200)",
+           "1.2.3.4 - - " + time + R"( "GET ?a HTTP/1.1" 200)",
+           "1.2.3.4 - - " + time + R"( "GET  HTTP/1.1" 200)",
+           "1.2.3.4 - - " + time + R"( "GET / HTTP/1.1")",
+       }) {
+    EXPECT_FALSE(parser.Parse(line)) << line;
+  }
+  const std::string named = "1.2.3.4 - Ada B " + time + R"( "GET /\"a HTTP/1.1" 200)" + "\r";
+  const auto record = parser.Parse(named);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->user, "Ada B");
+  EXPECT_EQ(record->route, R"(/\"a)");
+}
+
+TEST(AccessLog, AnEnvoyLineMayEndAfterTheAddress) {
+  LineParser parser(Format::kEnvoy);
+  const std::string begin = R"([1970-01-01T00:00:01Z] "GET /a HTTP/2" 200 - 0 0 1 1 )";
+  EXPECT_EQ(parser.Parse(begin + R"("203.0.113.9")")->ip, "203.0.113.9");
+  EXPECT_EQ(parser.Parse(begin + R"("-")")->ip, "");
+  EXPECT_EQ(parser.Parse(begin + R"("::1" "agent")")->host, "");
+  EXPECT_EQ(parser.Parse(begin + R"("::1" "agent" "id")")->host, "");
+  EXPECT_EQ(parser.Parse(begin + R"("::1" "agent" "id" host)")->host, "");
+  EXPECT_EQ(parser.Parse(begin + R"("::1" "agent"  "h")")->host, "") << "an id is missing";
+  EXPECT_EQ(parser.Parse(begin + R"("::1" "agent" "id" "-")")->host, "");
+  EXPECT_EQ(parser.Parse(begin + R"("::1" "agent" "id" "h")")->host, "h");
+  for (const std::string& line : {
+           std::string(R"([1970-01-01T00:00:01Z "GET /a HTTP/2" 200)"),
+           std::string(R"([yesterday] "GET /a HTTP/2" 200 "::1")"),
+           std::string(R"([1970-01-01T00:00:01Z]"GET /a HTTP/2" 200 "::1")"),
+           std::string(R"([1970-01-01T00:00:01Z] GET /a HTTP/2 200 "::1")"),
+           std::string(R"([1970-01-01T00:00:01Z] "GET" 200 "::1")"),
+           std::string(R"([1970-01-01T00:00:01Z] "GET /a HTTP/2")"),
+           begin + R"("::1)",
+           begin + R"("-" 0 135 5 4 )",
+           begin + R"("-" 0 135 5 4 "::1)",
+       }) {
+    EXPECT_FALSE(parser.Parse(line)) << line;
+  }
+}
+
+TEST(AccessLog, TimesOfJsonLinesAreTextsOrNumbers) {
+  LineParser parser(Format::kJson);
+  EXPECT_EQ(parser.Parse(R"({"msec":"12.5","ip":"a"})")->at, 25 * kSecond / 2);
+  EXPECT_EQ(parser.Parse(R"({"ts":0,"uri":"/a"})")->at, 0);
+  EXPECT_FALSE(parser.Parse(R"({"ts":true,"ip":"a"})"));
+  EXPECT_FALSE(parser.Parse(R"({"ts":"-1","ip":"a"})"));
+  EXPECT_FALSE(parser.Parse(R"({"ts":9e12,"ip":"a"})")) << "beyond nanoseconds";
+  EXPECT_FALSE(parser.Parse(R"({"ts":1,"user":"a"})")) << "neither an address nor a route";
+  EXPECT_FALSE(parser.Parse(R"([1])"));
+}
+
+TEST(AccessLog, FieldsOfJsonLinesThatAreNoTextsAreSkipped) {
+  LineParser parser(Format::kJson);
+  const auto record = parser.Parse(
+      R"({"ts":1,"ip":"a","user":7,"host":"h","method":"GET","url":"/p?q","request":"odd"})");
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->user, "");
+  EXPECT_EQ(record->host, "h");
+  EXPECT_EQ(record->method, "GET");
+  EXPECT_EQ(record->route, "/p");
+}
+
+TEST(AccessLog, FormatsAreReadByTheNamesTheyAreShownWith) {
+  for (const Format format : {Format::kAuto, Format::kCombined, Format::kJson, Format::kEnvoy}) {
+    EXPECT_EQ(ParseFormat(FormatName(format)), format);
+  }
+  EXPECT_EQ(ParseFormat("common"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace weir::access_log

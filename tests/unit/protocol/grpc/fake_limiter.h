@@ -20,6 +20,7 @@ struct Asked {
   std::int64_t lease = 0;
   std::vector<limiter::Permit> permits;
   std::vector<std::int64_t> costs;
+  std::vector<int> reported;
   std::vector<std::string> override_texts;
 };
 
@@ -45,6 +46,9 @@ class FakeLimiter final : public limiter::Limiter {
 
   void Apply(std::span<store::Application>, store::Done done) override { done(); }
 
+  telemetry::Tracer* tracer() const noexcept override { return tracer_; }
+  void SetTracer(telemetry::Tracer* tracer) { tracer_ = tracer; }
+
   void AnswerLater() { later_ = true; }
   /// Completes the call that was made as the i-th of those that wait.
   void Complete(std::size_t i) { std::exchange(waiting_.at(i), nullptr)(); }
@@ -68,6 +72,7 @@ class FakeLimiter final : public limiter::Limiter {
     asked.lease = check.lease;
     asked.permits = check.permits;
     asked.costs.assign(check.request.costs.begin(), check.request.costs.end());
+    asked.reported.assign(check.request.reported.begin(), check.request.reported.end());
     for (const Quota* quota : check.request.overrides) {
       asked.override_texts.push_back(quota == nullptr ? "" : quota->ToString());
     }
@@ -75,6 +80,7 @@ class FakeLimiter final : public limiter::Limiter {
   }
 
   Script script_;
+  telemetry::Tracer* tracer_ = nullptr;
   bool later_ = false;
   std::vector<store::Done> waiting_;
   std::vector<Asked> asked_;

@@ -81,5 +81,22 @@ TEST_F(HealthTest, WatchersThatWentAwayAreForgotten) {
   health_.SetServing(true);  // nobody is left to tell
 }
 
+// Calls are numbered by each connection, so two of them have the same number.
+TEST_F(HealthTest, AWatcherOfAnotherConnectionIsNotForgottenWithIt) {
+  Session other(services_, {}, clock_, *this);
+  H2Client second;
+  const std::int32_t id = client_->Call("/grpc.health.v1.Health/Watch", For(""));
+  ASSERT_EQ(second.Call("/grpc.health.v1.Health/Watch", For("")), id);
+  client_->Exchange(*server_);
+  second.Exchange(other);
+  second.Cancel(id);
+  second.Exchange(other);
+  health_.SetServing(false);
+  client_->Exchange(*server_);
+  second.Exchange(other);
+  EXPECT_EQ(client_->answer(id).messages().size(), 2U);
+  EXPECT_EQ(second.answer(id).messages().size(), 1U);
+}
+
 }  // namespace
 }  // namespace weir::grpc::testing

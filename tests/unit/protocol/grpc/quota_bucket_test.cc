@@ -75,6 +75,29 @@ TEST(QuotaBucket, MoreIsChargedAsFarAsItIsMore) {
   EXPECT_EQ(bucket.rate(), 200);
 }
 
+TEST(QuotaBucket, AsksForLessAFewTimesAndThenForNothing) {
+  QuotaBucket bucket(0);
+  bucket.Begin(kSecond);
+  std::vector<std::int64_t> rates;
+  // There seems to be plenty, but all of it is refused: somebody else is quicker.
+  while (const auto ask = bucket.OnAnswer(kSecond, Limited(1000, 100'000), false)) {
+    rates.push_back(ask->rate);
+  }
+  EXPECT_EQ(rates, (std::vector<std::int64_t>{1000, 500, 250, 125}));
+  EXPECT_EQ(bucket.rate(), 0);
+}
+
+TEST(QuotaBucket, WhatWasNotSentIsNotSpent) {
+  QuotaBucket bucket(0);
+  bucket.Begin(kSecond);
+  const auto ask = bucket.OnAnswer(kSecond, Limited(100, 1000), true);
+  ASSERT_TRUE(ask.has_value());
+  EXPECT_EQ(ask->cost, 225);
+  EXPECT_FALSE(bucket.OnAnswer(kSecond, Limited(100, 1000), true));
+  // The 125 that would have flowed in are still paid for; the full bucket is a new one.
+  EXPECT_EQ(bucket.Begin(2 * kSecond).cost, 100);
+}
+
 TEST(QuotaBucket, DemandLowersWhatIsAssigned) {
   QuotaBucket bucket(0);
   Grant(bucket, kSecond, Limited(100, 1000));

@@ -13,6 +13,7 @@
 
 #include "envoy/service/ratelimit/v3/rls.pb.h"
 #include "protocol/grpc/rls.h"
+#include "support/paths.h"
 #include "unit/limiter/fixture.h"
 #include "unit/protocol/grpc/session_fixture.h"
 
@@ -27,7 +28,7 @@ using google::protobuf::util::JsonStringToMessage;
 using google::protobuf::util::MessageToJsonString;
 
 std::string FileText(const std::string& name) {
-  std::ifstream file(std::filesystem::path(WEIR_RECORDED_DIR) / name);
+  std::ifstream file(test::SourcePath("tests/unit/protocol/grpc/recorded/" + name));
   EXPECT_TRUE(file.is_open()) << name;
   std::ostringstream text;
   text << file.rdbuf();
@@ -41,6 +42,25 @@ Message Convert(const Value& value) {
   EXPECT_TRUE(MessageToJsonString(value, &json).ok());
   EXPECT_TRUE(JsonStringToMessage(json, &message).ok()) << json;
   return message;
+}
+
+/// The recorded version never refused by a limit in quota mode and showed it as OK, without a time.
+/// Later ones show it as it is, and refuse a request all of whose quotas are over; so do we.
+void MakeAnswerLater(Nanos at, const RateLimitRequest& request, RateLimitResponse& answer) {
+  int quotas = 0;
+  int over = 0;
+  for (int i = 0; i < request.descriptors_size(); ++i) {
+    const auto& entries = request.descriptors(i).entries();
+    if (entries.empty() || entries[0].key() != "budget") continue;
+    ++quotas;
+    RateLimitResponse::DescriptorStatus& status = *answer.mutable_statuses(i);
+    if (status.has_duration_until_reset()) continue;
+    ++over;
+    status.set_code(RateLimitResponse::OVER_LIMIT);
+    const std::int64_t second = at / 1'000'000'000;
+    status.mutable_duration_until_reset()->set_seconds(86'400 - second % 86'400);
+  }
+  if (quotas > 0 && over == quotas) answer.set_overall_code(RateLimitResponse::OVER_LIMIT);
 }
 
 /// One request and its answer, at a second.
@@ -60,6 +80,7 @@ std::vector<Fact> Facts(const std::string& part) {
     fact.at = static_cast<Nanos>(triple.values(0).number_value()) * 1'000'000'000;
     fact.request = Convert<RateLimitRequest>(triple.values(1));
     fact.answer = Convert<RateLimitResponse>(triple.values(2));
+    MakeAnswerLater(fact.at, fact.request, fact.answer);
   }
   return facts;
 }
@@ -75,8 +96,9 @@ bool NamesWatchedLimit(const RateLimitRequest& request) {
 
 class RecordedTest : public SessionTest {
  protected:
+  /// `charge`: a line in front of the file, or nothing.
   void Serve(const std::string& charge, RlsOptions options) {
-    world_.emplace("charge: " + charge + "\n" + FileText("limits.yaml"));
+    world_.emplace(charge + FileText("limits.yaml"));
     limiter_ = world_->NewLimiter();
     decider_ = std::make_unique<Decider>(*limiter_);
     options.clock = &world_->clock();
@@ -93,6 +115,14 @@ class RecordedTest : public SessionTest {
     return response;
   }
 
+  void ExpectNoLess() {
+    for (const Fact& fact : Facts("plain")) {
+      const RateLimitResponse ours = Ask(fact);
+      if (fact.answer.overall_code() != RateLimitResponse::OK) continue;
+      EXPECT_EQ(ours.overall_code(), RateLimitResponse::OK) << fact.request.ShortDebugString();
+    }
+  }
+
   static std::string Difference(const RateLimitResponse& theirs, const RateLimitResponse& ours) {
     google::protobuf::util::MessageDifferencer differencer;
     std::string report;
@@ -106,7 +136,7 @@ class RecordedTest : public SessionTest {
 };
 
 TEST_F(RecordedTest, WithChargeAlwaysEveryAnswerIsTheSame) {
-  Serve("always", {});
+  Serve("charge: always\n", {});
   const std::vector<Fact> facts = Facts("plain");
   ASSERT_GE(facts.size(), 200U);
   for (std::size_t i = 0; i < facts.size(); ++i) {
@@ -120,7 +150,7 @@ TEST_F(RecordedTest, HeadersAndMetadataAreTheSameToo) {
   options.headers = true;
   options.reset_header = "x-reset";
   options.dynamic_metadata = true;
-  Serve("always", options);
+  Serve("charge: always\n", options);
   const std::vector<Fact> facts = Facts("rich");
   ASSERT_GE(facts.size(), 30U);
   for (std::size_t i = 0; i < facts.size(); ++i) {
@@ -139,14 +169,32 @@ TEST_F(RecordedTest, HeadersAndMetadataAreTheSameToo) {
   }
 }
 
-// By default what is refused charges nothing, so clients get more later, never less.
+// What is refused charges nothing, so clients get more later, never less.
 TEST_F(RecordedTest, ByDefaultNothingIsRefusedThatTheyLetPass) {
-  Serve("all_or_none", {});
+  Serve("", {});
+  ExpectNoLess();
+}
+
+TEST_F(RecordedTest, WithAllOrNoneNothingIsRefusedThatTheyLetPass) {
+  Serve("charge: all_or_none\n", {});
+  ExpectNoLess();
+}
+
+// A gateway that asks with no hits before and reports the hits afterwards needs no other setting.
+TEST_F(RecordedTest, BudgetsThatAreReportedEndByDefaultAsTheyDoThere) {
+  Serve("", {});
+  std::size_t compared = 0;
   for (const Fact& fact : Facts("plain")) {
     const RateLimitResponse ours = Ask(fact);
-    if (fact.answer.overall_code() != RateLimitResponse::OK) continue;
-    EXPECT_EQ(ours.overall_code(), RateLimitResponse::OK) << fact.request.ShortDebugString();
+    const auto& first = fact.request.descriptors(0);
+    if (first.entries_size() == 0 || first.entries(0).key() != "tokens" ||
+        !first.entries(0).value().starts_with("u")) {
+      continue;
+    }
+    ++compared;
+    EXPECT_EQ(Difference(fact.answer, ours), "") << fact.request.ShortDebugString();
   }
+  EXPECT_EQ(compared, 10U);
 }
 
 }  // namespace

@@ -5,6 +5,11 @@
 #include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/descriptor_database.h>
 
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "envoy/service/rate_limit_quota/v3/rlqs.pb.h"
 #include "envoy/service/ratelimit/v3/rls.pb.h"
 #include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1/reflection.pb.h"
@@ -29,6 +34,7 @@ class ReflectionTest : public SessionTest {
     ASSERT_NE(v1::CheckRequest::descriptor(), nullptr);
     ASSERT_NE(envoy::service::ratelimit::v3::RateLimitRequest::descriptor(), nullptr);
     ASSERT_NE(::grpc::health::v1::HealthCheckRequest::descriptor(), nullptr);
+    ASSERT_NE(envoy::service::rate_limit_quota::v3::RateLimitQuotaResponse::descriptor(), nullptr);
     AddReflection(services_, {"weir.v1.Limiter"});
   }
 
@@ -93,6 +99,23 @@ TYPED_TEST(ReflectionTest, GivesAFileByItsName) {
   EXPECT_EQ(this->Ask(request).file_descriptor_response().file_descriptor_proto_size(), 1);
 }
 
+// It imports google/protobuf/duration.proto, and so does one of its imports.
+TYPED_TEST(ReflectionTest, GivesEachFileOnceAndEveryImport) {
+  typename TypeParam::Request request;
+  request.set_file_by_filename("envoy/service/rate_limit_quota/v3/rlqs.proto");
+  const auto response = this->Ask(request);
+  std::set<std::string> names;
+  std::set<std::string> imports;
+  ASSERT_FALSE(response.file_descriptor_response().file_descriptor_proto().empty());
+  for (const auto& bytes : response.file_descriptor_response().file_descriptor_proto()) {
+    google::protobuf::FileDescriptorProto file;
+    ASSERT_TRUE(file.ParseFromString(bytes));
+    EXPECT_TRUE(names.insert(file.name()).second) << file.name();
+    imports.insert(file.dependency().begin(), file.dependency().end());
+  }
+  EXPECT_TRUE(std::includes(names.begin(), names.end(), imports.begin(), imports.end()));
+}
+
 TYPED_TEST(ReflectionTest, WhatIsNotHereIsNotFound) {
   typename TypeParam::Request request;
   request.set_file_containing_symbol("no.such.Thing");
@@ -100,6 +123,8 @@ TYPED_TEST(ReflectionTest, WhatIsNotHereIsNotFound) {
   request.set_file_by_filename("no.proto");
   EXPECT_EQ(this->Ask(request).error_response().error_code(), 5);
   request.mutable_file_containing_extension()->set_containing_type("weir.v1.CheckRequest");
+  EXPECT_EQ(this->Ask(request).error_response().error_code(), 5);
+  request.set_all_extension_numbers_of_type("no.such.Thing");
   EXPECT_EQ(this->Ask(request).error_response().error_code(), 5);
 }
 

@@ -72,14 +72,15 @@ class RlqsTest : public SessionTest {
                              : responses.back().bucket_action(0);
   }
 
+  Status status_;
   bool grant_ = true;
   bool applies_ = true;
   std::int64_t remaining_ = 1000;
   FakeLimiter limiter_{[this](limiter::Check& check) {
-    check.status = {};
+    check.status = status_;
     check.verdicts.clear();
     check.decision = {};
-    if (!applies_) return;
+    if (!applies_ || !status_.ok()) return;
     check.decision.limit = 1000;
     check.decision.remaining = remaining_;
     if (check.op == store::Op::kCharge && !grant_) check.decision.verdict = Verdict::kLimited;
@@ -259,6 +260,33 @@ TEST_F(RlqsTest, AnEnvoyThatDoesNotReadIsCutOff) {
   EXPECT_EQ(streams_->streams(), 0U);
   client_->Exchange(*server_);
   EXPECT_EQ(client_->answer(id).status(), "14");
+}
+
+TEST_F(RlqsTest, RequestsThatAreTooManyToCountAreManyAllTheSame) {
+  RateLimitQuotaUsageReports reports;
+  reports.set_domain("api");
+  auto& usage = *reports.add_bucket_quota_usages();
+  (*usage.mutable_bucket_id()->mutable_bucket())["user"] = "anna";
+  usage.mutable_time_elapsed()->set_seconds(1);
+  usage.set_num_requests_allowed(~std::uint64_t{0});
+  usage.set_num_requests_denied(1);
+  Open(Framed(reports));
+  const std::array<policy::Entry, 1> entries = {{{"user", "anna"}}};
+  const auto found = assignments_.Find("api", entries, 10);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0]->demand, limiter::kUnlimitedPerSecond - 1);
+}
+
+TEST_F(RlqsTest, WhileTheStoreFailsNothingIsAssignedOrCharged) {
+  status_ = Error{Code::kUnavailable, "the store does not answer"};
+  const std::int32_t id = Open(Report("api", {{{"user", "anna"}}}));
+  EXPECT_EQ(Last(id).quota_assignment_action().rate_limit_strategy().blanket_rule(),
+            RateLimitStrategy::DENY_ALL);
+  EXPECT_TRUE(Last(id).quota_assignment_action().rate_limit_strategy().has_blanket_rule());
+  EXPECT_EQ(assignments_.totals().charged, 0U);
+  status_ = {};
+  Tick();
+  EXPECT_TRUE(Last(id).quota_assignment_action().rate_limit_strategy().has_token_bucket());
 }
 
 TEST_F(RlqsTest, ReportsWithoutEndAreBounded) {

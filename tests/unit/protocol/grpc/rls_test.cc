@@ -145,6 +145,17 @@ TEST_F(RlsTest, HitsOfTheRequestAndOfADescriptor) {
   Ask(request);
   EXPECT_EQ(limiter_->asked().at(0).cost, 5);
   EXPECT_THAT(limiter_->asked().at(0).costs, ElementsAre(5, 7, 0));
+  EXPECT_THAT(limiter_->asked().at(0).reported, ElementsAre(0, 1, 1));
+}
+
+TEST_F(RlsTest, HitsOfADescriptorAreItsOwnAlsoWhenTheyAreWhatTheRequestSays) {
+  Serve([](limiter::Check&) {});
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1").mutable_hits_addend()->set_value(1);
+  Ask(request);
+  EXPECT_THAT(limiter_->asked().at(0).costs, ElementsAre(1));
+  EXPECT_THAT(limiter_->asked().at(0).reported, ElementsAre(1));
 }
 
 TEST_F(RlsTest, AHitsAddendOfZeroInTheRequestMeansOne) {
@@ -328,6 +339,12 @@ TEST_F(RlsTest, ALimitThatIsInQuotaModeIsNamedInTheMetadata) {
   policy::Policy rule;
   rule.definition.quota_mode = true;
   rule.definition.limit_name = "budget";
+  rule.definition.metadata = R"({"name":"not told"})";
+  policy::Policy other;
+  other.definition.quota_mode = true;
+  other.definition.metadata = R"({"name":"second","more":{"a":1}})";
+  policy::Policy plain;
+  plain.definition.metadata = R"({"name":"third","more":{"a":2,"b":true}})";
   RlsOptions options;
   options.dynamic_metadata = true;
   Serve(
@@ -335,17 +352,22 @@ TEST_F(RlsTest, ALimitThatIsInQuotaModeIsNamedInTheMetadata) {
         AddVerdict(check, 0, "a", &minute_, Allowed(10, 3, seconds(1)));
         AddVerdict(check, 1, "b", &minute_, Limited(10, seconds(1)), true);
         check.verdicts.back().rule = &rule;
+        AddVerdict(check, 2, "c", &minute_, Allowed(10, 3, seconds(1)), true);
+        check.verdicts.back().rule = &other;
+        AddVerdict(check, 3, "d", &minute_, Allowed(10, 3, seconds(1)));
+        check.verdicts.back().rule = &plain;
       },
       options);
   RateLimitRequest request;
   request.set_domain("api");
   AddDescriptor(request, "a", "1");
   AddDescriptor(request, "b", "1").mutable_hits_addend()->set_value(5);
+  AddDescriptor(request, "c", "1");
+  AddDescriptor(request, "d", "1");
   const RateLimitResponse response = Ask(request);
   EXPECT_EQ(response.overall_code(), RateLimitResponse::OK);
-  EXPECT_EQ(response.statuses(1).code(), RateLimitResponse::OK);
+  EXPECT_EQ(response.statuses(1).code(), RateLimitResponse::OVER_LIMIT);
   EXPECT_EQ(response.statuses(1).current_limit().name(), "budget");
-  EXPECT_FALSE(response.statuses(1).has_duration_until_reset());
   const auto& fields = response.dynamic_metadata().fields();
   EXPECT_EQ(fields.at("domain").string_value(), "api");
   EXPECT_TRUE(fields.at("quotaModeEnabled").bool_value());
@@ -353,6 +375,48 @@ TEST_F(RlsTest, ALimitThatIsInQuotaModeIsNamedInTheMetadata) {
   const auto& second = fields.at("descriptors").list_value().values(1).struct_value().fields();
   EXPECT_EQ(second.at("entries").list_value().values(0).string_value(), "b=1");
   EXPECT_EQ(second.at("hitsAddend").number_value(), 5);
+  // Of the limits that are not over; the first has the say.
+  const auto& own = fields.at("metadata").struct_value().fields();
+  EXPECT_EQ(own.at("name").string_value(), "second");
+  const auto& more = own.at("more").struct_value().fields();
+  EXPECT_EQ(more.at("a").number_value(), 1);
+  EXPECT_TRUE(more.at("b").bool_value());
+}
+
+TEST_F(RlsTest, OneOfSeveralQuotasSuffices) {
+  policy::Policy rule;
+  rule.definition.quota_mode = true;
+  int over = 0;
+  Serve([&](limiter::Check& check) {
+    for (int i = 0; i < 3; ++i) {
+      const Decision decision = i < over ? Limited(10, seconds(1)) : Allowed(10, 3, seconds(1));
+      AddVerdict(check, static_cast<std::size_t>(i), "a", &minute_, decision, true);
+      check.verdicts.back().rule = &rule;
+    }
+  });
+  RateLimitRequest request;
+  request.set_domain("api");
+  for (int i = 0; i < 3; ++i) AddDescriptor(request, "a", std::to_string(i));
+  EXPECT_EQ(Ask(request).overall_code(), RateLimitResponse::OK);
+  over = 2;
+  EXPECT_EQ(Ask(request).overall_code(), RateLimitResponse::OK);
+  over = 3;
+  EXPECT_EQ(Ask(request).overall_code(), RateLimitResponse::OVER_LIMIT);
+}
+
+// On trial alone is not a quota: it never refuses.
+TEST_F(RlsTest, AShadowPolicyThatIsOverIsShownAsOk) {
+  policy::Policy rule;
+  Serve([&](limiter::Check& check) {
+    AddVerdict(check, 0, "a", &minute_, Limited(10, seconds(1)), true);
+    check.verdicts.back().rule = &rule;
+  });
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1");
+  const RateLimitResponse response = Ask(request);
+  EXPECT_EQ(response.overall_code(), RateLimitResponse::OK);
+  EXPECT_EQ(response.statuses(0).code(), RateLimitResponse::OK);
 }
 
 TEST_F(RlsTest, AWeekIsAUnit) {
@@ -436,14 +500,14 @@ TEST_F(RlsTest, AnInvalidRequestDoesNotDisturbThoseThatCameWithIt) {
 
 TEST_F(RlsTest, AStoreThatCannotDecideIsTheCallsStatus) {
   Serve([](limiter::Check& check) {
-    check.status = Error{Code::kUnavailable, "the store is away"};
+    check.status = Error{Code::kUnavailable, "the store is down"};
   });
   RateLimitRequest request;
   request.set_domain("api");
   AddDescriptor(request, "a", "1");
   const Answer& answer = CallAndWait(std::string(kShouldRateLimitPath), Framed(request));
   EXPECT_EQ(answer.status(), "14");
-  EXPECT_THAT(answer.message(), HasSubstr("away"));
+  EXPECT_THAT(answer.message(), HasSubstr("the store is down"));
 }
 
 TEST_F(RlsTest, AHundredCallsOfOneReadAreOneDecision) {

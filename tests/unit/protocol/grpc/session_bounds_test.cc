@@ -88,6 +88,8 @@ TEST_F(SessionBoundsTest, AFloodOfCallsThatAreRefusedIsCutOffEvenIfItsAnswersAre
 TEST_F(SessionBoundsTest, FramesOnStreamsThatAreOverAreCutOff) {
   ASSERT_TRUE(server_->Receive(std::string(kPreface) + Settings()));
   for (std::int32_t id = 1; id < 200; id += 2) ASSERT_TRUE(server_->Receive(Get(id)));
+  // Streams 201 to 205 are skipped, which says nothing about those before them.
+  ASSERT_TRUE(server_->Receive(Get(207)));
   std::string out;
   server_->Fill(out, 1'000'000);
   // So long ago that nobody remembers how it ended: ignored, but not for long.
@@ -219,6 +221,21 @@ TEST_F(SessionBoundsTest, AStreamThatWasSkippedCannotBeOpened) {
   ASSERT_TRUE(server_->Receive(std::string(kPreface) + Settings() + Get(5)));
   EXPECT_FALSE(server_->Receive(Get(3)));
   EXPECT_EQ(Goaway(), NGHTTP2_PROTOCOL_ERROR);
+}
+
+TEST_F(SessionBoundsTest, APriorityIsOfAStreamAndOtherwiseIgnored) {
+  ASSERT_TRUE(server_->Receive(std::string(kPreface) + Settings()));
+  const std::string priority("\0\0\0\0\x10", 5);
+  EXPECT_TRUE(server_->Receive(Frame(NGHTTP2_PRIORITY, 0, 3, priority)));
+  EXPECT_EQ(Goaway(), -1);
+  EXPECT_FALSE(server_->Receive(Frame(NGHTTP2_PRIORITY, 0, 0, priority)));
+  EXPECT_EQ(Goaway(), NGHTTP2_PROTOCOL_ERROR);
+}
+
+TEST_F(SessionBoundsTest, AnAnswerToAPingThatNobodySentDrainsNothing) {
+  ASSERT_TRUE(server_->Receive(std::string(kPreface) + Settings()));
+  EXPECT_TRUE(server_->Receive(Frame(NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, "12345678")));
+  EXPECT_EQ(Goaway(), -1);
 }
 
 TEST_F(SessionBoundsTest, APeerThatGivesNoWindowForItsAnswersIsCutOff) {

@@ -18,6 +18,13 @@ TEST(Status, CodesOfResultsKeepTheirMeaning) {
   EXPECT_EQ(ToStatusCode(Code::kUnavailable), StatusCode::kUnavailable);
   EXPECT_EQ(ToStatusCode(Code::kDeadlineExceeded), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(ToStatusCode(Code::kInternal), StatusCode::kInternal);
+  EXPECT_EQ(ToStatusCode(Code::kNotFound), StatusCode::kNotFound);
+  EXPECT_EQ(ToStatusCode(Code::kAlreadyExists), StatusCode::kAlreadyExists);
+  EXPECT_EQ(ToStatusCode(Code::kFailedPrecondition), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ToStatusCode(Code::kUnauthenticated), StatusCode::kUnauthenticated);
+  EXPECT_EQ(ToStatusCode(Code::kPermissionDenied), StatusCode::kPermissionDenied);
+  EXPECT_EQ(ToStatusCode(Code::kResourceExhausted), StatusCode::kResourceExhausted);
+  EXPECT_EQ(ToStatusCode(Code::kUnimplemented), StatusCode::kUnimplemented);
 }
 
 TEST(Status, MessagesArePercentEncodedOutsidePrintableAscii) {
@@ -53,6 +60,7 @@ TEST(Status, ContentTypesOfGrpcWithProtobuf) {
   EXPECT_TRUE(IsGrpcContentType("application/grpc"));
   EXPECT_TRUE(IsGrpcContentType("application/grpc+proto"));
   EXPECT_TRUE(IsGrpcContentType("application/grpc;charset=utf-8"));
+  EXPECT_TRUE(IsGrpcContentType("application/grpc ; charset=utf-8"));
   EXPECT_FALSE(IsGrpcContentType("application/grpc+json"));
   EXPECT_FALSE(IsGrpcContentType("application/grpc-web"));
   EXPECT_FALSE(IsGrpcContentType("application/json"));

@@ -42,6 +42,15 @@ TEST(BodyScanner, EndsAfterTheLength) {
   EXPECT_EQ(none.Take("x"), 0U);
 }
 
+TEST(BodyScanner, OnlyAnExtensionMayFollowASize) {
+  EXPECT_EQ(Scan(kChunked, "5 \r\nhello\r\n0\r\n\r\n"), 16);
+  EXPECT_EQ(Scan(kChunked, "5 \t;a=b c\r\nhello\r\n0\r\n\r\n"), 23);
+  // Whoever reads on after the space sees a chunk of 0x55 bytes.
+  EXPECT_EQ(Scan(kChunked, "5 5\r\nhello\r\n0\r\n\r\n"), -1);
+  EXPECT_EQ(Scan(kChunked, "5 x\r\nhello\r\n0\r\n\r\n"), -1);
+  EXPECT_EQ(Feed(kChunked, "5" + std::string(2'000, ' '), 4096), -1);
+}
+
 TEST(BodyScanner, TakesAllUntilClose) {
   BodyScanner scanner;
   scanner.Start({Framing::Kind::kUntilClose, 0});
@@ -112,6 +121,28 @@ TEST(BodyScanner, BoundsExtensionsAndTrailers) {
   std::string lines = "0\r\n";
   for (int i = 0; i < 20'000; ++i) lines += "A\r\n";
   EXPECT_EQ(Feed(kChunked, lines, 4096), -1);
+}
+
+TEST(BodyScanner, RefusesTrailersThatAreNoFields) {
+  for (const std::string_view bytes :
+       {"0\r\n: 1\r\n\r\n", "0\r\n\tA: 1\r\n\r\n", "0\r\n\x01\r\n", "0\r\nA: \x7f\r\n\r\n",
+        "0\r\nA: 1\rx", "5;\x01\r\nhello\r\n"}) {
+    EXPECT_EQ(Scan(kChunked, bytes), -1) << bytes;
+  }
+  EXPECT_EQ(Scan(kChunked, "1\t;a\tb\r\nx\r\n0\r\n\r\n"), 16);
+}
+
+TEST(BodyScanner, SaysHowMuchIsCertainToFollow) {
+  BodyScanner scanner;
+  scanner.Start({Framing::Kind::kLength, 10});
+  EXPECT_TRUE(scanner.in_data());
+  scanner.Take("abc");
+  EXPECT_EQ(scanner.expected(), 7U);
+  scanner.Start(kChunked);
+  EXPECT_FALSE(scanner.in_data());
+  scanner.Take("1f\r\n");
+  EXPECT_TRUE(scanner.in_data());
+  EXPECT_EQ(scanner.expected(), 31U);
 }
 
 }  // namespace

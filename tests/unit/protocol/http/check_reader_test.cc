@@ -84,22 +84,22 @@ TEST_F(CheckReaderTest, ReadsALeaseForReleaseOnly) {
   EXPECT_EQ(batch_.checks()[0].op, Op::kRelease);
   batch_.Clear();
   EXPECT_EQ(ErrorOf(R"({"key":"k"})", Op::kRelease),
-            "leases: is missing; it is in the answer to the check");
-  EXPECT_EQ(
-      ErrorOf(R"({"key":"k","leases":"296230c00000000000000007"})"),
-      "leases: is not a field of a check; those are key, domain, descriptors, cost and overdraw");
+            "leases: is missing; the response to the check contains it");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","leases":"296230c00000000000000007"})"),
+            "leases: is not a field of a check; the fields are key, domain, descriptors, cost and "
+            "overdraw");
   EXPECT_EQ(ErrorOf(R"({"key":"k","lease":7,"leases":"296230c00000000000000007"})", Op::kRelease),
             "leases: cannot be combined with lease, which is one of them");
   EXPECT_EQ(ErrorOf(R"({"key":"k","leases":7})", Op::kRelease), "leases: must be a string");
   EXPECT_EQ(ErrorOf(R"({"checks":[{"key":"k","leases":"7"}]})", Op::kRelease),
-            "checks[0].leases: must be the text that the check answered");
+            "checks[0].leases: must be the string that the check returned");
   batch_.Clear();
   ASSERT_TRUE(Read(R"({"key":"k","leases":"296230c00000000000000007"})", Op::kRelease).ok());
   EXPECT_EQ(batch_.checks()[0].permits, (std::vector<limiter::Permit>{{0x296230c0, 7}}));
   batch_.Clear();
-  EXPECT_EQ(
-      ErrorOf(R"({"key":"k","lease":77})"),
-      "lease: is not a field of a check; those are key, domain, descriptors, cost and overdraw");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","lease":77})"),
+            "lease: is not a field of a check; the fields are key, domain, descriptors, cost and "
+            "overdraw");
   EXPECT_EQ(ErrorOf(R"({"key":"k","cost":0})", Op::kRefund), "cost: must be at least 1");
 }
 
@@ -113,7 +113,7 @@ TEST_F(CheckReaderTest, ACheckMayOverdraw) {
   batch_.Clear();
   EXPECT_EQ(ErrorOf(R"({"key":"k","overdraw":1})"), "overdraw: must be true or false");
   EXPECT_EQ(ErrorOf(R"({"key":"k","overdraw":true})", Op::kPeek),
-            "overdraw: is not a field here; those are key, domain, descriptors and cost");
+            "overdraw: is not a field here; the fields are key, domain, descriptors and cost");
 }
 
 TEST_F(CheckReaderTest, ReadsReservationsAndSettlements) {
@@ -126,10 +126,10 @@ TEST_F(CheckReaderTest, ReadsReservationsAndSettlements) {
   EXPECT_EQ(ErrorOf(R"({"key":"k","cost":0})", reserve), "cost: must be at least 1");
   EXPECT_EQ(ErrorOf(R"({"key":"k","expiresAfterMs":0})", reserve),
             "expiresAfterMs: must be an integer from 1 to 86400000");
-  EXPECT_EQ(
-      ErrorOf(R"({"key":"k","overdraw":true})", reserve),
-      "overdraw: is not a field of a reservation; those are key, domain, descriptors, cost and "
-      "expiresAfterMs");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","overdraw":true})", reserve),
+            "overdraw: is not a field of a reservation; the fields are key, domain, descriptors, "
+            "cost and "
+            "expiresAfterMs");
   // A check that is used again reserves nothing.
   ASSERT_TRUE(Read(R"({"key":"k"})").ok());
   EXPECT_EQ(batch_.checks()[0].reserve.count(), 0);
@@ -141,7 +141,7 @@ TEST_F(CheckReaderTest, ReadsReservationsAndSettlements) {
   EXPECT_EQ(ErrorOf(R"({"reservation":"r"})", Op::kSettle), "cost: is missing");
   EXPECT_EQ(ErrorOf(R"({"cost":1})", Op::kSettle), "reservation: is missing");
   EXPECT_EQ(ErrorOf(R"({"reservation":"r","cost":1,"key":"k"})", Op::kSettle),
-            "key: is not a field of a settlement; those are reservation and cost");
+            "key: is not a field of a settlement; the fields are reservation and cost");
 }
 
 TEST_F(CheckReaderTest, NamesTheFieldThatIsWrong) {
@@ -154,27 +154,26 @@ TEST_F(CheckReaderTest, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(ErrorOf(R"({"key":""})"), "key: must not be empty");
   EXPECT_EQ(ErrorOf(R"({"key":")" + std::string(1025, 'k') + R"("})"),
             "key: must not be longer than 1024 bytes");
-  EXPECT_EQ(
-      ErrorOf(R"({"keys":"k"})"),
-      "keys: is not a field of a check; those are key, domain, descriptors, cost and overdraw");
+  EXPECT_EQ(ErrorOf(R"({"keys":"k"})"),
+            "keys: is not a field of a check; the fields are key, domain, descriptors, cost and "
+            "overdraw");
   EXPECT_EQ(ErrorOf(R"({"key":"k","key":"l"})"), "key: is given twice");
   EXPECT_EQ(ErrorOf(R"({"key":"k","descriptors":[{"a":"b"}]})"),
             "key: cannot be combined with domain or descriptors");
   EXPECT_EQ(ErrorOf(R"({})"), "give either key or descriptors");
   EXPECT_EQ(ErrorOf(R"({"domain":"d"})"), "give either key or descriptors");
   EXPECT_EQ(ErrorOf(R"({"descriptors":{}})"), "descriptors: must be an array");
-  EXPECT_EQ(ErrorOf(R"({"descriptors":[]})"), "descriptors: must hold at least one");
-  EXPECT_EQ(ErrorOf(R"({"descriptors":[{}]})"), "descriptors[0]: must hold at least one entry");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[]})"), "descriptors: must contain at least one");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[{}]})"), "descriptors[0]: must contain at least one entry");
   EXPECT_EQ(ErrorOf(R"({"descriptors":[{"a":"b"},5]})"),
             "descriptors[1]: must be an object or an array of {key, value}");
   EXPECT_EQ(ErrorOf(R"({"descriptors":[{"user":42}]})"),
             "descriptors[0].user: must be a string of at most 1024 bytes");
-  EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"value":"x"}]]})"),
-            "descriptors[0]: an entry lacks its key");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"value":"x"}]]})"), "descriptors[0]: an entry has no key");
   EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"key":"k","name":"x"}]]})"),
-            "descriptors[0]: must hold objects of key and value");
+            "descriptors[0]: must contain objects with key and value");
   EXPECT_EQ(ErrorOf(R"({"checks":5})"), "checks: must be an array");
-  EXPECT_EQ(ErrorOf(R"({"checks":[]})"), "checks: must hold at least one check");
+  EXPECT_EQ(ErrorOf(R"({"checks":[]})"), "checks: must contain at least one check");
   EXPECT_EQ(ErrorOf(R"({"checks":[{"key":"a"},5]})"), "checks[1]: must be an object");
   EXPECT_EQ(ErrorOf(R"({"checks":[{"key":"a"},{"key":"b","cost":-1}]})"),
             "checks[1].cost: must be an integer from 0 to 1099511627776");
@@ -198,6 +197,81 @@ TEST_F(CheckReaderTest, RefusesWhatIsNotJson) {
   EXPECT_NE(ErrorOf(""), "");
   // Deeper nesting than any field has is refused by its type, at once.
   EXPECT_NE(ErrorOf("{\"descriptors\":" + std::string(100'000, '[') + "}"), "");
+}
+
+TEST_F(CheckReaderTest, BoundsWhatADescriptorHolds) {
+  const auto repeated = [](const std::string& one, int times) {
+    std::string all = one;
+    for (int i = 1; i < times; ++i) all += "," + one;
+    return all;
+  };
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[)" + repeated(R"({"a":"b"})", 17) + "]}"),
+            "descriptors: at most 16");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[{)" + repeated(R"("a":"b")", 17) + "}]}"),
+            "descriptors[0]: at most 16 entries");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[[)" + repeated(R"({"key":"a","value":"b"})", 17) + "]]}"),
+            "descriptors[0]: at most 16 entries");
+  const std::string name = "descriptors[0]: a name must have 1 to 255 bytes";
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[{"":"b"}]})"), name);
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[{")" + std::string(256, 'n') + R"(":"b"}]})"), name);
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[{"a":")" + std::string(1025, 'v') + R"("}]})"),
+            "descriptors[0].a: must be a string of at most 1024 bytes");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"key":"","value":"b"}]]})"),
+            "descriptors[0].key: must not be empty");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"key":"a","value":5}]]})"),
+            "descriptors[0].a: must be a string of at most 1024 bytes");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[["a"]]})"),
+            "descriptors[0]: must contain objects with key and value");
+}
+
+// The same broken JSON at every place where a value or a field may stand. Where a value of one type
+// is wanted, whatever is none of it is told so.
+TEST_F(CheckReaderTest, RefusesBrokenJsonWhereverItStands) {
+  for (const char* body : {
+           R"({"key":nope})",
+           R"({"cost":})",
+           R"({"cost":nul})",
+           R"({"overdraw":tru})",
+           R"({"checks":nope})",
+           R"({"checks":[nope]})",
+           R"({"checks":[{"key":"a"},]})",
+           R"({"checks":[{nope}]})",
+           R"({"checks":[{"\x":"a"}]})",
+           R"({"\x":"a"})",
+           R"({nope})",
+           R"({"descriptors":nope})",
+           R"({"descriptors":[nope]})",
+           R"({"descriptors":[{nope}]})",
+           R"({"descriptors":[{"\x":"a"}]})",
+           R"({"descriptors":[{"a":nope}]})",
+           R"({"descriptors":[[nope]]})",
+           R"({"descriptors":[[{nope}]]})",
+           R"({"descriptors":[[{"\x":"a"}]]})",
+           R"({"descriptors":[[{"key":nope}]]})",
+           R"({"descriptors":[[{"key":"a","value":nope}]]})",
+       }) {
+    EXPECT_NE(ErrorOf(body), "") << body;
+  }
+  EXPECT_EQ(ErrorOf(R"({"key":"k","leases":nope})", Op::kRelease), "leases: must be a string");
+}
+
+TEST_F(CheckReaderTest, NamesUnknownFieldsOfEveryCall) {
+  EXPECT_EQ(
+      ErrorOf(R"({"key":"k","x":1})", Op::kRelease),
+      "x: is not a field of a release; the fields are key, domain, descriptors, lease, leases and "
+      "cost");
+  EXPECT_EQ(
+      ErrorOf(R"({"key":"k","reservation":"r"})"),
+      "reservation: is not a field of a check; the fields are key, domain, descriptors, cost and "
+      "overdraw");
+  EXPECT_EQ(
+      ErrorOf(R"({"key":"k","expiresAfterMs":5})"),
+      "expiresAfterMs: is not a field of a check; the fields are key, domain, descriptors, cost "
+      "and overdraw");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","domain":"d"})"),
+            "key: cannot be combined with domain or descriptors");
+  EXPECT_EQ(ErrorOf(R"({"checks":[{"key":"k"}],"checks":[{"key":"k"}]})"),
+            "checks: must be the only field of the body");
 }
 
 }  // namespace

@@ -73,6 +73,17 @@ TEST(RequestHead, RefusesAmbiguousLengths) {
   EXPECT_EQ(ErrorOf("Transfer-Encoding: \r\n"), 400);
 }
 
+// CGI and its descendants cannot tell `_` from `-`.
+TEST(RequestHead, RefusesFieldsThatSomeServersTakeForOthers) {
+  for (const char* name : {"Content_Length", "transfer_encoding", "Transfer_Encoding",
+                           "X_Forwarded_For", "X-Forwarded_Host", "x_forwarded-proto"}) {
+    EXPECT_EQ(ErrorOf(std::string(name) + ": 5\r\n"), 400) << name;
+  }
+  for (const char* name : {"X_Request_Id", "Content_Lengths", "_"}) {
+    EXPECT_EQ(ErrorOf(std::string(name) + ": 5\r\n"), 0) << name;
+  }
+}
+
 TEST(RequestHead, RefusesLengthsThatAreNoNumbers) {
   for (const std::string_view value :
        {"", "-1", "+5", "5 5", "5,5", "0x5", "5a", "9223372036854775808", "99999999999999999999"}) {
@@ -109,6 +120,17 @@ TEST(RequestHead, RefusesMalformedRequestLines) {
   EXPECT_EQ(LineError("GET / http/1.1"), 400);
   EXPECT_EQ(LineError("CONNECT a:80 HTTP/1.1"), 501);
   EXPECT_EQ(LineError("OPTIONS * HTTP/1.1"), 0);
+}
+
+TEST(RequestHead, TabsAroundAValueAreNotPartOfIt) {
+  const auto parsed = Request("GET / HTTP/1.1\r\nHost: a\r\nX-Key:\t a\tb \t\r\n\r\n");
+  ASSERT_TRUE(parsed.result.complete());
+  EXPECT_EQ(parsed.head.Find("x-key")->value, "a\tb");
+}
+
+TEST(RequestHead, RefusesAnEmptyTargetAndALoneCarriageReturn) {
+  EXPECT_EQ(LineError("GET  HTTP/1.1"), 400);
+  EXPECT_EQ(LineError("\rGET / HTTP/1.1"), 400);
 }
 
 TEST(RequestHead, TellsNonsenseAtOnce) {
@@ -205,6 +227,92 @@ TEST(ResponseHead, RefusesWhatIsAmbiguousOrMalformed) {
     EXPECT_EQ(ParseResponseHead(bytes, {}, head).error_status, 502) << bytes;
   }
   EXPECT_TRUE(ParseResponseHead("HTTP/1.1 200\r\n\r\n", {}, head).complete());
+}
+
+TEST(RequestHead, TakesTheAuthorityOfAnAbsoluteTarget) {
+  EXPECT_EQ(Request("GET HTTPS://b/x HTTP/1.1\r\nHost: a\r\n\r\n").head.authority, "b");
+  EXPECT_EQ(LineError("GET http://b?x HTTP/1.1"), 400);
+  EXPECT_EQ(LineError("GET http://b#x HTTP/1.1"), 400);
+  EXPECT_EQ(LineError("GET http:b HTTP/1.1"), 400);
+  EXPECT_EQ(Request("GET / HTTP/1.1\r\nHost:\r\n\r\n").head.authority, "");
+}
+
+TEST(RequestHead, RefusesALineThatEndsInABareLf) {
+  EXPECT_EQ(Request("GET / HTTP/1.1\nHost: a\n\n").result.error_status, 400);
+  EXPECT_EQ(Request("GET / HTTP/1.1\n").result.error_status, 400);
+  EXPECT_EQ(Request("\n").result.error_status, 400);
+}
+
+TEST(RequestHead, SaysWhatItsBodyIs) {
+  const auto framing = [](std::string_view fields) {
+    const std::string bytes = "POST / HTTP/1.1\r\nHost: a\r\n" + std::string(fields) + "\r\n";
+    return Request(bytes).head.framing();
+  };
+  EXPECT_EQ(framing("").kind, Framing::Kind::kNone);
+  EXPECT_EQ(framing("Content-Length: 0\r\n").kind, Framing::Kind::kNone);
+  EXPECT_EQ(framing("Transfer-Encoding: Chunked\r\n").kind, Framing::Kind::kChunked);
+}
+
+TEST(RequestHead, KnowsWhichMethodsMayBeRepeated) {
+  for (const char* method : {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"}) {
+    RequestHead head;
+    head.method = method;
+    EXPECT_TRUE(head.idempotent()) << method;
+  }
+  for (const char* method : {"POST", "PATCH", "get"}) {
+    RequestHead head;
+    head.method = method;
+    EXPECT_FALSE(head.idempotent()) << method;
+  }
+}
+
+TEST(RequestHead, FindsTheNthFieldOfAName) {
+  const auto head =
+      Request("GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\nY: 2\r\nx: 3\r\nConnection:, ,\r\n\r\n").head;
+  EXPECT_EQ(head.Find("X", 0)->value, "1");
+  EXPECT_EQ(head.Find("X", 1)->value, "3");
+  EXPECT_EQ(head.Find("X", 2), nullptr);
+  EXPECT_FALSE(head.Nominates("x")) << "Connection names nothing";
+  EXPECT_EQ(head.Find(FieldId::kUpgrade), nullptr);
+}
+
+TEST(RequestHead, KnowsFieldsByNameWhateverTheirCase) {
+  const auto head = Request(
+                        "GET / HTTP/1.1\r\nHOST: a\r\nproxy-Authorization: b\r\n"
+                        "X-Something-Of-Ours-That-Is-Long: c\r\nVary: d\r\n\r\n")
+                        .head;
+  ASSERT_EQ(head.fields.size(), 4U);
+  EXPECT_EQ(head.fields[0].id, FieldId::kHost);
+  EXPECT_EQ(head.fields[1].id, FieldId::kProxyAuthorization);
+  EXPECT_EQ(head.fields[2].id, FieldId::kOther);
+  EXPECT_EQ(head.fields[3].id, FieldId::kOther) << "as long as Host";
+}
+
+TEST(RequestHead, AnotherExpectationIsNotWaitedFor) {
+  EXPECT_FALSE(Request("GET / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n").head.expects_continue);
+}
+
+TEST(ResponseHead, NeedsAllOfItWithinItsBound) {
+  ResponseHead head;
+  const HeadResult part = ParseResponseHead("HTTP/1.1 200 OK\r\nA: b\r\n", {}, head);
+  EXPECT_FALSE(part.complete() || part.failed());
+  const HeadLimits tight{.bytes = 64};
+  EXPECT_EQ(
+      ParseResponseHead("HTTP/1.1 200 OK\r\nA: " + std::string(64, 'x'), tight, head).error_status,
+      502);
+}
+
+TEST(ResponseHead, HasNoBodyAfterASwitchOfProtocols) {
+  EXPECT_EQ(ResponseFraming("HTTP/1.1 101 Switching Protocols\r\n\r\n").kind, Framing::Kind::kNone);
+}
+
+TEST(ResponseHead, RefusesOtherStatusLines) {
+  ResponseHead head;
+  for (const std::string_view bytes :
+       {"HTTP/1.1-200 OK\r\n\r\n", "HTTP/1.1 20\r\n\r\n", "HTTP/1.1 200-OK\r\n\r\n",
+        "HTTP/1.1 2x0 OK\r\n\r\n", "HTTP/1.1 200 O\x01K\r\n\r\n"}) {
+    EXPECT_EQ(ParseResponseHead(bytes, {}, head).error_status, 502) << bytes;
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -142,6 +143,59 @@ TEST(RequestParser, TakesAnEmptyChunkedBodyByteByByte) {
         << size;
   }
   EXPECT_EQ(parser.consumed(), text.size());
+}
+
+TEST(RequestParser, AnnouncesNoMoreThanItTakes) {
+  RequestParser parser({.header_bytes = 1000, .headers = 5, .body_bytes = 10});
+  EXPECT_EQ(parser.announced_body(), 0U) << "nothing has come";
+  std::string chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  ASSERT_EQ(parser.Parse(Span(chunked)), Outcome::kNeedMore);
+  EXPECT_EQ(parser.announced_body(), 0U);
+  EXPECT_FALSE(parser.expects_continue());
+}
+
+TEST(RequestParser, TakesLargeBodiesOnlyWhereTheRouterSaysSo) {
+  Router router;
+  router.AddLarge("POST", "/batch", [](const Request&, const Reply&) {});
+  router.Add("POST", "/one", [](const Request&, const Reply&) {});
+  const ParserLimits limits{
+      .header_bytes = 1000, .headers = 5, .body_bytes = 10, .large_body_bytes = 20};
+  const auto takes = [&](const std::string& path, std::size_t size) {
+    const std::string body(size, 'x');
+    std::ostringstream chunk;
+    chunk << "Transfer-Encoding: chunked\r\n\r\n" << std::hex << size << "\r\n";
+    int taken = 0;
+    for (const std::string& rest : {"Content-Length: " + std::to_string(size) + "\r\n\r\n" + body,
+                                    chunk.str() + body + "\r\n0\r\n\r\n"}) {
+      RequestParser parser(limits, &router);
+      std::string text = "POST " + path + " HTTP/1.1\r\n" + rest;
+      const Outcome outcome = parser.Parse(Span(text));
+      EXPECT_EQ(parser.failure_status(), outcome == Outcome::kComplete ? 0 : 413);
+      if (outcome == Outcome::kComplete) ++taken;
+    }
+    return taken;
+  };
+  EXPECT_EQ(takes("/batch", 20), 2);
+  EXPECT_EQ(takes("/batch?x=1", 20), 2) << "a query changes nothing";
+  EXPECT_EQ(takes("/batch", 21), 0);
+  EXPECT_EQ(takes("/one", 10), 2);
+  EXPECT_EQ(takes("/one", 11), 0);
+  EXPECT_EQ(takes("/batch/", 11), 0) << "another path";
+  EXPECT_EQ(takes("/", 11), 0);
+}
+
+TEST(RequestParser, AMalformedChunkIsToldApartFromALongOne) {
+  RequestParser parser({});
+  std::string text = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n";
+  ASSERT_EQ(parser.Parse(Span(text)), Outcome::kFailed);
+  EXPECT_EQ(parser.failure_status(), 400);
+}
+
+TEST(RequestParser, AnOldClientIsNotToldToContinue) {
+  RequestParser parser({});
+  std::string text = "POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+  ASSERT_EQ(parser.Parse(Span(text)), Outcome::kNeedMore);
+  EXPECT_FALSE(parser.expects_continue());
 }
 
 }  // namespace

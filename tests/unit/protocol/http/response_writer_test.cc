@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "protocol/http/error.h"
+
 namespace weir::http {
 namespace {
 
@@ -68,11 +72,11 @@ TEST(Decision, TellsLeasesAndWhetherTheyCameBack) {
 
 TEST(Decision, TellsWhyItCouldNotBeMade) {
   limiter::Check check;
-  check.status = Error{Code::kUnavailable, "the store is away"};
+  check.status = Error{Code::kUnavailable, "the store is down"};
   std::string out;
   JsonWriter json(out);
   AppendDecision(json, check);
-  EXPECT_EQ(out, R"({"error":"unavailable","message":"the store is away"})");
+  EXPECT_EQ(out, R"({"error":"unavailable","message":"the store is down"})");
 }
 
 TEST(Response, IsWrittenWithItsHead) {
@@ -145,6 +149,83 @@ TEST(LimitHeaders, TellEachEnforcedPolicy) {
   out.clear();
   AppendLimitHeaders(out, check, {.x_ratelimit = false, .ietf = false});
   EXPECT_EQ(out, "");
+}
+
+TEST(Decision, TellsOfReservationsEstimatesAndWhatNeverFits) {
+  limiter::Check check = MakeCheck();
+  check.reserve = milliseconds(5000);
+  check.reservation = "abc";
+  check.estimated = true;
+  std::string out;
+  JsonWriter json(out);
+  AppendDecision(json, check);
+  EXPECT_EQ(out,
+            R"({"allowed":true,"limit":100,"remaining":99,"retryAfterMs":0,"resetAfterMs":100,)"
+            R"("policy":"per-user","reservation":"abc","expiresAfterMs":5000,"estimated":true})");
+  check = MakeCheck();
+  check.op = store::Op::kSettle;
+  check.decision.verdict = Verdict::kNever;
+  check.decision.remaining = -3;
+  out.clear();
+  AppendDecision(json, check);
+  EXPECT_EQ(out,
+            R"({"allowed":false,"limit":100,"remaining":0,"retryAfterMs":0,"resetAfterMs":100,)"
+            R"("policy":"per-user","never":true,"settled":false})");
+}
+
+TEST(Response, ABodyOfNoTypeHasNone) {
+  std::string out;
+  AppendHead(out, 200, "", 5, {});
+  EXPECT_EQ(out.find("Content-Type"), std::string::npos);
+  EXPECT_NE(out.find("Content-Length: 5\r\n"), std::string::npos);
+}
+
+TEST(DateCache, TellsEachSecondAsItIs) {
+  DateCache dates;
+  EXPECT_EQ(dates.At(784'111'777), "Sun, 06 Nov 1994 08:49:37 GMT");  // RFC 9110, 5.6.7
+  EXPECT_EQ(dates.At(784'111'777), "Sun, 06 Nov 1994 08:49:37 GMT");
+  EXPECT_EQ(dates.At(784'111'778), "Sun, 06 Nov 1994 08:49:38 GMT");
+}
+
+TEST(Response, OfNothingHasNoLength) {
+  for (const int status : {204, 304}) {
+    Response response;
+    response.status = status;
+    std::string out;
+    AppendResponse(out, response, {});
+    EXPECT_EQ(out.find("Content-Length"), std::string::npos) << status;
+  }
+  Response limited;
+  limited.status = 429;
+  std::string out;
+  AppendResponse(out, limited, {});
+  EXPECT_TRUE(out.starts_with("HTTP/1.1 429 Too Many Requests\r\n")) << out;
+}
+
+TEST(LimitHeaders, SayWhoDecidedWhileTheStoreIsAway) {
+  limiter::Check check = MakeCheck();
+  check.degraded_by = "local";
+  limiter::PolicyVerdict unlimited;
+  unlimited.policy = "free";
+  check.verdicts.push_back(unlimited);
+  std::string out;
+  AppendLimitHeaders(out, check, {});
+  EXPECT_EQ(out, "X-RateLimit-Degraded: local\r\n") << "what has no limit has nothing to tell";
+}
+
+TEST(Status, EveryCodeHasOne) {
+  EXPECT_EQ(StatusFor(Code::kInvalidArgument), 400);
+  EXPECT_EQ(StatusFor(Code::kUnauthenticated), 401);
+  EXPECT_EQ(StatusFor(Code::kPermissionDenied), 403);
+  EXPECT_EQ(StatusFor(Code::kNotFound), 404);
+  EXPECT_EQ(StatusFor(Code::kAlreadyExists), 409);
+  EXPECT_EQ(StatusFor(Code::kFailedPrecondition), 409);
+  EXPECT_EQ(StatusFor(Code::kResourceExhausted), 429);
+  EXPECT_EQ(StatusFor(Code::kInternal), 500);
+  EXPECT_EQ(StatusFor(Code::kUnimplemented), 501);
+  EXPECT_EQ(StatusFor(Code::kUnavailable), 503);
+  EXPECT_EQ(StatusFor(Code::kDeadlineExceeded), 504);
+  EXPECT_EQ(ErrorResponse(Error{Code::kNotFound, "gone"}).status, 404);
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace weir::http {
 namespace {
@@ -87,6 +90,44 @@ TEST_F(RouterTest, FindsBatchedPathsAsTheyAreAndListsThem) {
     EXPECT_EQ(router_.FindBatched(path), std::nullopt) << path;
   }
   EXPECT_EQ(router_.routes().back(), std::make_pair(std::string("POST"), std::string("/v1/check")));
+}
+
+TEST_F(RouterTest, AsksItsGuardBeforeAHandler) {
+  std::vector<std::size_t> asked;
+  router_.SetGuard([&](const Request& request, std::size_t route) -> std::optional<Response> {
+    asked.push_back(route);
+    if (request.method != "DELETE") return std::nullopt;
+    Response refusal;
+    refusal.status = 403;
+    return refusal;
+  });
+  EXPECT_EQ(Ask("GET", "/admin/policies").status, 200);
+  EXPECT_EQ(Ask("DELETE", "/admin/policies/a").status, 403);
+  EXPECT_EQ(Ask("GET", "/nowhere").status, 404);
+  EXPECT_EQ(asked, (std::vector<std::size_t>{1, 4})) << "their places among the routes";
+}
+
+TEST_F(RouterTest, TellsAWitnessWhatWasAnswered) {
+  std::vector<std::string> seen;
+  router_.SetObserver([&](const Request& request, std::size_t) -> Router::Witness {
+    if (request.method == "GET") return {};
+    return [&seen](const Response& response) { seen.push_back(response.body); };
+  });
+  Ask("GET", "/admin/policies");
+  EXPECT_EQ(Ask("POST", "/admin/policies").body, "POST /admin/policies");
+  EXPECT_EQ(seen, std::vector<std::string>{"POST /admin/policies"});
+}
+
+TEST_F(RouterTest, AParameterMayTakeAnyBytes) {
+  Add("GET", "/keys/{*key}");
+  EXPECT_EQ(Ask("GET", "/keys/a%00b").body, std::string("GET /keys/{*key}|a\0b", 20));
+  EXPECT_EQ(Ask("GET", "/keys/%zz").status, 400);
+  EXPECT_EQ(router_.routes().back().second, "/keys/{key}") << "shown without the star";
+}
+
+TEST_F(RouterTest, HeadNeedsAGet) {
+  Add("POST", "/only");
+  EXPECT_EQ(Ask("HEAD", "/only").status, 405);
 }
 
 }  // namespace

@@ -26,7 +26,11 @@ class BucketLimiter final : public limiter::Limiter {
   std::vector<std::size_t> batches;       ///< the size of each call
   std::vector<std::int64_t> leases;       ///< those that may be released
   std::vector<std::string> reservations;  ///< those that may be settled
+  std::string policy = "ten";             ///< what decides about every key
   bool estimated = false;                 ///< what is left is an estimate
+  telemetry::Tracer* tracer_in_use = nullptr;
+
+  telemetry::Tracer* tracer() const noexcept override { return tracer_in_use; }
 
   void Apply(std::span<store::Application> batch, store::Done done) override {
     batches.push_back(batch.size());
@@ -63,6 +67,14 @@ class BucketLimiter final : public limiter::Limiter {
     return names;
   }
   std::size_t waiting() const { return waiting_.size(); }
+  /// Every key is fresh again, and nobody waits.
+  void Forget() {
+    buckets_.clear();
+    policies_.clear();
+    waiting_.clear();
+    leases.clear();
+    reservations.clear();
+  }
 
  private:
   void Run(std::function<void()> decide, store::Done done) {
@@ -81,7 +93,7 @@ class BucketLimiter final : public limiter::Limiter {
     static const Quota quota = *Quota::TokenBucket(10, 1);
     auto& state = policies_[std::string(check.request.key)];
     check.status = status;
-    check.policy = "ten";
+    check.policy = policy;
     check.estimated = estimated;
     const std::int64_t cost = check.request.cost;
     switch (check.op) {

@@ -44,6 +44,7 @@ TEST_F(RespCommands, Client) {
               StartsWith("-ERR lib-name and lib-ver cannot contain"));
   EXPECT_THAT(Talk("CLIENT SETNAME " + std::string(257, 'n') + "\r\n"),
               StartsWith("-ERR Client names cannot contain"));
+  EXPECT_THAT(Talk("CLIENT SETNAME a\x7f\r\n"), StartsWith("-ERR Client names cannot contain"));
   EXPECT_EQ(Talk("CLIENT SETNAME\r\n"),
             "-ERR wrong number of arguments for 'client|setname' command\r\n");
   EXPECT_EQ(Talk("CLIENT NO-TOUCH ON\r\n"), "+OK\r\n");
@@ -83,6 +84,9 @@ TEST_F(RespCommands, WhatIsUnknownIsQuotedUpToAPoint) {
             "-ERR unknown command 'NO-SUCH-COMMAND-HERE', with args beginning with: '" +
                 words.substr(0, 128) + "' \r\n");
   EXPECT_THAT(Talk("zzz\r\n"), StartsWith("-ERR unknown command 'zzz'"));
+  // As long as a command that has its own way, and almost its name.
+  EXPECT_THAT(Talk("CL.THROTTLX a 1 1 1\r\n"), StartsWith("-ERR unknown command 'CL.THROTTLX'"));
+  EXPECT_THAT(Talk("THROTTLX a 1 1 1\r\n"), StartsWith("-ERR unknown command 'THROTTLX'"));
 }
 
 TEST_F(RespCommands, CostsAndTimesBeyondTheirBounds) {
@@ -95,6 +99,22 @@ TEST_F(RespCommands, CostsAndTimesBeyondTheirBounds) {
   EXPECT_THAT(Talk("WEIR.RESERVE k 1 100000000\r\n"), StartsWith("-ERR seconds must be"));
   EXPECT_THAT(Talk("WEIR.RELEASE k x\r\n"), StartsWith("-ERR lease must be"));
   EXPECT_TRUE(limiter_.batches.empty());
+}
+
+TEST_F(RespCommands, ReservesAndSettles) {
+  EXPECT_EQ(
+      Talk("WEIR.RESERVE k 4\r\n"),
+      "*9\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:4\r\n$3\r\nten\r\n:0\r\n:0\r\n$12\r\nuntil-600000\r\n");
+  EXPECT_THAT(Talk("WEIR.RESERVE k 4 30\r\n"), EndsWith("$11\r\nuntil-30000\r\n"));
+  EXPECT_THAT(Talk("WEIR.RESERVE k 9\r\n"), EndsWith(":0\r\n:0\r\n$-1\r\n"));
+  EXPECT_THAT(Talk("WEIR.SETTLE until-30000 2\r\nWEIR.SETTLE until-30000 2\r\n"),
+              ::testing::AllOf(StartsWith("*9\r\n"), EndsWith(":0\r\n:0\r\n")));
+  EXPECT_THAT(Talk("HELLO 3\r\nWEIR.SETTLE until-600000 0\r\n"), EndsWith("+settled\r\n:1\r\n"));
+}
+
+TEST_F(RespCommands, WhatNoPolicyDecidedNamesNone) {
+  limiter_.policy = "";
+  EXPECT_THAT(Talk("WEIR.CHECK k\r\n"), EndsWith(":1\r\n$-1\r\n:0\r\n:0\r\n"));
 }
 
 TEST_F(RespCommands, ThrottleSaysWhatIsWrongWithIt) {
@@ -117,7 +137,7 @@ TEST_F(RespCommands, WhoMayNotGiveBackIsToldSoAndWhoMayIsOnRecord) {
                                              "10.0.0.1 check.settle "));
   session_->client().gives_back = false;
   for (const char* command : {"WEIR.REFUND k\r\n", "WEIR.RELEASE k 7\r\n", "WEIR.SETTLE r 1\r\n"}) {
-    EXPECT_THAT(Talk(command), StartsWith("-NOPERM this command needs a key")) << command;
+    EXPECT_THAT(Talk(command), StartsWith("-NOPERM this command requires a key")) << command;
   }
   EXPECT_EQ(record.size(), 3U);
 }

@@ -108,6 +108,59 @@ TEST(RespParser, InlineWordsMayBeQuotedAsInRedis) {
   EXPECT_THAT(commands[0], ElementsAre("SET", "aA\n\"", "b\\n", "xy z"));
 }
 
+TEST(RespParser, EscapesInDoubleQuotes) {
+  const auto word = [](const std::string& quoted) {
+    const std::string line = "ECHO \"" + quoted + "\"\r\n";
+    Parser parser;
+    return parser.Next(line) == Outcome::kCommand ? std::string(parser[1]) : parser.error();
+  };
+  EXPECT_EQ(word(R"(\n\r\t\b\a)"), "\n\r\t\b\a");
+  EXPECT_EQ(word(R"(\q\\\")"), "q\\\"");
+  EXPECT_EQ(word(R"(\x41\x6a)"), "Aj");
+  EXPECT_EQ(word(R"(\x4g)"), "x4g") << "two digits or none";
+  EXPECT_EQ(word(R"(\xg4)"), "xg4");
+  EXPECT_EQ(word(R"(\x4)"), "x4");
+}
+
+TEST(RespParser, ABackslashAtTheEndOfALineClosesNoQuote) {
+  for (const char* line : {"ECHO \"a\\\n", "ECHO 'a\\\n"}) {
+    EXPECT_EQ(ErrorOf(line), "Protocol error: unbalanced quotes in request") << line;
+  }
+}
+
+TEST(RespParser, EverySpaceSeparatesInlineWords) {
+  EXPECT_THAT(ParseInPieces("a\vb\fc\td\r\n", 100), ElementsAre(Words{"a", "b", "c", "d"}));
+}
+
+TEST(RespParser, LongBulkStringsAreReadAsShortOnesAre) {
+  const std::string text(150, 'l');
+  const std::string input = "*2\r\n$4\r\nECHO\r\n$150\r\n" + text;
+  for (const std::size_t piece : {std::size_t{1000}, std::size_t{7}}) {
+    EXPECT_THAT(ParseInPieces(input + "\r\nPING\r\n", piece),
+                ElementsAre(Words{"ECHO", text}, Words{"PING"}));
+  }
+  for (const char* end : {"xx", "\rx", "x\n"}) {
+    EXPECT_EQ(ErrorOf(input + end), "Protocol error: expected CRLF after a bulk string");
+    EXPECT_EQ(ErrorOf(std::string("*1\r\n$1\r\na") + end),
+              "Protocol error: expected CRLF after a bulk string");
+  }
+  EXPECT_EQ(ErrorOf("*1\r\n$1\rxa\r\n"), "Protocol error: invalid bulk length");
+  EXPECT_EQ(ErrorOf("*1\r\n$x\r\na\r\n"), "Protocol error: invalid bulk length");
+}
+
+TEST(RespParser, ShortBulkStringsHaveTheSameLimitsAsLongOnes) {
+  ParserLimits limits;
+  limits.max_bulk = 3;
+  EXPECT_EQ(ErrorOf("*1\r\n$4\r\nPING\r\n", limits), "Protocol error: invalid bulk length");
+  limits = {};
+  limits.max_command = 20;
+  // 4 + 10 bytes fit, 10 more do not.
+  EXPECT_EQ(ErrorOf("*2\r\n$4\r\nECHO\r\n$4\r\nECHO\r\n", limits),
+            "Protocol error: command too large");
+  EXPECT_EQ(ErrorOf(std::string(21, 'i'), limits), "Protocol error: command too large");
+  EXPECT_EQ(ErrorOf(std::string(20, 'i'), limits), "no error");
+}
+
 TEST(RespParser, InlineArgumentsAreTransient) {
   Parser parser;
   ASSERT_EQ(parser.Next("PING x\r\n"), Outcome::kCommand);

@@ -39,6 +39,12 @@ TEST(RespReply, Resp3KindsFallBackToResp2) {
   EXPECT_EQ(Written(Protocol::kResp3, write), "%1\r\n$1\r\na\r\n_\r\n#t\r\n=6\r\ntxt:hi\r\n");
 }
 
+TEST(RespReply, BooleansAreIntegersInResp2) {
+  const auto no = [](ReplyWriter& w) { w.Boolean(false); };
+  EXPECT_EQ(Written(Protocol::kResp2, no), ":0\r\n");
+  EXPECT_EQ(Written(Protocol::kResp3, no), "#f\r\n");
+}
+
 TEST(RespReply, ALineBreakCannotEndAnErrorEarly) {
   EXPECT_EQ(Written(Protocol::kResp2, [](ReplyWriter& w) { w.Error("ERR", "a\r\n+OK"); }),
             "-ERR a  +OK\r\n");
@@ -57,6 +63,8 @@ TEST(RespBuffer, KeepsWhatIsHeldWhenItGrowsOrMoves) {
     }
     ASSERT_EQ(buffer.view(), expected);
   }
+  buffer.Shrink(16);
+  ASSERT_EQ(buffer.view(), expected) << "what is held stays";
   buffer.Consume(buffer.size());
   buffer.Shrink(16);
   EXPECT_EQ(buffer.capacity(), 0U);

@@ -68,7 +68,8 @@ TEST_F(RespSession, AnswersWhatClientsSendOnTheirOwn) {
   EXPECT_EQ(Talk("CONFIG GET appendonly\r\n"), "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n");
   EXPECT_EQ(Talk("CONFIG GET requirepass\r\n"), "*0\r\n");
   EXPECT_THAT(Talk("INFO\r\n"), HasSubstr("weir_version:"));
-  EXPECT_EQ(Talk("COMMAND COUNT\r\n"), ":" + std::to_string(21) + "\r\n");
+  EXPECT_THAT(Talk("INFO\r\n"), HasSubstr("tcp_port:6380\r\n"));
+  EXPECT_EQ(Talk("COMMAND COUNT\r\n"), ":" + std::to_string(22) + "\r\n");
   EXPECT_THAT(
       Talk("COMMAND INFO nosuch cl.throttle\r\n"),
       StartsWith(
@@ -93,8 +94,8 @@ TEST_F(RespSession, WordsErrorsAsRedisDoes) {
 TEST_F(RespSession, KnowsEveryCommandItLists) {
   EXPECT_EQ(Talk("*1\r\n$12\r\nweir.releasx\r\n").substr(0, 20), "-ERR unknown command");
   for (const char* name : {"auth", "cl.throttle", "client", "command", "config", "echo", "hello",
-                           "info", "ping", "quit", "reset", "select", "weir.check", "weir.peek",
-                           "weir.refund", "weir.release", "weir.reset"}) {
+                           "info", "ping", "quit", "reset", "select", "weir.apply", "weir.check",
+                           "weir.peek", "weir.refund", "weir.release", "weir.reset"}) {
     EXPECT_THAT(Talk(std::string("COMMAND INFO ") + name + "\r\n"), HasSubstr(name));
   }
 }
@@ -132,33 +133,12 @@ TEST_F(RespSession, PolicyCommandsAskTheLimiter) {
   EXPECT_EQ(Talk("WEIR.RELEASE k 77\r\nWEIR.RELEASE k 77\r\n"), ":1\r\n:0\r\n");
 }
 
-TEST_F(RespSession, ReservesAndSettles) {
-  EXPECT_EQ(
-      Talk("WEIR.RESERVE k 4\r\n"),
-      "*9\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:4\r\n$3\r\nten\r\n:0\r\n:0\r\n$12\r\nuntil-600000\r\n");
-  EXPECT_THAT(Talk("WEIR.RESERVE k 4 30\r\n"), ::testing::EndsWith("$11\r\nuntil-30000\r\n"));
-  EXPECT_THAT(Talk("WEIR.RESERVE k 9\r\n"), ::testing::EndsWith(":0\r\n:0\r\n$-1\r\n"));
-  EXPECT_THAT(Talk("WEIR.SETTLE until-30000 2\r\nWEIR.SETTLE until-30000 2\r\n"),
-              ::testing::AllOf(StartsWith("*9\r\n"), ::testing::EndsWith(":0\r\n:0\r\n")));
-  EXPECT_THAT(Talk("HELLO 3\r\nWEIR.SETTLE until-600000 0\r\n"),
-              ::testing::EndsWith("+settled\r\n:1\r\n"));
-}
-
 TEST_F(RespSession, SaysWhatIsEstimated) {
   limiter_.estimated = true;
   EXPECT_THAT(Talk("WEIR.CHECK k\r\n"), ::testing::EndsWith("$3\r\nten\r\n:0\r\n:1\r\n"));
 }
 
-// Throttlecrab: a bucket of max_burst permits, allowed first, the time until full before the retry.
-TEST_F(RespSession, AnswersThrottleAsThrottlecrabDoes) {
-  EXPECT_EQ(Talk("THROTTLE k 2 1 10\r\n"), "*5\r\n:1\r\n:2\r\n:1\r\n:10\r\n:0\r\n");
-  EXPECT_EQ(Talk("throttle k 2 1 10 1\r\n"), "*5\r\n:1\r\n:2\r\n:0\r\n:20\r\n:0\r\n");
-  EXPECT_EQ(Talk("THROTTLE k 2 1 10\r\n"), "*5\r\n:0\r\n:2\r\n:0\r\n:20\r\n:10\r\n");
-  EXPECT_EQ(Talk("THROTTLE k 2 1 10 3\r\n"), "*5\r\n:0\r\n:2\r\n:0\r\n:20\r\n:0\r\n");
-  EXPECT_EQ(Talk("THROTTLE k 0 1 10\r\n"), "-ERR max_burst must be at least 1\r\n");
-  EXPECT_THAT(Talk("THROTTLE k 2 1 10 1 1\r\n"),
-              StartsWith("-ERR wrong number of arguments for 'throttle' command"));
-  // Commands of both kinds in one batch keep their own replies.
+TEST_F(RespSession, ThrottlesOfBothKindsInOneBatchKeepTheirOwnReplies) {
   EXPECT_EQ(Talk("CL.THROTTLE b 0 1 1\r\nTHROTTLE c 1 1 1\r\n"),
             "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n*5\r\n:1\r\n:1\r\n:0\r\n:1\r\n:0\r\n");
 }
@@ -298,8 +278,9 @@ TEST_F(RespSession, QuitAnswersAndCloses) {
 }
 
 TEST_F(LockedRespSession, NothingGoesWithoutAPassword) {
-  for (const char* command : {"PING\r\n", "CL.THROTTLE a 0 1 1\r\n", "WEIR.CHECK a\r\n", "INFO\r\n",
-                              "CLIENT LIST\r\n", "COMMAND\r\n", "CONFIG GET *\r\n"}) {
+  for (const char* command :
+       {"PING\r\n", "CL.THROTTLE a 0 1 1\r\n", "THROTTLE a 1 1 1\r\n", "WEIR.CHECK a\r\n",
+        "INFO\r\n", "CLIENT LIST\r\n", "COMMAND\r\n", "CONFIG GET *\r\n"}) {
     EXPECT_EQ(Talk(command), "-NOAUTH Authentication required.\r\n") << command;
   }
   EXPECT_THAT(Talk("HELLO 3\r\n"), StartsWith("-NOAUTH HELLO must be called"));
@@ -338,7 +319,8 @@ TEST_F(RespSession, ResetIsForAdministrators) {
   service_.on_reset = [&](const std::string& who, std::string_view key) {
     resets.push_back(who + " of " + std::string(key));
   };
-  EXPECT_THAT(Talk("WEIR.RESET a\r\n"), StartsWith("-NOPERM WEIR.RESET needs the role operate"));
+  EXPECT_THAT(Talk("WEIR.RESET a\r\n"),
+              StartsWith("-NOPERM WEIR.RESET requires a key with the role operate"));
   EXPECT_THAT(Talk("AUTH admi\r\nWEIR.RESET a\r\n"), HasSubstr("-NOPERM "));
   EXPECT_THAT(resets, ElementsAre());
   EXPECT_EQ(Talk("AUTH admin\r\nWEIR.RESET a\r\n"), "+OK\r\n+OK\r\n");

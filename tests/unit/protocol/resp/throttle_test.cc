@@ -1,5 +1,6 @@
 // CL.THROTTLE worked out by hand from its definition: a bucket of max_burst + 1 permits, one permit
-// back every period / count seconds. T = emission interval, L = max_burst + 1.
+// back every period / count seconds. T = emission interval, L = max_burst + 1. Then THROTTLE, of a
+// bucket of L = max_burst permits.
 
 #include "protocol/resp/throttle.h"
 
@@ -8,6 +9,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "protocol/resp/session.h"
 #include "unit/protocol/resp/bucket_limiter.h"
@@ -21,11 +23,13 @@ using std::chrono::seconds;
 
 class CellThrottle : public ::testing::Test {
  protected:
+  explicit CellThrottle(std::string command = "CL.THROTTLE") : command_(std::move(command)) {}
+
   // Sends "CL.THROTTLE <arguments>" and returns the reply with its lines joined by spaces, e.g.
   // "0 16 15 -1 2", or the error.
   std::string Throttle(const std::string& arguments) {
     Buffer out;
-    const std::string line = "CL.THROTTLE " + arguments + "\r\n";
+    const std::string line = command_ + " " + arguments + "\r\n";
     EXPECT_EQ(session_.Feed(line, out), line.size());
     std::string reply(out.view());
     if (reply.rfind("*5\r\n", 0) != 0) return reply.substr(0, reply.find('\r'));
@@ -37,10 +41,16 @@ class CellThrottle : public ::testing::Test {
     return numbers;
   }
 
+  std::string command_;
   BucketLimiter limiter_;
   Service service_;
   Worker worker_{service_, limiter_};
   Session session_{worker_, "127.0.0.1:1", "127.0.0.1:2", [] {}};
+};
+
+class CrabThrottle : public CellThrottle {
+ protected:
+  CrabThrottle() : CellThrottle("THROTTLE") {}
 };
 
 TEST_F(CellThrottle, BurstThenLimitedThenRefilled) {
@@ -153,7 +163,8 @@ TEST_F(CellThrottle, ZeroAndNegativeRatesAreErrors) {
   EXPECT_EQ(Throttle("k 1 -1 1"), "-ERR count_per_period must be between 1 and 1099511627776");
   EXPECT_EQ(Throttle("k 1 1 -1"), "-ERR period must be between 1 and 3155760000 seconds");
   EXPECT_EQ(Throttle("k -1 1 1"), "-ERR max_burst must be between 0 and 1099511627775");
-  EXPECT_EQ(Throttle("k 1 1 1 -1"), "-ERR quantity must not be negative; 0 asks without charging");
+  EXPECT_EQ(Throttle("k 1 1 1 -1"),
+            "-ERR quantity must not be negative; 0 checks without charging");
 }
 
 TEST_F(CellThrottle, WhatIsNotANumberIsNamed) {
@@ -165,6 +176,7 @@ TEST_F(CellThrottle, WhatIsNotANumberIsNamed) {
   EXPECT_EQ(Throttle("k 1 1 1 1 1"),
             "-ERR Usage: CL.THROTTLE <key> <max_burst> <count per period> <period> [<quantity>]");
   EXPECT_EQ(Throttle("k +1 +1 +1"), "0 2 1 -1 1");
+  EXPECT_EQ(Throttle("k +-1 1 1"), "-ERR max_burst is not an integer: '+-1'");
 }
 
 TEST_F(CellThrottle, KeysAreBounded) {
@@ -175,6 +187,45 @@ TEST_F(CellThrottle, KeysAreBounded) {
 TEST_F(CellThrottle, KeysHaveANameSpaceOfTheirOwn) {
   Throttle("key|user-123 0 1 1");
   EXPECT_THAT(limiter_.keys(), ::testing::ElementsAre("cl|key|user-123"));
+}
+
+// Allowed, limit, remaining, seconds until full, seconds until a retry succeeds.
+TEST_F(CrabThrottle, HasOnePermitLessAndAllowedComesFirst) {
+  // L = 2, T = 10 s.
+  EXPECT_EQ(Throttle("k 2 1 10"), "1 2 1 10 0");
+  command_ = "throttle";
+  EXPECT_EQ(Throttle("k 2 1 10 1"), "1 2 0 20 0");
+  EXPECT_EQ(Throttle("k 2 1 10"), "0 2 0 20 10");
+  limiter_.clock.Advance(milliseconds(9'500));
+  EXPECT_EQ(Throttle("k 2 1 10"), "0 2 0 11 1");
+  EXPECT_EQ(Throttle("k 2 1 10 0"), "1 2 0 11 0");
+}
+
+TEST_F(CrabThrottle, AQuantityThatNeverFitsIsNotToldToRetryAtOnce) {
+  // L = 5, T = 60 s: six permits are one more than a full bucket holds, 1000 are 995 more.
+  EXPECT_EQ(Throttle("k 5 1 60 6"), "0 5 5 0 60");
+  EXPECT_EQ(Throttle("k 5 1 60 1000"), "0 5 5 0 59700");
+  // Empty: 300 s until it is full, and 60 s more.
+  EXPECT_EQ(Throttle("k 5 1 60 5"), "1 5 0 300 0");
+  EXPECT_EQ(Throttle("k 5 1 60 6"), "0 5 0 300 360");
+  // 3 per second: (4 - 2) / 3 s, rounded up.
+  EXPECT_EQ(Throttle("third 2 3 1 4"), "0 2 2 0 1");
+  // No time is longer than 2^63 - 1 ns, which is 9,223,372,036.85 s.
+  EXPECT_EQ(Throttle("k 5 1 60 9223372036854775807"), "0 5 0 300 9223372037");
+}
+
+TEST_F(CrabThrottle, NamesTheArgumentThatIsWrong) {
+  const std::string burst = "-ERR max_burst must be between 1 and 1099511627776";
+  EXPECT_EQ(Throttle("k 0 1 1"), burst);
+  EXPECT_EQ(Throttle("k -9223372036854775808 1 1"), burst);
+  EXPECT_EQ(Throttle("k 1099511627777 1 1"), burst);
+  // L = 2^40, refilled with 2^31 per second: 512 s to fill.
+  EXPECT_EQ(Throttle("big 1099511627776 2147483648 1 1099511627776"), "1 1099511627776 0 512 0");
+  EXPECT_EQ(Throttle("k 1 1"), "-ERR wrong number of arguments for 'throttle' command");
+  EXPECT_EQ(Throttle("k 2 1 10 1 1"), "-ERR wrong number of arguments for 'throttle' command");
+  EXPECT_EQ(Throttle("k 2 1 10 -1"),
+            "-ERR quantity must not be negative; 0 checks without charging");
+  EXPECT_EQ(Throttle(std::string(4001, 'k') + " 1 1 1"), "-ERR the key is longer than 4000 bytes");
 }
 
 TEST(QuotaCache, GivesEachRateItsOwnQuota) {

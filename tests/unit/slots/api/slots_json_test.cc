@@ -63,6 +63,8 @@ TEST(SlotsJson, ReadsAndWritesConfigs) {
   std::string out;
   JsonWriter json(out);
   AppendConfig(json, config);
+  EXPECT_EQ(ParseConfig(R"({"configName":"c","windowSize":4,"maxPerWindow":1})").error().message,
+            R"(windowSize must be a string, such as "PT4S" or "4s")");
   EXPECT_EQ(out, R"({"configName":"pay","version":0,"windowSize":"PT4S","maxPerWindow":100,)"
                  R"("headroom":100,"fairWindows":100,"tenants":{"*":1,"a":1,"b":2},"active":true,)"
                  R"("createdAt":"1970-01-01T00:00:00Z"})");

@@ -93,5 +93,50 @@ TEST_F(BreakerTest, CallsFromBeforeItOpenedDoNotCountAfterwards) {
   EXPECT_TRUE(breaker_.closed());
 }
 
+TEST_F(BreakerTest, AnOldSuccessDoesNotExcuseNewFailures) {
+  const std::uint64_t before = breaker_.period();
+  Fail(5);
+  clock_.Advance(50ms);
+  ASSERT_TRUE(breaker_.ClaimProbe());
+  breaker_.ProbeSucceeded();
+  Fail(4);
+  breaker_.Succeeded(before);
+  Fail(1);
+  EXPECT_EQ(breaker_.state(), BreakerState::kOpen);
+}
+
+TEST_F(BreakerTest, WhatFailsWhileItIsOpenPutsNothingOff) {
+  Fail(5);
+  clock_.Advance(49ms);
+  Fail(20);
+  clock_.Advance(1ms);
+  EXPECT_TRUE(breaker_.ClaimProbe());
+}
+
+TEST_F(BreakerTest, StaysClosedWhereFewOfManyCallsFail) {
+  for (int i = 0; i < 100; ++i) {
+    for (int k = 0; k < 3; ++k) breaker_.Succeeded(breaker_.period());
+    Fail(1);
+  }
+  EXPECT_TRUE(breaker_.closed());
+}
+
+TEST_F(BreakerTest, AProbeThatNobodyClaimedChangesNothing) {
+  breaker_.ProbeFailed();
+  EXPECT_TRUE(breaker_.closed());
+  Fail(5);
+  const std::uint64_t period = breaker_.period();
+  breaker_.ProbeSucceeded();
+  EXPECT_EQ(breaker_.state(), BreakerState::kOpen);
+  EXPECT_EQ(breaker_.period(), period);
+}
+
+TEST(Breaker, NeedsNobodyWhoListens) {
+  ManualClock clock(1'000'000'000'000);
+  Breaker breaker(BreakerOptions{}, &clock);
+  for (int i = 0; i < 5; ++i) breaker.Failed(breaker.period());
+  EXPECT_EQ(breaker.state(), BreakerState::kOpen);
+}
+
 }  // namespace
 }  // namespace weir::store::guard

@@ -155,6 +155,65 @@ TEST_F(DenyCacheTest, HoldsNoMoreThanItsBound) {
   EXPECT_GT(known, 900U);
 }
 
+TEST_F(DenyCacheTest, WhatWaitingWillNotHelpIsNotKept) {
+  Decision never = Limited(300ms);
+  never.verdict = Verdict::kNever;
+  Keep({{"k", 1, &quota_}}, {never});
+  EXPECT_FALSE(Known({{"k", 1, &quota_}}, kNow));
+  Keep({{"k", 1, &quota_}}, {Limited(0ms)});
+  EXPECT_FALSE(Known({{"k", 1, &quota_}}, kNow));
+}
+
+TEST_F(DenyCacheTest, ANewerRefusalTakesTheOldOnesPlace) {
+  Keep({{"k", 1, &quota_}}, {Limited(300ms)});
+  Keep({{"k", 1, &quota_}}, {Limited(500ms)}, kNow + 200'000'000);
+  Asked asked({{"k", 1, &quota_}});
+  ASSERT_TRUE(cache_.TryAnswer(asked.application, kNow + 600'000'000));
+  EXPECT_EQ(asked.decisions[0].retry_after, 100ms);
+  EXPECT_EQ(cache_.counts().kept, 2U);
+}
+
+TEST_F(DenyCacheTest, ARefusalIsWorthMoreThanWhatWasSaidBesideAnother) {
+  Keep({{"a", 1, &quota_}}, {Limited(300ms)});
+  Keep({{"a", 1, &quota_}, {"b", 1, &quota_}}, {Decision{}, Limited(300ms)}, kNow + 1);
+  EXPECT_TRUE(Known({{"a", 1, &quota_}}, kNow + 2));
+  // Once it is over, what was said beside another takes its place, and a refusal that of this.
+  Keep({{"a", 1, &quota_}, {"c", 1, &quota_}}, {Decision{}, Limited(300ms)}, kNow + 300'000'000);
+  EXPECT_TRUE(Known({{"a", 1, &quota_}, {"c", 1, &quota_}}, kNow + 300'000'001));
+  EXPECT_FALSE(Known({{"a", 1, &quota_}}, kNow + 300'000'001));
+  Keep({{"a", 1, &quota_}, {"d", 1, &quota_}}, {Decision{}, Limited(300ms)}, kNow + 300'000'002);
+  EXPECT_TRUE(Known({{"a", 1, &quota_}, {"d", 1, &quota_}}, kNow + 300'000'003));
+}
+
+TEST_F(DenyCacheTest, CallsOfManyKeysAreAlwaysAskedOfTheStore) {
+  std::vector<std::string> keys(17);
+  std::vector<Charge> charges;
+  std::vector<Decision> decisions;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    keys[i] = "k" + std::to_string(i);
+    charges.push_back({keys[i], 1, &quota_});
+    decisions.push_back(Limited(300ms));
+  }
+  Keep(charges, decisions);
+  EXPECT_FALSE(Known({charges[0]}, kNow));
+  for (std::size_t i = 0; i < keys.size(); ++i) Keep({charges[i]}, {decisions[i]});
+  EXPECT_FALSE(Known(charges, kNow));
+  charges.pop_back();
+  EXPECT_TRUE(Known(charges, kNow));
+}
+
+TEST_F(DenyCacheTest, ForgettingWhileItIsOffOnlyCounts) {
+  cache_.SetOn(false);
+  cache_.Forget(HashOf("k"));
+  EXPECT_EQ(cache_.counts().forgotten, 1U);
+}
+
+TEST(DenyCacheOfNothing, NeverKeepsAnything) {
+  DenyCache cache(DenyCacheOptions{.max_keys = 0});
+  cache.SetOn(true);
+  EXPECT_FALSE(cache.on());
+}
+
 TEST(Hashes, AreReadAsTheyWereWrittenAndNothingElseIs) {
   const std::vector<std::uint64_t> hashes = {0, 1, 0xfedcba9876543210};
   const std::string text = WriteHashes(hashes);

@@ -80,5 +80,21 @@ TEST_F(MemoryStoreTest, PeekRefundReleaseAndReset) {
   EXPECT_EQ(decision.remaining, 2);
 }
 
+// Whoever asks again with the same memory is not told of the last time's error.
+TEST_F(MemoryStoreTest, AnOldErrorIsNotLeftInAnAnswer) {
+  const std::array<Charge, 2> charges = {Charge{"a", 2, &three_}, Charge{"a", 1, &three_}};
+  std::array<Decision, 2> decisions;
+  std::array<Application, 2> batch;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    batch[i].charges = std::span(charges).subspan(i, 1);
+    batch[i].decisions = std::span(decisions).subspan(i, 1);
+    batch[i].status = Error{Code::kUnavailable, "away"};
+  }
+  store_.Apply(batch, [] {});
+  EXPECT_TRUE(batch[0].status.ok());
+  EXPECT_TRUE(batch[1].status.ok());
+  EXPECT_EQ(decisions[1].remaining, 0);
+}
+
 }  // namespace
 }  // namespace weir::store::memory

@@ -257,6 +257,31 @@ TEST_F(RoutingStoreTest, OneOfManyWhoSeeTheDifferenceMakesUpForIt) {
   EXPECT_GE(LeftAt(1, "api/a|x", minute_), 4);
 }
 
+TEST_F(RoutingStoreTest, AChargeThatOvertakesAnotherHidesNoDifference) {
+  EXPECT_TRUE(engines_[0].TryAcquire("api/a|x", minute_, 3).allowed());
+  Moving(kWhole, 0);
+  // Both are charged in the old store in this order, and in the new one, as well as levelled, in
+  // the other: what the first is told by the new store counts the second, which it has not seen.
+  auto other = MakeStore(routes_);
+  doors_[1].slow = true;
+  const Charge charge{"api/a|x", 1, &minute_};
+  std::array<Decision, 2> decisions;
+  std::array<Application, 2> asked;
+  int answers = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    asked[i].charges = {&charge, 1};
+    asked[i].decisions = std::span(decisions).subspan(i, 1);
+    (i == 0 ? *store_ : *other).Apply({&asked[i], 1}, [&answers] { ++answers; });
+  }
+  while (!doors_[1].kept.empty()) {
+    std::vector<std::function<void()>> kept = std::exchange(doors_[1].kept, {});
+    for (auto answer = kept.rbegin(); answer != kept.rend(); ++answer) (*answer)();
+  }
+  EXPECT_EQ(answers, 2);
+  EXPECT_EQ(LeftAt(0, "api/a|x", minute_), 5);
+  EXPECT_LE(LeftAt(1, "api/a|x", minute_), 5) << "the new store knows less than the old one";
+}
+
 TEST_F(RoutingStoreTest, NodesThatHaveNotHeardOfTheMoveCountBesideThoseThatHave) {
   // Before, and in both: the old store sees every charge. In both, and after: the new one does.
   std::optional<Routes> elsewhere;

@@ -1,0 +1,282 @@
+#include "syntax.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <string_view>
+
+#include "base/duration.h"
+#include "command.h"
+#include "policy/fields.h"
+#include "telemetry/version.h"
+
+namespace weir::app {
+namespace {
+
+constexpr const char* kFooter =
+    R"(Start with `weir serve`, then: curl -s localhost:8080/v1/check -d '{"key":"user-123"}')";
+
+/// The commands as the help lists them: what a newcomer needs first comes first.
+struct Group {
+  const char* title;
+  std::vector<std::string_view> commands;
+};
+
+const std::vector<Group>& Groups() {
+  static const std::vector<Group> groups = {
+      {"Run", {"serve", "proxy", "sender", "dispatch", "migrate", "healthcheck"}},
+      {"Use a running service",
+       {"check", "explain", "policy", "top", "status", "reset", "audit", "reserve", "settle",
+        "slots", "notify"}},
+      {"Try before you enforce", {"config", "replay", "simulate", "bench"}},
+      {"Other", {"completion", "version"}},
+  };
+  return groups;
+}
+
+/// Adds all commands, group by group; one that no group names comes last.
+void AddCommands(CLI::App& program, int& exit_code) {
+  std::vector<const Command*> rest = Command::All();
+  for (const Group& group : Groups()) {
+    for (const std::string_view name : group.commands) {
+      const auto found = std::find_if(rest.begin(), rest.end(),
+                                      [name](const Command* one) { return one->name() == name; });
+      if (found == rest.end()) continue;
+      (*found)->Add(Syntax(&program), exit_code);
+      program.get_subcommand(std::string(name))->group(group.title);
+      rest.erase(found);
+    }
+  }
+  for (const Command* command : rest) command->Add(Syntax(&program), exit_code);
+}
+
+/// How CLI11 begins when the value of an option is not a number.
+constexpr std::string_view kNoConversion = "Could not convert: ";
+
+/// `; did you mean --http?`, or nothing if no candidate is near.
+std::string Suggestion(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::vector<std::string_view> views(candidates.begin(), candidates.end());
+  const auto nearest = policy::yaml::Nearest(word, views);
+  return nearest ? "; did you mean " + std::string(*nearest) + "?" : std::string();
+}
+
+std::string UnknownOption(const CLI::App& app, const std::string& option) {
+  std::vector<std::string> known;
+  for (const CLI::Option* one : app.get_options()) {
+    for (const std::string& name : one->get_lnames()) known.push_back("--" + name);
+  }
+  return option + ": no such option" + Suggestion(option, known);
+}
+
+std::string UnknownCommand(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::App* one : app.get_subcommands({})) known.push_back(one->get_name());
+  return word + ": no such command" + Suggestion(word, known);
+}
+
+const CLI::App* Subcommand(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* one : app.get_subcommands({})) {
+    if (one->get_name() == name) return one;
+  }
+  return nullptr;
+}
+
+/// The command that the words name, as far as there is one, and the first word that nobody knows.
+struct Reading {
+  const CLI::App* app;
+  std::string path;
+  std::string unknown;
+};
+
+Reading Read(const CLI::App& program, const std::vector<std::string>& words) {
+  Reading read{&program, program.get_name(), ""};
+  for (const std::string& word : words) {
+    const std::string option = word.substr(0, word.find('='));
+    if (option.starts_with("--")) {
+      if (read.app->get_option_no_throw(option) != nullptr) continue;
+      read.unknown = UnknownOption(*read.app, option);
+      break;
+    }
+    if (word.starts_with('-') || read.app->get_require_subcommand_min() == 0) continue;
+    const CLI::App* next = Subcommand(*read.app, word);
+    if (next == nullptr) {
+      read.unknown = UnknownCommand(*read.app, word);
+      break;
+    }
+    read.app = next;
+    read.path += " " + word;
+  }
+  return read;
+}
+
+/// What is wrong with the command line, in our words where CLI11's would leave one guessing, and
+/// where to read on.
+std::string Complaint(const CLI::App& program, const std::vector<std::string>& words,
+                      const CLI::ParseError& error) {
+  const Reading read = Read(program, words);
+  std::string wrong = error.what();
+  const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if ((extra || missing) && !read.unknown.empty()) {
+    wrong = read.unknown;
+  } else if (missing && read.app->get_require_subcommand_min() > 0) {
+    wrong = "a subcommand is required";
+  } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    const std::string option = wrong.substr(0, wrong.find(':'));
+    if (const CLI::Option* known = read.app->get_option_no_throw(option)) {
+      wrong = option + ": requires a value: " + known->get_description();
+    }
+  } else if (wrong.starts_with(kNoConversion) && wrong.find(" = ") != std::string::npos) {
+    const std::size_t equals = wrong.find(" = ");
+    wrong = wrong.substr(kNoConversion.size(), equals - kNoConversion.size()) +
+            ": expected a number, got '" + wrong.substr(equals + 3) + "'";
+  }
+  return "weir: " + wrong + "\nsee `" + read.path + " --help`\n";
+}
+
+/// One line for each option: its name, what it takes, what it is without it; then what it means.
+///
+/// Not thread-safe.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(35); }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return "";
+    const std::string takes = option->get_type_name();
+    std::string out = " " + takes.substr(0, takes.find(':'));
+    if (!option->get_default_str().empty()) out += "=" + option->get_default_str();
+    return out;
+  }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    std::string out = option->get_description();
+    if (option->get_required() && !option->get_positional()) out += " (required)";
+    if (!option->get_envname().empty()) out += " [" + option->get_envname() + "]";
+    return out;
+  }
+};
+
+}  // namespace
+
+Option Option::Required() { return Option(option_->required()); }
+Option Option::ShowDefault() { return Option(option_->capture_default_str()); }
+Option Option::Env(const char* variable) { return Option(option_->envname(variable)); }
+Option Option::Between(int least, int most) {
+  return Option(option_->check(CLI::Range(least, most)));
+}
+Option Option::Between(std::int64_t least, std::int64_t most) {
+  return Option(option_->check(CLI::Range(least, most)));
+}
+Option Option::Between(std::uint64_t least, std::uint64_t most) {
+  return Option(option_->check(CLI::Range(least, most)));
+}
+Option Option::Between(double least, double most) {
+  return Option(option_->check(CLI::Range(least, most)));
+}
+Option Option::OneOf(std::vector<std::string> values) {
+  return Option(option_->check(CLI::IsMember(std::move(values))));
+}
+Option Option::ExistingFile() { return Option(option_->check(CLI::ExistingFile)); }
+Option Option::AllowUnits() {
+  return Option(option_->transform([](std::string text) {
+    const Result<std::chrono::nanoseconds> time = ParseDuration(text);
+    return time.ok() ? std::to_string(std::chrono::duration<double>(*time).count()) : text;
+  }));
+}
+Option Option::Needs(Option other) { return Option(option_->needs(other.option_)); }
+Option Option::Excludes(Option other) { return Option(option_->excludes(other.option_)); }
+Option Option::Values(int least, int most) { return Option(option_->expected(least, most)); }
+Option Option::OneValueEach() { return Option(option_->expected(1)->allow_extra_args(false)); }
+Option Option::TakeAll() { return Option(option_->take_all()); }
+Option Option::Delimiter(char separator) { return Option(option_->delimiter(separator)); }
+Option Option::TypeName(std::string name) { return Option(option_->type_name(std::move(name))); }
+Option Option::DefaultText(std::string text) {
+  return Option(option_->default_str(std::move(text)));
+}
+Option Option::Hidden() { return Option(option_->group("")); }
+bool Option::given() const { return option_->count() > 0; }
+
+Option Syntax::AddOption(std::string name, std::string& value, std::string help) {
+  return Option(app_->add_option(std::move(name), value, std::move(help)));
+}
+Option Syntax::AddOption(std::string name, int& value, std::string help) {
+  return Option(app_->add_option(std::move(name), value, std::move(help)));
+}
+Option Syntax::AddOption(std::string name, std::int64_t& value, std::string help) {
+  return Option(app_->add_option(std::move(name), value, std::move(help)));
+}
+Option Syntax::AddOption(std::string name, std::uint64_t& value, std::string help) {
+  return Option(app_->add_option(std::move(name), value, std::move(help)));
+}
+Option Syntax::AddOption(std::string name, double& value, std::string help) {
+  return Option(app_->add_option(std::move(name), value, std::move(help)));
+}
+Option Syntax::AddOption(std::string name, std::optional<std::int64_t>& value, std::string help) {
+  return Option(app_->add_option(std::move(name), value, std::move(help)));
+}
+Option Syntax::AddOption(std::string name, std::vector<std::int64_t>& values, std::string help) {
+  return Option(app_->add_option(std::move(name), values, std::move(help)));
+}
+Option Syntax::AddOption(std::string name, std::vector<std::string>& values, std::string help) {
+  return Option(app_->add_option(std::move(name), values, std::move(help)));
+}
+Option Syntax::AddOption(std::string name, OnValues on_values, std::string help) {
+  return Option(app_->add_option_function(std::move(name), on_values, std::move(help)));
+}
+Option Syntax::AddFlag(std::string name, bool& value, std::string help) {
+  return Option(app_->add_flag(std::move(name), value, std::move(help)));
+}
+
+Syntax Syntax::AddSubcommand(std::string name, std::string about) {
+  return Syntax(app_->add_subcommand(std::move(name), std::move(about)));
+}
+void Syntax::RequireSubcommand() { app_->require_subcommand(1); }
+void Syntax::Footer(std::string text) { app_->footer(std::move(text)); }
+void Syntax::OnRun(std::function<void()> run) { app_->callback(std::move(run)); }
+void Syntax::Missing(const std::string& argument) { throw CLI::RequiredError(argument); }
+
+std::string Syntax::name() const { return app_->get_name(); }
+std::string Syntax::about() const { return app_->get_description(); }
+Syntax Syntax::parent() const { return Syntax(app_->get_parent()); }
+
+std::vector<Syntax> Syntax::subcommands() const {
+  std::vector<Syntax> all;
+  for (CLI::App* one : app_->get_subcommands([](CLI::App*) { return true; })) all.emplace_back(one);
+  return all;
+}
+
+std::vector<std::pair<std::string, std::string>> Syntax::options() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const CLI::Option* option : std::as_const(*app_).get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      all.emplace_back("--" + name, option->get_description());
+    }
+  }
+  return all;
+}
+
+int Command::Run(std::vector<std::string> words) {
+  constexpr int kUsage = 2;
+  CLI::App program("Weir: an exact rate limiter that many nodes can share.", "weir");
+  program.formatter(std::make_shared<HelpFormatter>());
+  program.require_subcommand(1);
+  program.set_version_flag("--version", "weir " + std::string(telemetry::kVersion));
+  int exit_code = 0;
+  AddCommands(program, exit_code);
+  program.footer(kFooter);  // last, or every command would have it too
+  try {
+    // The last one first, as CLI11 wants them.
+    program.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    // --help and --version end here as well.
+    if (error.get_exit_code() == 0) return program.exit(error);
+    std::cerr << Complaint(program, words, error);
+    return kUsage;
+  }
+  return exit_code;
+}
+
+}  // namespace weir::app

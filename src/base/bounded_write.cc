@@ -1,0 +1,31 @@
+#include "base/bounded_write.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <system_error>
+
+namespace weir {
+
+Status WriteBy(int fd, std::string_view bytes, std::chrono::steady_clock::time_point deadline) {
+  using std::chrono::ceil, std::chrono::milliseconds;
+  while (!bytes.empty()) {
+    const auto left = ceil<milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    pollfd ready{fd, POLLOUT, 0};
+    const int polled =
+        poll(&ready, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX)));
+    if (polled == 0) return Error{Code::kDeadlineExceeded, "nobody reads it"};
+    // A pipe that is ready takes that much at once.
+    const ssize_t written =
+        polled < 0 ? -1 : write(fd, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
+    if (written < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (written < 0) return Error{Code::kUnavailable, std::generic_category().message(errno)};
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+}  // namespace weir

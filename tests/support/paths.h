@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace weir::test {
+
+/// The program under test.
+const std::string& Program();
+
+/// A file or folder of the project, by its path in the tree.
+std::string SourcePath(std::string_view path);
+
+/// The folder that was built in.
+const std::string& BuildFolder();
+
+}  // namespace weir::test

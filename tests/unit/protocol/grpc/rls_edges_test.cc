@@ -1,0 +1,159 @@
+// Requests and answers of Envoy's rate limit service that are rare, but have a meaning.
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "envoy/service/ratelimit/v3/rls.pb.h"
+#include "policy/policy_set.h"
+#include "protocol/grpc/rls.h"
+#include "unit/protocol/grpc/fake_limiter.h"
+#include "unit/protocol/grpc/session_fixture.h"
+
+namespace weir::grpc::testing {
+namespace {
+
+using envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
+using envoy::service::ratelimit::v3::RateLimitRequest;
+using envoy::service::ratelimit::v3::RateLimitResponse;
+using std::chrono::seconds;
+
+class RlsEdges : public SessionTest {
+ protected:
+  void Serve(FakeLimiter::Script script, const RlsOptions& options = {}) {
+    limiter_ = std::make_unique<FakeLimiter>(std::move(script));
+    decider_ = std::make_unique<Decider>(*limiter_);
+    services_.Add(std::string(kShouldRateLimitPath), MakeShouldRateLimit(*decider_, options));
+    services_.OnBurstEnd([this] { decider_->Flush(); });
+  }
+
+  const Answer& Call(const RateLimitRequest& request) {
+    return CallAndWait(std::string(kShouldRateLimitPath), Framed(request));
+  }
+  RateLimitResponse Ask(const RateLimitRequest& request) {
+    const Answer& answer = Call(request);
+    RateLimitResponse response;
+    EXPECT_EQ(answer.status(), "0") << answer.message();
+    EXPECT_TRUE(response.ParseFromString(answer.messages().at(0)));
+    return response;
+  }
+
+  /// A request with so many descriptors {"a": "0"}, {"a": "1"}, …
+  static RateLimitRequest Request(int descriptors) {
+    RateLimitRequest request;
+    request.set_domain("api");
+    for (int i = 0; i < descriptors; ++i) {
+      auto& entry = *request.add_descriptors()->add_entries();
+      entry.set_key("a");
+      entry.set_value(std::to_string(i));
+    }
+    return request;
+  }
+
+  static Decision Left(std::int64_t remaining) {
+    Decision decision;
+    decision.limit = 10;
+    decision.remaining = remaining;
+    return decision;
+  }
+
+  const Quota minute_ = *Quota::FixedWindow(10, seconds(60));
+  const Quota bucket_ = *Quota::TokenBucket(10, 1, seconds(6));
+  std::unique_ptr<FakeLimiter> limiter_;
+  std::unique_ptr<Decider> decider_;
+};
+
+TEST_F(RlsEdges, AWindowOfNoUnitsOrOfOverACenturyIsInvalid) {
+  Serve([](limiter::Check&) {});
+  RateLimitRequest request = Request(1);
+  auto& limit = *request.mutable_descriptors(0)->mutable_limit();
+  limit.set_requests_per_unit(5);
+  limit.set_unit(envoy::type::v3::YEAR);
+  limit.mutable_unit_multiplier()->set_value(0);
+  EXPECT_EQ(Call(request).message(), "limit.unit_multiplier must be at least 1");
+  // 36,525 days are 100 years of 365 days and 25 days more.
+  limit.mutable_unit_multiplier()->set_value(101);
+  EXPECT_EQ(Call(request).message(), "limit.unit_multiplier makes a window of over 100 years");
+  EXPECT_TRUE(limiter_->asked().empty());
+  limit.mutable_unit_multiplier()->set_value(100);
+  EXPECT_EQ(Call(request).status(), "0");
+}
+
+TEST_F(RlsEdges, ARequestThatOnlyGivesBackChargesNothing) {
+  Serve([this](limiter::Check& check) { AddVerdict(check, 0, "p", &minute_, Left(8)); });
+  RateLimitRequest request = Request(1);
+  request.mutable_descriptors(0)->set_is_negative_hits(true);
+  EXPECT_EQ(Ask(request).statuses(0).limit_remaining(), 8U);
+  ASSERT_EQ(limiter_->asked().size(), 1U);
+  EXPECT_EQ(limiter_->asked()[0].op, store::Op::kRefund);
+}
+
+TEST_F(RlsEdges, AnUntouchedBucketIsFullAtOnceButAWindowEnds) {
+  clock_.Advance(seconds(41) - std::chrono::nanoseconds(clock_.Now()));
+  RlsOptions options;
+  options.clock = &clock_;
+  Serve(
+      [this](limiter::Check& check) {
+        AddVerdict(check, 0, "p", &bucket_, Left(10));
+        AddVerdict(check, 1, "w", &minute_, Left(10));
+      },
+      options);
+  const RateLimitResponse response = Ask(Request(2));
+  EXPECT_EQ(response.statuses(0).duration_until_reset().seconds(), 0);
+  EXPECT_EQ(response.statuses(1).duration_until_reset().seconds(), 19);  // 60 - 41
+}
+
+// A policy in quota mode counts as a quota only while it does not refuse by itself.
+TEST_F(RlsEdges, AQuotaThatIsEnforcedIsALimit) {
+  policy::Policy rule;
+  rule.definition.quota_mode = true;
+  RlsOptions options;
+  options.dynamic_metadata = true;
+  Serve(
+      [&](limiter::Check& check) {
+        AddVerdict(check, 0, "p", &minute_, Left(3), /*shadow=*/false);
+        check.verdicts.back().rule = &rule;
+      },
+      options);
+  const RateLimitResponse response = Ask(Request(1));
+  EXPECT_FALSE(response.dynamic_metadata().fields().at("quotaModeEnabled").bool_value());
+}
+
+TEST_F(RlsEdges, OfAFieldThatIsAStructHereAndATextThereTheFirstHasTheSay) {
+  policy::Policy nested;
+  nested.definition.metadata = R"({"x":{"a":1},"y":"text"})";
+  policy::Policy flat;
+  flat.definition.metadata = R"({"x":"text","y":{"a":1}})";
+  RlsOptions options;
+  options.dynamic_metadata = true;
+  Serve(
+      [&](limiter::Check& check) {
+        AddVerdict(check, 0, "n", &minute_, Left(3));
+        check.verdicts.back().rule = &nested;
+        AddVerdict(check, 1, "f", &minute_, Left(3));
+        check.verdicts.back().rule = &flat;
+      },
+      options);
+  const RateLimitResponse response = Ask(Request(2));
+  const auto& own = response.dynamic_metadata().fields().at("metadata").struct_value().fields();
+  EXPECT_EQ(own.at("x").struct_value().fields().at("a").number_value(), 1);
+  EXPECT_EQ(own.at("y").string_value(), "text");
+}
+
+TEST_F(RlsEdges, WhatIsDecidedWithoutTheStoreSaysSo) {
+  std::string how;
+  Serve([&](limiter::Check& check) { check.degraded_by = how; });
+  EXPECT_EQ(Ask(Request(1)).response_headers_to_add_size(), 0);
+  how = "local";
+  const RateLimitResponse response = Ask(Request(1));
+  ASSERT_EQ(response.response_headers_to_add_size(), 1);
+  EXPECT_EQ(response.response_headers_to_add(0).key(), "x-ratelimit-degraded");
+  EXPECT_EQ(response.response_headers_to_add(0).value(), "local");
+}
+
+}  // namespace
+}  // namespace weir::grpc::testing

@@ -1,0 +1,144 @@
+// A leasing store whose store answers later, or not at all.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "unit/store/lease/slow_store.h"
+
+namespace weir::store::lease {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Asked;
+using test::LeasingAnswers;
+
+TEST_F(LeasingAnswers, WhatIsNotLeasedIsPassedOn) {
+  Asked plain(Op::kCharge, {{"other", 1, &exact_}}, {});
+  On(plain);
+  EXPECT_TRUE(plain.admitted());
+  EXPECT_FALSE(plain.application.estimated);
+  // Beside a leased one, in one batch.
+  Asked leased(Op::kCharge, {Hot()}, {&terms_});
+  std::vector<Application> batch = {plain.application, leased.application};
+  int told = 0;
+  store_->Apply(batch, [&told] { ++told; });
+  EXPECT_EQ(told, 1);
+  EXPECT_TRUE(batch[0].applied);
+  EXPECT_TRUE(batch[1].applied);
+  EXPECT_EQ(plain.decisions[0].remaining, 3);
+}
+
+TEST_F(LeasingAnswers, LooksAndChargesOfNothingAreAskedOfTheStore) {
+  Warm();
+  const int peeks = book_.applications[Op::kPeek];
+  Asked look(Op::kPeek, {Hot()}, {&terms_});
+  On(look);
+  EXPECT_EQ(book_.applications[Op::kPeek], peeks + 1);
+  const int charges = book_.applications[Op::kCharge];
+  EXPECT_TRUE(ChargeHot(0));
+  EXPECT_EQ(book_.applications[Op::kCharge], charges + 1);
+  EXPECT_FALSE(estimated_);
+}
+
+TEST_F(LeasingAnswers, ABusyKeyOfWhichThereIsNothingLeftIsRefusedHere) {
+  Warm();
+  // Another node takes all that is left.
+  ASSERT_TRUE(engine_.TryAcquire("hot", terms_.quota, LeftInStore()).allowed());
+  while (ChargeHot()) {
+  }
+  const int asked = book_.applications[Op::kCharge];
+  EXPECT_FALSE(ChargeHot());
+  EXPECT_TRUE(estimated_);
+  EXPECT_EQ(decision_.verdict, Verdict::kLimited);
+  EXPECT_GT(decision_.retry_after, 0ns);
+  EXPECT_EQ(book_.applications[Op::kCharge], asked);
+  EXPECT_GE(metrics().refused.value(), 1U);
+  // Beside an exact policy the store decides.
+  Asked both(Op::kCharge, {Hot(), {"other", 1, &exact_}}, {&terms_, nullptr});
+  On(both);
+  EXPECT_FALSE(both.admitted());
+  EXPECT_EQ(engine_.Peek("other", exact_, 0).remaining, 5);
+}
+
+TEST_F(LeasingAnswers, LeasedAndExactChargesOfOneCheckAreToldApart) {
+  Warm();
+  for (int i = 0; i < 12; ++i) {
+    Asked second(Op::kCharge, {{"warm", 1, &terms_.quota}}, {&terms_});
+    On(second);
+    ASSERT_TRUE(second.admitted());
+  }
+  const std::int64_t hot = LeftInStore();
+  Asked mixed(Op::kCharge, {Hot(), {"other", 2, &exact_}, {"warm", 1, &terms_.quota}},
+              {&terms_, nullptr, &terms_});
+  On(mixed);
+  EXPECT_TRUE(mixed.admitted());
+  EXPECT_EQ(mixed.decisions[1].limit, 5);
+  EXPECT_EQ(mixed.decisions[1].remaining, 3);
+  EXPECT_EQ(mixed.decisions[0].limit, terms_.quota.limit());
+  EXPECT_LE(LeftInStore(), hot) << "it was charged when its permits were taken";
+}
+
+TEST_F(LeasingAnswers, AnAnswerThatComesAfterTheLeaseEndedAdmitsNothing) {
+  Warm();
+  book_.hold = true;
+  Asked slow(Op::kCharge, {Hot(), {"other", 1, &exact_}}, {&terms_, nullptr});
+  On(slow);
+  EXPECT_FALSE(slow.told);
+  clock_.Advance(term());
+  AnswerHeld();
+  ASSERT_TRUE(slow.told);
+  EXPECT_FALSE(slow.application.applied);
+  ASSERT_FALSE(slow.application.status.ok());
+  EXPECT_EQ(slow.application.status.error().code, Code::kDeadlineExceeded);
+}
+
+TEST_F(LeasingAnswers, WhatTheStoreCouldNotDecideHasSpentNothing) {
+  Warm();
+  const std::int64_t held = metrics().held.load();
+  book_.shut = true;
+  Asked failed(Op::kCharge, {Hot(), {"other", 1, &exact_}}, {&terms_, nullptr});
+  On(failed);
+  ASSERT_TRUE(failed.told);
+  EXPECT_EQ(failed.application.status.error().code, Code::kUnavailable);
+  EXPECT_EQ(metrics().held.load(), held);
+}
+
+TEST_F(LeasingAnswers, ADrainWhileTheStoreThinksLosesNoAnswer) {
+  Warm();
+  book_.hold = true;
+  Asked slow(Op::kCharge, {Hot(), {"other", 1, &exact_}}, {&terms_, nullptr});
+  Asked refused(Op::kCharge, {Hot(), {"other", 6, &exact_}}, {&terms_, nullptr});
+  On(slow);
+  On(refused);
+  store_->Drain();
+  book_.hold = false;
+  AnswerHeld();
+  EXPECT_TRUE(slow.admitted());
+  EXPECT_TRUE(refused.told);
+  EXPECT_FALSE(refused.application.applied) << "and there is nobody to put its permit back to";
+  EXPECT_EQ(metrics().held.load(), 0);
+  const int returns = book_.applications[Op::kReturn];
+  store_->Drain();
+  EXPECT_EQ(book_.applications[Op::kReturn], returns) << "there is nothing left to give back";
+}
+
+TEST_F(LeasingAnswers, WhoeverWaitsWhenItGoesAwayIsTold) {
+  Warm();
+  book_.hold = true;
+  Asked slow(Op::kCharge, {{"other", 1, &exact_}, Hot(500)}, {nullptr, &terms_});
+  On(slow);
+  ASSERT_FALSE(slow.told);
+  store_.reset();
+  AnswerHeld();
+  ASSERT_TRUE(slow.told);
+  ASSERT_FALSE(slow.application.status.ok());
+  EXPECT_EQ(slow.application.status.error().code, Code::kUnavailable);
+}
+
+}  // namespace
+}  // namespace weir::store::lease
