@@ -30,9 +30,9 @@ Operation OfChecks(std::string_view name) noexcept {
 }
 
 /// `rest` is what follows /api/v1/slots.
-Operation OfSlots(bool reads, std::string_view method, std::string_view rest) noexcept {
+Operation OfSlots(std::string_view method, std::string_view rest) noexcept {
   const bool assigns = method == "POST" && (rest.empty() || rest == "/batch");
-  return reads || assigns ? Operation::kSlots : Operation::kSlotsChange;
+  return assigns ? Operation::kSlots : Operation::kSlotsChange;
 }
 
 Operation OfAdmin(bool reads, std::string_view path) noexcept {
@@ -125,7 +125,7 @@ Operation OperationOf(std::string_view method, std::string_view path) noexcept {
   constexpr std::string_view kSlots = "/api/v1/slots";
   const bool reads = method == "GET" || method == "HEAD";
   if (path.starts_with(kChecks)) return OfChecks(path.substr(kChecks.size()));
-  if (path.starts_with(kSlots)) return OfSlots(reads, method, path.substr(kSlots.size()));
+  if (path.starts_with(kSlots)) return OfSlots(method, path.substr(kSlots.size()));
   if (reads && path == "/api/config") return Operation::kRead;
   if (path == "/api/send" || (reads && path.starts_with("/api/"))) return Operation::kSend;
   if (path.starts_with("/admin/")) return OfAdmin(reads, path);

@@ -32,8 +32,8 @@ enum class Operation : std::uint8_t {
   kPublic,       ///< health, metrics, the dashboard's files: never needs a key
   kCheck,        ///< check and peek
   kGiveBack,     ///< refund and release
-  kSlots,        ///< assign and find slots
-  kSlotsChange,  ///< cancel and move slots
+  kSlots,        ///< assign slots
+  kSlotsChange,  ///< read events with their payloads, cancel and move them, execute them
   kSend,         ///< send messages
   kRead,
   kOperate,

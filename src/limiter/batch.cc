@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "algorithm/algorithms.h"
+#include "base/ip.h"
 #include "policy/keys.h"
 
 namespace weir::limiter {
@@ -17,6 +18,13 @@ std::int64_t CostOf(std::int64_t asked, std::int64_t factor) noexcept {
   std::int64_t cost = 0;
   if (__builtin_mul_overflow(asked, factor, &cost)) return kMaxLimit + 1;
   return std::clamp<std::int64_t>(cost, 0, kMaxLimit + 1);
+}
+
+/// An address is shown by the connection. A client that calls its key or its user so must not get
+/// what the policy for that address grants.
+bool Impersonates(const policy::Entry& subject) {
+  if (subject.key != "api_key" && subject.key != "user") return false;
+  return IpAddress::Parse(subject.value).has_value() || IpNetwork::Parse(subject.value).ok();
 }
 
 void SetMode(Batch::Item& item, bool reported = false) noexcept {
@@ -114,6 +122,7 @@ Status Batch::CollectSubjects(const policy::PolicySet& set, const policy::Reques
   for (const policy::Entry& subject : request.subjects) {
     const policy::Policy& policy = set.ForKey(subject.value);
     if (&policy == &set.default_policy()) continue;
+    if (Impersonates(subject)) continue;
     if (!policy.definition.shadow) DropGeneral(subject.key);
     if (Status added = AddBareKey(policy, subject.value, request.cost); !added.ok()) return added;
   }

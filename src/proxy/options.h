@@ -26,6 +26,9 @@ struct Timeouts {
   std::chrono::milliseconds release{1'000};
 };
 
+/// A request's body must bring this much, or its end, in every Timeouts::stall.
+inline constexpr std::size_t kMinBodyPace = std::size_t{16} * 1024;
+
 /// The domain of the policies that WebSocket messages are held against.
 inline constexpr std::string_view kMessageDomain = "websocket";
 

@@ -1,9 +1,11 @@
 #include "proxy/rewrite.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
 #include "base/http_status.h"
+#include "filter/field_names.h"
 #include "filter/headers.h"
 #include "protocol/http/ascii.h"
 
@@ -94,20 +96,29 @@ bool Forwarded(http::FieldId id) noexcept {
          id == http::FieldId::kForwardedProto;
 }
 
+/// Fields by which an upstream may be made to see another client, target or method than the one
+/// that was counted. Only proxies that are trusted may send them.
+constexpr std::string_view kMisleading[] = {
+    "Forwarded",          "True-Client-IP",         "X-Client-IP",      "X-Cluster-Client-IP",
+    "X-Forwarded-Method", "X-Forwarded-Path",       "X-Forwarded-Port", "X-Forwarded-Prefix",
+    "X-Forwarded-Scheme", "X-Forwarded-Server",     "X-Forwarded-Ssl",  "X-Forwarded-Uri",
+    "X-HTTP-Method",      "X-HTTP-Method-Override", "X-Host",           "X-Method-Override",
+    "X-Original-Host",    "X-Original-Method",      "X-Original-URI",   "X-Original-URL",
+    "X-Real-IP",          "X-Rewrite-URL",
+};
+
+bool Misleads(const http::Field& field) noexcept {
+  if (field.id != http::FieldId::kOther) return false;
+  return std::any_of(std::begin(kMisleading), std::end(kMisleading),
+                     [&](std::string_view name) { return filter::ReadsAsField(field.name, name); });
+}
+
 void WriteEnding(Ending ending, std::string& out) {
   if (ending.close) {
     out += "Connection: close\r\n";
   } else if (ending.http10) {
     out += "Connection: keep-alive\r\n";
   }
-}
-
-bool ListHas(std::string_view list, std::string_view protocol) noexcept {
-  bool found = false;
-  http::ForEachElement(list, [&](std::string_view element) {
-    found |= http::EqualsIgnoringCase(element, protocol);
-  });
-  return found;
 }
 
 }  // namespace
@@ -117,7 +128,7 @@ std::string OfferedUpgrades(const http::Head& head, std::span<const std::string>
   if (!head.upgrade) return offered;
   for (const std::string& protocol : allowed) {
     for (const http::Field& field : head.fields) {
-      if (field.id != http::FieldId::kUpgrade || !ListHas(field.value, protocol)) continue;
+      if (field.id != http::FieldId::kUpgrade || !http::ListHas(field.value, protocol)) continue;
       offered.append(offered.empty() ? "" : ", ").append(protocol);
       break;
     }
@@ -130,7 +141,7 @@ bool ChoosesUpgrade(const http::Head& head, std::string_view offered) {
   for (const http::Field& field : head.fields) {
     if (field.id != http::FieldId::kUpgrade) continue;
     http::ForEachElement(field.value, [&](std::string_view protocol) {
-      chosen = chosen && ListHas(offered, protocol);
+      chosen = chosen && http::ListHas(offered, protocol);
     });
   }
   return chosen;
@@ -146,6 +157,7 @@ void WriteRequestHead(const http::RequestHead& head, const Sender& sender, std::
   }
   for (const http::Field& field : head.fields) {
     if (field.id == http::FieldId::kHost || Forwarded(field.id) || Removed(head, field)) continue;
+    if (!sender.trusted && Misleads(field)) continue;
     if (!sender.traceparent.empty() && http::EqualsIgnoringCase(field.name, kTraceParent)) continue;
     out += field.line;
   }

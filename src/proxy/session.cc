@@ -59,7 +59,6 @@ void Session::OnClientRead(Outcome outcome) {
     case Phase::kExchange:
       // The body will never be complete, so neither client nor upstream can do anything with it.
       if (over) return Close();
-      Touch(shared_.options.timeouts.stall);
       return PumpRequest();
     case Phase::kTunnel:
       if (outcome == Outcome::kBroken) return Close();

@@ -108,6 +108,7 @@ class Session final : public net::Connection,
   void AcquireUpstream(bool fresh);
   void SendRequest();
   void PumpRequest();
+  void OnBodyMoved(std::size_t bytes);
   void PumpResponse();
   bool ReadResponseHead();
   void OnInterim();
@@ -171,6 +172,7 @@ class Session final : public net::Connection,
     std::size_t body_up = 0;    // bytes in in_ that are scanned and to be sent
     std::size_t body_down = 0;  // the same in the upstream's buffer
     std::size_t head_up_sent = 0;
+    std::size_t body_moved = 0;  // up, since it earned more time
     std::size_t head_down_sent = 0;
   };
   Exchange exchange_;

@@ -64,6 +64,7 @@ const char* Session::Describe() {
   add("api_key", Identity(options.api_key_header, wrong));
   add("user", Identity(options.user_header, wrong));
   if (HasLookalike("x-forwarded-for")) wrong = "a header field looks like X-Forwarded-For";
+  if (http::HasLowerCase(request_.method)) wrong = http::kLowerCaseMethod;
   if (wrong != nullptr) return wrong;
   const std::size_t subjects = entries_.size();
   add("method", request_.method);
@@ -117,6 +118,10 @@ void Session::EndTrace(int status) {
 
 void Session::Decide() {
   phase_ = Phase::kDeciding;
+  // Whatever comes of it, the answer is to this request.
+  exchange_ = {};
+  exchange_.to_head = request_.method == "HEAD";
+  exchange_.http10 = request_.minor_version == 0;
   limit_lines_.clear();
   if (shared_.limiter == nullptr) return BeginExchange();
   if (const char* why = Describe()) {
@@ -179,9 +184,6 @@ void Session::Deny() {
 void Session::Refuse(const OwnResponse& response) {
   // A body that came along is skipped; one that is still on its way is not waited for.
   request_body_.Start(request_.framing());
-  exchange_ = {};
-  exchange_.to_head = request_.method == "HEAD";
-  exchange_.http10 = request_.minor_version == 0;
   const bool close = request_.close;
   in_.Consume(head_size_);
   in_.Consume(request_body_.Take(in_.view()));

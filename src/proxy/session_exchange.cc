@@ -21,9 +21,6 @@ void Advance(std::size_t sent, std::string_view head, std::size_t& head_sent, st
 }  // namespace
 
 void Session::BeginExchange() {
-  exchange_ = {};
-  exchange_.to_head = request_.method == "HEAD";
-  exchange_.http10 = request_.minor_version == 0;
   exchange_.close = request_.close;
   request_body_.Start(request_.framing(), http::BodyScanner::Trailers::kSkip);
   upgrade_.clear();
@@ -106,8 +103,16 @@ void Session::PumpRequest() {
     Advance(sent.bytes, head_up_, exchange_.head_up_sent, exchange_.body_up);
     in_.Consume(before - exchange_.body_up);
     Count(shared_.stats.bytes_up, sent.bytes);
-    Touch(shared_.options.timeouts.stall);
+    OnBodyMoved(sent.bytes);
   }
+}
+
+/// A body that trickles in earns no time: a client could hold an upstream's connection for ever.
+void Session::OnBodyMoved(std::size_t bytes) {
+  exchange_.body_moved += bytes;
+  if (exchange_.body_moved < kMinBodyPace && !request_body_.done()) return;
+  exchange_.body_moved = 0;
+  Touch(shared_.options.timeouts.stall);
 }
 
 void Session::OnUpstreamWritable() {

@@ -7,6 +7,11 @@
 #include "proxy/transmit.h"
 
 namespace weir::proxy {
+namespace {
+
+constexpr std::string_view kWebSocket = "websocket";
+
+}  // namespace
 
 void Session::BeginTunnel() {
   Count(shared_.stats.tunnels);
@@ -14,6 +19,9 @@ void Session::BeginTunnel() {
   phase_ = Phase::kTunnel;
   client_done_ = upstream_done_ = false;
   head_down_.clear();
+  // Several protocols may have been offered; what the upstream has chosen counts.
+  const http::Field* const chosen = response_.Find(http::FieldId::kUpgrade);
+  if (chosen == nullptr || !http::ListHas(chosen->value, kWebSocket)) messages_.reset();
   Touch(shared_.options.timeouts.tunnel);
   PumpTunnelUp();
   if (phase_ == Phase::kTunnel) PumpTunnelDown();
@@ -25,7 +33,7 @@ void Session::PrepareMessages() {
   message_check_.reset();
   const ProxyOptions& options = shared_.options;
   if (!options.websocket_messages || shared_.limiter == nullptr) return;
-  if (upgrade_ != "websocket") return;
+  if (!http::ListHas(upgrade_, kWebSocket)) return;
   messages_ = std::make_unique<WebSocketScanner>();
   policy::Request request = check_.request;
   request.domain = kMessageDomain;

@@ -101,7 +101,12 @@ void AuthQuestion::AddTarget() {
     error_ = "X-Forwarded-Uri is missing, and auth.target is forwarded";
     return;
   }
-  Add("method", has_original ? original_method : forwarded_method);
+  const std::string_view method = has_original ? original_method : forwarded_method;
+  if (http::HasLowerCase(method)) {
+    error_ = http::kLowerCaseMethod;
+    return;
+  }
+  Add("method", method);
   if (const char* why = routes_.Read(has_original ? original : forwarded)) error_ = why;
 }
 

@@ -9,6 +9,8 @@ namespace {
 
 // A read asks for this much. A burst of a few hundred commands fits; the kernel rarely has more.
 constexpr std::size_t kReadSize = 64 * 1024;
+// A connection may hold this much, one read and its replies, however much the others hold.
+constexpr std::size_t kSmall = 4 * kReadSize;
 
 }  // namespace
 
@@ -41,7 +43,7 @@ RespConnection::RespConnection(net::Reactor& reactor, RespWorker& worker,
   transport_->Attach(*this, stream_);
 }
 
-RespConnection::~RespConnection() = default;
+RespConnection::~RespConnection() { (void)worker_.Account(accounted_, 0); }
 
 void RespConnection::Drain() {
   draining_ = true;
@@ -58,6 +60,9 @@ net::Stream::Next RespConnection::Advance() {
   using Next = net::Stream::Next;
   if (!session_.waiting()) Feed();
   if (session_.waiting()) return Next::kWait;
+  if (!Account() && !session_.closing()) {
+    session_.Refuse("too many large commands and unread replies at once; try again later", output_);
+  }
   if (output_.size() >= resp::Session::kMaxOutput) return Next::kAgain;
   worker_.TakeBack(input_);
   return session_.closing() || ended_ ? Next::kClose : Next::kRead;
@@ -75,9 +80,18 @@ void RespConnection::Feed() {
   }
 }
 
+bool RespConnection::Account() {
+  const std::size_t held = input_.capacity() + output_.capacity();
+  const bool fits = worker_.Account(accounted_, held) || held <= kSmall;
+  accounted_ = held;
+  return fits;
+}
+
 void RespConnection::Sent(std::size_t size) {
   output_.Consume(size);
-  if (!session_.waiting()) worker_.TakeBack(output_);
+  if (session_.waiting()) return;
+  worker_.TakeBack(output_);
+  (void)Account();
 }
 
 void RespConnection::CountAnswers() {

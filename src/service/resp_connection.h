@@ -41,14 +41,22 @@ class RespWorker {
   void Lend(resp::Buffer& buffer);
   void TakeBack(resp::Buffer& buffer);
 
+  /// Bytes that connections hold in buffers: false if that is more than allowed in all.
+  bool Account(std::size_t before, std::size_t after) noexcept {
+    buffered_ = buffered_ - before + after;
+    return buffered_ <= kBufferBudget;
+  }
+
  private:
   static constexpr std::size_t kSpareBuffers = 256;
   static constexpr std::size_t kKeepCapacity = 256 * 1024;
+  static constexpr std::size_t kBufferBudget = std::size_t{64} << 20U;
 
   const RespOptions& options_;
   resp::Worker worker_;
   net::DoorMetrics& metrics_;
   std::vector<resp::Buffer> spare_;
+  std::size_t buffered_ = 0;
 };
 
 /// Kept alive by what it waits for: its socket, or the store.
@@ -79,6 +87,7 @@ class RespConnection final : public net::Connection, private net::Stream::Sessio
   bool OnTimeout(net::Stream::Stage) override { return true; }
 
   void Feed();
+  bool Account();
   void CountAnswers();
   void Resumed();
 
@@ -88,6 +97,7 @@ class RespConnection final : public net::Connection, private net::Stream::Sessio
   resp::Session session_;
   const std::unique_ptr<net::Transport> transport_;
   net::Stream stream_;
+  std::size_t accounted_ = 0;
   Nanos asked_at_ = 0;  // when the limiter was last asked
   bool named_ = false;  // the peer's certificate was looked at
   bool ended_ = false;  // nothing more can be read

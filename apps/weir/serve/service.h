@@ -82,6 +82,7 @@ class Service {
   void GuardRoutes(http::Router& router);
   service::HttpOptions::Authorize Authorized(access::Operation operation) const;
   service::HttpOptions::Authorize AuthorizedToGiveBack() const;
+  std::string WhoGaveBack(const http::Request& request, std::string_view remote) const;
   Status AdmitCall(const grpc::Method& method, const grpc::Caller& caller);
   http::Router::Witness AuditOf(const http::Request& request, access::Operation operation);
   void Audit(policy::AuditEntry entry);

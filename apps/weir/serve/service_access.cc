@@ -66,8 +66,7 @@ Status Service::OpenAccess() {
   http_options_.authorize_give_back = AuthorizedToGiveBack();
   http_options_.on_give_back = [this](const http::Request& request, std::string_view remote,
                                       std::string_view action, std::size_t count) {
-    const std::string_view key = guard_->has_keys() ? KeyFor(request) : std::string_view();
-    audit_tally_->Note(admin::WhoAsks(key, remote), action, {}, count);
+    audit_tally_->Note(WhoGaveBack(request, remote), action, {}, count);
   };
   if (config_.admin.short_keys) {
     telemetry::Log(telemetry::Level::kWarn,
@@ -80,8 +79,18 @@ service::HttpOptions::Authorize Service::Authorized(Operation operation) const {
   access::Gate& gate = guard_->gate();
   if (gate.IsOpen(operation)) return {};
   return [&gate, operation](const http::Request& request, std::string_view remote) {
-    return ToStatus(gate.Admit({remote, KeyFor(request), request.subject, "http"}, operation));
+    const auto admission =
+        gate.Admit({remote, KeyFor(request), request.subject, "http"}, operation);
+    if (admission.admitted()) request.caller = admission.Holder();
+    return ToStatus(admission);
   };
+}
+
+/// Where anybody may give back, what a caller calls its key has not been looked at.
+std::string Service::WhoGaveBack(const http::Request& request, std::string_view remote) const {
+  if (guard_->gate().IsOpen(Operation::kGiveBack)) return admin::WhoAsks({}, remote);
+  if (!request.caller.empty()) return request.caller + " from " + std::string(remote);
+  return admin::WhoAsks(KeyFor(request), remote);
 }
 
 /// A proxy that asks by GET /v1/auth passes on what a browser said to the site behind it.

@@ -132,13 +132,13 @@ Status Service::OpenResp() {
                access::Operation::kStore)
         .admitted();
   };
-  options.by_subject = [&gate](std::string_view address, std::string_view subject) {
+  options.by_subject = [this, &gate](std::string_view address, std::string_view subject) {
     const access::Caller caller{.address = address, .subject = subject, .door = "resp"};
     resp::Service::Login login;
     login.known = gate.Knows(caller, access::Operation::kCheck);
     login.gives_back = gate.Knows(caller, access::Operation::kGiveBack);
     if (gate.Knows(caller, access::Operation::kStore)) login.known = login.stores = true;
-    if (gate.Knows(caller, access::Operation::kOperate)) {
+    if (gate.Knows(caller, access::Operation::kOperate) && guard_->Admits(address, {}, subject)) {
       login.known = true;
       login.administrator = "certificate " + std::string(subject);
     }

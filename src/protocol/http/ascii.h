@@ -15,6 +15,13 @@ constexpr bool EqualsIgnoringCase(std::string_view a, std::string_view b) noexce
                                             [](char x, char y) { return Lower(x) == Lower(y); });
 }
 
+/// Methods are written in capitals. Some servers serve `post` as POST, which a limit on POST would
+/// not count.
+inline constexpr const char* kLowerCaseMethod = "the method must be in capital letters";
+constexpr bool HasLowerCase(std::string_view text) noexcept {
+  return std::any_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
 /// Without leading and trailing spaces and tabs.
 constexpr std::string_view Trim(std::string_view text) noexcept {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);

@@ -125,8 +125,10 @@ const char* Interpret(const Field& field, Head& head, bool& keep_alive) {
       head.chunked = true;
       return EqualsIgnoringCase(field.value, "chunked") ? nullptr
                                                         : "Transfer-Encoding is not chunked";
-    case FieldId::kConnection:
+    case FieldId::kConnection: {
+      std::size_t elements = 0;
       ForEachElement(field.value, [&](std::string_view element) {
+        ++elements;
         if (EqualsIgnoringCase(element, "close")) {
           head.close = true;
         } else if (EqualsIgnoringCase(element, "keep-alive")) {
@@ -137,7 +139,9 @@ const char* Interpret(const Field& field, Head& head, bool& keep_alive) {
           head.nominates = true;
         }
       });
-      return nullptr;
+      // Each field of the message is compared with each of them.
+      return elements > kMaxNominated ? "Connection names too many fields" : nullptr;
+    }
     default:
       return nullptr;
   }

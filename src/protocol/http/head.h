@@ -47,6 +47,9 @@ struct HeadLimits {
   bool host_required = true;  ///< of an HTTP/1.1 request, as RFC 9112 has it
 };
 
+/// The most elements of one Connection field.
+inline constexpr std::size_t kMaxNominated = 32;
+
 /// How a body's end is found.
 struct Framing {
   enum class Kind : std::uint8_t { kNone, kLength, kChunked, kUntilClose };
@@ -101,6 +104,14 @@ void ForEachElement(std::string_view list, Visit visit) {
     if (comma == std::string_view::npos) return;
     list.remove_prefix(comma + 1);
   }
+}
+
+/// Whether the list has this element, in any case.
+inline bool ListHas(std::string_view list, std::string_view wanted) noexcept {
+  bool found = false;
+  ForEachElement(list,
+                 [&](std::string_view element) { found |= EqualsIgnoringCase(element, wanted); });
+  return found;
 }
 
 /// What came of parsing.

@@ -63,6 +63,7 @@ class Batch {
   /// Where the reply of a command that asks nothing goes when it stands behind questions.
   /// Write into it, then call EndText.
   Buffer& text() noexcept { return text_; }
+  std::size_t text_size() const noexcept { return text_.size(); }
   void EndText();
 
   /// Keeps a copy of `bytes` until Clear, for keys whose memory does not last.

@@ -136,10 +136,15 @@ std::size_t Session::Feed(std::string_view input, Buffer& out) {
   return used;
 }
 
+// Replies that are known and stand behind a question wait in the batch. They count, too.
+std::size_t Session::Unsent(const Buffer& out) const noexcept {
+  return out.size() + (batch_ ? batch_->text_size() : 0);
+}
+
 // Takes commands until the batch is full, the output is, or `input` holds no complete one.
 std::size_t Session::Fill(std::string_view input, Buffer& out) {
   std::size_t used = 0;
-  while (!closing_ && !(batch_ && batch_->full()) && out.size() < kMaxOutput) {
+  while (!closing_ && !(batch_ && batch_->full()) && Unsent(out) < kMaxOutput) {
     const Parser::Outcome outcome = parser_.Next(input.substr(used));
     if (outcome == Parser::Outcome::kError) {
       Refuse(parser_.error(), out);

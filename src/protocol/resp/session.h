@@ -74,6 +74,8 @@ class Session {
   /// As good as new: nobody has logged in.
   void LogOut();
   void Close() noexcept { closing_ = true; }
+  /// An error is the last reply.
+  void Refuse(std::string_view reason, Buffer& out);
   /// The batch that questions are added to.
   Batch& batch();
   /// An argument that lives until the batch is answered.
@@ -86,9 +88,9 @@ class Session {
   bool StoresBy(std::string_view password) const;
   std::optional<std::string> AdministratorBy(std::string_view password) const;
   std::size_t Fill(std::string_view input, Buffer& out);
+  std::size_t Unsent(const Buffer& out) const noexcept;
   void Handle(Buffer& out);
   bool HandleThrottle(ThrottleStyle style);
-  void Refuse(std::string_view reason, Buffer& out);
   void Submit(Buffer& out);
   void Answered();
   // Runs `write(buffer)` with the buffer where the next reply belongs.

@@ -58,7 +58,11 @@ TEST_F(Browser, ANameThatPointsHereIsNotThisMachine) {
   for (const Call& call : kPrivate) {
     EXPECT_EQ(client.Send(call.method, call.target, call.body, rebound).status, 403) << call.target;
   }
-  EXPECT_EQ(client.Get("/api/messages?userId=u", {{"Host", "evil.example"}}).status, 403);
+  for (const char* target :
+       {"/api/messages?userId=u", "/api/v1/slots/e", "/api/v1/slots/due?config=c"}) {
+    EXPECT_EQ(client.Get(target, {{"Host", "evil.example"}}).status, 403) << target;
+    EXPECT_NE(client.Get(target, {{"Host", "localhost:8080"}}).status, 403) << target;
+  }
   EXPECT_EQ(client.Get("/api/messages?userId=u", {{"Host", "localhost:8080"}}).status, 200);
   // Checks are for whoever is in front, by whatever name.
   EXPECT_EQ(client.Post("/v1/check", R"({"key":"k"})", {{"Host", "weir.example"}}).status, 200);

@@ -72,7 +72,9 @@ TEST_F(Access, WhatTakesFromOthersNeedsAKeyWhereThereAreKeys) {
   EXPECT_EQ(Status(nullptr, "POST", "/v1/release", R"({"key":"a","lease":1})"), 401);
   EXPECT_EQ(Status(nullptr, "GET", "/v1/auth?release=296230c00000000000000007"), 401);
   EXPECT_EQ(Status(nullptr, "POST", "/api/v1/slots", kEvent), 200);
-  EXPECT_EQ(Status(nullptr, "GET", "/api/v1/slots/e1"), 200);
+  EXPECT_EQ(Status(nullptr, "GET", "/api/v1/slots/e1"), 401) << "it shows the payload";
+  EXPECT_EQ(Status(nullptr, "GET", "/api/v1/slots/due?config=pay"), 401);
+  EXPECT_EQ(Status(kPayments, "GET", "/api/v1/slots/e1"), 200);
   EXPECT_EQ(Status(nullptr, "DELETE", "/api/v1/slots/e1"), 401);
   EXPECT_EQ(Status(nullptr, "POST", "/api/v1/slots/e1/reschedule",
                    R"({"requestedTime":"2030-01-01T01:00:00Z"})"),

@@ -69,6 +69,47 @@ TEST_F(Identity, ManyForwardedLinesDoNotMakeTheClientTheProxy) {
   EXPECT_EQ(from("198.51.100.1", 0), 429);
 }
 
+constexpr const char* kPerMethod = R"(
+policies:
+  - name: pay
+    match: { ip: "*", method: POST }
+    quota: { fixed_window: { limit: 1, window: 100d } }
+)";
+
+// Some frameworks serve "post" as POST.
+TEST_F(Identity, AMethodInSmallLettersIsRefused) {
+  Start(kPerMethod);
+  HttpClient client(port_);
+  EXPECT_EQ(client.Send("POST", "/pay", "").status, 200);
+  EXPECT_EQ(client.Send("POST", "/pay", "").status, 429);
+  EXPECT_EQ(client.Send("post", "/pay", "").status, 400);
+  EXPECT_EQ(client.Send("PoST", "/pay", "").status, 400);
+  EXPECT_THAT(requests(), SizeIs(1));
+}
+
+// An upstream that believes them serves another page, method or client than the one counted.
+TEST_F(Identity, FieldsThatNameAnotherTargetOrClientReachNobodyFromStrangers) {
+  const HttpHeaders headers = {
+      {"X-Original-URL", "/v1/pay"},  {"x-rewrite-url", "/v1/pay"},
+      {"X_Rewrite_Url", "/v1/pay"},   {"X-HTTP-Method-Override", "DELETE"},
+      {"X-Real-IP", "203.0.113.9"},   {"Forwarded", "for=203.0.113.9"},
+      {"X-Forwarded-Uri", "/v1/pay"}, {"X-Kept", "yes"},
+  };
+  Start(kPerIp);
+  ASSERT_EQ(HttpClient(port_).Get("/free", headers).status, 200);
+  ASSERT_THAT(requests(), SizeIs(1));
+  EXPECT_THAT(requests()[0], HasSubstr("X-Kept: yes"));
+  EXPECT_THAT(requests()[0], Not(HasSubstr("v1/pay")));
+  EXPECT_THAT(requests()[0], Not(HasSubstr("DELETE")));
+  EXPECT_THAT(requests()[0], Not(HasSubstr("203.0.113.9")));
+}
+
+TEST_F(Identity, TrustedProxiesMaySendThem) {
+  Start(kPerIp, {"--trusted-proxies", "127.0.0.1"});
+  ASSERT_EQ(HttpClient(port_).Get("/free", {{"X-Original-URL", "/v1/pay"}}).status, 200);
+  EXPECT_THAT(requests()[0], HasSubstr("X-Original-URL: /v1/pay"));
+}
+
 TEST_F(Identity, TrailersOfARequestAreNotPassedOn) {
   Start(kPerKey);
   HttpClient client(port_);

@@ -102,6 +102,30 @@ TEST_F(ProxyTest, AnswersForAnUpstreamThatDoesNot) {
   EXPECT_EQ(stats().upstream_timeouts, 1U);
 }
 
+// A client that sends a byte now and then would hold an upstream's connection for ever.
+TEST_F(ProxyTest, ABodyThatTricklesInEarnsNoTime) {
+  StartUpstream([](test::TcpConnection& connection) { connection.ReadAll(); });
+  options_.timeouts.stall = milliseconds(400);
+  StartProxy();
+  test::TcpConnection client(port_);
+  client.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
+  std::atomic<bool> over = false;
+  std::thread sender([&] {
+    for (int i = 0; i < 100 && !over; ++i) {
+      try {
+        client.Send("x");
+      } catch (const std::exception&) {
+        return;  // the proxy has closed
+      }
+      std::this_thread::sleep_for(milliseconds(50));
+    }
+  });
+  const std::string answer = client.ReadThrough("\r\n\r\n");
+  over = true;
+  sender.join();
+  EXPECT_THAT(answer, HasSubstr("408 Request Timeout"));
+}
+
 TEST_F(ProxyTest, RefusesAMalformedAnswer) {
   AnswerAlways("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nok");
   StartProxy();

@@ -165,7 +165,7 @@ TEST(Roles, EveryRouteHasOneAndTheUnknownNeedsTheMost) {
   EXPECT_EQ(OperationOf("POST", "/v1/release"), Operation::kGiveBack);
   EXPECT_EQ(OperationOf("POST", "/api/v1/slots"), Operation::kSlots);
   EXPECT_EQ(OperationOf("POST", "/api/v1/slots/batch"), Operation::kSlots);
-  EXPECT_EQ(OperationOf("GET", "/api/v1/slots/e1"), Operation::kSlots);
+  EXPECT_EQ(OperationOf("GET", "/api/v1/slots/e1"), Operation::kSlotsChange);
   EXPECT_EQ(OperationOf("DELETE", "/api/v1/slots/e1"), Operation::kSlotsChange);
   EXPECT_EQ(OperationOf("POST", "/api/v1/slots/e1/reschedule"), Operation::kSlotsChange);
   EXPECT_EQ(OperationOf("POST", "/api/send"), Operation::kSend);

@@ -71,6 +71,14 @@ TEST_F(Subjects, WithoutAPolicyOfItsOwnAValueHasTheGeneralOne) {
   EXPECT_THAT(Policies({{"ip", "10.0.0.9"}}), ElementsAre("any-ip"));
 }
 
+TEST_F(Subjects, AKeyThatIsSpelledLikeAnAddressIsNotThatAddress) {
+  EXPECT_THAT(Policies({{"ip", "10.0.0.9"}, {"api_key", "10.0.0.4"}}), ElementsAre("any-ip"));
+  EXPECT_THAT(Policies({{"ip", "10.0.0.9"}, {"user", "10.0.0.1"}}),
+              UnorderedElementsAre("any-ip", "any-user"));
+  default_applies_ = true;
+  EXPECT_THAT(Policies({{"api_key", "10.0.0.4"}}), ElementsAre("default"));
+}
+
 TEST_F(Subjects, APolicyForBeginningsIsGeneralToo) {
   EXPECT_THAT(Policies({{"ip", "10.1.0.1"}}), ElementsAre("branch"));
 }

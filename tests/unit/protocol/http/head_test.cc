@@ -179,6 +179,16 @@ TEST(RequestHead, KnowsNominatedFields) {
   EXPECT_FALSE(head.Nominates("X-C"));
 }
 
+TEST(RequestHead, NominatesAFewFieldsOnly) {
+  const auto connection = [](std::size_t count) {
+    std::string value = "a";
+    for (std::size_t i = 1; i < count; ++i) value += ",a";
+    return "Connection: " + value + "\r\n";
+  };
+  EXPECT_EQ(ErrorOf(connection(kMaxNominated)), 0);
+  EXPECT_EQ(ErrorOf(connection(kMaxNominated + 1)), 400);
+}
+
 TEST(RequestHead, IsBounded) {
   const HeadLimits limits{.bytes = 256, .target_bytes = 64, .fields = 3};
   const std::string start = "GET / HTTP/1.1\r\nHost: a\r\n";

@@ -231,6 +231,27 @@ TEST_F(RespSession, AHundredThousandCommandsInOneWrite) {
   EXPECT_EQ(service_.commands_total.load(), 100'000);
 }
 
+// COMMAND DOCS is 14 bytes and has a reply of thousands. Behind a question its replies wait in the
+// batch.
+TEST_F(RespSession, RepliesBehindAQuestionAreBoundedLikeTheOthers) {
+  constexpr std::size_t kCommands = 2'000;
+  std::string input = "WEIR.CHECK a\r\n";
+  for (std::size_t i = 0; i < kCommands; ++i) input += "COMMAND DOCS\r\n";
+  const std::size_t one = Talk("COMMAND DOCS\r\n").size();
+  ASSERT_GT(one * kCommands, 3 * Session::kMaxOutput);
+  std::size_t used = 0;
+  std::size_t said = 0;
+  while (used < input.size()) {
+    Buffer out;
+    const std::size_t taken = session().Feed(std::string_view(input).substr(used), out);
+    ASSERT_GT(taken, 0U);
+    used += taken;
+    said += out.size();
+    ASSERT_LE(out.size(), Session::kMaxOutput + one + 256);
+  }
+  EXPECT_GT(said, one * kCommands) << "all are answered";
+}
+
 TEST_F(RespSession, SplitAtEveryByteAnswersTheSame) {
   const std::string input =
       "*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n$1\r\n4\r\n$1\r\n1\r\n$1\r\n1\r\nCL.THROTTLE k 4 1 "
