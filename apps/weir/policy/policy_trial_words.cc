@@ -113,7 +113,7 @@ int Run(const Words& words, bool shadow) {
   }
   const FilePolicy& policy = found.front();
   if (policy.shadow == shadow && !policy.overridden) {
-    std::cerr << "weir: its file already says so\n";
+    std::cerr << "weir: nothing to change: the policy file already has this\n";
     return kExitOk;
   }
   return Override(words, policy, shadow);

@@ -60,7 +60,7 @@ std::string ZoneOf(dom::element config) {
 }
 
 std::string StateOf(dom::element config) {
-  return TextOf(config, "active") == "true" ? "active" : "not in force";
+  return TextOf(config, "active") == "true" ? "active" : "inactive";
 }
 
 /// The configs of an answer, as a table.

@@ -180,7 +180,7 @@ Result<std::unique_ptr<Question>> Question::Read(std::string_view bytes) {
   }
   std::unique_ptr<Question> question(new Question(bytes));
   if (!Parse(*question).All()) {
-    return Error{Code::kInvalidArgument, "not a question of WEIR.APPLY"};
+    return Error{Code::kInvalidArgument, "malformed WEIR.APPLY request"};
   }
   return question;
 }

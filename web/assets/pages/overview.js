@@ -88,7 +88,7 @@ function statusFacts(status, store) {
   ]);
 }
 
-/** What an operator must know before he changes a policy. */
+/** What an operator must know before changing a policy. */
 function problemsOf({ policyStoreHealth: kept, setAside = [] }) {
   return [
     kept?.up === false && message('warn', kept.known ?

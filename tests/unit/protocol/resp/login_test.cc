@@ -80,7 +80,7 @@ TEST_F(RespLogin, AKeyOfTheRoleStoreAppliesAndNoOtherDoes) {
   EXPECT_THAT(Talk("PING\r\n" + Apply() + "PING\r\n"),
               ::testing::AllOf(StartsWith("+PONG\r\n$12\r\n"), ::testing::EndsWith("+PONG\r\n")));
   EXPECT_THAT(Talk("WEIR.APPLY nonsense\r\n"), StartsWith("-ERR unsupported version"));
-  EXPECT_THAT(Talk("*2\r\n$10\r\nWEIR.APPLY\r\n$2\r\n\1\1\r\n"), StartsWith("-ERR not a question"));
+  EXPECT_THAT(Talk("*2\r\n$10\r\nWEIR.APPLY\r\n$2\r\n\1\1\r\n"), StartsWith("-ERR malformed"));
   EXPECT_THAT(Talk("RESET\r\n" + Apply()), HasSubstr("-NOAUTH "));
 }
 
