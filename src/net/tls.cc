@@ -12,11 +12,6 @@ namespace {
 constexpr std::chrono::milliseconds kLookEvery{1000};
 constexpr unsigned char kSessionIdContext[] = "weir";
 
-std::int64_t SteadyMillis() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
 }  // namespace
 
 struct TlsContext::Loaded {
@@ -40,7 +35,14 @@ TlsContext::TlsContext(TlsFiles files, std::vector<std::string> protocols, OnRel
       protocols_(std::move(protocols)),
       on_reload_(std::move(on_reload)) {}
 
-TlsContext::~TlsContext() = default;
+TlsContext::~TlsContext() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stopped_.notify_all();
+  if (watcher_.joinable()) watcher_.join();
+}
 
 Result<std::shared_ptr<TlsContext>> TlsContext::Load(TlsFiles files,
                                                      std::vector<std::string> protocols,
@@ -56,6 +58,7 @@ Result<std::shared_ptr<TlsContext>> TlsContext::Load(TlsFiles files,
     return loaded.error();
   }
   context->loaded_ = std::move(*loaded);
+  context->watcher_ = std::thread([self = context.get()] { self->Watch(); });
   return context;
 }
 
@@ -126,24 +129,22 @@ Status TlsContext::Reload() {
   return status;
 }
 
-void TlsContext::ReloadIfChanged() {
-  const std::int64_t now = SteadyMillis();
-  std::int64_t due = next_look_.load(std::memory_order_relaxed);
-  if (now < due || !next_look_.compare_exchange_strong(due, now + kLookEvery.count())) {
-    return;
+void TlsContext::Watch() {
+  std::string seen;
+  std::unique_lock lock(mutex_);
+  while (!stopped_.wait_for(lock, kLookEvery, [this] { return stopping_; })) {
+    lock.unlock();
+    const std::string now = Fingerprint();
+    const bool settled = std::exchange(seen, now) == now;
+    lock.lock();
+    if (!settled || now == fingerprint_) continue;
+    lock.unlock();
+    static_cast<void>(Reload());  // on_reload_ has told of it
+    lock.lock();
   }
-  const std::string fingerprint = Fingerprint();
-  {
-    const std::lock_guard lock(mutex_);
-    if (fingerprint == fingerprint_) {
-      return;
-    }
-  }
-  static_cast<void>(Reload());  // on_reload_ has told of it
 }
 
 Result<std::unique_ptr<TlsSession>> TlsContext::NewSession() {
-  ReloadIfChanged();
   auto state = std::make_unique<TlsSession::State>();
   std::shared_ptr<const Loaded> loaded;
   {

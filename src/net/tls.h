@@ -3,8 +3,8 @@
 // TLS for every door, without sockets: a connection feeds a TlsSession what it received and sends
 // what the session gives it, whichever way it does its I/O. OpenSSL stays out of this header.
 
-#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "weir/result.h"
@@ -72,12 +73,13 @@ class TlsSession {
 
 /// The certificates of a listener, reloaded when their files change: new connections
 /// get the new ones, open connections keep theirs. Files that cannot be used change
-/// nothing.
+/// nothing. A thread of its own looks at the files every second and reads them when they have
+/// stopped changing: no reactor waits for a disk, and no half of a new pair is read.
 ///
 /// Thread-safe.
 class TlsContext {
  public:
-  /// Told after every attempt to read changed files.
+  /// Told after every attempt to read changed files, on the thread that made it.
   using OnReload = std::function<void(const Status&)>;
 
   /// `protocols`: what ALPN may choose, best first ("h2", "http/1.1"); empty: ALPN is not spoken.
@@ -86,7 +88,7 @@ class TlsContext {
                                                   OnReload on_reload = {});
   ~TlsContext();
 
-  /// State for a new connection. Looks whether the files have changed, at most once a second.
+  /// State for a new connection.
   Result<std::unique_ptr<TlsSession>> NewSession();
 
   /// Reads the files now (on SIGHUP). On an error the certificates stay as they are.
@@ -97,15 +99,17 @@ class TlsContext {
   TlsContext(TlsFiles files, std::vector<std::string> protocols, OnReload on_reload);
   Result<std::shared_ptr<const Loaded>> Read() const;
   std::string Fingerprint() const;
-  void ReloadIfChanged();
+  void Watch();
 
   const TlsFiles files_;
   const std::vector<std::string> protocols_;
   const OnReload on_reload_;
-  std::atomic<std::int64_t> next_look_{0};  // steady clock, milliseconds
-  std::mutex mutex_;                        // guards what follows
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable stopped_;
+  bool stopping_ = false;
   std::string fingerprint_;
   std::shared_ptr<const Loaded> loaded_;
+  std::thread watcher_;  // last: it uses all of the above
 };
 
 /// What we require of servers that we connect to. Their certificates are always verified, by name,
