@@ -4,10 +4,8 @@
 
 #include "admin/admin_guard.h"
 #include "base/instant.h"
-#include "base/json_text.h"
 #include "base/json_writer.h"
 #include "config/config.h"
-#include "protocol/http/error.h"
 
 namespace weir::admin {
 

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "policy/keys.h"
 #include "policy/policy_set.h"
 #include "weir/result.h"
 

@@ -1,7 +1,5 @@
 // What is told of checks beside their answers: traces, log lines of refusals, an optional gauge.
 
-#include <algorithm>
-
 #include "base/number.h"
 #include "base/url.h"
 #include "config/settings.h"

@@ -4,7 +4,6 @@
 // what the session gives it, whichever way it does its I/O. OpenSSL stays out of this header.
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

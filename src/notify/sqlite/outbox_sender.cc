@@ -1,6 +1,5 @@
 #include "notify/sqlite/outbox_sender.h"
 
-#include <algorithm>
 #include <unordered_map>
 #include <utility>
 

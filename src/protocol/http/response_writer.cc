@@ -6,7 +6,6 @@
 
 #include "base/http_status.h"
 #include "base/json_writer.h"
-#include "protocol/http/error.h"
 #include "weir/result.h"
 
 namespace weir::http {

@@ -10,7 +10,6 @@
 #include "protocol/http/uri.h"
 #include "slots/api/answers.h"
 #include "slots/api/execution_json.h"
-#include "slots/config.h"
 #include "weir/clock.h"
 
 namespace weir::slots {

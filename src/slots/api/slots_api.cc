@@ -12,7 +12,6 @@
 #include "slots/api/slots_json.h"
 #include "slots/api/slots_undoable.h"
 #include "slots/combiner.h"
-#include "slots/config.h"
 #include "slots/config_cache.h"
 #include "slots/window.h"
 #include "weir/clock.h"

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/json_writer.h"
-#include "protocol/http/error.h"
 #include "protocol/http/json_body.h"
 #include "slots/api/calendar_json.h"
 #include "slots/config.h"

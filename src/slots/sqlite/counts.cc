@@ -1,7 +1,6 @@
 #include "slots/sqlite/counts.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "slots/sqlite/sql.h"
 #include "slots/window.h"
