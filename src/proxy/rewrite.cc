@@ -3,9 +3,9 @@
 #include <array>
 #include <charconv>
 
+#include "base/ascii.h"
 #include "base/http_status.h"
 #include "filter/headers.h"
-#include "protocol/http/ascii.h"
 
 namespace weir::proxy {
 
@@ -104,9 +104,8 @@ void WriteEnding(Ending ending, std::string& out) {
 
 bool ListHas(std::string_view list, std::string_view protocol) noexcept {
   bool found = false;
-  http::ForEachElement(list, [&](std::string_view element) {
-    found |= http::EqualsIgnoringCase(element, protocol);
-  });
+  http::ForEachElement(
+      list, [&](std::string_view element) { found |= EqualsIgnoringCase(element, protocol); });
   return found;
 }
 
@@ -146,7 +145,7 @@ void WriteRequestHead(const http::RequestHead& head, const Sender& sender, std::
   }
   for (const http::Field& field : head.fields) {
     if (field.id == http::FieldId::kHost || Forwarded(field.id) || Removed(head, field)) continue;
-    if (!sender.traceparent.empty() && http::EqualsIgnoringCase(field.name, kTraceParent)) continue;
+    if (!sender.traceparent.empty() && EqualsIgnoringCase(field.name, kTraceParent)) continue;
     out += field.line;
   }
   if (!sender.traceparent.empty()) {

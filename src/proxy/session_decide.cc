@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/ascii.h"
 #include "filter/client_address.h"
 #include "filter/field_names.h"
 #include "filter/headers.h"
@@ -34,8 +35,7 @@ std::string_view Session::ClientIdentity() {
 /// Whether a field is called otherwise than `header` and read as it all the same.
 bool Session::HasLookalike(std::string_view header) const {
   return std::any_of(request_.fields.begin(), request_.fields.end(), [&](const http::Field& field) {
-    return filter::ReadsAsField(field.name, header) &&
-           !http::EqualsIgnoringCase(field.name, header);
+    return filter::ReadsAsField(field.name, header) && !EqualsIgnoringCase(field.name, header);
   });
 }
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "protocol/http/ascii.h"
+#include "base/ascii.h"
 
 namespace weir::http {
 

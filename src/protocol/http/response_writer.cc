@@ -4,6 +4,7 @@
 #include <charconv>
 #include <vector>
 
+#include "base/hex.h"
 #include "base/http_status.h"
 #include "base/json_writer.h"
 #include "weir/result.h"
@@ -28,7 +29,6 @@ bool IsOfName(char c) noexcept {
 /// Appends `text`, with each byte that is not `safe` as %XX. Nearly always all of them are.
 template <typename Safe>
 void AppendEscaped(std::string& out, std::string_view text, Safe safe) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
   const auto bad = std::find_if_not(text.begin(), text.end(), safe);
   if (bad == text.end()) {
     out += text;
@@ -37,12 +37,9 @@ void AppendEscaped(std::string& out, std::string_view text, Safe safe) {
   for (const char c : text) {
     if (safe(c)) {
       out += c;
-      continue;
+    } else {
+      AppendPercent(out, c);
     }
-    const auto byte = static_cast<unsigned char>(c);
-    out += '%';
-    out += kHex[byte >> 4U];
-    out += kHex[byte & 0x0fU];
   }
 }
 

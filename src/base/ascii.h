@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace weir::http {
+namespace weir {
 
 /// ASCII only and the same in every locale, as HTTP wants it.
 constexpr char Lower(char c) noexcept {
@@ -22,4 +22,4 @@ constexpr std::string_view Trim(std::string_view text) noexcept {
   return text;
 }
 
-}  // namespace weir::http
+}  // namespace weir
