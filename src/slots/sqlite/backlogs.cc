@@ -59,7 +59,7 @@ Result<Backlog> ReadBacklog(Connection& connection, const StoredConfig& stored, 
 }  // namespace
 
 Result<std::vector<Backlog>> ReadBacklogs(Connection& connection, Millis now) {
-  if (now == 0) now = SystemMillis();
+  if (now == 0) now = MachineMillis();
   const auto names = connection.ReadAll(
       kConfigNames, [](const Statement& row) { return std::string(row.Text(0)); });
   if (!names.ok()) return names.error();

@@ -87,7 +87,7 @@ Result<Answer> Replace(Connection& connection, const StoredSlot& old, const Want
   Result<std::optional<StoredConfig>> stored = LoadActive(connection, wanted.config);
   if (!stored.ok()) return stored.error();
   if (!stored->has_value()) return Answer{.outcome = Outcome::kUnknownConfig};
-  Timing timing((*stored)->config, SystemMillis());
+  Timing timing((*stored)->config, MachineMillis());
   const std::optional<Millis> earliest =
       wanted.accepted ? timing.Again(wanted.earliest) : timing.Earliest(wanted.earliest);
   if (!earliest) return Answer{.outcome = Outcome::kPast};
@@ -151,7 +151,7 @@ Result<std::optional<Slot>> CancelEvent(Connection& connection, std::string_view
   const StoredSlot& gone = **found;
   if (gone.state == State::kCancelled) return std::optional<Slot>(gone.slot);
   if (gone.state == State::kClaimed || gone.state == State::kDone) return NotAllowed(gone.state);
-  const Millis now = SystemMillis();
+  const Millis now = MachineMillis();
   if (Status s = connection.Run(kCancelEvent, event_id, now); !s.ok()) return s.error();
   if (Status s = FreePlace(connection, gone); !s.ok()) return s.error();
   Status s =
@@ -187,7 +187,7 @@ Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& mo
     return Error{Code::kFailedPrecondition, "the event keeps its slot"};
   }
   Status s =
-      NoteChange(connection, moving.ask.event_id, SystemMillis(),
+      NoteChange(connection, moving.ask.event_id, MachineMillis(),
                  moving.restoring ? "restored" : "rescheduled", std::to_string(old.slot.scheduled));
   if (!s.ok()) return s.error();
   return std::optional<Answer>(std::move(*answer));

@@ -37,7 +37,7 @@ class Claiming {
         id_(stored.id),
         config_(stored.config),
         ahead_(request.ahead) {
-    claim_.now = request.now > 0 ? request.now : SystemMillis();
+    claim_.now = request.now > 0 ? request.now : MachineMillis();
     for (const auto& [name, weight] : config_.tenants) total_ += weight;
   }
 
@@ -246,7 +246,7 @@ Result<Claim> ClaimEvents(Connection& connection, const ClaimRequest& request) {
 }
 
 Result<std::vector<Finished>> FinishEvents(Connection& connection, std::span<const Finish> ends) {
-  const Millis now = SystemMillis();
+  const Millis now = MachineMillis();
   std::vector<Finished> answers;
   answers.reserve(ends.size());
   for (const Finish& end : ends) {

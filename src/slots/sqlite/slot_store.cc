@@ -70,7 +70,7 @@ void MoveFor(Database& database, Moving moving, SlotStore::Done<std::optional<An
 }
 
 Result<Config> PutNewConfig(Connection& connection, Config config) {
-  config.created_at = SystemMillis();
+  config.created_at = MachineMillis();
   config.active = true;
   Result<std::int64_t> version = InsertConfig(connection, config);
   if (!version.ok()) return version.error();

@@ -1,6 +1,5 @@
 #include "slots/sqlite/transaction.h"
 
-#include <chrono>
 #include <limits>
 #include <map>
 #include <string>
@@ -39,7 +38,7 @@ Status InsertSlot(Statement& insert, const StoredConfig& stored, const Slot& slo
                   std::string_view payload) {
   insert.BindAll(slot.event_id, stored.id, stored.config.window_size, slot.window_start,
                  slot.scheduled, slot.requested, slot.tenant, ClassOf(stored.config, slot.tenant),
-                 SystemMillis());
+                 MachineMillis());
   if (payload.empty()) {
     insert.BindNull(10);
   } else {
@@ -96,13 +95,6 @@ Status Uncarry(Connection& connection, const StoredSlot& gone, const Config& con
 
 }  // namespace
 
-Millis SystemMillis() noexcept {
-  using std::chrono::system_clock;
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             system_clock::now().time_since_epoch())
-      .count();
-}
-
 Result<std::optional<StoredSlot>> LoadSlot(Connection& connection, std::string_view event_id) {
   Result<Statement> query = connection.Prepare(kLoadSlot);
   if (!query.ok()) return query.error();
@@ -150,7 +142,7 @@ Status AssignGroup(Connection& connection, std::span<const Ask> asks, const Conf
     return {};
   }
   std::map<std::string_view, std::vector<std::size_t>> classes;
-  Timing timing((*stored)->config, SystemMillis());
+  Timing timing((*stored)->config, MachineMillis());
   for (std::size_t index : fresh) {
     if (!timing.Earliest(asks[index].requested)) {
       answers[index].outcome = Outcome::kPast;
