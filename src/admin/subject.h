@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "policy/keys.h"
 #include "policy/policy_set.h"
 #include "weir/result.h"
 
