@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "base/ascii.h"
 #include "config/settings.h"
 #include "config/values.h"
 #include "policy/duration.h"
@@ -39,10 +40,7 @@ Status SetUpgrades(Config& config, Texts texts) {
   config.proxy.upgrades.clear();
   for (const std::string& text : texts) {
     if (text == "off" && texts.size() == 1) return {};
-    const auto fits = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             c == '-' || c == '.' || c == '/';
-    };
+    const auto fits = [](char c) { return IsLetterOrDigit(c) || c == '-' || c == '.' || c == '/'; };
     if (text.empty() || text.size() > 64 || !std::all_of(text.begin(), text.end(), fits) ||
         config.proxy.upgrades.size() == kMost) {
       return Expected("up to 16 protocols such as websocket, or off", text);

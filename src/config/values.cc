@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/number.h"
 #include "policy/duration.h"
 
@@ -98,13 +99,14 @@ Status SetStoreUrl(std::string& target, const std::string& text) {
                  "postgres://", "postgresql://", "mysql://", "mariadb://", "weir://", "weirs://"});
 }
 
-Status SetFieldName(std::string& target, const std::string& text) {
+bool IsPlainName(std::string_view text) {
   constexpr std::size_t kLongest = 64;
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_';
-  };
-  if (text.empty() || text.size() > kLongest || !std::all_of(text.begin(), text.end(), fits)) {
+  const auto fits = [](char c) { return IsLetterOrDigit(c) || c == '-' || c == '_'; };
+  return !text.empty() && text.size() <= kLongest && std::ranges::all_of(text, fits);
+}
+
+Status SetFieldName(std::string& target, const std::string& text) {
+  if (!IsPlainName(text)) {
     return Expected("the name of a header field: 1 to 64 letters, digits, - and _", text);
   }
   target = text;

@@ -42,6 +42,8 @@ Status SetAddress(Address& target, Texts texts);
 /// Header fields for a server, each "name: value". They are likely secrets, so no error repeats
 /// them.
 Status SetHeaderFields(std::vector<std::string>& target, Texts texts);
+/// 1 to 64 letters, digits, - and _.
+bool IsPlainName(std::string_view text);
 /// The name of a header field.
 Status SetFieldName(std::string& target, const std::string& text);
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/hex.h"
 #include "base/http_status.h"
 #include "base/json_writer.h"
@@ -21,10 +22,7 @@ void AppendNumber(std::string& out, std::int64_t number) {
 bool IsPlain(char c) noexcept { return c >= 0x20 && c < 0x7f; }
 
 /// A field name is a token; what is none would end the name or the line.
-bool IsOfName(char c) noexcept {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '_';
-}
+bool IsOfName(char c) noexcept { return IsLetterOrDigit(c) || c == '-' || c == '_'; }
 
 /// Appends `text`, with each byte that is not `safe` as %XX. Nearly always all of them are.
 template <typename Safe>
