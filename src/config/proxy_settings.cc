@@ -2,7 +2,6 @@
 // part of.
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "base/ascii.h"
@@ -59,17 +58,10 @@ Status SetUpstreamTls(Config& config, Texts texts) {
   return {};
 }
 
-Status SetAuthTarget(Config& config, Texts texts) {
-  constexpr std::array<std::string_view, 4> kNames = {"auto", "original", "forwarded", "none"};
-  const auto found = std::find(kNames.begin(), kNames.end(), texts[0]);
-  if (found == kNames.end()) return Expected("auto, original, forwarded or none", texts[0]);
-  config.auth.target = static_cast<AuthTarget>(found - kNames.begin());
-  return {};
-}
-
 // clang-format off
 const Setting kProxySettings[] = {
-    {{"auth.target", "", "The headers with the path and method, for GET /v1/auth: auto, original, forwarded or none"}, SetAuthTarget},
+    {{"auth.target", "", "The headers with the path and method, for GET /v1/auth: auto, original, forwarded or none"},
+     [](Config& c, Texts t) { return Set(c.auth.target, ReadChoice(t[0], {"auto", "original", "forwarded", "none"})); }},
     {{"proxy.upstream", "", "weir proxy: http[s]://host:port of the servers; several take turns", true},
      [](Config& c, Texts t) -> Status { c.proxy.upstreams.assign(t.begin(), t.end()); return {}; }},
     {{"proxy.upstream_tls", "", "weir proxy: required or insecure-no-verify, for https:// upstreams"}, SetUpstreamTls},

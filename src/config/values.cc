@@ -70,6 +70,17 @@ Result<bool> ReadSwitch(std::string_view text) {
   return Expected("true or false", text);
 }
 
+Result<std::size_t> ReadChoice(std::string_view text,
+                               std::initializer_list<std::string_view> names) {
+  std::string all;
+  for (const std::string_view* name = names.begin(); name != names.end(); ++name) {
+    if (*name == text) return static_cast<std::size_t>(name - names.begin());
+    if (name != names.begin()) all += name + 1 == names.end() ? " or " : ", ";
+    all += *name;
+  }
+  return Expected(all, text);
+}
+
 Status SetUrl(std::string& target, Texts texts, std::initializer_list<std::string_view> schemes) {
   const std::string& text = texts[0];
   std::string list;

@@ -3,7 +3,6 @@
 #include <simdjson.h>
 
 #include <cstdint>
-#include <utility>
 
 #include "protocol/http/check_json.h"
 #include "protocol/http/descriptor_reader.h"

@@ -1,7 +1,5 @@
 #include "protocol/http/descriptor_reader.h"
 
-#include <utility>
-
 #include "protocol/http/check_reader.h"
 
 namespace weir::http {
