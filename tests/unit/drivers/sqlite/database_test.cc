@@ -252,8 +252,7 @@ TEST_F(DatabaseTest, StatementsKeepEmptyTextAndNullApart) {
                   .ok());
   ASSERT_TRUE(database
                   ->Read([](Connection& connection) -> Status {
-                    Result<Statement> query =
-                        connection.Prepare("SELECT typeof(a), b, c FROM v");
+                    Result<Statement> query = connection.Prepare("SELECT typeof(a), b, c FROM v");
                     if (!query.ok()) return query.error();
                     if (Result<bool> row = query->Step(); !row.ok()) return row.error();
                     EXPECT_EQ(query->Text(0), "text");
