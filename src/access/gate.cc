@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/hex.h"
 #include "base/ip.h"
 #include "telemetry/log.h"
 
@@ -34,12 +35,8 @@ std::string ShownBy(std::string_view group, const config::Digest& digest) {
 }
 
 std::string KeyName(const config::Digest& digest) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   std::string name = "key ";
-  for (std::size_t i = 0; i < 4; ++i) {
-    name += kHex[digest[i] >> 4U];
-    name += kHex[digest[i] & 15U];
-  }
+  for (std::size_t i = 0; i < 4; ++i) AppendHex(name, digest[i]);
   return name;
 }
 

@@ -6,7 +6,6 @@
 #include "base/base64url.h"
 #include "base/json_writer.h"
 #include "base/number.h"
-#include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "telemetry/version.h"
 

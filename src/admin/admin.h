@@ -2,7 +2,6 @@
 
 // The admin API of the service: status, usage of keys, reset, policies, explain.
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <optional>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "protocol/http/ascii.h"
+#include "base/ascii.h"
 #include "protocol/http/error.h"
 
 namespace weir::admin {
@@ -12,10 +12,10 @@ namespace {
 std::string_view BearerToken(std::string_view authorization) {
   constexpr std::string_view kScheme = "Bearer ";
   if (authorization.size() < kScheme.size() ||
-      !http::EqualsIgnoringCase(authorization.substr(0, kScheme.size()), kScheme)) {
+      !EqualsIgnoringCase(authorization.substr(0, kScheme.size()), kScheme)) {
     return {};
   }
-  return http::Trim(authorization.substr(kScheme.size()));
+  return Trim(authorization.substr(kScheme.size()));
 }
 
 /// "http://host:port" → "host:port".
@@ -44,21 +44,20 @@ bool IsFromAnotherSite(const http::Request& request) {
 bool NamesLoopback(std::string_view host) {
   if (host.empty()) return true;
   const std::string_view name = NameOfHost(host);
-  return http::EqualsIgnoringCase(name, "localhost") || IsLoopback(name);
+  return EqualsIgnoringCase(name, "localhost") || IsLoopback(name);
 }
 
 /// The types that a page may send to other sites without asking first. Only a body has a type;
 /// curl's default, a form, is let pass when no browser sent it.
 bool IsBrowserForm(const http::Request& request) {
   std::string_view type = request.Find("Content-Type");
-  type = http::Trim(type.substr(0, type.find(';')));
-  if (http::EqualsIgnoringCase(type, "text/plain") ||
-      http::EqualsIgnoringCase(type, "multipart/form-data")) {
+  type = Trim(type.substr(0, type.find(';')));
+  if (EqualsIgnoringCase(type, "text/plain") || EqualsIgnoringCase(type, "multipart/form-data")) {
     return true;
   }
   const bool browser = !request.Find("Origin").empty() || !request.Find("Referer").empty() ||
                        !request.Find("Sec-Fetch-Site").empty();
-  return browser && http::EqualsIgnoringCase(type, "application/x-www-form-urlencoded");
+  return browser && EqualsIgnoringCase(type, "application/x-www-form-urlencoded");
 }
 
 /// What proxies add to the requests that they pass on. nginx adds nothing unless told to, but
@@ -81,11 +80,11 @@ bool ComesThroughAProxy(const http::Request& request) {
   for (const http::Header& header : request.headers) {
     constexpr std::string_view kForwarded = "X-Forwarded";
     if (header.name.size() >= kForwarded.size() &&
-        http::EqualsIgnoringCase(header.name.substr(0, kForwarded.size()), kForwarded)) {
+        EqualsIgnoringCase(header.name.substr(0, kForwarded.size()), kForwarded)) {
       return true;
     }
     for (const std::string_view sign : kSigns) {
-      if (http::EqualsIgnoringCase(header.name, sign)) return true;
+      if (EqualsIgnoringCase(header.name, sign)) return true;
     }
   }
   return false;

@@ -1,6 +1,5 @@
 // Usage of keys: GET /admin/metrics, GET /admin/metrics/{key}.
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>

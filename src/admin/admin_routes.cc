@@ -1,10 +1,7 @@
 #include "admin/admin_routes.h"
 
-#include <string>
-
 #include "base/json_writer.h"
 #include "config/roles.h"
-#include "protocol/http/error.h"
 
 namespace weir::admin {
 namespace {

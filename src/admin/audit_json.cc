@@ -3,11 +3,10 @@
 #include <string_view>
 
 #include "admin/admin_guard.h"
+#include "base/hex.h"
 #include "base/instant.h"
-#include "base/json_text.h"
 #include "base/json_writer.h"
 #include "config/config.h"
-#include "protocol/http/error.h"
 
 namespace weir::admin {
 
@@ -17,12 +16,11 @@ std::string WhoAsks(const http::Request& request) {
 }
 
 std::string WhoAsks(std::string_view key, std::string_view address) {
-  constexpr char kHex[] = "0123456789abcdef";
   constexpr std::size_t kBytes = 4;
   if (key.empty()) return std::string(address);
   const config::Digest digest = config::Sha256(key);
   std::string who = "key ";
-  for (std::size_t i = 0; i < kBytes; ++i) who += {kHex[digest[i] >> 4U], kHex[digest[i] & 15U]};
+  for (std::size_t i = 0; i < kBytes; ++i) AppendHex(who, digest[i]);
   return who.append(" from ").append(address);
 }
 

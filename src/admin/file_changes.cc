@@ -7,7 +7,6 @@
 #include "admin/policy_store.h"
 #include "algorithm/algorithms.h"
 #include "base/json_writer.h"
-#include "protocol/http/error.h"
 
 namespace weir::admin {
 namespace {

@@ -14,6 +14,7 @@
 #include "algorithm/algorithms.h"
 #include "base/instant.h"
 #include "policy/duration.h"
+#include "protocol/http/check_json.h"
 #include "protocol/http/check_reader.h"
 
 namespace weir::http {
@@ -24,8 +25,6 @@ namespace json = simdjson::ondemand;
 Error Bad(std::string_view field, std::string_view what) {
   return Error{Code::kInvalidArgument, std::string(field).append(": ").append(what)};
 }
-
-Error BadJson() { return Error{Code::kInvalidArgument, "the body is not well-formed JSON"}; }
 
 Status ReadText(json::value value, std::string_view field, std::string& text) {
   std::string_view found;
@@ -44,42 +43,15 @@ Status ReadFlag(json::value value, std::string_view field, bool& flag) {
   return {};
 }
 
-Status ReadType(json::value value, policy::PolicyType& type) {
+/// One of the names that `parse` knows.
+template <typename Parse, typename Named>
+Status ReadNamed(json::value value, std::string_view field, Parse parse, std::string_view expected,
+                 Named& named) {
   std::string name;
-  if (Status status = ReadText(value, "type", name); !status.ok()) return status;
-  const auto found = policy::ParsePolicyType(name);
-  if (!found) {
-    return Bad("type", "must be " + algorithm::Listed(&algorithm::Descriptor::type) +
-                           ", or OVERRIDE of a file's policy");
-  }
-  type = *found;
-  return {};
-}
-
-Status ReadOnStoreError(json::value value, policy::OnStoreError& outcome) {
-  std::string name;
-  if (Status status = ReadText(value, "onStoreError", name); !status.ok()) return status;
-  const auto found = policy::ParseOnStoreError(name);
-  if (!found) return Bad("onStoreError", "must be allow, deny or local");
-  outcome = *found;
-  return {};
-}
-
-Status ReadMode(json::value value, policy::Mode& mode) {
-  std::string name;
-  if (Status status = ReadText(value, "mode", name); !status.ok()) return status;
-  const auto found = policy::ParseMode(name);
-  if (!found) return Bad("mode", "must be exact, leased or rate_leased");
-  mode = *found;
-  return {};
-}
-
-Status ReadCharge(json::value value, policy::ChargeMode& charge) {
-  std::string name;
-  if (Status status = ReadText(value, "charge", name); !status.ok()) return status;
-  const auto found = policy::ParseChargeMode(name);
-  if (!found) return Bad("charge", "must be all_or_none, reports, each or always");
-  charge = *found;
+  if (Status status = ReadText(value, field, name); !status.ok()) return status;
+  const auto found = parse(name);
+  if (!found) return Bad(field, expected);
+  named = *found;
   return {};
 }
 
@@ -101,22 +73,17 @@ Status ReadMatch(json::value value, policy::StoredPolicy& policy) {
   }
   policy.has_match = true;
   policy.match.clear();
-  for (auto element : object) {
-    json::field field;
-    std::string_view name;
-    if (std::move(element).get(field) != simdjson::SUCCESS) return BadJson();
-    if (field.unescaped_key().get(name) != simdjson::SUCCESS) return BadJson();
+  return ReadFields(object, [&policy](std::string_view name, json::value found) -> Status {
     if (policy.match.size() == policy::kMaxMatchEntries)
       return Bad("match", "has too many entries");
     std::string entry(name);
     std::string text;
-    if (Status status = ReadText(field.value(), "match." + entry, text); !status.ok())
-      return status;
+    if (Status status = ReadText(found, "match." + entry, text); !status.ok()) return status;
     Result<policy::EntryMatch> match = policy::ReadEntryMatch(entry, text);
     if (!match.ok()) return Bad("match." + entry, match.error().message);
     policy.match.push_back(std::move(*match));
-  }
-  return {};
+    return {};
+  });
 }
 
 /// Seconds, or a text with a unit: "90s", "1m", "PT1M".
@@ -174,7 +141,12 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   if (Status once = Note(given, name); !once.ok()) return once;
   const std::string_view field = FieldOf(name);
   if (field == "key") return ReadText(value, name, policy.key);
-  if (field == "type") return ReadType(value, policy.type);
+  if (field == "type") {
+    return ReadNamed(value, field, policy::ParsePolicyType,
+                     "must be " + algorithm::Listed(&algorithm::Descriptor::type) +
+                         ", or OVERRIDE of a file's policy",
+                     policy.type);
+  }
   if (field == "quota") return ReadQuota(value, policy, given);
   if (field == "capacity") return ReadInteger(value, name, policy.capacity);
   if (field == "refillRate") return ReadInteger(value, name, policy.refill_rate);
@@ -184,11 +156,20 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   if (field == "match") return ReadMatch(value, policy);
   if (field == "shadow") return ReadFlag(value, name, policy.shadow);
   if (field == "unlimited") return ReadFlag(value, name, policy.unlimited);
-  if (field == "onStoreError") return ReadOnStoreError(value, policy.on_store_error);
-  if (field == "mode") return ReadMode(value, policy.mode);
+  if (field == "onStoreError") {
+    return ReadNamed(value, field, policy::ParseOnStoreError, "must be allow, deny or local",
+                     policy.on_store_error);
+  }
+  if (field == "mode") {
+    return ReadNamed(value, field, policy::ParseMode, "must be exact, leased or rate_leased",
+                     policy.mode);
+  }
   if (field == "overdraw") return ReadFlag(value, name, policy.overdraw);
   if (field == "store") return ReadText(value, name, policy.store);
-  if (field == "charge") return ReadCharge(value, policy.charge);
+  if (field == "charge") {
+    return ReadNamed(value, field, policy::ParseChargeMode,
+                     "must be all_or_none, reports, each or always", policy.charge);
+  }
   if (field == "cost") return ReadInteger(value, name, policy.cost);
   if (field == "expiresAt") return ReadExpiry(value, policy.expires_at);
   // What GET answers may be sent back as it is.
@@ -211,11 +192,7 @@ Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given) 
   if (value.get_object().get(kinds) != simdjson::SUCCESS) {
     return Bad("quota", R"(must be an object such as {"sliding_log":{"limit":5,"window":"1m"}})");
   }
-  for (auto element : kinds) {
-    json::field kind;
-    std::string_view name;
-    if (std::move(element).get(kind) != simdjson::SUCCESS) return BadJson();
-    if (kind.unescaped_key().get(name) != simdjson::SUCCESS) return BadJson();
+  return ReadFields(kinds, [&](std::string_view name, json::value kind) -> Status {
     const algorithm::Descriptor* found = algorithm::FindNamed(name);
     if (found == nullptr) {
       return Bad("quota", "must have one of " + algorithm::Listed(&algorithm::Descriptor::name));
@@ -223,24 +200,19 @@ Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given) 
     if (Status once = Note(given, "type"); !once.ok()) return once;
     policy.type = found->algorithm;
     json::object numbers;
-    if (kind.value().get_object().get(numbers) != simdjson::SUCCESS) {
+    if (kind.get_object().get(numbers) != simdjson::SUCCESS) {
       return Bad(found->name, "must be an object");
     }
-    for (auto one : numbers) {
-      json::field field;
-      std::string_view number;
-      if (std::move(one).get(field) != simdjson::SUCCESS) return BadJson();
-      if (field.unescaped_key().get(number) != simdjson::SUCCESS) return BadJson();
+    return ReadFields(numbers, [&](std::string_view number, json::value given_number) -> Status {
       const std::string copy(number);
       const bool known = FieldOf(copy) == "capacity" || copy == found->span_name ||
                          (FieldOf(copy) == "refillRate" && found->refills()) ||
                          (copy == "buckets" && found->has_buckets);
       if (!known)
         return Bad(copy.substr(0, kMaxNameBytes), "is not a field of " + std::string(found->name));
-      if (Status read = ReadField(copy, field.value(), policy, given); !read.ok()) return read;
-    }
-  }
-  return {};
+      return ReadField(copy, given_number, policy, given);
+    });
+  });
 }
 
 }  // namespace
@@ -257,16 +229,10 @@ Result<policy::StoredPolicy> ReadPolicy(std::string_view body) {
   }
   policy::StoredPolicy policy;
   Given given;
-  for (auto element : object) {
-    json::field field;
-    std::string_view name;
-    if (std::move(element).get(field) != simdjson::SUCCESS) return BadJson();
-    if (field.unescaped_key().get(name) != simdjson::SUCCESS) return BadJson();
-    const std::string copy(name);
-    if (Status status = ReadField(copy, field.value(), policy, given); !status.ok()) {
-      return status.error();
-    }
-  }
+  Status read = ReadFields(object, [&](std::string_view name, json::value value) {
+    return ReadField(std::string(name), value, policy, given);
+  });
+  if (!read.ok()) return read.error();
   if (document.current_location().error() == simdjson::SUCCESS) return BadJson();
   if (!given.contains("type") && !policy.unlimited) return Bad("type", "is missing");
   if (!policy.has_match && !policy.type.is_override()) {

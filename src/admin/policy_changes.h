@@ -6,7 +6,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "admin/policy_store.h"
 #include "policy/catalog.h"

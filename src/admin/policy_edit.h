@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "admin/audit_log.h"
 #include "admin/policy_store.h"

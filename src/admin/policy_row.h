@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "admin/policy_store.h"
 #include "weir/result.h"

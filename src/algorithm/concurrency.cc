@@ -1,7 +1,6 @@
 #include "algorithm/concurrency.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "algorithm/answer.h"
 #include "algorithm/charge_log.h"

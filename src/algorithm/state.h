@@ -5,7 +5,6 @@
 // and docs/design/state-format.md all of them. An empty State is a fresh key. The functions below
 // choose the algorithm by quota.algorithm().
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 namespace weir {
 
 // 128-bit integers are a GCC and clang extension, spelled so that -Wpedantic accepts it.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/ascii.h"
 #include "base/number.h"
 
 namespace weir {
@@ -43,8 +44,7 @@ std::optional<IpAddress> IpAddress::Parse(std::string_view text) noexcept {
 }
 
 std::optional<IpAddress> IpAddress::ParseHop(std::string_view text) noexcept {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  text = Trim(text);
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
     text = text.substr(1, text.size() - 2);
   }

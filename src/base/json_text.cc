@@ -3,13 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/hex.h"
 #include "base/utf8.h"
 
 namespace weir {
 namespace {
 
 void AppendEscape(std::string& out, char c) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   switch (c) {
     case '"':
       out += "\\\"";
@@ -26,12 +26,9 @@ void AppendEscape(std::string& out, char c) {
     case '\t':
       out += "\\t";
       return;
-    default: {
-      const auto byte = static_cast<std::uint8_t>(c);
+    default:
       out += "\\u00";
-      out += kHex[byte >> 4U];
-      out += kHex[byte & 0x0fU];
-    }
+      AppendHex(out, static_cast<unsigned char>(c));
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <concepts>
-#include <cstdint>
 #include <string>
 #include <string_view>
 

@@ -1,7 +1,6 @@
 #include "base/recycler.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 

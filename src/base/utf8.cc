@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 
+#include "base/hex.h"
+
 namespace weir {
 
 std::size_t Utf8SequenceLength(std::string_view text) noexcept {
@@ -47,14 +49,16 @@ bool IsPrintableUtf8(std::string_view text) noexcept {
 }
 
 std::string StorableUtf8(std::string_view text, std::size_t most) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;
   while (!text.empty()) {
     const auto first = static_cast<std::uint8_t>(text.front());
     const bool zero = first == 0;
     const std::size_t length = zero ? 0 : Utf8SequenceLength(text);
     std::string piece(text.substr(0, length));
-    if (length == 0) piece = {'\\', 'x', kDigits[first >> 4U], kDigits[first & 15U]};
+    if (length == 0) {
+      piece = "\\x";
+      AppendHex(piece, first);
+    }
     if (out.size() + piece.size() > most) break;
     out += piece;
     text.remove_prefix(length == 0 ? 1 : length);

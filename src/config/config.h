@@ -4,16 +4,13 @@
 // (WEIR_LISTEN_HTTP for listen.http) and flags override them, in this order.
 // docs/reference/configuration.md lists all.
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/ip.h"

@@ -2,8 +2,6 @@
 
 // Settings that name keys and who may do what. No message repeats a key.
 
-#include <span>
-#include <string>
 #include <vector>
 
 #include "config/config.h"

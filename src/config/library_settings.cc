@@ -10,14 +10,6 @@
 namespace weir::config {
 namespace {
 
-Status SetMode(Config& config, Texts texts) {
-  if (texts[0] != "embedded" && texts[0] != "service") {
-    return Expected("embedded or service", texts[0]);
-  }
-  config.embedded.service_mode = texts[0] == "service";
-  return {};
-}
-
 Status SetService(Config& config, Texts texts) {
   const std::string& url = texts[0];
   const Result<Url> parts = ParseUrl(url);
@@ -41,7 +33,9 @@ Status SetServiceCa(Config& config, Texts texts) {
 const std::array<Setting, 4> kLibrarySettings = {{
     {{"mode", "",
       "For programs with weir::Limiter: embedded (decide in process) or service (call one)"},
-     SetMode},
+     [](Config& c, Texts t) {
+       return Set(c.embedded.service_mode, ReadChoice(t[0], {"embedded", "service"}));
+     }},
     {{"service", "", "For programs with weir::Limiter: URL of the service, with mode: service"},
      SetService},
     {{"service_key", "", "For programs with weir::Limiter: the API key for the service"},

@@ -1,7 +1,6 @@
 // What the slot scheduler and the notification gateway are told.
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 
 #include "config/settings.h"

@@ -2,10 +2,9 @@
 // part of.
 
 #include <algorithm>
-#include <array>
-#include <iterator>
 #include <vector>
 
+#include "base/ascii.h"
 #include "config/settings.h"
 #include "config/values.h"
 #include "policy/duration.h"
@@ -40,10 +39,7 @@ Status SetUpgrades(Config& config, Texts texts) {
   config.proxy.upgrades.clear();
   for (const std::string& text : texts) {
     if (text == "off" && texts.size() == 1) return {};
-    const auto fits = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             c == '-' || c == '.' || c == '/';
-    };
+    const auto fits = [](char c) { return IsLetterOrDigit(c) || c == '-' || c == '.' || c == '/'; };
     if (text.empty() || text.size() > 64 || !std::all_of(text.begin(), text.end(), fits) ||
         config.proxy.upgrades.size() == kMost) {
       return Expected("up to 16 protocols such as websocket, or off", text);
@@ -62,17 +58,10 @@ Status SetUpstreamTls(Config& config, Texts texts) {
   return {};
 }
 
-Status SetAuthTarget(Config& config, Texts texts) {
-  constexpr std::array<std::string_view, 4> kNames = {"auto", "original", "forwarded", "none"};
-  const auto found = std::find(kNames.begin(), kNames.end(), texts[0]);
-  if (found == kNames.end()) return Expected("auto, original, forwarded or none", texts[0]);
-  config.auth.target = static_cast<AuthTarget>(found - kNames.begin());
-  return {};
-}
-
 // clang-format off
 const Setting kProxySettings[] = {
-    {{"auth.target", "", "The headers with the path and method, for GET /v1/auth: auto, original, forwarded or none"}, SetAuthTarget},
+    {{"auth.target", "", "The headers with the path and method, for GET /v1/auth: auto, original, forwarded or none"},
+     [](Config& c, Texts t) { return Set(c.auth.target, ReadChoice(t[0], {"auto", "original", "forwarded", "none"})); }},
     {{"proxy.upstream", "", "weir proxy: http[s]://host:port of the servers; several take turns", true},
      [](Config& c, Texts t) -> Status { c.proxy.upstreams.assign(t.begin(), t.end()); return {}; }},
     {{"proxy.upstream_tls", "", "weir proxy: required or insecure-no-verify, for https:// upstreams"}, SetUpstreamTls},

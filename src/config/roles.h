@@ -5,8 +5,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
-#include <string>
 #include <string_view>
 
 #include "weir/result.h"

@@ -1,8 +1,5 @@
 #include "config/settings.h"
 
-#include <algorithm>
-#include <array>
-
 #include "base/number.h"
 #include "config/key_settings.h"
 #include "config/values.h"
@@ -24,38 +21,6 @@ Status SetLocalShare(Config& config, Texts texts) {
     return Expected("a number from 0.0001 to 1", texts[0]);
   }
   config.local_share = *value;
-  return {};
-}
-
-Status SetLogFormat(Config& config, Texts texts) {
-  if (texts[0] == "console") {
-    config.log.format = LogFormat::kConsole;
-  } else if (texts[0] == "json") {
-    config.log.format = LogFormat::kJson;
-  } else {
-    return Expected("console or json", texts[0]);
-  }
-  return {};
-}
-
-Status SetJournal(Config& config, Texts texts) {
-  if (texts[0] == "off") {
-    config.journal = Journal::kOff;
-  } else if (texts[0] == "async") {
-    config.journal = Journal::kAsync;
-  } else if (texts[0] == "sync") {
-    config.journal = Journal::kSync;
-  } else {
-    return Expected("off, async or sync", texts[0]);
-  }
-  return {};
-}
-
-Status SetLogLevel(Config& config, Texts texts) {
-  constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warn", "error", "off"};
-  const auto found = std::find(kNames.begin(), kNames.end(), texts[0]);
-  if (found == kNames.end()) return Expected("debug, info, warn, error or off", texts[0]);
-  config.log.level = static_cast<LogLevel>(found - kNames.begin());
   return {};
 }
 
@@ -180,11 +145,13 @@ const Setting kSettings[] = {
     {{"snapshot.interval", "", "How often the memory store is saved; off: only at shutdown"},
      [](Config& c, Texts t) { return Set(c.snapshot.interval, ReadTime(t[0], true)); }},
     {{"journal", "--journal", "Journal of the memory store: off, async or sync (async)"},
-     SetJournal},
+     [](Config& c, Texts t) { return Set(c.journal, ReadChoice(t[0], {"off", "async", "sync"})); }},
     {{"cleanup.interval", "", "How often the memory store frees keys that are back at their full quota; off: never"},
      [](Config& c, Texts t) { return Set(c.cleanup.interval, ReadTime(t[0], true)); }},
-    {{"log.format", "--log-format", "console or json (console)"}, SetLogFormat},
-    {{"log.level", "--log-level", "debug, info, warn, error or off (info)"}, SetLogLevel},
+    {{"log.format", "--log-format", "console or json (console)"},
+     [](Config& c, Texts t) { return Set(c.log.format, ReadChoice(t[0], {"console", "json"})); }},
+    {{"log.level", "--log-level", "debug, info, warn, error or off (info)"},
+     [](Config& c, Texts t) { return Set(c.log.level, ReadChoice(t[0], {"debug", "info", "warn", "error", "off"})); }},
     {{"trusted_proxies", "", "Networks whose X-Forwarded-For is trusted", true},
      [](Config& c, Texts t) { return SetNetworks(c.trusted_proxies, t); }},
     {{"ipv6_prefix", "", "IPv6 prefix length that identifies a client"},

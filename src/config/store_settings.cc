@@ -15,16 +15,7 @@ namespace weir::config {
 namespace {
 
 constexpr std::size_t kMaxServers = 64;
-constexpr std::size_t kMaxName = 64;
 constexpr std::uint32_t kPerPercent = 100;
-
-bool IsName(std::string_view text) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_';
-  };
-  return !text.empty() && text.size() <= kMaxName && std::ranges::all_of(text, fits);
-}
 
 /// A comma stands between stores in the environment and in flags, and between the hosts of a URL:
 /// what does not begin as NAME= belongs to the URL before it.
@@ -32,7 +23,7 @@ std::vector<std::string> Rejoined(Texts texts) {
   std::vector<std::string> joined;
   for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
-    const bool begins = equals != std::string::npos && IsName(text.substr(0, equals));
+    const bool begins = equals != std::string::npos && IsPlainName(text.substr(0, equals));
     if (begins || joined.empty()) {
       joined.push_back(text);
     } else {
@@ -46,7 +37,7 @@ Status SetStores(Config& config, Texts texts) {
   config.stores.clear();
   for (const std::string& text : Rejoined(texts)) {
     const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || !IsName(text.substr(0, equals))) {
+    if (equals == std::string::npos || !IsPlainName(text.substr(0, equals))) {
       return Expected("NAME=URL, with a name of letters, digits, - and _",
                       text.substr(0, text.find(':')));
     }

@@ -1,7 +1,5 @@
 // What is told of checks beside their answers: traces, log lines of refusals, an optional gauge.
 
-#include <algorithm>
-
 #include "base/number.h"
 #include "base/url.h"
 #include "config/settings.h"
@@ -52,17 +50,12 @@ Status SetHeaderFields(std::vector<std::string>& target, Texts texts) {
 
 namespace {
 
-Status SetKeys(Config& config, Texts texts) {
-  if (texts[0] != "plain" && texts[0] != "hashed") return Expected("plain or hashed", texts[0]);
-  config.log.hashed_keys = texts[0] == "hashed";
-  return {};
-}
-
 // clang-format off
 const Setting kTelemetrySettings[] = {
     {{"log.refusals", "", "Log lines per second and thread for refused checks; 0: none"},
      [](Config& c, Texts t) { return Set(c.log.refusals, ReadWhole(t[0], 0, 100'000)); }},
-    {{"log.keys", "", "How keys are written in log lines and traces: plain or hashed"}, SetKeys},
+    {{"log.keys", "", "How keys are written in log lines and traces: plain or hashed"},
+     [](Config& c, Texts t) { return Set(c.log.hashed_keys, ReadChoice(t[0], {"plain", "hashed"})); }},
     {{"log.key_salt", "", "Secret salt for hashed keys"},
      [](Config& c, Texts t) -> Status { c.log.key_salt = t[0]; return {}; }},
     {{"metrics.tokens_remaining", "", "Include what each policy's last decision left in /metrics"},

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/number.h"
 #include "policy/duration.h"
 
@@ -69,6 +70,17 @@ Result<bool> ReadSwitch(std::string_view text) {
   return Expected("true or false", text);
 }
 
+Result<std::size_t> ReadChoice(std::string_view text,
+                               std::initializer_list<std::string_view> names) {
+  std::string all;
+  for (const std::string_view* name = names.begin(); name != names.end(); ++name) {
+    if (*name == text) return static_cast<std::size_t>(name - names.begin());
+    if (name != names.begin()) all += name + 1 == names.end() ? " or " : ", ";
+    all += *name;
+  }
+  return Expected(all, text);
+}
+
 Status SetUrl(std::string& target, Texts texts, std::initializer_list<std::string_view> schemes) {
   const std::string& text = texts[0];
   std::string list;
@@ -98,13 +110,14 @@ Status SetStoreUrl(std::string& target, const std::string& text) {
                  "postgres://", "postgresql://", "mysql://", "mariadb://", "weir://", "weirs://"});
 }
 
-Status SetFieldName(std::string& target, const std::string& text) {
+bool IsPlainName(std::string_view text) {
   constexpr std::size_t kLongest = 64;
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_';
-  };
-  if (text.empty() || text.size() > kLongest || !std::all_of(text.begin(), text.end(), fits)) {
+  const auto fits = [](char c) { return IsLetterOrDigit(c) || c == '-' || c == '_'; };
+  return !text.empty() && text.size() <= kLongest && std::ranges::all_of(text, fits);
+}
+
+Status SetFieldName(std::string& target, const std::string& text) {
+  if (!IsPlainName(text)) {
     return Expected("the name of a header field: 1 to 64 letters, digits, - and _", text);
   }
   target = text;

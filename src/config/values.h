@@ -26,6 +26,9 @@ Result<std::int64_t> ReadBytes(std::string_view text, std::int64_t least, std::i
 /// `zero_allowed`: "off" and 0 are zero.
 Result<std::chrono::milliseconds> ReadTime(std::string_view text, bool zero_allowed);
 Result<bool> ReadSwitch(std::string_view text);
+/// Which of `names` it is, counted from 0: for enums that have their order.
+Result<std::size_t> ReadChoice(std::string_view text,
+                               std::initializer_list<std::string_view> names);
 
 template <typename T, typename V>
 Status Set(T& target, const Result<V>& value) {
@@ -42,6 +45,8 @@ Status SetAddress(Address& target, Texts texts);
 /// Header fields for a server, each "name: value". They are likely secrets, so no error repeats
 /// them.
 Status SetHeaderFields(std::vector<std::string>& target, Texts texts);
+/// 1 to 64 letters, digits, - and _.
+bool IsPlainName(std::string_view text);
 /// The name of a header field.
 Status SetFieldName(std::string& target, const std::string& text);
 

@@ -3,13 +3,10 @@
 // One key as snapshots and changes hold it (docs/design/snapshot-format.md), and the bytes around
 // it.
 
-#include <array>
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <istream>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 

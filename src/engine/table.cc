@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <mutex>
 #include <new>
 #include <utility>
 

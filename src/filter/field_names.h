@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/ascii.h"
+
 namespace weir::filter {
 
 /// Whether some server takes a field called `name` for `field`: in any case, and with `_` for `-`,
@@ -10,7 +12,7 @@ namespace weir::filter {
 inline bool ReadsAsField(std::string_view name, std::string_view field) noexcept {
   const auto folded = [](char c) {
     if (c == '_') return '-';
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+    return Lower(c);
   };
   return name.size() == field.size() &&
          std::equal(name.begin(), name.end(), field.begin(),

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "algorithm/algorithms.h"
+#include "base/ascii.h"
 #include "base/http_status.h"
 #include "base/instant.h"
 #include "base/json_writer.h"
@@ -69,19 +70,6 @@ bool IsShown(std::span<const Applied> applied, std::size_t index) noexcept {
   return true;
 }
 
-char Lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-std::string_view Trim(std::string_view text) noexcept {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
-bool EqualNoCase(std::string_view a, std::string_view b) noexcept {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return Lower(x) == Lower(y); });
-}
-
 /// Cuts off and returns what stands before the next `separator`.
 std::string_view Next(std::string_view& rest, char separator) noexcept {
   const auto end = rest.find(separator);
@@ -107,8 +95,8 @@ int Weight(std::string_view parameters) noexcept {
 }
 
 bool IsJson(std::string_view type) noexcept {
-  return EqualNoCase(type, "application/json") ||
-         (type.size() > 5 && EqualNoCase(type.substr(type.size() - 5), "+json"));
+  return EqualsIgnoringCase(type, "application/json") ||
+         (type.size() > 5 && EqualsIgnoringCase(type.substr(type.size() - 5), "+json"));
 }
 
 }  // namespace
@@ -181,7 +169,7 @@ bool WantsJson(std::string_view accept) noexcept {
     std::string_view parameters = Next(accept, ',');
     const std::string_view type = Next(parameters, ';');
     if (IsJson(type)) json = std::max(json, Weight(parameters));
-    if (EqualNoCase(type, "text/plain")) text = std::max(text, Weight(parameters));
+    if (EqualsIgnoringCase(type, "text/plain")) text = std::max(text, Weight(parameters));
   }
   return json > 0 && json >= text;
 }

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <optional>
 
+#include "base/hex.h"
 #include "base/percent.h"
 #include "base/utf8.h"
 
@@ -48,14 +49,6 @@ bool IsPlainPath(std::string_view path) noexcept {
   return true;
 }
 
-void AppendEscape(std::string& out, char byte) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  const auto value = static_cast<std::uint8_t>(byte);
-  out += '%';
-  out += kDigits[value >> 4U];
-  out += kDigits[value & 15U];
-}
-
 bool IsEscape(std::string_view text, std::size_t at) noexcept {
   return text[at] == '%' && at + 2 < text.size() && HexDigit(text[at + 1]) >= 0 &&
          HexDigit(text[at + 2]) >= 0;
@@ -87,7 +80,7 @@ const char* Normalize(std::string_view path, std::string& out) {
     if (Is(byte, kBare) && !(escaped && separator)) {
       out += byte;
     } else {
-      AppendEscape(out, byte);
+      AppendPercent(out, byte);
     }
   }
   for (std::size_t i = 0; i < decoded.size();) {

@@ -78,8 +78,6 @@ constexpr BackendKind kKinds[] = {
 
 }  // namespace
 
-std::span<const BackendKind> BackendKinds() { return kKinds; }
-
 const BackendKind* FindBackend(std::string_view url) noexcept {
   const std::string_view scheme = SchemeOf(url);
   if (!url.substr(scheme.size()).starts_with("://")) return nullptr;

@@ -34,8 +34,6 @@ struct BackendKind {
   std::span<const BackendTables> tables;  ///< none: it needs none
 };
 
-std::span<const BackendKind> BackendKinds();
-
 /// By the scheme of a URL; null if it names none of them.
 const BackendKind* FindBackend(std::string_view url) noexcept;
 

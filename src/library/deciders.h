@@ -6,7 +6,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "library/limiter_core.h"
 #include "limiter/limiter.h"

@@ -2,8 +2,6 @@
 // and a caller takes one that is free: the engine behind them is made for many threads.
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <functional>
 #include <mutex>
 #include <thread>

@@ -262,21 +262,26 @@ void Batch::ShareBuckets(Part part, bool each_time) {
 
 void Batch::AddApplications(Part part, const Check& check) {
   if (check.op == store::Op::kRelease) return AddReleases(part, check);
-  if (Reserved* reserved = ReservedOf(static_cast<std::size_t>(&check - checks.data()))) {
-    return check.op == store::Op::kSettle ? AddSettling(part, check, *reserved)
-                                          : AddReserving(part, check, *reserved);
+  Reserved* const reserved = ReservedOf(static_cast<std::size_t>(&check - checks.data()));
+  if (reserved != nullptr) {
+    reserved->keys.reserve(reserved->reservation.groups.size());  // views are taken while it grows
+    if (check.op == store::Op::kSettle) return AddSettling(part, check, *reserved);
   }
+  const auto lay = [&](store::Op op) {
+    Lay(check, op);
+    if (reserved != nullptr) AddRecord(*reserved, reserved->applications.size());
+  };
   bool open = false;
   for (std::uint32_t i = part.begin; i < part.end; ++i) {
     Item& item = items_[i];
     if (item.charged_as != i || !item.together()) continue;
-    if (!std::exchange(open, true)) Lay(check, check.op);
+    if (!std::exchange(open, true)) lay(check.op);
     AddCharge(item);
   }
   for (std::uint32_t i = part.begin; i < part.end; ++i) {
     Item& item = items_[i];
     if (item.charged_as != i || item.quota == nullptr || item.together()) continue;
-    Lay(check, OpFor(check, item));
+    lay(reserved != nullptr ? check.op : OpFor(check, item));
     AddCharge(item);
   }
 }

@@ -112,7 +112,6 @@ class Batch {
   Item* FirstConcurrency(Part part, bool shadow) noexcept;
   Status CollectSettled(const Check& check);
   Status MakeRecords(Part part, std::size_t check);
-  void AddReserving(Part part, const Check& check, Reserved& reserved);
   void AddSettling(Part part, const Check& check, Reserved& reserved);
   void AddRecord(Reserved& reserved, std::size_t group);
   Reserved* ReservedOf(std::size_t check) noexcept;

@@ -91,30 +91,8 @@ void Batch::AddRecord(Reserved& reserved, std::size_t group) {
   terms_.push_back(nullptr);
 }
 
-void Batch::AddReserving(Part part, const Check& check, Reserved& reserved) {
-  bool open = false;
-  reserved.keys.reserve(reserved.reservation.groups.size());  // views are taken while it grows
-  for (std::uint32_t i = part.begin; i < part.end; ++i) {
-    Item& item = items_[i];
-    if (item.charged_as != i || !item.together()) continue;
-    if (!std::exchange(open, true)) {
-      Lay(check, check.op);
-      AddRecord(reserved, 0);
-    }
-    AddCharge(item);
-  }
-  for (std::uint32_t i = part.begin; i < part.end; ++i) {
-    Item& item = items_[i];
-    if (item.charged_as != i || item.quota == nullptr || item.together()) continue;
-    Lay(check, check.op);
-    AddRecord(reserved, reserved.applications.size());
-    AddCharge(item);
-  }
-}
-
 void Batch::AddSettling(Part part, const Check& check, Reserved& reserved) {
   std::uint32_t at = part.begin;
-  reserved.keys.reserve(reserved.reservation.groups.size());  // views are taken while it grows
   for (std::size_t g = 0; g < reserved.reservation.groups.size(); ++g) {
     const store::reserve::Group& group = reserved.reservation.groups[g];
     const std::uint32_t end = at + static_cast<std::uint32_t>(group.shares.size());

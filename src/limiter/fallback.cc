@@ -1,6 +1,5 @@
 #include "limiter/fallback.h"
 
-#include <optional>
 #include <vector>
 
 namespace weir::limiter {

@@ -1,7 +1,6 @@
 #include "limiter/permits.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/number.h"
 #include "limiter/limiter.h"

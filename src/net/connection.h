@@ -4,7 +4,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/smart_ptr/intrusive_ptr.hpp>
-#include <cstddef>
 
 #include "net/counted.h"
 #include "net/timer_wheel.h"

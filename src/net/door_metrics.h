@@ -26,6 +26,10 @@ struct DoorMetrics {
 struct DoorFigures {
   std::string_view door;
   std::vector<const DoorMetrics*> parts;
+
+  DoorFigures(std::string_view name, std::span<const DoorMetrics> metrics) : door(name) {
+    for (const DoorMetrics& part : metrics) parts.push_back(&part);
+  }
 };
 
 /// Collects weir_latency_seconds and weir_requests_total by door.

@@ -31,14 +31,11 @@ Result<std::unique_ptr<DeliveredIds>> DeliveredIds::Open(const std::string& dire
 }
 
 Result<std::unordered_set<std::string>> DeliveredIds::Known(std::span<const std::string> ids) {
-  auto statement = connection_->Prepare("SELECT 1 FROM delivered WHERE id = ?1");
-  if (!statement) return statement.error();
   std::unordered_set<std::string> known;
   for (const std::string& id : ids) {
-    auto found = statement->Bind(1, id).Step();
+    auto found = connection_->ReadNumber("SELECT 1 FROM delivered WHERE id = ?1", id);
     if (!found) return found.error();
-    if (*found) known.insert(id);
-    statement->Reset();
+    if (*found != 0) known.insert(id);
   }
   return known;
 }
@@ -53,15 +50,12 @@ Status DeliveredIds::Add(std::span<const std::string> ids) {
 }
 
 Status DeliveredIds::Insert(std::span<const std::string> ids) {
-  auto insert = connection_->Prepare("INSERT OR IGNORE INTO delivered (id) VALUES (?1)");
-  if (!insert) return insert.error();
   for (const std::string& id : ids) {
-    if (Status inserted = insert->Bind(1, id).Run(); !inserted) return inserted;
+    Status inserted = connection_->Run("INSERT OR IGNORE INTO delivered (id) VALUES (?1)", id);
+    if (!inserted) return inserted;
   }
-  auto forget = connection_->Prepare(
-      "DELETE FROM delivered WHERE seq <= (SELECT max(seq) FROM delivered) - ?1");
-  if (!forget) return forget.error();
-  return forget->Bind(1, max_).Run();
+  return connection_->Run(
+      "DELETE FROM delivered WHERE seq <= (SELECT max(seq) FROM delivered) - ?1", max_);
 }
 
 }  // namespace weir::notify

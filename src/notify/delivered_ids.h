@@ -1,13 +1,11 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include "drivers/sqlite/connection.h"
 #include "weir/result.h"

@@ -3,7 +3,6 @@
 // What a user wishes: no messages on some channels, and none at night.
 
 #include <algorithm>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "notify/event.h"
 #include "weir/result.h"
@@ -22,6 +23,9 @@ class Publisher {
   /// reached the topic (a confirmation can be lost). kResourceExhausted: refused at once, too many
   /// are waiting. Events of one user keep the order in which they were published.
   virtual void Publish(Event event, Done done) = 0;
+
+  /// `done` gets a status for each, in their order, once all are known.
+  void PublishAll(std::vector<Event> events, std::function<void(std::vector<Status>)> done);
 };
 
 }  // namespace weir::notify

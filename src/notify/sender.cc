@@ -1,6 +1,5 @@
 #include "notify/sender.h"
 
-#include <algorithm>
 #include <map>
 #include <unordered_map>
 #include <utility>

@@ -7,7 +7,6 @@
 // more after a crash (at most the batch in hand); every other repetition is recognized by its id.
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <span>
 #include <stop_token>

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "base/hex.h"
 #include "policy/duration.h"
 #include "policy/policy_file.h"
 
@@ -239,14 +240,14 @@ class Reader {
 
 /// In double quotes, so that nothing in it means anything to YAML.
 std::string Quoted(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   std::string quoted = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       quoted += {'\\', c};
     } else if (byte < 0x20 || byte == 0x7f) {
-      quoted += {'\\', 'x', kHex[byte >> 4U], kHex[byte & 15U]};
+      quoted += "\\x";
+      AppendHex(quoted, byte);
     } else {
       quoted += c;
     }

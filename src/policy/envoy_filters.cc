@@ -2,7 +2,6 @@
 
 #include <initializer_list>
 #include <map>
-#include <optional>
 #include <set>
 
 namespace weir::policy {

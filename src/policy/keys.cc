@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/hex.h"
+
 namespace weir::policy {
 namespace {
 
@@ -15,15 +17,13 @@ bool IsPlain(char c, char special) noexcept {
 }
 
 void AppendEscapedBeside(std::string& out, std::string_view text, char special) {
-  constexpr char kHex[] = "0123456789ABCDEF";
   while (!text.empty()) {
     std::size_t plain = 0;
     while (plain < text.size() && IsPlain(text[plain], special)) ++plain;
     out += text.substr(0, plain);
     text.remove_prefix(plain);
     if (text.empty()) return;
-    const auto byte = static_cast<unsigned char>(text.front());
-    out += {'%', kHex[byte >> 4], kHex[byte & 15]};
+    AppendPercent(out, text.front());
     text.remove_prefix(1);
   }
 }

@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -4,10 +4,10 @@
 #include <array>
 #include <charconv>
 
+#include "base/ascii.h"
 #include "base/http_status.h"
 #include "filter/field_names.h"
 #include "filter/headers.h"
-#include "protocol/http/ascii.h"
 
 namespace weir::proxy {
 
@@ -158,7 +158,7 @@ void WriteRequestHead(const http::RequestHead& head, const Sender& sender, std::
   for (const http::Field& field : head.fields) {
     if (field.id == http::FieldId::kHost || Forwarded(field.id) || Removed(head, field)) continue;
     if (!sender.trusted && Misleads(field)) continue;
-    if (!sender.traceparent.empty() && http::EqualsIgnoringCase(field.name, kTraceParent)) continue;
+    if (!sender.traceparent.empty() && EqualsIgnoringCase(field.name, kTraceParent)) continue;
     out += field.line;
   }
   if (!sender.traceparent.empty()) {

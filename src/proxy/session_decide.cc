@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/ascii.h"
 #include "filter/client_address.h"
 #include "filter/field_names.h"
 #include "filter/headers.h"
@@ -34,8 +35,7 @@ std::string_view Session::ClientIdentity() {
 /// Whether a field is called otherwise than `header` and read as it all the same.
 bool Session::HasLookalike(std::string_view header) const {
   return std::any_of(request_.fields.begin(), request_.fields.end(), [&](const http::Field& field) {
-    return filter::ReadsAsField(field.name, header) &&
-           !http::EqualsIgnoringCase(field.name, header);
+    return filter::ReadsAsField(field.name, header) && !EqualsIgnoringCase(field.name, header);
   });
 }
 
@@ -64,7 +64,7 @@ const char* Session::Describe() {
   add("api_key", Identity(options.api_key_header, wrong));
   add("user", Identity(options.user_header, wrong));
   if (HasLookalike("x-forwarded-for")) wrong = "a header field looks like X-Forwarded-For";
-  if (http::HasLowerCase(request_.method)) wrong = http::kLowerCaseMethod;
+  if (HasLowerCase(request_.method)) wrong = http::kLowerCaseMethod;
   if (wrong != nullptr) return wrong;
   const std::size_t subjects = entries_.size();
   add("method", request_.method);

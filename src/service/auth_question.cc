@@ -2,11 +2,12 @@
 
 #include <optional>
 
+#include "base/ascii.h"
 #include "base/ip.h"
 #include "filter/client_address.h"
 #include "filter/field_names.h"
-#include "protocol/http/ascii.h"
 #include "protocol/http/check_reader.h"
+#include "protocol/http/head.h"
 
 namespace weir::service {
 namespace {
@@ -53,7 +54,7 @@ void AuthQuestion::AddIp(std::string_view remote) {
   if (!peer) return;
   const auto nth = [this](std::size_t n) -> std::optional<std::string_view> {
     for (const http::Header& header : request_.headers) {
-      if (!http::EqualsIgnoringCase(header.name, "X-Forwarded-For")) continue;
+      if (!EqualsIgnoringCase(header.name, "X-Forwarded-For")) continue;
       if (n-- == 0) return header.value;
     }
     return std::nullopt;
@@ -68,7 +69,7 @@ std::string_view AuthQuestion::Only(std::string_view name) {
   bool found = false;
   for (const http::Header& header : request_.headers) {
     if (!filter::ReadsAsField(header.name, name)) continue;
-    if (found || !http::EqualsIgnoringCase(header.name, name)) error_ = kDoubled;
+    if (found || !EqualsIgnoringCase(header.name, name)) error_ = kDoubled;
     found = true;
     value = header.value;
   }
@@ -102,7 +103,7 @@ void AuthQuestion::AddTarget() {
     return;
   }
   const std::string_view method = has_original ? original_method : forwarded_method;
-  if (http::HasLowerCase(method)) {
+  if (HasLowerCase(method)) {
     error_ = http::kLowerCaseMethod;
     return;
   }

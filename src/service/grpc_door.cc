@@ -71,12 +71,6 @@ GrpcDoor::GrpcDoor(std::size_t reactors, LimiterOf limiter_of, GrpcDoorOptions o
 
 GrpcDoor::~GrpcDoor() = default;
 
-net::DoorFigures GrpcDoor::Figures() const {
-  net::DoorFigures figures{name(), {}};
-  for (const net::DoorMetrics& part : metrics_) figures.parts.push_back(&part);
-  return figures;
-}
-
 void GrpcDoor::Accept(net::Reactor& reactor, net::Socket socket) {
   std::unique_ptr<Worker>& worker = workers_.at(reactor.index());
   if (!worker) {

@@ -3,10 +3,10 @@
 #include <array>
 #include <optional>
 
+#include "base/ascii.h"
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "limiter/request_span.h"
-#include "protocol/http/ascii.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "service/auth_question.h"
@@ -73,9 +73,9 @@ bool HttpExchanges::TryAdd(HttpWorker& worker, const http::Request& request,
 void HttpExchanges::ReadFields(HttpWorker& worker, const http::Request& request, Item& item) {
   std::string_view traceparent;
   for (const http::Header& header : request.headers) {
-    if (header.name.size() == 12 && http::EqualsIgnoringCase(header.name, "X-Request-Id")) {
+    if (header.name.size() == 12 && EqualsIgnoringCase(header.name, "X-Request-Id")) {
       item.request_id = batch_.arena().Copy(header.value.substr(0, kMaxIdBytes));
-    } else if (header.name.size() == 11 && http::EqualsIgnoringCase(header.name, "traceparent")) {
+    } else if (header.name.size() == 11 && EqualsIgnoringCase(header.name, "traceparent")) {
       traceparent = header.value;
     }
   }

@@ -1,6 +1,5 @@
 #include "service/http_service.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 

@@ -2,7 +2,6 @@
 
 // The HTTP door: its options, and what the connections of one reactor share.
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -7,7 +7,6 @@
 
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>

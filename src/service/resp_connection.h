@@ -4,9 +4,7 @@
 // replies to it leave in one send. Buffers belong to the reactor and are lent to a connection only
 // while it has something unfinished, so an idle connection costs a few hundred bytes.
 
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>

@@ -31,32 +31,16 @@ void KeepAlive(int fd) {
 RespDoor::RespDoor(std::size_t reactors, LimiterOf limiter_of, RespOptions options)
     : options_(std::move(options)),
       limiter_of_(std::move(limiter_of)),
-      service_(std::make_unique<resp::Service>()),
+      service_(options_.hooks),
       metrics_(reactors),
-      workers_(reactors) {
-  service_->authenticate = options_.authenticate;
-  service_->administrator = options_.administrator;
-  service_->on_reset = options_.on_reset;
-  service_->knows = options_.knows;
-  service_->gives_back = options_.gives_back;
-  service_->stores = options_.stores;
-  service_->on_give_back = options_.on_give_back;
-  service_->by_subject = options_.by_subject;
-  service_->version = options_.version;
-}
+      workers_(reactors) {}
 
 RespDoor::~RespDoor() = default;
-
-net::DoorFigures RespDoor::Figures() const {
-  net::DoorFigures figures{name(), {}};
-  for (const net::DoorMetrics& part : metrics_) figures.parts.push_back(&part);
-  return figures;
-}
 
 void RespDoor::Accept(net::Reactor& reactor, net::Socket socket) {
   std::unique_ptr<RespWorker>& worker = workers_[reactor.index()];
   if (!worker) {
-    worker = std::make_unique<RespWorker>(options_, *service_, limiter_of_(reactor),
+    worker = std::make_unique<RespWorker>(options_, service_, limiter_of_(reactor),
                                           metrics_[reactor.index()]);
   }
   boost::system::error_code error;

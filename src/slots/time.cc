@@ -15,6 +15,13 @@ constexpr Millis kHour = 60 * kMinute;
 
 }  // namespace
 
+Millis MachineMillis() noexcept {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             system_clock::now().time_since_epoch())
+      .count();
+}
+
 Result<Millis> ParseInstant(std::string_view text) {
   const std::optional<IsoInstant> instant = ReadIsoInstant(text);
   if (!instant) {

@@ -16,6 +16,9 @@ using Millis = std::int64_t;
 /// 9999-12-31T23:59:59.999Z: the last moment that a four-digit year can name.
 inline constexpr Millis kMaxInstant = 253'402'300'799'999;
 
+/// Now, by this machine's clock.
+Millis MachineMillis() noexcept;
+
 /// "2025-06-01T12:00:00Z", "2025-06-01T14:00:00.5+02:00": ISO 8601 with date, time and zone (Z,
 /// ±hh, ±hhmm, ±hh:mm); seconds and fraction may be missing. From 1970 to 9999. A fraction finer
 /// than a millisecond is rounded up, so that a slot never lies before the time that was asked for.

@@ -9,7 +9,6 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "weir/decision.h"
 #include "weir/engine.h"

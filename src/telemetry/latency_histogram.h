@@ -20,14 +20,12 @@ class LatencyHistogram {
     const std::uint64_t value = nanos < 0 ? 0 : static_cast<std::uint64_t>(nanos);
     counts_[BucketOf(value)] += n;
     count_ += n;
-    sum_ += value * n;
     if (value > max_) max_ = value;
   }
 
   void Merge(const LatencyHistogram& other) noexcept {
     for (std::size_t i = 0; i < kBuckets; ++i) counts_[i] += other.counts_[i];
     count_ += other.count_;
-    sum_ += other.sum_;
     if (other.max_ > max_) max_ = other.max_;
   }
 
@@ -44,9 +42,6 @@ class LatencyHistogram {
 
   std::uint64_t count() const noexcept { return count_; }
   std::uint64_t max() const noexcept { return max_; }
-  double mean() const noexcept {
-    return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_);
-  }
 
  private:
   static constexpr unsigned kPartBits = 7;
@@ -68,7 +63,6 @@ class LatencyHistogram {
 
   std::vector<std::uint64_t> counts_;
   std::uint64_t count_ = 0;
-  std::uint64_t sum_ = 0;
   std::uint64_t max_ = 0;
 };
 

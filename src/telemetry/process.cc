@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <iterator>

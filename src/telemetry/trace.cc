@@ -20,13 +20,18 @@ bool IsZero(std::string_view text) noexcept {
 
 }  // namespace
 
-std::array<char, 16> RandomId() noexcept {
+std::uint64_t RandomNumber() noexcept {
   thread_local std::mt19937_64 generator = [] {
     std::random_device device;
     return std::mt19937_64((std::uint64_t{device()} << 32U) | device());
   }();
-  std::uint64_t bits = 0;
-  while (bits == 0) bits = generator();  // all zeros would mean "no span"
+  std::uint64_t number = 0;
+  while (number == 0) number = generator();  // all zeros would mean "none"
+  return number;
+}
+
+std::array<char, 16> RandomId() noexcept {
+  std::uint64_t bits = RandomNumber();
   std::array<char, 16> id{};
   for (char& digit : id) {
     digit = "0123456789abcdef"[bits & 0xfU];

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ struct TraceContext {
 
 /// Reads a `traceparent` header; nothing if it is absent or malformed, which W3C says to ignore.
 std::optional<TraceContext> ParseTraceParent(std::string_view header) noexcept;
+
+/// Not 0, and as random as RandomId.
+std::uint64_t RandomNumber() noexcept;
 
 /// 16 random hex digits, for request ids. Thread-safe; unique enough to find a line in a log, no
 /// secret.

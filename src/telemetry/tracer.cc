@@ -1,23 +1,12 @@
 #include "telemetry/tracer.h"
 
 #include <algorithm>
-#include <random>
 
 #include "base/number.h"
 #include "telemetry/trace.h"
 
 namespace weir::telemetry {
 namespace {
-
-std::uint64_t RandomNumber() noexcept {
-  thread_local std::mt19937_64 generator = [] {
-    std::random_device device;
-    return std::mt19937_64((std::uint64_t{device()} << 32U) | device());
-  }();
-  std::uint64_t number = 0;
-  while (number == 0) number = generator();  // all zeros would mean "none"
-  return number;
-}
 
 /// `digits` have been checked.
 std::uint64_t FromHex(std::string_view digits) noexcept {

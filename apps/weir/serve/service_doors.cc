@@ -98,15 +98,15 @@ Status Service::OpenResp() {
   service::RespOptions options;
   options.times = TimesOf(config_, config_.resp.idle_timeout);
   options.tls = resp_tls_;
-  options.administrator = [this](std::string_view address,
-                                 std::string_view password) -> std::optional<std::string> {
+  options.hooks.administrator = [this](std::string_view address,
+                                       std::string_view password) -> std::optional<std::string> {
     if (!guard_->Admits(address, password)) return std::nullopt;
     return admin::WhoAsks(guard_->has_keys() ? password : std::string_view(), address);
   };
   access::Gate& gate = guard_->gate();
   // One gate for all keys, so that guesses at any of them are slowed down together.
   if (gate.has_keys() || !config_.resp.keys.empty()) {
-    options.knows = [&gate](std::string_view address, std::string_view password) {
+    options.hooks.knows = [&gate](std::string_view address, std::string_view password) {
       return gate.Knows({.address = address, .key = password, .door = "resp"},
                         access::Operation::kCheck) ||
              gate.Knows({.address = address, .key = password, .door = "resp", .quiet = true},
@@ -114,10 +114,10 @@ Status Service::OpenResp() {
     };
   }
   if (!gate.IsOpen(access::Operation::kCheck) || !config_.resp.keys.empty()) {
-    options.authenticate = [](std::string_view) { return false; };  // only what `knows` knows
+    options.hooks.authenticate = [](std::string_view) { return false; };  // only what `knows` knows
   }
   if (!gate.IsOpen(access::Operation::kGiveBack)) {
-    options.gives_back = [&gate](std::string_view address, std::string_view password) {
+    options.hooks.gives_back = [&gate](std::string_view address, std::string_view password) {
       return gate
           .Admit({.address = address, .key = password, .door = "resp", .quiet = true},
                  access::Operation::kGiveBack)
@@ -125,14 +125,14 @@ Status Service::OpenResp() {
     };
   }
   // Whoever may use it may do anything to any key: without keys, only whom the admin API admits.
-  options.stores = [this, &gate](std::string_view address, std::string_view password) {
+  options.hooks.stores = [this, &gate](std::string_view address, std::string_view password) {
     if (!gate.has_keys()) return guard_->Admits(address, password);
     return gate
         .Admit({.address = address, .key = password, .door = "resp", .quiet = true},
                access::Operation::kStore)
         .admitted();
   };
-  options.by_subject = [this, &gate](std::string_view address, std::string_view subject) {
+  options.hooks.by_subject = [this, &gate](std::string_view address, std::string_view subject) {
     const access::Caller caller{.address = address, .subject = subject, .door = "resp"};
     resp::Service::Login login;
     login.known = gate.Knows(caller, access::Operation::kCheck);
@@ -144,12 +144,14 @@ Status Service::OpenResp() {
     }
     return login;
   };
-  options.on_give_back = [this](const std::string& who, std::string_view action,
-                                std::string_view key) {
+  options.hooks.on_give_back = [this](const std::string& who, std::string_view action,
+                                      std::string_view key) {
     audit_tally_->Note(who, action, key.empty() ? std::string() : "key:" + std::string(key), 1);
   };
-  options.on_reset = [this](const std::string& who, std::string_view key) { AuditReset(who, key); };
-  options.version = telemetry::kVersion;
+  options.hooks.on_reset = [this](const std::string& who, std::string_view key) {
+    AuditReset(who, key);
+  };
+  options.hooks.version = telemetry::kVersion;
   resp_door_.emplace(
       pool_->size(),
       [this](net::Reactor& reactor) -> limiter::Limiter& { return *limiters_[reactor.index()]; },

@@ -1,6 +1,5 @@
 #include "admin/dashboard/dashboard.h"
 
-#include <string>
 #include <string_view>
 
 #include "admin/dashboard/asset.h"

@@ -123,10 +123,8 @@ Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catal
                                           shared::Options options) {
   if (const auto target = weir::mysql::ParseUrl(url); !target.ok()) return target.error();
   auto session = std::make_unique<MysqlSession>(url, options.patience);
-  auto store = shared::SharedPolicyStore::Open(std::make_unique<sql::SqlLedger>(std::move(session)),
-                                               catalog, std::move(options));
-  if (!store.ok()) return store.error();
-  return std::unique_ptr<PolicyStore>(std::move(*store));
+  return shared::SharedPolicyStore::Open(std::make_unique<sql::SqlLedger>(std::move(session)),
+                                         catalog, std::move(options));
 }
 
 }  // namespace weir::policy::mysql

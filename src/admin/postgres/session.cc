@@ -154,10 +154,8 @@ void PostgresSession::Listen(std::function<void()> heard) {
 Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catalog,
                                           shared::Options options) {
   auto session = std::make_unique<PostgresSession>(url, options.patience);
-  auto store = shared::SharedPolicyStore::Open(std::make_unique<sql::SqlLedger>(std::move(session)),
-                                               catalog, std::move(options));
-  if (!store.ok()) return store.error();
-  return std::unique_ptr<PolicyStore>(std::move(*store));
+  return shared::SharedPolicyStore::Open(std::make_unique<sql::SqlLedger>(std::move(session)),
+                                         catalog, std::move(options));
 }
 
 }  // namespace weir::policy::postgres

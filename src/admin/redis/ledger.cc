@@ -338,9 +338,7 @@ Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catal
   const auto address = weir::redis::ParseUrl(url);
   if (!address.ok()) return address.error();
   auto ledger = std::make_unique<RedisLedger>(*address, options.patience);
-  auto store = shared::SharedPolicyStore::Open(std::move(ledger), catalog, std::move(options));
-  if (!store.ok()) return store.error();
-  return std::unique_ptr<PolicyStore>(std::move(*store));
+  return shared::SharedPolicyStore::Open(std::move(ledger), catalog, std::move(options));
 }
 
 }  // namespace weir::policy::redis

@@ -4,7 +4,6 @@
 // with its length before it ("5:hello,"), so that any bytes can be in them and people can read
 // them.
 
-#include <optional>
 #include <string>
 #include <string_view>
 

@@ -41,13 +41,12 @@ SharedPolicyStore::SharedPolicyStore(std::unique_ptr<Ledger> ledger, Catalog& ca
   health_.known = false;
 }
 
-Result<std::unique_ptr<SharedPolicyStore>> SharedPolicyStore::Open(std::unique_ptr<Ledger> ledger,
-                                                                   Catalog& catalog,
-                                                                   Options options) {
+Result<std::unique_ptr<PolicyStore>> SharedPolicyStore::Open(std::unique_ptr<Ledger> ledger,
+                                                             Catalog& catalog, Options options) {
   std::unique_ptr<SharedPolicyStore> store(
       new SharedPolicyStore(std::move(ledger), catalog, std::move(options)));
   if (Status started = store->Start(); !started.ok()) return started.error();
-  return store;
+  return std::unique_ptr<PolicyStore>(std::move(store));
 }
 
 Status SharedPolicyStore::Start() {

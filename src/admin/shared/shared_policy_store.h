@@ -59,8 +59,8 @@ class SharedPolicyStore final : public StoreInForce {
   /// Reads the policies and puts them in force: those of the database or, if it is down, those that
   /// the memory has, or none (health().known is then false until it comes). Blocks for seconds at
   /// most. The catalog must outlive the store.
-  static Result<std::unique_ptr<SharedPolicyStore>> Open(std::unique_ptr<Ledger> ledger,
-                                                         Catalog& catalog, Options options);
+  static Result<std::unique_ptr<PolicyStore>> Open(std::unique_ptr<Ledger> ledger, Catalog& catalog,
+                                                   Options options);
   ~SharedPolicyStore() override;
   SharedPolicyStore(const SharedPolicyStore&) = delete;
   SharedPolicyStore& operator=(const SharedPolicyStore&) = delete;

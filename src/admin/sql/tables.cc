@@ -1,6 +1,5 @@
 #include "admin/sql/tables.h"
 
-#include <optional>
 #include <utility>
 
 #include "admin/policy_row.h"

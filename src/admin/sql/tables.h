@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "admin/audit_log.h"
-#include "admin/in_force.h"
 #include "admin/policy_edit.h"
 #include "admin/policy_store.h"
 #include "admin/shared/ledger.h"

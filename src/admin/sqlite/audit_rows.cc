@@ -24,17 +24,9 @@ AuditEntry FromRow(const Statement& row) {
 
 Result<std::vector<AuditEntry>> Select(Connection& connection, const char* condition,
                                        std::int64_t id, std::size_t limit) {
-  std::vector<AuditEntry> entries;
-  Result<Statement> query = connection.Prepare(std::string(kSelectEntries) + ' ' + condition +
-                                               " ORDER BY id DESC LIMIT ?2");
-  if (!query.ok()) return query.error();
-  query->Bind(1, id).Bind(2, static_cast<std::int64_t>(limit));
-  for (;;) {
-    Result<bool> row = query->Step();
-    if (!row.ok()) return row.error();
-    if (!*row) return entries;
-    entries.push_back(FromRow(*query));
-  }
+  return connection.ReadAll(
+      std::string(kSelectEntries) + ' ' + condition + " ORDER BY id DESC LIMIT ?2", FromRow, id,
+      limit);
 }
 
 }  // namespace
@@ -42,11 +34,9 @@ Result<std::vector<AuditEntry>> Select(Connection& connection, const char* condi
 std::span<const char* const> AuditSteps() { return {&kAudit1, 1}; }
 
 Status InsertEntry(Connection& connection, AuditEntry& entry) {
-  Result<Statement> insert = connection.Prepare(kInsertEntry);
-  if (!insert.ok()) return insert.error();
-  insert->Bind(1, entry.at).Bind(2, entry.who).Bind(3, entry.action).Bind(4, entry.target);
-  insert->Bind(5, entry.before).Bind(6, entry.after).Bind(7, entry.undoes);
-  if (Status done = insert->Run(); !done.ok()) return done;
+  Status done = connection.Run(kInsertEntry, entry.at, entry.who, entry.action, entry.target,
+                               entry.before, entry.after, entry.undoes);
+  if (!done.ok()) return done;
   entry.id = connection.last_insert_rowid();
   return {};
 }
@@ -66,21 +56,14 @@ Result<AuditEntry> ReadEntry(Connection& connection, std::int64_t id) {
 Result<std::size_t> TrimEntries(Connection& connection, std::size_t keep, Nanos since,
                                 std::size_t most) {
   // Entries stand in the order of their making: only the oldest are looked at.
-  Result<Statement> statement = connection.Prepare(kTrimEntries);
-  if (!statement.ok()) return statement.error();
-  statement->Bind(1, since).Bind(2, static_cast<std::int64_t>(keep));
-  statement->Bind(3, static_cast<std::int64_t>(most));
-  if (Status done = statement->Run(); !done.ok()) return done.error();
+  if (Status done = connection.Run(kTrimEntries, since, keep, most); !done.ok()) {
+    return done.error();
+  }
   return static_cast<std::size_t>(connection.changes());
 }
 
 Result<std::int64_t> LatestEntryOf(Connection& connection, std::string_view target) {
-  Result<Statement> query = connection.Prepare(kLatestEntryOf);
-  if (!query.ok()) return query.error();
-  query->Bind(1, target);
-  Result<bool> row = query->Step();
-  if (!row.ok()) return row.error();
-  return *row ? query->Int(0) : 0;
+  return connection.ReadNumber(kLatestEntryOf, target);
 }
 
 }  // namespace weir::policy::sqlite

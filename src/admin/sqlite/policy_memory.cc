@@ -7,12 +7,8 @@
 #include "drivers/sqlite/migration.h"
 
 namespace weir::policy::sqlite {
-namespace {
 
 using weir::sqlite::Connection;
-using weir::sqlite::Statement;
-
-}  // namespace
 
 Result<std::unique_ptr<PolicyMemory>> PolicyMemory::Open(const std::string& path,
                                                          std::string source) {
@@ -25,12 +21,9 @@ Result<std::unique_ptr<PolicyMemory>> PolicyMemory::Open(const std::string& path
 }
 
 Result<PolicyMap> PolicyMemory::Load() {
-  Result<Statement> query = connection_->Prepare(kFindSource);
-  if (!query.ok()) return query.error();
-  query->Bind(1, source_);
-  Result<bool> known = query->Step();
+  const Result<std::int64_t> known = connection_->ReadNumber(kFindSource, source_);
   if (!known.ok()) return known.error();
-  if (!*known) return Error{Code::kNotFound, "no saved policies of this database"};
+  if (*known == 0) return Error{Code::kNotFound, "no saved policies of this database"};
   Result<std::vector<StoredPolicy>> all = ReadPolicies(*connection_);
   if (!all.ok()) return all.error();
   PolicyMap policies;
@@ -57,9 +50,7 @@ Status PolicyMemory::Write(const PolicyMap& policies) {
     StoredPolicy copy = policy;
     if (Status done = InsertPolicy(*connection_, copy); !done.ok()) return done;
   }
-  Result<Statement> insert = connection_->Prepare(kInsertSource);
-  if (!insert.ok()) return insert.error();
-  return insert->Bind(1, source_).Run();
+  return connection_->Run(kInsertSource, source_);
 }
 
 }  // namespace weir::policy::sqlite

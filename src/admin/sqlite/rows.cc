@@ -14,15 +14,11 @@ using weir::sqlite::Connection;
 using weir::sqlite::Statement;
 
 Status WriteMatch(Connection& connection, const StoredPolicy& policy) {
-  Result<Statement> clear = connection.Prepare(kDeleteMatches);
-  if (!clear.ok()) return clear.error();
-  if (Status done = clear->Bind(1, policy.id).Run(); !done.ok()) return done;
-  Result<Statement> insert = connection.Prepare(kInsertMatch);
-  if (!insert.ok()) return insert.error();
+  if (Status done = connection.Run(kDeleteMatches, policy.id); !done.ok()) return done;
   for (std::size_t i = 0; i < policy.match.size(); ++i) {
-    insert->Bind(1, policy.id).Bind(2, static_cast<std::int64_t>(i));
-    insert->Bind(3, policy.match[i].name).Bind(4, MatchText(policy.match[i]));
-    if (Status done = insert->Run(); !done.ok()) return done;
+    Status done = connection.Run(kInsertMatch, policy.id, i, policy.match[i].name,
+                                 MatchText(policy.match[i]));
+    if (!done.ok()) return done;
   }
   return {};
 }
@@ -51,14 +47,11 @@ Status ReadMatches(Connection& connection, std::vector<StoredPolicy>& policies) 
   for (StoredPolicy& policy : policies) by_id.emplace(policy.id, &policy);
   Result<Statement> query = connection.Prepare(kReadMatches);
   if (!query.ok()) return query.error();
-  for (;;) {
-    Result<bool> row = query->Step();
-    if (!row.ok()) return row.error();
-    if (!*row) return {};
-    const auto found = by_id.find(query->Int(0));
-    if (found == by_id.end()) continue;
-    found->second->match.push_back(MakeEntryMatch(std::string(query->Text(1)), query->Text(2)));
-  }
+  return query->ForEach([&](const Statement& row) {
+    const auto found = by_id.find(row.Int(0));
+    if (found == by_id.end()) return;
+    found->second->match.push_back(MakeEntryMatch(std::string(row.Text(1)), row.Text(2)));
+  });
 }
 
 }  // namespace
@@ -105,38 +98,29 @@ Status UpdatePolicy(Connection& connection, const StoredPolicy& policy) {
 }
 
 Status DeletePolicy(Connection& connection, std::int64_t id) {
-  Result<Statement> statement = connection.Prepare(kDeletePolicy);
-  if (!statement.ok()) return statement.error();
-  return statement->Bind(1, id).Run();
+  return connection.Run(kDeletePolicy, id);
 }
 
 Status AppendVersion(Connection& connection, const PolicyChange& change) {
-  Result<Statement> insert = connection.Prepare(kAppendVersion);
-  if (!insert.ok()) return insert.error();
-  insert->Bind(1, change.key).Bind(2, change.at).Bind(3, change.who).Bind(4, change.action);
-  if (Status done = insert->Bind(5, change.before).Bind(6, change.after).Run(); !done.ok()) {
-    return done;
-  }
-  Result<Statement> trim = connection.Prepare(kTrimVersions);
-  if (!trim.ok()) return trim.error();
-  return trim->Bind(1, change.key).Bind(2, static_cast<std::int64_t>(kMaxVersions)).Run();
+  Status done = connection.Run(kAppendVersion, change.key, change.at, change.who, change.action,
+                               change.before, change.after);
+  if (!done.ok()) return done;
+  return connection.Run(kTrimVersions, change.key, kMaxVersions);
 }
 
 Result<std::vector<PolicyChange>> ReadVersions(Connection& connection, std::string_view key,
                                                std::size_t limit) {
-  std::vector<PolicyChange> changes;
-  Result<Statement> query = connection.Prepare(key.empty() ? kReadVersions : kReadVersionsOf);
-  if (!query.ok()) return query.error();
-  query->Bind(1, static_cast<std::int64_t>(limit));
-  if (!key.empty()) query->Bind(2, key);
-  for (;;) {
-    Result<bool> row = query->Step();
-    if (!row.ok()) return row.error();
-    if (!*row) return changes;
-    changes.push_back({query->Int(0), std::string(query->Text(1)), query->Int(2),
-                       std::string(query->Text(3)), std::string(query->Text(4)),
-                       std::string(query->Text(5)), std::string(query->Text(6))});
-  }
+  const auto read = [](const Statement& row) {
+    return PolicyChange{row.Int(0),
+                        std::string(row.Text(1)),
+                        row.Int(2),
+                        std::string(row.Text(3)),
+                        std::string(row.Text(4)),
+                        std::string(row.Text(5)),
+                        std::string(row.Text(6))};
+  };
+  if (key.empty()) return connection.ReadAll(kReadVersions, read, limit);
+  return connection.ReadAll(kReadVersionsOf, read, limit, key);
 }
 
 }  // namespace weir::policy::sqlite

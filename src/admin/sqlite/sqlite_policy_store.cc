@@ -7,11 +7,14 @@
 #include "admin/sqlite/audit_rows.h"
 #include "admin/sqlite/rows.h"
 #include "admin/sqlite/sql.h"
+#include "drivers/sqlite/valued.h"
 
 namespace weir::policy::sqlite {
 namespace {
 
 using weir::sqlite::Connection;
+using weir::sqlite::ReadFor;
+using weir::sqlite::WriteFor;
 
 /// What the tables and the latest policies know of a key.
 Result<PolicyState> ReadState(Connection& connection, const PolicyMap& latest,
@@ -42,35 +45,6 @@ Status WriteStep(Connection& connection, const PolicyEdit& edit, PolicyStep& ste
     return noted;
   }
   return InsertEntry(connection, entry);
-}
-
-/// Reads on a thread of the database.
-template <typename T, typename Read>
-void ReadThen(weir::sqlite::Database& database, Read read, std::function<void(Result<T>)> done) {
-  auto result = std::make_shared<Result<T>>(T{});
-  database.ReadLater(
-      [result, read = std::move(read)](Connection& connection) -> Status {
-        *result = read(connection);
-        if (!result->ok()) return result->error();
-        return {};
-      },
-      [result, done = std::move(done)](const Status& status) {
-        if (!status.ok()) return done(status.error());
-        done(std::move(*result));
-      });
-}
-
-/// Reads on the calling thread.
-template <typename T, typename Read>
-Result<T> ReadNow(weir::sqlite::Database& database, Read read) {
-  Result<T> result = T{};
-  Status done = database.Read([&](Connection& connection) -> Status {
-    result = read(connection);
-    if (!result.ok()) return result.error();
-    return {};
-  });
-  if (!done.ok()) return done.error();
-  return result;
 }
 
 }  // namespace
@@ -160,55 +134,33 @@ void SqlitePolicyStore::Finish(const Status& committed, Pending& pending) {
 }
 
 std::size_t CountPolicies(weir::sqlite::Database& database) {
-  const Result<std::size_t> count =
-      ReadNow<std::size_t>(database, [](Connection& connection) -> Result<std::size_t> {
-        Result<weir::sqlite::Statement> query = connection.Prepare(kCountPolicies);
-        if (!query.ok()) return query.error();
-        Result<bool> row = query->Step();
-        if (!row.ok()) return row.error();
-        return static_cast<std::size_t>(query->Int(0));
-      });
-  return count.ok() ? *count : 0;
+  std::int64_t count = 0;
+  static_cast<void>(database.Read([&](Connection& connection) -> Status {
+    const Result<std::int64_t> found = connection.ReadNumber(kCountPolicies);
+    if (!found.ok()) return found.error();
+    count = *found;
+    return {};
+  }));
+  return static_cast<std::size_t>(count);
 }
 
 void SqlitePolicyStore::History(std::string key, std::size_t limit, HistoryDone done) {
   limit = std::clamp<std::size_t>(limit, 1, kMaxPage);
-  ReadThen<std::vector<PolicyChange>>(
-      database_,
-      [key = std::move(key), limit](Connection& connection) {
-        return ReadVersions(connection, key, limit);
-      },
-      std::move(done));
+  ReadFor(database_, std::move(done), ReadVersions, std::move(key), limit);
 }
 
 void SqlitePolicyStore::ListEntries(std::int64_t before, std::size_t limit, Listed done) {
   // One more than a page tells whether there is a next one.
   limit = std::clamp<std::size_t>(limit, 1, kMaxPage + 1);
-  ReadThen<std::vector<AuditEntry>>(
-      database_,
-      [before, limit](Connection& connection) { return ReadEntries(connection, before, limit); },
-      std::move(done));
+  ReadFor(database_, std::move(done), ReadEntries, before, limit);
 }
 
 void SqlitePolicyStore::FindEntry(std::int64_t id, Found done) {
-  ReadThen<AuditEntry>(
-      database_, [id](Connection& connection) { return ReadEntry(connection, id); },
-      std::move(done));
+  ReadFor(database_, std::move(done), ReadEntry, id);
 }
 
 void SqlitePolicyStore::Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) {
-  auto deleted = std::make_shared<std::size_t>(0);
-  database_.Write(
-      [keep, since, most, deleted](Connection& connection) -> Status {
-        const Result<std::size_t> trimmed = TrimEntries(connection, keep, since, most);
-        if (!trimmed.ok()) return trimmed.error();
-        *deleted = *trimmed;
-        return {};
-      },
-      [deleted, done = std::move(done)](const Status& written) {
-        if (!written.ok()) return done(written.error());
-        done(*deleted);
-      });
+  WriteFor(database_, std::move(done), TrimEntries, keep, since, most);
 }
 
 void SqlitePolicyStore::Append(AuditEntry entry, Appended done) {

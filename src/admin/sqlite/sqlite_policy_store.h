@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "admin/in_force.h"
 #include "admin/policy_edit.h"

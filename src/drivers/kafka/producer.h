@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <shared_mutex>
-#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>

@@ -2,8 +2,6 @@
 
 #include <libpq-fe.h>
 
-#include <cstdlib>
-
 #include "base/number.h"
 
 namespace weir::postgres {

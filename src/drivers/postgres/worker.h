@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "drivers/io_thread.h"
@@ -64,6 +65,21 @@ class Worker {
   void RunOnce(std::string_view sql, Params params, Done done);
   /// The same on the connection for long reads. Requires long_timeout.
   void RunLong(std::string_view sql, Params params, Done done);
+
+  /// Runs a statement in one of these ways, but from any thread; `done` gets what `read` makes of
+  /// the rows, on the worker's.
+  template <typename T, typename Read>
+  void Ask(void (Worker::*way)(std::string_view, Params, Done), std::string sql, Params params,
+           std::function<void(Result<T>)> done, Read read) {
+    Post([this, way, sql = std::move(sql), params = std::move(params), done = std::move(done),
+          read = std::move(read)]() mutable {
+      (this->*way)(sql, std::move(params),
+                   [done = std::move(done), read = std::move(read)](const Answer& answer) mutable {
+                     if (!answer.status.ok()) return done(answer.status.error());
+                     done(read(answer.rows));
+                   });
+    });
+  }
 
   /// For whoever shares out the connections itself. Requires number < connections.
   Connection& connection(std::size_t number) { return *connections_[number]; }

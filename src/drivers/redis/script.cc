@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/hex.h"
+
 namespace weir::redis {
 namespace {
 
@@ -14,10 +16,7 @@ std::string Sha1(const std::string& text) {
   unsigned size = 0;
   EVP_Digest(text.data(), text.size(), bytes.data(), &size, EVP_sha1(), nullptr);
   std::string digits;
-  for (unsigned i = 0; i < size; ++i) {
-    digits += "0123456789abcdef"[bytes[i] >> 4];
-    digits += "0123456789abcdef"[bytes[i] & 0xF];
-  }
+  for (unsigned i = 0; i < size; ++i) AppendHex(digits, bytes[i]);
   return digits;
 }
 

@@ -1,6 +1,5 @@
 #include "drivers/redis/url.h"
 
-#include <optional>
 #include <utility>
 
 #include "base/number.h"

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <string>
 #include <system_error>
-#include <utility>
 
 #include "base/blocking.h"
 

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "drivers/sqlite/statement.h"
@@ -42,6 +45,48 @@ class Connection {
 
   /// Runs one or more statements that take no parameters and whose rows do not matter.
   Status Execute(const char* sql);
+
+  /// Runs `sql` with `values` as ?1, ?2, …; its rows do not matter.
+  template <typename... Values>
+  Status Run(std::string_view sql, const Values&... values) {
+    Result<Statement> statement = Prepare(sql);
+    if (!statement.ok()) return statement.error();
+    return statement->BindAll(values...).Run();
+  }
+
+  /// `read(row)` of each row of `sql` with `values` as ?1, ?2, …
+  template <typename Read, typename... Values>
+  auto ReadAll(std::string_view sql, Read read, const Values&... values)
+      -> Result<std::vector<std::invoke_result_t<Read, const Statement&>>> {
+    Result<Statement> query = Prepare(sql);
+    if (!query.ok()) return query.error();
+    std::vector<std::invoke_result_t<Read, const Statement&>> rows;
+    Status done =
+        query->BindAll(values...).ForEach([&](const Statement& row) { rows.push_back(read(row)); });
+    if (!done.ok()) return done.error();
+    return rows;
+  }
+
+  /// The same of the first row, if there is any.
+  template <typename Read, typename... Values>
+  auto ReadFirst(std::string_view sql, Read read, const Values&... values)
+      -> Result<std::optional<std::invoke_result_t<Read, const Statement&>>> {
+    using Row = std::optional<std::invoke_result_t<Read, const Statement&>>;
+    Result<Statement> query = Prepare(sql);
+    if (!query.ok()) return query.error();
+    Result<bool> found = query->BindAll(values...).Step();
+    if (!found.ok()) return found.error();
+    return *found ? Row(read(std::as_const(*query))) : Row();
+  }
+
+  /// The first column of the first row; 0 without a row.
+  template <typename... Values>
+  Result<std::int64_t> ReadNumber(std::string_view sql, const Values&... values) {
+    const auto found = ReadFirst(
+        sql, [](const Statement& row) { return row.Int(0); }, values...);
+    if (!found.ok()) return found.error();
+    return found->value_or(0);
+  }
 
   /// Rows changed by the last statement, and the rowid of the last INSERT.
   std::int64_t changes() const noexcept;

@@ -8,24 +8,13 @@
 namespace weir::sqlite {
 namespace {
 
-Result<std::int64_t> ReadVersion(Connection& connection, std::string_view component) {
-  Result<Statement> query =
-      connection.Prepare("SELECT version FROM schema_version WHERE component = ?1");
-  if (!query.ok()) return query.error();
-  query->Bind(1, component);
-  Result<bool> row = query->Step();
-  if (!row.ok()) return row.error();
-  return *row ? query->Int(0) : std::int64_t{0};
-}
-
 Status ApplyStep(Connection& connection, std::string_view component, std::int64_t version,
                  const char* sql) {
   if (Status done = connection.Execute(sql); !done.ok()) return done;
-  Result<Statement> write = connection.Prepare(
+  return connection.Run(
       "INSERT INTO schema_version (component, version) VALUES (?1, ?2)"
-      " ON CONFLICT (component) DO UPDATE SET version = excluded.version");
-  if (!write.ok()) return write.error();
-  return write->Bind(1, component).Bind(2, version).Run();
+      " ON CONFLICT (component) DO UPDATE SET version = excluded.version",
+      component, version);
 }
 
 }  // namespace
@@ -41,7 +30,8 @@ Status Migrate(Connection& connection, std::string_view component,
   for (;;) {
     // The version is read under the write lock: two programs may start on one file at once.
     if (Status begun = connection.Execute("BEGIN IMMEDIATE"); !begun.ok()) return begun;
-    Result<std::int64_t> version = ReadVersion(connection, component);
+    const Result<std::int64_t> version =
+        connection.ReadNumber("SELECT version FROM schema_version WHERE component = ?1", component);
     Status step;
     if (!version.ok()) {
       step = version.error();

@@ -34,12 +34,6 @@ Statement& Statement::Bind(int index, std::string_view text) {
   return *this;
 }
 
-Statement& Statement::BindBlob(int index, std::span<const std::byte> bytes) {
-  const void* data = bytes.data() == nullptr ? static_cast<const void*>("") : bytes.data();
-  Note(sqlite3_bind_blob64(handle_, index, data, bytes.size(), SQLITE_TRANSIENT));
-  return *this;
-}
-
 Statement& Statement::BindNull(int index) {
   Note(sqlite3_bind_null(handle_, index));
   return *this;
@@ -57,11 +51,7 @@ Result<bool> Statement::Step() {
 }
 
 Status Statement::Run() {
-  for (;;) {
-    Result<bool> row = Step();
-    if (!row.ok()) return row.error();
-    if (!*row) break;
-  }
+  if (Status done = ForEach([](const Statement&) {}); !done.ok()) return done;
   Reset();
   return {};
 }
@@ -78,12 +68,6 @@ std::string_view Statement::Text(int column) const {
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(handle_, column));
   if (text == nullptr) return {};
   return {text, static_cast<std::size_t>(sqlite3_column_bytes(handle_, column))};
-}
-
-std::span<const std::byte> Statement::Blob(int column) const {
-  const auto* bytes = static_cast<const std::byte*>(sqlite3_column_blob(handle_, column));
-  if (bytes == nullptr) return {};
-  return {bytes, static_cast<std::size_t>(sqlite3_column_bytes(handle_, column))};
 }
 
 }  // namespace weir::sqlite

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "weir/result.h"
 
@@ -24,18 +23,35 @@ class Statement {
   Statement& operator=(Statement&&) = delete;
   ~Statement();
 
-  /// Text and blobs are copied. A failed bind is reported by the next Step.
+  /// Text is copied. A failed bind is reported by the next Step.
   Statement& Bind(int index, std::int64_t value);
   Statement& Bind(int index, std::string_view text);
   Statement& Bind(int index, const char* text) { return Bind(index, std::string_view(text)); }
-  Statement& BindBlob(int index, std::span<const std::byte> bytes);
   Statement& BindNull(int index);
+  /// Binds ?1, ?2, …: numbers, enums and texts.
+  template <typename... Values>
+  Statement& BindAll(const Values&... values) {
+    [[maybe_unused]] int index = 0;
+    (BindValue(++index, values), ...);
+    return *this;
+  }
 
   /// True: there is a row to read. False: there is none (any more).
   Result<bool> Step();
 
   /// Runs to the end, ignoring rows, and makes the statement ready to be bound again.
   Status Run();
+
+  /// Calls `read(*this)` for each row that is left.
+  template <typename Read>
+  Status ForEach(Read read) {
+    for (;;) {
+      Result<bool> row = Step();
+      if (!row.ok()) return row.error();
+      if (!*row) return {};
+      read(*this);
+    }
+  }
 
   /// Ready to be bound and stepped again; parameters keep their values.
   void Reset();
@@ -44,11 +60,18 @@ class Statement {
   bool IsNull(int column) const;
   std::int64_t Int(int column) const;
   std::string_view Text(int column) const;
-  std::span<const std::byte> Blob(int column) const;
 
  private:
   friend class Connection;
   Statement(Connection& owner, sqlite3_stmt* handle) : owner_(&owner), handle_(handle) {}
+  template <typename Value>
+  void BindValue(int index, const Value& value) {
+    if constexpr (std::is_integral_v<Value> || std::is_enum_v<Value>) {
+      Bind(index, static_cast<std::int64_t>(value));
+    } else {
+      Bind(index, std::string_view(value));
+    }
+  }
   void Note(int code) noexcept;
 
   Connection* owner_;

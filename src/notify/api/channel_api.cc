@@ -108,12 +108,7 @@ admin::Undoable ChannelApi::limits() {
 
 void ChannelApi::AddTo(http::Router& router,
                        const std::function<http::Handler(http::Handler)>& change) {
-  using Method = void (ChannelApi::*)(const http::Request&, Reply);
-  const auto bind = [this](Method method) -> http::Handler {
-    return [this, method](const http::Request& request, Reply reply) {
-      (this->*method)(request, std::move(reply));
-    };
-  };
+  const auto bind = [this](auto method) { return http::Bind(this, method); };
   constexpr const char* kPath = "/api/config/{userId}/channels/{channel}";
   router.Add("PUT", kPath, change(bind(&ChannelApi::Put)));
   router.Add("GET", kPath, bind(&ChannelApi::Get));

@@ -245,12 +245,7 @@ admin::Undoable LedgerApi::preferences() {
 }
 
 void LedgerApi::AddTo(http::Router& router, const Guards& guards) {
-  using Method = void (LedgerApi::*)(const Request&, Reply);
-  const auto bind = [this](Method method) -> http::Handler {
-    return [this, method](const Request& request, Reply reply) {
-      (this->*method)(request, std::move(reply));
-    };
-  };
+  const auto bind = [this](auto method) { return http::Bind(this, method); };
   router.Add("GET", "/api/messages", bind(&LedgerApi::ListMessages));
   router.Add("GET", "/api/messages/{eventId}", bind(&LedgerApi::FindMessage));
   router.Add("GET", "/api/config", guards.look(bind(&LedgerApi::ListUsers)));

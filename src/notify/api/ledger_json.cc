@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "base/json_writer.h"
 #include "notify/event.h"
 #include "protocol/http/json_body.h"
@@ -13,18 +14,16 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-Error BadBody(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
 Result<std::vector<std::string>> Texts(const dom::element& element, const std::string& name,
                                        std::size_t max) {
   dom::array array;
   if (element.get(array) != simdjson::SUCCESS || array.size() > max) {
-    return BadBody(name + " must be a list of at most " + std::to_string(max) + " strings");
+    return Invalid(name + " must be a list of at most " + std::to_string(max) + " strings");
   }
   std::vector<std::string> texts;
   for (const dom::element one : array) {
     std::string_view text;
-    if (one.get(text) != simdjson::SUCCESS) return BadBody(name + " must be a list of strings");
+    if (one.get(text) != simdjson::SUCCESS) return Invalid(name + " must be a list of strings");
     texts.emplace_back(text);
   }
   return texts;
@@ -33,14 +32,14 @@ Result<std::vector<std::string>> Texts(const dom::element& element, const std::s
 Result<std::string> TextOf(const dom::object& object, const char* name) {
   std::string_view text;
   if (object[name].get(text) != simdjson::SUCCESS) {
-    return BadBody("quietHours." + std::string(name) + " must be a string");
+    return Invalid("quietHours." + std::string(name) + " must be a string");
   }
   return std::string(text);
 }
 
 Result<QuietHours> ParseQuiet(const dom::element& element) {
   dom::object object;
-  if (element.get(object) != simdjson::SUCCESS) return BadBody("quietHours must be an object");
+  if (element.get(object) != simdjson::SUCCESS) return Invalid("quietHours must be an object");
   QuietHours quiet;
   struct End {
     const char* name;
@@ -51,7 +50,7 @@ Result<QuietHours> ParseQuiet(const dom::element& element) {
     if (!text.ok()) return text.error();
     Result<int> minutes = ParseTimeOfDay(*text);
     if (!minutes.ok()) {
-      return BadBody("quietHours." + std::string(end.name) + " " + minutes.error().message);
+      return Invalid("quietHours." + std::string(end.name) + " " + minutes.error().message);
     }
     end.minutes = *minutes;
   }
@@ -126,7 +125,7 @@ Result<DeadChoice> ParseDeadChoice(std::string_view body) {
   }
   if ((*object)["all"].get(choice.all) == simdjson::SUCCESS && choice.all) ++choices;
   if (choices == 1) return choice;
-  return BadBody("the body must have one of eventIds, userId and \"all\":true");
+  return Invalid("the body must have one of eventIds, userId and \"all\":true");
 }
 
 std::string PreferencesBody(const Preferences& preferences) {

@@ -295,12 +295,7 @@ admin::Undoable NotifyApi::limits() {
 
 void NotifyApi::AddTo(http::Router& router, const Protect& admin, const Protect& change) {
   Parts* const parts = parts_.get();
-  using Method = void (Parts::*)(const Request&, Reply);
-  const auto bind = [parts](Method method) -> http::Handler {
-    return [parts, method](const Request& request, Reply reply) {
-      (parts->*method)(request, std::move(reply));
-    };
-  };
+  const auto bind = [parts](auto method) { return http::Bind(parts, method); };
   router.Add("POST", "/api/config", change(bind(&Parts::Configure)));
   router.Add("POST", "/api/send", bind(&Parts::Send));
   router.Add("GET", "/api/config/{userId}", bind(&Parts::GetConfig));

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "notify/event.h"
-#include "protocol/http/error.h"
 #include "protocol/http/json_body.h"
 
 namespace weir::notify {

@@ -10,10 +10,11 @@ namespace weir::notify::postgres {
 namespace {
 
 using weir::postgres::Params;
+using weir::postgres::Rows;
 using PgAnswer = weir::postgres::Answer;
 using Limits = std::vector<std::optional<UserLimit>>;
 
-Limits InOrder(const std::vector<std::string>& users, const weir::postgres::Rows& found) {
+Limits InOrder(const std::vector<std::string>& users, const Rows& found) {
   std::unordered_map<std::string, UserLimit> limits;
   for (int row = 0; row < found.size(); ++row) {
     UserLimit limit = ReadLimit(found, row);
@@ -28,6 +29,12 @@ Limits InOrder(const std::vector<std::string>& users, const weir::postgres::Rows
     rows.push_back(limit == limits.end() ? std::nullopt : std::optional(limit->second));
   }
   return rows;
+}
+
+Params LimitParams(const UserLimit& limit, const Clock& clock) {
+  Params params;
+  params.Text(limit.user_id).Int(limit.rate_limit).Int(limit.time_window);
+  return std::move(params.Int(NowMicros(clock)));
 }
 
 Params UserParams(const std::vector<std::string>& users) {
@@ -47,36 +54,18 @@ PostgresGateway::~PostgresGateway() { worker_->Close(); }
 std::size_t PostgresGateway::waiting() const { return worker_->waiting(); }
 
 void PostgresGateway::Configure(UserLimit limit, Gateway::Done<UserLimit> done) {
-  worker_->Post([worker = worker_.get(), limit = std::move(limit), done = std::move(done)] {
-    Params params;
-    params.Text(limit.user_id).Int(limit.rate_limit).Int(limit.time_window);
-    params.Int(NowMicros(worker->clock()));
-    worker->RunLocking(kPutRow, std::move(params), [done](PgAnswer answer) {
-      if (!answer.status.ok()) return done(Unavailable(answer));
-      done(ReadLimit(answer.rows, 0));
-    });
-  });
+  worker_->Query(&Worker::RunLocking, kPutRow, LimitParams(limit, worker_->clock()),
+                 std::move(done), [](const Rows& rows) { return ReadLimit(rows, 0); });
 }
 
 void PostgresGateway::Ensure(UserLimit limit, Gateway::Done<bool> done) {
-  worker_->Post([worker = worker_.get(), limit = std::move(limit), done = std::move(done)] {
-    Params params;
-    params.Text(limit.user_id).Int(limit.rate_limit).Int(limit.time_window);
-    params.Int(NowMicros(worker->clock()));
-    worker->RunLocking(kEnsureRow, std::move(params), [done](PgAnswer answer) {
-      if (!answer.status.ok()) return done(Unavailable(answer));
-      done(answer.rows.affected() > 0);
-    });
-  });
+  worker_->Query(&Worker::RunLocking, kEnsureRow, LimitParams(limit, worker_->clock()),
+                 std::move(done), [](const Rows& rows) { return rows.affected() > 0; });
 }
 
 void PostgresGateway::Remove(std::string user_id, Gateway::Done<bool> done) {
-  worker_->Post([worker = worker_.get(), user = std::move(user_id), done = std::move(done)] {
-    worker->RunLocking(kRemoveRow, std::move(Params().Text(user)), [done](PgAnswer answer) {
-      if (!answer.status.ok()) return done(Unavailable(answer));
-      done(answer.rows.size() > 0);
-    });
-  });
+  worker_->Query(&Worker::RunLocking, kRemoveRow, std::move(Params().Text(user_id)),
+                 std::move(done), [](const Rows& rows) { return rows.size() > 0; });
 }
 
 void PostgresGateway::Send(SendRequest request, Gateway::Done<SendAnswer> done) {
@@ -86,13 +75,10 @@ void PostgresGateway::Send(SendRequest request, Gateway::Done<SendAnswer> done) 
 }
 
 void PostgresGateway::Find(std::string user_id, Gateway::Done<std::optional<UserLimit>> done) {
-  worker_->Post([worker = worker_.get(), user = std::move(user_id), done = std::move(done)] {
-    worker->Run(kReadRows, UserParams({user}), [done](PgAnswer answer) {
-      if (!answer.status.ok()) return done(Unavailable(answer));
-      if (answer.rows.size() == 0) return done(std::optional<UserLimit>());
-      done(std::optional<UserLimit>(ReadLimit(answer.rows, 0)));
-    });
-  });
+  worker_->Query(&Worker::Run, kReadRows, UserParams({user_id}), std::move(done),
+                 [](const Rows& rows) {
+                   return rows.size() == 0 ? std::nullopt : std::optional(ReadLimit(rows, 0));
+                 });
 }
 
 void PostgresGateway::Load(std::vector<std::string> users, Micros now,
@@ -152,18 +138,13 @@ void PostgresGateway::Add(std::vector<CountDelta> deltas, std::vector<KeyedSend>
 
 void PostgresGateway::FindKey(std::string user_id, std::string key, Micros now,
                               LimitStore::Done<std::optional<KeyedSend>> done) {
-  worker_->Post([worker = worker_.get(), user = std::move(user_id), key = std::move(key), now,
-                 done = std::move(done)] {
-    const std::string_view users[] = {user};
-    const std::string_view keys[] = {key};
-    worker->Run(kFindKeys,
-                std::move(Params().TextArray(users).TextArray(keys).Int(now - kKeyLifetime)),
-                [done](PgAnswer answer) {
-                  if (!answer.status.ok()) return done(Unavailable(answer));
-                  if (answer.rows.size() == 0) return done(std::optional<KeyedSend>());
-                  done(std::optional<KeyedSend>(ReadKeyed(answer.rows, 0)));
-                });
-  });
+  const std::string_view users[] = {user_id};
+  const std::string_view keys[] = {key};
+  worker_->Query(&Worker::Run, kFindKeys,
+                 std::move(Params().TextArray(users).TextArray(keys).Int(now - kKeyLifetime)),
+                 std::move(done), [](const Rows& rows) {
+                   return rows.size() == 0 ? std::nullopt : std::optional(ReadKeyed(rows, 0));
+                 });
 }
 
 }  // namespace weir::notify::postgres

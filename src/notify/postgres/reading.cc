@@ -1,7 +1,5 @@
 // Rows of the tables and parameters of the statements, and what went wrong with them.
 
-#include <utility>
-
 #include "notify/postgres/transaction.h"
 
 namespace weir::notify::postgres {

@@ -1,6 +1,5 @@
 // Dead letters back into the queue: claimed, published, forgotten.
 
-#include <atomic>
 #include <boost/asio/post.hpp>
 
 #include "notify/event.h"
@@ -26,7 +25,6 @@ struct PostgresLedger::Core::Batch {
   Micros claim = 0;
   std::vector<Event> events;
   std::vector<Status> statuses;
-  std::atomic<std::size_t> left{0};
   std::vector<std::string> published;
   std::vector<std::string> returned;
   Error error{Code::kUnavailable, ""};
@@ -59,20 +57,12 @@ void PostgresLedger::Core::Replay(std::vector<std::string> event_ids,
 }
 
 void PostgresLedger::Core::Publish(const std::shared_ptr<Batch>& batch) {
-  batch->statuses.resize(batch->events.size());
-  batch->left = batch->events.size() + 1;
-  const auto count_down = [weak = weak_from_this(), batch] {
-    if (batch->left.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
-    const auto self = weak.lock();
-    if (self) self->worker_.Post([core = self.get(), batch] { core->Published(batch); });
-  };
-  for (std::size_t i = 0; i < batch->events.size(); ++i) {
-    publisher_->Publish(batch->events[i], [batch, count_down, i](Status status) {
-      batch->statuses[i] = std::move(status);
-      count_down();
-    });
-  }
-  count_down();
+  publisher_->PublishAll(
+      batch->events, [weak = weak_from_this(), batch](std::vector<Status> statuses) {
+        batch->statuses = std::move(statuses);
+        const auto self = weak.lock();
+        if (self) self->worker_.Post([core = self.get(), batch] { core->Published(batch); });
+      });
 }
 
 void PostgresLedger::Core::Published(const std::shared_ptr<Batch>& batch) {

@@ -1,7 +1,6 @@
 #include "notify/postgres/transaction.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "notify/postgres/schema.h"
@@ -155,24 +154,10 @@ bool Transaction::DecideByKey(std::size_t index) {
 }
 
 void Transaction::Publish() {
-  struct Confirmations {
-    std::vector<Status> statuses;
-    std::atomic<std::size_t> left;
-  };
-  auto confirmations = std::make_shared<Confirmations>();
-  confirmations->statuses.resize(events_.size());
-  confirmations->left = events_.size() + 1;
-  const auto count_down = [self = shared_from_this(), confirmations] {
-    if (confirmations->left.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
-    self->parts_->post([self, confirmations] { self->Published(confirmations->statuses); });
-  };
-  for (std::size_t i = 0; i < events_.size(); ++i) {
-    parts_->publisher.Publish(std::move(events_[i]), [confirmations, count_down, i](Status status) {
-      confirmations->statuses[i] = std::move(status);
-      count_down();
-    });
-  }
-  count_down();
+  parts_->publisher.PublishAll(
+      std::move(events_), [self = shared_from_this()](std::vector<Status> statuses) {
+        self->parts_->post([self, statuses = std::move(statuses)] { self->Published(statuses); });
+      });
 }
 
 void Transaction::Published(const std::vector<Status>& statuses) {
@@ -215,15 +200,12 @@ void Transaction::Write() {
         if (answer.status.ok() && answer.rows.affected() != self->rows_to_write_) {
           answer.status = Error{Code::kUnavailable, "the connection was lost with its locks"};
         }
-        if (!answer.status.ok() && !self->error_) self->error_ = Unavailable(answer);
-        self->Commit();
+        self->Commit(answer);
       });
   WriteMessages();
   if (!batch_keys_.empty()) WriteKeys();
-  connection_.Send("COMMIT", {}, [self = shared_from_this()](Answer answer) {
-    if (!answer.status.ok() && !self->error_) self->error_ = Unavailable(answer);
-    self->Commit();
-  });
+  connection_.Send("COMMIT", {},
+                   [self = shared_from_this()](const Answer& answer) { self->Commit(answer); });
 }
 
 void Transaction::WriteMessages() {
@@ -235,10 +217,7 @@ void Transaction::WriteMessages() {
         {item.answer->event_id, request.user_id, request.channel, request.recipient, now_});
   }
   connection_.Send(kPutMessages, std::move(MessageParams(accepted).Int(backend_)),
-                   [self = shared_from_this()](Answer answer) {
-                     if (!answer.status.ok() && !self->error_) self->error_ = Unavailable(answer);
-                     self->Commit();
-                   });
+                   [self = shared_from_this()](const Answer& answer) { self->Commit(answer); });
 }
 
 void Transaction::WriteKeys() {
@@ -251,13 +230,11 @@ void Transaction::WriteKeys() {
         {request.user_id, request.idempotency_key, MessageDigest(request), *item.answer});
   }
   connection_.Send(kPutKeys, std::move(KeyParams(keyed, now_).Int(backend_)),
-                   [self = shared_from_this()](Answer answer) {
-                     if (!answer.status.ok() && !self->error_) self->error_ = Unavailable(answer);
-                     self->Commit();
-                   });
+                   [self = shared_from_this()](const Answer& answer) { self->Commit(answer); });
 }
 
-void Transaction::Commit() {
+void Transaction::Commit(const Answer& answer) {
+  if (!answer.status.ok() && !error_) error_ = Unavailable(answer);
   if (--outstanding_ > 0) return;
   if (!error_) return Settle();
   // The events are on the topic and nothing tells whether they were counted.

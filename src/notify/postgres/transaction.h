@@ -70,7 +70,7 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   void Write();
   void WriteKeys();
   void WriteMessages();
-  void Commit();
+  void Commit(const weir::postgres::Answer& answer);
   void Settle();
   /// Nothing was counted: undoes the transaction and answers whoever has no answer yet with
   /// `error`.

@@ -3,9 +3,11 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "drivers/postgres/worker.h"
@@ -35,6 +37,21 @@ class PostgresGateway::Worker : public std::enable_shared_from_this<Worker> {
   /// The same on the connection for statements that wait for locks.
   void RunLocking(const char* sql, weir::postgres::Params params,
                   weir::postgres::Connection::Done done);
+  /// Runs a statement in one of these ways, but from any thread; `done` gets what `read` makes of
+  /// the rows.
+  template <typename T, typename Read>
+  void Query(void (Worker::*way)(const char*, weir::postgres::Params,
+                                 weir::postgres::Connection::Done),
+             const char* sql, weir::postgres::Params params, std::function<void(Result<T>)> done,
+             Read read) {
+    Post([this, way, sql, params = std::move(params), done = std::move(done), read]() mutable {
+      (this->*way)(sql, std::move(params),
+                   [done = std::move(done), read](const weir::postgres::Answer& answer) {
+                     if (!answer.status.ok()) return done(Unavailable(answer));
+                     done(read(answer.rows));
+                   });
+    });
+  }
   /// BEGIN, bounds, the statements, COMMIT: all or nothing.
   void RunTogether(std::vector<std::pair<const char*, weir::postgres::Params>> statements,
                    std::function<void(Status)> done);

@@ -1,7 +1,6 @@
 #include "notify/redis/core.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <future>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -104,6 +103,9 @@ class RedisGateway::Core : public std::enable_shared_from_this<Core> {
   // loading.cc
   void Miss(const RequestPtr& request);
   void StartLoads();
+  using TakeRows = void (Core::*)(const std::vector<std::string>& users,
+                                  const Result<std::vector<std::optional<UserLimit>>>& rows);
+  void LoadRows(const std::vector<std::string>& users, TakeRows take);
   void Loaded(const std::vector<std::string>& users,
               const Result<std::vector<std::optional<UserLimit>>>& rows);
   void Fill(const UserLimit& row);

@@ -53,13 +53,18 @@ void RedisGateway::Core::StartLoads() {
   if (users.empty()) return;
   loading_ = true;
   load_now_ = Now();
-  store_.Load(users, load_now_, [weak = weak_from_this(), users, round = load_round_](auto rows) {
-    const auto self = weak.lock();
-    if (!self) return;
-    self->Post([core = self.get(), users, round, rows = std::move(rows)] {
-      if (!core->closed_ && round == core->load_round_) core->Loaded(users, rows);
-    });
-  });
+  LoadRows(users, &Core::Loaded);
+}
+
+void RedisGateway::Core::LoadRows(const std::vector<std::string>& users, TakeRows take) {
+  store_.Load(users, load_now_,
+              [weak = weak_from_this(), users, take, round = load_round_](auto rows) {
+                const auto self = weak.lock();
+                if (!self) return;
+                self->Post([core = self.get(), users, take, round, rows = std::move(rows)] {
+                  if (!core->closed_ && round == core->load_round_) (core->*take)(users, rows);
+                });
+              });
 }
 
 void RedisGateway::Core::Loaded(const std::vector<std::string>& users,
@@ -98,14 +103,7 @@ void RedisGateway::Core::Fill(const UserLimit& row) {
 void RedisGateway::Core::Filled() {
   if (--filling_ > 0) return;
   if (to_verify_.empty()) return EndLoads();
-  std::vector<std::string> users = std::exchange(to_verify_, {});
-  store_.Load(users, load_now_, [weak = weak_from_this(), users, round = load_round_](auto rows) {
-    const auto self = weak.lock();
-    if (!self) return;
-    self->Post([core = self.get(), users, round, rows = std::move(rows)] {
-      if (!core->closed_ && round == core->load_round_) core->Verified(users, rows);
-    });
-  });
+  LoadRows(std::exchange(to_verify_, {}), &Core::Verified);
 }
 
 void RedisGateway::Core::Verified(const std::vector<std::string>& users,

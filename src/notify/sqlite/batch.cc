@@ -10,13 +10,12 @@ using weir::sqlite::Connection;
 using weir::sqlite::Statement;
 
 Result<std::optional<UserLimit>> ReadLimit(Connection& connection, std::string_view user_id) {
-  Result<Statement> query = connection.Prepare(kReadLimit);
-  if (!query.ok()) return query.error();
-  Result<bool> row = query->Bind(1, user_id).Step();
-  if (!row.ok()) return row.error();
-  if (!*row) return std::optional<UserLimit>();
-  return std::optional<UserLimit>(
-      UserLimit{std::string(user_id), query->Int(0), query->Int(1), query->Int(2), query->Int(3)});
+  return connection.ReadFirst(
+      kReadLimit,
+      [&](const Statement& row) {
+        return UserLimit{std::string(user_id), row.Int(0), row.Int(1), row.Int(2), row.Int(3)};
+      },
+      user_id);
 }
 
 Result<std::vector<Result<SendAnswer>>> Batch::Decide(std::span<const SendRequest* const> requests,
@@ -74,52 +73,40 @@ Result<SendAnswer> Batch::DecideOne(const SendRequest& request) {
 }
 
 Result<std::optional<SendAnswer>> Batch::FindKey(const SendRequest& request) {
-  Result<Statement> query = connection_.Prepare(kFindKey);
-  if (!query.ok()) return query.error();
-  query->Bind(1, request.user_id).Bind(2, request.idempotency_key).Bind(3, now_ - kKeyLifetime);
-  Result<bool> row = query->Step();
-  if (!row.ok()) return row.error();
-  if (!*row) return std::optional<SendAnswer>();
-  if (query->Int(0) != MessageDigest(request)) {
-    return std::optional(SendAnswer{.outcome = Outcome::kKeyReused});
-  }
-  return std::optional(SendAnswer{.outcome = Outcome::kSent,
-                                  .event_id = std::string(query->Text(1)),
-                                  .replayed = true,
-                                  .rate_limit = query->Int(2),
-                                  .remaining = query->Int(3),
-                                  .resets_at = query->Int(4)});
+  return connection_.ReadFirst(
+      kFindKey,
+      [&](const Statement& row) {
+        if (row.Int(0) != MessageDigest(request)) return SendAnswer{.outcome = Outcome::kKeyReused};
+        return SendAnswer{.outcome = Outcome::kSent,
+                          .event_id = std::string(row.Text(1)),
+                          .replayed = true,
+                          .rate_limit = row.Int(2),
+                          .remaining = row.Int(3),
+                          .resets_at = row.Int(4)};
+      },
+      request.user_id, request.idempotency_key, now_ - kKeyLifetime);
 }
 
 Status Batch::PutKey(const SendRequest& request, const SendAnswer& answer) {
-  Result<Statement> put = connection_.Prepare(kPutKey);
-  if (!put.ok()) return put.error();
-  put->Bind(1, request.user_id).Bind(2, request.idempotency_key);
-  put->Bind(3, MessageDigest(request)).Bind(4, answer.event_id);
-  put->Bind(5, answer.rate_limit).Bind(6, answer.remaining).Bind(7, answer.resets_at).Bind(8, now_);
-  return put->Run();
+  return connection_.Run(kPutKey, request.user_id, request.idempotency_key, MessageDigest(request),
+                         answer.event_id, answer.rate_limit, answer.remaining, answer.resets_at,
+                         now_);
 }
 
 Status Batch::PutEvent(const Event& event) {
-  Result<Statement> put = connection_.Prepare(kPutEvent);
-  if (!put.ok()) return put.error();
   ++stored_;
-  if (Status s = put->Bind(1, EncodeEvent(event)).Run(); !s.ok()) return s;
+  if (Status s = connection_.Run(kPutEvent, EncodeEvent(event)); !s.ok()) return s;
   // An id that comes again is that of a key, used again after a day at the latest: the same
   // message.
-  Result<Statement> note = connection_.Prepare(kPutMessage);
-  if (!note.ok()) return note.error();
-  note->Bind(1, event.id).Bind(2, event.user_id).Bind(3, event.channel).Bind(4, event.recipient);
-  return note->Bind(5, now_).Run();
+  return connection_.Run(kPutMessage, event.id, event.user_id, event.channel, event.recipient,
+                         now_);
 }
 
 Status Batch::WriteCounts() {
-  Result<Statement> put = connection_.Prepare(kWriteCounts);
-  if (!put.ok()) return put.error();
   for (const auto& [user, tally] : tallies_) {
     if (!tally || !tally->changed()) continue;
-    put->Bind(1, user).Bind(2, tally->count()).Bind(3, tally->row().last_refresh_time);
-    if (Status s = put->Run(); !s.ok()) return s;
+    Status s = connection_.Run(kWriteCounts, user, tally->count(), tally->row().last_refresh_time);
+    if (!s.ok()) return s;
   }
   return {};
 }

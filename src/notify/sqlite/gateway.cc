@@ -18,31 +18,18 @@ namespace {
 using weir::sqlite::Connection;
 using weir::sqlite::Database;
 using weir::sqlite::ReadFor;
-using weir::sqlite::Statement;
 using weir::sqlite::WriteFor;
 
 constexpr Micros kSweepInterval = kMicrosPerMinute;
 
-Result<std::int64_t> CountOutbox(Connection& connection) {
-  Result<Statement> query = connection.Prepare(kCountOutbox);
-  if (!query.ok()) return query.error();
-  Result<bool> row = query->Step();
-  if (!row.ok()) return row.error();
-  return query->Int(0);
-}
-
 /// `how`: kPutLimit or kEnsureLimit.
 Status PutLimit(Connection& connection, const char* how, const UserLimit& limit) {
-  Result<Statement> put = connection.Prepare(how);
-  if (!put.ok()) return put.error();
-  put->Bind(1, limit.user_id).Bind(2, limit.rate_limit).Bind(3, limit.time_window);
-  return put->Bind(4, limit.last_refresh_time).Run();
+  return connection.Run(how, limit.user_id, limit.rate_limit, limit.time_window,
+                        limit.last_refresh_time);
 }
 
 Result<bool> RemoveLimit(Connection& connection, const std::string& user_id) {
-  Result<Statement> remove = connection.Prepare(kRemoveLimit);
-  if (!remove.ok()) return remove.error();
-  if (Status s = remove->Bind(1, user_id).Run(); !s.ok()) return s.error();
+  if (Status s = connection.Run(kRemoveLimit, user_id); !s.ok()) return s.error();
   return connection.changes() > 0;
 }
 
@@ -62,7 +49,7 @@ Result<std::unique_ptr<SqliteGateway>> SqliteGateway::Open(Database& database, c
   std::unique_ptr<SqliteGateway> gateway(
       new SqliteGateway(database, clock, options, std::move(on_event)));
   Status counted = database.Read([&](Connection& connection) -> Status {
-    Result<std::int64_t> count = CountOutbox(connection);
+    Result<std::int64_t> count = connection.ReadNumber(kCountOutbox);
     if (!count.ok()) return count.error();
     gateway->outbox_ = *count;
     return {};
@@ -193,12 +180,8 @@ void SqliteGateway::Delivered(std::size_t events) noexcept {
 Status SqliteGateway::SweepKeys(Connection& connection, Micros now) {
   if (now < next_sweep_) return {};
   next_sweep_ = now + kSweepInterval;
-  Result<Statement> sweep = connection.Prepare(kSweepKeys);
-  if (!sweep.ok()) return sweep.error();
-  if (Status s = sweep->Bind(1, now - kKeyLifetime).Run(); !s.ok()) return s;
-  Result<Statement> old = connection.Prepare(kSweepMessages);
-  if (!old.ok()) return old.error();
-  return old->Bind(1, now - kMessageLifetime).Run();
+  if (Status s = connection.Run(kSweepKeys, now - kKeyLifetime); !s.ok()) return s;
+  return connection.Run(kSweepMessages, now - kMessageLifetime);
 }
 
 }  // namespace weir::notify::sqlite

@@ -14,25 +14,6 @@ namespace {
 using weir::sqlite::Connection;
 using weir::sqlite::Statement;
 
-/// The rows of a statement that is bound.
-template <typename T, typename ReadRow>
-Result<std::vector<T>> ReadAll(Statement& query, ReadRow read) {
-  std::vector<T> rows;
-  for (;;) {
-    Result<bool> more = query.Step();
-    if (!more.ok()) return more.error();
-    if (!*more) return rows;
-    rows.push_back(read(query));
-  }
-}
-
-template <typename T>
-Result<std::optional<T>> First(Result<std::vector<T>> rows) {
-  if (!rows.ok()) return rows.error();
-  if (rows->empty()) return std::optional<T>();
-  return std::optional<T>(std::move(rows->front()));
-}
-
 Message ReadMessage(const Statement& row) {
   const auto text = [&](int column) { return std::string(row.Text(column)); };
   return {.accepted = {text(0), text(1), text(2), text(3), row.Int(7)},
@@ -48,56 +29,39 @@ DeadMessage ReadDead(const Statement& row) {
   return {text(0), text(1), text(2), text(3), row.Int(4), row.Int(5)};
 }
 
+Result<std::optional<DeadMessage>> FindDeadMessage(Connection& connection, const std::string& id) {
+  return connection.ReadFirst(std::string(kSelectDead) + " event_id = ?1", ReadDead, id);
+}
+
 /// Takes dead letters out; those that it took, with their events.
 Result<std::vector<DeadMessage>> TakeDead(Connection& connection,
                                           const std::vector<std::string>& ids) {
   std::vector<DeadMessage> taken;
-  Result<Statement> find = connection.Prepare(std::string(kSelectDead) + " event_id = ?1");
-  if (!find.ok()) return find.error();
-  Result<Statement> remove = connection.Prepare(kDeleteDead);
-  if (!remove.ok()) return remove.error();
   for (const std::string& id : ids) {
-    find->Bind(1, id);
-    Result<std::optional<DeadMessage>> dead = First(ReadAll<DeadMessage>(*find, ReadDead));
+    Result<std::optional<DeadMessage>> dead = FindDeadMessage(connection, id);
     if (!dead.ok()) return dead.error();
-    find->Reset();
     if (!dead->has_value()) continue;
-    if (Status s = remove->Bind(1, id).Run(); !s.ok()) return s.error();
+    if (Status s = connection.Run(kDeleteDead, id); !s.ok()) return s.error();
     taken.push_back(std::move(**dead));
   }
   return taken;
-}
-
-Status SetState(Connection& connection, const std::string& id, MessageState state,
-                std::string_view error, Micros now) {
-  Result<Statement> set = connection.Prepare(kRequeueMessage);
-  if (!set.ok()) return set.error();
-  set->Bind(1, id).Bind(2, static_cast<std::int64_t>(state)).Bind(3, error).Bind(4, now);
-  return set->Run();
-}
-
-std::vector<std::string> IdsOf(const std::vector<DeadMessage>& letters) {
-  std::vector<std::string> ids;
-  ids.reserve(letters.size());
-  for (const DeadMessage& letter : letters) ids.push_back(letter.event_id);
-  return ids;
 }
 
 }  // namespace
 
 Result<std::optional<Preferences>> ReadPreferences(Connection& connection,
                                                    const std::string& user_id) {
-  Result<Statement> query = connection.Prepare(kReadPreferences);
-  if (!query.ok()) return query.error();
-  query->Bind(1, user_id);
-  return First(ReadAll<Preferences>(*query, [&](const Statement& row) {
-    Preferences found{.user_id = user_id, .opted_out = SplitChannels(row.Text(3))};
-    if (row.Int(0) != row.Int(1)) {
-      found.quiet = QuietHours{static_cast<int>(row.Int(0)), static_cast<int>(row.Int(1)),
-                               std::string(row.Text(2))};
-    }
-    return found;
-  }));
+  return connection.ReadFirst(
+      kReadPreferences,
+      [&](const Statement& row) {
+        Preferences found{.user_id = user_id, .opted_out = SplitChannels(row.Text(3))};
+        if (row.Int(0) != row.Int(1)) {
+          found.quiet = QuietHours{static_cast<int>(row.Int(0)), static_cast<int>(row.Int(1)),
+                                   std::string(row.Text(2))};
+        }
+        return found;
+      },
+      user_id);
 }
 
 template <typename T, typename Work>
@@ -112,113 +76,91 @@ void SqliteLedger::Write(Work work, Done<T> done) {
 
 void SqliteLedger::Find(std::string event_id, Done<std::optional<Message>> done) {
   Read<std::optional<Message>>(
-      [id = std::move(event_id)](Connection& connection) -> Result<std::optional<Message>> {
-        Result<Statement> query =
-            connection.Prepare(std::string(kSelectMessage) + " event_id = ?1");
-        if (!query.ok()) return query.error();
-        query->Bind(1, id);
-        return First(ReadAll<Message>(*query, ReadMessage));
+      [id = std::move(event_id)](Connection& connection) {
+        return connection.ReadFirst(std::string(kSelectMessage) + " event_id = ?1", ReadMessage,
+                                    id);
       },
       std::move(done));
 }
 
 void SqliteLedger::List(MessageQuery query, Done<std::vector<Message>> done) {
   Read<std::vector<Message>>(
-      [query = std::move(query)](Connection& connection) -> Result<std::vector<Message>> {
+      [query = std::move(query)](Connection& connection) {
         std::string sql = std::string(kSelectMessage) + " (accepted_at, event_id) < (?3, ?4)";
         if (!query.user_id.empty()) sql += " AND user_id = ?1";
         if (query.state) sql += query.user_id.empty() ? " AND state = ?2" : " AND +state = ?2";
         sql += " ORDER BY accepted_at DESC, event_id DESC LIMIT ?5";
-        Result<Statement> select = connection.Prepare(sql);
-        if (!select.ok()) return select.error();
-        if (!query.user_id.empty()) select->Bind(1, query.user_id);
-        if (query.state) select->Bind(2, static_cast<std::int64_t>(*query.state));
-        select->Bind(3, query.before_time).Bind(4, query.before_id);
-        select->Bind(5, static_cast<std::int64_t>(query.limit));
-        return ReadAll<Message>(*select, ReadMessage);
+        return connection.ReadAll(sql, ReadMessage, query.user_id,
+                                  query.state.value_or(MessageState::kQueued), query.before_time,
+                                  query.before_id, query.limit);
       },
       std::move(done));
 }
 
 void SqliteLedger::ListDead(DeadQuery query, Done<std::vector<DeadMessage>> done) {
   Read<std::vector<DeadMessage>>(
-      [query = std::move(query)](Connection& connection) -> Result<std::vector<DeadMessage>> {
+      [query = std::move(query)](Connection& connection) {
         std::string sql = std::string(kSelectDead) + " (failed_at, event_id) > (?2, ?3)";
         if (!query.user_id.empty()) sql += " AND user_id = ?1";
         sql += " ORDER BY failed_at, event_id LIMIT ?4";
-        Result<Statement> select = connection.Prepare(sql);
-        if (!select.ok()) return select.error();
-        if (!query.user_id.empty()) select->Bind(1, query.user_id);
-        select->Bind(2, query.after_time).Bind(3, query.after_id);
-        select->Bind(4, static_cast<std::int64_t>(query.limit));
-        return ReadAll<DeadMessage>(*select, ReadDead);
+        return connection.ReadAll(sql, ReadDead, query.user_id, query.after_time, query.after_id,
+                                  query.limit);
       },
       std::move(done));
 }
 
 void SqliteLedger::FindDead(std::string event_id, Done<std::optional<DeadMessage>> done) {
   Read<std::optional<DeadMessage>>(
-      [id = std::move(event_id)](Connection& connection) -> Result<std::optional<DeadMessage>> {
-        Result<Statement> query = connection.Prepare(std::string(kSelectDead) + " event_id = ?1");
-        if (!query.ok()) return query.error();
-        query->Bind(1, id);
-        return First(ReadAll<DeadMessage>(*query, ReadDead));
+      [id = std::move(event_id)](Connection& connection) {
+        return FindDeadMessage(connection, id);
       },
       std::move(done));
 }
 
-void SqliteLedger::Replay(std::vector<std::string> event_ids, Done<std::vector<std::string>> done) {
+void SqliteLedger::TakeOut(std::vector<std::string> event_ids, MessageState state,
+                           Done<std::vector<std::string>> done) {
+  const bool again = state == MessageState::kQueued;
   Write<std::vector<std::string>>(
-      [this,
+      [this, state, again,
        ids = std::move(event_ids)](Connection& connection) -> Result<std::vector<std::string>> {
         Result<std::vector<DeadMessage>> letters = TakeDead(connection, ids);
         if (!letters.ok()) return letters.error();
-        Result<Statement> put = connection.Prepare(kPutEvent);
-        if (!put.ok()) return put.error();
-        for (const DeadMessage& letter : *letters) {
-          if (Status s = put->Bind(1, letter.event).Run(); !s.ok()) return s.error();
-          Status set = SetState(connection, letter.event_id, MessageState::kQueued, letter.error,
-                                NowMicros(clock_));
-          if (!set.ok()) return set.error();
+        std::vector<std::string> taken;
+        for (DeadMessage& letter : *letters) {
+          Status s = again ? connection.Run(kPutEvent, letter.event) : Status();
+          if (!s.ok()) return s.error();
+          s = connection.Run(kRequeueMessage, letter.event_id, state, letter.error,
+                             NowMicros(clock_));
+          if (!s.ok()) return s.error();
+          taken.push_back(std::move(letter.event_id));
         }
-        return IdsOf(*letters);
+        return taken;
       },
-      [this, done = std::move(done)](Result<std::vector<std::string>> ids) {
-        if (ids.ok()) on_change_(ids->size(), ids->size());
+      [this, again, done = std::move(done)](Result<std::vector<std::string>> ids) {
+        if (ids.ok()) on_change_(ids->size(), again ? ids->size() : 0);
         done(std::move(ids));
       });
 }
 
+void SqliteLedger::Replay(std::vector<std::string> event_ids, Done<std::vector<std::string>> done) {
+  TakeOut(std::move(event_ids), MessageState::kQueued, std::move(done));
+}
+
 void SqliteLedger::Drop(std::vector<std::string> event_ids, Done<std::vector<std::string>> done) {
-  Write<std::vector<std::string>>(
-      [this,
-       ids = std::move(event_ids)](Connection& connection) -> Result<std::vector<std::string>> {
-        Result<std::vector<DeadMessage>> letters = TakeDead(connection, ids);
-        if (!letters.ok()) return letters.error();
-        for (const DeadMessage& letter : *letters) {
-          Status set = SetState(connection, letter.event_id, MessageState::kDropped, letter.error,
-                                NowMicros(clock_));
-          if (!set.ok()) return set.error();
-        }
-        return IdsOf(*letters);
-      },
-      [this, done = std::move(done)](Result<std::vector<std::string>> ids) {
-        if (ids.ok()) on_change_(ids->size(), 0);
-        done(std::move(ids));
-      });
+  TakeOut(std::move(event_ids), MessageState::kDropped, std::move(done));
 }
 
 void SqliteLedger::ListUsers(std::string after, std::size_t limit,
                              Done<std::vector<UserLimit>> done) {
   Read<std::vector<UserLimit>>(
-      [after = std::move(after), limit](Connection& connection) -> Result<std::vector<UserLimit>> {
-        Result<Statement> query = connection.Prepare(kListUsers);
-        if (!query.ok()) return query.error();
-        query->Bind(1, after).Bind(2, static_cast<std::int64_t>(limit));
-        return ReadAll<UserLimit>(*query, [](const Statement& row) {
-          return UserLimit{std::string(row.Text(0)), row.Int(1), row.Int(2), row.Int(3),
-                           row.Int(4)};
-        });
+      [after = std::move(after), limit](Connection& connection) {
+        return connection.ReadAll(
+            kListUsers,
+            [](const Statement& row) {
+              return UserLimit{std::string(row.Text(0)), row.Int(1), row.Int(2), row.Int(3),
+                               row.Int(4)};
+            },
+            after, limit);
       },
       std::move(done));
 }
@@ -226,13 +168,10 @@ void SqliteLedger::ListUsers(std::string after, std::size_t limit,
 void SqliteLedger::PutPreferences(Preferences preferences, Done<Preferences> done) {
   Write<Preferences>(
       [wanted = std::move(preferences)](Connection& connection) -> Result<Preferences> {
-        Result<Statement> put = connection.Prepare(kPutPreferences);
-        if (!put.ok()) return put.error();
         const QuietHours quiet = wanted.quiet.value_or(QuietHours{});
-        put->Bind(1, wanted.user_id).Bind(2, std::int64_t{quiet.from});
-        put->Bind(3, std::int64_t{quiet.to}).Bind(4, quiet.zone);
-        put->Bind(5, JoinChannels(wanted.opted_out));
-        if (Status s = put->Run(); !s.ok()) return s.error();
+        Status s = connection.Run(kPutPreferences, wanted.user_id, quiet.from, quiet.to, quiet.zone,
+                                  JoinChannels(wanted.opted_out));
+        if (!s.ok()) return s.error();
         return wanted;
       },
       std::move(done));

@@ -37,6 +37,9 @@ class SqliteLedger final : public Ledger {
   void Read(Work work, Done<T> done);
   template <typename T, typename Work>
   void Write(Work work, Done<T> done);
+  /// Takes dead letters out; if they become kQueued, they are in the outbox again.
+  void TakeOut(std::vector<std::string> event_ids, MessageState state,
+               Done<std::vector<std::string>> done);
 
   weir::sqlite::Database& database_;
   const Clock& clock_;

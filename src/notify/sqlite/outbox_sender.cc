@@ -1,6 +1,5 @@
 #include "notify/sqlite/outbox_sender.h"
 
-#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
@@ -23,11 +22,9 @@ constexpr std::int64_t kReleaseBatch = 1000;
 std::int64_t CountDead(Database& database) {
   std::int64_t count = 0;
   static_cast<void>(database.Read([&](Connection& connection) -> Status {
-    Result<Statement> query = connection.Prepare(kCountDead);
-    if (!query.ok()) return query.error();
-    Result<bool> row = query->Step();
-    if (!row.ok()) return row.error();
-    count = query->Int(0);
+    const Result<std::int64_t> dead = connection.ReadNumber(kCountDead);
+    if (!dead.ok()) return dead.error();
+    count = *dead;
     return {};
   }));
   return count;
@@ -35,26 +32,15 @@ std::int64_t CountDead(Database& database) {
 
 Status KeepDead(Connection& connection, const Parcel& parcel, const std::string& event,
                 std::int64_t row, Micros now) {
-  Result<Statement> keep = connection.Prepare(kKeepDead);
-  if (!keep.ok()) return keep.error();
   const std::string id =
       parcel.event.id.empty() ? "outbox-" + std::to_string(row) : parcel.event.id;
-  keep->Bind(1, event).Bind(2, parcel.reason).Bind(3, now).Bind(4, id);
-  return keep->Bind(5, parcel.event.user_id).Bind(6, std::int64_t{parcel.attempts}).Run();
-}
-
-Status KeepDelayed(Connection& connection, const Parcel& parcel, const std::string& event) {
-  Result<Statement> keep = connection.Prepare(kKeepDelayed);
-  if (!keep.ok()) return keep.error();
-  return keep->Bind(1, parcel.event.id).Bind(2, event).Bind(3, parcel.not_before).Run();
+  return connection.Run(kKeepDead, event, parcel.reason, now, id, parcel.event.user_id,
+                        parcel.attempts);
 }
 
 Status SetEnd(Connection& connection, const Delivery& end, Micros now) {
-  Result<Statement> set = connection.Prepare(kSetEnd);
-  if (!set.ok()) return set.error();
-  set->Bind(1, end.event.id).Bind(2, static_cast<std::int64_t>(end.state));
-  set->Bind(3, std::int64_t{end.attempts}).Bind(4, end.error).Bind(5, now);
-  return set->Bind(6, end.not_before).Run();
+  return connection.Run(kSetEnd, end.event.id, end.state, end.attempts, end.error, now,
+                        end.not_before);
 }
 
 }  // namespace
@@ -138,13 +124,10 @@ Result<std::vector<OutboxSender::Row>> OutboxSender::Read() {
 Status OutboxSender::ReadInto(Connection& connection, std::vector<Row>& rows) {
   Result<Statement> query = connection.Prepare(kReadOutbox);
   if (!query.ok()) return query.error();
-  query->Bind(1, static_cast<std::int64_t>(options_.batch));
-  for (;;) {
-    Result<bool> row = query->Step();
-    if (!row.ok()) return row.error();
-    if (!*row) break;
-    rows.push_back({query->Int(0), std::string(query->Text(1))});
-  }
+  Status read = query->BindAll(options_.batch).ForEach([&](const Statement& row) {
+    rows.push_back({row.Int(0), std::string(row.Text(1))});
+  });
+  if (!read.ok()) return read;
   const Micros now = NowMicros(clock_);
   std::unordered_map<std::string, std::optional<Preferences>> wishes;
   for (Row& row : rows) {
@@ -172,14 +155,13 @@ Status OutboxSender::Settle(Connection& connection, const Row& row, Micros now) 
     if (Status s = KeepDead(connection, parcel, row.event, row.id, now); !s.ok()) return s;
   }
   if (parcel.fate == Fate::kDelayed) {
-    if (Status s = KeepDelayed(connection, parcel, row.event); !s.ok()) return s;
+    Status s = connection.Run(kKeepDelayed, parcel.event.id, row.event, parcel.not_before);
+    if (!s.ok()) return s;
   }
   if (parcel.fate != Fate::kDuplicate && parcel.fate != Fate::kMalformed) {
     if (Status s = SetEnd(connection, parcel.ToDelivery(), now); !s.ok()) return s;
   }
-  Result<Statement> remove = connection.Prepare(kDeleteEvent);
-  if (!remove.ok()) return remove.error();
-  return remove->Bind(1, row.id).Run();
+  return connection.Run(kDeleteEvent, row.id);
 }
 
 Status OutboxSender::Remove(const std::vector<Row>& rows) {
@@ -223,19 +205,15 @@ Status OutboxSender::Release() {
   for (;;) {
     bool due = false;
     Status looked = database_.Read([&](Connection& connection) -> Status {
-      Result<Statement> query = connection.Prepare(kHasDue);
-      if (!query.ok()) return query.error();
-      Result<bool> row = query->Bind(1, now).Step();
-      if (!row.ok()) return row.error();
-      due = *row;
+      const Result<std::int64_t> found = connection.ReadNumber(kHasDue, now);
+      if (!found.ok()) return found.error();
+      due = *found != 0;
       return {};
     });
     if (!looked.ok() || !due) return looked;
     Status moved = database_.WriteAndWait([&](Connection& connection) -> Status {
       for (const char* sql : {kReleaseDue, kDeleteDue}) {
-        Result<Statement> move = connection.Prepare(sql);
-        if (!move.ok()) return move.error();
-        if (Status s = move->Bind(1, now).Bind(2, kReleaseBatch).Run(); !s.ok()) return s;
+        if (Status s = connection.Run(sql, now, kReleaseBatch); !s.ok()) return s;
       }
       return {};
     });

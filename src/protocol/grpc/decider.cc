@@ -1,7 +1,5 @@
 #include "protocol/grpc/decider.h"
 
-#include <utility>
-
 #include "limiter/request_span.h"
 #include "protocol/grpc/session.h"
 #include "telemetry/tracer.h"

@@ -2,7 +2,6 @@
 
 // What a gRPC session serves: methods by path. A method sees calls and messages, never frames.
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>

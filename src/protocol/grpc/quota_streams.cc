@@ -1,7 +1,6 @@
 #include "protocol/grpc/quota_streams.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "base/error.h"
 #include "envoy/service/rate_limit_quota/v3/rlqs.pb.h"

@@ -3,7 +3,6 @@
 #include <nghttp2/nghttp2.h>
 
 #include <array>
-#include <span>
 
 #include "base/recycler.h"
 #include "protocol/grpc/method.h"

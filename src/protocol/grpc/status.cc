@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/hex.h"
+
 namespace weir::grpc {
 
 StatusCode ToStatusCode(Code code) noexcept {
@@ -40,18 +42,15 @@ std::string_view StatusText(StatusCode code) noexcept {
 }
 
 std::string PercentEncode(std::string_view text) {
-  static constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string encoded;
   encoded.reserve(text.size());
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte >= 0x20 && byte <= 0x7E && c != '%') {
       encoded.push_back(c);
-      continue;
+    } else {
+      AppendPercent(encoded, c);
     }
-    encoded.push_back('%');
-    encoded.push_back(kHex[byte >> 4U]);
-    encoded.push_back(kHex[byte & 0xFU]);
   }
   return encoded;
 }

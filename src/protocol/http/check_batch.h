@@ -4,12 +4,10 @@
 
 #include <cstddef>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "base/arena.h"
 #include "limiter/limiter.h"
-#include "policy/request.h"
 
 namespace weir::http {
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// How the readers of a check's body say what is wrong with it. For their .cc files.
+// What the readers of a body share: its fields, and how they say what is wrong with them. For their
+// .cc files.
 
 #include <simdjson.h>
 
@@ -36,6 +37,19 @@ struct Place {
 inline bool IsSyntaxError(simdjson::error_code error) {
   return error != simdjson::SUCCESS && error != simdjson::INCORRECT_TYPE &&
          error != simdjson::NUMBER_OUT_OF_RANGE;
+}
+
+/// Calls `read(name, value)` for each field of an object, until it returns an error.
+template <typename Read>
+Status ReadFields(simdjson::ondemand::object& object, Read read) {
+  for (auto element : object) {
+    simdjson::ondemand::field field;
+    std::string_view name;
+    if (std::move(element).get(field) != simdjson::SUCCESS) return BadJson();
+    if (field.unescaped_key().get(name) != simdjson::SUCCESS) return BadJson();
+    if (Status status = read(name, field.value()); !status.ok()) return status;
+  }
+  return {};
 }
 
 }  // namespace weir::http

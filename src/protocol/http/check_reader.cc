@@ -3,7 +3,6 @@
 #include <simdjson.h>
 
 #include <cstdint>
-#include <utility>
 
 #include "protocol/http/check_json.h"
 #include "protocol/http/descriptor_reader.h"
@@ -72,25 +71,18 @@ class CheckReader::Parser {
     limiter::Check& check = Begin();
     unsigned seen = 0;
     const Place place;
-    for (auto element : object) {
-      json::field field;
-      if (std::move(element).get(field) != simdjson::SUCCESS) return BadJson();
-      std::string_view name;
-      if (field.unescaped_key().get(name) != simdjson::SUCCESS) return BadJson();
+    Status read = ReadFields(object, [&](std::string_view name, json::value value) -> Status {
       if (name == "checks") {
         if (seen != 0) return Bad("checks: must be the only field of the body");
         seen = kChecks;
         batch_->Shrink(found.first);
         found.batch = true;
-        if (Status status = ReadChecks(field.value()); !status.ok()) return status;
-        continue;
+        return ReadChecks(value);
       }
       if ((seen & kChecks) != 0) return Bad("checks: must be the only field of the body");
-      if (Status status = ReadField(name, field.value(), check, seen, place); !status.ok()) {
-        return status;
-      }
-    }
-    if ((seen & kChecks) != 0) return {};
+      return ReadField(name, value, check, seen, place);
+    });
+    if (!read.ok() || (seen & kChecks) != 0) return read;
     return Finish(check, seen, place);
   }
 
@@ -118,16 +110,10 @@ class CheckReader::Parser {
   Status ReadCheck(json::object& object, const Place& place) {
     limiter::Check& check = Begin();
     unsigned seen = 0;
-    for (auto element : object) {
-      json::field field;
-      if (std::move(element).get(field) != simdjson::SUCCESS) return BadJson();
-      std::string_view name;
-      if (field.unescaped_key().get(name) != simdjson::SUCCESS) return BadJson();
-      if (Status status = ReadField(name, field.value(), check, seen, place); !status.ok()) {
-        return status;
-      }
-    }
-    return Finish(check, seen, place);
+    Status read = ReadFields(object, [&](std::string_view name, json::value value) {
+      return ReadField(name, value, check, seen, place);
+    });
+    return read.ok() ? Finish(check, seen, place) : read;
   }
 
   limiter::Check& Begin() {

@@ -2,10 +2,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "protocol/http/check_batch.h"
 #include "weir/result.h"

@@ -1,7 +1,5 @@
 #include "protocol/http/descriptor_reader.h"
 
-#include <utility>
-
 #include "protocol/http/check_reader.h"
 
 namespace weir::http {
@@ -72,21 +70,16 @@ Status DescriptorReader::AddEntry(const policy::Entry& entry, const Place& place
 Status DescriptorReader::ReadEntryFields(json::value value, const Place& place) {
   json::object object;
   if (value.get_object().get(object) != simdjson::SUCCESS) return BadJson();
-  for (auto element : object) {
-    json::field field;
-    std::string_view name;
-    if (std::move(element).get(field) != simdjson::SUCCESS) return BadJson();
-    if (field.unescaped_key().get(name) != simdjson::SUCCESS) return BadJson();
+  return ReadFields(object, [&](std::string_view name, json::value found) -> Status {
     if (name.empty() || name.size() > kMaxNameBytes) {
       return place.Wrong(Name(),
                          "a name must have 1 to " + std::to_string(kMaxNameBytes) + " bytes");
     }
     policy::Entry entry;
     entry.key = batch_->arena().Copy(name);
-    if (Status status = ReadEntryValue(field.value(), entry, place); !status.ok()) return status;
-    if (Status status = AddEntry(entry, place); !status.ok()) return status;
-  }
-  return {};
+    if (Status status = ReadEntryValue(found, entry, place); !status.ok()) return status;
+    return AddEntry(entry, place);
+  });
 }
 
 Status DescriptorReader::ReadEntryValue(json::value value, policy::Entry& entry,
@@ -119,24 +112,15 @@ Status DescriptorReader::ReadEntryList(json::value value, const Place& place) {
 }
 
 Status DescriptorReader::ReadEntry(json::object& object, policy::Entry& entry, const Place& place) {
-  for (auto element : object) {
-    json::field field;
-    std::string_view name;
-    if (std::move(element).get(field) != simdjson::SUCCESS) return BadJson();
-    if (field.unescaped_key().get(name) != simdjson::SUCCESS) return BadJson();
+  Status read = ReadFields(object, [&](std::string_view name, json::value value) -> Status {
     if (name == "key") {
-      Status status =
-          ReadText(field.value(), Name() + ".key", kMaxNameBytes, entry.key, *batch_, place);
-      if (!status.ok()) return status;
-    } else if (name == "value") {
-      Status status = ReadEntryValue(field.value(), entry, place);
-      if (!status.ok()) return status;
-    } else {
-      return place.Wrong(Name(), "must contain objects with key and value");
+      return ReadText(value, Name() + ".key", kMaxNameBytes, entry.key, *batch_, place);
     }
-  }
-  if (entry.key.empty()) return place.Wrong(Name(), "an entry has no key");
-  return {};
+    if (name == "value") return ReadEntryValue(value, entry, place);
+    return place.Wrong(Name(), "must contain objects with key and value");
+  });
+  if (read.ok() && entry.key.empty()) return place.Wrong(Name(), "an entry has no key");
+  return read;
 }
 
 }  // namespace weir::http

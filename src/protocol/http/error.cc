@@ -1,13 +1,10 @@
 #include "protocol/http/error.h"
 
-#include <array>
-#include <cstdint>
 #include <ctime>
 
 #include "base/http_status.h"
 #include "base/instant.h"
 #include "base/json_writer.h"
-#include "protocol/http/uri.h"
 
 namespace weir::http {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
 #include "base/number.h"
 #include "filter/field_names.h"
-#include "protocol/http/ascii.h"
 
 namespace weir::http {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "protocol/http/ascii.h"
+#include "base/ascii.h"
 
 namespace weir::http {
 
@@ -46,6 +46,10 @@ struct HeadLimits {
   std::size_t fields = 128;
   bool host_required = true;  ///< of an HTTP/1.1 request, as RFC 9112 has it
 };
+
+/// Why a method with small letters is refused: some servers serve `post` as POST, which a limit on
+/// POST would not count.
+inline constexpr const char* kLowerCaseMethod = "the method must be in capital letters";
 
 /// The most elements of one Connection field.
 inline constexpr std::size_t kMaxNominated = 32;

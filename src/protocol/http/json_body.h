@@ -2,7 +2,9 @@
 
 #include <simdjson.h>
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "weir/result.h"
@@ -22,5 +24,13 @@ class JsonBody {
  private:
   std::unique_ptr<simdjson::dom::parser> own_;
 };
+
+/// Fields of an object; one that is null counts as missing. Errors name the field.
+bool HasField(const simdjson::dom::object& object, const char* field);
+Status ReadText(const simdjson::dom::object& object, const char* field, std::string& into);
+Status ReadNumber(const simdjson::dom::object& object, const char* field, std::int64_t& into);
+/// The same for a field that may be missing; `into` then stays as it is.
+Status ReadTextIfAny(const simdjson::dom::object& object, const char* field, std::string& into);
+Status ReadNumberIfAny(const simdjson::dom::object& object, const char* field, std::int64_t& into);
 
 }  // namespace weir::http

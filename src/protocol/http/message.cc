@@ -1,6 +1,6 @@
 #include "protocol/http/message.h"
 
-#include "protocol/http/ascii.h"
+#include "base/ascii.h"
 
 namespace weir::http {
 

@@ -115,9 +115,4 @@ RequestParser::Outcome RequestParser::Fail(int status, const char* why) {
   return Outcome::kFailed;
 }
 
-std::size_t RequestParser::announced_body() const noexcept {
-  if (!header_complete_ || !head_.has_length) return 0;
-  return static_cast<std::size_t>(std::min<std::uint64_t>(head_.length, most_body_));
-}
-
 }  // namespace weir::http

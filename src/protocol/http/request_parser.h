@@ -51,8 +51,6 @@ class RequestParser {
   bool header_complete() const noexcept { return header_complete_; }
   /// The client waits for `100 Continue` before it sends the body.
   bool expects_continue() const noexcept { return head_.expects_continue && !minor_version_0(); }
-  /// A body was announced that is not complete yet: its full size, if known, else 0.
-  std::size_t announced_body() const noexcept;
   bool minor_version_0() const noexcept { return header_complete_ && request_.http_1_0; }
 
   int failure_status() const noexcept { return failure_.error_status; }

@@ -4,9 +4,10 @@
 #include <charconv>
 #include <vector>
 
+#include "base/ascii.h"
+#include "base/hex.h"
 #include "base/http_status.h"
 #include "base/json_writer.h"
-#include "protocol/http/error.h"
 #include "weir/result.h"
 
 namespace weir::http {
@@ -21,15 +22,11 @@ void AppendNumber(std::string& out, std::int64_t number) {
 bool IsPlain(char c) noexcept { return c >= 0x20 && c < 0x7f; }
 
 /// A field name is a token; what is none would end the name or the line.
-bool IsOfName(char c) noexcept {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '_';
-}
+bool IsOfName(char c) noexcept { return IsLetterOrDigit(c) || c == '-' || c == '_'; }
 
 /// Appends `text`, with each byte that is not `safe` as %XX. Nearly always all of them are.
 template <typename Safe>
 void AppendEscaped(std::string& out, std::string_view text, Safe safe) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
   const auto bad = std::find_if_not(text.begin(), text.end(), safe);
   if (bad == text.end()) {
     out += text;
@@ -38,12 +35,9 @@ void AppendEscaped(std::string& out, std::string_view text, Safe safe) {
   for (const char c : text) {
     if (safe(c)) {
       out += c;
-      continue;
+    } else {
+      AppendPercent(out, c);
     }
-    const auto byte = static_cast<unsigned char>(c);
-    out += '%';
-    out += kHex[byte >> 4U];
-    out += kHex[byte & 0x0fU];
   }
 }
 

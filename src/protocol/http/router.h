@@ -64,4 +64,12 @@ class Router {
   Observer observer_;
 };
 
+/// Handles requests with a method of `object`, which must outlive the handler.
+template <typename Class>
+Handler Bind(Class* object, void (Class::*method)(const Request&, Reply)) {
+  return [object, method](const Request& request, Reply reply) {
+    (object->*method)(request, std::move(reply));
+  };
+}
+
 }  // namespace weir::http

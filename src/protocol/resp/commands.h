@@ -3,7 +3,6 @@
 // The commands of the door, by name. CL.THROTTLE's usual way is in session.cc; here are the rest,
 // and what CL.THROTTLE answers when its arguments are wrong.
 
-#include <cstdint>
 #include <span>
 #include <string_view>
 

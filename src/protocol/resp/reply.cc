@@ -76,14 +76,6 @@ void ReplyWriter::Bulk(std::string_view bytes) {
   out_.Append("\r\n");
 }
 
-void ReplyWriter::Boolean(bool value) {
-  if (protocol_ == Protocol::kResp3) {
-    out_.Append(value ? "#t\r\n" : "#f\r\n");
-  } else {
-    out_.Append(value ? ":1\r\n" : ":0\r\n");
-  }
-}
-
 void ReplyWriter::Map(std::size_t count) {
   if (protocol_ == Protocol::kResp3) {
     Head('%', count);

@@ -34,7 +34,6 @@ class ReplyWriter {
   void Integer(std::int64_t value);
   void Bulk(std::string_view bytes);
   void Null() { out_.Append(protocol_ == Protocol::kResp3 ? "_\r\n" : "$-1\r\n"); }
-  void Boolean(bool value);
   /// The head of an array of `count` replies.
   void Array(std::size_t count) { Head('*', count); }
   /// The head of a map of `count` pairs; in RESP2 an array of twice as many.

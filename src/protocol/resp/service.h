@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "limiter/limiter.h"
@@ -20,9 +21,8 @@
 
 namespace weir::resp {
 
-/// Of the whole process. Thread-safe: options are not changed once sessions run, counters are
-/// atomic.
-struct Service {
+/// Who may do what, and who is told of it.
+struct Hooks {
   /// Whether a password opens a connection (AUTH), told in a time that does not depend on how much
   /// of it is right; must be thread-safe. Empty: no AUTH is needed.
   std::function<bool(std::string_view)> authenticate;
@@ -54,8 +54,16 @@ struct Service {
   /// Told which administrator is about to reset which key. Must be thread-safe and not block. May
   /// be empty.
   std::function<void(const std::string& who, std::string_view key)> on_reset;
-  ParserLimits limits;
   std::string version = "0.2.0";
+};
+
+/// Of the whole process. Thread-safe: options are not changed once sessions run, counters are
+/// atomic.
+struct Service : Hooks {
+  Service() = default;
+  explicit Service(Hooks hooks) : Hooks(std::move(hooks)) {}
+
+  ParserLimits limits;
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 
   std::atomic<std::int64_t> next_id{1};

@@ -2,26 +2,21 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "base/json_writer.h"
+#include "protocol/http/json_body.h"
 
 namespace weir::slots {
 namespace {
 
 namespace dom = simdjson::dom;
 
-Error Wrong(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
-bool IsThere(const dom::object& object, const char* field) {
-  dom::element element;
-  return object[field].get(element) == simdjson::SUCCESS && !element.is_null();
-}
-
 Status ReadTime(const dom::object& object, const char* field, int& minute) {
-  if (!IsThere(object, field)) return {};
+  if (!http::HasField(object, field)) return {};
   std::string_view text;
   const bool is_text = object[field].get(text) == simdjson::SUCCESS;
   Result<int> time = is_text ? ParseTimeOfDay(text) : ParseTimeOfDay("");
-  if (!time.ok()) return Wrong("calendar." + std::string(field) + " " + time.error().message);
+  if (!time.ok()) return Invalid("calendar." + std::string(field) + " " + time.error().message);
   minute = *time;
   return {};
 }
@@ -29,10 +24,10 @@ Status ReadTime(const dom::object& object, const char* field, int& minute) {
 Status ReadDays(const dom::object& object, Calendar& calendar) {
   Result<std::uint8_t> workdays = ParseDays("MON-FRI");
   calendar.days = *workdays;
-  if (!IsThere(object, "days")) return {};
+  if (!http::HasField(object, "days")) return {};
   dom::array days;
   if (object["days"].get(days) != simdjson::SUCCESS) {
-    return Wrong("calendar.days must be an array of MON, TUE, WED, THU, FRI, SAT and SUN");
+    return Invalid("calendar.days must be an array of MON, TUE, WED, THU, FRI, SAT and SUN");
   }
   calendar.days = 0;
   for (const dom::element day : days) {
@@ -40,7 +35,7 @@ Status ReadDays(const dom::object& object, Calendar& calendar) {
     if (day.get(name) != simdjson::SUCCESS) name = "";
     Result<std::uint8_t> bits = ParseDays(name);
     if (!bits.ok() || name.size() != 3) {
-      return Wrong("calendar.days must be an array of MON, TUE, WED, THU, FRI, SAT and SUN");
+      return Invalid("calendar.days must be an array of MON, TUE, WED, THU, FRI, SAT and SUN");
     }
     calendar.days = static_cast<std::uint8_t>(calendar.days | *bits);
   }
@@ -49,17 +44,17 @@ Status ReadDays(const dom::object& object, Calendar& calendar) {
 
 Status AddDay(std::string_view field, std::string_view date, int cut_off, Calendar& calendar) {
   Result<zone::Day> day = ParseDate(date);
-  if (!day.ok()) return Wrong("calendar." + std::string(field) + " " + day.error().message);
+  if (!day.ok()) return Invalid("calendar." + std::string(field) + " " + day.error().message);
   if (calendar.special.size() > kMaxSpecialDays) return {};  // CheckCalendar refuses it
   calendar.special.emplace_back(*day, cut_off);
   return {};
 }
 
 Status ReadSpecialDays(const dom::object& object, Calendar& calendar) {
-  if (IsThere(object, "holidays")) {
+  if (http::HasField(object, "holidays")) {
     dom::array holidays;
     if (object["holidays"].get(holidays) != simdjson::SUCCESS) {
-      return Wrong("calendar.holidays must be an array of dates");
+      return Invalid("calendar.holidays must be an array of dates");
     }
     for (const dom::element holiday : holidays) {
       std::string_view date;
@@ -67,16 +62,16 @@ Status ReadSpecialDays(const dom::object& object, Calendar& calendar) {
       if (Status s = AddDay("holidays", date, 0, calendar); !s.ok()) return s;
     }
   }
-  if (!IsThere(object, "cutOffs")) return {};
+  if (!http::HasField(object, "cutOffs")) return {};
   dom::object cut_offs;
   if (object["cutOffs"].get(cut_offs) != simdjson::SUCCESS) {
-    return Wrong("calendar.cutOffs must be an object of dates and times of day");
+    return Invalid("calendar.cutOffs must be an object of dates and times of day");
   }
   for (const auto& [date, time] : cut_offs) {
     std::string_view text;
     if (time.get(text) != simdjson::SUCCESS) text = "";
     Result<int> minute = ParseTimeOfDay(text);
-    if (!minute.ok()) return Wrong("calendar.cutOffs " + minute.error().message);
+    if (!minute.ok()) return Invalid("calendar.cutOffs " + minute.error().message);
     if (Status s = AddDay("cutOffs", date, *minute, calendar); !s.ok()) return s;
   }
   return {};
@@ -86,7 +81,7 @@ Result<Calendar> ReadCalendar(const dom::object& object) {
   Calendar calendar;
   std::string_view zone;
   if (object["zone"].get(zone) != simdjson::SUCCESS || zone.empty()) {
-    return Wrong("calendar.zone must be a time zone such as Europe/Berlin");
+    return Invalid("calendar.zone must be a time zone such as Europe/Berlin");
   }
   calendar.zone = zone;
   if (Status s = ReadDays(object, calendar); !s.ok()) return s.error();
@@ -119,20 +114,20 @@ void AppendCalendar(JsonWriter& json, const Calendar& calendar) {
 }  // namespace
 
 Status ReadTiming(const dom::object& object, Config& config) {
-  if (IsThere(object, "calendar")) {
+  if (http::HasField(object, "calendar")) {
     dom::object fields;
     if (object["calendar"].get(fields) != simdjson::SUCCESS) {
-      return Wrong("calendar must be an object");
+      return Invalid("calendar must be an object");
     }
     Result<Calendar> calendar = ReadCalendar(fields);
     if (!calendar.ok()) return calendar.error();
     config.calendar = std::move(*calendar);
   }
-  if (!IsThere(object, "past")) return {};
+  if (!http::HasField(object, "past")) return {};
   std::string_view past;
   if (object["past"].get(past) != simdjson::SUCCESS) past = "";
   if (past != "keep" && past != "now" && past != "refuse") {
-    return Wrong("past must be keep, now or refuse");
+    return Invalid("past must be keep, now or refuse");
   }
   config.past = past == "keep" ? Past::kKeep : past == "now" ? Past::kNow : Past::kRefuse;
   return {};

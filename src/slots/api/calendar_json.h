@@ -4,8 +4,6 @@
 
 #include <simdjson.h>
 
-#include <string>
-
 #include "base/json_writer.h"
 #include "slots/slot.h"
 #include "weir/result.h"

@@ -10,7 +10,6 @@
 #include "protocol/http/uri.h"
 #include "slots/api/answers.h"
 #include "slots/api/execution_json.h"
-#include "slots/config.h"
 #include "weir/clock.h"
 
 namespace weir::slots {
@@ -240,12 +239,7 @@ void ExecutionApi::Backlogs(const Request&, Reply reply) {
 }
 
 void ExecutionApi::AddTo(http::Router& router, const Protect& admin, const Claimed& claimed) {
-  using Method = void (ExecutionApi::*)(const Request&, Reply);
-  const auto bind = [this](Method method) -> http::Handler {
-    return [this, method](const Request& request, Reply reply) {
-      (this->*method)(request, std::move(reply));
-    };
-  };
+  const auto bind = [this](auto method) { return http::Bind(this, method); };
   router.Add("GET", "/api/v1/slots/due", bind(&ExecutionApi::Due));
   router.Add("POST", "/api/v1/slots/claim", [this, claimed](const Request& request, Reply reply) {
     Claim(request, claimed, std::move(reply));

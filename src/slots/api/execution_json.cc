@@ -17,29 +17,9 @@ namespace dom = simdjson::dom;
 
 constexpr Millis kDefaultLease = 30'000;
 
-bool Has(const dom::object& object, const char* field) {
-  dom::element element;
-  return object[field].get(element) == simdjson::SUCCESS && !element.is_null();
-}
-
-Status ReadText(const dom::object& object, const char* field, std::string& into) {
-  std::string_view text;
-  if (object[field].get(text) != simdjson::SUCCESS) {
-    return Invalid(std::string(field) + (Has(object, field) ? " must be a string" : " is missing"));
-  }
-  into = text;
-  return {};
-}
-
-Status ReadNumber(const dom::object& object, const char* field, std::int64_t& into) {
-  if (object[field].get(into) == simdjson::SUCCESS) return {};
-  return Invalid(std::string(field) +
-                 (Has(object, field) ? " must be a whole number" : " is missing"));
-}
-
 Status ReadInstant(const dom::object& object, const char* field, Millis& into) {
   std::string text;
-  if (Status s = ReadText(object, field, text); !s.ok()) return s;
+  if (Status s = http::ReadText(object, field, text); !s.ok()) return s;
   Result<Millis> instant = ParseInstant(text);
   if (!instant.ok()) return Invalid(std::string(field) + " " + instant.error().message);
   into = *instant;
@@ -48,24 +28,18 @@ Status ReadInstant(const dom::object& object, const char* field, Millis& into) {
 
 // Everything but the id.
 Status ReadFinish(const dom::object& object, Finish& end) {
-  if (Status s = ReadNumber(object, "attempt", end.attempt); !s.ok()) return s;
+  if (Status s = http::ReadNumber(object, "attempt", end.attempt); !s.ok()) return s;
   if (end.attempt < 1 || end.attempt > 2'000'000'000) {
     return Invalid("attempt must be the attempt of the claim");
   }
-  if (Has(object, "endedAgoMs")) {
-    if (Status s = ReadNumber(object, "endedAgoMs", end.ago); !s.ok()) return s;
-    if (end.ago < 0 || end.ago > kMaxLease) {
-      return Invalid("endedAgoMs must be from 0 to " + std::to_string(kMaxLease));
-    }
+  if (Status s = http::ReadNumberIfAny(object, "endedAgoMs", end.ago); !s.ok()) return s;
+  if (end.ago < 0 || end.ago > kMaxLease) {
+    return Invalid("endedAgoMs must be from 0 to " + std::to_string(kMaxLease));
   }
   if (!end.failed) return {};
-  if (Has(object, "error")) {
-    if (Status s = ReadText(object, "error", end.error); !s.ok()) return s;
-    if (!end.error.empty()) {
-      if (Status s = CheckName("error", end.error, kMaxErrorBytes); !s.ok()) return s;
-    }
-  }
-  if (!Has(object, "retryTime")) return {};
+  Status s = http::ReadTextIfAny(object, "error", end.error);
+  if (s.ok() && !end.error.empty()) s = CheckName("error", end.error, kMaxErrorBytes);
+  if (!s.ok() || !http::HasField(object, "retryTime")) return s;
   return ReadInstant(object, "retryTime", end.retry_at.emplace());
 }
 
@@ -121,22 +95,15 @@ Result<ClaimRequest> ParseClaim(std::string_view body) {
   if (!object.ok()) return object.error();
   ClaimRequest request;
   request.lease = kDefaultLease;
-  if (Status s = ReadText(*object, "config", request.config); !s.ok()) return s.error();
   std::int64_t max = 100;
-  if (Has(*object, "max")) {
-    if (Status s = ReadNumber(*object, "max", max); !s.ok()) return s.error();
-  }
+  Status s = http::ReadText(*object, "config", request.config);
+  if (s.ok()) s = http::ReadNumberIfAny(*object, "max", max);
+  if (s.ok()) s = http::ReadNumberIfAny(*object, "leaseMs", request.lease);
+  if (s.ok()) s = http::ReadNumberIfAny(*object, "aheadMs", request.ahead);
+  if (s.ok()) s = http::ReadTextIfAny(*object, "by", request.by);
   request.max = max < 0 ? 0 : static_cast<std::size_t>(max);
-  if (Has(*object, "leaseMs")) {
-    if (Status s = ReadNumber(*object, "leaseMs", request.lease); !s.ok()) return s.error();
-  }
-  if (Has(*object, "aheadMs")) {
-    if (Status s = ReadNumber(*object, "aheadMs", request.ahead); !s.ok()) return s.error();
-  }
-  if (Has(*object, "by")) {
-    if (Status s = ReadText(*object, "by", request.by); !s.ok()) return s.error();
-  }
-  if (Status s = CheckClaim(request); !s.ok()) return s.error();
+  if (s.ok()) s = CheckClaim(request);
+  if (!s.ok()) return s.error();
   return request;
 }
 
@@ -158,7 +125,7 @@ Result<std::vector<Finish>> ParseFinishes(std::string_view body, bool failed) {
     if (event.get(fields) != simdjson::SUCCESS) return Invalid(where + " must be an object");
     Finish& end = ends.emplace_back();
     end.failed = failed;
-    Status s = ReadText(fields, "eventId", end.event_id);
+    Status s = http::ReadText(fields, "eventId", end.event_id);
     if (s.ok()) s = CheckName("eventId", end.event_id, kMaxEventIdBytes);
     if (s.ok()) s = ReadFinish(fields, end);
     if (!s.ok()) return Invalid(where + ": " + s.error().message);

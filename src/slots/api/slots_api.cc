@@ -12,7 +12,6 @@
 #include "slots/api/slots_json.h"
 #include "slots/api/slots_undoable.h"
 #include "slots/combiner.h"
-#include "slots/config.h"
 #include "slots/config_cache.h"
 #include "slots/window.h"
 #include "weir/clock.h"
@@ -294,12 +293,7 @@ admin::Undoable SlotsApi::configs() {
 void SlotsApi::AddTo(http::Router& router, const Protect& admin, const Protect& change,
                      const Audit& audited, const Claimed& claimed) {
   Parts* const parts = parts_.get();
-  using Method = void (Parts::*)(const Request&, Reply);
-  const auto bind = [parts](Method method) -> http::Handler {
-    return [parts, method](const Request& request, Reply reply) {
-      (parts->*method)(request, std::move(reply));
-    };
-  };
+  const auto bind = [parts](auto method) { return http::Bind(parts, method); };
   router.Add("POST", "/api/v1/slots", bind(&Parts::Assign));
   router.AddLarge("POST", "/api/v1/slots/batch", bind(&Parts::AssignBatch));
   router.Add("DELETE", "/api/v1/slots/{eventId}", audited("slot.cancel", bind(&Parts::Cancel)));
@@ -310,7 +304,7 @@ void SlotsApi::AddTo(http::Router& router, const Protect& admin, const Protect& 
   parts->execution.AddTo(router, admin, claimed);
 
   const auto add = [&](const Protect& protect, std::string_view method, const std::string& path,
-                       Method handler) {
+                       auto handler) {
     router.Add(method, "/admin/rate-limit" + path, protect(bind(handler)));
   };
   add(change, "POST", "/config", &Parts::CreateConfig);

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/json_writer.h"
-#include "protocol/http/error.h"
 #include "protocol/http/json_body.h"
 #include "slots/api/calendar_json.h"
 #include "slots/config.h"
@@ -16,66 +15,36 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-Result<std::optional<std::string_view>> OptionalText(const dom::object& object, const char* field) {
-  dom::element element;
-  if (object[field].get(element) != simdjson::SUCCESS || element.is_null()) {
-    return std::optional<std::string_view>();
-  }
-  std::string_view text;
-  if (element.get(text) != simdjson::SUCCESS)
-    return Invalid(std::string(field) + " must be a string");
-  return std::optional<std::string_view>(text);
+// A name that may be used; what may not is not kept.
+Status ReadName(const dom::object& object, const char* field, std::size_t max_bytes,
+                std::string& into) {
+  std::string name;
+  Status s = http::ReadText(object, field, name);
+  if (s.ok()) s = CheckName(field, name, max_bytes);
+  if (s.ok()) into = std::move(name);
+  return s;
 }
 
-Result<std::string_view> Text(const dom::object& object, const char* field) {
-  Result<std::optional<std::string_view>> text = OptionalText(object, field);
-  if (!text.ok()) return text.error();
-  if (!text->has_value()) return Invalid(std::string(field) + " is missing");
-  return **text;
-}
-
-Result<std::optional<std::int64_t>> OptionalNumber(const dom::object& object, const char* field) {
-  dom::element element;
-  if (object[field].get(element) != simdjson::SUCCESS || element.is_null()) {
-    return std::optional<std::int64_t>();
-  }
-  std::int64_t number = 0;
-  if (element.get(number) != simdjson::SUCCESS) {
-    return Invalid(std::string(field) + " must be a whole number");
-  }
-  return std::optional<std::int64_t>(number);
-}
-
-Result<Millis> RequestedTime(const dom::object& object) {
-  Result<std::string_view> text = Text(object, "requestedTime");
-  if (!text.ok()) return text.error();
-  Result<Millis> instant = ParseInstant(*text);
+Status ReadRequestedTime(const dom::object& object, Millis& requested) {
+  std::string text;
+  if (Status s = http::ReadText(object, "requestedTime", text); !s.ok()) return s;
+  Result<Millis> instant = ParseInstant(text);
   if (!instant.ok()) return Invalid("requestedTime " + instant.error().message);
-  return instant;
+  requested = *instant;
+  return {};
 }
 
 // Fills what it can even if something is wrong, so that a refusal can name the event.
 Status ReadAsk(const dom::object& object, Ask& ask) {
-  Result<std::string_view> event = Text(object, "eventId");
-  if (!event.ok()) return event.error();
-  Status s = CheckName("eventId", *event, slots::kMaxEventIdBytes);
+  Status s = ReadName(object, "eventId", slots::kMaxEventIdBytes, ask.event_id);
+  if (s.ok()) s = ReadName(object, "configName", slots::kMaxNameBytes, ask.config);
+  std::string tenant;
+  if (s.ok()) s = http::ReadTextIfAny(object, "tenant", tenant);
+  if (s.ok() && !tenant.empty()) s = CheckName("tenant", tenant, slots::kMaxNameBytes);
   if (!s.ok()) return s;
-  ask.event_id = *event;
-  Result<std::string_view> config = Text(object, "configName");
-  if (!config.ok()) return config.error();
-  s = CheckName("configName", *config, slots::kMaxNameBytes);
+  ask.tenant = std::move(tenant);
+  s = http::ReadTextIfAny(object, "payload", ask.payload);
   if (!s.ok()) return s;
-  ask.config = *config;
-  Result<std::optional<std::string_view>> tenant = OptionalText(object, "tenant");
-  if (!tenant.ok()) return tenant.error();
-  if (tenant->has_value() && !(*tenant)->empty()) {
-    s = CheckName("tenant", **tenant, slots::kMaxNameBytes);
-    if (!s.ok()) return s;
-    ask.tenant = **tenant;
-  }
-  Result<std::optional<std::string_view>> payload = OptionalText(object, "payload");
-  if (!payload.ok()) return payload.error();
-  if (payload->has_value()) ask.payload = **payload;
   if (ask.payload.size() > slots::kMaxPayloadBytes) {
     return Invalid("payload must not be longer than " + std::to_string(slots::kMaxPayloadBytes) +
                    " bytes");
@@ -83,10 +52,7 @@ Status ReadAsk(const dom::object& object, Ask& ask) {
   if (ask.payload.find('\0') != std::string::npos) {
     return Invalid("payload must not contain the character U+0000");
   }
-  Result<Millis> requested = RequestedTime(object);
-  if (!requested.ok()) return requested.error();
-  ask.requested = *requested;
-  return {};
+  return ReadRequestedTime(object, ask.requested);
 }
 
 Status ReadTenants(const dom::object& object, Config& config) {
@@ -144,16 +110,12 @@ Result<Ask> ParseReschedule(std::string_view body, std::string event_id) {
   Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
   Ask ask{.event_id = std::move(event_id)};
-  Result<std::optional<std::string_view>> config = OptionalText(*object, "configName");
-  if (!config.ok()) return config.error();
-  if (config->has_value()) {
-    Status s = CheckName("configName", **config, slots::kMaxNameBytes);
-    if (!s.ok()) return s.error();
-    ask.config = **config;
+  Status s;
+  if (http::HasField(*object, "configName")) {
+    s = ReadName(*object, "configName", slots::kMaxNameBytes, ask.config);
   }
-  Result<Millis> requested = RequestedTime(*object);
-  if (!requested.ok()) return requested.error();
-  ask.requested = *requested;
+  if (s.ok()) s = ReadRequestedTime(*object, ask.requested);
+  if (!s.ok()) return s.error();
   return ask;
 }
 
@@ -162,26 +124,22 @@ Result<Config> ParseConfig(std::string_view body) {
   Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
   Config config;
-  Result<std::string_view> name = Text(*object, "configName");
-  if (!name.ok()) return name.error();
-  config.name = *name;
-  Result<std::string_view> size = Text(*object, "windowSize");
-  if (!size.ok()) return Invalid(size.error().message + ", such as \"PT4S\" or \"4s\"");
-  Result<Millis> duration = ParseDuration(*size);
+  Status s = http::ReadText(*object, "configName", config.name);
+  if (!s.ok()) return s.error();
+  std::string size;
+  s = http::ReadText(*object, "windowSize", size);
+  if (!s.ok()) return Invalid(s.error().message + ", such as \"PT4S\" or \"4s\"");
+  Result<Millis> duration = ParseDuration(size);
   if (!duration.ok()) return Invalid("windowSize " + duration.error().message);
   config.window_size = *duration;
-  Result<std::optional<std::int64_t>> max = OptionalNumber(*object, "maxPerWindow");
-  if (!max.ok()) return max.error();
-  if (!max->has_value()) return Invalid("maxPerWindow is missing");
-  config.max_per_window = **max;
-  Result<std::optional<std::int64_t>> headroom = OptionalNumber(*object, "headroom");
-  if (!headroom.ok()) return headroom.error();
-  config.headroom = headroom->value_or(slots::kDefaultHeadroom);
-  Result<std::optional<std::int64_t>> fair = OptionalNumber(*object, "fairWindows");
-  if (!fair.ok()) return fair.error();
-  config.fair_windows = fair->value_or(config.headroom);
-  if (Status s = ReadTenants(*object, config); !s.ok()) return s.error();
-  if (Status s = ReadTiming(*object, config); !s.ok()) return s.error();
+  s = http::ReadNumber(*object, "maxPerWindow", config.max_per_window);
+  config.headroom = slots::kDefaultHeadroom;
+  if (s.ok()) s = http::ReadNumberIfAny(*object, "headroom", config.headroom);
+  config.fair_windows = config.headroom;
+  if (s.ok()) s = http::ReadNumberIfAny(*object, "fairWindows", config.fair_windows);
+  if (s.ok()) s = ReadTenants(*object, config);
+  if (s.ok()) s = ReadTiming(*object, config);
+  if (!s.ok()) return s.error();
   return CheckConfig(std::move(config));
 }
 

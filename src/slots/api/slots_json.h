@@ -2,7 +2,6 @@
 
 // Slots as JSON: requests in, answers out. No sockets and no store, so it can be fuzzed.
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

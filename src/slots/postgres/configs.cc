@@ -1,4 +1,3 @@
-#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -13,7 +12,7 @@ namespace {
 
 using weir::postgres::Params;
 using weir::postgres::Rows;
-using ConfigAnswer = weir::postgres::Answer;
+using weir::postgres::Worker;
 
 constexpr std::string_view kConfigColumns =
     "SELECT config_name, version, window_ms, max_per_window, headroom, fair_windows, "
@@ -21,9 +20,7 @@ constexpr std::string_view kConfigColumns =
     "rate_limit_config "
     "LEFT JOIN LATERAL generate_subscripts(tenants, 1) i ON true ";
 
-std::string ConfigQuery(std::string_view rest) {
-  return std::string(kConfigColumns) + std::string(rest);
-}
+std::string ConfigQuery(std::string_view rest) { return std::string(kConfigColumns).append(rest); }
 
 // One row per tenant, or one for a config without.
 Result<std::vector<Config>> ReadConfigs(const Rows& rows) {
@@ -57,77 +54,53 @@ Result<std::vector<Config>> ReadConfigs(const Rows& rows) {
 }  // namespace
 
 void PostgresSlotStore::PutConfig(Config config, Done<Config> done) {
-  worker_->Post([this, config = std::move(config), done = std::move(done)]() mutable {
-    using std::chrono::system_clock;
-    config.created_at = std::chrono::duration_cast<std::chrono::milliseconds>(
-                            system_clock::now().time_since_epoch())
-                            .count();
-    config.active = true;
-    std::vector<std::string_view> tenants;
-    std::vector<std::int64_t> weights;
-    for (const auto& [tenant, weight] : config.tenants) {
-      tenants.push_back(tenant);
-      weights.push_back(weight);
-    }
-    Params params;
-    params.Text(config.name).Int(config.window_size).Int(config.max_per_window);
-    params.Int(config.headroom).Int(config.fair_windows).TextArray(tenants).IntArray(weights);
-    params.Int(config.created_at).Text(FormatCalendar(config.calendar));
-    params.Int(static_cast<std::int64_t>(config.past));
-    // On the slow lane: with many slots of another window size it reads them all.
-    worker_->RunLong(
-        "SELECT weir_slots_put_config($1, $2, $3, $4, $5, $6, $7, $8, $9, "
-        "$10::smallint)",
-        std::move(params),
-        [config = std::move(config), done = std::move(done)](ConfigAnswer answer) mutable {
-          if (!answer.status.ok()) return done(answer.status.error());
-          config.version = answer.rows.Int(0, 0);
-          done(std::move(config));
-        });
-  });
+  config.created_at = MachineMillis();
+  config.active = true;
+  std::vector<std::string_view> tenants;
+  std::vector<std::int64_t> weights;
+  for (const auto& [tenant, weight] : config.tenants) {
+    tenants.push_back(tenant);
+    weights.push_back(weight);
+  }
+  Params params;
+  params.Text(config.name).Int(config.window_size).Int(config.max_per_window);
+  params.Int(config.headroom).Int(config.fair_windows).TextArray(tenants).IntArray(weights);
+  params.Int(config.created_at).Text(FormatCalendar(config.calendar));
+  params.Int(static_cast<std::int64_t>(config.past));
+  // On the slow lane: with many slots of another window size it reads them all.
+  worker_->Ask(&Worker::RunLong,
+               "SELECT weir_slots_put_config($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::smallint)",
+               std::move(params), std::move(done),
+               [config = std::move(config)](const Rows& rows) mutable {
+                 config.version = rows.Int(0, 0);
+                 return std::move(config);
+               });
 }
 
 void PostgresSlotStore::GetConfig(std::string name, Done<std::optional<Config>> done) {
-  worker_->Post([this, name = std::move(name), done = std::move(done)]() mutable {
-    worker_->Run(ConfigQuery("WHERE config_name = $1 AND active ORDER BY i"),
-                 std::move(Params().Text(name)), [done = std::move(done)](ConfigAnswer answer) {
-                   if (!answer.status.ok()) return done(answer.status.error());
-                   Result<std::vector<Config>> configs = ReadConfigs(answer.rows);
-                   if (!configs.ok()) return done(configs.error());
-                   if (configs->empty()) return done(std::optional<Config>());
-                   done(std::optional<Config>(std::move(configs->front())));
-                 });
-  });
+  worker_->Ask(&Worker::Run, ConfigQuery("WHERE config_name = $1 AND active ORDER BY i"),
+               std::move(Params().Text(name)), std::move(done),
+               [](const Rows& rows) -> Result<std::optional<Config>> {
+                 Result<std::vector<Config>> configs = ReadConfigs(rows);
+                 if (!configs.ok()) return configs.error();
+                 if (configs->empty()) return std::optional<Config>();
+                 return std::optional<Config>(std::move(configs->front()));
+               });
 }
 
 void PostgresSlotStore::ListConfigs(Done<std::vector<Config>> done) {
-  worker_->Post([this, done = std::move(done)]() mutable {
-    worker_->Run(ConfigQuery("WHERE active ORDER BY config_name, i"), {},
-                 [done = std::move(done)](ConfigAnswer answer) {
-                   if (!answer.status.ok()) return done(answer.status.error());
-                   done(ReadConfigs(answer.rows));
-                 });
-  });
+  worker_->Ask(&Worker::Run, ConfigQuery("WHERE active ORDER BY config_name, i"), {},
+               std::move(done), ReadConfigs);
 }
 
 void PostgresSlotStore::ListVersions(std::string name, Done<std::vector<Config>> done) {
-  worker_->Post([this, name = std::move(name), done = std::move(done)]() mutable {
-    worker_->Run(ConfigQuery("WHERE config_name = $1 ORDER BY version DESC, i"),
-                 std::move(Params().Text(name)), [done = std::move(done)](ConfigAnswer answer) {
-                   if (!answer.status.ok()) return done(answer.status.error());
-                   done(ReadConfigs(answer.rows));
-                 });
-  });
+  worker_->Ask(&Worker::Run, ConfigQuery("WHERE config_name = $1 ORDER BY version DESC, i"),
+               std::move(Params().Text(name)), std::move(done), ReadConfigs);
 }
 
 void PostgresSlotStore::Deactivate(std::string name, Done<bool> done) {
-  worker_->Post([this, name = std::move(name), done = std::move(done)]() mutable {
-    worker_->Run("SELECT weir_slots_deactivate($1)", std::move(Params().Text(name)),
-                 [done = std::move(done)](ConfigAnswer answer) {
-                   if (!answer.status.ok()) return done(answer.status.error());
-                   done(answer.rows.Int(0, 0) != 0);
-                 });
-  });
+  worker_->Ask(&Worker::Run, "SELECT weir_slots_deactivate($1)", std::move(Params().Text(name)),
+               std::move(done), [](const Rows& rows) { return rows.Int(0, 0) != 0; });
 }
 
 // The latest versions, in force or not, of configs whose calendars have changed.

@@ -14,6 +14,7 @@ namespace {
 
 using weir::postgres::Params;
 using weir::postgres::Rows;
+using weir::postgres::Worker;
 using EventAnswer = weir::postgres::Answer;
 
 constexpr int kMaxTries = 5;  // a config that changes faster than that is not followed
@@ -24,9 +25,7 @@ constexpr std::string_view kEventColumns =
     "LIMIT 1), tenant, requested_time, window_start, scheduled_time, state, attempts, created_at, "
     "claimed_at, lease_until, finished_at, claimed_by, error, ";
 
-std::string EventQuery(std::string_view rest) {
-  return std::string(kEventColumns) + std::string(rest);
-}
+std::string EventQuery(std::string_view rest) { return std::string(kEventColumns).append(rest); }
 
 Event ReadEvent(const Rows& rows, int row) {
   return {.slot = ReadSlot(rows, row, 1, std::string(rows.Text(row, 0))),
@@ -178,38 +177,32 @@ void PostgresSlotStore::Move(std::shared_ptr<Moving> moving) {
 }
 
 void PostgresSlotStore::ListDue(DueQuery query, Done<std::vector<Event>> done) {
-  worker_->Post([this, query = std::move(query), done = std::move(done)]() mutable {
-    Params params;
-    params.Text(query.config).Int(query.before).Int(static_cast<std::int64_t>(query.limit));
-    params.Int(static_cast<std::int64_t>(query.state)).Int(query.after_time);
-    params.Text(query.after_event);
-    // The classes first, so that each is a range of the index of due events.
-    const char* const due =
-        "NULL FROM (SELECT DISTINCT config_id FROM rate_limit_config WHERE config_name = $1) g "
-        "CROSS JOIN LATERAL (SELECT '' UNION SELECT unnest(tenants) FROM rate_limit_config t "
-        "WHERE t.config_name = $1) k(class) CROSS JOIN LATERAL ("
-        "SELECT * FROM rate_limit_event_slot e WHERE e.config_id = g.config_id "
-        "AND e.tenant_class = k.class AND e.state = 0 AND $4 = 0 AND e.scheduled_time <= $2 "
-        "AND e.scheduled_time >= $5 AND (e.scheduled_time, e.event_id) > ($5, $6) "
-        "ORDER BY e.scheduled_time, e.event_id LIMIT $3) s "
-        "ORDER BY scheduled_time, event_id LIMIT $3";
-    const char* const other =
-        "NULL FROM rate_limit_event_slot s WHERE s.config_id = (SELECT config_id "
-        "FROM rate_limit_config WHERE config_name = $1 LIMIT 1) AND s.state = $4 "
-        "AND s.scheduled_time <= $2 AND (s.scheduled_time, s.event_id) > ($5, $6) "
-        "ORDER BY scheduled_time, event_id LIMIT $3";
-    const auto read = [done = std::move(done)](EventAnswer answer) {
-      if (!answer.status.ok()) return done(answer.status.error());
-      std::vector<Event> events;
-      for (int row = 0; row < answer.rows.size(); ++row) {
-        events.push_back(ReadEvent(answer.rows, row));
-      }
-      done(std::move(events));
-    };
-    if (MayBeMany(query.state)) return worker_->RunLong(EventQuery(other), std::move(params), read);
-    worker_->Run(EventQuery(query.state == State::kScheduled ? due : other), std::move(params),
-                 read);
-  });
+  Params params;
+  params.Text(query.config).Int(query.before).Int(static_cast<std::int64_t>(query.limit));
+  params.Int(static_cast<std::int64_t>(query.state)).Int(query.after_time);
+  params.Text(query.after_event);
+  // The classes first, so that each is a range of the index of due events.
+  const char* const due =
+      "NULL FROM (SELECT DISTINCT config_id FROM rate_limit_config WHERE config_name = $1) g "
+      "CROSS JOIN LATERAL (SELECT '' UNION SELECT unnest(tenants) FROM rate_limit_config t "
+      "WHERE t.config_name = $1) k(class) CROSS JOIN LATERAL ("
+      "SELECT * FROM rate_limit_event_slot e WHERE e.config_id = g.config_id "
+      "AND e.tenant_class = k.class AND e.state = 0 AND $4 = 0 AND e.scheduled_time <= $2 "
+      "AND e.scheduled_time >= $5 AND (e.scheduled_time, e.event_id) > ($5, $6) "
+      "ORDER BY e.scheduled_time, e.event_id LIMIT $3) s "
+      "ORDER BY scheduled_time, event_id LIMIT $3";
+  const char* const other =
+      "NULL FROM rate_limit_event_slot s WHERE s.config_id = (SELECT config_id "
+      "FROM rate_limit_config WHERE config_name = $1 LIMIT 1) AND s.state = $4 "
+      "AND s.scheduled_time <= $2 AND (s.scheduled_time, s.event_id) > ($5, $6) "
+      "ORDER BY scheduled_time, event_id LIMIT $3";
+  worker_->Ask(MayBeMany(query.state) ? &Worker::RunLong : &Worker::Run,
+               EventQuery(query.state == State::kScheduled ? due : other), std::move(params),
+               std::move(done), [](const Rows& rows) {
+                 std::vector<Event> events;
+                 for (int row = 0; row < rows.size(); ++row) events.push_back(ReadEvent(rows, row));
+                 return events;
+               });
 }
 
 }  // namespace weir::slots::postgres

@@ -14,6 +14,7 @@ namespace {
 
 using weir::postgres::Params;
 using weir::postgres::Rows;
+using weir::postgres::Worker;
 using ExecutionAnswer = weir::postgres::Answer;
 
 constexpr std::int64_t kRandomMask = 0x3fffffff;  // hashes are added to it in SQL
@@ -180,34 +181,31 @@ void PostgresSlotStore::FinishMany(std::vector<Finish> ends, Done<std::vector<Fi
 }
 
 void PostgresSlotStore::ListBacklogs(Millis now, Done<std::vector<Backlog>> done) {
-  worker_->Post([this, now, done = std::move(done)]() mutable {
-    worker_->RunLong(
-        "SELECT b.*, c.calendar FROM weir_slots_backlogs($1) b CROSS JOIN LATERAL "
-        "(SELECT calendar FROM rate_limit_config WHERE config_name = b.r_config "
-        "ORDER BY version DESC LIMIT 1) c",
-        std::move(Params().Int(now)), [done = std::move(done)](const ExecutionAnswer& answer) {
-          if (!answer.status.ok()) return done(answer.status.error());
-          const Rows& rows = answer.rows;
-          std::vector<Backlog> backlogs;
-          for (int row = 0; row < rows.size(); ++row) {
-            Result<Calendar> calendar = ParseCalendar(rows.Text(row, 11));
-            if (!calendar.ok()) return done(calendar.error());
-            backlogs.push_back({.config = std::string(rows.Text(row, 0)),
-                                .now = rows.Int(row, 1),
-                                .window_start = rows.Int(row, 2),
-                                .window_size = rows.Int(row, 3),
-                                .cap = rows.Int(row, 4),
-                                .due = rows.Int(row, 5),
-                                .oldest_due = rows.Int(row, 6),
-                                .claimed = rows.Int(row, 7),
-                                .granted = rows.Int(row, 8),
-                                .failed = rows.Int(row, 9),
-                                .executed = rows.Int(row, 10) != 0,
-                                .calendar = std::move(*calendar)});
-          }
-          done(std::move(backlogs));
-        });
-  });
+  worker_->Ask(&Worker::RunLong,
+               "SELECT b.*, c.calendar FROM weir_slots_backlogs($1) b CROSS JOIN LATERAL "
+               "(SELECT calendar FROM rate_limit_config WHERE config_name = b.r_config "
+               "ORDER BY version DESC LIMIT 1) c",
+               std::move(Params().Int(now)), std::move(done),
+               [](const Rows& rows) -> Result<std::vector<Backlog>> {
+                 std::vector<Backlog> backlogs;
+                 for (int row = 0; row < rows.size(); ++row) {
+                   Result<Calendar> calendar = ParseCalendar(rows.Text(row, 11));
+                   if (!calendar.ok()) return calendar.error();
+                   backlogs.push_back({.config = std::string(rows.Text(row, 0)),
+                                       .now = rows.Int(row, 1),
+                                       .window_start = rows.Int(row, 2),
+                                       .window_size = rows.Int(row, 3),
+                                       .cap = rows.Int(row, 4),
+                                       .due = rows.Int(row, 5),
+                                       .oldest_due = rows.Int(row, 6),
+                                       .claimed = rows.Int(row, 7),
+                                       .granted = rows.Int(row, 8),
+                                       .failed = rows.Int(row, 9),
+                                       .executed = rows.Int(row, 10) != 0,
+                                       .calendar = std::move(*calendar)});
+                 }
+                 return backlogs;
+               });
 }
 
 }  // namespace weir::slots::postgres

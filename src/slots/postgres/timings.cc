@@ -1,6 +1,5 @@
 #include "slots/postgres/timings.h"
 
-#include <chrono>
 #include <vector>
 
 namespace weir::slots::postgres {
@@ -40,13 +39,6 @@ void AppendOpenNow(weir::postgres::Params& params, const Config* timed, Millis n
     if (open.empty()) open.push_back({0, 0});
   }
   AppendTimes(params, open);
-}
-
-Millis MachineMillis() noexcept {
-  using std::chrono::system_clock;
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             system_clock::now().time_since_epoch())
-      .count();
 }
 
 }  // namespace weir::slots::postgres

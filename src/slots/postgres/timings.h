@@ -16,7 +16,4 @@ void AppendTiming(weir::postgres::Params& params, const Config* timed,
 /// The open times around `now`, for claims. The database's clock may differ from this machine's.
 void AppendOpenNow(weir::postgres::Params& params, const Config* timed, Millis now);
 
-/// Milliseconds since the epoch, by this machine's clock.
-Millis MachineMillis() noexcept;
-
 }  // namespace weir::slots::postgres

@@ -20,63 +20,30 @@ struct Gone {
   bool holds_place;
 };
 
-Result<std::vector<std::int64_t>> ConfigIds(Connection& connection) {
-  Result<Statement> query = connection.Prepare(kConfigIds);
-  if (!query.ok()) return query.error();
-  std::vector<std::int64_t> ids;
-  for (;;) {
-    Result<bool> row = query->Step();
-    if (!row.ok()) return row.error();
-    if (!*row) return ids;
-    ids.push_back(query->Int(0));
-  }
-}
-
 // The oldest of one config and state, as many as still go.
 Status FindGone(Connection& connection, std::int64_t config_id, State state, Millis before,
                 std::size_t limit, std::vector<Gone>& gone) {
   Result<Statement> query = connection.Prepare(kFindGone);
   if (!query.ok()) return query.error();
-  query->Bind(1, config_id).Bind(2, static_cast<std::int64_t>(state)).Bind(3, before);
-  query->Bind(4, static_cast<std::int64_t>(limit - gone.size()));
-  for (;;) {
-    Result<bool> row = query->Step();
-    if (!row.ok()) return row.error();
-    if (!*row) return {};
-    gone.push_back({std::string(query->Text(0)), config_id, query->Int(1), query->Int(2),
-                    state == State::kDone});
-  }
-}
-
-Status RunWith(Connection& connection, std::string_view sql, const std::string& event) {
-  Result<Statement> statement = connection.Prepare(sql);
-  if (!statement.ok()) return statement.error();
-  return statement->Bind(1, event).Run();
+  query->BindAll(config_id, state, before, limit - gone.size());
+  return query->ForEach([&](const Statement& row) {
+    gone.push_back(
+        {std::string(row.Text(0)), config_id, row.Int(1), row.Int(2), state == State::kDone});
+  });
 }
 
 Status MoveOut(Connection& connection, const Gone& gone) {
   for (const char* sql : {kCopyToArchive, kDeleteEvent, kDeleteChanges}) {
-    if (Status s = RunWith(connection, sql, gone.event); !s.ok()) return s;
+    if (Status s = connection.Run(sql, gone.event); !s.ok()) return s;
   }
   if (!gone.holds_place) return {};
-  Result<Statement> update = connection.Prepare(kCountArchived);
-  if (!update.ok()) return update.error();
-  return update->Bind(1, gone.config_id).Bind(2, gone.size).Bind(3, gone.window).Run();
-}
-
-Result<std::size_t> DropArchived(Connection& connection, Millis before, std::size_t limit) {
-  Result<Statement> drop = connection.Prepare(kDropArchived);
-  if (!drop.ok()) return drop.error();
-  if (Status s = drop->Bind(1, before).Bind(2, static_cast<std::int64_t>(limit)).Run(); !s.ok()) {
-    return s.error();
-  }
-  return static_cast<std::size_t>(connection.changes());
+  return connection.Run(kCountArchived, gone.config_id, gone.size, gone.window);
 }
 
 }  // namespace
 
 Result<Retired> RetireEvents(Connection& connection, const Retention& retention) {
-  Result<std::vector<std::int64_t>> ids = ConfigIds(connection);
+  const auto ids = connection.ReadAll(kConfigIds, [](const Statement& row) { return row.Int(0); });
   if (!ids.ok()) return ids.error();
   std::vector<Gone> gone;
   for (const std::int64_t id : *ids) {
@@ -89,10 +56,9 @@ Result<Retired> RetireEvents(Connection& connection, const Retention& retention)
   for (const Gone& one : gone) {
     if (Status s = MoveOut(connection, one); !s.ok()) return s.error();
   }
-  Result<std::size_t> dropped =
-      DropArchived(connection, retention.archived_before, retention.limit);
+  Status dropped = connection.Run(kDropArchived, retention.archived_before, retention.limit);
   if (!dropped.ok()) return dropped.error();
-  return Retired{gone.size(), *dropped};
+  return Retired{gone.size(), static_cast<std::size_t>(connection.changes())};
 }
 
 Result<std::optional<Event>> LookInArchive(Connection& connection, std::string_view event_id) {

@@ -1,6 +1,7 @@
 #include "slots/sqlite/configs.h"
 
 #include <string>
+#include <utility>
 
 #include "slots/sqlite/sql.h"
 
@@ -10,27 +11,12 @@ namespace {
 using weir::sqlite::Connection;
 using weir::sqlite::Statement;
 
-// Runs `sql` with ?1 = id, ?2 = window size, ?3 = maximum, as far as it has them.
-Status RunFor(Connection& connection, std::string_view sql, std::int64_t id, const Config& config,
-              int parameters) {
-  Result<Statement> statement = connection.Prepare(sql);
-  if (!statement.ok()) return statement.error();
-  statement->Bind(1, id);
-  if (parameters >= 2) statement->Bind(2, config.window_size);
-  if (parameters >= 3) statement->Bind(3, config.max_per_window);
-  return statement->Run();
-}
-
 Status LoadTenants(Connection& connection, Config& config) {
   Result<Statement> query = connection.Prepare(kReadTenants);
   if (!query.ok()) return query.error();
-  query->Bind(1, config.name).Bind(2, config.version);
-  for (;;) {
-    Result<bool> row = query->Step();
-    if (!row.ok()) return row.error();
-    if (!*row) return {};
-    config.tenants.emplace_back(std::string(query->Text(0)), query->Int(1));
-  }
+  return query->BindAll(config.name, config.version).ForEach([&](const Statement& row) {
+    config.tenants.emplace_back(std::string(row.Text(0)), row.Int(1));
+  });
 }
 
 Result<std::vector<StoredConfig>> ReadAll(Connection& connection, Statement& query) {
@@ -58,68 +44,40 @@ Result<std::vector<StoredConfig>> ReadAll(Connection& connection, Statement& que
 }
 
 Status InsertTenants(Connection& connection, const Config& config, std::int64_t version) {
-  Result<Statement> insert = connection.Prepare(kInsertTenant);
-  if (!insert.ok()) return insert.error();
   for (const auto& [tenant, weight] : config.tenants) {
-    insert->Bind(1, config.name).Bind(2, version).Bind(3, tenant).Bind(4, weight);
-    if (Status s = insert->Run(); !s.ok()) return s;
+    Status s = connection.Run(kInsertTenant, config.name, version, tenant, weight);
+    if (!s.ok()) return s;
   }
   return {};
 }
 
 Status CountTenants(Connection& connection, std::int64_t id, const Config& config,
                     std::int64_t version) {
-  Status s = RunFor(connection, kDeleteTenantCounters, id, config, 1);
+  Status s = connection.Run(kDeleteTenantCounters, id);
   if (!s.ok() || config.tenants.empty()) return s;
-  Result<Statement> insert = connection.Prepare(kCountTenants);
-  if (!insert.ok()) return insert.error();
-  insert->Bind(1, id).Bind(2, config.window_size).Bind(3, config.name).Bind(4, version);
-  return insert->Run();
-}
-
-// An event's class follows its config's tenants.
-Status ClassifyEvents(Connection& connection, std::int64_t id, const Config& config,
-                      std::int64_t version) {
-  Result<Statement> update = connection.Prepare(kClassifyEvents);
-  if (!update.ok()) return update.error();
-  update->Bind(1, id).Bind(2, config.name).Bind(3, version);
-  return update->Bind(4, static_cast<std::int64_t>(config.tenants.size())).Run();
+  return connection.Run(kCountTenants, id, config.window_size, config.name, version);
 }
 
 Status CarryOtherSizes(Connection& connection, std::int64_t id, const Config& config) {
-  Status s = RunFor(connection, kClearCarried, id, config, 2);
+  Status s = connection.Run(kClearCarried, id, config.window_size);
   if (!s.ok()) return s;
-  Result<Statement> query = connection.Prepare(kHasOtherSizes);
-  if (!query.ok()) return query.error();
-  Result<bool> has_others = query->Bind(1, id).Bind(2, config.window_size).Step();
-  if (!has_others.ok()) return has_others.error();
-  if (!*has_others) return {};
-  return RunFor(connection, kCarryOtherSizes, id, config, 2);
+  const Result<std::int64_t> others = connection.ReadNumber(kHasOtherSizes, id, config.window_size);
+  if (!others.ok()) return others.error();
+  if (*others == 0) return {};
+  return connection.Run(kCarryOtherSizes, id, config.window_size);
 }
 
 Status RefreshWindows(Connection& connection, std::int64_t id, const Config& config,
                       std::int64_t version) {
   if (Status s = CarryOtherSizes(connection, id, config); !s.ok()) return s;
-  Status s = RunFor(connection, kCloseFullWindows, id, config, 3);
+  Status s = connection.Run(kCloseFullWindows, id, config.window_size, config.max_per_window);
   if (!s.ok()) return s;
-  s = RunFor(connection, kAddSuccessors, id, config, 2);
+  s = connection.Run(kAddSuccessors, id, config.window_size);
   if (!s.ok()) return s;
   s = CountTenants(connection, id, config, version);
   if (!s.ok() || (config.tenants.empty() && version == 1)) return s;
-  return ClassifyEvents(connection, id, config, version);
-}
-
-struct Place {
-  std::int64_t id = 0;
-  std::int64_t version = 0;
-};
-
-Result<Place> NextVersion(Connection& connection, std::string_view name) {
-  Result<Statement> query = connection.Prepare(kNextVersion);
-  if (!query.ok()) return query.error();
-  Result<bool> row = query->Bind(1, name).Step();
-  if (!row.ok()) return row.error();
-  return Place{query->Int(0), query->Int(1)};
+  // An event's class follows its config's tenants.
+  return connection.Run(kClassifyEvents, id, config.name, version, config.tenants.size());
 }
 
 Result<std::optional<StoredConfig>> LoadOne(Connection& connection, std::string_view name,
@@ -158,36 +116,30 @@ Result<std::vector<Config>> LoadConfigs(Connection& connection,
 }
 
 Result<std::string> NameOf(Connection& connection, std::int64_t id) {
-  Result<Statement> query = connection.Prepare(kNameOf);
-  if (!query.ok()) return query.error();
-  Result<bool> row = query->Bind(1, id).Step();
-  if (!row.ok()) return row.error();
-  return std::string(*row ? query->Text(0) : std::string_view());
+  auto name = connection.ReadFirst(
+      kNameOf, [](const Statement& row) { return std::string(row.Text(0)); }, id);
+  if (!name.ok()) return name.error();
+  return std::move(*name).value_or("");
 }
 
 Result<std::int64_t> InsertConfig(Connection& connection, const Config& config) {
-  Result<Place> place = NextVersion(connection, config.name);
-  if (!place.ok()) return place.error();
+  const auto next = connection.ReadFirst(
+      kNextVersion, [](const Statement& row) { return std::pair(row.Int(0), row.Int(1)); },
+      config.name);
+  if (!next.ok()) return next.error();
+  const auto [id, version] = **next;
   if (Result<bool> s = DeactivateConfig(connection, config.name); !s.ok()) return s.error();
-  Result<Statement> insert = connection.Prepare(kInsertConfig);
-  if (!insert.ok()) return insert.error();
-  insert->Bind(1, place->id).Bind(2, config.name).Bind(3, place->version);
-  insert->Bind(4, config.window_size).Bind(5, config.max_per_window).Bind(6, config.headroom);
-  insert->Bind(7, config.fair_windows).Bind(8, config.created_at);
-  const std::string calendar = FormatCalendar(config.calendar);
-  insert->Bind(9, calendar).Bind(10, static_cast<std::int64_t>(config.past));
-  if (Status s = insert->Run(); !s.ok()) return s.error();
-  if (Status s = InsertTenants(connection, config, place->version); !s.ok()) return s.error();
-  Status s = RefreshWindows(connection, place->id, config, place->version);
+  Status s = connection.Run(kInsertConfig, id, config.name, version, config.window_size,
+                            config.max_per_window, config.headroom, config.fair_windows,
+                            config.created_at, FormatCalendar(config.calendar), config.past);
+  if (s.ok()) s = InsertTenants(connection, config, version);
+  if (s.ok()) s = RefreshWindows(connection, id, config, version);
   if (!s.ok()) return s.error();
-  return place->version;
+  return version;
 }
 
 Result<bool> DeactivateConfig(Connection& connection, std::string_view name) {
-  Result<Statement> update = connection.Prepare(kDeactivateConfig);
-  if (!update.ok()) return update.error();
-  update->Bind(1, name);
-  if (Status s = update->Run(); !s.ok()) return s.error();
+  if (Status s = connection.Run(kDeactivateConfig, name); !s.ok()) return s.error();
   return connection.changes() > 0;
 }
 

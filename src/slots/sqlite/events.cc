@@ -47,17 +47,15 @@ std::optional<Error> LeftAs(Connection& connection, std::string_view event_id) {
 }
 
 Status ReadHistory(Connection& connection, Event& event) {
-  Result<Statement> query = connection.Prepare(kReadHistory);
-  if (!query.ok()) return query.error();
-  query->Bind(1, event.slot.event_id);
-  for (;;) {
-    Result<bool> row = query->Step();
-    if (!row.ok()) return row.error();
-    if (!*row) break;
-    event.history.push_back(
-        {query->Int(0), std::string(query->Text(1)), std::string(query->Text(2))});
-  }
-  std::reverse(event.history.begin(), event.history.end());
+  auto changes = connection.ReadAll(
+      kReadHistory,
+      [](const Statement& row) {
+        return Change{row.Int(0), std::string(row.Text(1)), std::string(row.Text(2))};
+      },
+      event.slot.event_id);
+  if (!changes.ok()) return changes.error();
+  std::reverse(changes->begin(), changes->end());
+  event.history = std::move(*changes);
   return {};
 }
 
@@ -69,12 +67,10 @@ struct NewPlace {
 };
 
 Status Settle(Connection& connection, const StoredSlot& old, const NewPlace& place) {
-  Result<Statement> update = connection.Prepare(kSettleEvent);
-  if (!update.ok()) return update.error();
-  update->Bind(1, old.slot.event_id).Bind(2, place.stored.id);
-  update->Bind(3, place.stored.config.window_size).Bind(4, place.window).Bind(5, place.scheduled);
-  update->Bind(6, place.requested);
-  return update->Bind(7, ClassOf(place.stored.config, old.slot.tenant)).Run();
+  const Config& config = place.stored.config;
+  return connection.Run(kSettleEvent, old.slot.event_id, place.stored.id, config.window_size,
+                        place.window, place.scheduled, place.requested,
+                        ClassOf(config, old.slot.tenant));
 }
 
 /// Where an event is to go.
@@ -91,7 +87,7 @@ Result<Answer> Replace(Connection& connection, const StoredSlot& old, const Want
   Result<std::optional<StoredConfig>> stored = LoadActive(connection, wanted.config);
   if (!stored.ok()) return stored.error();
   if (!stored->has_value()) return Answer{.outcome = Outcome::kUnknownConfig};
-  Timing timing((*stored)->config, SystemMillis());
+  Timing timing((*stored)->config, MachineMillis());
   const std::optional<Millis> earliest =
       wanted.accepted ? timing.Again(wanted.earliest) : timing.Earliest(wanted.earliest);
   if (!earliest) return Answer{.outcome = Outcome::kPast};
@@ -116,21 +112,22 @@ Result<Answer> Replace(Connection& connection, const StoredSlot& old, const Want
 
 Status NoteChange(Connection& connection, std::string_view event_id, Millis at,
                   std::string_view what, std::string_view detail) {
-  Result<Statement> insert = connection.Prepare(kNoteChange);
-  if (!insert.ok()) return insert.error();
-  return insert->Bind(1, event_id).Bind(2, at).Bind(3, what).Bind(4, detail).Run();
+  return connection.Run(kNoteChange, event_id, at, what, detail);
 }
 
 Result<std::optional<Event>> LookAt(Connection& connection, std::string_view event_id) {
-  Result<Statement> query = connection.Prepare(std::string(kSelectEvent) + " WHERE event_id = ?1");
-  if (!query.ok()) return query.error();
-  Result<bool> row = query->Bind(1, event_id).Step();
-  if (!row.ok()) return row.error();
-  if (!*row) return LookInArchive(connection, event_id);
-  Event event = ReadEvent(*query);
-  event.payload = query->Text(14);
-  if (Status s = ReadHistory(connection, event); !s.ok()) return s.error();
-  return std::optional<Event>(std::move(event));
+  auto event = connection.ReadFirst(
+      std::string(kSelectEvent) + " WHERE event_id = ?1",
+      [](const Statement& row) {
+        Event found = ReadEvent(row);
+        found.payload = row.Text(14);
+        return found;
+      },
+      event_id);
+  if (!event.ok()) return event.error();
+  if (!event->has_value()) return LookInArchive(connection, event_id);
+  if (Status s = ReadHistory(connection, **event); !s.ok()) return s.error();
+  return event;
 }
 
 Result<std::vector<Event>> ListEvents(Connection& connection, const DueQuery& query) {
@@ -139,18 +136,9 @@ Result<std::vector<Event>> ListEvents(Connection& connection, const DueQuery& qu
                      query.state == State::kCancelled;
   const std::string in_state = "WHERE state = " + std::to_string(static_cast<int>(query.state)) +
                                (ended ? " AND state IN (2, 3, 4) " : " ") + kAndOfConfig;
-  Result<Statement> rows = connection.Prepare(
-      std::string(kSelectEvent) + ' ' + (query.state == State::kScheduled ? kWhereDue : in_state));
-  if (!rows.ok()) return rows.error();
-  rows->Bind(1, query.config).Bind(2, query.before).Bind(3, query.after_time);
-  rows->Bind(4, query.after_event).Bind(5, static_cast<std::int64_t>(query.limit));
-  std::vector<Event> events;
-  for (;;) {
-    Result<bool> row = rows->Step();
-    if (!row.ok()) return row.error();
-    if (!*row) return events;
-    events.push_back(ReadEvent(*rows));
-  }
+  return connection.ReadAll(
+      std::string(kSelectEvent) + ' ' + (query.state == State::kScheduled ? kWhereDue : in_state),
+      ReadEvent, query.config, query.before, query.after_time, query.after_event, query.limit);
 }
 
 Result<std::optional<Slot>> CancelEvent(Connection& connection, std::string_view event_id) {
@@ -163,10 +151,8 @@ Result<std::optional<Slot>> CancelEvent(Connection& connection, std::string_view
   const StoredSlot& gone = **found;
   if (gone.state == State::kCancelled) return std::optional<Slot>(gone.slot);
   if (gone.state == State::kClaimed || gone.state == State::kDone) return NotAllowed(gone.state);
-  const Millis now = SystemMillis();
-  Result<Statement> update = connection.Prepare(kCancelEvent);
-  if (!update.ok()) return update.error();
-  if (Status s = update->Bind(1, event_id).Bind(2, now).Run(); !s.ok()) return s.error();
+  const Millis now = MachineMillis();
+  if (Status s = connection.Run(kCancelEvent, event_id, now); !s.ok()) return s.error();
   if (Status s = FreePlace(connection, gone); !s.ok()) return s.error();
   Status s =
       NoteChange(connection, event_id, now, "cancelled", std::to_string(gone.slot.scheduled));
@@ -201,7 +187,7 @@ Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& mo
     return Error{Code::kFailedPrecondition, "the event keeps its slot"};
   }
   Status s =
-      NoteChange(connection, moving.ask.event_id, SystemMillis(),
+      NoteChange(connection, moving.ask.event_id, MachineMillis(),
                  moving.restoring ? "restored" : "rescheduled", std::to_string(old.slot.scheduled));
   if (!s.ok()) return s.error();
   return std::optional<Answer>(std::move(*answer));
@@ -221,14 +207,10 @@ Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis no
   if (!moved.ok()) return moved.error();
   if (moved->outcome != Outcome::kNew) {  // due at once, where it was
     if (Status s = connection.Execute("ROLLBACK TO retry"); !s.ok()) return s.error();
-    Result<Statement> update = connection.Prepare(kReturnEvent);
-    if (!update.ok()) return update.error();
-    if (Status s = update->Bind(1, end.event_id).Run(); !s.ok()) return s.error();
+    if (Status s = connection.Run(kReturnEvent, end.event_id); !s.ok()) return s.error();
   }
   if (Status s = connection.Execute("RELEASE retry"); !s.ok()) return s.error();
-  Result<Statement> note = connection.Prepare(kSetError);
-  if (!note.ok()) return note.error();
-  if (Status s = note->Bind(1, end.event_id).Bind(2, end.error).Run(); !s.ok()) return s.error();
+  if (Status s = connection.Run(kSetError, end.event_id, end.error); !s.ok()) return s.error();
   Status s = NoteChange(connection, end.event_id, now, "failed", end.error);
   if (!s.ok()) return s.error();
   if (old.exec_size > 0) {

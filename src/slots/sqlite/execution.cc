@@ -37,7 +37,7 @@ class Claiming {
         id_(stored.id),
         config_(stored.config),
         ahead_(request.ahead) {
-    claim_.now = request.now > 0 ? request.now : SystemMillis();
+    claim_.now = request.now > 0 ? request.now : MachineMillis();
     for (const auto& [name, weight] : config_.tenants) total_ += weight;
   }
 
@@ -98,29 +98,21 @@ Status Claiming::EndLeases() {
     Millis until;
     GrantWindow window;
   };
-  std::vector<Lapsed> gone;
-  {
-    Result<Statement> query = connection_.Prepare(kFindEndedLeases);
-    if (!query.ok()) return query.error();
-    query->Bind(1, id_).Bind(2, claim_.now).Bind(3, kEndedAtOnce);
-    for (;;) {
-      Result<bool> row = query->Step();
-      if (!row.ok()) return row.error();
-      if (!*row) break;
-      gone.push_back({std::string(query->Text(0)),
-                      std::string(query->Text(1)),
-                      std::string(query->Text(2)),
-                      query->Int(3),
-                      {query->Int(4), query->Int(5)}});
-    }
-  }
-  Result<Statement> update = connection_.Prepare(kEndLease);
-  if (!update.ok()) return update.error();
-  for (const Lapsed& one : gone) {
-    update->Bind(1, one.event).Bind(2, ClassOf(config_, one.tenant));
-    if (Status s = update->Run(); !s.ok()) return s;
-    if (Status s = CountEnd(connection_, id_, one.window, one.until); !s.ok()) return s;
-    Status s = NoteChange(connection_, one.event, one.until, "lease-ended", one.by);
+  const auto gone = connection_.ReadAll(
+      kFindEndedLeases,
+      [](const Statement& row) {
+        return Lapsed{std::string(row.Text(0)),
+                      std::string(row.Text(1)),
+                      std::string(row.Text(2)),
+                      row.Int(3),
+                      {row.Int(4), row.Int(5)}};
+      },
+      id_, claim_.now, kEndedAtOnce);
+  if (!gone.ok()) return gone.error();
+  for (const Lapsed& one : *gone) {
+    Status s = connection_.Run(kEndLease, one.event, ClassOf(config_, one.tenant));
+    if (s.ok()) s = CountEnd(connection_, id_, one.window, one.until);
+    if (s.ok()) s = NoteChange(connection_, one.event, one.until, "lease-ended", one.by);
     if (!s.ok()) return s;
   }
   return {};
@@ -130,21 +122,18 @@ Status Claiming::AddClass(std::string_view name, std::int64_t share, Millis hori
                           std::int64_t budget, std::vector<Candidate>& near) {
   Result<Statement> query = connection_.Prepare(kFindDueOfClass);
   if (!query.ok()) return query.error();
-  query->Bind(1, id_).Bind(2, name).Bind(3, horizon).Bind(4, budget);
-  for (std::int64_t rank = 1;; ++rank) {
-    Result<bool> row = query->Step();
-    if (!row.ok()) return row.error();
-    if (!*row) return {};
-    near.push_back({{.slot = {.event_id = std::string(query->Text(0)),
+  std::int64_t rank = 0;
+  return query->BindAll(id_, name, horizon, budget).ForEach([&](const Statement& row) {
+    near.push_back({{.slot = {.event_id = std::string(row.Text(0)),
                               .config = config_.name,
-                              .tenant = std::string(query->Text(1)),
-                              .requested = query->Int(2),
-                              .window_start = query->Int(3),
-                              .scheduled = query->Int(4)},
-                     .attempt = query->Int(5) + 1,
-                     .payload = std::string(query->Text(6))},
-                    rank > share});
-  }
+                              .tenant = std::string(row.Text(1)),
+                              .requested = row.Int(2),
+                              .window_start = row.Int(3),
+                              .scheduled = row.Int(4)},
+                     .attempt = row.Int(5) + 1,
+                     .payload = std::string(row.Text(6))},
+                    ++rank > share});
+  });
 }
 
 // The oldest due events: first those within the shares of their classes, then the others.
@@ -211,11 +200,9 @@ Millis Claiming::LateTime(Millis window, const std::string& event, std::int64_t 
 
 Status Claiming::Take(Millis window, Claimed claimed) {
   claimed.lease_until = claimed.execute_at + request_.lease;
-  Result<Statement> update = connection_.Prepare(kClaimEvent);
-  if (!update.ok()) return update.error();
-  update->Bind(1, claimed.slot.event_id).Bind(2, claimed.attempt).Bind(3, claim_.now);
-  update->Bind(4, request_.by).Bind(5, config_.window_size).Bind(6, window);
-  if (Status s = update->Bind(7, claimed.lease_until).Run(); !s.ok()) return s;
+  Status s = connection_.Run(kClaimEvent, claimed.slot.event_id, claimed.attempt, claim_.now,
+                             request_.by, config_.window_size, window, claimed.lease_until);
+  if (!s.ok()) return s;
   claim_.events.push_back(std::move(claimed));
   return {};
 }
@@ -259,7 +246,7 @@ Result<Claim> ClaimEvents(Connection& connection, const ClaimRequest& request) {
 }
 
 Result<std::vector<Finished>> FinishEvents(Connection& connection, std::span<const Finish> ends) {
-  const Millis now = SystemMillis();
+  const Millis now = MachineMillis();
   std::vector<Finished> answers;
   answers.reserve(ends.size());
   for (const Finish& end : ends) {

@@ -30,20 +30,19 @@ Result<Findings> VerifyAll(Connection& connection) {
   Result<Statement> query = connection.Prepare(kVerify);
   if (!query.ok()) return query.error();
   Findings findings;
-  for (;;) {
-    Result<bool> row = query->Step();
-    if (!row.ok()) return row.error();
-    if (!*row) return findings;
+  Status read = query->ForEach([&](const Statement& row) {
     ++findings.windows;
-    findings.slots += query->Int(3);
-    if (query->IsNull(5)) continue;
+    findings.slots += row.Int(3);
+    if (row.IsNull(5)) return;
     ++findings.problems;
-    if (findings.examples.size() >= kMaxExamples) continue;
+    if (findings.examples.size() >= kMaxExamples) return;
     findings.examples.push_back(
-        std::string(query->Text(0)) + " " + FormatInstant(query->Int(1)) + ": " +
-        std::string(query->Text(5)) + " (counter " + std::to_string(query->Int(2)) + ", slots " +
-        std::to_string(query->Int(3)) + ", maximum " + std::to_string(query->Int(4)) + ")");
-  }
+        std::string(row.Text(0)) + " " + FormatInstant(row.Int(1)) + ": " +
+        std::string(row.Text(5)) + " (counter " + std::to_string(row.Int(2)) + ", slots " +
+        std::to_string(row.Int(3)) + ", maximum " + std::to_string(row.Int(4)) + ")");
+  });
+  if (!read.ok()) return read.error();
+  return findings;
 }
 
 Result<std::vector<Answer>> AssignAll(Connection& connection, const std::vector<Ask>& asks) {
@@ -71,7 +70,7 @@ void MoveFor(Database& database, Moving moving, SlotStore::Done<std::optional<An
 }
 
 Result<Config> PutNewConfig(Connection& connection, Config config) {
-  config.created_at = SystemMillis();
+  config.created_at = MachineMillis();
   config.active = true;
   Result<std::int64_t> version = InsertConfig(connection, config);
   if (!version.ok()) return version.error();
@@ -88,17 +87,12 @@ Result<std::optional<Config>> GetActive(Connection& connection, const std::strin
 
 Result<std::vector<WindowLoad>> LoadWindows(Connection& connection, const std::string& config,
                                             Millis from, std::int64_t limit) {
-  Result<Statement> query = connection.Prepare(kListWindows);
-  if (!query.ok()) return query.error();
-  query->Bind(1, config).Bind(2, from).Bind(3, limit);
-  std::vector<WindowLoad> windows;
-  for (;;) {
-    Result<bool> row = query->Step();
-    if (!row.ok()) return row.error();
-    if (!*row) return windows;
-    windows.push_back(
-        {query->Int(0), query->Int(1), query->Int(2), query->Int(3), query->Int(4) != 0});
-  }
+  return connection.ReadAll(
+      kListWindows,
+      [](const Statement& row) {
+        return WindowLoad{row.Int(0), row.Int(1), row.Int(2), row.Int(3), row.Int(4) != 0};
+      },
+      config, from, limit);
 }
 
 }  // namespace

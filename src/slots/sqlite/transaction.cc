@@ -1,6 +1,5 @@
 #include "slots/sqlite/transaction.h"
 
-#include <chrono>
 #include <limits>
 #include <map>
 #include <string>
@@ -37,10 +36,9 @@ PlaceRules RulesFor(const Config& config, std::string_view tenant_class) {
 
 Status InsertSlot(Statement& insert, const StoredConfig& stored, const Slot& slot,
                   std::string_view payload) {
-  insert.Bind(1, slot.event_id).Bind(2, stored.id).Bind(3, stored.config.window_size);
-  insert.Bind(4, slot.window_start).Bind(5, slot.scheduled).Bind(6, slot.requested);
-  insert.Bind(7, slot.tenant).Bind(8, ClassOf(stored.config, slot.tenant));
-  insert.Bind(9, SystemMillis());
+  insert.BindAll(slot.event_id, stored.id, stored.config.window_size, slot.window_start,
+                 slot.scheduled, slot.requested, slot.tenant, ClassOf(stored.config, slot.tenant),
+                 MachineMillis());
   if (payload.empty()) {
     insert.BindNull(10);
   } else {
@@ -91,21 +89,11 @@ Outcome OutcomeOf(const StoredSlot& there, const Ask& ask) {
 
 // A slot of an older window size also took up room in the windows of today's size.
 Status Uncarry(Connection& connection, const StoredSlot& gone, const Config& config) {
-  Result<Statement> update = connection.Prepare(kUncarry);
-  if (!update.ok()) return update.error();
-  update->Bind(1, gone.config_id).Bind(2, config.window_size);
-  update->Bind(3, WindowOf(gone.slot.scheduled, config.window_size));
-  return update->Bind(4, config.max_per_window).Run();
+  return connection.Run(kUncarry, gone.config_id, config.window_size,
+                        WindowOf(gone.slot.scheduled, config.window_size), config.max_per_window);
 }
 
 }  // namespace
-
-Millis SystemMillis() noexcept {
-  using std::chrono::system_clock;
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             system_clock::now().time_since_epoch())
-      .count();
-}
 
 Result<std::optional<StoredSlot>> LoadSlot(Connection& connection, std::string_view event_id) {
   Result<Statement> query = connection.Prepare(kLoadSlot);
@@ -154,7 +142,7 @@ Status AssignGroup(Connection& connection, std::span<const Ask> asks, const Conf
     return {};
   }
   std::map<std::string_view, std::vector<std::size_t>> classes;
-  Timing timing((*stored)->config, SystemMillis());
+  Timing timing((*stored)->config, MachineMillis());
   for (std::size_t index : fresh) {
     if (!timing.Earliest(asks[index].requested)) {
       answers[index].outcome = Outcome::kPast;

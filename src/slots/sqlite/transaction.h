@@ -42,7 +42,4 @@ Result<std::optional<Millis>> TakePlace(weir::sqlite::Connection& connection,
 /// Frees the place of an event that holds one.
 Status FreePlace(weir::sqlite::Connection& connection, const StoredSlot& gone);
 
-/// Milliseconds since the epoch, by this machine's clock.
-Millis SystemMillis() noexcept;
-
 }  // namespace weir::slots::sqlite

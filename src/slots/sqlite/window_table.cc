@@ -8,19 +8,13 @@ using weir::sqlite::Statement;
 
 Result<std::int64_t> SqliteWindowTable::UsedByClass(Millis window) {
   if (class_.empty()) return 0;
-  Result<Statement> query = connection_.Prepare(kUsedByClass);
-  if (!query.ok()) return query.error();
-  query->Bind(1, config_id_).Bind(2, size_).Bind(3, class_).Bind(4, window);
-  Result<bool> row = query->Step();
-  if (!row.ok()) return row.error();
-  return *row ? query->Int(0) : 0;
+  return connection_.ReadNumber(kUsedByClass, config_id_, size_, class_, window);
 }
 
 Result<std::optional<WindowRoom>> SqliteWindowTable::Find(Millis start) {
   Result<Statement> query = connection_.Prepare(kFindWindow);
   if (!query.ok()) return query.error();
-  query->Bind(1, config_id_).Bind(2, size_).Bind(3, start);
-  Result<bool> row = query->Step();
+  Result<bool> row = query->BindAll(config_id_, size_, start).Step();
   if (!row.ok()) return row.error();
   if (!*row) return std::optional<WindowRoom>();
   Result<std::int64_t> of_class = UsedByClass(start);
@@ -31,8 +25,7 @@ Result<std::optional<WindowRoom>> SqliteWindowTable::Find(Millis start) {
 Result<std::vector<WindowRoom>> SqliteWindowTable::ListOpen(Millis from, std::size_t limit) {
   Result<Statement> query = connection_.Prepare(kListOpen);
   if (!query.ok()) return query.error();
-  query->Bind(1, config_id_).Bind(2, size_).Bind(3, from);
-  query->Bind(4, static_cast<std::int64_t>(limit));
+  query->BindAll(config_id_, size_, from, limit);
   std::vector<WindowRoom> open;
   for (;;) {
     Result<bool> row = query->Step();
@@ -46,12 +39,9 @@ Result<std::vector<WindowRoom>> SqliteWindowTable::ListOpen(Millis from, std::si
 }
 
 Status SqliteWindowTable::Create(Millis from, std::size_t count) {
-  Result<Statement> insert = connection_.Prepare(kCreateWindow);
-  if (!insert.ok()) return insert.error();
-  insert->Bind(1, config_id_).Bind(2, size_);
   for (std::size_t i = 0; i < count; ++i) {
-    insert->Bind(3, from + static_cast<Millis>(i) * size_);
-    if (Status s = insert->Run(); !s.ok()) return s;
+    const Millis start = from + static_cast<Millis>(i) * size_;
+    if (Status s = connection_.Run(kCreateWindow, config_id_, size_, start); !s.ok()) return s;
   }
   return {};
 }
@@ -66,8 +56,7 @@ Status SqliteWindowTable::Take(std::span<const Taken> taken) {
 Status SqliteWindowTable::TakeOne(const Taken& taken) {
   Result<Statement> update = connection_.Prepare(kTakeInWindow);
   if (!update.ok()) return update.error();
-  update->Bind(1, config_id_).Bind(2, size_).Bind(3, taken.window).Bind(4, taken.count);
-  update->Bind(5, max_);
+  update->BindAll(config_id_, size_, taken.window, taken.count, max_);
   Result<bool> row = update->Step();
   if (!row.ok()) return row.error();
   if (!*row) return Error{Code::kInternal, "slots: a window lost its row"};
@@ -77,21 +66,13 @@ Status SqliteWindowTable::TakeOne(const Taken& taken) {
     if (Status s = Create(taken.window + size_, 1); !s.ok()) return s;
   }
   if (class_.empty()) return {};
-  Result<Statement> upsert = connection_.Prepare(kTakeInClass);
-  if (!upsert.ok()) return upsert.error();
-  upsert->Bind(1, config_id_).Bind(2, size_).Bind(3, class_).Bind(4, taken.window);
-  return upsert->Bind(5, taken.count).Run();
+  return connection_.Run(kTakeInClass, config_id_, size_, class_, taken.window, taken.count);
 }
 
 Status SqliteWindowTable::GiveBack(Millis window) {
-  Result<Statement> update = connection_.Prepare(kGiveBackWindow);
-  if (!update.ok()) return update.error();
-  update->Bind(1, config_id_).Bind(2, size_).Bind(3, window).Bind(4, max_);
-  if (Status s = update->Run(); !s.ok()) return s;
-  Result<Statement> tenant = connection_.Prepare(kGiveBackClass);
-  if (!tenant.ok()) return tenant.error();
-  tenant->Bind(1, config_id_).Bind(2, size_).Bind(3, class_).Bind(4, window);
-  return tenant->Run();
+  Status s = connection_.Run(kGiveBackWindow, config_id_, size_, window, max_);
+  if (!s.ok()) return s;
+  return connection_.Run(kGiveBackClass, config_id_, size_, class_, window);
 }
 
 }  // namespace weir::slots::sqlite

@@ -1,9 +1,7 @@
 #include "store/mysql/sweeper.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "store/mysql/schema.h"
 

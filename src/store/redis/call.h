@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "drivers/redis/command.h"
 #include "drivers/redis/reply.h"

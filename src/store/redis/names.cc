@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "algorithm/algorithms.h"
+#include "base/hex.h"
 #include "drivers/redis/slot.h"
 
 namespace weir::store::redis {
@@ -31,9 +32,8 @@ std::string Plain(std::string_view text) {
   std::string out = "t";
   for (const char c : text) {
     if (c == '{' || c == '}' || c == '\\') {
-      constexpr std::string_view kDigits = "0123456789abcdef";
-      const auto byte = static_cast<unsigned char>(c);
-      out += {'\\', kDigits[byte >> 4], kDigits[byte & 0xF]};
+      out += '\\';
+      AppendHex(out, static_cast<unsigned char>(c));
     } else {
       out += c;
     }

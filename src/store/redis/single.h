@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "drivers/redis/command.h"
-#include "drivers/redis/reply.h"
 #include "store/redis/call.h"
 #include "store/redis/names.h"
 #include "store/redis/script.h"

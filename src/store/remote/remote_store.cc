@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <cstdint>
 #include <deque>
 #include <span>
 #include <utility>

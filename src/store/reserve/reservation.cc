@@ -14,6 +14,7 @@
 #include "algorithm/algorithms.h"
 #include "algorithm/settle.h"
 #include "base/base64url.h"
+#include "base/hex.h"
 #include "base/int128.h"
 #include "drivers/digest/sha256.h"
 
@@ -204,11 +205,7 @@ std::string RecordKey(const Reservation& reservation, std::size_t group) {
   const bool parted = bucket.starts_with('{') || bucket.find_first_of("/|") != std::string::npos;
   std::string key = parted ? bucket : std::string();
   key += "|%reserved:";
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  for (std::size_t i = 0; i < kDigestBytes; ++i) {
-    key += kDigits[digest[i] >> 4U];
-    key += kDigits[digest[i] & 15U];
-  }
+  for (std::size_t i = 0; i < kDigestBytes; ++i) AppendHex(key, digest[i]);
   return key;
 }
 

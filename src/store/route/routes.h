@@ -16,9 +16,6 @@
 
 namespace weir::store::route {
 
-/// The most servers that one process uses, over all stores and shards.
-inline constexpr std::size_t kMaxMembers = 64;
-
 /// Shares of keys are counted in ten-thousandths.
 inline constexpr std::uint32_t kWhole = 10'000;
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/hex.h"
 #include "store/sql/row.h"
 
 namespace weir::store::sql {
@@ -19,11 +20,7 @@ constexpr std::chrono::milliseconds kLongest{500};
 // Ids may hold any bytes, and cursors travel in headers.
 std::string ToHex(std::string_view bytes) {
   std::string digits;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    digits += "0123456789abcdef"[byte >> 4];
-    digits += "0123456789abcdef"[byte & 15];
-  }
+  for (const char c : bytes) AppendHex(digits, static_cast<unsigned char>(c));
   return digits;
 }
 

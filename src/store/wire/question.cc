@@ -1,6 +1,5 @@
 #include "store/wire/question.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "algorithm/algorithms.h"

@@ -67,7 +67,7 @@ class DoorBackend final : public Backend {
                 .max_keys = 100'000, .keys = KeyStorage::kText, .clock = clock, .on_evict = {}}),
         limiter_(engine_) {
     service::RespOptions options;
-    options.stores = [](std::string_view, std::string_view) { return true; };
+    options.hooks.stores = [](std::string_view, std::string_view) { return true; };
     door_.emplace(
         1, [this](net::Reactor&) -> limiter::Limiter& { return limiter_; }, std::move(options));
     pool_.emplace(net::PoolOptions{.reactors = 1});

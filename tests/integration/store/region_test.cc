@@ -127,7 +127,7 @@ class Door {
  private:
   static service::RespOptions Everybody() {
     service::RespOptions options;
-    options.stores = [](std::string_view, std::string_view) { return true; };
+    options.hooks.stores = [](std::string_view, std::string_view) { return true; };
     return options;
   }
 

@@ -7,7 +7,7 @@ AND tenant_class = ?2 AND state = 0 AND scheduled_time <= ?3
 ORDER BY scheduled_time LIMIT ?4)
 
 -- name: count_claimed
-SELECT coalesce(sum(granted - finished), 0), ?2, ?3 FROM rate_limit_execution
+SELECT coalesce(sum(granted - finished), 0) FROM rate_limit_execution
 WHERE config_id = ?1 AND granted > finished
 
 -- name: read_granted
@@ -15,11 +15,11 @@ SELECT granted FROM rate_limit_execution WHERE config_id = ?1 AND window_ms = ?2
 AND window_start = ?3
 
 -- name: count_failed
-SELECT count(*), ?3 FROM (SELECT 1 FROM rate_limit_event_slot WHERE config_id = ?1
+SELECT count(*) FROM (SELECT 1 FROM rate_limit_event_slot WHERE config_id = ?1
 AND state = 3 LIMIT ?2)
 
 -- name: has_executed
-SELECT EXISTS (SELECT 1 FROM rate_limit_execution WHERE config_id = ?1), ?2, ?3
+SELECT EXISTS (SELECT 1 FROM rate_limit_execution WHERE config_id = ?1)
 
 -- name: config_names
 SELECT DISTINCT config_name FROM rate_limit_config ORDER BY config_name

@@ -32,17 +32,10 @@ TEST(RespReply, Resp3KindsFallBackToResp2) {
     w.Map(1);
     w.Bulk("a");
     w.Null();
-    w.Boolean(true);
     w.Verbatim("hi");
   };
-  EXPECT_EQ(Written(Protocol::kResp2, write), "*2\r\n$1\r\na\r\n$-1\r\n:1\r\n$2\r\nhi\r\n");
-  EXPECT_EQ(Written(Protocol::kResp3, write), "%1\r\n$1\r\na\r\n_\r\n#t\r\n=6\r\ntxt:hi\r\n");
-}
-
-TEST(RespReply, BooleansAreIntegersInResp2) {
-  const auto no = [](ReplyWriter& w) { w.Boolean(false); };
-  EXPECT_EQ(Written(Protocol::kResp2, no), ":0\r\n");
-  EXPECT_EQ(Written(Protocol::kResp3, no), "#f\r\n");
+  EXPECT_EQ(Written(Protocol::kResp2, write), "*2\r\n$1\r\na\r\n$-1\r\n$2\r\nhi\r\n");
+  EXPECT_EQ(Written(Protocol::kResp3, write), "%1\r\n$1\r\na\r\n_\r\n=6\r\ntxt:hi\r\n");
 }
 
 TEST(RespReply, ALineBreakCannotEndAnErrorEarly) {

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <string_view>
 
-namespace weir::http {
+namespace weir {
 
 /// ASCII only and the same in every locale, as HTTP wants it.
 constexpr char Lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
+
+constexpr bool IsLetterOrDigit(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
 constexpr bool EqualsIgnoringCase(std::string_view a, std::string_view b) noexcept {
@@ -15,9 +19,6 @@ constexpr bool EqualsIgnoringCase(std::string_view a, std::string_view b) noexce
                                             [](char x, char y) { return Lower(x) == Lower(y); });
 }
 
-/// Methods are written in capitals. Some servers serve `post` as POST, which a limit on POST would
-/// not count.
-inline constexpr const char* kLowerCaseMethod = "the method must be in capital letters";
 constexpr bool HasLowerCase(std::string_view text) noexcept {
   return std::any_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
@@ -29,4 +30,4 @@ constexpr std::string_view Trim(std::string_view text) noexcept {
   return text;
 }
 
-}  // namespace weir::http
+}  // namespace weir
