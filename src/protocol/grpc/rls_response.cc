@@ -96,7 +96,6 @@ void SetWindow(const Quota& quota, RateLimitResponse::RateLimit& limit) {
     if (times > 1) limit.mutable_unit_multiplier()->set_value(Clamp32(times));
     return;
   }
-  return Unit::UNKNOWN;
 }
 
 std::int64_t SecondsOf(int unit) noexcept {
@@ -120,10 +119,7 @@ const RateLimitResponse& RlsResponse::Of(const Request& request,
   if (quotas_ > 0 && over_quota_.size() == quotas_) {
     response_.set_overall_code(RateLimitResponse::OVER_LIMIT);
   }
-  if (options_.headers && shown_ != nullptr) AddHeaders();
-  for (const limiter::Check& check : checks) {
-    if (!check.degraded_by.empty()) AddHeader("x-ratelimit-degraded", check.degraded_by);
-  }
+  if (options_.headers) AddHeaders(checks);
   if (options_.dynamic_metadata) AddMetadata(request);
   return response_;
 }
@@ -182,7 +178,14 @@ void RlsResponse::AddStatus(const RateLimitDescriptor& descriptor, const PolicyV
   shown_status_ = index;
 }
 
-void RlsResponse::AddHeaders() {
+void RlsResponse::AddHeaders(std::span<const limiter::Check> checks) {
+  if (shown_ != nullptr) AddLimitHeaders();
+  for (const limiter::Check& check : checks) {
+    if (!check.degraded_by.empty()) AddHeader("x-ratelimit-degraded", check.degraded_by);
+  }
+}
+
+void RlsResponse::AddLimitHeaders() {
   const RateLimitResponse::DescriptorStatus& status = response_.statuses(shown_status_);
   AddHeader(options_.limit_header, std::to_string(status.current_limit().requests_per_unit()));
   AddHeader(options_.remaining_header, std::to_string(status.limit_remaining()));

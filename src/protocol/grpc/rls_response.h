@@ -30,7 +30,8 @@ class RlsResponse {
   void AddStatuses(const Request& request, std::span<const limiter::Check> checks);
   void AddStatus(const envoy::extensions::common::ratelimit::v3::RateLimitDescriptor& descriptor,
                  const limiter::PolicyVerdict* verdict);
-  void AddHeaders();
+  void AddHeaders(std::span<const limiter::Check> checks);
+  void AddLimitHeaders();
   void AddHeader(std::string_view name, std::string_view value);
   void AddMetadata(const Request& request);
   void AddOwnMetadata();
