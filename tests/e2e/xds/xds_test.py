@@ -212,6 +212,7 @@ class Xds(unittest.TestCase):
         for user, count in {"anna": 2, "banned": 0, "root": 6, "exempt": 6, "bot-7": 1, "watched": 6,
                             "named": 3}.items():
             self.assertEqual(weir.admitted(user), count, user)
+        self.assertIn('"metadata":{"cost":[1,null],"name":"third"}', weir.ask("GET", "/admin/policies")[1])
         gold = {"domain": "edge", "descriptors": [{"user": "carl"}, {"plan": "gold"}]}
         self.assertEqual([weir.allowed(gold) for _ in range(6)].count(True), 4)
         nested = {"domain": "edge", "descriptors": [{"a": "x", "b": "quoted \" and \\ and \u00fc"}]}
