@@ -3,6 +3,8 @@
 # with Weir on Redis and a leased policy, and with assignments of that Weir (RLQS), one after the other
 # in the same run, driven by wrk with 32 connections. Prints requests per second and the median and
 # 99th percentile of the latency of each, what the limit adds, and the rate as a part of that without.
+# Then the same with one connection (…_alone_…): with 32 the processors are busy, and most of what is
+# added is waiting for them; with one nothing waits, so it is what the limit itself takes.
 #
 # Environment: WEIR_BIN (build/release/weir), SECONDS_EACH (5).
 set -euo pipefail
@@ -74,7 +76,7 @@ filter() {
                         grpc_service: { envoy_grpc: { cluster_name: $1 } }
 YAML
 }
-# Requests to /rlqs are one bucket; the others are none.
+# A bucket for each path that begins with /rlqs: a bucket that was idle for a while begins with a small share.
 quota_filter() {
   cat <<YAML
                   - name: quota
@@ -92,13 +94,20 @@ quota_filter() {
                                     typed_config:
                                       "@type": type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput
                                       header_name: ":path"
-                                  value_match: { exact: /rlqs }
+                                  value_match: { prefix: /rlqs }
                               on_match:
                                 action:
                                   name: plan
                                   typed_config:
                                     "@type": type.googleapis.com/envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaBucketSettings
-                                    bucket_id_builder: { bucket_id_builder: { plan: { string_value: assigned } } }
+                                    bucket_id_builder:
+                                      bucket_id_builder:
+                                        plan:
+                                          custom_value:
+                                            name: path
+                                            typed_config:
+                                              "@type": type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput
+                                              header_name: ":path"
                                     reporting_interval: 5s
                                     no_assignment_behavior: { fallback_rate_limit: { blanket_rule: DENY_ALL } }
                                     expired_assignment_behavior:
@@ -173,21 +182,31 @@ for port in "$upstream" "$memory" "$shared" "$leased" "$envoy"; do wait_for "$po
 
 # Microseconds of a latency such as 812.00us, 1.20ms or 0.90s.
 micros() { awk -v t="$1" 'BEGIN { v = t + 0; if (t ~ /ms$/) v *= 1000; else if (t ~ /[0-9]s$/) v *= 1000000; printf "%.0f", v }'; }
+# measure ROUTE CONNECTIONS NAME
 measure() {
-  wrk -t 1 -c 32 -d 1 "http://127.0.0.1:$envoy/$1" >/dev/null
-  wrk -t 1 -c 32 -d "$seconds" --latency "http://127.0.0.1:$envoy/$1" >"$work/wrk"
+  wrk -t 1 -c "$2" -d 1 "http://127.0.0.1:$envoy/$1" >/dev/null
+  wrk -t 1 -c "$2" -d "$seconds" --latency "http://127.0.0.1:$envoy/$1" >"$work/wrk"
   if grep -q 'Non-2xx' "$work/wrk"; then echo "bench/envoy.sh: $1: requests were refused" >&2; cat "$work/log" >&2; exit 1; fi
   rate=$(awk '/Requests\/sec/ { printf "%.0f", $2 }' "$work/wrk")
   median=$(micros "$(awk '$1 == "50%" { print $2 }' "$work/wrk")")
   slow=$(micros "$(awk '$1 == "99%" { print $2 }' "$work/wrk")")
-  echo "figure envoy_$1_requests $rate 1/s"
-  echo "figure envoy_$1_median $median us"
-  echo "figure envoy_$1_p99 $slow us"
+  echo "figure envoy_$3_requests $rate 1/s"
+  echo "figure envoy_$3_median $median us"
+  echo "figure envoy_$3_p99 $slow us"
 }
-measure none
+measure none 32 none
 base=$median base_rate=$rate
 for case in memory redis leased rlqs; do
-  measure "$case"
+  measure "$case" 32 "$case"
   echo "figure envoy_${case}_added_median $((median - base)) us"
   echo "figure envoy_${case}_ratio $(awk -v a="$rate" -v b="$base_rate" 'BEGIN { printf "%.2f", a / b }') x"
+done
+measure none 1 none_alone
+base=$median base_slow=$slow
+for case in memory redis leased rlqs; do
+  path=$case
+  [ "$case" != rlqs ] || path=rlqs-alone
+  measure "$path" 1 "${case}_alone"
+  echo "figure envoy_${case}_alone_added_median $((median - base)) us"
+  echo "figure envoy_${case}_alone_added_p99 $((slow - base_slow)) us"
 done

@@ -291,13 +291,15 @@ void AppendChain(std::string& out, const Definition& policy) {
   AppendList(out, "replaces", policy.replaces);
 }
 
-}  // namespace
-
-bool IsEnvoyConfig(const Node& root) noexcept {
+bool HasField(const Node& root, std::string_view name) noexcept {
   return root.kind == Node::Kind::kMapping &&
          std::any_of(root.fields.begin(), root.fields.end(),
-                     [](const auto& field) { return field.first->scalar == "descriptors"; });
+                     [name](const auto& field) { return field.first->scalar == name; });
 }
+
+}  // namespace
+
+bool IsEnvoyConfig(const Node& root) noexcept { return HasField(root, "descriptors"); }
 
 std::vector<Definition> ReadEnvoyConfig(const Node& root, Report& report) {
   return Reader(report).Read(root);
@@ -310,6 +312,20 @@ std::vector<Definition> ParseEnvoyConfig(std::string_view text, const std::strin
   Report report(file, problems);
   report.set_lenient(lenient);
   return ReadEnvoyConfig(*document.root(), report);
+}
+
+std::vector<std::string> FilesWithoutCharge(std::span<const std::string> files) {
+  std::vector<std::string> found;
+  for (const std::string& file : files) {
+    std::vector<yaml::Problem> ignored;
+    std::string text;
+    if (!yaml::ReadFile(file, yaml::Limits{}.max_bytes, text, ignored)) continue;
+    const yaml::Document document = yaml::Document::Parse(text, file, ignored);
+    const Node* root = document.root();
+    if (root == nullptr || !IsEnvoyConfig(*root) || HasField(*root, "charge")) continue;
+    found.push_back(file);
+  }
+  return found;
 }
 
 std::string FormatChains(std::span<const Definition> definitions) {

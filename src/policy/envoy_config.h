@@ -32,6 +32,16 @@ std::vector<Definition> ParseEnvoyConfig(std::string_view text, const std::strin
                                          std::vector<yaml::Problem>& problems,
                                          bool lenient = false);
 
+/// The files among these, each by itself, that are such configurations and do not say `charge`.
+/// What cannot be read is left out.
+std::vector<std::string> FilesWithoutCharge(std::span<const std::string> files);
+
+/// What the usual `charge` means to those who come from envoyproxy/ratelimit.
+inline constexpr std::string_view kEnvoyChargeNote =
+    "when one limit refuses a request, the others are not charged; hits that a descriptor "
+    "carries, such as used tokens, always count (charge: reports). envoyproxy/ratelimit charges "
+    "every limit, even the one that refuses. For that, set charge: always";
+
 /// Definitions of one domain, as ReadEnvoyConfig makes them, in Weir's own form.
 std::string FormatChains(std::span<const Definition> definitions);
 

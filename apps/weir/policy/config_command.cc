@@ -2,9 +2,11 @@
 // weir config check --envoy FILE: says where a configuration of Envoy's limits less than it seems
 // to. weir config import --from envoy FILE: turns another program's limits into policies.
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command.h"
@@ -38,6 +40,24 @@ bool IsPolicyFile(const std::string& path) {
   return false;
 }
 
+/// In lines that fit a terminal.
+std::string Note(std::string_view text) {
+  constexpr std::size_t kWidth = 88;
+  std::string out = "note:";
+  std::size_t width = out.size();
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    if (width + 1 + word.size() > kWidth) {
+      out += "\n     ";
+      width = 5;
+    }
+    out.append(" ").append(word);
+    width += 1 + word.size();
+  }
+  return out + '\n';
+}
+
 // All files together, since names must be unique among them.
 void CheckPolicies(const std::vector<std::string>& paths, const config::Config& config,
                    bool knows_stores, std::vector<Problem>& problems) {
@@ -62,6 +82,9 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
   }
   for (const std::string& misfit : Misfits(config, **set)) {
     std::cerr << "warning: " << misfit << '\n';
+  }
+  for (const std::string& file : policy::FilesWithoutCharge(files)) {
+    std::cerr << Note(file + ": " + std::string(policy::kEnvoyChargeNote));
   }
   std::cout << count << (count == 1 ? " policy in " : " policies in ") << files.size()
             << (files.size() == 1 ? " file: ok\n" : " files: ok\n");
@@ -122,10 +145,7 @@ int Import(const std::string& file, bool lenient) {
   if (!problems.empty()) return 2;
   std::cout << policy::FormatChains(definitions);
   if (!definitions.empty() && definitions.front().charge != policy::kEnvoyCharge) return 0;
-  std::cerr << "note: when one limit refuses a request, the others are not charged; hits that a\n"
-               "      descriptor carries, such as used tokens, always count (charge: reports).\n"
-               "      envoyproxy/ratelimit charges every limit, even the one that refuses. For\n"
-               "      that, set charge: always\n";
+  std::cerr << Note(policy::kEnvoyChargeNote);
   return 0;
 }
 

@@ -23,6 +23,7 @@ struct Words {
   SubjectWords subject;
   std::int64_t cost = 1;
   bool peek = false;
+  bool overdraw = false;
 
   void AddTo(Syntax word, const std::string& about_key) {
     subject.AddTo(word, about_key);
@@ -42,8 +43,10 @@ bool IsUnlimited(dom::element answer) {
   return IsAllowed(answer) && NumberOf(answer, "limit") == 0 && TextOf(answer, "policy").empty();
 }
 
-void PrintDecision(dom::element answer) {
+void PrintDecision(dom::element answer, bool overdraw = false) {
   const bool allowed = IsAllowed(answer);
+  bool degraded = false;
+  if (answer["degraded"].get(degraded) != simdjson::SUCCESS) degraded = false;
   if (IsUnlimited(answer)) {
     std::cout << "allowed: no enforced policy applies\n";
     return;
@@ -55,29 +58,29 @@ void PrintDecision(dom::element answer) {
   std::cout << ": " << NumberOf(answer, "remaining") << " of " << NumberOf(answer, "limit")
             << " left";
   const std::int64_t retry = NumberOf(answer, "retryAfterMs");
-  if (!allowed && retry > 0) std::cout << "; retry in " << Wait(retry);
+  if (!allowed && retry > 0) {
+    // Without the store it may not have been charged.
+    std::cout << (overdraw && !degraded ? "; charged, in debt for " : "; retry in ") << Wait(retry);
+  }
   if (!allowed && retry == 0) std::cout << "; never: the cost is above the limit";
   if (const std::int64_t lease = NumberOf(answer, "lease"); lease != 0) {
     std::cout << "; lease " << lease;
   }
-  bool degraded = false;
-  if (answer["degraded"].get(degraded) == simdjson::SUCCESS && degraded) {
-    std::cout << "; the store is down: on_store_error decided";
-  }
+  if (degraded) std::cout << "; the store is down: on_store_error decided";
   std::cout << '\n';
 }
 
 int RunCheck(const Words& words) {
   if (!words.subject.Valid()) return kExitUsage;
   return words.remote.Ask("POST", words.peek ? "/v1/peek" : "/v1/check",
-                          words.subject.CheckBody(words.cost),
+                          words.subject.CheckBody(words.cost, {.overdraw = words.overdraw}),
                           [&](const ServiceReply& reply) -> int {
                             dom::parser parser;
                             dom::element answer;
                             if (parser.parse(reply.body).get(answer) != simdjson::SUCCESS) {
                               return FailUnexpected();
                             }
-                            if (!words.remote.json) PrintDecision(answer);
+                            if (!words.remote.json) PrintDecision(answer, words.overdraw);
                             return IsAllowed(answer) ? kExitOk : kExitNo;
                           });
 }
@@ -125,9 +128,13 @@ int RunExplain(const Words& words) {
 void ConfigureCheck(Syntax word, int& exit_code) {
   auto words = std::make_shared<Words>();
   words->AddTo(word, "A bare key, such as user-123");
-  word.AddFlag("--peek", words->peek, "Check without charging");
+  const Option peek = word.AddFlag("--peek", words->peek, "Check without charging");
+  word.AddFlag("--overdraw", words->overdraw,
+               "Charge whether it fits or not; limited means: now in debt")
+      .Excludes(peek);
   word.Footer(
       "Exits with 0 if allowed and 1 if limited.\n\n  weir check user-123 --cost 5\n"
+      "  weir check user-123 --cost 1200 --overdraw\n"
       "  weir check -e user=42 -e route=/v1/pay --domain api");
   word.OnRun([words, &exit_code] { exit_code = RunCheck(*words); });
 }

@@ -68,7 +68,8 @@ int RunReserve(const ReserveWords& words) {
     return kExitUsage;
   }
   const std::string body = words.subject.CheckBody(
-      words.cost, std::chrono::duration_cast<std::chrono::milliseconds>(*lasts).count());
+      words.cost,
+      {.expires_after_ms = std::chrono::duration_cast<std::chrono::milliseconds>(*lasts).count()});
   return AskFor(words.remote, "/v1/reserve", body, "allowed", [](dom::element answer) {
     std::cout << (IsTrue(answer, "allowed") ? "reserved" : "limited");
     PrintLeft(answer);

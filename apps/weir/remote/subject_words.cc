@@ -35,8 +35,7 @@ bool SubjectWords::Valid() const {
   return true;
 }
 
-std::string SubjectWords::CheckBody(std::int64_t cost,
-                                    std::optional<std::int64_t> expires_after_ms) const {
+std::string SubjectWords::CheckBody(std::int64_t cost, const More& more) const {
   return JsonObject([&](JsonWriter& json) {
     if (entries.empty()) {
       json.Field("key", key);
@@ -53,7 +52,8 @@ std::string SubjectWords::CheckBody(std::int64_t cost,
       json.EndArray().EndArray();
     }
     json.Field("cost", cost);
-    if (expires_after_ms) json.Field("expiresAfterMs", *expires_after_ms);
+    if (more.expires_after_ms) json.Field("expiresAfterMs", *more.expires_after_ms);
+    if (more.overdraw) json.Field("overdraw", true);
   });
 }
 

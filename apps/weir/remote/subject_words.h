@@ -22,9 +22,13 @@ struct SubjectWords {
   /// Nothing wrong with them; else says so.
   bool Valid() const;
 
-  /// The body of a check; `more` are further fields, each with a comma before it.
-  std::string CheckBody(std::int64_t cost,
-                        std::optional<std::int64_t> expires_after_ms = std::nullopt) const;
+  /// What a body may say besides whom it is about and the cost.
+  struct More {
+    std::optional<std::int64_t> expires_after_ms = std::nullopt;
+    bool overdraw = false;
+  };
+  /// The body of a check or a reservation.
+  std::string CheckBody(std::int64_t cost, const More& more) const;
 
   /// "&domain=api&user=42", for a query of the admin API; the key is not in it.
   std::string EntryQuery() const;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,7 @@ class Service {
   void WarnOfMisfits() const;
   Status OpenManagedPolicies();
   void ReloadPolicies();
+  void NoteEnvoyCharge();
   std::vector<policy::yaml::Problem> Reloaded(
       const std::function<std::vector<policy::yaml::Problem>()>& load);
   void LogReload(const std::vector<policy::yaml::Problem>& problems) const;
@@ -122,6 +124,7 @@ class Service {
   std::optional<admin::AuditTrimmer> audit_trimmer_;
   std::optional<admin::AuditTally> audit_tally_;
   std::mutex reload_mutex_;
+  std::set<std::string> noted_files_;  // NoteEnvoyCharge; guarded by reload_mutex_
   std::optional<admin::ConfigChanges> config_changes_;
   std::optional<admin::AdminParts> admin_;
   std::optional<slots::SlotsApi> slots_;

@@ -4,6 +4,8 @@
 
 #include "admin/file_changes.h"
 #include "library/store_routes.h"
+#include "policy/envoy_config.h"
+#include "policy/policy_file.h"
 #include "serve/policies.h"
 #include "serve/service.h"
 #include "telemetry/log.h"
@@ -33,6 +35,7 @@ Status Service::OpenPolicies() {
   if (Status status = OpenManagedPolicies(); !status.ok()) return status;
   WarnOfMisfits();
   if (config_.policies.empty()) return {};
+  NoteEnvoyCharge();
   policy::FileWatcher::Options options;
   options.paths = config_.policies;
   options.on_change = [this] { ReloadPolicies(); };
@@ -54,7 +57,18 @@ Status Service::OpenManagedPolicies() {
 }
 
 void Service::ReloadPolicies() {
-  (void)Reloaded([this] { return catalog_->LoadFiles(config_.policies); });
+  const auto problems = Reloaded([this] { return catalog_->LoadFiles(config_.policies); });
+  if (problems.empty()) NoteEnvoyCharge();
+}
+
+/// Once for each file of envoyproxy/ratelimit that leaves `charge` open: it is not charged as
+/// there.
+void Service::NoteEnvoyCharge() {
+  for (std::string& file : policy::FilesWithoutCharge(policy::PolicyFiles(config_.policies))) {
+    const std::lock_guard lock(reload_mutex_);
+    const auto [noted, is_new] = noted_files_.insert(std::move(file));
+    if (is_new) Log(Level::kInfo, policy::kEnvoyChargeNote, {{"file", std::string_view(*noted)}});
+  }
 }
 
 /// What changed goes into the audit log, as changes through the admin API do.

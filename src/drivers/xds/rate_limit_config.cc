@@ -1,8 +1,13 @@
 #include "drivers/xds/rate_limit_config.h"
 
+#include <google/protobuf/struct.pb.h>
 #include <google/protobuf/unknown_field_set.h>
 
 #include <array>
+#include <cmath>
+#include <map>
+#include <string>
+#include <string_view>
 
 #include "base/json_writer.h"
 #include "xds.pb.h"
@@ -60,6 +65,11 @@ class Writer {
     if (descriptor.has_rate_limit()) WriteLimit(descriptor.rate_limit());
     if (descriptor.shadow_mode()) out_ += ",\"shadow_mode\":true";
     if (descriptor.quota_mode()) out_ += ",\"quota_mode\":true";
+    if (descriptor.metadata().fields_size() != 0) {
+      out_ += ",\"metadata\":";
+      JsonWriter json(out_);
+      WriteStruct(json, descriptor.metadata());
+    }
     if (descriptor.descriptors_size() != 0) {
       out_ += ",\"descriptors\":";
       WriteAll(descriptor.descriptors(), depth + 1);
@@ -84,6 +94,44 @@ class Writer {
       out_ += '}';
     }
     out_ += limit.replaces_size() == 0 ? "}" : "]}";
+  }
+
+  /// By name: the order of a message's map differs from one reading to the next, and what did not
+  /// change must not look changed.
+  // NOLINTNEXTLINE(misc-no-recursion): the parser bounds how deep a message is
+  void WriteStruct(JsonWriter& json, const google::protobuf::Struct& from) {
+    std::map<std::string_view, const google::protobuf::Value*> sorted;
+    for (const auto& [name, value] : from.fields()) sorted.emplace(name, &value);
+    json.BeginObject();
+    for (const auto& [name, value] : sorted) WriteValue(json.AnyKey(name), *value);
+    json.EndObject();
+  }
+
+  // NOLINTNEXTLINE(misc-no-recursion): the parser bounds how deep a message is
+  void WriteValue(JsonWriter& json, const google::protobuf::Value& value) {
+    switch (value.kind_case()) {
+      case google::protobuf::Value::kNumberValue:
+        if (!std::isfinite(value.number_value())) Refuse("metadata: a number is not finite");
+        json.Value(value.number_value());
+        return;
+      case google::protobuf::Value::kStringValue:
+        json.Value(value.string_value());
+        return;
+      case google::protobuf::Value::kBoolValue:
+        json.Value(value.bool_value());
+        return;
+      case google::protobuf::Value::kStructValue:
+        return WriteStruct(json, value.struct_value());
+      case google::protobuf::Value::kListValue:
+        json.BeginArray();
+        for (const auto& item : value.list_value().values()) WriteValue(json, item);
+        json.EndArray();
+        return;
+      case google::protobuf::Value::kNullValue:
+      case google::protobuf::Value::KIND_NOT_SET:
+        json.Null();
+        return;
+    }
   }
 
   void LookForUnknown(const google::protobuf::Message& message, const std::string& where) {

@@ -12,7 +12,9 @@ namespace weir::grpc {
 /// What the rate limit service adds to its responses. Nothing by default: Envoy writes its own
 /// headers, and would send both.
 struct RlsOptions {
-  bool headers = false;  ///< the three below, and Retry-After when over the limit
+  /// The three below, Retry-After when over the limit, and X-RateLimit-Degraded when the store did
+  /// not decide.
+  bool headers = false;
   std::string limit_header = "RateLimit-Limit";
   std::string remaining_header = "RateLimit-Remaining";
   std::string reset_header = "RateLimit-Reset";

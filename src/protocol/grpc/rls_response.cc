@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -85,11 +86,16 @@ void Merge(const Struct& from, Struct& into) {
 
 }  // namespace
 
-Unit::Unit UnitOf(const Quota& quota) noexcept {
-  for (const auto& [unit, length] : kUnits) {
-    if (quota.window() == length) return unit;
+void SetWindow(const Quota& quota, RateLimitResponse::RateLimit& limit) {
+  if (quota.algorithm() == Algorithm::kConcurrency) return;  // has a lease, but no window
+  const std::chrono::nanoseconds window = quota.window();
+  for (const auto& [unit, length] : std::views::reverse(kUnits)) {
+    if (window % length != std::chrono::nanoseconds(0)) continue;
+    limit.set_unit(unit);
+    const std::int64_t times = window / length;
+    if (times > 1) limit.mutable_unit_multiplier()->set_value(Clamp32(times));
+    return;
   }
-  return Unit::UNKNOWN;
 }
 
 std::int64_t SecondsOf(int unit) noexcept {
@@ -113,10 +119,7 @@ const RateLimitResponse& RlsResponse::Of(const Request& request,
   if (quotas_ > 0 && over_quota_.size() == quotas_) {
     response_.set_overall_code(RateLimitResponse::OVER_LIMIT);
   }
-  if (options_.headers && shown_ != nullptr) AddHeaders();
-  for (const limiter::Check& check : checks) {
-    if (!check.degraded_by.empty()) AddHeader("x-ratelimit-degraded", check.degraded_by);
-  }
+  if (options_.headers) AddHeaders(checks);
   if (options_.dynamic_metadata) AddMetadata(request);
   return response_;
 }
@@ -155,7 +158,7 @@ void RlsResponse::AddStatus(const RateLimitDescriptor& descriptor, const PolicyV
   const bool nothing = descriptor.has_limit() && descriptor.limit().requests_per_unit() == 0;
   auto& limit = *status.mutable_current_limit();
   limit.set_requests_per_unit(nothing ? 0 : Clamp32(verdict->decision.limit));
-  limit.set_unit(UnitOf(*verdict->quota));
+  SetWindow(*verdict->quota, limit);
   if (verdict->rule != nullptr) limit.set_name(verdict->rule->definition.limit_name);
   status.set_limit_remaining(over || nothing ? 0 : Clamp32(verdict->decision.remaining));
   status.mutable_duration_until_reset()->set_seconds(SecondsToReset(*verdict, now_));
@@ -175,7 +178,14 @@ void RlsResponse::AddStatus(const RateLimitDescriptor& descriptor, const PolicyV
   shown_status_ = index;
 }
 
-void RlsResponse::AddHeaders() {
+void RlsResponse::AddHeaders(std::span<const limiter::Check> checks) {
+  if (shown_ != nullptr) AddLimitHeaders();
+  for (const limiter::Check& check : checks) {
+    if (!check.degraded_by.empty()) AddHeader("x-ratelimit-degraded", check.degraded_by);
+  }
+}
+
+void RlsResponse::AddLimitHeaders() {
   const RateLimitResponse::DescriptorStatus& status = response_.statuses(shown_status_);
   AddHeader(options_.limit_header, std::to_string(status.current_limit().requests_per_unit()));
   AddHeader(options_.remaining_header, std::to_string(status.limit_remaining()));

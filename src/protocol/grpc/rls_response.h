@@ -29,7 +29,8 @@ class RlsResponse {
   void AddStatuses(const Request& request, std::span<const limiter::Check> checks);
   void AddStatus(const envoy::extensions::common::ratelimit::v3::RateLimitDescriptor& descriptor,
                  const limiter::PolicyVerdict* verdict);
-  void AddHeaders();
+  void AddHeaders(std::span<const limiter::Check> checks);
+  void AddLimitHeaders();
   void AddHeader(std::string_view name, std::string_view value);
   void AddMetadata(const Request& request);
   void AddOwnMetadata();
@@ -44,9 +45,10 @@ class RlsResponse {
   std::vector<std::string_view> metadata_;         // of limits that are not over, as JSON
 };
 
-/// The unit whose length is a quota's window; UNKNOWN if there is none.
-envoy::service::ratelimit::v3::RateLimitResponse::RateLimit::Unit UnitOf(
-    const Quota& quota) noexcept;
+/// Says a quota's window as the largest unit that divides it, times a multiplier unless that is 1.
+/// Leaves UNKNOWN what is not whole seconds, and a concurrency quota.
+void SetWindow(const Quota& quota,
+               envoy::service::ratelimit::v3::RateLimitResponse::RateLimit& limit);
 
 /// The length of a unit of a request's own limit, in seconds; 0 if it is not known.
 std::int64_t SecondsOf(int unit) noexcept;

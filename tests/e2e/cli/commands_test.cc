@@ -53,6 +53,17 @@ TEST_F(Cli, CheckEndsWithTheVerdict) {
               StartsWith("allowed: only shadow policies apply\n"));
 }
 
+TEST_F(Cli, AnOverdrawIsChargedWhetherItFitsOrNot) {
+  EXPECT_EQ(Weir({"check", "-e", "user=7", "--overdraw"}).output,
+            "allowed by per-user: 1 of 2 left\n");
+  const RunResult debt = Weir({"check", "-e", "user=7", "--overdraw", "--cost", "5"});
+  EXPECT_EQ(debt.exit_code, kNo) << debt.error_output;
+  EXPECT_THAT(debt.output, StartsWith("limited by per-user: 0 of 2 left; charged, in debt for "));
+  EXPECT_THAT(Weir({"check", "-e", "user=7"}).output,
+              StartsWith("limited by per-user: 0 of 2 left; retry in "));
+  EXPECT_EQ(Weir({"check", "user-1", "--peek", "--overdraw"}).exit_code, kUsage);
+}
+
 TEST_F(Cli, ReservesAndSettles) {
   const RunResult reserved = Weir({"reserve", "user-7", "--cost", "40", "--expires", "5m"});
   EXPECT_EQ(reserved.exit_code, kOk) << reserved.error_output;

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <string>
 #include <vector>
 
 #include "support/temp_dir.h"
+#include "support/wait.h"
 #include "support/weir_process.h"
 
 namespace weir {
@@ -178,6 +180,45 @@ TEST(ConfigImport, SaysHowTheImportedLimitsCharge) {
   const Outcome chosen = import("charge: always\n" + limits);
   EXPECT_THAT(chosen.out, HasSubstr("charge: always\n"));
   EXPECT_EQ(chosen.err, "");
+}
+
+constexpr const char* kOfEnvoy =
+    "domain: d\n"
+    "descriptors: [{ key: user, rate_limit: { unit: day, requests_per_unit: 3 } }]\n";
+
+TEST(ConfigCheck, SaysHowAFileOfEnvoysServiceCharges) {
+  const test::TempDir folder;
+  const std::string limits = folder.Write("limits.yaml", kOfEnvoy).string();
+  for (const std::string& file :
+       {limits, folder.Write("weir.yaml", "policies: [limits.yaml]\n").string()}) {
+    const Outcome usual = Check(file);
+    EXPECT_EQ(usual.code, 0) << usual.err;
+    EXPECT_THAT(usual.err, HasSubstr("note: " + limits + ": when one limit refuses a request"));
+    EXPECT_THAT(usual.err, HasSubstr("set charge: always\n"));
+  }
+  const auto chosen = folder.Write("chosen.yaml", std::string("charge: reports\n") + kOfEnvoy);
+  EXPECT_EQ(Check(chosen.string()).err, "");
+  EXPECT_EQ(Check(folder.Write("own.yaml", kGood).string()).err, "");
+}
+
+TEST(Serve, LogsOnceHowAFileOfEnvoysServiceCharges) {
+  const test::TempDir folder;
+  const std::string limits = folder.Write("limits.yaml", kOfEnvoy).string();
+  const std::string own = folder.Write("own.yaml", kGood).string();
+  test::WeirProcess weir({"serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off",
+                          "--policies", limits + "," + own, "--data", folder / "data"});
+  weir.Port("http");
+  const auto count = [&](const std::string& text) {
+    const std::string log = weir.process().error_output();
+    int found = 0;
+    for (std::size_t at = 0; (at = log.find(text, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("when one limit refuses a request"), 1) << weir.process().error_output();
+  EXPECT_EQ(count("limits.yaml"), 1);
+  weir.process().Signal(SIGHUP);
+  EXPECT_TRUE(test::WaitUntil([&] { return count("policies reloaded") == 1; }));
+  EXPECT_EQ(count("when one limit refuses a request"), 1);
 }
 
 }  // namespace

@@ -32,6 +32,14 @@ TEST_F(EnvoyTest, EveryKindOfDescriptorIsLimited) {
   EXPECT_THAT(Three("/masked", From("10.2.0.1")), kTwoOfThree);
   EXPECT_EQ(Get("/masked", From("10.2.9.9")).status, 429);  // of the same network
   EXPECT_THAT(Three("/masked", From("10.3.0.1")), kTwoOfThree);
+  EXPECT_THAT(Three("/dynamic-metadata-action"), kTwoOfThree);
+  EXPECT_THAT(Three("/cluster-metadata"), kTwoOfThree);
+  EXPECT_THAT(Three("/default-metadata"), kTwoOfThree);
+  EXPECT_THAT(Three("/locality-metadata"), ElementsAre(200, 200, 200));  // reported afterwards
+  EXPECT_TRUE(WaitUntil([&] { return Left("zone=north") == "\"remaining\":999997"; }));
+  EXPECT_THAT(Three("/skips-absent"), kTwoOfThree);
+  EXPECT_THAT(Three("/no-match"), kTwoOfThree);
+  EXPECT_THAT(Three("/no-match", {{"x-user", "mia"}}), ElementsAre(200, 200, 200));
   EXPECT_THAT(Three("/address-match", From("10.9.0.1")), kTwoOfThree);
   EXPECT_THAT(Three("/address-match", From("10.8.0.1")), ElementsAre(200, 200, 200));
   EXPECT_THAT(Three("/header", {{"x-user", "anna"}}), kTwoOfThree);
@@ -50,9 +58,27 @@ TEST_F(EnvoyTest, EveryKindOfDescriptorIsLimited) {
   EXPECT_THAT(Three("/stages"), kTwoOfThree);
   EXPECT_EQ(Left("stage=first"), "\"remaining\":999997");  // asked before the second refuses
   EXPECT_THAT(Three("/own-limit"), kTwoOfThree);
+  EXPECT_THAT(Three("/static-limit"), kTwoOfThree);
   EXPECT_THAT(Three("/other-domain", {{"x-user", "anna"}}), ElementsAre(200, 429, 429));
   EXPECT_THAT(Three("/nothing"), ElementsAre(200, 200, 200));
   EXPECT_EQ(envoy_->log(), "");
+}
+
+TEST_F(EnvoyTest, EveryFormOfHitsIsCharged) {
+  Start();
+  const HttpHeaders lena = {{"x-user", "lena"}, {"x-cost", "3"}};
+  EXPECT_EQ(Get("/hits-number", lena).status, 200);
+  EXPECT_EQ(Left("hits=lena"), "\"remaining\":3");  // of 6
+  EXPECT_EQ(Get("/hits-back", lena).status, 200);
+  EXPECT_EQ(Left("hits=lena"), "\"remaining\":5");
+  EXPECT_EQ(Get("/hits-format", lena).status, 200);
+  EXPECT_EQ(Left("hits=lena"), "\"remaining\":2");
+  EXPECT_EQ(Get("/hits-number", lena).status, 429);
+  // What the filter state says is for descriptors without their own.
+  EXPECT_EQ(Get("/header", {{"x-user", "nils"}, {"x-hits", "2"}}).status, 200);
+  EXPECT_EQ(Left("user=nils"), "\"remaining\":0");
+  EXPECT_EQ(Get("/hits-number", {{"x-user", "nils"}, {"x-hits", "5"}}).status, 200);
+  EXPECT_EQ(Left("hits=nils"), "\"remaining\":3");
 }
 
 TEST_F(EnvoyTest, ARouteMayInheritReplaceAddToOrDropTheLimitsOfItsHost) {
@@ -78,6 +104,8 @@ TEST_F(EnvoyTest, HeadersComeOnceAndNameNoPolicy) {
   EXPECT_EQ(limits, 1);
   EXPECT_EQ(response.Header("x-ratelimit-limit"), "2, 2;w=86400");
   EXPECT_EQ(response.Header("x-ratelimit-remaining"), "1");
+  // A window that is not one of Envoy's units.
+  EXPECT_EQ(Get("/five-minutes").Header("x-ratelimit-limit"), "2, 2;w=300");
 }
 
 TEST_F(EnvoyTest, WhatIsRefusedIsNotChargedElsewhere) {

@@ -60,6 +60,26 @@ descriptors:
   - key: tier
     value: silver
     rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: tier
+    value: iron
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: tier
+    value: bronze
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: tier
+    value: none
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: zone
+    value: north
+    rate_limit: { unit: day, requests_per_unit: 1000000 }
+  - key: generic_key
+    value: anyone
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: header_match
+    value: nameless
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: hits
+    rate_limit: { unit: day, requests_per_unit: 6 }
   - key: network
     value: office
     rate_limit: { unit: day, requests_per_unit: 2 }
@@ -110,6 +130,9 @@ policies:
     chain: [{ tokens: "*" }]
     overdraw: true
     quota: { fixed_window: { limit: 100, window: 1d } }
+  - name: five-minutes
+    chain: [{ plan: five-minutes }]
+    quota: { fixed_window: { limit: 2, window: 5m } }
 )";
 
 inline std::string Replaced(std::string text, std::string_view what, std::string_view with) {
@@ -133,8 +156,7 @@ class EnvoyTest : public ::testing::Test {
     settings_ = std::move(settings);
     grpc_port_ = FreePort();
     StartWeir();
-    std::string config =
-        "node: { id: test, cluster: edge-proxies }\nstatic_resources:\n  listeners:\n";
+    std::string config(kHead);
     const std::string listener = ReadFile(SourcePath("tests/e2e/envoy/listener.yaml"));
     const auto add = [&](std::string_view name, std::uint16_t port, std::string_view deny) {
       std::string text = Replaced(listener, "NAME", name);
@@ -171,11 +193,13 @@ class EnvoyTest : public ::testing::Test {
     return "    - name: " + name + R"(
       type: STATIC
       connect_timeout: 10s
+      metadata: { filter_metadata: { test.cluster: { tier: bronze } } }
       load_assignment:
         cluster_name: )" +
            name + R"(
         endpoints:
-          - lb_endpoints:
+          - metadata: { filter_metadata: { test.locality: { zone: north } } }
+            lb_endpoints:
               - endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: )" +
            std::to_string(port) + " } } }\n" + (name == "weir" ? std::string(kHttp2) : "") +
            std::string(transport);
@@ -200,6 +224,15 @@ class EnvoyTest : public ::testing::Test {
     const std::size_t at = body.find("\"remaining\":");
     return at == std::string::npos ? body : body.substr(at, body.find_first_of(",}", at) - at);
   }
+
+  // Envoy 1.40 takes the action `dynamic_metadata` only with this setting.
+  static constexpr std::string_view kHead = R"(
+node: { id: test, cluster: edge-proxies }
+layered_runtime:
+  layers: [{ name: old, static_layer: { envoy.features.enable_all_deprecated_features: true } }]
+static_resources:
+  listeners:
+)";
 
   static constexpr std::string_view kHttp2 = R"(
       typed_extension_protocol_options:

@@ -31,8 +31,9 @@ namespace {
 constexpr std::int64_t kCapacity = 200;
 constexpr std::int64_t kRate = 100;
 constexpr std::int64_t kTtl = 3;
-// Of the bound: 2.5 s, and a second for what a busy machine is late by.
-constexpr std::int64_t kLag = 3500;  // ms
+constexpr std::int64_t kLag = 2500;  // T of the bound, in ms
+// What the shares of three Envoys may have grown by since the node was asked for them.
+constexpr std::int64_t kGrowth = 3 * (kRate / 16 + 1);
 constexpr std::chrono::seconds kPatient{30};
 
 constexpr std::string_view kPolicies = R"(
@@ -131,7 +132,7 @@ class RlqsEnvoyTest : public ::testing::Test {
     envoys_[i].emplace(config, envoy_ports_[i]);
   }
 
-  std::string Explain(std::size_t weir) {
+  std::string ExplainAt(std::size_t weir) {
     return HttpClient(weirs_[weir]->Port("http")).Get("/admin/explain?domain=edge&user=anna").body;
   }
 
@@ -159,9 +160,9 @@ class RlqsEnvoyTest : public ::testing::Test {
   /// Kills a node. What its Envoys were assigned they may go on with for a time to live, and what
   /// they find there is full again when another node assigns it.
   void KillWeir(std::size_t i) {
-    const double assigned = Metric(i, "weir_rlqs_assigned_per_second");
+    const auto assigned = static_cast<std::int64_t>(Metric(i, "weir_rlqs_assigned_per_second"));
     weirs_[i]->process().Kill();
-    cuts_.push_back({NowMillis(), static_cast<std::int64_t>(assigned * 1.5 + 10) * (1 + kTtl)});
+    cuts_.push_back({NowMillis(), (assigned + kGrowth) * (1 + kTtl)});
   }
 
   /// Everything that the upstream has answered, in milliseconds.
@@ -175,10 +176,11 @@ class RlqsEnvoyTest : public ::testing::Test {
     return all;
   }
 
-  /// How many of the admissions from `from` to `to` the exact step would have refused.
+  /// How many of the admissions from `from` to `to` the exact step would have refused with a
+  /// capacity of `extra` more.
   static std::int64_t Replay(const std::vector<std::int64_t>& admissions, std::int64_t from,
-                             std::int64_t to, std::int64_t more) {
-    const Quota bound = *Quota::TokenBucket(kCapacity + kRate * kLag / 1000 + more, kRate);
+                             std::int64_t to, std::int64_t extra) {
+    const Quota bound = *Quota::TokenBucket(kCapacity + extra, kRate);
     std::array<std::uint8_t, 64> bytes{};
     algorithm::State state;
     state.data = bytes.data();
@@ -189,6 +191,17 @@ class RlqsEnvoyTest : public ::testing::Test {
       if (!algorithm::Acquire(bound, state, at * 1'000'000, 1).allowed()) ++refused;
     }
     return refused;
+  }
+
+  /// Expects the bound to hold, and prints how much of it was needed.
+  static void Explain(const std::vector<std::int64_t>& admissions, const Cut& begin,
+                      std::int64_t end, const std::string& what) {
+    const std::int64_t allowed = kRate * kLag / 1000 + begin.more;
+    std::int64_t needed = 0;
+    while (needed < 10 * allowed && Replay(admissions, begin.at, end, needed) > 0) ++needed;
+    EXPECT_LE(needed, allowed) << what;
+    std::cout << what << ": " << needed << " beyond the limit; the bound allows " << allowed << ", "
+              << begin.more << " of them for those that were cut off\n";
   }
 
   NginxServer upstream_{"location / { return 200 ok; }"};
@@ -211,7 +224,8 @@ TEST_F(RlqsEnvoyTest, TheStatedBoundHoldsWhileEachIsKilledInTurn) {
   const std::int64_t begin = NowMillis();
   cuts_.push_back({begin, 0});
   AllAdmit(part);
-  EXPECT_THAT(Explain(0) + Explain(1), ::testing::HasSubstr("\"assignments\":[{\"perSecond\":"));
+  EXPECT_THAT(ExplainAt(0) + ExplainAt(1),
+              ::testing::HasSubstr("\"assignments\":[{\"perSecond\":"));
   EXPECT_EQ(Metric(0, "weir_rlqs_streams") + Metric(1, "weir_rlqs_streams"), 3);
   for (std::size_t i = 0; i < 2; ++i) {
     KillWeir(i);
@@ -223,16 +237,21 @@ TEST_F(RlqsEnvoyTest, TheStatedBoundHoldsWhileEachIsKilledInTurn) {
     StartEnvoy(i);
     AllAdmit(std::chrono::seconds(1));
   }
-  for (auto& client : clients_) client.reset();
+  std::int64_t answered = 0;
+  for (auto& client : clients_) {
+    answered += client->admitted();
+    client.reset();
+  }
   cuts_.push_back({NowMillis() + 60'000, 0});
 
   const std::vector<std::int64_t> admissions = Admissions();
+  EXPECT_GE(static_cast<std::int64_t>(admissions.size()), answered) << "the log is not whole";
   std::int64_t more = 0;
   for (std::size_t i = 0; i + 1 < cuts_.size(); ++i) {
     more += cuts_[i].more;
-    EXPECT_EQ(Replay(admissions, cuts_[i].at, cuts_[i + 1].at, cuts_[i].more), 0) << "part " << i;
+    Explain(admissions, cuts_[i], cuts_[i + 1].at, "part " + std::to_string(i));
   }
-  EXPECT_EQ(Replay(admissions, begin, cuts_.back().at, more), 0);
+  Explain(admissions, {begin, more}, cuts_.back().at, "all");
   const auto seconds = static_cast<double>(admissions.back() - begin) / 1000;
   std::cout << "admitted " << admissions.size() << " in " << seconds << " s under a limit of "
             << kRate << " a second\n";

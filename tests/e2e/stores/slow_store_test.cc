@@ -22,6 +22,9 @@
 namespace weir::test {
 namespace {
 
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using namespace std::chrono_literals;
 namespace rls = ::envoy::service::ratelimit::v3;
 
@@ -65,9 +68,11 @@ class SlowStoreTest : public ::testing::Test {
 
 class GrpcOnSlowStore : public SlowStoreTest {
  protected:
-  void Start() {
+  void Start(std::vector<std::string> env = {"LIMIT_RESPONSE_HEADERS_ENABLED=true"}) {
+    SpawnOptions options;
+    options.env = std::move(env);
     weir_ = std::make_unique<WeirProcess>(
-        Args({"serve", "--http", "off", "--grpc", "127.0.0.1:0", "--resp", "off"}));
+        Args({"serve", "--http", "off", "--grpc", "127.0.0.1:0", "--resp", "off"}), options);
     const auto channel = ::grpc::CreateChannel("127.0.0.1:" + std::to_string(weir_->Port("grpc")),
                                                ::grpc::InsecureChannelCredentials());
     stub_ = v1::Limiter::NewStub(channel);
@@ -87,8 +92,7 @@ class GrpcOnSlowStore : public SlowStoreTest {
     return response;
   }
 
-  /// The header `x-ratelimit-degraded` of an answer to Envoy, and whether it was let pass.
-  std::pair<std::string, bool> Envoy(const std::string& rule) {
+  rls::RateLimitResponse AskAsEnvoy(const std::string& rule) {
     ::grpc::ClientContext context;
     rls::RateLimitRequest request;
     request.set_domain("d");
@@ -97,6 +101,12 @@ class GrpcOnSlowStore : public SlowStoreTest {
     entry->set_value(rule);
     rls::RateLimitResponse response;
     EXPECT_TRUE(envoy_->ShouldRateLimit(&context, request, &response).ok());
+    return response;
+  }
+
+  /// The header `x-ratelimit-degraded` of an answer to Envoy, and whether it was let pass.
+  std::pair<std::string, bool> Envoy(const std::string& rule) {
+    const rls::RateLimitResponse response = AskAsEnvoy(rule);
     std::string degraded;
     for (const auto& header : response.response_headers_to_add()) {
       if (header.key() == "x-ratelimit-degraded") degraded = header.value();
@@ -143,6 +153,31 @@ TEST_F(GrpcOnSlowStore, AnswersByOnStoreErrorAndGoesOn) {
   EXPECT_LE(after.remaining(), 96);
   EXPECT_GE(after.remaining(), 96 - 6);
   EXPECT_EQ(Check("deny").remaining(), after.remaining() - 1);
+}
+
+// Not a header comes to Envoy's clients unless both switches allow it.
+TEST_F(GrpcOnSlowStore, OneSwitchIsForAllHeadersOfAnswersToEnvoy) {
+  const std::string on = "LIMIT_RESPONSE_HEADERS_ENABLED=true";
+  const auto names = [this] {
+    std::vector<std::string> found;
+    const rls::RateLimitResponse response = AskAsEnvoy("deny");
+    for (const auto& header : response.response_headers_to_add()) found.push_back(header.key());
+    return found;
+  };
+  const std::vector<std::vector<std::string>> off = {{}, {on, "WEIR_HEADERS_X_RATELIMIT=false"}};
+  for (const std::vector<std::string>& settings : off) {
+    Start(settings);
+    EXPECT_THAT(names(), IsEmpty());
+    redis_.Pause();
+    EXPECT_THAT(names(), IsEmpty());
+    redis_.Resume();
+    weir_.reset();
+  }
+  Start({on});
+  EXPECT_THAT(names(), ElementsAre("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"));
+  redis_.Pause();
+  EXPECT_THAT(names(), Contains("x-ratelimit-degraded"));
+  redis_.Resume();
 }
 
 TEST_F(SlowStoreTest, TheProxyAnswersByOnStoreErrorAndGoesOn) {

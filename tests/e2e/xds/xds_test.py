@@ -201,14 +201,18 @@ class Xds(unittest.TestCase):
             {"key": "user", "value": "bot-*", "rate_limit": {"unit": "DAY", "requests_per_unit": 1}},
             {"key": "user", "value": "watched", "shadow_mode": True, "detailed_metric": True,
              "rate_limit": {"unit": "DAY", "requests_per_unit": 1}},
+            {"key": "user", "value": "named", "metadata": {"name": "third", "cost": [1, None]},
+             "rate_limit": {"unit": "DAY", "requests_per_unit": 3}},
             {"key": "plan", "value": "gold", "rate_limit": {"unit": "DAY", "requests_per_unit": 4,
                                                             "replaces": [{"name": "users"}]}},
             {"key": "a", "descriptors": [{"key": "b", "value": "quoted \" and \\ and \u00fc",
                                           "rate_limit": {"unit": "HOUR", "requests_per_unit": 3}}]}]})
         weir = self.weir(f"grpc://{plane.address}")
         plane.wait("ack 1")
-        for user, count in {"anna": 2, "banned": 0, "root": 6, "exempt": 6, "bot-7": 1, "watched": 6}.items():
+        for user, count in {"anna": 2, "banned": 0, "root": 6, "exempt": 6, "bot-7": 1, "watched": 6,
+                            "named": 3}.items():
             self.assertEqual(weir.admitted(user), count, user)
+        self.assertIn('"metadata":{"cost":[1,null],"name":"third"}', weir.ask("GET", "/admin/policies")[1])
         gold = {"domain": "edge", "descriptors": [{"user": "carl"}, {"plan": "gold"}]}
         self.assertEqual([weir.allowed(gold) for _ in range(6)].count(True), 4)
         nested = {"domain": "edge", "descriptors": [{"a": "x", "b": "quoted \" and \\ and \u00fc"}]}

@@ -1,7 +1,12 @@
 #include "drivers/xds/rate_limit_config.h"
 
 #include <gmock/gmock.h>
+#include <google/protobuf/struct.pb.h>
 #include <google/protobuf/unknown_field_set.h>
+#include <google/protobuf/util/json_util.h>
+#include <google/protobuf/util/message_differencer.h>
+
+#include <limits>
 
 #include "policy/envoy_config.h"
 #include "xds.pb.h"
@@ -38,6 +43,52 @@ TEST(RateLimitConfig, QuotaMode) {
   EXPECT_THAT(problems, IsEmpty()) << policy::yaml::ToString(problems);
   ASSERT_EQ(definitions.size(), 1U);
   EXPECT_TRUE(definitions[0].quota_mode);
+}
+
+// As bytes: the field's number and type are the protocol's.
+std::string WithMetadata(const google::protobuf::Struct& metadata) {
+  wire::RateLimitConfig config = OneLimit(4, 3);
+  wire::Descriptor& descriptor = *config.mutable_descriptors(0);
+  *descriptor.GetReflection()->MutableUnknownFields(&descriptor)->AddLengthDelimited(8) =
+      metadata.SerializeAsString();
+  return config.SerializeAsString();
+}
+
+TEST(RateLimitConfig, MetadataIsThatOfAFile) {
+  const std::string json =
+      R"({"a":{"list":[1,-2.5,1e+30,"x",null,[],{}],"no":false},"b":"true","c":true,)"
+      R"("d \"}: #":"\"]}, { # : *\n\u2028\u00fc"})";
+  google::protobuf::Struct metadata;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(json, &metadata).ok());
+  const auto read = ReadRateLimitConfig(WithMetadata(metadata), false);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  std::vector<policy::yaml::Problem> problems;
+  const auto definitions = policy::ParseEnvoyConfig(read->yaml, "xds:edge", problems);
+  ASSERT_THAT(problems, IsEmpty()) << policy::yaml::ToString(problems);
+  google::protobuf::Struct again;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(definitions.at(0).metadata, &again).ok());
+  EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(metadata, again))
+      << definitions[0].metadata;
+}
+
+// Else a state that is sent again would look like a change.
+TEST(RateLimitConfig, TheSameMetadataIsTheSameText) {
+  google::protobuf::Struct forth;
+  google::protobuf::Struct back;
+  for (int i = 0; i < 50; ++i) {
+    (*forth.mutable_fields())[std::to_string(i)].set_number_value(i);
+    (*back.mutable_fields())[std::to_string(49 - i)].set_number_value(49 - i);
+  }
+  EXPECT_EQ(ReadRateLimitConfig(WithMetadata(forth), false)->yaml,
+            ReadRateLimitConfig(WithMetadata(back), false)->yaml);
+}
+
+TEST(RateLimitConfig, MetadataThatNoFileCanSayIsRefused) {
+  google::protobuf::Struct metadata;
+  (*metadata.mutable_fields())["a"].set_number_value(std::numeric_limits<double>::infinity());
+  const auto refused = ReadRateLimitConfig(WithMetadata(metadata), false);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message, "edge: metadata: a number is not finite");
 }
 
 TEST(RateLimitConfig, EveryUnitHasItsNumber) {

@@ -6,6 +6,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <google/protobuf/util/message_differencer.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -45,8 +46,9 @@ Message Convert(const Value& value) {
 }
 
 /// The recorded version never refused by a limit in quota mode and showed it as OK, without a time.
-/// Later ones show it as it is, and refuse a request all of whose quotas are over; so do we.
-void MakeAnswerLater(Nanos at, const RateLimitRequest& request, RateLimitResponse& answer) {
+/// Later ones show it as it is, and refuse a request all of whose quotas are over; so do we. True
+/// if that changes the answer.
+bool MakeAnswerLater(Nanos at, const RateLimitRequest& request, RateLimitResponse& answer) {
   int quotas = 0;
   int over = 0;
   for (int i = 0; i < request.descriptors_size(); ++i) {
@@ -61,6 +63,7 @@ void MakeAnswerLater(Nanos at, const RateLimitRequest& request, RateLimitRespons
     status.mutable_duration_until_reset()->set_seconds(86'400 - second % 86'400);
   }
   if (quotas > 0 && over == quotas) answer.set_overall_code(RateLimitResponse::OVER_LIMIT);
+  return over > 0;
 }
 
 /// One request and its answer, at a second.
@@ -68,6 +71,7 @@ struct Fact {
   Nanos at = 0;
   RateLimitRequest request;
   RateLimitResponse answer;
+  bool changed = false;
 };
 
 std::vector<Fact> Facts(const std::string& part) {
@@ -80,7 +84,7 @@ std::vector<Fact> Facts(const std::string& part) {
     fact.at = static_cast<Nanos>(triple.values(0).number_value()) * 1'000'000'000;
     fact.request = Convert<RateLimitRequest>(triple.values(1));
     fact.answer = Convert<RateLimitResponse>(triple.values(2));
-    MakeAnswerLater(fact.at, fact.request, fact.answer);
+    fact.changed = MakeAnswerLater(fact.at, fact.request, fact.answer);
   }
   return facts;
 }
@@ -134,6 +138,20 @@ class RecordedTest : public SessionTest {
   std::unique_ptr<limiter::PolicyLimiter> limiter_;
   std::unique_ptr<Decider> decider_;
 };
+
+// docs/guide/from-envoy-ratelimit.md says how many answers there are, and how many of them are not
+// as they were recorded.
+TEST(Recorded, TheNumbersOfTheGuide) {
+  const auto changed = [](const std::vector<Fact>& facts) {
+    return std::count_if(facts.begin(), facts.end(), [](const Fact& fact) { return fact.changed; });
+  };
+  const std::vector<Fact> plain = Facts("plain");
+  const std::vector<Fact> rich = Facts("rich");
+  EXPECT_EQ(plain.size(), 240U);
+  EXPECT_EQ(rich.size(), 38U);
+  EXPECT_EQ(changed(plain), 13);
+  EXPECT_EQ(changed(rich), 3);
+}
 
 TEST_F(RecordedTest, WithChargeAlwaysEveryAnswerIsTheSame) {
   Serve("charge: always\n", {});

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "envoy/service/ratelimit/v3/rls.pb.h"
@@ -144,9 +145,50 @@ TEST_F(RlsEdges, OfAFieldThatIsAStructHereAndATextThereTheFirstHasTheSay) {
   EXPECT_EQ(own.at("y").string_value(), "text");
 }
 
+TEST_F(RlsEdges, AWindowIsTheLargestUnitThatDividesItTimesAMultiplier) {
+  using Limit = RateLimitResponse::RateLimit;
+  using std::chrono::hours;
+  struct Case {
+    std::chrono::nanoseconds window;
+    Limit::Unit unit;
+    std::uint32_t times;  // 0: absent, which means 1
+  };
+  const Case cases[] = {
+      {seconds(1), Limit::SECOND, 0},    {seconds(10), Limit::SECOND, 10},
+      {seconds(60), Limit::MINUTE, 0},   {seconds(90), Limit::SECOND, 90},
+      {seconds(300), Limit::MINUTE, 5},  {hours(1), Limit::HOUR, 0},
+      {hours(36), Limit::HOUR, 36},      {hours(24) * 6, Limit::DAY, 6},
+      {hours(24) * 7, Limit::WEEK, 0},   {hours(24) * 14, Limit::WEEK, 2},
+      {hours(24) * 90, Limit::MONTH, 3}, {hours(24) * 365, Limit::YEAR, 0},
+      {kMaxWindow, Limit::DAY, 36525},   {std::chrono::milliseconds(1500), Limit::UNKNOWN, 0}};
+  std::optional<Quota> quota;
+  Serve([&](limiter::Check& check) { AddVerdict(check, 0, "p", &*quota, Left(3)); });
+  for (const auto& [window, unit, times] : cases) {
+    quota = *Quota::FixedWindow(10, window);
+    const Limit limit = Ask(Request(1)).statuses(0).current_limit();
+    EXPECT_EQ(limit.unit(), unit) << quota->ToString();
+    EXPECT_EQ(limit.has_unit_multiplier(), times != 0) << quota->ToString();
+    EXPECT_EQ(limit.unit_multiplier().value(), times) << quota->ToString();
+  }
+  // 10 permits, one in 6 s: 10 a minute.
+  quota = bucket_;
+  EXPECT_EQ(Ask(Request(1)).statuses(0).current_limit().unit(), Limit::MINUTE);
+  // Its lease is not a window.
+  quota = *Quota::Concurrency(10, seconds(60));
+  EXPECT_EQ(Ask(Request(1)).statuses(0).current_limit().unit(), Limit::UNKNOWN);
+}
+
+// Clients behind Envoy see such headers, so none comes unless it is configured.
+TEST_F(RlsEdges, WithoutHeadersThatTheStoreDidNotDecideIsNotToldEither) {
+  Serve([](limiter::Check& check) { check.degraded_by = "local"; });
+  EXPECT_EQ(Ask(Request(1)).response_headers_to_add_size(), 0);
+}
+
 TEST_F(RlsEdges, WhatIsDecidedWithoutTheStoreSaysSo) {
   std::string how;
-  Serve([&](limiter::Check& check) { check.degraded_by = how; });
+  RlsOptions options;
+  options.headers = true;
+  Serve([&](limiter::Check& check) { check.degraded_by = how; }, options);
   EXPECT_EQ(Ask(Request(1)).response_headers_to_add_size(), 0);
   how = "local";
   const RateLimitResponse response = Ask(Request(1));
