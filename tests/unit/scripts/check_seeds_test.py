@@ -63,6 +63,15 @@ class Runs(unittest.TestCase):
             check_seeds.check_run(proofs, check_seeds.last_run(build), problems)
             self.assertEqual([problem.split(":")[0] for problem in problems], ["0.2", "0.3", "0.4"])
 
+    def test_what_was_skipped_is_not_called_run(self):
+        proofs = [("0.1", "unit.a_test", "S.T"), ("0.1", "unit.a_test", "S.U"), ("0.2", "unit.b_test", None)]
+        self.assertEqual(check_seeds.summary(2, proofs, set(), False), "2 statements, 3 tests named")
+        self.assertEqual(check_seeds.summary(2, proofs, set(), True), "2 statements, 3 tests named, all of them ran")
+        for skipped, rows in (({"unit.a_test S.U"}, 1), ({"unit.a_test S.U", "unit.b_test"}, 2)):
+            text = check_seeds.summary(2, proofs, skipped, True)
+            self.assertNotIn("all of them ran", text)
+            self.assertIn(f"{len(skipped)} skipped: on this machine {rows} statements", text)
+
 
 if __name__ == "__main__":
     unittest.main()
