@@ -11,11 +11,11 @@ MARKS = "a.rate at-least 10 x  # ours\na.time at-most 5 ms\nb.rate at-least 1 x\
 
 
 class Marks(unittest.TestCase):
-    def check(self, output):
+    def check(self, output, *options):
         with tempfile.NamedTemporaryFile("w", encoding="utf-8") as marks:
             marks.write(MARKS)
             marks.flush()
-            return subprocess.run([sys.executable, SCRIPT, marks.name], input=output, capture_output=True, text=True,
+            return subprocess.run([sys.executable, SCRIPT, *options, marks.name], input=output, capture_output=True, text=True,
                                   check=False)
 
     def test_the_marks_of_the_bench_that_ran_are_checked(self):
@@ -34,6 +34,11 @@ class Marks(unittest.TestCase):
         run = self.check("figure a.rate 10 x\n")
         self.assertEqual(run.returncode, 1, run.stdout)
         self.assertIn("mark MISSING: a.time was not printed, at most 5 ms", run.stdout)
+
+    def test_a_part_of_a_bench_is_checked_for_what_it_printed(self):
+        self.assertEqual(self.check("figure a.rate 10 x\n", "--part").returncode, 0)
+        self.assertEqual(self.check("figure a.rate 9 x\n", "--part").returncode, 1)
+        self.assertEqual(self.check("figure a.other 9 x\n", "--part").returncode, 1)
 
     def test_without_any_mark_it_fails(self):
         self.assertEqual(self.check("figure c.rate 10 x\n").returncode, 1)
