@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "conformance/policy/policy_node.h"
-#include "support/mysql_server.h"
+#include "support/and_mysql.h"
 
 namespace weir::policy {
 namespace {

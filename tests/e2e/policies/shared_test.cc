@@ -13,7 +13,7 @@
 
 #include "e2e/policies/policy_client.h"
 #include "e2e/stores/nodes.h"
-#include "support/mysql_server.h"
+#include "support/and_mysql.h"
 #include "support/store_server.h"
 #include "support/wait.h"
 
