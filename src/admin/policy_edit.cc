@@ -66,7 +66,10 @@ Result<PolicyStep> Decide(const PolicyEdit& edit, const PolicyState& state, Nano
   const bool must_exist = edit.must == PolicyEdit::Must::kExist || !edit.wanted;
   if (must_exist && !state.now) return NoSuchPolicy(edit.key);
   if (edit.must == PolicyEdit::Must::kBeNew && state.now) {
-    return Error{Code::kAlreadyExists, "a policy with key '" + edit.key + "' already exists"};
+    return Error{Code::kAlreadyExists,
+                 "a policy with key '" + edit.key +
+                     "' already exists; PUT /admin/policies/{key} changes it, and `weir policy "
+                     "apply` creates or changes it"};
   }
   if (Status undo = CheckUndo(edit, state); !undo.ok()) return undo.error();
   if (Status version = CheckVersion(edit, state); !version.ok()) return version.error();

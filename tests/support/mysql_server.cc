@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
@@ -66,14 +65,5 @@ const std::string& MysqlServer::Absence() {
 MysqlServer::MysqlServer(std::vector<std::string> settings)
     : MysqlFamilyServer({Command(), "", DatabaseTemplate("mysql-template", "root", MakeMysql)},
                         std::move(settings)) {}
-
-std::vector<std::string> AndMysql(std::vector<std::string> kinds) {
-  if (MysqlServer::Absence().empty()) {
-    kinds.emplace_back("mysql");
-  } else {
-    std::fprintf(stderr, "SKIPPED: the tests on MySQL: %s\n", MysqlServer::Absence().c_str());
-  }
-  return kinds;
-}
 
 }  // namespace weir::test

@@ -17,8 +17,4 @@ class MysqlServer : public MysqlFamilyServer {
   static const std::string& Absence();
 };
 
-/// `kinds` and "mysql", for a suite's INSTANTIATE; without it where it cannot be had, which is said
-/// on stderr.
-std::vector<std::string> AndMysql(std::vector<std::string> kinds);
-
 }  // namespace weir::test

@@ -33,7 +33,7 @@ function localTime(iso) {
 /** Opens the form; true once something was saved. `policy` null: a new one, with what `proposed` has. */
 export function editPolicy(policy, proposed = {}) {
   const made = policy ?? { type: 'TOKEN_BUCKET', capacity: 100, refillRate: 10, windowSeconds: 60, buckets: 10, onStoreError: 'local', cost: 1, ...proposed };
-  const number = (value, min = 1) => h('input', { type: 'number', min, step: 1, value: String(value ?? ''), inputmode: 'numeric', required: true });
+  const number = (value, max) => h('input', { type: 'number', min: 1, max, step: 1, value: String(value ?? ''), inputmode: 'numeric', required: true });
   const input = {
     key: h('input', { value: made.policyKey ?? '', autocomplete: 'off', spellcheck: 'false', required: true, readonly: policy !== null, autofocus: policy === null }),
     type: select(algorithms().map((a) => [a.type, a.title]), made.type),
@@ -43,7 +43,7 @@ export function editPolicy(policy, proposed = {}) {
     buckets: number(made.buckets ?? 10),
     domain: h('input', { value: made.domain ?? '', placeholder: 'default', autocomplete: 'off', spellcheck: 'false' }),
     match: h('textarea', { rows: 2, spellcheck: 'false', placeholder: 'user = *', class: 'mono' }),
-    cost: number(made.cost ?? 1, 0),
+    cost: number(made.cost ?? 1, 1000000),
     onStoreError: select([['local', 'local share'], ['allow', 'allow'], ['deny', 'refuse']], made.onStoreError),
     mode: select([['exact', 'exact'], ['leased', 'leased'], ['rate_leased', 'rate leased']], made.mode ?? 'exact'),
     charge: select([['all_or_none', 'all or none'], ['reports', 'all or none, but reports'], ['each', 'each for itself'], ['always', 'always']], made.charge ?? 'all_or_none'),

@@ -43,7 +43,13 @@ bool IsUnlimited(dom::element answer) {
   return IsAllowed(answer) && NumberOf(answer, "limit") == 0 && TextOf(answer, "policy").empty();
 }
 
-void PrintDecision(dom::element answer, bool overdraw = false) {
+/// Why a check is refused for good. A policy may charge more than the check says.
+std::string NeverAllowed(std::int64_t cost, std::int64_t limit) {
+  const std::string which = cost > limit ? "cost " + std::to_string(cost) : "the cost";
+  return which + " exceeds the limit of " + std::to_string(limit) + "; it can never be allowed";
+}
+
+void PrintDecision(dom::element answer, std::int64_t cost, bool overdraw = false) {
   const bool allowed = IsAllowed(answer);
   bool degraded = false;
   if (answer["degraded"].get(degraded) != simdjson::SUCCESS) degraded = false;
@@ -55,14 +61,16 @@ void PrintDecision(dom::element answer, bool overdraw = false) {
   if (const std::string policy = TextOf(answer, "policy"); !policy.empty()) {
     std::cout << " by " << Shown(policy);
   }
-  std::cout << ": " << NumberOf(answer, "remaining") << " of " << NumberOf(answer, "limit")
-            << " left";
+  const std::int64_t limit = NumberOf(answer, "limit");
   const std::int64_t retry = NumberOf(answer, "retryAfterMs");
-  if (!allowed && retry > 0) {
-    // Without the store it may not have been charged.
-    std::cout << (overdraw && !degraded ? "; charged, in debt for " : "; retry in ") << Wait(retry);
+  if (!allowed && retry == 0) {
+    std::cout << ": " << NeverAllowed(cost, limit);
+  } else {
+    std::cout << ": " << NumberOf(answer, "remaining") << " of " << limit << " left";
+    // Without the store an overdraft may not have been charged.
+    const bool in_debt = overdraw && !degraded;
+    if (!allowed) std::cout << (in_debt ? "; charged, in debt for " : "; retry in ") << Wait(retry);
   }
-  if (!allowed && retry == 0) std::cout << "; never: the cost is above the limit";
   if (const std::int64_t lease = NumberOf(answer, "lease"); lease != 0) {
     std::cout << "; lease " << lease;
   }
@@ -80,7 +88,9 @@ int RunCheck(const Words& words) {
                             if (parser.parse(reply.body).get(answer) != simdjson::SUCCESS) {
                               return FailUnexpected();
                             }
-                            if (!words.remote.json) PrintDecision(answer, words.overdraw);
+                            if (!words.remote.json) {
+                              PrintDecision(answer, words.cost, words.overdraw);
+                            }
                             return IsAllowed(answer) ? kExitOk : kExitNo;
                           });
 }
@@ -107,7 +117,7 @@ int RunExplain(const Words& words) {
     if (IsUnlimited(answer)) {
       std::cout << Shown(WithWaits(TextOf(answer, "why")), 300) << '\n';
     } else {
-      PrintDecision(answer);
+      PrintDecision(answer, words.cost);
     }
     if (const std::string domain = TextOf(answer, "domain");
         !domain.empty() && domain != "default") {

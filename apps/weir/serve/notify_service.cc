@@ -11,6 +11,7 @@
 #include "notify/sqlite/gateway.h"
 #include "notify/sqlite/ledger.h"
 #include "notify/sqlite/outbox_sender.h"
+#include "serve/plaintext.h"
 #include "weir/clock.h"
 
 namespace weir::app {
@@ -165,6 +166,7 @@ Result<std::unique_ptr<NotifyService>> NotifyService::Open(const config::Config&
     return Error{Code::kInvalidArgument,
                  "notify.providers: not used with Kafka; give them to `weir sender --provider`"};
   }
+  WarnOfPlaintext("notify.store", wanted.store);
   return BrokerNotify::Open(wanted);
 }
 

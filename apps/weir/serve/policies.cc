@@ -8,6 +8,7 @@
 #include "admin/sqlite/sqlite_policy_store.h"
 #include "base/url.h"
 #include "library/backends.h"
+#include "serve/plaintext.h"
 #include "telemetry/log.h"
 
 namespace weir::app {
@@ -61,6 +62,8 @@ Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Confi
         "ignoring the policies in this node's data folder: policy_store is a database",
         {{"policies", static_cast<std::int64_t>(left)}});
   }
+  // If it is the store's, that one is warned about.
+  if (config.policy_store != "auto") WarnOfPlaintext("policy_store", url);
   const library::BackendKind* const kind = library::FindBackend(url);
   if (kind == nullptr || kind->open_policies == nullptr)
     return Error{Code::kInvalidArgument, "policy_store: unsupported URL scheme"};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "net/descriptors.h"
+#include "serve/plaintext.h"
 #include "serve/policies.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/sqlite/slot_store.h"
@@ -162,6 +163,7 @@ Status Service::OpenTls() {
 
 Status Service::OpenSlots() {
   if (IsPostgres(config_.slots.store)) {
+    WarnOfPlaintext("slots.store", config_.slots.store);
     slots::postgres::Options options;
     options.url = config_.slots.store;
     slot_store_ = std::make_unique<slots::postgres::PostgresSlotStore>(std::move(options));

@@ -13,6 +13,7 @@
 #include "drivers/redis/url.h"
 #include "policy/cluster_tags.h"
 #include "policy/unreachable.h"
+#include "serve/plaintext.h"
 #include "store/guard/asio_timers.h"
 #include "store/memory/durable_store.h"
 #include "store/memory/memory_store.h"
@@ -60,9 +61,11 @@ Result<std::unique_ptr<library::DistantStore>> OpenDistant(const config::Config&
   for (const std::string& doubt : DoubtsAbout(options.guard)) {
     Log(Level::kWarn, "questionable setting", {{"why", std::string_view(doubt)}});
   }
+  const std::string setting = member.name.empty() ? "store" : "stores." + member.name;
+  const std::string what = setting + ": ";
+  WarnOfPlaintext(setting, member.url);
   std::vector<boost::asio::io_context*> reactors;
   for (std::size_t i = 0; i < pool.size(); ++i) reactors.push_back(&pool.reactor(i).context());
-  const std::string what = member.name.empty() ? "store: " : "stores." + member.name + ": ";
   auto opened = library::DistantStore::Open(std::move(options), reactors, catalog);
   if (!opened.ok()) return Error{opened.error().code, what + opened.error().message};
   if (const Status& answered = (*opened)->answered(); !answered.ok()) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "conformance/policy/policy_node.h"
-#include "support/mysql_server.h"
+#include "support/and_mysql.h"
 #include "support/wait.h"
 
 namespace weir::admin {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "conformance/policy/policy_node.h"
-#include "support/mysql_server.h"
+#include "support/and_mysql.h"
 
 namespace weir::policy {
 namespace {
@@ -125,7 +125,9 @@ TEST_P(PolicyStoreTest, AnOverrideOfAFilePolicyIsKeptAndVersioned) {
 
 TEST_P(PolicyStoreTest, DuplicatesUnknownAndBadOnesAreToldApart) {
   ASSERT_TRUE(node_->Create(Sample("a")).ok());
-  EXPECT_EQ(node_->Create(Sample("a")).error().code, Code::kAlreadyExists);
+  const Result<StoredPolicy> again = node_->Create(Sample("a"));
+  EXPECT_EQ(again.error().code, Code::kAlreadyExists);
+  EXPECT_THAT(again.error().message, HasSubstr("PUT /admin/policies/{key}"));
   EXPECT_EQ(node_->Update(Sample("b")).error().code, Code::kNotFound);
   EXPECT_EQ(node_->Delete("b").error().code, Code::kNotFound);
   EXPECT_EQ(node_->store().Get("b").error().code, Code::kNotFound);

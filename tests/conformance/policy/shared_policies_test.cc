@@ -14,7 +14,7 @@
 
 #include "admin/policy_changes.h"
 #include "conformance/policy/policy_node.h"
-#include "support/mysql_server.h"
+#include "support/and_mysql.h"
 #include "support/wait.h"
 
 namespace weir::policy {

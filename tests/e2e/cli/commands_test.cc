@@ -42,7 +42,10 @@ TEST_F(Cli, CheckEndsWithTheVerdict) {
   EXPECT_THAT(limited.output, StartsWith("limited by per-user: 0 of 2 left; retry in "));
   EXPECT_THAT(Weir({"check", "user-1", "--json"}).output,
               StartsWith(R"({"allowed":true,"limit":100,"remaining":99,)"));
-  EXPECT_EQ(Weir({"check", "user-1", "--peek", "--cost", "101"}).exit_code, kNo);
+  const RunResult never = Weir({"check", "user-1", "--peek", "--cost", "101"});
+  EXPECT_EQ(never.exit_code, kNo);
+  EXPECT_EQ(never.output,
+            "limited by default: cost 101 exceeds the limit of 100; it can never be allowed\n");
   EXPECT_EQ(Weir({"explain", "-e", "user=42"}).exit_code, kNo);
   EXPECT_THAT(Weir({"explain", "-e", "user=43"}).output, HasSubstr("default/per-user|user:43"));
   EXPECT_EQ(Weir({"check", "-e", "tenant=x"}).output, "allowed: no enforced policy applies\n");

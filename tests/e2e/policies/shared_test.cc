@@ -1,9 +1,10 @@
 // Three processes that keep limits and policies in one database: what is changed at one is enforced
-// by all of them within a second.
+// by all of them within a second. How long it took on each store is printed.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <map>
@@ -13,7 +14,7 @@
 
 #include "e2e/policies/policy_client.h"
 #include "e2e/stores/nodes.h"
-#include "support/mysql_server.h"
+#include "support/and_mysql.h"
 #include "support/store_server.h"
 #include "support/wait.h"
 
@@ -25,7 +26,9 @@ using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kDefault = 100;  // the default policy's capacity
-/// What is promised is a second; the rest is for a machine that runs other tests as well.
+/// What is promised is a second; the slack is for the slowest, on a machine that runs other tests
+/// as well. Half of the changes must keep to the usual time even there.
+constexpr std::chrono::milliseconds kUsual{500};
 constexpr std::chrono::milliseconds kPromised{1000};
 constexpr std::chrono::milliseconds kSlack{1000};
 
@@ -71,24 +74,29 @@ INSTANTIATE_TEST_SUITE_P(Stores, SharedTest,
                          [](const auto& one) { return std::string(one.param); });
 
 TEST_P(SharedTest, AChangeAtOneNodeIsEnforcedByAllWithinASecond) {
-  std::chrono::milliseconds longest{0};
+  std::vector<std::chrono::milliseconds> took;
   for (std::int64_t round = 1; round <= 5; ++round) {
     // Each time through another node, counted from before the request.
     const auto turn = static_cast<std::size_t>(round);
     auto since = steady_clock::now();
     const std::string key = "fast-" + std::to_string(round);
     ASSERT_EQ(node(turn % 3).Create(key, 10 + round).status, 201);
-    longest = std::max(longest, Enforced(key, 10 + round, since));
+    took.push_back(Enforced(key, 10 + round, since));
     since = steady_clock::now();
     ASSERT_EQ(node((turn + 1) % 3).Update(key, 20 + round).status, 200);
-    longest = std::max(longest, Enforced(key, 20 + round, since));
+    took.push_back(Enforced(key, 20 + round, since));
     since = steady_clock::now();
     ASSERT_EQ(node((turn + 2) % 3).Delete(key).status, 204);
-    longest = std::max(longest, Enforced(key, kDefault, since));
+    took.push_back(Enforced(key, kDefault, since));
   }
-  std::cout << "the slowest of 15 changes was in force on 3 nodes after " << longest.count()
-            << " ms\n";
+  std::ranges::sort(took);
+  const auto median = took[took.size() / 2];
+  const auto longest = took.back();
+  std::cout << GetParam() << ": of 15 changes, each enforced by 3 nodes, the median took "
+            << median.count() << " ms and the slowest " << longest.count() << " ms\n";
+  RecordProperty("median_ms", static_cast<int>(median.count()));
   RecordProperty("slowest_ms", static_cast<int>(longest.count()));
+  EXPECT_LE(median, kUsual);
   EXPECT_LE(longest, kPromised + kSlack);
 }
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "e2e/stores/nodes.h"
+#include "support/and_mysql.h"
 #include "support/check_load.h"
 #include "support/http_client.h"
-#include "support/mysql_server.h"
 #include "support/store_server.h"
 #include "support/wait.h"
 

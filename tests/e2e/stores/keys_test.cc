@@ -10,8 +10,8 @@
 #include <string>
 
 #include "e2e/stores/nodes.h"
+#include "support/and_mysql.h"
 #include "support/http_client.h"
-#include "support/mysql_server.h"
 #include "support/store_server.h"
 #include "support/wait.h"
 

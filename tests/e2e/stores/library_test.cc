@@ -6,8 +6,8 @@
 #include <chrono>
 #include <string>
 
+#include "support/and_mysql.h"
 #include "support/http_client.h"
-#include "support/mysql_server.h"
 #include "support/store_server.h"
 #include "support/temp_dir.h"
 #include "support/weir_process.h"

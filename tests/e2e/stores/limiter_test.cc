@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "support/and_mysql.h"
 #include "support/http_client.h"
-#include "support/mysql_server.h"
 #include "support/store_server.h"
 #include "support/temp_dir.h"
 #include "support/wait.h"

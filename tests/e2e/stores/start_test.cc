@@ -118,6 +118,21 @@ TEST_P(StartTest, OneThatIsRequiredMakesItReadyAndUnready) {
   EXPECT_TRUE(WaitUntil([&] { return client.Get("/readyz").status == 200; }));
 }
 
+TEST(PlaintextStores, AreNamedAtTheStart) {
+  const TempDir dir;
+  // No such host exists, so nothing is sent to anyone.
+  const std::string url = "mysql://weir:hidden@db.invalid/weir";
+  WeirProcess weir({"serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off", "--data",
+                    dir / "data", "--store", url, "--policy-store", "sqlite:", "--slots-store",
+                    "postgres://weir@slots.invalid/weir?tls=off"});
+  (void)weir.Port("http");
+  EXPECT_TRUE(weir.process().WaitForError("started without the store"));
+  const std::string log = weir.process().error_output();
+  EXPECT_THAT(log, HasSubstr("store: the connection to db.invalid is in plaintext"));
+  EXPECT_THAT(log, Not(HasSubstr("slots.store: the connection")));
+  EXPECT_THAT(log, Not(HasSubstr("hidden")));
+}
+
 INSTANTIATE_TEST_SUITE_P(Stores, StartTest, ::testing::Values("redis", "postgres"),
                          [](const auto& store) { return store.param; });
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "e2e/policies/policy_client.h"
-#include "support/mysql_server.h"
+#include "support/and_mysql.h"
 #include "support/store_server.h"
 #include "support/temp_dir.h"
 #include "support/wait.h"

@@ -20,10 +20,10 @@
 
 #include "fault/stores/lease_history.h"
 #include "fault/stores/lease_node.h"
+#include "support/and_mysql.h"
 #include "support/check_load.h"
 #include "support/cutting_proxy.h"
 #include "support/http_client.h"
-#include "support/mysql_server.h"
 #include "support/ports.h"
 #include "support/store_server.h"
 #include "support/temp_dir.h"
@@ -206,8 +206,7 @@ std::vector<std::string> Kinds() {
   std::vector<std::string> kinds = {"redis", "postgres"};
   if (!Long()) return kinds;
   kinds.insert(kinds.end(), {"redis_cluster", "mariadb"});
-  if (MysqlServer::Absence().empty()) kinds.emplace_back("mysql");
-  return kinds;
+  return AndMysql(kinds);
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, LeasesTest, ::testing::ValuesIn(Kinds()),

@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "fault/stores/lease_node.h"
+#include "support/and_mysql.h"
 #include "support/check_load.h"
 #include "support/http_client.h"
-#include "support/mysql_server.h"
 #include "support/store_server.h"
 #include "support/temp_dir.h"
 
@@ -189,8 +189,7 @@ std::vector<std::string> Kinds() {
   std::vector<std::string> kinds = {"redis", "postgres"};
   if (std::getenv("WEIR_LONG_LEASES") == nullptr) return kinds;
   kinds.insert(kinds.end(), {"redis_cluster", "mariadb"});
-  if (MysqlServer::Absence().empty()) kinds.emplace_back("mysql");
-  return kinds;
+  return AndMysql(kinds);
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, PermitsTest, ::testing::ValuesIn(Kinds()),

@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "support/and_mysql.h"
 #include "support/child_process.h"
 #include "support/mariadb_server.h"
-#include "support/mysql_server.h"
 #include "support/paths.h"
 #include "support/ports.h"
 #include "support/postgres_server.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -299,6 +300,23 @@ TYPED_TEST(SqlStoreTest, APoolThatGoesWhileItsServerIsAwayGoesSoon) {
   this->pool_.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 5s);
   this->Server().Resume();
+}
+
+template <typename Kind>
+class MysqlFamilyStoreTest : public SqlStoreTest<Kind> {};
+using MysqlFamilyKinds =
+    testing::Types<MysqlFamily<test::MariadbServer>, MysqlFamily<test::MysqlServer>>;
+TYPED_TEST_SUITE(MysqlFamilyStoreTest, MysqlFamilyKinds);
+
+// Other engines know neither transactions nor locks of rows.
+TYPED_TEST(MysqlFamilyStoreTest, LimitsAreInInnodbWhateverTheServersDefaultIs) {
+  TestFixture::Server().Query("SET GLOBAL default_storage_engine = MyISAM");
+  this->Open();
+  TestFixture::Server().Query("SET GLOBAL default_storage_engine = InnoDB");
+  std::cout << "on " << this->Query("SELECT VERSION()") << '\n';
+  EXPECT_EQ(this->Query("SELECT engine FROM information_schema.tables "
+                        "WHERE table_schema = DATABASE() AND table_name = 'weir_limits'"),
+            "InnoDB");
 }
 
 TEST(MysqlPool, RefusesWrongUrlsAndDatabasesAtOnce) {

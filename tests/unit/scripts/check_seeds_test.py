@@ -22,8 +22,9 @@ class Page(unittest.TestCase):
             "| 0.1 | a statement | `unit.a_test` `Suite.One`, `Suite.Two` |",
             "| 0.2 | another | **differs:** because it is better so |",
             "| 0.3 | a third | **not yet:** there is something else |",
-            "| 0.4 | a fourth | `integration.docs.links` |")
-        self.assertEqual((rows, problems), (4, []))
+            "| 0.4 | a fourth | `integration.docs.links` |",
+            "| 0.5 | a fifth | **measured:** `./dev bench this` |")
+        self.assertEqual((rows, problems), (5, []))
         self.assertEqual(proofs, [("0.1", "unit.a_test", "Suite.One"), ("0.1", "unit.a_test", "Suite.Two"),
                                   ("0.4", "integration.docs.links", None)])
 
@@ -34,6 +35,11 @@ class Page(unittest.TestCase):
     def test_a_number_that_is_missing_is_found(self):
         reason = "**differs:** because it is better so"
         self.assertEqual(len(self.read(f"| 0.1 | a | {reason} |", f"| 0.3 | b | {reason} |")[1]), 1)
+
+    def test_wrong_counts_are_found(self):
+        rows = ("| 0.1 | a | `unit.a_test` |", "| 0.2 | b | **differs:** because it is better so |")
+        self.assertEqual(self.read("| [0. X](#x) | 2 | 1 | 0 | 1 | 0 |", "| all | 2 | 1 | 0 | 1 | 0 |", *rows)[1], [])
+        self.assertEqual(len(self.read("| [0. X](#x) | 2 | 2 | 0 | 0 | 0 |", "| all | 3 | 1 | 0 | 1 | 0 |", *rows)[1]), 2)
 
     def test_an_empty_page_is_no_proof(self):
         self.assertEqual(len(self.read("# Title")[1]), 1)
@@ -62,6 +68,15 @@ class Runs(unittest.TestCase):
                       ("0.4", "unit.c_test", None)]
             check_seeds.check_run(proofs, check_seeds.last_run(build), problems)
             self.assertEqual([problem.split(":")[0] for problem in problems], ["0.2", "0.3", "0.4"])
+
+    def test_what_was_skipped_is_not_called_run(self):
+        proofs = [("0.1", "unit.a_test", "S.T"), ("0.1", "unit.a_test", "S.U"), ("0.2", "unit.b_test", None)]
+        self.assertEqual(check_seeds.summary(2, proofs, set(), False), "2 statements, 3 tests named")
+        self.assertEqual(check_seeds.summary(2, proofs, set(), True), "2 statements, 3 tests named, all of them ran")
+        for skipped, rows in (({"unit.a_test S.U"}, 1), ({"unit.a_test S.U", "unit.b_test"}, 2)):
+            text = check_seeds.summary(2, proofs, skipped, True)
+            self.assertNotIn("all of them ran", text)
+            self.assertIn(f"{len(skipped)} skipped: on this machine {rows} statements", text)
 
 
 if __name__ == "__main__":
