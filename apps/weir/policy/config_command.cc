@@ -60,8 +60,8 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
     problems.push_back({"policies", {}, set.error().message});
     return;
   }
-  for (const std::string& misfit : Misfits(config, **set)) {
-    std::cerr << "warning: " << misfit << '\n';
+  for (const auto& doubts : {Misfits(config, **set), Remarks(config, **set)}) {
+    for (const std::string& doubt : doubts) std::cerr << "warning: " << doubt << '\n';
   }
   std::cout << count << (count == 1 ? " policy in " : " policies in ") << files.size()
             << (files.size() == 1 ? " file: ok\n" : " files: ok\n");
