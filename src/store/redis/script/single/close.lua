@@ -1,11 +1,9 @@
 
 if new then
-  if keeps then
-    if #new == #v then
-      call('SETRANGE', key, '0', new)
-    else
-      call('SET', key, new, 'KEEPTTL')
-    end
+  if place then
+    call('SETRANGE', key, place, new)
+  elseif keeps then
+    call('SET', key, new, 'KEEPTTL')
   elseif injected then
     call('SET', key, new)
   elseif end_h - end_h % 4 == step_h then

@@ -20,5 +20,6 @@ else
 end
 if now > 2251799813685248 or now < -2251799813685248 then return '' end
 local v = redis.pcall('GET', key) -- of another type: a table, whose length is no state's
--- The new state, the high word of its end, and whether the key may keep its expiry.
-local new, end_h, keeps
+-- The new state, the high word of its end, and whether the key may keep its expiry; or the part of the
+-- new state that differs and its place, if the key may and nothing moves.
+local new, end_h, keeps, place
