@@ -1,12 +1,13 @@
 #include "cluster.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/key_spread.h"
 #include "store/redis/redis_store.h"
@@ -17,64 +18,107 @@ namespace weir::bench {
 namespace {
 
 constexpr std::size_t kKeys = 100'000;
-constexpr double kSeconds = 3;
-using PerMaster = std::array<double, test::RedisCluster::kMasters>;
+constexpr double kSeconds = 2;
+constexpr int kRounds = 5;
 
-/// Seconds of CPU that each master has used so far.
-PerMaster CpuOf(test::RedisCluster& cluster) {
-  PerMaster used{};
+/// What a master has used so far.
+struct Used {
+  double cpu_s = 0;
+  double calls = 0;  // of scripts
+};
+
+double NumberAfter(const std::string& text, std::string_view name) {
+  const std::size_t at = text.find(name);
+  return at == std::string::npos ? 0 : std::atof(text.c_str() + at + name.size());
+}
+
+std::vector<Used> UsedBy(test::RedisCluster& cluster) {
+  std::vector<Used> used(cluster.size());
   for (std::size_t i = 0; i < used.size(); ++i) {
-    const std::string info = cluster.node(i).Command({"INFO", "cpu"});
-    for (const std::string_view name : {"used_cpu_sys:", "used_cpu_user:"}) {
-      used[i] += std::atof(info.c_str() + info.find(name) + name.size());
-    }
+    const std::string cpu = cluster.node(i).Command({"INFO", "cpu"});
+    used[i].cpu_s = NumberAfter(cpu, "used_cpu_sys:") + NumberAfter(cpu, "used_cpu_user:");
+    const std::string stats = cluster.node(i).Command({"INFO", "commandstats"});
+    used[i].calls = NumberAfter(stats, "cmdstat_evalsha:calls=");
   }
   return used;
 }
 
-struct Side {
+struct Figures {
   double rate = 0;
   double busiest_us = 0;  // CPU time for a check, of the master that uses most
   double all_us = 0;
+  double checks_per_call = 0;
 };
 
-Side MeasureSide(test::RedisCluster& cluster, std::shared_ptr<const KeySpread> spread) {
+/// One way to place keys, and what each round of it gave.
+struct Side {
+  std::string name;
+  test::RedisCluster& cluster;
+  std::shared_ptr<const KeySpread> spread;
+  std::vector<Figures> rounds = {};
+
+  double Median(double Figures::*figure) const {
+    std::vector<double> values;
+    for (const Figures& round : rounds) values.push_back(round.*figure);
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+  }
+};
+
+Figures MeasureOnce(const Side& side) {
   const MakeStore make = [&](boost::asio::io_context& io) {
     store::redis::Options options;
-    options.url = cluster.url();
+    options.url = side.cluster.url();
     options.command_timeout = std::chrono::seconds(5);
-    options.spread = spread;
+    options.spread = side.spread;
     return std::move(*store::redis::MakeStore(io, options));
   };
-  const PerMaster before = CpuOf(cluster);
+  const std::vector<Used> before = UsedBy(side.cluster);
   const auto began = std::chrono::steady_clock::now();
-  Side side;
-  side.rate = MeasureRate(make, kKeys, kSeconds);
+  Figures figures;
+  figures.rate = MeasureRate(make, kKeys, kSeconds);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  const PerMaster after = CpuOf(cluster);
+  const std::vector<Used> after = UsedBy(side.cluster);
+  const double checks = figures.rate * took.count();
+  double calls = 0;
   for (std::size_t i = 0; i < before.size(); ++i) {
-    const double us = (after[i] - before[i]) / took.count() / side.rate * 1e6;
-    side.busiest_us = std::max(side.busiest_us, us);
-    side.all_us += us;
+    const double us = (after[i].cpu_s - before[i].cpu_s) / checks * 1e6;
+    figures.busiest_us = std::max(figures.busiest_us, us);
+    figures.all_us += us;
+    calls += after[i].calls - before[i].calls;
   }
-  return side;
+  figures.checks_per_call = checks / calls;
+  return figures;
 }
 
 }  // namespace
 
 void MeasureCluster(const TellFigure& tell) {
-  test::RedisCluster cluster({.replicas = false});
+  test::RedisCluster small({.masters = 1, .replicas = false});
+  test::RedisCluster large({.masters = 3, .replicas = false});
   const auto spread = std::make_shared<KeySpread>();
   spread->Publish({});
-  const Side one = MeasureSide(cluster, nullptr);
-  const Side three = MeasureSide(cluster, spread);
-  tell("cluster.one_master.rps", one.rate, "checks/s");
-  tell("cluster.one_master.busiest_cpu_us", one.busiest_us, "us");
-  tell("cluster.three_masters.rps", three.rate, "checks/s");
-  tell("cluster.three_masters.busiest_cpu_us", three.busiest_us, "us");
-  tell("cluster.three_masters.all_cpu_us", three.all_us, "us");
-  tell("cluster.three_masters.busiest_share", three.busiest_us / three.all_us, "part");
-  tell("cluster.growth", one.busiest_us / three.busiest_us, "x");
+  std::vector<Side> sides;
+  sides.push_back({"one_master", small, spread});
+  sides.push_back({"three_masters", large, spread});
+  sides.push_back({"one_slot", large, nullptr});
+  // In turns, so that whatever else the machine does meets all of them.
+  for (int round = 0; round < kRounds; ++round) {
+    for (Side& side : sides) side.rounds.push_back(MeasureOnce(side));
+  }
+  for (const Side& side : sides) {
+    const std::string head = "cluster." + side.name + ".";
+    tell(head + "rps", side.Median(&Figures::rate), "checks/s");
+    tell(head + "busiest_cpu_us", side.Median(&Figures::busiest_us), "us");
+    tell(head + "all_cpu_us", side.Median(&Figures::all_us), "us");
+    tell(head + "checks_per_call", side.Median(&Figures::checks_per_call), "checks");
+  }
+  const auto growth = [&](std::size_t from, std::size_t to, double Figures::*figure) {
+    return sides[from].Median(figure) / sides[to].Median(figure);
+  };
+  tell("cluster.growth", growth(0, 1, &Figures::busiest_us), "x");
+  tell("cluster.growth_by_rate", growth(1, 0, &Figures::rate), "x");
+  tell("cluster.growth_from_one_slot", growth(2, 1, &Figures::busiest_us), "x");
 }
 
 }  // namespace weir::bench

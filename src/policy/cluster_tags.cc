@@ -9,12 +9,6 @@ namespace {
 /// Of one domain; beyond this the answer would cost more than it is worth.
 constexpr std::size_t kMaxPairs = 4'000'000;
 
-const EntryMatch* EntryOf(const Definition& policy, std::string_view name) {
-  const auto found = std::find_if(policy.match.begin(), policy.match.end(),
-                                  [name](const EntryMatch& entry) { return entry.name == name; });
-  return found == policy.match.end() ? nullptr : &*found;
-}
-
 /// What the policy's keys say of the entry: nothing, the text of a prefix, or the request's value.
 std::string TagOf(const Definition& policy, std::string_view name) {
   const EntryMatch* entry = EntryOf(policy, name);
@@ -23,14 +17,6 @@ std::string TagOf(const Definition& policy, std::string_view name) {
   const bool one_key = entry->shared || (entry->kind == MatchKind::kPrefix && !policy.ordered);
   if (one_key) return "prefix " + entry->text;
   return "value";
-}
-
-bool ValuesMeet(const EntryMatch& a, const EntryMatch& b) {
-  if (a.kind == MatchKind::kAny || b.kind == MatchKind::kAny) return true;
-  if (a.kind == MatchKind::kExact && b.kind == MatchKind::kExact) return a.text == b.text;
-  if (a.kind == MatchKind::kExact) return a.text.starts_with(b.text);
-  if (b.kind == MatchKind::kExact) return b.text.starts_with(a.text);
-  return a.text.starts_with(b.text) || b.text.starts_with(a.text);
 }
 
 /// One takes the other's place: it says so, or it is more specific about the same entries.
@@ -74,6 +60,20 @@ std::optional<std::string> ConflictIn(const ByTag& tags, std::string_view entry)
 }
 
 }  // namespace
+
+const EntryMatch* EntryOf(const Definition& policy, std::string_view name) {
+  const auto found = std::find_if(policy.match.begin(), policy.match.end(),
+                                  [name](const EntryMatch& entry) { return entry.name == name; });
+  return found == policy.match.end() ? nullptr : &*found;
+}
+
+bool ValuesMeet(const EntryMatch& a, const EntryMatch& b) {
+  if (a.kind == MatchKind::kAny || b.kind == MatchKind::kAny) return true;
+  if (a.kind == MatchKind::kExact && b.kind == MatchKind::kExact) return a.text == b.text;
+  if (a.kind == MatchKind::kExact) return a.text.starts_with(b.text);
+  if (b.kind == MatchKind::kExact) return b.text.starts_with(a.text);
+  return a.text.starts_with(b.text) || b.text.starts_with(a.text);
+}
 
 bool CanMeet(const Definition& a, const Definition& b) {
   if (a.ordered && b.ordered) return false;  // of chains only one applies

@@ -18,6 +18,11 @@ std::vector<std::string> TagConflicts(const PolicySet& set, std::string_view ent
 /// Whether both can apply to one descriptor.
 bool CanMeet(const Definition& a, const Definition& b);
 
+/// What the policy says of an entry; null: nothing.
+const EntryMatch* EntryOf(const Definition& policy, std::string_view name);
+/// Whether a value can match both.
+bool ValuesMeet(const EntryMatch& a, const EntryMatch& b);
+
 /// Whether the policy's keys hold the request's value of an entry: not if it has no such entry, or
 /// one key for all values.
 bool KeyHasValue(const Definition& policy, std::string_view entry);

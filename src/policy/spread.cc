@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -129,7 +130,64 @@ void Place(const std::vector<Member>& members, KeyPlaces& places) {
   }
 }
 
+/// Of one domain; beyond this the answer would cost more than it is worth.
+constexpr std::size_t kMaxPairs = 4'000'000;
+
+/// Whether a request whose entries have one value each can have a descriptor for each of the two,
+/// but none for both.
+bool MeetApart(const Definition& a, const Definition& b) {
+  if (CanMeet(a, b)) return false;
+  bool same = a.match.size() == b.match.size();
+  for (const EntryMatch& entry : a.match) {
+    const EntryMatch* other = EntryOf(b, entry.name);
+    same = same && other != nullptr;
+    if (other != nullptr && !ValuesMeet(entry, *other)) return false;
+  }
+  return !same;
+}
+
+std::optional<std::string> CrossingIn(const std::vector<const Policy*>& policies,
+                                      const KeyPlaces& places) {
+  const auto place_of = [&places](const Policy* policy) {
+    const auto found = places.find(HeadOf(*policy));
+    return found == places.end() ? KeyPlace{} : found->second;
+  };
+  std::size_t pairs = 0;
+  for (auto one = policies.begin(); one != policies.end(); ++one) {
+    for (auto other = std::next(one); other != policies.end(); ++other) {
+      if (++pairs > kMaxPairs) return std::nullopt;
+      const Definition& a = (*one)->definition;
+      const Definition& b = (*other)->definition;
+      if (!MeetApart(a, b) || place_of(*one) == place_of(*other)) continue;
+      return "policies '" + a.name + "' and '" + b.name + "' of domain '" + a.domain +
+             "' never apply to one descriptor, so their keys are in different slots of the "
+             "cluster. A request with a descriptor for each is charged slot by slot: another "
+             "request can be refused by permits that are then given back, a node that crashes "
+             "leaves them charged, and a reservation is refused. To charge both at once, add "
+             "?spread=off to the URL of the store";
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::vector<std::string> CrossingPolicies(const PolicySet& set, std::string_view store) {
+  std::map<std::string, std::vector<const Policy*>> domains;
+  for (const Policy& policy : set.policies()) {
+    const Definition& definition = policy.definition;
+    if (!definition.quota || !definition.has_match || definition.shadow) continue;
+    if (!definition.store.empty() && definition.store != store) continue;
+    if (!ChargesTogether(definition.charge)) continue;  // never charged with others
+    domains[definition.domain].push_back(&policy);
+  }
+  const KeyPlaces places = SpreadOf(set);
+  std::vector<std::string> crossings;
+  for (const auto& [name, policies] : domains) {
+    if (auto crossing = CrossingIn(policies, places)) crossings.push_back(std::move(*crossing));
+  }
+  return crossings;
+}
 
 KeyPlaces SpreadOf(const PolicySet& set) {
   KeyPlaces places;

@@ -38,16 +38,17 @@ RedisOptions RedisCluster::NodeOptions() const {
 }
 
 RedisCluster::RedisCluster(RedisClusterOptions options) : options_(std::move(options)) {
-  for (std::size_t i = 0; i < (options_.replicas ? 2 : 1) * kMasters; ++i) {
+  const std::size_t masters = options_.masters;
+  for (std::size_t i = 0; i < (options_.replicas ? 2 : 1) * masters; ++i) {
     nodes_.push_back(std::make_unique<RedisServer>(NodeOptions()));
     if (!options_.proxied) continue;
     proxies_.push_back(std::make_unique<CuttingProxy>(nodes_[i]->port()));
     nodes_[i]->Command(
         {"CONFIG", "SET", "cluster-announce-port", std::to_string(proxies_[i]->port())});
   }
-  for (std::size_t i = 0; i < kMasters; ++i) {
-    nodes_[i]->Command({"CLUSTER", "ADDSLOTSRANGE", std::to_string(i * kSlots / kMasters),
-                        std::to_string((i + 1) * kSlots / kMasters - 1)});
+  for (std::size_t i = 0; i < masters; ++i) {
+    nodes_[i]->Command({"CLUSTER", "ADDSLOTSRANGE", std::to_string(i * kSlots / masters),
+                        std::to_string((i + 1) * kSlots / masters - 1)});
     nodes_[i]->Command({"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
   }
   for (std::size_t i = 1; i < nodes_.size(); ++i) {
@@ -62,14 +63,14 @@ RedisCluster::RedisCluster(RedisClusterOptions options) : options_(std::move(opt
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     Require(WaitUntil([&] { return knows_all(i); }, kPatience), "the nodes do not meet");
   }
-  for (std::size_t i = kMasters; i < nodes_.size(); ++i) {
-    const std::string master = IdOf(i - kMasters);
+  for (std::size_t i = masters; i < nodes_.size(); ++i) {
+    const std::string master = IdOf(i - masters);
     const auto replicates = [&] {
       return nodes_[i]->Command({"CLUSTER", "REPLICATE", master}) == "OK";
     };
     Require(WaitUntil(replicates, kPatience), "a replica does not know its master");
   }
-  for (std::size_t i = kMasters; i < nodes_.size(); ++i) {
+  for (std::size_t i = masters; i < nodes_.size(); ++i) {
     const auto in_step = [&] {
       return nodes_[i]->Command({"INFO", "replication"}).find("master_link_status:up") !=
              std::string::npos;
@@ -83,7 +84,7 @@ std::string RedisCluster::url() const {
   const bool tls = options_.certificates != nullptr;
   std::string url = tls ? "rediss+cluster://" : "redis+cluster://";
   if (!options_.password.empty()) url += ":" + options_.password + "@";
-  for (std::size_t i = 0; i < kMasters; ++i) {
+  for (std::size_t i = 0; i < options_.masters; ++i) {
     const std::uint16_t port = options_.proxied ? proxies_[i]->port() : nodes_[i]->port();
     url += (i == 0 ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
   }

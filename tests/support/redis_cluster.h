@@ -13,6 +13,7 @@
 namespace weir::test {
 
 struct RedisClusterOptions {
+  std::size_t masters = 3;  // RedisCluster::kMasters
   /// Without replicas the slots of a master that is away are away, and only they.
   bool replicas = true;
   /// Clients are sent to each node through a proxy that can cut their connections.
@@ -22,13 +23,14 @@ struct RedisClusterOptions {
   Certificates* certificates = nullptr;
 };
 
-/// A real Redis Cluster on the loopback interface: three masters with a third of the slots each,
-/// and a replica for each, all of their own. Making it takes a few seconds. A master that does not
+/// A real Redis Cluster on the loopback interface: masters that share the slots evenly, and a
+/// replica for each, all of their own. Making it takes a few seconds. A master that does not
 /// answer for a second is replaced by its replica.
 ///
 /// Throws std::runtime_error if it does not come up. As thread-safe as ChildProcess.
 class RedisCluster {
  public:
+  /// Unless the options say otherwise.
   static constexpr std::size_t kMasters = 3;
 
   explicit RedisCluster(RedisClusterOptions options = {});

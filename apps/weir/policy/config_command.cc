@@ -80,8 +80,8 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
     problems.push_back({"policies", {}, set.error().message});
     return;
   }
-  for (const std::string& misfit : Misfits(config, **set)) {
-    std::cerr << "warning: " << misfit << '\n';
+  for (const auto& doubts : {Misfits(config, **set), Remarks(config, **set)}) {
+    for (const std::string& doubt : doubts) std::cerr << "warning: " << doubt << '\n';
   }
   for (const std::string& file : policy::FilesWithoutCharge(files)) {
     std::cerr << Note(file + ": " + std::string(policy::kEnvoyChargeNote));

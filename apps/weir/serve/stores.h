@@ -93,5 +93,8 @@ class Stores {
 /// What is most likely a mistake: policies that no request can meet, and those that the store which
 /// config.store names cannot charge together, though they may meet.
 std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies);
+/// What is no mistake, but good to know before it is used: policies that a Redis Cluster charges
+/// one after the other, because only several descriptors of one request meet them.
+std::vector<std::string> Remarks(const config::Config& config, const policy::PolicySet& policies);
 
 }  // namespace weir::app

@@ -2,21 +2,20 @@
 
 // How it works: applications queue in lanes (see route.h). At the end of the turn of the event loop
 // in which they came, each lane sends what it has, many applications to a call of the script, and
-// keeps up to kDepth calls in flight; what comes while all are out waits and goes together. As long
-// as there are calls enough, a single charge goes by itself, with a script made for that
+// keeps a few calls in flight (see queue.h); what comes while all are out waits and goes together.
+// As long as there are calls enough, a single charge goes by itself, with a script made for that
 // (script/single), which costs the server a tenth of one that can do everything.
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <deque>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "store/pending.h"
 #include "store/redis/call.h"
 #include "store/redis/crossing.h"
+#include "store/redis/queue.h"
 #include "store/redis/route.h"
 #include "store/redis/script.h"
 #include "store/redis/single.h"
@@ -27,19 +26,8 @@ namespace {
 namespace asio = boost::asio;
 using weir::redis::Answer;
 
-constexpr std::size_t kDepth = 4;
-constexpr std::size_t kMaxApplications = kMaxChargesOfCall;
 constexpr int kMaxReferences = 3;
 constexpr const char* kClosed = "redis: the store was closed";
-
-/// Applications that travel together.
-struct Load {
-  std::vector<Pending> pending;
-  std::vector<Application*> applications;
-  int references = 0;           // that were tried
-  std::optional<Shape> single;  // the script that is tried first
-  Nanos counted_from = 0;       // single: the reference
-};
 
 /// What the store and its calls in flight share. Not thread-safe.
 class Core : public std::enable_shared_from_this<Core> {
@@ -57,30 +45,11 @@ class Core : public std::enable_shared_from_this<Core> {
   std::optional<std::string> ProbeKey(std::uint32_t part) const { return route_->ProbeKey(part); }
 
  private:
-  struct Queue {
-    std::deque<Pending> waiting;
-    std::size_t in_flight = 0;
-    const Load* last = nullptr;  // the latest that was sent, while it is in flight
-
-    // True if what waits can go call by call, and the first of it is a call of its own.
-    bool has_single() const {
-      return waiting.size() <= kDepth - in_flight && SingleShape(*waiting.front().application) &&
-             (waiting.size() == 1 || waiting[1].call != waiting[0].call);
-    }
-
-    // An Apply that does not fit into one call goes call by call: a call that is sent again, to
-    // another node or with the script's text, would be overtaken by the next.
-    bool blocked() const {
-      return last != nullptr && last->pending.back().call == waiting.front().call;
-    }
-  };
-
   void Add(Application& application, const std::shared_ptr<Pending::Call>& call);
   void Cross(Application& application, const Pending& pending);
   void FlushSoon();
   void Flush();
   void Pump(Route::Lane lane);
-  static std::shared_ptr<Load> Take(Queue& queue);
   void Send(Route::Lane lane, const std::shared_ptr<Load>& load);
   void TakeAnswer(Route::Lane lane, const std::shared_ptr<Load>& load, const Answer& answer);
   void Finish(Load& load, const Status& status);
@@ -93,7 +62,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool closed_ = false;
   bool flushing_ = false;
   std::size_t pending_ = 0;
-  std::unordered_map<Route::Lane, Queue> queues_;
+  Queues queues_;
   std::vector<Route::Lane> touched_;  // lanes with something new
 };
 
@@ -131,9 +100,9 @@ void Core::Add(Application& application, const std::shared_ptr<Pending::Call>& c
   const std::optional<Route::Lane> lane = route_->LaneOf(application);
   if (!lane) return Cross(application, pending);
   ++pending_;
-  Queue& queue = queues_[*lane];
-  if (queue.waiting.empty()) touched_.push_back(*lane);
-  queue.waiting.push_back(pending);
+  Queue& queue = queues_.Of(*lane, route_->ServerOf(*lane));
+  if (queue.waiting().empty()) touched_.push_back(*lane);
+  queue.Add(pending);
   FlushSoon();
 }
 
@@ -167,31 +136,11 @@ void Core::Flush() {
 }
 
 void Core::Pump(Route::Lane lane) {
-  const auto found = queues_.find(lane);
-  if (found == queues_.end()) return;
-  Queue& queue = found->second;
-  while (queue.in_flight < kDepth && !queue.waiting.empty() && !queue.blocked()) {
-    const std::shared_ptr<Load> load = Take(queue);
-    ++queue.in_flight;
-    queue.last = load.get();
-    Send(lane, load);
-  }
-  if (queue.in_flight == 0 && queue.waiting.empty()) queues_.erase(found);
-}
-
-std::shared_ptr<Load> Core::Take(Queue& queue) {
-  auto load = std::make_shared<Load>();
-  std::size_t charges = 0;
-  const std::size_t most = queue.has_single() ? 1 : kMaxApplications;
-  while (!queue.waiting.empty() && load->pending.size() < most) {
-    charges += queue.waiting.front().application->charges.size();
-    if (charges > kMaxChargesOfCall && !load->pending.empty()) break;
-    load->applications.push_back(queue.waiting.front().application);
-    load->pending.push_back(std::move(queue.waiting.front()));
-    queue.waiting.pop_front();
-  }
-  if (load->applications.size() == 1) load->single = SingleShape(*load->applications[0]);
-  return load;
+  Queue* const queue = queues_.Find(lane);
+  if (queue == nullptr) return;
+  const std::size_t depth = queues_.DepthOf(lane);
+  while (const std::shared_ptr<Load> load = queue->Next(depth)) Send(lane, load);
+  queues_.EraseIfIdle(lane);
 }
 
 void Core::Send(Route::Lane lane, const std::shared_ptr<Load>& load) {
@@ -229,9 +178,7 @@ void Core::TakeAnswer(Route::Lane lane, const std::shared_ptr<Load>& load, const
     if (decoded.stale) status = Error{Code::kUnavailable, "redis: the server's clock is unstable"};
   }
   if (!closed_) {
-    Queue& queue = queues_[lane];
-    --queue.in_flight;
-    if (queue.last == load.get()) queue.last = nullptr;
+    queues_.Find(lane)->Answered(*load);
     Pump(lane);
   }
   Finish(*load, status);
@@ -248,10 +195,10 @@ void Core::Finish(Load& load, const Status& status) {
 void Core::Close() {
   closed_ = true;
   const auto route = std::exchange(route_, nullptr);
-  auto queues = std::exchange(queues_, {});
+  const std::vector<Queue> queues = queues_.TakeAll();
   const Error error{Code::kUnavailable, kClosed};
-  for (auto& [lane, queue] : queues) {
-    for (const Pending& pending : queue.waiting) {
+  for (const Queue& queue : queues) {
+    for (const Pending& pending : queue.waiting()) {
       pending.application->status = error;
       pending.Complete();
     }

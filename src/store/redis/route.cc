@@ -35,6 +35,8 @@ class ServerRoute final : public Route {
 
   void Turn() override { lane_ = (lane_ + 1) % static_cast<Lane>(connections_.size()); }
   std::optional<Lane> LaneOf(const Application&) override { return lane_; }
+  // Each connection has a few calls in flight of its own.
+  std::uint32_t ServerOf(Lane lane) const override { return lane; }
   const Names& NamesOf(Lane) const override { return names_; }
   void Call(Lane lane, const Script& script, Command arguments, Connection::Done done) override {
     script.Call(*connections_[lane], std::move(arguments), std::move(done));
@@ -85,6 +87,7 @@ class ClusterRoute final : public Route {
     return groups;
   }
 
+  std::uint32_t ServerOf(Lane lane) const override { return cluster_.MasterOf(SlotIn(lane)); }
   const Names& NamesOf(Lane lane) const override { return generations_[lane >> kSlotBits]; }
 
   std::uint32_t PartOf(const Application& application) const override {
@@ -102,8 +105,7 @@ class ClusterRoute final : public Route {
   }
 
   void Call(Lane lane, const Script& script, Command arguments, Connection::Done done) override {
-    const auto slot = static_cast<std::uint16_t>(lane & ((Lane{1} << kSlotBits) - 1));
-    cluster_.Call(slot, script, std::move(arguments), std::move(done));
+    cluster_.Call(SlotIn(lane), script, std::move(arguments), std::move(done));
   }
 
  private:
@@ -114,6 +116,9 @@ class ClusterRoute final : public Route {
   // A call is over long before policies have changed that often.
   static constexpr Lane kGenerations = 64;
 
+  static std::uint16_t SlotIn(Lane lane) {
+    return static_cast<std::uint16_t>(lane & ((Lane{1} << kSlotBits) - 1));
+  }
   static std::uint16_t SlotOf(const std::string& tag) {
     return weir::redis::SlotOf("{" + tag + "}");
   }

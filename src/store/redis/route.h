@@ -32,6 +32,8 @@ class Route {
   virtual std::optional<Lane> LaneOf(const Application& application) = 0;
   /// The positions of charges that can be, group by group, always in the same order.
   virtual std::vector<std::vector<std::uint32_t>> Apart(const Application&) const { return {}; }
+  /// Which server calls of this lane go to, as far as known. Lanes with one number share a server.
+  virtual std::uint32_t ServerOf(Lane lane) const = 0;
   /// What keys are called by calls of this lane.
   virtual const Names& NamesOf(Lane lane) const = 0;
   /// As Store's.

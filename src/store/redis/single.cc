@@ -1,7 +1,8 @@
 #include "store/redis/single.h"
 
+#include <array>
 #include <cstring>
-#include <initializer_list>
+#include <span>
 #include <string>
 
 #include "algorithm/algorithms.h"
@@ -28,7 +29,7 @@ bool CounterIsPlain(const Quota& quota) {
   return width >= kLeastWidth && width < kPlain / (2 * (quota.buckets() + 2));
 }
 
-std::string Packed(std::initializer_list<std::int64_t> numbers) {
+std::string Packed(std::span<const std::int64_t> numbers) {
   std::string out;
   out.reserve(numbers.size() * sizeof(double));
   for (const std::int64_t number : numbers) {
@@ -40,23 +41,36 @@ std::string Packed(std::initializer_list<std::int64_t> numbers) {
   return out;
 }
 
-std::string NumbersOf(const Charge& charge, Shape shape, Nanos reference) {
+/// The high word of the step of 2^34 ns that `end` is in.
+std::int64_t StepOf(Nanos end) { return end >> 34 << 2; }
+/// When that step is over, in milliseconds: keys expire then (quotas.lua).
+std::int64_t MillisAfter(std::int64_t step) { return ((step + 4) << 32) / 1'000'000 + 1; }
+
+/// What a script is told of its charge.
+struct Told {
+  Nanos end;                            // of the new state, if the key is fresh
+  std::array<std::int64_t, 6> numbers;  // of the shape
+};
+
+Told ToldOf(const Charge& charge, Shape shape, Nanos reference) {
   const Quota& quota = *charge.quota;
-  const std::int64_t seconds = reference / kWholeSecond;
-  const std::int64_t high = reference >> 32;
-  const std::int64_t low = reference & 0xFFFFFFFF;
   if (shape == Shape::kTokenBucket) {
     const auto time = algorithm::token_bucket::TimeOf(quota, charge.cost);
-    return Packed({seconds, high, low, quota.window().count(), QuotaAccess::window_frac(quota),
-                   QuotaAccess::refill(quota), static_cast<std::int64_t>(time.ns),
-                   static_cast<std::int64_t>(time.frac), 0});
+    const auto nanos = static_cast<std::int64_t>(time.ns);
+    return {reference + nanos,
+            {quota.window().count(), QuotaAccess::window_frac(quota), QuotaAccess::refill(quota),
+             nanos, static_cast<std::int64_t>(time.frac)}};
   }
   const bool counts = shape == Shape::kSlidingCounter;
   const std::int64_t width = counts ? BucketWidth(quota) : quota.window().count();
   const std::int64_t index = algorithm::FloorDivide(reference, width);
-  const std::int64_t position = algorithm::Of(quota).aligned ? reference - index * width : -1;
-  return Packed({seconds, high, low, quota.limit(), charge.cost, width, position,
-                 counts ? index : 0, counts ? quota.buckets() : 0});
+  const std::int64_t buckets = counts ? quota.buckets() : 0;
+  if (!algorithm::Of(quota).aligned) {
+    return {reference + width, {quota.limit(), charge.cost, width, -1}};
+  }
+  return {
+      (index + 1 + buckets) * width,
+      {quota.limit(), charge.cost, width, reference - index * width, counts ? index : 0, buckets}};
 }
 
 }  // namespace
@@ -93,9 +107,21 @@ SingleCall EncodeSingle(const Names& names, const Application& application, Shap
   const Charge& charge = application.charges[0];
   std::string name;
   names.Append(charge.key, charge.quota->algorithm(), name);
-  const std::string numbers = NumbersOf(charge, shape, call.reference);
-  call.arguments.Reserve(name.size() + numbers.size() + 64);
-  call.arguments.Add("1").Add(name).Add(numbers);
+  const Told told = ToldOf(charge, shape, call.reference);
+  const std::int64_t step = StepOf(told.end);
+  const auto& of_shape = told.numbers;
+  const std::int64_t numbers[] = {call.reference / kWholeSecond,
+                                  call.reference >> 32,
+                                  call.reference & 0xFFFFFFFF,
+                                  step,
+                                  of_shape[0],
+                                  of_shape[1],
+                                  of_shape[2],
+                                  of_shape[3],
+                                  of_shape[4],
+                                  of_shape[5]};
+  call.arguments.Reserve(name.size() + sizeof numbers + 96);
+  call.arguments.Add("1").Add(name).Add(Packed(numbers)).Add(MillisAfter(step));
   if (now) call.arguments.Add(near - call.reference);
   return call;
 }

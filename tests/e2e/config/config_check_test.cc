@@ -62,6 +62,24 @@ TEST(ConfigCheck, WarnsOfPoliciesThatAClusterCannotChargeTogether) {
   EXPECT_THAT(of_config.err, HasSubstr("warning: policies 'b' and 'a' of domain 'api'"));
 }
 
+TEST(ConfigCheck, WarnsOfPoliciesThatAClusterChargesSlotBySlot) {
+  const test::TempDir folder;
+  folder.Write(
+      "p.yaml",
+      "domain: api\npolicies:\n"
+      "  - {name: a, chain: [{user: '*'}], quota: {fixed_window: {limit: 3, window: 1s}}}\n"
+      "  - {name: b, chain: [{ip: '*'}], quota: {fixed_window: {limit: 3, window: 1s}}}\n");
+  const auto check = [&folder](const std::string& url) {
+    return Check(
+        folder.Write("weir.yaml", "store: \"" + url + "\"\npolicies: [p.yaml]\n").string());
+  };
+  const Outcome spread = check("redis+cluster://127.0.0.1:7000");
+  EXPECT_EQ(spread.code, 0) << spread.err;
+  EXPECT_THAT(spread.err, HasSubstr("warning: policies 'a' and 'b' of domain 'api' never apply"));
+  EXPECT_EQ(check("redis+cluster://127.0.0.1:7000?spread=off").err, "");
+  EXPECT_EQ(check("redis://127.0.0.1:7000").err, "");
+}
+
 TEST(ConfigCheck, WarnsOfAPolicyThatNoRequestMeets) {
   const test::TempDir folder;
   const std::string policies =

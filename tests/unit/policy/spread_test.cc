@@ -1,7 +1,9 @@
 #include "policy/spread.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,8 +12,9 @@
 namespace weir::policy {
 namespace {
 
-/// Where the keys of policies of domain `d` live, each written as what stands beside its quota.
-KeyPlaces Places(const std::vector<std::string>& policies, const std::string& head = "") {
+/// Policies of domain `d`, each written as what stands beside its quota.
+std::shared_ptr<const PolicySet> SetOf(const std::vector<std::string>& policies,
+                                       const std::string& head = "") {
   std::string text = "domain: d\n" + head + "policies:\n";
   for (const std::string& policy : policies) {
     text += "  - {" + policy + ", quota: {fixed_window: {limit: 1, window: 1s}}}\n";
@@ -22,7 +25,12 @@ KeyPlaces Places(const std::vector<std::string>& policies, const std::string& he
   PolicyIds ids;
   const auto set = PolicySet::Compile(std::move(definitions), {DefaultPolicy(), 0.1}, ids);
   EXPECT_TRUE(set.ok()) << set.error().message;
-  return SpreadOf(**set);
+  return *set;
+}
+
+/// Where their keys live.
+KeyPlaces Places(const std::vector<std::string>& policies, const std::string& head = "") {
+  return SpreadOf(*SetOf(policies, head));
 }
 
 using Entries = std::vector<std::string>;
@@ -189,6 +197,42 @@ TEST(Spread, WhatHasNoQuotaOrNoMatchHasNoPlace) {
   const auto set = PolicySet::Compile(std::move(definitions), {DefaultPolicy(), 0.1}, ids);
   ASSERT_TRUE(set.ok());
   EXPECT_TRUE(SpreadOf(**set).empty());
+}
+
+/// The warnings about policies that a request with several descriptors is charged for one by one.
+std::vector<std::string> Crossings(const std::vector<std::string>& policies,
+                                   const std::string& head = "") {
+  return CrossingPolicies(*SetOf(policies, head));
+}
+
+TEST(Spread, ChainsOfDifferentEntriesAreCrossedByDescriptorsOfOneRequest) {
+  EXPECT_THAT(Crossings({"name: a, chain: [{user: '*'}]", "name: b, chain: [{ip: '*'}]"}),
+              testing::ElementsAre(testing::HasSubstr("'a' and 'b' of domain 'd'")));
+  EXPECT_EQ(
+      Crossings({"name: a, chain: [{user: '*'}]", "name: b, chain: [{user: '*'}, {route: '*'}]"})
+          .size(),
+      1U);
+  EXPECT_EQ(Crossings({"name: a, chain: [{user: '*'}]", "name: b, match: {ip: '*'}"}).size(), 1U);
+}
+
+TEST(Spread, PoliciesInOneSlotAreNotCrossed) {
+  EXPECT_TRUE(Crossings({"name: a, match: {user: '*'}", "name: b, match: {ip: '*'}"}).empty());
+  EXPECT_TRUE(Crossings({"name: a, chain: [{route: '*'}, {user: '*'}]",
+                         "name: b, chain: [{user: '*'}]", "name: c, match: {user: '*'}"})
+                  .empty())
+      << "all live by the user";
+  EXPECT_TRUE(
+      Crossings({"name: a, chain: [{user: '*'}]", "name: b, chain: [{ip: '*'}]"}, "charge: each\n")
+          .empty())
+      << "charged one by one in any case";
+}
+
+TEST(Spread, DescriptorsOfOneRequestHaveOneValueOfAnEntry) {
+  EXPECT_TRUE(
+      Crossings({"name: a, match: {user: '*', route: /a}", "name: b, match: {ip: '*', route: /b}"})
+          .empty());
+  EXPECT_TRUE(
+      Crossings({"name: a, chain: [{user: '*'}]", "name: b, chain: [{user: bot}]"}).empty());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithm/algorithms.h"
 #include "integration/store/redis/client.h"
 #include "support/certificates.h"
 #include "support/redis_server.h"
@@ -234,6 +235,27 @@ TEST(RedisRecovery, NoKeyExpiresBeforeItsStateEndsToCount) {
     client.One(Op::kRefund, {"k", 1, &quotas[1]});
     expect_lasting(quotas[1], name);
     if (*letter == 'l' || *letter == 'n') expect_lasting(quotas[1], name + "e");
+  }
+}
+
+TEST(RedisRecovery, AFreshKeyExpiresWithinAStepOfItsEnd) {
+  test::RedisServer server;
+  Client client({.url = server.url()});
+  const Quota fresh[] = {*Quota::TokenBucket(5, 1, 50s), *Quota::FixedWindow(5, 700s),
+                         *Quota::AnchoredWindow(5, 700s), *Quota::SlidingCounter(5, 700s, 7)};
+  // The first charge has no answer of the server's to count from, the others do.
+  for (int i = 0; i < 2; ++i) {
+    for (const Quota& quota : fresh) {
+      const std::string key = quota.ToString() + std::to_string(i);
+      const Client::Answer answer = client.One(Op::kCharge, {key, 1, &quota});
+      ASSERT_TRUE(answer.applied) << key;
+      const char last = algorithm::Of(quota).letter;
+      const std::chrono::milliseconds left(
+          std::stoll(server.Command({"PTTL", "weir:" + key + last})));
+      const Client::Answer later = client.One(Op::kPeek, {key, 0, &quota});
+      EXPECT_GE(left + 1ms, later.decision.reset_after) << key;
+      EXPECT_LE(left, answer.decision.reset_after + 17'182ms) << key;
+    }
   }
 }
 

@@ -3,12 +3,14 @@
 -- 2^51 ns apart, a state of another width, a damaged one) the answer is empty, nothing was done, and
 -- the caller asks apply.lua.
 --
--- ARGV[1]: the reference in seconds and in its two words, then six numbers of the shape. ARGV[2]:
--- now, counted from the reference; missing, the server's clock decides. Answers now, counted from
--- the reference, and the state as it was before.
+-- ARGV[1]: the reference in seconds and in its two words, the high word of the step in which the new
+-- state is expected to end, then six numbers of the shape. ARGV[2]: when that step is over, in
+-- milliseconds, as text, since Lua takes long to write a number. ARGV[3]: now, counted from the
+-- reference; missing, the server's clock decides. Answers now, counted from the reference, and the
+-- state as it was before.
 
-local unpack_s, pack_s, call, key, injected = struct.unpack, struct.pack, redis.call, KEYS[1], ARGV[2]
-local ref_s, ref_h, ref_l, a, b, c, d, e, f = unpack_s('<ddddddddd', ARGV[1])
+local unpack_s, pack_s, call, key, injected = struct.unpack, struct.pack, redis.call, KEYS[1], ARGV[3]
+local ref_s, ref_h, ref_l, step_h, a, b, c, d, e, f = unpack_s('<dddddddddd', ARGV[1])
 local now
 if injected then
   now = tonumber(injected)
@@ -18,5 +20,6 @@ else
 end
 if now > 2251799813685248 or now < -2251799813685248 then return '' end
 local v = redis.pcall('GET', key) -- of another type: a table, whose length is no state's
--- The new state, the high word of its end, and whether the key may keep its expiry.
-local new, end_h, keeps
+-- The new state, the high word of its end, and whether the key may keep its expiry; or the part of the
+-- new state that differs and its place, if the key may and nothing moves.
+local new, end_h, keeps, place

@@ -2,14 +2,14 @@ do
   -- position: of the reference in its bucket, whose number is `index`.
   local limit, cost, width, position, index, slots = a, b, c, d, e, f
   local at = position + now
-  local steps = math.floor(at / width)
-  local elapsed = at - steps * width
+  local elapsed = at % width -- off by a width where at / width is rounded
   if elapsed < 0 then
-    steps, elapsed = steps - 1, elapsed + width
+    elapsed = elapsed + width
   elseif elapsed >= width then
-    steps, elapsed = steps + 1, elapsed - width
+    elapsed = elapsed - width
   end
-  local current, newest, ahead, rest = index + steps, nil, 0, ''
+  local steps = (at - elapsed) / width
+  local current, newest, ahead, last = index + steps, nil, 0, 18
   -- What counts in full and in part; the newest bucket's count and how many bytes it takes.
   local full, partial, first, first_size = 0, 0, 0, 0
   if v then
@@ -22,8 +22,9 @@ do
       ahead, current, elapsed = newest - current, newest, 0
       if ahead > slots then return '' end
     end
-    local left = slots - math.min(current - newest, slots + 1) -- buckets that count in full
-    local bytes, n, sum, scale, last = { string.byte(v, 19, -1) }, 0, 0, 1, 18
+    local left = slots - current + newest -- buckets that count in full
+    if left < -1 then left = -1 end
+    local bytes, n, sum, scale = { string.byte(v, 19, -1) }, 0, 0, 1
     for i = 1, #bytes do
       local byte = bytes[i]
       if byte >= 128 then
@@ -37,7 +38,6 @@ do
         if n <= left + 1 then last = 18 + i end
       end
     end
-    rest = string.sub(v, 19, last)
   end
   local room = limit - full - cost
   local granted = partial <= room
@@ -51,23 +51,31 @@ do
   end
   if granted then
     keeps = newest == current
-    local head, count, packed = nil, cost, ''
-    if keeps then
-      head, count, rest = string.sub(v, 1, 18), first + cost, string.sub(rest, first_size + 1)
-    else
-      local h, w = math.floor(current / 4294967296), math.floor(width / 4294967296)
-      head = pack_s('<I4i4I4i4H', current % 4294967296, h, width % 4294967296, w, slots)
-      if rest ~= '' then rest = string.rep('\0', current - newest - 1) .. rest end
-    end
+    local count, packed = keeps and first + cost or cost, ''
     while count >= 128 do
-      packed = packed .. string.char(128 + count % 128)
-      count = math.floor(count / 128)
+      local low = count % 128
+      packed = packed .. string.char(128 + low)
+      count = (count - low) / 128
     end
-    packed = packed .. string.char(count) .. rest
-    -- Buckets without a charge at the end are not kept.
-    if string.byte(packed, -1) == 0 then packed = string.match(packed, '^(.-)%z*$') end
-    new = head .. packed
+    packed = packed .. string.char(count)
+    if keeps and #packed == first_size and last == #v then
+      new, place = packed, '18'
+    else
+      local head
+      if keeps then
+        head, packed = string.sub(v, 1, 18), packed .. string.sub(v, 19 + first_size, last)
+      else
+        local l, w = current % 4294967296, width % 4294967296
+        head = pack_s('<I4i4I4i4H', l, (current - l) / 4294967296, w, (width - w) / 4294967296, slots)
+        if last > 18 then
+          packed = packed .. string.rep('\0', current - newest - 1) .. string.sub(v, 19, last)
+        end
+      end
+      -- Buckets without a charge at the end are not kept.
+      if string.byte(packed, -1) == 0 then packed = string.match(packed, '^(.-)%z*$') end
+      new = head .. packed
+    end
     local finish = ref_l + now + (slots + 1 + ahead) * width - elapsed
-    end_h = ref_h + math.floor(finish / 4294967296)
+    end_h = ref_h + (finish - finish % 4294967296) / 4294967296
   end
 end

@@ -20,7 +20,7 @@ do
     local finish = ref_l + now + debt
     local l = finish % 4294967296
     end_h = ref_h + (finish - l) / 4294967296
-    keeps = v and end_h - end_h % 4 == kept_h - kept_h % 4
+    if v and end_h - end_h % 4 == kept_h - kept_h % 4 then place = '0' end
     new = pack_s('<I4i4I4', l, end_h, frac)
   end
 end

@@ -4,7 +4,7 @@ do
   local finish, count, kept_h = now + width, 0, nil
   if position >= 0 then
     local at = position + now
-    local elapsed = at - math.floor(at / width) * width
+    local elapsed = at % width -- off by a width where at / width is rounded
     if elapsed < 0 then
       elapsed = elapsed + width
     elseif elapsed >= width then
@@ -28,9 +28,9 @@ do
   end
   if cost <= limit - count then
     count, finish = count + cost, finish + ref_l
-    local l = finish % 4294967296
+    local l, count_l = finish % 4294967296, count % 4294967296
     end_h = ref_h + (finish - l) / 4294967296
-    keeps = v and end_h - end_h % 4 == kept_h - kept_h % 4
-    new = pack_s('<I4i4I4i4', l, end_h, count % 4294967296, math.floor(count / 4294967296))
+    if v and end_h - end_h % 4 == kept_h - kept_h % 4 then place = '0' end
+    new = pack_s('<I4i4I4i4', l, end_h, count_l, (count - count_l) / 4294967296)
   end
 end

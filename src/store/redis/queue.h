@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "store/pending.h"
+#include "store/redis/script.h"
+#include "weir/clock.h"
+
+namespace weir::store::redis {
+
+/// Applications that travel together.
+struct Load {
+  std::vector<Pending> pending;
+  std::vector<Application*> applications;
+  int references = 0;           ///< that were tried
+  std::optional<Shape> single;  ///< the script that is tried first
+  bool combined = false;        ///< of several applications, or of one that has no script for one
+  Nanos counted_from = 0;       ///< single: the reference
+};
+
+/// What waits for the calls of one lane (see route.h), and how many of them are in flight.
+///
+/// As long as there are calls enough, a single charge goes by itself. Beyond that, what waits is
+/// combined. Not thread-safe.
+class Queue {
+ public:
+  /// The most calls of a lane in flight.
+  static constexpr std::size_t kDepth = 4;
+
+  void Add(Pending pending) { waiting_.push_back(std::move(pending)); }
+  /// What the next call carries; null if it has to wait. `depth`: how many calls that combine
+  /// several applications may be in flight, 1 to kDepth.
+  std::shared_ptr<Load> Next(std::size_t depth);
+  /// A load that Next gave was answered.
+  void Answered(const Load& load);
+
+  const std::deque<Pending>& waiting() const noexcept { return waiting_; }
+  bool idle() const noexcept { return in_flight_ == 0 && waiting_.empty(); }
+
+ private:
+  bool HasSingle(std::size_t depth) const;
+
+  std::deque<Pending> waiting_;
+  std::size_t in_flight_ = 0;
+  std::size_t combined_ = 0;    // of those in flight
+  const Load* last_ = nullptr;  // the latest that was sent, while it is in flight
+};
+
+/// The queues of all lanes that have something to do. Lanes that go to the same server share its
+/// depth: with a few calls in flight a server is never idle, and the fewer there are, the more
+/// checks each of them takes. Not thread-safe.
+class Queues {
+ public:
+  using Lane = std::uint32_t;
+  /// `server`: where calls of the lane go.
+  Queue& Of(Lane lane, std::uint32_t server);
+  Queue* Find(Lane lane);
+  /// How many combined calls of the lane may be in flight.
+  std::size_t DepthOf(Lane lane) const;
+  void EraseIfIdle(Lane lane);
+  /// All of them; none are left.
+  std::vector<Queue> TakeAll();
+
+ private:
+  struct Entry {
+    Queue queue;
+    std::uint32_t server = 0;
+  };
+  void Leave(std::uint32_t server);
+
+  std::unordered_map<Lane, Entry> entries_;
+  std::unordered_map<std::uint32_t, std::size_t> lanes_of_;  // how many, by server
+};
+
+}  // namespace weir::store::redis
