@@ -61,7 +61,9 @@ Result<Backlog> ReadBacklog(Connection& connection, const StoredConfig& stored, 
     into = *number;
     return {};
   };
-  Status s = read(kCountClaimed, 0, 0, backlog.claimed);
+  Status s = read(kCountLater, backlog.window_start, 0, backlog.later);
+  if (!s.ok()) return s.error();
+  s = read(kCountClaimed, 0, 0, backlog.claimed);
   if (!s.ok()) return s.error();
   s = read(kReadGranted, config.window_size, backlog.window_start, backlog.granted);
   if (!s.ok()) return s.error();

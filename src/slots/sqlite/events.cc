@@ -213,7 +213,9 @@ Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis no
   if (!found->has_value()) return Finished::kUnknown;
   const StoredSlot& old = **found;
   const bool open = old.state == State::kScheduled || old.state == State::kClaimed;
-  if (old.attempts != end.attempt || end.attempt < 1 || !open) return Finished::kLost;
+  if (old.attempts != end.attempt || end.attempt < 1) return Finished::kLost;
+  if (old.state == State::kFailed) return Finished::kAlready;  // given up by the same call
+  if (!open) return Finished::kLost;
   if (old.state == State::kScheduled && old.claimed_at == 0) return Finished::kAlready;
   if (Status s = connection.Execute("SAVEPOINT retry"); !s.ok()) return s.error();
   Result<Answer> moved = Replace(
@@ -226,9 +228,10 @@ Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis no
     if (Status s = update->Bind(1, end.event_id).Run(); !s.ok()) return s.error();
   }
   if (Status s = connection.Execute("RELEASE retry"); !s.ok()) return s.error();
-  Result<Statement> note = connection.Prepare(kSetError);
+  Result<Statement> note = connection.Prepare(kNoteFailure);
   if (!note.ok()) return note.error();
-  if (Status s = note->Bind(1, end.event_id).Bind(2, end.error).Run(); !s.ok()) return s.error();
+  note->Bind(1, end.event_id).Bind(2, end.error).Bind(3, std::int64_t{end.counts ? 1 : 0});
+  if (Status s = note->Run(); !s.ok()) return s.error();
   Status s = NoteChange(connection, end.event_id, now, "failed", end.error);
   if (!s.ok()) return s.error();
   if (old.exec_size > 0) {
