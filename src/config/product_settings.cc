@@ -52,7 +52,7 @@ const Setting kProductSettings[] = {
      [](Config& c, Texts t) -> Status { c.notify.providers.assign(t.begin(), t.end()); return {}; }},
     {{"notify.token", "", "Bearer token for the webhooks of notifications"},
      [](Config& c, Texts t) -> Status { c.notify.token = t[0]; return {}; }},
-    {{"notify.attempts", "", "Attempts before a message becomes a dead letter (embedded broker)"},
+    {{"notify.attempts", "", "Attempts before a message becomes a dead letter, unless the provider is down (embedded)"},
      [](Config& c, Texts t) { return Set(c.notify.attempts, ReadWhole(t[0], 1, 20)); }},
     {{"notify.default_cap", "", "Cap of users without one, such as 100/60m; off: they are refused"},
      [](Config& c, Texts t) { return SetDefaultCap(c.notify, t[0]); }},

@@ -1,12 +1,18 @@
 #include "notify/courier.h"
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace weir::notify {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+}  // namespace
 
 Delivery Parcel::ToDelivery() const {
   Delivery end{.event = event, .attempts = attempts, .error = reason};
@@ -70,9 +76,9 @@ Courier::Courier(Provider& provider, DeliveryStats& stats, const Clock& clock,
       options_(std::move(options)),
       stop_(std::move(stop)) {}
 
-void Courier::DeliverOne(Parcel& parcel) const {
-  if (stop_.stop_requested()) return;
+Tried Courier::Try(const Parcel& parcel) {
   const auto failed = [&](int attempts, const Error& error) {
+    health_.Failed(parcel.event.channel);
     stats_.Retry();
     if (!options_.on_failure) return;
     options_.on_failure({.event = parcel.event,
@@ -80,18 +86,62 @@ void Courier::DeliverOne(Parcel& parcel) const {
                          .attempts = attempts,
                          .error = error.message});
   };
-  const auto [delivered, attempts] =
-      DeliverWithRetries(provider_, parcel.event, options_.retry, stop_, failed);
-  parcel.attempts = attempts;
-  if (delivered) {
-    parcel.fate = Fate::kDelivered;
-    parcel.reason.clear();
-    if (parcel.event.created_at > 0) stats_.Took(NowMicros(clock_) - parcel.event.created_at);
-    return;
+  Tried tried = DeliverWithRetries(provider_, parcel.event, options_.retry, stop_, failed);
+  if (tried.status) {
+    health_.Delivered(parcel.event.channel, Steady::now());
+  } else if (MayHelpToRetry(tried.status.error())) {
+    health_.Failed(parcel.event.channel);
   }
-  if (stop_.stop_requested() && MayHelpToRetry(delivered.error())) return;
-  parcel.fate = Fate::kUndeliverable;
-  parcel.reason = delivered.error().message;
+  return tried;
+}
+
+bool Courier::PutOff(Parcel& parcel, std::string reason) const {
+  if (!options_.may_delay) return false;
+  const Micros now = NowMicros(clock_);
+  const std::chrono::microseconds age(std::max<Micros>(now - parcel.event.created_at, 0));
+  if (age >= options_.retry.patience) return false;
+  const auto pause = PauseWhileDown(std::chrono::duration_cast<std::chrono::milliseconds>(age));
+  parcel.fate = Fate::kDelayed;
+  parcel.not_before = now + std::chrono::microseconds(pause).count();
+  parcel.reason = std::move(reason);
+  return true;
+}
+
+void Courier::DeliverOne(Parcel& parcel) {
+  if (stop_.stop_requested()) return;
+  const Steady::time_point began = Steady::now();
+  for (;;) {
+    if (!health_.MayTry(parcel.event.channel, Steady::now()) &&
+        PutOff(parcel, "the provider is down")) {
+      return;
+    }
+    const auto [delivered, attempts] = Try(parcel);
+    parcel.attempts += attempts;
+    if (delivered) {
+      health_.Forget(parcel.event.id);
+      parcel.fate = Fate::kDelivered;
+      parcel.reason.clear();
+      if (parcel.event.created_at > 0) stats_.Took(NowMicros(clock_) - parcel.event.created_at);
+      return;
+    }
+    const bool again = MayHelpToRetry(delivered.error());
+    if (stop_.stop_requested() && again) return;
+    const bool down =
+        again && !health_.DeliveredOthers(parcel.event.channel, parcel.event.id, began);
+    if (down && PutOff(parcel, delivered.error().message)) {
+      stats_.Retry();
+      return health_.PutOff(parcel.event.id, Steady::now());
+    }
+    const auto waited =
+        std::chrono::duration_cast<std::chrono::milliseconds>(Steady::now() - began);
+    if (!down || options_.may_delay || waited >= options_.retry.in_place) {
+      health_.Forget(parcel.event.id);
+      parcel.fate = Fate::kUndeliverable;
+      parcel.reason = delivered.error().message;
+      return;
+    }
+    if (!Sleep(PauseWhileDown(waited), stop_)) return;
+  }
 }
 
 void Courier::Deliver(std::span<Parcel* const> parcels) {

@@ -12,6 +12,7 @@
 #include "notify/event.h"
 #include "notify/preferences.h"
 #include "notify/provider.h"
+#include "notify/provider_health.h"
 #include "notify/retry.h"
 #include "weir/clock.h"
 
@@ -50,6 +51,8 @@ struct CourierOptions {
   /// Users whose messages are delivered at the same time; one user's keep their order.
   std::size_t workers = 1;
   RetryPolicy retry = {};
+  /// Whether what is kDelayed is kept. Otherwise a message waits here for a provider that is down.
+  bool may_delay = false;
   /// Told of each attempt that failed and that another will follow. On any of the workers.
   std::function<void(const Delivery&)> on_failure = {};
 };
@@ -68,13 +71,17 @@ class Courier {
   void Deliver(std::span<Parcel* const> parcels);
 
  private:
-  void DeliverOne(Parcel& parcel) const;
+  void DeliverOne(Parcel& parcel);
+  Tried Try(const Parcel& parcel);
+  /// Whether there was a reason to put it off: its provider is down, and it is not too old.
+  bool PutOff(Parcel& parcel, std::string reason) const;
 
   Provider& provider_;
   DeliveryStats& stats_;
   const Clock& clock_;
   const CourierOptions options_;
   const std::stop_token stop_;
+  ProviderHealth health_;
 };
 
 }  // namespace weir::notify

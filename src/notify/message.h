@@ -42,7 +42,7 @@ struct Message {
   std::int64_t attempts = 0;  ///< since it was queued last
   std::string last_error = {};
   Micros updated_at = 0;
-  Micros not_before = 0;  ///< quiet hours delay it until then; 0: they do not
+  Micros not_before = 0;  ///< delayed until then, by quiet hours or a provider that is down; or 0
 };
 
 /// Which messages, newest first.

@@ -27,6 +27,13 @@ bool MayHelpToRetry(const Error& error) noexcept {
   return error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded;
 }
 
+std::chrono::milliseconds PauseWhileDown(std::chrono::milliseconds age) {
+  using std::chrono::milliseconds;
+  const milliseconds longest =
+      std::clamp<milliseconds>(age / 4, std::chrono::seconds(5), std::chrono::minutes(5));
+  return longest / 2 + Jitter(longest / 2);
+}
+
 bool Sleep(std::chrono::milliseconds pause, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any woken;

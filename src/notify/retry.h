@@ -11,10 +11,16 @@ namespace weir::notify {
 
 /// How often and with which pauses a delivery is retried. The pause before attempt n+1 is random,
 /// up to first_pause × 2ⁿ⁻¹ and at most longest_pause, so that many senders do not return at once.
+///
+/// So much for a message that fails while others of its channel are delivered. If none is, the
+/// provider is down, and the message is tried again for `patience` after it was accepted, or for
+/// `in_place` where there is nothing that keeps it meanwhile.
 struct RetryPolicy {
   int attempts = 5;
   std::chrono::milliseconds first_pause{200};
   std::chrono::milliseconds longest_pause{5000};
+  std::chrono::milliseconds patience = std::chrono::hours(24);
+  std::chrono::milliseconds in_place = std::chrono::minutes(10);
 };
 
 /// The longest pause after `failures` failures in a row (at least one).
@@ -22,6 +28,10 @@ std::chrono::milliseconds LongestPause(const RetryPolicy& policy, int failures) 
 
 /// True if the provider says that trying again may help.
 bool MayHelpToRetry(const Error& error) noexcept;
+
+/// How long a message of this age waits for a provider that is down: a random time, the longer the
+/// older it is, from seconds to minutes.
+std::chrono::milliseconds PauseWhileDown(std::chrono::milliseconds age);
 
 /// Sleeps; false if `stop` was asked for meanwhile.
 bool Sleep(std::chrono::milliseconds pause, const std::stop_token& stop);

@@ -43,6 +43,7 @@ Sender::Sender(SenderParts parts, const SenderOptions& options, std::stop_token 
       courier_(parts_.provider, parts_.stats, parts_.clock,
                {.workers = options.workers,
                 .retry = options.retry,
+                .may_delay = parts_.log != nullptr,
                 .on_failure =
                     [log = parts_.log](const Delivery& failure) {
                       if (log != nullptr) log->NoteFailure(failure);

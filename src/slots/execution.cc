@@ -29,7 +29,7 @@ constexpr int kMaxWindowsToCatchUp = 200'000;
 
 // Window by window: those in which the calendar is closed execute nothing.
 std::optional<Millis> CaughtUpWhenOpen(const Backlog& backlog,
-                                       const std::vector<WindowLoad>& windows) {
+                                       const std::vector<WindowLoad>& windows, bool all) {
   OpenTimes open(backlog.calendar);
   const Millis size = backlog.window_size;
   std::int64_t left = backlog.due;
@@ -39,6 +39,7 @@ std::optional<Millis> CaughtUpWhenOpen(const Backlog& backlog,
     const std::optional<UsableWindow> usable = NextUsable(open, at, size);
     if (!usable) return std::nullopt;
     while (i < windows.size() && windows[i].start < usable->start) ++i;
+    if (i == windows.size() && !all) return std::nullopt;
     const bool planned = i < windows.size() && windows[i].start == usable->start;
     const std::int64_t taken = usable->start == backlog.window_start ? backlog.granted
                                : planned                             ? windows[i].used()
@@ -52,9 +53,11 @@ std::optional<Millis> CaughtUpWhenOpen(const Backlog& backlog,
 
 }  // namespace
 
-std::optional<Millis> CaughtUpBy(const Backlog& backlog, const std::vector<WindowLoad>& windows) {
+std::optional<Millis> CaughtUpBy(const Backlog& backlog, const std::vector<WindowLoad>& windows,
+                                 bool all) {
   if (backlog.due == 0) return backlog.now;
-  if (backlog.calendar.any()) return CaughtUpWhenOpen(backlog, windows);
+  if (backlog.due >= kMaxCounted) return std::nullopt;
+  if (backlog.calendar.any()) return CaughtUpWhenOpen(backlog, windows, all);
   // The present window's own events that are due are in the backlog; what it may still grant is
   // known exactly.
   std::int64_t left = backlog.due - (backlog.cap - backlog.granted);
@@ -62,6 +65,7 @@ std::optional<Millis> CaughtUpBy(const Backlog& backlog, const std::vector<Windo
   std::size_t i = 0;
   while (left > 0) {
     while (i < windows.size() && windows[i].start < at) ++i;
+    if (i == windows.size() && !all) return std::nullopt;
     if (i == windows.size()) {  // nothing is planned from here on
       const std::int64_t more = (left + backlog.cap - 1) / backlog.cap;
       if (more > (kMaxInstant - at) / backlog.window_size) return std::nullopt;

@@ -24,6 +24,7 @@ inline constexpr Millis kMinLease = 100;
 inline constexpr Millis kMaxLease = Millis{24} * 3'600'000;
 inline constexpr Millis kMaxAhead = 60'000;
 inline constexpr std::size_t kMaxErrorBytes = 500;
+inline constexpr std::int64_t kMaxFailures = 1'000'000;
 inline constexpr std::size_t kMaxDuePage = 1'000;
 
 /// The numbers are stored.
@@ -80,12 +81,15 @@ struct Claimed {
   Millis execute_at = 0;  ///< never before slot.scheduled; overdue ones are spread over the window
   Millis lease_until = 0;
   std::string payload = {};
+  Millis not_after = kMaxInstant;  ///< for the executor: see Claim
 };
 
 struct Claim {
   Millis now = 0;  ///< the store's clock
   std::vector<Claimed> events = {};
   bool capped = false;  ///< more are due, but their window has granted its maximum
+  /// The cut-off of the calendar: an execution that has not begun by then must not begin.
+  Millis not_after = kMaxInstant;
 };
 
 /// How one claim ended.
@@ -96,6 +100,11 @@ struct Finish {
   std::string error = {};               ///< with failed
   std::optional<Millis> retry_at = {};  ///< with failed: the event takes a slot again
   std::int64_t random = 0;              ///< for that slot
+  /// With retry_at: whether the failure counts against the event. One does not that says nothing
+  /// about it, such as that of a target that is down for all.
+  bool counts = true;
+  /// With retry_at: with so many failures that count, the event is a dead letter instead; 0: never.
+  std::int64_t most_failures = 0;
   /// How long before this call the execution was over, or less. Told by its age, an end is counted
   /// late by the time that the call takes, never early, whatever happens to clocks meanwhile.
   Millis ago = 0;
@@ -112,6 +121,7 @@ enum class Finished : std::uint8_t {
   kAlready = 1,  ///< reported before, with the same outcome
   kLost = 2,     ///< somebody else has claimed the event since, or it is not claimed at all
   kUnknown = 3,  ///< no such event
+  kGivenUp = 4,  ///< the last failure that it could have: a dead letter now, although retry_at
 };
 
 /// Where listing due events goes on: behind the last one seen.
@@ -145,19 +155,22 @@ struct Backlog {
   Millis window_start = 0;  ///< the present window
   Millis window_size = 0;
   std::int64_t cap = 0;
-  std::int64_t due = 0;      ///< scheduled and due by now; counted up to kMaxCounted
+  std::int64_t due = 0;      ///< scheduled and due by now; kMaxCounted or above: at least so many
   Millis oldest_due = 0;     ///< 0: none
+  std::int64_t later = 0;    ///< places taken in windows after the present one
   std::int64_t claimed = 0;  ///< granted and not finished
   std::int64_t granted = 0;  ///< in the present window
-  std::int64_t failed = 0;   ///< dead letters, up to kMaxCounted
+  std::int64_t failed = 0;   ///< dead letters; kMaxCounted: at least so many
   bool executed = false;     ///< somebody has claimed events of this config before
   Calendar calendar = {};    ///< of the config
 };
 inline constexpr std::int64_t kMaxCounted = 1'000'000;
 
 /// When the backlog will be gone if every window from the present one on is used to its cap:
-/// `windows` are those of the present window and later, in order. Nothing: not within them.
-std::optional<Millis> CaughtUpBy(const Backlog& backlog, const std::vector<WindowLoad>& windows);
+/// `windows` are those of the present window and later, in order, and `all` says whether these are
+/// all of them. Nothing: not known, since not all events or windows were counted.
+std::optional<Millis> CaughtUpBy(const Backlog& backlog, const std::vector<WindowLoad>& windows,
+                                 bool all = true);
 
 /// How long `late` overdue events of one claim may be spread over: at four times the pace of the
 /// cap, so that a quarter of it takes a whole window, and one event among hundreds comes at once.

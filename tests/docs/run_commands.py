@@ -4,7 +4,7 @@ Usage: run_commands.py WEIR ROOT
 
 Commands stand in blocks marked sh. A service with the embedded defaults runs beside each page, on free
 ports that take the place of 8080, 8081 and 6380; the page's commands run in one folder, in order, and
-each must end with 0. Programs that run until they are stopped must still run after a moment. Files
+each must end with 0, and print what PRINTS says. Programs that run until they are stopped must still run after a moment. Files
 that pages speak of are in tests/docs/files. What cannot run here is listed below, with the reason.
 """
 
@@ -27,6 +27,10 @@ ELSEWHERE = {  # the beginning of a command → where it is run instead
     "systemctl": "tests/deploy", "journalctl": "tests/deploy", "sudo": "tests/deploy",
     "apt": "tests/deploy", "cpack": "tests/deploy", "dpkg": "tests/deploy", "promtool": "tests/deploy",
     "git": "not ours", "npm": "tests/browser", "deploy/make-databases.sh": "tests/e2e/compose",
+}
+PRINTS = {  # what a command must print; one that lasts is waited for
+    "weir dispatch --config bank": '"eventId":"pay-now"',
+    "weir slots show pay-now": "DONE",
 }
 LASTING = ("weir serve", "weir proxy", "weir sender", "weir dispatch")
 
@@ -92,22 +96,39 @@ def run_lasting(command, folder, env):
         words += " --http 127.0.0.1:0 --grpc 127.0.0.1:0 --resp 127.0.0.1:0 --data ./other-data"
     if words.startswith("weir proxy"):
         words += " --listen 127.0.0.1:0"
-    child = subprocess.Popen(["bash", "-c", "exec " + words], cwd=folder, env=env,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
-        child.wait(timeout=1)
-        return f"ended with {child.returncode}: {child.stderr.read()}"
-    except subprocess.TimeoutExpired:
-        child.send_signal(signal.SIGTERM)
-        child.communicate(timeout=30)
+    wanted = PRINTS.get(command)
+    output = os.path.join(folder, ".output")
+    with open(output, "w", encoding="utf-8") as printed:
+        child = subprocess.Popen(["bash", "-c", "exec " + words], cwd=folder, env=env,
+                                 stdout=printed, stderr=subprocess.PIPE, text=True)
+    for _ in range(30):
+        try:
+            child.wait(timeout=1)
+            return f"ended with {child.returncode}: {child.stderr.read()}"
+        except subprocess.TimeoutExpired:
+            if not problem_of(output, wanted):
+                break
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=30)
+    return problem_of(output, wanted)
+
+
+def problem_of(output, wanted):
+    with open(output, encoding="utf-8") as printed:
+        return missing(wanted, printed.read())
+
+
+def missing(wanted, printed):
+    if wanted is None or wanted in printed:
         return None
+    return f"did not print {wanted}: {printed[-500:]}"
 
 
 def run(command, folder, env):
     done = subprocess.run(["bash", "-euc", command], cwd=folder, env=env, capture_output=True,
                           text=True, check=False, timeout=60)
     if done.returncode == 0:
-        return None
+        return missing(PRINTS.get(command), done.stdout)
     return f"ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}"
 
 

@@ -9,16 +9,19 @@
 
 namespace weir::test {
 
-TcpServer::TcpServer(Serve serve)
+TcpServer::TcpServer(Serve serve, std::uint16_t port)
     : serve_(std::move(serve)), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  const int again = 1;  // a port that was in use a moment ago
+  setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &again, sizeof again);
   socklen_t size = sizeof address;
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
   if (listener_ < 0 || bind(listener_, generic, size) != 0 || listen(listener_, 128) != 0 ||
       getsockname(listener_, generic, &size) != 0) {
-    throw std::runtime_error("cannot listen on a free port");
+    throw std::runtime_error("cannot listen on a port of the loopback interface");
   }
   port_ = ntohs(address.sin_port);
   acceptor_ = std::thread([this] { Run(); });

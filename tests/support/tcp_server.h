@@ -11,16 +11,16 @@
 
 namespace weir::test {
 
-/// A server on a free port of the loopback interface that a test scripts: `serve` runs for every
-/// connection, on a thread of its own. When it returns or throws, the connection is closed. The
-/// destructor cuts off what is still open and waits for all threads.
+/// A server on a port of the loopback interface, a free one unless it is given, that a test
+/// scripts: `serve` runs for every connection, on a thread of its own. When it returns or throws,
+/// the connection is closed. The destructor cuts off what is still open and waits for all threads.
 ///
 /// Thread-safe.
 class TcpServer {
  public:
   using Serve = std::function<void(TcpConnection& connection)>;
 
-  explicit TcpServer(Serve serve);
+  explicit TcpServer(Serve serve, std::uint16_t port = 0);
   ~TcpServer();
   TcpServer(const TcpServer&) = delete;
   TcpServer& operator=(const TcpServer&) = delete;

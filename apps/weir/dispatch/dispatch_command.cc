@@ -25,8 +25,9 @@ marked as redelivered. No window exceeds its maximum, even after an outage: over
 under the same cap.
 
 A 2xx from the webhook means delivered; timeouts, 408, 425, 429 and 5xx are retried. Any other
-status, or --attempts failures, makes an event a dead letter (`weir slots due --state FAILED`).
-SIGTERM finishes the events in progress.
+status makes an event a dead letter (`weir slots due --state FAILED`), and so do --attempts failures
+while other events are delivered; failures of a target that is down do not count. SIGTERM finishes
+the events in progress.
 
   weir dispatch --config default --webhook https://bank.example/pay
 )";
@@ -130,7 +131,8 @@ void Configure(Syntax word, int& exit_code) {
       .Env("WEIR_DISPATCH_KAFKA");
   word.AddOption("--topic", settings->topic, "Kafka topic").ShowDefault();
   word.AddOption("--attempts", settings->options.attempts,
-                 "Attempts before an event becomes a dead letter")
+                 "Failures before an event becomes a dead letter, not counting those of a "
+                 "target that is down")
       .Between(1, 1000)
       .ShowDefault();
   word.AddOption("--delivery-timeout", settings->timeout, "Timeout of one delivery, in seconds")

@@ -21,6 +21,7 @@ constexpr milliseconds kProbePause{500};
 constexpr milliseconds kErrorPause{500};
 constexpr milliseconds kGather{5};  // ends that come so soon after one another go together
 constexpr std::size_t kMaxTold = 1'000;
+constexpr std::size_t kMaxTried = 100'000;
 constexpr std::chrono::seconds kDrain{15};
 
 slots::Millis SteadyMillis() {
@@ -42,6 +43,11 @@ std::string Shortened(std::string text) {
   }
   if (text.size() > slots::kMaxErrorBytes) text.resize(slots::kMaxErrorBytes);
   return text;
+}
+
+void LogDead(const slots::Finish& end) {
+  Log(Level::kWarn, "dead letter",
+      {{"event", std::string_view(end.event_id)}, {"reason", std::string_view(end.error)}});
 }
 
 }  // namespace
@@ -134,6 +140,7 @@ std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
     const std::lock_guard lock(mutex_);
     in_hand_ += count;
     for (slots::Claimed& event : claim->events) {
+      event.not_after = claim->not_after;
       const slots::Millis at = event.execute_at;
       waiting_.emplace(at, std::move(event));
     }
@@ -175,10 +182,14 @@ void Dispatcher::DeliverLoop(const std::stop_token& stop) {
 void Dispatcher::Deliver(const slots::Claimed& event) {
   // Whatever the target does must be over before the lease is: then somebody else may deliver. The
   // store's clock is taken as far ahead as it can be.
-  const milliseconds left(event.lease_until - options_.timeout.count() - LatestStoreNow());
+  const slots::Millis now = LatestStoreNow();
+  if (now >= event.not_after) return GiveBack(event);
+  const milliseconds left(event.lease_until - options_.timeout.count() - now);
   if (left.count() < 0) return Leave();
-  target_.Deliver(event, std::chrono::steady_clock::now() + left,
-                  [this, event](const Status& status) { Ended(event, status); });
+  const milliseconds open(event.not_after - now);
+  target_.Deliver(
+      event, std::chrono::steady_clock::now() + std::min(left, open),
+      [this, event, began = StoreNow()](const Status& status) { Ended(event, began, status); });
 }
 
 // It waited for the target for too long: whoever claims it when its lease ends will deliver it.
@@ -191,41 +202,78 @@ void Dispatcher::Leave() {
   changed_.notify_all();
 }
 
-std::chrono::milliseconds Dispatcher::Pause(std::int64_t attempt) {
-  const std::int64_t doublings = std::min<std::int64_t>(attempt - 1, 20);
-  const milliseconds longest =
-      std::min(options_.longest_pause, options_.first_pause * (std::int64_t{1} << doublings));
-  return longest / 2 + milliseconds(Random() % (longest.count() / 2 + 1));
+// The bank has closed while it waited for the target.
+void Dispatcher::GiveBack(const slots::Claimed& event) {
+  slots::Finish end{.event_id = event.slot.event_id, .attempt = event.attempt};
+  end.failed = true;
+  end.error = "not started before the cut-off";
+  end.random = Random();
+  end.retry_at = event.not_after;
+  end.counts = false;
+  {
+    const std::lock_guard lock(mutex_);
+    ++counts_.retried;
+    ended_.push_back({std::move(end), SteadyMillis()});
+  }
+  changed_.notify_all();
 }
 
-void Dispatcher::Ended(const slots::Claimed& event, const Status& status) {
-  if (!status.ok() && status.error().code == Code::kDeadlineExceeded) return Leave();
+milliseconds Dispatcher::LongestPause(std::int64_t attempt) const {
+  const std::int64_t doublings = std::clamp<std::int64_t>(attempt - 1, 0, 20);
+  return std::min(options_.longest_pause, options_.first_pause * (std::int64_t{1} << doublings));
+}
+
+// When the event failed before; if that was with another dispatcher, a time after that: its slot is
+// at least half a pause later. If it has not failed, when this delivery began.
+slots::Millis Dispatcher::TriedBefore(const slots::Claimed& event, slots::Millis began) const {
+  if (event.attempt <= 1) return began;
+  const auto known = tried_.find(event.slot.event_id);
+  if (known != tried_.end()) return known->second;
+  return std::min(began, event.slot.scheduled - LongestPause(event.attempt - 1).count() / 2);
+}
+
+// Under the lock.
+void Dispatcher::TakeFailure(const slots::Claimed& event, slots::Millis began, slots::Finish& end) {
+  const milliseconds longest = LongestPause(event.attempt);
+  const milliseconds pause = longest / 2 + milliseconds(Random() % (longest.count() / 2 + 1));
+  end.retry_at = LatestStoreNow() + pause.count();
+  end.counts = failures_ < kAwayAfter && last_taken_ > TriedBefore(event, began);
+  if (tried_.size() < kMaxTried || tried_.contains(end.event_id)) {
+    tried_[end.event_id] = StoreNow();
+  }
+  end.most_failures = options_.attempts;
+  ++counts_.retried;
+  if (++failures_ == kAwayAfter) {
+    Log(Level::kWarn, "the target is down; probing it until it is back",
+        {{"reason", std::string_view(end.error)}});
+  }
+}
+
+void Dispatcher::Ended(const slots::Claimed& event, slots::Millis began, const Status& status) {
+  if (!status.ok() && status.error().code == Code::kDeadlineExceeded) {
+    return LatestStoreNow() >= event.not_after ? GiveBack(event) : Leave();
+  }
   const slots::Millis at = SteadyMillis();
   slots::Finish end{.event_id = event.slot.event_id, .attempt = event.attempt};
   if (!status.ok()) {
     end.failed = true;
     end.error = Shortened(status.error().message);
     end.random = Random();
-    const bool helps =
-        status.error().code != Code::kInvalidArgument && event.attempt < options_.attempts;
-    if (helps) end.retry_at = LatestStoreNow() + Pause(event.attempt).count();
   }
   {
     const std::lock_guard lock(mutex_);
     if (status.ok()) {
       failures_ = 0;
+      last_taken_ = StoreNow();
+      tried_.erase(end.event_id);
       ++counts_.delivered;
       if (event.attempt > 1) ++counts_.redelivered;
-    } else if (end.retry_at) {
-      if (++failures_ == kAwayAfter) {
-        Log(Level::kWarn, "the target is down; probing it until it is back",
-            {{"reason", std::string_view(end.error)}});
-      }
-      ++counts_.retried;
+    } else if (status.error().code != Code::kInvalidArgument) {
+      TakeFailure(event, began, end);
     } else {
+      tried_.erase(end.event_id);
       ++counts_.dead;
-      Log(Level::kWarn, "dead letter",
-          {{"event", std::string_view(end.event_id)}, {"reason", std::string_view(end.error)}});
+      LogDead(end);
     }
     ended_.push_back({std::move(end), at});
   }
@@ -269,6 +317,11 @@ void Dispatcher::TellStore(std::vector<Over> over, const std::stop_token& stop) 
       in_hand_ -= ends.size();
       for (std::size_t i = 0; i < ends.size(); ++i) {
         if (!told.ok() || (*told)[i] == slots::Finished::kLost) ++counts_.lost;
+        if (!told.ok() || (*told)[i] != slots::Finished::kGivenUp) continue;
+        tried_.erase(ends[i].event_id);
+        ++counts_.dead;
+        --counts_.retried;
+        LogDead(ends[i]);
       }
       break;
     }

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "dispatch/delivery_target.h"
@@ -24,7 +25,7 @@ struct DispatcherOptions {
   std::chrono::milliseconds ahead{500};     ///< claimed so long before their time
   std::chrono::milliseconds timeout{5000};  ///< of one delivery
   std::size_t most = 5'000;                 ///< events in hand
-  int attempts = 20;                        ///< then an event is a dead letter
+  int attempts = 20;                        ///< that failed for reasons of its own: a dead letter
   std::chrono::milliseconds first_pause{1'000};
   std::chrono::milliseconds longest_pause{60'000};
 };
@@ -40,6 +41,9 @@ struct DispatchCounts {
 /// Claims due events and delivers each at its time. Three threads: one claims ahead, one delivers
 /// what is due, one reports to the store how claims ended, in sets. When the target is down, only
 /// an occasional probe is claimed.
+///
+/// A failure counts against an event only if the target has taken another event since this one was
+/// tried before: without that, it says something about the target, not about the event.
 ///
 /// For the thread that made it; Run blocks until `stop` is requested and all work is reported.
 class Dispatcher {
@@ -63,14 +67,18 @@ class Dispatcher {
   std::size_t ClaimOnce(const std::string& config, std::size_t max);
   void Deliver(const slots::Claimed& event);
   void Leave();
-  void Ended(const slots::Claimed& event, const Status& status);
+  /// To the next opening of the calendar.
+  void GiveBack(const slots::Claimed& event);
+  void Ended(const slots::Claimed& event, slots::Millis began, const Status& status);
+  slots::Millis TriedBefore(const slots::Claimed& event, slots::Millis began) const;
+  void TakeFailure(const slots::Claimed& event, slots::Millis began, slots::Finish& end);
   void TellStore(std::vector<Over> over, const std::stop_token& stop);
   /// The store's clock, or a little before it, never ahead.
   slots::Millis StoreNow() const;
   /// The store's clock, or ahead of it: for what must be over before the store thinks it is.
   slots::Millis LatestStoreNow() const;
   void NoteClock(slots::Millis store_now, slots::Millis sent, slots::Millis wall_sent);
-  std::chrono::milliseconds Pause(std::int64_t attempt);
+  std::chrono::milliseconds LongestPause(std::int64_t attempt) const;
 
   SlotsTarget& source_;
   DeliveryTarget& target_;
@@ -80,8 +88,10 @@ class Dispatcher {
   std::condition_variable_any changed_;
   std::multimap<slots::Millis, slots::Claimed> waiting_;  // by the time of execution
   std::vector<Over> ended_;
-  std::size_t in_hand_ = 0;  // waiting, being delivered, or not reported yet
-  int failures_ = 0;         // in a row
+  std::size_t in_hand_ = 0;       // waiting, being delivered, or not reported yet
+  int failures_ = 0;              // in a row
+  slots::Millis last_taken_ = 0;  // by the target, on the store's clock
+  std::unordered_map<std::string, slots::Millis> tried_;  // events that failed here, and when
   DispatchCounts counts_;
   // Of the claiming thread: the store's clock seen from the steady one, and from the machine's.
   slots::StoreClock clock_;

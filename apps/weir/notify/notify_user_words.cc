@@ -89,12 +89,15 @@ Result<LineRequest> ConfigOf(const std::string& line) {
     return Error{Code::kInvalidArgument, "must be " + std::string(kHeadWithChannel)};
   }
   const auto limit = ParseNumber<std::int64_t>((*cells)[1]);
-  const auto window = ParseNumber<std::int64_t>((*cells)[2]);
-  if (!limit || !window) {
-    return Error{Code::kInvalidArgument, "rateLimit and timeWindow must be whole numbers"};
-  }
+  if (!limit) return Error{Code::kInvalidArgument, "rateLimit must be a whole number"};
+  const auto minutes = ParseNumber<std::int64_t>((*cells)[2]);
   std::string body = JsonObject([&](JsonWriter& json) {
-    json.Field("userId", (*cells)[0]).Field("rateLimit", *limit).Field("timeWindow", *window);
+    json.Field("userId", (*cells)[0]).Field("rateLimit", *limit);
+    if (minutes) {
+      json.Field("timeWindow", *minutes);
+    } else {
+      json.Field("timeWindow", (*cells)[2]);  // with a unit, which the service reads
+    }
   });
   if (cells->size() == 3 || (*cells)[3].empty()) return LineRequest{"POST", "/api/config", body};
   return LineRequest{

@@ -79,7 +79,7 @@ void Configure(Syntax word, int& exit_code) {
       .Between(1, 64)
       .ShowDefault();
   word.AddOption("--attempts", settings->attempts,
-                 "Attempts before a message becomes a dead letter")
+                 "Attempts before a message becomes a dead letter, unless the provider is down")
       .Between(1, 20)
       .ShowDefault();
   word.AddOption("--timeout", *timeout, "Timeout of a delivery, in seconds")

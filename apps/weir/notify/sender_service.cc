@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kCommitPause{500};
 constexpr std::chrono::seconds kBeatPause{2};
 constexpr std::size_t kConsoleBatch = 500;
 // A worker that meets a dead webhook needs attempts × (timeout + pause) for each message of its
-// share; so few must fit between two polls of the group.
+// share, and without a store waits for it besides; so few must fit between two polls of the group.
 constexpr std::size_t kMessagesPerWorker = 4;
 constexpr int kPartitions = 3;
 constexpr std::chrono::seconds kReleasePause{1};
@@ -38,7 +38,9 @@ notify::ProviderOptions ProvidersOf(const SenderSettings& settings) {
 
 std::chrono::milliseconds LongestBatch(const SenderSettings& settings,
                                        const notify::RetryPolicy& retry) {
-  const auto each = settings.attempts * (settings.timeout + retry.longest_pause);
+  const auto tries = settings.attempts * (settings.timeout + retry.longest_pause);
+  const auto each =
+      2 * tries + (settings.store.empty() ? retry.in_place * 5 / 4 : retry.longest_pause);
   // All messages of a batch may be one user's, and then one worker has them all.
   const auto all =
       each * static_cast<int>(settings.workers * kMessagesPerWorker) + std::chrono::minutes(1);

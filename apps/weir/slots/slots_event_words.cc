@@ -2,6 +2,7 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "base/json_writer.h"
 #include "console.h"
@@ -9,6 +10,7 @@
 #include "remote/remote.h"
 #include "slots/slots_words.h"
 #include "slots/time.h"
+#include "weir/clock.h"
 
 // weir slots show | cancel | restore | reschedule: one event of a running service, in the audit log
 // where it changes. weir slots due | status: what is to be executed.
@@ -24,9 +26,18 @@ struct EventWords {
   std::string config;
   std::string at;
   std::string before;
+  std::string after;
   std::string state;
   std::size_t limit = 100;
 };
+
+/// What a command for many events did.
+struct Moved {
+  std::int64_t count = 0;
+  std::int64_t kept = 0;  ///< refused: claimed or cancelled meanwhile, or there is no room
+};
+
+constexpr std::int64_t kMaxShown = 10;
 
 std::string EventPath(const EventWords& words) {
   return "/api/v1/slots/" + UrlEscaped(words.event);
@@ -56,6 +67,76 @@ int RunChange(const EventWords& words, std::string_view method, const std::strin
   }
   return words.remote.Ask(method, path, body,
                           [&](const ServiceReply& reply) { return ShowSlot(reply, words); });
+}
+
+// One page of dead letters; answers where the next one begins, or nothing after the last.
+Result<std::optional<std::string>> ReschedulePage(const EventWords& words, const std::string& after,
+                                                  const std::string& body, Moved& moved) {
+  const Result<ServiceReply> page = words.remote.Exchange(
+      "GET", "/api/v1/slots/due?limit=1000&before=9999-12-31T23:59:59Z&state=" +
+                 UrlEscaped(words.state) + "&config=" + UrlEscaped(words.config) + after);
+  if (!page.ok()) return page.error();
+  if (!page->ok()) return Error{Code::kFailedPrecondition, MessageOf(page->body)};
+  dom::parser parser;
+  dom::element list;
+  dom::array events;
+  if (parser.parse(page->body).get(list) != simdjson::SUCCESS ||
+      list["events"].get(events) != simdjson::SUCCESS) {
+    return Error{Code::kUnavailable, "unexpected response"};
+  }
+  for (const dom::element event : events) {
+    const std::string id = TextOf(event, "eventId");
+    const Result<ServiceReply> reply =
+        words.remote.Exchange("POST", "/api/v1/slots/" + UrlEscaped(id) + "/reschedule", body);
+    if (!reply.ok()) return reply.error();
+    if (reply->ok()) {
+      ++moved.count;
+    } else if (++moved.kept <= kMaxShown) {
+      std::cerr << "weir: " << id << ": " << MessageOf(reply->body) << '\n';
+    }
+  }
+  const std::string next = TextOf(list, "next");
+  if (next.empty()) return std::optional<std::string>();
+  return std::optional<std::string>("&after=" + UrlEscaped(next));
+}
+
+// All dead letters of a config. Each is a call of its own, so that each is in the audit log; doing
+// it again after an interruption goes on with what is left.
+int RescheduleAll(const EventWords& words) {
+  if (words.state != "FAILED" || words.config.empty()) {
+    return Fail({Code::kInvalidArgument, "give an event, or --state FAILED and --config"});
+  }
+  slots::Millis at = SystemClock::Get().Now() / 1'000'000;
+  if (!words.at.empty()) {
+    const Result<slots::Millis> given = slots::ParseInstant(words.at);
+    if (!given.ok()) return Fail({given.error().code, "--at " + given.error().message});
+    at = *given;
+  }
+  const std::string body =
+      JsonObject([&](JsonWriter& json) { json.Field("requestedTime", slots::FormatInstant(at)); });
+  Moved moved;
+  for (std::optional<std::string> after = ""; after;) {
+    Result<std::optional<std::string>> next = ReschedulePage(words, *after, body, moved);
+    if (!next.ok()) return Fail(next.error());
+    after = std::move(*next);
+  }
+  if (words.remote.json) {
+    std::cout << JsonObject([&](JsonWriter& json) {
+      json.Field("rescheduled", moved.count).Field("kept", moved.kept);
+    }) << '\n';
+  } else {
+    std::cout << "rescheduled " << moved.count << ", kept as they are " << moved.kept << '\n';
+  }
+  return moved.kept == 0 ? kExitOk : kExitRefused;
+}
+
+int RunReschedule(const EventWords& words) {
+  if (words.event.empty()) return RescheduleAll(words);
+  if (!words.state.empty()) {
+    return Fail({Code::kInvalidArgument, "give an event or --state, not both"});
+  }
+  if (words.at.empty()) return Fail({Code::kInvalidArgument, "--at is required"});
+  return RunChange(words, "POST", EventPath(words) + "/reschedule");
 }
 
 int ShowEvent(const ServiceReply& reply) {
@@ -93,18 +174,24 @@ int RunDue(const EventWords& words) {
                        "&limit=" + std::to_string(words.limit);
   if (!words.before.empty()) target += "&before=" + UrlEscaped(words.before);
   if (!words.state.empty()) target += "&state=" + UrlEscaped(words.state);
+  if (!words.after.empty()) target += "&after=" + UrlEscaped(words.after);
   return words.remote.Ask("GET", target, {}, [&](const ServiceReply& reply) -> int {
     if (words.remote.json) return kExitOk;
     dom::parser parser;
+    dom::element list;
     dom::array events;
-    if (parser.parse(reply.body)["events"].get(events) != simdjson::SUCCESS)
+    if (parser.parse(reply.body).get(list) != simdjson::SUCCESS ||
+        list["events"].get(events) != simdjson::SUCCESS) {
       return FailUnexpected();
+    }
     Table table({"event", "state", "scheduled", "tenant", ">attempts", "error"});
     for (const dom::element event : events) {
       table.Add({TextOf(event, "eventId"), TextOf(event, "state"), TextOf(event, "scheduledTime"),
                  TextOf(event, "tenant"), TextOf(event, "attempts"), TextOf(event, "error")});
     }
     std::cout << table.ToString();
+    const std::string next = TextOf(list, "next");
+    if (!next.empty()) std::cout << "there may be more: --after '" << next << "'\n";
     return kExitOk;
   });
 }
@@ -118,13 +205,16 @@ int RunStatus(const EventWords& words) {
         if (parser.parse(reply.body)["configs"].get(configs) != simdjson::SUCCESS) {
           return FailUnexpected();
         }
-        Table table({"config", ">due", "oldest due", ">claimed", ">this window", ">failed",
-                     "caught up by"});
+        Table table({"config", ">due", "oldest due", ">later", ">claimed", ">this window",
+                     ">failed", "caught up by"});
         for (const dom::element one : configs) {
-          table.Add({TextOf(one, "configName"), TextOf(one, "due"), TextOf(one, "oldestDue"),
+          const std::string caught_up = TextOf(one, "caughtUpBy");
+          const bool more = TextOf(one, "dueIsMore") == "true";
+          table.Add({TextOf(one, "configName"), TextOf(one, "due") + (more ? " or more" : ""),
+                     TextOf(one, "oldestDue"), TextOf(one, "scheduledLater"),
                      TextOf(one, "claimed"),
                      TextOf(one, "grantedInWindow") + " of " + TextOf(one, "maxPerWindow"),
-                     TextOf(one, "failed"), TextOf(one, "caughtUpBy")});
+                     TextOf(one, "failed"), caught_up.empty() ? "unknown" : caught_up});
         }
         std::cout << table.ToString();
         return kExitOk;
@@ -167,20 +257,22 @@ void AddSlotsEvents(Syntax slots_word, int& exit_code) {
       exit_code)
       .AddOption("--at", restore->at, "New requested time (default: the old one)");
   auto move = std::make_shared<EventWords>();
-  Syntax word = AddForEvent(
-      slots_word, move, "reschedule", "Move an event to another time; a failed event is retried.",
-      [](const EventWords& words) {
-        return RunChange(words, "POST", EventPath(words) + "/reschedule");
-      },
-      exit_code);
-  word.AddOption("--at", move->at, "New requested time").Required();
-  word.AddOption("--config", move->config, "New config (default: the current one)");
+  Syntax word =
+      Add(slots_word, move, "reschedule",
+          "Move an event to another time; a failed event is retried. --state FAILED: all of them.",
+          RunReschedule, exit_code);
+  word.AddOption("event", move->event, "The event's ID; none with --state");
+  word.AddOption("--at", move->at, "New requested time (with --state, default: now)");
+  word.AddOption("--config", move->config,
+                 "New config (default: the current one); with --state: of this config");
+  word.AddOption("--state", move->state, "FAILED: reschedule all dead letters of --config");
   auto due = std::make_shared<EventWords>();
   word = Add(slots_word, due, "due", "List events that are due, oldest first.", RunDue, exit_code);
   word.AddOption("--config", due->config, "The config").Required();
   word.AddOption("--before", due->before, "Events due by this time (default: now)");
   word.AddOption("--state", due->state,
                  "SCHEDULED (the default), CLAIMED, DONE, FAILED or CANCELLED");
+  word.AddOption("--after", due->after, "Where the last page ended, as it was printed");
   word.AddOption("--limit", due->limit, "Maximum number of results")
       .Between(std::size_t{1}, std::size_t{1'000})
       .ShowDefault();

@@ -63,7 +63,10 @@ void AppendFinish(JsonWriter& json, const slots::Finish& end) {
       .Field("attempt", end.attempt)
       .Field("endedAgoMs", end.ago);
   if (end.failed) json.Field("error", end.error);
-  if (end.retry_at) json.Field("retryTime", slots::FormatInstant(*end.retry_at));
+  if (end.retry_at) {
+    json.Field("retryTime", slots::FormatInstant(*end.retry_at)).Field("counts", end.counts);
+    if (end.most_failures > 0) json.Field("maxFailures", end.most_failures);
+  }
   json.EndObject();
 }
 
@@ -158,6 +161,9 @@ class ServiceTarget final : public SlotsTarget {
     bool capped = false;
     if ((*object)["capped"].get(capped) != simdjson::SUCCESS) return Garbled();
     slots::Claim claim{.now = Instant(*object, "now"), .events = {}, .capped = capped};
+    if (const slots::Millis cut_off = Instant(*object, "notAfter"); cut_off > 0) {
+      claim.not_after = cut_off;
+    }
     for (dom::element one : list) {
       dom::object fields;
       if (one.get(fields) != simdjson::SUCCESS) return Garbled();
@@ -206,10 +212,11 @@ class ServiceTarget final : public SlotsTarget {
       dom::object fields;
       if (one.get(fields) != simdjson::SUCCESS) return Garbled();
       const std::string status = Text(fields, "status");
-      told[indexes[next++]] = status == "LOST"      ? slots::Finished::kLost
-                              : status == "UNKNOWN" ? slots::Finished::kUnknown
-                              : status == "ALREADY" ? slots::Finished::kAlready
-                                                    : slots::Finished::kOk;
+      told[indexes[next++]] = status == "LOST"       ? slots::Finished::kLost
+                              : status == "UNKNOWN"  ? slots::Finished::kUnknown
+                              : status == "ALREADY"  ? slots::Finished::kAlready
+                              : status == "GIVEN_UP" ? slots::Finished::kGivenUp
+                                                     : slots::Finished::kOk;
     }
     return {};
   }

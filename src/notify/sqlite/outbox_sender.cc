@@ -54,6 +54,7 @@ OutboxSender::OutboxSender(Database& database, Provider& provider, const Clock& 
       courier_(provider, stats_, clock,
                {.workers = options.workers,
                 .retry = options.retry,
+                .may_delay = true,
                 .on_failure = [this](const Delivery& failure) { NoteFailure(failure); }},
                stop_.get_token()),
       dead_(CountDead(database)) {

@@ -98,7 +98,8 @@ void AppendNext(SlotStore& store, const std::shared_ptr<Listing>& listing, std::
                     [&store, listing, at](Result<std::vector<WindowLoad>> windows) {
                       if (!windows.ok()) return listing->reply(ErrorResponse(windows.error()));
                       const Backlog& one = listing->backlogs[at];
-                      AppendBacklog(listing->json, one, CaughtUpBy(one, *windows));
+                      AppendBacklog(listing->json, one,
+                                    CaughtUpBy(one, *windows, windows->size() < kPlanPage));
                       AppendNext(store, listing, at + 1);
                     });
 }

@@ -39,7 +39,17 @@ Status ReadFinish(const dom::object& object, Finish& end) {
   if (!end.failed) return {};
   Status s = http::ReadTextIfAny(object, "error", end.error);
   if (s.ok() && !end.error.empty()) s = CheckName("error", end.error, kMaxErrorBytes);
-  if (!s.ok() || !http::HasField(object, "retryTime")) return s;
+  if (!s.ok()) return s;
+  if (http::HasField(object, "counts") && object["counts"].get(end.counts) != simdjson::SUCCESS) {
+    return Invalid("counts must be true or false");
+  }
+  if (http::HasField(object, "maxFailures")) {
+    if (s = http::ReadNumber(object, "maxFailures", end.most_failures); !s.ok()) return s;
+    if (end.most_failures < 1 || end.most_failures > kMaxFailures) {
+      return Invalid("maxFailures must be from 1 to " + std::to_string(kMaxFailures));
+    }
+  }
+  if (!http::HasField(object, "retryTime")) return {};
   return ReadInstant(object, "retryTime", end.retry_at.emplace());
 }
 
@@ -165,11 +175,9 @@ std::string ClaimBody(const Claim& claim) {
   std::string out;
   out.reserve(64 + claim.events.size() * 320);
   JsonWriter json(out);
-  json.BeginObject()
-      .Field("now", FormatInstant(claim.now))
-      .Field("capped", claim.capped)
-      .Key("events")
-      .BeginArray();
+  json.BeginObject().Field("now", FormatInstant(claim.now)).Field("capped", claim.capped);
+  if (claim.not_after < kMaxInstant) json.Field("notAfter", FormatInstant(claim.not_after));
+  json.Key("events").BeginArray();
   for (const Claimed& event : claim.events) AppendClaimed(json, event);
   json.EndArray().EndObject();
   return out;
@@ -185,6 +193,8 @@ std::string_view FinishedName(Finished finished, bool failed) noexcept {
       return "LOST";
     case Finished::kUnknown:
       return "UNKNOWN";
+    case Finished::kGivenUp:
+      return "GIVEN_UP";
   }
   return "";
 }
@@ -196,6 +206,8 @@ void AppendBacklog(JsonWriter& json, const Backlog& backlog, std::optional<Milli
   json.Field("maxPerWindow", backlog.cap)
       .Field("grantedInWindow", backlog.granted)
       .Field("due", backlog.due)
+      .Field("dueIsMore", backlog.due >= kMaxCounted)
+      .Field("scheduledLater", backlog.later)
       .Field("claimed", backlog.claimed)
       .Field("failed", backlog.failed);
   AppendInstant(json, "oldestDue", backlog.oldest_due);

@@ -47,6 +47,7 @@ void SlotsWatch::Count(const Claim& claim) noexcept {
 
 void SlotsWatch::Count(Finished finished, bool failed, bool again) noexcept {
   if (finished == Finished::kLost) lost_.fetch_add(1, std::memory_order_relaxed);
+  if (finished == Finished::kGivenUp) failed_.fetch_add(1, std::memory_order_relaxed);
   if (finished != Finished::kOk) return;
   (!failed ? done_ : again ? retried_ : failed_).fetch_add(1, std::memory_order_relaxed);
 }
@@ -96,7 +97,10 @@ void SlotsWatch::ReadPlans(SlotStore& store, const std::shared_ptr<State>& state
   store.ListWindows(behind.config, behind.window_start, kPlannedWindows,
                     [&store, state, read, at](Result<std::vector<WindowLoad>> windows) {
                       auto& [backlog, caught_up] = (*read)[at];
-                      if (windows.ok()) caught_up = CaughtUpBy(backlog, *windows);
+                      if (windows.ok()) {
+                        caught_up =
+                            CaughtUpBy(backlog, *windows, windows->size() < kPlannedWindows);
+                      }
                       ReadPlans(store, state, read, at + 1);
                     });
 }

@@ -42,6 +42,13 @@ Claim ReadClaim(const Rows& rows, const std::string& config) {
   return claim;
 }
 
+// The end of the open time that `now` is in.
+Millis ClosingAfter(const Calendar& calendar, Millis now) {
+  if (!calendar.any()) return kMaxInstant;
+  const std::optional<OpenTime> open = OpenTimes(calendar).At(now);
+  return open && open->from <= now ? open->until : kMaxInstant;
+}
+
 template <typename Work>
 Params PlainParams(const Work& ending) {
   std::vector<std::string_view> events;
@@ -86,13 +93,16 @@ void PostgresSlotStore::ClaimDue(ClaimRequest request, Done<Claim> done) {
     params.Text(request.config).Int(static_cast<std::int64_t>(request.max)).Int(request.lease);
     params.Int(request.ahead).Text(request.by).Int(request.now);
     params.Int(request.random & kRandomMask);
-    AppendOpenNow(params, Timed(request.config), request.now > 0 ? request.now : MachineMillis());
+    const Config* const timed = Timed(request.config);
+    AppendOpenNow(params, timed, request.now > 0 ? request.now : MachineMillis());
+    const Calendar calendar = timed == nullptr ? Calendar{} : timed->calendar;
     // Claiming is not idempotent: what an answer that was lost has claimed comes back when its
     // lease ends.
     worker_->RunOnce(
         "SELECT * FROM weir_slots_claim_open($1, $2::int, $3, $4, $5, $6, $7, $8::int, "
         "$9::bigint[], $10::bigint[])",
-        std::move(params), [this, request, done = std::move(done)](const ExecutionAnswer& answer) {
+        std::move(params),
+        [this, request, calendar, done = std::move(done)](const ExecutionAnswer& answer) {
           const std::string& config = request.config;
           if (answer.sqlstate == "WS009") {
             return LearnTimings({config}, [this, request, done](const Status& learned) {
@@ -104,7 +114,9 @@ void PostgresSlotStore::ClaimDue(ClaimRequest request, Done<Claim> done) {
             return done(Error{Code::kNotFound, "there is no config '" + config + "'"});
           }
           if (!answer.status.ok()) return done(answer.status.error());
-          done(ReadClaim(answer.rows, config));
+          Claim claim = ReadClaim(answer.rows, config);
+          claim.not_after = ClosingAfter(calendar, claim.now);
+          done(std::move(claim));
         });
   });
 }
@@ -120,9 +132,10 @@ void PostgresSlotStore::Retry(const std::shared_ptr<Ending>& work, std::size_t i
   params.Text(end.event_id).Int(end.attempt).Text(end.error).Int(earliest);
   params.Int(end.random).Int(OverOf(end));
   AppendTiming(params, timed, timing, {&earliest, 1});
+  params.Int(end.counts ? 1 : 0).Int(end.most_failures);
   worker_->Run(
       "SELECT weir_slots_retry($1, $2::int, $3, $4, $5, $7::int, $6, 0, $8::bigint[], "
-      "$9::bigint[])",
+      "$9::bigint[], $10::int, $11)",
       std::move(params), [this, work, index](const ExecutionAnswer& answer) {
         if (answer.sqlstate == "WS009") return TimeAndRetry(work, index);
         if (answer.status.ok()) {
@@ -182,9 +195,13 @@ void PostgresSlotStore::FinishMany(std::vector<Finish> ends, Done<std::vector<Fi
 
 void PostgresSlotStore::ListBacklogs(Millis now, Done<std::vector<Backlog>> done) {
   worker_->Ask(&Worker::RunLong,
-               "SELECT b.*, c.calendar FROM weir_slots_backlogs($1) b CROSS JOIN LATERAL "
-               "(SELECT calendar FROM rate_limit_config WHERE config_name = b.r_config "
-               "ORDER BY version DESC LIMIT 1) c",
+               "SELECT b.*, c.calendar, l.n FROM weir_slots_backlogs($1) b CROSS JOIN LATERAL "
+               "(SELECT config_id, calendar FROM rate_limit_config WHERE config_name = b.r_config "
+               "ORDER BY version DESC LIMIT 1) c CROSS JOIN LATERAL "
+               "(SELECT coalesce(sum(w.slot_count), 0)::bigint AS n FROM (SELECT DISTINCT "
+               "window_ms FROM rate_limit_config g WHERE g.config_name = b.r_config) z "
+               "JOIN rate_limit_window_counter w ON w.config_id = c.config_id "
+               "AND w.window_ms = z.window_ms AND w.window_start > b.r_window) l",
                std::move(Params().Int(now)), std::move(done),
                [](const Rows& rows) -> Result<std::vector<Backlog>> {
                  std::vector<Backlog> backlogs;
@@ -198,6 +215,7 @@ void PostgresSlotStore::ListBacklogs(Millis now, Done<std::vector<Backlog>> done
                                        .cap = rows.Int(row, 4),
                                        .due = rows.Int(row, 5),
                                        .oldest_due = rows.Int(row, 6),
+                                       .later = rows.Int(row, 12),
                                        .claimed = rows.Int(row, 7),
                                        .granted = rows.Int(row, 8),
                                        .failed = rows.Int(row, 9),

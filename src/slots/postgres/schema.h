@@ -19,5 +19,6 @@ extern const char* const kConfiguringStates;
 extern const char* const kPlacingOpen;
 extern const char* const kArchive;
 extern const char* const kOpenTimes;
+extern const char* const kFailures;
 
 }  // namespace weir::slots::postgres

@@ -48,6 +48,7 @@ Result<Backlog> ReadBacklog(Connection& connection, const StoredConfig& stored, 
     if (!number.ok()) failed = number.error();
     return number.ok() ? *number : 0;
   };
+  backlog.later = read(kCountLater, backlog.window_start);
   backlog.claimed = read(kCountClaimed);
   backlog.granted = read(kReadGranted, config.window_size, backlog.window_start);
   backlog.failed = read(kCountFailed, kMaxCounted);

@@ -199,7 +199,9 @@ Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis no
   if (!found->has_value()) return Finished::kUnknown;
   const StoredSlot& old = **found;
   const bool open = old.state == State::kScheduled || old.state == State::kClaimed;
-  if (old.attempts != end.attempt || end.attempt < 1 || !open) return Finished::kLost;
+  if (old.attempts != end.attempt || end.attempt < 1) return Finished::kLost;
+  if (old.state == State::kFailed) return Finished::kAlready;  // given up by the same call
+  if (!open) return Finished::kLost;
   if (old.state == State::kScheduled && old.claimed_at == 0) return Finished::kAlready;
   if (Status s = connection.Execute("SAVEPOINT retry"); !s.ok()) return s.error();
   Result<Answer> moved = Replace(
@@ -210,7 +212,10 @@ Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis no
     if (Status s = connection.Run(kReturnEvent, end.event_id); !s.ok()) return s.error();
   }
   if (Status s = connection.Execute("RELEASE retry"); !s.ok()) return s.error();
-  if (Status s = connection.Run(kSetError, end.event_id, end.error); !s.ok()) return s.error();
+  const std::int64_t counts = end.counts ? 1 : 0;
+  if (Status s = connection.Run(kNoteFailure, end.event_id, end.error, counts); !s.ok()) {
+    return s.error();
+  }
   Status s = NoteChange(connection, end.event_id, now, "failed", end.error);
   if (!s.ok()) return s.error();
   if (old.exec_size > 0) {

@@ -87,7 +87,7 @@ bool Claiming::IsOpen() {
   const std::optional<OpenTime> open = OpenTimes(config_.calendar).At(claim_.now);
   if (!open || open->from > claim_.now) return false;
   ahead_ = std::min(ahead_, open->until - 1 - claim_.now);
-  closing_ = open->until;
+  closing_ = claim_.not_after = open->until;
   return true;
 }
 
@@ -234,6 +234,27 @@ Result<Finished> FinishOne(Connection& connection, const Finish& end, Millis now
   return Finished::kOk;
 }
 
+// Whether this failure is the last one that the event could have.
+Result<bool> IsLast(Connection& connection, const Finish& end) {
+  if (end.most_failures == 0 || !end.counts) return false;
+  Result<std::optional<StoredSlot>> found = LoadSlot(connection, end.event_id);
+  if (!found.ok()) return found.error();
+  return found->has_value() && (*found)->failures + 1 >= end.most_failures;
+}
+
+Result<Finished> Retry(Connection& connection, const Finish& end, Millis now) {
+  Result<bool> last = IsLast(connection, end);
+  if (!last.ok()) return last.error();
+  if (!*last) return RetryEvent(connection, end, now);
+  Result<Finished> ended = FinishOne(connection, end, now);
+  if (!ended.ok() || *ended != Finished::kOk) return ended;
+  // Whoever reschedules it wants it to be tried as often as before.
+  Result<Statement> forget = connection.Prepare(kForgetFailures);
+  if (!forget.ok()) return forget.error();
+  if (Status s = forget->Bind(1, end.event_id).Run(); !s.ok()) return s.error();
+  return Finished::kGivenUp;
+}
+
 }  // namespace
 
 Result<Claim> ClaimEvents(Connection& connection, const ClaimRequest& request) {
@@ -250,8 +271,8 @@ Result<std::vector<Finished>> FinishEvents(Connection& connection, std::span<con
   std::vector<Finished> answers;
   answers.reserve(ends.size());
   for (const Finish& end : ends) {
-    Result<Finished> one = end.failed && end.retry_at ? RetryEvent(connection, end, now)
-                                                      : FinishOne(connection, end, now);
+    Result<Finished> one =
+        end.failed && end.retry_at ? Retry(connection, end, now) : FinishOne(connection, end, now);
     if (!one.ok()) return one.error();
     answers.push_back(*one);
   }

@@ -5,7 +5,7 @@
 namespace weir::slots::sqlite {
 
 std::span<const char* const> Migrations() noexcept {
-  static const char* const steps[] = {kTables, kStates, kArchiveTable};
+  static const char* const steps[] = {kTables, kStates, kArchiveTable, kFailures};
   return steps;
 }
 

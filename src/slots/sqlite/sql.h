@@ -17,6 +17,7 @@ extern const char* const kLookInArchive;
 // backlogs.sql
 extern const char* const kCountDue;
 extern const char* const kCountClaimed;
+extern const char* const kCountLater;
 extern const char* const kReadGranted;
 extern const char* const kCountFailed;
 extern const char* const kHasExecuted;
@@ -53,7 +54,8 @@ extern const char* const kSettleEvent;
 extern const char* const kNoteChange;
 extern const char* const kCancelEvent;
 extern const char* const kReturnEvent;
-extern const char* const kSetError;
+extern const char* const kNoteFailure;
+extern const char* const kForgetFailures;
 extern const char* const kWhereDue;
 extern const char* const kAndOfConfig;
 
@@ -87,5 +89,6 @@ extern const char* const kVerify;
 extern const char* const kTables;
 extern const char* const kStates;
 extern const char* const kArchiveTable;
+extern const char* const kFailures;
 
 }  // namespace weir::slots::sqlite

@@ -111,7 +111,8 @@ Result<std::optional<StoredSlot>> LoadSlot(Connection& connection, std::string_v
                                                    .window_start = query->Int(2),
                                                    .scheduled = query->Int(3)},
                                               static_cast<State>(query->Int(6)), query->Int(7),
-                                              query->Int(8), query->Int(9), query->Int(10)});
+                                              query->Int(8), query->Int(9), query->Int(10),
+                                              query->Int(11)});
 }
 
 Status AssignGroup(Connection& connection, std::span<const Ask> asks, const ConfigGroup& group,

@@ -26,6 +26,7 @@ struct StoredSlot {
   Millis claimed_at = 0;
   Millis exec_size = 0;  ///< 0: not claimed, or the claim was counted as ended
   Millis exec_window = 0;
+  std::int64_t failures = 0;  ///< that count against it
 };
 
 Result<std::optional<StoredSlot>> LoadSlot(weir::sqlite::Connection& connection,

@@ -111,6 +111,46 @@ TEST_P(Backlogs, ADeadLetterIsGivenUpByCancellingIt) {
   EXPECT_EQ(client().Verify().problems, 0) << "it holds no place any more";
 }
 
+// Attempts that say nothing about the event are not held against it.
+TEST_P(Backlogs, OnlyFailuresThatCountMakeADeadLetter) {
+  client().Put(Pay(10));
+  client().Assign(client().Ask("e", "pay", kNoon));
+  Millis now = kNoon + kWindow;
+  const auto fail = [&](bool counts) {
+    const Claim claim = ClaimAt(now);
+    EXPECT_THAT(claim.events, SizeIs(1));
+    now += 2 * kWindow;
+    Finish end{.event_id = "e", .attempt = claim.events.at(0).attempt};
+    end.failed = true;
+    end.error = "no answer";
+    end.retry_at = now - kWindow;
+    end.counts = counts;
+    end.most_failures = 2;
+    end.now = now - kWindow;
+    const Finished told = client().Finish({end}).at(0);
+    if (told == Finished::kGivenUp) {
+      EXPECT_EQ(client().Finish({end}).at(0), Finished::kAlready);
+    }
+    return told;
+  };
+  for (const int round : {1, 2}) {
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(fail(false), Finished::kOk);
+    EXPECT_EQ(fail(true), Finished::kOk);
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(fail(false), Finished::kOk);
+    EXPECT_EQ(client().Look("e")->state, State::kScheduled);
+    EXPECT_EQ(fail(true), Finished::kGivenUp);
+    const Event dead = *client().Look("e");
+    EXPECT_EQ(dead.state, State::kFailed);
+    EXPECT_EQ(dead.attempts, 12 * round);
+    EXPECT_EQ(dead.error, "no answer");
+    EXPECT_EQ(client().Backlogs(now).at(0).claimed, 0);
+    // Rescheduled, it has as many failures as before.
+    client().Reschedule({.event_id = "e", .requested = now});
+    now += kWindow;
+  }
+  EXPECT_EQ(client().Verify().problems, 0);
+}
+
 TEST_P(Backlogs, TheBacklogSaysHowLongCatchingUpTakes) {
   client().Put(Pay(10));
   client().Assign(Asks(45, kNoon));
@@ -125,13 +165,21 @@ TEST_P(Backlogs, TheBacklogSaysHowLongCatchingUpTakes) {
   backlog = client().Backlogs(now).at(0);
   EXPECT_EQ(backlog.config, "pay");
   EXPECT_EQ(backlog.due, 42);
+  EXPECT_EQ(backlog.later, 8);
   EXPECT_EQ(backlog.claimed, 3);
   EXPECT_EQ(backlog.granted, 3);
   EXPECT_EQ(backlog.window_start, now);
   EXPECT_TRUE(backlog.executed);
   EXPECT_GE(backlog.oldest_due, kNoon);
   // 7 now, 2 in the next window, then 10 a window: 33 more take four.
-  EXPECT_EQ(CaughtUpBy(backlog, client().Windows("pay", now)), now + 6 * kWindow);
+  const std::vector<WindowLoad> windows = client().Windows("pay", now);
+  EXPECT_EQ(CaughtUpBy(backlog, windows), now + 6 * kWindow);
+  EXPECT_EQ(CaughtUpBy(backlog, windows, false), std::nullopt) << "later windows may be full";
+  backlog.calendar = *ParseCalendar("UTC MON-SUN 00:00-24:00");
+  EXPECT_EQ(CaughtUpBy(backlog, windows), now + 6 * kWindow);
+  EXPECT_EQ(CaughtUpBy(backlog, windows, false), std::nullopt);
+  backlog.due = kMaxCounted;
+  EXPECT_EQ(CaughtUpBy(backlog, windows), std::nullopt) << "there may be more";
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, Backlogs, testing::Values("sqlite", "postgres"),

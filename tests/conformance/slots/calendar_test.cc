@@ -146,6 +146,7 @@ TEST_P(Calendars, WhatIsOverdueIsExecutedBeforeTheCutOff) {
   const Claim claim = client().Claim(
       {.config = "pay", .max = 200, .now = At("2025-06-16T14:59:58Z"), .random = 12'345});
   EXPECT_EQ(claim.events.size(), 200U);
+  EXPECT_EQ(claim.not_after, At("2025-06-16T15:00:00Z")) << "for who is slow to begin";
   for (const Claimed& event : claim.events) {
     EXPECT_LT(event.execute_at, At("2025-06-16T15:00:00Z")) << FormatInstant(event.execute_at);
   }

@@ -80,12 +80,15 @@ TEST_F(NotifyWords, UsersAreWrittenAndReadAsCsv) {
   EXPECT_EQ(Notify({"import", file}).output, "3 caps imported\n");
   EXPECT_EQ(Notify({"export", "-"}).output, caps);
   const std::string wrong =
-      dir_.Write("wrong.csv", "bob,7,60\nbob\ncarl,many,60,\ndan,0,60,\neve,2,60,No!\n").string();
+      dir_.Write("wrong.csv", "bob,7,2h\nbob\ncarl,many,60,\ndan,0,60,\neve,2,60,No!\nfay,2,2x\n")
+          .string();
   const RunResult some = Notify({"import", wrong});
   EXPECT_EQ(some.exit_code, kNo);
-  EXPECT_EQ(some.output, "1 caps imported, 4 lines skipped\n");
-  EXPECT_THAT(some.error_output, AllOf(HasSubstr("line 2: "), HasSubstr("line 3: "),
-                                       HasSubstr("line 4: "), HasSubstr("line 5: ")));
+  EXPECT_EQ(some.output, "1 caps imported, 5 lines skipped\n");
+  EXPECT_THAT(some.error_output,
+              AllOf(HasSubstr("line 2: "), HasSubstr("line 3: "), HasSubstr("line 4: "),
+                    HasSubstr("line 5: "), HasSubstr("line 6: ")));
+  EXPECT_THAT(Notify({"config", "bob"}).output, ContainsRegex("timeWindow +120\n"));
   EXPECT_THAT(Notify({"config", "bob"}).output, ContainsRegex("rateLimit +7\n"));
 }
 

@@ -70,7 +70,8 @@ class SenderTest : public testing::Test {
         SenderOptions{.workers = workers,
                       .retry = {.attempts = 2,
                                 .first_pause = milliseconds(1),
-                                .longest_pause = milliseconds(1)}},
+                                .longest_pause = milliseconds(1),
+                                .in_place = in_place_}},
         stop_.get_token());
   }
   static std::vector<std::pair<int, std::int64_t>> Pairs(const std::vector<Position>& positions) {
@@ -85,6 +86,7 @@ class SenderTest : public testing::Test {
   DeliveryStats stats_;
   std::vector<DeadLetter> dead_;
   int refusals_ = 0;
+  milliseconds in_place_{0};
   std::stop_source stop_;
 };
 
@@ -127,6 +129,19 @@ TEST_F(SenderTest, AnIdThatCouldForgeALineIsMalformed) {
                               .payload = R"({"id":"x\nSMS SENT","userId":"u","message":"m"})"}})
                    .empty());
   EXPECT_EQ(dead_.size(), 1);
+}
+
+// Without a store there is nowhere to put a message meanwhile.
+TEST_F(SenderTest, WaitsForAProviderThatIsDown) {
+  in_place_ = std::chrono::minutes(1);
+  int failures = 4;  // twice as many as there are attempts
+  provider_.before = [&](const Event& event) {
+    provider_.errors = failures-- > 0 ? std::map<std::string, Code>{{event.id, Code::kUnavailable}}
+                                      : std::map<std::string, Code>{};
+  };
+  EXPECT_THAT(Pairs(Make()->Handle({Message(0, 0, "a")})), ElementsAre(std::pair(0, 1)));
+  EXPECT_THAT(provider_.delivered["ann"], ElementsAre("a"));
+  EXPECT_THAT(dead_, IsEmpty());
 }
 
 TEST_F(SenderTest, WhatCannotBeDeliveredGoesToTheDeadLettersAndMayBePutBack) {

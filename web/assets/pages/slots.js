@@ -77,13 +77,14 @@ export function render(root, { signal }) {
       const now = all.find((b) => b.configName === config.configName);
       if (!now) return show(box, empty('Nothing was executed yet.'));
       const late = now.oldestDue ? toDate(now.now) - toDate(now.oldestDue) : 0;
-      const boxes = ['Due', 'Late', 'In this window', 'Claimed', 'Caught up in', 'Dead letters'].map(figure);
-      boxes[0].set(count(now.due));
+      const boxes = ['Due', 'Late', 'Scheduled later', 'In this window', 'Claimed', 'Caught up in', 'Dead letters'].map(figure);
+      boxes[0].set(count(now.due) + (now.dueIsMore ? ' or more' : ''));
       boxes[1].set(late > 0 ? span(late) : 'no', null, late > 60000);
-      boxes[2].set(`${count(now.grantedInWindow)} of ${count(now.maxPerWindow)}`);
-      boxes[3].set(count(now.claimed));
-      boxes[4].set(now.catchUpMs === undefined ? 'unknown' : now.catchUpMs > 0 ? span(now.catchUpMs) : 'now');
-      boxes[5].set(count(now.failed), null, now.failed > 0);
+      boxes[2].set(count(now.scheduledLater));
+      boxes[3].set(`${count(now.grantedInWindow)} of ${count(now.maxPerWindow)}`);
+      boxes[4].set(count(now.claimed));
+      boxes[5].set(now.catchUpMs === undefined ? 'unknown' : now.catchUpMs > 0 ? span(now.catchUpMs) : 'now');
+      boxes[6].set(count(now.failed), null, now.failed > 0);
       show(box, figures(...boxes));
     } catch (error) {
       if (!signal.aborted) show(box, failure(error, 'The backlog'));

@@ -244,41 +244,6 @@ BEGIN
   RETURN NEXT;
 END $f$;
 
-CREATE FUNCTION weir_slots_retry(p_event text, p_attempt int, p_error text, p_at bigint,
-                                 p_random bigint, p_version int, p_over bigint, p_now bigint,
-                                 p_from bigint[], p_until bigint[])
-RETURNS int LANGUAGE plpgsql SET enable_seqscan = off AS $f$
-DECLARE
-  t bigint := weir_slots_now(p_now);
-  s rate_limit_event_slot%ROWTYPE;
-BEGIN
-  SELECT * INTO s FROM rate_limit_event_slot e WHERE e.event_id = p_event;
-  IF NOT FOUND THEN RETURN 3; END IF;
-  IF s.attempts <> p_attempt OR s.state NOT IN (0, 1) OR p_attempt < 1 THEN RETURN 2; END IF;
-  IF s.state = 0 AND s.claimed_at IS NULL THEN RETURN 1; END IF;
-  BEGIN
-    PERFORM FROM weir_slot_move(p_event, NULL, NULL, p_at, p_random, p_version, ARRAY[0, 1],
-                                p_attempt, 'failed', p_error, p_from, p_until, p_over, t);
-  EXCEPTION
-    WHEN SQLSTATE 'WS002' OR SQLSTATE 'WS003' THEN
-      SELECT * INTO s FROM rate_limit_event_slot e WHERE e.event_id = p_event AND e.attempts = p_attempt
-        AND e.state IN (0, 1) AND e.claimed_at IS NOT NULL FOR UPDATE;
-      IF NOT FOUND THEN RETURN 2; END IF;
-      UPDATE rate_limit_event_slot e SET state = 0, lease_until = NULL, claimed_at = NULL,
-             exec_ms = NULL, exec_window = NULL
-      WHERE e.event_id = p_event;
-      INSERT INTO rate_limit_event_change VALUES (p_event, t, 'failed', p_error);
-      PERFORM weir_slot_end_claim(s, p_over, t);
-    WHEN SQLSTATE 'WS010' THEN  -- ended meanwhile: by the same call, or by another claim
-      RETURN (SELECT CASE WHEN e.attempts = p_attempt THEN 1 ELSE 2 END
-              FROM rate_limit_event_slot e WHERE e.event_id = p_event);
-    WHEN SQLSTATE 'WS011' OR SQLSTATE 'WS012' OR SQLSTATE 'WS013' OR SQLSTATE 'WS014' THEN
-      RETURN 2;
-  END;
-  UPDATE rate_limit_event_slot e SET error = p_error WHERE e.event_id = p_event;
-  RETURN 0;
-END $f$;
-
 -- Nothing is executed while the calendar is closed, nor claimed ahead beyond the cut-off. The clock is read after
 -- the lock, so that a claim that waited for it does not take a window that has passed.
 CREATE FUNCTION weir_slots_claim_open(p_name text, p_max int, p_lease bigint, p_ahead bigint,

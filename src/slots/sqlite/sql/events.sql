@@ -26,8 +26,11 @@ UPDATE rate_limit_event_slot SET state = 4, finished_at = ?2 WHERE event_id = ?1
 UPDATE rate_limit_event_slot SET state = 0, lease_until = NULL, claimed_at = NULL,
 exec_ms = NULL, exec_window = NULL WHERE event_id = ?1
 
--- name: set_error
-UPDATE rate_limit_event_slot SET error = ?2 WHERE event_id = ?1
+-- name: note_failure
+UPDATE rate_limit_event_slot SET error = ?2, failures = failures + ?3 WHERE event_id = ?1
+
+-- name: forget_failures
+UPDATE rate_limit_event_slot SET failures = 0 WHERE event_id = ?1
 
 -- Behind select_event. Each class is a range of the index of due events.
 -- name: where_due

@@ -68,7 +68,8 @@ class EmbeddedGateway : public testing::Test {
   void StartSender() {
     sender_.emplace(
         *database_, provider_, clock_, [this](std::size_t events) { gateway_->Delivered(events); },
-        SenderOptions{.retry = {.attempts = 3, .first_pause = milliseconds(1)}});
+        SenderOptions{
+            .retry = {.attempts = 3, .first_pause = milliseconds(1), .patience = milliseconds(0)}});
   }
   void Close() {
     gateway_->Close();

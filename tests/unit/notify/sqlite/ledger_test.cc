@@ -24,12 +24,14 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using weir::test::WaitUntil;
 
-/// Refuses messages whose text begins with "bad", for good, and is away if told so.
+/// Refuses messages whose text begins with "bad", for good, is never ready for "busy" ones, and is
+/// away if told so.
 class MoodyProvider final : public Provider {
  public:
   Status Deliver(const Event& event) override {
     const std::lock_guard lock(mutex_);
     if (away_) return Error{Code::kUnavailable, "away"};
+    if (event.message.starts_with("busy")) return Error{Code::kUnavailable, "busy"};
     if (event.message.starts_with("bad") && strict_) return Error{Code::kInvalidArgument, "no"};
     delivered_.push_back(event.message);
     return {};
@@ -128,14 +130,52 @@ TEST_F(EmbeddedLedger, AMessageIsQueuedThenSent) {
   EXPECT_FALSE((Wait<std::optional<Message>>([&](auto done) { ledger_->Find("none", done); })));
 }
 
-TEST_F(EmbeddedLedger, AProviderThatIsAwayShowsAsFailedAndThenAsDead) {
+TEST_F(EmbeddedLedger, AProviderThatIsAwayDelaysMessagesAndNoneIsDead) {
+  provider_.Set(true, true);
+  std::vector<std::string> ids;
+  for (int i = 0; i < 20; ++i) ids.push_back(Send("hello"));
+  StartSender();
+  for (const std::string& id : ids) {
+    ASSERT_TRUE(WaitUntil([&] { return Find(id).not_before > 0; }));
+    EXPECT_EQ(Find(id).state, MessageState::kQueued);
+    EXPECT_THAT(Find(id).last_error, testing::AnyOf("away", "the provider is down"));
+  }
+  EXPECT_EQ(Find(ids[0]).attempts, 3);
+  EXPECT_LT(sender_->stats().retries(), 20U) << "not one after the other, while it is down";
+  clock_.Advance(std::chrono::hours(1));
+  ASSERT_TRUE(
+      WaitUntil([&] { return Find(ids[0]).not_before > 1'767'323'045'000'000 + 3'600'000'000; }));
+  provider_.Set(false, true);
+  for (const std::string& id : ids) {
+    ASSERT_TRUE(WaitUntil([&] {
+      clock_.Advance(std::chrono::seconds(10));
+      return Find(id).state == MessageState::kSent;
+    }));
+  }
+  EXPECT_THAT(Dead(), IsEmpty());
+  EXPECT_TRUE(WaitUntil([&] { return gateway_->outbox() == 0; }));
+}
+
+TEST_F(EmbeddedLedger, WhatFailsWhileOthersAreDeliveredIsDead) {
+  StartSender();
+  const std::string busy = Send("busy");
+  ASSERT_TRUE(WaitUntil([&] { return Find(busy).not_before > 0; }));
+  const std::string fine = Send("fine");
+  ASSERT_TRUE(WaitForState(fine, MessageState::kSent));
+  clock_.Advance(std::chrono::minutes(1));
+  ASSERT_TRUE(WaitForState(busy, MessageState::kDead));
+  EXPECT_EQ(Find(busy).last_error, "busy");
+}
+
+TEST_F(EmbeddedLedger, AProviderThatIsAwayForADayMakesDeadLetters) {
   provider_.Set(true, true);
   const std::string id = Send("hello");
   StartSender();
+  ASSERT_TRUE(WaitUntil([&] { return Find(id).not_before > 0; }));
+  clock_.Advance(std::chrono::hours(25));
   ASSERT_TRUE(WaitForState(id, MessageState::kDead));
   EXPECT_EQ(Find(id).attempts, 3);
   EXPECT_EQ(Find(id).last_error, "away");
-  EXPECT_EQ(sender_->stats().retries(), 2U);
   ASSERT_THAT(Dead(), SizeIs(1));
   EXPECT_EQ(Dead()[0].event_id, id);
   EXPECT_THAT(Dead()[0].event, HasSubstr("hello"));
