@@ -144,6 +144,20 @@ TEST(Question, ManyChargesOfOneOperationThatTakesOneAreRefused) {
   }
 }
 
+TEST(Question, SaysWhetherAChargeMayBeGivenBack) {
+  const Charge charge{"key", 1, &Quotas()[0]};
+  Application application;
+  application.charges = {&charge, 1};
+  application.returnable = true;
+  const auto read = Question::Read(Written(application));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ((*read)->applications()[0].op, Op::kCharge);
+  EXPECT_TRUE((*read)->applications()[0].returnable);
+  std::string other = Written(application);
+  other[3] = static_cast<char>(other[3] | static_cast<char>(Op::kPeek));
+  EXPECT_FALSE(Question::Read(other).ok());
+}
+
 TEST(Question, IsBounded) {
   EXPECT_FALSE(Question::Read(std::string(kMaxBytes + 1, '\1')).ok());
   const std::string key(kMaxKeyBytes + 1, 'x');
