@@ -131,6 +131,9 @@ class Store {
 
   /// Which part, below kMaxParts, decides this now. 0: there is but one, or it is not known.
   virtual std::uint32_t PartOf(const Application&) const { return 0; }
+  /// Keys with the same text here are charged in one moment; others are not, if they are charged
+  /// together: those of a cluster's slots. Empty: all are.
+  virtual std::string GroupOf(std::string_view /*key*/) const { return {}; }
   /// A key that this part decides about and that is nobody's bucket: policies' keys have a '|'.
   virtual std::string ProbeKey(std::uint32_t /*part*/) const { return "weir-probe"; }
 };
