@@ -130,7 +130,7 @@ class Engine {
   Decision Overdraw(std::string_view key, std::int64_t cost);
   Decision Overdraw(std::string_view key, const Quota& quota, std::int64_t cost);
 
-  /// Refunds up to `cost` permits of the latest charges and returns the state then.
+  /// Refunds up to `cost` of the latest charges (concurrency: none, see Release); returns the state.
   Decision Refund(std::string_view key, std::int64_t cost = 1);
   Decision Refund(std::string_view key, const Quota& quota, std::int64_t cost = 1);
 
