@@ -97,6 +97,20 @@ TEST_F(LeasingAnswers, AnAnswerThatComesAfterTheLeaseEndedAdmitsNothing) {
   EXPECT_EQ(slow.application.status.error().code, Code::kDeadlineExceeded);
 }
 
+TEST_F(LeasingAnswers, PermitsInFlightThatComeAfterTheLeaseEndedAreReleased) {
+  const Quota jobs = *Quota::Concurrency(5, std::chrono::hours(1));
+  Warm();
+  book_.hold = true;
+  Asked slow(Op::kCharge, {Hot(), {"jobs", 2, &jobs}}, {&terms_, nullptr});
+  On(slow);
+  clock_.Advance(term());
+  AnswerHeld();
+  AnswerHeld();
+  EXPECT_FALSE(slow.application.applied);
+  EXPECT_EQ(slow.decisions[1].lease, 0);
+  EXPECT_EQ(engine_.Peek("jobs", jobs, 0).remaining, 5);
+}
+
 TEST_F(LeasingAnswers, WhatTheStoreCouldNotDecideHasSpentNothing) {
   Warm();
   const std::int64_t held = metrics().held.load();
