@@ -142,6 +142,7 @@ class Question::Parse {
     for (std::size_t i = 0; i < count; ++i) {
       if (!OneCharge(application.op == Op::kSettle)) return false;
     }
+    if (application.op == Op::kLease && question_.charges_.back().cost < 0) return false;
     if (regional && !CanBeLent(question_.quotas_[first].algorithm())) return false;
     application.charges = std::span(question_.charges_).subspan(first, count);
     application.decisions = std::span(question_.decisions_).subspan(first, count);

@@ -144,6 +144,18 @@ TEST(Question, ManyChargesOfOneOperationThatTakesOneAreRefused) {
   }
 }
 
+TEST(Question, NobodyLeasesLessThanNothing) {
+  for (const std::int64_t cost : {std::numeric_limits<std::int64_t>::min(), std::int64_t{-1}}) {
+    const Charge charge{"key", cost, &Quotas()[0]};
+    Application application;
+    application.op = Op::kLease;
+    application.charges = {&charge, 1};
+    EXPECT_FALSE(Question::Read(Written(application)).ok());
+    application.region = {1000, 100};
+    EXPECT_FALSE(Question::Read(Written(application)).ok());
+  }
+}
+
 TEST(Question, SaysWhetherAChargeMayBeGivenBack) {
   const Charge charge{"key", 1, &Quotas()[0]};
   Application application;
