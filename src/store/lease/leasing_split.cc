@@ -41,7 +41,8 @@ void LeasingStore::Join(const Split& split, Application& application, Nanos now)
   if (!admitted || lasts) return;
   ReleaseGranted(split, application);
   application.applied = false;
-  application.status = Error{Code::kDeadlineExceeded, "the store answered after the lease ended"};
+  // Not the store's fault: there is no share of the quota to continue with while it decides.
+  application.status = Error{Code::kFailedPrecondition, "the store answered after the lease ended"};
 }
 
 /// Nobody learns the names of permits that the store has granted to a check that is refused.
