@@ -114,8 +114,9 @@ class Engine {
 
   /// Charges all asks or, if one of them is refused, none; returns whether they were charged. The
   /// decisions are what each ask would have got, in order, counting the asks before it; a key may
-  /// occur more than once.
-  bool TryAcquireAll(std::span<const Ask> asks, std::span<Decision> decisions);
+  /// occur more than once. `at` is set to the moment of the charges, which identifies them for
+  /// Return.
+  bool TryAcquireAll(std::span<const Ask> asks, std::span<Decision> decisions, Nanos* at = nullptr);
 
   /// The verdict that TryAcquire would give, without charging, and the state of the key.
   Decision Peek(std::string_view key, std::int64_t cost = 1);
@@ -129,7 +130,7 @@ class Engine {
   Decision Overdraw(std::string_view key, std::int64_t cost);
   Decision Overdraw(std::string_view key, const Quota& quota, std::int64_t cost);
 
-  /// Refunds up to `cost` permits of the latest charges and returns the state then.
+  /// Refunds up to `cost` of the latest charges (concurrency: none, see Release); returns the state.
   Decision Refund(std::string_view key, std::int64_t cost = 1);
   Decision Refund(std::string_view key, const Quota& quota, std::int64_t cost = 1);
 

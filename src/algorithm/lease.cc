@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "algorithm/anchored_window.h"
 #include "algorithm/charge_log.h"
 #include "algorithm/fixed_window.h"
 #include "algorithm/quota_access.h"
@@ -206,8 +207,10 @@ Decision Return(const Quota& quota, State& state, Nanos now, Nanos at,
       case Algorithm::kSlidingCounter:
         sliding_counter::Return(quota, state, at, count);
         break;
-      case Algorithm::kConcurrency:
       case Algorithm::kAnchoredWindow:
+        AnchoredWindow::Return(quota, state, now, at, count);
+        break;
+      case Algorithm::kConcurrency:
         break;
     }
   }

@@ -87,8 +87,9 @@ Nanos ChargedAt(const Quota& quota, Nanos now, const Decision& decision) noexcep
 /// How long after the grant its permits may be spent; at most `term`.
 Nanos SpendFor(const LeaseTerms& terms, const Decision& decision) noexcept;
 
-/// Gives back `count` permits of a lease that was charged `at`, as far as they still weigh. Needs
-/// no more capacity than the state has. The decision is the key's state then.
+/// Gives back `count` permits of a lease or of any other charge that was made `at` (ChargedAt), as
+/// far as they still weigh; permits in flight are released instead. Needs no more capacity than the
+/// state has. The decision is the key's state then.
 Decision Return(const Quota& quota, State& state, Nanos now, Nanos at, std::int64_t count) noexcept;
 
 }  // namespace weir::algorithm

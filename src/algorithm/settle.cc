@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "algorithm/anchored_window.h"
 #include "algorithm/lease.h"
 #include "algorithm/time_range.h"
 #include "algorithm/token_bucket.h"
@@ -42,9 +41,6 @@ void GiveBack(const Quota& quota, State& state, Nanos now, Nanos stamp,
   if (state.empty()) return;
   if (quota.algorithm() == Algorithm::kTokenBucket) {
     return GiveBackToBucket(quota, state, now, stamp, count);
-  }
-  if (quota.algorithm() == Algorithm::kAnchoredWindow) {
-    return AnchoredWindow::Return(quota, state, now, stamp, count);
   }
   Return(quota, state, now, stamp, count);
 }

@@ -25,8 +25,8 @@ Decision Engine::TryAcquire(std::string_view key, const Quota& quota, std::int64
 void Engine::TryAcquireBatch(std::span<const Ask> asks, std::span<Decision> decisions) {
   table_->AcquireBatch(asks, decisions);
 }
-bool Engine::TryAcquireAll(std::span<const Ask> asks, std::span<Decision> decisions) {
-  return table_->AcquireAll(asks, decisions);
+bool Engine::TryAcquireAll(std::span<const Ask> asks, std::span<Decision> decisions, Nanos* at) {
+  return table_->AcquireAll(asks, decisions, at);
 }
 Decision Engine::Peek(std::string_view key, std::int64_t cost) {
   return table_->Peek(key, nullptr, cost);

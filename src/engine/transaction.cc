@@ -46,10 +46,14 @@ class Table::Transaction {
     }
   }
 
-  bool Charge(std::span<const Ask> asks, std::span<Decision> decisions, Nanos now) {
-    // One moment for all: it names what was charged (algorithm/settle.h).
+  /// The moment to charge at, one for all: it names what was charged (algorithm/settle.h).
+  Nanos Later(Nanos now) {
     for (Shard* shard : shards_) now = std::max(now, shard->Later(now));
     for (Shard* shard : shards_) now = shard->Later(now);
+    return now;
+  }
+
+  bool Charge(std::span<const Ask> asks, std::span<Decision> decisions, Nanos now) {
     const Call call{now, pinned_};
     bool all = true;
     for (std::size_t i = 0; i < asks.size(); ++i) {
@@ -144,14 +148,16 @@ class Table::Transaction {
   std::vector<std::uint8_t>& bytes_ = memory_.bytes;
 };
 
-bool Table::AcquireAll(std::span<const Ask> asks, std::span<Decision> decisions) {
-  if (asks.size() == 1) {
+bool Table::AcquireAll(std::span<const Ask> asks, std::span<Decision> decisions, Nanos* at) {
+  if (asks.size() == 1 && at == nullptr) {
     decisions[0] = Acquire(asks[0].key, asks[0].quota, asks[0].cost);
     return decisions[0].allowed();
   }
   Transaction transaction(*this);
   transaction.Lock(asks);
-  return transaction.Charge(asks, decisions, clock_->Now());
+  const Nanos now = transaction.Later(clock_->Now());
+  if (at != nullptr) *at = now;
+  return transaction.Charge(asks, decisions, now);
 }
 
 }  // namespace weir::engine

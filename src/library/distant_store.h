@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -77,6 +78,7 @@ class Borrowed final : public store::Store {
     lender_.Apply(batch, std::move(done));
   }
   bool immediate() const noexcept override { return lender_.immediate(); }
+  std::string GroupOf(std::string_view key) const override { return lender_.GroupOf(key); }
 
  private:
   store::Store& lender_;

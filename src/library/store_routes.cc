@@ -42,6 +42,19 @@ bool OnlyMemory(const config::Config& config) {
                              [](const StoreMember& member) { return member.url == "memory:"; });
 }
 
+bool MayBeAStore(const config::Config& config) {
+  if (config.listen.resp.off) return false;
+  const config::Config::Access& access = config.access;
+  const bool keyless = access.keys.empty() && access.subjects.empty() &&
+                       config.admin.keys.empty() && !config.oidc.enabled();
+  if (keyless) return config.admin.keyless;
+  const auto may = [](const auto& who) {
+    return access::MayDo(who.roles, access::Operation::kStore);
+  };
+  return !config.admin.keys.empty() || std::ranges::any_of(access.keys, may) ||
+         std::ranges::any_of(access.subjects, may) || std::ranges::any_of(config.oidc.roles, may);
+}
+
 std::vector<std::string> StoreNames(const config::Config& config) {
   std::vector<std::string> names;
   for (const config::Config::NamedStore& store : config.stores) names.push_back(store.name);

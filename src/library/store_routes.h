@@ -26,6 +26,16 @@ std::vector<StoreMember> MembersOf(const config::Config& config);
 /// True if all limits are in this process, which then has nothing to lease from anybody.
 bool OnlyMemory(const config::Config& config);
 
+/// True if another Weir may use the limits of a service as its store (WEIR.APPLY): if the RESP port
+/// is open and somebody may have the role for it.
+bool MayBeAStore(const config::Config& config);
+
+/// True if others may lease what a service charges: it then has to charge under the terms that they
+/// lease by (docs/design/leases.md, A3).
+inline bool SharesLimits(const config::Config& config) {
+  return !OnlyMemory(config) || MayBeAStore(config);
+}
+
 /// The names that policies may give in `store`.
 std::vector<std::string> StoreNames(const config::Config& config);
 

@@ -202,6 +202,7 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
   ShowBlocked(check);
   Combine(check);
   if (check.op == store::Op::kCharge && !check.decision.allowed()) {
+    ReleaseRefused(batch, check, items);
     ShowUncharged(batch, items, check.verdicts);
   }
   if (check.op == store::Op::kSettle) check.applied = check.status.ok() && batch.Settled(index);

@@ -51,6 +51,7 @@ class PolicyLimiter final : public Limiter {
   void FinishCheck(Batch& batch, std::size_t index);
   void FinishRelease(Batch& batch, const Batch::Item& item, Check& check);
   void DecideWithoutStore(Batch& batch, Check& check, std::span<const Batch::Item> items);
+  void ReleaseRefused(Batch& batch, const Check& check, std::span<const Batch::Item> items);
   void Combine(Check& check);
   void Count(const Batch& batch, std::size_t index);
   void Sample(const Batch& batch, const Check& check, std::span<const Batch::Item> items);

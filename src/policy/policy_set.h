@@ -89,7 +89,8 @@ struct CompileOptions {
   bool lenient = false;
   /// The names that policies may have in `store`. Nothing: any, for what only looks at policies.
   std::optional<std::vector<std::string>> stores = {};
-  /// False: the limits are in this process alone, so leased policies are charged like exact ones.
+  /// False: nobody leases from where the limits are, so leased policies are charged like exact
+  /// ones.
   bool leasing = true;
   RegionOptions region = {};
 };

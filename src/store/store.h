@@ -87,14 +87,19 @@ struct Application {
   std::span<const algorithm::LeaseTerms* const> terms = {};
   /// kCharge, kLease and kReturn of one charge.
   RegionTerms region = {};
+  /// kCharge: `at` has to be filled, so that the charge can be given back with kReturn.
+  bool returnable = false;
   /// Filled: charged (kCharge), released (kRelease, kSettle), some granted (kLease); true
   /// otherwise.
   bool applied = false;
   /// Filled (kLease): how many permits, and what names them: the store's time, or the number of a
-  /// grant in a region's store. Filled by a LeasingStore (kCharge): nothing was asked of the store,
-  /// so what is left is an estimate.
+  /// grant in a region's store.
   std::int64_t granted = 0;
+  /// Filled (kCharge) if `returnable`, by some stores always: the store's time, which all charges
+  /// were made at (see algorithm::ChargedAt); 0: not known.
   Nanos at = 0;
+  /// Filled by a LeasingStore (kCharge): nothing was asked of the store, so what is left is an
+  /// estimate.
   bool estimated = false;
   /// Filled: why it could not be decided (see FaultOf); decisions are then meaningless.
   Status status;
@@ -125,6 +130,9 @@ class Store {
 
   /// Which part, below kMaxParts, decides this now. 0: there is but one, or it is not known.
   virtual std::uint32_t PartOf(const Application&) const { return 0; }
+  /// Keys with the same text here are charged in one moment; others are not, if they are charged
+  /// together: those of a cluster's slots. Empty: all are.
+  virtual std::string GroupOf(std::string_view /*key*/) const { return {}; }
   /// A key that this part decides about and that is nobody's bucket: policies' keys have a '|'.
   virtual std::string ProbeKey(std::uint32_t /*part*/) const { return "weir-probe"; }
 };

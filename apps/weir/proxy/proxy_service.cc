@@ -165,7 +165,8 @@ Status ProxyService::LoadFiles() {
 }
 
 Status ProxyService::OpenLimiters() {
-  auto stores = Stores::Open(config_, config_.data + "/proxy-limits.snapshot", *pool_, *catalog_);
+  auto stores = Stores::Open(config_, config_.data + "/proxy-limits.snapshot", *pool_, *catalog_,
+                             !library::OnlyMemory(config_));
   if (!stores) return stores.error();
   stores_ = std::move(*stores);
   shared_.emplace(

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <utility>
 
+#include "library/store_routes.h"
 #include "net/descriptors.h"
 #include "serve/plaintext.h"
 #include "serve/policies.h"
@@ -124,7 +125,8 @@ Status Service::OpenData() {
 }
 
 Status Service::OpenLimiter() {
-  auto stores = Stores::Open(config_, config_.data + "/limits.snapshot", *pool_, *catalog_);
+  auto stores = Stores::Open(config_, config_.data + "/limits.snapshot", *pool_, *catalog_,
+                             library::SharesLimits(config_));
   if (!stores) return stores.error();
   stores_ = std::move(*stores);
   auto tracing = Tracing::Open(config_);

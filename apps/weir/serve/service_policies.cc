@@ -23,7 +23,7 @@ Status Service::OpenPolicies() {
                                           config_.local_share,
                                           config_.lenient,
                                           library::StoreNames(config_),
-                                          !library::OnlyMemory(config_),
+                                          library::SharesLimits(config_),
                                           {config_.region.term, config_.region.lends}});
   const auto problems = catalog_->LoadFiles(config_.policies);
   if (!problems.empty()) {

@@ -82,7 +82,7 @@ Result<std::unique_ptr<library::DistantStore>> OpenDistant(const config::Config&
 
 Result<std::unique_ptr<Stores>> Stores::Open(const config::Config& config,
                                              const std::string& snapshot, net::ReactorPool& pool,
-                                             policy::Catalog& catalog) {
+                                             policy::Catalog& catalog, bool leasing) {
   std::unique_ptr<Stores> stores(new Stores(config, pool));
   for (const library::StoreMember& member : library::MembersOf(config)) {
     if (member.url == "memory:") {
@@ -95,7 +95,7 @@ Result<std::unique_ptr<Stores>> Stores::Open(const config::Config& config,
     stores->members_.push_back(distant->get());
     stores->distant_.push_back(std::move(*distant));
   }
-  if (!stores->only_memory()) stores->OpenReactors(catalog.live());
+  if (leasing) stores->OpenReactors(catalog.live());
   stores->key_reader_.emplace(
       [raw = stores.get()](const store::KeyQuery& query) { return raw->ReadKeys(query); });
   return stores;
@@ -199,7 +199,7 @@ std::unique_ptr<store::Store> Stores::MemoryStoreFor(std::size_t reactor) {
 }
 
 std::unique_ptr<store::Store> Stores::Take(std::size_t index) {
-  if (only_memory()) return MemoryStoreFor(index);
+  if (leasing_.empty()) return MemoryStoreFor(index);
   return std::make_unique<library::Borrowed>(*leasing_[index]);
 }
 
@@ -241,10 +241,8 @@ std::optional<admin::StoreHealth> Stores::health() const {
 void Stores::Collect(telemetry::TextWriter& out) const {
   std::vector<store::guard::NamedGuard> guards;
   for (const auto& distant : distant_) guards.push_back({distant->name(), &distant->guard()});
-  if (!guards.empty()) {
-    store::guard::CollectGuards(guards, out);
-    leases_->Collect(out);
-  }
+  if (!guards.empty()) store::guard::CollectGuards(guards, out);
+  if (leases_) leases_->Collect(out);
   if (!routes_.empty()) routing_.Collect(out);
   if (engine_) admin::CollectKeys(engine_->size(), engine_->stats(), out);
 }

@@ -36,10 +36,10 @@ namespace weir::app {
 class Stores {
  public:
   /// `snapshot` is the file of the memory store's state. Where keys live may follow from
-  /// `catalog`. All others must outlive this.
+  /// `catalog`. `leasing`: as the catalog compiles leased policies. All others must outlive this.
   static Result<std::unique_ptr<Stores>> Open(const config::Config& config,
                                               const std::string& snapshot, net::ReactorPool& pool,
-                                              policy::Catalog& catalog);
+                                              policy::Catalog& catalog, bool leasing);
   ~Stores();
 
   /// For the limiter of reactor `index`; once each.

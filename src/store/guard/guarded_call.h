@@ -44,6 +44,7 @@ struct GuardedStore::Call {
     own.op = application.op;
     own.lease = application.lease;
     own.region = application.region;
+    own.returnable = application.returnable;
     places.push_back(place);
     stamps.insert(stamps.end(), application.stamps.begin(), application.stamps.end());
     stamps.resize(charges.size() + application.charges.size());

@@ -38,6 +38,9 @@ class GuardedStore final : public Store {
 
   void Apply(std::span<Application> batch, Done done) override;
   bool immediate() const noexcept override { return false; }
+  std::string GroupOf(std::string_view key) const override {
+    return inner_ == nullptr ? std::string() : inner_->GroupOf(key);
+  }
 
   using Told = std::function<void(const Status&)>;
   /// Asks a part of the store something that changes nothing, whatever its breaker says. Counts for

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "store/lease/leasing_call.h"
 #include "store/lease/leasing_store.h"
@@ -38,8 +39,20 @@ void LeasingStore::Join(const Split& split, Application& application, Nanos now)
   const bool admitted = application.status.ok() && application.applied;
   for (const Taken& taken : split.taken) Settle(taken, application, admitted && lasts, now);
   if (!admitted || lasts) return;
+  ReleaseGranted(split, application);
   application.applied = false;
-  application.status = Error{Code::kDeadlineExceeded, "the store answered after the lease ended"};
+  // Not the store's fault: there is no share of the quota to continue with while it decides.
+  application.status = Error{Code::kFailedPrecondition, "the store answered after the lease ended"};
+}
+
+/// Nobody learns the names of permits that the store has granted to a check that is refused.
+void LeasingStore::ReleaseGranted(const Split& split, const Application& application) {
+  for (const std::uint32_t place : split.sent) {
+    const std::int64_t name = std::exchange(application.decisions[place].lease, 0);
+    const store::Charge& charge = application.charges[place];
+    const algorithm::LeaseTerms terms{*charge.quota};
+    if (name != 0) ReleasePermits(charge.key, terms, {&name, 1});
+  }
 }
 
 bool LeasingStore::Lasts(const Taken& taken, const Application& application, Nanos now) {

@@ -71,6 +71,7 @@ class LeasingStore final : public Store {
   bool Answer(Application& application, bool applied);
   std::unique_ptr<Split> Part(Application& application);
   void Join(const Split& split, Application& application, Nanos now);
+  void ReleaseGranted(const Split& split, const Application& application);
   bool Lasts(const Taken& taken, const Application& application, Nanos now);
   void Settle(const Taken& taken, const Application& application, bool spent, Nanos now);
   void OnAnswer(Call& call);

@@ -6,7 +6,8 @@ namespace weir::store::memory {
 namespace {
 
 bool IsSingleCharge(const Application& application) {
-  return application.op == Op::kCharge && application.charges.size() == 1;
+  return application.op == Op::kCharge && application.charges.size() == 1 &&
+         !application.returnable;
 }
 
 }  // namespace
@@ -45,11 +46,12 @@ void MemoryStore::ApplyOne(Application& application) {
   application.applied = true;
   switch (application.op) {
     case Op::kCharge:
-      if (charges.size() == 1) {
+      if (IsSingleCharge(application)) {
         decisions[0] = engine_.TryAcquire(charges[0].key, *charges[0].quota, charges[0].cost);
         application.applied = decisions[0].allowed();
       } else if (!charges.empty()) {
-        application.applied = engine_.TryAcquireAll(charges, decisions);
+        application.applied = engine_.TryAcquireAll(
+            charges, decisions, application.returnable ? &application.at : nullptr);
       }
       return;
     case Op::kPeek:

@@ -13,17 +13,12 @@ namespace {
 Application Undo(const Charge& charge, Decision& decision, Nanos at) {
   Application undo;
   undo.charges = {&charge, 1};
-  switch (charge.quota->algorithm()) {
-    case Algorithm::kConcurrency:
-      undo.op = Op::kRelease;
-      undo.lease = decision.lease;
-      break;
-    case Algorithm::kAnchoredWindow:
-      undo.op = Op::kRefund;
-      break;
-    default:
-      undo.op = Op::kReturn;
-      undo.lease = algorithm::ChargedAt(*charge.quota, at, decision);
+  if (charge.quota->algorithm() == Algorithm::kConcurrency) {
+    undo.op = Op::kRelease;
+    undo.lease = decision.lease;
+  } else {
+    undo.op = Op::kReturn;
+    undo.lease = algorithm::ChargedAt(*charge.quota, at, decision);
   }
   undo.decisions = {&decision, 1};
   return undo;
@@ -56,6 +51,7 @@ Crossing::Crossing(Application& whole, Apply apply, Done done)
 void Crossing::ChargeNext() {
   Part& part = parts_[next_];
   asked_.assign(1, {});
+  asked_[0].returnable = true;
   asked_[0].charges = part.charges;
   asked_[0].decisions = part.decisions;
   apply_(asked_, [self = shared_from_this()] { self->OnCharged(); });

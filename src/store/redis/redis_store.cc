@@ -42,6 +42,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void Apply(std::span<Application> applications, Done done);
   void Close();
   std::uint32_t PartOf(const Application& application) const { return route_->PartOf(application); }
+  std::string GroupOf(std::string_view key) const { return route_->GroupOf(key); }
   std::optional<std::string> ProbeKey(std::uint32_t part) const { return route_->ProbeKey(part); }
 
  private:
@@ -219,6 +220,7 @@ class RedisStore final : public Store {
   std::uint32_t PartOf(const Application& application) const override {
     return core_->PartOf(application);
   }
+  std::string GroupOf(std::string_view key) const override { return core_->GroupOf(key); }
   std::string ProbeKey(std::uint32_t part) const override {
     return core_->ProbeKey(part).value_or(Store::ProbeKey(part));
   }

@@ -90,6 +90,8 @@ class ClusterRoute final : public Route {
   std::uint32_t ServerOf(Lane lane) const override { return cluster_.MasterOf(SlotIn(lane)); }
   const Names& NamesOf(Lane lane) const override { return generations_[lane >> kSlotBits]; }
 
+  std::string GroupOf(std::string_view key) const override { return names().Tag(key); }
+
   std::uint32_t PartOf(const Application& application) const override {
     return application.charges.empty() ? 0 : PartOf(application.charges[0].key);
   }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "drivers/redis/command.h"
@@ -37,6 +38,7 @@ class Route {
   /// What keys are called by calls of this lane.
   virtual const Names& NamesOf(Lane lane) const = 0;
   /// As Store's.
+  virtual std::string GroupOf(std::string_view) const { return {}; }
   virtual std::uint32_t PartOf(const Application&) const { return 0; }
   virtual std::optional<std::string> ProbeKey(std::uint32_t /*part*/) const { return {}; }
   /// `script` must outlive the call.

@@ -1,7 +1,10 @@
 #include "store/route/routing_call.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
+
+#include "algorithm/lease.h"
 
 namespace weir::store::route {
 namespace {
@@ -52,14 +55,18 @@ void RoutingCall::Run(const Routes& routes, std::span<Application> batch, Done d
 
 void RoutingCall::Plan(const Routes& routes, Application& application) {
   Work work{.application = &application};
-  const auto leg_to = [&work](std::uint8_t member, bool mirror) -> Leg& {
+  const bool grouped = application.op == Op::kCharge && application.charges.size() > 1 &&
+                       !IsReservation(application);
+  const auto leg_to = [&work](std::uint8_t member, bool mirror, std::string group) -> Leg& {
     for (Leg& leg : work.legs) {
-      if (leg.member == member && leg.mirror == mirror) return leg;
+      if (leg.member == member && leg.mirror == mirror && leg.group == group) return leg;
     }
-    return work.legs.emplace_back(Leg{.member = member, .mirror = mirror});
+    return work.legs.emplace_back(
+        Leg{.member = member, .mirror = mirror, .group = std::move(group)});
   };
   const auto add = [&](std::uint8_t member, bool mirror, std::size_t place) {
-    Leg& leg = leg_to(member, mirror);
+    Leg& leg = leg_to(member, mirror,
+                      grouped ? GroupOf(member, application.charges[place]) : std::string());
     leg.places.push_back(static_cast<std::uint32_t>(place));
     leg.charges.push_back(application.charges[place]);
   };
@@ -71,7 +78,8 @@ void RoutingCall::Plan(const Routes& routes, Application& application) {
     add(ways[i].member, false, i);
     moving |= ways[i].moving();
   }
-  const bool one_server = work.legs.size() <= 1;
+  const bool one_server = std::ranges::all_of(
+      work.legs, [&](const Leg& leg) { return leg.member == work.legs.front().member; });
   if (!one_server && (application.op == Op::kSettle || IsReservation(application))) {
     application.applied = false;
     application.status = Error{Code::kInvalidArgument,
@@ -79,18 +87,25 @@ void RoutingCall::Plan(const Routes& routes, Application& application) {
                                "same store, without shards"};
     return;
   }
+  if (one_server && !moving) {  // whatever its groups: it is that store's own affair
+    return Queue(work.legs.empty() ? 0 : work.legs.front().member, application);
+  }
   // The first leg is the one whose member all nodes ask first, so that two requests that concern
   // the same servers do not refuse each other by holding one each.
-  std::ranges::sort(work.legs, {}, &Leg::member);
+  std::ranges::sort(work.legs, {}, [](const Leg& leg) { return std::tie(leg.member, leg.group); });
   for (std::size_t i = 0; i < ways.size() && !IsOfOneStore(application.op); ++i) {
     if (ways[i].moving() && !HoldsPermits(application.charges[i])) add(ways[i].also, true, i);
   }
   if (work.legs.size() == 1 && !(moving && application.op == Op::kLease)) {
     return Queue(work.legs.front().member, application);
   }
-  if (work.legs.empty()) return Queue(0, application);
   shared_->counts.split.fetch_add(1, std::memory_order_relaxed);
   Begin(works_.emplace_back(std::move(work)));
+}
+
+std::string RoutingCall::GroupOf(std::uint8_t member, const Charge& charge) const {
+  return member < shared_->members.size() ? shared_->members[member]->GroupOf(charge.key)
+                                          : std::string();
 }
 
 void RoutingCall::Begin(Work& work) {
@@ -147,22 +162,27 @@ void RoutingCall::Fail(Work& work, Status why) {
   work.step = Work::Step::kDone;
 }
 
+/// As leases are given back (algorithm/lease.h), as far as a charge still weighs: time has passed
+/// since, and a refund would free what has flowed in, or what others were charged meanwhile. What
+/// cannot be named stays charged.
 void RoutingCall::UndoBefore(const Work& work, std::size_t leg) {
   for (std::size_t i = 0; i < leg; ++i) {
     const Leg& charged = work.legs[i];
     if (!charged.said() || !charged.answer.applied) continue;
     shared_->counts.undone.fetch_add(1, std::memory_order_relaxed);
-    Extra refund;
     for (std::size_t k = 0; k < charged.charges.size(); ++k) {
       const Charge& charge = charged.charges[k];
-      if (charge.cost == 0) continue;
-      if (!HoldsPermits(charge)) {
-        refund.charges.push_back(charge);
-        continue;
+      const Decision& decision = charged.decisions[k];
+      if (charge.cost <= 0) continue;
+      if (HoldsPermits(charge)) {
+        AskExtra(charged.member, Op::kRelease, {.charges = {charge}}, decision.lease);
+      } else if (charged.answer.at != 0) {
+        AskExtra(charged.member, Op::kReturn, {.charges = {charge}},
+                 algorithm::ChargedAt(*charge.quota, charged.answer.at, decision));
+      } else {
+        shared_->counts.not_undone.fetch_add(1, std::memory_order_relaxed);
       }
-      AskExtra(charged.member, Op::kRelease, {.charges = {charge}}, charged.decisions[k].lease);
     }
-    if (!refund.charges.empty()) AskExtra(charged.member, Op::kRefund, std::move(refund));
   }
 }
 
@@ -230,6 +250,8 @@ void RoutingCall::Ask(Leg& leg, Op op) {
   leg.asked = true;
   leg.decisions.resize(leg.charges.size());
   leg.answer.op = op;
+  leg.answer.returnable = op == Op::kCharge;
+  leg.answer.at = 0;
   leg.answer.charges = leg.charges;
   leg.answer.decisions = leg.decisions;
   Queue(leg.member, leg.answer);

@@ -26,10 +26,12 @@ class RoutingCall : public std::enable_shared_from_this<RoutingCall> {
   void Run(const Routes& routes, std::span<Application> batch, Done done);
 
  private:
-  /// Charges of one application that one member is asked about together.
+  /// Charges of one application that one member is asked about together, and that it makes in one
+  /// moment.
   struct Leg {
     std::uint8_t member = 0;
     bool mirror = false;                     ///< the keys' new store, while they are being moved
+    std::string group = {};                  ///< of its keys, in that store
     std::vector<std::uint32_t> places = {};  ///< of its charges in the application
     std::vector<Charge> charges = {};
     std::vector<Decision> decisions = {};
@@ -68,6 +70,7 @@ class RoutingCall : public std::enable_shared_from_this<RoutingCall> {
   };
 
   void Plan(const Routes& routes, Application& application);
+  std::string GroupOf(std::uint8_t member, const Charge& charge) const;
   void Begin(Work& work);
   void Advance(Work& work);
   void AdvanceCharge(Work& work);

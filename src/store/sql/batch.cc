@@ -173,6 +173,7 @@ void Batch::RunItem(Item& item, Nanos now) {
 }
 
 void Batch::ChargeAll(Item& item, Nanos now) {
+  item.at = now;
   const bool alone = item.charges.size() == 1;  // a refused step changes nothing by itself
   before_.clear();
   for (std::size_t i = 0; i < item.charges.size(); ++i) {

@@ -39,7 +39,7 @@ struct Item {
   std::span<Decision> decisions;
   bool applied = false;
   std::int64_t granted = 0;  ///< kLease
-  Nanos at = 0;
+  Nanos at = 0;              ///< kLease, kCharge
   Status status;
   bool answered = false;   ///< the fields above are final; guarded by the combiner
   bool abandoned = false;  ///< its deadline passed first: somebody may still write to it

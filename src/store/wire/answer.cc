@@ -40,6 +40,10 @@ void ReadDecision(Reader& in, Decision& decision) {
   decision.lease = in.Signed();
 }
 
+bool NamesCharge(const Application& application) noexcept {
+  return application.op == Op::kCharge && application.returnable;
+}
+
 void ReadError(Reader& in, Application& application) {
   const std::uint8_t code = in.Byte();
   if (code > kLastCode) return in.Fail();
@@ -61,6 +65,7 @@ void ReadOne(Reader& in, Application& application) {
     const bool fits = application.granted >= 0 && application.granted <= kMaxLimit;
     if (!fits) return in.Fail();
   }
+  if (NamesCharge(application)) application.at = in.Signed();
   for (Decision& decision : application.decisions) ReadDecision(in, decision);
 }
 
@@ -83,6 +88,7 @@ std::string WriteAnswer(std::span<const Application> applications) {
       PutSigned(out, application.granted);
       PutSigned(out, application.at);
     }
+    if (NamesCharge(application)) PutSigned(out, application.at);
     for (const Decision& decision : application.decisions) PutDecision(out, decision);
   }
   return out;

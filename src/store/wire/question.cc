@@ -9,7 +9,9 @@
 namespace weir::store::wire {
 namespace {
 
-constexpr std::uint8_t kHasRegion = 0x80;  // beside the operation
+constexpr std::uint8_t kHasRegion = 0x80;   // beside the operation
+constexpr std::uint8_t kReturnable = 0x40;  // beside the operation kCharge
+constexpr std::uint8_t kOpBits = 0x3F;
 constexpr std::uint8_t kLastOp = static_cast<std::uint8_t>(Op::kSettle);
 
 bool OfOneCharge(Op op) noexcept {
@@ -80,7 +82,8 @@ std::string WriteQuestion(std::span<Application* const> applications) {
   for (const Application* const application : applications) {
     const RegionTerms& region = application->region;
     const auto op = static_cast<std::uint8_t>(application->op);
-    PutByte(out, region.term > 0 ? op | kHasRegion : op);
+    const bool returnable = application->returnable && application->op == Op::kCharge;
+    PutByte(out, op | (region.term > 0 ? kHasRegion : 0) | (returnable ? kReturnable : 0));
     PutSigned(out, application->lease);
     if (region.term > 0) {
       PutNumber(out, static_cast<std::uint64_t>(region.term));
@@ -124,8 +127,10 @@ class Question::Parse {
   bool One() {
     Application& application = question_.applications_.emplace_back();
     const std::uint8_t head = in_.Byte();
-    if ((head & ~kHasRegion) > kLastOp) return false;
-    application.op = static_cast<Op>(head & ~kHasRegion);
+    if ((head & kOpBits) > kLastOp) return false;
+    application.op = static_cast<Op>(head & kOpBits);
+    application.returnable = (head & kReturnable) != 0;
+    if (application.returnable && application.op != Op::kCharge) return false;
     application.lease = in_.Signed();
     const bool regional = (head & kHasRegion) != 0;
     if (regional && !Region(application)) return false;
@@ -136,6 +141,7 @@ class Question::Parse {
     for (std::size_t i = 0; i < count; ++i) {
       if (!OneCharge(application.op == Op::kSettle)) return false;
     }
+    if (application.op == Op::kLease && question_.charges_.back().cost < 0) return false;
     if (regional && !CanBeLent(question_.quotas_[first].algorithm())) return false;
     application.charges = std::span(question_.charges_).subspan(first, count);
     application.decisions = std::span(question_.decisions_).subspan(first, count);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithm/lease.h"
 #include "algorithm/settle.h"
 #include "conformance/store/client.h"
 #include "conformance/store/model.h"
@@ -55,6 +56,7 @@ class Trace {
     }
     if (leases_.size() > 64) leases_.erase(leases_.begin(), leases_.end() - 64);
     for (const Application& application : stores_.applications) {
+      LearnCharged(application);
       if (application.op != Op::kLease || application.granted == 0) continue;
       Charge taken = application.charges.front();
       taken.cost =
@@ -106,6 +108,16 @@ class Trace {
           algorithm::StampOf(*application.charges[i].quota, now, application.decisions[i]));
     }
     reserved_.push_back(std::move(reserved));
+  }
+
+  /// Charges that can be given back by the moment that the store has named.
+  void LearnCharged(const Application& application) {
+    if (application.op != Op::kCharge || !application.applied || !application.returnable) return;
+    const std::size_t i = Below(application.charges.size());
+    const Charge& charge = application.charges[i];
+    if (charge.cost == 0 || charge.quota->algorithm() == Algorithm::kConcurrency) return;
+    taken_.push_back(
+        {charge, algorithm::ChargedAt(*charge.quota, application.at, application.decisions[i])});
   }
 
   /// One that may be settled already, at less, more or what was reserved.
@@ -167,11 +179,13 @@ class Trace {
     if (op == Op::kOverdraw && Below(4) == 0) {
       for (Charge& charge : charges_[i]) charge.cost <<= Below(42);
     }
+    const bool returnable = op == Op::kCharge && Below(2) == 0;
     for (auto* side : {&stores_, &models_}) {
       side->decisions[i].resize(charges_[i].size());
       Application& application = side->applications[i];
       application.op = op;
       application.lease = lease;
+      application.returnable = returnable;
       application.charges = charges_[i];
       application.stamps = stamps_[i];
       application.decisions = side->decisions[i];
@@ -218,6 +232,9 @@ void ExpectSame(const Application& store, const Application& model) {
   ASSERT_EQ(store.applied, model.applied);
   if (store.op == Op::kLease) {
     ASSERT_EQ(store.granted, model.granted);
+    ASSERT_EQ(store.at, model.at);
+  }
+  if (store.returnable && store.applied) {
     ASSERT_EQ(store.at, model.at);
   }
   for (std::size_t i = 0; i < store.decisions.size(); ++i) {

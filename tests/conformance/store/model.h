@@ -24,6 +24,7 @@ class Model {
 
   void Apply(Application& application) {
     application.applied = true;
+    if (application.op == Op::kCharge) application.at = clock_.Now();
     const std::span<const store::Charge> charges = application.charges;
     const std::span<Decision> decisions = application.decisions;
     const auto before = states_;

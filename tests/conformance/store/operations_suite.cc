@@ -123,6 +123,14 @@ TEST_F(StoreOperations, RefundGivesBackNoMoreThanWasTaken) {
   }
 }
 
+TEST_F(StoreOperations, RefundFreesNobodysPermitsInFlight) {
+  const Quota quota = *Quota::Concurrency(3, 30s);
+  const Decision held = client_.Charge("k", quota, 2);
+  EXPECT_EQ(client_.Refund("k", quota, 2).remaining, 1);
+  EXPECT_EQ(client_.Charge("k", quota, 2).verdict, Verdict::kLimited);
+  EXPECT_TRUE(client_.Release("k", quota, held.lease));
+}
+
 TEST_F(StoreOperations, ResetForgetsAKeyUnderEveryAlgorithm) {
   const Quota window = *Quota::FixedWindow(3, 10s);
   const Quota log = *Quota::SlidingLog(4, 10s);

@@ -9,6 +9,8 @@
 #include "e2e/stores/nodes.h"
 #include "support/http_client.h"
 #include "support/redis_cluster.h"
+#include "support/temp_dir.h"
+#include "support/weir_process.h"
 
 namespace weir::test {
 namespace {
@@ -67,6 +69,40 @@ TEST_F(ClusterSpreadTest, ARequestForManyUsersIsChargedAllOrNone) {
     EXPECT_EQ(Allowed(1, User(user)), user != 7) << "what was refused was charged: " << user;
     EXPECT_FALSE(Allowed(1, User(user))) << user;
   }
+}
+
+// A request whose policies are in a cluster, in several of its slots, and in another store.
+TEST(ClusterBesideAStore, WhatTheOtherStoreRefusesIsReturnedInEverySlot) {
+  RedisCluster cluster({.replicas = false});
+  TempDir dir;
+  const std::string policies = dir.Write("policies.yaml", R"(
+domain: api
+policies:
+  - { name: per-user, match: { user: "*" }, quota: { sliding_log: { limit: 5, window: 100d } } }
+  - { name: once, match: { once: "*" }, store: here,
+      quota: { fixed_window: { limit: 1, window: 100d } } }
+)");
+  const std::string config = dir.Write(
+      "weir.yaml", "stores: { far: \"" + cluster.url() + "\", here: \"memory:\" }\nstore: far\n");
+  WeirProcess weir({"serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off", "--config",
+                    config, "--policies", policies, "--data", dir / "data", "--store-timeout",
+                    "5s"});
+  HttpClient client(weir.Port("http"));
+  const auto allowed = [&client](const std::string& descriptors) {
+    const std::string body =
+        client.Post("/v1/check", R"({"domain":"api","descriptors":[)" + descriptors + "]}").body;
+    EXPECT_EQ(body.find("\"degraded\":true"), std::string::npos) << body;
+    return body.find("\"allowed\":true") != std::string::npos;
+  };
+  std::string all = R"({"once":"x"})";
+  for (int user = 0; user < 6; ++user) all += R"(,{"user":")" + std::to_string(user) + "\"}";
+  EXPECT_TRUE(allowed(all));
+  for (int i = 0; i < 6; ++i) EXPECT_FALSE(allowed(all));
+  for (int user = 0; user < 6; ++user) {
+    const std::string one = R"({"user":")" + std::to_string(user) + "\"}";
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(allowed(one), i < 4) << user << ", " << i;
+  }
+  EXPECT_NE(client.Get("/metrics").body.find("weir_store_not_undone_total 0"), std::string::npos);
 }
 
 }  // namespace

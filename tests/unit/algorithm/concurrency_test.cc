@@ -116,12 +116,12 @@ TEST(Concurrency, ClockThatGoesBackDoesNotReviveOrShortenLeases) {
   EXPECT_EQ(key.Acquire(50, 1).retry_after, nanoseconds(200));
 }
 
-TEST(Concurrency, RefundTakesTheLatestLeasesFirst) {
+TEST(Concurrency, RefundFreesNobodysPermits) {
   Key key(InFlight(6, 100));
   key.Acquire(0, 2);
   key.Acquire(10, 2);
-  EXPECT_EQ(key.Refund(20, 3).remaining, 5);
-  EXPECT_FALSE(key.Release(20, 110));
+  EXPECT_EQ(key.Refund(20, 3).remaining, 2);
+  EXPECT_TRUE(key.Release(20, 110));
   EXPECT_TRUE(key.Release(20, 100));
   EXPECT_EQ(key.Peek(20, 0).remaining, 6);
 }

@@ -244,6 +244,15 @@ TEST(Lease, ReturnsToALogOnlyWhatWasChargedThen) {
   EXPECT_TRUE(key.valid(Algorithm::kSlidingLog));
 }
 
+TEST(Lease, ReturnsToAnAnchoredWindowOnlyWhileItLasts) {
+  const Quota quota = *Quota::AnchoredWindow(10, 1s);
+  Key key;
+  EXPECT_EQ(Acquire(quota, key.Ready(quota), 5, 4).remaining, 6);
+  EXPECT_EQ(Return(quota, key.Ready(quota), 10, 5, 1).remaining, 7);
+  EXPECT_EQ(Acquire(quota, key.Ready(quota), 1'000'000'005, 10).remaining, 0);  // another window
+  EXPECT_EQ(Return(quota, key.Ready(quota), 1'000'000'006, 5, 1).remaining, 0);
+}
+
 TEST(LeaseTerms, SayWhatCannotBeLeasedAndWhy) {
   EXPECT_THAT(TermsFor(*Quota::Concurrency(63, 1s)).error().message, HasSubstr("at least 64"));
   EXPECT_THAT(TermsFor(*Quota::Concurrency(64, 199ms)).error().message, HasSubstr("too short"));

@@ -271,13 +271,7 @@ class ConcurrencyReference final : public Reference {
 
   void Owe(Nanos /*now*/, std::int64_t /*cost*/) override {}
 
-  void GiveBack(Nanos now, std::int64_t cost) override {
-    for (auto it = leases_.rbegin(); it != leases_.rend() && it->first > KeyTime(now); ++it) {
-      const std::int64_t part = std::min(cost, it->second);
-      it->second -= part;
-      cost -= part;
-    }
-  }
+  void GiveBack(Nanos /*now*/, std::int64_t /*cost*/) override {}
 
   std::chrono::nanoseconds UntilAvailable(Nanos now, std::int64_t permits) const override {
     std::int64_t available = Available(now);

@@ -8,7 +8,7 @@ local refund = { [0] = refund_token_bucket, [1] = refund_fixed_window, [3] = ref
 local overdraw = { [0] = overdraw_token_bucket, [1] = overdraw_fixed_window,
   [3] = overdraw_sliding_counter, [5] = overdraw_anchored_window }
 local give_back = { [0] = return_token_bucket, [1] = return_fixed_window,
-  [3] = return_sliding_counter }
+  [3] = return_sliding_counter, [5] = return_anchored_window }
 local CHARGE, PEEK, REFUND, RELEASE, RESET, LEASE, RETURN, OVERDRAW, SETTLE = 0, 1, 2, 3, 4, 5, 6,
   7, 8
 local out = { pack_s('<I4i4', now_l, now_h) }

@@ -94,7 +94,22 @@ TEST_F(LeasingAnswers, AnAnswerThatComesAfterTheLeaseEndedAdmitsNothing) {
   ASSERT_TRUE(slow.told);
   EXPECT_FALSE(slow.application.applied);
   ASSERT_FALSE(slow.application.status.ok());
-  EXPECT_EQ(slow.application.status.error().code, Code::kDeadlineExceeded);
+  EXPECT_EQ(FaultOf(slow.application.status.error().code), Fault::kQuestion)
+      << "no share of the quota is added to what the store has decided";
+}
+
+TEST_F(LeasingAnswers, PermitsInFlightThatComeAfterTheLeaseEndedAreReleased) {
+  const Quota jobs = *Quota::Concurrency(5, std::chrono::hours(1));
+  Warm();
+  book_.hold = true;
+  Asked slow(Op::kCharge, {Hot(), {"jobs", 2, &jobs}}, {&terms_, nullptr});
+  On(slow);
+  clock_.Advance(term());
+  AnswerHeld();
+  AnswerHeld();
+  EXPECT_FALSE(slow.application.applied);
+  EXPECT_EQ(slow.decisions[1].lease, 0);
+  EXPECT_EQ(engine_.Peek("jobs", jobs, 0).remaining, 5);
 }
 
 TEST_F(LeasingAnswers, WhatTheStoreCouldNotDecideHasSpentNothing) {

@@ -53,6 +53,15 @@ TEST_F(AnswerTest, IsReadAsItWasWritten) {
   EXPECT_EQ(ours_[2].status.error(), theirs_[2].status.error());
 }
 
+TEST_F(AnswerTest, NamesTheChargeThatMayBeGivenBack) {
+  theirs_[0].at = -17;
+  ASSERT_TRUE(ReadAnswer(WriteAnswer(theirs_), pointers_).ok());
+  EXPECT_EQ(ours_[0].at, 0);
+  theirs_[0].returnable = ours_[0].returnable = true;
+  ASSERT_TRUE(ReadAnswer(WriteAnswer(theirs_), pointers_).ok());
+  EXPECT_EQ(ours_[0].at, -17);
+}
+
 TEST_F(AnswerTest, ThatIsCutOrLongerIsRefused) {
   const std::string bytes = WriteAnswer(theirs_);
   for (std::size_t size = 0; size < bytes.size(); ++size) {

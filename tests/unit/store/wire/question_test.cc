@@ -144,6 +144,32 @@ TEST(Question, ManyChargesOfOneOperationThatTakesOneAreRefused) {
   }
 }
 
+TEST(Question, NobodyLeasesLessThanNothing) {
+  for (const std::int64_t cost : {std::numeric_limits<std::int64_t>::min(), std::int64_t{-1}}) {
+    const Charge charge{"key", cost, &Quotas()[0]};
+    Application application;
+    application.op = Op::kLease;
+    application.charges = {&charge, 1};
+    EXPECT_FALSE(Question::Read(Written(application)).ok());
+    application.region = {1000, 100};
+    EXPECT_FALSE(Question::Read(Written(application)).ok());
+  }
+}
+
+TEST(Question, SaysWhetherAChargeMayBeGivenBack) {
+  const Charge charge{"key", 1, &Quotas()[0]};
+  Application application;
+  application.charges = {&charge, 1};
+  application.returnable = true;
+  const auto read = Question::Read(Written(application));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ((*read)->applications()[0].op, Op::kCharge);
+  EXPECT_TRUE((*read)->applications()[0].returnable);
+  std::string other = Written(application);
+  other[3] = static_cast<char>(other[3] | static_cast<char>(Op::kPeek));
+  EXPECT_FALSE(Question::Read(other).ok());
+}
+
 TEST(Question, IsBounded) {
   EXPECT_FALSE(Question::Read(std::string(kMaxBytes + 1, '\1')).ok());
   const std::string key(kMaxKeyBytes + 1, 'x');
