@@ -140,7 +140,7 @@ struct Config {
   } resp;
   struct Grpc {
     std::uint32_t max_streams = 16'384;  ///< at once on one connection
-    std::size_t max_message = std::size_t{4} << 20;
+    std::size_t max_message = std::size_t{512} << 10;
     std::chrono::milliseconds idle_timeout{600'000};
     bool response_headers = false;  ///< the rate limit service names the three below
     std::string limit_header = "RateLimit-Limit";

@@ -26,6 +26,11 @@ constexpr std::chrono::milliseconds kHandshakeGrace{50};
 /// After running out of file descriptors or memory: until some connection has ended.
 constexpr std::chrono::milliseconds kAcceptRetry{100};
 
+/// A peer that does not answer is gone after two minutes. In seconds, but for the count.
+constexpr int kKeepAliveIdle = 60;
+constexpr int kKeepAliveInterval = 20;
+constexpr int kKeepAliveProbes = 3;
+
 Error BadAddress(std::string_view text, std::string_view why) {
   return Error{Code::kInvalidArgument, "bad address \"" + std::string(text) +
                                            "\": " + std::string(why) +
@@ -95,16 +100,20 @@ Result<Endpoint> Listener::Open(const Endpoint& endpoint, Port port) {
                                          " " + FormatEndpoint(endpoint) + ": " + error.message() +
                                          std::string(WhatToDo(error))};
   };
-  const auto set = [&](int level, int option) {
-    const int on = 1;
-    if (setsockopt(acceptor_.native_handle(), level, option, &on, sizeof on) == 0) return true;
+  const auto set = [&](int level, int option, int value = 1) {
+    if (setsockopt(acceptor_.native_handle(), level, option, &value, sizeof value) == 0)
+      return true;
     error.assign(errno, boost::system::system_category());
     return false;
   };
   acceptor_.open(endpoint.protocol(), error);
   if (error) return failed("open a socket for");
-  // Accepted sockets inherit TCP_NODELAY.
+  // Accepted sockets inherit TCP_NODELAY and the keepalive, which finds peers that have vanished:
+  // some conversations, such as a gRPC call of Watch, have no time limit.
   if (!set(SOL_SOCKET, SO_REUSEADDR) || !set(IPPROTO_TCP, TCP_NODELAY) ||
+      !set(SOL_SOCKET, SO_KEEPALIVE) || !set(IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdle) ||
+      !set(IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveInterval) ||
+      !set(IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveProbes) ||
       (port == Port::kJoin && !set(SOL_SOCKET, SO_REUSEPORT))) {
     return failed("set options for");
   }

@@ -1,5 +1,6 @@
 #include "service/grpc_door.h"
 
+#include <boost/asio/post.hpp>
 #include <random>
 #include <string>
 #include <utility>
@@ -50,9 +51,18 @@ struct GrpcDoor::Worker final : net::TimerWheel::Entry {
   }
 
   void OnDeadline() override {
-    quotas.Tick();
+    if (quotas.Tick()) TurnLater();
     std::uniform_int_distribution<std::int64_t> span(kLeastPush.count(), kMostPush.count());
     reactor.timers().Set(*this, std::chrono::milliseconds(span(random)));
+  }
+
+  /// The rest of a tick, a part at a time: connections have their turn in between.
+  void TurnLater() {
+    if (std::exchange(turning, true)) return;
+    boost::asio::post(reactor.context(), [this] {
+      turning = false;
+      if (quotas.Turn()) TurnLater();
+    });
   }
 
   net::Reactor& reactor;
@@ -61,6 +71,7 @@ struct GrpcDoor::Worker final : net::TimerWheel::Entry {
   grpc::QuotaStreams quotas;
   grpc::Services services;
   std::minstd_rand random{std::random_device{}()};
+  bool turning = false;  // a turn is on its way
 };
 
 GrpcDoor::GrpcDoor(std::size_t reactors, LimiterOf limiter_of, GrpcDoorOptions options)

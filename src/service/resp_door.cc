@@ -1,9 +1,5 @@
 #include "service/resp_door.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <utility>
 
 #include "net/listener.h"
@@ -12,22 +8,6 @@
 #include "service/resp_connection.h"
 
 namespace weir::service {
-namespace {
-
-// Finds peers that have gone without a word, long before the idle timeout.
-void KeepAlive(int fd) {
-  const int on = 1;
-  const int idle = 60;
-  const int interval = 20;
-  const int probes = 3;
-  static_cast<void>(setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on));
-  static_cast<void>(setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle));
-  static_cast<void>(setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval));
-  static_cast<void>(setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes));
-}
-
-}  // namespace
-
 RespDoor::RespDoor(std::size_t reactors, LimiterOf limiter_of, RespOptions options)
     : options_(std::move(options)),
       limiter_of_(std::move(limiter_of)),
@@ -49,7 +29,6 @@ void RespDoor::Accept(net::Reactor& reactor, net::Socket socket) {
   if (error) {
     return;
   }
-  KeepAlive(socket.native_handle());
   auto transport = net::Carry(std::move(socket), reactor, options_.tls.get());
   if (transport == nullptr) return;
   boost::intrusive_ptr<RespConnection> connection(

@@ -17,7 +17,7 @@ constexpr char kCheck[] = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRa
 
 class GrpcFlood : public ServiceTest {
  protected:
-  void SetUp() override { Serve({"--grpc", "127.0.0.1:0"}); }
+  void SetUp() override { Serve({"--grpc", "127.0.0.1:0", "--threads", "2"}); }
 
   /// Sends until the service closes, it has taken all, or it takes none for a while. True if it
   /// closed.
@@ -137,6 +137,67 @@ TEST_F(GrpcFlood, CallsThatAreResetAtOnce) {
   }
   EXPECT_TRUE(Flood(connection, flood));
   EXPECT_LT(most_ - before, 48 * kMiB);
+}
+
+// 250,000 checks of two bytes each, which take fifty times as much.
+TEST_F(GrpcFlood, RefusedMessagesOfManyParts) {
+  std::string parts;
+  for (int i = 0; i < 250'000; ++i) parts.append("\x12\0", 2);
+  const std::string message = std::string("\0\0\x07\xa1\x20", 5) + parts;
+  const std::size_t before = Resident();
+  for (int connections = 0; connections < 4; ++connections) {
+    TcpConnection connection(weir_->Port("grpc"));
+    reading_ = true;
+    std::string flood = h2::Hello() + h2::Frame(h2::kSettings, h2::kAck, 0);
+    std::uint32_t id = 1;
+    for (const char* method : {"CheckBatch", "CheckStream", "Check"}) {
+      flood += h2::Frame(h2::kHeaders, h2::kEndHeaders, id,
+                         h2::CallHead(std::string("/weir.v1.Limiter/") + method));
+      // Window for it comes as it is read.
+      for (std::size_t at = 0; at < message.size(); at += 16'000) {
+        const bool last = at + 16'000 >= message.size();
+        flood += h2::Frame(h2::kData, last ? h2::kEndStream : h2::kNone, id,
+                           std::string_view(message).substr(at, 16'000));
+      }
+      id += 2;
+    }
+    connection.Send(flood + h2::Frame(h2::kPing, h2::kNone, 0, "all read"));
+    (void)connection.ReadThrough("all read");
+  }
+  EXPECT_LT(Resident(), before + 24 * kMiB);
+}
+
+// Messages that lack their last bytes, on many connections.
+TEST_F(GrpcFlood, UnfinishedMessagesOfManyConnections) {
+  const std::size_t before = Resident();
+  reading_ = true;
+  const std::string head = h2::CallHead("/weir.v1.Limiter/CheckStream");
+  std::string flood = h2::Hello() + h2::Frame(h2::kSettings, h2::kAck, 0);
+  const std::string piece(16'000, 'm');
+  for (std::uint32_t id = 1; flood.size() < 14 * kMiB; id += 2) {
+    flood += h2::Frame(h2::kHeaders, h2::kEndHeaders, id, head);
+    flood += h2::Frame(h2::kData, h2::kNone, id, std::string("\0\0\x07\xa1\x20", 5));
+    for (int i = 0; i < 15; ++i) flood += h2::Frame(h2::kData, h2::kNone, id, piece);
+  }
+  std::vector<std::unique_ptr<TcpConnection>> connections;
+  for (int i = 0; i < 30; ++i) {
+    TcpConnection& connection =
+        *connections.emplace_back(std::make_unique<TcpConnection>(weir_->Port("grpc")));
+    std::size_t sent = 0;
+    while (sent < flood.size()) {
+      pollfd ready{connection.fd(), POLLOUT, 0};
+      if (poll(&ready, 1, 2000) == 0) break;
+      const ssize_t size = send(connection.fd(), flood.data() + sent, flood.size() - sent,
+                                MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (size < 0 && errno != EAGAIN) break;
+      if (size > 0) sent += static_cast<std::size_t>(size);
+      Discard(connection);
+    }
+    most_ = std::max(most_, Resident());
+  }
+  // 420 MiB were sent. Each of two reactors holds 64 MiB.
+  EXPECT_LT(most_ - before, 200 * kMiB);
+  EXPECT_EQ(Client().Get("/healthz").status, 200);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ enum Type : std::uint8_t {
   kHeaders = 1,
   kRstStream = 3,
   kSettings = 4,
+  kPing = 6,
   kContinuation = 9
 };
 enum Flag : std::uint8_t { kNone = 0, kEndStream = 1, kAck = 1, kEndHeaders = 4 };

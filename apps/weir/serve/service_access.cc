@@ -149,14 +149,14 @@ http::Router::Witness Service::AuditOf(const http::Request& request, Operation o
 }
 
 Status Service::AdmitCall(const grpc::Method& method, const grpc::Caller& caller) {
-  const Operation operation = OperationOf(method);
+  const Operation operation = caller.gives_back ? Operation::kGiveBack : OperationOf(method);
   const access::Admission admission =
       guard_->gate().Admit({caller.address, caller.key, caller.subject, "grpc"}, operation);
   if (admission.admitted() && operation == Operation::kGiveBack) {
     const std::string holder = admission.Holder();
     audit_tally_->Note(holder.empty() ? admin::WhoAsks(caller.key, caller.address)
                                       : holder + " from " + std::string(caller.address),
-                       GivesBack(method), {}, 1);
+                       caller.gives_back ? "check.refund" : GivesBack(method), {}, 1);
   }
   return ToStatus(admission);
 }

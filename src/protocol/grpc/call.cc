@@ -47,9 +47,13 @@ void Call::Finish(StatusCode code, std::string_view message) {
   finished_ = true;
   ++session_->answered_;
   status_ = code;
-  status_message_ = PercentEncode(message);
+  status_message_ = StatusMessage(message);
   session_->Resume(*this);
 }
+
+Status Call::Hold(std::size_t bytes) { return session_->Hold(*this, bytes); }
+
+Status Call::AdmitToGiveBack() const { return session_->Admit(*this, /*gives_back=*/true); }
 
 std::uint64_t Call::Expect() noexcept {
   ++session_->expected_;

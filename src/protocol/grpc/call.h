@@ -42,6 +42,12 @@ class Call {
   void Finish(StatusCode code, std::string_view message = {});
   void Finish(const Error& error) { Finish(ToStatusCode(error.code), error.message); }
 
+  /// The request takes so many bytes beside its own until it is answered; an error if that is too
+  /// much.
+  Status Hold(std::size_t bytes);
+  /// Whether the caller may give permits back; for a method with may_give_back().
+  Status AdmitToGiveBack() const;
+
   /// For streams whose answers may become known out of order: takes a number for a message that was
   /// read, and sends its answer in the order of the numbers.
   std::uint64_t Expect() noexcept;
@@ -57,7 +63,9 @@ class Call {
   void Reset() noexcept;
   std::size_t backlog() const noexcept { return out_.size() - out_sent_; }
   /// What it holds of its request, and of its answer.
-  std::size_t held() const noexcept { return reader_.buffered() + held_.size() + pending_; }
+  std::size_t held() const noexcept {
+    return reader_.buffered() + held_.size() + pending_ + key_.size();
+  }
   std::size_t unsent() const noexcept { return backlog() + early_bytes_; }
 
   Session* session_ = nullptr;
@@ -66,6 +74,8 @@ class Call {
   Method* method_ = nullptr;
   Nanos deadline_ = 0;    // the caller's; 0: none
   Nanos arrives_by_ = 0;  // when the request must be here; for a stream, its next message
+  Nanos queued_ = 0;      // its entry in Session::due_ that counts; 0: none
+  bool midway_ = false;   // a stream's message has begun, and arrives_by_ is when it must be here
 
   // The request's head, while it arrives.
   std::chrono::nanoseconds timeout_{-1};
@@ -74,7 +84,7 @@ class Call {
   bool grpc_ = false;
   bool bad_timeout_ = false;
   bool encoded_ = false;
-  std::string key_;  // in its metadata; kept only where keys matter
+  std::string key_;  // in its metadata; kept only as long as it matters
   std::string traceparent_;
   std::string request_id_;
 
@@ -84,7 +94,7 @@ class Call {
   bool has_message_ = false;
   bool half_closed_ = false;
   std::size_t unconsumed_ = 0;  // received, but not yet given back to the peer's window
-  std::size_t pending_ = 0;     // bytes of a stream's messages that wait for their answers
+  std::size_t pending_ = 0;     // of messages that wait for their answers, beside held_
 
   // The answer.
   std::string out_;

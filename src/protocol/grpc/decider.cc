@@ -7,34 +7,53 @@
 namespace weir::grpc {
 namespace {
 
-// Memory beyond these is given back after a burst that needed it.
+// A burst that has read this much frees its memory: a message of 2 bytes can take 100.
+constexpr std::size_t kReadBeforeFreed = 256 << 10;
+constexpr std::size_t kLargeMessage = 32 << 10;
 constexpr std::size_t kKeptChecks = 4096;
-constexpr std::size_t kKeptMessageBytes = 64 << 10;
+constexpr std::size_t kKeptBursts = 64;
+
+// What requests take in memory beyond their own bytes, roughly and rather too much.
+constexpr std::size_t kEntryBytes = 96;
+constexpr std::size_t kDescriptorBytes = 256;
+constexpr std::size_t kCheckBytes = 768;
 
 }  // namespace
 
 void DecidingMethod::OnMessage(Call& call, std::string_view message) {
   Burst& burst = decider_.burst();
-  google::protobuf::Message& request = burst.TakeMessage(*this);
+  google::protobuf::Message& request = burst.TakeMessage(*this, message.size());
   const std::size_t first = burst.used_;
-  if (!request.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
-    burst.DropLastMessage(*this);
-    return call.Finish(StatusCode::kInvalidArgument, "the message is not a valid protobuf");
+  Status taken;
+  if (request.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    taken = Take(call, request, burst, first);
+  } else {
+    taken = Error{Code::kInvalidArgument, "the message is not a valid protobuf"};
+  }
+  if (taken.ok()) return;
+  burst.Truncate(first);
+  burst.DropLastMessage(*this, message.size());
+  // A burst without jobs is never decided, so nothing else would clear it.
+  if (burst.jobs_.empty()) burst.Clear();
+  call.Finish(taken.error());
+}
+
+Status DecidingMethod::Take(Call& call, google::protobuf::Message& request, Burst& burst,
+                            std::size_t first) {
+  if (GivesBack(request)) {
+    if (Status admitted = call.AdmitToGiveBack(); !admitted.ok()) return admitted;
   }
   const Nanos now = decider_.tracer() == nullptr ? 0 : SystemClock::Get().Now();
   burst.origin_ = {"grpc", {}, telemetry::ArrivedWith(call.traceparent(), decider_.tracer(), now)};
   if (!call.request_id().empty()) {
     burst.origin_.request_id = burst.request_ids_.emplace_back(call.request_id());
   }
-  const Status asked = Ask(request, burst);
-  if (!asked.ok()) {
-    burst.Truncate(first);
-    burst.DropLastMessage(*this);
-    return call.Finish(asked.error());
-  }
+  if (Status asked = Ask(request, burst); !asked.ok()) return asked;
+  if (Status held = call.Hold(burst.WeightOf(first)); !held.ok()) return held;
   if (!burst.session_) burst.session_ = call.session().link();
   burst.jobs_.push_back({this, &request, call.id(), call.Expect(), first, burst.used_ - first,
                          burst.origin_.trace, now});
+  return {};
 }
 
 limiter::Check& Burst::AddCheck(std::string_view domain, store::Op op, std::int64_t cost) {
@@ -71,7 +90,16 @@ void Burst::AddEntry(std::string_view key, std::string_view value) {
   ++descriptor_extents_.back().count;
 }
 
-google::protobuf::Message& Burst::TakeMessage(const DecidingMethod& method) {
+google::protobuf::Message& Burst::TakeMessage(const DecidingMethod& method, std::size_t bytes) {
+  if (bytes > kLargeMessage) {
+    // In large blocks, which are quick to make and go back to the system when they are freed.
+    google::protobuf::ArenaOptions blocks;
+    blocks.start_block_size = 128 << 10;
+    blocks.max_block_size = 2 << 20;
+    large_.push_back(std::make_unique<google::protobuf::Arena>(blocks));
+    return *method.NewRequest()->New(large_.back().get());
+  }
+  read_ += bytes;
   Shelf* shelf = nullptr;
   for (Shelf& candidate : shelves_) {
     if (candidate.method == &method) shelf = &candidate;
@@ -80,14 +108,27 @@ google::protobuf::Message& Burst::TakeMessage(const DecidingMethod& method) {
     shelf = &shelves_.emplace_back();
     shelf->method = &method;
   }
-  if (shelf->used == shelf->messages.size()) shelf->messages.push_back(method.NewRequest());
-  return *shelf->messages[shelf->used++];
+  if (shelf->used == shelf->messages.size()) shelf->messages.emplace_back();
+  std::unique_ptr<google::protobuf::Message>& message = shelf->messages[shelf->used++];
+  if (message == nullptr) message = method.NewRequest();
+  return *message;
 }
 
-void Burst::DropLastMessage(const DecidingMethod& method) noexcept {
+void Burst::DropLastMessage(const DecidingMethod& method, std::size_t bytes) noexcept {
+  if (bytes > kLargeMessage) return large_.pop_back();
   for (Shelf& shelf : shelves_) {
-    if (shelf.method == &method) --shelf.used;
+    if (shelf.method == &method) shelf.messages[--shelf.used].reset();
   }
+}
+
+/// What the checks from this one on take in memory beyond the bytes of their message.
+std::size_t Burst::WeightOf(std::size_t first) const noexcept {
+  if (first == used_) return 0;
+  const std::size_t descriptor = check_extents_[first].first;
+  const std::size_t descriptors = descriptor_extents_.size() - descriptor;
+  const std::size_t entries =
+      descriptors == 0 ? 0 : entries_.size() - descriptor_extents_[descriptor].first;
+  return (used_ - first - 1) * kCheckBytes + descriptors * kDescriptorBytes + entries * kEntryBytes;
 }
 
 void Burst::Truncate(std::size_t checks) noexcept {
@@ -147,13 +188,12 @@ void Burst::Answer(telemetry::Tracer* tracer) {
 }
 
 void Burst::Clear() {
+  if (read_ > kReadBeforeFreed || checks_.size() > kKeptChecks) {
+    *this = Burst();
+    return;
+  }
   session_.reset();
   jobs_.clear();
-  if (checks_.size() > kKeptChecks) {
-    checks_ = {};
-    entries_ = {};
-    descriptors_ = {};
-  }
   used_ = 0;
   check_extents_.clear();
   descriptor_extents_.clear();
@@ -163,25 +203,23 @@ void Burst::Clear() {
   overrides_.clear();
   override_quotas_.clear();
   request_ids_.clear();
-  for (Shelf& shelf : shelves_) {
-    for (std::size_t i = 0; i < shelf.used; ++i) {
-      if (shelf.messages[i]->ByteSizeLong() > kKeptMessageBytes) {
-        shelf.messages[i] = shelf.method->NewRequest();
-      }
-    }
-    shelf.used = 0;
-    if (shelf.messages.size() > kKeptChecks) shelf.messages.resize(kKeptChecks);
-  }
+  for (Shelf& shelf : shelves_) shelf.used = 0;
+  large_.clear();
 }
 
-Decider::Decider(limiter::Limiter& limiter) : limiter_(limiter) {
-  collecting_ = all_.emplace_back(std::make_unique<Burst>()).get();
+Decider::Decider(limiter::Limiter& limiter) : limiter_(limiter), collecting_(&NewBurst()) {}
+
+Burst& Decider::NewBurst() {
+  auto burst = std::make_unique<Burst>();
+  Burst& made = *burst;
+  all_.emplace(&made, std::move(burst));
+  return made;
 }
 
 void Decider::Flush() {
   Burst* burst = collecting_;
   if (burst->jobs_.empty()) return;
-  if (idle_.empty()) idle_.push_back(all_.emplace_back(std::make_unique<Burst>()).get());
+  if (idle_.empty()) idle_.push_back(&NewBurst());
   collecting_ = idle_.back();
   idle_.pop_back();
   burst->Point();
@@ -190,6 +228,10 @@ void Decider::Flush() {
 
 void Decider::Done(Burst& burst) {
   burst.Answer(limiter_.tracer());
+  if (idle_.size() >= kKeptBursts) {
+    all_.erase(&burst);
+    return;
+  }
   burst.Clear();
   idle_.push_back(&burst);
 }

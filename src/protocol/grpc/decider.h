@@ -5,6 +5,7 @@
 // With a store that answers at once the burst is answered before the session looks for output; with
 // one that answers later, the burst waits and the next one collects meanwhile.
 
+#include <google/protobuf/arena.h>
 #include <google/protobuf/message.h>
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "limiter/limiter.h"
@@ -54,17 +56,27 @@ class DecidingMethod : public Method {
   virtual std::unique_ptr<google::protobuf::Message> NewRequest() const = 0;
   /// Adds the checks that `request` asks for. An error ends the call, and nothing is decided.
   virtual Status Ask(const google::protobuf::Message& request, Burst& burst) = 0;
+  /// Whether `request` gives permits back although the method's calls are admitted as checks: then
+  /// the caller must be allowed to.
+  virtual bool GivesBack(const google::protobuf::Message& request) const {
+    (void)request;
+    return false;
+  }
   /// The checks of the job are decided: answers the call.
   virtual void Answer(const Job& job, std::span<const limiter::Check> checks, Call& call) = 0;
 
  private:
   friend class Burst;
 
+  Status Take(Call& call, google::protobuf::Message& request, Burst& burst, std::size_t first);
+
   Decider& decider_;
 };
 
 /// Checks that are decided together, and the memory they point into. Used again and again, so that
-/// in steady state nothing is allocated.
+/// hardly anything is allocated in steady state. Messages and checks keep their memory when they
+/// are cleared, and each position of a repeated field keeps its own, so after a while everything is
+/// freed: what it keeps is bounded by what it has read since.
 ///
 /// Thread safety: belongs to one reactor.
 class Burst {
@@ -93,9 +105,10 @@ class Burst {
     std::size_t used = 0;
   };
 
-  google::protobuf::Message& TakeMessage(const DecidingMethod& method);
-  void DropLastMessage(const DecidingMethod& method) noexcept;
+  google::protobuf::Message& TakeMessage(const DecidingMethod& method, std::size_t bytes);
+  void DropLastMessage(const DecidingMethod& method, std::size_t bytes) noexcept;
   void Truncate(std::size_t checks) noexcept;
+  std::size_t WeightOf(std::size_t first) const noexcept;
   void PointCheckAt(std::size_t index);
   void Point();
   void Answer(telemetry::Tracer* tracer);
@@ -118,6 +131,8 @@ class Burst {
   std::deque<Quota> override_quotas_;
   std::deque<std::string> request_ids_;  // of calls whose caller gave one
   std::vector<Shelf> shelves_;
+  std::size_t read_ = 0;  // bytes of their messages since its memory was last freed
+  std::vector<std::unique_ptr<google::protobuf::Arena>> large_;  // one for each large message
 };
 
 /// Collects and runs bursts. Thread safety: belongs to one reactor, as its limiter does.
@@ -132,10 +147,11 @@ class Decider {
   void Flush();
 
  private:
+  Burst& NewBurst();
   void Done(Burst& burst);
 
   limiter::Limiter& limiter_;
-  std::vector<std::unique_ptr<Burst>> all_;
+  std::unordered_map<const Burst*, std::unique_ptr<Burst>> all_;
   std::vector<Burst*> idle_;
   Burst* collecting_ = nullptr;
 };

@@ -51,19 +51,20 @@ class Health::WatchMethod final : public Method {
   void OnMessage(Call& call, std::string_view message) override {
     HealthCheckRequest request;
     if (!ParseOrFinish(request, message, call)) return;
-    if (!health_.Knows(request.service())) {
-      HealthCheckResponse unknown;
-      unknown.set_status(HealthCheckResponse::SERVICE_UNKNOWN);
-      return call.Send(unknown);  // and the call stays open, since the protocol wants it so
+    const std::shared_ptr<Session*>& session = call.session().link();
+    if (!health_.HasRoomFor(session)) {
+      return call.Finish(StatusCode::kResourceExhausted, "too many calls of Watch");
     }
-    health_.watchers_.push_back({call.session().link(), call.id()});
-    call.Send(Response(health_.serving()));
+    const bool known = health_.Knows(request.service());
+    health_.watchers_.emplace(Watcher{session, call.id()}, known);
+    if (known) return call.Send(Response(health_.serving()));
+    HealthCheckResponse unknown;
+    unknown.set_status(HealthCheckResponse::SERVICE_UNKNOWN);
+    call.Send(unknown);  // and the call stays open, since the protocol wants it so
   }
 
   void OnClose(Call& call) noexcept override {
-    std::erase_if(health_.watchers_, [&call](const Watcher& watcher) {
-      return watcher.call == call.id() && watcher.session == call.session().link();
-    });
+    health_.watchers_.erase({call.session().link(), call.id()});
   }
 
  private:
@@ -81,11 +82,21 @@ void Health::SetServing(bool serving) {
   if (serving_ == serving) return;
   serving_ = serving;
   const HealthCheckResponse response = Response(serving);
-  for (const Watcher& watcher : watchers_) {
-    Session* session = *watcher.session;
-    Call* call = session == nullptr ? nullptr : session->Find(watcher.call);
+  for (const auto& [watcher, known] : watchers_) {
+    Session* session = known ? *watcher.first : nullptr;
+    Call* call = session == nullptr ? nullptr : session->Find(watcher.second);
     if (call != nullptr) call->Send(response);
   }
+}
+
+bool Health::HasRoomFor(const std::shared_ptr<Session*>& session) const {
+  if (watchers_.size() >= kMaxWatchers) return false;
+  std::size_t count = 0;
+  for (auto next = watchers_.lower_bound({session, 0});
+       next != watchers_.end() && next->first.first == session; ++next) {
+    ++count;
+  }
+  return count < kMaxWatchersOfOne;
 }
 
 bool Health::Knows(const std::string& name) const noexcept {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +19,11 @@ class Session;
 /// Thread safety: belongs to one reactor.
 class Health {
  public:
+  /// A Watch has no time limit and needs no key, so there may not be any number of them: on this
+  /// reactor, and on one connection.
+  static constexpr std::size_t kMaxWatchers = 10'000;
+  static constexpr std::size_t kMaxWatchersOfOne = 16;
+
   /// `names` are the services served, e.g. "weir.v1.Limiter". Must outlive the services' sessions.
   explicit Health(std::vector<std::string> names);
 
@@ -29,16 +36,14 @@ class Health {
  private:
   class CheckMethod;
   class WatchMethod;
-  struct Watcher {
-    std::shared_ptr<Session*> session;
-    std::int32_t call = 0;
-  };
+  using Watcher = std::pair<std::shared_ptr<Session*>, std::int32_t>;
 
   bool Knows(const std::string& name) const noexcept;
+  bool HasRoomFor(const std::shared_ptr<Session*>& session) const;
 
   std::vector<std::string> names_;
   bool serving_ = true;
-  std::vector<Watcher> watchers_;  // of services that are known: the status of others never changes
+  std::map<Watcher, bool> watchers_;  // whether the service is known: else its status never changes
 };
 
 }  // namespace weir::grpc

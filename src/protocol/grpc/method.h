@@ -2,6 +2,7 @@
 
 // What a gRPC session serves: methods by path. A method sees calls and messages, never frames.
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/memory_budget.h"
 #include "weir/result.h"
 
 namespace weir::grpc {
@@ -23,6 +25,10 @@ class Method {
   /// True: the client sends exactly one message. The session sees to it, and calls OnMessage only
   /// once the client has said that nothing follows.
   virtual bool single_request() const noexcept { return true; }
+
+  /// True: whether the caller may give permits back is asked once a message says that it wants to
+  /// (Call::AdmitToGiveBack), so the caller's key is kept until the call is over.
+  virtual bool may_give_back() const noexcept { return false; }
 
   /// A message of the call. The bytes are valid during this call only.
   virtual void OnMessage(Call& call, std::string_view message) = 0;
@@ -45,7 +51,12 @@ struct Caller {
   std::string_view address;
   std::string_view subject;  ///< the common name in the client's certificate
   std::string_view key;
+  /// A message of this call gives permits back, though the method is one for checks.
+  bool gives_back = false;
 };
+
+/// What the sessions of one reactor may hold together, unless SetMemory says otherwise.
+inline constexpr std::size_t kMemoryOfSessions = std::size_t{64} << 20U;
 
 /// The methods of one reactor. Filled before the first session, then only read.
 ///
@@ -63,6 +74,10 @@ class Services {
   void SetGuard(Guard guard) { guard_ = std::move(guard); }
   const Guard& guard() const noexcept { return guard_; }
 
+  /// What all sessions of the reactor hold for their peers (Session::Account).
+  MemoryBudget& memory() const noexcept { return *memory_; }
+  void SetMemory(std::size_t most) { memory_ = std::make_unique<MemoryBudget>(most); }
+
   /// Runs after a session has handed over everything that it found in one piece of input. Methods
   /// that collect work do it then, so that what arrives together is done together.
   void OnBurstEnd(std::function<void()> flush) { flush_ = std::move(flush); }
@@ -74,6 +89,7 @@ class Services {
   std::map<std::string, std::unique_ptr<Method>, std::less<>> methods_;
   std::function<void()> flush_;
   Guard guard_;
+  std::unique_ptr<MemoryBudget> memory_ = std::make_unique<MemoryBudget>(kMemoryOfSessions);
 };
 
 }  // namespace weir::grpc

@@ -13,6 +13,8 @@ using Action = envoy::service::rate_limit_quota::v3::RateLimitQuotaResponse::Buc
 
 /// Questions that go to the limiter together.
 constexpr std::size_t kRoundSize = 512;
+/// Buckets, or what cut off Envoys may still admit, that are looked after in one turn: 1 or 2 ms.
+constexpr std::size_t kTurnSize = 256;
 
 /// A check of one bucket, with the memory that it points into.
 struct Question {
@@ -159,33 +161,74 @@ void QuotaStreams::Close(StreamId id, bool at_once) {
   stream->gone = true;
   buckets_ -= stream->buckets.size();
   const Nanos now = clock_.Now();
+  std::vector<Tail> tails;
   for (const auto& [text, bucket] : stream->buckets) {
     bucket->gone = true;
     const std::int64_t owed = bucket->quota.Abandon(now);
-    if (owed > 0) tails_.push_back({bucket->assigned, owed});
+    if (owed > 0) tails.push_back({bucket->assigned, owed});
   }
-  if (at_once) ChargeTails(std::exchange(tails_, {}));
+  if (at_once) return ChargeTails(std::move(tails));
+  std::move(tails.begin(), tails.end(), std::back_inserter(tails_));
 }
 
-void QuotaStreams::Tick() {
-  ChargeTails(std::exchange(tails_, {}));
-  const Nanos now = clock_.Now();
+bool QuotaStreams::Tick() {
+  // What the last second left undone comes first; the buckets pay for the time that it takes.
+  if (todo_.empty()) Collect();
+  return Turn();
+}
+
+void QuotaStreams::Collect() {
   std::vector<StreamId> stalled;
-  Parts parts;
   for (const auto& [id, stream] : streams_) {
     if (Stalled(*stream)) {
       stalled.push_back(id);
       continue;
     }
-    DropIdle(*stream, now);
-    for (const auto& [text, bucket] : stream->buckets) parts.emplace_back(stream, bucket);
+    for (const auto& [text, bucket] : stream->buckets) todo_.emplace_back(stream, bucket);
   }
-  for (const StreamId id : stalled) Close(id, true);
-  if (parts.empty()) return;
+  for (const StreamId id : stalled) Close(id, false);
+  if (todo_.empty()) return;
   // Whoever is asked for first finds most; so it is somebody else each time.
-  first_ = (first_ + 1) % parts.size();
-  std::rotate(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(first_), parts.end());
+  first_ = (first_ + 1) % todo_.size();
+  std::rotate(todo_.begin(), todo_.begin() + static_cast<std::ptrdiff_t>(first_), todo_.end());
+}
+
+bool QuotaStreams::Turn() {
+  const std::size_t tails = std::min(kTurnSize, tails_.size());
+  const auto last = tails_.end() - static_cast<std::ptrdiff_t>(tails);
+  std::vector<Tail> charged(std::make_move_iterator(last), std::make_move_iterator(tails_.end()));
+  tails_.erase(last, tails_.end());
+  ChargeTails(std::move(charged));
+  const Nanos now = clock_.Now();
+  Parts parts;
+  std::map<Stream*, Response> abandoned;
+  const std::size_t end = std::min(done_ + kTurnSize, todo_.size());
+  for (; done_ < end; ++done_) {
+    Part& part = todo_[done_];
+    if (part.first->gone || part.second->gone || part.second->asking) continue;
+    if (part.second->quota.Idle(now)) {
+      Abandon(part, abandoned[part.first.get()]);
+    } else {
+      parts.push_back(std::move(part));
+    }
+  }
+  for (const auto& [stream, response] : abandoned) stream->peer->Send(response);
+  if (done_ == todo_.size()) {
+    todo_.clear();
+    done_ = 0;
+  }
   AskFor(std::move(parts));
+  return !todo_.empty() || !tails_.empty();
+}
+
+void QuotaStreams::Abandon(const Part& part, Response& response) {
+  part.second->gone = true;
+  Action& action = *response.add_bucket_action();
+  SetId(action, *part.second->assigned);
+  action.mutable_abandon_action();
+  ++assignments_.totals().abandoned;
+  --buckets_;
+  part.first->buckets.erase(TextOf(part.second->assigned->entries));
 }
 
 /// An Envoy that does not read would get everything at once later, and take it for new.
@@ -194,25 +237,6 @@ bool QuotaStreams::Stalled(Stream& stream) {
   if (stream.stalls < 2) return false;
   stream.peer->End({Code::kUnavailable, "the client does not read its assignments in time"});
   return true;
-}
-
-void QuotaStreams::DropIdle(Stream& stream, Nanos now) {
-  Response response;
-  for (auto entry = stream.buckets.begin(); entry != stream.buckets.end();) {
-    Bucket& bucket = *entry->second;
-    if (bucket.asking || !bucket.quota.Idle(now)) {
-      ++entry;
-      continue;
-    }
-    bucket.gone = true;
-    Action& action = *response.add_bucket_action();
-    SetId(action, *bucket.assigned);
-    action.mutable_abandon_action();
-    ++assignments_.totals().abandoned;
-    --buckets_;
-    entry = stream.buckets.erase(entry);
-  }
-  if (response.bucket_action_size() > 0) stream.peer->Send(response);
 }
 
 void QuotaStreams::AskFor(Parts parts) {

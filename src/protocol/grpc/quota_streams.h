@@ -68,7 +68,10 @@ class QuotaStreams {
   void Close(StreamId id, bool at_once);
 
   /// To be called about once a second: charges for the next one, and sends every assignment again.
-  void Tick();
+  /// True: there is more to do than one turn should, and Turn does it.
+  bool Tick();
+  /// The next part of it; to be called, when others had their turn, as long as it returns true.
+  bool Turn();
 
   std::size_t streams() const noexcept { return streams_.size(); }
   std::size_t buckets() const noexcept { return buckets_; }
@@ -88,7 +91,8 @@ class QuotaStreams {
   void Ask(std::shared_ptr<Round> round);
   void OnAnswers(const std::shared_ptr<Round>& round);
   void Push(const Parts& parts);
-  void DropIdle(Stream& stream, Nanos now);
+  void Collect();
+  void Abandon(const Part& part, Response& response);
   static bool Stalled(Stream& stream);
   void ChargeTails(std::vector<Tail> tails);
 
@@ -100,6 +104,8 @@ class QuotaStreams {
   StreamId next_id_ = 1;
   std::size_t buckets_ = 0;
   std::vector<Tail> tails_;
+  Parts todo_;             // of this second
+  std::size_t done_ = 0;   // of todo_
   std::size_t first_ = 0;  // whose turn it is to be asked for first
 };
 

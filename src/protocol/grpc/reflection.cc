@@ -3,8 +3,10 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
+#include <map>
 #include <memory>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "grpc/reflection/v1/reflection.pb.h"
@@ -49,7 +51,9 @@ class ServerReflectionInfo final : public Method {
   void OnHalfClose(Call& call) override { call.Finish(StatusCode::kOk); }
 
  private:
-  void Answer(const Request& request, Response& response) const {
+  using Files = std::decay_t<decltype(std::declval<Response>().file_descriptor_response())>;
+
+  void Answer(const Request& request, Response& response) {
     const DescriptorPool& pool = *DescriptorPool::generated_pool();
     switch (request.message_request_case()) {
       case Request::kListServices:
@@ -79,16 +83,21 @@ class ServerReflectionInfo final : public Method {
     GiveError(StatusCode::kInvalidArgument, "message_request must be set", response);
   }
 
-  static void GiveFile(const FileDescriptor* file, const std::string& asked, Response& response) {
+  void GiveFile(const FileDescriptor* file, const std::string& asked, Response& response) {
     if (file == nullptr) return GiveError(StatusCode::kNotFound, "not found: " + asked, response);
+    auto [made, fresh] = made_.try_emplace(file);
+    if (fresh) Make(*file, made->second);
+    *response.mutable_file_descriptor_response() = made->second;
+  }
+
+  static void Make(const FileDescriptor& file, Files& made) {
     std::set<const FileDescriptor*> seen;
     std::vector<const FileDescriptor*> files;
-    Collect(*file, seen, files);
+    Collect(file, seen, files);
     for (auto next = files.rbegin(); next != files.rend(); ++next) {
       google::protobuf::FileDescriptorProto proto;
       (*next)->CopyTo(&proto);
-      *response.mutable_file_descriptor_response()->add_file_descriptor_proto() =
-          proto.SerializeAsString();
+      *made.add_file_descriptor_proto() = proto.SerializeAsString();
     }
   }
 
@@ -98,6 +107,9 @@ class ServerReflectionInfo final : public Method {
   }
 
   const std::vector<std::string> service_names_;
+  // By the file that was asked for, of which there are a few. It takes a thousand times as long to
+  // make one as to ask for it.
+  std::map<const FileDescriptor*, Files> made_;
 };
 
 }  // namespace

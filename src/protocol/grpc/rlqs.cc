@@ -1,5 +1,7 @@
 #include "protocol/grpc/rlqs.h"
 
+#include <google/protobuf/arena.h>
+
 #include <map>
 #include <utility>
 
@@ -48,8 +50,10 @@ class StreamRateLimitQuotas final : public Method {
   bool single_request() const noexcept override { return false; }
 
   void OnMessage(Call& call, std::string_view message) override {
-    reports_.Clear();
-    if (!reports_.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    // Not kept: a message keeps its memory when it is cleared.
+    google::protobuf::Arena arena;
+    auto& reports = *google::protobuf::Arena::CreateMessage<QuotaStreams::Reports>(&arena);
+    if (!reports.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
       return call.Finish(StatusCode::kInvalidArgument, "the message is not a valid protobuf");
     }
     const Key key{call.session().link(), call.id()};
@@ -59,7 +63,7 @@ class StreamRateLimitQuotas final : public Method {
       if (!opened.ok()) return call.Finish(opened.error());
       found = ids_.emplace(key, *opened).first;
     }
-    const Status taken = streams_.OnReports(found->second, reports_);
+    const Status taken = streams_.OnReports(found->second, reports);
     if (!taken.ok()) call.Finish(taken.error());
   }
 
@@ -75,7 +79,6 @@ class StreamRateLimitQuotas final : public Method {
 
  private:
   QuotaStreams& streams_;
-  QuotaStreams::Reports reports_;
   std::map<Key, QuotaStreams::StreamId> ids_;
 };
 

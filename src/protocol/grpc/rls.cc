@@ -42,6 +42,8 @@ class ShouldRateLimit final : public DecidingMethod {
     return std::make_unique<RateLimitRequest>();
   }
 
+  bool may_give_back() const noexcept override { return true; }
+  bool GivesBack(const google::protobuf::Message& message) const override;
   Status Ask(const google::protobuf::Message& message, Burst& burst) override;
   void Answer(const Job& job, std::span<const limiter::Check> checks, Call& call) override;
 
@@ -50,6 +52,13 @@ class ShouldRateLimit final : public DecidingMethod {
   const RlsOptions options_;
   RlsResponse response_;
 };
+
+bool Negative(const RateLimitDescriptor& descriptor) { return descriptor.is_negative_hits(); }
+
+bool ShouldRateLimit::GivesBack(const google::protobuf::Message& message) const {
+  const auto& descriptors = static_cast<const RateLimitRequest&>(message).descriptors();
+  return std::any_of(descriptors.begin(), descriptors.end(), Negative);
+}
 
 Status ShouldRateLimit::Ask(const google::protobuf::Message& message, Burst& burst) {
   const auto& request = static_cast<const RateLimitRequest&>(message);
@@ -63,9 +72,8 @@ Status ShouldRateLimit::Ask(const google::protobuf::Message& message, Burst& bur
     return Error{Code::kInvalidArgument,
                  "at most " + std::to_string(kMaxDescriptors) + " descriptors per request"};
   }
-  const auto negative = [](const RateLimitDescriptor& d) { return d.is_negative_hits(); };
   const auto refunds =
-      std::count_if(request.descriptors().begin(), request.descriptors().end(), negative);
+      std::count_if(request.descriptors().begin(), request.descriptors().end(), Negative);
   if (refunds < request.descriptors_size()) {
     if (Status asked = AskFor(request, false, burst); !asked.ok()) return asked;
   }

@@ -12,7 +12,17 @@ namespace {
 
 constexpr std::size_t kMaxIdBytes = 128;
 
+constexpr std::string_view kTooMuch = "the requests of all connections use too much memory";
+constexpr std::string_view kTooMuchHere = "the requests on this connection use too much memory";
+
 constexpr std::size_t kSpareCalls = 1024;
+
+// Calls that are over, kept with their buffers. Not for each session, since an idle connection
+// would keep those of its busiest moment.
+std::vector<std::unique_ptr<Call>>& SpareCalls() {
+  thread_local std::vector<std::unique_ptr<Call>> spare;
+  return spare;
+}
 
 }  // namespace
 
@@ -22,11 +32,12 @@ Call* Session::Find(std::int32_t id) const noexcept {
 
 Call& Session::Begin(std::int32_t id) {
   std::unique_ptr<Call> call;
-  if (spare_.empty()) {
+  std::vector<std::unique_ptr<Call>>& spare = SpareCalls();
+  if (spare.empty()) {
     call = std::make_unique<Call>();
   } else {
-    call = std::move(spare_.back());
-    spare_.pop_back();
+    call = std::move(spare.back());
+    spare.pop_back();
   }
   call->session_ = this;
   call->id_ = id;
@@ -53,9 +64,9 @@ void Session::OnHeader(Call& call, std::string_view name, std::string_view value
   } else if (name == "grpc-encoding") {
     call.encoded_ = value != "identity";
   } else if (services_.guard() && (name == "x-weir-key" || name == "x-api-key")) {
-    call.key_ = value;
+    SetKey(call, value);
   } else if (services_.guard() && name == "authorization" && value.starts_with("Bearer ")) {
-    call.key_ = value.substr(7);
+    SetKey(call, value.substr(7));
   } else if (name == "traceparent") {
     call.traceparent_ = value.substr(0, kMaxIdBytes);
   } else if (name == "x-request-id") {
@@ -63,12 +74,10 @@ void Session::OnHeader(Call& call, std::string_view name, std::string_view value
   }
 }
 
-bool Session::Admit(Call& call) {
-  if (!services_.guard()) return true;
+Status Session::Admit(const Call& call, bool gives_back) const {
+  if (!services_.guard()) return {};
   const std::string subject = call.key_.empty() && peer_subject_ ? peer_subject_() : std::string();
-  const Status admitted = services_.guard()(*call.method_, {peer_address_, subject, call.key_});
-  if (!admitted.ok()) call.Finish(admitted.error());
-  return admitted.ok();
+  return services_.guard()(*call.method_, {peer_address_, subject, call.key_, gives_back});
 }
 
 void Session::OnHead(Call& call) {
@@ -89,11 +98,14 @@ void Session::OnHead(Call& call) {
                 "grpc-timeout must be one to eight digits and one of H M S m u n");
   } else if (call.timeout_ == std::chrono::nanoseconds(0)) {
     call.Finish(StatusCode::kDeadlineExceeded, "the deadline had passed on arrival");
-  } else if (!Admit(call)) {
-    return;
+  } else if (!Account()) {
+    call.Finish(StatusCode::kResourceExhausted, kTooMuch);
+  } else if (Status admitted = Admit(call, /*gives_back=*/false); !admitted.ok()) {
+    call.Finish(admitted.error());
   } else if (call.timeout_ > std::chrono::nanoseconds(0)) {
     call.deadline_ = clock_.Now() + call.timeout_.count();
   }
+  if (call.finished_ || !call.method_->may_give_back()) SetKey(call, {});
 }
 
 void Session::OnData(Call& call, std::string_view bytes) {
@@ -120,10 +132,23 @@ void Session::ReadMessages(Call& call, std::string_view bytes) {
   }
   buffered_ += call.reader_.buffered() + call.held_.size();
   buffered_ -= before;
-  if (buffered_ <= options_.max_buffered_bytes || call.finished_) return;
-  call.Finish(StatusCode::kResourceExhausted,
-              "the requests on this connection use too much memory");
+  const bool room = Account();
+  if (call.finished_) return;
+  const bool within = buffered_ <= options_.max_buffered_bytes;
+  if (room && within) return NoteBegun(call);
+  call.Finish(StatusCode::kResourceExhausted, within ? kTooMuch : kTooMuchHere);
   ReadMessages(call, {});
+}
+
+Status Session::Hold(Call& call, std::size_t bytes) {
+  call.pending_ += bytes;
+  buffered_ += bytes;
+  const bool room = Account();
+  if (room && buffered_ <= options_.max_buffered_bytes) return {};
+  call.pending_ -= bytes;
+  buffered_ -= bytes;
+  Account();
+  return Error{Code::kResourceExhausted, std::string(room ? kTooMuchHere : kTooMuch)};
 }
 
 /// Takes one step of the reader; false when nothing further of this call is wanted.
@@ -131,6 +156,7 @@ bool Session::Accept(Call& call, MessageReader::Step step) {
   switch (step) {
     case MessageReader::Step::kMessage:
       if (!call.method_->single_request()) {
+        call.midway_ = false;
         if (call.arrives_by_ != 0) {
           call.arrives_by_ =
               clock_.Now() + std::chrono::nanoseconds(options_.stream_timeout).count();
@@ -188,9 +214,10 @@ void Session::OnClosed(Call& call) noexcept {
   open_[call.place_]->place_ = call.place_;
   std::unique_ptr<Call> last = std::move(open_.back());
   open_.pop_back();
-  if (spare_.size() < kSpareCalls) {
+  Account();
+  if (SpareCalls().size() < kSpareCalls) {
     last->Reset();
-    spare_.push_back(std::move(last));
+    SpareCalls().push_back(std::move(last));
   }
 }
 
@@ -226,6 +253,7 @@ std::size_t Session::TakeOut(Call& call, std::uint8_t* to, std::size_t room) {
   call.out_sent_ += take;
   unsent_ -= take;
   taken_ += take;
+  Account();
   if (call.backlog() == 0) {
     call.out_.clear();
     call.out_sent_ = 0;

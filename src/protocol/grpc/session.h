@@ -33,19 +33,23 @@ inline constexpr std::int64_t kFramesPerCall = 4;
 
 struct SessionOptions {
   std::uint32_t max_concurrent_streams = 16'384;
-  std::size_t max_message_bytes = std::size_t{4} << 20;
+  std::size_t max_message_bytes = std::size_t{512} << 10;
   /// Names and values of one request's header fields.
   std::size_t max_header_bytes = 16'384;
-  /// What requests of all streams together hold, from their first byte to their answer; the stream
-  /// that passes it is refused.
+  /// What requests of all streams together hold in memory, from their first byte to their answer;
+  /// the stream that passes it is refused.
   std::size_t max_buffered_bytes = std::size_t{16} << 20;
   /// Answers that the peer gives no window for, of all streams together; then it is cut off.
   std::size_t max_unsent_bytes = std::size_t{16} << 20;
+  /// What this session may hold for its peer even if all of its reactor hold too much
+  /// (Services::memory): requests with all that belongs to open calls, and answers.
+  std::size_t fair_bytes = std::size_t{256} << 10;
   /// Messages of all streams together that wait for their answers; then no more is read.
   std::uint64_t max_waiting_messages = 32'768;
   /// Frames that wait to be sent, beside two for each stream; then the peer is cut off.
   std::size_t max_queued_frames = 8'192;
-  /// From a call's first byte to the end of its request.
+  /// From a call's first byte to the end of its request; from the first byte of a stream's message
+  /// to its last.
   std::chrono::milliseconds request_timeout{30'000};
   /// For the peer to give window for some of its answers; then it is cut off.
   std::chrono::milliseconds write_timeout{30'000};
@@ -147,6 +151,7 @@ class Session {
   std::size_t TakeOut(Call& call, std::uint8_t* to, std::size_t room);
 
   void ReadMessages(Call& call, std::string_view bytes);
+  void NoteBegun(Call& call);
   bool Accept(Call& call, MessageReader::Step step);
   bool Blocked(const Call& call) const noexcept;
   void Unblock(Call& call);
@@ -161,9 +166,13 @@ class Session {
   std::optional<Nanos> NextCallDeadline();
   void NoteStall();
   Nanos DueAt(const Call& call) const noexcept;
+  void Queue(Call& call);
   void EndOverdue(Call& call, Nanos now);
 
-  bool Admit(Call& call);
+  Status Admit(const Call& call, bool gives_back) const;
+  void SetKey(Call& call, std::string_view key);
+  Status Hold(Call& call, std::size_t bytes);
+  bool Account() noexcept;
 
   const Services& services_;
   std::string peer_address_;
@@ -173,12 +182,12 @@ class Session {
   SessionObserver& observer_;
   nghttp2_session* h2_ = nullptr;
   std::shared_ptr<Session*> link_;
-  std::vector<std::unique_ptr<Call>> open_;   // each knows its place here
-  std::vector<std::unique_ptr<Call>> spare_;  // kept with their buffers
-  Call* head_ = nullptr;                      // whose request head is arriving
+  std::vector<std::unique_ptr<Call>> open_;  // each knows its place here
+  Call* head_ = nullptr;                     // whose request head is arriving
   std::uint64_t answered_ = 0;
   std::size_t buffered_ = 0;      // Call::held of all
   std::size_t unsent_ = 0;        // Call::unsent of all
+  std::size_t accounted_ = 0;     // what Services::memory knows of
   std::uint64_t taken_ = 0;       // bytes of answers that found window, ever
   std::uint64_t stalled_at_ = 0;  // taken_ when the peer last took some
   Nanos stalled_since_ = 0;       // answers wait for window; 0: none do

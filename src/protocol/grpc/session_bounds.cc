@@ -10,6 +10,13 @@
 #include "protocol/grpc/session.h"
 
 namespace weir::grpc {
+namespace {
+
+/// What an open call takes by itself: the Call, and nghttp2's stream.
+constexpr std::size_t kCallBytes = 1024;
+
+}  // namespace
+
 void Session::Terminate(std::uint32_t code) {
   if (std::exchange(terminated_, true)) return;
   nghttp2_session_terminate_session(h2_, code);
@@ -87,7 +94,23 @@ void Session::OnAnswered(Call& call) {
 
 void Session::OnUnsent(std::size_t bytes) {
   unsent_ += bytes;
-  if (unsent_ > options_.max_unsent_bytes) Terminate(NGHTTP2_ENHANCE_YOUR_CALM);
+  const bool room = Account() || unsent_ <= options_.fair_bytes;
+  if (!room || unsent_ > options_.max_unsent_bytes) Terminate(NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+/// Tells the account of the reactor what this session holds. False: all together hold too much, and
+/// this one more than its part.
+bool Session::Account() noexcept {
+  const std::size_t before = accounted_;
+  accounted_ = buffered_ + unsent_ + open_.size() * kCallBytes;
+  return services_.memory().Change(before, accounted_) || accounted_ <= options_.fair_bytes;
+}
+
+void Session::SetKey(Call& call, std::string_view key) {
+  buffered_ -= call.key_.size();
+  call.key_ = std::string(key);
+  buffered_ += call.key_.size();
+  Account();
 }
 
 /// So many messages of a stream have got their answers.
@@ -95,6 +118,7 @@ void Session::OnAnswers(Call& call, std::uint64_t count) {
   const bool was_full = full();
   expected_ -= count;
   if (call.expected() == 0) buffered_ -= std::exchange(call.pending_, 0);
+  Account();
   if (was_full && !full() && !busy_) observer_.OnOutput();
 }
 
@@ -121,14 +145,36 @@ std::optional<Nanos> Session::NextDeadline() {
   return call ? std::min(*call, stall) : stall;
 }
 
+/// A call has one entry that counts, the earliest; others are left behind until their time.
+void Session::Queue(Call& call) {
+  const Nanos due = DueAt(call);
+  if (due == 0 || (call.queued_ != 0 && call.queued_ <= due)) return;
+  call.queued_ = due;
+  due_.emplace_back(due, call.id_);
+  std::push_heap(due_.begin(), due_.end(), std::greater<>());
+}
+
 std::optional<Nanos> Session::NextCallDeadline() {
   while (!due_.empty()) {
     const Call* call = Find(due_.front().second);
-    if (call != nullptr && !call->finished_) return due_.front().first;
+    if (call != nullptr && !call->finished_ && call->queued_ == due_.front().first) {
+      return due_.front().first;
+    }
     std::pop_heap(due_.begin(), due_.end(), std::greater<>());
     due_.pop_back();
   }
   return std::nullopt;
+}
+
+/// A stream's message that has begun must arrive in the time of a request, or clients could keep
+/// memory taken by doing nothing.
+void Session::NoteBegun(Call& call) {
+  const bool begun = call.reader_.midway() && !call.method_->single_request();
+  if (begun && !call.midway_ && call.arrives_by_ != 0) {
+    call.arrives_by_ = clock_.Now() + std::chrono::nanoseconds(options_.request_timeout).count();
+    Queue(call);
+  }
+  call.midway_ = begun;
 }
 
 void Session::Expire(Nanos now) {
@@ -141,13 +187,13 @@ void Session::Expire(Nanos now) {
     std::pop_heap(due_.begin(), due_.end(), std::greater<>());
     due_.pop_back();
     Call& call = *Find(id);
+    call.queued_ = 0;
     const Nanos due = DueAt(call);
     if (due != 0 && due <= now) {
       EndOverdue(call, now);
-    } else if (due != 0) {
+    } else {
       // It has moved: the request is here, or a message of the stream was.
-      due_.emplace_back(due, id);
-      std::push_heap(due_.begin(), due_.end(), std::greater<>());
+      Queue(call);
     }
   }
 }
@@ -168,18 +214,19 @@ void Session::RememberDeadlines() {
     if (!call->half_closed_) {
       if (now == 0) now = clock_.Now();
       const bool stream = call->method_ != nullptr && !call->method_->single_request();
-      const auto time = stream ? options_.stream_timeout : options_.request_timeout;
+      const auto time =
+          stream && !call->midway_ ? options_.stream_timeout : options_.request_timeout;
       call->arrives_by_ = now + std::chrono::nanoseconds(time).count();
     }
-    const Nanos due = DueAt(*call);
-    if (due == 0) continue;
-    due_.emplace_back(due, id);
-    std::push_heap(due_.begin(), due_.end(), std::greater<>());
+    Queue(*call);
   }
   begun_.clear();
   // Calls that ended before their deadline leave their entry behind; sweep when those prevail.
   if (due_.size() <= 2 * open_.size() + 1024) return;
-  std::erase_if(due_, [this](const Due& due) { return Find(due.second) == nullptr; });
+  std::erase_if(due_, [this](const Due& due) {
+    const Call* call = Find(due.second);
+    return call == nullptr || call->queued_ != due.first;
+  });
   std::make_heap(due_.begin(), due_.end(), std::greater<>());
 }
 

@@ -206,6 +206,7 @@ Session::~Session() {
     if (call->method_ != nullptr) call->method_->OnClose(*call);
   }
   nghttp2_session_del(h2_);
+  services_.memory().Change(accounted_, 0);
 }
 
 bool Session::Feed(std::string_view bytes) {

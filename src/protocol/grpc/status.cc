@@ -55,6 +55,15 @@ std::string PercentEncode(std::string_view text) {
   return encoded;
 }
 
+std::string StatusMessage(std::string_view text) {
+  constexpr std::size_t kMost = 1024;
+  if (text.size() <= kMost) return PercentEncode(text);
+  std::size_t end = kMost;
+  // Not within a character of UTF-8, which has at most three bytes of this kind.
+  while (end > kMost - 3 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return PercentEncode(text.substr(0, end)) + "...";
+}
+
 std::optional<std::chrono::nanoseconds> ParseTimeout(std::string_view text) noexcept {
   if (text.size() < 2 || text.size() > 9) return std::nullopt;
   std::int64_t amount = 0;

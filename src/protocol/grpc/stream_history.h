@@ -15,7 +15,7 @@ class StreamHistory {
  public:
   /// The peer begins this stream.
   void Open(std::int32_t id) noexcept {
-    if (id > last_ + 2) skipped_[next_skipped_++ % skipped_.size()] = {last_ + 2, id - 2};
+    if (id - 2 > last_) skipped_[next_skipped_++ % skipped_.size()] = {last_ + 2, id - 2};
     last_ = std::max(last_, id);
   }
   /// The peer has finished on this stream, and the stream has ended.

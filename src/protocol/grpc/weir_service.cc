@@ -240,6 +240,11 @@ class BatchCheck final : public DecidingMethod {
     }
     call.SendInOrder(job.number, response_);
     FinishIfAnswered(call);
+    // Cleared, it would keep what the largest answer at each place took.
+    answered_ += response_.ByteSizeLong();
+    if (answered_ < kAnsweredBeforeFreed) return;
+    answered_ = 0;
+    response_ = v1::CheckBatchResponse();
   }
 
  private:
@@ -247,8 +252,11 @@ class BatchCheck final : public DecidingMethod {
     if (call.half_closed() && call.expected() == 0) call.Finish(StatusCode::kOk);
   }
 
+  static constexpr std::size_t kAnsweredBeforeFreed = 256 << 10;
+
   const bool stream_;
   v1::CheckBatchResponse response_;
+  std::size_t answered_ = 0;  // bytes since its memory was last freed
 };
 
 class Release final : public DecidingMethod {

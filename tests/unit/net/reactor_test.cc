@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 
 #include <atomic>
 #include <boost/asio/buffer.hpp>
@@ -112,6 +113,35 @@ TEST(ReactorPool, ClosesConnectionsBeyondTheLimit) {
   Client third(*endpoint);
   EXPECT_EQ(third.Ask("a"), "");
   EXPECT_EQ(first.Ask("b"), "b");
+}
+
+/// Remembers whether its sockets notice that their peer has vanished.
+class KeepAliveDoor final : public Door {
+ public:
+  std::string_view name() const noexcept override { return "keepalive"; }
+  void Accept(Reactor&, Socket socket) override {
+    boost::asio::socket_base::keep_alive option;
+    socket.get_option(option);
+    int idle = 0;
+    socklen_t size = sizeof idle;
+    getsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, &size);
+    idle_ = option.value() ? idle : -1;
+  }
+  int idle() const { return idle_; }
+
+ private:
+  std::atomic<int> idle_ = 0;
+};
+
+TEST(ReactorPool, APeerThatVanishesIsNoticed) {
+  KeepAliveDoor door;
+  ReactorPool pool({.reactors = 1, .max_connections = 10});
+  const auto endpoint = pool.Listen(door, "127.0.0.1:0");
+  ASSERT_TRUE(endpoint.ok());
+  pool.Start();
+  Client client(*endpoint);
+  EXPECT_EQ(client.Ask("a"), "");  // the door has closed it
+  EXPECT_EQ(door.idle(), 60);
 }
 
 /// Counts, and notes how many had come when a handler that waited behind the first had its turn.

@@ -81,6 +81,44 @@ TEST_F(HealthTest, WatchersThatWentAwayAreForgotten) {
   health_.SetServing(true);  // nobody is left to tell
 }
 
+TEST_F(HealthTest, ALongNameIsAnswered) {
+  const Answer& answer = CallAndWait("/grpc.health.v1.Health/Check", For(std::string(70'000, 'n')));
+  EXPECT_EQ(answer.status(), "5");
+  EXPECT_TRUE(answer.closed);
+}
+
+TEST_F(HealthTest, OneConnectionHasAFewWatchers) {
+  std::vector<std::int32_t> ids;
+  for (std::size_t i = 0; i <= Health::kMaxWatchersOfOne; ++i) {
+    ids.push_back(client_->Call("/grpc.health.v1.Health/Watch", For(i % 2 == 0 ? "" : "other")));
+  }
+  client_->Exchange(*server_);
+  EXPECT_EQ(client_->answer(ids.back()).status(), "8");
+  EXPECT_FALSE(client_->answer(ids.front()).closed);
+  client_->Cancel(ids.front());
+  client_->Exchange(*server_);
+  const std::int32_t next = client_->Call("/grpc.health.v1.Health/Watch", For(""));
+  client_->Exchange(*server_);
+  EXPECT_FALSE(client_->answer(next).closed);
+}
+
+TEST_F(HealthTest, AllConnectionsTogetherHaveABoundedNumberOfWatchers) {
+  std::vector<std::unique_ptr<Session>> servers;
+  std::vector<std::unique_ptr<H2Client>> clients;
+  std::size_t watching = 0;
+  for (std::size_t i = 0; i < Health::kMaxWatchers / Health::kMaxWatchersOfOne + 1; ++i) {
+    Session& server = *servers.emplace_back(
+        std::make_unique<Session>(services_, SessionOptions(), clock_, *this));
+    H2Client& client = *clients.emplace_back(std::make_unique<H2Client>());
+    for (std::size_t call = 0; call < Health::kMaxWatchersOfOne; ++call) {
+      client.Call("/grpc.health.v1.Health/Watch", For(""));
+    }
+    client.Exchange(server);
+    watching += server.open_calls();
+  }
+  EXPECT_EQ(watching, Health::kMaxWatchers);
+}
+
 // Calls are numbered by each connection, so two of them have the same number.
 TEST_F(HealthTest, AWatcherOfAnotherConnectionIsNotForgottenWithIt) {
   Session other(services_, {}, clock_, *this);

@@ -116,6 +116,14 @@ TYPED_TEST(ReflectionTest, GivesEachFileOnceAndEveryImport) {
   EXPECT_TRUE(std::includes(names.begin(), names.end(), imports.begin(), imports.end()));
 }
 
+// What it takes to ask is a thousandth of what it took to answer.
+TYPED_TEST(ReflectionTest, AskedAgainItAnswersTheSame) {
+  typename TypeParam::Request request;
+  request.set_file_by_filename("envoy/service/rate_limit_quota/v3/rlqs.proto");
+  const std::string first = this->Ask(request).SerializeAsString();
+  EXPECT_EQ(this->Ask(request).SerializeAsString(), first);
+}
+
 TYPED_TEST(ReflectionTest, WhatIsNotHereIsNotFound) {
   typename TypeParam::Request request;
   request.set_file_containing_symbol("no.such.Thing");

@@ -289,6 +289,39 @@ TEST_F(RlqsTest, WhileTheStoreFailsNothingIsAssignedOrCharged) {
   EXPECT_TRUE(Last(id).quota_assignment_action().rate_limit_strategy().has_token_bucket());
 }
 
+TEST_F(RlqsTest, ManyBucketsAreLookedAfterInTurns) {
+  std::vector<std::int32_t> ids;
+  for (int stream = 0; stream < 4; ++stream) {
+    std::vector<BucketText> buckets;
+    for (int i = 0; i < 400; ++i) buckets.push_back({{"user", std::to_string(i)}});
+    ids.push_back(Open(Report("api", buckets)));
+  }
+  ASSERT_EQ(streams_->buckets(), 1'600U);
+  const auto asked_in = [this](const auto& work) {
+    const std::size_t before = limiter_.asked().size();
+    const bool more = work();
+    EXPECT_LE(limiter_.asked().size() - before, 256U);
+    return more;
+  };
+  clock_.Advance(std::chrono::seconds(1));
+  const std::size_t before = limiter_.asked().size();
+  bool more = asked_in([this] { return streams_->Tick(); });
+  EXPECT_TRUE(more);
+  while (more) more = asked_in([this] { return streams_->Turn(); });
+  EXPECT_EQ(limiter_.asked().size() - before, 1'600U);
+  // The same for what nobody asks for, and for what a lost connection leaves behind.
+  clock_.Advance(std::chrono::seconds(1));
+  EXPECT_TRUE(streams_->Tick());
+  server_.reset();
+  more = true;
+  while (more) more = asked_in([this] { return streams_->Turn(); });
+  EXPECT_EQ(limiter_.asked().back().op, store::Op::kOverdraw);
+  EXPECT_EQ(streams_->buckets(), 0U);
+  Restart({});
+  const std::int32_t id = Open(Report("api", {{{"user", "anna"}}}));
+  EXPECT_FALSE(Responses(id).empty());
+}
+
 TEST_F(RlqsTest, ReportsWithoutEndAreBounded) {
   const std::int32_t id = Open(Report("api", {{{"user", "anna"}}}));
   for (int i = 0; i < 1000; ++i) {

@@ -227,6 +227,29 @@ TEST_F(RlsTest, NegativeHitsAreGivenBack) {
   EXPECT_EQ(response.statuses(1).limit_remaining(), 5U);
 }
 
+TEST_F(RlsTest, NegativeHitsAreForThoseWhoMayGiveBack) {
+  Serve([](limiter::Check&) {});
+  std::vector<std::string> keys;
+  services_.SetGuard([&keys](const Method&, const Caller& caller) -> Status {
+    if (!caller.gives_back) return {};
+    keys.emplace_back(caller.key);
+    if (caller.key == "mine") return {};
+    return Error{Code::kPermissionDenied, "not you"};
+  });
+  RateLimitRequest request;
+  request.set_domain("api");
+  AddDescriptor(request, "a", "1");
+  EXPECT_EQ(StatusOf(request), "0");
+  EXPECT_THAT(keys, IsEmpty());
+  AddDescriptor(request, "b", "1").set_is_negative_hits(true);
+  EXPECT_EQ(StatusOf(request), "7");
+  EXPECT_EQ(limiter_->asked().size(), 1U) << "nothing is charged either";
+  const std::string path(kShouldRateLimitPath);
+  EXPECT_EQ(CallAndWait(path, Framed(request), {{"x-weir-key", "mine"}}).status(), "0");
+  EXPECT_THAT(keys, ElementsAre("", "mine"));
+  EXPECT_EQ(limiter_->asked().size(), 3U);
+}
+
 TEST_F(RlsTest, UnlimitedHasTheLargestRemainder) {
   Serve([](limiter::Check& check) { AddVerdict(check, 0, "free", nullptr, Decision()); });
   RateLimitRequest request;

@@ -45,6 +45,9 @@ TEST_F(SessionTest, WhatArrivesTogetherIsOneBurst) {
 
 TEST_F(SessionTest, ALargeMessagePassesTheFlowControlWindows) {
   // 3 MiB each way: far beyond the 64 KiB windows that a client begins with.
+  SessionOptions options;
+  options.max_message_bytes = 4 << 20;
+  Restart(options);
   const std::string text(3 << 20, 'y');
   const Answer& answer = CallAndWait("/test.Test/Echo", Message(text));
   EXPECT_EQ(answer.status(), "0");

@@ -34,6 +34,16 @@ TEST(Status, MessagesArePercentEncodedOutsidePrintableAscii) {
   EXPECT_EQ(PercentEncode("\xC3\xBC"), "%C3%BC");  // ü in UTF-8
 }
 
+TEST(Status, LongMessagesAreCutBetweenCharacters) {
+  EXPECT_EQ(StatusMessage(std::string(1'024, 'a')), std::string(1'024, 'a'));
+  EXPECT_EQ(StatusMessage(std::string(1'025, 'a')), std::string(1'024, 'a') + "...");
+  // ü would be cut in two.
+  EXPECT_EQ(StatusMessage(std::string(1'023, 'a') + "\xC3\xBC and more"),
+            std::string(1'023, 'a') + "...");
+  // Not UTF-8 at all.
+  EXPECT_EQ(StatusMessage(std::string(100'000, '\x80')).size(), 3 * 1'021U + 3);
+}
+
 TEST(Status, TimeoutsHaveDigitsAndAUnit) {
   EXPECT_EQ(ParseTimeout("1H"), nanoseconds(3'600'000'000'000));
   EXPECT_EQ(ParseTimeout("2M"), nanoseconds(120'000'000'000));
