@@ -130,7 +130,8 @@ class Engine {
   Decision Overdraw(std::string_view key, std::int64_t cost);
   Decision Overdraw(std::string_view key, const Quota& quota, std::int64_t cost);
 
-  /// Refunds up to `cost` of the latest charges (concurrency: none, see Release); returns the state.
+  /// Refunds up to `cost` of the latest charges (concurrency: none, see Release); returns the
+  /// state.
   Decision Refund(std::string_view key, std::int64_t cost = 1);
   Decision Refund(std::string_view key, const Quota& quota, std::int64_t cost = 1);
 

@@ -43,7 +43,7 @@ RespConnection::RespConnection(net::Reactor& reactor, RespWorker& worker,
   transport_->Attach(*this, stream_);
 }
 
-RespConnection::~RespConnection() { (void)worker_.Account(accounted_, 0); }
+RespConnection::~RespConnection() { (void)worker_.buffered().Change(accounted_, 0); }
 
 void RespConnection::Drain() {
   draining_ = true;
@@ -82,7 +82,7 @@ void RespConnection::Feed() {
 
 bool RespConnection::Account() {
   const std::size_t held = input_.capacity() + output_.capacity();
-  const bool fits = worker_.Account(accounted_, held) || held <= kSmall;
+  const bool fits = worker_.buffered().Change(accounted_, held) || held <= kSmall;
   accounted_ = held;
   return fits;
 }

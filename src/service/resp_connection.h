@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory_budget.h"
 #include "net/connection.h"
 #include "net/door_metrics.h"
 #include "net/stream.h"
@@ -39,11 +40,8 @@ class RespWorker {
   void Lend(resp::Buffer& buffer);
   void TakeBack(resp::Buffer& buffer);
 
-  /// Bytes that connections hold in buffers: false if that is more than allowed in all.
-  bool Account(std::size_t before, std::size_t after) noexcept {
-    buffered_ = buffered_ - before + after;
-    return buffered_ <= kBufferBudget;
-  }
+  /// What connections hold in buffers.
+  MemoryBudget& buffered() noexcept { return buffered_; }
 
  private:
   static constexpr std::size_t kSpareBuffers = 256;
@@ -54,7 +52,7 @@ class RespWorker {
   resp::Worker worker_;
   net::DoorMetrics& metrics_;
   std::vector<resp::Buffer> spare_;
-  std::size_t buffered_ = 0;
+  MemoryBudget buffered_{kBufferBudget};
 };
 
 /// Kept alive by what it waits for: its socket, or the store.
