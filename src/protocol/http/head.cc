@@ -8,7 +8,6 @@
 #include "filter/field_names.h"
 
 namespace weir::http {
-
 namespace {
 
 /// What each byte may be part of.
