@@ -31,7 +31,9 @@ bool SaysTls(const Url& url, bool postgres) {
            (postgres && name == "sslmode" && Decides(value));
   };
   if (std::any_of(url.options.begin(), url.options.end(), says)) return true;
-  const char* usual = postgres ? std::getenv("PGSSLMODE") : nullptr;  // libpq reads it, too
+  // libpq reads it, too.
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+  const char* usual = postgres ? std::getenv("PGSSLMODE") : nullptr;
   return usual != nullptr && Decides(usual);
 }
 

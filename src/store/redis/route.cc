@@ -83,6 +83,7 @@ class ClusterRoute final : public Route {
       by_tag[names().Tag(application.charges[i].key)].push_back(i);
     }
     std::vector<std::vector<std::uint32_t>> groups;
+    groups.reserve(by_tag.size());
     for (auto& [tag, positions] : by_tag) groups.push_back(std::move(positions));
     return groups;
   }

@@ -140,7 +140,7 @@ TEST_P(SharedTest, StatusSaysWhereThePoliciesAre) {
                                                       {"mysql", "mysql://"},
                                                       {"redis", "redis://"},
                                                       {"redis_cluster", "redis+cluster://"}};
-  const std::string scheme = schemes.at(GetParam());
+  const std::string& scheme = schemes.at(GetParam());
   EXPECT_THAT(status, HasSubstr("\"policyStore\":\"" + scheme));
   EXPECT_THAT(status, HasSubstr("\"policyStoreHealth\":{\"up\":true,\"known\":true,"));
   EXPECT_THAT(node(0).http().Get("/metrics").body, HasSubstr("\nweir_policy_store_up 1\n"));

@@ -40,12 +40,12 @@ TEST(PlaintextDoubt, IsNotAboutThisMachineOrWhatWasDecided) {
 }
 
 TEST(PlaintextDoubt, KnowsWhatLibpqReadsFromTheEnvironment) {
-  setenv("PGSSLMODE", "verify-full", 1);
+  setenv("PGSSLMODE", "verify-full", 1);  // NOLINT(concurrency-mt-unsafe): no other thread
   EXPECT_EQ(Doubt("postgres://db/weir"), "");
   EXPECT_NE(Doubt("mysql://db/weir"), "");
-  setenv("PGSSLMODE", "prefer", 1);
+  setenv("PGSSLMODE", "prefer", 1);  // NOLINT(concurrency-mt-unsafe)
   EXPECT_NE(Doubt("postgres://db/weir"), "");
-  unsetenv("PGSSLMODE");
+  unsetenv("PGSSLMODE");  // NOLINT(concurrency-mt-unsafe)
 }
 
 }  // namespace
