@@ -40,11 +40,11 @@ bool IsPolicyFile(const std::string& path) {
   return false;
 }
 
-/// In lines that fit a terminal.
-std::string Note(std::string_view text) {
+/// In lines that fit a terminal; the file, if any, has its own.
+std::string Note(std::string_view text, const std::string& file = "") {
   constexpr std::size_t kWidth = 88;
-  std::string out = "note:";
-  std::size_t width = out.size();
+  std::string out = file.empty() ? "note:" : "note: " + file + ":\n     ";
+  std::size_t width = 5;
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
     text.remove_prefix(std::min(word.size() + 1, text.size()));
@@ -84,7 +84,7 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
     for (const std::string& doubt : doubts) std::cerr << "warning: " << doubt << '\n';
   }
   for (const std::string& file : policy::FilesWithoutCharge(files)) {
-    std::cerr << Note(file + ": " + std::string(policy::kEnvoyChargeNote));
+    std::cerr << Note(policy::kEnvoyChargeNote, file);
   }
   std::cout << count << (count == 1 ? " policy in " : " policies in ") << files.size()
             << (files.size() == 1 ? " file: ok\n" : " files: ok\n");

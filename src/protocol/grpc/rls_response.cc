@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
-#include <ranges>
 #include <string>
 #include <utility>
 
@@ -29,12 +28,12 @@ struct UnitLength {
   std::chrono::seconds length;
 };
 
-// A month is 30 days and a year 365, as Envoy's own rate limit service has it.
+// The longest first. A month is 30 days and a year 365, as Envoy's own rate limit service has it.
 constexpr UnitLength kUnits[] = {
-    {Unit::SECOND, std::chrono::seconds(1)},     {Unit::MINUTE, std::chrono::seconds(60)},
-    {Unit::HOUR, std::chrono::seconds(3600)},    {Unit::DAY, std::chrono::seconds(86400)},
-    {Unit::WEEK, std::chrono::seconds(604800)},  {Unit::MONTH, std::chrono::seconds(2592000)},
-    {Unit::YEAR, std::chrono::seconds(31536000)}};
+    {Unit::YEAR, std::chrono::seconds(31536000)}, {Unit::MONTH, std::chrono::seconds(2592000)},
+    {Unit::WEEK, std::chrono::seconds(604800)},   {Unit::DAY, std::chrono::seconds(86400)},
+    {Unit::HOUR, std::chrono::seconds(3600)},     {Unit::MINUTE, std::chrono::seconds(60)},
+    {Unit::SECOND, std::chrono::seconds(1)}};
 
 std::uint32_t Clamp32(std::int64_t value) noexcept {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(value, 0, kMaxUint32));
@@ -89,7 +88,7 @@ void Merge(const Struct& from, Struct& into) {
 void SetWindow(const Quota& quota, RateLimitResponse::RateLimit& limit) {
   if (quota.algorithm() == Algorithm::kConcurrency) return;  // has a lease, but no window
   const std::chrono::nanoseconds window = quota.window();
-  for (const auto& [unit, length] : std::views::reverse(kUnits)) {
+  for (const auto& [unit, length] : kUnits) {
     if (window % length != std::chrono::nanoseconds(0)) continue;
     limit.set_unit(unit);
     const std::int64_t times = window / length;

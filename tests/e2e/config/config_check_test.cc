@@ -211,7 +211,8 @@ TEST(ConfigCheck, SaysHowAFileOfEnvoysServiceCharges) {
        {limits, folder.Write("weir.yaml", "policies: [limits.yaml]\n").string()}) {
     const Outcome usual = Check(file);
     EXPECT_EQ(usual.code, 0) << usual.err;
-    EXPECT_THAT(usual.err, HasSubstr("note: " + limits + ": when one limit refuses a request"));
+    EXPECT_THAT(usual.err,
+                HasSubstr("note: " + limits + ":\n      when one limit refuses a request"));
     EXPECT_THAT(usual.err, HasSubstr("set charge: always\n"));
   }
   const auto chosen = folder.Write("chosen.yaml", std::string("charge: reports\n") + kOfEnvoy);

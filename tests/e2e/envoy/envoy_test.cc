@@ -230,11 +230,12 @@ TEST_F(EnvoyTest, WithoutACertificateEnvoyIsNotServed) {
 // makes it shorter or longer.
 TEST_F(EnvoyTest, FiftyThousandRequestsAreCountedExactly) {
   Start();
-  const char* given = std::getenv("WEIR_ENVOY_REQUESTS");
+  const char* given = std::getenv("WEIR_ENVOY_REQUESTS");  // NOLINT(concurrency-mt-unsafe)
   constexpr int kConnections = 4;
   const int users = (given != nullptr ? std::atoi(given) : 50'000) / 3 / kConnections + 1;
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
+  threads.reserve(kConnections);
   for (int t = 0; t < kConnections; ++t) {
     threads.emplace_back([this, t, users, &wrong] {
       HttpClient client(open_port_);

@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <sstream>
@@ -170,7 +172,7 @@ class RlqsEnvoyTest : public ::testing::Test {
     std::vector<std::int64_t> all;
     std::istringstream log(upstream_.AccessLog());
     for (std::string line; std::getline(log, line);) {
-      all.push_back(static_cast<std::int64_t>(std::atof(line.c_str()) * 1000 + 0.5));
+      all.push_back(std::llround(std::atof(line.c_str()) * 1000));
     }
     std::sort(all.begin(), all.end());
     return all;
@@ -218,7 +220,7 @@ class RlqsEnvoyTest : public ::testing::Test {
 
 // WEIR_RLQS_SECONDS=60 and more is the long form: so long runs each part.
 TEST_F(RlqsEnvoyTest, TheStatedBoundHoldsWhileEachIsKilledInTurn) {
-  const char* given = std::getenv("WEIR_RLQS_SECONDS");
+  const char* given = std::getenv("WEIR_RLQS_SECONDS");  // NOLINT(concurrency-mt-unsafe)
   const std::chrono::seconds part{given != nullptr ? std::atoi(given) : 4};
   for (std::size_t i = 0; i < 3; ++i) clients_[i].emplace(envoy_ports_[i]);
   const std::int64_t begin = NowMillis();

@@ -18,7 +18,6 @@
 namespace weir::grpc::testing {
 namespace {
 
-using envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 using envoy::service::ratelimit::v3::RateLimitRequest;
 using envoy::service::ratelimit::v3::RateLimitResponse;
 using std::chrono::seconds;
