@@ -78,7 +78,8 @@ struct Door {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static Door door;
-  door.quotas.Tick();  // charges for what the last input left behind
+  // Charges for what the last input left behind.
+  for (bool more = door.quotas.Tick(); more;) more = door.quotas.Turn();
   if (size < 2) return 0;
   const std::size_t piece = (data[0] & 0x7FU) == 0 ? size : data[0] & 0x7FU;
   weir::grpc::SessionOptions options;
@@ -89,7 +90,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if ((data[0] & 0x80U) != 0) session.Receive("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   while (!rest.empty()) {
-    const bool open = session.Receive(rest.substr(0, piece));
+    bool open = session.Receive(rest.substr(0, piece));
+    while (open && session.paused()) open = session.Receive({});
     rest.remove_prefix(std::min(piece, rest.size()));
     out.clear();
     if (!session.Fill(out, 1 << 16) || !open) return 0;

@@ -54,17 +54,20 @@ void GrpcConnection::OnDeadline() {
 void GrpcConnection::Received(std::size_t size) {
   read_at_ = steady_clock::now();
   if (!session_.Receive({in_.data(), size})) broken_ = true;
+  received_ = true;
 }
 
 Next GrpcConnection::Advance() {
   CountAnswers();
   full_.reset();
   if (ended_) return Next::kClose;
+  const bool worked = std::exchange(received_, false);
+  if (session_.paused() && !session_.full() && !worked && !session_.Receive({})) broken_ = true;
   const bool open = session_.Fill(out_, kWriteSize) && !broken_;
   SetTimer();
   if (!open) return out_.empty() ? Next::kClose : Next::kAgain;
   if (out_.size() >= kWriteSize) return Next::kAgain;
-  if (!session_.full()) return Next::kRead;
+  if (!session_.full()) return session_.paused() ? Next::kAgain : Next::kRead;
   full_.reset(this);
   return Next::kWait;
 }

@@ -45,6 +45,12 @@ class FrameScanner {
     return head;
   }
 
+  /// The head that was found last is to be found again; so many bytes of it come once more.
+  void PutBack(std::size_t bytes) noexcept {
+    skip_ = 0;
+    have_ = head_.size() - bytes;
+  }
+
  private:
   static constexpr std::size_t kPreface = 24;
 

@@ -161,6 +161,7 @@ bool Session::Accept(Call& call, MessageReader::Step step) {
           call.arrives_by_ =
               clock_.Now() + std::chrono::nanoseconds(options_.stream_timeout).count();
         }
+        worked_ += call.reader_.message().size();
         call.method_->OnMessage(call, call.reader_.message());
         if (call.expected() != 0) {
           call.pending_ += call.reader_.message().size();
@@ -200,6 +201,7 @@ void Session::OnEnd(Call& call) {
   } else if (!call.has_message_) {
     call.Finish(StatusCode::kUnimplemented, "this method takes exactly one message");
   } else {
+    worked_ += call.held_.size();
     call.method_->OnMessage(call, call.held_);
   }
 }

@@ -91,6 +91,9 @@ class Session {
 
   /// Takes what the peer sent. False: the peer broke the protocol; send what there is and close.
   bool Receive(std::string_view bytes);
+  /// Some of what was received was set aside, since it makes more work than one turn should:
+  /// receive nothing more, and call Receive with nothing when others had their turn.
+  bool paused() const noexcept { return !rest_.empty(); }
   /// Appends what is to be sent, stopping soon after `out` holds `enough` bytes. False if nothing
   /// further can ever be sent or received: close when `out` has gone.
   bool Fill(std::string& out, std::size_t enough);
@@ -202,6 +205,9 @@ class Session {
   using Due = std::pair<Nanos, std::int32_t>;
   std::vector<std::int32_t> begun_;
   std::vector<Due> due_;
+
+  std::size_t worked_ = 0;  // bytes of messages handed to methods in this turn
+  std::string rest_;        // received, but for the next turn
 
   FrameScanner scanner_;
   StreamHistory history_;

@@ -15,6 +15,10 @@ namespace {
 /// What an open call takes by itself: the Call, and nghttp2's stream.
 constexpr std::size_t kCallBytes = 1024;
 
+/// Messages of so many bytes are handed to their methods in one turn, and one more. The last bytes
+/// of many large messages fit into one read.
+constexpr std::size_t kWorkAtOnce = 128 << 10;
+
 }  // namespace
 
 void Session::Terminate(std::uint32_t code) {
@@ -39,6 +43,11 @@ bool Session::Take(std::string_view bytes) {
     if (frame->type == NGHTTP2_HEADERS || frame->type == NGHTTP2_DATA) {
       if (!Feed(bytes.substr(fed, begin - fed))) return false;
       fed = begin;
+      if (worked_ > kWorkAtOnce) {
+        scanner_.PutBack(at - begin);
+        rest_ = bytes.substr(begin);
+        return true;
+      }
     }
     Judge(*frame);
     if (terminated_) return false;

@@ -218,7 +218,14 @@ bool Session::Feed(std::string_view bytes) {
 
 bool Session::Receive(std::string_view bytes) {
   busy_ = true;
-  const bool taken = Take(bytes);
+  worked_ = 0;
+  bool taken = false;
+  if (rest_.empty()) {
+    taken = Take(bytes);
+  } else {
+    const std::string rest = std::exchange(rest_, {}).append(bytes);
+    taken = Take(rest);
+  }
   services_.EndBurst();
   RememberDeadlines();
   const std::size_t queued = nghttp2_session_get_outbound_queue_size(h2_);

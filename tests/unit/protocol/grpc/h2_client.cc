@@ -192,6 +192,7 @@ bool H2Client::Exchange(Session& server, std::size_t piece) {
     const std::string to_server = Output();
     for (std::size_t at = 0; at < to_server.size(); at += piece) {
       open = server.Receive(std::string_view(to_server).substr(at, piece)) && open;
+      while (open && server.paused()) open = server.Receive({});
     }
     std::string to_client;
     open = server.Fill(to_client, 1 << 16) && open;

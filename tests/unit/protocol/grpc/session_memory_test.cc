@@ -158,6 +158,38 @@ TEST_F(SessionMemoryTest, AStreamWhoseMessagesComeInPiecesLives) {
   EXPECT_EQ(client_->answer(id).messages().size(), 100U);
 }
 
+// The last bytes of many messages fit into one read; reading them all would take a second.
+TEST_F(SessionMemoryTest, LargeMessagesThatEndTogetherAreReadInTurns) {
+  services_.SetMemory(kMemoryOfSessions);
+  Restart({});
+  client_->Exchange(*server_);
+  std::vector<std::int32_t> ids;
+  for (int i = 0; i < 20; ++i) ids.push_back(Begin(*client_, *server_, 50'000));
+  for (const std::int32_t id : ids) {
+    client_->Send(id, "m");
+    client_->End(id);
+  }
+  const std::string last = client_->Output();
+  ASSERT_LT(last.size(), 1'000U);
+  (void)server_->TakeAnswered();
+  // In two pieces, cut within the head of a frame.
+  ASSERT_TRUE(server_->Receive(last.substr(0, 33)));
+  std::uint64_t answered = server_->TakeAnswered();
+  ASSERT_TRUE(server_->Receive(last.substr(33)));
+  for (int turns = 0; answered < 20; ++turns) {
+    const std::uint64_t now = server_->TakeAnswered();
+    EXPECT_LE(now, 3U);
+    answered += now;
+    ASSERT_LT(turns, 20);
+    if (answered == 20) break;
+    ASSERT_TRUE(server_->paused());
+    ASSERT_TRUE(server_->Receive({}));
+  }
+  EXPECT_FALSE(server_->paused());
+  client_->Exchange(*server_);
+  for (const std::int32_t id : ids) EXPECT_EQ(client_->answer(id).status(), "0");
+}
+
 TEST_F(SessionMemoryTest, KeysAreKeptOnlyForThoseWhoAskAgain) {
   services_.Add("/test.Test/GivingBack", std::make_unique<GivingBack>());
   std::vector<bool> asked;
