@@ -107,6 +107,15 @@ bool Courier::PutOff(Parcel& parcel, std::string reason) const {
   return true;
 }
 
+bool Courier::Wait(std::chrono::milliseconds pause) const {
+  constexpr std::chrono::milliseconds kSlice{1000};
+  for (; pause.count() > 0; pause -= std::min(pause, kSlice)) {
+    if (options_.on_wait) options_.on_wait();
+    if (!Sleep(std::min(pause, kSlice), stop_)) return false;
+  }
+  return true;
+}
+
 void Courier::DeliverOne(Parcel& parcel) {
   if (stop_.stop_requested()) return;
   const Steady::time_point began = Steady::now();
@@ -140,7 +149,7 @@ void Courier::DeliverOne(Parcel& parcel) {
       parcel.reason = delivered.error().message;
       return;
     }
-    if (!Sleep(PauseWhileDown(waited), stop_)) return;
+    if (!Wait(PauseWhileDown(waited))) return;
   }
 }
 

@@ -55,6 +55,8 @@ struct CourierOptions {
   bool may_delay = false;
   /// Told of each attempt that failed and that another will follow. On any of the workers.
   std::function<void(const Delivery&)> on_failure = {};
+  /// Told every second while a message waits here. On any of the workers.
+  std::function<void()> on_wait = {};
 };
 
 /// Delivers parcels with a provider: users in parallel, with retries.
@@ -73,6 +75,8 @@ class Courier {
  private:
   void DeliverOne(Parcel& parcel);
   Tried Try(const Parcel& parcel);
+  /// False if a stop was asked for.
+  bool Wait(std::chrono::milliseconds pause) const;
   /// Whether there was a reason to put it off: its provider is down, and it is not too old.
   bool PutOff(Parcel& parcel, std::string reason) const;
 

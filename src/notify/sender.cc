@@ -47,7 +47,8 @@ Sender::Sender(SenderParts parts, const SenderOptions& options, std::stop_token 
                 .on_failure =
                     [log = parts_.log](const Delivery& failure) {
                       if (log != nullptr) log->NoteFailure(failure);
-                    }},
+                    },
+                .on_wait = parts_.on_wait},
                std::move(stop)) {}
 
 std::vector<kafka::Position> Sender::Handle(std::vector<kafka::Incoming> messages) {

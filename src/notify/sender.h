@@ -43,6 +43,8 @@ struct SenderParts {
   const Clock& clock;
   /// Where deliveries are reported, and what knows the users' wishes; nullptr: nowhere.
   DeliveryLog* log = nullptr;
+  /// Told every second while messages wait here for a provider that is down. On any thread.
+  std::function<void()> on_wait = {};
 };
 
 struct SenderOptions {

@@ -84,7 +84,7 @@ Status SenderService::OpenParts(const SenderSettings& settings, const std::stop_
                           [this](std::span<const notify::DeadLetter> letters) {
                             return dead_letters_->Keep(letters);
                           },
-                          stats_, SystemClock::Get(), log_.get()},
+                          stats_, SystemClock::Get(), log_.get(), [this] { Beat(); }},
       options, stop);
   return {};
 }
@@ -163,8 +163,9 @@ void SenderService::Commit(std::span<const kafka::Position> positions) {
   }
 }
 
-// For health checks: the file is as old as the last poll.
+// For health checks: the file is as old as the last poll, or the last second of waiting.
 void SenderService::Beat() {
+  const std::lock_guard lock(beating_);
   const auto now = std::chrono::steady_clock::now();
   if (now - last_beat_ < kBeatPause) return;
   last_beat_ = now;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -62,6 +63,7 @@ class SenderService {
 
   std::stop_token stop_;
   std::string heartbeat_;
+  std::mutex beating_;
   std::chrono::steady_clock::time_point last_beat_;
   std::size_t batch_ = 0;
   std::chrono::steady_clock::time_point last_release_;

@@ -74,13 +74,13 @@ void SlotsWatch::OnSecond(Nanos now) {
         if (read->size() < kMaxConfigs) read->emplace_back(std::move(backlog), std::nullopt);
       }
     }
-    ReadPlans(store, state, std::move(read), 0);
+    ReadPlans(store, state, read, 0);
   });
 }
 
 // The plans of those that are behind, one after the other.
 void SlotsWatch::ReadPlans(SlotStore& store, const std::shared_ptr<State>& state,
-                           std::shared_ptr<std::vector<Standing>> read, std::size_t at) {
+                           const std::shared_ptr<std::vector<Standing>>& read, std::size_t at) {
   for (; at < read->size() && (*read)[at].first.due == 0; ++at) {
     (*read)[at].second = (*read)[at].first.now;
   }

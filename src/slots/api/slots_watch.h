@@ -52,7 +52,7 @@ class SlotsWatch {
     std::vector<Standing> standings;
   };
   static void ReadPlans(SlotStore& store, const std::shared_ptr<State>& state,
-                        std::shared_ptr<std::vector<Standing>> read, std::size_t at);
+                        const std::shared_ptr<std::vector<Standing>>& read, std::size_t at);
 
   SlotStore& store_;
   Nanos asked_ = 0;

