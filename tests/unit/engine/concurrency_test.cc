@@ -138,12 +138,17 @@ TEST_P(ConcurrencyTest, BatchesSinglesAndRefundsAddUp) {
       if (t % 2 == 0) {
         engine.TryAcquireBatch(asks, decisions);
         for (const Decision& d : decisions) held.fetch_add(d.allowed() ? 1 : 0);
-      } else if (engine.TryAcquire("hot", 3).allowed()) {
-        held.fetch_add(3);
-        if (i % 4 == 0) {
-          held.fetch_sub(3);
-          (void)engine.Refund("hot", 3);
-        }
+        continue;
+      }
+      const Decision decision = engine.TryAcquire("hot", 3);
+      if (!decision.allowed()) continue;
+      held.fetch_add(3);
+      if (i % 4 != 0) continue;
+      held.fetch_sub(3);
+      if (decision.lease == 0) {
+        (void)engine.Refund("hot", 3);
+      } else {
+        EXPECT_TRUE(engine.Release("hot", decision.lease));
       }
     }
   });

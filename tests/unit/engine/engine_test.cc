@@ -126,8 +126,7 @@ TEST_P(EngineTest, PeekGivesTheVerdictAndChargesNothing) {
 
 TEST_P(EngineTest, RefundGivesBackButNeverMoreThanTheLimit) {
   for (const Quota& quota : {Tokens(5, 1), *Quota::FixedWindow(5, 1s), *Quota::SlidingLog(5, 1s),
-                             *Quota::SlidingCounter(5, 1s, 4), *Quota::Concurrency(5, 1s),
-                             *Quota::AnchoredWindow(5, 1s)}) {
+                             *Quota::SlidingCounter(5, 1s, 4), *Quota::AnchoredWindow(5, 1s)}) {
     Engine engine = Make(quota);
     EXPECT_EQ(engine.Refund("k", 3).remaining, 5) << quota.ToString();
     ASSERT_TRUE(engine.TryAcquire("k", 5).allowed());

@@ -74,8 +74,7 @@ TEST_F(MemoryStoreTest, PeekRefundReleaseAndReset) {
   EXPECT_FALSE(one.applied);
   apply(Op::kCharge);
   apply(Op::kRefund);
-  EXPECT_EQ(decision.remaining, 2);
-  apply(Op::kCharge);
+  EXPECT_EQ(decision.remaining, 1) << "permits in flight are released";
   apply(Op::kReset);
   EXPECT_EQ(decision.remaining, 2);
 }

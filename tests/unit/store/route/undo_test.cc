@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,6 +45,8 @@ class UndoTest : public RoutingStoreTest {
     }
     EXPECT_EQ(answers_, asked_.size());
     for (const auto& asked : asked_) EXPECT_FALSE(asked->application.applied);
+    asked_.clear();
+    answers_ = 0;
   }
   int Pass(int tries, const Quota& quota) {
     int passed = 0;
@@ -158,6 +162,37 @@ TEST_F(UndoTest, AKeyOnTheMoveIsUndoneInItsOldStoreAsOfItsCharge) {
   EXPECT_TRUE(engines_[1].TryAcquire(kKey, quota, 10).allowed());
   LetItRefuse();
   EXPECT_EQ(LeftAt(0, kKey, quota), 0);
+}
+
+TEST_F(UndoTest, NoMoreIsAdmittedThanTheQuotaGrantsWheneverTheRefusalsCome) {
+  std::mt19937_64 random(20'261'117);
+  for (const Quota& quota : {*Quota::TokenBucket(10, 20, 1s), *Quota::FixedWindow(10, 1s),
+                             *Quota::SlidingLog(10, 1s), *Quota::SlidingCounter(10, 1s, 10)}) {
+    for (int run = 0; run < 100; ++run) {
+      const std::string key = "api/cold|" + quota.ToString() + std::to_string(run);
+      // What was admitted, replayed as if nothing else had been charged.
+      ManualClock then(clock_.Now());
+      Engine alone(quota, EngineOptions{.clock = &then});
+      for (int step = 0; step < 80; ++step) {
+        switch (random() % 4) {
+          case 0:
+            Start({{key, 1, &quota}, {kLater, 20, &minute_}});
+            break;
+          case 1:
+            clock_.Advance(std::chrono::milliseconds(random() % 200));
+            then.Advance(std::chrono::nanoseconds(clock_.Now() - then.Now()));
+            break;
+          case 2:
+            if (random() % 4 == 0) LetItRefuse();
+            break;
+          default:
+            if (!Charge1(key, quota)) break;
+            ASSERT_TRUE(alone.TryAcquire(key).allowed()) << quota.ToString() << ", run " << run;
+        }
+      }
+      LetItRefuse();
+    }
+  }
 }
 
 TEST_F(UndoTest, KeysThatAStoreCannotChargeInOneMomentAreNamedOneByOne) {
