@@ -19,7 +19,10 @@ using test::Held;
 
 class LeasingWaits : public test::LeasingAnswers {
  protected:
-  ~LeasingWaits() override { store_.reset(); }  // before what it may tell
+  ~LeasingWaits() override {
+    store_.reset();  // before what it may tell
+    AnswerHeld();
+  }
 
   Asked& Ask(std::int64_t cost = 1) {
     Asked& asked = asked_.emplace_back(Op::kCharge, std::vector<Charge>{Hot(cost)},
@@ -213,7 +216,6 @@ TEST_F(LeasingWaits, AreToldWhenItGoesAway) {
   store_.reset();
   ASSERT_TRUE(asked.told);
   EXPECT_EQ(asked.application.status.error().code, Code::kUnavailable);
-  book_.held.clear();
 }
 
 TEST_F(LeasingWaits, WhoeverIsToldMayDestroyIt) {
