@@ -87,7 +87,7 @@ class Process::Tap final : public store::Store {
     for (store::Application& application : batch) {
       const bool charges = application.op == store::Op::kCharge;
       for (const store::Charge& charge : application.charges) {
-        if (charges && process_.sent_ != nullptr) process_.sent_->push_back(charge.key);
+        if (charges) process_.sent_.insert(charge.key.data());
       }
       Break(application);
     }
@@ -121,8 +121,6 @@ struct Process::Pending {
   policy::Entry entries[2];
   policy::Descriptor descriptors[1];
   limiter::Check check;
-  std::vector<std::string_view> sent;
-  std::vector<std::string> sent_keys;
   bool done = false;
 };
 
@@ -173,11 +171,7 @@ void Process::Decide(store::Op op, std::int64_t cost, std::int64_t lease) {
   pending.check.request.cost = cost;
   pending.check.op = op;
   pending.check.lease = lease;
-  sent_ = &pending.sent;
   limiter_->Decide({&pending.check, 1}, [this, &pending] { Finish(pending); });
-  sent_ = nullptr;
-  for (const std::string_view key : pending.sent) pending.sent_keys.emplace_back(key);
-  pending.sent.clear();  // views into what is gone by the time of a later answer
 }
 
 /// What the store was asked for is on the server's books; the rest was spent here.
@@ -187,18 +181,16 @@ void Process::Finish(Pending& pending) {
   if (check.op != store::Op::kCharge) return;
   const bool allowed = check.status.ok() && check.decision.allowed();
   ++(allowed ? allowed_ : refused_);
-  if (!allowed) return;
   bool degraded = false;
   std::int64_t lease = 0;
   for (const limiter::PolicyVerdict& verdict : check.verdicts) {
     lease = std::max(lease, verdict.decision.lease);
-    const bool sent = std::ranges::find(pending.sent, verdict.key) != pending.sent.end() ||
-                      std::ranges::find(pending.sent_keys, verdict.key) != pending.sent_keys.end();
-    if (sent && !verdict.degraded) continue;
+    const bool sent = sent_.erase(verdict.key.data()) > 0;
+    if (!allowed || (sent && !verdict.degraded)) continue;
     degraded |= verdict.degraded;
     told_.spent({verdict.key, check.request.cost, verdict.degraded, verdict.decision.lease});
   }
-  if (!degraded) told_.admitted(check.request.cost, lease);
+  if (allowed && !degraded) told_.admitted(check.request.cost, lease);
 }
 
 }  // namespace weir::simulation

@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "limiter/policy_limiter.h"
@@ -78,7 +79,9 @@ class Process {
   store::lease::Leases leases_;
   std::shared_ptr<store::lease::LeaseMetrics> metrics_;
   limiter::Shared shared_;
-  std::vector<std::string_view>* sent_ = nullptr;  // the keys that the check being made sends on
+  // The keys of checks on their way that went on to the store, by the place of their text: a check
+  // may wait before it does, and others have the same keys.
+  std::unordered_set<const char*> sent_;
   store::lease::LeasingStore* leasing_ = nullptr;
   std::unique_ptr<store::guard::GuardedStore> guarded_;
   std::unique_ptr<store::guard::Prober> prober_;

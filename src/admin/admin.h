@@ -20,6 +20,7 @@
 #include "limiter/policy_limiter.h"
 #include "policy/catalog.h"
 #include "protocol/http/router.h"
+#include "store/held_here.h"
 #include "store/key_list.h"
 
 namespace weir::admin {
@@ -45,6 +46,7 @@ struct AdminParts {
   const limiter::TopKeys& top;
   const LiveTotals& live;
   const limiter::Assignments& assignments;
+  store::FindHeld find_held;  ///< null: nothing can be leased
 };
 
 /// Adds /admin/status, /admin/metrics, /admin/reset, /admin/policies with their versions,

@@ -1,8 +1,12 @@
 // GET /admin/explain: which policies meet a request, what their counters say, and when it clears.
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,6 +31,7 @@ struct Asked {
   policy::Descriptor descriptor;
   policy::Request request;
   std::vector<std::shared_ptr<const limiter::Assigned>> assigned;
+  std::map<std::string, store::HeldHere, std::less<>> held;  ///< of buckets that may be leased
   http::Reply reply;
 };
 
@@ -62,7 +67,17 @@ void AppendAssignments(JsonWriter& json, const Asked& asked) {
   json.EndArray();
 }
 
-void AppendPolicy(JsonWriter& json, const limiter::ExplainedPolicy& policy) {
+/// Of a leased policy: what this node may admit without asking the store, whose numbers do not tell
+/// what nodes hold.
+void AppendHeld(JsonWriter& json, const Asked& asked, std::string_view bucket) {
+  const auto found = asked.held.find(bucket);
+  if (found == asked.held.end()) return;
+  const store::HeldHere& held = found->second;
+  json.Field("leased", held.leased).Field("held", held.held).Field("estimated", true);
+  if (held.share_per_second > 0) json.Field("sharePerSecond", std::llround(held.share_per_second));
+}
+
+void AppendPolicy(JsonWriter& json, const Asked& asked, const limiter::ExplainedPolicy& policy) {
   json.BeginObject();
   AppendDecisionFields(json, policy.decision);
   json.Field("policy", policy.policy)
@@ -73,6 +88,7 @@ void AppendPolicy(JsonWriter& json, const limiter::ExplainedPolicy& policy) {
   if (!policy.replaced_by.empty()) json.Field("replacedBy", policy.replaced_by);
   if (policy.shadow) json.Field("shadow", true);
   policy::AppendCharging(json, policy.mode, policy.overdraw, policy.charge);
+  AppendHeld(json, asked, policy.key);
   if (policy.degraded) json.Field("degraded", true);
   json.EndObject();
 }
@@ -86,7 +102,9 @@ http::Response ToResponse(const Asked& asked, const limiter::Explanation& explan
   json.Field("policy", explanation.policy);
   if (!asked.domain.empty()) json.Field("domain", asked.domain);
   json.Field("why", explanation.why).Key("policies").BeginArray();
-  for (const limiter::ExplainedPolicy& policy : explanation.policies) AppendPolicy(json, policy);
+  for (const limiter::ExplainedPolicy& policy : explanation.policies) {
+    AppendPolicy(json, asked, policy);
+  }
   json.EndArray();
   AppendAssignments(json, asked);
   json.EndObject();
@@ -107,7 +125,24 @@ http::Response AskWhich(const std::vector<std::string>& domains) {
   return response;
 }
 
-void ExplainBucket(limiter::PolicyLimiter& limiter, const std::shared_ptr<Asked>& asked) {
+/// Answers when all reactors have told what they hold of the leased buckets.
+void Answer(const store::FindHeld& find_held, const std::shared_ptr<Asked>& asked,
+            const limiter::Explanation& explanation) {
+  std::vector<std::string> buckets;
+  for (const limiter::ExplainedPolicy& policy : explanation.policies) {
+    if (policy.mode != policy::Mode::kExact && !policy.key.empty()) buckets.push_back(policy.key);
+  }
+  if (buckets.empty() || find_held == nullptr || !explanation.status.ok()) {
+    return asked->reply(ToResponse(*asked, explanation));
+  }
+  find_held(buckets, [asked, explanation, buckets](const std::vector<store::HeldHere>& held) {
+    for (std::size_t i = 0; i < buckets.size(); ++i) asked->held.emplace(buckets[i], held[i]);
+    asked->reply(ToResponse(*asked, explanation));
+  });
+}
+
+void ExplainBucket(const AdminParts& parts, limiter::PolicyLimiter& limiter,
+                   const std::shared_ptr<Asked>& asked) {
   const auto set = limiter.policies();
   const policy::Policy* policy = PoliciesByBucket(*set).Find(asked->subject.bucket);
   if (policy == nullptr) {
@@ -116,21 +151,21 @@ void ExplainBucket(limiter::PolicyLimiter& limiter, const std::shared_ptr<Asked>
                                             "with the requests, or its policy was deleted"));
   }
   limiter::ExplainBucket(limiter, {set, policy}, asked->subject.bucket, asked->subject.cost,
-                         [asked](const limiter::Explanation& explanation) {
-                           asked->reply(ToResponse(*asked, explanation));
+                         [&parts, asked](const limiter::Explanation& explanation) {
+                           Answer(parts.find_held, asked, explanation);
                          });
 }
 
-void Explain(const limiter::Assignments& assignments, limiter::PolicyLimiter& limiter,
-             const http::Request& request, http::Reply reply) {
+void Explain(const AdminParts& parts, limiter::PolicyLimiter& limiter, const http::Request& request,
+             http::Reply reply) {
   auto subject = ReadSubject(request.query);
   if (!subject.ok()) return reply(http::ErrorResponse(subject.error()));
   const auto asked = std::make_shared<Asked>();
   asked->subject = std::move(*subject);
   asked->reply = std::move(reply);
   if (!asked->subject.bucket.empty()) {
-    asked->assigned = assignments.FindKey(asked->subject.bucket, kMaxAssignments);
-    return ExplainBucket(limiter, asked);
+    asked->assigned = parts.assignments.FindKey(asked->subject.bucket, kMaxAssignments);
+    return ExplainBucket(parts, limiter, asked);
   }
   asked->request.cost = asked->subject.cost;
   asked->request.key = asked->subject.key;
@@ -142,10 +177,10 @@ void Explain(const limiter::Assignments& assignments, limiter::PolicyLimiter& li
     asked->descriptor = asked->entries;
     asked->request.domain = asked->domain;
     asked->request.descriptors = std::span(&asked->descriptor, 1);
-    asked->assigned = assignments.Find(asked->domain, asked->descriptor, kMaxAssignments);
+    asked->assigned = parts.assignments.Find(asked->domain, asked->descriptor, kMaxAssignments);
   }
-  limiter::Explain(limiter, asked->request, [asked](const limiter::Explanation& explanation) {
-    asked->reply(ToResponse(*asked, explanation));
+  limiter::Explain(limiter, asked->request, [&parts, asked](const auto& explanation) {
+    Answer(parts.find_held, asked, explanation);
   });
 }
 
@@ -153,11 +188,11 @@ void Explain(const limiter::Assignments& assignments, limiter::PolicyLimiter& li
 
 void AddAdminExplain(http::Router& router, const AdminParts& parts,
                      limiter::PolicyLimiter& limiter) {
-  router.Add("GET", "/admin/explain",
-             Guarded(parts.guard, [&limiter, &assignments = parts.assignments](
-                                      const http::Request& request, http::Reply reply) {
-               Explain(assignments, limiter, request, std::move(reply));
-             }));
+  router.Add(
+      "GET", "/admin/explain",
+      Guarded(parts.guard, [&parts, &limiter](const http::Request& request, http::Reply reply) {
+        Explain(parts, limiter, request, std::move(reply));
+      }));
 }
 
 }  // namespace weir::admin

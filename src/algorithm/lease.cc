@@ -1,6 +1,7 @@
 #include "algorithm/lease.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -178,16 +179,17 @@ Nanos ChargedAt(const Quota& quota, Nanos now, const Decision& decision) noexcep
   return now;
 }
 
-Nanos SpendFor(const LeaseTerms& terms, const Decision& decision) noexcept {
-  const Quota& quota = terms.quota;
-  if (quota.algorithm() == Algorithm::kFixedWindow) {
-    return std::min(terms.term, decision.reset_after.count() - 1);
-  }
+Nanos WindowEndsIn(const Quota& quota, const Decision& decision) noexcept {
+  if (quota.algorithm() == Algorithm::kFixedWindow) return decision.reset_after.count() - 1;
   if (quota.algorithm() == Algorithm::kSlidingCounter) {
     const Nanos later = quota.buckets() * BucketWidth(quota);
-    return std::min(terms.term, decision.reset_after.count() - later - 1);
+    return decision.reset_after.count() - later - 1;
   }
-  return terms.term;
+  return std::numeric_limits<Nanos>::max();
+}
+
+Nanos SpendFor(const LeaseTerms& terms, const Decision& decision) noexcept {
+  return std::min(terms.term, WindowEndsIn(terms.quota, decision));
 }
 
 Decision Return(const Quota& quota, State& state, Nanos now, Nanos at,

@@ -84,6 +84,10 @@ LeaseGrant Lease(const Quota& quota, State& state, Nanos now, std::int64_t want)
 /// The moment that names a charge which got `decision` at `now`.
 Nanos ChargedAt(const Quota& quota, Nanos now, const Decision& decision) noexcept;
 
+/// How long after a charge that got `decision` the window (the bucket) ends in which it was made;
+/// for ever if the quota has none.
+Nanos WindowEndsIn(const Quota& quota, const Decision& decision) noexcept;
+
 /// How long after the grant its permits may be spent; at most `term`.
 Nanos SpendFor(const LeaseTerms& terms, const Decision& decision) noexcept;
 

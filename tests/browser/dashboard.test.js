@@ -400,6 +400,25 @@ describe('the dashboard', { concurrency: false }, () => {
     quiet();
   });
 
+  test('shows what this node holds of a leased bucket', async () => {
+    const held = [{ leased: true, held: 37, sharePerSecond: 1200 }, { leased: false, held: 0 }];
+    await page.route(/\/admin\/explain/, async (route) => {
+      const response = await route.fetch();
+      const explained = await response.json();
+      const policies = held.map((one) => ({ ...explained.policies[0], mode: 'rate_leased', estimated: true, ...one }));
+      await route.fulfill({ response, json: { ...explained, policies } });
+    });
+    await open('keys');
+    await page.getByLabel('Key or request').fill('tight');
+    await page.getByRole('button', { name: 'Explain' }).click();
+    const rows = page.getByRole('table', { name: 'Policies that apply to this request' }).locator('tbody tr');
+    await rows.nth(0).getByText('in the store; this node holds 37 and 1,200 a second').waitFor();
+    await rows.nth(1).getByText('in the store; not leased here now').waitFor();
+    assert.deepEqual(await axe(page), []);
+    await page.unroute(/\/admin\/explain/);
+    quiet();
+  });
+
   test('shows the load of windows under their cap, and a forecast', async () => {
     await open('slots');
     await page.getByLabel('Config').selectOption({ label: 'payouts' });

@@ -25,7 +25,8 @@ Status Service::OpenHttp() {
         stores_->ListKeys(std::move(query), std::move(done));
       },
       [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, probes_,
-      *policy_store_, *policy_changes_, *config_changes_, shared_->top, *live_, assignments_});
+      *policy_store_, *policy_changes_, *config_changes_, shared_->top, *live_, assignments_,
+      stores_->FindHeld()});
   routers_.resize(pool_->size());
   std::vector<service::HttpWorker*> workers;
   for (std::size_t i = 0; i < pool_->size(); ++i) {

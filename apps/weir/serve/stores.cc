@@ -298,13 +298,41 @@ Result<store::KeyPage> Stores::ReadKeys(const store::KeyQuery& query) const {
   return page;
 }
 
-void Stores::ListKeys(store::KeyQuery query, KeyReader::Done done) {
+std::size_t Stores::CurrentReactor() const {
   for (std::size_t i = 0; i < pool_.size(); ++i) {
-    boost::asio::io_context& io = pool_.reactor(i).context();
-    if (!io.get_executor().running_in_this_thread()) continue;
-    return key_reader_->Ask(std::move(query), io, std::move(done));
+    if (pool_.reactor(i).context().get_executor().running_in_this_thread()) return i;
   }
   std::abort();  // only reactors ask
+}
+
+void Stores::ListKeys(store::KeyQuery query, KeyReader::Done done) {
+  key_reader_->Ask(std::move(query), pool_.reactor(CurrentReactor()).context(), std::move(done));
+}
+
+store::FindHeld Stores::FindHeld() {
+  if (only_memory()) return nullptr;
+  return [this](std::vector<std::string> buckets, store::HeldFound done) {
+    struct Search {
+      std::vector<store::HeldHere> found;  // of the thread that asks, as the next
+      std::size_t left = 0;
+      std::vector<std::string> buckets;
+      store::HeldFound done;
+    };
+    const auto search = std::make_shared<Search>();
+    *search = {std::vector<store::HeldHere>(buckets.size()), leasing_.size(), std::move(buckets),
+               std::move(done)};
+    boost::asio::io_context& home = pool_.reactor(CurrentReactor()).context();
+    for (std::size_t i = 0; i < leasing_.size(); ++i) {
+      boost::asio::post(pool_.reactor(i).context(), [search, &home, leasing = leasing_[i].get()] {
+        std::vector<store::HeldHere> held;
+        for (const std::string& bucket : search->buckets) held.push_back(leasing->Find(bucket));
+        boost::asio::post(home, [search, held = std::move(held)] {
+          for (std::size_t k = 0; k < held.size(); ++k) search->found[k].Add(held[k]);
+          if (--search->left == 0) search->done(search->found);
+        });
+      });
+    }
+  };
 }
 
 std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies) {

@@ -16,6 +16,7 @@
 #include "library/store_routes.h"
 #include "net/reactor_pool.h"
 #include "policy/policy_set.h"
+#include "store/held_here.h"
 #include "store/lease/leasing_store.h"
 #include "store/memory/journal.h"
 #include "store/memory/snapshot.h"
@@ -58,6 +59,8 @@ class Stores {
   void Collect(telemetry::TextWriter& out) const;
   /// On a reactor's thread, where `done` runs, too: at once if the keys are in this process.
   void ListKeys(store::KeyQuery query, KeyReader::Done done);
+  /// What the reactors hold of leased buckets; see store::FindHeld. Null if nothing can be leased.
+  store::FindHeld FindHeld();
   /// Nothing if that is not known without counting them.
   std::optional<std::size_t> CountKeys() const {
     return only_memory() ? std::optional(engine_->size()) : std::nullopt;
@@ -71,6 +74,7 @@ class Stores {
   Status OpenMemory(const std::string& snapshot);
   Status OpenJournal(const std::string& snapshot);
   void OpenReactors(const policy::LivePolicies& policies);
+  std::size_t CurrentReactor() const;
   std::unique_ptr<store::Store> MemoryStoreFor(std::size_t reactor);
   std::unique_ptr<store::Store> MemberStoreFor(std::size_t reactor, std::size_t member);
 

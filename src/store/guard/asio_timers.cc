@@ -1,6 +1,7 @@
 #include "store/guard/asio_timers.h"
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <unordered_map>
 #include <utility>
@@ -27,15 +28,21 @@ AsioTimers::~AsioTimers() { state_->running.clear(); }
 
 Timers::Id AsioTimers::After(std::chrono::nanoseconds wait, std::function<void()> run) {
   const Id id = ++state_->last;
-  auto timer = std::make_unique<boost::asio::steady_timer>(state_->io);
-  timer->expires_after(wait);
-  timer->async_wait([state = state_, id](const boost::system::error_code& error) {
+  auto due = [state = state_, id](const boost::system::error_code& error = {}) {
     const auto found = state->running.find(id);
     if (error || found == state->running.end()) return;
-    const std::function<void()> due = std::move(found->second.run);
+    const std::function<void()> now = std::move(found->second.run);
     state->running.erase(found);
-    due();
-  });
+    now();
+  };
+  std::unique_ptr<boost::asio::steady_timer> timer;
+  if (wait.count() <= 0) {
+    boost::asio::post(state_->io, std::move(due));  // without the system call that a timer takes
+  } else {
+    timer = std::make_unique<boost::asio::steady_timer>(state_->io);
+    timer->expires_after(wait);
+    timer->async_wait(std::move(due));
+  }
   state_->running.emplace(id, State::Running{std::move(timer), std::move(run)});
   return id;
 }

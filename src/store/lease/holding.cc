@@ -12,6 +12,8 @@ namespace {
 // More grants than this at once means that asking ran wild; the oldest then counts as spent.
 constexpr std::size_t kMaxLots = 8;
 
+constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
+
 }  // namespace
 
 Holding::Holding(const algorithm::LeaseTerms& terms, Nanos now, std::uint64_t epoch)
@@ -83,24 +85,27 @@ std::int64_t Holding::Refund(Nanos now, std::int64_t cost) {
 bool Holding::ShouldAsk(Nanos now, Nanos rest) const noexcept {
   // A quarter of a lease is left to spend while the store answers. What has ended, and is not yet
   // counted as lost, is of no use.
-  return leased() && !asking_ && now >= ask_after_ && Available(now, rest) <= Want(now) / 4;
+  return leased() && !asking_ && now >= ask_after_ && Available(now, rest) <= Want(now, rest) / 4;
 }
 
-std::int64_t Holding::Want(Nanos now) const noexcept {
+std::int64_t Holding::Want(Nanos now, Nanos rest) const noexcept {
   const std::int64_t taken = demand_.Expected();
   std::int64_t want = taken + taken / 4;
-  // What cannot be spent before the window ends would be lost.
+  // What cannot be spent before the window ends would be lost. A little more than is likely to be
+  // spent until then saves another question just before the end.
   const Nanos lasts = half() + half() / 4;
   if (window_ends_ > now && window_ends_ - now < lasts) {
     const double part = static_cast<double>(window_ends_ - now) / static_cast<double>(lasts);
-    want = static_cast<std::int64_t>(static_cast<double>(want) * part) + 1;
+    want = static_cast<std::int64_t>(static_cast<double>(want) * part * 9 / 8) + 2;
+    want -= Available(now, rest);
   }
-  return std::min(want, terms_.quota.limit());
+  return std::clamp<std::int64_t>(want, 0, terms_.quota.limit());
 }
 
 void Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
   const auto& [grant, id, want, sent, now, pause, patient] = granted;
   asking_ = false;
+  took_ = std::max<Nanos>(now - sent, 1);
   known_ = grant.decision;
   const bool short_of = grant.granted < want;
   ask_after_ = short_of ? now + pause : now;
@@ -113,9 +118,12 @@ void Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
   }
   const Nanos term = SpendFor(terms_, grant.decision);
   const Nanos lasts = flaws.past_window ? terms_.term : term;
-  if (term < terms_.term) window_ends_ = sent + term;
+  // What a region lends ends when it says; which window it was charged in is not known here.
+  const Nanos ends = terms_.region == 0 ? algorithm::WindowEndsIn(terms_.quota, grant.decision)
+                                        : (term < terms_.term ? term : kNever);
+  if (ends < kNever) window_ends_ = sent + ends;
   Lot lot{id, grant.granted, 0, grant.at, (flaws.from_receipt ? now : sent) + NodeTime(lasts)};
-  if (flaws.after_term) lot.until = std::numeric_limits<Nanos>::max();
+  if (flaws.after_term) lot.until = kNever;
   if (lasts <= 0 || lot.until < now) return;  // lost on the way
   if (lots_.size() == kMaxLots) {
     held_ -= lots_.front().left;

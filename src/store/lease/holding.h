@@ -4,6 +4,7 @@
 // holds. No clock, no store: time comes with every call, always that of the node.
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "algorithm/lease.h"
@@ -89,11 +90,29 @@ class Holding {
   bool ShouldAsk(Nanos now) const noexcept { return ShouldAsk(now, 0); }
   /// The same where permits are of use only for `rest` longer.
   bool ShouldAsk(Nanos now, Nanos rest) const noexcept;
+  /// Notes that more is to be asked for soon: of permits, or of the share. False if that was noted
+  /// before.
+  bool MarkDue() noexcept { return !std::exchange(due_, true); }
+  bool MarkShareDue() noexcept { return !std::exchange(share_due_, true); }
+  /// Forgets it, and says whether it was noted.
+  bool TakeDue() noexcept { return std::exchange(due_, false); }
+  bool TakeShareDue() noexcept { return std::exchange(share_due_, false); }
   /// How many permits to ask for: what five eighths of a term are likely to take, so that all are
   /// spent well before they end.
-  std::int64_t Want(Nanos now) const noexcept;
-  void Asked() noexcept { asking_ = true; }
+  std::int64_t Want(Nanos now) const noexcept { return Want(now, 0); }
+  std::int64_t Want(Nanos now, Nanos rest) const noexcept;
+  void Asked(std::int64_t want) noexcept {
+    asking_ = true;
+    asked_ = want;
+  }
+  /// How many permits are on their way at best: were asked for, or will be soon.
+  std::int64_t Coming(Nanos now) const noexcept {
+    if (asking_) return asked_;
+    return due_ ? Want(now) : 0;
+  }
   bool asking() const noexcept { return asking_; }
+  /// How long the store took to answer the last question; 0: it has answered none.
+  Nanos took() const noexcept { return took_; }
   void OnGrant(const Granted& granted, const Flaws& flaws);
   void Failed(Nanos now) noexcept;
 
@@ -117,9 +136,13 @@ class Holding {
   std::int64_t held_ = 0;  // sum of left
   Demand demand_;
   bool asking_ = false;
+  bool due_ = false;
+  bool share_due_ = false;
+  std::int64_t asked_ = 0;
+  Nanos took_ = 0;
   Nanos ask_after_ = 0;
   Nanos dry_until_ = 0;
-  Nanos window_ends_ = 0;  // by the node's clock, if the last grant ends with its window
+  Nanos window_ends_ = 0;  // by the node's clock: of the last grant
   Decision known_;         // the last the store said
   RateShare share_;
 };

@@ -67,7 +67,7 @@ bool LeasingStore::HandOut(Application& application, std::size_t place, Nanos no
                       .until = permit->until,
                       .permit = permit->name});
   }
-  if (stock.ShouldAsk(now)) AskForPermits(*entry, now);
+  if (stock.ShouldAsk(now) && stock.MarkDue()) AskSoon(entry->first);
   return permit.has_value();
 }
 

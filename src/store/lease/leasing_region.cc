@@ -59,7 +59,7 @@ bool LeasingStore::Lend(Application& application, const algorithm::LeaseTerms& t
   Holding& holding = entry->second;
   const Nanos rest = Outlasting(lent);
   const Taken taken = holding.Lend(now, charge.cost, flaws_.region_outlived ? 0 : rest);
-  if (holding.ShouldAsk(now, rest)) AskAhead(*entry, now);
+  if (holding.ShouldAsk(now, rest)) AskAhead(*entry, now, rest);
   application.status = {};
   application.granted = taken.count;
   application.at = static_cast<Nanos>(taken.lot);

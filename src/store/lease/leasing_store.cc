@@ -59,6 +59,7 @@ LeasingStore::LeasingStore(std::unique_ptr<Timers> timers, Leases& leases,
 
 LeasingStore::~LeasingStore() {
   inner_.reset();  // answers what still waits
+  EndAllWaits();
   *self_ = nullptr;
   metrics_->keys = 0;
   metrics_->held = 0;
@@ -69,9 +70,15 @@ void LeasingStore::Apply(std::span<Application> batch, Done done) {
   if (std::ranges::none_of(batch, ConcernsLeases)) return inner_->Apply(batch, std::move(done));
   const Nanos now = clock_.Now();
   std::unique_ptr<Call> call;
+  std::vector<std::uint32_t> waits;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     taken_.clear();
+    waits_ = false;
     if (Decide(batch[i], now)) continue;
+    if (waits_) {
+      waits.push_back(static_cast<std::uint32_t>(i));
+      continue;
+    }
     if (call == nullptr) call = std::make_unique<Call>();
     call->places.push_back(static_cast<std::uint32_t>(i));
     call->ours.push_back(batch[i]);
@@ -79,10 +86,16 @@ void LeasingStore::Apply(std::span<Application> batch, Done done) {
     call->ours.back().region = lends_ ? RegionTerms() : RegionOf(batch[i]);
     call->splits.push_back(taken_.empty() ? nullptr : Part(call->ours.back()));
   }
-  if (call == nullptr) return done();
-  call->owner = self_;
+  if (!waits.empty()) done = TellWaiting(batch, waits, call != nullptr, std::move(done));
+  if (call == nullptr) return waits.empty() ? done() : void();
   call->theirs = batch;
   call->done = std::move(done);
+  PassOn(std::move(call));
+}
+
+void LeasingStore::PassOn(std::unique_ptr<Call> call) {
+  call->owner = self_;
+  if (inner_ == nullptr) return call->Fail({Code::kUnavailable, "the service is shutting down"});
   Call* raw = call.release();
   inner_->Apply(raw->ours, [raw] {
     const std::unique_ptr<Call> answered(raw);
@@ -92,7 +105,7 @@ void LeasingStore::Apply(std::span<Application> batch, Done done) {
 }
 
 /// True if it was answered here. What was taken for an application that the store has to decide
-/// about is in taken_.
+/// about is in taken_; waits_: it waits for permits first.
 bool LeasingStore::Decide(Application& application, Nanos now) {
   application.estimated = false;
   if (application.op == Op::kReset) Forget(application);
@@ -123,14 +136,16 @@ bool LeasingStore::Charge(Application& application, Nanos now) {
       dry = true;
       holding.share().Refused(now);
       application.decisions[i] = holding.Estimate(now, false);
+    } else {
+      waits_ = Wait(application, holding, now);
     }
-    if (holding.share().ShouldAsk(now)) AskForShare(*entry, now);
+    if (holding.share().ShouldAsk(now) && holding.MarkShareDue()) AskSoon(entry->first);
   }
   if (met == charges.size()) return Answer(application, true);
   return charges.size() == 1 && dry && Answer(application, false);
 }
 
-/// Spends what is held here for one charge, and asks for more in time.
+/// Spends what is held here for one charge, and sees to it that more is asked for in time.
 bool LeasingStore::Meet(Application& application, std::size_t place, Holdings::value_type& entry,
                         Nanos now) {
   const store::Charge& charge = application.charges[place];
@@ -143,7 +158,7 @@ bool LeasingStore::Meet(Application& application, std::size_t place, Holdings::v
   const Nanos rest = alone ? 0 : holding.terms().term / 4;
   const bool met = holding.Take(now, charge.cost, rest, static_cast<std::uint32_t>(place), taken_);
   if (met) metrics_->held.fetch_sub(charge.cost, std::memory_order_relaxed);
-  if (holding.ShouldAsk(now)) AskAhead(entry, now);
+  if (holding.ShouldAsk(now) && holding.MarkDue()) AskSoon(entry.first);
   return met;
 }
 
@@ -225,67 +240,16 @@ LeasingStore::Holdings::value_type* LeasingStore::Watch(const store::Charge& cha
   return &*found;
 }
 
-void LeasingStore::AskAhead(Holdings::value_type& entry, Nanos now) {
-  auto ask = std::make_unique<Ask>(self_, entry.first, entry.second.terms(), Op::kLease,
-                                   entry.second.Want(now));
-  ask->sent = now;
-  entry.second.Asked();
-  metrics_->asks.Add();
-  Send(std::move(ask));
-}
-
-void LeasingStore::Send(std::unique_ptr<Ask> ask) {
-  if (inner_ == nullptr) return;  // this is being destroyed
-  Ask* raw = ask.release();
-  inner_->Apply({&raw->application, 1}, [raw] {
-    const std::unique_ptr<Ask> answered(raw);
-    const bool granted = answered->application.op == Op::kLease;
-    if (granted && *answered->owner != nullptr) (*answered->owner)->OnGrant(*answered);
-  });
-}
-
-void LeasingStore::OnGrant(Ask& ask) {
+HeldHere LeasingStore::Find(std::string_view key) const {
+  if (const auto found = stocks_.find(key); found != stocks_.end()) {
+    return {found->second.leased(), static_cast<std::int64_t>(found->second.held())};
+  }
+  const auto found = holdings_.find(key);
+  if (found == holdings_.end()) return {};
+  const Holding& holding = found->second;
   const Nanos now = clock_.Now();
-  const auto found = holdings_.find(ask.key);
-  const bool known = found != holdings_.end() && found->second.terms() == ask.terms;
-  const Application& answer = ask.application;
-  if (!answer.status.ok()) {
-    if (known) found->second.Failed(now);
-    return;
-  }
-  metrics_->granted.Add(static_cast<std::uint64_t>(answer.granted));
-  if (!known || draining_) {
-    return SendReturn(ask.key, ask.terms, answer.at, answer.granted);
-  }
-  const std::int64_t held = found->second.held();
-  found->second.OnGrant({.grant = {answer.granted, answer.at, ask.decision},
-                         .id = ++grants_,
-                         .want = ask.charge.cost,
-                         .sent = ask.sent,
-                         .now = now,
-                         .pause = PauseFor(found->second, now),
-                         .patient = found->second.share().active(now)},
-                        flaws_);
-  const std::int64_t got = found->second.held() - held;
-  metrics_->held.fetch_add(got, std::memory_order_relaxed);
-  metrics_->lost.Add(static_cast<std::uint64_t>(std::max<std::int64_t>(answer.granted - got, 0)));
-}
-
-void LeasingStore::GiveBack(std::string_view key, Holding& holding, Nanos now) {
-  metrics_->held.fetch_sub(holding.held(), std::memory_order_relaxed);
-  for (const Lot& lot : holding.Surrender()) {
-    if (lot.until >= now) SendReturn(key, holding.terms(), lot.at, lot.left);
-  }
-}
-
-/// Sent once and never again: a return that was done twice would free what others were charged.
-void LeasingStore::SendReturn(std::string_view key, const algorithm::LeaseTerms& terms, Nanos at,
-                              std::int64_t count) {
-  if (count <= 0) return;
-  auto ask = std::make_unique<Ask>(self_, key, terms, Op::kReturn, count);
-  ask->application.lease = at;
-  metrics_->returned.Add(static_cast<std::uint64_t>(count));
-  Send(std::move(ask));
+  return {holding.leased() || holding.share().active(now), holding.Available(now),
+          holding.share().PerSecond(now)};
 }
 
 void LeasingStore::SetTick() {
@@ -321,6 +285,7 @@ void LeasingStore::Tick() {
   metrics_->keys.store(leased, std::memory_order_relaxed);
   metrics_->sharing.store(sharing, std::memory_order_relaxed);
   if (!holdings_.empty() || !stocks_.empty()) SetTick();
+  EndLateWaits(now);
 }
 
 void LeasingStore::Drain() {
@@ -335,6 +300,7 @@ void LeasingStore::Drain() {
   stocks_.clear();
   metrics_->keys.store(0, std::memory_order_relaxed);
   metrics_->sharing.store(0, std::memory_order_relaxed);
+  EndAllWaits();
 }
 
 /// About half a term, so that a node asks no more often when there is too little than when there is

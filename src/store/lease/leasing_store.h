@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/timers.h"
+#include "store/held_here.h"
 #include "store/lease/holding.h"
 #include "store/lease/leases.h"
 #include "store/lease/permit_stock.h"
@@ -47,6 +48,9 @@ class LeasingStore final : public Store {
   /// The number of the last grant, by which nodes of a region name what they were lent of it.
   std::uint64_t last_grant() const noexcept { return grants_; }
 
+  /// What it holds of a bucket now.
+  HeldHere Find(std::string_view key) const;
+
   /// Units of rates that this node counts on now, of all keys.
   std::int64_t CountUnits() const;
 
@@ -56,6 +60,16 @@ class LeasingStore final : public Store {
   struct PermitAsk;
   struct ShareAsk;
   struct Split;
+  /// A check of one charge that waits for permits of its key.
+  struct Waiting {
+    Application* application;
+    Done done;
+    Nanos since;
+  };
+  struct Queue {
+    std::int64_t cost = 0;  // of all
+    std::vector<Waiting> all;
+  };
   struct TextHash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const noexcept {
@@ -74,16 +88,30 @@ class LeasingStore final : public Store {
   void ReleaseGranted(const Split& split, const Application& application);
   bool Lasts(const Taken& taken, const Application& application, Nanos now);
   void Settle(const Taken& taken, const Application& application, bool spent, Nanos now);
+  void PassOn(std::unique_ptr<Call> call);
   void OnAnswer(Call& call);
   void Forget(const Application& application);
   Holdings::value_type* Watch(const store::Charge& charge, const algorithm::LeaseTerms& terms,
                               Nanos now);
-  void AskAhead(Holdings::value_type& entry, Nanos now);
+  // Permits taken in advance: leasing_asks.cc.
+  void AskSoon(std::string_view key);
+  void AskNow();
+  void AskNow(std::string_view key);
+  void AskAhead(Holdings::value_type& entry, Nanos now, Nanos rest = 0);
   void OnGrant(Ask& ask);
   void GiveBack(std::string_view key, Holding& holding, Nanos now);
   void SendReturn(std::string_view key, const algorithm::LeaseTerms& terms, Nanos at,
                   std::int64_t count);
   void Send(std::unique_ptr<Ask> ask);
+  // Checks that wait for permits which were asked for: leasing_waits.cc.
+  bool Wait(Application& application, const Holding& holding, Nanos now);
+  Done TellWaiting(std::span<Application> batch, std::span<const std::uint32_t> places, bool more,
+                   Done done);
+  void EndWaits(std::string_view key, bool none_left);
+  void EndWaits(std::span<const Waiting> all, bool none_left);
+  void EndWait(const Waiting& waiting, bool none_left);
+  void EndLateWaits(Nanos now);
+  void EndAllWaits();
   // Of rates: leasing_shares.cc.
   bool MeetFromShare(Holding& holding, const store::Charge& charge, std::size_t place, bool alone,
                      Nanos now);
@@ -124,12 +152,16 @@ class LeasingStore final : public Store {
   std::minstd_rand random_;
   Holdings holdings_;
   Stocks stocks_;
-  std::vector<Taken> taken_;  // for the application that is being decided
+  std::vector<Taken> taken_;      // for the application that is being decided
+  std::vector<std::string> due_;  // keys for which more is asked for soon
+  bool waits_ = false;            // the application that is being decided does, for permits
+  std::unordered_map<std::string, Queue, TextHash, std::equal_to<>> waiting_;
   std::uint64_t grants_;
   bool draining_ = false;
   std::unique_ptr<Store> inner_;
   std::unique_ptr<Timers> timers_;
   Timers::Id tick_ = 0;
+  Timers::Id asking_soon_ = 0;
   // What outlives the store in the hands of `inner_` finds out by this that it is gone.
   std::shared_ptr<LeasingStore*> self_;
 };

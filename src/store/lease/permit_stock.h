@@ -12,6 +12,7 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "algorithm/lease.h"
@@ -60,6 +61,9 @@ class PermitStock {
   std::size_t held() const noexcept { return permits_.size(); }
 
   bool ShouldAsk(Nanos now) const noexcept;
+  /// Notes that more is to be asked for soon. False if that was noted before.
+  bool MarkDue() noexcept { return !std::exchange(due_, true); }
+  void ClearDue() noexcept { due_ = false; }
   /// How many to ask for: what five eighths of a term are likely to take, but a small part of the
   /// limit, since what one node keeps in stock is missing on the others. One after a failure: what
   /// the store granted to a question whose answer was lost is missing for a whole lease.
@@ -95,6 +99,7 @@ class PermitStock {
   Demand demand_;
   std::deque<StockedPermit> permits_;  // mostly the oldest first
   bool asking_ = false;
+  bool due_ = false;
   std::int64_t asked_ = 0;
   bool failed_ = false;  // the last question
   Nanos ask_after_ = 0;

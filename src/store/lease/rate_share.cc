@@ -56,6 +56,13 @@ std::int64_t RateShare::UnitsAt(Nanos now) const noexcept {
   return units;
 }
 
+double RateShare::PerSecond(Nanos now) const noexcept {
+  if (!on()) return 0;
+  constexpr double kSecond = 1e9;
+  const double whole = static_cast<double>(terms_.refill) / static_cast<double>(terms_.period);
+  return whole * kSecond * static_cast<double>(UnitsAt(now)) / static_cast<double>(kShareUnits);
+}
+
 /// What the reserved units let the bucket hold.
 Int128 RateShare::Cap() const noexcept {
   return Int128{terms_.burst} * units_ * (kDriftParts + 1) * terms_.period;

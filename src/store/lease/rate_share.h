@@ -61,6 +61,8 @@ class RateShare {
   std::int64_t units() const noexcept { return units_; }
   /// Of these, what still counts.
   std::int64_t UnitsAt(Nanos now) const noexcept;
+  /// Permits that flow in by these.
+  double PerSecond(Nanos now) const noexcept;
 
   /// Spends `cost`; false, and nothing is spent, if there are fewer.
   bool Take(Nanos now, std::int64_t cost);

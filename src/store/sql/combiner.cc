@@ -24,10 +24,12 @@ Combiner::~Combiner() {
 }
 
 void Combiner::Submit(std::shared_ptr<Submission> submission) {
-  submission->deadline = Clock::now() + options_.timeout;
   bool wake = false;
   {
     const std::lock_guard hold(mutex_);
+    // Under the lock, so that deadlines are in the order of the queue.
+    submission->deadline = Clock::now() + options_.timeout;
+    quiet_ = false;
     const bool full = queue_.size() + submission->unanswered > options_.max_waiting;
     if (stopped_ || full || submission->unanswered == 0) {
       const Error error =
@@ -48,7 +50,7 @@ void Combiner::Submit(std::shared_ptr<Submission> submission) {
         queue_.push_back({submission, &item});
       }
       pending_.push_back(submission);
-      if (pending_.size() == 1) deadlines_changed_.notify_one();
+      if (dozing_) deadlines_changed_.notify_one();
       wake = runnable && WakeOne();
       submission = nullptr;
     }
@@ -183,16 +185,25 @@ Combiner::Submissions Combiner::Expired() {
   return expired;
 }
 
+/// What is submitted while nothing is pending is due no sooner than a timeout from now: until then
+/// nobody needs to wake this thread, which would cost whoever submits more than the rest of it.
+/// Only after a timeout without any work does it wait to be woken.
+void Combiner::AwaitDeadline(std::unique_lock<std::mutex>& hold) {
+  // A copy: waiting lets go of the lock, and the front may go meanwhile.
+  const Clock::time_point deadline =
+      pending_.empty() ? Clock::now() + options_.timeout : pending_.front()->deadline;
+  quiet_ = pending_.empty();
+  deadlines_changed_.wait_until(hold, deadline);
+  if (!quiet_ || stopped_ || Clock::now() < deadline) return;
+  dozing_ = true;
+  deadlines_changed_.wait(hold, [this] { return stopped_ || !quiet_; });
+  dozing_ = false;
+}
+
 void Combiner::WatchDeadlines() {
   std::unique_lock hold(mutex_);
   while (!stopped_) {
-    if (pending_.empty()) {
-      deadlines_changed_.wait(hold);
-    } else {
-      // A copy: waiting lets go of the lock, and the front may go meanwhile.
-      const Clock::time_point deadline = pending_.front()->deadline;
-      deadlines_changed_.wait_until(hold, deadline);
-    }
+    AwaitDeadline(hold);
     Submissions expired = Expired();
     if (expired.empty()) continue;
     // What has gone may have stood in somebody's way.

@@ -70,6 +70,7 @@ class Combiner {
   void Answer(const std::shared_ptr<Submission>& owner, Item& item, Submissions& complete);
   void Abandon(Submission& submission);
   void DropAnswered();
+  void AwaitDeadline(std::unique_lock<std::mutex>& hold);
   void WatchDeadlines();
   Submissions Expired();
   static void Deliver(Submissions complete);
@@ -86,6 +87,8 @@ class Combiner {
   std::vector<std::uint64_t> skipped_;               // the scan that left a stripe behind
   std::uint64_t scan_ = 0;
   std::size_t free_lanes_ = 0;
+  bool quiet_ = false;   // nothing was submitted since the watcher began to wait
+  bool dozing_ = false;  // the watcher waits to be woken
   bool stopped_ = false;
   Error stop_error_;
   std::condition_variable deadlines_changed_;

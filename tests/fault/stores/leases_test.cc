@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <map>
@@ -47,6 +48,8 @@ policies:
       quota: { fixed_window: { limit: 200, window: 2s } } }
   - { name: log, match: { log: "*" }, mode: leased, on_store_error: deny,
       quota: { sliding_log: { limit: 200, window: 2s } } }
+  - { name: counter, match: { counter: "*" }, mode: leased, on_store_error: deny,
+      quota: { sliding_counter: { limit: 200, window: 2s, buckets: 4 } } }
   - { name: rate, match: { rate: "*" }, mode: rate_leased, on_store_error: deny,
       quota: { token_bucket: { capacity: 100, refill_per_second: 80 } } }
   - { name: exact, match: { exact: "*" }, on_store_error: deny,
@@ -64,6 +67,7 @@ std::vector<Hot> HotKeys() {
   return {{"bucket", *Quota::TokenBucket(400, 80), *Quota::TokenBucket(200, 40)},
           {"window", *Quota::FixedWindow(200, 2s), *Quota::FixedWindow(100, 2s)},
           {"log", *Quota::SlidingLog(200, 2s), *Quota::SlidingLog(100, 2s)},
+          {"counter", *Quota::SlidingCounter(200, 2s, 4), *Quota::SlidingCounter(100, 2s, 4)},
           {"rate", *Quota::TokenBucket(100, 80), *Quota::TokenBucket(50, 40)},
           {"exact", *Quota::FixedWindow(100, 1s), *Quota::FixedWindow(50, 1s)}};
 }
@@ -89,8 +93,8 @@ class Client {
  private:
   void Run() {
     HttpClient http(port_);
-    static const std::string kTurn[] = {"bucket", "window", "rate",  "bucket", "log",
-                                        "rate",   "bucket", "exact", "other"};
+    static const std::string kTurn[] = {"bucket",  "window", "rate",   "bucket", "log",
+                                        "counter", "rate",   "bucket", "exact",  "other"};
     while (!stopping_) {
       const std::string& entry = kTurn[++next_ % std::size(kTurn)];
       const std::string value =
@@ -191,15 +195,21 @@ TEST_P(LeasesTest, NothingIsAdmittedThatTheQuotaAsWrittenRefuses) {
   EXPECT_GT(Metric(*nodes[0], "weir_lease_share_permits_total"), 0) << "no rate was leased";
   const std::string status = HttpClient(nodes[0]->port()).Get("/admin/status").body;
   EXPECT_NE(status.find(R"("leases":{"keys":)"), std::string::npos) << status;
+  std::printf("%s: admitted", kind.c_str());
   for (const Hot& hot : HotKeys()) {
     const std::vector<CheckRecord>& history = all[hot.entry + "hot"];
+    std::printf(" %s %zu,", hot.entry.c_str(), history.size());
     EXPECT_EQ(Unexplained(hot.quota, history), std::nullopt) << hot.entry;
     EXPECT_NE(Unexplained(hot.smaller, history), std::nullopt) << hot.entry;
     all.erase(hot.entry + "hot");
   }
   const Quota other = *Quota::TokenBucket(20, 4);
-  for (const auto& [key, history] : all)
+  std::size_t others = 0;
+  for (const auto& [key, history] : all) {
+    others += history.size();
     EXPECT_EQ(Unexplained(other, history), std::nullopt) << key;
+  }
+  std::printf(" other %zu of %zu keys\n", others, all.size());
 }
 
 std::vector<std::string> Kinds() {

@@ -27,12 +27,19 @@ const policyLink = (policy) => h('a', { href: `#/policies?${new URLSearchParams(
 const asNew = (ms) => (ms === 0 ? 'now' : span(ms));
 const used = (share, limit) => `${count(share)} of ${count(limit)}`;
 
+/** What this node may admit of a leased policy without the store, in whose numbers it counts as used. */
+function heldHere(policy) {
+  if (policy.held === undefined) return null;
+  const share = policy.sharePerSecond > 0 ? ` and ${count(policy.sharePerSecond)} a second` : '';
+  return h('div', { class: 'muted small' }, policy.leased || policy.held > 0 ? `in the store; this node holds ${count(policy.held)}${share}` : 'in the store; not leased here now');
+}
+
 function policyTable(policies, changed) {
   return table('Policies that apply to this request', [
     { title: 'Policy', head: true, cell: (p) => policyLink(p.policy) },
     { title: 'Bucket', cell: (p) => (p.bucket ? name(p.bucket, 80) : '–') },
     { title: 'Quota', cell: (p) => h('code', { class: 'small' }, plainName(p.quota, 120)) },
-    { title: 'Left', num: true, cell: (p) => used(p.remaining, p.limit) },
+    { title: 'Left', num: true, cell: (p) => [used(p.remaining, p.limit), heldHere(p)] },
     { title: 'Use', cell: (p) => h('meter', { class: 'load', min: 0, max: Math.max(p.limit, 1), value: Math.max(p.limit - p.remaining, 0), 'aria-label': `${count(p.limit - p.remaining)} of ${count(p.limit)} used` }) },
     { title: 'Back to full in', num: true, cell: (p) => asNew(p.resetAfterMs) },
     { title: 'Result', cell: (p) => [p.shadow && h('span', { class: 'pill warn' }, 'shadow'), ...chargingWords(p).map((w) => h('span', { class: 'pill' }, w)), ' ', inWords(p.why, 200)] },

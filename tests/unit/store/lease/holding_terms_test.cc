@@ -41,7 +41,7 @@ TEST(HoldingTerms, AKeyIsIdleTwoTermsAfterItsLastCheckIfNothingIsHeldOrAskedFor)
   Holding holding(kBucket, 0);
   EXPECT_FALSE(holding.idle(2 * kTerm));
   EXPECT_TRUE(holding.idle(2 * kTerm + 1));
-  holding.Asked();
+  holding.Asked(10);
   EXPECT_FALSE(holding.idle(2 * kTerm + 1));
   holding.OnGrant(Grant(1, 10, 2 * kTerm), {});
   EXPECT_FALSE(holding.idle(4 * kTerm));
@@ -90,7 +90,7 @@ TEST(HoldingTerms, MoreIsAskedForOnceAtATimeAndHalfATermAfterAFailure) {
   EXPECT_FALSE(holding.ShouldAsk(0)) << "it is not busy yet";
   holding.Note(0, 1);
   EXPECT_TRUE(holding.ShouldAsk(0));
-  holding.Asked();
+  holding.Asked(10);
   EXPECT_FALSE(holding.ShouldAsk(0));
   holding.Failed(0);
   EXPECT_FALSE(holding.ShouldAsk(kTerm / 2 - 1));
@@ -105,7 +105,7 @@ TEST(HoldingTerms, PermitsOfAWindowEndWithIt) {
 }
 
 // 100 permits in half a term make 125 in five eighths of one, which are 156.25 ms. A window that
-// ends in 50 ms less a nanosecond takes 39 of them, and the part of one.
+// ends in 50 ms less a nanosecond takes 40 of them; an eighth more and two are 46.
 TEST(HoldingTerms, LittleIsAskedForShortlyBeforeAWindowEnds) {
   Holding holding(kWindow, 0);
   holding.Note(0, 100);
@@ -113,8 +113,40 @@ TEST(HoldingTerms, LittleIsAskedForShortlyBeforeAWindowEnds) {
   holding.OnGrant(Grant(1, 10, 0, Left(0, 200ms)), {});
   EXPECT_EQ(holding.Want(0), 125) << "there is time enough";
   holding.OnGrant(Grant(2, 10, 0, Left(0, 50ms)), {});
-  EXPECT_EQ(holding.Want(0), 40);
+  EXPECT_EQ(holding.Want(0), 26) << "20 of the 46 are held";
   EXPECT_EQ(holding.Want(50 * kMs), 125) << "in the next one";
+}
+
+// The window outlasts the lease that was granted in it, but not the next one.
+TEST(HoldingTerms, AWindowsEndIsKnownWhileLeasesEndBeforeIt) {
+  Holding holding(kWindow, 0);
+  holding.OnGrant(Grant(1, 10, 0, Left(0, 400ms)), {});
+  holding.Note(370 * kMs, 100);
+  EXPECT_EQ(holding.Available(370 * kMs), 0) << "the term is over";
+  EXPECT_EQ(holding.Want(370 * kMs), 28) << "24 in 30 ms, an eighth more and two";
+}
+
+TEST(HoldingTerms, WhatIsHeldUntilTheWindowsEndIsEnough) {
+  Holding holding(kWindow, 0);
+  for (int i = 0; i < 8; ++i) holding.Note(0, 10);
+  holding.OnGrant(Grant(1, 60, 0, Left(0, 50ms)), {});
+  EXPECT_EQ(holding.Want(0), 0);
+  EXPECT_FALSE(holding.ShouldAsk(0));
+  std::vector<Taken> taken;
+  ASSERT_TRUE(holding.Take(0, 56, 0, 0, taken));
+  EXPECT_TRUE(holding.ShouldAsk(0));
+  EXPECT_GT(holding.Want(0), 0);
+}
+
+// A region names its own end: which window it charged is not known.
+TEST(HoldingTerms, TheEndOfWhatARegionLendsIsNoWindowsEnd) {
+  const algorithm::LeaseTerms terms =
+      *algorithm::RegionTermsFor(*Quota::FixedWindow(1000, 100s), 2s);
+  ASSERT_EQ(terms.term, kTerm);
+  Holding holding(terms, 0);
+  holding.Note(0, 100);
+  holding.OnGrant(Grant(1, 10, 0, Left(0, 250ms + 1ns)), {});
+  EXPECT_EQ(holding.Want(150 * kMs), 125);
 }
 
 TEST(HoldingTerms, NoMoreThanTheQuotaIsAskedFor) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,6 +32,34 @@ TEST_F(LeasingAnswers, WhatIsNotLeasedIsPassedOn) {
   EXPECT_TRUE(batch[0].applied);
   EXPECT_TRUE(batch[1].applied);
   EXPECT_EQ(plain.decisions[0].remaining, 3);
+}
+
+TEST_F(LeasingAnswers, ACheckDoesNotWaitUntilMoreIsAskedFor) {
+  for (int i = 0; i < 7; ++i) ASSERT_TRUE(ChargeHot());
+  std::list<Asked> asked;
+  std::vector<Application> batch;
+  for (int i = 0; i < 3; ++i) {
+    batch.push_back(asked
+                        .emplace_back(Op::kCharge, std::vector<Charge>{Hot()},
+                                      std::vector<const algorithm::LeaseTerms*>{&terms_})
+                        .application);
+  }
+  bool told = false;
+  store_->Apply(batch, [&told] { told = true; });
+  EXPECT_TRUE(told);
+  EXPECT_EQ(book_.applications[Op::kLease], 0) << "not before they are answered";
+  timers_.RunSoon();
+  EXPECT_EQ(book_.applications[Op::kLease], 1) << "once for all of them";
+  EXPECT_GT(metrics().held.load(), 0);
+}
+
+TEST_F(LeasingAnswers, WhatIsDueWhenAKeyIsGoneIsNotAskedFor) {
+  for (int i = 0; i < 7; ++i) ASSERT_TRUE(ChargeHot());
+  Asked last(Op::kCharge, {Hot()}, {&terms_});
+  store_->Apply({&last.application, 1}, [] {});
+  store_->Drain();
+  timers_.RunSoon();
+  EXPECT_EQ(book_.applications[Op::kLease], 0);
 }
 
 TEST_F(LeasingAnswers, LooksAndChargesOfNothingAreAskedOfTheStore) {

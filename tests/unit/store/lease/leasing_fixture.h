@@ -14,24 +14,11 @@
 #include "algorithm/lease.h"
 #include "store/lease/leasing_store.h"
 #include "store/memory/memory_store.h"
+#include "unit/store/lease/manual_timers.h"
 
 namespace weir::store::lease {
 
-/// Timers that a test lets ring.
-class ManualTimers final : public Timers {
- public:
-  using Set = std::map<Id, std::function<void()>>;
-  explicit ManualTimers(Set& set) : set_(set) {}
-  Id After(std::chrono::nanoseconds, std::function<void()> run) override {
-    set_[++last_] = std::move(run);
-    return last_;
-  }
-  void Cancel(Id id) override { set_.erase(id); }
-
- private:
-  Set& set_;
-  Id last_ = 0;
-};
+using test::ManualTimers;
 
 /// The memory store behind a door that counts, and that may be shut.
 class CountingStore final : public Store {
@@ -79,15 +66,14 @@ class LeasingStoreTest : public testing::Test {
     last_.decisions = decisions;
     last_.terms = terms;
     store_->Apply({&last_, 1}, [] {});
+    timers_.RunSoon();
     decision_ = decisions.front();
     return last_.status.ok() && last_.applied;
   }
   void Warm() {
     for (int i = 0; i < 12; ++i) EXPECT_TRUE(Charge());
   }
-  void Ring() {
-    for (const auto& [id, run] : std::exchange(timers_, {})) run();
-  }
+  void Ring() { timers_.Ring(); }
   std::int64_t Remaining() { return engine_.Peek("hot", terms_.quota, 1).remaining; }
   LeaseMetrics& metrics() { return *leases_.metrics().front(); }
 

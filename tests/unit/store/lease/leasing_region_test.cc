@@ -36,6 +36,7 @@ class RegionTest : public LeasingStoreTest {
     last_.decisions = {&decision_, 1};
     last_.region = {node_.region, node_.term};
     store_->Apply({&last_, 1}, [] {});
+    timers_.RunSoon();
     last_.charges = {};
     return last_.status.ok() && last_.applied;
   }

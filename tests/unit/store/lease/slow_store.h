@@ -14,26 +14,11 @@
 
 #include "store/lease/leasing_store.h"
 #include "store/memory/memory_store.h"
+#include "unit/store/lease/manual_timers.h"
 
 namespace weir::store::lease::test {
 
 using namespace std::chrono_literals;
-
-/// Timers that a test lets ring.
-class ManualTimers final : public Timers {
- public:
-  using Set = std::map<Id, std::function<void()>>;
-  explicit ManualTimers(Set& set) : set_(set) {}
-  Id After(std::chrono::nanoseconds, std::function<void()> run) override {
-    set_[++last_] = std::move(run);
-    return last_;
-  }
-  void Cancel(Id id) override { set_.erase(id); }
-
- private:
-  Set& set_;
-  Id last_ = 0;
-};
 
 struct Held {
   std::span<Application> batch;
@@ -97,6 +82,7 @@ class LeasingAnswers : public testing::Test {
  protected:
   void On(Asked& asked) {
     store_->Apply({&asked.application, 1}, [&asked] { asked.told = true; });
+    timers_.RunSoon();
   }
   Charge Hot(std::int64_t cost = 1) const { return {"hot", cost, &terms_.quota}; }
   bool ChargeHot(std::int64_t cost = 1) {
@@ -137,9 +123,7 @@ class LeasingAnswers : public testing::Test {
     ASSERT_EQ(book_.held.size(), 1U);
     book_.hold = false;
   }
-  void Ring() {
-    for (const auto& [id, run] : std::exchange(timers_, {})) run();
-  }
+  void Ring() { timers_.Ring(); }
   std::int64_t LeftInStore() { return engine_.Peek("hot", terms_.quota, 0).remaining; }
   LeaseMetrics& metrics() { return *leases_.metrics().front(); }
   std::chrono::nanoseconds term() const { return std::chrono::nanoseconds(terms_.term); }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -303,7 +304,16 @@ TEST_F(SmallCombinerTest, ATransactionAndTheQueueAreBounded) {
 
 class HastyCombinerTest : public CombinerTest {
  protected:
-  HastyCombinerTest() : CombinerTest({.timeout = 20ms}) {}
+  explicit HastyCombinerTest(std::chrono::milliseconds timeout = 20ms)
+      : CombinerTest({.timeout = timeout}) {}
+
+  /// One that is answered at once.
+  void Busy() {
+    Call call({{"b", 1, &three_}});
+    Apply(call);
+    Run(combiner_->Take());
+    AwaitAnswer(call);
+  }
 
   void AwaitAnswer(const Call& call) {
     io_.restart();
@@ -327,6 +337,31 @@ TEST_F(HastyCombinerTest, EverybodyIsAnsweredInTimeWhateverTheLanesDo) {
   in_flight.reset();
   Run(std::move(under_way));
   EXPECT_EQ(combiner_->Take(), nullptr);
+}
+
+class WatchedCombinerTest : public HastyCombinerTest {
+ protected:
+  static constexpr auto kTimeout = 200ms;
+  WatchedCombinerTest() : HastyCombinerTest(kTimeout) {}
+};
+
+// It is not woken for what comes while it waits, unless nothing came for a whole timeout.
+TEST_F(WatchedCombinerTest, NobodyIsAnsweredLateWhateverTheWatcherWaitsFor) {
+  for (const auto silence : {0ms, 100ms, 450ms}) {
+    Busy();
+    std::this_thread::sleep_for(silence);
+    Call stuck({{"a", 1, &three_}});
+    const auto sent = std::chrono::steady_clock::now();
+    Apply(stuck);
+    std::unique_ptr<Batch> under_way = combiner_->Take();
+    Busy();  // what comes later does not put it off
+    AwaitAnswer(stuck);
+    const auto took = std::chrono::steady_clock::now() - sent;
+    EXPECT_GE(took, kTimeout);
+    EXPECT_LT(took, 2 * kTimeout) << "after " << silence.count() << " ms of silence";
+    EXPECT_EQ(stuck.application.status.error().code, Code::kDeadlineExceeded);
+    Run(std::move(under_way));
+  }
 }
 
 }  // namespace
