@@ -213,7 +213,7 @@ TEST(ConfigCheck, SaysHowAFileOfEnvoysServiceCharges) {
     EXPECT_EQ(usual.code, 0) << usual.err;
     EXPECT_THAT(usual.err,
                 HasSubstr("note: " + limits + ":\n      when one limit refuses a request"));
-    EXPECT_THAT(usual.err, HasSubstr("set charge: always\n"));
+    EXPECT_THAT(usual.err, HasSubstr("charge: always\n"));
   }
   const auto chosen = folder.Write("chosen.yaml", std::string("charge: reports\n") + kOfEnvoy);
   EXPECT_EQ(Check(chosen.string()).err, "");
