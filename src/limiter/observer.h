@@ -62,7 +62,7 @@ class Observer {
 
  private:
   bool MayLog();
-  std::string Shown(std::string key) const {
+  std::string Shown(const std::string& key) const {
     return options_.key_text ? options_.key_text(key) : key;
   }
   void LogRefusal(const Check& check);
