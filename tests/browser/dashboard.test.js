@@ -310,6 +310,11 @@ describe('the dashboard', { concurrency: false }, () => {
     await page.getByRole('button', { name: 'New policy' }).click();
     assert.deepEqual(await axe(page), []);
     await shot(page, 'policy-form', false);
+    // What most policies leave as it is stays folded away.
+    assert.equal(await dialog().getByLabel('If the store fails').isVisible(), false);
+    await dialog().getByText('More: cost, store failures').click();
+    await dialog().getByLabel('If the store fails').waitFor();
+    assert.deepEqual(await axe(page), []);
     await dialog().getByRole('button', { name: 'Create' }).click();
     await dialog().getByText('Give the policy a name.').waitFor();
     await dialog().getByLabel('Name or key').fill('made-here');

@@ -30,6 +30,12 @@ function localTime(iso) {
   return Number.isNaN(date.getTime()) ? '' : new Date(date.getTime() - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
 }
 
+/** Whether a policy sets what most leave as it is: then that part of the form is open. */
+function hasRare(policy) {
+  return (policy.cost ?? 1) !== 1 || (policy.onStoreError ?? 'local') !== 'local' || (policy.mode ?? 'exact') !== 'exact'
+    || (policy.charge ?? 'all_or_none') !== 'all_or_none' || policy.overdraw === true;
+}
+
 /** Opens the form; true once something was saved. `policy` null: a new one, with what `proposed` has. */
 export function editPolicy(policy, proposed = {}) {
   const made = policy ?? { type: 'TOKEN_BUCKET', capacity: 100, refillRate: 10, windowSeconds: 60, buckets: 10, onStoreError: 'local', cost: 1, ...proposed };
@@ -107,14 +113,17 @@ export function editPolicy(policy, proposed = {}) {
       type, boxes.capacity, boxes.refillRate, boxes.windowSeconds, boxes.buckets,
       h('div', { class: 'wide' }, field('Match', input.match, 'One entry a line; * gives each value its own bucket.')),
       field('Domain', input.domain, 'For policies with a match'),
-      field('Cost', input.cost, 'Permits per check'),
-      field('If the store fails', input.onStoreError),
-      field('Mode', input.mode, 'Leased: permits taken in advance. Rate leased: and shares of a token bucket\'s rate'),
-      field('Charge', input.charge, 'When another policy refuses'),
       h('div', { class: 'two' }, field('Ends', input.expiresAt, 'Empty: never')),
       h('div', { class: 'wide' }, tick('Shadow', input.shadow, 'Counts and reports, but refuses nobody.')),
-      h('div', { class: 'wide' }, tick('Overdraw', input.overdraw, 'Counts every cost and refuses while in debt.')),
       h('div', { class: 'wide' }, tick('Unlimited', input.unlimited, 'Requests that it matches are never limited.')),
+      h('details', { class: 'wide', open: hasRare(made) },
+        h('summary', {}, 'More: cost, store failures, leases, charging'),
+        h('div', { class: 'fields' },
+          field('Cost', input.cost, 'Permits per check'),
+          field('If the store fails', input.onStoreError),
+          field('Mode', input.mode, 'Leased: permits taken in advance. Rate leased: and shares of a token bucket\'s rate'),
+          field('Charge', input.charge, 'When another policy refuses'),
+          h('div', { class: 'wide' }, tick('Overdraw', input.overdraw, 'Counts every cost and refuses while in debt.')))),
       h('div', { class: 'wide' }, problem)),
     h('div', { class: 'buttons' }, button('Cancel', () => close(false)), save));
   });
