@@ -138,7 +138,8 @@ TEST_F(SlotsWords, AFileOfEventsIsAssignedAtOnceOrNotAtAll) {
   const RunResult wrong = assign(file("wrong.jsonl", "{\"eventId\":\"e\"}\n{}\n"));
   EXPECT_EQ(wrong.exit_code, kUsage);
   EXPECT_THAT(wrong.error_output, HasSubstr("wrong.jsonl: line 2: eventId"));
-  EXPECT_EQ(Client().Get("/api/v1/slots/e").status, 404);  // so the first was not asked either
+  // So the first was not asked either.
+  EXPECT_EQ(Client().Get("/api/v1/slots/e", {{"X-API-Key", kKey}}).status, 404);
   std::string many = "eventId\n";
   for (int i = 0; i <= 10'000; ++i) many += "m" + std::to_string(i) + "\n";
   EXPECT_THAT(assign(file("many.csv", many)).error_output, HasSubstr("weir slots import"));
