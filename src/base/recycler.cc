@@ -1,8 +1,8 @@
 #include "base/recycler.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 namespace weir {
