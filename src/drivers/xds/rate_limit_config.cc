@@ -1,6 +1,5 @@
 #include "drivers/xds/rate_limit_config.h"
 
-#include <google/protobuf/struct.pb.h>
 #include <google/protobuf/unknown_field_set.h>
 
 #include <array>
@@ -96,39 +95,38 @@ class Writer {
     out_ += limit.replaces_size() == 0 ? "}" : "]}";
   }
 
-  /// By name: the order of a message's map differs from one reading to the next, and what did not
-  /// change must not look changed.
+  /// By name: senders write a map in any order, and what did not change must not look changed.
   // NOLINTNEXTLINE(misc-no-recursion): the parser bounds how deep a message is
-  void WriteStruct(JsonWriter& json, const google::protobuf::Struct& from) {
-    std::map<std::string_view, const google::protobuf::Value*> sorted;
-    for (const auto& [name, value] : from.fields()) sorted.emplace(name, &value);
+  void WriteStruct(JsonWriter& json, const wire::Struct& from) {
+    std::map<std::string_view, const wire::Value*> sorted;
+    for (const wire::Field& field : from.fields()) sorted[field.name()] = &field.value();
     json.BeginObject();
     for (const auto& [name, value] : sorted) WriteValue(json.AnyKey(name), *value);
     json.EndObject();
   }
 
   // NOLINTNEXTLINE(misc-no-recursion): the parser bounds how deep a message is
-  void WriteValue(JsonWriter& json, const google::protobuf::Value& value) {
+  void WriteValue(JsonWriter& json, const wire::Value& value) {
     switch (value.kind_case()) {
-      case google::protobuf::Value::kNumberValue:
+      case wire::Value::kNumberValue:
         if (!std::isfinite(value.number_value())) Refuse("metadata: a number is not finite");
         json.Value(value.number_value());
         return;
-      case google::protobuf::Value::kStringValue:
+      case wire::Value::kStringValue:
         json.Value(value.string_value());
         return;
-      case google::protobuf::Value::kBoolValue:
+      case wire::Value::kBoolValue:
         json.Value(value.bool_value());
         return;
-      case google::protobuf::Value::kStructValue:
+      case wire::Value::kStructValue:
         return WriteStruct(json, value.struct_value());
-      case google::protobuf::Value::kListValue:
+      case wire::Value::kListValue:
         json.BeginArray();
         for (const auto& item : value.list_value().values()) WriteValue(json, item);
         json.EndArray();
         return;
-      case google::protobuf::Value::kNullValue:
-      case google::protobuf::Value::KIND_NOT_SET:
+      case wire::Value::kNullValue:
+      case wire::Value::KIND_NOT_SET:
         json.Null();
         return;
     }
