@@ -123,7 +123,7 @@ TEST(CutOff, NothingIsStartedAfterItAndWhatWaitsIsGivenBack) {
   test::ChildProcess dispatcher({test::Program(), "dispatch", "--url", service.url(), "--config",
                                  "pay", "--workers", "1", "--webhook",
                                  "http://127.0.0.1:" + std::to_string(bank.port())});
-  EXPECT_TRUE(test::WaitUntil([&] { return service.ended() == kEvents; }, std::chrono::seconds(15)))
+  EXPECT_TRUE(test::WaitUntil([&] { return service.ended() == kEvents; }))
       << dispatcher.error_output();
   dispatcher.Terminate();
   const std::lock_guard lock(mutex);

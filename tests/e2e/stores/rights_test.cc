@@ -114,7 +114,7 @@ TEST(Rights, WhatTheChannelLacksIsSaidOnce) {
   EXPECT_FALSE(WaitUntil([&] { return said() > 1; }, std::chrono::seconds(2)));
   // Once it has the right, it comes up by itself.
   server.Query("GRANT SELECT, INSERT, DELETE ON weir.weir_messages TO low@'%', low@localhost");
-  EXPECT_TRUE(WaitUntil([&] { return ChannelUp(client); }, std::chrono::seconds(15)));
+  EXPECT_TRUE(WaitUntil([&] { return ChannelUp(client); }));
 }
 
 TEST(Rights, PostgresNeedsThoseThatAreDocumented) {
