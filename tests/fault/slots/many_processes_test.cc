@@ -104,7 +104,7 @@ TEST_F(ManyProcesses, GiveEveryEventOneSlotAndNoWindowTooMany) {
   std::vector<std::unique_ptr<test::ChildProcess>> feeders;
   for (int i = 0; i < kProcesses; ++i) feeders.push_back(Start(i));
   for (auto& feeder : feeders) {
-    EXPECT_EQ(feeder->Wait(std::chrono::minutes(3)), 0) << feeder->error_output();
+    EXPECT_EQ(feeder->Wait(std::chrono::minutes(8)), 0) << feeder->error_output();
   }
   for (int i = 0; i < kProcesses; ++i) EXPECT_EQ(Answered(i), 25'000);
   CheckAnswers();
@@ -130,7 +130,7 @@ TEST_F(ManyProcesses, LoseNothingWhenBackendsAndProcessesAreKilled) {
         << "it should have died in mid-feed";
   }
   for (int survivor : {0, 3}) {
-    EXPECT_EQ(feeders[static_cast<std::size_t>(survivor)]->Wait(std::chrono::minutes(3)), 0)
+    EXPECT_EQ(feeders[static_cast<std::size_t>(survivor)]->Wait(std::chrono::minutes(8)), 0)
         << feeders[static_cast<std::size_t>(survivor)]->error_output();
   }
   CheckAnswers();
@@ -138,7 +138,7 @@ TEST_F(ManyProcesses, LoseNothingWhenBackendsAndProcessesAreKilled) {
   // They start again from the beginning; what they had been answered stays.
   for (int victim : {1, 2}) {
     auto again = Start(victim);
-    EXPECT_EQ(again->Wait(std::chrono::minutes(3)), 0) << again->error_output();
+    EXPECT_EQ(again->Wait(std::chrono::minutes(8)), 0) << again->error_output();
   }
   CheckAnswers();
   CheckWindows(kDistinct);
