@@ -158,8 +158,18 @@ function(weir_use_precompiled target name)
                                            -Wno-stringop-overflow -Wno-stringop-overread)
 endfunction()
 
-# Seconds. No test takes a tenth of it on a machine that has time for it: this is for one that hangs.
-set(weir_test_timeout 1200)
+# weir_test_properties(<name> <label>…): how a test is run. No test takes a tenth of the timeout, which is in seconds, on a
+# machine that has time for it: it is for one that hangs. Where no run has told how long each takes, those labels begin
+# that take longest.
+function(weir_test_properties name)
+  set(cost 1)
+  if("fault" IN_LIST ARGN)
+    set(cost 60)
+  elseif("e2e" IN_LIST ARGN OR "integration" IN_LIST ARGN)
+    set(cost 30)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${ARGN}" TIMEOUT 1200 COST ${cost})
+endfunction()
 
 # weir_test(<unit/engine/table_test> LABEL <label> [PROCESSORS n] [SANITIZE|SANITIZE_MEMORY] DEPS …)
 # Builds tests/<path>.cc as one GoogleTest program and registers it as one ctest with the label.
@@ -183,7 +193,7 @@ function(weir_test path)
     list(APPEND labels tsan)
     add_dependencies(tsan_tests ${name})
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${weir_test_timeout})
+  weir_test_properties(${name} ${labels})
   if(ARG_PROCESSORS)
     set_tests_properties(${name} PROPERTIES PROCESSORS ${ARG_PROCESSORS})
   endif()
@@ -196,7 +206,7 @@ endfunction()
 function(weir_script_test name)
   cmake_parse_arguments(ARG "" "LABEL" "COMMAND" ${ARGN})
   add_test(NAME ${name} COMMAND ${ARG_COMMAND})
-  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${weir_test_timeout})
+  weir_test_properties(${name} ${ARG_LABEL})
 endfunction()
 
 # weir_bench(<name> SOURCES … DEPS …): the program <name>_bench, run by ./dev bench <name>. A bench that
