@@ -158,12 +158,25 @@ function(weir_use_precompiled target name)
                                            -Wno-stringop-overflow -Wno-stringop-overread)
 endfunction()
 
-# weir_test(<unit/engine/table_test> LABEL <label> [TIMEOUT s] [PROCESSORS n] [SANITIZE|SANITIZE_MEMORY] DEPS …)
+# weir_test_properties(<name> <label>…): how a test is run. No test takes a tenth of the timeout, which is in seconds, on a
+# machine that has time for it: it is for one that hangs. Where no run has told how long each takes, those labels begin
+# that take longest.
+function(weir_test_properties name)
+  set(cost 1)
+  if("fault" IN_LIST ARGN)
+    set(cost 60)
+  elseif("e2e" IN_LIST ARGN OR "integration" IN_LIST ARGN)
+    set(cost 30)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${ARGN}" TIMEOUT 1200 COST ${cost})
+endfunction()
+
+# weir_test(<unit/engine/table_test> LABEL <label> [PROCESSORS n] [SANITIZE|SANITIZE_MEMORY] DEPS …)
 # Builds tests/<path>.cc as one GoogleTest program and registers it as one ctest with the label.
 # SANITIZE: run by ./dev test under ASan with UBSan and under TSan; SANITIZE_MEMORY: without TSan, for what
 # has one thread. Others run in the development build. The targets asan_tests, tsan_tests and dev_tests build these.
 function(weir_test path)
-  cmake_parse_arguments(ARG "SANITIZE;SANITIZE_MEMORY;RUN_SERIAL" "LABEL;TIMEOUT;PROCESSORS" "DEPS;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "SANITIZE;SANITIZE_MEMORY;RUN_SERIAL" "LABEL;PROCESSORS" "DEPS;SOURCES" ${ARGN})
   string(REPLACE "/" "." name ${path})
   add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/${path}.cc ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
@@ -180,10 +193,7 @@ function(weir_test path)
     list(APPEND labels tsan)
     add_dependencies(tsan_tests ${name})
   endif()
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
-  endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${ARG_TIMEOUT})
+  weir_test_properties(${name} ${labels})
   if(ARG_PROCESSORS)
     set_tests_properties(${name} PROPERTIES PROCESSORS ${ARG_PROCESSORS})
   endif()
@@ -192,14 +202,11 @@ function(weir_test path)
   endif()
 endfunction()
 
-# weir_script_test(<name> LABEL <label> [TIMEOUT s] COMMAND …): a test that is a command.
+# weir_script_test(<name> LABEL <label> COMMAND …): a test that is a command.
 function(weir_script_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
-  endif()
+  cmake_parse_arguments(ARG "" "LABEL" "COMMAND" ${ARGN})
   add_test(NAME ${name} COMMAND ${ARG_COMMAND})
-  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  weir_test_properties(${name} ${ARG_LABEL})
 endfunction()
 
 # weir_bench(<name> SOURCES … DEPS …): the program <name>_bench, run by ./dev bench <name>. A bench that

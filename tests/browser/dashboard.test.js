@@ -55,7 +55,7 @@ async function open(id) {
 
 /** Playwright's own waiting evaluates text, which the page's security policy forbids. */
 async function until(condition) {
-  for (const end = Date.now() + 10000; !await page.evaluate(condition);) {
+  for (const end = Date.now() + 60000; !await page.evaluate(condition);) {
     assert.ok(Date.now() < end, `still not: ${condition}`);
     await new Promise((resolve) => { setTimeout(resolve, 20); });
   }
@@ -63,7 +63,7 @@ async function until(condition) {
 
 /** Sends checks of these keys until `locator` shows: the list of busy keys is made from samples. */
 async function untilBusy(keys, locator) {
-  for (const end = Date.now() + 20000; !await locator.isVisible();) {
+  for (const end = Date.now() + 60000; !await locator.isVisible();) {
     assert.ok(Date.now() < end, `still not in the list: ${locator}`);
     await ask('POST', '/v1/check', { checks: keys.flatMap((key) => Array(Math.floor(900 / keys.length)).fill({ key })) });
     await page.waitForTimeout(250);
@@ -275,7 +275,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await page.getByLabel('User', { exact: true }).fill('44');
     const row = page.getByRole('row').filter({ hasText: 'DEAD' }).filter({ hasText: 'channel nowhere has no provider' });
     // It takes a moment until nobody tries again.
-    for (let i = 0; i < 100 && await row.count() === 0; i += 1) {
+    for (let i = 0; i < 1000 && await row.count() === 0; i += 1) {
       await page.getByRole('button', { name: 'Look up' }).click();
       await page.waitForTimeout(50);
     }

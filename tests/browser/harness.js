@@ -149,7 +149,7 @@ export async function startBrowser() {
 /** A page that remembers every error. `expected`: patterns of what a test provokes on purpose. */
 export async function watchedPage(context) {
   const page = await context.newPage();
-  page.setDefaultTimeout(10000);
+  page.setDefaultTimeout(60000);
   const problems = [];
   const expected = [];
   page.on('console', (line) => {

@@ -206,7 +206,7 @@ def sender_metrics(weir):
             text = urllib.request.urlopen(f"http://{address}/metrics").read().decode()
         finally:
             child.kill()
-            child.wait(timeout=30)
+            child.wait(timeout=120)
     return set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
 
 
@@ -249,7 +249,7 @@ class Serving:
 
     def __exit__(self, *_):
         self.child.terminate()
-        status = self.child.wait(timeout=30)
+        status = self.child.wait(timeout=120)
         self.data.cleanup()
         expect(status == 0, f"the program ended with {status}")
 

@@ -14,7 +14,7 @@ SAVE_SECONDS = 5    # what a process has for saving its limits after that
 
 
 def run(*words, **more):
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=100, **more)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, **more)
     if done.returncode != 0:
         sys.exit(f"{' '.join(words)}: exited with {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -59,7 +59,7 @@ def check_gate(weir, args, data):
         child = subprocess.Popen([weir, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         lines = [child.stdout.readline() for word in words if word.endswith("=127.0.0.1:0")]
         child.terminate()
-        errors = child.communicate(timeout=30)[1]
+        errors = child.communicate(timeout=120)[1]
         expect(all(line.startswith("listening ") for line in lines), f"weir {' '.join(args)}: {errors}")
 
 

@@ -67,7 +67,7 @@ def run(service, folder, page):
         for word, text in known.items():
             command = command.replace(word, text)
         done = subprocess.run(["bash", "-euc", service.adapt(command)], cwd=folder, capture_output=True, text=True,
-                              check=False, timeout=60)
+                              check=False, timeout=120)
         if done.returncode != 0:
             sys.exit(f"{command}\n  ended with {done.returncode}: {done.stdout}{done.stderr}")
         ran += 1
@@ -90,7 +90,7 @@ def main():
             ran, compared = run(service, folder, page)
         finally:
             service.child.terminate()
-            service.child.wait(timeout=30)
+            service.child.wait(timeout=120)
     print(f"{ran} commands run, the answers of {compared} compared")
     if ran < 4 or compared < 4:
         sys.exit("the page has lost commands or their answers")

@@ -74,7 +74,7 @@ class Service:
 
     def stop(self):
         self.child.terminate()
-        self.child.wait(timeout=30)
+        self.child.wait(timeout=120)
 
 
 def environment(weir, folder, service):
@@ -109,7 +109,7 @@ def run_lasting(command, folder, env):
             if not problem_of(output, wanted):
                 break
     child.send_signal(signal.SIGTERM)
-    child.communicate(timeout=30)
+    child.communicate(timeout=120)
     return problem_of(output, wanted)
 
 
@@ -126,7 +126,7 @@ def missing(wanted, printed):
 
 def run(command, folder, env):
     done = subprocess.run(["bash", "-euc", command], cwd=folder, env=env, capture_output=True,
-                          text=True, check=False, timeout=60)
+                          text=True, check=False, timeout=120)
     if done.returncode == 0:
         return missing(PRINTS.get(command), done.stdout)
     return f"ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}"

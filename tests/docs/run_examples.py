@@ -63,7 +63,7 @@ def compile_program(command, source, folder, name):
 
 
 def check_run(block, words, path):
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode != 0:
         sys.exit(f"{path}:{block.line}: exited with {done.returncode}\n{done.stderr}")
     if block.expected is not None and done.stdout != block.expected:

@@ -19,13 +19,14 @@ class GrpcFlood : public ServiceTest {
  protected:
   void SetUp() override { Serve({"--grpc", "127.0.0.1:0", "--threads", "2"}); }
 
-  /// Sends until the service closes, it has taken all, or it takes none for a while. True if it
+  /// Sends until the service closes, it has taken all, or it takes none for `patience`. True if it
   /// closed.
-  bool Flood(TcpConnection& connection, std::string_view bytes) {
+  bool Flood(TcpConnection& connection, std::string_view bytes,
+             std::chrono::milliseconds patience = 60s) {
     std::size_t sent = 0;
     while (sent < bytes.size()) {
       pollfd ready{connection.fd(), POLLOUT, 0};
-      if (poll(&ready, 1, 2000) == 0) return false;
+      if (poll(&ready, 1, static_cast<int>(patience.count())) == 0) return false;
       const ssize_t size = send(connection.fd(), bytes.data() + sent, bytes.size() - sent,
                                 MSG_NOSIGNAL | MSG_DONTWAIT);
       if (size < 0 && errno != EAGAIN) return true;
@@ -33,7 +34,7 @@ class GrpcFlood : public ServiceTest {
       most_ = std::max(most_, Resident());
       if (reading_) Discard(connection);
     }
-    return WaitUntil([&] { return Closed(connection); }, 3s);
+    return WaitUntil([&] { return Closed(connection); }, patience);
   }
 
   static void Discard(TcpConnection& connection) {
@@ -66,7 +67,7 @@ TEST_F(GrpcFlood, HeadersWithoutAcknowledgingTheSettings) {
     flood += h2::Frame(h2::kHeaders, h2::kEndHeaders, id, head);
   }
   // Either it is closed, or nothing more is read from a client that takes no answers.
-  (void)Flood(connection, flood);
+  (void)Flood(connection, flood, 3s);
   EXPECT_LT(most_ - before, 48 * kMiB);
   EXPECT_EQ(Client().Get("/healthz").status, 200);
 }
@@ -96,7 +97,7 @@ TEST_F(GrpcFlood, MessagesWithoutAnEnd) {
     flood += h2::Frame(h2::kHeaders, h2::kEndHeaders, id, head);
     flood += h2::Frame(h2::kData, h2::kNone, id, message);
   }
-  (void)Flood(connection, flood);
+  (void)Flood(connection, flood, 3s);
   EXPECT_LT(most_ - before, 48 * kMiB);
   EXPECT_EQ(Client().Get("/healthz").status, 200);
 }

@@ -58,7 +58,7 @@ TEST_F(SlowClients, ThoseThatDoNotIntroduceThemselvesAreClosedAtEveryDoor) {
   Connect(resp, 20, "PING\r\nPING\r\n");      // talks, but not about who it is
   Connect(port_, 20);
   Connect(port_, 20, "GET / HTTP/1.1\r\nHo");
-  EXPECT_TRUE(WaitUntil([this] { return AllClosed(); }, 30s));
+  EXPECT_TRUE(WaitUntil([this] { return AllClosed(); }));
 }
 
 TEST_F(SlowClients, RequestsThatStopHalfwayAreClosedAtEveryDoor) {
@@ -66,7 +66,7 @@ TEST_F(SlowClients, RequestsThatStopHalfwayAreClosedAtEveryDoor) {
   Connect(weir_->Port("resp"), 20, "PING\r\n*2\r\n$4\r\nECHO\r\n$100\r\nabc");
   // A head that goes on and on.
   Connect(weir_->Port("grpc"), 20, h2::Hello() + h2::Frame(h2::kHeaders, h2::kNone, 1));
-  EXPECT_TRUE(WaitUntil([this] { return AllClosed(); }, 30s));
+  EXPECT_TRUE(WaitUntil([this] { return AllClosed(); }));
 }
 
 TEST_F(SlowClients, ThoseThatGiveNoWindowForTheirAnswersAreClosed) {
@@ -79,7 +79,7 @@ TEST_F(SlowClients, ThoseThatGiveNoWindowForTheirAnswersAreClosed) {
       h2::Frame(h2::kHeaders, h2::kEndHeaders, 1, h2::CallHead("/grpc.health.v1.Health/Check")) +
       h2::Frame(h2::kData, h2::kEndStream, 1, std::string_view("\0\0\0\0\0", 5));
   Connect(weir_->Port("grpc"), 20, call);
-  EXPECT_TRUE(WaitUntil([this] { return AllClosed(); }, 30s));
+  EXPECT_TRUE(WaitUntil([this] { return AllClosed(); }));
 }
 
 TEST_F(SlowClients, OneDoorsCrowdDoesNotShutOutTheOthers) {

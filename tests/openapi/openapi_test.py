@@ -60,7 +60,7 @@ class Service:
             body = body if isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(self.origin + path, body, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=120) as answer:
                 return answer.status, answer.headers.get_content_type(), answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.headers.get_content_type(), error.read()
@@ -80,7 +80,7 @@ class Service:
 
     def stop(self):
         self.child.terminate()
-        self.child.wait(timeout=30)
+        self.child.wait(timeout=120)
         self.data.cleanup()
 
 
@@ -182,7 +182,7 @@ def wait_for_counted_calls(service):
         changes = json.loads(service.ask("GET", "/admin/audit")[2])["changes"]
         return sum(change["after"]["count"] for change in changes if change["action"] == "check.refund")
 
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while written() < 2 and time.monotonic() < deadline:  # the walk's, and this one
         time.sleep(0.05)
     check(written() == 2, f"{written()} refunds are in the audit log instead of 2")

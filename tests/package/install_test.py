@@ -85,7 +85,7 @@ class Redis:
 
     def __enter__(self):
         self.child = subprocess.Popen(self.words, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()

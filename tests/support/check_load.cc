@@ -1,9 +1,12 @@
 #include "support/check_load.h"
 
+#include <algorithm>
 #include <exception>
+#include <functional>
 #include <utility>
 
 #include "support/http_client.h"
+#include "support/wait.h"
 
 namespace weir::test {
 
@@ -15,7 +18,11 @@ std::int64_t WallNanos() {
 
 CheckLoad::CheckLoad(std::vector<std::uint16_t> ports, std::size_t clients, std::string body,
                      std::chrono::microseconds pause)
-    : ports_(std::move(ports)), body_(std::move(body)), pause_(pause), records_(clients) {
+    : ports_(std::move(ports)),
+      body_(std::move(body)),
+      pause_(pause),
+      records_(clients),
+      answers_(clients) {
   for (std::size_t i = 0; i < clients; ++i) threads_.emplace_back([this, i] { Run(i); });
 }
 
@@ -36,8 +43,17 @@ void CheckLoad::Run(std::size_t client) {
     }
     record.check.answered = WallNanos();
     records_[client].push_back(record);
+    if (record.status == 200) ++answers_[client];
     if (pause_.count() != 0) std::this_thread::sleep_for(pause_);
   }
+}
+
+bool CheckLoad::AwaitAnswers(std::size_t each) const {
+  std::vector<std::size_t> goals(answers_.begin(), answers_.end());
+  for (std::size_t& goal : goals) goal += each;
+  return WaitUntil([&] {
+    return std::equal(answers_.begin(), answers_.end(), goals.begin(), std::greater_equal<>());
+  });
 }
 
 std::vector<LoadRecord> CheckLoad::Stop() {

@@ -34,6 +34,8 @@ class CheckLoad {
             std::chrono::microseconds pause = {});
   ~CheckLoad();
 
+  /// Waits until every client has had `each` more answers; false if one does not get them.
+  [[nodiscard]] bool AwaitAnswers(std::size_t each) const;
   /// Ends the clients and gives what they saw.
   std::vector<LoadRecord> Stop();
 
@@ -45,6 +47,7 @@ class CheckLoad {
   const std::chrono::microseconds pause_;
   std::atomic<bool> stopping_{false};
   std::vector<std::vector<LoadRecord>> records_;
+  std::vector<std::atomic<std::size_t>> answers_;  // how many, by client
   std::vector<std::thread> threads_;
 };
 

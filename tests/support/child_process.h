@@ -60,7 +60,7 @@ class ChildProcess {
   std::string error_output() const;
 
  private:
-  static constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(30);
+  static constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(120);
 
   std::optional<std::string> WaitFor(const std::string& stream, std::string_view text,
                                      std::chrono::milliseconds timeout);
@@ -83,6 +83,6 @@ struct RunResult {
   std::string error_output;
 };
 RunResult RunProgram(std::vector<std::string> argv, const SpawnOptions& options = {},
-                     std::chrono::milliseconds timeout = std::chrono::seconds(60));
+                     std::chrono::milliseconds timeout = std::chrono::seconds(120));
 
 }  // namespace weir::test

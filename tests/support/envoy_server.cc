@@ -28,8 +28,7 @@ EnvoyServer::EnvoyServer(std::string_view config, std::uint16_t port) {
   process_ = std::make_unique<ChildProcess>(std::vector<std::string>{
       SourcePath("build/envoy/envoy"), "--config-path", (dir_ / "envoy.yaml").string(),
       "--log-level", "error", "--concurrency", "1", "--disable-hot-restart"});
-  const bool up =
-      WaitUntil([&] { return Listens(port) || !process_->running(); }, std::chrono::seconds(60));
+  const bool up = WaitUntil([&] { return Listens(port) || !process_->running(); });
   if (!up || !process_->running()) {
     throw std::runtime_error("Envoy does not start: " + process_->error_output());
   }

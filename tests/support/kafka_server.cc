@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -161,6 +163,23 @@ void KafkaServer::Kill() {
 
 void KafkaServer::Pause() { process_->Signal(SIGSTOP); }
 void KafkaServer::Resume() { process_->Signal(SIGCONT); }
+
+std::size_t KafkaServer::Unread() const {
+  std::size_t bytes = 0;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream sockets(table);
+    std::string line;
+    while (std::getline(sockets, line)) {
+      std::istringstream fields(line);
+      std::string number, local, remote, state, queues;  // sl, address:port, state, to send:unread
+      fields >> number >> local >> remote >> state >> queues;
+      const std::size_t port = local.rfind(':');
+      if (state != "01" || std::stoul(local.substr(port + 1), nullptr, 16) != port_) continue;
+      bytes += std::stoul(queues.substr(queues.find(':') + 1), nullptr, 16);
+    }
+  }
+  return bytes;
+}
 
 std::vector<KafkaMessage> KafkaServer::Read(const std::string& topic) const {
   const std::string all = RunOrThrow(

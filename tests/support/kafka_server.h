@@ -49,6 +49,8 @@ class KafkaServer {
   /// The broker stands still: connections hang, as with a lost network.
   void Pause();
   void Resume();
+  /// Bytes that clients have sent and the broker has not read yet.
+  std::size_t Unread() const;
 
   /// What the broker has logged since its last Start (warnings and errors).
   std::string log() const { return process_ ? process_->error_output() : ""; }

@@ -18,8 +18,8 @@ struct CheckRecord {
   bool allowed = false;
 };
 
-/// Why no order explains the history under a fixed window, or nothing if one does. Exact. Windows
-/// begin at multiples of `window`; no check may take longer than one.
+/// Why no order explains the history under a fixed window, or nothing if one does. Exact but for
+/// checks that take longer than one, which begin at multiples of `window`: they are left out.
 std::optional<std::string> ExplainFixedWindow(std::vector<CheckRecord> history, std::int64_t limit,
                                               std::int64_t window);
 

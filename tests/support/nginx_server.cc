@@ -64,8 +64,7 @@ void NginxServer::Kill() { process_->Kill(); }
 void NginxServer::Restart() {
   process_ = std::make_unique<ChildProcess>(std::vector<std::string>{
       "nginx", "-p", dir_.path().string(), "-c", (dir_ / "nginx.conf").string()});
-  const bool up = WaitUntil([this] { return Listens(port_) || !process_->running(); },
-                            std::chrono::seconds(30));
+  const bool up = WaitUntil([this] { return Listens(port_) || !process_->running(); });
   if (!up || !process_->running()) {
     throw std::runtime_error("nginx does not start: " + process_->error_output());
   }

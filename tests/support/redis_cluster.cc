@@ -10,7 +10,6 @@ namespace weir::test {
 namespace {
 
 constexpr unsigned kSlots = 16384;
-constexpr auto kPatience = std::chrono::seconds(30);
 
 void Require(bool happened, const char* what) {
   if (!happened) throw std::runtime_error(std::string("redis cluster: ") + what);
@@ -61,21 +60,21 @@ RedisCluster::RedisCluster(RedisClusterOptions options) : options_(std::move(opt
                .find("cluster_known_nodes:" + std::to_string(nodes_.size())) != std::string::npos;
   };
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    Require(WaitUntil([&] { return knows_all(i); }, kPatience), "the nodes do not meet");
+    Require(WaitUntil([&] { return knows_all(i); }), "the nodes do not meet");
   }
   for (std::size_t i = masters; i < nodes_.size(); ++i) {
     const std::string master = IdOf(i - masters);
     const auto replicates = [&] {
       return nodes_[i]->Command({"CLUSTER", "REPLICATE", master}) == "OK";
     };
-    Require(WaitUntil(replicates, kPatience), "a replica does not know its master");
+    Require(WaitUntil(replicates), "a replica does not know its master");
   }
   for (std::size_t i = masters; i < nodes_.size(); ++i) {
     const auto in_step = [&] {
       return nodes_[i]->Command({"INFO", "replication"}).find("master_link_status:up") !=
              std::string::npos;
     };
-    Require(WaitUntil(in_step, kPatience), "a replica does not follow its master");
+    Require(WaitUntil(in_step), "a replica does not follow its master");
   }
   AwaitOk();
 }
@@ -101,7 +100,7 @@ std::uint16_t RedisCluster::SlotOfKeyLike(const std::string& pattern) {
     }
     return !key.empty();
   };
-  Require(WaitUntil(found, kPatience), "nobody has such a key");
+  Require(WaitUntil(found), "nobody has such a key");
   return static_cast<std::uint16_t>(std::stoi(nodes_[0]->Command({"CLUSTER", "KEYSLOT", key})));
 }
 
@@ -148,7 +147,7 @@ void RedisCluster::Failover(std::uint16_t slot) {
   }
   Require(replica < nodes_.size(), "the master has no replica");
   nodes_[replica]->Command({"CLUSTER", "FAILOVER"});
-  Require(WaitUntil([&] { return MasterOf(slot) == replica; }, kPatience), "no failover");
+  Require(WaitUntil([&] { return MasterOf(slot) == replica; }), "no failover");
 }
 
 void RedisCluster::BeginMove(std::uint16_t slot, std::size_t to) {
@@ -179,7 +178,7 @@ void RedisCluster::AwaitOk() {
     }
     return true;
   };
-  Require(WaitUntil(ok, kPatience), "it is not well");
+  Require(WaitUntil(ok), "it is not well");
 }
 
 }  // namespace weir::test

@@ -14,7 +14,7 @@ namespace weir::test {
 /// Not thread-safe: one connection, one thread.
 class TcpConnection {
  public:
-  static constexpr std::chrono::milliseconds kTimeout = std::chrono::seconds(10);
+  static constexpr std::chrono::milliseconds kTimeout = std::chrono::seconds(60);
 
   explicit TcpConnection(std::uint16_t port, const std::string& host = "127.0.0.1",
                          std::chrono::milliseconds timeout = kTimeout);

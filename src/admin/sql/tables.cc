@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "admin/policy_row.h"
+#include "admin/sql/sql.h"
 #include "admin/sql/statements.h"
 #include "base/utf8.h"
 
@@ -12,16 +13,8 @@ namespace {
 /// Longer targets are cut: they are for people, and an index must hold them.
 constexpr std::size_t kMaxTargetBytes = 1000;
 
-// What ReadPolicy reads from column 1 on.
-constexpr std::string_view kSelectPolicies =
-    "SELECT s.changes, p.id, p.policy_key, p.type, p.capacity, p.refill_rate, p.window_seconds,"
-    " p.buckets, p.domain, p.has_match, p.shadow, p.unlimited, p.on_store_error, p.cost,"
-    " p.version, p.created_at, p.updated_at, p.expires_at, m.name, m.value"
-    " FROM weir_policy_state s ";
-constexpr std::string_view kWithMatches =
-    " LEFT JOIN weir_policy_match m ON m.policy_id = p.id ORDER BY p.id, m.position";
-
-/// A row for each entry of a match, those of one policy together; one row for none.
+/// A row for each entry of a match, those of one policy together; one row for none. What ReadPolicy
+/// reads begins at column 1.
 Result<Snapshot> ReadPolicies(RowsResult rows) {
   if (!rows.ok()) return rows.error();
   Snapshot snapshot;
@@ -49,11 +42,8 @@ struct Counts {
   std::int64_t entries = 0;
 };
 
-/// Until the transaction ends, nobody else changes anything.
 Result<Counts> Lock(Session& session) {
-  RowsResult rows = Run(session,
-                        "SELECT changes, last_policy, last_entry FROM weir_policy_state"
-                        " WHERE one = 1 FOR UPDATE");
+  RowsResult rows = Run(session, kLockState);
   if (!rows.ok()) return rows.error();
   if (!(*rows)->Next()) {
     return Error{Code::kInternal, "weir_policy_state is empty; run weir migrate"};
@@ -62,18 +52,12 @@ Result<Counts> Lock(Session& session) {
 }
 
 Status WriteCounts(Session& session, const Counts& counts) {
-  return Do(session,
-            "UPDATE weir_policy_state SET changes = ?, last_policy = ?, last_entry = ?"
-            " WHERE one = 1",
-            counts.changes, counts.policies, counts.entries);
+  return Do(session, kWriteState, counts.changes, counts.policies, counts.entries);
 }
 
 Result<PolicyState> ReadState(Session& session, const std::string& key) {
   PolicyState state;
-  Result<Snapshot> found = ReadPolicies(Run(
-      session,
-      std::string(kSelectPolicies).append("JOIN weir_policy p ON p.policy_key = ?") += kWithMatches,
-      std::string_view(key)));
+  Result<Snapshot> found = ReadPolicies(Run(session, kReadPolicy, std::string_view(key)));
   if (!found.ok()) return found.error();
   if (!found->policies.empty()) state.now = std::move(found->policies.begin()->second);
   Result<std::vector<PolicyChange>> last = ReadHistory(session, key, 1);
@@ -82,24 +66,19 @@ Result<PolicyState> ReadState(Session& session, const std::string& key) {
     state.new_version = VersionAfter(last->front());
     state.last_entry = last->front().id;
   }
-  RowsResult rows = Run(session, "SELECT COUNT(*) FROM weir_policy");
+  RowsResult rows = Run(session, kCountPolicies);
   if (!rows.ok()) return rows.error();
   if ((*rows)->Next()) state.policies = static_cast<std::size_t>((*rows)->Int(0));
   return state;
 }
 
 Status WriteMatch(Session& session, std::int64_t id, const std::vector<EntryMatch>& match) {
-  if (Status gone = Do(session, "DELETE FROM weir_policy_match WHERE policy_id = ?", id);
-      !gone.ok()) {
-    return gone;
-  }
+  if (Status gone = Do(session, kDeleteMatches, id); !gone.ok()) return gone;
   std::int64_t position = 0;
   for (const EntryMatch& entry : match) {
     const std::string value = MatchText(entry);
-    Status written = Do(session,
-                        "INSERT INTO weir_policy_match(policy_id, position, name, value)"
-                        " VALUES (?, ?, ?, ?)",
-                        id, position++, std::string_view(entry.name), std::string_view(value));
+    Status written = Do(session, kInsertMatch, id, position++, std::string_view(entry.name),
+                        std::string_view(value));
     if (!written.ok()) return written;
   }
   return {};
@@ -107,13 +86,9 @@ Status WriteMatch(Session& session, std::int64_t id, const std::vector<EntryMatc
 
 Status InsertPolicy(Session& session, const StoredPolicy& policy) {
   const std::string behaviour = BehaviourWords(policy);
-  return Do(session,
-            "INSERT INTO weir_policy(type, capacity, refill_rate, window_seconds, buckets, domain,"
-            " has_match, shadow, unlimited, on_store_error, cost, version, created_at, updated_at,"
-            " expires_at, policy_key, id)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            PolicyTypeName(policy.type), policy.capacity, policy.refill_rate, policy.window_seconds,
-            policy.buckets, std::string_view(policy.domain), std::int64_t{policy.has_match},
+  return Do(session, kInsertPolicy, PolicyTypeName(policy.type), policy.capacity,
+            policy.refill_rate, policy.window_seconds, policy.buckets,
+            std::string_view(policy.domain), std::int64_t{policy.has_match},
             std::int64_t{policy.shadow}, std::int64_t{policy.unlimited},
             std::string_view(behaviour), policy.cost, policy.version, policy.created_at,
             policy.updated_at, policy.expires_at, std::string_view(policy.key), policy.id);
@@ -124,7 +99,7 @@ Status InsertPolicy(Session& session, const StoredPolicy& policy) {
 Status WriteStep(Session& session, PolicyStep& step, Counts& counts) {
   if (step.after && step.after->id == 0) step.after->id = ++counts.policies;
   if (step.before) {
-    Status gone = Do(session, "DELETE FROM weir_policy WHERE id = ?", step.before->id);
+    Status gone = Do(session, kDeletePolicy, step.before->id);
     if (!gone.ok()) return gone;
   }
   if (!step.after) return WriteMatch(session, step.before->id, {});
@@ -137,12 +112,9 @@ Status WriteStep(Session& session, PolicyStep& step, Counts& counts) {
 Status WriteEntry(Session& session, const AuditEntry& entry, std::int64_t id) {
   const std::string who = StorableUtf8(entry.who, kMaxTargetBytes);
   const std::string target = StorableUtf8(entry.target, kMaxTargetBytes);
-  return Do(session,
-            "INSERT INTO weir_audit(id, at, who, action, target, state_before, state_after, undoes)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            id, entry.at, std::string_view(who), std::string_view(entry.action),
-            std::string_view(target), std::string_view(entry.before), std::string_view(entry.after),
-            entry.undoes);
+  return Do(session, kInsertEntry, id, entry.at, std::string_view(who),
+            std::string_view(entry.action), std::string_view(target),
+            std::string_view(entry.before), std::string_view(entry.after), entry.undoes);
 }
 
 Result<std::vector<AuditEntry>> TakeEntries(RowsResult rows) {
@@ -155,18 +127,10 @@ Result<std::vector<AuditEntry>> TakeEntries(RowsResult rows) {
   return entries;
 }
 
-constexpr std::string_view kSelectEntries =
-    "SELECT id, at, who, action, target, state_before, state_after, undoes FROM weir_audit ";
-constexpr std::string_view kLatestFirst = " ORDER BY id DESC LIMIT ?";
-
-std::string Entries(std::string_view condition) {
-  return std::string(kSelectEntries).append(condition).append(kLatestFirst);
-}
-
 }  // namespace
 
 Result<std::int64_t> ReadChanges(Session& session) {
-  RowsResult rows = Run(session, "SELECT changes FROM weir_policy_state WHERE one = 1");
+  RowsResult rows = Run(session, kReadChanges);
   if (!rows.ok()) return rows.error();
   if (!(*rows)->Next()) {
     return Error{Code::kInternal, "weir_policy_state is empty; run weir migrate"};
@@ -174,11 +138,7 @@ Result<std::int64_t> ReadChanges(Session& session) {
   return (*rows)->Int(0);
 }
 
-Result<Snapshot> ReadAll(Session& session) {
-  // One statement, hence one moment.
-  return ReadPolicies(session.RunLong(
-      std::string(kSelectPolicies).append("LEFT JOIN weir_policy p ON s.one = 1") += kWithMatches));
-}
+Result<Snapshot> ReadAll(Session& session) { return ReadPolicies(session.RunLong(kReadPolicies)); }
 
 Result<Made> Make(Session& session, const PolicyEdit& edit, const Catalog& catalog) {
   return InTransaction<Made>(session, [&]() -> Result<Made> {
@@ -205,9 +165,9 @@ Result<std::vector<PolicyChange>> ReadHistory(Session& session, const std::strin
                                               std::size_t limit) {
   const std::string target = std::string(kPolicyTarget) + key;
   const auto most = static_cast<std::int64_t>(limit);
-  Result<std::vector<AuditEntry>> entries = TakeEntries(
-      key.empty() ? Run(session, Entries("WHERE target LIKE 'policy:%'"), most)
-                  : Run(session, Entries("WHERE target = ?"), std::string_view(target), most));
+  Result<std::vector<AuditEntry>> entries =
+      TakeEntries(key.empty() ? Run(session, kReadHistory, most)
+                              : Run(session, kReadHistoryOf, std::string_view(target), most));
   if (!entries.ok()) return entries.error();
   std::vector<PolicyChange> changes;
   changes.reserve(entries->size());
@@ -230,13 +190,12 @@ Result<std::int64_t> AppendEntry(Session& session, const AuditEntry& entry) {
 Result<std::vector<AuditEntry>> ReadEntries(Session& session, std::int64_t before,
                                             std::size_t limit) {
   const auto most = static_cast<std::int64_t>(limit);
-  return TakeEntries(before == 0 ? Run(session, Entries(""), most)
-                                 : Run(session, Entries("WHERE id < ?"), before, most));
+  return TakeEntries(before == 0 ? Run(session, kReadEntries, most)
+                                 : Run(session, kReadEntriesBefore, before, most));
 }
 
 Result<AuditEntry> ReadEntry(Session& session, std::int64_t id) {
-  Result<std::vector<AuditEntry>> found =
-      TakeEntries(Run(session, Entries("WHERE id = ?"), id, std::int64_t{1}));
+  Result<std::vector<AuditEntry>> found = TakeEntries(Run(session, kReadEntry, id));
   if (!found.ok()) return found.error();
   if (found->empty()) return Error{Code::kNotFound, "no change with id " + std::to_string(id)};
   return std::move(found->front());

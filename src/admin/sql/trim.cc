@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "admin/policy_store.h"
+#include "admin/sql/sql.h"
 #include "admin/sql/statements.h"
 
 namespace weir::policy::sql {
@@ -20,8 +21,7 @@ constexpr std::size_t kIds = 50;
 /// The oldest number that is among the latest `keep`; 0: all are.
 Result<std::int64_t> OldestToKeep(Session& session, std::size_t keep) {
   if (keep == 0) return std::int64_t{0};
-  // Entries are numbered without gaps.
-  RowsResult rows = Run(session, "SELECT last_entry FROM weir_policy_state WHERE one = 1");
+  RowsResult rows = Run(session, kReadLastEntry);
   if (!rows.ok()) return rows.error();
   if (!(*rows)->Next()) return std::int64_t{0};
   return std::max<std::int64_t>((*rows)->Int(0) - static_cast<std::int64_t>(keep) + 1, 0);

@@ -42,7 +42,7 @@ class LockedWindows : public StoreTest {
 
   void Hold(const std::string& windows) {
     holder_ = std::make_unique<Foreign>(Server().url(database_name()), windows);
-    ASSERT_TRUE(test::WaitUntil([&] { return Free(windows) == 0; }, std::chrono::seconds(30)));
+    ASSERT_TRUE(test::WaitUntil([&] { return Free(windows) == 0; }));
   }
 
   // A server notices late that a client is gone, so it is told.

@@ -13,7 +13,7 @@ GROUPS = "Run|Use a running service|Try before you enforce|Other|Subcommands"
 
 
 def run(*words, text=None):
-    return subprocess.run(words, input=text, capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(words, input=text, capture_output=True, text=True, check=False, timeout=120)
 
 
 def commands(weir, path=()):

@@ -58,8 +58,9 @@ void ExpectServes(const std::string& kind, std::uint16_t port) {
   ASSERT_EQ(migration.process().Wait(), 0) << migration.process().error_output();
   const TempDir data;
   std::vector<std::string> serve = {
-      "serve",       "--http",  "127.0.0.1:0", "--grpc",          "off",  "--resp", "off", "--data",
-      data / "data", "--store", user,          "--store-migrate", "false"};
+      "serve", "--http",          "127.0.0.1:0", "--grpc",  "off", "--resp",
+      "off",   "--data",          data / "data", "--store", user,  "--store-migrate",
+      "false", "--store-timeout", "10s"};
   serve.insert(serve.end(), parts.begin(), parts.end());
   WeirProcess service(serve);
   HttpClient client(service.Port("http"));

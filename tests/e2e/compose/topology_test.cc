@@ -87,13 +87,11 @@ TEST_F(Compose, TheCallsOfEverySpecificationWork) {
   const auto gateway = Start("gateway");
   const auto service = Start("service");
   const auto sender = Start("sender");
-  ASSERT_TRUE(
-      WaitUntil([&] { return Healthy("gateway", gateway.get()); }, std::chrono::seconds(30)))
+  ASSERT_TRUE(WaitUntil([&] { return Healthy("gateway", gateway.get()); }))
       << gateway->process().error_output();
-  ASSERT_TRUE(
-      WaitUntil([&] { return Healthy("service", service.get()); }, std::chrono::seconds(30)))
+  ASSERT_TRUE(WaitUntil([&] { return Healthy("service", service.get()); }))
       << service->process().error_output();
-  ASSERT_TRUE(WaitUntil([&] { return Healthy("sender", nullptr); }, std::chrono::seconds(30)))
+  ASSERT_TRUE(WaitUntil([&] { return Healthy("sender", nullptr); }))
       << sender->process().error_output();
   HttpClient client(gateway->Port("http"));
 
@@ -105,12 +103,10 @@ TEST_F(Compose, TheCallsOfEverySpecificationWork) {
     EXPECT_EQ(Json(client, "/api/send", R"({"userId":"42","message":"hello"})").status,
               i < 3 ? 200 : 429);
   }
-  EXPECT_TRUE(WaitUntil(
-      [&] {
-        return sender->process().output().find("SMS SENT userId=\"42\" message=\"hello\"") !=
-               std::string::npos;
-      },
-      std::chrono::seconds(30)));
+  EXPECT_TRUE(WaitUntil([&] {
+    return sender->process().output().find("SMS SENT userId=\"42\" message=\"hello\"") !=
+           std::string::npos;
+  }));
 
   // Slots, on PostgreSQL.
   const HttpResponse config =
@@ -192,8 +188,7 @@ TEST_F(Compose, TheProfileOnMysqlWorks) {
   mysql.Query("CREATE USER compose@'%' IDENTIFIED BY 'weir'; GRANT ALL ON weir.* TO compose@'%'");
   file_.Replace("weir:weir@mysql:3306", "compose:weir@127.0.0.1:" + std::to_string(mysql.port()));
   const auto service = Start("service-mysql");
-  ASSERT_TRUE(
-      WaitUntil([&] { return Healthy("service-mysql", service.get()); }, std::chrono::seconds(30)))
+  ASSERT_TRUE(WaitUntil([&] { return Healthy("service-mysql", service.get()); }))
       << service->process().error_output();
   HttpClient client(service->Port("http"));
   EXPECT_THAT(client.Post("/v1/check", R"({"key":"user-123"})").body,

@@ -119,7 +119,7 @@ TEST_P(NotifyFlow, ConfigureSendLimitedWindowPassesSendAndTheSenderPrintsWhatWas
   EXPECT_EQ(Send(client, "nobody", "x").status, 404);
 
   EXPECT_EQ(accepted.size(), 6);
-  EXPECT_TRUE(test::WaitUntil([&] { return Printed(sender).size() >= 6; }, seconds(30)))
+  EXPECT_TRUE(test::WaitUntil([&] { return Printed(sender).size() >= 6; }))
       << sender.process().error_output();
   EXPECT_EQ(sender.process().Terminate(), 0);
   EXPECT_EQ(Printed(sender), accepted);

@@ -95,7 +95,7 @@ class NotifyOnKafka : public testing::TestWithParam<bool> {
   }
   std::string Message(const std::string& id) { return http_->Get("/api/messages/" + id).body; }
   bool WaitForState(const std::string& id, const std::string& state) {
-    return WaitUntil([&] { return FieldOf(Message(id), "state") == state; }, seconds(60));
+    return WaitUntil([&] { return FieldOf(Message(id), "state") == state; });
   }
 
   const TempDir dir_;
@@ -144,8 +144,7 @@ TEST_P(NotifyOnKafka, ChannelsWishesAndDeadLettersAsEmbedded) {
   Wish("ann", R"({"quietHours":{"from":")" + HourFromNow(-1) + R"(","to":")" + morning +
                   R"(","zone":"UTC"}})");
   const std::string night = Send("ann", "email", "night@example.com");
-  ASSERT_TRUE(
-      WaitUntil([&] { return !FieldOf(Message(night), "notBefore").empty(); }, seconds(60)));
+  ASSERT_TRUE(WaitUntil([&] { return !FieldOf(Message(night), "notBefore").empty(); }));
   EXPECT_EQ(FieldOf(Message(night), "state"), "QUEUED");
   EXPECT_THAT(FieldOf(Message(night), "notBefore"), HasSubstr("T" + morning + ":00"));
   EXPECT_EQ(http_->Post("/api/send", R"({"userId":"ann","message":"sesame"})").status, 429);
@@ -177,12 +176,10 @@ TEST_P(NotifyOnKafka, ChannelsWishesAndDeadLettersAsEmbedded) {
 TEST_P(NotifyOnKafka, ReadyzNamesTheDatabaseAndStaysReady) {
   if (GetParam()) GTEST_SKIP() << "the same with Redis in front";
   const auto says = [&](const std::string& text) {
-    return WaitUntil(
-        [&] {
-          const HttpResponse answer = http_->Get("/readyz");
-          return answer.status == 200 && answer.body == text;
-        },
-        seconds(60));
+    return WaitUntil([&] {
+      const HttpResponse answer = http_->Get("/readyz");
+      return answer.status == 200 && answer.body == text;
+    });
   };
   EXPECT_TRUE(says("ready\n"));
   postgres_.Crash();

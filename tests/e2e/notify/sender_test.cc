@@ -56,7 +56,7 @@ class SenderProgram : public testing::Test {
     return lines;
   }
   static bool WaitForSent(WeirProcess& sender, std::size_t count) {
-    return test::WaitUntil([&] { return Sent(sender).size() >= count; }, seconds(30));
+    return test::WaitUntil([&] { return Sent(sender).size() >= count; });
   }
   std::vector<KafkaMessage> DeadLetters() const {
     std::vector<KafkaMessage> ours;
@@ -144,13 +144,11 @@ TEST_F(SenderProgram, KilledItLosesNothingAndRepeatsOnlyWhatItHadInHand) {
   Put("id-last", "u0", "m");
   wanted.insert("id-last");
   WeirProcess sender(Args());
-  EXPECT_TRUE(test::WaitUntil(
-      [&] {
-        std::multiset<std::string> all = seen;
-        for (const std::string& line : Sent(sender)) all.insert(line.substr(line.rfind('=') + 1));
-        return std::set<std::string>(all.begin(), all.end()) == wanted;
-      },
-      seconds(40)));
+  EXPECT_TRUE(test::WaitUntil([&] {
+    std::multiset<std::string> all = seen;
+    for (const std::string& line : Sent(sender)) all.insert(line.substr(line.rfind('=') + 1));
+    return std::set<std::string>(all.begin(), all.end()) == wanted;
+  }));
   EXPECT_EQ(sender.process().Terminate(), 0);
   take(sender);
   EXPECT_LE(seen.size(), wanted.size() + first);
@@ -182,13 +180,10 @@ TEST_F(SenderProgram, AWebhookGetsEachEventAndItsRefusalIsADeadLetter) {
   Put("id-2", "u", "take");
   WeirProcess sender(
       Args({"--webhook", "http://127.0.0.1:" + std::to_string(receiver.port()) + "/sms"}));
-  EXPECT_TRUE(test::WaitUntil(
-      [&] {
-        const std::lock_guard lock(mutex);
-        return bodies.size() == 1;
-      },
-      seconds(30)))
-      << sender.process().error_output();
+  EXPECT_TRUE(test::WaitUntil([&] {
+    const std::lock_guard lock(mutex);
+    return bodies.size() == 1;
+  })) << sender.process().error_output();
   EXPECT_EQ(sender.process().Terminate(), 0);
   EXPECT_THAT(bodies.at(0), HasSubstr("id-2"));
   const std::vector<KafkaMessage> dead = DeadLetters();

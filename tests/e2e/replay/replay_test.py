@@ -141,7 +141,7 @@ def compare(shown, verdicts, counts):
 def replay(weir, folder, log, *more):
     done = subprocess.run([weir, "replay", "--log", log, "--policies", f"{folder}/candidate.yaml",
                            "--json", "--top", "100000", *more],
-                          capture_output=True, text=True, check=False, timeout=100)
+                          capture_output=True, text=True, check=False, timeout=120)
     if done.returncode not in (0, 1):
         sys.exit(f"replay: exit {done.returncode}: {done.stderr}")
     check("refusals in the log", [line for line in done.stderr.splitlines() if "request_id" in line], [])
@@ -188,13 +188,13 @@ def main():
         check("without ip", bare["withoutIp"], 2)
         text = subprocess.run([weir, "replay", f"{folder}/bare.log", "--policies",
                                f"{folder}/candidate.yaml"], capture_output=True, text=True,
-                              check=False, timeout=30).stdout
+                              check=False, timeout=120).stdout
         check("word of it", "2 requests have no ip in the log" in text, True)
         with open(f"{folder}/broken.log", "w", encoding="utf-8") as out:
             out.write("nothing\nof the kind\n")
         done = subprocess.run([weir, "replay", "--log", f"{folder}/broken.log", "--policies",
                                f"{folder}/candidate.yaml"], capture_output=True, text=True,
-                              check=False, timeout=30)
+                              check=False, timeout=120)
         check("exit code of no log", done.returncode, 2)
     print(f"{len(lines)} lines: {shown['candidate']['limited']} limited, as the reference says")
 

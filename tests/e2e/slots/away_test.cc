@@ -19,12 +19,10 @@ TEST(SlotsAway, ReadyzNamesTheDatabaseAndStaysReady) {
                           "--data", (dir / "data").string(), "--slots-store", server.url()});
   test::HttpClient client(weir.Port("http"));
   const auto says = [&](const std::string& text) {
-    return test::WaitUntil(
-        [&] {
-          const auto answer = client.Get("/readyz");
-          return answer.status == 200 && answer.body == text;
-        },
-        std::chrono::seconds(60));
+    return test::WaitUntil([&] {
+      const auto answer = client.Get("/readyz");
+      return answer.status == 200 && answer.body == text;
+    });
   };
   EXPECT_TRUE(says("ready\n"));
   server.Crash();

@@ -115,8 +115,7 @@ TEST_F(DispatchTargets, AKafkaThatIsAwayLosesNothing) {
   ASSERT_TRUE(dispatcher->WaitForError("the target is down", std::chrono::seconds(60)))
       << dispatcher->error_output();
   kafka.Start();
-  ASSERT_TRUE(test::WaitUntil([&] { return AllDone(); }, std::chrono::seconds(90)))
-      << dispatcher->error_output();
+  ASSERT_TRUE(test::WaitUntil([&] { return AllDone(); })) << dispatcher->error_output();
   EXPECT_EQ(dispatcher->Terminate(), 0);
   std::set<std::string> keys;
   for (const test::KafkaMessage& message : kafka.Read("payments")) keys.insert(message.key);
@@ -143,8 +142,7 @@ TEST_F(DispatchTargets, WhatWaitsForASlowWebhookIsNotDeliveredAfterItsLease) {
   auto dispatcher =
       Dispatch({"--webhook", "http://127.0.0.1:" + std::to_string(bank.port()) + "/pay",
                 "--workers", "1", "--lease", "4", "--delivery-timeout", "2"});
-  ASSERT_TRUE(test::WaitUntil([&] { return AllDone(); }, std::chrono::seconds(120)))
-      << dispatcher->error_output();
+  ASSERT_TRUE(test::WaitUntil([&] { return AllDone(); })) << dispatcher->error_output();
   dispatcher->Terminate();
   const std::lock_guard lock(mutex);
   EXPECT_EQ(times.size(), static_cast<std::size_t>(kEvents));
@@ -174,10 +172,9 @@ TEST_F(DispatchTargets, AWebhookHasAFewRequestsAtATimeAndItsRefusalsAreDeadLette
   auto dispatcher =
       Dispatch({"--webhook", "http://127.0.0.1:" + std::to_string(bank.port()) + "/pay",
                 "--workers", "3", "--attempts", "2"});
-  ASSERT_TRUE(test::WaitUntil(
-      [&] { return Backlog("failed") == 2 && Backlog("due") == 0 && Backlog("claimed") == 0; },
-      std::chrono::seconds(60)))
-      << dispatcher->error_output();
+  ASSERT_TRUE(test::WaitUntil([&] {
+    return Backlog("failed") == 2 && Backlog("due") == 0 && Backlog("claimed") == 0;
+  })) << dispatcher->error_output();
   EXPECT_EQ(dispatcher->Terminate(), 0);
   EXPECT_LE(most, 3);
   EXPECT_THAT(client_.Get("/api/v1/slots/e3").body,

@@ -12,6 +12,7 @@
 #include "support/http_client.h"
 #include "support/redis_cluster.h"
 #include "support/redis_server.h"
+#include "support/stopwatch.h"
 #include "support/temp_dir.h"
 #include "support/wait.h"
 #include "support/weir_process.h"
@@ -59,8 +60,9 @@ TEST_F(RedisTlsTest, TwoNodesShareLimitsAndTellEachOtherWhatToForget) {
   EXPECT_THAT(Check(second, 100), Not(HasSubstr(kAllowed)));
   EXPECT_EQ(first.Post("/admin/reset/u", "").status, 200);
   // The second node remembers its refusal until it is told.
-  EXPECT_TRUE(
-      WaitUntil([&] { return Check(second, 100).find(kAllowed) != std::string::npos; }, 3s));
+  const Stopwatch watch;
+  EXPECT_TRUE(WaitUntil([&] { return Check(second, 100).find(kAllowed) != std::string::npos; }));
+  EXPECT_LT(watch.elapsed(), 3s);
   EXPECT_THAT(Check(first, 90), Not(HasSubstr(kAllowed)));
 }
 
@@ -104,10 +106,10 @@ TEST_F(RedisTlsTest, AWrongPasswordIsSaidAtOnceAndNotRepeated) {
   std::string url = redis_.url();
   url.replace(url.find(kPassword), std::string(kPassword).size(), "notthisone");
   WeirProcess weir(Serve(url, "wrong"));
-  const auto began = std::chrono::steady_clock::now();
-  EXPECT_EQ(weir.process().Wait(20s), 1);
+  const Stopwatch watch;
+  EXPECT_EQ(weir.process().Wait(60s), 1);
   // A store that does not answer is waited for for 5 s.
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 4s);
+  EXPECT_LT(watch.elapsed(), 4s);
   const std::string said = weir.process().error_output() + weir.process().output();
   EXPECT_THAT(said, HasSubstr(" authentication failed: "));
   EXPECT_THAT(said, HasSubstr("WRONGPASS"));

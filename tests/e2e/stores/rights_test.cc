@@ -73,13 +73,14 @@ void ExpectDocumentedRightsDo() {
       "GRANT SELECT, UPDATE ON weir.weir_policy_state TO low@'%', low@localhost;"
       "GRANT SELECT, INSERT, DELETE ON weir.weir_audit TO low@'%', low@localhost;"
       "GRANT SELECT ON weir.weir_migrations TO low@'%', low@localhost");
-  Nodes nodes(1, As(server.url(), "low"), kPolicies, {"--store-migrate", "false"});
+  Nodes nodes(1, As(server.url(), "low"), kPolicies,
+              {"--store-migrate", "false", "--store-timeout", "10s"});
   HttpClient client(nodes.ports()[0]);
   ExpectLimitOfThree(client);
   ExpectPoliciesChange(client);
   EXPECT_TRUE(WaitUntil([&] { return ChannelUp(client); })) << nodes[0].process().error_output();
   // Nor does it need more when it is told to make them: all are there.
-  Nodes making(1, As(server.url(), "low"), kPolicies);
+  Nodes making(1, As(server.url(), "low"), kPolicies, {"--store-timeout", "10s"});
   HttpClient other(making.ports()[0]);
   EXPECT_TRUE(WaitUntil([&] { return ChannelUp(other); })) << making[0].process().error_output();
 }
@@ -98,7 +99,7 @@ TEST(Rights, WhatTheChannelLacksIsSaidOnce) {
       "CREATE USER low@'%'; CREATE USER low@localhost;"
       "GRANT SELECT, INSERT, UPDATE, DELETE ON weir.weir_limits TO low@'%', low@localhost");
   Nodes nodes(1, As(server.url(), "low"), kPolicies,
-              {"--store-migrate", "false", "--policy-store", "sqlite:"});
+              {"--store-migrate", "false", "--store-timeout", "10s", "--policy-store", "sqlite:"});
   HttpClient client(nodes.ports()[0]);
   ExpectLimitOfThree(client);
   const auto said = [&nodes] {
@@ -114,7 +115,7 @@ TEST(Rights, WhatTheChannelLacksIsSaidOnce) {
   EXPECT_FALSE(WaitUntil([&] { return said() > 1; }, std::chrono::seconds(2)));
   // Once it has the right, it comes up by itself.
   server.Query("GRANT SELECT, INSERT, DELETE ON weir.weir_messages TO low@'%', low@localhost");
-  EXPECT_TRUE(WaitUntil([&] { return ChannelUp(client); }, std::chrono::seconds(15)));
+  EXPECT_TRUE(WaitUntil([&] { return ChannelUp(client); }));
 }
 
 TEST(Rights, PostgresNeedsThoseThatAreDocumented) {
@@ -134,8 +135,8 @@ TEST(Rights, PostgresNeedsThoseThatAreDocumented) {
       "notify_message, notify_dead_letter, notify_delayed, notify_preference TO low");
   const std::string low = As(server.url(), "low");
   Nodes nodes(1, low, kPolicies,
-              {"--store-migrate", "false", "--slots-store", low, "--notify-store", low,
-               "--notify-broker", "kafka://127.0.0.1:9"});
+              {"--store-migrate", "false", "--store-timeout", "10s", "--slots-store", low,
+               "--notify-store", low, "--notify-broker", "kafka://127.0.0.1:9"});
   HttpClient client(nodes.ports()[0]);
   ExpectLimitOfThree(client);
   ExpectPoliciesChange(client);

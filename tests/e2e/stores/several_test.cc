@@ -70,9 +70,9 @@ TEST(SeveralStores, EachPolicyIsExactInItsStoreAndAllOrNothingHoldsOverBoth) {
   for (int i = 0; i < 12; ++i) passed += Passes(nodes.ports()[i % 2], both) ? 1 : 0;
   EXPECT_EQ(passed, 5);
   CheckLoad load(nodes.ports(), 8, R"({"domain":"api","descriptors":[{"user":"u"}]})");
-  EXPECT_TRUE(WaitUntil(
-      [&] { return !Passes(nodes.ports()[0], R"({"domain":"api","descriptors":[{"user":"u"}]})"); },
-      30s));
+  EXPECT_TRUE(WaitUntil([&] {
+    return !Passes(nodes.ports()[0], R"({"domain":"api","descriptors":[{"user":"u"}]})");
+  }));
   const std::int64_t more = Allowed(load.Stop());
   // The looks of WaitUntil passed, too, until the last.
   EXPECT_LE(passed + more, kLimit);
@@ -140,7 +140,7 @@ TEST_P(MoveTest, NoKeyGetsAFreshQuotaOnItsWayFromOneStoreToAnother) {
   run(*one, *two);  // one still charges both, the other the new store alone
   one = start("100", "100");
   CheckLoad rest({one->ports()[0], two->ports()[0]}, 4, body);
-  EXPECT_TRUE(WaitUntil([&] { return !Passes(one->ports()[0], body) || (++passed, false); }, 30s));
+  EXPECT_TRUE(WaitUntil([&] { return !Passes(one->ports()[0], body) || (++passed, false); }));
   passed += Allowed(rest.Stop());
   unsetenv("WEIR_MOVE_FROM");  // NOLINT(concurrency-mt-unsafe)
   unsetenv("WEIR_MOVE_TO");    // NOLINT(concurrency-mt-unsafe)

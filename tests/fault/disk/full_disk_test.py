@@ -28,14 +28,14 @@ class Service:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.origin + path, data, {"Content-Type": "application/json"}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=120) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
     def stop(self):
         self.child.terminate()
-        return self.child.wait(timeout=30)
+        return self.child.wait(timeout=120)
 
 
 failures = []

@@ -16,6 +16,7 @@
 #include "support/postgres_server.h"
 #include "support/redis_server.h"
 #include "support/temp_dir.h"
+#include "support/wait.h"
 #include "support/weir_process.h"
 
 namespace weir::test {
@@ -131,7 +132,8 @@ TEST_F(NotifyFaults, TheGatewayIsKilledAgainAndAgain) {
 TEST_F(NotifyFaults, TheGatewayIsKilledBetweenPublishAndCommit) {
   Begin();
   kafka_.Pause();
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the batch reaches the broker
+  // More than a client asks that has nothing to publish: a batch has reached the broker.
+  EXPECT_TRUE(WaitUntil([this] { return kafka_.Unread() > 300; })) << "nothing is sent to it";
   gateway_->process().Kill();
   kafka_.Resume();
   Start();

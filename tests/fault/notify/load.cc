@@ -83,7 +83,7 @@ int NotifyLoad::count(int status) const {
 
 bool NotifyLoad::WaitForMore(int status, int more) const {
   const int goal = count(status) + more;
-  return WaitUntil([&] { return count(status) >= goal; }, seconds(20));
+  return WaitUntil([&] { return count(status) >= goal; });
 }
 
 std::vector<std::string> NotifyLoad::Complaints(const std::vector<KafkaMessage>& topic) const {

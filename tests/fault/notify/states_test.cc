@@ -108,11 +108,11 @@ class Clients {
   int unknown() const { return unknown_; }
   bool WaitForMore(std::size_t more) {
     const std::size_t goal = accepted().size() + more;
-    return WaitUntil([&] { return accepted().size() >= goal; }, seconds(30));
+    return WaitUntil([&] { return accepted().size() >= goal; });
   }
   bool WaitForUnknown(int more) {
     const int goal = unknown_ + more;
-    return WaitUntil([&] { return unknown_ >= goal; }, seconds(30));
+    return WaitUntil([&] { return unknown_ >= goal; });
   }
 
  private:
@@ -178,18 +178,16 @@ std::set<std::string> IdsIn(std::uint16_t port, const std::string& state) {
 std::set<std::string> Judge(std::uint16_t port, Clients& clients, MoodyWebhook& webhook) {
   const std::set<std::string> accepted = clients.accepted();
   std::map<std::string, std::set<std::string>> ids;
-  EXPECT_TRUE(WaitUntil(
-      [&] {
-        if (!IdsIn(port, "QUEUED").empty() || !IdsIn(port, "FAILED").empty()) return false;
-        std::size_t known = 0;
-        for (const char* state : {"SENT", "DEAD"}) ids[state] = IdsIn(port, state);
-        for (const std::string& id : accepted) {
-          known += ids["SENT"].contains(id) || ids["DEAD"].contains(id) ? 1 : 0;
-        }
-        return known == accepted.size();
-      },
-      seconds(120)))
-      << ids["SENT"].size() << " sent, " << ids["DEAD"].size() << " dead of " << accepted.size();
+  EXPECT_TRUE(WaitUntil([&] {
+    if (!IdsIn(port, "QUEUED").empty() || !IdsIn(port, "FAILED").empty()) return false;
+    std::size_t known = 0;
+    for (const char* state : {"SENT", "DEAD"}) ids[state] = IdsIn(port, state);
+    for (const std::string& id : accepted) {
+      known += ids["SENT"].contains(id) || ids["DEAD"].contains(id) ? 1 : 0;
+    }
+    return known == accepted.size();
+  })) << ids["SENT"].size()
+      << " sent, " << ids["DEAD"].size() << " dead of " << accepted.size();
   for (const std::string& id : accepted) {
     EXPECT_EQ(ids["SENT"].count(id) + ids["DEAD"].count(id), 1U) << id;
   }
@@ -208,13 +206,11 @@ void ReplayAll(std::uint16_t port, Clients& clients, MoodyWebhook& webhook) {
   const HttpResponse replayed =
       HttpClient(port).Post("/admin/notify/dead/replay", R"({"all":true})");
   EXPECT_EQ(replayed.status, 200) << replayed.body;
-  EXPECT_TRUE(WaitUntil(
-      [&] {
-        const std::set<std::string> sent = IdsIn(port, "SENT");
-        const std::set<std::string> accepted = clients.accepted();
-        return std::includes(sent.begin(), sent.end(), accepted.begin(), accepted.end());
-      },
-      seconds(60)));
+  EXPECT_TRUE(WaitUntil([&] {
+    const std::set<std::string> sent = IdsIn(port, "SENT");
+    const std::set<std::string> accepted = clients.accepted();
+    return std::includes(sent.begin(), sent.end(), accepted.begin(), accepted.end());
+  }));
   EXPECT_THAT(IdsIn(port, "DEAD"), IsEmpty());
   EXPECT_EQ(IdsIn(port, "SENT"), webhook.delivered());
 }
@@ -250,7 +246,7 @@ TEST_P(MessageStates, AddUpThroughProviderFailuresSenderKillsAndABrokerRestart) 
   Clients clients(port);
   ASSERT_TRUE(clients.WaitForMore(60)) << gateway.process().error_output();
   // It has some in hand when it dies.
-  ASSERT_TRUE(WaitUntil([&] { return webhook_.delivered().size() > 10; }, seconds(60)))
+  ASSERT_TRUE(WaitUntil([&] { return webhook_.delivered().size() > 10; }))
       << one->process().error_output();
   one->process().Kill();
   one = Sender("one");

@@ -206,7 +206,7 @@ TEST_P(Dispatch, EverythingIsDeliveredUnderTheCapThroughKillsAndAnOutage) {
   dispatchers[0] = Start(url_, bank, "again");
   ASSERT_TRUE(reached(4));
   bank.SetAway(true);
-  ASSERT_TRUE(test::WaitUntil([&] { return bank.refused() >= 6; }, 60s));
+  ASSERT_TRUE(test::WaitUntil([&] { return bank.refused() >= 6; }));
   std::this_thread::sleep_for(is_long ? 60s : 2s);  // the outage itself
   bank.SetAway(false);
   ASSERT_TRUE(reached(6)) << bank.distinct();

@@ -104,7 +104,7 @@ TEST_F(ManyProcesses, GiveEveryEventOneSlotAndNoWindowTooMany) {
   std::vector<std::unique_ptr<test::ChildProcess>> feeders;
   for (int i = 0; i < kProcesses; ++i) feeders.push_back(Start(i));
   for (auto& feeder : feeders) {
-    EXPECT_EQ(feeder->Wait(std::chrono::minutes(3)), 0) << feeder->error_output();
+    EXPECT_EQ(feeder->Wait(std::chrono::minutes(8)), 0) << feeder->error_output();
   }
   for (int i = 0; i < kProcesses; ++i) EXPECT_EQ(Answered(i), 25'000);
   CheckAnswers();
@@ -118,22 +118,19 @@ TEST_F(ManyProcesses, LoseNothingWhenBackendsAndProcessesAreKilled) {
   for (int round = 0; round < 4; ++round) {
     const int before = Answered(0);
     ASSERT_TRUE(
-        test::WaitUntil([&] { return Answered(0) > before + 500 || !feeders[0]->running(); },
-                        std::chrono::seconds(60)));
+        test::WaitUntil([&] { return Answered(0) > before + 500 || !feeders[0]->running(); }));
     terminated += server_.TerminateBackends();
   }
   EXPECT_GT(terminated, 0);
   for (int victim : {1, 2}) {
-    ASSERT_TRUE(test::WaitUntil(
-        [&] {
-          return Answered(victim) > 2'000 || !feeders[static_cast<std::size_t>(victim)]->running();
-        },
-        std::chrono::seconds(60)));
+    ASSERT_TRUE(test::WaitUntil([&] {
+      return Answered(victim) > 2'000 || !feeders[static_cast<std::size_t>(victim)]->running();
+    }));
     EXPECT_EQ(feeders[static_cast<std::size_t>(victim)]->Kill(), 128 + SIGKILL)
         << "it should have died in mid-feed";
   }
   for (int survivor : {0, 3}) {
-    EXPECT_EQ(feeders[static_cast<std::size_t>(survivor)]->Wait(std::chrono::minutes(3)), 0)
+    EXPECT_EQ(feeders[static_cast<std::size_t>(survivor)]->Wait(std::chrono::minutes(8)), 0)
         << feeders[static_cast<std::size_t>(survivor)]->error_output();
   }
   CheckAnswers();
@@ -141,7 +138,7 @@ TEST_F(ManyProcesses, LoseNothingWhenBackendsAndProcessesAreKilled) {
   // They start again from the beginning; what they had been answered stays.
   for (int victim : {1, 2}) {
     auto again = Start(victim);
-    EXPECT_EQ(again->Wait(std::chrono::minutes(3)), 0) << again->error_output();
+    EXPECT_EQ(again->Wait(std::chrono::minutes(8)), 0) << again->error_output();
   }
   CheckAnswers();
   CheckWindows(kDistinct);
@@ -149,8 +146,7 @@ TEST_F(ManyProcesses, LoseNothingWhenBackendsAndProcessesAreKilled) {
 
 TEST_F(ManyProcesses, LoseNothingWhenTheServerCrashes) {
   auto feeder = Start(0);
-  ASSERT_TRUE(test::WaitUntil([&] { return Answered(0) > 3'000 || !feeder->running(); },
-                              std::chrono::seconds(60)));
+  ASSERT_TRUE(test::WaitUntil([&] { return Answered(0) > 3'000 || !feeder->running(); }));
   server_.Crash();
   server_.Start();
   feeder->Kill();

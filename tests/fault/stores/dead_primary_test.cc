@@ -127,12 +127,12 @@ TYPED_TEST(DeadPrimary, ComesBackAndIsNotUsed) {
     this->primary_->Crash();
     this->Promote();
     for (const std::uint16_t port : nodes.ports()) {
-      ASSERT_TRUE(WaitUntil([&] { return Decides(port); }, 20s));
+      ASSERT_TRUE(WaitUntil([&] { return Decides(port); }));
     }
     this->primary_->Start();
     const std::string before = this->RowsOf(*this->primary_);
     // Sessions that are there stay; those that are lost are not made again while there are two.
-    ASSERT_TRUE(Decides(nodes.ports()[0]));
+    ASSERT_TRUE(WaitUntil([&] { return Decides(nodes.ports()[0]); }));
     const std::string sessions = this->replica_->Query(
         "SELECT group_concat(concat('KILL ', id) SEPARATOR ';') FROM "
         "information_schema.processlist WHERE user = 'node'");
@@ -143,7 +143,7 @@ TYPED_TEST(DeadPrimary, ComesBackAndIsNotUsed) {
     const auto complains = [&](std::size_t node) {
       return nodes[node].process().error_output().find("both accept writes") != std::string::npos;
     };
-    EXPECT_TRUE(WaitUntil([&] { return complains(0) && complains(1); }, 20s))
+    EXPECT_TRUE(WaitUntil([&] { return complains(0) && complains(1); }))
         << nodes[0].process().error_output();
     EXPECT_EQ(this->RowsOf(*this->primary_), before);
     this->primary_->Query("SET GLOBAL read_only = 1");

@@ -63,19 +63,17 @@ inline void ExpectExactAcross(const std::string& store,
   std::this_thread::sleep_for(300ms);
   fail_over(nodes);
   for (const std::uint16_t port : nodes.ports()) {
-    EXPECT_TRUE(WaitUntil([&] { return Decides(port); }, 20s)) << nodes[0].process().error_output();
+    EXPECT_TRUE(WaitUntil([&] { return Decides(port); })) << nodes[0].process().error_output();
   }
   const std::int64_t passed = Allowed(before.Stop());
   EXPECT_GT(passed, 0);
   // Until nothing is left.
   CheckLoad after(nodes.ports(), 8, kBody);
-  EXPECT_TRUE(WaitUntil(
-      [&] {
-        const HttpResponse answer = HttpClient(nodes.ports()[1]).Post("/v1/check", kBody);
-        return answer.body.find("\"allowed\":false") != std::string::npos &&
-               answer.body.find("\"degraded\":true") == std::string::npos;
-      },
-      60s));
+  EXPECT_TRUE(WaitUntil([&] {
+    const HttpResponse answer = HttpClient(nodes.ports()[1]).Post("/v1/check", kBody);
+    return answer.body.find("\"allowed\":false") != std::string::npos &&
+           answer.body.find("\"degraded\":true") == std::string::npos;
+  }));
   const std::int64_t total = passed + Allowed(after.Stop());
   // Those of the looks above passed, too, and what was committed but not answered is lost to all.
   EXPECT_LE(total, kLimit);

@@ -70,7 +70,7 @@ TEST(FailOver, APostgresPrimaryThatComesBackIsNotUsed) {
     pair.primary.Crash();
     pair.replica.Promote();
     for (const std::uint16_t port : nodes.ports()) {
-      ASSERT_TRUE(WaitUntil([&] { return Decides(port); }, 20s));
+      ASSERT_TRUE(WaitUntil([&] { return Decides(port); }));
     }
     pair.primary.Start();
     // Nothing holds it back.
@@ -78,12 +78,12 @@ TEST(FailOver, APostgresPrimaryThatComesBackIsNotUsed) {
     pair.primary.Query("SELECT pg_reload_conf()");
     const std::string rows = "SELECT l::text FROM weir_limits l ORDER BY 1";
     const std::string before = pair.primary.Query(rows);
-    ASSERT_TRUE(Decides(nodes.ports()[0]));
+    ASSERT_TRUE(WaitUntil([&] { return Decides(nodes.ports()[0]); }));
     pair.replica.TerminateBackends();
     const auto complains = [&](std::size_t node) {
       return nodes[node].process().error_output().find("both accept writes") != std::string::npos;
     };
-    EXPECT_TRUE(WaitUntil([&] { return complains(0) && complains(1); }, 20s))
+    EXPECT_TRUE(WaitUntil([&] { return complains(0) && complains(1); }))
         << nodes[0].process().error_output();
     EXPECT_EQ(pair.primary.Query(rows), before);
     pair.primary.Stop();
@@ -104,7 +104,7 @@ TEST(FailOver, AMariadbReplicaIsPromotedUnderLoad) {
     ASSERT_EQ(replica.Query("SELECT MASTER_GTID_WAIT('" + position + "', 20)"), "0");
     replica.Query("STOP SLAVE; SET GLOBAL read_only = 0");
     // Else the old primary may still be the one that decides.
-    EXPECT_TRUE(WaitUntil([&] { return Sessions(replica) >= 2; }, 20s));
+    EXPECT_TRUE(WaitUntil([&] { return Sessions(replica) >= 2; }));
   });
 }
 
@@ -125,7 +125,7 @@ TEST(FailOver, AMysqlReplicaIsPromotedUnderLoad) {
     const std::string executed = primary.Query("SELECT @@global.gtid_executed");
     ASSERT_EQ(replica.Query("SELECT WAIT_FOR_EXECUTED_GTID_SET('" + executed + "', 20)"), "0");
     replica.Query("STOP REPLICA; SET GLOBAL read_only = 0");
-    EXPECT_TRUE(WaitUntil([&] { return Sessions(replica) >= 2; }, 20s));
+    EXPECT_TRUE(WaitUntil([&] { return Sessions(replica) >= 2; }));
   });
 }
 

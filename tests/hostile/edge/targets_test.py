@@ -51,7 +51,7 @@ class Process:
 
     def close(self):
         self.process.terminate()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=120)
         self.process.stdout.close()
 
 
@@ -78,7 +78,7 @@ http {{
 
     def close(self):
         self.process.terminate()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=120)
 
 
 def free_port():
@@ -88,7 +88,7 @@ def free_port():
 
 
 def wait_for_port(port):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=5).close()
@@ -112,7 +112,7 @@ class Client:
         for last in (False, True):
             try:
                 if self.socket is None:
-                    self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+                    self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=120)
                     self.rest = b""
                 self.socket.sendall(request)
                 return self.read()

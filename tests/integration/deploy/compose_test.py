@@ -20,7 +20,7 @@ COMPOSE = os.path.join(ROOT, "compose.yaml")
 
 
 def run(*command, env=None):
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=env)
 
 
 def load():

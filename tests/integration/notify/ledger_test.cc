@@ -204,7 +204,7 @@ TEST_F(PostgresLedgerTest, ADatabaseThatIsAwayIsToldAndComesBack) {
   EXPECT_TRUE(weir::test::WaitUntil([&] { return !ledger_->up(); }));
   EXPECT_FALSE(ledger_->Report(std::vector<Delivery>{End("a", MessageState::kSent)}).ok());
   server_->Start();
-  EXPECT_TRUE(weir::test::WaitUntil([&] { return ledger_->up(); }, std::chrono::seconds(30)));
+  EXPECT_TRUE(weir::test::WaitUntil([&] { return ledger_->up(); }));
 }
 
 }  // namespace

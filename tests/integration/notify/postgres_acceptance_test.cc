@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "integration/notify/fixture.h"
+#include "support/stopwatch.h"
 
 namespace weir::notify::test {
 namespace {
@@ -171,16 +172,15 @@ TEST_F(NotifyAcceptance, R4_1_AnAllowedSendIsOnTheTopicWithUserAndMessage) {
 TEST_F(NotifyAcceptance, R4_2_WithoutTheBrokerASendIsAnswered503AndNotCounted) {
   gateway.Configure("r4_2", 1, 10);
   servers_->kafka.Kill();
-  const auto start = std::chrono::steady_clock::now();
+  const test::Stopwatch watch;
   const Response response = gateway.Send("r4_2");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_LT(watch.elapsed(), std::chrono::seconds(5));
   EXPECT_EQ(response.status, 503);
   EXPECT_THAT(response.body, HasSubstr("Kafka is temporarily unavailable"));
   EXPECT_EQ(servers_->CountOf("r4_2"), "0");
   servers_->kafka.Start();
   // The place is still there.
-  EXPECT_TRUE(weir::test::WaitUntil([&] { return gateway.Send("r4_2").status == 200; },
-                                    std::chrono::seconds(20)));
+  EXPECT_TRUE(weir::test::WaitUntil([&] { return gateway.Send("r4_2").status == 200; }));
   EXPECT_EQ(gateway.Send("r4_2").status, 429);
 }
 

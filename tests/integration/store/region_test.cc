@@ -30,6 +30,7 @@
 #include "store/remote/remote_store.h"
 #include "support/check_load.h"
 #include "support/ports.h"
+#include "support/wait.h"
 
 namespace weir::store {
 namespace {
@@ -241,8 +242,9 @@ TEST(Region, NodesTogetherAdmitWhatTheQuotaAsWrittenAllows) {
     for (int k = 0; k < 2; ++k) nodes.push_back(std::make_unique<Node>(Url(port), terms));
   }
   std::this_thread::sleep_for(1500ms);
-  EXPECT_GT(regions[0]->lent(), 0U) << "nothing was lent";
-  EXPECT_GT(regions[1]->lent(), 0U) << "nothing was lent";
+  for (const auto& region : regions) {
+    EXPECT_TRUE(test::WaitUntil([&] { return region->lent() > 0; })) << "nothing was lent";
+  }
   regions[0]->End();
   std::this_thread::sleep_for(300ms);
   regions[0]->Start();

@@ -54,8 +54,15 @@ TEST(FixedWindowHistory, AGrantThatCrossesIsCountedOnce) {
   EXPECT_TRUE(Explained({{50, 55, true}, {90, 105, true}, {92, 99, false}, {106, 107, true}}));
 }
 
-TEST(FixedWindowHistory, ACheckThatTookLongerThanAWindowCannotBeJudged) {
-  EXPECT_FALSE(Explained({{0, 205, true}}));
+TEST(FixedWindowHistory, ChecksThatTookLongerThanAWindowAreLeftOutAndTheOthersJudged) {
+  EXPECT_TRUE(Explained({{0, 205, true}}));
+  // The long grant may have been the second of the first window, or of the last.
+  EXPECT_TRUE(Explained({{0, 205, true}, {6, 9, true}, {10, 15, false}}));
+  EXPECT_TRUE(Explained({{0, 205, true}, {206, 209, true}, {210, 215, false}}));
+  EXPECT_TRUE(Explained({{0, 205, false}, {6, 9, true}}));
+  // It explains nothing in windows that it was not sent, under way or answered in.
+  EXPECT_FALSE(Explained({{0, 205, true}, {306, 309, true}, {310, 315, false}}));
+  EXPECT_FALSE(Explained({{0, 205, true}, {6, 9, true}, {10, 15, true}, {16, 19, true}}));
 }
 
 // A bucket of 2 that gets a permit every 100.

@@ -120,7 +120,7 @@ TEST_F(SubscriptionTest, OthersReadThePoliciesWhileTheyChange) {
   Plane plane(test::FreePort());
   plane.SetPerUser(1);
   Subscription subscription(OptionsFor(plane.url()));
-  ASSERT_TRUE(test::WaitUntil([&] { return Limit() == 1; }, kPatient));
+  ASSERT_TRUE(test::WaitUntil([&] { return Limit() == 1; }));
   std::atomic<bool> stop{false};
   std::atomic<std::int64_t> wrong{0};
   std::vector<std::thread> readers;
@@ -139,12 +139,12 @@ TEST_F(SubscriptionTest, OthersReadThePoliciesWhileTheyChange) {
   }
   for (int limit = 2; limit <= 20; ++limit) {
     plane.SetPerUser(limit);
-    EXPECT_TRUE(test::WaitUntil([&] { return Limit() == limit; }, kPatient)) << limit;
+    EXPECT_TRUE(test::WaitUntil([&] { return Limit() == limit; })) << limit;
   }
   stop = true;
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(wrong, 0);
-  EXPECT_TRUE(test::WaitUntil([&] { return subscription.accepted() == 20; }, kPatient));
+  EXPECT_TRUE(test::WaitUntil([&] { return subscription.accepted() == 20; }));
   EXPECT_EQ(subscription.refused(), 0U);
   EXPECT_EQ(ups_, 1);
   EXPECT_EQ(downs_, 0);
@@ -154,14 +154,14 @@ TEST_F(SubscriptionTest, ARefusedStateChangesNothingAndTheNextOneIsTaken) {
   Plane plane(test::FreePort());
   plane.SetPerUser(3);
   const Subscription subscription(OptionsFor(plane.url()));
-  ASSERT_TRUE(test::WaitUntil([&] { return Limit() == 3; }, kPatient));
+  ASSERT_TRUE(test::WaitUntil([&] { return Limit() == 3; }));
   plane.Set(R"({"name":"bad","domain":"bad","descriptors":[{"key":"a","rate_limit":{}}]})");
   const auto refusal = plane.WaitFor("nack 2");
   ASSERT_TRUE(refusal);
   EXPECT_THAT(*refusal, HasSubstr("unit"));
   EXPECT_EQ(Limit(), 3);
   plane.SetPerUser(4);  // while the subscription may wait before it refuses again
-  EXPECT_TRUE(test::WaitUntil([&] { return Limit() == 4; }, kPatient));
+  EXPECT_TRUE(test::WaitUntil([&] { return Limit() == 4; }));
   EXPECT_GE(subscription.refused(), 1U);
 }
 
@@ -170,13 +170,13 @@ TEST_F(SubscriptionTest, FollowsAControlPlaneThatIsStartedAgain) {
   std::optional<Plane> plane(std::in_place, port);
   plane->SetPerUser(5);
   const Subscription subscription(OptionsFor(plane->url()));
-  ASSERT_TRUE(test::WaitUntil([&] { return Limit() == 5; }, kPatient));
+  ASSERT_TRUE(test::WaitUntil([&] { return Limit() == 5; }));
   plane.reset();
-  EXPECT_TRUE(test::WaitUntil([&] { return !subscription.connected(); }, kPatient));
+  EXPECT_TRUE(test::WaitUntil([&] { return !subscription.connected(); }));
   EXPECT_EQ(Limit(), 5);
   plane.emplace(port);
   plane->SetPerUser(6);
-  EXPECT_TRUE(test::WaitUntil([&] { return Limit() == 6; }, kPatient));
+  EXPECT_TRUE(test::WaitUntil([&] { return Limit() == 6; }));
   EXPECT_TRUE(subscription.connected());
   EXPECT_EQ(ups_, 2);
   EXPECT_EQ(downs_, 1);
@@ -190,7 +190,7 @@ TEST_F(SubscriptionTest, EndsAtAnyMoment) {
     std::optional<Subscription> subscription(std::in_place, OptionsFor(plane.url()));
     if (i % 3 == 1) std::this_thread::sleep_for(std::chrono::milliseconds(i));
     if (i % 3 == 2) {
-      EXPECT_TRUE(test::WaitUntil([&] { return subscription->accepted() > 0; }, kPatient));
+      EXPECT_TRUE(test::WaitUntil([&] { return subscription->accepted() > 0; }));
     }
     const auto begin = std::chrono::steady_clock::now();
     subscription.reset();
@@ -205,7 +205,7 @@ TEST_F(SubscriptionTest, EndsWhileAServerAcceptsAndSaysNothing) {
   const auto begin = std::chrono::steady_clock::now();
   {
     const Subscription subscription(options);
-    EXPECT_TRUE(test::WaitUntil([&] { return silent.open() == 1; }, kPatient));
+    EXPECT_TRUE(test::WaitUntil([&] { return silent.open() == 1; }));
     EXPECT_FALSE(subscription.connected());
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));

@@ -13,6 +13,7 @@
 #include "integration/store/redis/client.h"
 #include "store/redis/names.h"
 #include "support/redis_cluster.h"
+#include "support/stopwatch.h"
 
 namespace weir::store::redis {
 namespace {
@@ -178,12 +179,12 @@ TEST_F(RedisClusterStore, GoesOnAfterAMasterWasKilled) {
   const std::uint16_t slot = SlotOfKey(key);
   ASSERT_TRUE(client.One(Op::kCharge, {key, 1, &quota}).applied);
   cluster_->node(cluster_->MasterOf(slot)).Kill();
-  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  const auto deadline = std::chrono::steady_clock::now() + 120s;
   Client::Answer answer;
   do {
-    const auto begin = std::chrono::steady_clock::now();
+    const test::Stopwatch watch;
     answer = client.One(Op::kCharge, {key, 1, &quota});
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s) << "not within the command's timeout";
+    EXPECT_LT(watch.elapsed(), 2s) << "not within the command's timeout";
   } while (!answer.status.ok() && std::chrono::steady_clock::now() < deadline);
   ASSERT_TRUE(answer.status.ok()) << answer.status.error().message;
 }

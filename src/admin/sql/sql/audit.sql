@@ -1,0 +1,26 @@
+-- The audit log, which is the history of the policies, too. A `?` stands for a value.
+
+-- name: insert_entry
+INSERT INTO weir_audit(id, at, who, action, target, state_before, state_after, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: read_entries
+SELECT id, at, who, action, target, state_before, state_after, undoes FROM weir_audit ORDER BY id DESC LIMIT ?
+
+-- name: read_entries_before
+SELECT id, at, who, action, target, state_before, state_after, undoes FROM weir_audit WHERE id < ?
+ ORDER BY id DESC LIMIT ?
+
+-- name: read_entry
+SELECT id, at, who, action, target, state_before, state_after, undoes FROM weir_audit WHERE id = ?
+
+-- name: read_history
+SELECT id, at, who, action, target, state_before, state_after, undoes FROM weir_audit WHERE target LIKE 'policy:%'
+ ORDER BY id DESC LIMIT ?
+
+-- name: read_history_of
+SELECT id, at, who, action, target, state_before, state_after, undoes FROM weir_audit WHERE target = ?
+ ORDER BY id DESC LIMIT ?
+
+-- Entries are numbered without gaps.
+-- name: read_last_entry
+SELECT last_entry FROM weir_policy_state WHERE one = 1
