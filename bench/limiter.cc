@@ -3,17 +3,21 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "limiter/policy_limiter.h"
 #include "policy/policy_file.h"
 #include "policy/policy_set.h"
+#include "store/lease/leasing_store.h"
 #include "store/memory/memory_store.h"
 
 namespace weir::limiter {
@@ -44,16 +48,37 @@ double CpuNanos() {
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
+std::unique_ptr<store::Store> Plain(Engine& engine) {
+  return std::make_unique<store::memory::MemoryStore>(engine);
+}
+
+/// Of a store that nobody leases from.
+class NoTimers final : public Timers {
+ public:
+  Id After(std::chrono::nanoseconds, std::function<void()>) override { return 1; }
+  void Cancel(Id) override {}
+};
+
+/// The memory store as a service has it whose limits others may lease, though none of its policies
+/// is leased.
+std::unique_ptr<store::Store> BehindLeases(Engine& engine) {
+  static store::lease::Leases leases{store::lease::LeaseOptions{}};
+  return std::make_unique<store::lease::LeasingStore>(std::make_unique<NoTimers>(), leases,
+                                                      Plain(engine));
+}
+
 class Bench {
  public:
-  explicit Bench(const std::string& text)
+  using MakeStore = std::unique_ptr<store::Store> (*)(Engine& engine);
+
+  explicit Bench(const std::string& text, MakeStore make = Plain)
       : live_(Compile(text)),
         engine_(
             *Quota::TokenBucket(1, 1),
             EngineOptions{
                 .max_keys = 100'000, .keys = KeyStorage::kText, .clock = nullptr, .on_evict = {}}),
         shared_(live_, ids_, Fallback::Options{}),
-        limiter_(shared_, std::make_unique<store::memory::MemoryStore>(engine_)) {}
+        limiter_(shared_, make(engine_)) {}
 
   /// What finding the top keys adds to a check, in nanoseconds: the notes of a second's worth of
   /// checks at full speed, and counting them.
@@ -132,7 +157,26 @@ void Print(const char* name, double value, const char* unit) {
   std::printf("figure %s %.3g %s\n", name, value, unit);
 }
 
+/// What standing behind a leasing store adds to a check that it has nothing to do with, in
+/// nanoseconds: the least of several, in turn, since others use the machine as well.
+void PrintLeasingHop() {
+  Bench plain(ManyPolicies(2));
+  Bench behind(ManyPolicies(2), BehindLeases);
+  for (const auto& [name, batch] : {std::pair("limiter.leasing_hop.ns", std::size_t{1}),
+                                    std::pair("limiter.leasing_hop.batch32.ns", std::size_t{32})}) {
+    double without = 1e9;
+    double with = 1e9;
+    for (int i = 0; i < 9; ++i) {
+      without = std::min(without, plain.Measure(batch, true, ""));
+      with = std::min(with, behind.Measure(batch, true, ""));
+    }
+    Print(name, with - without, "ns");
+    Print((std::string(name) + ".share").c_str(), 100 * (with / without - 1), "%");
+  }
+}
+
 void Main() {
+  PrintLeasingHop();
   Bench few(ManyPolicies(2));
   Bench many(ManyPolicies(5'000));
   const double top = few.MeasureTop();

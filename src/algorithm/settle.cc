@@ -16,7 +16,8 @@ using token_bucket::Span;
 // to then all of that time is owed for nothing; from then on the bucket would have stood full, and
 // of the debt only what is left until `stamp` is owed for nothing. Who was charged meanwhile would
 // have kept the bucket from being full, which nobody has noted: so too little may be given back
-// then, never too much. The stamp was rounded up by less than a nanosecond.
+// then. Only what others gave back meanwhile, which nobody has noted either, can make it too much:
+// docs/design/reservations.md says by how much. The stamp was rounded up by less than a nanosecond.
 Span Freed(Span whole, Span debt, Nanos now, Nanos stamp) noexcept {
   if (stamp <= now) return {};
   const Span left{static_cast<std::uint64_t>(stamp) - static_cast<std::uint64_t>(now), 0};

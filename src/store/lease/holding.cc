@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "store/lease/drift.h"
@@ -50,6 +51,32 @@ bool Holding::Take(Nanos now, std::int64_t cost, Nanos rest, std::uint32_t posit
   return true;
 }
 
+bool Holding::Hold(Nanos now, std::int64_t cost, Nanos rest, std::uint32_t position,
+                   std::vector<Taken>& taken) {
+  const std::size_t first = taken.size();
+  if (!Take(now, cost, rest, position, taken)) return false;
+  for (Taken& part : std::span(taken).subspan(first)) {
+    Lot& lot = *Find(part.lot);
+    lot.spent -= part.count;
+    lot.pending += part.count;
+    part.held = true;
+  }
+  return true;
+}
+
+void Holding::Spend(const Taken& held) noexcept {
+  Lot* const lot = Find(held.lot);
+  if (lot == nullptr) return;
+  const std::int64_t part = std::min(lot->pending, held.count);
+  lot->pending -= part;
+  lot->spent += part;
+}
+
+Lot* Holding::Find(std::uint64_t id) noexcept {
+  const auto found = std::ranges::find(lots_, id, &Lot::id);
+  return found == lots_.end() ? nullptr : &*found;
+}
+
 Taken Holding::Lend(Nanos now, std::int64_t want, Nanos rest) {
   demand_.Lend(now, std::min(want, terms_.quota.limit()));
   std::vector<Taken> taken;
@@ -63,15 +90,14 @@ Taken Holding::Lend(Nanos now, std::int64_t want, Nanos rest) {
 }
 
 std::int64_t Holding::PutBack(Nanos now, const Taken& taken) {
-  for (Lot& lot : lots_) {
-    if (lot.id != taken.lot || lot.until < now) continue;
-    const std::int64_t part = std::min(lot.spent, taken.count);
-    lot.left += part;
-    lot.spent -= part;
-    held_ += part;
-    return part;
-  }
-  return 0;
+  Lot* const lot = Find(taken.lot);
+  if (lot == nullptr || lot->until < now) return 0;
+  std::int64_t& from = taken.held ? lot->pending : lot->spent;
+  const std::int64_t part = std::min(from, taken.count);
+  from -= part;
+  lot->left += part;
+  held_ += part;
+  return part;
 }
 
 std::int64_t Holding::Refund(Nanos now, std::int64_t cost) {
@@ -122,7 +148,10 @@ void Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
   const Nanos ends = terms_.region == 0 ? algorithm::WindowEndsIn(terms_.quota, grant.decision)
                                         : (term < terms_.term ? term : kNever);
   if (ends < kNever) window_ends_ = sent + ends;
-  Lot lot{id, grant.granted, 0, grant.at, (flaws.from_receipt ? now : sent) + NodeTime(lasts)};
+  Lot lot{.id = id,
+          .left = grant.granted,
+          .at = grant.at,
+          .until = (flaws.from_receipt ? now : sent) + NodeTime(lasts)};
   if (flaws.after_term) lot.until = kNever;
   if (lasts <= 0 || lot.until < now) return;  // lost on the way
   if (lots_.size() == kMaxLots) {

@@ -20,9 +20,10 @@ namespace weir::store::lease {
 struct Lot {
   std::uint64_t id = 0;  ///< no two grants of a leasing store have the same
   std::int64_t left = 0;
-  std::int64_t spent = 0;
-  Nanos at = 0;     ///< the store's time, which names the grant
-  Nanos until = 0;  ///< the last moment at which they may be spent, by the node's clock
+  std::int64_t spent = 0;    ///< for checks that were admitted
+  std::int64_t pending = 0;  ///< taken for checks that are not decided yet
+  Nanos at = 0;              ///< the store's time, which names the grant
+  Nanos until = 0;           ///< the last moment at which they may be spent, by the node's clock
 };
 
 /// Permits that were spent of one grant, and until when they last.
@@ -33,6 +34,7 @@ struct Taken {
   Nanos until = 0;
   std::uint64_t share = 0;  ///< if not 0: not of a grant, but held by a share under this mark
   std::int64_t permit = 0;  ///< if not 0: the name of a permit in stock; `lot` is the stock's id
+  bool held = false;        ///< of a grant, for a check that is not decided yet
 };
 
 /// What the store granted to one question.
@@ -75,6 +77,11 @@ class Holding {
   /// `taken`. False, and nothing is spent, if there are fewer.
   bool Take(Nanos now, std::int64_t cost, Nanos rest, std::uint32_t position,
             std::vector<Taken>& taken);
+  /// As Take, for a check that is not decided yet: then comes Spend or PutBack of each part. Until
+  /// then nothing of it can be refunded, since nothing of it was admitted.
+  bool Hold(Nanos now, std::int64_t cost, Nanos rest, std::uint32_t position,
+            std::vector<Taken>& taken);
+  void Spend(const Taken& held) noexcept;
   /// Lends a node up to `want` permits of one grant, of those that last for `rest`: the first of
   /// want, want / 2, … that is there, as the stores do. A count of 0: there are none.
   Taken Lend(Nanos now, std::int64_t want, Nanos rest);
@@ -130,6 +137,7 @@ class Holding {
 
  private:
   Nanos half() const noexcept { return terms_.term / 2; }
+  Lot* Find(std::uint64_t id) noexcept;
 
   algorithm::LeaseTerms terms_;
   std::vector<Lot> lots_;  // oldest first

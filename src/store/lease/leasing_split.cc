@@ -67,10 +67,12 @@ void LeasingStore::Settle(const Taken& taken, const Application& application, bo
   if (taken.permit != 0) return SettlePermit(taken, application, spent, now);
   const auto count = static_cast<std::uint64_t>(taken.count);
   if (spent) (taken.share == 0 ? metrics_->spent : metrics_->share_spent).Add(count);
-  if (spent && taken.share == 0) return;
+  if (spent && taken.share == 0 && !taken.held) return;
   const auto found = holdings_.find(application.charges[taken.position].key);
   if (found == holdings_.end()) return;
-  if (taken.share == 0) {
+  if (spent && taken.share == 0) {
+    found->second.Spend(taken);
+  } else if (taken.share == 0) {
     metrics_->held.fetch_add(found->second.PutBack(now, taken), std::memory_order_relaxed);
   } else if (spent) {
     found->second.share().Spend(taken.share, taken.count);

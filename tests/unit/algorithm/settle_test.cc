@@ -225,6 +225,21 @@ TEST(Settle, GivesBackNothingThatTimeHasGivenBack) {
   EXPECT_EQ(Settle(quota, key.Ready(), later, stamp, -40).remaining, 50);
 }
 
+// What docs/design/reservations.md says about others who give back in between: 100 permits, one a
+// second. 50 and 10 are reserved, and the 50 come back at once, so the bucket is full after 10 s.
+// After 20 s it owes nothing for the 10, but it does not know that: they come back from the 30 that
+// somebody is charged then, those 10 and no more.
+TEST(Settle, WhatOthersGaveBackMayMakeItTooMuchByItsOwnCost) {
+  const Quota quota = *Quota::TokenBucket(100, 1, 1s);
+  Key key(quota);
+  const Nanos first = StampOf(quota, kStart, key.Charge(kStart, 50));
+  const Nanos second = StampOf(quota, kStart, key.Charge(kStart, 10));
+  EXPECT_EQ(Settle(quota, key.Ready(), kStart, first, -50).remaining, 90);
+  const Nanos later = kStart + Nanos{20} * 1'000'000'000;
+  EXPECT_EQ(key.Charge(later, 30).remaining, 70);
+  EXPECT_EQ(Settle(quota, key.Ready(), later, second, -10).remaining, 80);
+}
+
 TEST(Settle, ChargesMoreWhetherItFitsOrNot) {
   const Quota quota = *Quota::FixedWindow(100, 24h);
   Key key(quota);

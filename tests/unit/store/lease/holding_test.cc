@@ -51,5 +51,23 @@ TEST(Holding, ARefundIsNeverMoreThanWasSpent) {
   EXPECT_EQ(holding.held(), 10);
 }
 
+TEST(Holding, WhatIsHeldForACheckIsSpentOnceItIsAdmitted) {
+  Holding holding(kTerms, 0);
+  Grant(holding, 1, 10, 0);
+  std::vector<Taken> taken;
+  ASSERT_TRUE(holding.Hold(0, 4, 0, 0, taken));
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(holding.held(), 6);
+  EXPECT_EQ(holding.Refund(0, 100), 0) << "nothing was admitted yet";
+  holding.Spend(taken.front());
+  EXPECT_EQ(holding.Refund(0, 100), 4);
+  EXPECT_EQ(holding.PutBack(0, taken.front()), 0) << "no more than was held";
+  EXPECT_EQ(holding.held(), 10);
+  EXPECT_FALSE(holding.Hold(0, 11, 0, 0, taken));
+  holding.Surrender();
+  holding.Spend(taken.front());
+  EXPECT_EQ(holding.Refund(0, 100), 0) << "its grant is gone";
+}
+
 }  // namespace
 }  // namespace weir::store::lease

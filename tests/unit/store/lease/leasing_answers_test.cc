@@ -152,6 +152,29 @@ TEST_F(LeasingAnswers, WhatTheStoreCouldNotDecideHasSpentNothing) {
   EXPECT_EQ(metrics().held.load(), held);
 }
 
+// A client gives back an earlier check while this one waits for the store: what this one took is
+// not spent yet, and comes on top if it is admitted.
+TEST_F(LeasingAnswers, ARefundFreesNothingThatACheckNotDecidedYetHasTaken) {
+  Warm();
+  const auto spent = static_cast<std::int64_t>(metrics().spent.value());
+  const std::int64_t held = metrics().held.load();
+  book_.hold = true;
+  Asked slow(Op::kCharge, {Hot(held), {"other", 1, &exact_}}, {&terms_, nullptr});
+  On(slow);
+  ASSERT_EQ(metrics().held.load(), 0);
+  book_.hold = false;
+  Asked refund(Op::kRefund, {Hot(1000)}, {&terms_});
+  On(refund);
+  EXPECT_EQ(metrics().held.load(), spent) << "all that was admitted of the grant, and no more";
+  AnswerHeldCharges();
+  EXPECT_TRUE(slow.admitted());
+  EXPECT_EQ(metrics().held.load(), spent);
+  // Now it is spent, and may be given back like any other.
+  Asked late(Op::kRefund, {Hot(1000)}, {&terms_});
+  On(late);
+  EXPECT_EQ(metrics().held.load(), spent + held);
+}
+
 TEST_F(LeasingAnswers, ADrainWhileTheStoreThinksLosesNoAnswer) {
   Warm();
   book_.hold = true;
