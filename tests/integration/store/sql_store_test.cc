@@ -63,9 +63,8 @@ template <typename Kind>
 class SqlStoreTest : public testing::Test, public conformance::Backend {
  protected:
   void SetUp() override {
-    if constexpr (std::is_same_v<typename Kind::Server, test::MysqlServer>) {
-      if (!test::MysqlServer::Absence().empty()) GTEST_SKIP() << test::MysqlServer::Absence();
-    }
+    const std::string& absence = test::AbsenceOf<typename Kind::Server>();
+    if (!absence.empty()) GTEST_SKIP() << absence;
     static int number = 0;
     database_ = "sql" + std::to_string(++number);
     options_.url = Server().CreateDatabase(database_);
@@ -106,8 +105,8 @@ class SqlStoreTest : public testing::Test, public conformance::Backend {
   std::string database_;
 };
 
-using Kinds =
-    testing::Types<Postgres, MysqlFamily<test::MariadbServer>, MysqlFamily<test::MysqlServer>>;
+using Kinds = testing::Types<Postgres, MysqlFamily<test::MariadbServer>,
+                             MysqlFamily<test::MysqlServer>, MysqlFamily<test::Mysql8Server>>;
 TYPED_TEST_SUITE(SqlStoreTest, Kinds);
 
 TYPED_TEST(SqlStoreTest, WhoeverOnlyLooksLeavesNoRows) {
@@ -305,7 +304,8 @@ TYPED_TEST(SqlStoreTest, APoolThatGoesWhileItsServerIsAwayGoesSoon) {
 template <typename Kind>
 class MysqlFamilyStoreTest : public SqlStoreTest<Kind> {};
 using MysqlFamilyKinds =
-    testing::Types<MysqlFamily<test::MariadbServer>, MysqlFamily<test::MysqlServer>>;
+    testing::Types<MysqlFamily<test::MariadbServer>, MysqlFamily<test::MysqlServer>,
+                   MysqlFamily<test::Mysql8Server>>;
 TYPED_TEST_SUITE(MysqlFamilyStoreTest, MysqlFamilyKinds);
 
 // Other engines know neither transactions nor locks of rows.
