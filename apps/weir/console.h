@@ -21,7 +21,6 @@ std::size_t Columns(std::string_view text);
 class Table {
  public:
   /// A name that begins with '>' has its column aligned to the right.
-  /// A head of empty names only says how many columns there are, and is not shown.
   explicit Table(std::vector<std::string> head);
   void Add(const std::vector<std::string>& row);
   std::string ToString() const;
