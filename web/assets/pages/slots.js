@@ -109,8 +109,14 @@ export function render(root, { signal }) {
     }
   }
 
-  function windowsFrom(config, start, limit) {
-    return get(`/admin/rate-limit/windows?${new URLSearchParams({ config: config.configName, from: new Date(start).toISOString(), limit: String(limit) })}`, signal);
+  /** The next windows that hold something. Those of cancelled events hold nothing, and there may be many of them. */
+  async function windowsFrom(config, start) {
+    for (let from = start; ;) {
+      const { windows } = await get(`/admin/rate-limit/windows?${new URLSearchParams({ config: config.configName, from: new Date(from).toISOString(), limit: String(SHOWN) })}`, signal);
+      const busy = windows.filter((w) => w.count + (w.carried ?? 0) > 0);
+      if (busy.length > 0 || windows.length < SHOWN) return busy;
+      from = toDate(windows.at(-1).windowStart).getTime() + durationMs(config.windowSize);
+    }
   }
 
   /** The windows that hold something from a time on; a feed may be for a day that is far away. */
@@ -123,11 +129,11 @@ export function render(root, { signal }) {
     const draw = async (start) => {
       from.value = local(new Date(start));
       try {
-        const bars = fillGaps((await windowsFrom(config, start, SHOWN)).windows, size).map((w) => ({ start: w.start, label: moment(w.start), value: w.count, extra: w.carried }));
+        const bars = fillGaps(await windowsFrom(config, start), size).map((w) => ({ start: w.start, label: moment(w.start), value: w.count, extra: w.carried }));
         later.hidden = true;
         if (bars.length === 0) return show(chart, empty('There are no events at this time or later.'));
         show(chart, ...loadChart(config, bars));
-        [next] = (await windowsFrom(config, bars.at(-1).start + size, 1)).windows;
+        [next] = await windowsFrom(config, bars.at(-1).start + size);
         later.hidden = next === undefined;
       } catch (error) {
         if (!signal.aborted) show(chart, failure(error, 'The load'));
