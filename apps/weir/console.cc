@@ -110,6 +110,8 @@ std::string Table::ToString() const {
       line += "  ";
     }
     line.erase(line.find_last_not_of(' ') + 1);
+    // Empty names say only how many columns there are.
+    if (line.empty() && &row == &rows_.front()) continue;
     out += line + '\n';
   }
   return out;

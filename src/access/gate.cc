@@ -158,7 +158,7 @@ std::string Admission::Holder() const {
   return proof == Proof::kCertificate ? "certificate " + name : std::string();
 }
 
-std::string_view Explain(Verdict verdict) noexcept {
+std::string Explain(Verdict verdict, Operation operation) {
   switch (verdict) {
     case Verdict::kAdmitted:
       return "";
@@ -167,7 +167,8 @@ std::string_view Explain(Verdict verdict) noexcept {
     case Verdict::kKeyWrong:
       return "unknown API key";
     case Verdict::kRoleMissing:
-      return "this API key lacks the required role; see docs/reference/access.md";
+      return "this needs the role " + std::string(RoleNeeded(operation)) +
+             ", which your key, token or certificate does not have; see docs/reference/access.md";
     case Verdict::kSlowedDown:
       return "too many wrong keys from this address; try again later";
   }

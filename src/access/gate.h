@@ -118,7 +118,7 @@ class Gate {
   std::atomic<std::uint64_t> wrong_{0};
 };
 
-/// How a refusal reads; the caller's own words are not repeated.
-std::string_view Explain(Admission::Verdict verdict) noexcept;
+/// How the refusal of an operation reads; the caller's own words are not repeated.
+std::string Explain(Admission::Verdict verdict, Operation operation);
 
 }  // namespace weir::access

@@ -175,13 +175,8 @@ std::optional<http::Response> AdminGuard::RefuseKeyless(const http::Request& req
 
 http::Response RefusalOf(const access::Admission& admission, access::Operation operation) {
   using Verdict = access::Admission::Verdict;
-  if (admission.verdict == Verdict::kRoleMissing) {
-    return http::ErrorResponse(403, "this needs the role " +
-                                        std::string(access::RoleNeeded(operation)) +
-                                        ", which your key, token or certificate does not have; see "
-                                        "docs/reference/access.md");
-  }
-  const std::string message(access::Explain(admission.verdict));
+  const std::string message = access::Explain(admission.verdict, operation);
+  if (admission.verdict == Verdict::kRoleMissing) return http::ErrorResponse(403, message);
   if (admission.verdict == Verdict::kSlowedDown) {
     http::Response response = http::ErrorResponse(429, message);
     response.headers.emplace_back("Retry-After", std::to_string(admission.retry_after.count()));

@@ -80,6 +80,19 @@ void AppendMicros(JsonWriter& json, std::string_view name, double micros) {
   json.RawField(name, text.data());
 }
 
+/// "memory", or of several stores "main=mysql, hot=redis".
+std::string KindsOf(std::string_view stores) {
+  constexpr std::string_view kBetween = ", ";
+  std::string kinds;
+  for (;;) {
+    const std::size_t end = stores.find(kBetween);
+    kinds += SchemeOf(stores.substr(0, end));
+    if (end == std::string_view::npos) return kinds;
+    kinds += kBetween;
+    stores.remove_prefix(end + kBetween.size());
+  }
+}
+
 http::Response Live(const AdminParts& parts) {
   http::Response response;
   JsonWriter json(response.body);
@@ -100,7 +113,7 @@ http::Response Live(const AdminParts& parts) {
   json.EndArray()
       .Key("store")
       .BeginObject()
-      .Field("kind", SchemeOf(parts.store_name))
+      .Field("kind", KindsOf(parts.store_name))
       .Field("state", !health || health->up ? "up" : "down")
       .Field("breaker", health ? std::string_view(health->breaker) : "closed")
       .EndObject()

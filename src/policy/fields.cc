@@ -90,7 +90,9 @@ std::optional<std::string_view> Nearest(std::string_view word,
                                         std::span<const std::string_view> candidates) {
   if (word.size() > kMaxWord) return std::nullopt;
   std::optional<std::string_view> nearest;
-  std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
+  // Of a short word, two letters are most of it.
+  const std::size_t most = word.size() < 5 ? 1 : std::max<std::size_t>(2, word.size() / 3);
+  std::size_t least = most + 1;
   const Letters letters(word);
   for (const std::string_view candidate : candidates) {
     if (letters.Apart(candidate) >= least) continue;

@@ -258,7 +258,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await ask('POST', '/api/config', { userId: '42', rateLimit: 2, timeWindow: 60 });
     for (let i = 0; i < 3; i += 1) await ask('POST', '/api/send', { userId: '42', message: 'hello' }).catch(() => {});
     await open('notify');
-    const sent = page.locator('.figure').filter({ hasText: 'Sent' });
+    const sent = page.locator('.figure').filter({ hasText: 'Accepted' });
     await sent.getByText('2', { exact: true }).waitFor();
     await page.locator('.figure').filter({ hasText: 'Refused' }).getByText('1', { exact: true }).waitFor();
     await page.locator('.figure').filter({ hasText: 'Delivered' }).getByText('2', { exact: true }).waitFor();
@@ -431,11 +431,35 @@ describe('the dashboard', { concurrency: false }, () => {
     await chart.waitFor();
     assert.match(await chart.getAttribute('aria-label'), /the fullest holds 100 of 100/);
     assert.equal(await page.locator('.chart .cap').count(), 1);
+    await page.getByText(/: \d+ windows; the fullest holds 100 of 100\.$/).waitFor();
     await page.getByLabel('Events', { exact: true }).fill('1000');
     await page.getByRole('button', { name: 'Forecast' }).click();
     await page.getByText('Nothing was assigned.').waitFor();
     assert.deepEqual(await axe(page), []);
     await shot(page, 'slots-forecast');
+    quiet();
+  });
+
+  test('finds the windows of a feed for a far day', async () => {
+    await ask('POST', '/admin/rate-limit/config', { configName: 'far', windowSize: 'PT4S', maxPerWindow: 100 });
+    const events = (at, n) => ({ events: Array.from({ length: n }, (_, i) => ({ eventId: `${at}-${i}`, configName: 'far', requestedTime: at })) });
+    await ask('POST', '/api/v1/slots/batch', events('2040-01-31T09:00:00Z', 1));
+    await ask('POST', '/api/v1/slots/batch', events('2040-06-03T09:00:00Z', 250));
+    await open('overview');
+    await open('slots');
+    await page.getByLabel('Config').selectOption({ label: 'far' });
+    await page.getByText(/^31 Jan 2040, .*: 1 window; the fullest holds 1 of 100\.$/).waitFor();
+    await page.getByRole('button', { name: 'Later events' }).click();
+    await page.getByText(/^3 Jun 2040, .*: 3 windows; the fullest holds 100 of 100\.$/).waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Later events' }).isVisible(), false);
+    await page.getByLabel('From').fill('2040-01-01T00:00:00');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByText(/^31 Jan 2040, /).waitFor();
+    await page.getByLabel('From').fill('2050-01-01T00:00:00');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByText('There are no events at this time or later.').waitFor();
+    assert.deepEqual(await axe(page), []);
+    await shot(page, 'slots-far');
     quiet();
   });
 
@@ -449,7 +473,7 @@ describe('the dashboard', { concurrency: false }, () => {
     const box = (title, text) => page.locator('.figure').filter({ hasText: title }).getByText(text, { exact: true }).waitFor();
     await box('Due', '250');
     await box('Claimed', '0');
-    await page.locator('.figure').filter({ hasText: 'Caught up in' }).getByText(/^[23](\.\d+)? s$/).waitFor();
+    await page.locator('.figure').filter({ hasText: 'Catching up takes' }).getByText(/^[23](\.\d+)? s$/).waitFor();
     const { events } = await ask('POST', '/api/v1/slots/claim', { config: 'executed', max: 7, leaseMs: 600000 });
     assert.equal(events.length, 7);
     await box('Due', '243');

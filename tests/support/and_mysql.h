@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/mysql_server.h"
@@ -14,19 +16,36 @@ namespace weir::test {
 /// Stands for the cases that are not there, so that the run's summary lists them as skipped.
 class WithoutMysql : public ::testing::Test {
  public:
-  void TestBody() override { GTEST_SKIP() << MysqlServer::Absence(); }
+  explicit WithoutMysql(const std::string& why) : why_(why) {}
+  void TestBody() override { GTEST_SKIP() << why_; }
+
+ private:
+  const std::string& why_;
 };
 
-/// `kinds` and "mysql", for a suite's INSTANTIATE; without it where it cannot be had: then the
-/// program has a test that is skipped and says why.
-inline std::vector<std::string> AndMysql(std::vector<std::string> kinds) {
-  if (MysqlServer::Absence().empty()) {
-    kinds.emplace_back("mysql");
-    return kinds;
+/// Adds `kind` if there is such a server; otherwise the program has a test that is skipped and says
+/// why.
+inline void AddKind(std::vector<std::string>& kinds, const char* kind, const std::string& absence) {
+  if (absence.empty()) {
+    kinds.emplace_back(kind);
+    return;
   }
-  [[maybe_unused]] static const auto* const once =
-      ::testing::RegisterTest("Mysql", "EveryCaseOfThisProgram", nullptr, nullptr, __FILE__,
-                              __LINE__, []() -> ::testing::Test* { return new WithoutMysql; });
+  static std::set<std::string> told;
+  if (!told.insert(kind).second) return;
+  ::testing::RegisterTest("Absent", kind, nullptr, nullptr, __FILE__, __LINE__,
+                          [&absence]() -> ::testing::Test* { return new WithoutMysql(absence); });
+}
+
+/// `kinds` and "mysql", for a suite's INSTANTIATE.
+inline std::vector<std::string> AndMysql(std::vector<std::string> kinds) {
+  AddKind(kinds, "mysql", MysqlServer::Absence());
+  return kinds;
+}
+
+/// `kinds`, "mysql" and "mysql8".
+inline std::vector<std::string> AndBothMysqls(std::vector<std::string> kinds) {
+  kinds = AndMysql(std::move(kinds));
+  AddKind(kinds, "mysql8", Mysql8Server::Absence());
   return kinds;
 }
 

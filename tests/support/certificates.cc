@@ -16,26 +16,29 @@ void OpenSsl(std::vector<std::string> arguments) {
   }
 }
 
-std::vector<std::string> NewKey(const Certificates::Pair& pair) {
+std::vector<std::string> NewKey(Certificates::Keys keys, const Certificates::Pair& pair) {
+  if (keys == Certificates::Keys::kRsa) {
+    return {"-newkey", "rsa:2048", "-nodes", "-keyout", pair.key.string()};
+  }
   return {"-newkey", "ec",      "-pkeyopt",       "ec_paramgen_curve:prime256v1",
           "-nodes",  "-keyout", pair.key.string()};
 }
 
-void SelfSign(const std::string& name, const Certificates::Pair& pair) {
+void SelfSign(Certificates::Keys keys, const std::string& name, const Certificates::Pair& pair) {
   std::vector<std::string> arguments = {"req",   "-x509",       "-days", "2",
                                         "-subj", "/CN=" + name, "-out",  pair.certificate.string()};
-  const std::vector<std::string> key = NewKey(pair);
+  const std::vector<std::string> key = NewKey(keys, pair);
   arguments.insert(arguments.end(), key.begin(), key.end());
   OpenSsl(std::move(arguments));
 }
 
 }  // namespace
 
-Certificates::Certificates() { SelfSigned("Weir test authority", "ca"); }
+Certificates::Certificates(Keys keys) : keys_(keys) { SelfSigned("Weir test authority", "ca"); }
 
 Certificates::Pair Certificates::SelfSigned(const std::string& name, const std::string& file) {
   Pair pair{dir_ / (file + ".pem"), dir_ / (file + ".key")};
-  SelfSign(name, pair);
+  SelfSign(keys_, name, pair);
   return pair;
 }
 
@@ -48,7 +51,7 @@ Certificates::Pair Certificates::Issue(const std::string& name, const std::strin
   const std::string extensions =
       dir_.Write(file + ".ext", "subjectAltName=" + names + "\n").string();
   std::vector<std::string> arguments = {"req", "-new", "-subj", "/CN=" + name, "-out", request};
-  const std::vector<std::string> key = NewKey(pair);
+  const std::vector<std::string> key = NewKey(keys_, pair);
   arguments.insert(arguments.end(), key.begin(), key.end());
   OpenSsl(std::move(arguments));
   OpenSsl({"x509", "-req", "-days", "2", "-in", request, "-CA", authority().string(), "-CAkey",

@@ -13,7 +13,9 @@ namespace weir::test {
 /// Not thread-safe.
 class Certificates {
  public:
-  Certificates();
+  /// Elliptic curves, or RSA for servers too old to speak TLS with them.
+  enum class Keys { kEc, kRsa };
+  explicit Certificates(Keys keys = Keys::kEc);
 
   struct Pair {
     std::filesystem::path certificate;
@@ -32,6 +34,7 @@ class Certificates {
   const TempDir& dir() const noexcept { return dir_; }
 
  private:
+  const Keys keys_;
   TempDir dir_;
 };
 

@@ -15,6 +15,26 @@ namespace weir::test {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// Given up also when making the files fails: the next try must not wait for the failed one.
+class FileLock {
+ public:
+  explicit FileLock(const std::string& path)
+      : file_(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
+    if (file_ < 0) throw std::runtime_error("cannot make " + path);
+    flock(file_, LOCK_EX);
+  }
+  ~FileLock() { close(file_); }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  const int file_;
+};
+
+}  // namespace
+
 void GiveTo(const std::string& user, const fs::path& path) {
   if (geteuid() != 0) return;
   passwd entry{};
@@ -34,11 +54,10 @@ void GiveTo(const std::string& user, const fs::path& path) {
 fs::path DatabaseTemplate(const std::string& name, const std::string& user,
                           const std::function<void(const fs::path& folder)>& make) {
   const fs::path home = fs::path(BuildFolder()) / name;
-  const int lock = open((home.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-  if (lock < 0) throw std::runtime_error("cannot make " + home.string() + ".lock");
-  flock(lock, LOCK_EX);
+  const FileLock lock(home.string() + ".lock");
   if (!fs::exists(home)) {
     const TempDir scratch;
+    fs::create_directory(scratch / "tmp");
     GiveTo(user, scratch.path());
     const fs::path data = scratch / "data";
     make(data);
@@ -47,7 +66,6 @@ fs::path DatabaseTemplate(const std::string& name, const std::string& user,
     fs::copy(data, unfinished, fs::copy_options::recursive);
     fs::rename(unfinished, home);
   }
-  close(lock);
   return home;
 }
 

@@ -14,6 +14,7 @@ constexpr const char* kUser = "mysql";
 void MakeMariadb(const std::filesystem::path& data) {
   const RunResult made = RunProgram(
       {"mariadb-install-db", "--no-defaults", "--datadir=" + data.string(),
+       "--tmpdir=" + (data.parent_path() / "tmp").string(),
        "--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=64M"},
       {.directory = "/", .user = kUser});
   if (made.exit_code != 0) {

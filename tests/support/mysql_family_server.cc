@@ -13,6 +13,8 @@ namespace weir::test {
 MysqlFamilyServer::MysqlFamilyServer(Program program, std::vector<std::string> settings)
     : port_(FreePort()), program_(std::move(program)), settings_(std::move(settings)) {
   std::filesystem::copy(program_.files, dir_ / "data", std::filesystem::copy_options::recursive);
+  // Of its own: a server that starts removes the temporary tables of all others in the same folder.
+  std::filesystem::create_directory(dir_ / "tmp");
   // The server's own id, which two that replicate must not share.
   std::filesystem::remove(dir_ / "data" / "auto.cnf");
   dir_.Write("init.sql",
@@ -59,8 +61,9 @@ void MysqlFamilyServer::Start() {
   for (const std::string& option :
        {"--datadir=" + (dir_ / "data").string(), "--port=" + std::to_string(port_),
         std::string("--bind-address=127.0.0.1"), "--socket=" + socket(),
-        "--pid-file=" + (dir_ / "pid").string(), "--init-file=" + (dir_ / "init.sql").string(),
-        std::string("--skip-name-resolve"), std::string("--innodb-flush-log-at-trx-commit=1"),
+        "--pid-file=" + (dir_ / "pid").string(), "--tmpdir=" + (dir_ / "tmp").string(),
+        "--init-file=" + (dir_ / "init.sql").string(), std::string("--skip-name-resolve"),
+        std::string("--innodb-flush-log-at-trx-commit=1"),
         std::string("--innodb-buffer-pool-size=128M"), std::string("--max-connections=200")}) {
     argv.push_back(option);
   }

@@ -17,4 +17,23 @@ class MysqlServer : public MysqlFamilyServer {
   static const std::string& Absence();
 };
 
+/// Likewise, an early MySQL 8.0 (mysql8/fetch.sh).
+class Mysql8Server : public MysqlFamilyServer {
+ public:
+  explicit Mysql8Server(std::vector<std::string> settings = {});
+
+  static const std::string& Absence();
+};
+
+/// Why a kind of server is not on this machine; empty for those that always are.
+template <typename Server>
+const std::string& AbsenceOf() {
+  static const std::string here;
+  if constexpr (requires { Server::Absence(); }) {
+    return Server::Absence();
+  } else {
+    return here;
+  }
+}
+
 }  // namespace weir::test

@@ -6,12 +6,13 @@
 
 namespace weir::test {
 
-/// For a test program that needs MySQL: all its tests are skipped, and say why, where it cannot be
-/// downloaded. Register it with testing::AddGlobalTestEnvironment.
-class NeedsMysql : public ::testing::Environment {
+/// For a test program that needs a kind of MySQL: all its tests are skipped, and say why, where it
+/// cannot be downloaded. Register it with testing::AddGlobalTestEnvironment.
+template <typename Server>
+class Needs : public ::testing::Environment {
  public:
   void SetUp() override {
-    if (!MysqlServer::Absence().empty()) GTEST_SKIP() << MysqlServer::Absence();
+    if (!AbsenceOf<Server>().empty()) GTEST_SKIP() << AbsenceOf<Server>();
   }
 };
 

@@ -80,6 +80,7 @@ std::unique_ptr<StoreServer> StoreServer::Make(std::string_view kind) {
   if (kind == "postgres") return std::make_unique<Postgres>();
   if (kind == "mariadb") return std::make_unique<MysqlFamily<MariadbServer>>();
   if (kind == "mysql") return std::make_unique<MysqlFamily<MysqlServer>>();
+  if (kind == "mysql8") return std::make_unique<MysqlFamily<Mysql8Server>>();
   if (kind == "redis") return std::make_unique<Redis>();
   if (kind == "redis_cluster") return std::make_unique<Cluster>();
   throw std::runtime_error("no server of kind " + std::string(kind));

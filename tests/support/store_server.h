@@ -11,8 +11,8 @@ namespace weir::test {
 /// Everything acknowledged survives Kill and Start. As thread-safe as ChildProcess.
 class StoreServer {
  public:
-  /// `kind` is postgres, mariadb, mysql, redis or redis_cluster. Throws std::runtime_error if it
-  /// does not start.
+  /// `kind` is postgres, mariadb, mysql, mysql8, redis or redis_cluster. Throws
+  /// std::runtime_error if it does not start.
   static std::unique_ptr<StoreServer> Make(std::string_view kind);
   virtual ~StoreServer() = default;
 

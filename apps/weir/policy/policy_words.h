@@ -21,7 +21,7 @@ int ForEachPolicy(const Remote& remote, std::string_view source,
 /// enforced, shadow or unlimited, and whether an override says so.
 std::string StateOf(simdjson::dom::element policy);
 
-/// How much it grants: "5 in 1m", "20, refill 1 per 200ms", "3 at once", "unlimited"; empty for an
+/// How much it grants: "5 in 1m", "20, refill 5 per 1s", "3 at once", "unlimited"; empty for an
 /// override.
 std::string LimitOf(simdjson::dom::element policy);
 

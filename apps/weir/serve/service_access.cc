@@ -11,12 +11,12 @@ namespace {
 using access::Operation;
 using Verdict = access::Admission::Verdict;
 
-Status ToStatus(const access::Admission& admission) {
+Status ToStatus(const access::Admission& admission, Operation operation) {
   if (admission.admitted()) return {};
   Code code = Code::kUnauthenticated;
   if (admission.verdict == Verdict::kRoleMissing) code = Code::kPermissionDenied;
   if (admission.verdict == Verdict::kSlowedDown) code = Code::kResourceExhausted;
-  return Error{code, std::string(access::Explain(admission.verdict))};
+  return Error{code, access::Explain(admission.verdict, operation)};
 }
 
 /// GET /v1/auth carries the headers of the client that a proxy asks about, and that client's key is
@@ -82,7 +82,7 @@ service::HttpOptions::Authorize Service::Authorized(Operation operation) const {
     const auto admission =
         gate.Admit({remote, KeyFor(request), request.subject, "http"}, operation);
     if (admission.admitted()) request.caller = admission.Holder();
-    return ToStatus(admission);
+    return ToStatus(admission, operation);
   };
 }
 
@@ -158,7 +158,7 @@ Status Service::AdmitCall(const grpc::Method& method, const grpc::Caller& caller
                                       : holder + " from " + std::string(caller.address),
                        caller.gives_back ? "check.refund" : GivesBack(method), {}, 1);
   }
-  return ToStatus(admission);
+  return ToStatus(admission, operation);
 }
 
 void Service::Audit(policy::AuditEntry entry) {

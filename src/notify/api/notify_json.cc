@@ -190,7 +190,7 @@ std::string QuotaBody(const notify::UserLimit& limit, notify::Micros now) {
 
 std::string SentBody(const notify::SendAnswer& answer, std::string_view user_id) {
   return JsonObject([&](JsonWriter& json) {
-    json.Field("status", "SENT")
+    json.Field("status", "QUEUED")  // delivery comes later, and may fail
         .Field("eventId", answer.event_id)
         .Field("userId", user_id)
         .Field("remaining", answer.remaining)

@@ -31,7 +31,7 @@ std::string SettingsBody(const notify::UserLimit& limit);
 std::string LimitBody(const notify::UserLimit& limit);
 /// {"userId","limit","used","remaining","resetsAt"} as of `now`; no resetsAt if no window runs.
 std::string QuotaBody(const notify::UserLimit& limit, notify::Micros now);
-/// {"status":"SENT","eventId","userId","remaining","resetsAt"}
+/// {"status":"QUEUED","eventId","userId","remaining","resetsAt"}
 std::string SentBody(const notify::SendAnswer& answer, std::string_view user_id);
 
 }  // namespace weir::notify

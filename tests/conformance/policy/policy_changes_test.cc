@@ -57,8 +57,8 @@ class PolicyChangesTest : public policy::PolicyTest {
 };
 
 INSTANTIATE_TEST_SUITE_P(Stores, PolicyChangesTest,
-                         ::testing::ValuesIn(test::AndMysql({"sqlite", "postgres", "mariadb",
-                                                             "redis", "redis_cluster"})),
+                         ::testing::ValuesIn(test::AndBothMysqls({"sqlite", "postgres", "mariadb",
+                                                                  "redis", "redis_cluster"})),
                          KindName);
 
 TEST_P(PolicyChangesTest, EveryChangeIsInTheLogWithBeforeAndAfter) {

@@ -46,6 +46,7 @@ class PolicyPlace {
     if (kind_ == "postgres") url_ = Empty(Postgres(), name);
     if (kind_ == "mariadb") url_ = Empty(Mariadb(), name);
     if (kind_ == "mysql") url_ = Empty(Mysql(), name);
+    if (kind_ == "mysql8") url_ = Empty(Mysql8(), name);
     if (kind_ == "redis") {
       url_ = Redis().url() + "/" + std::to_string(number_);
       Redis().Command({"-n", std::to_string(number_), "FLUSHDB"});
@@ -78,6 +79,7 @@ class PolicyPlace {
     if (kind_ == "postgres") Postgres().Query(sql, name);
     if (kind_ == "mariadb") Mariadb().Query(sql, name);
     if (kind_ == "mysql") Mysql().Query(sql, name);
+    if (kind_ == "mysql8") Mysql8().Query(sql, name);
   }
 
   static test::PostgresServer& Postgres() {
@@ -98,6 +100,10 @@ class PolicyPlace {
   }
   static test::MysqlServer& Mysql() {
     static test::MysqlServer server;
+    return server;
+  }
+  static test::Mysql8Server& Mysql8() {
+    static test::Mysql8Server server;
     return server;
   }
 

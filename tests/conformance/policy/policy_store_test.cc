@@ -24,8 +24,8 @@ using ::testing::SizeIs;
 using PolicyStoreTest = PolicyTest;
 
 INSTANTIATE_TEST_SUITE_P(Stores, PolicyStoreTest,
-                         ::testing::ValuesIn(test::AndMysql({"sqlite", "postgres", "mariadb",
-                                                             "redis", "redis_cluster"})),
+                         ::testing::ValuesIn(test::AndBothMysqls({"sqlite", "postgres", "mariadb",
+                                                                  "redis", "redis_cluster"})),
                          KindName);
 
 TEST_P(PolicyStoreTest, AChangeIsInForceWhenItIsToldDone) {

@@ -37,15 +37,16 @@ class SharedPoliciesTest : public PolicyTest {
 };
 
 INSTANTIATE_TEST_SUITE_P(Stores, SharedPoliciesTest,
-                         ::testing::ValuesIn(test::AndMysql({"postgres", "mariadb", "redis",
-                                                             "redis_cluster"})),
+                         ::testing::ValuesIn(test::AndBothMysqls({"postgres", "mariadb", "redis",
+                                                                  "redis_cluster"})),
                          KindName);
 
 /// What has tables that somebody must make.
 class PolicyTablesTest : public SharedPoliciesTest {};
 
 INSTANTIATE_TEST_SUITE_P(Tables, PolicyTablesTest,
-                         ::testing::ValuesIn(test::AndMysql({"postgres", "mariadb"})), KindName);
+                         ::testing::ValuesIn(test::AndBothMysqls({"postgres", "mariadb"})),
+                         KindName);
 
 TEST_P(SharedPoliciesTest, AChangeReachesTheOtherNode) {
   ASSERT_TRUE(a().Create(Sample("k", 7)).ok());

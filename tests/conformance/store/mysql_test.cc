@@ -5,7 +5,7 @@
 namespace weir::store::conformance {
 
 const ::testing::Environment* const kNeedsMysql =
-    ::testing::AddGlobalTestEnvironment(new test::NeedsMysql);
+    ::testing::AddGlobalTestEnvironment(new test::Needs<test::MysqlServer>);
 
 std::unique_ptr<Backend> MakeBackend(const Clock* clock) {
   return std::make_unique<SqlBackend<test::MysqlServer, decltype(&mysql::OpenPool)>>(

@@ -178,7 +178,7 @@ TEST_F(Cli, PolicyFilesAreAppliedAsTheyAre) {
 TEST_F(Cli, TheListOfPoliciesEndsWithTheDefault) {
   EXPECT_THAT(
       Weir({"policy", "list"}).output,
-      ContainsRegex("default +TOKEN_BUCKET +100, refill 1 per 100ms  keys without a policy of "
+      ContainsRegex("default +TOKEN_BUCKET +100, refill 10 per 1s  keys without a policy of "
                     "their own +enforced +built in *\n$"));
 }
 

@@ -137,6 +137,11 @@ TEST(Databases, Mysql) {
   OnMysqlFamily<MysqlServer>("pay\\");
 }
 
+TEST(Databases, Mysql8) {
+  if (!Mysql8Server::Absence().empty()) GTEST_SKIP() << Mysql8Server::Absence();
+  OnMysqlFamily<Mysql8Server>("pay\\");
+}
+
 // Where `_` is itself, it must not be escaped.
 TEST(Databases, MysqlWithPartialRevokes) {
   if (!MysqlServer::Absence().empty()) GTEST_SKIP() << MysqlServer::Absence();

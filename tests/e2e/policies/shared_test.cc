@@ -69,8 +69,8 @@ class SharedTest : public ::testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Stores, SharedTest,
-                         ::testing::ValuesIn(AndMysql({"postgres", "mariadb", "redis",
-                                                       "redis_cluster"})),
+                         ::testing::ValuesIn(AndBothMysqls({"postgres", "mariadb", "redis",
+                                                            "redis_cluster"})),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST_P(SharedTest, AChangeAtOneNodeIsEnforcedByAllWithinASecond) {
@@ -135,11 +135,9 @@ TEST_P(SharedTest, HistoryAuditAndUndoAreTheSameAtEveryNode) {
 
 TEST_P(SharedTest, StatusSaysWhereThePoliciesAre) {
   const std::string status = node(0).http().Get("/admin/status").body;
-  const std::map<std::string, std::string> schemes = {{"postgres", "postgres://"},
-                                                      {"mariadb", "mysql://"},
-                                                      {"mysql", "mysql://"},
-                                                      {"redis", "redis://"},
-                                                      {"redis_cluster", "redis+cluster://"}};
+  const std::map<std::string, std::string> schemes = {
+      {"postgres", "postgres://"}, {"mariadb", "mysql://"}, {"mysql", "mysql://"},
+      {"mysql8", "mysql://"},      {"redis", "redis://"},   {"redis_cluster", "redis+cluster://"}};
   const std::string& scheme = schemes.at(GetParam());
   EXPECT_THAT(status, HasSubstr("\"policyStore\":\"" + scheme));
   EXPECT_THAT(status, HasSubstr("\"policyStoreHealth\":{\"up\":true,\"known\":true,"));

@@ -41,6 +41,24 @@ TEST(WeirProxy, WithoutFlagsAnAddressHasAHundredRequestsInAnyHour) {
   EXPECT_THAT(std::string(refused.Header("RateLimit-Policy")), HasSubstr("q=100;w=3600"));
 }
 
+TEST(WeirProxy, HowOftenItCleansUpComesFromAFile) {
+  NginxServer nginx("location / { return 200 'hello'; }");
+  TempDir dir;
+  const auto config = dir.Write("weir.yaml",
+                                "proxy: { per_ip: 2/1s }\n"
+                                "cleanup: { interval: 50ms }\n")
+                          .string();
+  WeirProcess weir(Args(nginx, dir, {"--config", config, "--admin", "127.0.0.1:0"}));
+  ASSERT_EQ(HttpClient(weir.Port("proxy")).Get("/").status, 200);
+  HttpClient admin(weir.Port("http"));
+  // By default it would take an hour.
+  EXPECT_TRUE(WaitUntil([&] {
+    const std::string metrics = admin.Get("/metrics").body;
+    return metrics.find("\nweir_keys 0\n") != std::string::npos &&
+           metrics.find("\nweir_keys_created_total 1\n") != std::string::npos;
+  }));
+}
+
 TEST(WeirProxy, LimitAndIntervalComeFromAFile) {
   NginxServer nginx("location / { return 200 'hello'; }");
   TempDir dir;

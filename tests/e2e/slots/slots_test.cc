@@ -163,7 +163,9 @@ TEST_P(Slots, ConfigsCanBeManaged) {
   EXPECT_THAT(http_->Get("/admin/rate-limit/config").body, HasSubstr(R"("maxPerWindow":3)"));
   EXPECT_THAT(http_->Get("/admin/rate-limit/config/default/versions").body,
               HasSubstr(R"("version":1)"));
-  EXPECT_THAT(http_->Post("/admin/rate-limit/cache/flush", "").body, HasSubstr("flushed"));
+  ASSERT_EQ(http_->Post("/api/v1/slots", Event("cached")).status, 200);
+  EXPECT_EQ(http_->Post("/admin/rate-limit/cache/flush", "").body, R"({"flushed":1})");
+  EXPECT_EQ(http_->Post("/admin/rate-limit/cache/flush", "").body, R"({"flushed":0})");
   EXPECT_EQ(http_->Send("DELETE", "/admin/rate-limit/config/default").status, 200);
   EXPECT_EQ(http_->Get("/admin/rate-limit/config/default").status, 404);
   EXPECT_EQ(http_->Post("/api/v1/slots", Event("e")).status, 404);

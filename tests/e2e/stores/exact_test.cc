@@ -318,8 +318,8 @@ TEST_P(ExactTest, ABucketOfNoPolicyInForceIsFoundAndResetWhateverItsAlgorithm) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, ExactTest,
-                         ::testing::ValuesIn(AndMysql({"redis", "redis_cluster", "postgres",
-                                                       "mariadb"})),
+                         ::testing::ValuesIn(AndBothMysqls({"redis", "redis_cluster", "postgres",
+                                                            "mariadb"})),
                          [](const auto& kind) { return std::string(kind.param); });
 
 }  // namespace

@@ -92,6 +92,11 @@ TEST(Rights, MysqlNeedsThoseThatAreDocumented) {
   ExpectDocumentedRightsDo<MysqlServer>();
 }
 
+TEST(Rights, Mysql8NeedsThoseThatAreDocumented) {
+  if (!Mysql8Server::Absence().empty()) GTEST_SKIP() << Mysql8Server::Absence();
+  ExpectDocumentedRightsDo<Mysql8Server>();
+}
+
 TEST(Rights, WhatTheChannelLacksIsSaidOnce) {
   MariadbServer server;
   Migrate({"--store", server.url()});

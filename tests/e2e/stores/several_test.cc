@@ -81,6 +81,7 @@ TEST(SeveralStores, EachPolicyIsExactInItsStoreAndAllOrNothingHoldsOverBoth) {
   HttpClient http(nodes.ports()[0]);
   // Keys are listed one store after the other.
   EXPECT_THAT(http.Get("/admin/metrics?limit=100").body, HasSubstr("route:/a"));
+  EXPECT_THAT(http.Get("/admin/live").body, HasSubstr(R"("kind":"main=mysql, new=redis")"));
   const std::string metrics = http.Get("/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("weir_store_up{store=\"main\"} 1"));
   EXPECT_THAT(metrics, HasSubstr("weir_store_up{store=\"new\"} 1"));

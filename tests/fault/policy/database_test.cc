@@ -58,7 +58,7 @@ class DatabaseTest : public ::testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Stores, DatabaseTest,
-                         ::testing::ValuesIn(AndMysql({"postgres", "mariadb", "redis"})),
+                         ::testing::ValuesIn(AndBothMysqls({"postgres", "mariadb", "redis"})),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST_P(DatabaseTest, NodesGoOnWithWhatTheyKnowAndCatchUp) {

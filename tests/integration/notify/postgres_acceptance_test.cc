@@ -89,6 +89,8 @@ TEST_F(NotifyAcceptance, R2_3_BelowTheLimitASendIsCountedAndPublished) {
   gateway.clock.Advance(minutes(9));
   const Response sent = gateway.Send("r2_3", "first");
   EXPECT_EQ(sent.status, 200);
+  // Not "SENT": that is said of a message that its provider has.
+  EXPECT_THAT(sent.body, HasSubstr(R"("status":"QUEUED")"));
   EXPECT_EQ(HeaderOf(sent, "X-RateLimit-Remaining"), "1");
   EXPECT_EQ(servers_->RowOf("r2_3"), "2|10|1|2026-01-02 03:04:05");
   EXPECT_THAT(servers_->EventsOf("r2_3"), SizeIs(1));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <vector>
 
 #include "conformance/store/client.h"
 #include "store/mysql/pool.h"
@@ -39,6 +41,9 @@ struct Postgres {
     return "BEGIN; SELECT 1 FROM weir_limits FOR UPDATE; SELECT pg_sleep(2); COMMIT";
   }
   static constexpr const char* kFullIn = "extract(epoch FROM full_in)";
+  static constexpr const char* kCountSessions =
+      "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+      "pid <> pg_backend_pid() AND backend_type = 'client backend'";
 };
 
 template <typename OneOfTheFamily>
@@ -57,6 +62,9 @@ struct MysqlFamily {
     return "BEGIN; SELECT 1 FROM weir_limits FOR UPDATE; SELECT SLEEP(2); COMMIT";
   }
   static constexpr const char* kFullIn = "full_in_seconds";
+  static constexpr const char* kCountSessions =
+      "SELECT COUNT(*) FROM information_schema.processlist "
+      "WHERE db = DATABASE() AND id <> CONNECTION_ID()";
 };
 
 /// A database of its own per test, on a server that all share.
@@ -64,9 +72,8 @@ template <typename Kind>
 class SqlStoreTest : public testing::Test, public conformance::Backend {
  protected:
   void SetUp() override {
-    if constexpr (std::is_same_v<typename Kind::Server, test::MysqlServer>) {
-      if (!test::MysqlServer::Absence().empty()) GTEST_SKIP() << test::MysqlServer::Absence();
-    }
+    const std::string& absence = test::AbsenceOf<typename Kind::Server>();
+    if (!absence.empty()) GTEST_SKIP() << absence;
     static int number = 0;
     database_ = "sql" + std::to_string(++number);
     options_.url = Server().CreateDatabase(database_);
@@ -107,8 +114,8 @@ class SqlStoreTest : public testing::Test, public conformance::Backend {
   std::string database_;
 };
 
-using Kinds =
-    testing::Types<Postgres, MysqlFamily<test::MariadbServer>, MysqlFamily<test::MysqlServer>>;
+using Kinds = testing::Types<Postgres, MysqlFamily<test::MariadbServer>,
+                             MysqlFamily<test::MysqlServer>, MysqlFamily<test::Mysql8Server>>;
 TYPED_TEST_SUITE(SqlStoreTest, Kinds);
 
 TYPED_TEST(SqlStoreTest, WhoeverOnlyLooksLeavesNoRows) {
@@ -136,6 +143,24 @@ TYPED_TEST(SqlStoreTest, LostSessionsAreMadeAgainWithoutAnybodyNoticing) {
     TypeParam::EndSessions(this->Server());
     EXPECT_EQ(client.Charge("k", this->hundred_).remaining, 98 - i);
   }
+}
+
+TYPED_TEST(SqlStoreTest, WhatArrivesTogetherUsesSeveralConnectionsAndNoMoreThanTold) {
+  this->options_.connections = 3;
+  this->Open();
+  std::atomic<bool> done{false};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 6; ++i) {
+      threads.emplace_back([this, &done, i] {
+        Client client(*this);
+        while (!done) (void)client.Charge("k" + std::to_string(i), this->hundred_);
+      });
+    }
+    EXPECT_TRUE(test::WaitUntil([&] { return this->Query(TypeParam::kCountSessions) == "3"; }));
+    done = true;
+  }
+  EXPECT_EQ(this->Query(TypeParam::kCountSessions), "3");
 }
 
 TYPED_TEST(SqlStoreTest, AServerThatStandsStillIsAnsweredForInTime) {
@@ -305,7 +330,8 @@ TYPED_TEST(SqlStoreTest, APoolThatGoesWhileItsServerIsAwayGoesSoon) {
 template <typename Kind>
 class MysqlFamilyStoreTest : public SqlStoreTest<Kind> {};
 using MysqlFamilyKinds =
-    testing::Types<MysqlFamily<test::MariadbServer>, MysqlFamily<test::MysqlServer>>;
+    testing::Types<MysqlFamily<test::MariadbServer>, MysqlFamily<test::MysqlServer>,
+                   MysqlFamily<test::Mysql8Server>>;
 TYPED_TEST_SUITE(MysqlFamilyStoreTest, MysqlFamilyKinds);
 
 // Other engines know neither transactions nor locks of rows.

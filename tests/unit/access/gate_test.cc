@@ -1,5 +1,6 @@
 #include "access/gate.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -64,6 +65,8 @@ TEST_F(GateTest, ARoleIsForItsOperationsAlone) {
   for (const Operation other :
        {Operation::kGiveBack, Operation::kRead, Operation::kOperate, Operation::kAdmin}) {
     EXPECT_EQ(Ask(kPayments, other), Verdict::kRoleMissing);
+    EXPECT_THAT(Explain(Verdict::kRoleMissing, other),
+                ::testing::HasSubstr("the role " + std::string(RoleNeeded(other)) + ","));
   }
   EXPECT_EQ(Ask("eyJgood", Operation::kRead), Verdict::kAdmitted);
   EXPECT_EQ(Ask("eyJgood", Operation::kOperate), Verdict::kAdmitted);

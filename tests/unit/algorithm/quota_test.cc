@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 namespace weir {
 namespace {
@@ -93,9 +95,21 @@ TEST(Quota, RefusesARefillThatIsTooFineInLowestTerms) {
   ExpectRefused(Quota::TokenBucket(1, 4'294'967'297, seconds(1)), "refill", "below 4294967296");
 }
 
+// What is not a compile error could change numbers that were never checked.
+TEST(Quota, IsMadeByItsFactoriesAndHasNothingToChange) {
+  static_assert(!std::is_default_constructible_v<Quota>);
+  static_assert(!std::is_aggregate_v<Quota>);
+  static_assert(!std::is_constructible_v<Quota, Algorithm, std::int64_t>);
+  const Quota quota = Quota::FixedWindow(5, seconds(1)).value();
+  static_assert(std::is_same_v<decltype(quota.limit()), std::int64_t>);
+  static_assert(!std::is_reference_v<decltype(std::declval<Quota&>().limit())>);
+  static_assert(!std::is_reference_v<decltype(std::declval<Quota&>().window())>);
+  EXPECT_EQ(quota, Quota::FixedWindow(5, seconds(1)).value());
+}
+
 TEST(Quota, DescribesItselfToPeople) {
   EXPECT_EQ(Quota::TokenBucket(100, 10, seconds(1)).value().ToString(),
-            "token_bucket(capacity=100, refill=1 per 100ms)");
+            "token_bucket(capacity=100, refill=10 per 1s)");
   EXPECT_EQ(Quota::FixedWindow(5, minutes(1)).value().ToString(),
             "fixed_window(limit=5, window=1m)");
   EXPECT_EQ(Quota::SlidingLog(5, seconds(90)).value().ToString(),

@@ -157,6 +157,7 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {"listen:\n  htp: off",
        "etc/weir.yaml:2:3: unknown setting 'listen.htp'; did you mean 'listen.http'?"},
       {"lisen: { http: off }", "unknown setting 'lisen'; did you mean 'listen'?"},
+      {"foo: 1", "etc/weir.yaml:1:1: unknown setting 'foo'"},  // nothing like 'log'
       {"listen: 8080", "listen: expected a mapping"},
       {"listen: { http: 8080 }",
        "etc/weir.yaml:1:17: listen.http: expected an IP address and port"},

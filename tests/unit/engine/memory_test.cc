@@ -55,5 +55,21 @@ TEST(EngineMemory, HundredGrantsOfASlidingLogTakeLittleMoreThanTheirState) {
   EXPECT_LE((live - of_one_grant) / kKeys, 99U * 5 * 9 / 8);
 }
 
+TEST(EngineMemory, SweepingGivesBackWhatTheLogsOfIdleKeysTook) {
+  ManualClock clock(1'700'000'000'000'000'000);
+  Engine engine(*Quota::SlidingLog(100, 1h), {.max_keys = 1'000, .clock = &clock});
+  (void)engine.TryAcquire("192.0.2.1");
+  const std::size_t of_one_key = live;
+  for (int grant = 0; grant < 100; ++grant) {
+    clock.Advance(1s);
+    for (int key = 0; key < 200; ++key) (void)engine.TryAcquire("user-" + std::to_string(key));
+  }
+  ASSERT_GT(live, of_one_key + std::size_t{200} * 100 * 4);  // a second apart: 4 bytes and a code
+  clock.Advance(1h);
+  EXPECT_EQ(engine.Sweep(), 201U);
+  // The table itself stays as large as it has become; the logs are gone.
+  EXPECT_LT(live, of_one_key + std::size_t{200} * 100);
+}
+
 }  // namespace
 }  // namespace weir

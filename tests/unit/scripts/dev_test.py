@@ -32,7 +32,7 @@ class Dev(unittest.TestCase):
         for folder in ("include", "src", "apps", "tests", "examples", "bench", "fuzz", "simulation", "scripts", ".ci"):
             os.makedirs(os.path.join(self.root, folder))
         self.write(".ci/run", "")
-        for folder in ("kafka", "envoy", "otlp", "mysql", "deploy"):
+        for folder in ("kafka", "envoy", "otlp", "mysql", "mysql8", "deploy"):
             self.write(f"tests/support/{folder}/fetch.sh", "#!/bin/sh\n")
         for name in ("node", "npm"):
             self.stub(name, "")

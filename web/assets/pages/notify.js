@@ -98,8 +98,8 @@ function messages(signal) {
 }
 
 export function render(root, { signal }) {
-  const boxes = { sends: figure('Sent'), limited: figure('Refused (429)'), unavailable: figure('Unavailable (503)'), waiting: figure('In progress'), queue: figure('In the queue'), delivered: figure('Delivered'), retries: figure('Retries'), meanDeliveryMs: figure('Time to delivery'), deadLetters: figure('Dead letters') };
-  const chart = lineChart('Sends since this page was opened', [{ name: 'sent', tone: 'a', area: true }, { name: 'refused', tone: 'b', area: true }], { timeText: time });
+  const boxes = { sends: figure('Accepted'), limited: figure('Refused (429)'), unavailable: figure('Unavailable (503)'), waiting: figure('In progress'), queue: figure('In the queue'), delivered: figure('Delivered'), retries: figure('Retries'), meanDeliveryMs: figure('Time to delivery'), deadLetters: figure('Dead letters') };
+  const chart = lineChart('Sends since this page was opened', [{ name: 'accepted', tone: 'a', area: true }, { name: 'refused', tone: 'b', area: true }], { timeText: time });
   const dead = deadLetters(signal);
   const body = h('div', { class: 'grid' }, figures(...Object.values(boxes)), card('Since this page was opened', { note: 'per second' }, chart.element), card('Find a message', {}, messages(signal)), card('Dead letters', {}, dead.element));
   root.append(pageHead('Notify', 'Messages to users, under their caps.'), body);

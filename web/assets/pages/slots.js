@@ -23,19 +23,36 @@ export function fillGaps(windows, size, most = SHOWN) {
   if (windows.length === 0 || !(size > 0)) return [];
   const rows = new Map(windows.map((w) => [toDate(w.windowStart).getTime(), w]));
   const first = toDate(windows[0].windowStart).getTime();
-  const last = Math.max(...rows.keys());
+  const last = Math.max(...[...rows.keys()].filter((at) => at < first + most * size));
   const all = [];
-  for (let at = first; at <= last && all.length < most; at += size) {
+  for (let at = first; at <= last; at += size) {
     const row = rows.get(at);
     all.push({ start: at, count: row?.count ?? 0, carried: row?.carried ?? 0 });
   }
   return all;
 }
 
-const nowLocal = () => {
-  const now = new Date();
-  return new Date(now.getTime() - now.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
-};
+/** What a field of type datetime-local takes. */
+const local = (date) => new Date(date.getTime() - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+
+/** The chart, its span in words, and the same as a table. */
+function loadChart(config, bars) {
+  const most = Math.max(...bars.map((b) => b.value + b.extra));
+  const ends = [0, Math.floor((bars.length - 1) / 2), bars.length - 1];
+  const day = bars.length * durationMs(config.windowSize) < 86400000;
+  const words = `${bars.length} ${bars.length === 1 ? 'window' : 'windows'}; the fullest holds ${count(most)} of ${count(config.maxPerWindow)}.`;
+  return [
+    h('p', { class: 'muted small' }, `${bars[0].label} to ${bars.at(-1).label}: ${words}`),
+    barChart('Events per window', bars, {
+      cap: config.maxPerWindow, capText: `cap ${count(config.maxPerWindow)}`, labels: [...new Set(ends)].map((i) => (day ? bars[i].label.split(', ')[1] : bars[i].label)), describe: words,
+    }),
+    h('details', null, h('summary', null, 'As a table'), table('Events per window', [
+      { title: 'Window', head: true, cell: (b) => b.label },
+      { title: 'Events', num: true, cell: (b) => count(b.value + b.extra) },
+      { title: 'Of the cap', num: true, cell: (b) => `${Math.round((100 * (b.value + b.extra)) / config.maxPerWindow)} %` },
+    ], bars, { stack: false })),
+  ];
+}
 
 export function render(root, { signal }) {
   const body = h('div', null, empty('Reading…'));
@@ -43,7 +60,7 @@ export function render(root, { signal }) {
   root.append(pageHead('Slots', 'Events get a time in a window that still has room. No window ever holds more than its cap.'), body);
 
   function forecastCard(config) {
-    const when = h('input', { type: 'datetime-local', step: 1, value: nowLocal(), required: true });
+    const when = h('input', { type: 'datetime-local', step: 1, value: local(new Date()), required: true });
     const events = h('input', { type: 'number', min: 1, step: 1, value: '10000', inputmode: 'numeric', required: true });
     const answer = h('div', { 'aria-live': 'polite' });
     const ask = async (event) => {
@@ -77,7 +94,7 @@ export function render(root, { signal }) {
       const now = all.find((b) => b.configName === config.configName);
       if (!now) return show(box, empty('Nothing was executed yet.'));
       const late = now.oldestDue ? toDate(now.now) - toDate(now.oldestDue) : 0;
-      const boxes = ['Due', 'Late', 'Scheduled later', 'In this window', 'Claimed', 'Caught up in', 'Dead letters'].map(figure);
+      const boxes = ['Due', 'Late', 'Scheduled later', 'In this window', 'Claimed', 'Catching up takes', 'Dead letters'].map(figure);
       boxes[0].set(count(now.due) + (now.dueIsMore ? ' or more' : ''));
       boxes[1].set(late > 0 ? span(late) : 'no', null, late > 60000);
       boxes[2].set(count(now.scheduledLater));
@@ -92,29 +109,54 @@ export function render(root, { signal }) {
     }
   }
 
-  async function showConfig(config, box) {
-    const load = h('div', null, empty('Reading…'));
+  /** The next windows that hold something. Those of cancelled events hold nothing, and there may be many of them. */
+  async function windowsFrom(config, start) {
+    for (let from = start; ;) {
+      const { windows } = await get(`/admin/rate-limit/windows?${new URLSearchParams({ config: config.configName, from: new Date(from).toISOString(), limit: String(SHOWN) })}`, signal);
+      const busy = windows.filter((w) => w.count + (w.carried ?? 0) > 0);
+      if (busy.length > 0 || windows.length < SHOWN) return busy;
+      from = toDate(windows.at(-1).windowStart).getTime() + durationMs(config.windowSize);
+    }
+  }
+
+  /** The windows that hold something from a time on; a feed may be for a day that is far away. */
+  function loadCard(config, box) {
+    const size = durationMs(config.windowSize);
+    const from = h('input', { type: 'datetime-local', step: 1, required: true });
+    const later = h('button', { type: 'button', hidden: true }, 'Later events');
+    const chart = h('div', { 'aria-live': 'polite' });
+    let next;  // the start of the first window with events behind those shown
+    const draw = async (start) => {
+      from.value = local(new Date(start));
+      try {
+        const bars = fillGaps(await windowsFrom(config, start), size).map((w) => ({ start: w.start, label: moment(w.start), value: w.count, extra: w.carried }));
+        later.hidden = true;
+        if (bars.length === 0) return show(chart, empty('There are no events at this time or later.'));
+        show(chart, ...loadChart(config, bars));
+        [next] = await windowsFrom(config, bars.at(-1).start + size);
+        later.hidden = next === undefined;
+      } catch (error) {
+        if (!signal.aborted) show(chart, failure(error, 'The load'));
+      }
+    };
+    later.addEventListener('click', () => draw(toDate(next.windowStart).getTime()));
+    const ask = (event) => {
+      event.preventDefault();
+      const start = new Date(from.value).getTime();
+      if (Number.isNaN(start)) return show(chart, message('bad', 'Enter a time.'));
+      return draw(start);
+    };
+    show(box, h('form', { class: 'toolbar', novalidate: true, onsubmit: ask }, h('div', { class: 'grow' }, field('From', from)), h('button', { type: 'submit' }, 'Show'), later), chart);
+    draw(Date.now() - 5 * size);
+  }
+
+  function showConfig(config, box) {
+    const load = h('div');
     const executed = h('div', null, empty('Reading…'));
     shown = [config, executed];
     execution(...shown).catch(() => {});  // it is on the page
     show(box, h('div', { class: 'grid' }, card('Execution', { note: config.calendar ? `${config.calendar.zone}, ${config.calendar.open} to ${config.calendar.cutOff}` : 'no calendar: around the clock' }, executed), card('Load per window', { note: `${span(durationMs(config.windowSize))} each, at most ${count(config.maxPerWindow)}` }, load), forecastCard(config)));
-    try {
-      const found = await get(`/admin/rate-limit/windows?${new URLSearchParams({ config: config.configName, from: new Date(Date.now() - 5 * durationMs(config.windowSize)).toISOString(), limit: String(SHOWN) })}`, signal);
-      const bars = fillGaps(found.windows, durationMs(config.windowSize)).map((w) => ({ label: moment(w.start), value: w.count, extra: w.carried }));
-      if (bars.length === 0) return show(load, empty('There are no events in upcoming windows.'));
-      const most = Math.max(...bars.map((b) => b.value + b.extra));
-      const ends = [0, Math.floor((bars.length - 1) / 2), bars.length - 1];
-      show(load, barChart('Events per window', bars, {
-        cap: config.maxPerWindow, capText: `cap ${count(config.maxPerWindow)}`, labels: [...new Set(ends)].map((i) => (bars.length * durationMs(config.windowSize) < 86400000 ? bars[i].label.split(', ')[1] : bars[i].label)),
-        describe: `${bars.length} windows; the fullest holds ${count(most)} of ${count(config.maxPerWindow)}.`,
-      }), h('details', null, h('summary', null, 'As a table'), table('Events per window', [
-        { title: 'Window', head: true, cell: (b) => b.label },
-        { title: 'Events', num: true, cell: (b) => count(b.value + b.extra) },
-        { title: 'Of the cap', num: true, cell: (b) => `${Math.round((100 * (b.value + b.extra)) / config.maxPerWindow)} %` },
-      ], bars, { stack: false })));
-    } catch (error) {
-      if (!signal.aborted) show(load, failure(error, 'The load'));
-    }
+    loadCard(config, load);
   }
 
   async function start() {
