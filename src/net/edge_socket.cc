@@ -49,7 +49,9 @@ void EdgeSocket::Wait::Complete(void* owner, boost::asio::detail::operation* op,
   Wait& wait = *static_cast<Wait*>(op);
   const boost::intrusive_ptr<Counted> alive = std::move(wait.waiting);
   // Without an owner the io_context is being destroyed.
-  if (owner == nullptr || !wait.socket.is_open()) return;
+  if (owner == nullptr) return;
+  if (&wait == &wait.socket.turn_) wait.socket.turns_.Next();
+  if (!wait.socket.is_open()) return;
   Watcher& watcher = *wait.socket.watcher_;
   void (Watcher::*const tell)() = wait.tell;
   (watcher.*tell)();
@@ -61,7 +63,7 @@ void EdgeSocket::Attach(Counted& owner, Watcher& watcher) noexcept {
 }
 
 EdgeSocket::EdgeSocket(Socket socket, Reactor& reactor)
-    : reactor_(boost::asio::use_service<AsioReactor>(reactor.context())) {
+    : reactor_(boost::asio::use_service<AsioReactor>(reactor.context())), turns_(reactor.turns()) {
   reactor_.init_task();
   boost::system::error_code error;
   socket.non_blocking(true, error);
@@ -145,7 +147,7 @@ void EdgeSocket::AwaitWritable() {
 void EdgeSocket::AwaitTurn() {
   if (turn_.waiting || !is_open()) return;
   turn_.waiting.reset(owner_);
-  reactor_.post_immediate_completion(&turn_, /*is_continuation=*/false);
+  turns_.Await(turn_);
 }
 
 void EdgeSocket::Begin(Wait& wait, int kind) {

@@ -16,6 +16,7 @@
 
 #include "net/connection.h"
 #include "net/transport.h"
+#include "net/turns.h"
 
 namespace weir::net {
 
@@ -60,6 +61,7 @@ class EdgeSocket final : public Transport {
   void Begin(Wait& wait, int kind);
 
   AsioReactor& reactor_;
+  Turns& turns_;
   AsioReactor::per_descriptor_data registration_ = nullptr;
   int fd_ = -1;
   bool tells_more_ = false;  // the kernel says whether there is more

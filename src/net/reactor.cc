@@ -29,7 +29,8 @@ Reactor::Reactor(std::size_t index, std::size_t max_connections)
     : context_(1),
       index_(index),
       max_connections_(max_connections),
-      ticker_(context_.get_executor()) {}
+      ticker_(context_.get_executor()),
+      turns_(context_) {}
 
 Reactor::~Reactor() {
   // Pending handlers hold connections, which need this object to leave: let them run while it

@@ -17,6 +17,7 @@
 
 #include "net/connection.h"
 #include "net/timer_wheel.h"
+#include "net/turns.h"
 #include "weir/result.h"
 
 namespace weir::net {
@@ -75,6 +76,7 @@ class Reactor {
   boost::asio::io_context& context() noexcept { return context_; }
   std::size_t index() const noexcept { return index_; }
   TimerWheel& timers() noexcept { return timers_; }
+  Turns& turns() noexcept { return turns_; }
   /// Any thread.
   const ReactorStats& stats() const noexcept { return stats_; }
   /// True once the service has begun to shut down: replies should say `Connection: close`.
@@ -116,6 +118,7 @@ class Reactor {
   bool stopping_ = false;
   std::chrono::steady_clock::time_point drain_deadline_;
   std::function<void()> drained_;
+  Turns turns_;  // gone first: those that wait hold connections
 };
 
 }  // namespace weir::net

@@ -30,15 +30,18 @@ void Stream::Start() {
 
 void Stream::OnReadable() {
   readable_ = true;
-  Run();
+  if (!turn_) Run();
 }
 
 void Stream::OnWritable() {
   blocked_ = false;
-  Run();
+  if (!turn_) Run();
 }
 
-void Stream::OnTurn() { Wake(); }
+void Stream::OnTurn() {
+  turn_ = false;
+  Wake();
+}
 
 void Stream::Wake() {
   if (next_ != Next::kClose) next_ = Next::kAgain;
@@ -53,6 +56,7 @@ void Stream::Run() {
   int rounds = 0;
   while (Step()) {
     if (++rounds == kFairRounds) {
+      turn_ = true;
       transport_.AwaitTurn();
       break;
     }
@@ -148,6 +152,8 @@ bool Stream::Discard() {
 /// Nothing can be done now: says what to wait for, and for how long.
 void Stream::Settle() {
   if (closed()) return;
+  // What arrives meanwhile waits for the turn as well, or there would be a way around it.
+  if (turn_) return SetTimer();
   if (!AllSent()) {
     transport_.AwaitWritable();
   } else if (state_ == State::kLingering) {

@@ -127,6 +127,7 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
   bool ended_ = false;     // nothing more can be read
   bool progress_ = false;  // something was answered, or taken, since the timer was set
   bool draining_ = false;
+  bool turn_ = false;  // has had its share: everything waits for the next turn
 };
 
 }  // namespace weir::net

@@ -97,20 +97,47 @@ bool Forwarded(http::FieldId id) noexcept {
 }
 
 /// Fields by which an upstream may be made to see another client, target or method than the one
-/// that was counted. Only proxies that are trusted may send them.
+/// that was counted, or another proxy of its own (Proxy, which CGI reads as HTTP_PROXY). Only
+/// proxies that are trusted may send them.
 constexpr std::string_view kMisleading[] = {
-    "Forwarded",          "True-Client-IP",         "X-Client-IP",      "X-Cluster-Client-IP",
-    "X-Forwarded-Method", "X-Forwarded-Path",       "X-Forwarded-Port", "X-Forwarded-Prefix",
-    "X-Forwarded-Scheme", "X-Forwarded-Server",     "X-Forwarded-Ssl",  "X-Forwarded-Uri",
-    "X-HTTP-Method",      "X-HTTP-Method-Override", "X-Host",           "X-Method-Override",
-    "X-Original-Host",    "X-Original-Method",      "X-Original-URI",   "X-Original-URL",
-    "X-Real-IP",          "X-Rewrite-URL",
+    "CF-Connecting-IP",
+    "CF-Connecting-IPv6",
+    "Client-IP",
+    "Fastly-Client-IP",
+    "Forwarded",
+    "Forwarded-For",
+    "Proxy",
+    "True-Client-IP",
+    "X-Azure-ClientIP",
+    "X-Azure-SocketIP",
+    "X-Client-IP",
+    "X-Cluster-Client-IP",
+    "X-Forwarded",
+    "X-HTTP-Method",
+    "X-HTTP-Method-Override",
+    "X-Host",
+    "X-Method-Override",
+    "X-Originating-IP",
+    "X-Override-URL",
+    "X-ProxyUser-IP",
+    "X-Real-IP",
+    "X-Remote-Addr",
+    "X-Remote-IP",
+    "X-Rewrite-URL",
 };
+/// Families of such fields: there are more of them than anyone could list.
+constexpr std::string_view kMisleadingPrefixes[] = {"X-Envoy-", "X-Forwarded-", "X-Original-"};
 
 bool Misleads(const http::Field& field) noexcept {
   if (field.id != http::FieldId::kOther) return false;
-  return std::any_of(std::begin(kMisleading), std::end(kMisleading),
-                     [&](std::string_view name) { return filter::ReadsAsField(field.name, name); });
+  const auto reads_as = [&](std::string_view name) {
+    return filter::ReadsAsField(field.name, name);
+  };
+  const auto begins_as = [&](std::string_view prefix) {
+    return filter::ReadsAsField(field.name.substr(0, prefix.size()), prefix);
+  };
+  return std::any_of(std::begin(kMisleading), std::end(kMisleading), reads_as) ||
+         std::any_of(std::begin(kMisleadingPrefixes), std::end(kMisleadingPrefixes), begins_as);
 }
 
 void WriteEnding(Ending ending, std::string& out) {

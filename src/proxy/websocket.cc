@@ -7,7 +7,11 @@ namespace weir::proxy {
 namespace {
 
 constexpr std::uint8_t kContinuation = 0;
-constexpr std::uint8_t kClose = 8;
+constexpr std::uint8_t kBinary = 2;  // the last of the kinds of messages
+constexpr std::uint8_t kClose = 8;   // the first of the control frames
+constexpr std::uint8_t kPong = 10;   // the last of them
+constexpr std::uint8_t kOpcode = 0x0f;
+constexpr std::uint8_t kEnd = 0x80;
 
 }  // namespace
 
@@ -23,7 +27,11 @@ std::size_t WebSocketScanner::Take(std::string_view bytes) noexcept {
     }
     const auto byte = static_cast<std::uint8_t>(bytes[taken]);
     if (state_ == State::kStart) {
-      const std::uint8_t opcode = byte & 0x0fU;
+      if (!MayBegin(byte)) {
+        state_ = State::kFailed;
+        return taken;
+      }
+      const std::uint8_t opcode = byte & kOpcode;
       if (opcode != kContinuation && opcode != kClose && !admitted_) {
         waits_ = true;
         return taken;
@@ -36,18 +44,33 @@ std::size_t WebSocketScanner::Take(std::string_view bytes) noexcept {
   return taken;
 }
 
+bool WebSocketScanner::MayBegin(std::uint8_t byte) const noexcept {
+  const std::uint8_t opcode = byte & kOpcode;
+  if (closed_) return false;
+  if (opcode >= kClose) return opcode <= kPong && (byte & kEnd) != 0;
+  return opcode == kContinuation ? open_ : opcode <= kBinary && !open_;
+}
+
+void WebSocketScanner::Begin(std::uint8_t byte) noexcept {
+  const std::uint8_t opcode = byte & kOpcode;
+  control_ = opcode >= kClose;
+  closed_ = opcode == kClose;
+  if (!control_) open_ = (byte & kEnd) == 0;
+  state_ = State::kLength;
+}
+
 void WebSocketScanner::Step(std::uint8_t byte) noexcept {
   switch (state_) {
     case State::kStart:
-      state_ = State::kLength;
-      return;
+      return Begin(byte);
     case State::kLength:
       masked_ = (byte & 0x80U) != 0;
       payload_ = byte & 0x7fU;
       if (payload_ < 126) return AfterLength();
       rest_ = payload_ == 126 ? 2 : 8;
+      least_ = payload_ == 126 ? 126 : 65536;
       payload_ = 0;
-      state_ = State::kExtended;
+      state_ = control_ ? State::kFailed : State::kExtended;
       return;
     case State::kExtended:
       // The highest bit of a length is always 0.
@@ -56,8 +79,12 @@ void WebSocketScanner::Step(std::uint8_t byte) noexcept {
         return;
       }
       payload_ = payload_ << 8U | byte;
-      if (--rest_ == 0) AfterLength();
-      return;
+      if (--rest_ > 0) return;
+      if (payload_ < least_) {
+        state_ = State::kFailed;
+        return;
+      }
+      return AfterLength();
     case State::kMask:
       if (--rest_ == 0) state_ = payload_ == 0 ? State::kStart : State::kPayload;
       return;

@@ -9,6 +9,8 @@ namespace weir::proxy {
 /// Finds where messages begin among the bytes that a WebSocket client sends (RFC 6455, section
 /// 5.2), without holding any of them. Pings and pongs are messages, too: the server answers or
 /// reads each. The frames that continue a message and the one that closes the connection are not.
+/// Frames that the RFC forbids are an error: some server could take one for a message, or see the
+/// next frame begin elsewhere.
 ///
 /// Not thread-safe: belongs to one connection.
 class WebSocketScanner {
@@ -30,13 +32,19 @@ class WebSocketScanner {
  private:
   enum class State : std::uint8_t { kStart, kLength, kExtended, kMask, kPayload, kFailed };
 
+  bool MayBegin(std::uint8_t byte) const noexcept;
   void Step(std::uint8_t byte) noexcept;
+  void Begin(std::uint8_t byte) noexcept;
   void AfterLength() noexcept;
 
   State state_ = State::kStart;
   bool waits_ = false;
   bool admitted_ = false;
   bool masked_ = false;
+  bool control_ = false;       // the frame is a ping, a pong or the close
+  bool open_ = false;          // a message has begun and not ended
+  bool closed_ = false;        // the client has said that it sends no more
+  std::uint64_t least_ = 0;    // a length below this has a shorter form
   std::uint32_t rest_ = 0;     // bytes of the length or the mask that are to come
   std::uint64_t payload_ = 0;  // bytes of the frame that are to come
 };

@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint8_t kToken = 1;   // field names, methods
 constexpr std::uint8_t kTarget = 2;  // printable ASCII without space
 constexpr std::uint8_t kValue = 4;   // anything but control characters, tab excepted
+constexpr std::uint8_t kHost = 8;    // a name or address with its port (RFC 3986)
 
 constexpr std::array<std::uint8_t, 256> MakeClasses() noexcept {
   std::array<std::uint8_t, 256> classes{};
@@ -22,12 +23,14 @@ constexpr std::array<std::uint8_t, 256> MakeClasses() noexcept {
     if (c > 0x20 && c < 0x7f) classes[c] |= kTarget;
     const bool alphanumeric =
         (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (alphanumeric) classes[c] |= kToken;
+    if (alphanumeric) classes[c] |= kToken | kHost;
   }
   classes['\t'] |= kValue;
-  for (const char c : std::string_view("!#$%&'*+-.^_`|~")) {
-    classes[static_cast<std::uint8_t>(c)] |= kToken;
-  }
+  const auto add = [&classes](std::string_view characters, std::uint8_t what) {
+    for (const char c : characters) classes[static_cast<std::uint8_t>(c)] |= what;
+  };
+  add("!#$%&'*+-.^_`|~", kToken);
+  add("-._~!$&'()*+,;=%:[]", kHost);
   return classes;
 }
 
@@ -215,7 +218,8 @@ HeadResult Resolve(RequestHead& head, const HeadLimits& limits) {
     return Wrong(400, "Host is missing");
   }
   head.authority = host != nullptr ? host->value : std::string_view();
-  if (!head.authority.empty() && !All(head.authority, kTarget)) return Wrong(400, "bad Host");
+  // One with a path in it would become part of the path where URLs are put together from both.
+  if (!head.authority.empty() && !All(head.authority, kHost)) return Wrong(400, "bad Host");
   if (head.target.front() == '/' || head.target == "*") return {};
 
   const auto scheme = head.target.find("://");
@@ -226,10 +230,8 @@ HeadResult Resolve(RequestHead& head, const HeadLimits& limits) {
   const auto path = head.target.find('/', scheme + 3);
   head.authority =
       head.target.substr(scheme + 3, path == head.target.npos ? path : path - scheme - 3);
-  if (head.authority.empty() || head.authority.find_first_of("?#@") != std::string_view::npos) {
-    return Wrong(400, "bad target");
-  }
-  // "http://host" means the root: its second slash is as good a "/" as any, and is in the buffer.
+  if (head.authority.empty() || !All(head.authority, kHost)) return Wrong(400, "bad target");
+  // "http://host" means the root: its second slash is as good as any, and is in the buffer.
   head.target =
       path == std::string_view::npos ? head.target.substr(scheme + 2, 1) : head.target.substr(path);
   return {};
@@ -337,9 +339,7 @@ HeadResult ParseResponseHead(std::string_view bytes, const HeadLimits& limits, R
   head.status_line = line.substr(9);
   head.status = ParseNumber<int>(line.substr(9, 3)).value_or(0);
   const bool ended = line.size() == 12 || line[12] == ' ';
-  if (head.status < 100 || !ended) {
-    return Wrong(502, "bad status line");
-  }
+  if (head.status < 100 || !ended) return Wrong(502, "bad status line");
   if (auto result = ParseFields(lines, limits, head); result.failed()) {
     result.error_status = 502;
     return result;

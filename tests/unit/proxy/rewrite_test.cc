@@ -54,6 +54,19 @@ TEST(WriteRequestHead, ReplacesForwardedFieldsOfStrangers) {
             "X-Forwarded-Proto: http\r\nVia: 1.1 weir\r\n\r\n");
 }
 
+TEST(WriteRequestHead, RemovesWhatMisleadsTheUpstream) {
+  for (const std::string name :
+       {"X-Original-URL", "X-Original-Forwarded-For", "X-Forwarded-Anything", "x_forwarded_uri",
+        "X-Envoy-Original-Path", "CF-Connecting-IP", "X-Override-URL", "X_HTTP_Method_Override",
+        "Client_IP", "Proxy", "proxy"}) {
+    const std::string bytes = "GET / HTTP/1.1\r\nHost: a\r\n" + name + ": /v1/pay\r\n\r\n";
+    EXPECT_EQ(Forward(bytes).find("/v1/pay"), std::string::npos) << name;
+    EXPECT_NE(Forward(bytes, {"192.0.2.7", true}).find("/v1/pay"), std::string::npos) << name;
+  }
+  EXPECT_NE(Forward("GET / HTTP/1.1\r\nHost: a\r\nX-Originals: 1\r\n\r\n").find("X-Originals"),
+            std::string::npos);
+}
+
 TEST(WriteRequestHead, ExtendsForwardedFieldsOfTrustedProxies) {
   EXPECT_EQ(Forward("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1\r\n"
                     "X-Forwarded-For: 10.0.0.2\r\nX-Forwarded-Proto: https\r\n"

@@ -82,6 +82,24 @@ TEST(WebSocketScanner, FailsOnALengthThatIsNone) {
   EXPECT_EQ(Count(std::string("\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff", 10), 100), -1);
 }
 
+TEST(WebSocketScanner, FailsOnFramesThatAServerCouldTakeForAMessage) {
+  const std::string part = Frame(1, 5, true, false);
+  EXPECT_EQ(Count(Frame(0, 5), 100), -1) << "continues nothing";
+  EXPECT_EQ(Count(Frame(1, 5) + Frame(0, 5), 3), -1) << "continues a message that has ended";
+  EXPECT_EQ(Count(part + Frame(1, 5), 3), -1) << "a message within another";
+  EXPECT_EQ(Count(part + Frame(9, 5) + Frame(0, 5), 3), 2) << "a ping may stand between";
+  EXPECT_EQ(Count(Frame(8, 2) + Frame(1, 5), 100), -1) << "after the close";
+  for (const int reserved : {3, 7, 11, 15}) EXPECT_EQ(Count(Frame(reserved, 5), 100), -1);
+}
+
+TEST(WebSocketScanner, FailsOnFramesWhoseEndIsInDoubt) {
+  EXPECT_EQ(Count(Frame(9, 126), 100), -1) << "control frames are short";
+  EXPECT_EQ(Count(Frame(10, 70000), 100), -1);
+  EXPECT_EQ(Count(Frame(9, 5, true, false), 100), -1) << "and in one piece";
+  EXPECT_EQ(Count(std::string("\x81\xfe\x00\x05mask12345", 13), 100), -1) << "5 has a shorter form";
+  EXPECT_EQ(Count(std::string("\x81\xff\0\0\0\0\0\0\xff\xffmask", 14), 100), -1);
+}
+
 TEST(WebSocketScanner, TakesAnyBytesWithoutTrouble) {
   std::mt19937 random(14);
   for (int round = 0; round < 2000; ++round) {

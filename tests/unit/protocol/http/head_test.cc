@@ -137,6 +137,19 @@ TEST(RequestHead, TellsNonsenseAtOnce) {
   EXPECT_EQ(Request("\x16\x03\x01").result.error_status, 400);  // the start of TLS
 }
 
+TEST(RequestHead, RefusesAHostThatIsMoreThanAHost) {
+  for (const std::string host :
+       {"a/v1/pay", "a/v1/pay?", "a?x", "a#x", "u@a", "a\\b", "<a>", "a|b", "\"a\""}) {
+    EXPECT_EQ(Request("GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n").result.error_status, 400)
+        << host;
+  }
+  EXPECT_EQ(Request("GET http://a\\b/x HTTP/1.1\r\nHost: a\r\n\r\n").result.error_status, 400);
+  for (const std::string host :
+       {"a.example:8080", "[2001:db8::1]:443", "a_b-c~d", "a%20b", "127.0.0.1"}) {
+    EXPECT_EQ(Request("GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n").head.authority, host);
+  }
+}
+
 TEST(RequestHead, WantsExactlyOneHost) {
   EXPECT_EQ(Request("GET / HTTP/1.1\r\n\r\n").result.error_status, 400);
   EXPECT_EQ(ErrorOf("Host: b\r\n"), 400);
