@@ -55,9 +55,15 @@ void LogDead(const slots::Finish& end) {
 Dispatcher::Dispatcher(SlotsTarget& source, DeliveryTarget& target, DispatcherOptions options)
     : source_(source), target_(target), options_(std::move(options)) {}
 
-DispatchCounts Dispatcher::counts() const {
+DispatchStanding Dispatcher::standing() const {
   const std::lock_guard lock(mutex_);
-  return counts_;
+  return {.counts = counts_,
+          .waiting = waiting_.size(),
+          .delivering = delivering_,
+          .reporting = in_hand_ - waiting_.size() - delivering_,
+          .target_up = failures_ < kAwayAfter,
+          .store_up = store_up_,
+          .capped = capped_};
 }
 
 slots::Millis Dispatcher::StoreNow() const { return SteadyMillis() + offset_; }
@@ -126,6 +132,7 @@ std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
                                               .ahead = options_.ahead.count(),
                                               .by = options_.name,
                                               .random = Random()});
+  store_up_ = claim.ok() || claim.error().code != Code::kUnavailable;
   if (!claim.ok()) {
     Log(Level::kWarn, "cannot claim events",
         {{"config", std::string_view(config)},
@@ -135,17 +142,18 @@ std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
   }
   NoteClock(claim->now, sent, wall_sent);
   const std::size_t count = claim->events.size();
-  if (count == 0) return 0;
   {
     const std::lock_guard lock(mutex_);
+    capped_[config] = claim->capped;
     in_hand_ += count;
+    counts_.claimed += count;
     for (slots::Claimed& event : claim->events) {
       event.not_after = claim->not_after;
       const slots::Millis at = event.execute_at;
       waiting_.emplace(at, std::move(event));
     }
   }
-  changed_.notify_all();
+  if (count > 0) changed_.notify_all();
   return count;
 }
 
@@ -169,13 +177,14 @@ void Dispatcher::DeliverLoop(const std::stop_token& stop) {
     }
     const slots::Claimed event = std::move(waiting_.begin()->second);
     waiting_.erase(waiting_.begin());
+    ++delivering_;
     lock.unlock();
     Deliver(event);
     lock.lock();
   }
   // Left for whoever claims them when their leases end.
   in_hand_ -= waiting_.size();
-  counts_.lost += waiting_.size();
+  counts_.left += waiting_.size();
   waiting_.clear();
 }
 
@@ -196,7 +205,8 @@ void Dispatcher::Deliver(const slots::Claimed& event) {
 void Dispatcher::Leave() {
   {
     const std::lock_guard lock(mutex_);
-    ++counts_.lost;
+    ++counts_.left;
+    --delivering_;
     --in_hand_;
   }
   changed_.notify_all();
@@ -213,6 +223,7 @@ void Dispatcher::GiveBack(const slots::Claimed& event) {
   {
     const std::lock_guard lock(mutex_);
     ++counts_.retried;
+    --delivering_;
     ended_.push_back({std::move(end), SteadyMillis()});
   }
   changed_.notify_all();
@@ -266,7 +277,7 @@ void Dispatcher::Ended(const slots::Claimed& event, slots::Millis began, const S
       failures_ = 0;
       last_taken_ = StoreNow();
       tried_.erase(end.event_id);
-      ++counts_.delivered;
+      counts_.Delivered(last_taken_ - event.slot.scheduled);
       if (event.attempt > 1) ++counts_.redelivered;
     } else if (status.error().code != Code::kInvalidArgument) {
       TakeFailure(event, began, end);
@@ -275,6 +286,7 @@ void Dispatcher::Ended(const slots::Claimed& event, slots::Millis began, const S
       ++counts_.dead;
       LogDead(end);
     }
+    --delivering_;
     ended_.push_back({std::move(end), at});
   }
   changed_.notify_all();
@@ -312,6 +324,7 @@ void Dispatcher::TellStore(std::vector<Over> over, const std::stop_token& stop) 
       ends[i].ago = std::max<slots::Millis>(0, now - over[i].at);
     }
     Result<std::vector<slots::Finished>> told = source_.Finish(ends);
+    store_up_ = told.ok() || told.error().code != Code::kUnavailable;
     if (told.ok() || stop.stop_requested()) {
       const std::lock_guard lock(mutex_);
       in_hand_ -= ends.size();
