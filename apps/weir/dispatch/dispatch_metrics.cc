@@ -1,7 +1,10 @@
 #include "dispatch/dispatch_metrics.h"
 
 #include <algorithm>
+#include <mutex>
 #include <string_view>
+
+#include "dispatch/dispatcher.h"
 
 namespace weir::app {
 
@@ -15,6 +18,17 @@ void DispatchCounts::Delivered(slots::Millis after) {
     ++bucket;
   }
   ++late[bucket];
+}
+
+DispatchStanding Dispatcher::standing() const {
+  const std::lock_guard lock(mutex_);
+  return {.counts = counts_,
+          .waiting = waiting_.size(),
+          .delivering = delivering_,
+          .reporting = in_hand_ - waiting_.size() - delivering_,
+          .target_up = failures_ < kAwayAfter,
+          .store_up = store_up_,
+          .capped = capped_};
 }
 
 void Collect(const DispatchStanding& standing, telemetry::TextWriter& out) {

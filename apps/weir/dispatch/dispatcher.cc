@@ -16,7 +16,6 @@ using std::chrono::milliseconds;
 using telemetry::Level;
 using telemetry::Log;
 
-constexpr int kAwayAfter = 5;  // failures in a row
 constexpr milliseconds kProbePause{500};
 constexpr milliseconds kErrorPause{500};
 constexpr milliseconds kGather{5};  // ends that come so soon after one another go together
@@ -55,17 +54,6 @@ void LogDead(const slots::Finish& end) {
 Dispatcher::Dispatcher(SlotsTarget& source, DeliveryTarget& target, DispatcherOptions options)
     : source_(source), target_(target), options_(std::move(options)) {}
 
-DispatchStanding Dispatcher::standing() const {
-  const std::lock_guard lock(mutex_);
-  return {.counts = counts_,
-          .waiting = waiting_.size(),
-          .delivering = delivering_,
-          .reporting = in_hand_ - waiting_.size() - delivering_,
-          .target_up = failures_ < kAwayAfter,
-          .store_up = store_up_,
-          .capped = capped_};
-}
-
 slots::Millis Dispatcher::StoreNow() const { return SteadyMillis() + offset_; }
 
 // A machine that was paused has its clock set when it goes on, and the store's with it if that is
@@ -89,8 +77,12 @@ void Dispatcher::Run(const std::stop_token& stop) {
   DeliverLoop(stop);
   claimer.join();
   {
-    // What is on its way to the target ends within its timeout.
     std::unique_lock lock(mutex_);
+    // Left for whoever claims them when their leases end.
+    in_hand_ -= waiting_.size();
+    counts_.left += waiting_.size();
+    waiting_.clear();
+    // What is on its way to the target ends within its timeout.
     changed_.wait_for(lock, options_.timeout + kDrain, [this] { return in_hand_ == 0; });
   }
   told.request_stop();
@@ -121,6 +113,9 @@ void Dispatcher::ClaimLoop(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, stop, away ? kProbePause : poll, [] { return false; });
   }
+  const std::lock_guard lock(mutex_);
+  claims_ended_ = true;
+  changed_.notify_all();
 }
 
 std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
@@ -164,7 +159,8 @@ void Dispatcher::DeliverLoop(const std::stop_token& stop) {
   for (;;) {
     if (stop.stop_requested()) {
       if (!limit) limit = Steady::now() + kDrain;
-      if (waiting_.empty() || Steady::now() >= *limit) break;
+      // A claim may be under way: what it brings is delivered as well.
+      if ((waiting_.empty() && claims_ended_) || Steady::now() >= *limit) break;
     }
     if (waiting_.empty()) {
       changed_.wait_for(lock, milliseconds(100));
@@ -182,10 +178,6 @@ void Dispatcher::DeliverLoop(const std::stop_token& stop) {
     Deliver(event);
     lock.lock();
   }
-  // Left for whoever claims them when their leases end.
-  in_hand_ -= waiting_.size();
-  counts_.left += waiting_.size();
-  waiting_.clear();
 }
 
 void Dispatcher::Deliver(const slots::Claimed& event) {

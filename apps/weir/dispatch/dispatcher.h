@@ -49,6 +49,8 @@ class Dispatcher {
   DispatchStanding standing() const;
 
  private:
+  static constexpr int kAwayAfter = 5;  // failures in a row
+
   /// A delivery that has ended.
   struct Over {
     slots::Finish end = {};
@@ -84,6 +86,7 @@ class Dispatcher {
   std::vector<Over> ended_;
   std::size_t in_hand_ = 0;             // waiting, being delivered, or not reported yet
   std::size_t delivering_ = 0;          // of those
+  bool claims_ended_ = false;           // nothing is added to what waits any more
   std::map<std::string, bool> capped_;  // whether the last claim of a config had to stop at its cap
   int failures_ = 0;                    // in a row
   slots::Millis last_taken_ = 0;        // by the target, on the store's clock
