@@ -13,11 +13,19 @@ void DeliveryStats::Took(Micros time) noexcept {
   took_micros_.fetch_add(static_cast<std::uint64_t>(positive), std::memory_order_relaxed);
 }
 
-Micros DeliveryStats::mean_time() const noexcept {
-  std::uint64_t times = 0;
-  for (const auto& bucket : took_) times += bucket.load(std::memory_order_relaxed);
-  if (times == 0) return 0;
-  return static_cast<Micros>(took_micros_.load(std::memory_order_relaxed) / times);
+SenderFigures DeliveryStats::figures() const noexcept {
+  const auto of = [this](Result result) { return static_cast<std::int64_t>(count(result)); };
+  SenderFigures figures{.delivered = of(kDelivered),
+                        .dead = of(kDead),
+                        .duplicate = of(kDuplicate),
+                        .delayed = of(kDelayed),
+                        .dropped = of(kDropped),
+                        .retries = static_cast<std::int64_t>(retries())};
+  for (const auto& bucket : took_) {
+    figures.timed += static_cast<std::int64_t>(bucket.load(std::memory_order_relaxed));
+  }
+  figures.took = static_cast<Micros>(took_micros_.load(std::memory_order_relaxed));
+  return figures;
 }
 
 void DeliveryStats::Collect(telemetry::TextWriter& out, Micros now) const {

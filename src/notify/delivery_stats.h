@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "notify/notify.h"
+#include "notify/sender_figures.h"
 #include "telemetry/metrics.h"
 
 namespace weir::notify {
@@ -27,8 +28,8 @@ class DeliveryStats {
   std::uint64_t retries() const noexcept { return retries_.load(std::memory_order_relaxed); }
   /// A message was delivered so long after it was accepted.
   void Took(Micros time) noexcept;
-  /// How long deliveries took from that on average; 0 if there was none.
-  Micros mean_time() const noexcept;
+  /// All of it but the lag.
+  SenderFigures figures() const noexcept;
   /// Of the oldest message in hand, or 0 if there is none.
   void SetOldest(Micros accepted_at) noexcept {
     oldest_.store(accepted_at, std::memory_order_relaxed);

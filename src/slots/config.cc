@@ -3,24 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "base/utf8.h"
+
 namespace weir::slots {
 namespace {
-
-// The length of the UTF-8 character at the front, or 0 if it is none.
-std::size_t CharacterLength(std::string_view text) {
-  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return lead >= 0x20 && lead != 0x7f ? 1 : 0;
-  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const unsigned char second = byte(1);
-  const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
-  const bool outside = (lead == 0xed && second > 0x9f) || (lead == 0xf4 && second > 0x8f);
-  return overlong || outside ? 0 : length;
-}
 
 Error Invalid(std::string_view field, std::string_view what) {
   return {Code::kInvalidArgument, std::string(field) + " " + std::string(what)};
@@ -38,10 +24,22 @@ Status CheckName(std::string_view field, std::string_view text, std::size_t max_
   if (text.size() > max_bytes) {
     return Invalid(field, "must not be longer than " + std::to_string(max_bytes) + " bytes");
   }
-  while (!text.empty()) {
-    const std::size_t length = CharacterLength(text);
-    if (length == 0) return Invalid(field, "must be UTF-8 without control characters");
-    text.remove_prefix(length);
+  if (!IsPrintableUtf8(text)) return Invalid(field, "must be UTF-8 without control characters");
+  return {};
+}
+
+Status CheckPayload(std::string_view payload) {
+  if (payload.size() > kMaxPayloadBytes) {
+    return Invalid("payload",
+                   "must not be longer than " + std::to_string(kMaxPayloadBytes) + " bytes");
+  }
+  if (payload.find('\0') != std::string_view::npos) {
+    return Invalid("payload", "must not contain the character U+0000");
+  }
+  while (!payload.empty()) {
+    const std::size_t length = Utf8SequenceLength(payload);
+    if (length == 0) return Invalid("payload", "must be UTF-8");
+    payload.remove_prefix(length);
   }
   return {};
 }

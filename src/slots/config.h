@@ -11,6 +11,9 @@ namespace weir::slots {
 /// characters. The error says what is wrong and begins with `field`.
 Status CheckName(std::string_view field, std::string_view text, std::size_t max_bytes);
 
+/// Whether an event may carry it: at most kMaxPayloadBytes of UTF-8 without zero bytes.
+Status CheckPayload(std::string_view payload);
+
 /// Checks all numbers against their bounds and sorts the tenants, adding kOtherTenants with weight
 /// 1 if there are tenants but not that one. The error names the field as it is called on the wire.
 Result<Config> CheckConfig(Config config);

@@ -70,6 +70,7 @@ struct ClaimRequest {
   Millis lease = 30'000;  ///< from the moment that an event is to be executed
   Millis ahead = 0;       ///< also those due so soon, for who executes each at its time
   std::string by = {};    ///< who claims, for the event's history
+  bool noted = false;     ///< keep a ClaimNote: nobody else writes to an audit log
   Millis now = 0;         ///< 0: the store's clock; anything else is for tests
   std::int64_t random = 0;
 };
@@ -123,6 +124,19 @@ enum class Finished : std::uint8_t {
   kUnknown = 3,  ///< no such event
   kGivenUp = 4,  ///< the last failure that it could have: a dead letter now, although retry_at
 };
+
+/// Events that one caller claimed of one config within a minute, on the store itself. Written in
+/// the transaction of the claim, so there is no claim without it.
+struct ClaimNote {
+  Millis minute = 0;  ///< when it began
+  std::string config = {};
+  std::string by = {};
+  std::int64_t events = 0;
+
+  friend bool operator==(const ClaimNote&, const ClaimNote&) = default;
+};
+inline constexpr Millis kNoteMillis = 60'000;
+inline constexpr std::size_t kMaxNotes = 200;
 
 /// Where listing due events goes on: behind the last one seen.
 struct DueQuery {

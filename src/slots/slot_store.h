@@ -64,6 +64,12 @@ class SlotStore {
   virtual void ClaimDue(ClaimRequest request, Done<Claim> done) = 0;
   /// Ends claims. At most kMaxBatch; answered in their order. Telling the same again is harmless.
   virtual void FinishMany(std::vector<Finish> ends, Done<std::vector<Finished>> done) = 0;
+  /// Up to kMaxNotes notes of claims, oldest first, of minutes that nobody adds to any more. They
+  /// are kept, and given again after a minute, until they are forgotten. `now` 0: the store's
+  /// clock.
+  virtual void TakeNotes(Millis now, Done<std::vector<ClaimNote>> done) = 0;
+  /// As they were given; one that has grown since is kept. Tells how many were forgotten.
+  virtual void ForgetNotes(std::vector<ClaimNote> notes, Done<std::size_t> done) = 0;
   /// Events of one state by scheduled time, without payload and history.
   virtual void ListDue(DueQuery query, Done<std::vector<Event>> done) = 0;
   /// How the execution of each config stands. `now` 0: the store's clock.

@@ -195,12 +195,11 @@ def served_metrics(weir, *more):
     return set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
 
 
-def sender_metrics(weir):
-    """Those of `weir sender`; neither broker nor database needs to answer."""
+def metrics_of(weir, *words):
+    """Those of a command with a door for metrics only; nobody needs to answer it."""
     with tempfile.TemporaryDirectory() as data:
-        child = subprocess.Popen([weir, "sender", "--broker", "kafka://127.0.0.1:1", "--store", "postgres://127.0.0.1:1/x",
-                                  "--metrics", "127.0.0.1:0", "--data", data],
-                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        child = subprocess.Popen([weir, *words, "--store", "postgres://127.0.0.1:1/x", "--metrics", "127.0.0.1:0"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=data)
         try:
             address = next(line.split()[2] for line in child.stdout if line.startswith("listening metrics"))
             text = urllib.request.urlopen(f"http://{address}/metrics").read().decode()
@@ -215,7 +214,10 @@ def grafana(root, _build, weir):
     ids = [panel["id"] for panel in board["panels"]]
     expect(len(set(ids)) == len(ids) > 10, "panels need ids of their own")
     # With a shared store there are metrics of it as well; nobody needs to answer there.
-    known = served_metrics(weir) | served_metrics(weir, "--store", "redis://127.0.0.1:1") | sender_metrics(weir)
+    known = served_metrics(weir) | served_metrics(weir, "--store", "redis://127.0.0.1:1")
+    known |= served_metrics(weir, "--notify-store", "postgres://127.0.0.1:1/x", "--notify-broker", "kafka://127.0.0.1:1")
+    known |= metrics_of(weir, "sender", "--broker", "kafka://127.0.0.1:1")
+    known |= metrics_of(weir, "dispatch", "--config", "pay")
     asked = set()
     for panel in board["panels"]:
         for target in panel["targets"]:

@@ -67,6 +67,14 @@ class SlotStoreClient {
     return Wait<std::vector<slots::Finished>>(
         [&](auto done) { store_.FinishMany(std::move(ends), std::move(done)); });
   }
+  std::vector<slots::ClaimNote> Notes(slots::Millis now) {
+    return Wait<std::vector<slots::ClaimNote>>(
+        [&](auto done) { store_.TakeNotes(now, std::move(done)); });
+  }
+  std::size_t Forget(std::vector<slots::ClaimNote> notes) {
+    return Wait<std::size_t>(
+        [&](auto done) { store_.ForgetNotes(std::move(notes), std::move(done)); });
+  }
   std::vector<slots::Event> Due(slots::DueQuery query) {
     return Wait<std::vector<slots::Event>>(
         [&](auto done) { store_.ListDue(std::move(query), std::move(done)); });

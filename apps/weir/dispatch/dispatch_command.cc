@@ -3,17 +3,24 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <iostream>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
 
 #include "command.h"
 #include "dispatch/dispatcher.h"
+#include "metrics_door.h"
 #include "remote/remote.h"
+#include "slots/api/slots_watch.h"
 #include "slots/slots_target.h"
 #include "telemetry/log.h"
+#include "telemetry/metrics.h"
+#include "weir/clock.h"
 
 namespace weir::app::dispatch_command {
 namespace {
@@ -39,6 +46,7 @@ struct Settings {
   WebhookTargetOptions webhook;
   std::string kafka;
   std::string topic = "weir-slots";
+  std::string metrics;
   double lease = 30;
   double ahead = 0.5;
   double timeout = 5;
@@ -54,6 +62,48 @@ Result<std::unique_ptr<DeliveryTarget>> MakeTarget(const Settings& settings) {
   }
   return MakeStdoutTarget();
 }
+
+/// GET /metrics: what the dispatcher does and, if it works on a database directly, how the backlog
+/// stands there; a service has that in its own metrics.
+///
+/// Thread safety: for the thread that made it.
+class Metrics {
+ public:
+  /// What is given must outlive this.
+  Metrics(const Dispatcher& dispatcher, SlotsTarget& source) {
+    registry_.Add(telemetry::CollectProcess);
+    registry_.Add(
+        [&dispatcher](telemetry::TextWriter& out) { Collect(dispatcher.standing(), out); });
+    if (source.store() == nullptr) return;
+    watch_.emplace(*source.store());
+    registry_.Add([this](telemetry::TextWriter& out) { watch_->CollectStore(out); });
+  }
+
+  Status Open(const std::string& address) {
+    // Standard output belongs to the events.
+    auto door = MetricsDoor::Open(address, registry_, std::cerr);
+    if (!door.ok()) return door.error();
+    door_ = *std::move(door);
+    if (watch_) seconds_ = std::jthread([this](const std::stop_token& stop) { Watch(stop); });
+    return {};
+  }
+
+ private:
+  void Watch(const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any ended;
+    while (!stop.stop_requested()) {
+      watch_->OnSecond(SystemClock::Get().Now());
+      std::unique_lock lock(mutex);
+      ended.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
+    }
+  }
+
+  telemetry::Registry registry_;
+  std::optional<slots::SlotsWatch> watch_;
+  std::unique_ptr<MetricsDoor> door_;
+  std::jthread seconds_;
+};
 
 std::string DefaultName() {
   char host[64] = "dispatcher";
@@ -99,16 +149,24 @@ int Run(Settings& settings) {
   auto target = MakeTarget(settings);
   if (!target.ok()) return Failed(target.error());
   Dispatcher dispatcher(**source, **target, settings.options);
+  std::optional<Metrics> metrics;
+  if (!settings.metrics.empty()) {
+    metrics.emplace(dispatcher, **source);
+    if (Status opened = metrics->Open(settings.metrics); !opened.ok()) {
+      return Failed(opened.error());
+    }
+  }
   telemetry::Log(telemetry::Level::kInfo, "dispatcher started",
                  {{"name", std::string_view(settings.options.name)}});
   dispatcher.Run(stop.get_token());
   target->reset();
-  const DispatchCounts counts = dispatcher.counts();
+  const DispatchCounts counts = dispatcher.standing().counts;
   telemetry::Log(telemetry::Level::kInfo, "dispatcher stopped",
                  {{"delivered", counts.delivered},
                   {"redelivered", counts.redelivered},
                   {"retried", counts.retried},
                   {"dead", counts.dead},
+                  {"left", counts.left},
                   {"lost", counts.lost}});
   telemetry::FlushLog();
   return 0;
@@ -152,6 +210,9 @@ void Configure(Syntax word, int& exit_code) {
                  "Maximum number of claimed events in progress")
       .Between(std::size_t{1}, std::size_t{100'000})
       .ShowDefault();
+  word.AddOption("--metrics", settings->metrics,
+                 "Serve GET /metrics on this HOST:PORT, or port of 127.0.0.1")
+      .Env("WEIR_DISPATCH_METRICS");
   word.AddOption("--name", settings->options.name,
                  "Name in the history of events (default: host/process)");
   word.Footer(kFooter);

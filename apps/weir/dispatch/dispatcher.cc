@@ -16,7 +16,6 @@ using std::chrono::milliseconds;
 using telemetry::Level;
 using telemetry::Log;
 
-constexpr int kAwayAfter = 5;  // failures in a row
 constexpr milliseconds kProbePause{500};
 constexpr milliseconds kErrorPause{500};
 constexpr milliseconds kGather{5};  // ends that come so soon after one another go together
@@ -55,11 +54,6 @@ void LogDead(const slots::Finish& end) {
 Dispatcher::Dispatcher(SlotsTarget& source, DeliveryTarget& target, DispatcherOptions options)
     : source_(source), target_(target), options_(std::move(options)) {}
 
-DispatchCounts Dispatcher::counts() const {
-  const std::lock_guard lock(mutex_);
-  return counts_;
-}
-
 slots::Millis Dispatcher::StoreNow() const { return SteadyMillis() + offset_; }
 
 // A machine that was paused has its clock set when it goes on, and the store's with it if that is
@@ -83,8 +77,12 @@ void Dispatcher::Run(const std::stop_token& stop) {
   DeliverLoop(stop);
   claimer.join();
   {
-    // What is on its way to the target ends within its timeout.
     std::unique_lock lock(mutex_);
+    // Left for whoever claims them when their leases end.
+    in_hand_ -= waiting_.size();
+    counts_.left += waiting_.size();
+    waiting_.clear();
+    // What is on its way to the target ends within its timeout.
     changed_.wait_for(lock, options_.timeout + kDrain, [this] { return in_hand_ == 0; });
   }
   told.request_stop();
@@ -115,6 +113,9 @@ void Dispatcher::ClaimLoop(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, stop, away ? kProbePause : poll, [] { return false; });
   }
+  const std::lock_guard lock(mutex_);
+  claims_ended_ = true;
+  changed_.notify_all();
 }
 
 std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
@@ -126,6 +127,7 @@ std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
                                               .ahead = options_.ahead.count(),
                                               .by = options_.name,
                                               .random = Random()});
+  store_up_ = claim.ok() || claim.error().code != Code::kUnavailable;
   if (!claim.ok()) {
     Log(Level::kWarn, "cannot claim events",
         {{"config", std::string_view(config)},
@@ -135,17 +137,18 @@ std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
   }
   NoteClock(claim->now, sent, wall_sent);
   const std::size_t count = claim->events.size();
-  if (count == 0) return 0;
   {
     const std::lock_guard lock(mutex_);
+    capped_[config] = claim->capped;
     in_hand_ += count;
+    counts_.claimed += count;
     for (slots::Claimed& event : claim->events) {
       event.not_after = claim->not_after;
       const slots::Millis at = event.execute_at;
       waiting_.emplace(at, std::move(event));
     }
   }
-  changed_.notify_all();
+  if (count > 0) changed_.notify_all();
   return count;
 }
 
@@ -156,7 +159,8 @@ void Dispatcher::DeliverLoop(const std::stop_token& stop) {
   for (;;) {
     if (stop.stop_requested()) {
       if (!limit) limit = Steady::now() + kDrain;
-      if (waiting_.empty() || Steady::now() >= *limit) break;
+      // A claim may be under way: what it brings is delivered as well.
+      if ((waiting_.empty() && claims_ended_) || Steady::now() >= *limit) break;
     }
     if (waiting_.empty()) {
       changed_.wait_for(lock, milliseconds(100));
@@ -169,14 +173,11 @@ void Dispatcher::DeliverLoop(const std::stop_token& stop) {
     }
     const slots::Claimed event = std::move(waiting_.begin()->second);
     waiting_.erase(waiting_.begin());
+    ++delivering_;
     lock.unlock();
     Deliver(event);
     lock.lock();
   }
-  // Left for whoever claims them when their leases end.
-  in_hand_ -= waiting_.size();
-  counts_.lost += waiting_.size();
-  waiting_.clear();
 }
 
 void Dispatcher::Deliver(const slots::Claimed& event) {
@@ -196,7 +197,8 @@ void Dispatcher::Deliver(const slots::Claimed& event) {
 void Dispatcher::Leave() {
   {
     const std::lock_guard lock(mutex_);
-    ++counts_.lost;
+    ++counts_.left;
+    --delivering_;
     --in_hand_;
   }
   changed_.notify_all();
@@ -213,6 +215,7 @@ void Dispatcher::GiveBack(const slots::Claimed& event) {
   {
     const std::lock_guard lock(mutex_);
     ++counts_.retried;
+    --delivering_;
     ended_.push_back({std::move(end), SteadyMillis()});
   }
   changed_.notify_all();
@@ -266,7 +269,7 @@ void Dispatcher::Ended(const slots::Claimed& event, slots::Millis began, const S
       failures_ = 0;
       last_taken_ = StoreNow();
       tried_.erase(end.event_id);
-      ++counts_.delivered;
+      counts_.Delivered(last_taken_ - event.slot.scheduled);
       if (event.attempt > 1) ++counts_.redelivered;
     } else if (status.error().code != Code::kInvalidArgument) {
       TakeFailure(event, began, end);
@@ -275,6 +278,7 @@ void Dispatcher::Ended(const slots::Claimed& event, slots::Millis began, const S
       ++counts_.dead;
       LogDead(end);
     }
+    --delivering_;
     ended_.push_back({std::move(end), at});
   }
   changed_.notify_all();
@@ -312,6 +316,7 @@ void Dispatcher::TellStore(std::vector<Over> over, const std::stop_token& stop) 
       ends[i].ago = std::max<slots::Millis>(0, now - over[i].at);
     }
     Result<std::vector<slots::Finished>> told = source_.Finish(ends);
+    store_up_ = told.ok() || told.error().code != Code::kUnavailable;
     if (told.ok() || stop.stop_requested()) {
       const std::lock_guard lock(mutex_);
       in_hand_ -= ends.size();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dispatch/delivery_target.h"
+#include "dispatch/dispatch_metrics.h"
 #include "slots/execution.h"
 #include "slots/slots_target.h"
 #include "slots/store_clock.h"
@@ -30,14 +31,6 @@ struct DispatcherOptions {
   std::chrono::milliseconds longest_pause{60'000};
 };
 
-struct DispatchCounts {
-  std::uint64_t delivered = 0;
-  std::uint64_t redelivered = 0;  ///< of those
-  std::uint64_t retried = 0;
-  std::uint64_t dead = 0;
-  std::uint64_t lost = 0;  ///< the lease ended before the outcome was reported
-};
-
 /// Claims due events and delivers each at its time. Three threads: one claims ahead, one delivers
 /// what is due, one reports to the store how claims ended, in sets. When the target is down, only
 /// an occasional probe is claimed.
@@ -52,9 +45,12 @@ class Dispatcher {
   Dispatcher(SlotsTarget& source, DeliveryTarget& target, DispatcherOptions options);
 
   void Run(const std::stop_token& stop);
-  DispatchCounts counts() const;
+  /// Thread-safe.
+  DispatchStanding standing() const;
 
  private:
+  static constexpr int kAwayAfter = 5;  // failures in a row
+
   /// A delivery that has ended.
   struct Over {
     slots::Finish end = {};
@@ -88,9 +84,12 @@ class Dispatcher {
   std::condition_variable_any changed_;
   std::multimap<slots::Millis, slots::Claimed> waiting_;  // by the time of execution
   std::vector<Over> ended_;
-  std::size_t in_hand_ = 0;       // waiting, being delivered, or not reported yet
-  int failures_ = 0;              // in a row
-  slots::Millis last_taken_ = 0;  // by the target, on the store's clock
+  std::size_t in_hand_ = 0;             // waiting, being delivered, or not reported yet
+  std::size_t delivering_ = 0;          // of those
+  bool claims_ended_ = false;           // nothing is added to what waits any more
+  std::map<std::string, bool> capped_;  // whether the last claim of a config had to stop at its cap
+  int failures_ = 0;                    // in a row
+  slots::Millis last_taken_ = 0;        // by the target, on the store's clock
   std::unordered_map<std::string, slots::Millis> tried_;  // events that failed here, and when
   DispatchCounts counts_;
   // Of the claiming thread: the store's clock seen from the steady one, and from the machine's.
@@ -100,6 +99,7 @@ class Dispatcher {
   std::atomic<std::int64_t> offset_{0};
   std::atomic<std::int64_t> latest_offset_{0};
   std::atomic<std::int64_t> latest_wall_offset_{0};  // at most, less the machine's clock
+  std::atomic<bool> store_up_{false};                // it answered when it was last asked
 };
 
 }  // namespace weir::app

@@ -3,10 +3,11 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "base/number.h"
+#include "csv.h"
 #include "notify/notify_words.h"
 #include "protocol/http/error.h"
 #include "remote/json_fields.h"
@@ -31,35 +32,6 @@ struct UserWords {
 };
 using SharedUserWords = std::shared_ptr<UserWords>;
 
-/// In quotes if it has to be (RFC 4180).
-std::string Cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
-}
-
-/// The cells of a line; nothing if its quotes do not match. User ids have no line breaks, so a row
-/// is a line.
-std::optional<std::vector<std::string>> Cells(std::string_view line) {
-  std::vector<std::string> cells(1);
-  bool quoted = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quoted && c == '"' && i + 1 < line.size() && line[i + 1] == '"') {
-      cells.back() += line[++i];
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      cells.emplace_back();
-    } else if (c != '\r') {
-      cells.back() += c;
-    }
-  }
-  if (quoted) return std::nullopt;
-  return cells;
-}
-
 int RunExport(const UserWords& words) {
   std::ofstream file;
   if (words.file != "-") file.open(words.file);
@@ -67,8 +39,10 @@ int RunExport(const UserWords& words) {
   out << kHeadWithChannel << '\n';
   const int code = EachNotifyRow(
       words.remote, "/api/config?", "users", kMostUsers, [&](simdjson::dom::element user) {
-        out << Cell(TextOf(user, "userId")) << ',' << NumberOf(user, "rateLimit") << ','
-            << NumberOf(user, "timeWindow") << ',' << TextOf(user, "channel") << '\n';
+        std::string id;
+        AppendCsv(id, TextOf(user, "userId"));
+        out << id << ',' << NumberOf(user, "rateLimit") << ',' << NumberOf(user, "timeWindow")
+            << ',' << TextOf(user, "channel") << '\n';
       });
   out.flush();
   if (!out) return Fail({Code::kInvalidArgument, "cannot write " + words.file});
@@ -84,10 +58,11 @@ struct LineRequest {
 
 /// Or what is wrong with the line.
 Result<LineRequest> ConfigOf(const std::string& line) {
-  const auto cells = line.size() > kMaxLine ? std::nullopt : Cells(line);
-  if (!cells || cells->size() < 3 || cells->size() > 4) {
-    return Error{Code::kInvalidArgument, "must be " + std::string(kHeadWithChannel)};
-  }
+  const Error wrong{Code::kInvalidArgument, "must be " + std::string(kHeadWithChannel)};
+  if (line.size() > kMaxLine) return wrong;
+  const Result<std::vector<std::string>> cells = SplitCsv(line);
+  if (!cells.ok()) return cells.error();
+  if (cells->size() < 3 || cells->size() > 4) return wrong;
   const auto limit = ParseNumber<std::int64_t>((*cells)[1]);
   if (!limit) return Error{Code::kInvalidArgument, "rateLimit must be a whole number"};
   const auto minutes = ParseNumber<std::int64_t>((*cells)[2]);
@@ -111,9 +86,16 @@ int Import(const UserWords& words, std::istream& in) {
   std::int64_t wrong = 0;
   std::int64_t number = 0;
   for (std::string line; std::getline(in, line);) {
-    ++number;
-    if (line.empty() || line == "\r" || (number == 1 && line.starts_with(kHead))) continue;
+    if (++number == 1) line = WithoutMark(line);
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty() || (number == 1 && (line == kHead || line == kHeadWithChannel))) continue;
     Result<LineRequest> wanted = ConfigOf(line);
+    // Columns in another order would be read as caps of other users.
+    if (number == 1 && !wanted.ok()) {
+      return Fail(
+          {Code::kInvalidArgument, "line 1: the header must be " + std::string(kHeadWithChannel) +
+                                       "; without one, the first line must be a valid cap"});
+    }
     std::string problem = wanted.ok() ? std::string() : wanted.error().message;
     if (wanted.ok()) {
       Result<ServiceReply> reply =

@@ -72,7 +72,8 @@ void Configure(Syntax word, int& exit_code) {
       .Delimiter(',');
   word.AddOption("--webhook", settings->webhook, "Same as --provider URL")
       .Env("WEIR_SENDER_WEBHOOK");
-  word.AddOption("--metrics", settings->metrics, "HOST:PORT to serve GET /metrics on")
+  word.AddOption("--metrics", settings->metrics,
+                 "Serve GET /metrics on this HOST:PORT, or port of 127.0.0.1")
       .Env("WEIR_SENDER_METRICS");
   word.AddOption("--token", settings->token, "Bearer token for webhooks").Env("WEIR_SENDER_TOKEN");
   word.AddOption("--workers", settings->workers, "Concurrent deliveries")

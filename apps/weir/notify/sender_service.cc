@@ -1,14 +1,20 @@
 #include "notify/sender_service.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <condition_variable>
 #include <fstream>
 #include <future>
+#include <iostream>
 #include <utility>
 #include <vector>
 
 #include "drivers/kafka/topics.h"
 #include "drivers/kafka/url.h"
 #include "notify/providers.h"
+#include "plaintext.h"
 #include "telemetry/log.h"
 #include "weir/clock.h"
 
@@ -28,6 +34,7 @@ constexpr std::size_t kMessagesPerWorker = 4;
 constexpr int kPartitions = 3;
 constexpr std::chrono::seconds kReleasePause{1};
 constexpr std::size_t kReleaseBatch = 500;
+constexpr std::chrono::seconds kFiguresPause{3};
 
 notify::ProviderOptions ProvidersOf(const SenderSettings& settings) {
   notify::ProviderOptions options{
@@ -45,6 +52,14 @@ std::chrono::milliseconds LongestBatch(const SenderSettings& settings,
   const auto all =
       each * static_cast<int>(settings.workers * kMessagesPerWorker) + std::chrono::minutes(1);
   return std::min<std::chrono::milliseconds>(all, std::chrono::hours(24));  // what Kafka allows
+}
+
+/// Host, process and time: containers start with the same process id.
+std::string NewName() {
+  std::array<char, 64> host{};
+  static_cast<void>(gethostname(host.data(), host.size() - 1));
+  return std::string(host.data()) + "/" + std::to_string(getpid()) + "/" +
+         std::to_string(SystemClock::Get().Now());
 }
 
 }  // namespace
@@ -74,6 +89,7 @@ Status SenderService::OpenParts(const SenderSettings& settings, const std::stop_
   if (!delivered) return delivered.error();
   delivered_ = *std::move(delivered);
   if (!settings.store.empty()) {
+    WarnOfPlaintext("--store", settings.store);
     notify::postgres::LedgerOptions ledger;
     ledger.url = settings.store;
     log_ = std::make_unique<notify::postgres::PostgresLedger>(std::move(ledger), nullptr,
@@ -125,10 +141,25 @@ Status SenderService::OpenMetrics(const std::string& address) {
     out.Gauge("weir_notify_store_up", "1 if the last query to the message database succeeded.");
     out.Sample(std::uint64_t{log_->up() ? 1U : 0U});
   });
-  auto door = MetricsDoor::Open(address, registry_);
+  auto door = MetricsDoor::Open(address, registry_, std::cout);
   if (!door) return door.error();
   metrics_ = *std::move(door);
   return {};
+}
+
+void SenderService::ReportFigures(const std::stop_token& ended) {
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  while (!ended.stop_requested()) {
+    notify::SenderFigures figures = stats_.figures();
+    figures.lag = std::max<std::int64_t>(lag_.load(), 0);
+    log_->NoteSender(name_, figures);
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, ended, kFiguresPause, [] { return false; });
+  }
+  notify::SenderFigures last = stats_.figures();
+  last.senders = 0;
+  log_->NoteSender(name_, last);
 }
 
 void SenderService::Run() {
@@ -137,11 +168,19 @@ void SenderService::Run() {
     Log(Level::kInfo,
         "no --store: message states are not recorded, and quiet hours and opt-outs are ignored");
   }
+  if (log_) {
+    name_ = NewName();
+    figures_ = std::jthread([this](const std::stop_token& ended) { ReportFigures(ended); });
+  }
   while (!stop_.stop_requested()) {
     Beat();
     Release();
     std::vector<kafka::Incoming> messages = consumer_->Poll(batch_, kWait);
     if (!messages.empty()) Commit(sender_->Handle(std::move(messages)));
+  }
+  if (figures_.joinable()) {
+    figures_.request_stop();
+    figures_.join();
   }
   using notify::DeliveryStats;
   Log(Level::kInfo, "sender stopped",

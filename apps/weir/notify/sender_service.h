@@ -8,14 +8,15 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "drivers/kafka/consumer.h"
+#include "metrics_door.h"
 #include "notify/delivered_ids.h"
 #include "notify/delivery_stats.h"
 #include "notify/kafka/dead_letters.h"
 #include "notify/kafka/publisher.h"
-#include "notify/metrics_door.h"
 #include "notify/postgres/ledger.h"
 #include "notify/provider.h"
 #include "notify/sender.h"
@@ -60,6 +61,8 @@ class SenderService {
   void Commit(std::span<const kafka::Position> positions);
   void Beat();
   void Release();
+  /// Tells the gateway's database what was done so far, every few seconds.
+  void ReportFigures(const std::stop_token& ended);
 
   std::stop_token stop_;
   std::string heartbeat_;
@@ -78,6 +81,8 @@ class SenderService {
   std::unique_ptr<kafka::Consumer> consumer_;
   telemetry::Registry registry_;
   std::unique_ptr<MetricsDoor> metrics_;
+  std::string name_;  // of this process, for its figures
+  std::jthread figures_;
 };
 
 }  // namespace weir::app

@@ -11,6 +11,7 @@
 #include "drivers/postgres/migration.h"
 #include "library/backends.h"
 #include "notify/postgres/schema.h"
+#include "plaintext.h"
 #include "slots/postgres/schema.h"
 
 namespace weir::app::migrate_command {
@@ -23,6 +24,7 @@ bool IsPostgres(const std::string& url) {
 /// The tables of one part of the service in one database.
 struct Tables {
   const char* name;
+  std::string flag;  ///< that named it
   std::string url;
   std::function<Status(const std::string& url)> migrate;
 };
@@ -32,25 +34,25 @@ Status OnlyPostgres(const std::string& flag) {
 }
 
 /// Those of a database that nodes share.
-std::vector<Tables> OfStore(const std::string& url) {
+std::vector<Tables> OfStore(const std::string& flag, const std::string& url) {
   const library::BackendKind* const kind = library::FindBackend(url);
   std::vector<Tables> all;
   if (kind != nullptr) {
     for (const library::BackendTables& tables : kind->tables) {
-      all.push_back({tables.name.data(), url, tables.migrate});
+      all.push_back({tables.name.data(), flag, url, tables.migrate});
     }
   }
   if (!all.empty()) return all;
-  return {{"limits", url, [](const std::string&) -> Status {
+  return {{"limits", flag, url, [flag](const std::string&) -> Status {
              return Error{
                  Code::kInvalidArgument,
-                 "--store: only SQL databases have tables; other stores need no migration"};
+                 flag + ": only SQL databases have tables; other stores need no migration"};
            }}};
 }
 
 Tables OfPostgres(const char* name, const std::string& flag, const std::string& url,
                   std::span<const char* const> steps) {
-  return {name, url, [=](const std::string& at) {
+  return {name, flag, url, [=](const std::string& at) {
             return IsPostgres(at) ? postgres::Migrate(at, name, steps) : OnlyPostgres(flag);
           }};
 }
@@ -61,7 +63,10 @@ int Migrate(const std::vector<Tables>& all) {
         << "weir: give at least one of --store, --policy-store, --slots-store, --notify-store\n";
     return 2;
   }
+  const Tables* before = nullptr;
   for (const Tables& tables : all) {
+    if (before == nullptr || before->url != tables.url) WarnOfPlaintext(tables.flag, tables.url);
+    before = &tables;
     const Status migrated = tables.migrate(tables.url);
     if (!migrated.ok()) {
       std::cerr << "weir: " << migrated.error().message << '\n';
@@ -92,10 +97,10 @@ void Configure(Syntax word, int& exit_code) {
   word.OnRun([&exit_code] {
     std::vector<Tables> all;
     for (const std::string& store : stores) {
-      for (Tables& tables : OfStore(store)) all.push_back(std::move(tables));
+      for (Tables& tables : OfStore("--store", store)) all.push_back(std::move(tables));
     }
     if (!policies.empty()) {
-      for (const Tables& tables : OfStore(policies)) {
+      for (const Tables& tables : OfStore("--policy-store", policies)) {
         if (std::string_view(tables.name) == "policies") all.push_back(tables);
       }
     }

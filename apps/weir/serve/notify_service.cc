@@ -11,7 +11,7 @@
 #include "notify/sqlite/gateway.h"
 #include "notify/sqlite/ledger.h"
 #include "notify/sqlite/outbox_sender.h"
-#include "serve/plaintext.h"
+#include "plaintext.h"
 #include "weir/clock.h"
 
 namespace weir::app {
@@ -116,11 +116,12 @@ class BrokerNotify final : public NotifyService {
     }
     notify::postgres::LedgerOptions ledger;
     ledger.url = wanted.store;
-    ledger.counts_dead = true;
+    ledger.counts = true;
     service->ledger_ = std::make_unique<notify::postgres::PostgresLedger>(
         std::move(ledger), service->publisher_.get(), SystemClock::Get());
     notify::NotifyApi::Probes probes;
     probes.dead_letters = [raw = service->ledger_.get()] { return raw->dead_letters(); };
+    probes.senders = [raw = service->ledger_.get()] { return raw->senders(); };
     service->api_.emplace(*gateway, SystemClock::Get(), std::move(probes), CapOf(wanted));
     service->ledger_api_.emplace(*service->ledger_);
     return std::unique_ptr<NotifyService>(std::move(service));

@@ -8,7 +8,7 @@
 #include "admin/sqlite/sqlite_policy_store.h"
 #include "base/url.h"
 #include "library/backends.h"
-#include "serve/plaintext.h"
+#include "plaintext.h"
 #include "telemetry/log.h"
 
 namespace weir::app {

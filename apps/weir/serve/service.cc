@@ -8,7 +8,7 @@
 
 #include "library/store_routes.h"
 #include "net/descriptors.h"
-#include "serve/plaintext.h"
+#include "plaintext.h"
 #include "serve/policies.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/sqlite/slot_store.h"
@@ -85,6 +85,7 @@ Service::~Service() {
   // still exist: each has answers under way, and none of them may arrive where nobody is any more.
   // Those that ask another one when they are told (the audit log) go before it.
   notify_.reset();
+  if (claim_audit_) claim_audit_->Close();
   slot_store_.reset();
   if (audit_tally_) audit_tally_->Flush();
   if (database_) database_->Close();
@@ -211,6 +212,9 @@ Status Service::OpenAdmin() {
   audit_tally_.emplace(*policy_store_);
   audit_trimmer_.emplace(*policy_store_,
                          admin::AuditTrimmer::Keep{config_.audit.keep, config_.audit.age});
+  claim_audit_.emplace(*slot_store_, [this](const slots::ClaimNote& note, const auto& written) {
+    AuditNote(note, written);
+  });
   config_changes_.emplace(*policy_store_);
   config_changes_->Add(slots_->configs());
   config_changes_->Add(notify_->api().limits());
@@ -225,6 +229,7 @@ Status Service::OpenAdmin() {
                                                  audit_tally_->Flush();
                                                  slots_->watch().OnSecond(now);
                                                  retirement_->OnSecond(now);
+                                                 claim_audit_->OnSecond(now);
                                                }});
   return {};
 }

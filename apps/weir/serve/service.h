@@ -40,6 +40,7 @@
 #include "service/http_service.h"
 #include "service/resp_door.h"
 #include "slots/api/slots_api.h"
+#include "slots/claim_audit.h"
 #include "slots/retention.h"
 #include "slots/slot_store.h"
 #include "telemetry/metrics.h"
@@ -88,6 +89,7 @@ class Service {
   http::Router::Witness AuditOf(const http::Request& request, access::Operation operation);
   void Audit(policy::AuditEntry entry);
   void AuditClaim(const http::Request& request, const std::string& config, std::size_t count);
+  void AuditNote(const slots::ClaimNote& note, const slots::ClaimAudit::Written& written);
   void AuditReset(const std::string& who, std::string_view key);
   void AddMetrics();
   Status Listen(net::Door& door, const config::Address& address);
@@ -134,6 +136,7 @@ class Service {
   std::shared_ptr<net::TlsContext> grpc_tls_;
   std::shared_ptr<net::TlsContext> resp_tls_;
   std::optional<slots::Retirement> retirement_;
+  std::optional<slots::ClaimAudit> claim_audit_;
   const admin::StoreHealthOf readiness_ = [this] { return Readiness(); };
   std::vector<http::Router> routers_;  // one per reactor, with handlers of its own
   std::vector<std::unique_ptr<service::HttpWorker>> http_workers_;

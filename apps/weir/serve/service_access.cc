@@ -138,6 +138,17 @@ void Service::AuditClaim(const http::Request& request, const std::string& config
   audit_tally_->Note(std::move(who), "slot.claim", config, count);
 }
 
+/// What a dispatcher claimed in the database itself: it has no key, only the name that it gives.
+void Service::AuditNote(const slots::ClaimNote& note, const slots::ClaimAudit::Written& written) {
+  policy::AuditEntry entry{.at = note.minute * 1'000'000,
+                           .who = "database: " + note.by,
+                           .action = "slot.claim",
+                           .target = note.config};
+  JsonWriter(entry.after).BeginObject().Field("count", note.events).EndObject();
+  policy_store_->Append(std::move(entry),
+                        [written](const Result<std::int64_t>& id) { written(id.ok()); });
+}
+
 /// Changes of slots write their own entries.
 http::Router::Witness Service::AuditOf(const http::Request& request, Operation operation) {
   if (operation != Operation::kSend || request.method != "POST") return {};

@@ -10,7 +10,7 @@
 
 #include "base/blocking.h"
 #include "base/url.h"
-#include "serve/plaintext.h"
+#include "plaintext.h"
 #include "store/guard/asio_timers.h"
 #include "store/memory/durable_store.h"
 #include "store/memory/memory_store.h"

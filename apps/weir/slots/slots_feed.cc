@@ -3,51 +3,48 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <iostream>
 #include <utility>
 
 #include "base/error.h"
+#include "csv.h"
+#include "protocol/http/json_body.h"
 #include "slots/config.h"
 
 namespace weir::app {
 namespace {
 
 constexpr std::size_t kMaxLine = 64 * 1024;
+constexpr std::array<std::string_view, 5> kFields = {"eventId", "configName", "requestedTime",
+                                                     "tenant", "payload"};
+
+std::string Plain(std::string_view name) {
+  std::string plain;
+  for (const char c : name) {
+    if (c == '_' || c == '-' || c == ' ') continue;
+    plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  }
+  return plain;
+}
+
+bool IsField(std::string_view name) {
+  return std::find(kFields.begin(), kFields.end(), name) != kFields.end();
+}
+
+/// A misspelt time or payload that is ignored makes another payment of each line.
+Status CheckField(std::string_view kind, std::string_view name) {
+  if (IsField(name)) return {};
+  for (const std::string_view field : kFields) {
+    if (Plain(name) != Plain(field)) continue;
+    return Invalid("unknown " + std::string(kind) + " " + std::string(name) + "; did you mean " +
+                   std::string(field) + "?");
+  }
+  return {};
+}
 
 }  // namespace
-
-std::optional<std::vector<std::string>> SplitCsv(const std::string& line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quoted && c == '"' && i + 1 < line.size() && line[i + 1] == '"') {
-      fields.back() += '"';
-      ++i;
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  if (quoted) return std::nullopt;
-  return fields;
-}
-
-void AppendCsv(std::string& out, const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) {
-    out += text;
-    return;
-  }
-  out += '"';
-  for (char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  out += '"';
-}
 
 FeedReader::FeedReader(std::ifstream in, FeedDefaults defaults, bool json)
     : in_(std::move(in)), defaults_(std::move(defaults)), json_(json) {}
@@ -64,6 +61,9 @@ Result<FeedReader> FeedReader::Open(const std::string& path, FeedDefaults defaul
   reader.bytes_total_ = static_cast<std::int64_t>(std::filesystem::file_size(path, error));
   if (kind == ".csv") {
     if (Status s = reader.ReadHeader(); !s.ok()) return Invalid(path + ": " + s.error().message);
+    if (!reader.ignored_.empty()) {
+      std::cerr << path << ": ignored columns: " << reader.ignored_ << '\n';
+    }
   }
   return reader;
 }
@@ -82,8 +82,16 @@ std::optional<std::string> FeedReader::NextLine() {
 Status FeedReader::ReadHeader() {
   const std::optional<std::string> line = NextLine();
   if (!line) return Invalid("is empty; the first line must name the columns");
-  const auto columns = SplitCsv(*line);
-  if (columns) columns_ = *columns;
+  Result<std::vector<std::string>> columns = SplitCsv(WithoutMark(*line));
+  if (!columns.ok()) return columns.error();
+  columns_ = *std::move(columns);
+  for (const std::string& column : columns_) {
+    if (Status s = CheckField("column", column); !s.ok()) return s;
+    if (!IsField(column)) ignored_ += (ignored_.empty() ? "" : ", ") + column;
+    if (IsField(column) && std::count(columns_.begin(), columns_.end(), column) > 1) {
+      return Invalid("column " + column + " is there twice");
+    }
+  }
   if (std::find(columns_.begin(), columns_.end(), "eventId") == columns_.end()) {
     return Invalid("the first line must name the columns, including eventId");
   }
@@ -115,10 +123,7 @@ Status FeedReader::Fill(FeedEvent& event, const std::string& time) const {
   if (!s.ok()) return s;
   if (!ask.tenant.empty()) s = slots::CheckName("tenant", ask.tenant, slots::kMaxNameBytes);
   if (!s.ok()) return s;
-  if (ask.payload.size() > slots::kMaxPayloadBytes) {
-    return Invalid("payload must not be longer than " + std::to_string(slots::kMaxPayloadBytes) +
-                   " bytes");
-  }
+  if (s = slots::CheckPayload(ask.payload); !s.ok()) return s;
   if (time.empty()) {
     if (!defaults_.requested) return Invalid("requestedTime is missing; give --at");
     ask.requested = *defaults_.requested;
@@ -132,9 +137,9 @@ Status FeedReader::Fill(FeedEvent& event, const std::string& time) const {
 
 FeedEvent FeedReader::FromCsv(const std::string& line) const {
   FeedEvent event;
-  const auto fields = SplitCsv(line);
-  if (!fields) {
-    event.status = Invalid("a quote is not closed");
+  const Result<std::vector<std::string>> fields = SplitCsv(line);
+  if (!fields.ok()) {
+    event.status = fields.error();
     return event;
   }
   std::string time;
@@ -145,6 +150,12 @@ FeedEvent FeedReader::FromCsv(const std::string& line) const {
     if (columns_[i] == "requestedTime") time = value;
     if (columns_[i] == "tenant") event.ask.tenant = value;
     if (columns_[i] == "payload") event.ask.payload = value;
+  }
+  // Cut off, or with a comma that is not quoted: what is there would be another payment.
+  if (fields->size() != columns_.size()) {
+    event.status = Invalid("has " + std::to_string(fields->size()) + " fields; the header has " +
+                           std::to_string(columns_.size()));
+    return event;
   }
   event.status = Fill(event, time);
   return event;
@@ -158,15 +169,20 @@ FeedEvent FeedReader::FromJson(const std::string& line) const {
     event.status = Invalid("must be a JSON object");
     return event;
   }
-  const auto text = [&object](const char* field) {
-    std::string_view value;
-    return object[field].get(value) == simdjson::SUCCESS ? std::string(value) : std::string();
+  std::string time;
+  Status s;
+  for (const auto& [name, value] : object) {
+    if (s.ok()) s = CheckField("field", name);
+  }
+  const auto read = [&](const char* field, std::string& into) {
+    if (s.ok()) s = http::ReadTextIfAny(object, field, into);
   };
-  event.ask.event_id = text("eventId");
-  event.ask.config = text("configName");
-  event.ask.tenant = text("tenant");
-  event.ask.payload = text("payload");
-  event.status = Fill(event, text("requestedTime"));
+  read("eventId", event.ask.event_id);
+  read("configName", event.ask.config);
+  read("tenant", event.ask.tenant);
+  read("payload", event.ask.payload);
+  read("requestedTime", time);
+  event.status = s.ok() ? Fill(event, time) : s;
   return event;
 }
 

@@ -25,7 +25,8 @@ struct FeedDefaults {
 
 /// Reads a feed line by line: `.csv` with a header (eventId, requestedTime, and, if they are there,
 /// configName, tenant and payload), or `.jsonl` with one object of these fields per line. Empty
-/// lines are skipped; a CSV field cannot contain a line break.
+/// lines are skipped; a CSV field cannot contain a line break. Other columns and fields are
+/// ignored, which is said once for a file of CSV, unless their names are nearly one of these.
 ///
 /// Not thread-safe.
 class FeedReader {
@@ -50,14 +51,10 @@ class FeedReader {
   FeedDefaults defaults_;
   bool json_;
   std::vector<std::string> columns_;
+  std::string ignored_;  // names of other columns
   std::int64_t bytes_read_ = 0;
   std::int64_t bytes_total_ = 0;
   std::int64_t line_ = 0;
 };
-
-/// The fields of one line of CSV. Nothing if a quote is not closed.
-std::optional<std::vector<std::string>> SplitCsv(const std::string& line);
-/// Appends `text`, quoted if it must be.
-void AppendCsv(std::string& out, const std::string& text);
 
 }  // namespace weir::app

@@ -1,5 +1,6 @@
 #include "slots/slots_import.h"
 
+#include <simdjson.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "base/json_writer.h"
+#include "csv.h"
 #include "protocol/http/error.h"
 
 namespace weir::app {
@@ -88,11 +90,27 @@ struct Line {
   bool placed = false;
 };
 
+/// Nothing if the line of the feed was wrong.
+std::string RequestedOf(const Line& line) {
+  return line.slot.requested == 0 ? std::string() : slots::FormatInstant(line.slot.requested);
+}
+
+/// The event that a line of the answers is about.
+std::string EventOf(const std::string& line, bool json) {
+  if (!json) {
+    const Result<std::vector<std::string>> fields = SplitCsv(line);
+    return fields.ok() ? fields->front() : line;
+  }
+  simdjson::dom::parser parser;
+  std::string_view event;
+  return parser.parse(line)["eventId"].get(event) == simdjson::SUCCESS ? std::string(event) : line;
+}
+
 void AppendCsvLine(std::string& out, const Line& line) {
   AppendCsv(out, line.slot.event_id);
   out += ',';
   AppendCsv(out, line.slot.config);
-  out += ',' + slots::FormatInstant(line.slot.requested) + ',';
+  out += ',' + RequestedOf(line) + ',';
   if (line.placed) {
     out += slots::FormatInstant(line.slot.scheduled) + ',' +
            slots::FormatInstant(line.slot.window_start) + ',' +
@@ -110,7 +128,7 @@ void AppendJsonLine(std::string& out, const Line& line) {
   json.BeginObject()
       .Field("eventId", line.slot.event_id)
       .Field("configName", line.slot.config)
-      .Field("requestedTime", slots::FormatInstant(line.slot.requested));
+      .Field("requestedTime", RequestedOf(line));
   if (line.placed) {
     json.Field("scheduledTime", slots::FormatInstant(line.slot.scheduled))
         .Field("windowStart", slots::FormatInstant(line.slot.window_start))
@@ -163,24 +181,29 @@ class Importer {
       if (header) continue;
       ++answered;
       ++CountOf(line);
+      if (Status s = SkipAnswered(line, answered); !s.ok()) return s;
     }
     before.close();
     std::error_code error;
     if (std::filesystem::exists(part_)) std::filesystem::resize_file(part_, whole, error);
-    for (std::int64_t i = 0; i < answered; ++i) {
-      if (!feed_.Next()) {
-        return Error{Code::kFailedPrecondition,
-                     part_ +
-                         " has more results than the feed has events; it belongs to another feed, "
-                         "so delete it to start over"};
-      }
-    }
     summary_.resumed = answered;
     summary_.events = answered;
     out_.open(part_, std::ios::binary | std::ios::app);
     if (!json_ && !header_written_) out_ << kHeader;
     if (!out_) return Error{Code::kInternal, part_ + ": cannot be written"};
     return {};
+  }
+
+  // Answers to another feed would hide as many payments of this one.
+  Status SkipAnswered(const std::string& line, std::int64_t number) {
+    const std::optional<FeedEvent> event = feed_.Next();
+    const std::string answered = EventOf(line, json_);
+    if (event && event->ask.event_id == answered) return {};
+    return Error{Code::kInvalidArgument,
+                 part_ + ": line " + std::to_string(number + (header_written_ ? 1 : 0)) +
+                     " is about " + answered + ", and the feed has " +
+                     (event ? event->ask.event_id : "no more events") +
+                     "; it belongs to another feed, so delete it to start over"};
   }
 
   std::vector<FeedEvent> NextBatch() {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "drivers/sqlite/database.h"
+#include "plaintext.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/slots_target.h"
 #include "slots/sqlite/slot_store.h"
@@ -52,13 +53,18 @@ class StoreTarget final : public SlotsTarget {
   }
 
   Result<slots::Claim> Claim(const slots::ClaimRequest& request) override {
-    return Wait<slots::Claim>([&](auto done) { store_->ClaimDue(request, std::move(done)); });
+    slots::ClaimRequest noted = request;
+    noted.noted = true;  // a service would write it to its audit log
+    return Wait<slots::Claim>(
+        [&](auto done) { store_->ClaimDue(std::move(noted), std::move(done)); });
   }
 
   Result<std::vector<slots::Finished>> Finish(const std::vector<slots::Finish>& ends) override {
     return Wait<std::vector<slots::Finished>>(
         [&](auto done) { store_->FinishMany(ends, std::move(done)); });
   }
+
+  slots::SlotStore* store() override { return store_.get(); }
 
  private:
   std::unique_ptr<sqlite::Database> database_;
@@ -68,6 +74,7 @@ class StoreTarget final : public SlotsTarget {
 }  // namespace
 
 Result<std::unique_ptr<SlotsTarget>> OpenStore(const std::string& url) {
+  WarnOfPlaintext("--store", url);
   if (url.starts_with("postgres://") || url.starts_with("postgresql://")) {
     return std::unique_ptr<SlotsTarget>(
         std::make_unique<StoreTarget>(nullptr, std::make_unique<slots::postgres::PostgresSlotStore>(

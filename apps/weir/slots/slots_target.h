@@ -9,6 +9,7 @@
 #include "remote/service_client.h"
 #include "slots/execution.h"
 #include "slots/slot.h"
+#include "slots/slot_store.h"
 #include "weir/result.h"
 
 namespace weir::app {
@@ -26,6 +27,9 @@ class SlotsTarget {
                                                              slots::Millis from,
                                                              std::size_t limit) = 0;
   virtual Result<slots::Findings> Verify() = 0;
+
+  /// If it works on one directly: the store, as long as this lives.
+  virtual slots::SlotStore* store() { return nullptr; }
 
   virtual Result<slots::Claim> Claim(const slots::ClaimRequest& request) = 0;
   virtual Result<std::vector<slots::Finished>> Finish(const std::vector<slots::Finish>& ends) = 0;

@@ -229,28 +229,25 @@ void NotifyApi::Parts::Report(const Request&, Reply reply) {
         .Field("invalid", Count(kInvalid))
         .Field("unavailable", Count(kUnavailable))
         .Field("waiting", gateway.waiting());
-    const auto probed = [&json](std::string_view name, const auto& probe) {
+    const std::optional<SenderFigures> sender = probes.Figures();
+    const auto known = [&json](std::string_view name, std::optional<std::int64_t> number) {
       json.Key(name);
-      if (probe) {
-        json.Value(probe());
+      if (number) {
+        json.Value(*number);
       } else {
         json.Null();
       }
     };
-    probed("queue", probes.queue);
-    probed("deadLetters", probes.dead_letters);
-    const DeliveryStats* const sender = probes.deliveries ? probes.deliveries() : nullptr;
-    const auto told = [&](std::string_view name, auto count) {
-      json.Key(name);
-      if (sender != nullptr) {
-        json.Value(count(*sender));
-      } else {
-        json.Null();
-      }
+    const auto of_sender = [&](std::string_view name, auto figure) {
+      known(name, sender ? std::optional<std::int64_t>(figure(*sender)) : std::nullopt);
     };
-    told("delivered", [](const DeliveryStats& s) { return s.count(DeliveryStats::kDelivered); });
-    told("retries", [](const DeliveryStats& s) { return s.retries(); });
-    told("meanDeliveryMs", [](const DeliveryStats& s) { return s.mean_time() / 1000; });
+    // Without a sender nobody has counted what waits.
+    known("queue", sender && sender->senders > 0 ? std::optional(sender->lag) : std::nullopt);
+    known("deadLetters", probes.DeadLetters());
+    of_sender("delivered", [](const SenderFigures& s) { return s.delivered; });
+    of_sender("retries", [](const SenderFigures& s) { return s.retries; });
+    of_sender("meanDeliveryMs", [](const SenderFigures& s) { return s.mean_time() / 1000; });
+    of_sender("senders", [](const SenderFigures& s) { return s.senders; });
   })));
 }
 
@@ -325,6 +322,10 @@ void NotifyApi::Collect(telemetry::TextWriter& out) const {
   if (parts_->probes.dead_letters) {
     out.Gauge("weir_notify_dead_letters", "Dead letters not yet replayed or deleted.");
     out.Sample(parts_->probes.dead_letters());
+  }
+  if (parts_->probes.senders) {
+    out.Gauge("weir_notify_senders", "Senders that have reported within the last 15 seconds.");
+    out.Sample(static_cast<std::uint64_t>(parts_->probes.senders().senders));
   }
   if (parts_->probes.deliveries) {
     parts_->probes.deliveries()->Collect(out, notify::NowMicros(parts_->clock));

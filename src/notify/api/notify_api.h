@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "admin/undoable.h"
 #include "notify/api/channel_api.h"
@@ -32,6 +33,12 @@ class NotifyApi {
     std::function<std::uint64_t()> dead_letters;  ///< empty: unknown
     /// The sender's counts, if it is in this process.
     std::function<const DeliveryStats*()> deliveries;
+    /// Those of senders outside, as they report them; empty: there are none outside.
+    std::function<SenderFigures()> senders;
+
+    std::optional<std::int64_t> DeadLetters() const;
+    /// Nothing if no sender has ever reported: one without --store may be delivering all the same.
+    std::optional<SenderFigures> Figures() const;
   };
 
   /// What is given must outlive this.
@@ -53,7 +60,7 @@ class NotifyApi {
 
   /// weir_notify_sends_total, weir_notify_latency_seconds, weir_notify_waiting, and, if the sender
   /// is in this process, weir_notify_queue, weir_notify_dead_letters and what DeliveryStats
-  /// collects.
+  /// collects; if not, weir_notify_senders: each sender has the metrics of its own work.
   void Collect(telemetry::TextWriter& out) const;
 
  private:

@@ -146,7 +146,10 @@ Status PostgresLedger::Core::SendTogether(std::vector<Ask> asks) {
 void PostgresLedger::Core::Ping() {
   if (closed_) return;
   SendHere(kReturnExpired, std::move(Params().Int(Now())), [](const Answer&) {});
-  if (options_.counts_dead && pings_++ % kPingsPerCount == 0) CountDead();
+  if (options_.counts && pings_++ % kPingsPerCount == 0) {
+    CountDead();
+    SumSenders();
+  }
   ping_timer_.expires_after(options_.ping_interval);
   ping_timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) Ping();

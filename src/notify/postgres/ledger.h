@@ -8,6 +8,7 @@
 #include "notify/delivery_log.h"
 #include "notify/ledger.h"
 #include "notify/publisher.h"
+#include "notify/sender_figures.h"
 #include "weir/clock.h"
 
 namespace weir::notify::postgres {
@@ -18,7 +19,7 @@ struct LedgerOptions {
   std::string url = {};  ///< postgres://…
   std::chrono::milliseconds statement_timeout{4000};
   std::chrono::milliseconds ping_interval{1000};
-  bool counts_dead = false;  ///< keep dead_letters() up to date
+  bool counts = false;  ///< keep dead_letters() and senders() up to date
 };
 
 /// The ledger beside the gateway's tables in PostgreSQL, and where senders report. A thread and a
@@ -53,11 +54,17 @@ class PostgresLedger final : public Ledger, public DeliveryLog {
   Result<Due> TakeDue(Micros now, std::size_t max) override;
   Status Forget(std::span<const std::string> event_ids, Micros lease) override;
 
+  /// A sender's figures since it started, under a name that no other has ever had. Blocks if it is
+  /// the last report of that sender; else what cannot be noted is not noted.
+  void NoteSender(const std::string& sender, const SenderFigures& figures);
+
   /// Whether the database answered when it was last asked, which is every second at least.
   bool up() const noexcept;
   /// How many dead letters there are, as counted with a ping a few seconds ago at most; counted up
   /// to kMaxCountedDead.
   std::uint64_t dead_letters() const noexcept;
+  /// What all senders that report here have done, ever; read every few seconds.
+  SenderFigures senders() const;
 
  private:
   class Core;

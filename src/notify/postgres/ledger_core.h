@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,7 @@ class PostgresLedger::Core : public std::enable_shared_from_this<Core> {
   Micros Now() const { return NowMicros(clock_); }
   bool up() const noexcept { return up_.load(std::memory_order_relaxed); }
   std::uint64_t dead_letters() const noexcept { return dead_.load(std::memory_order_relaxed); }
+  SenderFigures senders() const;
 
  private:
   struct Batch;
@@ -47,6 +49,7 @@ class PostgresLedger::Core : public std::enable_shared_from_this<Core> {
   void Published(const std::shared_ptr<Batch>& batch);
   void Ping();
   void CountDead();
+  void SumSenders();
   Status Ready();
 
   const LedgerOptions options_;
@@ -56,6 +59,8 @@ class PostgresLedger::Core : public std::enable_shared_from_this<Core> {
   IoThread::Timer ping_timer_;
   std::atomic<bool> up_{false};
   std::atomic<std::uint64_t> dead_{0};
+  mutable std::mutex senders_mutex_;
+  SenderFigures senders_{.senders = 0};
   unsigned pings_ = 0;
   bool closed_ = false;
 };

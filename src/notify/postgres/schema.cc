@@ -3,7 +3,7 @@
 namespace weir::notify::postgres {
 
 std::span<const char* const> Migrations() noexcept {
-  static const char* const steps[] = {kTables, kStates};
+  static const char* const steps[] = {kTables, kStates, kSenders};
   return steps;
 }
 

@@ -10,6 +10,7 @@ std::span<const char* const> Migrations() noexcept;
 /// are.
 extern const char* const kTables;
 extern const char* const kStates;
+extern const char* const kSenders;
 
 // limits.sql
 extern const char* const kLockRows;
@@ -54,5 +55,10 @@ extern const char* const kForgetClaimed;
 extern const char* const kReturnClaimed;
 extern const char* const kReturnExpired;
 extern const char* const kDropDead;
+
+// sender_figures.sql
+extern const char* const kNoteSender;
+extern const char* const kFoldSenders;
+extern const char* const kSumSenders;
 
 }  // namespace weir::notify::postgres

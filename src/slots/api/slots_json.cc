@@ -44,14 +44,8 @@ Status ReadAsk(const dom::object& object, Ask& ask) {
   if (!s.ok()) return s;
   ask.tenant = std::move(tenant);
   s = http::ReadTextIfAny(object, "payload", ask.payload);
+  if (s.ok()) s = CheckPayload(ask.payload);
   if (!s.ok()) return s;
-  if (ask.payload.size() > slots::kMaxPayloadBytes) {
-    return Invalid("payload must not be longer than " + std::to_string(slots::kMaxPayloadBytes) +
-                   " bytes");
-  }
-  if (ask.payload.find('\0') != std::string::npos) {
-    return Invalid("payload must not contain the character U+0000");
-  }
   return ReadRequestedTime(object, ask.requested);
 }
 

@@ -129,6 +129,10 @@ void SlotsWatch::Collect(telemetry::TextWriter& out) const {
   ended("retried", retried_);
   ended("failed", failed_);
   ended("lost", lost_);
+  CollectStore(out);
+}
+
+void SlotsWatch::CollectStore(telemetry::TextWriter& out) const {
   out.Gauge("weir_slots_store_up", "1 if the last query to the slot store succeeded.");
   out.Sample(std::uint64_t{up() ? 1U : 0U});
 

@@ -36,6 +36,8 @@ class SlotsWatch {
   bool up() const noexcept { return state_->up; }
 
   void Collect(telemetry::TextWriter& out) const;
+  /// Only what was read from the store, for who has no API.
+  void CollectStore(telemetry::TextWriter& out) const;
 
  private:
   using Standing = std::pair<Backlog, std::optional<Millis>>;  // and when it is caught up

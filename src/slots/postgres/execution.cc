@@ -19,6 +19,18 @@ using ExecutionAnswer = weir::postgres::Answer;
 
 constexpr std::int64_t kRandomMask = 0x3fffffff;  // hashes are added to it in SQL
 
+constexpr const char* kClaim =
+    "SELECT * FROM weir_slots_claim_open($1, $2::int, $3, $4, $5, $6, $7, $8::int, "
+    "$9::bigint[], $10::bigint[])";
+// With a note of it in the same transaction. The last row tells of the call itself.
+constexpr const char* kClaimAndNote =
+    "WITH claimed AS MATERIALIZED (SELECT * FROM weir_slots_claim_open($1, $2::int, $3, $4, $5, "
+    "$6, $7, $8::int, $9::bigint[], $10::bigint[])), noted AS (INSERT INTO rate_limit_claim_note "
+    "AS n SELECT max(r_now) - max(r_now) % 60000, $1, $5, count(*) - 1 FROM claimed "
+    "HAVING count(*) > 1 ON CONFLICT (minute, config_name, claimed_by) "
+    "DO UPDATE SET events = n.events + excluded.events) SELECT * FROM claimed";
+static_assert(kNoteMillis == 60'000);
+
 // As the SQL reads it: a time by the store's clock, or, not above 0, how long ago.
 Millis OverOf(const Finish& end) { return end.now - end.ago; }
 
@@ -99,9 +111,7 @@ void PostgresSlotStore::ClaimDue(ClaimRequest request, Done<Claim> done) {
     // Claiming is not idempotent: what an answer that was lost has claimed comes back when its
     // lease ends.
     worker_->RunOnce(
-        "SELECT * FROM weir_slots_claim_open($1, $2::int, $3, $4, $5, $6, $7, $8::int, "
-        "$9::bigint[], $10::bigint[])",
-        std::move(params),
+        request.noted ? kClaimAndNote : kClaim, std::move(params),
         [this, request, calendar, done = std::move(done)](const ExecutionAnswer& answer) {
           const std::string& config = request.config;
           if (answer.sqlstate == "WS009") {

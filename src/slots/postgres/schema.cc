@@ -5,7 +5,8 @@ namespace weir::slots::postgres {
 std::span<const char* const> Migrations() noexcept {
   static const char* const steps[] = {kTables,      kPlacing, kAssigning, kConfiguring,
                                       kStates,      kMoving,  kExecuting, kConfiguringStates,
-                                      kPlacingOpen, kArchive, kOpenTimes, kFailures};
+                                      kPlacingOpen, kArchive, kOpenTimes, kFailures,
+                                      kClaimNotes};
   return steps;
 }
 

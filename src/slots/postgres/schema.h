@@ -20,5 +20,6 @@ extern const char* const kPlacingOpen;
 extern const char* const kArchive;
 extern const char* const kOpenTimes;
 extern const char* const kFailures;
+extern const char* const kClaimNotes;
 
 }  // namespace weir::slots::postgres

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "slots/config.h"
+#include "slots/sqlite/claim_notes.h"
 #include "slots/sqlite/configs.h"
 #include "slots/sqlite/counts.h"
 #include "slots/sqlite/events.h"
@@ -263,7 +264,10 @@ Result<Claim> ClaimEvents(Connection& connection, const ClaimRequest& request) {
   if (!stored->has_value()) {
     return Error{Code::kNotFound, "there is no config '" + request.config + "'"};
   }
-  return Claiming(connection, request, **stored).Run();
+  Result<Claim> claim = Claiming(connection, request, **stored).Run();
+  if (!request.noted || !claim.ok() || claim->events.empty()) return claim;
+  if (Status s = NoteClaim(connection, request, *claim); !s.ok()) return s.error();
+  return claim;
 }
 
 Result<std::vector<Finished>> FinishEvents(Connection& connection, std::span<const Finish> ends) {

@@ -5,7 +5,8 @@
 namespace weir::slots::sqlite {
 
 std::span<const char* const> Migrations() noexcept {
-  static const char* const steps[] = {kTables, kStates, kArchiveTable, kFailures};
+  static const char* const steps[] = {kTables, kStates, kArchiveTable, kFailures,
+                                      kClaimNotesTable};
   return steps;
 }
 

@@ -7,6 +7,7 @@
 #include "drivers/sqlite/valued.h"
 #include "slots/batch.h"
 #include "slots/sqlite/archive.h"
+#include "slots/sqlite/claim_notes.h"
 #include "slots/sqlite/configs.h"
 #include "slots/sqlite/events.h"
 #include "slots/sqlite/execution.h"
@@ -128,6 +129,14 @@ void SqliteSlotStore::ClaimDue(ClaimRequest request, Done<Claim> done) {
 
 void SqliteSlotStore::FinishMany(std::vector<Finish> ends, Done<std::vector<Finished>> done) {
   WriteFor(database_, std::move(done), FinishEvents, std::move(ends));
+}
+
+void SqliteSlotStore::TakeNotes(Millis now, Done<std::vector<ClaimNote>> done) {
+  WriteFor(database_, std::move(done), TakeClaimNotes, now);
+}
+
+void SqliteSlotStore::ForgetNotes(std::vector<ClaimNote> notes, Done<std::size_t> done) {
+  WriteFor(database_, std::move(done), ForgetClaimNotes, std::move(notes));
 }
 
 void SqliteSlotStore::ListDue(DueQuery query, Done<std::vector<Event>> done) {

@@ -25,6 +25,8 @@ class SqliteSlotStore final : public SlotStore {
   void Restore(Ask ask, Done<std::optional<Answer>> done) override;
   void ClaimDue(ClaimRequest request, Done<Claim> done) override;
   void FinishMany(std::vector<Finish> ends, Done<std::vector<Finished>> done) override;
+  void TakeNotes(Millis now, Done<std::vector<ClaimNote>> done) override;
+  void ForgetNotes(std::vector<ClaimNote> notes, Done<std::size_t> done) override;
   void ListDue(DueQuery query, Done<std::vector<Event>> done) override;
   void ListBacklogs(Millis now, Done<std::vector<Backlog>> done) override;
   void Retire(Retention retention, Done<Retired> done) override;

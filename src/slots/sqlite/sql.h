@@ -23,6 +23,12 @@ extern const char* const kCountFailed;
 extern const char* const kHasExecuted;
 extern const char* const kConfigNames;
 
+// claim_notes.sql
+extern const char* const kNoteClaim;
+extern const char* const kFindNotes;
+extern const char* const kTakeNote;
+extern const char* const kForgetNote;
+
 // configs.sql
 extern const char* const kSelectConfig;
 extern const char* const kReadTenants;
@@ -90,5 +96,6 @@ extern const char* const kTables;
 extern const char* const kStates;
 extern const char* const kArchiveTable;
 extern const char* const kFailures;
+extern const char* const kClaimNotesTable;
 
 }  // namespace weir::slots::sqlite

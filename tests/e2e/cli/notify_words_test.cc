@@ -90,6 +90,18 @@ TEST_F(NotifyWords, UsersAreWrittenAndReadAsCsv) {
                     HasSubstr("line 5: "), HasSubstr("line 6: ")));
   EXPECT_THAT(Notify({"config", "bob"}).output, ContainsRegex("timeWindow +120\n"));
   EXPECT_THAT(Notify({"config", "bob"}).output, ContainsRegex("rateLimit +7\n"));
+  // User 7 must not get bob's cap.
+  const RunResult swapped = Notify(
+      {"import", dir_.Write("swapped.csv", "rateLimit,userId,timeWindow\n7,99,1\n").string()});
+  EXPECT_EQ(swapped.exit_code, kUsage);
+  EXPECT_THAT(swapped.error_output, HasSubstr("line 1: the header must be userId,rateLimit"));
+  EXPECT_EQ(Notify({"config", "7"}).exit_code, kRefused);
+  EXPECT_EQ(Notify({"import", dir_.Write("excel.csv",
+                                         "\xEF\xBB\xBFuserId,rateLimit,timeWindow\r\n"
+                                         "gil,4,60\r\n")
+                                  .string()})
+                .output,
+            "1 caps imported\n");
 }
 
 TEST_F(NotifyWords, DeadLettersAreListedShownReplayedAndDropped) {

@@ -166,7 +166,21 @@ TEST_P(NotifyOnKafka, ChannelsWishesAndDeadLettersAsEmbedded) {
       return HttpClient(metrics).Get("/metrics").body.find(line) != std::string::npos;
     })) << line;
   }
+  // What the dashboard shows: the gateway reads it from the reports of senders.
+  const auto gateway_says = [&](const std::string& text) {
+    return WaitUntil(
+        [&] { return http_->Get("/admin/notify").body.find(text) != std::string::npos; },
+        seconds(30));
+  };
+  EXPECT_TRUE(gateway_says(R"("queue":0,"deadLetters":0,"delivered":3,"retries":0,)"))
+      << http_->Get("/admin/notify").body;
+  EXPECT_TRUE(gateway_says(R"("senders":1})")) << http_->Get("/admin/notify").body;
+  EXPECT_THAT(http_->Get("/metrics").body, HasSubstr("weir_notify_senders 1\n"));
   EXPECT_EQ(sender_->process().Terminate(), 0);
+  // It has left: what it did stays, and nobody knows what waits.
+  EXPECT_TRUE(gateway_says(R"("queue":null,"deadLetters":0,"delivered":3,"retries":0,)"))
+      << http_->Get("/admin/notify").body;
+  EXPECT_TRUE(gateway_says(R"("senders":0})")) << http_->Get("/admin/notify").body;
   EXPECT_THAT(sender_->process().error_output(),
               AllOf(HasSubstr("message cannot be delivered"), Not(HasSubstr("sesame"))));
   EXPECT_EQ(gateway_->process().Terminate(), 0);

@@ -210,5 +210,79 @@ TEST_F(DispatchTargets, MetricsAndAuditTellOfTheClaims) {
   }));
 }
 
+double MetricOf(const std::string& text, const std::string& name) {
+  const std::size_t at = text.find("\n" + name + " ");
+  return at == std::string::npos ? -1 : std::stod(text.substr(at + name.size() + 2));
+}
+
+// e3 is refused for good, e5 fails whenever it comes, all others are taken.
+TEST_F(DispatchTargets, TheDispatchersOwnMetricsTellWhatBecameOfItsClaims) {
+  const test::TcpServer bank([&](test::TcpConnection& connection) {
+    for (;;) {
+      const std::string head = connection.ReadThrough("\r\n\r\n");
+      connection.Read(std::stoul(head.substr(head.find("Content-Length: ") + 16)));
+      // So that others are taken while e5 fails: only then does that count.
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      const bool refused = head.find("Idempotency-Key: e3\r") != std::string::npos;
+      const bool failing = head.find("Idempotency-Key: e5\r") != std::string::npos;
+      connection.Send(std::string("HTTP/1.1 ") +
+                      (refused   ? "422"
+                       : failing ? "503"
+                                 : "200") +
+                      " X\r\nContent-Length: 0\r\n\r\n");
+    }
+  });
+  auto dispatcher =
+      Dispatch({"--webhook", "http://127.0.0.1:" + std::to_string(bank.port()) + "/pay",
+                "--workers", "3", "--attempts", "2", "--metrics", "0"});
+  const auto line = dispatcher->WaitForError("listening metrics 127.0.0.1:");
+  ASSERT_TRUE(line) << dispatcher->error_output();
+  test::HttpClient metrics(
+      static_cast<std::uint16_t>(std::stoi(line->substr(line->rfind(':') + 1))));
+  ASSERT_TRUE(test::WaitUntil(
+      [&] { return Backlog("failed") == 2 && Backlog("due") == 0 && Backlog("claimed") == 0; },
+      std::chrono::seconds(60)))
+      << dispatcher->error_output();
+  ASSERT_TRUE(test::WaitUntil([&] {
+    return MetricOf(metrics.Get("/metrics").body,
+                    "weir_dispatch_deliveries_total{result=\"dead\"}") == 2;
+  }));
+  const std::string text = metrics.Get("/metrics").body;
+  // Forty events; e5 was claimed twice, and its first failure was retried.
+  EXPECT_EQ(MetricOf(text, "weir_dispatch_claimed_total"), kEvents + 1);
+  EXPECT_EQ(MetricOf(text, "weir_dispatch_deliveries_total{result=\"delivered\"}"), kEvents - 2);
+  EXPECT_EQ(MetricOf(text, "weir_dispatch_deliveries_total{result=\"retried\"}"), 1);
+  EXPECT_EQ(MetricOf(text, "weir_dispatch_deliveries_total{result=\"left\"}"), 0);
+  EXPECT_EQ(MetricOf(text, "weir_dispatch_lost_total"), 0);
+  EXPECT_EQ(MetricOf(text, "weir_dispatch_late_seconds_count"), kEvents - 2);
+  // They were for 2025.
+  EXPECT_EQ(MetricOf(text, "weir_dispatch_late_seconds_bucket{le=\"3600\"}"), 0);
+  EXPECT_EQ(MetricOf(text, "weir_dispatch_target_up"), 1);
+  EXPECT_EQ(MetricOf(text, "weir_dispatch_store_up"), 1);
+  EXPECT_EQ(MetricOf(text, "weir_dispatch_capped{config=\"pay\"}"), 0);
+  for (const char* state : {"waiting", "delivering", "reporting"}) {
+    EXPECT_EQ(MetricOf(text, std::string("weir_dispatch_in_hand{state=\"") + state + "\"}"), 0);
+  }
+  EXPECT_THAT(text, Not(HasSubstr("weir_slots_"))) << "the service has those";
+  EXPECT_EQ(dispatcher->Terminate(), 0);
+}
+
+TEST_F(DispatchTargets, MetricsTellThatTheTargetIsDown) {
+  const test::TcpServer bank([](test::TcpConnection&) {});  // hangs up
+  auto dispatcher =
+      Dispatch({"--webhook", "http://127.0.0.1:" + std::to_string(bank.port()) + "/pay",
+                "--metrics", "127.0.0.1:0"});
+  const auto line = dispatcher->WaitForError("listening metrics 127.0.0.1:");
+  ASSERT_TRUE(line) << dispatcher->error_output();
+  test::HttpClient metrics(
+      static_cast<std::uint16_t>(std::stoi(line->substr(line->rfind(':') + 1))));
+  EXPECT_TRUE(test::WaitUntil(
+      [&] { return MetricOf(metrics.Get("/metrics").body, "weir_dispatch_target_up") == 0; }));
+  EXPECT_TRUE(test::WaitUntil([&] {
+    return MetricOf(metrics.Get("/metrics").body,
+                    "weir_dispatch_deliveries_total{result=\"retried\"}") >= 5;
+  }));
+}
+
 }  // namespace
 }  // namespace weir::slots

@@ -236,6 +236,37 @@ TEST_P(Dispatch, EverythingIsDeliveredUnderTheCapThroughKillsAndAnOutage) {
   EXPECT_EQ(client_->Verify().problems, 0);
 }
 
+// The short form of what an operator does to a database: it is killed, and comes back. Dispatchers
+// have claims and reports under way whose answers they never get.
+TEST_P(Dispatch, EverythingIsDeliveredUnderTheCapThoughTheDatabaseIsKilled) {
+  if (GetParam() != "postgres" || LongForm() > 0) GTEST_SKIP();
+  constexpr int kEvents = 2'000;
+  constexpr int kCap = 50;
+  Feed(kEvents, kCap, WindowOf(Now(), kWindow) - 20 * kWindow);
+  Bank bank;
+  auto first = Start(url_, bank, "d0");
+  auto second = Start(url_, bank, "d1");
+  for (const std::size_t part : {1U, 3U, 5U}) {
+    ASSERT_TRUE(test::WaitUntil([&] { return bank.distinct() >= kEvents * part / 10; }, 120s))
+        << first->error_output();
+    server_->Crash();
+    server_->Start();
+  }
+  ASSERT_TRUE(test::WaitUntil([&] { return bank.distinct() == kEvents; }, 180s))
+      << bank.distinct() << first->error_output();
+  ASSERT_TRUE(test::WaitUntil([&] { return client_->Backlogs(0).at(0).claimed == 0; }, 60s));
+  first->Terminate();
+  second->Terminate();
+  for (const auto& [window, count] : bank.windows()) EXPECT_LE(count, kCap) << window;
+  for (const auto& [event, seen] : bank.seen()) {
+    EXPECT_LE(seen.times - seen.marked, 1) << event << " came again without a mark";
+  }
+  for (int i = 0; i < kEvents; i += 97) {
+    EXPECT_EQ(client_->Look("e" + std::to_string(i))->state, State::kDone);
+  }
+  EXPECT_EQ(client_->Verify().problems, 0);
+}
+
 TEST_P(Dispatch, WhenNothingIsBrokenEventsComeAtTheirTimes) {
   const bool is_long = LongForm() > 0;
   const int events = is_long ? 20'000 : 200;

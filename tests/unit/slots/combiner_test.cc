@@ -4,11 +4,13 @@
 
 #include <string>
 
+#include "support/idle_slot_store.h"
+
 namespace weir::slots {
 namespace {
 
 /// Keeps calls until the test answers them.
-class HeldStore final : public SlotStore {
+class HeldStore final : public test::IdleSlotStore {
  public:
   struct Call {
     std::vector<Ask> asks;
@@ -27,22 +29,6 @@ class HeldStore final : public SlotStore {
   void AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>> done) override {
     calls.push_back({std::move(asks), std::move(done)});
   }
-  void Look(std::string, Done<std::optional<Event>>) override {}
-  void Cancel(std::string, Done<std::optional<Slot>>) override {}
-  void Reschedule(Ask, Done<std::optional<Answer>>) override {}
-  void Restore(Ask, Done<std::optional<Answer>>) override {}
-  void ClaimDue(ClaimRequest, Done<Claim>) override {}
-  void FinishMany(std::vector<Finish>, Done<std::vector<Finished>>) override {}
-  void ListDue(DueQuery, Done<std::vector<Event>>) override {}
-  void ListBacklogs(Millis, Done<std::vector<Backlog>>) override {}
-  void Retire(Retention, Done<Retired>) override {}
-  void PutConfig(Config, Done<Config>) override {}
-  void GetConfig(std::string, Done<std::optional<Config>>) override {}
-  void ListConfigs(Done<std::vector<Config>>) override {}
-  void ListVersions(std::string, Done<std::vector<Config>>) override {}
-  void Deactivate(std::string, Done<bool>) override {}
-  void ListWindows(std::string, Millis, std::size_t, Done<std::vector<WindowLoad>>) override {}
-  void Verify(Done<Findings>) override {}
 };
 
 std::vector<Ask> One(const std::string& event) { return {Ask{.event_id = event}}; }

@@ -98,7 +98,7 @@ function messages(signal) {
 }
 
 export function render(root, { signal }) {
-  const boxes = { sends: figure('Accepted'), limited: figure('Refused (429)'), unavailable: figure('Unavailable (503)'), waiting: figure('In progress'), queue: figure('In the queue'), delivered: figure('Delivered'), retries: figure('Retries'), meanDeliveryMs: figure('Time to delivery'), deadLetters: figure('Dead letters') };
+  const boxes = { sends: figure('Accepted'), limited: figure('Refused (429)'), unavailable: figure('Unavailable (503)'), waiting: figure('In progress'), queue: figure('In the queue'), delivered: figure('Delivered'), retries: figure('Retries'), meanDeliveryMs: figure('Time to delivery'), senders: figure('Senders running'), deadLetters: figure('Dead letters') };
   const chart = lineChart('Sends since this page was opened', [{ name: 'accepted', tone: 'a', area: true }, { name: 'refused', tone: 'b', area: true }], { timeText: time });
   const dead = deadLetters(signal);
   const body = h('div', { class: 'grid' }, figures(...Object.values(boxes)), card('Since this page was opened', { note: 'per second' }, chart.element), card('Find a message', {}, messages(signal)), card('Dead letters', {}, dead.element));
@@ -115,7 +115,7 @@ export function render(root, { signal }) {
       throw error;
     }
     const text = (key) => (key === 'meanDeliveryMs' ? span(now[key]) : count(now[key]));
-    for (const [key, box] of Object.entries(boxes)) box.set(now[key] === null ? '–' : text(key), null, key === 'deadLetters' && now[key] > 0);
+    for (const [key, box] of Object.entries(boxes)) box.set(now[key] === null ? '–' : text(key), null, (key === 'deadLetters' && now[key] > 0) || (key === 'senders' && now[key] === 0));
     seen.push({ t: Date.now(), sends: now.sends, limited: now.limited });
     if (seen.length > KEPT) seen.shift();
     const per = (field) => seen.slice(1).map((one, i) => Math.max(0, ((one[field] - seen[i][field]) * 1000) / (one.t - seen[i].t)));

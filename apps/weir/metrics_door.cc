@@ -1,4 +1,4 @@
-#include "notify/metrics_door.h"
+#include "metrics_door.h"
 
 #include <netdb.h>
 #include <poll.h>
@@ -9,9 +9,12 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
-#include <iostream>
+#include <ostream>
 #include <string_view>
+
+#include "base/number.h"
 
 namespace weir::app {
 namespace {
@@ -29,14 +32,16 @@ struct FreeAddresses {
 
 Result<int> Listen(const std::string& address) {
   const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return Problem(address, "must be HOST:PORT");
-  std::string host = address.substr(0, colon);
+  const std::string port = colon == std::string::npos ? address : address.substr(colon + 1);
+  if (!ParseNumber<std::uint16_t>(port)) return Problem(address, "must be HOST:PORT or a port");
+  std::string host = colon == std::string::npos ? "" : address.substr(0, colon);
+  if (host.empty()) host = "127.0.0.1";
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* list = nullptr;
-  const int failed = getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &list);
+  const int failed = getaddrinfo(host.c_str(), port.c_str(), &hints, &list);
   if (failed != 0) return Problem(address, gai_strerror(failed));
   const std::unique_ptr<addrinfo, FreeAddresses> found(list);
   const int listener = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -83,10 +88,11 @@ std::string ReadHead(int peer) {
 }  // namespace
 
 Result<std::unique_ptr<MetricsDoor>> MetricsDoor::Open(const std::string& address,
-                                                       const telemetry::Registry& registry) {
+                                                       const telemetry::Registry& registry,
+                                                       std::ostream& told) {
   const Result<int> listener = Listen(address);
   if (!listener.ok()) return listener.error();
-  std::cout << "listening metrics " << Named(*listener) << std::endl;
+  told << "listening metrics " << Named(*listener) << std::endl;
   return std::unique_ptr<MetricsDoor>(new MetricsDoor(*listener, registry));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <iosfwd>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -10,16 +11,18 @@
 
 namespace weir::app {
 
-/// Answers GET /metrics on a thread of its own, one scrape after the other: a sender has no other
-/// door, and needs none of a service's. A peer has two seconds and 4 KiB for its request.
+/// Answers GET /metrics on a thread of its own, one scrape after the other: a sender or a
+/// dispatcher has no other door, and needs none of a service's. A peer has two seconds and 4 KiB
+/// for its request.
 ///
 /// Thread safety: for the thread that made it.
 class MetricsDoor {
  public:
-  /// `address` is HOST:PORT; port 0 takes a free one. Prints "listening metrics …". `registry` must
-  /// outlive this.
+  /// `address` is HOST:PORT, or a port of 127.0.0.1; port 0 takes a free one. Prints "listening
+  /// metrics …" to `told`. `registry` must outlive this.
   static Result<std::unique_ptr<MetricsDoor>> Open(const std::string& address,
-                                                   const telemetry::Registry& registry);
+                                                   const telemetry::Registry& registry,
+                                                   std::ostream& told);
   ~MetricsDoor();
   MetricsDoor(const MetricsDoor&) = delete;
   MetricsDoor& operator=(const MetricsDoor&) = delete;

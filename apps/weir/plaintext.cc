@@ -1,4 +1,4 @@
-#include "serve/plaintext.h"
+#include "plaintext.h"
 
 #include "config/plaintext.h"
 #include "telemetry/log.h"

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "slots/slot_store.h"
+#include "weir/clock.h"
+
+namespace weir::slots {
+
+/// Copies notes of claims that were made on the store itself (`weir dispatch --store`) to an audit
+/// log. A note is forgotten once it is written there, so none is lost; if the process dies in
+/// between, it is written twice.
+///
+/// Thread safety: OnSecond and Close are for one thread each.
+class ClaimAudit {
+ public:
+  /// Tells whether the note was written; on any thread, once.
+  using Written = std::function<void(bool)>;
+  using Write = std::function<void(const ClaimNote&, Written)>;
+
+  /// `store` must live until Close.
+  ClaimAudit(SlotStore& store, Write write);
+  ~ClaimAudit() { Close(); }
+  ClaimAudit(const ClaimAudit&) = delete;
+  ClaimAudit& operator=(const ClaimAudit&) = delete;
+
+  /// Call it every second; `now` is the time since the epoch.
+  void OnSecond(Nanos now);
+  /// The store is not called any more.
+  void Close();
+
+ private:
+  struct State;
+  struct Round;
+  static void Ended(const std::shared_ptr<State>& state, const std::shared_ptr<Round>& round);
+
+  SlotStore& store_;
+  Nanos next_ = 0;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace weir::slots

@@ -1,0 +1,147 @@
+// A feed of payments that is damaged, or not what the reader takes it for: no line of it may become
+// another payment than it says, and none may be left out in silence.
+
+#include "e2e/cli/exit_codes.h"
+#include "e2e/service/fixture.h"
+#include "support/paths.h"
+
+namespace weir::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Of `slots import`, which has codes of its own.
+constexpr int kFailed = 1;
+constexpr int kSomeRefused = 3;
+
+constexpr const char* kAt = "2030-06-03T09:00:00Z";
+
+class SlotsFeed : public ServiceTest {
+ protected:
+  void SetUp() override {
+    Serve({});
+    ASSERT_EQ(Slots({"config", "set", "bank", "--window", "4s", "--max", "100"}).exit_code, kOk);
+  }
+
+  RunResult Slots(std::vector<std::string> words) {
+    words.insert(words.begin(), {Program(), "slots"});
+    return RunProgram(words, {.env = {"WEIR_URL=http://127.0.0.1:" + std::to_string(port_)}});
+  }
+  RunResult Import(const std::string& name, const std::string& text) {
+    const std::string feed = dir_.Write(name, text).string();
+    return Slots({"import", feed, "--config", "bank", "--at", kAt, "--quiet"});
+  }
+  std::string Results(const std::string& name) {
+    std::ifstream in(dir_ / name);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  int StatusOf(const std::string& event) { return Client().Get("/api/v1/slots/" + event).status; }
+};
+
+TEST_F(SlotsFeed, ARowWithMoreOrFewerFieldsThanTheHeaderIsInvalid) {
+  const RunResult run = Import("feed.csv",
+                               "eventId,requestedTime,payload\n"
+                               "comma,2030-06-03T09:00:00Z,12,50\n"
+                               "short,2030-06-03T09:00:00Z\n"
+                               "good,2030-06-03T09:00:00Z,\"12,50\"\n");
+  EXPECT_EQ(run.exit_code, kSomeRefused) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("3 events: 1 new, 0 existing, 2 refused"));
+  EXPECT_THAT(Results("feed.slots.csv"),
+              AllOf(HasSubstr("INVALID: line 2: has 4 fields; the header has 3"),
+                    HasSubstr("INVALID: line 3: has 2 fields; the header has 3")));
+  EXPECT_EQ(StatusOf("comma"), 404);
+  EXPECT_EQ(StatusOf("short"), 404);
+  EXPECT_THAT(Client().Get("/api/v1/slots/good").body, HasSubstr(R"("payload":"12,50")"));
+}
+
+TEST_F(SlotsFeed, QuotesThatWouldBeLostAreInvalid) {
+  const RunResult run = Import("feed.csv",
+                               "eventId,payload\n"
+                               "bare,{\"amount\":5}\n"
+                               "after,\"5\"0\n"
+                               "broken,\"two\n"
+                               "lines\"\n"
+                               "good,\"{\"\"amount\"\":5}\"\n");
+  EXPECT_THAT(run.output, HasSubstr("5 events: 1 new, 0 existing, 4 refused"));
+  EXPECT_THAT(Results("feed.slots.csv"), HasSubstr("a field with quotes in it must be quoted"));
+  EXPECT_THAT(Client().Get("/api/v1/slots/good").body, HasSubstr(R"("payload":"{\"amount\":5}")"));
+}
+
+TEST_F(SlotsFeed, AColumnThatIsNearlyOneOfOursIsRefused) {
+  for (const char* header : {"eventId,requestedtime", "eventId,requested_time", "eventId,Payload",
+                             "eventId, tenant", "eventId,config_name"}) {
+    const RunResult run = Import("near.csv", std::string(header) + "\nx,y\n");
+    EXPECT_EQ(run.exit_code, kFailed) << header;
+    EXPECT_THAT(run.error_output, HasSubstr("; did you mean ")) << header;
+  }
+  EXPECT_THAT(Import("twice.csv", "eventId,payload,payload\nx,1,2\n").error_output,
+              HasSubstr("column payload is there twice"));
+  EXPECT_EQ(StatusOf("x"), 404);
+}
+
+TEST_F(SlotsFeed, OtherColumnsAreIgnoredAndAByteOrderMarkIsNoPartOfAName) {
+  const RunResult run = Import("excel.csv",
+                               "\xEF\xBB\xBF"
+                               "eventId,branch\r\nx,Berlin\r\n");
+  EXPECT_EQ(run.exit_code, kOk) << run.error_output;
+  EXPECT_THAT(run.error_output, HasSubstr("ignored columns: branch"));
+  EXPECT_EQ(StatusOf("x"), 200);
+}
+
+TEST_F(SlotsFeed, AJsonFieldOfAnotherTypeIsInvalid) {
+  const RunResult run = Import("feed.jsonl",
+                               "{\"eventId\":\"a\",\"payload\":{\"amount\":5}}\n"
+                               "{\"eventId\":\"b\",\"requestedTime\":1906707600000}\n"
+                               "{\"eventId\":\"c\",\"tenant\":7}\n"
+                               "{\"eventId\":\"d\",\"requestedtime\":\"2031-01-01T00:00:00Z\"}\n"
+                               "{\"eventId\":\"e\",\"payload\":\"a\\u0000b\"}\n"
+                               "{\"eventId\":\"good\",\"payload\":null,\"branch\":3}\n");
+  EXPECT_THAT(run.output, HasSubstr("6 events: 1 new, 0 existing, 5 refused"));
+  EXPECT_THAT(Results("feed.slots.csv"),
+              AllOf(HasSubstr("line 1: payload must be a string"),
+                    HasSubstr("line 2: requestedTime must be a string"),
+                    HasSubstr("line 3: tenant must be a string"),
+                    HasSubstr("line 4: unknown field requestedtime; did you mean requestedTime?"),
+                    HasSubstr("line 5: payload must not contain")));
+}
+
+TEST_F(SlotsFeed, BytesThatAreNotTextAreInvalid) {
+  const RunResult run = Import("feed.csv", "eventId,payload\na,\xff\xfe\ngood,\xc3\xa9\n");
+  EXPECT_THAT(run.output, HasSubstr("2 events: 1 new, 0 existing, 1 refused"));
+  EXPECT_THAT(Results("feed.slots.csv"), HasSubstr("payload must be UTF-8"));
+}
+
+TEST_F(SlotsFeed, AnInvalidLineHasNoTime) {
+  Import("feed.csv", "eventId,requestedTime\na,soon\n");
+  EXPECT_THAT(Results("feed.slots.csv"),
+              AllOf(HasSubstr("a,bank,,,,,\"INVALID"), Not(HasSubstr("1970-"))));
+}
+
+// The answers of an import that was interrupted are those of another feed under the same name.
+TEST_F(SlotsFeed, AnInterruptedImportOfAnotherFeedDoesNotSkipPayments) {
+  dir_.Write("feed.slots.csv.part",
+             "eventId,configName,requestedTime,scheduledTime,windowStart,delayMs,status\n"
+             "old-1,bank,2030-06-03T09:00:00Z,2030-06-03T09:00:01Z,2030-06-03T09:00:00Z,1,NEW\n");
+  const RunResult run = Import("feed.csv", "eventId\nnew-1\nnew-2\n");
+  EXPECT_EQ(run.exit_code, kFailed) << run.output;
+  EXPECT_THAT(run.error_output, AllOf(HasSubstr("line 2 is about old-1, and the feed has new-1"),
+                                      HasSubstr("delete it to start over")));
+  EXPECT_EQ(StatusOf("new-2"), 404) << "nothing is done before that is decided";
+}
+
+TEST_F(SlotsFeed, AnInterruptedImportGoesOnAfterItsLastAnswer) {
+  Import("feed.csv", "eventId,requestedTime\n\"a,1\",2030-06-03T09:00:00Z\nbad,soon\n");
+  const std::string both = Results("feed.slots.csv");
+  dir_.Write("feed.slots.csv.part", both + "c,half a li");
+  const RunResult run = Import(
+      "feed.csv",
+      "eventId,requestedTime\n\"a,1\",2030-06-03T09:00:00Z\nbad,soon\nc,2030-06-03T09:00:00Z\n");
+  EXPECT_EQ(run.exit_code, kSomeRefused) << run.error_output;
+  EXPECT_THAT(run.output, HasSubstr("3 events: 2 new, 0 existing, 1 refused"));
+  EXPECT_EQ(StatusOf("c"), 200);
+}
+
+}  // namespace
+}  // namespace weir::test

@@ -1,0 +1,74 @@
+// `weir dispatch` is told to stop while the answer to a claim is under way: what was claimed for it
+// would otherwise wait for its lease to end.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <string>
+
+#include "slots/time.h"
+#include "support/child_process.h"
+#include "support/paths.h"
+#include "support/tcp_server.h"
+#include "support/wait.h"
+
+namespace weir::slots {
+namespace {
+
+using testing::HasSubstr;
+
+std::string Answer(const std::string& body) {
+  return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " +
+         std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+std::string OneEvent() {
+  const std::string now = FormatInstant(MachineMillis());
+  const std::string later = FormatInstant(MachineMillis() + 60'000);
+  return R"({"now":")" + now +
+         R"(","capped":false,"events":[{"eventId":"pay-1","configName":"pay",)" +
+         R"("requestedTime":")" + now + R"(","scheduledTime":")" + now + R"(","windowStart":")" +
+         now + R"(","attempt":1,"executeAt":")" + now + R"(","leaseUntil":")" + later + "\"}]}";
+}
+
+TEST(DispatchStop, WhatAClaimBringsAfterTheSignalIsDeliveredAndReported) {
+  std::promise<void> asked;
+  std::promise<void> signalled;
+  std::shared_future<void> go = signalled.get_future().share();
+  std::atomic<int> claims = 0;
+  std::atomic<bool> done = false;
+  const test::TcpServer service([&](test::TcpConnection& connection) {
+    const std::string head = connection.ReadThrough("\r\n\r\n");
+    const std::string body =
+        connection.Read(std::stoul(head.substr(head.find("Content-Length: ") + 16)));
+    if (head.starts_with("POST /api/v1/slots/done")) {
+      done = body.find("pay-1") != std::string::npos;
+      connection.Send(Answer(R"({"results":[{"eventId":"pay-1","status":"DONE"}]})"));
+      return;
+    }
+    if (++claims > 1)
+      return connection.Send(
+          Answer(R"({"now":"2030-01-01T00:00:00Z","capped":false,"events":[]})"));
+    asked.set_value();
+    go.wait();
+    connection.Send(Answer(OneEvent()));
+  });
+  test::ChildProcess dispatcher({test::Program(), "dispatch", "--url",
+                                 "http://127.0.0.1:" + std::to_string(service.port()), "--config",
+                                 "pay"});
+  ASSERT_EQ(asked.get_future().wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  dispatcher.Signal(SIGTERM);
+  // It looks for signals every tenth of a second, and has nothing else to do.
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  signalled.set_value();
+  EXPECT_EQ(dispatcher.Wait(std::chrono::seconds(15)), 0) << dispatcher.error_output();
+  EXPECT_THAT(dispatcher.output(), HasSubstr(R"("eventId":"pay-1")"));
+  EXPECT_TRUE(done);
+}
+
+}  // namespace
+}  // namespace weir::slots
