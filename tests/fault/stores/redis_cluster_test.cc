@@ -97,7 +97,7 @@ policies:
     quota: { fixed_window: { limit: 20, window: 100d } }
     on_store_error: allow
 )",
-              {"--store-timeout", "5s", "--threads", "2"});
+              {"--store-timeout", "1s", "--threads", "2"});
   HttpClient client(nodes.ports()[0]);
   const auto check = [&client](int user) {
     const std::string body =
