@@ -42,6 +42,9 @@ descriptors:
   - key: stage
     value: reported
     rate_limit: { unit: day, requests_per_unit: 1000000 }
+  - key: stage
+    value: told
+    rate_limit: { unit: day, requests_per_unit: 1000000 }
   - key: plan
     value: both
     rate_limit: { unit: day, requests_per_unit: 1000000 }
