@@ -1,11 +1,17 @@
 #include "net/reactor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/blocking.h"
 #include "net/listener.h"
 
 namespace weir::net {
+namespace {
+
+constexpr std::chrono::milliseconds kLastWork{1'500};
+
+}  // namespace
 
 Connection::Connection(Reactor& reactor) : reactor_(reactor), share_(reactor.accepting_) {
   if (share_ != nullptr) ++share_->open;
@@ -114,12 +120,19 @@ void Reactor::Drain(std::chrono::milliseconds patience, std::function<void()> do
   }
 }
 
+bool Reactor::Busy() const {
+  return std::any_of(busy_.begin(), busy_.end(), [](const auto& busy) { return busy(); });
+}
+
 void Reactor::FinishDrain() {
   if (!drained_) return;
-  if (std::chrono::steady_clock::now() >= drain_deadline_) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= drain_deadline_) {
     AbortAll();
+    // What the aborted ones leave behind gets a little time, too.
+    if (Busy() && now < drain_deadline_ + kLastWork) return;
   } else {
-    if (connections_ != nullptr) return;
+    if (connections_ != nullptr || Busy()) return;
     for (const auto& listener : listeners_) {
       if (!listener->closed()) return;
     }

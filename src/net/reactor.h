@@ -95,6 +95,9 @@ class Reactor {
   /// Accepts no new connections and asks the open ones to finish; `done` runs when the last has
   /// gone. After `patience` what is left is aborted.
   void Drain(std::chrono::milliseconds patience, std::function<void()> done);
+  /// A drain also waits until this is false: for work that ended connections leave behind. Must be
+  /// callable as long as the reactor runs.
+  void AwaitInDrain(std::function<bool()> busy) { busy_.push_back(std::move(busy)); }
 
  private:
   friend class Connection;
@@ -103,6 +106,7 @@ class Reactor {
   DoorShare& ShareOf(const Door& door);
   bool HasRoomFor(const DoorShare& share) const noexcept;
   void AbortAll();
+  bool Busy() const;
 
   boost::asio::io_context context_;
   const std::size_t index_;
@@ -118,6 +122,7 @@ class Reactor {
   bool stopping_ = false;
   std::chrono::steady_clock::time_point drain_deadline_;
   std::function<void()> drained_;
+  std::vector<std::function<bool()>> busy_;
   Turns turns_;  // gone first: those that wait hold connections
 };
 

@@ -37,14 +37,16 @@ GrpcConnection::GrpcConnection(net::Reactor& reactor, std::unique_ptr<net::Trans
 void GrpcConnection::Drain() {
   if (std::exchange(draining_, true)) return;
   if (reactor().draining()) health_.SetServing(false);
+  end_calls_at_ = steady_clock::now() + options_.drain_grace;
   session_.Drain();
   SetTimer();
 }
 
 void GrpcConnection::OnDeadline() {
   session_.Expire(SystemClock::Get().Now());
-  if (draining_) {
+  if (draining_ && steady_clock::now() >= end_calls_at_) {
     // Unary calls are long done; what is still open are streams that would never end.
+    end_calls_at_ = steady_clock::now() + options_.drain_grace;
     session_.Drain();
     session_.EndCalls("the server is shutting down");
   }
@@ -107,7 +109,8 @@ void GrpcConnection::SetTimer() {
   if (stream_.closed()) return;
   const auto deadline = session_.NextDeadline();
   if (!deadline && !draining_) return;
-  milliseconds after = options_.drain_grace;
+  // Whatever streams still send: the end of a drain does not move.
+  milliseconds after = std::chrono::ceil<milliseconds>(end_calls_at_ - steady_clock::now());
   if (deadline) {
     const auto left = std::chrono::ceil<milliseconds>(
         std::chrono::nanoseconds(*deadline - SystemClock::Get().Now()));

@@ -70,7 +70,8 @@ class GrpcConnection final : public net::Connection,
   bool ended_ = false;   // the peer says no more
   bool broken_ = false;  // what it said cannot be gone on from
   bool draining_ = false;
-  bool received_ = false;  // since the last Advance
+  std::chrono::steady_clock::time_point end_calls_at_;  // while draining
+  bool received_ = false;                               // since the last Advance
   std::chrono::steady_clock::time_point read_at_;
   boost::intrusive_ptr<GrpcConnection> full_;  // this, while nothing is read
 };

@@ -47,6 +47,7 @@ struct GrpcDoor::Worker final : net::TimerWheel::Entry {
     health.AddTo(services);
     grpc::AddReflection(services, ServiceNames());
     services.OnBurstEnd([this] { decider.Flush(); });
+    reactor.AwaitInDrain([this] { return quotas.owing(); });
     OnDeadline();
   }
 

@@ -110,6 +110,7 @@ std::optional<QuotaBucket::Ask> QuotaBucket::OnAnswer(Nanos now, const QuotaFact
     return asked_;
   }
   if (granted || asked_.cost == 0) {
+    if (lives_ && !Lives(now)) return AskForNew(now);
     const std::int64_t grown =
         lives_ ? std::max<std::int64_t>(asked_.rate - rate_, 0) : asked_.rate;
     prepaid_ += std::max<std::int64_t>(asked_.cost - grown, 0) * kSecond;
@@ -126,6 +127,16 @@ std::optional<QuotaBucket::Ask> QuotaBucket::OnAnswer(Nanos now, const QuotaFact
   rate_ = 0;
   prepaid_ = std::min<std::int64_t>(prepaid_, 0);
   return std::nullopt;
+}
+
+/// The answer came so late that the Envoy will take the assignment for a new one, with a full
+/// bucket, which was not asked for. What was charged counts towards it.
+QuotaBucket::Ask QuotaBucket::AskForNew(Nanos now) noexcept {
+  Settle(now);
+  lives_ = false;
+  prepaid_ += asked_.cost * kSecond;
+  asked_.cost = CostOf(asked_.rate);
+  return asked_;
 }
 
 /// What to try after a refusal: what there was, else what is left.

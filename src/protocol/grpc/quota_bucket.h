@@ -66,6 +66,7 @@ class QuotaBucket {
   bool Lives(Nanos now) const noexcept;
   std::int64_t Target(Nanos now) const noexcept;
   std::int64_t CostOf(std::int64_t rate) const noexcept;
+  Ask AskForNew(Nanos now) noexcept;
   std::optional<std::int64_t> Less(const QuotaFacts& facts) const noexcept;
 
   // In force, by what the Envoy was last sent.

@@ -325,7 +325,8 @@ void QuotaStreams::ChargeTails(std::vector<Tail> tails) {
       round->questions[i].assigned = std::move(tail.assigned);
       round->questions[i].Fill(round->checks[i], store::Op::kOverdraw, tail.cost);
     }
-    limiter_.Decide(round->checks, [round] {});
+    ++charging_;
+    limiter_.Decide(round->checks, [this, round] { --charging_; });
   }
 }
 

@@ -73,6 +73,9 @@ class QuotaStreams {
   /// The next part of it; to be called, when others had their turn, as long as it returns true.
   bool Turn();
 
+  /// Something that an ended stream's Envoy may still admit is not charged yet.
+  bool owing() const noexcept { return !tails_.empty() || charging_ > 0; }
+
   std::size_t streams() const noexcept { return streams_.size(); }
   std::size_t buckets() const noexcept { return buckets_; }
 
@@ -104,9 +107,10 @@ class QuotaStreams {
   StreamId next_id_ = 1;
   std::size_t buckets_ = 0;
   std::vector<Tail> tails_;
-  Parts todo_;             // of this second
-  std::size_t done_ = 0;   // of todo_
-  std::size_t first_ = 0;  // whose turn it is to be asked for first
+  std::size_t charging_ = 0;  // rounds of tails that the limiter has not answered
+  Parts todo_;                // of this second
+  std::size_t done_ = 0;      // of todo_
+  std::size_t first_ = 0;     // whose turn it is to be asked for first
 };
 
 }  // namespace weir::grpc

@@ -32,6 +32,9 @@ TEST_F(EnvoyTest, EveryKindOfDescriptorIsLimited) {
   EXPECT_THAT(Three("/masked", From("10.2.0.1")), kTwoOfThree);
   EXPECT_EQ(Get("/masked", From("10.2.9.9")).status, 429);  // of the same network
   EXPECT_THAT(Three("/masked", From("10.3.0.1")), kTwoOfThree);
+  EXPECT_THAT(Three("/masked", From("2001:db8:1:2::1")), kTwoOfThree);
+  EXPECT_EQ(Get("/masked", From("2001:db8:1:2:ffff::9")).status, 429);
+  EXPECT_THAT(Three("/masked", From("2001:db8:1:3::1")), kTwoOfThree);
   EXPECT_THAT(Three("/dynamic-metadata-action"), kTwoOfThree);
   EXPECT_THAT(Three("/cluster-metadata"), kTwoOfThree);
   EXPECT_THAT(Three("/default-metadata"), kTwoOfThree);
@@ -133,6 +136,18 @@ TEST_F(EnvoyTest, ABudgetOfTokensIsChargedAfterwardsAndEnds) {
     EXPECT_LE(served, 20);
     EXPECT_EQ(client.Get(target, {{"x-user", "gerd"}}).status, 200);
   }
+}
+
+// As docs/guide/llm-tokens.md says. Reports go before what is asked later on the same connection.
+TEST_F(EnvoyTest, WhatIsRefusedIsReportedUnlessTheUpstreamTellsTheHits) {
+  Start();
+  EXPECT_THAT(Three("/reported"), kTwoOfThree);
+  EXPECT_EQ(Get("/generic").status, 200);
+  const auto left = [this](const std::string& query, int count) {
+    return WaitUntil([&] { return Left(query) == "\"remaining\":" + std::to_string(count); });
+  };
+  EXPECT_TRUE(left("stage=reported", 1'000'000 - 3 * 5)) << Left("stage=reported");
+  EXPECT_TRUE(left("stage=told", 1'000'000 - 2 * 60)) << Left("stage=told");
 }
 
 TEST_F(EnvoyTest, OneOfSeveralQuotasSufficesAndEnvoyLearnsWhich) {

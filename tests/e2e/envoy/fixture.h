@@ -37,6 +37,15 @@ descriptors:
     value: slow
     rate_limit: { unit: day, requests_per_unit: 2 }
   - key: plan
+    value: twice
+    rate_limit: { unit: day, requests_per_unit: 2 }
+  - key: stage
+    value: reported
+    rate_limit: { unit: day, requests_per_unit: 1000000 }
+  - key: stage
+    value: told
+    rate_limit: { unit: day, requests_per_unit: 1000000 }
+  - key: plan
     value: both
     rate_limit: { unit: day, requests_per_unit: 1000000 }
   - key: plan

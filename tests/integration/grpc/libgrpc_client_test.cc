@@ -361,6 +361,24 @@ TEST_F(LibgrpcClientTest, ADrainingServerTellsWatchersAndLosesNoCall) {
   EXPECT_EQ(watch->Finish().error_code(), ::grpc::StatusCode::UNAVAILABLE);
 }
 
+// The grace that streams have does not begin again with each of their messages.
+TEST_F(LibgrpcClientTest, AStreamThatNeverPausesIsEndedByADrain) {
+  ::grpc::ClientContext context;
+  const auto stub = v1::Limiter::NewStub(channel_);
+  const auto stream = stub->CheckStream(&context);
+  std::atomic<int> answered = 0;
+  std::thread caller([&] {
+    v1::CheckBatchRequest request;
+    *request.add_checks() = CheckOf("42");
+    v1::CheckBatchResponse response;
+    while (stream->Write(request) && stream->Read(&response)) ++answered;
+  });
+  while (answered < 100) std::this_thread::yield();
+  EXPECT_TRUE(pool_->Drain(seconds(20)));
+  caller.join();
+  EXPECT_EQ(stream->Finish().error_code(), ::grpc::StatusCode::UNAVAILABLE);
+}
+
 std::string Contents(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};

@@ -139,7 +139,7 @@ TEST_P(EngineTest, RefundGivesBackButNeverMoreThanTheLimit) {
 
 TEST_P(EngineTest, OverdrawAlwaysCountsAndLeavesADebt) {
   for (const Quota& quota : {Tokens(5, 1), *Quota::FixedWindow(5, 1s), *Quota::SlidingLog(5, 1s),
-                             *Quota::SlidingCounter(5, 1s, 4)}) {
+                             *Quota::SlidingCounter(5, 1s, 4), *Quota::AnchoredWindow(5, 1s)}) {
     Engine engine = Make(quota);
     EXPECT_TRUE(engine.Overdraw("k", 0).allowed()) << quota.ToString();
     EXPECT_EQ(engine.size(), 0U) << "a look leaves nothing";

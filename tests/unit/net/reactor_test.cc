@@ -207,6 +207,39 @@ TEST(ReactorPool, DrainCutsOffWhoeverOutstaysItsPatience) {
   EXPECT_EQ(silent.Ask("a"), "");
 }
 
+TEST(ReactorPool, DrainWaitsForWorkThatConnectionsLeaveBehind) {
+  EchoDoor door;
+  ReactorPool pool({.reactors = 1, .max_connections = 100});
+  ASSERT_TRUE(pool.Listen(door, "127.0.0.1:0").ok());
+  std::atomic<bool> busy{true};
+  std::atomic<int> asked{0};
+  pool.reactor(0).AwaitInDrain([&] {
+    ++asked;
+    return busy.load();
+  });
+  pool.Start();
+  std::atomic<bool> over{false};
+  bool drained = false;
+  std::thread drainer([&] {
+    drained = pool.Drain(milliseconds(30'000));
+    over = true;
+  });
+  while (asked < 3) std::this_thread::yield();
+  EXPECT_FALSE(over);
+  busy = false;
+  drainer.join();
+  EXPECT_TRUE(drained);
+}
+
+TEST(ReactorPool, WorkWithoutEndDoesNotHoldUpADrainForLong) {
+  EchoDoor door;
+  ReactorPool pool({.reactors = 1, .max_connections = 100});
+  ASSERT_TRUE(pool.Listen(door, "127.0.0.1:0").ok());
+  pool.reactor(0).AwaitInDrain([] { return true; });
+  pool.Start();
+  EXPECT_FALSE(pool.Drain(milliseconds(100)));
+}
+
 TEST(ReactorPool, SaysWhichAddressIsTaken) {
   EchoDoor door;
   ReactorPool pool({.reactors = 1, .max_connections = 1});

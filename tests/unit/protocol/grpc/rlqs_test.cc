@@ -174,11 +174,17 @@ TEST_F(RlqsTest, ChargesWhatACutOffEnvoyMaySpend) {
 
 TEST_F(RlqsTest, ALostConnectionIsChargedWithTheNextTick) {
   Open(Report("api", {{{"user", "anna"}}}));
+  EXPECT_FALSE(streams_->owing());
   server_.reset();
   EXPECT_NE(limiter_.asked().back().op, store::Op::kOverdraw);
+  EXPECT_TRUE(streams_->owing());
   clock_.Advance(std::chrono::seconds(1));
+  limiter_.AnswerLater();
   streams_->Tick();
   EXPECT_EQ(limiter_.asked().back().op, store::Op::kOverdraw);
+  EXPECT_TRUE(streams_->owing());  // a service that shuts down waits for the answer
+  limiter_.Complete(0);
+  EXPECT_FALSE(streams_->owing());
   Restart({});
 }
 
