@@ -50,7 +50,7 @@ TEST(WeirProxy, HowOftenItCleansUpComesFromAFile) {
                           .string();
   WeirProcess weir(Args(nginx, dir, {"--config", config, "--admin", "127.0.0.1:0"}));
   ASSERT_EQ(HttpClient(weir.Port("proxy")).Get("/").status, 200);
-  HttpClient admin(weir.Port("http"));
+  HttpClient admin(weir.Port("admin"));
   // By default it would take an hour.
   EXPECT_TRUE(WaitUntil([&] {
     const std::string metrics = admin.Get("/metrics").body;
