@@ -45,13 +45,13 @@ class PostgresLedgerTest : public testing::Test {
     LedgerOptions options;
     options.url = server_->url();
     options.ping_interval = std::chrono::milliseconds(20);
-    options.counts_dead = true;
+    options.counts = true;
     ledger_ = std::make_unique<PostgresLedger>(options, &publisher_, clock_);
   }
   void SetUp() override {
     Open();
     ASSERT_TRUE(weir::test::WaitUntil([&] { return ledger_->up(); }));
-    server_->Query("TRUNCATE notify_message, notify_dead_letter, notify_delayed");
+    server_->Query("TRUNCATE notify_message, notify_dead_letter, notify_delayed, notify_sender");
   }
 
   template <typename T, typename Call>
@@ -197,6 +197,35 @@ TEST_F(PostgresLedgerTest, DelayedEventsAreTakenOnceTheirTimeHasCome) {
   EXPECT_THAT(again.events, SizeIs(1));
   ASSERT_TRUE(ledger_->Forget(std::vector<std::string>{"a"}, again.lease).ok());
   EXPECT_THAT(ledger_->TakeDue(now + 9'000'000'000, 10)->events, IsEmpty());
+}
+
+TEST_F(PostgresLedgerTest, WhatSendersHaveDoneAddsUpAlsoWhenTheyAreGone) {
+  const auto sums = [&](std::int64_t delivered, std::int64_t lag, std::int64_t running) {
+    return weir::test::WaitUntil([&] {
+      const SenderFigures all = ledger_->senders();
+      return all.delivered == delivered && all.lag == lag && all.senders == running;
+    });
+  };
+  ledger_->NoteSender("a", {.delivered = 3, .retries = 2, .timed = 3, .took = 900, .lag = 7});
+  ledger_->NoteSender("b", {.delivered = 10, .timed = 1, .took = 100, .lag = 1});
+  EXPECT_TRUE(sums(13, 8, 2));
+  EXPECT_EQ(ledger_->senders().retries, 2);
+  EXPECT_EQ(ledger_->senders().mean_time(), 250);  // (900 + 100) / (3 + 1)
+  // A report replaces the one before.
+  ledger_->NoteSender("a", {.delivered = 5, .lag = 2});
+  EXPECT_TRUE(sums(15, 3, 2));
+  // a ends and b is killed: nobody knows what waits, and what they did stays.
+  ledger_->NoteSender("a", {.delivered = 6, .senders = 0});
+  EXPECT_TRUE(sums(16, 1, 1));
+  server_->Query("UPDATE notify_sender SET seen_at = seen_at - 20000000 WHERE sender = 'b'");
+  EXPECT_TRUE(sums(16, 0, 0));
+  // A week later both are one row.
+  server_->Query("UPDATE notify_sender SET seen_at = 1 WHERE sender = 'b'");
+  EXPECT_TRUE(weir::test::WaitUntil([&] {
+    return server_->Query("SELECT string_agg(sender, ',') || count(*) FROM notify_sender") == "1";
+  }));
+  ledger_->NoteSender("c", {.delivered = 4});
+  EXPECT_TRUE(sums(20, 0, 1));
 }
 
 TEST_F(PostgresLedgerTest, ADatabaseThatIsAwayIsToldAndComesBack) {
