@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kLastWork{1'500};
 
-}  // namespace
-
-namespace {
-
 std::optional<IpAddress> PeerOf(const Socket& socket) {
   boost::system::error_code error;
   const auto peer = socket.remote_endpoint(error);
