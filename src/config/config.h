@@ -238,6 +238,7 @@ struct Config {
     std::size_t max_body = std::size_t{8} << 20;  ///< a batch of 10,000 slots must fit
     std::size_t max_header = std::size_t{16} << 10;
     std::size_t max_connections = 20'000;
+    std::size_t max_connections_per_address = 0;  ///< 0: half of them
     std::chrono::milliseconds idle_timeout{75'000};
     std::chrono::milliseconds request_timeout{30'000};
     std::chrono::milliseconds handshake_timeout{10'000};

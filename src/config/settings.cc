@@ -171,6 +171,8 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return Set(c.limits.max_header, ReadBytes(t[0], 1024, 1 << 20)); }},
     {{"limits.max_connections", "", "Maximum number of connections, all protocols together"},
      [](Config& c, Texts t) { return Set(c.limits.max_connections, ReadWhole(t[0], 1, 10'000'000)); }},
+    {{"limits.max_connections_per_address", "", "Maximum number of connections of one address (half of max_connections)"},
+     [](Config& c, Texts t) { return Set(c.limits.max_connections_per_address, ReadWhole(t[0], 1, 10'000'000)); }},
     {{"limits.idle_timeout", "", "How long a connection may be idle between requests"},
      [](Config& c, Texts t) { return Set(c.limits.idle_timeout, ReadTime(t[0], false)); }},
     {{"limits.request_timeout", "", "How long a request may take to arrive"},

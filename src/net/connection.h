@@ -5,6 +5,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 
+#include "net/clients.h"
 #include "net/counted.h"
 #include "net/timer_wheel.h"
 
@@ -39,7 +40,8 @@ class Connection : public Counted, public TimerWheel::Entry {
   friend class Reactor;
 
   Reactor& reactor_;
-  DoorShare* const share_;  // of the door that it came in by; null: none
+  DoorShare* const share_;        // of the door that it came in by; null: none
+  Clients::Entry* const client_;  // who has it; null: not counted
   Connection* next_ = nullptr;
   Connection** link_ = nullptr;
 };

@@ -11,9 +11,18 @@ namespace {
 
 constexpr std::chrono::milliseconds kLastWork{1'500};
 
+std::optional<IpAddress> PeerOf(const Socket& socket) {
+  boost::system::error_code error;
+  const auto peer = socket.remote_endpoint(error);
+  return error ? std::nullopt : IpAddress::Parse(peer.address().to_string());
+}
+
 }  // namespace
 
-Connection::Connection(Reactor& reactor) : reactor_(reactor), share_(reactor.accepting_) {
+Connection::Connection(Reactor& reactor)
+    : reactor_(reactor),
+      share_(reactor.accepting_),
+      client_(std::exchange(reactor.accepting_from_, nullptr)) {
   if (share_ != nullptr) ++share_->open;
   next_ = reactor.connections_;
   link_ = &reactor.connections_;
@@ -25,17 +34,19 @@ Connection::Connection(Reactor& reactor) : reactor_(reactor), share_(reactor.acc
 
 Connection::~Connection() {
   if (share_ != nullptr) --share_->open;
+  reactor_.clients_.Leave(client_);
   *link_ = next_;
   if (next_ != nullptr) next_->link_ = link_;
   reactor_.stats_.open.store(reactor_.stats_.open.load(std::memory_order_relaxed) - 1,
                              std::memory_order_relaxed);
 }
 
-Reactor::Reactor(std::size_t index, std::size_t max_connections)
+Reactor::Reactor(std::size_t index, std::size_t max_connections, ClientBound clients)
     : context_(1),
       index_(index),
       max_connections_(max_connections),
       ticker_(context_.get_executor()),
+      clients_(std::move(clients)),
       turns_(context_) {}
 
 Reactor::~Reactor() {
@@ -81,14 +92,21 @@ bool Reactor::HasRoomFor(const DoorShare& share) const noexcept {
 
 void Reactor::Accept(Door& door, Socket socket) {
   DoorShare& share = ShareOf(door);
-  if (!HasRoomFor(share)) {
+  std::optional<Clients::Entry*> client;
+  if (HasRoomFor(share)) {
+    client = clients_.Enter(clients_.counts() ? PeerOf(socket) : std::nullopt);
+  }
+  if (!client) {
     stats_.rejected.fetch_add(1, std::memory_order_relaxed);
     return door.AcceptUrgent(*this, std::move(socket));
   }
   stats_.accepted.fetch_add(1, std::memory_order_relaxed);
   accepting_ = &share;
+  accepting_from_ = *client;
   door.Accept(*this, std::move(socket));
   accepting_ = nullptr;
+  // Still there if the door made no connection of it.
+  clients_.Leave(std::exchange(accepting_from_, nullptr));
 }
 
 void Reactor::Run() {

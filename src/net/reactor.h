@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "net/clients.h"
 #include "net/connection.h"
 #include "net/timer_wheel.h"
 #include "net/turns.h"
@@ -55,7 +56,7 @@ struct DoorShare {
 /// Counts of one reactor, written by its thread and read by anyone.
 struct ReactorStats {
   std::atomic<std::uint64_t> accepted{0};
-  std::atomic<std::uint64_t> rejected{0};  ///< closed at once: too many connections
+  std::atomic<std::uint64_t> rejected{0};  ///< too many connections, or too many of one client
   std::atomic<std::uint64_t> open{0};
 };
 
@@ -67,7 +68,7 @@ class Reactor {
                                         boost::asio::wait_traits<std::chrono::steady_clock>,
                                         boost::asio::io_context::executor_type>;
 
-  Reactor(std::size_t index, std::size_t max_connections);
+  Reactor(std::size_t index, std::size_t max_connections, ClientBound clients = {});
   ~Reactor();
   Reactor(const Reactor&) = delete;
   Reactor& operator=(const Reactor&) = delete;
@@ -83,7 +84,8 @@ class Reactor {
   bool draining() const noexcept { return draining_; }
 
   /// Hands a fresh socket to the door. A tenth of all connections is kept for each other door, so
-  /// that no door shuts another out; beyond that it is for the door's AcceptUrgent.
+  /// that no door shuts another out; beyond that, and beyond what one client may have, it is for
+  /// the door's AcceptUrgent.
   void Accept(Door& door, Socket socket);
   /// Owns the listener from now on. Before Run.
   void Add(std::unique_ptr<Listener> listener);
@@ -116,7 +118,9 @@ class Reactor {
   ReactorStats stats_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::deque<DoorShare> shares_;
-  DoorShare* accepting_ = nullptr;  // whose connection is being made
+  Clients clients_;
+  DoorShare* accepting_ = nullptr;            // whose connection is being made
+  Clients::Entry* accepting_from_ = nullptr;  // by whom
   Connection* connections_ = nullptr;
   bool draining_ = false;
   bool stopping_ = false;

@@ -23,7 +23,11 @@ std::size_t UsableCores() {
 ReactorPool::ReactorPool(PoolOptions options) {
   const std::size_t count = options.reactors != 0 ? options.reactors : UsableCores();
   const std::size_t share = std::max<std::size_t>(1, options.max_connections / count);
-  for (std::size_t i = 0; i < count; ++i) reactors_.push_back(std::make_unique<Reactor>(i, share));
+  ClientBound clients = std::move(options.clients);
+  if (clients.most != 0) clients.most = std::max<std::size_t>(1, clients.most / count);
+  for (std::size_t i = 0; i < count; ++i) {
+    reactors_.push_back(std::make_unique<Reactor>(i, share, clients));
+  }
 }
 
 ReactorPool::~ReactorPool() { Stop(); }

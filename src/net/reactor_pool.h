@@ -16,6 +16,7 @@ namespace weir::net {
 struct PoolOptions {
   std::size_t reactors = 0;              ///< 0: one per core this process may use
   std::size_t max_connections = 20'000;  ///< of all doors and reactors together
+  ClientBound clients = {};              ///< likewise
 };
 
 /// All reactors of the process and the threads that run them.

@@ -7,10 +7,11 @@
 namespace weir::service {
 namespace {
 
-// A read asks for this much. A burst of a few hundred commands fits; the kernel rarely has more.
-constexpr std::size_t kReadSize = 64 * 1024;
+// A read asks for this much. A burst of a few hundred commands fits; whoever sends more waits until
+// others have had their turn.
+constexpr std::size_t kReadSize = 16 * 1024;
 // A connection may hold this much, one read and its replies, however much the others hold.
-constexpr std::size_t kSmall = 4 * kReadSize;
+constexpr std::size_t kSmall = 256 * 1024;
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include "policy/domains.h"
 #include "policy/policy_file.h"
 #include "serve/policies.h"
+#include "serve/pool.h"
 #include "telemetry/log.h"
 
 namespace weir::app {
@@ -92,9 +93,8 @@ ProxyService::~ProxyService() {
 
 Result<std::unique_ptr<ProxyService>> ProxyService::Open(config::Config config) {
   std::unique_ptr<ProxyService> service(new ProxyService(std::move(config)));
-  const config::Config& given = service->config_;
-  service->pool_.emplace(
-      net::PoolOptions{.reactors = given.threads, .max_connections = given.limits.max_connections});
+  constexpr std::size_t kDescriptors = 2;  // of a client and of its upstream
+  service->pool_.emplace(PoolOf(service->config_, kDescriptors));
   using Step = Status (ProxyService::*)();
   for (const Step step :
        {&ProxyService::OpenData, &ProxyService::OpenPolicies, &ProxyService::OpenLimiters,

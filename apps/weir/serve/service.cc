@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "library/store_routes.h"
-#include "net/descriptors.h"
 #include "plaintext.h"
 #include "serve/policies.h"
+#include "serve/pool.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/sqlite/slot_store.h"
 #include "telemetry/log.h"
@@ -20,29 +20,6 @@ namespace {
 
 using telemetry::Level;
 using telemetry::Log;
-
-/// A limit on open files that leaves fewer connections than this is worth a warning to anybody.
-constexpr std::size_t kFewConnections = 1'000;
-
-/// As many connections as the limit on file descriptors has room for. Nobody asked for the default
-/// number, so that a few less are no reason to warn.
-std::size_t ConnectionsOf(const config::Config& config) {
-  const std::size_t wanted = config.limits.max_connections;
-  const net::DescriptorBudget budget = net::FitToDescriptors(wanted);
-  if (budget.connections < wanted) {
-    const std::string needed = std::to_string(wanted + net::kReservedDescriptors);
-    const std::string hint = "raise the hard limit on open files to " + needed + " (ulimit -Hn)";
-    const bool asked_for = wanted != config::Config{}.limits.max_connections;
-    const bool matters = asked_for || budget.connections < kFewConnections;
-    Log(matters ? Level::kWarn : Level::kDebug,
-        "too few file descriptors for limits.max_connections",
-        {{"connections", static_cast<std::int64_t>(budget.connections)},
-         {"max_connections", static_cast<std::int64_t>(wanted)},
-         {"open_files", static_cast<std::int64_t>(budget.limit)},
-         {"hint", std::string_view(hint)}});
-  }
-  return budget.connections;
-}
 
 service::HttpOptions HttpOptionsOf(const config::Config& config) {
   service::HttpOptions options;
@@ -95,9 +72,7 @@ Service::~Service() {
 
 Result<std::unique_ptr<Service>> Service::Open(config::Config config) {
   std::unique_ptr<Service> service(new Service(std::move(config)));
-  const config::Config& given = service->config_;
-  service->pool_.emplace(
-      net::PoolOptions{.reactors = given.threads, .max_connections = ConnectionsOf(given)});
+  service->pool_.emplace(PoolOf(service->config_, 1));
   using Step = Status (Service::*)();
   for (const Step step :
        {&Service::OpenData, &Service::OpenPolicies, &Service::OpenLimiter, &Service::OpenTls,

@@ -86,15 +86,27 @@ constexpr char kPing = '\x89';
 constexpr char kStartOfText = '\x01';
 constexpr char kEndOfText = '\x80';
 
-TEST_F(Upgrade, MessagesAreCounted) {
-  Start(R"(
+constexpr const char* kFiveMessages = R"(
 domain: websocket
 policies:
   - name: messages
     match: { ip: "*", route: /chat }
     quota: { fixed_window: { limit: 5, window: 100d } }
-)",
-        {"--websocket-messages", "true"});
+)";
+
+TEST_F(Upgrade, FramesThatContinueNoMessageAreNotAWayPastTheCount) {
+  Start(kFiveMessages, {"--websocket-messages", "true"});
+  for (const char first : {kEndOfText, '\x83', '\x8b'}) {  // the latter two are reserved
+    TcpConnection client(port_);
+    client.Send(Asking("websocket"));
+    EXPECT_THAT(client.ReadThrough("\r\n\r\n"), HasSubstr("101"));
+    client.Send(Frame(first, "uncounted"));
+    EXPECT_EQ(client.ReadAll(), "");
+  }
+}
+
+TEST_F(Upgrade, MessagesAreCounted) {
+  Start(kFiveMessages, {"--websocket-messages", "true"});
   TcpConnection client(port_);
   client.Send(Asking("websocket"));
   EXPECT_THAT(client.ReadThrough("\r\n\r\n"), HasSubstr("101"));

@@ -55,6 +55,11 @@ class EchoDoor final : public Door {
 class Client {
  public:
   explicit Client(const Endpoint& server) : socket_(context_) { socket_.connect(server); }
+  Client(const Endpoint& server, const char* from) : socket_(context_) {
+    socket_.open(server.protocol());
+    socket_.bind({asio::ip::make_address(from), 0});
+    socket_.connect(server);
+  }
   std::string Ask(const std::string& text) {
     boost::system::error_code error;
     asio::write(socket_, asio::buffer(text), error);
@@ -113,6 +118,29 @@ TEST(ReactorPool, ClosesConnectionsBeyondTheLimit) {
   Client third(*endpoint);
   EXPECT_EQ(third.Ask("a"), "");
   EXPECT_EQ(first.Ask("b"), "b");
+}
+
+TEST(ReactorPool, OneClientDoesNotGetTheConnectionsOfOthers) {
+  EchoDoor door;
+  ClientBound clients{.most = 2, .exempt = {*IpNetwork::Parse("127.0.0.3")}};
+  ReactorPool pool({.reactors = 1, .max_connections = 100, .clients = clients});
+  const auto endpoint = pool.Listen(door, "127.0.0.1:0");
+  ASSERT_TRUE(endpoint.ok());
+  pool.Start();
+  auto first = std::make_unique<Client>(*endpoint);
+  Client second(*endpoint);
+  EXPECT_EQ(first->Ask("a"), "a");
+  EXPECT_EQ(second.Ask("a"), "a");
+  EXPECT_EQ(Client(*endpoint).Ask("a"), "");
+  EXPECT_EQ(Client(*endpoint, "127.0.0.2").Ask("a"), "a");
+  std::vector<std::unique_ptr<Client>> proxy;
+  for (int i = 0; i < 5; ++i) proxy.push_back(std::make_unique<Client>(*endpoint, "127.0.0.3"));
+  for (const auto& one : proxy) EXPECT_EQ(one->Ask("a"), "a");
+  first.reset();
+  // The reactor learns of the end some time after this.
+  bool taken = false;
+  for (int i = 0; i < 1000 && !taken; ++i) taken = Client(*endpoint).Ask("a") == "a";
+  EXPECT_TRUE(taken);
 }
 
 /// Remembers whether its sockets notice that their peer has vanished.
