@@ -82,6 +82,7 @@ TEST(WeirProxy, LimitsTenThousandRequestsExactly) {
   std::atomic<int> allowed = 0;
   std::atomic<int> limited = 0;
   std::vector<std::thread> threads;
+  threads.reserve(8);
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&] {
       HttpClient client(port);
