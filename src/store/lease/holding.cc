@@ -128,7 +128,7 @@ std::int64_t Holding::Want(Nanos now, Nanos rest) const noexcept {
   return std::clamp<std::int64_t>(want, 0, terms_.quota.limit());
 }
 
-void Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
+bool Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
   const auto& [grant, id, want, sent, now, pause, patient] = granted;
   asking_ = false;
   took_ = std::max<Nanos>(now - sent, 1);
@@ -140,7 +140,7 @@ void Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
     const Nanos some_after = grant.decision.retry_after.count();
     dry_until_ = now + (patient ? pause : std::min<Nanos>(2 * pause, some_after));
     ask_after_ = dry_until_;
-    return;
+    return true;
   }
   const Nanos term = SpendFor(terms_, grant.decision);
   const Nanos lasts = flaws.past_window ? terms_.term : term;
@@ -153,13 +153,18 @@ void Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
           .at = grant.at,
           .until = (flaws.from_receipt ? now : sent) + NodeTime(lasts)};
   if (flaws.after_term) lot.until = kNever;
-  if (lasts <= 0 || lot.until < now) return;  // lost on the way
+  if (lasts <= 0 || lot.until < now) {
+    // The next answer may take as long: meanwhile the store decides.
+    ask_after_ = std::max(ask_after_, now + half());
+    return false;
+  }
   if (lots_.size() == kMaxLots) {
     held_ -= lots_.front().left;
     lots_.erase(lots_.begin());
   }
   lots_.push_back(lot);
   held_ += lot.left;
+  return true;
 }
 
 void Holding::Failed(Nanos now) noexcept {

@@ -120,7 +120,8 @@ class Holding {
   bool asking() const noexcept { return asking_; }
   /// How long the store took to answer the last question; 0: it has answered none.
   Nanos took() const noexcept { return took_; }
-  void OnGrant(const Granted& granted, const Flaws& flaws);
+  /// False if what was granted came too late to be spent: it is not held, and can go back.
+  bool OnGrant(const Granted& granted, const Flaws& flaws);
   void Failed(Nanos now) noexcept;
 
   /// The store refused a single check.

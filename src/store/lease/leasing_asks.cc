@@ -87,14 +87,18 @@ void LeasingStore::OnGrant(Ask& ask) {
     return EndWaits(ask.key, false);
   }
   const std::int64_t held = found->second.held();
-  found->second.OnGrant({.grant = {answer.granted, answer.at, ask.decision},
-                         .id = ++grants_,
-                         .want = ask.charge.cost,
-                         .sent = ask.sent,
-                         .now = now,
-                         .pause = PauseFor(found->second, now),
-                         .patient = found->second.share().active(now)},
-                        flaws_);
+  const bool kept = found->second.OnGrant({.grant = {answer.granted, answer.at, ask.decision},
+                                           .id = ++grants_,
+                                           .want = ask.charge.cost,
+                                           .sent = ask.sent,
+                                           .now = now,
+                                           .pause = PauseFor(found->second, now),
+                                           .patient = found->second.share().active(now)},
+                                          flaws_);
+  if (!kept) {
+    SendReturn(ask.key, ask.terms, answer.at, answer.granted);
+    return EndWaits(ask.key, false);
+  }
   const std::int64_t got = found->second.held() - held;
   metrics_->held.fetch_add(got, std::memory_order_relaxed);
   metrics_->lost.Add(static_cast<std::uint64_t>(std::max<std::int64_t>(answer.granted - got, 0)));

@@ -187,14 +187,14 @@ TEST(HoldingTerms, AStoreThatGaveNothingIsAskedWhenItWillHaveSome) {
   EXPECT_EQ(dry_for(5ms, true), 10) << "whoever has a share waits for all of it";
 }
 
-TEST(HoldingTerms, WhatCameTooLateIsLost) {
+TEST(HoldingTerms, WhatCameTooLateIsNotHeld) {
   Holding holding(kBucket, 0);
   Granted late = Grant(1, 10, 0);
   late.now = kTerm;
-  holding.OnGrant(late, {});
+  EXPECT_FALSE(holding.OnGrant(late, {}));
   EXPECT_EQ(holding.held(), 0);
   Holding window(kWindow, 0);
-  window.OnGrant(Grant(1, 10, 0, Left(0, 1ns)), {});
+  EXPECT_FALSE(window.OnGrant(Grant(1, 10, 0, Left(0, 1ns)), {}));
   EXPECT_EQ(window.held(), 0) << "its window is over";
 }
 

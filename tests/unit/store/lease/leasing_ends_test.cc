@@ -39,6 +39,20 @@ TEST_F(LeasingAnswers, PermitsOfAQuotaThatHasChangedMeanwhileGoBack) {
   EXPECT_EQ(metrics().held.load(), 0);
 }
 
+TEST_F(LeasingAnswers, PermitsThatComeTooLateGoBackAndTheStoreDecidesForAWhile) {
+  AskForPermits();
+  clock_.Advance(term());
+  const std::int64_t before = LeftInStore();
+  AnswerHeld();
+  EXPECT_EQ(book_.applications[Op::kReturn], 1);
+  EXPECT_EQ(LeftInStore(), before) << "all that was taken";
+  EXPECT_EQ(metrics().held.load(), 0);
+  EXPECT_EQ(metrics().lost.value(), 0U);
+  EXPECT_TRUE(ChargeHot());
+  EXPECT_FALSE(estimated_);
+  EXPECT_EQ(book_.applications[Op::kLease], 1) << "not asked again at once";
+}
+
 TEST_F(LeasingAnswers, PermitsThatComeWhileItGoesAwayAreLost) {
   AskForPermits();
   store_->Drain();
