@@ -132,6 +132,7 @@ bool Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
   const auto& [grant, id, want, sent, now, pause, patient] = granted;
   asking_ = false;
   took_ = std::max<Nanos>(now - sent, 1);
+  answered_ = now;
   known_ = grant.decision;
   const bool short_of = grant.granted < want;
   ask_after_ = short_of ? now + pause : now;

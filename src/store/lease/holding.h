@@ -3,6 +3,7 @@
 // What a node knows of one key of a leased policy: how often it is asked for, and the permits it
 // holds. No clock, no store: time comes with every call, always that of the node.
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -120,6 +121,13 @@ class Holding {
   bool asking() const noexcept { return asking_; }
   /// How long the store took to answer the last question; 0: it has answered none.
   Nanos took() const noexcept { return took_; }
+  /// For how long permits must last that a check takes for which the store has to be asked as well:
+  /// twice as long as it took to answer the last time.
+  Nanos RestForStore() const noexcept { return std::max(terms_.term / 4, 2 * took_); }
+  /// True if hardly any permit lasts that long. Tried again now and then: it may have been a delay.
+  bool TooSlow(Nanos now) const noexcept {
+    return RestForStore() > terms_.term / 2 && now - answered_ < 8 * terms_.term;
+  }
   /// False if what was granted came too late to be spent: it is not held, and can go back.
   bool OnGrant(const Granted& granted, const Flaws& flaws);
   void Failed(Nanos now) noexcept;
@@ -149,6 +157,7 @@ class Holding {
   bool share_due_ = false;
   std::int64_t asked_ = 0;
   Nanos took_ = 0;
+  Nanos answered_ = 0;  // when
   Nanos ask_after_ = 0;
   Nanos dry_until_ = 0;
   Nanos window_ends_ = 0;  // by the node's clock: of the last grant

@@ -155,11 +155,16 @@ bool LeasingStore::Meet(Application& application, std::size_t place, Holdings::v
   holding.Note(now, charge.cost);
   if (holding.share().active(now)) holding.Insist();
   // Where the store has to be asked as well, permits must last until it has answered.
-  const Nanos rest = alone ? 0 : holding.terms().term / 4;
+  const Nanos rest = alone ? 0 : holding.RestForStore();
   const auto position = static_cast<std::uint32_t>(place);
   const bool met = alone ? holding.Take(now, charge.cost, rest, position, taken_)
                          : holding.Hold(now, charge.cost, rest, position, taken_);
   if (met) metrics_->held.fetch_sub(charge.cost, std::memory_order_relaxed);
+  if (!met && !alone && holding.TooSlow(now)) {
+    // The store decides all of it, also with what is of no use here.
+    GiveBack(entry.first, holding, now);
+    return false;
+  }
   if (holding.ShouldAsk(now) && holding.MarkDue()) AskSoon(entry.first);
   return met;
 }

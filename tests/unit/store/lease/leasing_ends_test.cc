@@ -53,6 +53,22 @@ TEST_F(LeasingAnswers, PermitsThatComeTooLateGoBackAndTheStoreDecidesForAWhile) 
   EXPECT_EQ(book_.applications[Op::kLease], 1) << "not asked again at once";
 }
 
+// The permits would end before the store has answered for the other charge: the check was refused.
+TEST_F(LeasingAnswers, AChargeBesideOneThatASlowStoreDecidesGoesThereToo) {
+  AskForPermits();
+  clock_.Advance(term() * 3 / 10);
+  AnswerHeld();
+  ASSERT_GT(metrics().held.load(), 0);
+  book_.hold = true;
+  Asked asked(Op::kCharge, {Hot(), {"exact", 1, &exact_}}, {&terms_, nullptr});
+  On(asked);
+  EXPECT_EQ(metrics().held.load(), 0) << "of no use to such checks";
+  clock_.Advance(term() * 9 / 10);
+  AnswerHeld();
+  EXPECT_TRUE(asked.admitted());
+  EXPECT_EQ(book_.applications[Op::kReturn], 1);
+}
+
 TEST_F(LeasingAnswers, PermitsThatComeWhileItGoesAwayAreLost) {
   AskForPermits();
   store_->Drain();
