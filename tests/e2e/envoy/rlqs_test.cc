@@ -286,7 +286,7 @@ TEST_F(RlqsEnvoyTest, TheStatedBoundHoldsWhileEachNodeIsRestarted) {
   Begin();
   for (std::size_t i = 0; i < 2; ++i) {
     CutOff(i, [](ChildProcess& process) { process.Signal(SIGTERM); });
-    EXPECT_EQ(weirs_[i]->process().Wait(kPatient), 0);
+    EXPECT_EQ(weirs_[i]->process().Wait(), 0);
     StartWeir(i);
     AllAdmit(part_);
   }
