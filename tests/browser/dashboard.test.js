@@ -263,6 +263,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await page.locator('.figure').filter({ hasText: 'Refused' }).getByText('1', { exact: true }).waitFor();
     await page.locator('.figure').filter({ hasText: 'Delivered' }).getByText('2', { exact: true }).waitFor();
     await page.locator('.figure').filter({ hasText: 'Retries' }).getByText('0', { exact: true }).waitFor();
+    await page.locator('.figure').filter({ hasText: 'Senders running' }).getByText('1', { exact: true }).waitFor();
     await page.locator('.figure').filter({ hasText: 'Time to delivery' }).getByText(/ ms$| s$/).waitFor();
     await shot(page, 'notify-counts');
     quiet();
