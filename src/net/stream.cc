@@ -9,6 +9,9 @@ namespace {
 using Outcome = Transport::Outcome;
 
 constexpr std::size_t kPiece = std::size_t{16} << 10U;
+/// Reads of one stream before the others have their turn. Whoever sends without end delays each
+/// answer to the others by this much work, so it is little.
+constexpr int kFairRounds = 2;
 /// For a peer to notice the end and to end its own side, and what is taken from it meanwhile.
 constexpr std::chrono::milliseconds kLinger{1000};
 constexpr std::size_t kMostLingered = std::size_t{16} << 20U;
@@ -50,16 +53,19 @@ void Stream::WakeLater() { transport_.AwaitTurn(); }
 void Stream::Run() {
   if (running_ || closed()) return;
   running_ = true;
-  advanced_ = false;
+  int rounds = 0;
   while (Step()) {
+    if (++rounds == kFairRounds) {
+      turn_ = true;
+      transport_.AwaitTurn();
+      break;
+    }
   }
   running_ = false;
   Settle();
 }
 
-/// Sends what there is to send, then one read and the answers to it. False when there is nothing to
-/// do until something happens, or the others have had their turn: whoever sends without end delays
-/// each answer to them by one read.
+/// One read and the answers to it. False when there is nothing to do until something happens.
 bool Stream::Step() {
   if (closed()) return false;
   if (!Flush()) {
@@ -67,26 +73,15 @@ bool Stream::Step() {
     return false;
   }
   if (!AllSent()) return false;
-  if (state_ == State::kOpen && next_ == Next::kClose) {
+  if (state_ == State::kLingering) return Discard();
+  if (next_ == Next::kClose) {
     Finish();
     return false;
   }
-  if (!CanAdvance()) return false;
-  if (std::exchange(advanced_, true)) {
-    turn_ = true;
-    transport_.AwaitTurn();
-    return false;
-  }
-  if (state_ == State::kLingering) return Discard();
-  if (next_ == Next::kRead && !Read()) return false;
+  if (next_ == Next::kWait || (next_ == Next::kRead && !Read())) return false;
   next_ = session_.Advance();
   progress_ = progress_ || !session_.Output().empty();
   return true;
-}
-
-bool Stream::CanAdvance() const {
-  if (state_ == State::kLingering) return readable_;
-  return next_ == Next::kAgain || (next_ == Next::kRead && readable_ && !ended_);
 }
 
 /// False if there is nothing to go on with.

@@ -102,7 +102,6 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
   void OnDeadline() override;
   void Run();
   bool Step();
-  bool CanAdvance() const;
   bool Read();
   bool Flush();
   bool AllSent() const;
@@ -128,8 +127,7 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
   bool ended_ = false;     // nothing more can be read
   bool progress_ = false;  // something was answered, or taken, since the timer was set
   bool draining_ = false;
-  bool advanced_ = false;  // has had its share of this turn
-  bool turn_ = false;      // everything waits for the next one
+  bool turn_ = false;  // has had its share: everything waits for the next turn
 };
 
 }  // namespace weir::net
