@@ -56,7 +56,8 @@ std::string Policies(const std::vector<std::string>& doors) {
   std::string own = "policies:\n";
   for (const std::string& door : doors) {
     const auto add = [&](const std::string& key, const std::string& quota) {
-      own += "  - { name: " + key + ", key: " + key + ", quota: { " + quota + " } }\n";
+      own.append("  - { name: ").append(key).append(", key: ").append(key);
+      own.append(", quota: { ").append(quota).append(" } }\n");
     };
     for (const std::string use : {"spent", "reserved"}) {
       for (const Kind& kind : Budgets()) add(KeyOf(kind.name, use, door), kind.quota);
