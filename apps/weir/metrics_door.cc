@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <ostream>
 #include <string_view>
+#include <system_error>
 
 #include "base/number.h"
 
@@ -49,7 +49,7 @@ Result<int> Listen(const std::string& address) {
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (listener < 0 || bind(listener, found->ai_addr, found->ai_addrlen) != 0 ||
       listen(listener, 16) != 0) {
-    Error error = Problem(address, std::strerror(errno));
+    Error error = Problem(address, std::error_code(errno, std::generic_category()).message());
     if (listener >= 0) close(listener);
     return error;
   }

@@ -26,6 +26,7 @@ void PostgresSlotStore::TakeNotes(Millis now, Done<std::vector<ClaimNote>> done)
       std::move(Params().Int(now).Int(kNoteMillis).Int(static_cast<std::int64_t>(kMaxNotes))),
       std::move(done), [](const Rows& rows) {
         std::vector<ClaimNote> notes;
+        notes.reserve(static_cast<std::size_t>(rows.size()));
         for (int row = 0; row < rows.size(); ++row) {
           notes.push_back({rows.Int(row, 0), std::string(rows.Text(row, 1)),
                            std::string(rows.Text(row, 2)), rows.Int(row, 3)});
