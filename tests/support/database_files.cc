@@ -53,7 +53,7 @@ void GiveTo(const std::string& user, const fs::path& path) {
 
 fs::path DatabaseTemplate(const std::string& name, const std::string& user,
                           const std::function<void(const fs::path& folder)>& make) {
-  const fs::path home = fs::path(BuildFolder()) / name;
+  fs::path home = fs::path(BuildFolder()) / name;
   const FileLock lock(home.string() + ".lock");
   if (!fs::exists(home)) {
     const TempDir scratch;
