@@ -54,9 +54,10 @@ TEST_F(LeasingAnswers, PermitsThatComeTooLateGoBackAndTheStoreDecidesForAWhile) 
 }
 
 // The permits would end before the store has answered for the other charge: the check was refused.
+// The store took 4/10 of the term, so they would have to last for 8/10, and have 6/10 left.
 TEST_F(LeasingAnswers, AChargeBesideOneThatASlowStoreDecidesGoesThereToo) {
   AskForPermits();
-  clock_.Advance(term() * 3 / 10);
+  clock_.Advance(term() * 4 / 10);
   AnswerHeld();
   ASSERT_GT(metrics().held.load(), 0);
   book_.hold = true;
