@@ -15,8 +15,8 @@ namespace weir::service {
 namespace {
 
 constexpr std::size_t kSmallBuffer = std::size_t{32} << 10U;
-/// When so much waits to be sent, no more requests are answered until it is gone and others have had
-/// their turn: about 200 checks, however many have arrived.
+/// When so much waits to be sent, no more requests are answered until it is gone and others have
+/// had their turn: about 200 checks, however many have arrived.
 constexpr std::size_t kMaxOutput = std::size_t{64} << 10U;
 
 /// However many connections there are.

@@ -5,8 +5,7 @@
 namespace weir::slots::sqlite {
 
 std::span<const char* const> Migrations() noexcept {
-  static const char* const steps[] = {kTables, kStates, kArchiveTable, kFailures,
-                                      kClaimNotesTable};
+  static const char* const steps[] = {kTables, kStates, kArchiveTable, kFailures, kClaimNotesTable};
   return steps;
 }
 
