@@ -19,10 +19,6 @@ using http::ErrorResponse;
 using http::Reply;
 using http::Request;
 using http::Response;
-using notify::Micros;
-using notify::Outcome;
-using notify::SendAnswer;
-using notify::SendRequest;
 
 enum SendResult : std::size_t {
   kSent,
