@@ -103,7 +103,7 @@ void MakeTemplate(const fs::path& home) {
 // Other tests may be making it at the same time: one works, the others wait.
 fs::path Template() {
   RunOrThrow({SourcePath("tests/support/kafka/fetch.sh")});
-  const fs::path home = fs::path(BuildFolder()) / "kafka-template";
+  fs::path home = fs::path(BuildFolder()) / "kafka-template";
   const int lock = open((home.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
   if (lock < 0) throw std::runtime_error("cannot make " + home.string() + ".lock");
   flock(lock, LOCK_EX);

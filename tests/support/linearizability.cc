@@ -72,7 +72,7 @@ std::optional<Outcome> TryWindow(const Window& previous, const Outcome& before,
   return Outcome{window.crossing_grants.size() - here, full};
 }
 
-std::optional<std::string> Search(Windows windows, std::int64_t limit) {
+std::optional<std::string> Search(Windows& windows, std::int64_t limit) {
   const Window none;
   const Window* previous = &none;
   std::int64_t previous_number = -2;
@@ -166,7 +166,7 @@ std::optional<std::string> ExplainFixedWindow(std::vector<CheckRecord> history, 
       (crossing ? its.crossing_denials : its.denials).push_back(record);
     }
   }
-  return Search(std::move(windows), limit);
+  return Search(windows, limit);
 }
 
 std::optional<std::string> ExplainTokenBucket(std::vector<CheckRecord> history,

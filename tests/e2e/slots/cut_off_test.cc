@@ -70,10 +70,13 @@ class Service {
       watch_.emplace();
       cut_off_ = Now() + kOpen;
       for (int i = 0; i < kEvents; ++i) {
-        events += std::string(i > 0 ? "," : "") + R"({"eventId":"e)" + std::to_string(i) +
-                  R"(","configName":"pay","requestedTime":")" + now + R"(","scheduledTime":")" +
-                  now + R"(","windowStart":")" + now + R"(","executeAt":")" + now +
-                  R"(","leaseUntil":")" + FormatInstant(Now() + 30'000) + R"(","attempt":1})";
+        events.append(i > 0 ? "," : "").append(R"({"eventId":"e)").append(std::to_string(i));
+        events.append(R"(","configName":"pay","requestedTime":")").append(now);
+        events.append(R"(","scheduledTime":")").append(now);
+        events.append(R"(","windowStart":")").append(now);
+        events.append(R"(","executeAt":")").append(now);
+        events.append(R"(","leaseUntil":")").append(FormatInstant(Now() + 30'000));
+        events.append(R"(","attempt":1})");
       }
     }
     return R"({"now":")" + now + R"(","capped":false,"notAfter":")" + FormatInstant(cut_off_) +

@@ -33,6 +33,7 @@ TEST(Stopwatch, LeavesOutWhatThreadsWaitForAProcessor) {
   const auto began = std::chrono::steady_clock::now();
   const Stopwatch watch;
   std::vector<std::thread> threads;
+  threads.reserve(2);
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&] {
       ::sched_setaffinity(0, sizeof one, &one);
