@@ -174,7 +174,7 @@ TEST_F(NotifyAcceptance, R4_1_AnAllowedSendIsOnTheTopicWithUserAndMessage) {
 TEST_F(NotifyAcceptance, R4_2_WithoutTheBrokerASendIsAnswered503AndNotCounted) {
   gateway.Configure("r4_2", 1, 10);
   servers_->kafka.Kill();
-  const test::Stopwatch watch;
+  const weir::test::Stopwatch watch;
   const Response response = gateway.Send("r4_2");
   EXPECT_LT(watch.elapsed(), std::chrono::seconds(5));
   EXPECT_EQ(response.status, 503);
