@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "command.h"
+#include "telemetry/log.h"
 
 namespace weir::app {
 namespace {
@@ -65,7 +66,9 @@ int main(int argc, char** argv) {
   try {
     std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
     weir::app::HideSecrets(argc, argv);
-    return weir::app::Command::Run(std::move(words));
+    const int exit_code = weir::app::Command::Run(std::move(words));
+    weir::telemetry::FlushLog();
+    return exit_code;
   } catch (const std::exception& error) {
     std::cerr << "weir: " << error.what() << '\n';
     return 1;

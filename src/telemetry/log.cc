@@ -20,6 +20,7 @@ namespace weir::telemetry {
 namespace {
 
 constexpr std::size_t kMaxBuffered = std::size_t{1} << 20U;
+constexpr std::chrono::seconds kPatience{5};  // with a reader that does not read
 constexpr std::size_t kMaxFieldBytes = 2048;
 
 std::string_view LevelName(Level level) noexcept {
@@ -87,7 +88,7 @@ class Sink {
   void Flush() {
     std::unique_lock lock(mutex_);
     if (!writer_.joinable()) return;
-    written_.wait(lock, [this] { return pending_.empty() && idle_; });
+    written_.wait_for(lock, kPatience, [this] { return pending_.empty() && idle_; });
   }
 
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }

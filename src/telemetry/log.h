@@ -35,7 +35,8 @@ bool LogEnabled(Level level) noexcept;
 /// Thread-safe. Never put secrets (keys of the admin API, passwords in URLs) into a field.
 void Log(Level level, std::string_view message, std::initializer_list<Field> fields = {});
 
-/// Returns when everything logged so far has been written. Thread-safe.
+/// Returns when everything logged so far has been written, or after five seconds if nobody reads
+/// it: a program must end when it is told to. Thread-safe.
 void FlushLog();
 
 /// Lines that were dropped because the buffer was full.

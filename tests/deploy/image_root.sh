@@ -66,7 +66,7 @@ inside_of() {
   unshare --mount --pid --fork /bin/sh -ec '
     mount -t proc proc "$1/proc"
     [ -e "$1/dev/fd" ] || ln -s /proc/self/fd "$1/dev/fd"
-    exec chroot "$1" /bin/sh -ec "$2"' sh "$1" "$2"
+    exec env -u TMPDIR chroot "$1" /bin/sh -ec "$2"' sh "$1" "$2"
 }
 
 run_all() { # STAGE FOLDER DIRECTORY
@@ -107,7 +107,7 @@ export user place health command image="$work/image"
 # shellcheck disable=SC2016  # the inner shell expands it
 unshare --net --pid --fork --mount-proc bash -ec '
   ip link set lo up
-  inside() { chroot --userspec="$user" "$image" /bin/sh -c "cd $place && exec $1"; }
+  inside() { env -u TMPDIR chroot --userspec="$user" "$image" /bin/sh -c "cd $place && exec $1"; }
   if inside "$health" 2>/dev/null; then echo "healthy before anything was started" >&2; exit 1; fi
   inside "weir $command" &
   for attempt in $(seq 100); do

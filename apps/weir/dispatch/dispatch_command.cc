@@ -28,8 +28,7 @@ namespace {
 constexpr const char* kFooter =
     R"(Claims events and delivers each at its time: as JSON lines on standard output, to a webhook or to
 Kafka. Any number of dispatchers share the work; if one is killed, another delivers its events,
-marked as redelivered. No window exceeds its maximum, even after an outage: overdue events go first,
-under the same cap.
+marked as redelivered. No window exceeds its maximum, not even while overdue events are delivered.
 
 A 2xx from the webhook means delivered; timeouts, 408, 425, 429 and 5xx are retried. Any other
 status makes an event a dead letter (`weir slots due --state FAILED`), and so do --attempts failures
@@ -168,7 +167,6 @@ int Run(Settings& settings) {
                   {"dead", counts.dead},
                   {"left", counts.left},
                   {"lost", counts.lost}});
-  telemetry::FlushLog();
   return 0;
 }
 

@@ -48,7 +48,6 @@ int Run(const SenderSettings& settings) {
   }
   (*service)->Run();
   service->reset();
-  telemetry::FlushLog();
   return 0;
 }
 

@@ -67,7 +67,6 @@ int Run(const config::Config& config) {
     written = std::move(now);
   }
   service.Stop();
-  telemetry::FlushLog();
   return 0;
 }
 

@@ -92,7 +92,6 @@ int Serve(const Flags& flags) {
   }
   Log(Level::kInfo, "draining");
   (*service)->Stop();
-  telemetry::FlushLog();
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <thread>
@@ -49,6 +50,20 @@ TEST_F(LogTest, ConsoleLinesCannotBeForged) {
   Log(Level::kWarn, "limited", {{"key", "x\n2026-01-01 info forged"}});
   const std::string line = Written();
   EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1) << line;
+}
+
+TEST_F(LogTest, AFlushEndsThoughNobodyReads) {
+  ConfigureLog({.level = Level::kInfo, .format = LogFormat::kConsole, .fd = pipe_[1]});
+  const std::string long_text(1000, 'x');
+  constexpr int kLines = 100;  // more than a pipe holds, which is 64 KiB
+  for (int i = 0; i < kLines; ++i) Log(Level::kInfo, long_text);
+  FlushLog();
+  int lines = 0;
+  for (std::array<char, 4096> some{}; lines < kLines;) {
+    const ssize_t n = read(pipe_[0], some.data(), some.size());
+    ASSERT_GT(n, 0);
+    lines += static_cast<int>(std::count(some.begin(), some.begin() + n, '\n'));
+  }
 }
 
 TEST_F(LogTest, LeavesOutLowerLevels) {
