@@ -228,6 +228,7 @@ TEST_F(NotifyAcceptance, ARepeatedKeyIsAnsweredAsTheFirstAndNotCounted) {
   EXPECT_EQ(servers_->CountOf("keys"), "1");
   // All at once.
   std::vector<std::future<Response>> sends;
+  sends.reserve(30);
   for (int i = 0; i < 30; ++i) sends.push_back(gateway.StartSend("keys", "m", "k2"));
   for (auto& send : sends) EXPECT_EQ(Gateways::Wait(std::move(send)).status, 200);
   EXPECT_EQ(servers_->CountOf("keys"), "2");

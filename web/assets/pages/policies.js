@@ -44,6 +44,12 @@ function matchText(policy) {
   return entries.map(([k, v]) => `${k} = ${v}`).join(', ');
 }
 
+/** Where a policy is written. Of a long path the end is shown, which names the file and the line. */
+function placeOf(policy) {
+  const place = policy.definedIn ?? 'override';
+  return place.length > 60 ? `…${place.slice(-59)}` : place;
+}
+
 async function readAll(source, signal) {
   const all = [];
   let cursor = '';
@@ -157,7 +163,7 @@ export function render(root, { query, signal }) {
     const rows = found.slice(at, at + PER_PAGE);
     const turn = (to) => () => { at = to; draw(); list.querySelector('tbody')?.scrollIntoView({ block: 'center' }); };
     show(list, rows.length === 0 ? empty(policies.length === 0 ? 'There are no policies here yet.' : 'No policy matches.') : table('Policies', [
-      { title: 'Policy', head: true, cell: (p) => (p.readOnly || p.type === 'OVERRIDE' ? [name(p.policyKey, 60), h('div', { class: 'muted small place' }, name(p.definedIn ?? 'override', 60))] : h('button', { class: 'link', type: 'button', 'aria-label': `Edit ${plainName(p.policyKey, 60)}`, onclick: () => edit(p) }, name(p.policyKey, 60))) },
+      { title: 'Policy', head: true, cell: (p) => (p.readOnly || p.type === 'OVERRIDE' ? [name(p.policyKey, 60), h('div', { class: 'muted small place' }, name(placeOf(p), 60))] : h('button', { class: 'link', type: 'button', 'aria-label': `Edit ${plainName(p.policyKey, 60)}`, onclick: () => edit(p) }, name(p.policyKey, 60))) },
       { title: 'State', cell: (p) => [h('span', { class: `pill ${TONE[stateOf(p)]}` }, stateOf(p)), byOverride(p)] },
       { title: 'Limit', cell: (p) => [quotaText(p), ...chargingWords(p)].join(', ') },
       { title: 'Applies to', cell: (p) => [p.match ? name(matchText(p), 80) : h('span', { class: 'muted' }, matchText(p)), p.domain && p.domain !== 'default' && h('div', { class: 'muted small' }, 'domain ', name(p.domain, 60))] },
