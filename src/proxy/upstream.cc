@@ -125,6 +125,11 @@ void UpstreamConnection::OnReadable() {
   user_->OnUpstreamRead(received.outcome);
 }
 
+bool UpstreamConnection::Usable() {
+  if (open() && reading_) OnReadable();
+  return open() && reading_;
+}
+
 void UpstreamConnection::OnWritable() {
   const auto keeper = keeper_;
   if (user_ != nullptr && !shaking_hands_) user_->OnUpstreamWritable();
@@ -169,8 +174,7 @@ UpstreamPtr UpstreamPool::Take(bool fresh) {
   while (!fresh && !idle.empty()) {
     UpstreamPtr connection = std::move(idle.back());
     idle.pop_back();
-    // Closed meanwhile by the upstream, which its resting read has noticed.
-    if (connection->open() && connection->reading()) return connection;
+    if (connection->Usable()) return connection;
   }
   return UpstreamPtr(new UpstreamConnection(reactor_, chosen));
 }

@@ -62,12 +62,14 @@ class UpstreamConnection final : public net::Counted, private net::Transport::Wa
   /// Reads into `buffer`, unless a read is under way already.
   void Read();
   void Close() noexcept;
+  /// Whether the server has neither closed it nor said anything while nobody used it; looks for
+  /// what has come in this moment, too.
+  bool Usable();
 
   Buffer& buffer() noexcept { return buffer_; }
   /// Requires that it was connected.
   net::Transport& transport() noexcept { return *transport_; }
   bool open() const noexcept { return transport_ != nullptr && transport_->is_open(); }
-  bool reading() const noexcept { return reading_; }
   /// Nothing is left to be sent or to be looked at.
   bool at_rest() const noexcept { return buffer_.empty() && transport_->flushed(); }
   std::size_t target() const noexcept { return target_; }

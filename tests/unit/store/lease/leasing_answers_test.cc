@@ -173,6 +173,7 @@ TEST_F(LeasingAnswers, ARefundFreesNothingThatACheckNotDecidedYetHasTaken) {
   Asked late(Op::kRefund, {Hot(1000)}, {&terms_});
   On(late);
   EXPECT_EQ(metrics().held.load(), spent + held);
+  AnswerHeld();  // also the question for more, which was sent with the first check
 }
 
 TEST_F(LeasingAnswers, ADrainWhileTheStoreThinksLosesNoAnswer) {
