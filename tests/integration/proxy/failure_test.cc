@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include "integration/proxy/fixture.h"
 #include "support/ports.h"
@@ -65,19 +67,24 @@ TEST_F(ProxyTest, NeverRepeatsARequestThatMayHaveHadAnEffect) {
 }
 
 TEST_F(ProxyTest, UsesNoConnectionThatTheUpstreamHasClosed) {
+  // The answer and the end come in one segment, so that both are there when the next request,
+  // which is there as well, looks for a connection. It would not be repeated.
   StartUpstream([](test::TcpConnection& connection) {
     connection.ReadThrough("\r\n\r\nx");
+    const int on = 1;
+    setsockopt(connection.fd(), IPPROTO_TCP, TCP_CORK, &on, sizeof on);
     connection.Send(kOk);
   });
   StartProxy();
-  test::HttpClient client(port_);
+  const std::string post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx";
   for (int i = 1; i <= 20; ++i) {
-    EXPECT_EQ(client.Post("/", "x").status, 200) << i << ": it would not be repeated";
-    // On the loopback interface the end has arrived at the proxy when it is sent; whether the
-    // reactor has been told of it by the time of the next request is left to chance.
-    ASSERT_TRUE(test::WaitUntil([&] { return upstream_->open() == 0; }));
-    EXPECT_EQ(upstream_->accepted(), i);
+    test::TcpConnection client(port_);
+    client.Send(post + post);
+    for (int answer = 1; answer <= 2; ++answer) {
+      ASSERT_THAT(client.ReadThrough("\r\n\r\nok"), HasSubstr("200 OK")) << i << ", " << answer;
+    }
   }
+  EXPECT_EQ(upstream_->accepted(), 40);
 }
 
 TEST_F(ProxyTest, IgnoresAnAnswerNobodyAskedFor) {
