@@ -51,20 +51,51 @@ void Server::Note(const store::Application& application) {
 
 /// A copy of what was asked, as bytes on a wire would be: the sender's memory may be gone.
 struct RemoteStore::Message {
-  struct One {
-    store::Op op;
-    std::int64_t lease;
-    store::RegionTerms region;
-    std::vector<std::string> keys;
-    std::vector<Quota> quotas;
-    std::vector<store::Charge> charges;
-    std::vector<Decision> decisions;
-  };
-  std::vector<One> ones;
+  Message(std::span<store::Application> batch, store::Done last, std::shared_ptr<bool> sender)
+      : theirs(batch), done(std::move(last)), alive(std::move(sender)) {
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+    for (const store::Application& application : batch) {
+      count += application.charges.size();
+      for (const store::Charge& charge : application.charges) bytes += charge.key.size();
+    }
+    // All at once, so that nothing moves: parts point to each other.
+    keys.reserve(bytes);
+    quotas.reserve(count);
+    charges.reserve(count);
+    decisions.resize(count);
+    answers.reserve(batch.size());
+    for (const store::Application& application : batch) Copy(application);
+  }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+  ~Message() = default;
+
+  std::string keys;
+  std::vector<Quota> quotas;
+  std::vector<store::Charge> charges;
+  std::vector<Decision> decisions;
   std::vector<store::Application> answers;
   std::span<store::Application> theirs;
   store::Done done;
   std::shared_ptr<bool> alive;
+
+ private:
+  void Copy(const store::Application& application) {
+    const std::size_t first = charges.size();
+    for (const store::Charge& charge : application.charges) {
+      const std::size_t begins = keys.size();
+      keys += charge.key;
+      quotas.push_back(*charge.quota);
+      charges.push_back({std::string_view(keys).substr(begins), charge.cost, &quotas.back()});
+    }
+    store::Application& answer = answers.emplace_back();
+    answer.op = application.op;
+    answer.lease = application.lease;
+    answer.region = application.region;
+    answer.charges = std::span(charges).subspan(first);
+    answer.decisions = std::span(decisions).subspan(first, application.charges.size());
+  }
 };
 
 RemoteStore::RemoteStore(Events& events, Upstream& server, const Scenario& scenario, Link& link,
@@ -90,39 +121,11 @@ bool RemoteStore::Lost() {
 }
 
 void RemoteStore::Apply(std::span<store::Application> batch, store::Done done) {
-  auto message = std::make_shared<Message>();
-  message->theirs = batch;
-  message->done = std::move(done);
-  message->alive = alive_;
-  for (const store::Application& application : batch) {
-    Message::One& one = message->ones.emplace_back();
-    one.op = application.op;
-    one.lease = application.lease;
-    one.region = application.region;
-    for (const store::Charge& charge : application.charges) {
-      one.keys.emplace_back(charge.key);
-      one.quotas.push_back(*charge.quota);
-      one.charges.push_back({{}, charge.cost, nullptr});
-    }
-    one.decisions.resize(one.charges.size());
-  }
   if (Lost()) return;  // nobody will ever answer: that is what the guard is for
+  const auto message = std::make_shared<Message>(batch, std::move(done), alive_);
   events_.At(events_.now() + Delay(), [this, &server = server_, message] {
     // What has left a node arrives, whatever becomes of the node.
-    Message& copy = *message;
-    for (Message::One& one : copy.ones) {
-      for (std::size_t i = 0; i < one.charges.size(); ++i) {
-        one.charges[i].key = one.keys[i];
-        one.charges[i].quota = &one.quotas[i];
-      }
-      store::Application& answer = copy.answers.emplace_back();
-      answer.op = one.op;
-      answer.lease = one.lease;
-      answer.region = one.region;
-      answer.charges = one.charges;
-      answer.decisions = one.decisions;
-    }
-    server.Apply(copy.answers, [this, message] {
+    server.Apply(message->answers, [this, message] {
       if (!*message->alive || Lost()) return;
       events_.At(events_.now() + Delay(), [this, message] {
         if (*message->alive) Answer(message);

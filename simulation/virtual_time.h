@@ -3,11 +3,12 @@
 // Time that passes only from event to event: a whole run happens on one thread, and the same seed
 // gives the same run.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/timers.h"
 #include "weir/clock.h"
@@ -21,27 +22,61 @@ class Events {
   /// The true time, which is also the store's.
   Nanos now() const noexcept { return now_; }
 
-  using Id = std::pair<Nanos, std::uint64_t>;
+  struct Id {
+    std::uint32_t place = 0;
+    std::uint64_t number = 0;
+  };
   Id At(Nanos time, std::function<void()> run) {
-    const Id id{time < now_ ? now_ : time, ++planned_};
-    events_.emplace(id, std::move(run));
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::uint32_t>(plans_.size()));
+      plans_.emplace_back();
+    }
+    const Id id{free_.back(), ++planned_};
+    free_.pop_back();
+    plans_[id.place] = {id.number, std::move(run)};
+    heap_.push_back({time < now_ ? now_ : time, id});
+    std::push_heap(heap_.begin(), heap_.end());
     return id;
   }
-  void Cancel(const Id& id) { events_.erase(id); }
+  void Cancel(const Id& id) {
+    // Its place is free again when its time comes.
+    if (plans_[id.place].number == id.number) plans_[id.place] = {};
+  }
 
   void RunUntil(Nanos end) {
-    while (!events_.empty() && events_.begin()->first.first <= end) {
-      auto event = events_.extract(events_.begin());
-      now_ = event.key().first;
-      event.mapped()();
+    while (!heap_.empty() && heap_.front().time <= end) {
+      const auto [time, id] = heap_.front();
+      std::pop_heap(heap_.begin(), heap_.end());
+      heap_.pop_back();
+      const Plan plan = std::exchange(plans_[id.place], {});
+      free_.push_back(id.place);
+      if (plan.number == 0) continue;
+      now_ = time;
+      plan.run();
     }
     now_ = end;
   }
 
  private:
+  struct Plan {
+    std::uint64_t number = 0;  // 0: none, or cancelled
+    std::function<void()> run;
+  };
+  struct Due {
+    Nanos time;
+    Id id;
+
+    /// The heap has the greatest first, and that is the earliest.
+    friend bool operator<(const Due& one, const Due& other) noexcept {
+      return one.time != other.time ? one.time > other.time : one.id.number > other.id.number;
+    }
+  };
+
   Nanos now_ = 0;
   std::uint64_t planned_ = 0;
-  std::map<Id, std::function<void()>> events_;
+  std::vector<Due> heap_;
+  std::vector<Plan> plans_;
+  std::vector<std::uint32_t> free_;  // places in plans_
 };
 
 /// The farthest that a clock's rate may be off: a thousandth.
@@ -89,39 +124,48 @@ class NodeTimers final : public Timers {
   NodeTimers(Events& events, const NodeClock& clock, std::shared_ptr<const Pulse> pulse)
       : events_(events), clock_(clock), pulse_(std::move(pulse)) {}
   ~NodeTimers() override {
-    for (const auto& [id, event] : set_) events_.Cancel(event);
+    for (const Timer& timer : set_) events_.Cancel(timer.event);
   }
   NodeTimers(const NodeTimers&) = delete;
   NodeTimers& operator=(const NodeTimers&) = delete;
 
   Id After(std::chrono::nanoseconds wait, std::function<void()> run) override {
     const Id id = ++last_;
-    Plan(id, events_.now() + clock_.True(wait.count()), std::move(run));
+    set_.push_back({id, Plan(id, events_.now() + clock_.True(wait.count())), std::move(run)});
     return id;
   }
   void Cancel(Id id) override {
-    const auto found = set_.find(id);
+    const auto found = std::ranges::find(set_, id, &Timer::id);
     if (found == set_.end()) return;
-    events_.Cancel(found->second);
+    events_.Cancel(found->event);
     set_.erase(found);
   }
 
  private:
-  void Plan(Id id, Nanos time, std::function<void()> run) {
-    set_[id] = events_.At(time, [this, id, due = std::move(run)] {
-      const Nanos late = pulse_->Due(events_.now());
-      if (late > events_.now()) return Plan(id, late, due);
-      const std::function<void()> now = due;
-      set_.erase(id);
-      now();
-    });
+  struct Timer {
+    Id id;
+    Events::Id event;
+    std::function<void()> run;
+  };
+  Events::Id Plan(Id id, Nanos time) {
+    return events_.At(time, [this, id] { Ring(id); });
+  }
+  void Ring(Id id) {
+    const auto found = std::ranges::find(set_, id, &Timer::id);
+    if (const Nanos late = pulse_->Due(events_.now()); late > events_.now()) {
+      found->event = Plan(id, late);
+      return;
+    }
+    const std::function<void()> run = std::move(found->run);
+    set_.erase(found);
+    run();  // may destroy this
   }
 
   Events& events_;
   const NodeClock& clock_;
   const std::shared_ptr<const Pulse> pulse_;
   Id last_ = 0;
-  std::map<Id, Events::Id> set_;
+  std::vector<Timer> set_;  // a few
 };
 
 }  // namespace weir::simulation

@@ -15,7 +15,7 @@ constexpr std::size_t kHashDigits = 16;
 }  // namespace
 
 KeySampler::KeySampler()
-    : random_(0x9e3779b9U), ring_(std::make_unique<std::array<Sample, kSlots>>()) {}
+    : random_(0x9e3779b9U), ring_(std::make_unique_for_overwrite<std::array<Sample, kSlots>>()) {}
 
 std::uint32_t KeySampler::Random() noexcept {
   random_ ^= random_ << 13U;

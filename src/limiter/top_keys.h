@@ -33,11 +33,12 @@ class KeySampler {
   /// Longer keys are cut, and distinguished by a hash at their end.
   static constexpr std::size_t kMaxText = 200;
 
+  /// Without values at first: a ring of them takes memory only as far as it has been used.
   struct Sample {
-    std::uint32_t policy = 0;
-    std::uint32_t weight = 0;  ///< how many checks it stands for
-    Outcome outcome = Outcome::kAllowed;
-    std::uint8_t size = 0;
+    std::uint32_t policy;
+    std::uint32_t weight;  ///< how many checks it stands for
+    Outcome outcome;
+    std::uint8_t size;
     std::array<char, kMaxText> text;
   };
 

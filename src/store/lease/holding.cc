@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 #include <span>
 #include <utility>
 
@@ -49,6 +50,19 @@ bool Holding::Take(Nanos now, std::int64_t cost, Nanos rest, std::uint32_t posit
     taken.push_back({position, lot.id, part, lot.until});
   }
   return true;
+}
+
+bool Holding::Take(Nanos now, std::int64_t cost) {
+  for (Lot& lot : lots_) {
+    if (lot.until < now || lot.left == 0) continue;
+    if (lot.left < cost) break;
+    lot.left -= cost;
+    lot.spent += cost;
+    held_ -= cost;
+    return true;
+  }
+  std::vector<Taken> parts;
+  return Take(now, cost, 0, 0, parts);
 }
 
 bool Holding::Hold(Nanos now, std::int64_t cost, Nanos rest, std::uint32_t position,
@@ -111,7 +125,14 @@ std::int64_t Holding::Refund(Nanos now, std::int64_t cost) {
 bool Holding::ShouldAsk(Nanos now, Nanos rest) const noexcept {
   // A quarter of a lease is left to spend while the store answers. What has ended, and is not yet
   // counted as lost, is of no use.
-  return leased() && !asking_ && now >= ask_after_ && Available(now, rest) <= Want(now, rest) / 4;
+  if (!leased() || asking_ || now < ask_after_) return false;
+  // The newest first, which nearly always has enough.
+  std::int64_t left = Want(now, rest) / 4;
+  for (const Lot& lot : std::views::reverse(lots_)) {
+    if (lot.until - rest >= now) left -= lot.left;
+    if (left < 0) return false;
+  }
+  return true;
 }
 
 std::int64_t Holding::Want(Nanos now, Nanos rest) const noexcept {
@@ -173,18 +194,13 @@ void Holding::Failed(Nanos now) noexcept {
   ask_after_ = now + half();
 }
 
-Decision Holding::Estimate(Nanos now, bool granted) const noexcept {
+Decision Holding::EstimateDry(Nanos now) const noexcept {
   Decision decision;
-  decision.limit = terms_.quota.limit();
-  decision.reset_after = known_.reset_after;
-  if (granted) {
-    decision.remaining = std::min(decision.limit, known_.remaining + held_);
-    return decision;
-  }
   decision.verdict = Verdict::kLimited;
+  decision.limit = terms_.quota.limit();
   decision.remaining = std::min(decision.limit, held_);
   decision.retry_after = std::chrono::nanoseconds(std::max<Nanos>(dry_until_ - now, 1));
-  decision.reset_after = std::max(decision.reset_after, decision.retry_after);
+  decision.reset_after = std::max(known_.reset_after, decision.retry_after);
   return decision;
 }
 

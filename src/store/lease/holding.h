@@ -78,6 +78,8 @@ class Holding {
   /// `taken`. False, and nothing is spent, if there are fewer.
   bool Take(Nanos now, std::int64_t cost, Nanos rest, std::uint32_t position,
             std::vector<Taken>& taken);
+  /// The same for a check that is admitted by it, whatever grants they are of. `cost` is positive.
+  bool Take(Nanos now, std::int64_t cost);
   /// As Take, for a check that is not decided yet: then comes Spend or PutBack of each part. Until
   /// then nothing of it can be refunded, since nothing of it was admitted.
   bool Hold(Nanos now, std::int64_t cost, Nanos rest, std::uint32_t position,
@@ -137,7 +139,15 @@ class Holding {
   /// The store had no more to give; until then it need not be asked.
   bool Dry(Nanos now) const noexcept { return now < dry_until_; }
   /// What to answer without the store: granted from here, or refused because it is dry.
-  Decision Estimate(Nanos now, bool granted) const noexcept;
+  Decision Estimate(Nanos now, bool granted) const noexcept {
+    // Inline: nearly every check ends with it, and the processor cannot read at once, as a whole,
+    // what another function has just written to the stack in parts.
+    if (!granted) return EstimateDry(now);
+    const std::int64_t limit = terms_.quota.limit();
+    return {.limit = limit,
+            .remaining = std::min(limit, known_.remaining + held_),
+            .reset_after = known_.reset_after};
+  }
 
   /// Drops what can no longer be spent and returns how many permits that were.
   std::int64_t Expire(Nanos now);
@@ -147,6 +157,7 @@ class Holding {
  private:
   Nanos half() const noexcept { return terms_.term / 2; }
   Lot* Find(std::uint64_t id) noexcept;
+  Decision EstimateDry(Nanos now) const noexcept;
 
   algorithm::LeaseTerms terms_;
   std::vector<Lot> lots_;  // oldest first

@@ -100,13 +100,13 @@ void LeasingStore::OnGrant(Ask& ask) {
     return EndWaits(ask.key, false);
   }
   const std::int64_t got = found->second.held() - held;
-  metrics_->held.fetch_add(got, std::memory_order_relaxed);
+  CountHeld(got);
   metrics_->lost.Add(static_cast<std::uint64_t>(std::max<std::int64_t>(answer.granted - got, 0)));
   EndWaits(ask.key, answer.granted == 0);
 }
 
 void LeasingStore::GiveBack(std::string_view key, Holding& holding, Nanos now) {
-  metrics_->held.fetch_sub(holding.held(), std::memory_order_relaxed);
+  CountHeld(-holding.held());
   for (const Lot& lot : holding.Surrender()) {
     if (lot.until >= now) SendReturn(key, holding.terms(), lot.at, lot.left);
   }

@@ -59,7 +59,7 @@ bool LeasingStore::HandOut(Application& application, std::size_t place, Nanos no
   const Nanos rest = application.charges.size() == 1 ? 0 : stock.terms().term / 4;
   const std::optional<StockedPermit> permit = stock.Take(now, rest);
   if (permit) {
-    metrics_->held.fetch_sub(1, std::memory_order_relaxed);
+    CountHeld(-1);
     application.decisions[place] = stock.Estimate(*permit);
     taken_.push_back({.position = static_cast<std::uint32_t>(place),
                       .lot = stock.id(),
@@ -123,7 +123,7 @@ void LeasingStore::OnPermits(PermitAsk& ask) {
                                            .pause = Pause(ask.terms.term)},
                                           flaws_);
   if (!kept) return ReleasePermits(ask.key, ask.terms, names);
-  metrics_->held.fetch_add(static_cast<std::int64_t>(names.size()), std::memory_order_relaxed);
+  CountHeld(static_cast<std::int64_t>(names.size()));
 }
 
 /// What was taken for a check belongs to its client now, or goes back into stock. One that has
@@ -136,7 +136,7 @@ void LeasingStore::SettlePermit(const Taken& taken, const Application& applicati
   const auto found = stocks_.find(charge.key);
   if (found != stocks_.end() && found->second.id() == taken.lot && taken.until >= now) {
     found->second.PutBack({taken.permit, taken.until});
-    metrics_->held.fetch_add(1, std::memory_order_relaxed);
+    CountHeld(1);
     return;
   }
   const algorithm::LeaseTerms terms{*charge.quota};
@@ -145,7 +145,7 @@ void LeasingStore::SettlePermit(const Taken& taken, const Application& applicati
 
 void LeasingStore::GiveBackPermits(Stocks::value_type& entry) {
   PermitStock& stock = entry.second;
-  metrics_->held.fetch_sub(static_cast<std::int64_t>(stock.held()), std::memory_order_relaxed);
+  CountHeld(-static_cast<std::int64_t>(stock.held()));
   const std::vector<std::int64_t> names = stock.Surrender();
   ReleasePermits(entry.first, stock.terms(), names);
   if (!flaws_.permit_kept) return;
@@ -167,7 +167,7 @@ void LeasingStore::TickStocks(Nanos now) {
   for (auto entry = stocks_.begin(); entry != stocks_.end();) {
     PermitStock& stock = entry->second;
     const std::vector<std::int64_t> ended = stock.Expire(now);
-    metrics_->held.fetch_sub(static_cast<std::int64_t>(ended.size()), std::memory_order_relaxed);
+    CountHeld(-static_cast<std::int64_t>(ended.size()));
     ReleasePermits(entry->first, stock.terms(), ended);
     stock.Pass(now);
     if (stock.slack(now) || (!stock.leased() && stock.held() > 0)) GiveBackPermits(*entry);

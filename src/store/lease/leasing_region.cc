@@ -69,7 +69,7 @@ bool LeasingStore::Lend(Application& application, const algorithm::LeaseTerms& t
   if (application.applied) {
     decision.reset_after = std::max(decision.reset_after, ResetOf(terms.quota, lent));
   }
-  metrics_->held.fetch_sub(taken.count, std::memory_order_relaxed);
+  CountHeld(-taken.count);
   metrics_->lent.Add(static_cast<std::uint64_t>(taken.count));
   return true;
 }
@@ -86,7 +86,7 @@ bool LeasingStore::TakeBack(Application& application, Nanos now) {
   if (found == holdings_.end() || charge.cost <= 0) return true;
   const std::int64_t back = found->second.PutBack(
       now, {.lot = static_cast<std::uint64_t>(application.lease), .count = charge.cost});
-  metrics_->held.fetch_add(back, std::memory_order_relaxed);
+  CountHeld(back);
   decision = found->second.Estimate(now, true);
   return true;
 }

@@ -73,7 +73,7 @@ void LeasingStore::Settle(const Taken& taken, const Application& application, bo
   if (spent && taken.share == 0) {
     found->second.Spend(taken);
   } else if (taken.share == 0) {
-    metrics_->held.fetch_add(found->second.PutBack(now, taken), std::memory_order_relaxed);
+    CountHeld(found->second.PutBack(now, taken));
   } else if (spent) {
     found->second.share().Spend(taken.share, taken.count);
   } else {

@@ -1,6 +1,7 @@
 #include "store/lease/leasing_store.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -69,12 +70,19 @@ LeasingStore::~LeasingStore() {
 void LeasingStore::Apply(std::span<Application> batch, Done done) {
   if (std::ranges::none_of(batch, ConcernsLeases)) return inner_->Apply(batch, std::move(done));
   const Nanos now = clock_.Now();
+  std::size_t answered = 0;
+  while (answered < batch.size() && DecideNext(batch[answered], now)) ++answered;
+  if (answered == batch.size()) return done();
+  ApplyFrom(answered, batch, now, std::move(done));
+}
+
+/// The first of a batch that could not be answered here, and all after it.
+void LeasingStore::ApplyFrom(std::size_t first, std::span<Application> batch, Nanos now,
+                             Done done) {
   std::unique_ptr<Call> call;
   std::vector<std::uint32_t> waits;
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    taken_.clear();
-    waits_ = false;
-    if (Decide(batch[i], now)) continue;
+  for (std::size_t i = first; i < batch.size(); ++i) {
+    if (i != first && DecideNext(batch[i], now)) continue;
     if (waits_) {
       waits.push_back(static_cast<std::uint32_t>(i));
       continue;
@@ -87,7 +95,7 @@ void LeasingStore::Apply(std::span<Application> batch, Done done) {
     call->splits.push_back(taken_.empty() ? nullptr : Part(call->ours.back()));
   }
   if (!waits.empty()) done = TellWaiting(batch, waits, call != nullptr, std::move(done));
-  if (call == nullptr) return waits.empty() ? done() : void();
+  if (call == nullptr) return;
   call->theirs = batch;
   call->done = std::move(done);
   PassOn(std::move(call));
@@ -106,7 +114,9 @@ void LeasingStore::PassOn(std::unique_ptr<Call> call) {
 
 /// True if it was answered here. What was taken for an application that the store has to decide
 /// about is in taken_; waits_: it waits for permits first.
-bool LeasingStore::Decide(Application& application, Nanos now) {
+bool LeasingStore::DecideNext(Application& application, Nanos now) {
+  taken_.clear();
+  waits_ = false;
   application.estimated = false;
   if (application.op == Op::kReset) Forget(application);
   if (lends_ && application.region.term > 0) return Serve(application, now);
@@ -157,9 +167,10 @@ bool LeasingStore::Meet(Application& application, std::size_t place, Holdings::v
   // Where the store has to be asked as well, permits must last until it has answered.
   const Nanos rest = alone ? 0 : holding.RestForStore();
   const auto position = static_cast<std::uint32_t>(place);
-  const bool met = alone ? holding.Take(now, charge.cost, rest, position, taken_)
+  const bool met = alone ? holding.Take(now, charge.cost)
                          : holding.Hold(now, charge.cost, rest, position, taken_);
-  if (met) metrics_->held.fetch_sub(charge.cost, std::memory_order_relaxed);
+  if (met) CountHeld(-charge.cost);
+  if (met && alone) metrics_->spent.Add(static_cast<std::uint64_t>(charge.cost));
   if (!met && !alone && holding.TooSlow(now)) {
     // The store decides all of it, also with what is of no use here.
     GiveBack(entry.first, holding, now);
@@ -171,7 +182,7 @@ bool LeasingStore::Meet(Application& application, std::size_t place, Holdings::v
 
 bool LeasingStore::Answer(Application& application, bool applied) {
   application.applied = applied;
-  application.status = {};
+  if (!application.status.ok()) application.status = {};
   application.estimated = true;
   metrics_->local.Add();
   if (!applied) metrics_->refused.Add();
@@ -209,7 +220,7 @@ bool LeasingStore::Refund(Application& application, Nanos now) {
     application.decisions[i].limit = application.charges[i].quota->limit();
     if (found == holdings_.end()) continue;
     const std::int64_t back = found->second.Refund(now, application.charges[i].cost);
-    metrics_->held.fetch_add(back, std::memory_order_relaxed);
+    CountHeld(back);
     application.decisions[i] = found->second.Estimate(now, true);
   }
   return met == application.charges.size() && Answer(application, true);
@@ -219,12 +230,12 @@ bool LeasingStore::Refund(Application& application, Nanos now) {
 void LeasingStore::Forget(const Application& application) {
   for (const store::Charge& charge : application.charges) {
     if (const auto found = holdings_.find(charge.key); found != holdings_.end()) {
-      metrics_->held.fetch_sub(found->second.held(), std::memory_order_relaxed);
+      CountHeld(-found->second.held());
       found->second.Surrender();
     }
     if (const auto found = stocks_.find(charge.key); found != stocks_.end()) {
       const auto held = static_cast<std::int64_t>(found->second.Surrender().size());
-      metrics_->held.fetch_sub(held, std::memory_order_relaxed);
+      CountHeld(-held);
     }
   }
 }
@@ -233,18 +244,32 @@ LeasingStore::Holdings::value_type* LeasingStore::Watch(const store::Charge& cha
                                                         const algorithm::LeaseTerms& terms,
                                                         Nanos now) {
   if (draining_) return nullptr;
-  auto found = holdings_.find(charge.key);
-  if (found == holdings_.end()) {
+  Holdings::value_type* entry = FindLately(charge.key);
+  if (entry == nullptr) {
     if (Full()) return nullptr;
     const Holding fresh(terms, now, ++grants_ << kEpochBits);
-    found = holdings_.emplace(std::string(charge.key), fresh).first;
+    entry = &*holdings_.emplace(std::string(charge.key), fresh).first;
     SetTick();
-  } else if (found->second.terms() != terms) {
-    GiveBack(found->first, found->second, now);
-    ReleaseShares(found->first, found->second);
-    found->second = Holding(terms, now, ++grants_ << kEpochBits);
+  } else if (entry->second.terms() != terms) {
+    GiveBack(entry->first, entry->second, now);
+    ReleaseShares(entry->first, entry->second);
+    entry->second = Holding(terms, now, ++grants_ << kEpochBits);
   }
-  return &*found;
+  return entry;
+}
+
+/// As holdings_.find, and quicker for a key that was found here lately: a hot one.
+LeasingStore::Holdings::value_type* LeasingStore::FindLately(std::string_view key) {
+  // Keys of one policy differ near their ends.
+  std::uint32_t end = 0;
+  if (key.size() >= sizeof end) std::memcpy(&end, key.data() + key.size() - sizeof end, sizeof end);
+  constexpr std::uint32_t kSpread = 0x9E3779B1;
+  const std::size_t place = (end + static_cast<std::uint32_t>(key.size())) * kSpread >> 26U;
+  Holdings::value_type*& lately = lately_[place];
+  if (lately != nullptr && lately->first == key) return lately;
+  const auto found = holdings_.find(key);
+  if (found == holdings_.end()) return nullptr;
+  return lately = &*found;
 }
 
 HeldHere LeasingStore::Find(std::string_view key) const {
@@ -274,7 +299,7 @@ void LeasingStore::Tick() {
   for (auto entry = holdings_.begin(); entry != holdings_.end();) {
     Holding& holding = entry->second;
     const std::int64_t lost = holding.Expire(now);
-    metrics_->held.fetch_sub(lost, std::memory_order_relaxed);
+    CountHeld(-lost);
     metrics_->lost.Add(static_cast<std::uint64_t>(lost));
     holding.Pass(now);
     if (holding.leased()) ++leased;
@@ -284,6 +309,7 @@ void LeasingStore::Tick() {
     if (holding.share().slack(now)) ReleaseShares(entry->first, holding);
     if (holding.share().active(now)) ++sharing;
     const bool idle = holding.idle(now) && holding.share().idle(now);
+    if (idle) lately_ = {};
     entry = idle ? holdings_.erase(entry) : std::next(entry);
   }
   TickStocks(now);
@@ -303,6 +329,7 @@ void LeasingStore::Drain() {
     ReleaseShares(key, holding);
   }
   for (auto& entry : stocks_) GiveBackPermits(entry);
+  lately_ = {};
   holdings_.clear();
   stocks_.clear();
   metrics_->keys.store(0, std::memory_order_relaxed);

@@ -4,6 +4,8 @@
 // are decided here, from permits that were taken from the store in advance; all else is passed on.
 // What may be spent when, and why no limit is exceeded by it: docs/design/leases.md.
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -78,7 +80,8 @@ class LeasingStore final : public Store {
   };
   using Holdings = std::unordered_map<std::string, Holding, TextHash, std::equal_to<>>;
   using Stocks = std::unordered_map<std::string, PermitStock, TextHash, std::equal_to<>>;
-  bool Decide(Application& application, Nanos now);
+  void ApplyFrom(std::size_t first, std::span<Application> batch, Nanos now, Done done);
+  bool DecideNext(Application& application, Nanos now);
   bool Charge(Application& application, Nanos now);
   bool Meet(Application& application, std::size_t place, Holdings::value_type& entry, Nanos now);
   bool Refund(Application& application, Nanos now);
@@ -93,6 +96,12 @@ class LeasingStore final : public Store {
   void Forget(const Application& application);
   Holdings::value_type* Watch(const store::Charge& charge, const algorithm::LeaseTerms& terms,
                               Nanos now);
+  Holdings::value_type* FindLately(std::string_view key);
+  /// Of the metrics, which this thread alone writes: so without the price of an atomic addition.
+  void CountHeld(std::int64_t change) noexcept {
+    constexpr auto kRelaxed = std::memory_order_relaxed;
+    metrics_->held.store(metrics_->held.load(kRelaxed) + change, kRelaxed);
+  }
   // Permits taken in advance: leasing_asks.cc.
   void AskSoon(std::string_view key);
   void AskNow();
@@ -151,6 +160,7 @@ class LeasingStore final : public Store {
   std::shared_ptr<LeaseMetrics> metrics_;
   std::minstd_rand random_;
   Holdings holdings_;
+  std::array<Holdings::value_type*, 64> lately_{};  // some of those; see FindLately
   Stocks stocks_;
   std::vector<Taken> taken_;      // for the application that is being decided
   std::vector<std::string> due_;  // keys for which more is asked for soon

@@ -92,8 +92,9 @@ void LeasingStore::EndWait(const Waiting& waiting, bool none_left) {
   if (found != holdings_.end() && found->second.terms() == *application.terms.front()) {
     const Nanos now = clock_.Now();
     taken_.clear();
-    const bool met = found->second.Take(now, charge.cost, 0, 0, taken_);
-    if (met) metrics_->held.fetch_sub(charge.cost, std::memory_order_relaxed);
+    const bool met = found->second.Take(now, charge.cost);
+    if (met) CountHeld(-charge.cost);
+    if (met) metrics_->spent.Add(static_cast<std::uint64_t>(charge.cost));
     if (met || none_left) {
       application.decisions.front() = found->second.Estimate(now, met);
       Answer(application, met);

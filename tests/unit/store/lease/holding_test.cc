@@ -30,6 +30,28 @@ TEST(Holding, WhatWasNotUsedGoesBackToItsOwnGrantOnly) {
   EXPECT_EQ(holding.held(), 10);
 }
 
+TEST(Holding, OneCheckMaySpendSeveralGrantsTheOldestFirst) {
+  Holding holding(kTerms, 0);
+  Grant(holding, 1, 10, 0);
+  const Nanos late = kTerms.term / 2;
+  Grant(holding, 2, 10, late);
+  ASSERT_TRUE(holding.Take(late, 12));
+  EXPECT_EQ(holding.held(), 8);
+  EXPECT_FALSE(holding.Take(late, 9));
+  EXPECT_EQ(holding.held(), 8) << "nothing is spent on what was refused";
+  EXPECT_EQ(holding.Expire(kTerms.term), 0) << "of the first grant";
+  ASSERT_TRUE(holding.Take(kTerms.term, 8));
+  EXPECT_EQ(holding.Refund(kTerms.term, 100), 10) << "the first grant has ended";
+}
+
+TEST(Holding, WhatHasEndedIsNotSpent) {
+  Holding holding(kTerms, 0);
+  Grant(holding, 1, 10, 0);
+  ASSERT_EQ(holding.held(), 10);
+  EXPECT_FALSE(holding.Take(kTerms.term, 1));
+  EXPECT_EQ(holding.held(), 10);
+}
+
 TEST(Holding, NothingGoesBackToAGrantThatWasGivenBack) {
   Holding holding(kTerms, 0);
   Grant(holding, 1, 10, 0);

@@ -32,6 +32,32 @@ TEST_F(LeasingStoreTest, ABusyKeyIsDecidedWithoutTheStore) {
   EXPECT_LT(book_.applications[Op::kLease], 20);
 }
 
+// They share a place in what makes a hot key quick to find.
+TEST_F(LeasingStoreTest, KeysThatEndAlikeAreKeptApart) {
+  terms_ = *algorithm::TermsFor(*Quota::TokenBucket(100, 10));
+  for (int i = 0; i < 12; ++i) {
+    EXPECT_TRUE(Charge("a/user"));
+    EXPECT_TRUE(Charge("b/user"));
+  }
+  for (int i = 0; i < 100; ++i) Charge("a/user");
+  EXPECT_FALSE(Charge("a/user"));
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(Charge("b/user"));
+  EXPECT_FALSE(Charge("a/user"));
+}
+
+TEST_F(LeasingStoreTest, AKeyThatWasForgottenIsWatchedAnew) {
+  Warm();
+  for (int i = 0; i < 12; ++i) {
+    clock_.Advance(std::chrono::nanoseconds(terms_.term / 4));
+    Ring();
+  }
+  ASSERT_FALSE(store_->Find("hot").leased);
+  EXPECT_TRUE(Charge());
+  EXPECT_FALSE(last_.estimated);
+  Warm();
+  EXPECT_TRUE(last_.estimated);
+}
+
 TEST_F(LeasingStoreTest, PermitsEndWithTheirTerm) {
   Warm();
   ASSERT_GT(metrics().held.load(), 0);
