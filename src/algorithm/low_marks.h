@@ -1,17 +1,20 @@
 #pragma once
 
-// What a token bucket remembers for its open reservations, behind its 12 bytes: for each of them
-// how low the debt has been since it was charged. Had less been charged, the debt would be lower by
-// the difference, or by that low if it is less: docs/design/reservations.md has the proof.
+// What a token bucket remembers for its open reservations, behind its 12 bytes: how low its debt
+// has been since each of them was charged. Had less been charged, the debt would be lower by the
+// difference, or by that low if it is less: docs/design/reservations.md has the proof.
 //
 //   12  i64  until: no reservation is open from then on
 //   20  i64  floor: charges of this stamp and before get nothing back
-//   28       at most kMostMarks marks (i64 stamp, i64 low), both strictly increasing
+//   28       at most kMostMarks marks: i64 stamp, i64 low, i64 open; stamps and lows increase
 //
-// A mark says how low the debt has been since the charge of its stamp, and since those before it
-// that no earlier mark speaks for. What lies further back has seen at least the same lows, so lows
-// never fall from mark to mark, and a new low replaces all marks above it. Lows are whole
-// nanoseconds, rounded down: too little may come back, by less than one, never too much.
+// A mark speaks for the charges after the mark before it, up to its stamp: so low the debt has been
+// since, and no more than `open` of it can come back by them. All of these charges and those before
+// them together get no more back than the low, which falls by what they get. A new low replaces all
+// marks above it; a mark whose low is more than can come back anyway is left out.
+//
+// Nanoseconds are whole: lows are rounded down and what is open up. So too little may come back, by
+// a few of them, never too much.
 
 #include <cstdint>
 #include <span>
@@ -24,7 +27,7 @@ namespace weir::algorithm::low_marks {
 
 inline constexpr std::uint32_t kMostMarks = 16;
 inline constexpr std::uint32_t kHeadBytes = 16;
-inline constexpr std::uint32_t kMarkBytes = 16;
+inline constexpr std::uint32_t kMarkBytes = 24;
 inline constexpr std::uint32_t kMostBytes =
     kTokenBucketBytes + kHeadBytes + kMostMarks * kMarkBytes;
 
@@ -39,10 +42,10 @@ std::uint32_t CapacityForAdd(const State& state) noexcept;
 /// nobody can ask for any more.
 void Lower(State& state, Nanos now, token_bucket::Span debt) noexcept;
 
-/// A reservation is charged at `now`, and may be settled before `until`. Returns its stamp, which
-/// no other charge of the key has. Requires the capacity, a bucket that is written, and that Lower
-/// was called for the charge.
-Nanos Add(State& state, Nanos now, Nanos until) noexcept;
+/// A reservation of that `time` is charged at `now`, and may be settled before `until`. Returns its
+/// stamp, which no other charge of the key has. Requires the capacity, a bucket that is written,
+/// and that Lower was called for the charge.
+Nanos Add(State& state, Nanos now, token_bucket::Span time, Nanos until) noexcept;
 
 /// How low the debt has been since the charge of that stamp, but for now; nothing if that is not
 /// known.

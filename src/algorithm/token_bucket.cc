@@ -99,7 +99,7 @@ Decision Reserve(const Quota& quota, State& state, Nanos now, std::int64_t cost,
                  Nanos until) noexcept {
   Decision decision = token_bucket::Acquire(quota, state, now, cost);
   if (cost > 0 && decision.allowed()) {
-    decision.lease = low_marks::Add(state, ClampTime(now), until);
+    decision.lease = low_marks::Add(state, ClampTime(now), TimeOf(quota, cost), until);
   }
   return decision;
 }

@@ -316,15 +316,15 @@ TEST(LowMarks, ABucketThatOwesTheMostGivesNothingBack) {
 TEST(LowMarks, GoWhenNoReservationIsOpenAnyMore) {
   Key key(*Quota::TokenBucket(1000, 1, 1s));
   key.Estimate(kStart, 100, 60 * kSecond);
-  EXPECT_EQ(key.size(), 44U);
+  EXPECT_EQ(key.size(), 52U);
   key.Charge(kStart + 59 * kSecond, 1);
-  EXPECT_EQ(key.size(), 44U);
+  EXPECT_EQ(key.size(), 52U);
   key.Charge(kStart + 60 * kSecond, 1);
   EXPECT_EQ(key.size(), kTokenBucketBytes);
 }
 
-// Each of 17 is reserved a second after the last, of 10 a second's flow each: lows of 0, 9, 18, …
-// The 17th makes the first two share a mark, the lower one. 40 stamps take no more room.
+// 10 are reserved each second: lows of 9, 18, 27, … and each is less than what can come back by
+// then.
 TEST(LowMarks, TakeBoundedRoom) {
   const Quota quota = *Quota::TokenBucket(1000, 1, 1s);
   Key key(quota);
@@ -339,15 +339,41 @@ TEST(LowMarks, TakeBoundedRoom) {
   EXPECT_EQ(key.SettleLess(kStart + 39 * kSecond, reserved.back(), 10), 649);
 }
 
+// Hundreds of reservations within a second, settled in any order: far more than there are marks,
+// and the bucket ends with what their real costs would have left. If all fail, that is everything.
+TEST(LowMarks, ABurstOfAnyNumberIsSettledExactly) {
+  const Quota quota = *Quota::TokenBucket(1'000'000, 100, 1s);
+  std::mt19937_64 random(7);
+  for (const auto& [percent, pause] :
+       {std::pair(0, 0), std::pair(40, 0), std::pair(0, 1'000'000), std::pair(40, 1'000'000)}) {
+    Key key(quota);
+    Key real(quota);
+    std::vector<std::pair<Decision, std::int64_t>> reserved;
+    for (int i = 0; i < 1000; ++i) {
+      const Nanos at = kStart + Nanos{i} * pause;
+      const std::int64_t estimate = 10 * (1 + static_cast<std::int64_t>(random() % 90));
+      reserved.emplace_back(key.Estimate(at, estimate), estimate);
+      real.Owe(at, estimate * percent / 100);
+    }
+    EXPECT_LE(key.size(), low_marks::kMostBytes);
+    std::ranges::shuffle(reserved, random);
+    const Nanos later = kStart + kSecond;
+    for (const auto& [decision, estimate] : reserved) {
+      key.SettleLess(later, decision, estimate - estimate * percent / 100);
+    }
+    EXPECT_GE(key.debt(later).ns, real.debt(later).ns) << percent;
+    EXPECT_LE(key.debt(later).ns, real.debt(later).ns + 1000 * static_cast<std::uint64_t>(pause));
+  }
+}
+
 TEST(LowMarks, AreValidOnlyAsAStepWritesThem) {
   const Quota quota = *Quota::TokenBucket(100, 1, 1s);
   Key key(quota);
-  key.Charge(kStart, 3);
-  key.Estimate(kStart + 1, 10);
-  key.Estimate(kStart + 2, 10);
+  key.Estimate(kStart, 10);
+  key.Estimate(kStart + kSecond, 10);
   const State& state = key.Ready();
   const std::vector<std::uint8_t> good(state.data, state.data + state.size);
-  ASSERT_EQ(good.size(), 60U);
+  ASSERT_EQ(good.size(), 76U);
   ASSERT_TRUE(Valid(Algorithm::kTokenBucket, good));
   const auto with = [&](std::size_t at, std::int64_t value) {
     std::vector<std::uint8_t> bytes = good;
@@ -355,23 +381,27 @@ TEST(LowMarks, AreValidOnlyAsAStepWritesThem) {
     return Valid(Algorithm::kTokenBucket, bytes);
   };
   EXPECT_FALSE(with(28, Load<Nanos>(good.data() + 20)));  // a stamp at the floor
-  EXPECT_FALSE(with(44, Load<Nanos>(good.data() + 28)));  // the same stamp twice
+  EXPECT_FALSE(with(52, Load<Nanos>(good.data() + 28)));  // the same stamp twice
   EXPECT_FALSE(with(36, 0));                              // a low of nothing
-  EXPECT_FALSE(with(52, Load<Nanos>(good.data() + 36)));  // the same low twice
+  EXPECT_FALSE(with(60, Load<Nanos>(good.data() + 36)));  // the same low twice
+  EXPECT_FALSE(with(44, -1));                             // less than nothing is open
   EXPECT_FALSE(with(12, std::numeric_limits<Nanos>::max()));
   EXPECT_FALSE(with(20, std::numeric_limits<Nanos>::min()));
-  EXPECT_FALSE(with(44, std::numeric_limits<Nanos>::max()));
-  for (const std::size_t size : {13, 27, 29, 43, 59}) {
+  EXPECT_FALSE(with(52, std::numeric_limits<Nanos>::max()));
+  for (const std::size_t size : {13, 27, 29, 51, 75}) {
     EXPECT_FALSE(Valid(Algorithm::kTokenBucket, std::span(good).first(size))) << size;
   }
   EXPECT_TRUE(Valid(Algorithm::kTokenBucket, std::span(good).first(28)));
-  std::vector<std::uint8_t> long_one = good;
-  long_one.resize(low_marks::kMostBytes + low_marks::kMarkBytes);
-  for (std::size_t at = 60; at < long_one.size(); at += 16) {
-    Store(long_one.data() + at, Load<Nanos>(long_one.data() + at - 16) + 1);
-    Store(long_one.data() + at + 8, std::numeric_limits<Nanos>::max());
+  std::vector<std::uint8_t> longer = good;
+  Store(longer.data() + 60, Nanos{10'000'000'000});
+  for (std::uint32_t i = 2; i <= low_marks::kMostMarks; ++i) {
+    EXPECT_TRUE(Valid(Algorithm::kTokenBucket, longer)) << i;
+    const std::size_t at = longer.size();
+    longer.resize(at + low_marks::kMarkBytes);
+    Store(longer.data() + at, Load<Nanos>(longer.data() + at - 24) + 1);
+    Store(longer.data() + at + 8, Load<Nanos>(longer.data() + at - 16) + 1);
   }
-  EXPECT_FALSE(Valid(Algorithm::kTokenBucket, long_one));
+  EXPECT_FALSE(Valid(Algorithm::kTokenBucket, longer));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ local sizes = { [0] = 12, [1] = 16, [5] = 16 } -- of the states that have one
 
 local function is_whole(v, t)
   if #v == t.size then return true end
-  if t.quota.algorithm == 0 then return #v > 12 and #v <= 284 and #v % 16 == 12 end -- with marks
+  if t.quota.algorithm == 0 then return #v >= 28 and #v <= 412 and (#v - 28) % 24 == 0 end -- with marks
   return not t.size and counts_are_whole(v)
 end
 
