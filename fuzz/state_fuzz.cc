@@ -10,6 +10,8 @@
 #include <memory>
 
 #include "algorithm/algorithms.h"
+#include "algorithm/lease.h"
+#include "algorithm/settle.h"
 #include "algorithm/state.h"
 
 namespace {
@@ -97,11 +99,25 @@ void Check(const Quota& quota, const State& state, const Decision& decision) {
 
 void Step(const Quota& quota, Key& key, std::int64_t what, Nanos now, std::int64_t number) {
   namespace algorithm = weir::algorithm;
-  if (what % 4 == 0) {
+  if (what % 7 == 0) {
     Check(quota, key.state(), algorithm::Refund(quota, key.Sized(0), now, number));
-  } else if (what % 4 == 1) {
+  } else if (what % 7 == 1) {
     algorithm::Release(quota, key.Sized(0), now, number);
-  } else if (what % 4 == 2) {
+  } else if (what % 7 == 2) {
+    // Lasts for as long as the step's number says, and is settled at once or by a wrong stamp.
+    State& state = key.Sized(algorithm::CapacityForReserve(quota, key.state()));
+    const Decision decision = algorithm::Reserve(quota, state, now, number & 0xFF, number);
+    Check(quota, state, decision);
+    const Nanos stamp =
+        number % 2 == 0 ? algorithm::StampOf(quota, now, decision) : static_cast<Nanos>(what);
+    State& later = key.Sized(algorithm::CapacityForAcquire(quota, key.state()));
+    Check(quota, later, algorithm::Settle(quota, later, now, stamp, -(number & 0x7F)));
+  } else if (what % 7 == 3) {
+    State& state = key.Sized(algorithm::CapacityForAcquire(quota, key.state()));
+    Check(quota, state, algorithm::Settle(quota, state, now, number, number));
+  } else if (what % 7 == 4) {
+    Check(quota, key.state(), algorithm::Return(quota, key.Sized(0), now, number, number & 0xFF));
+  } else if (what % 7 == 5) {
     State& state = key.Sized(algorithm::CapacityForAcquire(quota, key.state()));
     Check(quota, state, algorithm::Overdraw(quota, state, now, number));
   } else {

@@ -22,7 +22,8 @@ struct Decision {
   std::chrono::nanoseconds retry_after{0};
   /// Time until all of `limit` is available again if nothing more is charged.
   std::chrono::nanoseconds reset_after{0};
-  /// Concurrency quotas only: names the permits just granted, for Engine::Release. 0 = none.
+  /// Concurrency quotas: names the permits just granted, for Engine::Release. 0 = none. Of a token
+  /// bucket only Engine::TryReserveAll sets it.
   std::int64_t lease = 0;
 
   bool allowed() const noexcept { return verdict == Verdict::kAllowed; }

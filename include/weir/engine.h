@@ -118,6 +118,12 @@ class Engine {
   /// Return.
   bool TryAcquireAll(std::span<const Ask> asks, std::span<Decision> decisions, Nanos* at = nullptr);
 
+  /// TryAcquireAll of estimates that Adjust may lower within `lasts`, for callers that keep their
+  /// own account of reservations. The lease of a token bucket's decision is then the stamp of the
+  /// charge.
+  bool TryReserveAll(std::span<const Ask> asks, std::chrono::nanoseconds lasts,
+                     std::span<Decision> decisions, Nanos* at = nullptr);
+
   /// The verdict that TryAcquire would give, without charging, and the state of the key.
   Decision Peek(std::string_view key, std::int64_t cost = 1);
   Decision Peek(std::string_view key, const Quota& quota, std::int64_t cost = 1);
@@ -157,7 +163,8 @@ class Engine {
   bool Settle(const Reservation& reservation, std::int64_t cost);
   /// Changes a charge by `change` permits, up or down, and returns the state of the key as Overdraw
   /// does: what Settle does, for callers that keep their own account of reservations. `stamp`
-  /// identifies the charge as in algorithm/settle.h.
+  /// identifies the charge as in algorithm/settle.h. Lowers a token bucket's charge only if it was
+  /// made with TryReserveAll.
   Decision Adjust(std::string_view key, const Quota& quota, Nanos stamp, std::int64_t change);
 
   /// Resets the key: deletes its charges under every algorithm.

@@ -79,14 +79,11 @@ void ReturnToBucket(const Quota& quota, State& state, Nanos now, Nanos at,
                     std::int64_t count) noexcept {
   using namespace token_bucket;
   if (state.empty() || now < at) return;
-  const TokenBucketState bucket = ReadTokenBucket(state);
-  const std::uint64_t n = QuotaAccess::refill(quota);
   const Span since{static_cast<std::uint64_t>(now) - static_cast<std::uint64_t>(at), 0};
   const Span whole = TimeOf(quota, std::min(count, quota.limit()));
-  const Span debt = Debt(quota, bucket, now);
+  const Span debt = Debt(quota, ReadTokenBucket(state), now);
   if (!(since < whole) || !(Span{} < debt)) return;
-  const Span freed = Subtract(whole, since, n);
-  WriteTokenBucket(state, FullAfter(freed < debt ? Subtract(debt, freed, n) : Span{}, now));
+  GiveBack(quota, state, now, Subtract(whole, since, QuotaAccess::refill(quota)));
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "algorithm/settle.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "algorithm/lease.h"
+#include "algorithm/low_marks.h"
 #include "algorithm/time_range.h"
 #include "algorithm/token_bucket.h"
 
@@ -12,29 +12,18 @@ namespace {
 
 using token_bucket::Span;
 
-// Had the permits not been charged, the bucket would have been full at `stamp` less their time. Up
-// to then all of that time is owed for nothing; from then on the bucket would have stood full, and
-// of the debt only what is left until `stamp` is owed for nothing. Who was charged meanwhile would
-// have kept the bucket from being full, which nobody has noted: so too little may be given back
-// then. Only what others gave back meanwhile, which nobody has noted either, can make it too much:
-// docs/design/reservations.md says by how much. The stamp was rounded up by less than a nanosecond.
-Span Freed(Span whole, Span debt, Nanos now, Nanos stamp) noexcept {
-  if (stamp <= now) return {};
-  const Span left{static_cast<std::uint64_t>(stamp) - static_cast<std::uint64_t>(now), 0};
-  if (!(left < whole)) return whole;
-  if (!(left < debt)) return debt;
-  return {left.ns - 1, 0};
-}
-
+// Had the permits not been charged, the debt would be lower by their time, or by as much as it has
+// been at its lowest since: below that the bucket would have stood full.
 void GiveBackToBucket(const Quota& quota, State& state, Nanos now, Nanos stamp,
                       std::int64_t count) noexcept {
-  const Span debt = token_bucket::Debt(quota, ReadTokenBucket(state), now);
   const Span whole = token_bucket::TimeOf(quota, std::min(count, quota.limit()));
-  const Span freed = Freed(whole, debt, now, stamp);
+  const Span freed = std::min(whole, low_marks::LowSince(state, now, stamp));
+  const Span debt = token_bucket::Debt(quota, ReadTokenBucket(state), now);
   if (!(Span{} < freed) || !(Span{} < debt)) return;
   const std::uint64_t n = QuotaAccess::refill(quota);
   const Span rest = freed < debt ? token_bucket::Subtract(debt, freed, n) : Span{};
   WriteTokenBucket(state, token_bucket::FullAfter(rest, now));
+  low_marks::Free(state, now, stamp, freed, rest);
 }
 
 void GiveBack(const Quota& quota, State& state, Nanos now, Nanos stamp,
@@ -48,12 +37,22 @@ void GiveBack(const Quota& quota, State& state, Nanos now, Nanos stamp,
 
 }  // namespace
 
+std::uint32_t CapacityForReserve(const Quota& quota, const State& state) noexcept {
+  if (quota.algorithm() == Algorithm::kTokenBucket) return low_marks::CapacityForAdd(state);
+  return CapacityForAcquire(quota, state);
+}
+
+Decision Reserve(const Quota& quota, State& state, Nanos now, std::int64_t cost,
+                 Nanos lasts) noexcept {
+  if (quota.algorithm() != Algorithm::kTokenBucket) return Acquire(quota, state, now, cost);
+  const Nanos until = ClampTime(now) + std::clamp<Nanos>(lasts, 0, kMaxWindow.count());
+  return token_bucket::Reserve(quota, state, now, cost, until);
+}
+
 Nanos StampOf(const Quota& quota, Nanos now, const Decision& decision) noexcept {
   if (quota.algorithm() == Algorithm::kConcurrency) return decision.lease;
-  if (quota.algorithm() != Algorithm::kTokenBucket) return ChargedAt(quota, now, decision);
-  Nanos full = 0;
-  const bool far = __builtin_add_overflow(ClampTime(now), decision.reset_after.count(), &full);
-  return far ? std::numeric_limits<Nanos>::max() : full;
+  if (quota.algorithm() == Algorithm::kTokenBucket) return decision.lease;
+  return ChargedAt(quota, now, decision);
 }
 
 Decision Settle(const Quota& quota, State& state, Nanos now, Nanos stamp,

@@ -5,7 +5,7 @@
 //
 // A charge is named by a stamp, one number that follows from its decision:
 //
-//   token bucket     when the bucket will be full, if nothing more is charged
+//   token bucket     the moment of the charge, later by nanoseconds than that of the one before it
 //   concurrency      the lease
 //   others           the moment that the charge is counted at
 
@@ -18,7 +18,16 @@
 
 namespace weir::algorithm {
 
-/// The stamp of a charge that got `decision` at `now`.
+/// The capacity that Reserve may need, for any quota at least as much as CapacityForAcquire.
+std::uint32_t CapacityForReserve(const Quota& quota, const State& state) noexcept;
+
+/// Acquire of an estimate that is settled within `lasts`. A token bucket remembers until then what
+/// Settle needs to know, and the decision's lease is the stamp of the charge. Of a token bucket
+/// that was only charged Settle gives nothing back.
+Decision Reserve(const Quota& quota, State& state, Nanos now, std::int64_t cost,
+                 Nanos lasts) noexcept;
+
+/// The stamp of a charge by Reserve that got `decision` at `now`.
 Nanos StampOf(const Quota& quota, Nanos now, const Decision& decision) noexcept;
 
 /// Changes a charge of that stamp by `change` permits and returns the key's state, as Overdraw

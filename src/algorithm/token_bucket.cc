@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "algorithm/low_marks.h"
+
 namespace weir::algorithm {
 
 Decision AcquireAny(const Quota& quota, TokenBucketState& state, Nanos now,
@@ -75,39 +77,72 @@ Decision Refund(const Quota& quota, TokenBucketState& state, Nanos now,
 
 namespace token_bucket {
 
+std::uint32_t CapacityForAcquire(const Quota&, const State& state) noexcept {
+  return std::max(state.size, kTokenBucketBytes);
+}
+
 Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept {
   return algorithm::Peek(quota, ReadTokenBucket(state), now, cost);
 }
 
 Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
   TokenBucketState bucket = ReadTokenBucket(state);
+  const Span before = Debt(quota, bucket, ClampTime(now));
   const Decision decision = algorithm::Acquire(quota, bucket, now, cost);
-  if (cost > 0 && decision.allowed()) WriteTokenBucket(state, bucket);
+  if (cost <= 0 || !decision.allowed()) return decision;
+  WriteTokenBucket(state, bucket);
+  low_marks::Lower(state, ClampTime(now), before);
   return decision;
 }
 
+Decision Reserve(const Quota& quota, State& state, Nanos now, std::int64_t cost,
+                 Nanos until) noexcept {
+  Decision decision = token_bucket::Acquire(quota, state, now, cost);
+  if (cost > 0 && decision.allowed()) {
+    decision.lease = low_marks::Add(state, ClampTime(now), TimeOf(quota, cost), until);
+  }
+  return decision;
+}
+
+// A bucket that can owe no more has lost what it was charged beyond that. Nobody gets anything back
+// then: it might be what was never counted.
 Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
   TokenBucketState bucket = ReadTokenBucket(state);
+  const Span before = Debt(quota, bucket, ClampTime(now));
   const Decision decision = algorithm::Overdraw(quota, bucket, now, cost);
-  if (cost > 0) WriteTokenBucket(state, bucket);
+  if (cost <= 0) return decision;
+  WriteTokenBucket(state, bucket);
+  const Span after = Debt(quota, bucket, ClampTime(now));
+  const bool lost = after.ns >= static_cast<std::uint64_t>(kMaxWindow.count());
+  low_marks::Lower(state, ClampTime(now), lost ? Span{} : before);
   return decision;
 }
 
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
   TokenBucketState bucket = ReadTokenBucket(state);
   const Decision decision = algorithm::Refund(quota, bucket, now, cost);
-  if (!state.empty()) WriteTokenBucket(state, bucket);
+  if (state.empty()) return decision;
+  WriteTokenBucket(state, bucket);
+  low_marks::Lower(state, ClampTime(now), Debt(quota, bucket, ClampTime(now)));
   return decision;
+}
+
+void GiveBack(const Quota& quota, State& state, Nanos now, Span freed) noexcept {
+  const Span debt = Debt(quota, ReadTokenBucket(state), now);
+  const Span rest = freed < debt ? Subtract(debt, freed, QuotaAccess::refill(quota)) : Span{};
+  WriteTokenBucket(state, FullAfter(rest, now));
+  low_marks::Lower(state, now, rest);
 }
 
 Nanos FreshAt(const State& state) noexcept { return algorithm::FreshAt(ReadTokenBucket(state)); }
 
 bool Valid(std::span<const std::uint8_t> bytes) noexcept {
-  if (bytes.size() != kTokenBucketBytes) return false;
+  if (bytes.size() < kTokenBucketBytes) return false;
   const auto full_at = Load<Nanos>(bytes.data());
   const auto frac = Load<std::uint32_t>(bytes.data() + 8);
   return full_at >= kEarliest && full_at <= kLatest + kMaxWindow.count() &&
-         frac < std::numeric_limits<std::uint32_t>::max();
+         frac < std::numeric_limits<std::uint32_t>::max() &&
+         low_marks::Valid(bytes.subspan(kTokenBucketBytes));
 }
 
 }  // namespace token_bucket

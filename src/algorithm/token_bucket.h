@@ -32,6 +32,7 @@ struct TokenBucketState {
 };
 
 /// A token bucket's bytes (little-endian: i64 full_at, u32 frac), for who keeps the state itself.
+/// While reservations are open, what algorithm/low_marks.h keeps for them stands behind these.
 inline constexpr std::uint32_t kTokenBucketBytes = 12;
 
 inline TokenBucketState ReadTokenBucket(const State& state) noexcept {
@@ -42,7 +43,7 @@ inline TokenBucketState ReadTokenBucket(const State& state) noexcept {
 inline void WriteTokenBucket(State& state, const TokenBucketState& bucket) noexcept {
   Store(state.data, bucket.full_at);
   Store(state.data + 8, bucket.frac);
-  state.size = kTokenBucketBytes;
+  if (state.size < kTokenBucketBytes) state.size = kTokenBucketBytes;
 }
 
 namespace token_bucket {
@@ -204,12 +205,19 @@ Decision Refund(const Quota& quota, TokenBucketState& state, Nanos now, std::int
 /// The same on bytes, as the other algorithms have it.
 namespace token_bucket {
 
+std::uint32_t CapacityForAcquire(const Quota& quota, const State& state) noexcept;
 Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept;
 Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
+/// Acquire of what is settled before `until`; the lease of the decision is the charge's stamp.
+Decision Reserve(const Quota& quota, State& state, Nanos now, std::int64_t cost,
+                 Nanos until) noexcept;
 Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
 Nanos FreshAt(const State& state) noexcept;
 bool Valid(std::span<const std::uint8_t> bytes) noexcept;
+
+/// Leaves the bucket `freed` less of its debt, which must not be nothing.
+void GiveBack(const Quota& quota, State& state, Nanos now, Span freed) noexcept;
 
 }  // namespace token_bucket
 

@@ -3,7 +3,8 @@
 // How keys lie in memory. A bucket is two cache lines: a header of eight bytes and five slots
 // of 24. A slot holds a 96-bit fingerprint and either a token bucket's state itself (the common
 // case: 96 bits) or a pointer to a Box with any other state and, if the engine keeps it, the key's
-// text. The texts of keys without a Box lie beside the table, where a check never looks.
+// text. A token bucket with reservations has more state than fits, and a Box from then on. The
+// texts of keys without a Box lie beside the table, where a check never looks.
 
 #include <bit>
 #include <cstdint>

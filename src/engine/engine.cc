@@ -28,6 +28,10 @@ void Engine::TryAcquireBatch(std::span<const Ask> asks, std::span<Decision> deci
 bool Engine::TryAcquireAll(std::span<const Ask> asks, std::span<Decision> decisions, Nanos* at) {
   return table_->AcquireAll(asks, decisions, at);
 }
+bool Engine::TryReserveAll(std::span<const Ask> asks, std::chrono::nanoseconds lasts,
+                           std::span<Decision> decisions, Nanos* at) {
+  return table_->ReserveAll(asks, lasts.count(), decisions, at);
+}
 Decision Engine::Peek(std::string_view key, std::int64_t cost) {
   return table_->Peek(key, nullptr, cost);
 }

@@ -18,21 +18,22 @@ Decision Table::Overdraw(std::string_view key, const Quota* given, std::int64_t 
   const Quota& quota = given != nullptr ? *given : OwnQuotaOf(at);
   const bool counts = cost > 0 && quota.algorithm() != Algorithm::kConcurrency;
   if (counts) ++at.shard->counts.allowed;
-  if (quota.algorithm() == Algorithm::kTokenBucket) {
-    return OverdrawInline(at, key, quota, cost, call);
+  const Shard::Place place = Find(at, quota.algorithm());
+  if (quota.algorithm() == Algorithm::kTokenBucket && !(place && place.boxed())) {
+    return OverdrawInline(at, place, key, quota, cost, call);
   }
   return OverdrawBoxed(at, key, quota, counts ? cost : 0, call);
 }
 
-Decision Table::OverdrawInline(const Located& at, std::string_view key, const Quota& quota,
-                               std::int64_t cost, const Call& call) {
-  const Fingerprint f = at.fingerprint.Under(Algorithm::kTokenBucket);
-  Shard::Place place = at.shard->FindFrom(at.home, f);
+Decision Table::OverdrawInline(const Located& at, Shard::Place place, std::string_view key,
+                               const Quota& quota, std::int64_t cost, const Call& call) {
   algorithm::TokenBucketState state;
   if (place) state = InlineState(place.slot());
   const Decision decision = algorithm::Overdraw(quota, state, at.shard->Later(call.now), cost);
   if (cost <= 0) return decision;
-  if (!place) place = CreateInline(*at.shard, f, key, call);
+  if (!place) {
+    place = CreateInline(*at.shard, at.fingerprint.Under(Algorithm::kTokenBucket), key, call);
+  }
   if (place) SetInlineState(*at.shard, place, state);
   return decision;
 }

@@ -42,8 +42,9 @@ Reservation Engine::Reserve(std::string_view key, const Quota& quota, std::int64
   const std::array<Ask, 2> asks = {Ask{reservation.record, 1, &record},
                                    Ask{key, reservation.estimate, &quota}};
   std::array<Decision, 2> decisions;
-  const bool granted = TryAcquireAll(asks, decisions);
+  const bool granted = TryReserveAll(asks, record.window(), decisions);
   reservation.decision = decisions[1];
+  if (quota.algorithm() != Algorithm::kConcurrency) reservation.decision.lease = 0;
   if (!granted) return reservation;
   reservation.lease = decisions[0].lease;
   const Nanos now = reservation.lease - record.window().count();

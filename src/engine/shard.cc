@@ -70,6 +70,12 @@ void Shard::Prefetch(std::span<const Place> places) const noexcept {
   }
 }
 
+void Shard::MoveInto(const Place& place, Box* box) noexcept {
+  FreeHeap(place);
+  place.bucket->boxed |= static_cast<std::uint8_t>(1U << place.index);
+  place.set_box(box);
+}
+
 // All that the key has on the heap.
 void Shard::FreeHeap(const Place& place) noexcept {
   if (place.boxed()) {

@@ -132,6 +132,8 @@ class alignas(128) Shard {
   void SetText(const Place& place, std::string_view key) {
     if (texts_ != nullptr) TextAt(place) = KeyText::Make(key);
   }
+  /// Moves a key's state out of its slot, into a box that has its text as well.
+  void MoveInto(const Place& place, Box* box) noexcept;
   /// The key's text; empty if it is not kept.
   std::string_view TextOf(const Place& place) const noexcept;
   /// Starts fetching what reading the keys at `places` takes, so that they wait together.

@@ -1,7 +1,8 @@
 #pragma once
 
-// How a key's state lies in its slot: a token bucket inline, everything else in a box. Whoever
-// changes one goes through SetInlineState or Settle, so that no change is missing in a journal.
+// How a key's state lies in its slot: a token bucket inline, unless it ever had reservations, and
+// everything else in a box. Whoever changes one goes through SetInlineState or Settle, so that no
+// change is missing in a journal.
 
 #include <algorithm>
 #include <cstdint>

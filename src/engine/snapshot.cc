@@ -100,7 +100,7 @@ bool Table::Restore(Algorithm algorithm, const Fingerprint& fingerprint,
   Shard& shard = shards_[ShardIndex(fingerprint)];
   const std::lock_guard hold(shard.lock);
   if (shard.Find(fingerprint)) return false;
-  if (algorithm != Algorithm::kTokenBucket) {
+  if (algorithm != Algorithm::kTokenBucket || size > algorithm::kTokenBucketBytes) {
     Box* box = Box::Make(algorithm, TextOf(key), size);
     box->Assign(state);
     if (const Shard::Place place = Create(shard, fingerprint, box, call)) {

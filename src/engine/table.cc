@@ -156,15 +156,17 @@ Decision Table::Charge(const Located& at, std::string_view key, const Quota& quo
   if (quota.algorithm() != Algorithm::kTokenBucket) [[unlikely]] {
     return ChargeBoxed(at, key, quota, cost, call);
   }
-  return ChargeInline(at, key, quota, cost, call);
+  const Fingerprint f = at.fingerprint.Under(Algorithm::kTokenBucket);
+  const Shard::Place place = at.shard->FindFrom(at.home, f);
+  if (place && place.boxed()) [[unlikely]]
+    return ChargeBoxed(at, key, quota, cost, call);
+  return ChargeInline(at, place, key, quota, cost, call);
 }
 
-[[gnu::always_inline]] inline Decision Table::ChargeInline(const Located& at, std::string_view key,
-                                                           const Quota& quota, std::int64_t cost,
-                                                           const Call& call) {
+[[gnu::always_inline]] inline Decision Table::ChargeInline(const Located& at, Shard::Place place,
+                                                           std::string_view key, const Quota& quota,
+                                                           std::int64_t cost, const Call& call) {
   Shard& shard = *at.shard;
-  const Fingerprint f = at.fingerprint.Under(Algorithm::kTokenBucket);
-  Shard::Place place = shard.FindFrom(at.home, f);
   algorithm::TokenBucketState state;
   if (place) [[likely]]
     state = InlineState(place.slot());
@@ -172,8 +174,9 @@ Decision Table::Charge(const Located& at, std::string_view key, const Quota& quo
   if (cost > 0) [[likely]] {
     if (decision.allowed()) [[likely]] {
       ++shard.counts.allowed;
-      if (!place) [[unlikely]]
-        place = CreateInline(shard, f, key, call);
+      if (!place) [[unlikely]] {
+        place = CreateInline(shard, at.fingerprint.Under(Algorithm::kTokenBucket), key, call);
+      }
       if (place) [[likely]]
         SetInlineState(shard, place, state);
     } else {

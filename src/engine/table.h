@@ -34,6 +34,7 @@ class Table {
   Decision Acquire(std::string_view key, const Quota* quota, std::int64_t cost);
   void AcquireBatch(std::span<const Ask> asks, std::span<Decision> decisions);
   bool AcquireAll(std::span<const Ask> asks, std::span<Decision> decisions, Nanos* at);
+  bool ReserveAll(std::span<const Ask> asks, Nanos lasts, std::span<Decision> decisions, Nanos* at);
   Decision Peek(std::string_view key, const Quota* quota, std::int64_t cost);
   Decision Overdraw(std::string_view key, const Quota* quota, std::int64_t cost);
   Decision Refund(std::string_view key, const Quota* quota, std::int64_t cost);
@@ -66,6 +67,7 @@ class Table {
   struct Call {
     Nanos now = 0;
     std::span<const Fingerprint> pinned;  ///< keys of this call: never evicted by it
+    Nanos reserved = 0;                   ///< how long what is charged can be settled; 0: it cannot
   };
   /// One key with its shard locked, for as long as this lives.
   struct Held {
@@ -99,16 +101,20 @@ class Table {
                   const Call& call);
   Decision ChargeHere(const Located& at, std::string_view key, const Quota& quota,
                       std::int64_t cost, const Call& call);
-  Decision ChargeInline(const Located& at, std::string_view key, const Quota& quota,
-                        std::int64_t cost, const Call& call);
+  Decision ChargeInline(const Located& at, Shard::Place place, std::string_view key,
+                        const Quota& quota, std::int64_t cost, const Call& call);
   Decision ChargeBoxed(const Located& at, std::string_view key, const Quota& quota,
                        std::int64_t cost, const Call& call);
   Decision StepBoxed(const Located& at, std::string_view key, const Quota& quota, std::int64_t cost,
                      const Call& call);
-  Decision OverdrawInline(const Located& at, std::string_view key, const Quota& quota,
-                          std::int64_t cost, const Call& call);
+  Decision OverdrawInline(const Located& at, Shard::Place place, std::string_view key,
+                          const Quota& quota, std::int64_t cost, const Call& call);
   Decision OverdrawBoxed(const Located& at, std::string_view key, const Quota& quota,
                          std::int64_t cost, const Call& call);
+  Decision Reserve(const Located& at, std::string_view key, const Quota& quota, std::int64_t cost,
+                   const Call& call);
+  Shard::Place BoxFor(const Located& at, std::string_view key, const Quota& quota,
+                      const Call& call);
   template <typename Step>
   Decision Change(std::string_view key, const Quota& quota, Step change);
   Shard::Place Find(const Located& at, Algorithm algorithm) const noexcept;

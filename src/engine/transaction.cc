@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithm/token_bucket.h"
+#include "engine/slot_state.h"
 #include "engine/table.h"
 
 namespace weir::engine {
@@ -53,13 +54,14 @@ class Table::Transaction {
     return now;
   }
 
-  bool Charge(std::span<const Ask> asks, std::span<Decision> decisions, Nanos now) {
-    const Call call{now, pinned_};
+  bool Charge(std::span<const Ask> asks, std::span<Decision> decisions, Nanos now, Nanos reserved) {
+    const Call call{now, pinned_, reserved};
     bool all = true;
     for (std::size_t i = 0; i < asks.size(); ++i) {
       const Quota& quota = QuotaOf(i, asks[i]);
       Remember(i, quota.algorithm());
-      decisions[i] = table_.Charge(keys_[i], asks[i].key, quota, asks[i].cost, call);
+      decisions[i] = reserved > 0 ? table_.Reserve(keys_[i], asks[i].key, quota, asks[i].cost, call)
+                                  : table_.Charge(keys_[i], asks[i].key, quota, asks[i].cost, call);
       all = all && decisions[i].allowed();
     }
     if (!all) PutBack(asks, decisions);
@@ -76,6 +78,7 @@ class Table::Transaction {
     std::size_t ask = 0;
     Algorithm algorithm = Algorithm::kTokenBucket;
     bool existed = false;
+    bool boxed = false;
     Slot slot;                 // inline states
     std::size_t bytes_at = 0;  // boxed ones, in bytes_
     std::uint32_t bytes_size = 0;
@@ -100,7 +103,8 @@ class Table::Transaction {
     if (const Shard::Place place = table_.Find(keys_[ask], algorithm)) {
       before.existed = true;
       before.slot = place.slot();
-      if (place.boxed()) {
+      before.boxed = place.boxed();
+      if (before.boxed) {
         const algorithm::State state = place.box()->state();
         before.bytes_at = bytes_.size();
         before.bytes_size = state.size;
@@ -125,10 +129,22 @@ class Table::Transaction {
         table_.Erase(shard, place);
       } else if (!place.boxed()) {
         place.slot() = before->slot;
+      } else if (!before->boxed) {
+        RestoreInline(place, before->slot);
       } else {
         Restore(place, *before);
       }
     }
+  }
+
+  /// A state that was moved into a box meanwhile, where it stays.
+  void RestoreInline(const Shard::Place& place, const Slot& slot) {
+    algorithm::State state = place.box()->state();
+    state.size = 0;
+    const algorithm::TokenBucketState bucket = InlineState(slot);
+    algorithm::WriteTokenBucket(state, bucket);
+    place.box()->set_size(state.size);
+    place.slot().extra = CoarseTime(algorithm::FreshAt(bucket));
   }
 
   void Restore(const Shard::Place& place, const Before& before) {
@@ -153,11 +169,16 @@ bool Table::AcquireAll(std::span<const Ask> asks, std::span<Decision> decisions,
     decisions[0] = Acquire(asks[0].key, asks[0].quota, asks[0].cost);
     return decisions[0].allowed();
   }
+  return ReserveAll(asks, 0, decisions, at);
+}
+
+bool Table::ReserveAll(std::span<const Ask> asks, Nanos lasts, std::span<Decision> decisions,
+                       Nanos* at) {
   Transaction transaction(*this);
   transaction.Lock(asks);
   const Nanos now = transaction.Later(clock_->Now());
   if (at != nullptr) *at = now;
-  return transaction.Charge(asks, decisions, now);
+  return transaction.Charge(asks, decisions, now, lasts);
 }
 
 }  // namespace weir::engine

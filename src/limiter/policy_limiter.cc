@@ -183,6 +183,8 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
     const store::Application& application = batch.applications()[charged.application];
     if (application.status.ok()) {
       verdict.decision = application.decisions[charged.position];
+      // That of a reserved token bucket names the charge, and no permits.
+      if (charged.quota->algorithm() != Algorithm::kConcurrency) verdict.decision.lease = 0;
       verdict.estimated = application.estimated;
       // The quota's own, not the narrowed one's.
       if (item.lease != nullptr) verdict.decision.limit = item.quota->limit();

@@ -9,7 +9,9 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 
+#include "weir/clock.h"
 #include "weir/decision.h"
 #include "weir/engine.h"
 #include "weir/quota.h"
@@ -24,8 +26,22 @@ namespace weir::store {
 /// One key + quota + cost. The same thing as one question to an Engine; `quota` is never null here.
 using Charge = weir::Ask;
 
+/// What the key of a reservation's record (store/reserve/reservation.h) has after that of its
+/// bucket. No bucket's has it: a '%' in a key is followed by two digits.
+inline constexpr std::string_view kRecordMark = "|%reserved:";
+
+/// Whether a key is that of a reservation's record.
+inline bool IsRecord(std::string_view key) noexcept { return key.rfind(kRecordMark) != key.npos; }
+
+/// How long charges that are made together can be settled afterwards: they are a reservation if the
+/// first is its record, whose lease lasts as long. 0: they cannot.
+inline Nanos ReservedFor(std::span<const Charge> charges) noexcept {
+  if (charges.size() < 2 || charges[0].quota->algorithm() != Algorithm::kConcurrency) return 0;
+  return IsRecord(charges[0].key) ? charges[0].quota->window().count() : 0;
+}
+
 enum class Op : std::uint8_t {
-  kCharge,    ///< all charges or none
+  kCharge,    ///< all charges or none; those of a reservation (see ReservedFor) can be settled
   kPeek,      ///< what kCharge would answer, charging nothing
   kRefund,    ///< gives `cost` back to each key
   kRelease,   ///< gives back the permits that `lease` names; one charge

@@ -50,8 +50,8 @@ void MemoryStore::ApplyOne(Application& application) {
         decisions[0] = engine_.TryAcquire(charges[0].key, *charges[0].quota, charges[0].cost);
         application.applied = decisions[0].allowed();
       } else if (!charges.empty()) {
-        application.applied = engine_.TryAcquireAll(
-            charges, decisions, application.returnable ? &application.at : nullptr);
+        application.applied = engine_.TryReserveAll(
+            charges, std::chrono::nanoseconds(ReservedFor(charges)), decisions, &application.at);
       }
       return;
     case Op::kPeek:

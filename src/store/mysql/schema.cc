@@ -18,8 +18,9 @@ constexpr Nanos kNewRowStays = 10'000'000'000;
 Status Migrate(const std::string& url) {
   const char* const limits[] = {kLimits1};
   if (Status made = weir::mysql::Migrate(url, "limits", limits); !made.ok()) return made;
-  // They are for people: limits do not wait for somebody with the right to make them.
-  const char* const views[] = {kViews1};
+  // They are for people: limits do not wait for somebody with the right to make them. The second
+  // version replaces all of the first.
+  const char* const views[] = {kViews2, kViews2};
   Status made = weir::mysql::Migrate(url, "views", views);
   return !made.ok() && made.error().code == Code::kPermissionDenied ? Status() : made;
 }

@@ -26,7 +26,7 @@ void AppendLockRows(std::string& sql, std::span<const std::string_view> ids);
 void AppendWriteRows(std::string& sql, std::span<const sql::Batch::Write> writes);
 // The files of sql/.
 extern const char* const kLimits1;
-extern const char* const kViews1;
+extern const char* const kViews2;
 /// The server's time in microseconds since 1970, as of the moment when this statement runs.
 extern const char* const kReadClock;
 

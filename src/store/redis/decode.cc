@@ -151,7 +151,7 @@ class Decoder {
     if (!algorithm::Valid(quota.algorithm(), state_)) return false;
     const auto size = static_cast<std::uint32_t>(state_.size());
     state = {state_.data(), size, size};
-    state_.resize(std::max<std::size_t>(size, algorithm::CapacityForAcquire(quota, state)));
+    state_.resize(std::max<std::size_t>(size, algorithm::CapacityForReserve(quota, state)));
     state = {state_.data(), size, static_cast<std::uint32_t>(state_.size())};
     return true;
   }
@@ -174,7 +174,7 @@ class Decoder {
         application.applied = found.kind == LogFound::Kind::kReleased;
       }
     } else {
-      if (!Repeat(application.op, charge, bytes, decision)) return false;
+      if (!Repeat(application, charge, bytes, decision)) return false;
       if (application.op == Op::kRelease) application.applied = false;
     }
     if (application.op == Op::kCharge) {
@@ -234,19 +234,18 @@ class Decoder {
   }
 
   // The step again, on a copy of the state that the script found.
-  bool Repeat(Op op, const Charge& charge, std::string_view bytes, Decision& decision) {
+  bool Repeat(const Application& application, const Charge& charge, std::string_view bytes,
+              Decision& decision) {
+    const Op op = application.op;
     const Quota& quota = *charge.quota;
-    state_.assign(bytes.begin(), bytes.end());
-    if (!algorithm::Valid(quota.algorithm(), state_)) return false;
-    algorithm::State state{state_.data(), static_cast<std::uint32_t>(state_.size()),
-                           static_cast<std::uint32_t>(state_.size())};
-    if (op == Op::kCharge || op == Op::kOverdraw) {
-      state_.resize(
-          std::max<std::size_t>(state_.size(), algorithm::CapacityForAcquire(quota, state)));
-      state.data = state_.data();
-      state.capacity = static_cast<std::uint32_t>(state_.size());
-      decision = op == Op::kCharge ? algorithm::Acquire(quota, state, now_, charge.cost)
-                                   : algorithm::Overdraw(quota, state, now_, charge.cost);
+    algorithm::State state;
+    if (!Take(quota, bytes, state)) return false;
+    if (op == Op::kCharge) {
+      const Nanos reserved = ReservedFor(application.charges);
+      decision = reserved > 0 ? algorithm::Reserve(quota, state, now_, charge.cost, reserved)
+                              : algorithm::Acquire(quota, state, now_, charge.cost);
+    } else if (op == Op::kOverdraw) {
+      decision = algorithm::Overdraw(quota, state, now_, charge.cost);
     } else if (op == Op::kRefund) {
       decision = algorithm::Refund(quota, state, now_, charge.cost);
     } else {

@@ -26,6 +26,8 @@ static_assert(std::endian::native == std::endian::little, "values are copied as 
 static_assert(algorithm::kLatest == (Nanos{1412724991} << 32) + 4221370367);
 
 constexpr std::int64_t kSecond = 1'000'000'000;
+// What the script calls a kCharge that is a reservation: its first charge tells how long.
+constexpr std::uint16_t kReserve = static_cast<std::uint16_t>(Op::kSettle) + 1;
 // Beyond every limit, and exact in Lua.
 constexpr std::int64_t kMaxCost = std::int64_t{1} << 52;
 // The farthest that the script takes a reference to be from now.
@@ -89,9 +91,9 @@ struct TermHash {
 /// charges, each charge a key and a term.
 class Steps {
  public:
-  void Begin(Op op, std::size_t count) {
-    const std::uint16_t head[] = {static_cast<std::uint16_t>(op),
-                                  static_cast<std::uint16_t>(count)};
+  void Begin(Op op, std::size_t count) { Begin(static_cast<std::uint16_t>(op), count); }
+  void Begin(std::uint16_t op, std::size_t count) {
+    const std::uint16_t head[] = {op, static_cast<std::uint16_t>(count)};
     if (times_at_ != 0 && std::equal(head, head + 2, &words_[times_at_ - 2])) {
       ++words_[times_at_];
       return;
@@ -130,7 +132,9 @@ class Encoder {
     if (application.op == Op::kLease) return AddLease(application);
     if (application.op == Op::kReturn) return AddReturn(application);
     if (application.op == Op::kSettle) return AddSettle(application);
-    steps_.Begin(application.op, application.charges.size());
+    const bool reserves = application.op == Op::kCharge && ReservedFor(application.charges) > 0;
+    const auto op = static_cast<std::uint16_t>(application.op);
+    steps_.Begin(reserves ? kReserve : op, application.charges.size());
     for (const Charge& charge : application.charges) {
       const std::uint16_t key = KeyNumber(charge.key, charge.quota->algorithm());
       steps_.Add(key, TermNumber(TermOf(application, charge)));

@@ -7,6 +7,7 @@
 #include "algorithm/algorithms.h"
 #include "base/hex.h"
 #include "drivers/redis/slot.h"
+#include "store/store.h"
 
 namespace weir::store::redis {
 namespace {
@@ -22,10 +23,6 @@ std::string_view ValueOf(std::string_view key, std::string_view entry) {
   }
   return {};
 }
-
-// What the key of a reservation's record has after that of its bucket. No bucket's has it: a '%' in
-// a key is followed by two digits.
-constexpr std::string_view kRecord = "|%reserved:";
 
 // Braces in a tag would end it early, and an empty tag is none: so it is hexadecimal where needed.
 std::string Plain(std::string_view text) {
@@ -66,8 +63,6 @@ const std::string& StripeOf(std::string_view text) {
 
 }  // namespace
 
-bool IsRecord(std::string_view key) noexcept { return key.find(kRecord) != key.npos; }
-
 /// As the policies have it (docs/adr/0013-spread-by-policies.md).
 std::string Names::PlacedTag(std::string_view key) const {
   const std::string_view head = key.substr(0, key.find('|'));
@@ -85,7 +80,7 @@ std::string Names::PlacedTag(std::string_view key) const {
 }
 
 std::string Names::Tag(std::string_view key) const {
-  key = key.substr(0, key.find(kRecord));
+  key = key.substr(0, key.find(kRecordMark));
   if (key.substr(0, 1) == "{") {
     const std::size_t end = key.find('}');
     if (end != std::string_view::npos) return Plain(key.substr(1, end - 1));

@@ -57,7 +57,4 @@ class Names {
   std::shared_ptr<const KeyPlaces> places_;
 };
 
-/// Whether a key is that of a reservation's record.
-bool IsRecord(std::string_view key) noexcept;
-
 }  // namespace weir::store::redis

@@ -21,7 +21,10 @@
 namespace weir::store::reserve {
 namespace {
 
-constexpr char kVersion = 1;
+constexpr char kVersion = 2;
+// Before buckets noted what a settlement needs to know. Texts of it are read, and since the version
+// is in the digest that names their records, they find none: they count as spent.
+constexpr char kWithoutMarks = 1;
 constexpr std::size_t kDigestBytes = 16;
 
 void PutNumber(std::string& out, std::int64_t number) {
@@ -159,7 +162,8 @@ bool ReadShare(Reader& in, Group& group) {
 }
 
 bool ReadBody(Reader& in, Reservation& reservation) {
-  if (in.Byte() != kVersion) return false;
+  const std::uint8_t version = in.Byte();
+  if (version != kVersion && version != kWithoutMarks) return false;
   const std::string_view nonce = in.Text(reservation.nonce.size());
   if (!in.sound()) return false;
   std::copy(nonce.begin(), nonce.end(), reservation.nonce.begin());
@@ -204,7 +208,7 @@ std::string RecordKey(const Reservation& reservation, std::size_t group) {
   const std::string& bucket = reservation.groups[group].shares.front().key;
   const bool parted = bucket.starts_with('{') || bucket.find_first_of("/|") != std::string::npos;
   std::string key = parted ? bucket : std::string();
-  key += "|%reserved:";
+  key += kRecordMark;
   for (std::size_t i = 0; i < kDigestBytes; ++i) AppendHex(key, digest[i]);
   return key;
 }

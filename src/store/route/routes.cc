@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "store/store.h"
+
 namespace weir::store::route {
 namespace {
 
@@ -24,7 +26,7 @@ std::uint64_t HashOf(std::string_view key) noexcept {
 /// A reservation's record lies beside the bucket that its key begins with
 /// (store/reserve/reservation.h).
 std::string_view BucketOf(std::string_view key) noexcept {
-  const std::size_t record = key.rfind("|%reserved:");
+  const std::size_t record = key.rfind(kRecordMark);
   return record == std::string_view::npos ? key : key.substr(0, record);
 }
 

@@ -16,8 +16,7 @@ bool HoldsPermits(const Charge& charge) noexcept {
 }
 
 bool IsReservation(const Application& application) noexcept {
-  return application.charges.size() > 1 &&
-         application.charges.front().key.find("|%reserved:") != std::string_view::npos;
+  return application.charges.size() > 1 && IsRecord(application.charges.front().key);
 }
 
 /// Operations on what one store named (a lease, a stamp), which another one cannot know.

@@ -31,7 +31,7 @@ template <typename Body>
 auto Batch::RunGrowing(const ItemCharge& charge, Body body) {
   RowState::Bytes& bytes = StateOf(charge);
   const std::size_t size = bytes.size();
-  const std::uint32_t needed = algorithm::CapacityForAcquire(charge.quota, View(bytes, size));
+  const std::uint32_t needed = algorithm::CapacityForReserve(charge.quota, View(bytes, size));
   bytes.resize(std::max<std::size_t>(size, needed));
   algorithm::State state = View(bytes, size);
   auto result = body(state);
@@ -180,7 +180,7 @@ void Batch::ChargeAll(Item& item, Nanos now) {
     const ItemCharge& charge = item.charges[i];
     RowState::Bytes& state = StateOf(charge);
     if (!alone) before_.push_back({&state, state});
-    item.decisions[i] = Acquire(charge, now);
+    item.decisions[i] = Acquire(charge, now, item.reserved);
     item.applied = item.applied && item.decisions[i].allowed();
   }
   if (item.applied) return;
@@ -216,9 +216,10 @@ void Batch::Settle(Item& item, Nanos now) {
   }
 }
 
-Decision Batch::Acquire(const ItemCharge& charge, Nanos now) {
+Decision Batch::Acquire(const ItemCharge& charge, Nanos now, Nanos reserved) {
   return RunGrowing(charge, [&](algorithm::State& state) {
-    return algorithm::Acquire(charge.quota, state, now, charge.cost);
+    return reserved > 0 ? algorithm::Reserve(charge.quota, state, now, charge.cost, reserved)
+                        : algorithm::Acquire(charge.quota, state, now, charge.cost);
   });
 }
 

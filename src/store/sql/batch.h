@@ -69,7 +69,7 @@ class Batch {
   void ChargeAll(Item& item, Nanos now);
   void Lease(Item& item, Nanos now);
   void Settle(Item& item, Nanos now);
-  Decision Acquire(const ItemCharge& charge, Nanos now);
+  Decision Acquire(const ItemCharge& charge, Nanos now, Nanos reserved);
   /// A step that may make the state longer.
   template <typename Body>
   auto RunGrowing(const ItemCharge& charge, Body body);

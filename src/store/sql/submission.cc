@@ -31,6 +31,7 @@ Submission::Submission(std::span<Application> batch, Done done, const KeyHash& h
     Item& item = items_[i];
     item.op = batch[i].op;
     item.lease = batch[i].lease;
+    if (item.op == Op::kCharge) item.reserved = ReservedFor(batch[i].charges);
     item.charges = std::span(charges_).subspan(first);
     item.decisions = std::span(decisions_).subspan(first, item.charges.size());
     // Nothing to do is done.

@@ -35,6 +35,7 @@ struct ItemCharge {
 struct Item {
   Op op = Op::kCharge;
   std::int64_t lease = 0;
+  Nanos reserved = 0;  ///< kCharge: see ReservedFor
   std::span<ItemCharge> charges;
   std::span<Decision> decisions;
   bool applied = false;

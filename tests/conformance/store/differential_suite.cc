@@ -24,11 +24,35 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// What a trace is about.
+struct Theme {
+  std::size_t keys = 12;
+  std::size_t cost = 5;       ///< of charges: less than this
+  std::size_t reserves = 2;   ///< one in so many groups of charges is a reservation
+  std::size_t reserved = 24;  ///< reservations that may be settled: the latest
+  std::size_t upsets = 1;     ///< one in so many: resets, and overdraws of any size
+  /// Of keys with even and odd numbers. A key's quotas of one algorithm differ in their limits
+  /// only. With longer windows they could tell a state that has expired under the shorter one from
+  /// a fresh key, and when stores forget such states is their own affair.
+  std::array<std::vector<Quota>, 2> quotas = {
+      std::vector<Quota>{*Quota::TokenBucket(20, 7, 3s), *Quota::TokenBucket(33, 2, 1s),
+                         *Quota::FixedWindow(15, 10s), *Quota::FixedWindow(40, 10s),
+                         *Quota::SlidingLog(12, 7s), *Quota::SlidingLog(30, 7s),
+                         *Quota::SlidingCounter(25, 10s, 10), *Quota::SlidingCounter(50, 10s, 10),
+                         *Quota::Concurrency(10, 20s), *Quota::Concurrency(4, 20s),
+                         *Quota::AnchoredWindow(15, 6s), *Quota::AnchoredWindow(40, 6s)},
+      std::vector<Quota>{*Quota::TokenBucket(1'000'000'007, 999'999'937, 1s),
+                         *Quota::FixedWindow(kMaxLimit, kMaxWindow), *Quota::SlidingLog(40, 60s),
+                         *Quota::SlidingCounter(9, 7s, 3), *Quota::Concurrency(3, 2s),
+                         *Quota::AnchoredWindow(kMaxLimit, kMaxWindow)}};
+};
+
 /// A group of random steps, twice: once for the store, once for the model.
 class Trace {
  public:
-  explicit Trace(std::uint64_t seed) : random_(seed) {
-    for (int i = 0; i < 12; ++i) keys_.push_back("{trace}" + std::to_string(i));
+  Trace(std::uint64_t seed, Theme theme) : random_(seed), theme_(std::move(theme)) {
+    for (std::size_t i = 0; i < theme_.keys; ++i) keys_.push_back("{trace}" + std::to_string(i));
+    for (const std::string& key : keys_) records_.push_back(key + std::string(kRecordMark));
   }
 
   void Draw(std::size_t count) {
@@ -47,7 +71,8 @@ class Trace {
   /// Remembers leases to release later, and reservations to settle.
   void Learn(Nanos now) {
     for (const Application& application : stores_.applications) LearnReserved(application, now);
-    if (reserved_.size() > 24) reserved_.erase(reserved_.begin(), reserved_.end() - 24);
+    const auto most = static_cast<std::ptrdiff_t>(theme_.reserved);
+    if (std::ssize(reserved_) > most) reserved_.erase(reserved_.begin(), reserved_.end() - most);
     for (std::size_t i = 0; i < charges_.size(); ++i) {
       for (std::size_t c = 0; c < charges_[i].size(); ++c) {
         const std::int64_t lease = stores_.decisions[i][c].lease;
@@ -138,8 +163,9 @@ class Trace {
 
   Charge DrawCharge() {
     const std::size_t key = Below(keys_.size());
-    const std::vector<Quota>& quotas = quotas_[key % 2];
-    return {keys_[key], static_cast<std::int64_t>(Below(5)), &quotas[Below(quotas.size())]};
+    const std::vector<Quota>& quotas = theme_.quotas[key % 2];
+    return {keys_[key], static_cast<std::int64_t>(Below(theme_.cost)),
+            &quotas[Below(quotas.size())]};
   }
 
   void DrawStep(std::size_t i) {
@@ -148,7 +174,7 @@ class Trace {
     const std::size_t kind = Below(100);
     if (kind < 8) op = Op::kPeek;
     if (kind >= 8 && kind < 14) op = Op::kRefund;
-    if (kind >= 14 && kind < 18) op = Op::kReset;
+    if (kind >= 14 && kind < 18 && Below(theme_.upsets) == 0) op = Op::kReset;
     if (kind >= 18 && kind < 28 && !leases_.empty()) op = Op::kRelease;
     if (kind >= 28 && kind < 36) op = Op::kOverdraw;
     if (kind >= 36 && kind < 44) op = Op::kLease;
@@ -171,12 +197,12 @@ class Trace {
       const std::size_t charges = Below(3) == 0 ? 2 + Below(3) : 1;
       for (std::size_t c = 0; c < charges; ++c) charges_[i].push_back(DrawCharge());
       // Now and then a reservation: a record first.
-      if (op == Op::kCharge && charges > 1 && Below(2) == 0) {
-        charges_[i][0] = {keys_[Below(keys_.size()) / 2 * 2], 1, &record_};
+      if (op == Op::kCharge && charges > 1 && Below(theme_.reserves) == 0) {
+        charges_[i][0] = {records_[Below(keys_.size())], 1, &record_};
       }
     }
     // Now and then more than fits in any limit, or in the count itself.
-    if (op == Op::kOverdraw && Below(4) == 0) {
+    if (op == Op::kOverdraw && Below(4 * theme_.upsets) == 0) {
       for (Charge& charge : charges_[i]) charge.cost <<= Below(42);
     }
     const bool returnable = op == Op::kCharge && Below(2) == 0;
@@ -193,22 +219,10 @@ class Trace {
   }
 
   std::mt19937_64 random_;
+  const Theme theme_;
   std::vector<std::string> keys_;
-  // A key's quotas of one algorithm differ in their limits only. With longer windows they could
-  // tell a state that has expired under the shorter one from a fresh key, and when stores forget
-  // such states is their own affair.
-  const std::array<std::vector<Quota>, 2> quotas_ = {
-      std::vector<Quota>{*Quota::TokenBucket(20, 7, 3s), *Quota::TokenBucket(33, 2, 1s),
-                         *Quota::FixedWindow(15, 10s), *Quota::FixedWindow(40, 10s),
-                         *Quota::SlidingLog(12, 7s), *Quota::SlidingLog(30, 7s),
-                         *Quota::SlidingCounter(25, 10s, 10), *Quota::SlidingCounter(50, 10s, 10),
-                         *Quota::Concurrency(10, 20s), *Quota::Concurrency(4, 20s),
-                         *Quota::AnchoredWindow(15, 6s), *Quota::AnchoredWindow(40, 6s)},
-      std::vector<Quota>{*Quota::TokenBucket(1'000'000'007, 999'999'937, 1s),
-                         *Quota::FixedWindow(kMaxLimit, kMaxWindow), *Quota::SlidingLog(40, 60s),
-                         *Quota::SlidingCounter(9, 7s, 3), *Quota::Concurrency(3, 2s),
-                         *Quota::AnchoredWindow(kMaxLimit, kMaxWindow)}};
-  const Quota record_ = *Quota::Concurrency(10, 20s);
+  std::vector<std::string> records_;  // keys of records
+  const Quota record_ = *Quota::Concurrency(100, 20s);
   std::vector<std::vector<Charge>> charges_;
   std::vector<std::vector<Nanos>> stamps_;
   std::vector<Reserved> reserved_;
@@ -249,8 +263,7 @@ void ExpectSame(const Application& store, const Application& model) {
   }
 }
 
-TEST(StoreDifferential, ARandomTraceIsAnsweredAsThePureStepsDo) {
-  constexpr std::size_t kSteps = 20'000;
+void RunTrace(std::size_t steps, Theme theme) {
   constexpr std::size_t kGroup = 50;
   ManualClock clock(Nanos{20'000} * 86'400 * 1'000'000'000 + 123'456'789);
   const std::unique_ptr<Backend> backend = MakeBackend(&clock);
@@ -258,8 +271,8 @@ TEST(StoreDifferential, ARandomTraceIsAnsweredAsThePureStepsDo) {
   std::array<std::unique_ptr<Client>, 2> clients = {std::make_unique<Client>(*backend, 0),
                                                     std::make_unique<Client>(*backend, 1)};
   Model model(clock);
-  Trace trace(20'261'116);
-  for (std::size_t step = 0; step < kSteps; step += kGroup) {
+  Trace trace(20'261'116, std::move(theme));
+  for (std::size_t step = 0; step < steps; step += kGroup) {
     trace.Draw(kGroup);
     clients[step / kGroup % 2]->Apply(trace.for_store());
     for (std::size_t i = 0; i < kGroup; ++i) {
@@ -270,6 +283,20 @@ TEST(StoreDifferential, ARandomTraceIsAnsweredAsThePureStepsDo) {
     trace.Learn(clock.Now());
     clock.Advance(trace.Pause());
   }
+}
+
+TEST(StoreDifferential, ARandomTraceIsAnsweredAsThePureStepsDo) { RunTrace(20'000, {}); }
+
+// Few buckets that many reservations are open of at once, more than a bucket has marks for.
+TEST(StoreDifferential, ReservationsOfTokenBucketsAreSettledAsThePureStepsDo) {
+  RunTrace(8'000, {.keys = 2,
+                   .cost = 40,
+                   .reserves = 1,
+                   .reserved = 64,
+                   .upsets = 10,
+                   .quotas = {std::vector<Quota>{*Quota::TokenBucket(900, 50, 1s),
+                                                 *Quota::TokenBucket(1100, 50, 1s)},
+                              std::vector<Quota>{*Quota::TokenBucket(1000, 300, 7s)}}});
 }
 
 }  // namespace

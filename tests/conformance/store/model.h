@@ -28,11 +28,13 @@ class Model {
     const std::span<const store::Charge> charges = application.charges;
     const std::span<Decision> decisions = application.decisions;
     const auto before = states_;
+    const Nanos reserved = application.op == Op::kCharge ? ReservedFor(charges) : 0;
     for (std::size_t i = 0; i < charges.size(); ++i) {
       const store::Charge& charge = charges[i];
       switch (application.op) {
         case Op::kCharge:
-          decisions[i] = Charge(charge, algorithm::Acquire);
+          decisions[i] =
+              reserved > 0 ? Reserve(charge, reserved) : Charge(charge, algorithm::Acquire);
           application.applied &= decisions[i].allowed();
           break;
         case Op::kPeek:
@@ -98,6 +100,11 @@ class Model {
       return step(*charge.quota, state, clock_.Now(), charge.cost);
     });
   }
+  Decision Reserve(const store::Charge& charge, Nanos lasts) {
+    return Grow(charge, [&](algorithm::State& state) {
+      return algorithm::Reserve(*charge.quota, state, clock_.Now(), charge.cost, lasts);
+    });
+  }
   Decision Refund(const store::Charge& charge) {
     Bytes& bytes = Find(charge);
     algorithm::State state = View(bytes, bytes.size());
@@ -109,7 +116,7 @@ class Model {
     Bytes& bytes = Find(charge);
     const std::size_t size = bytes.size();
     bytes.resize(std::max<std::size_t>(
-        size, algorithm::CapacityForAcquire(*charge.quota, View(bytes, size))));
+        size, algorithm::CapacityForReserve(*charge.quota, View(bytes, size))));
     algorithm::State state = View(bytes, size);
     const LeaseGrant grant = algorithm::Lease(*charge.quota, state, clock_.Now(), charge.cost);
     bytes.resize(state.size);
@@ -134,7 +141,7 @@ class Model {
     Bytes& bytes = Find(charge);
     const std::size_t size = bytes.size();
     bytes.resize(std::max<std::size_t>(
-        size, algorithm::CapacityForAcquire(*charge.quota, View(bytes, size))));
+        size, algorithm::CapacityForReserve(*charge.quota, View(bytes, size))));
     algorithm::State state = View(bytes, size);
     const Decision decision = run(state);
     bytes.resize(state.size);

@@ -87,6 +87,44 @@ TEST_F(StoreReservations, AreSettledOnceFromAnyNode) {
   EXPECT_EQ(here_.Peek("llm/day|user:1", day).remaining, 75);
 }
 
+// The example of docs/design/reservations.md: at 10 s the bucket is full, so of the 30 that
+// somebody is charged at 20 s nothing comes back.
+TEST_F(StoreReservations, WhatOthersGaveBackDoesNotMakeItTooMuch) {
+  const Quota bucket = *Quota::TokenBucket(100, 1, 1s);
+  const std::string first = Reserve({{"llm/burst|user:1", bucket}}, 50);
+  const std::string second = Reserve({{"llm/burst|user:1", bucket}}, 10);
+  EXPECT_TRUE(Settle(there_, first, 0));
+  EXPECT_EQ(decisions_[1].remaining, 90);
+  clock_.Advance(20s);
+  EXPECT_EQ(there_.Charge("llm/burst|user:1", bucket, 30).remaining, 70);
+  EXPECT_TRUE(Settle(here_, second, 0));
+  EXPECT_EQ(decisions_[1].remaining, 70);
+}
+
+// Somebody else is charged at once, and again after 5 s. The bucket has owed the 20 at least ever
+// since, so all of them come back, and the 35 of others less what flowed in stay charged.
+TEST_F(StoreReservations, ChargesOfOthersStayCharged) {
+  const Quota bucket = *Quota::TokenBucket(100, 1, 1s);
+  const std::string text = Reserve({{"llm/burst|user:1", bucket}}, 20);
+  EXPECT_EQ(there_.Charge("llm/burst|user:1", bucket, 25).remaining, 55);
+  clock_.Advance(5s);
+  EXPECT_EQ(here_.Charge("llm/burst|user:1", bucket, 10).remaining, 50);
+  EXPECT_TRUE(Settle(there_, text, 0));
+  EXPECT_EQ(decisions_[1].remaining, 70);
+  EXPECT_EQ(here_.Peek("llm/burst|user:1", bucket).remaining, 70);
+}
+
+// A bucket that was reset knows of no reservation.
+TEST_F(StoreReservations, GetNothingBackFromABucketThatWasReset) {
+  const Quota bucket = *Quota::TokenBucket(100, 1, 1s);
+  const std::string text = Reserve({{"llm/burst|user:1", bucket}}, 20);
+  here_.Reset("llm/burst|user:1", bucket);
+  clock_.Advance(1s);
+  EXPECT_EQ(there_.Charge("llm/burst|user:1", bucket, 30).remaining, 70);
+  EXPECT_TRUE(Settle(there_, text, 0));
+  EXPECT_EQ(decisions_[1].remaining, 70);
+}
+
 TEST_F(StoreReservations, MoreThanWasReservedLeavesADebt) {
   const Quota day = *Quota::FixedWindow(100, 24h);
   const std::string text = Reserve({{"llm/day|user:1", day}}, 60);

@@ -87,7 +87,7 @@ TEST_F(Edges, WhatWasRefundedIsNotSettledAgain) {
   for (const Quota& quota : {*Quota::TokenBucket(10, 1, nanoseconds(100)),
                              *Quota::AnchoredWindow(10, nanoseconds(100))}) {
     state_.size = 0;
-    const Decision charged = Acquire(quota, state_, 1000, 5);
+    const Decision charged = Reserve(quota, state_, 1000, 5, 1'000'000);
     const Nanos stamp = StampOf(quota, 1000, charged);
     Refund(quota, state_, 1000, 5);
     EXPECT_EQ(Settle(quota, state_, 1000, stamp, -3).remaining, 10) << quota.ToString();
@@ -95,10 +95,18 @@ TEST_F(Edges, WhatWasRefundedIsNotSettledAgain) {
   }
 }
 
-TEST_F(Edges, ABucketThatIsFullBeyondTheEndOfTimeIsStampedWithIt) {
-  Decision far;
-  far.reset_after = nanoseconds::max();
-  EXPECT_EQ(StampOf(*Quota::TokenBucket(10, 1), kLatest, far), std::numeric_limits<Nanos>::max());
+// Where the clock stands still, stamps go on by nanoseconds. There is a last one, and what cannot
+// be told apart gets nothing back.
+TEST_F(Edges, NoReservationIsStampedBeyondTheEndOfTime) {
+  const Quota quota = *Quota::TokenBucket(10, 1, nanoseconds(100));
+  EXPECT_EQ(Reserve(quota, state_, kLatest, 1, 1000).lease, kLatest);
+  EXPECT_EQ(Reserve(quota, state_, kLatest, 1, 1000).lease, kLatest + 1);
+  const Nanos last = kLatest + kMaxWindow.count();
+  Store(state_.data + 28, last);  // the stamp of the mark that speaks for both
+  ASSERT_TRUE(Valid(Algorithm::kTokenBucket, bytes()));
+  EXPECT_EQ(Reserve(quota, state_, kLatest, 1, 1000).lease, last);
+  ASSERT_TRUE(Valid(Algorithm::kTokenBucket, bytes()));
+  EXPECT_EQ(Settle(quota, state_, kLatest, last, -1).remaining, 7);
 }
 
 TEST_F(Edges, ABucketWithoutAFractionIsFreshWhenItIsFull) {

@@ -1,16 +1,16 @@
 -- The applications, one after the other; in the end, what has changed is written.
 
 -- By the number of the algorithm; those that keep logs are missing.
-local charge = { [0] = charge_token_bucket, [1] = charge_fixed_window, [3] = charge_sliding_counter,
+local charge = { [0] = charge_bucket, [1] = charge_fixed_window, [3] = charge_sliding_counter,
   [5] = charge_anchored_window }
-local refund = { [0] = refund_token_bucket, [1] = refund_fixed_window, [3] = refund_sliding_counter,
+local refund = { [0] = refund_bucket, [1] = refund_fixed_window, [3] = refund_sliding_counter,
   [5] = refund_anchored_window }
-local overdraw = { [0] = overdraw_token_bucket, [1] = overdraw_fixed_window,
+local overdraw = { [0] = overdraw_bucket, [1] = overdraw_fixed_window,
   [3] = overdraw_sliding_counter, [5] = overdraw_anchored_window }
-local give_back = { [0] = return_token_bucket, [1] = return_fixed_window,
+local give_back = { [0] = return_bucket, [1] = return_fixed_window,
   [3] = return_sliding_counter, [5] = return_anchored_window }
-local CHARGE, PEEK, REFUND, RELEASE, RESET, LEASE, RETURN, OVERDRAW, SETTLE = 0, 1, 2, 3, 4, 5, 6,
-  7, 8
+local CHARGE, PEEK, REFUND, RELEASE, RESET, LEASE, RETURN, OVERDRAW, SETTLE, RESERVE = 0, 1, 2, 3, 4,
+  5, 6, 7, 8, 9
 local out = { pack_s('<I4i4', now_l, now_h) }
 local answers = 1
 
@@ -18,6 +18,12 @@ local answers = 1
 -- raises an error would break off the other applications of the call, half done.
 local DAMAGED = '!'
 local sizes = { [0] = 12, [1] = 16, [5] = 16 } -- of the states that have one
+
+local function is_whole(v, t)
+  if #v == t.size then return true end
+  if t.quota.algorithm == 0 then return #v >= 28 and #v <= 412 and (#v - 28) % 24 == 0 end -- with marks
+  return not t.size and counts_are_whole(v)
+end
 
 -- As pcall, for what only a damaged key can make fail; what the server cannot do just now (OOM,
 -- READONLY, …) fails the call.
@@ -43,18 +49,19 @@ for i = 1, term_count do
   terms[i] = t
 end
 
--- One charge on a state that is a string of its own; true if it passed.
+-- One charge on a state that is a string of its own; true if it passed. `charged`: what is given back,
+-- or how long what is charged can be.
 local function run(op, k, t, undo, charged)
   local v = value[k] or stored[k]
   answers = answers + 1
-  if v and #v ~= t.size and (t.size or not counts_are_whole(v)) then
+  if v and not is_whole(v, t) then
     out[answers] = DAMAGED
     return false
   end
   out[answers] = v or ''
   local passed, changed, h, kept_h = true, nil, nil, nil
   if op == CHARGE then
-    passed, changed, h, kept_h = t.charge(v, t)
+    passed, changed, h, kept_h = t.charge(v, t, charged)
   elseif op == REFUND then
     changed, h, kept_h = t.refund(v, t)
   elseif op == OVERDRAW then
@@ -122,6 +129,8 @@ local steps = cmsgpack.unpack(ARGV[4])
 local at = 1
 
 local function apply(op, count)
+  local lasts = nil
+  if op == RESERVE then op, lasts = CHARGE, terms[steps[at + 1]].quota end
   local undo = op == CHARGE and count > 1 and {} or nil
   local all, logged, first = true, false, answers + 1
   for _ = 1, count do
@@ -130,7 +139,7 @@ local function apply(op, count)
     if op == RESET then
       reset(k)
     elseif t.charge then
-      all = run(op, k, t, undo) and all
+      all = run(op, k, t, undo, lasts) and all
     else
       all, logged = run_log(op, k, t) and all, true
     end

@@ -1,21 +1,6 @@
 -- Settling a charge at less than it was, as src/algorithm/settle.cc: (state, term, the charge's
 -- stamp) -> (new state, high words of its end and of the old one's).
 
-local function settle_token_bucket(v, t, sh, sl)
-  if not less(now_h, now_l, sh, sl) then return end
-  local left_h, left_l = sub(sh, sl, now_h, now_l)
-  local h, l, frac = t.h, t.l, t.frac
-  if less(left_h, left_l, h, l) or (left_h == h and left_l == l and frac > 0) then
-    h, l, frac = debt_of(v, t.quota)
-    if less(left_h, left_l, h, l) or (left_h == h and left_l == l and frac > 0) then
-      h, l = sub(left_h, left_l, 0, 1)
-      frac = 0
-    end
-  end
-  if h == 0 and l == 0 and frac == 0 then return end
-  return refund_token_bucket(v, { quota = t.quota, cost = 1, h = h, l = l, frac = frac })
-end
-
 local function return_anchored_window(v, t, ah, al)
   local q = t.quota
   local h, l, count = anchored_of(v, q)
@@ -25,7 +10,7 @@ local function return_anchored_window(v, t, ah, al)
 end
 
 -- By the number of the algorithm; those that keep logs are missing.
-local settle_less = { [0] = settle_token_bucket, [1] = return_fixed_window,
+local settle_less = { [0] = settle_bucket, [1] = return_fixed_window,
   [3] = return_sliding_counter, [5] = return_anchored_window }
 
 local function settle_state(v, t, stamp)

@@ -1,7 +1,7 @@
 -- For people: what the rows of weir_limits say, one row per algorithm. Nothing of Weir reads it. Times are UTC. Only
 -- expressions, since functions of one's own need rights that few have, and no recursion, so that a query by id is a lookup.
--- Sections stand in the order of their tags; those of a token bucket have 14 bytes and those of a fixed window 18, so the
--- first three are where the sizes before them say. Of the other algorithms it shows a key's first.
+-- Sections stand in the order of their tags; that of a token bucket has a size of one or two bytes and that of a fixed
+-- window 18 bytes, so the first three are where the sizes before them say. Of the other algorithms it shows a key's first.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW weir_keys AS
 SELECT id, CONVERT(id USING utf8mb4) AS name,
   ELT(tag + 1, 'token_bucket', 'fixed_window', 'sliding_log', 'sliding_counter', 'concurrency',
@@ -31,7 +31,9 @@ FROM (SELECT id, state, fresh_at, ORD(SUBSTRING(state, at, 1)) AS tag,
                         + (ORD(SUBSTRING(state, third + 3, 1)) - 128) * 16384 + ORD(SUBSTRING(state, third + 4, 1)) * 2097152
             END) END AS at
         FROM (SELECT id, state, fresh_at, nth, second, second + IF(ORD(SUBSTRING(state, second, 1)) = 1, 18, 0) AS third
-              FROM (SELECT id, state, fresh_at, nth, IF(ORD(SUBSTRING(state, 2, 1)) = 0, 16, 2) AS second
+              FROM (SELECT id, state, fresh_at, nth, CASE WHEN ORD(SUBSTRING(state, 2, 1)) <> 0 THEN 2
+                        WHEN ORD(SUBSTRING(state, 3, 1)) < 128 THEN 4 + ORD(SUBSTRING(state, 3, 1))
+                        ELSE 5 + ORD(SUBSTRING(state, 3, 1)) - 128 + ORD(SUBSTRING(state, 4, 1)) * 128 END AS second
                     FROM weir_limits JOIN (SELECT 0 AS nth UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) AS numbers
                     WHERE OCTET_LENGTH(state) > 1) AS one) AS two) AS three
       WHERE OCTET_LENGTH(state) >= at
