@@ -16,11 +16,10 @@ local function settle_token_bucket(v, t, sh, sl)
   return refund_token_bucket(v, { quota = t.quota, cost = 1, h = h, l = l, frac = frac })
 end
 
+-- (ah, al) is the end of the window that was charged.
 local function return_anchored_window(v, t, ah, al)
-  local q = t.quota
-  local h, l, count = anchored_of(v, q)
-  local start_h, start_l = sub(h, l, q.wh, q.wl)
-  if count == 0 or not less(ah, al, h, l) or less(ah, al, start_h, start_l) then return end
+  local h, l, count = anchored_of(v, t.quota)
+  if count == 0 or h ~= ah or l ~= al then return end
   return pack_window(h, l, count - math.min(count, t.cost)), h, h
 end
 
