@@ -55,10 +55,16 @@ void AddBucket(const PoliciesByBucket& by_bucket, std::string bucket, std::vecto
   for (const Quota& quota : OneOfEach()) states.push_back({bucket, "", quota});
 }
 
-std::string BucketOfKey(std::string_view key) {
+/// The bucket of a bare key, and that of a policy for it which is on trial.
+void AddKey(const policy::PolicySet& set, const PoliciesByBucket& by_bucket, std::string_view key,
+            std::vector<Held>& states) {
   std::string bucket;
   policy::AppendBareKey(bucket, key);
-  return bucket;
+  std::string own;
+  policy::AppendBucket(own, set.ForKey(key), key);
+  const bool same = own == bucket;
+  AddBucket(by_bucket, std::move(bucket), states);
+  if (!same) AddBucket(by_bucket, std::move(own), states);
 }
 
 /// The buckets of all policies that apply to a descriptor, also of those that only look on.
@@ -84,8 +90,12 @@ Result<std::vector<Held>> OfEntries(const policy::PolicySet& set, const Subject&
 Result<std::vector<Held>> StatesOf(const policy::PolicySet& set, const Subject& subject) {
   if (!subject.entries.empty()) return OfEntries(set, subject);
   std::vector<Held> states;
-  AddBucket(PoliciesByBucket(set),
-            subject.bucket.empty() ? BucketOfKey(subject.key) : subject.bucket, states);
+  const PoliciesByBucket by_bucket(set);
+  if (subject.bucket.empty()) {
+    AddKey(set, by_bucket, subject.key, states);
+  } else {
+    AddBucket(by_bucket, subject.bucket, states);
+  }
   return states;
 }
 
@@ -93,7 +103,7 @@ Result<std::vector<Held>> StatesOf(const policy::PolicySet& set, const Subject& 
 std::vector<Held> StatesOfName(const policy::PolicySet& set, const std::string& name) {
   std::vector<Held> states;
   const PoliciesByBucket by_bucket(set);
-  AddBucket(by_bucket, BucketOfKey(name), states);
+  AddKey(set, by_bucket, name, states);
   if (name.find('|') != std::string::npos) AddBucket(by_bucket, name, states);
   return states;
 }

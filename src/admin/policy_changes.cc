@@ -63,6 +63,18 @@ std::optional<StoredPolicy> BeforeExpiry(const std::vector<policy::PolicyChange>
   return std::nullopt;
 }
 
+/// One that cannot end stays in force, and is tried again. That another node has ended it, or that
+/// the database is down, is no news.
+void TellStuck(const std::string& key, const Result<std::optional<StoredPolicy>>& ended) {
+  if (ended.ok()) return;
+  const Code code = ended.error().code;
+  if (code != Code::kInvalidArgument && code != Code::kAlreadyExists) return;
+  telemetry::Log(
+      telemetry::Level::kError,
+      "an expired policy stays in force: the one before it cannot come back",
+      {{"policy", std::string_view(key)}, {"error", std::string_view(ended.error().message)}});
+}
+
 }  // namespace
 
 Result<StoredPolicy> PolicyOf(const std::string& json) {
@@ -153,7 +165,7 @@ void PolicyChanges::EndOne(const StoredPolicy& expired) {
                            .action = "policy.expire",
                            .must = PolicyEdit::Must::kExist,
                            .version = version},
-                          [](const auto&) {});
+                          [key](const auto& ended) { TellStuck(key, ended); });
                  });
 }
 

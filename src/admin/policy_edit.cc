@@ -21,19 +21,31 @@ Status CheckVersion(const PolicyEdit& edit, const PolicyState& state) {
                                               " is no longer current"};
 }
 
-Status CheckNew(const PolicyEdit& edit, const PolicyState& state, const Catalog& catalog) {
-  if (state.policies >= kMaxPolicies) {
-    return Error{Code::kResourceExhausted,
-                 "there are " + std::to_string(kMaxPolicies) + " policies, which is the maximum"};
-  }
+Status CheckRoom(const PolicyState& state, const Catalog& catalog) {
+  const std::size_t all = state.policies + catalog.status().file_policies;
+  if (state.now || all < kMaxPolicies) return {};
+  return Error{Code::kResourceExhausted, "there are " + std::to_string(all) +
+                                             " policies with those of files, which is the maximum"};
+}
+
+/// What could not be put in force must not be written: it would keep every later change of any
+/// policy from being put in force, on all nodes.
+Status CheckFits(const PolicyEdit& edit, const PolicyState& state, const Catalog& catalog) {
+  if (!edit.wanted) return {};
+  if (Status room = CheckRoom(state, catalog); !room.ok()) return room;
   if (edit.wanted->type.is_override()) {
     Result<ShadowOverride> over = ToOverride(*edit.wanted);
     if (!over.ok()) return over.error();
-    return catalog.CheckInFile(*over);
+    return state.now ? Status() : catalog.CheckInFile(*over);
   }
   Result<Definition> definition = ToDefinition(*edit.wanted);
   if (!definition.ok()) return definition.error();
-  return catalog.CheckFree(*definition);
+  Status free = catalog.CheckFree(*definition);
+  if (free.ok() || free.error().code != Code::kAlreadyExists || !state.now) return free;
+  // Set aside already, because of a file that came later: changed for when it comes back.
+  const Result<Definition> now = ToDefinition(*state.now);
+  const bool aside = now.ok() && !catalog.CheckFree(*now).ok();
+  return aside ? Status() : free;
 }
 
 /// A policy and an override of one are different things, though a key may have been both in turn.
@@ -74,9 +86,7 @@ Result<PolicyStep> Decide(const PolicyEdit& edit, const PolicyState& state, Nano
   if (Status undo = CheckUndo(edit, state); !undo.ok()) return undo.error();
   if (Status version = CheckVersion(edit, state); !version.ok()) return version.error();
   if (Status kind = CheckKind(edit, state); !kind.ok()) return kind.error();
-  if (!state.now) {
-    if (Status free = CheckNew(edit, state, catalog); !free.ok()) return free.error();
-  }
+  if (Status fits = CheckFits(edit, state, catalog); !fits.ok()) return fits.error();
   PolicyStep step{state.now, edit.wanted};
   if (!step.after) return step;
   step.after->id = state.now ? state.now->id : 0;

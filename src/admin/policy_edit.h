@@ -31,7 +31,7 @@ struct PolicyStep {
 Status CheckEdit(const PolicyEdit& edit);
 
 /// Errors: kNotFound, kAlreadyExists (here or in a file of the catalog), kFailedPrecondition,
-/// kResourceExhausted.
+/// kResourceExhausted, kInvalidArgument (a store that there is not).
 Result<PolicyStep> Decide(const PolicyEdit& edit, const PolicyState& state, Nanos at,
                           const Catalog& catalog);
 

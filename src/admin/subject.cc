@@ -115,7 +115,10 @@ PoliciesByBucket::PoliciesByBucket(const policy::PolicySet& set) : set_(set) {
 const policy::Policy* PoliciesByBucket::Find(std::string_view bucket) const {
   if (bucket.starts_with(kBareBucket)) {
     const auto key = http::DecodeAnySegment(bucket.substr(kBareBucket.size()));
-    return key ? &set_.ForKey(*key) : nullptr;
+    if (!key) return nullptr;
+    const policy::Policy& policy = set_.ForKey(*key);
+    // One on trial has a bucket of its own (policy::AppendBucket).
+    return policy.definition.shadow ? &set_.default_policy() : &policy;
   }
   const auto found = by_start_.find(bucket.substr(0, bucket.find('|')));
   return found == by_start_.end() ? nullptr : found->second;

@@ -10,10 +10,11 @@ WindowCount AnchoredWindow::Current(const Quota& quota, const State& state, Nano
   return {now + quota.window().count(), 0};
 }
 
-void AnchoredWindow::Return(const Quota& quota, State& state, Nanos now, Nanos at,
+// Windows begin at any time and change their length with the quota: their ends tell them apart.
+void AnchoredWindow::Return(const Quota& quota, State& state, Nanos now, Nanos end,
                             std::int64_t count) noexcept {
   WindowCount window = Current(quota, state, now);
-  if (!window.Holds(quota, at) || window.count == 0) return;
+  if (window.end != end || window.count == 0) return;
   window.GiveBack(count);
   window.Write(state);
 }

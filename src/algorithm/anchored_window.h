@@ -12,8 +12,8 @@ namespace weir::algorithm {
 /// force until its end.
 struct AnchoredWindow : CountedWindow<AnchoredWindow> {
   static WindowCount Current(const Quota& quota, const State& state, Nanos now) noexcept;
-  /// Gives back permits that were charged `at`, if that was in the window in force.
-  static void Return(const Quota& quota, State& state, Nanos now, Nanos at,
+  /// Gives back permits of the window that ends at `end`, if it is in force.
+  static void Return(const Quota& quota, State& state, Nanos now, Nanos end,
                      std::int64_t count) noexcept;
 };
 

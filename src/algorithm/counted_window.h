@@ -29,10 +29,6 @@ struct WindowCount {
     Store(state.data + 8, count);
     state.size = kBytes;
   }
-  /// Whether a permit that was charged `at` is counted here.
-  bool Holds(const Quota& quota, Nanos at) const noexcept {
-    return at < end && at >= end - quota.window().count();
-  }
   void GiveBack(std::int64_t cost) noexcept { count -= std::min(count, cost); }
 };
 

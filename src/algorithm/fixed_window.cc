@@ -15,10 +15,14 @@ WindowCount FixedWindow::Current(const Quota& quota, const State& state, Nanos n
   return {std::max(kept.end, start + width), kept.count};
 }
 
+// Windows of a quota end at multiples of its own length. One of a shorter quota, which has begun
+// since the charge, has another end.
 void FixedWindow::Return(const Quota& quota, State& state, Nanos now, Nanos at,
                          std::int64_t count) noexcept {
   WindowCount window = WindowCount::Read(state.data);
-  if (!window.Holds(quota, at) || now >= window.end) return;
+  const Nanos width = quota.window().count();
+  const bool holds = window.end % width == 0 && at < window.end && at >= window.end - width;
+  if (!holds || now >= window.end) return;
   window.GiveBack(count);
   window.Write(state);
 }

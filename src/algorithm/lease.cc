@@ -162,10 +162,11 @@ LeaseGrant Lease(const Quota& quota, State& state, Nanos now, std::int64_t want)
 }
 
 // The steps of the log and the counter never go back in time for a key: what they charge then is
-// later than now, and reset_after tells when.
+// later than now, and reset_after tells when. An anchored window is named by its end.
 Nanos ChargedAt(const Quota& quota, Nanos now, const Decision& decision) noexcept {
   now = ClampTime(now);
   if (!decision.allowed()) return now;
+  if (quota.algorithm() == Algorithm::kAnchoredWindow) return now + decision.reset_after.count();
   if (quota.algorithm() == Algorithm::kSlidingLog) {
     return std::max(now, now + (decision.reset_after - quota.window()).count());
   }

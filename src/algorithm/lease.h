@@ -81,7 +81,8 @@ LeaseTerms AtRegion(const LeaseTerms& terms);
 /// are not all taken by one node. State::capacity as for Acquire.
 LeaseGrant Lease(const Quota& quota, State& state, Nanos now, std::int64_t want) noexcept;
 
-/// The moment that names a charge which got `decision` at `now`.
+/// The moment that names a charge which got `decision` at `now`: when it is counted, or the end of
+/// an anchored window.
 Nanos ChargedAt(const Quota& quota, Nanos now, const Decision& decision) noexcept;
 
 /// How long after a charge that got `decision` the window (the bucket) ends in which it was made;

@@ -7,6 +7,7 @@
 //
 //   token bucket     the moment of the charge, later by nanoseconds than that of the one before it
 //   concurrency      the lease
+//   anchored window  the end of the window
 //   others           the moment that the charge is counted at
 
 #include <cstdint>

@@ -91,7 +91,7 @@ store::route::Routes RoutesOf(const config::Config& config, const policy::Policy
     if (name.empty()) continue;
     if (!policy.definition.key.empty()) {
       std::string key;
-      policy::AppendBareKey(key, policy.definition.key);
+      policy::AppendBucket(key, policy, policy.definition.key);
       options.keys.emplace(std::move(key), IndexOf(config, name));
       continue;
     }

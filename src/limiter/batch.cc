@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "algorithm/algorithms.h"
-#include "base/ip.h"
 #include "policy/keys.h"
 
 namespace weir::limiter {
@@ -12,28 +11,6 @@ namespace {
 
 // Places in the text of the keys are 32 bits wide.
 constexpr std::size_t kMaxBatchKeyBytes = std::size_t{1} << 30;
-
-// A cost that no limit allows is refused as kNever by the quota itself; it only must not overflow.
-std::int64_t CostOf(std::int64_t asked, std::int64_t factor) noexcept {
-  std::int64_t cost = 0;
-  if (__builtin_mul_overflow(asked, factor, &cost)) return kMaxLimit + 1;
-  return std::clamp<std::int64_t>(cost, 0, kMaxLimit + 1);
-}
-
-/// An address is shown by the connection. A client that calls its key or its user so must not get
-/// what the policy for that address grants.
-bool Impersonates(const policy::Entry& subject) {
-  if (subject.key != "api_key" && subject.key != "user") return false;
-  return IpAddress::Parse(subject.value).has_value() || IpNetwork::Parse(subject.value).ok();
-}
-
-void SetMode(Batch::Item& item, bool reported = false) noexcept {
-  const policy::Definition& definition = item.policy->definition;
-  item.always_counts = reported ? definition.report_counts() : definition.always_counts();
-  item.alone = item.always_counts || !policy::ChargesTogether(definition.charge);
-  // Against a limit of 1 this never fits, and nothing stays nothing.
-  if (definition.blocked) item.cost = std::min<std::int64_t>(item.cost, kMaxLimit / 2) * 2;
-}
 
 std::int64_t AskedCost(const policy::Request& request, std::size_t descriptor) noexcept {
   return descriptor < request.costs.size() ? request.costs[descriptor] : request.cost;
@@ -55,6 +32,21 @@ bool HoldsPermits(const Batch::Item& item) noexcept {
 }
 
 }  // namespace
+
+// A cost that no limit allows is refused as kNever by the quota itself; it only must not overflow.
+std::int64_t Batch::CostOf(std::int64_t asked, std::int64_t factor) noexcept {
+  std::int64_t cost = 0;
+  if (__builtin_mul_overflow(asked, factor, &cost)) return kMaxLimit + 1;
+  return std::clamp<std::int64_t>(cost, 0, kMaxLimit + 1);
+}
+
+void Batch::SetMode(Item& item, bool reported) noexcept {
+  const policy::Definition& definition = item.policy->definition;
+  item.always_counts = reported ? definition.report_counts() : definition.always_counts();
+  item.alone = item.always_counts || !policy::ChargesTogether(definition.charge);
+  // Against a limit of 1 this never fits, and nothing stays nothing.
+  if (definition.blocked) item.cost = std::min<std::int64_t>(item.cost, kMaxLimit / 2) * 2;
+}
 
 void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> policies,
                   std::span<Check> all) {
@@ -103,9 +95,7 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
 }
 
 Status Batch::Collect(const policy::PolicySet& set, const policy::Request& request) {
-  if (!request.key.empty()) {
-    return AddBareKey(set.ForKey(request.key), request.key, request.cost);
-  }
+  if (!request.key.empty()) return CollectKey(set, request);
   // A request that says nothing about who asks still falls under the policies for everybody.
   const std::size_t count = std::max<std::size_t>(request.descriptors.size(), 1);
   for (std::size_t i = 0; i < count; ++i) {
@@ -116,46 +106,6 @@ Status Batch::Collect(const policy::PolicySet& set, const policy::Request& reque
   }
   if (set.any_replaces()) DropReplaced();
   return {};
-}
-
-Status Batch::CollectSubjects(const policy::PolicySet& set, const policy::Request& request) {
-  for (const policy::Entry& subject : request.subjects) {
-    const policy::Policy& policy = set.ForKey(subject.value);
-    if (&policy == &set.default_policy()) continue;
-    if (Impersonates(subject)) continue;
-    if (!policy.definition.shadow) DropGeneral(subject.key);
-    if (Status added = AddBareKey(policy, subject.value, request.cost); !added.ok()) return added;
-  }
-  const auto enforced = [](const Item& item) { return !item.shadow(); };
-  const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(check_begin_);
-  if (!request.default_applies || std::any_of(begin, items_.end(), enforced)) return {};
-  return AddBareKey(set.default_policy(), request.subjects.front().value, request.cost);
-}
-
-Status Batch::AddBareKey(const policy::Policy& policy, std::string_view key, std::int64_t cost) {
-  const std::size_t key_at = keys_.size();
-  if (policy.quota() != nullptr) policy::AppendBareKey(keys_, key);
-  Item item;
-  item.policy = &policy;
-  item.quota = policy.quota();
-  item.lease = policy.lease ? &*policy.lease : nullptr;
-  item.cost = CostOf(cost, policy.definition.cost);
-  SetMode(item);
-  return FinishKey(item, key_at);
-}
-
-/// Takes out the policies for any value of this entry alone: one for exactly its value is more
-/// specific.
-void Batch::DropGeneral(std::string_view entry) {
-  const auto general = [entry](const Item& item) {
-    if (item.policy == nullptr) return false;
-    const policy::Definition& definition = item.policy->definition;
-    return !definition.ordered && definition.match.size() == 1 &&
-           definition.match[0].name == entry &&
-           definition.match[0].kind != policy::MatchKind::kExact;
-  };
-  const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(check_begin_);
-  items_.erase(std::remove_if(begin, items_.end(), general), items_.end());
 }
 
 /// Takes out the policies that others of the same check say they replace, whichever descriptor they

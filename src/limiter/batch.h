@@ -101,9 +101,13 @@ class Batch {
   Status Collect(const policy::PolicySet& set, const policy::Request& request);
   Status CollectDescriptor(const policy::PolicySet& set, const policy::Request& request,
                            std::size_t index);
+  // Bare keys: batch_keys.cc.
+  Status CollectKey(const policy::PolicySet& set, const policy::Request& request);
   Status CollectSubjects(const policy::PolicySet& set, const policy::Request& request);
   Status AddBareKey(const policy::Policy& policy, std::string_view key, std::int64_t cost);
   void DropGeneral(std::string_view entry);
+  static std::int64_t CostOf(std::int64_t asked, std::int64_t factor) noexcept;
+  static void SetMode(Item& item, bool reported = false) noexcept;
   Status FinishKey(Item item, std::size_t key_at);
   void DropReplaced();
   void ShareBuckets(Part part, bool each_time);

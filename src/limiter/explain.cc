@@ -95,25 +95,6 @@ void AddReplaced(const policy::PolicySet& set, const policy::Request& request,
   }
 }
 
-/// The policy of this name that meets the request; null if its quota came with the request.
-const policy::Definition* FindNamed(const policy::PolicySet& set, const policy::Request& request,
-                                    std::string_view name) {
-  const std::string_view domain = request.domain.empty() ? policy::kDefaultDomain : request.domain;
-  if (!request.key.empty()) return &set.ForKey(request.key).definition;
-  for (const policy::Policy& policy : set.policies()) {
-    if (policy.definition.name == name && policy.definition.domain == domain) {
-      return &policy.definition;
-    }
-  }
-  return nullptr;
-}
-
-std::string SourceOf(const policy::PolicySet& set, const policy::Request& request,
-                     std::string_view name) {
-  const policy::Definition* found = FindNamed(set, request, name);
-  return found == nullptr ? "the request" : PlaceOf(*found);
-}
-
 /// A look at one bucket, with the memory that the store writes to.
 struct BucketLook {
   std::shared_ptr<const policy::Policy> policy;
@@ -160,7 +141,7 @@ void Explain(PolicyLimiter& limiter, const policy::Request& request,
     for (const PolicyVerdict& verdict : check->verdicts) {
       ExplainedPolicy& policy = explanation.policies.emplace_back();
       policy.policy = verdict.policy;
-      policy.source = SourceOf(*set, check->request, verdict.policy);
+      policy.source = verdict.rule == nullptr ? "the request" : PlaceOf(verdict.rule->definition);
       policy.quota = verdict.quota == nullptr ? "unlimited" : verdict.quota->ToString();
       policy.key = verdict.key;
       policy.descriptor = verdict.descriptor;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "algorithm/algorithms.h"
+#include "policy/keys.h"
 #include "policy/policy_set.h"
 
 namespace weir::policy {
@@ -28,6 +29,12 @@ std::uint32_t PolicyIds::IdOf(std::string_view domain, std::string_view policy) 
 std::vector<PolicyIds::Name> PolicyIds::Names() const {
   const std::lock_guard lock(mutex_);
   return names_;
+}
+
+void AppendBucket(std::string& out, const Policy& policy, std::string_view key) {
+  const bool own = policy.definition.shadow && !policy.definition.key.empty();
+  if (!own) return AppendBareKey(out, key);
+  out += policy.key_parts.front();
 }
 
 Definition DefaultPolicy() {

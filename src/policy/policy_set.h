@@ -80,6 +80,11 @@ struct Policy {
   }
 };
 
+/// Where a bare key is charged under `policy`, which is for that key or the default: in the bucket
+/// of the key, or, as long as it is on trial, in one of its own, since the other one is charged by
+/// what is in force.
+void AppendBucket(std::string& out, const Policy& policy, std::string_view key);
+
 struct CompileOptions {
   /// For bare keys that no policy names. Needs a quota or is unlimited; its name is reported.
   Definition default_policy;

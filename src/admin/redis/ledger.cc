@@ -30,12 +30,13 @@ using weir::redis::Answer;
 using weir::redis::Command;
 using weir::redis::Reply;
 
-/// Longer targets are cut, as in the SQL stores.
-constexpr std::size_t kMaxTargetBytes = 1000;
-/// Of a hash at each look, so that the server never stands still for long.
+constexpr std::size_t kMaxTargetBytes = 1000;  // longer ones are cut, as in the SQL stores
+/// Of a hash at each look: the server must not stand still for long.
 constexpr std::int64_t kPage = 500;
 /// How often a change begins again because of others. Each time another node's change was made.
 constexpr int kMaxAttempts = 100;
+/// How far the count goes on when policies are put back: beyond what any node has seen.
+constexpr std::int64_t kLeap = 1000;
 /// Looks of one Trim, so that it is short however many entries have to stay.
 constexpr int kMaxLooks = 20;
 
@@ -121,7 +122,8 @@ class RedisLedger final : public shared::Ledger {
   Result<std::size_t> Delete(const std::string& target, const std::vector<std::int64_t>& ids);
 
   Session session_;
-  std::int64_t seen_ = 0;  // the entry that Trim looked at last
+  std::int64_t known_ = 0;  // how many changes those were that were read last, or made here
+  std::int64_t seen_ = 0;   // the entry that Trim looked at last
 };
 
 Result<std::int64_t> RedisLedger::ReadChanges() {
@@ -156,6 +158,7 @@ Result<Snapshot> RedisLedger::ReadAll() {
       snapshot.policies.insert_or_assign(std::move(key), std::move(*policy));
     }
   } while (cursor != "0");
+  known_ = snapshot.changes;
   return snapshot;
 }
 
@@ -209,6 +212,10 @@ Result<Made> RedisLedger::Make(const PolicyEdit& edit, const Catalog& catalog) {
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     Result<Look> look = LookAt(edit.key, std::string(kPolicyTarget) + edit.key);
     if (!look.ok()) return look.error();
+    // A change now would be the first of an empty store, and all nodes would take it for all of it.
+    if (look->changes < known_) {
+      return Error{Code::kUnavailable, "redis: the server has lost policies; try again"};
+    }
     const Nanos at = SystemClock::Get().Now();
     Result<PolicyStep> step = Decide(edit, look->state, at, catalog);
     if (!step.ok()) return step.error();
@@ -216,7 +223,7 @@ Result<Made> RedisLedger::Make(const PolicyEdit& edit, const Catalog& catalog) {
     Result<std::int64_t> made =
         Write(*look, edit, *step, WithShortTarget(EntryOf(edit, *step, at)));
     if (!made.ok()) return made.error();
-    if (*made > 0) return Made{*made, std::move(*step)};
+    if (*made > 0) return Made{known_ = *made, std::move(*step)};
   }
   return Error{Code::kUnavailable, "too many policy changes at once; try again"};
 }
@@ -326,8 +333,7 @@ Status RedisLedger::Restore(const PolicyMap& policies, std::int64_t changes) {
   if (page.count() > 0) {
     if (Status done = put(); !done.ok()) return done;
   }
-  // A number that no node has seen, so that all of them read.
-  return session_.Call(FinishScript(), {kState}, Command{}.Add(changes + 1).Add(last_policy))
+  return session_.Call(FinishScript(), {kState}, Command{}.Add(changes + kLeap).Add(last_policy))
       .status;
 }
 

@@ -9,8 +9,6 @@
 namespace weir::store::route {
 namespace {
 
-constexpr std::string_view kLevelMarker = "|%level";
-
 bool HoldsPermits(const Charge& charge) noexcept {
   return charge.quota->algorithm() == Algorithm::kConcurrency;
 }
@@ -92,8 +90,12 @@ void RoutingCall::Plan(const Routes& routes, Application& application) {
   // The first leg is the one whose member all nodes ask first, so that two requests that concern
   // the same servers do not refuse each other by holding one each.
   std::ranges::sort(work.legs, {}, [](const Leg& leg) { return std::tie(leg.member, leg.group); });
-  for (std::size_t i = 0; i < ways.size() && !IsOfOneStore(application.op); ++i) {
-    if (ways[i].moving() && !HoldsPermits(application.charges[i])) add(ways[i].also, true, i);
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    const Charge& charge = application.charges[i];
+    // What was settled at more than its estimate counts in both as well.
+    const bool both =
+        application.op == Op::kSettle ? charge.cost > 0 : !IsOfOneStore(application.op);
+    if (both && ways[i].moving() && !HoldsPermits(charge)) add(ways[i].also, true, i);
   }
   if (work.legs.size() == 1 && !(moving && application.op == Op::kLease)) {
     return Queue(work.legs.front().member, application);
@@ -115,6 +117,7 @@ void RoutingCall::Begin(Work& work) {
     work.legs.front().charges.front().cost = 1;
     return Ask(work.legs.front(), Op::kPeek);
   }
+  if (op == Op::kSettle) return AskToSettle(work);
   for (Leg& leg : work.legs) Ask(leg, op);
 }
 
@@ -123,6 +126,7 @@ void RoutingCall::Advance(Work& work) {
   if (work.step == Work::Step::kAsking && work.application->op == Op::kCharge) {
     return AdvanceCharge(work);
   }
+  if (work.application->op == Op::kSettle) return TakeSettled(work);
   Combine(work);
 }
 
@@ -185,44 +189,6 @@ void RoutingCall::UndoBefore(const Work& work, std::size_t leg) {
   }
 }
 
-/// A key that has more left in its new store than in its old one is levelled. How much the new one
-/// lacks is not known yet: others may have been charged there since this charge was made in the old
-/// one. So the old one is asked again.
-void RoutingCall::LookToLevel(const Work& work) {
-  std::vector<std::pair<std::uint8_t, std::int64_t>> old(work.application->charges.size());
-  for (const Leg& leg : work.legs) {
-    for (std::size_t k = 0; !leg.mirror && k < leg.places.size(); ++k) {
-      old[leg.places[k]] = {leg.member, leg.decisions[k].remaining};
-    }
-  }
-  for (const Leg& leg : work.legs) {
-    for (std::size_t k = 0; leg.mirror && leg.said() && k < leg.places.size(); ++k) {
-      const auto [member, left] = old[leg.places[k]];
-      if (leg.decisions[k].remaining <= left) continue;
-      AskExtra(member, Op::kPeek,
-               {.kind = Extra::Kind::kLook,
-                .new_store = leg.member,
-                .left = leg.decisions[k].remaining,
-                .charges = {{leg.charges[k].key, 0, leg.charges[k].quota}}});
-    }
-  }
-}
-
-/// What the old store knows of a key and the new one did not, a moment earlier, is charged to the
-/// new one: every charge goes to the old one first, so this is too little by nothing, and too much
-/// by what is under way. Once in a while only: the marker is charged with it, all or none, so of
-/// those that see the difference at the same time one makes up for it.
-void RoutingCall::Level(const Extra& look) {
-  if (!look.answer.status.ok()) return;  // with the next charge, then
-  const std::int64_t more = look.left - look.decisions.front().remaining;
-  if (more <= 0) return;
-  const Charge& charge = look.charges.front();
-  AskExtra(look.new_store, Op::kCharge,
-           {.kind = Extra::Kind::kLevel,
-            .marker = std::string(charge.key) + std::string(kLevelMarker),
-            .charges = {{{}, 1, &shared_->once_per_pause}, {charge.key, more, charge.quota}}});
-}
-
 void RoutingCall::Combine(Work& work) {
   Application& application = *work.application;
   application.status = {};
@@ -274,6 +240,9 @@ void RoutingCall::TakeExtras() {
     switch (extra.kind) {
       case Extra::Kind::kUndo:
         if (!ok) shared_->counts.not_undone.fetch_add(1, std::memory_order_relaxed);
+        break;
+      case Extra::Kind::kMore:
+        if (!ok) shared_->counts.missed.fetch_add(1, std::memory_order_relaxed);
         break;
       case Extra::Kind::kLook:
         Level(extra);

@@ -57,6 +57,7 @@ class RoutingCall : public std::enable_shared_from_this<RoutingCall> {
   struct Extra {
     enum class Kind : std::uint8_t {
       kUndo,   ///< gives back what was charged
+      kMore,   ///< charges the new store what a settlement added in the old one
       kLook,   ///< at what a key has left in its old store, to level it
       kLevel,  ///< charges the new store what it lacks
     };
@@ -77,8 +78,11 @@ class RoutingCall : public std::enable_shared_from_this<RoutingCall> {
   void Refuse(Work& work);
   void Fail(Work& work, Status why);
   void UndoBefore(const Work& work, std::size_t leg);
+  // Of keys on the move: routing_move.cc.
   void LookToLevel(const Work& work);
   void Level(const Extra& look);
+  void AskToSettle(Work& work);
+  void TakeSettled(Work& work);
   void Combine(Work& work);
   void Ask(Leg& leg, Op op);
   void AskExtra(std::uint8_t member, Op op, Extra extra, std::int64_t lease = 0);

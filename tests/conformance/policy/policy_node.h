@@ -192,7 +192,8 @@ class PolicyNode {
   }
 
  private:
-  Catalog catalog_{CompileOptions{DefaultPolicy(), 0.1}};
+  Catalog catalog_{CompileOptions{.default_policy = DefaultPolicy(),
+                                  .stores = std::vector<std::string>{"main"}}};
   std::unique_ptr<weir::sqlite::Database> database_;
   std::unique_ptr<PolicyStore> store_;
 };

@@ -137,6 +137,46 @@ TEST_P(PolicyStoreTest, DuplicatesUnknownAndBadOnesAreToldApart) {
   EXPECT_EQ(node_->store().List("", 10).total, 1U);
 }
 
+// Were it written, no other change could be put in force any more, on no node, nor after a restart.
+TEST_P(PolicyStoreTest, WhatCannotBeInForceIsNotWritten) {
+  StoredPolicy policy = Sample("a", 5);
+  policy.store = "main";
+  ASSERT_TRUE(node_->Create(policy).ok());
+  policy.store = "gone";
+  EXPECT_EQ(node_->Update(policy).error().code, Code::kInvalidArgument);
+  PolicyEdit back{.key = "a", .wanted = policy, .who = "me", .action = "policy.rollback"};
+  EXPECT_EQ(node_->Change(back).error().code, Code::kInvalidArgument);
+  EXPECT_THAT(node_->Log(), SizeIs(1));
+  ASSERT_TRUE(node_->Create(Sample("b", 7)).ok());
+  EXPECT_EQ(node_->LimitInForce("a"), 5);
+  EXPECT_EQ(node_->LimitInForce("b"), 7);
+  node_.reset();
+  node_ = std::make_unique<PolicyNode>(place_);
+  EXPECT_EQ(node_->LimitInForce("a"), 5);
+}
+
+TEST_P(PolicyStoreTest, APolicyCannotBecomeOneThatAFileDefines) {
+  const std::string path =
+      place_.folder()
+          .Write("p.yaml", "domain: api\npolicies: [{name: a, match: {}, unlimited: true}]")
+          .string();
+  ASSERT_THAT(node_->catalog().LoadFiles({path}), IsEmpty());
+  StoredPolicy policy = Sample("a", 5);
+  ASSERT_TRUE(node_->Create(policy).ok());
+  policy.has_match = true;
+  policy.domain = "api";
+  const Result<StoredPolicy> updated = node_->Update(policy);
+  ASSERT_FALSE(updated.ok());
+  EXPECT_EQ(updated.error().code, Code::kAlreadyExists);
+  EXPECT_EQ(node_->LimitInForce("a"), 5);
+  // What a file has set aside may be changed for the time when it comes back.
+  ASSERT_THAT(node_->catalog().LoadFiles({}), IsEmpty());
+  ASSERT_TRUE(node_->Update(policy).ok());
+  ASSERT_THAT(node_->catalog().LoadFiles({path}), IsEmpty());
+  policy.capacity = 6;
+  EXPECT_TRUE(node_->Update(policy).ok());
+}
+
 TEST_P(PolicyStoreTest, WhatAFileDefinesCannotBeCreated) {
   const std::string path =
       place_.folder().Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]").string();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,9 +21,9 @@ using ::testing::HasSubstr;
 
 /// A node on a server of its own.
 struct Node {
-  explicit Node(const std::string& url, bool required = true) {
+  explicit Node(const std::string& url, std::chrono::milliseconds poll = shared::Options().poll) {
     shared::Options options;
-    options.required = required;
+    options.poll = poll;
     options.patience = std::chrono::milliseconds(1000);
     auto opened = redis::Open(url, catalog, std::move(options));
     EXPECT_TRUE(opened.ok()) << opened.error().message;
@@ -54,7 +55,8 @@ TEST(RedisPolicies, AServerThatForgotIsToldByANodeThatKnows) {
   const auto changes = [&] {
     return server.Command({"HGET", "weir:{weir-policies}:state", "changes"});
   };
-  ASSERT_TRUE(WaitUntil([&] { return changes().starts_with("1201"); })) << changes();
+  // Beyond what any node has seen.
+  ASSERT_TRUE(WaitUntil([&] { return std::atoi(changes().c_str()) > 1200; })) << changes();
   EXPECT_EQ(a.Limit("k7"), 8);
   EXPECT_EQ(b.Limit("k7"), 8);
   const Node fresh(server.url());
@@ -63,6 +65,43 @@ TEST(RedisPolicies, AServerThatForgotIsToldByANodeThatKnows) {
   // And everybody goes on from there.
   ASSERT_TRUE(WaitUntil([&] { return b.Create("after", 5).ok(); }));
   EXPECT_TRUE(WaitUntil([&] { return a.Limit("after") == 5; }));
+}
+
+/// So long that a node looks only when it is asked to change something.
+constexpr std::chrono::milliseconds kSeldom = std::chrono::hours(1);
+
+TEST(RedisPolicies, AChangeToAServerThatForgotDoesNotTakeThePlaceOfAllOthers) {
+  const test::RedisServer server;
+  Node a(server.url(), kSeldom);
+  ASSERT_TRUE(a.Create("k", 7).ok());
+  server.Command({"FLUSHALL"});
+  const Result<StoredPolicy> early = a.Create("other", 8);
+  ASSERT_FALSE(early.ok());
+  EXPECT_EQ(early.error().code, Code::kUnavailable);
+  EXPECT_EQ(a.Limit("k"), 7);
+  EXPECT_TRUE(WaitUntil([&] { return a.Create("other", 8).ok(); }));
+  EXPECT_EQ(a.Limit("k"), 7);
+  const Node fresh(server.url());
+  EXPECT_EQ(fresh.Limit("k"), 7);
+  EXPECT_EQ(fresh.Limit("other"), 8);
+}
+
+// The one that puts the policies back has not seen the latest change.
+TEST(RedisPolicies, AfterTheServerForgotAllNodesHaveTheSamePolicies) {
+  const test::RedisServer server;
+  Node a(server.url(), kSeldom);
+  ASSERT_TRUE(a.Create("k", 6).ok());
+  Node b(server.url(), kSeldom);
+  ASSERT_TRUE(b.Create("late", 7).ok());
+  server.Command({"FLUSHALL"});
+  ASSERT_FALSE(a.Create("x", 8).ok());
+  // Before it answers this it looks again, and puts back what it knows.
+  const auto read = PolicyNode::Await<std::vector<PolicyChange>>(
+      [&](auto done) { a.store->History("k", 1, done); });
+  ASSERT_TRUE(read.ok());
+  ASSERT_TRUE(WaitUntil([&] { return b.Create("y", 9).ok(); }));
+  const Node fresh(server.url());
+  for (const char* key : {"k", "late", "y"}) EXPECT_EQ(b.Limit(key), fresh.Limit(key)) << key;
 }
 
 TEST(RedisPolicies, WhileTheServerIsAwayThePoliciesStayAndChangesAreRefused) {

@@ -168,6 +168,30 @@ TEST_F(StoreReservations, AnAlteredTextSettlesNothing) {
   EXPECT_TRUE(Settle(there_, text, 0));
 }
 
+// The policy was changed from hours to minutes meanwhile, and the hour is over. What others were
+// charged in the minute is theirs.
+TEST_F(StoreReservations, GiveNothingBackToALaterWindowOfAnotherLength) {
+  struct Case {
+    std::string key;
+    Quota hours;
+    Quota minutes;
+  };
+  const std::vector<Case> cases = {
+      {"llm/fixed|user:1", *Quota::FixedWindow(100, 1h), *Quota::FixedWindow(10, 1min)},
+      {"llm/first|user:1", *Quota::AnchoredWindow(100, 1h), *Quota::AnchoredWindow(10, 1min)}};
+  for (const Case& each : cases) here_.Charge(each.key, each.hours, 1);
+  clock_.Advance(58min);
+  std::vector<std::string> texts;
+  for (const Case& each : cases) texts.push_back(Reserve({{each.key, each.hours}}, 60, 10min));
+  clock_.Advance(5min);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(cases[i].key);
+    ASSERT_TRUE(here_.Charge(cases[i].key, cases[i].minutes, 10).allowed());
+    EXPECT_TRUE(Settle(there_, texts[i], 0));
+    EXPECT_EQ(here_.Peek(cases[i].key, cases[i].minutes).remaining, 0);
+  }
+}
+
 // A key without parts, as programs that share a store may use.
 TEST_F(StoreReservations, GoWithKeysOfAnyShape) {
   const Quota day = *Quota::FixedWindow(100, 24h);

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "admin/policy_edit.h"
+#include "policy/catalog.h"
+
 namespace weir::policy {
 namespace {
 
@@ -201,6 +204,23 @@ TEST(StoredPolicy, ItsVersionIsReadFromTheFieldAndNotFromATextLikeIt) {
   EXPECT_EQ(VersionIn(ToJson(policy)), 7);
   EXPECT_EQ(VersionIn(""), 0);
   EXPECT_EQ(VersionAfter({.action = "delete", .before = ToJson(policy)}), 8);
+}
+
+// All policies are put in force together, so those of files take up room as well.
+TEST(PolicyEdit, NoMoreAreMadeThanFitBesideThoseOfFiles) {
+  std::vector<Definition> managed;
+  for (std::size_t i = 0; i < kMaxPolicies - 2; ++i) {
+    Definition definition;
+    definition.name = "m" + std::to_string(i);
+    definition.has_match = true;
+    managed.push_back(std::move(definition));
+  }
+  Catalog catalog(CompileOptions{.default_policy = DefaultPolicy()});
+  ASSERT_TRUE(catalog.SetManaged(std::move(managed)).empty());
+  const PolicyEdit edit{.key = "user-123", .wanted = Sample(), .action = "policy.create"};
+  EXPECT_TRUE(Decide(edit, {.policies = 1}, 1, catalog).ok());
+  EXPECT_EQ(Decide(edit, {.policies = 2}, 1, catalog).error().code, Code::kResourceExhausted);
+  EXPECT_TRUE(Decide(edit, {.now = Sample(), .policies = 2}, 1, catalog).ok());
 }
 
 }  // namespace

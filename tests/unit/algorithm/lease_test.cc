@@ -247,10 +247,12 @@ TEST(Lease, ReturnsToALogOnlyWhatWasChargedThen) {
 TEST(Lease, ReturnsToAnAnchoredWindowOnlyWhileItLasts) {
   const Quota quota = *Quota::AnchoredWindow(10, 1s);
   Key key;
-  EXPECT_EQ(Acquire(quota, key.Ready(quota), 5, 4).remaining, 6);
-  EXPECT_EQ(Return(quota, key.Ready(quota), 10, 5, 1).remaining, 7);
+  const Decision charged = Acquire(quota, key.Ready(quota), 5, 4);
+  EXPECT_EQ(charged.remaining, 6);
+  const Nanos at = ChargedAt(quota, 5, charged);
+  EXPECT_EQ(Return(quota, key.Ready(quota), 10, at, 1).remaining, 7);
   EXPECT_EQ(Acquire(quota, key.Ready(quota), 1'000'000'005, 10).remaining, 0);  // another window
-  EXPECT_EQ(Return(quota, key.Ready(quota), 1'000'000'006, 5, 1).remaining, 0);
+  EXPECT_EQ(Return(quota, key.Ready(quota), 1'000'000'006, at, 1).remaining, 0);
 }
 
 TEST(LeaseTerms, SayWhatCannotBeLeasedAndWhy) {
@@ -282,6 +284,39 @@ TEST(LeaseTerms, NarrowTheQuota) {
   EXPECT_EQ(log.term, 50'000'000);
   EXPECT_EQ(log.quota, *Quota::SlidingLog(100, 1050ms));
   EXPECT_EQ(TermsFor(*Quota::FixedWindow(9, 1s))->quota, *Quota::FixedWindow(9, 1s));
+}
+
+// The window was shortened since: the one of the charge is over, and another one has begun less
+// than the old length later.
+TEST(Return, TakesNothingFromALaterWindowOfAnotherLength) {
+  const Quota longer[] = {*Quota::FixedWindow(50, 1000ns), *Quota::AnchoredWindow(50, 1000ns)};
+  const Quota shorter[] = {*Quota::FixedWindow(10, 100ns), *Quota::AnchoredWindow(10, 100ns)};
+  for (std::size_t i = 0; i < std::size(longer); ++i) {
+    SCOPED_TRACE(longer[i].ToString());
+    Key key;
+    ASSERT_TRUE(Acquire(longer[i], key.Ready(longer[i]), 0, 1).allowed());  // ends at 1000
+    const Decision charged = Acquire(longer[i], key.Ready(longer[i]), 950, 5);
+    const Nanos at = ChargedAt(longer[i], 950, charged);
+    ASSERT_TRUE(Acquire(shorter[i], key.Ready(shorter[i]), 1010, 10).allowed());
+    Return(longer[i], key.Ready(longer[i]), 1020, at, 5);
+    EXPECT_EQ(Peek(shorter[i], key.Ready(shorter[i]), 1020, 0).remaining, 0);
+  }
+}
+
+TEST(Return, TakesFromTheWindowOfTheChargeWhileItLasts) {
+  const Quota quotas[] = {*Quota::FixedWindow(50, 1000ns), *Quota::AnchoredWindow(50, 1000ns)};
+  const Quota shorter[] = {*Quota::FixedWindow(50, 100ns), *Quota::AnchoredWindow(50, 100ns)};
+  for (std::size_t i = 0; i < std::size(quotas); ++i) {
+    SCOPED_TRACE(quotas[i].ToString());
+    Key key;
+    ASSERT_TRUE(Acquire(quotas[i], key.Ready(quotas[i]), 0, 1).allowed());
+    const Decision charged = Acquire(quotas[i], key.Ready(quotas[i]), 450, 5);
+    const Nanos at = ChargedAt(quotas[i], 450, charged);
+    // Also if the quota has changed, as long as the count goes on.
+    ASSERT_TRUE(Acquire(shorter[i], key.Ready(shorter[i]), 460, 4).allowed());
+    EXPECT_EQ(Return(quotas[i], key.Ready(quotas[i]), 470, at, 5).remaining, 45);
+    EXPECT_EQ(Return(quotas[i], key.Ready(quotas[i]), 1000, at, 5).remaining, 50);
+  }
 }
 
 }  // namespace

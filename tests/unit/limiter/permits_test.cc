@@ -140,7 +140,7 @@ TEST(Permits, OnePolicyOnTrialIsReleasedByItsLease) {
   Asked release = Asked::Key("k", 1, Op::kRelease);
   release.check.lease = asked.check.decision.lease;
   EXPECT_TRUE(release.On(*limiter).applied);
-  EXPECT_EQ(Left(world, "key|k", *Quota::Concurrency(1, 9s)), 1);
+  EXPECT_EQ(Left(world, "default/t", *Quota::Concurrency(1, 9s)), 1);
 }
 
 TEST(Permits, OfAPolicyThatIsGoneAreNobodys) {

@@ -139,6 +139,49 @@ TEST_F(Subjects, PoliciesOnTrialDoNotKeepTheDefaultAway) {
   EXPECT_THAT(Policies({{"host", "10.0.0.2"}}), ElementsAre("trial", "default"));
 }
 
+// A bucket of 5 that takes 5 minutes to fill, beside the default's of 100, which takes 10 s.
+constexpr std::string_view kSlowTrial =
+    "policies: [{name: trial, key: 10.0.0.2, shadow: true, "
+    "quota: {token_bucket: {capacity: 5, refill: 1, period: 1m}}}]";
+
+TEST_F(Subjects, APolicyOnTrialChargesNothingToTheDefault) {
+  world_.Publish(kSlowTrial);
+  default_applies_ = true;
+  for (int i = 1; i <= 100; ++i) {
+    EXPECT_THAT(Policies({{"host", "10.0.0.2"}}), ElementsAre("trial", "default"));
+    ASSERT_TRUE(decision_.allowed()) << i;
+    EXPECT_EQ(decision_.remaining, 100 - i);
+  }
+  Policies({{"host", "10.0.0.2"}});
+  EXPECT_FALSE(decision_.allowed());
+  EXPECT_EQ(world_.CountsOf("trial").shadow_limited, 96U);  // all but 5
+}
+
+TEST_F(Subjects, APolicyOnTrialDoesNotLiftTheDefaultOfABareKey) {
+  world_.Publish(kSlowTrial);
+  for (int i = 1; i <= 101; ++i) {
+    Asked asked = Asked::Key("10.0.0.2");
+    const Check& check = asked.On(*limiter_);
+    ASSERT_EQ(check.verdicts.size(), 2U);
+    EXPECT_EQ(check.verdicts[0].policy, "trial");
+    EXPECT_EQ(check.policy, "default");
+    EXPECT_EQ(check.verdicts[1].key, "key|10.0.0.2");
+    EXPECT_EQ(check.decision.allowed(), i <= 100) << i;
+  }
+  EXPECT_EQ(world_.CountsOf("trial").shadow_limited, 96U);
+}
+
+// What is charged while a policy is on trial counts for the policy that is in force then.
+TEST_F(Subjects, APolicyThatIsEnforcedAfterItsTrialHasTheKeysBucket) {
+  world_.Publish(kSlowTrial);
+  Asked::Key("10.0.0.2").On(*limiter_);
+  world_.Publish(
+      "policies: [{name: trial, key: 10.0.0.2, quota: {token_bucket: {capacity: 5, "
+      "refill_per_second: 1}}}]");
+  Asked asked = Asked::Key("10.0.0.2");
+  EXPECT_EQ(asked.On(*limiter_).verdicts.at(0).key, "key|10.0.0.2");
+}
+
 TEST_F(Subjects, AValueThatIsTooLongIsAnError) {
   const std::string huge(5000, 'x');
   const std::vector<policy::Entry> subjects = {{"host", huge}};

@@ -9,9 +9,13 @@ local function return_token_bucket(v, t, ah, al)
   return refund_token_bucket(v, { quota = t.quota, cost = t.cost, h = h, l = l, frac = t.frac })
 end
 
+-- Windows of a quota end at multiples of its own length.
 local function return_fixed_window(v, t, ah, al)
   local q = t.quota
   local l, h, count_l, count_h = unpack_s('<I4i4I4i4', v)
+  local end_h, end_l = divide(h, l, q.wh, q.wl)
+  end_h, end_l = multiply(end_h, end_l, q.wh, q.wl)
+  if end_h ~= h or end_l ~= l then return end
   local start_h, start_l = sub(h, l, q.wh, q.wl)
   if not less(ah, al, h, l) or less(ah, al, start_h, start_l) then return end
   if not less(now_h, now_l, h, l) then return end

@@ -1,11 +1,10 @@
 -- Settling a charge at less than it was, as src/algorithm/settle.cc: (state, term, the charge's
 -- stamp) -> (new state, high words of its end and of the old one's).
 
+-- (ah, al) is the end of the window that was charged.
 local function return_anchored_window(v, t, ah, al)
-  local q = t.quota
-  local h, l, count = anchored_of(v, q)
-  local start_h, start_l = sub(h, l, q.wh, q.wl)
-  if count == 0 or not less(ah, al, h, l) or less(ah, al, start_h, start_l) then return end
+  local h, l, count = anchored_of(v, t.quota)
+  if count == 0 or h ~= ah or l ~= al then return end
   return pack_window(h, l, count - math.min(count, t.cost)), h, h
 end
 

@@ -237,6 +237,37 @@ TEST_F(RoutingStoreTest, PermitsInFlightStayWithTheOldStoreUntilTheKeyHasMoved) 
   EXPECT_EQ(LeftAt(0, "api/a|f", flight_), 2);
 }
 
+TEST_F(RoutingStoreTest, WhatAReservationCostMoreCountsInBothStores) {
+  const Quota record = *Quota::Concurrency(1, 1min);
+  const std::string name = "api/a|x|%reserved:00";
+  Moving(kWhole, 0);
+  ASSERT_TRUE(Apply(Op::kCharge, {{name, 1, &record}, {"api/a|x", 2, &minute_}}));
+  const Nanos lease = decisions_[0].lease;
+  const auto settle = [&](std::int64_t change) {
+    const std::array charges{Charge{name, 1, &record}, Charge{"api/a|x", change, &minute_}};
+    const std::array<Nanos, 2> stamps{0, kStart};
+    std::array<Decision, 2> decisions;
+    Application settled;
+    settled.op = Op::kSettle;
+    settled.lease = lease;
+    settled.charges = charges;
+    settled.stamps = stamps;
+    settled.decisions = decisions;
+    int answers = 0;
+    store_->Apply({&settled, 1}, [&answers] { ++answers; });
+    EXPECT_EQ(answers, 1);
+    EXPECT_TRUE(settled.status.ok());
+    EXPECT_EQ(decisions[1].remaining, 3);  // also after the second, which changes nothing
+    return settled.applied;
+  };
+  EXPECT_TRUE(settle(5));
+  EXPECT_FALSE(settle(5));
+  EXPECT_EQ(LeftAt(0, "api/a|x", minute_), 3);
+  Moving(kWhole, kWhole);
+  EXPECT_FALSE(Charge1("api/a|x", minute_, 4));  // 7 of 10 are used
+  EXPECT_TRUE(Charge1("api/a|x", minute_, 3));
+}
+
 TEST_F(RoutingStoreTest, NothingIsLeasedWhileAKeyMoves) {
   Moving(kWhole, 0);
   EXPECT_FALSE(Apply(Op::kLease, {{"api/a|x", 5, &minute_}}));
