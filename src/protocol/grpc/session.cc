@@ -49,7 +49,7 @@ Call& Session::Begin(std::int32_t id) {
 }
 
 void Session::OnHeader(Call& call, std::string_view name, std::string_view value) {
-  call.header_bytes_ += name.size() + value.size() + 32;  // as HTTP/2 counts them
+  call.header_bytes_ += name.size() + value.size() + kFieldBytes;
   if (call.header_bytes_ > options_.max_header_bytes) return;
   if (name == ":path") {
     call.method_ = services_.Find(value);
