@@ -72,5 +72,32 @@ TEST_F(RespConnectionTest, AReadIsSmallHoweverLargeTheBufferHasBecome) {
   EXPECT_EQ(service_.commands_total.load(), 100'001);
 }
 
+// Replies that the client does not take, and takes later, are no reason to wait longer for AUTH.
+TEST_F(RespConnectionTest, TheTimeToLogInIsNotEarnedByRepliesThatAreReadLate) {
+  service_.authenticate = [](std::string_view) { return false; };
+  Wire wire;
+  boost::intrusive_ptr<RespConnection> stranger(new RespConnection(
+      reactor_, worker_, std::make_unique<ScriptedTransport>(wire), "127.0.0.1:1", "127.0.0.1:2"));
+  stranger->Start();
+  const auto pass = [&](int seconds) {
+    for (int i = 0; i < 10 * seconds; ++i) reactor_.timers().Tick();
+  };
+  pass(4);
+  wire.arrived = "PING\r\n";
+  wire.Tell(wire.readable, &net::Transport::Watcher::OnReadable);
+  EXPECT_TRUE(wire.blocked);
+  pass(4);
+  wire.room = 1'000;
+  wire.blocked = false;
+  ASSERT_TRUE(wire.writable);
+  wire.Tell(wire.writable, &net::Transport::Watcher::OnWritable);
+  EXPECT_NE(wire.taken.find("NOAUTH"), std::string::npos);
+  EXPECT_FALSE(wire.closed);
+  pass(3);  // eleven in all, and ten are the limit
+  EXPECT_TRUE(wire.closed);
+  stranger->Abort();
+  wire.LetGo();
+}
+
 }  // namespace
 }  // namespace weir::service
