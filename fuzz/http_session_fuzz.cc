@@ -54,7 +54,7 @@ class Wire final : public net::Connection, public HttpSession::Transport {
       session.Received(n);
       bytes.remove_prefix(n);
       do {
-        session.Sent(session.Output().size());
+        (void)session.Sent(session.Output().size());
         session.Advance();
       } while (!session.Output().empty());
     }

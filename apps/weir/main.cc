@@ -1,3 +1,4 @@
+#include <google/protobuf/stubs/logging.h>
 #include <malloc.h>
 #include <signal.h>
 
@@ -35,6 +36,14 @@ void HideSecrets(int argc, char** argv) {
   }
 }
 
+/// protobuf has a line for each message whose text is not UTF-8, and would write it to standard
+/// error on the thread that reads the message: any client could fill a disk, or stop the reactors
+/// while nobody reads standard error. Such messages are answered; there is no more to say.
+void OnProtobufLog(google::protobuf::LogLevel level, const char* /*file*/, int /*line*/,
+                   const std::string& message) {
+  if (level == google::protobuf::LOGLEVEL_FATAL) std::cerr << "protobuf: " << message << '\n';
+}
+
 }  // namespace
 
 Command::Command(const char* name, const char* description, Configure configure)
@@ -59,6 +68,7 @@ std::vector<const Command*> Command::All() {
 int main(int argc, char** argv) {
   // A file that may not grow is an error to answer, as a full disk is, and no reason to end.
   signal(SIGXFSZ, SIG_IGN);
+  google::protobuf::SetLogHandler(weir::app::OnProtobufLog);
   // What a large request took goes back to the system. glibc would learn from the first one to keep
   // up to 64 MiB for each thread.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/blocking.h"
+#include "base/url.h"
 #include "telemetry/log.h"
 
 namespace weir::access {
@@ -41,7 +42,9 @@ Result<std::string> Fetch(const std::string& url, const std::string& ca) {
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Take);
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &text);
   const CURLcode code = curl_easy_perform(curl);
-  if (code != CURLE_OK) return Error{Code::kUnavailable, url + ": " + curl_easy_strerror(code)};
+  if (code != CURLE_OK) {
+    return Error{Code::kUnavailable, WithoutSecrets(url) + ": " + curl_easy_strerror(code)};
+  }
   return text;
 }
 

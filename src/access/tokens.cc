@@ -159,7 +159,9 @@ std::optional<double> ValidUntil(const element& claims, Nanos now) {
   double begins = 0;
   // A token without an end would never expire.
   if (claims["exp"].get(expires) != simdjson::SUCCESS) return std::nullopt;
-  if (claims["nbf"].get(begins) != simdjson::SUCCESS) begins = 0;
+  element given;
+  const bool has_begin = claims["nbf"].get(given) == simdjson::SUCCESS;
+  if (has_begin && given.get(begins) != simdjson::SUCCESS) return std::nullopt;
   const bool valid = static_cast<double>(seconds - kLeeway) < expires &&
                      static_cast<double>(seconds + kLeeway) >= begins;
   return valid ? std::optional(expires) : std::nullopt;

@@ -12,7 +12,7 @@ namespace weir::admin {
 
 std::string WhoAsks(const http::Request& request) {
   if (!request.caller.empty()) return request.caller + " from " + std::string(request.remote);
-  return WhoAsks(ApiKeyOf(request), request.remote);
+  return WhoAsks(request.key_unchecked ? std::string_view() : ApiKeyOf(request), request.remote);
 }
 
 std::string WhoAsks(std::string_view key, std::string_view address) {

@@ -7,13 +7,11 @@
 
 namespace weir::filter {
 
-/// Whether some server takes a field called `name` for `field`: in any case, and with `_` for `-`,
-/// since CGI and what descends from it cannot tell those two apart.
+/// Whether some server takes a field called `name` for `field`: in any case, and with `_` or any
+/// other sign for `-`. CGI and what descends from it cannot tell `_` from `-`, and lighttpd makes
+/// `_` of all that is neither a letter nor a digit.
 inline bool ReadsAsField(std::string_view name, std::string_view field) noexcept {
-  const auto folded = [](char c) {
-    if (c == '_') return '-';
-    return Lower(c);
-  };
+  const auto folded = [](char c) { return IsLetterOrDigit(c) ? Lower(c) : '-'; };
   return name.size() == field.size() &&
          std::equal(name.begin(), name.end(), field.begin(),
                     [&](char a, char b) { return folded(a) == folded(b); });

@@ -170,12 +170,13 @@ void Stream::Settle() {
 
 Stream::Timing Stream::TimingNow() const {
   if (state_ == State::kLingering) return Timing::kLinger;
+  // Before all else: whoever takes answers late would begin the time anew with each.
+  const Stage stage = session_.stage();
+  if (!transport_.ready() || stage == Stage::kGreeting) return Timing::kGreeting;
   if (!AllSent()) return Timing::kWrite;
   if (next_ == Next::kWait) return Timing::kNone;
-  if (!transport_.ready()) return Timing::kGreeting;
-  switch (session_.stage()) {
+  switch (stage) {
     case Stage::kGreeting:
-      return Timing::kGreeting;
     case Stage::kIdle:
       return Timing::kIdle;
     case Stage::kRequest:

@@ -10,8 +10,11 @@ namespace weir::net {
 namespace {
 
 constexpr std::size_t kRecord = std::size_t{16} << 10U;
-/// Memory that is kept for what is sent next.
-constexpr std::size_t kKeptRecords = std::size_t{256} << 10U;
+/// So much is encrypted ahead of a peer that does not read. All else waits where it is accounted
+/// for, with whoever sends it.
+constexpr std::size_t kAhead = std::size_t{64} << 10U;
+/// Memory that an idle connection keeps for what is sent next.
+constexpr std::size_t kKeptRecords = std::size_t{32} << 10U;
 
 }  // namespace
 
@@ -82,9 +85,16 @@ bool TlsTransport::Decrypt(std::span<char> space, std::size_t& size) {
 std::ptrdiff_t TlsTransport::Send(std::string_view bytes, std::string_view rest) noexcept {
   if (!tls_->established()) return 0;
   if (broken_ || !Flush()) return -1;
-  if (!cipher_.empty()) return 0;
-  if (!tls_->Write(bytes).ok() || !tls_->Write(rest).ok() || !Flush()) return -1;
-  return static_cast<std::ptrdiff_t>(bytes.size() + rest.size());
+  std::size_t sent = 0;
+  while (cipher_.empty() && bytes.size() + rest.size() > 0) {
+    const std::string_view first = bytes.substr(0, kAhead);
+    const std::string_view second = rest.substr(0, kAhead - first.size());
+    if (!tls_->Write(first).ok() || !tls_->Write(second).ok() || !Flush()) return -1;
+    bytes.remove_prefix(first.size());
+    rest.remove_prefix(second.size());
+    sent += first.size() + second.size();
+  }
+  return static_cast<std::ptrdiff_t>(sent);
 }
 
 /// Sends what TLS has to say. False if the connection is broken.

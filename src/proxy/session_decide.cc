@@ -45,7 +45,8 @@ std::string_view Session::Identity(const std::string& header, const char*& wrong
   // served as another.
   if (request_.Find(header, 1) != nullptr || HasLookalike(header) || request_.Nominates(header)) {
     wrong =
-        "a header field that identifies the client was sent twice, with _ for -, or named in "
+        "a header field that identifies the client was sent twice, with another sign for -, or "
+        "named in "
         "Connection";
   }
   const http::Field* field = request_.Find(header);

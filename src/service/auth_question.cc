@@ -13,7 +13,8 @@ namespace weir::service {
 namespace {
 
 constexpr std::string_view kDoubled =
-    "a header field that identifies the client or route was sent twice, or with _ for -";
+    "a header field that identifies the client or route was sent twice, or with _ or another sign "
+    "for -";
 
 }  // namespace
 

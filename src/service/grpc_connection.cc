@@ -15,7 +15,8 @@ using Stage = net::Stream::Stage;
 // frames would keep the others waiting.
 constexpr std::size_t kReadSize = 8 << 10;
 constexpr std::size_t kWriteSize = 64 << 10;
-constexpr std::size_t kKeptCapacity = 256 << 10;
+/// What a connection that rests keeps for its next answers.
+constexpr std::size_t kKeptCapacity = 32 << 10;
 
 }  // namespace
 

@@ -45,7 +45,9 @@ class HttpConnection final : public net::Connection,
   void EndOfInput() override { session_.EndOfInput(); }
   net::Stream::Next Advance() override;
   std::string_view Output() const override { return session_.Output(); }
-  void Sent(std::size_t size) override { session_.Sent(size); }
+  void Sent(std::size_t size) override {
+    if (!session_.Sent(size)) stream_.Close();
+  }
   net::Stream::Stage stage() const override;
   bool OnTimeout(net::Stream::Stage stage) override;
 

@@ -22,7 +22,8 @@ HttpWorker::HttpWorker(net::Reactor& reactor, const HttpOptions& options,
       options_(options),
       router_(router),
       limiter_(limiter),
-      throttle_(kLogLinesPerSecond) {}
+      throttle_(kLogLinesPerSecond),
+      answers_(options.answer_budget) {}
 
 HttpWorker::~HttpWorker() = default;
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/ip.h"
+#include "base/memory_budget.h"
 #include "filter/headers.h"
 #include "limiter/limiter.h"
 #include "net/door_metrics.h"
@@ -67,6 +68,8 @@ struct HttpOptions {
       on_give_back;
   /// What buffered requests of one reactor may hold in memory; beyond it large ones are refused.
   std::size_t buffer_budget = std::size_t{64} << 20U;
+  /// What answers that wait for their clients may hold; beyond it those who hold much are cut off.
+  std::size_t answer_budget = std::size_t{64} << 20U;
 };
 
 /// Written by the reactor's thread, read by scrapes.
@@ -112,6 +115,9 @@ class HttpWorker {
     return buffered_ <= options_.buffer_budget;
   }
 
+  /// What answers hold that wait for their clients.
+  MemoryBudget& answers() noexcept { return answers_; }
+
   /// A connection beyond the limit, for what must always be answered. The oldest one has to go when
   /// there are too many of them.
   void AddUrgent(net::Connection& connection);
@@ -133,6 +139,7 @@ class HttpWorker {
   std::vector<std::unique_ptr<HttpExchanges>> spare_;
   std::vector<net::Connection*> urgent_;
   std::size_t buffered_ = 0;
+  MemoryBudget answers_;
   std::thread::id thread_;
 };
 

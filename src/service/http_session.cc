@@ -72,6 +72,7 @@ HttpSession::HttpSession(HttpWorker& worker, Transport& transport, std::string r
 
 HttpSession::~HttpSession() {
   (void)worker_.Account(accounted_, 0);
+  (void)worker_.answers().Change(unread_, 0);
   if (exchanges_ != nullptr) worker_.GiveBack(std::move(exchanges_));
 }
 
@@ -94,11 +95,19 @@ void HttpSession::AccountForBuffer() {
   if (!fits && !finished_) Fail(503, "too many large requests at once; try again later");
 }
 
-void HttpSession::Sent(std::size_t size) noexcept {
+bool HttpSession::Sent(std::size_t size) noexcept {
   sent_ += size;
-  if (sent_ < output_.size()) return;
-  output_.clear();
-  sent_ = 0;
+  if (sent_ == output_.size()) {
+    // A connection that rests does not keep what its largest answer took.
+    if (output_.capacity() > kSmallBuffer) output_ = std::string();
+    output_.clear();
+    sent_ = 0;
+  }
+  const std::size_t unread = output_.empty() ? 0 : output_.capacity();
+  if (unread == unread_) return true;
+  const bool fits = worker_.answers().Change(unread_, unread) || unread <= kSmallBuffer;
+  unread_ = unread;
+  return fits;
 }
 
 bool HttpSession::paused() const noexcept { return output_.size() >= kMaxOutput; }

@@ -60,8 +60,9 @@ class HttpSession {
 
   /// To be sent, oldest first.
   std::string_view Output() const noexcept { return std::string_view(output_).substr(sent_); }
-  /// So much of it is gone.
-  void Sent(std::size_t size) noexcept;
+  /// So much of it is gone. False: answers that clients do not read take too much memory, and this
+  /// one's much of it; close.
+  [[nodiscard]] bool Sent(std::size_t size) noexcept;
   /// More can be answered once the output has gone.
   bool paused() const noexcept;
   /// A store or a handler has yet to answer: do not read on.
@@ -106,6 +107,7 @@ class HttpSession {
   telemetry::SpanContext trace_;                // the same
   Nanos received_at_ = 0;
   std::size_t accounted_ = 0;
+  std::size_t unread_ = 0;  // what the client has not taken of output_, as memory
   Next next_ = Next::kParse;
   bool inline_ = false;  // inside a call that may answer before it returns
   bool waiting_ = false;

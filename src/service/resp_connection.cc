@@ -7,8 +7,8 @@
 namespace weir::service {
 namespace {
 
-// A read asks for this much. A burst of a few hundred commands fits; whoever sends more waits until
-// others have had their turn.
+// A read takes this much, however large the buffer has become. A burst of a few hundred commands
+// fits; whoever sends more waits until others have had their turn.
 constexpr std::size_t kReadSize = 16 * 1024;
 // A connection may hold this much, one read and its replies, however much the others hold.
 constexpr std::size_t kSmall = 256 * 1024;
@@ -54,7 +54,7 @@ void RespConnection::Drain() {
 std::span<char> RespConnection::Space() {
   worker_.Lend(input_);
   char* const at = input_.Reserve(kReadSize);
-  return {at, input_.room()};
+  return {at, kReadSize};
 }
 
 net::Stream::Next RespConnection::Advance() {

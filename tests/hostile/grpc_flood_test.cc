@@ -168,6 +168,22 @@ TEST_F(GrpcFlood, RefusedMessagesOfManyParts) {
   EXPECT_LT(Resident(), before + 24 * kMiB);
 }
 
+// protobuf would write a line for each, on the reactor that reads it, which then waits for whoever
+// reads the program's standard error.
+TEST_F(GrpcFlood, TextThatIsNotUtf8IsNotLogged) {
+  TcpConnection connection(weir_->Port("grpc"));
+  std::string flood = h2::Hello() + h2::Frame(h2::kSettings, h2::kAck, 0);
+  const std::string domain("\0\0\0\0\x03\x0a\x01\xff", 8);
+  for (std::uint32_t id = 1; id < 200; id += 2) {
+    flood += h2::Frame(h2::kHeaders, h2::kEndHeaders, id, h2::CallHead(kCheck));
+    flood += h2::Frame(h2::kData, h2::kEndStream, id, domain);
+  }
+  connection.Send(flood + h2::Frame(h2::kPing, h2::kNone, 0, "all read"));
+  (void)connection.ReadThrough("all read");
+  weir_->process().Terminate();
+  EXPECT_EQ(weir_->process().error_output().find("UTF-8"), std::string::npos);
+}
+
 // Messages that lack their last bytes, on many connections.
 TEST_F(GrpcFlood, UnfinishedMessagesOfManyConnections) {
   const std::size_t before = Resident();

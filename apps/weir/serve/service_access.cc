@@ -117,6 +117,7 @@ void Service::GuardRoutes(http::Router& router) {
     const Operation operation = operations[route];
     if (operation >= Operation::kRead || operation == Operation::kPublic) return std::nullopt;
     if (guard_->gate().IsOpen(operation)) {
+      request.key_unchecked = true;
       return guard_->RefusePage(request, request.remote, IsPrivate(operation));
     }
     const auto admission = guard_->gate().Admit(
@@ -133,9 +134,7 @@ void Service::GuardRoutes(http::Router& router) {
 /// Many a second: one entry a second for each caller.
 void Service::AuditClaim(const http::Request& request, const std::string& config,
                          std::size_t count) {
-  std::string who = guard_->has_keys() ? admin::WhoAsks(request)
-                                       : admin::WhoAsks(std::string_view(), request.remote);
-  audit_tally_->Note(std::move(who), "slot.claim", config, count);
+  audit_tally_->Note(admin::WhoAsks(request), "slot.claim", config, count);
 }
 
 /// What a dispatcher claimed in the database itself: it has no key, only the name that it gives.
@@ -152,9 +151,7 @@ void Service::AuditNote(const slots::ClaimNote& note, const slots::ClaimAudit::W
 /// Changes of slots write their own entries.
 http::Router::Witness Service::AuditOf(const http::Request& request, Operation operation) {
   if (operation != Operation::kSend || request.method != "POST") return {};
-  std::string who = guard_->has_keys() ? admin::WhoAsks(request)
-                                       : admin::WhoAsks(std::string_view(), request.remote);
-  return [this, who = std::move(who)](const http::Response& response) {
+  return [this, who = admin::WhoAsks(request)](const http::Response& response) {
     if (response.status / 100 == 2) audit_tally_->Note(who, "notify.send", {}, 1);
   };
 }
@@ -165,7 +162,9 @@ Status Service::AdmitCall(const grpc::Method& method, const grpc::Caller& caller
       guard_->gate().Admit({caller.address, caller.key, caller.subject, "grpc"}, operation);
   if (admission.admitted() && operation == Operation::kGiveBack) {
     const std::string holder = admission.Holder();
-    audit_tally_->Note(holder.empty() ? admin::WhoAsks(caller.key, caller.address)
+    const bool unchecked = guard_->gate().IsOpen(operation);
+    const std::string_view key = unchecked ? std::string_view() : caller.key;
+    audit_tally_->Note(holder.empty() ? admin::WhoAsks(key, caller.address)
                                       : holder + " from " + std::string(caller.address),
                        caller.gives_back ? "check.refund" : GivesBack(method), {}, 1);
   }

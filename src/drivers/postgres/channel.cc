@@ -86,6 +86,9 @@ class PostgresChannel final : public Channel {
     MayBlock("connecting to PostgreSQL, which resolves its host name");
     connection_ = PQconnectStartParams(words.names.data(), words.values.data(), 0);
     if (connection_ == nullptr || PQstatus(connection_) == CONNECTION_BAD) return false;
+    // Notices would be written to standard error.
+    PQsetNoticeProcessor(
+        connection_, [](void*, const char*) {}, nullptr);
     const auto deadline = steady_clock::now() + kPatience;
     PostgresPollingStatusType status = PGRES_POLLING_WRITING;
     while (status != PGRES_POLLING_OK) {

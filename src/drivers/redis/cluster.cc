@@ -29,6 +29,8 @@ constexpr auto kRetryPause = std::chrono::milliseconds(20);
 constexpr auto kRefreshPause = std::chrono::milliseconds(100);
 constexpr auto kRefreshInterval = std::chrono::seconds(15);
 constexpr int kMaxRedirections = 16;
+/// Redis recommends at most 1,000 nodes. Whoever answers in a cluster's place cannot make us
+/// connect to more.
 constexpr std::uint32_t kMaxMasters = 1024;
 constexpr std::uint16_t kNobody = 0xFFFF;
 
@@ -79,6 +81,7 @@ class Cluster::Nodes : public std::enable_shared_from_this<Nodes> {
     Try(std::move(attempt), owner, false);
   }
   void Close();
+  std::size_t count() const noexcept { return nodes_.size(); }
   std::uint32_t MasterOf(std::uint16_t slot) const noexcept {
     return owners_[slot] == kNobody ? 0 : owning_[owners_[slot]].number;
   }
@@ -171,7 +174,10 @@ void Cluster::Nodes::TakeAnswer(Attempt attempt, const Endpoint& from, Answer an
   const bool moved = BeginsWith(answer, "MOVED ");
   if (moved || BeginsWith(answer, "ASK ")) {
     const std::optional<Endpoint> to = RedirectedTo(answer.reply.text, from);
-    if (!to || ++attempt.redirections > kMaxRedirections) return attempt.done(std::move(answer));
+    const bool follow = to && (nodes_.size() < kMaxMasters || nodes_.contains(*to));
+    if (!follow || ++attempt.redirections > kMaxRedirections) {
+      return attempt.done(std::move(answer));
+    }
     if (moved) {
       owners_[attempt.slot] = Owning(*to);
       Refresh();
@@ -231,7 +237,7 @@ std::uint16_t Cluster::Nodes::Owning(const Endpoint& endpoint) {
     return owner.endpoint == endpoint;
   });
   if (known != owning_.end()) return static_cast<std::uint16_t>(known - owning_.begin());
-  if (owning_.size() >= kSlots) return kNobody;
+  if (owning_.size() >= kMaxMasters) return kNobody;
   owning_.push_back({endpoint, numbers_->NumberOf(endpoint)});
   return static_cast<std::uint16_t>(owning_.size() - 1);
 }
@@ -241,12 +247,16 @@ void Cluster::Nodes::TakeSlots(const Endpoint& from, const Answer& answer) {
   if (!answer.status.ok() || !answer.reply.is_array(1)) return;
   owning_.clear();
   std::fill(owners_.begin(), owners_.end(), kNobody);
+  std::int64_t left = kSlots;  // each belongs to one master; more would only take time
   for (const Reply& range : answer.reply.elements) {
     if (!range.is_array(3) || !range.elements[2].is_array(2)) continue;
     const std::int64_t first = range.elements[0].integer;
     const std::int64_t last = range.elements[1].integer;
     const std::vector<Reply>& master = range.elements[2].elements;
-    if (first < 0 || last >= kSlots || master[1].integer < 1 || master[1].integer > 65535) continue;
+    if (first < 0 || last < first || last >= kSlots) continue;
+    if (master[1].integer < 1 || master[1].integer > 65535) continue;
+    left -= last - first + 1;
+    if (left < 0) break;
     const std::uint16_t owner = Owning({master[0].text.empty() ? from.host : master[0].text,
                                         static_cast<std::uint16_t>(master[1].integer)});
     for (std::int64_t slot = first; slot <= last; ++slot) {
@@ -283,6 +293,8 @@ Cluster::Cluster(asio::io_context& io, ConnectionOptions options, std::vector<En
                                      std::move(masters))) {}
 
 Cluster::~Cluster() { nodes_->Close(); }
+
+std::size_t Cluster::nodes() const noexcept { return nodes_->count(); }
 
 std::uint32_t Cluster::MasterOf(std::uint16_t slot) const noexcept {
   return nodes_->MasterOf(slot);

@@ -38,6 +38,8 @@ class Cluster {
   /// Calls the script, all of whose keys are of `slot`, as Script::Call does.
   void Call(std::uint16_t slot, const Script& script, Command arguments, Connection::Done done);
 
+  /// Nodes that it has connections to, or tries to reach.
+  std::size_t nodes() const noexcept;
   /// The number of the master that is believed to have the slot; 0: nobody is known.
   std::uint32_t MasterOf(std::uint16_t slot) const noexcept;
 

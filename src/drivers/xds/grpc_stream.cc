@@ -10,6 +10,8 @@ namespace weir::xds {
 namespace {
 
 constexpr std::size_t kPrefix = 5;  // one byte "not compressed", then the length
+// What we say is short, but for a nonce of the server's own choice.
+constexpr std::size_t kMaxUnsent = std::size_t{1} << 20U;
 constexpr long kConnectSeconds = 10;
 // A server that died silently is noticed by the kernel's probes.
 constexpr long kProbeAfterSeconds = 20;
@@ -104,7 +106,7 @@ struct GrpcStream::Call {
 
   static std::size_t OnBytes(char* data, std::size_t size, std::size_t count, void* self) {
     Call& call = *static_cast<Call*>(self);
-    if (call.input.size() + size * count > kMaxMessage + kPrefix) return 0;
+    if (call.unread().size() + size * count > kMaxMessage + kPrefix) return 0;
     call.input.append(data, size * count);
     return size * count;
   }
@@ -121,8 +123,18 @@ struct GrpcStream::Call {
     return size * count;
   }
 
+  std::string_view unread() const { return std::string_view(input).substr(taken); }
+
+  /// Messages are taken off the front; moving the rest for each would take long if they are many.
+  void Take(std::size_t size) {
+    taken += size;
+    if (taken < input.size() / 2) return;
+    input.erase(0, taken);
+    taken = 0;
+  }
+
   Error WhyOver(CURLcode code) const {
-    if (input.size() > kMaxMessage) {
+    if (unread().size() > kMaxMessage) {
       return Error{Code::kUnavailable, "a message is larger than 64 MiB"};
     }
     long http = 0;
@@ -145,6 +157,7 @@ struct GrpcStream::Call {
   std::unique_ptr<curl_slist, FreeList> fields;
   std::string output;
   std::string input;
+  std::size_t taken = 0;  // of input
   std::string status;
   std::string message;
   bool paused = false;
@@ -167,12 +180,12 @@ void GrpcStream::Send(std::string_view message) {
 }
 
 std::optional<std::string> GrpcStream::Next() {
-  std::string& input = call_->input;
-  if (input.size() < kPrefix) return std::nullopt;
-  const std::size_t length = LengthAt(input);
-  if (input.size() < kPrefix + length) return std::nullopt;
-  std::string message = input.substr(kPrefix, length);
-  input.erase(0, kPrefix + length);
+  const std::string_view unread = call_->unread();
+  if (unread.size() < kPrefix) return std::nullopt;
+  const std::size_t length = LengthAt(unread);
+  if (unread.size() < kPrefix + length) return std::nullopt;
+  std::string message(unread.substr(kPrefix, length));
+  call_->Take(kPrefix + length);
   return message;
 }
 
@@ -190,8 +203,11 @@ Status GrpcStream::Wait(std::chrono::milliseconds longest) {
     if (code == CURLM_OK) code = curl_multi_perform(call.multi, &running);
   }
   if (code != CURLM_OK) return Error{Code::kUnavailable, curl_multi_strerror(code)};
-  if (call.input.size() >= kPrefix && call.input[0] != '\0') {
+  if (call.unread().size() >= kPrefix && call.unread()[0] != '\0') {
     return Error{Code::kUnavailable, "the server sent a compressed message"};
+  }
+  if (call.output.size() > kMaxUnsent) {
+    return Error{Code::kUnavailable, "the server does not read what it is told"};
   }
   if (running != 0) return {};
   int left = 0;

@@ -84,7 +84,9 @@ bool Subscription::Converse() {
   Status status;
   while (status.ok() && !stopping()) {
     status = stream.Wait(kLook);
-    while (const std::optional<std::string> message = stream.Next()) {
+    while (!stopping()) {
+      const std::optional<std::string> message = stream.Next();
+      if (!message) break;
       answered = true;
       Tell("");
       Answer(stream, *message, in_force);

@@ -84,7 +84,8 @@ class Call {
   bool grpc_ = false;
   bool bad_timeout_ = false;
   bool encoded_ = false;
-  std::string key_;  // in its metadata; kept only as long as it matters
+  std::string key_;   // in its metadata; kept only as long as it matters
+  int key_rank_ = 0;  // of the field that it came in
   std::string traceparent_;
   std::string request_id_;
 

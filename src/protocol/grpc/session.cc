@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/ascii.h"
 #include "protocol/grpc/method.h"
 
 namespace weir::grpc {
@@ -22,6 +23,22 @@ constexpr std::size_t kSpareCalls = 1024;
 std::vector<std::unique_ptr<Call>>& SpareCalls() {
   thread_local std::vector<std::unique_ptr<Call>> spare;
   return spare;
+}
+
+/// A field that may carry a key. Of several, the one with the highest rank counts: a gateway sets
+/// x-weir-key beside what its clients send.
+struct KeyField {
+  int rank = 0;  // 0: it carries none
+  std::string_view key;
+};
+
+KeyField ReadKey(std::string_view name, std::string_view value) noexcept {
+  constexpr std::string_view kBearer = "Bearer ";
+  if (name == "x-weir-key") return {3, value};
+  if (name == "x-api-key") return {2, value};
+  const bool bearer =
+      name == "authorization" && EqualsIgnoringCase(value.substr(0, kBearer.size()), kBearer);
+  return bearer ? KeyField{1, Trim(value.substr(kBearer.size()))} : KeyField{};
 }
 
 }  // namespace
@@ -49,7 +66,7 @@ Call& Session::Begin(std::int32_t id) {
 }
 
 void Session::OnHeader(Call& call, std::string_view name, std::string_view value) {
-  call.header_bytes_ += name.size() + value.size() + 32;  // as HTTP/2 counts them
+  call.header_bytes_ += name.size() + value.size() + kFieldBytes;
   if (call.header_bytes_ > options_.max_header_bytes) return;
   if (name == ":path") {
     call.method_ = services_.Find(value);
@@ -63,10 +80,10 @@ void Session::OnHeader(Call& call, std::string_view name, std::string_view value
     call.timeout_ = timeout.value_or(std::chrono::nanoseconds(-1));
   } else if (name == "grpc-encoding") {
     call.encoded_ = value != "identity";
-  } else if (services_.guard() && (name == "x-weir-key" || name == "x-api-key")) {
-    SetKey(call, value);
-  } else if (services_.guard() && name == "authorization" && value.starts_with("Bearer ")) {
-    SetKey(call, value.substr(7));
+  } else if (const KeyField field = ReadKey(name, value); field.rank > 0 && services_.guard()) {
+    if (field.rank < call.key_rank_) return;
+    call.key_rank_ = field.rank;
+    SetKey(call, field.key);
   } else if (name == "traceparent") {
     call.traceparent_ = value.substr(0, kMaxIdBytes);
   } else if (name == "x-request-id") {

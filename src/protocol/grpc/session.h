@@ -31,6 +31,9 @@ class Services;
 /// them back, and may measure the delay.
 inline constexpr std::int64_t kFramesPerCall = 4;
 
+/// What HTTP/2 counts for a header field beside its name and value.
+inline constexpr std::size_t kFieldBytes = 32;
+
 struct SessionOptions {
   std::uint32_t max_concurrent_streams = 16'384;
   std::size_t max_message_bytes = std::size_t{512} << 10;
@@ -187,6 +190,7 @@ class Session {
   std::shared_ptr<Session*> link_;
   std::vector<std::unique_ptr<Call>> open_;  // each knows its place here
   Call* head_ = nullptr;                     // whose request head is arriving
+  std::size_t head_bytes_ = 0;               // of the fields that are arriving, unfolded
   std::uint64_t answered_ = 0;
   std::size_t buffered_ = 0;      // Call::held of all
   std::size_t unsent_ = 0;        // Call::unsent of all
@@ -206,7 +210,7 @@ class Session {
   std::vector<std::int32_t> begun_;
   std::vector<Due> due_;
 
-  std::size_t worked_ = 0;  // bytes of messages handed to methods in this turn
+  std::size_t worked_ = 0;  // in this turn, in bytes of messages handed to methods
   std::string rest_;        // received, but for the next turn
 
   FrameScanner scanner_;

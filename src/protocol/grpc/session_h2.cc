@@ -11,6 +11,11 @@
 namespace weir::grpc {
 namespace {
 
+/// Heads that are somewhat too large are answered with a status. HPACK unfolds one byte to a field
+/// of 4 KB, and nghttp2 looks at each byte of it, so what is so many times too large is not read
+/// on.
+constexpr std::size_t kMostUnfolded = 4;
+
 std::string_view View(const std::uint8_t* data, std::size_t size) noexcept {
   return {reinterpret_cast<const char*>(data), size};
 }
@@ -62,6 +67,7 @@ struct SessionCallbacks {
 
   static int OnBeginHeaders(nghttp2_session*, const nghttp2_frame* frame, void* user) {
     Session& session = Of(user);
+    session.head_bytes_ = 0;
     session.head_ =
         frame->headers.cat == NGHTTP2_HCAT_REQUEST ? &session.Begin(frame->hd.stream_id) : nullptr;
     return 0;
@@ -70,8 +76,16 @@ struct SessionCallbacks {
   static int OnHeader(nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* name,
                       std::size_t name_size, const std::uint8_t* value, std::size_t value_size,
                       std::uint8_t, void* user) {
-    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
     Session& session = Of(user);
+    const std::size_t bytes = name_size + value_size + kFieldBytes;
+    session.head_bytes_ += bytes;
+    session.worked_ += bytes / 8;
+    if (session.head_bytes_ > kMostUnfolded * session.options_.max_header_bytes) {
+      // The stream is reset, and the rest of its fields goes into HPACK's table unseen.
+      session.head_ = nullptr;
+      return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
     // Fields of one head come one after the other.
     Call* call = session.head_;
     if (call != nullptr) session.OnHeader(*call, View(name, name_size), View(value, value_size));

@@ -81,7 +81,7 @@ FieldId Classify(std::string_view name, bool& disguised) noexcept {
   if (name.size() >= kByLength.size()) return FieldId::kOther;
   for (std::size_t i = kByLength[name.size()][0]; i < kByLength[name.size()][1]; ++i) {
     if (!filter::ReadsAsField(name, kKnown[i].name)) continue;
-    if (name.find('_') == std::string_view::npos) return kKnown[i].id;
+    if (EqualsIgnoringCase(name, kKnown[i].name)) return kKnown[i].id;
     disguised = true;
   }
   return FieldId::kOther;
@@ -318,7 +318,7 @@ HeadResult ParseRequestHead(std::string_view bytes, const HeadLimits& limits, Re
   if (size == 0) return Incomplete(rest, limits, 431);
   if (const auto result = ParseFields(lines, limits, head); result.failed()) return result;
   // One that takes Transfer_Encoding for Transfer-Encoding would see another end of the request.
-  if (head.disguised) return Wrong(400, "the name of a header field has _ for -");
+  if (head.disguised) return Wrong(400, "the name of a header field has _ or another sign for -");
   if (const auto result = Resolve(head, limits); result.failed()) return result;
   const Field* expect = head.Find(FieldId::kExpect);
   head.expects_continue = expect != nullptr && EqualsIgnoringCase(expect->value, "100-continue");

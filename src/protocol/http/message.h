@@ -31,6 +31,8 @@ struct Request {
   /// Who it is, if a guard found out by a token or certificate: "token alice". Guards see requests
   /// that are const to handlers.
   mutable std::string caller = {};
+  /// What was asked for is open to all, so nobody has looked at the key that came along.
+  mutable bool key_unchecked = false;
   /// Filled by the router for patterns like /admin/policies/{key}: decoded path parameters in
   /// order.
   std::vector<std::string> params;

@@ -104,6 +104,7 @@ void RequestParser::Next() {
   request_.headers.clear();
   request_.params.clear();
   request_.caller.clear();
+  request_.key_unchecked = false;
   head_.expects_continue = false;
   consumed_ = 0;
   base_ = nullptr;

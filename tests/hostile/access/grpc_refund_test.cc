@@ -54,9 +54,18 @@ TEST_F(GrpcRefund, NegativeHitsNeedAKeyWhereThereAreKeysAndAreInTheAuditLog) {
   }));
 }
 
-TEST_F(GrpcRefund, WithoutKeysEverybodyMay) {
+TEST_F(GrpcRefund, WithoutKeysEverybodyMayAndNoKeyIsInTheAuditLog) {
   Serve({"--grpc", "127.0.0.1:0"});
   EXPECT_EQ(Ask(true, ""), ::grpc::StatusCode::OK);
+  EXPECT_EQ(Ask(true, "somebody-elses-key-0123"), ::grpc::StatusCode::OK);
+  HttpClient client = Client();
+  std::string log;
+  EXPECT_TRUE(WaitUntil([&] {
+    log = client.Get("/admin/audit").body;
+    return log.find("check.refund") != std::string::npos;
+  }));
+  EXPECT_THAT(log, HasSubstr(R"("who":"127.0.0.1","action":"check.refund")"));
+  EXPECT_THAT(log, ::testing::Not(HasSubstr("key ")));
 }
 
 }  // namespace

@@ -131,6 +131,21 @@ TEST_F(Access, WhatWasDoneIsInTheAuditLog) {
   }));
 }
 
+// The log shows eight digits of a key's digest; others whose digest begins so are soon found.
+TEST_F(Access, AKeyThatNobodyLookedAtIsNotInTheAuditLog) {
+  ServeWithKeys("  open: [check, slots, slots_change]\n");
+  ASSERT_EQ(Status(kAdmin, "POST", "/admin/rate-limit/config", kSlotConfig), 201);
+  ASSERT_EQ(Status(nullptr, "POST", "/api/v1/slots", kEvent), 200);
+  ASSERT_EQ(Status("somebody-elses-key-0123", "DELETE", "/api/v1/slots/e1"), 200);
+  HttpClient client = Client();
+  std::string log;
+  EXPECT_TRUE(WaitUntil([&] {
+    log = client.Get("/admin/audit", {{"X-API-Key", kReader}}).body;
+    return log.find("slot.cancel") != std::string::npos;
+  }));
+  EXPECT_THAT(log, HasSubstr(R"("who":"127.0.0.1","action":"slot.cancel")"));
+}
+
 TEST_F(Access, WrongKeysAreLoggedOnceAndSlowedDown) {
   ServeWithKeys();
   int unknown = 0;

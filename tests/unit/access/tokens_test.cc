@@ -60,6 +60,7 @@ TEST(Tokens, WhatIsNotForUsNowIsRefused) {
   EXPECT_FALSE(good(Claims(R"("exp":1799999900)")));  // over
   EXPECT_FALSE(good(Claims(R"("nbf":1)")));           // without an end
   EXPECT_FALSE(good(Claims(R"("exp":1800000300,"nbf":1800000100)")));
+  EXPECT_FALSE(good(Claims(R"("exp":1800000300,"nbf":"1800000100")")));  // no number
   EXPECT_FALSE(good(Claims(R"("exp":1800000300)", R"(["other"])")));
   EXPECT_FALSE(good(Claims(R"("exp":1800000300)", "7")));
   EXPECT_TRUE(good(Claims(R"("exp":1800000300)", R"("a weir-admin b")")));

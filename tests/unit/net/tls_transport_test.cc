@@ -76,6 +76,28 @@ class End final : public Counted, private Transport::Watcher {
   bool shut_down_ = false;
 };
 
+/// One side of a conversation that says nothing by itself.
+class Silent final : public Counted, private Transport::Watcher {
+ public:
+  Silent(Wire& wire, std::unique_ptr<TlsSession> tls)
+      : transport_(std::make_unique<ScriptedTransport>(wire), std::move(tls)) {
+    transport_.Attach(*this, *this);
+    transport_.AwaitReadable();
+  }
+
+  TlsTransport& transport() { return transport_; }
+
+ private:
+  void OnReadable() override {
+    std::array<char, 4096> space;
+    (void)transport_.Receive(space);
+    transport_.AwaitReadable();
+  }
+  void OnWritable() override {}
+
+  TlsTransport transport_;
+};
+
 /// Carries some of what one side has sent to the other.
 void Carry(Wire& from, Wire& to, Random& random) {
   from.room = std::min<std::size_t>(from.room + random() % 9'000, 60'000);
@@ -131,6 +153,35 @@ TEST_F(TlsTransportTest, BytesArriveWholeAndInOrderHoweverTheyAreCarried) {
     up.LetGo();
     down.LetGo();
   }
+}
+
+TEST_F(TlsTransportTest, LittleIsEncryptedForAPeerThatTakesNothing) {
+  const auto pair = certificates_.Issue("localhost", "server");
+  Random random(5);
+  Wire up;
+  Wire down;
+  const boost::intrusive_ptr<Silent> client(new Silent(up, ClientSession()));
+  const boost::intrusive_ptr<Silent> server(new Silent(down, ServerSession(pair)));
+  TlsTransport& transport = server->transport();
+  while (!transport.ready() || !transport.flushed()) {
+    Carry(up, down, random);
+    Carry(down, up, random);
+    up.Tell(random);
+    down.Tell(random);
+  }
+  // What is not taken stays with the session, where it counts against what sessions may hold.
+  constexpr std::size_t kMost = std::size_t{64} << 10U;
+  const std::string answers(std::size_t{1} << 20U, 'a');
+  down.room = 0;
+  const std::ptrdiff_t taken = transport.Send(answers);
+  EXPECT_GT(taken, 0);
+  EXPECT_LE(taken, static_cast<std::ptrdiff_t>(kMost));
+  EXPECT_EQ(transport.Send(answers), 0);
+  // All of it goes at once to a peer that takes it.
+  down.room = 4 * answers.size();
+  EXPECT_EQ(transport.Send(answers, answers), static_cast<std::ptrdiff_t>(2 * answers.size()));
+  up.LetGo();
+  down.LetGo();
 }
 
 TEST_F(TlsTransportTest, AnEndThatTheServerDidNotSayIsNoEnd) {

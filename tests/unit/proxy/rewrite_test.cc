@@ -58,7 +58,7 @@ TEST(WriteRequestHead, RemovesWhatMisleadsTheUpstream) {
   for (const std::string name :
        {"X-Original-URL", "X-Original-Forwarded-For", "X-Forwarded-Anything", "x_forwarded_uri",
         "X-Envoy-Original-Path", "CF-Connecting-IP", "X-Override-URL", "X_HTTP_Method_Override",
-        "Client_IP", "Proxy", "proxy"}) {
+        "Client_IP", "Proxy", "proxy", "X.Real.IP", "X+Original+URL", "X~HTTP~Method~Override"}) {
     const std::string bytes = "GET / HTTP/1.1\r\nHost: a\r\n" + name + ": /v1/pay\r\n\r\n";
     EXPECT_EQ(Forward(bytes).find("/v1/pay"), std::string::npos) << name;
     EXPECT_NE(Forward(bytes, {"192.0.2.7", true}).find("/v1/pay"), std::string::npos) << name;

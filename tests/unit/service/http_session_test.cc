@@ -63,6 +63,7 @@ class HttpSessionTest : public ::testing::Test {
   HttpSessionTest() : reactor_(0, 10) {
     options_.limits.body_bytes = 1000;
     options_.limits.large_body_bytes = 1000;
+    options_.answer_budget = 200'000;
     HttpExchanges::AddRoutes(router_);
     worker_ = std::make_unique<HttpWorker>(reactor_, options_, router_, limiter_);
     worker_->BindToThisThread();
@@ -74,6 +75,9 @@ class HttpSessionTest : public ::testing::Test {
     });
     router_.Add("GET", "/later", [this](const http::Request&, http::Reply reply) {
       replies_.push_back(std::move(reply));
+    });
+    router_.Add("GET", "/large", [](const http::Request&, http::Reply reply) {
+      reply(http::Response::Json(std::string(100'000, 'l')));
     });
     router_.Add("GET", "/throws", [](const http::Request&, http::Reply) {
       throw std::runtime_error("secret detail");
@@ -96,7 +100,7 @@ class HttpSessionTest : public ::testing::Test {
 
   std::string Output() {
     std::string output(session().Output());
-    session().Sent(output.size());
+    EXPECT_TRUE(session().Sent(output.size()));
     return output;
   }
 
@@ -275,6 +279,28 @@ TEST_F(HttpSessionTest, HeadHasNoBody) {
   const std::string answer = Send("HEAD /hello?x HTTP/1.1\r\n\r\n");
   EXPECT_NE(answer.find("Content-Length: 7\r\n"), std::string::npos);
   EXPECT_TRUE(answer.ends_with("\r\n\r\n")) << answer;
+}
+
+TEST_F(HttpSessionTest, ClientsThatDoNotReadTheirAnswersTogetherHoldNoMoreThanTheyMay) {
+  constexpr std::string_view kLarge = "GET /large HTTP/1.1\r\nHost: x\r\n\r\n";
+  std::vector<boost::intrusive_ptr<FakeConnection>> stalled;
+  const auto ask = [&](std::string_view bytes) {
+    HttpSession& session = stalled.emplace_back(new FakeConnection(*worker_))->session;
+    std::copy(bytes.begin(), bytes.end(), session.Space().begin());
+    session.Received(bytes.size());
+    session.Advance();
+    return session.Sent(100);  // the client takes no more of it
+  };
+  EXPECT_TRUE(ask(kLarge));
+  // Another 100,000 bytes and their heads are more than 200,000.
+  EXPECT_FALSE(ask(kLarge));
+  stalled.pop_back();
+  // Small answers are not cut off, whoever holds what; and who reads on is not, either.
+  EXPECT_FALSE(ask(kLarge));
+  EXPECT_TRUE(ask("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_NE(Send(kLarge).find("lll"), std::string::npos);
+  stalled.clear();
+  EXPECT_TRUE(ask(kLarge));
 }
 
 }  // namespace

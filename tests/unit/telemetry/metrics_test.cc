@@ -1,10 +1,13 @@
 #include "telemetry/metrics.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <ctime>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace weir::telemetry {
 namespace {
@@ -90,6 +93,42 @@ TEST(CollectProcess, StartedAMomentAgoAndAlwaysAtTheSameTime) {
   EXPECT_GT(start, now - 600);
   EXPECT_LT(start, now + 2);
   EXPECT_EQ(start, SampleOf(second, "process_start_time_seconds"));
+}
+
+/// The processor time of so many collections, in milliseconds.
+double TimeOfCollecting(int times) {
+  const auto now = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
+  };
+  const double before = now();
+  for (int i = 0; i < times; ++i) {
+    std::string text;
+    TextWriter writer(text);
+    CollectProcess(writer);
+    EXPECT_GT(SampleOf(text, "process_open_fds"), 2);
+  }
+  return now() - before;
+}
+
+// Anybody may ask for metrics, and a reactor answers: that must not take as long as there are
+// connections.
+TEST(CollectProcess, TakesNoLongerWithThousandsOfOpenFiles) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit raised{limit.rlim_max, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &raised), 0);
+  const double few = TimeOfCollecting(50);
+  std::vector<int> files;
+  for (int i = 0; i < 4'000; ++i) {
+    const int file = dup(STDERR_FILENO);
+    if (file >= 0) files.push_back(file);
+  }
+  ASSERT_GT(files.size(), 900U);
+  EXPECT_LT(TimeOfCollecting(50), 3 * few + 20);
+  for (const int file : files) close(file);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 }  // namespace

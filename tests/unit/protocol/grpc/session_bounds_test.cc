@@ -33,8 +33,24 @@ std::string Get(std::int32_t id, std::uint8_t flags = kEndStream | kEndHeaders) 
   return Frame(NGHTTP2_HEADERS, flags, id, "\x82\x86\x84\x01\x01x");
 }
 
+/// A field of 4,033 bytes as HTTP/2 counts them, which stays in HPACK's table, and then `times` as
+/// often in one byte each.
+std::string Unfolding(int times) {
+  std::string fields = "\x40\x01x";
+  fields += "\x7f\xa1\x1e";  // 127 + 3873
+  fields += std::string(4'000, 'v');
+  return fields + std::string(static_cast<std::size_t>(times), '\xbe');
+}
+
 class SessionBoundsTest : public SessionTest {
  protected:
+  /// Whether the server resets the stream, in what it says from now on.
+  bool Resets(std::int32_t id) {
+    std::string out;
+    server_->Fill(out, 1'000'000);
+    return out.find(Frame(NGHTTP2_RST_STREAM, 0, id, "1234").substr(0, 9)) != std::string::npos;
+  }
+
   /// The server's error code in its GOAWAY, found in what it says from now on; -1: none.
   std::int64_t Goaway() {
     std::string out;
@@ -97,6 +113,48 @@ TEST_F(SessionBoundsTest, FramesOnStreamsThatAreOverAreCutOff) {
   while (sent < 100'000 && server_->Receive(Get(1))) ++sent;
   EXPECT_LT(sent, 5'000);
   EXPECT_EQ(Goaway(), NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+// Each field is looked at byte by byte: 12 KB that unfold to 48 MB would take as long as thousands
+// of calls.
+TEST_F(SessionBoundsTest, HeadersThatUnfoldToMegabytesAreNotReadToTheEnd) {
+  ASSERT_TRUE(server_->Receive(std::string(kPreface) + Settings()));
+  const std::string head = "\x83\x86\x84\x01\x01x";
+  ASSERT_TRUE(server_->Receive(
+      Frame(NGHTTP2_HEADERS, kEndStream | kEndHeaders, 1, head + Unfolding(12'000))));
+  EXPECT_TRUE(Resets(1));
+  EXPECT_EQ(server_->open_calls(), 0U);
+  // HPACK's table is still that of the peer.
+  ASSERT_TRUE(server_->Receive(Frame(NGHTTP2_HEADERS, kEndStream | kEndHeaders, 3, head + "\xbe")));
+  EXPECT_FALSE(Resets(3));
+}
+
+TEST_F(SessionBoundsTest, TrailersThatUnfoldToMegabytesAreNotReadToTheEnd) {
+  client_->Exchange(*server_);
+  const std::int32_t id = client_->Call("/test.Test/Echo", Message("m"), {}, true);
+  client_->Exchange(*server_);
+  ASSERT_EQ(server_->open_calls(), 1U);
+  ASSERT_TRUE(
+      server_->Receive(Frame(NGHTTP2_HEADERS, kEndStream | kEndHeaders, id, Unfolding(12'000))));
+  EXPECT_TRUE(Resets(id));
+  EXPECT_EQ(server_->open_calls(), 0U);
+}
+
+TEST_F(SessionBoundsTest, ManyHeadsThatUnfoldALittleTakeTurnsWithOthers) {
+  ASSERT_TRUE(server_->Receive(std::string(kPreface) + Settings()));
+  const std::string head = "\x83\x86\x84\x01\x01x";
+  ASSERT_TRUE(server_->Receive(Frame(NGHTTP2_HEADERS, kEndHeaders, 1, head + Unfolding(0))));
+  // 300 calls of 60 KB each in 9 KB.
+  std::string calls;
+  for (std::int32_t id = 3; id < 603; id += 2) {
+    calls += Frame(NGHTTP2_HEADERS, kEndHeaders, id, head + std::string(15, '\xbe'));
+  }
+  ASSERT_TRUE(server_->Receive(calls));
+  int turns = 1;
+  for (; server_->paused() && turns < 1'000; ++turns) ASSERT_TRUE(server_->Receive({}));
+  EXPECT_GE(turns, 10);
+  EXPECT_LT(turns, 100);
+  EXPECT_EQ(server_->open_calls(), 301U);  // each is answered
 }
 
 TEST_F(SessionBoundsTest, AFloodOfWindowUpdatesIsCutOff) {

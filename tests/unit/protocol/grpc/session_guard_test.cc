@@ -54,6 +54,16 @@ TEST_F(SessionGuardTest, IsToldTheKeyWhereverItStands) {
   EXPECT_EQ(paths_.front(), "/test.Test/Echo");
 }
 
+// As over HTTP: a gateway sets a field of its own beside those of its clients.
+TEST_F(SessionGuardTest, OfSeveralKeysTheOneForWeirCountsInAnyOrder) {
+  Guard(true);
+  EXPECT_EQ(Echo({{"x-weir-key", "own"}, {"x-api-key", "b"}, {"authorization", "Bearer c"}}), "0");
+  EXPECT_EQ(Echo({{"authorization", "Bearer c"}, {"x-api-key", "b"}, {"x-weir-key", "own"}}), "0");
+  EXPECT_EQ(Echo({{"x-api-key", "b"}, {"authorization", "Bearer c"}}), "0");
+  EXPECT_EQ(Echo({{"authorization", "bearer c"}}), "0");
+  EXPECT_THAT(callers_, ElementsAre("||own", "||own", "||b", "||c"));
+}
+
 TEST_F(SessionGuardTest, WithoutACertificateTheSubjectIsEmpty) {
   Guard(true);
   EXPECT_EQ(Echo({}), "0");

@@ -73,13 +73,14 @@ TEST(RequestHead, RefusesAmbiguousLengths) {
   EXPECT_EQ(ErrorOf("Transfer-Encoding: \r\n"), 400);
 }
 
-// CGI and its descendants cannot tell `_` from `-`.
+// CGI and its descendants cannot tell `_` from `-`, and some make `_` of every other sign as well.
 TEST(RequestHead, RefusesFieldsThatSomeServersTakeForOthers) {
-  for (const char* name : {"Content_Length", "transfer_encoding", "Transfer_Encoding",
-                           "X_Forwarded_For", "X-Forwarded_Host", "x_forwarded-proto"}) {
+  for (const char* name :
+       {"Content_Length", "transfer_encoding", "Transfer_Encoding", "X_Forwarded_For",
+        "X-Forwarded_Host", "x_forwarded-proto", "Transfer.Encoding", "content!length"}) {
     EXPECT_EQ(ErrorOf(std::string(name) + ": 5\r\n"), 400) << name;
   }
-  for (const char* name : {"X_Request_Id", "Content_Lengths", "_"}) {
+  for (const char* name : {"X_Request_Id", "X.Request.Id", "Content_Lengths", "_"}) {
     EXPECT_EQ(ErrorOf(std::string(name) + ": 5\r\n"), 0) << name;
   }
 }

@@ -1,0 +1,36 @@
+#include "access/jwks_source.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "telemetry/log.h"
+
+namespace weir::access {
+namespace {
+
+TEST(JwksSource, NoPasswordIsInTheLog) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC | O_NONBLOCK), 0);
+  telemetry::ConfigureLog({.fd = pipe[1]});
+  Tokens tokens({});
+  // Nobody listens there.
+  ASSERT_TRUE(
+      JwksSource::Open("https://weir:hidden@127.0.0.1:1/keys?token=hidden", "", tokens).ok());
+  telemetry::FlushLog();
+  telemetry::ConfigureLog({});
+  std::array<char, 4096> bytes{};
+  const ssize_t size = ::read(pipe[0], bytes.data(), bytes.size());
+  ASSERT_GT(size, 0);
+  const std::string log(bytes.data(), static_cast<std::size_t>(size));
+  EXPECT_THAT(log, ::testing::HasSubstr("127.0.0.1:1"));
+  EXPECT_THAT(log, ::testing::Not(::testing::HasSubstr("hidden")));
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
+}  // namespace
+}  // namespace weir::access
