@@ -72,7 +72,7 @@ bool Stream::Step() {
     Close();
     return false;
   }
-  if (!AllSent()) return false;
+  if (closed() || !AllSent()) return false;
   if (state_ == State::kLingering) return Discard();
   if (next_ == Next::kClose) {
     Finish();
