@@ -119,9 +119,10 @@ Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost
 }
 
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
-  TokenBucketState bucket = ReadTokenBucket(state);
+  const TokenBucketState before = ReadTokenBucket(state);
+  TokenBucketState bucket = before;
   const Decision decision = algorithm::Refund(quota, bucket, now, cost);
-  if (state.empty()) return decision;
+  if (bucket == before) return decision;
   WriteTokenBucket(state, bucket);
   low_marks::Lower(state, ClampTime(now), Debt(quota, bucket, ClampTime(now)));
   return decision;

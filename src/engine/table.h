@@ -34,6 +34,7 @@ class Table {
   Decision Acquire(std::string_view key, const Quota* quota, std::int64_t cost);
   void AcquireBatch(std::span<const Ask> asks, std::span<Decision> decisions);
   bool AcquireAll(std::span<const Ask> asks, std::span<Decision> decisions, Nanos* at);
+  /// `lasts` 0: as AcquireAll.
   bool ReserveAll(std::span<const Ask> asks, Nanos lasts, std::span<Decision> decisions, Nanos* at);
   Decision Peek(std::string_view key, const Quota* quota, std::int64_t cost);
   Decision Overdraw(std::string_view key, const Quota* quota, std::int64_t cost);

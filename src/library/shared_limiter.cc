@@ -37,6 +37,10 @@ Decision FirstOf(Job& job) { return job.decisions.front(); }
 bool AppliedOf(Job& job) { return job.application.applied; }
 SharedReservation ReservedOf(Job& job) {
   SharedReservation told{job.decisions[1], {}};
+  // That of a token bucket names the charge, and no permits.
+  if (job.application.charges[1].quota->algorithm() != Algorithm::kConcurrency) {
+    told.decision.lease = 0;
+  }
   if (!job.application.applied) return told;
   store::reserve::Note(job.reservation->groups.front(), job.reservation->lasts, job.decisions);
   told.reservation = store::reserve::Write(*job.reservation);

@@ -1,6 +1,7 @@
 #include "store/memory/memory_store.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace weir::store::memory {
 namespace {
@@ -50,8 +51,11 @@ void MemoryStore::ApplyOne(Application& application) {
         decisions[0] = engine_.TryAcquire(charges[0].key, *charges[0].quota, charges[0].cost);
         application.applied = decisions[0].allowed();
       } else if (!charges.empty()) {
-        application.applied = engine_.TryReserveAll(
-            charges, std::chrono::nanoseconds(ReservedFor(charges)), decisions, &application.at);
+        Nanos* const at = application.returnable ? &application.at : nullptr;
+        const std::chrono::nanoseconds lasts(ReservedFor(charges));
+        application.applied = lasts.count() > 0
+                                  ? engine_.TryReserveAll(charges, lasts, decisions, at)
+                                  : engine_.TryAcquireAll(charges, decisions, at);
       }
       return;
     case Op::kPeek:

@@ -27,10 +27,12 @@ using namespace std::chrono_literals;
 /// What a trace is about.
 struct Theme {
   std::size_t keys = 12;
-  std::size_t cost = 5;       ///< of charges: less than this
-  std::size_t reserves = 2;   ///< one in so many groups of charges is a reservation
-  std::size_t reserved = 24;  ///< reservations that may be settled: the latest
-  std::size_t upsets = 1;     ///< one in so many: resets, and overdraws of any size
+  std::size_t cost = 5;               ///< of charges: less than this
+  std::size_t reserves = 2;           ///< one in so many groups of charges is a reservation
+  std::size_t reserved = 24;          ///< reservations that may be settled: the latest
+  std::size_t upsets = 1;             ///< one in so many: resets, and overdraws of any size
+  std::size_t group = 50;             ///< steps at one moment
+  std::chrono::nanoseconds pause{0};  ///< between groups, at most; 0: of every magnitude
   /// Of keys with even and odd numbers. A key's quotas of one algorithm differ in their limits
   /// only. With longer windows they could tell a state that has expired under the shorter one from
   /// a fresh key, and when stores forget such states is their own affair.
@@ -92,6 +94,9 @@ class Trace {
   }
 
   std::chrono::nanoseconds Pause() {
+    if (theme_.pause > 0ns) {
+      return std::chrono::nanoseconds(Below(static_cast<std::size_t>(theme_.pause.count())));
+    }
     switch (Below(4)) {
       case 0:
         return 0ns;
@@ -264,7 +269,7 @@ void ExpectSame(const Application& store, const Application& model) {
 }
 
 void RunTrace(std::size_t steps, Theme theme) {
-  constexpr std::size_t kGroup = 50;
+  const std::size_t group = theme.group;
   ManualClock clock(Nanos{20'000} * 86'400 * 1'000'000'000 + 123'456'789);
   const std::unique_ptr<Backend> backend = MakeBackend(&clock);
   // Groups go to two nodes in turn, so that nothing that decides is kept in one of them.
@@ -272,10 +277,10 @@ void RunTrace(std::size_t steps, Theme theme) {
                                                     std::make_unique<Client>(*backend, 1)};
   Model model(clock);
   Trace trace(20'261'116, std::move(theme));
-  for (std::size_t step = 0; step < steps; step += kGroup) {
-    trace.Draw(kGroup);
-    clients[step / kGroup % 2]->Apply(trace.for_store());
-    for (std::size_t i = 0; i < kGroup; ++i) {
+  for (std::size_t step = 0; step < steps; step += group) {
+    trace.Draw(group);
+    clients[step / group % 2]->Apply(trace.for_store());
+    for (std::size_t i = 0; i < group; ++i) {
       model.Apply(trace.for_model()[i]);
       SCOPED_TRACE("step " + std::to_string(step + i));
       ASSERT_NO_FATAL_FAILURE(ExpectSame(trace.for_store()[i], trace.for_model()[i]));
@@ -287,16 +292,25 @@ void RunTrace(std::size_t steps, Theme theme) {
 
 TEST(StoreDifferential, ARandomTraceIsAnsweredAsThePureStepsDo) { RunTrace(20'000, {}); }
 
-// Few buckets that many reservations are open of at once, more than a bucket has marks for.
+// Few buckets that many reservations are open of at once, more than a bucket has marks for, and
+// that are now and then full.
 TEST(StoreDifferential, ReservationsOfTokenBucketsAreSettledAsThePureStepsDo) {
-  RunTrace(8'000, {.keys = 2,
-                   .cost = 40,
-                   .reserves = 1,
-                   .reserved = 64,
-                   .upsets = 10,
-                   .quotas = {std::vector<Quota>{*Quota::TokenBucket(900, 50, 1s),
-                                                 *Quota::TokenBucket(1100, 50, 1s)},
-                              std::vector<Quota>{*Quota::TokenBucket(1000, 300, 7s)}}});
+  const auto buckets = [](std::int64_t refill) {
+    return std::array<std::vector<Quota>, 2>{
+        std::vector<Quota>{*Quota::TokenBucket(9000, refill, 1s),
+                           *Quota::TokenBucket(11'000, refill, 1s)},
+        std::vector<Quota>{*Quota::TokenBucket(10'000, 7 * refill, 9s)}};
+  };
+  for (const std::int64_t refill : {200, 350, 425, 500}) {
+    RunTrace(2'000, {.keys = 2,
+                     .cost = 40,
+                     .reserves = 1,
+                     .reserved = 64,
+                     .upsets = 40,
+                     .group = 5,
+                     .pause = 200ms,
+                     .quotas = buckets(refill)});
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/base64url.h"
 #include "conformance/store/client.h"
 #include "store/reserve/reservation.h"
 #include "weir/clock.h"
@@ -190,6 +191,17 @@ TEST_F(StoreReservations, GiveNothingBackToALaterWindowOfAnotherLength) {
     EXPECT_TRUE(Settle(there_, texts[i], 0));
     EXPECT_EQ(here_.Peek(cases[i].key, cases[i].minutes).remaining, 0);
   }
+}
+
+// Their buckets kept nothing that a settlement could go by.
+TEST_F(StoreReservations, TextsOfTheFirstVersionCountAsSpent) {
+  const Quota bucket = *Quota::TokenBucket(100, 1, 1s);
+  const std::string text = Reserve({{"llm/burst|user:1", bucket}}, 60);
+  std::string bytes = *Base64UrlDecoded(text);
+  ASSERT_EQ(bytes[0], 2);
+  bytes[0] = 1;
+  EXPECT_FALSE(Settle(there_, Base64UrlEncoded(bytes), 0));
+  EXPECT_EQ(here_.Peek("llm/burst|user:1", bucket).remaining, 40);
 }
 
 // A key without parts, as programs that share a store may use.

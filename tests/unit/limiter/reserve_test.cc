@@ -278,6 +278,21 @@ TEST_F(Reserving, ATextWithAKeyThatNoBucketHasIsRefused) {
   EXPECT_TRUE(Settle(checks[1].reservation, 0));
 }
 
+// What names the charge of a token bucket in the store is not a permit that somebody could release.
+TEST(ReservingBuckets, HoldNoPermits) {
+  World world(R"(
+policies:
+  - {name: bucket, match: {user: "*"}, quota: {token_bucket: {capacity: 100, refill: 1, period: 1m}}}
+)");
+  auto limiter = world.NewLimiter();
+  Asked asked = Asked::For({{"user", "1"}}, 10);
+  asked.check.reserve = 60s;
+  const Check& check = asked.On(*limiter);
+  EXPECT_FALSE(check.reservation.empty());
+  EXPECT_EQ(check.decision.lease, 0);
+  EXPECT_EQ(check.verdicts.at(0).decision.lease, 0);
+}
+
 // The clock stands still, so every total is exact.
 TEST(ReservingConcurrently, OneOfManySettlementsCounts) {
   World world(R"(
