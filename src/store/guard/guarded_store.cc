@@ -188,6 +188,7 @@ void GuardedStore::OnAnswer(Call& call) {
   if (call.told) {
     metrics_->late_answers.Add();
     ForgetFreed(call);
+    ReleaseGranted(call);
     GiveBack(call);
     return;
   }
@@ -260,6 +261,33 @@ void GuardedStore::ForgetFreed(const Call& call) {
     for (const Charge& charge : application.charges) hashes.push_back(HashOf(charge.key));
   }
   if (!hashes.empty()) guard_.Forget(hashes);
+}
+
+/// Permits in flight of a late answer are nobody's: whoever asked for them does not know their
+/// names, and they would be missing until their leases end. Whatever the breaker says, the store
+/// has just answered.
+void GuardedStore::ReleaseGranted(const Call& late) {
+  Call* releases = nullptr;
+  for (const Application& application : late.ours) {
+    const bool grants = application.op == Op::kCharge || application.op == Op::kLease;
+    if (!grants || !application.status.ok() || !application.applied) continue;
+    for (std::size_t i = 0; i < application.charges.size(); ++i) {
+      if (application.decisions[i].lease == 0) continue;
+      if (releases == nullptr) releases = &TakeCall();
+      Application release;
+      release.op = Op::kRelease;
+      release.lease = application.decisions[i].lease;
+      release.charges = application.charges.subspan(i, 1);
+      releases->Add(release, 0);
+    }
+  }
+  if (releases == nullptr) return;
+  releases->Point();
+  releases->part = late.part;
+  releases->counts = false;
+  releases->probe_done = [](const Status&) {};  // sent once, whatever comes of it
+  releases->sent = clock_.Now();
+  Send(*releases);
 }
 
 /// Answers in the store's place. The call itself stays until the store lets go of it.

@@ -68,6 +68,7 @@ class GuardedStore final : public Store {
   void Report(const Call& call);
   void Learn(const Call& call);
   void ForgetFreed(const Call& call);
+  void ReleaseGranted(const Call& late);
   void GiveBack(Call& call);
   void SetAlarm();
 

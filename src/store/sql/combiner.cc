@@ -134,8 +134,10 @@ void Combiner::Finish(std::unique_ptr<Batch> batch, Status status) {
     status = Error{Code::kUnavailable, status.error().message};
   }
   Submissions complete;
+  std::shared_ptr<Submission> releases;
   {
     const std::lock_guard hold(mutex_);
+    if (status.ok()) releases = ReleasesOf(*batch);
     for (const Waiting& waiting : batch->items()) {
       Item& item = *waiting.item;
       for (const ItemCharge& charge : item.charges) busy_[charge.stripe] = false;
@@ -149,6 +151,29 @@ void Combiner::Finish(std::unique_ptr<Batch> batch, Status status) {
     DropAnswered();
   }
   Deliver(std::move(complete));
+  if (releases != nullptr) Submit(std::move(releases));
+}
+
+/// Permits in flight that were granted after their callers had been told that nobody answered: no
+/// one knows their names, and they would be missing until their leases end.
+std::shared_ptr<Submission> Combiner::ReleasesOf(const Batch& batch) const {
+  std::vector<Application> releases;
+  std::deque<Charge> charges;
+  for (const Waiting& waiting : batch.items()) {
+    const Item& item = *waiting.item;
+    const bool grants = item.op == Op::kCharge || item.op == Op::kLease;
+    if (!item.abandoned || !grants || !item.status.ok() || !item.applied) continue;
+    for (std::size_t i = 0; i < item.charges.size(); ++i) {
+      if (item.decisions[i].lease == 0) continue;
+      charges.push_back({item.charges[i].key, 0, &item.charges[i].quota});
+      Application& release = releases.emplace_back();
+      release.op = Op::kRelease;
+      release.lease = item.decisions[i].lease;
+      release.charges = {&charges.back(), 1};
+    }
+  }
+  if (releases.empty()) return nullptr;
+  return std::make_shared<Submission>(releases, nullptr, hash_);
 }
 
 void Combiner::Answer(const std::shared_ptr<Submission>& owner, Item& item, Submissions& complete) {
@@ -237,6 +262,7 @@ void Combiner::Stop(const Error& error) {
 
 void Combiner::Deliver(Submissions complete) {
   for (std::shared_ptr<Submission>& submission : complete) {
+    if (submission->origin == nullptr) continue;  // nobody waits for it
     Origin& origin = *submission->origin;
     origin.Return(std::move(submission));
   }

@@ -67,6 +67,8 @@ class Combiner {
   };
   Taken TakeItems();
   bool WakeOne();
+  /// Null if there are none. Requires the lock.
+  std::shared_ptr<Submission> ReleasesOf(const Batch& batch) const;
   void Answer(const std::shared_ptr<Submission>& owner, Item& item, Submissions& complete);
   void Abandon(Submission& submission);
   void DropAnswered();

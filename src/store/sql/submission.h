@@ -58,7 +58,7 @@ class Submission {
   /// the caller's thread; nothing may be delivered afterwards.
   void GiveUp(const Error& error);
 
-  std::shared_ptr<Origin> origin;
+  std::shared_ptr<Origin> origin;  ///< null: nobody waits for the answers
   std::chrono::steady_clock::time_point deadline;
   std::size_t unanswered = 0;
 

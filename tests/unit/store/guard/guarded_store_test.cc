@@ -168,6 +168,30 @@ TEST_F(GuardedStoreTest, ALateAnswerStillCountsInTheStore) {
   EXPECT_EQ(next.decision.remaining, 0);  // 2 - the late one - this one
 }
 
+// Whoever asked was told that the store did not answer, and cannot release what he does not know.
+TEST_F(GuardedStoreTest, PermitsThatAreGrantedTooLateAreReleased) {
+  const Quota flight = *Quota::Concurrency(10, 1h);
+  inner_->holding = true;
+  std::vector<std::unique_ptr<Asked>> late;
+  for (int i = 0; i < 10; ++i) {
+    late.push_back(std::make_unique<Asked>("k", flight, i % 2 == 0 ? Op::kCharge : Op::kLease));
+    late.back()->On(*store_);
+  }
+  RunUntil([&] { return late.back()->told; });
+  EXPECT_NE(guard_.breaker().state(), BreakerState::kClosed);
+  inner_->AnswerHeld();
+  inner_->AnswerHeld();  // the releases
+  EXPECT_EQ(engine_.Peek("k", flight, 0).remaining, 10);
+}
+
+TEST_F(GuardedStoreTest, PermitsThatAreGrantedInTimeAreTheCallers) {
+  const Quota flight = *Quota::Concurrency(2, 1h);
+  Asked asked("k", flight);
+  asked.On(*store_);
+  EXPECT_NE(asked.decision.lease, 0);
+  EXPECT_EQ(engine_.Peek("k", flight, 0).remaining, 1);
+}
+
 TEST_F(GuardedStoreTest, FailsAtOnceWhileTheBreakerIsOpen) {
   inner_->down = true;
   for (int i = 0; i < 5; ++i) Asked("k", quota_).On(*store_);

@@ -339,6 +339,29 @@ TEST_F(HastyCombinerTest, EverybodyIsAnsweredInTimeWhateverTheLanesDo) {
   EXPECT_EQ(combiner_->Take(), nullptr);
 }
 
+TEST_F(HastyCombinerTest, PermitsThatAreGrantedTooLateAreReleased) {
+  const Quota flight = *Quota::Concurrency(3, 1h);
+  Call late({{"a", 1, &flight}, {"b", 1, &three_}});
+  Call leased({{"a", 1, &flight}}, Op::kLease);
+  Apply(late);
+  Apply(leased);
+  std::unique_ptr<Batch> under_way = combiner_->Take();
+  ASSERT_EQ(under_way->items().size(), 2U);
+  AwaitAnswer(late);
+  AwaitAnswer(leased);
+  Run(std::move(under_way));
+  std::unique_ptr<Batch> releases = combiner_->Take();
+  ASSERT_NE(releases, nullptr);
+  Run(std::move(releases));
+  EXPECT_EQ(combiner_->Take(), nullptr);
+  Call look({{"a", 0, &flight}, {"b", 0, &three_}}, Op::kPeek);
+  Apply(look);
+  Run(combiner_->Take());
+  Deliver();
+  EXPECT_EQ(look.decisions[0].remaining, 3);
+  EXPECT_EQ(look.decisions[1].remaining, 2);  // what is no permit in flight stays charged
+}
+
 class WatchedCombinerTest : public HastyCombinerTest {
  protected:
   static constexpr auto kTimeout = 200ms;
