@@ -63,6 +63,40 @@ TEST_F(Admin, ErrorsHaveOneSchemaAndNameTheField) {
   }
 }
 
+TEST_F(Admin, WhateverTheListShowsIsFoundByItsName) {
+  ServePolicies(R"(
+domain: api
+policies: [{name: per-user, match: {user: "*"}, quota: {fixed_window: {limit: 7, window: 100d}}}]
+)");
+  HttpClient client = Client();
+  for (const char* name : {"per-user", "api%2Fper-user"}) {
+    EXPECT_THAT(client.Get(std::string("/admin/policies/") + name).body,
+                AllOf(HasSubstr(R"("policyKey":"per-user")"), HasSubstr(R"("source":"file")")));
+  }
+  EXPECT_THAT(client.Get("/admin/policies/default").body, HasSubstr(R"("source":"default")"));
+}
+
+TEST_F(Admin, ATrialForOneKeyLeavesTheDefaultPolicyInForce) {
+  Serve();
+  HttpClient client = Client();
+  ASSERT_EQ(client
+                .Post("/admin/policies",
+                      R"({"key":"k","type":"TOKEN_BUCKET","capacity":1,"shadow":true})")
+                .status,
+            201);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(Check(R"({"key":"k"})").body, AllOf(HasSubstr(R"("allowed":true,"limit":100)"),
+                                                    HasSubstr(R"("policy":"default")")));
+  }
+  EXPECT_THAT(client.Get("/admin/explain?key=k").body,
+              AllOf(HasSubstr(R"("bucket":"default/k","source":"admin API")"),
+                    HasSubstr(R"("bucket":"key|k","source":"built in")")));
+  EXPECT_THAT(client.Send("POST", "/admin/reset/k").body,
+              AllOf(HasSubstr(R"({"bucket":"key|k","policy":"default","held":true})"),
+                    HasSubstr(R"({"bucket":"default/k","policy":"k","held":true})")));
+  EXPECT_THAT(client.Get("/admin/explain?bucket=default/k").body, HasSubstr("1 of 1 left"));
+}
+
 TEST_F(Admin, ListsArePaged) {
   Serve();
   HttpClient client = Client();
