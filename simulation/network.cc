@@ -5,14 +5,15 @@
 
 namespace weir::simulation {
 
-Server::Server(const Events& events, OnCharged on_charged)
+Server::Server(const Events& events, OnCharged on_charged, OnReleased on_released)
     : clock_(events),
       engine_(*Quota::TokenBucket(1, 1), EngineOptions{.max_keys = 1000,
                                                        .keys = KeyStorage::kFingerprint,
                                                        .clock = &clock_,
                                                        .on_evict = {}}),
       store_(engine_),
-      on_charged_(std::move(on_charged)) {}
+      on_charged_(std::move(on_charged)),
+      on_released_(std::move(on_released)) {}
 
 void Server::Apply(std::span<store::Application> batch, store::Done done) {
   ++calls_;
@@ -42,6 +43,9 @@ void Server::Note(const store::Application& application) {
         [[fallthrough]];  // a return that a mutant made a refund
       case store::Op::kReturn:
         ledger_.Returned(charge.key, application.lease, charge.cost);
+        break;
+      case store::Op::kRelease:
+        on_released_(application.lease);
         break;
       default:
         break;

@@ -34,7 +34,10 @@ class Server final : public Upstream {
   using OnCharged =
       std::function<void(std::string_view key, std::int64_t cost, std::int64_t lease)>;
 
-  Server(const Events& events, OnCharged on_charged);
+  /// Told the name of each permit that was released.
+  using OnReleased = std::function<void(std::int64_t lease)>;
+
+  Server(const Events& events, OnCharged on_charged, OnReleased on_released);
 
   void Apply(std::span<store::Application> batch, store::Done done) override;
   std::uint64_t calls() const noexcept { return calls_; }
@@ -47,6 +50,7 @@ class Server final : public Upstream {
   Engine engine_;
   store::memory::MemoryStore store_;
   const OnCharged on_charged_;
+  const OnReleased on_released_;
   std::uint64_t calls_ = 0;
   Ledger ledger_;
 };

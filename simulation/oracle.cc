@@ -63,7 +63,11 @@ std::optional<std::string> Ledger::FirstRefused() const {
 }
 
 void InFlight::Admitted(std::int64_t name, Nanos time, std::int64_t cost) {
-  permits_[name] = {.from = time, .cost = cost, .done = {}};
+  permits_[name] = {.from = time, .cost = cost};
+}
+
+void InFlight::Claimed(std::int64_t name) {
+  if (const auto found = permits_.find(name); found != permits_.end()) found->second.claimed = true;
 }
 
 void InFlight::Done(std::int64_t name, Nanos time) {
@@ -71,12 +75,18 @@ void InFlight::Done(std::int64_t name, Nanos time) {
   if (found != permits_.end() && !found->second.done) found->second.done = time;
 }
 
+void InFlight::Released(std::int64_t name, Nanos time) {
+  const auto found = permits_.find(name);
+  if (found != permits_.end() && !found->second.released) found->second.released = time;
+}
+
 std::optional<std::string> InFlight::FirstTooMany(const Quota& quota) const {
   std::vector<Admission> changes;
   for (const auto& [name, permit] : permits_) {
     const Nanos ends = permit.from + quota.window().count();
     changes.push_back({permit.from, permit.cost});
-    changes.push_back({std::min(permit.done.value_or(ends), ends), -permit.cost});
+    const std::optional<Nanos>& over = permit.claimed ? permit.done : permit.released;
+    changes.push_back({std::min(over.value_or(ends), ends), -permit.cost});
   }
   // What ends at a moment makes room for what begins at it.
   std::ranges::sort(changes, {},

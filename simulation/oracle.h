@@ -49,8 +49,13 @@ class Ledger {
 class InFlight {
  public:
   void Admitted(std::int64_t name, Nanos time, std::int64_t cost);
+  /// A client was told of it. One that the store granted and that no client ever hears of, since
+  /// the answer came too late, is in flight until somebody releases it.
+  void Claimed(std::int64_t name);
   /// The client is done with it, whether or not the store learns of that.
   void Done(std::int64_t name, Nanos time);
+  /// The store no longer counts it.
+  void Released(std::int64_t name, Nanos time);
 
   /// When there were more than the quota's limit, in words. A permit that its client keeps is in
   /// flight for the quota's lease.
@@ -60,7 +65,9 @@ class InFlight {
   struct Permit {
     Nanos from = 0;
     std::int64_t cost = 0;
-    std::optional<Nanos> done;
+    std::optional<Nanos> done = {};
+    std::optional<Nanos> released = {};
+    bool claimed = false;
   };
   std::map<std::int64_t, Permit> permits_;
 };

@@ -49,9 +49,14 @@ struct World::Node {
 World::World(const Scenario& scenario)
     : scenario_(scenario),
       random_(scenario.seed ^ 0x9E3779B97F4A7C15ULL),
-      server_(events_, [this](std::string_view key, std::int64_t cost, std::int64_t lease) {
-        Admit(key, cost, lease);
-      }) {
+      server_(
+          events_,
+          [this](std::string_view key, std::int64_t cost, std::int64_t lease) {
+            Admit(key, cost, lease);
+          },
+          [this](std::int64_t lease) {
+            in_flight_.Released(lease, StoreClock::kEpoch + events_.now());
+          }) {
   for (std::size_t i = 0; i < scenario_.regions; ++i) {
     regions_.push_back(
         std::make_unique<Region>(events_, server_, scenario_, random_(),
@@ -273,6 +278,7 @@ void World::PlanRefund(Node& node, std::int64_t cost) {
 
 /// A client gives its permit back when it is done, at any node, perhaps twice; or never.
 void World::PlanRelease(Node& node, std::int64_t lease) {
+  in_flight_.Claimed(lease);
   if (lease == 0 || Draw(1, 100) <= scenario_.kept_percent) return;
   const Nanos done = events_.now() + Draw(0, scenario_.most_hold);
   events_.At(done, [this, lease] { in_flight_.Done(lease, StoreClock::kEpoch + events_.now()); });

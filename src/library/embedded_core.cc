@@ -41,6 +41,7 @@ class EmbeddedCore final : public Limiter::Core {
   }
 
   Status Open() {
+    read_ = policy::FileWatcher::Look(options_.policies);
     if (const auto problems = catalog_.LoadFiles(options_.policies); !problems.empty()) {
       return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
     }
@@ -103,6 +104,7 @@ class EmbeddedCore final : public Limiter::Core {
     if (options_.policies.empty()) return {};
     policy::FileWatcher::Options options;
     options.paths = options_.policies;
+    options.read = std::move(read_);
     options.on_change = [this] {
       const auto problems = catalog_.LoadFiles(options_.policies);
       if (problems.empty()) return Report("policies reloaded", "");
@@ -125,6 +127,7 @@ class EmbeddedCore final : public Limiter::Core {
   limiter::Shared shared_;
   std::unique_ptr<Decider> decider_;
   std::unique_ptr<policy::PolicyStore> policy_store_;
+  std::vector<policy::FileWatcher::Stamp> read_;  // until they are watched
   std::unique_ptr<policy::FileWatcher> watcher_;
 };
 

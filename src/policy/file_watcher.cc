@@ -40,7 +40,9 @@ Result<std::unique_ptr<FileWatcher>> FileWatcher::Start(Options options) {
   }
   std::unique_ptr<FileWatcher> watcher(new FileWatcher(std::move(options), notify_fd, wake_fd));
   watcher->WatchFolders();
-  watcher->stamps_ = watcher->Look();
+  watcher->stamps_ = Look(watcher->options_.paths);
+  const auto& read = watcher->options_.read;
+  if (read && *read != watcher->stamps_) watcher->Trigger();
   watcher->thread_ = std::thread([raw = watcher.get()] { raw->Loop(); });
   return watcher;
 }
@@ -91,9 +93,9 @@ void FileWatcher::Drain() const {
   static_cast<void>(!::read(wake_fd_, &count, sizeof count));
 }
 
-std::vector<FileWatcher::Stamp> FileWatcher::Look() const {
+std::vector<FileWatcher::Stamp> FileWatcher::Look(const std::vector<std::string>& paths) {
   std::vector<Stamp> stamps;
-  for (const std::string& path : PolicyFiles(options_.paths)) {
+  for (const std::string& path : PolicyFiles(paths)) {
     Stamp stamp;
     struct stat info {};
     if (::stat(path.c_str(), &info) == 0) {
@@ -120,7 +122,7 @@ void FileWatcher::Loop() {
       } while (!stop_.load() && wait(options_.settle));
     }
     if (stop_.load()) return;
-    const std::vector<Stamp> now = Look();
+    const std::vector<Stamp> now = Look(options_.paths);
     const bool forced = forced_.exchange(false);
     if (now == stamps_ && !forced) continue;
     // Stamps are taken before the files are read: a change in between is seen the next time.

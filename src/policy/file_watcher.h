@@ -20,12 +20,26 @@ namespace weir::policy {
 /// Thread-safe.
 class FileWatcher {
  public:
+  /// What tells one state of a file from another.
+  struct Stamp {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    std::int64_t size = -1;  ///< -1: not there
+    std::int64_t modified = 0;
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+  /// The files that `paths` name, as they are now.
+  static std::vector<Stamp> Look(const std::vector<std::string>& paths);
+
   struct Options {
     std::vector<std::string> paths;  ///< files, or folders of policy files
     /// Called on the watcher's thread after a change has been quiet for `settle`.
     std::function<void()> on_change;
     std::chrono::milliseconds settle{50};
     std::chrono::milliseconds interval{5000};
+    /// Taken before the files were read: what has changed since is told. Nothing: they are read
+    /// later.
+    std::optional<std::vector<Stamp>> read = {};
   };
 
   static Result<std::unique_ptr<FileWatcher>> Start(Options options);
@@ -37,20 +51,10 @@ class FileWatcher {
   void Trigger() noexcept;
 
  private:
-  // What tells one state of a file from another.
-  struct Stamp {
-    std::uint64_t device = 0;
-    std::uint64_t inode = 0;
-    std::int64_t size = -1;  // -1: not there
-    std::int64_t modified = 0;
-    friend bool operator==(const Stamp&, const Stamp&) = default;
-  };
-
   FileWatcher(Options options, int notify_fd, int wake_fd);
   void Loop();
   void WatchFolders();
   void Drain() const;
-  std::vector<Stamp> Look() const;
 
   const Options options_;
   const int notify_fd_;  // inotify

@@ -25,6 +25,8 @@ Status Service::OpenPolicies() {
                                           library::StoreNames(config_),
                                           library::SharesLimits(config_),
                                           {config_.region.term, config_.region.lends}});
+  // Before they are read: opening the policies' database may take a while.
+  auto read = policy::FileWatcher::Look(config_.policies);
   const auto problems = catalog_->LoadFiles(config_.policies);
   if (!problems.empty()) {
     return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
@@ -38,6 +40,7 @@ Status Service::OpenPolicies() {
   NoteEnvoyCharge();
   policy::FileWatcher::Options options;
   options.paths = config_.policies;
+  options.read = std::move(read);
   options.on_change = [this] { ReloadPolicies(); };
   auto watcher = policy::FileWatcher::Start(std::move(options));
   if (!watcher) return watcher.error();

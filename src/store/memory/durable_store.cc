@@ -32,7 +32,7 @@ bool HasChanged(const Application& application) {
 /// there.
 class DurableStore::Desk : public std::enable_shared_from_this<Desk> {
  public:
-  explicit Desk(boost::asio::io_context& io) : io_(io) {}
+  Desk(boost::asio::io_context& io, Engine& engine) : io_(io), engine_(engine) {}
 
   std::uint64_t Add(std::span<Application> batch, Done done) {
     if (!work_) work_.emplace(io_.get_executor());
@@ -72,13 +72,26 @@ class DurableStore::Desk : public std::enable_shared_from_this<Desk> {
     if (waiting_.empty()) work_.reset();
     if (!status.ok()) {
       for (Application& application : waiting.batch) {
-        if (HasChanged(application)) application.status = status;
+        if (!HasChanged(application)) continue;
+        Release(application);
+        application.status = status;
       }
     }
     waiting.done();
   }
 
+  /// Permits in flight of what has failed are nobody's: whoever asked is not told their names.
+  void Release(const Application& application) {
+    if (application.op != Op::kCharge && application.op != Op::kLease) return;
+    for (std::size_t i = 0; i < application.charges.size(); ++i) {
+      const std::int64_t lease = application.decisions[i].lease;
+      const Charge& charge = application.charges[i];
+      if (lease != 0) engine_.Release(charge.key, *charge.quota, lease);
+    }
+  }
+
   boost::asio::io_context& io_;
+  Engine& engine_;
   std::mutex mutex_;
   bool closed_ = false;  // under mutex_
   std::unordered_map<std::uint64_t, Waiting> waiting_;
@@ -88,7 +101,7 @@ class DurableStore::Desk : public std::enable_shared_from_this<Desk> {
 };
 
 DurableStore::DurableStore(boost::asio::io_context& io, Engine& engine, Journal& journal)
-    : memory_(engine), journal_(journal), desk_(std::make_shared<Desk>(io)) {}
+    : memory_(engine), journal_(journal), desk_(std::make_shared<Desk>(io, engine)) {}
 
 DurableStore::~DurableStore() { desk_->Close(); }
 

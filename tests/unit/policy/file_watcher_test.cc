@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "support/temp_dir.h"
 
@@ -46,7 +48,8 @@ class Bell {
 class FileWatcherTest : public ::testing::Test {
  protected:
   void Watch(const std::filesystem::path& path, std::chrono::milliseconds interval = 1h) {
-    auto started = FileWatcher::Start({{path.string()}, [this] { bell_.Ring(); }, 10ms, interval});
+    auto started =
+        FileWatcher::Start({{path.string()}, [this] { bell_.Ring(); }, 10ms, interval, {}});
     ASSERT_TRUE(started.ok());
     watcher_ = std::move(*started);
   }
@@ -60,6 +63,33 @@ TEST_F(FileWatcherTest, TellsWhenAFileIsWrittenInPlace) {
   Watch(folder_.Write("p.yaml", "one"));
   folder_.Write("p.yaml", "other");
   EXPECT_TRUE(bell_.Rang());
+}
+
+// A service that starts reads its files, opens its databases and then begins to watch.
+TEST_F(FileWatcherTest, TellsWhatChangedBetweenTheReadingAndTheWatch) {
+  const std::vector<std::string> paths = {folder_.Write("p.yaml", "one").string()};
+  const auto read = FileWatcher::Look(paths);
+  folder_.Write("p.yaml", "other");
+  FileWatcher::Options options{.paths = paths, .on_change = [this] { bell_.Ring(); }};
+  options.interval = 1h;
+  options.read = read;
+  auto started = FileWatcher::Start(std::move(options));
+  ASSERT_TRUE(started.ok());
+  watcher_ = std::move(*started);
+  EXPECT_TRUE(bell_.Rang());
+}
+
+TEST_F(FileWatcherTest, TellsNothingIfNothingChangedSinceTheReading) {
+  const std::vector<std::string> paths = {folder_.Write("p.yaml", "one").string()};
+  FileWatcher::Options options{.paths = paths, .on_change = [this] { bell_.Ring(); }};
+  options.settle = 10ms;
+  options.read = FileWatcher::Look(paths);
+  auto started = FileWatcher::Start(std::move(options));
+  ASSERT_TRUE(started.ok());
+  watcher_ = std::move(*started);
+  folder_.Write("p.yaml", "other");
+  EXPECT_TRUE(bell_.Rang());
+  EXPECT_EQ(bell_.rung(), 1);
 }
 
 TEST_F(FileWatcherTest, TellsWhenAFileIsReplacedByARenameAgainAndAgain) {

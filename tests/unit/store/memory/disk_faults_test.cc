@@ -327,6 +327,25 @@ TEST_F(DiskFaults, OnlyWhatChangedSomethingFailsWithTheDisk) {
   }
 }
 
+TEST_F(DiskFaults, PermitsOfWhatFailsWithTheDiskAreReleased) {
+  auto engine = NewEngine();
+  auto journal = Open(*engine, (folder_ / "missing" / "j").string());
+  boost::asio::io_context io;
+  DurableStore store(io, *engine, *journal);
+  const Quota jobs = *Quota::Concurrency(5, 1h);
+  std::vector<Asked> asked;
+  asked.reserve(2);
+  asked.emplace_back(Op::kCharge, "job", 1, jobs);
+  asked.emplace_back(Op::kLease, "job", 1, jobs);
+  for (Asked& one : asked) {
+    store.Apply({&one.application, 1}, [] {});
+    io.restart();
+    io.run();
+    EXPECT_FALSE(one.application.status.ok());
+  }
+  EXPECT_EQ(engine->Peek("job", jobs, 0).remaining, 5);
+}
+
 TEST_F(DiskFaults, AnswersOfADurableStoreThatIsGoneAreDropped) {
   auto engine = NewEngine();
   auto journal = Open(*engine, path_, /*sync=*/true);
