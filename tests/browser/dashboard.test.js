@@ -43,7 +43,7 @@ async function seed() {
 
 async function signIn(target = page, origin = weir.origin, hash = '') {
   await target.goto(`${origin}/${hash}`);
-  await target.getByLabel('Admin key').fill(KEY);
+  await target.getByLabel('Key', { exact: true }).fill(KEY);
   await target.getByRole('button', { name: 'Sign in' }).click();
   await target.locator('.top').waitFor();
 }
@@ -89,12 +89,12 @@ after(async () => {
 describe('the dashboard', { concurrency: false }, () => {
   test('asks for the key, refuses a wrong one, and keeps it nowhere', async () => {
     await page.goto(weir.origin);
-    await page.getByLabel('Admin key').waitFor();
+    await page.getByLabel('Key', { exact: true }).waitFor();
     assert.deepEqual(await axe(page), []);
     await shot(page, 'sign-in');
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByText('Enter the admin key.').waitFor();
-    await page.getByLabel('Admin key').fill('wrong');
+    await page.getByText('Enter a key.').waitFor();
+    await page.getByLabel('Key', { exact: true }).fill('wrong');
     await page.keyboard.press('Enter');
     await page.getByText('This key is not valid.').waitFor();
     await signIn();
@@ -102,11 +102,11 @@ describe('the dashboard', { concurrency: false }, () => {
     assert.ok(!kept.includes(KEY), kept);
     assert.equal(await page.evaluate(() => localStorage.length + sessionStorage.length + document.cookie.length), 0);
     await page.reload();
-    await page.getByLabel('Admin key').waitFor();
-    assert.equal(await page.getByLabel('Admin key').inputValue(), '');
+    await page.getByLabel('Key', { exact: true }).waitFor();
+    assert.equal(await page.getByLabel('Key', { exact: true }).inputValue(), '');
     await signIn();
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByLabel('Admin key').waitFor();
+    await page.getByLabel('Key', { exact: true }).waitFor();
     await signIn();
     quiet();
   });
@@ -116,7 +116,7 @@ describe('the dashboard', { concurrency: false }, () => {
       await page.emulateMedia({ colorScheme: theme });
       for (const id of PAGES) {
         await open(id);
-        await until(() => !document.querySelector('main').textContent.includes('Reading…'));
+        await until(() => !document.querySelector('main').textContent.includes('Loading…'));
         if (id === 'overview') await page.locator('.facts dd').first().waitFor();
         assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), theme);
         assert.deepEqual(await axe(page, theme === 'dark' ? ['color-contrast'] : undefined), [], `${id} ${theme}`);
@@ -127,7 +127,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await page.setViewportSize({ width: 390, height: 844 });
     for (const id of PAGES) {
       await open(id);
-      await until(() => !document.querySelector('main').textContent.includes('Reading…'));
+      await until(() => !document.querySelector('main').textContent.includes('Loading…'));
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       assert.ok(overflow <= 0, `${id} is ${overflow} px too wide for a phone`);
       if (id === 'policies') assert.deepEqual(await axe(page, ['wcag2a']), [], 'stacked tables');

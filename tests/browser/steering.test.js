@@ -61,7 +61,7 @@ async function serve(...more) {
   weir = await startWeirWith(POLICIES, process.env.WEIR ?? '../../build/dev/weir', '--admin-key', KEY, ...more);
   ask = client(weir.origin);
   await page.goto(weir.origin);
-  await page.getByLabel('Admin key').fill(KEY);
+  await page.getByLabel('Key', { exact: true }).fill(KEY);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.locator('.top').waitFor();
 }
@@ -277,9 +277,12 @@ describe('steering', { concurrency: false }, () => {
     await redis.kill();
     await eventually(async () => { await check('r'); return await fact('State', 'down').isVisible() && fact('Breaker', 'open').isVisible(); }, 'down and open');
     await page.getByText('Last error', { exact: true }).waitFor();
+    await page.getByText('The store is down').waitFor();
+    assert.deepEqual(await axe(page), []);
     await shot(page, 'store-down');
     await redis.start();
     await eventually(async () => await fact('State', 'up').isVisible() && fact('Breaker', 'closed').isVisible(), 'up and closed');
+    await page.getByText('The store is down').waitFor({ state: 'detached' });
     await eventually(async () => !(await check('r', 6)).results.at(-1).allowed, 'limited by the store');
     await open('keys');
     await explain('api/per-user|user:r');

@@ -129,7 +129,7 @@ function signIn(text) {
     event.preventDefault();
     const key = input.value.trim();
     if (!key) {
-      show(problem, message('bad', 'Enter the admin key.'));
+      show(problem, message('bad', 'Enter a key.'));
       input.focus();
       return;
     }
@@ -144,7 +144,7 @@ function signIn(text) {
       input.select();
     }
     submit.disabled = false;
-  } }, field('Admin key', input, 'One of admin.keys. It stays in this page’s memory: a reload forgets it.'), problem, submit);
+  } }, field('Key', input, 'One of admin.keys, or a key with the role read, operate or admin. It stays in this page’s memory: a reload forgets it.'), problem, submit);
   show(main, h('div', { class: 'sign-in' }, h('div', { class: 'card' },
     h('div', null,
       s('svg', { class: 'mark', viewBox: '0 0 32 32', 'aria-hidden': 'true' },

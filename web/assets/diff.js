@@ -24,9 +24,21 @@ export function changes(before, after) {
     .map((key) => [key, a[key], b[key]]);
 }
 
+/** What a policy has whether anyone chose it or not, and what its algorithm does not use. */
+const USUAL = { shadow: false, unlimited: false, cost: 1, onStoreError: 'local' };
+function isUsual(key, value, type) {
+  if (type === 'OVERRIDE') return false;
+  if (key === 'refillRate') return type !== 'TOKEN_BUCKET';
+  if (key === 'windowSeconds') return type === 'TOKEN_BUCKET';
+  return key === 'policyKey' || USUAL[key] === value;
+}
+
 export function diff(before, after) {
-  // What is new or gone has many fields, of which the first say enough.
-  return diffOf(changes(before, after), before && after ? 12 : 5);
+  const found = changes(before, after);
+  if (before && after) return diffOf(found);
+  // What is new or gone has many fields: of a policy those that say something, of others the first.
+  const { policyKey, type } = parsed(before || after) ?? {};
+  return policyKey ? diffOf(found.filter(([key, was, is]) => !isUsual(key, was ?? is, type)), 8) : diffOf(found, 5);
 }
 
 /** The same of what `changes` found. */

@@ -2,7 +2,7 @@
 
 import { field, h, show, tick } from './dom.js';
 import { button, dialog, message } from './parts.js';
-import { moment } from './text.js';
+import { moment, zone } from './text.js';
 
 export const hasEnded = (policy) => Boolean(policy?.expiresAt) && new Date(policy.expiresAt) <= new Date();
 
@@ -22,6 +22,6 @@ export function newEnd(policy) {
     return close({ expiresAt: date.toISOString() });
   } },
   h('p', null, `It was temporary and ended ${moment(policy.expiresAt)}.`),
-  field('Ends', until), tick('Keep it permanently', stays), problem,
+  field('Ends', until, zone), tick('Keep it permanently', stays), problem,
   h('div', { class: 'buttons' }, button('Cancel', () => close()), h('button', { type: 'submit', class: 'primary' }, 'Continue'))), { narrow: true });
 }

@@ -3,7 +3,7 @@
 import { del, path, post, put } from './api.js';
 import { field, h, show } from './dom.js';
 import { attempt, button, confirm, dialog, message } from './parts.js';
-import { moment, plainName } from './text.js';
+import { moment, plainName, zone } from './text.js';
 
 const keyOf = (policy) => `${policy.domain}/${policy.policyKey}`;
 const shown = (policy) => `“${plainName(policy.policyKey)}”`;
@@ -36,7 +36,7 @@ export function overrideFile(policy) {
   h('p', null, shadow ? `${shown(policy)} keeps counting but refuses nobody.` : `${shown(policy)} begins to refuse requests at once.`),
   h('p', null, 'It is defined in ', h('code', null, plainName(policy.definedIn ?? 'a file')), ', which stays unchanged: an override applies until it is removed. To make the change permanent, write there ',
     h('code', null, `shadow: ${shadow}`), '.'),
-  field('Ends', until, 'Empty: until it is removed'), problem,
+  field('Ends', until, `${zone}. Empty: until it is removed`), problem,
   h('div', { class: 'buttons' }, button('Cancel', () => close(false), { autofocus: true }),
     h('button', { type: 'submit', class: 'primary' }, shadow ? 'Shadow' : 'Enforce'))), { narrow: true });
 }

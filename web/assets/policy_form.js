@@ -4,7 +4,7 @@ import { algorithms, algorithmOf } from './algorithms.js';
 import { path, post, put } from './api.js';
 import { field, h, select, show, tick } from './dom.js';
 import { button, dialog, message, toast } from './parts.js';
-import { plainName } from './text.js';
+import { plainName, zone } from './text.js';
 
 const FIELDS = ['policyKey', 'type', 'capacity', 'refillRate', 'windowSeconds', 'buckets', 'domain', 'match', 'shadow',
   'unlimited', 'onStoreError', 'mode', 'store', 'overdraw', 'charge', 'cost', 'expiresAt'];
@@ -113,7 +113,7 @@ export function editPolicy(policy, proposed = {}) {
       type, boxes.capacity, boxes.refillRate, boxes.windowSeconds, boxes.buckets,
       h('div', { class: 'wide' }, field('Match', input.match, 'One entry a line; * gives each value its own bucket.')),
       field('Domain', input.domain, 'For policies with a match'),
-      h('div', { class: 'two' }, field('Ends', input.expiresAt, 'Empty: never')),
+      h('div', { class: 'two' }, field('Ends', input.expiresAt, `${zone}. Empty: never`)),
       h('div', { class: 'wide' }, tick('Shadow', input.shadow, 'Counts and reports, but refuses nobody.')),
       h('div', { class: 'wide' }, tick('Unlimited', input.unlimited, 'Requests that it matches are never limited.')),
       h('details', { class: 'wide', open: hasRare(made) },

@@ -62,6 +62,12 @@ export function moment(value) {
   return Number.isNaN(date.getTime()) ? '–' : dayFormat.format(date);
 }
 
+/** Times are shown in the zone of the browser; the command line and the logs have UTC. */
+export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || 'local time';
+
+/** "1h30m", as quotas are written, → "1 h 30 min", as all else on the pages is. */
+export const inUnits = (text) => text.replace(/(\d+)(ms|s|m|h|d)(?=\d|$)/g, (_, n, unit) => `${n} ${unit === 'm' ? 'min' : unit} `).trim();
+
 // Marks that change the order of what follows, that are not seen, or that end a line.
 const ODD = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 export const LONGEST = 160;

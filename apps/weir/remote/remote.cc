@@ -16,9 +16,8 @@ constexpr std::size_t kMessageColumns = 300;
 
 void Access::AddTo(Syntax word) {
   word.AddOption("--url", service.url, "URL of the service").Env("WEIR_URL").ShowDefault();
-  word.AddOption("--key,--admin-key", service.key,
-                 "Admin key; prefer --key-file or WEIR_ADMIN_KEY");
-  word.AddOption("--key-file", key_file, "File with the admin key").Env("WEIR_KEY_FILE");
+  word.AddOption("--key,--admin-key", service.key, "API key; prefer --key-file or WEIR_ADMIN_KEY");
+  word.AddOption("--key-file", key_file, "File with the API key").Env("WEIR_KEY_FILE");
   word.AddOption("--ca", service.ca, "PEM file with the CA certificates to trust, for https")
       .Env("WEIR_CA");
   word.AddOption("--cert", service.cert, "PEM file with the client certificate (mutual TLS)")

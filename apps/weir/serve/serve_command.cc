@@ -20,7 +20,7 @@ using telemetry::Log;
 constexpr const char* kFooter =
     R"(Without options, state is kept in memory and ./weir-data; each key gets 100 tokens, 10 a second.
 Settings come from the flag, the environment (WEIR_LISTEN_HTTP for listen.http), the file or the
-default, in this order: see docs/reference/configuration.md. SIGTERM drains, SIGHUP reloads.
+default, in this order (docs/reference/configuration.md). SIGTERM drains; SIGHUP reloads policies.
 
   weir serve --config weir.yaml --policies policies.yaml
   curl -s localhost:8080/v1/check -d '{"key":"user-123"}'

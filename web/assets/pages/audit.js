@@ -6,7 +6,7 @@ import { diff } from '../diff.js';
 import { newEnd } from '../end.js';
 import { name } from '../name.js';
 import { attempt, button, card, confirm, empty, failure, pageHead, pager, table } from '../parts.js';
-import { moment, plainName } from '../text.js';
+import { moment, plainName, zone } from '../text.js';
 
 const PER_PAGE = 50;
 const fromFile = (entry) => entry.target.startsWith('file:');
@@ -16,8 +16,8 @@ const undoable = (entry) => /^(policy|slots|notify|preferences):/.test(entry.tar
 const targetName = (entry) => entry.target.slice(entry.target.indexOf(':') + 1);
 
 export function render(root, { signal }) {
-  const list = h('div', null, empty('Reading…'));
-  root.append(pageHead('Audit', 'Every change, newest first: who, when, from what, to what.'), card('Changes', {}, list));
+  const list = h('div', null, empty('Loading…'));
+  root.append(pageHead('Audit', `Every change, newest first: who, when, from what, to what. Times are in ${zone}.`), card('Changes', {}, list));
   let befores = [''];
 
   async function undo(entry) {

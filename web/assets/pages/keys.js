@@ -34,14 +34,17 @@ function heldHere(policy) {
   return h('div', { class: 'muted small' }, policy.leased || policy.held > 0 ? `in the store; this node holds ${count(policy.held)}${share}` : 'in the store; not leased here now');
 }
 
+/** A policy that another one replaces has no bucket, and so nothing is left or used. */
+const applies = (policy) => Boolean(policy.bucket);
+
 function policyTable(policies, changed) {
   return table('Policies that apply to this request', [
     { title: 'Policy', head: true, cell: (p) => policyLink(p.policy) },
     { title: 'Bucket', cell: (p) => (p.bucket ? name(p.bucket, 80) : '–') },
     { title: 'Quota', cell: (p) => h('code', { class: 'small' }, plainName(p.quota, 120)) },
-    { title: 'Left', num: true, cell: (p) => [used(p.remaining, p.limit), heldHere(p)] },
-    { title: 'Use', cell: (p) => h('meter', { class: 'load', min: 0, max: Math.max(p.limit, 1), value: Math.max(p.limit - p.remaining, 0), 'aria-label': `${count(p.limit - p.remaining)} of ${count(p.limit)} used` }) },
-    { title: 'Back to full in', num: true, cell: (p) => asNew(p.resetAfterMs) },
+    { title: 'Left', num: true, cell: (p) => (applies(p) ? [used(p.remaining, p.limit), heldHere(p)] : '–') },
+    { title: 'Used', cell: (p) => applies(p) && h('meter', { class: 'load', min: 0, max: Math.max(p.limit, 1), value: Math.max(p.limit - p.remaining, 0), 'aria-label': `${count(p.limit - p.remaining)} of ${count(p.limit)} used` }) },
+    { title: 'Back to full in', num: true, cell: (p) => (applies(p) ? asNew(p.resetAfterMs) : '–') },
     { title: 'Result', cell: (p) => [p.shadow && h('span', { class: 'pill warn' }, 'shadow'), ...chargingWords(p).map((w) => h('span', { class: 'pill' }, w)), ' ', inWords(p.why, 200)] },
     { title: 'Actions', actions: true, cell: (p) => p.bucket && p.limit > 0 && button('Exception…', async () => { if (await makeException(p)) changed(); }, { class: 'small', 'aria-label': `Exception from ${plainName(p.policy, 60)}` }) },
   ], policies);
@@ -122,8 +125,8 @@ export function render(root, { query, signal }) {
   }
 
   // --- all keys: one page at a time; the service keeps the place ---
-  const list = h('div', null, empty('Reading…'));
-  const prefix = h('input', { type: 'search', value: '', autocomplete: 'off', spellcheck: 'false', placeholder: 'key|user-, or api/per-user|' });
+  const list = h('div', null, empty('Loading…'));
+  const prefix = h('input', { type: 'search', value: '', autocomplete: 'off', spellcheck: 'false', placeholder: 'api/per-user|' });
   let cursors = [''];
 
   async function load() {

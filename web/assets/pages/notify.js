@@ -27,7 +27,7 @@ async function lookAt(eventId, signal) {
 
 /** The dead letters, oldest first. `load` reads them again. */
 function deadLetters(signal) {
-  const element = h('div', null, empty('Reading…'));
+  const element = h('div', null, empty('Loading…'));
 
   async function act(verb, choice, question, danger) {
     if (question && !await confirm(question, ['They are deleted, and their messages end as DROPPED.'], 'Drop', { danger })) return;
@@ -68,7 +68,7 @@ function deadLetters(signal) {
 function messages(signal) {
   const answer = h('div', { 'aria-live': 'polite' });
   const user = h('input', { type: 'search', autocomplete: 'off', spellcheck: 'false', placeholder: '42' });
-  const event = h('input', { type: 'search', autocomplete: 'off', spellcheck: 'false', placeholder: 'the eventId of a send' });
+  const event = h('input', { type: 'search', autocomplete: 'off', spellcheck: 'false', placeholder: 'Its eventId' });
 
   async function look() {
     const id = event.value.trim();
@@ -93,7 +93,7 @@ function messages(signal) {
     ], found));
   }
   const form = h('form', { class: 'toolbar', role: 'search', onsubmit: (submitted) => { submitted.preventDefault(); look(); } },
-    h('div', { class: 'grow' }, field('User', user)), h('div', { class: 'grow' }, field('or message', event)), h('button', { class: 'primary', type: 'submit' }, 'Look up'));
+    h('div', { class: 'grow' }, field('User', user)), h('div', { class: 'grow' }, field('Or message', event)), h('button', { class: 'primary', type: 'submit' }, 'Look up'));
   return h('div', null, form, answer);
 }
 
@@ -101,7 +101,7 @@ export function render(root, { signal }) {
   const boxes = { sends: figure('Accepted'), limited: figure('Refused (429)'), unavailable: figure('Unavailable (503)'), waiting: figure('In progress'), queue: figure('In the queue'), delivered: figure('Delivered'), retries: figure('Retries'), meanDeliveryMs: figure('Time to delivery'), senders: figure('Senders running'), deadLetters: figure('Dead letters') };
   const chart = lineChart('Sends since this page was opened', [{ name: 'accepted', tone: 'a', area: true }, { name: 'refused', tone: 'b', area: true }], { timeText: time });
   const dead = deadLetters(signal);
-  const body = h('div', { class: 'grid' }, figures(...Object.values(boxes)), card('Since this page was opened', { note: 'per second' }, chart.element), card('Find a message', {}, messages(signal)), card('Dead letters', {}, dead.element));
+  const body = h('div', { class: 'grid' }, h('div', { class: 'wide-figures' }, figures(...Object.values(boxes))), card('Since this page was opened', { note: 'per second' }, chart.element), card('Find a message', {}, messages(signal)), card('Dead letters', {}, dead.element));
   root.append(pageHead('Notify', 'Messages to users, under their caps.'), body);
   const seen = [];
   let known;
@@ -114,7 +114,7 @@ export function render(root, { signal }) {
       if (!signal.aborted && error.missing) show(body, failure(error, 'The notification gateway'));
       throw error;
     }
-    const text = (key) => (key === 'meanDeliveryMs' ? span(now[key]) : count(now[key]));
+    const text = (key) => (key === 'meanDeliveryMs' ? (now.delivered > 0 ? span(now[key]) : '–') : count(now[key]));
     for (const [key, box] of Object.entries(boxes)) box.set(now[key] === null ? '–' : text(key), null, (key === 'deadLetters' && now[key] > 0) || (key === 'senders' && now[key] === 0));
     seen.push({ t: Date.now(), sends: now.sends, limited: now.limited });
     if (seen.length > KEPT) seen.shift();

@@ -81,16 +81,18 @@ function statusFacts(status, store) {
     ['Policies', `${count(status.storedPolicies)} stored, ${count(status.filePolicies)} from files`],
     ['Could not decide', count(status.errors)],
     ['Decided without the store', count(status.degraded)],
-    ['No policy applied', status.unmatched > 0 && `${count(status.unmatched)} checks, all allowed`],
+    ['No policy applied', status.unmatched > 0 && (status.unmatched === 1 ? '1 check, allowed' : `${count(status.unmatched)} checks, all allowed`)],
     ['Reloads', status.failedReloads ? `${count(status.reloads)}, ${count(status.failedReloads)} failed` : count(status.reloads)],
     ['Up for', span((status.uptimeSeconds ?? 0) * 1000)],
     ['Version', status.version],
   ]);
 }
 
-/** What an operator must know before changing a policy. */
-function problemsOf({ policyStoreHealth: kept, setAside = [] }) {
+/** What an operator must know first. */
+function problemsOf({ storeHealth: store, policyStoreHealth: kept, setAside = [] }) {
   return [
+    store?.up === false && message('bad',
+      `The store is down${store.lastError ? ` (${plainName(store.lastError, 200)})` : ''}. Until it is back, on_store_error of each policy decides: deny refuses, allow admits, and local, the default, admits a share of the limit on this node.`),
     kept?.up === false && message('warn', kept.known ?
       'The policy database is down. The last known policies stay active; they cannot be changed until it is back.' :
       'The policy database is down, and this node has never read it: only policies from files are active.'),

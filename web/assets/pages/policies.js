@@ -8,7 +8,7 @@ import { newEnd } from '../end.js';
 import { name } from '../name.js';
 import { backToFile, byOverride, goesBack, overrideFile } from '../override.js';
 import { attempt, button, card, confirm, dialog, empty, failure, pageHead, pager, table } from '../parts.js';
-import { chargingWords, moment, plainName, count, span } from '../text.js';
+import { chargingWords, count, inUnits, moment, plainName, span } from '../text.js';
 import { bodyOf, editPolicy } from '../policy_form.js';
 
 const PER_PAGE = 50;
@@ -17,13 +17,13 @@ const MOST = 20000;
 export const stateOf = (policy) => (policy.unlimited ? 'unlimited' : policy.shadow ? 'shadow' : 'enforced');
 const TONE = { enforced: 'good', shadow: 'warn', unlimited: '' };
 
-/** "fixed_window(limit=5, window=1m)" → "5 in 1m", as policies of the admin API are written. */
+/** "fixed_window(limit=5, window=1m)" → "5 in 1 min", as policies of the admin API are written. */
 function fileQuota({ quota, capacity }) {
   const [, refill, period] = /refill=(\d+) per ([^)]+)/.exec(quota) ?? [];
   const [, word, window] = /(window|lease)=([^,)]+)/.exec(quota) ?? [];
-  if (refill) return `${count(capacity)}, refills ${count(Number(refill))} ${period === '1s' ? 'a second' : `every ${period}`}`;
+  if (refill) return `${count(capacity)}, refills ${count(Number(refill))} ${period === '1s' ? 'a second' : `every ${inUnits(period)}`}`;
   if (!window) return quota === 'unlimited' ? 'no limit' : quota;
-  return word === 'lease' ? `${count(capacity)} at once, lease ${window}` : `${count(capacity)} in ${window}`;
+  return word === 'lease' ? `${count(capacity)} at once, lease ${inUnits(window)}` : `${count(capacity)} in ${inUnits(window)}`;
 }
 
 function quotaText(policy) {
@@ -102,7 +102,7 @@ async function showVersions(policy, changed) {
 export function render(root, { query, signal }) {
   let policies = [];
   let at = 0;
-  const list = h('div', null, empty('Reading…'));
+  const list = h('div', null, empty('Loading…'));
   const search = h('input', { type: 'search', value: query.get('search') ?? '', placeholder: 'Name, entry or value', autocomplete: 'off', spellcheck: 'false' });
   const state = select([['', 'Any state'], ['enforced', 'Enforced'], ['shadow', 'Shadow'], ['unlimited', 'Unlimited']]);
   const source = select([['', 'All'], ['admin', 'Admin API'], ['files', 'Policy files']]);

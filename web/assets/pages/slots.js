@@ -5,7 +5,7 @@ import { barChart } from '../charts.js';
 import { field, h, select, show } from '../dom.js';
 import { name } from '../name.js';
 import { card, empty, failure, figure, figures, keepFresh, message, pageHead, table } from '../parts.js';
-import { count, moment, plainName, span, time, toDate } from '../text.js';
+import { count, moment, plainName, span, time, toDate, zone } from '../text.js';
 
 const SHOWN = 120;
 const FRESH = 5000;
@@ -55,9 +55,9 @@ function loadChart(config, bars) {
 }
 
 export function render(root, { signal }) {
-  const body = h('div', null, empty('Reading…'));
+  const body = h('div', null, empty('Loading…'));
   let shown;  // the config whose execution is on the page, and where
-  root.append(pageHead('Slots', 'Events get a time in a window that still has room. No window ever holds more than its cap.'), body);
+  root.append(pageHead('Slots', `Events get a time in a window that still has room. No window ever holds more than its cap. Times are in ${zone}.`), body);
 
   function forecastCard(config) {
     const when = h('input', { type: 'datetime-local', step: 1, value: local(new Date()), required: true });
@@ -100,9 +100,9 @@ export function render(root, { signal }) {
       boxes[2].set(count(now.scheduledLater));
       boxes[3].set(`${count(now.grantedInWindow)} of ${count(now.maxPerWindow)}`);
       boxes[4].set(count(now.claimed));
-      boxes[5].set(now.catchUpMs === undefined ? 'unknown' : now.catchUpMs > 0 ? span(now.catchUpMs) : 'now');
+      boxes[5].set(now.catchUpMs === undefined ? 'unknown' : now.catchUpMs > 0 ? span(now.catchUpMs) : '–');
       boxes[6].set(count(now.failed), null, now.failed > 0);
-      show(box, figures(...boxes));
+      show(box, h('div', { class: 'narrow-figures' }, figures(...boxes)));
     } catch (error) {
       if (!signal.aborted) show(box, failure(error, 'The backlog'));
       throw error;
@@ -152,7 +152,7 @@ export function render(root, { signal }) {
 
   function showConfig(config, box) {
     const load = h('div');
-    const executed = h('div', null, empty('Reading…'));
+    const executed = h('div', null, empty('Loading…'));
     shown = [config, executed];
     execution(...shown).catch(() => {});  // it is on the page
     show(box, h('div', { class: 'grid' }, card('Execution', { note: config.calendar ? `${config.calendar.zone}, ${config.calendar.open} to ${config.calendar.cutOff}` : 'no calendar: around the clock' }, executed), card('Load per window', { note: `${span(durationMs(config.windowSize))} each, at most ${count(config.maxPerWindow)}` }, load), forecastCard(config)));
@@ -174,7 +174,7 @@ export function render(root, { signal }) {
     const box = h('div');
     const choice = select(configs.map((c, i) => [String(i), plainName(c.configName, 60)]));
     choice.addEventListener('change', () => showConfig(configs[Number(choice.value)], box));
-    show(body, configs.length > 1 ? h('div', { class: 'toolbar' }, h('div', { class: 'grow choice' }, field('Config', choice))) : h('p', { class: 'toolbar' }, name(configs[0].configName)), box);
+    show(body, configs.length > 1 ? h('div', { class: 'toolbar' }, h('div', { class: 'grow choice' }, field('Config', choice))) : h('p', { class: 'toolbar' }, 'Config ', name(configs[0].configName)), box);
     showConfig(configs[0], box);
     keepFresh(signal, FRESH, () => execution(...shown));
   }
