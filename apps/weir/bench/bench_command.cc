@@ -163,7 +163,7 @@ void AddDoor(Syntax parent, const Door& door, int& exit_code) {
       parent.AddSubcommand(door.name, std::string("Generate load over ") + door.name + ".");
   LoadOptions& options = words->options;
   word.AddOption("--address", words->address, "Address of the service").ShowDefault();
-  word.AddOption("-c,--connections", options.connections)
+  word.AddOption("-c,--connections", options.connections, "Number of connections")
       .Between(std::size_t{1}, std::size_t{10'000})
       .ShowDefault();
   word.AddOption("-p,--pipeline", options.pipeline, "Requests in flight per connection")
@@ -180,7 +180,7 @@ void AddDoor(Syntax parent, const Door& door, int& exit_code) {
   word.AddOption("--keys", options.keys, "Number of different keys")
       .Between(std::size_t{1}, std::size_t{1'000'000'000})
       .ShowDefault();
-  word.AddOption("-t,--threads", options.threads)
+  word.AddOption("-t,--threads", options.threads, "Number of threads")
       .Between(std::size_t{1}, std::size_t{256})
       .ShowDefault();
   AddTls(word, *words);

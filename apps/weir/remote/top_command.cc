@@ -44,13 +44,12 @@ std::string Sparkline(dom::array seconds, const char* field) {
   std::vector<std::uint64_t> values;
   for (const dom::element second : seconds) values.push_back(CountOf(second, field));
   if (values.size() > kWidth) values.erase(values.begin(), values.end() - kWidth);
-  const std::uint64_t most =
-      values.empty() ? 1
-                     : std::max<std::uint64_t>(1, *std::max_element(values.begin(), values.end()));
+  const std::uint64_t peak = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+  const std::uint64_t most = std::max<std::uint64_t>(1, peak);
   std::string line;
   for (const std::uint64_t value : values) line += kBars[(value * 8 + most - 1) / most];
   const std::uint64_t now = values.empty() ? 0 : values.back();
-  return line + "  " + Grouped(now) + "/s, at most " + Grouped(values.empty() ? 0 : most) + "/s\n";
+  return line + "  " + Grouped(now) + "/s, peak " + Grouped(peak) + "/s\n";
 }
 
 Result<std::string> Get(const Remote& remote, const std::string& target) {

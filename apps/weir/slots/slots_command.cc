@@ -163,12 +163,12 @@ void AddForecast(Syntax slots_word, int& exit_code) {
   Syntax word = slots_word.AddSubcommand(
       "forecast", "Show which windows events would get, without assigning them.");
   words->where.AddTo(word);
-  word.AddOption("--config", words->config).Required();
+  word.AddOption("--config", words->config, "The config").Required();
   word.AddOption("--count", words->count, "Number of events")
       .Between(std::int64_t{1}, std::int64_t{1'000'000'000'000})
       .Required();
   word.AddOption("--at", words->at, "Requested time of the events").Required();
-  word.AddFlag("--json", words->json);
+  word.AddFlag("--json", words->json, "Print JSON");
   word.OnRun([words, &exit_code] { exit_code = RunForecast(*words); });
 }
 
@@ -239,7 +239,7 @@ void AddPlot(Syntax slots_word, int& exit_code) {
   Syntax word =
       slots_word.AddSubcommand("plot", "Plot the load per window, in the terminal or as SVG.");
   words->where.AddTo(word);
-  word.AddOption("--config", words->config).Required();
+  word.AddOption("--config", words->config, "The config").Required();
   word.AddOption("--from", words->from, "First window").ShowDefault();
   word.AddOption("--to", words->to, "Last window").ShowDefault();
   word.AddOption("--svg", words->svg, "Also write a chart to this SVG file");

@@ -150,7 +150,8 @@ std::string ReplayText(const ReplayResult& result, std::size_t top) {
                     FormatInstant(result.to) + " (" + std::string(FormatName(result.format)) +
                     ")\n";
   if (result.malformed > 0) {
-    out += Grouped(result.malformed) + " malformed lines were skipped:\n";
+    out += Grouped(result.malformed) + (result.malformed == 1 ? " malformed line was skipped:\n"
+                                                              : " malformed lines were skipped:\n");
     for (const std::string& example : result.examples) out += "  " + example + "\n";
   }
   if (result.out_of_order > 0) {
