@@ -280,9 +280,12 @@ Status SharedPolicyStore::ReadIfChanged() {
   Result<std::int64_t> changes = ledger_->ReadChanges();
   if (!changes.ok()) return changes.error();
   if (*changes == changes_) return {};
-  if (*changes == 0 && changes_ > 0 && ledger_->forgets()) {
+  // Also those that were only remembered: a node may have started without the database.
+  const bool knows = changes_ > 0 || !latest_.empty();
+  if (*changes == 0 && knows && ledger_->forgets()) {
     Report("the policy database has lost its policies; restoring the last known ones");
-    if (Status restored = ledger_->Restore(latest_, changes_); !restored.ok()) return restored;
+    Status restored = ledger_->Restore(latest_, std::max<std::int64_t>(changes_, 0));
+    if (!restored.ok()) return restored;
   }
   Result<Snapshot> snapshot = ledger_->ReadAll();
   if (!snapshot.ok()) return snapshot.error();

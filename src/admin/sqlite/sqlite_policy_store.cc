@@ -117,7 +117,7 @@ void SqlitePolicyStore::Finish(const Status& committed, Pending& pending) {
     // changed nothing, and reading again for each of them would be a gift to whoever repeats them.
     const Code code = committed.error().code;
     if (code != Code::kAlreadyExists && code != Code::kNotFound &&
-        code != Code::kFailedPrecondition) {
+        code != Code::kFailedPrecondition && code != Code::kInvalidArgument) {
       latest_unsure_ = true;
     }
     return pending.done(committed.error());

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "admin/redis/policy_store.h"
+#include "admin/sqlite/policy_memory.h"
 #include "conformance/policy/policy_node.h"
 #include "support/redis_server.h"
+#include "support/temp_dir.h"
 #include "support/wait.h"
 
 namespace weir::policy {
@@ -84,6 +86,38 @@ TEST(RedisPolicies, AChangeToAServerThatForgotDoesNotTakeThePlaceOfAllOthers) {
   const Node fresh(server.url());
   EXPECT_EQ(fresh.Limit("k"), 7);
   EXPECT_EQ(fresh.Limit("other"), 8);
+}
+
+// Of all nodes none has seen the server: they were restarted as well.
+TEST(RedisPolicies, ANodeThatStartedWithoutTheServerTellsItWhatItRemembers) {
+  test::RedisServer server;
+  const test::TempDir folder;
+  const auto start = [&](Catalog& catalog, bool required) {
+    shared::Options options;
+    options.required = required;
+    options.memory =
+        std::move(*sqlite::PolicyMemory::Open((folder / "policies.db").string(), "here"));
+    auto opened = redis::Open(server.url(), catalog, std::move(options));
+    EXPECT_TRUE(opened.ok()) << opened.error().message;
+    return std::move(*opened);
+  };
+  {
+    Catalog catalog{CompileOptions{DefaultPolicy(), 0.1}};
+    const auto store = start(catalog, true);
+    const auto made = PolicyNode::Await<StoredPolicy>(
+        [&](auto done) { store->Create(Sample("k", 7), "me", done); });
+    ASSERT_TRUE(made.ok());
+  }
+  server.Kill();  // nothing is on disk
+  Catalog catalog{CompileOptions{DefaultPolicy(), 0.1}};
+  const auto store = start(catalog, false);
+  const auto limit = [&] { return catalog.live().Current()->ForKey("k").quota()->limit(); };
+  EXPECT_EQ(limit(), 7);
+  server.Start();
+  ASSERT_TRUE(WaitUntil([&] { return store->health().up; }));
+  EXPECT_EQ(limit(), 7);
+  const Node fresh(server.url());
+  EXPECT_EQ(fresh.Limit("k"), 7);
 }
 
 // The one that puts the policies back has not seen the latest change.
