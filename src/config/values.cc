@@ -6,6 +6,7 @@
 
 #include "base/ascii.h"
 #include "base/number.h"
+#include "base/url.h"
 #include "policy/duration.h"
 
 namespace weir::config {
@@ -81,11 +82,27 @@ Result<std::size_t> ReadChoice(std::string_view text,
   return Expected(all, text);
 }
 
+namespace {
+
+/// Options are left to whoever opens the URL. PostgreSQL's library reads its own URLs, which may
+/// name hosts in other ways; a number that is no port is none there either.
+Status CheckUrl(const std::string& text) {
+  if (text.find("://") == std::string::npos) return {};
+  const Result<Url> url = ParseUrl(text);
+  if (url.ok()) return {};
+  const std::string& wrong = url.error().message;
+  if (text.starts_with("postgres") && !wrong.starts_with("invalid port")) return {};
+  return Error{Code::kInvalidArgument, "invalid URL: " + wrong};
+}
+
+}  // namespace
+
 Status SetUrl(std::string& target, Texts texts, std::initializer_list<std::string_view> schemes) {
   const std::string& text = texts[0];
   std::string list;
   for (const std::string_view scheme : schemes) {
     if (text.starts_with(scheme)) {
+      if (Status status = CheckUrl(text); !status.ok()) return status;
       target = text;
       return {};
     }

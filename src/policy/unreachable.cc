@@ -79,7 +79,9 @@ using PolicyName = std::pair<std::string_view, std::string_view>;
 using Rivals = std::map<PolicyName, const Definition*>;
 
 Why Trouble(const Definition& one, const Rivals& rivals) {
+  // The values of a chain are the caller's own, whatever they are called.
   for (const EntryMatch& entry : one.match) {
+    if (one.ordered) break;
     if (Why why = EntryTrouble(entry)) return why;
   }
   const auto rival = rivals.find({one.domain, one.name});

@@ -95,6 +95,8 @@ Result<std::string> EndValue(const std::string& expires) {
                    "never"};
     }
     instant = SystemClock::Get().Now() + duration->count();
+  } else if (*instant <= SystemClock::Get().Now()) {
+    return Error{Code::kInvalidArgument, "--expires " + expires + " is in the past"};
   }
   return JsonText([&](JsonWriter& json) { json.Value(FormatInstant(*instant)); });
 }

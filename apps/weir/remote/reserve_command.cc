@@ -75,6 +75,8 @@ int RunReserve(const ReserveWords& words) {
     PrintLeft(answer);
     const std::int64_t retry = NumberOf(answer, "retryAfterMs");
     if (retry > 0) std::cout << "; retry in " << Wait(retry);
+    if (IsTrue(answer, "never"))
+      std::cout << "; the cost exceeds the limit and can never be reserved";
     std::cout << '\n';
     if (const std::string text = TextOf(answer, "reservation"); !text.empty()) {
       std::cout << text << '\n';

@@ -9,10 +9,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <thread>
 #include <utility>
 
 #include "base/json_writer.h"
+#include "console.h"
 #include "csv.h"
 #include "protocol/http/error.h"
 
@@ -22,6 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kAttempts = 10;
+constexpr int kShown = 5;  // of the events that got no slot by this feed
 constexpr const char* kHeader =
     "eventId,configName,requestedTime,scheduledTime,windowStart,delayMs,status\n";
 
@@ -54,6 +57,11 @@ class Progress {
                  bar.c_str(), share * 100, static_cast<long long>(events), rate,
                  last ? "in" : "ETA", Brief(last ? seconds : left).c_str(),
                  terminal_ && !last ? "   " : "   \n");
+  }
+
+  /// Begins a new line for something else, if the bar is on this one.
+  void Interrupt() {
+    if (!quiet_ && terminal_ && shown_ != Clock::time_point{}) std::fputc('\n', stderr);
   }
 
  private:
@@ -242,6 +250,7 @@ class Importer {
     std::size_t next = 0;
     for (const FeedEvent& event : events) {
       const Line line = event.status.ok() ? Accept(event, (*answers)[next++]) : Reject(event);
+      if (line.status != "NEW" && line.status != "EXISTING") Tell(line);
       if (json_) {
         AppendJsonLine(text, line);
       } else {
@@ -302,6 +311,14 @@ class Importer {
             false};
   }
 
+  /// Most feeds go wrong in one way: the first few events tell it.
+  void Tell(const Line& line) {
+    if (++told_ > kShown) return;
+    progress_.Interrupt();
+    std::cerr << "weir: event " << Shown(line.slot.event_id) << ": " << Shown(line.status, 200)
+              << '\n';
+  }
+
   void ShowProgress(bool last) {
     const double share =
         last || feed_.bytes_total() <= 0
@@ -317,6 +334,7 @@ class Importer {
   ImportSummary summary_;
   std::string part_;
   std::ofstream out_;
+  int told_ = 0;
   bool json_ = false;
   bool header_written_ = false;
 };

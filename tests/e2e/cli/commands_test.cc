@@ -81,6 +81,8 @@ TEST_F(Cli, ReservesAndSettles) {
   EXPECT_EQ(again.exit_code, kNo);
   EXPECT_EQ(again.output, "nothing to settle: already settled or expired\n");
   EXPECT_EQ(Weir({"reserve", "user-7", "--expires", "soon"}).exit_code, kUsage);
+  EXPECT_THAT(Weir({"reserve", "user-7", "--cost", "101"}).output,
+              HasSubstr("the cost exceeds the limit and can never be reserved"));
 }
 
 TEST_F(Cli, SaysThatTheStoreDidNotDecide) {
@@ -189,6 +191,9 @@ TEST_F(Cli, AnExceptionEndsByItself) {
   EXPECT_EQ(Weir({"policy", "apply", file, "--expires", "never"}).exit_code, kOk);
   EXPECT_THAT(Weir({"policy", "get", "big", "--json"}).output, Not(HasSubstr("expiresAt")));
   EXPECT_EQ(Weir({"policy", "apply", file, "--expires", "soon"}).exit_code, kUsage);
+  const RunResult past = Weir({"policy", "apply", file, "--expires", "2020-01-01T00:00:00Z"});
+  EXPECT_EQ(past.exit_code, kUsage);
+  EXPECT_THAT(past.error_output, HasSubstr("--expires 2020-01-01T00:00:00Z is in the past"));
   const std::string yaml = File(
       "policies:\n  - {name: y, key: y, quota: {fixed_window: "
       "{limit: 1, window: 1s}}}\n");

@@ -65,6 +65,7 @@ TEST_F(SlotsFeed, QuotesThatWouldBeLostAreInvalid) {
                                "lines\"\n"
                                "good,\"{\"\"amount\"\":5}\"\n");
   EXPECT_THAT(run.output, HasSubstr("5 events: 1 new, 0 existing, 4 refused"));
+  EXPECT_THAT(run.error_output, HasSubstr(": INVALID: "));  // the first few are told at once
   EXPECT_THAT(Results("feed.slots.csv"), HasSubstr("a field with quotes in it must be quoted"));
   EXPECT_THAT(Client().Get("/api/v1/slots/good").body, HasSubstr(R"("payload":"{\"amount\":5}")"));
 }

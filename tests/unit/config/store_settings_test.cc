@@ -11,6 +11,7 @@ namespace weir::config {
 namespace {
 
 using policy::yaml::Problem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -43,6 +44,17 @@ TEST(StoreSettings, StoreNamesOneOfThem) {
   ASSERT_THAT(read.problems, IsEmpty()) << read.Said();
   EXPECT_EQ(read.config.store, "redis://cache");
   EXPECT_EQ(read.config.store_name, "hot");
+}
+
+TEST(StoreSettings, UrlsThatNoServerCanHaveAreRefused) {
+  EXPECT_THAT(Read("store: redis://127.0.0.1:notaport\n").Said(),
+              HasSubstr("weir.yaml:1:8: store: invalid URL: invalid port (1 to 65535)"));
+  EXPECT_THAT(Read("store: postgres://u:secret@127.0.0.1:99999/db\n").Said(),
+              AllOf(HasSubstr("store: invalid URL: invalid port"), Not(HasSubstr("secret"))));
+  EXPECT_THAT(Read("stores: { main: mysql://a:0/weir }\n").Said(), HasSubstr("invalid port"));
+  EXPECT_THAT(Read("notify: { broker: 'kafka://a:1,b:x' }\n").Said(), HasSubstr("invalid port"));
+  EXPECT_THAT(Read("store: postgres:///weir?host=/run/postgresql\n").problems, IsEmpty());
+  EXPECT_THAT(Read("store: postgres://%2Frun%2Fpostgresql/weir\n").problems, IsEmpty());
 }
 
 TEST(StoreSettings, SeveralUrlsAreShards) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "policy/envoy_config.h"
 #include "policy/policy_file.h"
 
 namespace weir::policy {
@@ -51,6 +52,23 @@ TEST(Unreachable, ValuesThatNoDoorSendsAreWarnedOf) {
               ElementsAre(HasSubstr("paths begin with '/'")));
   EXPECT_THAT(Warnings({"name: a, match: {route: '/pay?x=1'}"}),
               ElementsAre(HasSubstr("without the query")));
+}
+
+// What callers put into the chains of Envoy's files is theirs, whatever they call it.
+TEST(Unreachable, ValuesOfChainsAreNotJudged) {
+  std::vector<yaml::Problem> problems;
+  std::vector<Definition> definitions = ParseEnvoyConfig(
+      "domain: shop\n"
+      "descriptors:\n"
+      "  - key: merchant\n"
+      "    descriptors:\n"
+      "      - {key: method, value: refund, rate_limit: {unit: minute, requests_per_unit: 5}}\n",
+      "envoy.yaml", problems);
+  ASSERT_EQ(yaml::ToString(problems), "");
+  PolicyIds ids;
+  const auto set = PolicySet::Compile(std::move(definitions), {DefaultPolicy(), 0.1}, ids);
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  EXPECT_THAT(Unreachable(**set), IsEmpty());
 }
 
 TEST(Unreachable, APolicyThatIsAlwaysReplacedIsWarnedOf) {
