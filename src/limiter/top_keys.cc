@@ -87,21 +87,21 @@ std::vector<TopKeys::Key> TopKeys::Top(Kind kind, std::size_t n, Nanos now) cons
   const std::int64_t number = now / kSliceNanos;
   const std::lock_guard lock(mutex_);
   std::unordered_map<std::string_view, Key> sums;
-  std::vector<const telemetry::SpaceSaving*> parts;
+  std::vector<std::pair<const telemetry::SpaceSaving*, std::uint64_t>> parts;  // with their floors
   for (const Slice& slice : slices_) {
     if (slice.number < 0 || slice.number <= number - static_cast<std::int64_t>(kSlices)) continue;
     const telemetry::SpaceSaving& part = slice.Of(kind);
-    parts.push_back(&part);
+    parts.emplace_back(&part, part.floor());
     for (const auto& entry : part.entries()) sums[entry.text].policy = entry.tag;
   }
   std::vector<Key> keys;
   for (auto& [text, key] : sums) {
     key.key = text;
-    for (const telemetry::SpaceSaving* part : parts) {
+    for (const auto& [part, floor] : parts) {
       const auto* entry = part->Find(text);
       // Where it is missing it may have come as often as the rarest that is there.
-      key.count += entry != nullptr ? entry->count : part->floor();
-      key.error += entry != nullptr ? entry->error : part->floor();
+      key.count += entry != nullptr ? entry->count : floor;
+      key.error += entry != nullptr ? entry->error : floor;
     }
     keys.push_back(std::move(key));
   }

@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint32_t kLogLinesPerSecond = 20;
 constexpr std::size_t kSpareExchanges = 64;
 constexpr std::size_t kMostUrgent = 16;
+constexpr std::size_t kSpareOutputs = 8;
+constexpr std::size_t kMostKept = std::size_t{256} << 10U;
 
 }  // namespace
 
@@ -23,7 +25,9 @@ HttpWorker::HttpWorker(net::Reactor& reactor, const HttpOptions& options,
       router_(router),
       limiter_(limiter),
       throttle_(kLogLinesPerSecond),
-      answers_(options.answer_budget) {}
+      answers_(options.answer_budget) {
+  spare_output_.reserve(kSpareOutputs);
+}
 
 HttpWorker::~HttpWorker() = default;
 
@@ -38,6 +42,20 @@ void HttpWorker::GiveBack(std::unique_ptr<HttpExchanges> exchanges) {
   if (spare_.size() >= kSpareExchanges) return;
   exchanges->Clear();
   spare_.push_back(std::move(exchanges));
+}
+
+void HttpWorker::Lend(std::string& output) noexcept {
+  if (!output.empty() || spare_output_.empty()) return;
+  output = std::move(spare_output_.back());
+  spare_output_.pop_back();
+}
+
+void HttpWorker::TakeBack(std::string& output) noexcept {
+  output.clear();
+  if (output.capacity() <= kMostKept && spare_output_.size() < kSpareOutputs) {
+    spare_output_.push_back(std::move(output));
+  }
+  output = std::string();
 }
 
 void HttpWorker::AddUrgent(net::Connection& connection) {

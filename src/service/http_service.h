@@ -115,6 +115,11 @@ class HttpWorker {
     return buffered_ <= options_.buffer_budget;
   }
 
+  /// Lends memory for the answers to a burst, and takes it back when they are sent: so connections
+  /// that rest keep none, and those that work need not ask for it again and again.
+  void Lend(std::string& output) noexcept;
+  void TakeBack(std::string& output) noexcept;
+
   /// What answers hold that wait for their clients.
   MemoryBudget& answers() noexcept { return answers_; }
 
@@ -137,6 +142,7 @@ class HttpWorker {
   HttpMetrics metrics_;
   telemetry::LogThrottle throttle_;
   std::vector<std::unique_ptr<HttpExchanges>> spare_;
+  std::vector<std::string> spare_output_;
   std::vector<net::Connection*> urgent_;
   std::size_t buffered_ = 0;
   MemoryBudget answers_;

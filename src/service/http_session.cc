@@ -19,6 +19,9 @@ constexpr std::size_t kSmallBuffer = std::size_t{32} << 10U;
 /// had their turn: about 200 checks, however many have arrived.
 constexpr std::size_t kMaxOutput = std::size_t{64} << 10U;
 
+/// So many requests together have answers that are worth a large buffer.
+constexpr std::size_t kBurst = 64;
+
 /// However many connections there are.
 bool AlwaysAnswered(std::string_view path) noexcept {
   return path == "/healthz" || path == "/readyz" || path == "/metrics" ||
@@ -99,7 +102,7 @@ bool HttpSession::Sent(std::size_t size) noexcept {
   sent_ += size;
   if (sent_ == output_.size()) {
     // A connection that rests does not keep what its largest answer took.
-    if (output_.capacity() > kSmallBuffer) output_ = std::string();
+    if (output_.capacity() > kSmallBuffer) worker_.TakeBack(output_);
     output_.clear();
     sent_ = 0;
   }
@@ -204,6 +207,7 @@ void HttpSession::OnDecided() {
   const boost::intrusive_ptr<net::Connection> self = std::move(hold_);
   const Nanos now = worker_.Now();
   const bool close = ClosesNow() && next_ == Next::kNeedMore;
+  if (exchanges_->size() >= kBurst) worker_.Lend(output_);
   exchanges_->AppendReplies(worker_, now, close, output_);
   worker_.metrics().checks.Answered(now - received_at_, exchanges_->size());
   exchanges_->Clear();

@@ -37,6 +37,11 @@ std::string SessionSettings(Dialect dialect, const SessionLimits& limits) {
   return sql;
 }
 
+/// Ways to log in that do not send the password itself.
+constexpr const char* kWithoutTls =
+    "mysql_native_password,caching_sha2_password,sha256_password,client_ed25519,parsec,"
+    "auth_gssapi_client";
+
 const char* OrNull(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
 void SetOptions(MYSQL* handle, const ConnectionOptions& options, const Target& target) {
@@ -48,7 +53,12 @@ void SetOptions(MYSQL* handle, const ConnectionOptions& options, const Target& t
   mysql_options(handle, MYSQL_SET_CHARSET_NAME, "utf8mb4");
   const unsigned local_files = 0;
   mysql_options(handle, MYSQL_OPT_LOCAL_INFILE, &local_files);
-  if (target.tls == Tls::kOff) return;
+  if (target.tls == Tls::kOff) {
+    // A server that asks for it would get the password as it is, and everybody on the way; others
+    // would have the library ask at a terminal.
+    if (target.socket.empty()) mysql_optionsv(handle, MARIADB_OPT_RESTRICTED_AUTH, kWithoutTls);
+    return;
+  }
   const my_bool yes = 1;
   mysql_ssl_set(handle, OrNull(target.tls_key), OrNull(target.tls_cert), OrNull(target.tls_ca),
                 nullptr, nullptr);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <ctime>
 #include <string>
 #include <thread>
 
@@ -148,6 +149,38 @@ TEST(TopKeys, AFloodIsCountedBySamplesThatStandForIt) {
   // so a fifth is far out.
   EXPECT_NEAR(static_cast<double>(keys[0].count), 1'125'000, 225'000);
   EXPECT_NEAR(static_cast<double>(keys[1].count), 375'000, 75'000);
+}
+
+/// The processor time of a list, in microseconds.
+double TimeOfTop(const TopKeys& top, Nanos now) {
+  const auto clock = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
+  };
+  const double before = clock();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(top.Top(TopKeys::Kind::kHot, 10, now).size(), 10U);
+  return (clock() - before) / 10;
+}
+
+// A reactor makes the list. Six times as many keys may take some time more, not a hundred times.
+TEST(TopKeys, ManyKeysThatComeOnceDoNotTakeLongToList) {
+  TopKeys top;
+  const auto sampler = top.Add();
+  const auto fill = [&](Nanos now) {
+    for (std::size_t i = 0; i < TopKeys::kCapacity; ++i) {
+      sampler->Note(std::to_string(now) + "/" + std::to_string(i), 0, Outcome::kAllowed);
+    }
+    top.Collect(now);
+  };
+  fill(kStart);
+  const double one = TimeOfTop(top, kStart);
+  Nanos now = kStart;
+  for (std::size_t i = 1; i < TopKeys::kSlices; ++i) {
+    now += TopKeys::kSliceSeconds * kSecond;
+    fill(now);
+  }
+  EXPECT_LT(TimeOfTop(top, now), 40 * one);
 }
 
 TEST(TopKeys, SamplesCrossThreads) {

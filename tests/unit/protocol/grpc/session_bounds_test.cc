@@ -157,6 +157,26 @@ TEST_F(SessionBoundsTest, ManyHeadsThatUnfoldALittleTakeTurnsWithOthers) {
   EXPECT_EQ(server_->open_calls(), 301U);  // each is answered
 }
 
+TEST_F(SessionBoundsTest, HeadsThatWaitForTheirTurnAreReadWhereverTheyAreCut) {
+  const std::string head = "\x83\x86\x84\x01\x01x";
+  for (std::size_t piece = 900; piece < 1'100; ++piece) {
+    Restart(SessionOptions());
+    ASSERT_TRUE(server_->Receive(std::string(kPreface) + Settings()));
+    ASSERT_TRUE(server_->Receive(Frame(NGHTTP2_HEADERS, kEndHeaders, 1, head + Unfolding(0))));
+    std::string calls;
+    for (std::int32_t id = 3; id < 203; id += 2) {
+      calls += Frame(NGHTTP2_HEADERS, kEndHeaders, id, head + std::string(15, '\xbe'));
+    }
+    bool paused = false;
+    for (; !calls.empty(); calls.erase(0, piece)) {
+      ASSERT_TRUE(server_->Receive(calls.substr(0, piece)));
+      for (; server_->paused(); paused = true) ASSERT_TRUE(server_->Receive({}));
+    }
+    EXPECT_TRUE(paused);
+    ASSERT_EQ(server_->open_calls(), 101U) << piece;
+  }
+}
+
 TEST_F(SessionBoundsTest, AFloodOfWindowUpdatesIsCutOff) {
   ASSERT_TRUE(server_->Receive(std::string(kPreface) + Settings()));
   const std::string update = Frame(NGHTTP2_WINDOW_UPDATE, 0, 0, std::string("\0\0\0\1", 4));
