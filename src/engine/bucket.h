@@ -66,6 +66,7 @@ struct alignas(128) Bucket {
     return std::countr_zero(bits);
   }
   bool Has(int i) const noexcept { return (used >> i & 1) != 0; }
+  bool HasInline(int i) const noexcept { return ((used & ~boxed) >> i & 1) != 0; }
   bool IsBoxed(int i) const noexcept { return (boxed >> i & 1) != 0; }
 };
 static_assert(sizeof(Slot) == 24 && sizeof(Bucket) == 128);

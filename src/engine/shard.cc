@@ -50,6 +50,10 @@ Shard::Place Shard::Probe(Bucket* home, const Fingerprint& f) const noexcept {
   return {};
 }
 
+Shard::Place Shard::FindElsewhere(Bucket* home, const Fingerprint& f) noexcept {
+  return FindFrom(home, f);
+}
+
 std::string_view Shard::TextOf(const Place& place) const noexcept {
   if (place.boxed()) return place.box()->key();
   const KeyText* text = texts_ == nullptr ? nullptr : TextAt(place);

@@ -157,9 +157,11 @@ Decision Table::Charge(const Located& at, std::string_view key, const Quota& quo
     return ChargeBoxed(at, key, quota, cost, call);
   }
   const Fingerprint f = at.fingerprint.Under(Algorithm::kTokenBucket);
-  const Shard::Place place = at.shard->FindFrom(at.home, f);
-  if (place && place.boxed()) [[unlikely]]
-    return ChargeBoxed(at, key, quota, cost, call);
+  Shard::Place place = at.shard->FindInlineFrom(at.home, f);
+  if (!place) [[unlikely]] {
+    place = at.shard->FindElsewhere(at.home, f);
+    if (place && place.boxed()) return ChargeBoxed(at, key, quota, cost, call);
+  }
   return ChargeInline(at, place, key, quota, cost, call);
 }
 

@@ -193,11 +193,12 @@ TEST_F(StoreReservations, GiveNothingBackToALaterWindowOfAnotherLength) {
   }
 }
 
-// Their buckets kept nothing that a settlement could go by.
+// Their buckets kept nothing that a settlement could go by, and their records have other names.
 TEST_F(StoreReservations, TextsOfTheFirstVersionCountAsSpent) {
   const Quota bucket = *Quota::TokenBucket(100, 1, 1s);
-  const std::string text = Reserve({{"llm/burst|user:1", bucket}}, 60);
-  std::string bytes = *Base64UrlDecoded(text);
+  Reservation old = *reserve::Read(Reserve({{"llm/burst|user:1", bucket}}, 60));
+  old.nonce = reserve::Begin(60s, 60).nonce;
+  std::string bytes = *Base64UrlDecoded(reserve::Write(old));
   ASSERT_EQ(bytes[0], 2);
   bytes[0] = 1;
   EXPECT_FALSE(Settle(there_, Base64UrlEncoded(bytes), 0));
