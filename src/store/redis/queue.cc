@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "store/redis/call.h"
 #include "store/redis/single.h"
 
 namespace weir::store::redis {
@@ -18,7 +17,7 @@ bool Queue::HasSingle(std::size_t depth) const {
 }
 
 std::shared_ptr<Load> Queue::Next(std::size_t depth) {
-  if (waiting_.empty()) return nullptr;
+  if (waiting_.empty() || held()) return nullptr;
   // An Apply that does not fit into one call goes call by call: a call that is sent again, to
   // another node or with the script's text, would be overtaken by the next.
   if (last_ != nullptr && last_->pending.back().call == waiting_.front().call) return nullptr;
@@ -31,9 +30,11 @@ std::shared_ptr<Load> Queue::Next(std::size_t depth) {
     charges += waiting_.front().application->charges.size();
     if (charges > kMaxChargesOfCall && !load->pending.empty()) break;
     load->applications.push_back(waiting_.front().application);
+    charges_ -= waiting_.front().application->charges.size();
     load->pending.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
+  if (waiting_.empty()) held_ = false;
   if (load->applications.size() == 1) load->single = SingleShape(*load->applications[0]);
   load->combined = !load->single.has_value();
   ++in_flight_;

@@ -131,6 +131,52 @@ TEST_F(RedisQueue, AnApplyThatDoesNotFitIntoACallGoesCallByCall) {
   EXPECT_EQ(Send(queue, kDepth), Sizes{44});
 }
 
+TEST_F(RedisQueue, WhatIsHeldGoesTogetherWhenItIsReleased) {
+  Queue queue;
+  Add(queue, 1);
+  queue.Hold(1);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{});
+  Add(queue, 8);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{});
+  queue.Release(1);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{9});
+  Add(queue, 1);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{1}) << "nothing is held after it";
+}
+
+TEST_F(RedisQueue, WhatIsHeldGoesAtOnceWhenItFillsACall) {
+  Queue queue;
+  Add(queue, 1);
+  queue.Hold(1);
+  Add(queue, 254);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{});
+  Add(queue, 1);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{256});
+  Add(queue, 1);
+  queue.Hold(2);
+  queue.Release(1);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{}) << "that was another hold";
+  queue.Release(2);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{1});
+}
+
+TEST_F(RedisQueue, WhatIsReleasedWhileAllCallsAreOutGoesWithTheNextAnswer) {
+  Queue queue;
+  Add(queue, 9);
+  EXPECT_EQ(Send(queue, 1), Sizes{9});
+  Add(queue, 2);
+  queue.Hold(1);
+  Answer(queue);
+  EXPECT_EQ(Send(queue, 1), Sizes{}) << "an answer releases nothing";
+  Add(queue, 9);
+  queue.Release();
+  EXPECT_EQ(Send(queue, 1), Sizes{11});
+  Add(queue, 3);
+  EXPECT_EQ(Send(queue, 1), Sizes{});
+  Answer(queue);
+  EXPECT_EQ(Send(queue, 1), (Sizes{1, 1, 1}));
+}
+
 TEST(RedisQueues, LanesOfOneServerShareItsDepth) {
   constexpr std::uint32_t kOne = 1;
   constexpr std::uint32_t kOther = 2;
