@@ -139,9 +139,20 @@ TEST_F(RedisQueue, WhatIsHeldGoesTogetherWhenItIsReleased) {
   Add(queue, 8);
   EXPECT_EQ(Send(queue, kDepth), Sizes{});
   queue.Release(1);
-  EXPECT_EQ(Send(queue, kDepth), Sizes{9});
+  EXPECT_EQ(Send(queue, kDepth), Sizes(9, 1)) << "call by call, but at once";
   Add(queue, 1);
-  EXPECT_EQ(Send(queue, kDepth), Sizes{1}) << "nothing is held after it";
+  EXPECT_EQ(Send(queue, kDepth), Sizes{}) << "nine are in flight";
+  for (int i = 0; i < 6; ++i) Answer(queue);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{1}) << "it is not held";
+}
+
+TEST_F(RedisQueue, ManyThatAreHeldGoInOneCall) {
+  Queue queue;
+  Add(queue, 17);
+  queue.Hold(1);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{});
+  queue.Release(1);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{17});
 }
 
 TEST_F(RedisQueue, WhatIsHeldGoesAtOnceWhenItFillsACall) {
@@ -168,9 +179,9 @@ TEST_F(RedisQueue, WhatIsReleasedWhileAllCallsAreOutGoesWithTheNextAnswer) {
   queue.Hold(1);
   Answer(queue);
   EXPECT_EQ(Send(queue, 1), Sizes{}) << "an answer releases nothing";
-  Add(queue, 9);
+  Add(queue, 18);
   queue.Release();
-  EXPECT_EQ(Send(queue, 1), Sizes{11});
+  EXPECT_EQ(Send(queue, 1), Sizes{20});
   Add(queue, 3);
   EXPECT_EQ(Send(queue, 1), Sizes{});
   Answer(queue);
