@@ -1,7 +1,8 @@
 // ./dev bench stores: checks per second and added latency on each distant store, beside the plain
 // way on the same server, in one run. The servers are fresh ones of our own, with durable commits.
 // Prints `figure` lines. An argument names one store: redis, cluster, postgres, mariadb or
-// mysql; or "sparse", which is the part of redis where checks come one by one.
+// mysql; or "sparse", which is the part of redis where checks come one by one, or "gather", the
+// part of that in which they may wait for others.
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "cluster.h"
+#include "gather.h"
 #include "http_load.h"
 #include "plain_way.h"
 #include "sparse.h"
@@ -102,10 +104,10 @@ void MeasureRedisPipelined(const test::RedisServer& server, const MakeStore& mak
   Figure("redis.spread.pipelined_cpu_us", pipelined.cpu_us, "us");
 }
 
-MakeStore OnRedis(const test::RedisServer& server) {
-  return [&server](boost::asio::io_context& io) {
+MakeStore OnRedis(const test::RedisServer& server, const std::string& with = "") {
+  return [&server, with](boost::asio::io_context& io) {
     store::redis::Options options;
-    options.url = server.url();
+    options.url = server.url() + with;
     options.command_timeout = std::chrono::seconds(5);
     return std::move(*store::redis::MakeStore(io, std::move(options)));
   };
@@ -114,6 +116,11 @@ MakeStore OnRedis(const test::RedisServer& server) {
 void MeasureRedisSparse() {
   const test::RedisServer server;
   MeasureSparse(server.port(), OnRedis(server), Figure);
+}
+
+void MeasureRedisGather() {
+  const test::RedisServer server;
+  MeasureGather(server.port(), OnRedis(server), OnRedis(server, "?gather=1ms"), Figure);
 }
 
 void MeasureRedis() {
@@ -179,6 +186,7 @@ void MeasureMysql() {
 int Run(const std::string& only) {
   if (only.empty() || only == "redis") MeasureRedis();
   if (only.empty() || only == "redis" || only == "sparse") MeasureRedisSparse();
+  if (only.empty() || only == "redis" || only == "sparse" || only == "gather") MeasureRedisGather();
   if (only.empty() || only == "cluster") MeasureCluster(Figure);
   if (only.empty() || only == "postgres") MeasurePostgres();
   if (only.empty() || only == "mariadb") MeasureMysqlFamily<test::MariadbServer>("mariadb");

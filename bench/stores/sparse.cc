@@ -1,63 +1,35 @@
 #include "sparse.h"
 
-#include <hiredis/hiredis.h>
-
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "plain_redis.h"
+
 namespace weir::bench {
 namespace {
 
 using std::chrono::steady_clock;
-using Context = std::unique_ptr<redisContext, decltype(&redisFree)>;
-using Answer = std::unique_ptr<redisReply, decltype(&freeReplyObject)>;
+using Check = RedisCheck;
 
 constexpr std::size_t kKeys = 10'000;
 constexpr int kTurns = 41;
 constexpr double kTurnSeconds = 0.08;
 
-void RequireThat(bool good, const char* what) {
-  if (good) return;
-  std::fprintf(stderr, "sparse: %s\n", what);
-  std::exit(1);
-}
-
-Answer Next(redisContext& context) {
-  void* reply = nullptr;
-  RequireThat(redisGetReply(&context, &reply) == REDIS_OK, "no reply");
-  return {static_cast<redisReply*>(reply), &freeReplyObject};
-}
-
-/// Makes one check of a key and waits for its answer.
-using Check = std::function<void(const std::string& key)>;
-
-Check Incrby(redisContext& context) {
-  return [&context](const std::string& key) {
-    redisAppendCommand(&context, "INCRBY plain:%s 1", key.c_str());
-    redisAppendCommand(&context, "PEXPIRE plain:%s 60000", key.c_str());
-    RequireThat(Next(context)->type == REDIS_REPLY_INTEGER, "INCRBY failed");
-    RequireThat(Next(context)->type == REDIS_REPLY_INTEGER, "PEXPIRE failed");
-  };
-}
-
 Check PlainScript(redisContext& context, const char* text, const char* prefix,
                   const char* argument = "123456789012") {
-  const Answer loaded(static_cast<redisReply*>(redisCommand(&context, "SCRIPT LOAD %s", text)),
-                      &freeReplyObject);
+  const RedisAnswer loaded(static_cast<redisReply*>(redisCommand(&context, "SCRIPT LOAD %s", text)),
+                           &freeReplyObject);
   RequireThat(loaded != nullptr && loaded->type == REDIS_REPLY_STRING, "no script");
   const std::string digest(loaded->str, loaded->len);
   return [&context, prefix, argument, digest](const std::string& key) {
     redisAppendCommand(&context, "EVALSHA %s 1 %s:%s %s", digest.c_str(), prefix, key.c_str(),
                        argument);
-    RequireThat(Next(context)->type != REDIS_REPLY_ERROR, "EVALSHA failed");
+    RequireThat(NextAnswer(context)->type != REDIS_REPLY_ERROR, "EVALSHA failed");
   };
 }
 
@@ -101,14 +73,6 @@ class OurWay {
   const Quota quota_;
 };
 
-/// Nanoseconds that the server has run on a processor so far.
-double CpuOf(const std::string& pid) {
-  std::ifstream file("/proc/" + pid + "/schedstat");
-  double nanos = 0;
-  RequireThat(static_cast<bool>(file >> nanos), "no /proc/PID/schedstat");
-  return nanos;
-}
-
 struct Way {
   std::string name;
   Check check;
@@ -133,20 +97,10 @@ void TakeTurn(Way& way, const std::string& pid, int rate, std::minstd_rand& rand
   way.turns.push_back((CpuOf(pid) - before) / 1000 / static_cast<double>(total));
 }
 
-std::string PidOf(redisContext& context) {
-  const Answer info(static_cast<redisReply*>(redisCommand(&context, "INFO server")),
-                    &freeReplyObject);
-  RequireThat(info != nullptr && info->type == REDIS_REPLY_STRING, "no INFO");
-  const std::string text(info->str, info->len);
-  const std::string word = "process_id:";
-  return std::to_string(std::atoi(text.c_str() + text.find(word) + word.size()));
-}
-
 }  // namespace
 
 void MeasureSparse(int port, const MakeStore& make, const TellFigure& tell) {
-  const Context context(redisConnect("127.0.0.1", port), &redisFree);
-  RequireThat(context != nullptr && context->err == 0, "no connection to Redis");
+  const RedisContext context = ConnectPlainly(port);
   const std::string pid = PidOf(*context);
   using std::chrono::seconds;
   constexpr std::int64_t kMany = 1'000'000'000;

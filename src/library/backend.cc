@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/duration.h"
 #include "drivers/redis/channel.h"
 #include "drivers/redis/masters.h"
 #include "drivers/redis/url.h"
@@ -158,6 +159,11 @@ Result<std::unique_ptr<Backend>> OpenSqlBackend(const BackendOptions& options, G
 Result<std::unique_ptr<Backend>> OpenRedisBackend(BackendOptions options, Guard& guard) {
   auto address = redis::ParseUrl(options.url);
   if (!address.ok()) return address.error();
+  if (2 * address->gather > options.timeout) {
+    return Error{Code::kInvalidArgument, "redis: gather=" + FormatDuration(address->gather) +
+                                             " is more than half of the store timeout, which is " +
+                                             FormatDuration(options.timeout)};
+  }
   return std::unique_ptr<Backend>(
       std::make_unique<RedisBackend>(std::move(options), std::move(*address), guard));
 }

@@ -1,7 +1,9 @@
 #include "drivers/redis/url.h"
 
+#include <string>
 #include <utility>
 
+#include "base/duration.h"
 #include "base/number.h"
 #include "base/url.h"
 
@@ -50,6 +52,16 @@ Status ReadDatabase(std::string_view path, Address& address) {
   return {};
 }
 
+Status ReadGather(const std::string& value, Address& address) {
+  if (value == "0") return {};
+  const auto time = ParseDuration(value);
+  if (!time.ok() || *time > kLongestGather) {
+    return Invalid("gather must be 0 or a time of at most 10ms, such as 1ms; it is " + value);
+  }
+  address.gather = *time;
+  return {};
+}
+
 Status ReadOption(std::string_view name, std::string& value, Address& address) {
   TlsOptions& tls = address.tls;
   if (value.empty()) return Invalid("an option after ? needs a value: name=value");
@@ -64,6 +76,7 @@ Status ReadOption(std::string_view name, std::string& value, Address& address) {
     address.spread = value == "on";
     return {};
   }
+  if (name == "gather") return ReadGather(value, address);
   if (!tls.on) return Invalid("options that begin with tls are for rediss://");
   // Without the prefix, and verify=on|off: as they were called at first.
   if (name == "tls" && (value == "required" || value == "insecure-no-verify")) {
@@ -78,7 +91,8 @@ Status ReadOption(std::string_view name, std::string& value, Address& address) {
     tls.verify = value == "on";
   } else {
     return Invalid(
-        "options are tag, spread, tls_ca, tls_cert, tls_key and tls=required|insecure-no-verify");
+        "options are tag, spread, gather, tls_ca, tls_cert, tls_key and "
+        "tls=required|insecure-no-verify");
   }
   return {};
 }

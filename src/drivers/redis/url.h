@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,6 +28,9 @@ struct TlsOptions {
   bool verify = true;
 };
 
+/// The longest that checks may wait for others.
+inline constexpr std::chrono::milliseconds kLongestGather{10};
+
 /// Where to connect, and with which credentials.
 struct Address {
   std::vector<Endpoint> endpoints = {{}};  ///< One, or some nodes of a cluster.
@@ -37,13 +41,15 @@ struct Address {
   TlsOptions tls = {};
   std::string tag = {};  ///< Cluster: by what its user wants keys to share a slot.
   bool spread = true;    ///< Cluster: keys that are never charged together may have other slots.
+  /// How long a check may wait for others that go to the server in the same call.
+  std::chrono::nanoseconds gather{0};
 };
 
 /// Reads `redis://[user[:password]@]host[:port][/database]`, `rediss://…` for TLS, and
 /// `redis+cluster://` or `rediss+cluster://` with one or more `host[:port]`, parted by commas and
 /// without a database. User and password may hold %XX; `:password@` alone is the default user's.
 /// TLS takes `?tls_ca=FILE&tls_cert=FILE&tls_key=FILE` and `tls=insecure-no-verify`, a cluster
-/// `?tag=NAME` or `?spread=off`. Errors never repeat the password.
+/// `?tag=NAME` or `?spread=off`, both `?gather=1ms`. Errors never repeat the password.
 Result<Address> ParseUrl(std::string_view text);
 
 }  // namespace weir::redis

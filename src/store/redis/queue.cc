@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "store/redis/call.h"
 #include "store/redis/single.h"
 
 namespace weir::store::redis {
@@ -12,13 +11,13 @@ namespace weir::store::redis {
 // it must keep to the same depth: what comes under load is cheaper in the next combined one.
 bool Queue::HasSingle(std::size_t depth) const {
   const std::size_t room = combined_ == 0 ? kDepth : depth;
-  return in_flight_ < room && waiting_.size() <= room - in_flight_ &&
-         SingleShape(*waiting_.front().application) &&
+  const bool fits = in_flight_ < room && waiting_.size() <= room - in_flight_;
+  return (fits || apart_ > 0) && SingleShape(*waiting_.front().application) &&
          (waiting_.size() == 1 || waiting_[1].call != waiting_[0].call);
 }
 
 std::shared_ptr<Load> Queue::Next(std::size_t depth) {
-  if (waiting_.empty()) return nullptr;
+  if (waiting_.empty() || held()) return nullptr;
   // An Apply that does not fit into one call goes call by call: a call that is sent again, to
   // another node or with the script's text, would be overtaken by the next.
   if (last_ != nullptr && last_->pending.back().call == waiting_.front().call) return nullptr;
@@ -31,15 +30,23 @@ std::shared_ptr<Load> Queue::Next(std::size_t depth) {
     charges += waiting_.front().application->charges.size();
     if (charges > kMaxChargesOfCall && !load->pending.empty()) break;
     load->applications.push_back(waiting_.front().application);
+    charges_ -= waiting_.front().application->charges.size();
     load->pending.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
+  apart_ -= std::min(apart_, load->pending.size());
+  if (waiting_.empty()) held_ = false;
   if (load->applications.size() == 1) load->single = SingleShape(*load->applications[0]);
   load->combined = !load->single.has_value();
   ++in_flight_;
   if (load->combined) ++combined_;
   last_ = load.get();
   return load;
+}
+
+void Queue::Release() noexcept {
+  if (!std::exchange(held_, false)) return;
+  apart_ = in_flight_ + waiting_.size() <= kApart ? waiting_.size() : 0;
 }
 
 void Queue::Answered(const Load& load) {

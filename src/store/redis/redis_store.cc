@@ -4,14 +4,19 @@
 // in which they came, each lane sends what it has, many applications to a call of the script, and
 // keeps a few calls in flight (see queue.h); what comes while all are out waits and goes together.
 // As long as there are calls enough, a single charge goes by itself, with a script made for that
-// (script/single), which costs the server a tenth of one that can do everything.
+// (script/single), which costs the server a tenth of one that can do everything. With
+// Options::gather a lane holds checks that come one by one for a moment, and sends them together.
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <chrono>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "drivers/redis/url.h"
+#include "store/guard/asio_timers.h"
 #include "store/pending.h"
 #include "store/redis/call.h"
 #include "store/redis/crossing.h"
@@ -27,6 +32,8 @@ namespace asio = boost::asio;
 using weir::redis::Answer;
 
 constexpr int kMaxReferences = 3;
+// A check that comes after a longer silence than so many times `gather` waits for nobody.
+constexpr int kSilence = 4;
 constexpr const char* kClosed = "redis: the store was closed";
 
 /// What the store and its calls in flight share. Not thread-safe.
@@ -36,8 +43,11 @@ class Core : public std::enable_shared_from_this<Core> {
       : io_(io),
         clock_(options.clock),
         max_pending_(options.max_pending),
+        gather_(options.gather),
         route_(std::move(route)),
-        reference_(SystemClock::Get().Now()) {}
+        reference_(SystemClock::Get().Now()) {
+    if (gather_.count() > 0) timers_ = std::make_unique<guard::AsioTimers>(io);
+  }
 
   void Apply(std::span<Application> applications, Done done);
   void Close();
@@ -47,6 +57,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
  private:
   void Add(Application& application, const std::shared_ptr<Pending::Call>& call);
+  bool Holds(Route::Lane lane, Queue& queue, const Application& application);
   void Cross(Application& application, const Pending& pending);
   void FlushSoon();
   void Flush();
@@ -58,6 +69,11 @@ class Core : public std::enable_shared_from_this<Core> {
   asio::io_context& io_;
   const Clock* const clock_;
   const std::size_t max_pending_;
+  const std::chrono::nanoseconds gather_;
+  // The last check, where checks may wait for others.
+  std::optional<std::chrono::steady_clock::time_point> came_;
+  std::uint64_t holds_ = 0;
+  std::unique_ptr<Timers> timers_;
   std::unique_ptr<Route> route_;
   Nanos reference_;  // the server's time, about
   bool closed_ = false;
@@ -102,9 +118,32 @@ void Core::Add(Application& application, const std::shared_ptr<Pending::Call>& c
   if (!lane) return Cross(application, pending);
   ++pending_;
   Queue& queue = queues_.Of(*lane, route_->ServerOf(*lane));
-  if (queue.waiting().empty()) touched_.push_back(*lane);
+  const bool first = queue.waiting().empty();
   queue.Add(pending);
+  if (timers_ != nullptr && Holds(*lane, queue, application)) return;
+  if (first || timers_ != nullptr) touched_.push_back(*lane);
   FlushSoon();
+}
+
+/// Whether the application waits for others, which it is the last of now. Only checks do; whatever
+/// else comes takes those that wait with it. Of the groups that a check of several slots is split
+/// into, each would wait for itself.
+bool Core::Holds(Route::Lane lane, Queue& queue, const Application& application) {
+  if (application.op != Op::kCharge || application.returnable) {
+    queue.Release();
+    return false;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  const auto before = std::exchange(came_, now);
+  const bool lately = before && now - *before <= kSilence * gather_;
+  if (queue.waiting().size() > 1 || !lately) return queue.held();
+  queue.Hold(++holds_);
+  timers_->After(gather_, [this, lane, mark = holds_] {
+    Queue* const held = queues_.Find(lane);
+    if (held != nullptr) held->Release(mark);
+    Pump(lane);
+  });
+  return queue.held();
 }
 
 void Core::Cross(Application& application, const Pending& pending) {
@@ -195,6 +234,7 @@ void Core::Finish(Load& load, const Status& status) {
 
 void Core::Close() {
   closed_ = true;
+  timers_.reset();
   const auto route = std::exchange(route_, nullptr);
   const std::vector<Queue> queues = queues_.TakeAll();
   const Error error{Code::kUnavailable, kClosed};
@@ -234,7 +274,9 @@ class RedisStore final : public Store {
 Result<std::unique_ptr<Store>> MakeStore(boost::asio::io_context& io, const Options& options) {
   Result<std::unique_ptr<Route>> route = MakeRoute(io, options);
   if (!route.ok()) return route.error();
-  auto core = std::make_shared<Core>(io, options, *std::move(route));
+  Options settings = options;
+  if (settings.gather.count() == 0) settings.gather = weir::redis::ParseUrl(options.url)->gather;
+  auto core = std::make_shared<Core>(io, settings, *std::move(route));
   return std::unique_ptr<Store>(std::make_unique<RedisStore>(std::move(core)));
 }
 

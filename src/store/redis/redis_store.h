@@ -40,6 +40,9 @@ struct Options {
   /// Cluster only, without tag_entry: where policies' keys live, instead of by their domain. Null:
   /// by their domain.
   std::shared_ptr<const KeySpread> spread = {};
+  /// How long a check may wait for others that then go with it in one call, if checks have come
+  /// lately; the server is woken up less often. 0: not at all. So does `?gather=` in the URL.
+  std::chrono::nanoseconds gather{0};
   /// Applications that may wait or be on their way; more are refused with kResourceExhausted.
   std::size_t max_pending = 100'000;
   /// Cluster only: names the store's parts, for all reactors. Null: this one's alone.

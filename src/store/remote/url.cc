@@ -28,7 +28,9 @@ Result<weir::redis::Address> ParseUrl(std::string_view text) {
   const std::string_view rest = text.substr(url->scheme.size());
   Result<weir::redis::Address> address =
       weir::redis::ParseUrl((url->scheme == "weirs" ? "rediss" : "redis") + std::string(rest));
-  if (!address.ok()) return Invalid("options are tls_ca, tls_cert, tls_key and tls, for weirs://");
+  if (!address.ok() || address->gather.count() > 0) {
+    return Invalid("options are tls_ca, tls_cert, tls_key and tls, for weirs://");
+  }
   if (url->hosts.front().port == 0) address->endpoints.front().port = kUsualPort;
   return address;
 }

@@ -231,6 +231,9 @@ TEST(SharedLimiterOpen, SaysWhatIsWrong) {
   EXPECT_EQ(error("redis://h:port").code, Code::kInvalidArgument);
   const std::string redis = "redis://127.0.0.1:1";
   EXPECT_THAT(error(redis, {.timeout = 0ms}).message, HasSubstr("timeout: must be"));
+  EXPECT_THAT(error(redis + "?gather=6ms", {.timeout = 11ms}).message,
+              HasSubstr("gather=6ms is more than half of the store timeout, which is 11ms"));
+  EXPECT_THAT(error(redis + "?gather=11ms", {}).message, HasSubstr("at most 10ms"));
   EXPECT_THAT(error(redis, {.connect_timeout = -1ms}).message, HasSubstr("connect_timeout: must"));
   EXPECT_THAT(error(redis, {.connections = 1001}).message, HasSubstr("connections: more"));
   EXPECT_THAT(error(redis, {.max_waiting = 0}).message, HasSubstr("max_waiting: must"));

@@ -59,6 +59,20 @@ TEST(RedisUrl, SaysTlsAsTheOtherDriversDo) {
   EXPECT_FALSE(ParseUrl("redis://h?tls=required").ok());
 }
 
+TEST(RedisUrl, ReadsHowLongChecksMayWaitForOthers) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(ParseUrl("redis://h")->gather, 0ns);
+  EXPECT_EQ(ParseUrl("redis://h?gather=0")->gather, 0ns);
+  EXPECT_EQ(ParseUrl("redis://h?gather=500us")->gather, 500us);
+  EXPECT_EQ(ParseUrl("redis+cluster://h1,h2?spread=off&gather=10ms")->gather, 10ms);
+  for (const char* value : {"11ms", "1", "-1ms", "soon", "1s"}) {
+    const auto address = ParseUrl(std::string("redis://h?gather=") + value);
+    ASSERT_FALSE(address.ok()) << value;
+    EXPECT_NE(address.error().message.find("at most 10ms"), std::string::npos);
+    EXPECT_NE(address.error().message.find(value), std::string::npos);
+  }
+}
+
 TEST(RedisUrl, RefusesWhatItCannotRead) {
   for (const char* url : {"",
                           "redis:",

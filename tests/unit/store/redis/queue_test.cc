@@ -131,6 +131,63 @@ TEST_F(RedisQueue, AnApplyThatDoesNotFitIntoACallGoesCallByCall) {
   EXPECT_EQ(Send(queue, kDepth), Sizes{44});
 }
 
+TEST_F(RedisQueue, WhatIsHeldGoesTogetherWhenItIsReleased) {
+  Queue queue;
+  Add(queue, 1);
+  queue.Hold(1);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{});
+  Add(queue, 8);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{});
+  queue.Release(1);
+  EXPECT_EQ(Send(queue, kDepth), Sizes(9, 1)) << "call by call, but at once";
+  Add(queue, 1);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{}) << "nine are in flight";
+  for (int i = 0; i < 6; ++i) Answer(queue);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{1}) << "it is not held";
+}
+
+TEST_F(RedisQueue, ManyThatAreHeldGoInOneCall) {
+  Queue queue;
+  Add(queue, 17);
+  queue.Hold(1);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{});
+  queue.Release(1);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{17});
+}
+
+TEST_F(RedisQueue, WhatIsHeldGoesAtOnceWhenItFillsACall) {
+  Queue queue;
+  Add(queue, 1);
+  queue.Hold(1);
+  Add(queue, 254);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{});
+  Add(queue, 1);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{256});
+  Add(queue, 1);
+  queue.Hold(2);
+  queue.Release(1);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{}) << "that was another hold";
+  queue.Release(2);
+  EXPECT_EQ(Send(queue, kDepth), Sizes{1});
+}
+
+TEST_F(RedisQueue, WhatIsReleasedWhileAllCallsAreOutGoesWithTheNextAnswer) {
+  Queue queue;
+  Add(queue, 9);
+  EXPECT_EQ(Send(queue, 1), Sizes{9});
+  Add(queue, 2);
+  queue.Hold(1);
+  Answer(queue);
+  EXPECT_EQ(Send(queue, 1), Sizes{}) << "an answer releases nothing";
+  Add(queue, 18);
+  queue.Release();
+  EXPECT_EQ(Send(queue, 1), Sizes{20});
+  Add(queue, 3);
+  EXPECT_EQ(Send(queue, 1), Sizes{});
+  Answer(queue);
+  EXPECT_EQ(Send(queue, 1), (Sizes{1, 1, 1}));
+}
+
 TEST(RedisQueues, LanesOfOneServerShareItsDepth) {
   constexpr std::uint32_t kOne = 1;
   constexpr std::uint32_t kOther = 2;

@@ -28,9 +28,9 @@ TEST(RemoteUrl, TlsTakesTheOptionsOfRedis) {
 }
 
 TEST(RemoteUrl, WhatMakesNoSenseIsRefusedWithoutTheKey) {
-  for (const char* text :
-       {"redis://:secret@host", "weir://", "weir://:secret@a,b", "weir://:secret@host/1",
-        "weir://:secret@host?tls_ca=x", "weirs://:secret@host?tag=user"}) {
+  for (const char* text : {"redis://:secret@host", "weir://", "weir://:secret@a,b",
+                           "weir://:secret@host/1", "weir://:secret@host?tls_ca=x",
+                           "weirs://:secret@host?tag=user", "weir://:secret@host?gather=1ms"}) {
     const auto url = ParseUrl(text);
     ASSERT_FALSE(url.ok()) << text;
     EXPECT_THAT(url.error().message, HasSubstr("weir://:key@host:port")) << text;
