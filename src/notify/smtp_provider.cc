@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/url.h"
-#include "notify/curl.h"
+#include "drivers/curl/handles.h"
 
 namespace weir::notify {
 namespace {
