@@ -59,6 +59,24 @@ Status ReadHistory(Connection& connection, Event& event) {
   return {};
 }
 
+// Whoever had claimed it is gone; the next claim of the config would notice, but there may be none.
+bool Lapsed(const StoredSlot& event, Millis now) {
+  return event.state == State::kClaimed && event.lease_until <= now;
+}
+
+Status EndLease(Connection& connection, StoredSlot& event) {
+  Status s = connection.Run(kEndOneLease, event.slot.event_id);
+  if (s.ok()) {
+    s = CountEnd(connection, event.config_id, {event.exec_size, event.exec_window},
+                 event.lease_until);
+  }
+  if (!s.ok()) return s;
+  event.state = State::kScheduled;
+  event.exec_size = 0;
+  return NoteChange(connection, event.slot.event_id, event.lease_until, "lease-ended",
+                    event.claimed_by);
+}
+
 struct NewPlace {
   const StoredConfig& stored;
   Millis window;
@@ -148,10 +166,13 @@ Result<std::optional<Slot>> CancelEvent(Connection& connection, std::string_view
     if (std::optional<Error> left = LeftAs(connection, event_id)) return std::move(*left);
     return std::optional<Slot>();
   }
-  const StoredSlot& gone = **found;
-  if (gone.state == State::kCancelled) return std::optional<Slot>(gone.slot);
-  if (gone.state == State::kClaimed || gone.state == State::kDone) return NotAllowed(gone.state);
+  StoredSlot& gone = **found;
   const Millis now = MachineMillis();
+  if (gone.state == State::kCancelled) return std::optional<Slot>(gone.slot);
+  if (Lapsed(gone, now)) {
+    if (Status s = EndLease(connection, gone); !s.ok()) return s.error();
+  }
+  if (gone.state == State::kClaimed || gone.state == State::kDone) return NotAllowed(gone.state);
   if (Status s = connection.Run(kCancelEvent, event_id, now); !s.ok()) return s.error();
   if (Status s = FreePlace(connection, gone); !s.ok()) return s.error();
   Status s =
@@ -170,7 +191,10 @@ Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& mo
     }
     return std::optional<Answer>();
   }
-  const StoredSlot& old = **found;
+  StoredSlot& old = **found;
+  if (!moving.restoring && Lapsed(old, MachineMillis())) {
+    if (Status s = EndLease(connection, old); !s.ok()) return s.error();
+  }
   const bool allowed = moving.restoring
                            ? old.state == State::kCancelled
                            : old.state == State::kScheduled || old.state == State::kFailed ||
@@ -186,8 +210,10 @@ Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& mo
     stayed.outcome = answer->outcome;
     return Error{Code::kFailedPrecondition, "the event keeps its slot"};
   }
-  Status s =
-      NoteChange(connection, moving.ask.event_id, MachineMillis(),
+  // Whoever moves it wants it to be tried as often as before.
+  Status s = connection.Run(kForgetFailures, moving.ask.event_id);
+  if (!s.ok()) return s.error();
+  s = NoteChange(connection, moving.ask.event_id, MachineMillis(),
                  moving.restoring ? "restored" : "rescheduled", std::to_string(old.slot.scheduled));
   if (!s.ok()) return s.error();
   return std::optional<Answer>(std::move(*answer));
