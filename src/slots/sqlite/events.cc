@@ -126,6 +126,15 @@ Result<Answer> Replace(Connection& connection, const StoredSlot& old, const Want
                                     wanted.requested, **window, scheduled}};
 }
 
+// A claimed event is due again where it was, in the class that its tenant belongs to by now: in one
+// that is gone nobody would claim it.
+Status Return(Connection& connection, const StoredSlot& event) {
+  Result<std::optional<StoredConfig>> stored = LoadLatest(connection, event.slot.config);
+  if (!stored.ok()) return stored.error();
+  const Config config = stored->has_value() ? (*stored)->config : Config{};
+  return connection.Run(kReturnEvent, event.slot.event_id, ClassOf(config, event.slot.tenant));
+}
+
 }  // namespace
 
 Status NoteChange(Connection& connection, std::string_view event_id, Millis at,
@@ -235,7 +244,7 @@ Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis no
   if (!moved.ok()) return moved.error();
   if (moved->outcome != Outcome::kNew) {  // due at once, where it was
     if (Status s = connection.Execute("ROLLBACK TO retry"); !s.ok()) return s.error();
-    if (Status s = connection.Run(kReturnEvent, end.event_id); !s.ok()) return s.error();
+    if (Status s = Return(connection, old); !s.ok()) return s.error();
   }
   if (Status s = connection.Execute("RELEASE retry"); !s.ok()) return s.error();
   const std::int64_t counts = end.counts ? 1 : 0;

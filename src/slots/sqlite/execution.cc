@@ -19,7 +19,7 @@ namespace {
 using weir::sqlite::Connection;
 using weir::sqlite::Statement;
 
-constexpr int kMaxWindowsAhead = 8;
+constexpr int kMaxWindowsAhead = 64;
 constexpr std::int64_t kEndedAtOnce = 10'000;
 constexpr Millis kLongestSpread = 10'000;
 

@@ -123,6 +123,39 @@ TEST_P(ExecutionFaults, WhatADispatcherThatIsGoneHadClaimedIsMovedAfterItsLease)
   EXPECT_EQ(client().Verify().problems, 0);
 }
 
+// Its tenant has lost its share while it was claimed, and then there is no room for its retry.
+TEST_P(ExecutionFaults, ARetryWithoutRoomIsClaimedAlsoIfItsTenantsClassIsGone) {
+  Config config = Pay(1);
+  config.headroom = 0;
+  config.fair_windows = 0;
+  config.tenants = {{"acme", 1}, {"*", 1}};
+  client().Put(config);
+  ASSERT_EQ(client().Assign(client().Ask("e", "pay", kNoon, "acme")).outcome, Outcome::kNew);
+  const Claim claim = ClaimAt(kNoon + kWindow);
+  ASSERT_THAT(claim.events, SizeIs(1));
+  config.tenants = {};
+  client().Put(config);
+  client().Deactivate("pay");
+  Finish end{.event_id = "e", .attempt = claim.events[0].attempt, .failed = true};
+  end.retry_at = kNoon + 10 * kWindow;
+  end.now = kNoon + kWindow;
+  ASSERT_EQ(client().Finish({end}).at(0), Finished::kOk);
+  ASSERT_EQ(client().Look("e")->state, State::kScheduled);
+  EXPECT_THAT(ClaimAt(kNoon + kHour).events, SizeIs(1));
+}
+
+// Whoever claims half a second ahead gets all of it, also if that is many windows.
+TEST_P(ExecutionFaults, SmallWindowsAreClaimedAsFarAheadAsLargeOnes) {
+  constexpr Millis kSmall = 10;
+  client().Put({.name = "pay", .window_size = kSmall, .max_per_window = 100});
+  std::vector<Ask> asks;
+  for (int i = 0; i < 50; ++i) {
+    asks.push_back(client().Ask("e" + std::to_string(i), "pay", kNoon + i * kSmall));
+  }
+  for (const Answer& answer : client().Assign(asks)) ASSERT_EQ(answer.outcome, Outcome::kNew);
+  EXPECT_THAT(ClaimAt(kNoon, 1'000, 500).events, SizeIs(50));
+}
+
 INSTANTIATE_TEST_SUITE_P(Stores, ExecutionFaults, testing::Values("sqlite", "postgres"),
                          [](const auto& param) { return param.param; });
 

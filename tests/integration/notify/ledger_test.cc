@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "notify/postgres/schema.h"
 #include "support/postgres_server.h"
 #include "support/wait.h"
 
@@ -226,6 +227,22 @@ TEST_F(PostgresLedgerTest, WhatSendersHaveDoneAddsUpAlsoWhenTheyAreGone) {
   }));
   ledger_->NoteSender("c", {.delivered = 4});
   EXPECT_TRUE(sums(20, 0, 1));
+}
+
+// Without a sender that reports, messages stay queued: they must not stay for ever.
+TEST_F(PostgresLedgerTest, OldMessagesAreSweptInAnyStateButDeadOnes) {
+  for (const char* state : {"0", "1", "2", "3", "4"}) {
+    server_->Query(std::string("INSERT INTO notify_message(event_id, user_id, channel, recipient, "
+                               "state, accepted_at, updated_at) VALUES ('old-") +
+                   state + "', 'u', 'sms', '', " + state + ", 5, 5), ('new-" + state +
+                   "', 'u', 'sms', '', " + state + ", 50, 50)");
+  }
+  std::string sweep = kSweepMessages;
+  sweep.replace(sweep.find("$1"), 2, "5");
+  server_->Query(sweep);
+  EXPECT_EQ(
+      server_->Query("SELECT string_agg(event_id, ' ' ORDER BY event_id) FROM notify_message"),
+      "new-0 new-1 new-2 new-3 new-4 old-3");
 }
 
 TEST_F(PostgresLedgerTest, ADatabaseThatIsAwayIsToldAndComesBack) {

@@ -61,7 +61,7 @@ BEGIN
   total := (SELECT sum(x) FROM unnest(c.weights) x);
   shift := p_random % coalesce(total, 1);
   w := t - t % c.window_ms;
-  FOR round IN 1..8 LOOP
+  FOR round IN 1..64 LOOP
     EXIT WHEN wants = 0 OR w > t + p_ahead;
     horizon := least(t + p_ahead, w + c.window_ms - 1);
     budget := least(wants, weir_slot_room(c.config_id, c.window_ms, c.max_per_window, w,
