@@ -103,6 +103,7 @@ void SqliteLedger::ListDead(DeadQuery query, Done<std::vector<DeadMessage>> done
       [query = std::move(query)](Connection& connection) {
         std::string sql = std::string(kSelectDead) + " (failed_at, event_id) > (?2, ?3)";
         if (!query.user_id.empty()) sql += " AND user_id = ?1";
+        if (query.events_only) sql += " AND user_id <> ''";
         sql += " ORDER BY failed_at, event_id LIMIT ?4";
         return connection.ReadAll(sql, ReadDead, query.user_id, query.after_time, query.after_id,
                                   query.limit);

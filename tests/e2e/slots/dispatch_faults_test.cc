@@ -28,7 +28,6 @@ namespace weir::slots {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::HasSubstr;
 
 std::string Answer(const std::string& body, const std::string& status = "200 OK") {
   return "HTTP/1.1 " + status +

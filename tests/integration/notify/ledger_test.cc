@@ -133,6 +133,24 @@ TEST_F(PostgresLedgerTest, BytesThatAreNoEventAreKeptAndNotReplayed) {
   EXPECT_THAT(DeadIds(), SizeIs(1));
 }
 
+TEST_F(PostgresLedgerTest, WhatCannotBeReplayedCanBeLeftOut) {
+  Delivery bytes = End("partition-0-offset-1", MessageState::kDead, "malformed");
+  bytes.event.user_id.clear();
+  bytes.payload = "no event";
+  Report({bytes, End("a", MessageState::kDead, "no")});
+  const auto ids = [&](DeadQuery query) {
+    std::vector<std::string> found;
+    for (const DeadMessage& dead :
+         Wait<std::vector<DeadMessage>>([&](auto done) { ledger_->ListDead(query, done); })) {
+      found.push_back(dead.event_id);
+    }
+    return found;
+  };
+  EXPECT_THAT(ids({}), UnorderedElementsAre("a", "partition-0-offset-1"));
+  EXPECT_THAT(ids({.events_only = true}), ElementsAre("a"));
+  EXPECT_THAT(ids({.user_id = "u", .events_only = true}), ElementsAre("a"));
+}
+
 TEST_F(PostgresLedgerTest, DeadLettersAreCounted) {
   Report({End("a", MessageState::kDead, "no"), End("b", MessageState::kDead, "no"),
           End("c", MessageState::kSent)});
