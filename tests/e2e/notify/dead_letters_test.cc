@@ -24,7 +24,11 @@ TEST(DeadLetters, AllIsReplayedBehindAThousandThatCannotBe) {
     return std::make_unique<test::WeirProcess>(std::vector<std::string>{
         "serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off", "--data", data});
   };
-  start().reset();  // makes the tables
+  {  // makes the tables
+    auto first = start();
+    first->Port("http");
+    EXPECT_EQ(first->process().Terminate(), 0);
+  }
   {
     auto database = weir::sqlite::Database::Open({.path = data + "/weir.db"});
     ASSERT_TRUE(database.ok()) << database.error().message;
