@@ -101,6 +101,7 @@ void Dispatcher::ClaimLoop(const std::stop_token& stop) {
     if (room > 0) ++first;
     for (std::size_t i = 0; i < options_.configs.size() && room > 0; ++i) {
       const std::string& config = options_.configs[(first + i) % options_.configs.size()];
+      if (SteadyMillis() < ask_again_[config]) continue;
       const std::size_t got = ClaimOnce(config, away ? 1 : std::min(room, slots::kMaxClaim));
       claimed += got;
       room -= std::min(room, got);
@@ -129,7 +130,8 @@ std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
     Log(Level::kWarn, "cannot claim events",
         {{"config", std::string_view(config)},
          {"reason", std::string_view(claim.error().message)}});
-    std::this_thread::sleep_for(kErrorPause);
+    // Only this one waits: it may be misspelt, and the others are not.
+    ask_again_[config] = SteadyMillis() + kErrorPause.count();
     return 0;
   }
   NoteClock(claim->now, sent, wall_sent);

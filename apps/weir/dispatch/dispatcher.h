@@ -98,6 +98,7 @@ class Dispatcher {
   slots::Millis last_taken_ = 0;        // by the target, on the store's clock
   std::unordered_map<std::string, slots::Millis> tried_;  // events that failed here, and when
   DispatchCounts counts_;
+  std::map<std::string, slots::Millis> ask_again_;  // of the claiming thread: after an error
   // Of the claiming thread: the store's clock seen from the steady one, and from the machine's.
   slots::StoreClock clock_;
   slots::StoreClock wall_clock_;

@@ -92,6 +92,9 @@ class Service {
   void Serve(test::TcpConnection& connection) {
     const Request request = ReadRequest(connection);
     if (request.head.starts_with("POST /api/v1/slots/claim")) {
+      if (request.body.find(R"("config":"missing")") != std::string::npos) {
+        return connection.Send(Answer(R"({"status":404,"message":"no"})", "404 Not Found"));
+      }
       return connection.Send(Answer(ClaimBody(request.body)));
     }
     if (refuse_ && refuse_(request.body)) {
@@ -206,6 +209,23 @@ TEST(DispatchFaults, ABacklogOfOneConfigDoesNotStarveAnother) {
       {"--config", "a", "--config", "b", "--workers", "1", "--in-hand", "4", "--lease", "60"});
   EXPECT_TRUE(test::WaitUntil([&] { return service.done().contains("b"); }, 20s))
       << service.done().size() << " others were delivered";
+  dispatcher->Terminate();
+}
+
+// Claims are made every 125 ms, half a second ahead: less often, and events come late.
+TEST(DispatchFaults, AConfigThatDoesNotExistDoesNotDelayTheOthers) {
+  std::atomic<int> claims = 0;
+  const Service service([&](const std::string&, int) {
+    ++claims;
+    return std::vector<Service::Given>();
+  });
+  SlowBank bank(1ms);
+  auto dispatcher =
+      Dispatch(service, bank.url(), {"--config", "missing", "--config", "pay", "--config", "a"});
+  ASSERT_TRUE(test::WaitUntil([&] { return claims >= 2; })) << dispatcher->error_output();
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_TRUE(test::WaitUntil([&] { return claims >= 42; }));  // 20 rounds: 2.5 s
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 9s) << "20 pauses of half a second: 12.5 s";
   dispatcher->Terminate();
 }
 
