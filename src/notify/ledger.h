@@ -19,6 +19,7 @@ struct DeadQuery {
   std::size_t limit = 100;
   Micros after_time = -1;  ///< behind this one, which was the last of the page before
   std::string after_id = {};
+  bool events_only = false;  ///< without what was not an event and cannot be replayed
 };
 
 /// What is known about messages and users besides the counts: states, dead letters, preferences.

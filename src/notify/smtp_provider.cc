@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/url.h"
-#include "notify/curl.h"
+#include "drivers/curl/handles.h"
 
 namespace weir::notify {
 namespace {
@@ -67,6 +67,16 @@ std::size_t ReadMail(char* buffer, std::size_t size, std::size_t count, void* fr
 
 std::size_t IgnoreAnswer(char* /*bytes*/, std::size_t size, std::size_t count, void* /*to*/) {
   return size * count;
+}
+
+// Whether a refusal says something about the server or about us and not about this mail: the
+// greeting or the hello was refused, TLS or a password is missing. That may be set right; a mailbox
+// that does not exist will not come to be.
+bool ServesNobody(CURLcode done, long status, bool began) {
+  constexpr long kAuthenticationRequired = 530;
+  return done == CURLE_LOGIN_DENIED || done == CURLE_REMOTE_ACCESS_DENIED ||
+         done == CURLE_USE_SSL_FAILED || status == kAuthenticationRequired ||
+         (done == CURLE_WEIRD_SERVER_REPLY && !began);
 }
 
 Status SetParameter(SmtpOptions& options, std::string_view name, const std::string& value) {
@@ -183,8 +193,8 @@ Status SmtpProvider::Deliver(const Event& event) {
     connections_->GiveBack(std::move(handle));
     return {};
   }
-  // A wrong password may be set right; a mailbox that does not exist will not come to be.
-  if (status >= 500 && status < 600 && done != CURLE_LOGIN_DENIED) {
+  if (status >= 500 && status < 600 &&
+      !ServesNobody(done, status, unsent.text.size() < mail.size())) {
     return Error{Code::kInvalidArgument, "the mail server answered " + std::to_string(status)};
   }
   if (status >= 400) {

@@ -7,6 +7,10 @@
 #include "notify/provider.h"
 #include "weir/result.h"
 
+namespace weir::curl {
+class Webhook;
+}  // namespace weir::curl
+
 namespace weir::notify {
 
 struct WebhookOptions {
@@ -16,8 +20,8 @@ struct WebhookOptions {
 };
 
 /// POSTs each event as JSON to a URL, with the event's ID as `Idempotency-Key`. 2xx means
-/// delivered. 408, 425, 429, 5xx, a lost connection or a timeout may be retried; any other status
-/// may not. Redirects are not followed; certificates are verified.
+/// delivered. What says nothing about the message may be retried (see curl::JudgeWebhook), as may a
+/// lost connection and a timeout; any other status may not.
 ///
 /// Thread-safe: every call that runs at the same time has a connection of its own, kept alive.
 class WebhookProvider final : public Provider {
@@ -29,11 +33,9 @@ class WebhookProvider final : public Provider {
   Status Deliver(const Event& event) override;
 
  private:
-  class Connections;
-  explicit WebhookProvider(WebhookOptions options);
+  explicit WebhookProvider(std::unique_ptr<curl::Webhook> webhook);
 
-  const WebhookOptions options_;
-  std::unique_ptr<Connections> connections_;
+  std::unique_ptr<curl::Webhook> webhook_;
 };
 
 }  // namespace weir::notify

@@ -42,12 +42,27 @@ void Forecast::Take(Millis window, std::int64_t room) {
   ++windows_;
 }
 
+// A step for each open time, not for each window: there may be any number of them.
+void Forecast::TakeEmpty(Millis end) {
+  while (next_ < end && left_ > 0) {
+    Take(next_, Capacity(next_));
+    const Millis stop = std::min(end, next_last_ + size_);
+    // Whole windows behind this one.
+    const std::int64_t rest = std::max<std::int64_t>((stop - next_) / size_ - 1, 0);
+    const std::int64_t needed = std::min((left_ + max_ - 1) / max_, rest);
+    if (needed > 0) {
+      if (windows_ == 0) first_window_ = next_ + size_;
+      windows_ += needed;
+      last_window_ = next_ + needed * size_;
+      left_ -= std::min(left_, needed * max_);
+    }
+    GoTo(next_ + (needed + 1) * size_);
+  }
+}
+
 void Forecast::Add(std::span<const WindowLoad> windows) {
   for (const WindowLoad& window : windows) {
-    while (next_ < window.start && left_ > 0) {  // no row: empty
-      Take(next_, Capacity(next_));
-      GoTo(next_ + size_);
-    }
+    TakeEmpty(window.start);
     if (left_ == 0) return;
     if (next_ > window.start) continue;  // closed
     Take(window.start, Capacity(window.start) - window.used());

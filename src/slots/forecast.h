@@ -32,6 +32,8 @@ class Forecast {
 
  private:
   void Take(Millis window, std::int64_t room);
+  /// Windows before `end` that have no row.
+  void TakeEmpty(Millis end);
   void FinishOpenTimes();
   std::int64_t Capacity(Millis window) const;
   /// Moves next_ to the first window at or after `window` that may be used.

@@ -53,7 +53,13 @@ class KafkaTarget final : public DeliveryTarget {
                                     {"weir-scheduled-time", scheduled},
                                     {"weir-attempt", attempt},
                                     {"weir-redelivered", event.attempt > 1 ? "true" : "false"}}},
-                       std::move(done));
+                       [done = std::move(done)](Status published) {
+                         // It may be on the topic: that is not a delivery that never began.
+                         const bool unknown =
+                             !published.ok() && published.error().code == Code::kDeadlineExceeded;
+                         done(unknown ? Error{Code::kUnavailable, published.error().message}
+                                      : std::move(published));
+                       });
   }
 
  private:

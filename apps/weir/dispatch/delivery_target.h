@@ -25,6 +25,10 @@ class DeliveryTarget {
   /// the lease is. It is reported as kDeadlineExceeded.
   using Time = std::chrono::steady_clock::time_point;
   virtual void Deliver(const slots::Claimed& event, Time latest, Done done) = 0;
+
+  /// Deliveries that have not begun do not begin any more: they are told kDeadlineExceeded, as if
+  /// their time were over. Those that have begun end as ever.
+  virtual void Stop() {}
 };
 
 struct WebhookTargetOptions {
@@ -36,7 +40,8 @@ struct WebhookTargetOptions {
 
 /// A JSON line for each event on standard output.
 std::unique_ptr<DeliveryTarget> MakeStdoutTarget();
-/// POSTs each event: 2xx is delivered; 408, 425, 429, 5xx and no answer are tried again.
+/// POSTs each event: 2xx is delivered; what says nothing about the event (curl::JudgeWebhook) and
+/// no answer are tried again.
 Result<std::unique_ptr<DeliveryTarget>> MakeWebhookTarget(WebhookTargetOptions options);
 /// kafka://…: the key is the event's id, the value its payload, or the event as JSON if it has
 /// none.

@@ -30,10 +30,10 @@ constexpr const char* kFooter =
 Kafka. Any number of dispatchers share the work; if one is killed, another delivers its events,
 marked as redelivered. No window exceeds its maximum, not even while overdue events are delivered.
 
-A 2xx from the webhook means delivered; timeouts, 408, 425, 429 and 5xx are retried. Any other
-status makes an event a dead letter (`weir slots due --state FAILED`), and so do --attempts failures
-while other events are delivered; failures of a target that is down do not count. SIGTERM finishes
-the events in progress.
+A 2xx from the webhook means delivered; timeouts and statuses that say nothing about the event are
+retried: 3xx, 401, 403, 404, 405, 407, 408, 425, 429 and 5xx. Any other status makes an event a dead
+letter (`weir slots due --state FAILED`), and so do --attempts failures while other events are
+delivered; failures of a target that is down do not count. SIGTERM finishes the events in progress.
 
   weir dispatch --config default --webhook https://bank.example/pay
 )";

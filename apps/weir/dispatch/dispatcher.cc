@@ -18,16 +18,9 @@ using telemetry::Log;
 
 constexpr milliseconds kProbePause{500};
 constexpr milliseconds kErrorPause{500};
-constexpr milliseconds kGather{5};  // ends that come so soon after one another go together
-constexpr std::size_t kMaxTold = 1'000;
 constexpr std::size_t kMaxTried = 100'000;
 constexpr std::chrono::seconds kDrain{15};
-
-slots::Millis SteadyMillis() {
-  return std::chrono::duration_cast<milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
+constexpr std::chrono::seconds kAfterTimeout{3};  // Kafka looks once a second for what is late
 
 slots::Millis WallMillis() { return SystemClock::Get().Now() / 1'000'000; }
 
@@ -42,11 +35,6 @@ std::string Shortened(std::string text) {
   }
   if (text.size() > slots::kMaxErrorBytes) text.resize(slots::kMaxErrorBytes);
   return text;
-}
-
-void LogDead(const slots::Finish& end) {
-  Log(Level::kWarn, "dead letter",
-      {{"event", std::string_view(end.event_id)}, {"reason", std::string_view(end.error)}});
 }
 
 }  // namespace
@@ -82,8 +70,15 @@ void Dispatcher::Run(const std::stop_token& stop) {
     in_hand_ -= waiting_.size();
     counts_.left += waiting_.size();
     waiting_.clear();
-    // What is on its way to the target ends within its timeout.
-    changed_.wait_for(lock, options_.timeout + kDrain, [this] { return in_hand_ == 0; });
+    const auto nothing_left = [this] { return in_hand_ == 0; };
+    if (!changed_.wait_for(lock, kDrain, nothing_left)) {
+      // Whatever began later could not be reported any more.
+      lock.unlock();
+      target_.Stop();
+      lock.lock();
+      // What is on its way to the target ends within its timeout.
+      changed_.wait_for(lock, options_.timeout + kAfterTimeout, nothing_left);
+    }
   }
   told.request_stop();
   changed_.notify_all();
@@ -92,6 +87,7 @@ void Dispatcher::Run(const std::stop_token& stop) {
 
 void Dispatcher::ClaimLoop(const std::stop_token& stop) {
   const milliseconds poll = std::clamp(options_.ahead / 4, milliseconds(10), milliseconds(200));
+  std::size_t first = 0;  // each config in turn: the first one may take all the room there is
   while (!stop.stop_requested()) {
     std::size_t room = 0;
     bool away = false;
@@ -102,8 +98,10 @@ void Dispatcher::ClaimLoop(const std::stop_token& stop) {
       if (away && in_hand_ > 0) room = 0;  // a probe at a time
     }
     std::size_t claimed = 0;
-    for (const std::string& config : options_.configs) {
-      if (room == 0) break;
+    if (room > 0) ++first;
+    for (std::size_t i = 0; i < options_.configs.size() && room > 0; ++i) {
+      const std::string& config = options_.configs[(first + i) % options_.configs.size()];
+      if (SteadyMillis() < ask_again_[config]) continue;
       const std::size_t got = ClaimOnce(config, away ? 1 : std::min(room, slots::kMaxClaim));
       claimed += got;
       room -= std::min(room, got);
@@ -132,7 +130,8 @@ std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
     Log(Level::kWarn, "cannot claim events",
         {{"config", std::string_view(config)},
          {"reason", std::string_view(claim.error().message)}});
-    std::this_thread::sleep_for(kErrorPause);
+    // Only this one waits: it may be misspelt, and the others are not.
+    ask_again_[config] = SteadyMillis() + kErrorPause.count();
     return 0;
   }
   NoteClock(claim->now, sent, wall_sent);
@@ -280,59 +279,6 @@ void Dispatcher::Ended(const slots::Claimed& event, slots::Millis began, const S
     }
     --delivering_;
     ended_.push_back({std::move(end), at});
-  }
-  changed_.notify_all();
-}
-
-void Dispatcher::FinishLoop(const std::stop_token& delivered) {
-  for (;;) {
-    std::vector<Over> over;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, delivered, milliseconds(100), [this] { return !ended_.empty(); });
-      if (ended_.empty() && delivered.stop_requested()) return;
-      if (ended_.size() < kMaxTold && !delivered.stop_requested()) {
-        lock.unlock();
-        std::this_thread::sleep_for(kGather);
-        lock.lock();
-      }
-      const std::size_t count = std::min(ended_.size(), kMaxTold);
-      const auto last = ended_.begin() + static_cast<std::ptrdiff_t>(count);
-      over.assign(std::make_move_iterator(ended_.begin()), std::make_move_iterator(last));
-      ended_.erase(ended_.begin(), last);
-    }
-    if (!over.empty()) TellStore(std::move(over), delivered);
-  }
-}
-
-void Dispatcher::TellStore(std::vector<Over> over, const std::stop_token& stop) {
-  std::vector<slots::Finish> ends;
-  ends.reserve(over.size());
-  for (Over& one : over) ends.push_back(std::move(one.end));
-  for (;;) {
-    // Not more than it is: both times were rounded down.
-    const slots::Millis now = SteadyMillis() - 1;
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      ends[i].ago = std::max<slots::Millis>(0, now - over[i].at);
-    }
-    Result<std::vector<slots::Finished>> told = source_.Finish(ends);
-    store_up_ = told.ok() || told.error().code != Code::kUnavailable;
-    if (told.ok() || stop.stop_requested()) {
-      const std::lock_guard lock(mutex_);
-      in_hand_ -= ends.size();
-      for (std::size_t i = 0; i < ends.size(); ++i) {
-        if (!told.ok() || (*told)[i] == slots::Finished::kLost) ++counts_.lost;
-        if (!told.ok() || (*told)[i] != slots::Finished::kGivenUp) continue;
-        tried_.erase(ends[i].event_id);
-        ++counts_.dead;
-        --counts_.retried;
-        LogDead(ends[i]);
-      }
-      break;
-    }
-    Log(Level::kWarn, "cannot report deliveries to the store; will retry",
-        {{"reason", std::string_view(told.error().message)}});
-    std::this_thread::sleep_for(kErrorPause);
   }
   changed_.notify_all();
 }

@@ -57,6 +57,9 @@ class Dispatcher {
     slots::Millis at = 0;  ///< of the steady clock
   };
 
+  static slots::Millis SteadyMillis();
+  static void LogDead(const slots::Finish& end);
+
   void ClaimLoop(const std::stop_token& stop);
   void DeliverLoop(const std::stop_token& stop);
   void FinishLoop(const std::stop_token& delivered);
@@ -69,6 +72,9 @@ class Dispatcher {
   slots::Millis TriedBefore(const slots::Claimed& event, slots::Millis began) const;
   void TakeFailure(const slots::Claimed& event, slots::Millis began, slots::Finish& end);
   void TellStore(std::vector<Over> over, const std::stop_token& stop);
+  void TellHalves(std::vector<Over> over, const std::stop_token& stop);
+  void Told(const std::vector<slots::Finish>& ends,
+            const Result<std::vector<slots::Finished>>& told);
   /// The store's clock, or a little before it, never ahead.
   slots::Millis StoreNow() const;
   /// The store's clock, or ahead of it: for what must be over before the store thinks it is.
@@ -92,6 +98,7 @@ class Dispatcher {
   slots::Millis last_taken_ = 0;        // by the target, on the store's clock
   std::unordered_map<std::string, slots::Millis> tried_;  // events that failed here, and when
   DispatchCounts counts_;
+  std::map<std::string, slots::Millis> ask_again_;  // of the claiming thread: after an error
   // Of the claiming thread: the store's clock seen from the steady one, and from the machine's.
   slots::StoreClock clock_;
   slots::StoreClock wall_clock_;

@@ -132,7 +132,9 @@ void AddSlotsAssign(Syntax slots_word, int& exit_code) {
   word.AddOption("--tenant", words->tenant, "The event's tenant");
   words->remote.AddTo(word);
   word.Footer(
-      "Repeating the command returns the same slot. Exits with 1 if an event got no slot.\n\n"
+      "Repeating the command with the same --at returns the same slot. Exits with 1 if an event "
+      "got "
+      "no slot.\n\n"
       "  weir slots assign pay-1 --config default --at 2025-06-01T12:00:00Z\n"
       "  weir slots assign --file feed.csv --config default");
   word.OnRun([words, &exit_code] { exit_code = RunAssign(*words); });

@@ -30,6 +30,23 @@ slots::Millis Instant(const dom::object& object, const char* field) {
   return instant.ok() ? *instant : 0;
 }
 
+// kInvalidArgument: of this request, now and later.
+Code CodeOf(int status) {
+  switch (status) {
+    case 401:
+      return Code::kUnauthenticated;
+    case 403:
+      return Code::kPermissionDenied;
+    case 404:
+      return Code::kNotFound;
+    case 408:
+    case 429:
+      return Code::kUnavailable;
+    default:
+      return status >= 500 ? Code::kUnavailable : Code::kInvalidArgument;
+  }
+}
+
 slots::Answer ReadAnswer(const dom::object& object) {
   const std::string status = Text(object, "status");
   slots::Answer answer;
@@ -230,10 +247,7 @@ class ServiceTarget final : public SlotsTarget {
     dom::object object;
     if (parser.parse(reply->body).get(object) != simdjson::SUCCESS) return Garbled();
     if (reply->status / 100 != 2) {
-      const Code code = reply->status == 404   ? Code::kNotFound
-                        : reply->status >= 500 ? Code::kUnavailable
-                                               : Code::kInvalidArgument;
-      return Error{code, Text(object, "message")};
+      return Error{CodeOf(reply->status), Text(object, "message")};
     }
     return object;
   }

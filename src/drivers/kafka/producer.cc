@@ -31,11 +31,13 @@ Code CodeOf(rd_kafka_resp_err_t error, bool maybe_there) {
     case RD_KAFKA_RESP_ERR__QUEUE_FULL:
       return Code::kResourceExhausted;
     case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+      return Code::kInvalidArgument;
+    // The topic is at fault, not the message, and may be made or opened.
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
     case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
-      return Code::kInvalidArgument;
+      return Code::kUnavailable;
     default:
       return maybe_there ? Code::kDeadlineExceeded : Code::kUnavailable;
   }

@@ -42,9 +42,10 @@ struct Outgoing {
 class Producer {
  public:
   /// Told once, on the producer's thread (or inside Publish if it is refused); must not block. Ok:
-  /// all in-sync replicas have it. kUnavailable: it is not on the topic and will not be.
+  /// all in-sync replicas have it. kUnavailable: it is not on the topic and will not be; maybe
+  /// there is no such topic, or no right to write to it.
   /// kDeadlineExceeded: no confirmation came in time; it may or may not be there.
-  /// kResourceExhausted: too many are waiting. kInvalidArgument: too large, or no such topic.
+  /// kResourceExhausted: too many are waiting. kInvalidArgument: too large.
   using Done = std::function<void(Status)>;
 
   /// Does not wait for the broker.

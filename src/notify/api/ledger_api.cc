@@ -158,7 +158,10 @@ void LedgerApi::OnDead(const Request& request, Reply reply, Act act, const char*
         std::move(choice->event_ids),
         [tell](const Result<std::vector<std::string>>& ids) { tell(false, ids); });
   }
-  ledger_.ListDead({.user_id = std::move(choice->user_id), .limit = kMaxDeadBatch},
+  // What cannot be replayed must not stand in the way of what can.
+  ledger_.ListDead({.user_id = std::move(choice->user_id),
+                    .limit = kMaxDeadBatch,
+                    .events_only = act == &Ledger::Replay},
                    [this, act, tell](Result<std::vector<DeadMessage>> letters) {
                      if (!letters.ok()) return tell(false, letters.error());
                      std::vector<std::string> ids;

@@ -12,7 +12,8 @@
 namespace weir::notify::kafka {
 
 /// Keeps dead letters on the topic `sms-outbound-dlq`: key and payload unchanged, with headers for
-/// the reason and the origin: reason, source-topic, source-partition, source-offset.
+/// the reason and the origin: reason, source-topic, source-partition, source-offset. Of one that is
+/// too large with them, the first 64 KiB and its size as truncated-from.
 ///
 /// Thread-safe.
 class DeadLetterTopic {
@@ -27,6 +28,9 @@ class DeadLetterTopic {
  private:
   DeadLetterTopic(std::unique_ptr<weir::kafka::Producer> producer, std::string source)
       : producer_(std::move(producer)), source_(std::move(source)) {}
+
+  void Publish(const DeadLetter& letter, bool whole, weir::kafka::Producer::Done done);
+  Status KeepPart(const DeadLetter& letter);
 
   std::unique_ptr<weir::kafka::Producer> producer_;
   std::string source_;

@@ -191,6 +191,7 @@ void PostgresLedger::ListDead(DeadQuery query, Done<std::vector<DeadMessage>> do
   Params params;
   params.Text(query.user_id).Int(query.after_time).Text(query.after_id);
   params.Int(static_cast<std::int64_t>(query.limit));
+  if (query.user_id.empty()) params.Int(query.events_only ? 1 : 0);
   core_->Send(query.user_id.empty() ? kListDead : kListDeadOfUser, std::move(params),
               All<DeadMessage>(ReadDead, std::move(done)));
 }

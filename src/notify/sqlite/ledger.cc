@@ -33,14 +33,15 @@ Result<std::optional<DeadMessage>> FindDeadMessage(Connection& connection, const
   return connection.ReadFirst(std::string(kSelectDead) + " event_id = ?1", ReadDead, id);
 }
 
-/// Takes dead letters out; those that it took, with their events.
+/// Takes dead letters out; those that it took, with their events. What was not an event stays if it
+/// is to be delivered again: it cannot become one.
 Result<std::vector<DeadMessage>> TakeDead(Connection& connection,
-                                          const std::vector<std::string>& ids) {
+                                          const std::vector<std::string>& ids, bool again) {
   std::vector<DeadMessage> taken;
   for (const std::string& id : ids) {
     Result<std::optional<DeadMessage>> dead = FindDeadMessage(connection, id);
     if (!dead.ok()) return dead.error();
-    if (!dead->has_value()) continue;
+    if (!dead->has_value() || (again && (*dead)->user_id.empty())) continue;
     if (Status s = connection.Run(kDeleteDead, id); !s.ok()) return s.error();
     taken.push_back(std::move(**dead));
   }
@@ -102,6 +103,7 @@ void SqliteLedger::ListDead(DeadQuery query, Done<std::vector<DeadMessage>> done
       [query = std::move(query)](Connection& connection) {
         std::string sql = std::string(kSelectDead) + " (failed_at, event_id) > (?2, ?3)";
         if (!query.user_id.empty()) sql += " AND user_id = ?1";
+        if (query.events_only) sql += " AND user_id <> ''";
         sql += " ORDER BY failed_at, event_id LIMIT ?4";
         return connection.ReadAll(sql, ReadDead, query.user_id, query.after_time, query.after_id,
                                   query.limit);
@@ -123,7 +125,7 @@ void SqliteLedger::TakeOut(std::vector<std::string> event_ids, MessageState stat
   Write<std::vector<std::string>>(
       [this, state, again,
        ids = std::move(event_ids)](Connection& connection) -> Result<std::vector<std::string>> {
-        Result<std::vector<DeadMessage>> letters = TakeDead(connection, ids);
+        Result<std::vector<DeadMessage>> letters = TakeDead(connection, ids, again);
         if (!letters.ok()) return letters.error();
         std::vector<std::string> taken;
         for (DeadMessage& letter : *letters) {

@@ -21,5 +21,7 @@ extern const char* const kArchive;
 extern const char* const kOpenTimes;
 extern const char* const kFailures;
 extern const char* const kClaimNotes;
+extern const char* const kGranting;
+extern const char* const kLapsing;
 
 }  // namespace weir::slots::postgres

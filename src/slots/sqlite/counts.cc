@@ -11,11 +11,12 @@ using weir::sqlite::Connection;
 using weir::sqlite::Statement;
 
 Result<std::int64_t> GrantsLeft(Connection& connection, std::int64_t config_id, GrantWindow window,
-                                std::int64_t max) {
-  // The first windows after this one that grants for later ones fall into.
+                                std::int64_t max, Millis lease) {
+  // The first windows after this one that grants for later ones fall into, as far as its own may
+  // still be open when they begin.
   auto windows = connection.ReadAll(
       kLaterWithGrants, [](const Statement& row) { return row.Int(0); }, config_id, window.size,
-      window.start);
+      window.start, lease);
   if (!windows.ok()) return windows.error();
   windows->push_back(window.start);
   std::int64_t left = max;

@@ -59,6 +59,24 @@ Status ReadHistory(Connection& connection, Event& event) {
   return {};
 }
 
+// Whoever had claimed it is gone; the next claim of the config would notice, but there may be none.
+bool Lapsed(const StoredSlot& event, Millis now) {
+  return event.state == State::kClaimed && event.lease_until <= now;
+}
+
+Status EndLease(Connection& connection, StoredSlot& event) {
+  Status s = connection.Run(kEndOneLease, event.slot.event_id);
+  if (s.ok()) {
+    s = CountEnd(connection, event.config_id, {event.exec_size, event.exec_window},
+                 event.lease_until);
+  }
+  if (!s.ok()) return s;
+  event.state = State::kScheduled;
+  event.exec_size = 0;
+  return NoteChange(connection, event.slot.event_id, event.lease_until, "lease-ended",
+                    event.claimed_by);
+}
+
 struct NewPlace {
   const StoredConfig& stored;
   Millis window;
@@ -108,6 +126,15 @@ Result<Answer> Replace(Connection& connection, const StoredSlot& old, const Want
                                     wanted.requested, **window, scheduled}};
 }
 
+// A claimed event is due again where it was, in the class that its tenant belongs to by now: in one
+// that is gone nobody would claim it.
+Status Return(Connection& connection, const StoredSlot& event) {
+  Result<std::optional<StoredConfig>> stored = LoadLatest(connection, event.slot.config);
+  if (!stored.ok()) return stored.error();
+  const Config config = stored->has_value() ? (*stored)->config : Config{};
+  return connection.Run(kReturnEvent, event.slot.event_id, ClassOf(config, event.slot.tenant));
+}
+
 }  // namespace
 
 Status NoteChange(Connection& connection, std::string_view event_id, Millis at,
@@ -148,10 +175,13 @@ Result<std::optional<Slot>> CancelEvent(Connection& connection, std::string_view
     if (std::optional<Error> left = LeftAs(connection, event_id)) return std::move(*left);
     return std::optional<Slot>();
   }
-  const StoredSlot& gone = **found;
-  if (gone.state == State::kCancelled) return std::optional<Slot>(gone.slot);
-  if (gone.state == State::kClaimed || gone.state == State::kDone) return NotAllowed(gone.state);
+  StoredSlot& gone = **found;
   const Millis now = MachineMillis();
+  if (gone.state == State::kCancelled) return std::optional<Slot>(gone.slot);
+  if (Lapsed(gone, now)) {
+    if (Status s = EndLease(connection, gone); !s.ok()) return s.error();
+  }
+  if (gone.state == State::kClaimed || gone.state == State::kDone) return NotAllowed(gone.state);
   if (Status s = connection.Run(kCancelEvent, event_id, now); !s.ok()) return s.error();
   if (Status s = FreePlace(connection, gone); !s.ok()) return s.error();
   Status s =
@@ -170,7 +200,10 @@ Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& mo
     }
     return std::optional<Answer>();
   }
-  const StoredSlot& old = **found;
+  StoredSlot& old = **found;
+  if (!moving.restoring && Lapsed(old, MachineMillis())) {
+    if (Status s = EndLease(connection, old); !s.ok()) return s.error();
+  }
   const bool allowed = moving.restoring
                            ? old.state == State::kCancelled
                            : old.state == State::kScheduled || old.state == State::kFailed ||
@@ -186,8 +219,10 @@ Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& mo
     stayed.outcome = answer->outcome;
     return Error{Code::kFailedPrecondition, "the event keeps its slot"};
   }
-  Status s =
-      NoteChange(connection, moving.ask.event_id, MachineMillis(),
+  // Whoever moves it wants it to be tried as often as before.
+  Status s = connection.Run(kForgetFailures, moving.ask.event_id);
+  if (!s.ok()) return s.error();
+  s = NoteChange(connection, moving.ask.event_id, MachineMillis(),
                  moving.restoring ? "restored" : "rescheduled", std::to_string(old.slot.scheduled));
   if (!s.ok()) return s.error();
   return std::optional<Answer>(std::move(*answer));
@@ -209,7 +244,7 @@ Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis no
   if (!moved.ok()) return moved.error();
   if (moved->outcome != Outcome::kNew) {  // due at once, where it was
     if (Status s = connection.Execute("ROLLBACK TO retry"); !s.ok()) return s.error();
-    if (Status s = connection.Run(kReturnEvent, end.event_id); !s.ok()) return s.error();
+    if (Status s = Return(connection, old); !s.ok()) return s.error();
   }
   if (Status s = connection.Execute("RELEASE retry"); !s.ok()) return s.error();
   const std::int64_t counts = end.counts ? 1 : 0;

@@ -19,7 +19,7 @@ namespace {
 using weir::sqlite::Connection;
 using weir::sqlite::Statement;
 
-constexpr int kMaxWindowsAhead = 8;
+constexpr int kMaxWindowsAhead = 64;
 constexpr std::int64_t kEndedAtOnce = 10'000;
 constexpr Millis kLongestSpread = 10'000;
 
@@ -49,8 +49,8 @@ class Claiming {
     std::int64_t wants = static_cast<std::int64_t>(request_.max);
     for (int round = 0; round < kMaxWindowsAhead && wants > 0; ++round) {
       if (window > claim_.now + ahead_) break;
-      Result<std::int64_t> left =
-          GrantsLeft(connection_, id_, {config_.window_size, window}, config_.max_per_window);
+      Result<std::int64_t> left = GrantsLeft(connection_, id_, {config_.window_size, window},
+                                             config_.max_per_window, request_.lease);
       if (!left.ok()) return left.error();
       const std::int64_t budget = std::min(wants, *left);
       Result<std::int64_t> taken = Serve(window, budget);
@@ -145,8 +145,12 @@ Result<std::vector<Candidate>> Claiming::Near(Millis horizon, std::int64_t budge
     if (!s.ok()) return s.error();
     return near;
   }
+  // Shares that are not whole are rounded by lot, all by the same one, so that they add up: a class
+  // that has a third of a grant gets one in three.
+  std::int64_t upto = request_.random % total_;
   for (const auto& [name, weight] : config_.tenants) {
-    Status s = AddClass(name, ShareOf(budget, weight, total_), horizon, budget, near);
+    const std::int64_t before = std::exchange(upto, upto + weight * budget);
+    Status s = AddClass(name, upto / total_ - before / total_, horizon, budget, near);
     if (!s.ok()) return s.error();
   }
   std::stable_sort(near.begin(), near.end(), [](const Candidate& a, const Candidate& b) {

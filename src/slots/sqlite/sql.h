@@ -68,6 +68,7 @@ extern const char* const kAndOfConfig;
 // execution.sql
 extern const char* const kFindEndedLeases;
 extern const char* const kEndLease;
+extern const char* const kEndOneLease;
 extern const char* const kFindDueOfClass;
 extern const char* const kClaimEvent;
 extern const char* const kFinishEvent;

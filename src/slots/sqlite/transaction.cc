@@ -103,16 +103,16 @@ Result<std::optional<StoredSlot>> LoadSlot(Connection& connection, std::string_v
   if (!*row) return std::optional<StoredSlot>();
   Result<std::string> name = NameOf(connection, query->Int(0));
   if (!name.ok()) return name.error();
-  return std::optional<StoredSlot>(StoredSlot{query->Int(0), query->Int(1),
-                                              Slot{.event_id = std::string(event_id),
-                                                   .config = std::move(*name),
-                                                   .tenant = std::string(query->Text(5)),
-                                                   .requested = query->Int(4),
-                                                   .window_start = query->Int(2),
-                                                   .scheduled = query->Int(3)},
-                                              static_cast<State>(query->Int(6)), query->Int(7),
-                                              query->Int(8), query->Int(9), query->Int(10),
-                                              query->Int(11)});
+  return std::optional<StoredSlot>(
+      StoredSlot{query->Int(0), query->Int(1),
+                 Slot{.event_id = std::string(event_id),
+                      .config = std::move(*name),
+                      .tenant = std::string(query->Text(5)),
+                      .requested = query->Int(4),
+                      .window_start = query->Int(2),
+                      .scheduled = query->Int(3)},
+                 static_cast<State>(query->Int(6)), query->Int(7), query->Int(8), query->Int(9),
+                 query->Int(10), query->Int(11), query->Int(12), std::string(query->Text(13))});
 }
 
 Status AssignGroup(Connection& connection, std::span<const Ask> asks, const ConfigGroup& group,

@@ -27,6 +27,8 @@ struct StoredSlot {
   Millis exec_size = 0;  ///< 0: not claimed, or the claim was counted as ended
   Millis exec_window = 0;
   std::int64_t failures = 0;  ///< that count against it
+  Millis lease_until = 0;
+  std::string claimed_by = {};
 };
 
 Result<std::optional<StoredSlot>> LoadSlot(weir::sqlite::Connection& connection,

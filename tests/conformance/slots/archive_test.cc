@@ -90,6 +90,20 @@ TEST_P(Archive, IdsAreForgottenAfterTheHorizon) {
   EXPECT_EQ(client().Assign(client().Ask("e1", "pay", kNoon)).outcome, Outcome::kNew);
 }
 
+// A feed with it may come again at any time before it was to be executed.
+TEST_P(Archive, TheIdOfACancelledEventIsKeptBeyondItsTime) {
+  constexpr Millis kNewYear = 1'893'456'000'000;  // 2030-01-01T00:00:00Z
+  constexpr Millis kDay = 86'400'000;
+  client().Put({.name = "pay", .window_size = 4'000, .max_per_window = 100});
+  client().Assign(client().Ask("e", "pay", kNewYear));
+  client().Cancel("e");
+  const Millis cancelled = client().Look("e")->finished_at;
+  EXPECT_EQ(client().Retire({.over_before = cancelled + kDay}).archived, 1U);
+  EXPECT_EQ(client().Retire({.archived_before = cancelled + kDay}).dropped, 0U);
+  EXPECT_EQ(client().Assign(client().Ask("e", "pay", kNewYear)).outcome, Outcome::kCancelled);
+  EXPECT_EQ(client().Retire({.archived_before = kNewYear + kDay}).dropped, 1U);
+}
+
 TEST_P(Archive, DeadLettersStay) {
   client().Put({.name = "pay", .window_size = 4'000, .max_per_window = 100});
   client().Assign(Asks(1, kNoon));

@@ -89,5 +89,40 @@ TEST(SlotMigration, PostgresFunctionsOfBeforeAreReplaced) {
             "0");
 }
 
+// As released with 0.2; later steps replace them.
+constexpr const char* kFunctionsOfClaims =
+    "CREATE FUNCTION weir_slot_room(p_id int, p_size bigint, p_max bigint, p_window bigint)"
+    " RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint';"
+    "CREATE FUNCTION weir_slots_claim(p_name text, p_max int, p_lease bigint, p_ahead bigint,"
+    " p_by text, p_now bigint, p_random bigint, p_closing bigint DEFAULT 9223372036854775807)"
+    " RETURNS TABLE(r_event text, r_tenant text, r_requested bigint, r_window bigint,"
+    " r_scheduled bigint, r_attempt int, r_execute bigint, r_lease bigint, r_payload text,"
+    " r_now bigint, r_capped boolean) LANGUAGE plpgsql AS 'BEGIN END';"
+    "CREATE FUNCTION weir_slots_cancel(p_event text) RETURNS TABLE(r_config text, r_tenant text,"
+    " r_requested bigint, r_window bigint, r_scheduled bigint) LANGUAGE plpgsql AS 'BEGIN END';"
+    "CREATE FUNCTION weir_slot_move(p_event text, p_name text, p_requested bigint,"
+    " p_earliest bigint, p_random bigint, p_version int, p_from int[], p_attempt int, p_what text,"
+    " p_detail text, p_opens bigint[], p_closes bigint[], p_over bigint DEFAULT 0,"
+    " p_now bigint DEFAULT 0) RETURNS TABLE(r_config text, r_tenant text, r_requested bigint,"
+    " r_window bigint, r_scheduled bigint) LANGUAGE plpgsql AS 'BEGIN END';"
+    "CREATE FUNCTION weir_slots_drop_archived(p_before bigint, p_limit int) RETURNS bigint"
+    " LANGUAGE sql AS 'SELECT 0::bigint';";
+
+TEST(SlotMigration, PostgresFunctionsOfClaimsAreReplaced) {
+  test::PostgresServer server;
+  ASSERT_TRUE(
+      weir::postgres::Migrate(server.url(), "slots", postgres::Migrations().first(13)).ok());
+  server.Query(kFunctionsOfClaims);
+  server.Query(
+      WithOldRows("INSERT INTO rate_limit_config VALUES (1, 'pay', 1, 4000, 10, 100, 100, '{}', "
+                  "'{}', true, 0);") +
+      "UPDATE rate_limit_event_slot SET state = 5;");
+  postgres::PostgresSlotStore store({.url = server.url()});
+  CheckOldEvent(test::SlotStoreClient(store));
+  EXPECT_EQ(server.Query("SELECT string_agg(proname, ' ') FROM (SELECT proname FROM pg_proc"
+                         " WHERE proname LIKE 'weir_slot%' GROUP BY 1 HAVING count(*) > 1) twice"),
+            "");
+}
+
 }  // namespace
 }  // namespace weir::slots

@@ -104,6 +104,22 @@ TEST_F(SenderProgram, R5_3_LogsMalformedMessagesKeepsThemAndGoesOn) {
   EXPECT_THAT(dead[0].headers, HasSubstr("source-offset=0"));
 }
 
+// With what is said about it, it is larger than a message may be.
+TEST_F(SenderProgram, AMalformedMessageAsLargeAsMayBeIsKeptInPartAndTheNextIsDelivered) {
+  constexpr std::size_t kBytes = 999'950;
+  WeirProcess sender(Args());
+  broker_->Write(topic_, "u", std::string(kBytes, 'x'));
+  ASSERT_TRUE(sender.process().WaitForError("malformed message skipped"));
+  Put("id-1", "u", "after");
+  ASSERT_TRUE(test::WaitUntil([&] { return Sent(sender).size() == 1; }, seconds(40)))
+      << sender.process().error_output();
+  EXPECT_EQ(sender.process().Terminate(), 0);
+  const std::vector<KafkaMessage> dead = DeadLetters();
+  ASSERT_EQ(dead.size(), 1);
+  EXPECT_THAT(dead[0].headers, HasSubstr("truncated-from=" + std::to_string(kBytes)));
+  EXPECT_EQ(dead[0].payload, std::string(64 * 1024, 'x'));
+}
+
 TEST_F(SenderProgram, R5_1_ConsumesTheTopicAndARestartNeitherRepeatsNorForgets) {
   Put("id-1", "u", "one");
   {

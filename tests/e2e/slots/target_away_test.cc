@@ -31,7 +31,17 @@ constexpr int kEvents = 6;
 constexpr int kCap = 3;
 constexpr Millis kWindow = 1'000;
 
-enum class Mode { kTakes, kRefuses, kAnswers503, kCloses, kHangs, kRejects };
+enum class Mode {
+  kTakes,
+  kRefuses,
+  kAnswers503,
+  kCloses,
+  kHangs,
+  kRejects,
+  kRedirects,
+  kAnswers401,
+  kAnswers404
+};
 
 /// The bank. Thread-safe.
 class Bank {
@@ -76,6 +86,15 @@ class Bank {
           continue;
         case Mode::kRejects:
           connection.Send("HTTP/1.1 422 No\r\nContent-Length: 0\r\n\r\n");
+          continue;
+        case Mode::kRedirects:  // to a page that says when it will be back
+          connection.Send("HTTP/1.1 302 Later\r\nLocation: /away\r\nContent-Length: 0\r\n\r\n");
+          continue;
+        case Mode::kAnswers401:  // the token has expired
+          connection.Send("HTTP/1.1 401 Who\r\nContent-Length: 0\r\n\r\n");
+          continue;
+        case Mode::kAnswers404:  // a proxy whose service is being replaced
+          connection.Send("HTTP/1.1 404 Nothing\r\nContent-Length: 0\r\n\r\n");
           continue;
         case Mode::kHangs:
           connection.Read(1);  // until the caller gives up
@@ -203,13 +222,15 @@ TEST_F(DeadLetters, AreRescheduledAllAtOnce) {
 }
 
 std::string NameOf(const testing::TestParamInfo<Mode>& way) {
-  constexpr const char* kNames[] = {"takes", "refuses", "answers503", "closes", "hangs"};
+  constexpr const char* kNames[] = {"takes",   "refuses",   "answers503", "closes",    "hangs",
+                                    "rejects", "redirects", "answers401", "answers404"};
   return kNames[static_cast<int>(way.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, TargetAway,
                          testing::Values(Mode::kRefuses, Mode::kAnswers503, Mode::kCloses,
-                                         Mode::kHangs),
+                                         Mode::kHangs, Mode::kRedirects, Mode::kAnswers401,
+                                         Mode::kAnswers404),
                          NameOf);
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "notify/postgres/schema.h"
 #include "support/postgres_server.h"
 #include "support/wait.h"
 
@@ -132,6 +133,24 @@ TEST_F(PostgresLedgerTest, BytesThatAreNoEventAreKeptAndNotReplayed) {
   EXPECT_THAT(DeadIds(), SizeIs(1));
 }
 
+TEST_F(PostgresLedgerTest, WhatCannotBeReplayedCanBeLeftOut) {
+  Delivery bytes = End("partition-0-offset-1", MessageState::kDead, "malformed");
+  bytes.event.user_id.clear();
+  bytes.payload = "no event";
+  Report({bytes, End("a", MessageState::kDead, "no")});
+  const auto ids = [&](DeadQuery query) {
+    std::vector<std::string> found;
+    for (const DeadMessage& dead :
+         Wait<std::vector<DeadMessage>>([&](auto done) { ledger_->ListDead(query, done); })) {
+      found.push_back(dead.event_id);
+    }
+    return found;
+  };
+  EXPECT_THAT(ids({}), UnorderedElementsAre("a", "partition-0-offset-1"));
+  EXPECT_THAT(ids({.events_only = true}), ElementsAre("a"));
+  EXPECT_THAT(ids({.user_id = "u", .events_only = true}), ElementsAre("a"));
+}
+
 TEST_F(PostgresLedgerTest, DeadLettersAreCounted) {
   Report({End("a", MessageState::kDead, "no"), End("b", MessageState::kDead, "no"),
           End("c", MessageState::kSent)});
@@ -226,6 +245,22 @@ TEST_F(PostgresLedgerTest, WhatSendersHaveDoneAddsUpAlsoWhenTheyAreGone) {
   }));
   ledger_->NoteSender("c", {.delivered = 4});
   EXPECT_TRUE(sums(20, 0, 1));
+}
+
+// Without a sender that reports, messages stay queued: they must not stay for ever.
+TEST_F(PostgresLedgerTest, OldMessagesAreSweptInAnyStateButDeadOnes) {
+  for (const char* state : {"0", "1", "2", "3", "4"}) {
+    server_->Query(std::string("INSERT INTO notify_message(event_id, user_id, channel, recipient, "
+                               "state, accepted_at, updated_at) VALUES ('old-") +
+                   state + "', 'u', 'sms', '', " + state + ", 5, 5), ('new-" + state +
+                   "', 'u', 'sms', '', " + state + ", 50, 50)");
+  }
+  std::string sweep = kSweepMessages;
+  sweep.replace(sweep.find("$1"), 2, "5");
+  server_->Query(sweep);
+  EXPECT_EQ(
+      server_->Query("SELECT string_agg(event_id, ' ' ORDER BY event_id) FROM notify_message"),
+      "new-0 new-1 new-2 new-3 new-4 old-3");
 }
 
 TEST_F(PostgresLedgerTest, ADatabaseThatIsAwayIsToldAndComesBack) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <string>
@@ -71,19 +72,41 @@ TEST(WebhookProvider, PostsTheEventAndKeepsItsConnection) {
 }
 
 TEST(WebhookProvider, SomeAnswersAreWorthAnotherTry) {
-  for (const int status : {408, 425, 429, 500, 503}) {
+  for (const int status : {301, 302, 401, 403, 404, 405, 407, 408, 425, 429, 500, 503}) {
     Receiver receiver(status);
     const Status delivered = (*WebhookProvider::Open({.url = receiver.url()}))->Deliver(kEvent);
     ASSERT_FALSE(delivered) << status;
     EXPECT_TRUE(MayHelpToRetry(delivered.error())) << status;
   }
-  for (const int status : {301, 400, 401, 404, 410, 422}) {
+  for (const int status : {400, 409, 410, 413, 422}) {
     Receiver receiver(status);
     const Status delivered = (*WebhookProvider::Open({.url = receiver.url()}))->Deliver(kEvent);
     ASSERT_FALSE(delivered) << status;
     EXPECT_FALSE(MayHelpToRetry(delivered.error())) << status;
     EXPECT_THAT(delivered.error().message, HasSubstr(std::to_string(status)));
   }
+}
+
+// It takes a message and hangs up before it answers, on a connection that was used before.
+TEST(WebhookProvider, AReceiverThatHangsUpIsNotSentTheSameAgain) {
+  std::atomic<int> requests = 0;
+  test::TcpServer receiver([&](test::TcpConnection& connection) {
+    for (;;) {
+      const std::string head = connection.ReadThrough("\r\n\r\n");
+      connection.Read(std::stoul(head.substr(head.find("Content-Length: ") + 16)));
+      if (++requests == 2) return;
+      connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    }
+  });
+  const auto provider =
+      *WebhookProvider::Open({.url = "http://127.0.0.1:" + std::to_string(receiver.port())});
+  ASSERT_TRUE(provider->Deliver(kEvent));
+  const Status delivered = provider->Deliver(kEvent);
+  EXPECT_EQ(requests, 2);
+  ASSERT_FALSE(delivered);
+  EXPECT_TRUE(MayHelpToRetry(delivered.error()));
+  EXPECT_THAT(delivered.error().message, HasSubstr("without a response"));
+  EXPECT_TRUE(provider->Deliver(kEvent));
 }
 
 TEST(WebhookProvider, NobodyThereIsWorthAnotherTryAndNamesNoSecret) {

@@ -42,6 +42,33 @@ TEST(Forecast, GoesAroundWhatIsTaken) {
   EXPECT_EQ(forecast.last_window(), 4'016'000);
 }
 
+// Whoever asks must not keep the store's thread busy, however far the next row is.
+TEST(Forecast, AGapIsArithmeticHoweverLong) {
+  constexpr std::int64_t kCount = 1'000'000'000'000;  // a window of 1 ms for each, since 1970
+  const Config small{.name = "pay", .window_size = 1, .max_per_window = 1};
+  Forecast forecast(small, 0, kCount);
+  forecast.Add(std::vector<WindowLoad>{{kCount / 2, 1, 1, 0, false}, {kCount * 3, 1, 1, 0, false}});
+  EXPECT_TRUE(forecast.done());
+  EXPECT_EQ(forecast.windows(), kCount);
+  EXPECT_EQ(forecast.first_window(), 0);
+  EXPECT_EQ(forecast.last_window(), kCount);  // all but one of those up to there
+}
+
+TEST(Forecast, AGapWithACalendarCountsOpenTimesOnly) {
+  Config bank = kConfig;
+  bank.calendar = *ParseCalendar("UTC MON-FRI 08:00-08:01");  // 15 windows a day
+  constexpr Millis kMonday = 1'748'822'400'000;               // 2025-06-02T00:00:00Z
+  constexpr Millis kEight = 8 * 3'600'000;
+  constexpr Millis kDay = 86'400'000;
+  // Monday to Friday 1,500 each; the row is on the Monday after. 7,601 need one event of its 40.
+  Forecast forecast(bank, kMonday, 7'601);
+  forecast.Add(std::vector<WindowLoad>{{kMonday + 7 * kDay + kEight + 4'000, 4'000, 60, 0, true}});
+  EXPECT_TRUE(forecast.done());
+  EXPECT_EQ(forecast.first_window(), kMonday + kEight);
+  EXPECT_EQ(forecast.windows(), 5 * 15 + 2);
+  EXPECT_EQ(forecast.last_window(), kMonday + 7 * kDay + kEight + 4'000);
+}
+
 TEST(Forecast, EndsWithTime) {
   Forecast forecast(kConfig, kMaxInstant - 5'000, 1'000'000);
   forecast.Finish();

@@ -18,10 +18,11 @@ updated_at, not_before FROM notify_message WHERE
 state = $2 AND (accepted_at, event_id) < ($3, $4) AND $1 = ''
 ORDER BY accepted_at DESC, event_id DESC LIMIT $5
 
--- $1 a user or '', $2 and $3 the last of the page before, $4 the most.
+-- $1 a user or '', $2 and $3 the last of the page before, $4 the most; $5 1: only those that were events.
 -- name: list_dead
 SELECT event_id, user_id, event, error, attempts, failed_at FROM notify_dead_letter WHERE
-(failed_at, event_id) > ($2, $3) AND $1 = '' ORDER BY failed_at, event_id LIMIT $4
+(failed_at, event_id) > ($2, $3) AND $1 = '' AND ($5 = 0 OR user_id <> '')
+ORDER BY failed_at, event_id LIMIT $4
 
 -- name: list_dead_of_user
 SELECT event_id, user_id, event, error, attempts, failed_at FROM notify_dead_letter WHERE

@@ -67,14 +67,3 @@ BEGIN
   END LOOP;
   RETURN moved;
 END $f$;
-
--- What nobody will ask for again.
-CREATE FUNCTION weir_slots_drop_archived(p_before bigint, p_limit int) RETURNS bigint
-LANGUAGE sql AS $f$
-  WITH gone AS (
-    DELETE FROM rate_limit_event_archive a USING (
-      SELECT x.event_id FROM rate_limit_event_archive x WHERE x.finished_at < p_before
-      ORDER BY x.finished_at LIMIT p_limit FOR UPDATE SKIP LOCKED) old
-    WHERE a.event_id = old.event_id RETURNING 1)
-  SELECT count(*) FROM gone
-$f$;

@@ -1,4 +1,4 @@
--- Freeing a place and cancelling: the rows of windows first, then the event, in the order that
+-- Freeing a place: the rows of windows first, then the event, in the order that
 -- assigning takes them.
 
 DROP FUNCTION IF EXISTS weir_slots_assign(text, text[], bigint[], text[], bigint[]);
@@ -29,37 +29,4 @@ BEGIN
   RAISE EXCEPTION 'the event is %', (ARRAY['scheduled', 'claimed', 'done', 'failed', 'cancelled',
                                            'external'])[p_state + 1]
     USING ERRCODE = 'WS01' || p_state;
-END $f$;
-
-CREATE FUNCTION weir_slots_cancel(p_event text)
-RETURNS TABLE(r_config text, r_tenant text, r_requested bigint, r_window bigint,
-              r_scheduled bigint)
-LANGUAGE plpgsql SET enable_seqscan = off AS $f$
-DECLARE
-  s rate_limit_event_slot%ROWTYPE;
-  c rate_limit_config%ROWTYPE;
-  name text;
-BEGIN
-  LOOP
-    SELECT * INTO s FROM rate_limit_event_slot e WHERE e.event_id = p_event;
-    IF NOT FOUND THEN RETURN; END IF;
-    SELECT g.config_name INTO name FROM rate_limit_config g WHERE g.config_id = s.config_id LIMIT 1;
-    EXIT WHEN s.state = 4;
-    IF s.state NOT IN (0, 3, 5) THEN PERFORM weir_slot_refuse(s.state); END IF;
-    PERFORM weir_slots_lock_shared(name);
-    PERFORM FROM rate_limit_window_counter w WHERE w.config_id = s.config_id
-      AND w.window_ms = s.window_ms AND w.window_start = s.window_start FOR UPDATE;
-    UPDATE rate_limit_event_slot e SET state = 4, finished_at = weir_slots_now(0)
-    WHERE e.event_id = p_event AND e.state = s.state
-      AND e.config_id = s.config_id AND e.window_ms = s.window_ms
-      AND e.window_start = s.window_start AND e.scheduled_time = s.scheduled_time;
-    IF FOUND THEN
-      SELECT * INTO c FROM rate_limit_config g WHERE g.config_name = name AND g.active;
-      PERFORM weir_slot_free(s, c);
-      INSERT INTO rate_limit_event_change
-      VALUES (p_event, weir_slots_now(0), 'cancelled', s.scheduled_time::text);
-      EXIT;
-    END IF;
-  END LOOP;
-  RETURN QUERY SELECT name, s.tenant, s.requested_time, s.window_start, s.scheduled_time;
 END $f$;

@@ -26,7 +26,7 @@ WHERE config_id = ?1 AND window_ms = ?2 AND window_start = ?3
 
 -- name: drop_archived
 DELETE FROM rate_limit_event_archive WHERE event_id IN (SELECT event_id
-FROM rate_limit_event_archive WHERE finished_at < ?1 ORDER BY finished_at LIMIT ?2)
+FROM rate_limit_event_archive WHERE finished_at < ?1 AND scheduled_time < ?1 ORDER BY finished_at LIMIT ?2)
 
 -- name: look_in_archive
 SELECT config_id, tenant, requested_time, window_start, scheduled_time, state, attempts,

@@ -28,4 +28,5 @@ SELECT coalesce((SELECT granted + spilled FROM rate_limit_execution
 SELECT DISTINCT max(?3 + ?2, x.window_start - x.window_start % ?2)
 FROM (SELECT DISTINCT window_ms AS size FROM rate_limit_config WHERE config_id = ?1) o
 JOIN rate_limit_execution x ON x.config_id = ?1 AND x.window_ms = o.size
-AND x.window_start > ?3 + ?2 - o.size WHERE x.granted > 0
+AND x.window_start > ?3 + ?2 - o.size AND x.window_start < ?3 + 2 * ?2 + ?4
+WHERE x.granted > 0

@@ -24,7 +24,7 @@ UPDATE rate_limit_event_slot SET state = 4, finished_at = ?2 WHERE event_id = ?1
 
 -- name: return_event
 UPDATE rate_limit_event_slot SET state = 0, lease_until = NULL, claimed_at = NULL,
-exec_ms = NULL, exec_window = NULL WHERE event_id = ?1
+exec_ms = NULL, exec_window = NULL, tenant_class = ?2 WHERE event_id = ?1
 
 -- name: note_failure
 UPDATE rate_limit_event_slot SET error = ?2, failures = failures + ?3 WHERE event_id = ?1

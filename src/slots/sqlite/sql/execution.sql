@@ -9,6 +9,10 @@ ORDER BY lease_until LIMIT ?3
 UPDATE rate_limit_event_slot SET state = 0, lease_until = NULL, exec_ms = NULL,
 exec_window = NULL, tenant_class = ?2 WHERE event_id = ?1
 
+-- name: end_one_lease
+UPDATE rate_limit_event_slot SET state = 0, lease_until = NULL, exec_ms = NULL,
+exec_window = NULL WHERE event_id = ?1
+
 -- name: find_due_of_class
 SELECT event_id, tenant, requested_time, window_start, scheduled_time, attempts, payload
 FROM rate_limit_event_slot INDEXED BY rate_limit_event_due WHERE config_id = ?1

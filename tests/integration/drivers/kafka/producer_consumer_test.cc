@@ -156,6 +156,20 @@ TEST_F(KafkaDriver, ABrokerThatIsAwayIsAnErrorWithinFourSecondsAndComesBackByIts
   EXPECT_EQ(messages[1].payload, "after");
 }
 
+// Whoever writes to a topic that somebody has deleted has a message that is as good as any.
+TEST(KafkaTopic, ThatDoesNotExistIsNotTheMessagesFault) {
+  const KafkaServer broker({"auto.create.topics.enable=false"});
+  Url url = *ParseUrl(broker.url());
+  url.properties.emplace_back("topic.metadata.propagation.max.ms", "100");
+  auto producer = *Producer::Open({.url = std::move(url), .delivery_timeout = seconds(10)});
+  std::promise<Status> told;
+  producer->Publish({.topic = "nobody-made-it", .key = "k", .payload = "p"},
+                    [&told](Status status) { told.set_value(std::move(status)); });
+  const Status status = told.get_future().get();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Code::kUnavailable) << status.error().message;
+}
+
 TEST_F(KafkaDriver, AHangingBrokerIsUnknownNotRefused) {
   ASSERT_TRUE(MakeTopics(*ParseUrl(broker_->url()), {{"hang", 1}}));
   auto producer = MakeProducer();

@@ -156,6 +156,26 @@ TEST_F(EmbeddedLedger, AProviderThatIsAwayDelaysMessagesAndNoneIsDead) {
   EXPECT_TRUE(WaitUntil([&] { return gateway_->outbox() == 0; }));
 }
 
+// As docs/reference/notify-api.md says: what is not an event cannot become one.
+TEST_F(EmbeddedLedger, BytesThatAreNoEventAreKeptAndNotReplayed) {
+  ASSERT_TRUE(database_
+                  ->WriteAndWait([](weir::sqlite::Connection& connection) {
+                    return connection.Execute("INSERT INTO notify_outbox(event) VALUES ('no')");
+                  })
+                  .ok());
+  gateway_->Requeued(1);
+  StartSender();
+  ASSERT_TRUE(WaitUntil([&] { return Dead().size() == 1; }));
+  const std::string id = Dead()[0].event_id;
+  const auto replayed =
+      Wait<std::vector<std::string>>([&](auto done) { ledger_->Replay({id}, done); });
+  EXPECT_THAT(replayed, IsEmpty());
+  ASSERT_THAT(Dead(), SizeIs(1));
+  EXPECT_EQ(Dead()[0].event_id, id);
+  EXPECT_THAT(Wait<std::vector<std::string>>([&](auto done) { ledger_->Drop({id}, done); }),
+              ElementsAre(id));
+}
+
 TEST_F(EmbeddedLedger, WhatFailsWhileOthersAreDeliveredIsDead) {
   StartSender();
   const std::string busy = Send("busy");

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the providers that speak over libcurl have in common. For their .cc files only.
+// What those who speak over libcurl have in common. For their .cc files only.
 
 #include <curl/curl.h>
 
@@ -12,7 +12,7 @@
 
 #include "weir/result.h"
 
-namespace weir::notify::curl {
+namespace weir::curl {
 
 struct DeleteHandle {
   void operator()(CURL* handle) const noexcept { curl_easy_cleanup(handle); }
@@ -58,4 +58,4 @@ class Connections {
   std::vector<Handle> idle_;
 };
 
-}  // namespace weir::notify::curl
+}  // namespace weir::curl

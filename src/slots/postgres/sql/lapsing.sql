@@ -1,0 +1,212 @@
+-- Events whose time or lease is over.
+--
+-- A claim whose lease has ended does not keep its event from being cancelled or moved. It is ended by the next claim of the config, but
+-- there may be none: whoever cancels payments may have stopped the dispatchers first.
+--
+-- weir_slot_move: a new slot for an event that has one or had one, in one step. All locks before
+-- the event is touched: who waits for the event must not hold up the search. Raises WS002 or WS003
+-- (the outcome) if it must stay, and WS01n if its state n does not allow it. Whoever
+-- moves an event wants it to be tried as often as before.
+
+-- Ends a claim whose lease has ended; s is the event as it was read. False: it has changed since. The rows of its windows are
+-- locked, as everywhere before the event.
+CREATE FUNCTION weir_slot_end_lease(s rate_limit_event_slot) RETURNS boolean LANGUAGE plpgsql AS $f$
+BEGIN
+  UPDATE rate_limit_event_slot e SET state = 0, lease_until = NULL, exec_ms = NULL, exec_window = NULL
+  WHERE e.event_id = s.event_id AND e.state = 1 AND e.attempts = s.attempts
+    AND e.window_ms = s.window_ms AND e.window_start = s.window_start;
+  IF NOT FOUND THEN RETURN false; END IF;
+  INSERT INTO rate_limit_event_change
+  VALUES (s.event_id, s.lease_until, 'lease-ended', coalesce(s.claimed_by, ''));
+  PERFORM weir_slot_end_claim(s, s.lease_until, s.lease_until);
+  RETURN true;
+END $f$;
+
+CREATE OR REPLACE FUNCTION weir_slots_cancel(p_event text)
+RETURNS TABLE(r_config text, r_tenant text, r_requested bigint, r_window bigint,
+              r_scheduled bigint)
+LANGUAGE plpgsql SET enable_seqscan = off AS $f$
+DECLARE
+  s rate_limit_event_slot%ROWTYPE;
+  c rate_limit_config%ROWTYPE;
+  name text;
+  lapsed boolean;
+BEGIN
+  LOOP
+    SELECT * INTO s FROM rate_limit_event_slot e WHERE e.event_id = p_event;
+    IF NOT FOUND THEN RETURN; END IF;
+    SELECT g.config_name INTO name FROM rate_limit_config g WHERE g.config_id = s.config_id LIMIT 1;
+    EXIT WHEN s.state = 4;
+    lapsed := s.state = 1 AND s.lease_until <= weir_slots_now(0);
+    IF s.state NOT IN (0, 3, 5) AND NOT lapsed THEN PERFORM weir_slot_refuse(s.state); END IF;
+    PERFORM weir_slots_lock_shared(name);
+    PERFORM FROM rate_limit_window_counter w WHERE w.config_id = s.config_id
+      AND w.window_ms = s.window_ms AND w.window_start = s.window_start FOR UPDATE;
+    IF lapsed THEN
+      CONTINUE WHEN NOT weir_slot_end_lease(s);
+      s.state := 0;
+    END IF;
+    UPDATE rate_limit_event_slot e SET state = 4, finished_at = weir_slots_now(0)
+    WHERE e.event_id = p_event AND e.state = s.state
+      AND e.config_id = s.config_id AND e.window_ms = s.window_ms
+      AND e.window_start = s.window_start AND e.scheduled_time = s.scheduled_time;
+    IF FOUND THEN
+      SELECT * INTO c FROM rate_limit_config g WHERE g.config_name = name AND g.active;
+      PERFORM weir_slot_free(s, c);
+      INSERT INTO rate_limit_event_change
+      VALUES (p_event, weir_slots_now(0), 'cancelled', s.scheduled_time::text);
+      EXIT;
+    END IF;
+  END LOOP;
+  RETURN QUERY SELECT name, s.tenant, s.requested_time, s.window_start, s.scheduled_time;
+END $f$;
+
+-- With p_attempt it is the end of that claim, told by p_over, which is counted here: only under the lock of the event is it
+-- certain that nobody else has ended it.
+CREATE OR REPLACE FUNCTION weir_slot_move(p_event text, p_name text, p_requested bigint, p_earliest bigint,
+                                          p_random bigint, p_version int, p_from int[], p_attempt int,
+                                          p_what text, p_detail text, p_opens bigint[], p_closes bigint[],
+                                          p_over bigint DEFAULT 0, p_now bigint DEFAULT 0)
+RETURNS TABLE(r_config text, r_tenant text, r_requested bigint, r_window bigint,
+              r_scheduled bigint)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $f$
+DECLARE
+  s rate_limit_event_slot%ROWTYPE;
+  old_c rate_limit_config%ROWTYPE;
+  c rate_limit_config%ROWTYPE;
+  old_name text;
+  name text;
+  class text;
+  earliest bigint;
+  placed bigint;
+  low bigint;
+  lapsed boolean;
+BEGIN
+  LOOP
+    SELECT * INTO s FROM rate_limit_event_slot e WHERE e.event_id = p_event;
+    IF NOT FOUND THEN RETURN; END IF;
+    lapsed := p_attempt IS NULL AND 0 = ANY (p_from) AND s.state = 1
+      AND s.lease_until <= weir_slots_now(p_now);
+    IF NOT lapsed AND (NOT s.state = ANY (p_from) OR s.attempts <> coalesce(p_attempt, s.attempts)
+        OR (p_attempt IS NOT NULL AND s.claimed_at IS NULL)) THEN
+      PERFORM weir_slot_refuse(s.state);
+    END IF;
+    SELECT g.config_name INTO old_name FROM rate_limit_config g
+    WHERE g.config_id = s.config_id LIMIT 1;
+    name := coalesce(p_name, old_name);
+    PERFORM weir_slots_lock_shared(x.n)
+    FROM (SELECT DISTINCT u.n FROM unnest(ARRAY[old_name, name]) u(n) ORDER BY 1) x;
+    IF s.state <> 4 THEN
+      PERFORM FROM rate_limit_window_counter w WHERE w.config_id = s.config_id
+        AND w.window_ms = s.window_ms AND w.window_start = s.window_start FOR UPDATE;
+    END IF;
+    PERFORM weir_slots_lock_creation(g.config_id) FROM rate_limit_config g
+    WHERE g.config_name = name AND g.active;
+    IF lapsed THEN
+      CONTINUE WHEN NOT weir_slot_end_lease(s);
+      s.state := 0;
+    END IF;
+    PERFORM FROM rate_limit_event_slot e
+    WHERE e.event_id = p_event AND e.state = s.state AND e.attempts = s.attempts
+      AND e.config_id = s.config_id AND e.window_ms = s.window_ms
+      AND e.window_start = s.window_start AND e.scheduled_time = s.scheduled_time FOR UPDATE;
+    EXIT WHEN FOUND;
+  END LOOP;
+  SELECT * INTO old_c FROM rate_limit_config g WHERE g.config_name = old_name AND g.active;
+  SELECT * INTO c FROM rate_limit_config g WHERE g.config_name = name AND g.active;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'the event keeps its slot' USING ERRCODE = 'WS003';
+  END IF;
+  IF p_version <> c.version AND (p_version > 0 OR c.calendar <> '' OR c.past <> 0) THEN
+    RAISE EXCEPTION '%', name USING ERRCODE = 'WS009';
+  END IF;
+  IF s.state <> 4 THEN PERFORM weir_slot_free(s, old_c); END IF;
+  class := weir_slot_class(c.tenants, s.tenant);
+  earliest := coalesce(p_earliest, p_requested, s.requested_time);
+  placed := (weir_slot_place_open(
+    c.config_id, c.window_ms, c.max_per_window, c.headroom, c.fair_windows, nullif(class, ''),
+    CASE WHEN class = '' THEN 1 ELSE c.weights[array_position(c.tenants, class)] END,
+    coalesce((SELECT sum(x) FROM unnest(c.weights) x)::bigint, 1), ARRAY[earliest], p_opens, p_closes))[1];
+  IF placed IS NULL THEN
+    RAISE EXCEPTION 'the event keeps its slot' USING ERRCODE = 'WS002';
+  END IF;
+  low := weir_slot_open_from(p_opens, placed, c.window_ms, earliest);
+  UPDATE rate_limit_event_slot e
+  SET config_id = c.config_id, window_ms = c.window_ms, window_start = placed,
+      scheduled_time = low + p_random % (placed + c.window_ms - low),
+      requested_time = coalesce(p_requested, e.requested_time), tenant_class = class, state = 0,
+      lease_until = NULL, claimed_at = NULL, exec_ms = NULL, exec_window = NULL,
+      finished_at = NULL, failures = CASE WHEN p_attempt IS NULL THEN 0 ELSE e.failures END
+  WHERE e.event_id = p_event
+  RETURNING e.requested_time, e.window_start, e.scheduled_time
+  INTO r_requested, r_window, r_scheduled;
+  INSERT INTO rate_limit_event_change
+  VALUES (p_event, weir_slots_now(0), p_what, coalesce(p_detail, s.scheduled_time::text));
+  IF p_attempt IS NOT NULL THEN PERFORM weir_slot_end_claim(s, p_over, p_now); END IF;
+  r_config := name;
+  r_tenant := s.tenant;
+  RETURN NEXT;
+END $f$;
+
+-- With p_most failures that count the event is a dead letter, and the answer is 4. Without room for a new slot it keeps the one it
+-- has, in the class that its tenant belongs to by now: in one that is gone nobody would claim it.
+CREATE OR REPLACE FUNCTION weir_slots_retry(p_event text, p_attempt int, p_error text, p_at bigint,
+                                 p_random bigint, p_version int, p_over bigint, p_now bigint,
+                                 p_from bigint[], p_until bigint[], p_counts int, p_most bigint)
+RETURNS int LANGUAGE plpgsql SET enable_seqscan = off AS $f$
+DECLARE
+  t bigint := weir_slots_now(p_now);
+  s rate_limit_event_slot%ROWTYPE;
+  outcome int;
+BEGIN
+  SELECT * INTO s FROM rate_limit_event_slot e WHERE e.event_id = p_event;
+  IF NOT FOUND THEN RETURN 3; END IF;
+  IF s.attempts = p_attempt AND s.state = 3 THEN RETURN 1; END IF;
+  IF s.attempts <> p_attempt OR s.state NOT IN (0, 1) OR p_attempt < 1 THEN RETURN 2; END IF;
+  IF s.state = 0 AND s.claimed_at IS NULL THEN RETURN 1; END IF;
+  IF p_most > 0 AND p_counts > 0 AND s.failures + 1 >= p_most THEN
+    outcome := (SELECT f.r_outcome FROM weir_slots_finish(ARRAY[p_event], ARRAY[p_attempt], ARRAY[1]::bigint[],
+                                                          ARRAY[p_error], ARRAY[p_over], t) f);
+    IF outcome <> 0 THEN RETURN outcome; END IF;
+    UPDATE rate_limit_event_slot e SET failures = 0 WHERE e.event_id = p_event;
+    RETURN 4;
+  END IF;
+  BEGIN
+    PERFORM FROM weir_slot_move(p_event, NULL, NULL, p_at, p_random, p_version, ARRAY[0, 1],
+                                p_attempt, 'failed', p_error, p_from, p_until, p_over, t);
+  EXCEPTION
+    WHEN SQLSTATE 'WS002' OR SQLSTATE 'WS003' THEN
+      SELECT * INTO s FROM rate_limit_event_slot e WHERE e.event_id = p_event AND e.attempts = p_attempt
+        AND e.state IN (0, 1) AND e.claimed_at IS NOT NULL FOR UPDATE;
+      IF NOT FOUND THEN RETURN 2; END IF;
+      UPDATE rate_limit_event_slot e SET state = 0, lease_until = NULL, claimed_at = NULL,
+             exec_ms = NULL, exec_window = NULL,
+             tenant_class = weir_slot_class((SELECT g.tenants FROM rate_limit_config g
+                                             WHERE g.config_id = e.config_id
+                                             ORDER BY g.version DESC LIMIT 1), e.tenant)
+      WHERE e.event_id = p_event;
+      INSERT INTO rate_limit_event_change VALUES (p_event, t, 'failed', p_error);
+      PERFORM weir_slot_end_claim(s, p_over, t);
+    WHEN SQLSTATE 'WS010' THEN  -- ended meanwhile: by the same call, or by another claim
+      RETURN (SELECT CASE WHEN e.attempts = p_attempt THEN 1 ELSE 2 END
+              FROM rate_limit_event_slot e WHERE e.event_id = p_event);
+    WHEN SQLSTATE 'WS011' OR SQLSTATE 'WS012' OR SQLSTATE 'WS013' OR SQLSTATE 'WS014' THEN
+      RETURN 2;
+  END;
+  UPDATE rate_limit_event_slot e SET error = p_error, failures = e.failures + p_counts
+  WHERE e.event_id = p_event;
+  RETURN 0;
+END $f$;
+
+-- What nobody will ask for again. A feed may bring a cancelled event until its time has come, and it must stay cancelled.
+CREATE OR REPLACE FUNCTION weir_slots_drop_archived(p_before bigint, p_limit int) RETURNS bigint
+LANGUAGE sql AS $f$
+  WITH gone AS (
+    DELETE FROM rate_limit_event_archive a USING (
+      SELECT x.event_id FROM rate_limit_event_archive x WHERE x.finished_at < p_before
+        AND x.scheduled_time < p_before
+      ORDER BY x.finished_at LIMIT p_limit FOR UPDATE SKIP LOCKED) old
+    WHERE a.event_id = old.event_id RETURNING 1)
+  SELECT count(*) FROM gone
+$f$;

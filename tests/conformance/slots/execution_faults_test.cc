@@ -1,0 +1,163 @@
+#include <gmock/gmock.h>
+
+#include "execution_fixture.h"
+
+// Executions when something has gone wrong: a clock, a dispatcher that is gone, a backlog of one
+// tenant. On every store.
+
+namespace weir::slots {
+namespace {
+
+using testing::ElementsAre;
+using testing::SizeIs;
+
+constexpr Millis kHour = 3'600'000;
+
+class ExecutionFaults : public Execution {
+ protected:
+  std::vector<std::string> Changes(const std::string& event) {
+    std::vector<std::string> what;
+    const Event seen = *client().Look(event);
+    for (const Change& change : seen.history) what.push_back(change.what);
+    return what;
+  }
+};
+
+// For a moment the clock was an hour fast, and what was executed then is counted an hour ahead.
+TEST_P(ExecutionFaults, AClockThatIsSetBackDoesNotStopExecutions) {
+  client().Put(Pay(2));
+  client().Assign(Asks(4, kNoon));
+  const Claim fast = ClaimAt(kNoon + kHour);
+  ASSERT_THAT(fast.events, SizeIs(2));
+  AllDone(fast, kNoon + kHour);
+  EXPECT_THAT(ClaimAt(kNoon + kHour).events, SizeIs(0)) << "that window is full";
+
+  EXPECT_THAT(ClaimAt(kNoon + 3 * kWindow).events, SizeIs(2));
+}
+
+// A claim ends with its lease at the latest: windows that begin within it may see it executed.
+TEST_P(ExecutionFaults, AClockThatIsSetBackByLessThanALeaseKeepsTheCapOfLaterWindows) {
+  client().Put(Pay(2));
+  client().Assign(Asks(4, kNoon));
+  const Claim fast = ClaimAt(kNoon + 4 * kWindow);
+  ASSERT_THAT(fast.events, SizeIs(2));
+  EXPECT_THAT(ClaimAt(kNoon + 3 * kWindow).events, SizeIs(0));
+}
+
+// A window grants one. All of "bulk" is older than the event of "small".
+TEST_P(ExecutionFaults, ATenantIsNotStarvedByAnothersBacklogHoweverSmallTheCap) {
+  Config config = Pay(1);
+  config.tenants = {{"bulk", 1}, {"small", 1}, {"*", 1}};
+  client().Put(config);
+  std::vector<Ask> asks;
+  for (int i = 0; i < 60; ++i) {
+    asks.push_back(client().Ask("bulk-" + std::to_string(i), "pay", kNoon, "bulk"));
+  }
+  asks.push_back(client().Ask("small", "pay", kNoon + 100 * kWindow, "small"));
+  for (const Answer& answer : client().Assign(asks)) ASSERT_EQ(answer.outcome, Outcome::kNew);
+
+  int claims = 0;
+  for (Millis now = kNoon + kHour; claims < 60; now += kWindow) {
+    const Claim claim = ClaimAt(now);
+    ASSERT_THAT(claim.events, SizeIs(1));
+    ++claims;
+    AllDone(claim, now);
+    if (claim.events[0].slot.event_id == "small") break;
+  }
+  EXPECT_LT(claims, 40) << "a third of the claims are its own; without: 61";
+}
+
+TEST_P(ExecutionFaults, ADeadLetterThatIsRescheduledHasAllItsFailuresAgain) {
+  client().Put(Pay(10));
+  client().Assign(client().Ask("e", "pay", kNoon));
+  Millis now = kNoon + kWindow;
+  const auto fail = [&](bool retry) {
+    now += kWindow;
+    const Claim claim = ClaimAt(now);
+    EXPECT_THAT(claim.events, SizeIs(1));
+    Finish end{.event_id = "e", .attempt = claim.events.at(0).attempt, .failed = true};
+    if (retry) end.retry_at = now;
+    end.most_failures = 3;
+    end.now = now;
+    return client().Finish({end}).at(0);
+  };
+  EXPECT_EQ(fail(true), Finished::kOk);
+  EXPECT_EQ(fail(true), Finished::kOk);
+  EXPECT_EQ(fail(false), Finished::kOk);  // refused for good
+  ASSERT_EQ(client().Look("e")->state, State::kFailed);
+  ASSERT_EQ(client().Reschedule({.event_id = "e", .requested = kNoon})->outcome, Outcome::kNew);
+  EXPECT_EQ(fail(true), Finished::kOk);
+  EXPECT_EQ(fail(true), Finished::kOk);
+  EXPECT_EQ(fail(true), Finished::kGivenUp);
+}
+
+// The clock of these claims is that of last year: their leases have ended, and nobody has claimed
+// since who would have noticed.
+TEST_P(ExecutionFaults, WhatADispatcherThatIsGoneHadClaimedIsCancelledAfterItsLease) {
+  client().Put(Pay(10));
+  client().Assign(client().Ask("e", "pay", kNoon));
+  const Claim claim = ClaimAt(kNoon + kWindow);
+  ASSERT_THAT(claim.events, SizeIs(1));
+  EXPECT_EQ(client().Cancel("e")->event_id, "e");
+  EXPECT_EQ(client().Look("e")->state, State::kCancelled);
+  EXPECT_THAT(Changes("e"), ElementsAre("lease-ended", "cancelled"));
+  EXPECT_EQ(Done(claim.events[0], kNoon + 2 * kWindow), Finished::kLost);
+  EXPECT_THAT(ClaimAt(kNoon + kHour).events, SizeIs(0));
+  EXPECT_EQ(client().Backlogs(kNoon + kHour).at(0).claimed, 0);
+  EXPECT_EQ(client().Verify().problems, 0);
+}
+
+TEST_P(ExecutionFaults, WhatADispatcherThatIsGoneHadClaimedIsMovedAfterItsLease) {
+  client().Put(Pay(10));
+  client().Assign(client().Ask("e", "pay", kNoon));
+  const Claim claim = ClaimAt(kNoon + kWindow);
+  ASSERT_THAT(claim.events, SizeIs(1));
+  EXPECT_EQ(client().Reschedule({.event_id = "e", .requested = kNoon + kHour})->outcome,
+            Outcome::kNew);
+  EXPECT_THAT(Changes("e"), ElementsAre("lease-ended", "rescheduled"));
+  EXPECT_EQ(Done(claim.events[0], kNoon + 2 * kWindow), Finished::kLost);
+  EXPECT_EQ(client().Backlogs(kNoon).at(0).claimed, 0);
+  const Claim again = ClaimAt(kNoon + 2 * kHour);
+  ASSERT_THAT(again.events, SizeIs(1));
+  EXPECT_EQ(again.events[0].attempt, 2);
+  EXPECT_EQ(client().Verify().problems, 0);
+}
+
+// Its tenant has lost its share while it was claimed, and then there is no room for its retry.
+TEST_P(ExecutionFaults, ARetryWithoutRoomIsClaimedAlsoIfItsTenantsClassIsGone) {
+  Config config = Pay(1);
+  config.headroom = 0;
+  config.fair_windows = 0;
+  config.tenants = {{"acme", 1}, {"*", 1}};
+  client().Put(config);
+  ASSERT_EQ(client().Assign(client().Ask("e", "pay", kNoon, "acme")).outcome, Outcome::kNew);
+  const Claim claim = ClaimAt(kNoon + kWindow);
+  ASSERT_THAT(claim.events, SizeIs(1));
+  config.tenants = {};
+  client().Put(config);
+  client().Deactivate("pay");
+  Finish end{.event_id = "e", .attempt = claim.events[0].attempt, .failed = true};
+  end.retry_at = kNoon + 10 * kWindow;
+  end.now = kNoon + kWindow;
+  ASSERT_EQ(client().Finish({end}).at(0), Finished::kOk);
+  ASSERT_EQ(client().Look("e")->state, State::kScheduled);
+  EXPECT_THAT(ClaimAt(kNoon + kHour).events, SizeIs(1));
+}
+
+// Whoever claims half a second ahead gets all of it, also if that is many windows.
+TEST_P(ExecutionFaults, SmallWindowsAreClaimedAsFarAheadAsLargeOnes) {
+  constexpr Millis kSmall = 10;
+  client().Put({.name = "pay", .window_size = kSmall, .max_per_window = 100});
+  std::vector<Ask> asks;
+  for (int i = 0; i < 50; ++i) {
+    asks.push_back(client().Ask("e" + std::to_string(i), "pay", kNoon + i * kSmall));
+  }
+  for (const Answer& answer : client().Assign(asks)) ASSERT_EQ(answer.outcome, Outcome::kNew);
+  EXPECT_THAT(ClaimAt(kNoon, 1'000, 500).events, SizeIs(50));
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, ExecutionFaults, testing::Values("sqlite", "postgres"),
+                         [](const auto& param) { return param.param; });
+
+}  // namespace
+}  // namespace weir::slots
