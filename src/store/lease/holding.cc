@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <ranges>
 #include <span>
 #include <utility>
 
@@ -128,8 +127,8 @@ bool Holding::ShouldAsk(Nanos now, Nanos rest) const noexcept {
   if (!leased() || asking_ || now < ask_after_) return false;
   // The newest first, which nearly always has enough.
   std::int64_t left = Want(now, rest) / 4;
-  for (const Lot& lot : std::views::reverse(lots_)) {
-    if (lot.until - rest >= now) left -= lot.left;
+  for (auto lot = lots_.rbegin(); lot != lots_.rend(); ++lot) {
+    if (lot->until - rest >= now) left -= lot->left;
     if (left < 0) return false;
   }
   return true;
