@@ -63,12 +63,16 @@ class RedisGather : public testing::Test {
 };
 
 TEST_F(RedisGather, ChecksThatComeOneByOneGoTogether) {
-  Make(10ms);
+  Make(100ms);
   ASSERT_TRUE(Wait(Ask()));
   const int before = Reads();
-  for (int i = 0; i < 200; ++i) Ask();
+  for (int i = 0; i < 60; ++i) {
+    Ask();
+    io_.restart();
+    io_.run_for(1ms);  // enough for an answer, if it has been sent
+  }
   for (const Asked& each : asked_) ASSERT_TRUE(Wait(each));
-  EXPECT_LT(Reads() - before, 100) << "one each without it";
+  EXPECT_LT(Reads() - before, 30) << "about one each without it";
 }
 
 // So long that nothing below can happen because the time is over.
