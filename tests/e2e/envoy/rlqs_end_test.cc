@@ -5,7 +5,9 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
@@ -77,6 +79,9 @@ class Envoy {
     const std::chrono::duration<double> span = last_ - *first_;
     return static_cast<double>(kRate) * (1 + span.count() + 3);
   }
+  double SecondsSinceLast() const {
+    return std::chrono::duration<double>(steady_clock::now() - last_).count();
+  }
 
  private:
   ::grpc::ClientContext context_;
@@ -111,11 +116,13 @@ class RlqsEndTest : public ::testing::TestWithParam<std::string> {
   }
 
   /// Little is charged in vain: the quarter of a second that an assignment may be on its way, and
-  /// a second for one that was lost.
-  void ExpectCharged(double admitted) {
+  /// a second for each that was lost. A busy machine takes longer to notice that the stream ended.
+  void ExpectCharged(const Envoy& envoy) {
+    const double admitted = envoy.Admitted();
+    const double lost = std::max(1.0, std::ceil(envoy.SecondsSinceLast()));
     EXPECT_TRUE(WaitUntil([&] { return static_cast<double>(Charged()) >= admitted; }))
         << Charged() << " were charged for up to " << admitted;
-    EXPECT_LE(static_cast<double>(Charged()), admitted + 1.5 * kRate);
+    EXPECT_LE(static_cast<double>(Charged()), admitted + (0.5 + lost) * kRate);
   }
 
   std::unique_ptr<StoreServer> store_;
@@ -127,7 +134,7 @@ TEST_P(RlqsEndTest, AnEnvoyThatEndsItsStream) {
   Envoy envoy(weir_->Port("grpc"));
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(envoy.Next());
   envoy.Cancel();
-  ExpectCharged(envoy.Admitted());
+  ExpectCharged(envoy);
 }
 
 TEST_P(RlqsEndTest, AnEnvoyWhoseConnectionIsLost) {
@@ -137,7 +144,7 @@ TEST_P(RlqsEndTest, AnEnvoyWhoseConnectionIsLost) {
   EXPECT_TRUE(network.CutReplies());
   while (envoy.Next()) {
   }
-  ExpectCharged(envoy.Admitted());
+  ExpectCharged(envoy);
 }
 
 TEST_P(RlqsEndTest, ANodeThatIsToldToStop) {
@@ -151,7 +158,7 @@ TEST_P(RlqsEndTest, ANodeThatIsToldToStop) {
   EXPECT_EQ(envoy.Finish().error_code(), ::grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(weir_->process().Wait(std::chrono::seconds(30)), 0);
   Start();  // to see what the store has
-  ExpectCharged(envoy.Admitted());
+  ExpectCharged(envoy);
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, RlqsEndTest, ::testing::Values("memory", "redis", "postgres"),
