@@ -99,6 +99,15 @@ TEST_F(Edges, AStampThatNoChargeHasGivesNothingBack) {
   }
 }
 
+TEST_F(Edges, AChargeBeyondTheEndOfTimeIsNamedByIt) {
+  Decision far;
+  far.reset_after = nanoseconds::max();
+  for (const Quota& quota :
+       {*Quota::SlidingLog(10, nanoseconds(4)), *Quota::SlidingCounter(10, nanoseconds(4), 4)}) {
+    EXPECT_EQ(ChargedAt(quota, kLatest, far), std::numeric_limits<Nanos>::max());
+  }
+}
+
 TEST_F(Edges, WhatWasRefundedIsNotSettledAgain) {
   for (const Quota& quota : {*Quota::TokenBucket(10, 1, nanoseconds(100)),
                              *Quota::AnchoredWindow(10, nanoseconds(100))}) {
