@@ -73,6 +73,13 @@ constexpr std::int64_t kLeastShared = 16;  // permits: below, a share's part wou
 // Permits in flight: of fewer, what nodes keep in stock would be too large a part.
 constexpr std::int64_t kLeastConcurrency = 64;
 
+// Where the clock is far behind a state, a reset is as far away as can be said.
+Nanos Later(Nanos now, Nanos ahead) noexcept {
+  Nanos then = 0;
+  if (ahead <= 0) return now;
+  return __builtin_add_overflow(now, ahead, &then) ? std::numeric_limits<Nanos>::max() : then;
+}
+
 // Had the permits never been charged, the debt would be lower by their time, less what of it the
 // bucket would have spent full: at most the time since.
 void ReturnToBucket(const Quota& quota, State& state, Nanos now, Nanos at,
@@ -168,11 +175,11 @@ Nanos ChargedAt(const Quota& quota, Nanos now, const Decision& decision) noexcep
   if (!decision.allowed()) return now;
   if (quota.algorithm() == Algorithm::kAnchoredWindow) return now + decision.reset_after.count();
   if (quota.algorithm() == Algorithm::kSlidingLog) {
-    return std::max(now, now + (decision.reset_after - quota.window()).count());
+    return Later(now, (decision.reset_after - quota.window()).count());
   }
   if (quota.algorithm() == Algorithm::kSlidingCounter) {
     const Nanos bucket = (quota.buckets() + 1) * BucketWidth(quota);
-    return std::max(now, now + decision.reset_after.count() - bucket);
+    return Later(now, decision.reset_after.count() - bucket);
   }
   return now;
 }

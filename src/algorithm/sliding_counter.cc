@@ -273,7 +273,8 @@ void Return(const Quota& quota, State& state, Nanos at, std::int64_t count) noex
   if (header.width != Width(quota)) return;
   Buckets buckets(header.width, header.buckets);
   Read(state, buckets);
-  const std::int64_t age = buckets.newest - FloorDivide(at, buckets.width);
+  std::int64_t age = 0;  // `at` may be any number: it comes from outside
+  if (__builtin_sub_overflow(buckets.newest, FloorDivide(at, buckets.width), &age)) return;
   if (age < 0 || age >= buckets.size) return;
   std::int64_t& sum = buckets.counts[static_cast<std::size_t>(age)];
   sum -= std::min(sum, count);

@@ -83,6 +83,31 @@ TEST_F(Edges, AWindowTakesBackWhatWasChargedInIt) {
   EXPECT_EQ(Left(window, 1050), 7);
 }
 
+TEST_F(Edges, AStampThatNoChargeHasGivesNothingBack) {
+  for (const Quota& quota :
+       {*Quota::TokenBucket(10, 1, nanoseconds(1)), *Quota::FixedWindow(10, nanoseconds(4)),
+        *Quota::SlidingLog(10, nanoseconds(4)), *Quota::SlidingCounter(10, nanoseconds(4), 4),
+        *Quota::AnchoredWindow(10, nanoseconds(4))}) {
+    for (const Nanos at : {kEarliest, kLatest}) {
+      for (const Nanos stamp :
+           {std::numeric_limits<Nanos>::min(), std::numeric_limits<Nanos>::max()}) {
+        state_.size = 0;
+        Reserve(quota, state_, at, 5, 1000);
+        EXPECT_EQ(Settle(quota, state_, at, stamp, -5).remaining, 5) << quota.ToString();
+      }
+    }
+  }
+}
+
+TEST_F(Edges, AChargeBeyondTheEndOfTimeIsNamedByIt) {
+  Decision far;
+  far.reset_after = nanoseconds::max();
+  for (const Quota& quota :
+       {*Quota::SlidingLog(10, nanoseconds(4)), *Quota::SlidingCounter(10, nanoseconds(4), 4)}) {
+    EXPECT_EQ(ChargedAt(quota, kLatest, far), std::numeric_limits<Nanos>::max());
+  }
+}
+
 TEST_F(Edges, WhatWasRefundedIsNotSettledAgain) {
   for (const Quota& quota : {*Quota::TokenBucket(10, 1, nanoseconds(100)),
                              *Quota::AnchoredWindow(10, nanoseconds(100))}) {
