@@ -24,6 +24,12 @@ constexpr int kAskAgain = 4;
 constexpr int kOtherVersion = 9;
 constexpr std::int64_t kRefused = -1;
 
+// Windows of others' transactions are passed over, as far as the headroom reaches. A transaction
+// that got no processor for a second may hold the first open window while others fill a hundred
+// behind it: that is no reason to refuse anybody, so it is waited for, all in all three seconds.
+constexpr const char* kPause = "SELECT pg_sleep(0.05)";
+constexpr int kMostPauses = 60;
+
 Params AssignParams(const std::vector<Ask>& asks, const ConfigGroup& group, const Config* timed) {
   std::optional<Timing> timing;
   if (timed != nullptr) timing.emplace(*timed, MachineMillis());
@@ -69,9 +75,27 @@ struct PostgresSlotStore::Assignment {
   SlotStore::Done<std::vector<Answer>> done;
   std::vector<std::size_t> again;  // asks whose event was being archived, or whose config is new
   std::vector<std::string> stale;  // configs whose calendars must be read
+  int pauses = 0;                  // made before it
 
   Assignment(std::vector<Ask> given, SlotStore::Done<std::vector<Answer>> callback)
       : asks(std::move(given)), batch(asks), answers(asks.size()), done(std::move(callback)) {}
+
+  /// Asks again for those who found no window although there is always one further on, for those
+  /// without a share or a calendar: others hold what they may use. False if there are none.
+  template <typename IsTimed>
+  bool TakeHeldUp(IsTimed is_timed) {
+    if (pauses == kMostPauses) return false;
+    const std::size_t before = again.size();
+    for (const ConfigGroup& group : batch.groups()) {
+      if (is_timed(group.config)) continue;
+      for (std::size_t index : group.asks) {
+        const bool held_up =
+            answers[index].outcome == Outcome::kExhausted && asks[index].tenant.empty();
+        if (held_up) again.push_back(index);
+      }
+    }
+    return again.size() > before;
+  }
 
   void TakeGroup(const ConfigGroup& group, const Rows& rows) {
     for (int row = 0; row < rows.size(); ++row) {
@@ -104,7 +128,10 @@ struct PostgresSlotStore::Assignment {
 };
 
 void PostgresSlotStore::AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>> done) {
-  auto work = std::make_shared<Assignment>(std::move(asks), std::move(done));
+  Assign(std::make_shared<Assignment>(std::move(asks), std::move(done)));
+}
+
+void PostgresSlotStore::Assign(const std::shared_ptr<Assignment>& work) {
   worker_->Post([this, work] {
     work->open = work->batch.groups().size();
     if (work->open == 0) return work->Finish();
@@ -119,27 +146,42 @@ void PostgresSlotStore::AssignMany(std::vector<Ask> asks, Done<std::vector<Answe
             } else {
               work->failure = answer.status;
             }
-            if (--work->open > 0) return;
-            if (!work->failure.ok() || work->again.empty()) return work->Finish();
-            LearnTimings(std::move(work->stale), [this, work](const Status& learned) {
-              if (!learned.ok()) return work->done(learned.error());
-              AssignAgain(work);
-            });
+            if (--work->open == 0) AfterGroups(work);
           });
     }
+  });
+}
+
+void PostgresSlotStore::AfterGroups(const std::shared_ptr<Assignment>& work) {
+  if (!work->failure.ok()) return work->Finish();
+  const bool held_up =
+      work->TakeHeldUp([this](std::string_view config) { return Timed(config) != nullptr; });
+  if (work->again.empty()) return work->Finish();
+  const auto proceed = [this, work](const Status& status) {
+    if (!status.ok()) return work->done(status.error());
+    AssignAgain(work);
+  };
+  if (!held_up) return LearnTimings(std::move(work->stale), proceed);
+  ++work->pauses;
+  worker_->Run(kPause, Params(), [this, work, proceed](const AssignAnswer& answer) {
+    if (!answer.status.ok()) return proceed(answer.status);
+    LearnTimings(std::move(work->stale), proceed);
   });
 }
 
 void PostgresSlotStore::AssignAgain(const std::shared_ptr<Assignment>& work) {
   std::vector<Ask> rest;
   for (std::size_t index : work->again) rest.push_back(work->asks[index]);
-  AssignMany(std::move(rest), [work](Result<std::vector<Answer>> answers) {
-    if (!answers.ok()) return work->done(answers.error());
-    for (std::size_t i = 0; i < work->again.size(); ++i) {
-      work->answers[work->again[i]] = std::move((*answers)[i]);
-    }
-    work->Finish();
-  });
+  auto next =
+      std::make_shared<Assignment>(std::move(rest), [work](Result<std::vector<Answer>> answers) {
+        if (!answers.ok()) return work->done(answers.error());
+        for (std::size_t i = 0; i < work->again.size(); ++i) {
+          work->answers[work->again[i]] = std::move((*answers)[i]);
+        }
+        work->Finish();
+      });
+  next->pauses = work->pauses;
+  Assign(next);
 }
 
 }  // namespace weir::slots::postgres

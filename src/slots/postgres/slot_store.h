@@ -62,6 +62,8 @@ class PostgresSlotStore final : public SlotStore {
   /// Answers a call about an event that is not in the live table.
   template <typename T>
   void AnswerGone(const std::string& event_id, Done<std::optional<T>> done);
+  void Assign(const std::shared_ptr<Assignment>& work);
+  void AfterGroups(const std::shared_ptr<Assignment>& work);
   void AssignAgain(const std::shared_ptr<Assignment>& work);
   void Move(std::shared_ptr<Moving> moving);
   void TimeAndMove(const std::shared_ptr<Moving>& moving);

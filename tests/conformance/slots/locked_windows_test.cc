@@ -59,6 +59,20 @@ class LockedWindows : public StoreTest {
             windows + ") FOR UPDATE SKIP LOCKED) x"));
   }
 
+  /// A config whose next three windows, all that its headroom reaches, are held: their starts.
+  std::string HoldTheHeadroom() {
+    client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 1, .headroom = 2});
+    client().Assign(Asks(1, kNoon));  // full; its successors have no rows yet
+    for (int i = 1; i <= 3; ++i) {
+      client().Assign(client().Ask("w" + std::to_string(i), "pay", kNoon + i * kWindow));
+      client().Cancel("w" + std::to_string(i));  // a row, and open
+    }
+    std::string windows = std::to_string(kNoon + kWindow);
+    for (int i = 2; i <= 3; ++i) windows += "," + std::to_string(kNoon + i * kWindow);
+    Hold(windows);
+    return windows;
+  }
+
   std::unique_ptr<Foreign> holder_;
 };
 
@@ -77,18 +91,26 @@ TEST_P(LockedWindows, AWindowHeldByAForeignTransactionIsSkippedWithoutWaiting) {
 }
 
 TEST_P(LockedWindows, HeldWindowsUseUpTheHeadroom) {
-  client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 1, .headroom = 2});
-  client().Assign(Asks(1, kNoon));  // full; its successors have no rows yet
-  for (int i = 1; i <= 3; ++i) {
-    client().Assign(client().Ask("w" + std::to_string(i), "pay", kNoon + i * kWindow));
-    client().Cancel("w" + std::to_string(i));  // a row, and open
-  }
-  std::string windows = std::to_string(kNoon + kWindow);
-  for (int i = 2; i <= 3; ++i) windows += "," + std::to_string(kNoon + i * kWindow);
-  Hold(windows);
+  const std::string windows = HoldTheHeadroom();
   EXPECT_EQ(client().Assign(client().Ask("x", "pay", kNoon)).outcome, Outcome::kExhausted);
   LetGo(windows, 3);
   EXPECT_EQ(client().Assign(client().Ask("x", "pay", kNoon)).slot.window_start, kNoon + kWindow);
+}
+
+// Whoever holds them has most likely just not got a processor.
+TEST_P(LockedWindows, ThatAreLetGoSoonRefuseNobody) {
+  const std::string windows = HoldTheHeadroom();
+  Answer answer;
+  {
+    const std::jthread caller([&] { answer = client().Assign(client().Ask("x", "pay", kNoon)); });
+    EXPECT_TRUE(test::WaitUntil([&] {
+      return Sql("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(0.05)%' "
+                 "AND pid <> pg_backend_pid()") != "0";
+    }));
+    LetGo(windows, 3);
+  }
+  EXPECT_EQ(answer.outcome, Outcome::kNew);
+  EXPECT_EQ(answer.slot.window_start, kNoon + kWindow);
 }
 
 TEST_P(LockedWindows, AnEndThatIsToldTwiceAtOnceIsCountedOnce) {
