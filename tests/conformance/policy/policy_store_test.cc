@@ -141,7 +141,8 @@ TEST_P(PolicyStoreTest, DuplicatesUnknownAndBadOnesAreToldApart) {
 TEST_P(PolicyStoreTest, WhatCannotBeInForceIsNotWritten) {
   StoredPolicy policy = Sample("a", 5);
   policy.store = "main";
-  ASSERT_TRUE(node_->Create(policy).ok());
+  const Result<StoredPolicy> created = node_->Create(policy);
+  ASSERT_TRUE(created.ok()) << created.error().message;
   policy.store = "gone";
   EXPECT_EQ(node_->Update(policy).error().code, Code::kInvalidArgument);
   PolicyEdit back{.key = "a", .wanted = policy, .who = "me", .action = "policy.rollback"};
