@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "plain_redis.h"
@@ -141,26 +142,28 @@ void Tell(const std::string& head, const Way& way, const Way& plain, const TellF
 
 }  // namespace
 
-void MeasureGather(int port, const MakeStore& make, const MakeStore& gathering,
-                   const TellFigure& tell) {
+void MeasureGather(int port, const MakeStore& make,
+                   const std::map<std::string, MakeStore>& gathering, const TellFigure& tell) {
   const RedisContext context = ConnectPlainly(port);
   const std::string pid = PidOf(*context);
   using std::chrono::seconds;
   constexpr std::int64_t kMany = 1'000'000'000;
-  const Quota bucket = *Quota::TokenBucket(kMany, kMany, seconds(60));
-  const Quota window = *Quota::FixedWindow(kMany, seconds(60));
-  const Quota counter = *Quota::SlidingCounter(kMany, seconds(60), 10);
-  OurTurns at_once(make, bucket);
-  OurTurns gathered_bucket(gathering, bucket);
-  OurTurns gathered_window(gathering, window);
-  OurTurns gathered_counter(gathering, counter);
+  const std::pair<const char*, Quota> quotas[] = {
+      {"token_bucket", *Quota::TokenBucket(kMany, kMany, seconds(60))},
+      {"fixed_window", *Quota::FixedWindow(kMany, seconds(60))},
+      {"sliding_counter", *Quota::SlidingCounter(kMany, seconds(60), 10)}};
+  OurTurns at_once(make, quotas[0].second);
+  std::map<std::string, OurTurns> gathered;
+  for (const auto& [time, make_gathering] : gathering) {
+    for (const auto& [name, quota] : quotas) {
+      gathered.try_emplace(name + ("." + time), make_gathering, quota);
+    }
+  }
   for (const int rate : {1000, 3000, 5000}) {
     std::vector<Way> ways;
     ways.push_back({"incrby_pexpire", Plainly(Incrby(*context))});
-    ways.push_back({"token_bucket_at_once", std::ref(at_once)});
-    ways.push_back({"token_bucket", std::ref(gathered_bucket)});
-    ways.push_back({"fixed_window", std::ref(gathered_window)});
-    ways.push_back({"sliding_counter", std::ref(gathered_counter)});
+    ways.push_back({"token_bucket.at_once", std::ref(at_once)});
+    for (auto& [name, turns] : gathered) ways.push_back({name, std::ref(turns)});
     std::minstd_rand random(1);
     for (int turn = 0; turn < kTurns; ++turn) {
       for (Way& way : ways) TakeTurn(way, pid, rate, random);

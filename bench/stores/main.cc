@@ -120,7 +120,9 @@ void MeasureRedisSparse() {
 
 void MeasureRedisGather() {
   const test::RedisServer server;
-  MeasureGather(server.port(), OnRedis(server), OnRedis(server, "?gather=1ms"), Figure);
+  MeasureGather(server.port(), OnRedis(server),
+                {{"1ms", OnRedis(server, "?gather=1ms")}, {"3ms", OnRedis(server, "?gather=3ms")}},
+                Figure);
 }
 
 void MeasureRedis() {
