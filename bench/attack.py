@@ -5,8 +5,9 @@ Usage: attack.py [SECONDS [NAME]]     each turn lasts so long (2); only attacks 
 
 An honest load of checks over HTTP runs at a fixed rate, alone and beside each attack by turns: printed are the medians of
 its p99, their ratio, and memory, descriptors and threads of the service at their most. Clients on a network have processors of
-their own. Here all share those of one machine, so the honest load runs at a real-time priority where that is allowed, and the
-attackers at the lowest: the figure is about the service and not about who gets a processor.
+their own. Here all share those of one machine, so the service has the first processor to itself, with one reactor; all others run
+on the second one, the honest load at a real-time priority where that is allowed, and the attackers at the lowest: the figure
+is about the service and not about who gets a processor.
 """
 
 import json
@@ -184,6 +185,7 @@ def first_in_line():
     return words if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL).returncode == 0 else []
 
 
+PROCESSORS = sorted(os.sched_getaffinity(0))
 FIRST = first_in_line()
 
 
@@ -202,8 +204,8 @@ def watch(service, child):
 
 
 def serve(weir, folder):
-    return Program(weir, ["serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data", folder,
-                          "--admin-key", "the-key-of-this-bench", "--log-level", "error"], ["http", "grpc", "resp"])
+    return Program(weir, ["serve", "--threads", "1", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data", folder,
+                          "--admin-key", "the-key-of-this-bench", "--log-level", "error"], ["http", "grpc", "resp"], before=["taskset", "-c", str(PROCESSORS[0])])
 
 
 def one(weir, name, door, seconds):
@@ -220,7 +222,8 @@ def one(weir, name, door, seconds):
                                        str(service.ports[door]), str(seconds + 1)])
             time.sleep(1)
             held, result = watch(service, honest(weir, port, seconds))
-            attack.wait(timeout=60)
+            if attack.wait(timeout=60) != 0:
+                sys.exit(f"{name}: the attack failed")
             beside.append(result["latencyUs"]["p99"])
             errors += result["errors"]
             most = [max(pair) for pair in zip(most, held)]
@@ -234,6 +237,9 @@ def one(weir, name, door, seconds):
 
 
 def main():
+    if len(PROCESSORS) < 2:
+        sys.exit("attack.py: needs two processors, one of them for the service alone")
+    os.sched_setaffinity(0, PROCESSORS[1:2])  # all that is started here inherits it
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 2
     only = sys.argv[2] if len(sys.argv) > 2 else ""
     build = os.environ.get("WEIR_BUILD", "build/release")

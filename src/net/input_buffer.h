@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <span>
 
 namespace weir::net {
@@ -41,26 +43,34 @@ class InputBuffer {
  private:
   static constexpr std::size_t kInitial = 4096;
 
+  struct Free {
+    void operator()(char* bytes) const noexcept { std::free(bytes); }
+  };
+
   void MakeRoom() {
     const std::size_t size = end_ - begin_;
-    // Moving down is worth it only if it frees much; else memory is doubled.
-    if (begin_ > capacity_ / 2) {
-      std::memmove(bytes_.get(), bytes_.get() + begin_, size);
-    } else {
-      const std::size_t capacity = std::max(kInitial, capacity_ * 2);
-      auto bytes = std::make_unique_for_overwrite<char[]>(capacity);
-      if (size != 0) std::memcpy(bytes.get(), bytes_.get() + begin_, size);
-      bytes_ = std::move(bytes);
-      capacity_ = capacity;
-      // What is read beyond the end must at least have been written once.
-      std::memset(bytes_.get() + size, 0, std::min(capacity - size, padding_));
-    }
+    // Moving down alone is worth it only if it frees much; else memory is doubled, too.
+    const bool grow = begin_ <= capacity_ / 2;
+    if (begin_ != 0) std::memmove(bytes_.get(), bytes_.get() + begin_, size);
     begin_ = 0;
     end_ = size;
+    if (grow) Grow();
+  }
+
+  /// By realloc, which moves pages of large blocks instead of copying what is in them.
+  void Grow() {
+    const std::size_t capacity = std::max(kInitial, capacity_ * 2);
+    auto* const bytes = static_cast<char*>(std::realloc(bytes_.get(), capacity));
+    if (bytes == nullptr) throw std::bad_alloc();
+    (void)bytes_.release();
+    bytes_.reset(bytes);
+    capacity_ = capacity;
+    // What is read beyond the end must at least have been written once.
+    std::memset(bytes + end_, 0, std::min(capacity - end_, padding_));
   }
 
   const std::size_t padding_;
-  std::unique_ptr<char[]> bytes_;
+  std::unique_ptr<char, Free> bytes_;
   std::size_t capacity_ = 0;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

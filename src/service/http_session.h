@@ -5,6 +5,7 @@
 // their answers leave in one write. Everything else goes through the router, one request at a time,
 // so that answers keep the order of the requests.
 
+#include <algorithm>
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <cstddef>
 #include <memory>
@@ -48,7 +49,10 @@ class HttpSession {
   void SetSubject(std::string subject) { subject_ = std::move(subject); }
 
   /// Where to put what arrives; then Received, then Advance.
-  std::span<char> Space() { return input_.Space(); }
+  std::span<char> Space() {
+    const std::span<char> space = input_.Space();
+    return space.first(std::min(space.size(), kMostRead));
+  }
   void Received(std::size_t n);
   /// The client will send no more; what has come in is still answered.
   void EndOfInput() noexcept { end_of_input_ = true; }
@@ -77,6 +81,9 @@ class HttpSession {
  private:
   enum class Next { kParse, kNeedMore, kRoute, kFail };
   class PendingReply;
+
+  /// At a time, of a body that is large: others have their turn in between.
+  static constexpr std::size_t kMostRead = std::size_t{32} << 10U;
 
   Next Parse();
   Next RouteUrgent();

@@ -1,10 +1,10 @@
 #include "slots/api/large_bodies.h"
 
+#include <sys/resource.h>
+
 #include <exception>
-#include <string>
 #include <utility>
 
-#include "protocol/http/check_reader.h"
 #include "protocol/http/error.h"
 #include "telemetry/log.h"
 
@@ -12,8 +12,16 @@ namespace weir::slots {
 namespace {
 
 constexpr std::size_t kSmall = 32 * 1024;
+/// A ninth of a reactor's share of a processor that both want.
+constexpr int kNice = 10;
 
 }  // namespace
+
+LargeBodies::LargeBodies() {
+  thread_.Start();
+  // On Linux, this is about the thread that calls it. If it is refused, nothing is lost but speed.
+  thread_.Post([] { (void)setpriority(PRIO_PROCESS, 0, kNice); });
+}
 
 LargeBodies::~LargeBodies() {
   thread_.Finish([] {});
@@ -21,12 +29,9 @@ LargeBodies::~LargeBodies() {
 
 void LargeBodies::Read(std::string_view body, http::Reply reply, Then then) {
   if (body.size() <= kSmall) return then(body, std::move(reply));
-  std::string copy;
-  copy.reserve(body.size() + http::kBodyPadding);
-  copy = body;
-  thread_.Post([copy = std::move(copy), reply = std::move(reply), then = std::move(then)] {
+  thread_.Post([body, reply = std::move(reply), then = std::move(then)] {
     try {
-      then(copy, reply);
+      then(body, reply);
     } catch (const std::exception& error) {
       telemetry::Log(telemetry::Level::kError, "handler failed",
                      {{"error", std::string_view(error.what())}});

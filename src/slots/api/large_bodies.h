@@ -9,20 +9,22 @@
 namespace weir::slots {
 
 /// Reads large bodies on a thread of its own, one after the other: a batch of ten thousand events
-/// takes longer than a reactor may be away from its other connections.
+/// takes longer than a reactor may be away from its other connections. The thread gives way to the
+/// reactors where processors are scarce.
 ///
 /// Thread-safe.
 class LargeBodies {
  public:
   using Then = std::function<void(std::string_view body, http::Reply reply)>;
 
-  LargeBodies() { thread_.Start(); }
+  LargeBodies();
   /// All that was read is handed on before this returns.
   ~LargeBodies();
   LargeBodies(const LargeBodies&) = delete;
   LargeBodies& operator=(const LargeBodies&) = delete;
 
-  /// Calls `then`: at once with a small body, else later with a copy, on that thread.
+  /// Calls `then`: at once with a small body, else later, on that thread. Like the request it
+  /// belongs to, `body` must be valid until the reply is given.
   void Read(std::string_view body, http::Reply reply, Then then);
 
  private:

@@ -10,10 +10,10 @@ import threading
 
 
 class Program:
-    """`weir` with the given words, which ends with this object. `doors` are the ports by their names."""
+    """`weir` with the given words, which ends with this object. `doors` are the ports by their names, `before` is what starts it."""
 
-    def __init__(self, weir, words, doors, stderr=subprocess.DEVNULL):
-        self.child = subprocess.Popen([weir, *words], stdout=subprocess.PIPE, stderr=stderr, text=True)
+    def __init__(self, weir, words, doors, stderr=subprocess.DEVNULL, before=()):
+        self.child = subprocess.Popen([*before, weir, *words], stdout=subprocess.PIPE, stderr=stderr, text=True)
         self.ports = {}
         for line in self.child.stdout:
             if line.startswith("listening "):
