@@ -31,8 +31,9 @@ void Batch::CopyAnswers(std::span<const Ask> asks, std::vector<Answer>& answers)
     Answer& answer = answers[repeat.ask];
     answer = answers[repeat.first];
     if (answer.outcome != Outcome::kNew && !WasThere(answer.outcome)) continue;
-    const bool same = asks[repeat.ask].config == answer.slot.config &&
-                      asks[repeat.ask].requested == answer.slot.requested;
+    const Ask& ask = asks[repeat.ask];
+    const bool same = ask.config == answer.slot.config && ask.requested == answer.slot.requested &&
+                      ask.tenant == answer.slot.tenant && ask.payload == asks[repeat.first].payload;
     if (!same) answer.outcome = Outcome::kConflict;
     if (answer.outcome == Outcome::kNew) answer.outcome = Outcome::kExisting;
   }
