@@ -172,6 +172,9 @@ Result<std::vector<Compared>> Compare(const Words& words) {
   if (!documents.ok()) return documents.error();
   std::vector<Compared> all;
   for (PolicyDocument& document : *documents) {
+    for (const std::string& warning : document.warnings) {
+      std::cerr << "weir: warning: " << Shown(document.policy.key) << ": " << warning << '\n';
+    }
     Result<ServiceReply> now =
         words.remote.Exchange("GET", "/admin/policies/" + UrlEscaped(document.policy.key));
     if (!now.ok()) return now.error();

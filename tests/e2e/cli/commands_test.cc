@@ -246,6 +246,18 @@ TEST_F(Cli, PoliciesMayBeWrittenWithTheNamesOfFiles) {
               HasSubstr("key: 'user-*' looks like a wildcard"));
 }
 
+TEST_F(Cli, NumbersThatAreNotUsedAreNamed) {
+  const std::string file = File(
+      R"([{"key":"w","type":"SLIDING_WINDOW","capacity":5,"refillRate":10},)"
+      R"({"key":"z","type":"SLIDING_WINDOW","capacity":5,"refillRate":0,"windowSeconds":60}])");
+  EXPECT_EQ(Weir({"policy", "apply", file}).error_output,
+            "weir: warning: w: refillRate is not used by SLIDING_WINDOW\n");
+  // Answers have the numbers of all types; to send them back is not worth a warning.
+  const std::string back = Weir({"policy", "get", "w", "--json"}).output;
+  EXPECT_THAT(back, HasSubstr("\"refillRate\":10"));
+  EXPECT_EQ(Weir({"policy", "apply", File(back)}).error_output, "");
+}
+
 TEST_F(Cli, PoliciesGoThroughTheirLife) {
   const std::string file = File(R"([{"key":"p","type":"FIXED_WINDOW","capacity":3}])");
   EXPECT_EQ(Weir({"policy", "diff", file}).exit_code, kNo);
