@@ -136,6 +136,25 @@ TEST_P(SlotEvents, ACancelledIdOfAnotherConfigOrTimeIsAConflictToo) {
   EXPECT_EQ(twice[1].outcome, Outcome::kConflict);
 }
 
+// Requests of several callers go to the store together.
+TEST_P(SlotEvents, WhoRepeatsARequestIsNotRefusedForAnotherOneInTheBatch) {
+  client().Put(Pay(5));
+  std::vector<Ask> asks(5, client().Ask("e", "pay", kNoon));
+  asks[0].payload = "10 EUR";
+  ASSERT_EQ(client().Assign(asks[0]).outcome, Outcome::kNew);
+  std::swap(asks[0], asks[1]);
+  asks[3].payload = "10 EUR";
+  asks[4].payload = "30 EUR";
+  const auto answers = client().Assign(asks);
+  const std::vector<Outcome> expected = {Outcome::kConflict, Outcome::kExisting, Outcome::kConflict,
+                                         Outcome::kExisting, Outcome::kConflict};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(answers[i].outcome, expected[i]) << i;
+    EXPECT_EQ(answers[i].slot, answers[0].slot);
+  }
+  EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 1)));
+}
+
 TEST_P(SlotEvents, AnEventTwiceInABatchHasOneSlot) {
   client().Put(Pay(10));
   const auto answers = client().Assign(
