@@ -10,11 +10,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <system_error>
 
-#include "base/number.h"
+#include "config/config.h"
 
 namespace weir::app {
 namespace {
@@ -31,17 +33,16 @@ struct FreeAddresses {
 };
 
 Result<int> Listen(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  const std::string port = colon == std::string::npos ? address : address.substr(colon + 1);
-  if (!ParseNumber<std::uint16_t>(port)) return Problem(address, "must be HOST:PORT or a port");
-  std::string host = colon == std::string::npos ? "" : address.substr(0, colon);
-  if (host.empty()) host = "127.0.0.1";
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const std::optional<config::Address> parsed = config::Address::Parse(address);
+  if (!parsed || parsed->off) {
+    return Problem(address, "must be an IP address and port such as 127.0.0.1:9464, or a port");
+  }
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST;
   addrinfo* list = nullptr;
-  const int failed = getaddrinfo(host.c_str(), port.c_str(), &hints, &list);
+  const int failed =
+      getaddrinfo(parsed->host.c_str(), std::to_string(parsed->port).c_str(), &hints, &list);
   if (failed != 0) return Problem(address, gai_strerror(failed));
   const std::unique_ptr<addrinfo, FreeAddresses> found(list);
   const int listener = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

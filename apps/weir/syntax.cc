@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <string_view>
@@ -111,6 +112,23 @@ Reading Read(const CLI::App& program, const std::vector<std::string>& words) {
   return read;
 }
 
+/// "versions: Value x not in range 1 to 9": what is expected instead.
+std::string RangeInWords(std::string wrong) {
+  static constexpr std::string_view kValue = ": Value ";
+  static constexpr std::string_view kNotIn = " not in range ";
+  const std::size_t value = wrong.find(kValue);
+  const std::size_t range = wrong.rfind(kNotIn);
+  if (value == std::string::npos || range == std::string::npos) return wrong;
+  std::string bounds = wrong.substr(range + kNotIn.size());
+  const std::size_t to = bounds.find(" to ");
+  const bool open_ended = bounds.ends_with(" to " + std::to_string(INT64_MAX)) ||
+                          bounds.ends_with(" to " + std::to_string(UINT64_MAX));
+  bounds = open_ended ? "of at least " + bounds.substr(0, to) : "from " + bounds;
+  const std::size_t begin = value + kValue.size();
+  return wrong.substr(0, value) + ": expected a number " + bounds + ", got '" +
+         wrong.substr(begin, range - begin) + "'";
+}
+
 /// What is wrong with the command line, in our words where CLI11's would leave one guessing, and
 /// where to read on.
 std::string Complaint(const CLI::App& program, const std::vector<std::string>& words,
@@ -119,7 +137,10 @@ std::string Complaint(const CLI::App& program, const std::vector<std::string>& w
   std::string wrong = error.what();
   const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-  if ((extra || missing) && !read.unknown.empty()) {
+  // What follows an unknown option is taken for an argument, which it may not fit.
+  const bool unfit = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr ||
+                     dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
+  if ((extra || missing || unfit) && !read.unknown.empty()) {
     wrong = read.unknown;
   } else if (missing && read.app->get_require_subcommand_min() > 0) {
     wrong = "a subcommand is required";
@@ -132,6 +153,8 @@ std::string Complaint(const CLI::App& program, const std::vector<std::string>& w
     const std::size_t equals = wrong.find(" = ");
     wrong = wrong.substr(kNoConversion.size(), equals - kNoConversion.size()) +
             ": expected a number, got '" + wrong.substr(equals + 3) + "'";
+  } else if (unfit) {
+    wrong = RangeInWords(std::move(wrong));
   }
   return "weir: " + wrong + "\nsee `" + read.path + " --help`\n";
 }
@@ -149,6 +172,12 @@ class HelpFormatter final : public CLI::Formatter {
     std::string out = " " + takes.substr(0, takes.find(':'));
     if (!option->get_default_str().empty()) out += "=" + option->get_default_str();
     return out;
+  }
+
+  std::string make_option_usage(const CLI::Option* option) const override {
+    std::string out = make_option_name(option, true);
+    if (option->get_expected_max() > 1) out += "...";
+    return option->get_required() ? out : "[" + out + "]";
   }
 
   std::string make_option_desc(const CLI::Option* option) const override {

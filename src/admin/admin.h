@@ -72,7 +72,8 @@ http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler
 Result<PolicyChanges::End> ReadEnd(std::string_view body);
 
 /// Answers a change of a policy: with it, or 204 if it is gone.
-PolicyChanges::Done AnswerChange(int status, http::Reply reply);
+PolicyChanges::Done AnswerChange(int status, http::Reply reply,
+                                 std::vector<std::string> warnings = {});
 
 /// Reads ?limit= (1 to 1000, 100 if absent) and ?cursor=; nothing, with the reason in `problem`, if
 /// they are not valid.

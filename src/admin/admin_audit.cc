@@ -70,14 +70,28 @@ std::string TargetOf(std::string_view action, const http::Request& request) {
   return target += request.params.empty() ? std::string(request.path) : request.params.front();
 }
 
+/// The object with one more field, if there is anything to warn of.
+std::string WithWarnings(std::string json, const std::vector<std::string>& warnings) {
+  if (warnings.empty()) return json;
+  json.pop_back();
+  json += ",\"warnings\":";
+  json += JsonText([&](JsonWriter& list) {
+    list.BeginArray();
+    for (const std::string& warning : warnings) list.Value(warning);
+    list.EndArray();
+  });
+  return json += '}';
+}
+
 }  // namespace
 
-PolicyChanges::Done AnswerChange(int status, http::Reply reply) {
-  return [status, reply = std::move(reply)](Result<std::optional<policy::StoredPolicy>> outcome) {
+PolicyChanges::Done AnswerChange(int status, http::Reply reply, std::vector<std::string> warnings) {
+  return [status, reply = std::move(reply),
+          warnings = std::move(warnings)](Result<std::optional<policy::StoredPolicy>> outcome) {
     if (!outcome.ok()) return reply(http::ErrorResponse(outcome.error()));
     http::Response response;
     response.status = outcome->has_value() ? status : 204;
-    if (outcome->has_value()) response.body = policy::ToJson(**outcome);
+    if (outcome->has_value()) response.body = WithWarnings(policy::ToJson(**outcome), warnings);
     reply(std::move(response));
   };
 }

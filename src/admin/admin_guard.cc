@@ -123,6 +123,18 @@ bool AdminGuard::Admits(std::string_view address, std::string_view key,
       .admitted();
 }
 
+bool AdminGuard::AlsoAdmits(const http::Request& request, access::Operation operation) const {
+  if (operation == access::Operation::kPublic) return true;
+  return gate_
+      ->Admit({.address = request.remote,
+               .key = ApiKeyOf(request),
+               .subject = request.subject,
+               .door = "http",
+               .quiet = true},
+              operation)
+      .admitted();
+}
+
 std::optional<http::Response> AdminGuard::Refuse(const http::Request& request) const {
   if (!MayCome(request.remote)) {
     return http::ErrorResponse(403, "this address may not use the admin API (admin.allow)");

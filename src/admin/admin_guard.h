@@ -43,6 +43,9 @@ class AdminGuard {
   /// that closes the connection of a browser.
   bool Admits(std::string_view address, std::string_view key, std::string_view subject = {}) const;
 
+  /// Whether the caller of a request that was not refused may do this as well.
+  bool AlsoAdmits(const http::Request& request, access::Operation operation) const;
+
   bool has_keys() const noexcept { return gate_->has_keys(); }
   access::Gate& gate() const noexcept { return *gate_; }
 

@@ -181,18 +181,21 @@ void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
         reply(Find(parts, request.params[0]));
       });
   add("POST", "/admin/policies", [&parts](const http::Request& request, http::Reply reply) {
-    auto policy = http::ReadPolicy(request.body);
-    if (!policy.ok()) return reply(http::ErrorResponse(policy.error()));
-    parts.changes.Create(std::move(*policy), WhoAsks(request), AnswerChange(201, std::move(reply)));
+    auto body = http::ReadPolicyBody(request.body);
+    if (!body.ok()) return reply(http::ErrorResponse(body.error()));
+    parts.changes.Create(std::move(body->policy), WhoAsks(request),
+                         AnswerChange(201, std::move(reply), std::move(body->warnings)));
   });
   add("PUT", "/admin/policies/{key}", [&parts](const http::Request& request, http::Reply reply) {
-    auto policy = http::ReadPolicy(request.body);
-    if (!policy.ok()) return reply(http::ErrorResponse(policy.error()));
-    if (!policy->key.empty() && policy->key != request.params[0]) {
+    auto body = http::ReadPolicyBody(request.body);
+    if (!body.ok()) return reply(http::ErrorResponse(body.error()));
+    policy::StoredPolicy& policy = body->policy;
+    if (!policy.key.empty() && policy.key != request.params[0]) {
       return reply(http::ErrorResponse(400, "key: does not match the key in the path"));
     }
-    policy->key = request.params[0];
-    parts.changes.Update(std::move(*policy), WhoAsks(request), AnswerChange(200, std::move(reply)));
+    policy.key = request.params[0];
+    parts.changes.Update(std::move(policy), WhoAsks(request),
+                         AnswerChange(200, std::move(reply), std::move(body->warnings)));
   });
   add("DELETE", "/admin/policies/{key}", [&parts](const http::Request& request, http::Reply reply) {
     parts.changes.Delete(request.params[0], WhoAsks(request), AnswerChange(204, std::move(reply)));

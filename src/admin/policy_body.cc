@@ -172,7 +172,8 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   }
   if (field == "cost") return ReadInteger(value, name, policy.cost);
   if (field == "expiresAt") return ReadExpiry(value, policy.expires_at);
-  // What GET answers may be sent back as it is.
+  // What the service answers may be sent back as it is.
+  if (name == "warnings") return {};
   std::int64_t ignored = 0;
   if (name == "id" || name == "version") return ReadInteger(value, name, ignored);
   std::string text;
@@ -215,9 +216,33 @@ Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given) 
   });
 }
 
+std::vector<std::string> UnusedNumbers(const policy::StoredPolicy& policy, const Given& given) {
+  std::vector<std::string> unused;
+  if (policy.type.is_override() || policy.unlimited) return unused;
+  if (given.contains("id") || given.contains("version")) return unused;
+  const algorithm::Descriptor& kind = algorithm::Of(policy.type.algorithm());
+  const auto note = [&](std::string_view field, bool unused_value) {
+    const auto found = given.find(field);
+    if (!unused_value || found == given.end()) return;
+    unused.push_back(found->second + " is not used by " + std::string(kind.type));
+  };
+  const policy::StoredPolicy usual;
+  note("refillRate", !kind.refills() && policy.refill_rate != 0);
+  note("windowSeconds", kind.refills() && policy.window_seconds != 0 &&
+                            policy.window_seconds != usual.window_seconds);
+  note("buckets", !kind.has_buckets && policy.buckets != 0);
+  return unused;
+}
+
 }  // namespace
 
 Result<policy::StoredPolicy> ReadPolicy(std::string_view body) {
+  Result<PolicyBody> read = ReadPolicyBody(body);
+  if (!read.ok()) return read.error();
+  return std::move(read->policy);
+}
+
+Result<PolicyBody> ReadPolicyBody(std::string_view body) {
   json::parser parser;
   json::document document;
   json::object object;
@@ -240,7 +265,8 @@ Result<policy::StoredPolicy> ReadPolicy(std::string_view body) {
       return Bad("key", plain.error().message);
     }
   }
-  return policy;
+  std::vector<std::string> warnings = UnusedNumbers(policy, given);
+  return PolicyBody{std::move(policy), std::move(warnings)};
 }
 
 }  // namespace weir::http

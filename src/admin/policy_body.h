@@ -1,6 +1,8 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "admin/policy_store.h"
 #include "weir/result.h"
@@ -13,5 +15,16 @@ namespace weir::http {
 /// their defaults; unknown ones are errors. So many bytes after the body as kBodyPadding must be
 /// readable. Thread-safe.
 Result<policy::StoredPolicy> ReadPolicy(std::string_view body);
+
+/// The same, and what whoever wrote it should know.
+struct PolicyBody {
+  policy::StoredPolicy policy;
+  /// Numbers that were given and that the algorithm does not use: "refillRate is not used by
+  /// SLIDING_WINDOW". Not if they are 0, nor for the default windowSeconds, which clients send with
+  /// every token bucket, nor in what the service has answered itself (with `id` or `version`):
+  /// answers have the numbers of all algorithms.
+  std::vector<std::string> warnings;
+};
+Result<PolicyBody> ReadPolicyBody(std::string_view body);
 
 }  // namespace weir::http

@@ -8,7 +8,11 @@ namespace weir::config {
 std::optional<Address> Address::Parse(std::string_view text) {
   if (text == "off") return Address{true, {}, 0};
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return std::nullopt;
+  if (colon == std::string_view::npos) {
+    const auto alone = ParseNumber<std::uint16_t>(text);
+    if (!alone) return std::nullopt;
+    return Address{false, "127.0.0.1", *alone};
+  }
   std::string_view host = text.substr(0, colon);
   const std::string_view digits = text.substr(colon + 1);
   Address address;

@@ -31,7 +31,8 @@ struct Address {
   std::string host = {};  ///< an IP address
   std::uint16_t port = 0;
 
-  /// Takes `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080` (every address) and `off`.
+  /// Takes `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `8080` (of 127.0.0.1), `:8080` (every
+  /// IPv4 address) and `off`.
   static std::optional<Address> Parse(std::string_view text);
   std::string ToString() const;
   bool loopback() const;

@@ -13,10 +13,11 @@ namespace weir::config {
 namespace {
 
 Status SetAddress(std::string& target, const std::string& text) {
-  if (!Address::Parse(text)) {
-    return Expected("an IP address and port such as 127.0.0.1:8000, or off", text);
+  const std::optional<Address> address = Address::Parse(text);
+  if (!address) {
+    return Expected("an IP address and port such as 127.0.0.1:8000, a port, or off", text);
   }
-  target = text;
+  target = address->ToString();
   return {};
 }
 
@@ -71,9 +72,9 @@ const Setting kProxySettings[] = {
      [](Config& c, Texts t) -> Status { c.proxy.upstream_tls_cert = t[0]; return {}; }},
     {{"proxy.upstream_tls_key", "", "weir proxy: its private key"},
      [](Config& c, Texts t) -> Status { c.proxy.upstream_tls_key = t[0]; return {}; }},
-    {{"proxy.listen", "", "weir proxy: address to listen on"},
+    {{"proxy.listen", "", "weir proxy: address or port to listen on"},
      [](Config& c, Texts t) { return SetAddress(c.proxy.listen, t[0]); }},
-    {{"proxy.admin", "", "weir proxy: address of /metrics, /healthz and /readyz, or off"},
+    {{"proxy.admin", "", "weir proxy: address or port of /metrics, /healthz and /readyz, or off"},
      [](Config& c, Texts t) { return SetAddress(c.proxy.admin, t[0]); }},
     {{"proxy.per_ip", "", "weir proxy: requests per client address and time, such as 100/60m"}, SetPerIp},
     {{"proxy.domain", "", "weir proxy: the domain of its policies"},

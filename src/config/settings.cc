@@ -28,11 +28,11 @@ constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
 // clang-format off
 const Setting kSettings[] = {
-    {{"listen.http", "--http", "HTTP address, or off (127.0.0.1:8080)"},
+    {{"listen.http", "--http", "HTTP address or port, or off (127.0.0.1:8080)"},
      [](Config& c, Texts t) { return SetAddress(c.listen.http, t); }},
-    {{"listen.grpc", "--grpc", "gRPC address, or off (127.0.0.1:8081)"},
+    {{"listen.grpc", "--grpc", "gRPC address or port, or off (127.0.0.1:8081)"},
      [](Config& c, Texts t) { return SetAddress(c.listen.grpc, t); }},
-    {{"listen.resp", "--resp", "Address of the Redis protocol, or off (127.0.0.1:6380)"},
+    {{"listen.resp", "--resp", "Address or port of the Redis protocol, or off (127.0.0.1:6380)"},
      [](Config& c, Texts t) { return SetAddress(c.listen.resp, t); }},
     {{"data", "--data", "Folder for the SQLite file and snapshots (./weir-data)"},
      [](Config& c, Texts t) -> Status {

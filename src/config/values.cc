@@ -114,7 +114,7 @@ Status SetUrl(std::string& target, Texts texts, std::initializer_list<std::strin
 Status SetAddress(Address& target, Texts texts) {
   std::optional<Address> address = Address::Parse(texts[0]);
   if (!address) {
-    return Expected("an IP address and port such as 127.0.0.1:8080 or [::1]:8080, or off",
+    return Expected("an IP address and port such as 127.0.0.1:8080 or [::1]:8080, a port, or off",
                     texts[0]);
   }
   target = std::move(*address);

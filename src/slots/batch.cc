@@ -26,16 +26,24 @@ Batch::Batch(std::span<const Ask> asks) {
   }
 }
 
-void Batch::CopyAnswers(std::span<const Ask> asks, std::vector<Answer>& answers) const {
+std::vector<std::size_t> Batch::CopyAnswers(std::span<const Ask> asks,
+                                            std::vector<Answer>& answers) const {
+  std::vector<std::size_t> unknown;
   for (const Repeat& repeat : repeats_) {
+    const Ask& ask = asks[repeat.ask];
     Answer& answer = answers[repeat.ask];
     answer = answers[repeat.first];
     if (answer.outcome != Outcome::kNew && !WasThere(answer.outcome)) continue;
-    const bool same = asks[repeat.ask].config == answer.slot.config &&
-                      asks[repeat.ask].requested == answer.slot.requested;
-    if (!same) answer.outcome = Outcome::kConflict;
+    const bool same_payload = ask.payload == asks[repeat.first].payload;
+    const bool same = ask.config == answer.slot.config && ask.requested == answer.slot.requested &&
+                      ask.tenant == answer.slot.tenant;
+    if (same && !same_payload && answer.outcome == Outcome::kConflict) {
+      unknown.push_back(repeat.ask);
+    }
+    if (!same || !same_payload) answer.outcome = Outcome::kConflict;
     if (answer.outcome == Outcome::kNew) answer.outcome = Outcome::kExisting;
   }
+  return unknown;
 }
 
 }  // namespace weir::slots

@@ -24,8 +24,10 @@ class Batch {
   const std::vector<ConfigGroup>& groups() const noexcept { return groups_; }
 
   /// Gives asks that repeat an event id the first one's answer: as kExisting if that was kNew, or
-  /// as kConflict if they ask for something else. `asks` are those of the batch.
-  void CopyAnswers(std::span<const Ask> asks, std::vector<Answer>& answers) const;
+  /// as kConflict if they ask for something else. `asks` are those of the batch. Tells which must
+  /// be asked by themselves: the first one had another payload than the event, which they may have.
+  [[nodiscard]] std::vector<std::size_t> CopyAnswers(std::span<const Ask> asks,
+                                                     std::vector<Answer>& answers) const;
 
  private:
   struct Repeat {

@@ -83,7 +83,7 @@ enum class Outcome : std::uint8_t {
   kExhausted = 2,      ///< no window within the search limit has room
   kUnknownConfig = 3,  ///< no active config of this name
   // 4 is the PostgreSQL store's own: ask again.
-  kConflict = 5,   ///< the id belongs to an event of another config or for another time
+  kConflict = 5,   ///< the id belongs to another event: its config, time, tenant or payload differ
   kCancelled = 6,  ///< this very event was cancelled; only Restore gives it a slot again
   kPast = 7,       ///< the requested time lies in the past, which the config refuses
 };

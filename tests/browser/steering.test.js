@@ -55,15 +55,20 @@ async function eventually(condition, what) {
   }
 }
 
+async function signIn(key) {
+  await page.goto('about:blank');
+  await page.goto(weir.origin);
+  await page.getByLabel('Key', { exact: true }).fill(key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.locator('.top').waitFor();
+}
+
 async function serve(...more) {
   await page.goto('about:blank'); // a page that is open would ask in vain while the service starts anew
   await weir?.stop();
   weir = await startWeirWith(POLICIES, process.env.WEIR ?? '../../build/dev/weir', '--admin-key', KEY, ...more);
   ask = client(weir.origin);
-  await page.goto(weir.origin);
-  await page.getByLabel('Key', { exact: true }).fill(KEY);
-  await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.locator('.top').waitFor();
+  await signIn(KEY);
 }
 
 before(async () => {
@@ -264,6 +269,43 @@ describe('steering', { concurrency: false }, () => {
     await mariadb.start();
     await kept.getByText('up', { exact: true }).waitFor();
     await page.getByText('The last known policies stay active').waitFor({ state: 'detached' });
+    quiet();
+  });
+
+  test('disables what a key may not do, and says which role it needs', async () => {
+    await serve('--access-key', 'lookout:read:a-key-that-may-look', '--access-key', 'night:operate:a-key-of-the-night');
+    await ask('POST', '/admin/policies', { key: 'z', type: 'TOKEN_BUCKET', capacity: 5 });
+    await check('z', 6);
+    const access = page.locator('#access');
+    const buttons = {
+      policies: () => [page.getByRole('button', { name: 'New policy' }), page.getByRole('button', { name: 'Delete z' }), page.getByRole('button', { name: 'Enforce on-trial' })],
+      audit: () => [page.getByRole('button', { name: 'Undo policy.create of z' })],
+    };
+    const reset = page.getByRole('button', { name: `Reset ${BUCKET}` });
+    assert.equal(await access.isVisible(), false);
+    for (const [key, text, mayReset] of [['a-key-that-may-look', 'Read only', false], ['a-key-of-the-night', 'No policy changes', true]]) {
+      await signIn(key);
+      await access.getByText(text).waitFor();
+      for (const [id, all] of Object.entries(buttons)) {
+        await open(id);
+        for (const button of all()) {
+          await button.waitFor();
+          assert.equal(await button.isDisabled(), true);
+          assert.equal(await button.getAttribute('title'), 'Needs a key with the role admin.');
+        }
+      }
+      await open('keys');
+      await reset.waitFor();
+      assert.equal(await reset.isEnabled(), mayReset);
+      if (!mayReset) assert.equal(await reset.getAttribute('title'), 'Needs a key with the role operate.');
+      await open('policies');
+      assert.equal(await page.getByRole('button', { name: 'Edit z' }).count(), 0);
+      assert.equal(await page.getByRole('button', { name: 'Versions of z' }).isEnabled(), true);
+      assert.deepEqual(await axe(page), []);
+    }
+    await signIn(KEY);
+    await open('policies');
+    assert.equal(await page.getByRole('button', { name: 'New policy' }).isEnabled(), true);
     quiet();
   });
 

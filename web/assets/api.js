@@ -2,10 +2,23 @@
 
 let key = '';
 let onUnauthorized = () => {};
+let access = null;
 
 export function setKey(value) { key = value; }
 export function hasKey() { return key !== ''; }
 export function whenUnauthorized(call) { onUnauthorized = call; }
+
+/** Learns from GET /admin/routes what this key may do; null: not known. */
+export function setAccess(routes) { access = routes; }
+
+/**
+ * Why this key may not use a route ('POST /admin/reset'); empty: it may. The service decides; this says it before
+ * the person has filled in a form.
+ */
+export function refusalOf(route) {
+  const role = access?.roles[route];
+  return role === undefined || access.allowed.includes(route) ? '' : `Needs a key with the role ${role}.`;
+}
 
 /** What went wrong, in words for a person. `status` 0: the service could not be reached. */
 export class ApiError extends Error {

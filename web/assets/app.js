@@ -1,6 +1,6 @@
 // Starts the dashboard: signs in, chooses the page by the part of the address after '#', keeps the theme.
 
-import { ApiError, get, hasKey, setKey, whenUnauthorized } from './api.js';
+import { ApiError, get, hasKey, refusalOf, setAccess, setKey, whenUnauthorized } from './api.js';
 import { field, h, s, show } from './dom.js';
 import { button, message } from './parts.js';
 import * as audit from './pages/audit.js';
@@ -103,9 +103,21 @@ async function watchHealth() {
   setTimeout(watchHealth, 5000);
 }
 
-function enter(status) {
+/** The buttons that are disabled say why one by one; this says it before they are looked for. */
+function showAccess() {
+  const text = refusalOf('POST /admin/reset') ? 'Read only' : refusalOf('POST /admin/policies') ? 'No policy changes' : '';
+  const pill = document.getElementById('access');
+  pill.hidden = text === '';
+  pill.title = `This key may not change ${text === 'Read only' ? 'anything' : 'policies'}: the buttons for it are disabled.`;
+  show(pill, text);
+}
+
+async function enter() {
+  const status = await get('/admin/status');
+  setAccess(await get('/admin/routes').catch(() => null));
   signedIn = true;
   top.hidden = false;
+  showAccess();
   document.getElementById('sign-out').hidden = !hasKey();
   showHealth(status);
   openPage({ focus: false });
@@ -136,7 +148,7 @@ function signIn(text) {
     submit.disabled = true;
     setKey(key);
     try {
-      enter(await get('/admin/status'));
+      await enter();
     } catch (error) {
       setKey('');
       show(problem, message('bad', error.status === 401 ? 'This key is not valid.' : error.message));
@@ -159,7 +171,7 @@ document.getElementById('sign-out').addEventListener('click', () => signOut());
 
 async function start() {
   try {
-    enter(await get('/admin/status'));
+    await enter();
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) signIn();
     else {

@@ -1,5 +1,6 @@
 // What several pages use: cards, tables, dialogs, notes, and the loop that keeps a page fresh.
 
+import { refusalOf } from './api.js';
 import { h, newId, show } from './dom.js';
 import { count } from './text.js';
 
@@ -64,6 +65,12 @@ export function table(caption, columns, rows, { stack = true } = {}) {
 
 export function button(text, onclick, attributes = {}) {
   return h('button', { type: 'button', ...attributes, onclick }, text);
+}
+
+/** A button for a change by `route`; disabled, with the reason, if this key may not make it. */
+export function changeButton(route, text, onclick, attributes = {}) {
+  const refusal = refusalOf(route);
+  return button(text, onclick, refusal ? { ...attributes, disabled: true, title: refusal } : attributes);
 }
 
 /** Previous / next under a list. */

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -8,6 +9,7 @@
 #include <memory>
 
 #include "base/json_writer.h"
+#include "base/number.h"
 #include "bench/bench_load.h"
 #include "bench/bench_tls.h"
 #include "command.h"
@@ -32,6 +34,7 @@ struct Words {
 /// A protocol: its name, default address and how to connect.
 struct Door {
   const char* name;
+  const char* title;
   const char* address;
   const char* alpn;
   std::unique_ptr<BenchWire> (*make)(const std::string& address, bool tls);
@@ -123,9 +126,12 @@ Status ChooseWire(Words& words, const Door& door) {
 }
 
 int Run(Words& words, const Door& door) {
+  if (ParseNumber<std::uint16_t>(words.address)) words.address.insert(0, "127.0.0.1:");
   const std::size_t colon = words.address.rfind(':');
   if (colon == std::string::npos) {
-    return Fail({Code::kInvalidArgument, "--address must be like 127.0.0.1:8080"});
+    return Fail(
+        {Code::kInvalidArgument,
+         "--address must be like 127.0.0.1:8080, or a port, and is " + Shown(words.address)});
   }
   words.options.host = words.address.substr(0, colon);
   words.options.port = words.address.substr(colon + 1);
@@ -160,9 +166,10 @@ void AddDoor(Syntax parent, const Door& door, int& exit_code) {
   auto words = std::make_shared<Words>();
   words->address = door.address;
   Syntax word =
-      parent.AddSubcommand(door.name, std::string("Generate load over ") + door.name + ".");
+      parent.AddSubcommand(door.name, std::string("Generate load over ") + door.title + ".");
   LoadOptions& options = words->options;
-  word.AddOption("--address", words->address, "Address of the service").ShowDefault();
+  word.AddOption("--address", words->address, "Address of the service, or its port on 127.0.0.1")
+      .ShowDefault();
   word.AddOption("-c,--connections", options.connections, "Number of connections")
       .Between(std::size_t{1}, std::size_t{10'000})
       .ShowDefault();
@@ -193,11 +200,12 @@ void AddDoor(Syntax parent, const Door& door, int& exit_code) {
 }
 
 constexpr std::array<Door, 3> kDoors = {
-    {{"http", "127.0.0.1:8080", "http/1.1",
+    {{"http", "HTTP", "127.0.0.1:8080", "http/1.1",
       [](const std::string& to, bool) { return MakeHttpWire(to); }},
-     {"grpc", "127.0.0.1:8081", "h2",
+     {"grpc", "gRPC", "127.0.0.1:8081", "h2",
       [](const std::string& to, bool tls) { return MakeGrpcWire(to, tls ? "https" : "http"); }},
-     {"resp", "127.0.0.1:6380", "", [](const std::string&, bool) { return MakeRespWire(); }}}};
+     {"resp", "the Redis protocol", "127.0.0.1:6380", "",
+      [](const std::string&, bool) { return MakeRespWire(); }}}};
 
 void Configure(Syntax word, int& exit_code) {
   word.RequireSubcommand();

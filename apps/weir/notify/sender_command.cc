@@ -54,7 +54,7 @@ int Run(const SenderSettings& settings) {
 void Configure(Syntax word, int& exit_code) {
   auto settings = std::make_shared<SenderSettings>();
   auto timeout = std::make_shared<double>(5.0);
-  word.AddOption("--broker", settings->broker, "Address of Kafka")
+  word.AddOption("--broker", settings->broker, "URL of Kafka")
       .Env("WEIR_NOTIFY_BROKER")
       .ShowDefault();
   word.AddOption("--data", settings->data, "Folder for the IDs of delivered messages")
@@ -72,7 +72,7 @@ void Configure(Syntax word, int& exit_code) {
   word.AddOption("--webhook", settings->webhook, "Same as --provider URL")
       .Env("WEIR_SENDER_WEBHOOK");
   word.AddOption("--metrics", settings->metrics,
-                 "Serve GET /metrics on this HOST:PORT, or port of 127.0.0.1")
+                 "Serve GET /metrics on this address, or port of 127.0.0.1")
       .Env("WEIR_SENDER_METRICS");
   word.AddOption("--token", settings->token, "Bearer token for webhooks").Env("WEIR_SENDER_TOKEN");
   word.AddOption("--workers", settings->workers, "Concurrent deliveries")

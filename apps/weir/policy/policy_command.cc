@@ -172,6 +172,9 @@ Result<std::vector<Compared>> Compare(const Words& words) {
   if (!documents.ok()) return documents.error();
   std::vector<Compared> all;
   for (PolicyDocument& document : *documents) {
+    for (const std::string& warning : document.warnings) {
+      std::cerr << "weir: warning: " << Shown(document.policy.key) << ": " << warning << '\n';
+    }
     Result<ServiceReply> now =
         words.remote.Exchange("GET", "/admin/policies/" + UrlEscaped(document.policy.key));
     if (!now.ok()) return now.error();
@@ -221,7 +224,13 @@ void Print(const Compared& one, bool json) {
 }
 
 int RunDiff(const Words& words) {
-  if (!words.versions.empty()) return RunVersionDiff(words);
+  if (!words.versions.empty()) {
+    if (!words.expires.empty()) {
+      return Fail({Code::kInvalidArgument,
+                   "--expires goes with a file; to compare versions, leave it out"});
+    }
+    return RunVersionDiff(words);
+  }
   Result<std::vector<Compared>> all = Compare(words);
   if (!all.ok()) return Fail(all.error());
   bool different = false;
@@ -258,12 +267,15 @@ std::shared_ptr<Words> AddWord(Syntax parent, const char* name, const char* abou
   const auto need = [needs](std::string_view what) { return needs.find(what) != needs.npos; };
   if (need("key")) word.AddOption("policy", words->key, "The policy's key").Required();
   if (need("file")) {
-    word.AddOption("file", words->file, "A policy file (YAML or JSON); - is standard input")
+    word.AddOption("file", words->file,
+                   need("versions")
+                       ? "A policy file (YAML or JSON; - is standard input), or a policy's key"
+                       : "A policy file (YAML or JSON); - is standard input")
         .Required();
   }
   if (need("versions")) {
     word.AddOption("versions", words->versions,
-                   "After a key: two versions, or one to compare with the current one")
+                   "After a key: two versions, or one to compare with the current version")
         .Values(1, 2)
         .Between(std::int64_t{1}, INT64_MAX);
   }
@@ -291,7 +303,7 @@ void Configure(Syntax word, int& exit_code) {
           exit_code);
   AddWord(word, "diff",
           "Show what apply would change, or compare versions; exit with 1 if different.",
-          "file versions", RunDiff, exit_code);
+          "file versions end", RunDiff, exit_code);
   AddWord(word, "delete", "Delete a policy.", "key", RunDelete, exit_code);
   AddWord(word, "history", "List the versions of a policy.", "key", RunHistory, exit_code);
   AddWord(word, "rollback", "Restore a version of a policy.", "key number end", RunRollback,

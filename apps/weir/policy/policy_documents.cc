@@ -19,9 +19,9 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-Result<policy::StoredPolicy> Read(std::string json) {
+Result<http::PolicyBody> Read(std::string json) {
   json.reserve(json.size() + simdjson::SIMDJSON_PADDING);
-  return http::ReadPolicy(json);
+  return http::ReadPolicyBody(json);
 }
 
 /// The fields of a policy with their values as JSON, defaults included, so that a file that leaves
@@ -66,9 +66,10 @@ Result<PolicyDocument> Ending(const PolicyDocument& document, const std::string&
     }
     json.RawField("expiresAt", end);
   });
-  Result<policy::StoredPolicy> policy = Read(ending.json);
-  if (!policy.ok()) return policy.error();
-  ending.policy = std::move(*policy);
+  Result<http::PolicyBody> body = Read(ending.json);
+  if (!body.ok()) return body.error();
+  ending.policy = std::move(body->policy);
+  ending.warnings = document.warnings;
   return ending;
 }
 
@@ -101,16 +102,16 @@ Result<std::vector<PolicyDocument>> ReadDocuments(const std::string& path) {
   std::vector<PolicyDocument> documents;
   const auto add = [&](dom::element one) -> Status {
     std::string json = simdjson::minify(one);
-    Result<policy::StoredPolicy> policy = Read(json);
-    if (policy.ok() && policy->key.empty()) {
-      policy = Error{Code::kInvalidArgument, "key: is missing"};
+    Result<http::PolicyBody> body = Read(json);
+    if (body.ok() && body->policy.key.empty()) {
+      body = Error{Code::kInvalidArgument, "key: is missing"};
     }
-    if (!policy.ok()) {
-      return Error{Code::kInvalidArgument, path + ": policy " +
-                                               std::to_string(documents.size() + 1) + ": " +
-                                               policy.error().message};
+    if (!body.ok()) {
+      return Error{
+          Code::kInvalidArgument,
+          path + ": policy " + std::to_string(documents.size() + 1) + ": " + body.error().message};
     }
-    documents.push_back({std::move(*policy), std::move(json)});
+    documents.push_back({std::move(body->policy), std::move(json), std::move(body->warnings)});
     return {};
   };
   dom::array list;
@@ -141,9 +142,9 @@ Result<std::vector<PolicyDocument>> ReadPolicyDocuments(const std::string& path,
 Result<std::vector<FieldChange>> ChangesTo(const std::string& now, const PolicyDocument& document) {
   std::map<std::string, std::string> before;
   if (!now.empty()) {
-    Result<policy::StoredPolicy> current = Read(now);
+    Result<http::PolicyBody> current = Read(now);
     if (!current.ok()) return current.error();
-    before = FieldsOf(std::move(*current));
+    before = FieldsOf(std::move(current->policy));
   }
   const std::map<std::string, std::string> after = FieldsOf(document.policy);
   std::vector<FieldChange> changes;

@@ -12,7 +12,8 @@ namespace weir::app {
 
 struct PolicyDocument {
   policy::StoredPolicy policy;
-  std::string json;  ///< as it stands in the file
+  std::string json;                        ///< as it stands in the file
+  std::vector<std::string> warnings = {};  ///< numbers in it that its algorithm does not use
 };
 
 struct FieldChange {

@@ -119,10 +119,11 @@ void Configure(Syntax word, int& exit_code) {
   };
   value("--upstream", "proxy.upstream",
         "http[s]://host:port of a server; several take turns (required)");
-  value("--listen", "proxy.listen", "Address to listen on (127.0.0.1:8000)");
+  value("--listen", "proxy.listen", "Address or port to listen on (127.0.0.1:8000)");
   value("--tls-cert", "tls.cert", "PEM certificate chain, to serve TLS; needs --tls-key");
   value("--tls-key", "tls.key", "PEM file with its private key");
-  value("--admin", "proxy.admin", "Address of /metrics, /healthz and /readyz, or off (off)");
+  value("--admin", "proxy.admin",
+        "Address or port of /metrics, /healthz and /readyz, or off (off)");
   value("--policies", "policies", "Policy files, separated by commas");
   value("--policy-store", "policy_store", "Database with the admin API's policies (auto)");
   value("--per-ip", "proxy.per_ip", "Limit per client address (100/60m unless there are policies)");

@@ -9,7 +9,7 @@
 namespace weir::app {
 
 void SubjectWords::AddTo(Syntax word, const std::string& about_key) {
-  word.AddOption("bucket", key, about_key);
+  word.AddOption("KEY", key, about_key);
   word.AddOption("-e,--entry", entries,
                  "An entry of a descriptor, such as user=42; replaces the key");
   word.AddOption("--domain", domain, "The domain of the descriptor");

@@ -21,10 +21,10 @@ constexpr const char* kFooter =
     R"(Without options, state is kept in memory and ./weir-data; each key gets 100 tokens, 10 a second.
 Settings come from the flag, the environment (WEIR_LISTEN_HTTP for listen.http), the file or the
 default, in this order (docs/reference/configuration.md). SIGTERM drains; SIGHUP reloads policies.
+An address may be a port alone, which is one of 127.0.0.1; :8080 is every IPv4 address.
 
   weir serve --config weir.yaml --policies policies.yaml
-  curl -s localhost:8080/v1/check -d '{"key":"user-123"}'
-)";
+  curl -s localhost:8080/v1/check -d '{"key":"user-123"}')";
 
 /// Of settings that few need; --help is to fit on a screen.
 bool IsRare(std::string_view key) {

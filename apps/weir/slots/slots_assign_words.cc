@@ -27,6 +27,7 @@ struct AssignWords {
   std::string event;
   std::string file;
   std::string tenant;
+  std::string payload;
   std::string at;
   FeedDefaults defaults;
 };
@@ -51,7 +52,8 @@ int AssignOne(const AssignWords& words) {
     AppendAsk(json, {.event_id = words.event,
                      .config = words.defaults.config,
                      .requested = *words.defaults.requested,
-                     .tenant = words.tenant});
+                     .tenant = words.tenant,
+                     .payload = words.payload});
   });
   const Result<ServiceReply> reply = words.remote.Exchange("POST", "/api/v1/slots", body);
   if (!reply.ok()) return Fail(reply.error());
@@ -130,11 +132,13 @@ void AddSlotsAssign(Syntax slots_word, int& exit_code) {
   word.AddOption("--config", words->defaults.config, "Config of events that do not name one");
   word.AddOption("--at", words->at, "Requested time of events that have none (default: now)");
   word.AddOption("--tenant", words->tenant, "The event's tenant");
+  word.AddOption("--payload", words->payload, "The event's payload, for whoever executes it");
   words->remote.AddTo(word);
   word.Footer(
-      "Repeating the command with the same --at returns the same slot. Exits with 1 if an event "
-      "got "
-      "no slot.\n\n"
+      "The same command again, with the same --at, returns the same slot. An ID that was used "
+      "with\n"
+      "another config, time, tenant or payload is refused. Exits with 1 if an event got no "
+      "slot.\n\n"
       "  weir slots assign pay-1 --config default --at 2025-06-01T12:00:00Z\n"
       "  weir slots assign --file feed.csv --config default");
   word.OnRun([words, &exit_code] { exit_code = RunAssign(*words); });

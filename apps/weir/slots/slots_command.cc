@@ -106,6 +106,13 @@ void AddImport(Syntax slots_word, int& exit_code) {
       .Between(std::size_t{1}, slots::kMaxBatch)
       .ShowDefault();
   word.AddFlag("--quiet", words->options.quiet, "Do not show a progress bar");
+  word.Footer(
+      "The feed has the field eventId and optionally requestedTime, configName, tenant and "
+      "payload.\n"
+      "Exits with 3 if an event got no slot, or if its ID was used with another config, time, "
+      "tenant\n"
+      "or payload.\n\n"
+      "  weir slots import feed.csv --config default --at 2025-06-01T09:00:00Z");
   word.OnRun([words, &exit_code] { exit_code = RunImport(*words); });
 }
 

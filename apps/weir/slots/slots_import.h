@@ -21,7 +21,7 @@ struct ImportSummary {
   std::int64_t events = 0;
   std::int64_t fresh = 0;
   std::int64_t existing = 0;
-  std::int64_t conflicts = 0;  ///< the id belongs to another config or another time
+  std::int64_t conflicts = 0;  ///< the id belongs to another event
   std::int64_t cancelled = 0;  ///< cancelled before, and so they stay
   std::int64_t refused = 0;    ///< invalid, exhausted or for an unknown config
   std::int64_t resumed = 0;    ///< answered by the earlier run

@@ -16,14 +16,23 @@ std::string ExhaustedMessage(const std::string& config) {
          "' within the search limit has room; raise its headroom or maxPerWindow, or try again";
 }
 
-std::string TakenMessage(const Answer& answer) {
-  const std::string event = "eventId: '" + answer.slot.event_id + "'";
-  if (answer.outcome == Outcome::kCancelled) {
-    return event + " was cancelled; POST /api/v1/slots/{eventId}/restore restores it";
+std::string CancelledMessage(const Slot& slot) {
+  return "eventId: '" + slot.event_id +
+         "' was cancelled; POST /api/v1/slots/{eventId}/restore restores it";
+}
+
+// If nothing else differs, the payload does: the answer does not carry it.
+std::string ConflictMessage(const Slot& there, const Ask& ask) {
+  const std::string event = "eventId: '" + there.event_id + "' belongs to ";
+  if (there.config != ask.config || there.requested != ask.requested) {
+    return event + "config '" + there.config + "' for " + FormatInstant(there.requested) +
+           ", scheduled for " + FormatInstant(there.scheduled) +
+           "; use another ID, or reschedule it";
   }
-  return event + " belongs to config '" + answer.slot.config + "' for " +
-         FormatInstant(answer.slot.requested) + ", scheduled for " +
-         FormatInstant(answer.slot.scheduled) + "; use another ID, or reschedule it";
+  const std::string what = there.tenant == ask.tenant ? "an event with another payload"
+                           : there.tenant.empty()     ? "an event without a tenant"
+                                                      : "tenant '" + there.tenant + "'";
+  return event + what + ", scheduled for " + FormatInstant(there.scheduled) + "; use another ID";
 }
 
 std::string PastMessage(const std::string& config) {
@@ -44,9 +53,9 @@ void AppendAnswer(JsonWriter& json, const Answer& answer, const Ask& ask) {
     case Outcome::kExisting:
       return AppendSlot(json, answer.slot, "EXISTING");
     case Outcome::kConflict:
-      return AppendSlot(json, answer.slot, "CONFLICT", TakenMessage(answer));
+      return AppendSlot(json, answer.slot, "CONFLICT", ConflictMessage(answer.slot, ask));
     case Outcome::kCancelled:
-      return AppendSlot(json, answer.slot, "CANCELLED", TakenMessage(answer));
+      return AppendSlot(json, answer.slot, "CANCELLED", CancelledMessage(answer.slot));
   }
 }
 
@@ -66,17 +75,18 @@ Response UnknownConfig(const std::string& name) {
                                 "'; create it with POST /admin/rate-limit/config");
 }
 
-Response AnswerResponse(const Answer& answer, const std::string& config) {
+Response AnswerResponse(const Answer& answer, const Ask& ask) {
   switch (answer.outcome) {
     case Outcome::kConflict:
+      return ErrorResponse(409, ConflictMessage(answer.slot, ask));
     case Outcome::kCancelled:
-      return ErrorResponse(409, TakenMessage(answer));
+      return ErrorResponse(409, CancelledMessage(answer.slot));
     case Outcome::kUnknownConfig:
-      return UnknownConfig(config);
+      return UnknownConfig(ask.config);
     case Outcome::kExhausted:
-      return ErrorResponse(429, ExhaustedMessage(config));
+      return ErrorResponse(429, ExhaustedMessage(ask.config));
     case Outcome::kPast:
-      return ErrorResponse(400, PastMessage(config));
+      return ErrorResponse(400, PastMessage(ask.config));
     case Outcome::kNew:
     case Outcome::kExisting:
       break;

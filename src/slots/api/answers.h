@@ -26,8 +26,8 @@ std::int64_t Random();
 Response Refuse(const std::string& message);
 /// 404: there is no such active config.
 Response UnknownConfig(const std::string& name);
-/// To a single request.
-Response AnswerResponse(const Answer& answer, const std::string& config);
+/// To a single request. The ask's payload is not read.
+Response AnswerResponse(const Answer& answer, const Ask& ask);
 
 /// A batch request under way: which of its events are asked, and what the others are refused with.
 struct BatchRequest {

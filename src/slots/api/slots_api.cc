@@ -86,14 +86,14 @@ void SlotsApi::Parts::Assign(const Request& request, Reply reply) {
   Result<Ask> ask = ParseAsk(request.body);
   if (!ask.ok()) return reply(ErrorResponse(ask.error()));
   ask->random = Random();
-  std::string config = ask->config;
+  Ask asked{.config = ask->config, .requested = ask->requested, .tenant = ask->tenant};
   std::vector<Ask> asks;
   asks.push_back(std::move(*ask));
-  combiner.Assign(std::move(asks), [this, reply = std::move(reply), config = std::move(config)](
-                                       Result<std::vector<Answer>> answers) {
+  combiner.Assign(std::move(asks), [this, reply = std::move(reply),
+                                    asked = std::move(asked)](Result<std::vector<Answer>> answers) {
     if (!answers.ok()) return reply(ErrorResponse(answers.error()));
     watch.Count(answers->front().outcome);
-    reply(AnswerResponse(answers->front(), config));
+    reply(AnswerResponse(answers->front(), asked));
   });
 }
 
@@ -150,7 +150,7 @@ void SlotsApi::Parts::Move(Result<Ask> ask, bool restore, Reply reply) {
   auto told = [kept = *ask, reply = std::move(reply)](Result<std::optional<Answer>> answer) {
     if (!answer.ok()) return reply(EventError(answer.error(), kept.event_id));
     if (!answer->has_value()) return reply(UnknownEvent(kept.event_id));
-    reply(AnswerResponse(**answer, kept.config));
+    reply(AnswerResponse(**answer, kept));
   };
   if (restore) return store.Restore(std::move(*ask), std::move(told));
   store.Reschedule(std::move(*ask), std::move(told));

@@ -76,6 +76,7 @@ struct PostgresSlotStore::Assignment {
   std::vector<std::size_t> again;  // asks whose event was being archived, or whose config is new
   std::vector<std::string> stale;  // configs whose calendars must be read
   int pauses = 0;                  // made before it
+  bool of_repeats = false;         // asks for what another one with the same id left unknown
 
   Assignment(std::vector<Ask> given, SlotStore::Done<std::vector<Answer>> callback)
       : asks(std::move(given)), batch(asks), answers(asks.size()), done(std::move(callback)) {}
@@ -120,10 +121,12 @@ struct PostgresSlotStore::Assignment {
     }
   }
 
-  void Finish() {
-    if (!failure.ok()) return done(failure.error());
-    batch.CopyAnswers(asks, answers);
-    done(std::move(answers));
+  /// Takes the answers to `which`, or fails; then goes on.
+  template <typename Then>
+  void Take(const std::vector<std::size_t>& which, Result<std::vector<Answer>> given, Then then) {
+    if (!given.ok()) return done(given.error());
+    for (std::size_t i = 0; i < which.size(); ++i) answers[which[i]] = std::move((*given)[i]);
+    then();
   }
 };
 
@@ -134,7 +137,7 @@ void PostgresSlotStore::AssignMany(std::vector<Ask> asks, Done<std::vector<Answe
 void PostgresSlotStore::Assign(const std::shared_ptr<Assignment>& work) {
   worker_->Post([this, work] {
     work->open = work->batch.groups().size();
-    if (work->open == 0) return work->Finish();
+    if (work->open == 0) return Conclude(work);
     for (const ConfigGroup& group : work->batch.groups()) {
       worker_->Run(
           "SELECT * FROM weir_slots_assign($1, $2, $3, $4, $5, $6, $7, $8::int, $9::bigint[], "
@@ -153,10 +156,10 @@ void PostgresSlotStore::Assign(const std::shared_ptr<Assignment>& work) {
 }
 
 void PostgresSlotStore::AfterGroups(const std::shared_ptr<Assignment>& work) {
-  if (!work->failure.ok()) return work->Finish();
+  if (!work->failure.ok()) return work->done(work->failure.error());
   const bool held_up =
       work->TakeHeldUp([this](std::string_view config) { return Timed(config) != nullptr; });
-  if (work->again.empty()) return work->Finish();
+  if (work->again.empty()) return Conclude(work);
   const auto proceed = [this, work](const Status& status) {
     if (!status.ok()) return work->done(status.error());
     AssignAgain(work);
@@ -172,15 +175,26 @@ void PostgresSlotStore::AfterGroups(const std::shared_ptr<Assignment>& work) {
 void PostgresSlotStore::AssignAgain(const std::shared_ptr<Assignment>& work) {
   std::vector<Ask> rest;
   for (std::size_t index : work->again) rest.push_back(work->asks[index]);
-  auto next =
-      std::make_shared<Assignment>(std::move(rest), [work](Result<std::vector<Answer>> answers) {
-        if (!answers.ok()) return work->done(answers.error());
-        for (std::size_t i = 0; i < work->again.size(); ++i) {
-          work->answers[work->again[i]] = std::move((*answers)[i]);
-        }
-        work->Finish();
+  auto next = std::make_shared<Assignment>(
+      std::move(rest), [this, work](Result<std::vector<Answer>> answers) {
+        work->Take(work->again, std::move(answers), [&] { Conclude(work); });
       });
   next->pauses = work->pauses;
+  Assign(next);
+}
+
+// Once: an id with many payloads in one batch must not become as many calls. The others stay
+// conflicts.
+void PostgresSlotStore::Conclude(const std::shared_ptr<Assignment>& work) {
+  const std::vector<std::size_t> unknown = work->batch.CopyAnswers(work->asks, work->answers);
+  if (unknown.empty() || work->of_repeats) return work->done(std::move(work->answers));
+  std::vector<Ask> rest;
+  for (std::size_t index : unknown) rest.push_back(work->asks[index]);
+  auto next = std::make_shared<Assignment>(
+      std::move(rest), [work, unknown](Result<std::vector<Answer>> answers) {
+        work->Take(unknown, std::move(answers), [&] { work->done(std::move(work->answers)); });
+      });
+  next->of_repeats = true;
   Assign(next);
 }
 

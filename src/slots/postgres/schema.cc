@@ -6,7 +6,7 @@ std::span<const char* const> Migrations() noexcept {
   static const char* const steps[] = {kTables,      kPlacing,  kAssigning, kConfiguring,
                                       kStates,      kMoving,   kExecuting, kConfiguringStates,
                                       kPlacingOpen, kArchive,  kOpenTimes, kFailures,
-                                      kClaimNotes,  kGranting, kLapsing};
+                                      kClaimNotes,  kGranting, kLapsing,   kComparing};
   return steps;
 }
 

@@ -23,5 +23,6 @@ extern const char* const kFailures;
 extern const char* const kClaimNotes;
 extern const char* const kGranting;
 extern const char* const kLapsing;
+extern const char* const kComparing;
 
 }  // namespace weir::slots::postgres

@@ -65,6 +65,7 @@ class PostgresSlotStore final : public SlotStore {
   void Assign(const std::shared_ptr<Assignment>& work);
   void AfterGroups(const std::shared_ptr<Assignment>& work);
   void AssignAgain(const std::shared_ptr<Assignment>& work);
+  void Conclude(const std::shared_ptr<Assignment>& work);
   void Move(std::shared_ptr<Moving> moving);
   void TimeAndMove(const std::shared_ptr<Moving>& moving);
   void Retry(const std::shared_ptr<Ending>& work, std::size_t index, const Config* timed);

@@ -52,7 +52,11 @@ Result<std::vector<Answer>> AssignAll(Connection& connection, const std::vector<
   for (const ConfigGroup& group : batch.groups()) {
     if (Status s = AssignGroup(connection, asks, group, answers); !s.ok()) return s.error();
   }
-  batch.CopyAnswers(asks, answers);
+  for (const std::size_t index : batch.CopyAnswers(asks, answers)) {
+    Result<std::vector<Answer>> alone = AssignAll(connection, {asks[index]});
+    if (!alone.ok()) return alone.error();
+    answers[index] = std::move(alone->front());
+  }
   return answers;
 }
 

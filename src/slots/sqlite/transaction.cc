@@ -80,7 +80,10 @@ Status AssignClass(Connection& connection, const StoredConfig& stored,
 
 // What an event that is there already means to who asks for it.
 Outcome OutcomeOf(const StoredSlot& there, const Ask& ask) {
-  const bool same = there.slot.config == ask.config && there.slot.requested == ask.requested;
+  // An external event is older than payloads.
+  const bool same = there.slot.config == ask.config && there.slot.requested == ask.requested &&
+                    there.slot.tenant == ask.tenant &&
+                    (there.state == State::kExternal || there.payload == ask.payload);
   // Also if it was cancelled: this is a request for another event, which must not be dropped
   // silently.
   if (!same) return Outcome::kConflict;
@@ -112,7 +115,8 @@ Result<std::optional<StoredSlot>> LoadSlot(Connection& connection, std::string_v
                       .window_start = query->Int(2),
                       .scheduled = query->Int(3)},
                  static_cast<State>(query->Int(6)), query->Int(7), query->Int(8), query->Int(9),
-                 query->Int(10), query->Int(11), query->Int(12), std::string(query->Text(13))});
+                 query->Int(10), query->Int(11), query->Int(12), std::string(query->Text(13)),
+                 std::string(query->Text(14))});
 }
 
 Status AssignGroup(Connection& connection, std::span<const Ask> asks, const ConfigGroup& group,
@@ -129,8 +133,10 @@ Status AssignGroup(Connection& connection, std::span<const Ask> asks, const Conf
     if (!left.ok()) return left.error();
     if (left->has_value()) {
       const Event& event = **left;
-      answers[index] = {OutcomeOf({.slot = event.slot, .state = event.state}, asks[index]),
-                        event.slot};
+      // The archive keeps no payloads: there is none to compare.
+      const StoredSlot there{
+          .slot = event.slot, .state = event.state, .payload = asks[index].payload};
+      answers[index] = {OutcomeOf(there, asks[index]), event.slot};
     } else {
       fresh.push_back(index);
     }

@@ -29,6 +29,7 @@ struct StoredSlot {
   std::int64_t failures = 0;  ///< that count against it
   Millis lease_until = 0;
   std::string claimed_by = {};
+  std::string payload = {};
 };
 
 Result<std::optional<StoredSlot>> LoadSlot(weir::sqlite::Connection& connection,

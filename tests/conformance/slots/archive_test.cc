@@ -67,6 +67,10 @@ TEST_P(Archive, AnIdInTheArchiveIsAnsweredAsBefore) {
   EXPECT_EQ(again.outcome, Outcome::kExisting);
   EXPECT_EQ(again.slot.config, "pay");
   EXPECT_EQ(client().Assign(client().Ask("e1", "pay", kNoon + 1)).outcome, Outcome::kConflict);
+  EXPECT_EQ(client().Assign(client().Ask("e1", "pay", kNoon, "acme")).outcome, Outcome::kConflict);
+  Ask with_payload = client().Ask("e1", "pay", kNoon);
+  with_payload.payload = "10 EUR";
+  EXPECT_EQ(client().Assign(with_payload).outcome, Outcome::kExisting) << "payloads are not kept";
   EXPECT_EQ(client().Assign(client().Ask("gone", "pay", kNoon + 60'000)).outcome,
             Outcome::kCancelled);
   EXPECT_EQ(client().Assign(client().Ask("gone", "pay", kNoon)).outcome, Outcome::kConflict);

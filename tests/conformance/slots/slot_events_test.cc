@@ -27,12 +27,12 @@ TEST_P(SlotEvents, TheSameEventGetsTheSameAnswerForEver) {
   client().Put(Pay(1));
   const Answer first = client().Assign(client().Ask("e", "pay", kNoon, "acme"));
   EXPECT_EQ(first.outcome, Outcome::kNew);
-  const Answer again = client().Assign(client().Ask("e", "pay", kNoon, "other"));
+  const Answer again = client().Assign(client().Ask("e", "pay", kNoon, "acme"));
   EXPECT_EQ(again.outcome, Outcome::kExisting);
   EXPECT_EQ(again.slot, first.slot);
   EXPECT_EQ(client().Find("e"), first.slot);
   client().Put(Pay(5));
-  EXPECT_EQ(client().Assign(client().Ask("e", "pay", kNoon)).slot, first.slot);
+  EXPECT_EQ(client().Assign(client().Ask("e", "pay", kNoon, "acme")).slot, first.slot);
   EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 1)));
 }
 
@@ -84,7 +84,37 @@ TEST_P(SlotEvents, AnIdOfAnotherConfigOrTimeIsAConflict) {
     EXPECT_EQ(answer.outcome, Outcome::kConflict);
     EXPECT_EQ(answer.slot, there) << "answered as what it is, with its config";
   }
-  EXPECT_EQ(client().Assign(client().Ask("e", "pay", kNoon, "acme")).outcome, Outcome::kExisting);
+}
+
+TEST_P(SlotEvents, AnIdWithAnotherTenantOrPayloadIsAConflict) {
+  client().Put(Pay(5));
+  const auto ask = [&](const char* tenant, const char* payload) {
+    Ask made = client().Ask("e", "pay", kNoon, tenant);
+    made.payload = payload;
+    return made;
+  };
+  const Slot there = client().Assign(ask("acme", "10 EUR")).slot;
+  for (const Ask& other :
+       {ask("acme", "20 EUR"), ask("acme", ""), ask("", "10 EUR"), ask("other", "10 EUR")}) {
+    const Answer answer = client().Assign(other);
+    EXPECT_EQ(answer.outcome, Outcome::kConflict) << other.tenant << ", " << other.payload;
+    EXPECT_EQ(answer.slot, there);
+  }
+  EXPECT_EQ(client().Assign(ask("acme", "10 EUR")).outcome, Outcome::kExisting);
+  EXPECT_EQ(client().Look("e")->payload, "10 EUR");
+  client().Cancel("e");
+  EXPECT_EQ(client().Assign(ask("acme", "10 EUR")).outcome, Outcome::kCancelled);
+  EXPECT_EQ(client().Assign(ask("acme", "20 EUR")).outcome, Outcome::kConflict);
+}
+
+TEST_P(SlotEvents, AnEventTwiceInABatchWithAnotherPayloadIsAConflict) {
+  client().Put(Pay(5));
+  std::vector<Ask> asks(3, client().Ask("e", "pay", kNoon));
+  asks[1].payload = "20 EUR";
+  const auto answers = client().Assign(asks);
+  EXPECT_EQ(answers[0].outcome, Outcome::kNew);
+  EXPECT_EQ(answers[1].outcome, Outcome::kConflict);
+  EXPECT_EQ(answers[2].outcome, Outcome::kExisting);
 }
 
 // Whoever reuses the id of a cancelled event must not take it for the event that they meant.
@@ -104,6 +134,25 @@ TEST_P(SlotEvents, ACancelledIdOfAnotherConfigOrTimeIsAConflictToo) {
       std::vector<Ask>{client().Ask("e", "pay", kNoon), client().Ask("e", "pay", kNoon + 1)});
   EXPECT_EQ(twice[0].outcome, Outcome::kCancelled);
   EXPECT_EQ(twice[1].outcome, Outcome::kConflict);
+}
+
+// Requests of several callers go to the store together.
+TEST_P(SlotEvents, WhoRepeatsARequestIsNotRefusedForAnotherOneInTheBatch) {
+  client().Put(Pay(5));
+  std::vector<Ask> asks(5, client().Ask("e", "pay", kNoon));
+  asks[0].payload = "10 EUR";
+  ASSERT_EQ(client().Assign(asks[0]).outcome, Outcome::kNew);
+  std::swap(asks[0], asks[1]);
+  asks[3].payload = "10 EUR";
+  asks[4].payload = "30 EUR";
+  const auto answers = client().Assign(asks);
+  const std::vector<Outcome> expected = {Outcome::kConflict, Outcome::kExisting, Outcome::kConflict,
+                                         Outcome::kExisting, Outcome::kConflict};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(answers[i].outcome, expected[i]) << i;
+    EXPECT_EQ(answers[i].slot, answers[0].slot);
+  }
+  EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 1)));
 }
 
 TEST_P(SlotEvents, AnEventTwiceInABatchHasOneSlot) {

@@ -194,6 +194,15 @@ TEST_F(Bench, TheWrongDoorIsNoticed) {
   EXPECT_EQ(RunProgram({Program(), "bench", "http", "--address", "127.0.0.1:1"}).exit_code, 3);
 }
 
+TEST_F(Bench, APortAloneIsOneOfThisMachine) {
+  const RunResult run = RunProgram({Program(), "bench", "http", "--requests", "10", "--json",
+                                    "--address", std::to_string(weir_.Port("http"))});
+  EXPECT_EQ(run.exit_code, 0) << run.error_output;
+  const RunResult wrong = RunProgram({Program(), "bench", "http", "--address", "here"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.error_output.find("or a port"), std::string::npos) << wrong.error_output;
+}
+
 TEST(Simulate, CountsByHand) {
   // 10 a second for 10 s against 10 at once and 5 a second: the bucket starts with 10 and gains 5 a
   // second over the 9.9 s until the last request, so 10 + floor(49.5) = 59 pass, of 100.

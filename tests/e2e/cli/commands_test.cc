@@ -113,7 +113,7 @@ TEST_F(Cli, MistakesAreNamedAndCorrected) {
   EXPECT_THAT(said({"check", "a", "--cost", "x"}),
               StartsWith("weir: --cost: expected a number, got 'x'\n"));
   EXPECT_THAT(said({"audit", "--undo", "x"}),
-              StartsWith("weir: --undo: Value x not in range 1 to "));
+              StartsWith("weir: --undo: expected a number of at least 1, got 'x'"));
   EXPECT_THAT(said({}), StartsWith("weir: a subcommand is required\n"));
   EXPECT_THAT(said({"policy"}),
               StartsWith("weir: a subcommand is required\nsee `weir policy --help`"));
@@ -246,6 +246,18 @@ TEST_F(Cli, PoliciesMayBeWrittenWithTheNamesOfFiles) {
               HasSubstr("key: 'user-*' looks like a wildcard"));
 }
 
+TEST_F(Cli, NumbersThatAreNotUsedAreNamed) {
+  const std::string file = File(
+      R"([{"key":"w","type":"SLIDING_WINDOW","capacity":5,"refillRate":10},)"
+      R"({"key":"z","type":"SLIDING_WINDOW","capacity":5,"refillRate":0,"windowSeconds":60}])");
+  EXPECT_EQ(Weir({"policy", "apply", file}).error_output,
+            "weir: warning: w: refillRate is not used by SLIDING_WINDOW\n");
+  // Answers have the numbers of all types; to send them back is not worth a warning.
+  const std::string back = Weir({"policy", "get", "w", "--json"}).output;
+  EXPECT_THAT(back, HasSubstr("\"refillRate\":10"));
+  EXPECT_EQ(Weir({"policy", "apply", File(back)}).error_output, "");
+}
+
 TEST_F(Cli, PoliciesGoThroughTheirLife) {
   const std::string file = File(R"([{"key":"p","type":"FIXED_WINDOW","capacity":3}])");
   EXPECT_EQ(Weir({"policy", "diff", file}).exit_code, kNo);
@@ -320,6 +332,22 @@ TEST_F(Cli, VersionsAreComparedWithEachOtherAndWithNow) {
   EXPECT_EQ(Weir({"policy", "diff", "nobody", "1"}).exit_code, kRefused);
   ASSERT_EQ(Weir({"policy", "delete", "p"}).exit_code, kOk);
   EXPECT_THAT(Weir({"policy", "diff", "p", "1"}).output, HasSubstr("capacity: 1 → -\n"));
+}
+
+TEST_F(Cli, ADiffTakesTheExpiryThatApplyTakes) {
+  const std::string file = File(R"({"key":"p","type":"TOKEN_BUCKET","capacity":1})");
+  ASSERT_EQ(Weir({"policy", "apply", file}).exit_code, kOk);
+  const RunResult diff = Weir({"policy", "diff", file, "--expires", "2099-01-01T00:00:00Z"});
+  EXPECT_EQ(diff.exit_code, kNo) << diff.error_output;
+  EXPECT_EQ(diff.output, "update p\n  expiresAt: - → \"2099-01-01T00:00:00Z\"\n");
+  const RunResult versions = Weir({"policy", "diff", "p", "1", "--expires", "2h"});
+  EXPECT_EQ(versions.exit_code, kUsage);
+  EXPECT_THAT(versions.error_output, HasSubstr("--expires goes with a file"));
+  // The value of an unknown option is not taken for a version.
+  EXPECT_THAT(Weir({"policy", "diff", file, "--expire", "2h"}).error_output,
+              HasSubstr("--expire: no such option; did you mean --expires?"));
+  EXPECT_THAT(Weir({"policy", "diff", "p", "soon"}).error_output,
+              HasSubstr("versions: expected a number of at least 1, got 'soon'"));
 }
 
 TEST_F(Cli, AuditListsChangesOfAllOrOfOneName) {

@@ -94,11 +94,15 @@ TEST_F(SlotsWords, AnEventGetsASlotOrANo) {
   ASSERT_EQ(fresh.exit_code, kOk) << fresh.error_output;
   EXPECT_THAT(fresh.output,
               AllOf(HasSubstr("pay-1"), HasSubstr("NEW"), HasSubstr("2025-06-01T12:")));
-  const std::string again = assign({"pay-1", "--json"}).output;
+  const std::string again = assign({"pay-1", "--tenant", "acme", "--json"}).output;
   EXPECT_THAT(again, AllOf(StartsWith("{\"eventId\":\"pay-1\",\"configName\":\"bank\","
                                       "\"tenant\":\"acme\",\"requestedTime\":"
                                       "\"2025-06-01T12:00:00Z\","),
                            HasSubstr("\"status\":\"EXISTING\"")));
+  const RunResult richer = assign({"pay-1", "--tenant", "acme", "--payload", "20 EUR"});
+  EXPECT_EQ(richer.exit_code, kRefused);
+  EXPECT_THAT(richer.error_output, HasSubstr("'pay-1' belongs to an event with another payload"));
+  EXPECT_THAT(assign({"pay-1"}).error_output, HasSubstr("'pay-1' belongs to tenant 'acme'"));
   int code = kOk;
   for (int i = 0; i < 8 && code == kOk; ++i) {
     code = assign({"more-" + std::to_string(i), "--tenant", "acme"}).exit_code;
@@ -165,6 +169,11 @@ TEST_F(SlotsWords, AnEventIsFoundCancelledRestoredMovedAndListed) {
     EXPECT_EQ(other.exit_code, 3);
     EXPECT_THAT(other.output, HasSubstr("0 new, 0 existing, 0 refused, 2 in conflict"));
   }
+  dir_.Write("feed.csv", "eventId,payload\npay-1,20 EUR\npay-2,20 EUR\n");
+  const RunResult changed = import("bank", kNine);
+  EXPECT_EQ(changed.exit_code, 3);
+  EXPECT_THAT(changed.output, HasSubstr("0 new, 0 existing, 0 refused, 2 in conflict"));
+  dir_.Write("feed.csv", "eventId\npay-1\npay-2\n");
   EXPECT_THAT(Slots({"show", "pay-1"}).output,
               AllOf(StartsWith("eventId "), HasSubstr("CANCELLED"),
                     HasSubstr("cancelled from 2025-06-01T09:00:0")));

@@ -42,6 +42,32 @@ TEST_F(Admin, PoliciesAreCreatedChangedAndDeleted) {
             404);
 }
 
+TEST_F(Admin, NumbersThatATypeDoesNotUseAreAcceptedAndNamed) {
+  Serve();
+  HttpClient client = Client();
+  int n = 0;
+  const auto create = [&](const std::string& numbers) {
+    const HttpResponse created = client.Post(
+        "/admin/policies", R"({"key":"k)" + std::to_string(n++) + R"(",)" + numbers + "}");
+    EXPECT_EQ(created.status, 201) << created.body;
+    return created.body;
+  };
+  EXPECT_THAT(create(R"("type":"SLIDING_WINDOW","capacity":5,"refillRate":10)"),
+              HasSubstr(R"("warnings":["refillRate is not used by SLIDING_WINDOW"]})"));
+  EXPECT_THAT(create(R"("type":"TOKEN_BUCKET","capacity":5,"window":"2m","buckets":4)"),
+              HasSubstr(R"(["window is not used by TOKEN_BUCKET","buckets is not used by )"));
+  for (const char* numbers : {R"("type":"SLIDING_WINDOW","capacity":5,"refillRate":0)",
+                              R"("type":"SLIDING_WINDOW","capacity":5)",
+                              R"("type":"TOKEN_BUCKET","windowSeconds":60,"refillRate":1)"}) {
+    EXPECT_THAT(create(numbers), Not(HasSubstr("warnings"))) << numbers;
+  }
+  // An answer may be sent back as it is.
+  const std::string made = create(R"("type":"FIXED_WINDOW","refillRate":10)");
+  const HttpResponse back = client.Send("PUT", "/admin/policies/k5", made);
+  EXPECT_EQ(back.status, 200);
+  EXPECT_THAT(back.body, Not(HasSubstr("warnings")));
+}
+
 TEST_F(Admin, ErrorsHaveOneSchemaAndNameTheField) {
   Serve();
   HttpClient client = Client();

@@ -122,6 +122,11 @@ TEST_P(Slots, ACancelledEventStaysCancelledAndAnotherConfigsIdIsAConflict) {
                          R"({"events":[)" + Event("e1", "2025-06-01T09:00:01Z") + "]}")
                   .body,
               HasSubstr(R"("status":"CONFLICT")"));
+  std::string richer = Event("e1");
+  richer.insert(richer.size() - 1, R"(,"payload":"20 EUR")");
+  const auto changed = http_->Post("/api/v1/slots", richer);
+  EXPECT_EQ(changed.status, 409);
+  EXPECT_THAT(changed.body, HasSubstr("'e1' belongs to an event with another payload"));
   for (const char* action : {"slot.cancel", "slot.restore"}) {
     const auto written = [&] {
       return http_->Get("/admin/audit").body.find(action) != std::string::npos;

@@ -159,8 +159,7 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {"lisen: { http: off }", "unknown setting 'lisen'; did you mean 'listen'?"},
       {"foo: 1", "etc/weir.yaml:1:1: unknown setting 'foo'"},  // nothing like 'log'
       {"listen: 8080", "listen: expected a mapping"},
-      {"listen: { http: 8080 }",
-       "etc/weir.yaml:1:17: listen.http: expected an IP address and port"},
+      {"listen: { http: web }", "etc/weir.yaml:1:17: listen.http: expected an IP address and port"},
       {"listen: { http: \"2001:db8::1:80\" }", "listen.http: expected"},
       {"listen: { http: 127.0.0.1:65536 }", "listen.http: expected"},
       {"store: oracle://x", "store: expected a URL that begins with one of memory:"},
@@ -195,6 +194,21 @@ TEST(Config, AnOpenDoorNeedsAnAdminKey) {
               IsEmpty());
   EXPECT_THAT(Read("listen: { http: 127.9.9.9:8080 }").problems, IsEmpty());
   EXPECT_THAT(Read("listen: { http: \"[::1]:8080\", grpc: 0.0.0.0:1 }").problems, IsEmpty());
+}
+
+TEST(Config, APortAloneIsOneOfThisMachine) {
+  const auto read =
+      Read("listen: { http: 18080, grpc: 0 }\nproxy: { listen: 18000, admin: 18001 }\n");
+  ASSERT_THAT(read.problems, IsEmpty()) << read.Said();
+  EXPECT_EQ(read.config.listen.http, (Address{false, "127.0.0.1", 18080}));
+  EXPECT_EQ(read.config.listen.grpc, (Address{false, "127.0.0.1", 0}));
+  EXPECT_EQ(read.config.proxy.listen, "127.0.0.1:18000");
+  EXPECT_EQ(read.config.proxy.admin, "127.0.0.1:18001");
+  EXPECT_EQ(Address::Parse(":18080")->host, "0.0.0.0");
+  for (const char* text : {"65536", "-1", "", "http", "0x50", "80 "}) {
+    EXPECT_FALSE(Address::Parse(text)) << text;
+  }
+  EXPECT_THAT(Read("listen: { http: 99999 }").Said(), HasSubstr("a port, or off"));
 }
 
 TEST(Config, AddressesThatNeedNoKeyMustBeNamed) {

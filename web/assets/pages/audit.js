@@ -5,7 +5,7 @@ import { h, show } from '../dom.js';
 import { diff } from '../diff.js';
 import { newEnd } from '../end.js';
 import { name } from '../name.js';
-import { attempt, button, card, confirm, empty, failure, pageHead, pager, table } from '../parts.js';
+import { attempt, card, changeButton, confirm, empty, failure, pageHead, pager, table } from '../parts.js';
 import { moment, plainName, zone } from '../text.js';
 
 const PER_PAGE = 50;
@@ -43,7 +43,7 @@ export function render(root, { signal }) {
         { title: 'Which', head: true, cell: (e) => name(targetName(e), 60) },
         { title: 'Changed', cell: (e) => diff(e.before, e.after) },
         { title: 'Actions', actions: true, cell: (e) => (fromFile(e) ? h('span', { class: 'muted small' }, 'edit the file') : undoable(e) &&
-          button('Undo', () => undo(e), { class: 'small', 'aria-label': `Undo ${plainName(e.action, 40)} of ${plainName(targetName(e), 60)}` })) },
+          changeButton('POST /admin/audit/{id}/undo', 'Undo', () => undo(e), { class: 'small', 'aria-label': `Undo ${plainName(e.action, 40)} of ${plainName(targetName(e), 60)}` })) },
       ], entries), pager({
         noun: 'changes', from: (befores.length - 1) * PER_PAGE, shown: entries.length,
         onPrevious: befores.length > 1 ? () => { befores.pop(); load(); } : null,

@@ -4,7 +4,7 @@ import { get, page } from '../api.js';
 import { field, h, show } from '../dom.js';
 import { entriesOf, makeException } from '../exception.js';
 import { name } from '../name.js';
-import { button, card, empty, failure, message, pageHead, pager, table } from '../parts.js';
+import { button, card, changeButton, empty, failure, message, pageHead, pager, table } from '../parts.js';
 import { resetAfterAsking } from '../reset.js';
 import { chargingWords, count, fromBucket, plainName, span } from '../text.js';
 
@@ -46,7 +46,7 @@ function policyTable(policies, changed) {
     { title: 'Used', cell: (p) => applies(p) && h('meter', { class: 'load', min: 0, max: Math.max(p.limit, 1), value: Math.max(p.limit - p.remaining, 0), 'aria-label': `${count(p.limit - p.remaining)} of ${count(p.limit)} used` }) },
     { title: 'Back to full in', num: true, cell: (p) => (applies(p) ? asNew(p.resetAfterMs) : '–') },
     { title: 'Result', cell: (p) => [p.shadow && h('span', { class: 'pill warn' }, 'shadow'), ...chargingWords(p).map((w) => h('span', { class: 'pill' }, w)), ' ', inWords(p.why, 200)] },
-    { title: 'Actions', actions: true, cell: (p) => p.bucket && p.limit > 0 && button('Exception…', async () => { if (await makeException(p)) changed(); }, { class: 'small', 'aria-label': `Exception from ${plainName(p.policy, 60)}` }) },
+    { title: 'Actions', actions: true, cell: (p) => p.bucket && p.limit > 0 && changeButton('POST /admin/policies', 'Exception…', async () => { if (await makeException(p)) changed(); }, { class: 'small', 'aria-label': `Exception from ${plainName(p.policy, 60)}` }) },
   ], policies);
 }
 
@@ -84,7 +84,7 @@ export function render(root, { query, signal }) {
       }))));
   }
 
-  const resetButton = (subject, label, attributes = {}) => button('Reset…', async () => {
+  const resetButton = (subject, label, attributes = {}) => changeButton('POST /admin/reset', 'Reset…', async () => {
     if (!await resetAfterAsking(subject, label)) return;
     if (input.value) look(input.value);
     load();

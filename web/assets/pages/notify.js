@@ -4,7 +4,7 @@ import { get, post } from '../api.js';
 import { lineChart } from '../charts.js';
 import { field, h, show } from '../dom.js';
 import { name } from '../name.js';
-import { attempt, button, card, confirm, dialog, empty, failure, figure, figures, keepFresh, pageHead, table } from '../parts.js';
+import { attempt, button, card, changeButton, confirm, dialog, empty, failure, figure, figures, keepFresh, pageHead, table } from '../parts.js';
 import { count, moment, plainName, span, time } from '../text.js';
 
 const KEPT = 300;
@@ -48,7 +48,7 @@ function deadLetters(signal) {
       return;
     }
     if (letters.length === 0) return show(element, empty('No dead letters.'));
-    show(element, h('div', { class: 'buttons' }, button('Replay all', () => act('replay', { all: true }), { class: 'small' })),
+    show(element, h('div', { class: 'buttons' }, changeButton('POST /admin/notify/dead/replay', 'Replay all', () => act('replay', { all: true }), { class: 'small' })),
       table('Dead letters, oldest first', [
         { title: 'Message', head: true, cell: (letter) => name(letter.eventId, 40) },
         { title: 'User', cell: (letter) => name(letter.userId || '–', 40) },
@@ -57,8 +57,8 @@ function deadLetters(signal) {
         { title: 'Why', cell: (letter) => name(letter.error, 80) },
         { title: 'Actions', actions: true, cell: (letter) => [
           button('Look', () => lookAt(letter.eventId, signal), { class: 'small', 'aria-label': `Look at ${plainName(letter.eventId, 40)}` }),
-          button('Replay', () => act('replay', { eventIds: [letter.eventId] }), { class: 'small', 'aria-label': `Replay ${plainName(letter.eventId, 40)}` }),
-          button('Drop', () => act('drop', { eventIds: [letter.eventId] }, 'Drop this message?', true), { class: 'small', 'aria-label': `Drop ${plainName(letter.eventId, 40)}` })] },
+          changeButton('POST /admin/notify/dead/replay', 'Replay', () => act('replay', { eventIds: [letter.eventId] }), { class: 'small', 'aria-label': `Replay ${plainName(letter.eventId, 40)}` }),
+          changeButton('POST /admin/notify/dead/drop', 'Drop', () => act('drop', { eventIds: [letter.eventId] }, 'Drop this message?', true), { class: 'small', 'aria-label': `Drop ${plainName(letter.eventId, 40)}` })] },
       ], letters), letters.length === LETTERS && h('p', { class: 'muted small' }, `The first ${LETTERS}; “weir notify dead list” has all.`));
   }
   return { element, load };

@@ -4,7 +4,7 @@ import { get } from '../api.js';
 import { lineChart } from '../charts.js';
 import { h, show } from '../dom.js';
 import { name } from '../name.js';
-import { button, card, empty, failure, figure, figures, keepFresh, message, pageHead, table } from '../parts.js';
+import { card, changeButton, empty, failure, figure, figures, keepFresh, message, pageHead, table } from '../parts.js';
 import { resetAfterAsking } from '../reset.js';
 import { count, micros, plainName, rate, span, time } from '../text.js';
 
@@ -45,7 +45,7 @@ function topTable(kind, keys) {
     { title: 'Policy', cell: (k) => (k.policy ? name(k.policy, 32) : '–') },
     { title: words.column, num: true, cell: (k) => (k.error ? `≤ ${count(k.count)}` : count(k.count)) },
     { title: 'Share', className: 'wide-only', cell: (k) => h('meter', { class: 'load', min: 0, max: most, value: k.count, 'aria-label': `${count(k.count)} of ${count(most)}` }) },
-    { title: 'Actions', actions: true, cell: (k) => button('Reset…', () => resetAfterAsking({ bucket: k.bucket }, k.key), { class: 'small quiet', 'aria-label': `Reset ${plainName(k.key, 60)}` }) },
+    { title: 'Actions', actions: true, cell: (k) => changeButton('POST /admin/reset', 'Reset…', () => resetAfterAsking({ bucket: k.bucket }, k.key), { class: 'small quiet', 'aria-label': `Reset ${plainName(k.key, 60)}` }) },
   ], keys, { stack: false });
 }
 

@@ -1,13 +1,13 @@
 // The policies: find, create, change, shadow → enforce, delete, go back to a version.
 
 import { algorithmOf, readAlgorithms } from '../algorithms.js';
-import { del, get, page, path, post, put } from '../api.js';
+import { del, get, page, path, post, put, refusalOf } from '../api.js';
 import { field, h, select, show } from '../dom.js';
 import { diff, diffOf } from '../diff.js';
 import { newEnd } from '../end.js';
 import { name } from '../name.js';
 import { backToFile, byOverride, goesBack, overrideFile } from '../override.js';
-import { attempt, button, card, confirm, dialog, empty, failure, pageHead, pager, table } from '../parts.js';
+import { attempt, button, card, changeButton, confirm, dialog, empty, failure, pageHead, pager, table } from '../parts.js';
 import { chargingWords, count, inUnits, moment, plainName, span } from '../text.js';
 import { bodyOf, editPolicy } from '../policy_form.js';
 
@@ -83,7 +83,7 @@ async function showVersions(policy, changed) {
       { title: 'Limit', cell: (v) => (v.policy ? `${[quotaText(v.policy), ...chargingWords(v.policy)].join(', ')}${v.policy.shadow && v.policy.type !== 'OVERRIDE' ? ', shadow' : ''}` : 'deleted') },
       { title: 'Changed', cell: (v) => (before.get(v) || !v.policy ? diff(before.get(v), v.policy) : h('span', { class: 'muted' }, 'created')) },
       { title: 'Actions', actions: true, cell: (v) => v.version !== policy.version && v.policy &&
-        button('Roll back', () => close(v), { class: 'small', 'aria-label': `Roll back to version ${v.version}` }) },
+        changeButton('POST /admin/policies/{key}/rollback', 'Roll back', () => close(v), { class: 'small', 'aria-label': `Roll back to version ${v.version}` }) },
     ], versions),
     h('div', { class: 'buttons' }, button('Close', () => close(), { autofocus: true })),
   ], { wide: true });
@@ -134,8 +134,8 @@ export function render(root, { query, signal }) {
     const then = (change) => async () => { if (await change(policy)) load(); };
     const word = policy.shadow ? 'Enforce' : 'Shadow';
     return [
-      !policy.unlimited && !goesBack(policy) && button(word, then(overrideFile), { class: 'small', 'aria-label': `${word} ${label}` }), ' ',
-      policy.override && button('Back to file', then(backToFile), { class: 'small', 'aria-label': `Back to file for ${label}` }), ' ',
+      !policy.unlimited && !goesBack(policy) && changeButton('POST /admin/policies', word, then(overrideFile), { class: 'small', 'aria-label': `${word} ${label}` }), ' ',
+      policy.override && changeButton('DELETE /admin/policies/{key}', 'Back to file', then(backToFile), { class: 'small', 'aria-label': `Back to file for ${label}` }), ' ',
       policy.override && button('Versions', () => showVersions(policy.override, load), { class: 'small quiet', 'aria-label': `Versions of the override of ${label}` }),
     ];
   }
@@ -145,9 +145,9 @@ export function render(root, { query, signal }) {
     if (policy.readOnly) return fileActions(policy);
     const over = policy.type === 'OVERRIDE';
     return [
-      !policy.unlimited && !over && button(policy.shadow ? 'Enforce' : 'Shadow', () => enforce(policy), { class: 'small', 'aria-label': `${policy.shadow ? 'Enforce' : 'Shadow'} ${label}` }), ' ',
+      !policy.unlimited && !over && changeButton('PUT /admin/policies/{key}', policy.shadow ? 'Enforce' : 'Shadow', () => enforce(policy), { class: 'small', 'aria-label': `${policy.shadow ? 'Enforce' : 'Shadow'} ${label}` }), ' ',
       button('Versions', () => showVersions(policy, load), { class: 'small quiet', 'aria-label': `Versions of ${label}` }),
-      button('Delete', () => remove(policy), { class: 'small quiet', 'aria-label': `Delete ${label}` }),
+      changeButton('DELETE /admin/policies/{key}', 'Delete', () => remove(policy), { class: 'small quiet', 'aria-label': `Delete ${label}` }),
     ];
   }
 
@@ -163,7 +163,7 @@ export function render(root, { query, signal }) {
     const rows = found.slice(at, at + PER_PAGE);
     const turn = (to) => () => { at = to; draw(); list.querySelector('tbody')?.scrollIntoView({ block: 'center' }); };
     show(list, rows.length === 0 ? empty(policies.length === 0 ? 'There are no policies here yet.' : 'No policy matches.') : table('Policies', [
-      { title: 'Policy', head: true, cell: (p) => (p.readOnly || p.type === 'OVERRIDE' ? [name(p.policyKey, 60), h('div', { class: 'muted small place' }, name(placeOf(p), 60))] : h('button', { class: 'link', type: 'button', 'aria-label': `Edit ${plainName(p.policyKey, 60)}`, onclick: () => edit(p) }, name(p.policyKey, 60))) },
+      { title: 'Policy', head: true, cell: (p) => (p.readOnly || p.type === 'OVERRIDE' ? [name(p.policyKey, 60), h('div', { class: 'muted small place' }, name(placeOf(p), 60))] : refusalOf('PUT /admin/policies/{key}') ? name(p.policyKey, 60) : h('button', { class: 'link', type: 'button', 'aria-label': `Edit ${plainName(p.policyKey, 60)}`, onclick: () => edit(p) }, name(p.policyKey, 60))) },
       { title: 'State', cell: (p) => [h('span', { class: `pill ${TONE[stateOf(p)]}` }, stateOf(p)), byOverride(p)] },
       { title: 'Limit', cell: (p) => [quotaText(p), ...chargingWords(p)].join(', ') },
       { title: 'Applies to', cell: (p) => [p.match ? name(matchText(p), 80) : h('span', { class: 'muted' }, matchText(p)), p.domain && p.domain !== 'default' && h('div', { class: 'muted small' }, 'domain ', name(p.domain, 60))] },
@@ -182,7 +182,7 @@ export function render(root, { query, signal }) {
   source.addEventListener('change', () => { at = 0; load(); });
   root.append(
     pageHead('Policies', 'All limits that apply. A change is active and saved as soon as it is confirmed, and recorded in the audit log.',
-      button('New policy', () => edit(null), { class: 'primary' })),
+      changeButton('POST /admin/policies', 'New policy', () => edit(null), { class: 'primary' })),
     h('div', { class: 'toolbar' }, h('div', { class: 'grow' }, field('Search', search)), field('State', state), field('Source', source)),
     card('All policies', {}, list));
   load();

@@ -12,4 +12,5 @@ WHERE config_id = ?1 AND window_ms = ?2 AND window_start = ?3 AND carried > 0
 
 -- name: load_slot
 SELECT config_id, window_ms, window_start, scheduled_time, requested_time, tenant, state,
-attempts, claimed_at, exec_ms, exec_window, failures, lease_until, claimed_by FROM rate_limit_event_slot WHERE event_id = ?1
+attempts, claimed_at, exec_ms, exec_window, failures, lease_until, claimed_by, payload
+FROM rate_limit_event_slot WHERE event_id = ?1
