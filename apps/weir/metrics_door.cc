@@ -33,7 +33,9 @@ struct FreeAddresses {
 };
 
 Result<int> Listen(const std::string& address) {
-  const std::optional<config::Address> parsed = config::Address::Parse(address);
+  // Without a host it stays on this machine, since it asks for no key.
+  const std::optional<config::Address> parsed =
+      config::Address::Parse(address.starts_with(':') ? address.substr(1) : address);
   if (!parsed || parsed->off) {
     return Problem(address, "must be an IP address and port such as 127.0.0.1:9464, or a port");
   }
