@@ -24,8 +24,8 @@ class InForce {
   /// The catalog must outlive this.
   explicit InForce(Catalog& catalog) : catalog_(catalog) {}
 
-  /// Puts these in force in place of those before; if one of them is damaged, nothing changes. Those
-  /// that this process cannot charge (Policy::unable) are logged.
+  /// Puts these in force in place of those before; if one of them is damaged, nothing changes.
+  /// Those that this process cannot charge (Policy::unable) are logged.
   Status Put(PolicyMap policies);
 
   Result<StoredPolicy> Get(std::string_view key) const;

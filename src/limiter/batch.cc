@@ -96,7 +96,8 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
 
 std::span<store::Application> Batch::WithoutUnable() {
   for (const Item& item : items_) {
-    if (item.application == kNone || item.policy == nullptr || item.policy->unable.empty()) continue;
+    if (item.application == kNone || item.policy == nullptr || item.policy->unable.empty())
+      continue;
     applications_[item.application].status = Error{Code::kUnavailable, item.policy->unable};
   }
   asked_.clear();

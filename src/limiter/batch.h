@@ -63,8 +63,8 @@ class Batch {
              std::span<Check> checks);
 
   std::span<store::Application> applications() noexcept { return applications_; }
-  /// Fails the applications that charge a policy which this process cannot charge, and returns those
-  /// that are left for the store. Requires that TakeAnswers is called once they are answered.
+  /// Fails the applications that charge a policy which this process cannot charge, and returns
+  /// those that are left for the store. Requires that TakeAnswers is called once they are answered.
   std::span<store::Application> WithoutUnable();
   /// Takes the store's answers to what WithoutUnable returned.
   void TakeAnswers();

@@ -248,8 +248,8 @@ Status CheckChargeable(const Definition& definition, const CompileOptions& optio
   if (!definition.quota || definition.mode == Mode::kExact) return {};
   const auto terms = LeaseTermsOf(definition, options.region);
   if (terms.ok()) return {};
-  return Error{Code::kInvalidArgument, definition.source + ": policy '" + definition.name +
-                                           "': " + terms.error().message};
+  return Error{Code::kInvalidArgument,
+               definition.source + ": policy '" + definition.name + "': " + terms.error().message};
 }
 
 Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definition> definitions,

@@ -144,7 +144,8 @@ struct MatchBuffer {
 class PolicySet {
  public:
   /// Fails with kAlreadyExists if two policies of a domain have the same name, or two the same key;
-  /// with kInvalidArgument if one cannot be charged (CheckChargeable) and options.tolerant is false.
+  /// with kInvalidArgument if one cannot be charged (CheckChargeable) and options.tolerant is
+  /// false.
   static Result<std::shared_ptr<const PolicySet>> Compile(std::vector<Definition> definitions,
                                                           const CompileOptions& options,
                                                           PolicyIds& ids);

@@ -31,8 +31,8 @@ constexpr bool MayBeMany(State state) noexcept {
 ///
 /// Thread-safe: any thread may call anything. Callbacks run on a thread of the store, once, maybe
 /// before the call returns; they must not block. An error of code kUnavailable means that asking
-/// again is safe: nothing was done, or event ids make it idempotent. kDeadlineExceeded means that it
-/// is unknown whether a change was made which cannot be told from others if it is made again:
+/// again is safe: nothing was done, or event ids make it idempotent. kDeadlineExceeded means that
+/// it is unknown whether a change was made which cannot be told from others if it is made again:
 /// Reschedule, Restore, PutConfig, Deactivate.
 class SlotStore {
  public:

@@ -122,9 +122,8 @@ void Worker::RunOnce(std::string_view sql, Params params, Done done) {
 }
 
 void Worker::RunLongChange(std::string_view sql, Params params, Done done) {
-  RunLong(sql, std::move(params), [done = std::move(done)](Answer answer) {
-    done(ToldAsUnknown(std::move(answer)));
-  });
+  RunLong(sql, std::move(params),
+          [done = std::move(done)](Answer answer) { done(ToldAsUnknown(std::move(answer))); });
 }
 
 void Worker::RunLong(std::string_view sql, Params params, Done done) {

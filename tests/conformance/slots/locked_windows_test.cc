@@ -216,8 +216,8 @@ TEST_P(LockedWindows, AnAssignmentIsOneRoundTrip) {
   EXPECT_EQ(wire.round_trips() - before, kCalls);
 }
 
-// The answer is lost after the commit. Made again, the change would be told that there is nothing to
-// change: 409 or 404 for something that was done.
+// The answer is lost after the commit. Made again, the change would be told that there is nothing
+// to change: 409 or 404 for something that was done.
 TEST_P(LockedWindows, AChangeWhoseAnswerWasLostIsNotToldThatItCannotBeMade) {
   client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 10});
   client().Assign(client().Ask("e", "pay", kNoon));

@@ -114,10 +114,10 @@ TEST(SeveralStores, ANodeThatLacksAStoreSaysSoAndTakesAllOtherChanges) {
   HttpClient there(has.ports()[0]);
   HttpClient here(lacks.ports()[0]);
   const auto create = [&there](const std::string& key, const std::string& rest) {
-    const HttpResponse made = there.Post(
-        "/admin/policies", R"({"key":")" + key +
-                               R"(","quota":{"fixed_window":{"limit":2,"window":"100d"}})" + rest +
-                               "}");
+    const HttpResponse made =
+        there.Post("/admin/policies",
+                   R"({"key":")" + key +
+                       R"(","quota":{"fixed_window":{"limit":2,"window":"100d"}})" + rest + "}");
     EXPECT_EQ(made.status, 201) << made.body;
   };
   create("lost", R"(,"store":"hot","on_store_error":"deny")");

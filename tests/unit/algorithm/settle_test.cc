@@ -201,7 +201,8 @@ int TooMuchWithChanges(const std::vector<Quota>& quotas, std::uint64_t seed, int
   const auto below = [&random](std::int64_t bound) {
     return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(bound));
   };
-  const auto most = std::ranges::max(quotas, {}, [](const Quota& q) { return q.window(); }).window();
+  const auto most =
+      std::ranges::max(quotas, {}, [](const Quota& q) { return q.window(); }).window();
   int too_much = 0;
   for (int round = 0; round < 20'000; ++round) {
     Nanos now = kStart + below(most.count());

@@ -128,10 +128,12 @@ TEST_F(UnableTest, APolicyWithoutItsStoreIsDecidedByOnStoreErrorAndOthersByTheSt
       "quota: {fixed_window: {limit: 20, window: 10s}}}, "
       "{name: shared, match: {b: '*'}, store: hot, "
       "quota: {fixed_window: {limit: 20, window: 10s}}}, "
-      "{name: fine, match: {c: '*'}, store: main, quota: {fixed_window: {limit: 3, window: 10s}}}]");
+      "{name: fine, match: {c: '*'}, store: main, quota: {fixed_window: {limit: 3, window: "
+      "10s}}}]");
   const auto admitted = [this](const char* entry) {
     int count = 0;
-    for (int i = 0; i < 30; ++i) count += Asked::For({{entry, "1"}}).On(*limiter_).decision.allowed();
+    for (int i = 0; i < 30; ++i)
+      count += Asked::For({{entry, "1"}}).On(*limiter_).decision.allowed();
     return count;
   };
   EXPECT_EQ(admitted("a"), 0);

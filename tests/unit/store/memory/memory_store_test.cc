@@ -54,21 +54,33 @@ TEST_F(MemoryStoreTest, SinglesAndGroupsOfOneBatchAreAppliedInOrder) {
   EXPECT_EQ(decisions[4].remaining, 3);
 }
 
-// Whoever may use this store (WEIR.APPLY) names any numbers. Under UBSan nothing overflows, whatever
-// they are, and a limit is never exceeded for it.
+// Whoever may use this store (WEIR.APPLY) names any numbers. Under UBSan nothing overflows,
+// whatever they are, and a limit is never exceeded for it.
 TEST_F(MemoryStoreTest, ExtremeNumbersDoNotOverflow) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
-  const std::vector<Quota> quotas = {
-      *Quota::TokenBucket(1, 1, kMaxWindow),     *Quota::TokenBucket(kMaxLimit, kMaxLimit, 1000s),
-      *Quota::FixedWindow(kMaxLimit, kMaxWindow), *Quota::FixedWindow(1, 1ns),
-      *Quota::SlidingLog(3, kMaxWindow),         *Quota::SlidingCounter(kMaxLimit, kMaxWindow, 1024),
-      *Quota::SlidingCounter(5, 1ns, 1),         *Quota::Concurrency(2, kMaxWindow),
-      *Quota::AnchoredWindow(kMaxLimit, kMaxWindow)};
-  const std::vector<std::int64_t> numbers = {
-      kLeast,         kLeast + 1, -kMaxLimit, -1,       0,
-      1,              kMaxLimit,  kMaxLimit + 1, kMost / 2, kMost - kMaxWindow.count(),
-      clock_.Now(),   kMost - 1,  kMost};
+  const std::vector<Quota> quotas = {*Quota::TokenBucket(1, 1, kMaxWindow),
+                                     *Quota::TokenBucket(kMaxLimit, kMaxLimit, 1000s),
+                                     *Quota::FixedWindow(kMaxLimit, kMaxWindow),
+                                     *Quota::FixedWindow(1, 1ns),
+                                     *Quota::SlidingLog(3, kMaxWindow),
+                                     *Quota::SlidingCounter(kMaxLimit, kMaxWindow, 1024),
+                                     *Quota::SlidingCounter(5, 1ns, 1),
+                                     *Quota::Concurrency(2, kMaxWindow),
+                                     *Quota::AnchoredWindow(kMaxLimit, kMaxWindow)};
+  const std::vector<std::int64_t> numbers = {kLeast,
+                                             kLeast + 1,
+                                             -kMaxLimit,
+                                             -1,
+                                             0,
+                                             1,
+                                             kMaxLimit,
+                                             kMaxLimit + 1,
+                                             kMost / 2,
+                                             kMost - kMaxWindow.count(),
+                                             clock_.Now(),
+                                             kMost - 1,
+                                             kMost};
   std::mt19937_64 random(7);
   const auto any = [&random](const auto& list) { return list[random() % list.size()]; };
   for (int i = 0; i < 200'000; ++i) {

@@ -68,8 +68,7 @@ TEST(Question, IsReadAsItWasWritten) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
     EXPECT_EQ(got[0].charges[i].key, charges[i].key);
     // Costs beyond any limit are cut: nothing that adds them up may overflow.
-    EXPECT_EQ(got[0].charges[i].cost,
-              std::clamp(charges[i].cost, -kMaxLimit - 1, kMaxLimit + 1));
+    EXPECT_EQ(got[0].charges[i].cost, std::clamp(charges[i].cost, -kMaxLimit - 1, kMaxLimit + 1));
     EXPECT_EQ(*got[0].charges[i].quota, *charges[i].quota) << charges[i].quota->ToString();
     EXPECT_EQ(got[0].stamps[i], stamps[i]);
   }
