@@ -64,6 +64,8 @@ void AppendCatalog(JsonWriter& json, const policy::Catalog::Status& catalog) {
   for (const auto& problem : catalog.problems) json.Value(problem.ToString());
   json.EndArray().Key("setAside").BeginArray();
   for (const std::string& name : catalog.set_aside) json.Value(name);
+  json.EndArray().Key("cannotApply").BeginArray();
+  for (const std::string& why : catalog.unable) json.Value(why);
   json.EndArray();
 }
 

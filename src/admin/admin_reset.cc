@@ -78,6 +78,7 @@ Result<std::vector<Held>> OfEntries(const policy::PolicySet& set, const Subject&
   for (const policy::Applying& applying : buffer.applying) {
     const policy::Policy& policy = *applying.policy;
     if (policy.quota() == nullptr) continue;
+    if (!policy.unable.empty()) return Error{Code::kUnavailable, policy.unable};
     Held state{{}, policy.definition.name, *policy.quota()};
     policy::AppendKey(state.bucket, policy.key_parts,
                       std::span(buffer.values).subspan(applying.values_begin));

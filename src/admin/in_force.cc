@@ -4,7 +4,21 @@
 #include <utility>
 #include <vector>
 
+#include "telemetry/log.h"
+
 namespace weir::policy {
+namespace {
+
+void LogUnable(const std::vector<std::string>& unable) {
+  using telemetry::Level;
+  for (const std::string& why : unable) {
+    telemetry::Log(Level::kError, "this node cannot apply a policy; its on_store_error decides",
+                   {{"reason", std::string_view(why)}});
+  }
+  if (unable.empty()) telemetry::Log(Level::kInfo, "this node can apply all policies again");
+}
+
+}  // namespace
 
 Status InForce::Put(PolicyMap policies) {
   std::vector<Definition> definitions;
@@ -27,8 +41,11 @@ Status InForce::Put(PolicyMap policies) {
   if (Status set = catalog_.SetStored(std::move(definitions), std::move(overrides)); !set.ok()) {
     return set;
   }
+  std::vector<std::string> unable = catalog_.status().unable;
   const std::lock_guard lock(mutex_);
   policies_ = std::move(policies);
+  if (unable != unable_) LogUnable(unable);
+  unable_ = std::move(unable);
   return {};
 }
 

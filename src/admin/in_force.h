@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "admin/policy_store.h"
 #include "policy/catalog.h"
@@ -23,7 +24,8 @@ class InForce {
   /// The catalog must outlive this.
   explicit InForce(Catalog& catalog) : catalog_(catalog) {}
 
-  /// Puts these in force in place of those before; if one of them cannot be, nothing changes.
+  /// Puts these in force in place of those before; if one of them is damaged, nothing changes.
+  /// Those that this process cannot charge (Policy::unable) are logged.
   Status Put(PolicyMap policies);
 
   Result<StoredPolicy> Get(std::string_view key) const;
@@ -33,6 +35,7 @@ class InForce {
   Catalog& catalog_;
   mutable std::mutex mutex_;
   PolicyMap policies_;
+  std::vector<std::string> unable_;  // as it was logged last
 };
 
 /// A PolicyStore that answers from what is in force.

@@ -149,6 +149,9 @@ void CollectReloads(const policy::Catalog::Status& status, telemetry::TextWriter
   out.Sample(status.failed_reloads);
   out.Gauge("weir_policy_reload_success", "1 if the last reload of the policy files succeeded.");
   out.Sample(std::uint64_t{status.problems.empty() ? 1U : 0U});
+  out.Gauge("weir_policies_not_applied",
+            "Stored policies that this node cannot apply; their on_store_error decides.");
+  out.Sample(std::uint64_t{status.unable.size()});
   out.Gauge("weir_policy_reload_timestamp_seconds", "When the policy files were last read.");
   out.Sample(static_cast<double>(status.last_reload) / 1e9);
 }

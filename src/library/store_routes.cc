@@ -88,7 +88,7 @@ store::route::Routes RoutesOf(const config::Config& config, const policy::Policy
   if (!config.move.from.empty()) options.move = MoveOf(config);
   for (const policy::Policy& policy : policies.policies()) {
     const std::string& name = policy.definition.store;
-    if (name.empty()) continue;
+    if (name.empty() || !policy.unable.empty()) continue;
     if (!policy.definition.key.empty()) {
       std::string key;
       policy::AppendBucket(key, policy, policy.definition.key);

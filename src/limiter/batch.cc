@@ -94,6 +94,26 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
   }
 }
 
+std::span<store::Application> Batch::WithoutUnable() {
+  for (const Item& item : items_) {
+    if (item.application == kNone || item.policy == nullptr || item.policy->unable.empty())
+      continue;
+    applications_[item.application].status = Error{Code::kUnavailable, item.policy->unable};
+  }
+  asked_.clear();
+  asked_indices_.clear();
+  for (std::uint32_t i = 0; i < applications_.size(); ++i) {
+    if (!applications_[i].status.ok()) continue;
+    asked_.push_back(applications_[i]);
+    asked_indices_.push_back(i);
+  }
+  return asked_;
+}
+
+void Batch::TakeAnswers() {
+  for (std::size_t i = 0; i < asked_.size(); ++i) applications_[asked_indices_[i]] = asked_[i];
+}
+
 Status Batch::Collect(const policy::PolicySet& set, const policy::Request& request) {
   if (!request.key.empty()) return CollectKey(set, request);
   // A request that says nothing about who asks still falls under the policies for everybody.

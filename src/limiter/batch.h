@@ -63,6 +63,11 @@ class Batch {
              std::span<Check> checks);
 
   std::span<store::Application> applications() noexcept { return applications_; }
+  /// Fails the applications that charge a policy which this process cannot charge, and returns
+  /// those that are left for the store. Requires that TakeAnswers is called once they are answered.
+  std::span<store::Application> WithoutUnable();
+  /// Takes the store's answers to what WithoutUnable returned.
+  void TakeAnswers();
   std::span<const Item> ItemsOf(std::size_t check) const noexcept {
     return std::span(items_).subspan(parts_[check].begin, parts_[check].end - parts_[check].begin);
   }
@@ -135,7 +140,9 @@ class Batch {
   bool any_leased_ = false;
   std::vector<Decision> decisions_;
   std::vector<store::Application> applications_;
-  std::vector<Nanos> stamps_;  // of each charge, if anything is settled
+  std::vector<store::Application> asked_;     // what is left of them, if any fails beforehand
+  std::vector<std::uint32_t> asked_indices_;  // of these, in applications_
+  std::vector<Nanos> stamps_;                 // of each charge, if anything is settled
   std::vector<Layout> layouts_;
   std::deque<Reserved> reserved_;  // of the checks that reserve or settle, in their order
 };

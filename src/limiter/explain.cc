@@ -150,6 +150,9 @@ void Explain(PolicyLimiter& limiter, const policy::Request& request,
       policy.degraded = verdict.degraded;
       policy.decision = verdict.decision;
       policy.why = WhyOne(policy, verdict.quota == nullptr);
+      if (verdict.rule != nullptr && !verdict.rule->unable.empty()) {
+        policy.why += "; this node cannot apply it: " + verdict.rule->unable;
+      }
     }
     AddReplaced(*set, check->request, explanation);
     explanation.why = WhyAll(explanation);
@@ -165,6 +168,10 @@ void ExplainBucket(PolicyLimiter& limiter, std::shared_ptr<const policy::Policy>
   look->charge = {bucket, std::min(cost * look->policy->definition.cost, kMaxLimit + 1),
                   look->policy->stored_quota()};
   if (look->charge.quota == nullptr) return done(ExplanationOf(*look));
+  if (!look->policy->unable.empty()) {
+    look->application.status = Error{Code::kUnavailable, look->policy->unable};
+    return done(ExplanationOf(*look));
+  }
   look->application.op = store::Op::kPeek;
   look->application.charges = std::span(&look->charge, 1);
   look->application.decisions = std::span(&look->decision, 1);

@@ -105,7 +105,18 @@ void PolicyLimiter::Decide(std::span<Check> checks, store::Done done) {
     return;
   }
   if (observer_.traces()) raw->store_asked_at = SystemClock::Get().Now();
+  if ((*current_)->any_unable()) [[unlikely]]
+    return AskAble(raw);
   store_->Apply(raw->applications(), [this, raw] { Finish(raw); });
+}
+
+void PolicyLimiter::AskAble(Batch* raw) {
+  const std::span<store::Application> able = raw->WithoutUnable();
+  if (able.empty()) return Finish(raw);
+  store_->Apply(able, [this, raw] {
+    raw->TakeAnswers();
+    Finish(raw);
+  });
 }
 
 void PolicyLimiter::Apply(std::span<store::Application> batch, store::Done done) {

@@ -47,6 +47,8 @@ class PolicyLimiter final : public Limiter {
  private:
   void Refresh();
   std::unique_ptr<Batch> TakeBatch();
+  /// Asks the store about all but what no store can decide: see policy::Policy::unable.
+  void AskAble(Batch* raw);
   void Finish(Batch* raw);
   void FinishCheck(Batch& batch, std::size_t index);
   void FinishRelease(Batch& batch, const Batch::Item& item, Check& check);

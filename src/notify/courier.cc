@@ -14,6 +14,10 @@ using Steady = std::chrono::steady_clock;
 
 }  // namespace
 
+bool IsSame(Micros earlier_created_at, const Event& event) noexcept {
+  return earlier_created_at > 0 && event.created_at - earlier_created_at < kKeyLifetime;
+}
+
 Delivery Parcel::ToDelivery() const {
   Delivery end{.event = event, .attempts = attempts, .error = reason};
   switch (fate) {
@@ -162,6 +166,11 @@ void Courier::Deliver(std::span<Parcel* const> parcels) {
     if (parcel->fate != Fate::kWaiting) continue;
     const Micros at = parcel->event.created_at;
     if (at > 0 && (oldest == 0 || at < oldest)) oldest = at;
+    const auto earlier = first.find(parcel->event.earlier_id);
+    if (earlier != first.end() && IsSame(earlier->second->event.created_at, parcel->event)) {
+      repeated.emplace_back(parcel, earlier->second);
+      continue;
+    }
     const auto [found, fresh] = first.emplace(parcel->event.id, parcel);
     if (!fresh) {
       repeated.emplace_back(parcel, found->second);
@@ -182,7 +191,9 @@ void Courier::Deliver(std::span<Parcel* const> parcels) {
   }
   stats_.SetOldest(0);
   for (const auto& [parcel, original] : repeated) {
-    if (original->fate != Fate::kWaiting) parcel->fate = Fate::kDuplicate;
+    if (original->fate == Fate::kWaiting) continue;
+    parcel->fate = Fate::kDuplicate;
+    parcel->repeats = original->fate == Fate::kDelivered && original->event.id != parcel->event.id;
   }
 }
 

@@ -35,11 +35,16 @@ struct Parcel {
   int attempts = 0;
   std::string reason = {};
   Micros not_before = 0;  ///< kDelayed
+  /// kDuplicate of an event with another id (Event::earlier_id), which was delivered.
+  bool repeats = false;
 
   bool dead() const { return fate == Fate::kMalformed || fate == Fate::kUndeliverable; }
-  /// What to report, unless it waits or is a duplicate.
+  /// What to report, unless it waits or is a duplicate of the same id.
   Delivery ToDelivery() const;
 };
+
+/// Whether an event of its earlier_id, created then, is the same notification.
+bool IsSame(Micros earlier_created_at, const Event& event) noexcept;
 
 /// For the statistics; kWaiting has none and must not be asked for.
 DeliveryStats::Result ResultOf(Fate fate) noexcept;

@@ -10,8 +10,9 @@ namespace weir::notify {
 namespace {
 
 // seq grows with every id, so the oldest are those far below the largest.
-constexpr std::array<const char*, 1> kSteps = {
-    "CREATE TABLE delivered (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE)"};
+constexpr std::array<const char*, 2> kSteps = {
+    "CREATE TABLE delivered (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE)",
+    "ALTER TABLE delivered ADD COLUMN created_at INTEGER NOT NULL DEFAULT 0"};
 
 }  // namespace
 
@@ -40,18 +41,24 @@ Result<std::unordered_set<std::string>> DeliveredIds::Known(std::span<const std:
   return known;
 }
 
-Status DeliveredIds::Add(std::span<const std::string> ids) {
+Result<Micros> DeliveredIds::CreatedAt(const std::string& id) {
+  return connection_->ReadNumber("SELECT created_at FROM delivered WHERE id = ?1", id);
+}
+
+Status DeliveredIds::Add(std::span<const std::string> ids, std::span<const Micros> created) {
   if (ids.empty()) return {};
   if (Status begun = connection_->Execute("BEGIN IMMEDIATE"); !begun) return begun;
-  Status added = Insert(ids);
+  Status added = Insert(ids, created);
   if (added) added = connection_->Execute("COMMIT");
   if (!added && !connection_->autocommit()) static_cast<void>(connection_->Execute("ROLLBACK"));
   return added;
 }
 
-Status DeliveredIds::Insert(std::span<const std::string> ids) {
-  for (const std::string& id : ids) {
-    Status inserted = connection_->Run("INSERT OR IGNORE INTO delivered (id) VALUES (?1)", id);
+Status DeliveredIds::Insert(std::span<const std::string> ids, std::span<const Micros> created) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    Status inserted =
+        connection_->Run("INSERT OR IGNORE INTO delivered (id, created_at) VALUES (?1, ?2)", ids[i],
+                         i < created.size() ? created[i] : Micros{0});
     if (!inserted) return inserted;
   }
   return connection_->Run(

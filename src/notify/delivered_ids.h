@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "drivers/sqlite/connection.h"
+#include "notify/notify.h"
 #include "weir/result.h"
 
 namespace weir::notify {
@@ -25,13 +26,17 @@ class DeliveredIds {
   /// Those of `ids` that are known.
   Result<std::unordered_set<std::string>> Known(std::span<const std::string> ids);
 
-  /// On disk when it returns. Ids that are known already do no harm.
-  Status Add(std::span<const std::string> ids);
+  /// When the event of this id was created, as Add was told; 0: it is not known.
+  Result<Micros> CreatedAt(const std::string& id);
+
+  /// On disk when it returns. Ids that are known already do no harm. `created`: when their events
+  /// were, in the same order; empty: not known.
+  Status Add(std::span<const std::string> ids, std::span<const Micros> created = {});
 
  private:
   DeliveredIds(std::unique_ptr<sqlite::Connection> connection, std::int64_t max)
       : connection_(std::move(connection)), max_(max) {}
-  Status Insert(std::span<const std::string> ids);
+  Status Insert(std::span<const std::string> ids, std::span<const Micros> created);
 
   std::unique_ptr<sqlite::Connection> connection_;
   std::int64_t max_;

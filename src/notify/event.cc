@@ -52,14 +52,15 @@ std::string Content(const SendRequest& request) {
   return request.message + '\0' + request.channel + '\0' + request.recipient;
 }
 
-std::string MakeId(const SendRequest& request, Micros now) {
-  if (request.idempotency_key.empty()) {
-    static thread_local std::mt19937_64 engine{std::random_device{}()};
-    return Uuid(engine(), engine(), 4);
-  }
-  // A key that is used again after its lifetime is another event. NUL cannot be part of any text.
+std::string RandomId() {
+  static thread_local std::mt19937_64 engine{std::random_device{}()};
+  return Uuid(engine(), engine(), 4);
+}
+
+// A key that is used again after its lifetime is another event. NUL cannot be part of any text.
+std::string KeyedId(const SendRequest& request, Micros lifetime) {
   std::string text = request.user_id + '\0' + request.idempotency_key + '\0' +
-                     std::to_string(now / kKeyLifetime) + '\0' + Content(request);
+                     std::to_string(lifetime) + '\0' + Content(request);
   const Digest digest = Sha256(text);
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -113,8 +114,15 @@ Status ReadAddress(const dom::object& object, Event& event) {
 }  // namespace
 
 Event MakeEvent(const SendRequest& request, Micros now) {
-  return {MakeId(request, now), request.user_id,  request.message, now,
-          request.channel,      request.recipient};
+  const bool keyed = !request.idempotency_key.empty();
+  const Micros day = now / kKeyLifetime;
+  return {keyed ? KeyedId(request, day) : RandomId(),
+          request.user_id,
+          request.message,
+          now,
+          request.channel,
+          request.recipient,
+          keyed ? KeyedId(request, day - 1) : std::string()};
 }
 
 std::int64_t MessageDigest(const SendRequest& request) {
@@ -137,6 +145,7 @@ std::string EncodeEvent(const Event& event) {
       .Field("timestamp", FormatTime(event.created_at));
   if (event.channel != kDefaultChannel) json.Field("channel", event.channel);
   if (!event.recipient.empty()) json.Field("recipient", event.recipient);
+  if (!event.earlier_id.empty()) json.Field("earlierId", event.earlier_id);
   json.EndObject();
   return out;
 }
@@ -164,6 +173,12 @@ Result<Event> DecodeEvent(std::string_view json) {
   // It goes into log lines and headers as it is.
   if (std::any_of(event.id.begin(), event.id.end(), [](char c) { return c <= ' ' || c > '~'; })) {
     return Invalid("id must be printable ASCII without spaces");
+  }
+  dom::element earlier;
+  if (object["earlierId"].get(earlier) == simdjson::SUCCESS) {
+    Result<std::string> id = TextField(object, "earlierId", 64);
+    if (!id.ok()) return id.error();
+    event.earlier_id = std::move(*id);
   }
   std::string_view timestamp;
   if (object["timestamp"].get(timestamp) == simdjson::SUCCESS) {

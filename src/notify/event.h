@@ -2,7 +2,8 @@
 
 // A notification on its way to the sender, and its form on the topic:
 //   {"id":"6f1c…","userId":"42","message":"hello","timestamp":"2026-01-02T03:04:05.678Z"}
-// and, unless they are the default, "channel":"email" and "recipient":"ann@example.com".
+// and, unless they are the default, "channel":"email" and "recipient":"ann@example.com". With an
+// idempotency key also "earlierId":"41aa…".
 
 #include <string>
 #include <string_view>
@@ -22,6 +23,10 @@ struct Event {
   Micros created_at = 0;  ///< kept to the millisecond on the topic
   std::string channel = std::string(kDefaultChannel);
   std::string recipient = {};  ///< empty: the user's id
+  /// The id that the same request had the day before; empty: it has no idempotency key. An event of
+  /// that id, if it is younger than kKeyLifetime, is the same notification: one that was repeated
+  /// after midnight.
+  std::string earlier_id = {};
 
   const std::string& to() const noexcept { return recipient.empty() ? user_id : recipient; }
 
@@ -30,7 +35,7 @@ struct Event {
 
 /// The event that a request becomes. Its id is random, or, if the request has an idempotency key,
 /// made of user, key, message and the day: a request that is repeated because its answer was lost
-/// becomes the same event, and the sender delivers that once.
+/// becomes the same event, and the sender delivers that once; after midnight by its earlier_id.
 Event MakeEvent(const SendRequest& request, Micros now);
 
 /// A fingerprint of what is sent and where to, by which a key that comes with another message is

@@ -96,10 +96,18 @@ bool Sender::DropKnown(std::vector<Item>& items) {
     if (item.fate() == Fate::kWaiting) ids.push_back(item.parcel.event.id);
   }
   std::unordered_set<std::string> known;
+  std::unordered_set<std::string> repeated;
   const bool read = Insist("cannot read the delivered IDs", [&]() -> Status {
     auto found = parts_.delivered.Known(ids);
     if (!found) return found.error();
     known = *std::move(found);
+    for (const Item& item : items) {
+      const Event& event = item.parcel.event;
+      if (item.fate() != Fate::kWaiting || event.earlier_id.empty()) continue;
+      auto created = parts_.delivered.CreatedAt(event.earlier_id);
+      if (!created) return created.error();
+      if (IsSame(*created, event)) repeated.insert(event.id);
+    }
     if (parts_.log == nullptr || ids.empty()) return {};
     auto settled = parts_.log->Settled(ids);
     if (!settled) return settled.error();
@@ -108,8 +116,11 @@ bool Sender::DropKnown(std::vector<Item>& items) {
   });
   if (!read) return false;
   for (Item& item : items) {
-    if (item.fate() != Fate::kWaiting || !known.contains(item.parcel.event.id)) continue;
+    if (item.fate() != Fate::kWaiting) continue;
+    const bool same_id = known.contains(item.parcel.event.id);
+    if (!same_id && !repeated.contains(item.parcel.event.id)) continue;
     item.parcel.fate = Fate::kDuplicate;
+    item.parcel.repeats = !same_id;
     Log(Level::kInfo, "duplicate event skipped",
         {{"eventId", std::string_view(item.parcel.event.id)}});
   }
@@ -164,7 +175,8 @@ bool Sender::Report(const std::vector<Item>& items) {
   if (parts_.log == nullptr) return true;
   std::vector<Delivery> ends;
   for (const Item& item : items) {
-    if (item.fate() == Fate::kWaiting || item.fate() == Fate::kDuplicate) continue;
+    if (item.fate() == Fate::kWaiting) continue;
+    if (item.fate() == Fate::kDuplicate && !item.parcel.repeats) continue;
     ends.push_back(item.parcel.ToDelivery());
     ends.back().payload = item.message.payload;
   }
@@ -174,11 +186,15 @@ bool Sender::Report(const std::vector<Item>& items) {
 
 bool Sender::Remember(const std::vector<Item>& items) {
   std::vector<std::string> ids;
+  std::vector<Micros> created;
   for (const Item& item : items) {
     // Not the undeliverable: who puts a dead letter on the topic again wants it to be tried again.
-    if (item.fate() == Fate::kDelivered) ids.push_back(item.parcel.event.id);
+    if (item.fate() != Fate::kDelivered && !item.parcel.repeats) continue;
+    ids.push_back(item.parcel.event.id);
+    created.push_back(item.parcel.event.created_at);
   }
-  return Insist("cannot write the delivered IDs", [&] { return parts_.delivered.Add(ids); });
+  return Insist("cannot write the delivered IDs",
+                [&] { return parts_.delivered.Add(ids, created); });
 }
 
 // Going on without would lose a message or deliver it twice, so there is no other way than waiting.

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "policy/charging.h"
 #include "policy/policy_file.h"
 
 namespace weir::policy {
@@ -18,10 +17,16 @@ std::shared_ptr<const PolicySet> CompileEmpty(const CompileOptions& options, Pol
   return *PolicySet::Compile({}, options, ids);
 }
 
+CompileOptions Tolerant(CompileOptions options) {
+  options.tolerant = true;
+  return options;
+}
+
 }  // namespace
 
 Catalog::Catalog(CompileOptions options, std::vector<Definition> built_in)
     : options_(std::move(options)),
+      tolerant_(Tolerant(options_)),
       built_in_(std::move(built_in)),
       live_(CompileEmpty(options_, ids_)) {}
 
@@ -88,7 +93,7 @@ weir::Status Catalog::SetStored(std::vector<Definition> stored,
 }
 
 weir::Status Catalog::CheckFree(const Definition& definition) const {
-  if (weir::Status known = CheckStore(definition, options_.stores); !known.ok()) return known;
+  if (weir::Status can = CheckChargeable(definition, options_); !can.ok()) return can;
   const std::lock_guard lock(mutex_);
   const Definition* rival = FileRivalLocked(definition);
   if (rival == nullptr) return {};
@@ -143,13 +148,18 @@ weir::Status Catalog::PublishLocked() {
     definition.shadow = over.shadow;
   }
   Result<std::shared_ptr<const PolicySet>> compiled =
-      PolicySet::Compile(std::move(all), options_, ids_);
+      PolicySet::Compile(std::move(all), tolerant_, ids_);
   if (!compiled.ok()) return compiled.error();
+  std::vector<std::string> unable;
+  for (const Policy& policy : (*compiled)->policies()) {
+    if (!policy.unable.empty()) unable.push_back(policy.unable);
+  }
   if (before_publishing_) before_publishing_(**compiled);
   live_.Publish(std::move(*compiled));
   status_.file_policies = files_.size();
   status_.stored_policies = stored_.size() + overrides_.size();
   status_.set_aside = std::move(set_aside);
+  status_.unable = std::move(unable);
   return {};
 }
 

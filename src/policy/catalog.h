@@ -33,6 +33,8 @@ class Catalog {
     /// Names of stored policies that files replace, and overrides (domain/name) of policies that no
     /// file has.
     std::vector<std::string> set_aside;
+    /// Stored policies that this process cannot charge, each with the reason: see Policy::unable.
+    std::vector<std::string> unable;
   };
 
   /// `built_in` are in force beside those of the files, as if a file had them.
@@ -54,12 +56,13 @@ class Catalog {
   std::vector<yaml::Problem> SetManaged(std::vector<Definition> managed,
                                         std::vector<yaml::Problem> problems = {});
 
-  /// Puts these stored policies and overrides in force in place of those before.
+  /// Puts these stored policies and overrides in force in place of those before. Policies that this
+  /// process cannot charge keep nothing else out of force: see Policy::unable.
   weir::Status SetStored(std::vector<Definition> stored,
                          std::vector<ShadowOverride> overrides = {});
 
-  /// kAlreadyExists if a file has a policy of this name or key; kInvalidArgument if it names a
-  /// store that there is not.
+  /// kAlreadyExists if a file has a policy of this name or key; kInvalidArgument if this process
+  /// could not charge it: it names a store that there is not, say.
   weir::Status CheckFree(const Definition& definition) const;
   /// kNotFound if no file has a policy of this domain and name.
   weir::Status CheckInFile(const ShadowOverride& over) const;
@@ -74,6 +77,7 @@ class Catalog {
   const Definition* FileRivalLocked(const Definition& definition) const;
 
   const CompileOptions options_;
+  const CompileOptions tolerant_;  // of all together, once those of files are known to be right
   const std::vector<Definition> built_in_;
   PolicyIds ids_;
   LivePolicies live_;

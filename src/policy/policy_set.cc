@@ -243,6 +243,15 @@ struct PolicySet::Builder {
   }
 };
 
+Status CheckChargeable(const Definition& definition, const CompileOptions& options) {
+  if (Status known = CheckStore(definition, options.stores); !known.ok()) return known;
+  if (!definition.quota || definition.mode == Mode::kExact) return {};
+  const auto terms = LeaseTermsOf(definition, options.region);
+  if (terms.ok()) return {};
+  return Error{Code::kInvalidArgument,
+               definition.source + ": policy '" + definition.name + "': " + terms.error().message};
+}
+
 Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definition> definitions,
                                                             const CompileOptions& options,
                                                             PolicyIds& ids) {
@@ -257,6 +266,10 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
     policy.id = ids.IdOf(definition.domain, definition.name);
     if (definition.quota) policy.local_quota = ShareOf(*definition.quota, options.local_share);
     policy.key_parts = KeyParts(definition);
+    if (Status can = CheckChargeable(definition, options); !can.ok() && definition.quota) {
+      policy.unable = can.error().message;
+      set->any_unable_ = true;
+    }
     if (definition.quota && definition.mode != Mode::kExact && options.leasing) {
       auto terms = LeaseTermsOf(definition, options.region);
       if (terms.ok()) policy.lease = *std::move(terms);
@@ -265,12 +278,8 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
     return policy;
   };
   for (const Definition& definition : definitions) {
-    if (Status known = CheckStore(definition, options.stores); !known.ok()) return known.error();
-    if (!definition.quota || definition.mode == Mode::kExact) continue;
-    if (const auto terms = LeaseTermsOf(definition, options.region); !terms.ok()) {
-      return Error{Code::kInvalidArgument, definition.source + ": policy '" + definition.name +
-                                               "': " + terms.error().message};
-    }
+    if (options.tolerant) break;
+    if (Status can = CheckChargeable(definition, options); !can.ok()) return can.error();
   }
   set->default_ = compile(options.default_policy);
   set->policies_.reserve(definitions.size());

@@ -70,6 +70,9 @@ struct Policy {
   std::optional<Quota> local_quota;
   /// Of a leased policy: what its charges are charged under instead.
   std::optional<algorithm::LeaseTerms> lease;
+  /// Why this process cannot charge it (its configuration lacks the store, say); empty: it can. Its
+  /// checks are then decided as if its store were down.
+  std::string unable = {};
   /// The store's key is these, with the escaped values that "*" matched in between.
   std::vector<std::string> key_parts;
 
@@ -98,7 +101,14 @@ struct CompileOptions {
   /// ones.
   bool leasing = true;
   RegionOptions region = {};
+  /// True: a policy that cannot be charged here is compiled with the reason (Policy::unable). For
+  /// those that other nodes have accepted: one of them must not keep all others out of force.
+  bool tolerant = false;
 };
+
+/// Whether a process with these options can charge a policy: its store is known, and its mode
+/// possible.
+Status CheckChargeable(const Definition& definition, const CompileOptions& options);
 
 /// The default policy of the service: token bucket, capacity 100, refill 10 per second.
 Definition DefaultPolicy();
@@ -134,7 +144,8 @@ struct MatchBuffer {
 class PolicySet {
  public:
   /// Fails with kAlreadyExists if two policies of a domain have the same name, or two the same key;
-  /// with kInvalidArgument if one names a store that options.stores does not have.
+  /// with kInvalidArgument if one cannot be charged (CheckChargeable) and options.tolerant is
+  /// false.
   static Result<std::shared_ptr<const PolicySet>> Compile(std::vector<Definition> definitions,
                                                           const CompileOptions& options,
                                                           PolicyIds& ids);
@@ -152,6 +163,8 @@ class PolicySet {
   ChargeMode ChargeModeOf(std::string_view domain) const;
   /// Whether any policy replaces others (Definition::replaces).
   bool any_replaces() const noexcept { return any_replaces_; }
+  /// Whether any policy cannot be charged here (Policy::unable).
+  bool any_unable() const noexcept { return any_unable_; }
   const std::vector<Policy>& policies() const noexcept { return policies_; }
   const Policy& default_policy() const noexcept { return default_; }
 
@@ -199,6 +212,7 @@ class PolicySet {
   TextMap<Domain> domains_;
   TextMap<std::uint32_t> keys_;
   bool any_replaces_ = false;
+  bool any_unable_ = false;
 };
 
 /// The set in force, replaced as a whole.

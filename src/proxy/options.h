@@ -25,7 +25,8 @@ struct Timeouts {
   std::chrono::milliseconds release{1'000};
 };
 
-/// A request's body must bring this much, or its end, in every Timeouts::stall.
+/// In every Timeouts::stall a request's body must bring this much, or its end, and a client must
+/// take this much of a response, or all that is there.
 inline constexpr std::size_t kMinBodyPace = std::size_t{16} * 1024;
 
 /// The domain of the policies that WebSocket messages are held against.

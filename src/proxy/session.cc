@@ -225,6 +225,10 @@ void Session::OnDeadline() {
         Count(shared_.stats.rejected);
         return Fail(408, "the request body did not arrive in time");
       }
+      if (exchange_.client_behind) {
+        Count(shared_.stats.rejected);
+        return Close();
+      }
       Count(shared_.stats.upstream_timeouts);
       return Fail(504, "the upstream did not answer in time");
     default:

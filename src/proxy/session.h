@@ -109,6 +109,7 @@ class Session final : public net::Connection,
   void SendRequest();
   void PumpRequest();
   void OnBodyMoved(std::size_t bytes);
+  void OnResponseMoved(std::size_t bytes);
   void PumpResponse();
   bool ReadResponseHead();
   void OnInterim();
@@ -174,6 +175,8 @@ class Session final : public net::Connection,
     std::size_t head_up_sent = 0;
     std::size_t body_moved = 0;  // up, since it earned more time
     std::size_t head_down_sent = 0;
+    std::size_t response_moved = 0;  // head and body, since they earned more time
+    bool client_behind = false;      // it takes no more of the response for now
   };
   Exchange exchange_;
   UpstreamPtr upstream_;

@@ -236,13 +236,24 @@ void Session::PumpResponse() {
     }
     const std::size_t before = exchange_.body_down;
     const Sent sent = Transmit(*client_, head, buffer.view().substr(0, exchange_.body_down));
+    exchange_.client_behind = sent.blocked;
     if (sent.blocked) return client_->AwaitWritable();
     if (sent.failed) return Close();
     Advance(sent.bytes, head_down_, exchange_.head_down_sent, exchange_.body_down);
     buffer.Consume(before - exchange_.body_down);
     Count(shared_.stats.bytes_down, sent.bytes);
-    Touch(shared_.options.timeouts.stall);
+    OnResponseMoved(sent.bytes);
   }
+}
+
+/// A client that takes a response a little at a time earns no time either, until it has taken all
+/// that is there.
+void Session::OnResponseMoved(std::size_t bytes) {
+  exchange_.response_moved += bytes;
+  const bool all = exchange_.head_down_sent == head_down_.size() && exchange_.body_down == 0;
+  if (exchange_.response_moved < kMinBodyPace && !all) return;
+  exchange_.response_moved = 0;
+  Touch(shared_.options.timeouts.stall);
 }
 
 void Session::FinishExchange() {

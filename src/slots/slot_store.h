@@ -30,8 +30,10 @@ constexpr bool MayBeMany(State state) noexcept {
 /// - A new version of a config keeps the counters.
 ///
 /// Thread-safe: any thread may call anything. Callbacks run on a thread of the store, once, maybe
-/// before the call returns; they must not block. An error of code kUnavailable means that the
-/// outcome is unknown; asking again is safe, since event ids make it idempotent.
+/// before the call returns; they must not block. An error of code kUnavailable means that asking
+/// again is safe: nothing was done, or event ids make it idempotent. kDeadlineExceeded means that
+/// it is unknown whether a change was made which cannot be told from others if it is made again:
+/// Reschedule, Restore, PutConfig, Deactivate.
 class SlotStore {
  public:
   template <typename T>

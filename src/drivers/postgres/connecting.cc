@@ -144,10 +144,11 @@ void Connection::Session::Lose(const Error& error) {
   std::deque<Statement> lost = std::move(waiting_);
   waiting_.clear();
   for (Statement& statement : lost) {
+    const bool unsent = statement.results_due == 0;
     if (closed_) {
-      statement.done({.status = error});
+      statement.done({.status = error, .unsent = unsent});
     } else {
-      Refuse(std::move(statement.done), error);
+      Refuse(std::move(statement.done), error, unsent);
     }
   }
 }

@@ -12,8 +12,10 @@ namespace weir::postgres {
 
 namespace asio = boost::asio;
 
-void Connection::Session::Refuse(Done done, Error error) {
-  asio::post(io_, [done = std::move(done), error = std::move(error)] { done({.status = error}); });
+void Connection::Session::Refuse(Done done, Error error, bool unsent) {
+  asio::post(io_, [done = std::move(done), error = std::move(error), unsent] {
+    done({.status = error, .unsent = unsent});
+  });
 }
 
 void Connection::Session::SendGroup(std::vector<Query> group, std::uint64_t session) {
@@ -27,7 +29,7 @@ void Connection::Session::SendGroup(std::vector<Query> group, std::uint64_t sess
     refused = last_error_;
   }
   if (refused) {
-    for (Query& query : group) Refuse(std::move(query.done), *refused);
+    for (Query& query : group) Refuse(std::move(query.done), *refused, /*unsent=*/true);
     return;
   }
   const std::size_t first = waiting_.size();

@@ -43,6 +43,8 @@ struct Answer {
   Status status;
   std::string sqlstate = {};
   Rows rows = {};
+  /// The statement was not sent to the server, so it cannot have taken effect.
+  bool unsent = false;
 };
 
 /// One pipelined connection to PostgreSQL that connects by itself, and again after it was lost.

@@ -69,7 +69,7 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
   void Poll();
   void Refused();
   void Opened();
-  void Refuse(Done done, Error error);
+  void Refuse(Done done, Error error, bool unsent);
   void Transmit(Statement& statement);
   void Flush();
   void FlushSoon();

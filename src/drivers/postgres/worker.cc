@@ -18,13 +18,38 @@ bool MayHelpToRepeat(const Answer& answer) {
          answer.sqlstate.starts_with("57P");  // the session was ended, the server stops or starts
 }
 
+// The server undid it and says so, or has never seen it.
+bool IsCertainlyUndone(const Answer& answer) {
+  return answer.unsent || IsRetryable(answer.sqlstate);
+}
+
+// An error of a change that may have been made all the same.
+bool IsUnknown(const Answer& answer) {
+  if (answer.status.ok() || answer.unsent) return false;
+  return answer.sqlstate.empty() || answer.sqlstate.starts_with("57P");
+}
+
+Answer ToldAsUnknown(Answer answer) {
+  if (!IsUnknown(answer)) return answer;
+  answer.status = Error{Code::kDeadlineExceeded,
+                        "it is unknown whether the change was made; check before you repeat it: " +
+                            answer.status.error().message};
+  return answer;
+}
+
 }  // namespace
 
 struct Worker::Attempt {
   std::string sql;
   Params params;
   Done done;
+  bool change = false;  // not to be made twice
   int number = 1;
+
+  bool MayRepeat(const Answer& answer) const {
+    if (answer.status.ok()) return false;
+    return change ? IsCertainlyUndone(answer) : MayHelpToRepeat(answer);
+  }
 };
 
 Worker::Worker(WorkerOptions options)
@@ -64,13 +89,25 @@ Connection& Worker::LeastBusy() {
 }
 
 void Worker::Run(std::string_view sql, Params params, Done done) {
-  if (Status ready = Ready(); !ready.ok()) return done({.status = ready.error()});
-  Try(std::make_shared<Attempt>(Attempt{std::string(sql), std::move(params), std::move(done)}));
+  Begin(sql, std::move(params), std::move(done), /*change=*/false);
+}
+
+void Worker::RunChange(std::string_view sql, Params params, Done done) {
+  Begin(
+      sql, std::move(params),
+      [done = std::move(done)](Answer answer) { done(ToldAsUnknown(std::move(answer))); },
+      /*change=*/true);
+}
+
+void Worker::Begin(std::string_view sql, Params params, Done done, bool change) {
+  if (Status ready = Ready(); !ready.ok()) return done({.status = ready.error(), .unsent = true});
+  Try(std::make_shared<Attempt>(
+      Attempt{std::string(sql), std::move(params), std::move(done), change}));
 }
 
 void Worker::Try(const std::shared_ptr<Attempt>& attempt) {
   LeastBusy().Send(attempt->sql, attempt->params, [this, attempt](Answer answer) {
-    if (closing_ || !MayHelpToRepeat(answer) || attempt->number++ >= kMaxAttempts) {
+    if (closing_ || !attempt->MayRepeat(answer) || attempt->number++ >= kMaxAttempts) {
       attempt->done(std::move(answer));
       return;
     }
@@ -84,8 +121,13 @@ void Worker::RunOnce(std::string_view sql, Params params, Done done) {
   LeastBusy().Send(sql, std::move(params), std::move(done));
 }
 
+void Worker::RunLongChange(std::string_view sql, Params params, Done done) {
+  RunLong(sql, std::move(params),
+          [done = std::move(done)](Answer answer) { done(ToldAsUnknown(std::move(answer))); });
+}
+
 void Worker::RunLong(std::string_view sql, Params params, Done done) {
-  if (Status ready = Ready(); !ready.ok()) return done({.status = ready.error()});
+  if (Status ready = Ready(); !ready.ok()) return done({.status = ready.error(), .unsent = true});
   long_reads_->Send(sql, std::move(params), std::move(done));
 }
 

@@ -63,7 +63,12 @@ class Worker {
   void Run(std::string_view sql, Params params, Done done);
   /// Runs a statement that must not run twice.
   void RunOnce(std::string_view sql, Params params, Done done);
-  /// The same on the connection for long reads. Requires long_timeout.
+  /// Runs a change that would be answered differently if it were made again. It is tried again only
+  /// if it has certainly not been made; kDeadlineExceeded, with advice, if that is not known.
+  void RunChange(std::string_view sql, Params params, Done done);
+  /// The same, once, on the connection for long reads. Requires long_timeout.
+  void RunLongChange(std::string_view sql, Params params, Done done);
+  /// As RunOnce on the connection for long reads. Requires long_timeout.
   void RunLong(std::string_view sql, Params params, Done done);
 
   /// Runs a statement in one of these ways, but from any thread; `done` gets what `read` makes of
@@ -87,6 +92,7 @@ class Worker {
 
  private:
   struct Attempt;
+  void Begin(std::string_view sql, Params params, Done done, bool change);
   void Try(const std::shared_ptr<Attempt>& attempt);
   Connection& LeastBusy();
 

@@ -68,7 +68,7 @@ void PostgresSlotStore::PutConfig(Config config, Done<Config> done) {
   params.Int(config.created_at).Text(FormatCalendar(config.calendar));
   params.Int(static_cast<std::int64_t>(config.past));
   // On the slow lane: with many slots of another window size it reads them all.
-  worker_->Ask(&Worker::RunLong,
+  worker_->Ask(&Worker::RunLongChange,
                "SELECT weir_slots_put_config($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::smallint)",
                std::move(params), std::move(done),
                [config = std::move(config)](const Rows& rows) mutable {
@@ -99,8 +99,9 @@ void PostgresSlotStore::ListVersions(std::string name, Done<std::vector<Config>>
 }
 
 void PostgresSlotStore::Deactivate(std::string name, Done<bool> done) {
-  worker_->Ask(&Worker::Run, "SELECT weir_slots_deactivate($1)", std::move(Params().Text(name)),
-               std::move(done), [](const Rows& rows) { return rows.Int(0, 0) != 0; });
+  worker_->Ask(&Worker::RunChange, "SELECT weir_slots_deactivate($1)",
+               std::move(Params().Text(name)), std::move(done),
+               [](const Rows& rows) { return rows.Int(0, 0) != 0; });
 }
 
 // The latest versions, in force or not, of configs whose calendars have changed.

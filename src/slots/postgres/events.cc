@@ -152,7 +152,7 @@ void PostgresSlotStore::Move(std::shared_ptr<Moving> moving) {
     maybe(timing.has_value(), [&] { params.Int(earliest); });
     params.Int(ask.random);
     AppendTiming(params, timing ? &moving->timed : nullptr, timing, {&earliest, 1});
-    worker_->Run(
+    worker_->RunChange(
         moving->from_cancelled
             ? "SELECT * FROM weir_slot_move($1, $2::text, $3::bigint, $4::bigint, $5, $6::int, "
               "ARRAY[4], NULL, 'restored', NULL, $7::bigint[], $8::bigint[])"

@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <future>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "store_fixture.h"
 #include "support/child_process.h"
 #include "support/cutting_proxy.h"
+#include "support/ports.h"
 #include "support/wait.h"
 
 // What PostgreSQL itself does under the functions: locks of others are passed over, searches are
@@ -211,6 +214,58 @@ TEST_P(LockedWindows, AnAssignmentIsOneRoundTrip) {
     EXPECT_EQ(answer.outcome, Outcome::kNew);
   }
   EXPECT_EQ(wire.round_trips() - before, kCalls);
+}
+
+// The answer is lost after the commit. Made again, the change would be told that there is nothing
+// to change: 409 or 404 for something that was done.
+TEST_P(LockedWindows, AChangeWhoseAnswerWasLostIsNotToldThatItCannotBeMade) {
+  client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 10});
+  client().Assign(client().Ask("e", "pay", kNoon));
+  test::CuttingProxy wire(Server().port());
+  postgres::PostgresSlotStore store(postgres::Options{
+      .url = "postgres://weir@127.0.0.1:" + std::to_string(wire.port()) + "/" + database_name()});
+  test::SlotStoreClient mine(store);
+  const auto lost = [&wire, &mine](auto change) {
+    mine.Look("e");  // connections are made on first use; only open ones are cut
+    std::future<bool> cut = std::async(std::launch::async, [&wire] { return wire.CutReplies(); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until it waits for a reply
+    std::promise<std::optional<Error>> told;
+    change([&told](const auto& result) {
+      told.set_value(result.ok() ? std::nullopt : std::optional(result.error()));
+    });
+    const std::optional<Error> error = told.get_future().get();
+    EXPECT_TRUE(cut.get());
+    return error;
+  };
+  const auto expect_unknown = [](const std::optional<Error>& error) {
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->code, Code::kDeadlineExceeded) << error->message;
+    EXPECT_THAT(error->message, testing::HasSubstr("it is unknown whether the change was made"));
+  };
+  // Idempotent: asked again, and answered.
+  EXPECT_FALSE(lost([&](auto done) { store.Cancel("e", done); }).has_value());
+  EXPECT_EQ(client().Look("e")->state, State::kCancelled);
+  expect_unknown(lost([&](auto done) { store.Restore(mine.Ask("e", "", 0), done); }));
+  EXPECT_EQ(client().Look("e")->state, State::kScheduled);
+  expect_unknown(
+      lost([&](auto done) { store.Reschedule(mine.Ask("e", "", kNoon + kWindow), done); }));
+  EXPECT_EQ(client().Look("e")->slot.requested, kNoon + kWindow);
+  EXPECT_EQ(client().Look("e")->history.size(), 3U) << "none was made twice";
+  mine.Put({.name = "pay", .window_size = kWindow, .max_per_window = 15});
+  expect_unknown(lost([&](auto done) {
+    store.PutConfig({.name = "pay", .window_size = kWindow, .max_per_window = 20}, done);
+  }));
+  EXPECT_EQ(client().Versions("pay").size(), 3U);
+  expect_unknown(lost([&](auto done) { store.Deactivate("pay", done); }));
+  EXPECT_FALSE(client().Get("pay").has_value());
+  // A server that cannot be reached has made nothing, and says so.
+  postgres::PostgresSlotStore nowhere(postgres::Options{
+      .url = "postgres://weir@127.0.0.1:" + std::to_string(test::FreePort()) + "/none"});
+  std::promise<Code> told;
+  nowhere.Deactivate("pay", [&told](const Result<bool>& result) {
+    told.set_value(result.ok() ? Code::kInternal : result.error().code);
+  });
+  EXPECT_EQ(told.get_future().get(), Code::kUnavailable);
 }
 
 TEST_P(LockedWindows, ClaimingReadsNoFinishedEvents) {

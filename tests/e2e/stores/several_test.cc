@@ -103,6 +103,44 @@ TEST(SeveralStores, OneThatIsAwayLeavesTheOthersPolicies) {
   EXPECT_TRUE(Passes(nodes.ports()[0], R"({"domain":"api","descriptors":[{"route":"/b"}]})"));
 }
 
+// Nodes share their policies, and one of them has not been given the store that a policy names.
+TEST(SeveralStores, ANodeThatLacksAStoreSaysSoAndTakesAllOtherChanges) {
+  const auto shared = StoreServer::Make("redis");
+  const std::vector<std::string> policies = {"--policy-store", shared->url(), "--threads", "1"};
+  std::vector<std::string> more = policies;
+  more.insert(more.end(), {"--stores", "main=" + shared->url() + ",hot=memory:"});
+  Nodes has(1, "main", "", more);
+  Nodes lacks(1, shared->url(), "", policies);
+  HttpClient there(has.ports()[0]);
+  HttpClient here(lacks.ports()[0]);
+  const auto create = [&there](const std::string& key, const std::string& rest) {
+    const HttpResponse made =
+        there.Post("/admin/policies",
+                   R"({"key":")" + key +
+                       R"(","quota":{"fixed_window":{"limit":2,"window":"100d"}})" + rest + "}");
+    EXPECT_EQ(made.status, 201) << made.body;
+  };
+  create("lost", R"(,"store":"hot","on_store_error":"deny")");
+  create("fine", "");
+  const auto check = [&here](const std::string& key) {
+    return here.Post("/v1/check", R"({"key":")" + key + R"("})").body;
+  };
+  EXPECT_TRUE(WaitUntil([&] { return check("fine").find("\"limit\":2") != std::string::npos; }));
+  EXPECT_THAT(check("lost"), HasSubstr(R"("allowed":false)"));
+  EXPECT_THAT(here.Get("/admin/status").body,
+              HasSubstr(R"("cannotApply":["admin API: policy 'lost': unknown store 'hot'; )"
+                        R"(the configuration has no stores"])"));
+  EXPECT_THAT(here.Get("/metrics").body, HasSubstr("weir_policies_not_applied 1"));
+  EXPECT_THAT(here.Get("/readyz").status, 200);
+  // It changes policies itself, too, and hears when the other one is gone.
+  EXPECT_EQ(here.Post("/admin/policies",
+                      R"({"key":"own","quota":{"fixed_window":{"limit":3,"window":"1m"}}})")
+                .status,
+            201);
+  EXPECT_EQ(here.Send("DELETE", "/admin/policies/lost").status, 204);
+  EXPECT_THAT(here.Get("/admin/status").body, HasSubstr(R"("cannotApply":[])"));
+}
+
 class MoveTest : public ::testing::TestWithParam<std::pair<std::string, std::string>> {};
 
 TEST_P(MoveTest, NoKeyGetsAFreshQuotaOnItsWayFromOneStoreToAnother) {

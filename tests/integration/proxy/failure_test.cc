@@ -3,6 +3,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <array>
+
 #include "integration/proxy/fixture.h"
 #include "support/ports.h"
 #include "support/wait.h"
@@ -131,6 +133,38 @@ TEST_F(ProxyTest, ABodyThatTricklesInEarnsNoTime) {
   over = true;
   sender.join();
   EXPECT_THAT(answer, HasSubstr("408 Request Timeout"));
+}
+
+// Likewise one that takes an answer a little at a time. It gets no more time for that, the upstream
+// is not blamed for it, and its connection is closed.
+TEST_F(ProxyTest, AClientThatTakesAnAnswerTooSlowlyIsClosed) {
+  const auto over = std::make_shared<std::atomic<bool>>(false);
+  StartUpstream([over](test::TcpConnection& connection) {
+    connection.ReadThrough("\r\n\r\n");
+    connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
+    const std::string piece(65'536, 'x');
+    try {
+      while (true) connection.Send(piece);
+    } catch (const std::exception&) {
+      *over = true;
+      throw;
+    }
+  });
+  options_.timeouts.stall = milliseconds(400);
+  StartProxy();
+  test::TcpConnection client(port_);
+  const int small = 4096;
+  setsockopt(client.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+  client.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  std::array<char, 512> some{};
+  // 10 KiB a second, for 20 seconds.
+  for (int i = 0; i < 400 && !*over; ++i) {
+    if (recv(client.fd(), some.data(), some.size(), MSG_DONTWAIT) == 0) break;
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  EXPECT_TRUE(*over);
+  EXPECT_EQ(stats().rejected, 1U);
+  EXPECT_EQ(stats().upstream_timeouts, 0U);
 }
 
 TEST_F(ProxyTest, RefusesAMalformedAnswer) {

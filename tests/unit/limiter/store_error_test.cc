@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "limiter/explain.h"
 #include "unit/limiter/fixture.h"
 
 namespace weir::limiter {
@@ -92,6 +95,82 @@ TEST_F(StoreErrorTest, LocalGrantsTheShareOfThisProcess) {
   }
   // 5 permits fit into the quota but not into the share: that is no "never".
   EXPECT_EQ(Asked::For({{"user", "3"}}, 5).On(*limiter_).decision.verdict, Verdict::kLimited);
+}
+
+// Policies of a store that this process does not have, beside one whose store answers.
+class UnableTest : public ::testing::Test {
+ protected:
+  void Start(std::string_view policies) {
+    std::vector<policy::yaml::Problem> problems;
+    auto definitions = policy::ParsePolicies(policies, "p.yaml", problems);
+    ASSERT_EQ(policy::yaml::ToString(problems), "");
+    policy::CompileOptions options{policy::DefaultPolicy()};
+    options.stores = std::vector<std::string>{"main"};
+    EXPECT_FALSE(policy::PolicySet::Compile(definitions, options, ids_).ok());
+    options.tolerant = true;
+    live_.emplace(*policy::PolicySet::Compile(std::move(definitions), options, ids_));
+    shared_.emplace(*live_, ids_, Fallback::Options{.share = 0.1, .clock = &world_.clock()});
+    limiter_ = std::make_unique<PolicyLimiter>(
+        *shared_, std::make_unique<store::memory::MemoryStore>(world_.engine()));
+  }
+
+  World world_;
+  policy::PolicyIds ids_;
+  std::optional<policy::LivePolicies> live_;
+  std::optional<Shared> shared_;
+  std::unique_ptr<PolicyLimiter> limiter_;
+};
+
+TEST_F(UnableTest, APolicyWithoutItsStoreIsDecidedByOnStoreErrorAndOthersByTheStore) {
+  Start(
+      "policies: ["
+      "{name: denied, match: {a: '*'}, store: hot, on_store_error: deny, "
+      "quota: {fixed_window: {limit: 20, window: 10s}}}, "
+      "{name: shared, match: {b: '*'}, store: hot, "
+      "quota: {fixed_window: {limit: 20, window: 10s}}}, "
+      "{name: fine, match: {c: '*'}, store: main, quota: {fixed_window: {limit: 3, window: "
+      "10s}}}]");
+  const auto admitted = [this](const char* entry) {
+    int count = 0;
+    for (int i = 0; i < 30; ++i)
+      count += Asked::For({{entry, "1"}}).On(*limiter_).decision.allowed();
+    return count;
+  };
+  EXPECT_EQ(admitted("a"), 0);
+  EXPECT_EQ(admitted("b"), 2);
+  EXPECT_EQ(admitted("c"), 3);
+  // Nothing was charged in a store that the policy does not name.
+  Asked denied = Asked::For({{"a", "1"}});
+  EXPECT_TRUE(denied.On(*limiter_).degraded);
+  EXPECT_EQ(world_.engine().size(), 1U);
+  // Together all or none: the one that could be charged is not, when the other refuses.
+  EXPECT_FALSE(Asked::For({{"a", "2"}, {"c", "2"}}).On(*limiter_).decision.allowed());
+  EXPECT_EQ(Asked::For({{"c", "2"}}).On(*limiter_).decision.remaining, 2);
+  // What is no check cannot be guessed.
+  Asked refund = Asked::For({{"b", "1"}}, 1, Op::kRefund);
+  EXPECT_EQ(refund.On(*limiter_).status.error().code, Code::kUnavailable);
+  EXPECT_THAT(refund.check.status.error().message, ::testing::HasSubstr("unknown store 'hot'"));
+  // Many checks in one batch keep their own answers.
+  Asked one = Asked::For({{"a", "3"}});
+  Asked two = Asked::For({{"c", "3"}});
+  std::vector<Check> both{one.check, two.check, one.check, two.check};
+  limiter_->Decide(both, [] {});
+  EXPECT_FALSE(both[0].decision.allowed());
+  EXPECT_EQ(both[1].decision.remaining, 2);
+  EXPECT_FALSE(both[2].decision.allowed());
+  EXPECT_EQ(both[3].decision.remaining, 1);
+}
+
+TEST_F(UnableTest, ExplainNamesTheReason) {
+  Start(
+      "policies: [{name: p, match: {a: '*'}, store: hot, "
+      "quota: {fixed_window: {limit: 20, window: 10s}}}]");
+  Asked asked = Asked::For({{"a", "1"}});
+  std::string why;
+  Explain(*limiter_, asked.check.request,
+          [&why](const Explanation& told) { why = told.policies.at(0).why; });
+  EXPECT_THAT(why, ::testing::HasSubstr("this node cannot apply it: p.yaml:1:12: policy 'p': "
+                                        "unknown store 'hot'; the stores are main"));
 }
 
 // The rows of docs/reference/bounds.md: two nodes that reach no store, a limit of 100, a share of a

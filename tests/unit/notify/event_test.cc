@@ -61,6 +61,8 @@ TEST(Event, WithAKeyHasTheSameIdWhenRepeated) {
   EXPECT_NE(id, MakeEvent({"u2", "m", "k"}, kTime).id);
   EXPECT_NE(id, MakeEvent({"u", "m2", "k"}, kTime).id);
   EXPECT_NE(id, MakeEvent(request, kTime + kKeyLifetime).id);
+  EXPECT_EQ(id, MakeEvent(request, kTime + kKeyLifetime).earlier_id);
+  EXPECT_EQ(MakeEvent({"u", "m"}, kTime).earlier_id, "");
 }
 
 TEST(ConsoleProvider, PrintsOneLineWhateverTheMessageHolds) {

@@ -141,6 +141,31 @@ TEST_F(SenderTest, AnIdIsDeliveredOnceInABatchAndAcrossRestarts) {
   EXPECT_EQ(stats_.count(DeliveryStats::kDelivered), 2);
 }
 
+// A send with a key whose answer was lost before midnight is repeated after it: the id contains the
+// day, so it is another one.
+TEST_F(SenderTest, ARepeatedSendIsDeliveredOnceAlsoIfMidnightLiesBetween) {
+  constexpr Micros kMidnight = Micros{20'000} * kKeyLifetime;
+  const SendRequest request{"ann", "m", "key"};
+  std::int64_t offset = 0;
+  const auto message = [&](Micros at) {
+    kafka::Incoming incoming = Message(0, offset++, "");
+    incoming.payload = EncodeEvent(MakeEvent(request, at));
+    return incoming;
+  };
+  constexpr Micros kSecond = 1'000'000;
+  auto sender = Make();
+  // In one batch, and in several.
+  sender->Handle({message(kMidnight - kSecond), message(kMidnight + kSecond)});
+  sender->Handle({message(kMidnight + kKeyLifetime / 2)});
+  EXPECT_THAT(provider_.delivered["ann"], testing::SizeIs(1));
+  EXPECT_EQ(stats_.count(DeliveryStats::kDuplicate), 2);
+  // A key that is used again after its 24 hours is another message, on whichever day.
+  sender->Handle({message(kMidnight + kKeyLifetime + kKeyLifetime / 2 + kSecond)});
+  EXPECT_THAT(provider_.delivered["ann"], testing::SizeIs(2));
+  sender->Handle({message(kMidnight + 3 * kKeyLifetime - kSecond)});
+  EXPECT_THAT(provider_.delivered["ann"], testing::SizeIs(3));
+}
+
 TEST_F(SenderTest, MalformedMessagesAreSkippedAndKept) {
   Incoming bad{.partition = 2, .offset = 5, .key = "k", .payload = "{\"id\":"};
   EXPECT_THAT(Pairs(Make()->Handle({bad, Message(2, 6, "a")})), ElementsAre(std::pair(2, 7)));

@@ -85,6 +85,28 @@ TEST_F(CatalogTest, APolicyWithAnUnknownStoreIsRefused) {
   EXPECT_TRUE(strict.CheckFree(stored).ok());
 }
 
+// Another node, which has the store, has accepted it.
+TEST_F(CatalogTest, AStoredPolicyWithAnUnknownStoreKeepsNothingElseOutOfForce) {
+  Catalog strict{{DefaultPolicy(), 0.1, false, std::vector<std::string>{"main"}}};
+  Definition stored = Stored("b", 5);
+  stored.store = "hot";
+  ASSERT_TRUE(strict.SetStored({stored, Stored("c", 6)}).ok());
+  EXPECT_EQ(PolicyOf(strict, "b"), "b@admin API");
+  EXPECT_EQ(PolicyOf(strict, "c"), "c@admin API");
+  EXPECT_THAT(strict.status().unable,
+              ElementsAre("admin API: policy 'b': unknown store 'hot'; the stores are main"));
+  EXPECT_EQ(strict.live().Current()->ForKey("b").unable, strict.status().unable.front());
+  EXPECT_THAT(strict.live().Current()->ForKey("c").unable, IsEmpty());
+  // Files are this node's own: their mistakes are still refused, and may come and go meanwhile.
+  folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true, store: cold}]");
+  EXPECT_EQ(strict.LoadFiles({path_}).size(), 1U);
+  folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]");
+  EXPECT_THAT(strict.LoadFiles({path_}), IsEmpty());
+  EXPECT_EQ(strict.status().unable.size(), 1U);
+  ASSERT_TRUE(strict.SetStored({Stored("c", 6)}).ok());
+  EXPECT_THAT(strict.status().unable, IsEmpty());
+}
+
 TEST_F(CatalogTest, FilesAndStoredPoliciesAreInForceTogether) {
   folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]");
   EXPECT_THAT(catalog_.LoadFiles({path_}), IsEmpty());

@@ -89,7 +89,7 @@ function statusFacts(status, store) {
 }
 
 /** What an operator must know first. */
-function problemsOf({ storeHealth: store, policyStoreHealth: kept, setAside = [] }) {
+function problemsOf({ storeHealth: store, policyStoreHealth: kept, setAside = [], cannotApply = [] }) {
   return [
     store?.up === false && message('bad',
       `The store is down${store.lastError ? ` (${plainName(store.lastError, 200)})` : ''}. Until it is back, on_store_error of each policy decides: deny refuses, allow admits, and local, the default, admits a share of the limit on this node.`),
@@ -98,6 +98,8 @@ function problemsOf({ storeHealth: store, policyStoreHealth: kept, setAside = []
       'The policy database is down, and this node has never read it: only policies from files are active.'),
     setAside.length > 0 && message('', h('p', null, 'Stored but not active, because a file has a policy with the same name, or because the policy that they override is in no file: ',
       setAside.slice(0, 10).flatMap((one, i) => [i > 0 && ', ', name(one, 60)]), setAside.length > 10 && ` and ${count(setAside.length - 10)} more`)),
+    cannotApply.length > 0 && message('bad', h('p', null, 'This node cannot apply these policies; on_store_error of each decides: ',
+      cannotApply.slice(0, 10).flatMap((one, i) => [i > 0 && ', ', name(one, 200)]), cannotApply.length > 10 && ` and ${count(cannotApply.length - 10)} more`)),
   ];
 }
 

@@ -4,6 +4,10 @@
 
 #include <array>
 #include <chrono>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
 
 namespace weir::store::memory {
 namespace {
@@ -48,6 +52,62 @@ TEST_F(MemoryStoreTest, SinglesAndGroupsOfOneBatchAreAppliedInOrder) {
   EXPECT_EQ(decisions[2].retry_after, 10s);
   EXPECT_TRUE(batch[3].applied);
   EXPECT_EQ(decisions[4].remaining, 3);
+}
+
+// Whoever may use this store (WEIR.APPLY) names any numbers. Under UBSan nothing overflows,
+// whatever they are, and a limit is never exceeded for it.
+TEST_F(MemoryStoreTest, ExtremeNumbersDoNotOverflow) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  const std::vector<Quota> quotas = {*Quota::TokenBucket(1, 1, kMaxWindow),
+                                     *Quota::TokenBucket(kMaxLimit, kMaxLimit, 1000s),
+                                     *Quota::FixedWindow(kMaxLimit, kMaxWindow),
+                                     *Quota::FixedWindow(1, 1ns),
+                                     *Quota::SlidingLog(3, kMaxWindow),
+                                     *Quota::SlidingCounter(kMaxLimit, kMaxWindow, 1024),
+                                     *Quota::SlidingCounter(5, 1ns, 1),
+                                     *Quota::Concurrency(2, kMaxWindow),
+                                     *Quota::AnchoredWindow(kMaxLimit, kMaxWindow)};
+  const std::vector<std::int64_t> numbers = {kLeast,
+                                             kLeast + 1,
+                                             -kMaxLimit,
+                                             -1,
+                                             0,
+                                             1,
+                                             kMaxLimit,
+                                             kMaxLimit + 1,
+                                             kMost / 2,
+                                             kMost - kMaxWindow.count(),
+                                             clock_.Now(),
+                                             kMost - 1,
+                                             kMost};
+  std::mt19937_64 random(7);
+  const auto any = [&random](const auto& list) { return list[random() % list.size()]; };
+  for (int i = 0; i < 200'000; ++i) {
+    const Quota quota = any(quotas);
+    const std::string key = "k" + std::to_string(random() % 3);
+    const Quota record = *Quota::Concurrency(1, 60s);
+    const std::array<Charge, 2> charges = {
+        random() % 2 == 0 ? Charge{"r|%reserved:1", 1, &record} : Charge{key, any(numbers), &quota},
+        Charge{key, any(numbers), &quota}};
+    std::array<Decision, 2> decisions;
+    const std::array<Nanos, 2> stamps = {any(numbers), any(numbers)};
+    Application application;
+    application.op = static_cast<Op>(random() % (static_cast<int>(Op::kSettle) + 1));
+    application.lease = any(numbers);
+    const bool one = application.op == Op::kRelease || application.op == Op::kLease ||
+                     application.op == Op::kReturn;
+    application.charges = std::span(charges).last(one ? 1 : 2);
+    application.decisions = std::span(decisions).last(one ? 1 : 2);
+    if (application.op == Op::kSettle) application.stamps = stamps;
+    store_.Apply(std::span(&application, 1), [] {});
+    EXPECT_TRUE(application.status.ok());
+    for (const Decision& decision : application.decisions) {
+      EXPECT_LE(decision.remaining, decision.limit);
+      EXPECT_GE(decision.remaining, 0);
+    }
+    if (random() % 100 == 0) clock_.Advance(std::chrono::nanoseconds(random() % kMaxLimit));
+  }
 }
 
 TEST_F(MemoryStoreTest, PeekRefundReleaseAndReset) {
