@@ -13,10 +13,10 @@
 #include "scenario.h"
 #include "world.h"
 
-// Read by jemalloc, if that is linked: there is one thread, and it will need all memory again.
+// Read by jemalloc, if that is linked: there is one thread.
 extern "C" {
 extern const char* malloc_conf;  // NOLINT(readability-identifier-naming)
-const char* malloc_conf = "narenas:1,dirty_decay_ms:-1,muzzy_decay_ms:-1,lg_tcache_max:13";
+const char* malloc_conf = "narenas:1,dirty_decay_ms:1000,lg_tcache_max:13";
 }
 
 namespace {
