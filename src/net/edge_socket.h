@@ -66,6 +66,9 @@ class EdgeSocket final : public Transport {
   int fd_ = -1;
   bool tells_more_ = false;  // the kernel says whether there is more
   bool more_ = false;
+  /// Something was received and nothing sent since. The kernel does not say whether a reset came
+  /// with it, and no edge will: sending would fail, so only waiting has to look once more.
+  bool unsure_ = false;
   Counted* owner_ = nullptr;
   Watcher* watcher_ = nullptr;
   Wait readable_{*this, &Watcher::OnReadable};
