@@ -68,6 +68,7 @@ void Session::OnClientRead(Outcome outcome) {
     case Phase::kLinger:
       lingered_ += in_.view().size();
       in_.Consume(in_.view().size());
+      if (outcome == Outcome::kEnd && !client_->flushed()) return;  // it may read on
       if (over || lingered_ > kMaxLinger) return Close();
       return ReadClient();
     default:
@@ -166,8 +167,11 @@ void Session::Linger() {
   phase_ = Phase::kLinger;
   client_->ShutDownSend();
   in_.Consume(in_.view().size());
-  Touch(shared_.options.timeouts.linger);
   ReadClient();
+  // By TLS, what was sent may have yet to leave: a slow client gets the time it has elsewhere.
+  if (client_->flushed()) return Touch(shared_.options.timeouts.linger);
+  Touch(shared_.options.timeouts.stall);
+  client_->AwaitWritable();
 }
 
 void Session::Close() {
@@ -189,6 +193,8 @@ void Session::OnWritable() {
       return PumpResponse();
     case Phase::kTunnel:
       return PumpTunnelDown();
+    case Phase::kLinger:
+      return client_reading_ ? Touch(shared_.options.timeouts.linger) : Close();
     default:
       return;
   }
@@ -205,7 +211,7 @@ void Session::OnDeadline() {
   const Ptr self(this);
   switch (phase_) {
     case Phase::kIdle:
-      return reactor().draining() ? Linger() : Close();
+      return reactor().draining() || !client_->flushed() ? Linger() : Close();
     case Phase::kHead:
       Count(shared_.stats.rejected);
       exchange_ = {};
