@@ -161,6 +161,12 @@ void EdgeSocket::Begin(Wait& wait, int kind) {
 
 bool EdgeSocket::ShutDownSend() noexcept { return ::shutdown(fd_, SHUT_WR) == 0; }
 
+void EdgeSocket::Reset() noexcept {
+  const linger at_once{1, 0};
+  if (is_open()) (void)setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  Close();
+}
+
 void EdgeSocket::Close() noexcept {
   if (!is_open()) return;
   // What is under way comes back as aborted and lets the connection go.

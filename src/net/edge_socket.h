@@ -40,6 +40,7 @@ class EdgeSocket final : public Transport {
   void AwaitTurn() override;
   bool ShutDownSend() noexcept override;
   void Close() noexcept override;
+  void Reset() noexcept override;
 
  private:
   using AsioReactor = boost::asio::detail::epoll_reactor;

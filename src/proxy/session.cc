@@ -177,10 +177,14 @@ void Session::Linger() {
 void Session::Close() {
   if (phase_ == Phase::kClosed) return;
   const Ptr self(this);  // the upstream's connection may hold the last reference
+  const bool cut_off =
+      phase_ == Phase::kExchange && exchange_.started && response_body_.until_close();
   phase_ = Phase::kClosed;
   EndTrace(0);
   DropUpstream();
   ReleasePermits();
+  // Where a response ends with the connection, the client would take this for its end.
+  if (cut_off) client_->Reset();
   client_->Close();
   reactor().timers().Cancel(*this);
 }
