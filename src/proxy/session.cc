@@ -63,7 +63,7 @@ void Session::OnClientRead(Outcome outcome) {
     case Phase::kTunnel:
       if (outcome == Outcome::kBroken) return Close();
       client_done_ = client_done_ || over;
-      Touch(shared_.options.timeouts.tunnel);
+      OnTunnelMoved();
       return PumpTunnelUp();
     case Phase::kLinger:
       lingered_ += in_.view().size();

@@ -124,7 +124,7 @@ void Session::OnUpstreamRead(Outcome outcome) {
   if (phase_ == Phase::kTunnel) {
     if (outcome == Outcome::kBroken) return Close();
     upstream_done_ = upstream_done_ || outcome == Outcome::kEnd;
-    Touch(shared_.options.timeouts.tunnel);
+    OnTunnelMoved();
     return PumpTunnelDown();
   }
   if (phase_ != Phase::kExchange) return;
