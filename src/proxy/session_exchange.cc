@@ -255,9 +255,6 @@ void Session::FinishExchange() {
   } else {
     DropUpstream();
   }
-  // The client asked for the end itself and sends no more, so nothing of ours can get lost.
-  const bool asked = exchange_.close && request_.close && exchange_.request_done;
-  if (asked && client_->flushed()) return Close();
   if (exchange_.close || !exchange_.request_done) return Linger();
   phase_ = Phase::kIdle;
   Serve();

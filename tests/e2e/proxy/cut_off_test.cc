@@ -1,5 +1,6 @@
-// A response that ends with its connection has no other end: if the upstream fails in the midst of
-// it, the client must not take what it has for all of it.
+// A client gets all of its response, or learns that it did not. One that ends with its connection
+// has no other end: if the upstream fails in the midst of it, the client must not take what it has
+// for all of it.
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -58,6 +59,34 @@ TEST(WeirProxyCutOff, AnUpstreamThatBreaksOffIsNotTheEnd) {
 
 TEST(WeirProxyCutOff, AnUpstreamThatFallsSilentIsNotTheEnd) {
   EXPECT_EQ(ErrorAtTheEnd(End::kSilent), ECONNRESET);
+}
+
+// Closing a socket with unread bytes resets the connection, and what has not left is lost.
+TEST(WeirProxyCutOff, AClientThatSendsMoreThanItsLastRequestGetsItsWholeResponse) {
+  const std::string body(1'000'000, 'x');
+  std::promise<void> request_is_there;
+  std::promise<void> more_is_there;
+  std::promise<void> answered;
+  TcpServer upstream([&](TcpConnection& connection) {
+    connection.ReadThrough("abc");
+    request_is_there.set_value();
+    more_is_there.get_future().wait();
+    connection.Send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1000000\r\n\r\n" +
+                    body);
+    connection.ReadAll();
+    answered.set_value();
+  });
+  TempDir dir;
+  WeirProcess weir({"proxy", "--upstream", "http://127.0.0.1:" + std::to_string(upstream.port()),
+                    "--data", dir.path(), "--listen", "127.0.0.1:0"});
+  TcpConnection client(weir.Port("proxy"));
+  client.Send("POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc");
+  request_is_there.get_future().wait();
+  client.Send("\r\n");  // as some clients end a body
+  more_is_there.set_value();
+  answered.get_future().wait();
+  client.ReadThrough("\r\n\r\n");
+  EXPECT_EQ(client.ReadAll().size(), body.size());
 }
 
 }  // namespace
