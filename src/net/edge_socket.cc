@@ -95,9 +95,10 @@ EdgeSocket::Received EdgeSocket::Receive(std::span<char> space) noexcept {
   const ssize_t size = ::recvmsg(fd_, &message, MSG_DONTWAIT);
   if (size > 0) [[likely]] {
     more_ = SaysMore(message);
+    unsure_ = true;
     return {Outcome::kBytes, static_cast<std::size_t>(size)};
   }
-  more_ = false;
+  more_ = unsure_ = false;
   if (size == 0) return {Outcome::kEnd};
   more_ = errno == EINTR;
   return {errno == EAGAIN || errno == EINTR ? Outcome::kNothing : Outcome::kBroken};
@@ -115,6 +116,7 @@ std::ptrdiff_t EdgeSocket::Send(std::string_view bytes, std::string_view rest) n
     message.msg_iovlen = bytes.empty() || rest.empty() ? 1 : 2;
     const ssize_t size = ::sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (size >= 0) {
+      unsure_ = false;
       const auto taken = static_cast<std::size_t>(size);
       sent += taken;
       rest.remove_prefix(taken - std::min(taken, bytes.size()));
@@ -130,7 +132,7 @@ std::ptrdiff_t EdgeSocket::Send(std::string_view bytes, std::string_view rest) n
 
 void EdgeSocket::AwaitReadable() {
   if (readable_.waiting || !is_open()) return;
-  if (more_) {
+  if (more_ || unsure_) {
     // No edge will tell of what is there already.
     readable_.waiting.reset(owner_);
     reactor_.post_immediate_completion(&readable_, /*is_continuation=*/true);
@@ -158,6 +160,12 @@ void EdgeSocket::Begin(Wait& wait, int kind) {
 }
 
 bool EdgeSocket::ShutDownSend() noexcept { return ::shutdown(fd_, SHUT_WR) == 0; }
+
+void EdgeSocket::Reset() noexcept {
+  const linger at_once{1, 0};
+  if (is_open()) (void)setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  Close();
+}
 
 void EdgeSocket::Close() noexcept {
   if (!is_open()) return;

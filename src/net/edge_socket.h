@@ -40,6 +40,7 @@ class EdgeSocket final : public Transport {
   void AwaitTurn() override;
   bool ShutDownSend() noexcept override;
   void Close() noexcept override;
+  void Reset() noexcept override;
 
  private:
   using AsioReactor = boost::asio::detail::epoll_reactor;
@@ -66,6 +67,9 @@ class EdgeSocket final : public Transport {
   int fd_ = -1;
   bool tells_more_ = false;  // the kernel says whether there is more
   bool more_ = false;
+  /// Something was received and nothing sent since. The kernel does not say whether a reset came
+  /// with it, and no edge will: sending would fail, so only waiting has to look once more.
+  bool unsure_ = false;
   Counted* owner_ = nullptr;
   Watcher* watcher_ = nullptr;
   Wait readable_{*this, &Watcher::OnReadable};

@@ -169,6 +169,12 @@ bool TlsTransport::ShutDownSend() noexcept {
   return cipher_.empty() ? carrier_->ShutDownSend() : true;
 }
 
+/// Without the alert that says that all was sent.
+void TlsTransport::Reset() noexcept {
+  closing_ = true;
+  carrier_->Reset();
+}
+
 void TlsTransport::Close() noexcept {
   if (!is_open()) return;
   closing_ = true;

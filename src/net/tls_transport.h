@@ -37,6 +37,7 @@ class TlsTransport final : public Transport, private Transport::Watcher {
   void AwaitTurn() override;
   bool ShutDownSend() noexcept override;
   void Close() noexcept override;
+  void Reset() noexcept override;
 
  private:
   void OnReadable() override { watcher_->OnReadable(); }

@@ -71,6 +71,8 @@ class Transport {
   virtual bool ShutDownSend() noexcept = 0;
   /// No more notifications after this.
   virtual void Close() noexcept = 0;
+  /// The same, and the peer learns that what it has got was not all.
+  virtual void Reset() noexcept { Close(); }
 };
 
 }  // namespace weir::net

@@ -63,11 +63,12 @@ void Session::OnClientRead(Outcome outcome) {
     case Phase::kTunnel:
       if (outcome == Outcome::kBroken) return Close();
       client_done_ = client_done_ || over;
-      Touch(shared_.options.timeouts.tunnel);
+      OnTunnelMoved();
       return PumpTunnelUp();
     case Phase::kLinger:
       lingered_ += in_.view().size();
       in_.Consume(in_.view().size());
+      if (outcome == Outcome::kEnd && !client_->flushed()) return;  // it may read on
       if (over || lingered_ > kMaxLinger) return Close();
       return ReadClient();
     default:
@@ -166,17 +167,24 @@ void Session::Linger() {
   phase_ = Phase::kLinger;
   client_->ShutDownSend();
   in_.Consume(in_.view().size());
-  Touch(shared_.options.timeouts.linger);
   ReadClient();
+  // By TLS, what was sent may have yet to leave: a slow client gets the time it has elsewhere.
+  if (client_->flushed()) return Touch(shared_.options.timeouts.linger);
+  Touch(shared_.options.timeouts.stall);
+  client_->AwaitWritable();
 }
 
 void Session::Close() {
   if (phase_ == Phase::kClosed) return;
   const Ptr self(this);  // the upstream's connection may hold the last reference
+  const bool cut_off =
+      phase_ == Phase::kExchange && exchange_.started && response_body_.until_close();
   phase_ = Phase::kClosed;
   EndTrace(0);
   DropUpstream();
   ReleasePermits();
+  // Where a response ends with the connection, the client would take this for its end.
+  if (cut_off) client_->Reset();
   client_->Close();
   reactor().timers().Cancel(*this);
 }
@@ -189,6 +197,8 @@ void Session::OnWritable() {
       return PumpResponse();
     case Phase::kTunnel:
       return PumpTunnelDown();
+    case Phase::kLinger:
+      return client_reading_ ? Touch(shared_.options.timeouts.linger) : Close();
     default:
       return;
   }
@@ -205,7 +215,7 @@ void Session::OnDeadline() {
   const Ptr self(this);
   switch (phase_) {
     case Phase::kIdle:
-      return reactor().draining() ? Linger() : Close();
+      return reactor().draining() || !client_->flushed() ? Linger() : Close();
     case Phase::kHead:
       Count(shared_.stats.rejected);
       exchange_ = {};

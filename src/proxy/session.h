@@ -127,6 +127,7 @@ class Session final : public net::Connection,
   void PumpTunnelUp();
   void PumpTunnelDown();
   void FinishTunnelHalf();
+  void OnTunnelMoved();
   void PrepareMessages();
   std::size_t Sendable();
   bool AskAboutMessage();

@@ -124,7 +124,7 @@ void Session::OnUpstreamRead(Outcome outcome) {
   if (phase_ == Phase::kTunnel) {
     if (outcome == Outcome::kBroken) return Close();
     upstream_done_ = upstream_done_ || outcome == Outcome::kEnd;
-    Touch(shared_.options.timeouts.tunnel);
+    OnTunnelMoved();
     return PumpTunnelDown();
   }
   if (phase_ != Phase::kExchange) return;
@@ -266,9 +266,6 @@ void Session::FinishExchange() {
   } else {
     DropUpstream();
   }
-  // The client asked for the end itself and sends no more, so nothing of ours can get lost.
-  const bool asked = exchange_.close && request_.close && exchange_.request_done;
-  if (asked && client_->flushed()) return Close();
   if (exchange_.close || !exchange_.request_done) return Linger();
   phase_ = Phase::kIdle;
   Serve();

@@ -22,9 +22,14 @@ void Session::BeginTunnel() {
   // Several protocols may have been offered; what the upstream has chosen counts.
   const http::Field* const chosen = response_.Find(http::FieldId::kUpgrade);
   if (chosen == nullptr || !http::ListHas(chosen->value, kWebSocket)) messages_.reset();
-  Touch(shared_.options.timeouts.tunnel);
+  Touch(reactor().draining() ? shared_.options.timeouts.linger : shared_.options.timeouts.tunnel);
   PumpTunnelUp();
   if (phase_ == Phase::kTunnel) PumpTunnelDown();
+}
+
+/// Once the proxy has been told to end, no traffic earns a tunnel more time.
+void Session::OnTunnelMoved() {
+  if (!reactor().draining()) Touch(shared_.options.timeouts.tunnel);
 }
 
 /// Keeps what is needed to ask about messages, while the request's head is still there.

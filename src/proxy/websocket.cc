@@ -12,6 +12,7 @@ constexpr std::uint8_t kClose = 8;   // the first of the control frames
 constexpr std::uint8_t kPong = 10;   // the last of them
 constexpr std::uint8_t kOpcode = 0x0f;
 constexpr std::uint8_t kEnd = 0x80;
+constexpr std::uint8_t kMasked = 0x80;
 
 }  // namespace
 
@@ -64,7 +65,11 @@ void WebSocketScanner::Step(std::uint8_t byte) noexcept {
     case State::kStart:
       return Begin(byte);
     case State::kLength:
-      masked_ = (byte & 0x80U) != 0;
+      // Servers that take the mask for granted would see the next frame begin four bytes later.
+      if ((byte & kMasked) == 0) {
+        state_ = State::kFailed;
+        return;
+      }
       payload_ = byte & 0x7fU;
       if (payload_ < 126) return AfterLength();
       rest_ = payload_ == 126 ? 2 : 8;
@@ -95,11 +100,7 @@ void WebSocketScanner::Step(std::uint8_t byte) noexcept {
 
 void WebSocketScanner::AfterLength() noexcept {
   rest_ = 4;
-  if (masked_) {
-    state_ = State::kMask;
-  } else {
-    state_ = payload_ == 0 ? State::kStart : State::kPayload;
-  }
+  state_ = State::kMask;
 }
 
 }  // namespace weir::proxy

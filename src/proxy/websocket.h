@@ -40,7 +40,6 @@ class WebSocketScanner {
   State state_ = State::kStart;
   bool waits_ = false;
   bool admitted_ = false;
-  bool masked_ = false;
   bool control_ = false;       // the frame is a ping, a pong or the close
   bool open_ = false;          // a message has begun and not ended
   bool closed_ = false;        // the client has said that it sends no more

@@ -82,6 +82,44 @@ TEST_F(SlowClients, ThoseThatGiveNoWindowForTheirAnswersAreClosed) {
   EXPECT_TRUE(WaitUntil([this] { return AllClosed(); }));
 }
 
+/// Reads frames up to one of this type and with all these flags.
+void ReadThrough(TcpConnection& client, h2::Type type, unsigned flags) {
+  while (true) {
+    const std::string head = client.Read(9);
+    std::size_t size = 0;
+    for (const char byte : head.substr(0, 3)) size = size << 8U | static_cast<unsigned char>(byte);
+    client.Read(size);
+    if (head[3] == static_cast<char>(type) && (static_cast<unsigned>(head[4]) & flags) == flags) {
+      return;
+    }
+  }
+}
+
+TEST_F(SlowClients, ThoseThatAreResetAsTheySpeakAreGone) {
+  ServeConfig("threads: 1\n");
+  const std::string ping(8, 'x');
+  for (int i = 0; i < 50; ++i) {
+    TcpConnection client(weir_->Port("grpc"));
+    // A call without a time limit. When the ping is answered, there is nothing left to be sent.
+    client.Send(
+        h2::Hello() +
+        h2::Frame(h2::kHeaders, h2::kEndHeaders, 1, h2::CallHead("/grpc.health.v1.Health/Watch")) +
+        h2::Frame(h2::kData, h2::kEndStream, 1, std::string_view("\0\0\0\0\0", 5)));
+    ReadThrough(client, h2::kData, h2::kNone);
+    client.Send(h2::Frame(h2::kSettings, h2::kAck, 0) + h2::Frame(h2::kPing, h2::kNone, 0, ping));
+    ReadThrough(client, h2::kPing, h2::kAck);
+    const linger at_once{1, 0};
+    setsockopt(client.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    client.Send(h2::Frame(h2::kPing, h2::kAck, 0, ping));  // gets no answer
+  }
+  // The one that asks.
+  EXPECT_TRUE(WaitUntil(
+      [this] {
+        return Client().Get("/metrics").body.find("\nweir_connections 1\n") != std::string::npos;
+      },
+      10s));
+}
+
 TEST_F(SlowClients, OneDoorsCrowdDoesNotShutOutTheOthers) {
   ServeConfig("threads: 1\nlimits: {max_connections: 100}\n");
   Connect(weir_->Port("resp"), 150);

@@ -110,6 +110,33 @@ TEST(WeirProxyLifecycle, TunnelsAWebsocket) {
   }
 }
 
+TEST(WeirProxyLifecycle, TunnelsEndSoonAfterItIsToldToEndHoweverBusyTheyAre) {
+  TcpServer upstream([](TcpConnection& connection) {
+    connection.ReadThrough("\r\n\r\n");
+    connection.Send(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+    while (true) connection.Send(connection.Read(1));
+  });
+  TempDir dir;
+  const std::string patient = dir.Write("weir.yaml", "limits: { drain_timeout: 1m }\n");
+  WeirProcess weir(Args(upstream.port(), dir, {"--config", patient}));
+  TcpConnection client(weir.Port("proxy"));
+  client.Send("GET /chat HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+  client.ReadThrough("\r\n\r\n");
+  weir.process().Signal(SIGTERM);
+  const auto told = std::chrono::steady_clock::now();
+  const auto took = [told] { return std::chrono::steady_clock::now() - told; };
+  try {
+    while (took() < std::chrono::seconds(40)) {
+      client.Send("x");
+      client.Read(1);
+    }
+  } catch (const std::runtime_error&) {  // the tunnel has ended
+  }
+  EXPECT_LT(took(), std::chrono::seconds(30));
+  EXPECT_EQ(weir.process().Wait(), 0);
+}
+
 TEST(WeirProxyLifecycle, AnswersForASlowUpstream) {
   TcpServer upstream([](TcpConnection& connection) { connection.ReadAll(); });
   TempDir dir;

@@ -122,6 +122,33 @@ TEST_F(EdgeSocketTest, LosesNoEndThatCameWithTheLastBytes) {
   EXPECT_EQ(told->outcome, EdgeSocket::Outcome::kEnd);
 }
 
+TEST_F(EdgeSocketTest, LosesNoResetThatCameWithTheLastBytes) {
+  SkipFirstEdge();
+  Write("bye");
+  peer.set_option(boost::asio::socket_base::linger(true, 0));
+  peer.close();
+  told->socket.AwaitReadable();
+  ASSERT_TRUE(Until([this] { return told->readable == 2; }));
+  EXPECT_EQ(told->Receive(), "bye");
+  told->socket.AwaitReadable();
+  ASSERT_TRUE(Until([this] { return told->readable == 3; })) << "told of nothing";
+  EXPECT_EQ(told->Receive(), "");
+  EXPECT_EQ(told->outcome, EdgeSocket::Outcome::kBroken);
+}
+
+TEST_F(EdgeSocketTest, LooksOnceWhereAnAnswerWasSent) {
+  SkipFirstEdge();
+  told->socket.AwaitReadable();
+  Write("check");
+  ASSERT_TRUE(Until([this] { return told->readable == 2; }));
+  EXPECT_EQ(told->Receive(), "check");
+  EXPECT_EQ(told->socket.Send("allowed"), 7);
+  told->socket.AwaitReadable();
+  reactor.context().restart();
+  reactor.context().poll();
+  EXPECT_EQ(told->readable, 2);
+}
+
 TEST_F(EdgeSocketTest, TellsWhenThePeerTakesBytesAgain) {
   const std::string block(std::size_t{1} << 20U, 'x');
   std::size_t sent = 0;

@@ -51,11 +51,8 @@ TEST(WebSocketScanner, CountsMessagesWhateverTheirLengthAndHowTheyAreCut) {
   std::string bytes;
   int expected = 0;
   for (const std::size_t size : {0U, 1U, 125U, 126U, 127U, 65535U, 65536U, 70000U}) {
-    for (const bool masked : {true, false}) {
-      bytes += Frame(1, size, masked) + Frame(2, size, masked) + Frame(9, size % 126, masked) +
-               Frame(10, 0, masked);
-      expected += 4;
-    }
+    bytes += Frame(1, size) + Frame(2, size) + Frame(9, size % 126) + Frame(10, 0);
+    expected += 4;
   }
   for (const std::size_t piece : {1U, 2U, 3U, 7U, 1000U, 8192U, 10'000'000U}) {
     EXPECT_EQ(Count(bytes, piece), expected) << piece;
@@ -98,6 +95,15 @@ TEST(WebSocketScanner, FailsOnFramesWhoseEndIsInDoubt) {
   EXPECT_EQ(Count(Frame(9, 5, true, false), 100), -1) << "and in one piece";
   EXPECT_EQ(Count(std::string("\x81\xfe\x00\x05mask12345", 13), 100), -1) << "5 has a shorter form";
   EXPECT_EQ(Count(std::string("\x81\xff\0\0\0\0\0\0\xff\xffmask", 14), 100), -1);
+}
+
+// A server that takes every frame of a client for a masked one, as each has to be, would see the
+// next frame begin four bytes later: messages in the payload of what counts as one.
+TEST(WebSocketScanner, FailsOnFramesWithoutAMask) {
+  for (const std::size_t size : {0U, 5U, 126U, 70000U}) {
+    EXPECT_EQ(Count(Frame(1, size, false), 100), -1) << size;
+  }
+  EXPECT_EQ(Count(Frame(8, 2, false), 100), -1);
 }
 
 TEST(WebSocketScanner, TakesAnyBytesWithoutTrouble) {
