@@ -127,6 +127,10 @@ TEST(PolicyMistakes, WhatAPolicyMatches) {
 TEST(PolicyMistakes, WhatAPolicyGrants) {
   ExpectAll({
       {Limited("match: {}, unlimited: true"), "give either unlimited or a quota"},
+      {One("name: a, match: {}, unlimited: true, blocked: true"), "blocked requires a quota"},
+      {One("name: a, chain: [{k: v}], exempt: true, blocked: true"), "blocked requires a quota"},
+      {One("name: a, match: {}, blocked: true, policies: [{name: b, unlimited: true}]"),
+       "blocked requires a quota"},
       {Quoted("5"), "quota: expected exactly one of token_bucket"},
       {Quoted("{fixed_window: {limit: 1, window: 1s}, sliding_log: {limit: 1, window: 1s}}"),
        "quota: expected exactly one of token_bucket"},
