@@ -95,7 +95,8 @@ void FileWatcher::Drain() const {
 
 std::vector<FileWatcher::Stamp> FileWatcher::Look(const std::vector<std::string>& paths) {
   std::vector<Stamp> stamps;
-  for (const std::string& path : PolicyFiles(paths)) {
+  std::vector<yaml::Problem> ignored;  // whoever reads the files is told
+  for (const std::string& path : PolicyFiles(paths, ignored)) {
     Stamp stamp;
     struct stat info {};
     if (::stat(path.c_str(), &info) == 0) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "policy/policy_file.h"
 #include "support/temp_dir.h"
@@ -40,15 +41,48 @@ TEST_F(CatalogTest, AFolderStandsForItsFiles) {
   folder_.Write("a.yml", "domain: d\ndescriptors: [{ key: k, color: red }]");
   folder_.Write(".hidden.yaml", "not: [a policy");
   folder_.Write("notes.txt", "not: [a policy");
+  std::vector<yaml::Problem> problems;
   EXPECT_THAT(
-      PolicyFiles({folder_.path().string(), "else.yaml"}),
+      PolicyFiles({folder_.path().string(), "else.yaml"}, problems),
       ElementsAre((folder_ / "a.yml").string(), (folder_ / "b.yaml").string(), "else.yaml"));
-  const auto problems = catalog_.LoadFiles({folder_.path().string()});
+  EXPECT_THAT(problems, IsEmpty());
+  problems = catalog_.LoadFiles({folder_.path().string()});
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_THAT(problems[0].ToString(), HasSubstr("'color'"));
   Catalog lenient{{DefaultPolicy(), 0.1, true}};
   EXPECT_THAT(lenient.LoadFiles({folder_.path().string()}), IsEmpty());
   EXPECT_EQ(lenient.live().Current()->policies().size(), 2U);
+}
+
+/// Nothing more can be opened while it lives.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(CatalogTest, AFolderThatCannotBeReadChangesNothing) {
+  const std::vector<std::string> paths = {folder_.path().string()};
+  folder_.Write("p.yaml",
+                "policies: [{name: f, key: a, quota: {fixed_window: {limit: 1, window: 1s}}}]");
+  ASSERT_THAT(catalog_.LoadFiles(paths), IsEmpty());
+  std::vector<yaml::Problem> problems;
+  {
+    const NoDescriptors none;
+    problems = catalog_.LoadFiles(paths);
+  }
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0].ToString(), HasSubstr(paths[0] + ": cannot be read: "));
+  EXPECT_THAT(PolicyOf(catalog_, "a"), HasSubstr("f@"));
 }
 
 TEST_F(CatalogTest, PoliciesOfAControlPlaneStandBesideThoseOfFiles) {
@@ -131,7 +165,7 @@ TEST_F(CatalogTest, FilesWinOverStoredPoliciesAndGiveThePlaceBack) {
   ASSERT_FALSE(taken.ok());
   EXPECT_EQ(taken.error().code, Code::kAlreadyExists);
   EXPECT_TRUE(catalog_.CheckFree(Stored("c", 1)).ok());
-  folder_.Write("p.yaml", "");
+  folder_.Write("p.yaml", "policies: []");
   ASSERT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
   EXPECT_EQ(PolicyOf(catalog_, "a"), "a@admin API");
   EXPECT_THAT(catalog_.status().set_aside, IsEmpty());

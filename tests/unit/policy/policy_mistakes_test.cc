@@ -239,6 +239,24 @@ TEST(PolicyMistakes, FilesThatCannotBePolicyFiles) {
   EXPECT_EQ(text, "12345");
 }
 
+// What could be read of a file may be valid, with fewer policies.
+TEST(PolicyMistakes, AFileThatCannotBeReadToItsEnd) {
+  std::vector<yaml::Problem> problems;
+  EXPECT_THAT(LoadPolicyFile("/proc/self/mem", problems), IsEmpty());  // there is nothing at 0
+  EXPECT_THAT(yaml::ToString(problems), HasSubstr("/proc/self/mem: cannot be read: "));
+}
+
+// A copy on a full disk leaves it so.
+TEST(PolicyMistakes, AFileWithNothingInIt) {
+  const test::TempDir dir;
+  std::vector<yaml::Problem> problems;
+  EXPECT_THAT(LoadPolicyFile(dir.Write("p.yaml", "").string(), problems), IsEmpty());
+  EXPECT_THAT(yaml::ToString(problems), HasSubstr("is empty; write \"policies: []\""));
+  problems.clear();
+  EXPECT_THAT(LoadPolicyFile(dir.Write("p.yaml", "policies: []\n").string(), problems), IsEmpty());
+  EXPECT_THAT(problems, IsEmpty());
+}
+
 TEST(PolicyFields, TruthHasTheWordsOfYaml) {
   for (const char* yes : {"true", "yes", "on"}) {
     EXPECT_TRUE(Read(Limited(std::string("match: {}, shadow: ") + yes)).at(0).shadow) << yes;
