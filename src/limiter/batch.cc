@@ -119,6 +119,7 @@ void Batch::DropReplaced() {
     return std::any_of(begin, items_.end(), [&item](const Item& other) {
       // A policy on trial takes no enforced one's place.
       if (other.policy == nullptr || (other.shadow() && !item.shadow())) return false;
+      if (other.policy->definition.domain != item.policy->definition.domain) return false;
       const std::vector<std::string>& names = other.policy->definition.replaces;
       return std::find(names.begin(), names.end(), item.policy->definition.name) != names.end();
     });
