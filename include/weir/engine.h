@@ -170,7 +170,7 @@ class Engine {
   /// Resets the key: deletes its charges under every algorithm.
   void Reset(std::string_view key);
 
-  /// Gives `key` its own quota, until ClearQuota. Existing charges stay.
+  /// Gives `key` its own quota until ClearQuota, also through Load. Existing charges stay.
   void SetQuota(std::string_view key, const Quota& quota);
   void ClearQuota(std::string_view key);
 

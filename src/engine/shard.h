@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -70,7 +71,12 @@ class alignas(128) Shard {
     std::atomic<std::uint64_t>* shards = nullptr;  ///< has `bit` while there is anything
     std::uint64_t bit = 0;
   };
-  using Quotas = std::unordered_map<Fingerprint, Quota, FingerprintHash>;
+  /// With its text: fingerprints change with the table's secret.
+  struct OwnQuota {
+    std::string key;
+    Quota quota;
+  };
+  using Quotas = std::unordered_map<Fingerprint, OwnQuota, FingerprintHash>;
 
   Shard() = default;
   ~Shard() { Clear(); }
