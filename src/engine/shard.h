@@ -124,8 +124,9 @@ class alignas(128) Shard {
   Place FindElsewhere(Bucket* home, const Fingerprint& f) noexcept;
 
   /// `now`, or the latest time this shard has been asked at if that is a little later: a thread
-  /// that lost its core between reading the clock and locking must not judge by an old time. A
-  /// clock that really goes back, by more than that, is followed.
+  /// that lost its core between reading the clock and locking must not judge by an old time, nor
+  /// charge a key that was dropped meanwhile because it was fresh. A clock that really goes back,
+  /// by more than that, is followed.
   Nanos Later(Nanos now) noexcept {
     constexpr Nanos kLostCore = 1'000'000'000;
     if (now < latest_ && now > latest_ - kLostCore) return latest_;

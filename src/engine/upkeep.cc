@@ -60,10 +60,11 @@ void Table::Clear() {
 }
 
 std::size_t Table::Sweep() {
-  const Nanos now = clock_->Now();
+  const Nanos read = clock_->Now();
   std::size_t dropped = 0;
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
     const std::lock_guard hold(shards_[i].lock);
+    const Nanos now = shards_[i].Later(read);
     shards_[i].ForEach([&](const Shard::Place& place) {
       if (!Shard::IsFresh(place, now)) return;
       Erase(shards_[i], place);
