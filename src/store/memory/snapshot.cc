@@ -53,7 +53,9 @@ Status SaveSnapshot(const Engine& engine, const std::string& path) {
   return Sync(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY);
 }
 
-Status LoadSnapshot(Engine& engine, const std::string& path) {
+namespace {
+
+Status Load(Engine& engine, const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) {
@@ -63,6 +65,16 @@ Status LoadSnapshot(Engine& engine, const std::string& path) {
   Status loaded = engine.Load(file);
   if (loaded.ok()) return {};
   return Error{loaded.error().code, path + ": " + loaded.error().message};
+}
+
+}  // namespace
+
+Status LoadSnapshot(Engine& engine, const std::string& path) {
+  Status loaded = Load(engine, path);
+  if (loaded.ok() || loaded.error().code == Code::kNotFound) return loaded;
+  const std::string kept = path + ".unreadable";
+  if (std::rename(path.c_str(), kept.c_str()) != 0) return loaded;
+  return Error{loaded.error().code, loaded.error().message + "; kept as " + kept};
 }
 
 SnapshotKeeper::SnapshotKeeper(const Engine& engine, Options options)

@@ -18,7 +18,8 @@ namespace weir::store::memory {
 Status SaveSnapshot(const Engine& engine, const std::string& path);
 
 /// Replaces the engine's state with the file's. kNotFound if there is none; on any other error (a
-/// damaged or foreign file) the engine is empty and the file is left for inspection.
+/// damaged or foreign file) the engine is empty, and the file is renamed to `path`.unreadable, so
+/// that the next snapshot does not overwrite it.
 Status LoadSnapshot(Engine& engine, const std::string& path);
 
 /// Saves an engine at an interval on a thread of its own, and once more when it is destroyed.

@@ -2,9 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include "policy/policy_file.h"
+#include "support/no_descriptors.h"
 #include "support/temp_dir.h"
 
 namespace weir::policy {
@@ -54,22 +54,6 @@ TEST_F(CatalogTest, AFolderStandsForItsFiles) {
   EXPECT_EQ(lenient.live().Current()->policies().size(), 2U);
 }
 
-/// Nothing more can be opened while it lives.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit none{0, before_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &none);
-  }
-  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
-
- private:
-  rlimit before_{};
-};
-
 TEST_F(CatalogTest, AFolderThatCannotBeReadChangesNothing) {
   const std::vector<std::string> paths = {folder_.path().string()};
   folder_.Write("p.yaml",
@@ -77,7 +61,7 @@ TEST_F(CatalogTest, AFolderThatCannotBeReadChangesNothing) {
   ASSERT_THAT(catalog_.LoadFiles(paths), IsEmpty());
   std::vector<yaml::Problem> problems;
   {
-    const NoDescriptors none;
+    const test::NoDescriptors none;
     problems = catalog_.LoadFiles(paths);
   }
   ASSERT_EQ(problems.size(), 1U);
