@@ -62,6 +62,9 @@ class Batch {
   void Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> policies,
              std::span<Check> checks);
 
+  /// Lets go of the policies, which may be old before the next Build.
+  void Forget() noexcept { policies_.reset(); }
+
   std::span<store::Application> applications() noexcept { return applications_; }
   std::span<const Item> ItemsOf(std::size_t check) const noexcept {
     return std::span(items_).subspan(parts_[check].begin, parts_[check].end - parts_[check].begin);

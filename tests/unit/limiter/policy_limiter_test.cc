@@ -5,6 +5,7 @@
 
 #include <array>
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include "unit/limiter/fixture.h"
@@ -300,6 +301,18 @@ policies:
   Asked replaced = Asked::For({{"user", "1"}, {"tier", "gold"}});
   EXPECT_EQ(replaced.On(*limiter).policy, "free");
   EXPECT_TRUE(replaced.check.decision.allowed());
+}
+
+TEST(PolicyLimiter, PoliciesThatWereReplacedAreFreedWithTheNextCheck) {
+  World world(kTwo);
+  auto limiter = world.NewLimiter();
+  const std::weak_ptr<const policy::PolicySet> old = limiter->policies();
+  Asked outer = Asked::For({{"user", "1"}});
+  limiter->Decide(std::span(&outer.check, 1), [&] { Asked::For({{"user", "1"}}).On(*limiter); });
+  world.Publish("");
+  EXPECT_FALSE(old.expired());
+  Asked::For({{"user", "1"}}).On(*limiter);
+  EXPECT_TRUE(old.expired());
 }
 
 TEST(PolicyLimiter, DoneMayAskAgain) {
