@@ -249,6 +249,11 @@ Result<std::uint64_t> Journal::Rotate() {
   return number_;
 }
 
+std::int64_t Journal::size() {
+  const std::lock_guard lock(file_mutex_);
+  return good_;
+}
+
 void Journal::DropBefore(std::uint64_t number) {
   const Result<std::vector<std::uint64_t>> numbers = NumbersOf(options_.path);
   if (!numbers.ok()) return;  // the next snapshot tries again

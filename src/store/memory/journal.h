@@ -59,6 +59,8 @@ class Journal {
   /// snapshot that is begun afterwards.
   Result<std::uint64_t> Rotate();
   void DropBefore(std::uint64_t number);
+  /// Bytes of the file that is being written.
+  std::int64_t size();
 
  private:
   Journal(Engine& engine, Options options) : engine_(engine), options_(std::move(options)) {}

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -79,7 +80,9 @@ Status LoadSnapshot(Engine& engine, const std::string& path) {
 
 SnapshotKeeper::SnapshotKeeper(const Engine& engine, Options options)
     : engine_(engine), options_(std::move(options)) {
-  if (options_.interval.count() > 0) thread_ = std::thread([this] { Loop(); });
+  if (options_.interval.count() > 0 || options_.journal != nullptr) {
+    thread_ = std::thread([this] { Loop(); });
+  }
 }
 
 SnapshotKeeper::~SnapshotKeeper() {
@@ -93,12 +96,26 @@ SnapshotKeeper::~SnapshotKeeper() {
 }
 
 void SnapshotKeeper::Loop() {
+  using std::chrono::steady_clock;
+  constexpr std::chrono::seconds kLook{1};
+  const auto next = [this] {
+    const bool never = options_.interval.count() == 0;
+    return never ? steady_clock::time_point::max() : steady_clock::now() + options_.interval;
+  };
+  auto due = next();
   std::unique_lock lock(mutex_);
-  while (!stopping_.wait_for(lock, options_.interval, [this] { return stop_; })) {
+  while (!stopping_.wait_until(lock, std::min(due, steady_clock::now() + kLook),
+                               [this] { return stop_; })) {
+    if (steady_clock::now() < due && !Overgrown()) continue;
     lock.unlock();
     Save();
+    due = next();
     lock.lock();
   }
+}
+
+bool SnapshotKeeper::Overgrown() const {
+  return options_.journal != nullptr && options_.journal->size() > options_.most_journal;
 }
 
 void SnapshotKeeper::Save() {
