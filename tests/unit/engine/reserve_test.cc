@@ -153,6 +153,26 @@ TEST_P(ReserveTest, WhatIsSettledTakesNoRoom) {
   EXPECT_EQ(engine.size(), 2U);
 }
 
+// What a window knows of others is how much, not whose it was.
+TEST_P(ReserveTest, AfterAResetAWindowReturnsAtMostWhatOthersWereChargedSince) {
+  struct Case {
+    Quota quota;
+    std::int64_t left;  // of 100, with 30 charged since
+  };
+  for (const auto& [quota, left] :
+       {Case{*Quota::FixedWindow(100, 1h), 100}, Case{*Quota::SlidingCounter(100, 1h, 2), 100},
+        Case{*Quota::SlidingLog(100, 1h), 70}, Case{*Quota::AnchoredWindow(100, 1h), 70},
+        Case{*Quota::TokenBucket(100, 100, 1h), 70}}) {
+    Engine engine = Make();
+    const Reservation reserved = engine.Reserve("k", quota, 50, 1min);
+    clock_.Advance(1ns);
+    engine.Reset("k");
+    ASSERT_EQ(engine.TryAcquire("k", quota, 30).remaining, 70);
+    EXPECT_TRUE(engine.Settle(reserved, 0));
+    EXPECT_EQ(engine.Peek("k", quota, 0).remaining, left) << quota.ToString();
+  }
+}
+
 TEST_P(ReserveTest, WithoutRoomItIsDecidedAndNotRemembered) {
   Engine engine = Make(1);
   const Reservation reserved = engine.Reserve("k", quota_, 20, 1min);
