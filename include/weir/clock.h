@@ -10,7 +10,7 @@ namespace weir {
 using Nanos = std::int64_t;
 
 /// The time source of an Engine. Implementations must be thread-safe and should never go back; if
-/// one does, no key is granted more because of it.
+/// one does, no key is granted more because of it, as long as it was not dropped (Engine::Sweep).
 class Clock {
  public:
   virtual ~Clock() = default;

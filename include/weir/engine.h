@@ -92,7 +92,7 @@ struct KeyView {
 
 /// Limits any number of keys in this process, within bounded memory.
 ///
-/// Thread-safe: any number of threads may call anything at once, and each call on a key is atomic.
+/// Thread-safe, but for Load and LoadChanges: any number of threads may call, atomically for a key.
 /// A key has one state per algorithm, so quotas of two algorithms limit it independently. A cost of
 /// 0 reads the state without charging; a negative cost is Verdict::kInvalid. A refused call charges
 /// nothing.
@@ -170,7 +170,7 @@ class Engine {
   /// Resets the key: deletes its charges under every algorithm.
   void Reset(std::string_view key);
 
-  /// Gives `key` its own quota, until ClearQuota. Existing charges stay.
+  /// Gives `key` its own quota until ClearQuota, also through Load. Existing charges stay.
   void SetQuota(std::string_view key, const Quota& quota);
   void ClearQuota(std::string_view key);
 

@@ -111,7 +111,7 @@ Status Table::LoadIdentity(Reader& in) {
     return Error{Code::kFailedPrecondition, "the changes were saved with another KeyStorage"};
   }
   // Keys that are here already were found by their own secret, which is the same if all is well.
-  if (size() == 0) hash_ = KeyHash(secret);
+  if (size() == 0) Adopt(KeyHash(secret));
   return {};
 }
 

@@ -56,6 +56,7 @@ bool Engine::Settle(const Reservation& reservation, std::int64_t cost) {
   if (reservation.lease == 0) return false;
   const Quota record = RecordQuota(reservation.lasts);
   if (!Release(reservation.record, record, reservation.lease)) return false;
+  Reset(reservation.record);  // nobody charges it again: it would only take the room of others
   const std::int64_t change = std::clamp<std::int64_t>(cost, 0, kMaxLimit) - reservation.estimate;
   Adjust(reservation.key, reservation.quota, reservation.stamp, change);
   return true;

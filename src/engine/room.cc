@@ -45,7 +45,7 @@ bool Table::EvictElsewhere(Nanos now, bool fresh_only, std::size_t tries) {
     Shard& other = shards_[rotor_.fetch_add(1, std::memory_order_relaxed) % shard_count_];
     const std::unique_lock hold(other.lock, std::try_to_lock);
     if (!hold.owns_lock()) continue;
-    const Shard::Victim victim = other.FindVictim(now, {});
+    const Shard::Victim victim = other.FindVictim(other.Later(now), {});
     if (!victim.place || (fresh_only && !victim.fresh)) continue;
     Evict(other, victim);
     return true;

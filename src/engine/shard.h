@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -70,7 +71,12 @@ class alignas(128) Shard {
     std::atomic<std::uint64_t>* shards = nullptr;  ///< has `bit` while there is anything
     std::uint64_t bit = 0;
   };
-  using Quotas = std::unordered_map<Fingerprint, Quota, FingerprintHash>;
+  /// With its text: fingerprints change with the table's secret.
+  struct OwnQuota {
+    std::string key;
+    Quota quota;
+  };
+  using Quotas = std::unordered_map<Fingerprint, OwnQuota, FingerprintHash>;
 
   Shard() = default;
   ~Shard() { Clear(); }
@@ -118,8 +124,9 @@ class alignas(128) Shard {
   Place FindElsewhere(Bucket* home, const Fingerprint& f) noexcept;
 
   /// `now`, or the latest time this shard has been asked at if that is a little later: a thread
-  /// that lost its core between reading the clock and locking must not judge by an old time. A
-  /// clock that really goes back, by more than that, is followed.
+  /// that lost its core between reading the clock and locking must not judge by an old time, nor
+  /// charge a key that was dropped meanwhile because it was fresh. A clock that really goes back,
+  /// by more than that, is followed.
   Nanos Later(Nanos now) noexcept {
     constexpr Nanos kLostCore = 1'000'000'000;
     if (now < latest_ && now > latest_ - kLostCore) return latest_;

@@ -71,7 +71,7 @@ Status Table::LoadKeys(std::istream& stream) {
   if (keys != options_.keys) {
     return Error{Code::kFailedPrecondition, "the snapshot was made with another KeyStorage"};
   }
-  hash_ = KeyHash(secret);
+  Adopt(KeyHash(secret));
   const Call call{clock_->Now(), {}};
   SavedKey key;  // one for all, so that its memory is taken once
   std::uint64_t count = 0;

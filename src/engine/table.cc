@@ -94,7 +94,7 @@ void Table::Prefetch(const Located& at) noexcept {
 const Quota& Table::OwnQuotaOf(const Located& at) const noexcept {
   if (at.shard->quotas == nullptr) return default_quota_;
   const auto own = at.shard->quotas->find(at.fingerprint);
-  return own == at.shard->quotas->end() ? default_quota_ : own->second;
+  return own == at.shard->quotas->end() ? default_quota_ : own->second.quota;
 }
 
 Decision Table::Acquire(std::string_view key, const Quota* quota, std::int64_t cost) {

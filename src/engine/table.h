@@ -128,6 +128,8 @@ class Table {
   void Erase(Shard& shard, const Shard::Place& place) noexcept;
   bool ReserveKey() noexcept;
 
+  /// Takes over the secret of fingerprints that were saved. Requires that there are no keys.
+  void Adopt(const KeyHash& hash);
   Status LoadKeys(std::istream& in);
   void TrackChanges();
   void DropChanges();

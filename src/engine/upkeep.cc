@@ -2,6 +2,9 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "algorithm/algorithms.h"
 #include "engine/table.h"
@@ -23,7 +26,7 @@ void Table::SetQuota(std::string_view key, const Quota& quota) {
   const Located at = Locate(key);
   const std::lock_guard hold(at.shard->lock);
   if (at.shard->quotas == nullptr) at.shard->quotas = std::make_unique<Shard::Quotas>();
-  at.shard->quotas->insert_or_assign(at.fingerprint, quota);
+  at.shard->quotas->insert_or_assign(at.fingerprint, Shard::OwnQuota{std::string(key), quota});
 }
 
 void Table::ClearQuota(std::string_view key) {
@@ -32,6 +35,17 @@ void Table::ClearQuota(std::string_view key) {
   if (at.shard->quotas == nullptr) return;
   at.shard->quotas->erase(at.fingerprint);
   if (at.shard->quotas->empty()) at.shard->quotas.reset();
+}
+
+void Table::Adopt(const KeyHash& hash) {
+  std::vector<Shard::OwnQuota> own;
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    const auto quotas = std::exchange(shards_[i].quotas, nullptr);
+    if (quotas == nullptr) continue;
+    for (auto& [fingerprint, one] : *quotas) own.push_back(std::move(one));
+  }
+  hash_ = hash;
+  for (const Shard::OwnQuota& one : own) SetQuota(one.key, one.quota);
 }
 
 void Table::Clear() {
@@ -46,10 +60,11 @@ void Table::Clear() {
 }
 
 std::size_t Table::Sweep() {
-  const Nanos now = clock_->Now();
+  const Nanos read = clock_->Now();
   std::size_t dropped = 0;
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
     const std::lock_guard hold(shards_[i].lock);
+    const Nanos now = shards_[i].Later(read);
     shards_[i].ForEach([&](const Shard::Place& place) {
       if (!Shard::IsFresh(place, now)) return;
       Erase(shards_[i], place);

@@ -44,8 +44,10 @@ void Batch::SetMode(Item& item, bool reported) noexcept {
   const policy::Definition& definition = item.policy->definition;
   item.always_counts = reported ? definition.report_counts() : definition.always_counts();
   item.alone = item.always_counts || !policy::ChargesTogether(definition.charge);
-  // Against a limit of 1 this never fits, and nothing stays nothing.
-  if (definition.blocked) item.cost = std::min<std::int64_t>(item.cost, kMaxLimit / 2) * 2;
+  // More than the limit never fits, and nothing stays nothing.
+  if (definition.blocked && item.quota != nullptr && item.cost > 0) {
+    item.cost = std::min(item.cost + item.quota->limit(), kMaxLimit + 1);
+  }
 }
 
 void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> policies,
@@ -137,6 +139,7 @@ void Batch::DropReplaced() {
     return std::any_of(begin, items_.end(), [&item](const Item& other) {
       // A policy on trial takes no enforced one's place.
       if (other.policy == nullptr || (other.shadow() && !item.shadow())) return false;
+      if (other.policy->definition.domain != item.policy->definition.domain) return false;
       const std::vector<std::string>& names = other.policy->definition.replaces;
       return std::find(names.begin(), names.end(), item.policy->definition.name) != names.end();
     });

@@ -62,6 +62,9 @@ class Batch {
   void Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> policies,
              std::span<Check> checks);
 
+  /// Lets go of the policies, which may be old before the next Build.
+  void Forget() noexcept { policies_.reset(); }
+
   std::span<store::Application> applications() noexcept { return applications_; }
   /// Fails the applications that charge a policy which this process cannot charge, and returns
   /// those that are left for the store. Requires that TakeAnswers is called once they are answered.

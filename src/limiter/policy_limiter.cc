@@ -173,6 +173,7 @@ void PolicyLimiter::Finish(Batch* raw) {
     Observe(*batch);
   const store::Done done = std::exchange(batch->done, nullptr);
   done();
+  batch->Forget();
   if (idle_.size() < kMaxIdle) idle_.push_back(std::move(batch));
 }
 

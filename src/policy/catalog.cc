@@ -33,7 +33,7 @@ Catalog::Catalog(CompileOptions options, std::vector<Definition> built_in)
 std::vector<yaml::Problem> Catalog::LoadFiles(const std::vector<std::string>& paths) {
   std::vector<yaml::Problem> problems;
   std::vector<Definition> read = built_in_;
-  for (const std::string& path : PolicyFiles(paths)) {
+  for (const std::string& path : PolicyFiles(paths, problems)) {
     std::vector<Definition> some = LoadPolicyFile(path, problems, options_.lenient);
     read.insert(read.end(), std::make_move_iterator(some.begin()),
                 std::make_move_iterator(some.end()));

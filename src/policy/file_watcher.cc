@@ -95,7 +95,8 @@ void FileWatcher::Drain() const {
 
 std::vector<FileWatcher::Stamp> FileWatcher::Look(const std::vector<std::string>& paths) {
   std::vector<Stamp> stamps;
-  for (const std::string& path : PolicyFiles(paths)) {
+  std::vector<yaml::Problem> ignored;  // whoever reads the files is told
+  for (const std::string& path : PolicyFiles(paths, ignored)) {
     Stamp stamp;
     struct stat info {};
     if (::stat(path.c_str(), &info) == 0) {
@@ -109,20 +110,33 @@ std::vector<FileWatcher::Stamp> FileWatcher::Look(const std::vector<std::string>
   return stamps;
 }
 
-void FileWatcher::Loop() {
+bool FileWatcher::Wait(std::chrono::milliseconds patience) const {
   std::array<pollfd, 2> fds{{{notify_fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}}};
-  const auto wait = [&](std::chrono::milliseconds patience) {
-    return ::poll(fds.data(), fds.size(), static_cast<int>(patience.count())) > 0;
-  };
+  const bool told = ::poll(fds.data(), fds.size(), static_cast<int>(patience.count())) > 0;
+  if (told) Drain();
+  return told;
+}
+
+// A save is several changes. What else happens in the folder does not matter.
+std::vector<FileWatcher::Stamp> FileWatcher::LookWhenQuiet() const {
+  using std::chrono::steady_clock;
+  std::vector<Stamp> stamps = Look(options_.paths);
+  auto until = steady_clock::now() + options_.settle;
+  while (!stop_.load() && steady_clock::now() < until) {
+    Wait(std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now()));
+    std::vector<Stamp> next = Look(options_.paths);
+    if (next == stamps) continue;
+    stamps = std::move(next);
+    until = steady_clock::now() + options_.settle;
+  }
+  return stamps;
+}
+
+void FileWatcher::Loop() {
   while (!stop_.load()) {
-    if (wait(options_.interval)) {
-      // A save is several events: wait until it is quiet.
-      do {
-        Drain();
-      } while (!stop_.load() && wait(options_.settle));
-    }
+    if (!Wait(options_.interval) && Look(options_.paths) == stamps_) continue;
+    const std::vector<Stamp> now = LookWhenQuiet();
     if (stop_.load()) return;
-    const std::vector<Stamp> now = Look(options_.paths);
     const bool forced = forced_.exchange(false);
     if (now == stamps_ && !forced) continue;
     // Stamps are taken before the files are read: a change in between is seen the next time.

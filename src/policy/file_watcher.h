@@ -53,6 +53,10 @@ class FileWatcher {
  private:
   FileWatcher(Options options, int notify_fd, int wake_fd);
   void Loop();
+  /// False: nothing was told in that time.
+  bool Wait(std::chrono::milliseconds patience) const;
+  /// The files when they have stayed the same for `settle`.
+  std::vector<Stamp> LookWhenQuiet() const;
   void WatchFolders();
   void Drain() const;
 

@@ -179,6 +179,10 @@ class Reader {
       unlimited = yaml::AsBool(*quota->fields.front().second, "quota.unlimited", report_) == true;
       quota = nullptr;
     }
+    if (policy.blocked && quota == nullptr) {
+      report_.Add(fields.mark(), "policy: blocked requires a quota");
+      return;
+    }
     if (quota != nullptr && unlimited) {
       report_.Add(quota->mark, "policy: give either unlimited or a quota, not both");
       return;

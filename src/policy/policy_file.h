@@ -28,8 +28,9 @@ std::vector<Definition> LoadPolicyFile(const std::string& path,
                                        std::vector<yaml::Problem>& problems, bool lenient = false);
 
 /// The files that `paths` name: a folder stands for its *.yaml and *.yml in order of their names,
-/// without hidden ones.
-std::vector<std::string> PolicyFiles(const std::vector<std::string>& paths);
+/// without hidden ones. A folder that cannot be read is a problem: it may have any number of them.
+std::vector<std::string> PolicyFiles(const std::vector<std::string>& paths,
+                                     std::vector<yaml::Problem>& problems);
 
 /// Reads a quota: `{ token_bucket: { capacity: 100, refill_per_second: 10 } }`. Nothing, with the
 /// problem reported, if it is not valid. `unlimited` is not a quota and not read here.

@@ -12,10 +12,16 @@ std::vector<Definition> LoadPolicyFile(const std::string& path,
                                        std::vector<yaml::Problem>& problems, bool lenient) {
   std::string text;
   if (!yaml::ReadFile(path, yaml::Limits{}.max_bytes, text, problems)) return {};
+  // As a copy leaves it when the disk is full: that must not lift all limits.
+  if (text.empty()) {
+    problems.push_back({path, {}, "is empty; write \"policies: []\" if there are none"});
+    return {};
+  }
   return ParsePolicies(text, path, problems, lenient);
 }
 
-std::vector<std::string> PolicyFiles(const std::vector<std::string>& paths) {
+std::vector<std::string> PolicyFiles(const std::vector<std::string>& paths,
+                                     std::vector<yaml::Problem>& problems) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
     std::error_code trouble;
@@ -30,6 +36,7 @@ std::vector<std::string> PolicyFiles(const std::vector<std::string>& paths) {
       const bool yaml = file.extension() == ".yaml" || file.extension() == ".yml";
       if (yaml && !file.filename().string().starts_with('.')) files.push_back(file.string());
     }
+    if (trouble) problems.push_back({path, {}, "cannot be read: " + trouble.message()});
     std::sort(files.begin() + begin, files.end());
   }
   return files;

@@ -20,6 +20,8 @@
 namespace weir::policy::yaml {
 namespace {
 
+std::string LastError() { return std::error_code(errno, std::generic_category()).message(); }
+
 Mark MarkOf(const YAML::Mark& mark) { return Mark{mark.line + 1, mark.column + 1}; }
 
 // Leaves yaml-cpp's parser through its own stack, which is exception-safe.
@@ -194,8 +196,7 @@ bool ReadFile(const std::string& path, std::size_t max_bytes, std::string& text,
   MayBlock("reading a file");
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    problems.push_back(
-        {path, {}, "cannot be read: " + std::error_code(errno, std::generic_category()).message()});
+    problems.push_back({path, {}, "cannot be read: " + LastError()});
     return false;
   }
   // In pieces, so that a device or a pipe cannot fill the memory.
@@ -203,6 +204,10 @@ bool ReadFile(const std::string& path, std::size_t max_bytes, std::string& text,
   std::array<char, 65536> chunk;
   while (text.size() <= max_bytes && file.read(chunk.data(), chunk.size()).gcount() > 0) {
     text.append(chunk.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (file.bad()) {
+    problems.push_back({path, {}, "cannot be read: " + LastError()});
+    return false;
   }
   if (text.size() > max_bytes) {
     problems.push_back({path, {}, "larger than " + std::to_string(max_bytes) + " bytes"});

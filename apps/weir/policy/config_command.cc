@@ -63,7 +63,7 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
                    bool knows_stores, std::vector<Problem>& problems) {
   std::vector<policy::Definition> all;
   const std::size_t before = problems.size();
-  const std::vector<std::string> files = policy::PolicyFiles(paths);
+  const std::vector<std::string> files = policy::PolicyFiles(paths, problems);
   for (const std::string& path : files) {
     std::vector<policy::Definition> some = policy::LoadPolicyFile(path, problems, config.lenient);
     all.insert(all.end(), some.begin(), some.end());

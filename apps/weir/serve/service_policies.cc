@@ -67,7 +67,9 @@ void Service::ReloadPolicies() {
 /// Once for each file of envoyproxy/ratelimit that leaves `charge` open: it is not charged as
 /// there.
 void Service::NoteEnvoyCharge() {
-  for (std::string& file : policy::FilesWithoutCharge(policy::PolicyFiles(config_.policies))) {
+  std::vector<policy::yaml::Problem> ignored;  // they have just been read
+  const std::vector<std::string> files = policy::PolicyFiles(config_.policies, ignored);
+  for (std::string& file : policy::FilesWithoutCharge(files)) {
     const std::lock_guard lock(reload_mutex_);
     const auto [noted, is_new] = noted_files_.insert(std::move(file));
     if (is_new) Log(Level::kInfo, policy::kEnvoyChargeNote, {{"file", std::string_view(*noted)}});

@@ -43,17 +43,21 @@ std::string NameOf(const std::string& path, std::uint64_t number) {
 }
 
 /// The numbers of the files that there are, smallest first.
-std::vector<std::uint64_t> NumbersOf(const std::string& path) {
+Result<std::vector<std::uint64_t>> NumbersOf(const std::string& path) {
   const fs::path file(path);
   const std::string prefix = file.filename().string() + ".";
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   std::vector<std::uint64_t> numbers;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
+  std::error_code trouble;
+  fs::directory_iterator at(folder, trouble);
+  for (; !trouble && at != fs::directory_iterator(); at.increment(trouble)) {
+    const std::string name = at->path().filename().string();
     if (!name.starts_with(prefix)) continue;
     const std::string_view digits = std::string_view(name).substr(prefix.size());
     if (const auto number = ParseNumber<std::uint64_t>(digits)) numbers.push_back(*number);
+  }
+  if (trouble && trouble != std::errc::no_such_file_or_directory) {
+    return Error{Code::kUnavailable, folder.string() + ": cannot be read: " + trouble.message()};
   }
   std::ranges::sort(numbers);
   return numbers;
@@ -119,17 +123,22 @@ Status ReplayFile(Engine& engine, const std::string& name, Journal::Replayed& re
 }  // namespace
 
 Result<Journal::Replayed> Journal::Replay(Engine& engine, const std::string& path) {
+  const Result<std::vector<std::uint64_t>> numbers = NumbersOf(path);
+  if (!numbers.ok()) return numbers.error();
   Replayed replayed;
-  for (const std::uint64_t number : NumbersOf(path)) {
-    if (Status read = ReplayFile(engine, NameOf(path, number), replayed); !read.ok()) {
-      return read.error();
-    }
+  Status first;  // problem; the files after it may still be whole
+  for (const std::uint64_t number : *numbers) {
+    const Status read = ReplayFile(engine, NameOf(path, number), replayed);
+    if (first.ok()) first = read;
   }
+  if (!first.ok()) return first.error();
   return replayed;
 }
 
 Status Journal::Drop(const std::string& path) {
-  for (const std::uint64_t number : NumbersOf(path)) {
+  const Result<std::vector<std::uint64_t>> numbers = NumbersOf(path);
+  if (!numbers.ok()) return numbers.error();
+  for (const std::uint64_t number : *numbers) {
     const std::string name = NameOf(path, number);
     if (::unlink(name.c_str()) != 0) return FromErrno(name, "unlink");
   }
@@ -138,8 +147,9 @@ Status Journal::Drop(const std::string& path) {
 
 Result<std::unique_ptr<Journal>> Journal::Open(Engine& engine, Options options) {
   std::unique_ptr<Journal> journal(new Journal(engine, std::move(options)));
-  const std::vector<std::uint64_t> numbers = NumbersOf(journal->options_.path);
-  if (!numbers.empty()) journal->number_ = numbers.back();
+  const Result<std::vector<std::uint64_t>> numbers = NumbersOf(journal->options_.path);
+  if (!numbers.ok()) return numbers.error();
+  if (!numbers->empty()) journal->number_ = numbers->back();
   // Without sync the service can do without for a while: the thread tries again.
   const Status opened = journal->OpenNext();
   if (!opened.ok() && journal->options_.sync) return opened.error();
@@ -239,8 +249,15 @@ Result<std::uint64_t> Journal::Rotate() {
   return number_;
 }
 
+std::int64_t Journal::size() {
+  const std::lock_guard lock(file_mutex_);
+  return good_;
+}
+
 void Journal::DropBefore(std::uint64_t number) {
-  for (const std::uint64_t old : NumbersOf(options_.path)) {
+  const Result<std::vector<std::uint64_t>> numbers = NumbersOf(options_.path);
+  if (!numbers.ok()) return;  // the next snapshot tries again
+  for (const std::uint64_t old : *numbers) {
     if (old < number) ::unlink(NameOf(options_.path, old).c_str());
   }
 }

@@ -37,13 +37,14 @@ class Journal {
   using Written = std::function<void(const Status&)>;
 
   /// Takes over what the files hold, oldest first. A file that ends in half a batch, as a crash
-  /// leaves it, is read up to there.
+  /// leaves it, is read up to there. If one cannot be read that is an error, and the others are
+  /// taken over all the same.
   static Result<Replayed> Replay(Engine& engine, const std::string& path);
   /// Deletes all files.
   static Status Drop(const std::string& path);
 
-  /// Begins a new file; that it cannot is an error with `sync` only. `engine` must track its
-  /// changes and outlive the journal.
+  /// Begins a new file; that it cannot is an error with `sync` only. That the folder cannot be read
+  /// always is. `engine` must track its changes and outlive the journal.
   static Result<std::unique_ptr<Journal>> Open(Engine& engine, Options options);
   /// Writes what is left. Every Written has run afterwards.
   ~Journal();
@@ -58,6 +59,8 @@ class Journal {
   /// snapshot that is begun afterwards.
   Result<std::uint64_t> Rotate();
   void DropBefore(std::uint64_t number);
+  /// Bytes of the file that is being written.
+  std::int64_t size();
 
  private:
   Journal(Engine& engine, Options options) : engine_(engine), options_(std::move(options)) {}

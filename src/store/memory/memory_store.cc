@@ -110,6 +110,10 @@ void MemoryStore::Settle(Application& application) {
   const std::span<const Charge> charges = application.charges;
   const Charge& record = charges.front();
   application.applied = engine_.Release(record.key, *record.quota, application.lease);
+  // A record of one permit, as all are, is never charged again. It would take the room of others
+  // until its lease had ended.
+  const bool done = application.applied && IsRecord(record.key) && record.quota->limit() == 1;
+  if (done) engine_.Reset(record.key);
   application.decisions[0] = engine_.Peek(record.key, *record.quota, 0);
   for (std::size_t i = 1; i < charges.size(); ++i) {
     const Charge& charge = charges[i];

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -53,7 +54,9 @@ Status SaveSnapshot(const Engine& engine, const std::string& path) {
   return Sync(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY);
 }
 
-Status LoadSnapshot(Engine& engine, const std::string& path) {
+namespace {
+
+Status Load(Engine& engine, const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) {
@@ -65,9 +68,21 @@ Status LoadSnapshot(Engine& engine, const std::string& path) {
   return Error{loaded.error().code, path + ": " + loaded.error().message};
 }
 
+}  // namespace
+
+Status LoadSnapshot(Engine& engine, const std::string& path) {
+  Status loaded = Load(engine, path);
+  if (loaded.ok() || loaded.error().code == Code::kNotFound) return loaded;
+  const std::string kept = path + ".unreadable";
+  if (std::rename(path.c_str(), kept.c_str()) != 0) return loaded;
+  return Error{loaded.error().code, loaded.error().message + "; kept as " + kept};
+}
+
 SnapshotKeeper::SnapshotKeeper(const Engine& engine, Options options)
     : engine_(engine), options_(std::move(options)) {
-  if (options_.interval.count() > 0) thread_ = std::thread([this] { Loop(); });
+  if (options_.interval.count() > 0 || options_.journal != nullptr) {
+    thread_ = std::thread([this] { Loop(); });
+  }
 }
 
 SnapshotKeeper::~SnapshotKeeper() {
@@ -81,12 +96,26 @@ SnapshotKeeper::~SnapshotKeeper() {
 }
 
 void SnapshotKeeper::Loop() {
+  using std::chrono::steady_clock;
+  constexpr std::chrono::seconds kLook{1};
+  const auto next = [this] {
+    const bool never = options_.interval.count() == 0;
+    return never ? steady_clock::time_point::max() : steady_clock::now() + options_.interval;
+  };
+  auto due = next();
   std::unique_lock lock(mutex_);
-  while (!stopping_.wait_for(lock, options_.interval, [this] { return stop_; })) {
+  while (!stopping_.wait_until(lock, std::min(due, steady_clock::now() + kLook),
+                               [this] { return stop_; })) {
+    if (steady_clock::now() < due && !Overgrown()) continue;
     lock.unlock();
     Save();
+    due = next();
     lock.lock();
   }
+}
+
+bool SnapshotKeeper::Overgrown() const {
+  return options_.journal != nullptr && options_.journal->size() > options_.most_journal;
 }
 
 void SnapshotKeeper::Save() {

@@ -18,10 +18,12 @@ namespace weir::store::memory {
 Status SaveSnapshot(const Engine& engine, const std::string& path);
 
 /// Replaces the engine's state with the file's. kNotFound if there is none; on any other error (a
-/// damaged or foreign file) the engine is empty and the file is left for inspection.
+/// damaged or foreign file) the engine is empty, and the file is renamed to `path`.unreadable, so
+/// that the next snapshot does not overwrite it.
 Status LoadSnapshot(Engine& engine, const std::string& path);
 
-/// Saves an engine at an interval on a thread of its own, and once more when it is destroyed.
+/// Saves an engine at an interval on a thread of its own, whenever its journal has grown large, and
+/// once more when it is destroyed.
 ///
 /// Thread-safe.
 class SnapshotKeeper {
@@ -31,6 +33,7 @@ class SnapshotKeeper {
     std::chrono::milliseconds interval{5000};  ///< zero: only at the end
     /// Begins a new file before each snapshot and loses the old ones after it. Must outlive this.
     Journal* journal = nullptr;
+    std::int64_t most_journal = std::int64_t{1} << 30;  ///< bytes, looked at every second
     /// Told each outcome, on the keeper's thread (or the destroying one): for the log and metrics.
     std::function<void(const Status&)> on_saved;
   };
@@ -42,6 +45,7 @@ class SnapshotKeeper {
 
  private:
   void Loop();
+  bool Overgrown() const;
   void Save();
 
   const Engine& engine_;

@@ -242,6 +242,15 @@ TEST_P(ChangesTest, ABatchThatEndsEarlyIsDamage) {
   EXPECT_TRUE(loaded.LoadChanges(changes).ok());
 }
 
+TEST_P(ChangesTest, KeysKeepTheirOwnQuotas) {
+  Engine engine = Make();
+  Engine loaded = Make();
+  loaded.SetQuota("ada", quotas_[0]);
+  ASSERT_TRUE(loaded.LoadChanges(Identity(engine)).ok());
+  EXPECT_EQ(loaded.Peek("ada").limit, 9);
+  EXPECT_EQ(loaded.Peek("bob").limit, 1);
+}
+
 TEST_P(ChangesTest, WhatIsNotABatchOrNotARecordIsDamage) {
   Engine engine = Make();
   std::string changes;

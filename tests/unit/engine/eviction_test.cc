@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weir/engine.h"
@@ -96,6 +98,44 @@ TEST_P(EvictionTest, TheCallbackNamesTheKey) {
   for (int i = 0; i < 11; ++i) (void)engine.TryAcquire(Key(i));
   ASSERT_EQ(evicted_.size(), 1U);
   EXPECT_EQ(evicted_[0], GetParam() == KeyStorage::kText ? Key(0) : "");
+}
+
+/// Runs something between the reading of a time and its use, as if the thread had lost its core.
+class StallingClock final : public Clock {
+ public:
+  explicit StallingClock(const Clock& clock) : clock_(clock) {}
+  Nanos Now() const noexcept override {
+    const Nanos now = clock_.Now();
+    if (const auto stall = std::exchange(next_, nullptr)) stall();
+    return now;
+  }
+  void StallOnce(std::function<void()> stall) { next_ = std::move(stall); }
+
+ private:
+  const Clock& clock_;
+  mutable std::function<void()> next_;
+};
+
+// Dropping a key when it is fresh must not let a thread that looks at it later, with a time from
+// before, charge it in a window that is over.
+TEST_P(EvictionTest, AThreadThatStalledDuringASweepIsChargedAsOfTheSweep) {
+  const Nanos start = kStart / 1'000'000'000 * 1'000'000'000;
+  for (const Quota& quota : {*Quota::TokenBucket(1, 1), *Quota::FixedWindow(1, 1s),
+                             *Quota::SlidingLog(1, 1s), *Quota::SlidingCounter(1, 1s, 4),
+                             *Quota::Concurrency(1, 1s), *Quota::AnchoredWindow(1, 1s)}) {
+    clock_.Set(start);
+    StallingClock stalling(clock_);
+    Engine engine(quota, {.max_keys = 1'000, .keys = GetParam(), .clock = &stalling});
+    ASSERT_TRUE(engine.TryAcquire("k").allowed());
+    clock_.Advance(2s - 100us);
+    stalling.StallOnce([&] {
+      clock_.Advance(100us);
+      EXPECT_EQ(engine.Sweep(), 1U) << quota.ToString();
+    });
+    ASSERT_TRUE(engine.TryAcquire("k").allowed());
+    clock_.Advance(1s - 50us);
+    EXPECT_FALSE(engine.TryAcquire("k").allowed()) << quota.ToString() << ": twice within a second";
+  }
 }
 
 TEST_P(EvictionTest, OneKeyIsEnough) {

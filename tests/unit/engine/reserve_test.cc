@@ -110,7 +110,7 @@ TEST_P(ReserveTest, ABucketInABoxIsTheSameBucket) {
   }
   clock_.Advance(13s);
   EXPECT_EQ(LeftOf(engine), 100);
-  EXPECT_EQ(engine.Sweep(), 1U);  // the record's name stays for its time
+  EXPECT_EQ(engine.Sweep(), 1U);
   EXPECT_EQ(engine.TryAcquire("k", 1).remaining, 99);
   engine.Reset("k");
   EXPECT_EQ(LeftOf(engine), 100);
@@ -137,6 +137,40 @@ TEST_P(ReserveTest, ARefusedReservationLeavesTheBucketAsItWas) {
   EXPECT_EQ(LeftOf(engine), 79);
   EXPECT_TRUE(engine.Settle(reserved, 0));
   EXPECT_EQ(LeftOf(engine), 99);
+}
+
+// Whatever is reserved and settled in a day, the keys that are limited keep their places.
+TEST_P(ReserveTest, WhatIsSettledTakesNoRoom) {
+  Engine engine = Make(100);
+  const Quota day = *Quota::FixedWindow(1, 24h);
+  ASSERT_TRUE(engine.TryAcquire("once a day", day).allowed());
+  for (int i = 0; i < 1'000; ++i) {
+    clock_.Advance(1s);
+    EXPECT_TRUE(engine.Settle(engine.Reserve("k", quota_, 2, 24h), 1));
+  }
+  EXPECT_EQ(engine.stats().evicted_active, 0U);
+  EXPECT_FALSE(engine.TryAcquire("once a day", day).allowed());
+  EXPECT_EQ(engine.size(), 2U);
+}
+
+// What a window knows of others is how much, not whose it was.
+TEST_P(ReserveTest, AfterAResetAWindowReturnsAtMostWhatOthersWereChargedSince) {
+  struct Case {
+    Quota quota;
+    std::int64_t left;  // of 100, with 30 charged since
+  };
+  for (const auto& [quota, left] :
+       {Case{*Quota::FixedWindow(100, 1h), 100}, Case{*Quota::SlidingCounter(100, 1h, 2), 100},
+        Case{*Quota::SlidingLog(100, 1h), 70}, Case{*Quota::AnchoredWindow(100, 1h), 70},
+        Case{*Quota::TokenBucket(100, 100, 1h), 70}}) {
+    Engine engine = Make();
+    const Reservation reserved = engine.Reserve("k", quota, 50, 1min);
+    clock_.Advance(1ns);
+    engine.Reset("k");
+    ASSERT_EQ(engine.TryAcquire("k", quota, 30).remaining, 70);
+    EXPECT_TRUE(engine.Settle(reserved, 0));
+    EXPECT_EQ(engine.Peek("k", quota, 0).remaining, left) << quota.ToString();
+  }
 }
 
 TEST_P(ReserveTest, WithoutRoomItIsDecidedAndNotRemembered) {

@@ -128,6 +128,24 @@ TEST_P(SnapshotTest, ASmallerEngineKeepsWhatFits) {
   EXPECT_EQ(small.size(), 100U);
 }
 
+// The fingerprints of all keys change with the secret that a snapshot brings.
+TEST_P(SnapshotTest, KeysKeepTheirOwnQuotas) {
+  Engine engine = Make();
+  ASSERT_TRUE(engine.TryAcquire("user:1", quotas_[0], 2).allowed());
+  Engine loaded = Make(10'000);
+  for (int i = 0; i < 200; ++i) {
+    loaded.SetQuota("user:" + std::to_string(i), *Quota::TokenBucket(3, 7));
+  }
+  loaded.ClearQuota("user:2");
+  ASSERT_TRUE(LoadFrom(loaded, Saved(engine)).ok());
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_EQ(loaded.Peek("user:" + std::to_string(i)).limit, i == 2 ? 9 : 3) << i;
+  }
+  EXPECT_EQ(loaded.Peek("user:1").remaining, 1) << "2 of 3 are spent";
+  loaded.ClearQuota("user:1");
+  EXPECT_EQ(loaded.Peek("user:1").limit, 9);
+}
+
 // A snapshot without keys ends in a byte for the end, the count and the checksum, 17 in all; what a
 // snapshot with one key is longer by is its record.
 TEST_P(SnapshotTest, AKeyThatComesTwiceIsDamage) {

@@ -31,9 +31,13 @@ class World {
                 .max_keys = 100'000, .keys = KeyStorage::kText, .clock = &clock_, .on_evict = {}}),
         shared_(live_, ids_, Fallback::Options{.share = share, .clock = &clock_}) {}
 
-  std::shared_ptr<const policy::PolicySet> CompileText(std::string_view text) {
+  std::shared_ptr<const policy::PolicySet> CompileText(std::string_view text,
+                                                       std::string_view other_file = "") {
     std::vector<policy::yaml::Problem> problems;
     auto definitions = policy::ParsePolicies(text, "p.yaml", problems);
+    for (auto& definition : policy::ParsePolicies(other_file, "other.yaml", problems)) {
+      definitions.push_back(std::move(definition));
+    }
     EXPECT_EQ(policy::yaml::ToString(problems), "");
     auto set =
         policy::PolicySet::Compile(std::move(definitions), {policy::DefaultPolicy(), share_}, ids_);
@@ -41,7 +45,9 @@ class World {
     return *set;
   }
 
-  void Publish(std::string_view text) { live_.Publish(CompileText(text)); }
+  void Publish(std::string_view text, std::string_view other_file = "") {
+    live_.Publish(CompileText(text, other_file));
+  }
 
   std::unique_ptr<PolicyLimiter> NewLimiter() {
     return std::make_unique<PolicyLimiter>(shared_,

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include "unit/limiter/fixture.h"
@@ -172,6 +173,27 @@ TEST(PolicyLimiter, APolicysCostMultipliesTheRequests) {
   EXPECT_EQ(Asked::For({}, -7).On(*limiter).decision.remaining, 2);
 }
 
+TEST(PolicyLimiter, ABlockedPolicyAdmitsNothingWhateverItsQuota) {
+  for (const std::string quota :
+       {"{fixed_window: {limit: 100, window: 1h}}", "{anchored_window: {limit: 100, window: 1h}}",
+        "{sliding_log: {limit: 100, window: 1h}}", "{sliding_counter: {limit: 100, window: 1h}}",
+        "{token_bucket: {capacity: 100, refill_per_second: 10}}",
+        "{concurrency: {limit: 100, lease: 1h}}", "{fixed_window: {limit: 2, window: 1h}}",
+        "{fixed_window: {limit: 1099511627776, window: 1h}}",
+        "{fixed_window: {limit: 100, window: 1h}}, overdraw: true"}) {
+    World world("policies: [{name: b, match: {}, blocked: true, quota: " + quota + "}]");
+    auto limiter = world.NewLimiter();
+    EXPECT_TRUE(Asked::For({}, 0).On(*limiter).decision.allowed()) << quota;
+    for (const std::int64_t cost :
+         {std::int64_t{1}, std::int64_t{2}, std::int64_t{100}, kMaxLimit}) {
+      Asked asked = Asked::For({}, cost);
+      EXPECT_FALSE(asked.On(*limiter).decision.allowed()) << quota << ", cost " << cost;
+      EXPECT_EQ(asked.check.decision.limit, 0) << quota;
+      EXPECT_EQ(asked.check.decision.remaining, 0) << quota;
+    }
+  }
+}
+
 TEST(PolicyLimiter, RefundAndResetGiveBack) {
   World world(kTwo);
   auto limiter = world.NewLimiter();
@@ -279,6 +301,18 @@ policies:
   Asked replaced = Asked::For({{"user", "1"}, {"tier", "gold"}});
   EXPECT_EQ(replaced.On(*limiter).policy, "free");
   EXPECT_TRUE(replaced.check.decision.allowed());
+}
+
+TEST(PolicyLimiter, PoliciesThatWereReplacedAreFreedWithTheNextCheck) {
+  World world(kTwo);
+  auto limiter = world.NewLimiter();
+  const std::weak_ptr<const policy::PolicySet> old = limiter->policies();
+  Asked outer = Asked::For({{"user", "1"}});
+  limiter->Decide(std::span(&outer.check, 1), [&] { Asked::For({{"user", "1"}}).On(*limiter); });
+  world.Publish("");
+  EXPECT_FALSE(old.expired());
+  Asked::For({{"user", "1"}}).On(*limiter);
+  EXPECT_TRUE(old.expired());
 }
 
 TEST(PolicyLimiter, DoneMayAskAgain) {

@@ -75,6 +75,11 @@ TEST_F(Reserving, LessIsGivenBackToEveryPolicyByItsOwnCost) {
   EXPECT_EQ(policies_, (std::vector<std::string>{"day", "at-once", "heavy", "trial"}));
 }
 
+TEST_F(Reserving, WhatIsSettledLeavesNothingButTheBuckets) {
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(Settle(Reserve(1, 24h), 1));
+  EXPECT_EQ(world_.engine().size(), 4U);
+}
+
 TEST_F(Reserving, MoreIsChargedAndLeavesADebt) {
   const std::string text = Reserve(100);
   EXPECT_TRUE(Settle(text, 1200));

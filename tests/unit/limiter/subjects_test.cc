@@ -194,6 +194,20 @@ TEST_F(Subjects, AValueThatIsTooLongIsAnError) {
   EXPECT_THAT(check.status.error().message, HasSubstr("4096 bytes"));
 }
 
+// Keys are the same in every domain, names are not.
+TEST_F(Subjects, APolicyReplacesOnlyThoseOfItsOwnDomain) {
+  constexpr std::string_view kPay =
+      "policies: [{name: pay, match: {ip: '*', route: /pay}, replaces: [office], "
+      "quota: {fixed_window: {limit: 9, window: 1h}}}]";
+  constexpr std::string_view kOffice =
+      "policies: [{name: office, key: 10.0.0.1, quota: {fixed_window: {limit: 1, window: 1h}}}]";
+  const std::vector<policy::Entry> entries = {{"ip", "10.0.0.1"}, {"route", "/pay"}};
+  world_.Publish(kPay, kOffice);
+  EXPECT_THAT(Policies(entries), ElementsAre("pay"));
+  world_.Publish(kPay, "domain: intern\n" + std::string(kOffice));
+  EXPECT_THAT(Policies(entries), UnorderedElementsAre("pay", "office"));
+}
+
 // 256 policies for everybody, and one for a key.
 TEST_F(Subjects, MorePoliciesThanAnAnswerNamesAreAnError) {
   std::string text = "policies:\n";

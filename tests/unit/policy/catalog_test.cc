@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "policy/policy_file.h"
+#include "support/no_descriptors.h"
 #include "support/temp_dir.h"
 
 namespace weir::policy {
@@ -40,15 +41,32 @@ TEST_F(CatalogTest, AFolderStandsForItsFiles) {
   folder_.Write("a.yml", "domain: d\ndescriptors: [{ key: k, color: red }]");
   folder_.Write(".hidden.yaml", "not: [a policy");
   folder_.Write("notes.txt", "not: [a policy");
+  std::vector<yaml::Problem> problems;
   EXPECT_THAT(
-      PolicyFiles({folder_.path().string(), "else.yaml"}),
+      PolicyFiles({folder_.path().string(), "else.yaml"}, problems),
       ElementsAre((folder_ / "a.yml").string(), (folder_ / "b.yaml").string(), "else.yaml"));
-  const auto problems = catalog_.LoadFiles({folder_.path().string()});
+  EXPECT_THAT(problems, IsEmpty());
+  problems = catalog_.LoadFiles({folder_.path().string()});
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_THAT(problems[0].ToString(), HasSubstr("'color'"));
   Catalog lenient{{DefaultPolicy(), 0.1, true}};
   EXPECT_THAT(lenient.LoadFiles({folder_.path().string()}), IsEmpty());
   EXPECT_EQ(lenient.live().Current()->policies().size(), 2U);
+}
+
+TEST_F(CatalogTest, AFolderThatCannotBeReadChangesNothing) {
+  const std::vector<std::string> paths = {folder_.path().string()};
+  folder_.Write("p.yaml",
+                "policies: [{name: f, key: a, quota: {fixed_window: {limit: 1, window: 1s}}}]");
+  ASSERT_THAT(catalog_.LoadFiles(paths), IsEmpty());
+  std::vector<yaml::Problem> problems;
+  {
+    const test::NoDescriptors none;
+    problems = catalog_.LoadFiles(paths);
+  }
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0].ToString(), HasSubstr(paths[0] + ": cannot be read: "));
+  EXPECT_THAT(PolicyOf(catalog_, "a"), HasSubstr("f@"));
 }
 
 TEST_F(CatalogTest, PoliciesOfAControlPlaneStandBesideThoseOfFiles) {
@@ -153,7 +171,7 @@ TEST_F(CatalogTest, FilesWinOverStoredPoliciesAndGiveThePlaceBack) {
   ASSERT_FALSE(taken.ok());
   EXPECT_EQ(taken.error().code, Code::kAlreadyExists);
   EXPECT_TRUE(catalog_.CheckFree(Stored("c", 1)).ok());
-  folder_.Write("p.yaml", "");
+  folder_.Write("p.yaml", "policies: []");
   ASSERT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
   EXPECT_EQ(PolicyOf(catalog_, "a"), "a@admin API");
   EXPECT_THAT(catalog_.status().set_aside, IsEmpty());

@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/temp_dir.h"
@@ -47,9 +50,10 @@ class Bell {
 
 class FileWatcherTest : public ::testing::Test {
  protected:
-  void Watch(const std::filesystem::path& path, std::chrono::milliseconds interval = 1h) {
+  void Watch(const std::filesystem::path& path, std::chrono::milliseconds interval = 1h,
+             std::chrono::milliseconds settle = 10ms) {
     auto started =
-        FileWatcher::Start({{path.string()}, [this] { bell_.Ring(); }, 10ms, interval, {}});
+        FileWatcher::Start({{path.string()}, [this] { bell_.Ring(); }, settle, interval, {}});
     ASSERT_TRUE(started.ok());
     watcher_ = std::move(*started);
   }
@@ -130,6 +134,27 @@ TEST_F(FileWatcherTest, FindsAFolderThatCameLater) {
   std::filesystem::create_directory(folder_ / "later");
   folder_.Write("later/p.yaml", "here");
   EXPECT_TRUE(bell_.Rang());
+}
+
+// Half a file may be valid, with fewer policies. Nothing but a look tells of it: it is not closed.
+TEST_F(FileWatcherTest, TellsNothingOfAFileThatIsStillBeingWritten) {
+  Watch(folder_.Write("p.yaml", "one"), 1ms, 1h);
+  std::ofstream half(folder_ / "p.yaml");
+  half << "on" << std::flush;
+  std::this_thread::sleep_for(200ms);
+  EXPECT_EQ(bell_.rung(), 0);
+}
+
+TEST_F(FileWatcherTest, ABusyNeighbourDoesNotKeepItFromTelling) {
+  Watch(folder_.Write("p.yaml", "one"), 1h, 200ms);
+  std::atomic<bool> stop{false};
+  std::thread neighbour([&] {
+    while (!stop.load()) folder_.Write("app.log", "a line");
+  });
+  folder_.Write("p.yaml", "other");
+  EXPECT_TRUE(bell_.Rang());
+  stop.store(true);
+  neighbour.join();
 }
 
 TEST_F(FileWatcherTest, OtherFilesAreOfNoConcernAndATriggerAlwaysIs) {

@@ -127,6 +127,10 @@ TEST(PolicyMistakes, WhatAPolicyMatches) {
 TEST(PolicyMistakes, WhatAPolicyGrants) {
   ExpectAll({
       {Limited("match: {}, unlimited: true"), "give either unlimited or a quota"},
+      {One("name: a, match: {}, unlimited: true, blocked: true"), "blocked requires a quota"},
+      {One("name: a, chain: [{k: v}], exempt: true, blocked: true"), "blocked requires a quota"},
+      {One("name: a, match: {}, blocked: true, policies: [{name: b, unlimited: true}]"),
+       "blocked requires a quota"},
       {Quoted("5"), "quota: expected exactly one of token_bucket"},
       {Quoted("{fixed_window: {limit: 1, window: 1s}, sliding_log: {limit: 1, window: 1s}}"),
        "quota: expected exactly one of token_bucket"},
@@ -233,6 +237,24 @@ TEST(PolicyMistakes, FilesThatCannotBePolicyFiles) {
   problems.clear();
   EXPECT_TRUE(yaml::ReadFile((dir / "p.yaml").string(), 5, text, problems));
   EXPECT_EQ(text, "12345");
+}
+
+// What could be read of a file may be valid, with fewer policies.
+TEST(PolicyMistakes, AFileThatCannotBeReadToItsEnd) {
+  std::vector<yaml::Problem> problems;
+  EXPECT_THAT(LoadPolicyFile("/proc/self/mem", problems), IsEmpty());  // there is nothing at 0
+  EXPECT_THAT(yaml::ToString(problems), HasSubstr("/proc/self/mem: cannot be read: "));
+}
+
+// A copy on a full disk leaves it so.
+TEST(PolicyMistakes, AFileWithNothingInIt) {
+  const test::TempDir dir;
+  std::vector<yaml::Problem> problems;
+  EXPECT_THAT(LoadPolicyFile(dir.Write("p.yaml", "").string(), problems), IsEmpty());
+  EXPECT_THAT(yaml::ToString(problems), HasSubstr("is empty; write \"policies: []\""));
+  problems.clear();
+  EXPECT_THAT(LoadPolicyFile(dir.Write("p.yaml", "policies: []\n").string(), problems), IsEmpty());
+  EXPECT_THAT(problems, IsEmpty());
 }
 
 TEST(PolicyFields, TruthHasTheWordsOfYaml) {

@@ -22,6 +22,7 @@
 #include "store/memory/durable_store.h"
 #include "store/memory/journal.h"
 #include "store/memory/snapshot.h"
+#include "support/no_descriptors.h"
 
 namespace weir::store::memory {
 namespace {
@@ -186,6 +187,36 @@ TEST_F(DiskFaults, ASnapshotThatDoesNotFitOnTheDiskIsAnError) {
   auto after = NewEngine();
   ASSERT_TRUE(LoadSnapshot(*after, snapshot_).ok()) << "the old one is still there";
   EXPECT_EQ(Used(*after, "key7"), 5);
+}
+
+TEST_F(DiskFaults, AFolderThatCannotBeListedIsNotTakenForEmpty) {
+  auto engine = NewEngine();
+  auto journal = Open(*engine, path_);
+  engine->TryAcquire("a", 5);
+  ASSERT_TRUE(Flush(*journal).ok());
+  journal.reset();
+  auto after = NewEngine();
+  {
+    const test::NoDescriptors none;
+    EXPECT_FALSE(Journal::Replay(*after, path_).ok());
+    EXPECT_FALSE(Journal::Drop(path_).ok());
+    EXPECT_FALSE(Journal::Open(*after, {.path = path_}).ok()) << "it would begin with file 1";
+  }
+  ASSERT_TRUE(Journal::Replay(*after, path_).ok());
+  EXPECT_EQ(Used(*after, "a"), 5);
+}
+
+TEST_F(DiskFaults, AFileThatCannotBeReadDoesNotHideTheNextOnes) {
+  fs::create_symlink(folder_ / "nowhere", path_ + ".1");
+  auto engine = NewEngine();
+  auto journal = Open(*engine, path_);
+  engine->TryAcquire("a", 5);
+  ASSERT_TRUE(Flush(*journal).ok());
+  auto after = NewEngine();
+  const auto replayed = Journal::Replay(*after, path_);
+  ASSERT_FALSE(replayed.ok());
+  EXPECT_THAT(replayed.error().message, HasSubstr(path_ + ".1"));
+  EXPECT_EQ(Used(*after, "a"), 5);
 }
 
 TEST_F(DiskFaults, AFileThatCannotBeReadIsNotTakenForNone) {

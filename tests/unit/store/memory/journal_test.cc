@@ -11,6 +11,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "store/memory/durable_store.h"
 #include "store/memory/snapshot.h"
@@ -142,6 +143,28 @@ TEST_F(JournalTest, ASnapshotTakesThePlaceOfTheFilesBeforeIt) {
   EXPECT_EQ(Used(*after, "a"), 3);
   ASSERT_TRUE(Journal::Replay(*after, path_).ok());
   EXPECT_EQ(Used(*after, "a"), 7);
+}
+
+TEST_F(JournalTest, ASnapshotIsMadeWhenTheJournalHasGrown) {
+  auto engine = NewEngine();
+  auto journal = Open(*engine);
+  std::promise<Status> saved;
+  SnapshotKeeper::Options options;
+  options.path = snapshot_;
+  options.interval = 0ms;
+  options.journal = journal.get();
+  options.most_journal = 20'000;
+  options.on_saved = [&, told = false](const Status& status) mutable {
+    if (!std::exchange(told, true)) saved.set_value(status);
+  };
+  const SnapshotKeeper keeper(*engine, options);
+  for (int i = 0; i < 1000; ++i) engine->TryAcquire("key" + std::to_string(i), 1);
+  ASSERT_TRUE(Flush(*journal).ok());
+  ASSERT_GT(journal->size(), 20'000);
+  auto outcome = saved.get_future();
+  ASSERT_EQ(outcome.wait_for(20s), std::future_status::ready);
+  EXPECT_TRUE(outcome.get().ok());
+  EXPECT_LT(journal->size(), 20'000) << "it has begun a new file";
 }
 
 TEST_F(JournalTest, ACrashBeforeTheNextSnapshotReadsAllFilesInOrder) {

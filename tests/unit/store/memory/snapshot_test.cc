@@ -87,6 +87,19 @@ TEST_F(SnapshotTest, ADamagedFileIsReportedAndTheEngineWorks) {
   EXPECT_EQ(after->TryAcquire("key1").remaining, 9);
 }
 
+// One of a later version, say: whoever goes back to that finds it.
+TEST_F(SnapshotTest, AFileThatCannotBeUsedIsKept) {
+  std::ofstream(path_) << "WEIRSNP9 of a later version";
+  const auto engine = NewEngine();
+  const Status loaded = LoadSnapshot(*engine, path_);
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_THAT(loaded.error().message, HasSubstr("kept as " + path_ + ".unreadable"));
+  ASSERT_TRUE(SaveSnapshot(*engine, path_).ok());
+  std::string kept;
+  std::getline(std::ifstream(path_ + ".unreadable"), kept);
+  EXPECT_EQ(kept, "WEIRSNP9 of a later version");
+}
+
 TEST_F(SnapshotTest, AnOldSnapshotSurvivesAFailedSave) {
   auto engine = NewEngine();
   engine->TryAcquire("a", 7);
