@@ -97,6 +97,10 @@ Taken Holding::Lend(Nanos now, std::int64_t want, Nanos rest) {
     if (!Take(now, cost, rest, 0, taken)) continue;
     // One grant names what is lent.
     for (std::size_t i = 1; i < taken.size(); ++i) PutBack(now, taken[i]);
+    Lot& lot = *Find(taken.front().lot);
+    lot.spent -= taken.front().count;
+    lot.lent += taken.front().count;
+    taken.front().lent = true;
     return taken.front();
   }
   return {};
@@ -105,7 +109,7 @@ Taken Holding::Lend(Nanos now, std::int64_t want, Nanos rest) {
 std::int64_t Holding::PutBack(Nanos now, const Taken& taken) {
   Lot* const lot = Find(taken.lot);
   if (lot == nullptr || lot->until < now) return 0;
-  std::int64_t& from = taken.held ? lot->pending : lot->spent;
+  std::int64_t& from = taken.lent ? lot->lent : taken.held ? lot->pending : lot->spent;
   const std::int64_t part = std::min(from, taken.count);
   from -= part;
   lot->left += part;
