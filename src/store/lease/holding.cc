@@ -162,9 +162,7 @@ bool Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
   ask_after_ = short_of ? now + pause : now;
   dry_until_ = short_of ? ask_after_ : 0;
   if (grant.granted == 0) {
-    const Nanos some_after = grant.decision.retry_after.count();
-    dry_until_ = now + (patient ? pause : std::min<Nanos>(2 * pause, some_after));
-    ask_after_ = dry_until_;
+    GrantedNone(granted);
     return true;
   }
   const Nanos term = SpendFor(terms_, grant.decision);
@@ -190,6 +188,20 @@ bool Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
   lots_.push_back(lot);
   held_ += lot.left;
   return true;
+}
+
+void Holding::GrantedNone(const Granted& granted) noexcept {
+  const Decision& decision = granted.grant.decision;
+  if (decision.allowed()) {
+    // It has some and leases none, since the key is being moved: it decides every check.
+    dry_until_ = 0;
+    ask_after_ = granted.now + granted.pause;
+    return;
+  }
+  const Nanos some_after = decision.retry_after.count();
+  const Nanos pause =
+      granted.patient ? granted.pause : std::min<Nanos>(2 * granted.pause, some_after);
+  ask_after_ = dry_until_ = granted.now + pause;
 }
 
 void Holding::Failed(Nanos now) noexcept {

@@ -160,6 +160,7 @@ class Holding {
  private:
   Nanos half() const noexcept { return terms_.term / 2; }
   Lot* Find(std::uint64_t id) noexcept;
+  void GrantedNone(const Granted& granted) noexcept;
   Decision EstimateDry(Nanos now) const noexcept;
 
   algorithm::LeaseTerms terms_;
