@@ -57,9 +57,8 @@ std::shared_ptr<const policy::PolicySet> Policies(const Scenario& scenario, cons
   const policy::Mode mode = scenario.exact ? policy::Mode::kExact : policy::Mode::kLeased;
   definitions.push_back(Define(std::string(kHot), quota, mode, scenario.local));
   if (scenario.two_keys) {
-    // Generous, so that it refuses only now and then.
-    definitions.push_back(Define(std::string(kOther), *Quota::TokenBucket(quota.limit() * 3, 500),
-                                 policy::Mode::kExact, scenario.local));
+    const policy::Mode other = scenario.both_leased ? policy::Mode::kLeased : policy::Mode::kExact;
+    definitions.push_back(Define(std::string(kOther), scenario.other(), other, scenario.local));
   }
   auto set =
       *policy::PolicySet::Compile(std::move(definitions), {policy::DefaultPolicy(), 0.1}, ids);
