@@ -113,6 +113,10 @@ void World::Start(Node& node) {
                                      [this, &node](std::int64_t cost, std::int64_t lease) {
                                        PlanRefund(node, cost);
                                        PlanRelease(node, lease);
+                                     },
+                                     [this, &node](std::int64_t back) {
+                                       node.refunded += static_cast<std::uint64_t>(back);
+                                       Admit("/hot|", -back, 0);
                                      }});
 }
 
@@ -204,10 +208,7 @@ void World::PlanRefund(Node& node, std::int64_t cost) {
   const Nanos term = scenario_.quota.window().count() / 20;
   events_.At(node.pulse->Due(events_.now() + Draw(0, 2 * term)), [this, &node, cost] {
     if (node.process == nullptr || node.pulse->Due(events_.now()) != events_.now()) return;
-    const std::int64_t back = node.process->Refund(cost);
-    if (back <= 0 || scenario_.most_hold > 0) return;
-    node.refunded += static_cast<std::uint64_t>(back);
-    Admit("/hot|", -back, 0);
+    node.process->Refund(cost);
   });
 }
 

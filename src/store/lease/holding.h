@@ -38,6 +38,7 @@ struct Taken {
   std::int64_t permit = 0;  ///< if not 0: the name of a permit in stock; `lot` is the stock's id
   bool held = false;        ///< of a grant, for a check that is not decided yet
   bool lent = false;        ///< of a grant, to a node of a region
+  bool refund = false;      ///< nothing was: what a client gives back is put back then
 };
 
 /// What the store granted to one question.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "base/boot_clock.h"
@@ -14,7 +13,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kTick{10};
 constexpr int kEpochBits = 20;
-constexpr Nanos kAlways = std::numeric_limits<Nanos>::max();
 
 bool AnyLeased(const Application& application) noexcept {
   return std::ranges::any_of(application.terms, [](const auto* terms) { return terms != nullptr; });
@@ -204,26 +202,6 @@ void LeasingStore::OnAnswer(Call& call) {
     if (to.op == Op::kCharge && to.status.ok() && !to.applied) NoteRefusals(to, now);
   }
   call.done();
-}
-
-/// A request that did not happen after all has not spent its permits. Those that this node does not
-/// hold any more stay spent: a refund in the store would free what others hold, of a window as
-/// well, which may have begun with nothing in it but leases.
-bool LeasingStore::Refund(Application& application, Nanos now) {
-  std::size_t met = 0;
-  for (std::size_t i = 0; i < application.charges.size(); ++i) {
-    if (application.terms[i] == nullptr) continue;
-    ++met;
-    taken_.push_back({.position = static_cast<std::uint32_t>(i), .until = kAlways});
-    const auto found = holdings_.find(application.charges[i].key);
-    application.decisions[i] = {};
-    application.decisions[i].limit = application.charges[i].quota->limit();
-    if (found == holdings_.end()) continue;
-    const std::int64_t back = found->second.Refund(now, application.charges[i].cost);
-    CountHeld(back);
-    application.decisions[i] = found->second.Estimate(now, true);
-  }
-  return met == application.charges.size() && Answer(application, true);
 }
 
 /// Whoever resets a key wants it as new: what is held of it counts no more than the rest.
