@@ -66,6 +66,10 @@ LeasingStore::~LeasingStore() {
 }
 
 void LeasingStore::Apply(std::span<Application> batch, Done done) {
+  if (inner_ == nullptr) {
+    for (Application& application : batch) application.status = ShuttingDown();
+    return done();
+  }
   if (std::ranges::none_of(batch, ConcernsLeases)) return inner_->Apply(batch, std::move(done));
   const Nanos now = clock_.Now();
   std::size_t answered = 0;
@@ -101,12 +105,12 @@ void LeasingStore::ApplyFrom(std::size_t first, std::span<Application> batch, Na
 
 void LeasingStore::PassOn(std::unique_ptr<Call> call) {
   call->owner = self_;
-  if (inner_ == nullptr) return call->Fail({Code::kUnavailable, "the service is shutting down"});
+  if (inner_ == nullptr) return call->Fail(ShuttingDown());
   Call* raw = call.release();
   inner_->Apply(raw->ours, [raw] {
     const std::unique_ptr<Call> answered(raw);
     if (*answered->owner != nullptr) return (*answered->owner)->OnAnswer(*answered);
-    answered->Fail({Code::kUnavailable, "the service is shutting down"});
+    answered->Fail(ShuttingDown());
   });
 }
 
