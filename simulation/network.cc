@@ -1,9 +1,12 @@
 #include "network.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 namespace weir::simulation {
+
+bool IsHot(std::string_view key) { return key.find("/hot|") != std::string_view::npos; }
 
 Server::Server(const Events& events, OnCharged on_charged, OnReleased on_released)
     : clock_(events),
@@ -24,15 +27,31 @@ void Server::Apply(std::span<store::Application> batch, store::Done done) {
   done();
 }
 
+void Server::Save() {
+  std::ostringstream out;
+  static_cast<void>(engine_.Save(out));
+  saved_ = out.str();
+  since_saved_ = 0;
+}
+
+void Server::LoseSince() {
+  std::istringstream in(saved_);
+  engine_.Clear();
+  static_cast<void>(engine_.Load(in));
+  lost_ = since_saved_;
+}
+
 void Server::Note(const store::Application& application) {
   for (std::size_t i = 0; i < application.charges.size(); ++i) {
     const store::Charge& charge = application.charges[i];
     switch (application.op) {
       case store::Op::kCharge:
+        if (IsHot(charge.key)) since_saved_ += charge.cost;
         on_charged_(charge.key, charge.cost, application.decisions[i].lease);
         ledger_.Charged(charge.key, *charge.quota, {clock_.Now(), charge.cost});
         break;
       case store::Op::kLease:
+        if (IsHot(charge.key)) since_saved_ += application.granted;
         ledger_.Charged(charge.key, *charge.quota, {application.at, application.granted});
         break;
       case store::Op::kRefund:

@@ -18,6 +18,9 @@
 
 namespace weir::simulation {
 
+/// Whether it is a bucket of the policy that all is about.
+bool IsHot(std::string_view key);
+
 /// What calls arrive at. Not thread-safe.
 class Upstream {
  public:
@@ -40,6 +43,11 @@ class Server final : public Upstream {
   Server(const Events& events, OnCharged on_charged, OnReleased on_released);
 
   void Apply(std::span<store::Application> batch, store::Done done) override;
+  /// Notes how things are, and later goes back to that, as a replica does that was behind.
+  void Save();
+  void LoseSince();
+  /// Permits of hot keys that were charged in between.
+  std::int64_t lost() const noexcept { return lost_; }
   std::uint64_t calls() const noexcept { return calls_; }
   const Ledger& ledger() const noexcept { return ledger_; }
 
@@ -52,6 +60,9 @@ class Server final : public Upstream {
   const OnCharged on_charged_;
   const OnReleased on_released_;
   std::uint64_t calls_ = 0;
+  std::string saved_;
+  std::int64_t since_saved_ = 0;
+  std::int64_t lost_ = 0;
   Ledger ledger_;
 };
 

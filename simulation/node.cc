@@ -57,9 +57,8 @@ std::shared_ptr<const policy::PolicySet> Policies(const Scenario& scenario, cons
   const policy::Mode mode = scenario.exact ? policy::Mode::kExact : policy::Mode::kLeased;
   definitions.push_back(Define(std::string(kHot), quota, mode, scenario.local));
   if (scenario.two_keys) {
-    // Generous, so that it refuses only now and then.
-    definitions.push_back(Define(std::string(kOther), *Quota::TokenBucket(quota.limit() * 3, 500),
-                                 policy::Mode::kExact, scenario.local));
+    const policy::Mode other = scenario.both_leased ? policy::Mode::kLeased : policy::Mode::kExact;
+    definitions.push_back(Define(std::string(kOther), scenario.other(), other, scenario.local));
   }
   auto set =
       *policy::PolicySet::Compile(std::move(definitions), {policy::DefaultPolicy(), 0.1}, ids);
@@ -154,11 +153,10 @@ Process::~Process() {
 
 void Process::Check(std::int64_t cost) { Decide(store::Op::kCharge, cost); }
 
-std::int64_t Process::Refund(std::int64_t cost) {
-  const std::int64_t held = metrics_->held.load();
+void Process::Refund(std::int64_t cost) {
   Decide(store::Op::kRefund, cost);
   // One that goes to the store is what the step of the quota makes of it.
-  return scenario_.mutant == Mutant::kRefundInStore ? cost : metrics_->held.load() - held;
+  if (scenario_.mutant == Mutant::kRefundInStore) told_.refunded(cost);
 }
 
 void Process::Decide(store::Op op, std::int64_t cost, std::int64_t lease) {
@@ -178,6 +176,9 @@ void Process::Decide(store::Op op, std::int64_t cost, std::int64_t lease) {
 void Process::Finish(Pending& pending) {
   const limiter::Check& check = pending.check;
   pending.done = true;
+  if (const std::uint64_t all = metrics_->refunded.value(); all != refunded_) {
+    told_.refunded(static_cast<std::int64_t>(all - std::exchange(refunded_, all)));
+  }
   if (check.op != store::Op::kCharge) return;
   const bool allowed = check.status.ok() && check.decision.allowed();
   ++(allowed ? allowed_ : refused_);

@@ -32,6 +32,8 @@ struct Told {
   std::function<void(const Spent&)> spent;
   /// A check, while the store was there, and the name of its permit.
   std::function<void(std::int64_t cost, std::int64_t lease)> admitted;
+  /// A client gave permits back, and the node may spend so many of them again.
+  std::function<void(std::int64_t back)> refunded;
 };
 
 inline constexpr std::string_view kHot = "hot";
@@ -53,8 +55,8 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void Check(std::int64_t cost);
-  /// Gives back a check that was admitted; returns how many permits the node may spend again.
-  std::int64_t Refund(std::int64_t cost);
+  /// Gives back a check that was admitted.
+  void Refund(std::int64_t cost);
   /// Gives back the permit of that name, whichever node has granted it.
   void Release(std::int64_t lease) { Decide(store::Op::kRelease, 1, lease); }
   void Drain() { leasing_->Drain(); }
@@ -75,6 +77,7 @@ class Process {
   const Told told_;
   std::uint64_t allowed_ = 0;
   std::uint64_t refused_ = 0;
+  std::uint64_t refunded_ = 0;  // told
   store::guard::Guard guard_;
   store::lease::Leases leases_;
   std::shared_ptr<store::lease::LeaseMetrics> metrics_;

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <utility>
+
+#include "algorithm/lease.h"
 
 namespace weir::simulation {
 namespace {
@@ -28,6 +31,9 @@ store::lease::LeaseOptions LeaseOptionsOf(const Scenario& scenario, const Clock&
   options.flaws.region_outlived = scenario.mutant == Mutant::kRegionOutlived;
   return options;
 }
+
+/// What nodes call the bucket of the hot policy.
+constexpr std::string_view kHotKey = "default/hot|hot:1";
 
 std::uint32_t Seed(std::mt19937_64& random) { return static_cast<std::uint32_t>(random() | 1U); }
 
@@ -109,8 +115,55 @@ std::uint64_t Region::lent() const {
   return lent_ + process_->leases.metrics().front()->lent.value();
 }
 
+/// A question of a client, and its memory.
+struct Region::Own {
+  Own(const Quota& quota, store::Op op, std::int64_t cost)
+      : terms(algorithm::AtRegion(*algorithm::RegionTermsFor(quota, algorithm::kLongestLease))),
+        charge{kHotKey, cost, &terms.quota} {
+    application.op = op;
+    application.charges = {&charge, 1};
+    application.terms = {&pointer, 1};
+    application.decisions = {&decision, 1};
+  }
+  Own(const Own&) = delete;
+  Own& operator=(const Own&) = delete;
+  ~Own() = default;
+
+  const algorithm::LeaseTerms terms;
+  const algorithm::LeaseTerms* const pointer = &terms;
+  store::Charge charge;
+  Decision decision;
+  store::Application application;
+};
+
+void Region::Ask(store::Op op, std::int64_t cost, std::function<void()> applied) {
+  const auto own = std::make_shared<Own>(scenario_.quota, op, cost);
+  process_->leasing->Apply({&own->application, 1}, [this, own, told = std::move(applied)] {
+    Note(own->application);
+    if (own->application.status.ok() && own->application.applied) told();
+  });
+}
+
+void Region::Check(std::int64_t cost, std::function<void()> admitted) {
+  Ask(store::Op::kCharge, cost, std::move(admitted));
+}
+
+std::int64_t Region::Refund(std::int64_t cost) {
+  const store::lease::LeaseMetrics& metrics = *process_->leases.metrics().front();
+  const std::int64_t held = metrics.held.load();
+  Ask(store::Op::kRefund, cost, [] {});
+  const std::int64_t back = metrics.held.load() - held;
+  refunded_ += static_cast<std::uint64_t>(back);
+  if (refunded_ > metrics.spent.value() && !violation_) {
+    violation_ = "a region gave its clients " + std::to_string(refunded_) +
+                 " permits back, of which they had spent " + std::to_string(metrics.spent.value());
+  }
+  return back;
+}
+
 void Region::Crash() {
   lent_ = lent();
+  refunded_ = 0;
   process_.reset();
   process_ = Start();
 }

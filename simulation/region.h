@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -29,6 +30,11 @@ class Region final : public Upstream {
 
   void Apply(std::span<store::Application> batch, store::Done done) override;
 
+  /// A client of this process asks. `admitted` runs if its check passed.
+  void Check(std::int64_t cost, std::function<void()> admitted);
+  /// Such a client gives back what it was admitted; returns how many permits can be spent again.
+  std::int64_t Refund(std::int64_t cost);
+
   Link& link() noexcept { return link_; }
   Pulse& pulse() noexcept { return *pulse_; }
   /// Permits that nodes have leased here.
@@ -39,9 +45,11 @@ class Region final : public Upstream {
   void Crash();
 
  private:
+  struct Own;
   struct Process;
 
   std::unique_ptr<Process> Start();
+  void Ask(store::Op op, std::int64_t cost, std::function<void()> applied);
   void Note(const store::Application& application);
   void CheckLent(const store::Application& application);
 
@@ -54,6 +62,7 @@ class Region final : public Upstream {
   std::shared_ptr<Pulse> pulse_;
   Link link_;
   std::unique_ptr<Process> process_;
+  std::uint64_t refunded_ = 0;                        // by this process
   std::uint64_t lent_ = 0;                            // of processes before
   std::unordered_map<std::uint64_t, Nanos> charged_;  // when the home store made each grant
   std::optional<std::string> violation_;

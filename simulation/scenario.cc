@@ -86,6 +86,27 @@ Nanos DrawShareTerm(const Scenario& scenario) {
   return std::max(scenario.length / dice(3, 12), 40 * kMillisecond);
 }
 
+/// What was added to worlds that were drawn before, of another die once more.
+void DrawMore(Scenario& scenario) {
+  Dice dice(scenario.seed ^ 0x8EBC6AF09C88C6E3ULL);
+  if (scenario.mutant != Mutant::kNone && scenario.mutant != Mutant::kOnlyShares &&
+      scenario.mutant != Mutant::kOnlyRegions) {
+    return;
+  }
+  scenario.both_leased =
+      scenario.two_keys && dice.Percent(50) && algorithm::TermsFor(scenario.other()).ok();
+  if (scenario.both_leased) scenario.refund_percent = 0;
+  const Nanos changes = scenario.policy_changes_at;
+  if (changes != 0 && dice.Percent(50)) {
+    scenario.policy_returns_at = changes + dice(0, scenario.length / 4);
+  }
+  scenario.region_asks = scenario.regions > 0 && dice.Percent(50);
+  // Of shares, more is lost than was charged: the units count for as long as nodes hold them.
+  if (scenario.two_keys || scenario.share_term > 0 || !dice.Percent(10)) return;
+  scenario.loses = dice(0, scenario.length / 4);
+  scenario.loses_at = dice(scenario.loses + 1, scenario.length);
+}
+
 /// One world in ten, by another die; those of the mutants that concern permits.
 bool OfPermits(std::uint64_t seed, Mutant mutant) {
   Dice dice(seed ^ 0xE7037ED1A0B428DBULL);
@@ -214,7 +235,7 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
       prelude ? dice(300, 3000) : std::max<std::int64_t>(demand * dice(30, 120) / 100, 10);
   const std::int64_t buckets = dice(2, 20);
   const Quota quota = DrawQuota(algorithm, limit, window, buckets);
-  const bool changes = dice.Percent(15) && regions == 0;
+  const bool changes = dice.Percent(15);
   const Quota changed =
       changes ? DrawQuota(algorithm, dice(limit / 2 + 4, limit * 2), window, buckets) : quota;
   Scenario scenario{.seed = seed, .mutant = mutant, .quota = quota, .changed = changed};
@@ -244,6 +265,7 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
                        mutant == Mutant::kOnlyRegions || mutant == Mutant::kRefundInStore;
   scenario.refund_percent = refunds && dice.Percent(25) ? static_cast<int>(dice(2, 40)) : 0;
   scenario.share_term = DrawShareTerm(scenario);
+  DrawMore(scenario);
   return scenario;
 }
 
@@ -273,8 +295,11 @@ std::string Scenario::ToString() const {
   if (changed != quota) text += " then " + changed.ToString();
   text += ", " + std::to_string(nodes) + " nodes, " + std::to_string(length / kMillisecond) + " ms";
   if (local) text += ", on_store_error local";
-  if (two_keys) text += ", two policies";
+  if (two_keys) text += both_leased ? ", two leased policies" : ", two policies";
+  if (policy_returns_at > 0) text += ", and back";
   if (regions > 0) text += ", " + std::to_string(regions) + " regions";
+  if (region_asks) text += " with clients";
+  if (loses_at > 0) text += ", loses " + std::to_string(loses / 1000) + " us";
   if (prelude) text += ", prelude";
   if (share_term > 0) text += ", shares for " + std::to_string(share_term / kMillisecond) + " ms";
   if (most_hold > 0) text += ", held for " + std::to_string(most_hold / 1000) + " us";

@@ -51,8 +51,9 @@ struct Scenario {
   Quota changed;  ///< the quota after a change of policy; the same if there is none
   std::size_t nodes = 2;
   Nanos length = 0;
-  bool local = false;     ///< on_store_error: local, else deny
-  bool two_keys = false;  ///< each check also charges a second policy, which is exact
+  bool local = false;        ///< on_store_error: local, else deny
+  bool two_keys = false;     ///< each check also charges a second policy, which is exact
+  bool both_leased = false;  ///< that one is leased as well
   // The network, each way.
   Nanos least_delay = 0;
   Nanos most_delay = 0;
@@ -63,7 +64,10 @@ struct Scenario {
   int freezes = 0;
   int crashes = 0;
   bool drains = false;
+  Nanos loses_at = 0;  ///< the home store goes back to what it was `loses` before; 0: never
+  Nanos loses = 0;
   Nanos policy_changes_at = 0;  ///< 0: never
+  Nanos policy_returns_at = 0;  ///< the first one again; 0: never
   // Demand: bursts of checks, apart by `gap`.
   int most_burst = 0;
   Nanos most_gap = 0;
@@ -82,15 +86,18 @@ struct Scenario {
   /// Stores that lease from the one at home and let the nodes lease from them. 0: all nodes ask the
   /// home store.
   std::size_t regions = 0;
-  Nanos node_term = 0;     ///< with regions: how long nodes lease for, at most
-  int refund_percent = 0;  ///< of what is admitted: the client gives it back a little later
-  Nanos share_term = 0;    ///< if not 0: mode rate_leased, with shares for so long
-  bool exact = false;      ///< for comparison: the hot policy is not leased
+  Nanos node_term = 0;       ///< with regions: how long nodes lease for, at most
+  bool region_asks = false;  ///< the stores of regions have clients of their own
+  int refund_percent = 0;    ///< of what is admitted: the client gives it back a little later
+  Nanos share_term = 0;      ///< if not 0: mode rate_leased, with shares for so long
+  bool exact = false;        ///< for comparison: the hot policy is not leased
   // Of a concurrency quota.
   Nanos most_hold = 0;    ///< after so long at most a client gives its permit back, at any node,
   int kept_percent = 0;   ///< but these never,
   int twice_percent = 0;  ///< and these twice
 
+  /// Of the second policy: generous, so that it refuses only now and then.
+  Quota other() const { return *Quota::TokenBucket(quota.limit() * 3, 500); }
   std::string ToString() const;
 };
 

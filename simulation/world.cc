@@ -3,48 +3,37 @@
 #include <algorithm>
 #include <utility>
 
+#include "algorithm/algorithms.h"
 #include "algorithm/lease.h"
+#include "world_node.h"
 
 namespace weir::simulation {
 namespace {
 
 constexpr Nanos kMillisecond = 1'000'000;
 
-bool IsHot(std::string_view key) { return key.find("/hot|") != std::string_view::npos; }
-
 /// The wider of two quotas: what both together may admit at most.
 const Quota& Wider(const Quota& one, const Quota& other) {
   return one.limit() >= other.limit() ? one : other;
 }
 
+/// The quota with so many permits more.
+Quota WithMore(const Quota& quota, std::int64_t more) {
+  algorithm::Numbers numbers = algorithm::NumbersOf(quota);
+  numbers.limit += more;
+  return *algorithm::Of(quota).make(numbers);
+}
+
 /// What a process may grant by itself. A bucket keeps its debt as time when its policy changes, and
-/// shares are rounded to whole permits, so a change may free a part of one.
-Quota LocalShare(const Quota& first, const Quota& changed) {
-  const Quota share = policy::ShareOf(Wider(first, changed), 0.1);
-  if (share.algorithm() != Algorithm::kTokenBucket || first == changed) return share;
-  return *Quota::TokenBucket(share.limit() + 1, share.refill(), share.period());
+/// shares are rounded to whole permits, so each change may free a part of one.
+Quota LocalShare(const Scenario& scenario) {
+  const Quota share = policy::ShareOf(Wider(scenario.quota, scenario.changed), 0.1);
+  const bool changes = scenario.quota != scenario.changed;
+  if (share.algorithm() != Algorithm::kTokenBucket || !changes) return share;
+  return WithMore(share, scenario.policy_returns_at != 0 ? 2 : 1);
 }
 
 }  // namespace
-
-struct World::Node {
-  Node(const Events& events, Nanos offset, std::int64_t ppm, std::uint64_t seed,
-       std::shared_ptr<const policy::PolicySet> first)
-      : clock(events, offset, ppm),
-        pulse(std::make_shared<Pulse>()),
-        random(seed),
-        policies(std::move(first)) {}
-
-  std::size_t index = 0;
-  std::uint64_t refunded = 0;  // to the process that runs
-  NodeClock clock;
-  std::shared_ptr<Pulse> pulse;
-  Link link;
-  std::mt19937_64 random;
-  policy::LivePolicies policies;
-  std::vector<Admission> degraded;   // of the process that runs, by the node's clock
-  std::unique_ptr<Process> process;  // null: crashed
-};
 
 World::World(const Scenario& scenario)
     : scenario_(scenario),
@@ -82,17 +71,27 @@ std::int64_t World::Draw(std::int64_t low, std::int64_t high) {
 }
 
 Outcome World::Run() {
-  for (const auto& region : regions_) PlanRegionFaults(*region);
+  for (const auto& region : regions_) {
+    PlanRegionFaults(*region);
+    if (scenario_.region_asks) PlanRegionDemand(*region);
+  }
   for (const auto& node : nodes_) {
     Start(*node);
     PlanFaults(*node);
     if (!scenario_.together || node == nodes_.front()) PlanDemand(*node);
     if (scenario_.policy_changes_at != 0) {
       const Nanos spread = Draw(0, 100 * kMillisecond);
-      events_.At(scenario_.policy_changes_at + spread, [this, &node] { ChangePolicy(*node); });
+      PublishAt(*node, scenario_.policy_changes_at + spread, scenario_.changed);
+      if (scenario_.policy_returns_at != 0) {
+        PublishAt(*node, scenario_.policy_returns_at + spread, scenario_.quota);
+      }
     }
   }
   if (scenario_.share_term > 0) CountUnits();
+  if (scenario_.loses_at > 0) {
+    events_.At(scenario_.loses_at - scenario_.loses, [this] { server_.Save(); });
+    events_.At(scenario_.loses_at, [this] { server_.LoseSince(); });
+  }
   events_.RunUntil(scenario_.length);
   for (const auto& node : nodes_) Stop(*node);
   Judge();
@@ -114,6 +113,10 @@ void World::Start(Node& node) {
                                      [this, &node](std::int64_t cost, std::int64_t lease) {
                                        PlanRefund(node, cost);
                                        PlanRelease(node, lease);
+                                     },
+                                     [this, &node](std::int64_t back) {
+                                       node.refunded += static_cast<std::uint64_t>(back);
+                                       Admit("/hot|", -back, 0);
                                      }});
 }
 
@@ -135,7 +138,7 @@ void World::Stop(Node& node) {
   }
   node.process.reset();
   // What a process may grant by itself is bounded for each: docs/design/leases.md.
-  const Quota share = LocalShare(scenario_.quota, scenario_.changed);
+  const Quota share = LocalShare(scenario_);
   if (const auto refused = FirstRefused(share, std::exchange(node.degraded, {}));
       refused && !outcome_.violation) {
     outcome_.violation = "without the store: " + *refused;
@@ -188,73 +191,9 @@ void World::PlanRegionFaults(Region& region) {
   }
 }
 
-void World::PlanDemand(Node& node) {
-  if (scenario_.steady_gap != 0) return PlanSteady(node);
-  if (!scenario_.prelude) return PlanBurst(node);
-  const Nanos term = scenario_.quota.window().count() / 20;
-  const Nanos silence = Draw(term / 20, term);
-  const bool trickles = Draw(0, 1) == 0;
-  Nanos time = Draw(0, scenario_.prelude_cost > 1 ? term / 2 : term / 20);
-  for (std::int64_t i = Draw(8, 14); i > 0; --i) {
-    CheckAt(node, time += Draw(0, 50'000), Draw(1, scenario_.prelude_cost));
-  }
-  // One now and then is enough to keep what is held.
-  for (; trickles && time < silence; time += term / 5) CheckAt(node, time, 1);
-  events_.At(silence, [this, &node] { PlanBurst(node); });
-}
-
-void World::PlanSteady(Node& node) {
-  const auto gap = static_cast<Nanos>(static_cast<double>(scenario_.steady_gap) /
-                                      WeightOf(scenario_, node.index));
-  events_.At(events_.now() + Draw(0, 2 * gap), [this, &node] {
-    if (node.process != nullptr) node.process->Check(1);
-    PlanSteady(node);
-  });
-}
-
-void World::PlanBurst(Node& node) {
-  // Sometimes just before or after what a lease lasts, where the edges are.
-  const Nanos gap = Draw(0, scenario_.most_gap);
-  events_.At(events_.now() + gap, [this, &node] {
-    if (scenario_.together) {
-      for (const auto& each : nodes_) Burst(*each);
-    } else {
-      Burst(node);
-    }
-    PlanBurst(node);
-  });
-}
-
-void World::BurstInHalves(Node& node) {
-  constexpr int kHalves = 7;
-  std::int64_t cost = scenario_.quota.limit();
-  for (int i = 0; i < kHalves; ++i) {
-    cost = std::max<std::int64_t>(cost / 2, 1);
-    CheckAt(node, events_.now() + i * 1000, cost);
-  }
-  for (std::int64_t i = Draw(0, 20); i > 0; --i) CheckAt(node, events_.now() + 10'000, 1);
-}
-
-void World::Burst(Node& node) {
-  if (scenario_.halves) return BurstInHalves(node);
-  const int checks = static_cast<int>(Draw(1, scenario_.most_burst));
-  const Nanos apart = Draw(0, 3) == 0 ? 0 : Draw(1, 300) * 1000;
-  for (int i = 0; i < checks; ++i) {
-    const bool dear = scenario_.most_cost > 1 && Draw(0, 1) == 0;
-    CheckAt(node, events_.now() + i * apart, dear ? Draw(1, scenario_.most_cost) : 1);
-  }
-}
-
-void World::CheckAt(Node& node, Nanos time, std::int64_t cost) {
-  events_.At(node.pulse->Due(time), [this, &node, cost] {
-    if (node.process != nullptr && node.pulse->Due(events_.now()) == events_.now()) {
-      node.process->Check(cost);
-    }
-  });
-}
-
-void World::ChangePolicy(Node& node) {
-  node.policies.Publish(Policies(scenario_, scenario_.changed, ids_));
+void World::PublishAt(Node& node, Nanos time, const Quota& quota) {
+  events_.At(time,
+             [this, &node, &quota] { node.policies.Publish(Policies(scenario_, quota, ids_)); });
 }
 
 void World::Note(Node& node, const Spent& spent) {
@@ -269,10 +208,7 @@ void World::PlanRefund(Node& node, std::int64_t cost) {
   const Nanos term = scenario_.quota.window().count() / 20;
   events_.At(node.pulse->Due(events_.now() + Draw(0, 2 * term)), [this, &node, cost] {
     if (node.process == nullptr || node.pulse->Due(events_.now()) != events_.now()) return;
-    const std::int64_t back = node.process->Refund(cost);
-    if (back <= 0 || scenario_.most_hold > 0) return;
-    node.refunded += static_cast<std::uint64_t>(back);
-    Admit("/hot|", -back, 0);
+    node.process->Refund(cost);
   });
 }
 
@@ -325,11 +261,14 @@ void World::Admit(std::string_view key, std::int64_t cost, std::int64_t lease) {
 /// All that was admitted, in the store's time, against the quota as it was written.
 void World::Judge() {
   if (outcome_.violation) return;
-  const Quota& quota = Wider(scenario_.quota, scenario_.changed);
+  const Quota quota = WithMore(Wider(scenario_.quota, scenario_.changed), server_.lost());
   outcome_.violation = quota.algorithm() == Algorithm::kConcurrency ? in_flight_.FirstTooMany(quota)
                                                                     : FirstRefused(quota, hot_);
+  if (!outcome_.violation && scenario_.both_leased) {
+    outcome_.violation = FirstRefused(scenario_.other(), other_);
+  }
   if (outcome_.violation) return;
-  if (const auto refused = server_.ledger().FirstRefused()) {
+  if (const auto refused = server_.ledger().FirstRefused(); refused && scenario_.loses_at == 0) {
     outcome_.violation = "as if what was returned had never been charged: " + *refused;
     return;
   }

@@ -53,13 +53,15 @@ class World {
   void Stop(Node& node);
   void PlanFaults(Node& node);
   void PlanRegionFaults(Region& region);
+  void PlanRegionDemand(Region& region);
+  void PlanRegionRefund(Region& region, std::int64_t cost);
   void PlanDemand(Node& node);
   void PlanSteady(Node& node);
   void PlanBurst(Node& node);
   void Burst(Node& node);
   void BurstInHalves(Node& node);
   void CheckAt(Node& node, Nanos time, std::int64_t cost);
-  void ChangePolicy(Node& node);
+  void PublishAt(Node& node, Nanos time, const Quota& quota);
   void Note(Node& node, const Spent& spent);
   void PlanRefund(Node& node, std::int64_t cost);
   void PlanRelease(Node& node, std::int64_t lease);

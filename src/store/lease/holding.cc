@@ -97,6 +97,10 @@ Taken Holding::Lend(Nanos now, std::int64_t want, Nanos rest) {
     if (!Take(now, cost, rest, 0, taken)) continue;
     // One grant names what is lent.
     for (std::size_t i = 1; i < taken.size(); ++i) PutBack(now, taken[i]);
+    Lot& lot = *Find(taken.front().lot);
+    lot.spent -= taken.front().count;
+    lot.lent += taken.front().count;
+    taken.front().lent = true;
     return taken.front();
   }
   return {};
@@ -105,7 +109,7 @@ Taken Holding::Lend(Nanos now, std::int64_t want, Nanos rest) {
 std::int64_t Holding::PutBack(Nanos now, const Taken& taken) {
   Lot* const lot = Find(taken.lot);
   if (lot == nullptr || lot->until < now) return 0;
-  std::int64_t& from = taken.held ? lot->pending : lot->spent;
+  std::int64_t& from = taken.lent ? lot->lent : taken.held ? lot->pending : lot->spent;
   const std::int64_t part = std::min(from, taken.count);
   from -= part;
   lot->left += part;
@@ -158,9 +162,7 @@ bool Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
   ask_after_ = short_of ? now + pause : now;
   dry_until_ = short_of ? ask_after_ : 0;
   if (grant.granted == 0) {
-    const Nanos some_after = grant.decision.retry_after.count();
-    dry_until_ = now + (patient ? pause : std::min<Nanos>(2 * pause, some_after));
-    ask_after_ = dry_until_;
+    GrantedNone(granted);
     return true;
   }
   const Nanos term = SpendFor(terms_, grant.decision);
@@ -186,6 +188,20 @@ bool Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
   lots_.push_back(lot);
   held_ += lot.left;
   return true;
+}
+
+void Holding::GrantedNone(const Granted& granted) noexcept {
+  const Decision& decision = granted.grant.decision;
+  if (decision.allowed()) {
+    // It has some and leases none, since the key is being moved: it decides every check.
+    dry_until_ = 0;
+    ask_after_ = granted.now + granted.pause;
+    return;
+  }
+  const Nanos some_after = decision.retry_after.count();
+  const Nanos pause =
+      granted.patient ? granted.pause : std::min<Nanos>(2 * granted.pause, some_after);
+  ask_after_ = dry_until_ = granted.now + pause;
 }
 
 void Holding::Failed(Nanos now) noexcept {

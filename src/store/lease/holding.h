@@ -23,6 +23,7 @@ struct Lot {
   std::int64_t left = 0;
   std::int64_t spent = 0;    ///< for checks that were admitted
   std::int64_t pending = 0;  ///< taken for checks that are not decided yet
+  std::int64_t lent = 0;     ///< to nodes of a region, which may or may not have spent them
   Nanos at = 0;              ///< the store's time, which names the grant
   Nanos until = 0;           ///< the last moment at which they may be spent, by the node's clock
 };
@@ -36,6 +37,8 @@ struct Taken {
   std::uint64_t share = 0;  ///< if not 0: not of a grant, but held by a share under this mark
   std::int64_t permit = 0;  ///< if not 0: the name of a permit in stock; `lot` is the stock's id
   bool held = false;        ///< of a grant, for a check that is not decided yet
+  bool lent = false;        ///< of a grant, to a node of a region
+  bool refund = false;      ///< nothing was: what a client gives back is put back then
 };
 
 /// What the store granted to one question.
@@ -86,7 +89,8 @@ class Holding {
             std::vector<Taken>& taken);
   void Spend(const Taken& held) noexcept;
   /// Lends a node up to `want` permits of one grant, of those that last for `rest`: the first of
-  /// want, want / 2, … that is there, as the stores do. A count of 0: there are none.
+  /// want, want / 2, … that is there, as the stores do. A count of 0: there are none. Only the node
+  /// can give them back: no refund does, since they may not have been spent yet.
   Taken Lend(Nanos now, std::int64_t want, Nanos rest);
   /// Takes back what was spent but not used after all, if its grant still lasts: permits of another
   /// grant have another term. Returns how many that were.
@@ -157,6 +161,7 @@ class Holding {
  private:
   Nanos half() const noexcept { return terms_.term / 2; }
   Lot* Find(std::uint64_t id) noexcept;
+  void GrantedNone(const Granted& granted) noexcept;
   Decision EstimateDry(Nanos now) const noexcept;
 
   algorithm::LeaseTerms terms_;

@@ -35,6 +35,7 @@ struct LeaseMetrics {
   telemetry::LocalCounter asks;           ///< calls that take permits
   telemetry::LocalCounter granted;        ///< permits
   telemetry::LocalCounter returned;       ///< permits given back unspent
+  telemetry::LocalCounter refunded;       ///< permits that clients gave back and can be spent again
   telemetry::LocalCounter lost;           ///< permits that ended unspent
   telemetry::LocalCounter lent;           ///< permits, to nodes of this region
   std::atomic<std::uint64_t> sharing{0};  ///< keys with a share of their rate now

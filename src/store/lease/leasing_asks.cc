@@ -102,7 +102,7 @@ void LeasingStore::OnGrant(Ask& ask) {
   const std::int64_t got = found->second.held() - held;
   CountHeld(got);
   metrics_->lost.Add(static_cast<std::uint64_t>(std::max<std::int64_t>(answer.granted - got, 0)));
-  EndWaits(ask.key, answer.granted == 0);
+  EndWaits(ask.key, answer.granted == 0 && !ask.decision.allowed());
 }
 
 void LeasingStore::GiveBack(std::string_view key, Holding& holding, Nanos now) {

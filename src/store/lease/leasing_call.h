@@ -16,6 +16,8 @@
 
 namespace weir::store::lease {
 
+inline Error ShuttingDown() { return {Code::kUnavailable, "the service is shutting down"}; }
+
 /// One key's question to the store for permits, or a return of some. Owns all its memory.
 struct LeasingStore::Ask {
   std::shared_ptr<LeasingStore*> owner;

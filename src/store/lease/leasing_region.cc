@@ -85,7 +85,8 @@ bool LeasingStore::TakeBack(Application& application, Nanos now) {
   const auto found = holdings_.find(charge.key);
   if (found == holdings_.end() || charge.cost <= 0) return true;
   const std::int64_t back = found->second.PutBack(
-      now, {.lot = static_cast<std::uint64_t>(application.lease), .count = charge.cost});
+      now,
+      {.lot = static_cast<std::uint64_t>(application.lease), .count = charge.cost, .lent = true});
   CountHeld(back);
   decision = found->second.Estimate(now, true);
   return true;

@@ -1,7 +1,8 @@
-// The calls of LeasingStore for applications that permits held here meet in part.
+// The calls of LeasingStore for applications that permits held here meet in part, and for refunds.
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -9,6 +10,11 @@
 #include "store/lease/leasing_store.h"
 
 namespace weir::store::lease {
+namespace {
+
+constexpr Nanos kAlways = std::numeric_limits<Nanos>::max();
+
+}  // namespace
 
 /// Takes out of an application what permits held here have met.
 std::unique_ptr<LeasingStore::Split> LeasingStore::Part(Application& application) {
@@ -61,9 +67,40 @@ bool LeasingStore::Lasts(const Taken& taken, const Application& application, Nan
   return found != holdings_.end() && found->second.share().Lasts(now, taken.share);
 }
 
+/// A request that did not happen after all has not spent its permits. Those that this node does not
+/// hold any more stay spent: a refund in the store would free what others hold, of a window as
+/// well, which may have begun with nothing in it but leases. If the store has a part in it, nothing
+/// is given back before it has answered: whoever is told that it failed asks again.
+bool LeasingStore::Refund(Application& application, Nanos now) {
+  for (std::uint32_t i = 0; i < application.charges.size(); ++i) {
+    if (application.terms[i] == nullptr) continue;
+    taken_.push_back({.position = i, .until = kAlways, .refund = true});
+  }
+  if (taken_.size() != application.charges.size()) return false;
+  for (const Taken& refund : std::exchange(taken_, {})) RefundHere(refund, application, now);
+  return Answer(application, true);
+}
+
+void LeasingStore::RefundHere(const Taken& refund, const Application& application, Nanos now) {
+  const store::Charge& charge = application.charges[refund.position];
+  Decision& decision = application.decisions[refund.position];
+  decision = {};
+  decision.limit = charge.quota->limit();
+  const auto found = holdings_.find(charge.key);
+  if (found == holdings_.end()) return;
+  const std::int64_t back = found->second.Refund(now, charge.cost);
+  CountHeld(back);
+  metrics_->refunded.Add(static_cast<std::uint64_t>(back));
+  decision = found->second.Estimate(now, true);
+}
+
 /// What was taken for a check is spent, or put back.
 void LeasingStore::Settle(const Taken& taken, const Application& application, bool spent,
                           Nanos now) {
+  if (taken.refund) {
+    if (spent) RefundHere(taken, application, now);
+    return;
+  }
   if (taken.permit != 0) return SettlePermit(taken, application, spent, now);
   const auto count = static_cast<std::uint64_t>(taken.count);
   if (spent) (taken.share == 0 ? metrics_->spent : metrics_->share_spent).Add(count);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "base/boot_clock.h"
@@ -14,7 +13,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kTick{10};
 constexpr int kEpochBits = 20;
-constexpr Nanos kAlways = std::numeric_limits<Nanos>::max();
 
 bool AnyLeased(const Application& application) noexcept {
   return std::ranges::any_of(application.terms, [](const auto* terms) { return terms != nullptr; });
@@ -68,6 +66,10 @@ LeasingStore::~LeasingStore() {
 }
 
 void LeasingStore::Apply(std::span<Application> batch, Done done) {
+  if (inner_ == nullptr) {
+    for (Application& application : batch) application.status = ShuttingDown();
+    return done();
+  }
   if (std::ranges::none_of(batch, ConcernsLeases)) return inner_->Apply(batch, std::move(done));
   const Nanos now = clock_.Now();
   std::size_t answered = 0;
@@ -103,12 +105,12 @@ void LeasingStore::ApplyFrom(std::size_t first, std::span<Application> batch, Na
 
 void LeasingStore::PassOn(std::unique_ptr<Call> call) {
   call->owner = self_;
-  if (inner_ == nullptr) return call->Fail({Code::kUnavailable, "the service is shutting down"});
+  if (inner_ == nullptr) return call->Fail(ShuttingDown());
   Call* raw = call.release();
   inner_->Apply(raw->ours, [raw] {
     const std::unique_ptr<Call> answered(raw);
     if (*answered->owner != nullptr) return (*answered->owner)->OnAnswer(*answered);
-    answered->Fail({Code::kUnavailable, "the service is shutting down"});
+    answered->Fail(ShuttingDown());
   });
 }
 
@@ -204,26 +206,6 @@ void LeasingStore::OnAnswer(Call& call) {
     if (to.op == Op::kCharge && to.status.ok() && !to.applied) NoteRefusals(to, now);
   }
   call.done();
-}
-
-/// A request that did not happen after all has not spent its permits. Those that this node does not
-/// hold any more stay spent: a refund in the store would free what others hold, of a window as
-/// well, which may have begun with nothing in it but leases.
-bool LeasingStore::Refund(Application& application, Nanos now) {
-  std::size_t met = 0;
-  for (std::size_t i = 0; i < application.charges.size(); ++i) {
-    if (application.terms[i] == nullptr) continue;
-    ++met;
-    taken_.push_back({.position = static_cast<std::uint32_t>(i), .until = kAlways});
-    const auto found = holdings_.find(application.charges[i].key);
-    application.decisions[i] = {};
-    application.decisions[i].limit = application.charges[i].quota->limit();
-    if (found == holdings_.end()) continue;
-    const std::int64_t back = found->second.Refund(now, application.charges[i].cost);
-    CountHeld(back);
-    application.decisions[i] = found->second.Estimate(now, true);
-  }
-  return met == application.charges.size() && Answer(application, true);
 }
 
 /// Whoever resets a key wants it as new: what is held of it counts no more than the rest.

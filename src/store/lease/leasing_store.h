@@ -85,6 +85,7 @@ class LeasingStore final : public Store {
   bool Charge(Application& application, Nanos now);
   bool Meet(Application& application, std::size_t place, Holdings::value_type& entry, Nanos now);
   bool Refund(Application& application, Nanos now);
+  void RefundHere(const Taken& refund, const Application& application, Nanos now);
   bool Answer(Application& application, bool applied);
   std::unique_ptr<Split> Part(Application& application);
   void Join(const Split& split, Application& application, Nanos now);

@@ -80,7 +80,7 @@ void LeasingStore::EndWaits(std::span<const Waiting> all, bool none_left) {
       continue;
     }
     // Somebody who was told has destroyed this.
-    waiting.application->status = Error{Code::kUnavailable, "the service is shutting down"};
+    waiting.application->status = ShuttingDown();
     waiting.done();
   }
 }

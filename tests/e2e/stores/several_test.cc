@@ -39,6 +39,8 @@ policies:
       quota: { fixed_window: { limit: 5, window: 100d } } }
   - { name: moved, match: { moved: "*" }, on_store_error: deny,
       quota: { sliding_log: { limit: 400, window: 24h } } }
+  - { name: busy, match: { busy: "*" }, on_store_error: deny, mode: leased,
+      quota: { token_bucket: { capacity: 100000, refill_per_second: 1000 } } }
 )";
 
 std::vector<std::string> Flags(const std::string& stores, const std::string& share = "",
@@ -141,6 +143,33 @@ TEST(SeveralStores, ANodeThatLacksAStoreSaysSoAndTakesAllOtherChanges) {
   EXPECT_THAT(here.Get("/admin/status").body, HasSubstr(R"("cannotApply":[])"));
 }
 
+/// While it lives, nodes are started with keys on their way from the store `main` to `new`.
+class Moving {
+ public:
+  Moving() {
+    setenv("WEIR_MOVE_FROM", "main", 1);  // NOLINT(concurrency-mt-unsafe): no other thread yet
+    setenv("WEIR_MOVE_TO", "new", 1);     // NOLINT(concurrency-mt-unsafe)
+  }
+  ~Moving() {
+    unsetenv("WEIR_MOVE_FROM");  // NOLINT(concurrency-mt-unsafe)
+    unsetenv("WEIR_MOVE_TO");    // NOLINT(concurrency-mt-unsafe)
+  }
+  Moving(const Moving&) = delete;
+  Moving& operator=(const Moving&) = delete;
+};
+
+TEST(SeveralStores, ABusyKeyOfALeasedPolicyIsServedWhileItMoves) {
+  const auto old_store = StoreServer::Make("redis");
+  const auto new_store = StoreServer::Make("redis");
+  const Moving moving;
+  Nodes nodes(1, "main", kPolicies,
+              Flags("main=" + old_store->url() + ",new=" + new_store->url(), "100", "0"));
+  CheckLoad load(nodes.ports(), 4, R"({"domain":"api","descriptors":[{"busy":"k"}]})");
+  EXPECT_TRUE(load.AwaitAnswers(100));
+  const std::vector<LoadRecord> records = load.Stop();
+  EXPECT_EQ(Allowed(records), std::ssize(records)) << "of 100,000";
+}
+
 class MoveTest : public ::testing::TestWithParam<std::pair<std::string, std::string>> {};
 
 TEST_P(MoveTest, NoKeyGetsAFreshQuotaOnItsWayFromOneStoreToAnother) {
@@ -153,8 +182,7 @@ TEST_P(MoveTest, NoKeyGetsAFreshQuotaOnItsWayFromOneStoreToAnother) {
     flags.insert(flags.end(), {"--policy-store", "sqlite:"});
     return std::make_unique<Nodes>(1, "main", kPolicies, flags);
   };
-  setenv("WEIR_MOVE_FROM", "main", 1);  // NOLINT(concurrency-mt-unsafe): no other thread yet
-  setenv("WEIR_MOVE_TO", "new", 1);     // NOLINT(concurrency-mt-unsafe)
+  const Moving moving;
   std::int64_t passed = 0;
   // Both nodes at once, each at its own stage, and about 60 requests let through.
   const auto run = [&](Nodes& a, Nodes& b) {
@@ -181,8 +209,6 @@ TEST_P(MoveTest, NoKeyGetsAFreshQuotaOnItsWayFromOneStoreToAnother) {
   CheckLoad rest({one->ports()[0], two->ports()[0]}, 4, body);
   EXPECT_TRUE(WaitUntil([&] { return !Passes(one->ports()[0], body) || (++passed, false); }));
   passed += Allowed(rest.Stop());
-  unsetenv("WEIR_MOVE_FROM");  // NOLINT(concurrency-mt-unsafe)
-  unsetenv("WEIR_MOVE_TO");    // NOLINT(concurrency-mt-unsafe)
   EXPECT_LE(passed, kLimit);
   // What was under way while a key was levelled may be counted twice, not more.
   EXPECT_GE(passed, kLimit - 16);

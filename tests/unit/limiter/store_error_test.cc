@@ -190,6 +190,20 @@ TEST_F(StoreErrorTest, TheBoundOfEachModeHolds) {
   EXPECT_EQ(admitted("allow"), 2 * 500);
 }
 
+// A tenth of 100 permits at once and of one a second: 20 in the 100 s in which the quota grants
+// 200. So from ten nodes on, what flows in everywhere adds up to more than the rate.
+TEST_F(StoreErrorTest, ATokenBucketsShareIsAPartOfItsRateAsWell) {
+  Start(R"(
+policies: [{name: a, match: {}, quota: {token_bucket: {capacity: 100, refill_per_second: 1}}}]
+)");
+  int count = 0;
+  for (int tens = 0; tens <= 10; ++tens) {
+    for (int i = 0; i < 50; ++i) count += Asked::For({}).On(*limiter_).decision.allowed();
+    world_->clock().Advance(10s);
+  }
+  EXPECT_EQ(count, 10 + 10);
+}
+
 // Whoever can ask what cannot be decided would have the share beside the quota.
 TEST_F(StoreErrorTest, WhatOnlyThisRequestMetIsRefusedUnlessThePolicyAllows) {
   Start(R"(

@@ -173,6 +173,7 @@ TEST(HoldingTerms, AStoreThatGaveNothingIsAskedWhenItWillHaveSome) {
   const auto dry_for = [](std::chrono::nanoseconds retry_after, bool patient) {
     Holding holding(kBucket, 0);
     Granted granted = Grant(1, 0, 0, Left(0, 10s, retry_after));
+    granted.grant.decision.verdict = Verdict::kLimited;
     granted.want = 100;
     granted.pause = 10 * kMs;
     granted.patient = patient;
@@ -185,6 +186,18 @@ TEST(HoldingTerms, AStoreThatGaveNothingIsAskedWhenItWillHaveSome) {
   EXPECT_EQ(dry_for(5ms, false), 5);
   EXPECT_EQ(dry_for(1h, false), 20) << "twice the pause at most";
   EXPECT_EQ(dry_for(5ms, true), 10) << "whoever has a share waits for all of it";
+}
+
+TEST(HoldingTerms, AStoreThatHasSomeAndLeasesNoneDecidesMeanwhile) {
+  Holding holding(kBucket, 0);
+  for (int i = 0; i < 8; ++i) holding.Note(0, 1);
+  Granted granted = Grant(1, 0, 0, Left(100, 10s, 0s));
+  granted.want = 10;
+  granted.pause = 10 * kMs;
+  EXPECT_TRUE(holding.OnGrant(granted, {}));
+  EXPECT_FALSE(holding.Dry(0));
+  EXPECT_FALSE(holding.ShouldAsk(10 * kMs - 1));
+  EXPECT_TRUE(holding.ShouldAsk(10 * kMs));
 }
 
 TEST(HoldingTerms, WhatCameTooLateIsNotHeld) {

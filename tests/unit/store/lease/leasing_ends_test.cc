@@ -79,6 +79,19 @@ TEST_F(LeasingAnswers, PermitsThatComeWhileItGoesAwayAreLost) {
   EXPECT_EQ(book_.applications[Op::kReturn], 0) << "there is no store to give them to";
 }
 
+TEST_F(LeasingAnswers, WhoeverAsksAgainWhileItGoesAwayIsAnswered) {
+  Asked first(Op::kCharge, {{"exact", 1, &exact_}}, {nullptr});
+  Asked second(Op::kCharge, {{"exact", 1, &exact_}}, {nullptr});
+  book_.hold = book_.answer_at_end = true;
+  LeasingStore* const going = store_.get();
+  going->Apply({&first.application, 1}, [&] {
+    going->Apply({&second.application, 1}, [&second] { second.told = true; });
+  });
+  store_.reset();
+  EXPECT_TRUE(second.told);
+  EXPECT_FALSE(second.admitted());
+}
+
 TEST_F(LeasingAnswers, AnAnswerAfterItsEndIsDropped) {
   AskForPermits();
   store_.reset();

@@ -118,6 +118,32 @@ TEST_F(RegionTest, AGrantIsNamedAndComesBackToItself) {
   EXPECT_EQ(region().held.load(), held - 6);
 }
 
+// Nodes may still spend it: had the client's check been the only one, there would be nothing to
+// give back.
+TEST_F(RegionTest, AClientsRefundFreesNothingThatNodesWereLent) {
+  Begin();
+  const algorithm::LeaseTerms own = algorithm::AtRegion(node_);
+  ASSERT_EQ(Leased(20), 20);
+  const std::int64_t held = region().held.load();
+  EXPECT_TRUE(Refund({{"hot", 20, &own.quota}}, {&own}));
+  EXPECT_EQ(region().held.load(), held);
+  ASSERT_TRUE(ChargeAll({{"hot", 3, &own.quota}}, {&own}));
+  EXPECT_EQ(region().held.load(), held - 3);
+  EXPECT_TRUE(Refund({{"hot", 20, &own.quota}}, {&own}));
+  EXPECT_EQ(region().held.load(), held) << "what its own clients have spent";
+}
+
+TEST_F(RegionTest, NoMoreComesBackThanWasLent) {
+  Begin();
+  const algorithm::LeaseTerms own = algorithm::AtRegion(node_);
+  ASSERT_EQ(Leased(10), 10);
+  const Nanos name = last_.at;
+  ASSERT_TRUE(ChargeAll({{"hot", 5, &own.quota}}, {&own}));
+  const std::int64_t held = region().held.load();
+  EXPECT_TRUE(Ask(Op::kReturn, 15, name));
+  EXPECT_EQ(region().held.load(), held + 10);
+}
+
 TEST_F(RegionTest, WhatWasLentBeforeARestartDoesNotComeBackAfterIt) {
   Begin();
   ASSERT_EQ(Leased(10), 10);

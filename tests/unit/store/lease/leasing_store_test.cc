@@ -146,6 +146,22 @@ TEST_F(LeasingStoreTest, ARefundFreesNothingThatIsHeldElsewhere) {
   EXPECT_EQ(Remaining(), 60);
 }
 
+// Whoever is told that it failed asks again.
+TEST_F(LeasingStoreTest, ARefundThatTheStoreDidNotAnswerGivesNothingBackHere) {
+  Warm();
+  const Quota exact = *Quota::FixedWindow(100, 1h);
+  const std::int64_t held = metrics().held.load();
+  book_.shut = true;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(Refund({{"hot", 1, &terms_.quota}, {"other", 1, &exact}}, {&terms_, nullptr}));
+  }
+  EXPECT_EQ(metrics().held.load(), held);
+  book_.shut = false;
+  EXPECT_TRUE(Refund({{"hot", 1, &terms_.quota}, {"other", 1, &exact}}, {&terms_, nullptr}));
+  EXPECT_EQ(metrics().held.load(), held + 1);
+  EXPECT_EQ(decision_.limit, terms_.quota.limit());
+}
+
 TEST_F(LeasingStoreTest, ARefundOfSeveralPoliciesGivesBackOnlyTheExactOnesInTheStore) {
   const Quota exact = *Quota::FixedWindow(10, 1h);
   ASSERT_TRUE(ChargeAll({{"hot", 5, &terms_.quota}, {"other", 5, &exact}}, {&terms_, nullptr}));
