@@ -165,6 +165,33 @@ http::Response Algorithms() {
   return response;
 }
 
+/// ?version=3: a change is made only if this is the version in force, so that nobody undoes what
+/// somebody else has changed since. 0: whichever is.
+Result<std::int64_t> ExpectedVersion(const http::Request& request) {
+  const auto text = http::QueryValue(request.query, "version");
+  return text ? VersionNumber("version", *text) : std::int64_t{0};
+}
+
+void Replace(const AdminParts& parts, const http::Request& request, http::Reply reply) {
+  auto policy = http::ReadPolicy(request.body);
+  if (!policy.ok()) return reply(http::ErrorResponse(policy.error()));
+  if (!policy->key.empty() && policy->key != request.params[0]) {
+    return reply(http::ErrorResponse(400, "key: does not match the key in the path"));
+  }
+  const auto version = ExpectedVersion(request);
+  if (!version.ok()) return reply(http::ErrorResponse(version.error()));
+  policy->key = request.params[0];
+  parts.changes.Update(std::move(*policy), WhoAsks(request), AnswerChange(200, std::move(reply)),
+                       *version);
+}
+
+void Delete(const AdminParts& parts, const http::Request& request, http::Reply reply) {
+  const auto version = ExpectedVersion(request);
+  if (!version.ok()) return reply(http::ErrorResponse(version.error()));
+  parts.changes.Delete(request.params[0], WhoAsks(request), AnswerChange(204, std::move(reply)),
+                       *version);
+}
+
 }  // namespace
 
 void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
@@ -186,16 +213,10 @@ void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
     parts.changes.Create(std::move(*policy), WhoAsks(request), AnswerChange(201, std::move(reply)));
   });
   add("PUT", "/admin/policies/{key}", [&parts](const http::Request& request, http::Reply reply) {
-    auto policy = http::ReadPolicy(request.body);
-    if (!policy.ok()) return reply(http::ErrorResponse(policy.error()));
-    if (!policy->key.empty() && policy->key != request.params[0]) {
-      return reply(http::ErrorResponse(400, "key: does not match the key in the path"));
-    }
-    policy->key = request.params[0];
-    parts.changes.Update(std::move(*policy), WhoAsks(request), AnswerChange(200, std::move(reply)));
+    Replace(parts, request, std::move(reply));
   });
   add("DELETE", "/admin/policies/{key}", [&parts](const http::Request& request, http::Reply reply) {
-    parts.changes.Delete(request.params[0], WhoAsks(request), AnswerChange(204, std::move(reply)));
+    Delete(parts, request, std::move(reply));
   });
 }
 

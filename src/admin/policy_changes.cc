@@ -97,14 +97,21 @@ void PolicyChanges::Create(StoredPolicy policy, std::string who, Done done) {
   store_.Create(std::move(policy), std::move(who), std::move(told));
 }
 
-void PolicyChanges::Update(StoredPolicy policy, std::string who, Done done) {
-  auto told = Logged("policy.update", policy.key, who, std::move(done));
-  store_.Update(std::move(policy), std::move(who), std::move(told));
+void PolicyChanges::Update(StoredPolicy policy, std::string who, Done done, std::int64_t version) {
+  std::string key = policy.key;
+  Submit({.key = std::move(key),
+          .wanted = std::move(policy),
+          .who = std::move(who),
+          .action = "policy.update",
+          .must = PolicyEdit::Must::kExist,
+          .version = version},
+         std::move(done));
 }
 
-void PolicyChanges::Delete(std::string key, std::string who, Done done) {
-  auto told = Logged("policy.delete", key, who, WithoutPolicy(std::move(done)));
-  store_.Delete(std::move(key), std::move(who), std::move(told));
+void PolicyChanges::Delete(std::string key, std::string who, Done done, std::int64_t version) {
+  Submit(
+      {.key = std::move(key), .who = std::move(who), .action = "policy.delete", .version = version},
+      std::move(done));
 }
 
 void PolicyChanges::RollBack(const std::string& key, std::int64_t version, End end, std::string who,
