@@ -71,6 +71,9 @@ http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler
 /// The `expiresAt` of a body, for a policy that comes back; nothing if there is none.
 Result<PolicyChanges::End> ReadEnd(std::string_view body);
 
+/// A version in a query or path; kInvalidArgument names the field.
+Result<std::int64_t> VersionNumber(std::string_view field, std::string_view text);
+
 /// Answers a change of a policy: with it, or 204 if it is gone.
 PolicyChanges::Done AnswerChange(int status, http::Reply reply,
                                  std::vector<std::string> warnings = {});

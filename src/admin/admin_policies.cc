@@ -165,6 +165,34 @@ http::Response Algorithms() {
   return response;
 }
 
+/// ?version=3: a change is made only if this is the version in force, so that nobody undoes what
+/// somebody else has changed since. 0: whichever is.
+Result<std::int64_t> ExpectedVersion(const http::Request& request) {
+  const auto text = http::QueryValue(request.query, "version");
+  return text ? VersionNumber("version", *text) : std::int64_t{0};
+}
+
+void Replace(const AdminParts& parts, const http::Request& request, http::Reply reply) {
+  auto body = http::ReadPolicyBody(request.body);
+  if (!body.ok()) return reply(http::ErrorResponse(body.error()));
+  policy::StoredPolicy& policy = body->policy;
+  if (!policy.key.empty() && policy.key != request.params[0]) {
+    return reply(http::ErrorResponse(400, "key: does not match the key in the path"));
+  }
+  const auto version = ExpectedVersion(request);
+  if (!version.ok()) return reply(http::ErrorResponse(version.error()));
+  policy.key = request.params[0];
+  parts.changes.Update(std::move(policy), WhoAsks(request),
+                       AnswerChange(200, std::move(reply), std::move(body->warnings)), *version);
+}
+
+void Delete(const AdminParts& parts, const http::Request& request, http::Reply reply) {
+  const auto version = ExpectedVersion(request);
+  if (!version.ok()) return reply(http::ErrorResponse(version.error()));
+  parts.changes.Delete(request.params[0], WhoAsks(request), AnswerChange(204, std::move(reply)),
+                       *version);
+}
+
 }  // namespace
 
 void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
@@ -187,18 +215,10 @@ void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
                          AnswerChange(201, std::move(reply), std::move(body->warnings)));
   });
   add("PUT", "/admin/policies/{key}", [&parts](const http::Request& request, http::Reply reply) {
-    auto body = http::ReadPolicyBody(request.body);
-    if (!body.ok()) return reply(http::ErrorResponse(body.error()));
-    policy::StoredPolicy& policy = body->policy;
-    if (!policy.key.empty() && policy.key != request.params[0]) {
-      return reply(http::ErrorResponse(400, "key: does not match the key in the path"));
-    }
-    policy.key = request.params[0];
-    parts.changes.Update(std::move(policy), WhoAsks(request),
-                         AnswerChange(200, std::move(reply), std::move(body->warnings)));
+    Replace(parts, request, std::move(reply));
   });
   add("DELETE", "/admin/policies/{key}", [&parts](const http::Request& request, http::Reply reply) {
-    parts.changes.Delete(request.params[0], WhoAsks(request), AnswerChange(204, std::move(reply)));
+    Delete(parts, request, std::move(reply));
   });
 }
 

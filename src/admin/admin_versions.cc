@@ -65,12 +65,6 @@ void Versions(const AdminParts& parts, const http::Request& request, const http:
                          });
 }
 
-Result<std::int64_t> VersionNumber(std::string_view name, std::string_view text) {
-  const auto version = ParseNumber<std::int64_t>(text);
-  if (version && *version >= 1) return *version;
-  return Error{Code::kInvalidArgument, std::string(name) + ": must be a whole number from 1"};
-}
-
 void Version(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
   const auto version = VersionNumber("version", request.params[1]);
   if (!version.ok()) return reply(http::ErrorResponse(version.error()));
@@ -165,6 +159,12 @@ Result<Wanted> ReadWanted(std::string_view body) {
 }
 
 }  // namespace
+
+Result<std::int64_t> VersionNumber(std::string_view field, std::string_view text) {
+  const auto version = ParseNumber<std::int64_t>(text);
+  if (version && *version >= 1) return *version;
+  return Error{Code::kInvalidArgument, std::string(field) + ": must be a whole number from 1"};
+}
 
 Result<PolicyChanges::End> ReadEnd(std::string_view body) {
   simdjson::dom::parser parser;

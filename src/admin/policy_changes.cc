@@ -53,26 +53,35 @@ PolicyChanges::Done WithoutPolicy(PolicyChanges::Done done) {
   };
 }
 
-/// What was in force before the changes that had an end: nothing if it was made with one.
-std::optional<StoredPolicy> BeforeExpiry(const std::vector<policy::PolicyChange>& history) {
+/// What was in force before the changes that had an end: nothing if the policy was made with one.
+/// An error if the history does not go back so far: only so many versions are kept, and a Redis can
+/// lose all of them.
+Result<std::optional<StoredPolicy>> BeforeExpiry(const StoredPolicy& expired,
+                                                 const std::vector<policy::PolicyChange>& history) {
+  using Before = std::optional<StoredPolicy>;
+  std::int64_t oldest = expired.version;
   for (const policy::PolicyChange& change : history) {
-    if (change.after.empty()) return std::nullopt;  // deleted, and made again with an end
-    Result<StoredPolicy> state = PolicyOf(change.after);
-    if (state.ok() && state->expires_at == 0) return std::move(*state);
+    for (const std::string* const json : {&change.after, &change.before}) {
+      if (json->empty()) return Before();  // made with an end, perhaps after a deletion
+      Result<StoredPolicy> state = PolicyOf(*json);
+      if (!state.ok()) return state.error();
+      if (state->expires_at == 0) return Before(std::move(*state));
+      oldest = policy::VersionIn(*json);
+    }
   }
-  return std::nullopt;
+  if (oldest == 1) return Before();
+  return Error{Code::kInvalidArgument,
+               "its history does not go back to what was in force before it; update it without "
+               "expiresAt, or delete it"};
 }
 
 /// One that cannot end stays in force, and is tried again. That another node has ended it, or that
 /// the database is down, is no news.
-void TellStuck(const std::string& key, const Result<std::optional<StoredPolicy>>& ended) {
-  if (ended.ok()) return;
-  const Code code = ended.error().code;
-  if (code != Code::kInvalidArgument && code != Code::kAlreadyExists) return;
-  telemetry::Log(
-      telemetry::Level::kError,
-      "an expired policy stays in force: the one before it cannot come back",
-      {{"policy", std::string_view(key)}, {"error", std::string_view(ended.error().message)}});
+void TellStuck(const std::string& key, const Error& why) {
+  if (why.code != Code::kInvalidArgument && why.code != Code::kAlreadyExists) return;
+  telemetry::Log(telemetry::Level::kError,
+                 "an expired policy stays in force: the one before it cannot come back",
+                 {{"policy", std::string_view(key)}, {"error", std::string_view(why.message)}});
 }
 
 }  // namespace
@@ -88,14 +97,21 @@ void PolicyChanges::Create(StoredPolicy policy, std::string who, Done done) {
   store_.Create(std::move(policy), std::move(who), std::move(told));
 }
 
-void PolicyChanges::Update(StoredPolicy policy, std::string who, Done done) {
-  auto told = Logged("policy.update", policy.key, who, std::move(done));
-  store_.Update(std::move(policy), std::move(who), std::move(told));
+void PolicyChanges::Update(StoredPolicy policy, std::string who, Done done, std::int64_t version) {
+  std::string key = policy.key;
+  Submit({.key = std::move(key),
+          .wanted = std::move(policy),
+          .who = std::move(who),
+          .action = "policy.update",
+          .must = PolicyEdit::Must::kExist,
+          .version = version},
+         std::move(done));
 }
 
-void PolicyChanges::Delete(std::string key, std::string who, Done done) {
-  auto told = Logged("policy.delete", key, who, WithoutPolicy(std::move(done)));
-  store_.Delete(std::move(key), std::move(who), std::move(told));
+void PolicyChanges::Delete(std::string key, std::string who, Done done, std::int64_t version) {
+  Submit(
+      {.key = std::move(key), .who = std::move(who), .action = "policy.delete", .version = version},
+      std::move(done));
 }
 
 void PolicyChanges::RollBack(const std::string& key, std::int64_t version, End end, std::string who,
@@ -155,17 +171,20 @@ void PolicyChanges::Submit(PolicyEdit edit, Done done) {
 
 void PolicyChanges::EndOne(const StoredPolicy& expired) {
   store_.History(expired.key, kPage,
-                 [this, key = expired.key, version = expired.version](
-                     const Result<std::vector<policy::PolicyChange>>& history) {
+                 [this, expired](const Result<std::vector<policy::PolicyChange>>& history) {
                    if (!history.ok()) return;  // tried again after a while
+                   auto before = BeforeExpiry(expired, *history);
+                   if (!before.ok()) return TellStuck(expired.key, before.error());
                    // Only this version: another node may have ended it already.
-                   Submit({.key = key,
-                           .wanted = BeforeExpiry(*history),
+                   Submit({.key = expired.key,
+                           .wanted = std::move(*before),
                            .who = "expiry",
                            .action = "policy.expire",
                            .must = PolicyEdit::Must::kExist,
-                           .version = version},
-                          [key](const auto& ended) { TellStuck(key, ended); });
+                           .version = expired.version},
+                          [key = expired.key](const auto& ended) {
+                            if (!ended.ok()) TellStuck(key, ended.error());
+                          });
                  });
 }
 

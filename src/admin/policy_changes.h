@@ -30,8 +30,9 @@ class PolicyChanges {
       : store_(store), catalog_(catalog) {}
 
   void Create(policy::StoredPolicy policy, std::string who, Done done);
-  void Update(policy::StoredPolicy policy, std::string who, Done done);
-  void Delete(std::string key, std::string who, Done done);
+  /// `version`: only if this is the one in force (kFailedPrecondition); 0: whichever is.
+  void Update(policy::StoredPolicy policy, std::string who, Done done, std::int64_t version = 0);
+  void Delete(std::string key, std::string who, Done done, std::int64_t version = 0);
   /// When a policy that comes back is to end; 0: never. Nothing: as it was to, but not if that
   /// moment has passed (kFailedPrecondition): what was meant for a while does not become permanent.
   using End = std::optional<Nanos>;

@@ -158,7 +158,7 @@ class Reader {
   }
 
   /// {name: ci, roles: [read, operate], key: …} → "ci:read+operate:…", the form that flags and the
-  /// environment have; {name: …, roles: …} → "roles:name". `file` is a key's, `hash` its digest.
+  /// environment have; {name: …, roles: …} → "roles:name". A colon ends each part but the last.
   std::string OneLine(const std::string& key, const Node& node) {
     Fields fields(node, key, report_);
     std::string roles;
@@ -166,16 +166,30 @@ class Reader {
       if (list->kind == Node::Kind::kScalar) roles = list->scalar;
       for (const Node* role : list->items) roles += (roles.empty() ? "" : "+") + role->scalar;
     }
+    if (roles.find(':') != std::string::npos) {
+      report_.Add(node.mark, key + ": unknown role '" + roles.substr(0, 64) + "'");
+    }
     const std::string name = fields.Text("name").value_or("");
-    std::string line = roles + ":" + name;
-    if (key == "access.keys") {
-      line = name + ":" + roles + ":";
-      if (const auto file = fields.Text("file")) line += "@" + *file;
-      if (const auto hash = fields.Text("hash")) line += *hash;
-      if (const auto text = fields.Text("key")) line += *text;
+    const std::string line =
+        key == "access.keys" ? name + ":" + roles + ":" + KeyIn(fields, key) : roles + ":" + name;
+    if (key == "access.keys" && name.find(':') != std::string::npos) {
+      report_.Add(node.mark,
+                  key + ": the name '" + name.substr(0, 64) + "' must not contain a colon");
     }
     fields.Finish();
     return line;
+  }
+
+  /// `key`, `hash`, which is a key's digest, or `file`, which holds one.
+  std::string KeyIn(Fields& fields, const std::string& key) {
+    std::vector<std::string> given;
+    if (const auto file = fields.Text("file")) given.push_back("@" + *file);
+    for (const char* const name : {"hash", "key"}) {
+      if (const auto text = fields.Text(name)) given.push_back(*text);
+    }
+    if (given.size() == 1) return given.front();
+    report_.Add(fields.mark(), key + ": give one of key, hash and file");
+    return {};
   }
 
   Config& config_;

@@ -25,30 +25,32 @@ std::optional<Digest> ParseDigest(std::string_view hex) {
   return digest;
 }
 
-/// A key as it is, as sha256:<hex>, or as @file, whose first line it is.
+constexpr std::string_view kDigestPrefix = "sha256:";
+
+/// A key as it is, or as @file, whose first line it is.
+Result<std::string> KeyText(std::string_view text) {
+  if (!text.starts_with('@')) return std::string(text);
+  std::string line;
+  std::ifstream file{std::string(text.substr(1))};
+  if (!std::getline(file, line)) {
+    return Error{Code::kInvalidArgument, "cannot read a key from " + std::string(text.substr(1))};
+  }
+  while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+  return line;
+}
+
+/// The same, or as sha256:<hex>.
 Result<Digest> ReadKey(std::string_view text, std::size_t shortest) {
-  constexpr std::string_view kPrefix = "sha256:";
-  if (text.starts_with(kPrefix)) {
-    const auto digest = ParseDigest(text.substr(kPrefix.size()));
-    if (!digest) {
-      return Error{Code::kInvalidArgument, "expected 64 hexadecimal digits after 'sha256:'"};
-    }
-    return *digest;
+  if (text.starts_with(kDigestPrefix)) {
+    const auto digest = ParseDigest(text.substr(kDigestPrefix.size()));
+    if (digest) return *digest;
+    return Error{Code::kInvalidArgument, "expected 64 hexadecimal digits after 'sha256:'"};
   }
-  std::string line(text);
-  if (text.starts_with('@')) {
-    line.clear();
-    std::ifstream file{std::string(text.substr(1))};
-    if (!std::getline(file, line)) {
-      return Error{Code::kInvalidArgument, "cannot read a key from " + std::string(text.substr(1))};
-    }
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-  }
-  if (line.size() < shortest) {
-    return Error{Code::kInvalidArgument,
-                 "a key must have at least " + std::to_string(shortest) + " characters"};
-  }
-  return Sha256(line);
+  const Result<std::string> key = KeyText(text);
+  if (!key.ok()) return key.error();
+  if (key->size() >= shortest) return Sha256(*key);
+  return Error{Code::kInvalidArgument,
+               "a key must have at least " + std::to_string(shortest) + " characters"};
 }
 
 /// role+role:text; the text may hold colons.
@@ -70,8 +72,10 @@ Status ReadRolesOf(std::vector<Item>& items, Texts texts) {
 }  // namespace
 
 bool AnyShort(Texts texts) {
-  return std::any_of(texts.begin(), texts.end(),
-                     [](const std::string& text) { return text.size() < kMinKeyBytes; });
+  return std::any_of(texts.begin(), texts.end(), [](const std::string& text) {
+    const Result<std::string> key = KeyText(text);
+    return key.ok() && key->size() < kMinKeyBytes;
+  });
 }
 
 Status SetKeys(std::vector<Digest>& keys, Texts texts) {

@@ -1,6 +1,6 @@
 """Checks one part of deploy/ with what can check it. Usage: deploy_test.py PART ROOT BUILD WEIR
 
-Parts: kubernetes, helm, kubeconform, packages, dockerfile, systemd, prometheus, grafana, debian. Prints `skipped: …` first where
+Parts: kubernetes, helm, kubeconform, packages, dockerfile, systemd, prometheus, grafana, debian, upgrade. Prints `skipped: …` first where
 a tool is missing; tests/support/deploy/fetch.sh fetches those that Debian does not have.
 """
 
@@ -15,7 +15,7 @@ import urllib.request
 
 import yaml
 
-from objects import check_objects, expect, run, write
+from objects import check_objects, check_rotation, expect, run, write
 
 
 def find(root, tool):
@@ -90,6 +90,7 @@ def helm(root, _build, weir):
     for values, word in REFUSED.items():
         refused = subprocess.run([program, *chart_words(root, [values])], capture_output=True, text=True, check=False)
         expect(refused.returncode != 0 and word in refused.stderr, f"not refused: {values}\n{refused.stderr}")
+    check_rotation(lambda key: run(program, *chart_words(root, [f"admin.key={key}"])))
     check_notes(program, chart)
 
 
@@ -267,11 +268,12 @@ def shell_root(folder):
             target = os.path.join(folder, library.lstrip("/"))
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy(os.path.realpath(library), target)
-    for name, text in (("adduser", 'echo "$@" >/adduser.log'), ("getent", "exit 2")):
-        path = os.path.join(folder, "usr/bin", name)
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(f"#!/bin/sh\n{text}\n")
-        os.chmod(path, 0o755)
+    write_tool(folder, "adduser", 'echo "$@" >/adduser.log')
+    write_tool(folder, "getent", "exit 2")
+
+
+def write_tool(folder, name, text):
+    os.chmod(write(os.path.join(folder, "usr/bin"), name, f"#!/bin/sh\n{text}\n"), 0o755)
 
 
 def debian(root, build, _weir):
@@ -306,6 +308,40 @@ def debian(root, build, _weir):
         run(*dpkg, "-P", "weir")
         expect(not os.path.exists(os.path.join(folder, "etc/weir")), "purge left the configuration")
         print("installed, served, removed and purged:", os.path.basename(package))
+
+
+SYSTEMCTL = """echo "$@" >>/systemctl.log
+case $1 in enable) : >/enabled ;; is-enabled) [ -e /enabled ] ;; esac
+"""
+
+
+def upgrade(root, _build, _weir):
+    """A service that somebody has disabled stays so when the package is upgraded, and one that is not is restarted."""
+    if os.getuid() != 0:
+        print("skipped: chroot needs root")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        shell_root(folder)
+        os.makedirs(os.path.join(folder, "run/systemd/system"))
+        write_tool(folder, "systemctl", SYSTEMCTL)
+
+        def told(script, *words):
+            """What systemctl was asked to do, apart from questions."""
+            write(folder, "systemctl.log", "")
+            write(folder, "script", read(root, f"deploy/debian/{script}"))
+            run("chroot", folder, "/bin/sh", "/script", *words)
+            lines = read(folder, "systemctl.log").splitlines()
+            return [line.split()[0] for line in lines if not line.startswith(("is-", "daemon-"))]
+
+        expect(told("postinst", "configure", "") == ["enable", "restart"], "not started when it is installed")
+        expect(told("postinst", "configure", "0.1.0") == ["restart"], "not restarted by an upgrade")
+        expect(told("prerm", "upgrade", "0.2.0") == [], "stopped long before the new program is there")
+        os.remove(os.path.join(folder, "enabled"))
+        # try-restart does nothing unless it runs.
+        expect(told("postinst", "configure", "0.1.0") == ["try-restart"], "an upgrade started what was disabled")
+        # What is removed and installed again is as it was.
+        expect(told("prerm", "remove") == ["stop"], "not stopped when it is removed")
+        print("an upgrade leaves a disabled service alone")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Checks Kubernetes objects against each other and against the program, which no schema does."""
 
+import hashlib
 import os
 import re
 import subprocess
@@ -175,3 +176,19 @@ def check_objects(text, weir, given=()):
             expect(one["spec"]["minReplicas"] <= one["spec"]["maxReplicas"], f"{name}: min above max")
         check_selector(kind, name, one, pods)
     return sorted(kind for kind, _ in named)
+
+
+def pods_with(render, key):
+    """What pods are made of where this is the admin API's key."""
+    rendered = [one for one in yaml.safe_load_all(render(key)) if one]
+    return next(one["spec"]["template"] for one in rendered if one["kind"] == "Deployment")
+
+
+def check_rotation(render):
+    """A new key replaces the pods, which would accept the old one for as long as they run, and no pod shows a key."""
+    key, other = "0123456789abcdef", "fedcba9876543210"
+    expect(pods_with(render, key) == pods_with(render, key), "pods are replaced without a change")
+    expect(pods_with(render, key) != pods_with(render, other), "pods go on with the old key")
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    shown = yaml.safe_dump(pods_with(render, key))
+    expect(key not in shown and digest not in shown, "the pods show the key, or what it is compared with")

@@ -1,8 +1,9 @@
 // A policy of a file goes from trial to enforced and back by an override: its file stays as it is.
 
-import { del, path, post, put } from './api.js';
+import { del, post, put } from './api.js';
 import { field, h, show } from './dom.js';
 import { attempt, button, confirm, dialog, message } from './parts.js';
+import { pathOf } from './policy_form.js';
 import { moment, plainName, zone } from './text.js';
 
 const keyOf = (policy) => `${policy.domain}/${policy.policyKey}`;
@@ -26,7 +27,7 @@ export function overrideFile(policy) {
     const date = new Date(until.value);
     if (until.value && !(date > new Date())) return show(problem, message('bad', 'Enter a time in the future, or none.'));
     const body = { policyKey: keyOf(policy), type: 'OVERRIDE', domain: policy.domain, shadow, ...(until.value && { expiresAt: date.toISOString() }) };
-    const send = () => (policy.override ? put(path`/admin/policies/${body.policyKey}`, body) : post('/admin/policies', body));
+    const send = () => (policy.override ? put(pathOf(policy.override), body) : post('/admin/policies', body));
     return close(await attempt(send, shadow ? 'In shadow.' : 'Enforced.'));
   };
   return dialog(shadow ? 'Put this policy in shadow?' : 'Enforce this policy?', (close) => h('form', { novalidate: true, onsubmit: (event) => {
@@ -45,5 +46,5 @@ export function overrideFile(policy) {
 export async function backToFile(policy) {
   const becomes = policy.shadowInFile ? 'keeps counting but refuses nobody' : 'refuses requests';
   if (!await confirm('Back to what the file says?', `${shown(policy)} ${becomes}, as ${plainName(policy.definedIn ?? 'its file')} has it.`, 'Back to the file', { danger: false })) return false;
-  return attempt(() => del(path`/admin/policies/${keyOf(policy)}`), 'The file applies again.');
+  return attempt(() => del(pathOf(policy.override)), 'The file applies again.');
 }

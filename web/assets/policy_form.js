@@ -14,6 +14,9 @@ export function bodyOf(policy) {
   return Object.fromEntries(FIELDS.filter((f) => policy[f] !== undefined && policy[f] !== null && policy[f] !== '').map((f) => [f, policy[f]]));
 }
 
+/** Where a policy is changed, unless somebody else has changed it since it was read. */
+export const pathOf = (policy) => `${path`/admin/policies/${policy.policyKey}`}?${new URLSearchParams({ version: String(policy.version) })}`;
+
 /** "user = *" lines → { user: '*' }; throws with a sentence. */
 function readMatch(text) {
   const match = {};
@@ -86,7 +89,9 @@ export function editPolicy(policy, proposed = {}) {
       mode: input.mode.value, store: policy?.store, overdraw: input.overdraw.checked, charge: input.charge.value,
     };
     if (algorithmOf(body.type)?.fields.includes('buckets')) body.buckets = Number(input.buckets.value);
-    if (Object.keys(match).length > 0) Object.assign(body, { match, domain: input.domain.value || undefined });
+    // A match without entries is one of every request, and not for a key.
+    const every = policy?.match !== undefined && Object.keys(policy.match).length === 0;
+    if (every || Object.keys(match).length > 0) Object.assign(body, { match, domain: input.domain.value || undefined });
     if (input.expiresAt.value) body.expiresAt = new Date(input.expiresAt.value).toISOString();
     if (policy === null && body.policyKey === '') throw new Error('Give the policy a name.');
     return bodyOf(body);
@@ -99,7 +104,7 @@ export function editPolicy(policy, proposed = {}) {
       save.disabled = true;
       try {
         const body = read();
-        if (policy) await put(path`/admin/policies/${policy.policyKey}`, body);
+        if (policy) await put(pathOf(policy), body);
         else await post('/admin/policies', body);
         toast(policy ? 'Saved.' : 'Created.');
         close(true);

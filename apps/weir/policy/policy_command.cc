@@ -165,6 +165,14 @@ struct Compared {
   std::vector<FieldChange> changes = {};
 };
 
+/// Whether a policy can be changed here: under the name of one that the admin API does not have,
+/// the service shows a file's, or the default policy.
+bool IsStored(const std::string& json) {
+  dom::parser parser;
+  dom::element policy;
+  return parser.parse(json).get(policy) == simdjson::SUCCESS && TextOf(policy, "readOnly").empty();
+}
+
 Result<std::vector<Compared>> Compare(const Words& words) {
   const Result<std::string> end = EndValue(words.expires);
   if (!end.ok()) return end.error();
@@ -182,7 +190,7 @@ Result<std::vector<Compared>> Compare(const Words& words) {
       return Error{Code::kPermissionDenied,
                    std::to_string(now->status) + ": " + MessageOf(now->body)};
     }
-    Compared one{.document = std::move(document), .exists = now->ok()};
+    Compared one{.document = std::move(document), .exists = now->ok() && IsStored(now->body)};
     Result<std::vector<FieldChange>> changes =
         ChangesTo(one.exists ? now->body : std::string(), one.document);
     if (!changes.ok()) return changes.error();

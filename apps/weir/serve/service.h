@@ -84,6 +84,8 @@ class Service {
   void GuardRoutes(http::Router& router);
   service::HttpOptions::Authorize Authorized(access::Operation operation) const;
   service::HttpOptions::Authorize AuthorizedToGiveBack() const;
+  std::optional<http::Response> RefuseForged(const http::Request& request, std::string_view remote,
+                                             const access::Admission& admission) const;
   std::string WhoGaveBack(const http::Request& request, std::string_view remote) const;
   Status AdmitCall(const grpc::Method& method, const grpc::Caller& caller);
   http::Router::Witness AuditOf(const http::Request& request, access::Operation operation);

@@ -25,6 +25,9 @@ std::string_view KeyFor(const http::Request& request) {
   return request.path == "/v1/auth" ? request.Find("X-Weir-Key") : admin::ApiKeyOf(request);
 }
 
+/// A proxy that asks by GET /v1/auth passes on what a browser said to the site behind it.
+bool PassesOnABrowser(const http::Request& request) { return request.path == "/v1/auth"; }
+
 /// What needs a key wherever there are any, and is open to this machine where there are none.
 bool IsPrivate(Operation operation) {
   return operation == Operation::kGiveBack || operation == Operation::kSlotsChange ||
@@ -78,12 +81,23 @@ Status Service::OpenAccess() {
 service::HttpOptions::Authorize Service::Authorized(Operation operation) const {
   access::Gate& gate = guard_->gate();
   if (gate.IsOpen(operation)) return {};
-  return [&gate, operation](const http::Request& request, std::string_view remote) {
+  return [this, &gate, operation](const http::Request& request, std::string_view remote) -> Status {
     const auto admission =
         gate.Admit({remote, KeyFor(request), request.subject, "http"}, operation);
-    if (admission.admitted()) request.caller = admission.Holder();
-    return ToStatus(admission, operation);
+    if (!admission.admitted()) return ToStatus(admission, operation);
+    request.caller = admission.Holder();
+    if (!RefuseForged(request, remote, admission)) return {};
+    return Error{Code::kPermissionDenied, "requests from pages of other sites are refused"};
   };
+}
+
+/// A browser shows its certificate whichever site's page makes it send a request, unlike a key.
+std::optional<http::Response> Service::RefuseForged(const http::Request& request,
+                                                    std::string_view remote,
+                                                    const access::Admission& admission) const {
+  const bool by_itself = admission.proof == access::Admission::Proof::kCertificate;
+  if (!by_itself || PassesOnABrowser(request)) return std::nullopt;
+  return guard_->RefusePage(request, remote, /*private_to_machine=*/false);
 }
 
 /// Where anybody may give back, what a caller calls its key has not been looked at.
@@ -93,11 +107,10 @@ std::string Service::WhoGaveBack(const http::Request& request, std::string_view 
   return admin::WhoAsks(KeyFor(request), remote);
 }
 
-/// A proxy that asks by GET /v1/auth passes on what a browser said to the site behind it.
 service::HttpOptions::Authorize Service::AuthorizedToGiveBack() const {
   if (auto by_key = Authorized(Operation::kGiveBack)) return by_key;
   return [this](const http::Request& request, std::string_view remote) -> Status {
-    if (request.path == "/v1/auth") return {};
+    if (PassesOnABrowser(request)) return {};
     if (!guard_->RefusePage(request, remote, IsPrivate(Operation::kGiveBack))) return {};
     return Error{Code::kPermissionDenied,
                  "requests from pages of other sites are refused; without keys, callers on this "
@@ -124,7 +137,7 @@ void Service::GuardRoutes(http::Router& router) {
         {request.remote, admin::ApiKeyOf(request), request.subject, "http"}, operation);
     if (!admission.admitted()) return admin::RefusalOf(admission, operation);
     request.caller = admission.Holder();
-    return std::nullopt;
+    return RefuseForged(request, request.remote, admission);
   });
   router.SetObserver([this, operations](const http::Request& request, std::size_t route) {
     return AuditOf(request, operations[route]);

@@ -279,7 +279,9 @@ Status SharedPolicyStore::ReadIfChanged() {
   migrated_ = true;
   Result<std::int64_t> changes = ledger_->ReadChanges();
   if (!changes.ok()) return changes.error();
-  if (*changes == changes_) return {};
+  // One that was down may have been restored from a backup and changed since: the same count may be
+  // of others.
+  if (*changes == changes_ && up_) return {};
   // Also those that were only remembered: a node may have started without the database.
   const bool knows = changes_ > 0 || !latest_.empty();
   if (*changes == 0 && knows && ledger_->forgets()) {

@@ -180,5 +180,19 @@ TEST_P(PolicyChangesTest, WhatWasNewGoesWhenItExpires) {
   EXPECT_EQ(Log().size(), 2U);
 }
 
+/// A thousand changes take long elsewhere.
+class LongHistoryTest : public PolicyChangesTest {};
+
+INSTANTIATE_TEST_SUITE_P(Stores, LongHistoryTest, ::testing::Values("sqlite"), KindName);
+
+// More changes with an end than the history keeps: it no longer has the version without one.
+TEST_P(LongHistoryTest, AnExceptionThatOutlivedItsHistoryStays) {
+  const Nanos end = SystemClock::Get().Now() + Nanos{3600} * 1'000'000'000;
+  ASSERT_TRUE(Create(Sample(1)).ok());
+  for (std::size_t i = 0; i <= policy::kMaxVersions; ++i) ASSERT_TRUE(Update(Sample(2, end)).ok());
+  changes_.EndExpired(end);
+  EXPECT_FALSE(test::WaitUntil([&] { return InForce() != 2; }, std::chrono::milliseconds(300)));
+}
+
 }  // namespace
 }  // namespace weir::admin

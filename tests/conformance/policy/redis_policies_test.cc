@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "admin/policy_changes.h"
 #include "admin/redis/policy_store.h"
 #include "admin/sqlite/policy_memory.h"
 #include "conformance/policy/policy_node.h"
@@ -31,9 +32,13 @@ struct Node {
     EXPECT_TRUE(opened.ok()) << opened.error().message;
     store = std::move(*opened);
   }
-  Result<StoredPolicy> Create(const std::string& key, std::int64_t capacity) {
+  Result<StoredPolicy> Create(const std::string& key, std::int64_t capacity, Nanos end = 0) {
     return PolicyNode::Await<StoredPolicy>(
-        [&](auto done) { store->Create(Sample(key, capacity), "me", done); });
+        [&](auto done) { store->Create(Sample(key, capacity, end), "me", done); });
+  }
+  Result<StoredPolicy> Update(const std::string& key, std::int64_t capacity, Nanos end) {
+    return PolicyNode::Await<StoredPolicy>(
+        [&](auto done) { store->Update(Sample(key, capacity, end), "me", done); });
   }
   std::int64_t Limit(const std::string& key) const {
     return catalog.live().Current()->ForKey(key).quota()->limit();
@@ -136,6 +141,29 @@ TEST(RedisPolicies, AfterTheServerForgotAllNodesHaveTheSamePolicies) {
   ASSERT_TRUE(WaitUntil([&] { return b.Create("y", 9).ok(); }));
   const Node fresh(server.url());
   for (const char* key : {"k", "late", "y"}) EXPECT_EQ(b.Limit(key), fresh.Limit(key)) << key;
+}
+
+// The history is lost with the server, and with it what exceptions give way to.
+TEST(RedisPolicies, AnExceptionDoesNotEndWithoutALimitAfterTheServerForgot) {
+  test::RedisServer server;
+  Node node(server.url());
+  admin::PolicyChanges changes(*node.store, node.catalog);
+  const Nanos end = SystemClock::Get().Now() + Nanos{3600} * 1'000'000'000;
+  ASSERT_TRUE(node.Create("later", 7).ok());
+  ASSERT_TRUE(node.Create("raised", 7).ok());
+  ASSERT_TRUE(node.Update("raised", 70, end).ok());
+  ASSERT_TRUE(node.Create("brief", 5, end).ok());
+  server.Kill();  // nothing is on disk
+  server.Start();
+  ASSERT_TRUE(WaitUntil([&] { return node.Update("later", 70, end).ok(); }));
+  changes.EndExpired(end);
+  // What was before it is known from the change itself; what began as an exception goes.
+  EXPECT_TRUE(WaitUntil([&] { return node.Limit("later") == 7; })) << node.Limit("later");
+  EXPECT_TRUE(WaitUntil([&] { return !node.store->Get("brief").ok(); }));
+  EXPECT_EQ(node.Limit("raised"), 70);
+  // An operator says what is to be in force instead.
+  ASSERT_TRUE(node.Update("raised", 8, 0).ok());
+  EXPECT_EQ(node.Limit("raised"), 8);
 }
 
 TEST(RedisPolicies, WhileTheServerIsAwayThePoliciesStayAndChangesAreRefused) {

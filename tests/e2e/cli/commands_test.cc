@@ -177,6 +177,23 @@ TEST_F(Cli, PolicyFilesAreAppliedAsTheyAre) {
             kUsage);
 }
 
+// The service shows a file's policy, or the default one, by the name of one that is not stored.
+TEST_F(Cli, APolicyIsAppliedThoughAFileHasAnotherOfItsName) {
+  const auto of_domain = [](const std::string& domain) {
+    return R"({"key":"per-user","type":"TOKEN_BUCKET","domain":")" + domain +
+           R"(","match":{"user":"*"}})";
+  };
+  const RunResult same = Weir({"policy", "apply", File(of_domain("default"))});
+  EXPECT_EQ(same.exit_code, kRefused);
+  EXPECT_THAT(same.error_output, HasSubstr("is defined in"));
+  const std::string file = File("[" + of_domain("elsewhere") +
+                                R"(,{"key":"default","type":"TOKEN_BUCKET","capacity":6}])");
+  const RunResult applied = Weir({"policy", "apply", file});
+  EXPECT_EQ(applied.exit_code, kOk) << applied.error_output;
+  EXPECT_THAT(applied.output, AllOf(HasSubstr("create per-user\n"), HasSubstr("create default\n")));
+  EXPECT_EQ(Weir({"policy", "diff", file}).output, "unchanged per-user\nunchanged default\n");
+}
+
 TEST_F(Cli, TheListOfPoliciesEndsWithTheDefault) {
   EXPECT_THAT(
       Weir({"policy", "list"}).output,

@@ -68,6 +68,25 @@ TEST_F(Admin, NumbersThatATypeDoesNotUseAreAcceptedAndNamed) {
   EXPECT_THAT(back.body, Not(HasSubstr("warnings")));
 }
 
+// Two people read version 1; the second to write it does not undo what the first did.
+TEST_F(Admin, AChangeOfAVersionThatIsGoneIsRefused) {
+  Serve();
+  HttpClient client = Client();
+  ASSERT_EQ(client.Post("/admin/policies", kExample).status, 201);
+  const std::string first = R"({"type":"TOKEN_BUCKET","capacity":7})";
+  const std::string second = R"({"type":"TOKEN_BUCKET","capacity":8})";
+  const std::string path = "/admin/policies/user-123";
+  EXPECT_EQ(client.Send("PUT", path + "?version=1", first).status, 200);
+  const HttpResponse late = client.Send("PUT", path + "?version=1", second);
+  EXPECT_EQ(late.status, 409);
+  EXPECT_THAT(late.body, HasSubstr("has changed: version 1 is no longer current"));
+  EXPECT_EQ(client.Send("DELETE", path + "?version=1").status, 409);
+  EXPECT_THAT(client.Get(path).body, HasSubstr(R"("capacity":7,)"));
+  EXPECT_EQ(client.Send("PUT", path + "?version=0", second).status, 400);
+  EXPECT_EQ(client.Send("DELETE", path + "?version=x").status, 400);
+  EXPECT_EQ(client.Send("DELETE", path + "?version=2").status, 204);
+}
+
 TEST_F(Admin, ErrorsHaveOneSchemaAndNameTheField) {
   Serve();
   HttpClient client = Client();

@@ -1,5 +1,6 @@
-// Client certificates with more than one name, on every door of the program. A role is given to the
-// one common name of a subject; a certificate from which two names could be read gets no role.
+// Client certificates, on every door of the program. A role is given to the one common name of a
+// subject; a certificate from which two names could be read gets no role. And a browser shows its
+// certificate whichever site's page makes it send a request.
 
 #include "support/certificates.h"
 
@@ -25,7 +26,7 @@ std::string TextOf(const std::filesystem::path& file) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-class TwoNames : public ServiceTest {
+class ClientCertificates : public ServiceTest {
  protected:
   /// `gateway` may check, `boss` may do everything, and nobody else anything.
   void SetUp() override {
@@ -43,7 +44,9 @@ class TwoNames : public ServiceTest {
     Serve({"--config", config.string(), "--grpc", "127.0.0.1:0", "--resp", "127.0.0.1:0"});
   }
 
-  std::string Http(const Pair& who, const std::string& path, const std::string& body = {}) {
+  /// `more`: arguments of curl.
+  std::string Http(const Pair& who, const std::string& path, const std::string& body = {},
+                   const std::vector<std::string>& more = {}) {
     const std::string url = "https://localhost:" + std::to_string(weir_->Port("http")) + path;
     std::vector<std::string> arguments = {"curl",       "-s",
                                           "-o",         "/dev/null",
@@ -55,6 +58,7 @@ class TwoNames : public ServiceTest {
                                           "--key",      who.key.string(),
                                           url};
     if (!body.empty()) arguments.insert(arguments.end(), {"-d", body});
+    arguments.insert(arguments.end(), more.begin(), more.end());
     return RunProgram(std::move(arguments)).output;
   }
 
@@ -85,7 +89,7 @@ class TwoNames : public ServiceTest {
 
 constexpr const char* kCheck = R"({"key":"a"})";
 
-TEST_F(TwoNames, ASubjectWithTwoCommonNamesGetsTheRoleOfNeither) {
+TEST_F(ClientCertificates, ASubjectWithTwoCommonNamesGetsTheRoleOfNeither) {
   int number = 0;
   for (const char* const names : {"gateway/CN=boss", "boss/CN=gateway", "gateway/CN=gateway"}) {
     SCOPED_TRACE(names);
@@ -97,7 +101,7 @@ TEST_F(TwoNames, ASubjectWithTwoCommonNamesGetsTheRoleOfNeither) {
   }
 }
 
-TEST_F(TwoNames, AlternativeNamesGiveNoRoleAndTakeNoneAway) {
+TEST_F(ClientCertificates, AlternativeNamesGiveNoRoleAndTakeNoneAway) {
   const Pair other = made_.Issue("other", "other", "DNS:boss,DNS:gateway");
   EXPECT_EQ(Http(other, "/v1/check", kCheck), "401");
   EXPECT_EQ(Grpc(other), ::grpc::StatusCode::UNAUTHENTICATED);
@@ -108,6 +112,41 @@ TEST_F(TwoNames, AlternativeNamesGiveNoRoleAndTakeNoneAway) {
   EXPECT_EQ(Http(gateway, "/admin/status"), "403");
   EXPECT_EQ(Grpc(gateway), ::grpc::StatusCode::OK);
   EXPECT_THAT(Resp(gateway), StartsWith("0\n16\n"));
+}
+
+struct Call {
+  const char* path;
+  const char* body;
+};
+
+// What only a certificate with the role may do here.
+constexpr Call kChanges[] = {
+    {"/v1/check", kCheck},
+    {"/v1/refund", kCheck},
+    {"/v1/release", R"({"key":"a","lease":1})"},
+    {"/v1/settle", R"({"reservation":"AA","cost":1})"},
+    {"/api/send", R"({"userId":"u","message":"m"})"},
+    {"/api/v1/slots", R"({"eventId":"e","configName":"c"})"},
+    {"/api/v1/slots/claim", R"({"config":"c"})"},
+    {"/api/v1/slots/e/restore", "{}"},
+};
+
+TEST_F(ClientCertificates, APageOfAnotherSiteCannotUseTheCertificateOfItsReader) {
+  const Pair boss = made_.Issue("boss", "boss");
+  const std::string own = "Origin: https://localhost:" + std::to_string(weir_->Port("http"));
+  for (const Call& call : kChanges) {
+    SCOPED_TRACE(call.path);
+    EXPECT_EQ(Http(boss, call.path, call.body, {"-H", "Origin: https://evil.example"}), "403");
+    EXPECT_EQ(Http(boss, call.path, call.body, {"-H", "Sec-Fetch-Site: cross-site"}), "403");
+    EXPECT_NE(Http(boss, call.path, call.body, {"-H", own}), "403");
+    EXPECT_NE(Http(boss, call.path, call.body), "403");
+  }
+  EXPECT_EQ(Http(boss, "/api/v1/slots/e", {}, {"-X", "DELETE", "-H", "Origin: null"}), "403");
+}
+
+TEST_F(ClientCertificates, AProxyWithACertificateMayAskAboutABrowser) {
+  const Pair gateway = made_.Issue("gateway", "gateway");
+  EXPECT_EQ(Http(gateway, "/v1/auth", {}, {"-H", "Origin: https://elsewhere.example"}), "200");
 }
 
 }  // namespace

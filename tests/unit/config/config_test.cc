@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "support/temp_dir.h"
+
 namespace weir::config {
 namespace {
 
@@ -171,6 +173,15 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {"admin: { keys: [short] }", "admin.keys: a key must have at least 8 characters"},
       {"access: { keys: [\"ci:read:fifteen-letters\"] }",
        "access.keys: ci: a key must have at least 16 characters"},
+      // Not a key `read:@/run/secrets/ci` that may do everything.
+      {"access: { keys: [{ name: \"ci:admin\", roles: [read], file: /run/secrets/ci }] }",
+       "etc/weir.yaml:1:18: access.keys: the name 'ci:admin' must not contain a colon"},
+      {"access: { keys: [{ name: ci, roles: [\"read:x\"], key: a-key-of-many-letters }] }",
+       "access.keys: unknown role 'read:x'"},
+      {"access: { keys: [{ name: ci, roles: [read], file: /a, key: a-key-of-many-letters }] }",
+       "access.keys: give one of key, hash and file"},
+      {"access: { keys: [{ name: ci, roles: [read] }] }",
+       "access.keys: give one of key, hash and file"},
       {"admin: { keys: [\"sha256:12\"] }", "64 hexadecimal digits"},
       {"limits: { max_body: 1T }", "limits.max_body: expected bytes"},
       {"snapshot: { interval: 5 }", "snapshot.interval: invalid duration '5'"},
@@ -184,6 +195,19 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {"a: b: c", "etc/weir.yaml:1:"},
   };
   for (const Case& one : cases) EXPECT_THAT(Read(one.text).Said(), HasSubstr(one.said)) << one.text;
+}
+
+TEST(Config, AShortAdminKeyIsNotedWhereverItStands) {
+  const auto noted = [](const std::string& key) {
+    const Read read("admin: { keys: [\"" + key + "\"] }");
+    EXPECT_THAT(read.problems, IsEmpty()) << read.Said();
+    return read.config.admin.short_keys;
+  };
+  EXPECT_TRUE(noted("fifteen-letters"));
+  EXPECT_FALSE(noted("sixteen--letters"));
+  const test::TempDir folder;  // whose name is longer
+  EXPECT_TRUE(noted("@" + folder.Write("short", "fifteen-letters\n").string()));
+  EXPECT_FALSE(noted("@" + folder.Write("long", "sixteen--letters\n").string()));
 }
 
 TEST(Config, AnOpenDoorNeedsAnAdminKey) {

@@ -9,7 +9,7 @@ import { name } from '../name.js';
 import { backToFile, byOverride, goesBack, overrideFile } from '../override.js';
 import { attempt, button, card, changeButton, confirm, dialog, empty, failure, pageHead, pager, table } from '../parts.js';
 import { chargingWords, count, inUnits, moment, plainName, span } from '../text.js';
-import { bodyOf, editPolicy } from '../policy_form.js';
+import { bodyOf, editPolicy, pathOf } from '../policy_form.js';
 
 const PER_PAGE = 50;
 const MOST = 20000;
@@ -40,7 +40,7 @@ function matchText(policy) {
   const entries = Object.entries(policy.match ?? {});
   if (policy.type === 'OVERRIDE') return 'a policy that no file has';
   if (policy.source === 'default') return 'keys without a policy of their own';
-  if (entries.length === 0) return policy.readOnly ? 'every request' : 'this key';
+  if (entries.length === 0) return policy.readOnly || policy.match ? 'every request' : 'this key';
   return entries.map(([k, v]) => `${k} = ${v}`).join(', ');
 }
 
@@ -117,21 +117,30 @@ export function render(root, { query, signal }) {
     }
   }
 
-  const edit = async (policy) => { if (await editPolicy(policy)) load(); };
+  // Also what could not be changed is read again: somebody else may have changed it.
+  const edit = async (policy) => {
+    await editPolicy(policy);
+    load();
+  };
   async function enforce(policy) {
     const on = policy.shadow;
     const title = on ? 'Enforce this policy?' : 'Put this policy in shadow?';
     const text = on ? `“${plainName(policy.policyKey)}” begins to refuse requests at once.` : `“${plainName(policy.policyKey)}” keeps counting but refuses nobody.`;
     if (!await confirm(title, text, on ? 'Enforce' : 'Shadow', { danger: false })) return;
-    if (await attempt(() => put(path`/admin/policies/${policy.policyKey}`, bodyOf({ ...policy, shadow: !on })), on ? 'Enforced.' : 'In shadow.')) load();
+    await attempt(() => put(pathOf(policy), bodyOf({ ...policy, shadow: !on })), on ? 'Enforced.' : 'In shadow.');
+    load();
   }
   async function remove(policy) {
     if (!await confirm('Delete this policy?', [`“${plainName(policy.policyKey)}” stops applying at once.`, 'It stays in the audit log, where the deletion can be undone.'], 'Delete')) return;
-    if (await attempt(() => del(path`/admin/policies/${policy.policyKey}`), 'Deleted.')) load();
+    await attempt(() => del(pathOf(policy)), 'Deleted.');
+    load();
   }
   function fileActions(policy) {
     const label = plainName(policy.policyKey, 60);
-    const then = (change) => async () => { if (await change(policy)) load(); };
+    const then = (change) => async () => {
+      await change(policy);
+      load();
+    };
     const word = policy.shadow ? 'Enforce' : 'Shadow';
     return [
       !policy.unlimited && !goesBack(policy) && changeButton('POST /admin/policies', word, then(overrideFile), { class: 'small', 'aria-label': `${word} ${label}` }), ' ',
