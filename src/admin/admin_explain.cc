@@ -27,6 +27,7 @@ constexpr std::size_t kMaxAssignments = 100;
 struct Asked {
   Subject subject;
   std::string domain;  ///< of the entries
+  std::string note;    ///< what a check of the same entries would do otherwise
   std::vector<policy::Entry> entries;
   policy::Descriptor descriptor;
   policy::Request request;
@@ -101,6 +102,7 @@ http::Response ToResponse(const Asked& asked, const limiter::Explanation& explan
   AppendDecisionFields(json, explanation.decision);
   json.Field("policy", explanation.policy);
   if (!asked.domain.empty()) json.Field("domain", asked.domain);
+  if (!asked.note.empty()) json.Field("note", asked.note);
   json.Field("why", explanation.why).Key("policies").BeginArray();
   for (const limiter::ExplainedPolicy& policy : explanation.policies) {
     AppendPolicy(json, asked, policy);
@@ -156,6 +158,14 @@ void ExplainBucket(const AdminParts& parts, limiter::PolicyLimiter& limiter,
                          });
 }
 
+/// For those who named no domain: that a check would not look where the policies are.
+std::string NoteOf(const policy::PolicySet& policies, const std::string& domain) {
+  const std::string& implied = policies.implied_domain();
+  if (domain == implied || !policies.HasDomain(domain)) return {};
+  return "this is about domain '" + domain + "'; a check that names no domain belongs to '" +
+         implied + "', where no policy applies to it";
+}
+
 void Explain(const AdminParts& parts, limiter::PolicyLimiter& limiter, const http::Request& request,
              http::Reply reply) {
   auto subject = ReadSubject(request.query);
@@ -170,9 +180,11 @@ void Explain(const AdminParts& parts, limiter::PolicyLimiter& limiter, const htt
   asked->request.cost = asked->subject.cost;
   asked->request.key = asked->subject.key;
   if (asked->subject.key.empty()) {
-    std::vector<std::string> domains = DomainsOf(*limiter.policies(), asked->subject);
+    const auto policies = limiter.policies();
+    std::vector<std::string> domains = DomainsOf(*policies, asked->subject);
     if (domains.size() > 1) return asked->reply(AskWhich(domains));
     asked->domain = std::move(domains.front());
+    if (asked->subject.domain.empty()) asked->note = NoteOf(*policies, asked->domain);
     asked->entries = asked->subject.Descriptor();
     asked->descriptor = asked->entries;
     asked->request.domain = asked->domain;

@@ -172,6 +172,19 @@ Result<std::int64_t> ExpectedVersion(const http::Request& request) {
   return text ? VersionNumber("version", *text) : std::int64_t{0};
 }
 
+/// A policy that names no domain gets that of requests that name none. What a policy of another
+/// domain changes for these requests is said.
+void SettleDomain(const policy::PolicySet& set, http::PolicyBody& body) {
+  if (!body.policy.has_match) return;
+  const std::string& implied = set.implied_domain();
+  if (!body.names_domain) body.policy.domain = implied;
+  const std::string next = set.ImpliedWith(body.policy.domain);
+  if (next == implied || !set.HasDomain(implied)) return;
+  body.warnings.push_back("requests that name no domain belonged to '" + implied +
+                          "' and belong to '" + next + "' from now on, so policies of '" + implied +
+                          "' no longer apply to them");
+}
+
 void Replace(const AdminParts& parts, const http::Request& request, http::Reply reply) {
   auto body = http::ReadPolicyBody(request.body);
   if (!body.ok()) return reply(http::ErrorResponse(body.error()));
@@ -182,6 +195,7 @@ void Replace(const AdminParts& parts, const http::Request& request, http::Reply 
   const auto version = ExpectedVersion(request);
   if (!version.ok()) return reply(http::ErrorResponse(version.error()));
   policy.key = request.params[0];
+  SettleDomain(*parts.catalog.live().Current(), *body);
   parts.changes.Update(std::move(policy), WhoAsks(request),
                        AnswerChange(200, std::move(reply), std::move(body->warnings)), *version);
 }
@@ -211,6 +225,7 @@ void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
   add("POST", "/admin/policies", [&parts](const http::Request& request, http::Reply reply) {
     auto body = http::ReadPolicyBody(request.body);
     if (!body.ok()) return reply(http::ErrorResponse(body.error()));
+    SettleDomain(*parts.catalog.live().Current(), *body);
     parts.changes.Create(std::move(body->policy), WhoAsks(request),
                          AnswerChange(201, std::move(reply), std::move(body->warnings)));
   });

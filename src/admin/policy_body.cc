@@ -266,7 +266,7 @@ Result<PolicyBody> ReadPolicyBody(std::string_view body) {
     }
   }
   std::vector<std::string> warnings = UnusedNumbers(policy, given);
-  return PolicyBody{std::move(policy), std::move(warnings)};
+  return PolicyBody{std::move(policy), given.contains("domain"), std::move(warnings)};
 }
 
 }  // namespace weir::http

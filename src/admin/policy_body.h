@@ -19,6 +19,7 @@ Result<policy::StoredPolicy> ReadPolicy(std::string_view body);
 /// The same, and what whoever wrote it should know.
 struct PolicyBody {
   policy::StoredPolicy policy;
+  bool names_domain = false;
   /// Numbers that were given and that the algorithm does not use: "refillRate is not used by
   /// SLIDING_WINDOW". Not if they are 0, nor for the default windowSeconds, which clients send with
   /// every token bucket, nor in what the service has answered itself (with `id` or `version`):

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "policy/domains.h"
 #include "policy/policy_file.h"
 
 namespace weir::policy {
@@ -15,6 +16,17 @@ std::string Identity(const Named& named) {
 
 std::shared_ptr<const PolicySet> CompileEmpty(const CompileOptions& options, PolicyIds& ids) {
   return *PolicySet::Compile({}, options, ids);
+}
+
+/// The domain that all of these are in; empty: none, or several.
+std::string OnlyDomain(const std::vector<Definition>& definitions) {
+  std::string only;
+  for (const Definition& definition : definitions) {
+    if (!definition.has_match || definition.domain == kMessageDomain) continue;
+    if (!only.empty() && only != definition.domain) return {};
+    only = definition.domain;
+  }
+  return only;
 }
 
 CompileOptions Tolerant(CompileOptions options) {
@@ -147,8 +159,10 @@ weir::Status Catalog::PublishLocked() {
     definition.shadow_in_file = definition.shadow;
     definition.shadow = over.shadow;
   }
+  CompileOptions options = tolerant_;
+  options.file_domain = OnlyDomain(files_);
   Result<std::shared_ptr<const PolicySet>> compiled =
-      PolicySet::Compile(std::move(all), tolerant_, ids_);
+      PolicySet::Compile(std::move(all), options, ids_);
   if (!compiled.ok()) return compiled.error();
   std::vector<std::string> unable;
   for (const Policy& policy : (*compiled)->policies()) {

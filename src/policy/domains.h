@@ -2,6 +2,8 @@
 
 // Which domain a request belongs to that names none.
 
+#include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "policy/definition.h"
@@ -12,19 +14,25 @@ namespace weir::policy {
 /// that does not name it.
 inline constexpr std::string_view kMessageDomain = "websocket";
 
-/// The entry of `domains` (a map by name) for a request that names `name`. One that names none
-/// belongs to `default`; if that has no policies and only one domain has, to that one, so that a
-/// file with a `domain` works for callers who know of no domains (GET /v1/auth, curl).
-template <typename Domains>
-auto FindDomain(const Domains& domains, std::string_view name) {
-  auto found = domains.find(name.empty() ? kDefaultDomain : name);
-  if (!name.empty() || found != domains.end()) return found;
-  for (auto one = domains.begin(); one != domains.end(); ++one) {
-    if (one->first == kMessageDomain) continue;
-    if (found != domains.end()) return domains.end();
-    found = one;
+/// Which of these domains, those that have policies, a request belongs to that names none:
+/// `default`; if that has no policies, the only other one, so that a file with a `domain` works for
+/// callers who know of no domains (GET /v1/auth, curl). Of several, `of_files`, the only domain of
+/// the policy files, if that is one of them: what is added by others does not take it away.
+inline std::string_view ImpliedDomain(std::span<const std::string_view> domains,
+                                      std::string_view of_files) {
+  std::string_view only;
+  bool several = false;
+  for (const std::string_view domain : domains) {
+    if (domain == kDefaultDomain) return domain;
+    if (domain == kMessageDomain || domain == only) continue;
+    several = several || !only.empty();
+    only = domain;
   }
-  return found;
+  if (several) {
+    const bool has = std::find(domains.begin(), domains.end(), of_files) != domains.end();
+    return has ? of_files : kDefaultDomain;
+  }
+  return only.empty() ? kDefaultDomain : only;
 }
 
 }  // namespace weir::policy

@@ -25,7 +25,7 @@ void PolicySet::Match(std::string_view domain, Descriptor descriptor, MatchBuffe
   buffer.applying.clear();
   buffer.values.clear();
   buffer.candidates_.clear();
-  const auto found = FindDomain(domains_, domain);
+  const auto found = domains_.find(Named(domain));
   if (found == domains_.end()) return;
   for (const Entry& entry : descriptor) {
     const auto shapes = found->second.by_name.find(entry.key);
@@ -137,12 +137,23 @@ const Policy& PolicySet::ForKey(std::string_view key) const {
   return found == keys_.end() ? default_ : policies_[found->second];
 }
 
+std::string_view PolicySet::Named(std::string_view domain) const {
+  return domain.empty() ? std::string_view(implied_domain_) : domain;
+}
+
+std::string PolicySet::ImpliedWith(std::string_view domain) const {
+  std::vector<std::string_view> names;
+  for (const auto& one : domains_) names.push_back(one.first);
+  if (!domain.empty()) names.push_back(domain);
+  return std::string(ImpliedDomain(names, file_domain_));
+}
+
 bool PolicySet::HasDomain(std::string_view domain) const {
-  return FindDomain(domains_, domain) != domains_.end();
+  return domains_.find(Named(domain)) != domains_.end();
 }
 
 ChargeMode PolicySet::ChargeModeOf(std::string_view domain) const {
-  const auto found = FindDomain(domains_, domain);
+  const auto found = domains_.find(Named(domain));
   return found == domains_.end() ? ChargeMode::kAllOrNone : found->second.charge;
 }
 
@@ -321,6 +332,8 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
   }
   builder.IndexShapes();
   builder.IndexBuckets();
+  set->file_domain_ = options.file_domain;
+  set->implied_domain_ = set->ImpliedWith({});
   return std::shared_ptr<const PolicySet>(std::move(set));
 }
 

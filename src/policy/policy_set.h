@@ -104,6 +104,8 @@ struct CompileOptions {
   /// True: a policy that cannot be charged here is compiled with the reason (Policy::unable). For
   /// those that other nodes have accepted: one of them must not keep all others out of force.
   bool tolerant = false;
+  /// The only domain of policies in files, if there is one: see ImpliedDomain.
+  std::string file_domain = {};
 };
 
 /// Whether a process with these options can charge a policy: its store is known, and its mode
@@ -158,7 +160,12 @@ class PolicySet {
   /// The policy for a bare key: the one that names it, else the default.
   const Policy& ForKey(std::string_view key) const;
 
+  /// An empty name: the implied one.
   bool HasDomain(std::string_view domain) const;
+  /// Where a request belongs that names no domain (policy/domains.h).
+  const std::string& implied_domain() const noexcept { return implied_domain_; }
+  /// The same, if `domain` had a policy, too.
+  std::string ImpliedWith(std::string_view domain) const;
   /// What applies to quotas that come with a request.
   ChargeMode ChargeModeOf(std::string_view domain) const;
   /// Whether any policy replaces others (Definition::replaces).
@@ -197,6 +204,7 @@ class PolicySet {
   struct Builder;
 
   PolicySet() = default;
+  std::string_view Named(std::string_view domain) const;
   void TryShape(std::uint32_t shape, Descriptor descriptor, const Entry* anchor,
                 MatchBuffer& buffer) const;
   const std::uint32_t* FindBucket(std::uint32_t shape, std::uint64_t hash,
@@ -210,6 +218,8 @@ class PolicySet {
   std::vector<Bucket> buckets_;
   std::vector<std::uint32_t> table_;  // open addressing by hash → bucket index + 1; 0 is free
   TextMap<Domain> domains_;
+  std::string file_domain_;
+  std::string implied_domain_;
   TextMap<std::uint32_t> keys_;
   bool any_replaces_ = false;
   bool any_unable_ = false;

@@ -21,7 +21,7 @@ using Descriptor = std::span<const Entry>;
 
 /// Who is asking, and for how much. A view: the protocol that made it owns the bytes.
 struct Request {
-  /// Empty: "default", or the only domain that has policies (FindDomain in policy/domains.h).
+  /// Empty: "default", or the only domain that has policies (ImpliedDomain in policy/domains.h).
   std::string_view domain;
   std::span<const Descriptor> descriptors;
   std::int64_t cost = 1;

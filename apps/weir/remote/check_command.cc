@@ -123,6 +123,9 @@ int RunExplain(const Words& words) {
         !domain.empty() && domain != "default") {
       std::cout << "domain " << Shown(domain) << '\n';
     }
+    if (const std::string note = TextOf(answer, "note"); !note.empty()) {
+      std::cout << "note: " << Shown(note, 300) << '\n';
+    }
     if (policies.size() == 0) return code;
     Table table({"policy", "quota", ">left", "bucket", "why"});
     for (const dom::element policy : policies) {

@@ -1,5 +1,7 @@
 // Where the policies of `weir serve` come from: files, a control plane, the admin API's store.
 
+#include <functional>
+#include <string>
 #include <utility>
 
 #include "admin/file_changes.h"
@@ -15,6 +17,18 @@ namespace {
 
 using telemetry::Level;
 using telemetry::Log;
+
+/// A change may move requests that name no domain to another one, and away from their limits.
+std::function<void(const policy::PolicySet&)> WarnOfAnotherDomain() {
+  return [limited = std::string()](const policy::PolicySet& next) mutable {
+    const std::string& now = next.implied_domain();
+    if (!limited.empty() && limited != now) {
+      Log(Level::kWarn, "requests that name no domain belong to another one now",
+          {{"before", std::string_view(limited)}, {"now", std::string_view(now)}});
+    }
+    limited = next.HasDomain(now) ? now : "";
+  };
+}
 
 }  // namespace
 
@@ -36,6 +50,7 @@ Status Service::OpenPolicies() {
   policy_store_ = std::move(*store);
   if (Status status = OpenManagedPolicies(); !status.ok()) return status;
   WarnOfMisfits();
+  catalog_->BeforePublishing(WarnOfAnotherDomain());
   if (config_.policies.empty()) return {};
   NoteEnvoyCharge();
   policy::FileWatcher::Options options;

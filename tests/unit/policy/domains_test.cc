@@ -17,8 +17,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-/// The domains of the policies that apply to user=42 if the policies are of these domains.
-std::vector<std::string> Met(const std::vector<std::string>& domains, std::string_view named) {
+/// The domains of the policies that apply to user=42 if the policies are of these domains, and
+/// those of files only of `of_files`.
+std::vector<std::string> Met(const std::vector<std::string>& domains, std::string_view named,
+                             const std::string& of_files = "") {
   std::vector<Definition> definitions;
   for (const std::string& domain : domains) {
     std::vector<yaml::Problem> problems;
@@ -30,7 +32,9 @@ std::vector<std::string> Met(const std::vector<std::string>& domains, std::strin
     definitions.push_back(std::move(made.front()));
   }
   PolicyIds ids;
-  const auto set = PolicySet::Compile(std::move(definitions), {DefaultPolicy(), 0.1}, ids);
+  CompileOptions options{DefaultPolicy(), 0.1};
+  options.file_domain = of_files;
+  const auto set = PolicySet::Compile(std::move(definitions), options, ids);
   EXPECT_TRUE(set.ok());
   MatchBuffer buffer;
   const std::vector<Entry> user = {{"user", "42"}};
@@ -55,6 +59,13 @@ TEST(Domains, NobodyGuessesBetweenSeveral) {
   EXPECT_THAT(Met({"api", "web"}, ""), IsEmpty());
   EXPECT_THAT(Met({"websocket"}, ""), IsEmpty());
   EXPECT_THAT(Met({}, ""), IsEmpty());
+}
+
+TEST(Domains, OfSeveralTheOneOfTheFilesIsMeant) {
+  EXPECT_THAT(Met({"api", "web"}, "", "web"), ElementsAre("web"));
+  EXPECT_THAT(Met({"api", "web"}, "api", "web"), ElementsAre("api"));
+  EXPECT_THAT(Met({"api", "default", "web"}, "", "web"), ElementsAre("default"));
+  EXPECT_THAT(Met({"api", "web"}, "", "gone"), IsEmpty());
 }
 
 TEST(Domains, ADomainThatIsNamedIsMeant) {
