@@ -82,12 +82,12 @@ TEST_F(GuardTest, ItsStoreAndItsPartsComeAndGoInTheLog) {
   clock_.Advance(250ms);
   CloseAgain(guard, 0);
   const std::string back = Logged();
-  EXPECT_THAT(back, HasSubstr("the store is back; limits are exact again"));
+  EXPECT_THAT(back, HasSubstr("the store answers again; decisions are shared again"));
   EXPECT_THAT(back, HasSubstr(R"("away_ms":300)"));
   Open(guard, 3);
   EXPECT_THAT(Logged(), HasSubstr("part of the store is down"));
   CloseAgain(guard, 3);
-  EXPECT_THAT(Logged(), HasSubstr("part of the store is back"));
+  EXPECT_THAT(Logged(), HasSubstr("part of the store answers again"));
 }
 
 TEST_F(GuardTest, ThatIsAnothersSaysNothing) {
