@@ -52,7 +52,7 @@ void Session::AcquireUpstream(bool fresh) {
 
 void Session::OnUpstreamConnected(const Status& connected) {
   if (connected.ok()) return SendRequest();
-  const Error error = connected.error();
+  const Error& error = connected.error();
   NoteUpstreamFailed(error.message);
   shared_.pool.MarkDown(upstream_->target());
   const bool others = static_cast<std::size_t>(exchange_.attempts) < shared_.pool.size();
