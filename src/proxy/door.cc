@@ -1,5 +1,6 @@
 #include "proxy/door.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "net/tls_transport.h"
@@ -7,7 +8,22 @@
 
 namespace weir::proxy {
 
-ProxyDoor::ProxyDoor(ProxyOptions options) : options_(std::move(options)) {}
+namespace {
+
+/// An upstream that is listed twice, to get more turns, is one server.
+ProxyOptions WithOneHealthEach(ProxyOptions options) {
+  for (Upstream& upstream : options.upstreams) {
+    const auto same = std::ranges::find_if(options.upstreams, [&upstream](const Upstream& one) {
+      return one.health->address() == upstream.health->address();
+    });
+    upstream.health = same->health;
+  }
+  return options;
+}
+
+}  // namespace
+
+ProxyDoor::ProxyDoor(ProxyOptions options) : options_(WithOneHealthEach(std::move(options))) {}
 ProxyDoor::~ProxyDoor() = default;
 
 void ProxyDoor::AddReactor(net::Reactor& reactor, limiter::Limiter* limiter) {
@@ -32,6 +48,18 @@ void ProxyDoor::Accept(net::Reactor& reactor, net::Socket socket) {
 
 const ProxyStats& ProxyDoor::stats(std::size_t reactor) const noexcept {
   return shared_[reactor]->stats;
+}
+
+void ProxyDoor::CollectUpstreams(telemetry::TextWriter& out) const {
+  out.Gauge("weir_proxy_upstream_up", "1 if the last request to the upstream was answered.");
+  std::vector<const UpstreamHealth*> seen;
+  for (const Upstream& upstream : options_.upstreams) {
+    const UpstreamHealth* const health = upstream.health.get();
+    if (std::ranges::find(seen, health) != seen.end()) continue;
+    seen.push_back(health);
+    const telemetry::Label label{"upstream", health->address()};
+    out.Sample(std::uint64_t{health->up()}, {&label, 1});
+  }
 }
 
 void CollectProxy(const ProxyDoor& door, telemetry::TextWriter& out) {
@@ -62,6 +90,7 @@ void CollectProxy(const ProxyDoor& door, telemetry::TextWriter& out) {
           &ProxyStats::messages);
   counter("weir_proxy_upstream_bytes_total", "Bytes sent to upstreams.", &ProxyStats::bytes_up);
   counter("weir_proxy_client_bytes_total", "Bytes sent to clients.", &ProxyStats::bytes_down);
+  door.CollectUpstreams(out);
 }
 
 }  // namespace weir::proxy

@@ -32,6 +32,8 @@ class ProxyDoor final : public net::Door {
 
   std::size_t reactors() const noexcept { return shared_.size(); }
   const ProxyStats& stats(std::size_t reactor) const noexcept;
+  /// Collects weir_proxy_upstream_up.
+  void CollectUpstreams(telemetry::TextWriter& out) const;
 
  private:
   const ProxyOptions options_;

@@ -239,8 +239,7 @@ void Session::OnDeadline() {
         Count(shared_.stats.rejected);
         return Close();
       }
-      Count(shared_.stats.upstream_timeouts);
-      return Fail(504, "the upstream did not answer in time");
+      return OnUpstreamStalled();
     default:
       return Close();
   }

@@ -115,6 +115,9 @@ class Session final : public net::Connection,
   void OnInterim();
   void OnFinalHead();
   void OnResponseTruncated(Outcome outcome);
+  void OnUpstreamStalled();
+  void NoteUpstreamFailed(std::string_view reason);
+  void NoteUpstreamError(std::string_view reason);
   bool Retryable() const noexcept;
   void FinishExchange();
   void DropUpstream();

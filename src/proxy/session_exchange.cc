@@ -52,7 +52,8 @@ void Session::AcquireUpstream(bool fresh) {
 
 void Session::OnUpstreamConnected(const Status& connected) {
   if (connected.ok()) return SendRequest();
-  const Error error = connected.error();
+  const Error& error = connected.error();
+  NoteUpstreamFailed(error.message);
   shared_.pool.MarkDown(upstream_->target());
   const bool others = static_cast<std::size_t>(exchange_.attempts) < shared_.pool.size();
   DropUpstream();
@@ -142,7 +143,7 @@ bool Session::Retryable() const noexcept {
 void Session::OnResponseTruncated(Outcome outcome) {
   if (exchange_.started) {
     if (!response_body_.until_close() || outcome == Outcome::kBroken) {
-      Count(shared_.stats.upstream_errors);
+      NoteUpstreamError("the upstream closed the connection within a response");
       return Close();
     }
     response_body_.Start({});
@@ -155,8 +156,25 @@ void Session::OnResponseTruncated(Outcome outcome) {
     exchange_.request_done = exchange_.request_broken = false;
     return AcquireUpstream(true);
   }
+  constexpr std::string_view kClosed = "the upstream closed the connection before it answered";
+  NoteUpstreamError(kClosed);
+  Fail(502, kClosed);
+}
+
+void Session::OnUpstreamStalled() {
+  Count(shared_.stats.upstream_timeouts);
+  constexpr std::string_view kLate = "the upstream did not answer in time";
+  NoteUpstreamFailed(kLate);
+  Fail(504, kLate);
+}
+
+void Session::NoteUpstreamFailed(std::string_view reason) {
+  shared_.pool.upstream(upstream_->target()).health->NoteFailure(reason);
+}
+
+void Session::NoteUpstreamError(std::string_view reason) {
   Count(shared_.stats.upstream_errors);
-  Fail(502, "the upstream closed the connection before it answered");
+  NoteUpstreamFailed(reason);
 }
 
 bool Session::ReadResponseHead() {
@@ -164,8 +182,9 @@ bool Session::ReadResponseHead() {
   const http::HeadResult result =
       http::ParseResponseHead(buffer.view(), shared_.options.limits, response_);
   if (result.failed()) {
-    Count(shared_.stats.upstream_errors);
-    Fail(502, std::string("the upstream's response is malformed: ") + result.error);
+    const std::string why = std::string("the upstream's response is malformed: ") + result.error;
+    NoteUpstreamError(why);
+    Fail(502, why);
     return false;
   }
   if (!result.complete()) {
@@ -175,8 +194,9 @@ bool Session::ReadResponseHead() {
   }
   const bool upgraded = response_.status == 101;
   if (upgraded && !(exchange_.upgrade && ChoosesUpgrade(response_, upgrade_))) {
-    Count(shared_.stats.upstream_errors);
-    Fail(502, "the upstream switched protocols without being asked to");
+    constexpr std::string_view kUnasked = "the upstream switched protocols without being asked to";
+    NoteUpstreamError(kUnasked);
+    Fail(502, kUnasked);
     return false;
   }
   if (response_.status < 200 && !upgraded) {
@@ -199,6 +219,7 @@ void Session::OnInterim() {
 void Session::OnFinalHead() {
   const http::Framing framing = response_.framing(exchange_.to_head);
   exchange_.started = true;
+  shared_.pool.upstream(upstream_->target()).health->NoteResponse();
   exchange_.reusable = !response_.close && !exchange_.http10 && !exchange_.upgrade &&
                        framing.kind != http::Framing::Kind::kUntilClose;
   exchange_.close = exchange_.close || reactor().draining() || !exchange_.request_done ||
@@ -223,7 +244,7 @@ void Session::PumpResponse() {
     if (exchange_.started && exchange_.body_down == 0 && !buffer.empty()) {
       exchange_.body_down = response_body_.Take(buffer.view());
       if (response_body_.failed()) {
-        Count(shared_.stats.upstream_errors);
+        NoteUpstreamError("the upstream's chunked body is malformed");
         return Close();
       }
     }

@@ -40,7 +40,8 @@ Result<Upstream> ResolveUpstream(std::string_view url) {
   if (!parts->is_origin()) return BadUpstream(url, "expected one host and a port");
   std::string host = std::move(parts->hosts[0].name);
   const std::uint16_t given = parts->hosts[0].port;
-  const std::string port = std::to_string(given != 0 ? given : upstream.tls ? 443 : 80);
+  const std::uint16_t number = given != 0 ? given : upstream.tls ? 443 : 80;
+  const std::string port = std::to_string(number);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -51,6 +52,8 @@ Result<Upstream> ResolveUpstream(std::string_view url) {
   upstream.endpoint.resize(found->ai_addrlen);
   std::memcpy(upstream.endpoint.data(), found->ai_addr, found->ai_addrlen);
   freeaddrinfo(found);
+  upstream.health =
+      std::make_shared<UpstreamHealth>(parts->scheme + "://" + JoinHostPort(host, number));
   upstream.host = std::move(host);
   return upstream;
 }

@@ -16,6 +16,7 @@
 #include "net/tls.h"
 #include "net/transport.h"
 #include "proxy/buffer.h"
+#include "proxy/upstream_health.h"
 #include "weir/result.h"
 
 namespace weir::proxy {
@@ -25,6 +26,7 @@ struct Upstream {
   net::Endpoint endpoint;
   std::string host;  ///< as it was written: what its certificate must be for
   bool tls = false;
+  std::shared_ptr<UpstreamHealth> health;  ///< shared by the reactors
 };
 
 /// Where `http://host:port` or `https://host:port` leads. Looks the name up, so it may block: for

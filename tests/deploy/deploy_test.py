@@ -196,13 +196,13 @@ def served_metrics(weir, *more):
     return set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
 
 
-def metrics_of(weir, *words):
-    """Those of a command with a door for metrics only; nobody needs to answer it."""
+def metrics_of(weir, *words, door="metrics"):
+    """Those of a command that has a door for them; nobody needs to answer it."""
     with tempfile.TemporaryDirectory() as data:
-        child = subprocess.Popen([weir, *words, "--store", "postgres://127.0.0.1:1/x", "--metrics", "127.0.0.1:0"],
+        child = subprocess.Popen([weir, *words, f"--{door}", "127.0.0.1:0"],
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=data)
         try:
-            address = next(line.split()[2] for line in child.stdout if line.startswith("listening metrics"))
+            address = next(line.split()[2] for line in child.stdout if line.startswith(f"listening {door}"))
             text = urllib.request.urlopen(f"http://{address}/metrics").read().decode()
         finally:
             child.kill()
@@ -217,8 +217,10 @@ def grafana(root, _build, weir):
     # With a shared store there are metrics of it as well; nobody needs to answer there.
     known = served_metrics(weir) | served_metrics(weir, "--store", "redis://127.0.0.1:1")
     known |= served_metrics(weir, "--notify-store", "postgres://127.0.0.1:1/x", "--notify-broker", "kafka://127.0.0.1:1")
-    known |= metrics_of(weir, "sender", "--broker", "kafka://127.0.0.1:1")
-    known |= metrics_of(weir, "dispatch", "--config", "pay")
+    nobody = ("--store", "postgres://127.0.0.1:1/x")
+    known |= metrics_of(weir, "sender", "--broker", "kafka://127.0.0.1:1", *nobody)
+    known |= metrics_of(weir, "dispatch", "--config", "pay", *nobody)
+    known |= metrics_of(weir, "proxy", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1", door="admin")
     asked = set()
     for panel in board["panels"]:
         for target in panel["targets"]:

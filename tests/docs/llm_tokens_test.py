@@ -32,14 +32,18 @@ def conversations(page):
 
 
 def policies(page):
-    return next(block for kind, block in blocks(page) if kind == "yaml" and "# policies.yaml" in block)
+    """The texts of the page's policy files, by their names."""
+    named = ((re.match(r"# (\w[\w-]*\.yaml)\n", block), block) for kind, block in blocks(page) if kind == "yaml")
+    return {name[1]: block for name, block in named if name}
 
 
 class Service:
-    def __init__(self, weir, folder, text):
-        path = os.path.join(folder, "policies.yaml")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+    def __init__(self, weir, folder, texts):
+        path = os.path.join(folder, "policies")
+        os.mkdir(path)
+        for name, text in texts.items():
+            with open(os.path.join(path, name), "w", encoding="utf-8") as file:
+                file.write(text)
         self.child = subprocess.Popen(
             [weir, "serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "127.0.0.1:0", "--data", folder,
              "--policies", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -25,7 +25,7 @@ struct BreakerOptions {
   std::uint32_t least_calls = 20;
   /// From opening to the first probe; doubled after each probe that fails, up to `longest_wait`.
   /// Together with a call's timeout, `longest_wait` must stay below a second: that is how soon
-  /// after the store's return limits are exact again.
+  /// after its return the store decides again.
   std::chrono::milliseconds first_wait{50};
   std::chrono::milliseconds longest_wait{400};
   /// Of the random part of the waits. 0: drawn.

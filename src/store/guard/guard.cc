@@ -23,7 +23,7 @@ std::vector<std::string> DoubtsAbout(const GuardOptions& options) {
   const auto back = options.timeout + options.breaker.longest_wait;
   if (back >= kPromised) {
     doubts.push_back("store_timeout of " + std::to_string(options.timeout.count()) +
-                     " ms: after an outage limits are exact again within " +
+                     " ms: after an outage the store decides again within " +
                      std::to_string(back.count()) +
                      " ms, not within a second, and while the store hangs each check waits that "
                      "long. Keep it below " +
@@ -115,8 +115,8 @@ void Guard::OnChange(std::uint32_t part, BreakerState state) {
         {{"error", std::string_view(last_error_)}});
   } else if (state == BreakerState::kClosed && since != 0) {
     Say(Level::kInfo,
-        part == 0 ? "the store is back; limits are exact again"
-                  : "part of the store is back; its limits are exact again",
+        part == 0 ? "the store answers again; decisions are shared again"
+                  : "part of the store answers again; decisions of its keys are shared again",
         {{"away_ms", (clock_.Now() - std::exchange(since, 0)) / 1'000'000}});
   }
 }

@@ -29,6 +29,8 @@ TEST_F(ProxyTest, SaysWhenNoUpstreamListens) {
     EXPECT_THAT(response.body, HasSubstr("{\"status\":502,\"error\":\"Bad Gateway\",\"message\":"));
   }
   EXPECT_EQ(pool_->reactor(0).stats().accepted, 1U);  // the client's connection goes on
+  EXPECT_THAT(Scraped(), HasSubstr("weir_proxy_upstream_up{upstream=\"http://127.0.0.1:"));
+  EXPECT_FALSE(options_.upstreams[0].health->up());
 }
 
 TEST_F(ProxyTest, AsksAnotherUpstreamWhenOneDoesNotListen) {
@@ -38,6 +40,36 @@ TEST_F(ProxyTest, AsksAnotherUpstreamWhenOneDoesNotListen) {
   StartProxy();
   test::HttpClient client(port_);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(client.Post("/", "x").status, 200);
+  EXPECT_FALSE(options_.upstreams[0].health->up());
+  EXPECT_TRUE(options_.upstreams[1].health->up());
+}
+
+TEST_F(ProxyTest, KnowsWhenAnUpstreamAnswersAgain) {
+  const auto served = std::make_shared<std::atomic<int>>(0);
+  StartUpstream([served](test::TcpConnection& connection) {
+    connection.ReadThrough("\r\n\r\n");
+    if (++*served > 1) connection.Send(kOk);
+  });
+  StartProxy();
+  const std::string sample =
+      "\nweir_proxy_upstream_up{upstream=\"http://127.0.0.1:" + std::to_string(upstream_->port());
+  test::HttpClient client(port_);
+  EXPECT_EQ(client.Send("POST", "/").status, 502);
+  EXPECT_THAT(Scraped(), HasSubstr(sample + "\"} 0\n"));
+  EXPECT_EQ(client.Send("POST", "/").status, 200);
+  EXPECT_THAT(Scraped(), HasSubstr(sample + "\"} 1\n"));
+}
+
+TEST_F(ProxyTest, AnUpstreamThatIsListedTwiceHasOneState) {
+  const std::uint16_t dead = test::FreePort();
+  AddUpstream(dead);
+  AddUpstream(dead);
+  StartProxy();
+  EXPECT_EQ(test::HttpClient(port_).Get("/").status, 502);
+  const std::string text = Scraped();
+  const std::size_t first = text.find("weir_proxy_upstream_up{");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(text.find("weir_proxy_upstream_up{", first + 1), std::string::npos);
 }
 
 TEST_F(ProxyTest, RepeatsAGetThatMetAClosingConnection) {
@@ -109,6 +141,7 @@ TEST_F(ProxyTest, AnswersForAnUpstreamThatDoesNot) {
   EXPECT_EQ(response.status, 504);
   EXPECT_THAT(response.body, HasSubstr("\"error\":\"Gateway Timeout\""));
   EXPECT_EQ(stats().upstream_timeouts, 1U);
+  EXPECT_FALSE(options_.upstreams[0].health->up());
 }
 
 // A client that sends a byte now and then would hold an upstream's connection for ever.

@@ -113,6 +113,12 @@ class ProxyTest : public ::testing::Test {
     return heads_;
   }
   const ProxyStats& stats() const { return door_->stats(0); }
+  std::string Scraped() const {
+    std::string text;
+    telemetry::TextWriter out(text);
+    CollectProxy(*door_, out);
+    return text;
+  }
 
   std::mutex mutex_;
   std::vector<std::string> heads_;

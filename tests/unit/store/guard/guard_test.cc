@@ -4,14 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "support/log_capture.h"
 
 namespace weir::store::guard {
 namespace {
@@ -22,27 +22,7 @@ using ::testing::Not;
 
 class GuardTest : public testing::Test {
  protected:
-  GuardTest() {
-    EXPECT_EQ(pipe(pipe_.data()), 0);
-    telemetry::ConfigureLog(
-        {.level = telemetry::Level::kInfo, .format = telemetry::LogFormat::kJson, .fd = pipe_[1]});
-  }
-  ~GuardTest() override {
-    telemetry::FlushLog();
-    telemetry::ConfigureLog({});
-    close(pipe_[0]);
-    close(pipe_[1]);
-  }
-
-  /// The line of the test's own keeps the pipe from being empty.
-  std::string Logged() {
-    telemetry::Log(telemetry::Level::kError, "end");
-    telemetry::FlushLog();
-    std::string text(65536, '\0');
-    const ssize_t n = read(pipe_[0], text.data(), text.size());
-    text.resize(n < 0 ? 0 : static_cast<std::size_t>(n));
-    return text;
-  }
+  std::string Logged() { return log_.Take(); }
   void Open(Guard& guard, std::uint32_t part) {
     guard.NoteError(part, {Code::kUnavailable, "no connection"});
     for (int i = 0; i < 5; ++i) guard.breaker(part).Failed(guard.breaker(part).period());
@@ -60,7 +40,7 @@ class GuardTest : public testing::Test {
     return text;
   }
 
-  std::array<int, 2> pipe_{};
+  test::LogCapture log_;
   ManualClock clock_{1'000'000'000'000};
   GuardOptions options_{.breaker = {}, .cache = {}, .clock = &clock_};
 };
@@ -102,12 +82,12 @@ TEST_F(GuardTest, ItsStoreAndItsPartsComeAndGoInTheLog) {
   clock_.Advance(250ms);
   CloseAgain(guard, 0);
   const std::string back = Logged();
-  EXPECT_THAT(back, HasSubstr("the store is back; limits are exact again"));
+  EXPECT_THAT(back, HasSubstr("the store answers again; decisions are shared again"));
   EXPECT_THAT(back, HasSubstr(R"("away_ms":300)"));
   Open(guard, 3);
   EXPECT_THAT(Logged(), HasSubstr("part of the store is down"));
   CloseAgain(guard, 3);
-  EXPECT_THAT(Logged(), HasSubstr("part of the store is back"));
+  EXPECT_THAT(Logged(), HasSubstr("part of the store answers again"));
 }
 
 TEST_F(GuardTest, ThatIsAnothersSaysNothing) {
