@@ -172,8 +172,16 @@ Result<std::int64_t> ExpectedVersion(const http::Request& request) {
   return text ? VersionNumber("version", *text) : std::int64_t{0};
 }
 
+/// A policy that is to be in force from now on.
+Result<http::PolicyBody> ReadNew(const http::Request& request) {
+  Result<http::PolicyBody> body = http::ReadPolicyBody(request.body);
+  if (!body.ok()) return body;
+  if (weir::Status ends = CheckEnd(body->policy.expires_at); !ends.ok()) return ends.error();
+  return body;
+}
+
 void Replace(const AdminParts& parts, const http::Request& request, http::Reply reply) {
-  auto body = http::ReadPolicyBody(request.body);
+  auto body = ReadNew(request);
   if (!body.ok()) return reply(http::ErrorResponse(body.error()));
   policy::StoredPolicy& policy = body->policy;
   if (!policy.key.empty() && policy.key != request.params[0]) {
@@ -209,7 +217,7 @@ void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
         reply(Find(parts, request.params[0]));
       });
   add("POST", "/admin/policies", [&parts](const http::Request& request, http::Reply reply) {
-    auto body = http::ReadPolicyBody(request.body);
+    auto body = ReadNew(request);
     if (!body.ok()) return reply(http::ErrorResponse(body.error()));
     parts.changes.Create(std::move(body->policy), WhoAsks(request),
                          AnswerChange(201, std::move(reply), std::move(body->warnings)));

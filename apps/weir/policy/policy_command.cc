@@ -121,16 +121,11 @@ int RunRollback(const Words& words) {
 }
 
 int RunUndo(const Words& words) {
-  const Result<std::string> end = EndValue(words.expires);
-  if (!end.ok()) return Fail(end.error());
-  return words.remote.Ask(
-      "POST", "/admin/audit/" + std::to_string(words.number) + "/undo",
-      end->empty() ? "" : JsonObject([&](JsonWriter& json) { json.RawField("expiresAt", *end); }),
-      [&](const ServiceReply& reply) -> int {
-        if (words.remote.json) return kExitOk;
-        std::cout << "undone\n" << PrettyPolicy(reply.body);
-        return kExitOk;
-      });
+  return Undo(words.remote, words.number, words.expires, [&](const ServiceReply& reply) -> int {
+    if (words.remote.json) return kExitOk;
+    std::cout << "undone\n" << PrettyPolicy(reply.body);
+    return kExitOk;
+  });
 }
 
 /// Two versions of a policy, or one and what is in force.
