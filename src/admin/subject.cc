@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/number.h"
+#include "policy/fields.h"
 #include "protocol/http/check_reader.h"
 #include "protocol/http/uri.h"
 
@@ -22,6 +24,18 @@ std::optional<Error> ReadCost(std::string_view text, std::int64_t& cost) {
     return std::nullopt;
   }
   return Error{Code::kInvalidArgument, "cost: must be an integer from 0 to 1099511627776"};
+}
+
+using Names = std::set<std::string_view>;
+
+/// "no policy uses domain 'apy'; did you mean 'api'?"
+std::string Unused(std::string what, std::string_view name, const Names& used) {
+  what.append(" '").append(name).append("'");
+  const std::vector<std::string_view> candidates(used.begin(), used.end());
+  if (const auto nearest = policy::yaml::Nearest(name, candidates)) {
+    what.append("; did you mean '").append(*nearest).append("'?");
+  }
+  return what;
 }
 
 }  // namespace
@@ -103,6 +117,26 @@ Error ManyDomains(const std::vector<std::string>& domains) {
   }
   if (domains.size() > kMost) message += ", …";
   return {Code::kInvalidArgument, std::move(message)};
+}
+
+std::string UnusedIn(const policy::PolicySet& set, std::string_view domain,
+                     policy::Descriptor descriptor) {
+  Names domains;
+  Names entries;
+  for (const policy::Policy& policy : set.policies()) {
+    const policy::Definition& definition = policy.definition;
+    if (!definition.has_match) continue;
+    domains.insert(definition.domain);
+    if (definition.domain != domain) continue;
+    for (const policy::EntryMatch& match : definition.match) entries.insert(match.name);
+  }
+  if (!domains.contains(domain)) return Unused("no policy uses domain", domain, domains);
+  for (const policy::Entry& entry : descriptor) {
+    if (entries.contains(entry.key)) continue;
+    return Unused("no policy of domain '" + std::string(domain) + "' uses the entry", entry.key,
+                  entries);
+  }
+  return {};
 }
 
 PoliciesByBucket::PoliciesByBucket(const policy::PolicySet& set) : set_(set) {
