@@ -217,7 +217,7 @@ Option Option::OneOf(std::vector<std::string> values) {
 }
 Option Option::ExistingFile() { return Option(option_->check(CLI::ExistingFile)); }
 Option Option::AllowUnits() {
-  option_->description(option_->get_description() + ", or a time such as 500ms");
+  option_->description(option_->get_description() + "; 500ms works");
   return Option(option_->transform([](std::string text) {
     const Result<std::chrono::nanoseconds> time = ParseDuration(text);
     if (!time.ok()) return text;
