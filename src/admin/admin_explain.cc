@@ -184,7 +184,7 @@ void Explain(const AdminParts& parts, limiter::PolicyLimiter& limiter, const htt
   }
   limiter::Explain(limiter, asked->request, [&parts, &limiter, asked](const auto& explanation) {
     if (explanation.policies.empty()) {
-      asked->hint = UnusedIn(*limiter.policies(), asked->domain, asked->descriptor);
+      asked->hint = UnusedIn(*limiter.policies(), asked->subject.domain, asked->descriptor);
     }
     Answer(parts.find_held, asked, explanation);
   });

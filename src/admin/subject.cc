@@ -1,10 +1,12 @@
 #include "admin/subject.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
 #include "base/number.h"
+#include "policy/domains.h"
 #include "policy/fields.h"
 #include "protocol/http/check_reader.h"
 #include "protocol/http/uri.h"
@@ -121,20 +123,23 @@ Error ManyDomains(const std::vector<std::string>& domains) {
 
 std::string UnusedIn(const policy::PolicySet& set, std::string_view domain,
                      policy::Descriptor descriptor) {
+  std::map<std::string_view, Names> entries;  // by domain
   Names domains;
-  Names entries;
   for (const policy::Policy& policy : set.policies()) {
     const policy::Definition& definition = policy.definition;
     if (!definition.has_match) continue;
     domains.insert(definition.domain);
-    if (definition.domain != domain) continue;
-    for (const policy::EntryMatch& match : definition.match) entries.insert(match.name);
+    Names& used = entries[definition.domain];
+    for (const policy::EntryMatch& match : definition.match) used.insert(match.name);
   }
-  if (!domains.contains(domain)) return Unused("no policy uses domain", domain, domains);
+  const auto found = policy::FindDomain(entries, domain);
+  if (found == entries.end()) {
+    return Unused("no policy uses domain", domain.empty() ? policy::kDefaultDomain : domain,
+                  domains);
+  }
+  const std::string of = "no policy of domain '" + std::string(found->first) + "' uses the entry";
   for (const policy::Entry& entry : descriptor) {
-    if (entries.contains(entry.key)) continue;
-    return Unused("no policy of domain '" + std::string(domain) + "' uses the entry", entry.key,
-                  entries);
+    if (!found->second.contains(entry.key)) return Unused(of, entry.key, found->second);
   }
   return {};
 }

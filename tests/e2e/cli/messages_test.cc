@@ -126,6 +126,7 @@ TEST_F(Messages, ARequestThatNoPolicyIsForGetsAHint) {
   EXPECT_EQ(domain.error_output, "weir: no policy uses domain 'apy'; did you mean 'api'?\n");
   EXPECT_EQ(Weir({"check", "--domain", "api", "-e", "usr=42"}).error_output,
             "weir: no policy of domain 'api' uses the entry 'usr'; did you mean 'user'?\n");
+  EXPECT_THAT(Weir({"check", "-e", "usr=42"}).error_output, HasSubstr("domain 'api' uses the"));
   EXPECT_EQ(Weir({"explain", "--domain", "apy", "-e", "user=42"}).error_output,
             domain.error_output);
   EXPECT_EQ(Weir({"check", "--domain", "api", "-e", "user=42"}).error_output, "");
