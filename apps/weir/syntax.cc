@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <regex>
 #include <string_view>
 
 #include "base/duration.h"
@@ -112,6 +113,12 @@ Reading Read(const CLI::App& program, const std::vector<std::string>& words) {
   return read;
 }
 
+/// "0.010000 to 86400.000000" → "0.01 to 86400".
+std::string WithoutZeros(const std::string& text) {
+  static const std::regex kZeros(R"(\.0+\b|(\.\d*[1-9])0+\b)");
+  return std::regex_replace(text, kZeros, "$1");
+}
+
 /// "versions: Value x not in range 1 to 9": what is expected instead.
 std::string RangeInWords(std::string wrong) {
   static constexpr std::string_view kValue = ": Value ";
@@ -119,7 +126,7 @@ std::string RangeInWords(std::string wrong) {
   const std::size_t value = wrong.find(kValue);
   const std::size_t range = wrong.rfind(kNotIn);
   if (value == std::string::npos || range == std::string::npos) return wrong;
-  std::string bounds = wrong.substr(range + kNotIn.size());
+  std::string bounds = WithoutZeros(wrong.substr(range + kNotIn.size()));
   const std::size_t to = bounds.find(" to ");
   const bool open_ended = bounds.ends_with(" to " + std::to_string(INT64_MAX)) ||
                           bounds.ends_with(" to " + std::to_string(UINT64_MAX));
@@ -210,9 +217,11 @@ Option Option::OneOf(std::vector<std::string> values) {
 }
 Option Option::ExistingFile() { return Option(option_->check(CLI::ExistingFile)); }
 Option Option::AllowUnits() {
+  option_->description(option_->get_description() + "; 500ms works");
   return Option(option_->transform([](std::string text) {
     const Result<std::chrono::nanoseconds> time = ParseDuration(text);
-    return time.ok() ? std::to_string(std::chrono::duration<double>(*time).count()) : text;
+    if (!time.ok()) return text;
+    return WithoutZeros(std::to_string(std::chrono::duration<double>(*time).count()));
   }));
 }
 Option Option::Needs(Option other) { return Option(option_->needs(other.option_)); }

@@ -32,6 +32,7 @@ struct Asked {
   policy::Descriptor descriptor;
   policy::Request request;
   std::vector<std::shared_ptr<const limiter::Assigned>> assigned;
+  std::string hint;                                          ///< if no policy applies
   std::map<std::string, store::HeldHere, std::less<>> held;  ///< of buckets that may be leased
   http::Reply reply;
 };
@@ -103,7 +104,9 @@ http::Response ToResponse(const Asked& asked, const limiter::Explanation& explan
   json.Field("policy", explanation.policy);
   if (!asked.domain.empty()) json.Field("domain", asked.domain);
   if (!asked.note.empty()) json.Field("note", asked.note);
-  json.Field("why", explanation.why).Key("policies").BeginArray();
+  json.Field("why", explanation.why);
+  if (!asked.hint.empty()) json.Field("hint", asked.hint);
+  json.Key("policies").BeginArray();
   for (const limiter::ExplainedPolicy& policy : explanation.policies) {
     AppendPolicy(json, asked, policy);
   }
@@ -191,7 +194,10 @@ void Explain(const AdminParts& parts, limiter::PolicyLimiter& limiter, const htt
     asked->request.descriptors = std::span(&asked->descriptor, 1);
     asked->assigned = parts.assignments.Find(asked->domain, asked->descriptor, kMaxAssignments);
   }
-  limiter::Explain(limiter, asked->request, [&parts, asked](const auto& explanation) {
+  limiter::Explain(limiter, asked->request, [&parts, &limiter, asked](const auto& explanation) {
+    if (explanation.policies.empty()) {
+      asked->hint = UnusedIn(*limiter.policies(), asked->subject.domain, asked->descriptor);
+    }
     Answer(parts.find_held, asked, explanation);
   });
 }

@@ -185,8 +185,16 @@ void SettleDomain(const policy::PolicySet& set, http::PolicyBody& body) {
                           "' no longer apply to them");
 }
 
+/// A policy that is to be in force from now on.
+Result<http::PolicyBody> ReadNew(const http::Request& request) {
+  Result<http::PolicyBody> body = http::ReadPolicyBody(request.body);
+  if (!body.ok()) return body;
+  if (weir::Status ends = CheckEnd(body->policy.expires_at); !ends.ok()) return ends.error();
+  return body;
+}
+
 void Replace(const AdminParts& parts, const http::Request& request, http::Reply reply) {
-  auto body = http::ReadPolicyBody(request.body);
+  auto body = ReadNew(request);
   if (!body.ok()) return reply(http::ErrorResponse(body.error()));
   policy::StoredPolicy& policy = body->policy;
   if (!policy.key.empty() && policy.key != request.params[0]) {
@@ -223,7 +231,7 @@ void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
         reply(Find(parts, request.params[0]));
       });
   add("POST", "/admin/policies", [&parts](const http::Request& request, http::Reply reply) {
-    auto body = http::ReadPolicyBody(request.body);
+    auto body = ReadNew(request);
     if (!body.ok()) return reply(http::ErrorResponse(body.error()));
     SettleDomain(*parts.catalog.live().Current(), *body);
     parts.changes.Create(std::move(body->policy), WhoAsks(request),

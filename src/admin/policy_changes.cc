@@ -23,12 +23,11 @@ constexpr Nanos kRetry = 5'000'000'000;
 /// A policy that comes back, with the end that is asked for or its own.
 Result<StoredPolicy> Returning(StoredPolicy policy, const std::string& what,
                                PolicyChanges::End end) {
-  const Nanos now = SystemClock::Get().Now();
-  if (end && *end != 0 && *end <= now) {
-    return Error{Code::kInvalidArgument, "expiresAt: must be in the future, or null"};
+  if (end) {
+    if (Status ends = CheckEnd(*end); !ends.ok()) return ends.error();
+    policy.expires_at = *end;
   }
-  if (end) policy.expires_at = *end;
-  if (policy.expires_at == 0 || policy.expires_at > now) return policy;
+  if (CheckEnd(policy.expires_at).ok()) return policy;
   return Error{Code::kFailedPrecondition, what + " ended at " + FormatInstant(policy.expires_at) +
                                               "; give a new expiresAt, or null to keep it"};
 }
@@ -90,6 +89,12 @@ Result<StoredPolicy> PolicyOf(const std::string& json) {
   std::string padded = json;
   padded.reserve(json.size() + simdjson::SIMDJSON_PADDING);
   return http::ReadPolicy(padded);
+}
+
+Status CheckEnd(Nanos end) {
+  if (end == 0 || end > SystemClock::Get().Now()) return {};
+  return Error{Code::kInvalidArgument,
+               "expiresAt: " + FormatInstant(end) + " is in the past; give a later time, or null"};
 }
 
 void PolicyChanges::Create(StoredPolicy policy, std::string who, Done done) {

@@ -17,6 +17,9 @@ namespace weir::admin {
 /// Reads a policy from text that policy::ToJson wrote.
 Result<policy::StoredPolicy> PolicyOf(const std::string& json);
 
+/// kInvalidArgument if a policy is to end at a moment that has passed; 0: it does not end.
+Status CheckEnd(Nanos end);
+
 /// Changes policies. `done` is called when it is on disk, in force and in the audit log.
 ///
 /// Thread-safe, but for EndExpired. Callbacks run on a thread of the store, or before the call

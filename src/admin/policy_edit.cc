@@ -5,12 +5,26 @@
 namespace weir::policy {
 namespace {
 
+/// The error for a policy that is to be changed and that the store does not have: a file may.
+Error Missing(const PolicyEdit& edit, const Catalog& catalog) {
+  if (!edit.wanted) {
+    const Status in_files = catalog.CheckNotInFile(edit.key);
+    return in_files.ok() ? NoSuchPolicy(edit.key) : in_files.error();
+  }
+  if (edit.wanted->type.is_override()) return NoSuchPolicy(edit.key);
+  const Result<Definition> definition = ToDefinition(*edit.wanted);
+  if (!definition.ok()) return definition.error();
+  const Status free = catalog.CheckFree(*definition);
+  const bool in_file = !free.ok() && free.error().code == Code::kAlreadyExists;
+  return in_file ? Error{Code::kFailedPrecondition, free.error().message} : NoSuchPolicy(edit.key);
+}
+
 Status CheckUndo(const PolicyEdit& edit, const PolicyState& state) {
   if (edit.undoes == 0 || edit.undoes == state.last_entry) return {};
-  return Error{Code::kFailedPrecondition, "change " + std::to_string(edit.undoes) +
-                                              " is not the latest of policy '" + edit.key +
-                                              "'; undo change " + std::to_string(state.last_entry) +
-                                              " first, or roll back to a version"};
+  return Error{Code::kFailedPrecondition, "policy '" + edit.key + "' was changed again: change " +
+                                              std::to_string(state.last_entry) +
+                                              " came later; undo that first, or roll back to a "
+                                              "version"};
 }
 
 Status CheckVersion(const PolicyEdit& edit, const PolicyState& state) {
@@ -76,14 +90,15 @@ Status CheckEdit(const PolicyEdit& edit) {
 Result<PolicyStep> Decide(const PolicyEdit& edit, const PolicyState& state, Nanos at,
                           const Catalog& catalog) {
   const bool must_exist = edit.must == PolicyEdit::Must::kExist || !edit.wanted;
-  if (must_exist && !state.now) return NoSuchPolicy(edit.key);
+  // First: what was deleted later is not there, but that is not what is wrong.
+  if (Status undo = CheckUndo(edit, state); !undo.ok()) return undo.error();
+  if (must_exist && !state.now) return Missing(edit, catalog);
   if (edit.must == PolicyEdit::Must::kBeNew && state.now) {
     return Error{Code::kAlreadyExists,
                  "a policy with key '" + edit.key +
                      "' already exists; PUT /admin/policies/{key} changes it, and `weir policy "
                      "apply` creates or changes it"};
   }
-  if (Status undo = CheckUndo(edit, state); !undo.ok()) return undo.error();
   if (Status version = CheckVersion(edit, state); !version.ok()) return version.error();
   if (Status kind = CheckKind(edit, state); !kind.ok()) return kind.error();
   if (Status fits = CheckFits(edit, state, catalog); !fits.ok()) return fits.error();

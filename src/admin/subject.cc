@@ -1,9 +1,13 @@
 #include "admin/subject.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "base/number.h"
+#include "policy/domains.h"
+#include "policy/fields.h"
 #include "protocol/http/check_reader.h"
 #include "protocol/http/uri.h"
 
@@ -22,6 +26,18 @@ std::optional<Error> ReadCost(std::string_view text, std::int64_t& cost) {
     return std::nullopt;
   }
   return Error{Code::kInvalidArgument, "cost: must be an integer from 0 to 1099511627776"};
+}
+
+using Names = std::set<std::string_view>;
+
+/// "no policy uses domain 'apy'; did you mean 'api'?"
+std::string Unused(std::string what, std::string_view name, const Names& used) {
+  what.append(" '").append(name).append("'");
+  const std::vector<std::string_view> candidates(used.begin(), used.end());
+  if (const auto nearest = policy::yaml::Nearest(name, candidates)) {
+    what.append("; did you mean '").append(*nearest).append("'?");
+  }
+  return what;
 }
 
 }  // namespace
@@ -103,6 +119,29 @@ Error ManyDomains(const std::vector<std::string>& domains) {
   }
   if (domains.size() > kMost) message += ", …";
   return {Code::kInvalidArgument, std::move(message)};
+}
+
+std::string UnusedIn(const policy::PolicySet& set, std::string_view domain,
+                     policy::Descriptor descriptor) {
+  std::map<std::string_view, Names> entries;  // by domain
+  Names domains;
+  for (const policy::Policy& policy : set.policies()) {
+    const policy::Definition& definition = policy.definition;
+    if (!definition.has_match) continue;
+    domains.insert(definition.domain);
+    Names& used = entries[definition.domain];
+    for (const policy::EntryMatch& match : definition.match) used.insert(match.name);
+  }
+  const auto found = policy::FindDomain(entries, domain);
+  if (found == entries.end()) {
+    return Unused("no policy uses domain", domain.empty() ? policy::kDefaultDomain : domain,
+                  domains);
+  }
+  const std::string of = "no policy of domain '" + std::string(found->first) + "' uses the entry";
+  for (const policy::Entry& entry : descriptor) {
+    if (!found->second.contains(entry.key)) return Unused(of, entry.key, found->second);
+  }
+  return {};
 }
 
 PoliciesByBucket::PoliciesByBucket(const policy::PolicySet& set) : set_(set) {

@@ -42,6 +42,12 @@ std::vector<std::string> DomainsOf(const policy::PolicySet& set, const Subject& 
 /// What to say if they are several.
 Error ManyDomains(const std::vector<std::string>& domains);
 
+/// What is probably misspelt in a request that no policy applies to: "no policy uses domain 'apy';
+/// did you mean 'api'?", or the same of an entry. Empty if nothing is. `domain` is empty
+/// if the request names none.
+std::string UnusedIn(const policy::PolicySet& set, std::string_view domain,
+                     policy::Descriptor descriptor);
+
 /// How the names of buckets of bare keys begin (policy/keys.h).
 inline constexpr std::string_view kBareBucket = "key|";
 

@@ -34,6 +34,11 @@ CompileOptions Tolerant(CompileOptions options) {
   return options;
 }
 
+std::string DefinedThere(std::string_view name, const Definition& definition) {
+  return "policy '" + std::string(name) + "' is defined in " + definition.source +
+         "; change it there";
+}
+
 }  // namespace
 
 Catalog::Catalog(CompileOptions options, std::vector<Definition> built_in)
@@ -109,8 +114,16 @@ weir::Status Catalog::CheckFree(const Definition& definition) const {
   const std::lock_guard lock(mutex_);
   const Definition* rival = FileRivalLocked(definition);
   if (rival == nullptr) return {};
-  return Error{Code::kAlreadyExists, "policy '" + definition.name + "' is defined in " +
-                                         rival->source + "; change it there"};
+  return Error{Code::kAlreadyExists, DefinedThere(definition.name, *rival)};
+}
+
+weir::Status Catalog::CheckNotInFile(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  for (const Definition& file : files_) {
+    if (file.name != name && file.domain + "/" + file.name != name) continue;
+    return Error{Code::kFailedPrecondition, DefinedThere(name, file)};
+  }
+  return {};
 }
 
 weir::Status Catalog::CheckInFile(const ShadowOverride& over) const {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policy/definition.h"
@@ -64,6 +65,8 @@ class Catalog {
   /// kAlreadyExists if a file has a policy of this name or key; kInvalidArgument if this process
   /// could not charge it: it names a store that there is not, say.
   weir::Status CheckFree(const Definition& definition) const;
+  /// kFailedPrecondition if a file has a policy of this name, or of this domain/name.
+  weir::Status CheckNotInFile(std::string_view name) const;
   /// kNotFound if no file has a policy of this domain and name.
   weir::Status CheckInFile(const ShadowOverride& over) const;
 

@@ -80,8 +80,8 @@ std::string Shown(const Node& node) {
 }
 
 void Expected(const Node& node, std::string_view what, std::string_view expected, Report& report) {
-  report.Add(node.mark,
-             std::string(what) + ": expected " + std::string(expected) + ", got " + Shown(node));
+  const std::string prefix = what.empty() ? "" : std::string(what) + ": ";
+  report.Add(node.mark, prefix + "expected " + std::string(expected) + ", got " + Shown(node));
 }
 
 }  // namespace

@@ -165,6 +165,8 @@ Document Document::Parse(std::string_view text, const std::string& file,
     problems.push_back({file, {}, "larger than " + std::to_string(limits.max_bytes) + " bytes"});
     return document;
   }
+  const std::string invalid =
+      file.ends_with(".json") ? "not valid JSON or YAML: " : "not valid YAML: ";
   const auto fail = [&](Mark mark, std::string message) {
     problems.push_back({file, mark, std::move(message)});
     document.root_ = nullptr;
@@ -178,9 +180,9 @@ Document Document::Parse(std::string_view text, const std::string& file,
   } catch (const Stop& stop) {
     fail(stop.mark, stop.what());
   } catch (const YAML::Exception& problem) {
-    fail(problem.mark.is_null() ? Mark{} : MarkOf(problem.mark), "not valid YAML: " + problem.msg);
+    fail(problem.mark.is_null() ? Mark{} : MarkOf(problem.mark), invalid + problem.msg);
   } catch (const std::exception& problem) {
-    fail({}, std::string("not valid YAML: ") + problem.what());
+    fail({}, invalid + problem.what());
   }
   return document;
 }

@@ -230,7 +230,7 @@ describe('steering', { concurrency: false }, () => {
 
   test('asks for a new end before what was meant for a while comes back', async () => {
     await ask('POST', '/admin/policies', { key: 'launch', type: 'TOKEN_BUCKET', capacity: 1, refillRate: 1 });
-    await ask('PUT', '/admin/policies/launch', { type: 'TOKEN_BUCKET', capacity: 9, refillRate: 1, expiresAt: '2020-01-01T00:00:00Z' });
+    await ask('PUT', '/admin/policies/launch', { type: 'TOKEN_BUCKET', capacity: 9, refillRate: 1, expiresAt: new Date(Date.now() + 2000).toISOString() });
     await eventually(async () => (await ask('GET', '/admin/policies/launch')).capacity === 1, 'it has ended');
     await open('policies');
     await page.getByLabel('Search').fill('launch');

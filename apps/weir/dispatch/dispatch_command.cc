@@ -195,12 +195,11 @@ void Configure(Syntax word, int& exit_code) {
       .AllowUnits()
       .Between(0.1, 300.0)
       .ShowDefault();
-  word.AddOption("--lease", settings->lease,
-                 "Seconds after an event's time until its claim expires")
+  word.AddOption("--lease", settings->lease, "Seconds after its time until an event's claim ends")
       .AllowUnits()
       .Between(0.5, 3600.0)
       .ShowDefault();
-  word.AddOption("--ahead", settings->ahead, "How many seconds before its time an event is claimed")
+  word.AddOption("--ahead", settings->ahead, "Seconds before its time that an event is claimed")
       .AllowUnits()
       .Between(0.0, 60.0)
       .ShowDefault();

@@ -18,6 +18,8 @@ using telemetry::Log;
 
 constexpr milliseconds kProbePause{500};
 constexpr milliseconds kErrorPause{500};
+constexpr milliseconds kUnknownPause{5'000};  // for a config that may be created later
+constexpr milliseconds kTellAgain{60'000};
 constexpr std::size_t kMaxTried = 100'000;
 constexpr std::chrono::seconds kDrain{15};
 constexpr std::chrono::seconds kAfterTimeout{3};  // Kafka looks once a second for what is late
@@ -101,7 +103,8 @@ void Dispatcher::ClaimLoop(const std::stop_token& stop) {
     if (room > 0) ++first;
     for (std::size_t i = 0; i < options_.configs.size() && room > 0; ++i) {
       const std::string& config = options_.configs[(first + i) % options_.configs.size()];
-      if (SteadyMillis() < ask_again_[config]) continue;
+      const auto trouble = troubles_.find(config);
+      if (trouble != troubles_.end() && SteadyMillis() < trouble->second.ask_again) continue;
       const std::size_t got = ClaimOnce(config, away ? 1 : std::min(room, slots::kMaxClaim));
       claimed += got;
       room -= std::min(room, got);
@@ -116,6 +119,20 @@ void Dispatcher::ClaimLoop(const std::stop_token& stop) {
   changed_.notify_all();
 }
 
+// Only this config waits: it may be misspelt, and the others are not. The same reason is told once
+// a minute.
+void Dispatcher::NoteTrouble(const std::string& config, const Error& error) {
+  const slots::Millis now = SteadyMillis();
+  Trouble& trouble = troubles_[config];
+  const milliseconds pause = error.code == Code::kNotFound ? kUnknownPause : kErrorPause;
+  trouble.ask_again = now + pause.count();
+  if (trouble.reason == error.message && now < trouble.tell_again) return;
+  trouble.reason = error.message;
+  trouble.tell_again = now + kTellAgain.count();
+  Log(Level::kWarn, "cannot claim events; will retry",
+      {{"config", std::string_view(config)}, {"reason", std::string_view(error.message)}});
+}
+
 std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
   const slots::Millis sent = SteadyMillis();
   const slots::Millis wall_sent = WallMillis();
@@ -127,12 +144,11 @@ std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
                                               .random = Random()});
   store_up_ = claim.ok() || claim.error().code != Code::kUnavailable;
   if (!claim.ok()) {
-    Log(Level::kWarn, "cannot claim events",
-        {{"config", std::string_view(config)},
-         {"reason", std::string_view(claim.error().message)}});
-    // Only this one waits: it may be misspelt, and the others are not.
-    ask_again_[config] = SteadyMillis() + kErrorPause.count();
+    NoteTrouble(config, claim.error());
     return 0;
+  }
+  if (troubles_.erase(config) > 0) {
+    Log(Level::kInfo, "claiming events again", {{"config", std::string_view(config)}});
   }
   NoteClock(claim->now, sent, wall_sent);
   const std::size_t count = claim->events.size();

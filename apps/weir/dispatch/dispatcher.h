@@ -57,12 +57,20 @@ class Dispatcher {
     slots::Millis at = 0;  ///< of the steady clock
   };
 
+  /// Why a config's events cannot be claimed; times of the steady clock.
+  struct Trouble {
+    std::string reason = {};
+    slots::Millis ask_again = 0;
+    slots::Millis tell_again = 0;
+  };
+
   static slots::Millis SteadyMillis();
   static void LogDead(const slots::Finish& end);
 
   void ClaimLoop(const std::stop_token& stop);
   void DeliverLoop(const std::stop_token& stop);
   void FinishLoop(const std::stop_token& delivered);
+  void NoteTrouble(const std::string& config, const Error& error);
   std::size_t ClaimOnce(const std::string& config, std::size_t max);
   void Deliver(const slots::Claimed& event);
   void Leave();
@@ -98,7 +106,7 @@ class Dispatcher {
   slots::Millis last_taken_ = 0;        // by the target, on the store's clock
   std::unordered_map<std::string, slots::Millis> tried_;  // events that failed here, and when
   DispatchCounts counts_;
-  std::map<std::string, slots::Millis> ask_again_;  // of the claiming thread: after an error
+  std::map<std::string, Trouble> troubles_;  // of the claiming thread, by config
   // Of the claiming thread: the store's clock seen from the steady one, and from the machine's.
   slots::StoreClock clock_;
   slots::StoreClock wall_clock_;

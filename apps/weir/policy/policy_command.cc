@@ -6,6 +6,7 @@
 #include "base/json_writer.h"
 #include "command.h"
 #include "console.h"
+#include "policy/policy_compare.h"
 #include "policy/policy_documents.h"
 #include "policy/policy_words.h"
 #include "protocol/http/error.h"
@@ -121,16 +122,11 @@ int RunRollback(const Words& words) {
 }
 
 int RunUndo(const Words& words) {
-  const Result<std::string> end = EndValue(words.expires);
-  if (!end.ok()) return Fail(end.error());
-  return words.remote.Ask(
-      "POST", "/admin/audit/" + std::to_string(words.number) + "/undo",
-      end->empty() ? "" : JsonObject([&](JsonWriter& json) { json.RawField("expiresAt", *end); }),
-      [&](const ServiceReply& reply) -> int {
-        if (words.remote.json) return kExitOk;
-        std::cout << "undone\n" << PrettyPolicy(reply.body);
-        return kExitOk;
-      });
+  return Undo(words.remote, words.number, words.expires, [&](const ServiceReply& reply) -> int {
+    if (words.remote.json) return kExitOk;
+    std::cout << "undone\n" << PrettyPolicy(reply.body);
+    return kExitOk;
+  });
 }
 
 /// Two versions of a policy, or one and what is in force.
@@ -158,21 +154,6 @@ int RunVersionDiff(const Words& words) {
   });
 }
 
-/// What the service has of each document, and whether it is the same.
-struct Compared {
-  PolicyDocument document;
-  bool exists = false;
-  std::vector<FieldChange> changes = {};
-};
-
-/// Whether a policy can be changed here: under the name of one that the admin API does not have,
-/// the service shows a file's, or the default policy.
-bool IsStored(const std::string& json) {
-  dom::parser parser;
-  dom::element policy;
-  return parser.parse(json).get(policy) == simdjson::SUCCESS && TextOf(policy, "readOnly").empty();
-}
-
 Result<std::vector<Compared>> Compare(const Words& words) {
   const Result<std::string> end = EndValue(words.expires);
   if (!end.ok()) return end.error();
@@ -190,45 +171,11 @@ Result<std::vector<Compared>> Compare(const Words& words) {
       return Error{Code::kPermissionDenied,
                    std::to_string(now->status) + ": " + MessageOf(now->body)};
     }
-    Compared one{.document = std::move(document), .exists = now->ok() && IsStored(now->body)};
-    Result<std::vector<FieldChange>> changes =
-        ChangesTo(one.exists ? now->body : std::string(), one.document);
-    if (!changes.ok()) return changes.error();
-    one.changes = std::move(*changes);
-    all.push_back(std::move(one));
+    Result<Compared> one = CompareWith(std::move(document), *now);
+    if (!one.ok()) return one.error();
+    all.push_back(std::move(*one));
   }
   return all;
-}
-
-const char* WordFor(const Compared& one) {
-  if (!one.exists) return "create";
-  return one.changes.empty() ? "unchanged" : "update";
-}
-
-void AppendCompared(JsonWriter& json, const Compared& one) {
-  json.Field("policyKey", one.document.policy.key).Field("action", WordFor(one));
-  json.Key("changes").BeginArray();
-  for (const FieldChange& change : one.changes) {
-    json.BeginObject()
-        .Field("field", change.field)
-        .RawField("before", change.before.empty() ? "null" : change.before)
-        .RawField("after", change.after.empty() ? "null" : change.after)
-        .EndObject();
-  }
-  json.EndArray();
-}
-
-void Print(const Compared& one, bool json) {
-  if (json) {
-    std::cout << JsonObject([&](JsonWriter& line) { AppendCompared(line, one); }) << '\n';
-    return;
-  }
-  std::cout << WordFor(one) << ' ' << Shown(one.document.policy.key) << '\n';
-  for (const FieldChange& change : one.changes) {
-    std::cout << "  " << Shown(change.field) << ": "
-              << (change.before.empty() ? "-" : Shown(change.before)) << " → "
-              << (change.after.empty() ? "-" : Shown(change.after)) << '\n';
-  }
 }
 
 int RunDiff(const Words& words) {
@@ -243,7 +190,7 @@ int RunDiff(const Words& words) {
   if (!all.ok()) return Fail(all.error());
   bool different = false;
   for (const Compared& one : *all) {
-    different = different || !one.exists || !one.changes.empty();
+    different = different || !one.same();
     Print(one, words.remote.json);
   }
   return different ? kExitNo : kExitOk;
@@ -254,7 +201,7 @@ int RunApply(const Words& words) {
   Result<std::vector<Compared>> all = Compare(words);
   if (!all.ok()) return Fail(all.error());
   for (const Compared& one : *all) {
-    if (!one.exists || !one.changes.empty()) {
+    if (!one.same()) {
       const std::string path =
           one.exists ? "/admin/policies/" + UrlEscaped(one.document.policy.key) : "/admin/policies";
       Result<ServiceReply> reply =

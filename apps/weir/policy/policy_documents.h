@@ -32,7 +32,12 @@ Result<std::vector<PolicyDocument>> ReadPolicyDocuments(const std::string& path,
 /// service gives to policies (id, version) does not count.
 Result<std::vector<FieldChange>> ChangesTo(const std::string& now, const PolicyDocument& document);
 
-/// A policy's JSON with a field per line, safe for terminals; empty for no JSON.
+/// The same for a policy of the service's files, whose JSON has other fields.
+Result<std::vector<FieldChange>> ChangesToFile(const std::string& now,
+                                               const PolicyDocument& document);
+
+/// A policy's JSON with a field per line, without the numbers that its algorithm does not use, safe
+/// for terminals; empty for no JSON.
 std::string PrettyPolicy(const std::string& json);
 
 }  // namespace weir::app

@@ -101,4 +101,13 @@ Result<std::string> EndValue(const std::string& expires) {
   return JsonText([&](JsonWriter& json) { json.Value(FormatInstant(*instant)); });
 }
 
+int Undo(const Remote& remote, std::int64_t change, const std::string& expires,
+         const std::function<int(const ServiceReply&)>& show) {
+  const Result<std::string> end = EndValue(expires);
+  if (!end.ok()) return Fail(end.error());
+  const std::string body =
+      end->empty() ? "" : JsonObject([&](JsonWriter& json) { json.RawField("expiresAt", *end); });
+  return remote.Ask("POST", "/admin/audit/" + std::to_string(change) + "/undo", body, show);
+}
+
 }  // namespace weir::app

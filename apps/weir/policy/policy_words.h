@@ -4,6 +4,7 @@
 
 #include <simdjson.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -31,6 +32,11 @@ std::string AppliesTo(simdjson::dom::element policy);
 /// --expires as the JSON of expiresAt: a time, how long from now, or "never"; empty if it was not
 /// given.
 Result<std::string> EndValue(const std::string& expires);
+
+/// Undoes a change of the audit log; `expires` is --expires. Returns the exit code: that of `show`
+/// if it was done.
+int Undo(const Remote& remote, std::int64_t change, const std::string& expires,
+         const std::function<int(const ServiceReply&)>& show);
 
 /// weir policy enforce | shadow.
 void AddPolicyTrial(Syntax policy_word, int& exit_code);

@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "console.h"
+#include "policy/policy_words.h"
 #include "remote/json_fields.h"
 #include "remote/remote.h"
 
@@ -23,6 +24,7 @@ struct Words {
   std::string name;
   int limit = 20;
   std::int64_t undo = 0;
+  std::string expires = {};
 };
 
 /// "policy:user-1" is about user-1, and so is "key:user-1".
@@ -102,12 +104,11 @@ int Run(const Words& words) {
 }
 
 int RunUndo(const Words& words) {
-  return words.remote.Ask("POST", "/admin/audit/" + std::to_string(words.undo) + "/undo", {},
-                          [&](const ServiceReply& reply) -> int {
-                            if (words.remote.json) return kExitOk;
-                            std::cout << (reply.status == 204 ? "undone: deleted\n" : "undone\n");
-                            return kExitOk;
-                          });
+  return Undo(words.remote, words.undo, words.expires, [&](const ServiceReply& reply) -> int {
+    if (words.remote.json) return kExitOk;
+    std::cout << (reply.status == 204 ? "undone: deleted\n" : "undone\n");
+    return kExitOk;
+  });
 }
 
 void Configure(Syntax word, int& exit_code) {
@@ -117,11 +118,14 @@ void Configure(Syntax word, int& exit_code) {
       .Between(1, kMostEntries)
       .ShowDefault();
   words->remote.AddTo(word);
-  word.AddOption("--undo", words->undo, "Undo the change with this ID")
-      .Between(std::int64_t{1}, INT64_MAX);
+  const Option undo = word.AddOption("--undo", words->undo, "Undo the change with this ID")
+                          .Between(std::int64_t{1}, INT64_MAX);
+  word.AddOption("--expires", words->expires,
+                 "With --undo, when the policy expires: 2030-01-31T12:00:00Z, 2h or never")
+      .Needs(undo);
   word.Footer(
       "Latest first. --undo restores a policy, slot config or user limit as it was before;\n"
-      "for a policy that has expired since, use weir policy undo ID --expires.");
+      "a policy that has expired since needs --expires.");
   word.OnRun([words, &exit_code] { exit_code = words->undo != 0 ? RunUndo(*words) : Run(*words); });
 }
 

@@ -78,6 +78,22 @@ void PrintDecision(dom::element answer, std::int64_t cost, bool overdraw = false
   std::cout << '\n';
 }
 
+/// Says what is probably misspelt in a request that no policy applies to, if the service answers
+/// that: it may want another key for it.
+void PrintHint(dom::element explanation) {
+  const std::string hint = TextOf(explanation, "hint");
+  if (!hint.empty()) std::cerr << "weir: " << Shown(hint, 300) << '\n';
+}
+
+void AskHint(const Words& words) {
+  const auto reply =
+      words.remote.Exchange("GET", "/admin/explain?cost=0" + words.subject.EntryQuery());
+  dom::parser parser;
+  dom::element explanation;
+  if (!reply.ok() || !reply->ok()) return;
+  if (parser.parse(reply->body).get(explanation) == simdjson::SUCCESS) PrintHint(explanation);
+}
+
 int RunCheck(const Words& words) {
   if (!words.subject.Valid()) return kExitUsage;
   return words.remote.Ask("POST", words.peek ? "/v1/peek" : "/v1/check",
@@ -90,6 +106,7 @@ int RunCheck(const Words& words) {
                             }
                             if (!words.remote.json) {
                               PrintDecision(answer, words.cost, words.overdraw);
+                              if (IsUnlimited(answer)) AskHint(words);
                             }
                             return IsAllowed(answer) ? kExitOk : kExitNo;
                           });
@@ -116,6 +133,7 @@ int RunExplain(const Words& words) {
     // Without a policy the service alone knows why; else the lines below say it.
     if (IsUnlimited(answer)) {
       std::cout << Shown(WithWaits(TextOf(answer, "why")), 300) << '\n';
+      PrintHint(answer);
     } else {
       PrintDecision(answer, words.cost);
     }

@@ -12,6 +12,14 @@ namespace {
 
 constexpr std::size_t kMessageColumns = 300;
 
+/// In the words of the command line.
+std::string InOptions(std::string message) {
+  constexpr std::string_view kField = "give a new expiresAt, or null to keep it";
+  const std::size_t at = message.find(kField);
+  if (at == std::string::npos) return message;
+  return message.replace(at, kField.size(), "give --expires with a new time, or --expires never");
+}
+
 }  // namespace
 
 void Access::AddTo(Syntax word) {
@@ -84,7 +92,8 @@ int Fail(const Error& error) {
 int FailUnexpected() { return Fail({Code::kUnavailable, "unexpected response"}); }
 
 int FailRefused(const ServiceReply& reply) {
-  std::cerr << "weir: " << reply.status << ": " << Shown(MessageOf(reply.body), kMessageColumns)
+  std::cerr << "weir: " << reply.status << ": "
+            << Shown(InOptions(MessageOf(reply.body)), kMessageColumns)
             << (reply.status == 401 ? " (--key-file FILE, or WEIR_ADMIN_KEY)" : "") << '\n';
   return reply.status >= 500 ? kExitUnreachable : kExitRefused;
 }

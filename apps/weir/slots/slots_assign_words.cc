@@ -113,14 +113,20 @@ int RunAssign(AssignWords& words) {
   if (!words.event.empty() && words.defaults.config.empty()) {
     return Fail({Code::kInvalidArgument, "--config is missing"});
   }
-  const std::string at = words.at.empty() ? FormatInstant(SystemClock::Get().Now()) : words.at;
-  const Result<slots::Millis> requested = slots::ParseInstant(at);
-  if (!requested.ok()) return Fail({requested.error().code, "--at " + requested.error().message});
+  const Result<slots::Millis> requested = ReadAt(words.at.empty() ? "now" : words.at);
+  if (!requested.ok()) return Fail(requested.error());
   words.defaults.requested = *requested;
   return words.file.empty() ? AssignOne(words) : AssignFile(words);
 }
 
 }  // namespace
+
+Result<slots::Millis> ReadAt(const std::string& at) {
+  if (at == "now") return SystemClock::Get().Now() / 1'000'000;
+  Result<slots::Millis> instant = slots::ParseInstant(at);
+  if (!instant.ok()) return Error{instant.error().code, "--at " + instant.error().message};
+  return instant;
+}
 
 void AddSlotsAssign(Syntax slots_word, int& exit_code) {
   auto words = std::make_shared<AssignWords>();

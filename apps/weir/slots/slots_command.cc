@@ -70,9 +70,13 @@ struct ImportWords {
 
 int RunImport(ImportWords& words) {
   if (!words.at.empty()) {
-    Result<slots::Millis> at = slots::ParseInstant(words.at);
-    if (!at.ok()) return Fail({at.error().code, "--at " + at.error().message});
+    const Result<slots::Millis> at = ReadAt(words.at);
+    if (!at.ok()) return Fail(at.error());
     words.options.defaults.requested = *at;
+    if (words.at == "now") {
+      std::cerr << "requested time: " << slots::FormatInstant(*at)
+                << " (to continue if interrupted, give it as --at)\n";
+    }
   }
   auto target = words.where.Open();
   if (!target.ok()) return Fail(target.error());
@@ -99,7 +103,7 @@ void AddImport(Syntax slots_word, int& exit_code) {
   word.AddOption("feed", words->options.feed, "The feed, a .csv or .jsonl file").Required();
   word.AddOption("--config", words->options.defaults.config,
                  "Config of events that do not name one");
-  word.AddOption("--at", words->at, "Requested time of events that have none");
+  word.AddOption("--at", words->at, "Requested time of events that have none, or now");
   word.AddOption("--out", words->options.out,
                  "File for the results, .csv or .jsonl (default: next to the feed)");
   word.AddOption("--batch", words->options.batch, "Events per request")
@@ -127,8 +131,8 @@ struct ForecastWords {
 };
 
 int RunForecast(const ForecastWords& words) {
-  Result<slots::Millis> at = slots::ParseInstant(words.at);
-  if (!at.ok()) return Fail({at.error().code, "--at " + at.error().message});
+  const Result<slots::Millis> at = ReadAt(words.at);
+  if (!at.ok()) return Fail(at.error());
   auto target = words.where.Open();
   if (!target.ok()) return Fail(target.error());
   auto config = (*target)->GetConfig(words.config);
@@ -174,7 +178,7 @@ void AddForecast(Syntax slots_word, int& exit_code) {
   word.AddOption("--count", words->count, "Number of events")
       .Between(std::int64_t{1}, std::int64_t{1'000'000'000'000})
       .Required();
-  word.AddOption("--at", words->at, "Requested time of the events").Required();
+  word.AddOption("--at", words->at, "Requested time of the events, or now").Required();
   word.AddFlag("--json", words->json, "Print JSON");
   word.OnRun([words, &exit_code] { exit_code = RunForecast(*words); });
 }

@@ -95,6 +95,20 @@ Status FeedReader::ReadHeader() {
   if (std::find(columns_.begin(), columns_.end(), "eventId") == columns_.end()) {
     return Invalid("the first line must name the columns, including eventId");
   }
+  return CheckDefaults();
+}
+
+// Every line would be refused for it.
+Status FeedReader::CheckDefaults() const {
+  const auto missing = [this](std::string_view column) {
+    return std::find(columns_.begin(), columns_.end(), column) == columns_.end();
+  };
+  if (!defaults_.requested && missing("requestedTime")) {
+    return Invalid("has no column requestedTime; add it, or give --at TIME or --at now");
+  }
+  if (defaults_.config.empty() && missing("configName")) {
+    return Invalid("has no column configName; add it, or give --config");
+  }
   return {};
 }
 

@@ -43,6 +43,7 @@ class FeedReader {
   FeedReader(std::ifstream in, FeedDefaults defaults, bool json);
   std::optional<std::string> NextLine();
   Status ReadHeader();
+  Status CheckDefaults() const;
   FeedEvent FromCsv(const std::string& line) const;
   FeedEvent FromJson(const std::string& line) const;
   Status Fill(FeedEvent& event, const std::string& time) const;

@@ -2,9 +2,16 @@
 
 // The words under `weir slots` that speak to a running service alone.
 
+#include <string>
+
+#include "slots/slot.h"
 #include "syntax.h"
+#include "weir/result.h"
 
 namespace weir::app {
+
+/// --at: a time, or "now". Errors name the option.
+Result<slots::Millis> ReadAt(const std::string& at);
 
 /// weir slots config list | get | set | delete | history.
 void AddSlotsConfig(Syntax slots_word, int& exit_code);

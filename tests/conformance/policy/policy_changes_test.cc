@@ -136,6 +136,18 @@ TEST_P(PolicyChangesTest, RollBackMakesItWhatItWasAlsoAfterADeletion) {
   EXPECT_EQ(RollBack(9).error().code, Code::kNotFound);
 }
 
+TEST_P(PolicyChangesTest, AnUndoNamesTheDeletionThatCameLater) {
+  ASSERT_TRUE(Create(Sample(1)).ok());
+  ASSERT_TRUE(Update(Sample(2)).ok());
+  ASSERT_TRUE(Delete().ok());
+  for (const std::int64_t change : {1, 2}) {
+    const Outcome undone = Undo(change);
+    EXPECT_EQ(undone.error().code, Code::kFailedPrecondition);
+    EXPECT_THAT(undone.error().message, HasSubstr("change 3 came later"));
+  }
+  EXPECT_TRUE(Undo(3).ok());
+}
+
 TEST_P(PolicyChangesTest, WhatExpiresGivesWayToTheVersionBefore) {
   const Nanos end = SystemClock::Get().Now() + Nanos{3600} * 1'000'000'000;
   ASSERT_TRUE(Create(Sample(1)).ok());

@@ -306,8 +306,9 @@ TEST_F(Cli, WhatWasForAWhileComesBackOnlyWithANewEnd) {
   HttpClient client = Client();
   const HttpHeaders key = {{"X-API-Key", kKey}};
   client.Post("/admin/policies", R"({"key":"p","type":"TOKEN_BUCKET","capacity":1})", key);
+  const std::string end = Soon();
   client.Send("PUT", "/admin/policies/p",
-              R"({"type":"TOKEN_BUCKET","capacity":9,"expiresAt":"2020-01-01T00:00:00Z"})", key);
+              R"({"type":"TOKEN_BUCKET","capacity":9,"expiresAt":")" + end + "\"}", key);
   const auto get = [&] { return Weir({"policy", "get", "p", "--json"}).output; };
   ASSERT_TRUE(WaitUntil([&] {  // version 3: it ended, change 3
     return Weir({"audit", "p", "--json"}).output.find("policy.expire") != std::string::npos;
@@ -315,7 +316,7 @@ TEST_F(Cli, WhatWasForAWhileComesBackOnlyWithANewEnd) {
   const RunResult refused = Weir({"policy", "rollback", "p", "2"});
   EXPECT_EQ(refused.exit_code, kRefused);
   EXPECT_THAT(refused.error_output,
-              HasSubstr("409: version 2 ended at 2020-01-01T00:00:00Z; give a new expiresAt"));
+              HasSubstr("409: version 2 ended at " + end + "; give --expires with a new time"));
   EXPECT_THAT(get(), AllOf(HasSubstr("\"capacity\":1,"), HasSubstr("\"version\":3")));
   EXPECT_EQ(Weir({"policy", "undo", "3"}).exit_code, kRefused);
   EXPECT_EQ(Weir({"policy", "rollback", "p", "2", "--expires", "soon"}).exit_code, kUsage);

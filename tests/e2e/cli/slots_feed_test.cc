@@ -91,6 +91,22 @@ TEST_F(SlotsFeed, OtherColumnsAreIgnoredAndAByteOrderMarkIsNoPartOfAName) {
   EXPECT_EQ(StatusOf("x"), 200);
 }
 
+TEST_F(SlotsFeed, AFeedWithoutTimesNeedsOneForAll) {
+  const std::string feed = dir_.Write("feed.csv", "eventId\nx\ny\n").string();
+  const RunResult none = Slots({"import", feed, "--config", "bank", "--quiet"});
+  EXPECT_EQ(none.exit_code, kFailed) << none.output;
+  EXPECT_EQ(none.error_output,
+            "weir slots: " + feed +
+                ": has no column requestedTime; add it, or give --at TIME or --at now\n");
+  EXPECT_THAT(Slots({"import", feed, "--at", "now", "--quiet"}).error_output,
+              HasSubstr("has no column configName; add it, or give --config"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "feed.slots.csv"));
+  EXPECT_EQ(StatusOf("x"), 404);
+  const RunResult now = Slots({"import", feed, "--config", "bank", "--at", "now", "--quiet"});
+  EXPECT_EQ(now.exit_code, kOk) << now.error_output;
+  EXPECT_THAT(now.output, HasSubstr("2 events: 2 new"));
+}
+
 TEST_F(SlotsFeed, AJsonFieldOfAnotherTypeIsInvalid) {
   const RunResult run = Import("feed.jsonl",
                                "{\"eventId\":\"a\",\"payload\":{\"amount\":5}}\n"

@@ -503,12 +503,11 @@ TEST_F(Admin, AnOverrideEndsByItself) {
   Serve();
   HttpClient client = Client();
   client.Post("/admin/policies", R"({"key":"p","type":"TOKEN_BUCKET","capacity":1})");
-  // In the past: it ends at the next look, at most a second later.
-  ASSERT_EQ(client
-                .Send("PUT", "/admin/policies/p",
-                      R"({"type":"TOKEN_BUCKET","capacity":9,"expiresAt":"2020-01-01T00:00:00Z"})")
-                .status,
-            200);
+  const auto put = [&](const std::string& end) {
+    return client.Send("PUT", "/admin/policies/p",
+                       R"({"type":"TOKEN_BUCKET","capacity":9,"expiresAt":")" + end + "\"}");
+  };
+  ASSERT_EQ(put(Soon()).status, 200);
   EXPECT_TRUE(WaitUntil([&] {
     return client.Get("/admin/policies/p").body.find("\"capacity\":1,") != std::string::npos;
   }));
@@ -516,9 +515,13 @@ TEST_F(Admin, AnOverrideEndsByItself) {
   EXPECT_TRUE(WaitUntil([&] {
     return client.Get("/admin/audit?limit=1").body.find("\"policy.expire\"") != std::string::npos;
   }));
+  EXPECT_EQ(put("soon").status, 400);
+  const HttpResponse past = put("2020-01-01T00:00:00Z");
+  EXPECT_EQ(past.status, 400);
+  EXPECT_THAT(past.body, HasSubstr("expiresAt: 2020-01-01T00:00:00Z is in the past"));
   EXPECT_EQ(client
-                .Send("PUT", "/admin/policies/p",
-                      R"({"type":"TOKEN_BUCKET","capacity":9,"expiresAt":"soon"})")
+                .Post("/admin/policies",
+                      R"({"key":"q","type":"TOKEN_BUCKET","expiresAt":"2020-01-01T00:00:00Z"})")
                 .status,
             400);
 }

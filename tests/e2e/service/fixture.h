@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -44,6 +45,16 @@ class ServiceTest : public ::testing::Test {
   HttpResponse Check(std::string_view body, std::string_view target = "/v1/check") {
     HttpClient client = Client();
     return client.Post(target, body);
+  }
+
+  /// A time for expiresAt that a test can wait for.
+  static std::string Soon() {
+    const std::time_t at = std::time(nullptr) + 3;
+    std::tm utc = {};
+    gmtime_r(&at, &utc);
+    char text[32] = {};
+    std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return text;
   }
 
   /// Resident memory of the program, in bytes.

@@ -70,7 +70,7 @@ TEST_F(Override, IsInForceAtOnceVersionedAndUndone) {
 
 TEST_F(Override, EndsByItself) {
   ServePolicies(kFile);
-  ASSERT_EQ(Put(R"(,"shadow":false,"expiresAt":"2020-01-01T00:00:00Z"})", true).status, 201);
+  ASSERT_EQ(Put(R"(,"shadow":false,"expiresAt":")" + Soon() + "\"}", true).status, 201);
   EXPECT_TRUE(WaitUntil([&] { return !Enforced("a"); }));
   EXPECT_THAT(Ask("GET", "/admin/policies/api%2Ftrial").body, HasSubstr(R"("source":"file")"));
   EXPECT_THAT(Ask("GET", "/admin/audit?limit=1").body, HasSubstr("policy.expire"));

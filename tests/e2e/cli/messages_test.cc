@@ -1,0 +1,154 @@
+// What the commands say of mistakes: what is wrong, where, and what to do.
+
+#include <signal.h>
+
+#include "e2e/cli/exit_codes.h"
+#include "e2e/service/fixture.h"
+#include "support/child_process.h"
+#include "support/paths.h"
+
+namespace weir::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class Messages : public ServiceTest {
+ protected:
+  void SetUp() override {
+    file_ = ServePolicies(R"(domain: api
+policies:
+  - {name: burst, match: {user: "*"}, quota: {fixed_window: {limit: 2, window: 1m}}}
+)")
+                .string();
+  }
+
+  RunResult Weir(std::vector<std::string> words) {
+    words.insert(words.begin(), Program());
+    return RunProgram(words, {.env = {"WEIR_URL=http://127.0.0.1:" + std::to_string(port_)}});
+  }
+  std::string File(const std::string& text, const std::string& name = "given.json") {
+    return dir_.Write(name, text).string();
+  }
+
+  std::string file_;
+};
+
+TEST_F(Messages, APolicyOfAFileIsChangedThere) {
+  const std::string there = "policy 'burst' is defined in " + file_ + ":3:5; change it there\n";
+  const RunResult deleted = Weir({"policy", "delete", "burst"});
+  EXPECT_EQ(deleted.exit_code, kRefused);
+  EXPECT_EQ(deleted.error_output, "weir: 409: " + there);
+  EXPECT_EQ(Client()
+                .Send("PUT", "/admin/policies/burst",
+                      R"({"type":"TOKEN_BUCKET","domain":"api","match":{"user":"*"}})")
+                .status,
+            409);
+  EXPECT_THAT(Weir({"policy", "delete", "brst"}).error_output, StartsWith("weir: 404: "));
+}
+
+TEST_F(Messages, ADiffComparesWithThePolicyOfAFile) {
+  const RunResult same = Weir({"policy", "diff", file_});
+  EXPECT_EQ(same.exit_code, kOk) << same.error_output;
+  EXPECT_EQ(same.output, "unchanged burst: defined in " + file_ + ":3:5\n");
+  EXPECT_EQ(Weir({"policy", "apply", file_}).exit_code, kOk);
+  const std::string other = File(
+      R"({"key":"burst","domain":"api","match":{"user":"*"},"type":"FIXED_WINDOW","capacity":3})");
+  const RunResult different = Weir({"policy", "diff", other});
+  EXPECT_EQ(different.exit_code, kNo);
+  EXPECT_THAT(different.output,
+              AllOf(StartsWith("conflict burst: defined in " + file_ + ":3:5; change it there\n"),
+                    HasSubstr("  capacity: 2 → 3\n"), Not(HasSubstr("match"))));
+  EXPECT_THAT(Weir({"policy", "diff", other, "--json"}).output,
+              StartsWith(R"({"policyKey":"burst","action":"conflict","definedIn":")" + file_));
+  const RunResult applied = Weir({"policy", "apply", other});
+  EXPECT_EQ(applied.exit_code, kRefused);
+  EXPECT_THAT(applied.error_output, HasSubstr("policy 'burst' is defined in " + file_));
+}
+
+TEST_F(Messages, OnlyTheNumbersOfTheAlgorithmAreShown) {
+  const std::string window =
+      Weir({"policy", "apply", File(R"({"key":"w","type":"FIXED_WINDOW"})")}).output;
+  EXPECT_THAT(window, AllOf(HasSubstr("windowSeconds: - → 60\n"), Not(HasSubstr("refillRate")),
+                            Not(HasSubstr("buckets"))));
+  const std::string bucket = File(R"({"key":"w","type":"TOKEN_BUCKET"})");
+  EXPECT_EQ(Weir({"policy", "apply", bucket}).output,
+            "update w\n  refillRate: - → 10\n  type: \"FIXED_WINDOW\" → \"TOKEN_BUCKET\"\n"
+            "  windowSeconds: 60 → -\n");
+  EXPECT_THAT(Weir({"policy", "get", "w"}).output,
+              AllOf(HasSubstr("refillRate"), Not(HasSubstr("windowSeconds"))));
+}
+
+TEST_F(Messages, AnUndoSaysWhichChangeCameLaterAndWhichOptionIsMissing) {
+  ASSERT_EQ(Weir({"policy", "apply", File(R"({"key":"p","type":"TOKEN_BUCKET"})")}).exit_code, kOk);
+  ASSERT_EQ(Weir({"policy", "delete", "p"}).exit_code, kOk);
+  const RunResult early = Weir({"audit", "--undo", "1"});
+  EXPECT_EQ(early.exit_code, kRefused);
+  EXPECT_THAT(early.error_output,
+              AllOf(StartsWith("weir: 409: "), HasSubstr("change 2 came later; undo that first")));
+  HttpClient client = Client();
+  ASSERT_EQ(client
+                .Post("/admin/policies",
+                      R"({"key":"q","type":"TOKEN_BUCKET","expiresAt":")" + Soon() + "\"}")
+                .status,
+            201);
+  ASSERT_TRUE(WaitUntil([&] { return Weir({"policy", "get", "q"}).exit_code != kOk; }));
+  EXPECT_THAT(Weir({"audit", "--undo", "4"}).error_output,
+              EndsWith("; give --expires with a new time, or --expires never\n"));
+  EXPECT_EQ(Weir({"audit", "--undo", "4", "--expires", "2h"}).output, "undone\n");
+  EXPECT_EQ(Weir({"audit", "--expires", "2h"}).exit_code, kUsage);
+}
+
+TEST_F(Messages, AFileThatIsNoPolicyFileIsCalledWhatItIs) {
+  const auto said = [&](const std::string& text, const std::string& name) {
+    return Weir({"policy", "apply", File(text, name)}).error_output;
+  };
+  EXPECT_THAT(said(R"({"key": "p", )", "p.json"), HasSubstr(": not valid JSON or YAML: "));
+  EXPECT_THAT(said("a: [", "p.yaml"), HasSubstr(": not valid YAML: "));
+  EXPECT_THAT(said("eventId,time\n", "feed.csv"), HasSubstr("feed.csv:1:1: expected a mapping"));
+}
+
+TEST_F(Messages, TimesAreReadAndShownPlainly) {
+  EXPECT_THAT(Weir({"status", "--timeout", "0"}).error_output,
+              StartsWith("weir: --timeout: expected a number from 0.01 to 86400, got '0'\n"));
+  EXPECT_THAT(Weir({"status", "--timeout", "5ms"}).error_output, HasSubstr("got '0.005'"));
+  EXPECT_EQ(Weir({"status", "--timeout", "9500ms"}).exit_code, kOk);
+  EXPECT_THAT(Weir({"status", "--help"}).output, HasSubstr("; 500ms works"));
+}
+
+TEST_F(Messages, ARequestThatNoPolicyIsForGetsAHint) {
+  const RunResult domain = Weir({"check", "--domain", "apy", "-e", "user=42"});
+  EXPECT_EQ(domain.exit_code, kOk);
+  EXPECT_EQ(domain.output, "allowed: no enforced policy applies\n");
+  EXPECT_EQ(domain.error_output, "weir: no policy uses domain 'apy'; did you mean 'api'?\n");
+  EXPECT_EQ(Weir({"check", "--domain", "api", "-e", "usr=42"}).error_output,
+            "weir: no policy of domain 'api' uses the entry 'usr'; did you mean 'user'?\n");
+  EXPECT_THAT(Weir({"check", "-e", "usr=42"}).error_output, HasSubstr("domain 'api' uses the"));
+  EXPECT_EQ(Weir({"explain", "--domain", "apy", "-e", "user=42"}).error_output,
+            domain.error_output);
+  EXPECT_EQ(Weir({"check", "--domain", "api", "-e", "user=42"}).error_output, "");
+  EXPECT_EQ(Weir({"check", "--domain", "apy", "-e", "user=42", "--json"}).error_output, "");
+}
+
+TEST_F(Messages, ADispatcherWaitsForItsConfigAndSaysSoOnce) {
+  const std::string url = "http://127.0.0.1:" + std::to_string(port_);
+  ChildProcess dispatcher({Program(), "dispatch", "--url", url, "--config", "later"});
+  const auto said = [&](std::string_view text) {
+    return dispatcher.error_output().find(text) != std::string::npos;
+  };
+  ASSERT_TRUE(WaitUntil([&] { return said("cannot claim events"); }));
+  EXPECT_THAT(dispatcher.error_output(), HasSubstr("there is no config 'later'"));
+  ASSERT_EQ(Weir({"slots", "config", "set", "later", "--window", "4s", "--max", "9"}).exit_code,
+            kOk);
+  ASSERT_TRUE(WaitUntil([&] { return said("claiming events again"); }));
+  const std::string log = dispatcher.error_output();
+  EXPECT_EQ(log.find("cannot claim events"), log.rfind("cannot claim events")) << log;
+  dispatcher.Signal(SIGTERM);
+  EXPECT_EQ(dispatcher.Wait(), 0);
+}
+
+}  // namespace
+}  // namespace weir::test
