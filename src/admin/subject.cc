@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/number.h"
-#include "policy/domains.h"
 #include "policy/fields.h"
 #include "protocol/http/check_reader.h"
 #include "protocol/http/uri.h"
@@ -97,9 +96,8 @@ Result<Subject> ReadSubject(std::string_view query) {
 
 std::vector<std::string> DomainsOf(const policy::PolicySet& set, const Subject& subject) {
   const std::vector<policy::Entry> descriptor = subject.Descriptor();
-  const std::string none(policy::kDefaultDomain);
   if (!subject.domain.empty()) return {subject.domain};
-  if (Applies(set, none, descriptor)) return {none};
+  if (Applies(set, set.implied_domain(), descriptor)) return {set.implied_domain()};
   std::vector<std::string> found;
   for (const policy::Policy& policy : set.policies()) {
     if (policy.definition.has_match) found.push_back(policy.definition.domain);
@@ -107,7 +105,7 @@ std::vector<std::string> DomainsOf(const policy::PolicySet& set, const Subject& 
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   std::erase_if(found, [&](const std::string& one) { return !Applies(set, one, descriptor); });
-  if (found.empty()) found.push_back(none);
+  if (found.empty()) found.push_back(set.implied_domain());
   return found;
 }
 
@@ -132,11 +130,9 @@ std::string UnusedIn(const policy::PolicySet& set, std::string_view domain,
     Names& used = entries[definition.domain];
     for (const policy::EntryMatch& match : definition.match) used.insert(match.name);
   }
-  const auto found = policy::FindDomain(entries, domain);
-  if (found == entries.end()) {
-    return Unused("no policy uses domain", domain.empty() ? policy::kDefaultDomain : domain,
-                  domains);
-  }
+  if (domain.empty()) domain = set.implied_domain();
+  const auto found = entries.find(domain);
+  if (found == entries.end()) return Unused("no policy uses domain", domain, domains);
   const std::string of = "no policy of domain '" + std::string(found->first) + "' uses the entry";
   for (const policy::Entry& entry : descriptor) {
     if (!found->second.contains(entry.key)) return Unused(of, entry.key, found->second);
