@@ -142,9 +142,8 @@ std::string_view PolicySet::Named(std::string_view domain) const {
 }
 
 std::string PolicySet::ImpliedWith(std::string_view domain) const {
-  std::vector<std::string_view> names;
+  std::vector<std::string_view> names(domain.empty() ? 0 : 1, domain);
   for (const auto& one : domains_) names.push_back(one.first);
-  if (!domain.empty()) names.push_back(domain);
   return std::string(ImpliedDomain(names, file_domain_));
 }
 
