@@ -111,8 +111,8 @@ TEST(SeveralStores, ANodeThatLacksAStoreSaysSoAndTakesAllOtherChanges) {
   const std::vector<std::string> policies = {"--policy-store", shared->url(), "--threads", "1"};
   std::vector<std::string> more = policies;
   more.insert(more.end(), {"--stores", "main=" + shared->url() + ",hot=memory:"});
-  Nodes has(1, "main", "", more);
-  Nodes lacks(1, shared->url(), "", policies);
+  Nodes has(1, "main", "policies: []", more);
+  Nodes lacks(1, shared->url(), "policies: []", policies);
   HttpClient there(has.ports()[0]);
   HttpClient here(lacks.ports()[0]);
   const auto create = [&there](const std::string& key, const std::string& rest) {
