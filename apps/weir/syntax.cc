@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <iostream>
 #include <memory>
-#include <regex>
 #include <string_view>
 
 #include "base/duration.h"
@@ -114,9 +113,15 @@ Reading Read(const CLI::App& program, const std::vector<std::string>& words) {
 }
 
 /// "0.010000 to 86400.000000" → "0.01 to 86400".
-std::string WithoutZeros(const std::string& text) {
-  static const std::regex kZeros(R"(\.0+\b|(\.\d*[1-9])0+\b)");
-  return std::regex_replace(text, kZeros, "$1");
+std::string WithoutZeros(std::string text) {
+  for (std::size_t point = text.find('.'); point != std::string::npos;
+       point = text.find('.', point + 1)) {
+    const std::size_t end = std::min(text.find(' ', point), text.size());
+    const std::size_t last = text.find_last_not_of('0', end - 1);
+    const std::size_t keep = last == point ? point : last + 1;
+    text.erase(keep, end - keep);
+  }
+  return text;
 }
 
 /// "versions: Value x not in range 1 to 9": what is expected instead.
