@@ -1,6 +1,5 @@
 #include "store/wire/question.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "algorithm/algorithms.h"
@@ -13,8 +12,6 @@ namespace {
 constexpr std::uint8_t kHasRegion = 0x80;   // beside the operation
 constexpr std::uint8_t kReturnable = 0x40;  // beside the operation kCharge
 constexpr std::uint8_t kOpBits = 0x3F;
-// More than any limit: what costs as much as this is decided like anything that costs more.
-constexpr std::int64_t kMostCost = kMaxLimit + 1;
 constexpr std::uint8_t kLastOp = static_cast<std::uint8_t>(Op::kSettle);
 
 bool OfOneCharge(Op op) noexcept {
@@ -167,7 +164,7 @@ class Question::Parse {
   bool OneCharge(bool settled) {
     const std::string_view key = in_.Text(kMaxKeyBytes);
     if (!ReadQuota(in_, question_.quotas_)) return false;
-    const std::int64_t cost = std::clamp(in_.Signed(), -kMostCost, kMostCost);
+    const std::int64_t cost = in_.Signed();
     if (settled) question_.stamps_[question_.charges_.size()] = in_.Signed();
     if (!in_.sound()) return false;
     question_.charges_.push_back({key, cost, &question_.quotas_.back()});
