@@ -57,7 +57,8 @@ Result<std::vector<std::uint64_t>> NumbersOf(const std::string& path) {
     if (const auto number = ParseNumber<std::uint64_t>(digits)) numbers.push_back(*number);
   }
   if (trouble && trouble != std::errc::no_such_file_or_directory) {
-    return Error{Code::kUnavailable, folder.string() + ": cannot be read: " + trouble.message()};
+    return Error{Code::kUnavailable,
+                 folder.string() + ": cannot be read: " + strerrordesc_np(trouble.value())};
   }
   std::ranges::sort(numbers);
   return numbers;
