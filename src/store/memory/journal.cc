@@ -56,7 +56,7 @@ Result<std::vector<std::uint64_t>> NumbersOf(const std::string& path) {
     const std::string_view digits = std::string_view(name).substr(prefix.size());
     if (const auto number = ParseNumber<std::uint64_t>(digits)) numbers.push_back(*number);
   }
-  if (trouble && trouble != std::errc::no_such_file_or_directory) {
+  if (trouble && trouble.value() != ENOENT) {
     return Error{Code::kUnavailable,
                  folder.string() + ": cannot be read: " + strerrordesc_np(trouble.value())};
   }
