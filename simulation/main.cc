@@ -1,7 +1,10 @@
 // ./dev simulate: runs the real code in a made-up world, seed after seed. See
 // docs/design/leases.md.
 
+#include <unistd.h>
+
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -129,9 +132,30 @@ const char* WorldsOf(Mutant sound) {
   return sound == Mutant::kOnlyPermits ? " --permits" : "";
 }
 
+/// Says on a terminal, once a second, how far a long run is.
+class Progress {
+ public:
+  void Done(std::uint64_t seeds, std::uint64_t of) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!terminal_ || now - told_ < std::chrono::seconds(1)) return;
+    told_ = now;
+    std::fprintf(stderr, "\r%llu of %llu seeds, no violation",
+                 static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(of));
+  }
+  ~Progress() {
+    if (terminal_) std::fputs("\r\033[K", stderr);
+  }
+
+ private:
+  const bool terminal_ = isatty(STDERR_FILENO) != 0;
+  std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
+};
+
 int RunSound(const Options& options) {
   Totals totals;
+  Progress progress;
   for (std::uint64_t seed = options.first; seed < options.first + options.seeds; ++seed) {
+    progress.Done(seed - options.first, options.seeds);
     const Outcome outcome = RunSeed(seed, options.sound, options.nodes);
     if (options.verbose || outcome.violation) {
       Report(Draw(seed, options.sound, options.nodes), outcome);
